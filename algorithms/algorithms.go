@@ -1,0 +1,99 @@
+// Package algorithms declares what every algorithm of Coppice is made of: a
+// Trainer (the coordinator's half, a deterministic state machine), a Kernel
+// (the worker's half, a pure function) and a Model. The engine that runs them
+// knows no algorithm; see DESIGN.md.
+package algorithms
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// Numerics names the arithmetic that decides a model's bits. Any change that
+// alters a digest raises it.
+const Numerics = 1
+
+// Job is a resolved job: with the dataset it decides the model, bit for bit.
+type Job struct {
+	Algorithm string        `json:"algorithm"`
+	Numerics  int           `json:"numerics"`
+	Seed      uint64        `json:"seed"`
+	Dataset   string        `json:"dataset"` // Manifest.Digest
+	Split     dataset.Split `json:"split"`
+	// Folds > 0 runs the job once for each fold of Split as child jobs and
+	// averages their measures.
+	Folds int `json:"folds,omitempty"`
+	// Params holds the algorithm's resolved settings in its own JSON form.
+	Params json.RawMessage `json:"params"`
+}
+
+// Algorithm is one entry of the registry.
+type Algorithm interface {
+	// Name is the word that selects the algorithm in a spec: "ldlf".
+	Name() string
+	// Params lists the settings that a spec may give, in the order of help texts.
+	Params() []Param
+	// Resolve checks the settings that the user gave, fills in the rest (presets
+	// may look at the dataset) and returns the JSON that becomes Job.Params, and
+	// the validation share that goes into Job.Split. Errors are *ParamError
+	// where one setting is at fault.
+	Resolve(given Values, m *dataset.Manifest) (Resolved, error)
+	// NewTrainer starts a job; state is nil, or what AppendState wrote.
+	NewTrainer(j *Job, m *dataset.Manifest, state []byte) (Trainer, error)
+	// NewKernel makes the job's kernel; it is shared by concurrent units.
+	NewKernel(j *Job, m *dataset.Manifest) (Kernel, error)
+	// DecodeModel rebuilds a model from the tensors of a model file.
+	DecodeModel(tensors []Tensor) (Model, error)
+}
+
+// Resolved is what Algorithm.Resolve returns.
+type Resolved struct {
+	Params             json.RawMessage
+	ValidationFraction float64
+	ValidationMin      int
+}
+
+// Trainer is the deterministic half of an algorithm. It has no clock, goroutine,
+// I/O, map iteration or global randomness. Next and Fold alternate; AppendState
+// may be called between Fold and Next only.
+type Trainer interface {
+	// Next returns the next round; it and what it points to stay valid and
+	// unchanged until Fold. A Round with Done set ends the job.
+	Next() (*Round, error)
+	// Fold takes the result of the round that Next returned.
+	Fold(*Result) error
+	// AppendState appends the state to dst: NewTrainer with it continues to the
+	// same bits.
+	AppendState(dst []byte) ([]byte, error)
+	// Progress tells how far the job is.
+	Progress() Progress
+	// Model returns the trained model once Next said Done.
+	Model() (Model, error)
+}
+
+// Kernel is the pure half of an algorithm: the same unit gives the same bytes
+// anywhere. It may be called concurrently with different scratch.
+type Kernel interface {
+	// NewScratch makes the working memory of one lane.
+	NewScratch() any
+	// Derive computes the value that u.Keep names, which may be cached and is
+	// handed to every Run with that Keep; it is only called when Keep is not 0.
+	// A nil value says that it is too large to keep: Run then does without.
+	Derive(u Unit, d *dataset.Data, v Vars, scratch any) (any, error)
+	// Run computes the unit into dst, whose slices are shaped and zeroed as
+	// Round.Shape says.
+	Run(dst *Partial, u Unit, d *dataset.Data, v Vars, kept, scratch any) error
+}
+
+// Sized is what a derived value implements for caches to count its bytes.
+type Sized interface{ Bytes() int }
+
+// Progress is a snapshot for people: nothing decides by it.
+type Progress struct {
+	Step    uint64  `json:"step"`
+	Steps   uint64  `json:"steps"`   // 0 where unknown
+	Samples uint64  `json:"samples"` // rows processed so far
+	Loss    float64 `json:"loss"`    // the last known loss, as K-L; negative: none yet
+	Phase   string  `json:"phase"`   // "training", "leaf update", ...
+}

@@ -1,0 +1,64 @@
+package ldlf
+
+import (
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// sampler draws mini-batches.
+type sampler interface {
+	// draw appends to dst the positions, among the n training rows of unit u, of
+	// the unit's share of mini-batch step, in the order of drawing.
+	draw(dst []uint32, u *algorithms.Unit, n int, step uint64) []uint32
+}
+
+// permutations draws by counter-based permutations (design section 8.3): a unit
+// walks through its n rows in the order of permutation (epoch, unit), b_u rows a
+// step, and takes the next epoch's permutation when it has seen them all.
+type permutations struct {
+	key   num.Key
+	batch int
+}
+
+func (p permutations) draw(dst []uint32, u *algorithms.Unit, n int, step uint64) []uint32 {
+	share := algorithms.BatchShare(u.ID, u.Of, p.batch)
+	if n == 0 || share == 0 {
+		return dst
+	}
+	at := step * uint64(share)
+	epoch, offset := at/uint64(n), at%uint64(n)
+	perm := num.NewPermutation(p.key, epoch, uint32(u.ID), uint64(n))
+	for range share {
+		if offset == uint64(n) {
+			epoch, offset = epoch+1, 0
+			perm = num.NewPermutation(p.key, epoch, uint32(u.ID), uint64(n))
+		}
+		dst = append(dst, uint32(perm.At(offset)))
+		offset++
+	}
+	return dst
+}
+
+// window counts the draws of the unit's mini-batches u.Steps: it sets rows to the
+// distinct positions drawn, ascending, and weights to how often each was. counts
+// is working memory.
+func window(rows []uint32, weights []float32, counts []uint32, draws sampler, u *algorithms.Unit, n int) (r []uint32, w []float32, c []uint32) {
+	counts = slices.Grow(counts[:0], n)[:n]
+	clear(counts)
+	for step := u.Steps[0]; step < u.Steps[1]; step++ {
+		rows = draws.draw(rows[:0], u, n, step)
+		for _, row := range rows {
+			counts[row]++
+		}
+	}
+	rows, weights = rows[:0], weights[:0]
+	for row, count := range counts {
+		if count > 0 {
+			rows = append(rows, uint32(row))
+			weights = append(weights, float32(count))
+		}
+	}
+	return rows, weights, counts
+}

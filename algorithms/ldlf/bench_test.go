@@ -1,0 +1,142 @@
+package ldlf
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// shape is a dataset's shape for benchmarks, with generated values.
+type shape struct {
+	name                   string
+	rows, features, labels int
+	share                  float64
+	sparse                 bool
+	scaling                string
+}
+
+var shapes = []shape{
+	{"Yeast_alpha_2465x24x18", 2465, 24, 18, 1, false, scalingStandard},
+	{"Movie_7755x1869x5", 7755, 1869, 5, 0.011, true, scalingNone},
+}
+
+// benchJob is the paper's forest (5 trees, depth 7, 64 units) on a shape, brought
+// to where q is no longer uniform.
+func benchJob(b *testing.B, s shape, batch int) (*trainer, *kernel, *dataset.Data) {
+	p := makeProblem(1, s.rows, s.features, s.labels, s.share)
+	c := &Config{Scaling: s.scaling, LearningRate: 0.5}
+	c.Preset, c.Trees, c.Depth, c.Outputs, c.Bias = presetPaper, 5, 7, 64, true
+	c.BatchSize, c.Optimizer, c.Momentum, c.WeightDecay = batch, optimizerSGD, 0.9, 1e-5
+	c.LearningRateDecay, c.Init, c.Patience = 1, initXavier, 1
+	c.LeafBatches, c.LeafIterations, c.Steps = 100, 20, 1<<30
+	j := jobOf(c, 1)
+	m, d := p.data(16, s.sparse, j.Split)
+	tr, k := start(b, j, m)
+	copy(tr.q, randomQ(tr.size))
+	if tr.input != nil {
+		_, scale := tr.halves()
+		for i := range scale {
+			scale[i] = 1
+		}
+	}
+	return tr, k, d
+}
+
+func randomQ(z sizes) []float32 {
+	s := num.NewStream(num.NewKey(2, "bench"), 0, 0)
+	q := make([]float32, z.q())
+	for l := 0; l < len(q); l += z.labels {
+		sum := float32(0)
+		for c := range z.labels {
+			q[l+c] = float32(s.Float64() + 0.1)
+			sum += q[l+c]
+		}
+		for c := range z.labels {
+			q[l+c] /= sum
+		}
+	}
+	return q
+}
+
+// round runs the trainer's next round: kernel, sum and fold, on one core.
+type roundRunner struct {
+	tr        *trainer
+	k         *kernel
+	d         *dataset.Data
+	s         any
+	sum, part algorithms.Partial
+	kept      map[int]any
+}
+
+func (x *roundRunner) run(b *testing.B) {
+	r, err := x.tr.Next()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for id := range r.Units {
+		dst := &x.part
+		if id == 0 {
+			dst = &x.sum
+		}
+		dst.Reset(r.Shape)
+		u := r.Unit(id)
+		if u.Keep != 0 && x.kept[id] == nil {
+			if x.kept[id], err = x.k.Derive(u, x.d, r.Vars, x.s); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := x.k.Run(dst, u, x.d, r.Vars, x.kept[id], x.s); err != nil {
+			b.Fatal(err)
+		}
+		if id > 0 && r.Shape.Rows == 0 {
+			num.Add64(x.sum.F64, dst.F64)
+			num.Add32(x.sum.F32, dst.F32)
+		}
+	}
+	if err := x.tr.Fold(&algorithms.Result{Sum: &x.sum}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkStep is one gradient step: kernel and trainer, without reduction of
+// sparse rows.
+func BenchmarkStep(b *testing.B) {
+	for _, s := range shapes {
+		for _, batch := range []int{64, 512} {
+			b.Run(fmt.Sprintf("%s/batch=%d", s.name, batch), func(b *testing.B) {
+				tr, k, d := benchJob(b, s, batch)
+				x := &roundRunner{tr: tr, k: k, d: d, s: k.NewScratch()}
+				b.ReportAllocs()
+				for b.Loop() {
+					tr.phase = phaseStep
+					x.run(b)
+				}
+				b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/step")
+			})
+		}
+	}
+}
+
+// BenchmarkLeafUpdate is one leaf update: 20 iterations of Eq. 12 over 100
+// mini-batches, routing included.
+func BenchmarkLeafUpdate(b *testing.B) {
+	for _, s := range shapes {
+		for _, batch := range []int{64, 512} {
+			b.Run(fmt.Sprintf("%s/batch=%d", s.name, batch), func(b *testing.B) {
+				tr, k, d := benchJob(b, s, batch)
+				x := &roundRunner{tr: tr, k: k, d: d, s: k.NewScratch()}
+				b.ReportAllocs()
+				for b.Loop() {
+					x.kept = map[int]any{}
+					tr.step, tr.phase = 100, phaseLeaves
+					for tr.phase == phaseLeaves {
+						x.run(b)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package ldlf
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// featureFunction is f(x; Θ) of section 3.1, which maps a row to the output units
+// that split nodes read. It is stateless and shared; what it works in is its
+// workspace. A deep network implements it as the linear function does.
+type featureFunction interface {
+	// parameters is the length of Θ.
+	parameters() int
+	// initialise fills Θ with its first values, from streams of the key.
+	initialise(theta []float32, key num.Key)
+	// workspace makes the working memory of one lane.
+	workspace() workspace
+	// gradientShape is what backward fills in a partial, beside the first
+	// gradientAt values of F64.
+	gradientShape() algorithms.Shape
+	// forward writes f(x; Θ) of every sample to dst (len(samples)×outputs).
+	forward(dst []float32, samples []sample, w *weights, ws workspace)
+	// begin readies dst for the samples of a unit, all of which backward sees
+	// afterwards.
+	begin(dst *algorithms.Partial, samples []sample, ws workspace)
+	// backward adds Σ df·∂f/∂Θ over the samples to dst (the second factor of
+	// Eq. 5); df is len(samples)×outputs.
+	backward(dst *algorithms.Partial, df []float32, samples []sample, w *weights, ws workspace)
+	// gradient sets g (parameters) to factor times the gradient that sum holds.
+	gradient(g []float32, sum *algorithms.Partial, factor float32, x scaling)
+}
+
+// workspace is a feature function's working memory: its own type.
+type workspace any
+
+// weights are what a feature function reads: Θ of some version, and the scaling
+// of its input. Equal versions are equal values.
+type weights struct {
+	theta   []float32
+	version uint64
+	input   scaling
+}
+
+// gradientAt is the number of F64 values of a step's partial that are not the
+// feature function's: rows drawn, and K-L summed over rows and trees.
+const gradientAt = 2

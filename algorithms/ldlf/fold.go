@@ -1,0 +1,154 @@
+package ldlf
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+)
+
+// Fold implements algorithms.Trainer.
+func (t *trainer) Fold(r *algorithms.Result) error {
+	if r.Sum == nil {
+		return fmt.Errorf("ldlf: a result without a sum")
+	}
+	switch t.phase {
+	case phaseSums:
+		return t.foldSums(r.Sum.F64)
+	case phaseSquares:
+		return t.foldSquares(r.Sum.F64)
+	case phaseExtremes:
+		return t.foldExtremes(r.Sum.F64)
+	case phaseStep:
+		return t.foldStep(r.Sum)
+	case phaseLeaves:
+		return t.foldLeaves(r.Sum.F64)
+	case phaseValidate:
+		t.foldValidation(r.Sum.F64)
+		return nil
+	}
+	return fmt.Errorf("ldlf: nothing to fold in phase %d", t.phase)
+}
+
+// foldSums sets the shifts to the means of the training rows.
+func (t *trainer) foldSums(sum []float64) error {
+	if sum[0] == 0 {
+		return errNoRows
+	}
+	shift, _ := t.halves()
+	for i, v := range sum[1:] {
+		shift[i] = v / sum[0]
+	}
+	t.phase = phaseSquares
+	return nil
+}
+
+// constantShare is the deviation, as a share of the mean, up to which a column
+// counts as constant: float64 sums err by less, and float32 values that differ at
+// all deviate by more.
+const constantShare = 1e-9
+
+// foldSquares sets the scales to one over the population deviation; a constant
+// column is shifted only.
+func (t *trainer) foldSquares(sum []float64) error {
+	if sum[0] == 0 {
+		return errNoRows
+	}
+	shift, scale := t.halves()
+	for i, v := range sum[1:] {
+		deviation := math.Sqrt(v / sum[0])
+		scale[i] = 1
+		if deviation > constantShare*math.Abs(shift[i]) {
+			scale[i] = 1 / deviation
+		}
+	}
+	t.train()
+	return nil
+}
+
+// foldExtremes sets shifts and scales of a chunk of columns so that training rows
+// span 0 to 1; a constant column is shifted only.
+func (t *trainer) foldExtremes(sum []float64) error {
+	from, to := t.chunk()
+	shift, scale := t.halves()
+	counts, slots := sum[:t.shards], sum[t.shards:]
+	rows := 0.0
+	for _, n := range counts {
+		rows += n
+	}
+	if rows == 0 {
+		return errNoRows
+	}
+	for i := range to - from {
+		least, greatest := math.Inf(1), math.Inf(-1)
+		for u, n := range counts {
+			if n > 0 {
+				pair := slots[2*((to-from)*u+i):][:2]
+				least, greatest = min(least, pair[0]), max(greatest, pair[1])
+			}
+		}
+		shift[from+i], scale[from+i] = least, 1
+		if greatest > least {
+			scale[from+i] = 1 / (greatest - least)
+		}
+	}
+	if t.column = uint64(to); to == t.size.features {
+		t.train()
+	}
+	return nil
+}
+
+// foldStep takes the gradient step: the mean over the rows drawn and over the
+// trees of what the units summed (Eq. 13).
+func (t *trainer) foldStep(sum *algorithms.Partial) error {
+	rows := sum.F64[0]
+	if rows == 0 {
+		return errNoRows
+	}
+	share := 1 / (rows * float64(t.size.trees))
+	t.f.gradient(t.g, sum, float32(share), newScaling(t.input))
+	t.updates++
+	if !t.move() {
+		return fmt.Errorf("ldlf: Θ is no longer finite after step %d: try a lower learning_rate than %v", t.step+1, t.cfg.LearningRate)
+	}
+	t.step++
+	t.thetaVersion = t.step
+	t.loss = sum.F64[1] * share
+	t.samples += uint64(rows)
+	t.stepped()
+	return nil
+}
+
+// move applies the optimiser to Θ.
+func (t *trainer) move() bool {
+	rate := learningRate(t.cfg, t.step)
+	if t.second != nil {
+		return adam(t.theta, t.first, t.second, t.g, newAdamRates(rate, t.cfg.Momentum, t.cfg.WeightDecay, t.updates))
+	}
+	return sgd(t.theta, t.first, t.g, float32(rate), float32(t.cfg.Momentum), float32(t.cfg.WeightDecay))
+}
+
+// foldLeaves takes one iteration of Eq. 12.
+func (t *trainer) foldLeaves(sum []float64) error {
+	if sum[0] == 0 {
+		return errNoRows
+	}
+	updateLeaves(t.q, sum[leafAt:], t.size.labels)
+	t.qVersion++
+	t.loss = sum[2] / (sum[1] * float64(t.size.trees))
+	t.samples += uint64(sum[0])
+	if t.iteration++; t.iteration == uint64(t.cfg.LeafIterations) {
+		t.iteration = 0
+		t.updated()
+	}
+	return nil
+}
+
+// foldValidation keeps the state when it is the best so far. A split without
+// validation rows decides nothing.
+func (t *trainer) foldValidation(sum []float64) {
+	if rows := sum[0]; rows > 0 {
+		t.offer(sum[1] / rows)
+	}
+	t.validated()
+}

@@ -1,0 +1,107 @@
+package ldlf
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// The operations of rounds (Round.Op).
+const (
+	opSums     uint8 = iota + 1 // scaling: sums of features
+	opSquares                   // scaling: squared deviations from the means
+	opExtremes                  // scaling: least and greatest values
+	opStep                      // gradient of one mini-batch (Eqs. 5, 6, 13)
+	opLeaves                    // sums of Eq. 12 over a window of mini-batches
+	opValidate                  // K-L of the forest's predictions
+)
+
+// The values that rounds carry (Var.ID).
+const (
+	varTheta   uint16 = iota + 1 // Θ; its version is the step that last changed it
+	varQ                         // q; its version counts iterations of Eq. 12
+	varScaling                   // shifts, then scales (float64); version 1
+	varMeans                     // means of features (float64); version 1
+	varColumns                   // range [from, to) of columns (float64); version: from
+)
+
+// keepLimit bounds the routing probabilities that a unit keeps during a leaf
+// update; beyond it every iteration computes them again.
+const keepLimit = 256 << 20
+
+// kernel is the worker's half: see algorithms.Kernel. It is shared by lanes.
+type kernel struct {
+	sizes
+	phi       []uint32 // trees×splits
+	f         featureFunction
+	draws     sampler
+	scaled    bool
+	keepLimit int
+}
+
+func newKernel(c *Config, seed uint64, m *dataset.Manifest) (*kernel, error) {
+	if err := checkSize(c, m); err != nil {
+		return nil, err
+	}
+	z := newSizes(c, m.Features, m.Labels)
+	return &kernel{
+		sizes: z, phi: drawPhi(z, seed), f: newLinear(c, z, m.Sparse),
+		draws:  permutations{num.NewKey(seed, "ldlf/batch"), c.BatchSize},
+		scaled: c.Scaling != scalingNone, keepLimit: keepLimit,
+	}, nil
+}
+
+// Run implements algorithms.Kernel.
+func (k *kernel) Run(dst *algorithms.Partial, unit algorithms.Unit, d *dataset.Data, v algorithms.Vars, kept, working any) error {
+	s := working.(*scratch)
+	s.unit = unit
+	u := &s.unit
+	switch u.Op {
+	case opSums:
+		sums(dst, u, d)
+	case opSquares:
+		squares(dst, u, d, num.Float64s(v.Get(varMeans)), s)
+	case opExtremes:
+		extremes(dst, u, d, num.Float64s(v.Get(varColumns)), s)
+	case opStep:
+		k.step(dst, u, d, k.values(v, s), s)
+	case opLeaves:
+		r, _ := kept.(*routing)
+		k.leafSums(dst, u, d, k.values(v, s), r, s)
+	case opValidate:
+		k.validate(dst, u, d, k.values(v, s), s)
+	default:
+		return fmt.Errorf("ldlf: operation %d is unknown", u.Op)
+	}
+	return nil
+}
+
+// values are the round's values as the kernel reads them.
+type values struct {
+	weights
+	q        []float32 // trees×leaves×labels
+	qVersion uint64
+}
+
+func (k *kernel) values(v algorithms.Vars, s *scratch) *values {
+	x := &s.values
+	x.theta, x.version = num.Float32s(v.Get(varTheta)), v.Version(varTheta)
+	x.q, x.qVersion = num.Float32s(v.Get(varQ)), v.Version(varQ)
+	x.input = scaling{}
+	if k.scaled {
+		x.input = newScaling(num.Float64s(v.Get(varScaling)))
+	}
+	return x
+}
+
+// eachBlock computes the outputs of the rows at positions rows of refs, block after
+// block, into s.f and calls do with the index of the block's first row.
+func (k *kernel) eachBlock(rows []uint32, refs []dataset.RowRef, d *dataset.Data, v *values, s *scratch, do func(from int, samples []sample)) {
+	for from := 0; from < len(rows); from += block {
+		s.batch = gather(s.batch[:0], rows[from:min(from+block, len(rows))], refs, d)
+		k.f.forward(s.f, s.batch, &v.weights, s.ws)
+		do(from, s.batch)
+	}
+}

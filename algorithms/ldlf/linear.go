@@ -1,0 +1,240 @@
+package ldlf
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// linear is the feature function of the shallow forest, f(x; Θ) = Θᵀx + bias
+// (section 4.1). Θ is (features, then the bias's row if there is one)×outputs,
+// row-major.
+type linear struct {
+	features, outputs int
+	bias              bool
+	sparse            bool // gradients are row-sparse
+	scaled            bool // inputs are scaled
+	normal            bool // Θ begins as N(0, deviation²), else uniform (Xavier)
+	deviation         float64
+}
+
+func newLinear(c *Config, z sizes, sparse bool) *linear {
+	return &linear{
+		features: z.features, outputs: z.outputs, bias: z.bias, sparse: sparse,
+		scaled: c.Scaling != scalingNone, normal: c.Init == initNormal, deviation: c.InitStd,
+	}
+}
+
+// linearSpace is the working memory of linear.
+type linearSpace struct {
+	row     []float32 // a scaled row, or its non-zeros
+	start   []float32 // outputs: what every sparse row begins with
+	started bool
+	version uint64 // of start
+	sum     []float64
+
+	touched []uint64 // a bit for each feature
+	slot    []uint32 // where a touched feature's row is in Partial.Values
+	at      []uint32 // slots of one row's non-zeros
+}
+
+func (f *linear) workspace() workspace {
+	return &linearSpace{
+		start: make([]float32, f.outputs), sum: make([]float64, f.outputs),
+	}
+}
+
+func (f *linear) parameters() int {
+	n := f.features * f.outputs
+	if f.bias {
+		n += f.outputs
+	}
+	return n
+}
+
+// split returns Θ's feature rows and its bias row (nil without a bias).
+func (f *linear) split(theta []float32) (rows, bias []float32) {
+	n := f.features * f.outputs
+	return theta[:n:n], theta[n:]
+}
+
+// initialise draws row i of Θ from stream (key, 0, i): uniform within
+// ±sqrt(3/fan-in), the fan-in being the number of features (Xavier as in Caffe), or
+// normal. The bias begins at 0.
+func (f *linear) initialise(theta []float32, key num.Key) {
+	rows, bias := f.split(theta)
+	bound := math.Sqrt(3 / float64(f.features))
+	for i := range f.features {
+		s := num.NewStream(key, 0, uint32(i))
+		row := rows[i*f.outputs : (i+1)*f.outputs]
+		for j := range row {
+			if f.normal {
+				row[j] = float32(f.deviation * s.Normal())
+			} else {
+				row[j] = float32(bound * (2*s.Float64() - 1))
+			}
+		}
+	}
+	clear(bias)
+}
+
+func (f *linear) forward(dst []float32, samples []sample, w *weights, ws workspace) {
+	s := ws.(*linearSpace)
+	rows, bias := f.split(w.theta)
+	for i := range samples {
+		x, out := &samples[i], dst[i*f.outputs:(i+1)*f.outputs]
+		if x.sparse {
+			copy(out, f.sparseStart(s, w))
+			num.MulAddRowsAt(out, s.nonZeros(x, w.input), x.columns, rows)
+			continue
+		}
+		if f.bias {
+			copy(out, bias)
+		} else {
+			clear(out)
+		}
+		num.MulAddRows(out, s.dense(x, w.input), rows)
+	}
+}
+
+// dense returns the scaled features of a dense row.
+func (s *linearSpace) dense(x *sample, input scaling) []float32 {
+	if input.none() {
+		return x.x
+	}
+	s.row = slices.Grow(s.row[:0], len(x.x))[:len(x.x)]
+	input.dense(s.row, x.x)
+	return s.row
+}
+
+// nonZeros returns the scaled non-zeros of a sparse row.
+func (s *linearSpace) nonZeros(x *sample, input scaling) []float32 {
+	if input.none() {
+		return x.x
+	}
+	s.row = slices.Grow(s.row[:0], len(x.x))[:len(x.x)]
+	input.nonZeros(s.row, x.x, x.columns)
+	return s.row
+}
+
+// sparseStart returns bias_j - Σ_i shift_i scale_i Θ_ij, the part of f that every
+// sparse row shares, so that scaled rows stay sparse. It is computed once for each
+// version of Θ, in float64, i in order.
+func (f *linear) sparseStart(s *linearSpace, w *weights) []float32 {
+	if s.started && s.version == w.version {
+		return s.start
+	}
+	rows, bias := f.split(w.theta)
+	clear(s.sum)
+	for j, b := range bias {
+		s.sum[j] = float64(b)
+	}
+	for i, shift := range w.input.shift {
+		a := shift * w.input.scale[i]
+		for j, v := range rows[i*f.outputs : (i+1)*f.outputs] {
+			s.sum[j] -= float64(a * float64(v))
+		}
+	}
+	for j, v := range s.sum {
+		s.start[j] = float32(v)
+	}
+	s.started, s.version = true, w.version
+	return s.start
+}
+
+// gradientShape: dense data sum into the whole of Θ's shape; sparse data into the
+// rows that the samples touch, and Σ df, from which the bias's row and the part
+// of the scaling's shift follow, into F64.
+func (f *linear) gradientShape() algorithms.Shape {
+	if !f.sparse {
+		return algorithms.Shape{F32: f.parameters()}
+	}
+	shape := algorithms.Shape{Rows: f.features, Width: f.outputs}
+	if f.bias || f.scaled {
+		shape.F64 = f.outputs
+	}
+	return shape
+}
+
+func (f *linear) begin(dst *algorithms.Partial, samples []sample, ws workspace) {
+	if !f.sparse {
+		return
+	}
+	s := ws.(*linearSpace)
+	if s.touched == nil {
+		s.touched = make([]uint64, (f.features+63)/64)
+		s.slot = make([]uint32, f.features)
+	}
+	for i := range samples {
+		for _, c := range samples[i].columns {
+			s.touched[c/64] |= 1 << (c % 64)
+		}
+	}
+	for i, word := range s.touched {
+		for s.touched[i] = 0; word != 0; word &= word - 1 {
+			c := uint32(i*64 + bits.TrailingZeros64(word))
+			s.slot[c] = uint32(len(dst.Index))
+			dst.Index = append(dst.Index, c)
+		}
+	}
+	n := len(dst.Index) * f.outputs
+	dst.Values = slices.Grow(dst.Values[:0], n)[:n]
+	clear(dst.Values)
+}
+
+func (f *linear) backward(dst *algorithms.Partial, df []float32, samples []sample, w *weights, ws workspace) {
+	s := ws.(*linearSpace)
+	for i := range samples {
+		x, d := &samples[i], df[i*f.outputs:(i+1)*f.outputs]
+		if f.sparse {
+			f.backwardSparse(dst, d, x, w.input, s)
+			continue
+		}
+		rows, bias := f.split(dst.F32)
+		num.AddOuter(rows, s.dense(x, w.input), d)
+		if f.bias {
+			num.Add32(bias, d)
+		}
+	}
+}
+
+func (f *linear) backwardSparse(dst *algorithms.Partial, df []float32, x *sample, input scaling, s *linearSpace) {
+	s.at = s.at[:0]
+	for _, c := range x.columns {
+		s.at = append(s.at, s.slot[c])
+	}
+	num.AddOuterAt(dst.Values, s.at, s.nonZeros(x, input), df)
+	if f.bias || f.scaled {
+		for j, v := range df {
+			dst.F64[gradientAt+j] += float64(v)
+		}
+	}
+}
+
+func (f *linear) gradient(g []float32, sum *algorithms.Partial, factor float32, input scaling) {
+	if !f.sparse {
+		for i, v := range sum.F32 {
+			g[i] = v * factor
+		}
+		return
+	}
+	rows, bias := f.split(g)
+	clear(rows)
+	for i, c := range sum.Index {
+		copy(rows[int(c)*f.outputs:(int(c)+1)*f.outputs], sum.Values[i*f.outputs:])
+	}
+	for i, shift := range input.shift {
+		a := shift * input.scale[i]
+		row := rows[i*f.outputs : (i+1)*f.outputs]
+		for j := range row {
+			row[j] = float32(float64(row[j]) - float64(a*sum.F64[gradientAt+j]))
+		}
+	}
+	for j := range bias {
+		bias[j] = float32(sum.F64[gradientAt+j])
+	}
+	num.Scale32(g, factor)
+}

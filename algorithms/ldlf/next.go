@@ -1,0 +1,94 @@
+package ldlf
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// slotLimit bounds the F64 values of a min-max round: 8 MiB.
+const slotLimit = 1 << 20
+
+// Next implements algorithms.Trainer.
+func (t *trainer) Next() (*algorithms.Round, error) {
+	r := &t.round
+	*r = algorithms.Round{Units: t.shards, How: algorithms.Sum, Scope: algorithms.Sharded, Roles: dataset.Train}
+	switch t.phase {
+	case phaseSums:
+		r.Op, r.Shape.F64 = opSums, 1+t.size.features
+	case phaseSquares:
+		means, _ := t.halves()
+		t.vars[0] = algorithms.Var{ID: varMeans, Version: 1, Data: num.Bytes64(means)}
+		r.Op, r.Shape.F64, r.Vars = opSquares, 1+t.size.features, t.vars[:1]
+	case phaseExtremes:
+		t.extremesRound(r)
+	case phaseStep:
+		t.stepRound(r)
+	case phaseLeaves:
+		t.leavesRound(r)
+	case phaseValidate:
+		r.Op, r.Shape.F64, r.Roles, r.Vars = opValidate, 2, dataset.Validation, t.parameters()
+	case phaseDone:
+		r.Done = true
+	default:
+		return nil, fmt.Errorf("ldlf: phase %d is unknown", t.phase)
+	}
+	return r, nil
+}
+
+func (t *trainer) extremesRound(r *algorithms.Round) {
+	from, to := t.chunk()
+	t.columns = [2]float64{float64(from), float64(to)}
+	t.vars[0] = algorithms.Var{ID: varColumns, Version: uint64(from), Data: num.Bytes64(t.columns[:])}
+	r.Op, r.Shape.F64, r.Vars = opExtremes, t.shards*(1+2*(to-from)), t.vars[:1]
+}
+
+// chunk returns the columns [from, to) of a min-max round: as many as keep its
+// partials bounded.
+func (t *trainer) chunk() (from, to int) {
+	from = int(t.column)
+	return from, min(t.size.features, from+max(1, slotLimit/(2*t.shards)))
+}
+
+func (t *trainer) stepRound(r *algorithms.Round) {
+	r.Op, r.Units = opStep, algorithms.BatchUnits(t.cfg.BatchSize, t.shards)
+	r.Steps = [2]uint64{t.step, t.step + 1}
+	r.Vars = t.parameters()
+	r.Shape = t.f.gradientShape()
+	r.Shape.F64 += gradientAt
+}
+
+func (t *trainer) leavesRound(r *algorithms.Round) {
+	r.Op, r.Units = opLeaves, algorithms.BatchUnits(t.cfg.BatchSize, t.shards)
+	r.Steps = t.window()
+	r.Vars = t.parameters()
+	r.Shape.F64 = leafAt + t.size.q()
+	r.Keep = t.step + 1 // Θ and the window are functions of the step
+}
+
+// window returns the mini-batches of the leaf update at the present step: the last
+// leaf_batches, or, for an update that begins the job, the first ones to come.
+func (t *trainer) window() [2]uint64 {
+	n := uint64(t.cfg.LeafBatches)
+	to := max(t.step, n)
+	return [2]uint64{to - n, to}
+}
+
+// parameters lists Θ, q and the scaling.
+func (t *trainer) parameters() []algorithms.Var {
+	t.vars[0] = algorithms.Var{ID: varTheta, Version: t.thetaVersion, Data: num.Bytes32(t.theta)}
+	t.vars[1] = algorithms.Var{ID: varQ, Version: t.qVersion, Data: num.Bytes32(t.q)}
+	if t.input == nil {
+		return t.vars[:2]
+	}
+	t.vars[2] = algorithms.Var{ID: varScaling, Version: 1, Data: num.Bytes64(t.input)}
+	return t.vars[:3]
+}
+
+// halves returns the shifts and the scales of the scaling.
+func (t *trainer) halves() (shift, scale []float64) {
+	n := t.size.features
+	return t.input[:n], t.input[n:]
+}

@@ -1,0 +1,35 @@
+package ldlf
+
+import "github.com/coppice-ldl/coppice/dataset"
+
+// sample is one row as the feature function and the trees read it. Its slices
+// alias the shard: they are valid while the shard is at hand.
+type sample struct {
+	sparse  bool
+	columns []uint32  // of a sparse row
+	x       []float32 // features, or the non-zeros of a sparse row
+	d       []float32 // label degrees; nil where the shard has none
+}
+
+func sampleOf(r *dataset.Rows, pos int) sample {
+	var s sample
+	if r.Sparse {
+		s.sparse = true
+		s.columns, s.x = r.NonZeros(pos)
+	} else {
+		s.x = r.Dense(pos)
+	}
+	if r.Labels > 0 {
+		s.d = r.Label(pos)
+	}
+	return s
+}
+
+// gather appends the samples at positions rows of refs to dst.
+func gather(dst []sample, rows []uint32, refs []dataset.RowRef, d *dataset.Data) []sample {
+	for _, row := range rows {
+		ref := refs[row]
+		dst = append(dst, sampleOf(d.Shard(int(ref.Shard)), int(ref.Pos)))
+	}
+	return dst
+}

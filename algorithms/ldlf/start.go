@@ -1,0 +1,41 @@
+package ldlf
+
+import "github.com/coppice-ldl/coppice/internal/num"
+
+// drawPhi draws the index function φ of every tree (trees×splits): tree k's is the
+// start of permutation (seed, 0, k) of the output units, so no unit occurs twice
+// in a tree.
+func drawPhi(z sizes, seed uint64) []uint32 {
+	key := num.NewKey(seed, "ldlf/phi")
+	phi := make([]uint32, 0, z.trees*z.splits)
+	for k := range z.trees {
+		p := num.NewPermutation(key, 0, uint32(k), uint64(z.outputs))
+		for n := range z.splits {
+			phi = append(phi, uint32(p.At(uint64(n))))
+		}
+	}
+	return phi
+}
+
+// uniformQ returns the leaves' first distributions, q_ℓc = 1/C.
+func uniformQ(z sizes) []float32 {
+	q := make([]float32, z.q())
+	for i := range q {
+		q[i] = uniform(z.labels)
+	}
+	return q
+}
+
+func uniform(labels int) float32 { return 1 / float32(labels) }
+
+// isUniform reports whether every leaf still holds the uniform distribution,
+// exactly: then the gradient of Θ is exactly zero.
+func isUniform(q []float32, labels int) bool {
+	u := uniform(labels)
+	for _, v := range q {
+		if v != u {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,202 @@
+package ldlf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+)
+
+// variants are small jobs that between them go through every phase.
+func variants() map[string]*Config {
+	standard := smallConfig()
+	standard.Scaling, standard.ValidationFraction = scalingStandard, 0.2
+	minmax := smallConfig()
+	minmax.Scaling, minmax.Optimizer, minmax.LearningRate, minmax.LeafFirst = scalingMinMax, optimizerAdam, 0.02, true
+	early := smallConfig()
+	early.ValidationFraction, early.Patience, early.LearningRate, early.LeafBatches, early.Steps = 0.2, 1, 40, 2, 60
+	plain := smallConfig()
+	plain.Bias = false
+	return map[string]*Config{"standard": standard, "minmax": minmax, "early": early, "plain": plain}
+}
+
+// TestStateCuts cuts a job after every round: a trainer restored from the bytes
+// goes on to the same model, whichever rounds were cut.
+func TestStateCuts(t *testing.T) {
+	p := makeProblem(4, 200, 7, 3, 0.5)
+	for name, c := range variants() {
+		for _, sparse := range []bool{false, true} {
+			want := digest(train(t, c, p, 4, sparse, 1))
+			if got := cutEverywhere(t, c, p, sparse); got != want {
+				t.Errorf("%s (sparse %v): digest %s with cuts, %s without", name, sparse, got, want)
+			}
+		}
+	}
+}
+
+// cutEverywhere runs a job with a new trainer for every round.
+func cutEverywhere(t *testing.T, c *Config, p *problem, sparse bool) string {
+	j := jobOf(c, 3)
+	m, d := p.data(4, sparse, j.Split)
+	var tr algorithms.Trainer
+	tr, k := start(t, j, m)
+	x := engine.NewLocal(k, d, 1, nil)
+	var res algorithms.Result
+	for n := uint64(0); ; n++ {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Done {
+			break
+		}
+		if err := x.Do(context.Background(), n, r, &res); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Fold(&res); err != nil {
+			t.Fatal(err)
+		}
+		tr = restored(t, j, m, tr)
+	}
+	return digest(modelOf(t, tr.(*trainer)))
+}
+
+func restored(t *testing.T, j *algorithms.Job, m *dataset.Manifest, tr algorithms.Trainer) algorithms.Trainer {
+	t.Helper()
+	state, err := tr.AppendState([]byte("before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state = state[len("before"):]
+	again, err := Algorithm{}.NewTrainer(j, m, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := again.AppendState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(state, second) {
+		t.Fatal("a restored trainer writes another state")
+	}
+	if again.Progress() != tr.Progress() {
+		t.Fatalf("progress %+v after the cut, %+v before", again.Progress(), tr.Progress())
+	}
+	return again
+}
+
+// TestNextIsRepeatable: Next only describes the state.
+func TestNextIsRepeatable(t *testing.T) {
+	p := makeProblem(4, 100, 5, 3, 1)
+	c := variants()["standard"]
+	m, _ := p.data(4, false, jobOf(c, 3).Split)
+	tr, _ := start(t, jobOf(c, 3), m)
+	a, _ := tr.Next()
+	first := *a
+	b, _ := tr.Next()
+	if first.Op != b.Op || first.Units != b.Units || first.Shape != b.Shape {
+		t.Errorf("Next gave %+v, then %+v", first, *b)
+	}
+}
+
+// TestVersions: the same (ID, Version) never has other bytes within a job.
+func TestVersions(t *testing.T) {
+	type key struct {
+		id      uint16
+		version uint64
+	}
+	p := makeProblem(4, 200, 7, 3, 0.5)
+	for name, c := range variants() {
+		seen := map[key]string{}
+		keeps := map[uint64][2]uint64{}
+		j := jobOf(c, 3)
+		m, d := p.data(4, false, j.Split)
+		tr, k := start(t, j, m)
+		drive(t, tr, k, d, 1, func(tr *trainer) {
+			r, err := tr.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range r.Vars {
+				at := key{v.ID, v.Version}
+				if old, ok := seen[at]; ok && old != string(v.Data) {
+					t.Fatalf("%s: variable %d has two values of version %d", name, v.ID, v.Version)
+				}
+				seen[at] = string(v.Data)
+			}
+			if r.Keep != 0 {
+				routed := [2]uint64{tr.thetaVersion, r.Steps[0]}
+				if old, ok := keeps[r.Keep]; ok && old != routed {
+					t.Fatalf("%s: keep %d names two routings", name, r.Keep)
+				}
+				keeps[r.Keep] = routed
+			}
+		})
+	}
+}
+
+// TestRestoreRefuses: states of other jobs, cut short or bent.
+func TestRestoreRefuses(t *testing.T) {
+	c := variants()["standard"]
+	j := jobOf(c, 3)
+	m, _ := makeProblem(4, 100, 5, 3, 1).data(4, false, j.Split)
+	tr, _ := start(t, j, m)
+	state, err := tr.AppendState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string][]byte{
+		"empty":    {},
+		"short":    state[:len(state)-1],
+		"long":     append(bytes.Clone(state), 0),
+		"format":   append([]byte{9}, state[1:]...),
+		"phase":    append([]byte{stateFormat, byte(phases)}, state[2:]...),
+		"min-max":  append([]byte{stateFormat, byte(phaseExtremes)}, state[2:]...),
+		"flag":     append([]byte{stateFormat, state[1], 2}, state[3:]...),
+		"too far":  append([]byte{stateFormat, state[1], state[2], 255}, state[4:]...),
+		"no state": []byte("coppice"),
+	} {
+		if _, err := (Algorithm{}).NewTrainer(j, m, bad); !errors.Is(err, ErrState) {
+			t.Errorf("%s: error %v, want ErrState", name, err)
+		}
+	}
+}
+
+// FuzzRestore: no bytes make a trainer panic, and what it accepts it writes again.
+func FuzzRestore(f *testing.F) {
+	var jobs []*algorithms.Job
+	var manifests []*dataset.Manifest
+	for _, name := range []string{"standard", "minmax", "early", "plain"} {
+		c := variants()[name]
+		j := jobOf(c, 3)
+		m, _ := makeProblem(4, 20, 2, 2, 1).data(2, false, j.Split)
+		tr, _ := start(f, j, m)
+		state, err := tr.AppendState(nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(len(jobs)), state)
+		jobs, manifests = append(jobs, j), append(manifests, m)
+	}
+	f.Fuzz(func(t *testing.T, which uint8, state []byte) {
+		i := int(which) % len(jobs)
+		if state == nil {
+			return
+		}
+		tr, err := Algorithm{}.NewTrainer(jobs[i], manifests[i], state)
+		if err != nil {
+			return
+		}
+		if _, err := tr.Next(); err != nil {
+			t.Fatalf("a state was accepted that has no next round: %v", err)
+		}
+		again, err := tr.AppendState(nil)
+		if err != nil || !bytes.Equal(again, state) {
+			t.Fatalf("an accepted state is written differently (%v)", err)
+		}
+	})
+}

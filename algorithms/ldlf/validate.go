@@ -1,0 +1,54 @@
+package ldlf
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// klFloor bounds predictions from below in validation, as the measures do.
+const klFloor = 1e-12
+
+// validate sums the K-L divergence of the forest's predictions over the unit's
+// rows: F64 holds the rows and the sum.
+func (k *kernel) validate(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, v *values, s *scratch) {
+	refs := u.Rows(d)
+	dst.F64[0] = float64(len(refs))
+	for from := 0; from < len(refs); from += block {
+		s.batch = s.batch[:0]
+		for _, ref := range refs[from:min(from+block, len(refs))] {
+			s.batch = append(s.batch, sampleOf(d.Shard(int(ref.Shard)), int(ref.Pos)))
+		}
+		k.f.forward(s.f, s.batch, &v.weights, s.ws)
+		for i := range s.batch {
+			predictForest(s.g, treeOf(s.f, i, k.outputs), v.q, k.phi, &k.sizes, s)
+			dst.F64[1] += divergence(s.batch[i].d, s.g)
+		}
+	}
+}
+
+// predictForest sets g (labels) to the mean of the trees' predictions for a row
+// with outputs f (section 3.3). g may be s.g.
+func predictForest(g, f, q []float32, phi []uint32, z *sizes, s *scratch) {
+	num.SigmoidPairs(s.s, s.t, f)
+	clear(g)
+	for i := range z.trees {
+		reach(s.node, s.s, s.t, z.treePhi(phi, i))
+		num.MulAddRows(g, s.node[z.splits:], treeOf(q, i, z.treeQ()))
+	}
+	for c := range g {
+		g[c] /= float32(z.trees)
+	}
+}
+
+// divergence returns the K-L divergence Σ_c d_c ln(d_c / g_c) in nats, with g
+// clamped at klFloor; d_c = 0 counts 0.
+func divergence(d, g []float32) float64 {
+	sum := 0.0
+	for c, dc := range d {
+		if dc > 0 {
+			sum += float64(float64(dc) * num.Log(float64(dc)/max(float64(g[c]), klFloor)))
+		}
+	}
+	return sum
+}

@@ -1,0 +1,62 @@
+package algorithms
+
+import "fmt"
+
+// Shape is the shape of a Sum round's partials.
+type Shape struct {
+	F64 int // float64 values
+	F32 int // float32 values
+	// Rows and Width describe row-sparse float32 values: at most Rows rows of
+	// Width values each. Rows 0: none.
+	Rows, Width int
+}
+
+// Partial is one node of a reduction: sums, never averages.
+type Partial struct {
+	F64 []float64
+	F32 []float32
+	// Index lists the rows that are present, ascending; Values holds
+	// len(Index)×Width values. An absent row is +0.
+	Index  []uint32
+	Values []float32
+	Width  int
+}
+
+// Reset shapes p for s and zeroes it, reusing its memory.
+func (p *Partial) Reset(s Shape) {
+	p.F64 = zeroed(p.F64, s.F64)
+	p.F32 = zeroed(p.F32, s.F32)
+	p.Index = p.Index[:0]
+	p.Values = p.Values[:0]
+	p.Width = s.Width
+}
+
+func zeroed[T float32 | float64](v []T, n int) []T {
+	if cap(v) < n {
+		return make([]T, n)
+	}
+	v = v[:n]
+	clear(v)
+	return v
+}
+
+// Check reports how p differs from shape s, or nil.
+func (p *Partial) Check(s Shape) error {
+	if len(p.F64) != s.F64 || len(p.F32) != s.F32 || p.Width != s.Width ||
+		len(p.Values) != len(p.Index)*s.Width || len(p.Index) > s.Rows {
+		return fmt.Errorf("algorithms: a partial of %d float64, %d float32 and %d rows of %d where %+v was due",
+			len(p.F64), len(p.F32), len(p.Index), p.Width, s)
+	}
+	for i, row := range p.Index {
+		if int(row) >= s.Rows || i > 0 && p.Index[i-1] >= row {
+			return fmt.Errorf("algorithms: a partial's row list is not ascending within %d rows", s.Rows)
+		}
+	}
+	return nil
+}
+
+// Result is what Trainer.Fold receives.
+type Result struct {
+	Sum   *Partial // of a Sum round: valid during Fold only
+	Parts [][]byte // of a Collect round: in unit order; nil where Round.Has is set
+}

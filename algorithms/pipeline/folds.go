@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// folds runs the job once for each fold, as child jobs, in one collected round.
+// Each child has the digest of the same job run alone.
+type folds struct {
+	job   *algorithms.Job
+	parts [][]byte // the children's encoded outcomes, once collected
+	done  []*Outcome
+	round algorithms.Round
+}
+
+func newFolds(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
+	t := &folds{job: j}
+	if state == nil {
+		return t, nil
+	}
+	return t, t.restore(state)
+}
+
+// Child returns the job of one fold of a job of folds.
+func Child(j *algorithms.Job, fold int) *algorithms.Job {
+	child := *j
+	child.Folds = 0
+	child.Split.Fold = fold
+	return &child
+}
+
+// Next implements algorithms.Trainer.
+func (t *folds) Next() (*algorithms.Round, error) {
+	t.round = algorithms.Round{Done: t.done != nil}
+	if t.round.Done {
+		return &t.round, nil
+	}
+	t.round.Units, t.round.Scope, t.round.How = t.job.Folds, algorithms.Whole, algorithms.Collect
+	for f := range t.job.Folds {
+		t.round.Children = append(t.round.Children, Child(t.job, f))
+	}
+	return &t.round, nil
+}
+
+// Fold implements algorithms.Trainer.
+func (t *folds) Fold(res *algorithms.Result) error {
+	return t.decode(res.Parts)
+}
+
+func (t *folds) decode(parts [][]byte) error {
+	if len(parts) != t.job.Folds {
+		return fmt.Errorf("pipeline: %d outcomes for %d folds", len(parts), t.job.Folds)
+	}
+	var done []*Outcome
+	for f, part := range parts {
+		o, err := DecodeOutcome(part)
+		if err != nil {
+			return fmt.Errorf("fold %d: %w", f, err)
+		}
+		done = append(done, o)
+	}
+	t.parts, t.done = parts, done
+	return nil
+}
+
+// Progress implements algorithms.Trainer.
+func (t *folds) Progress() algorithms.Progress {
+	p := algorithms.Progress{Steps: uint64(t.job.Folds), Step: uint64(len(t.done)), Loss: -1, Phase: "folds"}
+	return p
+}
+
+// Model implements algorithms.Trainer: a job of folds has one model for each fold,
+// in its Outcome, and none of its own.
+func (t *folds) Model() (algorithms.Model, error) {
+	return nil, errors.New("pipeline: a job of folds has a model for each fold")
+}
+
+// Outcome implements Finisher.
+func (t *folds) Outcome() (*Outcome, error) {
+	if t.done == nil {
+		return nil, errors.New("pipeline: the job is not done")
+	}
+	o := &Outcome{ModelDigest: foldsDigest(t.done), EvaluatedOn: t.done[0].EvaluatedOn, Rows: t.done[0].Rows, Folds: t.done}
+	var reports, baselines []measures.Report
+	for _, f := range t.done {
+		o.Steps += f.Steps
+		o.Samples += f.Samples
+		o.Loss += f.Loss / float64(len(t.done))
+		reports = append(reports, f.Measures)
+		baselines = append(baselines, f.Baseline)
+	}
+	o.Measures, o.Baseline = measures.OverFolds(reports), measures.OverFolds(baselines)
+	return o, nil
+}
+
+// AppendState implements algorithms.Trainer.
+func (t *folds) AppendState(dst []byte) ([]byte, error) {
+	dst = append(dst, stateVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.parts)))
+	for _, part := range t.parts {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(len(part)))
+		dst = append(dst, part...)
+	}
+	return dst, nil
+}
+
+func (t *folds) restore(b []byte) error {
+	if len(b) < 5 || b[0] != stateVersion {
+		return errors.New("pipeline: the trainer state is not of this version")
+	}
+	n := int(binary.LittleEndian.Uint32(b[1:]))
+	b = b[5:]
+	if n == 0 {
+		return nil
+	}
+	var parts [][]byte
+	for range min(n, t.job.Folds+1) {
+		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
+			return errors.New("pipeline: the trainer state is cut short")
+		}
+		size := int(binary.LittleEndian.Uint64(b))
+		parts = append(parts, b[8:8+size:8+size])
+		b = b[8+size:]
+	}
+	return t.decode(parts)
+}

@@ -1,0 +1,87 @@
+// Package pipeline makes a whole job of an algorithm: training, then evaluation
+// on the test rows beside the mean predictor; or one such job for each fold. It
+// is a Trainer and a Kernel like those it wraps, so the engine sees rounds only.
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+)
+
+// Outcome is what a job ends with.
+type Outcome struct {
+	// ModelDigest identifies the model; for a job of folds it is the SHA-256 of
+	// the folds' digests in order.
+	ModelDigest string  `json:"model_digest"`
+	Steps       uint64  `json:"steps"`
+	Samples     uint64  `json:"samples"`
+	Loss        float64 `json:"loss"` // the last training loss, as K-L
+	// EvaluatedOn says which rows the measures are of: "test rows", or "training
+	// rows" where the job holds none back.
+	EvaluatedOn string `json:"evaluated_on"`
+	Rows        Counts `json:"rows"`
+	// Measures are over rows, or over folds for a job of folds.
+	Measures measures.Report `json:"measures"`
+	// Baseline are the same measures of predicting the training mean.
+	Baseline measures.Report `json:"mean_predictor"`
+	Folds    []*Outcome      `json:"folds,omitempty"`
+
+	// Model is the model file; empty for a job of folds, whose models are in
+	// Folds.
+	Model []byte `json:"-"`
+}
+
+// Counts says how many rows played each role.
+type Counts struct {
+	Train      int `json:"train"`
+	Validation int `json:"validation"`
+	Test       int `json:"test"`
+}
+
+// Finisher is a Trainer that knows its outcome once it is done.
+type Finisher interface {
+	algorithms.Trainer
+	Outcome() (*Outcome, error)
+}
+
+// Encode returns the bytes by which a child job reports its outcome and model.
+func (o *Outcome) Encode() ([]byte, error) {
+	head, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	b := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
+	b = append(b, head...)
+	return append(b, o.Model...), nil
+}
+
+// DecodeOutcome reads what Encode wrote.
+func DecodeOutcome(b []byte) (*Outcome, error) {
+	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
+		return nil, errors.New("pipeline: a child's outcome is cut short")
+	}
+	n := int(binary.LittleEndian.Uint64(b))
+	o := new(Outcome)
+	if err := json.Unmarshal(b[8:8+n], o); err != nil {
+		return nil, fmt.Errorf("pipeline: a child's outcome: %w", err)
+	}
+	o.Model = b[8+n:]
+	return o, nil
+}
+
+// foldsDigest is the identity of a job of folds.
+func foldsDigest(folds []*Outcome) string {
+	h := sha256.New()
+	h.Write([]byte("coppice-folds\x00"))
+	for _, f := range folds {
+		h.Write([]byte(f.ModelDigest))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

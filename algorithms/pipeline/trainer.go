@@ -1,0 +1,255 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// The pipeline's own operations and variables, above those of any algorithm.
+const (
+	opMean     = 250 // sums of the training rows' label degrees
+	opEvaluate = 251 // sums of the measures of the model and of the mean
+
+	varModel = 0xff00
+	varMean  = 0xff01
+)
+
+// The phases of a job, in order.
+const (
+	phaseTrain = iota
+	phaseMean
+	phaseEvaluate
+	phaseDone
+)
+
+// single trains one model and evaluates it.
+type single struct {
+	job      *algorithms.Job
+	manifest *dataset.Manifest
+	inner    algorithms.Trainer
+
+	phase  uint8
+	mean   []float64 // mean label distribution of the rows trained on, once known
+	counts [3]uint64 // rows by role: train, validation, test
+	sums   []float64 // of opEvaluate, once known
+
+	round algorithms.Round
+	model struct { // made once the inner trainer is done
+		bytes  []byte
+		digest string
+	}
+}
+
+// New starts a job, or continues it from what AppendState wrote.
+func New(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
+	if j.Numerics != algorithms.Numerics {
+		return nil, fmt.Errorf("the job wants numerics %d, this version computes numerics %d", j.Numerics, algorithms.Numerics)
+	}
+	if j.Folds > 0 {
+		return newFolds(j, m, state)
+	}
+	a, err := registry.Find(j.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	t := &single{job: j, manifest: m}
+	var inner []byte
+	if state != nil {
+		if inner, err = t.restore(state); err != nil {
+			return nil, err
+		}
+	}
+	t.inner, err = a.NewTrainer(j, m, inner)
+	return t, err
+}
+
+// Next implements algorithms.Trainer.
+func (t *single) Next() (*algorithms.Round, error) {
+	if t.phase == phaseTrain {
+		r, err := t.inner.Next()
+		if err != nil || !r.Done {
+			return r, err
+		}
+		t.phase = phaseMean
+	}
+	t.round = algorithms.Round{Units: len(t.manifest.Shards), Scope: algorithms.Sharded, How: algorithms.Sum}
+	switch t.phase {
+	case phaseMean:
+		t.round.Op, t.round.Roles = opMean, dataset.AllRows
+		t.round.Shape = algorithms.Shape{F64: 3 + t.manifest.Labels}
+	case phaseEvaluate:
+		return &t.round, t.evaluateRound()
+	default:
+		t.round.Done = true
+	}
+	return &t.round, nil
+}
+
+func (t *single) evaluateRound() error {
+	if err := t.encodeModel(); err != nil {
+		return err
+	}
+	t.round.Op, t.round.Roles = opEvaluate, t.evaluated()
+	t.round.Shape = algorithms.Shape{F64: 2 * measures.Width}
+	t.round.Vars = []algorithms.Var{
+		{ID: varModel, Version: 1, Data: t.model.bytes},
+		{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)},
+	}
+	return nil
+}
+
+// evaluated returns the roles of the rows that the measures are of.
+func (t *single) evaluated() dataset.Roles {
+	if t.counts[2] > 0 {
+		return dataset.Test
+	}
+	return dataset.Train | dataset.Validation
+}
+
+func (t *single) encodeModel() error {
+	if t.model.bytes != nil {
+		return nil
+	}
+	m, err := t.inner.Model()
+	if err != nil {
+		return err
+	}
+	t.model.bytes, t.model.digest = modelfile.Encode(t.job.Algorithm, m.Tensors(), nil)
+	return nil
+}
+
+// Fold implements algorithms.Trainer.
+func (t *single) Fold(res *algorithms.Result) error {
+	switch t.phase {
+	case phaseTrain:
+		return t.inner.Fold(res)
+	case phaseMean:
+		t.foldMean(res.Sum.F64)
+	case phaseEvaluate:
+		t.sums = append([]float64{}, res.Sum.F64...)
+	}
+	t.phase++
+	return nil
+}
+
+func (t *single) foldMean(sums []float64) {
+	for i := range t.counts {
+		t.counts[i] = uint64(sums[i])
+	}
+	n := sums[0] + sums[1]
+	t.mean = make([]float64, t.manifest.Labels)
+	for c := range t.mean {
+		t.mean[c] = sums[3+c] / n
+	}
+}
+
+// Progress implements algorithms.Trainer.
+func (t *single) Progress() algorithms.Progress {
+	p := t.inner.Progress()
+	if t.phase > phaseTrain {
+		p.Phase = "evaluation"
+	}
+	return p
+}
+
+// Model implements algorithms.Trainer.
+func (t *single) Model() (algorithms.Model, error) { return t.inner.Model() }
+
+// Outcome implements Finisher.
+func (t *single) Outcome() (*Outcome, error) {
+	if t.phase != phaseDone {
+		return nil, errors.New("pipeline: the job is not done")
+	}
+	if err := t.encodeModel(); err != nil {
+		return nil, err
+	}
+	p := t.inner.Progress()
+	o := &Outcome{
+		ModelDigest: t.model.digest, Steps: p.Step, Samples: p.Samples, Loss: p.Loss,
+		EvaluatedOn: "training rows",
+		Rows:        Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
+		Measures:    measures.FromSums(t.sums[:measures.Width]),
+		Baseline:    measures.FromSums(t.sums[measures.Width:]),
+	}
+	if t.evaluated() == dataset.Test {
+		o.EvaluatedOn = "test rows"
+	}
+	return o, t.writeModel(o)
+}
+
+// writeModel puts the model file, with its provenance, into the outcome.
+func (t *single) writeModel(o *Outcome) error {
+	m, err := t.inner.Model()
+	if err != nil {
+		return err
+	}
+	provenance, err := json.Marshal(provenanceOf(t.job, t.manifest, o, t.mean))
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	o.Model, _ = modelfile.Encode(t.job.Algorithm, m.Tensors(), provenance)
+	return nil
+}
+
+const stateVersion = 1
+
+// AppendState implements algorithms.Trainer.
+func (t *single) AppendState(dst []byte) ([]byte, error) {
+	dst = append(dst, stateVersion, t.phase)
+	for _, c := range t.counts {
+		dst = binary.LittleEndian.AppendUint64(dst, c)
+	}
+	dst = appendFloats(dst, t.mean)
+	dst = appendFloats(dst, t.sums)
+	return t.inner.AppendState(dst)
+}
+
+func appendFloats(dst []byte, v []float64) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(v)))
+	return append(dst, num.Bytes64(v)...)
+}
+
+// restore reads the pipeline's part of a state and returns the inner trainer's.
+func (t *single) restore(b []byte) (inner []byte, err error) {
+	if len(b) < 2+8*len(t.counts) || b[0] != stateVersion || b[1] > phaseDone {
+		return nil, errors.New("pipeline: the trainer state is not of this version")
+	}
+	t.phase = b[1]
+	b = b[2:]
+	for i := range t.counts {
+		t.counts[i] = binary.LittleEndian.Uint64(b)
+		b = b[8:]
+	}
+	if t.mean, b, err = takeFloats(b, t.manifest.Labels); err != nil {
+		return nil, err
+	}
+	if t.sums, b, err = takeFloats(b, 2*measures.Width); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// takeFloats takes a list of no or n values off b.
+func takeFloats(b []byte, n int) (v []float64, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, errors.New("pipeline: the trainer state is cut short")
+	}
+	have := int(binary.LittleEndian.Uint32(b))
+	b = b[4:]
+	if have == 0 {
+		return nil, b, nil
+	}
+	if have != n || len(b) < 8*n {
+		return nil, nil, errors.New("pipeline: the trainer state does not fit the job")
+	}
+	return append([]float64{}, num.Float64s(b[:8*n])...), b[8*n:], nil
+}

@@ -1,0 +1,55 @@
+// Package registry lists the algorithms: adding one is adding a folder under
+// algorithms and a line here.
+package registry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+)
+
+// All lists every algorithm, in the order of help texts.
+func All() []algorithms.Algorithm {
+	return []algorithms.Algorithm{
+		ldlf.Algorithm{},
+	}
+}
+
+// Names lists the names of all algorithms.
+func Names() []string {
+	var names []string
+	for _, a := range All() {
+		names = append(names, a.Name())
+	}
+	return names
+}
+
+// Find returns the algorithm of a name.
+func Find(name string) (algorithms.Algorithm, error) {
+	for _, a := range All() {
+		if a.Name() == name {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("algorithm %q is unknown; known are: %s", name, strings.Join(Names(), ", "))
+}
+
+// Model decodes a model file into its file and model.
+func Model(b []byte) (*modelfile.File, algorithms.Model, error) {
+	f, err := modelfile.Decode(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := Find(f.Algorithm)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := a.DecodeModel(f.Tensors)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", modelfile.ErrCorrupt, err)
+	}
+	return f, m, nil
+}

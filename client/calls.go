@@ -1,0 +1,128 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Cluster describes the cluster.
+func (c *Client) Cluster(ctx context.Context) (*protocol.Cluster, error) {
+	var v protocol.Cluster
+	return &v, c.json(ctx, http.MethodGet, at("cluster"), nil, &v)
+}
+
+// Datasets lists the datasets.
+func (c *Client) Datasets(ctx context.Context) (v []protocol.Dataset, err error) {
+	return v, c.json(ctx, http.MethodGet, at("datasets"), nil, &v)
+}
+
+// Dataset describes one dataset.
+func (c *Client) Dataset(ctx context.Context, name string) (*protocol.Dataset, error) {
+	var v protocol.Dataset
+	return &v, c.json(ctx, http.MethodGet, at("datasets", name), nil, &v)
+}
+
+// DeleteDataset removes a dataset's name; refused while a job needs it.
+func (c *Client) DeleteDataset(ctx context.Context, name string) error {
+	if _, err := c.Dataset(ctx, name); err != nil {
+		return err
+	}
+	err := c.json(ctx, http.MethodDelete, at("datasets", name), nil, nil)
+	if IsNotFound(err) { // it was there: a first try went through, its answer was lost
+		return nil
+	}
+	return err
+}
+
+// Submit queues a job. A submission that is sent again because its answer was
+// lost makes no second job.
+func (c *Client) Submit(ctx context.Context, s protocol.Spec) (*protocol.JobInfo, error) {
+	var v protocol.JobInfo
+	return &v, c.json(ctx, http.MethodPost, at("jobs"), protocol.SubmitRequest{Token: rand.Text(), Spec: s}, &v)
+}
+
+// Jobs lists the jobs.
+func (c *Client) Jobs(ctx context.Context) (v []protocol.JobInfo, err error) {
+	return v, c.json(ctx, http.MethodGet, at("jobs"), nil, &v)
+}
+
+// Job describes a job by number or name.
+func (c *Client) Job(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	var v protocol.JobInfo
+	return &v, c.json(ctx, http.MethodGet, at("jobs", job), nil, &v)
+}
+
+// Cancel cancels a job.
+func (c *Client) Cancel(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	var v protocol.JobInfo
+	return &v, c.json(ctx, http.MethodPost, at("jobs", job, "cancel"), nil, &v)
+}
+
+// Models lists the models.
+func (c *Client) Models(ctx context.Context) (v []protocol.ModelInfo, err error) {
+	return v, c.json(ctx, http.MethodGet, at("models"), nil, &v)
+}
+
+// Model returns a model file: of a job's name, or of job/fold.
+func (c *Client) Model(ctx context.Context, name string) ([]byte, error) {
+	return c.bytes(ctx, at("models", name))
+}
+
+// Blob returns a blob after checking it against its digest.
+func (c *Client) Blob(ctx context.Context, digest string) ([]byte, error) {
+	b, err := c.bytes(ctx, at("blobs", digest))
+	if err != nil {
+		return nil, err
+	}
+	if got := sha256.Sum256(b); hex.EncodeToString(got[:]) != digest {
+		return nil, fmt.Errorf("the blob %.12s came with other bytes", digest)
+	}
+	return b, nil
+}
+
+func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
+	return b, c.do(ctx, &call{method: http.MethodGet, path: path, timeout: blobTimeout, take: func(r io.Reader) error {
+		b, err = io.ReadAll(r)
+		return err
+	}})
+}
+
+// PutBlob stores bytes on a majority of the coordinators and returns their digest.
+func (c *Client) PutBlob(ctx context.Context, b []byte) (digest string, err error) {
+	sum := sha256.Sum256(b)
+	digest = hex.EncodeToString(sum[:])
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+	return digest, c.put(ctx, digest, int64(len(b)), open)
+}
+
+// PutFile stores a file whose digest is known.
+func (c *Client) PutFile(ctx context.Context, digest, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return c.put(ctx, digest, info.Size(), func() (io.ReadCloser, error) { return os.Open(path) })
+}
+
+func (c *Client) put(ctx context.Context, digest string, size int64, open func() (io.ReadCloser, error)) error {
+	return c.do(ctx, &call{
+		method: http.MethodPut, path: at("blobs", digest), body: open, size: size, timeout: blobTimeout,
+		take: func(io.Reader) error { return nil },
+	})
+}
+
+// putDataset commits a manifest whose blobs are stored.
+func (c *Client) putDataset(ctx context.Context, name string, m *dataset.Manifest) (*protocol.Dataset, error) {
+	var v protocol.Dataset
+	return &v, c.json(ctx, http.MethodPost, at("datasets"), protocol.DatasetPutEntry{Name: name, Manifest: m}, &v)
+}

@@ -1,0 +1,263 @@
+// Package client speaks the HTTP API of the coordinators (package protocol has
+// its types). It knows several addresses, tries each, and goes on trying while
+// the cluster elects a leader, so that a change of leader is not noticed. Every
+// request may be sent again without harm: submissions carry a token, blobs are
+// named by their content.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// DefaultPatience is how long a request is sent again while nobody answers it.
+const DefaultPatience = 15 * time.Second
+
+// The timeouts and waits of one try.
+const (
+	tryTimeout  = 10 * time.Second
+	blobTimeout = 2 * time.Minute
+	firstWait   = 20 * time.Millisecond
+	longestWait = 500 * time.Millisecond
+)
+
+// ErrUnavailable is wrapped by the error of a request that no coordinator
+// answered in time.
+var ErrUnavailable = errors.New("no coordinator answers")
+
+// Error is a coordinator's refusal.
+type Error struct {
+	Status  int // HTTP status
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// IsNotFound reports whether an error says that there is no such thing.
+func IsNotFound(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
+}
+
+// Client sends requests to the coordinators of one cluster. It is safe for
+// concurrent use; its fields must not change after the first request.
+type Client struct {
+	// Patience is how long a request is sent again while nobody answers.
+	Patience time.Duration
+	// Waiting, where set, is called when a request has to be sent again, with the
+	// reason. It may be called concurrently.
+	Waiting func(error)
+
+	servers []string // "http://host:port"
+	next    atomic.Uint32
+	http    *http.Client
+}
+
+// New returns a client of the coordinators at servers: addresses host:port or
+// URLs, separated by commas.
+func New(servers string) (*Client, error) {
+	c := &Client{Patience: DefaultPatience, http: &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
+	}}}
+	for _, s := range strings.Split(servers, ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		address, err := normalize(s)
+		if err != nil {
+			return nil, err
+		}
+		c.servers = append(c.servers, address)
+	}
+	if len(c.servers) == 0 {
+		return nil, errors.New("no coordinator's address is given")
+	}
+	return c, nil
+}
+
+func normalize(s string) (string, error) {
+	if !strings.Contains(s, "://") {
+		s = "http://" + s
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || strings.Trim(u.Path, "/") != "" {
+		return "", fmt.Errorf("coordinator address %q: want host:port", strings.TrimPrefix(s, "http://"))
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// Servers lists the addresses.
+func (c *Client) Servers() []string { return c.servers }
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// call is one request; body, where set, is opened anew for each try.
+type call struct {
+	method, path string
+	body         func() (io.ReadCloser, error)
+	size         int64
+	timeout      time.Duration
+	take         func(io.Reader) error // reads a successful answer
+}
+
+// json makes the call of a request and an answer in JSON; both may be nil.
+func jsonCall(method, path string, in, out any) (*call, error) {
+	k := &call{method: method, path: path, timeout: tryTimeout, take: func(r io.Reader) error {
+		if out == nil {
+			return nil
+		}
+		return json.NewDecoder(r).Decode(out)
+	}}
+	if in == nil {
+		return k, nil
+	}
+	b, err := json.Marshal(in)
+	k.body = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+	k.size = int64(len(b))
+	return k, err
+}
+
+func (c *Client) json(ctx context.Context, method, path string, in, out any) error {
+	k, err := jsonCall(method, path, in, out)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, k)
+}
+
+// do sends a request, again and again, to one address after the other, until one
+// answers or patience ends.
+func (c *Client) do(ctx context.Context, k *call) error {
+	deadline, wait := time.Now().Add(c.Patience), firstWait
+	for {
+		var err error
+		for range c.servers {
+			var again bool
+			if again, err = c.try(ctx, k); !again {
+				return err
+			}
+			c.next.Add(1)
+		}
+		if time.Now().Add(wait).After(deadline) {
+			return fmt.Errorf("%w at %s: %w", ErrUnavailable, c.names(), err)
+		}
+		if c.Waiting != nil {
+			c.Waiting(err)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+func (c *Client) names() string {
+	return strings.ReplaceAll(strings.Join(c.servers, ", "), "http://", "")
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// server returns the address to try now: the last that answered.
+func (c *Client) server() string { return c.servers[int(c.next.Load())%len(c.servers)] }
+
+// try sends a request once; again says that another try may succeed.
+func (c *Client) try(ctx context.Context, k *call) (again bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	response, err := c.send(limited, k)
+	if err != nil {
+		return ctx.Err() == nil, short(ctx, err)
+	}
+	defer response.Body.Close()
+	if again, err := refusal(response); err != nil {
+		return again, err
+	}
+	if err := k.take(response.Body); err != nil {
+		return ctx.Err() == nil, short(ctx, err)
+	}
+	return false, nil
+}
+
+func (c *Client) send(ctx context.Context, k *call) (*http.Response, error) {
+	var body io.ReadCloser
+	if k.body != nil {
+		b, err := k.body()
+		if err != nil {
+			return nil, err
+		}
+		body = b
+	}
+	r, err := http.NewRequestWithContext(ctx, k.method, c.server()+k.path, body)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.ContentLength = k.size
+	}
+	return c.http.Do(r)
+}
+
+// short takes net/http's method and URL off an error.
+func short(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// maxProblem bounds the body of an error that is read.
+const maxProblem = 64 << 10
+
+// refusal returns the error that an answer is, and whether to try again.
+func refusal(r *http.Response) (again bool, err error) {
+	if r.StatusCode < 300 {
+		return false, nil
+	}
+	b, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem))
+	var p protocol.Problem
+	if json.Unmarshal(b, &p) != nil || p.Error == "" {
+		p.Error = fmt.Sprintf("%s %s", r.Status, strings.Join(strings.Fields(string(b)), " "))
+	}
+	switch r.StatusCode {
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusTooManyRequests:
+		again = true
+	}
+	return again, &Error{r.StatusCode, p.Error}
+}
+
+// at joins path elements, each escaped; an element's own slashes stay.
+func at(elements ...string) string {
+	var b strings.Builder
+	b.WriteString("/v1")
+	for _, e := range elements {
+		for part := range strings.SplitSeq(e, "/") {
+			b.WriteString("/" + url.PathEscape(part))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,96 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// silence is how long a watch may say nothing before it is opened again: its
+// coordinator may hang.
+const silence = 10 * time.Second
+
+// maxLine bounds a line of a watch.
+const maxLine = 64 << 20
+
+// Watch calls f with the job's state at each change, until the job ends, whose
+// last state it returns. It survives changes of leader and even the loss of all
+// coordinators: it goes on until ctx is done, telling c.Waiting meanwhile. What f
+// sees never goes back. A job that does not exist is an error at once.
+func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
+	w := &watch{f: f}
+	wait := firstWait
+	for {
+		before := w.lines
+		again, err := c.follow(ctx, job, w)
+		if !again {
+			return w.last, err
+		}
+		if w.lines > before {
+			wait = firstWait
+		} else {
+			c.next.Add(1)
+		}
+		if c.Waiting != nil && err != nil {
+			c.Waiting(err)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return w.last, err
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// watch is what was seen of a job.
+type watch struct {
+	f     func(*protocol.JobInfo)
+	last  *protocol.JobInfo
+	lines int
+}
+
+// see takes a state, unless it is older than the last: a coordinator may lag.
+func (w *watch) see(j *protocol.JobInfo) {
+	if w.last != nil && !j.State.Final() && (w.last.State == protocol.Running && j.State == protocol.Queued || j.Rounds < w.last.Rounds) {
+		return
+	}
+	w.last = j
+	w.f(j)
+}
+
+// follow opens the watch once and reads it until it ends or goes silent.
+func (c *Client) follow(ctx context.Context, job string, w *watch) (again bool, err error) {
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	quiet := time.AfterFunc(silence, cancel)
+	defer quiet.Stop()
+	response, err := c.send(limited, &call{method: http.MethodGet, path: at("jobs", job, "watch")})
+	if err != nil {
+		return ctx.Err() == nil, short(ctx, err)
+	}
+	defer response.Body.Close()
+	if again, err := refusal(response); err != nil {
+		return again, err
+	}
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		quiet.Reset(silence)
+		w.lines++
+		if len(lines.Bytes()) == 0 { // a sign of life
+			continue
+		}
+		var j protocol.JobInfo
+		if err := json.Unmarshal(lines.Bytes(), &j); err != nil {
+			return true, fmt.Errorf("a watch's line: %w", err)
+		}
+		if w.see(&j); j.State.Final() {
+			return false, nil
+		}
+	}
+	return ctx.Err() == nil, short(ctx, lines.Err())
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+// foldList is the contents of a --split file.
+type foldList struct {
+	rows   []uint16
+	count  int
+	blob   []byte
+	digest string
+}
+
+func readFolds(path string, rows int) (*foldList, error) {
+	folds, n, err := dataset.FoldsFile(path, rows)
+	if err != nil {
+		return nil, err
+	}
+	if n < 2 {
+		return nil, fmt.Errorf("%s: a single fold; at least two are needed", path)
+	}
+	blob := dataset.EncodeFolds(folds)
+	sum := sha256.Sum256(blob)
+	return &foldList{folds, n, blob, hex.EncodeToString(sum[:])}, nil
+}
+
+// fetch reads a cluster's dataset into memory.
+func (c *trainCmd) fetch(a *app, name string) (string, *local.Data, error) {
+	cl, err := c.connect(a)
+	if err != nil {
+		return "", nil, err
+	}
+	defer cl.Close()
+	d, err := cl.Dataset(a.ctx, name)
+	if err != nil {
+		return "", nil, err
+	}
+	shards, err := cl.Shards(a.ctx, d.Manifest)
+	return name, &local.Data{Manifest: d.Manifest, Shards: shards}, err
+}
+
+// trainThere trains on a cluster and waits for the end.
+func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outcome, error) {
+	cl, err := c.connect(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer cl.Close()
+	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if job, err = watch(a, cl, job); err != nil {
+		return nil, nil, err
+	}
+	r, o, err := finished(job)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Model = fmt.Sprintf("coppice model download %s --out FILE", job.Name)
+	if len(job.Models) > 1 {
+		r.Model = fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", job.Name)
+	}
+	if c.ModelOut != "" {
+		err = download(a.ctx, cl, job, o)
+	}
+	return r, o, err
+}
+
+// download puts the models of a done job into its outcome.
+func download(ctx context.Context, cl *client.Client, job *protocol.JobInfo, o *pipeline.Outcome) (err error) {
+	if len(o.Folds) == 0 {
+		o.Model, err = cl.Blob(ctx, job.Models[0].Blob)
+		return err
+	}
+	for i, f := range o.Folds {
+		if f.Model, err = cl.Blob(ctx, job.Models[i].Blob); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// submit imports the data where it is a file, checks the spec against the
+// dataset, so that errors name its lines, and submits the job.
+func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File) (*protocol.JobInfo, error) {
+	set, err := s.dataset(a, cl, d, file)
+	if err != nil {
+		return nil, err
+	}
+	file.Spec.Dataset = set.Name
+	if s.Split != "" {
+		folds, err := readFolds(s.Split, set.Manifest.Rows)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := cl.PutBlob(a.ctx, folds.blob); err != nil {
+			return nil, err
+		}
+		file.Spec.Assigned, file.Spec.Folds = folds.digest, folds.count
+	}
+	if _, err := spec.Resolve(file.Spec, set.Manifest); err != nil {
+		return nil, file.Locate(err)
+	}
+	return cl.Submit(a.ctx, file.Spec)
+}
+
+// dataset returns the dataset that a job is to train on, importing a file.
+func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File) (*protocol.Dataset, error) {
+	if s.Data == "" {
+		return cl.Dataset(a.ctx, file.Spec.Dataset)
+	}
+	src, checks, err := d.open(s.Data)
+	if err != nil {
+		return nil, err
+	}
+	m := newMeter(a.stderr)
+	defer m.clear()
+	return importAs(a.ctx, cl, datasetName(s.Data), src, importOptions(a.ctx, checks, m))
+}
+
+// importAs imports a file of a job under its own name, or, where other data has
+// that, with the beginning of its digest added.
+func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+	dir, err := os.MkdirTemp("", "coppice-import-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	m, err := dataset.Import(src, dir, o)
+	if err != nil {
+		return nil, err
+	}
+	have, err := cl.Dataset(ctx, name)
+	switch {
+	case err == nil && have.Digest == m.Digest():
+		return have, nil
+	case err == nil:
+		name += "-" + m.Digest()[:8]
+	case !client.IsNotFound(err):
+		return nil, err
+	}
+	return cl.Upload(ctx, name, m, dir, o.Progress)
+}
+
+// watch shows a job's progress until it ends. Interrupted, it says that the job
+// goes on.
+func watch(a *app, cl *client.Client, job *protocol.JobInfo) (*protocol.JobInfo, error) {
+	m := newMeter(a.stderr)
+	last, err := cl.Watch(a.ctx, fmt.Sprint(job.ID), func(j *protocol.JobInfo) { m.job(j) })
+	m.clear()
+	if err != nil && errors.Is(err, context.Canceled) {
+		a.note("job %s goes on without this command; watch it: coppice job watch %s; end it: coppice job cancel %s", job.Name, job.Name, job.Name)
+		return nil, errReported
+	}
+	return last, err
+}
+
+// job shows a job's state.
+func (m *meter) job(j *protocol.JobInfo) {
+	switch {
+	case j.State == protocol.Queued:
+		m.show(fmt.Sprintf("job %s is queued", j.Name))
+	case j.Units > 0:
+		m.show(fmt.Sprintf("%3.0f %%  %d of %d units done", 100*float64(j.Collected)/float64(j.Units), j.Collected, j.Units))
+	case j.Progress != nil:
+		m.training(*j.Progress)
+	}
+}
+
+// finished returns the result of a job that has ended, or why it has none.
+func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
+	switch j.State {
+	case protocol.Done:
+	case protocol.Failed:
+		return nil, nil, fmt.Errorf("job %s failed: %s", j.Name, j.Error)
+	case protocol.Cancelled:
+		return nil, nil, fmt.Errorf("job %s was cancelled", j.Name)
+	default:
+		return nil, nil, fmt.Errorf("job %s is %s", j.Name, j.State)
+	}
+	o := new(pipeline.Outcome)
+	if err := json.Unmarshal(j.Outcome, o); err != nil {
+		return nil, nil, fmt.Errorf("job %s: its outcome: %w", j.Name, err)
+	}
+	return newResult(j.Name, j.Dataset, j.Job, o, j.Seconds), o, nil
+}
+
+// ago writes how long ago a time of the cluster was.
+func ago(seconds int64, now time.Time) string {
+	if seconds == 0 {
+		return "-"
+	}
+	return strings.TrimSpace(duration(max(0, now.Sub(time.Unix(seconds, 0)).Seconds()))) + " ago"
+}

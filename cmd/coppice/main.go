@@ -1,0 +1,105 @@
+// Command coppice trains label distribution learning models, in one process or
+// on a cluster: `coppice --help` lists what it does.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// app is what every command works with.
+type app struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	json   bool
+}
+
+// run runs one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case exited:
+			code = int(r)
+		default:
+			panic(r)
+		}
+	}()
+	var c cli
+	parser := kong.Must(&c,
+		kong.Name("coppice"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.Help(printHelp),
+	)
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "coppice: %v; see \"%s --help\"\n", err, at(err))
+		return exitUsage
+	}
+	err = parsed.Run(&app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Output == "json"})
+	return report(stderr, err)
+}
+
+// exited carries an exit code out of kong's own flags, such as --help.
+type exited int
+
+// at names the command that a wrong command line had come to.
+func at(err error) string {
+	var p *kong.ParseError
+	if errors.As(err, &p) && p.Context.Selected() != nil {
+		return p.Context.Selected().FullPath()
+	}
+	return "coppice"
+}
+
+// report prints an error on one line and returns the exit code.
+func report(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if !errors.Is(err, errReported) {
+		fmt.Fprintf(stderr, "coppice: %s\n", message(err))
+	}
+	if isUsage(err) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// errReported ends a command that has said why by itself.
+var errReported = errors.New("reported")
+
+func message(err error) string {
+	var p *fs.PathError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	case errors.As(err, &p) && errors.Is(err, fs.ErrNotExist) && err == error(p):
+		return p.Path + ": no such file or folder"
+	}
+	return err.Error()
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+)
+
+// model is a model file, decoded.
+type model struct {
+	algorithms.Model
+	file       *modelfile.File
+	provenance *pipeline.Provenance
+}
+
+func openModel(path string) (*model, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeModel(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+func decodeModel(b []byte) (*model, error) {
+	file, m, err := registry.Model(b)
+	if err != nil {
+		return nil, err
+	}
+	p := new(pipeline.Provenance)
+	if len(file.Provenance) > 0 {
+		if err := json.Unmarshal(file.Provenance, p); err != nil {
+			return nil, fmt.Errorf("%w: provenance: %w", modelfile.ErrCorrupt, err)
+		}
+	}
+	if p.Job == nil {
+		return nil, fmt.Errorf("%w: it does not say which job made it", modelfile.ErrCorrupt)
+	}
+	return &model{m, file, p}, nil
+}
+
+// classes names the labels that the model predicts.
+func (m *model) classes() []string {
+	_, labels := m.Shape()
+	if len(m.provenance.LabelNames) == labels {
+		return m.provenance.LabelNames
+	}
+	names := make([]string, labels)
+	for i := range names {
+		names[i] = "label_" + strconv.Itoa(i)
+	}
+	return names
+}
+
+// modelShown is what `model show` prints.
+type modelShown struct {
+	Name     string `json:"name"`
+	Digest   string `json:"digest"`
+	Dataset  string `json:"dataset,omitempty"` // name, where a cluster knows it
+	Features int    `json:"features"`
+	Labels   int    `json:"labels"`
+	*pipeline.Provenance
+	Describe []described `json:"describe"`
+	Repeat   string      `json:"repeat"`
+}
+
+type described struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func (m *model) shown(name, dataset string) *modelShown {
+	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: dataset, Provenance: m.provenance}
+	s.Features, s.Labels = m.Shape()
+	for _, d := range m.Describe() {
+		s.Describe = append(s.Describe, described{d[0], d[1]})
+	}
+	s.Repeat = repeat(m.provenance.Job, dataset)
+	return s
+}
+
+// repeat writes the command that trains the same model again.
+func repeat(j *algorithms.Job, dataset string) string {
+	parts := []string{"coppice train"}
+	if dataset != "" {
+		parts = append(parts, "--dataset "+dataset)
+	} else {
+		parts = append(parts, "--local --data FILE")
+	}
+	parts = append(parts, "--algorithm "+j.Algorithm, fmt.Sprintf("--seed %d", j.Seed))
+	switch {
+	case j.Split.Assigned != "":
+		parts = append(parts, "--split FOLDS.csv")
+	case j.Split.Folds > 0:
+		parts = append(parts, fmt.Sprintf("--folds %d", j.Split.Folds))
+	case j.Split.TestFraction > 0:
+		parts = append(parts, fmt.Sprintf("--test-fraction %v", j.Split.TestFraction))
+	}
+	for _, pair := range settingsPairs(j.Params) {
+		parts = append(parts, "--set "+pair)
+	}
+	return strings.Join(parts, " ")
+}
+
+func (s *modelShown) text(w io.Writer) {
+	j := s.Job
+	lines := [][2]string{
+		{"model", s.Name},
+		{"digest", s.Digest},
+		{"algorithm", fmt.Sprintf("%s (numerics %d, version %s)", j.Algorithm, j.Numerics, s.Version)},
+		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
+		{"shape", fmt.Sprintf("%s, %s", plural(s.Features, "feature"), plural(s.Labels, "label"))},
+		{"seed", fmt.Sprint(j.Seed)},
+		{"split", splitLine(j)},
+		{"rows", rowsLine(s.Rows, 0)},
+		{"settings", settingsLine(j.Params)},
+		{"steps", count(s.Steps)},
+		{"training loss", "K-L " + figure(s.Loss)},
+	}
+	for _, d := range s.Describe {
+		lines = append(lines, [2]string{d.Name, d.Value})
+	}
+	pairs(w, lines)
+	fmt.Fprintln(w)
+	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows", s.Measures, s.Baseline)
+	fmt.Fprintf(w, "\nTo train it again:\n%s\n", s.Repeat)
+}
+
+func splitLine(j *algorithms.Job) string {
+	var parts []string
+	switch s := j.Split; {
+	case s.Assigned != "":
+		parts = append(parts, fmt.Sprintf("fold %d of %d, listed (%s)", s.Fold, s.Folds, short(s.Assigned)))
+	case s.Folds > 0:
+		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
+	case s.TestFraction > 0:
+		parts = append(parts, fmt.Sprintf("%v of the rows tested, seed %d", s.TestFraction, s.Seed))
+	default:
+		parts = append(parts, "no rows held out for testing")
+	}
+	if s := j.Split; s.ValidationFraction > 0 {
+		parts = append(parts, fmt.Sprintf("%v of the rest validates, at least %d rows", s.ValidationFraction, s.ValidationMin))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// print writes v as one JSON value where -o json was given, or else the text.
+func (a *app) print(v any, text func(w io.Writer)) error {
+	if !a.json {
+		text(a.stdout)
+		return nil
+	}
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// note writes a line for people to stderr.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.stderr, format+"\n", args...)
+}
+
+// newTable returns a table without frames; columns listed in right are aligned
+// to the right.
+func newTable(w io.Writer, header []string, right ...int) table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	t.SetStyle(style)
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(rowOf(header...))
+	var columns []table.ColumnConfig
+	for _, n := range right {
+		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	return t
+}
+
+func rowOf(cells ...string) table.Row {
+	var r table.Row
+	for _, c := range cells {
+		r = append(r, c)
+	}
+	return r
+}
+
+// pairs writes lines of a name and a value.
+func pairs(w io.Writer, lines [][2]string) {
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(l[0]))
+	}
+	for _, l := range lines {
+		fmt.Fprintf(w, "%-*s  %s\n", width, l[0], l[1])
+	}
+}
+
+// count writes a number with commas: 2,465.
+func count[T int | int64 | uint64](n T) string {
+	s := strconv.FormatInt(int64(n), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// size writes a number of bytes: 3.2 MiB.
+func size(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, i := float64(n), 0
+	for v >= 1024 && i < len(units)-1 {
+		v, i = v/1024, i+1
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}
+
+// figure writes a measure: five decimals, or more digits where it is small.
+func figure(v float64) string {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "-"
+	case v != 0 && math.Abs(v) < 0.001:
+		return strconv.FormatFloat(v, 'f', 7, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 5, 64)
+}
+
+// clock writes a time that a cluster recorded, in Unix seconds.
+func clock(seconds int64) string {
+	if seconds == 0 {
+		return "-"
+	}
+	return time.Unix(seconds, 0).Format(time.DateTime)
+}
+
+// duration writes seconds as people read them: 950 ms, 12.3 s, 3m05s.
+func duration(seconds float64) string {
+	switch d := time.Duration(seconds * float64(time.Second)); {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+}
+
+// short shortens a digest for tables.
+func short(digest string) string {
+	if len(digest) > 12 {
+		return digest[:12]
+	}
+	return digest
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	if stem, ok := strings.CutSuffix(one, "y"); ok {
+		return count(n) + " " + stem + "ies"
+	}
+	return count(n) + " " + one + "s"
+}

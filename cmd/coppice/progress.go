@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+)
+
+const (
+	quiet     = 2 * time.Second        // what ends sooner shows nothing
+	lineEvery = 2 * time.Second        // between lines that stay
+	drawEvery = 150 * time.Millisecond // between drawings of one line on a terminal
+)
+
+// meter shows how far something is on stderr: on a terminal one line that is
+// written again and again, else a line now and then. It shows nothing of what
+// takes less than two seconds.
+type meter struct {
+	w        io.Writer
+	terminal bool
+	now      func() time.Time
+
+	start, last time.Time
+	first       *algorithms.Progress // as seen first: rates count from there
+	firstAt     time.Time
+	shown       bool
+}
+
+func newMeter(w io.Writer) *meter {
+	f, ok := w.(*os.File)
+	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now}
+	m.start = m.now()
+	return m
+}
+
+// show writes text if it is time to.
+func (m *meter) show(text string) {
+	now, every := m.now(), lineEvery
+	if m.terminal {
+		every = drawEvery
+	}
+	if now.Sub(m.start) < quiet || now.Sub(m.last) < every {
+		return
+	}
+	m.last, m.shown = now, true
+	if m.terminal {
+		fmt.Fprintf(m.w, "\r\x1b[K%s", text)
+		return
+	}
+	fmt.Fprintln(m.w, text)
+}
+
+// training shows the progress of a job.
+func (m *meter) training(p algorithms.Progress) {
+	now := m.now()
+	if m.first == nil {
+		m.first, m.firstAt = &p, now
+	}
+	m.show(trainingLine(p, *m.first, now.Sub(m.firstAt)))
+}
+
+// trainingLine describes p; elapsed is the time since first.
+func trainingLine(p, first algorithms.Progress, elapsed time.Duration) string {
+	var parts []string
+	if p.Steps > 0 {
+		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*float64(p.Step)/float64(p.Steps)),
+			fmt.Sprintf("step %s of %s", count(p.Step), count(p.Steps)))
+	} else {
+		parts = append(parts, "step "+count(p.Step))
+	}
+	if p.Loss >= 0 {
+		parts = append(parts, "K-L "+figure(p.Loss))
+	}
+	if s := elapsed.Seconds(); s > 0 && p.Samples > first.Samples {
+		parts = append(parts, count(uint64(float64(p.Samples-first.Samples)/s))+" samples/s")
+		if p.Steps > p.Step && p.Step > first.Step {
+			left := s * float64(p.Steps-p.Step) / float64(p.Step-first.Step)
+			parts = append(parts, "ETA "+duration(left))
+		}
+	}
+	if p.Phase != "" {
+		parts = append(parts, p.Phase)
+	}
+	return strings.Join(parts, "  ")
+}
+
+// clear takes the line on a terminal away, for other text to follow.
+func (m *meter) clear() {
+	if m.terminal && m.shown {
+		fmt.Fprint(m.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/version"
+)
+
+// result is what `coppice train` ends with.
+type result struct {
+	Job           string          `json:"job"`
+	Algorithm     string          `json:"algorithm"`
+	Dataset       string          `json:"dataset"`
+	DatasetDigest string          `json:"dataset_digest"`
+	Seed          uint64          `json:"seed"`
+	Split         dataset.Split   `json:"split"`
+	Settings      json.RawMessage `json:"settings"` // resolved
+	Steps         uint64          `json:"steps"`
+	Samples       uint64          `json:"samples"`
+	Seconds       float64         `json:"seconds"`
+	Loss          float64         `json:"loss"` // of training, as K-L
+	EvaluatedOn   string          `json:"evaluated_on"`
+	Rows          pipeline.Counts `json:"rows"`
+	Measures      measures.Report `json:"measures"`
+	MeanPredictor measures.Report `json:"mean_predictor"`
+	ModelDigest   string          `json:"model_digest"`
+	Model         string          `json:"model,omitempty"` // where it is
+	Numerics      int             `json:"numerics"`
+	Version       string          `json:"version"`
+	Folds         []foldResult    `json:"folds,omitempty"`
+}
+
+// foldResult is the part of a result that differs from fold to fold.
+type foldResult struct {
+	Steps         uint64          `json:"steps"`
+	Loss          float64         `json:"loss"`
+	Rows          pipeline.Counts `json:"rows"`
+	Measures      measures.Report `json:"measures"`
+	MeanPredictor measures.Report `json:"mean_predictor"`
+	ModelDigest   string          `json:"model_digest"`
+}
+
+func newResult(job, data string, j *algorithms.Job, o *pipeline.Outcome, seconds float64) *result {
+	r := &result{
+		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
+		Settings: j.Params, Steps: o.Steps, Samples: o.Samples, Seconds: seconds, Loss: o.Loss,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.Baseline,
+		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
+	}
+	for _, f := range o.Folds {
+		r.Folds = append(r.Folds, foldResult{f.Steps, f.Loss, f.Rows, f.Measures, f.Baseline, f.ModelDigest})
+	}
+	return r
+}
+
+// text writes the result for people.
+func (r *result) text(w io.Writer) {
+	lines := [][2]string{
+		{"job", r.Job},
+		{"algorithm", r.Algorithm},
+		{"dataset", fmt.Sprintf("%s (%s)", r.Dataset, short(r.DatasetDigest))},
+		{"seed", fmt.Sprint(r.Seed)},
+		{"settings", settingsLine(r.Settings)},
+		{"steps", count(r.Steps)},
+		{"time", r.speed()},
+		{"training loss", "K-L " + figure(r.Loss)},
+		{"rows", rowsLine(r.Rows, len(r.Folds))},
+	}
+	pairs(w, lines)
+	fmt.Fprintln(w)
+	writeMeasures(w, r.title(), r.Measures, r.MeanPredictor)
+	fmt.Fprintln(w)
+	end := [][2]string{{"model digest", r.ModelDigest}}
+	if r.Model != "" {
+		end = append(end, [2]string{"model", r.Model})
+	}
+	pairs(w, end)
+}
+
+func (r *result) speed() string {
+	if r.Seconds <= 0 {
+		return duration(r.Seconds)
+	}
+	return fmt.Sprintf("%s (%s samples/s)", duration(r.Seconds), count(uint64(float64(r.Samples)/r.Seconds)))
+}
+
+func (r *result) title() string {
+	if n := len(r.Folds); n > 0 {
+		return fmt.Sprintf("Measures on the %s: mean and deviation over %d folds", r.EvaluatedOn, n)
+	}
+	return fmt.Sprintf("Measures on the %s: mean and deviation over rows", r.EvaluatedOn)
+}
+
+func rowsLine(c pipeline.Counts, folds int) string {
+	s := fmt.Sprintf("%s trained on, %s validated, %s tested", count(c.Train), count(c.Validation), count(c.Test))
+	if folds > 0 {
+		s += " (in the first fold)"
+	}
+	return s
+}
+
+// settingsLine writes resolved settings, a JSON object, as key=value in their
+// order.
+func settingsLine(raw json.RawMessage) string {
+	return strings.Join(settingsPairs(raw), " ")
+}
+
+func settingsPairs(raw json.RawMessage) []string {
+	var list []string
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil
+		}
+		var value any
+		if err := d.Decode(&value); err != nil {
+			return nil
+		}
+		list = append(list, fmt.Sprintf("%v=%v", key, value))
+	}
+	return list
+}
+
+// writeMeasures writes a table of measures, the mean predictor's beside the
+// model's.
+func writeMeasures(w io.Writer, title string, model, mean measures.Report) {
+	fmt.Fprintln(w, title)
+	t := newTable(w, []string{"", "model", "±", "mean predictor", "±", "better is"}, 2, 3, 4, 5)
+	for i, m := range measures.All {
+		better := "lower"
+		if m.HigherIsBetter {
+			better = "higher"
+		}
+		t.AppendRow(rowOf(m.Title, figure(model[i].Mean), figure(model[i].Std), figure(mean[i].Mean), figure(mean[i].Std), better))
+	}
+	t.Render()
+}

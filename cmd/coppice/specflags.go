@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+// specFlags say what to train. Flags stand above the spec file; all values are
+// texts that go through the spec's own table, so both are checked alike.
+type specFlags struct {
+	Data         string   `placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .libsvm."`
+	Dataset      string   `placeholder:"NAME" help:"Imported dataset to train on."`
+	Algorithm    string   `placeholder:"NAME" help:"Algorithm (default: ldlf)."`
+	Spec         string   `placeholder:"FILE" help:"Job spec in YAML; flags stand above it."`
+	Set          []string `sep:"none" placeholder:"KEY=VALUE" help:"A setting of the algorithm; may be given again and again."`
+	Seed         string   `placeholder:"N" help:"Seed of everything random (default: 1)."`
+	Steps        string   `placeholder:"N" help:"Steps at most, the same as --set steps=N; early stopping stays on."`
+	TestFraction string   `placeholder:"F" help:"Share of the rows held out for the measures."`
+	Folds        string   `placeholder:"K" help:"Train once for each of K folds and average the measures."`
+	Split        string   `placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds."`
+	Name         string   `placeholder:"NAME" help:"Name of the job and its model."`
+	Settings     bool     `help:"Print the algorithm's settings and stop."`
+}
+
+// read puts the spec file and the flags together.
+func (s *specFlags) read() (*spec.File, error) {
+	if s.Data != "" && s.Dataset != "" {
+		return nil, usagef("--data and --dataset: give one of them")
+	}
+	f := new(spec.File)
+	if s.Spec != "" {
+		b, err := os.ReadFile(s.Spec)
+		if err != nil {
+			return nil, err
+		}
+		if f, err = spec.Parse(s.Spec, b, s.Algorithm); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.apply(&f.Spec); err != nil {
+		return nil, err
+	}
+	if s.Data != "" {
+		f.Spec.Dataset = ""
+	} else if f.Spec.Dataset == "" {
+		return nil, usagef("nothing to train on: give --data FILE or --dataset NAME")
+	}
+	return f, s.checkSplit(&f.Spec)
+}
+
+// apply sets what flags give, in the order of the table.
+func (s *specFlags) apply(to *protocol.Spec) error {
+	flags := []struct{ flag, key, value string }{
+		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
+		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
+		{"--test-fraction", "test_fraction", s.TestFraction}, {"--folds", "folds", s.Folds},
+	}
+	for _, f := range flags {
+		if f.value == "" {
+			continue
+		}
+		if err := setFlag(to, f.flag, f.key, f.value); err != nil {
+			return err
+		}
+	}
+	for _, pair := range s.Set {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return usagef("--set %s: want key=value", pair)
+		}
+		if err := setFlag(to, "--set", key, value); err != nil {
+			return err
+		}
+	}
+	if s.Steps != "" {
+		return setFlag(to, "--steps", "steps", s.Steps)
+	}
+	return nil
+}
+
+// setFlag sets one key; an error names the flag instead of the key where these
+// are the same.
+func setFlag(to *protocol.Spec, flag, key, value string) error {
+	err := spec.Set(to, key, value)
+	if err == nil {
+		return nil
+	}
+	var p *algorithms.ParamError
+	if flag != "--set" && errors.As(err, &p) {
+		return usagef("%s: %s", flag, p.Reason)
+	}
+	return usagef("%s %w", flag, err)
+}
+
+func (s *specFlags) checkSplit(to *protocol.Spec) error {
+	if s.Split == "" {
+		return nil
+	}
+	if to.Folds != 0 || to.TestFraction != 0 {
+		return usagef("--split says which rows are tested; it does not go with folds or a test fraction")
+	}
+	if _, err := os.Stat(s.Split); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: no such file or folder", s.Split)
+	}
+	return nil
+}
+
+// settingsHelp is what --help prints below the flags.
+func (s *specFlags) settingsHelp() string {
+	var b strings.Builder
+	for _, a := range registry.All() {
+		fmt.Fprintf(&b, "Settings of %s, for --set KEY=VALUE and spec files:\n", a.Name())
+		writeSettings(&b, settingInfos(a.Params()))
+	}
+	return b.String()
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+type trainCmd struct {
+	specFlags
+	ModelOut string `placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each, FILE-fold0 and so on."`
+	Local    bool   `help:"Train in this process, without a cluster."`
+
+	serverFlags
+	dataFlags
+}
+
+// Run implements `coppice train`.
+func (c *trainCmd) Run(a *app) error {
+	if c.Settings {
+		return c.printSettings(a)
+	}
+	file, err := c.read()
+	if err != nil {
+		return err
+	}
+	out, err := c.output()
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	var r *result
+	var o *pipeline.Outcome
+	if c.Local {
+		r, o, err = c.trainHere(a, file)
+	} else {
+		r, o, err = c.trainThere(a, file)
+	}
+	if err != nil {
+		return err
+	}
+	if err := out.write(o, r); err != nil {
+		return err
+	}
+	return a.print(r, r.text)
+}
+
+// trainHere trains in this process.
+func (c *trainCmd) trainHere(a *app, file *spec.File) (*result, *pipeline.Outcome, error) {
+	m := newMeter(a.stderr)
+	defer m.clear()
+	name, data, err := c.load(a, m, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	j, err := c.resolve(file, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	start := time.Now()
+	o, err := local.Run(a.ctx, j, data, local.Options{Progress: m.training})
+	if err != nil {
+		return nil, nil, err
+	}
+	job := file.Name
+	if job == "" {
+		job = "local"
+	}
+	return newResult(job, name, j, o, time.Since(start).Seconds()), o, nil
+}
+
+// load reads the data into memory, from a file or from a cluster.
+func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data, error) {
+	if c.Data == "" {
+		return c.fetch(a, file.Dataset)
+	}
+	src, checks, err := c.open(c.Data)
+	if err != nil {
+		return "", nil, err
+	}
+	manifest, shards, err := dataset.Build(src, importOptions(a.ctx, checks, m))
+	return datasetName(c.Data), &local.Data{Manifest: manifest, Shards: shards}, err
+}
+
+// resolve makes the job and, where --split gives the folds, reads them.
+func (c *trainCmd) resolve(file *spec.File, data *local.Data) (*algorithms.Job, error) {
+	if c.Split != "" {
+		folds, err := readFolds(c.Split, data.Manifest.Rows)
+		if err != nil {
+			return nil, err
+		}
+		data.Assigned = folds.rows
+		file.Spec.Assigned, file.Spec.Folds = folds.digest, folds.count
+	}
+	j, err := spec.Resolve(file.Spec, data.Manifest)
+	return j, file.Locate(err)
+}
+
+// importOptions shows the progress of reading data on m.
+func importOptions(ctx context.Context, checks dataset.Checks, m *meter) dataset.ImportOptions {
+	return dataset.ImportOptions{Checks: checks, Context: ctx, Progress: func(p dataset.Progress) {
+		text := fmt.Sprintf("reading data (%s): %s", p.Phase, count(p.Done))
+		if p.Of > 0 {
+			text += " of " + count(p.Of)
+		}
+		m.show(text)
+	}}
+}
+
+// modelOut is where --model-out writes; nil writes nothing.
+type modelOut struct {
+	path string
+	file *outFile
+}
+
+func (c *trainCmd) output() (*modelOut, error) {
+	if c.ModelOut == "" {
+		return nil, nil
+	}
+	f, err := createFile(c.ModelOut)
+	if err != nil {
+		return nil, err
+	}
+	return &modelOut{c.ModelOut, f}, nil
+}
+
+func (m *modelOut) discard() {
+	if m != nil {
+		m.file.discard()
+	}
+}
+
+// write writes the model, or one for each fold, and notes in r where.
+func (m *modelOut) write(o *pipeline.Outcome, r *result) error {
+	if m == nil {
+		return nil
+	}
+	r.Model = m.path
+	if len(o.Folds) == 0 {
+		if _, err := m.file.Write(o.Model); err != nil {
+			return fmt.Errorf("%s: %w", m.path, err)
+		}
+		return m.file.commit()
+	}
+	var paths []string
+	for i, f := range o.Folds {
+		path := foldPath(m.path, i)
+		if err := writeFile(path, f.Model); err != nil {
+			return errors.Join(err, removeAll(paths))
+		}
+		paths = append(paths, path)
+	}
+	r.Model = strings.Join(paths, ", ")
+	return nil
+}
+
+// foldPath returns the name of one fold's file: model.ldl becomes model-fold3.ldl.
+func foldPath(path string, fold int) string {
+	ext := filepath.Ext(path)
+	return fmt.Sprintf("%s-fold%d%s", strings.TrimSuffix(path, ext), fold, ext)
+}
+
+func removeAll(paths []string) (err error) {
+	for _, p := range paths {
+		err = errors.Join(err, os.Remove(p))
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+// Package api serves a coordinator's HTTP API (see protocol/api.go). Any
+// coordinator answers: a follower forwards to the leader. What it tells is
+// committed state only.
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/coppice-ldl/coppice/coordinator/replica"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Config is what the API serves.
+type Config struct {
+	ID      string
+	Cluster func() protocol.Cluster // as this coordinator knows it
+	Ready   func() error            // nil once there is a leader and NATS answers
+	Store   *store.Store
+	Blobs   *replica.Blobs
+	Metrics http.Handler
+	Log     *slog.Logger
+}
+
+// Server answers requests.
+type Server struct {
+	cfg     Config
+	forward *forwarder
+}
+
+// The bounds of request bodies.
+const (
+	maxBody = protocol.MaxJSON
+	maxBlob = 256 << 20
+)
+
+// Handler returns the API's handler.
+func Handler(cfg Config) http.Handler {
+	s := &Server{cfg: cfg, forward: newForwarder(cfg)}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", cfg.Metrics)
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /v1/cluster", s.cluster)
+	mux.HandleFunc("GET /v1/blobs/{digest}", s.getBlob)
+	leader := func(pattern string, f func(*http.Request) (any, error)) {
+		mux.HandleFunc(pattern, s.onLeader(func(w http.ResponseWriter, r *http.Request) {
+			v, err := f(r)
+			s.answer(w, v, err)
+		}))
+	}
+	leader("PUT /v1/blobs/{digest}", s.putBlob)
+	leader("GET /v1/datasets", s.datasets)
+	leader("POST /v1/datasets", s.putDataset)
+	leader("GET /v1/datasets/{name}", s.dataset)
+	leader("DELETE /v1/datasets/{name}", s.deleteDataset)
+	leader("GET /v1/jobs", s.jobs)
+	leader("POST /v1/jobs", s.submit)
+	leader("GET /v1/jobs/{job}", s.job)
+	leader("POST /v1/jobs/{job}/cancel", s.cancel)
+	leader("GET /v1/models", s.models)
+	mux.HandleFunc("GET /v1/jobs/{job}/watch", s.onLeader(s.watch))
+	mux.HandleFunc("GET /v1/models/{name...}", s.onLeader(s.model))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.answer(w, nil, fmt.Errorf("%w: there is nothing at %s %s", state.ErrNotFound, r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := s.cfg.Ready(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	io.WriteString(w, "ready\n")
+}
+
+// cluster answers with what the leader knows, or, while there is none, with what
+// this coordinator knows: workers join by it.
+func (s *Server) cluster(w http.ResponseWriter, r *http.Request) {
+	c := s.cfg.Cluster()
+	if c.Leader != "" && c.Leader != s.cfg.ID && s.forward.try(w, r, c.Leader) {
+		return
+	}
+	s.answer(w, c, nil)
+}
+
+// answer writes a value or an error.
+func (s *Server) answer(w http.ResponseWriter, v any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		w.WriteHeader(statusOf(err))
+		v = protocol.Problem{Error: err.Error()}
+	} else if v == nil {
+		v = struct{}{}
+	}
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		s.cfg.Log.Debug("an answer was not sent", "error", err)
+	}
+}
+
+// errBad marks errors of the request itself.
+var errBad = errors.New("bad request")
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errBad):
+		return http.StatusBadRequest
+	case errors.Is(err, state.ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrFinal):
+		return http.StatusConflict
+	case errors.Is(err, store.ErrNotLeader), errors.Is(err, store.ErrAmbiguous), errors.Is(err, replica.ErrNoMajority):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, errFull):
+		return http.StatusInsufficientStorage
+	}
+	return http.StatusInternalServerError
+}
+
+// body reads a JSON request body strictly.
+func body(r *http.Request, v any) error {
+	dec := json.NewDecoder(io.LimitReader(r.Body, maxBody))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return fmt.Errorf("%w: %w", errBad, err)
+	}
+	return nil
+}
+
+// bad makes an error that is answered with status 400 and its own text only.
+type bad struct{ error }
+
+func (b bad) Is(target error) bool { return target == errBad }
+func (b bad) Unwrap() error        { return b.error }

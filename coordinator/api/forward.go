@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+
+	"github.com/coppice-ldl/coppice/coordinator/store"
+)
+
+// forwardedHeader marks a request that a coordinator forwarded already: it is not
+// forwarded again, so that two that disagree on the leader do not play ball.
+const forwardedHeader = "Coppice-Forwarded-By"
+
+// forwarder passes requests on to the leader.
+type forwarder struct {
+	cfg   Config
+	proxy *httputil.ReverseProxy
+}
+
+type leaderKey struct{}
+
+func newForwarder(cfg Config) *forwarder {
+	f := &forwarder{cfg: cfg}
+	f.proxy = &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(p.In.Context().Value(leaderKey{}).(*url.URL))
+			p.Out.Header.Set(forwardedHeader, cfg.ID)
+		},
+		FlushInterval: -1, // watchers see each line at once
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			s := &Server{cfg: cfg}
+			s.answer(w, nil, fmt.Errorf("%w: the leader did not answer: %w", store.ErrNotLeader, err))
+		},
+	}
+	return f
+}
+
+// onLeader runs f on the leader: here, or by forwarding.
+func (s *Server) onLeader(f http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		leader := s.cfg.Cluster().Leader
+		if leader == s.cfg.ID {
+			f(w, r)
+			return
+		}
+		if leader == "" || !s.forward.try(w, r, leader) {
+			s.answer(w, nil, fmt.Errorf("%w: the cluster has no leader just now; try again", store.ErrNotLeader))
+		}
+	}
+}
+
+// try forwards the request, and reports false where it cannot.
+func (f *forwarder) try(w http.ResponseWriter, r *http.Request, leader string) bool {
+	if r.Header.Get(forwardedHeader) != "" {
+		return false
+	}
+	for _, m := range f.cfg.Store.State().Members() {
+		if m.ID == leader {
+			target := &url.URL{Scheme: "http", Host: m.HTTP}
+			f.proxy.ServeHTTP(w, r.WithContext(withLeader(r, target)))
+			return true
+		}
+	}
+	return false
+}
+
+func withLeader(r *http.Request, target *url.URL) context.Context {
+	return context.WithValue(r.Context(), leaderKey{}, target)
+}

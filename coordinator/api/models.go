@@ -1,0 +1,46 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// registered lists the models of finished jobs: named after the job, or
+// job/fold where it made one for each fold.
+func (s *Server) registered() []protocol.ModelInfo {
+	list := []protocol.ModelInfo{}
+	for _, j := range s.cfg.Store.State().Jobs() {
+		for i, ref := range j.Models {
+			name := j.Name
+			if j.Job.Folds > 0 {
+				name = fmt.Sprintf("%s/%d", j.Name, i)
+			}
+			list = append(list, protocol.ModelInfo{
+				Name: name, Job: j.ID, Algorithm: j.Job.Algorithm,
+				Dataset: j.Dataset, ModelRef: ref, Time: j.Ended,
+			})
+		}
+	}
+	return list
+}
+
+func (s *Server) models(*http.Request) (any, error) { return s.registered(), nil }
+
+func (s *Server) model(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	for _, m := range s.registered() {
+		if m.Name == name || m.Digest == name {
+			data, err := s.cfg.Blobs.Get(r.Context(), m.Blob)
+			if err != nil {
+				s.answer(w, nil, err)
+				return
+			}
+			s.raw(w, data)
+			return
+		}
+	}
+	s.answer(w, nil, fmt.Errorf("%w: there is no model %q", state.ErrNotFound, name))
+}

@@ -1,0 +1,243 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/coordinator/api"
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/replica"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// node is a running coordinator. Its parts are opened in the order of its fields
+// and closed in the opposite one.
+type node struct {
+	cfg      Config
+	subjects protocol.Subjects
+	metrics  *metrics.Coordinator
+
+	listener net.Listener // first: a port that is taken is the commonest mistake
+	nats     *bus.Server  // nil with an external NATS
+	conn     *bus.Conn
+	blobs    *replica.Blobs
+	store    *store.Store
+	http     *http.Server
+
+	leading atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
+	epoch   atomic.Uint64
+
+	closers []func()
+}
+
+// Run runs a coordinator until ctx is done. Errors of the configuration wrap
+// ErrUsage.
+func Run(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.prepared()
+	if err != nil {
+		return err
+	}
+	n := &node{cfg: cfg}
+	defer n.close()
+	if err := n.open(ctx); err != nil {
+		return err
+	}
+	if cfg.Ready != nil {
+		cfg.Ready()
+	}
+	cfg.Log.Info("the coordinator is up", "id", cfg.ID, "http", n.listener.Addr().String(), "cluster", n.subjects.Cluster)
+	return n.run(ctx)
+}
+
+// onClose adds a step to close, to be taken before those added so far.
+func (n *node) onClose(f func()) { n.closers = append(n.closers, f) }
+
+func (n *node) close() {
+	for i := len(n.closers) - 1; i >= 0; i-- {
+		n.closers[i]()
+	}
+}
+
+func (n *node) open(ctx context.Context) error {
+	if err := os.MkdirAll(n.cfg.Dir, 0o755); err != nil {
+		return fmt.Errorf("the coordinator's folder: %w", err)
+	}
+	for _, step := range []func(context.Context) error{
+		n.openListener, n.openIdentity, n.openNATS, n.openBlobs, n.openStore, n.openHTTP,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) openListener(context.Context) error {
+	l, err := net.Listen("tcp", n.cfg.HTTPAddr)
+	if err != nil {
+		return fmt.Errorf("HTTP cannot listen on %s: %w", n.cfg.HTTPAddr, err)
+	}
+	n.listener = l
+	n.onClose(func() { l.Close() })
+	return nil
+}
+
+func (n *node) openIdentity(context.Context) error {
+	id, err := n.cfg.clusterID()
+	if err != nil {
+		return fmt.Errorf("the coordinator's folder: %w", err)
+	}
+	n.subjects = protocol.Subjects{Cluster: id}
+	return nil
+}
+
+// natsTimeout bounds the first connection to NATS.
+const natsTimeout = 10 * time.Second
+
+func (n *node) openNATS(ctx context.Context) error {
+	reg := metrics.Registry()
+	n.metrics = metrics.NewCoordinator(reg)
+	options := bus.Options{Name: "coordinator " + n.cfg.ID, Traffic: n.metrics, Log: n.cfg.Log}
+	if n.cfg.NATS != "" {
+		options.URLs = strings.Split(n.cfg.NATS, ",")
+	} else {
+		s, err := n.startNATS()
+		if err != nil {
+			return err
+		}
+		n.nats, options.Server = s, s
+		n.onClose(s.Close)
+	}
+	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
+	defer cancel()
+	conn, err := bus.Connect(ctx, options)
+	if err != nil {
+		return err
+	}
+	n.conn = conn
+	n.onClose(conn.Close)
+	n.http = &http.Server{ReadHeaderTimeout: 10 * time.Second}
+	n.http.Handler = metrics.Handler(reg) // until openHTTP
+	return nil
+}
+
+func (n *node) openBlobs(context.Context) error {
+	folder, err := blobs.Open(filepath.Join(n.cfg.Dir, "blobs"))
+	if err != nil {
+		return err
+	}
+	n.blobs = &replica.Blobs{
+		Self: n.cfg.ID, Folder: folder, Conn: n.conn, Subjects: n.subjects, Log: n.cfg.Log,
+	}
+	for _, p := range n.cfg.Peers {
+		if p.ID != n.cfg.ID {
+			n.blobs.Peers = append(n.blobs.Peers, p.ID)
+		}
+	}
+	stop, err := n.blobs.Serve()
+	if err != nil {
+		return err
+	}
+	n.onClose(stop)
+	return nil
+}
+
+func (n *node) openStore(context.Context) error {
+	cfg := store.Config{
+		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr,
+		Heartbeat: n.cfg.Heartbeat, Logger: n.cfg.Log,
+	}
+	for _, p := range n.cfg.Peers {
+		addr := p.addr(1)
+		if p.ID == n.cfg.ID {
+			addr = n.cfg.RaftAddr
+		}
+		cfg.Peers = append(cfg.Peers, store.Peer{ID: p.ID, RaftAddr: addr})
+	}
+	s, err := store.Open(cfg)
+	if err != nil {
+		return err
+	}
+	n.store = s
+	n.onClose(func() {
+		if err := s.Close(); err != nil {
+			n.cfg.Log.Warn("Raft did not close cleanly", "error", err)
+		}
+	})
+	return nil
+}
+
+func (n *node) openHTTP(context.Context) error {
+	n.http.Handler = api.Handler(api.Config{
+		ID: n.cfg.ID, Cluster: n.cluster, Ready: n.ready, Store: n.store, Blobs: n.blobs,
+		Metrics: n.http.Handler, Log: n.cfg.Log,
+	})
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := n.http.Serve(n.listener); !errors.Is(err, http.ErrServerClosed) {
+			n.cfg.Log.Error("HTTP stopped", "error", err)
+		}
+	})
+	n.onClose(func() {
+		n.http.Close() // watchers connect again elsewhere
+		done.Wait()
+	})
+	return nil
+}
+
+// run leads while Raft says so and keeps house all the time. It returns when ctx
+// is done, once everything it started has stopped.
+func (n *node) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var tasks sync.WaitGroup
+	tasks.Go(func() { n.keepHouse(ctx) })
+	tasks.Go(func() { n.observe(ctx) })
+	err := n.followLeadership(ctx)
+	cancel()
+	tasks.Wait()
+	return err
+}
+
+// ready reports why the coordinator cannot serve just now, or nil.
+func (n *node) ready() error {
+	if !n.conn.Connected() {
+		return errors.New("not connected to NATS")
+	}
+	if id, _ := n.store.Leader(); id == "" {
+		return errors.New("the cluster has no leader")
+	}
+	return nil
+}
+
+// cluster describes the cluster as this coordinator knows it.
+func (n *node) cluster() protocol.Cluster {
+	s := n.store.State()
+	c := protocol.Cluster{
+		ID: n.subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
+		Epoch: s.Epoch(), Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
+		Coordinators: s.Members(), NATS: n.natsURLs(),
+	}
+	c.Leader, _ = n.store.Leader()
+	if d := n.leading.Load(); d != nil {
+		c.Workers = d.Workers()
+	} else if c.Leader == n.cfg.ID {
+		c.Leader = "" // elected, not in charge yet
+	}
+	return c
+}

@@ -1,0 +1,135 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// baseInterval is the commit interval while commits are cheap.
+const baseInterval = 200 * time.Millisecond
+
+// maxShare bounds commits to one part in maxShare of the time, as far as the
+// greatest interval allows.
+const maxShare = 25
+
+// committer commits a job's trainer state at the commit interval. The driver runs
+// ahead of it: one commit is in flight at most, and the driver waits only when
+// more than two intervals are uncommitted.
+type committer struct {
+	d        *driver
+	interval time.Duration
+	began    time.Time // when the state last handed to Raft was cut
+	flight   chan committed
+	buf      []byte // of the state in flight
+	progress []byte
+	entry    []byte
+}
+
+// committed is the end of a commit.
+type committed struct {
+	err  error
+	cost time.Duration
+}
+
+func newCommitter(d *driver) *committer {
+	return &committer{d: d, interval: baseInterval, began: time.Now()}
+}
+
+// stretch returns the interval that suits commits which take cost.
+func stretch(cost time.Duration) time.Duration {
+	return max(baseInterval, min(maxShare*cost, max(2*time.Second, 4*cost)))
+}
+
+// offer cuts and commits the state if the interval is over.
+func (c *committer) offer(ctx context.Context, rounds uint64, t algorithms.Trainer) error {
+	age := time.Since(c.began)
+	if age < c.interval {
+		return nil
+	}
+	if c.flight != nil {
+		if err, done := c.poll(age > 2*c.interval); err != nil || !done {
+			return err
+		}
+	}
+	return c.cut(ctx, rounds, t)
+}
+
+// poll looks whether the commit in flight is done, or waits for it.
+func (c *committer) poll(wait bool) (err error, done bool) {
+	if !wait {
+		select {
+		case end := <-c.flight:
+			return c.land(end), true
+		default:
+			return nil, false
+		}
+	}
+	return c.land(<-c.flight), true
+}
+
+// land takes the end of a commit in.
+func (c *committer) land(end committed) error {
+	c.flight = nil
+	c.interval = stretch(end.cost)
+	return end.err
+}
+
+// cut marshals the state and sends it on its way.
+func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer) error {
+	var err error
+	if c.buf, err = t.AppendState(c.buf[:0]); err != nil {
+		return fmt.Errorf("trainer state: %w", err)
+	}
+	c.progress = progressJSON(t.Progress())
+	c.began = time.Now()
+	began, flight := c.began, make(chan committed, 1)
+	c.flight = flight
+	go func() {
+		err := c.commit(ctx, rounds)
+		cost := time.Since(began)
+		c.d.m.cfg.Metrics.Commit.Observe(cost.Seconds())
+		flight <- committed{err, cost}
+	}()
+	return nil
+}
+
+// commit proposes the state in buf, in pieces or as a blob.
+func (c *committer) commit(ctx context.Context, rounds uint64) error {
+	e := protocol.CommitEntry{Epoch: c.d.m.cfg.Epoch, Job: c.d.job.ID, Round: rounds, Total: uint64(len(c.buf)), Progress: c.progress}
+	if len(c.buf) > protocol.MaxRaftState {
+		blob, err := c.d.m.cfg.Blobs.Put(ctx, c.buf)
+		if err != nil {
+			return fmt.Errorf("trainer state: %w", err)
+		}
+		e.Blob = blob
+		return c.propose(ctx, &e)
+	}
+	for at := 0; at < len(c.buf); at += protocol.CommitChunk {
+		e.Offset, e.Data = uint64(at), c.buf[at:min(at+protocol.CommitChunk, len(c.buf))]
+		if err := c.propose(ctx, &e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *committer) propose(ctx context.Context, e *protocol.CommitEntry) error {
+	_, _, err := c.d.m.cfg.Store.Propose(ctx, e.Append(nil))
+	return err
+}
+
+// settle waits for the commit in flight.
+func (c *committer) settle() error {
+	if c.flight == nil {
+		return nil
+	}
+	err, _ := c.poll(true)
+	return err
+}
+
+// stop waits for the commit in flight, whatever comes of it.
+func (c *committer) stop() { _ = c.settle() }

@@ -1,0 +1,145 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// driver runs one job on the leader.
+type driver struct {
+	m       *Manager
+	job     *state.Job
+	log     *slog.Logger
+	trainer pipeline.Finisher
+	commits *committer
+	samples uint64 // as last counted
+	steps   uint64
+}
+
+func (d *driver) run(ctx context.Context) error {
+	if err := d.markRunning(ctx); err != nil {
+		return err
+	}
+	if err := d.restore(ctx); err != nil {
+		return err
+	}
+	x := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest)
+	defer x.Close()
+	d.commits = newCommitter(d)
+	defer d.commits.stop()
+	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t algorithms.Trainer) error {
+		d.count(t.Progress())
+		return d.commits.offer(ctx, rounds, t)
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.commits.settle(); err != nil {
+		return err
+	}
+	return d.finish(ctx)
+}
+
+func (d *driver) markRunning(ctx context.Context) error {
+	if d.job.State == protocol.Running {
+		return nil
+	}
+	entry := protocol.JobStateEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, State: protocol.Running, Time: time.Now().Unix()}
+	_, _, err := d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry))
+	return err
+}
+
+// restore makes the trainer from the committed state.
+func (d *driver) restore(ctx context.Context) error {
+	committed := d.job.Trainer
+	if d.job.TrainerBlob != "" {
+		b, err := d.m.cfg.Blobs.Get(ctx, d.job.TrainerBlob)
+		if err != nil {
+			return fmt.Errorf("trainer state: %w", err)
+		}
+		committed = b
+	}
+	t, err := pipeline.New(d.job.Job, d.job.Manifest, committed)
+	if err != nil {
+		return err
+	}
+	d.trainer = t
+	p := t.Progress()
+	d.steps, d.samples = p.Step, p.Samples
+	d.log.Info("the job runs", "round", d.job.Round, "step", p.Step, "epoch", d.m.cfg.Epoch)
+	return nil
+}
+
+// count moves the metrics of the job on.
+func (d *driver) count(p algorithms.Progress) {
+	x := d.m.cfg.Metrics
+	x.Rounds.Inc()
+	if p.Step > d.steps {
+		x.Steps.Add(float64(p.Step - d.steps))
+		d.steps = p.Step
+	}
+	if p.Samples > d.samples {
+		x.Samples.Add(float64(p.Samples - d.samples))
+		d.samples = p.Samples
+	}
+	if p.Steps > 0 {
+		x.Progress.WithLabelValues(d.job.Name).Set(float64(p.Step) / float64(p.Steps))
+	}
+	if p.Loss >= 0 {
+		x.Loss.WithLabelValues(d.job.Name).Set(p.Loss)
+	}
+}
+
+// finish stores the models on a majority and commits the result.
+func (d *driver) finish(ctx context.Context) error {
+	outcome, err := d.trainer.Outcome()
+	if err != nil {
+		return err
+	}
+	models, err := d.storeModels(ctx, outcome)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(outcome)
+	if err != nil {
+		return fmt.Errorf("the job's outcome: %w", err)
+	}
+	now := time.Now().Unix()
+	entry := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Time: now, Seconds: d.seconds()}
+	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
+	return err
+}
+
+// seconds is how long the job ran, for display: by the clock of whichever leader
+// started it.
+func (d *driver) seconds() float64 {
+	if j := d.m.cfg.Store.State().Job(d.job.ID); j != nil && j.Started > 0 {
+		return max(0, time.Since(time.Unix(j.Started, 0)).Seconds())
+	}
+	return 0
+}
+
+func (d *driver) storeModels(ctx context.Context, o *pipeline.Outcome) ([]protocol.ModelRef, error) {
+	outcomes := o.Folds
+	if len(outcomes) == 0 {
+		outcomes = []*pipeline.Outcome{o}
+	}
+	var refs []protocol.ModelRef
+	for _, o := range outcomes {
+		blob, err := d.m.cfg.Blobs.Put(ctx, o.Model)
+		if err != nil {
+			return nil, fmt.Errorf("the model: %w", err)
+		}
+		refs = append(refs, protocol.ModelRef{Digest: o.ModelDigest, Blob: blob, Bytes: uint64(len(o.Model))})
+	}
+	return refs, nil
+}

@@ -1,0 +1,210 @@
+// Package jobs drives jobs on the leader: it takes them off the queue, runs their
+// rounds through dispatch and commits their state. A Manager lives as long as one
+// leadership; whatever it had not committed is computed again, to the same bits,
+// by the next. DESIGN.md walks a crash through it.
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/replica"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Config is what a Manager needs.
+type Config struct {
+	Epoch      uint64
+	Concurrent int // jobs that run at once; others queue
+	Store      *store.Store
+	Blobs      *replica.Blobs
+	Dispatch   *dispatch.Dispatcher
+	Metrics    *metrics.Coordinator
+	Log        *slog.Logger
+}
+
+// Manager runs the jobs of one leadership.
+type Manager struct {
+	cfg Config
+
+	drivers sync.WaitGroup
+	ended   chan uint64 // ids of drivers that stopped
+	running map[uint64]context.CancelFunc
+}
+
+// New returns a manager; Run makes it work.
+func New(cfg Config) *Manager {
+	return &Manager{cfg: cfg, ended: make(chan uint64), running: make(map[uint64]context.CancelFunc)}
+}
+
+// Run starts and stops drivers as jobs come and go, until ctx is done; it returns
+// once all have stopped.
+func (m *Manager) Run(ctx context.Context) {
+	defer m.drivers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // before Wait
+	for {
+		changed := m.cfg.Store.Changed()
+		m.act(ctx, m.cfg.Store.State())
+		select {
+		case <-ctx.Done():
+			m.drain()
+			return
+		case id := <-m.ended:
+			m.running[id]()
+			delete(m.running, id)
+		case <-changed:
+		}
+	}
+}
+
+// drain takes the ends of the drivers so that they can stop.
+func (m *Manager) drain() {
+	for len(m.running) > 0 {
+		id := <-m.ended
+		m.running[id]()
+		delete(m.running, id)
+	}
+}
+
+// act does what decide says.
+func (m *Manager) act(ctx context.Context, s *state.State) {
+	counts := make(map[protocol.JobState]int)
+	start, stop := decide(s.Jobs(), m.running, m.cfg.Concurrent, counts)
+	for _, st := range []protocol.JobState{protocol.Queued, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled} {
+		m.cfg.Metrics.Jobs.WithLabelValues(string(st)).Set(float64(counts[st]))
+	}
+	for _, id := range stop {
+		m.running[id]()
+	}
+	for _, job := range start {
+		m.start(ctx, job)
+	}
+}
+
+// decide returns the jobs to start, in the order of submission, and those whose
+// drivers must stop because the job ended. It changes nothing but counts.
+func decide(jobs []*state.Job, running map[uint64]context.CancelFunc, limit int, counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {
+	free := limit - len(running)
+	for _, job := range jobs {
+		counts[job.State]++
+		_, driven := running[job.ID]
+		switch {
+		case driven && job.State.Final():
+			stop = append(stop, job.ID)
+		case !driven && !job.State.Final() && (free > 0 || job.State == protocol.Running):
+			start = append(start, job)
+			free--
+		}
+	}
+	return start, stop
+}
+
+func (m *Manager) start(ctx context.Context, job *state.Job) {
+	ctx, cancel := context.WithCancel(ctx)
+	m.running[job.ID] = cancel
+	m.drivers.Go(func() {
+		m.drive(ctx, job)
+		m.ended <- job.ID
+	})
+}
+
+// drive runs one job to its end, or until ctx is done.
+func (m *Manager) drive(ctx context.Context, job *state.Job) {
+	log := m.cfg.Log.With("job", job.ID, "name", job.Name)
+	began := time.Now()
+	d := &driver{m: m, job: job, log: log}
+	err := d.run(ctx)
+	switch {
+	case err == nil:
+		log.Info("the job is done", "seconds", time.Since(began).Seconds())
+	case ctx.Err() != nil || passing(err):
+		log.Info("the job stops here", "reason", err)
+		pause(ctx)
+	default:
+		log.Error("the job failed", "error", err)
+		m.failed(ctx, job.ID, err)
+	}
+	m.cfg.Metrics.ForgetJob(job.Name)
+}
+
+// passing reports whether an error says something of the cluster's state just
+// now, not of the job: the job goes on from its last commit, here or elsewhere.
+func passing(err error) bool {
+	for _, target := range []error{store.ErrNotLeader, store.ErrAmbiguous, state.ErrStaleEpoch, state.ErrFinal, replica.ErrNoMajority} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// pause keeps a job that stopped for a passing reason from being started again at
+// once.
+func pause(ctx context.Context) {
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+func (m *Manager) failed(ctx context.Context, id uint64, cause error) {
+	entry := protocol.JobStateEntry{Epoch: m.cfg.Epoch, Job: id, State: protocol.Failed, Error: cause.Error(), Time: time.Now().Unix()}
+	if _, _, err := m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry)); err != nil {
+		m.cfg.Log.Warn("a job's failure could not be recorded", "job", id, "error", err)
+	}
+}
+
+// Parts implements dispatch.Parts on the log and the blob folders.
+type Parts struct {
+	Epoch uint64
+	Store *store.Store
+	Blobs *replica.Blobs
+}
+
+// Known implements dispatch.Parts.
+func (p *Parts) Known(job, round uint64) map[uint32]string {
+	known := make(map[uint32]string)
+	if j := p.Store.State().Job(job); j != nil {
+		for _, part := range j.Parts(round + 1) {
+			known[part.Unit] = part.Digest
+		}
+	}
+	return known
+}
+
+// Record implements dispatch.Parts.
+func (p *Parts) Record(ctx context.Context, c *protocol.Collected) error {
+	if err := p.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes); err != nil {
+		return err
+	}
+	entry := protocol.CollectedEntry{Epoch: p.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Digest: c.Digest, Bytes: c.Bytes}
+	_, _, err := p.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryCollected, entry))
+	return err
+}
+
+// Load implements dispatch.Parts.
+func (p *Parts) Load(ctx context.Context, digest string) ([]byte, error) {
+	return p.Blobs.Get(ctx, digest)
+}
+
+// progressJSON encodes progress for display.
+func progressJSON(p algorithms.Progress) []byte {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(fmt.Sprintf("jobs: progress does not marshal: %v", err))
+	}
+	return b
+}

@@ -1,0 +1,133 @@
+package coordinator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
+	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// followLeadership leads while Raft says that this coordinator is the leader.
+func (n *node) followLeadership(ctx context.Context) error {
+	var (
+		stop  context.CancelFunc
+		ended = make(chan struct{})
+	)
+	end := func() {
+		if stop != nil {
+			stop()
+			<-ended
+			stop = nil
+		}
+	}
+	defer end()
+	changes := n.store.Leadership()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-n.store.Stopped():
+			return err
+		case leads := <-changes:
+			end()
+			if leads {
+				var term context.Context
+				term, stop = context.WithCancel(ctx)
+				ended = make(chan struct{})
+				go func() {
+					defer close(ended)
+					n.lead(term)
+				}()
+			}
+		}
+	}
+}
+
+// lead is one leadership: it takes the epoch, then drives jobs until ctx is done.
+func (n *node) lead(ctx context.Context) {
+	log := n.cfg.Log
+	epoch, err := n.store.Lead(ctx, n.cfg.ID)
+	if err != nil {
+		log.Info("the leadership was lost before it began", "error", err)
+		return
+	}
+	log.Info("this coordinator leads", "epoch", epoch)
+	n.introduce(ctx)
+	d := dispatch.New(dispatch.Config{
+		ID: n.cfg.ID, Epoch: epoch, Heartbeat: n.cfg.Heartbeat, Conn: n.conn, Subjects: n.subjects,
+		Parts:   &jobs.Parts{Epoch: epoch, Store: n.store, Blobs: n.blobs},
+		Metrics: n.metrics, Log: log,
+	})
+	n.leading.Store(d)
+	n.metrics.Leader.Set(1)
+	var tasks sync.WaitGroup
+	tasks.Go(func() {
+		if err := d.Run(ctx); ctx.Err() == nil {
+			log.Error("the dispatcher stopped", "error", err)
+		}
+	})
+	jobs.New(jobs.Config{
+		Epoch: epoch, Concurrent: n.cfg.Concurrent, Store: n.store, Blobs: n.blobs,
+		Dispatch: d, Metrics: n.metrics, Log: log,
+	}).Run(ctx)
+	tasks.Wait()
+	n.leading.Store(nil)
+	n.metrics.Leader.Set(0)
+	n.metrics.ForgetJob("")
+	log.Info("this coordinator no longer leads", "epoch", epoch)
+}
+
+// introduce records the addresses of all coordinators where the log does not have
+// them yet.
+func (n *node) introduce(ctx context.Context) {
+	for _, p := range n.cfg.Peers {
+		m := protocol.MemberEntry{ID: p.ID, HTTP: p.addr(0), Raft: p.addr(1), NATS: "nats://" + p.addr(2), Version: version.String}
+		if p.ID == n.cfg.ID {
+			m.HTTP, m.Raft, m.NATS = n.cfg.HTTPAddr, n.cfg.RaftAddr, "nats://"+n.cfg.NATSAddr
+		}
+		if known, ok := n.store.State().Member(p.ID); ok && (known == m || p.ID != n.cfg.ID) {
+			continue
+		}
+		if _, _, err := n.store.Propose(ctx, protocol.EncodeEntry(protocol.EntryMember, m)); err != nil {
+			n.cfg.Log.Warn("a member could not be recorded", "member", p.ID, "error", err)
+		}
+	}
+}
+
+// observeEvery is how often gauges of Raft and of the blobs are read.
+const observeEvery = time.Second
+
+// observe keeps the gauges of Raft and of the blob folder.
+func (n *node) observe(ctx context.Context) {
+	tick := time.NewTicker(observeEvery)
+	defer tick.Stop()
+	for {
+		st := n.store.Stats()
+		n.metrics.SetRaftState(st.State)
+		n.metrics.RaftTerm.Set(float64(st.Term))
+		n.metrics.RaftLastContact.Set(st.LastContact.Seconds())
+		n.metrics.RaftApplied.Set(float64(st.Applied))
+		s := n.store.State()
+		n.metrics.Epoch.Set(float64(s.Epoch()))
+		shards := make(map[string]bool)
+		for _, d := range s.Datasets() {
+			for _, ref := range d.Manifest.Shards {
+				shards[ref.Digest] = true
+			}
+		}
+		n.metrics.Shards.Set(float64(len(shards)))
+		if count, bytes, err := n.blobs.Folder.Usage(); err == nil {
+			n.metrics.Blobs.Set(float64(count))
+			n.metrics.BlobBytes.Set(float64(bytes))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,199 @@
+// Package replica keeps blobs on a majority of the coordinators: a blob counts
+// once a majority, this coordinator included, has synced it to disk.
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// ErrNoMajority says that too few coordinators could sync a blob.
+var ErrNoMajority = errors.New("too few coordinators could store the blob")
+
+// Blobs is one coordinator's folder of blobs and its link to those of the others.
+type Blobs struct {
+	Self     string
+	Peers    []string // ids of the other coordinators
+	Folder   *blobs.Folder
+	Conn     *bus.Conn
+	Subjects protocol.Subjects
+	Log      *slog.Logger
+}
+
+// replicateTimeout bounds one peer's fetch of one blob.
+const replicateTimeout = 30 * time.Second
+
+// Serve answers other coordinators and workers.
+func (b *Blobs) Serve() (stop func(), err error) {
+	var subs []interface{ Close() }
+	stop = func() {
+		for _, s := range subs {
+			s.Close()
+		}
+	}
+	open := func(digest string) (bus.Blob, bool) {
+		blob, err := b.Folder.OpenBlob(digest)
+		return blob, err == nil
+	}
+	for _, s := range []struct{ subject, queue string }{
+		{b.Subjects.Blobs(), ""}, {b.Subjects.BlobsOf(b.Self), "one"},
+	} {
+		sub, err := bus.ServeBlobs(b.Conn, s.subject, s.queue, open)
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("replica: %w", err)
+		}
+		subs = append(subs, sub)
+	}
+	sub, err := b.Conn.Serve(b.Subjects.Replicate(b.Self), "", b.onReplicate)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("replica: %w", err)
+	}
+	subs = append(subs, sub)
+	return stop, nil
+}
+
+func (b *Blobs) onReplicate(req []byte) []byte {
+	var m protocol.Replicate
+	err := m.Decode(req)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), replicateTimeout)
+		defer cancel()
+		err = b.fetch(ctx, b.Subjects.BlobsOf(m.From), m.Digest, int64(m.Bytes))
+	}
+	reply := protocol.Reply{}
+	if err != nil {
+		reply.Error = err.Error()
+	}
+	return reply.Append(nil)
+}
+
+// fetch brings a blob into the folder unless it is there.
+func (b *Blobs) fetch(ctx context.Context, subject, digest string, size int64) error {
+	if b.Folder.Has(digest) {
+		return nil
+	}
+	w, err := b.Folder.Writer()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if err := b.Conn.FetchBlob(ctx, subject, digest, size, w); err != nil {
+		return err
+	}
+	_, err = w.Commit(digest)
+	return err
+}
+
+// Put stores a blob here and on enough of the others for a majority.
+func (b *Blobs) Put(ctx context.Context, data []byte) (digest string, err error) {
+	digest, err = b.Folder.Put(data)
+	if err != nil {
+		return "", err
+	}
+	return digest, b.Spread(ctx, digest, uint64(len(data)))
+}
+
+// Take fetches a blob from a worker and stores it on a majority.
+func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) error {
+	if err := b.fetch(ctx, b.Subjects.BlobsOf(worker), digest, int64(size)); err != nil {
+		return fmt.Errorf("replica: blob %s from worker %s: %w", digest, worker, err)
+	}
+	return b.Spread(ctx, digest, size)
+}
+
+// Spread returns once a majority has synced a blob that this folder has.
+func (b *Blobs) Spread(ctx context.Context, digest string, size uint64) error {
+	need := (len(b.Peers) + 1) / 2 // beside this coordinator
+	answers := make(chan error, len(b.Peers))
+	req := (&protocol.Replicate{Digest: digest, Bytes: size, From: b.Self}).Append(nil)
+	for _, peer := range b.Peers {
+		go func() { answers <- b.ask(peer, req) }()
+	}
+	var last error
+	for range b.Peers {
+		if need == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-answers:
+			if err == nil {
+				need--
+			} else {
+				last = err
+			}
+		}
+	}
+	if need > 0 {
+		return fmt.Errorf("%w: %w", ErrNoMajority, last)
+	}
+	return nil
+}
+
+func (b *Blobs) ask(peer string, req []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), replicateTimeout)
+	defer cancel()
+	answer, err := b.Conn.Request(ctx, b.Subjects.Replicate(peer), req)
+	if err != nil {
+		return fmt.Errorf("coordinator %s: %w", peer, err)
+	}
+	var reply protocol.Reply
+	if err := reply.Decode(answer); err != nil {
+		return err
+	}
+	if reply.Error != "" {
+		return fmt.Errorf("coordinator %s: %s", peer, reply.Error)
+	}
+	return nil
+}
+
+// Get returns a blob, fetched from another coordinator where this one lacks it
+// or finds its copy corrupt.
+func (b *Blobs) Get(ctx context.Context, digest string) ([]byte, error) {
+	data, err := b.Folder.Get(digest)
+	if err == nil {
+		return data, nil
+	}
+	if errors.Is(err, blobs.ErrCorrupt) {
+		b.Log.Warn("a blob is corrupt and is fetched again", "digest", digest, "error", err)
+	}
+	if err := b.Fetch(ctx, digest); err != nil {
+		return nil, fmt.Errorf("replica: blob %s: %w", digest, err)
+	}
+	return b.Folder.Get(digest)
+}
+
+// Fetch brings a blob here from any other coordinator.
+func (b *Blobs) Fetch(ctx context.Context, digest string) error {
+	err := fmt.Errorf("blob %s: %w", digest, blobs.ErrMissing)
+	for _, peer := range b.Peers {
+		if err = b.fetch(ctx, b.Subjects.BlobsOf(peer), digest, 0); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// Receive stores a blob that a client sends, checks its digest and returns once a
+// majority has it.
+func (b *Blobs) Receive(ctx context.Context, digest string, data []byte) error {
+	got, err := b.Folder.Put(data)
+	if err != nil {
+		return err
+	}
+	if got != digest {
+		b.Folder.Delete(got)
+		return fmt.Errorf("replica: the bytes sent as blob %s have the digest %s", digest, got)
+	}
+	return b.Spread(ctx, digest, uint64(len(data)))
+}

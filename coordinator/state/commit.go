@@ -1,0 +1,85 @@
+package state
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// commit takes a piece of a trainer state and, with the last one, makes the state
+// the committed one.
+func (s *State) commit(e *protocol.CommitEntry) (any, error) {
+	j, err := s.running(e.Epoch, e.Job)
+	if err != nil {
+		return nil, err
+	}
+	if e.Round <= j.Round {
+		return nil, staleRound(j, e.Round)
+	}
+	next := *j
+	if next.Progress, err = compact(e.Progress); err != nil {
+		return nil, err
+	}
+	if e.Blob != "" {
+		return s.commitBlob(&next, e)
+	}
+	p, err := j.pending.add(j, e)
+	if err != nil {
+		return nil, err
+	}
+	if p.have < p.total {
+		next.Progress, next.pending = j.Progress, p
+		return s.put(&next), nil
+	}
+	next.Trainer = p.join()
+	next.TrainerBlob, next.TrainerBytes = "", p.total
+	return s.advance(&next, e.Round), nil
+}
+
+func (s *State) commitBlob(next *Job, e *protocol.CommitEntry) (any, error) {
+	if !isDigest(e.Blob) || e.Offset != 0 || len(e.Data) > 0 {
+		return nil, invalid("a state in blob %q with %d bytes at %d", e.Blob, len(e.Data), e.Offset)
+	}
+	next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, e.Blob, e.Total
+	s.keep(e.Blob)
+	return s.advance(next, e.Round), nil
+}
+
+// advance makes round the committed one: what was collected for rounds that are
+// folded now is dropped.
+func (s *State) advance(next *Job, round uint64) *Job {
+	next.Round, next.pending = round, nil
+	from := 0
+	for from < len(next.Collected) && next.Collected[from].Round <= round {
+		from++
+	}
+	next.Collected = next.Collected[from:]
+	return s.put(next)
+}
+
+// add returns the pieces with e's behind them. A piece at offset 0 begins anew.
+func (p *pending) add(j *Job, e *protocol.CommitEntry) (*pending, error) {
+	if len(e.Data) == 0 {
+		return nil, invalid("%v: an empty piece of a state of %d bytes", j, e.Total)
+	}
+	next := &pending{epoch: e.Epoch, round: e.Round, total: e.Total}
+	if e.Offset > 0 {
+		if p == nil || p.epoch != e.Epoch || p.round != e.Round || p.total != e.Total || p.have != e.Offset {
+			return nil, fmt.Errorf("state: %v: %w of round %d: offset %d of %d", j, ErrGap, e.Round, e.Offset, e.Total)
+		}
+		next.have, next.pieces = p.have, p.pieces
+	}
+	next.have += uint64(len(e.Data))
+	next.pieces = append(slices.Clone(next.pieces), bytes.Clone(e.Data))
+	return next, nil
+}
+
+// join returns the bytes so far, which may be shared.
+func (p *pending) join() []byte {
+	if len(p.pieces) == 1 {
+		return p.pieces[0]
+	}
+	return bytes.Join(p.pieces, nil)
+}

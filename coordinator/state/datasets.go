@@ -1,0 +1,103 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// MaxName is the greatest length of the name of a job or dataset.
+const MaxName = 128
+
+// CheckName reports why a job or dataset cannot have that name: it stands in
+// URLs and file names, and a job's must not look like an ID.
+func CheckName(name string) error {
+	if name == "" || len(name) > MaxName {
+		return invalid("a name of %d characters; it has 1 to %d", len(name), MaxName)
+	}
+	digits := true
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		digit := r >= '0' && r <= '9'
+		if !letter && !digit && (i == 0 || !strings.ContainsRune("._-", r)) {
+			return invalid("the name %.80q; letters and digits are allowed, and . _ - after the first", name)
+		}
+		digits = digits && digit
+	}
+	if digits {
+		return invalid("the name %q; it must not be a number", name)
+	}
+	return nil
+}
+
+func (s *State) datasetPut(e *protocol.DatasetPutEntry) (any, error) {
+	if err := CheckName(e.Name); err != nil {
+		return nil, err
+	}
+	if err := checkManifest(e.Manifest); err != nil {
+		return nil, err
+	}
+	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest, Time: e.Time}
+	i, ok := s.findDataset(e.Name)
+	if ok {
+		return same(s.datasets[i], d)
+	}
+	s.datasets = inserted(s.datasets, i, d)
+	for k := range d.Manifest.Shards {
+		s.keep(d.Manifest.Shards[k].Digest)
+	}
+	return d, nil
+}
+
+// same returns the dataset that exists if the new one has its content.
+func same(old, d *protocol.Dataset) (any, error) {
+	if old.Digest == d.Digest {
+		return old, nil
+	}
+	m := old.Manifest
+	return nil, fmt.Errorf("state: dataset %q %w with other content: %d rows, %d features, %d labels, digest %s; the new one has digest %s",
+		old.Name, ErrExists, m.Rows, m.Features, m.Labels, old.Digest, d.Digest)
+}
+
+func checkManifest(m *dataset.Manifest) error {
+	if m == nil {
+		return invalid("a dataset without a manifest")
+	}
+	if m.Format != dataset.ManifestFormat {
+		return invalid("a manifest of format %d; this version knows format %d", m.Format, dataset.ManifestFormat)
+	}
+	if m.Rows < 1 || m.Features < 1 || m.Labels < 1 || len(m.Shards) == 0 {
+		return invalid("a dataset of %d rows, %d features, %d labels, %d shards", m.Rows, m.Features, m.Labels, len(m.Shards))
+	}
+	for i, sh := range m.Shards {
+		if !isDigest(sh.Digest) || sh.Rows < 0 || sh.Bytes < 0 {
+			return invalid("shard %d of a manifest: %d rows, %d bytes, digest %.80q", i, sh.Rows, sh.Bytes, sh.Digest)
+		}
+	}
+	return nil
+}
+
+func (s *State) datasetDelete(e *protocol.DatasetDeleteEntry) (any, error) {
+	i, ok := s.findDataset(e.Name)
+	if !ok {
+		return nil, fmt.Errorf("state: dataset %.80q: %w", e.Name, ErrNotFound)
+	}
+	if users := s.users(e.Name); len(users) > 0 {
+		return nil, fmt.Errorf("state: dataset %q is %w by %s", e.Name, ErrInUse, strings.Join(users, ", "))
+	}
+	s.datasets = removed(s.datasets, i)
+	return nil, nil
+}
+
+// users names the jobs that need a dataset.
+func (s *State) users(name string) []string {
+	var users []string
+	for _, j := range s.jobs {
+		if j.Dataset == name && !j.State.Final() {
+			users = append(users, j.String())
+		}
+	}
+	return users
+}

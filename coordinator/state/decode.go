@@ -1,0 +1,144 @@
+package state
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Decode reads a snapshot that Encode wrote. The error wraps ErrSnapshot where the
+// bytes are at fault.
+func Decode(src io.Reader) (*State, error) {
+	r := &reader{r: bufio.NewReaderSize(src, maxStep)}
+	r.expect(magic, "it does not begin like one")
+	if v := r.u8(); r.err == nil && v != SnapshotVersion {
+		r.fail("it has version %d; this process reads version %d", v, SnapshotVersion)
+	}
+	s := New()
+	s.index, s.epoch = r.u64(), r.u64()
+	s.leader, s.nonce = r.text(), r.text()
+	r.list(maxCount, func() { r.member(s) })
+	r.list(maxCount, func() { r.dataset(s) })
+	r.list(maxCount, func() { r.job(s) })
+	r.list(MaxCondemned, func() { r.condemn(s) })
+	r.expect(trailer, "it does not end like one")
+	if _, err := r.r.ReadByte(); r.err == nil && err != io.EOF {
+		r.fail("bytes follow its end")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return s, nil
+}
+
+// expect reads text that must be there.
+func (r *reader) expect(text, complaint string) {
+	b := make([]byte, len(text))
+	r.raw(b)
+	if r.err == nil && string(b) != text {
+		r.fail("%s", complaint)
+	}
+}
+
+func (r *reader) member(s *State) {
+	var m protocol.MemberEntry
+	r.json(&m)
+	if n := len(s.members); n > 0 && s.members[n-1].ID >= m.ID {
+		r.fail("member %.80q is out of order", m.ID)
+	}
+	s.members = append(s.members, m)
+}
+
+func (r *reader) dataset(s *State) {
+	d := &protocol.Dataset{Name: r.text(), Time: int64(r.u64()), Manifest: new(dataset.Manifest)}
+	r.json(d.Manifest)
+	if r.err != nil {
+		return
+	}
+	if n := len(s.datasets); n > 0 && s.datasets[n-1].Name >= d.Name {
+		r.fail("dataset %.80q is out of order", d.Name)
+	}
+	if err := checkManifest(d.Manifest); err != nil {
+		r.fail("dataset %.80q: %v", d.Name, err)
+	}
+	d.Digest = d.Manifest.Digest()
+	s.datasets = append(s.datasets, d)
+}
+
+func (r *reader) condemn(s *State) {
+	d, at := r.text(), r.u64()
+	if !isDigest(d) || at > s.index {
+		r.fail("the mark of %.80q at %d", d, at)
+	}
+	if s.condemned == nil {
+		s.condemned = make(map[string]uint64)
+	}
+	s.condemned[d] = at
+}
+
+func (r *reader) job(s *State) {
+	j := &Job{ID: r.u64(), Job: new(algorithms.Job)}
+	j.Name, j.Token, j.Dataset = r.text(), r.text(), r.text()
+	j.State, j.Error = protocol.JobState(r.text()), r.text()
+	r.json(j.Job)
+	j.Spec = r.rawJSON()
+	j.Submitted, j.Started, j.Ended = int64(r.u64()), int64(r.u64()), int64(r.u64())
+	j.Seconds = math.Float64frombits(r.u64())
+	j.Round, j.TrainerBytes = r.u64(), r.u64()
+	j.TrainerBlob = r.text()
+	j.Trainer = r.bytes(protocol.MaxRaftState)
+	j.Progress = r.rawJSON()
+	j.pending = r.pending()
+	r.list(maxCount, func() {
+		j.Collected = append(j.Collected, Part{Round: r.u64(), Unit: uint32(r.count(protocol.MaxUnits - 1)), Bytes: r.u64(), Digest: r.text()})
+	})
+	j.Outcome = r.rawJSON()
+	r.list(MaxModels, func() {
+		j.Models = append(j.Models, protocol.ModelRef{Digest: r.text(), Blob: r.text(), Bytes: r.u64()})
+	})
+	if r.err != nil {
+		return
+	}
+	if err := s.adopt(j); err != nil {
+		r.fail("%v: %v", j, err)
+	}
+}
+
+func (r *reader) pending() *pending {
+	if r.u8() == 0 {
+		return nil
+	}
+	p := &pending{epoch: r.u64(), round: r.u64(), total: r.u64(), have: r.u64()}
+	if p.total > protocol.MaxRaftState || p.have == 0 || p.have >= p.total {
+		r.fail("%d of %d bytes of a trainer state", p.have, p.total)
+		return nil
+	}
+	p.pieces = [][]byte{r.sized(p.have)}
+	return p
+}
+
+// adopt puts a job that was read into the state, with its dataset's manifest.
+func (s *State) adopt(j *Job) error {
+	if n := len(s.jobs); n > 0 && s.jobs[n-1].ID >= j.ID || j.ID > s.index {
+		return fmt.Errorf("out of order at index %d", s.index)
+	}
+	for i := 1; i < len(j.Collected); i++ {
+		if comparePart(j.Collected[i-1], j.Collected[i]) >= 0 {
+			return fmt.Errorf("its collected units are out of order")
+		}
+	}
+	if !j.State.Final() {
+		d := s.Dataset(j.Dataset)
+		if d == nil || d.Digest != j.Job.Dataset {
+			return fmt.Errorf("its dataset %.80q is missing", j.Dataset)
+		}
+		j.Manifest = d.Manifest
+	}
+	s.jobs = append(s.jobs, j)
+	return nil
+}

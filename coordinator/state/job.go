@@ -1,0 +1,112 @@
+package state
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Job is the record of a job. It is immutable: an entry that changes a job makes
+// a new record.
+type Job struct {
+	ID      uint64 // index of its Submit entry
+	Name    string
+	Token   string
+	Dataset string // name
+	// Manifest describes the dataset; nil once the job has ended.
+	Manifest *dataset.Manifest
+	Spec     json.RawMessage // as the user wrote it
+	Job      *algorithms.Job
+	State    protocol.JobState
+	Error    string // why it failed
+
+	// Round is the number of rounds folded into the committed trainer state; 0:
+	// the job starts from its beginning.
+	Round uint64
+	// Trainer is that state, or nil where Round is 0 or TrainerBlob names a blob
+	// of TrainerBytes bytes. It is dropped when the job ends.
+	Trainer      []byte
+	TrainerBlob  string
+	TrainerBytes uint64
+	Progress     json.RawMessage // algorithms.Progress of that state, or nil
+	// Collected lists the units recorded of rounds above Round, by round and
+	// unit. It is dropped when the job ends.
+	Collected []Part
+
+	Outcome json.RawMessage // pipeline.Outcome of a done job
+	Models  []protocol.ModelRef
+
+	Submitted, Started, Ended int64 // Unix seconds, for display; 0: not yet
+	Seconds                   float64
+
+	pending *pending
+}
+
+// Part is the recorded result of one unit of a collected round.
+type Part struct {
+	Round  uint64 // the number of rounds folded once this one is
+	Unit   uint32
+	Digest string // of its blob
+	Bytes  uint64
+}
+
+// pending holds the pieces of a trainer state that is not complete yet.
+type pending struct {
+	epoch, round, total, have uint64
+	pieces                    [][]byte
+}
+
+// Parts returns the recorded units of one round, by unit.
+func (j *Job) Parts(round uint64) []Part {
+	from, _ := slices.BinarySearchFunc(j.Collected, Part{Round: round}, comparePart)
+	to := from
+	for to < len(j.Collected) && j.Collected[to].Round == round {
+		to++
+	}
+	return j.Collected[from:to]
+}
+
+func comparePart(a, b Part) int {
+	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Unit, b.Unit))
+}
+
+// Info describes the job to a user.
+func (j *Job) Info() protocol.JobInfo {
+	info := protocol.JobInfo{
+		ID: j.ID, Name: j.Name, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
+		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models,
+		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
+	}
+	if n := len(j.Collected); n > 0 {
+		info.Collected = len(j.Parts(j.Collected[n-1].Round))
+		info.Units = j.Job.Folds
+	}
+	return info
+}
+
+func (j *Job) progress() *algorithms.Progress {
+	if len(j.Progress) == 0 {
+		return nil
+	}
+	p := new(algorithms.Progress)
+	if json.Unmarshal(j.Progress, p) != nil {
+		return nil
+	}
+	return p
+}
+
+func (j *Job) String() string { return fmt.Sprintf("job %d (%s)", j.ID, j.Name) }
+
+// end returns the record of the ended job, which keeps only its result.
+func (j *Job) end(as protocol.JobState, at int64) *Job {
+	next := *j
+	next.State, next.Ended = as, at
+	next.Manifest, next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, nil, "", 0
+	next.Collected, next.pending = nil, nil
+	return &next
+}

@@ -1,0 +1,110 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// MaxModels bounds the models of one job.
+const MaxModels = 1 << 16
+
+func (s *State) jobState(e *protocol.JobStateEntry) (any, error) {
+	j, err := s.fenced(e.Epoch, e.Job)
+	if err != nil {
+		return nil, err
+	}
+	switch e.State {
+	case protocol.Running:
+		return s.start(j, e.Time), nil
+	case protocol.Failed:
+		next := j.end(protocol.Failed, e.Time)
+		next.Error = e.Error[:min(len(e.Error), protocol.MaxText)]
+		return s.put(next), nil
+	}
+	return nil, invalid("%v cannot be moved to %.80q", j, e.State)
+}
+
+// start makes a queued job run; a job that runs, for a new leader to take over,
+// stays as it is.
+func (s *State) start(j *Job, at int64) *Job {
+	if j.State == protocol.Running {
+		return j
+	}
+	next := *j
+	next.State, next.Started = protocol.Running, at
+	return s.put(&next)
+}
+
+func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
+	j, err := s.running(e.Epoch, e.Job)
+	if err != nil {
+		return nil, err
+	}
+	if e.Round <= j.Round {
+		return nil, staleRound(j, e.Round)
+	}
+	if !isDigest(e.Digest) || e.Unit >= protocol.MaxUnits {
+		return nil, invalid("unit %d with the digest %.80q", e.Unit, e.Digest)
+	}
+	p := Part{Round: e.Round, Unit: e.Unit, Digest: e.Digest, Bytes: e.Bytes}
+	i, ok := slices.BinarySearchFunc(j.Collected, p, comparePart)
+	if ok { // the first answer wins
+		return j, nil
+	}
+	next := *j
+	next.Collected = inserted(j.Collected, i, p)
+	s.keep(p.Digest)
+	return s.put(&next), nil
+}
+
+func staleRound(j *Job, round uint64) error {
+	return fmt.Errorf("state: %v: %w: %d; %d are committed", j, ErrStaleRound, round, j.Round)
+}
+
+func (s *State) finish(e *protocol.FinishEntry) (any, error) {
+	j, err := s.running(e.Epoch, e.Job)
+	if err != nil {
+		return nil, err
+	}
+	if len(e.Models) > MaxModels {
+		return nil, invalid("%d models, at most %d are allowed", len(e.Models), MaxModels)
+	}
+	for i, m := range e.Models {
+		if !isDigest(m.Digest) || !isDigest(m.Blob) {
+			return nil, invalid("model %d has digest %.80q and blob %.80q", i, m.Digest, m.Blob)
+		}
+		s.keep(m.Blob)
+	}
+	next := j.end(protocol.Done, e.Time)
+	next.Outcome, next.Models, next.Seconds = e.Outcome, e.Models, e.Seconds
+	return s.put(next), nil
+}
+
+// cancel is not fenced: any coordinator may pass a user's wish on. To cancel twice
+// is the same as once.
+func (s *State) cancel(e *protocol.CancelEntry) (any, error) {
+	if j := s.Job(e.Job); j != nil && j.State == protocol.Cancelled {
+		return j, nil
+	}
+	j, err := s.live(e.Job)
+	if err != nil {
+		return nil, err
+	}
+	return s.put(j.end(protocol.Cancelled, e.Time)), nil
+}
+
+// compact returns JSON text without spaces as a copy, or nil for no text.
+func compact(text []byte) (json.RawMessage, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		return nil, invalid("progress: %v", err)
+	}
+	return b.Bytes(), nil
+}

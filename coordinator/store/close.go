@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Close stops the node and leaves nothing running. A leader first tries to hand
+// its office over, for at most an election. What was proposed and not answered
+// yet is answered; what comes later gets ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	first := !s.closing
+	s.closing = true
+	s.mu.Unlock()
+	if !first {
+		<-s.closed
+		return s.closeErr
+	}
+	s.closeErr = s.close()
+	close(s.closed)
+	return s.closeErr
+}
+
+// close stops things in an order in which none waits for another that is gone.
+func (s *Store) close() error {
+	// 1. Nothing new comes in from here (closing is set). Leave office while the
+	//    node is whole, so that the others need not miss a heartbeat first.
+	s.abdicate()
+	// 2. Let Raft answer what it has taken. It must be alive for that: it forgets
+	//    answers when it shuts down. Without a majority it steps down within a
+	//    heartbeat, which answers too.
+	s.drain()
+	// 3. Tell who waits for states.
+	s.stop(ErrClosed)
+	// 4. Raft, then the connections that its goroutines may hang on, then wait for
+	//    those goroutines.
+	// 5. The goroutines of the store, of which one reads what Raft notifies and the
+	//    other may wait for a snapshot of Raft.
+	// 6. What the node stood on: the log's files, and the lock last.
+	return s.release()
+}
+
+// abdicate hands the leadership to another node, if this one has it.
+func (s *Store) abdicate() {
+	if s.raft.State() != raft.Leader || len(s.config.Peers) < 2 {
+		return
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.raft.LeadershipTransfer().Error() }()
+	select {
+	case <-done: // elected or not, the others get along
+	case <-s.down:
+	case <-time.After(2 * s.config.election()):
+	}
+}
+
+// drain waits for the calls of Raft to be answered.
+func (s *Store) drain() {
+	done := make(chan struct{})
+	go func() { s.calls.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(2 * s.config.patience()):
+		s.config.Logger.Warn("closing a log that does not answer")
+	}
+}
+
+// release gives back what open and Open took, the last first.
+func (s *Store) release() error {
+	if s.raft != nil {
+		ended := s.raft.Shutdown()
+		_ = s.transport.Close() // it only ever returns nil
+		_ = ended.Error()       // so does this; it waits
+	}
+	close(s.quit)
+	s.work.Wait()
+	close(s.leadership)
+	var errs []error
+	switch {
+	case s.transport != nil:
+		_ = s.transport.Close() // with the stream
+	case s.stream != nil:
+		errs = append(errs, s.stream.Close())
+	}
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	if s.folder != nil {
+		errs = append(errs, s.folder.close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("store: closing: %w", err)
+	}
+	return nil
+}
+
+// TransferLeadership makes another node the leader, and returns once this one is
+// not. Errors: ErrNotLeader, or that no other took over in the time of an
+// election: then this node leads on.
+func (s *Store) TransferLeadership(ctx context.Context) error {
+	err := s.await(ctx, func() error { return s.raft.LeadershipTransfer().Error() })
+	if errors.Is(err, raft.ErrNotLeader) {
+		return s.translate(err)
+	}
+	if err != nil {
+		return fmt.Errorf("store: handing over the leadership: %w", err)
+	}
+	return nil
+}

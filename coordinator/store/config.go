@@ -1,0 +1,123 @@
+package store
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// The defaults of Config.
+const (
+	DefaultHeartbeat        = 100 * time.Millisecond
+	DefaultSnapshotLogBytes = 256 << 20
+	DefaultSegmentBytes     = 32 << 20
+)
+
+// What is the same for every store.
+const (
+	trailingLogs     = 128     // entries kept behind a snapshot, for followers a little late
+	snapshotEntries  = 1 << 16 // entries that are worth a snapshot however small they are
+	snapshotInterval = 30 * time.Second
+	retainSnapshots  = 2
+	appendEntries    = 16 // of at most 512 KiB each in one message
+	pooledConns      = 3
+)
+
+// Peer is one coordinator of the cluster.
+type Peer struct {
+	ID       string
+	RaftAddr string // host:port that the others dial
+}
+
+// Config says what Open opens.
+type Config struct {
+	ID  string // of this node; never changes for a folder
+	Dir string // made if it does not exist
+
+	// RaftAddr is the address to listen on; port 0 takes a free one. Listener,
+	// where set, is used instead and belongs to the store from then on, also when
+	// Open fails.
+	RaftAddr string
+	Listener net.Listener
+
+	// Peers lists all coordinators, this one included, and is the same on each;
+	// empty: this node alone. The addresses here are used even where an older list
+	// in the folder has others, so a cluster may move; the IDs must stay.
+	Peers []Peer
+
+	// Heartbeat is the one setting that every timeout derives from: a leader that
+	// hears no majority for one heartbeat steps down, a follower that hears no
+	// leader for two to four stands for election. Default 100 ms.
+	Heartbeat time.Duration
+
+	SnapshotLogBytes int64 // of log that trigger a snapshot; default 256 MiB
+	SegmentBytes     int   // of a log file, allocated at once; default 32 MiB
+
+	Logger *slog.Logger // default slog.Default()
+}
+
+// withDefaults checks the configuration and fills it in.
+func (c Config) withDefaults() (Config, error) {
+	if c.Heartbeat == 0 {
+		c.Heartbeat = DefaultHeartbeat
+	}
+	if c.SnapshotLogBytes == 0 {
+		c.SnapshotLogBytes = DefaultSnapshotLogBytes
+	}
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = DefaultSegmentBytes
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.ID == "" || c.Dir == "" {
+		return c, fmt.Errorf("store: a node needs an ID and a folder, got %q and %q", c.ID, c.Dir)
+	}
+	if c.Heartbeat < 10*time.Millisecond || c.Heartbeat > 10*time.Second {
+		return c, fmt.Errorf("store: a heartbeat of %v; it is 10ms to 10s", c.Heartbeat)
+	}
+	return c, c.checkPeers()
+}
+
+func (c *Config) checkPeers() error {
+	seen := make(map[string]bool)
+	for _, p := range c.Peers {
+		if p.ID == "" || p.RaftAddr == "" || seen[p.ID] {
+			return fmt.Errorf("store: peer %q at %q: each needs an ID of its own and an address", p.ID, p.RaftAddr)
+		}
+		seen[p.ID] = true
+	}
+	if len(c.Peers) > 0 && !seen[c.ID] {
+		return fmt.Errorf("store: node %q is not among its own peers", c.ID)
+	}
+	return nil
+}
+
+// election is how long a follower waits at least for its leader.
+func (c *Config) election() time.Duration { return 2 * c.Heartbeat }
+
+// patience bounds one exchange with a peer or one wait for Raft's main loop.
+func (c *Config) patience() time.Duration { return max(20*c.Heartbeat, time.Second) }
+
+// raft returns the configuration of the Raft node.
+func (c *Config) raft(notify chan<- bool, log hclog.Logger) *raft.Config {
+	r := raft.DefaultConfig()
+	r.LocalID = raft.ServerID(c.ID)
+	r.HeartbeatTimeout = c.election()
+	r.ElectionTimeout = c.election()
+	r.LeaderLeaseTimeout = c.Heartbeat
+	r.CommitTimeout = c.Heartbeat / 4
+	r.MaxAppendEntries = appendEntries
+	r.BatchApplyCh = true // proposals queue while the log syncs, and share the next sync
+	r.TrailingLogs = trailingLogs
+	r.SnapshotThreshold = snapshotEntries
+	r.SnapshotInterval = snapshotInterval
+	r.NoLegacyTelemetry = true
+	r.NotifyCh = notify
+	r.Logger = log
+	return r
+}

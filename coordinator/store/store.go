@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+)
+
+// Store is a running node. Its methods may be called by any goroutine.
+type Store struct {
+	config    Config
+	fsm       *fsm
+	stream    *stream
+	folder    *folder
+	log       *wal.WAL
+	transport *raft.NetworkTransport
+	raft      *raft.Raft
+
+	notify     chan bool // from Raft
+	leadership chan bool // to the one reader of Leadership
+
+	mu      sync.Mutex // guards what follows
+	closing bool
+	calls   sync.WaitGroup // of Raft; none is added once closing
+	err     error          // why the node stopped
+
+	down     chan struct{}  // closed when the node stops, by itself or by Close
+	quit     chan struct{}  // closed when the goroutines in work should end
+	work     sync.WaitGroup // relay and maintain
+	closed   chan struct{}  // closed when Close is done
+	closeErr error
+}
+
+func newStore(c Config) *Store {
+	s := &Store{
+		config: c, notify: make(chan bool, 16), leadership: make(chan bool),
+		down: make(chan struct{}), quit: make(chan struct{}), closed: make(chan struct{}),
+	}
+	s.fsm = newFSM(c.SnapshotLogBytes, s.stop)
+	return s
+}
+
+// State returns the state after the latest entry that this node has applied. It
+// is committed, and never changes.
+func (s *Store) State() *state.State { return s.fsm.view.state() }
+
+// Watch returns the latest state, and a channel that closes once there is a later
+// one.
+func (s *Store) Watch() (*state.State, <-chan struct{}) { return s.fsm.view.watch() }
+
+// Wait returns the first state seen that has applied the entry at index, which
+// Propose returned here or on another node. The error is ctx's or Err's.
+func (s *Store) Wait(ctx context.Context, index uint64) (*state.State, error) {
+	for {
+		now, changed := s.Watch()
+		if now.Index() >= index {
+			return now, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.down:
+			return nil, s.Err()
+		}
+	}
+}
+
+// Addr returns the address that peers reach this node at.
+func (s *Store) Addr() string { return string(s.stream.advert) }
+
+// Down is closed when the node has stopped: by Close, or because the log has an
+// entry that this version does not know. Err says which.
+func (s *Store) Down() <-chan struct{} { return s.down }
+
+// Err returns why the node has stopped: ErrClosed, or an error that wraps
+// state.ErrUnknownEntry; nil while it runs.
+func (s *Store) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// stop records why the node stops, once.
+func (s *Store) stop(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	s.err = why
+	close(s.down)
+	if !errors.Is(why, ErrClosed) {
+		s.config.Logger.Error("the coordinator's log cannot be followed", "error", why)
+	}
+}
+
+// begin registers a call of Raft that Close has to wait for.
+func (s *Store) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing || s.err != nil {
+		return s.reason()
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+// reason is called with mu held.
+func (s *Store) reason() error {
+	if s.err != nil {
+		return s.err
+	}
+	return ErrClosed
+}
+
+// await runs a call of Raft that may take long, for no longer than ctx. The call
+// itself goes on until Raft answers it.
+func (s *Store) await(ctx context.Context, call func() error) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer s.calls.Done()
+		done <- call()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// maintain takes snapshots when the log is full, and ends Raft when the state
+// machine stopped, so that a node that cannot follow does not lead or vote.
+func (s *Store) maintain() {
+	for {
+		select {
+		case <-s.fsm.full:
+			s.snapshot()
+		case <-s.down:
+			s.raft.Shutdown()
+			return
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+func (s *Store) snapshot() {
+	before := time.Now()
+	err := s.Snapshot()
+	switch {
+	case err == nil:
+		s.config.Logger.Debug("snapshot written", "seconds", time.Since(before).Seconds())
+	case !errors.Is(err, raft.ErrRaftShutdown):
+		s.config.Logger.Warn("no snapshot could be written; the log grows", "error", err)
+	}
+}

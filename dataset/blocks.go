@@ -1,0 +1,69 @@
+package dataset
+
+// Blocks reads src in the order of the file and hands it to f in blocks of at
+// most size rows, for prediction and evaluation without an import. Block and
+// names (nil where rows have none) are f's own. Each block is stored sparse or
+// dense by its own density.
+func Blocks(src Source, size int, o ImportOptions, f func(*Rows, []string) error) error {
+	info := src.Info()
+	if err := info.check(); err != nil {
+		return err
+	}
+	b := newBlock(info, size)
+	err := scanChecked(src, &o, "read", info.Rows, func(r *Row, c *checker) error {
+		b.add(r, c)
+		if b.rows.N < size {
+			return nil
+		}
+		rows, names := b.finish()
+		b = newBlock(info, size)
+		return f(rows, names)
+	})
+	if err != nil || b.rows.N == 0 {
+		return err
+	}
+	return f(b.finish())
+}
+
+// block collects rows as compressed sparse rows.
+type block struct {
+	info  Info
+	rows  *Rows
+	names []string
+}
+
+func newBlock(info Info, size int) *block {
+	return &block{info: info, rows: &Rows{
+		Features: info.Features, Labels: info.Labels, Sparse: true,
+		Start: make([]uint32, 1, size+1), Row: make([]uint32, 0, size),
+	}}
+}
+
+func (b *block) add(r *Row, c *checker) {
+	columns, values := c.store(true)
+	b.rows.N++
+	b.rows.X = append(b.rows.X, values...)
+	b.rows.Index = append(b.rows.Index, columns...)
+	b.rows.Start = append(b.rows.Start, uint32(len(b.rows.X)))
+	b.rows.D = append(b.rows.D, c.labels...)
+	b.rows.Row = append(b.rows.Row, uint32(r.Number))
+	if b.info.HasRowNames {
+		b.names = append(b.names, r.Name)
+	}
+}
+
+func (b *block) finish() (*Rows, []string) {
+	r := b.rows
+	if SparseStorage(r.N, r.Features, int64(len(r.X))) {
+		return r, b.names
+	}
+	dense := make([]float32, r.N*r.Features)
+	for i := range r.N {
+		columns, values := r.NonZeros(i)
+		for j, column := range columns {
+			dense[i*r.Features+int(column)] = values[j]
+		}
+	}
+	r.Sparse, r.X, r.Index, r.Start = false, dense, nil, nil
+	return r, b.names
+}

@@ -1,0 +1,42 @@
+package dataset
+
+// Build reads src into memory, cut into shards as Import would cut it, and
+// returns the same manifest as Import.
+func Build(src Source, o ImportOptions) (*Manifest, []*Rows, error) {
+	s, err := newSurvey(src, &o)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := s.manifest()
+	builders := make([]*builder, len(m.Shards))
+	for i := range builders {
+		builders[i] = newBuilder(m, i)
+	}
+	p := newPlacer(m)
+	err = scanChecked(src, &o, "sort", m.Rows, func(r *Row, c *checker) error {
+		row, shard, err := p.place(r, c)
+		if err == nil {
+			builders[shard].add(row)
+		}
+		return err
+	})
+	if err == nil {
+		err = p.done()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	shards := make([]*Rows, len(builders))
+	for i, b := range builders {
+		rows, names, err := b.finish()
+		if err != nil {
+			return nil, nil, err
+		}
+		shards[i], builders[i] = rows, nil
+		_, m.Shards[i] = encodeShard(rows, names)
+		if err := o.report("write", i+1, len(shards)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return m, shards, nil
+}

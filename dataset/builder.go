@@ -1,0 +1,134 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+)
+
+// builder fills one shard; its rows come in any order.
+type builder struct {
+	rows  *Rows
+	names []string
+	from  int      // import position of the first row
+	spans [][2]int // of a sparse shard: where each row's values are in X
+	added int
+}
+
+func newBuilder(m *Manifest, shard int) *builder {
+	from, to := ShardSpan(shard, len(m.Shards), m.Rows)
+	n := to - from
+	b := &builder{from: from, rows: &Rows{
+		N: n, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
+		D: make([]float32, n*m.Labels), Row: make([]uint32, n),
+	}}
+	if m.Sparse {
+		b.spans = make([][2]int, n)
+	} else {
+		b.rows.X = make([]float32, n*m.Features)
+	}
+	if m.HasRowNames {
+		b.names = make([]string, n)
+	}
+	return b
+}
+
+// storedRow is a row in the form that its dataset stores.
+type storedRow struct {
+	position uint32 // in the import order
+	number   uint32 // in the file
+	columns  []uint32
+	values   []float32
+	labels   []float32
+	name     string
+}
+
+func (b *builder) add(r *storedRow) {
+	i := int(r.position) - b.from
+	b.added++
+	b.rows.Row[i] = r.number
+	copy(b.rows.D[i*b.rows.Labels:], r.labels)
+	if b.names != nil {
+		b.names[i] = r.name
+	}
+	if !b.rows.Sparse {
+		copy(b.rows.X[i*b.rows.Features:], r.values)
+		return
+	}
+	from := len(b.rows.X)
+	b.rows.X = append(b.rows.X, r.values...)
+	b.rows.Index = append(b.rows.Index, r.columns...)
+	b.spans[i] = [2]int{from, len(b.rows.X)}
+}
+
+// finish returns the shard once each of its rows was added.
+func (b *builder) finish() (*Rows, []string, error) {
+	if b.added != b.rows.N {
+		return nil, nil, fmt.Errorf("dataset: %d rows came for a shard of %d: %w", b.added, b.rows.N, ErrChanged)
+	}
+	if b.rows.Sparse {
+		if len(b.rows.X) > math.MaxUint32 {
+			return nil, nil, fmt.Errorf("dataset: %d values in one shard; at most %d fit", len(b.rows.X), math.MaxUint32)
+		}
+		b.sort()
+	}
+	return b.rows, b.names, nil
+}
+
+// sort brings a sparse shard's values from the order of arrival to that of rows.
+func (b *builder) sort() {
+	r := b.rows
+	x, index := make([]float32, 0, len(r.X)), make([]uint32, 0, len(r.X))
+	r.Start = make([]uint32, 1, r.N+1)
+	for _, s := range b.spans {
+		x = append(x, r.X[s[0]:s[1]]...)
+		index = append(index, r.Index[s[0]:s[1]]...)
+		r.Start = append(r.Start, uint32(len(x)))
+	}
+	r.X, r.Index = x, index
+}
+
+// placer turns checked rows into stored rows of manifest m.
+type placer struct {
+	m        *Manifest
+	of       func(uint64) uint64
+	row      storedRow
+	rows     int
+	nonZeros int64
+}
+
+func newPlacer(m *Manifest) *placer {
+	_, of := importOrder(m.Rows)
+	return &placer{m: m, of: of}
+}
+
+// place returns the row that c holds and its shard; both are valid until the
+// next call.
+func (p *placer) place(r *Row, c *checker) (*storedRow, int, error) {
+	if r.Number >= p.m.Rows {
+		return nil, 0, fmt.Errorf("%smore than %d rows: %w", prefix(c.info.File), p.m.Rows, ErrChanged)
+	}
+	p.rows++
+	p.nonZeros += int64(c.nonZeros)
+	position := p.of(uint64(r.Number))
+	columns, values := c.store(p.m.Sparse)
+	p.row = storedRow{uint32(position), uint32(r.Number), columns, values, c.labels, r.Name}
+	return &p.row, shardOf(int(position), len(p.m.Shards), p.m.Rows), nil
+}
+
+// done reports rows that differ from those of the first pass.
+func (p *placer) done() error {
+	if p.rows != p.m.Rows || p.nonZeros != p.m.NonZeros {
+		return fmt.Errorf("dataset: %d rows with %d non-zeros, then %d with %d: %w",
+			p.m.Rows, p.m.NonZeros, p.rows, p.nonZeros, ErrChanged)
+	}
+	return nil
+}
+
+// encodeShard encodes rows and returns the entry for the manifest.
+func encodeShard(r *Rows, names []string) ([]byte, ShardRef) {
+	b := EncodeShard(r, names)
+	sum := sha256.Sum256(b)
+	return b, ShardRef{Digest: hex.EncodeToString(sum[:]), Rows: r.N, Bytes: int64(len(b))}
+}

@@ -1,0 +1,182 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+)
+
+// DefaultTolerance is how far from one a label row may sum by default. It lets
+// pass what float32, or six printed decimals, did to up to a hundred degrees.
+const DefaultTolerance = 1e-4
+
+// Checks says what a row must satisfy.
+type Checks struct {
+	// Normalize divides each label row by its sum.
+	Normalize bool
+	// Tolerance is the greatest distance from one of the sum of a label row
+	// that is taken as it is; 0 means DefaultTolerance.
+	Tolerance float64
+}
+
+// checker checks rows and converts them to float32. Its slices hold the last
+// row until the next.
+type checker struct {
+	info      Info
+	normalize bool
+	tolerance float64
+
+	columns  []uint32  // of a sparse row's non-zeros
+	values   []float32 // every value of a dense row, the non-zeros of a sparse one
+	labels   []float32
+	sparse   bool
+	nonZeros int
+
+	spare []float32 // other storage form of values, see store
+}
+
+func newChecker(info Info, c Checks) *checker {
+	if c.Tolerance == 0 {
+		c.Tolerance = DefaultTolerance
+	}
+	return &checker{info: info, normalize: c.Normalize, tolerance: c.Tolerance}
+}
+
+// check takes row r over, or says what is wrong with it.
+func (c *checker) check(r *Row) error {
+	c.sparse, c.nonZeros = r.Sparse, 0
+	c.columns, c.values, c.labels = c.columns[:0], c.values[:0], c.labels[:0]
+	if err := c.checkFeatures(r); err != nil {
+		return err
+	}
+	return c.checkLabels(r)
+}
+
+func (c *checker) checkFeatures(r *Row) error {
+	if !c.sparse && len(r.Values) != c.info.Features {
+		return rowErrorf(c.info.File, r.Number, "%d features where %d are due", len(r.Values), c.info.Features)
+	}
+	for i, v := range r.Values {
+		column := i
+		if c.sparse {
+			column = int(r.Columns[i])
+			if column >= c.info.Features || i > 0 && r.Columns[i-1] >= r.Columns[i] {
+				return rowErrorf(c.info.File, r.Number, "column numbers must ascend and be below %d; found %d", c.info.Features, column)
+			}
+		}
+		x := positiveZero(v)
+		if x-x != 0 { // NaN or infinite
+			return c.columnError(r, "feature", column, c.info.FeatureNames, notFinite(v))
+		}
+		c.keep(column, x)
+	}
+	return nil
+}
+
+func (c *checker) keep(column int, x float32) {
+	if x != 0 {
+		c.nonZeros++
+	} else if c.sparse {
+		return
+	}
+	c.values = append(c.values, x)
+	if c.sparse {
+		c.columns = append(c.columns, uint32(column))
+	}
+}
+
+func (c *checker) checkLabels(r *Row) error {
+	if len(r.Labels) != c.info.Labels {
+		return rowErrorf(c.info.File, r.Number, "%d labels where %d are due", len(r.Labels), c.info.Labels)
+	}
+	if c.info.Labels == 0 {
+		return nil
+	}
+	sum := 0.0
+	for i, d := range r.Labels {
+		if x := float32(d); x-x != 0 {
+			return c.columnError(r, "label", i, c.info.LabelNames, notFinite(d))
+		}
+		if d < 0 {
+			return c.columnError(r, "label", i, c.info.LabelNames, fmt.Sprintf("%v is negative; a degree of a label is not", d))
+		}
+		sum += d
+	}
+	divisor := 1.0
+	if c.normalize {
+		divisor = sum
+	}
+	if err := c.checkSum(r, sum); err != nil {
+		return err
+	}
+	for _, d := range r.Labels {
+		c.labels = append(c.labels, positiveZero(d/divisor))
+	}
+	return nil
+}
+
+func (c *checker) checkSum(r *Row, sum float64) error {
+	if c.normalize && sum > 0 {
+		return nil
+	}
+	if sum == 0 {
+		return rowErrorf(c.info.File, r.Number, "every label is 0; the labels of a row sum to 1")
+	}
+	if distance := sum - 1; distance > c.tolerance || -distance > c.tolerance {
+		return rowErrorf(c.info.File, r.Number,
+			"the labels sum to %.6g, not to 1 within %g; --normalize divides each row by its sum", sum, c.tolerance)
+	}
+	return nil
+}
+
+func (c *checker) columnError(r *Row, kind string, column int, names []string, reason string) error {
+	return &RowError{
+		File: c.info.File, Row: r.Number, Column: column,
+		Kind: kind, Name: nameAt(names, column), Reason: reason,
+	}
+}
+
+// positiveZero rounds to float32 and makes -0 +0, as sparse storage would.
+func positiveZero(v float64) float32 {
+	x := float32(v)
+	if x == 0 {
+		return 0
+	}
+	return x
+}
+
+func notFinite(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Sprintf("%v is not a finite number", v)
+	}
+	return fmt.Sprintf("%v does not fit in a float32", v)
+}
+
+// store returns the checked features as a dense or a sparse block stores them;
+// columns is nil for dense.
+func (c *checker) store(sparse bool) (columns []uint32, values []float32) {
+	switch {
+	case sparse == c.sparse:
+		return c.columns, c.values
+	case sparse:
+		return c.compress()
+	}
+	if c.spare == nil {
+		c.spare = make([]float32, c.info.Features)
+	}
+	clear(c.spare)
+	for i, column := range c.columns {
+		c.spare[column] = c.values[i]
+	}
+	return nil, c.spare
+}
+
+func (c *checker) compress() ([]uint32, []float32) {
+	c.spare, c.columns = c.spare[:0], c.columns[:0]
+	for i, x := range c.values {
+		if x != 0 {
+			c.columns = append(c.columns, uint32(i))
+			c.spare = append(c.spare, x)
+		}
+	}
+	return c.columns, c.spare
+}

@@ -1,0 +1,115 @@
+package dataset
+
+import (
+	"errors"
+	"math"
+	"testing"
+)
+
+func TestRowErrors(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, c := range map[string]struct {
+		spoil func(*Row)
+		want  RowError
+		says  string
+	}{
+		"NaN feature":    {func(r *Row) { r.Values = []float64{0, nan} }, RowError{Column: 1, Kind: "feature", Name: "b"}, "NaN"},
+		"infinite":       {func(r *Row) { r.Values = []float64{-inf, 0} }, RowError{Column: 0, Kind: "feature", Name: "a"}, "-Inf"},
+		"too large":      {func(r *Row) { r.Values = []float64{1e39, 0} }, RowError{Column: 0, Kind: "feature", Name: "a"}, "1e+39 does not fit"},
+		"sparse NaN":     {func(r *Row) { *r = Row{Sparse: true, Columns: []uint32{1}, Values: []float64{nan}, Labels: r.Labels} }, RowError{Column: 1, Kind: "feature", Name: "b"}, "NaN"},
+		"far column":     {func(r *Row) { *r = Row{Sparse: true, Columns: []uint32{2}, Values: []float64{1}, Labels: r.Labels} }, RowError{Column: -1}, "found 2"},
+		"equal columns":  {func(r *Row) { r.Sparse, r.Columns = true, []uint32{1, 1} }, RowError{Column: -1}, "ascend"},
+		"few features":   {func(r *Row) { r.Values = r.Values[:1] }, RowError{Column: -1}, "1 features where 2"},
+		"few labels":     {func(r *Row) { r.Labels = r.Labels[:1] }, RowError{Column: -1}, "1 labels where 2"},
+		"NaN label":      {func(r *Row) { r.Labels = []float64{nan, 1} }, RowError{Column: 0, Kind: "label", Name: "c"}, "NaN"},
+		"negative label": {func(r *Row) { r.Labels = []float64{1.25, -0.25} }, RowError{Column: 1, Kind: "label", Name: "d"}, "-0.25 is negative"},
+		"sum of 0.9":     {func(r *Row) { r.Labels = []float64{0.4, 0.5} }, RowError{Column: -1}, "sum to 0.9"},
+		"sum of 1.1":     {func(r *Row) { r.Labels = []float64{0.6, 0.5} }, RowError{Column: -1}, "sum to 1.1"},
+		"zeros":          {func(r *Row) { r.Labels = []float64{0, 0} }, RowError{Column: -1}, "every label is 0"},
+	} {
+		src := someRows(40)
+		src.info.FeatureNames, src.info.LabelNames = []string{"a", "b"}, []string{"c", "d"}
+		c.spoil(&src.rows[17])
+		_, err := Import(src, t.TempDir(), ImportOptions{})
+		var got *RowError
+		if !errors.As(err, &got) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		c.want.File, c.want.Row, c.want.Reason = "some.csv", 17, got.Reason
+		if *got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, *got, c.want)
+		}
+		mustContain(t, err, c.says, "some.csv", "row 17", "counted from 0")
+	}
+}
+
+func TestNoRows(t *testing.T) {
+	_, _, err := Build(someRows(0), ImportOptions{})
+	mustContain(t, err, "some.csv", "no rows")
+}
+
+func TestTolerance(t *testing.T) {
+	for _, c := range []struct {
+		sum, tolerance float64
+		normalize, ok  bool
+	}{
+		{1, 0, false, true},
+		{1 + 0.9e-4, 0, false, true},
+		{1 - 0.9e-4, 0, false, true},
+		{1 + 1.1e-4, 0, false, false},
+		{1 - 1.1e-4, 0, false, false},
+		{0.9, 0.2, false, true},
+		{0.9, 0, true, true},
+		{7, 0, true, true},
+		{0, 0, true, false},
+	} {
+		src := someRows(10)
+		src.rows[3].Labels = []float64{c.sum, 0}
+		_, shards, err := Build(src, ImportOptions{Checks: Checks{Normalize: c.normalize, Tolerance: c.tolerance}})
+		if (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if !c.normalize || err != nil {
+			continue
+		}
+		for _, r := range shards {
+			for i := range r.N {
+				if d := r.Label(i); d[0]+d[1] != 1 {
+					t.Errorf("%+v: labels %v", c, d)
+				}
+			}
+		}
+	}
+}
+
+// Labels within the tolerance stay as they are: nothing is mended unasked.
+func TestLabelsStayAsTheyAre(t *testing.T) {
+	src := someRows(1)
+	src.rows[0].Labels = []float64{0.3, 0.70001}
+	_, shards, err := Build(src, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := shards[0].Label(0); d[0] != 0.3 || d[1] != 0.70001 {
+		t.Errorf("labels %v", d)
+	}
+}
+
+func TestNegativeZeroIsStoredAsZero(t *testing.T) {
+	src := someRows(1)
+	src.rows[0].Values = []float64{math.Copysign(0, -1), -1e-60}
+	src.rows[0].Labels = []float64{1, math.Copysign(0, -1)}
+	src.info.Features = 2
+	m, shards, err := Build(src, ImportOptions{})
+	if err != nil || m.NonZeros != 0 || !m.Sparse || len(shards[0].X) != 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if bits := math.Float32bits(shards[0].D[1]); bits != 0 {
+		t.Errorf("label bits %#x", bits)
+	}
+	src.rows[0].Values[1] = 1
+	if _, shards, _ = Build(src, ImportOptions{}); math.Float32bits(shards[0].X[0]) != 0 {
+		t.Error("-0 was stored")
+	}
+}

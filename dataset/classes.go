@@ -1,0 +1,77 @@
+package dataset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// useClasses makes one-hot labels of Row.text.
+func (d *derived) useClasses(classes []string) error {
+	if len(classes) == 0 {
+		found, err := distinctClasses(d.Source)
+		if err != nil {
+			return err
+		}
+		classes = found
+	}
+	number := make(map[string]int, len(classes))
+	for i, class := range classes {
+		number[class] = i
+	}
+	if len(number) != len(classes) {
+		return fmt.Errorf("%sa class is listed twice", prefix(d.info.File))
+	}
+	d.info.Labels, d.info.LabelNames = len(classes), classes
+	file := d.info.File
+	d.derive = func(dst []float64, r *Row) error {
+		i, ok := number[r.text]
+		if !ok {
+			return rowErrorf(file, r.Number, "the class %q is none of the %d known", r.text, len(classes))
+		}
+		clear(dst)
+		dst[i] = 1
+		return nil
+	}
+	return nil
+}
+
+// distinctClasses scans src for its classes, sorted.
+func distinctClasses(src Source) ([]string, error) {
+	seen, file := map[string]bool{}, src.Info().File
+	err := src.Scan(func(r *Row) error {
+		if r.text == "" {
+			return rowErrorf(file, r.Number, "the class is empty")
+		}
+		if seen[r.text] = true; len(seen) > MaxLabels {
+			return rowErrorf(file, r.Number, "more than %d classes", MaxLabels)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	classes := make([]string, 0, len(seen))
+	for class := range seen {
+		classes = append(classes, class)
+	}
+	sortClasses(classes)
+	return classes, nil
+}
+
+// sortClasses sorts by value where all are numbers, otherwise by text.
+func sortClasses(classes []string) {
+	values := make(map[string]float64, len(classes))
+	for _, class := range classes {
+		v, err := strconv.ParseFloat(class, 64)
+		if err != nil || v != v {
+			slices.Sort(classes)
+			return
+		}
+		values[class] = v
+	}
+	slices.SortFunc(classes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(values[a], values[b]), cmp.Compare(a, b))
+	})
+}

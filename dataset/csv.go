@@ -1,0 +1,163 @@
+package dataset
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// csvSource streams rows from a CSV file.
+type csvSource struct {
+	path    string
+	header  bool
+	columns csvColumns
+	names   []string // of all columns, from the header
+	classes bool     // the label is text
+	info    Info
+}
+
+func openCSV(path string, o *OpenOptions) (Source, error) {
+	in, closer, err := openText(path)
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	s := &csvSource{path: path, classes: !o.NoLabels && o.Labels.Kind == Class}
+	first, err := newCSVReader(in).Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: empty: %w", path, ErrFormat)
+	}
+	if err != nil {
+		return nil, s.readError(err, 0)
+	}
+	first = slices.Clone(first)
+	if s.header = hasHeader(first, o); s.header {
+		s.names = first
+		for i := range s.names {
+			s.names[i] = strings.TrimSpace(s.names[i])
+		}
+	}
+	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s.describe()
+	return s, nil
+}
+
+func newCSVReader(in io.Reader) *csv.Reader {
+	r := csv.NewReader(in)
+	r.ReuseRecord = true
+	r.TrimLeadingSpace = true
+	return r
+}
+
+func (s *csvSource) describe() {
+	c := &s.columns
+	s.info = Info{
+		File: s.path, Rows: -1, Features: len(c.features), Labels: len(c.labels), HasRowNames: c.rowName >= 0,
+	}
+	if !s.header {
+		return
+	}
+	for _, i := range c.features {
+		s.info.FeatureNames = append(s.info.FeatureNames, s.names[i])
+	}
+	for _, i := range c.labels {
+		s.info.LabelNames = append(s.info.LabelNames, strings.TrimPrefix(s.names[i], c.prefix(s.names[i])))
+	}
+	s.info.FeatureNames = withoutDefaults(s.info.FeatureNames, defaultFeatureName)
+	s.info.LabelNames = withoutDefaults(s.info.LabelNames, defaultLabelName)
+}
+
+// withoutDefaults returns no names where all are those that WriteCSV gives to
+// columns without names.
+func withoutDefaults(names []string, byDefault func(int) string) []string {
+	for i, name := range names {
+		if name != byDefault(i) {
+			return names
+		}
+	}
+	return nil
+}
+
+// Info implements Source.
+func (s *csvSource) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *csvSource) Scan(f func(*Row) error) error {
+	in, closer, err := openText(s.path)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	r := newCSVReader(in)
+	if s.header {
+		if _, err := r.Read(); err != nil {
+			return s.readError(err, 0)
+		}
+	}
+	var row Row
+	for n := 0; ; n++ {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return s.readError(err, n)
+		}
+		if err := s.parse(&row, n, record); err != nil {
+			return err
+		}
+		if err := f(&row); err != nil {
+			return err
+		}
+	}
+}
+
+// readError describes what encoding/csv says about row n.
+func (s *csvSource) readError(err error, n int) error {
+	var parse *csv.ParseError
+	switch {
+	case errors.Is(err, csv.ErrFieldCount):
+		return rowErrorf(s.path, n, "another number of columns than in the first line")
+	case errors.As(err, &parse):
+		return rowErrorf(s.path, n, "line %d, column %d: %v", parse.Line, parse.Column, parse.Err)
+	}
+	return fmt.Errorf("%s: row %d (counted from 0): %w", s.path, n, textError(err))
+}
+
+func (s *csvSource) parse(row *Row, n int, record []string) error {
+	row.Number, row.Values, row.Labels = n, row.Values[:0], row.Labels[:0]
+	for _, i := range s.columns.features {
+		v, reason := parseNumber(record[i])
+		if reason != "" {
+			return s.fieldError(n, i, reason)
+		}
+		row.Values = append(row.Values, v)
+	}
+	if s.columns.rowName >= 0 {
+		row.Name = record[s.columns.rowName]
+	}
+	for _, i := range s.columns.labels {
+		if s.classes {
+			row.text = strings.TrimSpace(record[i])
+			continue
+		}
+		v, reason := parseNumber(record[i])
+		if reason != "" {
+			return s.fieldError(n, i, reason)
+		}
+		row.Labels = append(row.Labels, v)
+	}
+	return nil
+}
+
+func (s *csvSource) fieldError(n, column int, reason string) error {
+	return &RowError{
+		File: s.path, Row: n, Column: column, Kind: "column",
+		Name: nameAt(s.names, column), Reason: reason,
+	}
+}

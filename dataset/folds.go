@@ -1,0 +1,134 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxFolds bounds the number of folds.
+const MaxFolds = 1 << 16
+
+// FoldsFile reads a CSV file (or .csv.gz) with the header row,fold that gives the
+// fold of each of rows rows, in any order; rows and folds count from 0. It
+// returns the folds by row and their number K, the highest plus one; none may be
+// empty. Errors name the file and the line.
+func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
+	in, closer, err := openText(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer closer.Close()
+	folds, k, err = readFolds(in, rows)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return folds, k, nil
+}
+
+func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
+	r := newCSVReader(in)
+	header, err := r.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, 0, foldsError(err)
+	}
+	if len(header) != 2 || strings.TrimSpace(header[0]) != "row" || strings.TrimSpace(header[1]) != "fold" {
+		return nil, 0, fmt.Errorf("line 1: want the header row,fold: %w", ErrFormat)
+	}
+	f := foldList{lines: make([]int, rows), folds: make([]uint16, rows)}
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, 0, foldsError(err)
+		}
+		line, _ := r.FieldPos(0)
+		if err := f.add(line, record); err != nil {
+			return nil, 0, fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+	return f.finish()
+}
+
+func foldsError(err error) error {
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return fmt.Errorf("line %d: %w: %w", parse.Line, parse.Err, ErrFormat)
+	}
+	return textError(err)
+}
+
+type foldList struct {
+	lines []int // by row: where it was listed; 0: not yet
+	folds []uint16
+}
+
+func (f *foldList) add(line int, record []string) error {
+	rows := len(f.lines)
+	row, err := strconv.Atoi(strings.TrimSpace(record[0]))
+	if err != nil || row < 0 || row >= rows {
+		return fmt.Errorf("row %.20q: want a number from 0 to %d: %w", record[0], rows-1, ErrFormat)
+	}
+	fold, err := strconv.Atoi(strings.TrimSpace(record[1]))
+	if err != nil || fold < 0 || fold >= MaxFolds {
+		return fmt.Errorf("fold %.20q: want a number from 0 to %d: %w", record[1], MaxFolds-1, ErrFormat)
+	}
+	if f.lines[row] != 0 {
+		return fmt.Errorf("row %d stands in line %d already: %w", row, f.lines[row], ErrFormat)
+	}
+	f.lines[row], f.folds[row] = line, uint16(fold)
+	return nil
+}
+
+func (f *foldList) finish() ([]uint16, int, error) {
+	if row := slices.Index(f.lines, 0); row >= 0 {
+		return nil, 0, fmt.Errorf("row %d (counted from 0) of %d is missing: %w", row, len(f.lines), ErrRowCount)
+	}
+	k, err := countFolds(f.folds)
+	return f.folds, k, err
+}
+
+// countFolds returns the number of folds, none of which is empty.
+func countFolds(folds []uint16) (int, error) {
+	if len(folds) == 0 {
+		return 0, fmt.Errorf("no rows: %w", ErrFormat)
+	}
+	k := int(slices.Max(folds)) + 1
+	used := make([]bool, k)
+	for _, f := range folds {
+		used[f] = true
+	}
+	if i := slices.Index(used, false); i >= 0 {
+		return 0, fmt.Errorf("fold %d of 0 to %d has no rows: %w", i, k-1, ErrFormat)
+	}
+	return k, nil
+}
+
+// EncodeFolds returns the blob that Split.Assigned names: a little-endian uint16
+// for each row.
+func EncodeFolds(folds []uint16) []byte {
+	b := make([]byte, 0, 2*len(folds))
+	for _, f := range folds {
+		b = binary.LittleEndian.AppendUint16(b, f)
+	}
+	return b
+}
+
+// DecodeFolds reads what EncodeFolds wrote for rows rows.
+func DecodeFolds(b []byte, rows int) ([]uint16, error) {
+	if len(b) != 2*rows {
+		return nil, fmt.Errorf("dataset: a split of %d bytes for %d rows: %w", len(b), rows, ErrFormat)
+	}
+	folds := make([]uint16, rows)
+	for i := range folds {
+		folds[i] = binary.LittleEndian.Uint16(b[2*i:])
+	}
+	return folds, nil
+}

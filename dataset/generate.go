@@ -1,0 +1,181 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Artificial returns the artificial set of Geng 2016 ("Label Distribution
+// Learning", section 5.1) with n rows: three features x uniform in [-1, 1], and
+// three labels d = ψ/Σψ where
+//
+//	t_i = x_i + 0.5 x_i² + 0.2 x_i³ + 1
+//	ψ1 = (w1·t)²              w1 = (4, 2, 1)
+//	ψ2 = (w2·t + 0.01 ψ1)²    w2 = (1, 2, 4)
+//	ψ3 = (w3·t + 0.01 ψ2)²    w3 = (1, 4, 2)
+//
+// Rows depend on seed and their number only. The labels are those of the
+// features as rounded to float32. A negative n panics.
+func Artificial(n int, seed uint64) Source {
+	if n < 0 || n > MaxRows {
+		panic(fmt.Sprintf("dataset: an artificial set of %d rows", n))
+	}
+	return &artificial{n, num.NewKey(seed, "dataset/artificial")}
+}
+
+type artificial struct {
+	rows int
+	key  num.Key
+}
+
+// Info implements Source.
+func (a *artificial) Info() Info { return Info{Rows: a.rows, Features: 3, Labels: 3} }
+
+// Scan implements Source.
+func (a *artificial) Scan(f func(*Row) error) error {
+	row := Row{Values: make([]float64, 3), Labels: make([]float64, 3)}
+	for i := range a.rows {
+		row.Number = i
+		s := num.NewStream(a.key, uint64(i), 0)
+		for j := range row.Values {
+			row.Values[j] = float64(float32(float64(2*s.Float64()) - 1))
+		}
+		artificialLabels(row.Labels, row.Values)
+		if err := f(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var artificialWeights = [3][3]float64{{4, 2, 1}, {1, 2, 4}, {1, 4, 2}}
+
+func artificialLabels(dst, x []float64) {
+	var t [3]float64
+	for i, v := range x {
+		square := float64(v * v)
+		t[i] = float64(v+float64(0.5*square)) + float64(0.2*float64(square*v)) + 1
+	}
+	last, sum := 0.0, 0.0
+	for k, w := range artificialWeights {
+		dot := float64(w[0]*t[0]) + float64(w[1]*t[1]) + float64(w[2]*t[2])
+		dot += float64(0.01 * last)
+		last = float64(dot * dot)
+		dst[k] = last
+		sum += last
+	}
+	for k := range dst {
+		dst[k] /= sum
+	}
+}
+
+// GenerateOptions says what Generate makes.
+type GenerateOptions struct {
+	Rows, Features, Labels int
+	Density                float64 // share of features that are not 0, above 0 and up to 1
+	Seed                   uint64
+}
+
+// generateGroups is the number of hidden values that decide the labels.
+const generateGroups = 8
+
+// Generate returns a data set of any size, for load. Each row has
+// max(1, ⌊Density·Features⌋) features that are not 0, standard normal, spread
+// evenly over the columns. Feature j belongs to group j mod 8 and has a weight of
+// ±1; t is the sum by group, divided by the root of the number of terms, and the
+// labels are d = ψ/Σψ with ψ_k = (w_k·t + b_k)² + 0.01, w_k standard normal and
+// b_k normal around 1: linear functions of the features tell them apart. Rows
+// depend on the options (but Rows) and their number only.
+func Generate(o GenerateOptions) (Source, error) {
+	info := Info{Rows: o.Rows, Features: o.Features, Labels: o.Labels}
+	if err := info.check(); err != nil {
+		return nil, err
+	}
+	if o.Rows < 1 || o.Labels < 1 {
+		return nil, fmt.Errorf("%d rows and %d labels; at least one of each is needed", o.Rows, o.Labels)
+	}
+	if !(o.Density > 0 && o.Density <= 1) {
+		return nil, fmt.Errorf("density %v; want a number above 0 and up to 1", o.Density)
+	}
+	g := &generated{
+		info: info, key: num.NewKey(o.Seed, "dataset/generate"),
+		perRow: max(1, int(math.Floor(o.Density*float64(o.Features)))),
+		weight: make([][generateGroups]float64, o.Labels), bias: make([]float64, o.Labels),
+	}
+	s := num.NewStream(num.NewKey(o.Seed, "dataset/generate/weights"), 0, 0)
+	for k := range g.weight {
+		for j := range g.weight[k] {
+			g.weight[k][j] = s.Normal()
+		}
+		g.bias[k] = 1 + s.Normal()
+	}
+	return g, nil
+}
+
+type generated struct {
+	info   Info
+	key    num.Key
+	perRow int
+	weight [][generateGroups]float64 // by label
+	bias   []float64
+}
+
+// Info implements Source.
+func (g *generated) Info() Info { return g.info }
+
+// Scan implements Source.
+func (g *generated) Scan(f func(*Row) error) error {
+	row := Row{Values: make([]float64, g.perRow), Labels: make([]float64, g.info.Labels)}
+	if row.Sparse = g.perRow < g.info.Features; row.Sparse {
+		row.Columns = make([]uint32, g.perRow)
+	}
+	for i := range g.info.Rows {
+		row.Number = i
+		g.fill(&row)
+		if err := f(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill draws a row: one column in each of perRow equal stretches.
+func (g *generated) fill(row *Row) {
+	s := num.NewStream(g.key, uint64(row.Number), 0)
+	var t [generateGroups]float64
+	for i := range row.Values {
+		column := g.info.Features * i / g.perRow
+		if row.Sparse {
+			column += int(s.Uint64n(uint64(g.info.Features*(i+1)/g.perRow - column)))
+			row.Columns[i] = uint32(column)
+		}
+		v := float64(float32(s.Normal()))
+		row.Values[i] = v
+		if column/generateGroups%2 == 1 {
+			v = -v
+		}
+		t[column%generateGroups] += v
+	}
+	scale := math.Sqrt(generateGroups / float64(g.perRow))
+	for j := range t {
+		t[j] *= scale
+	}
+	g.label(row.Labels, &t)
+}
+
+func (g *generated) label(dst []float64, t *[generateGroups]float64) {
+	sum := 0.0
+	for k := range dst {
+		dot := g.bias[k]
+		for j, v := range t {
+			dot += float64(g.weight[k][j] * v)
+		}
+		dst[k] = float64(dot*dot) + 0.01
+		sum += dst[k]
+	}
+	for k := range dst {
+		dst[k] /= sum
+	}
+}

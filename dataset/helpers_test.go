@@ -1,0 +1,128 @@
+package dataset
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// listed is a Source of given rows.
+type listed struct {
+	info Info
+	rows []Row
+	scan int // scans so far
+	// change, where set, is called before each scan.
+	change func(l *listed)
+}
+
+func (l *listed) Info() Info { return l.info }
+
+func (l *listed) Scan(f func(*Row) error) error {
+	l.scan++
+	if l.change != nil {
+		l.change(l)
+	}
+	for i := range l.rows {
+		row := l.rows[i]
+		row.Number = i
+		if err := f(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// someRows returns n good rows of 2 features and 2 labels.
+func someRows(n int) *listed {
+	l := &listed{info: Info{File: "some.csv", Rows: n, Features: 2, Labels: 2}}
+	for i := range n {
+		l.rows = append(l.rows, Row{Values: []float64{float64(i), 1}, Labels: []float64{0.25, 0.75}})
+	}
+	return l
+}
+
+// collected is a Source's rows, copied.
+func collect(t *testing.T, src Source) []Row {
+	t.Helper()
+	rows, err := tryCollect(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func tryCollect(src Source) (rows []Row, err error) {
+	err = src.Scan(func(r *Row) error {
+		c := *r
+		c.text = ""
+		c.Columns = append([]uint32(nil), r.Columns...)
+		c.Values = append([]float64(nil), r.Values...)
+		c.Labels = append([]float64(nil), r.Labels...)
+		rows = append(rows, c)
+		return nil
+	})
+	return rows, err
+}
+
+// dense returns the features of r with their zeros.
+func dense(r Row, features int) []float64 {
+	if !r.Sparse {
+		return r.Values
+	}
+	x := make([]float64, features)
+	for i, c := range r.Columns {
+		x[c] = r.Values[i]
+	}
+	return x
+}
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// mustContain checks that err is set and says all of parts.
+func mustContain(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error; want one with %q", parts)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q lacks %q", err, part)
+		}
+	}
+}
+
+func mustBe(t *testing.T, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("error %v is not %v", err, target)
+	}
+}
+
+// sharedData finds the folder of real data sets beside the checkout.
+func sharedData(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		path := filepath.Join(dir, "shared", "data")
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+		if dir == filepath.Dir(dir) {
+			t.Skip("no folder shared/data with the real data sets in any parent folder")
+		}
+		dir = filepath.Dir(dir)
+	}
+}

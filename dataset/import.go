@@ -1,0 +1,119 @@
+package dataset
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Import writes the shards of src into the folder dir, each in a file named by
+// the SHA-256 of its bytes in hex, and returns the manifest. It reads src twice
+// and keeps at most about one shard and 64 MiB in memory. Files are not synced
+// to disk. On an error, which names file, row and column where it can, nothing
+// that Import made remains.
+func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
+	s, err := newSurvey(src, &o)
+	if err != nil {
+		return nil, err
+	}
+	m = s.manifest()
+	undo, err := makeFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			m, err = nil, errors.Join(err, undo())
+		}
+	}()
+	work, err := os.MkdirTemp(dir, ".import-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if err := sortRows(src, m, work, &o); err != nil {
+		return nil, err
+	}
+	return m, moveShards(m, work, dir)
+}
+
+// makeFolder makes dir and the parents that are missing; undo removes those
+// that it made.
+func makeFolder(dir string) (undo func() error, err error) {
+	var made []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); err == nil || d == filepath.Dir(d) {
+			break
+		}
+		made = append(made, d)
+	}
+	undo = func() (err error) {
+		for _, d := range made {
+			err = errors.Join(err, os.Remove(d))
+		}
+		return err
+	}
+	return undo, os.MkdirAll(dir, 0o777)
+}
+
+// sortRows is the second pass: rows to spill files, then shard by shard into
+// files of work.
+func sortRows(src Source, m *Manifest, work string, o *ImportOptions) error {
+	p, s := newPlacer(m), newSpill(m, work)
+	err := scanChecked(src, o, "sort", m.Rows, func(r *Row, c *checker) error {
+		row, shard, err := p.place(r, c)
+		if err != nil {
+			return err
+		}
+		return s.add(shard, row)
+	})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(p.done(), s.flushAll()); err != nil {
+		return err
+	}
+	for i := range m.Shards {
+		if err := writeShard(s, i, work); err != nil {
+			return err
+		}
+		if err := o.report("write", i+1, len(m.Shards)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeShard(s *spill, i int, work string) error {
+	rows, names, err := s.build(i)
+	if err != nil {
+		return err
+	}
+	var b []byte
+	b, s.m.Shards[i] = encodeShard(rows, names)
+	return os.WriteFile(filepath.Join(work, s.m.Shards[i].Digest), b, 0o666)
+}
+
+// moveShards moves the shard files from work to dir, or takes back those moved.
+func moveShards(m *Manifest, work, dir string) (err error) {
+	var moved []string
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, path := range moved {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
+	for _, s := range m.Shards {
+		to := filepath.Join(dir, s.Digest)
+		if _, err := os.Stat(to); err == nil {
+			continue // the same bytes, from an earlier import
+		}
+		if err := os.Rename(filepath.Join(work, s.Digest), to); err != nil {
+			return err
+		}
+		moved = append(moved, to)
+	}
+	return nil
+}

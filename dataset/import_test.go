@@ -1,0 +1,339 @@
+package dataset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sources gives data of several kinds.
+func sources(t *testing.T) map[string]Source {
+	t.Helper()
+	generate := func(o GenerateOptions) Source {
+		src, err := Generate(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return src
+	}
+	withNames, err := WithNames(someRows(20), "n.json", &Names{
+		Features: []string{"a", "b"}, Labels: []string{"c", "d"}, Rows: slices.Repeat([]string{"r", "", "Zoë"}, 7)[:20],
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlabelled := someRows(5)
+	unlabelled.info.Labels = 0
+	for i := range unlabelled.rows {
+		unlabelled.rows[i].Labels = nil
+	}
+	zeros := someRows(9) // a sparse set without any value
+	for i := range zeros.rows {
+		zeros.rows[i].Values = []float64{0, math.Copysign(0, -1)}
+	}
+	return map[string]Source{
+		"artificial": Artificial(500, 1),
+		"sparse":     generate(GenerateOptions{Rows: 300, Features: 200, Labels: 4, Density: 0.02, Seed: 3}),
+		"dense":      generate(GenerateOptions{Rows: 100, Features: 20, Labels: 4, Density: 1, Seed: 3}),
+		"half":       generate(GenerateOptions{Rows: 100, Features: 20, Labels: 4, Density: 0.5, Seed: 3}),
+		"one row":    someRows(1),
+		"names":      withNames,
+		"unlabelled": unlabelled,
+		"zeros":      zeros,
+	}
+}
+
+func TestImportEqualsBuild(t *testing.T) {
+	for name, src := range sources(t) {
+		dir := filepath.Join(t.TempDir(), "new", "folder")
+		imported, err := Import(src, dir, ImportOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		built, shards, err := Build(src, ImportOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if d := cmp.Diff(imported, built); d != "" {
+			t.Errorf("%s: Import and Build differ: %s", name, d)
+		}
+		if err := imported.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		checkShardFiles(t, dir, imported)
+		checkStored(t, name, src, built, shards, dir)
+	}
+}
+
+// checkShardFiles checks that dir holds just the shards of m, by their digests.
+func checkShardFiles(t *testing.T, dir string, m *Manifest) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != len(m.Shards) {
+		t.Errorf("%d files for %d shards", len(entries), len(m.Shards))
+	}
+	for _, s := range m.Shards {
+		b, err := os.ReadFile(filepath.Join(dir, s.Digest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != s.Digest || int64(len(b)) != s.Bytes {
+			t.Errorf("shard %s has other bytes", s.Digest)
+		}
+	}
+}
+
+// checkStored checks each row of the shards, by its number, against src.
+func checkStored(t *testing.T, name string, src Source, m *Manifest, shards []*Rows, dir string) {
+	t.Helper()
+	want := collect(t, src)
+	var names [][]string
+	for i, r := range shards {
+		if err := m.CheckShard(i, r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, m.Shards[i].Digest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rowNames, err := DecodeShard(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, rowNames)
+	}
+	if !m.HasRowNames {
+		names = nil
+	}
+	got := collect(t, Stored(m, shards, names))
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d rows, want %d", name, len(got), len(want))
+	}
+	for i := range got {
+		if got[i].Number != i || got[i].Name != want[i].Name ||
+			!sameFloat32(dense(got[i], m.Features), dense(want[i], m.Features)) || !sameFloat32(got[i].Labels, want[i].Labels) {
+			t.Fatalf("%s: row %d is %v, want %v", name, i, got[i], want[i])
+		}
+	}
+}
+
+func sameFloat32(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool {
+		return math.Float32bits(positiveZero(x)) == math.Float32bits(positiveZero(y))
+	})
+}
+
+func TestManifest(t *testing.T) {
+	src := someRows(64)
+	src.rows[3].Values = []float64{0, 0}
+	src.rows[4].Labels = []float64{1, 0}
+	m, _, err := Build(src, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Row 0 has one zero, row 3 two.
+	if m.Rows != 64 || m.NonZeros != 125 || m.Sparse || len(m.Shards) != 8 {
+		t.Errorf("%+v", m)
+	}
+	if want := (63*0.25 + 1) / 64; math.Abs(m.MeanLabel[0]-want) > 1e-12 {
+		t.Errorf("mean label %v, want %v first", m.MeanLabel, want)
+	}
+	digest := m.Digest()
+	m.FeatureNames, m.MeanLabel = []string{"a", "b"}, nil
+	if m.Digest() != digest {
+		t.Error("names change the digest")
+	}
+	src.rows[5].Values[1] = 1.5
+	if m, _, err = Build(src, ImportOptions{}); err != nil || m.Digest() == digest {
+		t.Errorf("another value gives the same digest (%v)", err)
+	}
+}
+
+func TestManifestCheck(t *testing.T) {
+	for name, spoil := range map[string]func(*Manifest){
+		"format":    func(m *Manifest) { m.Format = 2 },
+		"no rows":   func(m *Manifest) { m.Rows = 0 },
+		"rows":      func(m *Manifest) { m.Rows++ },
+		"features":  func(m *Manifest) { m.Features = 0 },
+		"sparse":    func(m *Manifest) { m.Sparse = true },
+		"non-zeros": func(m *Manifest) { m.NonZeros = -1 },
+		"shards":    func(m *Manifest) { m.Shards = m.Shards[:4] },
+		"digest":    func(m *Manifest) { m.Shards[1].Digest = "../../etc/passwd" },
+		"shard":     func(m *Manifest) { m.Shards[1].Rows++ },
+		"names":     func(m *Manifest) { m.LabelNames = []string{"a"} },
+	} {
+		m, _, err := Build(someRows(64), ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if spoil(m); m.Check() == nil {
+			t.Errorf("%s: a wrong manifest passes", name)
+		}
+	}
+}
+
+// brokenImports are sources and options with which an import fails.
+func brokenImports() map[string]func() (Source, ImportOptions, error) {
+	canceled := func(phase string) func() (Source, ImportOptions, error) {
+		return func() (Source, ImportOptions, error) {
+			ctx, cancel := context.WithCancel(context.Background())
+			o := ImportOptions{Context: ctx, Progress: func(p Progress) {
+				if p.Phase == phase {
+					cancel()
+				}
+			}}
+			return someRows(10_000), o, context.Canceled
+		}
+	}
+	changing := func(change func(*listed)) func() (Source, ImportOptions, error) {
+		return func() (Source, ImportOptions, error) {
+			l := someRows(100)
+			l.change = func(l *listed) {
+				if l.scan == 2 {
+					change(l)
+				}
+			}
+			return l, ImportOptions{}, ErrChanged
+		}
+	}
+	return map[string]func() (Source, ImportOptions, error){
+		"canceled in the first pass":  canceled("check"),
+		"canceled in the second pass": canceled("sort"),
+		"canceled while writing":      canceled("write"),
+		"fewer rows":                  changing(func(l *listed) { l.rows = l.rows[:99] }),
+		"more rows":                   changing(func(l *listed) { l.rows = append(l.rows, l.rows[0]) }),
+		"other rows":                  changing(func(l *listed) { l.rows[50].Values = []float64{0, 0} }),
+	}
+}
+
+func TestFailedImportLeavesNothing(t *testing.T) {
+	for name, broken := range brokenImports() {
+		src, o, want := broken()
+		parent := t.TempDir()
+		if _, err := Import(src, filepath.Join(parent, "a", "b"), o); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+		if left, _ := filepath.Glob(filepath.Join(parent, "*")); left != nil {
+			t.Errorf("%s: left %v", name, left)
+		}
+		src, o, want = broken()
+		if _, _, err := Build(src, o); !errors.Is(err, want) {
+			t.Errorf("%s: Build: %v, want %v", name, err, want)
+		}
+	}
+}
+
+func TestFailedMoveTakesBack(t *testing.T) {
+	dir := t.TempDir()
+	keep := filepath.Join(dir, "other")
+	if err := os.WriteFile(keep, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := Build(someRows(64), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := t.TempDir()
+	for _, s := range m.Shards[:5] { // the sixth cannot be moved
+		if err := os.WriteFile(filepath.Join(work, s.Digest), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := moveShards(m, work, dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 || left[0] != keep {
+		t.Errorf("left %v", left)
+	}
+}
+
+func TestImportTwice(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		m, err := Import(Artificial(100, 1), dir, ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkShardFiles(t, dir, m)
+	}
+}
+
+func TestImportReportsProgress(t *testing.T) {
+	var seen []string
+	o := ImportOptions{Progress: func(p Progress) { seen = append(seen, fmt.Sprint(p)) }}
+	if _, _, err := Build(someRows(5000), o); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"{check 4096 5000}", "{sort 4096 5000}", "{write 1 16}"}; !slices.Equal(seen[:3], want) {
+		t.Errorf("%v", seen)
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	for name, src := range sources(t) {
+		want, next := collect(t, src), 0
+		err := Blocks(src, 7, ImportOptions{}, func(r *Rows, names []string) error {
+			if r.N > 7 || r.N < 7 && next+r.N != len(want) {
+				t.Errorf("%s: a block of %d rows at %d of %d", name, r.N, next, len(want))
+			}
+			var row Row
+			for i := range r.N {
+				r.row(i, &row)
+				w := want[next]
+				if r.Row[i] != uint32(next) || !sameFloat32(dense(row, r.Features), dense(w, r.Features)) ||
+					!sameFloat32(row.Labels, w.Labels) || names != nil && names[i] != w.Name {
+					t.Fatalf("%s: row %d is %v, want %v", name, next, row, w)
+				}
+				next++
+			}
+			return nil
+		})
+		if err != nil || next != len(want) {
+			t.Errorf("%s: %d of %d rows, %v", name, next, len(want), err)
+		}
+	}
+	stop := errors.New("stop")
+	err := Blocks(someRows(9), 3, ImportOptions{}, func(*Rows, []string) error { return stop })
+	mustBe(t, err, stop)
+}
+
+func TestSpillOfManyFlushes(t *testing.T) {
+	m, _, err := Build(someRows(2000), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, p, n := newSpill(m, t.TempDir()), newPlacer(m), 0
+	s.limit = 1 // a write for each row
+	err = scanChecked(someRows(2000), &ImportOptions{}, "", 0, func(r *Row, c *checker) error {
+		n++
+		row, shard, err := p.place(r, c)
+		if err != nil {
+			return err
+		}
+		return s.add(shard, row)
+	})
+	if err := errors.Join(err, s.flushAll()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Shards {
+		rows, names, err := s.build(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ref := encodeShard(rows, names); ref != m.Shards[i] {
+			t.Errorf("shard %d differs", i)
+		}
+	}
+}

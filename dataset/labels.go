@@ -1,0 +1,179 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// LabelKind says what the labels in a file are.
+type LabelKind string
+
+// The kinds of labels.
+const (
+	// Distributions are label distributions already: one column for each label.
+	Distributions LabelKind = ""
+	// Age is one number for each row, which becomes a Gaussian around it.
+	Age LabelKind = "age"
+	// Class is one class name or number for each row, which becomes one-hot.
+	Class LabelKind = "class"
+	// Counts are non-negative counts, which are divided by their sum.
+	Counts LabelKind = "counts"
+)
+
+// ParseLabelKind reads a LabelKind as flags and specs write it.
+func ParseLabelKind(s string) (LabelKind, error) {
+	switch k := LabelKind(s); k {
+	case Distributions, Age, Class, Counts:
+		return k, nil
+	case "distribution", "distributions":
+		return Distributions, nil
+	}
+	return "", fmt.Errorf("labels %q: want distributions, age, class or counts", s)
+}
+
+// ParseRange reads "LOW:HIGH", two integers with LOW < HIGH.
+func ParseRange(s string) (low, high int, err error) {
+	from, to, ok := strings.Cut(s, ":")
+	if ok {
+		low, err = strconv.Atoi(from)
+	}
+	if ok && err == nil {
+		high, err = strconv.Atoi(to)
+	}
+	if !ok || err != nil || low >= high {
+		return 0, 0, fmt.Errorf("range %q: want LOW:HIGH, two whole numbers, the lower first, like 0:69", s)
+	}
+	return low, high, nil
+}
+
+// LabelOptions says where a file has its labels and what they are.
+type LabelOptions struct {
+	Kind LabelKind
+	// Columns names the label columns of a CSV file, by header, by number from 0
+	// or as "last", or the one variable of a .mat or .npz file that holds the
+	// labels. Empty: see Open.
+	Columns []string
+	// Prefixes are those of label columns of a CSV file; empty: "label_", "y_".
+	Prefixes []string
+	// Sigma is the standard deviation of an Age's Gaussian, in its own unit.
+	Sigma float64
+	// Low and High bound the integers at which the Gaussian is taken, inclusive.
+	Low, High int
+	// Classes, where given, are the classes in their order (those of a model);
+	// otherwise they are the distinct ones of the file, sorted, by value where
+	// all are numbers.
+	Classes []string
+}
+
+// check reports options that cannot be.
+func (o *LabelOptions) check() error {
+	if o.Kind != Age {
+		return nil
+	}
+	if !(o.Sigma > 0) || math.IsInf(o.Sigma, 0) {
+		return fmt.Errorf("sigma %v: want a number above 0", o.Sigma)
+	}
+	if o.Low >= o.High || o.High-o.Low >= MaxLabels {
+		return fmt.Errorf("range %d:%d: want LOW:HIGH, the lower first, of at most %d numbers", o.Low, o.High, MaxLabels)
+	}
+	return nil
+}
+
+// derived is a Source whose labels are made from another's.
+type derived struct {
+	Source
+	info   Info
+	derive func(dst []float64, r *Row) error
+}
+
+// Info describes the rows with their new labels.
+func (d *derived) Info() Info { return d.info }
+
+// Scan implements Source.
+func (d *derived) Scan(f func(*Row) error) error {
+	labels, row := make([]float64, d.info.Labels), Row{}
+	return d.Source.Scan(func(r *Row) error {
+		if err := d.derive(labels, r); err != nil {
+			return err
+		}
+		row = *r
+		row.Labels = labels
+		return f(&row)
+	})
+}
+
+// withLabels turns the labels of src into distributions.
+func withLabels(src Source, o *LabelOptions) (Source, error) {
+	d := &derived{Source: src, info: src.Info()}
+	switch o.Kind {
+	case Age:
+		d.useAges(o)
+	case Counts:
+		d.useCounts()
+	case Class:
+		return d, d.useClasses(o.Classes)
+	default:
+		return src, nil
+	}
+	return d, nil
+}
+
+func (d *derived) useAges(o *LabelOptions) {
+	file := d.info.File
+	d.info.Labels, d.info.LabelNames = o.High-o.Low+1, nil
+	for k := o.Low; k <= o.High; k++ {
+		d.info.LabelNames = append(d.info.LabelNames, strconv.Itoa(k))
+	}
+	d.derive = func(dst []float64, r *Row) error {
+		age := r.Labels[0]
+		if !(age >= float64(o.Low) && age <= float64(o.High)) {
+			return rowErrorf(file, r.Number, "the number %v is not within the range %d to %d", age, o.Low, o.High)
+		}
+		gaussian(dst, age, o.Sigma, o.Low)
+		return nil
+	}
+}
+
+// gaussian sets dst[k] to exp(-(low+k-mean)²/(2 sigma²)), divided by the sum of
+// all. The nearest integer's exponent is taken off all, so that a small sigma
+// does not make every degree 0.
+func gaussian(dst []float64, mean, sigma float64, low int) {
+	nearest := math.Floor(mean+0.5) - mean
+	scale := 1 / (2 * float64(sigma*sigma))
+	sum := 0.0
+	for k := range dst {
+		x := float64(low+k) - mean
+		dst[k] = num.Exp(-scale * (float64(x*x) - float64(nearest*nearest)))
+		sum += dst[k]
+	}
+	for k := range dst {
+		dst[k] /= sum
+	}
+}
+
+func (d *derived) useCounts() {
+	info := d.info
+	d.derive = func(dst []float64, r *Row) error {
+		sum := 0.0
+		for i, v := range r.Labels {
+			if !(v >= 0) || math.IsInf(v, 0) {
+				return &RowError{
+					File: info.File, Row: r.Number, Column: i, Kind: "label", Name: nameAt(info.LabelNames, i),
+					Reason: fmt.Sprintf("%v is not a count", v),
+				}
+			}
+			sum += v
+		}
+		if sum == 0 || math.IsInf(sum, 0) {
+			return rowErrorf(info.File, r.Number, "the counts sum to %v; at least one above 0 is needed", sum)
+		}
+		for i, v := range r.Labels {
+			dst[i] = v / sum
+		}
+		return nil
+	}
+}

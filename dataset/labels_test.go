@@ -1,0 +1,169 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func openFile(t *testing.T, name, content string, o OpenOptions) (Source, error) {
+	t.Helper()
+	return Open(writeFile(t, name, content), o)
+}
+
+func TestAges(t *testing.T) {
+	o := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 2, Low: 0, High: 69}}
+	src, err := openFile(t, "a.csv", "f,age,g\n1,30,2\n3,0,4\n5,69,6\n7,30.5,8\n", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := src.Info()
+	if info.Features != 2 || info.Labels != 70 || info.LabelNames[0] != "0" || info.LabelNames[69] != "69" {
+		t.Fatalf("%+v", info)
+	}
+	for i, r := range collect(t, src) {
+		age, sum := []float64{30, 0, 69, 30.5}[i], 0.0
+		want := make([]float64, 70)
+		for k := range want {
+			want[k] = math.Exp(-(float64(k) - age) * (float64(k) - age) / 8)
+			sum += want[k]
+		}
+		for k := range want {
+			if math.Abs(r.Labels[k]-want[k]/sum) > 1e-15 {
+				t.Fatalf("age %v, label %d: %v, want %v", age, k, r.Labels[k], want[k]/sum)
+			}
+		}
+	}
+}
+
+func TestAgeWithSmallSigma(t *testing.T) {
+	o := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 0.001, Low: 10, High: 12}}
+	src, err := openFile(t, "a.csv", "f,age\n1,11.5\n1,10.4\n", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := collect(t, src)
+	if got := rows[0].Labels; !slices.Equal(got, []float64{0, 0.5, 0.5}) {
+		t.Errorf("%v", got)
+	}
+	if got := rows[1].Labels; !slices.Equal(got, []float64{1, 0, 0}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAgeErrors(t *testing.T) {
+	good := LabelOptions{Kind: Age, Sigma: 2, Low: 0, High: 69}
+	for content, says := range map[string]string{
+		"f,age\n1,5\n2,70\n":  "row 1 (counted from 0): the number 70 is not within the range 0 to 69",
+		"f,age\n1,5\n2,NaN\n": "row 1",
+		"f,age\n1,5\n2,old\n": `row 1, column 1 "age" (counted from 0): "old" is not a number`,
+	} {
+		src, err := openFile(t, "a.csv", content, OpenOptions{Labels: good})
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustContain(t, err, says, "a.csv")
+	}
+	for _, o := range []LabelOptions{
+		{Kind: Age, High: 69}, {Kind: Age, Sigma: math.NaN(), High: 69}, {Kind: Age, Sigma: 2},
+		{Kind: Age, Sigma: 2, Low: 5, High: 5}, {Kind: Age, Sigma: 2, High: 1 << 30},
+	} {
+		if _, err := openFile(t, "a.csv", "f,age\n1,5\n", OpenOptions{Labels: o}); err == nil {
+			t.Errorf("%+v was accepted", o)
+		}
+	}
+}
+
+func TestClasses(t *testing.T) {
+	for content, want := range map[string]string{
+		"f,class\n1,sad\n2,calm\n3,sad\n": "[calm sad] [0 1] [1 0] [0 1]",
+		"f,class\n1,10\n2,9\n3,10\n":      "[9 10] [0 1] [1 0] [0 1]",
+		"1,10\n2,9\n3,10\n":               "[9 10] [0 1] [1 0] [0 1]",
+		"f,class\n1,10\n2,9\n3,x\n":       "[10 9 x] [1 0 0] [0 1 0] [0 0 1]",
+		"f,label_c\n1,b\n2,a\n3,b\n":      "[a b] [0 1] [1 0] [0 1]",
+	} {
+		src, err := openFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Kind: Class}})
+		if err != nil {
+			t.Errorf("%q: %v", content, err)
+			continue
+		}
+		got := fmt.Sprint(src.Info().LabelNames)
+		for _, r := range collect(t, src) {
+			got += fmt.Sprint(" ", r.Labels)
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", content, got, want)
+		}
+	}
+}
+
+func TestKnownClasses(t *testing.T) {
+	o := OpenOptions{Labels: LabelOptions{Kind: Class, Classes: []string{"x", "b", "a"}}}
+	src, err := openFile(t, "a.csv", "f,class\n1,a\n2,b\n", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := collect(t, src); !slices.Equal(rows[0].Labels, []float64{0, 0, 1}) || src.Info().Labels != 3 {
+		t.Errorf("%v", rows)
+	}
+	src, err = openFile(t, "a.csv", "f,class\n1,a\n2,z\n", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tryCollect(src)
+	mustContain(t, err, "row 1", `"z"`)
+	o.Labels.Classes = []string{"a", "a"}
+	_, err = openFile(t, "a.csv", "f,class\n1,a\n", o)
+	mustContain(t, err, "listed twice")
+	_, err = openFile(t, "a.csv", "f,class\n1,a\n2,\n", OpenOptions{Labels: LabelOptions{Kind: Class}})
+	mustContain(t, err, "row 1", "class is empty")
+}
+
+func TestCounts(t *testing.T) {
+	o := OpenOptions{Labels: LabelOptions{Kind: Counts}}
+	src, err := openFile(t, "a.csv", "f,y_good,y_bad\n1,3,1\n2,0,5\n", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := collect(t, src)
+	if !slices.Equal(rows[0].Labels, []float64{0.75, 0.25}) || !slices.Equal(rows[1].Labels, []float64{0, 1}) {
+		t.Errorf("%v", rows)
+	}
+	if names := src.Info().LabelNames; !slices.Equal(names, []string{"good", "bad"}) {
+		t.Errorf("%v", names)
+	}
+	for content, says := range map[string]string{
+		"f,y_good,y_bad\n1,3,1\n2,0,0\n":  "row 1 (counted from 0): the counts sum to 0",
+		"f,y_good,y_bad\n1,3,1\n2,2,-1\n": `row 1, label 1 "bad" (counted from 0): -1 is not a count`,
+		"f,y_good,y_bad\n1,NaN,1\n":       `row 0, label 0 "good"`,
+	} {
+		src, err := openFile(t, "a.csv", content, o)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustContain(t, err, says)
+	}
+}
+
+func TestParseLabelKind(t *testing.T) {
+	for _, word := range []string{"", "distributions", "age", "class", "counts"} {
+		if _, err := ParseLabelKind(word); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := ParseLabelKind("ages")
+	mustContain(t, err, `"ages"`, "age, class or counts")
+}
+
+func TestParseRange(t *testing.T) {
+	if low, high, err := ParseRange("-3:69"); low != -3 || high != 69 || err != nil {
+		t.Error(low, high, err)
+	}
+	for _, s := range strings.Fields("0 : 1: :1 a:b 5:5 6:5 1:2:3") {
+		if _, _, err := ParseRange(s); err == nil {
+			t.Errorf("%q was accepted", s)
+		}
+	}
+}

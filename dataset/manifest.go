@@ -1,0 +1,67 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// ManifestFormat is the version of Manifest's JSON form.
+const ManifestFormat = 1
+
+// Manifest describes an imported dataset; committing it is the import.
+type Manifest struct {
+	Format   int        `json:"format"`
+	Rows     int        `json:"rows"`
+	Features int        `json:"features"`
+	Labels   int        `json:"labels"`
+	NonZeros int64      `json:"non_zeros"` // non-zero feature entries over all rows
+	Sparse   bool       `json:"sparse"`
+	Shards   []ShardRef `json:"shards"` // a power of two of them, in order
+
+	FeatureNames []string `json:"feature_names,omitempty"` // empty or Features long
+	LabelNames   []string `json:"label_names,omitempty"`   // empty or Labels long
+	HasRowNames  bool     `json:"has_row_names,omitempty"` // then every shard holds them
+
+	// MeanLabel is the mean label distribution over all rows, for people; it is
+	// not part of the digest.
+	MeanLabel []float64 `json:"mean_label,omitempty"`
+}
+
+// ShardRef names one shard's blob.
+type ShardRef struct {
+	Digest string `json:"digest"` // SHA-256 of the encoded shard, in hex
+	Rows   int    `json:"rows"`
+	Bytes  int64  `json:"bytes"` // size of the encoded shard
+}
+
+// Digest returns the SHA-256, in hex, of what the manifest describes: shape,
+// storage and the digests of the shards in order. Names are not part of it.
+func (m *Manifest) Digest() string {
+	h := sha256.New()
+	h.Write([]byte("coppice-dataset\x00"))
+	sparse := uint64(0)
+	if m.Sparse {
+		sparse = 1
+	}
+	for _, v := range []uint64{uint64(m.Format), uint64(m.Rows), uint64(m.Features), uint64(m.Labels), sparse, uint64(len(m.Shards))} {
+		h.Write(binary.LittleEndian.AppendUint64(nil, v))
+	}
+	for _, s := range m.Shards {
+		h.Write([]byte(s.Digest))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Density is the share of feature entries that are not zero, from 0 to 1.
+func (m *Manifest) Density() float64 {
+	if m.Rows == 0 || m.Features == 0 {
+		return 0
+	}
+	return float64(m.NonZeros) / float64(m.Rows) / float64(m.Features)
+}
+
+// ShardSpan returns the rows [from, to) of the import order that shard i of s holds.
+func ShardSpan(i, s, rows int) (from, to int) {
+	return i * rows / s, (i + 1) * rows / s
+}

@@ -1,0 +1,217 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/dataset/matfile"
+)
+
+// openMAT reads a MATLAB v5 file whole, since it stores columns.
+func openMAT(path string, o *OpenOptions) (Source, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readMAT(path, f, o)
+}
+
+func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
+	m := matReader{wanted: o.labelVariables(), found: map[string]*variable{}, names: map[string][]string{}}
+	if err := m.read(in); err != nil {
+		if errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated) || errors.Is(err, matfile.ErrHDF5) {
+			err = fmt.Errorf("%w: %w", err, ErrFormat)
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	src, err := newTableSource(path, o, m.features, m.found, m.names)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return src, nil
+}
+
+// labelVariables lists the names under which labels may stand in a .mat or .npz
+// file, best first; none where no labels are wanted.
+func (o *OpenOptions) labelVariables() []string {
+	switch {
+	case o.NoLabels:
+		return nil
+	case len(o.Labels.Columns) > 0:
+		return o.Labels.Columns[:1]
+	case o.Labels.Kind == Age || o.Labels.Kind == Class:
+		return []string{string(o.Labels.Kind), "labels"}
+	}
+	return []string{"labels"}
+}
+
+// variable is a matrix that may hold labels.
+type variable struct {
+	rows, columns int
+	values        []float64 // row-major
+}
+
+type matReader struct {
+	wanted   []string
+	features *table
+	found    map[string]*variable
+	names    map[string][]string
+}
+
+func (m *matReader) read(in io.Reader) error {
+	r, err := matfile.NewReader(in)
+	if err != nil {
+		return err
+	}
+	for {
+		a, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = m.take(a)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take keeps an array that is wanted; the last of a name counts, as in MATLAB.
+func (m *matReader) take(a *matfile.Array) (err error) {
+	switch a.Name {
+	case "features":
+		m.features, err = matFeatures(a)
+		return err
+	case "feature_names", "label_names", "row_names":
+		if a.Class == matfile.Cell || a.Class == matfile.Char {
+			m.names[a.Name], err = a.Strings()
+		}
+		return err
+	}
+	for _, name := range m.wanted {
+		if a.Name == name {
+			m.found[name], err = matLabels(a)
+			return err
+		}
+	}
+	return nil
+}
+
+func matFeatures(a *matfile.Array) (*table, error) {
+	if err := checkSize(a.Name, a.Rows, a.Columns, MaxFeatures); err != nil {
+		return nil, err
+	}
+	if a.Class == matfile.Sparse {
+		m, err := a.ReadSparse()
+		if err != nil {
+			return nil, err
+		}
+		return sparseTable(a.Name, a.Rows, a.Columns, m)
+	}
+	dense, err := readColumns[float32](a.Rows, a.Columns, false, a.Read)
+	return &table{rows: a.Rows, columns: a.Columns, dense: dense}, err
+}
+
+func matLabels(a *matfile.Array) (*variable, error) {
+	rows, columns := a.Rows, a.Columns
+	if rows == 1 { // a row vector is as good as a column; fit turns it
+		columns = 1
+	}
+	if err := checkSize(a.Name, rows, columns, MaxLabels); err != nil {
+		return nil, err
+	}
+	if a.Class == matfile.Sparse {
+		return sparseLabels(a)
+	}
+	values, err := readColumns[float64](a.Rows, a.Columns, false, a.Read)
+	return &variable{a.Rows, a.Columns, values}, err
+}
+
+func sparseLabels(a *matfile.Array) (*variable, error) {
+	m, err := a.ReadSparse()
+	if err != nil {
+		return nil, err
+	}
+	t, err := sparseTable(a.Name, a.Rows, a.Columns, m)
+	if err != nil {
+		return nil, err
+	}
+	values, err := t.labels()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	return &variable{a.Rows, a.Columns, values}, nil
+}
+
+// newTableSource puts together what was found in a file.
+func newTableSource(path string, o *OpenOptions, features *table, found map[string]*variable, names map[string][]string) (*tableSource, error) {
+	if features == nil {
+		return nil, fmt.Errorf("no variable %q: %w", "features", ErrFormat)
+	}
+	s := &tableSource{
+		info:     Info{File: path, Rows: features.rows, Features: features.columns},
+		features: features, classes: !o.NoLabels && o.Labels.Kind == Class,
+	}
+	if !o.NoLabels {
+		if err := s.takeLabels(o, found); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.takeNames(names)
+}
+
+func (s *tableSource) takeLabels(o *OpenOptions, found map[string]*variable) error {
+	wanted := o.labelVariables()
+	for _, name := range wanted {
+		v := found[name]
+		if v == nil {
+			continue
+		}
+		if v.rows == 1 && s.info.Rows != 1 && v.columns == s.info.Rows {
+			v.rows, v.columns = v.columns, 1
+		}
+		if v.rows != s.info.Rows {
+			return rowCountError("features", s.info.Rows, name, v.rows)
+		}
+		if err := oneColumn(o, name, v.columns); err != nil {
+			return err
+		}
+		s.info.Labels, s.labels = v.columns, v.values
+		return nil
+	}
+	return fmt.Errorf("no variable %q: %w", wanted[len(wanted)-1], ErrNoLabels)
+}
+
+func rowCountError(a string, rowsA int, b string, rowsB int) error {
+	return fmt.Errorf("%q has %d rows, %q has %d: %w", a, rowsA, b, rowsB, ErrRowCount)
+}
+
+// oneColumn refuses several columns where a row has one age or class.
+func oneColumn(o *OpenOptions, name string, columns int) error {
+	if (o.Labels.Kind == Age || o.Labels.Kind == Class) && columns != 1 {
+		return fmt.Errorf("%q has %d columns; labels of kind %q are one column, which has to be named", name, columns, o.Labels.Kind)
+	}
+	return nil
+}
+
+func (s *tableSource) takeNames(names map[string][]string) error {
+	s.info.FeatureNames = names["feature_names"]
+	if s.info.Labels > 0 {
+		s.info.LabelNames = names["label_names"]
+	}
+	if rows := names["row_names"]; rows != nil {
+		if len(rows) != s.info.Rows {
+			return rowCountError("features", s.info.Rows, "row_names", len(rows))
+		}
+		s.rowNames, s.info.HasRowNames = rows, true
+	}
+	return nil
+}
+
+// classText writes a class given as a number the way a text file would.
+func classText(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -1,0 +1,175 @@
+// Package matfile reads MATLAB level 5 MAT-files ("save -v6" and "save -v7"):
+// numeric and logical arrays of two dimensions, sparse matrices, character arrays
+// and cell arrays of strings, compressed or not, of either byte order. It streams:
+// memory grows with what a file really holds, never with what it claims.
+//
+// The format is that of MathWorks' "MAT-File Format", level 5.
+package matfile
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Errors of this package; compare with errors.Is.
+var (
+	// ErrFormat says that the bytes are not a MAT-file of level 5.
+	ErrFormat = errors.New("not a MATLAB v5 file")
+	// ErrHDF5 says that the file is of MATLAB v7.3, which is HDF5.
+	ErrHDF5 = errors.New("a MATLAB v7.3 (HDF5) file; save it with -v7 instead")
+	// ErrTruncated says that the file ends too early.
+	ErrTruncated = errors.New("truncated")
+	// ErrKind says that an array is not of a kind that can be read as asked.
+	ErrKind = errors.New("unsupported kind of array")
+)
+
+// Data types of elements (table 1-1 of the format's description).
+const (
+	miINT8       = 1
+	miUINT8      = 2
+	miINT16      = 3
+	miUINT16     = 4
+	miINT32      = 5
+	miUINT32     = 6
+	miSINGLE     = 7
+	miDOUBLE     = 9
+	miINT64      = 12
+	miUINT64     = 13
+	miMATRIX     = 14
+	miCOMPRESSED = 15
+	miUTF8       = 16
+	miUTF16      = 17
+)
+
+// Reader reads a MAT-file's arrays one by one.
+type Reader struct {
+	in    *bufio.Reader
+	order binary.ByteOrder
+	array *Array
+	rest  *io.LimitedReader // of the current top-level element
+}
+
+// NewReader reads the file's header.
+func NewReader(r io.Reader) (*Reader, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	var head [128]byte
+	n, err := io.ReadFull(in, head[:])
+	if bytes.HasPrefix(head[:], []byte("\x89HDF\r\n\x1a\n")) || bytes.HasPrefix(head[:], []byte("MATLAB 7.3")) {
+		return nil, ErrHDF5
+	}
+	if err != nil {
+		if n > 0 && errors.Is(err, io.ErrUnexpectedEOF) && bytes.HasPrefix(head[:], []byte("MATLAB 5.0")) {
+			return nil, ErrTruncated
+		}
+		return nil, ErrFormat
+	}
+	order, err := byteOrder(head[126:])
+	if err != nil {
+		return nil, err
+	}
+	switch version := order.Uint16(head[124:]); version {
+	case 0x0100:
+		return &Reader{in: in, order: order}, nil
+	case 0x0200:
+		return nil, ErrHDF5
+	default:
+		return nil, fmt.Errorf("version %#x: %w", version, ErrFormat)
+	}
+}
+
+func byteOrder(mark []byte) (binary.ByteOrder, error) {
+	switch string(mark) {
+	case "IM":
+		return binary.LittleEndian, nil
+	case "MI":
+		return binary.BigEndian, nil
+	}
+	return nil, ErrFormat
+}
+
+// Next returns the next array, whose values can be read until the next call, or
+// io.EOF. What was not read of the last one is passed over.
+func (r *Reader) Next() (*Array, error) {
+	for {
+		if err := r.skip(); err != nil {
+			return nil, err
+		}
+		kind, size, err := r.topTag()
+		if err != nil {
+			return nil, err
+		}
+		r.rest = &io.LimitedReader{R: r.in, N: int64(size)}
+		if kind == miMATRIX || kind == miCOMPRESSED {
+			a, err := r.open(kind, size)
+			if a != nil || err != nil {
+				return a, err
+			}
+		}
+	}
+}
+
+// skip passes over the rest of the current element.
+func (r *Reader) skip() error {
+	if r.rest == nil {
+		return nil
+	}
+	_, err := io.Copy(io.Discard, r.rest)
+	if err == nil && r.rest.N > 0 {
+		err = ErrTruncated
+	}
+	return err
+}
+
+// topTag reads a top-level element's tag. Its length is a multiple of 8, but for
+// compressed elements, which follow each other without padding.
+func (r *Reader) topTag() (kind, size uint32, err error) {
+	var b [8]byte
+	_, err = io.ReadFull(r.in, b[:])
+	if errors.Is(err, io.EOF) {
+		return 0, 0, io.EOF
+	}
+	if err != nil {
+		return 0, 0, truncated(err)
+	}
+	return r.order.Uint32(b[:]), r.order.Uint32(b[4:]), nil
+}
+
+// open starts the array of the current element; nil: an empty element.
+func (r *Reader) open(kind, size uint32) (*Array, error) {
+	s := &stream{in: r.rest, order: r.order, left: int64(size)}
+	if kind == miCOMPRESSED {
+		z, err := zlib.NewReader(r.rest)
+		if err != nil {
+			return nil, fmt.Errorf("a compressed array: %w", truncated(err))
+		}
+		s.in, s.compressed, s.left = z, true, 8
+		t, err := s.tag()
+		if err != nil {
+			return nil, err
+		}
+		if t.kind != miMATRIX || t.small != nil {
+			return nil, fmt.Errorf("a compressed element of type %d: %w", t.kind, ErrFormat)
+		}
+		s.left = t.size
+	}
+	if s.left == 0 {
+		return nil, nil
+	}
+	return readArray(s)
+}
+
+// truncated turns an early end of the input into ErrTruncated.
+func truncated(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrTruncated
+	}
+	if errors.Is(err, zlib.ErrHeader) || errors.Is(err, zlib.ErrChecksum) {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package dataset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Names are the contents of a names file (FORMAT.md): a JSON object in which
+// each list may be missing.
+type Names struct {
+	Features []string `json:"features,omitempty"`
+	Labels   []string `json:"labels,omitempty"`
+	Rows     []string `json:"rows,omitempty"`
+}
+
+// ReadNames reads a names file; an unknown key is an error.
+func ReadNames(path string) (*Names, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return decodeNames(path, f)
+}
+
+func decodeNames(path string, in io.Reader) (*Names, error) {
+	d := json.NewDecoder(in)
+	d.DisallowUnknownFields()
+	var n Names
+	err := d.Decode(&n)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("more than one JSON value")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf(`%s: %w; want {"features": [...], "labels": [...], "rows": [...]}`, path, err)
+	}
+	return &n, nil
+}
+
+func withNamesFile(src Source, path string) (Source, error) {
+	n, err := ReadNames(path)
+	if err != nil {
+		return nil, err
+	}
+	return WithNames(src, path, n)
+}
+
+// WithNames returns src with the names that n has; file is for messages. The
+// lists must be as long as what they name.
+func WithNames(src Source, file string, n *Names) (Source, error) {
+	s := &named{Source: src, file: file, rows: n.Rows, info: src.Info()}
+	err := replaceNames(&s.info.FeatureNames, n.Features, s.info.Features, file, "features")
+	if s.info.Labels > 0 {
+		err = errors.Join(err, replaceNames(&s.info.LabelNames, n.Labels, s.info.Labels, file, "labels"))
+	}
+	if len(n.Rows) > 0 {
+		s.info.HasRowNames = true
+		if s.info.Rows >= 0 && s.info.Rows != len(n.Rows) {
+			err = errors.Join(err, fmt.Errorf("%s: %d row names for %d rows: %w", file, len(n.Rows), s.info.Rows, ErrRowCount))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func replaceNames(dst *[]string, names []string, want int, file, what string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if len(names) != want {
+		return fmt.Errorf("%s: %d names for %d %s", file, len(names), want, what)
+	}
+	*dst = names
+	return nil
+}
+
+// named is a Source with other names.
+type named struct {
+	Source
+	file string
+	info Info
+	rows []string
+}
+
+// Info describes the rows with their new names.
+func (s *named) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *named) Scan(f func(*Row) error) error {
+	if len(s.rows) == 0 {
+		return s.Source.Scan(f)
+	}
+	n, row := 0, Row{}
+	err := s.Source.Scan(func(r *Row) error {
+		if r.Number >= len(s.rows) {
+			return fmt.Errorf("%s: %d row names are too few: %w", s.file, len(s.rows), ErrRowCount)
+		}
+		n++
+		row = *r
+		row.Name = s.rows[r.Number]
+		return f(&row)
+	})
+	if err == nil && n != len(s.rows) {
+		return fmt.Errorf("%s: %d row names for %d rows: %w", s.file, len(s.rows), n, ErrRowCount)
+	}
+	return err
+}

@@ -1,0 +1,190 @@
+// Package npy reads and writes arrays in NumPy's .npy format, versions 1 to 3, as
+// they also stand in .npz archives. It streams: memory grows with what a file
+// really holds, never with what it claims.
+//
+// The format is that of NumPy's NEP 1.
+package npy
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Errors of this package; compare with errors.Is.
+var (
+	// ErrFormat says that the bytes are not an array in .npy format.
+	ErrFormat = errors.New("not a .npy array")
+	// ErrTruncated says that an array ends too early.
+	ErrTruncated = errors.New("truncated")
+	// ErrType says that an array's elements are not of a type that can be read as
+	// asked.
+	ErrType = errors.New("unsupported type of elements")
+)
+
+const (
+	magic     = "\x93NUMPY"
+	maxHeader = 1 << 16
+	maxDims   = 32
+)
+
+// Header describes an array.
+type Header struct {
+	Kind    byte // 'b', 'i', 'u', 'f', 'U' or 'S', as NumPy writes them
+	Size    int  // bytes of an element; of 'U', four for each character
+	Order   binary.ByteOrder
+	Fortran bool // elements come column by column
+	Shape   []int
+}
+
+// Dims returns the shape as rows and columns: an array of one dimension is one
+// column. ok is false for other shapes.
+func (h *Header) Dims() (rows, columns int, ok bool) {
+	switch len(h.Shape) {
+	case 1:
+		return h.Shape[0], 1, true
+	case 2:
+		return h.Shape[0], h.Shape[1], true
+	}
+	return 0, 0, false
+}
+
+// readHeader reads up to the first element.
+func readHeader(r io.Reader) (*Header, error) {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, startError(err)
+	}
+	if string(head[:6]) != magic || head[6] < 1 || head[6] > 3 {
+		return nil, ErrFormat
+	}
+	length := make([]byte, 2)
+	if head[6] > 1 {
+		length = make([]byte, 4)
+	}
+	if _, err := io.ReadFull(r, length); err != nil {
+		return nil, truncated(err)
+	}
+	size := uint32(binary.LittleEndian.Uint16(length))
+	if head[6] > 1 {
+		size = binary.LittleEndian.Uint32(length)
+	}
+	if size > maxHeader {
+		return nil, fmt.Errorf("a header of %d bytes: %w", size, ErrFormat)
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return nil, truncated(err)
+	}
+	return parseHeader(string(text))
+}
+
+func startError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrFormat
+	}
+	return err
+}
+
+func truncated(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrTruncated
+	}
+	return err
+}
+
+// parseHeader parses the Python dictionary of a header:
+// {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }.
+func parseHeader(text string) (*Header, error) {
+	h := &Header{}
+	descr, ok1 := value(text, "descr")
+	order, ok2 := value(text, "fortran_order")
+	shape, ok3 := value(text, "shape")
+	if !ok1 || !ok2 || !ok3 {
+		return nil, fmt.Errorf("the header lacks a key: %w", ErrFormat)
+	}
+	switch order {
+	case "True":
+		h.Fortran = true
+	case "False":
+	default:
+		return nil, fmt.Errorf("fortran_order %q: %w", order, ErrFormat)
+	}
+	if err := h.parseShape(shape); err != nil {
+		return nil, err
+	}
+	return h, h.parseType(descr)
+}
+
+// value returns the text of a key's value.
+func value(text, key string) (string, bool) {
+	_, rest, ok := strings.Cut(text, "'"+key+"'")
+	if !ok {
+		return "", false
+	}
+	rest, ok = strings.CutPrefix(strings.TrimLeft(rest, " "), ":")
+	rest = strings.TrimLeft(rest, " ")
+	if !ok || rest == "" {
+		return "", false
+	}
+	end, skip := ",}", 0
+	switch rest[0] {
+	case '\'':
+		end, skip = "'", 1
+	case '(':
+		end, skip = ")", 1
+	case '[':
+		end, skip = "]", 1
+	}
+	stop := strings.IndexAny(rest[skip:], end)
+	if stop < 0 {
+		return "", false
+	}
+	return strings.TrimSpace(rest[skip : skip+stop]), true
+}
+
+func (h *Header) parseShape(text string) error {
+	for _, word := range strings.Split(text, ",") {
+		word = strings.TrimSuffix(strings.TrimSpace(word), "L")
+		if word == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(word, 10, 40)
+		if err != nil || len(h.Shape) == maxDims {
+			return fmt.Errorf("shape (%.40s): %w", text, ErrFormat)
+		}
+		h.Shape = append(h.Shape, int(n))
+	}
+	return nil
+}
+
+// parseType reads a type such as <f4, |b1 or >U12.
+func (h *Header) parseType(descr string) error {
+	unknown := fmt.Errorf("type %.20q: %w; use float32, float64, integers, bool or strings", descr, ErrType)
+	if len(descr) < 3 {
+		return unknown
+	}
+	switch descr[0] {
+	case '<', '|':
+		h.Order = binary.LittleEndian
+	case '>':
+		h.Order = binary.BigEndian
+	default:
+		return unknown
+	}
+	size, err := strconv.ParseUint(descr[2:], 10, 24)
+	if err != nil {
+		return unknown
+	}
+	h.Kind, h.Size = descr[1], int(size)
+	if h.Kind == 'U' {
+		h.Size *= 4
+	}
+	if !strings.Contains("b1 i1 i2 i4 i8 u1 u2 u4 u8 f4 f8", descr[1:]) && h.Kind != 'U' && h.Kind != 'S' {
+		return unknown
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+// Package dataset holds label-distribution data: rows, shards, manifests, the
+// readers and generators that make them, and the views that choose among them.
+// It knows nothing of networks or coordinators.
+package dataset
+
+// Rows is a block of N rows: features (float32, dense or sparse) and label
+// distributions. The slices may alias a memory-mapped file: never write to them.
+type Rows struct {
+	N        int // rows
+	Features int // columns of X
+	Labels   int // columns of D; 0 where the rows carry no labels
+
+	// Sparse rows use compressed sparse row storage; explicit zeros are not kept.
+	Sparse bool
+	// X holds N×Features values, row-major, or, when Sparse, only the non-zeros.
+	X []float32
+	// Index holds the column of each value of a sparse block, ascending in a row.
+	Index []uint32
+	// Start holds N+1 offsets into X and Index of a sparse block.
+	Start []uint32
+
+	// D holds N×Labels label degrees, row-major; each row sums to one.
+	D []float32
+	// Row holds the original number of each row in the imported file (from 0).
+	Row []uint32
+}
+
+// Dense returns the features of row i of a dense block.
+func (r *Rows) Dense(i int) []float32 {
+	return r.X[i*r.Features : (i+1)*r.Features : (i+1)*r.Features]
+}
+
+// NonZeros returns the columns and values of row i of a sparse block.
+func (r *Rows) NonZeros(i int) (columns []uint32, values []float32) {
+	from, to := r.Start[i], r.Start[i+1]
+	return r.Index[from:to:to], r.X[from:to:to]
+}
+
+// Label returns the label distribution of row i.
+func (r *Rows) Label(i int) []float32 {
+	return r.D[i*r.Labels : (i+1)*r.Labels : (i+1)*r.Labels]
+}

@@ -1,0 +1,140 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// DecodeShard reads an encoded shard and returns its rows and their names (nil
+// where the shard has none). On little-endian machines the slices of the result
+// alias b where b is aligned on four bytes, as a memory-mapped file is: b must
+// stay as it is while the rows are in use. The names are copies. Whatever b
+// holds, no index of the result leads outside of its slices; an error wraps
+// ErrFormat.
+func DecodeShard(b []byte) (*Rows, []string, error) {
+	l, err := parseShardHeader(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &Rows{
+		N: l.rows, Features: l.features, Labels: l.labels, Sparse: l.sparse,
+		Row: viewU32(b, l.row), D: viewF32(b, l.d), X: viewF32(b, l.x),
+	}
+	if l.sparse {
+		r.Index, r.Start = viewU32(b, l.index), viewU32(b, l.start)
+	}
+	if err := r.check(); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", err, ErrFormat)
+	}
+	if err := checkPadding(b, l); err != nil {
+		return nil, nil, err
+	}
+	names, err := l.decodeNames(b)
+	return r, names, err
+}
+
+// check reports slices that do not fit together.
+func (r *Rows) check() error {
+	values := r.N * r.Features
+	if r.Sparse {
+		values = len(r.Index)
+	}
+	if len(r.Row) != r.N || len(r.D) != r.N*r.Labels || len(r.X) != values {
+		return fmt.Errorf("dataset: a block of %d rows holds %d numbers, %d label degrees and %d values",
+			r.N, len(r.Row), len(r.D), len(r.X))
+	}
+	if r.Sparse {
+		return r.checkSparse()
+	}
+	return nil
+}
+
+func (r *Rows) checkSparse() error {
+	if len(r.Start) != r.N+1 || r.Start[0] != 0 || int(r.Start[r.N]) != len(r.X) {
+		return fmt.Errorf("dataset: the row starts of a sparse block do not span its %d values", len(r.X))
+	}
+	for i := range r.N {
+		from, to := r.Start[i], r.Start[i+1]
+		if from > to || int(to) > len(r.Index) {
+			return fmt.Errorf("dataset: row %d of a sparse block spans %d to %d of %d values", i, from, to, len(r.X))
+		}
+		if !ascending(r.Index[from:to], uint32(r.Features)) {
+			return fmt.Errorf("dataset: the columns of row %d of a sparse block do not ascend within %d", i, r.Features)
+		}
+	}
+	return nil
+}
+
+func ascending(columns []uint32, limit uint32) bool {
+	next := uint32(0)
+	for _, c := range columns {
+		if c < next || c >= limit {
+			return false
+		}
+		next = c + 1
+	}
+	return true
+}
+
+func (l *shardLayout) decodeNames(b []byte) ([]string, error) {
+	if !l.names {
+		return nil, nil
+	}
+	names, text, from := make([]string, l.rows), b[l.text.from:l.text.to], uint32(0)
+	for i, to := range viewU32(b, l.ends) {
+		if to < from || int(to) > len(text) {
+			return nil, fmt.Errorf("dataset: the row names of a shard overlap: %w", ErrFormat)
+		}
+		names[i], from = string(text[from:to]), to
+	}
+	if int(from) != len(text) {
+		return nil, fmt.Errorf("dataset: %d bytes of row names where %d are used: %w", len(text), from, ErrFormat)
+	}
+	return names, nil
+}
+
+// checkPadding makes sure that equal rows have equal bytes.
+func checkPadding(b []byte, l *shardLayout) error {
+	for _, s := range []section{l.row, l.d, l.x, l.index, l.start, l.ends, l.text} {
+		for _, v := range b[s.to:min(len(b), (s.to+7)&^7)] {
+			if v != 0 && s.to != 0 {
+				return fmt.Errorf("dataset: a shard's padding is not zero: %w", ErrFormat)
+			}
+		}
+	}
+	return nil
+}
+
+// viewU32 reads a section in place where the machine allows it.
+func viewU32(b []byte, s section) []uint32 {
+	b = b[s.from:s.to]
+	if inPlace(b) {
+		return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+	}
+	v := make([]uint32, len(b)/4)
+	for i := range v {
+		v[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	return v
+}
+
+// viewF32 is viewU32 for float32.
+func viewF32(b []byte, s section) []float32 {
+	b = b[s.from:s.to]
+	if inPlace(b) {
+		return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+	}
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
+}
+
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+func inPlace(b []byte) bool {
+	return littleEndian && len(b) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%4 == 0
+}

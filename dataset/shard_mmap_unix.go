@@ -1,0 +1,31 @@
+//go:build linux || darwin
+
+package dataset
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func mapFile(path string) ([]byte, func() error, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	size := info.Size()
+	if size < shardHeader || size != int64(int(size)) {
+		return nil, nil, fmt.Errorf("%s: %d bytes are not a shard: %w", path, size, ErrFormat)
+	}
+	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, fmt.Errorf("map %s: %w", path, err)
+	}
+	return b, func() error { return unix.Munmap(b) }, nil
+}

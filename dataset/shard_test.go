@@ -1,0 +1,186 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func denseRows() *Rows {
+	return &Rows{
+		N: 3, Features: 2, Labels: 2,
+		X: []float32{1, -2, 0, 0.5, 3, 4}, D: []float32{1, 0, 0.25, 0.75, 0.5, 0.5}, Row: []uint32{7, 0, 2},
+	}
+}
+
+func sparseRows() *Rows {
+	return &Rows{
+		N: 3, Features: 10, Labels: 1, Sparse: true,
+		X: []float32{1, -2, 8}, Index: []uint32{3, 9, 0}, Start: []uint32{0, 2, 2, 3},
+		D: []float32{1, 1, 1}, Row: []uint32{2, 1, 0},
+	}
+}
+
+func TestShardRoundTrip(t *testing.T) {
+	for name, r := range map[string]*Rows{"dense": denseRows(), "sparse": sparseRows()} {
+		for _, names := range [][]string{nil, {"", "b", "Zoë"}} {
+			b := EncodeShard(r, names)
+			for shift := range 2 { // aligned, then not
+				in := append(make([]byte, shift), b...)[shift:]
+				got, gotNames, err := DecodeShard(in)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if d := cmp.Diff(r, got, cmpopts.EquateEmpty()); d != "" {
+					t.Errorf("%s, shift %d: %s", name, shift, d)
+				}
+				if d := cmp.Diff(names, gotNames); d != "" {
+					t.Errorf("%s: names: %s", name, d)
+				}
+			}
+		}
+	}
+}
+
+func TestShardIsNotCopied(t *testing.T) {
+	if !littleEndian {
+		t.Skip("only little-endian machines read shards in place")
+	}
+	b := EncodeShard(denseRows(), nil)
+	r, _, err := DecodeShard(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[64] = 99
+	if r.Row[0] != 99 {
+		t.Error("an aligned shard was copied")
+	}
+}
+
+// The bytes of version 1 can never change: digests of datasets hang on them.
+func TestShardGoldenBytes(t *testing.T) {
+	want := strings.Join([]string{
+		"434f505348415244", "01000000", "03000000", "03000000", "0a000000", "01000000", "00000000",
+		"0300000000000000", "0300000000000000", "a800000000000000", "0000000000000000",
+		"020000000100000000000000", "00000000", // row numbers
+		"0000803f0000803f0000803f", "00000000", // labels
+		"0000803f000000c000000041", "00000000", // values
+		"030000000900000000000000", "00000000", // columns
+		"00000000020000000200000003000000", // starts
+		"010000000100000003000000", "00000000", // ends of names
+		"616263", "0000000000", // names
+	}, "")
+	if got := hex.EncodeToString(EncodeShard(sparseRows(), []string{"a", "", "bc"})); got != want {
+		t.Errorf("encoded\n%s, want\n%s", got, want)
+	}
+}
+
+func TestDecodeShardRefusesDamage(t *testing.T) {
+	for _, r := range []*Rows{denseRows(), sparseRows()} {
+		b := EncodeShard(r, []string{"x", "yy", ""})
+		for n := range len(b) {
+			if _, _, err := DecodeShard(b[:n]); !errors.Is(err, ErrFormat) {
+				t.Fatalf("%d of %d bytes: %v", n, len(b), err)
+			}
+		}
+		for i := range shardHeader {
+			for bit := range 8 {
+				bad := bytes.Clone(b)
+				bad[i] ^= 1 << bit
+				checkDecoded(t, bad)
+			}
+		}
+	}
+	bad := EncodeShard(sparseRows(), nil)
+	bad[64+16+16+16+4] = 3 // columns 3, 3
+	if _, _, err := DecodeShard(bad); !errors.Is(err, ErrFormat) {
+		t.Errorf("equal columns: %v", err)
+	}
+	bad = EncodeShard(sparseRows(), nil)
+	bad[64+12] = 1 // padding after the row numbers
+	if _, _, err := DecodeShard(bad); !errors.Is(err, ErrFormat) {
+		t.Errorf("padding: %v", err)
+	}
+}
+
+// checkDecoded checks that b is refused, or decodes to what encodes to b again.
+func checkDecoded(t *testing.T, b []byte) {
+	t.Helper()
+	r, names, err := DecodeShard(b)
+	if err != nil {
+		if !errors.Is(err, ErrFormat) {
+			t.Fatalf("not ErrFormat: %v", err)
+		}
+		return
+	}
+	if r.N > 0 {
+		r.Label(r.N - 1)
+		if r.Sparse {
+			r.NonZeros(r.N - 1)
+		} else {
+			r.Dense(r.N - 1)
+		}
+	}
+	if !bytes.Equal(EncodeShard(r, names), b) {
+		t.Fatal("decoded rows encode to other bytes")
+	}
+}
+
+func FuzzDecodeShard(f *testing.F) {
+	f.Add(EncodeShard(denseRows(), nil))
+	f.Add(EncodeShard(sparseRows(), []string{"a", "", "bc"}))
+	f.Fuzz(func(t *testing.T, b []byte) { checkDecoded(t, b) })
+}
+
+func TestEncodeShardPanicsOnMisshapenRows(t *testing.T) {
+	defer func() {
+		if p := recover(); p == nil {
+			t.Error("no panic")
+		}
+	}()
+	r := denseRows()
+	r.X = r.X[1:]
+	EncodeShard(r, nil)
+}
+
+func TestOpenShardFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shard")
+	for _, r := range []*Rows{denseRows(), sparseRows()} {
+		if err := os.WriteFile(path, EncodeShard(r, nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, closeFile, err := OpenShardFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(r, got, cmpopts.EquateEmpty()); d != "" {
+			t.Error(d)
+		}
+		if err := closeFile(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOpenShardFileErrors(t *testing.T) {
+	dir := t.TempDir()
+	if _, _, err := OpenShardFile(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+	for _, content := range []string{"", "short", strings.Repeat("x", 100)} {
+		path := filepath.Join(dir, "bad")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := OpenShardFile(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}

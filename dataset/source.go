@@ -1,0 +1,65 @@
+package dataset
+
+import "fmt"
+
+// Source is a set of rows that can be read from beginning to end, again and
+// again, with the same result: a file, or a generator.
+type Source interface {
+	// Info describes the rows.
+	Info() Info
+	// Scan calls f for each row in order and stops at the first error, which it
+	// returns. The Row and its slices are reused: f must not keep them.
+	Scan(f func(*Row) error) error
+}
+
+// Info describes what a Source gives.
+type Info struct {
+	File     string // for messages; empty where there is none
+	Rows     int    // -1 where only a scan can tell
+	Features int
+	Labels   int // 0 where the rows carry no labels
+
+	FeatureNames []string // empty or Features long
+	LabelNames   []string // empty or Labels long
+	HasRowNames  bool
+}
+
+// check reports an Info that no dataset can have.
+func (i Info) check() error {
+	switch {
+	case i.Features < 1 || i.Features > MaxFeatures:
+		return fmt.Errorf("%s%d features; a dataset has 1 to %d", prefix(i.File), i.Features, MaxFeatures)
+	case i.Labels < 0 || i.Labels > MaxLabels:
+		return fmt.Errorf("%s%d labels; a dataset has at most %d", prefix(i.File), i.Labels, MaxLabels)
+	case i.Rows > MaxRows:
+		return fmt.Errorf("%s%d rows; a dataset has at most %d", prefix(i.File), i.Rows, MaxRows)
+	}
+	if n := len(i.FeatureNames); n != 0 && n != i.Features {
+		return fmt.Errorf("%s%d feature names for %d features", prefix(i.File), n, i.Features)
+	}
+	if n := len(i.LabelNames); n != 0 && n != i.Labels {
+		return fmt.Errorf("%s%d label names for %d labels", prefix(i.File), n, i.Labels)
+	}
+	return nil
+}
+
+func prefix(file string) string {
+	if file == "" {
+		return ""
+	}
+	return file + ": "
+}
+
+// Row is one row as a Source gives it, before it is checked.
+type Row struct {
+	Number int // from 0
+	// Sparse rows list the columns of Values, ascending, in Columns; the Values of
+	// others are all features.
+	Sparse  bool
+	Columns []uint32
+	Values  []float64
+	Labels  []float64 // Info.Labels degrees
+	Name    string
+
+	text string // a label as it was written, for classes
+}

@@ -1,0 +1,137 @@
+package dataset
+
+import (
+	"encoding/hex"
+	"fmt"
+)
+
+// Check reports a manifest that no import makes.
+func (m *Manifest) Check() error {
+	info := Info{
+		Rows: m.Rows, Features: m.Features, Labels: m.Labels,
+		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames,
+	}
+	if m.Format != ManifestFormat {
+		return fmt.Errorf("dataset: a manifest of format %d, this program reads %d: %w", m.Format, ManifestFormat, ErrFormat)
+	}
+	if err := info.check(); err != nil {
+		return fmt.Errorf("dataset: a manifest: %w: %w", err, ErrFormat)
+	}
+	s := len(m.Shards)
+	if m.Rows < 1 || m.NonZeros < 0 || m.NonZeros > int64(m.Rows)*int64(m.Features) ||
+		m.Sparse != SparseStorage(m.Rows, m.Features, m.NonZeros) ||
+		s != ShardCount(m.Rows, contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)) {
+		return fmt.Errorf("dataset: a manifest of %d rows, %d non-zeros and %d shards: %w", m.Rows, m.NonZeros, s, ErrFormat)
+	}
+	for i, ref := range m.Shards {
+		from, to := ShardSpan(i, s, m.Rows)
+		if digest, err := hex.DecodeString(ref.Digest); err != nil || len(digest) != 32 || ref.Rows != to-from || ref.Bytes < shardHeader {
+			return fmt.Errorf("dataset: entry %d of a manifest's shards is wrong: %w", i, ErrFormat)
+		}
+	}
+	return nil
+}
+
+// CheckShard reports rows that are not those of shard i: of another shape, or
+// with other row numbers than the import order has there.
+func (m *Manifest) CheckShard(i int, r *Rows) error {
+	from, to := ShardSpan(i, len(m.Shards), m.Rows)
+	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse {
+		return fmt.Errorf("dataset: shard %d is %d x %d x %d: %w", i, r.N, r.Features, r.Labels, ErrFormat)
+	}
+	at, _ := importOrder(m.Rows)
+	for j, row := range r.Row {
+		if want := at(uint64(from + j)); uint64(row) != want {
+			return fmt.Errorf("dataset: position %d of shard %d holds row %d, not %d: %w", j, i, row, want, ErrFormat)
+		}
+	}
+	return nil
+}
+
+// String describes the dataset in one line.
+func (m *Manifest) String() string {
+	storage := "dense"
+	if m.Sparse {
+		storage = "sparse"
+	}
+	return fmt.Sprintf("%d rows x %d features, %d labels, %s (%.3g %% non-zero), %d shards, %.1f MiB",
+		m.Rows, m.Features, m.Labels, storage, 100*m.Density(), len(m.Shards), float64(m.Bytes())/(1<<20))
+}
+
+// Bytes is the size of all encoded shards.
+func (m *Manifest) Bytes() (n int64) {
+	for _, s := range m.Shards {
+		n += s.Bytes
+	}
+	return n
+}
+
+// LabelName returns the name of label i, or its number.
+func (m *Manifest) LabelName(i int) string { return nameOrNumber(m.LabelNames, i) }
+
+// FeatureName returns the name of feature i, or its number.
+func (m *Manifest) FeatureName(i int) string { return nameOrNumber(m.FeatureNames, i) }
+
+func nameOrNumber(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprint(i)
+}
+
+// Stored returns the rows of an imported dataset in their original order. names
+// holds those of each shard's rows, and is nil where rows have none.
+func Stored(m *Manifest, shards []*Rows, names [][]string) Source {
+	return &stored{m, shards, names}
+}
+
+type stored struct {
+	m      *Manifest
+	shards []*Rows
+	names  [][]string
+}
+
+// Info implements Source.
+func (s *stored) Info() Info {
+	return Info{
+		Rows: s.m.Rows, Features: s.m.Features, Labels: s.m.Labels,
+		FeatureNames: s.m.FeatureNames, LabelNames: s.m.LabelNames, HasRowNames: s.names != nil,
+	}
+}
+
+// Scan implements Source.
+func (s *stored) Scan(f func(*Row) error) error {
+	_, of := importOrder(s.m.Rows)
+	row := Row{}
+	for i := range s.m.Rows {
+		position := int(of(uint64(i)))
+		shard := shardOf(position, len(s.shards), s.m.Rows)
+		from, _ := ShardSpan(shard, len(s.shards), s.m.Rows)
+		row.Number = i
+		s.shards[shard].row(position-from, &row)
+		if s.names != nil {
+			row.Name = s.names[shard][position-from]
+		}
+		if err := f(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row copies row i to dst.
+func (r *Rows) row(i int, dst *Row) {
+	var values []float32
+	if dst.Sparse = r.Sparse; r.Sparse {
+		dst.Columns, values = r.NonZeros(i)
+	} else {
+		values = r.Dense(i)
+	}
+	dst.Values, dst.Labels = dst.Values[:0], dst.Labels[:0]
+	for _, v := range values {
+		dst.Values = append(dst.Values, float64(v))
+	}
+	for _, d := range r.Label(i) {
+		dst.Labels = append(dst.Labels, float64(d))
+	}
+}

@@ -1,0 +1,167 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coppice-ldl/coppice/dataset/matfile"
+)
+
+// table is a matrix in memory, for files that store columns: dense, or compressed
+// sparse rows where start is set.
+type table struct {
+	rows, columns int
+	dense         []float32 // row-major
+	start         []int
+	index         []uint32
+	values        []float64
+}
+
+// tablePiece is how many values are read at a time, so that memory grows with
+// what a file holds and not with what it claims.
+const tablePiece = 1 << 12
+
+// readColumns reads rows×columns values that come column by column (or, for
+// byRow, row by row) and returns them row by row.
+func readColumns[T float32 | float64](rows, columns int, byRow bool, read func([]float64) error) ([]T, error) {
+	total := rows * columns
+	values := make([]T, 0, min(total, 1<<20))
+	var piece [tablePiece]float64
+	for len(values) < total {
+		k := min(total-len(values), tablePiece)
+		if err := read(piece[:k]); err != nil {
+			return nil, err
+		}
+		for _, v := range piece[:k] {
+			values = append(values, T(v))
+		}
+	}
+	if byRow || rows == 1 || columns == 1 {
+		return values, nil
+	}
+	return transpose(values, rows, columns), nil
+}
+
+// transpose turns column-major values into row-major ones, in squares that fit
+// the cache.
+func transpose[T any](values []T, rows, columns int) []T {
+	const edge = 64
+	out := make([]T, len(values))
+	for r0 := 0; r0 < rows; r0 += edge {
+		for c0 := 0; c0 < columns; c0 += edge {
+			for r := r0; r < min(r0+edge, rows); r++ {
+				for c := c0; c < min(c0+edge, columns); c++ {
+					out[r*columns+c] = values[c*rows+r]
+				}
+			}
+		}
+	}
+	return out
+}
+
+// checkSize refuses shapes that no dataset has before memory is taken for them.
+func checkSize(name string, rows, columns, limit int) error {
+	if rows < 1 || columns < 1 || rows > MaxRows || columns > limit {
+		return fmt.Errorf("%s is %d x %d; at most %d rows and %d columns can be read: %w",
+			name, rows, columns, uint32(math.MaxUint32), limit, ErrFormat)
+	}
+	return nil
+}
+
+// emptyRowsPerValue bounds how many rows of a sparse matrix may be empty, since
+// nothing in a file backs their number.
+const emptyRowsPerValue = 64
+
+// sparseTable turns a matrix by columns into one by rows.
+func sparseTable(name string, rows, columns int, m *matfile.SparseMatrix) (*table, error) {
+	n := len(m.Values)
+	if rows > emptyRowsPerValue*(n+1<<10) {
+		return nil, fmt.Errorf("%s has %d rows but only %d non-zero values: %w", name, rows, n, ErrFormat)
+	}
+	t := &table{
+		rows: rows, columns: columns,
+		start: make([]int, rows+1), index: make([]uint32, n), values: make([]float64, n),
+	}
+	for _, r := range m.Row {
+		t.start[r+1]++
+	}
+	for r := range rows {
+		t.start[r+1] += t.start[r]
+	}
+	next := append([]int(nil), t.start[:rows]...)
+	for c := range columns {
+		for k := m.Start[c]; k < m.Start[c+1]; k++ {
+			at := next[m.Row[k]]
+			t.index[at], t.values[at] = uint32(c), m.Values[k]
+			next[m.Row[k]]++
+		}
+	}
+	return t, nil
+}
+
+// labels returns the matrix as dense float64, row-major.
+func (t *table) labels() ([]float64, error) {
+	if t.start == nil {
+		panic("dataset: dense labels are read as float64")
+	}
+	if len(t.values) < t.rows {
+		return nil, fmt.Errorf("%d rows but only %d labels above 0: %w", t.rows, len(t.values), ErrFormat)
+	}
+	dense := make([]float64, t.rows*t.columns)
+	for r := range t.rows {
+		for k := t.start[r]; k < t.start[r+1]; k++ {
+			dense[r*t.columns+int(t.index[k])] = t.values[k]
+		}
+	}
+	return dense, nil
+}
+
+// tableSource is a Source over matrices in memory.
+type tableSource struct {
+	info       Info
+	features   *table
+	labels     []float64 // row-major, of info.Labels columns; nil where classNames is set
+	classes    bool      // Row.text is wanted
+	classNames []string
+	rowNames   []string
+}
+
+// Info implements Source.
+func (s *tableSource) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *tableSource) Scan(f func(*Row) error) error {
+	var row Row
+	for i := range s.info.Rows {
+		row.Number = i
+		s.features.row(i, &row)
+		if n := s.info.Labels; s.labels != nil {
+			row.Labels = s.labels[i*n : (i+1)*n]
+		}
+		switch {
+		case s.classNames != nil:
+			row.text = s.classNames[i]
+		case s.classes:
+			row.text = classText(row.Labels[0])
+		}
+		if s.rowNames != nil {
+			row.Name = s.rowNames[i]
+		}
+		if err := f(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *table) row(i int, r *Row) {
+	if t.start != nil {
+		from, to := t.start[i], t.start[i+1]
+		r.Sparse, r.Columns, r.Values = true, t.index[from:to], t.values[from:to]
+		return
+	}
+	r.Values = r.Values[:0]
+	for _, v := range t.dense[i*t.columns : (i+1)*t.columns] {
+		r.Values = append(r.Values, float64(v))
+	}
+}

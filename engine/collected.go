@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// Collector is what kernels implement whose rounds collect bytes: a tree grown
+// on the whole dataset, for example.
+type Collector interface {
+	// Collect computes the unit's bytes; the same unit gives the same bytes
+	// anywhere. It returns early, with ctx's error, when ctx is done.
+	Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, scratch any) ([]byte, error)
+}
+
+// RunCollected computes one unit of a Collect round: a child job, or the bytes of
+// the kernel's own making.
+func RunCollected(ctx context.Context, k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, child ChildRunner, scratch any) ([]byte, error) {
+	if u.Child != nil {
+		part, err := child(ctx, u.Child)
+		if err != nil {
+			return nil, fmt.Errorf("unit %d: %w", u.ID, err)
+		}
+		return part, nil
+	}
+	c, ok := k.(Collector)
+	if !ok {
+		return nil, errors.New("engine: the kernel collects nothing")
+	}
+	part, err := c.Collect(ctx, u, d, v, scratch)
+	if err != nil {
+		return nil, fmt.Errorf("unit %d: %w", u.ID, err)
+	}
+	return part, nil
+}

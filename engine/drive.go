@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+)
+
+// Executor has the units of a round computed and combined.
+type Executor interface {
+	// Do runs round number n of the job and fills res, which stays valid until
+	// the next call. It blocks until every unit is in, and returns an error only
+	// when the job cannot go on (or ctx is done).
+	Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error
+}
+
+// Observer is told after every folded round; rounds counts those folded since
+// the job began. It may marshal the trainer's state. An error stops the job.
+type Observer func(rounds uint64, t algorithms.Trainer) error
+
+// Drive runs rounds from number start until the trainer says Done or ctx ends.
+func Drive(ctx context.Context, t algorithms.Trainer, start uint64, x Executor, observe Observer) error {
+	var res algorithms.Result
+	for n := start; ; n++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r, err := t.Next()
+		if err != nil {
+			return fmt.Errorf("round %d: %w", n, err)
+		}
+		if r.Done {
+			return nil
+		}
+		if err := x.Do(ctx, n, r, &res); err != nil {
+			return fmt.Errorf("round %d: %w", n, err)
+		}
+		if err := t.Fold(&res); err != nil {
+			return fmt.Errorf("round %d: %w", n, err)
+		}
+		if err := observe(n+1, t); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// Kept caches the derived values of one job: those of the newest Keep only,
+// since older ones are never asked for again. A miss derives the value again, so
+// dropping it is always right. It is safe for concurrent use.
+type Kept struct {
+	// Limit bounds the bytes that are kept; beyond it units derive each time.
+	Limit int
+
+	mu     sync.Mutex
+	keep   uint64
+	bytes  int
+	values map[keptKey]any
+}
+
+type keptKey struct {
+	op       uint8
+	unit, of int
+}
+
+// NewKept returns an empty cache of at most limit bytes.
+func NewKept(limit int) *Kept {
+	return &Kept{Limit: limit, values: make(map[keptKey]any)}
+}
+
+func (c *Kept) get(k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, scratch any) (any, error) {
+	if u.Keep == 0 {
+		return nil, nil
+	}
+	key := keptKey{u.Op, u.ID, u.Of}
+	c.mu.Lock()
+	if c.keep != u.Keep {
+		c.keep, c.bytes = u.Keep, 0
+		clear(c.values)
+	}
+	value, ok := c.values[key]
+	c.mu.Unlock()
+	if ok {
+		return value, nil
+	}
+	value, err := k.Derive(u, d, v, scratch)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	c.put(u.Keep, key, value)
+	return value, nil
+}
+
+func (c *Kept) put(keep uint64, key keptKey, value any) {
+	size := 0
+	if s, ok := value.(algorithms.Sized); ok {
+		size = s.Bytes()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keep == keep && c.bytes+size <= c.Limit {
+		c.bytes += size
+		c.values[key] = value
+	}
+}

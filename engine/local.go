@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// KeptLimit bounds the derived values that one job keeps in a process.
+const KeptLimit = 1 << 30
+
+// Local computes rounds in this process: the oracle that clusters are held
+// against.
+type Local struct {
+	kernel  algorithms.Kernel
+	data    *dataset.Data
+	child   ChildRunner
+	kept    *Kept
+	scratch []any // one for each lane
+	tree    Tree
+}
+
+// ChildRunner runs a whole job and returns its encoded Outcome.
+type ChildRunner func(ctx context.Context, j *algorithms.Job) ([]byte, error)
+
+// NewLocal returns an executor with the given number of lanes.
+func NewLocal(k algorithms.Kernel, d *dataset.Data, lanes int, child ChildRunner) *Local {
+	l := &Local{kernel: k, data: d, child: child, kept: NewKept(KeptLimit)}
+	for range max(1, lanes) {
+		l.scratch = append(l.scratch, k.NewScratch())
+	}
+	return l
+}
+
+// Do implements Executor.
+func (l *Local) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
+	if r.How == algorithms.Collect {
+		return l.collect(ctx, r, res)
+	}
+	return l.sum(ctx, r, res)
+}
+
+func (l *Local) sum(ctx context.Context, r *algorithms.Round, res *algorithms.Result) error {
+	l.tree.Reset(r.Units, r.Shape)
+	var mu sync.Mutex // guards tree
+	err := l.each(ctx, r, func(u algorithms.Unit, scratch any) error {
+		mu.Lock()
+		p := l.tree.Partial()
+		mu.Unlock()
+		if err := RunUnit(p, l.kernel, u, l.data, r.Vars, l.kept, scratch); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		_, err := l.tree.Put(0, u.ID, p)
+		return err
+	})
+	res.Sum, res.Parts = l.tree.Root(), nil
+	return err
+}
+
+func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithms.Result) error {
+	parts := make([][]byte, r.Units)
+	err := l.each(ctx, r, func(u algorithms.Unit, scratch any) error {
+		if r.Has != nil && r.Has[u.ID] {
+			return nil
+		}
+		part, err := RunCollected(ctx, l.kernel, u, l.data, r.Vars, l.child, scratch)
+		parts[u.ID] = part
+		return err
+	})
+	res.Sum, res.Parts = nil, parts
+	return err
+}
+
+// each calls f for every unit of the round, on all lanes; the error of the
+// lowest unit that failed is returned.
+func (l *Local) each(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, any) error) error {
+	if len(l.scratch) == 1 || r.Units == 1 {
+		for id := range r.Units {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := f(r.Unit(id), l.scratch[0]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return l.parallel(ctx, r, f)
+}
+
+func (l *Local) parallel(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, any) error) error {
+	var (
+		mu     sync.Mutex
+		next   int
+		failed = r.Units
+		first  error
+		wait   sync.WaitGroup
+	)
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, next <= r.Units && first == nil && ctx.Err() == nil
+	}
+	for _, scratch := range l.scratch[:min(len(l.scratch), r.Units)] {
+		wait.Go(func() {
+			for id, ok := take(); ok; id, ok = take() {
+				if err := f(r.Unit(id), scratch); err != nil {
+					mu.Lock()
+					if id < failed {
+						failed, first = id, err
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if first == nil {
+		first = ctx.Err()
+	}
+	return first
+}

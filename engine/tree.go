@@ -1,0 +1,172 @@
+// Package engine runs a job's rounds: it drives a Trainer, has units computed by
+// an Executor and adds their partials along the pinned tree. The local executor
+// lives here; the cluster's is in coordinator. It knows no algorithm.
+package engine
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Tree is the pinned reduction tree of one Sum round (design section 8.4): node
+// (level, i) covers units i·2^level to (i+1)·2^level - 1, a node without a right
+// child is its left child, and each node is filled once, from a message or from
+// its two children. It is not safe for concurrent use.
+type Tree struct {
+	units  int
+	shape  algorithms.Shape
+	levels [][]*algorithms.Partial // levels[l][i], nil until filled
+	spare  []*algorithms.Partial
+}
+
+// Reset prepares the tree for a round, reusing the memory of the one before.
+func (t *Tree) Reset(units int, shape algorithms.Shape) {
+	for _, level := range t.levels {
+		for i, p := range level {
+			if p != nil {
+				t.spare = append(t.spare, p)
+				level[i] = nil
+			}
+		}
+	}
+	if t.units != units {
+		t.levels = t.levels[:0]
+		for n := units; ; n = (n + 1) / 2 {
+			t.levels = append(t.levels, make([]*algorithms.Partial, n))
+			if n == 1 {
+				break
+			}
+		}
+	}
+	t.units, t.shape = units, shape
+}
+
+// Partial returns a partial shaped and zeroed for the round: fill it and Put it.
+func (t *Tree) Partial() *algorithms.Partial {
+	var p *algorithms.Partial
+	if n := len(t.spare); n > 0 {
+		p, t.spare = t.spare[n-1], t.spare[:n-1]
+	} else {
+		p = new(algorithms.Partial)
+	}
+	p.Reset(t.shape)
+	return p
+}
+
+// Release gives back a partial that was not Put.
+func (t *Tree) Release(p *algorithms.Partial) { t.spare = append(t.spare, p) }
+
+// Put fills node (level, i) and every ancestor that it completes. It reports
+// false when the node was filled or covered already: p is then ignored. The tree
+// owns p from here on.
+func (t *Tree) Put(level, i int, p *algorithms.Partial) (bool, error) {
+	if level < 0 || level >= len(t.levels) || i < 0 || i >= len(t.levels[level]) {
+		t.Release(p)
+		return false, fmt.Errorf("engine: node (%d, %d) is not in a tree of %d units", level, i, t.units)
+	}
+	if err := p.Check(t.shape); err != nil {
+		t.Release(p)
+		return false, err
+	}
+	if t.Covered(level, i) {
+		t.Release(p)
+		return false, nil
+	}
+	t.levels[level][i] = p
+	t.climb(level, i)
+	return true, nil
+}
+
+// climb combines the node with its sibling as long as both are there.
+func (t *Tree) climb(level, i int) {
+	for ; level+1 < len(t.levels); level, i = level+1, i/2 {
+		left := t.levels[level][i&^1]
+		if t.levels[level+1][i/2] != nil || left == nil {
+			return
+		}
+		if i|1 == len(t.levels[level]) { // no right child: the node is its left child
+			t.levels[level+1][i/2] = left
+			t.levels[level][i&^1] = nil
+			continue
+		}
+		right := t.levels[level][i|1]
+		if right == nil {
+			return
+		}
+		t.levels[level+1][i/2] = t.add(left, right)
+		t.levels[level][i&^1], t.levels[level][i|1] = nil, nil
+	}
+}
+
+// add returns left + right and takes both back.
+func (t *Tree) add(left, right *algorithms.Partial) *algorithms.Partial {
+	num.Add64(left.F64, right.F64)
+	num.Add32(left.F32, right.F32)
+	if t.shape.Rows == 0 {
+		t.Release(right)
+		return left
+	}
+	sum := t.Partial()
+	sum.F64, left.F64 = left.F64, sum.F64
+	sum.F32, left.F32 = left.F32, sum.F32
+	addRows(sum, left, right)
+	t.Release(left)
+	t.Release(right)
+	return sum
+}
+
+// addRows merges the row-sparse parts: an absent row is +0.
+func addRows(dst, a, b *algorithms.Partial) {
+	i, j, w := 0, 0, a.Width
+	for i < len(a.Index) || j < len(b.Index) {
+		switch {
+		case j == len(b.Index) || i < len(a.Index) && a.Index[i] < b.Index[j]:
+			dst.Index = append(dst.Index, a.Index[i])
+			dst.Values = append(dst.Values, a.Values[i*w:(i+1)*w]...)
+			i++
+		case i == len(a.Index) || b.Index[j] < a.Index[i]:
+			dst.Index = append(dst.Index, b.Index[j])
+			dst.Values = append(dst.Values, b.Values[j*w:(j+1)*w]...)
+			j++
+		default:
+			n := len(dst.Values)
+			dst.Index = append(dst.Index, a.Index[i])
+			dst.Values = append(dst.Values, a.Values[i*w:(i+1)*w]...)
+			num.Add32(dst.Values[n:], b.Values[j*w:(j+1)*w])
+			i, j = i+1, j+1
+		}
+	}
+}
+
+// Covered reports whether node (level, i) or an ancestor of it is filled, so that
+// nothing more is needed from below it.
+func (t *Tree) Covered(level, i int) bool {
+	for ; level < len(t.levels); level, i = level+1, i/2 {
+		if t.levels[level][i] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Root returns the sum of all units, or nil while some are missing.
+func (t *Tree) Root() *algorithms.Partial {
+	if len(t.levels) == 0 {
+		return nil
+	}
+	return t.levels[len(t.levels)-1][0]
+}
+
+// Nodes calls f with every filled node: what a worker that holds some of the
+// units sends (design section 8.4).
+func (t *Tree) Nodes(f func(level, i int, p *algorithms.Partial)) {
+	for level, nodes := range t.levels {
+		for i, p := range nodes {
+			if p != nil {
+				f(level, i, p)
+			}
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+)
+
+// slowSum is the twin of Tree: it recurses over the pinned tree on dense values.
+func slowSum(leaves [][]float32) []float32 {
+	if len(leaves) == 1 {
+		return leaves[0]
+	}
+	half := 1
+	for half*2 < len(leaves) {
+		half *= 2
+	}
+	left, right := slowSum(leaves[:half]), slowSum(leaves[half:])
+	sum := make([]float32, len(left))
+	for i := range sum {
+		sum[i] = left[i] + right[i]
+	}
+	return sum
+}
+
+const testRows, testWidth = 7, 3
+
+// drawUnits draws the partials of a round: some rows absent, magnitudes far
+// apart so that another order of summation shows.
+func drawUnits(t *rapid.T, units int) [][]float32 {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	leaves := make([][]float32, units)
+	for u := range leaves {
+		leaves[u] = make([]float32, testRows*testWidth)
+		for row := range testRows {
+			if rng.IntN(3) == 0 {
+				continue
+			}
+			for j := range testWidth {
+				leaves[u][row*testWidth+j] = float32(math.Ldexp(rng.Float64()-0.5, rng.IntN(60)-30))
+			}
+		}
+	}
+	return leaves
+}
+
+// fill writes a unit's values into p as a dense and as a row-sparse partial.
+func fill(p *algorithms.Partial, values []float32) {
+	copy(p.F32, values)
+	for i, v := range values {
+		p.F64[i] = float64(v)
+	}
+	for row := range testRows {
+		part := values[row*testWidth : (row+1)*testWidth]
+		if part[0] != 0 {
+			p.Index = append(p.Index, uint32(row))
+			p.Values = append(p.Values, part...)
+		}
+	}
+}
+
+var testShape = algorithms.Shape{F64: testRows * testWidth, F32: testRows * testWidth, Rows: testRows, Width: testWidth}
+
+func denseRows(p *algorithms.Partial) []float32 {
+	dense := make([]float32, testRows*testWidth)
+	for i, row := range p.Index {
+		copy(dense[int(row)*testWidth:], p.Values[i*testWidth:(i+1)*testWidth])
+	}
+	return dense
+}
+
+func TestTreeAddsAlongThePinnedTreeWhateverTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		units := rapid.IntRange(1, 33).Draw(t, "units")
+		leaves := drawUnits(t, units)
+		want := slowSum(leaves)
+		var tree Tree
+		tree.Reset(units, testShape)
+		for _, u := range rapid.Permutation(seq(units)).Draw(t, "order") {
+			p := tree.Partial()
+			fill(p, leaves[u])
+			if used, err := tree.Put(0, u, p); err != nil || !used {
+				t.Fatalf("unit %d: used %v, error %v", u, used, err)
+			}
+		}
+		checkRoot(t, &tree, want)
+	})
+}
+
+// TestTreeTakesInnerNodes splits the units among workers that send inner nodes,
+// and repeats some messages: each node is filled once.
+func TestTreeTakesInnerNodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		units := 1 << rapid.IntRange(0, 5).Draw(t, "log2 units")
+		leaves := drawUnits(t, units)
+		owners := rapid.SliceOfN(rapid.IntRange(0, 2), units, units).Draw(t, "owners")
+		var leader Tree
+		leader.Reset(units, testShape)
+		for _, worker := range []int{2, 0, 1, 0} { // worker 0 says all twice
+			var own Tree
+			own.Reset(units, testShape)
+			for u := range units {
+				if owners[u] == worker {
+					p := own.Partial()
+					fill(p, leaves[u])
+					own.Put(0, u, p)
+				}
+			}
+			own.Nodes(func(level, i int, p *algorithms.Partial) {
+				q := leader.Partial()
+				q.F64 = append(q.F64[:0], p.F64...)
+				q.F32 = append(q.F32[:0], p.F32...)
+				q.Index = append(q.Index, p.Index...)
+				q.Values = append(q.Values, p.Values...)
+				if _, err := leader.Put(level, i, q); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		checkRoot(t, &leader, slowSum(leaves))
+	})
+}
+
+func checkRoot(t *rapid.T, tree *Tree, want []float32) {
+	root := tree.Root()
+	if root == nil {
+		t.Fatal("no root though every unit is in")
+	}
+	if diff := cmp.Diff(want, root.F32); diff != "" {
+		t.Fatalf("dense sum (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, denseRows(root)); diff != "" {
+		t.Fatalf("row-sparse sum (-want +got):\n%s", diff)
+	}
+}
+
+func seq(n int) []int {
+	v := make([]int, n)
+	for i := range v {
+		v[i] = i
+	}
+	return v
+}
+
+func TestTreeRefusesWhatDoesNotFit(t *testing.T) {
+	var tree Tree
+	tree.Reset(4, algorithms.Shape{F64: 2})
+	if _, err := tree.Put(0, 4, tree.Partial()); err == nil {
+		t.Error("a node outside the tree was taken")
+	}
+	if _, err := tree.Put(3, 0, tree.Partial()); err == nil {
+		t.Error("a level outside the tree was taken")
+	}
+	if _, err := tree.Put(0, 0, &algorithms.Partial{F64: make([]float64, 3)}); err == nil {
+		t.Error("a partial of another shape was taken")
+	}
+	used, _ := tree.Put(0, 1, tree.Partial())
+	again, _ := tree.Put(0, 1, tree.Partial())
+	if !used || again {
+		t.Errorf("first answer used %v, second used %v; want true, false", used, again)
+	}
+}
+
+func TestTreeDoesNotAllocateInSteadyState(t *testing.T) {
+	var tree Tree
+	round := func() {
+		tree.Reset(8, testShape)
+		for u := range 8 {
+			p := tree.Partial()
+			for row := range testRows {
+				p.Index = append(p.Index, uint32(row))
+				p.Values = append(p.Values, 1, 2, 3)
+			}
+			tree.Put(0, u, p)
+		}
+	}
+	round()
+	round()
+	if n := testing.AllocsPerRun(50, round); n != 0 {
+		t.Errorf("%v allocations a round, want none", n)
+	}
+}
+
+func TestCanonicalWritesNegativeZeroAsZero(t *testing.T) {
+	negative := math.Copysign(0, -1)
+	p := &algorithms.Partial{F64: []float64{negative}, F32: []float32{float32(negative)}, Values: []float32{float32(negative)}}
+	canonical(p)
+	if math.Signbit(p.F64[0]) || math.Signbit(float64(p.F32[0])) || math.Signbit(float64(p.Values[0])) {
+		t.Error("-0 was kept in a partial")
+	}
+}

@@ -1,0 +1,203 @@
+// Package blobs keeps bytes in a folder, named by their SHA-256: a coordinator's
+// synced to the disk, a worker's cache without.
+//
+// A blob appears under its name whole or not at all: bytes go to a temporary
+// file, are synced, and renamed. A file that does not have the digest it is named
+// by is moved aside (name.corrupt) when that is found, and is then missing.
+package blobs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Errors of this package; test with errors.Is.
+var (
+	// ErrDigest says that a text is not a digest: 64 lower-case hex digits.
+	ErrDigest = errors.New("blobs: not a SHA-256 digest")
+	// ErrMissing says that the folder does not have a blob.
+	ErrMissing = errors.New("blobs: no such blob")
+	// ErrCorrupt says that a file or a stream has not the digest it should have.
+	ErrCorrupt = errors.New("blobs: bytes do not have their digest")
+)
+
+const (
+	tempPrefix    = "tmp-"
+	corruptSuffix = ".corrupt"
+)
+
+// Option changes how a folder works.
+type Option func(*Folder)
+
+// NoSync leaves it to the system when bytes reach the disk: for a cache.
+func NoSync() Option { return func(f *Folder) { f.sync = false } }
+
+// Folder is a folder of blobs. All methods may be called concurrently; one
+// process at a time may have a folder open.
+type Folder struct {
+	dir  string
+	sync bool
+
+	mu       sync.Mutex
+	verified map[string]bool // read and found right by this process
+	checking sync.Mutex      // one file at a time is read to verify it
+}
+
+// Open opens a folder, making it where it does not exist, and removes what a
+// crash left unfinished in it.
+func Open(dir string, opts ...Option) (*Folder, error) {
+	f := &Folder{dir: dir, sync: true, verified: make(map[string]bool)}
+	for _, o := range opts {
+		o(f)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	if err := f.sweep(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// sweep removes temporary files.
+func (f *Folder) sweep() error {
+	left, err := filepath.Glob(filepath.Join(f.dir, tempPrefix+"*"))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	if err != nil {
+		return fmt.Errorf("blobs: clear %s of unfinished files: %w", f.dir, err)
+	}
+	return nil
+}
+
+// Valid reports whether a text is a digest.
+func Valid(digest string) bool {
+	return len(digest) == 2*sha256.Size && strings.Trim(digest, "0123456789abcdef") == ""
+}
+
+// Sum returns the digest of bytes.
+func Sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+// Dir returns the folder's path.
+func (f *Folder) Dir() string { return f.dir }
+
+// Path returns the path of a blob's file, whether it exists or not.
+func (f *Folder) Path(digest string) (string, error) {
+	if !Valid(digest) {
+		return "", fmt.Errorf("%w: %q", ErrDigest, digest)
+	}
+	return filepath.Join(f.dir, digest), nil
+}
+
+// Size returns a blob's size in bytes, or ErrMissing.
+func (f *Folder) Size(digest string) (int64, error) {
+	path, err := f.Path(digest)
+	if err != nil {
+		return 0, err
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0, missing(digest, err)
+	}
+	return st.Size(), nil
+}
+
+// Has reports whether there is a file for a blob; Verify tells whether it is
+// right.
+func (f *Folder) Has(digest string) bool {
+	_, err := f.Size(digest)
+	return err == nil
+}
+
+// List returns the digests of all blobs in ascending order.
+func (f *Folder) List() ([]string, error) {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	var all []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && Valid(e.Name()) {
+			all = append(all, e.Name())
+		}
+	}
+	return all, nil
+}
+
+// Usage returns the number of blobs and their bytes.
+func (f *Folder) Usage() (count int, bytes int64, err error) {
+	all, err := f.List()
+	for _, d := range all {
+		if n, err := f.Size(d); err == nil {
+			count, bytes = count+1, bytes+n
+		}
+	}
+	return count, bytes, err
+}
+
+// Delete removes a blob; one that is not there is no error.
+func (f *Folder) Delete(digest string) error {
+	path, err := f.Path(digest)
+	if err != nil {
+		return err
+	}
+	f.mark(digest, false)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("blobs: %w", err)
+	}
+	return nil
+}
+
+// mark remembers whether this process found a blob right.
+func (f *Folder) mark(digest string, right bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if right {
+		f.verified[digest] = true
+	} else {
+		delete(f.verified, digest)
+	}
+}
+
+func (f *Folder) marked(digest string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.verified[digest]
+}
+
+// missing turns an error of opening a blob's file into ErrMissing where it is.
+func missing(digest string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s", ErrMissing, digest)
+	}
+	return fmt.Errorf("blobs: %w", err)
+}
+
+// aside moves a corrupt file out of the way and returns the error that says so.
+func (f *Folder) aside(digest, path, got string, size int64) error {
+	f.mark(digest, false)
+	err := fmt.Errorf("%w: %s has %d bytes with digest %s", ErrCorrupt, path, size, got)
+	if rename := os.Rename(path, path+corruptSuffix); rename != nil {
+		return errors.Join(err, rename)
+	}
+	return fmt.Errorf("%w; moved to %s", err, filepath.Base(path)+corruptSuffix)
+}
+
+// digestOf reads a file to its end.
+func digestOf(r io.Reader) (digest string, size int64, err error) {
+	h := sha256.New()
+	size, err = io.Copy(h, r)
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}

@@ -1,0 +1,102 @@
+package bus
+
+import (
+	"errors"
+	"io"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Blob is an open blob.
+type Blob interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// elsewhere is appended to a shared subject: who is asked for a blob that it
+// lacks passes the request on, there, to all. No node can have this name.
+const elsewhere = ".$all"
+
+// Served is what ServeBlobs serves until closed.
+type Served struct{ subs []*Subscription }
+
+// Close stops to serve.
+func (s *Served) Close() {
+	for _, sub := range s.subs {
+		sub.Close()
+	}
+}
+
+// ServeBlobs answers BlobGet requests on subject with the blobs that open finds.
+// Where queue is empty the subject is one node's own, and a blob that is not
+// there is answered with Found false. Where it is not, the members of the group
+// share the subject: one is asked (NATS prefers one at the asker's own server),
+// and passes the request on to all if it lacks the blob; who has it answers.
+func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, bool)) (*Served, error) {
+	s := &Served{}
+	lack := func(*nats.Msg) []byte { return (&protocol.BlobPiece{}).Append(nil) }
+	if queue != "" {
+		lack = func(m *nats.Msg) []byte {
+			if err := c.publish(subject+elsewhere, m.Reply, m.Data); err != nil {
+				c.log.Warn("a request was not passed on", "subject", subject, "error", err)
+			}
+			return nil
+		}
+		all := func(m *nats.Msg) []byte {
+			return c.piece(m, open, func(*nats.Msg) []byte { return nil })
+		}
+		if err := s.add(c.serve(subject+elsewhere, "", all)); err != nil {
+			return nil, err
+		}
+	}
+	one := func(m *nats.Msg) []byte { return c.piece(m, open, lack) }
+	if err := s.add(c.serve(subject, queue, one)); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Served) add(sub *Subscription, err error) error {
+	if err == nil {
+		s.subs = append(s.subs, sub)
+	}
+	return err
+}
+
+// piece returns the answer to a BlobGet, nil for none.
+func (c *Conn) piece(m *nats.Msg, open func(string) (Blob, bool), lack func(*nats.Msg) []byte) []byte {
+	var get protocol.BlobGet
+	if err := get.Decode(m.Data); err != nil {
+		c.log.Warn("dropped a request", "subject", m.Subject, "error", err)
+		return nil
+	}
+	b, ok := open(get.Digest)
+	if !ok {
+		return lack(m)
+	}
+	defer b.Close()
+	piece, err := readPiece(b, &get)
+	if err != nil {
+		c.log.Warn("a blob cannot be read", "digest", get.Digest, "error", err)
+		return lack(m)
+	}
+	return piece
+}
+
+// readPiece encodes the bytes that get asks for; beyond the blob's end there are
+// none.
+func readPiece(b Blob, get *protocol.BlobGet) ([]byte, error) {
+	p := protocol.BlobPiece{Found: true, Total: uint64(max(0, b.Size()))}
+	if get.Offset < p.Total {
+		p.Data = make([]byte, min(uint64(get.Length), p.Total-get.Offset))
+		n, err := b.ReadAt(p.Data, int64(get.Offset))
+		if n < len(p.Data) {
+			return nil, errors.Join(io.ErrUnexpectedEOF, err)
+		}
+	}
+	return p.Append(nil), nil
+}

@@ -1,0 +1,57 @@
+// Package bus is Coppice's transport: a NATS server embedded in a coordinator,
+// and connections to NATS that carry messages of any size, requests, and blobs
+// pulled in chunks.
+//
+// NATS carries, Raft remembers: core NATS only, delivery at most once. A message
+// may be lost whenever a connection is (Send says so when it knows); whoever
+// needs an answer asks again. Nothing is buffered while there is no connection.
+package bus
+
+import (
+	"errors"
+	"time"
+)
+
+// Errors of this package; test with errors.Is.
+var (
+	// ErrOffline is returned by Send and Request while no server answers.
+	ErrOffline = errors.New("bus: not connected to NATS")
+	// ErrNoAnswer is returned by Request when nobody serves its subject, or
+	// nobody answers in time.
+	ErrNoAnswer = errors.New("bus: no answer")
+	// ErrNoBlob is returned by FetchBlob when nobody has the blob.
+	ErrNoBlob = errors.New("bus: nobody has the blob")
+	// ErrBlob is returned by FetchBlob when the bytes are not those of the
+	// digest, or not of the announced size.
+	ErrBlob = errors.New("bus: wrong bytes for a blob")
+	// ErrTooLarge is returned by Request for a request above the server's
+	// greatest payload: requests and their answers are not fragmented.
+	ErrTooLarge = errors.New("bus: request is larger than NATS carries")
+)
+
+// DefaultPing is the interval of pings between clients and servers; a peer that
+// misses two is taken for gone.
+const DefaultPing = 250 * time.Millisecond
+
+// pingsOut is the number of pings that may go unanswered.
+const pingsOut = 2
+
+// Traffic counts what a connection carries. Methods are called concurrently.
+type Traffic interface {
+	// Sent counts n bytes of payload published.
+	Sent(n int)
+	// Received counts n bytes of payload delivered.
+	Received(n int)
+	// Reconnected counts a connection that came back.
+	Reconnected()
+	// Disconnected counts a connection that was lost.
+	Disconnected()
+}
+
+// uncounted is the Traffic of a connection without one.
+type uncounted struct{}
+
+func (uncounted) Sent(int)      {}
+func (uncounted) Received(int)  {}
+func (uncounted) Reconnected()  {}
+func (uncounted) Disconnected() {}

@@ -1,0 +1,29 @@
+package bus
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// serverLog hands the server's log to slog. What is fatal to the server, like a
+// port that is taken, goes to a channel: a library does not end the process.
+type serverLog struct {
+	log   *slog.Logger
+	fatal chan string
+}
+
+func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(text(format, v)) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(text(format, v)) }
+func (l *serverLog) Errorf(format string, v ...any)  { l.log.Warn(text(format, v)) }
+func (l *serverLog) Debugf(format string, v ...any)  { l.log.Debug(text(format, v)) }
+func (l *serverLog) Tracef(format string, v ...any)  { l.log.Debug(text(format, v)) }
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.log.Error(text(format, v))
+	select {
+	case l.fatal <- fmt.Sprintf(format, v...):
+	default:
+	}
+}
+
+func text(format string, v []any) string { return "nats: " + fmt.Sprintf(format, v...) }

@@ -1,0 +1,60 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/nats-io/nats.go"
+)
+
+// serveAtOnce is the number of requests that one Serve handles at once.
+func serveAtOnce() int { return max(16, 4*runtime.GOMAXPROCS(0)) }
+
+// Serve answers requests on subject with f, several at a time but a bounded
+// number; each request goes to one member of the queue group, or to all who
+// serve the subject where queue is empty. Where f returns nil there is no answer.
+// f may keep neither req nor what it returned.
+func (c *Conn) Serve(subject, queue string, f func(req []byte) []byte) (*Subscription, error) {
+	return c.serve(subject, queue, func(m *nats.Msg) []byte { return f(m.Data) })
+}
+
+func (c *Conn) serve(subject, queue string, f func(*nats.Msg) []byte) (*Subscription, error) {
+	slots := make(chan struct{}, serveAtOnce())
+	return c.subscribe(subject, queue, func(m *nats.Msg) {
+		slots <- struct{}{}
+		c.serving.Add(1)
+		go func() {
+			defer func() { <-slots; c.serving.Done() }()
+			c.answer(m, f(m))
+		}()
+	})
+}
+
+func (c *Conn) answer(m *nats.Msg, b []byte) {
+	if b == nil || m.Reply == "" {
+		return
+	}
+	if err := c.publish(m.Reply, "", b); err != nil {
+		c.log.Warn("an answer was not sent", "subject", m.Subject, "error", err)
+	}
+}
+
+// Request asks on subject and returns the first answer. It returns ErrNoAnswer
+// at once where nobody serves the subject and after ctx's deadline where nobody
+// answers, and ErrOffline without a connection.
+func (c *Conn) Request(ctx context.Context, subject string, msg []byte) ([]byte, error) {
+	if limit := c.nc.MaxPayload(); int64(len(msg)) > limit {
+		return nil, fmt.Errorf("%w: %d bytes to %s, at most %d are possible", ErrTooLarge, len(msg), subject, limit)
+	}
+	if !c.Connected() {
+		return nil, fmt.Errorf("%w: request to %s", ErrOffline, subject)
+	}
+	c.traffic.Sent(len(msg))
+	m, err := c.nc.RequestWithContext(ctx, subject, msg)
+	if err != nil {
+		return nil, wrap(err, "request to "+subject)
+	}
+	c.traffic.Received(len(m.Data))
+	return m.Data, nil
+}

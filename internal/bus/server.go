@@ -1,0 +1,194 @@
+package bus
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+const (
+	// maxPayload is the greatest NATS message of an embedded server, in bytes;
+	// what is larger travels in fragments.
+	maxPayload = 8 << 20
+	// maxPending bounds what the server keeps for a client that reads slowly, in
+	// bytes; a client that does not read at all is gone after two pings.
+	maxPending = 2 * protocol.MaxMessage
+	// startTimeout bounds the start of an embedded server.
+	startTimeout = 10 * time.Second
+	// anyPort asks for a port that the system chooses.
+	anyPort = natsserver.RANDOM_PORT
+)
+
+// ServerOptions describe an embedded NATS server.
+type ServerOptions struct {
+	Name string // unique in the NATS cluster
+	Host string // to listen on; empty for all interfaces
+	// ClientPort takes connections of clients; 0 or -1 for any free port.
+	ClientPort int
+	// RoutePort takes connections of the other servers. It is opened only where
+	// Routes are given, or where it is -1 (any free port).
+	RoutePort int
+	Routes    []string // URLs of the other servers' route ports: nats://host:port
+	Cluster   string   // name of the NATS cluster, the same on each server
+	// Advertise is the host:port by which clients hear of this server from
+	// others; empty for the address listened on.
+	Advertise string
+	Ping      time.Duration // default DefaultPing
+	Log       *slog.Logger  // default: nothing is logged
+}
+
+// Server is an embedded NATS server, core only: nothing is stored.
+type Server struct {
+	s     *natsserver.Server
+	fatal chan string
+}
+
+// StartServer starts an embedded server and returns once it takes connections.
+// An address that is taken is named in the error.
+func StartServer(o ServerOptions) (*Server, error) {
+	opts, err := o.nats()
+	if err != nil {
+		return nil, err
+	}
+	if err := free("NATS clients", opts.Host, opts.Port); err != nil {
+		return nil, err
+	}
+	if err := free("NATS routes", opts.Cluster.Host, opts.Cluster.Port); err != nil {
+		return nil, err
+	}
+	ns, err := natsserver.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("bus: NATS server: %w", err)
+	}
+	s := &Server{s: ns, fatal: make(chan string, 8)}
+	ns.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
+	ns.Start()
+	if err := s.ready(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (o *ServerOptions) logger() *slog.Logger {
+	if o.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Log
+}
+
+// nats returns the options of the library.
+func (o *ServerOptions) nats() (*natsserver.Options, error) {
+	ping := o.Ping
+	if ping == 0 {
+		ping = DefaultPing
+	}
+	opts := &natsserver.Options{
+		ServerName: o.Name, Host: o.Host, Port: port(o.ClientPort), ClientAdvertise: o.Advertise,
+		NoSigs: true, MaxPayload: maxPayload, MaxPending: maxPending,
+		PingInterval: ping, MaxPingsOut: pingsOut, DisableShortFirstPing: true,
+	}
+	if len(o.Routes) == 0 && o.RoutePort != anyPort {
+		return opts, nil
+	}
+	opts.Cluster = natsserver.ClusterOpts{
+		Name: o.Cluster, Host: o.Host, Port: port(o.RoutePort),
+		PingInterval: ping, MaxPingsOut: pingsOut,
+	}
+	for _, r := range o.Routes {
+		u, err := url.Parse(r)
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("bus: %q is not the URL of a NATS route: nats://host:port is", r)
+		}
+		opts.Routes = append(opts.Routes, u)
+	}
+	return opts, nil
+}
+
+func port(p int) int {
+	if p == 0 {
+		return anyPort
+	}
+	return p
+}
+
+// free reports an address that cannot be bound. NATS itself would only log it.
+func free(what, host string, port int) error {
+	if port <= 0 {
+		return nil
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("bus: cannot listen for %s: %w", what, err)
+	}
+	return l.Close()
+}
+
+// ready waits until the server takes connections.
+func (s *Server) ready() error {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); {
+		if s.s.ReadyForConnections(time.Millisecond) {
+			return nil
+		}
+		select {
+		case text := <-s.fatal:
+			return fmt.Errorf("bus: NATS server: %s", text)
+		case <-poll.C:
+		}
+	}
+	return fmt.Errorf("bus: the NATS server is not ready after %v", startTimeout)
+}
+
+// ClientURL returns the URL for clients on this machine.
+func (s *Server) ClientURL() string { return localURL(s.s.Addr()) }
+
+// RouteURL returns the URL for routes from this machine, empty where the server
+// takes none.
+func (s *Server) RouteURL() string {
+	a := s.s.ClusterAddr()
+	if a == nil {
+		return ""
+	}
+	return localURL(a)
+}
+
+// ClientPort returns the port that clients connect to.
+func (s *Server) ClientPort() int { return s.s.Addr().(*net.TCPAddr).Port }
+
+// Routes returns the number of other servers that this one is connected to.
+func (s *Server) Routes() int {
+	v, err := s.s.Routez(nil)
+	if err != nil {
+		return 0
+	}
+	names := make(map[string]bool)
+	for _, r := range v.Routes {
+		names[r.RemoteName] = true
+	}
+	return len(names)
+}
+
+// localURL replaces the unspecified address by the loopback one.
+func localURL(a net.Addr) string {
+	t := a.(*net.TCPAddr)
+	ip := t.IP
+	if ip == nil || ip.IsUnspecified() {
+		ip = net.IPv4(127, 0, 0, 1)
+	}
+	return "nats://" + net.JoinHostPort(ip.String(), strconv.Itoa(t.Port))
+}
+
+// Close stops the server and waits until it has.
+func (s *Server) Close() {
+	s.s.Shutdown()
+	s.s.WaitForShutdown()
+}

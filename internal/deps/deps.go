@@ -1,0 +1,20 @@
+package deps
+import (
+ _ "github.com/alecthomas/kong"
+ _ "github.com/goccy/go-yaml"
+ _ "github.com/google/go-cmp/cmp"
+ _ "github.com/hashicorp/raft"
+ _ "github.com/hashicorp/raft-wal"
+ _ "github.com/nats-io/nats-server/v2/server"
+ _ "github.com/nats-io/nats.go"
+ _ "github.com/prometheus/client_golang/prometheus"
+ _ "github.com/prometheus/client_golang/prometheus/promhttp"
+ _ "github.com/sbinet/npyio/npz"
+ _ "go.uber.org/goleak"
+ _ "gonum.org/v1/gonum/stat"
+ _ "golang.org/x/sync/errgroup"
+ _ "golang.org/x/sys/unix"
+ _ "github.com/hashicorp/go-hclog"
+ _ "pgregory.net/rapid"
+ _ "github.com/jedib0t/go-pretty/v6/table"
+)

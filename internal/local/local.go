@@ -1,0 +1,100 @@
+// Package local runs whole jobs in this process, without NATS and Raft: the
+// oracle that every cluster is held against. A worker runs child jobs by it too.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+)
+
+// Data is a dataset in memory, as dataset.Build makes it.
+type Data struct {
+	Manifest *dataset.Manifest
+	Shards   []*dataset.Rows
+	// Assigned is each row's fold where the job's split names a list of folds.
+	Assigned []uint16
+}
+
+// Options says how a job is run; none of them changes its result.
+type Options struct {
+	// Lanes is the number of units computed at a time; 0: one for each CPU.
+	Lanes int
+	// Progress, where set, is called at most ten times a second and at the end,
+	// never concurrently. For a job of folds it sums over the folds.
+	Progress func(algorithms.Progress)
+}
+
+// Run runs a job to its end, or until ctx is done.
+func Run(ctx context.Context, j *algorithms.Job, d *Data, o Options) (*pipeline.Outcome, error) {
+	if digest := d.Manifest.Digest(); j.Dataset != digest {
+		return nil, fmt.Errorf("the job is for the dataset %.12s, this is %.12s", j.Dataset, digest)
+	}
+	if o.Lanes < 1 {
+		o.Lanes = runtime.NumCPU()
+	}
+	r := &runner{data: d, meter: newMeter(o.Progress, max(1, j.Folds))}
+	outcome, err := r.run(ctx, j, o.Lanes)
+	if err != nil {
+		return nil, err
+	}
+	r.meter.flush()
+	return outcome, nil
+}
+
+type runner struct {
+	data  *Data
+	meter *meter
+}
+
+// run drives one job, whose folds come back here as child jobs.
+func (r *runner) run(ctx context.Context, j *algorithms.Job, lanes int) (*pipeline.Outcome, error) {
+	m := r.data.Manifest
+	roles, err := j.Split.Assign(m.Rows, r.data.Assigned)
+	if err != nil {
+		return nil, err
+	}
+	data := dataset.NewData(m, roles)
+	for i, shard := range r.data.Shards {
+		data.SetShard(i, shard)
+	}
+	trainer, err := pipeline.New(j, m, nil)
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := pipeline.NewKernel(j, m)
+	if err != nil {
+		return nil, err
+	}
+	observe := func(uint64, algorithms.Trainer) error { return nil }
+	if j.Folds == 0 {
+		observe = r.meter.observer(j.Split.Fold)
+	}
+	err = engine.Drive(ctx, trainer, 0, engine.NewLocal(kernel, data, lanes, r.child), observe)
+	if err != nil {
+		return nil, err
+	}
+	if j.Folds == 0 {
+		r.meter.done(j.Split.Fold, trainer.Progress())
+	}
+	return trainer.Outcome()
+}
+
+// child implements engine.ChildRunner: the folds run side by side, each in one
+// lane.
+func (r *runner) child(ctx context.Context, j *algorithms.Job) ([]byte, error) {
+	if j.Folds > 0 {
+		return nil, errors.New("local: a child job cannot have folds")
+	}
+	outcome, err := r.run(ctx, j, 1)
+	if err != nil {
+		return nil, err
+	}
+	return outcome.Encode()
+}

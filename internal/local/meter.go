@@ -1,0 +1,101 @@
+package local
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+)
+
+// interval is the least time between two reports of progress.
+const interval = 100 * time.Millisecond
+
+// meter sums the progress of the jobs that run side by side.
+type meter struct {
+	report func(algorithms.Progress)
+
+	mu    sync.Mutex
+	parts []algorithms.Progress
+	seen  []bool
+	ended int
+	last  time.Time
+}
+
+func newMeter(report func(algorithms.Progress), parts int) *meter {
+	return &meter{report: report, parts: make([]algorithms.Progress, parts), seen: make([]bool, parts)}
+}
+
+// part is the index of a fold's entry: the only one where a job has no folds.
+func (m *meter) part(fold int) int { return min(fold, len(m.parts)-1) }
+
+// observer returns the Observer of the job of one fold. It asks the trainer only
+// when a report is due, so that short rounds stay short.
+func (m *meter) observer(fold int) func(uint64, algorithms.Trainer) error {
+	if m.report == nil {
+		return func(uint64, algorithms.Trainer) error { return nil }
+	}
+	i, next := m.part(fold), time.Time{}
+	return func(_ uint64, t algorithms.Trainer) error {
+		now := time.Now()
+		if now.Before(next) {
+			return nil
+		}
+		next = now.Add(interval)
+		m.put(i, t.Progress(), now)
+		return nil
+	}
+}
+
+func (m *meter) put(i int, p algorithms.Progress, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts[i], m.seen[i] = p, true
+	if now.Sub(m.last) >= interval {
+		m.last = now
+		m.report(m.sum())
+	}
+}
+
+// done notes the end of one job. A job that stopped early has done all its steps.
+func (m *meter) done(fold int, p algorithms.Progress) {
+	p.Steps = p.Step
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := m.part(fold)
+	m.parts[i], m.seen[i] = p, true
+	m.ended++
+}
+
+func (m *meter) flush() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.report != nil {
+		m.report(m.sum())
+	}
+}
+
+// sum adds the parts up; jobs that have not begun are taken to need as many steps
+// as the average of the others.
+func (m *meter) sum() algorithms.Progress {
+	if len(m.parts) == 1 {
+		return m.parts[0]
+	}
+	s, seen, losses := algorithms.Progress{Loss: -1}, uint64(0), 0
+	for i, p := range m.parts {
+		if !m.seen[i] {
+			continue
+		}
+		seen++
+		s.Step, s.Steps, s.Samples = s.Step+p.Step, s.Steps+p.Steps, s.Samples+p.Samples
+		if p.Loss >= 0 {
+			s.Loss = (max(s.Loss, 0)*float64(losses) + p.Loss) / float64(losses+1)
+			losses++
+		}
+	}
+	if seen > 0 {
+		s.Steps = s.Steps / seen * uint64(len(m.parts))
+	}
+	s.Phase = fmt.Sprintf("%d of %d folds done", m.ended, len(m.parts))
+	return s
+}

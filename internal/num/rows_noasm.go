@@ -1,0 +1,16 @@
+//go:build !amd64 || purego
+
+package num
+
+// Accelerated tells whether kernels run as vector instructions here; the bits
+// are the same.
+func Accelerated() bool { return false }
+
+func mulAddRows(dst, a, m []float32)                             { mulAddRowsGo(dst, a, m) }
+func mulAddRowsAt(dst, a []float32, index []uint32, m []float32) { mulAddRowsAtGo(dst, a, index, m) }
+func addOuter(m, a, x []float32)                                 { addOuterGo(m, a, x) }
+func addOuterAt(m []float32, index []uint32, a, x []float32)     { addOuterAtGo(m, index, a, x) }
+func addOuter64(m []float64, a, x []float32)                     { addOuter64Go(m, a, x) }
+
+// sigmoidPairs does the start of SigmoidPairs and returns its length.
+func sigmoidPairs(s, t, f []float32) int { return 0 }

@@ -1,0 +1,95 @@
+package num
+
+// Dot64 returns the sum of a[i]·b[i] in float64, in order; the products are exact.
+func Dot64(a, b []float32) float64 {
+	b = b[:len(a)]
+	sum := 0.0
+	for i, x := range a {
+		sum += float64(float64(x) * float64(b[i]))
+	}
+	return sum
+}
+
+// Sum64 returns the sum of v in float64, in order.
+func Sum64(v []float32) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x)
+	}
+	return sum
+}
+
+// Add32 adds src to dst, element by element. Both have the same length.
+func Add32(dst, src []float32) {
+	checkSame(len(dst), len(src))
+	for i, x := range src {
+		dst[i] += x
+	}
+}
+
+// Add64 adds src to dst, element by element. Both have the same length.
+func Add64(dst, src []float64) {
+	checkSame(len(dst), len(src))
+	for i, x := range src {
+		dst[i] += x
+	}
+}
+
+// Scale32 multiplies v by a.
+func Scale32(v []float32, a float32) {
+	for i := range v {
+		v[i] *= a
+	}
+}
+
+// Scale64 multiplies v by a.
+func Scale64(v []float64, a float64) {
+	for i := range v {
+		v[i] *= a
+	}
+}
+
+// Canonical32 turns each -0 of v into +0, as partials are written (design
+// section 8.4); then an absent row and a row of zeros are the same bytes.
+func Canonical32(v []float32) {
+	for i, x := range v {
+		if x == 0 {
+			v[i] = 0
+		}
+	}
+}
+
+// Canonical64 is Canonical32 for float64.
+func Canonical64(v []float64) {
+	for i, x := range v {
+		if x == 0 {
+			v[i] = 0
+		}
+	}
+}
+
+// Finite32 reports whether v has neither an infinity nor a NaN.
+func Finite32(v []float32) bool {
+	for _, x := range v {
+		if x-x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Finite64 is Finite32 for float64.
+func Finite64(v []float64) bool {
+	for _, x := range v {
+		if x-x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func checkSame(a, b int) {
+	if a != b {
+		panic("num: vectors of different lengths")
+	}
+}

@@ -1,0 +1,140 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// The phases of a round.
+const (
+	PhaseBroadcast = "broadcast" // values and units out to workers
+	PhaseCompute   = "compute"   // the workers' kernels, as each reports it
+	PhaseReduce    = "reduce"    // the adding up of parts
+	PhaseCommit    = "commit"    // trainer state through Raft
+)
+
+// Why a part that arrived was not used.
+const (
+	DropStale     = "stale"      // of another epoch, job or round
+	DropDuplicate = "duplicate"  // its node is filled
+	DropMisshapen = "misshapen"  // not of the round's shape, or not decodable
+	DropNotFinite = "not_finite" // NaN or infinite
+)
+
+// The states of workers, of jobs and of Raft that have a series each.
+var (
+	workerStates = []string{"alive", "refused"}
+	jobStates    = []string{"queued", "running", "done", "failed", "cancelled"}
+	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
+	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen, DropNotFinite}
+)
+
+// Coordinator is the instruments of a coordinator. Those of training move at
+// the leader only.
+type Coordinator struct {
+	*set
+	Traffic
+
+	Steps    prometheus.Counter
+	Samples  prometheus.Counter
+	Rounds   prometheus.Counter
+	Loss     *prometheus.GaugeVec // job; see ForgetJob
+	Progress *prometheus.GaugeVec // job; 0 to 1; see ForgetJob
+
+	Broadcast prometheus.Observer // seconds of a round
+	Compute   prometheus.Observer // seconds of a unit
+	Reduce    prometheus.Observer // seconds of a round
+	Commit    prometheus.Observer // seconds of a commit of trainer state
+
+	UnitsDispatched prometheus.Counter
+	UnitsRetried    prometheus.Counter
+	UnitsWasted     prometheus.Counter
+	PartsDropped    *prometheus.CounterVec // reason: the Drop constants
+
+	Workers     *prometheus.GaugeVec // state: alive, refused
+	Shards      prometheus.Gauge
+	ShardCopies prometheus.Gauge
+
+	RaftTerm        prometheus.Gauge
+	RaftLastContact prometheus.Gauge // seconds
+	RaftApplied     prometheus.Gauge // log index
+	RaftCommit      prometheus.Histogram
+	raftState       *prometheus.GaugeVec
+	Leader          prometheus.Gauge // 1 while its driver leads
+	Epoch           prometheus.Gauge
+
+	Jobs      *prometheus.GaugeVec // state: protocol.JobState
+	Blobs     prometheus.Gauge
+	BlobBytes prometheus.Gauge
+}
+
+// NewCoordinator registers a coordinator's instruments.
+func NewCoordinator(reg prometheus.Registerer) *Coordinator {
+	s := &set{}
+	m := &Coordinator{set: s, Traffic: newTraffic(s)}
+	m.training(s)
+	m.phases(s)
+	m.cluster(s)
+	s.build("coordinator")
+	reg.MustRegister(s)
+	return m
+}
+
+func (m *Coordinator) training(s *set) {
+	m.Steps = s.counter("steps_total", "Training steps that this leader has folded.")
+	m.Samples = s.counter("samples_total", "Training rows that these steps have drawn.")
+	m.Rounds = s.counter("rounds_total", "Rounds that this leader has folded.")
+	m.Loss = s.gauges("job_loss", "Training loss of a running job.", "job")
+	m.Progress = s.gauges("job_progress_ratio", "Part of a running job that is done, from 0 to 1.", "job")
+	m.UnitsDispatched = s.counter("units_dispatched_total", "Units given to workers.")
+	m.UnitsRetried = s.counter("units_retried_total", "Units given to a worker again, or to another as well.")
+	m.UnitsWasted = s.counter("units_wasted_total", "Units computed of which the answer was not needed.")
+	m.PartsDropped = s.counters("parts_dropped_total", "Answers of workers that were dropped, by reason.", "reason", dropReasons...)
+	m.Jobs = s.gauges("jobs", "Jobs by state.", "state", jobStates...)
+}
+
+func (m *Coordinator) phases(s *set) {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: "phase_seconds", Buckets: durations,
+		Help: "Duration of the phases of a round: broadcast, compute (of a unit), reduce, commit (of trainer state).",
+	}, []string{"phase"})
+	s.all = append(s.all, v)
+	m.Broadcast, m.Compute = v.WithLabelValues(PhaseBroadcast), v.WithLabelValues(PhaseCompute)
+	m.Reduce, m.Commit = v.WithLabelValues(PhaseReduce), v.WithLabelValues(PhaseCommit)
+}
+
+func (m *Coordinator) cluster(s *set) {
+	m.Workers = s.gauges("workers", "Workers that the leader knows, by state.", "state", workerStates...)
+	m.Shards = s.gauge("shards", "Distinct shards of the datasets.")
+	m.ShardCopies = s.gauge("shard_copies", "Verified copies of shards that live workers hold.")
+	m.raftState = s.gauges("raft_state", "1 for the state that Raft is in, 0 for the others.", "state", raftStates...)
+	m.RaftTerm = s.gauge("raft_term", "Raft's current term.")
+	m.RaftLastContact = s.gauge("raft_last_contact_seconds", "Time since this coordinator heard from the Raft leader; 0 at the leader.")
+	m.RaftApplied = s.gauge("raft_applied_index", "Index of the last log entry applied to the state machine.")
+	m.RaftCommit = s.histogram("raft_commit_seconds", "Time from proposing a log entry until it is applied.")
+	m.Leader = s.gauge("leader", "1 while this coordinator drives the jobs.")
+	m.Epoch = s.gauge("epoch", "Log index of the current leader's Lead entry.")
+	m.Blobs = s.gauge("blobs", "Blobs in this coordinator's folder.")
+	m.BlobBytes = s.gauge("blobs_bytes", "Bytes of the blobs in this coordinator's folder.")
+}
+
+// SetRaftState shows which state Raft is in: follower, candidate, leader or
+// shutdown.
+func (m *Coordinator) SetRaftState(state string) {
+	for _, s := range raftStates {
+		v := 0.0
+		if s == state {
+			v = 1
+		}
+		m.raftState.WithLabelValues(s).Set(v)
+	}
+}
+
+// ForgetJob removes the series of a job that has ended, or of all where job is
+// empty (a leader that steps down).
+func (m *Coordinator) ForgetJob(job string) {
+	for _, v := range []*prometheus.GaugeVec{m.Loss, m.Progress} {
+		if job == "" {
+			v.Reset()
+		} else {
+			v.DeleteLabelValues(job)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+// Package metrics defines every Prometheus instrument of Coppice, once:
+// NewCoordinator and NewWorker register them with a registry of the caller's, and
+// nothing is global. METRICS.md lists what they mean; a test holds it complete.
+//
+// Names begin with coppice_; units are seconds and bytes; counters end in _total.
+package metrics
+
+import (
+	"net/http"
+	"runtime"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/coppice-ldl/coppice/internal/version"
+)
+
+// namespace begins every name.
+const namespace = "coppice"
+
+// durations are the buckets of durations, in seconds: 50 µs to 26 s.
+var durations = prometheus.ExponentialBuckets(50e-6, 2, 20)
+
+// set is the instruments of one process: one collector, so that gauges can be
+// brought up to date before they are read.
+type set struct {
+	mu     sync.Mutex
+	before func()
+	all    []prometheus.Collector
+}
+
+// Describe implements prometheus.Collector.
+func (s *set) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range s.all {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *set) Collect(ch chan<- prometheus.Metric) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.before != nil {
+		s.before()
+	}
+	for _, c := range s.all {
+		c.Collect(ch)
+	}
+}
+
+// OnScrape has f called before each reading of the instruments, to set gauges
+// that are cheaper to read off then than to keep. nil ends it. One call runs at
+// a time, and none when OnScrape has returned.
+func (s *set) OnScrape(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = f
+}
+
+func (s *set) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+	s.all = append(s.all, c)
+	return c
+}
+
+func (s *set) gauge(name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+	s.all = append(s.all, g)
+	return g
+}
+
+func (s *set) histogram(name, help string) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help, Buckets: durations,
+	})
+	s.all = append(s.all, h)
+	return h
+}
+
+// gauges makes a gauge for each value of a label; values that are listed exist
+// from the start, at zero.
+func (s *set) gauges(name, help, label string, values ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
+	for _, value := range values {
+		v.WithLabelValues(value)
+	}
+	s.all = append(s.all, v)
+	return v
+}
+
+// counters makes a counter for each listed value of a label.
+func (s *set) counters(name, help, label string, values ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
+	for _, value := range values {
+		v.WithLabelValues(value)
+	}
+	s.all = append(s.all, v)
+	return v
+}
+
+// build registers what this process is.
+func (s *set) build(role string) {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "build_info",
+		Help:        "Always 1; its labels say which build this is, and whether coordinator or worker.",
+		ConstLabels: prometheus.Labels{"version": version.String, "role": role, "goversion": runtime.Version()},
+	})
+	g.Set(1)
+	s.all = append(s.all, g)
+}
+
+// Traffic is the instruments of a NATS connection; it is a bus.Traffic.
+type Traffic struct {
+	NATSSent        prometheus.Counter // bytes
+	NATSReceived    prometheus.Counter // bytes
+	NATSReconnects  prometheus.Counter
+	NATSDisconnects prometheus.Counter
+}
+
+func newTraffic(s *set) Traffic {
+	return Traffic{
+		NATSSent:        s.counter("nats_sent_bytes_total", "Bytes of payload published to NATS."),
+		NATSReceived:    s.counter("nats_received_bytes_total", "Bytes of payload delivered by NATS."),
+		NATSReconnects:  s.counter("nats_reconnects_total", "Connections to NATS that came back."),
+		NATSDisconnects: s.counter("nats_disconnects_total", "Connections to NATS that were lost."),
+	}
+}
+
+// Sent counts n bytes published.
+func (t *Traffic) Sent(n int) { t.NATSSent.Add(float64(n)) }
+
+// Received counts n bytes delivered.
+func (t *Traffic) Received(n int) { t.NATSReceived.Add(float64(n)) }
+
+// Reconnected counts a connection that came back.
+func (t *Traffic) Reconnected() { t.NATSReconnects.Inc() }
+
+// Disconnected counts a connection that was lost.
+func (t *Traffic) Disconnected() { t.NATSDisconnects.Inc() }
+
+// Registry makes a registry with the collectors of the process and of the Go
+// runtime.
+func Registry() *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewGoCollector(),
+	)
+	return reg
+}
+
+// Handler serves /metrics of a registry.
+func Handler(reg *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg})
+}

@@ -1,0 +1,51 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Worker is the instruments of a worker.
+type Worker struct {
+	*set
+	Traffic
+
+	Units       prometheus.Counter
+	UnitsFailed prometheus.Counter
+	UnitSeconds prometheus.Histogram
+	Rows        prometheus.Counter
+	Rounds      prometheus.Counter
+	Needs       prometheus.Counter
+
+	Slots     prometheus.Gauge
+	Busy      prometheus.Gauge
+	Jobs      prometheus.Gauge
+	Epoch     prometheus.Gauge
+	Connected prometheus.Gauge
+
+	Shards       prometheus.Gauge
+	CacheBytes   prometheus.Gauge
+	BlobsFetched prometheus.Counter
+	BlobsCorrupt prometheus.Counter
+}
+
+// NewWorker registers a worker's instruments.
+func NewWorker(reg prometheus.Registerer) *Worker {
+	s := &set{}
+	m := &Worker{set: s, Traffic: newTraffic(s)}
+	m.Units = s.counter("worker_units_total", "Units computed.")
+	m.UnitsFailed = s.counter("worker_units_failed_total", "Units that could not be computed.")
+	m.UnitSeconds = s.histogram("worker_unit_seconds", "Time to compute a unit.")
+	m.Rows = s.counter("worker_rows_total", "Rows that these units read.")
+	m.Rounds = s.counter("worker_rounds_total", "Messages received that ask to compute units.")
+	m.Needs = s.counter("worker_needs_total", "Times that the worker lacked a job or a value and asked for it.")
+	m.Slots = s.gauge("worker_slots", "Units that this worker computes at once.")
+	m.Busy = s.gauge("worker_busy_slots", "Units that it computes now.")
+	m.Jobs = s.gauge("worker_jobs", "Jobs that it keeps values and scratch memory of.")
+	m.Epoch = s.gauge("worker_epoch", "Highest epoch of a leader seen.")
+	m.Connected = s.gauge("worker_connected", "1 while connected to NATS.")
+	m.Shards = s.gauge("worker_shards", "Verified shards in the cache.")
+	m.CacheBytes = s.gauge("worker_cache_bytes", "Bytes of the files in the cache.")
+	m.BlobsFetched = s.counter("worker_blobs_fetched_total", "Blobs fetched from coordinators.")
+	m.BlobsCorrupt = s.counter("worker_blobs_corrupt_total", "Files of the cache found corrupt by their digest and fetched again.")
+	s.build("worker")
+	reg.MustRegister(s)
+	return m
+}

@@ -1,0 +1,133 @@
+package protocol
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// JobState is where a job stands.
+type JobState string
+
+// The states of a job. Done, Failed and Cancelled are final.
+const (
+	Queued    JobState = "queued"
+	Running   JobState = "running"
+	Done      JobState = "done"
+	Failed    JobState = "failed"
+	Cancelled JobState = "cancelled"
+)
+
+// Final reports whether a job in this state never changes again.
+func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancelled }
+
+// The HTTP API, version 1. Every coordinator answers; a follower forwards to the
+// leader. Bodies are JSON but for blobs. An error is a Problem with status 400
+// (wrong request), 404, 409 (conflict) or 503 (no leader just now: try again).
+//
+//	GET    /v1/cluster                     Cluster
+//	PUT    /v1/blobs/{digest}              body: the bytes; returns once a majority has them
+//	GET    /v1/blobs/{digest}              the bytes
+//	GET    /v1/datasets                    []Dataset
+//	POST   /v1/datasets                    DatasetPutEntry -> Dataset (its blobs were put before)
+//	GET    /v1/datasets/{name}             Dataset
+//	DELETE /v1/datasets/{name}
+//	GET    /v1/jobs                        []JobInfo
+//	POST   /v1/jobs                        SubmitRequest -> JobInfo
+//	GET    /v1/jobs/{id or name}           JobInfo
+//	GET    /v1/jobs/{id or name}/watch     a JobInfo a line at each change, until it is final
+//	POST   /v1/jobs/{id or name}/cancel    -> JobInfo
+//	GET    /v1/models                      []ModelInfo
+//	GET    /v1/models/{name}               the model file (name: the job's, or job/fold)
+//	GET    /metrics, /healthz, /readyz
+
+// Problem is the body of an error.
+type Problem struct {
+	Error string `json:"error"`
+}
+
+// Cluster describes the cluster; a worker joins by it.
+type Cluster struct {
+	ID           string        `json:"id"` // cluster id: part of every subject
+	Version      string        `json:"version"`
+	Protocol     int           `json:"protocol"`
+	Numerics     int           `json:"numerics"`
+	Leader       string        `json:"leader"` // coordinator id; empty while there is none
+	Epoch        uint64        `json:"epoch"`
+	NATS         []string      `json:"nats"` // URLs
+	Heartbeat    int           `json:"heartbeat_ms"`
+	Coordinators []MemberEntry `json:"coordinators"`
+	Workers      []Worker      `json:"workers"` // as the leader knows them
+}
+
+// Worker describes a worker that the leader knows.
+type Worker struct {
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	Slots   int    `json:"slots"`
+	Shards  int    `json:"shards"` // verified shards in its cache
+	Metrics string `json:"metrics,omitempty"`
+	State   string `json:"state"` // "alive", "refused: why"
+}
+
+// Dataset describes an imported dataset.
+type Dataset struct {
+	Name     string            `json:"name"`
+	Digest   string            `json:"digest"`
+	Manifest *dataset.Manifest `json:"manifest"`
+	Time     int64             `json:"time"`
+}
+
+// SubmitRequest submits a job. Spec is checked and resolved by the leader.
+type SubmitRequest struct {
+	Token string `json:"token"` // drawn by the client: a retry makes no second job
+	Spec  Spec   `json:"spec"`
+}
+
+// Spec is a job spec as a user gives it, in YAML or by flags.
+type Spec struct {
+	Algorithm    string  `json:"algorithm"`
+	Dataset      string  `json:"dataset,omitempty"`
+	Name         string  `json:"name,omitempty"`
+	Seed         *uint64 `json:"seed,omitempty"` // default 1
+	TestFraction float64 `json:"test_fraction,omitempty"`
+	Folds        int     `json:"folds,omitempty"`
+	// Assigned is the digest of a blob that gives each row's fold (see
+	// dataset.Split); Folds is then the number of folds.
+	Assigned string `json:"assigned,omitempty"`
+	// Set holds the algorithm's settings as text, by name.
+	Set map[string]string `json:"set,omitempty"`
+}
+
+// JobInfo describes a job, from committed state only.
+type JobInfo struct {
+	ID       uint64               `json:"id"`
+	Name     string               `json:"name"`
+	State    JobState             `json:"state"`
+	Error    string               `json:"error,omitempty"`
+	Dataset  string               `json:"dataset"`
+	Job      *algorithms.Job      `json:"job"`
+	Spec     json.RawMessage      `json:"spec,omitempty"`
+	Progress *algorithms.Progress `json:"progress,omitempty"`
+	Rounds   uint64               `json:"rounds"` // committed
+	// Collected is the number of finished units of a collected round, Units of all.
+	Collected int             `json:"collected,omitempty"`
+	Units     int             `json:"units,omitempty"`
+	Outcome   json.RawMessage `json:"outcome,omitempty"` // pipeline.Outcome of a done job
+	Models    []ModelRef      `json:"models,omitempty"`
+	Submitted int64           `json:"submitted"` // Unix seconds
+	Started   int64           `json:"started,omitempty"`
+	Ended     int64           `json:"ended,omitempty"`
+	Seconds   float64         `json:"seconds,omitempty"` // of running
+}
+
+// ModelInfo describes a model in the registry.
+type ModelInfo struct {
+	Name      string `json:"name"`
+	Job       uint64 `json:"job"`
+	Algorithm string `json:"algorithm"`
+	Dataset   string `json:"dataset"`
+	ModelRef
+	Time int64 `json:"time"`
+}

@@ -1,0 +1,107 @@
+package protocol
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// Beat is a worker's heartbeat: published at every heartbeat interval, and at
+// once when Holds changes or a new leader shows up.
+type Beat struct {
+	Worker   string `json:"worker"`
+	Version  string `json:"version"`
+	Protocol int    `json:"protocol"`
+	Numerics int    `json:"numerics"`
+	Slots    int    `json:"slots"`
+	Metrics  string `json:"metrics,omitempty"` // HTTP address of its /metrics
+	// Leaving: it finishes nothing more and goes; give its units to others now.
+	Leaving bool `json:"leaving,omitempty"`
+	// Full beats carry Holds; others leave what was said before in force.
+	Full  bool     `json:"full,omitempty"`
+	Holds []string `json:"holds,omitempty"` // digests of verified shards in its cache
+}
+
+// Append encodes the message.
+func (m *Beat) Append(dst []byte) []byte { return appendJSON(dst, KindBeat, m) }
+
+// Decode reads the message.
+func (m *Beat) Decode(b []byte) error { return readJSON(b, KindBeat, m) }
+
+// Lead says who leads: published by the leader at every heartbeat interval.
+// Workers obey the highest epoch that they have seen.
+type Lead struct {
+	Epoch       uint64 `json:"epoch"`
+	Coordinator string `json:"coordinator"`
+	// Refused names the workers that this leader does not use, and why: another
+	// protocol or numerics.
+	Refused map[string]string `json:"refused,omitempty"`
+}
+
+// Append encodes the message.
+func (m *Lead) Append(dst []byte) []byte { return appendJSON(dst, KindLead, m) }
+
+// Decode reads the message.
+func (m *Lead) Decode(b []byte) error { return readJSON(b, KindLead, m) }
+
+// Setup gives a worker a job: what it needs to make the kernel and the data.
+type Setup struct {
+	Epoch    uint64            `json:"epoch"`
+	ID       uint64            `json:"id"`
+	Job      *algorithms.Job   `json:"job"`
+	Manifest *dataset.Manifest `json:"manifest"`
+}
+
+// Append encodes the message.
+func (m *Setup) Append(dst []byte) []byte { return appendJSON(dst, KindSetup, m) }
+
+// Decode reads the message.
+func (m *Setup) Decode(b []byte) error { return readJSON(b, KindSetup, m) }
+
+// Forget tells a worker to stop the units of a job and drop what it keeps of it.
+type Forget struct {
+	Epoch uint64 `json:"epoch"`
+	Job   uint64 `json:"job"`
+}
+
+// Append encodes the message.
+func (m *Forget) Append(dst []byte) []byte { return appendJSON(dst, KindForget, m) }
+
+// Decode reads the message.
+func (m *Forget) Decode(b []byte) error { return readJSON(b, KindForget, m) }
+
+// Hold tells a worker which shards it should have on disk, as owner or standby.
+type Hold struct {
+	Epoch  uint64             `json:"epoch"`
+	Shards []dataset.ShardRef `json:"shards"`
+}
+
+// Append encodes the message.
+func (m *Hold) Append(dst []byte) []byte { return appendJSON(dst, KindHold, m) }
+
+// Decode reads the message.
+func (m *Hold) Decode(b []byte) error { return readJSON(b, KindHold, m) }
+
+// Replicate asks a coordinator to fetch a blob from another and to sync it; the
+// reply comes once it is on disk.
+type Replicate struct {
+	Digest string `json:"digest"`
+	Bytes  uint64 `json:"bytes"`
+	From   string `json:"from"` // the node whose BlobsOf subject has it
+}
+
+// Append encodes the message.
+func (m *Replicate) Append(dst []byte) []byte { return appendJSON(dst, KindReplicate, m) }
+
+// Decode reads the message.
+func (m *Replicate) Decode(b []byte) error { return readJSON(b, KindReplicate, m) }
+
+// Reply answers a request: an empty Error is success.
+type Reply struct {
+	Error string `json:"error,omitempty"`
+}
+
+// Append encodes the message.
+func (m *Reply) Append(dst []byte) []byte { return appendJSON(dst, KindReply, m) }
+
+// Decode reads the message.
+func (m *Reply) Decode(b []byte) error { return readJSON(b, KindReply, m) }

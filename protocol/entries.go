@@ -1,0 +1,174 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// EntryKind is the second byte of a log entry, after Version.
+type EntryKind uint8
+
+// The kinds of log entries. All but Commit have a JSON body. A state machine
+// that meets a kind it does not know stops there, naming the version it needs.
+const (
+	EntryLead          EntryKind = 1
+	EntryMember        EntryKind = 2
+	EntryDatasetPut    EntryKind = 3
+	EntryDatasetDelete EntryKind = 4
+	EntrySubmit        EntryKind = 5
+	EntryJobState      EntryKind = 6
+	EntryCommit        EntryKind = 7
+	EntryCollected     EntryKind = 8
+	EntryFinish        EntryKind = 9
+	EntryCancel        EntryKind = 10
+	EntryCondemn       EntryKind = 11
+)
+
+// LeadEntry makes Node the leader: the epoch is the entry's log index. Nonce
+// lets the driver see that the entry is its own.
+type LeadEntry struct {
+	Node  string `json:"node"`
+	Nonce string `json:"nonce"`
+}
+
+// MemberEntry records a coordinator's addresses.
+type MemberEntry struct {
+	ID      string `json:"id"`
+	HTTP    string `json:"http"` // host:port
+	Raft    string `json:"raft"`
+	NATS    string `json:"nats"` // URL that workers connect to
+	Version string `json:"version"`
+}
+
+// DatasetPutEntry is an import: every shard's blob is on a majority already.
+// A name that exists with another digest is refused; with the same, accepted.
+type DatasetPutEntry struct {
+	Name     string            `json:"name"`
+	Manifest *dataset.Manifest `json:"manifest"`
+	Time     int64             `json:"time"` // Unix seconds of the leader, for display
+}
+
+// DatasetDeleteEntry removes a dataset's name; refused while a job needs it.
+type DatasetDeleteEntry struct {
+	Name string `json:"name"`
+}
+
+// SubmitEntry queues a job: its ID is the entry's log index. The same Token
+// again is answered with the job that it made; the same Name with another Job
+// is refused.
+type SubmitEntry struct {
+	Token   string          `json:"token"`
+	Name    string          `json:"name,omitempty"` // empty: named after its ID
+	Dataset string          `json:"dataset"`        // name
+	Spec    json.RawMessage `json:"spec"`           // as the user wrote it, for display
+	Job     *algorithms.Job `json:"job"`
+	Time    int64           `json:"time"`
+}
+
+// JobStateEntry moves a job to Running or Failed. Refused when Epoch is not
+// current.
+type JobStateEntry struct {
+	Epoch uint64   `json:"epoch"`
+	Job   uint64   `json:"job"`
+	State JobState `json:"state"`
+	Error string   `json:"error,omitempty"`
+	Time  int64    `json:"time"`
+}
+
+// CollectedEntry records the part of one collected unit as it arrives. Refused
+// when Epoch is not current or Round is not above the committed round.
+type CollectedEntry struct {
+	Epoch  uint64 `json:"epoch"`
+	Job    uint64 `json:"job"`
+	Round  uint64 `json:"round"` // rounds folded once this one is
+	Unit   uint32 `json:"unit"`
+	Digest string `json:"digest"` // its blob
+	Bytes  uint64 `json:"bytes"`
+}
+
+// FinishEntry ends a job with its result; the blobs are on a majority already.
+// Refused when Epoch is not current or the job is not running.
+type FinishEntry struct {
+	Epoch   uint64          `json:"epoch"`
+	Job     uint64          `json:"job"`
+	Outcome json.RawMessage `json:"outcome"` // pipeline.Outcome
+	Models  []ModelRef      `json:"models"`  // one, or one for each fold
+	Seconds float64         `json:"seconds"` // of running, for display
+	Time    int64           `json:"time"`
+}
+
+// ModelRef names a model file's blob.
+type ModelRef struct {
+	Digest string `json:"digest"` // of the model
+	Blob   string `json:"blob"`   // SHA-256 of the file
+	Bytes  uint64 `json:"bytes"`
+}
+
+// CancelEntry cancels a job that is queued or running.
+type CancelEntry struct {
+	Job  uint64 `json:"job"`
+	Time int64  `json:"time"`
+}
+
+// CondemnEntry marks blobs that nothing references for deletion.
+type CondemnEntry struct {
+	Digests []string `json:"digests"`
+}
+
+// CommitEntry is a piece of a job's trainer state; it takes effect with the last
+// piece. Pieces of a state follow each other from offset 0. Refused when Epoch is
+// not current or Round does not grow. Greatest size: 512 KiB.
+type CommitEntry struct {
+	Epoch    uint64
+	Job      uint64
+	Round    uint64 // rounds folded into this state
+	Offset   uint64
+	Total    uint64 // bytes of the state, at most MaxRaftState
+	Blob     string // set where the state is a blob: then Data is empty and Total its size
+	Progress []byte // JSON of algorithms.Progress, for display
+	Data     []byte
+}
+
+// Append encodes the entry.
+func (e *CommitEntry) Append(dst []byte) []byte {
+	dst = append(dst, Version, byte(EntryCommit))
+	for _, v := range []uint64{e.Epoch, e.Job, e.Round, e.Offset, e.Total} {
+		dst = le.AppendUint64(dst, v)
+	}
+	dst = appendText(dst, e.Blob)
+	dst = appendBytes(dst, e.Progress)
+	return appendBytes(dst, e.Data)
+}
+
+// Decode reads the entry; Progress and Data alias b.
+func (e *CommitEntry) Decode(b []byte) error {
+	k, err := KindOf(b)
+	if err != nil || EntryKind(k) != EntryCommit {
+		return fmt.Errorf("%w: not a commit entry", ErrMessage)
+	}
+	r := &reader{b: b[2:]}
+	e.Epoch, e.Job, e.Round, e.Offset, e.Total = r.u64(), r.u64(), r.u64(), r.u64(), r.u64()
+	e.Blob = r.text(64)
+	e.Progress, e.Data = r.bytes(), r.bytes()
+	if r.err == nil && e.Blob == "" && (e.Total > MaxRaftState || e.Offset > e.Total || uint64(len(e.Data)) > e.Total-e.Offset) {
+		r.fail("a commit of %d bytes at %d of %d", len(e.Data), e.Offset, e.Total)
+	}
+	return r.end()
+}
+
+// EncodeEntry encodes any entry but a CommitEntry.
+func EncodeEntry(k EntryKind, body any) []byte {
+	return appendJSON(nil, Kind(k), body)
+}
+
+// DecodeEntry reads the body of an entry that EncodeEntry wrote.
+func DecodeEntry(b []byte, body any) error {
+	k, err := KindOf(b)
+	if err != nil {
+		return err
+	}
+	return readJSON(b, k, body)
+}

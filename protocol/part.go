@@ -1,0 +1,169 @@
+package protocol
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Part is a node of a round's reduction tree: level 0 is a unit, a higher level
+// the sum of units that one worker computed. Greatest size: MaxMessage.
+type Part struct {
+	Stamp
+	Worker  string
+	Level   uint8
+	Index   uint32
+	Compute uint64 // nanoseconds that the worker computed
+	Partial *algorithms.Partial
+}
+
+// Append encodes the message.
+func (m *Part) Append(dst []byte) []byte {
+	p := m.Partial
+	dst = m.Stamp.append(header(dst, KindPart))
+	dst = appendText(dst, m.Worker)
+	dst = append(dst, m.Level)
+	dst = le.AppendUint32(dst, m.Index)
+	dst = le.AppendUint64(dst, m.Compute)
+	dst = le.AppendUint32(dst, uint32(p.Width))
+	dst = appendBytes(dst, num.Bytes64(p.F64))
+	dst = appendBytes(dst, num.Bytes32(p.F32))
+	dst = appendBytes(dst, num.BytesU32(p.Index))
+	return appendBytes(dst, num.Bytes32(p.Values))
+}
+
+// Decode reads the message. The numbers are copied into m.Partial, which must
+// not be nil and whose memory is reused; check it against the round's shape.
+func (m *Part) Decode(b []byte) error {
+	r := read(b, KindPart)
+	m.Stamp = r.stamp()
+	m.Worker = r.text(MaxText)
+	m.Level, m.Index, m.Compute = r.u8(), r.u32(), r.u64()
+	width := r.u32()
+	f64, f32, index, values := r.numbers(8), r.numbers(4), r.numbers(4), r.numbers(4)
+	if err := r.end(); err != nil {
+		return err
+	}
+	p := m.Partial
+	p.Width = int(width)
+	p.F64 = floats64(p.F64, f64)
+	p.F32 = floats32(p.F32, f32)
+	p.Index = append(p.Index[:0], num.Uint32s(index)...)
+	p.Values = floats32(p.Values, values)
+	return nil
+}
+
+// numbers reads bytes whose length is a multiple of size.
+func (r *reader) numbers(size int) []byte {
+	b := r.bytes()
+	if len(b)%size != 0 {
+		r.fail("%d bytes of numbers of %d bytes", len(b), size)
+		return nil
+	}
+	return b
+}
+
+// PeekStamp returns the stamp of a Part, Collected, Need or Fail message.
+func PeekStamp(b []byte) (Stamp, error) {
+	k, err := KindOf(b)
+	if err != nil {
+		return Stamp{}, err
+	}
+	r := read(b, k)
+	s := r.stamp()
+	return s, r.err
+}
+
+// Collected says that a worker computed the bytes of a collected unit; the
+// leader fetches them by digest from the worker. Greatest size: 64 KiB + 200.
+type Collected struct {
+	Stamp
+	Worker  string
+	Unit    uint32
+	Compute uint64 // nanoseconds
+	Digest  string // SHA-256 in hex
+	Bytes   uint64
+}
+
+// Append encodes the message.
+func (m *Collected) Append(dst []byte) []byte {
+	dst = m.Stamp.append(header(dst, KindCollected))
+	dst = appendText(dst, m.Worker)
+	dst = le.AppendUint32(dst, m.Unit)
+	dst = le.AppendUint64(dst, m.Compute)
+	dst = appendText(dst, m.Digest)
+	return le.AppendUint64(dst, m.Bytes)
+}
+
+// Decode reads the message.
+func (m *Collected) Decode(b []byte) error {
+	r := read(b, KindCollected)
+	m.Stamp = r.stamp()
+	m.Worker = r.text(MaxText)
+	m.Unit, m.Compute = r.u32(), r.u64()
+	m.Digest, m.Bytes = r.text(64), r.u64()
+	return r.end()
+}
+
+// Need says that a worker lacks what a round needs: the job's Setup, or values.
+// The leader sends it, and the Run again. Greatest size: 64 KiB + 1 KiB.
+type Need struct {
+	Stamp
+	Worker string
+	Setup  bool
+	Refs   []Ref
+}
+
+// Append encodes the message.
+func (m *Need) Append(dst []byte) []byte {
+	dst = m.Stamp.append(header(dst, KindNeed))
+	dst = appendText(dst, m.Worker)
+	dst = append(dst, boolByte(m.Setup), byte(len(m.Refs)))
+	for _, ref := range m.Refs {
+		dst = le.AppendUint16(dst, ref.ID)
+		dst = le.AppendUint64(dst, ref.Version)
+	}
+	return dst
+}
+
+// Decode reads the message.
+func (m *Need) Decode(b []byte) error {
+	r := read(b, KindNeed)
+	m.Stamp = r.stamp()
+	m.Worker = r.text(MaxText)
+	m.Setup = r.u8() != 0
+	m.Refs = m.Refs[:0]
+	for n := r.u8(); n > 0 && r.err == nil; n-- {
+		m.Refs = append(m.Refs, Ref{r.u16(), r.u64()})
+	}
+	return r.end()
+}
+
+// Fail says that a worker could not compute a unit. Permanent failures (bad
+// numbers, a kernel's error) would fail anywhere; others are given to another
+// worker. Greatest size: 128 KiB + 100.
+type Fail struct {
+	Stamp
+	Worker    string
+	Unit      uint32
+	Permanent bool
+	Reason    string
+}
+
+// Append encodes the message.
+func (m *Fail) Append(dst []byte) []byte {
+	dst = m.Stamp.append(header(dst, KindFail))
+	dst = appendText(dst, m.Worker)
+	dst = le.AppendUint32(dst, m.Unit)
+	dst = append(dst, boolByte(m.Permanent))
+	return appendText(dst, m.Reason[:min(len(m.Reason), MaxText)])
+}
+
+// Decode reads the message.
+func (m *Fail) Decode(b []byte) error {
+	r := read(b, KindFail)
+	m.Stamp = r.stamp()
+	m.Worker = r.text(MaxText)
+	m.Unit, m.Permanent = r.u32(), r.u8() != 0
+	m.Reason = r.text(MaxText)
+	return r.end()
+}

@@ -1,0 +1,63 @@
+// Package protocol declares everything that crosses a process or enters the
+// Raft log: subjects, messages, log entries, the HTTP API's types, and their
+// greatest sizes. PROTOCOL.md draws the bytes; golden bytes and fuzz tests stand
+// beside each decoder. Every message begins with Version and a Kind.
+package protocol
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Version is the version of the wire and log formats. Processes of different
+// versions refuse each other.
+const Version = 1
+
+// The bounds of what crosses a wire; a decoder refuses what exceeds them.
+const (
+	MaxMessage   = 1 << 30   // a whole message, fragments put together
+	MaxUnits     = 1 << 20   // units of a round
+	MaxVars      = 64        // values that a round reads
+	MaxText      = 64 << 10  // an error text
+	MaxJSON      = 16 << 20  // a JSON body
+	BlobChunk    = 256 << 10 // bytes of a blob in one reply
+	CommitChunk  = 512<<10 - 4096
+	MaxRaftState = 64 << 20 // trainer state beyond this is a blob
+)
+
+// Kind is the second byte of every message.
+type Kind uint8
+
+// The kinds of messages.
+const (
+	KindBeat      Kind = 1  // worker -> coordinators: I am alive, and what I hold
+	KindLead      Kind = 2  // leader -> all: who leads, and since which epoch
+	KindSetup     Kind = 3  // leader -> worker: a job and its dataset
+	KindValue     Kind = 4  // leader -> worker: one version of a value
+	KindRun       Kind = 5  // leader -> worker: compute these units
+	KindPart      Kind = 6  // worker -> leader: a node of the reduction tree
+	KindCollected Kind = 7  // worker -> leader: the bytes of a collected unit
+	KindNeed      Kind = 8  // worker -> leader: I lack the job or values for a round
+	KindFail      Kind = 9  // worker -> leader: a unit cannot be computed
+	KindForget    Kind = 10 // leader -> worker: drop what you keep of a job
+	KindHold      Kind = 11 // leader -> worker: fetch these shards, as a standby
+	KindFragment  Kind = 12 // a piece of a message larger than NATS carries
+	KindBlobGet   Kind = 13 // request: bytes of a blob
+	KindBlobPiece Kind = 14 // its reply
+	KindReplicate Kind = 15 // leader -> coordinator, request: fetch and sync a blob
+	KindReply     Kind = 16 // reply: done, or why not
+)
+
+// ErrMessage is wrapped by every error about the bytes of a message.
+var ErrMessage = errors.New("protocol: bad message")
+
+// KindOf returns a message's kind after checking its version.
+func KindOf(b []byte) (Kind, error) {
+	if len(b) < 2 {
+		return 0, fmt.Errorf("%w: %d bytes", ErrMessage, len(b))
+	}
+	if b[0] != Version {
+		return 0, fmt.Errorf("%w: version %d; this process speaks version %d", ErrMessage, b[0], Version)
+	}
+	return Kind(b[1]), nil
+}

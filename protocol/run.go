@@ -1,0 +1,163 @@
+package protocol
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// Stamp fences and addresses a message: which leader, which job, which round.
+type Stamp struct {
+	Epoch uint64 // the log index of the leader's Lead entry
+	Job   uint64
+	Round uint64
+}
+
+func (s Stamp) append(dst []byte) []byte {
+	dst = le.AppendUint64(dst, s.Epoch)
+	dst = le.AppendUint64(dst, s.Job)
+	return le.AppendUint64(dst, s.Round)
+}
+
+func (r *reader) stamp() Stamp { return Stamp{r.u64(), r.u64(), r.u64()} }
+
+// Ref names one version of a value.
+type Ref struct {
+	ID      uint16
+	Version uint64
+}
+
+// Run asks a worker to compute units of a round and to answer on the subject of
+// the message's reply. Greatest size: 128 bytes, 10 for each value, 4 for each
+// unit, and the payloads.
+type Run struct {
+	Stamp
+	Op      uint8
+	Of      uint32 // units in the round
+	Scope   algorithms.Scope
+	How     algorithms.Combine
+	Roles   dataset.Roles
+	Steps   [2]uint64
+	Keep    uint64
+	Shape   algorithms.Shape
+	Refs    []Ref
+	Units   []uint32
+	Payload [][]byte // of a Collect round: one for each of Units, may be empty
+	// Child is set where the units are whole jobs: the worker makes them from the
+	// job and the unit's number.
+	Child bool
+}
+
+// Append encodes the message.
+func (m *Run) Append(dst []byte) []byte {
+	dst = m.Stamp.append(header(dst, KindRun))
+	dst = append(dst, m.Op, byte(m.Scope), byte(m.How), byte(m.Roles), boolByte(m.Child))
+	dst = le.AppendUint32(dst, m.Of)
+	for _, v := range []uint64{m.Steps[0], m.Steps[1], m.Keep} {
+		dst = le.AppendUint64(dst, v)
+	}
+	for _, v := range []int{m.Shape.F64, m.Shape.F32, m.Shape.Rows, m.Shape.Width} {
+		dst = le.AppendUint32(dst, uint32(v))
+	}
+	dst = append(dst, byte(len(m.Refs)))
+	for _, ref := range m.Refs {
+		dst = le.AppendUint16(dst, ref.ID)
+		dst = le.AppendUint64(dst, ref.Version)
+	}
+	dst = le.AppendUint32(dst, uint32(len(m.Units)))
+	for i, u := range m.Units {
+		dst = le.AppendUint32(dst, u)
+		if m.How == algorithms.Collect {
+			dst = appendBytes(dst, m.payload(i))
+		}
+	}
+	return dst
+}
+
+func (m *Run) payload(i int) []byte {
+	if m.Payload == nil {
+		return nil
+	}
+	return m.Payload[i]
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Decode reads the message, reusing m's memory; payloads alias b.
+func (m *Run) Decode(b []byte) error {
+	r := read(b, KindRun)
+	m.Stamp = r.stamp()
+	m.Op, m.Scope, m.How = r.u8(), algorithms.Scope(r.u8()), algorithms.Combine(r.u8())
+	m.Roles, m.Child = dataset.Roles(r.u8()), r.u8() != 0
+	m.Of = uint32(r.count(MaxUnits))
+	m.Steps[0], m.Steps[1], m.Keep = r.u64(), r.u64(), r.u64()
+	m.Shape = algorithms.Shape{F64: r.size(), F32: r.size(), Rows: r.size(), Width: r.size()}
+	m.Refs, m.Units, m.Payload = m.Refs[:0], m.Units[:0], m.Payload[:0]
+	for n := r.u8(); n > 0 && r.err == nil; n-- {
+		m.Refs = append(m.Refs, Ref{r.u16(), r.u64()})
+	}
+	for n := r.count(MaxUnits); n > 0 && r.err == nil; n-- {
+		m.unit(r)
+	}
+	if r.err == nil && (m.Scope > algorithms.None || m.How > algorithms.Collect || len(m.Refs) > MaxVars || m.Of == 0) {
+		r.fail("scope %d, combination %d, %d values, %d units", m.Scope, m.How, len(m.Refs), m.Of)
+	}
+	return r.end()
+}
+
+func (m *Run) unit(r *reader) {
+	u := r.u32()
+	if r.err == nil && u >= m.Of {
+		r.fail("unit %d of %d", u, m.Of)
+	}
+	m.Units = append(m.Units, u)
+	if m.How == algorithms.Collect {
+		m.Payload = append(m.Payload, r.bytes())
+	}
+}
+
+// size reads a length of a partial: at most MaxMessage/4 elements.
+func (r *reader) size() int { return r.count(MaxMessage / 4) }
+
+// Unit returns the i-th of the message's units as its kernel sees it.
+func (m *Run) Unit(i int) algorithms.Unit {
+	u := algorithms.Unit{
+		ID: int(m.Units[i]), Of: int(m.Of), Op: m.Op, Scope: m.Scope, Roles: m.Roles,
+		Steps: m.Steps, Keep: m.Keep,
+	}
+	if m.How == algorithms.Collect && len(m.Payload[i]) > 0 {
+		u.Payload = m.Payload[i]
+	}
+	return u
+}
+
+// Value gives a worker one version of a value. Greatest size: MaxMessage.
+type Value struct {
+	Epoch uint64
+	Job   uint64
+	Ref
+	Data []byte
+}
+
+// Append encodes the message.
+func (m *Value) Append(dst []byte) []byte {
+	dst = header(dst, KindValue)
+	dst = le.AppendUint64(dst, m.Epoch)
+	dst = le.AppendUint64(dst, m.Job)
+	dst = le.AppendUint16(dst, m.ID)
+	dst = le.AppendUint64(dst, m.Version)
+	return appendBytes(dst, m.Data)
+}
+
+// Decode reads the message; Data aliases b.
+func (m *Value) Decode(b []byte) error {
+	r := read(b, KindValue)
+	m.Epoch, m.Job = r.u64(), r.u64()
+	m.ID, m.Version = r.u16(), r.u64()
+	m.Data = r.bytes()
+	return r.end()
+}

@@ -1,0 +1,33 @@
+package protocol
+
+import "strconv"
+
+// Subjects makes the NATS subjects of one cluster: all begin with
+// coppice.<cluster>. so that clusters can share one NATS.
+type Subjects struct{ Cluster string }
+
+func (s Subjects) of(tail string) string { return "coppice." + s.Cluster + "." + tail }
+
+// Beats carries workers' Beat messages to all coordinators.
+func (s Subjects) Beats() string { return s.of("beat") }
+
+// Lead carries the leader's Lead messages to everyone.
+func (s Subjects) Lead() string { return s.of("lead") }
+
+// Work carries the leader's messages to one worker: Setup, Value, Run, Forget, Hold.
+func (s Subjects) Work(worker string) string { return s.of("work." + worker) }
+
+// Results carries workers' messages to the leader of one epoch: Part, Collected,
+// Need, Fail.
+func (s Subjects) Results(coordinator string, epoch uint64) string {
+	return s.of("results." + coordinator + "." + strconv.FormatUint(epoch, 10))
+}
+
+// Blobs takes BlobGet requests that any coordinator with the blob answers.
+func (s Subjects) Blobs() string { return s.of("blobs") }
+
+// BlobsOf takes BlobGet requests for one coordinator or worker.
+func (s Subjects) BlobsOf(node string) string { return s.of("blobs." + node) }
+
+// Replicate takes Replicate requests for one coordinator.
+func (s Subjects) Replicate(coordinator string) string { return s.of("replicate." + coordinator) }

@@ -1,0 +1,93 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Resolve makes the job that a spec means on a dataset: every setting has a
+// value, and with the dataset the job decides the model bit for bit. Errors about
+// one key are *algorithms.ParamError.
+func Resolve(s protocol.Spec, m *dataset.Manifest) (*algorithms.Job, error) {
+	a, err := find(s.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	given, err := values(a, s.Set)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSplit(&s, m); err != nil {
+		return nil, err
+	}
+	resolved, err := a.Resolve(given, m)
+	if err != nil {
+		return nil, err
+	}
+	seed := uint64(DefaultSeed)
+	if s.Seed != nil {
+		seed = *s.Seed
+	}
+	return &algorithms.Job{
+		Algorithm: a.Name(), Numerics: algorithms.Numerics, Seed: seed, Dataset: m.Digest(),
+		Split: dataset.Split{
+			Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned,
+			ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
+		},
+		Folds: s.Folds, Params: resolved.Params,
+	}, nil
+}
+
+// values parses settings given as text; the first that is wrong, in the order of
+// the algorithm's table, is reported.
+func values(a algorithms.Algorithm, set map[string]string) (algorithms.Values, error) {
+	given, params := make(algorithms.Values, len(set)), a.Params()
+	for i := range params {
+		text, ok := set[params[i].Name]
+		if !ok {
+			continue
+		}
+		v, err := ParseValue(&params[i], text)
+		if err != nil {
+			return nil, err
+		}
+		given[params[i].Name] = v
+	}
+	if len(given) == len(set) {
+		return given, nil
+	}
+	var unknown []string
+	for name := range set {
+		if _, ok := given[name]; !ok {
+			unknown = append(unknown, name)
+		}
+	}
+	name := slices.Min(unknown)
+	return nil, &algorithms.ParamError{Name: name, Reason: unknownKey(a, name)}
+}
+
+func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
+	fail := func(name, format string, args ...any) error {
+		return &algorithms.ParamError{Name: name, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch f := s.TestFraction; {
+	case math.IsNaN(f) || f < 0 || f >= 1:
+		return fail("test_fraction", "%v is not a number from 0 to below 1", f)
+	case f > 0 && (s.Folds != 0 || s.Assigned != ""):
+		return fail("test_fraction", "does not go with folds: each fold is tested by the model of the others")
+	case f > 0 && m.Rows < 2:
+		return fail("test_fraction", "the dataset has %d rows; holding out a row leaves none", m.Rows)
+	case s.Folds < 0 || s.Folds == 1 || s.Folds > MaxFolds:
+		return fail("folds", "%d is not 0, nor a whole number from 2 to %d", s.Folds, MaxFolds)
+	case s.Folds > m.Rows:
+		return fail("folds", "%d folds of %d rows: some would be empty", s.Folds, m.Rows)
+	case s.Assigned != "" && s.Folds == 0:
+		return fail("folds", "rows are assigned to folds, but their number is not given")
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// unitKey names a collected unit of a job.
+type unitKey struct {
+	round uint64
+	unit  uint32
+}
+
+// collected is a unit of a collected round: in work, or done and to be had. The
+// worker's mutex guards it.
+type collected struct {
+	ctx    context.Context // ends when nobody wants the unit any more
+	cancel context.CancelFunc
+
+	unit  uint32
+	stamp protocol.Stamp // of who asked last, a new leader perhaps
+	reply string
+
+	done    bool
+	digest  string // of its bytes in results
+	bytes   uint64
+	compute time.Duration
+}
+
+// childOf returns the job that a unit of a round of child jobs runs.
+func childOf(j *job, unit int) *algorithms.Job { return pipeline.Child(j.spec, unit) }
+
+// admitCollected keeps the units of b that nobody has computed or computes.
+// Those that are done are returned.
+func (j *job) admitCollected(b *batch, reply string) (done []*collected) {
+	b.keep(func(_ int, unit uint32) bool {
+		key := unitKey{b.run.Round, unit}
+		c := j.units[key]
+		first := c == nil
+		if first {
+			c = &collected{unit: unit}
+			c.ctx, c.cancel = context.WithCancel(j.ctx)
+			j.units[key] = c
+			b.units = append(b.units, c)
+		}
+		c.stamp, c.reply = b.run.Stamp, reply
+		if c.done {
+			done = append(done, c)
+		}
+		return first
+	})
+	return done
+}
+
+// failCollected forgets a unit that failed, so that it can be asked for again.
+// It returns whom to tell, or that nobody wants to know.
+func (j *job) failCollected(c *collected) (stamp protocol.Stamp, reply string, stopped bool) {
+	stopped = c.ctx.Err() != nil
+	if !stopped {
+		c.cancel()
+		delete(j.units, unitKey{c.stamp.Round, c.unit})
+	}
+	return c.stamp, c.reply, stopped
+}
+
+// dropCollected stops a unit, or deletes its bytes. mu is held.
+func (w *worker) dropCollected(j *job, key unitKey, c *collected) {
+	c.cancel()
+	if c.done {
+		w.results.release(c.digest)
+	}
+	delete(j.units, key)
+}
+
+// computeCollected computes a unit of a collected round, stores its bytes and
+// announces them.
+func (w *worker) computeCollected(b *batch, i, lane int) error {
+	c := b.units[i]
+	if c.ctx.Err() != nil {
+		return c.ctx.Err()
+	}
+	began := time.Now()
+	part, err := w.collect(c.ctx, b, i, lane)
+	if err != nil {
+		return err
+	}
+	digest, err := w.results.put(part)
+	if err != nil {
+		return passing(err)
+	}
+	w.mu.Lock()
+	if c.ctx.Err() != nil { // forgotten meanwhile
+		w.mu.Unlock()
+		w.results.release(digest)
+		return c.ctx.Err()
+	}
+	c.done, c.digest, c.bytes, c.compute = true, digest, uint64(len(part)), time.Since(began)
+	w.mu.Unlock()
+	w.announce(c)
+	return nil
+}
+
+// announce tells the leader where the bytes of a finished unit are.
+func (w *worker) announce(c *collected) {
+	w.mu.Lock()
+	reply := c.reply
+	m := protocol.Collected{
+		Stamp: c.stamp, Worker: w.id, Unit: c.unit,
+		Compute: uint64(c.compute), Digest: c.digest, Bytes: c.bytes,
+	}
+	w.mu.Unlock()
+	w.send(reply, m.Append(nil))
+}

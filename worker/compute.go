@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/local"
+)
+
+// lane is one goroutine that computes units, until its lanes are closed.
+func (w *worker) lane(l *lanes, number int) {
+	debug.SetPanicOnFault(true) // a shard's file that is cut short under us: see caught
+	for {
+		w.mu.Lock()
+		b, i, ok := l.take()
+		if ok {
+			w.busy++
+		}
+		w.mu.Unlock()
+		if !ok {
+			return
+		}
+		took := w.compute(b, i, number)
+		w.mu.Lock()
+		w.busy--
+		b.job.used[l.kind] += took
+		b.left--
+		last := b.left == 0
+		w.mu.Unlock()
+		if last {
+			w.end(b)
+		}
+	}
+}
+
+// compute computes one unit and returns how long it took.
+func (w *worker) compute(b *batch, i, lane int) time.Duration {
+	began := time.Now()
+	var err error
+	if b.run.How == algorithms.Sum {
+		err = w.computeSum(b, i, lane)
+	} else {
+		err = w.computeCollected(b, i, lane)
+	}
+	took := time.Since(began)
+	w.metrics.UnitSeconds.Observe(took.Seconds())
+	if err != nil {
+		w.fail(b, i, err)
+		return took
+	}
+	w.metrics.Units.Inc()
+	return took
+}
+
+// computeSum computes a unit of a summed round into the batch's tree.
+func (w *worker) computeSum(b *batch, i, lane int) error {
+	began := time.Now()
+	b.mu.Lock()
+	p := b.tree.Partial()
+	b.mu.Unlock()
+	err := w.runKernel(p, b, i, lane)
+	if err == nil {
+		err = checkFinite(p)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.took[i] = time.Since(began)
+	if err != nil {
+		b.tree.Release(p)
+		return err
+	}
+	_, err = b.tree.Put(0, int(b.run.Units[i]), p)
+	return err
+}
+
+func (w *worker) runKernel(p *algorithms.Partial, b *batch, i, lane int) (err error) {
+	j := b.job
+	defer w.caught(j, lane, &err)
+	u := b.run.Unit(i)
+	w.metrics.Rows.Add(float64(len(u.Rows(j.data))))
+	return engine.RunUnit(p, j.kernel, u, j.data, b.vars, j.kept, w.scratch(j, lane))
+}
+
+// scratch returns a lane's working memory for a job; only the lane itself asks.
+func (w *worker) scratch(j *job, lane int) any {
+	if j.scratch[lane] == nil {
+		j.scratch[lane] = j.kernel.NewScratch()
+	}
+	return j.scratch[lane]
+}
+
+// collect computes the bytes of a collected unit.
+func (w *worker) collect(ctx context.Context, b *batch, i, lane int) (part []byte, err error) {
+	j := b.job
+	defer w.caught(j, lane, &err)
+	u := b.run.Unit(i)
+	if b.run.Child {
+		u.Child = childOf(j, u.ID)
+		return engine.RunCollected(ctx, j.kernel, u, j.data, b.vars, j.runChild, nil)
+	}
+	return engine.RunCollected(ctx, j.kernel, u, j.data, b.vars, nil, w.scratch(j, lane))
+}
+
+// runChild runs a whole job on the shards of its parent.
+func (j *job) runChild(ctx context.Context, child *algorithms.Job) ([]byte, error) {
+	d := &local.Data{Manifest: j.manifest, Assigned: j.assigned}
+	for s := range j.manifest.Shards {
+		d.Shards = append(d.Shards, j.data.Shard(s))
+	}
+	outcome, err := local.Run(ctx, child, d, local.Options{Lanes: 1})
+	if err != nil {
+		return nil, err
+	}
+	return outcome.Encode()
+}
+
+// caught turns a kernel's panic into a failure. The lane's scratch memory may be
+// in any state after it and is dropped. A fault at an address is a shard's file
+// that went away or cannot be read: another worker may do better.
+func (w *worker) caught(j *job, lane int, err *error) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	w.log.Error("a kernel panicked", "job", j.id, "panic", r, "stack", string(debug.Stack()))
+	j.scratch[lane] = nil
+	*err = permanent(fmt.Errorf("worker: the kernel panicked: %v", r))
+	if fault, ok := r.(interface {
+		runtime.Error
+		Addr() uintptr
+	}); ok {
+		*err = passing(fmt.Errorf("worker: a shard cannot be read: %w", fault))
+	}
+}

@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"runtime"
+
+	"github.com/coppice-ldl/coppice/engine"
+)
+
+// Config says how a worker runs. Join and Dir must be given.
+type Config struct {
+	// Join lists HTTP addresses (host:port) of coordinators; any of them tells
+	// the rest.
+	Join []string
+	// Dir is the worker's own folder: shard cache, results, identity. One process
+	// at a time may use it.
+	Dir string
+	// ID names the worker in the cluster: letters, digits, "-" and "_". Empty: a
+	// random one that is kept in Dir.
+	ID string
+	// Slots is the number of units computed at once; 0: the number of processors.
+	Slots int
+	// Listen is the HTTP address of /metrics, /healthz and /readyz; empty: none.
+	Listen string
+	// CacheBytes bounds the shard cache on disk; shards in use may exceed it.
+	// 0: DefaultCacheBytes.
+	CacheBytes int64
+	// KeptBytes bounds the derived values that a job keeps in memory (routing
+	// probabilities during a leaf update). 0: engine.KeptLimit.
+	KeptBytes int
+	// Log takes the worker's log; nil: none.
+	Log *slog.Logger
+	// Ready, where set, is called once the worker takes orders.
+	Ready func(Info)
+}
+
+// Info describes a worker that takes orders.
+type Info struct {
+	ID      string
+	Cluster string // cluster id
+	HTTP    string // host:port of its HTTP server, or empty
+}
+
+// DefaultCacheBytes bounds a shard cache where Config does not.
+const DefaultCacheBytes = 64 << 30
+
+// ErrConfig is wrapped by errors about a Config.
+var ErrConfig = errors.New("worker: wrong configuration")
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// withDefaults checks c and fills in what was left out.
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case len(c.Join) == 0:
+		return c, fmt.Errorf("%w: no coordinator to join", ErrConfig)
+	case c.Dir == "":
+		return c, fmt.Errorf("%w: no folder", ErrConfig)
+	case c.ID != "" && !idPattern.MatchString(c.ID):
+		return c, fmt.Errorf("%w: the id %q is not 1 to 64 letters, digits, - or _", ErrConfig, c.ID)
+	case c.Slots < 0 || c.CacheBytes < 0 || c.KeptBytes < 0:
+		return c, fmt.Errorf("%w: slots %d, cache %d bytes, kept %d bytes: none may be negative", ErrConfig, c.Slots, c.CacheBytes, c.KeptBytes)
+	}
+	if c.Slots == 0 {
+		c.Slots = runtime.GOMAXPROCS(0)
+	}
+	if c.CacheBytes == 0 {
+		c.CacheBytes = DefaultCacheBytes
+	}
+	if c.KeptBytes == 0 {
+		c.KeptBytes = engine.KeptLimit
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}

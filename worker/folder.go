@@ -1,0 +1,124 @@
+package worker
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errors about a worker's folder; test with errors.Is.
+var (
+	// ErrFolder says that the folder is not a worker's, or of another version.
+	ErrFolder = errors.New("worker: not a folder of this version")
+	// ErrLocked says that another process uses the folder.
+	ErrLocked = errors.New("worker: another process uses the folder")
+)
+
+// format is what FORMAT says in a worker's folder.
+const format = "coppice worker 1\n"
+
+// tempFile is a small file before it gets its name; a crash may leave it.
+const tempFile = "NEW"
+
+// folder is a worker's own folder:
+//
+//	FORMAT   names its kind and version
+//	LOCK     locked while a process uses the folder
+//	ID       the worker's random name
+//	shards/  the cache
+//	results/ bytes of collected units, until the leader has them; cleared at start
+type folder struct {
+	dir  string
+	lock *os.File
+}
+
+// openFolder opens or makes a worker's folder and locks it.
+func openFolder(dir string) (*folder, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "LOCK"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
+	}
+	f := &folder{dir, lock}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("%w: %s (%w)", ErrLocked, dir, err)
+	}
+	if err := f.checkFormat(); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// close unlocks the folder.
+func (f *folder) close() { f.lock.Close() }
+
+func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
+
+// checkFormat reads FORMAT, or writes it where the folder is new.
+func (f *folder) checkFormat() error {
+	b, err := os.ReadFile(f.path("FORMAT"))
+	switch {
+	case err == nil && string(b) == format:
+		return nil
+	case err == nil:
+		return fmt.Errorf("%w: %s says %q where %q is due", ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("worker: %w", err)
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != "LOCK" && name != tempFile {
+			return fmt.Errorf("%w: %s has no FORMAT but has %s", ErrFolder, f.dir, e.Name())
+		}
+	}
+	return f.write("FORMAT", format)
+}
+
+// write writes a small file whole or not at all.
+func (f *folder) write(name, text string) error {
+	temp := f.path(tempFile)
+	if err := os.WriteFile(temp, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	if err := os.Rename(temp, f.path(name)); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	return nil
+}
+
+// id returns the worker's name: want, or the one in the folder, or a random one
+// that is kept there.
+func (f *folder) id(want string) (string, error) {
+	if want != "" {
+		return want, nil
+	}
+	b, err := os.ReadFile(f.path("ID"))
+	if err == nil {
+		id := strings.TrimSpace(string(b))
+		if !idPattern.MatchString(id) {
+			return "", fmt.Errorf("%w: %s holds %q", ErrFolder, f.path("ID"), id)
+		}
+		return id, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("worker: %w", err)
+	}
+	var random [5]byte
+	rand.Read(random[:])
+	id := "w" + hex.EncodeToString(random[:])
+	return id, f.write("ID", id+"\n")
+}

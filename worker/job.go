@@ -1,0 +1,118 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// job is what a worker keeps of a job: all of it can be had again. The worker's
+// mutex guards it, but for what is said below.
+type job struct {
+	id       uint64
+	spec     *algorithms.Job
+	manifest *dataset.Manifest
+	ctx      context.Context // ends when the job is forgotten
+	cancel   context.CancelFunc
+
+	// Set before ready is closed, and constant afterwards.
+	ready    chan struct{}
+	failure  *failure
+	kernel   algorithms.Kernel
+	assigned []uint16 // folds of rows, where the split lists them
+	data     *dataset.Data
+	kept     *engine.Kept
+	scratch  []any // by lane; each lane uses its own only
+
+	atHand []bool // shards that data has
+	opened []*shard
+	values values
+
+	stamp   protocol.Stamp // of the round in work
+	begun   bool           // there was one
+	pending []bool         // units of the round in work that batches hold
+	sums    []*batch       // live batches of summed rounds
+	idle    []*batch
+	units   map[unitKey]*collected
+
+	users     int // batches and tasks; the last one of a forgotten job closes it
+	forgotten bool
+	used      [laneKinds]time.Duration
+	touched   uint64 // when it was last used, by the worker's count of orders
+}
+
+func newJob(ctx context.Context, m *protocol.Setup, lanes, keptBytes int) *job {
+	j := &job{
+		id: m.ID, spec: m.Job, manifest: m.Manifest,
+		ready: make(chan struct{}), kept: engine.NewKept(keptBytes), scratch: make([]any, lanes),
+		atHand: make([]bool, len(m.Manifest.Shards)), values: make(values),
+		units: make(map[unitKey]*collected),
+	}
+	j.ctx, j.cancel = context.WithCancel(ctx)
+	return j
+}
+
+// prepared reports whether the job's set-up is over.
+func (j *job) prepared() bool {
+	select {
+	case <-j.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// complete reports whether a batch can run at once.
+func (j *job) complete(b *batch) bool {
+	if !j.prepared() || j.failure != nil {
+		return false
+	}
+	for i := range b.run.Units {
+		lo, hi := b.shards(i)
+		for s := lo; s < hi; s++ {
+			if !j.atHand[s] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// newer reports whether s is of a later leader, or of a later round under the
+// same: then what was asked before is superseded.
+func newer(s, than protocol.Stamp) bool {
+	return s.Epoch > than.Epoch || s.Epoch == than.Epoch && s.Round > than.Round
+}
+
+// admit marks the units of b that nobody computes yet as pending and drops the
+// others from b.
+func (j *job) admit(b *batch) {
+	if len(j.pending) != int(b.run.Of) {
+		j.pending = make([]bool, b.run.Of)
+	}
+	b.keep(func(_ int, unit uint32) bool {
+		first := !j.pending[unit]
+		j.pending[unit] = true
+		return first
+	})
+}
+
+// settle takes the marks of b's units back once they were answered.
+func (j *job) settle(b *batch) {
+	if b.run.Stamp != j.stamp || len(j.pending) != int(b.run.Of) {
+		return
+	}
+	for _, unit := range b.run.Units {
+		j.pending[unit] = false
+	}
+}
+
+// begin makes s the job's round in work.
+func (j *job) begin(s protocol.Stamp) {
+	j.stamp, j.begun = s, true
+	clear(j.pending)
+}

@@ -1,0 +1,132 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// ErrVersion is wrapped by the error of a worker that meets a cluster of another
+// protocol or numerics.
+var ErrVersion = errors.New("worker: this cluster is of another version")
+
+const (
+	joinTimeout  = 2 * time.Second        // for one coordinator's answer
+	joinPause    = 250 * time.Millisecond // between two rounds of asking
+	joinLogEvery = 10 * time.Second       // between two log lines while nobody answers
+)
+
+// joiner asks coordinators what a worker must know of its cluster.
+type joiner struct {
+	addresses []string // as configured, then those that were learnt
+	http      *http.Client
+	log       *slog.Logger
+}
+
+func newJoiner(addresses []string, log *slog.Logger) *joiner {
+	j := &joiner{http: &http.Client{Transport: &http.Transport{}}, log: log}
+	for _, a := range addresses {
+		j.learn(strings.TrimSuffix(strings.TrimPrefix(a, "http://"), "/"))
+	}
+	return j
+}
+
+func (j *joiner) close() { j.http.CloseIdleConnections() }
+
+func (j *joiner) learn(address string) {
+	for _, known := range j.addresses {
+		if known == address {
+			return
+		}
+	}
+	if address != "" {
+		j.addresses = append(j.addresses, address)
+	}
+}
+
+// cluster asks until a coordinator answers. The error is ctx's, or wraps
+// ErrVersion.
+func (j *joiner) cluster(ctx context.Context) (*protocol.Cluster, error) {
+	var logged time.Time
+	for {
+		c, err := j.ask(ctx)
+		if c != nil || ctx.Err() != nil || errors.Is(err, ErrVersion) {
+			return c, errors.Join(ctx.Err(), err)
+		}
+		if time.Since(logged) >= joinLogEvery {
+			logged = time.Now()
+			j.log.Warn("no coordinator answers; asking until one does", "reason", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(joinPause):
+		}
+	}
+}
+
+// ask asks each known coordinator once and returns the first answer.
+func (j *joiner) ask(ctx context.Context) (*protocol.Cluster, error) {
+	var errs []error
+	for _, address := range j.addresses {
+		c, err := j.askOne(ctx, address)
+		if err == nil {
+			for _, m := range c.Coordinators {
+				j.learn(m.HTTP)
+			}
+			return c, nil
+		}
+		if errors.Is(err, ErrVersion) {
+			return nil, err
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (j *joiner) askOne(ctx context.Context, address string) (*protocol.Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/cluster", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := j.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, protocol.MaxJSON))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", address, response.Status)
+	}
+	c := new(protocol.Cluster)
+	if err := json.Unmarshal(body, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+	return c, checkCluster(address, c)
+}
+
+// checkCluster tells whether a worker of this version can serve the cluster.
+func checkCluster(address string, c *protocol.Cluster) error {
+	if c.Protocol != protocol.Version || c.Numerics != algorithms.Numerics {
+		return fmt.Errorf("%w: the coordinator at %s (%s) speaks protocol %d and computes numerics %d; this worker (%s) speaks protocol %d and computes numerics %d",
+			ErrVersion, address, c.Version, c.Protocol, c.Numerics, version.String, protocol.Version, algorithms.Numerics)
+	}
+	if c.ID == "" || len(c.NATS) == 0 || c.Heartbeat <= 0 {
+		return fmt.Errorf("%s: the cluster is not formed yet", address)
+	}
+	return nil
+}

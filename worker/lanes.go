@@ -1,0 +1,97 @@
+package worker
+
+import (
+	"sync"
+	"time"
+)
+
+// The two kinds of lanes: summed rounds never queue behind long collected units.
+const (
+	sumLanes = iota
+	collectLanes
+	laneKinds
+)
+
+// lanes hands units of ready batches to a fixed number of goroutines. The job
+// that has used the least time goes first, so that jobs share the lanes evenly,
+// whatever the size of their units. The worker's mutex guards it.
+type lanes struct {
+	kind   int
+	wake   *sync.Cond
+	ready  []*batch // with units that nobody has started
+	clock  time.Duration
+	closed bool
+}
+
+func newLanes(kind int, mu *sync.Mutex) *lanes {
+	return &lanes{kind: kind, wake: sync.NewCond(mu)}
+}
+
+// add makes a batch ready. A job that was idle starts level with the others: it
+// has no claim to the time that it did not ask for.
+func (l *lanes) add(b *batch) {
+	if !l.has(b.job) {
+		used := &b.job.used[l.kind]
+		*used = max(*used, l.clock)
+	}
+	l.ready = append(l.ready, b)
+	for range b.size() {
+		l.wake.Signal()
+	}
+}
+
+func (l *lanes) has(j *job) bool {
+	for _, b := range l.ready {
+		if b.job == j {
+			return true
+		}
+	}
+	return false
+}
+
+// take waits for a unit and returns its batch and its position there; ok is
+// false once the lanes are closed. The mutex is held.
+func (l *lanes) take() (b *batch, i int, ok bool) {
+	for len(l.ready) == 0 && !l.closed {
+		l.wake.Wait()
+	}
+	if l.closed {
+		return nil, 0, false
+	}
+	b = l.first()
+	l.clock = max(l.clock, b.job.used[l.kind])
+	i = b.next
+	b.next++
+	if b.next == b.size() {
+		l.remove(b)
+	}
+	return b, i, true
+}
+
+func (l *lanes) first() *batch {
+	best := l.ready[0]
+	for _, b := range l.ready[1:] {
+		if b.job.used[l.kind] < best.job.used[l.kind] {
+			best = b
+		}
+	}
+	return best
+}
+
+// remove takes a batch off the ready ones; it may not be there.
+func (l *lanes) remove(b *batch) {
+	for i, x := range l.ready {
+		if x == b {
+			n := copy(l.ready[i:], l.ready[i+1:])
+			l.ready[i+n] = nil
+			l.ready = l.ready[:i+n]
+			return
+		}
+	}
+}
+
+// close ends the lanes: no further unit is taken.
+func (l *lanes) close() {
+	l.closed = true
+	l.wake.Broadcast()
+}

@@ -1,0 +1,224 @@
+package worker
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// orders handles the leader's messages to this worker, one at a time; its fields
+// are scratch of decoding.
+type orders struct {
+	w     *worker
+	run   protocol.Run
+	value protocol.Value
+	need  protocol.Need
+	buf   []byte
+}
+
+// Handle takes one message of Subjects.Work.
+func (o *orders) handle(m bus.Message) {
+	kind, err := protocol.KindOf(m.Data)
+	if err == nil {
+		switch kind {
+		case protocol.KindRun:
+			err = o.onRun(m)
+		case protocol.KindValue:
+			err = o.onValue(m)
+		case protocol.KindSetup:
+			err = o.onSetup(m)
+		case protocol.KindForget:
+			err = o.onForget(m)
+		case protocol.KindHold:
+			err = o.onHold(m)
+		default:
+			o.w.drop("malformed")
+		}
+	}
+	if err != nil {
+		o.w.drop("malformed")
+		o.w.log.Warn("dropped a message", "subject", m.Subject, "error", err)
+	}
+}
+
+func (o *orders) onRun(m bus.Message) error {
+	w := o.w
+	if err := o.run.Decode(m.Data); err != nil {
+		return err
+	}
+	w.metrics.Rounds.Inc()
+	o.need = protocol.Need{Stamp: o.run.Stamp, Worker: w.id}
+	again := w.take(&o.run, m.Reply, &o.need)
+	if o.need.Setup || len(o.need.Refs) > 0 {
+		w.metrics.Needs.Inc()
+		o.buf = o.need.Append(o.buf[:0])
+		w.send(m.Reply, o.buf)
+	}
+	for _, c := range again {
+		w.announce(c)
+	}
+	return nil
+}
+
+// onValue copies a value into the job's memory. Only this goroutine puts values,
+// so the copy itself needs no lock.
+func (o *orders) onValue(m bus.Message) error {
+	w := o.w
+	if err := o.value.Decode(m.Data); err != nil {
+		return err
+	}
+	defer func() { o.value.Data = nil }()
+	w.mu.Lock()
+	j := w.jobs[o.value.Job]
+	if !w.obey(o.value.Epoch) || j == nil {
+		w.mu.Unlock()
+		return nil // a Run will ask for what it lacks
+	}
+	if y := j.values.find(o.value.Ref); y != nil {
+		j.values.renew(y)
+		w.mu.Unlock()
+		return nil
+	}
+	y := j.values.blank(o.value.Ref, len(o.value.Data))
+	w.mu.Unlock()
+	copy(y.data, o.value.Data)
+	w.mu.Lock()
+	j.values.put(y)
+	w.mu.Unlock()
+	return nil
+}
+
+func (o *orders) onSetup(m bus.Message) error {
+	var setup protocol.Setup
+	if err := setup.Decode(m.Data); err != nil {
+		return err
+	}
+	if err := checkSetup(&setup); err != nil {
+		return err
+	}
+	o.w.setUp(&setup)
+	return nil
+}
+
+func (o *orders) onForget(m bus.Message) error {
+	var forget protocol.Forget
+	if err := forget.Decode(m.Data); err != nil {
+		return err
+	}
+	w := o.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if j := w.jobs[forget.Job]; w.obey(forget.Epoch) && j != nil {
+		w.forget(j)
+	}
+	return nil
+}
+
+func (o *orders) onHold(m bus.Message) error {
+	var hold protocol.Hold
+	if err := hold.Decode(m.Data); err != nil {
+		return err
+	}
+	w := o.w
+	w.mu.Lock()
+	obeyed := w.obey(hold.Epoch)
+	w.mu.Unlock()
+	if obeyed {
+		w.prefetch.want(hold.Shards)
+	}
+	return nil
+}
+
+// onLead learns who leads. A leader that is new to this worker hears at once
+// what the worker holds.
+func (w *worker) onLead(m bus.Message) {
+	var lead protocol.Lead
+	if err := lead.Decode(m.Data); err != nil {
+		w.drop("malformed")
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.obey(lead.Epoch) {
+		return
+	}
+	w.heard = now()
+	if w.leader != lead.Coordinator {
+		w.leader = lead.Coordinator
+		w.log.Info("a coordinator leads", "coordinator", lead.Coordinator, "epoch", lead.Epoch)
+		w.beat.full()
+	}
+	if reason := lead.Refused[w.id]; reason != w.refused {
+		w.refused = reason
+		if reason != "" {
+			w.log.Error("the leader refuses this worker", "reason", reason)
+		}
+	}
+}
+
+// obey reports whether a message of an epoch counts: the highest epoch seen
+// does. A higher one supersedes all summed rounds asked for before; collected
+// units go on, since the new leader will want the same bytes. mu is held.
+func (w *worker) obey(epoch uint64) bool {
+	if epoch < w.epoch {
+		w.drop("epoch")
+		return false
+	}
+	if epoch > w.epoch {
+		w.epoch = epoch
+		for _, j := range w.jobs {
+			w.supersedeSums(j)
+		}
+		w.beat.full()
+	}
+	return true
+}
+
+// take makes a batch of a Run message, or fills need with what it lacks. The
+// finished units among those asked for again are returned, to be announced.
+func (w *worker) take(run *protocol.Run, reply string, need *protocol.Need) (again []*collected) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if reply == "" {
+		w.drop("malformed")
+		return nil
+	}
+	if !w.obey(run.Epoch) {
+		return nil
+	}
+	j := w.jobs[run.Job]
+	if j == nil {
+		need.Setup = true
+		return nil
+	}
+	w.touch(j)
+	if !w.enter(j, run.Stamp) {
+		w.drop("late")
+		return nil
+	}
+	if need.Refs = j.values.missing(run.Refs); need.Refs != nil {
+		return nil
+	}
+	b := j.blank(run)
+	if b.run.How == algorithms.Collect {
+		again = j.admitCollected(b, reply)
+	} else {
+		j.admit(b)
+	}
+	w.start(b, reply)
+	return again
+}
+
+// enter makes s the job's round in work, or reports false where it is a round of
+// before.
+func (w *worker) enter(j *job, s protocol.Stamp) bool {
+	if j.begun && s == j.stamp {
+		return true
+	}
+	if j.begun && !newer(s, j.stamp) {
+		return false
+	}
+	w.supersede(j, s.Round)
+	j.begin(s)
+	return true
+}

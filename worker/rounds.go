@@ -1,0 +1,268 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// start hands a batch to its lanes, at once or when its job and shards are at
+// hand. mu is held.
+func (w *worker) start(b *batch, reply string) {
+	j := b.job
+	if b.size() == 0 { // all of it is in work already, or done
+		j.retire(b)
+		return
+	}
+	b.begin(reply)
+	j.users++
+	j.live = append(j.live, b)
+	if j.complete(b) {
+		w.lanesOf(b).add(b)
+		return
+	}
+	b.preparing = true
+	w.tasks.Go(func() { w.prepare(b) })
+}
+
+func (w *worker) lanesOf(b *batch) *lanes {
+	if b.run.How == algorithms.Collect {
+		return w.lanes[collectLanes]
+	}
+	return w.lanes[sumLanes]
+}
+
+// prepare waits for a batch's job, fetches the shards that it lacks and hands it
+// to its lanes. Units that cannot be computed fail.
+func (w *worker) prepare(b *batch) {
+	j := b.job
+	select {
+	case <-j.ready:
+	case <-j.ctx.Done():
+	}
+	errs := w.gather(b)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.preparing = false
+	if !b.dropped {
+		b.keep(func(i int, unit uint32) bool {
+			if errs[i] != nil && b.run.Stamp == j.stamp {
+				j.pending[unit] = false
+			}
+			return errs[i] == nil
+		})
+		b.left = b.size()
+	}
+	if b.left == 0 {
+		w.retire(b)
+		return
+	}
+	w.lanesOf(b).add(b)
+}
+
+// gather brings the shards of a batch to hand. It returns, and reports, why
+// units cannot be computed.
+func (w *worker) gather(b *batch) []error {
+	j, errs := b.job, make([]error, b.size())
+	lacks := make([]error, len(j.atHand)) // by shard
+	if j.ctx.Err() == nil && j.failure == nil {
+		w.loadShards(b, lacks)
+	}
+	for i := range errs {
+		errs[i] = j.whyNot(b, i, lacks)
+		if errs[i] != nil {
+			w.fail(b, i, errs[i])
+		}
+	}
+	return errs
+}
+
+// whyNot says why the i-th unit of b cannot be computed.
+func (j *job) whyNot(b *batch, i int, lacks []error) error {
+	if err := j.ctx.Err(); err != nil {
+		return err
+	}
+	if j.failure != nil {
+		return j.failure
+	}
+	lo, hi := b.shards(i)
+	return errors.Join(lacks[lo:hi]...)
+}
+
+// fetchAtOnce is how many shards one batch fetches at the same time.
+const fetchAtOnce = 4
+
+// loadShards opens the shards that b needs and its job has not; errs says, by
+// shard, why one is not to be had.
+func (w *worker) loadShards(b *batch, errs []error) {
+	var group errgroup.Group
+	group.SetLimit(fetchAtOnce)
+	for s := range w.lacking(b) {
+		group.Go(func() error {
+			errs[s] = w.loadShard(b.job, s)
+			return nil
+		})
+	}
+	group.Wait()
+}
+
+func (w *worker) lacking(b *batch) map[int]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lacks := make(map[int]bool)
+	for i := range b.run.Units {
+		lo, hi := b.shards(i)
+		for s := lo; s < hi; s++ {
+			if !b.job.atHand[s] {
+				lacks[s] = true
+			}
+		}
+	}
+	return lacks
+}
+
+// loadShard brings one shard to the job's hand. Whatever stops it is a passing
+// failure, unless the shard itself is wrong.
+func (w *worker) loadShard(j *job, s int) error {
+	opened, err := w.cache.acquire(j.ctx, j.manifest.Shards[s])
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		return err
+	case err != nil:
+		return passing(err)
+	}
+	if err := checkShard(opened.rows, j.manifest, s); err != nil {
+		w.cache.release(opened)
+		return permanent(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if j.atHand[s] { // another batch was faster
+		w.cache.release(opened)
+		return nil
+	}
+	j.data.SetShard(s, opened.rows)
+	j.atHand[s] = true
+	j.opened = append(j.opened, opened)
+	return nil
+}
+
+// checkShard makes sure that kernels may index by what the manifest says.
+func checkShard(r *dataset.Rows, m *dataset.Manifest, s int) error {
+	ref := m.Shards[s]
+	if r.N != ref.Rows || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse {
+		return fmt.Errorf("worker: shard %d (%.12s) has %d rows of %d features and %d labels; the manifest says %d, %d and %d",
+			s, ref.Digest, r.N, r.Features, r.Labels, ref.Rows, m.Features, m.Labels)
+	}
+	for _, row := range r.Row {
+		if int(row) >= m.Rows {
+			return fmt.Errorf("worker: shard %d (%.12s) has row %d of a dataset of %d", s, ref.Digest, row, m.Rows)
+		}
+	}
+	return nil
+}
+
+// end answers a summed batch whose units are all computed, and gives it up.
+func (w *worker) end(b *batch) {
+	w.mu.Lock()
+	dropped := b.dropped
+	w.mu.Unlock()
+	if b.run.How == algorithms.Sum && !dropped {
+		w.sendParts(b)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b.run.How == algorithms.Sum {
+		b.job.settle(b)
+	}
+	w.retire(b)
+}
+
+// sendParts sends the maximal nodes of the reduction tree that a batch fills
+// (design section 8.4).
+func (w *worker) sendParts(b *batch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.part.Stamp, b.part.Worker = b.run.Stamp, w.id
+	b.tree.Nodes(func(level, i int, p *algorithms.Partial) {
+		b.part.Level, b.part.Index, b.part.Partial = uint8(level), uint32(i), p
+		b.part.Compute = uint64(b.computed(level, i))
+		b.buf = b.part.Append(b.buf[:0])
+		w.send(b.reply, b.buf)
+	})
+	b.part.Partial = nil
+}
+
+// fail tells the leader that a unit of b was not computed. What was stopped on
+// purpose is no failure.
+func (w *worker) fail(b *batch, i int, err error) {
+	unit := b.run.Units[i]
+	stamp, reply := b.run.Stamp, b.reply
+	w.mu.Lock()
+	stopped := b.dropped || b.job.ctx.Err() != nil
+	if b.units != nil && !stopped {
+		stamp, reply, stopped = b.job.failCollected(b.units[i])
+	}
+	w.mu.Unlock()
+	if stopped {
+		return
+	}
+	w.metrics.UnitsFailed.Inc()
+	f := failureOf(err)
+	w.log.Warn("a unit failed", "job", stamp.Job, "round", stamp.Round, "unit", unit, "permanent", f.permanent, "reason", f)
+	m := protocol.Fail{Stamp: stamp, Worker: w.id, Unit: unit, Permanent: f.permanent, Reason: f.Error()}
+	w.send(reply, m.Append(nil))
+}
+
+// retire gives up a batch that is done. mu is held.
+func (w *worker) retire(b *batch) {
+	b.job.retire(b)
+	w.leave(b.job)
+}
+
+// dropBatch stops a batch: what has not begun is not computed, and nothing is
+// sent. mu is held.
+func (w *worker) dropBatch(b *batch) {
+	if b.dropped {
+		return
+	}
+	b.dropped = true
+	w.lanesOf(b).remove(b)
+	rest := b.size() - b.next
+	b.next = b.size()
+	b.left -= rest
+	if b.left == 0 && !b.preparing {
+		w.retire(b)
+	}
+}
+
+// supersedeSums stops the summed rounds of a job. mu is held.
+func (w *worker) supersedeSums(j *job) {
+	for i := len(j.live) - 1; i >= 0; i-- {
+		if j.live[i].run.How == algorithms.Sum {
+			w.dropBatch(j.live[i])
+		}
+	}
+}
+
+// supersede stops all that a job computes for rounds other than this one. mu is
+// held.
+func (w *worker) supersede(j *job, round uint64) {
+	w.supersedeSums(j)
+	for i := len(j.live) - 1; i >= 0; i-- {
+		if j.live[i].run.Round != round {
+			w.dropBatch(j.live[i])
+		}
+	}
+	for key, c := range j.units {
+		if key.round != round {
+			w.dropCollected(j, key, c)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package worker
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// keptVersions is how many versions of a value a job keeps: the one that a round
+// in work reads, and the next.
+const keptVersions = 2
+
+// value is one version of a value. Its bytes never change while a batch holds
+// it; afterwards its memory may serve a newer version.
+type value struct {
+	version uint64
+	data    []byte
+	users   int // batches that hold it
+	listed  bool
+	of      *variable
+}
+
+// variable is a value of a job by its ID.
+type variable struct {
+	versions []*value // in the order of arrival, or of arriving again
+	spare    *value   // memory for a newer version
+}
+
+// values keeps the newest versions of a job's values. The caller guards it.
+type values map[uint16]*variable
+
+// find returns a version that is at hand, or nil.
+func (v values) find(ref protocol.Ref) *value {
+	x := v[ref.ID]
+	if x == nil {
+		return nil
+	}
+	for _, y := range x.versions {
+		if y.version == ref.Version {
+			return y
+		}
+	}
+	return nil
+}
+
+// blank returns memory of n bytes for a version of a value, to be filled and
+// put.
+func (v values) blank(ref protocol.Ref, n int) *value {
+	x := v[ref.ID]
+	if x == nil {
+		x = &variable{versions: make([]*value, 0, keptVersions+1)}
+		v[ref.ID] = x
+	}
+	y := x.spare
+	x.spare = nil
+	if y == nil || cap(y.data) < n {
+		y = &value{data: make([]byte, n), of: x}
+	}
+	y.version, y.data = ref.Version, y.data[:n]
+	return y
+}
+
+// put lists y as the newest version and drops the oldest beyond keptVersions.
+func (v values) put(y *value) {
+	x := y.of
+	y.listed = true
+	x.versions = append(x.versions, y)
+	if len(x.versions) > keptVersions {
+		old := x.versions[0]
+		x.versions = x.versions[:copy(x.versions, x.versions[1:])]
+		old.listed = false
+		old.reuse()
+	}
+}
+
+// renew makes y the newest version, so that the next one does not drop it.
+func (v values) renew(y *value) {
+	list := y.of.versions
+	for i, z := range list {
+		if z == y {
+			copy(list[i:], list[i+1:])
+			list[len(list)-1] = y
+			return
+		}
+	}
+}
+
+// missing lists the refs whose versions are not at hand.
+func (v values) missing(refs []protocol.Ref) []protocol.Ref {
+	var lacks []protocol.Ref
+	for _, ref := range refs {
+		if v.find(ref) == nil {
+			lacks = append(lacks, ref)
+		}
+	}
+	return lacks
+}
+
+// hold appends the versions that refs name, all of them at hand, to vars and
+// held.
+func (v values) hold(refs []protocol.Ref, vars algorithms.Vars, held []*value) (algorithms.Vars, []*value) {
+	for _, ref := range refs {
+		y := v.find(ref)
+		y.users++
+		held = append(held, y)
+		vars = append(vars, algorithms.Var{ID: ref.ID, Version: ref.Version, Data: y.data})
+	}
+	return vars, held
+}
+
+// release gives up what hold held.
+func release(held []*value) {
+	for _, y := range held {
+		y.users--
+		y.reuse()
+	}
+}
+
+func (y *value) reuse() {
+	if !y.listed && y.users == 0 {
+		y.of.spare = y
+	}
+}
