@@ -22,7 +22,7 @@ import (
 )
 
 // DefaultPatience is how long a request is sent again while nobody answers it.
-const DefaultPatience = 15 * time.Second
+const DefaultPatience = 10 * time.Second
 
 // The timeouts and waits of one try.
 const (

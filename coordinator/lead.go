@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,37 +12,47 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// term is one leadership that runs.
+type term struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// begin starts to lead.
+func (n *node) begin(ctx context.Context) *term {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &term{cancel, make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		n.lead(ctx)
+	}()
+	return t
+}
+
+// end stops a leadership, if there is one, and waits for it.
+func (t *term) end() {
+	if t != nil {
+		t.cancel()
+		<-t.done
+	}
+}
+
 // followLeadership leads while Raft says that this coordinator is the leader.
 func (n *node) followLeadership(ctx context.Context) error {
-	var (
-		stop  context.CancelFunc
-		ended = make(chan struct{})
-	)
-	end := func() {
-		if stop != nil {
-			stop()
-			<-ended
-			stop = nil
-		}
-	}
-	defer end()
+	var now *term
+	defer func() { now.end() }()
 	changes := n.store.Leadership()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-n.store.Stopped():
-			return err
+		case <-n.store.Down():
+			return n.store.Err()
 		case leads := <-changes:
-			end()
+			now.end()
+			now = nil
 			if leads {
-				var term context.Context
-				term, stop = context.WithCancel(ctx)
-				ended = make(chan struct{})
-				go func() {
-					defer close(ended)
-					n.lead(term)
-				}()
+				now = n.begin(ctx)
 			}
 		}
 	}
@@ -107,10 +118,10 @@ func (n *node) observe(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		st := n.store.Stats()
-		n.metrics.SetRaftState(st.State)
+		n.metrics.SetRaftState(strings.ToLower(st.Role))
 		n.metrics.RaftTerm.Set(float64(st.Term))
-		n.metrics.RaftLastContact.Set(st.LastContact.Seconds())
-		n.metrics.RaftApplied.Set(float64(st.Applied))
+		n.metrics.RaftLastContact.Set(max(0, st.LastContact.Seconds()))
+		n.metrics.RaftApplied.Set(float64(st.AppliedIndex))
 		s := n.store.State()
 		n.metrics.Epoch.Set(float64(s.Epoch()))
 		shards := make(map[string]bool)

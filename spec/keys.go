@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -22,7 +23,7 @@ const DefaultSeed = 1
 const MaxFolds = 1 << 16
 
 // MaxName is the greatest length, in bytes, of a job's or dataset's name.
-const MaxName = 128
+const MaxName = 100
 
 // key is one of the keys that every spec may have.
 type key struct {
@@ -127,7 +128,7 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 		names := registry.Names()
 		return nil, &algorithms.ParamError{
 			Name:   "algorithm",
-			Reason: fmt.Sprintf("%q is unknown%s: known are %s", algorithm, didYouMean(algorithm, names), strings.Join(names, ", ")),
+			Reason: fmt.Sprintf("%q is unknown%s; known are %s", algorithm, didYouMean(algorithm, names), strings.Join(names, ", ")),
 		}
 	}
 	return a, nil
@@ -136,7 +137,7 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 // unknownKey says what would be right where name is no key.
 func unknownKey(a algorithms.Algorithm, name string) string {
 	names := keyNames(a)
-	return fmt.Sprintf("no such key%s: the keys are %s", didYouMean(name, names), strings.Join(names, ", "))
+	return fmt.Sprintf("no such key%s; the keys are %s", didYouMean(name, names), strings.Join(names, ", "))
 }
 
 func keyNames(a algorithms.Algorithm) []string {
@@ -148,25 +149,27 @@ func keyNames(a algorithms.Algorithm) []string {
 }
 
 // CheckName reports why text cannot name a job or a dataset: names are 1 to
-// MaxName letters, digits, '.', '_' and '-', and do not begin with '.' or '-'.
-// A name of digits only would read as a job's number.
+// MaxName letters, digits, '.', '_' and '-', and begin with a letter or digit. A
+// name of digits only would read as a job's number.
 func CheckName(text string) error {
-	switch {
-	case text == "" || len(text) > MaxName:
+	if text == "" || len(text) > MaxName {
 		return fmt.Errorf("a name has 1 to %d characters", MaxName)
-	case text[0] == '.' || text[0] == '-':
-		return fmt.Errorf("a name begins with a letter, a digit or '_'")
 	}
 	digits := true
-	for _, r := range text {
+	for i, r := range text {
 		digit := r >= '0' && r <= '9'
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		digits = digits && digit
-		if letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'; !letter && !digit && r != '.' && r != '_' && r != '-' {
+		switch {
+		case digit || letter:
+		case i == 0:
+			return errors.New("a name begins with a letter or digit")
+		case r != '.' && r != '_' && r != '-':
 			return fmt.Errorf("a name holds letters, digits, '.', '_' and '-' only, not %q", r)
 		}
 	}
 	if digits {
-		return fmt.Errorf("a name of digits only would read as a job's number")
+		return errors.New("a name of digits only would read as a job's number")
 	}
 	return nil
 }

@@ -68,11 +68,7 @@ func parseWord(p *algorithms.Param, text string) (any, error) {
 }
 
 func wrong(p *algorithms.Param, text string) error {
-	hint := ""
-	if p.Kind == algorithms.Word {
-		hint = didYouMean(text, p.Words)
-	}
-	return &algorithms.ParamError{Name: p.Name, Reason: fmt.Sprintf("%q is not %s%s", text, Wanted(p), hint)}
+	return &algorithms.ParamError{Name: p.Name, Reason: fmt.Sprintf("%q is not %s", text, Wanted(p))}
 }
 
 // Wanted says what values a setting takes: "a whole number from 2 to 20".
@@ -107,7 +103,7 @@ func didYouMean(text string, words []string) string {
 	if best == "" {
 		return ""
 	}
-	return fmt.Sprintf("; did you mean %q?", best)
+	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
 // maxHint bounds the texts that distance compares.

@@ -24,6 +24,7 @@ type batch struct {
 	left      int  // units not finished
 	preparing bool // waits for the job or for shards
 	dropped   bool // superseded: nothing is sent any more
+	ending    bool // its last unit is computed: the lane that did so retires it
 
 	mu   sync.Mutex // guards what follows, between the lanes of this batch
 	tree engine.Tree
@@ -38,7 +39,7 @@ func (b *batch) size() int { return len(b.run.Units) }
 // begin makes b the batch of a Run message whose units are settled.
 func (b *batch) begin(reply string) {
 	b.reply = reply
-	b.next, b.left, b.preparing, b.dropped = 0, b.size(), false, false
+	b.next, b.left, b.preparing, b.dropped, b.ending = 0, b.size(), false, false, false
 	b.vars, b.held = b.job.values.hold(b.run.Refs, b.vars[:0], b.held[:0])
 	b.took = slices.Grow(b.took[:0], b.size())[:b.size()]
 	clear(b.took)
@@ -47,21 +48,27 @@ func (b *batch) begin(reply string) {
 	}
 }
 
-// keep drops the units for which f reports false, with their payloads.
+// keep drops the units for which f reports false, with what belongs to them.
 func (b *batch) keep(f func(i int, unit uint32) bool) {
-	n := 0
+	n, units, payload := 0, b.units, b.run.Payload
 	for i, u := range b.run.Units {
 		if !f(i, u) {
 			continue
 		}
 		b.run.Units[n] = u
-		if len(b.run.Payload) > i {
-			b.run.Payload[n] = b.run.Payload[i]
+		if len(payload) > i {
+			payload[n] = payload[i]
+		}
+		if len(units) > i {
+			units[n] = units[i]
 		}
 		n++
 	}
 	b.run.Units = b.run.Units[:n]
-	b.run.Payload = b.run.Payload[:min(n, len(b.run.Payload))]
+	b.run.Payload = payload[:min(n, len(payload))]
+	if units != nil {
+		b.units = units[:n]
+	}
 }
 
 // shards returns the range [lo, hi) of shards that the i-th unit needs.
@@ -108,6 +115,7 @@ func (j *job) retire(b *batch) {
 	clear(b.held)
 	b.vars, b.held, b.units = b.vars[:0], b.held[:0], nil
 	clear(b.run.Payload)
+	j.live = slices.DeleteFunc(j.live, func(x *batch) bool { return x == b })
 	if len(j.idle) == maxIdle {
 		j.idle = slices.Delete(j.idle, 0, 1)
 	}

@@ -31,6 +31,7 @@ func (w *worker) lane(l *lanes, number int) {
 		b.job.used[l.kind] += took
 		b.left--
 		last := b.left == 0
+		b.ending = last
 		w.mu.Unlock()
 		if last {
 			w.end(b)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -29,14 +30,15 @@ type job struct {
 	scratch  []any // by lane; each lane uses its own only
 
 	atHand []bool // shards that data has
+	lacks  int    // number of those that it has not
 	opened []*shard
 	values values
 
 	stamp   protocol.Stamp // of the round in work
 	begun   bool           // there was one
 	pending []bool         // units of the round in work that batches hold
-	sums    []*batch       // live batches of summed rounds
-	idle    []*batch
+	live    []*batch       // not retired
+	idle    []*batch       // retired, for their memory
 	units   map[unitKey]*collected
 
 	users     int // batches and tasks; the last one of a forgotten job closes it
@@ -49,7 +51,7 @@ func newJob(ctx context.Context, m *protocol.Setup, lanes, keptBytes int) *job {
 	j := &job{
 		id: m.ID, spec: m.Job, manifest: m.Manifest,
 		ready: make(chan struct{}), kept: engine.NewKept(keptBytes), scratch: make([]any, lanes),
-		atHand: make([]bool, len(m.Manifest.Shards)), values: make(values),
+		atHand: make([]bool, len(m.Manifest.Shards)), lacks: len(m.Manifest.Shards), values: make(values),
 		units: make(map[unitKey]*collected),
 	}
 	j.ctx, j.cancel = context.WithCancel(ctx)
@@ -66,10 +68,18 @@ func (j *job) prepared() bool {
 	}
 }
 
+// lost reports whether the set-up failed for a reason that may be gone by now.
+func (j *job) lost() bool {
+	return j.prepared() && j.failure != nil && !j.failure.permanent
+}
+
 // complete reports whether a batch can run at once.
 func (j *job) complete(b *batch) bool {
 	if !j.prepared() || j.failure != nil {
 		return false
+	}
+	if j.lacks == 0 {
+		return true
 	}
 	for i := range b.run.Units {
 		lo, hi := b.shards(i)
@@ -89,8 +99,9 @@ func newer(s, than protocol.Stamp) bool {
 }
 
 // admit marks the units of b that nobody computes yet as pending and drops the
-// others from b.
+// others from b. The rest ascends.
 func (j *job) admit(b *batch) {
+	slices.Sort(b.run.Units)
 	if len(j.pending) != int(b.run.Of) {
 		j.pending = make([]bool, b.run.Of)
 	}
@@ -103,10 +114,13 @@ func (j *job) admit(b *batch) {
 
 // settle takes the marks of b's units back once they were answered.
 func (j *job) settle(b *batch) {
-	if b.run.Stamp != j.stamp || len(j.pending) != int(b.run.Of) {
-		return
-	}
 	for _, unit := range b.run.Units {
+		j.unmark(b, unit)
+	}
+}
+
+func (j *job) unmark(b *batch, unit uint32) {
+	if b.run.How == algorithms.Sum && b.run.Stamp == j.stamp && int(unit) < len(j.pending) {
 		j.pending[unit] = false
 	}
 }

@@ -67,10 +67,15 @@ func (j *joiner) cluster(ctx context.Context) (*protocol.Cluster, error) {
 			logged = time.Now()
 			j.log.Warn("no coordinator answers; asking until one does", "reason", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(joinPause):
-		}
+		pause(ctx, joinPause)
+	}
+}
+
+// pause waits, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 

@@ -27,6 +27,9 @@ func newLanes(kind int, mu *sync.Mutex) *lanes {
 	return &lanes{kind: kind, wake: sync.NewCond(mu)}
 }
 
+// maxWake is above any number of lanes.
+const maxWake = 1024
+
 // add makes a batch ready. A job that was idle starts level with the others: it
 // has no claim to the time that it did not ask for.
 func (l *lanes) add(b *batch) {
@@ -35,7 +38,7 @@ func (l *lanes) add(b *batch) {
 		*used = max(*used, l.clock)
 	}
 	l.ready = append(l.ready, b)
-	for range b.size() {
+	for range min(b.size(), maxWake) {
 		l.wake.Signal()
 	}
 }

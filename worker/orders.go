@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"time"
+
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -16,7 +18,7 @@ type orders struct {
 	buf   []byte
 }
 
-// Handle takes one message of Subjects.Work.
+// handle takes one message of Subjects.Work.
 func (o *orders) handle(m bus.Message) {
 	kind, err := protocol.KindOf(m.Data)
 	if err == nil {
@@ -32,11 +34,11 @@ func (o *orders) handle(m bus.Message) {
 		case protocol.KindHold:
 			err = o.onHold(m)
 		default:
-			o.w.drop("malformed")
+			o.w.drops.malformed.Add(1)
 		}
 	}
 	if err != nil {
-		o.w.drop("malformed")
+		o.w.drops.malformed.Add(1)
 		o.w.log.Warn("dropped a message", "subject", m.Subject, "error", err)
 	}
 }
@@ -134,7 +136,7 @@ func (o *orders) onHold(m bus.Message) error {
 func (w *worker) onLead(m bus.Message) {
 	var lead protocol.Lead
 	if err := lead.Decode(m.Data); err != nil {
-		w.drop("malformed")
+		w.drops.malformed.Add(1)
 		return
 	}
 	w.mu.Lock()
@@ -142,7 +144,7 @@ func (w *worker) onLead(m bus.Message) {
 	if !w.obey(lead.Epoch) {
 		return
 	}
-	w.heard = now()
+	w.heard = time.Now()
 	if w.leader != lead.Coordinator {
 		w.leader = lead.Coordinator
 		w.log.Info("a coordinator leads", "coordinator", lead.Coordinator, "epoch", lead.Epoch)
@@ -161,7 +163,7 @@ func (w *worker) onLead(m bus.Message) {
 // units go on, since the new leader will want the same bytes. mu is held.
 func (w *worker) obey(epoch uint64) bool {
 	if epoch < w.epoch {
-		w.drop("epoch")
+		w.drops.epoch.Add(1)
 		return false
 	}
 	if epoch > w.epoch {
@@ -180,20 +182,25 @@ func (w *worker) take(run *protocol.Run, reply string, need *protocol.Need) (aga
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if reply == "" {
-		w.drop("malformed")
+		w.drops.malformed.Add(1)
 		return nil
 	}
 	if !w.obey(run.Epoch) {
 		return nil
 	}
 	j := w.jobs[run.Job]
+	if j != nil && j.lost() {
+		w.forget(j)
+		j = nil
+	}
 	if j == nil {
 		need.Setup = true
 		return nil
 	}
-	w.touch(j)
+	w.orders++
+	j.touched = w.orders
 	if !w.enter(j, run.Stamp) {
-		w.drop("late")
+		w.drops.late.Add(1)
 		return nil
 	}
 	if need.Refs = j.values.missing(run.Refs); need.Refs != nil {

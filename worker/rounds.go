@@ -51,8 +51,8 @@ func (w *worker) prepare(b *batch) {
 	b.preparing = false
 	if !b.dropped {
 		b.keep(func(i int, unit uint32) bool {
-			if errs[i] != nil && b.run.Stamp == j.stamp {
-				j.pending[unit] = false
+			if errs[i] != nil {
+				j.unmark(b, unit)
 			}
 			return errs[i] == nil
 		})
@@ -149,6 +149,7 @@ func (w *worker) loadShard(j *job, s int) error {
 	}
 	j.data.SetShard(s, opened.rows)
 	j.atHand[s] = true
+	j.lacks--
 	j.opened = append(j.opened, opened)
 	return nil
 }
@@ -237,7 +238,7 @@ func (w *worker) dropBatch(b *batch) {
 	rest := b.size() - b.next
 	b.next = b.size()
 	b.left -= rest
-	if b.left == 0 && !b.preparing {
+	if b.left == 0 && !b.preparing && !b.ending {
 		w.retire(b)
 	}
 }

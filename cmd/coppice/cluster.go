@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/client"
@@ -73,10 +71,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 	if err != nil {
 		return nil, nil, err
 	}
-	r.Model = fmt.Sprintf("coppice model download %s --out FILE", job.Name)
-	if len(job.Models) > 1 {
-		r.Model = fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", job.Name)
-	}
+	r.Model = modelHint(job)
 	if c.ModelOut != "" {
 		err = download(a.ctx, cl, job, o)
 	}
@@ -200,12 +195,4 @@ func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
 		return nil, nil, fmt.Errorf("job %s: its outcome: %w", j.Name, err)
 	}
 	return newResult(j.Name, j.Dataset, j.Job, o, j.Seconds), o, nil
-}
-
-// ago writes how long ago a time of the cluster was.
-func ago(seconds int64, now time.Time) string {
-	if seconds == 0 {
-		return "-"
-	}
-	return strings.TrimSpace(duration(max(0, now.Sub(time.Unix(seconds, 0)).Seconds()))) + " ago"
 }

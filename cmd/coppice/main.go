@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -98,8 +99,8 @@ func message(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
-	case errors.As(err, &p) && errors.Is(err, fs.ErrNotExist) && err == error(p):
-		return p.Path + ": no such file or folder"
+	case errors.As(err, &p) && errors.Is(err, fs.ErrNotExist):
+		return strings.Replace(err.Error(), p.Error(), p.Path+": no such file or folder", 1)
 	}
 	return err.Error()
 }

@@ -111,8 +111,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	defer beat.Stop()
 	var sent *state.Job
 	for {
-		changed := s.cfg.Store.Changed()
-		if j = s.cfg.Store.State().Job(j.ID); j == nil || s.cfg.Cluster().Leader != s.cfg.ID {
+		st, changed := s.cfg.Store.Watch()
+		if j = st.Job(j.ID); j == nil || s.cfg.Cluster().Leader != s.cfg.ID {
 			return // the watcher connects again and finds the leader
 		}
 		if j != sent {

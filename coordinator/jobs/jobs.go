@@ -54,8 +54,8 @@ func (m *Manager) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before Wait
 	for {
-		changed := m.cfg.Store.Changed()
-		m.act(ctx, m.cfg.Store.State())
+		st, changed := m.cfg.Store.Watch()
+		m.act(ctx, st)
 		select {
 		case <-ctx.Done():
 			m.drain()
@@ -139,9 +139,14 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 }
 
 // passing reports whether an error says something of the cluster's state just
-// now, not of the job: the job goes on from its last commit, here or elsewhere.
+// now, not of the job: the job goes on from its last commit, here or elsewhere. A
+// stale round or a gap comes of a commit whose outcome was unknown and that took
+// effect after all.
 func passing(err error) bool {
-	for _, target := range []error{store.ErrNotLeader, store.ErrAmbiguous, state.ErrStaleEpoch, state.ErrFinal, replica.ErrNoMajority} {
+	for _, target := range []error{
+		store.ErrNotLeader, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
+		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal,
+	} {
 		if errors.Is(err, target) {
 			return true
 		}

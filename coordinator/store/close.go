@@ -73,7 +73,7 @@ func (s *Store) drain() {
 // release gives back what open and Open took, the last first.
 func (s *Store) release() error {
 	if s.raft != nil {
-		ended := s.raft.Shutdown()
+		ended := s.shutdown()
 		_ = s.transport.Close() // it only ever returns nil
 		_ = ended.Error()       // so does this; it waits
 	}

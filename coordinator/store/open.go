@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -67,7 +68,7 @@ func (s *Store) start(voters []raft.Server, snapshots raft.SnapshotStore, c *raf
 	if err != nil {
 		return fmt.Errorf("store: folder %s: %w", s.folder.path, err)
 	}
-	s.raft = r
+	s.raft, s.shutdown = r, sync.OnceValue(r.Shutdown)
 	return s.checkMembers(voters)
 }
 

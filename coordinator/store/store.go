@@ -21,6 +21,7 @@ type Store struct {
 	log       *wal.WAL
 	transport *raft.NetworkTransport
 	raft      *raft.Raft
+	shutdown  func() raft.Future // of raft: the same future each time
 
 	notify     chan bool // from Raft
 	leadership chan bool // to the one reader of Leadership
@@ -147,7 +148,8 @@ func (s *Store) maintain() {
 		case <-s.fsm.full:
 			s.snapshot()
 		case <-s.down:
-			s.raft.Shutdown()
+			s.drain()
+			s.shutdown()
 			return
 		case <-s.quit:
 			return

@@ -33,8 +33,8 @@ func (s *Served) Close() {
 // ServeBlobs answers BlobGet requests on subject with the blobs that open finds.
 // Where queue is empty the subject is one node's own, and a blob that is not
 // there is answered with Found false. Where it is not, the members of the group
-// share the subject: one is asked (NATS prefers one at the asker's own server),
-// and passes the request on to all if it lacks the blob; who has it answers.
+// share the subject: NATS asks any one, which passes the request on to all if it
+// lacks the blob; who has it answers.
 func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, bool)) (*Served, error) {
 	s := &Served{}
 	lack := func(*nats.Msg) []byte { return (&protocol.BlobPiece{}).Append(nil) }

@@ -144,20 +144,25 @@ func TestFetchBlobLosesPieces(t *testing.T) {
 	}
 }
 
-// The members of a group are one store: who is asked first, the one at the
-// asker's own server, need not have the blob.
+// The members of a group are one store: whoever is asked first need not have the
+// blob, and that costs no further request.
 func TestFetchBlobFromAnyMember(t *testing.T) {
 	sa, sb := pair(t)
 	ha, hb := holds{}, holds{}
-	b := message(3<<20, 1)
+	const pieces = 16
+	b := message(pieces*protocol.BlobChunk, 1)
 	d := hb.put(b)
 	serveBlobs(t, connect(t, Options{Server: sa}), "blobs", "coordinators", ha.open)
 	serveBlobs(t, connect(t, Options{Server: sb}), "blobs", "coordinators", hb.open)
-	c := connect(t, Options{Server: sa})
+	var n counts
+	c := connect(t, Options{Server: sa, Traffic: &n})
 	var got bytes.Buffer
-	eventually(t, "the blob of the other server", func() bool { // its subscriptions take a moment to cross
+	request := (&protocol.BlobGet{Digest: d}).Append(nil)
+	eventually(t, "no request without an answer", func() bool { // subscriptions take a moment to cross
 		got.Reset()
-		return c.FetchBlob(within(t), "blobs", d, 0, &got) == nil
+		before := n.sent.Load()
+		err := c.FetchBlob(within(t), "blobs", d, 0, &got)
+		return err == nil && n.sent.Load()-before == int64(pieces*len(request))
 	})
 	if !bytes.Equal(got.Bytes(), b) {
 		t.Error("wrong bytes")

@@ -23,8 +23,8 @@ type Message struct {
 func (c *Conn) Send(subject, reply string, msg []byte) error {
 	limit := int(c.nc.MaxPayload())
 	if len(msg) > limit {
-		
-
+		c.mu.Lock() // a receiver joins one message of a sender at a time
+		defer c.mu.Unlock()
 	}
 	err := protocol.Split(msg, limit, c.sender, c.message.Add(1), func(b []byte) error {
 		return c.publish(subject, reply, b)

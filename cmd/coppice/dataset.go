@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+type datasetCmd struct {
+	Import   importCmd        `cmd:"" help:"Import a data file into a cluster."`
+	List     datasetListCmd   `cmd:"" help:"List the datasets of a cluster."`
+	Show     datasetShowCmd   `cmd:"" help:"Describe a dataset of a cluster."`
+	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs it."`
+	Generate generateCmd      `cmd:"" help:"Write a generated dataset to a file."`
+}
+
+type importCmd struct {
+	Data string `arg:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .libsvm."`
+	Name string `placeholder:"NAME" help:"Name of the dataset (default: the file's)."`
+
+	serverFlags
+	dataFlags
+}
+
+// Run implements `coppice dataset import`.
+func (c *importCmd) Run(a *app) error {
+	if c.Name == "" {
+		c.Name = datasetName(c.Data)
+	}
+	if err := spec.CheckName(c.Name); err != nil {
+		return usagef("--name %q: %w", c.Name, err)
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	src, checks, err := c.open(c.Data)
+	if err != nil {
+		return err
+	}
+	m := newMeter(a.stderr)
+	d, err := cl.Import(a.ctx, c.Name, src, importOptions(a.ctx, checks, m))
+	m.clear()
+	if err != nil {
+		return err
+	}
+	return a.print(describeDataset(d), func(w io.Writer) {
+		fmt.Fprintf(w, "imported %s: %s\ndigest %s\n", d.Name, d.Manifest, d.Digest)
+	})
+}
+
+// datasetInfo is a dataset as the commands print it.
+type datasetInfo struct {
+	Name         string    `json:"name"`
+	Digest       string    `json:"digest"`
+	Rows         int       `json:"rows"`
+	Features     int       `json:"features"`
+	Labels       int       `json:"labels"`
+	Sparse       bool      `json:"sparse"`
+	NonZeros     int64     `json:"non_zeros"`
+	Shards       int       `json:"shards"`
+	Bytes        int64     `json:"bytes"`
+	Imported     int64     `json:"imported"` // Unix seconds
+	LabelNames   []string  `json:"label_names,omitempty"`
+	FeatureNames []string  `json:"feature_names,omitempty"`
+	MeanLabel    []float64 `json:"mean_label,omitempty"`
+}
+
+func describeDataset(d *protocol.Dataset) *datasetInfo {
+	m := d.Manifest
+	return &datasetInfo{
+		Name: d.Name, Digest: d.Digest, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
+		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), Imported: d.Time,
+		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
+	}
+}
+
+type datasetListCmd struct{ serverFlags }
+
+// Run implements `coppice dataset list`.
+func (c *datasetListCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	sets, err := cl.Datasets(a.ctx)
+	if err != nil {
+		return err
+	}
+	infos := []*datasetInfo{}
+	for i := range sets {
+		infos = append(infos, describeDataset(&sets[i]))
+	}
+	return a.print(infos, func(w io.Writer) {
+		t := newTable(w, []string{"name", "rows", "features", "labels", "storage", "size", "imported", "digest"}, 2, 3, 4, 6)
+		for _, d := range infos {
+			t.AppendRow(rowOf(d.Name, count(d.Rows), count(d.Features), count(d.Labels), d.storage(), size(d.Bytes), clock(d.Imported), short(d.Digest)))
+		}
+		t.Render()
+	})
+}
+
+func (d *datasetInfo) storage() string {
+	if d.Sparse {
+		return "sparse"
+	}
+	return "dense"
+}
+
+type datasetShowCmd struct {
+	Name string `arg:"" help:"Name of the dataset."`
+
+	serverFlags
+}
+
+// Run implements `coppice dataset show`.
+func (c *datasetShowCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	set, err := cl.Dataset(a.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	d := describeDataset(set)
+	return a.print(d, func(w io.Writer) {
+		pairs(w, [][2]string{
+			{"name", d.Name},
+			{"digest", d.Digest},
+			{"rows", count(d.Rows)},
+			{"features", count(d.Features)},
+			{"labels", count(d.Labels)},
+			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
+			{"shards", fmt.Sprintf("%d, %s", d.Shards, size(d.Bytes))},
+			{"imported", clock(d.Imported)},
+			{"mean label", meanLine(set.Manifest)},
+		})
+	})
+}
+
+// meanLine writes the mean label distribution, at most 20 labels of it.
+func meanLine(m *dataset.Manifest) string {
+	var parts []string
+	for i, v := range m.MeanLabel {
+		if i == 20 {
+			parts = append(parts, "...")
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %.4f", m.LabelName(i), v))
+	}
+	return strings.Join(parts, ", ")
+}
+
+type datasetDeleteCmd struct {
+	Name string `arg:"" help:"Name of the dataset."`
+
+	serverFlags
+}
+
+// Run implements `coppice dataset delete`.
+func (c *datasetDeleteCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if err := cl.DeleteDataset(a.ctx, c.Name); err != nil {
+		return err
+	}
+	return a.print(map[string]string{"deleted": c.Name}, func(w io.Writer) { fmt.Fprintf(w, "deleted %s\n", c.Name) })
+}
+
+type generateCmd struct {
+	Kind     string  `enum:"artificial,random" default:"artificial" help:"artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse."`
+	Out      string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz."`
+	Rows     int     `default:"2500" help:"Rows."`
+	Features int     `placeholder:"N" help:"Features of --kind random (default: 100)."`
+	Labels   int     `placeholder:"N" help:"Labels of --kind random (default: 10)."`
+	Density  float64 `placeholder:"D" help:"Share of features of --kind random that are not 0 (default: 1)."`
+	Seed     string  `default:"1" help:"Seed."`
+}
+
+// Run implements `coppice dataset generate`.
+func (c *generateCmd) Run(a *app) error {
+	src, err := c.source()
+	if err != nil {
+		return err
+	}
+	m := newMeter(a.stderr)
+	err = dataset.WriteFile(c.Out, src, importOptions(a.ctx, dataset.Checks{}, m))
+	m.clear()
+	if err != nil {
+		return err
+	}
+	info := src.Info()
+	r := struct {
+		Out      string `json:"out"`
+		Rows     int    `json:"rows"`
+		Features int    `json:"features"`
+		Labels   int    `json:"labels"`
+	}{c.Out, info.Rows, info.Features, info.Labels}
+	return a.print(r, func(w io.Writer) {
+		fmt.Fprintf(w, "%s x %s, %s: %s\n", plural(r.Rows, "row"), plural(r.Features, "feature"), plural(r.Labels, "label"), r.Out)
+	})
+}
+
+func (c *generateCmd) source() (dataset.Source, error) {
+	seed, err := strconv.ParseUint(c.Seed, 10, 64)
+	if err != nil {
+		return nil, usagef("--seed %q: want a whole number from 0 to %d", c.Seed, uint64(math.MaxUint64))
+	}
+	if c.Rows < 1 || c.Rows > dataset.MaxRows {
+		return nil, usagef("--rows %d: want a whole number from 1 to %d", c.Rows, dataset.MaxRows)
+	}
+	if c.Kind == "artificial" {
+		if c.Features != 0 || c.Labels != 0 || c.Density != 0 {
+			return nil, usagef("--features, --labels and --density belong to --kind random: the artificial set has 3 features and 3 labels")
+		}
+		return dataset.Artificial(c.Rows, seed), nil
+	}
+	o := dataset.GenerateOptions{Rows: c.Rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
+	src, err := dataset.Generate(o)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return src, nil
+}
+
+// orDefault returns v, or d where v is not given.
+func orDefault[T int | float64](v, d T) T {
+	if v == 0 {
+		return d
+	}
+	return v
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type jobCmd struct {
+	Submit submitCmd    `cmd:"" help:"Submit a job and return at once."`
+	List   jobListCmd   `cmd:"" help:"List jobs."`
+	Show   jobShowCmd   `cmd:"" help:"Describe a job."`
+	Watch  jobWatchCmd  `cmd:"" help:"Show a job's progress until it ends, then its result."`
+	Cancel jobCancelCmd `cmd:"" help:"Cancel a job."`
+}
+
+type submitCmd struct {
+	specFlags
+
+	serverFlags
+	dataFlags
+}
+
+// Run implements `coppice job submit`.
+func (c *submitCmd) Run(a *app) error {
+	if c.Settings {
+		return c.printSettings(a)
+	}
+	file, err := c.read()
+	if err != nil {
+		return err
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file)
+	if err != nil {
+		return err
+	}
+	return a.print(job, func(w io.Writer) {
+		fmt.Fprintf(w, "job %s is %s; watch it: coppice job watch %s\n", job.Name, job.State, job.Name)
+	})
+}
+
+type jobListCmd struct{ serverFlags }
+
+// Run implements `coppice job list`.
+func (c *jobListCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	jobs, err := cl.Jobs(a.ctx)
+	if err != nil {
+		return err
+	}
+	if jobs == nil {
+		jobs = []protocol.JobInfo{}
+	}
+	return a.print(jobs, func(w io.Writer) {
+		t := newTable(w, []string{"job", "name", "state", "done", "step", "K-L", "algorithm", "dataset", "submitted", "time"}, 1, 4, 5, 6, 10)
+		for i := range jobs {
+			t.AppendRow(jobRow(&jobs[i]))
+		}
+		t.Render()
+	})
+}
+
+func jobRow(j *protocol.JobInfo) []any {
+	return rowOf(fmt.Sprint(j.ID), j.Name, string(j.State), percent(j), stepOf(j.Progress), lossOf(j.Progress),
+		algorithmOf(j.Job), j.Dataset, clock(j.Submitted), timeOf(j))
+}
+
+func percent(j *protocol.JobInfo) string {
+	switch {
+	case j.State == protocol.Done:
+		return "100 %"
+	case j.Units > 0:
+		return fmt.Sprintf("%.0f %%", 100*float64(j.Collected)/float64(j.Units))
+	case j.Progress != nil && j.Progress.Steps > 0:
+		return fmt.Sprintf("%.0f %%", 100*float64(j.Progress.Step)/float64(j.Progress.Steps))
+	}
+	return "-"
+}
+
+func stepOf(p *algorithms.Progress) string {
+	if p == nil {
+		return "-"
+	}
+	return count(p.Step)
+}
+
+func lossOf(p *algorithms.Progress) string {
+	if p == nil || p.Loss < 0 {
+		return "-"
+	}
+	return figure(p.Loss)
+}
+
+func algorithmOf(j *algorithms.Job) string {
+	if j == nil {
+		return "-"
+	}
+	return j.Algorithm
+}
+
+func timeOf(j *protocol.JobInfo) string {
+	if j.Started == 0 {
+		return "-"
+	}
+	return duration(j.Seconds)
+}
+
+// jobArg names one job.
+type jobArg struct {
+	Job string `arg:"" help:"Number or name of the job."`
+
+	serverFlags
+}
+
+type jobShowCmd struct{ jobArg }
+
+// Run implements `coppice job show`.
+func (c *jobShowCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j, err := cl.Job(a.ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	return a.print(j, func(w io.Writer) { writeJob(w, j) })
+}
+
+// writeJob writes what is known of a job, and its result where it is done.
+func writeJob(w io.Writer, j *protocol.JobInfo) {
+	lines := [][2]string{
+		{"job", fmt.Sprint(j.ID)}, {"name", j.Name}, {"state", string(j.State)},
+	}
+	if j.Error != "" {
+		lines = append(lines, [2]string{"error", j.Error})
+	}
+	lines = append(lines, [2]string{"submitted", clock(j.Submitted)}, [2]string{"started", clock(j.Started)}, [2]string{"ended", clock(j.Ended)})
+	if !j.State.Final() {
+		lines = append(lines, [2]string{"done", percent(j)}, [2]string{"rounds committed", count(j.Rounds)})
+	}
+	r, _, err := finished(j)
+	if err != nil {
+		if j.Job != nil {
+			lines = append(lines, [2]string{"algorithm", j.Job.Algorithm}, [2]string{"dataset", j.Dataset},
+				[2]string{"seed", fmt.Sprint(j.Job.Seed)}, [2]string{"split", splitLine(j.Job)}, [2]string{"settings", settingsLine(j.Job.Params)})
+		}
+		pairs(w, lines)
+		return
+	}
+	pairs(w, lines)
+	fmt.Fprintln(w)
+	r.Model = modelHint(j)
+	r.text(w)
+}
+
+// modelHint says how to get the models of a job.
+func modelHint(j *protocol.JobInfo) string {
+	if len(j.Models) > 1 {
+		return fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", j.Name)
+	}
+	return fmt.Sprintf("coppice model download %s --out FILE", j.Name)
+}
+
+type jobWatchCmd struct{ jobArg }
+
+// Run implements `coppice job watch`.
+func (c *jobWatchCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j, err := cl.Job(a.ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	if j, err = watch(a, cl, j); err != nil {
+		return err
+	}
+	r, _, err := finished(j)
+	if err != nil {
+		return err
+	}
+	r.Model = modelHint(j)
+	return a.print(r, r.text)
+}
+
+type jobCancelCmd struct{ jobArg }
+
+// Run implements `coppice job cancel`.
+func (c *jobCancelCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j, err := cl.Cancel(a.ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	return a.print(j, func(w io.Writer) { fmt.Fprintf(w, "job %s is %s\n", j.Name, strings.ToLower(string(j.State))) })
+}

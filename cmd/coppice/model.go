@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type modelCmd struct {
+	List     modelListCmd     `cmd:"" help:"List the models of a cluster."`
+	Show     modelShowCmd     `cmd:"" help:"Describe a model: a file, or one of a cluster."`
+	Download modelDownloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
+}
+
+type modelListCmd struct{ serverFlags }
+
+// Run implements `coppice model list`.
+func (c *modelListCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	models, err := cl.Models(a.ctx)
+	if err != nil {
+		return err
+	}
+	if models == nil {
+		models = []protocol.ModelInfo{}
+	}
+	return a.print(models, func(w io.Writer) {
+		t := newTable(w, []string{"name", "job", "algorithm", "dataset", "size", "trained", "digest"}, 2, 5)
+		for _, m := range models {
+			t.AppendRow(rowOf(m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, size(int64(m.Bytes)), clock(m.Time), short(m.Digest)))
+		}
+		t.Render()
+	})
+}
+
+type modelShowCmd struct {
+	Model string `arg:"" placeholder:"FILE|NAME" help:"Model file, or name of a model of the cluster: the job's, or job/fold."`
+
+	serverFlags
+}
+
+// Run implements `coppice model show`.
+func (c *modelShowCmd) Run(a *app) error {
+	m, name, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	s := m.shown(c.Model, name)
+	return a.print(s, s.text)
+}
+
+// load reads the file of that name, or else the cluster's model, whose dataset
+// has a name.
+func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
+	if _, err := os.Stat(c.Model); err == nil {
+		m, err = openModel(c.Model)
+		return m, "", err
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, "", err
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return nil, "", err
+	}
+	defer cl.Close()
+	b, err := cl.Model(a.ctx, c.Model)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: no such file, and as a model of the cluster: %w", c.Model, err)
+	}
+	if m, err = decodeModel(b); err != nil {
+		return nil, "", err
+	}
+	models, err := cl.Models(a.ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, info := range models {
+		if info.Digest == m.file.Digest && info.Name == c.Model {
+			dataset = info.Dataset
+		}
+	}
+	return m, dataset, nil
+}
+
+type modelDownloadCmd struct {
+	Name string `arg:"" help:"Name of the model: the job's, or job/fold."`
+	Out  string `required:"" placeholder:"FILE" help:"File to write."`
+
+	serverFlags
+}
+
+// Run implements `coppice model download`.
+func (c *modelDownloadCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	out, err := createFile(c.Out)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	b, err := cl.Model(a.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	m, err := decodeModel(b)
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(b); err != nil {
+		return err
+	}
+	if err := out.commit(); err != nil {
+		return err
+	}
+	r := struct {
+		Name   string `json:"name"`
+		Digest string `json:"digest"`
+		Bytes  int    `json:"bytes"`
+		Out    string `json:"out"`
+	}{c.Name, m.file.Digest, len(b), c.Out}
+	return a.print(r, func(w io.Writer) {
+		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, size(int64(r.Bytes)), short(r.Digest), r.Out)
+	})
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/worker"
+)
+
+// serveFlags are common to the processes of a cluster.
+type serveFlags struct {
+	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Least level of the log on stderr: debug, info, warn or error."`
+	DieWithStdin bool   `hidden:"" help:"End when stdin closes: for processes that another one started."`
+}
+
+// start returns the log, in JSON with -o json, and the context of the process.
+func (s *serveFlags) start(a *app) (context.Context, *slog.Logger, context.CancelFunc) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		panic(fmt.Sprintf("coppice: log level %q passed the parser", s.LogLevel))
+	}
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(a.stderr, options)
+	if a.json {
+		handler = slog.NewJSONHandler(a.stderr, options)
+	}
+	ctx, cancel := context.WithCancel(a.ctx)
+	if s.DieWithStdin {
+		go func() {
+			io.Copy(io.Discard, a.stdin)
+			cancel()
+		}()
+	}
+	return ctx, slog.New(handler), cancel
+}
+
+// served turns the end of a process into that of its command: being told to stop
+// is no failure.
+func served(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	if errors.Is(err, coordinator.ErrUsage) || errors.Is(err, worker.ErrConfig) {
+		return usageError{err}
+	}
+	return err
+}
+
+type coordinatorCmd struct {
+	ID         string        `default:"a" help:"Which of the peers this is."`
+	Dir        string        `required:"" placeholder:"DIR" help:"Folder of the log, the snapshots and the blobs."`
+	Peers      []string      `placeholder:"ID=HOST:PORT,..." help:"All coordinators, the same list on each: one, three or five. HTTP is at PORT, Raft at the next, NATS clients and NATS routes at the two after (default: this one alone, at 127.0.0.1:7100)."`
+	HTTP       string        `name:"http" placeholder:"HOST:PORT" help:"Where HTTP listens, if not at the peer's port."`
+	Raft       string        `placeholder:"HOST:PORT" help:"Where Raft listens, if not one above."`
+	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Where NATS listens for clients, if not two above."`
+	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Where NATS listens for the other coordinators, if not three above."`
+	NATS       string        `name:"nats" placeholder:"URL,..." help:"Use this NATS instead of the embedded one."`
+	Heartbeat  time.Duration `default:"100ms" help:"The setting that every timeout derives from."`
+	Jobs       int           `default:"4" help:"How many jobs run at once."`
+
+	serveFlags
+}
+
+// Run implements `coppice coordinator`.
+func (c *coordinatorCmd) Run(a *app) error {
+	peers, err := parsePeers(c.Peers)
+	if err != nil {
+		return err
+	}
+	if c.Heartbeat < time.Millisecond || c.Heartbeat > time.Minute {
+		return usagef("--heartbeat %v: want 1ms to 1m", c.Heartbeat)
+	}
+	if c.Jobs < 1 {
+		return usagef("--jobs %d: want at least 1", c.Jobs)
+	}
+	ctx, log, cancel := c.start(a)
+	defer cancel()
+	return served(ctx, coordinator.Run(ctx, coordinator.Config{
+		ID: c.ID, Dir: c.Dir, Peers: peers, HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
+		RouteAddr: c.NATSRoutes, NATS: c.NATS, Heartbeat: c.Heartbeat, Concurrent: c.Jobs, Log: log,
+	}))
+}
+
+// parsePeers reads a list of ID=HOST:PORT.
+func parsePeers(list []string) ([]coordinator.Peer, error) {
+	var peers []coordinator.Peer
+	for _, text := range list {
+		id, address, ok := strings.Cut(text, "=")
+		host, number, err := net.SplitHostPort(address)
+		port, bad := strconv.ParseUint(number, 10, 16)
+		if !ok || id == "" || host == "" || err != nil || bad != nil || port == 0 || port > 65535-3 {
+			return nil, usagef("--peers %q: want ID=HOST:PORT, such as a=10.0.0.1:7100", text)
+		}
+		peers = append(peers, coordinator.Peer{ID: id, Host: host, Port: int(port)})
+	}
+	return peers, nil
+}
+
+type workerCmd struct {
+	Join   []string `required:"" placeholder:"HOST:PORT,..." help:"HTTP addresses of coordinators; any of them tells the rest."`
+	Dir    string   `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
+	ID     string   `placeholder:"NAME" help:"Name of the worker (default: drawn once and kept in the folder)."`
+	Slots  int      `placeholder:"N" help:"Units computed at a time (default: one for each processor)."`
+	Listen string   `placeholder:"HOST:PORT" help:"Where to serve /metrics, /healthz and /readyz (default: nowhere)."`
+	Cache  int64    `placeholder:"BYTES" help:"Bound of the shard cache on disk (default: 64 GiB)."`
+
+	serveFlags
+}
+
+// Run implements `coppice worker`.
+func (c *workerCmd) Run(a *app) error {
+	if c.Slots < 0 || c.Cache < 0 {
+		return usagef("--slots and --cache must not be negative")
+	}
+	ctx, log, cancel := c.start(a)
+	defer cancel()
+	return served(ctx, worker.Run(ctx, worker.Config{
+		Join: c.Join, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: c.Cache, Log: log,
+	}))
+}

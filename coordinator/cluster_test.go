@@ -1,0 +1,264 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+	"github.com/coppice-ldl/coppice/worker"
+)
+
+// cluster is coordinators and workers in this process, on loopback, with real
+// NATS, Raft and disks.
+type cluster struct {
+	t      *testing.T
+	dir    string
+	peers  []coordinator.Peer
+	client *client.Client
+	log    *slog.Logger
+
+	mu    sync.Mutex
+	stops map[string]func() // by id of coordinator or worker; each waits
+}
+
+// freeBlock finds four ports in a row that are free.
+func freeBlock(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		ok := port < 65000
+		for i := range 4 {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
+			if err != nil {
+				ok = false
+				break
+			}
+			defer l.Close()
+		}
+		if ok {
+			return port
+		}
+	}
+	t.Fatal("no four free ports in a row")
+	return 0
+}
+
+func start(t *testing.T, coordinators, workers int) *cluster {
+	t.Helper()
+	c := &cluster{t: t, dir: t.TempDir(), stops: make(map[string]func())}
+	c.log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	var servers []string
+	for i := range coordinators {
+		p := coordinator.Peer{ID: string(rune('a' + i)), Host: "127.0.0.1", Port: freeBlock(t)}
+		c.peers = append(c.peers, p)
+		servers = append(servers, fmt.Sprintf("127.0.0.1:%d", p.Port))
+	}
+	t.Cleanup(c.stopAll)
+	for _, p := range c.peers {
+		c.startCoordinator(p.ID)
+	}
+	for i := range workers {
+		c.startWorker(fmt.Sprintf("w%d", i))
+	}
+	var err error
+	if c.client, err = client.New(strings.Join(servers, ",")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.client.Close)
+	return c
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+func (c *cluster) run(id string, f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := f(ctx); err != nil && ctx.Err() == nil {
+			c.t.Errorf("%s: %v", id, err)
+		}
+	}()
+	c.mu.Lock()
+	c.stops[id] = func() { cancel(); <-done }
+	c.mu.Unlock()
+}
+
+func (c *cluster) startCoordinator(id string) {
+	cfg := coordinator.Config{
+		ID: id, Dir: filepath.Join(c.dir, id), Peers: c.peers, Heartbeat: 200 * time.Millisecond,
+		Log: c.log.With("node", id),
+	}
+	c.run(id, func(ctx context.Context) error { return coordinator.Run(ctx, cfg) })
+}
+
+func (c *cluster) startWorker(id string) {
+	var join []string
+	for _, p := range c.peers {
+		join = append(join, fmt.Sprintf("127.0.0.1:%d", p.Port))
+	}
+	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, Log: c.log.With("node", id)}
+	c.run(id, func(ctx context.Context) error { return worker.Run(ctx, cfg) })
+}
+
+func (c *cluster) stop(id string) {
+	c.mu.Lock()
+	stop := c.stops[id]
+	delete(c.stops, id)
+	c.mu.Unlock()
+	stop()
+}
+
+func (c *cluster) stopAll() {
+	c.mu.Lock()
+	var wait sync.WaitGroup
+	for _, stop := range c.stops {
+		wait.Go(stop)
+	}
+	clear(c.stops)
+	c.mu.Unlock()
+	wait.Wait()
+}
+
+// leader waits until there is one.
+func (c *cluster) leader(ctx context.Context) string {
+	for {
+		info, err := c.client.Cluster(ctx)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if info.Leader != "" {
+			return info.Leader
+		}
+		select {
+		case <-ctx.Done():
+			c.t.Fatal("no leader")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func testSpec(set map[string]string) protocol.Spec {
+	return protocol.Spec{Algorithm: "ldlf", Dataset: "art", TestFraction: 0.1, Set: set}
+}
+
+func localDigest(t *testing.T, s protocol.Spec) string {
+	t.Helper()
+	m, shards, err := dataset.Build(dataset.Artificial(600, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := spec.Resolve(s, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := local.Run(t.Context(), j, &local.Data{Manifest: m, Shards: shards}, local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.ModelDigest
+}
+
+// train submits a job, calls meanwhile at its first progress and returns the
+// job's end.
+func (c *cluster) train(ctx context.Context, s protocol.Spec, meanwhile func()) *protocol.JobInfo {
+	c.t.Helper()
+	job, err := c.client.Submit(ctx, s)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var once sync.Once
+	end, err := c.client.Watch(ctx, job.Name, func(j *protocol.JobInfo) {
+		if j.Progress != nil && j.Progress.Step > 0 && meanwhile != nil {
+			once.Do(meanwhile)
+		}
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if end.State != protocol.Done {
+		c.t.Fatalf("job %s: %s: %s", end.Name, end.State, end.Error)
+	}
+	return end
+}
+
+func deadline(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestClusterGivesTheDigestOfLocalTraining(t *testing.T) {
+	ctx := deadline(t)
+	s := testSpec(map[string]string{"steps": "1000", "patience": "100"})
+	want := localDigest(t, s)
+	for _, size := range []struct{ coordinators, workers int }{{1, 1}, {3, 2}} {
+		t.Run(fmt.Sprintf("%d coordinators, %d workers", size.coordinators, size.workers), func(t *testing.T) {
+			c := start(t, size.coordinators, size.workers)
+			if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.train(ctx, s, nil).Models[0].Digest; got != want {
+				t.Errorf("digest %s, --local has %s", got, want)
+			}
+		})
+	}
+}
+
+func TestAJobSurvivesItsLeaderAndAWorker(t *testing.T) {
+	ctx := deadline(t)
+	s := testSpec(map[string]string{"steps": "3000", "patience": "100"})
+	want := localDigest(t, s)
+	c := start(t, 3, 2)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	end := c.train(ctx, s, func() {
+		c.stop(c.leader(ctx))
+		c.stop("w0")
+		c.startWorker("w2")
+	})
+	if got := end.Models[0].Digest; got != want {
+		t.Errorf("digest %s, --local has %s", got, want)
+	}
+}
+
+func TestFoldsRunAsOneJob(t *testing.T) {
+	ctx := deadline(t)
+	s := testSpec(map[string]string{"steps": "200"})
+	s.TestFraction, s.Folds = 0, 3
+	want := localDigest(t, s)
+	c := start(t, 1, 2)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	end := c.train(ctx, s, nil)
+	if !strings.Contains(string(end.Outcome), want) {
+		t.Errorf("the outcome %.300s lacks the digest %s of --local", end.Outcome, want)
+	}
+	if len(end.Models) != 3 {
+		t.Errorf("%d models for three folds", len(end.Models))
+	}
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Each refusal names what is at fault and leaves nothing behind.
+func TestOpenRefuses(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	busy := c.leader().Addr()
+	file := filepath.Join(t.TempDir(), "file")
+	full := t.TempDir()
+	for _, path := range []string{file, filepath.Join(full, "thesis.tex")} {
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*Config)
+		want   error
+		names  string
+	}{
+		"locked folder":   {func(c *Config) {}, ErrLocked, filepath.Join(c.dir, "a")},
+		"busy port":       {func(c *Config) { c.Dir, c.RaftAddr = t.TempDir(), busy }, syscall.EADDRINUSE, busy},
+		"file for folder": {func(c *Config) { c.Dir = file }, syscall.ENOTDIR, file},
+		"foreign folder":  {func(c *Config) { c.Dir = full }, ErrFolder, "thesis.tex"},
+		"no ID":           {func(c *Config) { c.ID = "" }, nil, "ID"},
+		"short heartbeat": {func(c *Config) { c.Heartbeat = 1 }, nil, "1ns"},
+		"not a peer":      {func(c *Config) { c.ID = "z" }, nil, `"z"`},
+		"peer twice":      {func(c *Config) { c.Peers = append(c.Peers, c.Peers[0]) }, nil, `"a"`},
+	} {
+		config := c.config("a", nil)
+		config.RaftAddr = "127.0.0.1:0"
+		test.change(&config)
+		s, err := Open(config)
+		if err == nil {
+			t.Errorf("%s: it opened", name)
+			_ = s.Close()
+			continue
+		}
+		if test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.names) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(full, formatName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a foreign folder was written to: %v", err)
+	}
+}
+
+// A folder belongs to one node of one cluster.
+func TestFolderKeepsItsNode(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	c.propose(memberEntry(0))
+	c.close("a")
+	for _, test := range []struct {
+		name   string
+		change func(*Config)
+	}{
+		{"another node", func(c *Config) { c.ID, c.Peers = "b", nil }},
+		{"other peers", func(c *Config) { c.Peers = append(c.Peers, Peer{"b", "127.0.0.1:1"}) }},
+		{"another format", func(c *Config) { rewrite(t, filepath.Join(c.Dir, formatName), "format 1", "format 9") }},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := c.config("a", l)
+		test.change(&config)
+		if _, err := Open(config); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), config.Dir) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: the listener is left open: %v", test.name, err)
+		}
+	}
+	rewrite(t, filepath.Join(c.dir, "a", formatName), "format 9", "format 1")
+	c.start("a", nil)
+	c.propose(memberEntry(1))
+	checkMembers(t, c.leader().State(), 2)
+}
+
+func rewrite(t *testing.T, path, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(b), from, to, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,204 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// limit bounds every wait of a test; a test that reaches it fails.
+const limit = 20 * time.Second
+
+// cluster is a set of nodes in this process, on loopback and temporary folders.
+type cluster struct {
+	t     testing.TB
+	tune  func(*Config)
+	dir   string
+	peers []Peer
+	nodes map[string]*Store // those that run
+}
+
+// newCluster starts n nodes named a, b, c...
+func newCluster(t testing.TB, n int, tune func(*Config)) *cluster {
+	t.Helper()
+	c := &cluster{t: t, tune: tune, dir: t.TempDir(), nodes: make(map[string]*Store)}
+	for i := range n {
+		c.peers = append(c.peers, Peer{ID: string(rune('a' + i))})
+	}
+	t.Cleanup(c.closeAll)
+	c.startAll()
+	return c
+}
+
+// startAll starts every node, on ports that are free now.
+func (c *cluster) startAll() {
+	c.t.Helper()
+	listeners := make(map[string]net.Listener)
+	for i := range c.peers {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		listeners[c.peers[i].ID] = l
+		c.peers[i].RaftAddr = l.Addr().String()
+	}
+	for _, p := range c.peers {
+		c.start(p.ID, listeners[p.ID])
+	}
+}
+
+// start starts one node; with a nil listener on the address that it had before.
+func (c *cluster) start(id string, l net.Listener) *Store {
+	c.t.Helper()
+	s, err := Open(c.config(id, l))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.nodes[id] = s
+	return s
+}
+
+func (c *cluster) config(id string, l net.Listener) Config {
+	config := Config{
+		ID: id, Dir: filepath.Join(c.dir, id), Listener: l, Peers: c.peers,
+		SegmentBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, p := range c.peers {
+		if p.ID == id {
+			config.RaftAddr = p.RaftAddr
+		}
+	}
+	if c.tune != nil {
+		c.tune(&config)
+	}
+	return config
+}
+
+func (c *cluster) closeAll() {
+	for id := range c.nodes {
+		c.close(id)
+	}
+}
+
+func (c *cluster) close(id string) {
+	c.t.Helper()
+	if err := c.nodes[id].Close(); err != nil {
+		c.t.Errorf("closing %s: %v", id, err)
+	}
+	delete(c.nodes, id)
+}
+
+// kill ends a node as a signal would: it hands nothing over and says nothing.
+func (c *cluster) kill(id string) {
+	c.t.Helper()
+	s := c.nodes[id]
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.stop(ErrClosed)
+	if err := s.release(); err != nil {
+		c.t.Errorf("killing %s: %v", id, err)
+	}
+	close(s.closed)
+	delete(c.nodes, id)
+}
+
+// leader waits until some node leads and a majority agrees.
+func (c *cluster) leader() *Store {
+	c.t.Helper()
+	ctx := c.ctx()
+	var found *Store
+	c.until("a leader", func() bool {
+		for _, s := range c.nodes {
+			if s.IsLeader() && s.VerifyLeader(ctx) == nil {
+				found = s
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// followers lists the running nodes but one.
+func (c *cluster) followers(leader *Store) []*Store {
+	var list []*Store
+	for _, p := range c.peers {
+		if s := c.nodes[p.ID]; s != nil && s != leader {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// until polls a condition that nothing notifies of.
+func (c *cluster) until(what string, done func() bool) {
+	c.t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(limit); !done(); <-tick.C {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("no %s in %v", what, limit)
+		}
+	}
+}
+
+func (c *cluster) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	c.t.Cleanup(cancel)
+	return ctx
+}
+
+// propose proposes to whoever leads until it is acknowledged, as clients do, and
+// returns the index.
+func (c *cluster) propose(entry []byte) uint64 {
+	c.t.Helper()
+	for {
+		index, _, err := c.leader().Propose(c.ctx(), entry)
+		if err == nil {
+			return index
+		}
+		c.t.Logf("proposing again: %v", err)
+	}
+}
+
+// wait waits until every running node has applied index.
+func (c *cluster) wait(index uint64) {
+	c.t.Helper()
+	for id, s := range c.nodes {
+		if _, err := s.Wait(c.ctx(), index); err != nil {
+			c.t.Fatalf("node %s, entry %d: %v", id, index, err)
+		}
+	}
+}
+
+// memberEntry is an entry that leaves a trace: member i.
+func memberEntry(i int) []byte {
+	return protocol.EncodeEntry(protocol.EntryMember, &protocol.MemberEntry{ID: memberID(i), Version: "1"})
+}
+
+func memberID(i int) string { return fmt.Sprintf("m%04d", i) }
+
+// checkMembers checks that s has exactly the traces of 0 to n-1.
+func checkMembers(t testing.TB, s *state.State, n int) {
+	t.Helper()
+	if got := len(s.Members()); got != n {
+		t.Errorf("%d entries were applied, want %d", got, n)
+	}
+	for i := range n {
+		if _, ok := s.Member(memberID(i)); !ok {
+			t.Errorf("acknowledged entry %d is lost", i)
+		}
+	}
+}

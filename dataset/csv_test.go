@@ -1,0 +1,185 @@
+package dataset
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// describe writes what a source gives in one line.
+func describe(t *testing.T, src Source) string {
+	t.Helper()
+	i := src.Info()
+	s := fmt.Sprintf("%v>%v", i.FeatureNames, i.LabelNames)
+	for _, r := range collect(t, src) {
+		s += fmt.Sprintf(" %s%v>%v", r.Name, r.Values, r.Labels)
+	}
+	return s
+}
+
+func TestCSV(t *testing.T) {
+	for _, c := range []struct {
+		content string
+		o       OpenOptions
+		want    string
+	}{
+		{"a,b,label_c,label_d\n1,2,0,1\n3,-4e2,.5,.5\n", OpenOptions{}, "[a b]>[c d] [1 2]>[0 1] [3 -400]>[0.5 0.5]"},
+		{"\ufeffy_c , a,y_d\r\n1, 2 ,0\r\n", OpenOptions{}, "[a]>[c d] [2]>[1 0]"},
+		{"row_name,a,label_c\nfirst,2,1\n\"x,\"\"y\",3,1\n", OpenOptions{}, `[a]>[c] first[2]>[1] x,"y[3]>[1]`},
+		{",a,label_c\n0,2,1\n", OpenOptions{}, "[a]>[c] 0[2]>[1]"},
+		{"id,a,label_c\nq,2,1\n", OpenOptions{RowNames: "id"}, "[a]>[c] q[2]>[1]"},
+		{"q,2,1\n", OpenOptions{RowNames: "0", Labels: LabelOptions{Columns: []string{"2"}}}, "[]>[] q[2]>[1]"},
+		{"a,b,c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"c", "0"}}}, "[b]>[c a] [0]>[1 1]"},
+		{"a,b,last\n1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"last"}}}, "[a b]>[last] [1 0]>[1]"},
+		{"a,z_b,z_\n1,0,1\n", OpenOptions{Labels: LabelOptions{Prefixes: []string{"z_"}}}, "[a z_]>[b] [1 1]>[0]"},
+		{"x0,x1,label_0\n1,0,1\n", OpenOptions{}, "[]>[] [1 0]>[1]"},
+		{"1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"2"}}}, "[]>[] [1 0]>[1]"},
+		{"1,2,3\n1,0,1\n", OpenOptions{Header: HeaderYes, Labels: LabelOptions{Columns: []string{"3"}}}, "[1 2]>[3] [1 0]>[1]"},
+		{"5,label_0,label_1\n1,0,1\n", OpenOptions{}, "[5]>[] [1]>[0 1]"},
+		// Without labels wanted:
+		{"a,b,label_c\n1,2,1\n", OpenOptions{NoLabels: true}, "[a b]>[] [1 2]>[]"},
+		{"a,b\n1,2\n", OpenOptions{NoLabels: true}, "[a b]>[] [1 2]>[]"},
+		{"a,b\n1,2\n", OpenOptions{NoLabels: true, Labels: LabelOptions{Columns: []string{"truth"}}}, "[a b]>[] [1 2]>[]"},
+		{"1,2,9\n", OpenOptions{NoLabels: true, Features: 2, Labels: LabelOptions{Kind: Class}}, "[]>[] [1 2]>[]"},
+		{"1,2\n", OpenOptions{NoLabels: true, Features: 2, Labels: LabelOptions{Kind: Class, Columns: []string{"last"}}}, "[]>[] [1 2]>[]"},
+		{"1,2,cat\n", OpenOptions{NoLabels: true, Labels: LabelOptions{Kind: Class, Columns: []string{"last"}}}, "[]>[] [1 2]>[]"},
+	} {
+		src, err := openFile(t, "a.csv", c.content, c.o)
+		if err != nil {
+			t.Errorf("%q: %v", c.content, err)
+			continue
+		}
+		if got := describe(t, src); got != c.want {
+			t.Errorf("%q: %s, want %s", c.content, got, c.want)
+		}
+	}
+}
+
+func TestCSVErrors(t *testing.T) {
+	listed := func(columns ...string) OpenOptions { return OpenOptions{Labels: LabelOptions{Columns: columns}} }
+	for _, c := range []struct {
+		content string
+		o       OpenOptions
+		says    string
+		want    error
+	}{
+		{"", OpenOptions{}, "empty", ErrFormat},
+		{"a,b\n1,2\n", OpenOptions{}, "label_ or y_", ErrNoLabels},
+		{"a,label_b\n1,1\n2,1,3\n", OpenOptions{}, "row 1 (counted from 0): another number of columns", nil},
+		{"a,label_b\n1,1\n\"x,1\n", OpenOptions{}, "row 1", nil},
+		{"a,label_b\n1,1\nx,1\n", OpenOptions{}, `row 1, column 0 "a" (counted from 0): "x" is not a number`, nil},
+		{"a,label_b\n1,1\n2,\n", OpenOptions{}, `row 1, column 1 "label_b" (counted from 0): is empty`, nil},
+		{"a,label_b\n1e999,1\n", OpenOptions{}, `row 0, column 0 "a" (counted from 0): 1e999 does not fit`, nil},
+		{"a,b\n1,1\n", listed("c"), `no column "c"; the columns are a, b`, nil},
+		{"1,1\n", listed("c"), "give a number from 0 to 1", nil},
+		{"a,b\n1,1\n", listed("b", "1"), `"1" is used twice`, nil},
+		{"label_b\n1\n", OpenOptions{}, "0 features", nil},
+		{"a,label_b,label_c\n1,2,3\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "2 label columns", nil},
+		{"a,b\n1,2\n", OpenOptions{RowNames: "n", NoLabels: true}, `no column "n"`, nil},
+	} {
+		src, err := openFile(t, "a.csv", c.content, c.o)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustContain(t, err, "a.csv", c.says)
+		if c.want != nil {
+			mustBe(t, err, c.want)
+		}
+	}
+}
+
+func TestCSVGZ(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write([]byte("a,label_c\n1,1\n2,1\n"))
+	z.Close()
+	src, err := openBytes(t, "a.csv.gz", b.Bytes(), OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := describe(t, src), "[a]>[c] [1]>[1] [2]>[1]"; got != want {
+		t.Errorf("%s", got)
+	}
+	for n := range b.Len() {
+		src, err := openBytes(t, "a.csv.gz", b.Bytes()[:n], OpenOptions{})
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustBe(t, err, ErrFormat)
+		mustContain(t, err, "a.csv.gz")
+	}
+}
+
+func FuzzCSV(f *testing.F) {
+	dir := f.TempDir()
+	f.Add("a,b,label_c,label_d\n1,2,0,1\n3,-4e2,.5,.5\n", "", "")
+	f.Add("row_name,a,class\n\"x\"\"\",3,sad\n", "class", "")
+	f.Add("1,2,3\n4,5,6\n", "age", "last")
+	f.Fuzz(func(t *testing.T, content, kind, column string) {
+		path := filepath.Join(dir, "a.csv")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := OpenOptions{Labels: LabelOptions{Kind: LabelKind(kind), Sigma: 1, High: 9}}
+		if column != "" {
+			o.Labels.Columns = []string{column}
+		}
+		checkReadable(t, path, o)
+	})
+}
+
+// checkReadable reads a file in every way: it may be refused, and it must be
+// the same each time.
+func checkReadable(t *testing.T, path string, o OpenOptions) {
+	t.Helper()
+	o.NoLabels = true
+	if src, err := Open(path, o); err == nil {
+		tryCollect(src)
+	}
+	o.NoLabels = false
+	src, err := Open(path, o)
+	if err != nil || src.Info().Features > 1<<10 || src.Info().Labels > 1<<10 {
+		return
+	}
+	m, _, err := Build(src, ImportOptions{})
+	if err != nil {
+		return
+	}
+	if again, _, err := Build(src, ImportOptions{}); err != nil || m.Digest() != again.Digest() {
+		t.Errorf("read again: %v", err)
+	}
+}
+
+func TestHeaderDetection(t *testing.T) {
+	for line, want := range map[string]bool{
+		"a|b": true, "1|2": false, "1|cat": false, "1|class": true, "1|label_x": true, "1|y_": false, "|1": false, "a|": true, "nan|1": false,
+	} {
+		o := OpenOptions{Labels: LabelOptions{Kind: Class}}
+		first := bytes.Split([]byte(line), []byte("|"))
+		if got := hasHeader([]string{string(first[0]), string(first[1])}, &o); got != want {
+			t.Errorf("%q: header %v", line, got)
+		}
+	}
+	if hasHeader([]string{"a"}, &OpenOptions{Header: HeaderNo}) || !hasHeader([]string{"1"}, &OpenOptions{Header: HeaderYes}) {
+		t.Error("Header is not obeyed")
+	}
+}
+
+func TestFindColumn(t *testing.T) {
+	names := make([]string, 12)
+	for i := range names {
+		names[i] = fmt.Sprint("c", i)
+	}
+	_, err := findColumn(names, 12, "q")
+	mustContain(t, err, "c0, c1", "c9, ...")
+	if i, err := findColumn(slices.Concat(names[:1], []string{"0"}), 2, "0"); i != 1 || err != nil {
+		t.Error("a header goes before a number", i, err)
+	}
+	if _, err := findColumn(nil, 3, "-1"); err == nil {
+		t.Error("-1 was accepted")
+	}
+}

@@ -1,0 +1,71 @@
+package dataset
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFoldsFile(t *testing.T) {
+	path := writeFile(t, "f.csv", "row,fold\n2,1\n0,0\n3,0\n1,2\n")
+	folds, k, err := FoldsFile(path, 4)
+	if err != nil || k != 3 || !slices.Equal(folds, []uint16{0, 2, 1, 0}) {
+		t.Errorf("%v, %d, %v", folds, k, err)
+	}
+	back, err := DecodeFolds(EncodeFolds(folds), 4)
+	if err != nil || !slices.Equal(back, folds) {
+		t.Errorf("%v, %v", back, err)
+	}
+	if b := EncodeFolds([]uint16{1, 258}); string(b) != "\x01\x00\x02\x01" {
+		t.Errorf("%x", b)
+	}
+	if _, err := DecodeFolds([]byte{1, 2, 3}, 1); !errors.Is(err, ErrFormat) {
+		t.Error(err)
+	}
+}
+
+func TestFoldsFileErrors(t *testing.T) {
+	for content, c := range map[string]struct {
+		says string
+		want error
+	}{
+		"":                                       {"line 1: want the header row,fold", ErrFormat},
+		"fold,row\n0,0\n":                        {"line 1", ErrFormat},
+		"0,0\n1,1\n":                             {"line 1", ErrFormat},
+		"row,fold\n0,0\n0,1\n":                   {"line 3: row 0 stands in line 2", ErrFormat},
+		"row,fold\n0,0\n2,1\n":                   {`line 3: row "2": want a number from 0 to 1`, ErrFormat},
+		"row,fold\n0,0\n-1,1\n":                  {`line 3: row "-1"`, ErrFormat},
+		"row,fold\n0,0\n1,x\n":                   {`line 3: fold "x"`, ErrFormat},
+		"row,fold\n0,0\n1,70000\n":               {`line 3: fold "70000"`, ErrFormat},
+		"row,fold\n0,0\n1,1,1\n":                 {"line 3", ErrFormat},
+		"row,fold\n0,0\n\n\"1,1\n":               {"line 4", ErrFormat},
+		"row,fold\n0,0\n":                        {"row 1 (counted from 0) of 2 is missing", ErrRowCount},
+		"row,fold\n0,0\n1,2\n":                   {"fold 1 of 0 to 2 has no rows", ErrFormat},
+		"row,fold\n0," + strings.Repeat("1", 99): {"line 2: fold", ErrFormat},
+	} {
+		_, _, err := FoldsFile(writeFile(t, "f.csv", content), 2)
+		mustContain(t, err, "f.csv", c.says)
+		mustBe(t, err, c.want)
+	}
+	_, _, err := FoldsFile("none.csv", 2)
+	mustBe(t, err, os.ErrNotExist)
+}
+
+func FuzzFolds(f *testing.F) {
+	f.Add("row,fold\n2,1\n0,0\n3,0\n1,2\n", 4)
+	f.Add("row,fold\n0,65535\n", 1)
+	f.Fuzz(func(t *testing.T, content string, rows int) {
+		if rows < 0 || rows > 1000 {
+			return
+		}
+		folds, k, err := readFolds(strings.NewReader(content), rows)
+		if err != nil {
+			return
+		}
+		if len(folds) != rows || int(slices.Max(folds)) != k-1 {
+			t.Errorf("%d folds of %d rows, %d in all", k, rows, len(folds))
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package dataset
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func describeSparse(t *testing.T, src Source) string {
+	t.Helper()
+	i := src.Info()
+	s := fmt.Sprintf("%dx%d %v>%v", i.Features, i.Labels, i.FeatureNames, i.LabelNames)
+	for _, r := range collect(t, src) {
+		if !r.Sparse {
+			t.Error("a dense row")
+		}
+		s += fmt.Sprintf(" %s%v%v>%v", r.Name, r.Columns, r.Values, r.Labels)
+	}
+	return s
+}
+
+func TestLibsvm(t *testing.T) {
+	for _, c := range []struct {
+		content string
+		o       OpenOptions
+		want    string
+	}{
+		{"0.2,0.8 1:5 3:-1e-2\n1,0\n", OpenOptions{}, "3x2 []>[] [0 2][5 -0.01]>[0.2 0.8] [][]>[1 0]"},
+		{"# features: a, b\n# labels: c\n\n# what else\n1\t2:1  # Zoë\r\n1 # x\n", OpenOptions{}, "2x1 [a b]>[c] Zoë[1][1]>[1] x[][]>[1]"},
+		{"# columns: 9\n1 2:1\n", OpenOptions{}, "9x1 []>[] [1][1]>[1]"},
+		{"1 2:1\n", OpenOptions{Features: 4}, "4x1 []>[] [1][1]>[1]"},
+		{"sad 2:1\ncalm 1:1\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "2x2 []>[calm sad] [1][1]>[0 1] [0][1]>[1 0]"},
+		{"3,1 2:1\n", OpenOptions{Labels: LabelOptions{Kind: Counts}}, "2x2 []>[] [1][1]>[0.75 0.25]"},
+		{"# labels: c\n1 2:1\n2:4\n", OpenOptions{NoLabels: true}, "2x0 []>[] [1][1]>[] [1][4]>[]"},
+	} {
+		src, err := openFile(t, "a.libsvm", c.content, c.o)
+		if err != nil {
+			t.Errorf("%q: %v", c.content, err)
+			continue
+		}
+		if got := describeSparse(t, src); got != c.want {
+			t.Errorf("%q: %s, want %s", c.content, got, c.want)
+		}
+	}
+}
+
+func TestLibsvmErrors(t *testing.T) {
+	for _, c := range []struct {
+		content string
+		o       OpenOptions
+		says    string
+		want    error
+	}{
+		{"", OpenOptions{}, "no rows", ErrFormat},
+		{"# only a comment\n", OpenOptions{}, "no rows", ErrFormat},
+		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0): 2 labels where 1", nil},
+		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0): begins without labels", ErrNoLabels},
+		{"1 0:1\n", OpenOptions{}, `row 0 (counted from 0): index "0"`, nil},
+		{"1 qid:1 1:1\n", OpenOptions{}, `index "qid"`, nil},
+		{"1 99999999:1\n", OpenOptions{}, "99999999", nil},
+		{"1 2:1 2:1\n", OpenOptions{}, "index 2 after 2", nil},
+		{"1 2:1 1:1\n", OpenOptions{}, "index 1 after 2", nil},
+		{"1 1:x\n", OpenOptions{}, `row 0, feature 0 (counted from 0): "x" is not a number`, nil},
+		{"1 1\n", OpenOptions{}, `"1" is not index:value`, nil},
+		{"# labels: c,d\n1,a 1:1\n", OpenOptions{}, `row 0, label 1 "d" (counted from 0): "a" is not a number`, nil},
+		{"# columns: many\n1 1:1\n", OpenOptions{}, `columns: "many"`, ErrFormat},
+		{"# features: a\n1 2:1\n", OpenOptions{}, "1 feature names for 2 features", nil},
+		{"1,2 1:1\n", OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 9}}, "2 columns", nil},
+	} {
+		src, err := openFile(t, "a.svm", c.content, c.o)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustContain(t, err, "a.svm", c.says)
+		if c.want != nil {
+			mustBe(t, err, c.want)
+		}
+	}
+}
+
+func TestLibsvmEqualsCSV(t *testing.T) {
+	a, err := openFile(t, "a.libsvm", "0.5,0.5 2:3\n1,0 1:4\n", OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := openFile(t, "b.csv", "x0,x1,label_0,label_1\n0,3,.5,.5\n4,0,1,0\n", OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ma, _, err := Build(a, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mb, _, err := Build(b, ImportOptions{}); err != nil || ma.Digest() != mb.Digest() {
+		t.Errorf("the same rows have other digests (%v)", err)
+	}
+}
+
+func FuzzLibsvm(f *testing.F) {
+	dir := f.TempDir()
+	f.Add("# features: a, b\n# labels: c\n1\t2:1  # Zoë\r\n1 # x\n", "")
+	f.Add("sad 2:1\ncalm 1:1\n", "class")
+	f.Add("# columns: 9\n3,1 2:1\n", "counts")
+	f.Fuzz(func(t *testing.T, content, kind string) {
+		path := filepath.Join(dir, "a.libsvm")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		checkReadable(t, path, OpenOptions{Labels: LabelOptions{Kind: LabelKind(kind), Sigma: 1, High: 9}})
+	})
+}
+
+func TestNamesFile(t *testing.T) {
+	names := writeFile(t, "n.json", `{"features": ["p"], "labels": ["q", "r"], "rows": ["one", "two"]}`)
+	for _, o := range []OpenOptions{{NamesFile: names}, {NamesFile: names, NoLabels: true}} {
+		src, err := openFile(t, "a.csv", "a,label_c,label_d\n1,1,0\n2,0,1\n", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "[p]>[q r] one[1]>[1 0] two[2]>[0 1]"
+		if o.NoLabels {
+			want = "[p]>[] one[1]>[] two[2]>[]"
+		}
+		if got := describe(t, src); got != want || !src.Info().HasRowNames {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestNamesFileErrors(t *testing.T) {
+	for content, says := range map[string]string{
+		`{"feature": ["p"]}`:            `unknown field "feature"`,
+		`{"features": ["p"]} {}`:        "more than one",
+		`["p"]`:                         "want {",
+		`{"features": ["p", "q"]}`:      "2 names for 1 features",
+		`{"labels": ["p"]}`:             "1 names for 2 labels",
+		`{"rows": ["one"]}`:             "1 row names are too few",
+		`{"rows": ["1","2","3"]}`:       "3 row names for 2 rows",
+		strings.Repeat(`{"rows":`, 100): "",
+	} {
+		o := OpenOptions{NamesFile: writeFile(t, "n.json", content)}
+		src, err := openFile(t, "a.csv", "a,label_c,label_d\n1,1,0\n2,0,1\n", o)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustContain(t, err, "n.json", says)
+	}
+	_, err := openFile(t, "a.csv", "a,label_c\n1,1\n", OpenOptions{NamesFile: "none.json"})
+	mustBe(t, err, os.ErrNotExist)
+	// Where the number of rows is known, the mismatch is found at once.
+	_, err = WithNames(someRows(3), "n.json", &Names{Rows: []string{"a"}})
+	mustBe(t, err, ErrRowCount)
+	if src, err := WithNames(someRows(1), "n.json", &Names{}); err != nil || !slices.Equal(collect(t, src)[0].Values, []float64{0, 1}) {
+		t.Error(err)
+	}
+}

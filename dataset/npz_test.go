@@ -1,0 +1,205 @@
+package dataset
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/sbinet/npyio/npz"
+	"gonum.org/v1/gonum/mat"
+)
+
+// npyBytes makes an array by hand.
+func npyBytes(descr string, fortran bool, shape string, data any) []byte {
+	order := map[bool]string{false: "False", true: "True"}[fortran]
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': %s, }\n", descr, order, shape)
+	b := append([]byte("\x93NUMPY"), 1, 0)
+	b = append(binary.LittleEndian.AppendUint16(b, uint16(len(header))), header...)
+	var body bytes.Buffer
+	binary.Write(&body, binary.LittleEndian, data)
+	return append(b, body.Bytes()...)
+}
+
+// npzBytes makes an archive of names and arrays in turn.
+func npzBytes(entries ...any) []byte {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := 0; i < len(entries); i += 2 {
+		w, _ := z.Create(entries[i].(string) + ".npy")
+		w.Write(entries[i+1].([]byte))
+	}
+	z.Close()
+	return b.Bytes()
+}
+
+func goodNPZ(fortran bool) []byte {
+	features, labels := []float32{1, 4, 2, 5, 3, 6}, []float64{0.5, 0.5, 0, 1, 1, 0}
+	if fortran {
+		features, labels = []float32{1, 2, 3, 4, 5, 6}, []float64{0.5, 0, 1, 0.5, 1, 0}
+	}
+	return npzBytes(
+		"features", npyBytes("<f4", fortran, "(3, 2)", features),
+		"labels", npyBytes("<f8", fortran, "(3, 2)", labels),
+		"age", npyBytes("<i8", false, "(3,)", []int64{10, 20, 30}),
+		"class", npyBytes("|S1", false, "(3,)", []byte("bab")),
+		"label_names", npyBytes("|S4", false, "(2,)", []byte("calmsad\x00")),
+		"row_names", npyBytes("|S1", false, "(3,)", []byte("xyz")),
+	)
+}
+
+func TestNPZ(t *testing.T) {
+	for _, fortran := range []bool{false, true} {
+		src, err := openBytes(t, "a.npz", goodNPZ(fortran), OpenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, rows := src.Info(), collect(t, src)
+		if info.Rows != 3 || info.Features != 2 || !slices.Equal(info.LabelNames, []string{"calm", "sad"}) || !info.HasRowNames {
+			t.Errorf("%+v", info)
+		}
+		if r := rows[1]; !slices.Equal(r.Values, []float64{2, 5}) || !slices.Equal(r.Labels, []float64{0, 1}) || r.Name != "y" {
+			t.Errorf("Fortran %v: row 1: %+v", fortran, r)
+		}
+		if len(collect(t, src)) != 3 {
+			t.Error("a second scan differs")
+		}
+	}
+}
+
+func TestNPZOrdinaryLabels(t *testing.T) {
+	for _, fortran := range []bool{false, true} {
+		b := goodNPZ(fortran)
+		src, err := openBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: Class}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := collect(t, src)
+		if !slices.Equal(src.Info().LabelNames, []string{"a", "b"}) || !slices.Equal(rows[1].Labels, []float64{1, 0}) {
+			t.Errorf("%+v, %+v", src.Info(), rows)
+		}
+		src, err = openBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 0.1, Low: 10, High: 30}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := collect(t, src)[2]; r.Labels[20] < 0.999 {
+			t.Errorf("%+v", r)
+		}
+		src, err = openBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: Class, Columns: []string{"age"}}})
+		if err != nil || !slices.Equal(src.Info().LabelNames, []string{"10", "20", "30"}) {
+			t.Errorf("%v", err)
+		}
+		src, err = openBytes(t, "a.npz", b, OpenOptions{NoLabels: true})
+		if err != nil || src.Info().Labels != 0 || len(collect(t, src)) != 3 {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// Archives that another implementation wrote.
+func TestNPZFromNpyio(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.npz")
+	err := npz.Write(path, map[string]any{
+		"features.npy": mat.NewDense(2, 3, []float64{1, 2, 3, 4, 5, 6}),
+		"labels.npy":   mat.NewDense(2, 2, []float64{1, 0, 0.25, 0.75}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := Open(path, OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := collect(t, src)[1]
+	if !slices.Equal(r.Values, []float64{4, 5, 6}) || !slices.Equal(r.Labels, []float64{0.25, 0.75}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestNPZErrors(t *testing.T) {
+	good, other := npyBytes("<f4", false, "(2, 1)", []float32{1, 2}), npyBytes("<f4", false, "(3, 1)", []float32{1, 1, 1})
+	text := npyBytes("|S1", false, "(2,)", []byte("ab"))
+	for name, c := range map[string]struct {
+		b    []byte
+		want error
+		says string
+	}{
+		"not a zip":    {[]byte("hello"), ErrFormat, "zip"},
+		"cut short":    {goodNPZ(false)[:300], ErrFormat, ""},
+		"no features":  {npzBytes("labels", good), ErrFormat, `no array "features"`},
+		"no labels":    {npzBytes("features", good), ErrNoLabels, `no array "labels"`},
+		"row counts":   {npzBytes("features", good, "labels", other), ErrRowCount, `"features" has 2 rows, "labels" has 3`},
+		"row names":    {npzBytes("features", other, "labels", other, "row_names", text), ErrRowCount, `"row_names" has 2`},
+		"strings":      {npzBytes("features", text, "labels", good), ErrFormat, "strings where numbers"},
+		"dimensions":   {npzBytes("features", npyBytes("<f4", false, "(2, 1, 1)", []float32{1, 2}), "labels", good), ErrFormat, "3 dimensions"},
+		"no .npy":      {npzBytes("features", []byte("hello"), "labels", good), ErrFormat, `"features"`},
+		"few values":   {npzBytes("features", npyBytes("<f4", false, "(2, 1)", []float32{1}), "labels", good), ErrFormat, "row 1"},
+		"more values":  {npzBytes("features", good, "labels", npyBytes("<f4", false, "(2, 1)", []float32{1, 1, 1})), ErrFormat, `"labels"`},
+		"claimed size": {npzBytes("features", npyBytes("<f4", false, "(4000000000, 16777216)", []byte{}), "labels", npyBytes("<f4", false, "(4000000000, 1)", []byte{})), ErrFormat, "row 0"},
+		"claimed, by columns": {npzBytes("features", npyBytes("<f4", true, "(4000000000, 16777216)", []byte{}),
+			"labels", npyBytes("<f4", true, "(4000000000, 1)", []byte{})), ErrFormat, "features"},
+	} {
+		t.Log(name)
+		src, err := openBytes(t, "a.npz", c.b, OpenOptions{})
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustContain(t, err, "a.npz", c.says)
+		mustBe(t, err, c.want)
+	}
+}
+
+func TestNPYPair(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, b []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	features := write("set_features.npy", npyBytes("<i2", false, "(2, 2)", []int16{1, 2, 3, 4}))
+	labels := write("set_labels.npy", npyBytes("<f8", true, "(2, 2)", []float64{0, 1, 1, 0}))
+	short := write("short.npy", npyBytes("<f8", false, "(1, 2)", []float64{0, 1}))
+	for _, o := range []OpenOptions{{}, {LabelsFile: labels}} {
+		src, err := Open(features, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := collect(t, src)[1]; !slices.Equal(r.Values, []float64{3, 4}) || !slices.Equal(r.Labels, []float64{1, 0}) {
+			t.Errorf("%+v", r)
+		}
+	}
+	_, err := Open(features, OpenOptions{LabelsFile: short})
+	mustBe(t, err, ErrRowCount)
+	mustContain(t, err, "set_features.npy", "short.npy", "has 1")
+	_, err = Open(features, OpenOptions{LabelsFile: filepath.Join(dir, "none.npy")})
+	mustBe(t, err, os.ErrNotExist)
+	_, err = Open(short, OpenOptions{})
+	mustBe(t, err, ErrNoLabels)
+	src, err := Open(short, OpenOptions{NoLabels: true})
+	if err != nil || len(collect(t, src)) != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzNPZ(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "a.npz")
+	f.Add(goodNPZ(false))
+	f.Add(goodNPZ(true))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 1<<14 {
+			return
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if src, err := Open(path, OpenOptions{}); err == nil && src.Info().Rows < 1<<16 {
+			Blocks(src, 100, ImportOptions{}, func(*Rows, []string) error { return nil })
+		}
+	})
+}

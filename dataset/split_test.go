@@ -1,0 +1,132 @@
+package dataset
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func count(roles []Roles, role Roles) (n int) {
+	for _, r := range roles {
+		if r == role {
+			n++
+		}
+	}
+	return n
+}
+
+// Every row has one role, and the numbers are as Split says.
+func TestSplitSizes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.IntRange(1, 2000).Draw(t, "rows")
+		s := Split{
+			Seed:               rapid.Uint64().Draw(t, "seed"),
+			TestFraction:       rapid.SampledFrom([]float64{0, 0.001, 0.1, 0.5}).Draw(t, "test"),
+			ValidationFraction: rapid.SampledFrom([]float64{0, 0.001, 0.1, 0.9}).Draw(t, "validation"),
+			ValidationMin:      rapid.SampledFrom([]int{0, 1, 20}).Draw(t, "minimum"),
+		}
+		roles, err := s.Assign(rows, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test := 0
+		if s.TestFraction > 0 {
+			test = max(1, int(s.TestFraction*float64(rows)))
+		}
+		validation := 0
+		if s.ValidationFraction > 0 {
+			validation = min((rows-test)/2, max(s.ValidationMin, int(s.ValidationFraction*float64(rows-test))))
+		}
+		if count(roles, Test) != test || count(roles, Validation) != validation || count(roles, Train) != rows-test-validation {
+			t.Fatalf("%d, %d, %d of %d rows, want %d tests and %d validations", count(roles, Train),
+				count(roles, Validation), count(roles, Test), rows, test, validation)
+		}
+		if again, _ := s.Assign(rows, nil); !slices.Equal(roles, again) {
+			t.Fatal("the same split differs")
+		}
+	})
+}
+
+// Each row is a test row in exactly one fold, folds differ by at most one row,
+// and validation never touches test rows.
+func TestFoldsCover(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := rapid.IntRange(1, 12).Draw(t, "folds")
+		rows := rapid.IntRange(k, 500).Draw(t, "rows")
+		seed := rapid.Uint64().Draw(t, "seed")
+		tested := make([]int, rows)
+		for fold := range k {
+			s := Split{Seed: seed, Folds: k, Fold: fold, ValidationFraction: 0.1, ValidationMin: 5}
+			roles, err := s.Assign(rows, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := count(roles, Test); n < rows/k || n > rows/k+1 {
+				t.Fatalf("fold %d of %d has %d of %d rows", fold, k, n, rows)
+			}
+			for i, r := range roles {
+				if r == Test {
+					tested[i]++
+				}
+			}
+		}
+		for i, n := range tested {
+			if n != 1 {
+				t.Fatalf("row %d is tested %d times", i, n)
+			}
+		}
+	})
+}
+
+func TestAssignedFolds(t *testing.T) {
+	s := Split{Assigned: "digest", Folds: 3, Fold: 1}
+	roles, err := s.Assign(5, []uint16{0, 1, 2, 1, 0})
+	if err != nil || !slices.Equal(roles, []Roles{Train, Test, Train, Test, Train}) {
+		t.Errorf("%v, %v", roles, err)
+	}
+	if _, err := s.Assign(5, []uint16{0, 1}); err == nil {
+		t.Error("a list of another length was accepted")
+	}
+}
+
+func TestSeedsGiveOtherSplits(t *testing.T) {
+	a, _ := Split{Seed: 1, TestFraction: 0.5}.Assign(100, nil)
+	b, _ := Split{Seed: 2, TestFraction: 0.5}.Assign(100, nil)
+	if slices.Equal(a, b) {
+		t.Error("two seeds give one split")
+	}
+}
+
+// Data.Select gives each row of a role once, by shard and position.
+func TestSelect(t *testing.T) {
+	m, shards, err := Build(someRows(200), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := Split{Seed: 1, TestFraction: 0.2, ValidationFraction: 0.2}.Assign(200, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewData(m, roles)
+	for i, r := range shards {
+		if d.HasShard(i) {
+			t.Errorf("shard %d is at hand too early", i)
+		}
+		d.SetShard(i, r)
+	}
+	seen := map[uint32]bool{}
+	for _, role := range []Roles{Train, Validation, Test} {
+		refs := d.Select(0, len(shards), role)
+		for _, ref := range refs {
+			row := d.Shard(int(ref.Shard)).Row[ref.Pos]
+			if seen[row] || d.Role(row) != role {
+				t.Errorf("row %d in %d", row, role)
+			}
+			seen[row] = true
+		}
+	}
+	if len(seen) != 200 || len(d.Select(0, len(shards), AllRows)) != 200 || len(d.Select(3, 3, AllRows)) != 0 {
+		t.Errorf("%d rows", len(seen))
+	}
+}

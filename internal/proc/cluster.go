@@ -1,0 +1,239 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Config describes a cluster of processes.
+type Config struct {
+	Exe  string   // the coppice executable
+	Env  []string // added to the environment of each process
+	Dir  string   // holds the disks and the logs; made where it is missing
+	Args []string // added to each coordinator's arguments, such as --heartbeat
+
+	Coordinators int // 1, 3 or 5
+	Workers      int
+}
+
+// Cluster is a running cluster of processes.
+type Cluster struct {
+	Coordinators []*Node
+	Workers      []*Node // guarded by mu where workers are added
+
+	cfg     Config
+	servers []string // HTTP addresses of the coordinators
+	client  *client.Client
+
+	mu sync.Mutex
+}
+
+// Start starts a cluster and waits until it has a leader and all its workers. A
+// cluster whose ports were taken meanwhile is started again on others. On an
+// error nothing runs any more; the logs stay in the folder.
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
+	for attempt := 1; ; attempt++ {
+		c, err := start(ctx, cfg)
+		if err == nil {
+			return c, nil
+		}
+		if attempt == startAttempts || !strings.Contains(err.Error(), "address already in use") {
+			return nil, err
+		}
+		if err := os.RemoveAll(cfg.Dir); err != nil {
+			return nil, err
+		}
+	}
+}
+
+const startAttempts = 3
+
+func start(ctx context.Context, cfg Config) (_ *Cluster, err error) {
+	ports, err := freeBlocks(cfg.Coordinators)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{cfg: cfg}
+	var peers []string
+	for i, port := range ports {
+		c.servers = append(c.servers, fmt.Sprintf("%s:%d", host, port))
+		peers = append(peers, fmt.Sprintf("%s=%s", name(i), c.servers[i]))
+	}
+	if c.client, err = client.New(c.Servers()); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	for i := range ports {
+		n := c.node(name(i), append([]string{"coordinator", "--id", name(i), "--peers", strings.Join(peers, ",")}, cfg.Args...))
+		if err := c.begin(n); err != nil {
+			return nil, err
+		}
+		c.Coordinators = append(c.Coordinators, n)
+	}
+	for range cfg.Workers {
+		if _, err := c.AddWorker(); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.Ready(ctx)
+}
+
+func name(i int) string { return string(rune('a' + i)) }
+
+// node describes a process that is not started yet.
+func (c *Cluster) node(name string, args []string) *Node {
+	return &Node{
+		Name: name, Log: filepath.Join(c.cfg.Dir, "logs", name+".log"), exe: c.cfg.Exe, env: c.cfg.Env,
+		Args: append(args, "--dir", filepath.Join(c.cfg.Dir, name), "--die-with-stdin"),
+	}
+}
+
+func (c *Cluster) begin(n *Node) error {
+	if err := os.MkdirAll(filepath.Dir(n.Log), 0o755); err != nil {
+		return err
+	}
+	return n.start()
+}
+
+// AddWorker starts one more worker; Ready waits until the cluster knows it.
+func (c *Cluster) AddWorker() (*Node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := fmt.Sprintf("w%d", len(c.Workers)+1)
+	n := c.node(name, []string{"worker", "--id", name, "--join", c.Servers(), "--listen", host + ":0"})
+	if err := c.begin(n); err != nil {
+		return nil, err
+	}
+	c.Workers = append(c.Workers, n)
+	return n, nil
+}
+
+// Servers lists the coordinators' HTTP addresses, separated by commas.
+func (c *Cluster) Servers() string { return strings.Join(c.servers, ",") }
+
+// Client returns a client of the cluster.
+func (c *Cluster) Client() *client.Client { return c.client }
+
+// nodes lists all processes, workers first.
+func (c *Cluster) nodes() []*Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append(append([]*Node{}, c.Workers...), c.Coordinators...)
+}
+
+// readyPause is the time between two looks at a cluster that is starting.
+const readyPause = 20 * time.Millisecond
+
+// Ready waits until the cluster has a leader that knows every worker that runs. A
+// process that ends meanwhile is an error with the end of its log.
+func (c *Cluster) Ready(ctx context.Context) error {
+	started := c.nodes()
+	for {
+		info, err := c.client.Cluster(ctx)
+		if err == nil && info.Leader != "" && c.complete(info) {
+			return nil
+		}
+		for _, n := range started {
+			if !n.Running() {
+				return fmt.Errorf("%s ended: %w\n%s", n.Name, errors.Join(n.Err(), errEnded), tail(n.Log, 5))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the cluster is not ready: %w", errors.Join(ctx.Err(), err))
+		case <-time.After(readyPause):
+		}
+	}
+}
+
+var errEnded = errors.New("it should run")
+
+func (c *Cluster) complete(info *protocol.Cluster) bool {
+	known := make(map[string]string)
+	for _, w := range info.Workers {
+		known[w.ID] = w.State
+	}
+	for _, n := range c.nodes() {
+		if strings.HasPrefix(n.Name, "w") && n.Running() && known[n.Name] != "alive" {
+			return false
+		}
+	}
+	return true
+}
+
+// Leader returns the coordinator that leads now, or nil.
+func (c *Cluster) Leader(ctx context.Context) (*Node, error) {
+	info, err := c.client.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range c.Coordinators {
+		if n.Name == info.Leader {
+			return n, nil
+		}
+	}
+	return nil, nil
+}
+
+// Close ends every process, the workers first, and waits for them.
+func (c *Cluster) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), quitWithin)
+	defer cancel()
+	c.client.Close()
+	var errs []error
+	for _, group := range [][]*Node{c.Workers, c.Coordinators} {
+		errs = append(errs, quitAll(ctx, group))
+	}
+	return errors.Join(errs...)
+}
+
+func quitAll(ctx context.Context, nodes []*Node) error {
+	errs := make([]error, len(nodes))
+	var wait sync.WaitGroup
+	for i, n := range nodes {
+		wait.Go(func() { errs[i] = n.Quit(ctx) })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// Tail writes the last lines of every log, for the report of a failure.
+func (c *Cluster) Tail(w io.Writer, lines int) {
+	for _, n := range c.nodes() {
+		fmt.Fprintf(w, "--- %s (%s)\n%s", n.Name, n.Log, tail(n.Log, lines))
+	}
+}
+
+// maxTail bounds what is read from the end of a log.
+const maxTail = 64 << 10
+
+func tail(path string, lines int) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > maxTail {
+		f.Seek(-maxTail, io.SeekEnd)
+	}
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n") + "\n"
+}

@@ -1,0 +1,189 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// session is one connection to one cluster. Jobs outlive it.
+type session struct {
+	ctx      context.Context // ends with the session
+	cancel   context.CancelFunc
+	cluster  *protocol.Cluster
+	conn     *bus.Conn
+	subjects protocol.Subjects
+	orders   []*bus.Subscription
+	blobs    *bus.Served
+	pulse    sync.WaitGroup
+}
+
+const (
+	connectTimeout = 5 * time.Second // for NATS, before coordinators are asked again
+	// patience is how many heartbeats without a leader pass before coordinators
+	// are asked whether the cluster is elsewhere now.
+	patience    = 20
+	minPatience = 2 * time.Second
+)
+
+// serve runs sessions until ctx is done or the cluster is of another version.
+func (w *worker) serve(ctx context.Context) error {
+	ready := w.cfg.Ready
+	for ctx.Err() == nil {
+		c, err := w.join.cluster(ctx)
+		if err != nil {
+			return err
+		}
+		s, err := w.openSession(ctx, c)
+		if err != nil {
+			if ctx.Err() == nil {
+				w.log.Warn("NATS does not answer; asking the coordinators again", "urls", c.NATS, "error", err)
+			}
+			pause(ctx, joinPause)
+			continue
+		}
+		w.log.Info("connected", "worker", w.id, "cluster", c.ID, "slots", w.cfg.Slots, "http", w.address)
+		if ready != nil {
+			ready(Info{w.id, c.ID, w.address})
+			ready = nil
+		}
+		err = w.watch(ctx, s)
+		w.closeSession(s, ctx.Err() != nil)
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// openSession connects, listens to the leader and says what this worker holds.
+func (w *worker) openSession(ctx context.Context, c *protocol.Cluster) (*session, error) {
+	heartbeat := time.Duration(c.Heartbeat) * time.Millisecond
+	dial, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := bus.Connect(dial, bus.Options{
+		URLs: c.NATS, Name: w.id, Ping: min(heartbeat, bus.DefaultPing),
+		Traffic: &traffic{&w.metrics.Traffic, w.beat}, Log: w.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &session{cluster: c, conn: conn, subjects: protocol.Subjects{Cluster: c.ID}}
+	s.ctx, s.cancel = context.WithCancel(w.ctx)
+	w.enterCluster(c)
+	w.session.Store(s)
+	if err := w.subscribe(s); err != nil {
+		w.closeSession(s, false)
+		return nil, err
+	}
+	w.beat.send(w, true, false)
+	s.pulse.Go(func() { w.beat.run(s.ctx, heartbeat, w) })
+	return s, nil
+}
+
+func (w *worker) subscribe(s *session) error {
+	o := &orders{w: w}
+	var err error
+	if s.blobs, err = bus.ServeBlobs(s.conn, s.subjects.BlobsOf(w.id), "", w.openBlob); err != nil {
+		return err
+	}
+	for _, listen := range []struct {
+		subject string
+		f       func(bus.Message)
+	}{{s.subjects.Lead(), w.onLead}, {s.subjects.Work(w.id), o.handle}} {
+		sub, err := s.conn.Subscribe(listen.subject, listen.f)
+		if err != nil {
+			return err
+		}
+		s.orders = append(s.orders, sub)
+	}
+	return s.conn.Flush(s.ctx)
+}
+
+// patience is how long the leader may be silent.
+func (s *session) patience() time.Duration {
+	return max(minPatience, patience*time.Duration(s.cluster.Heartbeat)*time.Millisecond)
+}
+
+// openBlob finds a blob for who asks this worker for it: results, and shards.
+func (w *worker) openBlob(digest string) (bus.Blob, bool) {
+	if b, err := w.results.folder.OpenBlob(digest); err == nil {
+		return b, true
+	}
+	if b, err := w.cache.folder.OpenBlob(digest); err == nil {
+		return b, true
+	}
+	return nil, false
+}
+
+// watch returns when ctx is done, or the coordinators say that the cluster is
+// elsewhere, or of another version, which is an error.
+func (w *worker) watch(ctx context.Context, s *session) error {
+	limit := s.patience()
+	tick := time.NewTicker(limit / 4)
+	defer tick.Stop()
+	for asked := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if w.silence() < limit || time.Since(asked) < limit {
+			continue
+		}
+		asked = time.Now()
+		c, err := w.join.ask(ctx)
+		switch {
+		case errors.Is(err, ErrVersion):
+			return err
+		case err != nil:
+			w.log.Warn("no leader is heard and no coordinator answers", "reason", err)
+		case moved(s.cluster, c):
+			w.log.Info("the cluster has moved; connecting again", "cluster", c.ID, "urls", c.NATS)
+			return nil
+		}
+	}
+}
+
+// moved reports whether b is another cluster than a, or has its NATS elsewhere.
+func moved(a, b *protocol.Cluster) bool {
+	x, y := slices.Sorted(slices.Values(a.NATS)), slices.Sorted(slices.Values(b.NATS))
+	return a.ID != b.ID || !slices.Equal(x, y)
+}
+
+// closeSession ends a session in this order:
+//
+//  1. orders end: what would come now, another worker shall do
+//  2. the pulse ends, so that no beat follows the goodbye
+//  3. the goodbye, when the worker stops: the leader need not wait for silence
+//  4. blobs are not served any more
+//  5. the connection is flushed and closed
+func (w *worker) closeSession(s *session, goodbye bool) {
+	for _, sub := range s.orders {
+		sub.Close()
+	}
+	s.cancel()
+	s.pulse.Wait()
+	if goodbye {
+		w.beat.send(w, false, true)
+	}
+	if s.blobs != nil {
+		s.blobs.Close()
+	}
+	w.session.Store(nil)
+	s.conn.Close()
+}
+
+func (w *worker) subjects() protocol.Subjects {
+	s := w.session.Load()
+	if s == nil {
+		panic(fmt.Sprintf("worker: %s has no session", w.id))
+	}
+	return s.subjects
+}

@@ -1,0 +1,147 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// maxJobs bounds the jobs that a worker keeps, for when Forget messages get
+// lost: beyond it the job that was idle for longest goes. It can be had again.
+const maxJobs = 64
+
+// checkSetup makes sure that a Setup message can be worked with at all.
+func checkSetup(m *protocol.Setup) error {
+	if m.Job == nil || m.Manifest == nil || len(m.Manifest.Shards) == 0 || m.Manifest.Rows <= 0 {
+		return fmt.Errorf("%w: the set-up of job %d lacks the job or its dataset", protocol.ErrMessage, m.ID)
+	}
+	return nil
+}
+
+// setUp begins to prepare a job, unless that has been done.
+func (w *worker) setUp(m *protocol.Setup) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.obey(m.Epoch) {
+		return
+	}
+	if old := w.jobs[m.ID]; old != nil {
+		if !old.lost() {
+			return
+		}
+		w.forget(old)
+	}
+	if len(w.jobs) >= maxJobs {
+		w.forgetIdle()
+	}
+	j := newJob(w.ctx, m, laneKinds*w.cfg.Slots, w.cfg.KeptBytes)
+	w.orders++
+	j.touched = w.orders
+	w.jobs[j.id] = j
+	j.users++
+	w.tasks.Go(func() { w.prepareJob(j) })
+}
+
+func (w *worker) prepareJob(j *job) {
+	if err := w.makeJob(j); err != nil {
+		j.failure = failureOf(err)
+		if j.ctx.Err() == nil {
+			w.log.Warn("a job was not set up", "job", j.id, "reason", err)
+		}
+	}
+	close(j.ready)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leave(j)
+}
+
+// makeJob makes the job's kernel and data; its shards come when units need them.
+func (w *worker) makeJob(j *job) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("worker: setting up the job panicked: %v", r)
+		}
+	}()
+	if digest := j.manifest.Digest(); digest != j.spec.Dataset {
+		return fmt.Errorf("worker: job %d is for dataset %.12s and came with %.12s", j.id, j.spec.Dataset, digest)
+	}
+	if j.spec.Numerics != algorithms.Numerics {
+		return fmt.Errorf("worker: job %d wants numerics %d, this worker computes numerics %d", j.id, j.spec.Numerics, algorithms.Numerics)
+	}
+	if j.assigned, err = w.fetchAssigned(j.ctx, j.spec.Split, j.manifest.Rows); err != nil {
+		return err
+	}
+	roles, err := j.spec.Split.Assign(j.manifest.Rows, j.assigned)
+	if err != nil {
+		return err
+	}
+	j.data = dataset.NewData(j.manifest, roles)
+	j.kernel, err = pipeline.NewKernel(j.spec, j.manifest)
+	return err
+}
+
+// fetchAssigned fetches the fold of each row where the split lists them.
+func (w *worker) fetchAssigned(ctx context.Context, s dataset.Split, rows int) ([]uint16, error) {
+	if s.Assigned == "" {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	if err := w.fetch(ctx, s.Assigned, int64(2*rows), &b); err != nil {
+		return nil, passing(err)
+	}
+	folds := make([]uint16, rows)
+	for i := range folds {
+		folds[i] = binary.LittleEndian.Uint16(b.Bytes()[2*i:])
+	}
+	return folds, nil
+}
+
+// forget stops a job and drops what is kept of it; the last user closes it. mu
+// is held.
+func (w *worker) forget(j *job) {
+	j.users++
+	j.forgotten = true
+	j.cancel()
+	delete(w.jobs, j.id)
+	for i := len(j.live) - 1; i >= 0; i-- {
+		w.dropBatch(j.live[i])
+	}
+	for key, c := range j.units {
+		w.dropCollected(j, key, c)
+	}
+	if len(w.jobs) == 0 {
+		w.cache.unwant()
+	}
+	w.leave(j)
+}
+
+// leave ends one use of a job. mu is held.
+func (w *worker) leave(j *job) {
+	j.users--
+	if j.users > 0 || !j.forgotten {
+		return
+	}
+	for _, s := range j.opened {
+		w.cache.release(s)
+	}
+	j.opened = nil
+}
+
+// forgetIdle forgets the job without work that was used longest ago. mu is held.
+func (w *worker) forgetIdle() {
+	var oldest *job
+	for _, j := range w.jobs {
+		if j.users == 0 && (oldest == nil || j.touched < oldest.touched) {
+			oldest = j
+		}
+	}
+	if oldest != nil {
+		w.forget(oldest)
+	}
+}

@@ -1,0 +1,240 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// worker is a running worker.
+type worker struct {
+	cfg      Config
+	id       string
+	address  string // of its HTTP server, or empty
+	log      *slog.Logger
+	registry *prometheus.Registry
+	metrics  *metrics.Worker
+	join     *joiner
+	beat     *pulse
+	folder   *folder
+	cache    *cache
+	results  *results
+	prefetch *prefetch
+	session  atomic.Pointer[session] // nil while there is none
+
+	ctx    context.Context // ends when the worker stops: parent of all jobs' contexts
+	cancel context.CancelFunc
+	lanes  [laneKinds]*lanes
+	crew   sync.WaitGroup // lanes, prefetchers, verification
+	tasks  sync.WaitGroup // preparation of jobs and batches
+
+	// mu guards what follows, the jobs, their batches and the lanes. It is held
+	// for bookkeeping only, never while computing, sending or waiting.
+	mu      sync.Mutex
+	cluster string // id of the cluster that the jobs are of
+	epoch   uint64 // highest seen
+	leader  string
+	heard   time.Time // of the leader, last
+	refused string    // why the leader does not use this worker
+	jobs    map[uint64]*job
+	orders  uint64 // counts Run and Setup messages
+	busy    int    // units in work
+
+	drops drops
+}
+
+// Run runs a worker until ctx is done, then stops it cleanly and returns nil. It
+// waits for coordinators and NATS for ever; an error says why this worker cannot
+// work at all: ErrConfig, ErrFolder, ErrLocked, ErrVersion, or of the system.
+func Run(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	w, err := open(cfg)
+	if err != nil {
+		return err
+	}
+	web, err := w.listen()
+	if err != nil {
+		w.cancel()
+		w.folder.close()
+		return err
+	}
+	w.begin()
+	err = w.serve(ctx)
+	w.stop(web)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// open opens the worker's folder and makes what needs no network.
+func open(cfg Config) (*worker, error) {
+	w := &worker{
+		cfg: cfg, log: cfg.Log, registry: metrics.Registry(), beat: newPulse(),
+		jobs: make(map[uint64]*job),
+	}
+	w.metrics = metrics.NewWorker(w.registry)
+	w.join = newJoiner(cfg.Join, cfg.Log)
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	for kind := range w.lanes {
+		w.lanes[kind] = newLanes(kind, &w.mu)
+	}
+	var err error
+	if w.folder, err = openFolder(cfg.Dir); err != nil {
+		return nil, err
+	}
+	if err := w.openFiles(); err != nil {
+		w.folder.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *worker) openFiles() (err error) {
+	if w.id, err = w.folder.id(w.cfg.ID); err != nil {
+		return err
+	}
+	w.cache, err = openCache(cacheOptions{
+		dir: w.folder.path("shards"), limit: w.cfg.CacheBytes,
+		fetch: w.fetch, changed: w.beat.full, log: w.log, metrics: w.metrics,
+	})
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	if w.results, err = openResults(w.folder.path("results")); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	w.prefetch = newPrefetch(w.cache, w.log)
+	return nil
+}
+
+// begin starts the goroutines that live as long as the worker.
+func (w *worker) begin() {
+	w.metrics.OnScrape(w.observe)
+	for kind, l := range w.lanes {
+		for i := range w.cfg.Slots {
+			w.crew.Go(func() { w.lane(l, kind*w.cfg.Slots+i) })
+		}
+	}
+	for range prefetchers {
+		w.crew.Go(func() { w.prefetch.run(w.ctx) })
+	}
+	w.crew.Go(func() { w.cache.verify(w.ctx) })
+}
+
+// stop ends everything, in this order:
+//
+//  1. the session is over already: it said goodbye, no order comes any more, and
+//     nothing that is still computed will be sent
+//  2. all jobs' contexts end, so that fetches and collected units stop
+//  3. tasks end; they hand batches to lanes, so before the lanes
+//  4. lanes and prefetchers end, each after the unit that it computes
+//  5. jobs are forgotten: nobody reads their shards any more, which are unmapped
+//  6. HTTP ends last but for the folder, so that /healthz answers until now
+//  7. the folder is unlocked: another process may have it
+func (w *worker) stop(web *web) {
+	w.cancel()
+	w.tasks.Wait()
+	w.mu.Lock()
+	for _, l := range w.lanes {
+		l.close()
+	}
+	w.mu.Unlock()
+	w.prefetch.close()
+	w.crew.Wait()
+	w.forgetAll()
+	web.close()
+	w.metrics.OnScrape(nil)
+	w.join.close()
+	w.folder.close()
+	w.log.Info("the worker has stopped", "worker", w.id)
+}
+
+func (w *worker) forgetAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, j := range w.jobs {
+		w.forget(j)
+	}
+}
+
+// observe sets the gauges before they are read.
+func (w *worker) observe() {
+	holds, bytes := w.cache.holdings()
+	s := w.session.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.metrics
+	m.Slots.Set(float64(w.cfg.Slots))
+	m.Busy.Set(float64(w.busy))
+	m.Jobs.Set(float64(len(w.jobs)))
+	m.Epoch.Set(float64(w.epoch))
+	m.Shards.Set(float64(len(holds)))
+	m.CacheBytes.Set(float64(bytes))
+	m.Connected.Set(0)
+	if s != nil && s.conn.Connected() {
+		m.Connected.Set(1)
+	}
+}
+
+// send publishes a message. What is lost is asked for again, so an error is only
+// logged.
+func (w *worker) send(subject string, msg []byte) {
+	s := w.session.Load()
+	if s == nil {
+		return
+	}
+	if err := s.conn.Send(subject, "", msg); err != nil {
+		w.log.Debug("a message was not sent", "subject", subject, "error", err)
+	}
+}
+
+// fetch pulls a blob from whichever coordinator has it. When the session ends
+// under way the pull fails: nothing would answer it.
+func (w *worker) fetch(ctx context.Context, digest string, size int64, to io.Writer) error {
+	s := w.session.Load()
+	if s == nil {
+		return errNoSession
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	return s.conn.FetchBlob(ctx, s.subjects.Blobs(), digest, size, to)
+}
+
+var errNoSession = errors.New("worker: not connected")
+
+// silence returns for how long no leader was heard.
+func (w *worker) silence() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.heard)
+}
+
+// enterCluster makes the worker one of this cluster: jobs and epochs of another
+// mean nothing here.
+func (w *worker) enterCluster(c *protocol.Cluster) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cluster != c.ID {
+		for _, j := range w.jobs {
+			w.forget(j)
+		}
+		w.cluster, w.epoch, w.leader, w.refused = c.ID, 0, "", ""
+	}
+	w.epoch = max(w.epoch, c.Epoch)
+	w.heard = time.Now() // patience begins anew
+}
