@@ -40,7 +40,6 @@ type node struct {
 	http     *http.Server
 
 	leading atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
-	epoch   atomic.Uint64
 
 	closers []func()
 }
@@ -161,6 +160,7 @@ func (n *node) openStore(context.Context) error {
 	cfg := store.Config{
 		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr,
 		Heartbeat: n.cfg.Heartbeat, Logger: n.cfg.Log,
+		Committed: func(d time.Duration) { n.metrics.RaftCommit.Observe(d.Seconds()) },
 	}
 	for _, p := range n.cfg.Peers {
 		addr := p.addr(1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -69,11 +70,11 @@ func (s *csvSource) describe() {
 		s.info.LabelNames = append(s.info.LabelNames, strings.TrimPrefix(s.names[i], c.prefix(s.names[i])))
 	}
 	s.info.FeatureNames = withoutDefaults(s.info.FeatureNames, defaultFeatureName)
-	s.info.LabelNames = withoutDefaults(s.info.LabelNames, defaultLabelName)
+	s.info.LabelNames = withoutDefaults(s.info.LabelNames, strconv.Itoa)
 }
 
 // withoutDefaults returns no names where all are those that WriteCSV gives to
-// columns without names.
+// columns without names (a label's without its prefix).
 func withoutDefaults(names []string, byDefault func(int) string) []string {
 	for i, name := range names {
 		if name != byDefault(i) {

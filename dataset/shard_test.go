@@ -98,15 +98,24 @@ func TestDecodeShardRefusesDamage(t *testing.T) {
 			}
 		}
 	}
-	bad := EncodeShard(sparseRows(), nil)
-	bad[64+16+16+16+4] = 3 // columns 3, 3
-	if _, _, err := DecodeShard(bad); !errors.Is(err, ErrFormat) {
-		t.Errorf("equal columns: %v", err)
-	}
-	bad = EncodeShard(sparseRows(), nil)
-	bad[64+12] = 1 // padding after the row numbers
-	if _, _, err := DecodeShard(bad); !errors.Is(err, ErrFormat) {
-		t.Errorf("padding: %v", err)
+	const index, start = 64 + 3*16, 64 + 4*16 // of sparseRows
+	for name, change := range map[string]map[int]byte{
+		"equal columns":      {index + 4: 3},
+		"descending columns": {index + 4: 2},
+		"far column":         {index + 4: 10},
+		"far start":          {start + 4: 9, start + 8: 9},
+		"descending starts":  {start + 4: 2, start + 8: 1},
+		"first start":        {start: 1},
+		"last start":         {start + 12: 2},
+		"padding":            {64 + 12: 1},
+	} {
+		bad := EncodeShard(sparseRows(), nil)
+		for i, v := range change {
+			bad[i] = v
+		}
+		if _, _, err := DecodeShard(bad); !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

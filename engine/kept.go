@@ -60,7 +60,7 @@ func (c *Kept) put(keep uint64, key keptKey, value any) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.keep == keep && c.bytes+size <= c.Limit {
+	if _, have := c.values[key]; !have && c.keep == keep && c.bytes+size <= c.Limit {
 		c.bytes += size
 		c.values[key] = value
 	}

@@ -12,10 +12,9 @@ const (
 
 // Why a part that arrived was not used.
 const (
-	DropStale     = "stale"      // of another epoch, job or round
-	DropDuplicate = "duplicate"  // its node is filled
-	DropMisshapen = "misshapen"  // not of the round's shape, or not decodable
-	DropNotFinite = "not_finite" // NaN or infinite
+	DropStale     = "stale"     // of another epoch, job or round
+	DropDuplicate = "duplicate" // its node is filled
+	DropMisshapen = "misshapen" // not of the round's shape, or not decodable
 )
 
 // The states of workers, of jobs and of Raft that have a series each.
@@ -23,7 +22,7 @@ var (
 	workerStates = []string{"alive", "refused"}
 	jobStates    = []string{"queued", "running", "done", "failed", "cancelled"}
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
-	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen, DropNotFinite}
+	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen}
 )
 
 // Coordinator is the instruments of a coordinator. Those of training move at

@@ -13,6 +13,8 @@ type Worker struct {
 	Rows        prometheus.Counter
 	Rounds      prometheus.Counter
 	Needs       prometheus.Counter
+	// OrdersDropped counts by reason: epoch, late, malformed.
+	OrdersDropped *prometheus.CounterVec
 
 	Slots     prometheus.Gauge
 	Busy      prometheus.Gauge
@@ -33,9 +35,12 @@ func NewWorker(reg prometheus.Registerer) *Worker {
 	m.Units = s.counter("worker_units_total", "Units computed.")
 	m.UnitsFailed = s.counter("worker_units_failed_total", "Units that could not be computed.")
 	m.UnitSeconds = s.histogram("worker_unit_seconds", "Time to compute a unit.")
-	m.Rows = s.counter("worker_rows_total", "Rows that these units read.")
+	m.Rows = s.counter("worker_rows_total", "Rows in the views of these units; a mini-batch draws some of them.")
 	m.Rounds = s.counter("worker_rounds_total", "Messages received that ask to compute units.")
 	m.Needs = s.counter("worker_needs_total", "Times that the worker lacked a job or a value and asked for it.")
+	m.OrdersDropped = s.counters("worker_orders_dropped_total",
+		"Messages of a leader that were not obeyed, by reason: of an epoch or a round of before, or malformed.",
+		"reason", "epoch", "late", "malformed")
 	m.Slots = s.gauge("worker_slots", "Units that this worker computes at once.")
 	m.Busy = s.gauge("worker_busy_slots", "Units that it computes now.")
 	m.Jobs = s.gauge("worker_jobs", "Jobs that it keeps values and scratch memory of.")

@@ -24,7 +24,8 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 
 // The HTTP API, version 1. Every coordinator answers; a follower forwards to the
 // leader. Bodies are JSON but for blobs. An error is a Problem with status 400
-// (wrong request), 404, 409 (conflict) or 503 (no leader just now: try again).
+// (wrong request), 404, 409 (conflict), 503 (no leader or no majority just now: try
+// again) or 507 (the disk is nearly full).
 //
 //	GET    /v1/cluster                     Cluster
 //	PUT    /v1/blobs/{digest}              body: the bytes; returns once a majority has them

@@ -41,6 +41,6 @@ func (m *BlobPiece) Append(dst []byte) []byte {
 // Decode reads the message; Data aliases b.
 func (m *BlobPiece) Decode(b []byte) error {
 	r := read(b, KindBlobPiece)
-	m.Found, m.Total, m.Data = r.u8() != 0, r.u64(), r.bytes()
+	m.Found, m.Total, m.Data = r.flag(), r.u64(), r.bytes()
 	return r.end()
 }

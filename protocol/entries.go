@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -128,8 +127,8 @@ type CommitEntry struct {
 	Offset   uint64
 	Total    uint64 // bytes of the state, at most MaxRaftState
 	Blob     string // set where the state is a blob: then Data is empty and Total its size
-	Progress []byte // JSON of algorithms.Progress, for display
-	Data     []byte
+	Progress []byte // JSON of algorithms.Progress, for display; at most MaxProgress
+	Data     []byte // at most CommitChunk
 }
 
 // Append encodes the entry.
@@ -145,16 +144,16 @@ func (e *CommitEntry) Append(dst []byte) []byte {
 
 // Decode reads the entry; Progress and Data alias b.
 func (e *CommitEntry) Decode(b []byte) error {
-	k, err := KindOf(b)
-	if err != nil || EntryKind(k) != EntryCommit {
-		return fmt.Errorf("%w: not a commit entry", ErrMessage)
-	}
-	r := &reader{b: b[2:]}
+	r := read(b, Kind(EntryCommit))
 	e.Epoch, e.Job, e.Round, e.Offset, e.Total = r.u64(), r.u64(), r.u64(), r.u64(), r.u64()
 	e.Blob = r.text(64)
 	e.Progress, e.Data = r.bytes(), r.bytes()
-	if r.err == nil && e.Blob == "" && (e.Total > MaxRaftState || e.Offset > e.Total || uint64(len(e.Data)) > e.Total-e.Offset) {
-		r.fail("a commit of %d bytes at %d of %d", len(e.Data), e.Offset, e.Total)
+	inline := e.Total <= MaxRaftState && e.Offset <= e.Total && uint64(len(e.Data)) <= min(CommitChunk, e.Total-e.Offset)
+	switch {
+	case len(e.Progress) > MaxProgress:
+		r.fail("%d bytes of progress, at most %d are allowed", len(e.Progress), MaxProgress)
+	case e.Blob == "" && !inline, e.Blob != "" && (e.Offset != 0 || len(e.Data) > 0):
+		r.fail("a commit of %d bytes at %d of %d, blob %q", len(e.Data), e.Offset, e.Total, e.Blob)
 	}
 	return r.end()
 }

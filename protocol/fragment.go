@@ -1,5 +1,7 @@
 package protocol
 
+import "fmt"
+
 // Fragment is a piece of a message that is larger than what NATS carries at
 // once. The pieces of one message come from one sender in order.
 type Fragment struct {
@@ -34,10 +36,17 @@ func (m *Fragment) Decode(b []byte) error {
 }
 
 // Split calls send with message b, whole where it has at most limit bytes, else
-// in fragments of at most limit bytes.
+// in fragments of at most limit bytes, which send must not keep. It stops at
+// send's first error; a message above MaxMessage, which nobody would take, is
+// refused. A limit that leaves a fragment no room for data panics.
 func Split(b []byte, limit int, sender, message uint64, send func([]byte) error) error {
-	if len(b) <= limit {
+	switch {
+	case len(b) <= limit:
 		return send(b)
+	case len(b) > MaxMessage:
+		return fmt.Errorf("%w: %d bytes, at most %d are possible", ErrMessage, len(b), MaxMessage)
+	case limit <= fragmentHead:
+		panic(fmt.Sprintf("protocol: fragments of at most %d bytes, of which %d are no data", limit, fragmentHead))
 	}
 	piece := limit - fragmentHead
 	buf := make([]byte, 0, limit)
@@ -51,7 +60,9 @@ func Split(b []byte, limit int, sender, message uint64, send func([]byte) error)
 }
 
 // Joiner puts fragments together. It keeps at most one unfinished message for
-// each sender, and at most maxSenders of them.
+// each sender, and at most maxSenders of them: one more sender drops them all,
+// since whoever still needs one asks again. Memory grows with what has arrived,
+// not with the total that a fragment claims. It is not safe for concurrent use.
 type Joiner struct{ open map[uint64]*joining }
 
 type joining struct {

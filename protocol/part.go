@@ -36,7 +36,7 @@ func (m *Part) Append(dst []byte) []byte {
 func (m *Part) Decode(b []byte) error {
 	r := read(b, KindPart)
 	m.Stamp = r.stamp()
-	m.Worker = r.text(MaxText)
+	m.Worker = r.again(m.Worker, MaxText)
 	m.Level, m.Index, m.Compute = r.u8(), r.u32(), r.u64()
 	width := r.u32()
 	f64, f32, index, values := r.numbers(8), r.numbers(4), r.numbers(4), r.numbers(4)
@@ -47,7 +47,7 @@ func (m *Part) Decode(b []byte) error {
 	p.Width = int(width)
 	p.F64 = floats64(p.F64, f64)
 	p.F32 = floats32(p.F32, f32)
-	p.Index = append(p.Index[:0], num.Uint32s(index)...)
+	p.Index = uints32(p.Index, index)
 	p.Values = floats32(p.Values, values)
 	return nil
 }
@@ -117,12 +117,7 @@ type Need struct {
 func (m *Need) Append(dst []byte) []byte {
 	dst = m.Stamp.append(header(dst, KindNeed))
 	dst = appendText(dst, m.Worker)
-	dst = append(dst, boolByte(m.Setup), byte(len(m.Refs)))
-	for _, ref := range m.Refs {
-		dst = le.AppendUint16(dst, ref.ID)
-		dst = le.AppendUint64(dst, ref.Version)
-	}
-	return dst
+	return appendRefs(append(dst, boolByte(m.Setup)), m.Refs)
 }
 
 // Decode reads the message.
@@ -130,11 +125,8 @@ func (m *Need) Decode(b []byte) error {
 	r := read(b, KindNeed)
 	m.Stamp = r.stamp()
 	m.Worker = r.text(MaxText)
-	m.Setup = r.u8() != 0
-	m.Refs = m.Refs[:0]
-	for n := r.u8(); n > 0 && r.err == nil; n-- {
-		m.Refs = append(m.Refs, Ref{r.u16(), r.u64()})
-	}
+	m.Setup = r.flag()
+	m.Refs = r.refs(m.Refs)
 	return r.end()
 }
 
@@ -163,7 +155,7 @@ func (m *Fail) Decode(b []byte) error {
 	r := read(b, KindFail)
 	m.Stamp = r.stamp()
 	m.Worker = r.text(MaxText)
-	m.Unit, m.Permanent = r.u32(), r.u8() != 0
+	m.Unit, m.Permanent = r.u32(), r.flag()
 	m.Reason = r.text(MaxText)
 	return r.end()
 }

@@ -22,6 +22,7 @@ const (
 	MaxJSON      = 16 << 20  // a JSON body
 	BlobChunk    = 256 << 10 // bytes of a blob in one reply
 	CommitChunk  = 512<<10 - 4096
+	MaxProgress  = 3 << 10  // the JSON of a job's progress
 	MaxRaftState = 64 << 20 // trainer state beyond this is a blob
 )
 

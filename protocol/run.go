@@ -58,11 +58,7 @@ func (m *Run) Append(dst []byte) []byte {
 	for _, v := range []int{m.Shape.F64, m.Shape.F32, m.Shape.Rows, m.Shape.Width} {
 		dst = le.AppendUint32(dst, uint32(v))
 	}
-	dst = append(dst, byte(len(m.Refs)))
-	for _, ref := range m.Refs {
-		dst = le.AppendUint16(dst, ref.ID)
-		dst = le.AppendUint64(dst, ref.Version)
-	}
+	dst = appendRefs(dst, m.Refs)
 	dst = le.AppendUint32(dst, uint32(len(m.Units)))
 	for i, u := range m.Units {
 		dst = le.AppendUint32(dst, u)
@@ -92,19 +88,16 @@ func (m *Run) Decode(b []byte) error {
 	r := read(b, KindRun)
 	m.Stamp = r.stamp()
 	m.Op, m.Scope, m.How = r.u8(), algorithms.Scope(r.u8()), algorithms.Combine(r.u8())
-	m.Roles, m.Child = dataset.Roles(r.u8()), r.u8() != 0
+	m.Roles, m.Child = dataset.Roles(r.u8()), r.flag()
 	m.Of = uint32(r.count(MaxUnits))
 	m.Steps[0], m.Steps[1], m.Keep = r.u64(), r.u64(), r.u64()
-	m.Shape = algorithms.Shape{F64: r.size(), F32: r.size(), Rows: r.size(), Width: r.size()}
-	m.Refs, m.Units, m.Payload = m.Refs[:0], m.Units[:0], m.Payload[:0]
-	for n := r.u8(); n > 0 && r.err == nil; n-- {
-		m.Refs = append(m.Refs, Ref{r.u16(), r.u64()})
-	}
+	m.Shape = algorithms.Shape{F64: r.count(MaxMessage / 8), F32: r.size(), Rows: r.size(), Width: r.size()}
+	m.Refs, m.Units, m.Payload = r.refs(m.Refs), m.Units[:0], m.Payload[:0]
 	for n := r.count(MaxUnits); n > 0 && r.err == nil; n-- {
-		m.unit(r)
+		m.unit(&r)
 	}
-	if r.err == nil && (m.Scope > algorithms.None || m.How > algorithms.Collect || len(m.Refs) > MaxVars || m.Of == 0) {
-		r.fail("scope %d, combination %d, %d values, %d units", m.Scope, m.How, len(m.Refs), m.Of)
+	if m.Scope > algorithms.None || m.How > algorithms.Collect || m.Of == 0 {
+		r.fail("scope %d, combination %d, %d units", m.Scope, m.How, m.Of)
 	}
 	return r.end()
 }

@@ -30,15 +30,15 @@ type reader struct {
 }
 
 // read begins to read a message of kind k.
-func read(b []byte, k Kind) *reader {
+func read(b []byte, k Kind) reader {
 	got, err := KindOf(b)
 	if err == nil && got != k {
 		err = fmt.Errorf("%w: kind %d where %d was due", ErrMessage, got, k)
 	}
 	if err != nil {
-		return &reader{err: err}
+		return reader{err: err}
 	}
-	return &reader{b: b[2:]}
+	return reader{b: b[2:]}
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -99,6 +99,15 @@ func (r *reader) count(limit uint32) int {
 
 func (r *reader) text(limit uint32) string { return string(r.take(uint64(r.count(limit)))) }
 
+// again is text for a field that mostly holds what it held before, which then
+// costs no allocation.
+func (r *reader) again(was string, limit uint32) string {
+	if b := r.take(uint64(r.count(limit))); string(b) != was {
+		return string(b)
+	}
+	return was
+}
+
 func (r *reader) bytes() []byte { return r.take(r.u64()) }
 
 // end checks that nothing follows and returns the first error.
@@ -109,12 +118,67 @@ func (r *reader) end() error {
 	return r.err
 }
 
+// flag reads a byte that is 0 or 1.
+func (r *reader) flag() bool {
+	b := r.u8()
+	if b > 1 {
+		r.fail("a flag of %d; it is 0 or 1", b)
+	}
+	return b == 1
+}
+
+// The copies below go byte by byte into dst's memory, so that numbers that are
+// not aligned in the message, as most are, cost no allocation.
+
 func floats64(dst []float64, b []byte) []float64 {
-	return append(dst[:0], num.Float64s(b)...)
+	dst = resized(dst, len(b)/8)
+	copy(num.Bytes64(dst), b)
+	return dst
 }
 
 func floats32(dst []float32, b []byte) []float32 {
-	return append(dst[:0], num.Float32s(b)...)
+	dst = resized(dst, len(b)/4)
+	copy(num.Bytes32(dst), b)
+	return dst
+}
+
+func uints32(dst []uint32, b []byte) []uint32 {
+	dst = resized(dst, len(b)/4)
+	copy(num.BytesU32(dst), b)
+	return dst
+}
+
+func resized[T any](v []T, n int) []T {
+	if cap(v) < n {
+		return make([]T, n)
+	}
+	return v[:n]
+}
+
+// appendRefs writes the versions of values that a message names.
+func appendRefs(dst []byte, refs []Ref) []byte {
+	if len(refs) > MaxVars {
+		panic(fmt.Sprintf("protocol: %d values, a round has at most %d", len(refs), MaxVars))
+	}
+	dst = append(dst, byte(len(refs)))
+	for _, ref := range refs {
+		dst = le.AppendUint16(dst, ref.ID)
+		dst = le.AppendUint64(dst, ref.Version)
+	}
+	return dst
+}
+
+// refs reads what appendRefs wrote into dst's memory.
+func (r *reader) refs(dst []Ref) []Ref {
+	dst = dst[:0]
+	n := r.u8()
+	if n > MaxVars {
+		r.fail("%d values, a round has at most %d", n, MaxVars)
+	}
+	for ; n > 0 && r.err == nil; n-- {
+		dst = append(dst, Ref{r.u16(), r.u64()})
+	}
+	return dst
 }
 
 // appendJSON writes a message whose body is JSON.

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,8 +15,12 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// MaxBytes bounds the text of a spec.
-const MaxBytes = 1 << 20
+// The bounds of a spec's text: a YAML parser takes long over deep nesting, and a
+// spec has none.
+const (
+	MaxBytes    = 16 << 10
+	maxBrackets = 100
+)
 
 // Error is a fault in a spec file, at the line and column (from 1) where it
 // stands. Line 0: nowhere in particular.
@@ -49,6 +54,9 @@ func Parse(name string, b []byte, algorithm string) (*File, error) {
 	f := &File{name: name, keys: make(map[string]place)}
 	if len(b) > MaxBytes {
 		return nil, f.errorAt(place{}, "%d bytes; a spec has at most %d", len(b), MaxBytes)
+	}
+	if n := bytes.Count(b, []byte("[")) + bytes.Count(b, []byte("{")); n > maxBrackets {
+		return nil, f.errorAt(place{}, "%d brackets; a spec is a list of lines \"key: value\" without lists or mappings in them", n)
 	}
 	root, err := f.tree(b)
 	if err != nil || root == nil {

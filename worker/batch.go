@@ -99,10 +99,12 @@ const maxIdle = 4
 // and the batch's change places.
 func (j *job) blank(run *protocol.Run) *batch {
 	at := slices.IndexFunc(j.idle, func(b *batch) bool { return b.run.Of == run.Of && b.run.How == run.How })
-	b := &batch{job: j}
+	var b *batch
 	if at >= 0 {
 		b = j.idle[at]
 		j.idle = slices.Delete(j.idle, at, at+1)
+	} else {
+		b = &batch{job: j}
 	}
 	b.run, *run = *run, b.run
 	return b

@@ -175,10 +175,28 @@ func (c *cache) release(s *shard) {
 	if s.users--; s.users > 0 {
 		return
 	}
-	s.of.open = nil
+	if s.of.open == s {
+		s.of.open = nil
+	}
 	if err := s.unmap(); err != nil {
 		c.log.Warn("a shard was not unmapped", "digest", s.of.digest, "error", err)
 	}
+}
+
+// distrust has files read again before they are used next, though they were
+// found right before. Who has them open keeps the mapping of now.
+func (c *cache) distrust(ctx context.Context, shards []dataset.ShardRef) {
+	for _, ref := range shards {
+		e, err := c.claim(ctx, ref)
+		if err != nil {
+			continue
+		}
+		c.mu.Lock()
+		e.verified, e.open = false, nil
+		c.mu.Unlock()
+		c.unclaim(e)
+	}
+	c.changed()
 }
 
 // load makes sure that e's file is there and right, and opens it. A file that

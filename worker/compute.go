@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -52,6 +53,9 @@ func (w *worker) compute(b *batch, i, lane int) time.Duration {
 	w.metrics.UnitSeconds.Observe(took.Seconds())
 	if err != nil {
 		w.fail(b, i, err)
+		if errors.Is(err, errFault) {
+			w.distrust(b.job)
+		}
 		return took
 	}
 	w.metrics.Units.Inc()
@@ -66,7 +70,7 @@ func (w *worker) computeSum(b *batch, i, lane int) error {
 	b.mu.Unlock()
 	err := w.runKernel(p, b, i, lane)
 	if err == nil {
-		err = checkFinite(p)
+		err = w.checkFinite(b.job, p)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,12 +83,22 @@ func (w *worker) computeSum(b *batch, i, lane int) error {
 	return err
 }
 
+// checkFinite refuses a partial with a NaN or an infinity. What was derived may
+// be at fault and is derived anew when the unit is asked for again.
+func (w *worker) checkFinite(j *job, p *algorithms.Partial) error {
+	err := checkFinite(p)
+	if err != nil {
+		j.kept.Store(engine.NewKept(w.cfg.KeptBytes))
+	}
+	return err
+}
+
 func (w *worker) runKernel(p *algorithms.Partial, b *batch, i, lane int) (err error) {
 	j := b.job
 	defer w.caught(j, lane, &err)
 	u := b.run.Unit(i)
 	w.metrics.Rows.Add(float64(len(u.Rows(j.data))))
-	return engine.RunUnit(p, j.kernel, u, j.data, b.vars, j.kept, w.scratch(j, lane))
+	return engine.RunUnit(p, j.kernel, u, j.data, b.vars, j.kept.Load(), w.scratch(j, lane))
 }
 
 // scratch returns a lane's working memory for a job; only the lane itself asks.
@@ -122,7 +136,7 @@ func (j *job) runChild(ctx context.Context, child *algorithms.Job) ([]byte, erro
 
 // caught turns a kernel's panic into a failure. The lane's scratch memory may be
 // in any state after it and is dropped. A fault at an address is a shard's file
-// that went away or cannot be read: another worker may do better.
+// that was cut short or cannot be read: another worker may do better.
 func (w *worker) caught(j *job, lane int, err *error) {
 	r := recover()
 	if r == nil {
@@ -131,10 +145,27 @@ func (w *worker) caught(j *job, lane int, err *error) {
 	w.log.Error("a kernel panicked", "job", j.id, "panic", r, "stack", string(debug.Stack()))
 	j.scratch[lane] = nil
 	*err = permanent(fmt.Errorf("worker: the kernel panicked: %v", r))
-	if fault, ok := r.(interface {
-		runtime.Error
-		Addr() uintptr
-	}); ok {
-		*err = passing(fmt.Errorf("worker: a shard cannot be read: %w", fault))
+	if fault, ok := r.(addressed); ok {
+		*err = passing(fmt.Errorf("%w: %w", errFault, fault))
+	}
+}
+
+// addressed is what the runtime panics with after debug.SetPanicOnFault.
+type addressed interface {
+	runtime.Error
+	Addr() uintptr
+}
+
+var errFault = errors.New("worker: a shard's file cannot be read")
+
+// distrust drops a job whose shards faulted, and all that is believed of their
+// files: they are verified anew, or fetched, when the leader sets the job up
+// again.
+func (w *worker) distrust(j *job) {
+	w.cache.distrust(w.ctx, j.manifest.Shards)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !j.forgotten {
+		w.forget(j)
 	}
 }

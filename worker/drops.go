@@ -1,10 +1,19 @@
 package worker
 
-import "sync/atomic"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-ldl/coppice/metrics"
+)
 
 // drops counts messages that are not obeyed.
 type drops struct {
-	epoch     atomic.Uint64 // of a leader of before
-	late      atomic.Uint64 // of a round of before
-	malformed atomic.Uint64
+	epoch     prometheus.Counter // of a leader of before
+	late      prometheus.Counter // of a round of before
+	malformed prometheus.Counter
+}
+
+func newDrops(m *metrics.Worker) drops {
+	reason := m.OrdersDropped.WithLabelValues
+	return drops{epoch: reason("epoch"), late: reason("late"), malformed: reason("malformed")}
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -26,8 +27,8 @@ type job struct {
 	kernel   algorithms.Kernel
 	assigned []uint16 // folds of rows, where the split lists them
 	data     *dataset.Data
-	kept     *engine.Kept
-	scratch  []any // by lane; each lane uses its own only
+	kept     atomic.Pointer[engine.Kept] // derived values; may be replaced
+	scratch  []any                       // by lane; each lane uses its own only
 
 	atHand []bool // shards that data has
 	lacks  int    // number of those that it has not
@@ -50,10 +51,11 @@ type job struct {
 func newJob(ctx context.Context, m *protocol.Setup, lanes, keptBytes int) *job {
 	j := &job{
 		id: m.ID, spec: m.Job, manifest: m.Manifest,
-		ready: make(chan struct{}), kept: engine.NewKept(keptBytes), scratch: make([]any, lanes),
+		ready: make(chan struct{}), scratch: make([]any, lanes),
 		atHand: make([]bool, len(m.Manifest.Shards)), lacks: len(m.Manifest.Shards), values: make(values),
 		units: make(map[unitKey]*collected),
 	}
+	j.kept.Store(engine.NewKept(keptBytes))
 	j.ctx, j.cancel = context.WithCancel(ctx)
 	return j
 }

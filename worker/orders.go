@@ -34,11 +34,11 @@ func (o *orders) handle(m bus.Message) {
 		case protocol.KindHold:
 			err = o.onHold(m)
 		default:
-			o.w.drops.malformed.Add(1)
+			o.w.drops.malformed.Inc()
 		}
 	}
 	if err != nil {
-		o.w.drops.malformed.Add(1)
+		o.w.drops.malformed.Inc()
 		o.w.log.Warn("dropped a message", "subject", m.Subject, "error", err)
 	}
 }
@@ -136,7 +136,7 @@ func (o *orders) onHold(m bus.Message) error {
 func (w *worker) onLead(m bus.Message) {
 	var lead protocol.Lead
 	if err := lead.Decode(m.Data); err != nil {
-		w.drops.malformed.Add(1)
+		w.drops.malformed.Inc()
 		return
 	}
 	w.mu.Lock()
@@ -163,7 +163,7 @@ func (w *worker) onLead(m bus.Message) {
 // units go on, since the new leader will want the same bytes. mu is held.
 func (w *worker) obey(epoch uint64) bool {
 	if epoch < w.epoch {
-		w.drops.epoch.Add(1)
+		w.drops.epoch.Inc()
 		return false
 	}
 	if epoch > w.epoch {
@@ -182,7 +182,7 @@ func (w *worker) take(run *protocol.Run, reply string, need *protocol.Need) (aga
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if reply == "" {
-		w.drops.malformed.Add(1)
+		w.drops.malformed.Inc()
 		return nil
 	}
 	if !w.obey(run.Epoch) {
@@ -200,7 +200,7 @@ func (w *worker) take(run *protocol.Run, reply string, need *protocol.Need) (aga
 	w.orders++
 	j.touched = w.orders
 	if !w.enter(j, run.Stamp) {
-		w.drops.late.Add(1)
+		w.drops.late.Inc()
 		return nil
 	}
 	if need.Refs = j.values.missing(run.Refs); need.Refs != nil {

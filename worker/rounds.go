@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -102,7 +103,7 @@ const fetchAtOnce = 4
 func (w *worker) loadShards(b *batch, errs []error) {
 	var group errgroup.Group
 	group.SetLimit(fetchAtOnce)
-	for s := range w.lacking(b) {
+	for _, s := range w.lacking(b) {
 		group.Go(func() error {
 			errs[s] = w.loadShard(b.job, s)
 			return nil
@@ -111,19 +112,21 @@ func (w *worker) loadShards(b *batch, errs []error) {
 	group.Wait()
 }
 
-func (w *worker) lacking(b *batch) map[int]bool {
+// lacking lists the shards that b needs and its job has not, in order.
+func (w *worker) lacking(b *batch) []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lacks := make(map[int]bool)
+	var lacks []int
 	for i := range b.run.Units {
 		lo, hi := b.shards(i)
 		for s := lo; s < hi; s++ {
 			if !b.job.atHand[s] {
-				lacks[s] = true
+				lacks = append(lacks, s)
 			}
 		}
 	}
-	return lacks
+	slices.Sort(lacks)
+	return slices.Compact(lacks)
 }
 
 // loadShard brings one shard to the job's hand. Whatever stops it is a passing

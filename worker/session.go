@@ -29,7 +29,7 @@ const (
 	// patience is how many heartbeats without a leader pass before coordinators
 	// are asked whether the cluster is elsewhere now.
 	patience    = 20
-	minPatience = 2 * time.Second
+	minPatience = time.Second
 )
 
 // serve runs sessions until ctx is done or the cluster is of another version.
@@ -68,7 +68,7 @@ func (w *worker) openSession(ctx context.Context, c *protocol.Cluster) (*session
 	dial, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := bus.Connect(dial, bus.Options{
-		URLs: c.NATS, Name: w.id, Ping: min(heartbeat, bus.DefaultPing),
+		URLs: c.NATS, Name: w.id, Ping: w.ping,
 		Traffic: &traffic{&w.metrics.Traffic, w.beat}, Log: w.log,
 	})
 	if err != nil {
@@ -157,20 +157,25 @@ func moved(a, b *protocol.Cluster) bool {
 	return a.ID != b.ID || !slices.Equal(x, y)
 }
 
-// closeSession ends a session in this order:
+// closeSession ends a session, and with stopping the worker's work, in this order:
 //
 //  1. orders end: what would come now, another worker shall do
-//  2. the pulse ends, so that no beat follows the goodbye
-//  3. the goodbye, when the worker stops: the leader need not wait for silence
-//  4. blobs are not served any more
-//  5. the connection is flushed and closed
-func (w *worker) closeSession(s *session, goodbye bool) {
+//  2. when the worker stops, all jobs' contexts end: what that breaks off is not
+//     reported as a failure
+//  3. the pulse ends, so that no beat follows the goodbye
+//  4. the goodbye, when the worker stops: the leader need not wait for silence
+//  5. blobs are not served any more
+//  6. the connection is flushed and closed
+func (w *worker) closeSession(s *session, stopping bool) {
 	for _, sub := range s.orders {
 		sub.Close()
 	}
+	if stopping {
+		w.cancel()
+	}
 	s.cancel()
 	s.pulse.Wait()
-	if goodbye {
+	if stopping {
 		w.beat.send(w, false, true)
 	}
 	if s.blobs != nil {

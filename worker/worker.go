@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -24,12 +25,14 @@ type worker struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	metrics  *metrics.Worker
+	drops    drops
 	join     *joiner
 	beat     *pulse
 	folder   *folder
 	cache    *cache
 	results  *results
 	prefetch *prefetch
+	ping     time.Duration           // between pings of the connection
 	session  atomic.Pointer[session] // nil while there is none
 
 	ctx    context.Context // ends when the worker stops: parent of all jobs' contexts
@@ -50,7 +53,6 @@ type worker struct {
 	orders  uint64 // counts Run and Setup messages
 	busy    int    // units in work
 
-	drops drops
 }
 
 // Run runs a worker until ctx is done, then stops it cleanly and returns nil. It
@@ -65,6 +67,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	return w.run(ctx)
+}
+
+// run runs an opened worker.
+func (w *worker) run(ctx context.Context) error {
 	web, err := w.listen()
 	if err != nil {
 		w.cancel()
@@ -83,10 +90,11 @@ func Run(ctx context.Context, cfg Config) error {
 // open opens the worker's folder and makes what needs no network.
 func open(cfg Config) (*worker, error) {
 	w := &worker{
-		cfg: cfg, log: cfg.Log, registry: metrics.Registry(), beat: newPulse(),
+		cfg: cfg, log: cfg.Log, registry: metrics.Registry(), beat: newPulse(), ping: bus.DefaultPing,
 		jobs: make(map[uint64]*job),
 	}
 	w.metrics = metrics.NewWorker(w.registry)
+	w.drops = newDrops(w.metrics)
 	w.join = newJoiner(cfg.Join, cfg.Log)
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	for kind := range w.lanes {
@@ -139,7 +147,8 @@ func (w *worker) begin() {
 //
 //  1. the session is over already: it said goodbye, no order comes any more, and
 //     nothing that is still computed will be sent
-//  2. all jobs' contexts end, so that fetches and collected units stop
+//  2. all jobs' contexts end, if they have not, so that fetches and collected
+//     units stop
 //  3. tasks end; they hand batches to lanes, so before the lanes
 //  4. lanes and prefetchers end, each after the unit that it computes
 //  5. jobs are forgotten: nobody reads their shards any more, which are unmapped

@@ -2,11 +2,11 @@ package ldlf
 
 import (
 	"encoding/csv"
+	"encoding/json"
+	"fmt"
 	"os"
 	"strconv"
 	"testing"
-	"time"
-	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -30,11 +30,7 @@ func TestZZ(t *testing.T) {
 	}
 	folds := 10
 	if s := os.Getenv("ZZF"); s != "" { folds, _ = strconv.Atoi(s) }
-	given := algorithms.Values{}
-	if os.Getenv("ZZA") != "" {
-		given = algorithms.Values{"scaling": "none", "learning_rate": 5.0, "batch_size": int64(256), "weight_decay": 1e-5, "init_std": 1.0, "validation_fraction": 0.0, "steps": int64(4500)}
-	}
-	sum := 0.0
+	given := algorithms.Values{"patience": int64(20)}
 	for k := range folds {
 		r, err := Algorithm{}.Resolve(given, m)
 		if err != nil { t.Fatal(err) }
@@ -44,23 +40,28 @@ func TestZZ(t *testing.T) {
 		d := dataset.NewData(m, roles)
 		for i, s := range shards { d.SetShard(i, s) }
 		tr, kn := start(t, j, m)
-		t0 := time.Now()
-		drive(t, tr, kn, d, 1, func(*trainer) {})
-		el := time.Since(t0)
-		mo := modelOf(t, tr)
-		p := predictAll(mo, d)
-		kl, n := 0.0, 0
-		for i := range m.Shards {
-			s := d.Shard(i)
-			for pos, row := range s.Row {
-				if roles[row] == dataset.Test { kl += divergence(s.Label(pos), p[int(row)*mo.labels:][:mo.labels]); n++ }
+		rows := func(role dataset.Roles) []float64 {
+			mo := newModel(tr.size, tr.cfg.Scaling, tr.input, tr.phi, tr.theta, tr.q)
+			p := predictAll(mo, d)
+			var out []float64
+			for i := range m.Shards {
+				s := d.Shard(i)
+				for pos, row := range s.Row {
+					if roles[row] == role { out = append(out, divergence(s.Label(pos), p[int(row)*mo.labels:][:mo.labels])) }
+				}
 			}
+			return out
 		}
-		kl /= float64(n)
-		sum += kl
-		fmt.Printf("%s fold %d: steps %d best %d val %.4f KL %.5f  %v (%.2f ms/step)\n", name, k, tr.step, tr.best.step, tr.best.loss, kl, el, float64(el.Microseconds())/1000/float64(tr.step))
+		last := phaseStep
+		drive(t, tr, kn, d, 1, func(tr *trainer) {
+			if last == phaseValidate {
+				te := rows(dataset.Test)
+				b, _ := json.Marshal(map[string]any{"name": name, "seed": seed(), "fold": k, "step": tr.step, "test": total(te)/float64(len(te)), "val": rows(dataset.Validation)})
+				fmt.Println(string(b))
+			}
+			last = tr.phase
+		})
 	}
-	fmt.Printf("%s mean %.5f\n", name, sum/float64(folds))
 }
 
 func seed() uint64 { s, _ := strconv.Atoi(os.Getenv("ZZS")); return uint64(max(1, s)) }

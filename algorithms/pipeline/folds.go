@@ -94,9 +94,20 @@ func (t *folds) Outcome() (*Outcome, error) {
 		o.Loss += f.Loss / float64(len(t.done))
 		reports = append(reports, f.Measures)
 		baselines = append(baselines, f.Baseline)
+		o.count(f.Counters)
 	}
 	o.Measures, o.Baseline = measures.OverFolds(reports), measures.OverFolds(baselines)
 	return o, nil
+}
+
+// count adds counters to the outcome's.
+func (o *Outcome) count(counters map[string]uint64) {
+	for name, n := range counters {
+		if o.Counters == nil {
+			o.Counters = make(map[string]uint64)
+		}
+		o.Counters[name] += n
+	}
 }
 
 // AppendState implements algorithms.Trainer.
@@ -112,21 +123,27 @@ func (t *folds) AppendState(dst []byte) ([]byte, error) {
 
 func (t *folds) restore(b []byte) error {
 	if len(b) < 5 || b[0] != stateVersion {
-		return errors.New("pipeline: the trainer state is not of this version")
+		return fmt.Errorf("%w: it is not of this version", ErrState)
 	}
 	n := int(binary.LittleEndian.Uint32(b[1:]))
 	b = b[5:]
-	if n == 0 {
-		return nil
+	if n != 0 && n != t.job.Folds {
+		return fmt.Errorf("%w: %d outcomes for %d folds", ErrState, n, t.job.Folds)
 	}
 	var parts [][]byte
-	for range min(n, t.job.Folds+1) {
+	for range n {
 		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-			return errors.New("pipeline: the trainer state is cut short")
+			return fmt.Errorf("%w: it is cut short", ErrState)
 		}
 		size := int(binary.LittleEndian.Uint64(b))
 		parts = append(parts, b[8:8+size:8+size])
 		b = b[8+size:]
+	}
+	if len(b) > 0 {
+		return fmt.Errorf("%w: %d bytes follow its end", ErrState, len(b))
+	}
+	if n == 0 {
+		return nil
 	}
 	return t.decode(parts)
 }

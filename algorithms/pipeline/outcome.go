@@ -31,7 +31,10 @@ type Outcome struct {
 	Measures measures.Report `json:"measures"`
 	// Baseline are the same measures of predicting the training mean.
 	Baseline measures.Report `json:"mean_predictor"`
-	Folds    []*Outcome      `json:"folds,omitempty"`
+	// Counters are the algorithm's own counts by name, as a Counter gives them;
+	// for a job of folds they are sums.
+	Counters map[string]uint64 `json:"counters,omitempty"`
+	Folds    []*Outcome        `json:"folds,omitempty"`
 
 	// Model is the model file; empty for a job of folds, whose models are in
 	// Folds.
@@ -50,6 +53,10 @@ type Finisher interface {
 	algorithms.Trainer
 	Outcome() (*Outcome, error)
 }
+
+// Counter is what a Trainer implements that counts something of its own:
+// gain_evaluations, for example.
+type Counter interface{ Counters() map[string]uint64 }
 
 // Encode returns the bytes by which a child job reports its outcome and model.
 func (o *Outcome) Encode() ([]byte, error) {

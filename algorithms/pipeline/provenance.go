@@ -10,16 +10,17 @@ import (
 // Provenance is what a model file says of its making, outside the digest. It has
 // no time and no host, so the same job writes the same file.
 type Provenance struct {
-	Job          *algorithms.Job `json:"job"`
-	Version      string          `json:"version"`
-	Steps        uint64          `json:"steps"`
-	Loss         float64         `json:"loss"`
-	EvaluatedOn  string          `json:"evaluated_on"`
-	Rows         Counts          `json:"rows"`
-	Measures     measures.Report `json:"measures"`
-	Baseline     measures.Report `json:"mean_predictor"`
-	FeatureNames []string        `json:"feature_names,omitempty"`
-	LabelNames   []string        `json:"label_names,omitempty"`
+	Job          *algorithms.Job   `json:"job"`
+	Version      string            `json:"version"`
+	Steps        uint64            `json:"steps"`
+	Loss         float64           `json:"loss"`
+	EvaluatedOn  string            `json:"evaluated_on"`
+	Rows         Counts            `json:"rows"`
+	Measures     measures.Report   `json:"measures"`
+	Baseline     measures.Report   `json:"mean_predictor"`
+	Counters     map[string]uint64 `json:"counters,omitempty"`
+	FeatureNames []string          `json:"feature_names,omitempty"`
+	LabelNames   []string          `json:"label_names,omitempty"`
 	// MeanLabel is the mean label distribution of the rows that were learnt from:
 	// what the mean predictor predicts.
 	MeanLabel []float64 `json:"mean_label"`
@@ -28,7 +29,7 @@ type Provenance struct {
 func provenanceOf(j *algorithms.Job, m *dataset.Manifest, o *Outcome, mean []float64) *Provenance {
 	return &Provenance{
 		Job: j, Version: version.String, Steps: o.Steps, Loss: o.Loss,
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baseline: o.Baseline,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baseline: o.Baseline, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, MeanLabel: mean,
 	}
 }

@@ -183,6 +183,9 @@ func (t *single) Outcome() (*Outcome, error) {
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test rows"
 	}
+	if c, ok := t.inner.(Counter); ok {
+		o.Counters = c.Counters()
+	}
 	return o, t.writeModel(o)
 }
 
@@ -201,6 +204,10 @@ func (t *single) writeModel(o *Outcome) error {
 }
 
 const stateVersion = 1
+
+// ErrState is wrapped by every error about the pipeline's own part of a trainer
+// state; the algorithm's part has errors of its own.
+var ErrState = errors.New("pipeline: not a state of this job")
 
 // AppendState implements algorithms.Trainer.
 func (t *single) AppendState(dst []byte) ([]byte, error) {
@@ -221,7 +228,7 @@ func appendFloats(dst []byte, v []float64) []byte {
 // restore reads the pipeline's part of a state and returns the inner trainer's.
 func (t *single) restore(b []byte) (inner []byte, err error) {
 	if len(b) < 2+8*len(t.counts) || b[0] != stateVersion || b[1] > phaseDone {
-		return nil, errors.New("pipeline: the trainer state is not of this version")
+		return nil, fmt.Errorf("%w: it is not of this version", ErrState)
 	}
 	t.phase = b[1]
 	b = b[2:]
@@ -235,13 +242,16 @@ func (t *single) restore(b []byte) (inner []byte, err error) {
 	if t.sums, b, err = takeFloats(b, 2*measures.Width); err != nil {
 		return nil, err
 	}
+	if (t.mean != nil) != (t.phase >= phaseEvaluate) || (t.sums != nil) != (t.phase == phaseDone) {
+		return nil, fmt.Errorf("%w: phase %d does not go with what it holds", ErrState, t.phase)
+	}
 	return b, nil
 }
 
 // takeFloats takes a list of no or n values off b.
 func takeFloats(b []byte, n int) (v []float64, rest []byte, err error) {
 	if len(b) < 4 {
-		return nil, nil, errors.New("pipeline: the trainer state is cut short")
+		return nil, nil, fmt.Errorf("%w: it is cut short", ErrState)
 	}
 	have := int(binary.LittleEndian.Uint32(b))
 	b = b[4:]
@@ -249,7 +259,7 @@ func takeFloats(b []byte, n int) (v []float64, rest []byte, err error) {
 		return nil, b, nil
 	}
 	if have != n || len(b) < 8*n {
-		return nil, nil, errors.New("pipeline: the trainer state does not fit the job")
+		return nil, nil, fmt.Errorf("%w: %d values where %d belong", ErrState, have, n)
 	}
 	return append([]float64{}, num.Float64s(b[:8*n])...), b[8*n:], nil
 }

@@ -9,12 +9,16 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/rf"
+	"github.com/coppice-ldl/coppice/algorithms/structrf"
 )
 
 // All lists every algorithm, in the order of help texts.
 func All() []algorithms.Algorithm {
 	return []algorithms.Algorithm{
 		ldlf.Algorithm{},
+		structrf.New(),
+		rf.New(),
 	}
 }
 

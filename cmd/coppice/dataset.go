@@ -21,7 +21,7 @@ type datasetCmd struct {
 }
 
 type importCmd struct {
-	Data string `arg:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .libsvm."`
+	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .libsvm."`
 	Name string `placeholder:"NAME" help:"Name of the dataset (default: the file's)."`
 
 	serverFlags

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -64,17 +65,38 @@ func (c *jobListCmd) Run(a *app) error {
 		jobs = []protocol.JobInfo{}
 	}
 	return a.print(jobs, func(w io.Writer) {
-		t := newTable(w, []string{"job", "name", "state", "done", "step", "K-L", "algorithm", "dataset", "submitted", "time"}, 1, 4, 5, 6, 10)
+		t := newTable(w, []string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"}, 1, 4, 5, 6, 7, 8)
 		for i := range jobs {
-			t.AppendRow(jobRow(&jobs[i]))
+			t.AppendRow(jobRow(&jobs[i], time.Now()))
 		}
 		t.Render()
 	})
 }
 
-func jobRow(j *protocol.JobInfo) []any {
+func jobRow(j *protocol.JobInfo, now time.Time) []any {
+	seconds := secondsOf(j, now)
 	return rowOf(fmt.Sprint(j.ID), j.Name, string(j.State), percent(j), stepOf(j.Progress), lossOf(j.Progress),
-		algorithmOf(j.Job), j.Dataset, clock(j.Submitted), timeOf(j))
+		seconds.taken, seconds.left, algorithmOf(j.Job), j.Dataset, clock(j.Submitted))
+}
+
+// times are how long a job has run, and how long it will at the most, for people.
+type times struct{ taken, left string }
+
+// secondsOf reads a job's times off; those of a running one are estimates by this
+// machine's clock.
+func secondsOf(j *protocol.JobInfo, now time.Time) times {
+	t := times{"-", "-"}
+	seconds := j.Seconds
+	if j.State == protocol.Running {
+		seconds = max(0, now.Sub(time.Unix(j.Started, 0)).Seconds())
+	}
+	if j.Started != 0 {
+		t.taken = duration(seconds)
+	}
+	if p := j.Progress; j.State == protocol.Running && p != nil && p.Step > 0 && p.Steps >= p.Step {
+		t.left = duration(seconds * float64(p.Steps-p.Step) / float64(p.Step))
+	}
+	return t
 }
 
 func percent(j *protocol.JobInfo) string {
@@ -108,13 +130,6 @@ func algorithmOf(j *algorithms.Job) string {
 		return "-"
 	}
 	return j.Algorithm
-}
-
-func timeOf(j *protocol.JobInfo) string {
-	if j.Started == 0 {
-		return "-"
-	}
-	return duration(j.Seconds)
 }
 
 // jobArg names one job.

@@ -14,6 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -112,13 +114,14 @@ var errBad = errors.New("bad request")
 
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, errBad):
+	case errors.Is(err, errBad), errors.Is(err, state.ErrInvalid):
 		return http.StatusBadRequest
-	case errors.Is(err, state.ErrNotFound):
+	case errors.Is(err, state.ErrNotFound), errors.Is(err, blobs.ErrMissing):
 		return http.StatusNotFound
 	case errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrFinal):
 		return http.StatusConflict
-	case errors.Is(err, store.ErrNotLeader), errors.Is(err, store.ErrAmbiguous), errors.Is(err, replica.ErrNoMajority):
+	case errors.Is(err, store.ErrNotLeader), errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrClosed),
+		errors.Is(err, replica.ErrNoMajority), errors.Is(err, bus.ErrOffline), errors.Is(err, bus.ErrNoBlob):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errFull):
 		return http.StatusInsufficientStorage

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/bus"
 )
 
 // errFull says that imports are refused because the disk is nearly full.
@@ -26,13 +28,27 @@ func (s *Server) putBlob(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: blob %s: %w", errBad, digest, err)
 	}
-	return nil, s.cfg.Blobs.Receive(r.Context(), digest, data)
+	if err := s.cfg.Blobs.Receive(r.Context(), digest, data); errors.Is(err, blobs.ErrCorrupt) {
+		return nil, bad{err}
+	} else if err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// present reports whether this coordinator has a blob that was put before, on the
+// leader of then perhaps: it is fetched from another where it is not here.
+func (s *Server) present(ctx context.Context, digest string) bool {
+	return blobs.Valid(digest) && (s.cfg.Blobs.Folder.Has(digest) || s.cfg.Blobs.Fetch(ctx, digest) == nil)
 }
 
 func (s *Server) getBlob(w http.ResponseWriter, r *http.Request) {
 	data, err := s.cfg.Blobs.Get(r.Context(), r.PathValue("digest"))
+	if err != nil && !errors.Is(err, bus.ErrOffline) {
+		err = fmt.Errorf("%w: %w", state.ErrNotFound, err)
+	}
 	if err != nil {
-		s.answer(w, nil, fmt.Errorf("%w: %w", state.ErrNotFound, err))
+		s.answer(w, nil, err)
 		return
 	}
 	s.raw(w, data)

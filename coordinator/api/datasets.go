@@ -1,9 +1,9 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -11,12 +11,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// nameRule is what names of datasets and jobs look like.
-var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
-
 func checkName(what, name string) error {
-	if !nameRule.MatchString(name) {
-		return fmt.Errorf("%w: the %s name %q: use up to 100 letters, digits, dots, dashes and underscores, a letter or digit first", errBad, what, name)
+	if err := state.CheckName(name); err != nil {
+		return fmt.Errorf("%w: the %s's name: %w", errBad, what, err)
 	}
 	return nil
 }
@@ -45,7 +42,7 @@ func (s *Server) putDataset(r *http.Request) (any, error) {
 	if err := checkName("dataset", e.Name); err != nil {
 		return nil, err
 	}
-	if err := s.checkManifest(e.Manifest); err != nil {
+	if err := s.checkManifest(r.Context(), e.Manifest); err != nil {
 		return nil, err
 	}
 	e.Time = time.Now().Unix()
@@ -55,20 +52,19 @@ func (s *Server) putDataset(r *http.Request) (any, error) {
 	return s.findDataset(e.Name)
 }
 
-// checkManifest refuses a manifest that does not describe blobs that are here.
-func (s *Server) checkManifest(m *dataset.Manifest) error {
-	if m == nil || m.Rows <= 0 || m.Features <= 0 || m.Labels <= 0 || len(m.Shards) == 0 || len(m.Shards)&(len(m.Shards)-1) != 0 {
-		return fmt.Errorf("%w: the manifest describes no dataset", errBad)
+// checkManifest refuses a manifest that no import makes, or whose blobs are not
+// here.
+func (s *Server) checkManifest(ctx context.Context, m *dataset.Manifest) error {
+	if m == nil || m.Labels < 1 {
+		return fmt.Errorf("%w: the manifest describes no dataset with labels", errBad)
 	}
-	rows := 0
+	if err := m.Check(); err != nil {
+		return bad{err}
+	}
 	for i, shard := range m.Shards {
-		rows += shard.Rows
-		if !s.cfg.Blobs.Folder.Has(shard.Digest) {
+		if !s.present(ctx, shard.Digest) {
 			return fmt.Errorf("%w: shard %d (blob %s) was not sent", errBad, i, shard.Digest)
 		}
-	}
-	if rows != m.Rows {
-		return fmt.Errorf("%w: the shards have %d rows, the manifest %d", errBad, rows, m.Rows)
 	}
 	return nil
 }

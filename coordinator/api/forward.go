@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -30,6 +31,7 @@ func newForwarder(cfg Config) *forwarder {
 			p.Out.Header.Set(forwardedHeader, cfg.ID)
 		},
 		FlushInterval: -1, // watchers see each line at once
+		ErrorLog:      slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			s := &Server{cfg: cfg}
 			s.answer(w, nil, fmt.Errorf("%w: the leader did not answer: %w", store.ErrNotLeader, err))

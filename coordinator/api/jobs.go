@@ -66,7 +66,7 @@ func (s *Server) submit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, bad{err}
 	}
-	if a := req.Spec.Assigned; a != "" && !s.cfg.Blobs.Folder.Has(a) {
+	if a := req.Spec.Assigned; a != "" && !s.present(r.Context(), a) {
 		return nil, fmt.Errorf("%w: the split (blob %s) was not sent", errBad, a)
 	}
 	given, err := json.Marshal(req.Spec)

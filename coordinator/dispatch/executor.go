@@ -219,7 +219,8 @@ func (x *Executor) open(u int) bool {
 	return !x.tree.Covered(0, u)
 }
 
-// onFail gives a unit to another worker, or fails the job.
+// onFail gives a unit that its worker could not compute to another, or fails the
+// job.
 func (x *Executor) onFail(msg []byte) error {
 	if x.fail.Decode(msg) != nil || int(x.fail.Unit) >= max(len(x.units), 1) {
 		x.drop(metrics.DropMisshapen)
@@ -231,6 +232,10 @@ func (x *Executor) onFail(msg []byte) error {
 		return nil
 	}
 	s := &x.units[u]
+	if !x.fail.Permanent && s.worker != x.fail.Worker { // another has it by now
+		x.drop(metrics.DropStale)
+		return nil
+	}
 	s.tries++
 	if x.fail.Permanent || s.tries >= maxTries {
 		return fmt.Errorf("unit %d on worker %s: %s", u, x.fail.Worker, x.fail.Reason)

@@ -16,10 +16,10 @@ func (x *Executor) spread(now time.Time) {
 		return
 	}
 	x.crewAt = crewAt
+	x.dropGone()
 	if p == nil {
 		return // nobody is there: the next beat wakes us
 	}
-	x.dropGone()
 	for _, id := range p.workers {
 		x.list = x.list[:0]
 		for u := range x.units {

@@ -17,7 +17,6 @@ type worker struct {
 	refused string          // why it is not used; empty: it is
 	holds   map[string]bool // digests of shards in its cache
 	busy    int             // collected units that it computes
-	flaws   int             // non-finite partials and the like
 }
 
 // crew is the set of workers. Its version grows whenever the live workers or what

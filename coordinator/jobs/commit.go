@@ -26,7 +26,6 @@ type committer struct {
 	flight   chan committed
 	buf      []byte // of the state in flight
 	progress []byte
-	entry    []byte
 }
 
 // committed is the end of a commit.

@@ -21,6 +21,7 @@ type driver struct {
 	log     *slog.Logger
 	trainer pipeline.Finisher
 	commits *committer
+	began   time.Time
 	samples uint64 // as last counted
 	steps   uint64
 }
@@ -119,9 +120,12 @@ func (d *driver) finish(ctx context.Context) error {
 	return err
 }
 
-// seconds is how long the job ran, for display: by the clock of whichever leader
-// started it.
+// seconds is how long the job ran, for display; where another leader started it,
+// by the clocks of both.
 func (d *driver) seconds() float64 {
+	if d.job.State != protocol.Running {
+		return time.Since(d.began).Seconds()
+	}
 	if j := d.m.cfg.Store.State().Job(d.job.ID); j != nil && j.Started > 0 {
 		return max(0, time.Since(time.Unix(j.Started, 0)).Seconds())
 	}

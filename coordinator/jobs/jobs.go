@@ -123,7 +123,7 @@ func (m *Manager) start(ctx context.Context, job *state.Job) {
 func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	log := m.cfg.Log.With("job", job.ID, "name", job.Name)
 	began := time.Now()
-	d := &driver{m: m, job: job, log: log}
+	d := &driver{m: m, job: job, log: log, began: began}
 	err := d.run(ctx)
 	switch {
 	case err == nil:

@@ -30,10 +30,13 @@ type Blobs struct {
 // replicateTimeout bounds one peer's fetch of one blob.
 const replicateTimeout = 30 * time.Second
 
-// Serve answers other coordinators and workers.
+// Serve answers other coordinators and workers until stop, which gives up what is
+// being fetched for others.
 func (b *Blobs) Serve() (stop func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
 	var subs []interface{ Close() }
 	stop = func() {
+		cancel()
 		for _, s := range subs {
 			s.Close()
 		}
@@ -43,7 +46,7 @@ func (b *Blobs) Serve() (stop func(), err error) {
 		return blob, err == nil
 	}
 	for _, s := range []struct{ subject, queue string }{
-		{b.Subjects.Blobs(), ""}, {b.Subjects.BlobsOf(b.Self), "one"},
+		{b.Subjects.Blobs(), "coordinators"}, {b.Subjects.BlobsOf(b.Self), ""},
 	} {
 		sub, err := bus.ServeBlobs(b.Conn, s.subject, s.queue, open)
 		if err != nil {
@@ -52,7 +55,7 @@ func (b *Blobs) Serve() (stop func(), err error) {
 		}
 		subs = append(subs, sub)
 	}
-	sub, err := b.Conn.Serve(b.Subjects.Replicate(b.Self), "", b.onReplicate)
+	sub, err := b.Conn.Serve(b.Subjects.Replicate(b.Self), "", func(req []byte) []byte { return b.onReplicate(ctx, req) })
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("replica: %w", err)
@@ -61,11 +64,11 @@ func (b *Blobs) Serve() (stop func(), err error) {
 	return stop, nil
 }
 
-func (b *Blobs) onReplicate(req []byte) []byte {
+func (b *Blobs) onReplicate(ctx context.Context, req []byte) []byte {
 	var m protocol.Replicate
 	err := m.Decode(req)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), replicateTimeout)
+		ctx, cancel := context.WithTimeout(ctx, replicateTimeout)
 		defer cancel()
 		err = b.fetch(ctx, b.Subjects.BlobsOf(m.From), m.Digest, int64(m.Bytes))
 	}
@@ -76,9 +79,9 @@ func (b *Blobs) onReplicate(req []byte) []byte {
 	return reply.Append(nil)
 }
 
-// fetch brings a blob into the folder unless it is there.
+// fetch brings a blob into the folder unless it is there and right.
 func (b *Blobs) fetch(ctx context.Context, subject, digest string, size int64) error {
-	if b.Folder.Has(digest) {
+	if b.has(digest) {
 		return nil
 	}
 	w, err := b.Folder.Writer()
@@ -91,6 +94,17 @@ func (b *Blobs) fetch(ctx context.Context, subject, digest string, size int64) e
 	}
 	_, err = w.Commit(digest)
 	return err
+}
+
+// has reports whether the blob is here and, as this process found when it first
+// looked, right; a corrupt one is moved aside.
+func (b *Blobs) has(digest string) bool {
+	blob, err := b.Folder.OpenBlob(digest)
+	if err != nil {
+		return false
+	}
+	blob.Close()
+	return true
 }
 
 // Put stores a blob here and on enough of the others for a majority.
@@ -184,16 +198,14 @@ func (b *Blobs) Fetch(ctx context.Context, digest string) error {
 	return err
 }
 
-// Receive stores a blob that a client sends, checks its digest and returns once a
-// majority has it.
+// Receive stores a blob that a client sends and returns once a majority has it.
+// Bytes that do not have the digest are refused with blobs.ErrCorrupt.
 func (b *Blobs) Receive(ctx context.Context, digest string, data []byte) error {
-	got, err := b.Folder.Put(data)
-	if err != nil {
-		return err
+	if got := blobs.Sum(data); got != digest {
+		return fmt.Errorf("%w: the %d bytes sent as blob %.80q have the digest %s", blobs.ErrCorrupt, len(data), digest, got)
 	}
-	if got != digest {
-		b.Folder.Delete(got)
-		return fmt.Errorf("replica: the bytes sent as blob %s have the digest %s", digest, got)
+	if _, err := b.Folder.Put(data); err != nil {
+		return err
 	}
 	return b.Spread(ctx, digest, uint64(len(data)))
 }

@@ -64,9 +64,9 @@ func (p *pending) add(j *Job, e *protocol.CommitEntry) (*pending, error) {
 	if len(e.Data) == 0 {
 		return nil, invalid("%v: an empty piece of a state of %d bytes", j, e.Total)
 	}
-	next := &pending{epoch: e.Epoch, round: e.Round, total: e.Total}
+	next := &pending{round: e.Round, total: e.Total}
 	if e.Offset > 0 {
-		if p == nil || p.epoch != e.Epoch || p.round != e.Round || p.total != e.Total || p.have != e.Offset {
+		if p == nil || p.round != e.Round || p.total != e.Total || p.have != e.Offset {
 			return nil, fmt.Errorf("state: %v: %w of round %d: offset %d of %d", j, ErrGap, e.Round, e.Offset, e.Total)
 		}
 		next.have, next.pieces = p.have, p.pieces

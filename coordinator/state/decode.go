@@ -113,7 +113,7 @@ func (r *reader) pending() *pending {
 	if r.u8() == 0 {
 		return nil
 	}
-	p := &pending{epoch: r.u64(), round: r.u64(), total: r.u64(), have: r.u64()}
+	p := &pending{round: r.u64(), total: r.u64(), have: r.u64()}
 	if p.total > protocol.MaxRaftState || p.have == 0 || p.have >= p.total {
 		r.fail("%d of %d bytes of a trainer state", p.have, p.total)
 		return nil

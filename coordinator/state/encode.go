@@ -101,7 +101,7 @@ func (w *writer) pending(p *pending) {
 		return
 	}
 	w.u8(1)
-	w.u64(p.epoch, p.round, p.total, p.have)
+	w.u64(p.round, p.total, p.have)
 	for _, piece := range p.pieces {
 		w.raw(piece)
 	}

@@ -55,10 +55,11 @@ type Part struct {
 	Bytes  uint64
 }
 
-// pending holds the pieces of a trainer state that is not complete yet.
+// pending holds the pieces of a trainer state that is not complete yet, all of
+// the current epoch.
 type pending struct {
-	epoch, round, total, have uint64
-	pieces                    [][]byte
+	round, total, have uint64
+	pieces             [][]byte
 }
 
 // Parts returns the recorded units of one round, by unit.

@@ -69,23 +69,14 @@ func (s *State) queue(e *protocol.SubmitEntry) (any, error) {
 	}
 	j := &Job{
 		ID: s.index, Name: e.Name, Token: e.Token, Dataset: e.Dataset, Manifest: d.Manifest, Spec: e.Spec,
-		Job: canonical(e.Job), State: protocol.Queued, Submitted: e.Time,
+		Job: e.Job, State: protocol.Queued, Submitted: e.Time,
 	}
 	if j.Name == "" {
 		j.Name = s.freeName(fmt.Sprintf("%s-%d", e.Job.Algorithm, s.index))
 	}
-	s.jobs = append(s.jobs[:len(s.jobs):len(s.jobs)], j) // the greatest ID so far
+	s.jobs = inserted(s.jobs, len(s.jobs), j) // the greatest ID so far
 	s.keep(e.Job.Split.Assigned)
 	return j, nil
-}
-
-// canonical returns the job as it reads after a trip through a snapshot.
-func canonical(j *algorithms.Job) *algorithms.Job {
-	c := new(algorithms.Job)
-	if err := json.Unmarshal(jobJSON(j), c); err != nil {
-		panic(fmt.Sprintf("state: a job does not survive JSON: %v", err))
-	}
-	return c
 }
 
 // freeName returns name, or name with a number behind it where a user gave

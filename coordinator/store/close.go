@@ -32,8 +32,8 @@ func (s *Store) close() error {
 	//    node is whole, so that the others need not miss a heartbeat first.
 	s.abdicate()
 	// 2. Let Raft answer what it has taken. It must be alive for that: it forgets
-	//    answers when it shuts down. Without a majority it steps down within a
-	//    heartbeat, which answers too.
+	//    answers when it shuts down. Without a majority it steps down within an
+	//    election, which answers too.
 	s.drain()
 	// 3. Tell who waits for states.
 	s.stop(ErrClosed)

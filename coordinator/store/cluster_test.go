@@ -16,6 +16,7 @@ import (
 // A leader that is closed or killed has a successor with all that was
 // acknowledged, and the last node back catches up.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	const each = 20
 	n := 0
@@ -51,7 +52,8 @@ func TestFailover(t *testing.T) {
 }
 
 func TestFollowerRefuses(t *testing.T) {
-	c := newCluster(t, 3, nil)
+	t.Parallel()
+	c := newCluster(t, 3, calm)
 	leader := c.leader()
 	follower := c.followers(leader)[0]
 	_, _, err := follower.Propose(c.ctx(), memberEntry(0))
@@ -72,6 +74,7 @@ func TestFollowerRefuses(t *testing.T) {
 
 // All nodes may stop and start again elsewhere.
 func TestRestartAll(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	const n = 30
 	for i := range n {
@@ -104,21 +107,14 @@ func encoded(t *testing.T, s *state.State) []byte {
 
 // What an old leader still sends after another Lead is refused everywhere.
 func TestStaleLeader(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	old := c.leader()
-	epoch, err := old.Lead(c.ctx(), old.config.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	c := newCluster(t, 3, calm)
+	old, epoch := c.lead()
 	job := submitJob(t, c)
 	if err := old.TransferLeadership(c.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	leader := c.leader()
-	next, err := leader.Lead(c.ctx(), leader.config.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leader, next := c.lead()
 	run := protocol.JobStateEntry{Epoch: epoch, Job: job, State: protocol.Running}
 	index, value, err := leader.Propose(c.ctx(), protocol.EncodeEntry(protocol.EntryJobState, &run))
 	if !errors.Is(err, state.ErrStaleEpoch) || index == 0 || value != nil {
@@ -144,6 +140,7 @@ func submitJob(t *testing.T, c *cluster) uint64 {
 
 // Without a majority nothing is acknowledged, and the leader steps down.
 func TestMajorityGone(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.propose(memberEntry(0))
 	leader := c.leader()
@@ -171,7 +168,7 @@ func TestTimeouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.raft(nil, nil)
-	if r.CommitTimeout >= r.LeaderLeaseTimeout || r.LeaderLeaseTimeout >= r.HeartbeatTimeout || r.HeartbeatTimeout > r.ElectionTimeout {
+	if r.CommitTimeout >= c.Heartbeat || c.Heartbeat >= r.LeaderLeaseTimeout || r.LeaderLeaseTimeout > r.HeartbeatTimeout || r.HeartbeatTimeout > r.ElectionTimeout {
 		t.Errorf("commit %v, lease %v, heartbeat %v, election %v", r.CommitTimeout, r.LeaderLeaseTimeout, r.HeartbeatTimeout, r.ElectionTimeout)
 	}
 	if worst := 3 * c.election(); worst >= time.Second {

@@ -50,12 +50,16 @@ type Config struct {
 	Peers []Peer
 
 	// Heartbeat is the one setting that every timeout derives from: a leader that
-	// hears no majority for one heartbeat steps down, a follower that hears no
+	// hears no majority for two heartbeats steps down, a follower that hears no
 	// leader for two to four stands for election. Default 100 ms.
 	Heartbeat time.Duration
 
 	SnapshotLogBytes int64 // of log that trigger a snapshot; default 256 MiB
 	SegmentBytes     int   // of a log file, allocated at once; default 32 MiB
+
+	// Committed, where set, is told how long each entry took from its proposal
+	// until it was applied here. It must not block.
+	Committed func(time.Duration)
 
 	Logger *slog.Logger // default slog.Default()
 }
@@ -109,7 +113,7 @@ func (c *Config) raft(notify chan<- bool, log hclog.Logger) *raft.Config {
 	r.LocalID = raft.ServerID(c.ID)
 	r.HeartbeatTimeout = c.election()
 	r.ElectionTimeout = c.election()
-	r.LeaderLeaseTimeout = c.Heartbeat
+	r.LeaderLeaseTimeout = c.election() // a shorter one only costs office on a busy machine
 	r.CommitTimeout = c.Heartbeat / 4
 	r.MaxAppendEntries = appendEntries
 	r.BatchApplyCh = true // proposals queue while the log syncs, and share the next sync

@@ -8,10 +8,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	wal "github.com/hashicorp/raft-wal"
 )
 
 // Each refusal names what is at fault and leaves nothing behind.
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, nil)
 	busy := c.leader().Addr()
 	file := filepath.Join(t.TempDir(), "file")
@@ -55,6 +58,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // A folder belongs to one node of one cluster.
 func TestFolderKeepsItsNode(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, nil)
 	c.propose(memberEntry(0))
 	c.close("a")
@@ -94,4 +98,26 @@ func rewrite(t *testing.T, path, from, to string) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(b), from, to, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A crash while the first entry was written does not leave a node that never
+// elects anybody.
+func TestBootstrapCutShort(t *testing.T) {
+	t.Parallel()
+	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a"}}, nodes: make(map[string]*Store)}
+	t.Cleanup(c.closeAll)
+	f, err := openFolder(filepath.Join(c.dir, "a"), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := wal.Open(f.log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(log.SetUint64([]byte("CurrentTerm"), 1), log.Close(), f.close()); err != nil {
+		t.Fatal(err)
+	}
+	c.startAll()
+	c.propose(memberEntry(0))
+	checkMembers(t, c.leader().State(), 1)
 }

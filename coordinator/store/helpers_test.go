@@ -29,6 +29,10 @@ type cluster struct {
 	nodes map[string]*Store // those that run
 }
 
+// calm is for tests of which a change of leader would be the end, however busy the
+// machine is.
+func calm(c *Config) { c.Heartbeat = 500 * time.Millisecond }
+
 // newCluster starts n nodes named a, b, c...
 func newCluster(t testing.TB, n int, tune func(*Config)) *cluster {
 	t.Helper()
@@ -129,6 +133,19 @@ func (c *cluster) leader() *Store {
 		return false
 	})
 	return found
+}
+
+// lead has the leader begin an epoch.
+func (c *cluster) lead() (*Store, uint64) {
+	c.t.Helper()
+	for {
+		s := c.leader()
+		epoch, err := s.Lead(c.ctx(), s.config.ID)
+		if err == nil {
+			return s, epoch
+		}
+		c.t.Logf("leading again: %v", err)
+	}
 }
 
 // followers lists the running nodes but one.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -60,10 +61,14 @@ func (s *Store) ProposeAsync(entry []byte) *Future {
 		close(f.done)
 		return f
 	}
+	began := time.Now()
 	applied := s.raft.Apply(entry, s.config.patience())
 	go func() {
 		defer s.calls.Done()
 		s.resolve(f, applied)
+		if f.index > 0 && s.config.Committed != nil {
+			s.config.Committed(time.Since(began))
+		}
 	}()
 	return f
 }

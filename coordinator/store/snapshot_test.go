@@ -16,6 +16,7 @@ func bulkEntry(i int) []byte {
 // Snapshots come with the bytes of log, and bring back both a node that restarts
 // and one whose next entry nobody has any more.
 func TestSnapshots(t *testing.T) {
+	t.Parallel()
 	const n = 300 // beyond the trailing logs
 	c := newCluster(t, 3, func(c *Config) { c.SnapshotLogBytes, c.SegmentBytes = 256<<10, 256<<10 })
 	c.propose(bulkEntry(0))

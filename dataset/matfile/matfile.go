@@ -50,7 +50,6 @@ const (
 type Reader struct {
 	in    *bufio.Reader
 	order binary.ByteOrder
-	array *Array
 	rest  *io.LimitedReader // of the current top-level element
 }
 

@@ -8,19 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/coppice-ldl/coppice/protocol"
 )
-
-// splitUntil sends fragments of msg to x until more fails.
-func splitUntil(c *Conn, msg []byte, more func() error) error {
-	return protocol.Split(msg, maxPayload, c.sender, c.message.Add(1), func(b []byte) error {
-		if err := more(); err != nil {
-			return err
-		}
-		return c.publish("x", "", b)
-	})
-}
 
 func TestRequest(t *testing.T) {
 	s := startServer(t, ServerOptions{Name: "a"})

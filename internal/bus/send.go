@@ -57,6 +57,9 @@ type Subscription struct {
 func (c *Conn) Subscribe(subject string, f func(Message)) (*Subscription, error) {
 	var join protocol.Joiner
 	return c.subscribe(subject, "", func(m *nats.Msg) {
+		if nobodyListens(m) {
+			return
+		}
 		whole, err := join.Add(m.Data)
 		if err != nil {
 			c.log.Warn("dropped a message", "subject", m.Subject, "error", err)
@@ -66,6 +69,12 @@ func (c *Conn) Subscribe(subject string, f func(Message)) (*Subscription, error)
 			f(Message{m.Subject, m.Reply, whole})
 		}
 	})
+}
+
+// nobodyListens reports whether m is the server's word that nobody was subscribed
+// to a message that asked for replies here: its sender finds out by other ways.
+func nobodyListens(m *nats.Msg) bool {
+	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
 }
 
 // subscribe counts what arrives, and returns once the server knows.

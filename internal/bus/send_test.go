@@ -13,6 +13,8 @@ import (
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Messages of all sizes cross two servers whole, also when senders interleave.
@@ -23,7 +25,7 @@ func TestClusterCarriesFragments(t *testing.T) {
 	got := listen(t, to, "work.*")
 	crosses(t, from, got, "work.0")
 
-	sizes := []int{2, 1000, maxPayload, maxPayload + 1, 10 << 20, 20<<20 + 7}
+	sizes := []int{2, 1000, maxPayload, maxPayload + 1, 10 << 20}
 	var wg sync.WaitGroup
 	for i, n := range sizes {
 		wg.Go(func() {
@@ -70,8 +72,9 @@ func crosses(t *testing.T, from *Conn, got <-chan Message, subject string) {
 	}
 }
 
-// The limit is the one of the server at hand, not of our own server.
-func TestSmallServer(t *testing.T) {
+// smallServer starts a server that takes 4096 bytes at once.
+func smallServer(t *testing.T) *natsserver.Server {
+	t.Helper()
 	ns, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, MaxPayload: 4096})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +82,12 @@ func TestSmallServer(t *testing.T) {
 	ns.Start()
 	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
 	eventually(t, "ready", func() bool { return ns.ReadyForConnections(time.Millisecond) })
-	c := connect(t, Options{URLs: []string{ns.ClientURL()}})
+	return ns
+}
+
+// The limit is the one of the server at hand, not of our own server.
+func TestSmallServer(t *testing.T) {
+	c := connect(t, Options{URLs: []string{smallServer(t).ClientURL()}})
 	got := listen(t, c, "x")
 	for _, n := range []int{4096, 4097, 1 << 20} {
 		if err := c.Send("x", "", message(n, 1)); err != nil {
@@ -185,23 +193,23 @@ func TestServerRestart(t *testing.T) {
 
 // A message torn by a lost connection is not delivered, and the next is whole.
 func TestTornMessage(t *testing.T) {
-	s := startServer(t, ServerOptions{Name: "a"})
-	c := connect(t, Options{Server: s})
+	c := connect(t, Options{URLs: []string{smallServer(t).ClientURL()}})
 	got := listen(t, c, "x")
 	lost := errors.New("connection lost")
 	count := 0
-	if err := splitUntil(c, message(20<<20, 1), func() error {
-		if count++; count == 2 {
+	err := protocol.Split(message(20_000, 1), 4096, c.sender, c.message.Add(1), func(b []byte) error {
+		if count++; count == 3 {
 			return lost
 		}
-		return nil
-	}); !errors.Is(err, lost) {
+		return c.publish("x", "", b)
+	})
+	if !errors.Is(err, lost) {
 		t.Fatal(err)
 	}
-	if err := c.Send("x", "", message(20<<20, 2)); err != nil {
+	if err := c.Send("x", "", message(20_000, 2)); err != nil {
 		t.Fatal(err)
 	}
-	if m := receive(t, got); !bytes.Equal(m.Data, message(20<<20, 2)) {
+	if m := receive(t, got); !bytes.Equal(m.Data, message(20_000, 2)) {
 		t.Error("wrong bytes")
 	}
 }

@@ -40,37 +40,44 @@ type Cluster struct {
 
 // Start starts a cluster and waits until it has a leader and all its workers. A
 // cluster whose ports were taken meanwhile is started again on others. On an
-// error nothing runs any more; the logs stay in the folder.
+// error nothing runs any more, and the logs are in the folder.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	for attempt := 1; ; attempt++ {
 		c, err := start(ctx, cfg)
-		if err == nil {
-			return c, nil
+		if err == nil || attempt == startAttempts || !strings.Contains(err.Error(), "address already in use") {
+			return c, err
 		}
-		if attempt == startAttempts || !strings.Contains(err.Error(), "address already in use") {
-			return nil, err
-		}
-		if err := os.RemoveAll(cfg.Dir); err != nil {
+		if err := c.clean(); err != nil {
 			return nil, err
 		}
 	}
 }
 
+// clean removes the disks and logs of processes that have ended.
+func (c *Cluster) clean() error {
+	var errs []error
+	for _, n := range c.nodes() {
+		errs = append(errs, os.RemoveAll(filepath.Join(c.cfg.Dir, n.Name)), os.RemoveAll(n.Log))
+	}
+	return errors.Join(errs...)
+}
+
 const startAttempts = 3
 
-func start(ctx context.Context, cfg Config) (_ *Cluster, err error) {
+// start starts a cluster; on an error what it returns has ended.
+func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
+	c = &Cluster{cfg: cfg}
 	ports, err := freeBlocks(cfg.Coordinators)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	c := &Cluster{cfg: cfg}
 	var peers []string
 	for i, port := range ports {
 		c.servers = append(c.servers, fmt.Sprintf("%s:%d", host, port))
 		peers = append(peers, fmt.Sprintf("%s=%s", name(i), c.servers[i]))
 	}
 	if c.client, err = client.New(c.Servers()); err != nil {
-		return nil, err
+		return c, err
 	}
 	defer func() {
 		if err != nil {
@@ -80,13 +87,13 @@ func start(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	for i := range ports {
 		n := c.node(name(i), append([]string{"coordinator", "--id", name(i), "--peers", strings.Join(peers, ",")}, cfg.Args...))
 		if err := c.begin(n); err != nil {
-			return nil, err
+			return c, err
 		}
 		c.Coordinators = append(c.Coordinators, n)
 	}
 	for range cfg.Workers {
 		if _, err := c.AddWorker(); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
 	return c, c.Ready(ctx)

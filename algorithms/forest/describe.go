@@ -1,0 +1,191 @@
+package forest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// described is how many of the most used features Describe lists.
+const described = 10
+
+// Describe implements algorithms.Model.
+func (m *model) Describe() [][2]string {
+	s := m.summary()
+	pairs := [][2]string{
+		{"trees", fmt.Sprint(len(m.nodes))},
+		{"depth", s.depth.text("%.1f")},
+		{"leaves", s.leaves.text("%.1f") + fmt.Sprintf(", %d in all", m.all.Leaves())},
+		{"samples per leaf", s.samples.text("%.1f")},
+		{"gain evaluations", fmt.Sprintf("%.0f", s.evaluations)},
+		{"features used", fmt.Sprintf("%d of %d", m.walker.usedFeatures(), m.features)},
+	}
+	for i, f := range m.Importance() {
+		if i == described {
+			break
+		}
+		pairs = append(pairs, [2]string{fmt.Sprintf("feature %d", f.Feature),
+			fmt.Sprintf("%d splits, total gain %.4g", f.Splits, f.Gain)})
+	}
+	return pairs
+}
+
+func (w *walker) usedFeatures() int {
+	n := 0
+	for _, at := range w.compact {
+		if at != unused {
+			n++
+		}
+	}
+	return n
+}
+
+// Importance tells how much a feature is used.
+type Importance struct {
+	Feature int
+	Splits  int
+	Gain    float64 // nats for each sample of a tree, summed over its splits and trees
+}
+
+// Importance lists the features that split a node, those of the greatest total
+// gain first. A split's gain counts by the share of the tree's samples that
+// reached it.
+func (m *model) Importance() []Importance {
+	list := make([]Importance, m.features)
+	for t := range m.nodes {
+		tree := m.tree(t)
+		for i, f := range tree.feature {
+			if f != leafMark {
+				list[f].Splits++
+				list[f].Gain += tree.gain[i] * float64(tree.samples[i]) / float64(max(1, tree.samples[0]))
+			}
+		}
+	}
+	for f := range list {
+		list[f].Feature = f
+	}
+	list = slices.DeleteFunc(list, func(x Importance) bool { return x.Splits == 0 })
+	slices.SortStableFunc(list, func(a, b Importance) int { return cmp.Compare(b.Gain, a.Gain) })
+	return list
+}
+
+// spread is the least, mean and greatest of some numbers.
+type spread struct {
+	n, sum, least, most float64
+}
+
+func (s *spread) add(x float64) {
+	if s.n == 0 || x < s.least {
+		s.least = x
+	}
+	if s.n == 0 || x > s.most {
+		s.most = x
+	}
+	s.n++
+	s.sum += x
+}
+
+func (s *spread) text(format string) string {
+	return fmt.Sprintf("mean "+format+" (%.0f to %.0f)", s.sum/max(1, s.n), s.least, s.most)
+}
+
+// summary says of the trees what Describe prints.
+type summary struct {
+	depth, leaves spread // over trees
+	samples       spread // over leaves
+	evaluations   float64
+}
+
+func (m *model) summary() *summary {
+	s := new(summary)
+	for t := range m.nodes {
+		tree := m.tree(t)
+		s.leaves.add(float64(tree.Leaves()))
+		s.evaluations += m.evaluations[t]
+		deepest := 0
+		for i, d := range tree.depths() {
+			if tree.feature[i] == leafMark {
+				deepest = max(deepest, d)
+				s.samples.add(float64(tree.samples[i]))
+			}
+		}
+		s.depth.add(float64(deepest))
+	}
+	return s
+}
+
+// depths returns the depth of each node of a checked tree.
+func (t *Tree) depths() []int {
+	depths := make([]int, t.Nodes())
+	for i, f := range t.feature {
+		if f != leafMark {
+			depths[t.left[i]], depths[t.left[i]+1] = depths[i]+1, depths[i]+1
+		}
+	}
+	return depths
+}
+
+// Trees returns the number of trees, for TreeText.
+func (m *model) Trees() int { return len(m.nodes) }
+
+// TreeText draws one tree, counted from 0, with a line for each node: the test of a
+// split node, its samples and gain, its left child and all below it, then its
+// right child. Names may be empty; then numbers stand for them.
+func (m *model) TreeText(n int, featureNames, labelNames []string) (string, error) {
+	if n < 0 || n >= len(m.nodes) {
+		return "", fmt.Errorf("tree %d: the forest has trees 0 to %d", n, len(m.nodes)-1)
+	}
+	w := treeWriter{tree: m.tree(n), features: featureNames, labels: labelNames}
+	w.node(0, "", "")
+	return w.b.String(), nil
+}
+
+type treeWriter struct {
+	tree             *Tree
+	features, labels []string
+	b                strings.Builder
+}
+
+func (w *treeWriter) node(i int, first, rest string) {
+	t := w.tree
+	if t.feature[i] == leafMark {
+		fmt.Fprintf(&w.b, "%sleaf  %d samples  %s\n", first, t.samples[i], w.distribution(int(t.left[i])))
+		return
+	}
+	fmt.Fprintf(&w.b, "%s%s < %.6g  %d samples, gain %.4f\n", first, w.feature(t.feature[i]), t.threshold[i], t.samples[i], t.gain[i])
+	w.node(int(t.left[i]), rest+"├─ yes: ", rest+"│       ")
+	w.node(int(t.left[i])+1, rest+"└─ no:  ", rest+"        ")
+}
+
+func (w *treeWriter) feature(f uint32) string {
+	if int(f) < len(w.features) {
+		return w.features[f]
+	}
+	return fmt.Sprintf("x[%d]", f)
+}
+
+// shown is how many of a leaf's labels are written.
+const shown = 6
+
+// distribution writes a leaf's labels, those of the greatest degree first.
+func (w *treeWriter) distribution(leaf int) string {
+	degrees := w.tree.leaves[leaf*w.tree.Labels : (leaf+1)*w.tree.Labels]
+	order := make([]int, len(degrees))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(degrees[b], degrees[a]) })
+	var parts []string
+	for _, c := range order[:min(shown, len(order))] {
+		name := fmt.Sprint(c)
+		if c < len(w.labels) {
+			name = w.labels[c]
+		}
+		parts = append(parts, fmt.Sprintf("%s %.3f", name, degrees[c]))
+	}
+	if len(order) > shown {
+		parts = append(parts, "…")
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,121 @@
+package forest
+
+// divide divides a node by a split: its rows, and the columns of those children
+// that may be split themselves.
+func (g *grower) divide(p *place, s *split) (left, right place) {
+	g.mark(p, s)
+	n, copies := g.divideRows(p)
+	left = place{from: p.from, to: p.from + n, copies: copies, depth: p.depth + 1, path: 2 * p.path}
+	right = place{from: left.to, to: p.to, copies: p.copies - copies, depth: p.depth + 1, path: 2*p.path + 1}
+	left.splits, right.splits = g.classify(&left), g.classify(&right)
+	g.divideColumns(p, &left, &right)
+	return left, right
+}
+
+// mark writes the side of each of the node's rows.
+func (g *grower) mark(p *place, s *split) {
+	c := g.segments[s.segment]
+	if int(c.to-c.from) < p.to-p.from {
+		zero := uint8(1)
+		if s.zeroLeft {
+			zero = 0
+		}
+		for _, row := range g.rows[p.from:p.to] {
+			g.side[row] = zero
+		}
+	}
+	for _, e := range g.entries[c.from:s.index] {
+		g.side[e&rowMask] = 0
+	}
+	for _, e := range g.entries[s.index:c.to] {
+		g.side[e&rowMask] = 1
+	}
+}
+
+// divideRows moves the rows of the left child to the front, both sides in order,
+// and returns their number and copies.
+func (g *grower) divideRows(p *place) (n, copies int) {
+	rows, r := g.rows[p.from:p.to], 0
+	for _, row := range rows {
+		if g.side[row] != 0 {
+			g.spare[r] = row
+			r++
+			continue
+		}
+		rows[n] = row
+		n++
+		copies += int(g.sample.Weight[row])
+	}
+	copy(rows[n:], g.spare[:r])
+	return n, copies
+}
+
+// divideColumns makes the lists of the children's columns: the right child's in
+// place of the node's, the left child's on top of the stack.
+func (g *grower) divideColumns(p, left, right *place) {
+	right.base, right.top = p.base, p.base
+	left.base, left.top = p.top, p.top
+	if !left.splits && !right.splits {
+		return
+	}
+	g.segments = g.segments[:p.top]
+	nl, nr := left.to-left.from, right.to-right.from
+	for i := p.base; i < p.top; i++ {
+		c := g.segments[i]
+		entries := g.entries[c.from:c.to]
+		var n, r int
+		switch {
+		case left.splits && right.splits:
+			n = partition(entries, g.spare, g.side)
+			r = len(entries) - n
+		case left.splits:
+			n = keep(entries, g.side, 0)
+		default:
+			r = keep(entries, g.side, 1)
+		}
+		if left.splits && varies(entries[:n], nl) {
+			g.segments = append(g.segments, segment{c.column, c.from, c.from + uint32(n)})
+			left.top++
+		}
+		if right.splits && varies(entries[n:n+r], nr) {
+			g.segments[right.top] = segment{c.column, c.from + uint32(n), c.from + uint32(n+r)}
+			right.top++
+		}
+	}
+}
+
+// partition moves the entries of rows of side 0 to the front, both sides in order,
+// and returns their number. An entry's value is new when any was since the last
+// one on its side. spare is as long as entries at least.
+func partition(entries, spare []uint32, side []uint8) int {
+	l, r := 0, 0
+	var newLeft, newRight uint32
+	for _, e := range entries {
+		b := uint32(side[e&rowMask])
+		isNew, rest := e&newValue, e&^newValue
+		newLeft |= isNew
+		newRight |= isNew
+		entries[l] = rest | newLeft
+		spare[r] = rest | newRight
+		newLeft &= -b
+		newRight &= b - 1
+		l += int(1 - b)
+		r += int(b)
+	}
+	copy(entries[l:], spare[:r])
+	return l
+}
+
+// keep moves the entries of rows of one side to the front and returns their number.
+func keep(entries []uint32, side []uint8, want uint8) int {
+	n := 0
+	var isNew uint32
+	for _, e := range entries {
+		b := uint32(side[e&rowMask] ^ want)
+		isNew |= e & newValue
+		entries[n] = e&^newValue | isNew
+		isNew &= -b
+		n += int(1 - b)
+	}
+	return n
+}

@@ -1,0 +1,131 @@
+package forest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// treeFormat is the version byte of an encoded tree; FORMAT.md draws the bytes.
+const treeFormat = 1
+
+// treeHead is the size of an encoded tree's head: format, labels, nodes, leaves,
+// evaluations, loss.
+const treeHead = 1 + 3*4 + 2*8
+
+// nodeSize is the encoded size of a node.
+const nodeSize = 3*4 + 2*8
+
+// maxNodes bounds the nodes of a tree: a sample of n copies has at most 2n - 1.
+const maxNodes = 2*maxDraws - 1
+
+// ErrTree is wrapped by every error about the bytes or arrays of a tree.
+var ErrTree = errors.New("forest: not a tree")
+
+// AppendBinary appends the tree's encoded form.
+func (t *Tree) AppendBinary(b []byte) []byte {
+	b = append(b, treeFormat)
+	for _, n := range []int{t.Labels, t.Nodes(), t.Leaves()} {
+		b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	}
+	b = binary.LittleEndian.AppendUint64(b, t.Evaluations)
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(t.Loss))
+	for _, v := range [][]uint32{t.feature, t.left, t.samples} {
+		b = append(b, num.BytesU32(v)...)
+	}
+	b = append(b, num.Bytes64(t.threshold)...)
+	b = append(b, num.Bytes64(t.gain)...)
+	return append(b, num.Bytes32(t.leaves)...)
+}
+
+// Size is the length of the tree's encoded form.
+func (t *Tree) Size() int { return treeHead + nodeSize*t.Nodes() + 4*len(t.leaves) }
+
+// DecodeTree reads what AppendBinary wrote; the tree shares no memory with b.
+// Errors wrap ErrTree. features is the number of features of a row.
+func DecodeTree(b []byte, features, labels int) (*Tree, error) {
+	if len(b) < treeHead {
+		return nil, fmt.Errorf("%w: %d bytes are too few", ErrTree, len(b))
+	}
+	if b[0] != treeFormat {
+		return nil, fmt.Errorf("%w: format %d, this program reads %d", ErrTree, b[0], treeFormat)
+	}
+	width, nodes, leaves := word(b, 0), word(b, 1), word(b, 2)
+	if width != uint64(labels) || nodes < 1 || nodes > maxNodes || leaves != (nodes+1)/2 {
+		return nil, fmt.Errorf("%w: %d nodes, %d leaves of %d labels", ErrTree, nodes, leaves, width)
+	}
+	if uint64(len(b)) != treeHead+nodes*nodeSize+leaves*width*4 {
+		return nil, fmt.Errorf("%w: %d bytes for %d nodes and %d leaves of %d labels", ErrTree, len(b), nodes, leaves, width)
+	}
+	t := &Tree{
+		Labels:      labels,
+		Evaluations: binary.LittleEndian.Uint64(b[13:]),
+		Loss:        math.Float64frombits(binary.LittleEndian.Uint64(b[21:])),
+	}
+	t.take(b[treeHead:], int(nodes))
+	return t, t.check(features)
+}
+
+// word returns number i of the head's uint32.
+func word(b []byte, i int) uint64 { return uint64(binary.LittleEndian.Uint32(b[1+4*i:])) }
+
+// take copies the arrays from the bytes behind the head.
+func (t *Tree) take(b []byte, nodes int) {
+	next := func(n int) []byte {
+		head := b[:n]
+		b = b[n:]
+		return head
+	}
+	for _, v := range []*[]uint32{&t.feature, &t.left, &t.samples} {
+		*v = append([]uint32{}, num.Uint32s(next(4*nodes))...)
+	}
+	for _, v := range []*[]float64{&t.threshold, &t.gain} {
+		*v = append([]float64{}, num.Float64s(next(8*nodes))...)
+	}
+	t.leaves = append([]float32{}, num.Float32s(b)...)
+}
+
+// check reports arrays that are no tree: afterwards every walk from the root ends
+// at a leaf, within maxDepth steps.
+func (t *Tree) check(features int) error {
+	nodes, leaves := uint32(t.Nodes()), uint32(t.Leaves())
+	depth := make([]uint8, nodes) // plus one; 0: no parent yet
+	depth[0] = 1
+	taken, seen := make([]bool, leaves), uint32(0)
+	for i := range nodes {
+		if depth[i] == 0 {
+			return fmt.Errorf("%w: node %d is no child of another before it", ErrTree, i)
+		}
+		if t.feature[i] == leafMark {
+			leaf := t.left[i]
+			if leaf >= leaves || taken[leaf] {
+				return fmt.Errorf("%w: node %d has leaf %d", ErrTree, i, leaf)
+			}
+			taken[leaf] = true
+			seen++
+			continue
+		}
+		child := t.left[i]
+		if child <= i || child >= nodes-1 || depth[child] != 0 || depth[child+1] != 0 || depth[i] > maxDepth {
+			return fmt.Errorf("%w: node %d has child %d at depth %d", ErrTree, i, child, depth[i])
+		}
+		depth[child], depth[child+1] = depth[i]+1, depth[i]+1
+		if t.feature[i] >= uint32(features) || !finite(t.threshold[i]) || !finite(t.gain[i]) {
+			return fmt.Errorf("%w: node %d splits feature %d of %d at %v, gain %v", ErrTree, i, t.feature[i], features, t.threshold[i], t.gain[i])
+		}
+	}
+	if seen != leaves {
+		return fmt.Errorf("%w: %d of %d leaves are used", ErrTree, seen, leaves)
+	}
+	for i, v := range t.leaves {
+		if !(v >= 0 && v <= 1+1e-5) {
+			return fmt.Errorf("%w: leaf %d has a degree of %v", ErrTree, i/t.Labels, v)
+		}
+	}
+	return nil
+}
+
+func finite(x float64) bool { return x-x == 0 }

@@ -1,0 +1,73 @@
+package forest
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// Family is what tells one forest algorithm from another. Its method New makes
+// the entry of the registry.
+type Family struct {
+	// Name is the word that selects the algorithm in a spec.
+	Name string
+	// Classes is the number of class labels that the Labeller gives, at least 2,
+	// for rows of some number of labels.
+	Classes func(labels int) int
+	// NewLabeller makes the labeller of one lane.
+	NewLabeller func(seed uint64) Labeller
+}
+
+// New returns the algorithm.
+func (f Family) New() algorithms.Algorithm { return algorithm{f} }
+
+type algorithm struct{ family Family }
+
+// Name implements algorithms.Algorithm.
+func (a algorithm) Name() string { return a.family.Name }
+
+// Params implements algorithms.Algorithm.
+func (algorithm) Params() []algorithms.Param { return params() }
+
+// Resolve implements algorithms.Algorithm. Errors are *algorithms.ParamError, or say
+// that the dataset has no labels.
+func (a algorithm) Resolve(given algorithms.Values, m *dataset.Manifest) (algorithms.Resolved, error) {
+	return resolve(a.family.Name, given, m)
+}
+
+// NewTrainer implements algorithms.Algorithm. An unusable state gives an error that
+// wraps ErrState.
+func (a algorithm) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
+	c, err := parseConfig(j.Params)
+	if err != nil {
+		return nil, err
+	}
+	t := &trainer{cfg: c, features: m.Features, labels: m.Labels}
+	if state == nil {
+		return t, nil
+	}
+	return t, t.restore(state)
+}
+
+// NewKernel implements algorithms.Algorithm. The kernel implements
+// engine.Collector.
+func (a algorithm) NewKernel(j *algorithms.Job, m *dataset.Manifest) (algorithms.Kernel, error) {
+	c, err := parseConfig(j.Params)
+	if err != nil {
+		return nil, err
+	}
+	if m.Labels == 0 {
+		return nil, fmt.Errorf("%s: the dataset has no labels", a.family.Name)
+	}
+	return &kernel{family: a.family, cfg: *c, seed: j.Seed, labels: m.Labels}, nil
+}
+
+// DecodeModel implements algorithms.Algorithm. Errors wrap ErrModel.
+func (a algorithm) DecodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
+	m, err := decodeModel(tensors)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}

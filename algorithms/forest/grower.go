@@ -1,0 +1,135 @@
+package forest
+
+import (
+	"context"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// grower is the working memory of one lane: it grows one tree at a time.
+type grower struct {
+	cfg      Config
+	classes  int // class labels that the labeller gives
+	labeller Labeller
+	sampling num.Key // of bootstrap samples
+	choosing num.Key // of the features that nodes try
+
+	ctx    context.Context
+	table  *table
+	sample Sample
+	counts []uint32 // by training row: draws
+	local  []uint32 // by training row: its number in the sample, or absent
+	origin []uint32 // by row of the sample: the training row
+
+	rows     []uint32  // rows of the sample, each node's together and ascending
+	entries  []uint32  // the sample's sorted columns, each node's part together
+	segments []segment // a stack: the columns that vary in the node at work
+	spare    []uint32  // right halves during a partition
+	packed   []uint64  // by row: its weight, in the half of its class
+	side     []uint8   // by row: 1 where the split sends it to the right
+	search   search
+	choice   chooser
+	tree     *Tree
+	since    int // nodes since ctx was looked at
+}
+
+// segment is the part of a sorted column that belongs to a node: entries[from:to].
+type segment struct{ column, from, to uint32 }
+
+// place is a node while the tree grows: rows[from:to] and columns
+// segments[base:top].
+type place struct {
+	from, to  int
+	copies    int
+	depth     int
+	path      uint64
+	base, top int
+	splits    bool // it may be split: not known to be a leaf
+}
+
+// grow grows tree number n on t.
+func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
+	g.ctx, g.table = ctx, t
+	g.drawSample(t, n)
+	g.fillColumns(t)
+	g.labeller.Begin(&g.sample)
+	g.search.begin(g, t)
+	g.choice.begin(&g.cfg, n, t.features)
+	g.tree = newTree(t.labels)
+	root := place{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
+	root.splits = g.classify(&root)
+	if err := g.node(0, &root); err != nil {
+		return nil, err
+	}
+	tree := g.tree
+	tree.Evaluations = g.search.evaluations
+	tree.Loss /= float64(t.draws)
+	g.ctx, g.table, g.tree = nil, nil, nil
+	return tree, nil
+}
+
+// node makes node number at of the tree, and all below it (Algorithm 1).
+func (g *grower) node(at int, p *place) error {
+	if g.since++; g.since >= 256 {
+		g.since = 0
+		if err := g.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	g.tree.samples[at] = uint32(p.copies)
+	if !p.splits {
+		g.leaf(at, p)
+		return nil
+	}
+	best, ok := g.bestSplit(p)
+	if !ok {
+		g.leaf(at, p)
+		return nil
+	}
+	g.tree.split(at, best.column, g.threshold(&best), best.gain(p.copies))
+	left, right := g.divide(p, &best)
+	if err := g.node(int(g.tree.left[at]), &left); err != nil {
+		return err
+	}
+	return g.node(int(g.tree.left[at])+1, &right)
+}
+
+// classify has the class labels of a node's rows written, unless it is a leaf: by
+// its size, its depth or because its rows do not differ.
+func (g *grower) classify(p *place) bool {
+	if p.copies < g.cfg.MinSamples || p.depth >= g.cfg.MaxDepth {
+		return false
+	}
+	return g.labeller.Classify(&g.sample, g.view(p))
+}
+
+func (g *grower) view(p *place) *Node {
+	return &Node{Rows: g.rows[p.from:p.to], Copies: p.copies, Path: p.path}
+}
+
+func (g *grower) leaf(at int, p *place) {
+	dst := g.tree.leaf(at)
+	g.tree.Loss += g.labeller.Leaf(dst, &g.sample, g.view(p))
+}
+
+// threshold returns the split's threshold: half way between the values on both
+// sides, or the upper one where that rounds onto the lower.
+func (g *grower) threshold(s *split) float64 {
+	lower, upper := 0.0, 0.0 // of implicit zeros
+	if s.lower != noEntry {
+		lower = g.valueAt(s.lower, s.column)
+	}
+	if s.upper != noEntry {
+		upper = g.valueAt(s.upper, s.column)
+	}
+	t := float64((lower + upper) / 2)
+	if !(t > lower) {
+		t = upper
+	}
+	return t
+}
+
+// valueAt returns the value of an entry of a column.
+func (g *grower) valueAt(entry, column uint32) float64 {
+	return float64(g.table.value(g.origin[g.entries[entry]&rowMask], int(column)))
+}

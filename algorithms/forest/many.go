@@ -1,0 +1,113 @@
+package forest
+
+// many counts the copies of any number of classes.
+type many struct {
+	classes          int
+	all, left, right []uint32 // by class: in the node, on both sides of the place
+	allSum, sum      int64    // Σ xlogx over all, over left and right
+	passed           uint32   // copies on the left
+}
+
+func (m *many) shape(classes int) {
+	m.classes = classes
+	grown(&m.all, classes)
+	grown(&m.left, classes)
+	grown(&m.right, classes)
+}
+
+// startMany counts the node's classes and returns its entropy times samples.
+func (s *search) startMany(rows []uint32) int64 {
+	m := &s.many
+	clear(m.all)
+	for _, row := range rows {
+		m.all[s.class[row]] += s.weight[row]
+	}
+	m.allSum = 0
+	for _, n := range m.all {
+		m.allSum += s.xlogx[n]
+	}
+	return s.xlogx[s.n] - m.allSum
+}
+
+// manyColumn is twoColumn for many classes.
+func (s *search) manyColumn(entries []uint32, from uint32, rows int) {
+	m := &s.many
+	clear(m.left)
+	copy(m.right, m.all)
+	m.sum, m.passed = m.allSum, 0
+	if len(entries) == rows {
+		s.manyPass(entries[0])
+		s.manyScan(entries[1:], from+1)
+		return
+	}
+	n := countNegative(entries)
+	middle := from + uint32(n)
+	if n > 0 {
+		s.manyPass(entries[0])
+		s.manyScan(entries[1:n], from+1)
+		s.manyTry(middle)
+	}
+	if n == len(entries) {
+		return
+	}
+	s.passZeros(entries[n:])
+	s.zeroLeft = true
+	s.manyTry(middle)
+	s.manyPass(entries[n])
+	s.manyScan(entries[n+1:], middle+1)
+}
+
+// passZeros passes the implicit zeros: what is on the right but for rest.
+func (s *search) passZeros(rest []uint32) {
+	m := &s.many
+	for c := range m.all {
+		m.left[c] += m.right[c]
+		m.right[c] = 0
+	}
+	for _, e := range rest {
+		row := e & rowMask
+		m.right[s.class[row]] += s.weight[row]
+	}
+	m.sum, m.passed = 0, 0
+	for c, n := range m.right {
+		m.left[c] -= n
+		m.passed += m.left[c]
+		m.sum += s.xlogx[m.left[c]] + s.xlogx[n]
+	}
+}
+
+// manyPass moves an entry to the left.
+func (s *search) manyPass(e uint32) {
+	m, row := &s.many, e&rowMask
+	c, w := s.class[row], s.weight[row]
+	l, r := m.left[c], m.right[c]
+	m.sum += s.xlogx[l+w] - s.xlogx[l] + s.xlogx[r-w] - s.xlogx[r]
+	m.left[c], m.right[c] = l+w, r-w
+	m.passed += w
+}
+
+// manyTry tries the threshold at the place: index is the first entry on its right.
+func (s *search) manyTry(index uint32) {
+	m := &s.many
+	if m.passed < s.next {
+		return
+	}
+	s.evaluations++
+	sum := s.xlogx[m.passed] + s.xlogx[s.n-m.passed] - m.sum
+	if sum < s.best {
+		s.note(sum, index)
+	}
+	if s.adaptive {
+		s.next = m.passed + s.step(sum)
+	}
+}
+
+// manyScan is twoScan for many classes.
+func (s *search) manyScan(entries []uint32, index uint32) {
+	for i, e := range entries {
+		if e&newValue != 0 {
+			s.manyTry(index + uint32(i))
+		}
+		s.manyPass(e)
+	}
+}

@@ -1,0 +1,203 @@
+package forest
+
+import (
+	"math"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// walker is the forest in the form that prediction walks: derived from the arrays
+// when a model is made.
+type walker struct {
+	steps []step
+	roots []uint32 // by tree: its root in steps
+	// compact is, by feature, its place in a row of used ones, or unused.
+	compact []uint32
+	used    int
+}
+
+// step is a node: a row goes on to next where its value is below limit and to
+// next+1 otherwise. A leaf's next is itself, with a limit (NaN) that no value reaches.
+type step struct {
+	limit   float32
+	feature uint32 // compact
+	next    uint32
+	leaf    uint32 // of a leaf: its number in the forest
+}
+
+const unused = 1<<32 - 1
+
+// build derives the walker from a checked model.
+func (w *walker) build(m *model) {
+	w.steps = make([]step, len(m.all.feature))
+	w.compact = make([]uint32, m.features)
+	for i := range w.compact {
+		w.compact[i] = unused
+	}
+	node, leaf := uint32(0), uint32(0)
+	for t := range m.nodes {
+		w.roots = append(w.roots, node)
+		for i := node; i < node+m.nodes[t]; i++ {
+			if m.all.feature[i] == leafMark {
+				w.steps[i] = step{limit: float32(math.NaN()), next: i, leaf: leaf + m.all.left[i]}
+				continue
+			}
+			w.steps[i] = step{limit: ceil32(m.all.threshold[i]), feature: w.place(m.all.feature[i]), next: node + m.all.left[i]}
+		}
+		node, leaf = node+m.nodes[t], leaf+m.leaves[t]
+	}
+	w.used = max(w.used, 1)
+}
+
+// place returns a feature's place among the used ones.
+func (w *walker) place(feature uint32) uint32 {
+	if w.compact[feature] == unused {
+		w.compact[feature] = uint32(w.used)
+		w.used++
+	}
+	return w.compact[feature]
+}
+
+// ceil32 returns the least float32 that is not below t: x < t and x < ceil32(t)
+// are the same for every float32 x.
+func ceil32(t float64) float32 {
+	f := float32(t)
+	if float64(f) < t {
+		f = nextUp(f)
+	}
+	return f
+}
+
+// nextUp returns the float32 above a finite x.
+func nextUp(x float32) float32 {
+	b := math.Float32bits(x)
+	switch {
+	case x == 0:
+		return math.Float32frombits(1)
+	case b>>31 == 1:
+		return math.Float32frombits(b - 1)
+	}
+	return math.Float32frombits(b + 1)
+}
+
+// blockBytes bounds the dense rows that are predicted at a time.
+const blockBytes = 256 << 10
+
+// predictor is the working memory of one caller of Predict.
+type predictor struct {
+	x    []float32 // rows×used: the used features of a block of rows
+	at   []uint32  // by row of the block: its node
+	sums []float64 // rows×labels
+	rows int       // of a block
+}
+
+// NewScratch implements algorithms.Model.
+func (m *model) NewScratch() any {
+	rows := max(lanes, min(256, blockBytes/4/m.used)/lanes*lanes)
+	return &predictor{
+		rows: rows, x: make([]float32, rows*m.used), at: make([]uint32, rows), sums: make([]float64, rows*m.labels),
+	}
+}
+
+// lanes is how many rows walk down a tree side by side.
+const lanes = 4
+
+// Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4),
+// summed in float64 in the order of the trees.
+func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
+	p := scratch.(*predictor)
+	for len(refs) > 0 {
+		n := min(p.rows, len(refs))
+		for i, ref := range refs[:n] {
+			m.write(p.x[i*m.used:(i+1)*m.used], shard(ref.Shard), int(ref.Pos))
+		}
+		m.predictBlock(dst[:n*m.labels], p, n)
+		for i, ref := range refs[:n] {
+			m.erase(p.x[i*m.used:(i+1)*m.used], shard(ref.Shard), int(ref.Pos))
+		}
+		dst, refs = dst[n*m.labels:], refs[n:]
+	}
+}
+
+// write writes the used features of a row to x, which is all zeros for a sparse
+// row.
+func (w *walker) write(x []float32, r *dataset.Rows, pos int) {
+	if !r.Sparse {
+		for c, v := range r.Dense(pos) {
+			if at := w.compact[c]; at != unused {
+				x[at] = v
+			}
+		}
+		return
+	}
+	columns, values := r.NonZeros(pos)
+	for i, c := range columns {
+		if at := w.compact[c]; at != unused {
+			x[at] = values[i]
+		}
+	}
+}
+
+// erase makes x all zeros again.
+func (w *walker) erase(x []float32, r *dataset.Rows, pos int) {
+	if !r.Sparse {
+		clear(x)
+		return
+	}
+	columns, _ := r.NonZeros(pos)
+	for _, c := range columns {
+		if at := w.compact[c]; at != unused {
+			x[at] = 0
+		}
+	}
+}
+
+// predictBlock predicts the first n rows of p.x.
+func (m *model) predictBlock(dst []float32, p *predictor, n int) {
+	sums := p.sums[:n*m.labels]
+	clear(sums)
+	for _, root := range m.roots {
+		for i := 0; i < n; i += lanes {
+			m.walk(p.at[i:i+lanes], p.x[i*m.used:], root)
+		}
+		for i := range n {
+			leaf := int(m.steps[p.at[i]].leaf) * m.labels
+			row := sums[i*m.labels : (i+1)*m.labels]
+			for c, v := range m.all.leaves[leaf : leaf+m.labels] {
+				row[c] += float64(v)
+			}
+		}
+	}
+	trees := float64(len(m.roots))
+	for i, sum := range sums {
+		dst[i] = float32(sum / trees)
+	}
+}
+
+// walk takes four rows from root down to their leaves.
+func (w *walker) walk(at []uint32, x []float32, root uint32) {
+	steps, used := w.steps, w.used
+	xa, xb, xc, xd := x[:used], x[used:2*used], x[2*used:3*used], x[3*used:4*used]
+	a, b, c, d := root, root, root, root
+	for {
+		sa, sb, sc, sd := &steps[a], &steps[b], &steps[c], &steps[d]
+		na, nb, nc, nd := sa.next, sb.next, sc.next, sd.next
+		if xa[sa.feature] >= sa.limit {
+			na++
+		}
+		if xb[sb.feature] >= sb.limit {
+			nb++
+		}
+		if xc[sc.feature] >= sc.limit {
+			nc++
+		}
+		if xd[sd.feature] >= sd.limit {
+			nd++
+		}
+		if na == a && nb == b && nc == c && nd == d {
+			break
+		}
+		a, b, c, d = na, nb, nc, nd
+	}
+	at[0], at[1], at[2], at[3] = a, b, c, d
+}

@@ -1,0 +1,160 @@
+package forest
+
+import (
+	"slices"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// split is a way to divide a node: the entries of a column before index go left,
+// the others right.
+type split struct {
+	column   uint32
+	segment  int    // where the column's segment stands on the stack
+	index    uint32 // of the first entry on the right; the segment's end: none
+	zeroLeft bool   // rows without an entry go left
+	lower    uint32 // the last entry on the left, or noEntry: an implicit zero
+	upper    uint32 // the first entry on the right, or noEntry
+	total    int64  // gain times the node's samples, in units of xlogx
+}
+
+// noEntry stands for the implicit zeros of a sparse column.
+const noEntry = 1<<32 - 1
+
+// gain returns the split's gain in nats (Eq. 2).
+func (s *split) gain(copies int) float64 {
+	return float64(s.total) / unit / float64(copies)
+}
+
+// search finds the best split of one node. Splits are compared by the sum over
+// both sides of entropy times samples, in units of xlogx: the less the better.
+type search struct {
+	xlogx       []int64
+	evaluations uint64
+
+	adaptive bool
+	alpha    float64
+	beta     float64
+	stride   float64 // αN of Eq. 5
+
+	n     uint32 // copies in the node
+	whole int64  // entropy times samples of the node undivided
+	best  int64  // the least sum so far
+	found bool
+	split split
+
+	// Of the column at work: a threshold is tried where at least next copies are
+	// on its left; zeroLeft tells that the implicit zeros are.
+	next     uint32
+	zeroLeft bool
+
+	weight, class []uint32 // of the sample's rows
+	two           two
+	many          many
+}
+
+// begin prepares for a tree.
+func (s *search) begin(g *grower, t *table) {
+	s.xlogx, s.evaluations = t.xlogx, 0
+	s.adaptive, s.alpha, s.beta = g.cfg.Step == stepAdaptive, g.cfg.Alpha, g.cfg.Beta
+	s.class, s.weight = g.sample.Class, g.sample.Weight
+	if g.classes == 2 {
+		grown(&s.two.packed, len(g.rows))
+	} else {
+		s.many.shape(g.classes)
+	}
+}
+
+// start prepares for a node of n copies. It reports false where all are of one
+// class.
+func (s *search) start(rows []uint32, n int) bool {
+	s.n, s.found = uint32(n), false
+	if s.many.classes == 0 {
+		s.whole = s.startTwo(rows)
+	} else {
+		s.whole = s.startMany(rows)
+	}
+	s.best = s.whole - minGain
+	s.stride = float64(s.alpha * float64(n))
+	return s.best > 0
+}
+
+// step returns how far the next threshold is, in copies, after one of sum
+// (Eq. 5): s = αN / (1 + exp(β (g/g_max - 0.5))), at least 1, rounded down; g/g_max
+// is 1 while no threshold had any gain.
+func (s *search) step(sum int64) uint32 {
+	if s.stride < 2 {
+		return 1
+	}
+	ratio := 1.0
+	if s.found {
+		ratio = float64(s.whole-sum) / float64(s.whole-s.best)
+	}
+	far := s.stride / (1 + num.Exp(float64(s.beta*(ratio-0.5))))
+	if far < 2 {
+		return 1
+	}
+	return uint32(far)
+}
+
+// note records a better split of the column at work: entries before index go left.
+func (s *search) note(sum int64, index uint32) {
+	s.best, s.found = sum, true
+	s.split.total, s.split.index, s.split.zeroLeft = s.whole-sum, index, s.zeroLeft
+}
+
+// bestSplit returns the best split of a node (Eq. 3), and false where none has a
+// gain.
+func (g *grower) bestSplit(p *place) (split, bool) {
+	s := &g.search
+	if !s.start(g.rows[p.from:p.to], p.copies) {
+		return split{}, false
+	}
+	g.choice.choose(p.path)
+	rows := p.to - p.from
+	for i := p.base; i < p.top; i++ {
+		c := g.segments[i]
+		if !g.choice.has(c.column) {
+			continue
+		}
+		before := s.best
+		s.next, s.zeroLeft = 1, false
+		if s.many.classes == 0 {
+			s.twoColumn(g.entries[c.from:c.to], c.from, rows)
+		} else {
+			s.manyColumn(g.entries[c.from:c.to], c.from, rows)
+		}
+		if s.best < before {
+			s.split.column, s.split.segment = c.column, i
+		}
+	}
+	if !s.found {
+		return split{}, false
+	}
+	g.neighbours(&s.split, rows)
+	return s.split, true
+}
+
+// neighbours finds the entries on both sides of a split.
+func (g *grower) neighbours(s *split, rows int) {
+	c := g.segments[s.segment]
+	s.lower, s.upper = s.index-1, s.index
+	if int(c.to-c.from) == rows {
+		return
+	}
+	switch {
+	case s.zeroLeft && (s.index == c.from || g.entries[s.index-1]&positive == 0):
+		s.lower = noEntry
+	case !s.zeroLeft && (s.index == c.to || g.entries[s.index]&positive != 0):
+		s.upper = noEntry
+	}
+}
+
+// countNegative returns how many entries, the first ones, are not positive.
+func countNegative(entries []uint32) int {
+	if entries[0]&positive != 0 {
+		return 0
+	}
+	n, _ := slices.BinarySearchFunc(entries, positive, func(e uint32, _ int) int { return int(e&positive) - positive })
+	return n
+}

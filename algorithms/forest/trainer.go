@@ -1,0 +1,122 @@
+package forest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// ErrState is wrapped by every error about a trainer's state.
+var ErrState = errors.New("forest: not a state of this job")
+
+// stateFormat is the version byte of a trainer's state.
+const stateFormat = 1
+
+// trainer is the coordinator's half: one collected round with a unit for each
+// tree (Algorithm 2). See algorithms.Trainer.
+type trainer struct {
+	cfg              *Config
+	features, labels int
+
+	parts [][]byte // the encoded trees, once collected
+	trees []*Tree
+	round algorithms.Round
+}
+
+// Next implements algorithms.Trainer.
+func (t *trainer) Next() (*algorithms.Round, error) {
+	t.round = algorithms.Round{Done: t.trees != nil}
+	if !t.round.Done {
+		t.round = algorithms.Round{
+			Op: opGrow, Units: t.cfg.Trees, Scope: algorithms.Whole, How: algorithms.Collect, Roles: dataset.Train,
+		}
+	}
+	return &t.round, nil
+}
+
+// Fold implements algorithms.Trainer.
+func (t *trainer) Fold(res *algorithms.Result) error {
+	if len(res.Parts) != t.cfg.Trees {
+		return fmt.Errorf("forest: %d trees were collected, %d are wanted", len(res.Parts), t.cfg.Trees)
+	}
+	trees := make([]*Tree, len(res.Parts))
+	for i, part := range res.Parts {
+		tree, err := DecodeTree(part, t.features, t.labels)
+		if err != nil {
+			return fmt.Errorf("tree %d: %w", i, err)
+		}
+		trees[i] = tree
+	}
+	t.parts, t.trees = res.Parts, trees
+	return nil
+}
+
+// Progress implements algorithms.Trainer: a step is a tree, a sample a draw.
+func (t *trainer) Progress() algorithms.Progress {
+	p := algorithms.Progress{Steps: uint64(t.cfg.Trees), Step: uint64(len(t.trees)), Loss: -1, Phase: "growing trees"}
+	if t.trees == nil {
+		return p
+	}
+	p.Loss = 0
+	for _, tree := range t.trees {
+		p.Samples += uint64(tree.samples[0])
+		p.Loss += tree.Loss
+	}
+	p.Loss /= float64(len(t.trees))
+	return p
+}
+
+// Counters implements pipeline.Counter.
+func (t *trainer) Counters() map[string]uint64 {
+	evaluations := uint64(0)
+	for _, tree := range t.trees {
+		evaluations += tree.Evaluations
+	}
+	return map[string]uint64{"gain_evaluations": evaluations}
+}
+
+// Model implements algorithms.Trainer.
+func (t *trainer) Model() (algorithms.Model, error) {
+	if t.trees == nil {
+		return nil, errors.New("forest: no tree has been collected yet")
+	}
+	return newModel(t.trees, t.features, t.labels)
+}
+
+// AppendState implements algorithms.Trainer: the format byte, then, once they are
+// collected, the encoded trees, each after its length (u64).
+func (t *trainer) AppendState(dst []byte) ([]byte, error) {
+	dst = append(dst, stateFormat)
+	for _, part := range t.parts {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(len(part)))
+		dst = append(dst, part...)
+	}
+	return dst, nil
+}
+
+// restore reads what AppendState wrote for the same job.
+func (t *trainer) restore(b []byte) error {
+	if len(b) == 0 || b[0] != stateFormat {
+		return fmt.Errorf("%w: this program reads format %d", ErrState, stateFormat)
+	}
+	b = b[1:]
+	if len(b) == 0 {
+		return nil
+	}
+	var parts [][]byte
+	for len(b) > 0 && len(parts) <= t.cfg.Trees {
+		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
+			return fmt.Errorf("%w: tree %d is cut short", ErrState, len(parts))
+		}
+		n := int(binary.LittleEndian.Uint64(b))
+		parts = append(parts, append([]byte{}, b[8:8+n]...))
+		b = b[8+n:]
+	}
+	if err := t.Fold(&algorithms.Result{Parts: parts}); err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	return nil
+}

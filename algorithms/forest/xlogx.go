@@ -1,0 +1,32 @@
+package forest
+
+import (
+	"math"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// maxDraws bounds the size of a sample: xlogx(maxDraws) stays below 2^62.
+const maxDraws = 1 << 26
+
+// unit is one nat in the fixed-point numbers of xlogx.
+const unit = 1 << 31
+
+// minGain is the gain, times the node's samples, up to which a split is no better
+// than none: 2^-20 nats. It is above the rounding of any sum of table entries
+// that would be 0 exactly (half a unit for each of at most 2^10 entries).
+const minGain = unit >> 20
+
+// xlogx returns n ln n for n from 0 to most, 0 for 0, as whole multiples of 2^-31.
+// Entropies of counts are sums and differences of its entries: as integers they
+// are exact whatever the order, so equal splits have equal gains and no machine
+// differs. With c_k samples of class k among n, n times the entropy in nats is
+// xlogx(n) - Σ xlogx(c_k).
+func xlogx(most int) []int64 {
+	table := make([]int64, most+1)
+	for n := 2; n <= most; n++ {
+		x := float64(n)
+		table[n] = int64(math.Floor(float64(float64(x*num.Log(x))*unit) + 0.5))
+	}
+	return table
+}

@@ -1,0 +1,70 @@
+package rf
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/forest"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "rf"
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return forest.Family{
+		Name:        Name,
+		Classes:     func(labels int) int { return max(2, labels) },
+		NewLabeller: func(uint64) forest.Labeller { return new(highest) },
+	}.New()
+}
+
+// highest is the labeller of rf: a row's class is its label of the highest degree.
+type highest struct{ counts []uint32 }
+
+// Begin implements forest.Labeller: classes are the same in all nodes.
+func (h *highest) Begin(s *forest.Sample) {
+	h.counts = make([]uint32, s.Width)
+	for row := range s.Class {
+		s.Class[row] = argMax(s.Label(uint32(row)))
+	}
+}
+
+// argMax returns the lowest index of the greatest value.
+func argMax(v []float32) uint32 {
+	best := 0
+	for i, x := range v {
+		if x > v[best] {
+			best = i
+		}
+	}
+	return uint32(best)
+}
+
+// Classify implements forest.Labeller.
+func (h *highest) Classify(s *forest.Sample, n *forest.Node) bool {
+	first := s.Class[n.Rows[0]]
+	for _, row := range n.Rows[1:] {
+		if s.Class[row] != first {
+			return true
+		}
+	}
+	return false
+}
+
+// Leaf implements forest.Labeller: the share of each class. The loss is that of
+// predicting these shares for rows that are wholly of their class.
+func (h *highest) Leaf(dst []float32, s *forest.Sample, n *forest.Node) float64 {
+	clear(h.counts)
+	for _, row := range n.Rows {
+		h.counts[s.Class[row]] += s.Weight[row]
+	}
+	loss, copies := 0.0, float64(n.Copies)
+	for c, count := range h.counts {
+		share := float64(count) / copies
+		dst[c] = float32(share)
+		if count > 0 {
+			loss -= float64(copies * float64(share*num.Log(share)))
+		}
+	}
+	return loss
+}

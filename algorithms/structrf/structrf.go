@@ -1,0 +1,21 @@
+package structrf
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/forest"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "structrf"
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return forest.Family{
+		Name:    Name,
+		Classes: func(int) int { return 2 },
+		NewLabeller: func(seed uint64) forest.Labeller {
+			return &twoMeans{key: num.NewKey(seed, "structrf/two-means")}
+		},
+	}.New()
+}

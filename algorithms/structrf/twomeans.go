@@ -1,0 +1,205 @@
+package structrf
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms/forest"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// maxIterations bounds the iterations of two-means.
+const maxIterations = 100
+
+// twoMeans is the labeller of structrf: it clusters the label distributions of each
+// node into two groups by k-means (Algorithm 1, lines 8 and 9), each row weighted
+// by its copies, from one k-means++ start drawn from the stream of (seed, tree,
+// path of the node). All sums are float64, over rows in ascending order and over
+// labels in order.
+type twoMeans struct {
+	key num.Key
+
+	x       []float64 // rows×labels of the node at work
+	weight  []float64 // by row
+	far     []float64 // by row: weighted squared distance from the first centre
+	group   []uint32  // by row: 0 or 1
+	centre  [2][]float64
+	sum     [2][]float64
+	count   [2]float64
+	normal  []float64 // centre 1 - centre 0
+	entropy []float64 // by row of the sample: Σ d ln d
+}
+
+// Begin implements forest.Labeller.
+func (k *twoMeans) Begin(s *forest.Sample) {
+	k.normal = make([]float64, s.Width)
+	for i := range k.centre {
+		k.centre[i], k.sum[i] = make([]float64, s.Width), make([]float64, s.Width)
+	}
+	k.entropy = k.entropy[:0]
+	for row := range s.Weight {
+		k.entropy = append(k.entropy, negativeEntropy(s.Label(uint32(row))))
+	}
+}
+
+// negativeEntropy returns Σ d ln d in nats; terms with d = 0 count 0.
+func negativeEntropy(d []float32) float64 {
+	sum := 0.0
+	for _, v := range d {
+		if v > 0 {
+			sum += float64(float64(v) * num.Log(float64(v)))
+		}
+	}
+	return sum
+}
+
+// Classify implements forest.Labeller: a row's class is its cluster. It reports
+// false where all distributions are the same, or one cluster ends up empty.
+func (k *twoMeans) Classify(s *forest.Sample, n *forest.Node) bool {
+	k.gather(s, n)
+	if !k.seed(s, n) {
+		return false
+	}
+	for range maxIterations {
+		moved := k.assign()
+		if k.count[0] == 0 || k.count[1] == 0 {
+			return false
+		}
+		if !moved {
+			break
+		}
+		k.move()
+	}
+	for i, row := range n.Rows {
+		s.Class[row] = k.group[i]
+	}
+	return true
+}
+
+// gather copies the node's label distributions.
+func (k *twoMeans) gather(s *forest.Sample, n *forest.Node) {
+	k.x, k.weight, k.group = k.x[:0], k.weight[:0], k.group[:0]
+	for _, row := range n.Rows {
+		for _, v := range s.Label(row) {
+			k.x = append(k.x, float64(v))
+		}
+		k.weight = append(k.weight, float64(s.Weight[row]))
+		k.group = append(k.group, 2) // neither
+	}
+}
+
+func (k *twoMeans) row(i int) []float64 {
+	c := len(k.normal)
+	return k.x[i*c : (i+1)*c : (i+1)*c]
+}
+
+// seed chooses the first centres by k-means++: a sample drawn evenly, and one drawn
+// by squared distance from it. It reports false where all distances are 0.
+func (k *twoMeans) seed(s *forest.Sample, n *forest.Node) bool {
+	stream := num.NewStream(k.key, n.Path, s.Tree)
+	copy(k.centre[0], k.row(pick(k.weight, float64(stream.Uint64n(uint64(n.Copies))))))
+	k.far = k.far[:0]
+	total := 0.0
+	for i, w := range k.weight {
+		d := float64(w * squaredDistance(k.row(i), k.centre[0]))
+		k.far = append(k.far, d)
+		total += d
+	}
+	if total == 0 {
+		return false
+	}
+	copy(k.centre[1], k.row(pick(k.far, float64(stream.Float64()*total))))
+	return true
+}
+
+// pick returns the first index whose share, the sum of weights up to it, is above
+// at; the last index of a positive weight where rounding leaves none.
+func pick(weights []float64, at float64) int {
+	sum, last := 0.0, 0
+	for i, w := range weights {
+		sum += w
+		if sum > at {
+			return i
+		}
+		if w > 0 {
+			last = i
+		}
+	}
+	return last
+}
+
+func squaredDistance(a, b []float64) float64 {
+	sum := 0.0
+	for i, x := range a {
+		d := x - b[i]
+		sum += float64(d * d)
+	}
+	return sum
+}
+
+// assign gives each row to the nearer centre, the first one among ties, and reports
+// whether any moved. A row is nearer to the second where it lies beyond the
+// bisecting plane: (c1 - c0)·x > (c1 - c0)·(c0 + c1)/2. It sums the groups up on
+// the way.
+func (k *twoMeans) assign() (moved bool) {
+	plane := 0.0
+	for j, a := range k.centre[0] {
+		b := k.centre[1][j]
+		k.normal[j] = b - a
+		plane += float64((b - a) * float64(0.5*(a+b)))
+	}
+	clear(k.sum[0])
+	clear(k.sum[1])
+	k.count = [2]float64{}
+	for i, w := range k.weight {
+		x := k.row(i)
+		side := 0.0
+		for j, v := range x {
+			side += float64(v * k.normal[j])
+		}
+		group := uint32(0)
+		if side > plane {
+			group = 1
+		}
+		moved = moved || group != k.group[i]
+		k.group[i] = group
+		k.count[group] += w
+		sum := k.sum[group]
+		for j, v := range x {
+			sum[j] += float64(w * v)
+		}
+	}
+	return moved
+}
+
+// move moves the centres to the means of their groups.
+func (k *twoMeans) move() {
+	for g, sum := range k.sum {
+		for j, v := range sum {
+			k.centre[g][j] = v / k.count[g]
+		}
+	}
+}
+
+// Leaf implements forest.Labeller: the mean distribution of the leaf's samples. The
+// loss Σ w Σ d ln(d/m) is Σ w Σ d ln d - n Σ m ln m, as m is their mean.
+func (k *twoMeans) Leaf(dst []float32, s *forest.Sample, n *forest.Node) float64 {
+	sum := k.sum[0]
+	clear(sum)
+	loss := 0.0
+	for _, row := range n.Rows {
+		w := float64(s.Weight[row])
+		loss += float64(w * k.entropy[row])
+		for j, v := range s.Label(row) {
+			sum[j] += float64(w * float64(v))
+		}
+	}
+	copies := float64(n.Copies)
+	for j, v := range sum {
+		mean := v / copies
+		dst[j] = float32(mean)
+		if mean > 0 {
+			loss -= float64(copies * float64(mean*num.Log(mean)))
+		}
+	}
+	return max(0, loss)
+}
+
+var _ forest.Labeller = (*twoMeans)(nil)

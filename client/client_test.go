@@ -1,0 +1,252 @@
+package client
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve starts a fake coordinator.
+func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// dead returns the address of a server that is gone.
+func dead(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	return s.URL
+}
+
+func connect(t *testing.T, servers ...string) *Client {
+	t.Helper()
+	c, err := New(strings.Join(servers, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(v)
+}
+
+func TestNew(t *testing.T) {
+	c := connect(t, "a:1", " http://b:2/ ", "", "https://c:3")
+	if diff := cmp.Diff([]string{"http://a:1", "http://b:2", "https://c:3"}, c.Servers()); diff != "" {
+		t.Error(diff)
+	}
+	for _, bad := range []string{"", " , ", "a", "ftp://a:1", "http://a:1/x", "a b:1"} {
+		if _, err := New(bad); err == nil {
+			t.Errorf("%q passed", bad)
+		}
+	}
+}
+
+// A dead address and an election are not noticed, and the token stays the same.
+func TestRetry(t *testing.T) {
+	var tries atomic.Int32
+	var tokens sync.Map
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var submitted protocol.SubmitRequest
+		if err := json.NewDecoder(r.Body).Decode(&submitted); err != nil {
+			t.Error(err)
+		}
+		tokens.Store(submitted.Token, true)
+		if tries.Add(1) < 4 {
+			answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "no leader"})
+			return
+		}
+		answer(w, http.StatusOK, protocol.JobInfo{ID: 7, Name: submitted.Spec.Name})
+	})
+	c := connect(t, dead(t), s.URL)
+	var waited atomic.Int32
+	c.Waiting = func(error) { waited.Add(1) }
+	j, err := c.Submit(t.Context(), protocol.Spec{Name: "x"})
+	if err != nil || j.ID != 7 || j.Name != "x" {
+		t.Fatalf("got %+v, %v", j, err)
+	}
+	n := 0
+	tokens.Range(func(any, any) bool { n++; return true })
+	if n != 1 || tries.Load() != 4 || waited.Load() != 3 {
+		t.Errorf("%d tokens, %d tries, %d waits", n, tries.Load(), waited.Load())
+	}
+}
+
+// A refusal is final, and said in the coordinator's words.
+func TestRefusal(t *testing.T) {
+	var tries atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		tries.Add(1)
+		answer(w, http.StatusNotFound, protocol.Problem{Error: "there is no dataset \"x\""})
+	})
+	_, err := connect(t, s.URL).Dataset(t.Context(), "x")
+	if !IsNotFound(err) || err.Error() != "there is no dataset \"x\"" || tries.Load() != 1 {
+		t.Errorf("%v after %d tries", err, tries.Load())
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	address := dead(t)
+	c := connect(t, address)
+	c.Patience = 50 * time.Millisecond
+	_, err := c.Jobs(t.Context())
+	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), strings.TrimPrefix(address, "http://")) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What a watch tells never goes back, over cut connections and coordinators that
+// lag.
+func TestWatch(t *testing.T) {
+	job := func(state protocol.JobState, rounds uint64) protocol.JobInfo {
+		return protocol.JobInfo{ID: 3, State: state, Rounds: rounds}
+	}
+	streams := [][]protocol.JobInfo{
+		{job(protocol.Queued, 0), job(protocol.Running, 5)},
+		{job(protocol.Queued, 0), job(protocol.Running, 3), job(protocol.Running, 6)},
+		nil, // no leader
+		{job(protocol.Running, 6), job(protocol.Done, 9)},
+	}
+	var next atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/jobs/3/watch" {
+			t.Errorf("path %s", r.URL.Path)
+		}
+		stream := streams[next.Add(1)-1]
+		if stream == nil {
+			answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "no leader"})
+			return
+		}
+		for _, j := range stream {
+			answer(w, http.StatusOK, j)
+			io.WriteString(w, "\n")
+		}
+	})
+	var seen []uint64
+	last, err := connect(t, s.URL, dead(t)).Watch(t.Context(), "3", func(j *protocol.JobInfo) { seen = append(seen, j.Rounds) })
+	if err != nil || last.State != protocol.Done || last.Rounds != 9 {
+		t.Fatalf("got %+v, %v", last, err)
+	}
+	if diff := cmp.Diff([]uint64{0, 5, 6, 6, 9}, seen); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWatchUnknownJob(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusNotFound, protocol.Problem{Error: "there is no job"})
+	})
+	if _, err := connect(t, s.URL).Watch(t.Context(), "3", func(*protocol.JobInfo) {}); !IsNotFound(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// cluster is a fake coordinator that stores blobs and datasets.
+type cluster struct {
+	mu    sync.Mutex
+	blobs map[string][]byte
+	sets  map[string]protocol.Dataset
+	puts  int
+}
+
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if digest, ok := strings.CutPrefix(r.URL.Path, "/v1/blobs/"); ok {
+		c.blob(w, r, digest)
+		return
+	}
+	if r.Method == http.MethodPost {
+		var e protocol.DatasetPutEntry
+		json.NewDecoder(r.Body).Decode(&e)
+		c.sets[e.Name] = protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest}
+		answer(w, http.StatusOK, c.sets[e.Name])
+		return
+	}
+	list := []protocol.Dataset{}
+	for _, d := range c.sets {
+		list = append(list, d)
+	}
+	answer(w, http.StatusOK, list)
+}
+
+func (c *cluster) blob(w http.ResponseWriter, r *http.Request, digest string) {
+	if r.Method == http.MethodGet {
+		w.Write(c.blobs[digest])
+		return
+	}
+	b, _ := io.ReadAll(r.Body)
+	c.blobs[digest] = b
+	c.puts++
+}
+
+// An import that is done again sends nothing, and a name keeps its content.
+func TestImport(t *testing.T) {
+	fake := &cluster{blobs: make(map[string][]byte), sets: make(map[string]protocol.Dataset)}
+	c := connect(t, serve(t, fake.ServeHTTP).URL)
+	d, err := c.Import(t.Context(), "set", dataset.Artificial(200, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, shards, err := dataset.Build(dataset.Artificial(200, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Digest != want.Digest() || fake.puts != len(want.Shards) {
+		t.Errorf("digest %s, %d blobs", d.Digest, fake.puts)
+	}
+	got, err := c.Shards(t.Context(), d.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(shards, got); diff != "" {
+		t.Errorf("the shards came back changed:\n%s", diff)
+	}
+	for _, name := range []string{"set", "other"} {
+		if _, err := c.Import(t.Context(), name, dataset.Artificial(200, 1), dataset.ImportOptions{}); err != nil || fake.puts != len(want.Shards) {
+			t.Errorf("%s: %v, %d blobs", name, err, fake.puts)
+		}
+	}
+	_, err = c.Import(t.Context(), "set", dataset.Artificial(200, 2), dataset.ImportOptions{})
+	if err == nil || !strings.Contains(err.Error(), `"set" exists with other content`) || fake.puts != len(want.Shards) {
+		t.Errorf("got %v, %d blobs", err, fake.puts)
+	}
+}
+
+func TestBlobIsVerified(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "other") })
+	sum := sha256.Sum256([]byte("this"))
+	if _, err := connect(t, s.URL).Blob(t.Context(), hex.EncodeToString(sum[:])); err == nil {
+		t.Error("other bytes passed")
+	}
+}
+
+func TestPath(t *testing.T) {
+	if got := at("models", "a job/3"); got != "/v1/models/a%20job/3" {
+		t.Error(got)
+	}
+}

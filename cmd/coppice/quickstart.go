@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+type quickstartCmd struct {
+	Dir          string `placeholder:"DIR" help:"Empty folder for disks, logs and the model, which stay (default: a temporary folder, which goes)."`
+	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
+	Workers      int    `default:"4" help:"Workers."`
+	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 rows)."`
+	Steps        string `placeholder:"N" help:"Steps at most (default: 3000)."`
+	Stay         bool   `help:"Leave the cluster up until an interrupt."`
+
+	dataFlags
+}
+
+const (
+	quickRows     = 2500
+	quickSteps    = "3000"
+	quickFraction = "0.1"
+	quickReady    = 30 * time.Second
+	quickTail     = 20 // lines of each log that a failure shows
+)
+
+// Run implements `coppice quickstart`.
+func (c *quickstartCmd) Run(a *app) (err error) {
+	file, src, checks, err := c.prepare()
+	if err != nil {
+		return err
+	}
+	dir, remove, err := c.folder()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	q := &quickstart{app: a, dir: dir, start: time.Now()}
+	if err := q.up(c); err != nil {
+		return err
+	}
+	err = q.train(c, file, src, checks)
+	if err == nil && c.Stay {
+		q.stay()
+	}
+	if err != nil && a.ctx.Err() == nil {
+		q.cluster.Tail(a.stderr, quickTail)
+	}
+	return errors.Join(err, q.cluster.Close())
+}
+
+// prepare checks all that was given before anything is started.
+func (c *quickstartCmd) prepare() (*spec.File, dataset.Source, dataset.Checks, error) {
+	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
+		return nil, nil, dataset.Checks{}, usagef("--coordinators %d: want 1, 3 or 5", n)
+	}
+	if c.Workers < 1 || c.Workers > 64 {
+		return nil, nil, dataset.Checks{}, usagef("--workers %d: want 1 to 64", c.Workers)
+	}
+	if c.Steps == "" {
+		c.Steps = quickSteps
+	}
+	flags := specFlags{Dataset: "quickstart", Name: "quickstart", Steps: c.Steps, TestFraction: quickFraction}
+	file, err := flags.read()
+	if err != nil || c.Data == "" {
+		return file, dataset.Artificial(quickRows, spec.DefaultSeed), dataset.Checks{}, err
+	}
+	src, checks, err := c.open(c.Data)
+	return file, src, checks, err
+}
+
+// folder returns the folder to use and what removes it again.
+func (c *quickstartCmd) folder() (dir string, remove func() error, err error) {
+	if c.Dir == "" {
+		dir, err = os.MkdirTemp("", "coppice-quickstart-")
+		return dir, func() error { return os.RemoveAll(dir) }, err
+	}
+	if dir, err = filepath.Abs(c.Dir); err != nil {
+		return "", nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		err = usagef("--dir %s: the folder is not empty", c.Dir)
+	}
+	return dir, func() error { return nil }, err
+}
+
+// quickstart is one run of the command.
+type quickstart struct {
+	*app
+	dir     string
+	start   time.Time
+	cluster *proc.Cluster
+}
+
+func (q *quickstart) up(c *quickstartCmd) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	q.note("starting %s and %s in %s", plural(c.Coordinators, "coordinator"), plural(c.Workers, "worker"), q.dir)
+	ctx, cancel := context.WithTimeout(q.ctx, quickReady)
+	defer cancel()
+	q.cluster, err = proc.Start(ctx, proc.Config{
+		Exe: exe, Dir: q.dir, Coordinators: c.Coordinators, Workers: c.Workers,
+	})
+	return err
+}
+
+// train imports, trains and prints the result.
+func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source, checks dataset.Checks) error {
+	cl := q.cluster.Client()
+	m := newMeter(q.stderr)
+	d, err := cl.Import(q.ctx, "quickstart", src, importOptions(q.ctx, checks, m))
+	m.clear()
+	if err != nil {
+		return err
+	}
+	q.note("imported the data: %s", d.Manifest)
+	job, err := cl.Submit(q.ctx, file.Spec)
+	if err != nil {
+		return err
+	}
+	q.note("training for at most %s steps, a tenth of the rows held out", c.Steps)
+	if job, err = q.wait(cl, job); err != nil {
+		return err
+	}
+	r, _, err := finished(job)
+	if err != nil {
+		return err
+	}
+	if c.Dir != "" {
+		if r.Model, err = q.keep(cl, job); err != nil {
+			return err
+		}
+	}
+	return q.show(c, r)
+}
+
+// wait shows the job's progress; interrupted, the job ends with its cluster.
+func (q *quickstart) wait(cl *client.Client, job *protocol.JobInfo) (*protocol.JobInfo, error) {
+	m := newMeter(q.stderr)
+	defer m.clear()
+	return cl.Watch(q.ctx, strconv.FormatUint(job.ID, 10), m.job)
+}
+
+// keep writes the model into the folder.
+func (q *quickstart) keep(cl *client.Client, job *protocol.JobInfo) (string, error) {
+	b, err := cl.Blob(q.ctx, job.Models[0].Blob)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(q.dir, "model.coppice")
+	return path, writeFile(path, b)
+}
+
+func (q *quickstart) show(c *quickstartCmd, r *result) error {
+	info, err := q.cluster.Client().Cluster(q.ctx)
+	if err != nil {
+		return err
+	}
+	shown := struct {
+		*result
+		Cluster      *protocol.Cluster `json:"cluster"`
+		Dir          string            `json:"dir,omitempty"`
+		TotalSeconds float64           `json:"total_seconds"`
+	}{result: r, Cluster: info, TotalSeconds: time.Since(q.start).Seconds()}
+	if c.Dir != "" || c.Stay {
+		shown.Dir = q.dir
+	}
+	return q.print(shown, func(w io.Writer) {
+		r.text(w)
+		fmt.Fprintf(w, "\n%s, %s, everything in %s\n", plural(len(info.Coordinators), "coordinator"), plural(len(info.Workers), "worker"), duration(shown.TotalSeconds))
+		q.next(w, c, info)
+	})
+}
+
+// next says where to look next.
+func (q *quickstart) next(w io.Writer, c *quickstartCmd, info *protocol.Cluster) {
+	fmt.Fprintln(w, "\nWhere to look next:")
+	if !c.Stay {
+		fmt.Fprintln(w, "  coppice quickstart --stay              the same, and the cluster stays up to be looked at")
+		fmt.Fprintln(w, "  coppice quickstart --data FILE         with data of your own: .mat, .npz, .npy, .csv, .libsvm")
+		fmt.Fprintln(w, "  coppice train --local --data FILE      without a cluster; the model's digest is the same")
+		fmt.Fprintln(w, "  coppice train --settings               what can be set")
+		return
+	}
+	fmt.Fprintf(w, "  export COPPICE_SERVER=%s\n", q.cluster.Servers())
+	for _, command := range []string{"job show quickstart", "model show quickstart", "dataset list", "train --data FILE"} {
+		fmt.Fprintf(w, "  coppice %s\n", command)
+	}
+	fmt.Fprintf(w, "  metrics  %s\n  logs     %s\n", strings.Join(metricsURLs(info), " "), filepath.Join(q.dir, "logs"))
+}
+
+func metricsURLs(info *protocol.Cluster) (urls []string) {
+	for _, m := range info.Coordinators {
+		urls = append(urls, "http://"+m.HTTP+"/metrics")
+	}
+	for _, w := range info.Workers {
+		if w.Metrics != "" {
+			urls = append(urls, "http://"+w.Metrics+"/metrics")
+		}
+	}
+	return urls
+}
+
+// stay waits for an interrupt, which is then no failure.
+func (q *quickstart) stay() {
+	q.note("the cluster stays up; an interrupt (Ctrl-C) ends it")
+	<-q.ctx.Done()
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/dataset/npy"
+)
+
+// npyFile encodes a matrix of ones over columns as a .npy file.
+func npyFile(t *testing.T, rows, cols int) string {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := npy.NewWriter(&b, rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := make([]float32, cols)
+	for i := range row {
+		row[i] = 1 / float32(cols)
+	}
+	for range rows {
+		if err := w.Write(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Each wrong input gets one line that says what is wrong and where, the exit code
+// 1 (bad data) or 2 (wrong usage), and leaves nothing behind.
+func TestRefusals(t *testing.T) {
+	good := matFile(matrix{"features", 4, 2, []float64{1, 2, 3, 4, 5, 6, 7, 8}}, matrix{"labels", 4, 2, []float64{.5, .5, .5, .5, .5, .5, .5, .5}})
+	csv := func(rows ...string) string { return "x0,x1,label_a,label_b\n" + strings.Join(rows, "\n") + "\n" }
+	fine := csv("1,2,0.5,0.5", "3,4,0.25,0.75")
+	tests := []struct {
+		name  string
+		files map[string]string
+		args  string // of coppice; @ stands for the folder
+		code  int
+		says  []string
+	}{
+		{"a missing file", nil, "train --local --data @/none.mat", 1, []string{"none.mat", "no such file"}},
+		{"a truncated .mat", map[string]string{"x.mat": good[:len(good)-40]}, "train --local --data @/x.mat", 1, []string{"x.mat"}},
+		{"a .mat of another kind", map[string]string{"x.mat": "hello"}, "train --local --data @/x.mat", 1, []string{"x.mat"}},
+		{
+			"a .mat without labels", map[string]string{"x.mat": matFile(matrix{"features", 2, 1, []float64{1, 2}})},
+			"train --local --data @/x.mat", 1, []string{"x.mat", "labels"},
+		},
+		{
+			"a NaN feature", map[string]string{"x.mat": matFile(matrix{"features", 3, 2, []float64{1, 2, 3, 4, math.NaN(), 6}}, matrix{"labels", 3, 1, []float64{1, 1, 1}})},
+			"train --local --data @/x.mat", 1, []string{"x.mat", "row 1", "feature 1", "NaN"},
+		},
+		{"labels that sum to 0.9", map[string]string{"x.csv": csv("1,2,0.5,0.5", "3,4,0.5,0.4")}, "train --local --data @/x.csv", 1, []string{"x.csv", "row 1", "0.9", "--normalize"}},
+		{"a negative label", map[string]string{"x.csv": csv("1,2,-0.5,1.5")}, "train --local --data @/x.csv", 1, []string{"x.csv", "row 0", "label 0", "negative"}},
+		{
+			"two files of different row counts", map[string]string{"features.npy": npyFile(t, 5, 2), "labels.npy": npyFile(t, 4, 2)},
+			"train --local --data @/features.npy", 1, []string{"features.npy", "labels.npy", "5", "4"},
+		},
+		{"an unknown kind of file", map[string]string{"x.txt": "1"}, "train --local --data @/x.txt", 1, []string{"x.txt", ".mat"}},
+		{"an unknown key in a spec", map[string]string{"x.csv": fine, "s.yaml": "trees: 2\ndeph: 4\n"}, "train --local --data @/x.csv --spec @/s.yaml", 2, []string{"s.yaml:2:1", "deph", `did you mean "depth"`}},
+		{"depth 40", map[string]string{"x.csv": fine, "s.yaml": "depth: 40\n"}, "train --local --data @/x.csv --spec @/s.yaml", 2, []string{"s.yaml:1:8", "from 2 to 20"}},
+		{"fewer units than split nodes", map[string]string{"x.csv": fine, "s.yaml": "outputs: 62\n"}, "train --local --data @/x.csv --spec @/s.yaml", 2, []string{"s.yaml:1:10", "62 units", "63 split nodes"}},
+		{"a missing spec", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --spec @/s.yaml", 1, []string{"s.yaml", "no such file"}},
+		{"a wrong setting", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --set depth=1", 2, []string{"--set depth", "from 2 to 20"}},
+		{"a setting without value", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --set depth", 2, []string{"key=value"}},
+		{"steps that are no number", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --steps many", 2, []string{"--steps", "a whole number"}},
+		{"a fraction of 1", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --test-fraction 1", 2, []string{"--test-fraction", "below 1"}},
+		{"more folds than rows", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --folds 3", 2, []string{"folds", "2 rows"}},
+		{"folds and a fraction", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --folds 2 --test-fraction 0.1", 2, []string{"test_fraction", "folds"}},
+		{"a split that misses a row", map[string]string{"x.csv": fine, "f.csv": "row,fold\n0,0\n"}, "train --local --data @/x.csv --split @/f.csv", 1, []string{"f.csv", "row 1"}},
+		{"no data", nil, "train --local", 2, []string{"--data"}},
+		{"data and dataset", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --dataset y", 2, []string{"give one"}},
+		{"an unknown flag", nil, "train --lokal", 2, []string{`did you mean "--local"`, "coppice train --help"}},
+		{"an unknown command", nil, "trian", 2, []string{"trian", "coppice --help"}},
+		{"no command", nil, "", 2, []string{"coppice --help"}},
+		{"an unknown output", nil, "version -o xml", 2, []string{"output", "json"}},
+		{"age without sigma", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --labels age --range 0:5", 2, []string{"--sigma"}},
+		{"age without range", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --labels age --sigma 2", 2, []string{"--range"}},
+		{"sigma without age", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --sigma 2", 2, []string{"--labels age"}},
+		{"a model that is none", map[string]string{"x.csv": fine}, "predict --model @/x.csv --data @/x.csv --out @/p.csv", 1, []string{"x.csv", "not a valid model file"}},
+		{"a folder that does not exist", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --model-out @/no/m.coppice", 1, []string{"folder does not exist"}},
+		{"generate nothing", nil, "dataset generate --out @/x.csv --rows 0", 2, []string{"--rows"}},
+		{"generate an unknown kind of file", nil, "dataset generate --out @/x.txt", 1, []string{".csv"}},
+		{"a server without port", nil, "job list --server localhost", 2, []string{"host:port"}},
+		{"four coordinators", nil, "quickstart --coordinators 4", 2, []string{"1, 3 or 5"}},
+		{"a wrong peer", nil, "coordinator --id a --dir @/d --peers a=1", 2, []string{"ID=HOST:PORT"}},
+		{"an id that is no peer", nil, "coordinator --id x --dir @/d --peers a=127.0.0.1:7100", 2, []string{"peers"}},
+		{"a worker that joins nobody", nil, "worker --dir @/d", 2, []string{"--join"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range test.files {
+				write(t, dir, name, text)
+			}
+			before := contents(t, dir)
+			e := coppice(t, strings.Fields(strings.ReplaceAll(test.args, "@", dir))...)
+			if e.code != test.code || e.stdout != "" || strings.Count(e.stderr, "\n") != 1 || !strings.HasPrefix(e.stderr, "coppice: ") {
+				t.Errorf("exit code %d, want %d, and one line:\n%s%s", e.code, test.code, e.stdout, e.stderr)
+			}
+			for _, says := range test.says {
+				if !strings.Contains(e.stderr, says) {
+					t.Errorf("%q does not say %q", e.stderr, says)
+				}
+			}
+			if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
+				t.Errorf("it left something behind: %s", diff)
+			}
+		})
+	}
+}
+
+// A port that is taken and a NATS that is not there are named.
+func TestServiceRefusals(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := free.Addr().String()
+	free.Close()
+	tests := []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"a port that is taken", []string{"--http", taken.Addr().String()}, taken.Addr().String()},
+		{"a NATS that nobody answers", []string{"--http", "127.0.0.1:0", "--raft", "127.0.0.1:0", "--nats", "nats://" + nobody}, nobody},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			args := append([]string{"coordinator", "--log-level", "error", "--dir", filepath.Join(dir, "d")}, test.args...)
+			start := time.Now()
+			e := coppice(t, args...)
+			if e.code != exitFailed || strings.Count(e.stderr, "\n") != 1 || !strings.Contains(e.stderr, test.says) {
+				t.Errorf("exit code %d:\n%s", e.code, e.stderr)
+			}
+			if taken := time.Since(start); taken > 30*time.Second {
+				t.Errorf("it took %v", taken)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "d")); err == nil {
+				t.Logf("left: %v", contents(t, filepath.Join(dir, "d")))
+			}
+		})
+	}
+}

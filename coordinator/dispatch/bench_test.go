@@ -1,0 +1,131 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+	"github.com/coppice-ldl/coppice/worker"
+
+	"log/slog"
+)
+
+// bench is a dispatcher and a real worker, joined by a real NATS server.
+type bench struct {
+	conn   *bus.Conn
+	d      *dispatch.Dispatcher
+	job    *algorithms.Job
+	data   *dataset.Manifest
+	shards []*dataset.Rows
+}
+
+type noParts struct{}
+
+func (noParts) Known(uint64, uint64) map[uint32]string                  { return nil }
+func (noParts) Record(context.Context, *protocol.Collected) error       { return nil }
+func (noParts) Load(ctx context.Context, digest string) ([]byte, error) { return nil, nil }
+
+func newBench(b *testing.B) *bench {
+	b.Helper()
+	s, err := bus.StartServer(bus.ServerOptions{Name: "bench", Host: "127.0.0.1"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(s.Close)
+	x := &bench{}
+	if x.conn, err = bus.Connect(b.Context(), bus.Options{Server: s, Name: "leader"}); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(x.conn.Close)
+	x.prepareJob(b)
+	subjects := protocol.Subjects{Cluster: "bench"}
+	x.serveShards(b, subjects)
+	x.d = dispatch.New(dispatch.Config{
+		ID: "a", Epoch: 1, Heartbeat: 50 * time.Millisecond, Conn: x.conn, Subjects: subjects,
+		Parts: noParts{}, Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+	})
+	x.run(b, func(ctx context.Context) { x.d.Run(ctx) })
+	x.startWorker(b, s)
+	return x
+}
+
+func (x *bench) prepareJob(b *testing.B) {
+	var err error
+	if x.data, x.shards, err = dataset.Build(dataset.Artificial(2500, 1), dataset.ImportOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	if x.job, err = spec.Resolve(protocol.Spec{Algorithm: "ldlf"}, x.data); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// serveShards answers the worker's requests for shards.
+func (x *bench) serveShards(b *testing.B, subjects protocol.Subjects) {
+	blobs := make(map[string][]byte)
+	for i, shard := range x.shards {
+		blobs[x.data.Shards[i].Digest] = dataset.EncodeShard(shard, nil)
+	}
+	served, err := bus.ServeBlobs(x.conn, subjects.Blobs(), "", func(digest string) (bus.Blob, bool) {
+		data, ok := blobs[digest]
+		return memory{strings.NewReader(string(data))}, ok
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(served.Close)
+}
+
+type memory struct{ *strings.Reader }
+
+func (memory) Close() error { return nil }
+
+func (x *bench) run(b *testing.B, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	wait.Go(func() { f(ctx) })
+	b.Cleanup(func() { cancel(); wait.Wait() })
+}
+
+func (x *bench) startWorker(b *testing.B, s *bus.Server) {
+	info := protocol.Cluster{ID: "bench", Protocol: protocol.Version, Numerics: algorithms.Numerics, NATS: []string{s.ClientURL()}, Heartbeat: 50}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(info) }))
+	b.Cleanup(web.Close)
+	cfg := worker.Config{Join: []string{strings.TrimPrefix(web.URL, "http://")}, ID: "w", Dir: b.TempDir(), Slots: 1}
+	x.run(b, func(ctx context.Context) { worker.Run(ctx, cfg) })
+}
+
+// BenchmarkEmptyRound is a round of one unit that sees no row: its time is that of
+// the engine, the protocol and NATS alone, over loopback TCP to the worker.
+func BenchmarkEmptyRound(b *testing.B) {
+	x := newBench(b)
+	exec := x.d.Executor(1, x.job, x.data)
+	defer exec.Close()
+	const opMean = 250 // pipeline's sums of label degrees
+	r := &algorithms.Round{Op: opMean, Units: 1, Scope: algorithms.Sharded, How: algorithms.Sum, Shape: algorithms.Shape{F64: 3 + x.data.Labels}}
+	var res algorithms.Result
+	if err := exec.Do(b.Context(), 0, r, &res); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	n := uint64(1)
+	for b.Loop() {
+		if err := exec.Do(b.Context(), n, r, &res); err != nil {
+			b.Fatal(err)
+		}
+		n++
+	}
+}

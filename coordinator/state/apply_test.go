@@ -1,0 +1,190 @@
+package state
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func TestLead(t *testing.T) {
+	m := newMachine(t)
+	first := m.lead("a")
+	if first != m.index || m.s.Epoch() != first || m.s.Leader() != "a" || m.s.Nonce() != "n" {
+		t.Errorf("epoch %d of %s at index %d", m.s.Epoch(), m.s.Leader(), m.index)
+	}
+	if next := m.lead("b"); next <= first || m.s.Leader() != "b" {
+		t.Errorf("epoch %d of %s follows %d", next, m.s.Leader(), first)
+	}
+}
+
+// Every entry that a leader sends is fenced: an epoch that is not the current one,
+// older or newer, is refused.
+func TestFencing(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	old := m.s.Epoch()
+	now := m.lead("b")
+	for _, epoch := range []uint64{0, old, now + 1} {
+		for kind, body := range fencedEntries(epoch, j.ID) {
+			if err := m.refused(kind, body); !errors.Is(err, ErrStaleEpoch) {
+				t.Errorf("kind %d of epoch %d in epoch %d: %v", kind, epoch, now, err)
+			}
+		}
+	}
+	for _, kind := range []protocol.EntryKind{protocol.EntryCollected, protocol.EntryCommit, protocol.EntryJobState} {
+		m.do(kind, fencedEntries(now, j.ID)[kind])
+	}
+}
+
+func fencedEntries(epoch, job uint64) map[protocol.EntryKind]any {
+	return map[protocol.EntryKind]any{
+		protocol.EntryJobState:  &protocol.JobStateEntry{Epoch: epoch, Job: job, State: protocol.Failed, Error: "x"},
+		protocol.EntryCommit:    &protocol.CommitEntry{Epoch: epoch, Job: job, Round: 9, Total: 1, Data: []byte{1}},
+		protocol.EntryCollected: &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 9, Digest: digest('c')},
+		protocol.EntryFinish:    &protocol.FinishEntry{Epoch: epoch, Job: job},
+	}
+}
+
+// A queued job takes no results, an ended one nothing at all.
+func TestLifecycle(t *testing.T) {
+	m := newMachine(t)
+	ran := m.start()
+	epoch := m.s.Epoch()
+	queued := m.submit("t2", "second", 2)
+	for _, kind := range []protocol.EntryKind{protocol.EntryCommit, protocol.EntryCollected, protocol.EntryFinish} {
+		if err := m.refused(kind, fencedEntries(epoch, queued.ID)[kind]); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("kind %d for a queued job: %v", kind, err)
+		}
+	}
+	again := m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: ran.ID, State: protocol.Running, Time: 99}).(*Job)
+	if again.Started != 3 {
+		t.Errorf("a job that goes on started anew at %d", again.Started)
+	}
+	for _, to := range []protocol.JobState{protocol.Done, protocol.Cancelled, protocol.Queued, "odd"} {
+		if err := m.refused(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: ran.ID, State: to}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("moved to %q: %v", to, err)
+		}
+	}
+	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: queued.ID, Time: 7})
+	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: queued.ID, Time: 8})
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: ran.ID, Time: 9})
+	for _, id := range []uint64{queued.ID, ran.ID} {
+		for kind, body := range fencedEntries(epoch, id) {
+			if err := m.refused(kind, body); !errors.Is(err, ErrFinal) {
+				t.Errorf("kind %d for the ended %v: %v", kind, m.s.Job(id), err)
+			}
+		}
+	}
+	if err := m.refused(protocol.EntryCancel, &protocol.CancelEntry{Job: ran.ID}); !errors.Is(err, ErrFinal) {
+		t.Errorf("cancelling a job that is done: %v", err)
+	}
+	if err := m.refused(protocol.EntryCancel, &protocol.CancelEntry{Job: 1 << 40}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("cancelling no job: %v", err)
+	}
+}
+
+// A job that ended keeps only its result.
+func TestEndedJobs(t *testing.T) {
+	model := protocol.ModelRef{Digest: digest('1'), Blob: digest('2'), Bytes: 5}
+	for want, end := range map[protocol.JobState]func(m *machine, epoch, id uint64){
+		protocol.Done: func(m *machine, epoch, id uint64) {
+			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: id, Outcome: []byte(`{"steps":1}`), Models: []protocol.ModelRef{model}, Seconds: 2.5, Time: 9})
+		},
+		protocol.Failed: func(m *machine, epoch, id uint64) {
+			m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: id, State: protocol.Failed, Error: strings.Repeat("e", protocol.MaxText+1), Time: 9})
+		},
+		protocol.Cancelled: func(m *machine, _, id uint64) { m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: id, Time: 9}) },
+	} {
+		m := newMachine(t)
+		j := m.start()
+		epoch := m.s.Epoch()
+		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 2, Data: []byte{1, 2}, Progress: []byte(`{"step": 4}`)})
+		m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Digest: digest('c')})
+		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 2, Data: []byte{1}})
+		end(m, epoch, j.ID)
+		got := m.s.Job(j.ID)
+		if got.State != want || got.Ended != 9 || got.Round != 4 || string(got.Progress) != `{"step":4}` {
+			t.Errorf("%s: %+v", want, got)
+		}
+		if got.Trainer != nil || got.TrainerBytes != 0 || got.Collected != nil || got.Manifest != nil || got.pending != nil {
+			t.Errorf("%s: it keeps %+v", want, got)
+		}
+		info := got.Info()
+		if info.Progress == nil || info.Progress.Step != 4 || info.Rounds != 4 || info.ID != j.ID || len(info.Error) > protocol.MaxText {
+			t.Errorf("%s: %+v", want, info)
+		}
+		if published := len(info.Models) > 0; published != (want == protocol.Done) {
+			t.Errorf("%s: models %v", want, info.Models)
+		}
+		m.do(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
+	}
+}
+
+func TestUnknownEntry(t *testing.T) {
+	m := newMachine(t)
+	m.lead("a")
+	m.do(protocol.EntryMember, &protocol.MemberEntry{ID: "a", Version: "9.9.9"})
+	for _, entry := range [][]byte{{protocol.Version, 77, '{', '}'}, {protocol.Version + 1, byte(protocol.EntryLead)}} {
+		next, r := m.s.Apply(1000, entry)
+		var unknown *UnknownEntryError
+		if !errors.Is(r.Err, ErrUnknownEntry) || !errors.As(r.Err, &unknown) || unknown.Index != 1000 {
+			t.Fatalf("%v: %v", entry, r.Err)
+		}
+		if !strings.Contains(r.Err.Error(), "9.9.9") {
+			t.Errorf("it does not name the version that is needed: %v", r.Err)
+		}
+		if next != m.s {
+			t.Error("an unknown entry changes the state")
+		}
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	epoch := m.s.Epoch()
+	bad := []struct {
+		kind protocol.EntryKind
+		body any
+	}{
+		{protocol.EntryLead, &protocol.LeadEntry{}},
+		{protocol.EntryMember, &protocol.MemberEntry{}},
+		{protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "x"}},
+		{protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "a/b", Manifest: manifest('e')}},
+		{protocol.EntrySubmit, submitEntry("t9", "17", 1)},
+		{protocol.EntrySubmit, submitEntry("t9", "a b", 1)},
+		{protocol.EntrySubmit, submitEntry("t9", strings.Repeat("n", MaxName+1), 1)},
+		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast"}},
+		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast", Job: jobOn(manifest('e'), 1)}},
+		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: "ABC"}},
+		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: digest('c'), Unit: protocol.MaxUnits}},
+		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 5}},
+		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1}, Progress: []byte("{")}},
+		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Blob: strings.Repeat("Z", digestLength)}},
+		{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('1')}}}},
+		{protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{"x"}}},
+	}
+	for _, b := range bad {
+		if err := m.refused(b.kind, b.body); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%+v: %v", b.body, err)
+		}
+	}
+	for _, entry := range [][]byte{nil, {protocol.Version}, {protocol.Version, byte(protocol.EntryLead)}, {protocol.Version, byte(protocol.EntryCommit), 1}} {
+		if r := m.raw(entry); !errors.Is(r.Err, ErrInvalid) {
+			t.Errorf("% x: %v", entry, r.Err)
+		}
+	}
+}
+
+func TestIndexGrows(t *testing.T) {
+	m := newMachine(t)
+	m.lead("a")
+	defer func() {
+		if p, ok := recover().(string); !ok || !strings.HasPrefix(p, "state: ") {
+			t.Errorf("an entry applied twice: %v", p)
+		}
+	}()
+	m.s.Apply(m.index, nil)
+}

@@ -1,0 +1,259 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func TestDatasets(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	put := func(c byte) *protocol.DatasetPutEntry {
+		return &protocol.DatasetPutEntry{Name: "yeast", Manifest: manifest(c), Time: 50}
+	}
+	if d := m.do(protocol.EntryDatasetPut, put('d')).(*protocol.Dataset); d.Time != 1 {
+		t.Errorf("the same content again makes another dataset: %+v", d)
+	}
+	err := m.refused(protocol.EntryDatasetPut, put('e'))
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), manifest('d').Digest()) {
+		t.Errorf("other content under the name: %v", err)
+	}
+	err = m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
+	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), m.s.Jobs()[0].Name) {
+		t.Errorf("deletion of a dataset in use: %v", err)
+	}
+	if err := m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "none"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("deletion of no dataset: %v", err)
+	}
+	if d := m.s.DatasetByDigest(manifest('d').Digest()); d == nil || d != m.s.Dataset("yeast") {
+		t.Errorf("by digest: %v", d)
+	}
+	if m.s.DatasetByDigest("x") != nil || m.s.Dataset("x") != nil {
+		t.Error("a dataset that is not there")
+	}
+}
+
+func TestSubmit(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	if want := fmt.Sprintf("ldlf-%d", j.ID); j.Name != want {
+		t.Errorf("it is called %q, want %q", j.Name, want)
+	}
+	if again := m.submit("t1", "other", 5); again != j {
+		t.Errorf("the same token makes %v", again)
+	}
+	named := m.submit("t2", "mine", 5)
+	if again := m.submit("t3", "mine", 5); again != named {
+		t.Errorf("the same name and job make %v", again)
+	}
+	err := m.refused(protocol.EntrySubmit, submitEntry("t4", "mine", 6))
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), named.String()) {
+		t.Errorf("the same name with another seed: %v", err)
+	}
+	missing := submitEntry("t5", "", 1)
+	missing.Dataset = "none"
+	if err := m.refused(protocol.EntrySubmit, missing); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a dataset that is not there: %v", err)
+	}
+	taken := fmt.Sprintf("ldlf-%d", m.index+4) // the ID of the job after the next
+	m.submit("t6", taken, 7)
+	if next := m.submit("t7", "", 8); next.Name != taken+"-2" || m.s.JobByName(taken+"-2") != next {
+		t.Errorf("a default name that is taken becomes %q", next.Name)
+	}
+	for i, j := range m.s.Jobs() {
+		if m.s.Job(j.ID) != j || i > 0 && m.s.Jobs()[i-1].ID >= j.ID {
+			t.Errorf("%v is out of order", j)
+		}
+	}
+}
+
+// commits returns the pieces of a trainer state.
+func commits(epoch, job, round uint64, state []byte, size int) []*protocol.CommitEntry {
+	var list []*protocol.CommitEntry
+	for at := 0; at < len(state); at += size {
+		list = append(list, &protocol.CommitEntry{
+			Epoch: epoch, Job: job, Round: round, Offset: uint64(at), Total: uint64(len(state)),
+			Data: state[at:min(at+size, len(state))], Progress: fmt.Appendf(nil, `{"step":%d}`, round),
+		})
+	}
+	return list
+}
+
+// A trainer state takes effect with its last piece, and only in one go.
+func TestCommit(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	epoch := m.s.Epoch()
+	want := []byte("the state of a trainer")
+	pieces := commits(epoch, j.ID, 3, want, 5)
+	for i, p := range pieces {
+		if i == 2 { // a snapshot between the pieces keeps them
+			m.s = decode(t, encode(t, m.s))
+		}
+		got := m.do(protocol.EntryCommit, p).(*Job)
+		if last := i == len(pieces)-1; last != (got.Round == 3) || last != bytes.Equal(got.Trainer, want) || last != (len(got.Progress) > 0) {
+			t.Fatalf("after piece %d: round %d, %q, %s", i, got.Round, got.Trainer, got.Progress)
+		}
+	}
+	for _, round := range []uint64{1, 3} {
+		if err := m.refused(protocol.EntryCommit, commits(epoch, j.ID, round, want, 99)[0]); !errors.Is(err, ErrStaleRound) {
+			t.Errorf("round %d after 3: %v", round, err)
+		}
+	}
+	next := commits(epoch, j.ID, 4, want, 5)
+	m.do(protocol.EntryCommit, next[0])
+	other := *next[1]
+	other.Round = 5
+	longer := *next[1]
+	longer.Total++
+	for _, p := range []*protocol.CommitEntry{next[2], &other, &longer} {
+		if err := m.refused(protocol.EntryCommit, p); !errors.Is(err, ErrGap) {
+			t.Errorf("a piece of round %d at %d of %d after one of 5 bytes: %v", p.Round, p.Offset, p.Total, err)
+		}
+	}
+	m.do(protocol.EntryCommit, next[0]) // begins anew
+	m.do(protocol.EntryCommit, next[1])
+	epoch = m.lead("b")
+	if p := m.s.Job(j.ID).pending; p != nil {
+		t.Errorf("it keeps %d bytes that nobody can complete", p.have)
+	}
+	next[2].Epoch = epoch
+	if err := m.refused(protocol.EntryCommit, next[2]); !errors.Is(err, ErrGap) {
+		t.Errorf("another leader goes on with the pieces of the last: %v", err)
+	}
+	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 6, Blob: digest('b'), Total: 1 << 30})
+	got := m.s.Job(j.ID)
+	if got.Round != 6 || got.Trainer != nil || got.TrainerBlob != digest('b') || got.TrainerBytes != 1<<30 || !m.s.References()[digest('b')] {
+		t.Errorf("a state in a blob: %+v", got)
+	}
+}
+
+// The machine keeps no hold on the bytes of an entry.
+func TestEntryIsCopied(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	entry := commits(m.s.Epoch(), j.ID, 1, []byte("abc"), 9)[0].Append(nil)
+	m.raw(entry)
+	clear(entry)
+	if got := m.s.Job(j.ID); string(got.Trainer) != "abc" || string(got.Progress) != `{"step":1}` {
+		t.Errorf("%q, %q", got.Trainer, got.Progress)
+	}
+}
+
+func TestCollected(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	collect := func(round uint64, unit uint32, c byte) *protocol.CollectedEntry {
+		return &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: round, Unit: unit, Digest: digest(c), Bytes: 7}
+	}
+	for _, e := range []*protocol.CollectedEntry{
+		collect(2, 5, 'a'), collect(2, 1, 'b'), collect(3, 0, 'c'),
+		collect(2, 5, 'e'), // the first answer wins
+	} {
+		m.do(protocol.EntryCollected, e)
+	}
+	want := []Part{{2, 1, digest('b'), 7}, {2, 5, digest('a'), 7}}
+	if diff := cmp.Diff(want, m.s.Job(j.ID).Parts(2)); diff != "" {
+		t.Error(diff)
+	}
+	if info := m.s.Job(j.ID).Info(); info.Collected != 1 {
+		t.Errorf("%d units of the latest round, want 1", info.Collected)
+	}
+	refs := m.s.References()
+	if !refs[digest('a')] || !refs[digest('b')] || !refs[digest('c')] || refs[digest('e')] {
+		t.Errorf("references: %v", refs)
+	}
+	m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, 2, []byte("s"), 9)[0])
+	if got := m.s.Job(j.ID); len(got.Parts(2)) != 0 || len(got.Parts(3)) != 1 {
+		t.Errorf("after the commit of round 2: %v", got.Collected)
+	}
+	if err := m.refused(protocol.EntryCollected, collect(2, 9, 'f')); !errors.Is(err, ErrStaleRound) {
+		t.Errorf("a unit of a committed round: %v", err)
+	}
+}
+
+// Only what nothing references is condemned, and a new reference saves it.
+func TestCondemn(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	lost := []string{digest('0'), digest('1'), digest('2'), digest('3'), digest('4')}
+	marked := m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: append([]string{digest('d')}, lost...)})
+	if diff := cmp.Diff(lost, marked); diff != "" {
+		t.Errorf("the dataset's shard is %s: %s", digest('d'), diff)
+	}
+	first := m.s.Condemned()[lost[0]]
+	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: lost[:1]})
+	if got := m.s.Condemned()[lost[0]]; got != first {
+		t.Errorf("condemned again: at %d, before at %d", got, first)
+	}
+	m.refused(protocol.EntryFinish, &protocol.FinishEntry{
+		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}, {}},
+	})
+	split := submitEntry("t2", "", 2)
+	split.Job.Split.Assigned = lost[4]
+	epoch := m.s.Epoch()
+	for i, save := range []func(){
+		func() {
+			m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "other", Manifest: manifest('0')})
+		},
+		func() {
+			m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 9, Digest: lost[1]})
+		},
+		func() {
+			m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 9, Blob: lost[2]})
+		},
+		func() {
+			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}}})
+		},
+		func() { m.do(protocol.EntrySubmit, split) },
+	} {
+		save()
+		if _, ok := m.s.Condemned()[lost[i]]; ok {
+			t.Errorf("blob %d is referenced and condemned", i)
+		}
+	}
+	if n := len(m.s.Condemned()); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+func TestCondemnedIsBounded(t *testing.T) {
+	m := newMachine(t)
+	var list []string
+	for i := range MaxCondemned {
+		list = append(list, fmt.Sprintf("%064x", i))
+	}
+	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: list})
+	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('f')}})
+	got := m.s.Condemned()
+	if _, ok := got[digest('f')]; !ok || len(got) != MaxCondemned {
+		t.Errorf("%d marks, the newest among them: %v", len(got), ok)
+	}
+	if _, ok := got[list[0]]; ok {
+		t.Error("the oldest mark is kept")
+	}
+}
+
+func TestMembers(t *testing.T) {
+	m := newMachine(t)
+	for _, id := range []string{"c", "a", "b", "a"} {
+		m.do(protocol.EntryMember, &protocol.MemberEntry{ID: id, HTTP: fmt.Sprint(m.index)})
+	}
+	var ids string
+	for _, e := range m.s.Members() {
+		ids += e.ID
+	}
+	if a, ok := m.s.Member("a"); ids != "abc" || !ok || a.HTTP != "6" {
+		t.Errorf("members %s, a at %s", ids, a.HTTP)
+	}
+	if _, ok := m.s.Member("d"); ok {
+		t.Error("a member that is not there")
+	}
+}

@@ -1,0 +1,240 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// drawEntry draws an entry that is likely to matter in state s: names, jobs, epochs
+// and rounds come from small sets around those of s.
+func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
+	epoch := rapid.SampledFrom([]uint64{s.epoch, s.epoch, s.epoch, s.epoch - 1, s.epoch + 1, 0}).Draw(t, "epoch")
+	job, round := drawJob(t, s)
+	blob := digest(rapid.SampledFrom([]byte("0123def")).Draw(t, "blob"))
+	name := rapid.SampledFrom([]string{"yeast", "movie"}).Draw(t, "dataset")
+	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11}).Draw(t, "kind"))
+	switch kind {
+	case protocol.EntryLead:
+		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node")}
+	case protocol.EntryMember:
+		return kind, &protocol.MemberEntry{ID: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node"), HTTP: fmt.Sprint(s.index)}
+	case protocol.EntryDatasetPut:
+		return kind, &protocol.DatasetPutEntry{Name: name, Manifest: manifest(blob[0]), Time: 1}
+	case protocol.EntryDatasetDelete:
+		return kind, &protocol.DatasetDeleteEntry{Name: name}
+	case protocol.EntrySubmit:
+		return kind, drawSubmit(t, s, name)
+	case protocol.EntryJobState:
+		to := rapid.SampledFrom([]protocol.JobState{protocol.Running, protocol.Running, protocol.Running, protocol.Failed, protocol.Done}).Draw(t, "to")
+		return kind, &protocol.JobStateEntry{Epoch: epoch, Job: job, State: to, Time: 3}
+	case protocol.EntryCommit:
+		return kind, drawCommit(t, s, epoch, job, round, blob)
+	case protocol.EntryCollected:
+		return kind, &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: round, Unit: rapid.Uint32Range(0, 3).Draw(t, "unit"), Digest: blob}
+	case protocol.EntryFinish:
+		return kind, &protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: []byte(`{ "a": "<" }`), Models: []protocol.ModelRef{{Digest: blob, Blob: blob}}, Seconds: 0.1}
+	case protocol.EntryCancel:
+		return kind, &protocol.CancelEntry{Job: job}
+	default:
+		return kind, &protocol.CondemnEntry{Digests: []string{blob, digest('7')}}
+	}
+}
+
+func drawJob(t *rapid.T, s *State) (id, round uint64) {
+	if len(s.jobs) == 0 {
+		return 1, 1
+	}
+	j := rapid.SampledFrom(s.jobs).Draw(t, "job")
+	return j.ID, j.Round + rapid.Uint64Range(0, 2).Draw(t, "round")
+}
+
+func drawSubmit(t *rapid.T, s *State, name string) *protocol.SubmitEntry {
+	e := submitEntry(rapid.SampledFrom([]string{"", "t1", "t2"}).Draw(t, "token"),
+		rapid.SampledFrom([]string{"", "", "x", "ldlf-9"}).Draw(t, "name"), rapid.Uint64Range(0, 1).Draw(t, "seed"))
+	e.Dataset = name
+	if d := s.Dataset(name); d != nil {
+		e.Job = jobOn(d.Manifest, e.Job.Seed)
+	}
+	e.Job.Split.Assigned = rapid.SampledFrom([]string{"", digest('3')}).Draw(t, "split")
+	return e
+}
+
+// drawCommit draws a piece of a four-byte state: half of the time the one that is
+// due.
+func drawCommit(t *rapid.T, s *State, epoch, job, round uint64, blob string) *protocol.CommitEntry {
+	e := &protocol.CommitEntry{Epoch: epoch, Job: job, Round: round, Total: 4, Progress: []byte(`{"phase": "<"}`)}
+	switch how := rapid.IntRange(0, 5).Draw(t, "commit"); how {
+	case 0:
+		e.Blob = blob
+	case 1:
+		e.Data = []byte{1, 2, 3, byte(s.index)}
+	case 2:
+		e.Data = []byte{9}
+	default:
+		e.Offset = uint64(how - 2)
+		if j := s.Job(job); j != nil && j.pending != nil {
+			e.Round, e.Offset = j.pending.round, j.pending.have
+		}
+		e.Data = []byte{byte(s.index)}
+	}
+	return e
+}
+
+// With any sequence of entries: a snapshot in the middle changes nothing that
+// follows; no state that was handed out changes; entries are fenced; rounds grow;
+// what ended stays as it is; nothing that is referenced is condemned.
+func TestAnySequence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		live, restored := New(), New()
+		n := rapid.IntRange(1, 60).Draw(t, "entries")
+		at := rapid.IntRange(0, n).Draw(t, "snapshot after")
+		for i := range n {
+			if i == at {
+				restored = reread(t, live)
+			}
+			kind, body := drawEntry(t, live)
+			entry := encodeEntry(kind, body)
+			before := live
+			was := imageOf(t, before)
+			var r, again Result
+			live, r = before.Apply(uint64(i+1), entry)
+			restored, again = restored.Apply(uint64(i+1), entry)
+			if fmt.Sprint(r.Err) != fmt.Sprint(again.Err) {
+				t.Fatalf("%+v: %v; after a snapshot: %v", body, r.Err, again.Err)
+			}
+			if !bytes.Equal(was, imageOf(t, before)) {
+				t.Fatalf("%+v changed a state that was handed out", body)
+			}
+			checkStep(t, before, live, body, r.Err)
+			was = imageOf(t, live)
+			otherKind, other := drawEntry(t, before)
+			before.Apply(uint64(i+1), encodeEntry(otherKind, other))
+			if !bytes.Equal(was, imageOf(t, live)) {
+				t.Fatalf("%+v, applied to a state before it, changed a state that was handed out", other)
+			}
+		}
+		if !bytes.Equal(imageOf(t, live), imageOf(t, restored)) {
+			t.Fatalf("a snapshot after entry %d leads elsewhere", at)
+		}
+		if again := reread(t, live); !bytes.Equal(imageOf(t, live), imageOf(t, again)) {
+			t.Fatal("a snapshot does not read as it was written")
+		}
+	})
+}
+
+func imageOf(t *rapid.T, s *State) []byte {
+	var b bytes.Buffer
+	if err := s.Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func reread(t *rapid.T, s *State) *State {
+	again, err := Decode(bytes.NewReader(imageOf(t, s)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// checkStep checks what holds between a state and the next.
+func checkStep(t *rapid.T, before, after *State, body any, err error) {
+	if err != nil {
+		same := before.at(after.index)
+		if !bytes.Equal(imageOf(t, same), imageOf(t, after)) {
+			t.Fatalf("%+v left a trace though it was refused: %v", body, err)
+		}
+	}
+	if epoch, fenced := epochOf(body); fenced && epoch != before.epoch && err == nil {
+		t.Fatalf("%+v was accepted in epoch %d", body, before.epoch)
+	}
+	for i, j := range before.jobs {
+		checkJob(t, j, after.jobs[i])
+	}
+	checkBlobs(t, after)
+}
+
+func epochOf(body any) (uint64, bool) {
+	switch e := body.(type) {
+	case *protocol.JobStateEntry:
+		return e.Epoch, true
+	case *protocol.CommitEntry:
+		return e.Epoch, true
+	case *protocol.CollectedEntry:
+		return e.Epoch, true
+	case *protocol.FinishEntry:
+		return e.Epoch, true
+	}
+	return 0, false
+}
+
+func checkJob(t *rapid.T, before, after *Job) {
+	if before.ID != after.ID || after.Round < before.Round {
+		t.Fatalf("%v at round %d becomes %v at round %d", before, before.Round, after, after.Round)
+	}
+	if before.State.Final() && before != after {
+		t.Fatalf("%v changed after its end", before)
+	}
+	if !after.State.Final() && after.Manifest == nil || after.State == protocol.Cancelled && len(after.Models) > 0 {
+		t.Fatalf("%s %v: manifest %v, models %v", after.State, after, after.Manifest, after.Models)
+	}
+	for _, p := range after.Collected {
+		if p.Round <= after.Round {
+			t.Fatalf("%v at round %d keeps %+v", after, after.Round, p)
+		}
+	}
+	if after.Round > 0 && !after.State.Final() && (after.Trainer == nil) == (after.TrainerBlob == "") {
+		t.Fatalf("%v at round %d has the state %v and the blob %q", after, after.Round, after.Trainer, after.TrainerBlob)
+	}
+}
+
+func checkBlobs(t *rapid.T, s *State) {
+	refs := s.References()
+	for d := range s.Condemned() {
+		if refs[d] {
+			t.Fatalf("%s is referenced and condemned", d)
+		}
+	}
+	for _, j := range s.jobs {
+		if s.JobByName(j.Name) != j {
+			t.Fatalf("two jobs are called %s", j.Name)
+		}
+		if j.Manifest != nil && !refs[j.Manifest.Shards[0].Digest] {
+			t.Fatalf("the dataset of %v is not referenced", j)
+		}
+	}
+}
+
+// FuzzApply applies arbitrary bytes to a state with a running job.
+func FuzzApply(f *testing.F) {
+	m := newMachine(f)
+	j := m.start()
+	for kind, body := range fencedEntries(m.s.Epoch(), j.ID) {
+		f.Add(encodeEntry(kind, body))
+	}
+	f.Add(encodeEntry(protocol.EntrySubmit, submitEntry("t", "n", 3)))
+	f.Add(encodeEntry(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "x", Manifest: manifest('e')}))
+	f.Add(encodeEntry(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('1')}}))
+	f.Add([]byte{protocol.Version, 99})
+	start := m.s
+	f.Fuzz(func(t *testing.T, entry []byte) {
+		next, r := start.Apply(1000, entry)
+		if errors.Is(r.Err, ErrUnknownEntry) {
+			if next != start {
+				t.Error("an unknown entry changes the state")
+			}
+			return
+		}
+		b := encode(t, next)
+		if again := encode(t, decode(t, b)); !bytes.Equal(b, again) {
+			t.Error("the state does not survive a snapshot")
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden snapshot")
+
+// golden is a state with something of everything.
+func golden(t testing.TB) *State {
+	m := newMachine(t)
+	j := m.start()
+	epoch := m.s.Epoch()
+	m.do(protocol.EntryMember, &protocol.MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3", Version: "0.1.0"})
+	done := m.submit("t2", "done", 2)
+	for _, kind := range []protocol.EntryKind{protocol.EntryJobState, protocol.EntryFinish} {
+		m.do(kind, map[protocol.EntryKind]any{
+			protocol.EntryJobState: &protocol.JobStateEntry{Epoch: epoch, Job: done.ID, State: protocol.Running, Time: 4},
+			protocol.EntryFinish: &protocol.FinishEntry{
+				Epoch: epoch, Job: done.ID, Outcome: []byte(`{"steps":7}`), Seconds: 1.5, Time: 5,
+				Models: []protocol.ModelRef{{Digest: digest('1'), Blob: digest('2'), Bytes: 3}},
+			},
+		}[kind])
+	}
+	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 3, Data: []byte{1, 2, 3}, Progress: []byte(`{"step":4}`)})
+	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Unit: 2, Digest: digest('c'), Bytes: 8})
+	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 3, Data: []byte{1}})
+	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('e'), digest('a')}})
+	return m.s
+}
+
+// The bytes of a snapshot only change with SnapshotVersion.
+func TestGoldenSnapshot(t *testing.T) {
+	s := golden(t)
+	path := filepath.Join("testdata", "snapshot-v1.golden")
+	if *update {
+		if err := os.WriteFile(path, encode(t, s), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(encode(t, s), want) {
+		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
+	}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, Job{}, pending{}), cmpopts.EquateEmpty()}
+	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A snapshot of which any part is missing or that goes on is refused.
+func TestDamagedSnapshot(t *testing.T) {
+	b := encode(t, golden(t))
+	for n := range b {
+		if _, err := Decode(bytes.NewReader(b[:n])); !errors.Is(err, ErrSnapshot) {
+			t.Fatalf("%d of %d bytes: %v", n, len(b), err)
+		}
+	}
+	newer := bytes.Clone(b)
+	newer[len(magic)]++
+	_, err := Decode(bytes.NewReader(newer))
+	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("a newer version: %v", err)
+	}
+	if _, err := Decode(bytes.NewReader(append(b, 0))); !errors.Is(err, ErrSnapshot) {
+		t.Errorf("with a byte behind it: %v", err)
+	}
+	if _, err := Decode(failing{}); err == nil || errors.Is(err, ErrSnapshot) {
+		t.Errorf("a disk that fails: %v", err)
+	}
+	if err := golden(t).Encode(failing{}); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("writing to a disk that fails: %v", err)
+	}
+}
+
+// failing is a disk that fails.
+type failing struct{}
+
+func (failing) Read([]byte) (int, error)  { return 0, os.ErrPermission }
+func (failing) Write([]byte) (int, error) { return 0, os.ErrPermission }
+
+// A length that is not there costs no memory.
+func TestLyingLength(t *testing.T) {
+	b := append([]byte(magic), SnapshotVersion)
+	b = append(b, make([]byte, 16)...)
+	b = le.AppendUint64(b, maxField) // the leader's name
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Decode(bytes.NewReader(b))
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrSnapshot) || used > 4<<20 {
+		t.Errorf("it takes %d bytes to find that %v", used, err)
+	}
+}
+
+// FuzzDecode reads arbitrary bytes as a snapshot; what it accepts it writes in a
+// form that stays.
+func FuzzDecode(f *testing.F) {
+	f.Add(encode(f, New()))
+	f.Add(encode(f, golden(f)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := Decode(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		s.References()
+		once := encode(t, s)
+		if again := encode(t, decode(t, once)); !bytes.Equal(once, again) {
+			t.Error("it does not stay")
+		}
+		if s.Index() < math.MaxUint64 {
+			s.Apply(s.Index()+1, encodeEntry(protocol.EntryLead, &protocol.LeadEntry{Node: "a"}))
+		}
+	})
+}

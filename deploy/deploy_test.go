@@ -1,0 +1,143 @@
+// Package deploy checks the files of this folder against each other.
+package deploy
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+type service struct {
+	Image   string   `yaml:"image"`
+	Command []string `yaml:"command"`
+	Volumes []string `yaml:"volumes"`
+	Build   struct {
+		Context    string `yaml:"context"`
+		Dockerfile string `yaml:"dockerfile"`
+	} `yaml:"build"`
+}
+
+type compose struct {
+	Services map[string]service `yaml:"services"`
+	Volumes  map[string]any     `yaml:"volumes"`
+}
+
+type scrape struct {
+	Configs []struct {
+		Job    string `yaml:"job_name"`
+		Static []struct {
+			Targets []string `yaml:"targets"`
+		} `yaml:"static_configs"`
+		DNS []struct {
+			Names []string `yaml:"names"`
+			Port  int      `yaml:"port"`
+		} `yaml:"dns_sd_configs"`
+	} `yaml:"scrape_configs"`
+}
+
+func load(t *testing.T, path string, into any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(b, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// flagValue returns what follows a flag in a service's command.
+func (s service) flagValue(flag string) string {
+	if i := slices.Index(s.Command, flag); i >= 0 && i+1 < len(s.Command) {
+		return s.Command[i+1]
+	}
+	return ""
+}
+
+func TestCompose(t *testing.T) {
+	var c compose
+	load(t, "compose.yml", &c)
+	peers := ""
+	coordinators := 0
+	for name, s := range c.Services {
+		for _, v := range s.Volumes {
+			source, _, _ := strings.Cut(v, ":")
+			if _, ok := c.Volumes[source]; !ok && !strings.HasPrefix(source, "./") {
+				t.Errorf("%s mounts %s, which is not declared", name, source)
+			}
+			if strings.HasPrefix(source, "./") {
+				exists(t, source)
+			}
+		}
+		if s.Image == "coppice" {
+			exists(t, s.Build.Context+"/"+s.Build.Dockerfile)
+		}
+		if len(s.Command) == 0 || s.Command[0] != "coordinator" {
+			continue
+		}
+		coordinators++
+		p := s.flagValue("--peers")
+		if peers == "" {
+			peers = p
+		}
+		if p != peers || !strings.Contains(p, s.flagValue("--id")+"="+name+":") {
+			t.Errorf("%s: --id %s --peers %s", name, s.flagValue("--id"), p)
+		}
+	}
+	if want := len(strings.Split(peers, ",")); coordinators != 3 || want != 3 {
+		t.Errorf("%d coordinators, %d peers", coordinators, want)
+	}
+	joins(t, c, peers)
+}
+
+// joins checks that the workers join coordinators that exist.
+func joins(t *testing.T, c compose, peers string) {
+	for _, addr := range strings.Split(c.Services["worker"].flagValue("--join"), ",") {
+		if !strings.Contains(peers, "="+addr) {
+			t.Errorf("a worker joins %q, which is no peer", addr)
+		}
+	}
+}
+
+func exists(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+}
+
+// Prometheus scrapes every coordinator and the workers, where they listen.
+func TestPrometheus(t *testing.T) {
+	var c compose
+	var p scrape
+	load(t, "compose.yml", &c)
+	load(t, "prometheus.yml", &p)
+	peers := c.Services["coordinator-a"].flagValue("--peers")
+	scraped := 0
+	for _, config := range p.Configs {
+		for _, s := range config.Static {
+			for _, target := range s.Targets {
+				if scraped++; !strings.Contains(peers, "="+target) {
+					t.Errorf("%s is scraped and is no peer", target)
+				}
+			}
+		}
+		for _, d := range config.DNS {
+			for _, name := range d.Names {
+				listen := c.Services[name].flagValue("--listen")
+				if _, port, err := net.SplitHostPort(listen); err != nil || port != fmt.Sprint(d.Port) {
+					t.Errorf("%s listens at %q and is scraped at %d", name, listen, d.Port)
+				}
+				scraped++
+			}
+		}
+	}
+	if scraped != 4 {
+		t.Errorf("%d targets are scraped", scraped)
+	}
+}

@@ -1,0 +1,135 @@
+package lint
+
+import (
+	"strings"
+	"testing"
+)
+
+// layers lists the families of packages from the bottom up, each with the
+// families below that it may import besides itself. Imports run downwards only: a
+// family may name only families listed before it.
+var layers = []struct {
+	family string
+	below  []string
+}{
+	{"internal/version", nil},
+	{"internal/num", nil},
+	{"internal/blobs", nil},
+	{"dataset", []string{"internal/num"}},
+	{"algorithms", []string{"dataset", "internal/num", "internal/version"}},
+	{"engine", []string{"algorithms", "dataset", "internal/num"}},
+	{"protocol", []string{"algorithms", "dataset", "internal/num"}},
+	{"metrics", []string{"internal/version"}},
+	{"internal/bus", []string{"protocol"}},
+	{"internal/local", []string{"engine", "algorithms", "dataset"}},
+	{"spec", []string{"protocol", "algorithms", "dataset"}},
+	{"client", []string{"protocol", "dataset"}},
+	{"internal/proc", []string{"client", "protocol"}},
+	{"worker", []string{
+		"internal/local", "internal/bus", "internal/blobs", "internal/version", "internal/num",
+		"engine", "protocol", "metrics", "algorithms", "dataset",
+	}},
+	{"coordinator", []string{
+		"spec", "internal/bus", "internal/blobs", "internal/version", "internal/num",
+		"engine", "protocol", "metrics", "algorithms", "dataset",
+	}},
+	{"cmd", []string{
+		"worker", "coordinator", "internal/proc", "internal/local", "internal/version",
+		"client", "spec", "protocol", "engine", "algorithms", "dataset",
+	}},
+	{"deploy", nil},
+	{"internal/lint", nil},
+}
+
+// owners says which families may import a module from outside; only tests may
+// import any other.
+var owners = map[string][]string{
+	"github.com/nats-io":           {"internal/bus"},
+	"github.com/hashicorp":         {"coordinator/store"},
+	"github.com/prometheus":        {"metrics", "coordinator", "worker"},
+	"github.com/goccy/go-yaml":     {"spec"},
+	"github.com/alecthomas/kong":   {"cmd"},
+	"github.com/jedib0t/go-pretty": {"cmd"},
+	"github.com/mattn/go-isatty":   {"cmd"},
+	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "cmd"},
+	"golang.org/x/sys":             {"internal/num", "internal/blobs", "dataset", "worker", "coordinator", "internal/proc", "cmd"},
+}
+
+// pure families know no transport, log or metrics, not even in tests.
+var (
+	pure    = []string{"algorithms", "dataset", "internal/num"}
+	foreign = []string{"github.com/nats-io", "github.com/hashicorp", "github.com/prometheus"}
+)
+
+// family returns the index in layers of a folder's family, -1 for none.
+func family(dir string) int {
+	for i, l := range layers {
+		if in(dir, l.family) {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestLayersRunDownwards(t *testing.T) {
+	for i, l := range layers {
+		for _, b := range l.below {
+			if j := family(b); j < 0 || j >= i {
+				t.Errorf("%s may import %s, which is not below it", l.family, b)
+			}
+		}
+	}
+}
+
+func TestImportsRunDownwards(t *testing.T) {
+	for _, s := range sources(t) {
+		i := family(s.dir())
+		if i < 0 {
+			t.Errorf("%s: its package has no layer; give it one in internal/lint", s.name)
+			continue
+		}
+		for _, p := range s.imports() {
+			dir, ours := strings.CutPrefix(p, module+"/")
+			if ours && !s.test() && !in(dir, layers[i].family) && !in(dir, layers[i].below...) {
+				t.Errorf("%s imports %s: packages of %s may import %v", s.name, dir, layers[i].family, layers[i].below)
+			}
+		}
+	}
+}
+
+func TestModulesHaveOwners(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, p := range s.imports() {
+			first, _, _ := strings.Cut(p, "/")
+			if s.test() || !strings.Contains(first, ".") || in(p, module) {
+				continue
+			}
+			if !owned(p, s.dir()) {
+				t.Errorf("%s imports %s, which belongs to other packages; see internal/lint", s.name, p)
+			}
+		}
+	}
+}
+
+// owned reports whether a folder may import a path from outside.
+func owned(p, dir string) bool {
+	for prefix, families := range owners {
+		if in(p, prefix) {
+			return in(dir, families...)
+		}
+	}
+	return false
+}
+
+func TestPurePackagesKnowNoTransport(t *testing.T) {
+	for _, s := range sources(t) {
+		if !in(s.dir(), pure...) {
+			continue
+		}
+		for _, p := range s.imports() {
+			if in(p, foreign...) {
+				t.Errorf("%s imports %s", s.name, p)
+			}
+		}
+	}
+}

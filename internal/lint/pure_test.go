@@ -1,0 +1,104 @@
+package lint
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// impure are the packages that a function of its inputs alone has no use for.
+var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net", "net/http", "os/exec"}
+
+// deterministic families compute what reaches a digest or the Raft state: they
+// have no clock, no global randomness and no network.
+var deterministic = []string{"algorithms", "internal/num", "coordinator/state"}
+
+func TestDeterministicPackagesHaveNoClock(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() || !in(s.dir(), deterministic...) || in(s.dir(), "internal/num/nofuse") {
+			continue
+		}
+		for _, p := range s.imports() {
+			if slices.Contains(impure, p) {
+				t.Errorf("%s imports %s", s.name, p)
+			}
+		}
+	}
+}
+
+// exact are the functions of package math that give the same bits on every
+// processor, in every build mode. Constants are exact as well.
+var exact = []string{
+	"Sqrt", "FMA", "Floor", "Abs", "Copysign", "Signbit", "Inf", "IsInf", "NaN", "IsNaN", "Ldexp", "Nextafter",
+	"Nextafter32", "Float32bits", "Float32frombits", "Float64bits", "Float64frombits",
+}
+
+// arithmetic families compute what reaches a digest or a measure; they use
+// internal/num, and of package math only what is exact.
+var arithmetic = []string{"algorithms", "dataset", "internal/num", "engine", "internal/local"}
+
+func TestOnlyExactMath(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() || !in(s.dir(), arithmetic...) || !slices.Contains(s.imports(), "math") {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if f := mathFunction(call.Fun); f != "" && !slices.Contains(exact, f) {
+				t.Errorf("%s:%d: math.%s differs between processors; use internal/num", s.name, s.line(n.Pos()), f)
+			}
+			return true
+		})
+	}
+}
+
+// mathFunction returns F of math.F, and "" for anything else.
+func mathFunction(e ast.Expr) string {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	if x, ok := sel.X.(*ast.Ident); !ok || x.Name != "math" {
+		return ""
+	}
+	return sel.Sel.Name
+}
+
+// No floating point in the replicated state machine: floats are computed by the
+// leader's driver and replicated as bytes.
+func TestStateMachineHasNoFloats(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() || !in(s.dir(), "coordinator/state") {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			b, ok := n.(*ast.BinaryExpr)
+			if !ok {
+				return true
+			}
+			for _, x := range []ast.Expr{b.X, b.Y} {
+				if isFloat(x) {
+					t.Errorf("%s:%d: floating-point arithmetic in the state machine", s.name, s.line(n.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+// isFloat reports whether an expression is plainly a float: a literal or a
+// conversion.
+func isFloat(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return e.Kind.String() == "FLOAT"
+	case *ast.CallExpr:
+		f, ok := e.Fun.(*ast.Ident)
+		return ok && strings.HasPrefix(f.Name, "float")
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package lint
+
+import (
+	"go/ast"
+	"testing"
+)
+
+const (
+	maxFile     = 600 // lines
+	maxFunction = 80  // lines
+)
+
+// long lists the files and functions that are longer than the limits, with
+// their lengths: what is listed may only shrink, and the number here with it.
+var long = map[string]int{}
+
+func TestSizes(t *testing.T) {
+	seen := make(map[string]bool)
+	check := func(what string, lines, limit int) {
+		allowed, listed := long[what]
+		seen[what] = true
+		switch {
+		case lines > max(limit, allowed):
+			t.Errorf("%s has %d lines, at most %d are allowed: split it", what, lines, max(limit, allowed))
+		case listed && lines < allowed:
+			t.Errorf("%s has shrunk to %d lines: so must its number in internal/lint (or go, at %d)", what, lines, limit)
+		}
+	}
+	for _, s := range sources(t) {
+		check(s.name, s.lines(), maxFile)
+		for _, d := range s.ast.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				check(s.name+" "+name(f), s.line(f.End())-s.line(f.Pos())+1, maxFunction)
+			}
+		}
+	}
+	for what := range long {
+		if !seen[what] {
+			t.Errorf("%s is gone: so must be its number in internal/lint", what)
+		}
+	}
+}
+
+// name returns a function's name, with its receiver's type.
+func name(f *ast.FuncDecl) string {
+	if f.Recv == nil || len(f.Recv.List) == 0 {
+		return f.Name.Name
+	}
+	typ := f.Recv.List[0].Type
+	for {
+		switch x := typ.(type) {
+		case *ast.StarExpr:
+			typ = x.X
+		case *ast.IndexExpr:
+			typ = x.X
+		case *ast.Ident:
+			return x.Name + "." + f.Name.Name
+		default:
+			return f.Name.Name
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package protocol
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestDocumentListsEverything: PROTOCOL.md has a row for each message and entry,
+// with its kind and form.
+func TestDocumentListsEverything(t *testing.T) {
+	b, err := os.ReadFile("PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages, entries, _ := strings.Cut(string(b), "## Log entries")
+	for _, c := range codecs() {
+		text, name, form := messages, c.name, "JSON"
+		if after, ok := strings.CutPrefix(name, "entry/"); ok {
+			text, name = entries, after
+		}
+		name, _, _ = strings.Cut(name, "/")
+		if c.binary {
+			form = "binary"
+		}
+		if row := "| " + strings.Join([]string{strconv.Itoa(int(c.kind)), name, form}, " | ") + " |"; !strings.Contains(text, row) {
+			t.Errorf("PROTOCOL.md lacks a row %q", row)
+		}
+	}
+}
+
+// TestSubjects of a cluster begin with its ID, and differ from each other.
+func TestSubjects(t *testing.T) {
+	s := Subjects{Cluster: "c1"}
+	want := []string{
+		"coppice.c1.beat", "coppice.c1.lead", "coppice.c1.work.w1", "coppice.c1.results.a.12",
+		"coppice.c1.blobs", "coppice.c1.blobs.a", "coppice.c1.replicate.a",
+	}
+	for i, got := range []string{s.Beats(), s.Lead(), s.Work("w1"), s.Results("a", 12), s.Blobs(), s.BlobsOf("a"), s.Replicate("a")} {
+		if got != want[i] {
+			t.Errorf("subject %q, want %q", got, want[i])
+		}
+	}
+}

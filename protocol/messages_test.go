@@ -1,0 +1,261 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// codec is a message or entry as the tests below see all of them.
+type codec struct {
+	name   string
+	kind   Kind
+	binary bool // has exactly one encoding
+	// sample is a message with every field set; draw draws any that is valid.
+	sample message
+	draw   func(*rapid.T) message
+	// empty returns a message to decode into.
+	empty func() message
+}
+
+type message interface {
+	Append([]byte) []byte
+	Decode([]byte) error
+}
+
+// entry makes a message of a log entry with a JSON body.
+type entry[E any] struct {
+	kind EntryKind
+	body E
+}
+
+func (e *entry[E]) Append(dst []byte) []byte { return append(dst, EncodeEntry(e.kind, &e.body)...) }
+func (e *entry[E]) Decode(b []byte) error    { return DecodeEntry(b, &e.body) }
+
+var (
+	sampleStamp = Stamp{Epoch: 0x0102030405060708, Job: 9, Round: 1 << 33}
+	sampleText  = strings.Repeat("0123456789abcdef", 4)
+	sampleJob   = &algorithms.Job{
+		Algorithm: "ldlf", Numerics: 1, Seed: 7, Dataset: sampleText, Folds: 10, Params: json.RawMessage(`{"trees":5}`),
+		Split: dataset.Split{Seed: 7, Folds: 10, Fold: 3, Assigned: sampleText, ValidationFraction: 0.1, ValidationMin: 20},
+	}
+	sampleManifest = &dataset.Manifest{
+		Format: 1, Rows: 213, Features: 243, Labels: 6, NonZeros: 51000, Sparse: false,
+		Shards:       []dataset.ShardRef{{Digest: sampleText, Rows: 213, Bytes: 218000}},
+		FeatureNames: []string{"f<1>"}, LabelNames: []string{"calm", "sad"}, HasRowNames: true, MeanLabel: []float64{0.25, 0.75},
+	}
+)
+
+// codecs lists every message and log entry, once.
+func codecs() []codec {
+	return []codec{
+		jsonMessage("Beat", KindBeat, &Beat{
+			Worker: "w1", Version: "0.1.0", Protocol: 1, Numerics: 1, Slots: 4, Metrics: "10.0.0.1:9000", Leaving: true, Full: true, Holds: []string{sampleText},
+		}),
+		jsonMessage("Lead", KindLead, &Lead{Epoch: 12, Coordinator: "a", Refused: map[string]string{"w2": "it speaks protocol 2"}}),
+		jsonMessage("Setup", KindSetup, &Setup{Epoch: 12, ID: 40, Job: sampleJob, Manifest: sampleManifest}),
+		jsonMessage("Forget", KindForget, &Forget{Epoch: 12, Job: 40}),
+		jsonMessage("Hold", KindHold, &Hold{Epoch: 12, Shards: sampleManifest.Shards}),
+		jsonMessage("Replicate", KindReplicate, &Replicate{Digest: sampleText, Bytes: 1 << 20, From: "b"}),
+		jsonMessage("Reply", KindReply, &Reply{Error: "no room"}),
+		binaryMessage("Value", KindValue, drawValue, &Value{Epoch: 12, Job: 40, Ref: Ref{0xfffe, 412}, Data: []byte{1, 2, 3}}),
+		binaryMessage("Run", KindRun, drawRun, &Run{
+			Stamp: sampleStamp, Op: 3, Of: 16, Scope: algorithms.Sharded, How: algorithms.Sum, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
+			Shape: algorithms.Shape{F64: 2, F32: 3, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Units: []uint32{4, 5, 15},
+		}),
+		binaryMessage("Run/collect", KindRun, drawRun, &Run{
+			Stamp: sampleStamp, Op: 4, Of: 10, Scope: algorithms.Whole, How: algorithms.Collect, Roles: dataset.AllRows, Child: true,
+			Units: []uint32{0, 9}, Payload: [][]byte{{}, {0xaa, 0xbb}},
+		}),
+		binaryMessage("Part", KindPart, drawPart, &Part{
+			Stamp: sampleStamp, Worker: "w1", Level: 2, Index: 3, Compute: 1500000,
+			Partial: &algorithms.Partial{F64: []float64{1, -2.5}, F32: []float32{0.5}, Index: []uint32{7, 1868}, Values: []float32{1, 2, 3, 4}, Width: 2},
+		}),
+		binaryMessage("Collected", KindCollected, drawCollected, &Collected{Stamp: sampleStamp, Worker: "w1", Unit: 3, Compute: 99, Digest: sampleText, Bytes: 4096}),
+		binaryMessage("Need", KindNeed, drawNeed, &Need{Stamp: sampleStamp, Worker: "w1", Setup: true, Refs: []Ref{{1, 412}}}),
+		binaryMessage("Fail", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Unit: 3, Permanent: true, Reason: "row 7 is no row"}),
+		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9, Data: []byte{1, 2}}),
+		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
+		binaryMessage("BlobPiece", KindBlobPiece, drawBlobPiece, &BlobPiece{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
+		binaryMessage("entry/Commit", Kind(EntryCommit), drawCommit, &CommitEntry{
+			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Data: []byte{9, 8, 7},
+		}),
+		jsonEntry("entry/Lead", EntryLead, LeadEntry{Node: "a", Nonce: "once"}),
+		jsonEntry("entry/Member", EntryMember, MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3", Version: "0.1.0"}),
+		jsonEntry("entry/DatasetPut", EntryDatasetPut, DatasetPutEntry{Name: "movie", Manifest: sampleManifest, Time: 1700000000}),
+		jsonEntry("entry/DatasetDelete", EntryDatasetDelete, DatasetDeleteEntry{Name: "movie"}),
+		jsonEntry("entry/Submit", EntrySubmit, SubmitEntry{
+			Token: "t", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"algorithm":"ldlf"}`), Job: sampleJob, Time: 1700000000,
+		}),
+		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000}),
+		jsonEntry("entry/Collected", EntryCollected, CollectedEntry{Epoch: 12, Job: 40, Round: 1, Unit: 3, Digest: sampleText, Bytes: 4096}),
+		jsonEntry("entry/Finish", EntryFinish, FinishEntry{
+			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000,
+		}),
+		jsonEntry("entry/Cancel", EntryCancel, CancelEntry{Job: 40, Time: 1700000000}),
+		jsonEntry("entry/Condemn", EntryCondemn, CondemnEntry{Digests: []string{sampleText}}),
+	}
+}
+
+func jsonMessage[M any, P interface {
+	*M
+	message
+}](name string, kind Kind, sample P) codec {
+	return codec{name: name, kind: kind, sample: sample, empty: func() message { return P(new(M)) }, draw: func(*rapid.T) message { return sample }}
+}
+
+func jsonEntry[E any](name string, kind EntryKind, sample E) codec {
+	s := &entry[E]{kind, sample}
+	return codec{name: name, kind: Kind(kind), sample: s, empty: func() message { return &entry[E]{kind: kind} }, draw: func(*rapid.T) message { return s }}
+}
+
+func binaryMessage[M any, P interface {
+	*M
+	message
+}](name string, kind Kind, draw func(*rapid.T) *M, sample P) codec {
+	empty := func() message {
+		m := P(new(M))
+		if part, ok := any(m).(*Part); ok {
+			part.Partial = new(algorithms.Partial)
+		}
+		return m
+	}
+	return codec{name, kind, true, sample, func(t *rapid.T) message { return P(draw(t)) }, empty}
+}
+
+// same compares messages: an absent list is an empty one.
+func same(a, b message) string {
+	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), cmp.Exporter(func(reflect.Type) bool { return true }))
+}
+
+func drawBytes(t *rapid.T, what string, most int) []byte {
+	return rapid.SliceOfN(rapid.Byte(), 0, most).Draw(t, what)
+}
+
+func drawStamp(t *rapid.T) Stamp {
+	return Stamp{rapid.Uint64().Draw(t, "epoch"), rapid.Uint64().Draw(t, "job"), rapid.Uint64().Draw(t, "round")}
+}
+
+func drawRefs(t *rapid.T) (refs []Ref) {
+	for range rapid.IntRange(0, MaxVars).Draw(t, "values") {
+		refs = append(refs, Ref{rapid.Uint16().Draw(t, "id"), rapid.Uint64().Draw(t, "version")})
+	}
+	return refs
+}
+
+func drawValue(t *rapid.T) *Value {
+	return &Value{rapid.Uint64().Draw(t, "epoch"), rapid.Uint64().Draw(t, "job"), Ref{rapid.Uint16().Draw(t, "id"), rapid.Uint64().Draw(t, "version")}, drawBytes(t, "data", 50)}
+}
+
+func drawRun(t *rapid.T) *Run {
+	size := rapid.IntRange(0, MaxMessage/8)
+	m := &Run{
+		Stamp: drawStamp(t), Op: rapid.Byte().Draw(t, "op"), Of: rapid.Uint32Range(1, MaxUnits).Draw(t, "of"),
+		Scope: rapid.SampledFrom([]algorithms.Scope{algorithms.Sharded, algorithms.Whole, algorithms.None}).Draw(t, "scope"),
+		How:   rapid.SampledFrom([]algorithms.Combine{algorithms.Sum, algorithms.Collect}).Draw(t, "how"),
+		Roles: dataset.Roles(rapid.Byte().Draw(t, "roles")), Child: rapid.Bool().Draw(t, "child"),
+		Steps: [2]uint64{rapid.Uint64().Draw(t, "from"), rapid.Uint64().Draw(t, "to")}, Keep: rapid.Uint64().Draw(t, "keep"),
+		Shape: algorithms.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), Rows: size.Draw(t, "rows"), Width: size.Draw(t, "width")},
+		Refs:  drawRefs(t), Units: rapid.SliceOfN(rapid.Uint32Range(0, 0), 0, 20).Draw(t, "units"),
+	}
+	for i := range m.Units {
+		m.Units[i] = rapid.Uint32Range(0, m.Of-1).Draw(t, "unit")
+		if m.How == algorithms.Collect {
+			m.Payload = append(m.Payload, drawBytes(t, "payload", 9))
+		}
+	}
+	return m
+}
+
+func drawPart(t *rapid.T) *Part {
+	floats := rapid.SliceOfN(rapid.Float32(), 0, 9)
+	return &Part{
+		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Level: rapid.Byte().Draw(t, "level"),
+		Index: rapid.Uint32().Draw(t, "index"), Compute: rapid.Uint64().Draw(t, "compute"),
+		Partial: &algorithms.Partial{
+			F64: rapid.SliceOfN(rapid.Float64(), 0, 9).Draw(t, "f64"), F32: floats.Draw(t, "f32"), Width: int(rapid.Uint32().Draw(t, "width")),
+			Index: rapid.SliceOfN(rapid.Uint32(), 0, 9).Draw(t, "rows"), Values: floats.Draw(t, "values"),
+		},
+	}
+}
+
+func drawCollected(t *rapid.T) *Collected {
+	return &Collected{
+		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"), rapid.Uint64().Draw(t, "compute"),
+		rapid.StringMatching(`[0-9a-f]{0,64}`).Draw(t, "digest"), rapid.Uint64().Draw(t, "bytes"),
+	}
+}
+
+func drawNeed(t *rapid.T) *Need {
+	return &Need{drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Bool().Draw(t, "setup"), drawRefs(t)}
+}
+
+func drawFail(t *rapid.T) *Fail {
+	return &Fail{
+		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"),
+		rapid.Bool().Draw(t, "permanent"), rapid.StringN(0, 99, -1).Draw(t, "reason"),
+	}
+}
+
+func drawFragment(t *rapid.T) *Fragment {
+	data := drawBytes(t, "data", 50)
+	total := rapid.Uint64Range(uint64(len(data)), MaxMessage).Draw(t, "total")
+	offset := rapid.Uint64Range(0, total-uint64(len(data))).Draw(t, "offset")
+	return &Fragment{rapid.Uint64().Draw(t, "sender"), rapid.Uint64().Draw(t, "message"), offset, total, data}
+}
+
+func drawBlobGet(t *rapid.T) *BlobGet {
+	return &BlobGet{rapid.StringMatching(`[0-9a-f]{0,64}`).Draw(t, "digest"), rapid.Uint64().Draw(t, "offset"), rapid.Uint32Range(0, BlobChunk).Draw(t, "length")}
+}
+
+func drawBlobPiece(t *rapid.T) *BlobPiece {
+	return &BlobPiece{rapid.Bool().Draw(t, "found"), rapid.Uint64().Draw(t, "total"), drawBytes(t, "data", 50)}
+}
+
+func drawCommit(t *rapid.T) *CommitEntry {
+	e := &CommitEntry{
+		Epoch: rapid.Uint64().Draw(t, "epoch"), Job: rapid.Uint64().Draw(t, "job"), Round: rapid.Uint64().Draw(t, "round"),
+		Progress: drawBytes(t, "progress", 50),
+	}
+	if rapid.Bool().Draw(t, "blob") {
+		e.Blob, e.Total = sampleText, rapid.Uint64().Draw(t, "total")
+		return e
+	}
+	e.Data = drawBytes(t, "data", 50)
+	e.Total = rapid.Uint64Range(uint64(len(e.Data)), MaxRaftState).Draw(t, "total")
+	e.Offset = rapid.Uint64Range(0, e.Total-uint64(len(e.Data))).Draw(t, "offset")
+	return e
+}
+
+func TestEveryKindHasACodec(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, c := range codecs() {
+		group := "message"
+		if strings.HasPrefix(c.name, "entry/") {
+			group = "entry"
+		}
+		seen[fmt.Sprint(group, c.kind)] = true
+		if got := c.sample.Append(nil); got[0] != Version || Kind(got[1]) != c.kind {
+			t.Errorf("%s begins with % x", c.name, got[:2])
+		}
+	}
+	for k := KindBeat; k <= KindReply; k++ {
+		if !seen[fmt.Sprint("message", k)] {
+			t.Errorf("message kind %d is not tested", k)
+		}
+	}
+	for k := EntryLead; k <= EntryCondemn; k++ {
+		if !seen[fmt.Sprint("entry", Kind(k))] {
+			t.Errorf("entry kind %d is not tested", k)
+		}
+	}
+}

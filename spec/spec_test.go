@@ -1,0 +1,247 @@
+package spec
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func testManifest(t *testing.T, rows int) *dataset.Manifest {
+	t.Helper()
+	m, _, err := dataset.Build(dataset.Artificial(rows, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestParse(t *testing.T) {
+	f, err := Parse("job.yaml", []byte(`
+# a job
+name: first
+dataset: "yeast"
+seed: 18446744073709551615   # the greatest
+test_fraction: 0.1
+depth: 5
+learning_rate: 1e-2
+bias: false
+optimizer: adam
+`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := uint64(math.MaxUint64)
+	want := protocol.Spec{
+		Name: "first", Dataset: "yeast", Seed: &seed, TestFraction: 0.1,
+		Set: map[string]string{"depth": "5", "learning_rate": "1e-2", "bias": "false", "optimizer": "adam"},
+	}
+	if diff := cmp.Diff(want, f.Spec); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseEmpty(t *testing.T) {
+	for _, text := range []string{"", "\n", "# nothing\n", "---\n"} {
+		f, err := Parse("job.yaml", []byte(text), "")
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if diff := cmp.Diff(protocol.Spec{}, f.Spec); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}
+
+// Each of these is refused on one line that begins with the place and says what
+// would be right.
+func TestParseErrors(t *testing.T) {
+	tests := []struct{ name, text, place, says string }{
+		{"unknown key", "trees: 5\nlerning_rate: 2\n", "2:1", `did you mean "learning_rate"`},
+		{"unknown key lists all", "zzzzzzzz: 2\n", "1:1", "learning_rate, learning_rate_step"},
+		{"out of range", "depth: 40\n", "1:8", "a whole number from 2 to 20"},
+		{"not a number", "trees: five\n", "1:8", "a whole number from 1 to 1000"},
+		{"a fraction", "trees: 2.5\n", "1:8", "a whole number"},
+		{"an underscore", "steps: 1_000\n", "1:8", "a whole number"},
+		{"not a word", "\n\noptimizer: sdg\n", "3:12", "sgd or adam"},
+		{"not a boolean", "bias: yes\n", "1:7", "true or false"},
+		{"infinite", "learning_rate: .inf\n", "1:16", "a number from"},
+		{"not a number at all", "learning_rate: .nan\n", "1:16", "a number from"},
+		{"a list", "trees: [5]\n", "1:1", "a list is not a value"},
+		{"a mapping", "trees: {a: 1}\n", "1:1", "a mapping is not a value"},
+		{"a nested block", "set:\n  trees: 5\n", "1:1", "a mapping is not a value"},
+		{"nothing", "seed:\ntrees: 5\n", "1:1", "nothing is not a value"},
+		{"an alias", "trees: &a 5\ndepth: *a\n", "1:1", "anchor"},
+		{"a tag", "trees: !!int 5\n", "1:1", "a tag"},
+		{"given twice", "trees: 5\ndepth: 4\ntrees: 6\n", "3:1", "already defined"},
+		{"two documents", "trees: 5\n---\ntrees: 6\n", "3:", "a spec is one"},
+		{"a list of keys", "- trees\n- depth\n", "1:1", "key: value"},
+		{"a word", "hello\n", "1:1", "key: value"},
+		{"a number as a key", "5: 5\n", "1:1", "a plain word"},
+		{"bad YAML", "trees: 5\n  depth: 4\n", "1:", ""},
+		{"a name with a space", "name: my job\n", "1:7", "letters, digits"},
+		{"a name of digits", "name: \"17\"\n", "1:7", "a job's number"},
+		{"a negative seed", "seed: -1\n", "1:7", "18446744073709551615"},
+		{"a fraction of all", "test_fraction: 1\n", "1:16", "from 0 to below 1"},
+		{"an unknown algorithm", "trees: 5\nalgorithm: ldlg\n", "2:12", "ldlf"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Parse("job.yaml", []byte(test.text), "")
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("got %v, want an *Error", err)
+			}
+			text := e.Error()
+			if !strings.HasPrefix(text, "job.yaml:"+test.place) || !strings.Contains(text, test.says) || strings.Contains(text, "\n") {
+				t.Errorf("got %q, want job.yaml:%s and %q, on one line", text, test.place, test.says)
+			}
+		})
+	}
+}
+
+func TestParseTooLong(t *testing.T) {
+	_, err := Parse("job.yaml", make([]byte, MaxBytes+1), "")
+	if err == nil || !strings.Contains(err.Error(), "bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A value that only the dataset shows to be wrong is still found in the file.
+func TestLocate(t *testing.T) {
+	f, err := Parse("job.yaml", []byte("trees: 3\noutputs: 10\n"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Resolve(f.Spec, testManifest(t, 100))
+	if err = f.Locate(err); err == nil || !strings.HasPrefix(err.Error(), "job.yaml:2:10: outputs: 10 units are fewer than the 63 split nodes") {
+		t.Errorf("got %v", err)
+	}
+	other := errors.New("other")
+	if got := f.Locate(other); got != other {
+		t.Errorf("Locate changed %v to %v", other, got)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	m := testManifest(t, 100)
+	seed := uint64(9)
+	tests := []struct {
+		name string
+		spec protocol.Spec
+		want dataset.Split
+		jobs int
+	}{
+		{"defaults", protocol.Spec{}, dataset.Split{Seed: 1, ValidationFraction: 0.1, ValidationMin: 20}, 0},
+		{"seed and fraction", protocol.Spec{Seed: &seed, TestFraction: 0.25}, dataset.Split{Seed: 9, TestFraction: 0.25, ValidationFraction: 0.1, ValidationMin: 20}, 0},
+		{"folds", protocol.Spec{Folds: 10}, dataset.Split{Seed: 1, Folds: 10, ValidationFraction: 0.1, ValidationMin: 20}, 10},
+		{"listed folds", protocol.Spec{Folds: 3, Assigned: "ab"}, dataset.Split{Seed: 1, Folds: 3, Assigned: "ab", ValidationFraction: 0.1, ValidationMin: 20}, 3},
+		{"paper", protocol.Spec{Set: map[string]string{"preset": "paper"}}, dataset.Split{Seed: 1}, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			j, err := Resolve(test.spec, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, j.Split); diff != "" {
+				t.Error(diff)
+			}
+			if j.Algorithm != DefaultAlgorithm || j.Numerics != algorithms.Numerics || j.Dataset != m.Digest() || j.Seed != j.Split.Seed || j.Folds != test.jobs {
+				t.Errorf("got %+v", j)
+			}
+		})
+	}
+}
+
+func TestResolveErrors(t *testing.T) {
+	m := testManifest(t, 100)
+	tests := []struct {
+		name, key string
+		spec      protocol.Spec
+	}{
+		{"fraction of all", "test_fraction", protocol.Spec{TestFraction: 1}},
+		{"negative fraction", "test_fraction", protocol.Spec{TestFraction: -0.1}},
+		{"not a number", "test_fraction", protocol.Spec{TestFraction: math.NaN()}},
+		{"one fold", "folds", protocol.Spec{Folds: 1}},
+		{"more folds than rows", "folds", protocol.Spec{Folds: 101}},
+		{"negative folds", "folds", protocol.Spec{Folds: -2}},
+		{"both", "test_fraction", protocol.Spec{Folds: 5, TestFraction: 0.1}},
+		{"listed folds without number", "folds", protocol.Spec{Assigned: "ab"}},
+		{"unknown setting", "deph", protocol.Spec{Set: map[string]string{"deph": "3"}}},
+		{"wrong setting", "depth", protocol.Spec{Set: map[string]string{"depth": "x"}}},
+		{"unknown algorithm", "algorithm", protocol.Spec{Algorithm: "x"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Resolve(test.spec, m)
+			var p *algorithms.ParamError
+			if !errors.As(err, &p) || p.Name != test.key {
+				t.Errorf("got %v, want an error about %s", err, test.key)
+			}
+		})
+	}
+}
+
+// Every setting's own default can be given, where it is a plain value, and the
+// table of keys has no name twice.
+func TestKeys(t *testing.T) {
+	a, err := find("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, name := range keyNames(a) {
+		if seen[name] {
+			t.Errorf("%s stands in the table twice", name)
+		}
+		seen[name] = true
+	}
+	for _, p := range a.Params() {
+		if strings.ContainsAny(p.Default, ": ") {
+			continue
+		}
+		if err := Set(new(protocol.Spec), p.Name, p.Default); err != nil {
+			t.Errorf("the default of %s: %v", p.Name, err)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"depth", "deph", 1}, {"flaw", "lawn", 2}} {
+		if got := distance(test.a, test.b); got != test.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", test.a, test.b, got, test.want)
+		}
+	}
+}
+
+// No text makes the parser panic, and what it takes can be set again.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"", "trees: 5\n", "a: [b, {c: d}]\n", "x: &a\n", "depth: 4\n---\n", "\"seed\": 'x'\n", "? a\n: b\n", "{trees: 3, depth: 4}", "%YAML 1.2\n---\ntrees: 1", "a: |\n  b\n"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		file, err := Parse("f", b, "")
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("%T %v is no *Error", err, err)
+			}
+			return
+		}
+		var again protocol.Spec
+		for name, value := range file.Set {
+			if err := Set(&again, name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// foldsRound returns a job of folds and its one round.
+func foldsRound(t testing.TB, d *data, folds int, given algorithms.Values) (*algorithms.Job, *algorithms.Round) {
+	t.Helper()
+	j := newTestJob(t, d, 7, given)
+	j.Folds, j.Split.Folds, j.Split.TestFraction = folds, folds, 0
+	trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
+	r := must[*algorithms.Round](t)(trainer.Next())
+	return j, r
+}
+
+// fetch pulls a result from the worker that announced it.
+func (l *leader) fetch(m *protocol.Collected) ([]byte, error) {
+	var b bytes.Buffer
+	err := l.conn.FetchBlob(l.t.Context(), l.subjects.BlobsOf(m.Worker), m.Digest, int64(m.Bytes), &b)
+	return b.Bytes(), err
+}
+
+// A child job's outcome has the bytes of the same job run alone; asked for again
+// it is announced again; forgotten it is gone.
+func TestChildJobs(t *testing.T) {
+	for _, assigned := range []bool{false, true} {
+		name := map[bool]string{false: "seeded folds", true: "listed folds"}[assigned]
+		t.Run(name, func(t *testing.T) { childJobs(t, assigned) })
+	}
+}
+
+func childJobs(t *testing.T, assigned bool) {
+	const folds = 3
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j, r := foldsRound(t, d, folds, nil)
+	if assigned {
+		var b []byte
+		for row := range d.manifest.Rows {
+			d.local.Assigned = append(d.local.Assigned, uint16(row%folds))
+			b = binary.LittleEndian.AppendUint16(b, uint16(row%folds))
+		}
+		j.Split.Assigned = c.put(b)
+	}
+	l.setup(w, 40, j, d.manifest)
+	run := l.message(40, 0, r, allUnits(folds))
+	l.to(w, run)
+	l.to(w, run) // in work: ignored
+	var first *protocol.Collected
+	for range folds {
+		m := receive(t, "a result", l.collected)
+		first = m
+		got := must[[]byte](t)(l.fetch(m))
+		child := pipeline.Child(j, int(m.Unit))
+		alone := must[*pipeline.Outcome](t)(local.Run(t.Context(), child, d.local, local.Options{Lanes: 2}))
+		if want := must[[]byte](t)(alone.Encode()); !bytes.Equal(got, want) {
+			t.Errorf("fold %d: %d bytes differ from the %d of the job alone", m.Unit, len(got), len(want))
+		}
+	}
+	idle(t, w)
+	if got := counter(w.metrics.Units); got != folds {
+		t.Errorf("%v units were computed", got)
+	}
+	l.to(w, l.message(40, 0, r, []uint32{first.Unit}))
+	again := receive(t, "the result again", l.collected)
+	if *again != *first {
+		t.Errorf("announced %+v, then %+v", first, again)
+	}
+	l.to(w, &protocol.Forget{Epoch: 5, Job: 40})
+	eventually(t, "the result is gone", func() bool {
+		_, err := l.fetch(first)
+		return errors.Is(err, bus.ErrNoBlob)
+	})
+	if n := openShards(w); n != 0 {
+		t.Errorf("%d shards are still mapped", n)
+	}
+}
+
+// long is a child job that does not end by itself.
+var long = algorithms.Values{"steps": int64(1 << 40), "validation_fraction": 0.0}
+
+func working(w *running, n int) func() bool {
+	return func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.busy == n
+	}
+}
+
+// Forget, and a newer round, end collected units that run; a new leader's epoch
+// does not.
+func TestCollectedUnitsEnd(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{Slots: 2})
+	j, r := foldsRound(t, d, 2, long)
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, l.message(40, 0, r, allUnits(2)))
+	eventually(t, "both units run", working(w, 2))
+
+	next := c.lead("b", 6)
+	next.to(w, next.message(40, 0, r, allUnits(2)))
+	eventually(t, "the new leader is obeyed", func() bool { return counter(w.metrics.Rounds) == 2 })
+	w.mu.Lock()
+	for _, unit := range w.jobs[40].units {
+		if unit.stamp.Epoch != 6 || unit.ctx.Err() != nil || unit.reply != next.results() {
+			t.Errorf("a running unit stands for %+v", unit.stamp)
+		}
+	}
+	w.mu.Unlock()
+
+	next.to(w, next.message(40, 1, r, []uint32{0}))
+	eventually(t, "only the newer round runs", working(w, 1))
+	next.to(w, &protocol.Forget{Epoch: 6, Job: 40})
+	eventually(t, "nothing runs", working(w, 0))
+	if len(l.collected)+len(next.collected)+len(l.fails)+len(next.fails) > 0 {
+		t.Error("what was stopped was answered")
+	}
+}
+
+// Summed rounds do not queue behind collected units, though these fill all slots.
+func TestSumsPassCollectedUnits(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{Slots: 1})
+	slow, r := foldsRound(t, d, 2, long)
+	l.setup(w, 40, slow, d.manifest)
+	l.to(w, l.message(40, 0, r, allUnits(2)))
+	eventually(t, "a unit runs", working(w, 1))
+	j := newTestJob(t, d, 7, nil)
+	trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
+	e := l.executor(41, j, d, w)
+	none := func(uint64, algorithms.Trainer) error { return nil }
+	if err := engine.Drive(t.Context(), trainer, 0, e, none); err != nil {
+		t.Fatal(err)
+	}
+	sameOutcome(t, trainer, j, d)
+}
+
+// Stopping the worker ends collected units at once.
+func TestStopEndsCollectedUnits(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{Slots: 1})
+	j, r := foldsRound(t, d, 2, long)
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, l.message(40, 0, r, allUnits(2)))
+	eventually(t, "a unit runs", working(w, 1))
+	w.stop()
+	if n := openShards(w); n != 0 || len(l.fails) > 0 {
+		t.Errorf("%d shards are still mapped, %d failures", n, len(l.fails))
+	}
+}

@@ -1,0 +1,556 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// samePartial reports the first bit in which two partials differ.
+func samePartial(got, want *algorithms.Partial) error {
+	for _, x := range []struct {
+		name      string
+		got, want []byte
+	}{
+		{"F64", num.Bytes64(got.F64), num.Bytes64(want.F64)},
+		{"F32", num.Bytes32(got.F32), num.Bytes32(want.F32)},
+		{"Index", num.BytesU32(got.Index), num.BytesU32(want.Index)},
+		{"Values", num.Bytes32(got.Values), num.Bytes32(want.Values)},
+	} {
+		if !slices.Equal(x.got, x.want) {
+			return fmt.Errorf("%s differs", x.name)
+		}
+	}
+	return nil
+}
+
+// oracle is the same job in this process.
+func oracle(t testing.TB, d *data, j *algorithms.Job) *engine.Local {
+	t.Helper()
+	roles, err := j.Split.Assign(d.manifest.Rows, d.local.Assigned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := dataset.NewData(d.manifest, roles)
+	for i, s := range d.local.Shards {
+		at.SetShard(i, s)
+	}
+	k, err := pipeline.NewKernel(j, d.manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.NewLocal(k, at, 1, nil)
+}
+
+// rounds drives a job in this process and returns copies of its first n rounds
+// and their results.
+func rounds(t testing.TB, d *data, j *algorithms.Job, n int) (list []*algorithms.Round, sums []*algorithms.Partial) {
+	t.Helper()
+	trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
+	x := oracle(t, d, j)
+	for i := range n {
+		r, err := trainer.Next()
+		if err != nil || r.Done {
+			t.Fatal("the job is shorter than the test wants", err)
+		}
+		list = append(list, copyRound(r))
+		var res algorithms.Result
+		if err := x.Do(t.Context(), uint64(i), r, &res); err != nil {
+			t.Fatal(err)
+		}
+		sums = append(sums, copyPartial(res.Sum))
+		if err := trainer.Fold(&res); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list, sums
+}
+
+func copyRound(r *algorithms.Round) *algorithms.Round {
+	c := *r
+	c.Vars = slices.Clone(r.Vars)
+	for i := range c.Vars {
+		c.Vars[i].Data = slices.Clone(c.Vars[i].Data)
+	}
+	return &c
+}
+
+func copyPartial(p *algorithms.Partial) *algorithms.Partial {
+	c := *p
+	c.F64, c.F32 = slices.Clone(p.F64), slices.Clone(p.F32)
+	c.Index, c.Values = slices.Clone(p.Index), slices.Clone(p.Values)
+	return &c
+}
+
+// node computes node (level, i) of a round's tree in this process.
+func node(t testing.TB, d *data, j *algorithms.Job, r *algorithms.Round, level, i int) *algorithms.Partial {
+	t.Helper()
+	roles := must[[]dataset.Roles](t)(j.Split.Assign(d.manifest.Rows, nil))
+	at := dataset.NewData(d.manifest, roles)
+	for s, shard := range d.local.Shards {
+		at.SetShard(s, shard)
+	}
+	k := must[algorithms.Kernel](t)(pipeline.NewKernel(j, d.manifest))
+	var tree engine.Tree
+	tree.Reset(r.Units, r.Shape)
+	for u := i << level; u < min((i+1)<<level, r.Units); u++ {
+		p := tree.Partial()
+		if err := engine.RunUnit(p, k, r.Unit(u), at, r.Vars, engine.NewKept(0), k.NewScratch()); err != nil {
+			t.Fatal(err)
+		}
+		must[bool](t)(tree.Put(0, u, p))
+	}
+	var found *algorithms.Partial
+	tree.Nodes(func(l, n int, p *algorithms.Partial) {
+		if l == level && n == i {
+			found = p
+		}
+	})
+	if found == nil {
+		t.Fatalf("no node (%d, %d) in a tree of %d units", level, i, r.Units)
+	}
+	return found
+}
+
+// A whole job on one and on several workers gives, round by round, the bits of
+// the same job in one process, on dense and on sparse rows, and its outcome.
+func TestJobEqualsLocal(t *testing.T) {
+	for _, x := range []struct {
+		name    string
+		src     dataset.Source
+		workers int
+		given   algorithms.Values
+	}{
+		{"dense/1", dense(), 1, nil},
+		{"dense/3", dense(), 3, algorithms.Values{"batch_size": int64(512)}},
+		{"sparse/2", sparse(), 2, nil},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			d := importData(t, x.src)
+			c := newCluster(t)
+			c.add(d)
+			l := c.lead("a", 5)
+			var workers []*running
+			for range x.workers {
+				workers = append(workers, c.start(Config{}))
+			}
+			j := newTestJob(t, d, 7, x.given)
+			e := l.executor(40, j, d, workers...)
+			e.check = oracle(t, d, j)
+			trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
+			none := func(uint64, algorithms.Trainer) error { return nil }
+			if err := engine.Drive(t.Context(), trainer, 0, e, none); err != nil {
+				t.Fatal(err)
+			}
+			sameOutcome(t, trainer, j, d)
+		})
+	}
+}
+
+func sameOutcome(t testing.TB, trainer pipeline.Finisher, j *algorithms.Job, d *data) {
+	t.Helper()
+	want := must[*pipeline.Outcome](t)(local.Run(t.Context(), j, d.local, local.Options{Lanes: 1}))
+	got := must[*pipeline.Outcome](t)(trainer.Outcome())
+	if got.ModelDigest != want.ModelDigest || got.Measures != want.Measures {
+		t.Errorf("got model %s, %v; in one process %s, %v", got.ModelDigest, got.Measures, want.ModelDigest, want.Measures)
+	}
+}
+
+// Two jobs at once, on different datasets, do not disturb each other.
+func TestTwoJobsAtOnce(t *testing.T) {
+	a, b := importData(t, dense()), importData(t, sparse())
+	c := newCluster(t)
+	c.add(a)
+	c.add(b)
+	l := c.lead("a", 5)
+	w1, w2 := c.start(Config{}), c.start(Config{Slots: 1})
+	ends := make(chan error, 2)
+	var trainers []pipeline.Finisher
+	jobs := []*algorithms.Job{newTestJob(t, a, 1, nil), newTestJob(t, b, 2, nil)}
+	for i, d := range []*data{a, b} {
+		trainer := must[pipeline.Finisher](t)(pipeline.New(jobs[i], d.manifest, nil))
+		trainers = append(trainers, trainer)
+		e := l.executor(uint64(50+i), jobs[i], d, w1, w2)
+		go func() {
+			ends <- engine.Drive(context.Background(), trainer, 0, e, func(uint64, algorithms.Trainer) error { return nil })
+		}()
+	}
+	for range 2 {
+		if err := receive(t, "both jobs end", ends); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameOutcome(t, trainers[0], jobs[0], a)
+	sameOutcome(t, trainers[1], jobs[1], b)
+}
+
+// A worker folds what it can: units 0 to 3 and 5 of 16 are nodes (2, 0) and
+// (0, 5).
+func TestPartsAreMaximalNodes(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, _ := rounds(t, d, j, 1)
+	r := list[0]
+	if r.Units != 16 {
+		t.Fatalf("%d units; the test wants a round over all 16 shards", r.Units)
+	}
+	l.setup(w, 40, j, d.manifest)
+	l.values(w, 40, r)
+	l.to(w, l.message(40, 3, r, []uint32{5, 0, 1, 2, 3}))
+	for range 2 {
+		p := receive(t, "a part", l.parts)
+		if p.Stamp != (protocol.Stamp{Epoch: 5, Job: 40, Round: 3}) || p.Worker != w.id || p.Compute == 0 {
+			t.Errorf("part of %+v by %q, %d ns", p.Stamp, p.Worker, p.Compute)
+		}
+		if at := [2]int{int(p.Level), int(p.Index)}; at != [2]int{2, 0} && at != [2]int{0, 5} {
+			t.Errorf("a part for node %v", at)
+		}
+		if err := samePartial(p.Partial, node(t, d, j, r, int(p.Level), int(p.Index))); err != nil {
+			t.Errorf("node (%d, %d): %v", p.Level, p.Index, err)
+		}
+	}
+}
+
+// A worker that lacks the job asks for it, then for the values, and never
+// guesses.
+func TestNeeds(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, nil)
+	list, sums := rounds(t, d, j, 3)
+	n := len(list) - 1
+	r := list[n]
+	if len(r.Vars) == 0 {
+		t.Fatal("the test wants a round with values")
+	}
+	run := l.message(40, uint64(n), r, allUnits(r.Units))
+	l.to(w, run)
+	need := receive(t, "a need", l.needs)
+	if !need.Setup || len(need.Refs) > 0 || need.Stamp != run.Stamp || need.Worker != w.id {
+		t.Errorf("got %+v for an unknown job", need)
+	}
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, run)
+	need = receive(t, "a need", l.needs)
+	if need.Setup || !slices.Equal(need.Refs, run.Refs) {
+		t.Errorf("got %+v for a job without values, want %v", need, run.Refs)
+	}
+	l.values(w, 40, r)
+	l.to(w, run)
+	p := receive(t, "a part", l.parts)
+	if err := samePartial(p.Partial, sums[n]); err != nil {
+		t.Error(err)
+	}
+	if got := counter(w.metrics.Needs); got != 2 {
+		t.Errorf("%v needs are counted", got)
+	}
+}
+
+// A unit that is queued is not computed twice; one that was answered is answered
+// again.
+func TestDuplicateRun(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, sums := rounds(t, d, j, 1)
+	r := list[0]
+	run := l.message(40, 0, r, allUnits(r.Units))
+	open := c.close() // units wait for their shards
+	l.setup(w, 40, j, d.manifest)
+	for range 3 {
+		l.to(w, run)
+	}
+	l.to(w, l.message(40, 0, r, []uint32{3, 7}))
+	eventually(t, "all four are taken", func() bool { return counter(w.metrics.Rounds) == 4 })
+	open()
+	p := receive(t, "a part", l.parts)
+	if err := samePartial(p.Partial, sums[0]); err != nil {
+		t.Error(err)
+	}
+	l.to(w, run)
+	p = receive(t, "the part once more", l.parts)
+	if err := samePartial(p.Partial, sums[0]); err != nil {
+		t.Error(err)
+	}
+	idle(t, w)
+	if got := counter(w.metrics.Units); got != float64(2*r.Units) {
+		t.Errorf("%v units were computed where %d were due", got, 2*r.Units)
+	}
+	if len(l.parts) > 0 {
+		t.Error("there are further parts")
+	}
+}
+
+// idle waits until the worker has no batch.
+func idle(t testing.TB, w *running) {
+	t.Helper()
+	eventually(t, "the worker is idle", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, j := range w.jobs {
+			if j.users > 0 {
+				return false
+			}
+		}
+		return w.busy == 0
+	})
+}
+
+// A newer round supersedes what is queued of an older one; an older one is late.
+func TestNewerRoundSupersedes(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, sums := rounds(t, d, j, 1)
+	r := list[0]
+	open := c.close()
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, l.message(40, 3, r, allUnits(r.Units)))
+	l.to(w, l.message(40, 4, r, allUnits(r.Units)))
+	l.to(w, l.message(40, 3, r, allUnits(r.Units)))
+	eventually(t, "the late round is dropped", func() bool { return counter(w.drops.late) == 1 })
+	open()
+	p := receive(t, "a part", l.parts)
+	if p.Round != 4 {
+		t.Errorf("a part of round %d", p.Round)
+	}
+	if err := samePartial(p.Partial, sums[0]); err != nil {
+		t.Error(err)
+	}
+	idle(t, w)
+	if got := counter(w.metrics.Units); got != float64(r.Units) || len(l.parts) > 0 {
+		t.Errorf("%v units were computed where %d were due; %d further parts", got, r.Units, len(l.parts))
+	}
+}
+
+// The highest epoch seen is obeyed; a new leader may go back to a round of
+// before, with values that the worker has already.
+func TestEpochs(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	old := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, nil)
+	list, sums := rounds(t, d, j, 3)
+	r := list[2]
+	old.setup(w, 40, j, d.manifest)
+	old.values(w, 40, r)
+	old.to(w, old.message(40, 9, r, allUnits(r.Units)))
+	receive(t, "a part", old.parts)
+
+	next := c.lead("b", 8)
+	eventually(t, "the new leader is heard", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.epoch == 8 })
+	old.to(w, old.message(40, 10, r, allUnits(r.Units)))
+	old.setup(w, 41, j, d.manifest)
+	old.to(w, &protocol.Forget{Epoch: 5, Job: 40})
+	old.announce()
+	next.to(w, next.message(40, 2, r, allUnits(r.Units)))
+	p := receive(t, "a part for the new leader", next.parts)
+	if err := samePartial(p.Partial, sums[2]); err != nil || p.Epoch != 8 {
+		t.Errorf("epoch %d: %v", p.Epoch, err)
+	}
+	eventually(t, "four messages of the old leader are dropped", func() bool { return counter(w.drops.epoch) == 4 })
+	if len(old.parts) > 0 {
+		t.Error("the old leader was answered")
+	}
+	full := func(b protocol.Beat) bool {
+		return b.Full && b.Worker == w.id && len(b.Holds) == len(d.manifest.Shards)
+	}
+	for !full(receive(t, "a full beat for the new leader", next.beats)) {
+	}
+}
+
+// A shard that nobody has fails the units that need it, for now, and no others.
+func TestMissingShard(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	c.remove(d.manifest.Shards[6].Digest)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, _ := rounds(t, d, j, 1)
+	r := list[0]
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, l.message(40, 0, r, []uint32{4, 5, 6, 7}))
+	f := receive(t, "a failure", l.fails)
+	if f.Unit != 6 || f.Permanent || f.Round != 0 || f.Job != 40 || !strings.Contains(f.Reason, d.manifest.Shards[6].Digest[:12]) {
+		t.Errorf("got %+v", f)
+	}
+	got := map[[2]int]bool{}
+	for range 2 {
+		p := receive(t, "a part", l.parts)
+		got[[2]int{int(p.Level), int(p.Index)}] = true
+	}
+	if !got[[2]int{1, 2}] || !got[[2]int{0, 7}] {
+		t.Errorf("parts %v", got)
+	}
+	c.add(d)
+	l.to(w, l.message(40, 0, r, []uint32{6}))
+	if p := receive(t, "a part", l.parts); p.Index != 6 {
+		t.Errorf("a part for unit %d", p.Index)
+	}
+}
+
+// A non-finite partial is a passing failure that names the number; a kernel's
+// panic is a permanent one, and the worker lives on.
+func TestBadNumbersAndPanics(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{Slots: 1})
+	j := newTestJob(t, d, 7, nil)
+	list, sums := rounds(t, d, j, 4)
+	r := list[3]
+	l.setup(w, 40, j, d.manifest)
+
+	bad := copyRound(r)
+	for i := range bad.Vars {
+		bad.Vars[i].Version += 1000
+		for k := 0; k+4 <= len(bad.Vars[i].Data); k += 4 {
+			copy(bad.Vars[i].Data[k:], num.Bytes32([]float32{float32(math.NaN())}))
+		}
+	}
+	l.values(w, 40, bad)
+	l.to(w, l.message(40, 1, bad, []uint32{0}))
+	f := receive(t, "a failure", l.fails)
+	if f.Permanent || !strings.Contains(f.Reason, "non-finite partial") {
+		t.Errorf("got %+v", f)
+	}
+
+	short := copyRound(r)
+	for i := range short.Vars {
+		short.Vars[i].Version += 2000
+		short.Vars[i].Data = short.Vars[i].Data[:8]
+	}
+	l.values(w, 40, short)
+	l.to(w, l.message(40, 2, short, []uint32{0}))
+	f = receive(t, "a failure", l.fails)
+	if !f.Permanent || !strings.Contains(f.Reason, "panicked") {
+		t.Errorf("got %+v", f)
+	}
+
+	l.values(w, 40, r)
+	l.to(w, l.message(40, 3, r, allUnits(r.Units)))
+	p := receive(t, "a part", l.parts)
+	if err := samePartial(p.Partial, sums[3]); err != nil {
+		t.Error(err)
+	}
+}
+
+// A job that cannot be set up fails its units for good.
+func TestBadSetup(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, nil)
+	list, _ := rounds(t, d, j, 1)
+	for i, spoil := range []func(*algorithms.Job){
+		func(j *algorithms.Job) { j.Algorithm = "oak" },
+		func(j *algorithms.Job) { j.Dataset = strings.Repeat("0", 64) },
+		func(j *algorithms.Job) { j.Numerics++ },
+	} {
+		wrong := *j
+		spoil(&wrong)
+		id := uint64(60 + i)
+		l.setup(w, id, &wrong, d.manifest)
+		run := l.message(id, 0, list[0], []uint32{0})
+		run.Refs = nil
+		l.to(w, run)
+		if f := receive(t, "a failure", l.fails); !f.Permanent || f.Job != id {
+			t.Errorf("got %+v", f)
+		}
+	}
+}
+
+// Forget stops what waits, gives up all memory, and is followed by nothing.
+func TestForgetMidRun(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, _ := rounds(t, d, j, 1)
+	r := list[0]
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, l.message(40, 0, r, []uint32{0, 1}))
+	receive(t, "a part", l.parts)
+	open := c.close()
+	l.to(w, l.message(40, 1, r, allUnits(r.Units)))
+	eventually(t, "shards are asked for", func() bool { return c.requests(d.manifest.Shards[2].Digest) > 0 })
+	w.mu.Lock()
+	forgotten := w.jobs[40]
+	w.mu.Unlock()
+	l.to(w, &protocol.Forget{Epoch: 5, Job: 40})
+	eventually(t, "the job is closed", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.jobs[40] == nil && forgotten.users == 0 && forgotten.opened == nil
+	})
+	open()
+	if n := openShards(w); n != 0 {
+		t.Errorf("%d shards are still mapped", n)
+	}
+	l.to(w, l.message(40, 1, r, allUnits(r.Units)))
+	if need := receive(t, "a need", l.needs); !need.Setup {
+		t.Errorf("got %+v", need)
+	}
+	if len(l.parts) > 0 || len(l.fails) > 0 {
+		t.Errorf("%d parts and %d failures of a forgotten job", len(l.parts), len(l.fails))
+	}
+}
+
+func openShards(w *running) (n int) {
+	w.cache.mu.Lock()
+	defer w.cache.mu.Unlock()
+	for _, e := range w.cache.entries {
+		if e.open != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func TestFailureOf(t *testing.T) {
+	base := errors.New("x")
+	for _, x := range []struct {
+		err  error
+		want bool
+	}{
+		{base, true}, {permanent(base), true}, {passing(base), false},
+		{fmt.Errorf("unit 3: %w", passing(base)), false},
+	} {
+		if f := failureOf(x.err); f.permanent != x.want || !errors.Is(f, base) || f.Error() != x.err.Error() {
+			t.Errorf("%v became %+v", x.err, f)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// The newest two versions are kept; one that a batch holds keeps its bytes,
+// however many come after it.
+func TestValues(t *testing.T) {
+	v := make(values)
+	put := func(version uint64) *value {
+		y := v.blank(protocol.Ref{ID: 3, Version: version}, 8)
+		for i := range y.data {
+			y.data[i] = byte(version)
+		}
+		v.put(y)
+		return y
+	}
+	has := func(versions ...uint64) {
+		t.Helper()
+		var got []uint64
+		for _, y := range v[3].versions {
+			got = append(got, y.version)
+		}
+		if !slices.Equal(got, versions) {
+			t.Fatalf("versions %v where %v were due", got, versions)
+		}
+	}
+	put(1)
+	put(2)
+	has(1, 2)
+	refs := []protocol.Ref{{ID: 3, Version: 1}}
+	vars, held := v.hold(refs, nil, nil)
+	third := put(3)
+	put(4)
+	put(5)
+	has(4, 5)
+	if vars[0].Data[0] != 1 {
+		t.Errorf("a held value became %d", vars[0].Data[0])
+	}
+	if got := v.missing([]protocol.Ref{{ID: 3, Version: 1}, {ID: 3, Version: 5}, {ID: 4, Version: 0}}); len(got) != 2 {
+		t.Errorf("missing are %v", got)
+	}
+	old := held[0]
+	release(held)
+	if y := put(6); y != old && y != third {
+		t.Error("memory that nobody holds is not used again")
+	}
+	v.renew(v.find(protocol.Ref{ID: 3, Version: 5}))
+	put(7)
+	has(5, 7)
+}
+
+// Lanes give each unit out once, the next one always of the job that used least
+// time; a job that comes late has no claim to the past.
+func TestLanes(t *testing.T) {
+	var mu sync.Mutex
+	l := newLanes(sumLanes, &mu)
+	mu.Lock()
+	defer mu.Unlock()
+	batchOf := func(j *job, units int) *batch {
+		b := &batch{job: j}
+		b.run.Units = make([]uint32, units)
+		return b
+	}
+	slow, quick, late := &job{id: 1}, &job{id: 2}, &job{id: 3}
+	l.add(batchOf(slow, 10))
+	l.add(batchOf(quick, 100))
+	cost := map[*job]time.Duration{slow: 10 * time.Millisecond, quick: time.Millisecond, late: time.Millisecond}
+	count := map[*job]int{}
+	step := func(n int) {
+		for range n {
+			b, _, ok := l.take()
+			if !ok {
+				t.Fatal("the lanes are closed")
+			}
+			count[b.job]++
+			b.job.used[sumLanes] += cost[b.job]
+		}
+	}
+	step(55)
+	if count[slow] != 5 || count[quick] != 50 {
+		t.Fatalf("%d slow and %d quick units", count[slow], count[quick])
+	}
+	l.add(batchOf(late, 100))
+	step(20)
+	if count[late] < 5 || count[late] > 12 {
+		t.Errorf("the late job had %d of 20 units", count[late])
+	}
+	for len(l.ready) > 0 {
+		step(1)
+	}
+	if count[slow] != 10 || count[quick] != 100 || count[late] != 100 {
+		t.Errorf("units given out: %d, %d, %d", count[slow], count[quick], count[late])
+	}
+	l.close()
+	if _, _, ok := l.take(); ok {
+		t.Error("closed lanes give out a unit")
+	}
+}
+
+// testCache is a cache that fetches from an imported dataset.
+func testCache(t testing.TB, d *data, limit int64) *cache {
+	t.Helper()
+	return must[*cache](t)(openCache(cacheOptions{
+		dir: t.TempDir(), limit: limit, changed: func() {}, log: testLog(t),
+		metrics: metrics.NewWorker(prometheus.NewRegistry()),
+		fetch: func(_ context.Context, digest string, _ int64, w io.Writer) error {
+			b, err := os.ReadFile(filepath.Join(d.dir, digest))
+			if err == nil {
+				_, err = w.Write(b)
+			}
+			return err
+		},
+	}))
+}
+
+// Beyond the limit the shard that was unused for longest goes, never one in use;
+// a standby never pushes out another, but work does.
+func TestEviction(t *testing.T) {
+	d := importData(t, dense())
+	s := d.manifest.Shards
+	size := s[0].Bytes
+	for _, ref := range s {
+		size = max(size, ref.Bytes)
+	}
+	c := testCache(t, d, 3*size)
+	ctx := t.Context()
+	holds := func(want ...int) {
+		t.Helper()
+		var digests []string
+		for _, i := range want {
+			digests = append(digests, s[i].Digest)
+		}
+		slices.Sort(digests)
+		if got, _ := c.holdings(); !slices.Equal(got, digests) {
+			t.Fatalf("the cache holds %.6s; %.6s were due", got, digests)
+		}
+	}
+	used := must[*shard](t)(c.acquire(ctx, s[0]))
+	for _, i := range []int{1, 2} {
+		c.release(must[*shard](t)(c.acquire(ctx, s[i])))
+	}
+	holds(0, 1, 2)
+	c.release(must[*shard](t)(c.acquire(ctx, s[1]))) // newer than 2
+	if err := c.hold(ctx, s[3]); err != nil {
+		t.Fatal(err)
+	}
+	holds(0, 1, 3)
+	if err := c.hold(ctx, s[4]); err != nil {
+		t.Fatal(err)
+	}
+	holds(0, 3, 4)
+	if err := c.hold(ctx, s[5]); !errors.Is(err, errNoRoom) {
+		t.Fatalf("a standby in a full cache: %v", err)
+	}
+	holds(0, 3, 4)
+	also := must[*shard](t)(c.acquire(ctx, s[5]))
+	holds(0, 4, 5)
+	third := must[*shard](t)(c.acquire(ctx, s[6]))
+	fourth := must[*shard](t)(c.acquire(ctx, s[7])) // all are in use: the limit gives way
+	holds(0, 5, 6, 7)
+	if used.rows.Row[0] != d.local.Shards[0].Row[0] || fourth.rows.N != s[7].Rows {
+		t.Error("shards were mixed up")
+	}
+	for _, x := range []*shard{used, also, third, fourth} {
+		c.release(x)
+	}
+	c.unwant()
+	if err := c.hold(ctx, s[8]); err != nil {
+		t.Fatal(err)
+	}
+	holds(6, 7, 8)
+}
+
+// Many who want the same shard get one mapping from one fetch, and the last one
+// unmaps it.
+func TestSharedShard(t *testing.T) {
+	d := importData(t, dense())
+	c := testCache(t, d, 1<<30)
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			for n := range 40 {
+				ref := d.manifest.Shards[(i+n)%3]
+				x, err := c.acquire(t.Context(), ref)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if x.rows.N != ref.Rows {
+					t.Errorf("%d rows where %d are due", x.rows.N, ref.Rows)
+				}
+				c.release(x)
+			}
+		})
+	}
+	wait.Wait()
+	if n := counter(c.metrics.BlobsFetched); n != 3 {
+		t.Errorf("%v fetches of three shards", n)
+	}
+	for _, e := range c.entries {
+		if e.open != nil || e.busy != nil {
+			t.Errorf("shard %s is open or busy", e.digest)
+		}
+	}
+}
+
+// A shard whose bytes are what the digest says and yet no shard fails for good;
+// one that cannot be fetched, for now.
+func TestBadShards(t *testing.T) {
+	d := importData(t, dense())
+	c := testCache(t, d, 1<<30)
+	junk := []byte("no shard at all, but with a digest of its own")
+	digest := must[string](t)(c.folder.Put(junk))
+	c.entries[digest] = &entry{digest: digest, bytes: int64(len(junk)), present: true}
+	for _, x := range []struct {
+		ref       dataset.ShardRef
+		permanent bool
+	}{
+		{dataset.ShardRef{Digest: digest, Bytes: int64(len(junk))}, true},
+		{dataset.ShardRef{Digest: "../../etc/passwd"}, true},
+		{dataset.ShardRef{Digest: fmt.Sprintf("%064d", 1), Bytes: 5}, false},
+	} {
+		_, err := c.acquire(t.Context(), x.ref)
+		if f := failureOf(err); err == nil || f.permanent != x.permanent {
+			t.Errorf("%s: got %v", x.ref.Digest, err)
+		}
+	}
+	small := *d.manifest
+	small.Rows = 10
+	if checkShard(d.local.Shards[0], &small, 0) == nil {
+		t.Error("rows beyond the dataset were accepted")
+	}
+	if err := checkShard(d.local.Shards[0], d.manifest, 0); err != nil {
+		t.Error(err)
+	}
+}
