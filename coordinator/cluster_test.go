@@ -262,3 +262,21 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 		t.Errorf("%d models for three folds", len(end.Models))
 	}
 }
+
+// TestAChildJobGoesOnElsewhere takes a worker away that runs a fold, after it has
+// handed a checkpoint back.
+func TestAChildJobGoesOnElsewhere(t *testing.T) {
+	ctx := deadline(t)
+	s := testSpec(map[string]string{"steps": "9000", "patience": "1000", "trees": "1", "depth": "4", "batch_size": "64"})
+	s.TestFraction, s.Folds = 0, 2
+	c := start(t, 1, 2)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := localDigest(t, s)
+	time.AfterFunc(2500*time.Millisecond, func() { c.stop("w0") })
+	end := c.train(ctx, s, nil)
+	if !strings.Contains(string(end.Outcome), want) {
+		t.Errorf("the outcome %.300s lacks the digest %s of --local", end.Outcome, want)
+	}
+}

@@ -47,6 +47,8 @@ const (
 	KindBlobPiece Kind = 14 // its reply
 	KindReplicate Kind = 15 // leader -> coordinator, request: fetch and sync a blob
 	KindReply     Kind = 16 // reply: done, or why not
+	// KindCheckpoint, worker -> leader: how far a child job is.
+	KindCheckpoint Kind = 17
 )
 
 // ErrMessage is wrapped by every error about the bytes of a message.

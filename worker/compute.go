@@ -10,7 +10,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/internal/local"
 )
 
 // lane is one goroutine that computes units, until its lanes are closed.
@@ -116,22 +115,9 @@ func (w *worker) collect(ctx context.Context, b *batch, i, lane int) (part []byt
 	u := b.run.Unit(i)
 	if b.run.Child {
 		u.Child = childOf(j, u.ID)
-		return engine.RunCollected(ctx, j.kernel, u, j.data, b.vars, j.runChild, nil)
+		return engine.RunCollected(ctx, j.kernel, u, j.data, b.vars, w.childRunner(j, b.units[i], u.Payload), nil)
 	}
 	return engine.RunCollected(ctx, j.kernel, u, j.data, b.vars, nil, w.scratch(j, lane))
-}
-
-// runChild runs a whole job on the shards of its parent.
-func (j *job) runChild(ctx context.Context, child *algorithms.Job) ([]byte, error) {
-	d := &local.Data{Manifest: j.manifest, Assigned: j.assigned}
-	for s := range j.manifest.Shards {
-		d.Shards = append(d.Shards, j.data.Shard(s))
-	}
-	outcome, err := local.Run(ctx, child, d, local.Options{Lanes: 1})
-	if err != nil {
-		return nil, err
-	}
-	return outcome.Encode()
 }
 
 // caught turns a kernel's panic into a failure. The lane's scratch memory may be

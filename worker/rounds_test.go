@@ -554,3 +554,26 @@ func TestFailureOf(t *testing.T) {
 		}
 	}
 }
+
+// A new epoch supersedes what is queued for the old leader, before the new one
+// asks for anything.
+func TestNewEpochDropsSums(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	old := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, _ := rounds(t, d, j, 1)
+	open := c.close()
+	old.setup(w, 40, j, d.manifest)
+	old.to(w, old.message(40, 0, list[0], allUnits(list[0].Units)))
+	eventually(t, "a shard is asked for", func() bool { return c.requests(d.manifest.Shards[0].Digest) > 0 })
+	c.lead("b", 6)
+	eventually(t, "the new leader is heard", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.epoch == 6 })
+	open()
+	idle(t, w)
+	if n := counter(w.metrics.Units); n > 0 || len(old.parts) > 0 {
+		t.Errorf("%v units were computed for the old leader, %d parts sent", n, len(old.parts))
+	}
+}

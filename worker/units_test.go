@@ -251,3 +251,14 @@ func TestBadShards(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A connection that comes back makes the next beat a full one, at once.
+func TestReconnectBeats(t *testing.T) {
+	m, p := metrics.NewWorker(prometheus.NewRegistry()), newPulse()
+	x := &traffic{&m.Traffic, p}
+	x.Reconnected()
+	x.Reconnected()
+	if len(p.kick) != 1 || counter(m.NATSReconnects) != 2 {
+		t.Errorf("%d kicks, %v reconnects counted", len(p.kick), counter(m.NATSReconnects))
+	}
+}

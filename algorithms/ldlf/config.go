@@ -46,6 +46,7 @@ type Config struct {
 	LeafBatches        int     `json:"leaf_batches"`
 	LeafFirst          bool    `json:"leaf_first"`
 	ValidationFraction float64 `json:"validation_fraction"`
+	ValidationMargin   float64 `json:"validation_margin"`
 	Patience           int     `json:"patience"`
 	Steps              int     `json:"steps"`
 }

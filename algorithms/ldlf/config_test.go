@@ -31,7 +31,7 @@ func TestPresets(t *testing.T) {
 		Preset: "auto", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "standard", BatchSize: 128,
 		Optimizer: "sgd", LearningRate: 2, LearningRateDecay: 0.5, Momentum: 0.9, WeightDecay: 1e-5,
 		Init: "normal", InitStd: 1 / math.Sqrt(24), LeafIterations: 20, LeafBatches: 100,
-		ValidationFraction: 0.1, Patience: 10, Steps: 25000,
+		ValidationFraction: 0.1, ValidationMargin: 1, Patience: 10, Steps: 25000,
 	}
 	sparse := dense
 	sparse.Scaling, sparse.InitStd = "none", 1/math.Sqrt(21)

@@ -36,7 +36,7 @@ func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 func (s *state) counters() []*uint64 {
 	return []*uint64{
 		&s.step, &s.updates, &s.thetaVersion, &s.qVersion, &s.iteration, &s.column, &s.samples,
-		&s.best.step, &s.best.stale,
+		&s.best.step, &s.best.stale, &s.best.thetaVersion, &s.best.qVersion,
 	}
 }
 

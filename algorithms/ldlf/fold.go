@@ -148,7 +148,27 @@ func (t *trainer) foldLeaves(sum []float64) error {
 // validation rows decides nothing.
 func (t *trainer) foldValidation(sum []float64) {
 	if rows := sum[0]; rows > 0 {
-		t.offer(sum[1] / rows)
+		if loss := sum[1] / rows; t.better(loss, sum) {
+			t.keepBest(loss)
+		} else {
+			t.best.stale++
+		}
 	}
 	t.validated()
+}
+
+// better reports whether a validation beats the best one: by any amount, or, with
+// a margin, by more than so many standard errors of the mean difference. What is
+// less is a tie, and ties keep the earliest.
+func (t *trainer) better(loss float64, sum []float64) bool {
+	switch {
+	case !t.best.any:
+		return true
+	case !t.compares():
+		return loss < t.best.loss
+	}
+	rows := sum[0]
+	gain := sum[2] / rows
+	variance := max(0, sum[3]/rows-float64(gain*gain))
+	return gain > t.cfg.ValidationMargin*math.Sqrt(variance/rows)
 }

@@ -26,7 +26,16 @@ func TestLanes(t *testing.T) {
 // TestGoldenDigests pins the bits of small jobs: a change here is a change of
 // algorithms.Numerics.
 func TestGoldenDigests(t *testing.T) {
-	want := map[string]string{}
+	want := map[string]string{
+		"standard dense":  "21244e9bc8b11463e08f0461aa13efc6f7a7b9498558595e10932181f0b529dc",
+		"standard sparse": "3b32e40a2ced40c3f741c37dc3f96daec87b22a696940899294bc7c070f0ba87",
+		"minmax dense":    "56580261cef84502ea4c0ccff71e4b33e452c7301bc98618be5a32d74151ab54",
+		"minmax sparse":   "7ad22892878d39c5b7361dff0bb5234eca6c2fd095f19a167d4b4fc1f4deb980",
+		"early dense":     "991e4cdb5e7ce73750f0780d118b3bd35f698a6c16c9dc2ef8ae33194ebe753c",
+		"early sparse":    "42fa403e832d77ba4a71d5beba0d4ee0c74a1bbb4a848ae3d5daacc4c93f141c",
+		"plain dense":     "cfcd41b3f1e10baca3a21912b3069e2abb4bd0df95cab8474bf8ac6c33579e9c",
+		"plain sparse":    "cfcd41b3f1e10baca3a21912b3069e2abb4bd0df95cab8474bf8ac6c33579e9c",
+	}
 	p := makeProblem(4, 200, 7, 3, 0.5)
 	for name, c := range variants() {
 		for storage, sparse := range map[string]bool{"dense": false, "sparse": true} {
@@ -95,55 +104,68 @@ func (p *problem) mean() []float32 {
 	return out
 }
 
-// TestStopsEarly: patience counts validations, the best state is the model, and
-// --steps does not disable it.
+// TestStopsEarly: patience counts validations, ties keep the earliest, the best
+// state is the model, and --steps does not disable it.
 func TestStopsEarly(t *testing.T) {
-	c := variants()["early"]
-	p := makeProblem(4, 200, 7, 3, 0.5)
-	j := jobOf(c, 3)
-	m, d := p.data(4, false, j.Split)
-	tr, k := start(t, j, m)
-	var losses []float64
-	var validated bool
-	drive(t, tr, k, d, 1, func(tr *trainer) {
-		if validated {
-			losses = append(losses, validationLoss(tr, d))
+	p := makeProblem(4, 400, 7, 3, 0.5)
+	for _, margin := range []float64{0, 1} {
+		c := variants()["early"]
+		c.ValidationMargin, c.Patience = margin, 4
+		j := jobOf(c, 3)
+		m, d := p.data(4, true, j.Split)
+		tr, k := start(t, j, m)
+		var losses [][]float64 // of each row, for each validation
+		validated := false
+		drive(t, tr, k, d, 1, func(tr *trainer) {
+			if validated {
+				losses = append(losses, validationLosses(tr, d))
+			}
+			validated = tr.phase == phaseValidate
+		})
+		best, end := choose(losses, margin, c.Patience)
+		if len(losses) != end+1 || tr.step >= uint64(c.Steps) || tr.best.step != uint64((best+1)*c.LeafBatches) {
+			t.Errorf("margin %v: best of step %d, stopped at step %d; want validations %d and %d", margin, tr.best.step, tr.step, best, end)
 		}
-		validated = tr.phase == phaseValidate
-	})
-	best, at := math.Inf(1), 0
-	for i, loss := range losses {
-		if loss < best {
-			best, at = loss, i
+		if want := total(losses[best]) / float64(len(losses[best])); abs(tr.best.loss-want) > 1e-12 {
+			t.Errorf("margin %v: the best loss is %v, want %v", margin, tr.best.loss, want)
 		}
-	}
-	if tr.best.loss != best || len(losses) != at+1+c.Patience || tr.step >= uint64(c.Steps) {
-		t.Errorf("stopped at step %d after validations %v; best %v kept", tr.step, losses, tr.best.loss)
-	}
-	if tr.best.step != uint64((at+1)*c.LeafBatches) {
-		t.Errorf("the best state is of step %d, want %d", tr.best.step, (at+1)*c.LeafBatches)
-	}
-	if got := modelOf(t, tr); &got.q[0] != &tr.best.q[0] {
-		t.Error("the model is not the best state")
+		if got := modelOf(t, tr); &got.q[0] != &tr.best.q[0] {
+			t.Errorf("margin %v: the model is not the best state", margin)
+		}
 	}
 }
 
-// validationLoss computes again what the round just folded found.
-func validationLoss(tr *trainer, d *dataset.Data) float64 {
+// choose finds the best validation, and the one that ends the job, from the rows'
+// losses.
+func choose(losses [][]float64, margin float64, patience int) (best, end int) {
+	for i := 1; i < len(losses); i++ {
+		gains := make([]float64, len(losses[i]))
+		for r := range gains {
+			gains[r] = losses[best][r] - losses[i][r]
+		}
+		mean, deviation := moments(gains)
+		if mean > margin*deviation/math.Sqrt(float64(len(gains))) {
+			best = i
+		}
+		if i-best == patience {
+			return best, i
+		}
+	}
+	return best, len(losses) - 1
+}
+
+// validationLosses computes again what the round just folded found.
+func validationLosses(tr *trainer, d *dataset.Data) []float64 {
 	m := newModel(tr.size, tr.cfg.Scaling, tr.input, tr.phi, tr.theta, tr.q)
 	s := m.NewScratch()
 	out := make([]float32, m.labels)
-	sum, rows := 0.0, 0.0
-	for i := range tr.shards {
-		part := 0.0
-		for _, ref := range d.Select(i, i+1, dataset.Validation) {
-			m.Predict(out, []dataset.RowRef{ref}, func(i uint32) *dataset.Rows { return d.Shard(int(i)) }, s)
-			part += divergence(d.Shard(i).Label(int(ref.Pos)), out)
-			rows++
-		}
-		sum += part
+	var losses []float64
+	for _, ref := range d.Select(0, tr.shards, dataset.Validation) {
+		shard := d.Shard(int(ref.Shard))
+		m.Predict(out, []dataset.RowRef{ref}, func(uint32) *dataset.Rows { return shard }, s)
+		losses = append(losses, divergence(shard.Label(int(ref.Pos)), out))
 	}
-	return sum / rows
+	return losses
 }
 
 // TestIncompleteSet: the last steps, if fewer than leaf_batches, get no leaf update.

@@ -16,15 +16,18 @@ const (
 	opStep                      // gradient of one mini-batch (Eqs. 5, 6, 13)
 	opLeaves                    // sums of Eq. 12 over a window of mini-batches
 	opValidate                  // K-L of the forest's predictions
+	opCompare                   // the same, and its difference from the best state's
 )
 
 // The values that rounds carry (Var.ID).
 const (
-	varTheta   uint16 = iota + 1 // Θ; its version is the step that last changed it
-	varQ                         // q; its version counts iterations of Eq. 12
-	varScaling                   // shifts, then scales (float64); version 1
-	varMeans                     // means of features (float64); version 1
-	varColumns                   // range [from, to) of columns (float64); version: from
+	varTheta     uint16 = iota + 1 // Θ; its version is the step that last changed it
+	varQ                           // q; its version counts iterations of Eq. 12
+	varScaling                     // shifts, then scales (float64); version 1
+	varMeans                       // means of features (float64); version 1
+	varColumns                     // range [from, to) of columns (float64); version: from
+	varBestTheta                   // the best state's Θ and q, of the versions that they had
+	varBestQ
 )
 
 // keepLimit bounds the routing probabilities that a unit keeps during a leaf
@@ -66,12 +69,15 @@ func (k *kernel) Run(dst *algorithms.Partial, unit algorithms.Unit, d *dataset.D
 	case opExtremes:
 		extremes(dst, u, d, num.Float64s(v.Get(varColumns)), s)
 	case opStep:
-		k.step(dst, u, d, k.values(v, s), s)
+		k.step(dst, u, d, k.values(v, varTheta, varQ, s), s)
 	case opLeaves:
 		r, _ := kept.(*routing)
-		k.leafSums(dst, u, d, k.values(v, s), r, s)
+		k.leafSums(dst, u, d, k.values(v, varTheta, varQ, s), r, s)
 	case opValidate:
-		k.validate(dst, u, d, k.values(v, s), s)
+		k.validate(dst, u, d, k.values(v, varTheta, varQ, s), s)
+	case opCompare:
+		k.validate(dst, u, d, k.values(v, varTheta, varQ, s), s)
+		k.compare(dst, u, d, k.values(v, varBestTheta, varBestQ, s), s)
 	default:
 		return fmt.Errorf("ldlf: operation %d is unknown", u.Op)
 	}
@@ -85,10 +91,10 @@ type values struct {
 	qVersion uint64
 }
 
-func (k *kernel) values(v algorithms.Vars, s *scratch) *values {
+func (k *kernel) values(v algorithms.Vars, theta, q uint16, s *scratch) *values {
 	x := &s.values
-	x.theta, x.version = num.Float32s(v.Get(varTheta)), v.Version(varTheta)
-	x.q, x.qVersion = num.Float32s(v.Get(varQ)), v.Version(varQ)
+	x.theta, x.version = num.Float32s(v.Get(theta)), v.Version(theta)
+	x.q, x.qVersion = num.Float32s(v.Get(q)), v.Version(q)
 	x.input = scaling{}
 	if k.scaled {
 		x.input = newScaling(num.Float64s(v.Get(varScaling)))

@@ -32,7 +32,7 @@ func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, w
 		return nil, nil
 	}
 	r.p = make([]float32, len(r.rows)*len(s.p))
-	x := k.values(v, s)
+	x := k.values(v, varTheta, varQ, s)
 	k.eachBlock(r.rows, refs, d, x, s, func(from int, samples []sample) {
 		for i := range samples {
 			k.route(treeOf(r.p, from+i, len(s.p)), treeOf(s.f, i, k.outputs), s)

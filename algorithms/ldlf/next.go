@@ -29,7 +29,7 @@ func (t *trainer) Next() (*algorithms.Round, error) {
 	case phaseLeaves:
 		t.leavesRound(r)
 	case phaseValidate:
-		r.Op, r.Shape.F64, r.Roles, r.Vars = opValidate, 2, dataset.Validation, t.parameters()
+		t.validationRound(r)
 	case phaseDone:
 		r.Done = true
 	default:
@@ -67,6 +67,21 @@ func (t *trainer) leavesRound(r *algorithms.Round) {
 	r.Shape.F64 = leafAt + t.size.q()
 	r.Keep = t.step + 1 // Θ and the window are functions of the step
 }
+
+// validationRound evaluates the present state, and beside it the best one where a
+// difference has to be judged by its standard error.
+func (t *trainer) validationRound(r *algorithms.Round) {
+	r.Op, r.Shape.F64, r.Roles, r.Vars = opValidate, 2, dataset.Validation, t.parameters()
+	if !t.compares() {
+		return
+	}
+	n := len(r.Vars)
+	t.vars[n] = algorithms.Var{ID: varBestTheta, Version: t.best.thetaVersion, Data: num.Bytes32(t.best.theta)}
+	t.vars[n+1] = algorithms.Var{ID: varBestQ, Version: t.best.qVersion, Data: num.Bytes32(t.best.q)}
+	r.Op, r.Shape.F64, r.Vars = opCompare, 4, t.vars[:n+2]
+}
+
+func (t *trainer) compares() bool { return t.best.any && t.cfg.ValidationMargin > 0 }
 
 // window returns the mini-batches of the leaf update at the present step: the last
 // leaf_batches, or, for an update that begins the job, the first ones to come.

@@ -62,7 +62,7 @@ func (c *Config) fillPreset(m *dataset.Manifest) {
 	c.LearningRate, c.LearningRateStep = 2, 0
 	c.WeightDecay = 1e-5
 	c.Init = initNormal
-	c.ValidationFraction = 0.1
+	c.ValidationFraction, c.ValidationMargin = 0.1, 1
 }
 
 func (c *Config) fillGiven(given algorithms.Values) error {

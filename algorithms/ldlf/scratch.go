@@ -13,6 +13,7 @@ type scratch struct {
 	rows   []uint32 // positions among a unit's rows
 	weight []float32
 	counts []uint32
+	losses []float64 // of the unit's validation rows
 	batch  []sample
 
 	f, df      []float32 // block×outputs

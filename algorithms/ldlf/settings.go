@@ -50,6 +50,8 @@ var settings = []setting{
 		func(c *Config) any { return &c.LeafFirst }),
 	real("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping",
 		"auto: 0.1; paper: 0", 0, 0.5, func(c *Config) any { return &c.ValidationFraction }),
+	real("validation_margin", "standard errors of the difference by which a validation must beat the best one to replace it; less is a tie",
+		"auto: 1; paper: 0", 0, 100, func(c *Config) any { return &c.ValidationMargin }),
 	whole("patience", "validations without improvement after which training stops", "10", 1, 1e9,
 		func(c *Config) any { return &c.Patience }),
 	whole("steps", "gradient steps at most; early stopping may end before", "25000", 1, 1<<40,

@@ -42,14 +42,16 @@ type state struct {
 	best best
 }
 
-// best is the state with the least validation loss: the earliest among equals.
+// best is the state with the least validation loss; among ties, the earliest.
 type best struct {
-	any   bool
-	loss  float64
-	step  uint64
-	stale uint64 // validations since then
-	theta []float32
-	q     []float32
+	any          bool
+	loss         float64
+	step         uint64
+	stale        uint64 // validations since then
+	thetaVersion uint64
+	qVersion     uint64
+	theta        []float32
+	q            []float32
 }
 
 func newState(c *Config, z sizes, parameters int) *state {
@@ -73,13 +75,11 @@ func newState(c *Config, z sizes, parameters int) *state {
 	return s
 }
 
-// offer takes the loss of a validation of the present state.
-func (s *state) offer(loss float64) {
-	if s.best.any && !(loss < s.best.loss) {
-		s.best.stale++
-		return
-	}
-	s.best.any, s.best.loss, s.best.step, s.best.stale = true, loss, s.step, 0
-	copy(s.best.theta, s.theta)
-	copy(s.best.q, s.q)
+// keepBest makes the present state, of the given validation loss, the best one.
+func (s *state) keepBest(loss float64) {
+	b := &s.best
+	b.any, b.loss, b.step, b.stale = true, loss, s.step, 0
+	b.thetaVersion, b.qVersion = s.thetaVersion, s.qVersion
+	copy(b.theta, s.theta)
+	copy(b.q, s.q)
 }

@@ -14,7 +14,7 @@ import (
 // variants are small jobs that between them go through every phase.
 func variants() map[string]*Config {
 	standard := smallConfig()
-	standard.Scaling, standard.ValidationFraction = scalingStandard, 0.2
+	standard.Scaling, standard.ValidationFraction, standard.ValidationMargin = scalingStandard, 0.2, 0.5
 	minmax := smallConfig()
 	minmax.Scaling, minmax.Optimizer, minmax.LearningRate, minmax.LeafFirst = scalingMinMax, optimizerAdam, 0.02, true
 	early := smallConfig()

@@ -64,42 +64,50 @@ func square(x float64) float64 { return float64(x * x) }
 // pair for each column.
 func extremes(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, columns []float64, s *scratch) {
 	from, to := int(columns[0]), int(columns[1])
-	n := to - from
 	refs := u.Rows(d)
 	dst.F64[u.ID] = float64(len(refs))
 	if len(refs) == 0 {
 		return
 	}
+	n := to - from
 	slots := dst.F64[u.Of+2*n*u.ID:][:2*n]
 	for i := range n {
 		slots[2*i], slots[2*i+1] = math.Inf(1), math.Inf(-1)
 	}
-	s.counts = slices.Grow(s.counts[:0], n)[:n]
-	clear(s.counts)
-	for _, ref := range refs {
-		x := sampleOf(d.Shard(int(ref.Shard)), int(ref.Pos))
-		if !x.sparse {
-			for i, v := range x.x[from:to] {
-				widen(slots, i, float64(v))
-			}
-			continue
-		}
-		for i, c := range x.columns {
-			if int(c) >= from && int(c) < to {
-				widen(slots, int(c)-from, float64(x.x[i]))
-				s.counts[int(c)-from]++
-			}
-		}
-	}
 	if d.Manifest.Sparse {
-		for i, present := range s.counts {
-			if int(present) < len(refs) {
-				widen(slots, i, 0)
-			}
+		sparseExtremes(slots, refs, d, from, s)
+		return
+	}
+	for _, ref := range refs {
+		x := d.Shard(int(ref.Shard)).Dense(int(ref.Pos))
+		for i, v := range x[from:to] {
+			widen(slots, i, v)
 		}
 	}
 }
 
-func widen(slots []float64, i int, v float64) {
-	slots[2*i], slots[2*i+1] = min(slots[2*i], v), max(slots[2*i+1], v)
+// sparseExtremes widens the pairs of the columns from first on; a column with
+// fewer non-zeros than rows has a zero.
+func sparseExtremes(slots []float64, refs []dataset.RowRef, d *dataset.Data, first int, s *scratch) {
+	n := len(slots) / 2
+	s.counts = slices.Grow(s.counts[:0], n)[:n]
+	clear(s.counts)
+	for _, ref := range refs {
+		columns, values := d.Shard(int(ref.Shard)).NonZeros(int(ref.Pos))
+		for k, c := range columns {
+			if i := int(c) - first; i >= 0 && i < n {
+				widen(slots, i, values[k])
+				s.counts[i]++
+			}
+		}
+	}
+	for i, present := range s.counts {
+		if int(present) < len(refs) {
+			widen(slots, i, 0)
+		}
+	}
+}
+
+func widen(slots []float64, i int, v float32) {
+	slots[2*i], slots[2*i+1] = min(slots[2*i], float64(v)), max(slots[2*i+1], float64(v))
 }

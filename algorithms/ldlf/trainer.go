@@ -23,7 +23,7 @@ type trainer struct {
 	*state
 
 	round   algorithms.Round // what Next returns, used again each time
-	vars    [3]algorithms.Var
+	vars    [5]algorithms.Var
 	g       []float32  // the gradient, in Θ's shape
 	columns [2]float64 // varColumns of the round
 }

@@ -10,10 +10,29 @@ import (
 const klFloor = 1e-12
 
 // validate sums the K-L divergence of the forest's predictions over the unit's
-// rows: F64 holds the rows and the sum.
+// rows: F64 holds the rows and the sum. s.losses is left with each row's.
 func (k *kernel) validate(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, v *values, s *scratch) {
+	s.losses = s.losses[:0]
+	k.eachLoss(u, d, v, s, func(_ int, loss float64) { s.losses = append(s.losses, loss) })
+	dst.F64[0] = float64(len(s.losses))
+	for _, loss := range s.losses {
+		dst.F64[1] += loss
+	}
+}
+
+// compare adds to validate's sums those of the best state's losses less the
+// present ones, and of the squares of these differences.
+func (k *kernel) compare(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, best *values, s *scratch) {
+	k.eachLoss(u, d, best, s, func(i int, loss float64) {
+		gain := loss - s.losses[i]
+		dst.F64[2] += gain
+		dst.F64[3] += float64(gain * gain)
+	})
+}
+
+// eachLoss calls do with the K-L of every row of the unit.
+func (k *kernel) eachLoss(u *algorithms.Unit, d *dataset.Data, v *values, s *scratch, do func(i int, loss float64)) {
 	refs := u.Rows(d)
-	dst.F64[0] = float64(len(refs))
 	for from := 0; from < len(refs); from += block {
 		s.batch = s.batch[:0]
 		for _, ref := range refs[from:min(from+block, len(refs))] {
@@ -22,7 +41,7 @@ func (k *kernel) validate(dst *algorithms.Partial, u *algorithms.Unit, d *datase
 		k.f.forward(s.f, s.batch, &v.weights, s.ws)
 		for i := range s.batch {
 			predictForest(s.g, treeOf(s.f, i, k.outputs), v.q, k.phi, &k.sizes, s)
-			dst.F64[1] += divergence(s.batch[i].d, s.g)
+			do(from+i, divergence(s.batch[i].d, s.g))
 		}
 	}
 }

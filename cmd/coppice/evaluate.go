@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -35,14 +32,18 @@ func (c *evaluateCmd) Run(a *app) error {
 		return err
 	}
 	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data}
-	rows, finish, err := c.perRow(a, e)
+	rows, err := c.perRow(a, e)
 	if err != nil {
 		return err
 	}
+	defer rows.discard()
 	progress := newMeter(a.stderr)
 	err = m.evaluate(e, src, importOptions(a.ctx, checks, progress), rows)
 	progress.clear()
-	if err = finish(err); err != nil {
+	if err != nil {
+		return err
+	}
+	if err := rows.end(); err != nil {
 		return err
 	}
 	return a.print(e, e.text)
@@ -92,85 +93,14 @@ func (e *evaluation) text(w io.Writer) {
 	}
 }
 
-// perRow returns what takes each row's measures (nil for none) and what ends it.
-func (c *evaluateCmd) perRow(a *app, e *evaluation) (take func(row string, model, mean measures.Row) error, finish func(error) error, err error) {
-	switch {
-	case !c.PerRow:
-		return nil, func(err error) error { return err }, nil
-	case a.json && c.Out == "":
-		return func(row string, model, mean measures.Row) error {
-			e.PerRow = append(e.PerRow, rowMeasures{row, byName(model), byName(mean)})
-			return nil
-		}, func(err error) error { return err }, nil
-	case c.Out == "":
-		take, finish = rowWriter(a.stdout)
-		return take, func(err error) error {
-			if err == nil {
-				err = finish(nil)
-				fmt.Fprintln(a.stdout)
-			}
-			return err
-		}, nil
-	}
-	f, err := createFile(c.Out)
-	if err != nil {
-		return nil, nil, err
-	}
-	e.Out = c.Out
-	take, flush := rowWriter(f)
-	return take, func(err error) error {
-		defer f.discard()
-		if err = flush(err); err != nil {
-			return err
-		}
-		return f.commit()
-	}, nil
-}
-
-func byName(r measures.Row) map[string]float64 {
-	m := make(map[string]float64, len(r))
-	for i, v := range r {
-		m[measures.All[i].Name] = v
-	}
-	return m
-}
-
-// rowWriter writes rows of measures as CSV: the model's, then the mean
-// predictor's with the prefix mean_.
-func rowWriter(w io.Writer) (take func(row string, model, mean measures.Row) error, finish func(error) error) {
-	buffer := bufio.NewWriter(w)
-	out := csv.NewWriter(buffer)
-	record := []string{"row"}
-	for _, prefix := range []string{"", "mean_"} {
-		for _, m := range measures.All {
-			record = append(record, prefix+m.Name)
-		}
-	}
-	first := out.Write(record)
-	take = func(row string, model, mean measures.Row) error {
-		record = append(record[:0], row)
-		for _, r := range []measures.Row{model, mean} {
-			for _, v := range r {
-				record = append(record, strconv.FormatFloat(v, 'g', -1, 64))
-			}
-		}
-		return out.Write(record)
-	}
-	finish = func(err error) error {
-		out.Flush()
-		return errors.Join(err, first, out.Error(), buffer.Flush())
-	}
-	return take, finish
-}
-
 // evaluate sums the measures of the model and of the mean predictor over src.
-func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOptions, take func(string, measures.Row, measures.Row) error) error {
+func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOptions, rows rowSink) error {
 	mean := make([]float32, len(m.provenance.MeanLabel))
 	for i, v := range m.provenance.MeanLabel {
 		mean[i] = float32(v)
 	}
 	if _, labels := m.Shape(); len(mean) != labels {
-		return fmt.Errorf("the model file has no mean label distribution to compare with")
+		return errors.New("the model file has no mean label distribution to compare with")
 	}
 	model, baseline := make([]float64, measures.Width), make([]float64, measures.Width)
 	err := m.predict(src, o, func(p *predicted) error {
@@ -178,10 +108,7 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 			label := p.rows.Label(i)
 			measures.Accumulate(model, label, p.row(i))
 			measures.Accumulate(baseline, label, mean)
-			if take == nil {
-				continue
-			}
-			if err := take(p.name(i), measures.OfRow(label, p.row(i)), measures.OfRow(label, mean)); err != nil {
+			if err := rows.take(p.name(i), measures.OfRow(label, p.row(i)), measures.OfRow(label, mean)); err != nil {
 				return err
 			}
 		}

@@ -19,6 +19,7 @@ func (x *Executor) collect(ctx context.Context, res *algorithms.Result) error {
 	defer c.recorders.Wait()
 	defer cancel() // before Wait
 	c.recall()
+	clear(x.resume)
 	defer x.release()
 	remind := time.NewTicker(reminders * x.d.cfg.Heartbeat)
 	defer remind.Stop()
@@ -175,6 +176,8 @@ func (c *collection) handle(ctx context.Context, msg []byte) error {
 	switch kind {
 	case protocol.KindCollected:
 		c.onCollected(ctx, msg)
+	case protocol.KindCheckpoint:
+		c.onCheckpoint(msg)
 	case protocol.KindNeed:
 		x.onNeed(msg)
 	case protocol.KindFail:
@@ -238,6 +241,23 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) {
 		err := x.d.cfg.Parts.Record(ctx, m)
 		x.mail.putStored(stored{m.Round, m.Unit, err, m.Digest})
 	})
+}
+
+// onCheckpoint keeps how far a child job is, for the worker that goes on should
+// this one not end it. It lives in this leader's memory only: the next one hears
+// of it again from the worker.
+func (c *collection) onCheckpoint(msg []byte) {
+	x := c.x
+	var m protocol.Checkpoint
+	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) || x.r.Children == nil {
+		x.drop(metrics.DropMisshapen)
+		return
+	}
+	if m.Round != x.round || x.units[m.Unit].state != running {
+		x.drop(metrics.DropStale)
+		return
+	}
+	x.resume[m.Unit] = m.Resume.Append(nil)
 }
 
 func (c *collection) onStored(s stored) {

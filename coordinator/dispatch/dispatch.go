@@ -219,7 +219,7 @@ func (d *Dispatcher) Executor(id uint64, job *algorithms.Job, m *dataset.Manifes
 		d: d, id: id, job: job, manifest: m,
 		mail:  newMailbox(),
 		known: make(map[string]*acquainted),
-		plans: make(map[int]*cachedPlan),
+		plans: make(map[int]*cachedPlan), resume: make(map[uint32][]byte),
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -23,7 +23,9 @@ type Executor struct {
 	mail  *mailbox
 	known map[string]*acquainted // workers that have the job
 	plans map[int]*cachedPlan    // by number of units
-	tree  engine.Tree
+	// resume holds where the child jobs of the round would go on, by unit.
+	resume map[uint32][]byte
+	tree   engine.Tree
 
 	round  uint64
 	r      *algorithms.Round
@@ -133,7 +135,7 @@ func (x *Executor) handle(msg []byte) error {
 		x.onNeed(msg)
 	case protocol.KindFail:
 		return x.onFail(msg)
-	case protocol.KindCollected:
+	case protocol.KindCollected, protocol.KindCheckpoint:
 		x.drop(metrics.DropStale)
 	default:
 		x.drop(metrics.DropMisshapen)

@@ -152,13 +152,24 @@ func (x *Executor) describe(units []uint32) {
 	for _, v := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: v.ID, Version: v.Version})
 	}
-	if r.Payloads != nil {
-		for _, u := range units {
-			m.Payload = append(m.Payload, r.Payloads[u])
-		}
-	} else {
-		m.Payload = nil
+	if r.How != algorithms.Collect {
+		return
 	}
+	for _, u := range units {
+		m.Payload = append(m.Payload, x.payload(u))
+	}
+}
+
+// payload returns the bytes that a collected unit comes with: the round's own, or
+// where a child job goes on.
+func (x *Executor) payload(u uint32) []byte {
+	switch r := x.r; {
+	case r.Children != nil:
+		return x.resume[u]
+	case r.Payloads != nil:
+		return r.Payloads[u]
+	}
+	return nil
 }
 
 // overdue gives units that take too long to the standby as well: the first

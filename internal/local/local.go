@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
@@ -29,7 +30,21 @@ type Options struct {
 	// Progress, where set, is called at most ten times a second and at the end,
 	// never concurrently. For a job of folds it sums over the folds.
 	Progress func(algorithms.Progress)
+	// Resume continues a job that is not one of folds; zero: from its beginning.
+	Resume Checkpoint
+	// Checkpoint, where set, is handed the state of such a job now and then; the
+	// bytes are valid during the call only.
+	Checkpoint func(Checkpoint)
 }
+
+// Checkpoint is a trainer's state and the number of rounds folded into it.
+type Checkpoint struct {
+	Rounds uint64
+	State  []byte
+}
+
+// checkpointEvery is the time between two checkpoints.
+const checkpointEvery = 2 * time.Second
 
 // Run runs a job to its end, or until ctx is done.
 func Run(ctx context.Context, j *algorithms.Job, d *Data, o Options) (*pipeline.Outcome, error) {
@@ -40,7 +55,7 @@ func Run(ctx context.Context, j *algorithms.Job, d *Data, o Options) (*pipeline.
 		o.Lanes = runtime.NumCPU()
 	}
 	r := &runner{data: d, meter: newMeter(o.Progress, max(1, j.Folds))}
-	outcome, err := r.run(ctx, j, o.Lanes)
+	outcome, err := r.run(ctx, j, o)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +69,7 @@ type runner struct {
 }
 
 // run drives one job, whose folds come back here as child jobs.
-func (r *runner) run(ctx context.Context, j *algorithms.Job, lanes int) (*pipeline.Outcome, error) {
+func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (*pipeline.Outcome, error) {
 	m := r.data.Manifest
 	roles, err := j.Split.Assign(m.Rows, r.data.Assigned)
 	if err != nil {
@@ -64,7 +79,7 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, lanes int) (*pipeli
 	for i, shard := range r.data.Shards {
 		data.SetShard(i, shard)
 	}
-	trainer, err := pipeline.New(j, m, nil)
+	trainer, err := pipeline.New(j, m, o.Resume.State)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +89,9 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, lanes int) (*pipeli
 	}
 	observe := func(uint64, algorithms.Trainer) error { return nil }
 	if j.Folds == 0 {
-		observe = r.meter.observer(j.Split.Fold)
+		observe = checkpointing(r.meter.observer(j.Split.Fold), o.Checkpoint)
 	}
-	err = engine.Drive(ctx, trainer, 0, engine.NewLocal(kernel, data, lanes, r.child), observe)
+	err = engine.Drive(ctx, trainer, o.Resume.Rounds, engine.NewLocal(kernel, data, o.Lanes, r.child), observe)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +101,33 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, lanes int) (*pipeli
 	return trainer.Outcome()
 }
 
+// checkpointing adds checkpoints to an observer.
+func checkpointing(observe engine.Observer, give func(Checkpoint)) engine.Observer {
+	if give == nil {
+		return observe
+	}
+	var buf []byte
+	last := time.Now()
+	return func(rounds uint64, t algorithms.Trainer) error {
+		if time.Since(last) >= checkpointEvery {
+			var err error
+			if buf, err = t.AppendState(buf[:0]); err != nil {
+				return err
+			}
+			give(Checkpoint{rounds, buf})
+			last = time.Now()
+		}
+		return observe(rounds, t)
+	}
+}
+
 // child implements engine.ChildRunner: the folds run side by side, each in one
 // lane.
 func (r *runner) child(ctx context.Context, j *algorithms.Job) ([]byte, error) {
 	if j.Folds > 0 {
 		return nil, errors.New("local: a child job cannot have folds")
 	}
-	outcome, err := r.run(ctx, j, 1)
+	outcome, err := r.run(ctx, j, Options{Lanes: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,90 @@
+package pipeline_test
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+)
+
+func drawReport(t *rapid.T, name string) (r measures.Report) {
+	value := rapid.OneOf(rapid.Float64(), rapid.Just(math.NaN()))
+	for i := range r {
+		r[i] = measures.Stat{Mean: value.Draw(t, name), Std: value.Draw(t, name)}
+	}
+	return r
+}
+
+// TestOutcomeRoundTrip: what a child reports arrives as it was, bit for bit; a
+// measure that is not a number stays one that is not.
+func TestOutcomeRoundTrip(t *testing.T) {
+	count := rapid.IntRange(0, 1<<40)
+	rapid.Check(t, func(t *rapid.T) {
+		o := &pipeline.Outcome{
+			ModelDigest: rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "digest"),
+			Steps:       rapid.Uint64().Draw(t, "steps"), Samples: rapid.Uint64().Draw(t, "samples"), Loss: rapid.Float64().Draw(t, "loss"),
+			EvaluatedOn: rapid.String().Draw(t, "on"), Model: rapid.SliceOf(rapid.Byte()).Draw(t, "model"),
+			Rows:     pipeline.Counts{Train: count.Draw(t, "train"), Validation: count.Draw(t, "validation"), Test: count.Draw(t, "test")},
+			Measures: drawReport(t, "measures"), Baseline: drawReport(t, "baseline"),
+			Counters: map[string]uint64{"gains": rapid.Uint64().Draw(t, "counter")},
+		}
+		b, err := o.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pipeline.DecodeOutcome(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(o, got, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestDamagedOutcomes are refused.
+func TestDamagedOutcomes(t *testing.T) {
+	good, err := (&pipeline.Outcome{Model: []byte("model")}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := len(good) - len("model")
+	for n := range head {
+		if _, err := pipeline.DecodeOutcome(good[:n]); err == nil {
+			t.Errorf("the first %d bytes were taken", n)
+		}
+	}
+	for _, size := range []uint64{uint64(len(good)), math.MaxUint64, math.MaxInt64, 3} {
+		b := binary.LittleEndian.AppendUint64(nil, size)
+		if _, err := pipeline.DecodeOutcome(append(b, good[8:]...)); err == nil {
+			t.Errorf("a head of %d bytes was taken", size)
+		}
+	}
+}
+
+// FuzzDecodeOutcome: any bytes are an outcome or an error.
+func FuzzDecodeOutcome(f *testing.F) {
+	good, _ := (&pipeline.Outcome{ModelDigest: "d", Model: []byte("model")}).Encode()
+	f.Add(good)
+	f.Add([]byte{2, 0, 0, 0, 0, 0, 0, 0, '{', '}'})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, err := pipeline.DecodeOutcome(b)
+		if err != nil {
+			return
+		}
+		again, err := o.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := pipeline.DecodeOutcome(again); err != nil || string(got.Model) != string(o.Model) {
+			t.Fatalf("%q, error %v", got.Model, err)
+		}
+	})
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// start starts a cluster of real processes of this test binary.
+func start(t *testing.T, coordinators, workers int) *proc.Cluster {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := proc.Start(ctx, proc.Config{
+		Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: coordinators, Workers: workers,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			var b strings.Builder
+			c.Tail(&b, 30)
+			t.Log(b.String())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// grow adds workers until there are n.
+func grow(t *testing.T, c *proc.Cluster, n int) {
+	t.Helper()
+	for len(c.Workers) < n {
+		if _, err := c.AddWorker(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := c.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clusterJob is a job of so many steps.
+func clusterJob(data string, steps int, more ...string) []string {
+	return append([]string{
+		"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--steps", strconv.Itoa(steps), "-o", "json",
+		"--set", "trees=3", "--set", "depth=5", "--set", "batch_size=256", "--set", "leaf_batches=50", "--set", "patience=1000",
+	}, more...)
+}
+
+// midWay runs a job and calls disturb once a quarter of its steps are committed.
+func midWay(t *testing.T, c *proc.Cluster, name string, args []string, disturb func()) ended {
+	t.Helper()
+	end := make(chan ended, 1)
+	go func() { end <- coppiceIn(t.Context(), append(args, "--name", name, "--server", c.Servers())...) }()
+	until(t, "a quarter of "+name, func() bool {
+		j, err := c.Client().Job(t.Context(), name)
+		if err != nil || j.Progress == nil {
+			return false
+		}
+		if j.State.Final() {
+			t.Fatalf("%s ended before it was disturbed", name)
+		}
+		return j.Progress.Step >= j.Progress.Steps/4
+	})
+	disturb()
+	return <-end
+}
+
+func digestOf(t *testing.T, e ended) string {
+	t.Helper()
+	if e.code != exitOK {
+		t.Fatalf("exit code %d: %s", e.code, e.stderr)
+	}
+	_, rest, _ := strings.Cut(e.stdout, `"model_digest": "`)
+	digest, _, _ := strings.Cut(rest, `"`)
+	return digest
+}
+
+// The model is the same in this process and on one, two and five workers, and
+// when a worker or the leader is killed half-way.
+func TestClusterDigest(t *testing.T) {
+	data := artificialFile(t, t.TempDir(), "set.csv", 2000, 1)
+	const short, long = 300, 2000
+	c := start(t, 3, 1)
+	check := func(what, want string, e ended) {
+		t.Helper()
+		if got := digestOf(t, e); got != want || len(got) != 64 {
+			t.Errorf("%s: digest %q, in this process %q", what, got, want)
+		}
+	}
+	want := digestOf(t, coppice(t, clusterJob(data, short, "--local")...))
+	for _, n := range []int{1, 2, 5} {
+		grow(t, c, n)
+		check(fmt.Sprintf("%d workers", n), want, coppice(t, clusterJob(data, short, "--server", c.Servers())...))
+	}
+	want = digestOf(t, coppice(t, clusterJob(data, long, "--local")...))
+	check("a killed worker", want, midWay(t, c, "killed-worker", clusterJob(data, long), func() {
+		if err := c.Workers[1].Kill(); err != nil {
+			t.Error(err)
+		}
+	}))
+	if err := c.Workers[1].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	check("a killed leader", want, midWay(t, c, "killed-leader", clusterJob(data, long), func() {
+		leader, err := c.Leader(t.Context())
+		if err != nil || leader == nil {
+			t.Errorf("no leader: %v", err)
+			return
+		}
+		if err := leader.Kill(); err != nil {
+			t.Error(err)
+		}
+	}))
+}
+
+// Folds run on the cluster as child jobs with the digests of this process.
+func TestClusterFolds(t *testing.T) {
+	data := artificialFile(t, t.TempDir(), "set.csv", 400, 1)
+	args := append([]string{"train", "--data", data, "--folds", "3", "-o", "json"}, small...)
+	want := digestOf(t, coppice(t, append(args, "--local")...))
+	c := start(t, 1, 2)
+	out := filepath.Join(t.TempDir(), "m.coppice")
+	if got := digestOf(t, coppice(t, append(args, "--server", c.Servers(), "--name", "cv", "--model-out", out)...)); got != want {
+		t.Errorf("digest %s, in this process %s", got, want)
+	}
+	var shown modelShown
+	inJSON(t, &shown, "model", "show", "cv/2", "--server", c.Servers())
+	if shown.Job.Split.Fold != 2 || shown.Dataset != "set" {
+		t.Errorf("fold %d of %q", shown.Job.Split.Fold, shown.Dataset)
+	}
+	if names := contents(t, filepath.Dir(out)); len(names) != 3 {
+		t.Errorf("the models are %v", names)
+	}
+}
+
+// The commands of a cluster, one after the other.
+func TestClusterCommands(t *testing.T) {
+	dir := t.TempDir()
+	data, other := artificialFile(t, dir, "set.csv", 300, 1), artificialFile(t, dir, "other.csv", 300, 2)
+	c := start(t, 1, 1)
+	t.Setenv("COPPICE_SERVER", c.Servers())
+	var set datasetInfo
+	inJSON(t, &set, "dataset", "import", "--data", data, "--name", "trees")
+	var again datasetInfo
+	inJSON(t, &again, "dataset", "import", "--data", data, "--name", "trees")
+	if set.Digest != again.Digest || set.Rows != 300 {
+		t.Errorf("imported %+v, then %+v", set, again)
+	}
+	if e := coppice(t, "dataset", "import", "--data", other, "--name", "trees"); e.code != exitFailed || !strings.Contains(e.stderr, `"trees" exists with other content`) || strings.Count(e.stderr, "\n") != 1 {
+		t.Errorf("other content: exit code %d, %s", e.code, e.stderr)
+	}
+	var trained result
+	inJSON(t, &trained, append([]string{"train", "--dataset", "trees", "--name", "first", "--test-fraction", "0.1"}, small...)...)
+	if trained.Job != "first" || trained.Dataset != "trees" || trained.DatasetDigest != set.Digest || trained.Rows.Test != 30 {
+		t.Errorf("trained %+v", trained)
+	}
+	var local result
+	inJSON(t, &local, append([]string{"train", "--local", "--dataset", "trees", "--test-fraction", "0.1"}, small...)...)
+	if local.ModelDigest != trained.ModelDigest {
+		t.Errorf("digest %s on the cluster, %s in this process", trained.ModelDigest, local.ModelDigest)
+	}
+	checkListings(t, &trained)
+	checkModel(t, dir, data, &trained)
+	checkCancel(t)
+	if e := coppice(t, "dataset", "delete", "nothing"); e.code != exitFailed || !strings.Contains(e.stderr, "nothing") {
+		t.Errorf("deleting what is not there: exit code %d, %s", e.code, e.stderr)
+	}
+	works(t, "dataset", "import", "--data", other)
+	works(t, "dataset", "delete", "other")
+	if e := coppice(t, "dataset", "show", "other"); e.code != exitFailed {
+		t.Errorf("the deleted dataset is shown: %s", e.stdout)
+	}
+}
+
+func checkListings(t *testing.T, trained *result) {
+	t.Helper()
+	for _, list := range [][]string{{"dataset", "list"}, {"dataset", "show", "trees"}, {"job", "list"}, {"job", "show", "first"}, {"model", "list"}} {
+		if text := works(t, list...); !strings.Contains(text, "trees") {
+			t.Errorf("%v:\n%s", list, text)
+		}
+	}
+	var jobs []protocol.JobInfo
+	inJSON(t, &jobs, "job", "list")
+	if len(jobs) != 1 || jobs[0].State != protocol.Done {
+		t.Errorf("jobs %+v", jobs)
+	}
+	var watched result
+	inJSON(t, &watched, "job", "watch", "first")
+	if watched.ModelDigest != trained.ModelDigest {
+		t.Errorf("watch says %s", watched.ModelDigest)
+	}
+}
+
+func checkModel(t *testing.T, dir, data string, trained *result) {
+	t.Helper()
+	path := filepath.Join(dir, "first.coppice")
+	works(t, "model", "download", "first", "--out", path)
+	var shown, onCluster modelShown
+	inJSON(t, &shown, "model", "show", path)
+	inJSON(t, &onCluster, "model", "show", "first")
+	if shown.Digest != trained.ModelDigest || onCluster.Digest != trained.ModelDigest || !strings.Contains(onCluster.Repeat, "--dataset trees") {
+		t.Errorf("shown %s and %s, repeat %q", shown.Digest, onCluster.Digest, onCluster.Repeat)
+	}
+	works(t, "evaluate", "--model", path, "--data", data)
+}
+
+// checkCancel submits a job that never ends by itself.
+func checkCancel(t *testing.T) {
+	t.Helper()
+	submit := []string{"job", "submit", "--dataset", "trees", "--name", "long", "--steps", "1000000000", "--set", "patience=1000000"}
+	works(t, submit...)
+	works(t, submit...) // the same job, not a second one
+	if e := coppice(t, "dataset", "delete", "trees"); e.code != exitFailed || !strings.Contains(e.stderr, "long") {
+		t.Errorf("deleting a dataset in use: exit code %d, %s", e.code, e.stderr)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	end := make(chan ended, 1)
+	go func() { end <- coppiceIn(ctx, "job", "watch", "long") }()
+	until(t, "the job to run", func() bool {
+		var j protocol.JobInfo
+		inJSON(t, &j, "job", "show", "long")
+		return j.State == protocol.Running
+	})
+	interrupt()
+	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "goes on") || !strings.Contains(e.stderr, "coppice job cancel long") {
+		t.Errorf("an interrupted watch: exit code %d, %s", e.code, e.stderr)
+	}
+	works(t, "job", "cancel", "long")
+	if e := coppice(t, "job", "watch", "long"); e.code != exitFailed || !strings.Contains(e.stderr, "cancelled") {
+		t.Errorf("watching a cancelled job: exit code %d, %s", e.code, e.stderr)
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// process prepares a real coppice process with a folder for temporary files of
+// its own.
+func process(t *testing.T, tmp string, args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe, args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+tmp)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = 10 * time.Second
+	return cmd, &stdout, &stderr
+}
+
+// An interrupt ends local training with exit code 1 and leaves nothing behind.
+func TestInterruptLocal(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "set.csv", 2000, 1)
+	cmd, stdout, stderr := process(t, dir, "train", "--local", "--data", data, "--steps", "1000000000", "--set", "patience=1000000", "--model-out", filepath.Join(dir, "m.coppice"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the file to be begun", func() bool { return len(contents(t, dir)) == 2 })
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitFailed || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "coppice: interrupted\n") {
+		t.Errorf("%v: %s%s", err, stdout, stderr)
+	}
+	if diff := cmp.Diff([]string{"set.csv"}, contents(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// quickShown is the part of quickstart's JSON that the tests read.
+type quickShown struct {
+	ModelDigest string `json:"model_digest"`
+	Measures    map[string]struct{ Mean float64 }
+	Cluster     protocol.Cluster
+}
+
+// A quickstart learns, tells its digest, and leaves nothing behind.
+func TestQuickstart(t *testing.T) {
+	tmp := t.TempDir()
+	cmd, stdout, stderr := process(t, tmp, "quickstart", "--steps", "400", "--workers", "2", "-o", "json")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	var shown quickShown
+	if err := json.Unmarshal(stdout.Bytes(), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if len(shown.ModelDigest) != 64 || shown.Measures["kl"].Mean > 0.001 || len(shown.Cluster.Coordinators) != 3 || len(shown.Cluster.Workers) != 2 {
+		t.Errorf("got %+v", shown)
+	}
+	if left := contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+// The processes of a quickstart end with it, even when it is killed.
+func TestQuickstartKilled(t *testing.T) {
+	dir := t.TempDir()
+	cmd, _, _ := process(t, dir, "quickstart", "--coordinators", "1", "--workers", "1", "--steps", "10", "--stay", "-o", "json", "--dir", filepath.Join(dir, "q"))
+	cmd.Stdout = nil
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var shown quickShown
+	if err := json.NewDecoder(stdout).Decode(&shown); err != nil {
+		t.Fatal(err)
+	}
+	addresses := []string{shown.Cluster.Coordinators[0].HTTP, shown.Cluster.Workers[0].Metrics}
+	for _, a := range addresses {
+		if !dial(a) {
+			t.Errorf("nobody listens at %s", a)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	until(t, "the children to end", func() bool { return !dial(addresses[0]) && !dial(addresses[1]) })
+}
+
+// dial reports whether somebody listens at an address.
+func dial(address string) bool {
+	c, err := net.DialTimeout("tcp", address, time.Second)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+)
+
+// small are settings of a job that ends at once.
+var small = []string{"--steps", "200", "--set", "trees=3", "--set", "depth=5", "--set", "leaf_batches=50", "--set", "batch_size=64"}
+
+func trainArgs(data string, more ...string) []string {
+	return append(append([]string{"train", "--local", "--data", data}, small...), more...)
+}
+
+// The digest of a small job on the artificial set. It changes only with
+// algorithms.Numerics.
+const smallDigest = "bb84415c9dc3ea88c00dd9a4cfb6014e0f478a662bef2546ac1b91f14b5e91b5"
+
+func TestTrainLocal(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "set.csv", 600, 1)
+	var r result
+	inJSON(t, &r, trainArgs(data, "--test-fraction", "0.1", "--seed", "7", "--name", "first")...)
+	if r.ModelDigest != smallDigest {
+		t.Errorf("model digest %s, want %s", r.ModelDigest, smallDigest)
+	}
+	if r.Job != "first" || r.Algorithm != "ldlf" || r.Dataset != "set" || r.Seed != 7 || r.Steps != 200 || r.Seconds <= 0 || r.EvaluatedOn != "test rows" || r.Rows.Test != 60 {
+		t.Errorf("got %+v", r)
+	}
+	if model, mean := r.Measures[0].Mean, r.MeanPredictor[0].Mean; model > mean/5 || mean < 0.03 || mean > 0.06 {
+		t.Errorf("K-L %v, of the mean predictor %v", model, mean)
+	}
+	var again result
+	inJSON(t, &again, trainArgs(data, "--test-fraction", "0.1", "--seed", "8")...)
+	if again.ModelDigest == r.ModelDigest {
+		t.Error("another seed gave the same model")
+	}
+}
+
+// The names that others read from -o json.
+func TestTrainJSON(t *testing.T) {
+	data := artificialFile(t, t.TempDir(), "set.csv", 200, 1)
+	var v map[string]json.RawMessage
+	inJSON(t, &v, trainArgs(data)...)
+	for _, key := range []string{"job", "algorithm", "dataset", "steps", "seconds", "loss", "measures", "mean_predictor", "evaluated_on", "model_digest", "settings", "seed", "split", "rows"} {
+		if v[key] == nil {
+			t.Errorf("no %q", key)
+		}
+	}
+	var byName map[string]struct{ Mean, Std *float64 }
+	if err := json.Unmarshal(v["measures"], &byName); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range measures.All {
+		if byName[m.Name].Mean == nil || byName[m.Name].Std == nil {
+			t.Errorf("no measure %q", m.Name)
+		}
+	}
+}
+
+func TestTrainText(t *testing.T) {
+	text := works(t, trainArgs(artificialFile(t, t.TempDir(), "set.csv", 200, 1))...)
+	for _, says := range []string{"preset=auto", "scaling=standard", "mean predictor", "K-L", "Canberra", "model digest", "training rows"} {
+		if !strings.Contains(text, says) {
+			t.Errorf("the text does not say %q:\n%s", says, text)
+		}
+	}
+}
+
+// A spec file and flags give the same job, and flags stand above the file.
+func TestTrainSpec(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "set.csv", 300, 1)
+	file := write(t, dir, "job.yaml", "name: x\nseed: 3\ntest_fraction: 0.2\ntrees: 2\ndepth: 4\nsteps: 50\n")
+	var fromFile, fromFlags, over result
+	inJSON(t, &fromFile, "train", "--local", "--data", data, "--spec", file)
+	inJSON(t, &fromFlags, "train", "--local", "--data", data, "--name", "x", "--seed", "3", "--test-fraction", "0.2", "--set", "trees=2", "--set", "depth=4", "--steps", "50")
+	fromFile.Seconds, fromFlags.Seconds = 0, 0
+	if diff := cmp.Diff(fromFile, fromFlags); diff != "" {
+		t.Error(diff)
+	}
+	inJSON(t, &over, "train", "--local", "--data", data, "--spec", file, "--seed", "4", "--set", "trees=1")
+	if over.Seed != 4 || !strings.Contains(string(over.Settings), `"trees": 1`) {
+		t.Errorf("seed %d, settings %s", over.Seed, over.Settings)
+	}
+}
+
+// What is predicted and evaluated with a model file is what training measured.
+func TestPredictAndEvaluate(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "set.csv", 300, 1)
+	model, out := filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
+	var trained result
+	inJSON(t, &trained, trainArgs(data, "--model-out", model)...)
+	if trained.Model != model {
+		t.Errorf("the model is at %q", trained.Model)
+	}
+	works(t, "predict", "--model", model, "--data", data, "--out", out)
+	predicted := readCSV(t, out)
+	if diff := cmp.Diff([]string{"row", "label_0", "label_1", "label_2"}, predicted[0]); diff != "" || len(predicted) != 301 || predicted[300][0] != "299" {
+		t.Errorf("%d lines, header differs: %s", len(predicted), diff)
+	}
+	var e evaluation
+	inJSON(t, &e, "evaluate", "--model", model, "--data", data, "--per-row")
+	if e.Rows != 300 || len(e.PerRow) != 300 {
+		t.Fatalf("%d rows, %d of them one by one", e.Rows, len(e.PerRow))
+	}
+	kl := 0.0
+	for i, m := range measures.All {
+		if !near(e.Measures[i].Mean, trained.Measures[i].Mean) || !near(e.MeanPredictor[i].Mean, trained.MeanPredictor[i].Mean) {
+			t.Errorf("%s: %+v and %+v when training, %+v and %+v now", m.Name, trained.Measures[i], trained.MeanPredictor[i], e.Measures[i], e.MeanPredictor[i])
+		}
+	}
+	truth := readCSV(t, data)
+	for i, row := range e.PerRow {
+		got := measures.KL(numbers(t, truth[i+1][3:]), numbers(t, predicted[i+1][1:]))
+		if math.Abs(got-row.Measures["kl"]) > 1e-6 {
+			t.Fatalf("row %d: K-L %v of the predictions, %v reported", i, got, row.Measures["kl"])
+		}
+		kl += row.Measures["kl"] / 300
+	}
+	if !near(kl, e.Measures[0].Mean) {
+		t.Errorf("the rows' mean K-L is %v, the whole's %v", kl, e.Measures[0].Mean)
+	}
+	if diff := cmp.Diff([]string{"m.coppice", "p.csv", "set.csv"}, contents(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(b)) }
+
+func readCSV(t *testing.T, path string) [][]string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	records, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+func numbers(t *testing.T, texts []string) (v []float64) {
+	t.Helper()
+	for _, s := range texts {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v = append(v, x)
+	}
+	return v
+}
+
+// Measures of each row go to a file, or before the table.
+func TestEvaluatePerRow(t *testing.T) {
+	dir := t.TempDir()
+	data, model := artificialFile(t, dir, "set.csv", 50, 1), filepath.Join(dir, "m.coppice")
+	works(t, trainArgs(data, "--model-out", model)...)
+	text := works(t, "evaluate", "--model", model, "--data", data, "--per-row")
+	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[0], "row,kl,euclidean,") || !strings.Contains(lines[0], "mean_kl") || !strings.HasPrefix(lines[50], "49,") || !strings.Contains(text, "mean predictor") {
+		t.Errorf("got\n%s", text)
+	}
+	out := filepath.Join(dir, "rows.csv")
+	works(t, "evaluate", "--model", model, "--data", data, "--per-row", "--out", out)
+	if rows := readCSV(t, out); len(rows) != 51 || len(rows[0]) != 1+2*measures.Count {
+		t.Errorf("%d lines of %d fields", len(rows), len(rows[0]))
+	}
+}
+
+// Names travel from the file into model, predictions and measures of each row.
+func TestNames(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("name,height,width,label_oak,label_elm\n")
+	for i := range 40 {
+		x := float64(i) / 40
+		b.WriteString(strings.Join([]string{"tree " + strconv.Itoa(i), strconv.FormatFloat(x, 'g', -1, 64), "1", strconv.FormatFloat(x, 'g', -1, 64), strconv.FormatFloat(1-x, 'g', -1, 64)}, ",") + "\n")
+	}
+	data, model, out := write(t, dir, "trees.csv", b.String()), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
+	works(t, trainArgs(data, "--model-out", model)...)
+	works(t, "predict", "--model", model, "--data", data, "--out", out)
+	predicted := readCSV(t, out)
+	if diff := cmp.Diff([]string{"row", "oak", "elm"}, predicted[0]); diff != "" || predicted[8][0] != "tree 7" {
+		t.Errorf("row %q; %s", predicted[8][0], diff)
+	}
+	var shown modelShown
+	inJSON(t, &shown, "model", "show", model)
+	if diff := cmp.Diff([]string{"height", "width"}, shown.FeatureNames); diff != "" {
+		t.Error(diff)
+	}
+	var e evaluation
+	inJSON(t, &e, "evaluate", "--model", model, "--data", data, "--per-row")
+	if e.PerRow[3].Row != "tree 3" {
+		t.Errorf("row %q", e.PerRow[3].Row)
+	}
+}
+
+// Classes and ages become distributions, in training and in evaluation alike.
+func TestLabelKinds(t *testing.T) {
+	dir := t.TempDir()
+	var classes, ages strings.Builder
+	classes.WriteString("x0,x1,class\n")
+	ages.WriteString("x0,x1,age\n")
+	for i := range 60 {
+		classes.WriteString(strconv.Itoa(i%3) + ",1," + []string{"ash", "elm", "oak"}[i%3] + "\n")
+		ages.WriteString(strconv.Itoa(i%7) + ",1," + strconv.Itoa(i%7+2) + "\n")
+	}
+	for _, test := range []struct {
+		name, text string
+		flags      []string
+		labels     int
+	}{
+		{"classes.csv", classes.String(), []string{"--labels", "class"}, 3},
+		{"ages.csv", ages.String(), []string{"--labels", "age", "--sigma", "2", "--range", "0:10"}, 11},
+	} {
+		data, model := write(t, dir, test.name, test.text), filepath.Join(dir, test.name+".coppice")
+		works(t, trainArgs(data, append(test.flags, "--model-out", model)...)...)
+		var e evaluation
+		inJSON(t, &e, append([]string{"evaluate", "--model", model, "--data", data}, test.flags...)...)
+		var shown modelShown
+		inJSON(t, &shown, "model", "show", model)
+		if e.Rows != 60 || shown.Labels != test.labels || e.Measures[0].Mean >= e.MeanPredictor[0].Mean {
+			t.Errorf("%s: %d rows, %d labels, K-L %v against %v", test.name, e.Rows, shown.Labels, e.Measures[0].Mean, e.MeanPredictor[0].Mean)
+		}
+	}
+}
+
+// Folds are one job; each has a model file.
+func TestTrainFolds(t *testing.T) {
+	dir := t.TempDir()
+	data, model := artificialFile(t, dir, "set.csv", 300, 1), filepath.Join(dir, "m.coppice")
+	var r result
+	inJSON(t, &r, trainArgs(data, "--folds", "3", "--model-out", model)...)
+	if len(r.Folds) != 3 || r.Folds[0].ModelDigest == r.Folds[1].ModelDigest || r.Folds[0].Rows.Test != 100 {
+		t.Errorf("got %+v", r.Folds)
+	}
+	var shown modelShown
+	inJSON(t, &shown, "model", "show", filepath.Join(dir, "m-fold2.coppice"))
+	if shown.Digest != r.Folds[2].ModelDigest || shown.Job.Split.Fold != 2 {
+		t.Errorf("the third file holds %s of fold %d", shown.Digest, shown.Job.Split.Fold)
+	}
+	if diff := cmp.Diff([]string{"m-fold0.coppice", "m-fold1.coppice", "m-fold2.coppice", "set.csv"}, contents(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	var list strings.Builder
+	list.WriteString("row,fold\n")
+	for i := range 300 {
+		list.WriteString(strconv.Itoa(i) + "," + strconv.Itoa(i%2) + "\n")
+	}
+	inJSON(t, &r, trainArgs(data, "--split", write(t, dir, "folds.csv", list.String()))...)
+	if len(r.Folds) != 2 || r.Folds[0].Rows.Test != 150 {
+		t.Errorf("listed folds: %+v", r.Folds)
+	}
+}
+
+// The command that model show gives makes the same model.
+func TestRepeat(t *testing.T) {
+	dir := t.TempDir()
+	data, model := artificialFile(t, dir, "set.csv", 300, 1), filepath.Join(dir, "m.coppice")
+	works(t, trainArgs(data, "--model-out", model, "--seed", "5", "--test-fraction", "0.1", "--set", "optimizer=adam")...)
+	var shown modelShown
+	inJSON(t, &shown, "model", "show", model)
+	var r result
+	inJSON(t, &r, strings.Fields(strings.Replace(shown.Repeat, "FILE", data, 1))[1:]...)
+	if r.ModelDigest != shown.Digest {
+		t.Errorf("%s\ngave %s, not %s", shown.Repeat, r.ModelDigest, shown.Digest)
+	}
+}
+
+func TestGenerate(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.csv", "a.csv.gz", "a.npz"} {
+		path := filepath.Join(dir, name)
+		works(t, "dataset", "generate", "--kind", "random", "--rows", "80", "--features", "20", "--labels", "4", "--density", "0.1", "--seed", "3", "--out", path)
+		var r result
+		inJSON(t, &r, trainArgs(path)...)
+		if want := "a"; r.Dataset != want {
+			t.Errorf("dataset %q", r.Dataset)
+		}
+		if name != "a.csv" {
+			continue
+		}
+		if rows := readCSV(t, path); len(rows) != 81 || len(rows[0]) != 24 {
+			t.Errorf("%d lines of %d fields", len(rows), len(rows[0]))
+		}
+	}
+}
+
+func TestVersionAndSettings(t *testing.T) {
+	var v struct{ Version string }
+	if inJSON(t, &v, "version"); v.Version == "" {
+		t.Error("no version")
+	}
+	var keys struct{ Settings []settingInfo }
+	inJSON(t, &keys, "train", "--algorithm", "ldlf", "--settings")
+	have := make(map[string]bool)
+	for _, s := range keys.Settings {
+		have[s.Key] = s.Values != "" && s.Default != "" && s.Doc != ""
+	}
+	for _, key := range strings.Fields("trees depth outputs bias scaling batch_size optimizer learning_rate learning_rate_step learning_rate_decay momentum weight_decay init init_std leaf_iterations leaf_batches validation_fraction patience") {
+		if !have[key] {
+			t.Errorf("%s is not described", key)
+		}
+	}
+}
+
+// Every command has help that names its flags; train's has the settings.
+func TestHelp(t *testing.T) {
+	for _, command := range []string{"", "quickstart", "train", "predict", "evaluate", "dataset import", "dataset generate", "job submit", "job watch", "model show", "model download", "coordinator", "worker", "version"} {
+		text := works(t, append(strings.Fields(command), "--help")...)
+		if !strings.Contains(text, "Usage: coppice "+command) || !strings.Contains(text, "--output") {
+			t.Errorf("%s --help:\n%s", command, text)
+		}
+	}
+	if text := works(t, "train", "--help"); !strings.Contains(text, "leaf_iterations") || !strings.Contains(text, "default 20") {
+		t.Errorf("train --help has no settings:\n%s", text)
+	}
+}

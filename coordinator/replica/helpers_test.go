@@ -1,0 +1,204 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds every wait of these tests, slowPing keeps a loaded machine from
+// losing connections.
+const (
+	patience = 20 * time.Second
+	slowPing = 5 * time.Second
+)
+
+var subjects = protocol.Subjects{Cluster: "test"}
+
+// member is one coordinator: its NATS server, its folder, its Blobs.
+type member struct {
+	*Blobs
+	server *bus.Server
+	stop   func()
+	up     bool
+}
+
+// cluster starts coordinators a, b, c... whose NATS servers are one cluster.
+func cluster(t *testing.T, n int) []*member {
+	t.Helper()
+	var members []*member
+	var routes []string
+	for i := range n {
+		m := &member{Blobs: &Blobs{Self: name(i), Subjects: subjects, Log: slog.New(slog.DiscardHandler)}}
+		for p := range n {
+			if p != i {
+				m.Peers = append(m.Peers, name(p))
+			}
+		}
+		m.start(t, routes)
+		routes = append(routes, m.server.RouteURL())
+		m.Folder = openFolder(t)
+		m.serve(t)
+		members = append(members, m)
+	}
+	eventually(t, "all routes", func() bool {
+		for _, m := range members {
+			if m.server.Routes() != n-1 {
+				return false
+			}
+		}
+		return true
+	})
+	// A subscription reaches the other servers a moment after its own.
+	for _, m := range members {
+		for _, p := range m.Peers {
+			eventually(t, "an answer of "+p, func() bool {
+				_, err := m.Conn.Request(within(t), subjects.BlobsOf(p), (&protocol.BlobGet{Digest: "none"}).Append(nil))
+				return err == nil
+			})
+		}
+	}
+	return members
+}
+
+func name(i int) string { return string(rune('a' + i)) }
+
+func (m *member) start(t *testing.T, routes []string) {
+	t.Helper()
+	var err error
+	m.server, err = bus.StartServer(bus.ServerOptions{Name: m.Self, Host: "127.0.0.1", Cluster: "test", RoutePort: -1, Routes: routes, Ping: slowPing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.server.Close)
+	m.Conn = connect(t, m.server)
+}
+
+func connect(t *testing.T, s *bus.Server) *bus.Conn {
+	t.Helper()
+	c, err := bus.Connect(within(t), bus.Options{Server: s, Ping: slowPing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (m *member) serve(t *testing.T) {
+	t.Helper()
+	stop, err := m.Serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.stop, m.up = stop, true
+	t.Cleanup(m.down)
+}
+
+// down takes a coordinator away: it serves nothing any more.
+func (m *member) down() {
+	if m.up {
+		m.up = false
+		m.stop()
+	}
+}
+
+func openFolder(t *testing.T) *blobs.Folder {
+	t.Helper()
+	f, err := blobs.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// within is a context that ends with the test's patience.
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(patience); !cond(); {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// soon fails the test if f takes as long as a timeout does.
+func soon(t *testing.T, what string, f func()) {
+	t.Helper()
+	began := time.Now()
+	f()
+	if took := time.Since(began); took > replicateTimeout/3 {
+		t.Errorf("%s took %v", what, took)
+	}
+}
+
+// bytesOf makes n bytes that differ by seed.
+func bytesOf(n int, seed byte) []byte {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{seed}).Read(b)
+	return b
+}
+
+// holders counts who has a blob, right.
+func holders(members []*member, digest string) (n int) {
+	for _, m := range members {
+		if b, err := m.Folder.Get(digest); err == nil && blobs.Sum(b) == digest {
+			n++
+		}
+	}
+	return n
+}
+
+// pull fetches a blob as a worker does.
+func pull(t *testing.T, c *bus.Conn, subject, digest string) ([]byte, error) {
+	t.Helper()
+	var b bytes.Buffer
+	err := c.FetchBlob(within(t), subject, digest, 0, &b)
+	return b.Bytes(), err
+}
+
+// deaf subscribes to a subject and never answers, until the test ends.
+func deaf(t *testing.T, c *bus.Conn, subject string) <-chan struct{} {
+	t.Helper()
+	asked := make(chan struct{}, 100)
+	sub, err := c.Serve(subject, "", func([]byte) []byte { asked <- struct{}{}; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sub.Close)
+	if err := c.Flush(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	return asked
+}
+
+func received(t *testing.T, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(patience):
+		t.Fatal(fmt.Sprintf("%s: not within %v", what, patience))
+	}
+}

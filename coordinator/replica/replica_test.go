@@ -1,0 +1,348 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestPutReachesAMajority: with all up, with one of three down, and alone.
+func TestPutReachesAMajority(t *testing.T) {
+	members := cluster(t, 3)
+	a := members[0]
+	data := bytesOf(3*protocol.BlobChunk+17, 1)
+	digest, err := a.Put(within(t), data)
+	if err != nil || digest != blobs.Sum(data) {
+		t.Fatalf("digest %s, error %v", digest, err)
+	}
+	if n := holders(members, digest); n < 2 || !a.Folder.Has(digest) {
+		t.Errorf("%d of 3 have the blob when Put returns", n)
+	}
+	eventually(t, "the third copy", func() bool { return holders(members, digest) == 3 })
+
+	members[1].down()
+	soon(t, "Put with one coordinator down", func() {
+		digest, err = a.Put(within(t), bytesOf(1000, 2))
+	})
+	if err != nil || holders(members, digest) != 2 {
+		t.Errorf("one of three down: %d have the blob, error %v", holders(members, digest), err)
+	}
+
+	alone := cluster(t, 1)[0]
+	if digest, err = alone.Put(within(t), data); err != nil || !alone.Folder.Has(digest) {
+		t.Errorf("a single coordinator: error %v", err)
+	}
+}
+
+// TestNoMajorityIsSaid at once, and a blob put then counts only once Spread has
+// found a majority later.
+func TestNoMajorityIsSaid(t *testing.T) {
+	members := cluster(t, 3)
+	a := members[0]
+	members[1].down()
+	members[2].down()
+	data := bytesOf(1000, 1)
+	var digest string
+	var err error
+	soon(t, "Put with two of three down", func() { digest, err = a.Put(within(t), data) })
+	if !errors.Is(err, ErrNoMajority) {
+		t.Fatalf("error %v", err)
+	}
+	if n := holders(members[1:], digest); n != 0 {
+		t.Errorf("%d coordinators that are down have the blob", n)
+	}
+	if err := a.Receive(within(t), digest, data); !errors.Is(err, ErrNoMajority) {
+		t.Errorf("a client's blob: error %v", err)
+	}
+	members[2].serve(t)
+	eventually(t, "a majority", func() bool { return a.Spread(within(t), digest, uint64(len(data))) == nil })
+	if n := holders(members, digest); n != 2 {
+		t.Errorf("%d have the blob, want 2", n)
+	}
+}
+
+// TestSlowPeersAreNotWaitedFor once a majority is there; ctx ends the wait for
+// one.
+func TestSlowPeersAreNotWaitedFor(t *testing.T) {
+	members := cluster(t, 3)
+	a := members[0]
+	members[1].down()
+	deaf(t, members[1].Conn, subjects.Replicate("b"))
+	soon(t, "Put with a deaf coordinator", func() {
+		if _, err := a.Put(within(t), bytesOf(10, 1)); err != nil {
+			t.Error(err)
+		}
+	})
+	members[2].down()
+	asked := deaf(t, members[2].Conn, subjects.Replicate("c"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Put(ctx, bytesOf(10, 2))
+		done <- err
+	}()
+	received(t, "the request", asked)
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestPeersThatCannotStore do not count, and their reason is told.
+func TestPeersThatCannotStore(t *testing.T) {
+	members := cluster(t, 3)
+	for _, m := range members[1:] {
+		m.Folder = gone(t)
+	}
+	_, err := members[0].Put(within(t), bytesOf(10, 1))
+	if !errors.Is(err, ErrNoMajority) || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("error %v", err)
+	}
+	here := cluster(t, 1)[0]
+	here.Folder = gone(t)
+	if _, err := here.Put(within(t), nil); err == nil || errors.Is(err, ErrNoMajority) {
+		t.Errorf("a folder that is gone here: error %v", err)
+	}
+}
+
+// gone is a folder that was taken away.
+func gone(t *testing.T) *blobs.Folder {
+	t.Helper()
+	f, err := blobs.Open(filepath.Join(t.TempDir(), "gone"))
+	if err == nil {
+		err = os.RemoveAll(f.Dir())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestSharedSubjectFindsWhoHasIt: a worker asks all coordinators by one subject,
+// and those that lack the blob do not get in the way of the one that has it.
+func TestSharedSubjectFindsWhoHasIt(t *testing.T) {
+	members := cluster(t, 3)
+	data := bytesOf(2*protocol.BlobChunk+5, 1)
+	digest, err := members[2].Folder.Put(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members { // a worker may be connected to any server
+		worker := connect(t, m.server)
+		for range 5 {
+			if got, err := pull(t, worker, subjects.Blobs(), digest); err != nil || !bytes.Equal(got, data) {
+				t.Fatalf("%d bytes, error %v", len(got), err)
+			}
+		}
+	}
+}
+
+// TestOwnSubjectSaysNoAtOnce where the coordinator lacks the blob.
+func TestOwnSubjectSaysNoAtOnce(t *testing.T) {
+	members := cluster(t, 2)
+	soon(t, "asking for a blob that is not there", func() {
+		if _, err := pull(t, members[0].Conn, subjects.BlobsOf("b"), blobs.Sum(nil)); !errors.Is(err, bus.ErrNoBlob) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// spoil changes a byte of a blob's file.
+func spoil(t *testing.T, f *blobs.Folder, digest string) {
+	t.Helper()
+	path, err := f.Path(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err == nil {
+		b[len(b)/2] ^= 1
+		err = os.WriteFile(path, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCorruptCopyIsFetchedAgain, the bad file is kept aside, and a blob that
+// nobody has is ErrMissing or ErrNoBlob.
+func TestCorruptCopyIsFetchedAgain(t *testing.T) {
+	members := cluster(t, 3)
+	a := members[0]
+	data := bytesOf(5000, 1)
+	digest, err := a.Put(within(t), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "three copies", func() bool { return holders(members, digest) == 3 })
+	spoil(t, a.Folder, digest)
+	if got, err := a.Get(within(t), digest); err != nil || !bytes.Equal(got, data) {
+		t.Fatalf("%d bytes, error %v", len(got), err)
+	}
+	path, _ := a.Folder.Path(digest)
+	if _, err := os.Stat(path + ".corrupt"); err != nil {
+		t.Errorf("the corrupt file was not kept: %v", err)
+	}
+	if n := holders(members, digest); n != 3 {
+		t.Errorf("%d good copies afterwards", n)
+	}
+	if err := a.Folder.Delete(digest); err != nil {
+		t.Fatal(err)
+	}
+	members[1].down() // the first to be asked is not there
+	if got, err := a.Get(within(t), digest); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("a lost copy: %d bytes, error %v", len(got), err)
+	}
+	if _, err := a.Get(within(t), blobs.Sum([]byte("nobody's"))); !errors.Is(err, bus.ErrNoBlob) {
+		t.Errorf("nobody's blob: error %v", err)
+	}
+	if _, err := cluster(t, 1)[0].Get(within(t), digest); !errors.Is(err, blobs.ErrMissing) {
+		t.Errorf("a single coordinator: error %v", err)
+	}
+}
+
+// TestCorruptCopyDoesNotCount: a peer that is asked to sync a blob of which its
+// file is wrong fetches it, rather than say that it has it.
+func TestCorruptCopyDoesNotCount(t *testing.T) {
+	members := cluster(t, 3)
+	data := bytesOf(5000, 1)
+	for _, m := range members[1:] {
+		digest, err := m.Folder.Put(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoil(t, m.Folder, digest)
+		m.down() // a restart: what was found right before is forgotten
+		if m.Folder, err = blobs.Open(m.Folder.Dir()); err != nil {
+			t.Fatal(err)
+		}
+		m.serve(t)
+	}
+	digest, err := members[0].Put(within(t), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := holders(members, digest); n < 2 {
+		t.Errorf("%d good copies when Put returns", n)
+	}
+}
+
+// TestReceiveChecksTheDigest: wrong bytes are refused and nothing is stored or
+// lost, not even a blob that has the digest of those bytes.
+func TestReceiveChecksTheDigest(t *testing.T) {
+	members := cluster(t, 3)
+	a := members[0]
+	data, other := bytesOf(500, 1), bytesOf(500, 2)
+	kept, err := a.Put(within(t), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, digest := range []string{blobs.Sum(other), "", "../../etc/passwd", strings.ToUpper(kept)} {
+		if err := a.Receive(within(t), digest, data); !errors.Is(err, blobs.ErrCorrupt) {
+			t.Errorf("digest %.20q: error %v", digest, err)
+		}
+	}
+	if !a.Folder.Has(kept) || a.Folder.Has(blobs.Sum(other)) {
+		t.Error("a refusal changed what is stored")
+	}
+	if err := a.Receive(within(t), blobs.Sum(other), other); err != nil || holders(members, blobs.Sum(other)) < 2 {
+		t.Errorf("the right bytes: error %v", err)
+	}
+}
+
+// served is a worker's results: blobs by digest, right or not.
+type served map[string][]byte
+
+type open struct{ *bytes.Reader }
+
+func (open) Close() error { return nil }
+
+func (s served) open(digest string) (bus.Blob, bool) {
+	b, ok := s[digest]
+	return open{bytes.NewReader(b)}, ok
+}
+
+// TestTakeFromAWorker stores a majority of copies, or, of wrong bytes, none.
+func TestTakeFromAWorker(t *testing.T) {
+	members := cluster(t, 3)
+	a := members[0]
+	part, lie := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2)
+	good, bad := blobs.Sum(part), blobs.Sum([]byte("something else"))
+	worker := connect(t, members[2].server)
+	s, err := bus.ServeBlobs(worker, subjects.BlobsOf("w1"), "", served{good: part, bad: lie}.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	eventually(t, "the worker", func() bool {
+		_, err := pull(t, a.Conn, subjects.BlobsOf("w1"), good)
+		return err == nil
+	})
+	if err := a.Take(within(t), "w1", good, uint64(len(part))); err != nil || holders(members, good) < 2 || !a.Folder.Has(good) {
+		t.Errorf("%d have the part, error %v", holders(members, good), err)
+	}
+	for what, c := range map[string]struct {
+		digest string
+		size   uint64
+		want   error
+	}{
+		"wrong bytes":           {bad, uint64(len(lie)), bus.ErrBlob},
+		"another size":          {blobs.Sum(lie), 9, bus.ErrNoBlob},
+		"a part that it lacks":  {blobs.Sum(lie), 70, bus.ErrNoBlob},
+		"no such worker's part": {bad, 1, bus.ErrBlob},
+	} {
+		if err := a.Take(within(t), "w1", c.digest, c.size); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "worker w1") {
+			t.Errorf("%s: error %v", what, err)
+		}
+		if holders(members, c.digest) != 0 {
+			t.Errorf("%s was stored", what)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(a.Folder.Dir(), "tmp-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("unfinished files remain: %v", left)
+	}
+}
+
+// TestStopDoesNotWait for a blob that is being fetched for another coordinator
+// from one that hangs.
+func TestStopDoesNotWait(t *testing.T) {
+	members := cluster(t, 2)
+	a, b := members[0], members[1]
+	asked := deaf(t, a.Conn, subjects.BlobsOf("ghost"))
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Conn.Request(within(t), subjects.Replicate("b"), (&protocol.Replicate{Digest: blobs.Sum(nil), From: "ghost"}).Append(nil))
+		done <- err
+	}()
+	received(t, "b's request for the blob", asked)
+	soon(t, "stopping", func() {
+		b.down()
+		b.Conn.Close()
+	})
+	a.Conn.Close()
+	<-done
+}
+
+// TestDamagedRequestsAreAnswered with an error.
+func TestDamagedRequestsAreAnswered(t *testing.T) {
+	members := cluster(t, 1)
+	for _, req := range [][]byte{nil, {protocol.Version, byte(protocol.KindReplicate), '{'}, (&protocol.Replicate{Digest: "no digest", From: "a"}).Append(nil)} {
+		answer, err := members[0].Conn.Request(within(t), subjects.Replicate("a"), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reply protocol.Reply
+		if err := reply.Decode(answer); err != nil || reply.Error == "" {
+			t.Errorf("request %q: reply %+v, error %v", req, reply, err)
+		}
+	}
+}

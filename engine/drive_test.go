@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+)
+
+// TestResumeFromAnyRound: the state after any round, restored elsewhere with
+// another number of lanes, ends with the same digest; rounds are counted from
+// the job's beginning.
+func TestResumeFromAnyRound(t *testing.T) {
+	var states [][]byte
+	c := newCanary(songRounds)
+	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 2, nil), func(rounds uint64, tr algorithms.Trainer) error {
+		if rounds != uint64(len(states))+1 {
+			t.Errorf("%d rounds after %d observations", rounds, len(states))
+		}
+		state, err := tr.AppendState(nil)
+		states = append(states, state)
+		return err
+	})
+	if err != nil || c.digest() != canaryDigest || len(states) != songRounds {
+		t.Fatalf("digest %s after %d rounds, error %v", c.digest(), len(states), err)
+	}
+	for i, state := range states {
+		r := restoredCanary(songRounds, state)
+		if got := sing(t, r, &canaryKernel{}, i%3+1); got != canaryDigest {
+			t.Errorf("from round %d: digest %s", i+1, got)
+		}
+	}
+}
+
+// TestObserverStopsTheJob, with its own error, after the round it was told of.
+func TestObserverStopsTheJob(t *testing.T) {
+	stop := errors.New("stop")
+	c := newCanary(songRounds)
+	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 1, nil), func(rounds uint64, _ algorithms.Trainer) error {
+		if rounds == 5 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || c.done != 5 {
+		t.Errorf("error %v after %d rounds", err, c.done)
+	}
+}
+
+// unable is a Trainer that has no next round.
+type unable struct{ *canary }
+
+func (unable) Next() (*algorithms.Round, error) { return nil, errors.New("no idea") }
+
+// executorFunc is an Executor.
+type executorFunc func(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error
+
+func (f executorFunc) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
+	return f(ctx, n, r, res)
+}
+
+// TestErrorsNameTheRound that the trainer or the executor failed in.
+func TestErrorsNameTheRound(t *testing.T) {
+	bad := errors.New("bad luck")
+	var asked []uint64
+	x := executorFunc(func(_ context.Context, n uint64, _ *algorithms.Round, res *algorithms.Result) error {
+		asked = append(asked, n)
+		if n == 9 {
+			return bad
+		}
+		*res = algorithms.Result{Sum: new(algorithms.Partial)}
+		return nil
+	})
+	if err := Drive(t.Context(), newCanary(100), 7, x, ignore); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "round 9: ") {
+		t.Errorf("an executor that fails: error %v", err)
+	}
+	if len(asked) != 3 || asked[0] != 7 {
+		t.Errorf("rounds %v were asked for", asked)
+	}
+	broken := newCanary(5)
+	broken.broken = bad
+	if err := Drive(t.Context(), broken, 0, x, ignore); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "round 0: ") {
+		t.Errorf("a trainer that cannot fold: error %v", err)
+	}
+	if err := Drive(t.Context(), unable{newCanary(1)}, 3, x, ignore); err == nil || !strings.HasPrefix(err.Error(), "round 3: no idea") {
+		t.Errorf("a trainer without a next round: error %v", err)
+	}
+}

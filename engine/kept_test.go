@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// sized is a derived value of so many bytes.
+type sized int
+
+func (s sized) Bytes() int { return int(s) }
+
+// deriver counts what it derives.
+type deriver struct {
+	zeroKernel
+	mu    sync.Mutex
+	calls map[keptKey]int
+	value any
+	err   error
+}
+
+func (d *deriver) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls == nil {
+		d.calls = make(map[keptKey]int)
+	}
+	d.calls[keptKey{u.Op, u.ID, u.Of}]++
+	return d.value, d.err
+}
+
+func (d *deriver) total() (n int) {
+	for _, c := range d.calls {
+		n += c
+	}
+	return n
+}
+
+// ask asks for the kept value of units 0 to n-1.
+func ask(t *testing.T, c *Kept, d *deriver, keep uint64, n int) {
+	t.Helper()
+	for u := range n {
+		got, err := c.get(d, algorithms.Unit{ID: u, Of: n, Keep: keep}, nil, nil, nil)
+		if err != nil || keep != 0 && got != d.value {
+			t.Fatalf("unit %d: %v, error %v", u, got, err)
+		}
+	}
+}
+
+// TestKeptDerivesOnce for each unit, until another Keep comes.
+func TestKeptDerivesOnce(t *testing.T) {
+	c, d := NewKept(1000), &deriver{value: sized(10)}
+	for range 3 {
+		ask(t, c, d, 1, 5)
+	}
+	if d.total() != 5 || c.bytes != 50 {
+		t.Errorf("%d values derived for 5 units, %d bytes kept", d.total(), c.bytes)
+	}
+	ask(t, c, d, 2, 5)
+	if d.total() != 10 || c.bytes != 50 || len(c.values) != 5 {
+		t.Errorf("a new Keep: %d derived in all, %d values of %d bytes kept", d.total(), len(c.values), c.bytes)
+	}
+}
+
+// TestKeptTellsUnitsApart by operation, number and number of units.
+func TestKeptTellsUnitsApart(t *testing.T) {
+	c, d := NewKept(1000), &deriver{value: sized(1)}
+	for range 2 {
+		for _, u := range []algorithms.Unit{{ID: 1, Of: 4}, {ID: 2, Of: 4}, {ID: 1, Of: 8}, {ID: 1, Of: 4, Op: 3}} {
+			u.Keep = 9
+			c.get(d, u, nil, nil, nil)
+		}
+	}
+	if len(d.calls) != 4 || d.total() != 4 {
+		t.Errorf("derived %v", d.calls)
+	}
+}
+
+// TestKeptLimit: what is beyond it is derived each time, the rest stays.
+func TestKeptLimit(t *testing.T) {
+	c, d := NewKept(25), &deriver{value: sized(10)}
+	for range 3 {
+		ask(t, c, d, 1, 4)
+	}
+	if c.bytes != 20 || d.total() != 2+3*2 {
+		t.Errorf("%d bytes kept of at most 25, %d derived", c.bytes, d.total())
+	}
+}
+
+// TestKeptAsksForNothing where Keep is 0, and keeps neither nil nor errors.
+func TestKeptAsksForNothing(t *testing.T) {
+	c, d := NewKept(25), &deriver{value: sized(10)}
+	ask(t, c, d, 0, 4)
+	if d.total() != 0 {
+		t.Error("a value was derived that nobody keeps")
+	}
+	d.value = nil
+	ask(t, c, d, 1, 1)
+	ask(t, c, d, 1, 1)
+	d.err = errors.New("bad luck")
+	if _, err := c.get(d, algorithms.Unit{Keep: 1, Of: 1}, nil, nil, nil); !errors.Is(err, d.err) {
+		t.Errorf("error %v", err)
+	}
+	if d.total() != 3 || len(c.values) != 0 {
+		t.Errorf("%d derived, %d kept", d.total(), len(c.values))
+	}
+}
+
+// TestKeptIsCountedOnce though lanes derive the same unit side by side, and by
+// many goroutines with Keeps that change the count never goes wrong.
+func TestKeptIsCountedOnce(t *testing.T) {
+	c, d := NewKept(1000), &deriver{value: sized(10)}
+	var lanes sync.WaitGroup
+	for lane := range 8 {
+		lanes.Go(func() {
+			for i := range 200 {
+				c.get(d, algorithms.Unit{ID: i % 3, Of: 3, Keep: uint64(1 + (i+lane)/50)}, nil, nil, nil)
+			}
+		})
+	}
+	lanes.Wait()
+	if c.bytes != 10*len(c.values) {
+		t.Errorf("%d bytes counted for %d values of 10", c.bytes, len(c.values))
+	}
+	key := keptKey{0, 0, 1}
+	c = NewKept(1000)
+	c.keep = 1
+	c.put(1, key, sized(10))
+	c.put(1, key, sized(10))
+	c.put(2, keptKey{0, 1, 1}, sized(10)) // came too late
+	if c.bytes != 10 || len(c.values) != 1 {
+		t.Errorf("%d bytes of %d values kept, want 10 of 1", c.bytes, len(c.values))
+	}
+}

@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+const songRounds = 20
+
+// canaryDigest is what 20 rounds of the canary end with: the same on every machine.
+const canaryDigest = "712c5650ea37db872947edc03f998b7e0d25300019fe907d96c6b85cb7e88c05"
+
+// TestLanesChangeNoBits: lanes divide units, never the order of a sum.
+func TestLanesChangeNoBits(t *testing.T) {
+	for _, lanes := range []int{0, 1, 2, 5, 64} {
+		if got := sing(t, newCanary(songRounds), &canaryKernel{}, lanes); got != canaryDigest {
+			t.Errorf("%d lanes: digest %s, want %s", lanes, got, canaryDigest)
+		}
+	}
+}
+
+// TestCanaryShowsAnotherOrder: the canary is worth its name. An executor that adds
+// the units up from left to right ends with another digest.
+func TestCanaryShowsAnotherOrder(t *testing.T) {
+	c := newCanary(1)
+	if err := Drive(t.Context(), c, 0, &wrongOrder{NewLocal(&canaryKernel{}, canaryData(), 1, nil)}, ignore); err != nil {
+		t.Fatal(err)
+	}
+	if right := sing(t, newCanary(1), &canaryKernel{}, 1); c.digest() == right {
+		t.Error("another order of the sum gives the same digest: the tests here test nothing")
+	}
+}
+
+// wrongOrder sums from left to right.
+type wrongOrder struct{ *Local }
+
+func (x *wrongOrder) Do(_ context.Context, _ uint64, r *algorithms.Round, res *algorithms.Result) error {
+	x.tree.Reset(r.Units, r.Shape)
+	var sum *algorithms.Partial
+	for id := range r.Units {
+		p := x.tree.Partial()
+		if err := RunUnit(p, x.kernel, r.Unit(id), x.data, r.Vars, x.kept, x.scratch[0]); err != nil {
+			return err
+		}
+		if sum == nil {
+			sum = p
+			continue
+		}
+		sum = x.tree.add(sum, p)
+	}
+	res.Sum = sum
+	return nil
+}
+
+// TestKeptMissesDeriveTheSame: a cache that keeps nothing changes no bits.
+func TestKeptMissesDeriveTheSame(t *testing.T) {
+	if got := sing(t, newCanary(songRounds), &canaryKernel{large: true}, 2); got != canaryDigest {
+		t.Errorf("digest %s, want %s", got, canaryDigest)
+	}
+}
+
+// TestErrorsNameTheLowestUnit, whichever lane fails first.
+func TestErrorsNameTheLowestUnit(t *testing.T) {
+	bad := errors.New("bad luck")
+	for _, lanes := range []int{1, 2, 5} {
+		for _, round := range []uint64{0, 2} { // a summed one, a collected one
+			late := make(chan struct{})
+			var once sync.Once
+			k := &canaryKernel{fail: func(u algorithms.Unit) error {
+				switch u.ID {
+				case 2: // fails last where lanes run side by side
+					if lanes > 1 {
+						<-late
+					}
+					return bad
+				case 3:
+					once.Do(func() { close(late) })
+					return bad
+				}
+				return nil
+			}}
+			c := newCanary(songRounds)
+			c.done = round
+			err := Drive(t.Context(), c, round, NewLocal(k, canaryData(), lanes, nil), ignore)
+			if !errors.Is(err, bad) || !strings.Contains(err.Error(), "unit 2:") || !strings.Contains(err.Error(), fmt.Sprintf("round %d:", round)) {
+				t.Errorf("%d lanes, round %d: error %v", lanes, round, err)
+			}
+		}
+	}
+}
+
+// TestCancellation stops between units and returns ctx's error.
+func TestCancellation(t *testing.T) {
+	for _, lanes := range []int{1, 3} {
+		for _, round := range []uint64{0, 2} {
+			ctx, cancel := context.WithCancel(t.Context())
+			var ran atomic.Int32
+			k := &canaryKernel{fail: func(algorithms.Unit) error {
+				ran.Add(1)
+				cancel()
+				return nil
+			}}
+			c := newCanary(songRounds)
+			c.done = round
+			err := Drive(ctx, c, round, NewLocal(k, canaryData(), lanes, nil), ignore)
+			if !errors.Is(err, context.Canceled) || c.done != round {
+				t.Errorf("%d lanes, round %d: error %v after round %d", lanes, round, err, c.done)
+			}
+			if n := int(ran.Load()); n > lanes {
+				t.Errorf("%d lanes: %d units were begun after the end", lanes, n-lanes)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Drive(ctx, newCanary(1), 0, nil, ignore); !errors.Is(err, context.Canceled) {
+		t.Errorf("a job that was over before it began: error %v", err)
+	}
+}
+
+// TestCollectSkipsWhatTheTrainerHas: units in Has do not run, and their parts are
+// nil; the others' are in unit order.
+func TestCollectSkipsWhatTheTrainerHas(t *testing.T) {
+	for _, lanes := range []int{1, 5} {
+		var mu sync.Mutex
+		ran := make(map[int]bool)
+		k := &canaryKernel{fail: func(u algorithms.Unit) error {
+			mu.Lock()
+			defer mu.Unlock()
+			ran[u.ID] = true
+			return nil
+		}}
+		c := newCanary(3)
+		c.done, c.has = 2, []bool{false, true, false, false, true, false, false, true}
+		r, _ := c.Next()
+		var res algorithms.Result
+		if err := NewLocal(k, canaryData(), lanes, nil).Do(t.Context(), 2, r, &res); err != nil {
+			t.Fatal(err)
+		}
+		for u, has := range c.has {
+			if ran[u] == has || (res.Parts[u] == nil) != has {
+				t.Errorf("unit %d: has %v, ran %v, part %x", u, has, ran[u], res.Parts[u])
+			}
+			if want := collectedPart(byte(u), c.state[:]); !has && string(res.Parts[u]) != string(want) {
+				t.Errorf("unit %d has the part of another", u)
+			}
+		}
+		if res.Sum != nil {
+			t.Error("a collected round has a sum")
+		}
+	}
+}
+
+// summing is a kernel that collects nothing.
+type summing struct{ algorithms.Kernel }
+
+// TestCollectRunsChildren through the runner that the executor was given, and a
+// kernel that collects nothing is an error.
+func TestCollectRunsChildren(t *testing.T) {
+	jobs := []*algorithms.Job{{Seed: 5}, {Seed: 6}}
+	r := &algorithms.Round{Units: 2, How: algorithms.Collect, Scope: algorithms.Whole, Children: jobs}
+	child := func(_ context.Context, j *algorithms.Job) ([]byte, error) { return []byte{byte(j.Seed)}, nil }
+	var res algorithms.Result
+	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil || res.Parts[0][0] != 5 || res.Parts[1][0] != 6 {
+		t.Errorf("parts %v, error %v", res.Parts, err)
+	}
+	bad := errors.New("bad luck")
+	fail := func(context.Context, *algorithms.Job) ([]byte, error) { return nil, bad }
+	if err := NewLocal(&canaryKernel{}, canaryData(), 1, fail).Do(t.Context(), 0, r, &res); !errors.Is(err, bad) || !strings.Contains(err.Error(), "unit 0") {
+		t.Errorf("a child that fails: error %v", err)
+	}
+	r.Children = nil
+	if err := NewLocal(summing{&canaryKernel{}}, canaryData(), 1, nil).Do(t.Context(), 0, r, &res); err == nil || !strings.Contains(err.Error(), "collects nothing") {
+		t.Errorf("a kernel that collects nothing: error %v", err)
+	}
+}
+
+// TestLocalDoesNotAllocatePerRound beyond what starting lanes costs.
+func TestLocalDoesNotAllocatePerRound(t *testing.T) {
+	l := NewLocal(zeroKernel{}, canaryData(), 1, nil)
+	r := &algorithms.Round{Units: canaryUnits, Shape: canaryShape, Roles: dataset.AllRows}
+	var res algorithms.Result
+	do := func() {
+		if err := l.Do(t.Context(), 0, r, &res); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do()
+	if n := testing.AllocsPerRun(50, do); n > 2 {
+		t.Errorf("%v allocations a round of %d units", n, r.Units)
+	}
+}
+
+type zeroKernel struct{}
+
+func (zeroKernel) NewScratch() any { return nil }
+func (zeroKernel) Derive(algorithms.Unit, *dataset.Data, algorithms.Vars, any) (any, error) {
+	return nil, nil
+}
+func (zeroKernel) Run(*algorithms.Partial, algorithms.Unit, *dataset.Data, algorithms.Vars, any, any) error {
+	return nil
+}

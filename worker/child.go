@@ -1,0 +1,50 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// childRunner runs a unit's child job on the shards of its parent, from where the
+// payload says that it got to elsewhere. It hands checkpoints to the leader.
+func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildRunner {
+	return func(ctx context.Context, child *algorithms.Job) ([]byte, error) {
+		options := local.Options{Lanes: 1, Checkpoint: func(at local.Checkpoint) { w.checkpoint(c, at) }}
+		if len(payload) > 0 {
+			var resume protocol.Resume
+			if err := resume.Decode(payload); err != nil {
+				return nil, fmt.Errorf("worker: where the child job goes on: %w", err)
+			}
+			options.Resume = local.Checkpoint(resume)
+			w.log.Info("a child job goes on here", "job", c.stamp.Job, "unit", c.unit, "round", resume.Rounds)
+		}
+		outcome, err := local.Run(ctx, child, j.whole(), options)
+		if err != nil {
+			return nil, err
+		}
+		return outcome.Encode()
+	}
+}
+
+// whole is the job's dataset, every shard of which is at hand.
+func (j *job) whole() *local.Data {
+	d := &local.Data{Manifest: j.manifest, Assigned: j.assigned}
+	for s := range j.manifest.Shards {
+		d.Shards = append(d.Shards, j.data.Shard(s))
+	}
+	return d
+}
+
+// checkpoint tells the leader how far a child job is.
+func (w *worker) checkpoint(c *collected, at local.Checkpoint) {
+	w.mu.Lock()
+	m := protocol.Checkpoint{Stamp: c.stamp, Worker: w.id, Unit: c.unit, Resume: protocol.Resume(at)}
+	reply := c.reply
+	w.mu.Unlock()
+	w.send(reply, m.Append(nil))
+}
