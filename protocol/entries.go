@@ -84,6 +84,7 @@ type CollectedEntry struct {
 	Job    uint64 `json:"job"`
 	Round  uint64 `json:"round"` // rounds folded once this one is
 	Unit   uint32 `json:"unit"`
+	Of     uint32 `json:"of"`     // units in the round
 	Digest string `json:"digest"` // its blob
 	Bytes  uint64 `json:"bytes"`
 }

@@ -36,7 +36,7 @@ type bench struct {
 type noParts struct{}
 
 func (noParts) Known(uint64, uint64) map[uint32]string                  { return nil }
-func (noParts) Record(context.Context, *protocol.Collected) error       { return nil }
+func (noParts) Record(context.Context, *protocol.Collected, int) error  { return nil }
 func (noParts) Load(ctx context.Context, digest string) ([]byte, error) { return nil, nil }
 
 func newBench(b *testing.B) *bench {

@@ -237,8 +237,9 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) {
 	}
 	x.d.cfg.Metrics.Compute.Observe(time.Duration(m.Compute).Seconds())
 	s.worker, s.state = m.Worker, storing
+	of := len(x.units)
 	c.recorders.Go(func() {
-		err := x.d.cfg.Parts.Record(ctx, m)
+		err := x.d.cfg.Parts.Record(ctx, m, of)
 		x.mail.putStored(stored{m.Round, m.Unit, err, m.Digest})
 	})
 }

@@ -35,8 +35,8 @@ type Parts interface {
 	// Known returns the digests of the parts recorded for a round, by unit.
 	Known(job, round uint64) map[uint32]string
 	// Record fetches a part from the worker that made it, has a majority sync it
-	// and commits it.
-	Record(ctx context.Context, c *protocol.Collected) error
+	// and commits it; of is the number of units in the round.
+	Record(ctx context.Context, c *protocol.Collected, of int) error
 	// Load returns the bytes of a recorded part.
 	Load(ctx context.Context, digest string) ([]byte, error)
 }

@@ -191,11 +191,11 @@ func (p *Parts) Known(job, round uint64) map[uint32]string {
 }
 
 // Record implements dispatch.Parts.
-func (p *Parts) Record(ctx context.Context, c *protocol.Collected) error {
+func (p *Parts) Record(ctx context.Context, c *protocol.Collected, of int) error {
 	if err := p.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes); err != nil {
 		return err
 	}
-	entry := protocol.CollectedEntry{Epoch: p.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Digest: c.Digest, Bytes: c.Bytes}
+	entry := protocol.CollectedEntry{Epoch: p.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes}
 	_, _, err := p.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryCollected, entry))
 	return err
 }

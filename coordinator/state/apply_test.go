@@ -42,7 +42,7 @@ func fencedEntries(epoch, job uint64) map[protocol.EntryKind]any {
 	return map[protocol.EntryKind]any{
 		protocol.EntryJobState:  &protocol.JobStateEntry{Epoch: epoch, Job: job, State: protocol.Failed, Error: "x"},
 		protocol.EntryCommit:    &protocol.CommitEntry{Epoch: epoch, Job: job, Round: 9, Total: 1, Data: []byte{1}},
-		protocol.EntryCollected: &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 9, Digest: digest('c')},
+		protocol.EntryCollected: &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 9, Of: 4, Digest: digest('c')},
 		protocol.EntryFinish:    &protocol.FinishEntry{Epoch: epoch, Job: job},
 	}
 }
@@ -101,7 +101,7 @@ func TestEndedJobs(t *testing.T) {
 		j := m.start()
 		epoch := m.s.Epoch()
 		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 2, Data: []byte{1, 2}, Progress: []byte(`{"step": 4}`)})
-		m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Digest: digest('c')})
+		m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Of: 4, Digest: digest('c')})
 		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 2, Data: []byte{1}})
 		end(m, epoch, j.ID)
 		got := m.s.Job(j.ID)
@@ -158,7 +158,7 @@ func TestMalformed(t *testing.T) {
 		{protocol.EntrySubmit, submitEntry("t9", strings.Repeat("n", MaxName+1), 1)},
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast"}},
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast", Job: jobOn(manifest('e'), 1)}},
-		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: "ABC"}},
+		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: "ABC"}},
 		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: digest('c'), Unit: protocol.MaxUnits}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 5}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1}, Progress: []byte("{")}},

@@ -95,7 +95,7 @@ func (r *reader) job(s *State) {
 	j.Progress = r.rawJSON()
 	j.pending = r.pending()
 	r.list(maxCount, func() {
-		j.Collected = append(j.Collected, Part{Round: r.u64(), Unit: uint32(r.count(protocol.MaxUnits - 1)), Bytes: r.u64(), Digest: r.text()})
+		j.Collected = append(j.Collected, Part{Round: r.u64(), Unit: uint32(r.count(protocol.MaxUnits - 1)), Of: uint32(r.count(protocol.MaxUnits)), Bytes: r.u64(), Digest: r.text()})
 	})
 	j.Outcome = r.rawJSON()
 	r.list(MaxModels, func() {

@@ -83,7 +83,7 @@ func (w *writer) job(j *Job) {
 	w.pending(j.pending)
 	w.u64(uint64(len(j.Collected)))
 	for _, p := range j.Collected {
-		w.u64(p.Round, uint64(p.Unit), p.Bytes)
+		w.u64(p.Round, uint64(p.Unit), uint64(p.Of), p.Bytes)
 		w.text(p.Digest)
 	}
 	w.bytes(j.Outcome)

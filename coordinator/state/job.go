@@ -51,6 +51,7 @@ type Job struct {
 type Part struct {
 	Round  uint64 // the number of rounds folded once this one is
 	Unit   uint32
+	Of     uint32 // units in the round, for display
 	Digest string // of its blob
 	Bytes  uint64
 }
@@ -84,8 +85,8 @@ func (j *Job) Info() protocol.JobInfo {
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
 	}
 	if n := len(j.Collected); n > 0 {
-		info.Collected = len(j.Parts(j.Collected[n-1].Round))
-		info.Units = j.Job.Folds
+		last := j.Collected[n-1]
+		info.Collected, info.Units = len(j.Parts(last.Round)), int(last.Of)
 	}
 	return info
 }

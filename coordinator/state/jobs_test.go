@@ -151,7 +151,7 @@ func TestCollected(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
 	collect := func(round uint64, unit uint32, c byte) *protocol.CollectedEntry {
-		return &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: round, Unit: unit, Digest: digest(c), Bytes: 7}
+		return &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: round, Unit: unit, Of: 6, Digest: digest(c), Bytes: 7}
 	}
 	for _, e := range []*protocol.CollectedEntry{
 		collect(2, 5, 'a'), collect(2, 1, 'b'), collect(3, 0, 'c'),
@@ -159,7 +159,7 @@ func TestCollected(t *testing.T) {
 	} {
 		m.do(protocol.EntryCollected, e)
 	}
-	want := []Part{{2, 1, digest('b'), 7}, {2, 5, digest('a'), 7}}
+	want := []Part{{2, 1, 6, digest('b'), 7}, {2, 5, 6, digest('a'), 7}}
 	if diff := cmp.Diff(want, m.s.Job(j.ID).Parts(2)); diff != "" {
 		t.Error(diff)
 	}
@@ -204,7 +204,7 @@ func TestCondemn(t *testing.T) {
 			m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "other", Manifest: manifest('0')})
 		},
 		func() {
-			m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 9, Digest: lost[1]})
+			m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 9, Of: 4, Digest: lost[1]})
 		},
 		func() {
 			m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 9, Blob: lost[2]})

@@ -36,7 +36,7 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	case protocol.EntryCommit:
 		return kind, drawCommit(t, s, epoch, job, round, blob)
 	case protocol.EntryCollected:
-		return kind, &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: round, Unit: rapid.Uint32Range(0, 3).Draw(t, "unit"), Digest: blob}
+		return kind, &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: round, Unit: rapid.Uint32Range(0, 3).Draw(t, "unit"), Of: 4, Digest: blob}
 	case protocol.EntryFinish:
 		return kind, &protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: []byte(`{ "a": "<" }`), Models: []protocol.ModelRef{{Digest: blob, Blob: blob}}, Seconds: 0.1}
 	case protocol.EntryCancel:

@@ -47,10 +47,10 @@ func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
 	if e.Round <= j.Round {
 		return nil, staleRound(j, e.Round)
 	}
-	if !isDigest(e.Digest) || e.Unit >= protocol.MaxUnits {
-		return nil, invalid("unit %d with the digest %.80q", e.Unit, e.Digest)
+	if !isDigest(e.Digest) || e.Unit >= e.Of || e.Of > protocol.MaxUnits {
+		return nil, invalid("unit %d of %d with the digest %.80q", e.Unit, e.Of, e.Digest)
 	}
-	p := Part{Round: e.Round, Unit: e.Unit, Digest: e.Digest, Bytes: e.Bytes}
+	p := Part{Round: e.Round, Unit: e.Unit, Of: e.Of, Digest: e.Digest, Bytes: e.Bytes}
 	i, ok := slices.BinarySearchFunc(j.Collected, p, comparePart)
 	if ok { // the first answer wins
 		return j, nil

@@ -36,7 +36,7 @@ func golden(t testing.TB) *State {
 		}[kind])
 	}
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 3, Data: []byte{1, 2, 3}, Progress: []byte(`{"step":4}`)})
-	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Unit: 2, Digest: digest('c'), Bytes: 8})
+	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Unit: 2, Of: 4, Digest: digest('c'), Bytes: 8})
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 3, Data: []byte{1}})
 	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('e'), digest('a')}})
 	return m.s
