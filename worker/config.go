@@ -31,6 +31,9 @@ type Config struct {
 	// KeptBytes bounds the derived values that a job keeps in memory (routing
 	// probabilities during a leaf update). 0: engine.KeptLimit.
 	KeptBytes int
+	// MemoryBytes bounds what units that need the whole dataset may take; one that
+	// would take more is refused and goes to another worker. 0: no bound.
+	MemoryBytes int64
 	// Log takes the worker's log; nil: none.
 	Log *slog.Logger
 	// Ready, where set, is called once the worker takes orders.
@@ -61,8 +64,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%w: no folder", ErrConfig)
 	case c.ID != "" && !idPattern.MatchString(c.ID):
 		return c, fmt.Errorf("%w: the id %q is not 1 to 64 letters, digits, - or _", ErrConfig, c.ID)
-	case c.Slots < 0 || c.CacheBytes < 0 || c.KeptBytes < 0:
-		return c, fmt.Errorf("%w: slots %d, cache %d bytes, kept %d bytes: none may be negative", ErrConfig, c.Slots, c.CacheBytes, c.KeptBytes)
+	case c.Slots < 0 || c.CacheBytes < 0 || c.KeptBytes < 0 || c.MemoryBytes < 0:
+		return c, fmt.Errorf("%w: slots %d, cache %d bytes, kept %d bytes, memory %d bytes: none may be negative",
+			ErrConfig, c.Slots, c.CacheBytes, c.KeptBytes, c.MemoryBytes)
 	}
 	if c.Slots == 0 {
 		c.Slots = runtime.GOMAXPROCS(0)

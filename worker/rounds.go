@@ -23,7 +23,7 @@ func (w *worker) start(b *batch, reply string) {
 	b.begin(reply)
 	j.users++
 	j.live = append(j.live, b)
-	if j.complete(b) {
+	if j.complete(b) && w.tooLarge(b) == nil {
 		w.lanesOf(b).add(b)
 		return
 	}
@@ -71,11 +71,15 @@ func (w *worker) prepare(b *batch) {
 func (w *worker) gather(b *batch) []error {
 	j, errs := b.job, make([]error, b.size())
 	lacks := make([]error, len(j.atHand)) // by shard
-	if j.ctx.Err() == nil && j.failure == nil {
+	refusal := w.tooLarge(b)
+	if j.ctx.Err() == nil && j.failure == nil && refusal == nil {
 		w.loadShards(b, lacks)
 	}
 	for i := range errs {
-		errs[i] = j.whyNot(b, i, lacks)
+		errs[i] = refusal
+		if refusal == nil {
+			errs[i] = j.whyNot(b, i, lacks)
+		}
 		if errs[i] != nil {
 			w.fail(b, i, errs[i])
 		}
@@ -93,6 +97,28 @@ func (j *job) whyNot(b *batch, i int, lacks []error) error {
 	}
 	lo, hi := b.shards(i)
 	return errors.Join(lacks[lo:hi]...)
+}
+
+// wholeShare is what a unit on the whole dataset takes at most, in parts of its
+// decoded shards: the shards, and as much twice for its own arrays.
+const wholeShare = 3
+
+// tooLarge says why a batch of units on the whole dataset would take more memory
+// than this worker has, or returns nil.
+func (w *worker) tooLarge(b *batch) error {
+	limit := w.cfg.MemoryBytes
+	if limit == 0 || b.run.Scope != algorithms.Whole && !b.run.Child {
+		return nil
+	}
+	need := int64(0)
+	for _, shard := range b.job.manifest.Shards {
+		need += wholeShare * shard.Bytes
+	}
+	if need <= limit {
+		return nil
+	}
+	return passing(fmt.Errorf("worker: a unit on the whole dataset takes up to %d MiB, and --memory of worker %s allows %d MiB",
+		need>>20, w.id, limit>>20))
 }
 
 // fetchAtOnce is how many shards one batch fetches at the same time.

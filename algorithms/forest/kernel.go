@@ -31,9 +31,9 @@ type kernel struct {
 func (k *kernel) NewScratch() any {
 	g := &grower{
 		cfg: k.cfg, classes: k.family.Classes(k.labels), labeller: k.family.NewLabeller(k.seed),
-		sampling: num.NewKey(k.seed, "forest/bootstrap"),
+		sampling: num.NewKey(k.seed, k.family.Name+"/bootstrap"),
 	}
-	g.choice.key = num.NewKey(k.seed, "forest/features")
+	g.choice.key = num.NewKey(k.seed, k.family.Name+"/features")
 	return g
 }
 

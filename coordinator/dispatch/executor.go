@@ -66,8 +66,15 @@ const (
 	recorded
 )
 
-// maxTries is how often a unit may fail, on whichever worker, before the job does.
+// maxTries is how often a unit may fail, on whichever worker, before the job does;
+// with more workers, each may try.
 const maxTries = 4
+
+func (x *Executor) crewSize() int {
+	x.d.mu.Lock()
+	defer x.d.mu.Unlock()
+	return len(x.d.crew.usable())
+}
 
 // Do implements engine.Executor.
 func (x *Executor) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
@@ -239,7 +246,7 @@ func (x *Executor) onFail(msg []byte) error {
 		return nil
 	}
 	s.tries++
-	if x.fail.Permanent || s.tries >= maxTries {
+	if x.fail.Permanent || s.tries >= max(maxTries, x.crewSize()) {
 		return fmt.Errorf("unit %d on worker %s: %s", u, x.fail.Worker, x.fail.Reason)
 	}
 	x.d.cfg.Log.Warn("a unit failed and is given to another worker",

@@ -46,7 +46,7 @@ func (b *Blobs) Serve() (stop func(), err error) {
 		return blob, err == nil
 	}
 	for _, s := range []struct{ subject, queue string }{
-		{b.Subjects.Blobs(), ""}, {b.Subjects.BlobsOf(b.Self), "one"},
+		{b.Subjects.Blobs(), "coordinators"}, {b.Subjects.BlobsOf(b.Self), ""},
 	} {
 		sub, err := bus.ServeBlobs(b.Conn, s.subject, s.queue, open)
 		if err != nil {
