@@ -73,6 +73,7 @@ func FuzzFail(f *testing.F)               { fuzz(f, "Fail") }
 func FuzzFragment(f *testing.F)           { fuzz(f, "Fragment") }
 func FuzzBlobGet(f *testing.F)            { fuzz(f, "BlobGet") }
 func FuzzBlobPiece(f *testing.F)          { fuzz(f, "BlobPiece") }
+func FuzzCheckpoint(f *testing.F)         { fuzz(f, "Checkpoint") }
 func FuzzCommitEntry(f *testing.F)        { fuzz(f, "entry/Commit") }
 func FuzzLeadEntry(f *testing.F)          { fuzz(f, "entry/Lead") }
 func FuzzMemberEntry(f *testing.F)        { fuzz(f, "entry/Member") }
@@ -84,6 +85,22 @@ func FuzzCollectedEntry(f *testing.F)     { fuzz(f, "entry/Collected") }
 func FuzzFinishEntry(f *testing.F)        { fuzz(f, "entry/Finish") }
 func FuzzCancelEntry(f *testing.F)        { fuzz(f, "entry/Cancel") }
 func FuzzCondemnEntry(f *testing.F)       { fuzz(f, "entry/Condemn") }
+
+// FuzzResume: the payload of a child job, which has no header.
+func FuzzResume(f *testing.F) {
+	f.Add((&Resume{Rounds: 5, State: []byte{1}}).Append(nil))
+	f.Add(bytes.Repeat([]byte{0xff}, 20))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m Resume
+		if err := m.Decode(b); err != nil {
+			if !errors.Is(err, ErrMessage) {
+				t.Fatalf("error %v", err)
+			}
+		} else if again := m.Append(nil); !bytes.Equal(again, b) {
+			t.Fatalf("%x is encoded again as %x", b, again)
+		}
+	})
+}
 
 // FuzzPeekStamp: whatever comes on a results subject is peeked at first.
 func FuzzPeekStamp(f *testing.F) {

@@ -86,6 +86,9 @@ func codecs() []codec {
 		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9, Data: []byte{1, 2}}),
 		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
 		binaryMessage("BlobPiece", KindBlobPiece, drawBlobPiece, &BlobPiece{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
+		binaryMessage("Checkpoint", KindCheckpoint, drawCheckpoint, &Checkpoint{
+			Stamp: sampleStamp, Worker: "w1", Unit: 3, Resume: Resume{Rounds: 500, State: []byte{1, 2, 3}},
+		}),
 		binaryMessage("entry/Commit", Kind(EntryCommit), drawCommit, &CommitEntry{
 			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Data: []byte{9, 8, 7},
 		}),
@@ -97,7 +100,7 @@ func codecs() []codec {
 			Token: "t", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"algorithm":"ldlf"}`), Job: sampleJob, Time: 1700000000,
 		}),
 		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000}),
-		jsonEntry("entry/Collected", EntryCollected, CollectedEntry{Epoch: 12, Job: 40, Round: 1, Unit: 3, Digest: sampleText, Bytes: 4096}),
+		jsonEntry("entry/Collected", EntryCollected, CollectedEntry{Epoch: 12, Job: 40, Round: 1, Unit: 3, Of: 10, Digest: sampleText, Bytes: 4096}),
 		jsonEntry("entry/Finish", EntryFinish, FinishEntry{
 			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000,
 		}),
@@ -206,6 +209,13 @@ func drawFail(t *rapid.T) *Fail {
 	}
 }
 
+func drawCheckpoint(t *rapid.T) *Checkpoint {
+	return &Checkpoint{
+		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"),
+		Resume{rapid.Uint64().Draw(t, "rounds"), drawBytes(t, "state", 50)},
+	}
+}
+
 func drawFragment(t *rapid.T) *Fragment {
 	data := drawBytes(t, "data", 50)
 	total := rapid.Uint64Range(uint64(len(data)), MaxMessage).Draw(t, "total")
@@ -248,7 +258,7 @@ func TestEveryKindHasACodec(t *testing.T) {
 			t.Errorf("%s begins with % x", c.name, got[:2])
 		}
 	}
-	for k := KindBeat; k <= KindReply; k++ {
+	for k := KindBeat; k <= KindCheckpoint; k++ {
 		if !seen[fmt.Sprint("message", k)] {
 			t.Errorf("message kind %d is not tested", k)
 		}

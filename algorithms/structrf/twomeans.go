@@ -8,30 +8,39 @@ import (
 // maxIterations bounds the iterations of two-means.
 const maxIterations = 100
 
+// grain is one in the fixed-point sums of degrees: the sum of a greatest sample
+// stays below 2^63.
+const grain = 1 << 36
+
 // twoMeans is the labeller of structrf: it clusters the label distributions of each
 // node into two groups by k-means (Algorithm 1, lines 8 and 9), each row weighted
 // by its copies, from one k-means++ start drawn from the stream of (seed, tree,
-// path of the node). All sums are float64, over rows in ascending order and over
-// labels in order.
+// path of the node). Sums over labels are float64, in order. Sums of degrees over a
+// group's rows are whole multiples of 2^-36: they are exact, so a row that changes
+// groups is taken off one sum and added to the other.
 type twoMeans struct {
 	key num.Key
 
-	x       []float64 // rows×labels of the node at work
-	weight  []float64 // by row
-	far     []float64 // by row: weighted squared distance from the first centre
-	group   []uint32  // by row: 0 or 1
-	centre  [2][]float64
-	sum     [2][]float64
-	count   [2]float64
-	normal  []float64 // centre 1 - centre 0
+	x      []float64 // rows×labels of the node at work
+	weight []float64 // by row
+	far    []float64 // by row: weighted squared distance from the first centre
+	group  []uint32  // by row: 0 or 1
+	copies [2]float64
+	all    []int64 // Σ over all rows, by label
+	second []int64 // Σ over group 1, by label
+	centre [2][]float64
+	normal []float64 // centre 1 - centre 0
+
+	sum     []float64 // by label, for a leaf
 	entropy []float64 // by row of the sample: Σ d ln d
 }
 
 // Begin implements forest.Labeller.
 func (k *twoMeans) Begin(s *forest.Sample) {
-	k.normal = make([]float64, s.Width)
-	for i := range k.centre {
-		k.centre[i], k.sum[i] = make([]float64, s.Width), make([]float64, s.Width)
+	if len(k.normal) != s.Width {
+		k.normal, k.sum = make([]float64, s.Width), make([]float64, s.Width)
+		k.centre[0], k.centre[1] = make([]float64, s.Width), make([]float64, s.Width)
+		k.all, k.second = make([]int64, s.Width), make([]int64, s.Width)
 	}
 	k.entropy = k.entropy[:0]
 	for row := range s.Weight {
@@ -57,12 +66,12 @@ func (k *twoMeans) Classify(s *forest.Sample, n *forest.Node) bool {
 	if !k.seed(s, n) {
 		return false
 	}
-	for range maxIterations {
+	for iteration := range maxIterations {
 		moved := k.assign()
-		if k.count[0] == 0 || k.count[1] == 0 {
+		if k.copies[0] == 0 || k.copies[1] == 0 {
 			return false
 		}
-		if !moved {
+		if !moved && iteration > 0 {
 			break
 		}
 		k.move()
@@ -73,17 +82,25 @@ func (k *twoMeans) Classify(s *forest.Sample, n *forest.Node) bool {
 	return true
 }
 
-// gather copies the node's label distributions.
+// gather copies the node's label distributions; all rows are in group 0.
 func (k *twoMeans) gather(s *forest.Sample, n *forest.Node) {
 	k.x, k.weight, k.group = k.x[:0], k.weight[:0], k.group[:0]
+	clear(k.all)
+	clear(k.second)
 	for _, row := range n.Rows {
-		for _, v := range s.Label(row) {
+		w := s.Weight[row]
+		for j, v := range s.Label(row) {
 			k.x = append(k.x, float64(v))
+			k.all[j] += int64(w) * fixed(float64(v))
 		}
-		k.weight = append(k.weight, float64(s.Weight[row]))
-		k.group = append(k.group, 2) // neither
+		k.weight = append(k.weight, float64(w))
+		k.group = append(k.group, 0)
 	}
+	k.copies = [2]float64{float64(n.Copies), 0}
 }
+
+// fixed returns a degree in units of 2^-36, rounded.
+func fixed(x float64) int64 { return int64(float64(x*grain) + 0.5) }
 
 func (k *twoMeans) row(i int) []float64 {
 	c := len(k.normal)
@@ -135,9 +152,8 @@ func squaredDistance(a, b []float64) float64 {
 }
 
 // assign gives each row to the nearer centre, the first one among ties, and reports
-// whether any moved. A row is nearer to the second where it lies beyond the
-// bisecting plane: (c1 - c0)·x > (c1 - c0)·(c0 + c1)/2. It sums the groups up on
-// the way.
+// whether any changed groups. A row is nearer to the second where it lies beyond
+// the bisecting plane: (c1 - c0)·x > (c1 - c0)·(c0 + c1)/2.
 func (k *twoMeans) assign() (moved bool) {
 	plane := 0.0
 	for j, a := range k.centre[0] {
@@ -145,43 +161,57 @@ func (k *twoMeans) assign() (moved bool) {
 		k.normal[j] = b - a
 		plane += float64((b - a) * float64(0.5*(a+b)))
 	}
-	clear(k.sum[0])
-	clear(k.sum[1])
-	k.count = [2]float64{}
-	for i, w := range k.weight {
-		x := k.row(i)
-		side := 0.0
-		for j, v := range x {
-			side += float64(v * k.normal[j])
-		}
+	for i := range k.group {
 		group := uint32(0)
-		if side > plane {
+		if dot(k.row(i), k.normal) > plane {
 			group = 1
 		}
-		moved = moved || group != k.group[i]
-		k.group[i] = group
-		k.count[group] += w
-		sum := k.sum[group]
-		for j, v := range x {
-			sum[j] += float64(w * v)
+		if group != k.group[i] {
+			k.change(i, group)
+			moved = true
 		}
 	}
 	return moved
 }
 
+// dot returns Σ a[i]·b[i], in order.
+func dot(a, b []float64) float64 {
+	b = b[:len(a)]
+	sum := 0.0
+	for i, x := range a {
+		sum += float64(x * b[i])
+	}
+	return sum
+}
+
+// change moves a row to the other group.
+func (k *twoMeans) change(i int, group uint32) {
+	w := k.weight[i]
+	k.group[i] = group
+	k.copies[group] += w
+	k.copies[1-group] -= w
+	n := int64(w)
+	if group == 0 {
+		n = -n
+	}
+	for j, v := range k.row(i) {
+		k.second[j] += n * fixed(v)
+	}
+}
+
 // move moves the centres to the means of their groups.
 func (k *twoMeans) move() {
-	for g, sum := range k.sum {
-		for j, v := range sum {
-			k.centre[g][j] = v / k.count[g]
-		}
+	first, second := float64(k.copies[0]*grain), float64(k.copies[1]*grain)
+	for j, sum := range k.second {
+		k.centre[0][j] = float64(k.all[j]-sum) / first
+		k.centre[1][j] = float64(sum) / second
 	}
 }
 
 // Leaf implements forest.Labeller: the mean distribution of the leaf's samples. The
 // loss Σ w Σ d ln(d/m) is Σ w Σ d ln d - n Σ m ln m, as m is their mean.
 func (k *twoMeans) Leaf(dst []float32, s *forest.Sample, n *forest.Node) float64 {
-	sum := k.sum[0]
+	sum := k.sum
 	clear(sum)
 	loss := 0.0
 	for _, row := range n.Rows {

@@ -64,7 +64,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 	if err != nil {
 		return nil, nil, err
 	}
-	if job, err = watch(a, cl, job); err != nil {
+	if job, err = watch(a, cl, job.Name); err != nil {
 		return nil, nil, err
 	}
 	r, o, err := finished(job)
@@ -156,12 +156,12 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 
 // watch shows a job's progress until it ends. Interrupted, it says that the job
 // goes on.
-func watch(a *app, cl *client.Client, job *protocol.JobInfo) (*protocol.JobInfo, error) {
+func watch(a *app, cl *client.Client, job string) (*protocol.JobInfo, error) {
 	m := newMeter(a.stderr)
-	last, err := cl.Watch(a.ctx, fmt.Sprint(job.ID), func(j *protocol.JobInfo) { m.job(j) })
+	last, err := cl.Watch(a.ctx, job, m.job)
 	m.clear()
-	if err != nil && errors.Is(err, context.Canceled) {
-		a.note("job %s goes on without this command; watch it: coppice job watch %s; end it: coppice job cancel %s", job.Name, job.Name, job.Name)
+	if errors.Is(err, context.Canceled) {
+		a.note("job %s goes on without this command; watch it: coppice job watch %s; end it: coppice job cancel %s", job, job, job)
 		return nil, errReported
 	}
 	return last, err

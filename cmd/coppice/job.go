@@ -199,11 +199,8 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	j, err := cl.Job(a.ctx, c.Job)
+	j, err := watch(a, cl, c.Job)
 	if err != nil {
-		return err
-	}
-	if j, err = watch(a, cl, j); err != nil {
 		return err
 	}
 	r, _, err := finished(j)
