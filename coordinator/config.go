@@ -111,22 +111,27 @@ func (c *Config) self() (Peer, error) {
 	return *self, nil
 }
 
-// clusterID returns the cluster's name in NATS subjects. It is derived from the
-// peers, so that all agree on it, or, for a single coordinator, drawn; either way
-// it is kept in the folder and never changes.
-func (c *Config) clusterID() (string, error) {
-	path := filepath.Join(c.Dir, "CLUSTER")
-	if b, err := os.ReadFile(path); err == nil {
-		return strings.TrimSpace(string(b)), nil
+// clusterID returns the cluster's name in NATS subjects: the one kept in the
+// folder, or, at the first start, one derived from the peers, so that all agree on
+// it, or drawn, for a single coordinator.
+func (c *Config) clusterID() string {
+	if b, err := os.ReadFile(c.clusterFile()); err == nil && len(b) > 0 {
+		return strings.TrimSpace(string(b))
 	}
-	id := c.derivedID()
-	if len(c.Peers) == 1 {
-		var b [6]byte
-		rand.Read(b[:])
-		id = hex.EncodeToString(b[:])
+	if len(c.Peers) > 1 {
+		return c.derivedID()
 	}
-	return id, os.WriteFile(path, []byte(id+"\n"), 0o644)
+	var b [6]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
 }
+
+// keepClusterID writes the cluster's name into the folder: it never changes.
+func (c *Config) keepClusterID(id string) error {
+	return os.WriteFile(c.clusterFile(), []byte(id+"\n"), 0o644)
+}
+
+func (c *Config) clusterFile() string { return filepath.Join(c.Dir, "CLUSTER") }
 
 func (c *Config) derivedID() string {
 	var names []string

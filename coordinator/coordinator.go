@@ -32,8 +32,9 @@ type node struct {
 	subjects protocol.Subjects
 	metrics  *metrics.Coordinator
 
-	listener net.Listener // first: a port that is taken is the commonest mistake
-	nats     *bus.Server  // nil with an external NATS
+	listener net.Listener // of HTTP
+	raft     net.Listener
+	nats     *bus.Server // nil with an external NATS
 	conn     *bus.Conn
 	blobs    *replica.Blobs
 	store    *store.Store
@@ -73,11 +74,9 @@ func (n *node) close() {
 }
 
 func (n *node) open(ctx context.Context) error {
-	if err := os.MkdirAll(n.cfg.Dir, 0o755); err != nil {
-		return fmt.Errorf("the coordinator's folder: %w", err)
-	}
+	// What can be wrong with ports and NATS comes before anything is written.
 	for _, step := range []func(context.Context) error{
-		n.openListener, n.openIdentity, n.openNATS, n.openBlobs, n.openStore, n.openHTTP,
+		n.openListeners, n.openIdentity, n.openNATS, n.openFolder, n.openBlobs, n.openStore, n.openHTTP,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -86,22 +85,31 @@ func (n *node) open(ctx context.Context) error {
 	return nil
 }
 
-func (n *node) openListener(context.Context) error {
-	l, err := net.Listen("tcp", n.cfg.HTTPAddr)
-	if err != nil {
+func (n *node) openListeners(context.Context) (err error) {
+	if n.listener, err = net.Listen("tcp", n.cfg.HTTPAddr); err != nil {
 		return fmt.Errorf("HTTP cannot listen on %s: %w", n.cfg.HTTPAddr, err)
 	}
-	n.listener = l
-	n.onClose(func() { l.Close() })
+	n.onClose(func() { n.listener.Close() })
+	if n.raft, err = net.Listen("tcp", n.cfg.RaftAddr); err != nil {
+		return fmt.Errorf("Raft cannot listen on %s: %w", n.cfg.RaftAddr, err)
+	}
+	n.onClose(func() { n.raft.Close() }) // the store does it as well
 	return nil
 }
 
 func (n *node) openIdentity(context.Context) error {
-	id, err := n.cfg.clusterID()
+	n.subjects = protocol.Subjects{Cluster: n.cfg.clusterID()}
+	return nil
+}
+
+func (n *node) openFolder(context.Context) error {
+	err := os.MkdirAll(n.cfg.Dir, 0o755)
+	if err == nil {
+		err = n.cfg.keepClusterID(n.subjects.Cluster)
+	}
 	if err != nil {
 		return fmt.Errorf("the coordinator's folder: %w", err)
 	}
-	n.subjects = protocol.Subjects{Cluster: id}
 	return nil
 }
 
@@ -158,7 +166,7 @@ func (n *node) openBlobs(context.Context) error {
 
 func (n *node) openStore(context.Context) error {
 	cfg := store.Config{
-		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr,
+		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr, Listener: n.raft,
 		Heartbeat: n.cfg.Heartbeat, Logger: n.cfg.Log,
 		Committed: func(d time.Duration) { n.metrics.RaftCommit.Observe(d.Seconds()) },
 	}

@@ -25,12 +25,12 @@ type grower struct {
 	entries  []uint32  // the sample's sorted columns, each node's part together
 	segments []segment // a stack: the columns that vary in the node at work
 	spare    []uint32  // right halves during a partition
-	packed   []uint64  // by row: its weight, in the half of its class
 	side     []uint8   // by row: 1 where the split sends it to the right
 	search   search
 	choice   chooser
-	tree     *Tree
-	since    int // nodes since ctx was looked at
+	view     Node // handed to the labeller
+	tree     Tree // the tree at work
+	since    int  // nodes since ctx was looked at
 }
 
 // segment is the part of a sorted column that belongs to a node: entries[from:to].
@@ -47,7 +47,7 @@ type place struct {
 	splits    bool // it may be split: not known to be a leaf
 }
 
-// grow grows tree number n on t.
+// grow grows tree number n on t. The tree is the grower's own, until the next one.
 func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
 	g.ctx, g.table = ctx, t
 	g.drawSample(t, n)
@@ -55,17 +55,16 @@ func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
 	g.labeller.Begin(&g.sample)
 	g.search.begin(g, t)
 	g.choice.begin(&g.cfg, n, t.features)
-	g.tree = newTree(t.labels)
+	g.tree.reset(t.labels)
 	root := place{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
 	root.splits = g.classify(&root)
 	if err := g.node(0, &root); err != nil {
 		return nil, err
 	}
-	tree := g.tree
-	tree.Evaluations = g.search.evaluations
-	tree.Loss /= float64(t.draws)
-	g.ctx, g.table, g.tree = nil, nil, nil
-	return tree, nil
+	g.tree.Evaluations = g.search.evaluations
+	g.tree.Loss /= float64(t.draws)
+	g.ctx, g.table = nil, nil
+	return &g.tree, nil
 }
 
 // node makes node number at of the tree, and all below it (Algorithm 1).
@@ -100,16 +99,18 @@ func (g *grower) classify(p *place) bool {
 	if p.copies < g.cfg.MinSamples || p.depth >= g.cfg.MaxDepth {
 		return false
 	}
-	return g.labeller.Classify(&g.sample, g.view(p))
+	return g.labeller.Classify(&g.sample, g.show(p))
 }
 
-func (g *grower) view(p *place) *Node {
-	return &Node{Rows: g.rows[p.from:p.to], Copies: p.copies, Path: p.path}
+// show returns a node as labellers see it, until the next call.
+func (g *grower) show(p *place) *Node {
+	g.view = Node{Rows: g.rows[p.from:p.to], Copies: p.copies, Path: p.path}
+	return &g.view
 }
 
 func (g *grower) leaf(at int, p *place) {
 	dst := g.tree.leaf(at)
-	g.tree.Loss += g.labeller.Leaf(dst, &g.sample, g.view(p))
+	g.tree.Loss += g.labeller.Leaf(dst, &g.sample, g.show(p))
 }
 
 // threshold returns the split's threshold: half way between the values on both

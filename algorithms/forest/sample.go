@@ -30,7 +30,6 @@ func (g *grower) drawSample(t *table, tree uint32) {
 	}
 	rows := len(g.origin)
 	grown(&g.sample.Class, rows)
-	grown(&g.packed, rows)
 	grown(&g.side, rows)
 	grown(&g.spare, rows)
 	g.rows = g.rows[:0]

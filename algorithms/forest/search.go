@@ -110,7 +110,7 @@ func (g *grower) bestSplit(p *place) (split, bool) {
 	if !s.start(g.rows[p.from:p.to], p.copies) {
 		return split{}, false
 	}
-	g.choice.choose(p.path)
+	g.choice.choose(p.path, p.top-p.base)
 	rows := p.to - p.from
 	for i := p.base; i < p.top; i++ {
 		c := g.segments[i]

@@ -18,11 +18,13 @@ type Tree struct {
 // leafMark stands in the place of a leaf's feature.
 const leafMark = 1<<32 - 1
 
-// newTree returns a tree of a root that is neither split nor leaf yet.
-func newTree(labels int) *Tree {
-	t := &Tree{Labels: labels}
+// reset makes t a tree of a root that is neither split nor leaf yet.
+func (t *Tree) reset(labels int) {
+	*t = Tree{
+		Labels: labels, feature: t.feature[:0], left: t.left[:0], samples: t.samples[:0],
+		threshold: t.threshold[:0], gain: t.gain[:0], leaves: t.leaves[:0],
+	}
 	t.add()
-	return t
 }
 
 func (t *Tree) add() {

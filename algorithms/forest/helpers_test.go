@@ -1,0 +1,175 @@
+package forest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// problem is a small dataset in float32, dense, row-major.
+type problem struct {
+	n, features, labels int
+	x, d                []float32
+}
+
+// data cuts the problem into shards of every third row and so on, with the roles
+// of split, in dense or sparse storage.
+func (p *problem) data(shards int, sparse bool, split dataset.Split) *dataset.Data {
+	m := &dataset.Manifest{
+		Format: dataset.ManifestFormat, Rows: p.n, Features: p.features, Labels: p.labels, Sparse: sparse,
+		Shards: make([]dataset.ShardRef, shards),
+	}
+	roles, err := split.Assign(p.n, nil)
+	if err != nil {
+		panic(err)
+	}
+	d := dataset.NewData(m, roles)
+	for i := range shards {
+		d.SetShard(i, p.shard(i, shards, sparse))
+	}
+	return d
+}
+
+// shard holds rows i, i + of, i + 2 of, ... in descending order: builders must not
+// depend on the order of rows in shards.
+func (p *problem) shard(i, of int, sparse bool) *dataset.Rows {
+	r := &dataset.Rows{Features: p.features, Labels: p.labels, Sparse: sparse, Start: []uint32{0}}
+	for row := (p.n-1-i)/of*of + i; row >= 0; row -= of {
+		r.N++
+		r.Row = append(r.Row, uint32(row))
+		r.D = append(r.D, p.label(row)...)
+		for j, v := range p.row(row) {
+			if !sparse {
+				r.X = append(r.X, v)
+			} else if v != 0 {
+				r.X, r.Index = append(r.X, v), append(r.Index, uint32(j))
+			}
+		}
+		r.Start = append(r.Start, uint32(len(r.X)))
+	}
+	if !sparse {
+		r.Start = nil
+	}
+	return r
+}
+
+func (p *problem) row(i int) []float32   { return p.x[i*p.features : (i+1)*p.features] }
+func (p *problem) label(i int) []float32 { return p.d[i*p.labels : (i+1)*p.labels] }
+
+// makeProblem draws rows of which share of the features are not zero, with labels
+// that depend on the first few features.
+func makeProblem(seed uint64, n, features, labels int, share float64) *problem {
+	p := &problem{n, features, labels, make([]float32, n*features), make([]float32, n*labels)}
+	s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
+	for i := range n {
+		for j := range features {
+			if s.Float64() < share {
+				p.row(i)[j] = float32(s.Normal() + 0.5)
+			}
+		}
+		sum := float32(0)
+		for c := range p.label(i) {
+			v := float32(0.1 + s.Float64()/4)
+			if c < features && p.row(i)[c] > 0.3 {
+				v++
+			}
+			p.label(i)[c] = v
+			sum += v
+		}
+		for c := range p.label(i) {
+			p.label(i)[c] /= sum
+		}
+	}
+	return p
+}
+
+// halves is a Labeller of two classes that differ from node to node: a row's first
+// degree is above the node's mean or not.
+type halves struct{ mean }
+
+func (h *halves) Classify(s *Sample, n *Node) bool {
+	sum := 0.0
+	for _, row := range n.Rows {
+		sum += float64(s.Weight[row]) * float64(s.Label(row)[0])
+	}
+	classes := [2]bool{}
+	for _, row := range n.Rows {
+		s.Class[row] = 0
+		if float64(s.Label(row)[0])*float64(n.Copies) > sum {
+			s.Class[row] = 1
+		}
+		classes[s.Class[row]] = true
+	}
+	return classes[0] && classes[1]
+}
+
+// highest is a Labeller of as many classes as there are labels: the label of the
+// highest degree.
+type highest struct{ mean }
+
+func (h *highest) Classify(s *Sample, n *Node) bool {
+	for _, row := range n.Rows {
+		best := 0
+		for c, v := range s.Label(row) {
+			if v > s.Label(row)[best] {
+				best = c
+			}
+		}
+		s.Class[row] = uint32(best)
+	}
+	return true
+}
+
+// mean has leaves predict the mean distribution.
+type mean struct{}
+
+func (mean) Begin(*Sample) {}
+
+func (mean) Leaf(dst []float32, s *Sample, n *Node) float64 {
+	for c := range dst {
+		sum := 0.0
+		for _, row := range n.Rows {
+			sum += float64(float64(s.Weight[row]) * float64(s.Label(row)[c]))
+		}
+		dst[c] = float32(sum / float64(n.Copies))
+	}
+	return float64(len(n.Rows))
+}
+
+// families are the algorithms of the tests: one of two classes, one of many.
+var families = map[string]Family{
+	"two": {
+		Name: "two", Classes: func(int) int { return 2 },
+		NewLabeller: func(uint64) Labeller { return new(halves) },
+	},
+	"many": {
+		Name: "many", Classes: func(labels int) int { return max(2, labels) },
+		NewLabeller: func(uint64) Labeller { return new(highest) },
+	},
+}
+
+func smallConfig() Config {
+	c := Default()
+	c.Trees, c.MinSamples = 3, 2
+	return c
+}
+
+func newKernel(f Family, c Config, seed uint64, d *dataset.Data) *kernel {
+	return &kernel{family: f, cfg: c, seed: seed, labels: d.Manifest.Labels}
+}
+
+// growTrees grows a forest of c.Trees trees on some lanes.
+func growTrees(t testing.TB, f Family, c Config, seed uint64, d *dataset.Data, lanes int) []*Tree {
+	t.Helper()
+	tr := &trainer{cfg: &c, features: d.Manifest.Features, labels: d.Manifest.Labels}
+	x := engine.NewLocal(newKernel(f, c, seed, d), d, lanes, nil)
+	err := engine.Drive(context.Background(), tr, 0, x, func(uint64, algorithms.Trainer) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr.trees
+}

@@ -1,0 +1,168 @@
+package dispatch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func aBeat(id string) *protocol.Beat {
+	return &protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: algorithms.Numerics, Slots: 1}
+}
+
+// TestCrewChangesWhenItShould: plans are made anew for a worker that comes, goes,
+// or holds other shards, and for nothing else.
+func TestCrewChangesWhenItShould(t *testing.T) {
+	c := newCrew(time.Second)
+	now := time.Now()
+	full := func(holds ...string) *protocol.Beat {
+		b := aBeat("w1")
+		b.Full, b.Holds = true, holds
+		return b
+	}
+	leaving := aBeat("w1")
+	leaving.Leaving = true
+	for i, step := range []struct {
+		beat            *protocol.Beat
+		changed, joined bool
+	}{
+		{aBeat("w1"), true, true},
+		{aBeat("w1"), false, false},
+		{full("s1", "s2"), true, false},
+		{full("s2", "s1"), false, false},
+		{aBeat("w1"), false, false}, // not full: what was said before is in force
+		{full("s1", "s3"), true, false},
+		{full("s1"), true, false},
+		{leaving, true, false},
+		{leaving, false, false},
+		{full("s1"), true, true},
+	} {
+		before := c.version
+		changed, joined := c.hear(step.beat, now)
+		if changed != step.changed || joined != step.joined || changed != (c.version > before) {
+			t.Errorf("step %d: changed %v, joined %v, version %d after %d", i, changed, joined, c.version, before)
+		}
+	}
+	if w := c.get("w1"); w == nil || len(w.holds) != 1 || !w.holds["s1"] {
+		t.Errorf("w1 is known as %+v", w)
+	}
+}
+
+// TestCrewExpires who missed five beats, not who missed less.
+func TestCrewExpires(t *testing.T) {
+	c := newCrew(time.Second)
+	began := time.Now()
+	for _, id := range []string{"w3", "w1", "w2"} {
+		c.hear(aBeat(id), began)
+	}
+	c.hear(aBeat("w2"), began.Add(3*time.Second))
+	if gone := c.expire(began.Add(missedBeats * time.Second)); gone != nil {
+		t.Errorf("%v were given up too early", gone)
+	}
+	version := c.version
+	if gone := c.expire(began.Add(missedBeats*time.Second + 1)); !slices.Equal(gone, []string{"w1", "w3"}) || c.version == version {
+		t.Errorf("%v were given up", gone)
+	}
+	if list := c.usable(); len(list) != 1 || list[0].id != "w2" {
+		t.Errorf("%d workers are left", len(list))
+	}
+}
+
+// TestRefusedWorkers get no work, and hear why: both sides' numbers.
+func TestRefusedWorkers(t *testing.T) {
+	l := newLab(t, quick)
+	leads := make(chan protocol.Lead, 1000)
+	sub, err := l.connect().Subscribe(subjects.Lead(), func(m bus.Message) {
+		var lead protocol.Lead
+		if err := lead.Decode(m.Data); err != nil {
+			t.Error(err)
+		}
+		leads <- lead
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	good := l.join("good", 1)
+	alien := &fake{l: l, id: "alien", conn: l.connect(), orders: make(chan order, 10)}
+	if _, err := alien.conn.Subscribe(subjects.Work("alien"), alien.take); err != nil {
+		t.Fatal(err)
+	}
+	alien.beat(func(b *protocol.Beat) { b.Protocol = 9 })
+	old := &fake{l: l, id: "old", conn: alien.conn}
+	old.beat(func(b *protocol.Beat) { b.Numerics = 77 })
+	var last protocol.Lead
+	l.until("two refusals", func() bool {
+		last = <-leads
+		return len(last.Refused) == 2
+	})
+	if last.Epoch != epoch || last.Coordinator != "a" || !strings.Contains(last.Refused["alien"], "protocol 9, this coordinator 1") || !strings.Contains(last.Refused["old"], "numerics 77, this coordinator 1") {
+		t.Errorf("lead %+v", last)
+	}
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(8))
+	good.first(0).parts()
+	d.sums()
+	alien.idle()
+	workers := l.d.Workers()
+	if len(workers) != 3 || workers[0].ID != "alien" || !strings.HasPrefix(workers[0].State, "refused: ") || workers[1].State != "alive" {
+		t.Errorf("workers %+v", workers)
+	}
+	l.counted("workers", "alive", 1)
+	l.counted("workers", "refused", 2)
+}
+
+// TestHold: each shard is to be on the disks of two workers, and a worker computes
+// the units whose shards it has.
+func TestHold(t *testing.T) {
+	l := newLab(t, never)
+	w1, w2 := l.join("w1", 1, 4, 5, 6, 7), l.join("w2", 1, 0, 1, 2, 3)
+	l.counted("shard_copies", "", labShards)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(8))
+	w1.next(protocol.KindSetup)
+	w2.next(protocol.KindSetup)
+	w1.run(4, 5, 6, 7).parts()
+	w2.run(0, 1, 2, 3).parts()
+	d.sums()
+	copies := make(map[string]int)
+	for _, w := range []*fake{w1, w2} {
+		h := w.next(protocol.KindHold).hold
+		if h.Epoch != epoch {
+			t.Errorf("epoch %d", h.Epoch)
+		}
+		for _, s := range h.Shards {
+			copies[s.Digest]++
+		}
+	}
+	if len(copies) != labShards {
+		t.Errorf("%d shards are held", len(copies))
+	}
+	for digest, n := range copies {
+		if n != 2 {
+			t.Errorf("shard %s is held %d times", digest, n)
+		}
+	}
+}
+
+// TestDamagedBeatsAreCounted and change nothing.
+func TestDamagedBeatsAreCounted(t *testing.T) {
+	l := newLab(t, never)
+	conn := l.connect()
+	for _, b := range [][]byte{{}, {1, 1, '{'}, (&protocol.Lead{}).Append(nil)} {
+		if err := conn.Send(subjects.Beats(), "", b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.dropped("misshapen", 2) // the bus drops the first
+	if w := l.d.Workers(); len(w) != 0 {
+		t.Errorf("workers %+v", w)
+	}
+}

@@ -1,0 +1,324 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	// limit bounds every wait; a test that reaches it fails.
+	limit = 20 * time.Second
+	// never is a heartbeat that no test lives to see: nothing is overdue.
+	never = time.Hour
+	// quick is one of which twenty go by in a test.
+	quick = 5 * time.Millisecond
+
+	epoch = 7
+	jobID = 40
+)
+
+// lab is a Dispatcher on a real NATS server, without workers.
+type lab struct {
+	t      *testing.T
+	server *bus.Server
+	conn   *bus.Conn // the leader's
+	d      *Dispatcher
+	parts  *fakeParts
+
+	registry *prometheus.Registry
+	metrics  *metrics.Coordinator
+}
+
+func newLab(t *testing.T, heartbeat time.Duration) *lab {
+	t.Helper()
+	s, err := bus.StartServer(bus.ServerOptions{Name: "lab", Host: "127.0.0.1", Ping: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	l := &lab{t: t, server: s, parts: newFakeParts(), registry: prometheus.NewRegistry()}
+	l.metrics = metrics.NewCoordinator(l.registry)
+	l.conn = l.connect()
+	l.d = New(Config{
+		ID: "a", Epoch: epoch, Heartbeat: heartbeat, Conn: l.conn, Subjects: subjects,
+		Parts: l.parts, Metrics: l.metrics, Log: slog.New(slog.DiscardHandler),
+	})
+	l.d.crew.dead = never // silence is the tests' to declare
+	ctx, cancel := context.WithCancel(context.Background())
+	var run sync.WaitGroup
+	run.Go(func() {
+		if err := l.d.Run(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("the dispatcher ended with %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); run.Wait() })
+	return l
+}
+
+var subjects = protocol.Subjects{Cluster: "lab"}
+
+func (l *lab) connect() *bus.Conn {
+	l.t.Helper()
+	c, err := bus.Connect(l.ctx(), bus.Options{Server: l.server, Ping: limit})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(c.Close)
+	return c
+}
+
+func (l *lab) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	l.t.Cleanup(cancel)
+	return ctx
+}
+
+// until polls a condition that nothing notifies of.
+func (l *lab) until(what string, done func() bool) {
+	l.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(limit); !done(); <-tick.C {
+		if time.Now().After(end) {
+			l.t.Fatalf("no %s in %v", what, limit)
+		}
+	}
+}
+
+// silent declares that a worker has not been heard of for too long.
+func (l *lab) silent(id string) {
+	l.d.mu.Lock()
+	l.d.crew.workers[id].heard = time.Now().Add(-2 * never)
+	l.d.mu.Unlock()
+	l.d.expire(time.Now())
+}
+
+// metric reads an instrument by its name and the value of its label, if it has
+// one: of a histogram the number of observations.
+func (l *lab) metric(name, label string) float64 {
+	l.t.Helper()
+	families, err := l.registry.Gather()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if f.GetName() != "coppice_"+name || len(m.Label) > 0 && m.Label[0].GetValue() != label {
+				continue
+			}
+			switch {
+			case m.Counter != nil:
+				return m.Counter.GetValue()
+			case m.Gauge != nil:
+				return m.Gauge.GetValue()
+			}
+			return float64(m.Histogram.GetSampleCount())
+		}
+	}
+	l.t.Fatalf("no metric %s of %q", name, label)
+	return 0
+}
+
+// dropped waits until so many messages were dropped for a reason.
+func (l *lab) dropped(reason string, n float64) {
+	l.t.Helper()
+	l.until(fmt.Sprintf("%v %s messages", n, reason), func() bool { return l.metric("parts_dropped_total", reason) >= n })
+	l.counted("parts_dropped_total", reason, n)
+}
+
+func (l *lab) counted(name, label string, want float64) {
+	l.t.Helper()
+	if got := l.metric(name, label); got != want {
+		l.t.Errorf("%s %s is %v, want %v", name, label, got, want)
+	}
+}
+
+const labShards = 8
+
+// manifest describes a dataset of eight shards.
+func manifest() *dataset.Manifest {
+	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: 80, Features: 1, Labels: 1}
+	for s := range labShards {
+		m.Shards = append(m.Shards, dataset.ShardRef{Digest: fmt.Sprintf("%064d", s), Rows: 10, Bytes: 100})
+	}
+	return m
+}
+
+// executor makes the executor of a job; it is closed with the test.
+func (l *lab) executor(id uint64) *Executor {
+	l.t.Helper()
+	return l.d.Executor(id, &algorithms.Job{Algorithm: "canary", Seed: id}, manifest())
+}
+
+// doing is a round on its way.
+type doing struct {
+	l      *lab
+	r      *algorithms.Round
+	n      uint64
+	res    algorithms.Result
+	done   chan error
+	cancel context.CancelFunc
+}
+
+func (l *lab) do(x *Executor, n uint64, r *algorithms.Round) *doing {
+	ctx, cancel := context.WithCancel(l.ctx())
+	d := &doing{l: l, r: r, n: n, done: make(chan error, 1), cancel: cancel}
+	go func() { d.done <- x.Do(ctx, n, r, &d.res) }()
+	return d
+}
+
+func (d *doing) wait() error {
+	d.l.t.Helper()
+	select {
+	case err := <-d.done:
+		return err
+	case <-time.After(limit):
+		d.l.t.Fatal("the round does not end")
+		return nil
+	}
+}
+
+// sums waits for the end of a summed round and checks its sum.
+func (d *doing) sums() {
+	d.l.t.Helper()
+	if err := d.wait(); err != nil {
+		d.l.t.Fatal(err)
+	}
+	if diff := cmp.Diff(sumOf(d.r, d.n), d.res.Sum); diff != "" {
+		d.l.t.Errorf("sum of round %d (-want +got):\n%s", d.n, diff)
+	}
+}
+
+// pending fails the test if the round has ended.
+func (d *doing) pending() {
+	d.l.t.Helper()
+	select {
+	case err := <-d.done:
+		d.l.t.Fatalf("the round ended too early, error %v", err)
+	default:
+	}
+}
+
+var labShape = algorithms.Shape{F64: 2, F32: 3, Rows: 4, Width: 2}
+
+// summed is a round of units.
+func summed(units int, vars ...algorithms.Var) *algorithms.Round {
+	return &algorithms.Round{Op: 3, Units: units, How: algorithms.Sum, Shape: labShape, Roles: dataset.Train, Steps: [2]uint64{5, 6}, Vars: vars}
+}
+
+func variable(id uint16, version uint64) algorithms.Var {
+	return algorithms.Var{ID: id, Version: version, Data: fmt.Appendf(nil, "value %d of %d", version, id)}
+}
+
+// fill computes a unit of a round: numbers of magnitudes far apart, so that
+// another order of the sum, or a unit counted twice, shows.
+func fill(p *algorithms.Partial, round uint64, unit int) {
+	rng := rand.New(rand.NewPCG(round, uint64(unit)))
+	value := func() float64 { return math.Ldexp(rng.Float64()-0.5, rng.IntN(60)-30) }
+	for i := range p.F64 {
+		p.F64[i] = value()
+	}
+	for i := range p.F32 {
+		p.F32[i] = float32(value())
+	}
+	for row := range uint32(labShape.Rows) {
+		if rng.IntN(2) == 0 {
+			p.Index = append(p.Index, row)
+			p.Values = append(p.Values, float32(value()), float32(value()))
+		}
+	}
+}
+
+// sumOf is what a round sums up to.
+func sumOf(r *algorithms.Round, n uint64) *algorithms.Partial {
+	var tree engine.Tree
+	tree.Reset(r.Units, r.Shape)
+	for u := range r.Units {
+		p := tree.Partial()
+		fill(p, n, u)
+		tree.Put(0, u, p)
+	}
+	return tree.Root()
+}
+
+// fakeParts is a Parts in memory.
+type fakeParts struct {
+	mu       sync.Mutex
+	known    map[uint32]string
+	recorded []uint32
+	of       int
+	record   func(*protocol.Collected) error // may block; nil: at once
+	bytes    map[string][]byte
+}
+
+func newFakeParts() *fakeParts {
+	return &fakeParts{known: make(map[uint32]string), bytes: make(map[string][]byte)}
+}
+
+func (p *fakeParts) Known(job, round uint64) map[uint32]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known
+}
+
+func (p *fakeParts) Record(ctx context.Context, c *protocol.Collected, of int) error {
+	if p.record != nil {
+		if err := p.record(c); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recorded = append(p.recorded, c.Unit)
+	p.of = of
+	return ctx.Err()
+}
+
+func (p *fakeParts) Load(_ context.Context, digest string) ([]byte, error) {
+	if digest == "lost" {
+		return nil, errors.New("the part is lost")
+	}
+	return []byte("part " + digest), nil
+}
+
+func (p *fakeParts) units() []uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(slices.Values(p.recorded))
+}
+
+// digestOf is the digest of a unit's bytes.
+func digestOf(unit uint32) string { return fmt.Sprintf("%064x", unit+1) }
+
+// partOf is what Load makes of it.
+func partOf(unit uint32) []byte { return []byte("part " + digestOf(unit)) }
+
+// cloned returns a copy of bytes that nobody else writes to.
+func cloned(b [][]byte) [][]byte {
+	for i := range b {
+		b[i] = bytes.Clone(b[i])
+	}
+	return b
+}
