@@ -1,42 +1,58 @@
 package forest
 
-import "github.com/coppice-ldl/coppice/internal/num"
+import (
+	"slices"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
 
 // chooser draws the features that a node tries, without replacement: the start of
 // the permutation of all features that belongs to (seed, tree, path).
 type chooser struct {
-	key   num.Key
-	tree  uint32
-	tried int
-	all   bool
-	drawn num.Permutation
-	stamp []uint64 // by feature: the last draw that it was part of
-	draw  uint64
-	asked bool // has looks features up instead of marking those drawn
+	key    num.Key
+	tree   uint32
+	tried  int
+	all    bool // every feature is tried
+	drawn  num.Permutation
+	marked []bool   // by feature: the node tries it; unless looked up in drawn
+	list   []uint32 // those marked, ascending
+	lookUp bool
 }
 
 // begin prepares for a tree on q features.
 func (c *chooser) begin(cfg *Config, tree uint32, q int) {
 	c.tree, c.tried = tree, cfg.tried(q)
 	c.all = c.tried == q
-	if !c.all && len(c.stamp) != q {
-		c.stamp = make([]uint64, q)
+	if !c.all && len(c.marked) != q {
+		c.marked, c.list = make([]bool, q), nil
 	}
 }
 
-// choose draws the features of a node; it will be asked for at most asks of them.
+// choose draws the features of a node. It will be asked for at most asks of them,
+// and where these are few each is looked up alone.
 func (c *chooser) choose(path uint64, asks int) {
 	if c.all {
 		return
 	}
-	c.drawn = num.NewPermutation(c.key, path, c.tree, uint64(len(c.stamp)))
-	if c.asked = asks < c.tried; c.asked {
+	c.drawn = num.NewPermutation(c.key, path, c.tree, uint64(len(c.marked)))
+	for _, f := range c.list {
+		c.marked[f] = false
+	}
+	c.list = c.list[:0]
+	if c.lookUp = asks < c.tried; c.lookUp {
 		return
 	}
-	c.draw++
 	for i := range c.tried {
-		c.stamp[c.drawn.At(uint64(i))] = c.draw
+		f := c.drawn.At(uint64(i))
+		c.marked[f] = true
+		c.list = append(c.list, uint32(f))
 	}
+}
+
+// sorted returns the features that choose drew, ascending.
+func (c *chooser) sorted() []uint32 {
+	slices.Sort(c.list)
+	return c.list
 }
 
 // has reports whether the node tries a feature.
@@ -44,8 +60,8 @@ func (c *chooser) has(feature uint32) bool {
 	switch {
 	case c.all:
 		return true
-	case c.asked:
+	case c.lookUp:
 		return c.drawn.Inverse(uint64(feature)) < uint64(c.tried)
 	}
-	return c.stamp[feature] == c.draw
+	return c.marked[feature]
 }

@@ -55,7 +55,7 @@ func (g *grower) divideRows(p *place) (n, copies int) {
 func (g *grower) divideColumns(p, left, right *place) {
 	right.base, right.top = p.base, p.base
 	left.base, left.top = p.top, p.top
-	if !left.splits && !right.splits {
+	if g.lazy.on || !left.splits && !right.splits {
 		return
 	}
 	g.segments = g.segments[:p.top]

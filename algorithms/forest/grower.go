@@ -28,6 +28,7 @@ type grower struct {
 	side     []uint8   // by row: 1 where the split sends it to the right
 	search   search
 	choice   chooser
+	lazy     lazy
 	view     Node // handed to the labeller
 	tree     Tree // the tree at work
 	since    int  // nodes since ctx was looked at
@@ -51,10 +52,11 @@ type place struct {
 func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
 	g.ctx, g.table = ctx, t
 	g.drawSample(t, n)
+	g.choice.begin(&g.cfg, n, t.features)
+	g.lazy.begin(&g.choice, len(g.rows), t.features)
 	g.fillColumns(t)
 	g.labeller.Begin(&g.sample)
 	g.search.begin(g, t)
-	g.choice.begin(&g.cfg, n, t.features)
 	g.tree.reset(t.labels)
 	root := place{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
 	root.splits = g.classify(&root)

@@ -50,23 +50,29 @@ func (s *search) manyColumn(entries []uint32, from uint32, rows int) {
 	if n == len(entries) {
 		return
 	}
-	s.passZeros(entries[n:])
+	several := s.passZeros(entries[n:])
 	s.zeroLeft = true
 	s.manyTry(middle)
-	s.manyPass(entries[n])
-	s.manyScan(entries[n+1:], middle+1)
+	if several {
+		s.manyPass(entries[n])
+		s.manyScan(entries[n+1:], middle+1)
+	}
 }
 
-// passZeros passes the implicit zeros: what is on the right but for rest.
-func (s *search) passZeros(rest []uint32) {
-	m := &s.many
+// passZeros passes the implicit zeros: what is on the right but for rest. It
+// reports whether rest has several values.
+func (s *search) passZeros(rest []uint32) (several bool) {
+	m, flags := &s.many, uint32(0)
 	for c := range m.all {
 		m.left[c] += m.right[c]
 		m.right[c] = 0
 	}
-	for _, e := range rest {
+	for i, e := range rest {
 		row := e & rowMask
 		m.right[s.class[row]] += s.weight[row]
+		if i > 0 {
+			flags |= e
+		}
 	}
 	m.sum, m.passed = 0, 0
 	for c, n := range m.right {
@@ -74,6 +80,7 @@ func (s *search) passZeros(rest []uint32) {
 		m.passed += m.left[c]
 		m.sum += s.xlogx[m.left[c]] + s.xlogx[n]
 	}
+	return flags&newValue != 0
 }
 
 // manyPass moves an entry to the left.

@@ -17,9 +17,10 @@ type walker struct {
 }
 
 // step is a node: a row goes on to next where its value is below limit and to
-// next+1 otherwise. A leaf's next is itself, with a limit (NaN) that no value reaches.
+// next+1 otherwise, compared as ordered. A leaf's next is itself, with a limit that
+// no value reaches.
 type step struct {
-	limit   float32
+	limit   int32
 	feature uint32 // compact
 	next    uint32
 	leaf    uint32 // of a leaf: its number in the forest
@@ -39,10 +40,10 @@ func (w *walker) build(m *model) {
 		w.roots = append(w.roots, node)
 		for i := node; i < node+m.nodes[t]; i++ {
 			if m.all.feature[i] == leafMark {
-				w.steps[i] = step{limit: float32(math.NaN()), next: i, leaf: leaf + m.all.left[i]}
+				w.steps[i] = step{limit: math.MaxInt32, next: i, leaf: leaf + m.all.left[i]}
 				continue
 			}
-			w.steps[i] = step{limit: ceil32(m.all.threshold[i]), feature: w.place(m.all.feature[i]), next: node + m.all.left[i]}
+			w.steps[i] = step{limit: ordered(ceil32(m.all.threshold[i])), feature: w.place(m.all.feature[i]), next: node + m.all.left[i]}
 		}
 		node, leaf = node+m.nodes[t], leaf+m.leaves[t]
 	}
@@ -56,6 +57,16 @@ func (w *walker) place(feature uint32) uint32 {
 		w.used++
 	}
 	return w.compact[feature]
+}
+
+// ordered maps a value to an integer that ascends with it, 0 and -0 to 0, so that
+// walks need no branch to compare. It is below math.MaxInt32 even for NaN.
+func ordered(x float32) int32 {
+	b := int32(math.Float32bits(x))
+	if b < 0 {
+		return -(b & math.MaxInt32)
+	}
+	return min(b, math.MaxInt32-1)
 }
 
 // ceil32 returns the least float32 that is not below t: x < t and x < ceil32(t)
@@ -85,7 +96,7 @@ const blockBytes = 256 << 10
 
 // predictor is the working memory of one caller of Predict.
 type predictor struct {
-	x    []float32 // rows×used: the used features of a block of rows
+	x    []int32   // rows×used: the used features of a block of rows, ordered
 	at   []uint32  // by row of the block: its node
 	sums []float64 // rows×labels
 	rows int       // of a block
@@ -95,7 +106,7 @@ type predictor struct {
 func (m *model) NewScratch() any {
 	rows := max(lanes, min(256, blockBytes/4/m.used)/lanes*lanes)
 	return &predictor{
-		rows: rows, x: make([]float32, rows*m.used), at: make([]uint32, rows), sums: make([]float64, rows*m.labels),
+		rows: rows, x: make([]int32, rows*m.used), at: make([]uint32, rows), sums: make([]float64, rows*m.labels),
 	}
 }
 
@@ -121,11 +132,11 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 
 // write writes the used features of a row to x, which is all zeros for a sparse
 // row.
-func (w *walker) write(x []float32, r *dataset.Rows, pos int) {
+func (w *walker) write(x []int32, r *dataset.Rows, pos int) {
 	if !r.Sparse {
 		for c, v := range r.Dense(pos) {
 			if at := w.compact[c]; at != unused {
-				x[at] = v
+				x[at] = ordered(v)
 			}
 		}
 		return
@@ -133,13 +144,13 @@ func (w *walker) write(x []float32, r *dataset.Rows, pos int) {
 	columns, values := r.NonZeros(pos)
 	for i, c := range columns {
 		if at := w.compact[c]; at != unused {
-			x[at] = values[i]
+			x[at] = ordered(values[i])
 		}
 	}
 }
 
 // erase makes x all zeros again.
-func (w *walker) erase(x []float32, r *dataset.Rows, pos int) {
+func (w *walker) erase(x []int32, r *dataset.Rows, pos int) {
 	if !r.Sparse {
 		clear(x)
 		return
@@ -174,26 +185,20 @@ func (m *model) predictBlock(dst []float32, p *predictor, n int) {
 	}
 }
 
+// after is 0 where x is below limit and 1 elsewhere.
+func after(x, limit int32) uint32 { return uint32(1 + (int64(x)-int64(limit))>>63) }
+
 // walk takes four rows from root down to their leaves.
-func (w *walker) walk(at []uint32, x []float32, root uint32) {
+func (w *walker) walk(at []uint32, x []int32, root uint32) {
 	steps, used := w.steps, w.used
 	xa, xb, xc, xd := x[:used], x[used:2*used], x[2*used:3*used], x[3*used:4*used]
 	a, b, c, d := root, root, root, root
 	for {
 		sa, sb, sc, sd := &steps[a], &steps[b], &steps[c], &steps[d]
-		na, nb, nc, nd := sa.next, sb.next, sc.next, sd.next
-		if xa[sa.feature] >= sa.limit {
-			na++
-		}
-		if xb[sb.feature] >= sb.limit {
-			nb++
-		}
-		if xc[sc.feature] >= sc.limit {
-			nc++
-		}
-		if xd[sd.feature] >= sd.limit {
-			nd++
-		}
+		na := sa.next + after(xa[sa.feature], sa.limit)
+		nb := sb.next + after(xb[sb.feature], sb.limit)
+		nc := sc.next + after(xc[sc.feature], sc.limit)
+		nd := sd.next + after(xd[sd.feature], sd.limit)
 		if na == a && nb == b && nc == c && nd == d {
 			break
 		}

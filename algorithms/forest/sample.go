@@ -42,11 +42,14 @@ func (g *grower) drawSample(t *table, tree uint32) {
 const absent = 1<<32 - 1
 
 // fillColumns copies the sorted columns of t, reduced to the sample's rows, and
-// lists those that are not constant.
+// lists those that are not constant; a lazy grower has none.
 func (g *grower) fillColumns(t *table) {
+	g.entries, g.segments = g.entries[:0], g.segments[:0]
+	if g.lazy.on {
+		return
+	}
 	share := float64(len(g.origin)) / float64(len(t.rows))
-	g.entries = slices.Grow(g.entries[:0], int(1.02*share*float64(len(t.entries)))) // a guess at their number
-	g.segments = g.segments[:0]
+	g.entries = slices.Grow(g.entries, int(1.02*share*float64(len(t.entries)))) // a guess at their number
 	for c := range t.features {
 		from := len(g.entries)
 		g.entries = slices.Grow(g.entries, t.start[c+1]-t.start[c])

@@ -110,29 +110,43 @@ func (g *grower) bestSplit(p *place) (split, bool) {
 	if !s.start(g.rows[p.from:p.to], p.copies) {
 		return split{}, false
 	}
-	g.choice.choose(p.path, p.top-p.base)
-	rows := p.to - p.from
-	for i := p.base; i < p.top; i++ {
-		c := g.segments[i]
-		if !g.choice.has(c.column) {
-			continue
-		}
-		before := s.best
-		s.next, s.zeroLeft = 1, false
-		if s.many.classes == 0 {
-			s.twoColumn(g.entries[c.from:c.to], c.from, rows)
-		} else {
-			s.manyColumn(g.entries[c.from:c.to], c.from, rows)
-		}
-		if s.best < before {
-			s.split.column, s.split.segment = c.column, i
-		}
+	if g.lazy.on {
+		g.choice.choose(p.path, g.table.features)
+		g.lazySplit(p)
+	} else {
+		g.choice.choose(p.path, p.top-p.base)
+		g.eagerSplit(p)
 	}
 	if !s.found {
 		return split{}, false
 	}
-	g.neighbours(&s.split, rows)
+	g.neighbours(&s.split, p.to-p.from)
 	return s.split, true
+}
+
+// eagerSplit tries the columns of the node's list.
+func (g *grower) eagerSplit(p *place) {
+	for i := p.base; i < p.top; i++ {
+		c := g.segments[i]
+		if g.choice.has(c.column) && g.tryColumn(g.entries[c.from:c.to], c.from, p.to-p.from) {
+			g.search.split.column, g.search.split.segment = c.column, i
+		}
+	}
+}
+
+// tryColumn tries the thresholds of a column and reports whether one is better
+// than all before. entries are the node's, the first of which has the index from;
+// rows is the number of the node's rows.
+func (g *grower) tryColumn(entries []uint32, from uint32, rows int) bool {
+	s := &g.search
+	before := s.best
+	s.next, s.zeroLeft = 1, false
+	if s.many.classes == 0 {
+		s.twoColumn(entries, from, rows)
+	} else {
+		s.manyColumn(entries, from, rows)
+	}
+	return s.best < before
 }
 
 // neighbours finds the entries on both sides of a split.

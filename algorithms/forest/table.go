@@ -33,6 +33,8 @@ type table struct {
 	entries []uint32
 	sparse  []bool
 
+	meanNonZeros int // of a row, at least 1
+
 	draws int     // size of a bootstrap sample
 	xlogx []int64 // up to draws
 }
@@ -55,7 +57,7 @@ func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*table, error)
 	})
 	t.xlogx = xlogx(t.draws)
 	t.layOut()
-	t.sortColumns()
+	t.sortColumns(sortBudget)
 	return t, nil
 }
 
@@ -100,6 +102,11 @@ func (t *table) layOut() {
 		}
 		t.start[c+1] = t.start[c] + n
 	}
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	t.meanNonZeros = 1 + total/len(t.rows)
 	t.entries = make([]uint32, t.start[t.features])
 }
 
@@ -126,12 +133,12 @@ func (t *table) eachNonZero(i uint32, from, to int, f func(column int, x float32
 // sortBudget is how many keys are sorted at a time, unless one column has more.
 const sortBudget = 1 << 20
 
-// sortColumns fills entries, some columns at a time.
-func (t *table) sortColumns() {
+// sortColumns fills entries, as many columns at a time as budget keys hold.
+func (t *table) sortColumns(budget int) {
 	var keys, spare []uint64
 	next := make([]int, t.features)
 	for from, to := 0, 0; from < t.features; from = to {
-		for to = from + 1; to < t.features && t.start[to+1]-t.start[from] <= sortBudget; to++ {
+		for to = from + 1; to < t.features && t.start[to+1]-t.start[from] <= budget; to++ {
 		}
 		size := t.start[to] - t.start[from]
 		keys = slices.Grow(keys[:0], size)[:size]

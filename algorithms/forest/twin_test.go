@@ -193,7 +193,7 @@ func sameTree(t *rapid.T, tree *Tree, at int, n *slowNode) {
 func drawProblem(t *rapid.T) *problem {
 	p := &problem{
 		n:        rapid.IntRange(4, 40).Draw(t, "rows"),
-		features: rapid.IntRange(1, 9).Draw(t, "features"),
+		features: rapid.SampledFrom([]int{1, 2, 3, 5, 9, 20}).Draw(t, "features"),
 		labels:   rapid.IntRange(2, 4).Draw(t, "labels"),
 	}
 	s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "values"), "test"), 0, 0)
@@ -249,7 +249,7 @@ func drawConfig(t *rapid.T) Config {
 		MaxDepth:      rapid.SampledFrom([]int{1, 2, 4, 60}).Draw(t, "depth"),
 		SamplingRatio: rapid.SampledFrom([]float64{0.8, 1, 0.6}).Draw(t, "ratio"),
 		MinSamples:    rapid.SampledFrom([]int{2, 2, 3, 5}).Draw(t, "min samples"),
-		Features:      rapid.SampledFrom([]string{"all", "all", "sqrt", "0.5", "0.2"}).Draw(t, "features"),
+		Features:      rapid.SampledFrom([]string{"all", "all", "sqrt", "0.5", "0.2", "0.1"}).Draw(t, "features"),
 		Step:          rapid.SampledFrom([]string{stepExhaustive, stepAdaptive}).Draw(t, "step"),
 		Alpha:         rapid.SampledFrom([]float64{0.25, 0.9}).Draw(t, "alpha"),
 		Beta:          rapid.SampledFrom([]float64{8, 0, 20}).Draw(t, "beta"),

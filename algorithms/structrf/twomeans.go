@@ -66,12 +66,12 @@ func (k *twoMeans) Classify(s *forest.Sample, n *forest.Node) bool {
 	if !k.seed(s, n) {
 		return false
 	}
-	for iteration := range maxIterations {
+	for range maxIterations {
 		moved := k.assign()
 		if k.copies[0] == 0 || k.copies[1] == 0 {
 			return false
 		}
-		if !moved && iteration > 0 {
+		if !moved {
 			break
 		}
 		k.move()

@@ -45,7 +45,7 @@ func start(t *testing.T, coordinators, workers int) *proc.Cluster {
 // until waits for a condition.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {
@@ -84,7 +84,7 @@ func clusterJob(data string, steps int, more ...string) []string {
 func midWay(t *testing.T, c *proc.Cluster, name string, args []string, disturb func()) ended {
 	t.Helper()
 	end := make(chan ended, 1)
-	go func() { end <- coppiceIn(t.Context(), append(args, "--name", name, "--server", c.Servers())...) }()
+	go func() { end <- coppice(t, append(args, "--name", name, "--server", c.Servers())...) }()
 	until(t, "a quarter of "+name, func() bool {
 		j, err := c.Client().Job(t.Context(), name)
 		if err != nil || j.Progress == nil {

@@ -10,19 +10,41 @@ import (
 	"github.com/coppice-ldl/coppice/spec"
 )
 
-// dataFlags say how a data file is read.
-type dataFlags struct {
+// fileFlags say what is where in a data file.
+type fileFlags struct {
 	Labels       string   `enum:"distributions,age,class,counts" default:"distributions" group:"data" help:"What the labels are: distributions; age, a number that becomes a Gaussian around it (see --sigma and --range); class; or counts."`
-	Sigma        float64  `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
-	Range        string   `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the Gaussian of --labels age covers, such as 0:69."`
-	LabelColumns []string `placeholder:"C,..." group:"data" help:"Label columns of a CSV file by header, number from 0 or \"last\", or the variable of a .mat or .npz file."`
-	LabelPrefix  []string `placeholder:"P,..." group:"data" help:"Columns of a CSV file that begin so are labels (default: label_, y_)."`
-	LabelsFile   string   `placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
+	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file by header, number from 0 or \"last\", or the variable of a .mat or .npz file."`
+	LabelPrefix  []string `placeholder:"P" group:"data" help:"Columns of a CSV file that begin so are labels (default: label_, y_)."`
 	Names        string   `placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
 	RowNames     string   `placeholder:"C" group:"data" help:"Column of a CSV file with row names."`
 	Header       string   `enum:"auto,yes,no" default:"auto" group:"data" help:"Whether a CSV file begins with a header line: auto, yes or no."`
-	Normalize    bool     `group:"data" help:"Divide each label row by its sum."`
-	Tolerance    float64  `placeholder:"T" group:"data" help:"How far from 1 the labels of a row may sum (default: 0.0001)."`
+}
+
+// options returns the flags as package dataset takes them; errors are usage
+// errors.
+func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
+	kind, err := dataset.ParseLabelKind(f.Labels)
+	if err != nil {
+		return o, usageError{err}
+	}
+	o = dataset.OpenOptions{
+		Labels:    dataset.LabelOptions{Kind: kind, Columns: f.LabelColumns, Prefixes: f.LabelPrefix},
+		NamesFile: f.Names, RowNames: f.RowNames,
+	}
+	if f.Header != "auto" {
+		o.Header = dataset.Header(f.Header)
+	}
+	return o, nil
+}
+
+// dataFlags say how a data file with labels is read.
+type dataFlags struct {
+	fileFlags
+	Sigma      float64 `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
+	Range      string  `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the Gaussian of --labels age covers, such as 0:69."`
+	LabelsFile string  `placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
+	Normalize  bool    `group:"data" help:"Divide each label row by its sum."`
+	Tolerance  float64 `placeholder:"T" group:"data" help:"How far from 1 the labels of a row may sum (default: 0.0001)."`
 }
 
 // open opens a data file as the flags say.
@@ -36,20 +58,14 @@ func (d *dataFlags) open(path string) (dataset.Source, dataset.Checks, error) {
 }
 
 // options checks the flags; errors are usage errors.
-func (d *dataFlags) options() (o dataset.OpenOptions, c dataset.Checks, err error) {
-	kind, err := dataset.ParseLabelKind(d.Labels)
+func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
+	o, err := d.fileFlags.options()
 	if err != nil {
-		return o, c, usageError{err}
+		return o, dataset.Checks{}, err
 	}
-	o = dataset.OpenOptions{
-		Labels:     dataset.LabelOptions{Kind: kind, Columns: d.LabelColumns, Prefixes: d.LabelPrefix},
-		LabelsFile: d.LabelsFile, NamesFile: d.Names, RowNames: d.RowNames,
-	}
-	if d.Header != "auto" {
-		o.Header = dataset.Header(d.Header)
-	}
+	o.LabelsFile = d.LabelsFile
 	if math.IsNaN(d.Tolerance) || d.Tolerance < 0 || d.Tolerance > 1 {
-		return o, c, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
+		return o, dataset.Checks{}, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
 	}
 	return o, dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}, d.ages(&o.Labels)
 }

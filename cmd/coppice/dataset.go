@@ -156,7 +156,7 @@ func meanLine(m *dataset.Manifest) string {
 			parts = append(parts, "...")
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s %.4f", m.LabelName(i), v))
+		parts = append(parts, fmt.Sprintf("%s: %.4f", m.LabelName(i), v))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -33,8 +34,13 @@ type ended struct {
 // coppice runs a command line in this process.
 func coppice(t *testing.T, args ...string) ended {
 	t.Helper()
-	return coppiceIn(t.Context(), args...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return coppiceIn(ctx, args...)
 }
+
+// patience is how long a test waits for something that should have happened.
+const patience = 2 * time.Minute
 
 func coppiceIn(ctx context.Context, args ...string) ended {
 	var stdout, stderr bytes.Buffer

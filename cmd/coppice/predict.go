@@ -18,7 +18,7 @@ type predictCmd struct {
 	Data  string `required:"" placeholder:"FILE" help:"Data file; labels in it are passed over."`
 	Out   string `required:"" placeholder:"FILE" help:"CSV file to write: row, then one column for each class."`
 
-	dataFlags
+	fileFlags
 }
 
 // Run implements `coppice predict`.
@@ -27,7 +27,7 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	o, checks, err := c.options()
+	o, err := c.options()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c *predictCmd) Run(a *app) error {
 	}
 	defer out.discard()
 	progress := newMeter(a.stderr)
-	rows, err := m.writePredictions(out, src, importOptions(a.ctx, checks, progress))
+	rows, err := m.writePredictions(out, src, importOptions(a.ctx, dataset.Checks{}, progress))
 	progress.clear()
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 
 // serveFlags are common to the processes of a cluster.
 type serveFlags struct {
-	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Least level of the log on stderr: debug, info, warn or error."`
+	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Least level of the log on stderr, which is JSON with -o json: debug, info, warn or error."`
 	DieWithStdin bool   `hidden:"" help:"End when stdin closes: for processes that another one started."`
 }
 
@@ -57,12 +57,12 @@ func served(ctx context.Context, err error) error {
 type coordinatorCmd struct {
 	ID         string        `default:"a" help:"Which of the peers this is."`
 	Dir        string        `required:"" placeholder:"DIR" help:"Folder of the log, the snapshots and the blobs."`
-	Peers      []string      `placeholder:"ID=HOST:PORT,..." help:"All coordinators, the same list on each: one, three or five. HTTP is at PORT, Raft at the next, NATS clients and NATS routes at the two after (default: this one alone, at 127.0.0.1:7100)."`
+	Peers      []string      `placeholder:"ID=HOST:PORT" help:"All coordinators, the same list on each: one, three or five. HTTP is at PORT, Raft at the next, NATS clients and NATS routes at the two after (default: this one alone, at 127.0.0.1:7100)."`
 	HTTP       string        `name:"http" placeholder:"HOST:PORT" help:"Where HTTP listens, if not at the peer's port."`
 	Raft       string        `placeholder:"HOST:PORT" help:"Where Raft listens, if not one above."`
 	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Where NATS listens for clients, if not two above."`
 	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Where NATS listens for the other coordinators, if not three above."`
-	NATS       string        `name:"nats" placeholder:"URL,..." help:"Use this NATS instead of the embedded one."`
+	NATS       string        `name:"nats" placeholder:"URL" help:"Use this NATS instead of the embedded one."`
 	Heartbeat  time.Duration `default:"100ms" help:"The setting that every timeout derives from."`
 	Jobs       int           `default:"4" help:"How many jobs run at once."`
 
@@ -105,7 +105,7 @@ func parsePeers(list []string) ([]coordinator.Peer, error) {
 }
 
 type workerCmd struct {
-	Join   []string `required:"" placeholder:"HOST:PORT,..." help:"HTTP addresses of coordinators; any of them tells the rest."`
+	Join   []string `required:"" placeholder:"HOST:PORT" help:"HTTP addresses of coordinators; any of them tells the rest."`
 	Dir    string   `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
 	ID     string   `placeholder:"NAME" help:"Name of the worker (default: drawn once and kept in the folder)."`
 	Slots  int      `placeholder:"N" help:"Units computed at a time (default: one for each processor)."`

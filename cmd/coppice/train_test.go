@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/spec"
 )
 
 // small are settings of a job that ends at once.
@@ -314,6 +316,23 @@ func TestVersionAndSettings(t *testing.T) {
 	for _, key := range strings.Fields("trees depth outputs bias scaling batch_size optimizer learning_rate learning_rate_step learning_rate_decay momentum weight_decay init init_std leaf_iterations leaf_batches validation_fraction patience") {
 		if !have[key] {
 			t.Errorf("%s is not described", key)
+		}
+	}
+}
+
+// The page on specs tells of every key.
+func TestSpecPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/spec.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := registry.Find(spec.DefaultAlgorithm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range append(spec.Common(), a.Params()...) {
+		if !strings.Contains(string(page), "| `"+p.Name+"` |") {
+			t.Errorf("docs/spec.md does not tell of %s", p.Name)
 		}
 	}
 }

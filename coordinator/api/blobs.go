@@ -24,6 +24,9 @@ func (s *Server) putBlob(r *http.Request) (any, error) {
 	if free, err := blobs.FreeShare(s.cfg.Blobs.Folder.Dir()); err == nil && free < minFreeShare {
 		return nil, fmt.Errorf("%w: %.1f %% are free, imports need %.0f %%", errFull, 100*free, 100*minFreeShare)
 	}
+	if r.ContentLength > maxBlob {
+		return nil, fmt.Errorf("%w: blob %.80q of %d bytes, at most %d are possible", errBad, digest, r.ContentLength, maxBlob)
+	}
 	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBlob))
 	if err != nil {
 		return nil, fmt.Errorf("%w: blob %s: %w", errBad, digest, err)

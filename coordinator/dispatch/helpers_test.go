@@ -66,6 +66,17 @@ func newLab(t *testing.T, heartbeat time.Duration) *lab {
 		Parts: l.parts, Metrics: l.metrics, Log: slog.New(slog.DiscardHandler),
 	})
 	l.d.crew.dead = never // silence is the tests' to declare
+	leads := make(chan struct{}, 1)
+	sub, err := l.conn.Subscribe(subjects.Lead(), func(bus.Message) {
+		select {
+		case leads <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
 	run.Go(func() {
@@ -74,6 +85,11 @@ func newLab(t *testing.T, heartbeat time.Duration) *lab {
 		}
 	})
 	t.Cleanup(func() { cancel(); run.Wait() })
+	select {
+	case <-leads: // it listens by now
+	case <-time.After(limit):
+		t.Fatal("the dispatcher does not begin")
+	}
 	return l
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -146,6 +147,7 @@ func passing(err error) bool {
 	for _, target := range []error{
 		store.ErrNotLeader, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
 		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal,
+		bus.ErrOffline, bus.ErrNoAnswer, bus.ErrNoBlob, // who has the blob is away just now
 	} {
 		if errors.Is(err, target) {
 			return true
@@ -205,8 +207,12 @@ func (p *Parts) Load(ctx context.Context, digest string) ([]byte, error) {
 	return p.Blobs.Get(ctx, digest)
 }
 
-// progressJSON encodes progress for display.
+// progressJSON encodes progress for display. JSON has no word for a loss that is
+// not finite: it counts as not known.
 func progressJSON(p algorithms.Progress) []byte {
+	if p.Loss-p.Loss != 0 {
+		p.Loss = -1
+	}
 	b, err := json.Marshal(p)
 	if err != nil {
 		panic(fmt.Sprintf("jobs: progress does not marshal: %v", err))

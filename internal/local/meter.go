@@ -18,12 +18,15 @@ type meter struct {
 	mu    sync.Mutex
 	parts []algorithms.Progress
 	seen  []bool
-	ended int
+	ended []bool
 	last  time.Time
 }
 
 func newMeter(report func(algorithms.Progress), parts int) *meter {
-	return &meter{report: report, parts: make([]algorithms.Progress, parts), seen: make([]bool, parts)}
+	return &meter{
+		report: report, parts: make([]algorithms.Progress, parts),
+		seen: make([]bool, parts), ended: make([]bool, parts),
+	}
 }
 
 // part is the index of a fold's entry: the only one where a job has no folds.
@@ -63,8 +66,7 @@ func (m *meter) done(fold int, p algorithms.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := m.part(fold)
-	m.parts[i], m.seen[i] = p, true
-	m.ended++
+	m.parts[i], m.seen[i], m.ended[i] = p, true, true
 }
 
 func (m *meter) flush() {
@@ -75,27 +77,51 @@ func (m *meter) flush() {
 	}
 }
 
-// sum adds the parts up; jobs that have not begun are taken to need as many steps
-// as the average of the others.
+// sum adds the parts up. Jobs stop early: as soon as some have ended, the others
+// are expected to need as many steps as these on average.
 func (m *meter) sum() algorithms.Progress {
 	if len(m.parts) == 1 {
 		return m.parts[0]
 	}
-	s, seen, losses := algorithms.Progress{Loss: -1}, uint64(0), 0
+	s, losses, expected := algorithms.Progress{Loss: -1}, 0, m.expected()
 	for i, p := range m.parts {
-		if !m.seen[i] {
-			continue
+		s.Step, s.Samples = s.Step+p.Step, s.Samples+p.Samples
+		if m.ended[i] {
+			s.Steps += p.Step
+		} else {
+			s.Steps += max(p.Step, expected)
 		}
-		seen++
-		s.Step, s.Steps, s.Samples = s.Step+p.Step, s.Steps+p.Steps, s.Samples+p.Samples
-		if p.Loss >= 0 {
+		if m.seen[i] && p.Loss >= 0 {
 			s.Loss = (max(s.Loss, 0)*float64(losses) + p.Loss) / float64(losses+1)
 			losses++
 		}
 	}
-	if seen > 0 {
-		s.Steps = s.Steps / seen * uint64(len(m.parts))
-	}
-	s.Phase = fmt.Sprintf("%d of %d folds done", m.ended, len(m.parts))
+	s.Phase = fmt.Sprintf("%d of %d folds done", count(m.ended), len(m.parts))
 	return s
+}
+
+// expected returns the steps that a job is expected to take: those of the ended
+// ones on average, or at most.
+func (m *meter) expected() (steps uint64) {
+	if n := count(m.ended); n > 0 {
+		for i, p := range m.parts {
+			if m.ended[i] {
+				steps += p.Step
+			}
+		}
+		return steps / uint64(n)
+	}
+	for _, p := range m.parts {
+		steps = max(steps, p.Steps)
+	}
+	return steps
+}
+
+func count(set []bool) (n int) {
+	for _, is := range set {
+		if is {
+			n++
+		}
+	}
+	return n
 }

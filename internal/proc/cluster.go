@@ -34,6 +34,7 @@ type Cluster struct {
 	cfg     Config
 	servers []string // HTTP addresses of the coordinators
 	client  *client.Client
+	probe   *client.Client // tries once, for looking at a cluster that is starting
 
 	mu sync.Mutex
 }
@@ -79,6 +80,10 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if c.client, err = client.New(c.Servers()); err != nil {
 		return c, err
 	}
+	if c.probe, err = client.New(c.Servers()); err != nil {
+		return c, err
+	}
+	c.probe.Patience = 0
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -150,7 +155,7 @@ const readyPause = 20 * time.Millisecond
 func (c *Cluster) Ready(ctx context.Context) error {
 	started := c.nodes()
 	for {
-		info, err := c.client.Cluster(ctx)
+		info, err := c.probe.Cluster(ctx)
 		if err == nil && info.Leader != "" && c.complete(info) {
 			return nil
 		}
@@ -201,6 +206,7 @@ func (c *Cluster) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), quitWithin)
 	defer cancel()
 	c.client.Close()
+	c.probe.Close()
 	var errs []error
 	for _, group := range [][]*Node{c.Workers, c.Coordinators} {
 		errs = append(errs, quitAll(ctx, group))
@@ -218,10 +224,11 @@ func quitAll(ctx context.Context, nodes []*Node) error {
 	return errors.Join(errs...)
 }
 
-// Tail writes the last lines of every log, for the report of a failure.
+// Tail writes how every process is and the last lines of its log, for the report
+// of a failure.
 func (c *Cluster) Tail(w io.Writer, lines int) {
 	for _, n := range c.nodes() {
-		fmt.Fprintf(w, "--- %s (%s)\n%s", n.Name, n.Log, tail(n.Log, lines))
+		fmt.Fprintf(w, "--- %s: %s (%s)\n%s", n.Name, n.state(), n.Log, tail(n.Log, lines))
 	}
 }
 

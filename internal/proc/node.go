@@ -106,6 +106,19 @@ func (n *Node) Err() error {
 	return n.err
 }
 
+// state says whether the process runs or how it ended.
+func (n *Node) state() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.running():
+		return "runs"
+	case n.err != nil:
+		return n.err.Error()
+	}
+	return "ended"
+}
+
 // Signal sends a signal; to a process that has ended it does nothing.
 func (n *Node) Signal(s os.Signal) error {
 	n.mu.Lock()

@@ -1,0 +1,342 @@
+package forest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/internal/num/nofuse"
+)
+
+// TestNothingFuses holds the rule of internal/num: trees are the same bits everywhere.
+func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
+
+func digest(t testing.TB, trees []*Tree, features, labels int) string {
+	t.Helper()
+	m, err := newModel(trees, features, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modelfile.Digest("forest", m.Tensors())
+}
+
+// variants are settings that between them go through all of the search.
+func variants() map[string]Config {
+	list := map[string]Config{}
+	for name, change := range map[string]func(*Config){
+		"plain":    func(*Config) {},
+		"adaptive": func(c *Config) { c.Step = stepAdaptive },
+		"half":     func(c *Config) { c.Features = "0.5" },
+		"sqrt":     func(c *Config) { c.Features = featuresSqrt },
+		"shallow":  func(c *Config) { c.MaxDepth, c.MinSamples, c.SamplingRatio = 3, 9, 0.5 },
+	} {
+		c := smallConfig()
+		change(&c)
+		list[name] = c
+	}
+	return list
+}
+
+// TestGoldenDigests pins the bits of small forests: a change here is a change of
+// algorithms.Numerics. Storage, shards and lanes do not matter.
+func TestGoldenDigests(t *testing.T) {
+	want := map[string]string{}
+	p := makeProblem(4, 300, 25, 3, 0.5)
+	for family, f := range families {
+		for name, c := range variants() {
+			key := family + " " + name
+			seen := map[string]bool{}
+			for _, sparse := range []bool{false, true} {
+				for _, shards := range []int{1, 8} {
+					for _, lanes := range []int{1, 3} {
+						d := p.data(shards, sparse, dataset.Split{})
+						seen[digest(t, growTrees(t, f, c, 3, d, lanes), p.features, p.labels)] = true
+					}
+				}
+			}
+			if len(seen) != 1 {
+				t.Errorf("%s: storage, shards or lanes change the digest", key)
+			}
+			if !seen[want[key]] {
+				for got := range seen {
+					t.Errorf("%q: %q,", key, got)
+				}
+			}
+		}
+	}
+}
+
+// TestSample: a sample has the stated number of draws, its rows are in the order of
+// row numbers, and another tree or seed has another one.
+func TestSample(t *testing.T) {
+	p := makeProblem(1, 200, 3, 2, 1)
+	c := smallConfig()
+	d := p.data(4, false, dataset.Split{Seed: 1, TestFraction: 0.1})
+	tab, err := newTable(&c, d, d.Select(0, 4, dataset.Train))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tab.draws != 144 {
+		t.Errorf("%d draws of 180 rows, want 144", tab.draws)
+	}
+	var first []uint32
+	for tree := range uint32(3) {
+		g := newKernel(families["two"], c, 1, d).NewScratch().(*grower)
+		g.drawSample(tab, tree)
+		sum := uint32(0)
+		for i, w := range g.sample.Weight {
+			sum += w
+			if i > 0 && g.origin[i-1] >= g.origin[i] {
+				t.Fatal("rows are not ascending")
+			}
+			shard, pos := tab.row(g.origin[i])
+			if w == 0 || !slices.Equal(g.sample.Label(uint32(i)), shard.Label(pos)) || d.Role(shard.Row[pos]) != dataset.Train {
+				t.Fatalf("row %d of the sample is wrong", i)
+			}
+		}
+		if int(sum) != tab.draws {
+			t.Errorf("tree %d has %d draws", tree, sum)
+		}
+		if tree > 0 && slices.Equal(first, g.origin) {
+			t.Errorf("trees 0 and %d have the same sample", tree)
+		}
+		first = append(first[:0], g.origin...)
+	}
+}
+
+// TestChooser: exactly the stated number of features, each as often as the others,
+// the same however they are asked for.
+func TestChooser(t *testing.T) {
+	cfg := Default()
+	cfg.Features = "0.3"
+	var marking, asking chooser
+	marking.key = num.NewKey(1, "test")
+	asking.key = marking.key
+	marking.begin(&cfg, 2, 30)
+	asking.begin(&cfg, 2, 30)
+	counts := make([]int, 30)
+	const nodes = 20_000
+	for path := range uint64(nodes) {
+		marking.choose(path, 30)
+		asking.choose(path, 1)
+		n := 0
+		for f := range uint32(30) {
+			if marking.has(f) != asking.has(f) {
+				t.Fatalf("feature %d of node %d depends on how it is asked for", f, path)
+			}
+			if marking.has(f) {
+				n++
+				counts[f]++
+			}
+		}
+		if n != 9 || len(marking.sorted()) != 9 {
+			t.Fatalf("node %d tries %d features, want 9", path, n)
+		}
+	}
+	for f, n := range counts { // mean 6000, deviation 65
+		if n < 6000-5*65 || n > 6000+5*65 {
+			t.Errorf("feature %d was tried at %d of %d nodes", f, n, nodes)
+		}
+	}
+}
+
+// TestGrowDoesNotAllocate: once a lane is warm, trees allocate nothing by node.
+func TestGrowDoesNotAllocate(t *testing.T) {
+	p := makeProblem(6, 400, 30, 3, 0.3)
+	for name, c := range variants() {
+		for _, f := range families {
+			d := p.data(4, true, dataset.Split{})
+			tab, err := newTable(&c, d, d.Select(0, 4, dataset.Train))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := newKernel(f, c, 1, d).NewScratch().(*grower)
+			grow := func() {
+				if _, err := g.grow(t.Context(), tab, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			grow()
+			if n := testing.AllocsPerRun(5, grow); n > 2 {
+				t.Errorf("%s, %s: %v allocations for a tree of %d nodes", f.Name, name, n, g.tree.Nodes())
+			}
+		}
+	}
+}
+
+// TestCancel: a lane stops soon after nobody wants its tree any more.
+func TestCancel(t *testing.T) {
+	p := makeProblem(6, 2000, 5, 3, 1)
+	d := p.data(4, false, dataset.Split{})
+	k := newKernel(families["two"], smallConfig(), 1, d)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	u := algorithms.Unit{Of: 1, Op: opGrow, Scope: algorithms.Whole, Roles: dataset.Train}
+	if _, err := k.Collect(ctx, u, d, nil, k.NewScratch()); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestUnusableRows: splits that leave too few rows end with a line that says so.
+func TestUnusableRows(t *testing.T) {
+	p := makeProblem(6, 20, 2, 2, 1)
+	c := smallConfig()
+	c.MinSamples = 15
+	u := algorithms.Unit{Of: 1, Op: opGrow, Scope: algorithms.Whole, Roles: dataset.Train}
+	for fraction, want := range map[float64]string{0.5: "fewer than the 15", 0.99: "fewer than the 15"} {
+		d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: fraction})
+		k := newKernel(families["two"], c, 1, d)
+		_, err := k.Collect(context.Background(), u, d, nil, k.NewScratch())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("test fraction %v: error %v", fraction, err)
+		}
+	}
+	d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: 0.9999999})
+	k := newKernel(families["two"], c, 1, d)
+	u.Roles = dataset.Validation
+	if _, err := k.Collect(context.Background(), u, d, nil, k.NewScratch()); err == nil || !strings.Contains(err.Error(), "no training rows") {
+		t.Errorf("no rows: error %v", err)
+	}
+}
+
+func testJob(t *testing.T, given algorithms.Values, m *dataset.Manifest) *algorithms.Job {
+	t.Helper()
+	r, err := families["two"].New().Resolve(given, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &algorithms.Job{Algorithm: "two", Numerics: algorithms.Numerics, Seed: 1, Params: r.Params}
+}
+
+// TestStateCuts: a trainer restored before or after the round goes on to the same
+// model.
+func TestStateCuts(t *testing.T) {
+	p := makeProblem(6, 60, 4, 3, 1)
+	d := p.data(2, false, dataset.Split{})
+	a := families["two"].New()
+	j := testJob(t, algorithms.Values{"trees": int64(3), "min_samples": int64(2)}, d.Manifest)
+	tr, err := a.NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore := func() {
+		t.Helper()
+		state, err := tr.AppendState([]byte("before"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := a.NewTrainer(j, d.Manifest, state[len("before"):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, _ := again.AppendState(nil)
+		if !bytes.Equal(second, state[len("before"):]) || again.Progress() != tr.Progress() {
+			t.Fatal("a restored trainer is another")
+		}
+		tr = again
+	}
+	restore()
+	if _, err := tr.Model(); err == nil {
+		t.Error("there is a model before the round")
+	}
+	r, _ := tr.Next()
+	if r.Done || r.Units != 3 || r.Scope != algorithms.Whole || r.How != algorithms.Collect || r.Roles != dataset.Train {
+		t.Fatalf("round %+v", r)
+	}
+	k := newKernel(families["two"], *tr.(*trainer).cfg, j.Seed, d)
+	var parts [][]byte
+	for id := range r.Units {
+		part, err := k.Collect(context.Background(), r.Unit(id), d, nil, k.NewScratch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, part)
+	}
+	if err := tr.Fold(&algorithms.Result{Parts: parts[:2]}); err == nil {
+		t.Error("a round of two trees was taken")
+	}
+	if err := tr.Fold(&algorithms.Result{Parts: [][]byte{parts[0], parts[1], parts[2][:9]}}); !errors.Is(err, ErrTree) {
+		t.Errorf("a corrupt tree: error %v", err)
+	}
+	if err := tr.Fold(&algorithms.Result{Parts: parts}); err != nil {
+		t.Fatal(err)
+	}
+	restore()
+	if r, _ := tr.Next(); !r.Done {
+		t.Error("the job goes on")
+	}
+	progress := tr.Progress()
+	if progress.Step != 3 || progress.Steps != 3 || progress.Samples != 3*48 || progress.Loss < 0 {
+		t.Errorf("progress %+v", progress)
+	}
+	if n := tr.(*trainer).Counters()["gain_evaluations"]; n == 0 {
+		t.Error("no gain evaluations were counted")
+	}
+	state, _ := tr.AppendState(nil)
+	for _, bad := range [][]byte{{}, {9}, state[:20], state[:len(state)-1], append(slices.Clone(state), state[1:]...)} {
+		if _, err := a.NewTrainer(j, d.Manifest, bad); !errors.Is(err, ErrState) {
+			t.Errorf("%d bytes of state: error %v", len(bad), err)
+		}
+	}
+}
+
+// TestSettings: each wrong setting is named, with what would be right.
+func TestSettings(t *testing.T) {
+	m := &dataset.Manifest{Rows: 100, Features: 9, Labels: 3}
+	a := families["two"].New()
+	for want, given := range map[string]algorithms.Values{
+		"trees: 0 is not a whole number from 1":         {"trees": int64(0)},
+		"max_depth: 0 is not a whole number from 1":     {"max_depth": int64(0)},
+		"max_depth: 61 is not":                          {"max_depth": int64(61)},
+		"sampling_ratio: 0 is not a number from 0.0001": {"sampling_ratio": 0.0},
+		"sampling_ratio: 1.5 is not a number":           {"sampling_ratio": 1.5},
+		"min_samples: 1 is not a whole number from 2":   {"min_samples": int64(1)},
+		"min_samples: 0.8 of 100 training rows are 80":  {"min_samples": int64(81)},
+		`features: "none": want all, sqrt, or a share`:  {"features": "none"},
+		`features: "0": want`:                           {"features": "0"},
+		`features: "1.5": want`:                         {"features": "1.5"},
+		`features: "0x1p-1": want`:                      {"features": "0x1p-1"},
+		`step: "slow" is not one of exhaustive, adapt`:  {"step": "slow"},
+		"alpha: 0 is not a number":                      {"alpha": 0.0},
+		"beta: -1 is not a number":                      {"beta": -1.0},
+		"depth: two has no such setting":                {"depth": int64(5), "zeal": 1.0},
+		"trees: a float64 is not a whole number":        {"trees": 5.0},
+	} {
+		_, err := a.Resolve(given, m)
+		var param *algorithms.ParamError
+		if !errors.As(err, &param) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: error %v, want %s...", given, err, want)
+		}
+	}
+	if _, err := a.Resolve(nil, &dataset.Manifest{Rows: 100, Features: 9}); err == nil || !strings.Contains(err.Error(), "no labels") {
+		t.Errorf("a dataset without labels: error %v", err)
+	}
+}
+
+// TestDefaults: the paper's settings, all of them written down.
+func TestDefaults(t *testing.T) {
+	r, err := families["two"].New().Resolve(nil, &dataset.Manifest{Rows: 100, Features: 9, Labels: 3})
+	want := `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`
+	if err != nil || string(r.Params) != want || r.ValidationFraction != 0 {
+		t.Errorf("%s, error %v", r.Params, err)
+	}
+	for _, bad := range []string{`{"trees":50}`, strings.Replace(want, `"trees"`, `"more":1,"trees"`, 1), `{`} {
+		if _, err := parseConfig(json.RawMessage(bad)); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+	for text, tried := range map[string]int{"all": 30, "sqrt": 5, "0.5": 15, "0.01": 1, "1": 30, "1e-1": 3} {
+		c := Config{Features: text}
+		if got := c.tried(30); got != tried {
+			t.Errorf("features %s: %d of 30 are tried, want %d", text, got, tried)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package forest
+
+import "math/bits"
+
+// Where a node tries few of the features, keeping all columns divided among the
+// nodes would cost more than it saves: lazy growers sort the columns that a node
+// tries when it tries them.
+
+// lazyShare is how many times the features tried go into all features, at least,
+// where a grower is lazy.
+const lazyShare = 4
+
+// lazy is the working memory of lazy growers.
+type lazy struct {
+	on       bool
+	member   []bool   // by row: it is in the node at work
+	slot     []uint32 // by feature tried: its place among them
+	slots    []uint32 // of each key, as gathered
+	gathered []uint64
+	keys     []uint64 // by slot: the keys of the node's non-zeros
+	start    []int    // of each slot in keys
+	scratch  []uint64
+}
+
+// begin prepares for a tree of rows rows.
+func (z *lazy) begin(c *chooser, rows, features int) {
+	z.on = lazyShare*c.tried <= features
+	if !z.on {
+		return
+	}
+	clear(grown(&z.member, rows))
+	grown(&z.slot, features)
+}
+
+// lazySplit is bestSplit's search for a lazy grower. It leaves the column of the
+// best split as the only segment.
+func (g *grower) lazySplit(p *place) {
+	z, s, rows := &g.lazy, &g.search, g.rows[p.from:p.to]
+	tried := g.choice.sorted()
+	fromRows := g.rowsAreCheaper(rows, tried)
+	if fromRows {
+		z.gather(g, rows, tried)
+	} else {
+		z.mark(rows, true)
+		defer z.mark(rows, false)
+	}
+	for i, c := range tried {
+		g.collect(i, c, fromRows)
+		if varies(g.entries, len(rows)) && g.tryColumn(g.entries, 0, len(rows)) {
+			s.split.column, s.split.segment = c, i
+		}
+	}
+	if s.found {
+		g.collect(s.split.segment, s.split.column, fromRows)
+		g.segments = append(g.segments[:0], segment{s.split.column, 0, uint32(len(g.entries))})
+		s.split.segment = 0
+	}
+}
+
+func (z *lazy) mark(rows []uint32, in bool) {
+	for _, row := range rows {
+		z.member[row] = in
+	}
+}
+
+// rowsAreCheaper estimates whether sorting the values of the node's rows is less
+// work than passing over whole columns.
+func (g *grower) rowsAreCheaper(rows, tried []uint32) bool {
+	t, whole := g.table, 0
+	for _, c := range tried {
+		whole += t.start[c+1] - t.start[c]
+	}
+	width := len(tried)
+	if t.shards[0].Sparse {
+		width = t.meanNonZeros
+	}
+	return len(rows)*width*(4+bits.Len(uint(len(rows)))) < whole
+}
+
+// gather collects the keys of the tried features' non-zeros in the node's rows, by
+// slot.
+func (z *lazy) gather(g *grower, rows, tried []uint32) {
+	clear(grown(&z.start, len(tried)+1))
+	for i, c := range tried {
+		z.slot[c] = uint32(i)
+	}
+	z.slots, z.gathered = z.slots[:0], z.gathered[:0]
+	for _, row := range rows {
+		shard, pos := g.table.row(g.origin[row])
+		if shard.Sparse {
+			columns, values := shard.NonZeros(pos)
+			for i, c := range columns {
+				if g.choice.marked[c] {
+					z.add(z.slot[c], values[i], row)
+				}
+			}
+			continue
+		}
+		x := shard.Dense(pos)
+		for i, c := range tried {
+			z.add(uint32(i), x[c], row)
+		}
+	}
+	for i := range tried {
+		z.start[i+1] += z.start[i]
+	}
+	z.bySlot(len(tried))
+}
+
+func (z *lazy) add(slot uint32, x float32, row uint32) {
+	if x != 0 {
+		z.slots = append(z.slots, slot)
+		z.gathered = append(z.gathered, makeKey(x, row))
+		z.start[slot+1]++
+	}
+}
+
+// bySlot moves what was gathered to keys; start holds where each slot begins.
+func (z *lazy) bySlot(slots int) {
+	keys := grown(&z.keys, len(z.gathered))
+	for i, slot := range z.slots {
+		keys[z.start[slot]] = z.gathered[i]
+		z.start[slot]++
+	}
+	copy(z.start[1:], z.start[:slots])
+	z.start[0] = 0
+}
+
+// collect writes the node's part of a tried column to g.entries, sorted.
+func (g *grower) collect(slot int, column uint32, fromRows bool) {
+	z, t := &g.lazy, g.table
+	if fromRows {
+		keys := z.keys[z.start[slot]:z.start[slot+1]]
+		sorted, _ := sortKeys(keys, grown(&z.scratch, len(keys)))
+		writeEntries(grown(&g.entries, len(keys)), sorted)
+		return
+	}
+	whole := t.entries[t.start[column]:t.start[column+1]]
+	g.entries = g.entries[:0]
+	isNew := uint32(0)
+	for _, e := range whole {
+		isNew |= e & newValue
+		if row := g.local[e&rowMask]; row != absent && z.member[row] {
+			g.entries = append(g.entries, row|e&positive|isNew)
+			isNew = 0
+		}
+	}
+}

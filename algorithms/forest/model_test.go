@@ -1,0 +1,163 @@
+package forest
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// slowPredict is the twin of Predict: it walks each tree's arrays.
+func slowPredict(m *model, x []float32) []float32 {
+	sums := make([]float64, m.labels)
+	for i := range m.nodes {
+		tree, at := m.tree(i), 0
+		for tree.feature[at] != leafMark {
+			next := int(tree.left[at])
+			if !(float64(x[tree.feature[at]]) < tree.threshold[at]) {
+				next++
+			}
+			at = next
+		}
+		for c := range sums {
+			sums[c] += float64(tree.leaves[int(tree.left[at])*m.labels+c])
+		}
+	}
+	out := make([]float32, m.labels)
+	for c, sum := range sums {
+		out[c] = float32(sum / float64(len(m.nodes)))
+	}
+	return out
+}
+
+// TestPredict: dense and sparse rows, in batches of any size, are predicted as the
+// twin does, to the bit.
+func TestPredict(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		p, _, m := testForest(t, sparse)
+		unseen := makeProblem(77, 130, p.features, p.labels, 0.6)
+		d := unseen.data(3, sparse, dataset.Split{})
+		refs := d.Select(0, 3, dataset.AllRows)
+		shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
+		scratch := m.NewScratch()
+		for _, batch := range []int{1, 3, 4, 130} {
+			for from := 0; from < len(refs); from += batch {
+				part := refs[from:min(from+batch, len(refs))]
+				out := make([]float32, len(part)*m.labels)
+				m.Predict(out, part, shard, scratch)
+				for i, ref := range part {
+					row := int(shard(ref.Shard).Row[ref.Pos])
+					if want := slowPredict(m, unseen.row(row)); !slices.Equal(out[i*m.labels:(i+1)*m.labels], want) {
+						t.Fatalf("sparse %v, batch of %d: row %d is %v, want %v", sparse, batch, row, out[i*m.labels:(i+1)*m.labels], want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestWideBlocks: models that read more features than a block of rows holds.
+func TestWideBlocks(t *testing.T) {
+	tree := new(Tree)
+	tree.reset(1)
+	tree.split(0, 0, 0.5, 0.1)
+	tree.leaf(1)[0], tree.leaf(2)[0] = 0.25, 1
+	m, err := newModel([]*Tree{tree}, 1<<17, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.walker.used = 1 << 17
+	if p := m.NewScratch().(*predictor); p.rows != lanes {
+		t.Errorf("blocks of %d rows, want %d", p.rows, lanes)
+	}
+}
+
+// TestCeil32: comparing with the rounded threshold is comparing with the threshold.
+func TestCeil32(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		threshold := rapid.Float64Range(-4e38, 4e38).Draw(t, "threshold")
+		near := float32(threshold)
+		for _, x := range []float32{near, math.Nextafter32(near, -math.MaxFloat32), math.Nextafter32(near, math.MaxFloat32), 0, 1} {
+			if x-x != 0 {
+				continue
+			}
+			if (float64(x) < threshold) != (x < ceil32(threshold)) || (float64(x) < threshold) != (ordered(x) < ordered(ceil32(threshold))) {
+				t.Fatalf("%v and %v compare otherwise after rounding to %v", x, threshold, ceil32(threshold))
+			}
+		}
+	})
+}
+
+// TestThresholdBetweenNeighbours: where the midpoint of two values is neither, all
+// rows go where training sent them.
+func TestThresholdBetweenNeighbours(t *testing.T) {
+	low, high := float32(1), math.Nextafter32(1, 2)
+	p := &problem{n: 40, features: 1, labels: 2}
+	for i := range p.n {
+		x, d := low, []float32{1, 0}
+		if i%2 == 1 {
+			x, d = high, []float32{0, 1}
+		}
+		p.x, p.d = append(p.x, x), append(p.d, d...)
+	}
+	data := p.data(1, false, dataset.Split{})
+	m, err := newModel(growTrees(t, families["two"], smallConfig(), 1, data, 1), 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.n {
+		if got := slowPredict(m, p.row(i)); got[0] != p.label(i)[0] {
+			t.Errorf("row %d is predicted %v, want %v", i, got, p.label(i))
+		}
+	}
+}
+
+// TestDescribe: what `model show` prints agrees with the arrays.
+func TestDescribe(t *testing.T) {
+	_, _, m := testForest(t, false)
+	text := ""
+	for _, pair := range m.Describe() {
+		text += pair[0] + ": " + pair[1] + "\n"
+	}
+	for _, want := range []string{"trees: 3\n", "depth: mean ", "leaves: mean ", "samples per leaf: mean ", "gain evaluations: ", "total gain "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+	gains := m.Importance()
+	splits := 0
+	for i, f := range gains {
+		splits += f.Splits
+		if i > 0 && gains[i-1].Gain < f.Gain {
+			t.Error("features are not in the order of their gain")
+		}
+	}
+	if splits != len(m.all.feature)-m.all.Leaves() {
+		t.Errorf("%d splits by feature, %d in the trees", splits, len(m.all.feature)-m.all.Leaves())
+	}
+}
+
+// TestTreeText draws a small tree.
+func TestTreeText(t *testing.T) {
+	m, err := newModel([]*Tree{stump()}, 3, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.TreeText(0, []string{"a", "b", "width"}, []string{"low", "high"})
+	want := "width < 1.5  9 samples, gain 0.5000\n" +
+		"├─ yes: leaf  4 samples  high 0.750, low 0.250\n" +
+		"└─ no:  leaf  5 samples  low 1.000, high 0.000\n"
+	if err != nil || got != want {
+		t.Errorf("error %v, text\n%s, want\n%s", err, got, want)
+	}
+	if plain, _ := m.TreeText(0, nil, nil); !strings.HasPrefix(plain, "x[2] < 1.5") {
+		t.Errorf("without names:\n%s", plain)
+	}
+	if _, err := m.TreeText(1, nil, nil); err == nil {
+		t.Error("a tree that the forest does not have was drawn")
+	}
+}

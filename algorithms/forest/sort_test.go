@@ -1,0 +1,85 @@
+package forest
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// TestOrderedBits: bits ascend with the values, and both zeros are one.
+func TestOrderedBits(t *testing.T) {
+	v := []float32{-math.MaxFloat32, -1, -math.SmallestNonzeroFloat32, 0, math.SmallestNonzeroFloat32, 1, 2, math.MaxFloat32}
+	for i := 1; i < len(v); i++ {
+		if orderedBits(v[i-1]) >= orderedBits(v[i]) || ordered(v[i-1]) >= ordered(v[i]) {
+			t.Errorf("%v is not below %v", v[i-1], v[i])
+		}
+	}
+	negative := float32(math.Copysign(0, -1))
+	if orderedBits(negative) != zeroBits || orderedBits(0) != zeroBits || ordered(negative) != 0 {
+		t.Error("zeros have other bits")
+	}
+	if ordered(float32(math.NaN())) == math.MaxInt32 || ordered(math.Float32frombits(0x7fffffff)) == math.MaxInt32 {
+		t.Error("NaN passes a leaf")
+	}
+}
+
+// TestSortKeys: counting and comparing give the same order, whatever the number.
+func TestSortKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int{0, 1, 2, radixLeast - 1, radixLeast, 1000, 5000}).Draw(t, "n")
+		distinct := rapid.SampledFrom([]uint64{1, 2, 100, 1 << 20}).Draw(t, "distinct")
+		s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "seed"), "test"), 0, 0)
+		keys := make([]uint64, n)
+		for i := range keys {
+			keys[i] = makeKey(float32(s.Uint64n(distinct))-float32(distinct/2), uint32(i))
+		}
+		want := slices.Clone(keys)
+		slices.Sort(want)
+		if got, _ := sortKeys(keys, make([]uint64, n)); !slices.Equal(got, want) {
+			t.Fatal("keys are not sorted")
+		}
+	})
+}
+
+// TestColumnBlocks: columns that do not fit one block of keys are sorted as well.
+func TestColumnBlocks(t *testing.T) {
+	p := makeProblem(1, 600, 7, 2, 0.8)
+	c := smallConfig()
+	for _, sparse := range []bool{false, true} {
+		d := p.data(4, sparse, dataset.Split{})
+		refs := d.Select(0, 4, dataset.Train)
+		whole, err := newTable(&c, d, refs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for budget := range 3 {
+			parts := *whole
+			parts.entries = make([]uint32, len(whole.entries))
+			parts.sortColumns(budget * 700)
+			if !slices.Equal(parts.entries, whole.entries) {
+				t.Errorf("sparse %v: a budget of %d keys gives other entries", sparse, budget*700)
+			}
+		}
+	}
+}
+
+// TestXLogX holds the table against package math.
+func TestXLogX(t *testing.T) {
+	for n, x := range xlogx(5000) {
+		want := 0.0
+		if n > 0 {
+			want = float64(n) * math.Log(float64(n)) * unit
+		}
+		if math.Abs(float64(x)-want) > 1 {
+			t.Fatalf("xlogx(%d) is %d, want %.1f", n, x, want)
+		}
+	}
+	if most := maxDraws * math.Log(maxDraws) * unit; most >= 1<<62 {
+		t.Errorf("xlogx(maxDraws) is %.3g, sums of it overflow", most)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package structrf_test
+
+const slowed = false

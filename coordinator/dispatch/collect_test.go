@@ -1,0 +1,316 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// collecting is a collected round; each unit has bytes of its own.
+func collecting(units int) *algorithms.Round {
+	r := &algorithms.Round{Op: 4, Units: units, How: algorithms.Collect, Scope: algorithms.Whole}
+	for u := range units {
+		r.Payloads = append(r.Payloads, []byte{byte(u), 9})
+	}
+	return r
+}
+
+// collects waits for the end of a collected round and checks its parts, but for
+// those that the trainer has.
+func (d *doing) collects() {
+	d.l.t.Helper()
+	if err := d.wait(); err != nil {
+		d.l.t.Fatal(err)
+	}
+	if d.res.Sum != nil || len(d.res.Parts) != d.r.Units {
+		d.l.t.Fatalf("%d parts of %d units", len(d.res.Parts), d.r.Units)
+	}
+	for u, got := range d.res.Parts {
+		want := string(partOf(uint32(u)))
+		if d.r.Has != nil && d.r.Has[u] {
+			want = ""
+		}
+		if string(got) != want {
+			d.l.t.Errorf("unit %d: part %q, want %q", u, got, want)
+		}
+	}
+}
+
+// TestCollect: units go out lowest first, as many at a time as a worker has slots,
+// each with its payload; parts are recorded as they come.
+func TestCollect(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, collecting(5))
+	var busy []*task
+	busy = append(busy, w.first(0), w.run())
+	for u := range uint32(5) {
+		task := busy[0]
+		if task.unit() != u || string(task.run.Payload[0]) != string(d.r.Payloads[u]) || task.run.How != algorithms.Collect || task.run.Scope != algorithms.Whole || task.run.Child {
+			t.Errorf("unit %d: run %+v", u, task.run)
+		}
+		w.idle() // two slots, two units
+		task.collected(u)
+		busy = busy[1:]
+		if u < 3 {
+			busy = append(busy, w.run())
+		}
+	}
+	d.collects()
+	if got := l.parts.units(); !slices.Equal(got, []uint32{0, 1, 2, 3, 4}) || l.parts.of != 5 {
+		t.Errorf("units %v were recorded, of %d", got, l.parts.of)
+	}
+	l.counted("units_dispatched_total", "", 5)
+	l.counted("units_retried_total", "", 0)
+	l.free(t, 2)
+}
+
+// free checks how many slots of workers are free.
+func (l *lab) free(t *testing.T, want int) {
+	t.Helper()
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	free := 0
+	for _, w := range l.d.crew.usable() {
+		free += w.beat.Slots - w.busy
+	}
+	if free != want {
+		t.Errorf("%d slots are free, want %d", free, want)
+	}
+}
+
+// TestCollectSkipsWhatIsThere: parts that an earlier leader recorded, and units
+// that the trainer has, are not computed again.
+func TestCollectSkipsWhatIsThere(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 9)
+	x := l.executor(jobID)
+	defer x.Close()
+	l.parts.known = map[uint32]string{1: digestOf(1), 4: digestOf(4), 99: digestOf(99)}
+	r := collecting(6)
+	r.Has = []bool{true, false, false, true, false, false}
+	d := l.do(x, 3, r)
+	for _, u := range []uint32{2, 5} {
+		var task *task
+		if u == 2 {
+			task = w.first(0)
+		} else {
+			task = w.run()
+		}
+		if task.unit() != u {
+			t.Fatalf("unit %d was given out, want %d", task.unit(), u)
+		}
+		task.collected(u)
+	}
+	d.collects()
+	w.idle()
+	l.parts.known = nil
+	all := l.do(x, 4, &algorithms.Round{Units: 2, How: algorithms.Collect, Has: []bool{true, true}})
+	all.collects() // nothing is left to do
+}
+
+// TestCollectRequeues the units of a worker that is gone; an answer that it still
+// gives counts, a second one is wasted.
+func TestCollectRequeues(t *testing.T) {
+	l := newLab(t, never)
+	w1 := l.join("w1", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, collecting(2))
+	task0, task1 := w1.first(0), w1.run()
+	w2 := l.join("w2", 1)
+	l.silent("w1")
+	again := w2.first(0)
+	if again.unit() != 0 {
+		t.Fatalf("unit %d goes to the other worker first", again.unit())
+	}
+	task1.collected(1) // w1 was alive after all; unit 1 waits for a slot of w2's
+	l.until("unit 1", func() bool { return len(l.parts.units()) == 1 })
+	again.collected(0)
+	task0.collected(0)
+	d.collects()
+	w2.idle()
+	l.counted("units_retried_total", "", 2)
+	late := l.do(x, 4, collecting(1))
+	task := w2.run()
+	task0.collected(0) // of a round that is over
+	l.until("a wasted unit", func() bool { return l.metric("units_wasted_total", "") >= 1 })
+	late.pending()
+	task.collected(0)
+	late.collects()
+}
+
+// TestCollectReminds: a worker that has had a unit for long is sent it again, in
+// case it was started again or the message got lost.
+func TestCollectReminds(t *testing.T) {
+	l := newLab(t, quick)
+	w := l.join("w", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, collecting(1))
+	w.first(0) // is lost
+	task := w.run(0)
+	task.need(protocol.Need{Setup: true})
+	for o := range w.orders { // reminders may come in between
+		if o.kind == protocol.KindSetup {
+			break
+		}
+	}
+	w.run(0).collected(0)
+	d.collects()
+	if got := l.metric("units_dispatched_total", ""); got < 3 {
+		t.Errorf("%v units dispatched, want three at least", got)
+	}
+}
+
+// TestCollectFails: a unit that fails goes to another worker with its slot; one
+// that fails for good fails the job, and its slots are free again.
+func TestCollectFails(t *testing.T) {
+	l := newLab(t, never)
+	w1, w2 := l.join("w1", 2), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, collecting(3))
+	a, b, c := w1.first(0), w1.run(), w2.first(0)
+	a.fail(a.unit(), false)
+	again := w2.run(a.unit())
+	a.fail(a.unit(), false)
+	l.dropped(metrics.DropStale, 1)
+	b.fail(7, false)
+	l.dropped(metrics.DropMisshapen, 1)
+	again.collected(a.unit())
+	b.collected(b.unit())
+	c.collected(c.unit())
+	d.collects()
+	l.free(t, 3)
+
+	d = l.do(x, 4, collecting(3))
+	a = w1.run()
+	w1.run()
+	a.fail(a.unit(), true)
+	if err := d.wait(); err == nil || !strings.Contains(err.Error(), "on worker w1") {
+		t.Errorf("a permanent failure: error %v", err)
+	}
+	l.free(t, 3)
+}
+
+// TestCollectRecordsAgain what could not be recorded, whoever has the bytes, and
+// while one part is being stored the others go on.
+func TestCollectRecordsAgain(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	storing, store := make(chan struct{}), make(chan struct{})
+	failed := false
+	l.parts.record = func(c *protocol.Collected) error {
+		if c.Unit == 0 && !failed {
+			failed = true
+			close(storing)
+			<-store
+			return errors.New("no majority")
+		}
+		return nil
+	}
+	d := l.do(x, 3, collecting(2))
+	task0, task1 := w.first(0), w.run()
+	task0.collected(0)
+	<-storing
+	task0.collected(0) // doubled while it is stored
+	l.until("a wasted unit", func() bool { return l.metric("units_wasted_total", "") == 1 })
+	task1.collected(1)
+	l.until("unit 1", func() bool { return len(l.parts.units()) == 1 })
+	d.pending()
+	close(store)
+	again := w.run()
+	if again.unit() != 0 {
+		t.Fatalf("unit %d is computed again", again.unit())
+	}
+	again.collected(0)
+	d.collects()
+	l.counted("units_retried_total", "", 1)
+	l.free(t, 2)
+}
+
+// TestCollectIsCancelled: the round ends with ctx's error once what is being
+// recorded has come to an end, and its slots are free.
+func TestCollectIsCancelled(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	storing := make(chan struct{})
+	d := l.do(x, 3, collecting(3))
+	l.parts.record = func(*protocol.Collected) error {
+		close(storing)
+		d.cancel()
+		return nil
+	}
+	w.first(0).collected(0)
+	<-storing
+	if err := d.wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	l.free(t, 2)
+}
+
+// TestLostPartsAreAnError that the job cannot go on with.
+func TestLostPartsAreAnError(t *testing.T) {
+	l := newLab(t, never)
+	x := l.executor(jobID)
+	defer x.Close()
+	l.parts.known = map[uint32]string{0: "lost"}
+	if err := l.do(x, 3, collecting(1)).wait(); err == nil || !strings.Contains(err.Error(), "lost") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestChildrenGoOnElsewhere: a child job begins without a payload; the worker that
+// takes it over is told how far it got.
+func TestChildrenGoOnElsewhere(t *testing.T) {
+	l := newLab(t, never)
+	w1 := l.join("w1", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	r := &algorithms.Round{Units: 1, How: algorithms.Collect, Scope: algorithms.Whole, Children: []*algorithms.Job{{Seed: 1}}}
+	d := l.do(x, 3, r)
+	task := w1.first(0)
+	if !task.run.Child || len(task.run.Payload[0]) != 0 {
+		t.Errorf("run %+v", task.run)
+	}
+	say := func(change func(*protocol.Checkpoint)) {
+		m := protocol.Checkpoint{Stamp: task.run.Stamp, Worker: "w1", Resume: protocol.Resume{Rounds: 500, State: []byte("state")}}
+		change(&m)
+		task.send(m.Append(nil))
+	}
+	say(func(m *protocol.Checkpoint) { m.Rounds = 400 })
+	say(func(*protocol.Checkpoint) {})
+	say(func(m *protocol.Checkpoint) { m.Round--; m.Rounds = 600 })
+	l.dropped(metrics.DropStale, 1)
+	say(func(m *protocol.Checkpoint) { m.Unit = 1 })
+	l.dropped(metrics.DropMisshapen, 1)
+	w2 := l.join("w2", 1)
+	l.silent("w1")
+	again := w2.first(0)
+	var resume protocol.Resume
+	if err := resume.Decode(again.run.Payload[0]); err != nil || resume.Rounds != 500 || string(resume.State) != "state" || !again.run.Child {
+		t.Errorf("resume %+v, error %v", resume, err)
+	}
+	again.collected(0)
+	d.collects()
+	next := l.do(x, 4, r)
+	if task := w2.run(); len(task.run.Payload[0]) != 0 {
+		t.Error("another round's child goes on where the last one's was")
+	} else {
+		task.collected(0)
+	}
+	next.collects()
+}

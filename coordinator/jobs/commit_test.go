@@ -1,0 +1,202 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestStretch: the interval is 200 ms while commits are cheap, grows to keep them
+// at a few percent of the time, and never above max(2 s, 4 x the last commit).
+func TestStretch(t *testing.T) {
+	for cost, want := range map[time.Duration]time.Duration{
+		0:                      200 * time.Millisecond,
+		time.Millisecond:       200 * time.Millisecond,
+		8 * time.Millisecond:   200 * time.Millisecond,
+		20 * time.Millisecond:  500 * time.Millisecond,
+		80 * time.Millisecond:  2 * time.Second,
+		200 * time.Millisecond: 2 * time.Second,
+		500 * time.Millisecond: 2 * time.Second,
+		3 * time.Second:        12 * time.Second,
+	} {
+		if got := stretch(cost); got != want {
+			t.Errorf("commits of %v: every %v, want %v", cost, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		cost := time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "cost"))
+		more := cost + time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "more"))
+		got := stretch(cost)
+		if got < baseInterval || got > max(2*time.Second, 4*cost) || got > stretch(more) {
+			t.Fatalf("commits of %v: every %v; of %v: every %v", cost, got, more, stretch(more))
+		}
+		if got < 2*time.Second && got < maxShare*cost {
+			t.Fatalf("commits of %v take more than one part in %d of %v", cost, maxShare, got)
+		}
+	})
+}
+
+// stated is a Trainer of which only the state counts.
+type stated struct {
+	algorithms.Trainer
+	state []byte
+	err   error
+	calls int
+}
+
+func (s *stated) AppendState(dst []byte) ([]byte, error) {
+	s.calls++
+	return append(dst, s.state...), s.err
+}
+
+func (s *stated) Progress() algorithms.Progress {
+	return algorithms.Progress{Step: uint64(s.calls), Loss: 0.5}
+}
+
+// TestOfferWaitsForTheInterval: a state is cut when the interval is over, not
+// before, and is committed with its round and progress.
+func TestOfferWaitsForTheInterval(t *testing.T) {
+	o := newOffice(t)
+	j := o.running("one")
+	c, tr := o.committer(j), &stated{state: []byte("first")}
+	c.began = time.Now().Add(time.Hour)
+	if err := c.offer(o.ctx(), 3, tr); err != nil || tr.calls != 0 || c.flight != nil {
+		t.Fatalf("a state was cut too early, error %v", err)
+	}
+	c.due()
+	if err := c.offer(o.ctx(), 4, tr); err != nil || tr.calls != 1 {
+		t.Fatalf("%d states cut, error %v", tr.calls, err)
+	}
+	tr.state = []byte("the trainer goes on while the commit is in flight")
+	if err := c.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.job(j.ID); got.Round != 4 || string(got.Trainer) != "first" || string(got.Progress) != `{"step":1,"steps":0,"samples":0,"loss":0.5,"phase":""}` {
+		t.Errorf("committed: round %d, state %q, progress %s", got.Round, got.Trainer, got.Progress)
+	}
+	if err := c.settle(); err != nil { // nothing is in flight
+		t.Error(err)
+	}
+}
+
+// TestOneCommitInFlight: while one is, the driver goes on; only when two intervals
+// are uncommitted it waits.
+func TestOneCommitInFlight(t *testing.T) {
+	o := newOffice(t)
+	c, tr := o.committer(o.running("one")), &stated{state: []byte("state")}
+	flight := make(chan committed, 1)
+	c.flight = flight
+	if err := c.offer(o.ctx(), 1, tr); err != nil || tr.calls != 0 {
+		t.Fatalf("a second commit was begun, error %v", err)
+	}
+	flight <- committed{nil, 40 * time.Millisecond}
+	if err := c.offer(o.ctx(), 1, tr); err != nil || tr.calls != 1 || c.interval != time.Second {
+		t.Fatalf("%d states cut, interval %v, error %v", tr.calls, c.interval, err)
+	}
+	if err := c.settle(); err != nil {
+		t.Fatal(err)
+	}
+
+	handed := make(chan committed) // takes nothing before somebody waits for it
+	c.flight = handed
+	c.began = time.Now().Add(-3 * c.interval) // more than two intervals
+	offered := make(chan error)
+	go func() { offered <- c.offer(o.ctx(), 2, tr) }()
+	bad := errors.New("no disk")
+	select {
+	case err := <-offered:
+		t.Fatalf("the driver did not wait, error %v", err)
+	case handed <- committed{bad, 0}:
+	}
+	if err := <-offered; !errors.Is(err, bad) || tr.calls != 1 {
+		t.Errorf("error %v after %d states", err, tr.calls)
+	}
+	if c.flight != nil {
+		t.Error("a commit that has landed is still in flight")
+	}
+}
+
+// TestLargeStatesGoInPieces, effective with the last, and very large ones as a
+// blob.
+func TestLargeStatesGoInPieces(t *testing.T) {
+	o := newOffice(t)
+	j := o.running("one")
+	c, tr := o.committer(j), &stated{}
+	for round, size := range []int{1, protocol.CommitChunk, protocol.CommitChunk + 1, 5*protocol.CommitChunk + 7, protocol.MaxRaftState + 1} {
+		tr.state = bytes.Repeat([]byte{byte(round + 1)}, size)
+		before := o.cfg.Store.State().Index()
+		c.due()
+		if err := c.offer(o.ctx(), uint64(round+1), tr); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.settle(); err != nil {
+			t.Fatal(err)
+		}
+		got, pieces := o.job(j.ID), o.cfg.Store.State().Index()-before
+		if got.Round != uint64(round+1) || got.TrainerBytes != uint64(size) {
+			t.Fatalf("round %d, %d bytes; want round %d, %d bytes", got.Round, got.TrainerBytes, round+1, size)
+		}
+		if size > protocol.MaxRaftState {
+			if b, err := o.cfg.Blobs.Get(o.ctx(), got.TrainerBlob); err != nil || !bytes.Equal(b, tr.state) || got.Trainer != nil || pieces != 1 {
+				t.Errorf("a blob of %d bytes in %d entries, error %v", len(b), pieces, err)
+			}
+			continue
+		}
+		if want := (size + protocol.CommitChunk - 1) / protocol.CommitChunk; !bytes.Equal(got.Trainer, tr.state) || got.TrainerBlob != "" || pieces != uint64(want) {
+			t.Errorf("%d bytes committed in %d entries, want %d", len(got.Trainer), pieces, want)
+		}
+	}
+}
+
+// TestCommitErrors come out of the next offer, or of settle: a trainer that cannot
+// marshal, a round that does not grow, an epoch that is over.
+func TestCommitErrors(t *testing.T) {
+	o := newOffice(t)
+	j := o.running("one")
+	c, tr := o.committer(j), &stated{state: []byte("state"), err: errors.New("bad state")}
+	if err := c.offer(o.ctx(), 1, tr); !errors.Is(err, tr.err) || c.flight != nil {
+		t.Errorf("a trainer that cannot marshal: error %v", err)
+	}
+	tr.err = nil
+	offer := func(round uint64) error {
+		t.Helper()
+		c.due()
+		if err := c.offer(o.ctx(), round, tr); err != nil {
+			t.Fatal(err)
+		}
+		return c.settle()
+	}
+	if err := offer(5); err != nil {
+		t.Error(err)
+	}
+	if err := offer(5); !errors.Is(err, state.ErrStaleRound) || !passing(err) {
+		t.Errorf("a round that does not grow: error %v", err)
+	}
+	if _, err := o.cfg.Store.Lead(o.ctx(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := offer(6); !errors.Is(err, state.ErrStaleEpoch) || !passing(err) {
+		t.Errorf("an epoch that is over: error %v", err)
+	}
+	if got := o.job(j.ID); got.Round != 5 {
+		t.Errorf("round %d is committed", got.Round)
+	}
+	ctx, cancel := context.WithCancel(o.ctx())
+	cancel()
+	c.due()
+	if err := c.offer(ctx, 7, tr); err != nil {
+		t.Error(err)
+	}
+	c.stop() // waits, and asks nothing
+	if c.flight != nil {
+		t.Error("a commit is still in flight after stop")
+	}
+}

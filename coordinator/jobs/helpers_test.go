@@ -1,0 +1,193 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/replica"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// limit bounds every wait; a test that reaches it fails.
+const limit = 20 * time.Second
+
+// office is what a leader has: a real store of one node, a folder of blobs, NATS,
+// and no workers.
+type office struct {
+	t   *testing.T
+	cfg Config
+	m   *dataset.Manifest
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	o := &office{t: t}
+	s, err := store.Open(store.Config{ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	folder, err := blobs.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.cfg = Config{
+		Concurrent: 2, Store: s, Blobs: &replica.Blobs{Self: "a", Folder: folder, Log: log},
+		Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: log,
+	}
+	o.until("a leader", s.IsLeader)
+	if o.cfg.Epoch, err = s.Lead(o.ctx(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	o.dataset()
+	return o
+}
+
+func (o *office) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	o.t.Cleanup(cancel)
+	return ctx
+}
+
+// until polls a condition.
+func (o *office) until(what string, done func() bool) {
+	o.t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(limit); !done(); <-tick.C {
+		if time.Now().After(end) {
+			o.t.Fatalf("no %s in %v", what, limit)
+		}
+	}
+}
+
+// propose proposes an entry and returns what the state machine says.
+func (o *office) propose(kind protocol.EntryKind, body any) any {
+	o.t.Helper()
+	_, v, err := o.cfg.Store.Propose(o.ctx(), protocol.EncodeEntry(kind, body))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return v
+}
+
+// dataset imports a small one.
+func (o *office) dataset() {
+	o.t.Helper()
+	m, shards, err := dataset.Build(dataset.Artificial(100, 1), dataset.ImportOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for _, shard := range shards {
+		if _, err := o.cfg.Blobs.Folder.Put(dataset.EncodeShard(shard, nil)); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	o.propose(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: "art", Manifest: m})
+	o.m = m
+}
+
+// submit queues a job; change may alter it after it was resolved.
+func (o *office) submit(name string, change func(*algorithms.Job)) *state.Job {
+	o.t.Helper()
+	job, err := spec.Resolve(protocol.Spec{Algorithm: "ldlf", Dataset: "art", Name: name}, o.m)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if change != nil {
+		change(job)
+	}
+	return o.propose(protocol.EntrySubmit, protocol.SubmitEntry{Token: name, Name: name, Dataset: "art", Job: job}).(*state.Job)
+}
+
+// running queues a job and makes it run.
+func (o *office) running(name string) *state.Job {
+	o.t.Helper()
+	j := o.submit(name, nil)
+	return o.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: o.cfg.Epoch, Job: j.ID, State: protocol.Running}).(*state.Job)
+}
+
+func (o *office) job(id uint64) *state.Job { return o.cfg.Store.State().Job(id) }
+
+// committer returns the committer of a running job, of which a commit is due.
+func (o *office) committer(j *state.Job) *committer {
+	m := New(o.cfg)
+	c := newCommitter(&driver{m: m, job: j, log: o.cfg.Log})
+	c.due()
+	return c
+}
+
+// due makes the commit interval be over.
+func (c *committer) due() { c.began = time.Now().Add(-3 * c.interval / 2) }
+
+// dispatcher gives the office NATS and a dispatcher.
+func (o *office) dispatcher() {
+	o.t.Helper()
+	s, err := bus.StartServer(bus.ServerOptions{Name: "jobs", Host: "127.0.0.1", Ping: limit})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(s.Close)
+	conn, err := bus.Connect(o.ctx(), bus.Options{Server: s, Ping: limit})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(conn.Close)
+	o.cfg.Blobs.Conn = conn
+	o.cfg.Dispatch = dispatch.New(dispatch.Config{
+		ID: "a", Epoch: o.cfg.Epoch, Heartbeat: time.Second, Conn: conn, Subjects: protocol.Subjects{Cluster: "jobs"},
+		Parts: &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}, Metrics: o.cfg.Metrics, Log: o.cfg.Log,
+	})
+}
+
+// manage runs a manager until stop, which returns when it has stopped.
+func (o *office) manage() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var run sync.WaitGroup
+	run.Go(func() { New(o.cfg).Run(ctx) })
+	stop = sync.OnceFunc(func() { cancel(); run.Wait() })
+	o.t.Cleanup(stop)
+	return stop
+}
+
+// states lists the states of all jobs by name.
+func (o *office) states() string {
+	states := make(map[string]protocol.JobState)
+	for _, j := range o.cfg.Store.State().Jobs() {
+		states[j.Name] = j.State
+	}
+	b, err := json.Marshal(states)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func (o *office) become(want string) {
+	o.t.Helper()
+	o.until(fmt.Sprintf("states %s (now %s)", want, o.states()), func() bool { return o.states() == want })
+}

@@ -1,0 +1,183 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/coordinator/replica"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestDecide: jobs start in the order of submission while there is room; those
+// that ran under an earlier leader start whatever the room; drivers of ended jobs
+// stop.
+func TestDecide(t *testing.T) {
+	q, r, d, f, c := protocol.Queued, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled
+	for _, test := range []struct {
+		what    string
+		jobs    []protocol.JobState // job i+1
+		running []uint64
+		limit   int
+		start   []uint64
+		stop    []uint64
+	}{
+		{"nothing", nil, nil, 2, nil, nil},
+		{"a queue", []protocol.JobState{q, q, q}, nil, 2, []uint64{1, 2}, nil},
+		{"no room", []protocol.JobState{r, r, q}, []uint64{1, 2}, 2, nil, nil},
+		{"room again", []protocol.JobState{d, r, q, q}, []uint64{2}, 2, []uint64{3}, nil},
+		{"ended drivers still count", []protocol.JobState{d, r, q}, []uint64{1, 2}, 2, nil, []uint64{1}},
+		{"a new leader", []protocol.JobState{r, r, r, q}, nil, 2, []uint64{1, 2, 3}, nil},
+		{"all that ends", []protocol.JobState{d, f, c, r}, []uint64{1, 2, 3, 4}, 9, nil, []uint64{1, 2, 3}},
+		{"a driver that has not marked its job yet", []protocol.JobState{q}, []uint64{1}, 2, nil, nil},
+	} {
+		var jobs []*state.Job
+		want := make(map[protocol.JobState]int)
+		for i, s := range test.jobs {
+			jobs = append(jobs, &state.Job{ID: uint64(i + 1), State: s})
+			want[s]++
+		}
+		running := make(map[uint64]context.CancelFunc)
+		for _, id := range test.running {
+			running[id] = nil
+		}
+		counts := make(map[protocol.JobState]int)
+		start, stop := decide(jobs, running, test.limit, counts)
+		var ids []uint64
+		for _, j := range start {
+			ids = append(ids, j.ID)
+		}
+		if !slices.Equal(ids, test.start) || !slices.Equal(stop, test.stop) {
+			t.Errorf("%s: start %v, stop %v; want %v, %v", test.what, ids, stop, test.start, test.stop)
+		}
+		if fmt.Sprint(counts) != fmt.Sprint(want) || len(running) != len(test.running) {
+			t.Errorf("%s: counted %v, want %v", test.what, counts, want)
+		}
+	}
+}
+
+// TestPassing: what says nothing of the job does not fail it.
+func TestPassing(t *testing.T) {
+	for _, err := range []error{
+		store.ErrNotLeader, &store.NotLeaderError{Leader: "b"}, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
+		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, bus.ErrOffline, bus.ErrNoBlob, bus.ErrNoAnswer,
+	} {
+		if !passing(fmt.Errorf("somewhere: %w", err)) {
+			t.Errorf("%v fails a job", err)
+		}
+	}
+	for _, err := range []error{errors.New("Θ is not finite"), state.ErrInvalid, bus.ErrBlob} {
+		if passing(err) {
+			t.Errorf("%v does not fail a job", err)
+		}
+	}
+}
+
+// TestProgressIsJSON whatever the loss is.
+func TestProgressIsJSON(t *testing.T) {
+	for loss, want := range map[float64]string{0.25: "0.25", math.Inf(1): "-1", math.NaN(): "-1"} {
+		if got := string(progressJSON(algorithms.Progress{Step: 3, Loss: loss})); !strings.Contains(got, `"loss":`+want+`,`) {
+			t.Errorf("a loss of %v: %s", loss, got)
+		}
+	}
+}
+
+// TestManager takes jobs off the queue as far as there is room, stops what is
+// cancelled, fails what cannot run, and leaves the rest to the next leader.
+func TestManager(t *testing.T) {
+	o := newOffice(t)
+	o.dispatcher()
+	one, bad := o.submit("one", nil), o.submit("bad", func(j *algorithms.Job) { j.Params = []byte(`{"trees":-1}`) })
+	stop := o.manage()
+	o.become(`{"bad":"failed","one":"running"}`)
+	if got := o.job(bad.ID); got.Error == "" || got.Ended == 0 {
+		t.Errorf("the failed job says %q", got.Error)
+	}
+	two := o.submit("two", nil)
+	o.submit("three", nil)
+	o.become(`{"bad":"failed","one":"running","three":"queued","two":"running"}`)
+	o.propose(protocol.EntryCancel, protocol.CancelEntry{Job: one.ID})
+	o.become(`{"bad":"failed","one":"cancelled","three":"running","two":"running"}`)
+	stop()
+	if got := o.states(); got != `{"bad":"failed","one":"cancelled","three":"running","two":"running"}` {
+		t.Errorf("the end of a leadership changed jobs: %s", got)
+	}
+	o.propose(protocol.EntryCancel, protocol.CancelEntry{Job: two.ID})
+	stop = o.manage() // the next leader
+	o.submit("four", nil)
+	o.become(`{"bad":"failed","four":"running","one":"cancelled","three":"running","two":"cancelled"}`)
+	stop()
+}
+
+// TestOldEpoch: when another leads, a job stops here and stays as it is.
+func TestOldEpoch(t *testing.T) {
+	o := newOffice(t)
+	o.dispatcher()
+	j := o.submit("one", nil)
+	if _, err := o.cfg.Store.Lead(o.ctx(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{m: New(o.cfg), job: j, log: o.cfg.Log}
+	if err := d.run(o.ctx()); !errors.Is(err, state.ErrStaleEpoch) || !passing(err) {
+		t.Errorf("error %v", err)
+	}
+	if got := o.job(j.ID); got.State != protocol.Queued {
+		t.Errorf("a leader whose epoch is over moved a job to %s", got.State)
+	}
+}
+
+// TestLostStateIsNotTheJobsFault: a trainer state that is a blob which nobody can
+// give just now stops the job here, and does not fail it.
+func TestLostStateIsNotTheJobsFault(t *testing.T) {
+	o := newOffice(t)
+	o.dispatcher()
+	o.cfg.Blobs.Peers = []string{"b"} // who is away
+	j := o.running("one")
+	e := protocol.CommitEntry{Epoch: o.cfg.Epoch, Job: j.ID, Round: 1, Total: 9, Blob: strings.Repeat("0", 64)}
+	if _, _, err := o.cfg.Store.Propose(o.ctx(), e.Append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{m: New(o.cfg), job: o.job(j.ID), log: o.cfg.Log}
+	if err := d.run(o.ctx()); err == nil || !passing(err) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestPartsAreKeptByRound: a part is recorded for the round that it completes and
+// found again by the one that runs it.
+func TestPartsAreKeptByRound(t *testing.T) {
+	o := newOffice(t)
+	j := o.running("one")
+	p := &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}
+	digest, err := o.cfg.Blobs.Folder.Put([]byte("a tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := protocol.Collected{Stamp: protocol.Stamp{Epoch: o.cfg.Epoch, Job: j.ID, Round: 0}, Unit: 3, Digest: digest, Bytes: 6}
+	if err := p.Record(o.ctx(), &m, 10); err != nil {
+		t.Fatal(err)
+	}
+	if known := p.Known(j.ID, 0); len(known) != 1 || known[3] != digest {
+		t.Errorf("known %v", known)
+	}
+	if known := p.Known(j.ID, 1); len(known) != 0 {
+		t.Errorf("known of the next round %v", known)
+	}
+	if known := p.Known(99, 0); len(known) != 0 {
+		t.Errorf("known of no job %v", known)
+	}
+	if b, err := p.Load(o.ctx(), digest); err != nil || string(b) != "a tree" {
+		t.Errorf("part %q, error %v", b, err)
+	}
+	if info := o.job(j.ID).Info(); info.Collected != 1 || info.Units != 10 {
+		t.Errorf("%d of %d units are collected", info.Collected, info.Units)
+	}
+}

@@ -1,0 +1,155 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asChild makes the test binary a child that ends when its stdin closes, or, told
+// to be stubborn, only when it is killed.
+const asChild = "PROC_TEST_AS_CHILD"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(asChild) {
+	case "":
+		os.Exit(m.Run())
+	case "fails":
+		os.Stderr.WriteString("first line\nit fails\n")
+		os.Exit(3)
+	}
+	os.Stdout.WriteString("up\n")
+	var b [1]byte
+	os.Stdin.Read(b[:])
+}
+
+func child(t *testing.T, how string) *Node {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Node{Name: how, Log: filepath.Join(t.TempDir(), "log"), exe: exe, env: []string{asChild + "=" + how}}
+	if err := n.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Kill() })
+	return n
+}
+
+func TestFreeBlocks(t *testing.T) {
+	found, err := freeBlocks(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int]bool)
+	for _, base := range found {
+		for port := base; port < base+blockPorts; port++ {
+			if seen[port] {
+				t.Errorf("port %d is in two blocks", port)
+			}
+			seen[port] = true
+			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+			if err != nil {
+				t.Errorf("a port that was found is not free: %v", err)
+				continue
+			}
+			l.Close()
+		}
+	}
+	if len(seen) != 3*blockPorts {
+		t.Errorf("%d ports", len(seen))
+	}
+}
+
+// A block with a port that is taken is not used.
+func TestHoldBlock(t *testing.T) {
+	found, err := freeBlocks(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(found[0]+2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	held, err := holdBlock(found[0])
+	for _, l := range held {
+		l.Close()
+	}
+	if err == nil || len(held) != 2 {
+		t.Errorf("held %d ports, %v", len(held), err)
+	}
+}
+
+func TestNode(t *testing.T) {
+	n := child(t, "waits")
+	if !n.Running() || n.start() == nil {
+		t.Error("it does not run, or was started twice")
+	}
+	if err := n.Stop(); err != nil {
+		t.Error(err)
+	}
+	pid := n.Pid()
+	if err := n.Kill(); err != nil || n.Running() || n.Err() == nil || n.state() != "signal: killed" {
+		t.Errorf("killed: %v, %s", err, n.state())
+	}
+	if err := errors.Join(n.Kill(), n.Stop(), n.Continue()); err != nil {
+		t.Errorf("what has ended: %v", err)
+	}
+	if err := n.Restart(); err != nil || n.Pid() == pid {
+		t.Errorf("restarted: %v", err)
+	}
+	if err := n.Quit(t.Context()); err != nil || n.Running() {
+		t.Errorf("told to end: %v", err)
+	}
+}
+
+// Even a frozen process ends when it is told to.
+func TestQuitFrozen(t *testing.T) {
+	n := child(t, "waits")
+	if err := n.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := n.Quit(ctx); err != nil || n.Running() {
+		t.Error(err)
+	}
+}
+
+// A cluster whose processes end says why.
+func TestStartFails(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = Start(ctx, Config{Exe: exe, Env: []string{asChild + "=fails"}, Dir: t.TempDir(), Coordinators: 1, Workers: 1})
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "it fails") {
+		t.Errorf("got %v", err)
+	}
+	if ctx.Err() != nil {
+		t.Error("it waited instead of looking at its processes")
+	}
+}
+
+func TestTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte(strings.Repeat("x", 2*maxTail)+"\na\nb\nc\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := tail(path, 2); got != "b\nc\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := tail(path, 10); !strings.HasSuffix(got, "x\na\nb\nc\n") || len(got) > maxTail {
+		t.Errorf("got %d bytes", len(got))
+	}
+}
