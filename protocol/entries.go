@@ -96,8 +96,10 @@ type FinishEntry struct {
 	Job     uint64          `json:"job"`
 	Outcome json.RawMessage `json:"outcome"` // pipeline.Outcome
 	Models  []ModelRef      `json:"models"`  // one, or one for each fold
-	Seconds float64         `json:"seconds"` // of running, for display
-	Time    int64           `json:"time"`
+	// Progress is the last algorithms.Progress, for display.
+	Progress json.RawMessage `json:"progress,omitempty"`
+	Seconds  float64         `json:"seconds"` // of running, for display
+	Time     int64           `json:"time"`
 }
 
 // ModelRef names a model file's blob.

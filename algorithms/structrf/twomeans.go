@@ -161,27 +161,41 @@ func (k *twoMeans) assign() (moved bool) {
 		k.normal[j] = b - a
 		plane += float64((b - a) * float64(0.5*(a+b)))
 	}
-	for i := range k.group {
-		group := uint32(0)
-		if dot(k.row(i), k.normal) > plane {
-			group = 1
-		}
-		if group != k.group[i] {
-			k.change(i, group)
-			moved = true
-		}
+	n := len(k.group)
+	for i := 0; i+1 < n; i += 2 {
+		a, b := dots(k.row(i), k.row(i+1), k.normal)
+		moved = k.put(i, a > plane) || moved
+		moved = k.put(i+1, b > plane) || moved
+	}
+	if n%2 == 1 {
+		a, _ := dots(k.row(n-1), k.row(n-1), k.normal)
+		moved = k.put(n-1, a > plane) || moved
 	}
 	return moved
 }
 
-// dot returns Σ a[i]·b[i], in order.
-func dot(a, b []float64) float64 {
-	b = b[:len(a)]
-	sum := 0.0
-	for i, x := range a {
-		sum += float64(x * b[i])
+// dots returns Σ a[i]·n[i] and Σ b[i]·n[i], each in order: side by side, as one sum
+// alone waits for its own additions.
+func dots(a, b, n []float64) (x, y float64) {
+	a, b = a[:len(n)], b[:len(n)]
+	for i, v := range n {
+		x += float64(a[i] * v)
+		y += float64(b[i] * v)
 	}
-	return sum
+	return x, y
+}
+
+// put puts a row into a group and reports whether it was in the other one.
+func (k *twoMeans) put(i int, second bool) (moved bool) {
+	group := uint32(0)
+	if second {
+		group = 1
+	}
+	if group == k.group[i] {
+		return false
+	}
+	k.change(i, group)
+	return true
 }
 
 // change moves a row to the other group.

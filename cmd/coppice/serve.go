@@ -111,18 +111,19 @@ type workerCmd struct {
 	Slots  int      `placeholder:"N" help:"Units computed at a time (default: one for each processor)."`
 	Listen string   `placeholder:"HOST:PORT" help:"Where to serve /metrics, /healthz and /readyz (default: nowhere)."`
 	Cache  int64    `placeholder:"BYTES" help:"Bound of the shard cache on disk (default: 64 GiB)."`
+	Memory int64    `placeholder:"BYTES" help:"Bound of the memory that a unit on the whole dataset (a tree, a fold) may take; one that would take more goes to another worker (default: none)."`
 
 	serveFlags
 }
 
 // Run implements `coppice worker`.
 func (c *workerCmd) Run(a *app) error {
-	if c.Slots < 0 || c.Cache < 0 {
-		return usagef("--slots and --cache must not be negative")
+	if c.Slots < 0 || c.Cache < 0 || c.Memory < 0 {
+		return usagef("--slots, --cache and --memory must not be negative")
 	}
 	ctx, log, cancel := c.start(a)
 	defer cancel()
 	return served(ctx, worker.Run(ctx, worker.Config{
-		Join: c.Join, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: c.Cache, Log: log,
+		Join: c.Join, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: c.Cache, MemoryBytes: c.Memory, Log: log,
 	}))
 }

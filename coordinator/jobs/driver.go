@@ -115,7 +115,7 @@ func (d *driver) finish(ctx context.Context) error {
 		return fmt.Errorf("the job's outcome: %w", err)
 	}
 	now := time.Now().Unix()
-	entry := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Time: now, Seconds: d.seconds()}
+	entry := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Progress: progressJSON(d.trainer.Progress()), Time: now, Seconds: d.seconds()}
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
 	return err
 }

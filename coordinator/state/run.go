@@ -81,6 +81,9 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 	}
 	next := j.end(protocol.Done, e.Time)
 	next.Outcome, next.Models, next.Seconds = e.Outcome, e.Models, e.Seconds
+	if len(e.Progress) > 0 {
+		next.Progress = e.Progress
+	}
 	return s.put(next), nil
 }
 
