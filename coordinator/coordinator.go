@@ -87,11 +87,11 @@ func (n *node) open(ctx context.Context) error {
 
 func (n *node) openListeners(context.Context) (err error) {
 	if n.listener, err = net.Listen("tcp", n.cfg.HTTPAddr); err != nil {
-		return fmt.Errorf("HTTP cannot listen on %s: %w", n.cfg.HTTPAddr, err)
+		return fmt.Errorf("cannot listen on %s for HTTP: %w", n.cfg.HTTPAddr, err)
 	}
 	n.onClose(func() { n.listener.Close() })
 	if n.raft, err = net.Listen("tcp", n.cfg.RaftAddr); err != nil {
-		return fmt.Errorf("Raft cannot listen on %s: %w", n.cfg.RaftAddr, err)
+		return fmt.Errorf("cannot listen on %s for Raft: %w", n.cfg.RaftAddr, err)
 	}
 	n.onClose(func() { n.raft.Close() }) // the store does it as well
 	return nil

@@ -86,7 +86,8 @@ func (l *leader) onResult(m bus.Message) {
 }
 
 func (l *leader) sort(b []byte) {
-	kind, err := protocol.KindOf(b)
+	kind, _ := protocol.KindOf(b)
+	var err error
 	switch kind {
 	case protocol.KindPart:
 		m := &protocol.Part{Partial: new(algorithms.Partial)}
@@ -104,6 +105,8 @@ func (l *leader) sort(b []byte) {
 		m := new(protocol.Fail)
 		err = m.Decode(b)
 		l.fails <- m
+	case protocol.KindCheckpoint:
+		err = new(protocol.Checkpoint).Decode(b)
 	default:
 		err = fmt.Errorf("a result of kind %d", kind)
 	}

@@ -3,7 +3,6 @@ package replica
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"testing"
@@ -199,6 +198,6 @@ func received(t *testing.T, what string, ch <-chan struct{}) {
 	select {
 	case <-ch:
 	case <-time.After(patience):
-		t.Fatal(fmt.Sprintf("%s: not within %v", what, patience))
+		t.Fatalf("%s: not within %v", what, patience)
 	}
 }
