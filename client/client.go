@@ -60,6 +60,7 @@ type Client struct {
 	Waiting func(error)
 
 	servers []string // "http://host:port"
+	silence time.Duration
 	next    atomic.Uint32
 	http    *http.Client
 }
@@ -67,7 +68,7 @@ type Client struct {
 // New returns a client of the coordinators at servers: addresses host:port or
 // URLs, separated by commas.
 func New(servers string) (*Client, error) {
-	c := &Client{Patience: DefaultPatience, http: &http.Client{Transport: &http.Transport{
+	c := &Client{Patience: DefaultPatience, silence: silence, http: &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
 	}}}
 	for _, s := range strings.Split(servers, ",") {

@@ -156,6 +156,26 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// A coordinator that hangs after it said something is left for another.
+func TestWatchLeavesWhoHangs(t *testing.T) {
+	var hung atomic.Int32
+	hangs := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		hung.Add(1)
+		answer(w, http.StatusOK, protocol.JobInfo{ID: 3, State: protocol.Running, Rounds: 1})
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	good := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, protocol.JobInfo{ID: 3, State: protocol.Done, Rounds: 2})
+	})
+	c := connect(t, hangs.URL, good.URL)
+	c.silence = 50 * time.Millisecond
+	last, err := c.Watch(t.Context(), "3", func(*protocol.JobInfo) {})
+	if err != nil || last.Rounds != 2 || hung.Load() != 1 {
+		t.Errorf("got %+v, %v after %d watches that hung", last, err, hung.Load())
+	}
+}
+
 func TestWatchUnknownJob(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusNotFound, protocol.Problem{Error: "there is no job"})

@@ -13,7 +13,7 @@ import (
 
 // silence is how long a watch may say nothing before it is opened again: its
 // coordinator may hang.
-const silence = 10 * time.Second
+const silence = 5 * time.Second
 
 // maxLine bounds a line of a watch.
 const maxLine = 64 << 20
@@ -33,7 +33,8 @@ func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo
 		}
 		if w.lines > before {
 			wait = firstWait
-		} else {
+		}
+		if w.lines == before || w.silent { // what hangs would hang again
 			c.next.Add(1)
 		}
 		if c.Waiting != nil && err != nil {
@@ -51,6 +52,8 @@ type watch struct {
 	f     func(*protocol.JobInfo)
 	last  *protocol.JobInfo
 	lines int
+	// silent: the last watch was given up because nothing came any more.
+	silent bool
 }
 
 // see takes a state, unless it is older than the last: a coordinator may lag.
@@ -66,8 +69,9 @@ func (w *watch) see(j *protocol.JobInfo) {
 func (c *Client) follow(ctx context.Context, job string, w *watch) (again bool, err error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	quiet := time.AfterFunc(silence, cancel)
+	quiet := time.AfterFunc(c.silence, cancel)
 	defer quiet.Stop()
+	defer func() { w.silent = limited.Err() != nil }() // before cancel
 	response, err := c.send(limited, &call{method: http.MethodGet, path: at("jobs", job, "watch")})
 	if err != nil {
 		return ctx.Err() == nil, short(ctx, err)
@@ -79,7 +83,7 @@ func (c *Client) follow(ctx context.Context, job string, w *watch) (again bool, 
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
-		quiet.Reset(silence)
+		quiet.Reset(c.silence)
 		w.lines++
 		if len(lines.Bytes()) == 0 { // a sign of life
 			continue

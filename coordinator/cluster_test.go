@@ -128,7 +128,9 @@ func (c *cluster) stop(id string) {
 	stop := c.stops[id]
 	delete(c.stops, id)
 	c.mu.Unlock()
-	stop()
+	if stop != nil { // else the test is over
+		stop()
+	}
 }
 
 func (c *cluster) stopAll() {
@@ -212,7 +214,7 @@ func deadline(t *testing.T) context.Context {
 
 func TestClusterGivesTheDigestOfLocalTraining(t *testing.T) {
 	ctx := deadline(t)
-	s := testSpec(map[string]string{"steps": "1000", "patience": "100"})
+	s := testSpec(map[string]string{"steps": "600", "patience": "100", "trees": "2"})
 	want := localDigest(t, s)
 	for _, size := range []struct{ coordinators, workers int }{{1, 1}, {3, 2}} {
 		t.Run(fmt.Sprintf("%d coordinators, %d workers", size.coordinators, size.workers), func(t *testing.T) {
@@ -229,7 +231,7 @@ func TestClusterGivesTheDigestOfLocalTraining(t *testing.T) {
 
 func TestAJobSurvivesItsLeaderAndAWorker(t *testing.T) {
 	ctx := deadline(t)
-	s := testSpec(map[string]string{"steps": "3000", "patience": "100"})
+	s := testSpec(map[string]string{"steps": "1500", "patience": "100", "trees": "2", "depth": "5"})
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
@@ -267,14 +269,14 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 // handed a checkpoint back.
 func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	ctx := deadline(t)
-	s := testSpec(map[string]string{"steps": "9000", "patience": "1000", "trees": "1", "depth": "4", "batch_size": "64"})
+	s := testSpec(map[string]string{"steps": "6000", "patience": "1000", "trees": "1", "depth": "3", "batch_size": "64", "leaf_iterations": "2"})
 	s.TestFraction, s.Folds = 0, 2
 	c := start(t, 1, 2)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	want := localDigest(t, s)
-	time.AfterFunc(2500*time.Millisecond, func() { c.stop("w0") })
+	defer time.AfterFunc(2500*time.Millisecond, func() { c.stop("w0") }).Stop()
 	end := c.train(ctx, s, nil)
 	if !strings.Contains(string(end.Outcome), want) {
 		t.Errorf("the outcome %.300s lacks the digest %s of --local", end.Outcome, want)

@@ -61,9 +61,8 @@ func (n *node) followLeadership(ctx context.Context) error {
 // lead is one leadership: it takes the epoch, then drives jobs until ctx is done.
 func (n *node) lead(ctx context.Context) {
 	log := n.cfg.Log
-	epoch, err := n.store.Lead(ctx, n.cfg.ID)
-	if err != nil {
-		log.Info("the leadership was lost before it began", "error", err)
+	epoch, ok := n.takeEpoch(ctx)
+	if !ok {
 		return
 	}
 	log.Info("this coordinator leads", "epoch", epoch)
@@ -76,9 +75,13 @@ func (n *node) lead(ctx context.Context) {
 	n.leading.Store(d)
 	n.metrics.Leader.Set(1)
 	var tasks sync.WaitGroup
-	tasks.Go(func() {
-		if err := d.Run(ctx); ctx.Err() == nil {
-			log.Error("the dispatcher stopped", "error", err)
+	tasks.Go(func() { // again where NATS was away: without it no worker hears of this leader
+		for ctx.Err() == nil {
+			err := d.Run(ctx)
+			if ctx.Err() == nil {
+				log.Warn("the dispatcher begins anew", "error", err)
+			}
+			pause(ctx, retryPause)
 		}
 	})
 	jobs.New(jobs.Config{
@@ -90,6 +93,34 @@ func (n *node) lead(ctx context.Context) {
 	n.metrics.Leader.Set(0)
 	n.metrics.ForgetJob("")
 	log.Info("this coordinator no longer leads", "epoch", epoch)
+}
+
+// retryPause is the time between two tries of what an office needs.
+const retryPause = 100 * time.Millisecond
+
+// takeEpoch commits a Lead entry. What stops it may pass while Raft goes on to
+// take this coordinator for the leader (a disk that stalls), and nobody else would
+// lead then: so it tries until ctx is done, which is when the office is lost.
+func (n *node) takeEpoch(ctx context.Context) (epoch uint64, ok bool) {
+	for ctx.Err() == nil {
+		epoch, err := n.store.Lead(ctx, n.cfg.ID)
+		if err == nil {
+			return epoch, true
+		}
+		n.cfg.Log.Info("the leadership does not begin yet", "error", err)
+		pause(ctx, retryPause)
+	}
+	return 0, false
+}
+
+// pause waits, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
 }
 
 // introduce records the addresses of all coordinators where the log does not have

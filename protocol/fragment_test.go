@@ -117,6 +117,22 @@ func TestGapDropsTheMessage(t *testing.T) {
 	})
 }
 
+// TestPiecesOfTwoMessagesDoNotJoin though their sizes would fit: the end of one was
+// lost, and the beginning of the next.
+func TestPiecesOfTwoMessagesDoNotJoin(t *testing.T) {
+	piece := func(message, offset, total uint64) []byte {
+		return (&Fragment{Sender: 1, Message: message, Offset: offset, Total: total, Data: []byte{Version, 4}}).Append(nil)
+	}
+	for what, second := range map[string][]byte{"another message": piece(2, 2, 4), "another total": piece(1, 2, 5)} {
+		var j Joiner
+		for _, b := range [][]byte{piece(1, 0, 4), second, piece(1, 2, 4)} {
+			if got, err := j.Add(b); got != nil || err != nil {
+				t.Errorf("%s: joined % x, error %v", what, got, err)
+			}
+		}
+	}
+}
+
 // TestWholeMessagesPassThrough unchanged and uncopied.
 func TestWholeMessagesPassThrough(t *testing.T) {
 	var j Joiner

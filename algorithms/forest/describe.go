@@ -19,7 +19,7 @@ func (m *model) Describe() [][2]string {
 		{"leaves", s.leaves.text("%.1f") + fmt.Sprintf(", %d in all", m.all.Leaves())},
 		{"samples per leaf", s.samples.text("%.1f")},
 		{"gain evaluations", fmt.Sprintf("%.0f", s.evaluations)},
-		{"features used", fmt.Sprintf("%d of %d", m.walker.usedFeatures(), m.features)},
+		{"features used", fmt.Sprintf("%d of %d", m.used, m.features)},
 	}
 	for i, f := range m.Importance() {
 		if i == described {
@@ -29,16 +29,6 @@ func (m *model) Describe() [][2]string {
 			fmt.Sprintf("%d splits, total gain %.4g", f.Splits, f.Gain)})
 	}
 	return pairs
-}
-
-func (w *walker) usedFeatures() int {
-	n := 0
-	for _, at := range w.compact {
-		if at != unused {
-			n++
-		}
-	}
-	return n
 }
 
 // Importance tells how much a feature is used.
@@ -52,21 +42,21 @@ type Importance struct {
 // gain first. A split's gain counts by the share of the tree's samples that
 // reached it.
 func (m *model) Importance() []Importance {
-	list := make([]Importance, m.features)
+	list := make([]Importance, m.used)
 	for t := range m.nodes {
 		tree := m.tree(t)
 		for i, f := range tree.feature {
 			if f != leafMark {
-				list[f].Splits++
-				list[f].Gain += tree.gain[i] * float64(tree.samples[i]) / float64(max(1, tree.samples[0]))
+				x := &list[m.compact[f]]
+				x.Feature = int(f)
+				x.Splits++
+				x.Gain += tree.gain[i] * float64(tree.samples[i]) / float64(max(1, tree.samples[0]))
 			}
 		}
 	}
-	for f := range list {
-		list[f].Feature = f
-	}
-	list = slices.DeleteFunc(list, func(x Importance) bool { return x.Splits == 0 })
-	slices.SortStableFunc(list, func(a, b Importance) int { return cmp.Compare(b.Gain, a.Gain) })
+	slices.SortFunc(list, func(a, b Importance) int {
+		return cmp.Or(cmp.Compare(b.Gain, a.Gain), cmp.Compare(a.Feature, b.Feature))
+	})
 	return list
 }
 

@@ -21,8 +21,10 @@ type grower struct {
 	local  []uint32 // by training row: its number in the sample, or absent
 	origin []uint32 // by row of the sample: the training row
 
-	rows     []uint32  // rows of the sample, each node's together and ascending
-	entries  []uint32  // the sample's sorted columns, each node's part together
+	rows     []uint32 // rows of the sample, each node's together and ascending
+	columns  columns  // of the sample
+	sorter   sorter
+	entries  []uint32  // those of columns, each node's part together; of a lazy grower, one column
 	segments []segment // a stack: the columns that vary in the node at work
 	spare    []uint32  // right halves during a partition
 	side     []uint8   // by row: 1 where the split sends it to the right

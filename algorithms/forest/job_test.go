@@ -48,7 +48,18 @@ func variants() map[string]Config {
 // TestGoldenDigests pins the bits of small forests: a change here is a change of
 // algorithms.Numerics. Storage, shards and lanes do not matter.
 func TestGoldenDigests(t *testing.T) {
-	want := map[string]string{}
+	want := map[string]string{
+		"many adaptive": "c832af550f2b8e46b79d5437ee73f237d0bd5b48106c3c1976eea7b3d4a10113",
+		"many half":     "30b5afba6922c4bf75948ebbb8e3371029a552e59e0b47589e82e03cf7485415",
+		"many plain":    "6a1d6bee7f51e214d2194b8135b784c1df23752f6f2f476462f282abf9c63caa",
+		"many shallow":  "d147e3764fdbb365afb8b5f261118387ceddad68c3fc6263526d6f5e679b9cee",
+		"many sqrt":     "8c0c6d95104d10b3180755e82d91464ed44b983b7e3b62fe39f8da356c79e695",
+		"two adaptive":  "73803ac87f4d2bcf41b7140f8da4c9c41d9dc3382ede0dc31fe6ed91e7a594d5",
+		"two half":      "a0740ad8ecb84f8d7e669f7f90d930165be4bd4162692f54e20d8b1ae2f54c4f",
+		"two plain":     "aa44332494251c1da0f0e384853000c1e6671dad9200ec1d8da8b783f006eec8",
+		"two shallow":   "0b19be760ad15624f2c7540200f3c82505bae79a12fe80b18e4925495883923b",
+		"two sqrt":      "c56a58a945f5b9e63ec06d59463afb97e3e6ef5152308378e784594ab37e6316",
+	}
 	p := makeProblem(4, 300, 25, 3, 0.5)
 	for family, f := range families {
 		for name, c := range variants() {

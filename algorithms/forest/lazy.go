@@ -67,12 +67,15 @@ func (z *lazy) mark(rows []uint32, in bool) {
 // work than passing over whole columns.
 func (g *grower) rowsAreCheaper(rows, tried []uint32) bool {
 	t, whole := g.table, 0
+	if t.columns.entries == nil {
+		return true
+	}
 	for _, c := range tried {
-		whole += t.start[c+1] - t.start[c]
+		whole += len(t.columns.column(int(c)))
 	}
 	width := len(tried)
 	if t.shards[0].Sparse {
-		width = t.meanNonZeros
+		width = t.nonZero
 	}
 	return len(rows)*width*(4+bits.Len(uint(len(rows)))) < whole
 }
@@ -128,17 +131,16 @@ func (z *lazy) bySlot(slots int) {
 
 // collect writes the node's part of a tried column to g.entries, sorted.
 func (g *grower) collect(slot int, column uint32, fromRows bool) {
-	z, t := &g.lazy, g.table
+	z := &g.lazy
 	if fromRows {
 		keys := z.keys[z.start[slot]:z.start[slot+1]]
 		sorted, _ := sortKeys(keys, grown(&z.scratch, len(keys)))
 		writeEntries(grown(&g.entries, len(keys)), sorted)
 		return
 	}
-	whole := t.entries[t.start[column]:t.start[column+1]]
 	g.entries = g.entries[:0]
 	isNew := uint32(0)
-	for _, e := range whole {
+	for _, e := range g.table.columns.column(int(column)) {
 		isNew |= e & newValue
 		if row := g.local[e&rowMask]; row != absent && z.member[row] {
 			g.entries = append(g.entries, row|e&positive|isNew)

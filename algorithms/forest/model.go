@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // modelFormat is the version of the tensors below.
@@ -105,7 +106,8 @@ func modelOf(tensors []algorithms.Tensor) (*model, error) {
 		Labels: m.labels, feature: tensors[4].U32, left: tensors[5].U32, samples: tensors[6].U32,
 		threshold: tensors[7].F64, gain: tensors[8].F64, leaves: tensors[9].F32,
 	}
-	if m.labels < 1 || m.features < 1 || head.U32[1] < 1 || int(head.U32[1]) != len(m.nodes) {
+	if m.labels < 1 || m.labels > dataset.MaxLabels || m.features < 1 || m.features > dataset.MaxFeatures ||
+		head.U32[1] < 1 || int(head.U32[1]) != len(m.nodes) {
 		return nil, fmt.Errorf("settings %v for %d trees", head.U32, len(m.nodes))
 	}
 	for i, want := range m.Tensors() {

@@ -70,7 +70,7 @@ func TestWideBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.walker.used = 1 << 17
+	m.walker.width = 1 << 17
 	if p := m.NewScratch().(*predictor); p.rows != lanes {
 		t.Errorf("blocks of %d rows, want %d", p.rows, lanes)
 	}

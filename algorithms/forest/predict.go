@@ -9,11 +9,11 @@ import (
 // walker is the forest in the form that prediction walks: derived from the arrays
 // when a model is made.
 type walker struct {
-	steps []step
-	roots []uint32 // by tree: its root in steps
-	// compact is, by feature, its place in a row of used ones, or unused.
-	compact []uint32
-	used    int
+	steps   []step
+	roots   []uint32 // by tree: its root in steps
+	compact []uint32 // by feature: its place among the used ones, or unused
+	used    int      // features that split a node
+	width   int      // values of a row as walks read it: used, or 1 for leaves to look at
 }
 
 // step is a node: a row goes on to next where its value is below limit and to
@@ -47,7 +47,7 @@ func (w *walker) build(m *model) {
 		}
 		node, leaf = node+m.nodes[t], leaf+m.leaves[t]
 	}
-	w.used = max(w.used, 1)
+	w.width = max(1, w.used)
 }
 
 // place returns a feature's place among the used ones.
@@ -96,7 +96,7 @@ const blockBytes = 256 << 10
 
 // predictor is the working memory of one caller of Predict.
 type predictor struct {
-	x    []int32   // rows×used: the used features of a block of rows, ordered
+	x    []int32   // rows×width: the used features of a block of rows, ordered
 	at   []uint32  // by row of the block: its node
 	sums []float64 // rows×labels
 	rows int       // of a block
@@ -104,9 +104,9 @@ type predictor struct {
 
 // NewScratch implements algorithms.Model.
 func (m *model) NewScratch() any {
-	rows := max(lanes, min(256, blockBytes/4/m.used)/lanes*lanes)
+	rows := max(lanes, min(256, blockBytes/4/m.width)/lanes*lanes)
 	return &predictor{
-		rows: rows, x: make([]int32, rows*m.used), at: make([]uint32, rows), sums: make([]float64, rows*m.labels),
+		rows: rows, x: make([]int32, rows*m.width), at: make([]uint32, rows), sums: make([]float64, rows*m.labels),
 	}
 }
 
@@ -120,11 +120,11 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 	for len(refs) > 0 {
 		n := min(p.rows, len(refs))
 		for i, ref := range refs[:n] {
-			m.write(p.x[i*m.used:(i+1)*m.used], shard(ref.Shard), int(ref.Pos))
+			m.write(p.x[i*m.width:(i+1)*m.width], shard(ref.Shard), int(ref.Pos))
 		}
 		m.predictBlock(dst[:n*m.labels], p, n)
 		for i, ref := range refs[:n] {
-			m.erase(p.x[i*m.used:(i+1)*m.used], shard(ref.Shard), int(ref.Pos))
+			m.erase(p.x[i*m.width:(i+1)*m.width], shard(ref.Shard), int(ref.Pos))
 		}
 		dst, refs = dst[n*m.labels:], refs[n:]
 	}
@@ -169,7 +169,7 @@ func (m *model) predictBlock(dst []float32, p *predictor, n int) {
 	clear(sums)
 	for _, root := range m.roots {
 		for i := 0; i < n; i += lanes {
-			m.walk(p.at[i:i+lanes], p.x[i*m.used:], root)
+			m.walk(p.at[i:i+lanes], p.x[i*m.width:], root)
 		}
 		for i := range n {
 			leaf := int(m.steps[p.at[i]].leaf) * m.labels
@@ -190,8 +190,8 @@ func after(x, limit int32) uint32 { return uint32(1 + (int64(x)-int64(limit))>>6
 
 // walk takes four rows from root down to their leaves.
 func (w *walker) walk(at []uint32, x []int32, root uint32) {
-	steps, used := w.steps, w.used
-	xa, xb, xc, xd := x[:used], x[used:2*used], x[2*used:3*used], x[3*used:4*used]
+	steps, n := w.steps, w.width
+	xa, xb, xc, xd := x[:n], x[n:2*n], x[2*n:3*n], x[3*n:4*n]
 	a, b, c, d := root, root, root, root
 	for {
 		sa, sb, sc, sd := &steps[a], &steps[b], &steps[c], &steps[d]

@@ -16,50 +16,74 @@ func (g *grower) drawSample(t *table, tree uint32) {
 	for range t.draws {
 		counts[s.Uint64n(uint64(n))]++
 	}
+	g.number(t, counts)
 	g.sample.Tree, g.sample.Width = tree, t.labels
-	g.sample.Weight, g.sample.Labels, g.origin = g.sample.Weight[:0], g.sample.Labels[:0], g.origin[:0]
-	local := grown(&g.local, n)
+	grown(&g.sample.Class, len(g.origin))
+	grown(&g.side, len(g.origin))
+	grown(&g.spare, len(g.origin))
+	g.rows = slices.Grow(g.rows[:0], len(g.origin))
+	for i := range g.origin {
+		g.rows = append(g.rows, uint32(i))
+	}
+}
+
+// number numbers the rows that were drawn and copies their labels.
+func (g *grower) number(t *table, counts []uint32) {
+	distinct := 0
+	for _, count := range counts {
+		if count > 0 {
+			distinct++
+		}
+	}
+	s, local := &g.sample, grown(&g.local, len(counts))
+	g.origin = slices.Grow(g.origin[:0], distinct)
+	s.Weight = slices.Grow(s.Weight[:0], distinct)
+	s.Labels = slices.Grow(s.Labels[:0], distinct*t.labels)
 	for i, count := range counts {
 		local[i] = absent
 		if count > 0 {
 			local[i] = uint32(len(g.origin))
 			g.origin = append(g.origin, uint32(i))
-			g.sample.Weight = append(g.sample.Weight, count)
-			g.sample.Labels = append(g.sample.Labels, t.label(uint32(i))...)
+			s.Weight = append(s.Weight, count)
+			s.Labels = append(s.Labels, t.label(uint32(i))...)
 		}
-	}
-	rows := len(g.origin)
-	grown(&g.sample.Class, rows)
-	grown(&g.side, rows)
-	grown(&g.spare, rows)
-	g.rows = g.rows[:0]
-	for i := range rows {
-		g.rows = append(g.rows, uint32(i))
 	}
 }
 
 // absent marks a training row that was not drawn.
 const absent = 1<<32 - 1
 
-// fillColumns copies the sorted columns of t, reduced to the sample's rows, and
-// lists those that are not constant; a lazy grower has none.
+// fillColumns makes the sample's sorted columns and lists those that are not
+// constant; a lazy grower has none.
 func (g *grower) fillColumns(t *table) {
-	g.entries, g.segments = g.entries[:0], g.segments[:0]
+	g.segments = g.segments[:0]
 	if g.lazy.on {
 		return
 	}
-	share := float64(len(g.origin)) / float64(len(t.rows))
-	g.entries = slices.Grow(g.entries, int(1.02*share*float64(len(t.entries)))) // a guess at their number
+	if t.columns.entries == nil {
+		g.columns.sort(t, g.origin, &g.sorter)
+	} else {
+		g.columns.reduce(&t.columns, g.local, len(g.origin), len(t.rows))
+	}
 	for c := range t.features {
-		from := len(g.entries)
-		g.entries = slices.Grow(g.entries, t.start[c+1]-t.start[c])
-		g.entries = reduce(g.entries, t.entries[t.start[c]:t.start[c+1]], g.local)
-		column := segment{column: uint32(c), from: uint32(from), to: uint32(len(g.entries))}
-		if varies(g.entries[from:], len(g.origin)) {
-			g.segments = append(g.segments, column)
-		} else {
-			g.entries = g.entries[:from]
+		if varies(g.columns.column(c), len(g.origin)) {
+			g.segments = append(g.segments, segment{uint32(c), uint32(g.columns.start[c]), uint32(g.columns.start[c+1])})
 		}
+	}
+	g.entries = g.columns.entries
+}
+
+// reduce makes the columns of a sample of rows of from's rows rows out of these:
+// local tells which are in it.
+func (c *columns) reduce(from *columns, local []uint32, rows, of int) {
+	share := float64(rows) / float64(of)
+	c.entries = slices.Grow(c.entries[:0], int(1.02*share*float64(len(from.entries)))+of) // a guess
+	c.start = append(c.start[:0], 0)
+	for i := range len(from.start) - 1 {
+		column := from.column(i)
+		c.entries = slices.Grow(c.entries, len(column))
+		c.entries = reduce(c.entries, column, local)
+		c.start = append(c.start, len(c.entries))
 	}
 }
 

@@ -52,16 +52,14 @@ func TestColumnBlocks(t *testing.T) {
 	c := smallConfig()
 	for _, sparse := range []bool{false, true} {
 		d := p.data(4, sparse, dataset.Split{})
-		refs := d.Select(0, 4, dataset.Train)
-		whole, err := newTable(&c, d, refs)
+		tab, err := newTable(&c, d, d.Select(0, 4, dataset.Train))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for budget := range 3 {
-			parts := *whole
-			parts.entries = make([]uint32, len(whole.entries))
-			parts.sortColumns(budget * 700)
-			if !slices.Equal(parts.entries, whole.entries) {
+			var parts columns
+			parts.sort(tab, tab.all(), &sorter{budget: budget*700 + 1})
+			if !slices.Equal(parts.entries, tab.columns.entries) {
 				t.Errorf("sparse %v: a budget of %d keys gives other entries", sparse, budget*700)
 			}
 		}

@@ -291,6 +291,9 @@ func checkTwin(t *rapid.T, f Family) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if rapid.Bool().Draw(t, "too large to sort beforehand") {
+			tab.columns = columns{}
+		}
 		for tree := range uint32(c.Trees) {
 			got, err := g.grow(t.Context(), tab, tree)
 			if err != nil {

@@ -219,6 +219,8 @@ func TestCorruptionIsNamed(t *testing.T) {
 		{"a huge tensor", seal(append(head(1), tensor(dtypeF32, []uint64{1 << 40}, 8)...)), `tensor "x" is larger than the file`},
 		{"dimensions that wrap", seal(append(head(1), tensor(dtypeF32, []uint64{1 << 32, 1 << 32}, 8)...)), `tensor "x" is larger than the file`},
 		{"dimensions that wrap to 1", seal(append(head(1), tensor(dtypeF32, []uint64{math.MaxUint64, math.MaxUint64}, 8)...)), `tensor "x" is larger than the file`},
+		{"dimensions that wrap to 0", seal(append(head(1), tensor(dtypeF32, []uint64{4, 1 << 62}, 8)...)), `tensor "x" is larger than the file`},
+		{"a negative dimension", seal(append(head(1), tensor(dtypeF32, []uint64{2, 1 << 63}, 8)...)), `tensor "x" is larger than the file`},
 		{"more data than there is", seal(append(head(1), tensor(dtypeF64, []uint64{40}, 8)...)), "unexpected EOF"},
 		{"too many tensors", seal(head(maxTensors + 1)), "1048577 tensors"},
 		{"tensors that are not there", seal(head(maxTensors)), "unexpected EOF"},

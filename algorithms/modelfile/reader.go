@@ -66,20 +66,40 @@ func (r *reader) tensor() algorithms.Tensor {
 	if r.err == nil && (dtype < dtypeF32 || dtype > dtypeU32 || dims > maxDims) {
 		r.err = fmt.Errorf("tensor %q: data type %d with %d dimensions", t.Name, dtype, dims)
 	}
-	n := uint64(1)
 	for i := byte(0); i < dims && r.err == nil; i++ {
-		d := r.u64()
-		if d > uint64(len(r.b)) || n*d > uint64(len(r.b)) {
-			r.err = fmt.Errorf("tensor %q is larger than the file", t.Name)
-		}
-		n *= d
-		t.Dims = append(t.Dims, int(d))
+		t.Dims = append(t.Dims, int(r.u64()))
 	}
-	data := r.take(int(n) * elementSize(dtype))
+	n, ok := elements(t.Dims, len(r.b))
+	if r.err == nil && !ok {
+		r.err = fmt.Errorf("tensor %q is larger than the file: its dimensions are %v", t.Name, t.Dims)
+	}
+	data := r.take(n * elementSize(dtype))
 	if r.err == nil {
 		setData(&t, dtype, data)
 	}
 	return t
+}
+
+// elements returns the product of dims, and whether it is at most limit. A size of 0
+// makes it 0, whatever the others are.
+func elements(dims []int, limit int) (n int, ok bool) {
+	n = 1
+	for _, d := range dims {
+		if d < 0 {
+			return 0, false
+		}
+		n = min(n, d)
+	}
+	if n == 0 {
+		return 0, true
+	}
+	for _, d := range dims {
+		if d > limit/n {
+			return 0, false
+		}
+		n *= d
+	}
+	return n, true
 }
 
 func setData(t *algorithms.Tensor, dtype byte, data []byte) {

@@ -49,10 +49,14 @@ type single struct {
 	}
 }
 
+// ErrNumerics is wrapped by New's error about a job that another version of
+// Coppice computes.
+var ErrNumerics = errors.New("other numerics")
+
 // New starts a job, or continues it from what AppendState wrote.
 func New(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if j.Numerics != algorithms.Numerics {
-		return nil, fmt.Errorf("the job wants numerics %d, this version computes numerics %d", j.Numerics, algorithms.Numerics)
+		return nil, fmt.Errorf("%w: the job wants numerics %d, this version computes numerics %d", ErrNumerics, j.Numerics, algorithms.Numerics)
 	}
 	if j.Folds > 0 {
 		return newFolds(j, m, state)

@@ -46,7 +46,7 @@ var reproductions = []reproduction{
 func TestTenFolds(t *testing.T) {
 	for _, r := range reproductions {
 		t.Run(r.name, func(t *testing.T) {
-			if r.large && (slowed || testing.Short()) {
+			if slowed || r.large && testing.Short() {
 				t.Skip("takes seconds: not with -short or -race")
 			}
 			forest := runFolds(t, structrf.Name, r.name, nil)
@@ -80,7 +80,7 @@ func TestTenFolds(t *testing.T) {
 func TestAdaptiveStepLosesNothing(t *testing.T) {
 	for _, name := range []string{"Yeast_alpha", "SJAFFE", "Movie"} {
 		t.Run(name, func(t *testing.T) {
-			if name != "SJAFFE" && (slowed || testing.Short()) {
+			if slowed || name != "SJAFFE" && testing.Short() {
 				t.Skip("takes seconds: not with -short or -race")
 			}
 			all := runFolds(t, structrf.Name, name, nil)

@@ -99,25 +99,29 @@ func TestRefusals(t *testing.T) {
 		{"a worker that joins nobody", nil, "worker --dir @/d", 2, []string{"--join"}},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			dir := t.TempDir()
-			for name, text := range test.files {
-				write(t, dir, name, text)
-			}
-			before := contents(t, dir)
-			e := coppice(t, strings.Fields(strings.ReplaceAll(test.args, "@", dir))...)
-			if e.code != test.code || e.stdout != "" || strings.Count(e.stderr, "\n") != 1 || !strings.HasPrefix(e.stderr, "coppice: ") {
-				t.Errorf("exit code %d, want %d, and one line:\n%s%s", e.code, test.code, e.stdout, e.stderr)
-			}
-			for _, says := range test.says {
-				if !strings.Contains(e.stderr, says) {
-					t.Errorf("%q does not say %q", e.stderr, says)
-				}
-			}
-			if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
-				t.Errorf("it left something behind: %s", diff)
-			}
-		})
+		t.Run(test.name, func(t *testing.T) { refused(t, test.files, test.args, test.code, test.says) })
+	}
+}
+
+// refused runs a command in which @ is a folder with files, and checks its exit
+// code, that it says what is wrong in one line, and that it leaves nothing behind.
+func refused(t *testing.T, files map[string]string, args string, code int, says []string) {
+	dir := t.TempDir()
+	for name, text := range files {
+		write(t, dir, name, text)
+	}
+	before := contents(t, dir)
+	e := coppice(t, strings.Fields(strings.ReplaceAll(args, "@", dir))...)
+	if e.code != code || e.stdout != "" || strings.Count(e.stderr, "\n") != 1 || !strings.HasPrefix(e.stderr, "coppice: ") {
+		t.Errorf("exit code %d, want %d, and one line:\n%s%s", e.code, code, e.stdout, e.stderr)
+	}
+	for _, word := range says {
+		if !strings.Contains(e.stderr, word) {
+			t.Errorf("%q does not say %q", e.stderr, word)
+		}
+	}
+	if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
+		t.Errorf("it left something behind: %s", diff)
 	}
 }
 

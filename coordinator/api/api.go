@@ -4,12 +4,14 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -41,6 +43,24 @@ const (
 	maxBody = protocol.MaxJSON
 	maxBlob = 256 << 20
 )
+
+// verified runs f once a majority agrees that this coordinator leads: one that was
+// stopped for a while, and does not know yet that another leads, would answer with
+// what was.
+func (s *Server) verified(f http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
+		defer cancel()
+		if err := s.cfg.Store.VerifyLeader(ctx); err != nil {
+			s.answer(w, nil, fmt.Errorf("%w: no majority agrees that this coordinator leads: %w", store.ErrNotLeader, err))
+			return
+		}
+		f(w, r)
+	}
+}
+
+// verifyTimeout bounds the question whether this coordinator leads.
+const verifyTimeout = 2 * time.Second
 
 // Handler returns the API's handler.
 func Handler(cfg Config) http.Handler {

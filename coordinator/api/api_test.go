@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -369,4 +370,24 @@ type unread struct{ t *testing.T }
 func (u unread) Read([]byte) (int, error) {
 	u.t.Error("a body that is too large is read")
 	return 0, io.EOF
+}
+
+// TestFormerLeader: one that does not know yet that it leads no longer answers
+// nothing of what it remembers.
+func TestFormerLeader(t *testing.T) {
+	a := newSite(t)
+	cfg := a.cfg
+	var err error
+	cfg.Store, err = store.Open(store.Config{
+		ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: cfg.Log,
+		Peers: []store.Peer{{ID: "a", RaftAddr: "127.0.0.1:1"}, {ID: "b", RaftAddr: "127.0.0.1:2"}, {ID: "c", RaftAddr: "127.0.0.1:3"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cfg.Store.Close()
+	alone := serve(t, "a", cfg)
+	for _, path := range []string{"/v1/jobs", "/v1/datasets/x", "/v1/models", "/v1/jobs/1/watch"} {
+		alone.refuse(http.StatusServiceUnavailable, "GET", path, nil, "leads")
+	}
 }

@@ -42,6 +42,7 @@ func newForwarder(cfg Config) *forwarder {
 
 // onLeader runs f on the leader: here, or by forwarding.
 func (s *Server) onLeader(f http.HandlerFunc) http.HandlerFunc {
+	f = s.verified(f)
 	return func(w http.ResponseWriter, r *http.Request) {
 		leader := s.cfg.Cluster().Leader
 		if leader == s.cfg.ID {

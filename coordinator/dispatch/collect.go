@@ -108,16 +108,12 @@ func (x *Executor) requeueGone() {
 	defer x.d.mu.Unlock()
 	for u := range x.units {
 		s := &x.units[u]
-		if s.state == running && x.d.crew.get(s.worker) == nil {
+		if s.state == running && !x.there(s.worker) {
 			s.state, s.worker = waiting, ""
 			x.d.cfg.Metrics.UnitsRetried.Inc()
 		}
 	}
-	for id := range x.known {
-		if x.d.crew.get(id) == nil {
-			delete(x.known, id)
-		}
-	}
+	x.forgetGone()
 }
 
 // reserve takes a slot of the worker with most slots free, or returns "".
@@ -240,8 +236,24 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) {
 	of := len(x.units)
 	c.recorders.Go(func() {
 		err := x.d.cfg.Parts.Record(ctx, m, of)
+		if err != nil { // the worker would announce it again at once
+			pause(ctx, recordPause)
+		}
 		x.mail.putStored(stored{m.Round, m.Unit, err, m.Digest})
 	})
+}
+
+// recordPause passes before a part that could not be recorded is asked for again.
+const recordPause = 250 * time.Millisecond
+
+// pause waits, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
 }
 
 // onCheckpoint keeps how far a child job is, for the worker that goes on should

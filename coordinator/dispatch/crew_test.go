@@ -73,6 +73,47 @@ func TestCrewExpires(t *testing.T) {
 	}
 }
 
+// TestCrewPassesOverTheStalled while there are others, until they answer or some
+// time has passed.
+func TestCrewPassesOverTheStalled(t *testing.T) {
+	c := newCrew(time.Second)
+	began := time.Now()
+	for _, id := range []string{"w1", "w2"} {
+		c.hear(aBeat(id), began)
+	}
+	prompt := func() (ids []string) {
+		for _, w := range c.prompt() {
+			ids = append(ids, w.id)
+		}
+		return ids
+	}
+	version := c.version
+	c.stall("w1", began)
+	c.stall("none", began)
+	if got := prompt(); !slices.Equal(got, []string{"w2"}) || c.version != version+1 {
+		t.Errorf("prompt are %v, version %d after %d", got, c.version, version)
+	}
+	c.stall("w2", began)
+	if got := prompt(); len(got) != 2 {
+		t.Errorf("where all are stalled, prompt are %v", got)
+	}
+	if !c.revive(c.get("w1")) || c.revive(c.get("w1")) || c.revive(nil) {
+		t.Error("a stall ends once")
+	}
+	if got := prompt(); !slices.Equal(got, []string{"w1"}) {
+		t.Errorf("prompt are %v", got)
+	}
+	for _, wait := range []time.Duration{time.Second, (stalledBeats + 1) * time.Second} {
+		now := began.Add(wait)
+		c.hear(aBeat("w1"), now)
+		c.hear(aBeat("w2"), now)
+		c.expire(now)
+		if want := wait > stalledBeats*time.Second; (len(prompt()) == 2) != want {
+			t.Errorf("after %v prompt are %v", wait, prompt())
+		}
+	}
+}
+
 // TestRefusedWorkers get no work, and hear why: both sides' numbers.
 func TestRefusedWorkers(t *testing.T) {
 	l := newLab(t, quick)
@@ -164,5 +205,44 @@ func TestDamagedBeatsAreCounted(t *testing.T) {
 	l.dropped("misshapen", 2) // the bus drops the first
 	if w := l.d.Workers(); len(w) != 0 {
 		t.Errorf("workers %+v", w)
+	}
+}
+
+// TestWorkerOfAnotherVersion that was started anew under the same name before its
+// silence told: what holds is what it says now.
+func TestWorkerOfAnotherVersion(t *testing.T) {
+	c := newCrew(time.Second)
+	old := aBeat("w1")
+	old.Numerics++
+	for i, b := range []*protocol.Beat{aBeat("w1"), old, aBeat("w1")} {
+		changed, _ := c.hear(b, time.Now())
+		if want := b != old; !changed || (c.get("w1") != nil) != want {
+			t.Errorf("beat %d: changed %v, usable %v, want %v", i, changed, c.get("w1") != nil, want)
+		}
+	}
+}
+
+// TestStalls: a worker that stalls is passed over while others are there, for a
+// bounded time.
+func TestStalls(t *testing.T) {
+	c := newCrew(time.Second)
+	now := time.Now()
+	c.hear(aBeat("w1"), now)
+	c.hear(aBeat("w2"), now)
+	c.stall("w1", now)
+	if list := c.prompt(); len(list) != 1 || list[0].id != "w2" {
+		t.Errorf("%d workers are prompt", len(list))
+	}
+	c.stall("w2", now)
+	if list := c.prompt(); len(list) != 2 {
+		t.Errorf("%d workers are left where all stall", len(list))
+	}
+	later := now.Add((stalledBeats + 1) * time.Second)
+	for _, id := range []string{"w1", "w2"} {
+		c.hear(aBeat(id), later)
+	}
+	before := c.version
+	if gone := c.expire(later); len(gone) > 0 || c.version == before || !c.get("w1").stalled.IsZero() {
+		t.Errorf("a stall does not end: gone %v, %v", gone, c.get("w1").stalled)
 	}
 }

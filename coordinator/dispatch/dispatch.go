@@ -149,6 +149,13 @@ func (d *Dispatcher) expire(now time.Time) {
 	}
 }
 
+// answered notes that a worker computes what it is given.
+func (d *Dispatcher) answered(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.crew.revive(d.crew.get(id))
+}
+
 // observeCrew sets the gauges of workers and shards; d.mu is held.
 func (d *Dispatcher) observeCrew() {
 	alive, refused, copies := 0, 0, 0

@@ -30,8 +30,12 @@ type Executor struct {
 	round  uint64
 	r      *algorithms.Round
 	units  []unitState
-	crewAt uint64        // version of the crew that the round's work is spread over
-	pace   time.Duration // how long a round takes, smoothed
+	crewAt uint64 // version of the crew that the round's work is spread over
+	began  time.Time
+	// pace is how long the slowest part of a round computes, as workers say,
+	// smoothed. Waiting for those that do not answer is no part of it: else each
+	// wait would make the next one longer.
+	pace, slowest time.Duration
 
 	msgs [][]byte // scratch of receive
 	list []uint32 // scratch of spread
@@ -42,8 +46,28 @@ type Executor struct {
 	fail protocol.Fail
 }
 
-// acquainted is what a worker was sent of a job.
-type acquainted struct{ refs []protocol.Ref }
+// acquainted is what a worker was sent of a job. A worker that left and came back
+// is another one, by the same name.
+type acquainted struct {
+	of   *worker
+	refs []protocol.Ref
+}
+
+// there reports whether the worker that was given work under an id is still in
+// the crew; d.mu is held.
+func (x *Executor) there(id string) bool {
+	w, k := x.d.crew.get(id), x.known[id]
+	return w != nil && k != nil && k.of == w
+}
+
+// forgetGone forgets what was sent to workers that are gone; d.mu is held.
+func (x *Executor) forgetGone() {
+	for id := range x.known {
+		if !x.there(id) {
+			delete(x.known, id)
+		}
+	}
+}
 
 type cachedPlan struct {
 	crewAt uint64
@@ -92,9 +116,9 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *algorithms.Round, res *a
 
 func (x *Executor) sum(ctx context.Context, res *algorithms.Result) error {
 	x.tree.Reset(x.r.Units, x.r.Shape)
-	began := time.Now()
-	x.spread(began)
-	x.d.cfg.Metrics.Broadcast.Observe(time.Since(began).Seconds())
+	x.began, x.slowest = time.Now(), 0
+	x.spread(x.began)
+	x.d.cfg.Metrics.Broadcast.Observe(time.Since(x.began).Seconds())
 	timer := time.NewTimer(x.patience())
 	defer timer.Stop()
 	for x.tree.Root() == nil {
@@ -112,7 +136,7 @@ func (x *Executor) sum(ctx context.Context, res *algorithms.Result) error {
 		}
 	}
 	res.Sum, res.Parts = x.tree.Root(), nil
-	x.pace += (time.Since(began) - x.pace) / 8
+	x.pace += (x.slowest - x.pace) / 8
 	return nil
 }
 
@@ -156,7 +180,11 @@ func (x *Executor) drop(reason string) {
 
 func (x *Executor) onPart(msg []byte) error {
 	x.part.Partial = x.tree.Partial()
-	if err := x.part.Decode(msg); err != nil || x.part.Round != x.round {
+	err := x.part.Decode(msg)
+	if err == nil {
+		x.d.answered(x.part.Worker)
+	}
+	if err != nil || x.part.Round != x.round {
 		x.tree.Release(x.part.Partial)
 		if err != nil {
 			x.drop(metrics.DropMisshapen)
@@ -166,6 +194,7 @@ func (x *Executor) onPart(msg []byte) error {
 		return nil
 	}
 	began := time.Now()
+	x.slowest = max(x.slowest, min(time.Duration(x.part.Compute), began.Sub(x.began)))
 	used, err := x.tree.Put(int(x.part.Level), int(x.part.Index), x.part.Partial)
 	x.d.cfg.Metrics.Reduce.Observe(time.Since(began).Seconds())
 	x.d.cfg.Metrics.Compute.Observe(time.Duration(x.part.Compute).Seconds())

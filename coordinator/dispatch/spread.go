@@ -52,7 +52,7 @@ func (x *Executor) plan() (p *spreadPlan, crewAt uint64, first bool) {
 	if c != nil && c.crewAt == crewAt {
 		return c.plan, crewAt, false
 	}
-	workers := d.crew.usable()
+	workers := d.crew.prompt()
 	if len(workers) == 0 {
 		return nil, crewAt, false
 	}
@@ -82,18 +82,14 @@ func (x *Executor) dropGone() {
 	defer x.d.mu.Unlock()
 	for u := range x.units {
 		s := &x.units[u]
-		if s.worker != "" && x.d.crew.get(s.worker) == nil {
+		if s.worker != "" && !x.there(s.worker) {
 			s.worker = ""
 			if x.open(u) {
 				x.d.cfg.Metrics.UnitsRetried.Inc()
 			}
 		}
 	}
-	for id := range x.known {
-		if x.d.crew.get(id) == nil {
-			delete(x.known, id)
-		}
-	}
+	x.forgetGone()
 }
 
 // send gives units of the round to a worker, after whatever it lacks of the job
@@ -105,7 +101,9 @@ func (x *Executor) send(id string, units []uint32, now time.Time) {
 	subject := x.d.cfg.Subjects.Work(id)
 	k := x.known[id]
 	if k == nil {
-		k = &acquainted{}
+		x.d.mu.Lock()
+		k = &acquainted{of: x.d.crew.get(id)}
+		x.d.mu.Unlock()
 		x.known[id] = k
 		setup := protocol.Setup{Epoch: x.d.cfg.Epoch, ID: x.id, Job: x.job, Manifest: x.manifest}
 		x.d.send(subject, setup.Append(nil))
@@ -177,10 +175,17 @@ func (x *Executor) payload(u uint32) []byte {
 func (x *Executor) overdue(now time.Time) {
 	patience := x.patience()
 	for u := range x.units {
-		if x.open(u) && x.units[u].worker != "" && now.Sub(x.units[u].sent) >= patience {
+		if s := &x.units[u]; x.open(u) && s.worker != "" && now.Sub(s.sent) >= patience {
+			x.stall(s.worker, now)
 			x.giveToOther(u)
 		}
 	}
+}
+
+func (x *Executor) stall(id string, now time.Time) {
+	x.d.mu.Lock()
+	defer x.d.mu.Unlock()
+	x.d.crew.stall(id, now)
 }
 
 // giveToOther gives a unit to another worker than the one that has it; with a
@@ -203,11 +208,15 @@ func (x *Executor) giveToOther(u int) {
 func (x *Executor) other(u int) string {
 	now := x.units[u].worker
 	if c := x.plans[x.r.Units]; c != nil && x.r.How == algorithms.Sum {
-		if s := c.plan.standby[u]; s != now && x.d.crew.get(s) != nil {
+		s := c.plan.standby[u]
+		if w := x.d.crew.get(s); w != nil && s != now && w.stalled.IsZero() {
 			return s
 		}
 	}
 	workers := x.d.crew.usable()
+	if x.r.How == algorithms.Sum {
+		workers = x.d.crew.prompt()
+	}
 	for i, w := range workers {
 		if w.id == now {
 			return workers[(i+1)%len(workers)].id

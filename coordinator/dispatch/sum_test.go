@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -230,6 +231,65 @@ func TestNobodyIsThere(t *testing.T) {
 	d.sums()
 }
 
+// TestStalledWorker: one that beats but lets its units wait gets none until it
+// answers.
+func TestStalledWorker(t *testing.T) {
+	l := newLab(t, 8*quick)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	late := w2.first(0)
+	w1.first(0).parts()
+	w1.run(late.run.Units...).parts()
+	d.sums()
+	d = l.do(x, 2, summed(2))
+	w1.run(0, 1).parts()
+	d.sums()
+	w2.idle()
+	late.parts() // of a round that is over
+	d = l.do(x, 3, summed(2))
+	l.dropped(metrics.DropStale, 1)
+	w1.run(0, 1).parts()
+	d.sums()
+	d = l.do(x, 4, summed(2))
+	w2.run(late.run.Units...).parts()
+	w1.run().parts()
+	d.sums()
+}
+
+// TestRestartedWorker: one that leaves and is back before anybody noticed is
+// another one: it is told all of it once more, and its units.
+func TestRestartedWorker(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2, variable(1, 10)))
+	w.first(1).part(0, nil)
+	l.until("the part", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 1 })
+	l.d.mu.Lock() // so that the executor sees nothing of it before it is over
+	l.d.crew.hear(&protocol.Beat{Worker: "w", Leaving: true}, time.Now())
+	l.d.crew.hear(aBeat("w"), time.Now())
+	l.d.mu.Unlock()
+	l.d.wakeAll()
+	task := w.first(1)
+	if !slices.Equal(task.run.Units, []uint32{1}) {
+		t.Errorf("units %v again", task.run.Units)
+	}
+	task.parts()
+	d.sums()
+	c := l.do(x, 2, collecting(1))
+	w.run(0)
+	l.d.mu.Lock()
+	l.d.crew.hear(&protocol.Beat{Worker: "w", Leaving: true}, time.Now())
+	l.d.crew.hear(aBeat("w"), time.Now())
+	l.d.mu.Unlock()
+	l.d.wakeAll()
+	w.first(0).collected(0)
+	c.collects()
+}
+
 // TestFail: a unit that fails on one worker is tried by another, a few times; a
 // permanent failure, and one too many, fail the job with unit, worker and reason.
 func TestFail(t *testing.T) {
@@ -321,4 +381,43 @@ func TestJobsDoNotMix(t *testing.T) {
 		}
 	}()
 	l.executor(2)
+}
+
+// TestHangingWorker: one that beats and never answers costs a wait once, not in
+// each round, and no wait makes the next one longer; once it answers it gets units
+// again.
+func TestHangingWorker(t *testing.T) {
+	l := newLab(t, 4*quick)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	task1, hangs := w1.first(0), w2.first(0)
+	task1.parts()
+	w1.run(hangs.run.Units...).parts()
+	d.sums()
+	before := x.patience()
+	for n := uint64(2); n < 5; n++ {
+		d = l.do(x, n, summed(2))
+		w1.run(0, 1).parts()
+		d.sums()
+	}
+	w2.idle()
+	if after := x.patience(); after > before {
+		t.Errorf("patience grew from %v to %v", before, after)
+	}
+	d = l.do(x, 5, summed(2))
+	task1 = w1.run(0, 1)
+	hangs.part(hangs.run.Units[0], nil) // late, and yet a sign of life
+	l.until("w2 to be trusted", func() bool {
+		l.d.mu.Lock()
+		defer l.d.mu.Unlock()
+		return len(l.d.crew.prompt()) == 2
+	})
+	task1.parts()
+	d.sums()
+	d = l.do(x, 6, summed(2))
+	w1.run().parts()
+	w2.run().parts()
+	d.sums()
 }

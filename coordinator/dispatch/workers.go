@@ -17,6 +17,7 @@ type worker struct {
 	refused string          // why it is not used; empty: it is
 	holds   map[string]bool // digests of shards in its cache
 	busy    int             // collected units that it computes
+	stalled time.Time       // when it is tried again, though it lets summed units wait; zero: it does not
 }
 
 // crew is the set of workers. Its version grows whenever the live workers or what
@@ -34,6 +35,9 @@ func newCrew(heartbeat time.Duration) *crew {
 // missedBeats is how many heartbeats a live worker may miss.
 const missedBeats = 5
 
+// stalledBeats is for how many heartbeats a worker that lets units wait gets none.
+const stalledBeats = 100
+
 // hear takes a beat in and reports whether the crew changed, and whether the
 // worker is new.
 func (c *crew) hear(b *protocol.Beat, now time.Time) (changed, joined bool) {
@@ -44,6 +48,11 @@ func (c *crew) hear(b *protocol.Beat, now time.Time) (changed, joined bool) {
 	if w == nil {
 		w = &worker{id: b.Worker, refused: refusal(b), holds: make(map[string]bool)}
 		c.workers[b.Worker] = w
+		c.version++
+		changed, joined = true, true
+	}
+	if r := refusal(b); r != w.refused { // another version was started before silence told
+		w.refused = r
 		c.version++
 		changed, joined = true, true
 	}
@@ -103,6 +112,9 @@ func (c *crew) expire(now time.Time) (gone []string) {
 		if now.Sub(w.heard) > c.dead {
 			gone = append(gone, id)
 		}
+		if now.After(w.stalled) {
+			c.revive(w)
+		}
 	}
 	for _, id := range gone {
 		c.remove(id)
@@ -121,6 +133,41 @@ func (c *crew) usable() []*worker {
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].id < list[j].id })
 	return list
+}
+
+// prompt lists the usable workers that do not let summed units wait; where all do,
+// all of them.
+func (c *crew) prompt() []*worker {
+	all := c.usable()
+	var list []*worker
+	for _, w := range all {
+		if w.stalled.IsZero() {
+			list = append(list, w)
+		}
+	}
+	if len(list) == 0 {
+		return all
+	}
+	return list
+}
+
+// stall notes that a worker, though it beats, lets units wait: others get them
+// until it answers one or some time has passed.
+func (c *crew) stall(id string, now time.Time) {
+	if w := c.get(id); w != nil && w.stalled.IsZero() {
+		w.stalled = now.Add(stalledBeats / missedBeats * c.dead)
+		c.version++
+	}
+}
+
+// revive ends a stall and reports whether there was one.
+func (c *crew) revive(w *worker) bool {
+	if w == nil || w.stalled.IsZero() {
+		return false
+	}
+	w.stalled = time.Time{}
+	c.version++
+	return true
 }
 
 // get returns a usable worker, or nil.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -87,8 +88,7 @@ func TestOfferWaitsForTheInterval(t *testing.T) {
 	}
 }
 
-// TestOneCommitInFlight: while one is, the driver goes on; only when two intervals
-// are uncommitted it waits.
+// TestOneCommitInFlight: while one is, the driver goes on without another.
 func TestOneCommitInFlight(t *testing.T) {
 	o := newOffice(t)
 	c, tr := o.committer(o.running("one")), &stated{state: []byte("state")}
@@ -105,23 +105,33 @@ func TestOneCommitInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	handed := make(chan committed) // takes nothing before somebody waits for it
-	c.flight = handed
-	c.began = time.Now().Add(-3 * c.interval) // more than two intervals
-	offered := make(chan error)
-	go func() { offered <- c.offer(o.ctx(), 2, tr) }()
-	bad := errors.New("no disk")
-	select {
-	case err := <-offered:
-		t.Fatalf("the driver did not wait, error %v", err)
-	case handed <- committed{bad, 0}:
-	}
-	if err := <-offered; !errors.Is(err, bad) || tr.calls != 1 {
-		t.Errorf("error %v after %d states", err, tr.calls)
-	}
 	if c.flight != nil {
 		t.Error("a commit that has landed is still in flight")
 	}
+}
+
+// TestDriverWaits when more than two intervals are uncommitted, and hears what
+// became of the commit in flight.
+func TestDriverWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tr := newCommitter(nil), &stated{}
+		flight := make(chan committed, 1)
+		c.flight = flight
+		c.began = time.Now().Add(-2*c.interval - 1)
+		offered := make(chan error, 1)
+		go func() { offered <- c.offer(t.Context(), 2, tr) }()
+		synctest.Wait()
+		select {
+		case err := <-offered:
+			t.Fatalf("the driver did not wait, error %v", err)
+		default:
+		}
+		bad := errors.New("no disk")
+		flight <- committed{bad, 0}
+		if err := <-offered; !errors.Is(err, bad) || tr.calls != 0 {
+			t.Errorf("error %v after %d states", err, tr.calls)
+		}
+	})
 }
 
 // TestLargeStatesGoInPieces, effective with the last, and very large ones as a

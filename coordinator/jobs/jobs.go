@@ -10,10 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -125,7 +128,7 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	log := m.cfg.Log.With("job", job.ID, "name", job.Name)
 	began := time.Now()
 	d := &driver{m: m, job: job, log: log, began: began}
-	err := d.run(ctx)
+	err := d.guarded(ctx)
 	switch {
 	case err == nil:
 		log.Info("the job is done", "seconds", time.Since(began).Seconds())
@@ -134,7 +137,10 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 		pause(ctx)
 	default:
 		log.Error("the job failed", "error", err)
-		m.failed(ctx, job.ID, err)
+		if err := m.failed(ctx, job.ID, err); err != nil {
+			log.Warn("the job's failure could not be recorded", "error", err)
+			pause(ctx)
+		}
 	}
 	m.cfg.Metrics.ForgetJob(job.Name)
 }
@@ -148,6 +154,8 @@ func passing(err error) bool {
 		store.ErrNotLeader, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
 		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal,
 		bus.ErrOffline, bus.ErrNoAnswer, bus.ErrNoBlob, // who has the blob is away just now
+		pipeline.ErrNumerics,           // a leader of another version can
+		syscall.ENOSPC, syscall.EDQUOT, // somebody will make room
 	} {
 		if errors.Is(err, target) {
 			return true
@@ -167,11 +175,22 @@ func pause(ctx context.Context) {
 	}
 }
 
-func (m *Manager) failed(ctx context.Context, id uint64, cause error) {
+// guarded is run with a panic of the job's trainer turned into the job's failure:
+// else one bad job would end every coordinator that comes to lead.
+func (d *driver) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.log.Error("a trainer panicked", "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the trainer panicked: %v", r)
+		}
+	}()
+	return d.run(ctx)
+}
+
+func (m *Manager) failed(ctx context.Context, id uint64, cause error) error {
 	entry := protocol.JobStateEntry{Epoch: m.cfg.Epoch, Job: id, State: protocol.Failed, Error: cause.Error(), Time: time.Now().Unix()}
-	if _, _, err := m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry)); err != nil {
-		m.cfg.Log.Warn("a job's failure could not be recorded", "job", id, "error", err)
-	}
+	_, _, err := m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry))
+	return err
 }
 
 // Parts implements dispatch.Parts on the log and the blob folders.

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -69,6 +73,7 @@ func TestPassing(t *testing.T) {
 	for _, err := range []error{
 		store.ErrNotLeader, &store.NotLeaderError{Leader: "b"}, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
 		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, bus.ErrOffline, bus.ErrNoBlob, bus.ErrNoAnswer,
+		pipeline.ErrNumerics, &os.PathError{Op: "write", Path: "blobs", Err: syscall.ENOSPC},
 	} {
 		if !passing(fmt.Errorf("somewhere: %w", err)) {
 			t.Errorf("%v fails a job", err)
@@ -179,5 +184,13 @@ func TestPartsAreKeptByRound(t *testing.T) {
 	}
 	if info := o.job(j.ID).Info(); info.Collected != 1 || info.Units != 10 {
 		t.Errorf("%d of %d units are collected", info.Collected, info.Units)
+	}
+}
+
+// TestPanicFailsTheJob and no more than the job.
+func TestPanicFailsTheJob(t *testing.T) {
+	d := &driver{m: New(Config{}), job: &state.Job{ID: 1}, log: slog.New(slog.DiscardHandler)} // without a store
+	if err := d.guarded(t.Context()); err == nil || passing(err) || !strings.Contains(err.Error(), "panicked") {
+		t.Errorf("error %v", err)
 	}
 }

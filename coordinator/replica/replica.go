@@ -82,7 +82,7 @@ func (b *Blobs) onReplicate(ctx context.Context, req []byte) []byte {
 // fetch brings a blob into the folder unless it is there and right.
 func (b *Blobs) fetch(ctx context.Context, subject, digest string, size int64) error {
 	if b.has(digest) {
-		return nil
+		return b.Folder.Renew(digest) // an old one may be about to be deleted
 	}
 	w, err := b.Folder.Writer()
 	if err != nil {
@@ -154,10 +154,16 @@ func (b *Blobs) Spread(ctx context.Context, digest string, size uint64) error {
 	return nil
 }
 
+// ask has a peer fetch a blob. A question or its answer gets lost when NATS
+// restarts, so it is asked again, each time with twice the patience.
 func (b *Blobs) ask(peer string, req []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), replicateTimeout)
 	defer cancel()
-	answer, err := b.Conn.Request(ctx, b.Subjects.Replicate(peer), req)
+	var answer []byte
+	err := context.DeadlineExceeded
+	for wait := firstAsk; errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil; wait *= 2 {
+		answer, err = b.askOnce(ctx, wait, peer, req)
+	}
 	if err != nil {
 		return fmt.Errorf("coordinator %s: %w", peer, err)
 	}
@@ -169,6 +175,15 @@ func (b *Blobs) ask(peer string, req []byte) error {
 		return fmt.Errorf("coordinator %s: %s", peer, reply.Error)
 	}
 	return nil
+}
+
+// firstAsk is how long the first answer of a peer is waited for.
+const firstAsk = 2 * time.Second
+
+func (b *Blobs) askOnce(ctx context.Context, wait time.Duration, peer string, req []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return b.Conn.Request(ctx, b.Subjects.Replicate(peer), req)
 }
 
 // Get returns a blob, fetched from another coordinator where this one lacks it

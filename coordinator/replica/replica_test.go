@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -344,5 +346,67 @@ func TestDamagedRequestsAreAnswered(t *testing.T) {
 		if err := reply.Decode(answer); err != nil || reply.Error == "" {
 			t.Errorf("request %q: reply %+v, error %v", req, reply, err)
 		}
+	}
+}
+
+// TestPutMakesOldCopiesYoung everywhere: a blob that is put again while it waits
+// to be deleted for its age must stay.
+func TestPutMakesOldCopiesYoung(t *testing.T) {
+	members := cluster(t, 3)
+	data := bytesOf(1000, 1)
+	old := time.Now().Add(-2 * time.Hour)
+	var paths []string
+	for _, m := range members {
+		digest, err := m.Folder.Put(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, err := m.Folder.Path(digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	if _, err := members[0].Put(within(t), data); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "three young copies", func() bool {
+		young := 0
+		for _, path := range paths {
+			if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) < time.Hour {
+				young++
+			}
+		}
+		return young == 3
+	})
+}
+
+// TestLostQuestionIsAskedAgain: what NATS loses when it restarts does not hold a
+// Put up for half a minute.
+func TestLostQuestionIsAskedAgain(t *testing.T) {
+	members := cluster(t, 3)
+	members[1].down()
+	members[2].down()
+	var asked, lost atomic.Int32
+	sub, err := members[1].Conn.Serve(subjects.Replicate("b"), "", func(req []byte) []byte {
+		if asked.Add(1) == lost.Load() {
+			return nil
+		}
+		return members[1].onReplicate(within(t), req)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	eventually(t, "b to serve", func() bool { return members[0].ask("b", nil) != nil && asked.Load() > 0 })
+	asked.Store(0)
+	lost.Store(1)
+	data := bytesOf(10, 1)
+	digest, err := members[0].Put(within(t), data)
+	if err != nil || !members[1].Folder.Has(digest) || asked.Load() != 2 {
+		t.Errorf("asked %d times, error %v", asked.Load(), err)
 	}
 }

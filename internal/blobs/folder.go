@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Errors of this package; test with errors.Is.
@@ -156,6 +157,18 @@ func (f *Folder) Delete(digest string) error {
 	f.mark(digest, false)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("blobs: %w", err)
+	}
+	return nil
+}
+
+// Renew makes a blob as young as one that has just been put.
+func (f *Folder) Renew(digest string) error {
+	path, err := f.Path(digest)
+	if err != nil {
+		return err
+	}
+	if err := os.Chtimes(path, time.Time{}, time.Now()); err != nil {
+		return missing(digest, err)
 	}
 	return nil
 }

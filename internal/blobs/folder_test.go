@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func open(t *testing.T, opts ...Option) *Folder {
@@ -360,5 +361,27 @@ func TestOpenNeedsAFolder(t *testing.T) {
 	}
 	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("Open of a file: %v", err)
+	}
+}
+
+func TestRenew(t *testing.T) {
+	f := open(t)
+	d := put(t, f, []byte("x"))
+	path, err := f.Path(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Renew(d); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(path); err != nil || time.Since(st.ModTime()) > time.Hour {
+		t.Errorf("the blob is of %v, %v", st.ModTime(), err)
+	}
+	if err := f.Renew(Sum(nil)); !errors.Is(err, ErrMissing) {
+		t.Errorf("Renew of no blob: %v", err)
 	}
 }

@@ -1,0 +1,55 @@
+package forest
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// TestMemory: two lanes at work on a dataset that is not small hold at most twice
+// the memory of its shards, so that all is at most three times as much.
+func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sorts two million values: not with -short")
+	}
+	for name, share := range map[string]float64{"dense": 1, "sparse": 0.1} {
+		t.Run(name, func(t *testing.T) {
+			p := makeProblem(1, 40_000, 40, 4, share)
+			d := p.data(8, share < 1, dataset.Split{})
+			decoded := 0
+			for i := range d.Manifest.Shards {
+				r := d.Shard(i)
+				decoded += 4 * (len(r.X) + len(r.Index) + len(r.Start) + len(r.D) + len(r.Row))
+			}
+			c := smallConfig()
+			c.MinSamples = 2000
+			before := liveHeap()
+			tab, err := newTable(&c, d, d.Select(0, 8, dataset.Train))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lanes [2]*grower
+			for i := range lanes {
+				lanes[i] = newKernel(families["two"], c, 1, d).NewScratch().(*grower)
+				if _, err := lanes[i].grow(t.Context(), tab, uint32(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			held := liveHeap() - before
+			t.Logf("%d bytes of shards, %d bytes for two lanes: %.2f times as much", decoded, held, float64(held)/float64(decoded))
+			if held > 2*decoded {
+				t.Errorf("%d bytes are held for %d bytes of shards", held, decoded)
+			}
+			runtime.KeepAlive(lanes)
+		})
+	}
+}
+
+// liveHeap is the memory in use once what is unused is collected.
+func liveHeap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}

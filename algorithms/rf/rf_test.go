@@ -1,0 +1,120 @@
+package rf
+
+import (
+	"math"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/forest"
+	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/num/nofuse"
+)
+
+// TestNothingFuses holds the rule of internal/num: leaves are the same bits everywhere.
+func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
+
+// sample has four rows of three labels; rows 0 and 2 have ties.
+func sample() *forest.Sample {
+	return &forest.Sample{
+		Width: 3, Weight: []uint32{1, 2, 1, 4}, Class: make([]uint32, 4),
+		Labels: []float32{
+			0.4, 0.4, 0.2,
+			0.1, 0.2, 0.7,
+			0.2, 0.4, 0.4,
+			0.2, 0.1, 0.7,
+		},
+	}
+}
+
+// TestClasses: the class is the label of the highest degree, the lowest among ties.
+func TestClasses(t *testing.T) {
+	s := sample()
+	new(highest).Begin(s)
+	for row, want := range []uint32{0, 2, 1, 2} {
+		if s.Class[row] != want {
+			t.Errorf("row %d has class %d, want %d", row, s.Class[row], want)
+		}
+	}
+}
+
+// TestClassify: only a node of several classes may be split.
+func TestClassify(t *testing.T) {
+	s, h := sample(), new(highest)
+	h.Begin(s)
+	if h.Classify(s, &forest.Node{Rows: []uint32{1, 3}, Copies: 6}) {
+		t.Error("rows of one class may be split")
+	}
+	if !h.Classify(s, &forest.Node{Rows: []uint32{0, 1}, Copies: 3}) {
+		t.Error("rows of two classes may not be split")
+	}
+}
+
+// TestLeaf: a leaf predicts the classes' shares of its copies, with their entropy as
+// the loss.
+func TestLeaf(t *testing.T) {
+	s, h := sample(), new(highest)
+	h.Begin(s)
+	dst := make([]float32, 3)
+	loss := h.Leaf(dst, s, &forest.Node{Rows: []uint32{0, 1, 2, 3}, Copies: 8})
+	if dst[0] != 0.125 || dst[1] != 0.125 || dst[2] != 0.75 {
+		t.Errorf("shares %v", dst)
+	}
+	want := -8 * (0.25*math.Log(0.125) + 0.75*math.Log(0.75))
+	if math.Abs(loss-want) > 1e-12 {
+		t.Errorf("loss %v, want %v", loss, want)
+	}
+	if loss := h.Leaf(dst, s, &forest.Node{Rows: []uint32{1, 3}, Copies: 6}); loss != 0 || dst[2] != 1 {
+		t.Errorf("a leaf of one class: shares %v, loss %v", dst, loss)
+	}
+}
+
+// TestGoldenDigest pins the bits of a small forest on the artificial set of Geng
+// 2016, grown on one lane and on three.
+func TestGoldenDigest(t *testing.T) {
+	const want = "05c8e420a4b613d5d148bed7b749bc41e3b6ef4242e61f31cde12583cfe2bfbd"
+	m, shards, err := dataset.Build(dataset.Artificial(400, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := dataset.Split{}.Assign(m.Rows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dataset.NewData(m, roles)
+	for i, rows := range shards {
+		d.SetShard(i, rows)
+	}
+	r, err := New().Resolve(algorithms.Values{"trees": int64(4)}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &algorithms.Job{Algorithm: Name, Numerics: algorithms.Numerics, Seed: 1, Params: r.Params}
+	for _, lanes := range []int{1, 3} {
+		if got := modelfile.Digest(Name, train(t, j, m, d, lanes).Tensors()); got != want {
+			t.Errorf("%d lanes: digest %s, want %s", lanes, got, want)
+		}
+	}
+}
+
+func train(t *testing.T, j *algorithms.Job, m *dataset.Manifest, d *dataset.Data, lanes int) algorithms.Model {
+	t.Helper()
+	tr, err := New().NewTrainer(j, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := New().NewKernel(j, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := func(uint64, algorithms.Trainer) error { return nil }
+	if err := engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, lanes, nil), none); err != nil {
+		t.Fatal(err)
+	}
+	model, err := tr.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
