@@ -43,11 +43,33 @@ func (a algorithm) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []by
 	if err != nil {
 		return nil, err
 	}
+	if err := checkSplit(c, j, m); err != nil {
+		return nil, err
+	}
 	t := &trainer{cfg: c, features: m.Features, labels: m.Labels}
 	if state == nil {
 		return t, nil
 	}
 	return t, t.restore(state)
+}
+
+// checkSplit refuses a split that leaves too few training rows, before anything is
+// sent to workers. Where the split lists the rows only kernels can tell.
+func checkSplit(c *Config, j *algorithms.Job, m *dataset.Manifest) error {
+	if j.Split.Assigned != "" {
+		return nil
+	}
+	roles, err := j.Split.Assign(m.Rows, nil)
+	if err != nil {
+		return err
+	}
+	rows := 0
+	for _, role := range roles {
+		if role == dataset.Train {
+			rows++
+		}
+	}
+	return c.checkDraws(rows)
 }
 
 // NewKernel implements algorithms.Algorithm. The kernel implements

@@ -218,6 +218,21 @@ func TestUnusableRows(t *testing.T) {
 	}
 }
 
+// TestTrainerChecksTheSplit: where the split leaves too few rows, nothing is begun.
+func TestTrainerChecksTheSplit(t *testing.T) {
+	m := &dataset.Manifest{Rows: 40, Features: 2, Labels: 2}
+	j := testJob(t, nil, m)
+	if _, err := families["two"].New().NewTrainer(j, m, nil); err != nil {
+		t.Error(err)
+	}
+	j.Split = dataset.Split{Seed: 1, TestFraction: 0.5}
+	_, err := families["two"].New().NewTrainer(j, m, nil)
+	var param *algorithms.ParamError
+	if !errors.As(err, &param) || param.Name != "min_samples" {
+		t.Errorf("error %v", err)
+	}
+}
+
 func testJob(t *testing.T, given algorithms.Values, m *dataset.Manifest) *algorithms.Job {
 	t.Helper()
 	r, err := families["two"].New().Resolve(given, m)

@@ -43,8 +43,31 @@ func (c *modelListCmd) Run(a *app) error {
 
 type modelShowCmd struct {
 	Model string `arg:"" placeholder:"FILE|NAME" help:"Model file, or name of a model of the cluster: the job's, or job/fold."`
+	Tree  *int   `placeholder:"N" help:"Print tree N of a forest of decision trees instead, counted from 0."`
 
 	serverFlags
+}
+
+// forest is a model of decision trees that can be read.
+type forest interface {
+	TreeText(n int, featureNames, labelNames []string) (string, error)
+}
+
+// tree prints one tree of a model.
+func (c *modelShowCmd) tree(a *app, m *model) error {
+	f, ok := m.Model.(forest)
+	if !ok {
+		return usagef("--tree: a model of %s has no decision trees to print", m.file.Algorithm)
+	}
+	text, err := f.TreeText(*c.Tree, m.provenance.FeatureNames, m.provenance.LabelNames)
+	if err != nil {
+		return usageError{err}
+	}
+	v := struct {
+		Tree int    `json:"tree"`
+		Text string `json:"text"`
+	}{*c.Tree, text}
+	return a.print(v, func(w io.Writer) { io.WriteString(w, text) })
 }
 
 // Run implements `coppice model show`.
@@ -52,6 +75,9 @@ func (c *modelShowCmd) Run(a *app) error {
 	m, name, err := c.load(a)
 	if err != nil {
 		return err
+	}
+	if c.Tree != nil {
+		return c.tree(a, m)
 	}
 	s := m.shown(c.Model, name)
 	return a.print(s, s.text)

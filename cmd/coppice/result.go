@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -35,6 +37,24 @@ type result struct {
 	Numerics      int             `json:"numerics"`
 	Version       string          `json:"version"`
 	Folds         []foldResult    `json:"folds,omitempty"`
+
+	// Counters are the algorithm's own, such as gain_evaluations; in JSON each is a
+	// field.
+	Counters map[string]uint64 `json:"-"`
+}
+
+// MarshalJSON writes the result with its counters as fields of their own, last.
+func (r *result) MarshalJSON() ([]byte, error) {
+	type plain result
+	b, err := json.Marshal((*plain)(r))
+	if err != nil || len(r.Counters) == 0 {
+		return b, err
+	}
+	counters, err := json.Marshal(r.Counters)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(b[:len(b)-1], ','), counters[1:]...), nil
 }
 
 // foldResult is the part of a result that differs from fold to fold.
@@ -52,7 +72,7 @@ func newResult(job, data string, j *algorithms.Job, o *pipeline.Outcome, seconds
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, Samples: o.Samples, Seconds: seconds, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.Baseline,
-		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
+		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String, Counters: o.Counters,
 	}
 	for _, f := range o.Folds {
 		r.Folds = append(r.Folds, foldResult{f.Steps, f.Loss, f.Rows, f.Measures, f.Baseline, f.ModelDigest})
@@ -72,6 +92,9 @@ func (r *result) text(w io.Writer) {
 		{"time", r.speed()},
 		{"training loss", "K-L " + figure(r.Loss)},
 		{"rows", rowsLine(r.Rows, len(r.Folds))},
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Counters)) {
+		lines = append(lines, [2]string{strings.ReplaceAll(name, "_", " "), count(r.Counters[name])})
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
