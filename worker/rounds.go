@@ -117,8 +117,8 @@ func (w *worker) tooLarge(b *batch) error {
 	if need <= limit {
 		return nil
 	}
-	return passing(fmt.Errorf("worker: a unit on the whole dataset takes up to %d MiB, and --memory of worker %s allows %d MiB",
-		need>>20, w.id, limit>>20))
+	return passing(fmt.Errorf("worker: a unit on the whole dataset takes up to %d KiB, and --memory of worker %s allows %d KiB",
+		need>>10, w.id, limit>>10))
 }
 
 // fetchAtOnce is how many shards one batch fetches at the same time.

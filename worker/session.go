@@ -147,6 +147,9 @@ func (w *worker) watch(ctx context.Context, s *session) error {
 		case moved(s.cluster, c):
 			w.log.Info("the cluster has moved; connecting again", "cluster", c.ID, "urls", c.NATS)
 			return nil
+		case w.anew(c):
+			w.log.Warn("the cluster has begun anew, with another log; connecting again", "cluster", c.ID, "epoch", c.Epoch)
+			return nil
 		}
 	}
 }
@@ -155,6 +158,19 @@ func (w *worker) watch(ctx context.Context, s *session) error {
 func moved(a, b *protocol.Cluster) bool {
 	x, y := slices.Sorted(slices.Values(a.NATS)), slices.Sorted(slices.Values(b.NATS))
 	return a.ID != b.ID || !slices.Equal(x, y)
+}
+
+// anew reports whether the cluster's leader, unheard so far, is of an epoch of
+// before: coordinators of the same addresses began an empty log. Then jobs and
+// epochs of the old one mean nothing any more.
+func (w *worker) anew(c *protocol.Cluster) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.Leader == "" || c.Epoch >= w.epoch {
+		return false
+	}
+	w.cluster = ""
+	return true
 }
 
 // closeSession ends a session, and with stopping the worker's work, in this order:

@@ -159,6 +159,53 @@ func TestClusterMoves(t *testing.T) {
 	}
 }
 
+// When the coordinators begin anew, with an empty log behind the same addresses,
+// the worker follows them, and a job of the new log is not taken for the one that
+// had its number before.
+func TestClusterBeginsAnew(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 50)
+	w := c.start(Config{})
+	old := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, _ := rounds(t, d, old, 1)
+	l.setup(w, 40, old, d.manifest)
+	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	receive(t, "a part", l.parts)
+
+	c.set(func(i *protocol.Cluster) { i.Epoch, i.Leader = 3, "a" })
+	l = c.lead("a", 3)
+	l.beat(w, "a full beat to the new log's leader", func(b protocol.Beat) bool { l.announce(); return b.Full })
+	j := newTestJob(t, d, 8, algorithms.Values{"scaling": "minmax"})
+	list, sums := rounds(t, d, j, 1)
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	p := receive(t, "a part under the new log", l.parts)
+	if err := samePartial(p.Partial, sums[0]); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnotherJobOfTheSameNumber takes the old one's place.
+func TestAnotherJobOfTheSameNumber(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	for _, scaling := range []string{"standard", "minmax"} {
+		j := newTestJob(t, d, 7, algorithms.Values{"scaling": scaling})
+		list, sums := rounds(t, d, j, 1)
+		l.setup(w, 40, j, d.manifest)
+		l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+		p := receive(t, "a part", l.parts)
+		if err := samePartial(p.Partial, sums[0]); err != nil {
+			t.Errorf("scaling %s: %v", scaling, err)
+		}
+	}
+}
+
 // A worker that finds a cluster of another version says both and ends.
 func TestOtherVersion(t *testing.T) {
 	for _, change := range []func(*protocol.Cluster){

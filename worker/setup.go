@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -32,10 +33,10 @@ func (w *worker) setUp(m *protocol.Setup) {
 		return
 	}
 	if old := w.jobs[m.ID]; old != nil {
-		if !old.lost() {
+		if !old.lost() && sameJob(old.spec, m.Job) {
 			return
 		}
-		w.forget(old)
+		w.forget(old) // of a log that is no more, where it is another job
 	}
 	if len(w.jobs) >= maxJobs {
 		w.forgetIdle()
@@ -46,6 +47,13 @@ func (w *worker) setUp(m *protocol.Setup) {
 	w.jobs[j.id] = j
 	j.users++
 	w.tasks.Go(func() { w.prepareJob(j) })
+}
+
+// sameJob compares specs, which name their dataset by its digest.
+func sameJob(a, b *algorithms.Job) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 func (w *worker) prepareJob(j *job) {
