@@ -176,11 +176,14 @@ func TestClusterBeginsAnew(t *testing.T) {
 
 	c.set(func(i *protocol.Cluster) { i.Epoch, i.Leader = 3, "a" })
 	l = c.lead("a", 3)
-	l.beat(w, "a full beat to the new log's leader", func(b protocol.Beat) bool { l.announce(); return b.Full })
 	j := newTestJob(t, d, 8, algorithms.Values{"scaling": "minmax"})
 	list, sums := rounds(t, d, j, 1)
-	l.setup(w, 40, j, d.manifest)
-	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	l.beat(w, "an answer to the new log's leader", func(protocol.Beat) bool { // obeyed once the worker knows
+		l.setup(w, 40, j, d.manifest)
+		l.values(w, 40, list[0])
+		l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+		return len(l.parts) > 0
+	})
 	p := receive(t, "a part under the new log", l.parts)
 	if err := samePartial(p.Partial, sums[0]); err != nil {
 		t.Error(err)
@@ -198,6 +201,7 @@ func TestAnotherJobOfTheSameNumber(t *testing.T) {
 		j := newTestJob(t, d, 7, algorithms.Values{"scaling": scaling})
 		list, sums := rounds(t, d, j, 1)
 		l.setup(w, 40, j, d.manifest)
+		l.values(w, 40, list[0])
 		l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
 		p := receive(t, "a part", l.parts)
 		if err := samePartial(p.Partial, sums[0]); err != nil {
