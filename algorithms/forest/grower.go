@@ -12,7 +12,6 @@ type grower struct {
 	classes  int // class labels that the labeller gives
 	labeller Labeller
 	sampling num.Key // of bootstrap samples
-	choosing num.Key // of the features that nodes try
 
 	ctx    context.Context
 	table  *table

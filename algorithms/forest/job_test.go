@@ -242,73 +242,102 @@ func testJob(t *testing.T, given algorithms.Values, m *dataset.Manifest) *algori
 	return &algorithms.Job{Algorithm: "two", Numerics: algorithms.Numerics, Seed: 1, Params: r.Params}
 }
 
-// TestStateCuts: a trainer restored before or after the round goes on to the same
-// model.
-func TestStateCuts(t *testing.T) {
+// stateTest is a job whose trainer is restored from its state again and again.
+type stateTest struct {
+	*testing.T
+	job *algorithms.Job
+	d   *dataset.Data
+	tr  algorithms.Trainer
+}
+
+func newStateTest(t *testing.T) *stateTest {
 	p := makeProblem(6, 60, 4, 3, 1)
-	d := p.data(2, false, dataset.Split{})
-	a := families["two"].New()
-	j := testJob(t, algorithms.Values{"trees": int64(3), "min_samples": int64(2)}, d.Manifest)
-	tr, err := a.NewTrainer(j, d.Manifest, nil)
+	s := &stateTest{T: t, d: p.data(2, false, dataset.Split{})}
+	s.job = testJob(t, algorithms.Values{"trees": int64(3), "min_samples": int64(2)}, s.d.Manifest)
+	s.tr = s.trainer(nil)
+	return s
+}
+
+func (s *stateTest) trainer(state []byte) algorithms.Trainer {
+	s.Helper()
+	tr, err := families["two"].New().NewTrainer(s.job, s.d.Manifest, state)
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	restore := func() {
-		t.Helper()
-		state, err := tr.AppendState([]byte("before"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := a.NewTrainer(j, d.Manifest, state[len("before"):])
-		if err != nil {
-			t.Fatal(err)
-		}
-		second, _ := again.AppendState(nil)
-		if !bytes.Equal(second, state[len("before"):]) || again.Progress() != tr.Progress() {
-			t.Fatal("a restored trainer is another")
-		}
-		tr = again
+	return tr
+}
+
+// restore goes on with a trainer restored from the state of the one before.
+func (s *stateTest) restore() {
+	s.Helper()
+	state, err := s.tr.AppendState([]byte("before"))
+	if err != nil {
+		s.Fatal(err)
 	}
-	restore()
-	if _, err := tr.Model(); err == nil {
-		t.Error("there is a model before the round")
+	again := s.trainer(state[len("before"):])
+	second, _ := again.AppendState(nil)
+	if !bytes.Equal(second, state[len("before"):]) || again.Progress() != s.tr.Progress() {
+		s.Fatal("a restored trainer is another")
 	}
-	r, _ := tr.Next()
+	s.tr = again
+}
+
+// parts grows the round's trees.
+func (s *stateTest) parts() (parts [][]byte) {
+	s.Helper()
+	r, _ := s.tr.Next()
 	if r.Done || r.Units != 3 || r.Scope != algorithms.Whole || r.How != algorithms.Collect || r.Roles != dataset.Train {
-		t.Fatalf("round %+v", r)
+		s.Fatalf("round %+v", r)
 	}
-	k := newKernel(families["two"], *tr.(*trainer).cfg, j.Seed, d)
-	var parts [][]byte
+	k := newKernel(families["two"], *s.tr.(*trainer).cfg, s.job.Seed, s.d)
 	for id := range r.Units {
-		part, err := k.Collect(context.Background(), r.Unit(id), d, nil, k.NewScratch())
+		part, err := k.Collect(s.Context(), r.Unit(id), s.d, nil, k.NewScratch())
 		if err != nil {
-			t.Fatal(err)
+			s.Fatal(err)
 		}
 		parts = append(parts, part)
 	}
-	if err := tr.Fold(&algorithms.Result{Parts: parts[:2]}); err == nil {
-		t.Error("a round of two trees was taken")
+	return parts
+}
+
+// TestStateCuts: a trainer restored before or after the round goes on as it was.
+func TestStateCuts(t *testing.T) {
+	s := newStateTest(t)
+	s.restore()
+	if _, err := s.tr.Model(); err == nil {
+		t.Error("there is a model before the round")
 	}
-	if err := tr.Fold(&algorithms.Result{Parts: [][]byte{parts[0], parts[1], parts[2][:9]}}); !errors.Is(err, ErrTree) {
-		t.Errorf("a corrupt tree: error %v", err)
-	}
-	if err := tr.Fold(&algorithms.Result{Parts: parts}); err != nil {
+	if err := s.tr.Fold(&algorithms.Result{Parts: s.parts()}); err != nil {
 		t.Fatal(err)
 	}
-	restore()
-	if r, _ := tr.Next(); !r.Done {
+	s.restore()
+	if r, _ := s.tr.Next(); !r.Done {
 		t.Error("the job goes on")
 	}
-	progress := tr.Progress()
-	if progress.Step != 3 || progress.Steps != 3 || progress.Samples != 3*48 || progress.Loss < 0 {
-		t.Errorf("progress %+v", progress)
+	if p := s.tr.Progress(); p.Step != 3 || p.Steps != 3 || p.Samples != 3*48 || p.Loss < 0 {
+		t.Errorf("progress %+v", p)
 	}
-	if n := tr.(*trainer).Counters()["gain_evaluations"]; n == 0 {
+	if n := s.tr.(*trainer).Counters()["gain_evaluations"]; n == 0 {
 		t.Error("no gain evaluations were counted")
 	}
-	state, _ := tr.AppendState(nil)
+}
+
+// TestTrainerRefuses: rounds and states that are not the job's.
+func TestTrainerRefuses(t *testing.T) {
+	s := newStateTest(t)
+	parts := s.parts()
+	if err := s.tr.Fold(&algorithms.Result{Parts: parts[:2]}); err == nil {
+		t.Error("a round of two trees was taken")
+	}
+	if err := s.tr.Fold(&algorithms.Result{Parts: [][]byte{parts[0], parts[1], parts[2][:9]}}); !errors.Is(err, ErrTree) {
+		t.Errorf("a corrupt tree: error %v", err)
+	}
+	if err := s.tr.Fold(&algorithms.Result{Parts: parts}); err != nil {
+		t.Fatal(err)
+	}
+	state, _ := s.tr.AppendState(nil)
 	for _, bad := range [][]byte{{}, {9}, state[:20], state[:len(state)-1], append(slices.Clone(state), state[1:]...)} {
-		if _, err := a.NewTrainer(j, d.Manifest, bad); !errors.Is(err, ErrState) {
+		if _, err := families["two"].New().NewTrainer(s.job, s.d.Manifest, bad); !errors.Is(err, ErrState) {
 			t.Errorf("%d bytes of state: error %v", len(bad), err)
 		}
 	}

@@ -24,7 +24,6 @@ type slow struct {
 	xlogx   []int64
 	sample  Sample
 	number  map[int]uint32 // a training row's number in the sample
-	found   *slowNode
 	counted uint64
 }
 
