@@ -85,9 +85,7 @@ func childJobs(t *testing.T, assigned bool) {
 		_, err := l.fetch(first)
 		return errors.Is(err, bus.ErrNoBlob)
 	})
-	if n := openShards(w); n != 0 {
-		t.Errorf("%d shards are still mapped", n)
-	}
+	eventually(t, "its shards are unmapped", func() bool { return openShards(w) == 0 })
 }
 
 // long is a child job that does not end by itself.

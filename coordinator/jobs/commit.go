@@ -43,6 +43,14 @@ func stretch(cost time.Duration) time.Duration {
 	return max(baseInterval, min(maxShare*cost, max(2*time.Second, 4*cost)))
 }
 
+// logSpeed is how many bytes of state a second are expected to get through Raft,
+// before a commit has told.
+const logSpeed = 50 << 20
+
+func expected(bytes int) time.Duration {
+	return time.Duration(float64(bytes) / logSpeed * float64(time.Second))
+}
+
 // offer cuts and commits the state if the interval is over.
 func (c *committer) offer(ctx context.Context, rounds uint64, t algorithms.Trainer) error {
 	age := time.Since(c.began)
@@ -82,6 +90,10 @@ func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer
 	var err error
 	if c.buf, err = t.AppendState(c.buf[:0]); err != nil {
 		return fmt.Errorf("trainer state: %w", err)
+	}
+	if due := stretch(expected(len(c.buf))); time.Since(c.began) < due {
+		c.interval = due // a large state, of trees for example, that the log has in parts
+		return nil
 	}
 	c.progress = progressJSON(t.Progress())
 	c.began = time.Now()

@@ -143,7 +143,7 @@ func TestLargeStatesGoInPieces(t *testing.T) {
 	for round, size := range []int{1, protocol.CommitChunk, protocol.CommitChunk + 1, 5*protocol.CommitChunk + 7, protocol.MaxRaftState + 1} {
 		tr.state = bytes.Repeat([]byte{byte(round + 1)}, size)
 		before := o.cfg.Store.State().Index()
-		c.due()
+		c.began = time.Now().Add(-time.Hour) // long enough for the largest
 		if err := c.offer(o.ctx(), uint64(round+1), tr); err != nil {
 			t.Fatal(err)
 		}
@@ -208,5 +208,27 @@ func TestCommitErrors(t *testing.T) {
 	c.stop() // waits, and asks nothing
 	if c.flight != nil {
 		t.Error("a commit is still in flight after stop")
+	}
+}
+
+// TestALargeStateWaits: a state that would take long to commit is cut less often,
+// and the interval says so until then.
+func TestALargeStateWaits(t *testing.T) {
+	o := newOffice(t)
+	j := o.running("one")
+	c, tr := o.committer(j), &stated{state: bytes.Repeat([]byte{1}, 10<<20)}
+	c.began = time.Now().Add(-baseInterval - time.Millisecond)
+	if err := c.offer(o.ctx(), 1, tr); err != nil || c.flight != nil {
+		t.Fatalf("a state of 10 MiB was committed after %v, error %v", baseInterval, err)
+	}
+	if c.interval <= time.Second {
+		t.Errorf("the interval is %v for a commit that takes %v", c.interval, expected(10<<20))
+	}
+	c.began = time.Now().Add(-time.Hour)
+	if err := c.offer(o.ctx(), 2, tr); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.settle(); err != nil || o.job(j.ID).Round != 2 {
+		t.Errorf("round %d is committed, error %v", o.job(j.ID).Round, err)
 	}
 }

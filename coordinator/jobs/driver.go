@@ -44,10 +44,7 @@ func (d *driver) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.commits.settle(); err != nil {
-		return err
-	}
-	return d.finish(ctx)
+	return d.finish(ctx) // it needs no commit before it
 }
 
 func (d *driver) markRunning(ctx context.Context) error {
