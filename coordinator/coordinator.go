@@ -193,7 +193,7 @@ func (n *node) openStore(context.Context) error {
 func (n *node) openHTTP(context.Context) error {
 	n.http.Handler = api.Handler(api.Config{
 		ID: n.cfg.ID, Cluster: n.cluster, Ready: n.ready, Store: n.store, Blobs: n.blobs,
-		Metrics: n.http.Handler, Log: n.cfg.Log,
+		Metrics: n.http.Handler, Log: n.cfg.Log, InFlight: n.inFlight,
 	})
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -231,6 +231,15 @@ func (n *node) ready() error {
 		return errors.New("the cluster has no leader")
 	}
 	return nil
+}
+
+// inFlight returns how many collected units of a job workers compute just now, as
+// far as this coordinator leads.
+func (n *node) inFlight(job uint64) int {
+	if d := n.leading.Load(); d != nil {
+		return d.InFlight(job)
+	}
+	return 0
 }
 
 // cluster describes the cluster as this coordinator knows it.

@@ -112,8 +112,10 @@ type JobInfo struct {
 	Spec     json.RawMessage      `json:"spec,omitempty"`
 	Progress *algorithms.Progress `json:"progress,omitempty"`
 	Rounds   uint64               `json:"rounds"` // committed
-	// Collected is the number of finished units of a collected round, Units of all.
+	// Collected is the number of finished units of a collected round, Units of all,
+	// InFlight of those that workers compute just now, as the leader knows.
 	Collected int             `json:"collected,omitempty"`
+	InFlight  int             `json:"in_flight,omitempty"`
 	Units     int             `json:"units,omitempty"`
 	Outcome   json.RawMessage `json:"outcome,omitempty"` // pipeline.Outcome of a done job
 	Models    []ModelRef      `json:"models,omitempty"`

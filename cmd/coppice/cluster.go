@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -173,10 +174,26 @@ func (m *meter) job(j *protocol.JobInfo) {
 	case j.State == protocol.Queued:
 		m.show(fmt.Sprintf("job %s is queued", j.Name))
 	case j.Units > 0:
-		m.show(fmt.Sprintf("%3.0f %%  %d of %d units done", 100*float64(j.Collected)/float64(j.Units), j.Collected, j.Units))
+		m.units(j)
 	case j.Progress != nil:
 		m.training(*j.Progress)
 	}
+}
+
+// units shows how far a round of trees or folds is.
+func (m *meter) units(j *protocol.JobInfo) {
+	now := m.now()
+	if m.first == nil {
+		m.first, m.firstAt = &algorithms.Progress{Step: uint64(j.Collected)}, now
+	}
+	text := fmt.Sprintf("%3.0f %%  %d of %d units done", 100*float64(j.Collected)/float64(j.Units), j.Collected, j.Units)
+	if j.InFlight > 0 {
+		text += fmt.Sprintf(", %d in flight", j.InFlight)
+	}
+	if done, left := float64(j.Collected)-float64(m.first.Step), float64(j.Units-j.Collected); done > 0 && left > 0 {
+		text += "  ETA " + duration(now.Sub(m.firstAt).Seconds()*left/done)
+	}
+	m.show(text)
 }
 
 // finished returns the result of a job that has ended, or why it has none.

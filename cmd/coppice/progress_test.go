@@ -57,7 +57,7 @@ func TestMeterJob(t *testing.T) {
 		want string
 	}{
 		{protocol.JobInfo{Name: "x", State: protocol.Queued}, "job x is queued"},
-		{protocol.JobInfo{State: protocol.Running, Units: 8, Collected: 2}, " 25 %  2 of 8 units done"},
+		{protocol.JobInfo{State: protocol.Running, Units: 8, Collected: 2, InFlight: 3}, " 25 %  2 of 8 units done, 3 in flight"},
 		{protocol.JobInfo{State: protocol.Running, Progress: &algorithms.Progress{Step: 5, Loss: -1}}, "step 5"},
 	} {
 		m, out, pass := slowMeter(false)

@@ -25,11 +25,14 @@ import (
 type Config struct {
 	ID      string
 	Cluster func() protocol.Cluster // as this coordinator knows it
-	Ready   func() error            // nil once there is a leader and NATS answers
-	Store   *store.Store
-	Blobs   *replica.Blobs
-	Metrics http.Handler
-	Log     *slog.Logger
+	// InFlight, where set, tells how many collected units of a job are computed just
+	// now.
+	InFlight func(job uint64) int
+	Ready    func() error // nil once there is a leader and NATS answers
+	Store    *store.Store
+	Blobs    *replica.Blobs
+	Metrics  http.Handler
+	Log      *slog.Logger
 }
 
 // Server answers requests.

@@ -15,7 +15,7 @@ import (
 func (s *Server) jobs(*http.Request) (any, error) {
 	list := []protocol.JobInfo{}
 	for _, j := range s.cfg.Store.State().Jobs() {
-		list = append(list, j.Info())
+		list = append(list, s.info(j))
 	}
 	return list, nil
 }
@@ -40,7 +40,16 @@ func (s *Server) job(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.Info(), nil
+	return s.info(j), nil
+}
+
+// info describes a job: committed state, and what is in flight.
+func (s *Server) info(j *state.Job) protocol.JobInfo {
+	info := j.Info()
+	if s.cfg.InFlight != nil && j.State == protocol.Running {
+		info.InFlight = s.cfg.InFlight(j.ID)
+	}
+	return info
 }
 
 // submit resolves the spec against its dataset and queues the job. The same token
@@ -116,7 +125,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return // the watcher connects again and finds the leader
 		}
 		if j != sent {
-			if enc.Encode(j.Info()) != nil || flush.Flush() != nil || j.State.Final() {
+			if enc.Encode(s.info(j)) != nil || flush.Flush() != nil || j.State.Final() {
 				return
 			}
 			sent = j

@@ -20,6 +20,7 @@ func (x *Executor) collect(ctx context.Context, res *algorithms.Result) error {
 	defer cancel() // before Wait
 	c.recall()
 	clear(x.resume)
+	defer x.inFlight.Store(0)
 	defer x.release()
 	remind := time.NewTicker(reminders * x.d.cfg.Heartbeat)
 	defer remind.Stop()
@@ -87,6 +88,7 @@ func (c *collection) done(u int, digest string) {
 // feed gives waiting units, lowest first, to workers with a free slot.
 func (c *collection) feed() {
 	x := c.x
+	defer c.count()
 	x.requeueGone()
 	for u := range x.units {
 		if x.units[u].state != waiting {
@@ -100,6 +102,17 @@ func (c *collection) feed() {
 		x.list = append(x.list[:0], uint32(u))
 		x.send(id, x.list, time.Now())
 	}
+}
+
+// count tells how many units are in flight.
+func (c *collection) count() {
+	n := int64(0)
+	for u := range c.x.units {
+		if c.x.units[u].state == running {
+			n++
+		}
+	}
+	c.x.inFlight.Store(n)
 }
 
 // requeueGone puts the units of workers that are gone back.

@@ -201,6 +201,16 @@ func (d *Dispatcher) onResult(m bus.Message) {
 	x.mail.put(m.Data)
 }
 
+// InFlight returns how many collected units of a job workers compute just now.
+func (d *Dispatcher) InFlight(job uint64) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if x := d.jobs[job]; x != nil {
+		return int(x.inFlight.Load())
+	}
+	return 0
+}
+
 // Workers lists the workers for people.
 func (d *Dispatcher) Workers() []protocol.Worker {
 	d.mu.Lock()

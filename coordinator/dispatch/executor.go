@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -36,6 +37,8 @@ type Executor struct {
 	// smoothed. Waiting for those that do not answer is no part of it: else each
 	// wait would make the next one longer.
 	pace, slowest time.Duration
+
+	inFlight atomic.Int64 // units of a collected round, for display
 
 	msgs [][]byte // scratch of receive
 	list []uint32 // scratch of spread
