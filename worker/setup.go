@@ -3,7 +3,6 @@ package worker
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 
@@ -103,11 +102,7 @@ func (w *worker) fetchAssigned(ctx context.Context, s dataset.Split, rows int) (
 	if err := w.fetch(ctx, s.Assigned, int64(2*rows), &b); err != nil {
 		return nil, passing(err)
 	}
-	folds := make([]uint16, rows)
-	for i := range folds {
-		folds[i] = binary.LittleEndian.Uint16(b.Bytes()[2*i:])
-	}
-	return folds, nil
+	return dataset.DecodeFolds(b.Bytes(), rows)
 }
 
 // forget stops a job and drops what is kept of it; the last user closes it. mu
