@@ -19,11 +19,16 @@ type Model interface {
 	Describe() [][2]string
 }
 
-// Tensor is a named array of a model: exactly one of F32, F64, U32 is set.
+// Tensor is a named array of a model: exactly one of F32, F64, U32 and Pieces is
+// set.
 type Tensor struct {
 	Name string
 	Dims []int
 	F32  []float32
 	F64  []float64
 	U32  []uint32
+	// Pieces hold the array in parts, one after the other, each in one of F32, F64
+	// and U32, the same for all: so that a model of many arrays, a forest, need not
+	// be copied to be written. A decoded tensor never has them.
+	Pieces []Tensor
 }

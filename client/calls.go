@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -47,8 +49,18 @@ func (c *Client) DeleteDataset(ctx context.Context, name string) error {
 // Submit queues a job. A submission that is sent again because its answer was
 // lost makes no second job.
 func (c *Client) Submit(ctx context.Context, s protocol.Spec) (*protocol.JobInfo, error) {
+	return c.SubmitRequest(ctx, protocol.SubmitRequest{Spec: s})
+}
+
+// SubmitRequest is Submit with more than a spec. Whoever keeps the Token may send
+// the same request again at any time, from another process too, and is told of the
+// job that it made; an empty one is drawn.
+func (c *Client) SubmitRequest(ctx context.Context, r protocol.SubmitRequest) (*protocol.JobInfo, error) {
+	if r.Token == "" {
+		r.Token = rand.Text()
+	}
 	var v protocol.JobInfo
-	return &v, c.json(ctx, http.MethodPost, at("jobs"), protocol.SubmitRequest{Token: rand.Text(), Spec: s}, &v)
+	return &v, c.json(ctx, http.MethodPost, at("jobs"), r, &v)
 }
 
 // Jobs lists the jobs.
@@ -62,10 +74,47 @@ func (c *Client) Job(ctx context.Context, job string) (*protocol.JobInfo, error)
 	return &v, c.json(ctx, http.MethodGet, at("jobs", job), nil, &v)
 }
 
-// Cancel cancels a job.
+// Cancel cancels a job. Once it returns, the job will have no model, whoever leads.
 func (c *Client) Cancel(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	return c.wish(ctx, job, "cancel")
+}
+
+// Pause pauses a job; it keeps its last commit.
+func (c *Client) Pause(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	return c.wish(ctx, job, "pause")
+}
+
+// Resume lets a paused job go on.
+func (c *Client) Resume(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	return c.wish(ctx, job, "resume")
+}
+
+// wish finds the job first, so that a request that is sent again is about the same
+// one, also where another has got its name meanwhile.
+func (c *Client) wish(ctx context.Context, job, what string) (*protocol.JobInfo, error) {
+	j, err := c.Job(ctx, job)
+	if err != nil {
+		return nil, err
+	}
 	var v protocol.JobInfo
-	return &v, c.json(ctx, http.MethodPost, at("jobs", job, "cancel"), nil, &v)
+	return &v, c.json(ctx, http.MethodPost, at("jobs", strconv.FormatUint(j.ID, 10), what), nil, &v)
+}
+
+// Trust lets a distrusted worker be used again; one that is not distrusted is an
+// error.
+func (c *Client) Trust(ctx context.Context, worker string) error {
+	cluster, err := c.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(cluster.Distrusted, func(d protocol.Distrusted) bool { return d.Worker == worker }) {
+		return &Error{http.StatusNotFound, fmt.Sprintf("the worker %q is not distrusted", worker)}
+	}
+	err = c.json(ctx, http.MethodPost, at("workers", worker, "trust"), nil, nil)
+	if IsNotFound(err) { // it was: a first try went through, its answer was lost
+		return nil
+	}
+	return err
 }
 
 // Models lists the models.
@@ -91,7 +140,7 @@ func (c *Client) Blob(ctx context.Context, digest string) ([]byte, error) {
 }
 
 func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
-	return b, c.do(ctx, &call{method: http.MethodGet, path: path, timeout: blobTimeout, take: func(r io.Reader) error {
+	return b, c.do(ctx, &call{method: http.MethodGet, path: path, timeout: blobTimeout, limit: c.maxBytes, take: func(r io.Reader) error {
 		b, err = io.ReadAll(r)
 		return err
 	}})
@@ -124,5 +173,10 @@ func (c *Client) put(ctx context.Context, digest string, size int64, open func()
 // putDataset commits a manifest whose blobs are stored.
 func (c *Client) putDataset(ctx context.Context, name string, m *dataset.Manifest) (*protocol.Dataset, error) {
 	var v protocol.Dataset
-	return &v, c.json(ctx, http.MethodPost, at("datasets"), protocol.DatasetPutEntry{Name: name, Manifest: m}, &v)
+	k, err := jsonCall(http.MethodPost, at("datasets"), protocol.DatasetPutEntry{Name: name, Manifest: m}, &v)
+	if err != nil {
+		return nil, err
+	}
+	k.limit, k.timeout = c.maxJSON, blobTimeout // a new leader may have to fetch blobs first
+	return &v, c.do(ctx, k)
 }

@@ -22,11 +22,11 @@ import (
 )
 
 // DefaultPatience is how long a request is sent again while nobody answers it.
-const DefaultPatience = 10 * time.Second
+const DefaultPatience = protocol.ClientPatience
 
 // The timeouts and waits of one try.
 const (
-	tryTimeout  = 10 * time.Second
+	tryTimeout  = protocol.ClientTry
 	blobTimeout = 2 * time.Minute
 	firstWait   = 20 * time.Millisecond
 	longestWait = 500 * time.Millisecond
@@ -55,20 +55,26 @@ func IsNotFound(err error) bool {
 type Client struct {
 	// Patience is how long a request is sent again while nobody answers.
 	Patience time.Duration
+	// Faithful: once a coordinator has answered, requests are sent again until their
+	// context is done, however long the cluster has no leader or nobody answers.
+	Faithful bool
 	// Waiting, where set, is called when a request has to be sent again, with the
 	// reason. It may be called concurrently.
 	Waiting func(error)
 
-	servers []string // "http://host:port"
-	silence time.Duration
-	next    atomic.Uint32
-	http    *http.Client
+	servers  []string // "http://host:port"
+	silence  time.Duration
+	maxJSON  int64 // bytes of an answer in JSON
+	maxBytes int64 // bytes of a blob or model
+	next     atomic.Uint32
+	met      atomic.Bool // a coordinator has answered
+	http     *http.Client
 }
 
 // New returns a client of the coordinators at servers: addresses host:port or
 // URLs, separated by commas.
 func New(servers string) (*Client, error) {
-	c := &Client{Patience: DefaultPatience, silence: silence, http: &http.Client{Transport: &http.Transport{
+	c := &Client{Patience: DefaultPatience, silence: silence, maxJSON: maxJSON, maxBytes: maxBytes, http: &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
 	}}}
 	for _, s := range strings.Split(servers, ",") {
@@ -110,6 +116,7 @@ type call struct {
 	body         func() (io.ReadCloser, error)
 	size         int64
 	timeout      time.Duration
+	limit        int64                 // bytes of an answer; 0: take bounds it by itself
 	take         func(io.Reader) error // reads a successful answer
 }
 
@@ -135,6 +142,7 @@ func (c *Client) json(ctx context.Context, method, path string, in, out any) err
 	if err != nil {
 		return err
 	}
+	k.limit = c.maxJSON
 	return c.do(ctx, k)
 }
 
@@ -151,7 +159,7 @@ func (c *Client) do(ctx context.Context, k *call) error {
 			}
 			c.next.Add(1)
 		}
-		if time.Now().Add(wait).After(deadline) {
+		if time.Now().Add(wait).After(deadline) && !(c.Faithful && c.met.Load()) {
 			return fmt.Errorf("%w at %s: %w", ErrUnavailable, c.names(), err)
 		}
 		if c.Waiting != nil {
@@ -191,11 +199,12 @@ func (c *Client) try(ctx context.Context, k *call) (again bool, err error) {
 		return ctx.Err() == nil, short(ctx, err)
 	}
 	defer response.Body.Close()
+	c.met.Store(true)
 	if again, err := refusal(response); err != nil {
 		return again, err
 	}
-	if err := k.take(response.Body); err != nil {
-		return ctx.Err() == nil, short(ctx, err)
+	if err := k.take(atMost(response.Body, k.limit)); err != nil {
+		return ctx.Err() == nil && !errors.Is(err, errLong), short(ctx, err)
 	}
 	return false, nil
 }

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve starts a fake coordinator.
-func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
+func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -39,7 +39,7 @@ func dead(t *testing.T) string {
 	return s.URL
 }
 
-func connect(t *testing.T, servers ...string) *Client {
+func connect(t testing.TB, servers ...string) *Client {
 	t.Helper()
 	c, err := New(strings.Join(servers, ","))
 	if err != nil {
@@ -122,21 +122,22 @@ func TestUnavailable(t *testing.T) {
 // What a watch tells never goes back, over cut connections and coordinators that
 // lag.
 func TestWatch(t *testing.T) {
-	job := func(state protocol.JobState, rounds uint64) protocol.JobInfo {
-		return protocol.JobInfo{ID: 3, State: state, Rounds: rounds}
+	job := func(index uint64, state protocol.JobState, rounds uint64) protocol.JobInfo {
+		return protocol.JobInfo{ID: 3, Index: index, State: state, Rounds: rounds}
 	}
 	streams := [][]protocol.JobInfo{
-		{job(protocol.Queued, 0), job(protocol.Running, 5)},
-		{job(protocol.Queued, 0), job(protocol.Running, 3), job(protocol.Running, 6)},
+		{job(7, protocol.Queued, 0), job(9, protocol.Running, 5)},
+		{job(7, protocol.Queued, 0), job(8, protocol.Running, 3), job(8, protocol.Running, 5), job(12, protocol.Running, 6)},
 		nil, // no leader
-		{job(protocol.Running, 6), job(protocol.Done, 9)},
+		{job(20, protocol.Running, 6), job(21, protocol.Paused, 6), job(22, protocol.Queued, 6), job(11, protocol.Running, 6), job(23, protocol.Done, 9)},
 	}
 	var next atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/jobs/3/watch" {
+		n := next.Add(1)
+		if want := "/v1/jobs/name/watch"; n == 1 && r.URL.Path != want || n > 1 && r.URL.Path != "/v1/jobs/3/watch" {
 			t.Errorf("path %s", r.URL.Path)
 		}
-		stream := streams[next.Add(1)-1]
+		stream := streams[n-1]
 		if stream == nil {
 			answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "no leader"})
 			return
@@ -147,11 +148,11 @@ func TestWatch(t *testing.T) {
 		}
 	})
 	var seen []uint64
-	last, err := connect(t, s.URL, dead(t)).Watch(t.Context(), "3", func(j *protocol.JobInfo) { seen = append(seen, j.Rounds) })
+	last, err := connect(t, s.URL, dead(t)).Watch(t.Context(), "name", func(j *protocol.JobInfo) { seen = append(seen, j.Rounds) })
 	if err != nil || last.State != protocol.Done || last.Rounds != 9 {
 		t.Fatalf("got %+v, %v", last, err)
 	}
-	if diff := cmp.Diff([]uint64{0, 5, 6, 6, 9}, seen); diff != "" {
+	if diff := cmp.Diff([]uint64{0, 5, 6, 6, 6, 6, 9}, seen); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -203,6 +204,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		var e protocol.DatasetPutEntry
 		json.NewDecoder(r.Body).Decode(&e)
+		if r.URL.Path == "/v1/datasets/check" {
+			return
+		}
 		c.sets[e.Name] = protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest}
 		answer(w, http.StatusOK, c.sets[e.Name])
 		return

@@ -50,6 +50,9 @@ func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, d
 		stored = stored || d.Digest == digest
 	}
 	if !stored {
+		if err := c.json(ctx, http.MethodPost, at("datasets", "check"), protocol.DatasetPutEntry{Name: name, Manifest: m}, nil); err != nil {
+			return nil, err
+		}
 		if err := c.putShards(ctx, m, dir, report); err != nil {
 			return nil, err
 		}

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -13,7 +15,10 @@ import (
 
 // silence is how long a watch may say nothing before it is opened again: its
 // coordinator may hang.
-const silence = 5 * time.Second
+const silence = protocol.WatchSilence
+
+// errNoLines says why a watch begins anew.
+var errNoLines = errors.New("the coordinator that was watched says nothing any more")
 
 // maxLine bounds a line of a watch.
 const maxLine = 64 << 20
@@ -21,7 +26,8 @@ const maxLine = 64 << 20
 // Watch calls f with the job's state at each change, until the job ends, whose
 // last state it returns. It survives changes of leader and even the loss of all
 // coordinators: it goes on until ctx is done, telling c.Waiting meanwhile. What f
-// sees never goes back. A job that does not exist is an error at once.
+// sees never goes back, and is always of one job, also where another gets its name.
+// A job that does not exist is an error at once.
 func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
 	w := &watch{f: f}
 	wait := firstWait
@@ -30,6 +36,12 @@ func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo
 		again, err := c.follow(ctx, job, w)
 		if !again {
 			return w.last, err
+		}
+		if w.last != nil { // whoever has the name now
+			job = strconv.FormatUint(w.last.ID, 10)
+		}
+		if w.silent {
+			err = errNoLines
 		}
 		if w.lines > before {
 			wait = firstWait
@@ -56,9 +68,10 @@ type watch struct {
 	silent bool
 }
 
-// see takes a state, unless it is older than the last: a coordinator may lag.
+// see takes a state, unless it is older than the last: a coordinator may lag. A
+// job's end is always taken, since nothing follows it.
 func (w *watch) see(j *protocol.JobInfo) {
-	if w.last != nil && !j.State.Final() && (w.last.State == protocol.Running && j.State == protocol.Queued || j.Rounds < w.last.Rounds) {
+	if w.last != nil && !j.State.Final() && (j.Index < w.last.Index || j.Rounds < w.last.Rounds) {
 		return
 	}
 	w.last = j
@@ -77,6 +90,7 @@ func (c *Client) follow(ctx context.Context, job string, w *watch) (again bool, 
 		return ctx.Err() == nil, short(ctx, err)
 	}
 	defer response.Body.Close()
+	c.met.Store(true)
 	if again, err := refusal(response); err != nil {
 		return again, err
 	}

@@ -2,8 +2,10 @@ package coordinator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"strings"
@@ -28,6 +30,8 @@ type cluster struct {
 	peers  []coordinator.Peer
 	client *client.Client
 	log    *slog.Logger
+	tune   func(*coordinator.Config) // where set, changes each coordinator's
+	natsOf []string                  // where workers connect, if not where they are told
 
 	mu    sync.Mutex
 	stops map[string]func() // by id of coordinator or worker; each waits
@@ -36,14 +40,9 @@ type cluster struct {
 // freeBlock finds four ports in a row that are free.
 func freeBlock(t *testing.T) int {
 	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		ok := port < 65000
+	for range 1000 {
+		port := 12000 + 4*rand.IntN(5000) // below those that the system gives to connections
+		ok := true
 		for i := range 4 {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
 			if err != nil {
@@ -62,6 +61,14 @@ func freeBlock(t *testing.T) int {
 
 func start(t *testing.T, coordinators, workers int) *cluster {
 	t.Helper()
+	c := prepare(t, coordinators)
+	c.startAll(workers)
+	return c
+}
+
+// prepare finds ports for coordinators; none runs yet.
+func prepare(t *testing.T, coordinators int) *cluster {
+	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), stops: make(map[string]func())}
 	c.log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var servers []string
@@ -71,18 +78,21 @@ func start(t *testing.T, coordinators, workers int) *cluster {
 		servers = append(servers, fmt.Sprintf("127.0.0.1:%d", p.Port))
 	}
 	t.Cleanup(c.stopAll)
-	for _, p := range c.peers {
-		c.startCoordinator(p.ID)
-	}
-	for i := range workers {
-		c.startWorker(fmt.Sprintf("w%d", i))
-	}
 	var err error
 	if c.client, err = client.New(strings.Join(servers, ",")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.client.Close)
 	return c
+}
+
+func (c *cluster) startAll(workers int) {
+	for _, p := range c.peers {
+		c.startCoordinator(p.ID)
+	}
+	for i := range workers {
+		c.startWorker(fmt.Sprintf("w%d", i))
+	}
 }
 
 type testWriter struct{ t *testing.T }
@@ -97,7 +107,7 @@ func (c *cluster) run(id string, f func(context.Context) error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := f(ctx); err != nil && ctx.Err() == nil {
+		if err := f(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, coordinator.ErrRemoved) {
 			c.t.Errorf("%s: %v", id, err)
 		}
 	}()
@@ -111,6 +121,9 @@ func (c *cluster) startCoordinator(id string) {
 		ID: id, Dir: filepath.Join(c.dir, id), Peers: c.peers, Heartbeat: 200 * time.Millisecond,
 		Log: c.log.With("node", id),
 	}
+	if c.tune != nil {
+		c.tune(&cfg)
+	}
 	c.run(id, func(ctx context.Context) error { return coordinator.Run(ctx, cfg) })
 }
 
@@ -119,7 +132,7 @@ func (c *cluster) startWorker(id string) {
 	for _, p := range c.peers {
 		join = append(join, fmt.Sprintf("127.0.0.1:%d", p.Port))
 	}
-	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, Log: c.log.With("node", id)}
+	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf, Log: c.log.With("node", id)}
 	c.run(id, func(ctx context.Context) error { return worker.Run(ctx, cfg) })
 }
 

@@ -4,19 +4,15 @@
 package coordinator
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Peer is a coordinator of the cluster. By default it serves HTTP on Port, Raft on
@@ -36,24 +32,35 @@ type Config struct {
 	// Peers lists every coordinator, this one included; the same on each. Empty: a
 	// single one.
 	Peers []Peer
+	// Join lists HTTP addresses of coordinators of a cluster that this one shall be
+	// added to; Peers then has this one only. It matters at the first start.
+	Join []string
 	// The addresses that this coordinator listens on; empty: by its peer's port.
 	HTTPAddr, RaftAddr, NATSAddr, RouteAddr string
 	// NATS is the URL of an external NATS (several, separated by commas); empty: an
 	// embedded one.
 	NATS string
 	// Heartbeat is the setting from which every timeout derives; 0: the default.
-	Heartbeat time.Duration
+	// Election, where not 0, is Raft's election timeout instead of the derived one.
+	Heartbeat, Election time.Duration
 	// Concurrent is how many jobs run at once; 0: the default.
 	Concurrent int
-	Log        *slog.Logger
+	// SnapshotBytes of log are worth a snapshot; 0: the default.
+	SnapshotBytes int64
+	// Quotas bound what users may put on the cluster.
+	Quotas Quotas
+	Log    *slog.Logger
 	// Ready, if set, is called once the coordinator answers.
 	Ready func()
+
+	timeouts protocol.Timeouts
+	kept     keptMembers // in the folder
 }
 
 // The defaults of Config.
 const (
 	DefaultPort       = 7100
-	DefaultHeartbeat  = 100 * time.Millisecond
+	DefaultHeartbeat  = protocol.DefaultHeartbeat
 	DefaultConcurrent = 4
 )
 
@@ -65,8 +72,15 @@ func (c Config) prepared() (Config, error) {
 	if c.ID == "" || strings.ContainsAny(c.ID, " .*>\t\n") {
 		return c, fmt.Errorf("%w: the id %q: use letters, digits and dashes", ErrUsage, c.ID)
 	}
-	if len(c.Peers) == 0 {
-		c.Peers = []Peer{{c.ID, "127.0.0.1", DefaultPort}}
+	var err error
+	if c.kept, err = readMembers(c.Dir); err != nil {
+		return c, err
+	}
+	if err := c.checkRestored(); err != nil {
+		return c, err
+	}
+	if err := c.defaultPeers(); err != nil {
+		return c, err
 	}
 	self, err := c.self()
 	if err != nil {
@@ -77,16 +91,42 @@ func (c Config) prepared() (Config, error) {
 			*addr = self.addr(i)
 		}
 	}
-	if c.Heartbeat == 0 {
-		c.Heartbeat = DefaultHeartbeat
+	if c.timeouts, err = protocol.NewTimeouts(c.Heartbeat, c.Election); err != nil {
+		return c, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
+	c.Heartbeat = c.timeouts.Heartbeat
 	if c.Concurrent == 0 {
 		c.Concurrent = DefaultConcurrent
 	}
+	c.Quotas.fill()
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+// defaultPeers fills in where this coordinator is, if nothing says so: where it was
+// when the folder was last used, or at the default port.
+func (c *Config) defaultPeers() error {
+	if len(c.Join) > 0 && len(c.Peers) > 1 {
+		return fmt.Errorf("%w: --join-cluster and --peers exclude each other: the cluster tells who its members are", ErrUsage)
+	}
+	if len(c.Peers) > 0 {
+		return nil
+	}
+	c.Peers = []Peer{{c.ID, "127.0.0.1", DefaultPort}}
+	was, ok := c.kept.find(c.ID)
+	if !ok {
+		return nil
+	}
+	for to, from := range map[*string]string{
+		&c.HTTPAddr: was.HTTP, &c.RaftAddr: was.Raft, &c.NATSAddr: strings.TrimPrefix(was.NATS, "nats://"), &c.RouteAddr: was.Routes,
+	} {
+		if *to == "" {
+			*to = from
+		}
+	}
+	return nil
 }
 
 // self finds this coordinator among the peers.
@@ -105,40 +145,8 @@ func (c *Config) self() (Peer, error) {
 	if self == nil {
 		return Peer{}, fmt.Errorf("%w: --peers does not name this coordinator, %q", ErrUsage, c.ID)
 	}
-	if n := len(c.Peers); n%2 == 0 || n > 7 {
+	if n := len(c.Peers); len(c.kept.Members) == 0 && (n%2 == 0 || n > 7) {
 		return Peer{}, fmt.Errorf("%w: --peers names %d coordinators; use 1, 3 or 5", ErrUsage, n)
 	}
 	return *self, nil
-}
-
-// clusterID returns the cluster's name in NATS subjects: the one kept in the
-// folder, or, at the first start, one derived from the peers, so that all agree on
-// it, or drawn, for a single coordinator.
-func (c *Config) clusterID() string {
-	if b, err := os.ReadFile(c.clusterFile()); err == nil && len(b) > 0 {
-		return strings.TrimSpace(string(b))
-	}
-	if len(c.Peers) > 1 {
-		return c.derivedID()
-	}
-	var b [6]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
-
-// keepClusterID writes the cluster's name into the folder: it never changes.
-func (c *Config) keepClusterID(id string) error {
-	return os.WriteFile(c.clusterFile(), []byte(id+"\n"), 0o644)
-}
-
-func (c *Config) clusterFile() string { return filepath.Join(c.Dir, "CLUSTER") }
-
-func (c *Config) derivedID() string {
-	var names []string
-	for _, p := range c.Peers {
-		names = append(names, p.ID+"="+p.addr(0))
-	}
-	sort.Strings(names)
-	sum := sha256.Sum256([]byte(strings.Join(names, ",")))
-	return hex.EncodeToString(sum[:6])
 }

@@ -11,11 +11,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -40,7 +42,11 @@ type node struct {
 	store    *store.Store
 	http     *http.Server
 
+	roster     *roster
+	membership *members.Service
+
 	leading atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
+	disk    atomic.Pointer[error]               // why the disk takes no more
 
 	closers []func()
 }
@@ -97,13 +103,13 @@ func (n *node) openListeners(context.Context) (err error) {
 	return nil
 }
 
-func (n *node) openIdentity(context.Context) error {
-	n.subjects = protocol.Subjects{Cluster: n.cfg.clusterID()}
-	return nil
-}
+func (n *node) openIdentity(ctx context.Context) error { return n.identify(ctx) }
 
 func (n *node) openFolder(context.Context) error {
 	err := os.MkdirAll(n.cfg.Dir, 0o755)
+	if err == nil {
+		err = n.roster.kept.write(n.cfg.Dir)
+	}
 	if err == nil {
 		err = n.cfg.keepClusterID(n.subjects.Cluster)
 	}
@@ -113,13 +119,10 @@ func (n *node) openFolder(context.Context) error {
 	return nil
 }
 
-// natsTimeout bounds the first connection to NATS.
-const natsTimeout = 10 * time.Second
-
 func (n *node) openNATS(ctx context.Context) error {
 	reg := metrics.Registry()
 	n.metrics = metrics.NewCoordinator(reg)
-	options := bus.Options{Name: "coordinator " + n.cfg.ID, Traffic: n.metrics, Log: n.cfg.Log}
+	options := bus.Options{Name: "coordinator " + n.cfg.ID, Ping: n.cfg.timeouts.Ping, Traffic: n.metrics, Log: n.cfg.Log}
 	if n.cfg.NATS != "" {
 		options.URLs = strings.Split(n.cfg.NATS, ",")
 	} else {
@@ -130,7 +133,7 @@ func (n *node) openNATS(ctx context.Context) error {
 		n.nats, options.Server = s, s
 		n.onClose(s.Close)
 	}
-	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, protocol.NATSStart)
 	defer cancel()
 	conn, err := bus.Connect(ctx, options)
 	if err != nil {
@@ -149,12 +152,7 @@ func (n *node) openBlobs(context.Context) error {
 		return err
 	}
 	n.blobs = &replica.Blobs{
-		Self: n.cfg.ID, Folder: folder, Conn: n.conn, Subjects: n.subjects, Log: n.cfg.Log,
-	}
-	for _, p := range n.cfg.Peers {
-		if p.ID != n.cfg.ID {
-			n.blobs.Peers = append(n.blobs.Peers, p.ID)
-		}
+		Self: n.cfg.ID, Members: n.others, Folder: folder, Conn: n.conn, Subjects: n.subjects, Log: n.cfg.Log,
 	}
 	stop, err := n.blobs.Serve()
 	if err != nil {
@@ -164,24 +162,23 @@ func (n *node) openBlobs(context.Context) error {
 	return nil
 }
 
-func (n *node) openStore(context.Context) error {
+func (n *node) openStore(ctx context.Context) error {
 	cfg := store.Config{
 		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr, Listener: n.raft,
-		Heartbeat: n.cfg.Heartbeat, Logger: n.cfg.Log,
+		Heartbeat: n.cfg.Heartbeat, Election: n.cfg.Election, SnapshotLogBytes: n.cfg.SnapshotBytes, Logger: n.cfg.Log,
 		Committed: func(d time.Duration) { n.metrics.RaftCommit.Observe(d.Seconds()) },
 	}
-	for _, p := range n.cfg.Peers {
-		addr := p.addr(1)
-		if p.ID == n.cfg.ID {
-			addr = n.cfg.RaftAddr
-		}
-		cfg.Peers = append(cfg.Peers, store.Peer{ID: p.ID, RaftAddr: addr})
+	for _, m := range n.roster.known() {
+		cfg.Peers = append(cfg.Peers, store.Peer{ID: m.ID, RaftAddr: m.Raft})
 	}
-	s, err := store.Open(cfg)
+	cfg.Join, cfg.Locate = n.roster.kept.Joined, n.roster.raft
+	s, err := n.openLog(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	n.store = s
+	n.roster.store.Store(s)
+	n.membership = n.service()
 	n.onClose(func() {
 		if err := s.Close(); err != nil {
 			n.cfg.Log.Warn("Raft did not close cleanly", "error", err)
@@ -190,10 +187,29 @@ func (n *node) openStore(context.Context) error {
 	return nil
 }
 
+// openLog opens the store, and waits for room where the disk is full: what is on
+// it is whole, and an operator who makes room should not have to do more.
+func (n *node) openLog(ctx context.Context, cfg store.Config) (*store.Store, error) {
+	for {
+		s, err := store.Open(cfg)
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+			return s, err
+		}
+		n.cfg.Log.Error("the disk is full; the coordinator starts once there is room", "error", err)
+		pause(ctx, n.cfg.timeouts.DiskProbe)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		if cfg.Listener, err = net.Listen("tcp", n.cfg.RaftAddr); err != nil { // Open has closed the last one
+			return nil, fmt.Errorf("cannot listen on %s for Raft: %w", n.cfg.RaftAddr, err)
+		}
+	}
+}
+
 func (n *node) openHTTP(context.Context) error {
 	n.http.Handler = api.Handler(api.Config{
-		ID: n.cfg.ID, Cluster: n.cluster, Ready: n.ready, Store: n.store, Blobs: n.blobs,
-		Metrics: n.http.Handler, Log: n.cfg.Log, InFlight: n.inFlight,
+		ID: n.cfg.ID, Cluster: n.cluster, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
+		Metrics: n.http.Handler, Log: n.cfg.Log, InFlight: n.inFlight, Quotas: n.cfg.Quotas.api(),
 	})
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -216,16 +232,23 @@ func (n *node) run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { n.keepHouse(ctx) })
 	tasks.Go(func() { n.observe(ctx) })
+	tasks.Go(func() { n.keepFit(ctx) })
+	var removed error
+	tasks.Go(func() {
+		if removed = n.keepMembers(ctx); removed != nil {
+			cancel()
+		}
+	})
 	err := n.followLeadership(ctx)
 	cancel()
 	tasks.Wait()
-	return err
+	return errors.Join(err, removed)
 }
 
 // ready reports why the coordinator cannot serve just now, or nil.
 func (n *node) ready() error {
-	if !n.conn.Connected() {
-		return errors.New("not connected to NATS")
+	if err := n.trouble(); err != nil {
+		return err
 	}
 	if id, _ := n.store.Leader(); id == "" {
 		return errors.New("the cluster has no leader")
@@ -248,8 +271,9 @@ func (n *node) cluster() protocol.Cluster {
 	c := protocol.Cluster{
 		ID: n.subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
-		Coordinators: s.Members(), NATS: n.natsURLs(),
+		Coordinators: s.Members(), NATS: n.natsURLs(), Distrusted: s.DistrustedWorkers(),
 	}
+	c.Problem = n.problem()
 	c.Leader, _ = n.store.Leader()
 	if d := n.leading.Load(); d != nil {
 		c.Workers = d.Workers()

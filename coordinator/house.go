@@ -2,9 +2,12 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -55,15 +58,18 @@ func (n *node) condemn(ctx context.Context) {
 	if n.leading.Load() == nil {
 		return
 	}
-	digests := n.unreferenced(time.Now().Add(-grace))
-	if len(digests) == 0 {
-		return
-	}
-	entry := protocol.EncodeEntry(protocol.EntryCondemn, protocol.CondemnEntry{Digests: digests})
-	if _, _, err := n.store.Propose(ctx, entry); err != nil {
-		n.cfg.Log.Debug("blobs could not be condemned", "error", err)
+	for digests := range slices.Chunk(n.unreferenced(time.Now().Add(-grace)), condemnedAtOnce) {
+		entry := protocol.EncodeEntry(protocol.EntryCondemn, protocol.CondemnEntry{Digests: digests})
+		if _, _, err := n.store.Propose(ctx, entry); err != nil {
+			n.cfg.Log.Debug("blobs could not be condemned", "error", err)
+			return
+		}
 	}
 }
+
+// condemnedAtOnce is how many digests one entry names: 64 digits each and three
+// characters between them, well below the 512 KiB of an entry.
+const condemnedAtOnce = 4096
 
 // unreferenced lists the blobs of this folder, written before a time, that
 // neither a reference nor an earlier condemnation names.
@@ -106,7 +112,7 @@ func (n *node) deleteCondemned() {
 		if refs[digest] || !n.blobs.Folder.Has(digest) || !n.olderThan(digest, before) {
 			continue
 		}
-		if err := n.blobs.Folder.Delete(digest); err != nil {
+		if err := n.blobs.Folder.Delete(digest); err != nil && !errors.Is(err, blobs.ErrHeld) { // a backup needs it
 			n.cfg.Log.Warn("a condemned blob could not be deleted", "digest", digest, "error", err)
 		}
 	}

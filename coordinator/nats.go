@@ -18,19 +18,24 @@ func (n *node) startNATS() (*bus.Server, error) {
 	}
 	options := bus.ServerOptions{
 		Name: n.cfg.ID, Host: host, ClientPort: port, Cluster: n.subjects.Cluster,
-		Advertise: n.cfg.NATSAddr, Log: n.cfg.Log,
+		Advertise: n.cfg.NATSAddr, Ping: n.cfg.timeouts.Ping, Log: n.cfg.Log,
 	}
-	if len(n.cfg.Peers) > 1 {
-		if _, options.RoutePort, err = hostPort("NATS routes", n.cfg.RouteAddr); err != nil {
-			return nil, err
-		}
-		for _, p := range n.cfg.Peers {
-			if p.ID != n.cfg.ID {
-				options.Routes = append(options.Routes, "nats://"+p.addr(3))
-			}
-		}
+	// Also where it is alone: others may join.
+	if _, options.RoutePort, err = hostPort("NATS routes", n.cfg.RouteAddr); err != nil {
+		return nil, err
 	}
+	options.Routes = n.routes()
 	return bus.StartServer(options)
+}
+
+// routes lists where the NATS servers of the other coordinators take routes.
+func (n *node) routes() (urls []string) {
+	for _, m := range n.roster.known() {
+		if m.ID != n.cfg.ID && m.Routes != "" {
+			urls = append(urls, "nats://"+m.Routes)
+		}
+	}
+	return urls
 }
 
 func hostPort(what, addr string) (host string, port int, err error) {
@@ -50,12 +55,8 @@ func (n *node) natsURLs() []string {
 		return strings.Split(n.cfg.NATS, ",")
 	}
 	var urls []string
-	for _, p := range n.cfg.Peers {
-		addr := p.addr(2)
-		if p.ID == n.cfg.ID {
-			addr = n.cfg.NATSAddr
-		}
-		urls = append(urls, "nats://"+addr)
+	for _, m := range n.roster.known() {
+		urls = append(urls, m.NATS)
 	}
 	return urls
 }

@@ -48,11 +48,41 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	return s, nil
 }
 
-func newCSVReader(in io.Reader) *csv.Reader {
-	r := csv.NewReader(in)
+// csvReader reads records of at most maxLine bytes, give or take what is read
+// ahead: one quote that is never closed must not bring a whole file into memory.
+type csvReader struct {
+	*csv.Reader
+	in    *bounded
+	limit int // bytes of a record
+}
+
+func newCSVReader(in io.Reader) *csvReader {
+	b := &bounded{in: in}
+	r := csv.NewReader(b)
 	r.ReuseRecord = true
 	r.TrimLeadingSpace = true
-	return r
+	return &csvReader{r, b, maxLine}
+}
+
+// Read reads the next record.
+func (r *csvReader) Read() ([]string, error) {
+	r.in.left = r.limit
+	return r.Reader.Read()
+}
+
+// bounded fails once left bytes were read.
+type bounded struct {
+	in   io.Reader
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("a record is too long: %w", ErrFormat)
+	}
+	n, err := b.in.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 func (s *csvSource) describe() {

@@ -81,7 +81,14 @@ func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
 		}
 	}
 	d.mu.Lock()
+	if len(d.selection) >= maxSelections(len(d.shards)) {
+		clear(d.selection)
+	}
 	d.selection[key] = refs
 	d.mu.Unlock()
 	return refs
 }
+
+// maxSelections bounds the lists that are kept, of a dataset of s shards: what the
+// rounds of a job ask for is far fewer. A list that is dropped is computed again.
+func maxSelections(s int) int { return 8*s + 64 }

@@ -123,7 +123,7 @@ func EncodeFolds(folds []uint16) []byte {
 
 // DecodeFolds reads what EncodeFolds wrote for rows rows.
 func DecodeFolds(b []byte, rows int) ([]uint16, error) {
-	if len(b) != 2*rows {
+	if len(b)%2 != 0 || len(b)/2 != rows {
 		return nil, fmt.Errorf("dataset: a split of %d bytes for %d rows: %w", len(b), rows, ErrFormat)
 	}
 	folds := make([]uint16, rows)

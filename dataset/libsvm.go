@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxLine bounds a line of a libsvm file.
+// maxLine bounds a line of a libsvm file and a record of a CSV file, in bytes.
 const maxLine = 1 << 28
 
 // libsvmSource streams sparse rows from a text file (FORMAT.md).

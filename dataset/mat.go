@@ -113,8 +113,7 @@ func matFeatures(a *matfile.Array) (*table, error) {
 		}
 		return sparseTable(a.Name, a.Rows, a.Columns, m)
 	}
-	dense, err := readColumns[float32](a.Rows, a.Columns, false, a.Read)
-	return &table{rows: a.Rows, columns: a.Columns, dense: dense}, err
+	return readTable(a.Rows, a.Columns, a.Read)
 }
 
 func matLabels(a *matfile.Array) (*variable, error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+	"github.com/coppice-ldl/coppice/internal/allocs"
 )
 
 func openBytes(t *testing.T, name string, b []byte, o OpenOptions) (Source, error) {
@@ -171,7 +172,9 @@ func FuzzMAT(f *testing.F) {
 		if len(b) > 1<<14 { // zlib inflates to a thousand times as much
 			return
 		}
-		src, err := readMAT("a.mat", bytes.NewReader(b), &OpenOptions{})
+		var src Source
+		var err error
+		allocs.AtMost(t, inflated(len(b)), "a MAT file", func() { src, err = readMAT("a.mat", bytes.NewReader(b), &OpenOptions{}) })
 		if err == nil && src.Info().Rows < 1<<16 {
 			Blocks(src, 100, ImportOptions{}, func(*Rows, []string) error { return nil })
 		}

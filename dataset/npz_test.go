@@ -12,6 +12,8 @@ import (
 
 	"github.com/sbinet/npyio/npz"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/coppice-ldl/coppice/internal/allocs"
 )
 
 // npyBytes makes an array by hand.
@@ -198,7 +200,10 @@ func FuzzNPZ(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if src, err := Open(path, OpenOptions{}); err == nil && src.Info().Rows < 1<<16 {
+		var src Source
+		var err error
+		allocs.AtMost(t, inflated(len(b)), "an NPZ file", func() { src, err = Open(path, OpenOptions{}) })
+		if err == nil && src.Info().Rows < 1<<16 {
 			Blocks(src, 100, ImportOptions{}, func(*Rows, []string) error { return nil })
 		}
 	})

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coppice-ldl/coppice/internal/allocs"
 )
 
 func denseRows() *Rows {
@@ -122,7 +124,10 @@ func TestDecodeShardRefusesDamage(t *testing.T) {
 // checkDecoded checks that b is refused, or decodes to what encodes to b again.
 func checkDecoded(t *testing.T, b []byte) {
 	t.Helper()
-	r, names, err := DecodeShard(b)
+	var r *Rows
+	var names []string
+	var err error
+	allocs.AtMost(t, 16*len(b)+64<<10, "a shard", func() { r, names, err = DecodeShard(b) })
 	if err != nil {
 		if !errors.Is(err, ErrFormat) {
 			t.Fatalf("not ErrFormat: %v", err)

@@ -41,6 +41,9 @@ type Split struct {
 // Assign returns the role of every original row number. assigned is the decoded
 // blob that Split.Assigned names, or nil.
 func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	roles := make([]Roles, rows)
 	for i := range roles {
 		roles[i] = Train
@@ -50,6 +53,17 @@ func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
 	}
 	s.assignValidation(roles)
 	return roles, nil
+}
+
+// check reports shares and folds that do not exist.
+func (s Split) check() error {
+	if !(s.TestFraction >= 0 && s.TestFraction < 1) || !(s.ValidationFraction >= 0 && s.ValidationFraction <= 1) {
+		return fmt.Errorf("dataset: a split holds out %v of the rows to test and %v to validate", s.TestFraction, s.ValidationFraction)
+	}
+	if s.Folds < 0 || s.Folds > MaxFolds || s.Fold < 0 || s.Folds > 0 && s.Fold >= s.Folds {
+		return fmt.Errorf("dataset: a split has no fold %d of %d", s.Fold, s.Folds)
+	}
+	return nil
 }
 
 func (s Split) assignTest(roles []Roles, assigned []uint16) error {
@@ -70,7 +84,7 @@ func (s Split) assignTest(roles []Roles, assigned []uint16) error {
 	case s.Folds > 0:
 		from, to = s.Fold*n/s.Folds, (s.Fold+1)*n/s.Folds
 	case s.TestFraction > 0:
-		to = max(1, int(math.Floor(s.TestFraction*float64(n))))
+		to = min(n, max(1, int(math.Floor(s.TestFraction*float64(n)))))
 	}
 	p := num.NewPermutation(num.NewKey(s.Seed, "split/test"), 0, 0, uint64(n))
 	for i := from; i < to; i++ {

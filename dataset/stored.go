@@ -67,14 +67,9 @@ func (m *Manifest) Bytes() (n int64) {
 }
 
 // LabelName returns the name of label i, or its number.
-func (m *Manifest) LabelName(i int) string { return nameOrNumber(m.LabelNames, i) }
-
-// FeatureName returns the name of feature i, or its number.
-func (m *Manifest) FeatureName(i int) string { return nameOrNumber(m.FeatureNames, i) }
-
-func nameOrNumber(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
+func (m *Manifest) LabelName(i int) string {
+	if i < len(m.LabelNames) {
+		return m.LabelNames[i]
 	}
 	return fmt.Sprint(i)
 }

@@ -78,6 +78,12 @@ func sparseTable(name string, rows, columns int, m *matfile.SparseMatrix) (*tabl
 	if rows > emptyRowsPerValue*(n+1<<10) {
 		return nil, fmt.Errorf("%s has %d rows but only %d non-zero values: %w", name, rows, n, ErrFormat)
 	}
+	return byRows(rows, columns, m), nil
+}
+
+// byRows turns the non-zeros by columns into those by rows.
+func byRows(rows, columns int, m *matfile.SparseMatrix) *table {
+	n := len(m.Values)
 	t := &table{
 		rows: rows, columns: columns,
 		start: make([]int, rows+1), index: make([]uint32, n), values: make([]float64, n),
@@ -96,7 +102,7 @@ func sparseTable(name string, rows, columns int, m *matfile.SparseMatrix) (*tabl
 			next[m.Row[k]]++
 		}
 	}
-	return t, nil
+	return t
 }
 
 // labels returns the matrix as dense float64, row-major.

@@ -43,6 +43,7 @@ func (l *Local) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algo
 }
 
 func (l *Local) sum(ctx context.Context, r *algorithms.Round, res *algorithms.Result) error {
+	res.Parts = nil
 	l.tree.Reset(r.Units, r.Shape)
 	var mu sync.Mutex // guards tree
 	err := l.each(ctx, r, func(u algorithms.Unit, scratch any) error {
@@ -62,6 +63,7 @@ func (l *Local) sum(ctx context.Context, r *algorithms.Round, res *algorithms.Re
 }
 
 func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithms.Result) error {
+	res.Sum, res.Parts = nil, nil
 	parts := make([][]byte, r.Units)
 	err := l.each(ctx, r, func(u algorithms.Unit, scratch any) error {
 		if r.Has != nil && r.Has[u.ID] {
@@ -71,7 +73,7 @@ func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithm
 		parts[u.ID] = part
 		return err
 	})
-	res.Sum, res.Parts = nil, parts
+	res.Parts = parts
 	return err
 }
 

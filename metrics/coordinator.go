@@ -20,7 +20,7 @@ const (
 // The states of workers, of jobs and of Raft that have a series each.
 var (
 	workerStates = []string{"alive", "refused"}
-	jobStates    = []string{"queued", "running", "done", "failed", "cancelled"}
+	jobStates    = []string{"queued", "paused", "running", "done", "failed", "cancelled"}
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
 	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen}
 )
@@ -36,16 +36,23 @@ type Coordinator struct {
 	Rounds   prometheus.Counter
 	Loss     *prometheus.GaugeVec // job; see ForgetJob
 	Progress *prometheus.GaugeVec // job; 0 to 1; see ForgetJob
+	Interval *prometheus.GaugeVec // job; seconds between commits; see ForgetJob
 
 	Broadcast prometheus.Observer // seconds of a round
 	Compute   prometheus.Observer // seconds of a unit
 	Reduce    prometheus.Observer // seconds of a round
 	Commit    prometheus.Observer // seconds of a commit of trainer state
+	// CommitWait counts the seconds during which a driver stood still for a commit.
+	CommitWait prometheus.Counter
 
 	UnitsDispatched prometheus.Counter
 	UnitsRetried    prometheus.Counter
 	UnitsWasted     prometheus.Counter
-	PartsDropped    *prometheus.CounterVec // reason: the Drop constants
+	Audits          prometheus.Counter
+	// AuditDifferences counts units that a worker computed wrongly, as the other
+	// answer or the leader's own showed.
+	AuditDifferences prometheus.Counter
+	PartsDropped     *prometheus.CounterVec // reason: the Drop constants
 
 	Workers     *prometheus.GaugeVec // state: alive, refused
 	Shards      prometheus.Gauge
@@ -82,9 +89,12 @@ func (m *Coordinator) training(s *set) {
 	m.Rounds = s.counter("rounds_total", "Rounds that this leader has folded.")
 	m.Loss = s.gauges("job_loss", "Training loss of a running job.", "job")
 	m.Progress = s.gauges("job_progress_ratio", "Part of a running job that is done, from 0 to 1.", "job")
+	m.Interval = s.gauges("job_commit_interval_seconds", "Least time between two commits of a running job's state, as stretched by what commits take.", "job")
 	m.UnitsDispatched = s.counter("units_dispatched_total", "Units given to workers.")
 	m.UnitsRetried = s.counter("units_retried_total", "Units given to a worker again, or to another as well.")
 	m.UnitsWasted = s.counter("units_wasted_total", "Units computed of which the answer was not needed.")
+	m.Audits = s.counter("audits_total", "Units that were computed twice and compared.")
+	m.AuditDifferences = s.counter("audit_differences_total", "Units that a worker computed wrongly, found by an audit or by a partial that was not finite.")
 	m.PartsDropped = s.counters("parts_dropped_total", "Answers of workers that were dropped, by reason.", "reason", dropReasons...)
 	m.Jobs = s.gauges("jobs", "Jobs by state.", "state", jobStates...)
 }
@@ -97,6 +107,7 @@ func (m *Coordinator) phases(s *set) {
 	s.all = append(s.all, v)
 	m.Broadcast, m.Compute = v.WithLabelValues(PhaseBroadcast), v.WithLabelValues(PhaseCompute)
 	m.Reduce, m.Commit = v.WithLabelValues(PhaseReduce), v.WithLabelValues(PhaseCommit)
+	m.CommitWait = s.counter("commit_wait_seconds_total", "Time that drivers of jobs stood still for a commit, the cutting of the state included.")
 }
 
 func (m *Coordinator) cluster(s *set) {
@@ -129,7 +140,7 @@ func (m *Coordinator) SetRaftState(state string) {
 // ForgetJob removes the series of a job that has ended, or of all where job is
 // empty (a leader that steps down).
 func (m *Coordinator) ForgetJob(job string) {
-	for _, v := range []*prometheus.GaugeVec{m.Loss, m.Progress} {
+	for _, v := range []*prometheus.GaugeVec{m.Loss, m.Progress, m.Interval} {
 		if job == "" {
 			v.Reset()
 		} else {

@@ -25,6 +25,7 @@ func both() (c *Coordinator, w *Worker, coordinator, worker *prometheus.Registry
 	c, w = NewCoordinator(coordinator), NewWorker(worker)
 	c.Loss.WithLabelValues("job-1").Set(0.1)
 	c.Progress.WithLabelValues("job-1").Set(0.5)
+	c.Interval.WithLabelValues("job-1").Set(0.2)
 	return c, w, coordinator, worker
 }
 

@@ -13,6 +13,7 @@ type JobState string
 // The states of a job. Done, Failed and Cancelled are final.
 const (
 	Queued    JobState = "queued"
+	Paused    JobState = "paused" // its driver has stopped; resuming queues it again
 	Running   JobState = "running"
 	Done      JobState = "done"
 	Failed    JobState = "failed"
@@ -24,14 +25,16 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 
 // The HTTP API, version 1. Every coordinator answers; a follower forwards to the
 // leader. Bodies are JSON but for blobs. An error is a Problem with status 400
-// (wrong request), 404, 409 (conflict), 503 (no leader or no majority just now: try
-// again) or 507 (the disk is nearly full).
+// (wrong request), 403 (a quota of jobs), 404, 409 (conflict), 503 (no leader or no
+// majority just now: try again) or 507 (the disk is nearly full, or the quota of
+// blobs).
 //
 //	GET    /v1/cluster                     Cluster
 //	PUT    /v1/blobs/{digest}              body: the bytes; returns once a majority has them
 //	GET    /v1/blobs/{digest}              the bytes
 //	GET    /v1/datasets                    []Dataset
 //	POST   /v1/datasets                    DatasetPutEntry -> Dataset (its blobs were put before)
+//	POST   /v1/datasets/check              DatasetPutEntry: would it be refused?
 //	GET    /v1/datasets/{name}             Dataset
 //	DELETE /v1/datasets/{name}
 //	GET    /v1/jobs                        []JobInfo
@@ -39,8 +42,17 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 //	GET    /v1/jobs/{id or name}           JobInfo
 //	GET    /v1/jobs/{id or name}/watch     a JobInfo a line at each change, until it is final
 //	POST   /v1/jobs/{id or name}/cancel    -> JobInfo
+//	POST   /v1/jobs/{id or name}/pause     -> JobInfo
+//	POST   /v1/jobs/{id or name}/resume    -> JobInfo
+//	POST   /v1/workers/{id}/trust          -> Cluster
 //	GET    /v1/models                      []ModelInfo
 //	GET    /v1/models/{name}               the model file (name: the job's, or job/fold)
+//	GET    /v1/self                        Self, of the coordinator that is asked
+//	GET    /v1/members                     Members
+//	POST   /v1/members                     AddRequest -> Members
+//	DELETE /v1/members/{id}                -> Members
+//	POST   /v1/transfer                    TransferRequest -> Members
+//	GET    /v1/backup                      a backup (BACKUP.md of internal/archive)
 //	GET    /metrics, /healthz, /readyz
 
 // Problem is the body of an error.
@@ -60,6 +72,18 @@ type Cluster struct {
 	Heartbeat    int           `json:"heartbeat_ms"`
 	Coordinators []MemberEntry `json:"coordinators"`
 	Workers      []Worker      `json:"workers"` // as the leader knows them
+	// Problem, where set, is why the coordinator that answers, the leader where there
+	// is one, cannot lead or serve as it should: see Self.
+	Problem string `json:"problem,omitempty"`
+	// Distrusted lists the workers that audits found out, from committed state.
+	Distrusted []Distrusted `json:"distrusted,omitempty"`
+}
+
+// Distrusted is a worker that is not used until somebody trusts it again.
+type Distrusted struct {
+	Worker string `json:"worker"`
+	Reason string `json:"reason"`
+	Time   int64  `json:"time"` // Unix seconds
 }
 
 // Worker describes a worker that the leader knows.
@@ -84,6 +108,9 @@ type Dataset struct {
 type SubmitRequest struct {
 	Token string `json:"token"` // drawn by the client: a retry makes no second job
 	Spec  Spec   `json:"spec"`
+	// Audit is the share of the job's units, 0 to 1, that are computed twice, on
+	// different workers, and compared.
+	Audit float64 `json:"audit,omitempty"`
 }
 
 // Spec is a job spec as a user gives it, in YAML or by flags.
@@ -104,6 +131,7 @@ type Spec struct {
 // JobInfo describes a job, from committed state only.
 type JobInfo struct {
 	ID       uint64               `json:"id"`
+	Index    uint64               `json:"index"` // of the log entry that the job was read after: it grows
 	Name     string               `json:"name"`
 	State    JobState             `json:"state"`
 	Error    string               `json:"error,omitempty"`
@@ -118,11 +146,20 @@ type JobInfo struct {
 	InFlight  int             `json:"in_flight,omitempty"`
 	Units     int             `json:"units,omitempty"`
 	Outcome   json.RawMessage `json:"outcome,omitempty"` // pipeline.Outcome of a done job
-	Models    []ModelRef      `json:"models,omitempty"`
-	Submitted int64           `json:"submitted"` // Unix seconds
-	Started   int64           `json:"started,omitempty"`
-	Ended     int64           `json:"ended,omitempty"`
-	Seconds   float64         `json:"seconds,omitempty"` // of running
+	// Waiting, where set, says what a job that has not ended waits for.
+	Waiting string `json:"waiting,omitempty"`
+	// Suspect, where set, says why the job's results may be wrong: a worker that
+	// served it was found to compute other bytes.
+	Suspect   string     `json:"suspect,omitempty"`
+	AuditPPM  uint32     `json:"audit_ppm,omitempty"` // units of a million that are computed twice
+	Models    []ModelRef `json:"models,omitempty"`
+	Submitted int64      `json:"submitted"` // Unix seconds
+	Started   int64      `json:"started,omitempty"`
+	// Since is when it last began to run, Ran the seconds before its last pause.
+	Since   int64   `json:"since,omitempty"`
+	Ran     int64   `json:"ran,omitempty"`
+	Ended   int64   `json:"ended,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"` // of running
 }
 
 // ModelInfo describes a model in the registry.
@@ -133,4 +170,6 @@ type ModelInfo struct {
 	Dataset   string `json:"dataset"`
 	ModelRef
 	Time int64 `json:"time"`
+	// Suspect, where set, is that of the job.
+	Suspect string `json:"suspect,omitempty"`
 }

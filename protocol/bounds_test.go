@@ -47,7 +47,7 @@ func TestBounds(t *testing.T) {
 		{"more units than bytes", new(Run), box(KindRun, stamp, raw(make([]byte, 5)), uint32(4), raw(make([]byte, 24+16)), byte(0), uint32(MaxUnits))},
 		{"too many values", new(Need), box(KindNeed, stamp, "w", byte(0), byte(MaxVars+1), refs)},
 		{"a flag of 2", new(Need), box(KindNeed, stamp, "w", byte(2), byte(0))},
-		{"a flag of 2", new(Fail), box(KindFail, stamp, "w", uint32(0), byte(2), "")},
+		{"an unknown kind of failure", new(Fail), box(KindFail, stamp, "w", uint32(0), byte(8), "")},
 		{"a long worker", new(Collected), (&Collected{Worker: strings.Repeat("w", MaxText+1)}).Append(nil)},
 		{"a long digest", new(Collected), (&Collected{Digest: strings.Repeat("0", 65)}).Append(nil)},
 		{"half a float64", part(), numbers(9, 0, 0, 0)},

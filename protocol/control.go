@@ -45,7 +45,11 @@ func (m *Lead) Decode(b []byte) error { return readJSON(b, KindLead, m) }
 
 // Setup gives a worker a job: what it needs to make the kernel and the data.
 type Setup struct {
-	Epoch    uint64            `json:"epoch"`
+	Epoch uint64 `json:"epoch"`
+	// Start grows whenever the leader of this epoch begins to drive the job again,
+	// from its last commit: a worker that has the job from an earlier start forgets
+	// it, lest it take the rounds for late ones.
+	Start    uint64            `json:"start,omitempty"`
 	ID       uint64            `json:"id"`
 	Job      *algorithms.Job   `json:"job"`
 	Manifest *dataset.Manifest `json:"manifest"`
@@ -80,6 +84,20 @@ func (m *Hold) Append(dst []byte) []byte { return appendJSON(dst, KindHold, m) }
 
 // Decode reads the message.
 func (m *Hold) Decode(b []byte) error { return readJSON(b, KindHold, m) }
+
+// Probe asks nothing of a worker: the leader sends it so that NATS says at once
+// when nobody listens there any more. 10 bytes.
+type Probe struct{ Epoch uint64 }
+
+// Append encodes the message.
+func (m *Probe) Append(dst []byte) []byte { return le.AppendUint64(header(dst, KindProbe), m.Epoch) }
+
+// Decode reads the message.
+func (m *Probe) Decode(b []byte) error {
+	r := read(b, KindProbe)
+	m.Epoch = r.u64()
+	return r.end()
+}
 
 // Replicate asks a coordinator to fetch a blob from another and to sync it; the
 // reply comes once it is on disk.

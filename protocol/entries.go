@@ -24,6 +24,11 @@ const (
 	EntryFinish        EntryKind = 9
 	EntryCancel        EntryKind = 10
 	EntryCondemn       EntryKind = 11
+	EntryPause         EntryKind = 12
+	EntryResume        EntryKind = 13
+	EntrySuspect       EntryKind = 14
+	EntryTrust         EntryKind = 15
+	EntryMemberRemove  EntryKind = 16
 )
 
 // LeadEntry makes Node the leader: the epoch is the entry's log index. Nonce
@@ -40,6 +45,15 @@ type MemberEntry struct {
 	Raft    string `json:"raft"`
 	NATS    string `json:"nats"` // URL that workers connect to
 	Version string `json:"version"`
+	// Routes is the host:port where its embedded NATS takes those of the other
+	// coordinators; empty with an external NATS.
+	Routes string `json:"routes,omitempty"`
+}
+
+// MemberRemoveEntry forgets a coordinator's addresses; one that is not known is
+// forgotten already.
+type MemberRemoveEntry struct {
+	ID string `json:"id"`
 }
 
 // DatasetPutEntry is an import: every shard's blob is on a majority already.
@@ -56,19 +70,24 @@ type DatasetDeleteEntry struct {
 }
 
 // SubmitEntry queues a job: its ID is the entry's log index. The same Token
-// again is answered with the job that it made; the same Name with another Job
-// is refused.
+// again is answered with the job that it made. The same Name with the same Job is
+// answered with the job that has the name, and with another Job is refused; the
+// name of a job that failed or was cancelled is free again.
 type SubmitEntry struct {
 	Token   string          `json:"token"`
 	Name    string          `json:"name,omitempty"` // empty: named after its ID
 	Dataset string          `json:"dataset"`        // name
 	Spec    json.RawMessage `json:"spec"`           // as the user wrote it, for display
 	Job     *algorithms.Job `json:"job"`
-	Time    int64           `json:"time"`
+	// AuditPPM is how many units of a million are computed twice, at most a million.
+	AuditPPM uint32 `json:"audit_ppm,omitempty"`
+	// MaxQueue, where set, refuses a new job while that many have not ended.
+	MaxQueue uint32 `json:"max_queue,omitempty"`
+	Time     int64  `json:"time"`
 }
 
 // JobStateEntry moves a job to Running or Failed. Refused when Epoch is not
-// current.
+// current or the job is paused.
 type JobStateEntry struct {
 	Epoch uint64   `json:"epoch"`
 	Job   uint64   `json:"job"`
@@ -109,11 +128,50 @@ type ModelRef struct {
 	Bytes  uint64 `json:"bytes"`
 }
 
-// CancelEntry cancels a job that is queued or running.
+// CancelEntry cancels a job that is queued, running or paused. A job that is
+// cancelled already stays so; one that has ended otherwise refuses it.
 type CancelEntry struct {
 	Job  uint64 `json:"job"`
 	Time int64  `json:"time"`
 }
+
+// PauseEntry pauses a job that is queued or running: its driver stops, and the
+// last commit stays. A job that is paused already stays so; one that has ended
+// refuses it.
+type PauseEntry struct {
+	Job  uint64 `json:"job"`
+	Time int64  `json:"time"`
+}
+
+// ResumeEntry queues a paused job again, to go on from its last commit. A job
+// that is queued or runs stays so; one that has ended refuses it.
+type ResumeEntry struct {
+	Job  uint64 `json:"job"`
+	Time int64  `json:"time"`
+}
+
+// SuspectEntry distrusts Worker, which answered with bytes that the leader, as
+// referee, computed otherwise, and marks the jobs that it served. Refused when
+// Epoch is not current.
+type SuspectEntry struct {
+	Epoch  uint64   `json:"epoch"`
+	Worker string   `json:"worker"`
+	Jobs   []uint64 `json:"jobs"`   // at most MaxSuspects; those that are not known are passed over
+	Reason string   `json:"reason"` // at most MaxReason bytes are kept
+	Time   int64    `json:"time"`
+}
+
+// TrustEntry ends the distrust of a worker; the marks of jobs stay.
+type TrustEntry struct {
+	Worker string `json:"worker"`
+}
+
+// The bounds of a distrust and of a submission.
+const (
+	MaxReason   = 1 << 10 // bytes that are kept of a reason
+	MaxSuspects = 1 << 14 // jobs that one Suspect entry marks
+	MaxToken    = 128     // bytes of a Submit entry's token
+)
 
 // CondemnEntry marks blobs that nothing references for deletion.
 type CondemnEntry struct {

@@ -83,6 +83,8 @@ func codecs() []codec {
 		binaryMessage("Collected", KindCollected, drawCollected, &Collected{Stamp: sampleStamp, Worker: "w1", Unit: 3, Compute: 99, Digest: sampleText, Bytes: 4096}),
 		binaryMessage("Need", KindNeed, drawNeed, &Need{Stamp: sampleStamp, Worker: "w1", Setup: true, Refs: []Ref{{1, 412}}}),
 		binaryMessage("Fail", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Unit: 3, Permanent: true, Reason: "row 7 is no row"}),
+		binaryMessage("Fail/non-finite", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Unit: 3, NonFinite: true, Unable: true, Reason: "value 7 is NaN"}),
+		binaryMessage("Probe", KindProbe, drawProbe, &Probe{Epoch: 12}),
 		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9, Data: []byte{1, 2}}),
 		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
 		binaryMessage("BlobPiece", KindBlobPiece, drawBlobPiece, &BlobPiece{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
@@ -97,7 +99,8 @@ func codecs() []codec {
 		jsonEntry("entry/DatasetPut", EntryDatasetPut, DatasetPutEntry{Name: "movie", Manifest: sampleManifest, Time: 1700000000}),
 		jsonEntry("entry/DatasetDelete", EntryDatasetDelete, DatasetDeleteEntry{Name: "movie"}),
 		jsonEntry("entry/Submit", EntrySubmit, SubmitEntry{
-			Token: "t", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"algorithm":"ldlf"}`), Job: sampleJob, Time: 1700000000,
+			Token: "t", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"algorithm":"ldlf"}`), Job: sampleJob,
+			AuditPPM: 50000, MaxQueue: 1000, Time: 1700000000,
 		}),
 		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000}),
 		jsonEntry("entry/Collected", EntryCollected, CollectedEntry{Epoch: 12, Job: 40, Round: 1, Unit: 3, Of: 10, Digest: sampleText, Bytes: 4096}),
@@ -106,6 +109,13 @@ func codecs() []codec {
 		}),
 		jsonEntry("entry/Cancel", EntryCancel, CancelEntry{Job: 40, Time: 1700000000}),
 		jsonEntry("entry/Condemn", EntryCondemn, CondemnEntry{Digests: []string{sampleText}}),
+		jsonEntry("entry/Pause", EntryPause, PauseEntry{Job: 40, Time: 1700000000}),
+		jsonEntry("entry/Resume", EntryResume, ResumeEntry{Job: 40, Time: 1700000000}),
+		jsonEntry("entry/Suspect", EntrySuspect, SuspectEntry{
+			Epoch: 12, Worker: "w1", Jobs: []uint64{40, 1 << 60}, Reason: "unit 3 of round 7 differs", Time: 1700000000,
+		}),
+		jsonEntry("entry/Trust", EntryTrust, TrustEntry{Worker: "w1"}),
+		jsonEntry("entry/MemberRemove", EntryMemberRemove, MemberRemoveEntry{ID: "a"}),
 	}
 }
 
@@ -160,7 +170,7 @@ func drawValue(t *rapid.T) *Value {
 }
 
 func drawRun(t *rapid.T) *Run {
-	size := rapid.IntRange(0, MaxMessage/8)
+	size := rapid.IntRange(0, MaxMessage/12) // so that a partial fits in a message
 	m := &Run{
 		Stamp: drawStamp(t), Op: rapid.Byte().Draw(t, "op"), Of: rapid.Uint32Range(1, MaxUnits).Draw(t, "of"),
 		Scope: rapid.SampledFrom([]algorithms.Scope{algorithms.Sharded, algorithms.Whole, algorithms.None}).Draw(t, "scope"),
@@ -202,10 +212,13 @@ func drawNeed(t *rapid.T) *Need {
 	return &Need{drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Bool().Draw(t, "setup"), drawRefs(t)}
 }
 
+func drawProbe(t *rapid.T) *Probe { return &Probe{rapid.Uint64().Draw(t, "epoch")} }
+
 func drawFail(t *rapid.T) *Fail {
 	return &Fail{
 		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"),
-		rapid.Bool().Draw(t, "permanent"), rapid.StringN(0, 99, -1).Draw(t, "reason"),
+		rapid.Bool().Draw(t, "permanent"), rapid.Bool().Draw(t, "non-finite"), rapid.Bool().Draw(t, "unable"),
+		rapid.StringN(0, 99, -1).Draw(t, "reason"),
 	}
 }
 
@@ -263,7 +276,7 @@ func TestEveryKindHasACodec(t *testing.T) {
 			t.Errorf("message kind %d is not tested", k)
 		}
 	}
-	for k := EntryLead; k <= EntryCondemn; k++ {
+	for k := EntryLead; k <= EntryMemberRemove; k++ {
 		if !seen[fmt.Sprint("entry", Kind(k))] {
 			t.Errorf("entry kind %d is not tested", k)
 		}

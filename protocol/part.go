@@ -131,15 +131,32 @@ func (m *Need) Decode(b []byte) error {
 	return r.end()
 }
 
-// Fail says that a worker could not compute a unit. Permanent failures (bad
-// numbers, a kernel's error) would fail anywhere; others are given to another
-// worker. Greatest size: 128 KiB + 100.
+// Fail says that a worker could not compute a unit. Greatest size: 128 KiB + 100.
 type Fail struct {
 	Stamp
-	Worker    string
-	Unit      uint32
+	Worker string
+	Unit   uint32
+	// Permanent failures (a kernel's error, a damaged message) would happen
+	// anywhere; others are passing, and the unit is given to another worker.
 	Permanent bool
-	Reason    string
+	// NonFinite: the partial had a NaN or an infinity; another worker's answer
+	// tells whether that is the job's fault or the worker's.
+	NonFinite bool
+	// Unable: this worker never can (its --memory is too small), another might.
+	Unable bool
+	Reason string
+}
+
+// The bits of the byte that says what kind of failure it was.
+const (
+	failPermanent = 1 << iota
+	failNonFinite
+	failUnable
+	failKinds = 1<<iota - 1
+)
+
+func (m *Fail) kinds() byte {
+	return boolByte(m.Permanent)*failPermanent | boolByte(m.NonFinite)*failNonFinite | boolByte(m.Unable)*failUnable
 }
 
 // Append encodes the message.
@@ -147,7 +164,7 @@ func (m *Fail) Append(dst []byte) []byte {
 	dst = m.Stamp.append(header(dst, KindFail))
 	dst = appendText(dst, m.Worker)
 	dst = le.AppendUint32(dst, m.Unit)
-	dst = append(dst, boolByte(m.Permanent))
+	dst = append(dst, m.kinds())
 	return appendText(dst, m.Reason[:min(len(m.Reason), MaxText)])
 }
 
@@ -156,7 +173,12 @@ func (m *Fail) Decode(b []byte) error {
 	r := read(b, KindFail)
 	m.Stamp = r.stamp()
 	m.Worker = r.text(MaxText)
-	m.Unit, m.Permanent = r.u32(), r.flag()
+	m.Unit = r.u32()
+	kinds := r.u8()
+	if r.err == nil && kinds > failKinds {
+		r.fail("kinds of failure %#x", kinds)
+	}
+	m.Permanent, m.NonFinite, m.Unable = kinds&failPermanent != 0, kinds&failNonFinite != 0, kinds&failUnable != 0
 	m.Reason = r.text(MaxText)
 	return r.end()
 }

@@ -49,6 +49,8 @@ const (
 	KindReply     Kind = 16 // reply: done, or why not
 	// KindCheckpoint, worker -> leader: how far a child job is.
 	KindCheckpoint Kind = 17
+	// KindProbe, leader -> worker: nothing but whether somebody listens.
+	KindProbe Kind = 18
 )
 
 // ErrMessage is wrapped by every error about the bytes of a message.

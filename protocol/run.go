@@ -99,6 +99,9 @@ func (m *Run) Decode(b []byte) error {
 	if m.Scope > algorithms.None || m.How > algorithms.Collect || m.Of == 0 {
 		r.fail("scope %d, combination %d, %d units", m.Scope, m.How, m.Of)
 	}
+	if 8*m.Shape.F64+4*m.Shape.F32 > MaxMessage {
+		r.fail("partials of %d float64 and %d float32, which no Part can carry", m.Shape.F64, m.Shape.F32)
+	}
 	return r.end()
 }
 

@@ -14,14 +14,20 @@ func (s Subjects) Beats() string { return s.of("beat") }
 // Lead carries the leader's Lead messages to everyone.
 func (s Subjects) Lead() string { return s.of("lead") }
 
-// Work carries the leader's messages to one worker: Setup, Value, Run, Forget, Hold.
+// Work carries the leader's messages to one worker: Setup, Value, Run, Forget,
+// Hold, Probe. Each names the worker's Reply as the subject for answers.
 func (s Subjects) Work(worker string) string { return s.of("work." + worker) }
 
 // Results carries workers' messages to the leader of one epoch: Part, Collected,
-// Checkpoint, Need, Fail.
+// Checkpoint, Need, Fail. The last word of the subject is the worker: see
+// ResultsOf.
 func (s Subjects) Results(coordinator string, epoch uint64) string {
 	return s.of("results." + coordinator + "." + strconv.FormatUint(epoch, 10))
 }
+
+// ResultsOf is the subject below results (of Results) for the answers of one worker.
+// NATS itself answers there, at once, when nobody listens on the worker's Work.
+func ResultsOf(results, worker string) string { return results + "." + worker }
 
 // Blobs takes BlobGet requests that any coordinator with the blob answers.
 func (s Subjects) Blobs() string { return s.of("blobs") }

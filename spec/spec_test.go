@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -229,7 +230,9 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		file, err := Parse("f", b, "")
+		var file *File
+		var err error
+		allocs.AtMost(t, 4<<10*len(b)+16<<20, "a spec", func() { file, err = Parse("f", b, "") })
 		if err != nil {
 			var e *Error
 			if !errors.As(err, &e) {

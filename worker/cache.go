@@ -47,6 +47,7 @@ type entry struct {
 	bytes    int64
 	present  bool // the file exists
 	verified bool // and is right
+	closed   bool // nobody has it open any more since it was read
 	wanted   bool // the leader asked to hold it
 	used     uint64
 	busy     chan struct{} // closed when who fetches or opens it is done
@@ -176,7 +177,7 @@ func (c *cache) release(s *shard) {
 		return
 	}
 	if s.of.open == s {
-		s.of.open = nil
+		s.of.open, s.of.closed = nil, true
 	}
 	if err := s.unmap(); err != nil {
 		c.log.Warn("a shard was not unmapped", "digest", s.of.digest, "error", err)
@@ -199,17 +200,28 @@ func (c *cache) distrust(ctx context.Context, shards []dataset.ShardRef) {
 	c.changed()
 }
 
-// load makes sure that e's file is there and right, and opens it. A file that
-// verified and yet does not open is fetched once more: someone took it away.
+// load makes sure that e's file is there and right, and opens it. One that nobody had
+// open for a while is read again first: disks change what they keep. A file that
+// verified and yet does not open is fetched once more: someone took it away. One
+// that was found right before, and is no shard now, is read again.
 func (c *cache) load(ctx context.Context, e *entry) (*shard, error) {
+	before := e.verified
+	c.reread(e)
 	if err := c.ensure(ctx, e, false); err != nil {
 		return nil, err
 	}
 	s, err := c.openFile(e)
-	if err == nil || errors.Is(err, dataset.ErrFormat) {
+	format := errors.Is(err, dataset.ErrFormat)
+	switch {
+	case err == nil || format && !before:
 		return s, err
+	case format:
+		c.mu.Lock()
+		e.verified = false
+		c.mu.Unlock()
+	default:
+		c.forget(e)
 	}
-	c.forget(e)
 	if err := c.ensure(ctx, e, false); err != nil {
 		return nil, err
 	}

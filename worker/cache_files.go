@@ -14,7 +14,7 @@ import (
 // with the caller until unclaim. Only who claimed an entry changes its file.
 func (c *cache) claim(ctx context.Context, ref dataset.ShardRef) (*entry, error) {
 	if !blobs.Valid(ref.Digest) {
-		return nil, permanent(fmt.Errorf("%w: %q", blobs.ErrDigest, ref.Digest))
+		return nil, permanent(fmt.Errorf("%w: %.80q", blobs.ErrDigest, ref.Digest))
 	}
 	for {
 		e, busy := c.tryClaim(ref)
@@ -84,6 +84,26 @@ func (c *cache) check(e *entry) error {
 		c.set(e, true)
 		return nil
 	}
+	c.wrong(e, err)
+	return err
+}
+
+// reread verifies a file again that was closed since it was found right.
+func (c *cache) reread(e *entry) {
+	c.mu.Lock()
+	due := e.verified && e.closed
+	e.closed = false
+	c.mu.Unlock()
+	if !due {
+		return
+	}
+	if err := c.folder.Verify(e.digest); err != nil {
+		c.wrong(e, err)
+	}
+}
+
+// wrong removes a file that does not verify.
+func (c *cache) wrong(e *entry, err error) {
 	if errors.Is(err, blobs.ErrCorrupt) {
 		c.metrics.BlobsCorrupt.Inc()
 		c.log.Warn("a file of the cache is corrupt and is fetched again", "digest", e.digest, "error", err)
@@ -92,7 +112,6 @@ func (c *cache) check(e *entry) error {
 		}
 	}
 	c.forget(e)
-	return err
 }
 
 // pull fetches the file of e.

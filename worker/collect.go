@@ -76,8 +76,8 @@ func (w *worker) dropCollected(j *job, key unitKey, c *collected) {
 	delete(j.units, key)
 }
 
-// computeCollected computes a unit of a collected round, stores its bytes and
-// announces them.
+// computeCollected computes a unit of a collected round and hands its bytes on to be
+// stored: a lane does not wait for a disk.
 func (w *worker) computeCollected(b *batch, i, lane int) error {
 	c := b.units[i]
 	if c.ctx.Err() != nil {
@@ -88,17 +88,48 @@ func (w *worker) computeCollected(b *batch, i, lane int) error {
 	if err != nil {
 		return err
 	}
-	digest, err := w.results.put(part)
+	if w.cfg.Spoil != nil {
+		w.cfg.Spoil(c.unit, nil, part)
+	}
+	w.parts <- computed{b.job, c, part, time.Since(began)}
+	return nil
+}
+
+// computed is a collected unit on its way from a lane to the disk.
+type computed struct {
+	job  *job
+	unit *collected
+	part []byte
+	took time.Duration
+}
+
+// maxComputed is how many units may wait for the disk, beyond one for each keeper,
+// before lanes do.
+const maxComputed = 4
+
+// keeper stores the bytes of collected units and announces them, until no lane is
+// left.
+func (w *worker) keeper() {
+	for p := range w.parts {
+		if err := w.store(p); err != nil {
+			w.failCollected(p.job, p.unit, passing(err))
+		}
+	}
+}
+
+func (w *worker) store(p computed) error {
+	c := p.unit
+	digest, err := w.results.put(p.part)
 	if err != nil {
-		return passing(err)
+		return err
 	}
 	w.mu.Lock()
 	if c.ctx.Err() != nil { // forgotten meanwhile
 		w.mu.Unlock()
 		w.results.release(digest)
-		return c.ctx.Err()
+		return nil
 	}
-	c.done, c.digest, c.bytes, c.compute = true, digest, uint64(len(part)), time.Since(began)
+	c.done, c.digest, c.bytes, c.compute = true, digest, uint64(len(p.part)), p.took
 	w.mu.Unlock()
 	w.announce(c)
 	return nil

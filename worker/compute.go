@@ -71,6 +71,9 @@ func (w *worker) computeSum(b *batch, i, lane int) error {
 	if err == nil {
 		err = w.checkFinite(b.job, p)
 	}
+	if w.cfg.Spoil != nil && err == nil {
+		w.cfg.Spoil(b.run.Units[i], p, nil)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.took[i] = time.Since(began)

@@ -1,13 +1,17 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
 	"runtime"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Config says how a worker runs. Join and Dir must be given.
@@ -15,6 +19,9 @@ type Config struct {
 	// Join lists HTTP addresses (host:port) of coordinators; any of them tells
 	// the rest.
 	Join []string
+	// NATS lists URLs to connect to instead of those that the coordinators name;
+	// empty: theirs.
+	NATS []string
 	// Dir is the worker's own folder: shard cache, results, identity. One process
 	// at a time may use it.
 	Dir string
@@ -36,8 +43,23 @@ type Config struct {
 	MemoryBytes int64
 	// Log takes the worker's log; nil: none.
 	Log *slog.Logger
+	// Net, where set, is how the worker reaches its cluster instead of HTTP and
+	// NATS; Join is not used then.
+	Net *Net
+	// Spoil, where set, may change what the worker computed of a unit before it is
+	// sent: the partial of a summed round, or the bytes of a collected one (the
+	// other is nil). It is for tests of what finds a worker that computes wrongly.
+	Spoil func(unit uint32, sum *algorithms.Partial, part []byte)
 	// Ready, where set, is called once the worker takes orders.
 	Ready func(Info)
+}
+
+// Net is a network of the caller's making.
+type Net struct {
+	// Cluster asks a coordinator what a worker must know of its cluster.
+	Cluster func(ctx context.Context) (*protocol.Cluster, error)
+	// Connect connects to what stands for NATS there.
+	Connect func(ctx context.Context, o bus.Options) (*bus.Conn, error)
 }
 
 // Info describes a worker that takes orders.
@@ -58,7 +80,7 @@ var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // withDefaults checks c and fills in what was left out.
 func (c Config) withDefaults() (Config, error) {
 	switch {
-	case len(c.Join) == 0:
+	case len(c.Join) == 0 && c.Net == nil:
 		return c, fmt.Errorf("%w: no coordinator to join", ErrConfig)
 	case c.Dir == "":
 		return c, fmt.Errorf("%w: no folder", ErrConfig)

@@ -16,6 +16,8 @@ import (
 // mutex guards it, but for what is said below.
 type job struct {
 	id       uint64
+	epoch    uint64 // of the latest Setup
+	start    uint64 // of it
 	spec     *algorithms.Job
 	manifest *dataset.Manifest
 	ctx      context.Context // ends when the job is forgotten
@@ -50,7 +52,7 @@ type job struct {
 
 func newJob(ctx context.Context, m *protocol.Setup, lanes, keptBytes int) *job {
 	j := &job{
-		id: m.ID, spec: m.Job, manifest: m.Manifest,
+		id: m.ID, epoch: m.Epoch, start: m.Start, spec: m.Job, manifest: m.Manifest,
 		ready: make(chan struct{}), scratch: make([]any, lanes),
 		atHand: make([]bool, len(m.Manifest.Shards)), lacks: len(m.Manifest.Shards), values: make(values),
 		units: make(map[unitKey]*collected),
@@ -58,6 +60,17 @@ func newJob(ctx context.Context, m *protocol.Setup, lanes, keptBytes int) *job {
 	j.kept.Store(engine.NewKept(keptBytes))
 	j.ctx, j.cancel = context.WithCancel(ctx)
 	return j
+}
+
+// anew reports whether the leader that the job is from begins to drive it again:
+// its Forget got lost. Under another leader the job stays, and its rounds are told
+// apart by the epoch.
+func (j *job) anew(m *protocol.Setup) bool {
+	if m.Epoch == j.epoch {
+		return m.Start > j.start
+	}
+	j.epoch, j.start = m.Epoch, m.Start
+	return false
 }
 
 // prepared reports whether the job's set-up is over.

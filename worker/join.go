@@ -29,12 +29,14 @@ const (
 // joiner asks coordinators what a worker must know of its cluster.
 type joiner struct {
 	addresses []string // as configured, then those that were learnt
+	nats      []string // to use instead of what the coordinators name; empty: theirs
 	http      *http.Client
+	net       *Net // nil: HTTP
 	log       *slog.Logger
 }
 
-func newJoiner(addresses []string, log *slog.Logger) *joiner {
-	j := &joiner{http: &http.Client{Transport: &http.Transport{}}, log: log}
+func newJoiner(addresses []string, net *Net, log *slog.Logger) *joiner {
+	j := &joiner{http: &http.Client{Transport: &http.Transport{}}, net: net, log: log}
 	for _, a := range addresses {
 		j.learn(strings.TrimSuffix(strings.TrimPrefix(a, "http://"), "/"))
 	}
@@ -81,12 +83,25 @@ func pause(ctx context.Context, d time.Duration) {
 
 // ask asks each known coordinator once and returns the first answer.
 func (j *joiner) ask(ctx context.Context) (*protocol.Cluster, error) {
+	if j.net != nil {
+		c, err := j.net.Cluster(ctx)
+		if err == nil {
+			err = checkCluster("the network", c)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
 	var errs []error
 	for _, address := range j.addresses {
 		c, err := j.askOne(ctx, address)
 		if err == nil {
 			for _, m := range c.Coordinators {
 				j.learn(m.HTTP)
+			}
+			if len(j.nats) > 0 {
+				c.NATS = j.nats
 			}
 			return c, nil
 		}

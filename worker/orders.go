@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -33,6 +34,8 @@ func (o *orders) handle(m bus.Message) {
 			err = o.onForget(m)
 		case protocol.KindHold:
 			err = o.onHold(m)
+		case protocol.KindProbe:
+			err = o.onProbe(m)
 		default:
 			o.w.drops.malformed.Inc()
 		}
@@ -81,6 +84,10 @@ func (o *orders) onValue(m bus.Message) error {
 		w.mu.Unlock()
 		return nil
 	}
+	if !j.values.room(o.value.Ref, len(o.value.Data)) {
+		w.mu.Unlock()
+		return fmt.Errorf("%w: a value of %d bytes, which is more than a job keeps", protocol.ErrMessage, len(o.value.Data))
+	}
 	y := j.values.blank(o.value.Ref, len(o.value.Data))
 	w.mu.Unlock()
 	copy(y.data, o.value.Data)
@@ -128,6 +135,20 @@ func (o *orders) onHold(m bus.Message) error {
 	if obeyed {
 		w.prefetch.want(hold.Shards)
 	}
+	return nil
+}
+
+// onProbe answers nothing: that somebody takes the message is what the leader wants
+// to know.
+func (o *orders) onProbe(m bus.Message) error {
+	var probe protocol.Probe
+	if err := probe.Decode(m.Data); err != nil {
+		return err
+	}
+	w := o.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.obey(probe.Epoch)
 	return nil
 }
 
@@ -201,6 +222,7 @@ func (w *worker) take(run *protocol.Run, reply string, need *protocol.Need) (aga
 	j.touched = w.orders
 	if !w.enter(j, run.Stamp) {
 		w.drops.late.Inc()
+		need.Setup = true // the leader tells whether it is late, or drives the job again
 		return nil
 	}
 	if need.Refs = j.values.missing(run.Refs); need.Refs != nil {

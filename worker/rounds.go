@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -80,7 +81,7 @@ func (w *worker) gather(b *batch) []error {
 		if refusal == nil {
 			errs[i] = j.whyNot(b, i, lacks)
 		}
-		if errs[i] != nil {
+		if errs[i] != nil && (i == 0 || refusal == nil || !failureOf(refusal).permanent) { // one says it for all
 			w.fail(b, i, errs[i])
 		}
 	}
@@ -103,9 +104,35 @@ func (j *job) whyNot(b *batch, i int, lacks []error) error {
 // decoded shards: the shards, and as much twice for its own arrays.
 const wholeShare = 3
 
-// tooLarge says why a batch of units on the whole dataset would take more memory
-// than this worker has, or returns nil.
+// maxPartials bounds the partials that a batch holds at once, in bytes of their
+// dense values.
+const maxPartials = 8 * protocol.MaxMessage
+
+// checkPartials says why the partials of a summed batch would take more memory than
+// any job's do, or returns nil. They are added as they come, so that few are held:
+// those of the lanes, and the nodes of the tree that have no sibling yet.
+func (w *worker) checkPartials(b *batch) error {
+	shape, runs := &b.run.Shape, 0
+	for i, u := range b.run.Units {
+		if i == 0 || u != b.run.Units[i-1]+1 {
+			runs++
+		}
+	}
+	held := w.cfg.Slots + min(b.size(), 2*runs*bits.Len32(b.run.Of))
+	if one := 8*shape.F64 + 4*shape.F32; held*one > maxPartials {
+		return permanent(fmt.Errorf("worker: up to %d partials of %d bytes; a worker holds at most %d bytes of them", held, one, int64(maxPartials)))
+	}
+	return nil
+}
+
+// tooLarge says why a batch would take more memory than this worker has, or returns
+// nil.
 func (w *worker) tooLarge(b *batch) error {
+	if b.run.How == algorithms.Sum {
+		if err := w.checkPartials(b); err != nil {
+			return err
+		}
+	}
 	limit := w.cfg.MemoryBytes
 	if limit == 0 || b.run.Scope != algorithms.Whole && !b.run.Child {
 		return nil
@@ -117,7 +144,7 @@ func (w *worker) tooLarge(b *batch) error {
 	if need <= limit {
 		return nil
 	}
-	return passing(fmt.Errorf("worker: a unit on the whole dataset takes up to %d KiB, and --memory of worker %s allows %d KiB",
+	return unable(fmt.Errorf("worker: a unit on the whole dataset takes up to %d KiB, and --memory of worker %s allows %d KiB",
 		need>>10, w.id, limit>>10))
 }
 
@@ -158,17 +185,13 @@ func (w *worker) lacking(b *batch) []int {
 // loadShard brings one shard to the job's hand. Whatever stops it is a passing
 // failure, unless the shard itself is wrong.
 func (w *worker) loadShard(j *job, s int) error {
-	opened, err := w.cache.acquire(j.ctx, j.manifest.Shards[s])
+	opened, err := w.openShard(j, s)
 	var f *failure
 	switch {
 	case errors.As(err, &f):
 		return err
 	case err != nil:
 		return passing(err)
-	}
-	if err := checkShard(opened.rows, j.manifest, s); err != nil {
-		w.cache.release(opened)
-		return permanent(err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,6 +204,26 @@ func (w *worker) loadShard(j *job, s int) error {
 	j.lacks--
 	j.opened = append(j.opened, opened)
 	return nil
+}
+
+// openShard opens a shard that is as the manifest says. Where it is not, its file is
+// read once more: it may have changed since it was found right.
+func (w *worker) openShard(j *job, s int) (*shard, error) {
+	ref := j.manifest.Shards[s]
+	for again := false; ; again = true {
+		opened, err := w.cache.acquire(j.ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if err = checkShard(opened.rows, j.manifest, s); err == nil {
+			return opened, nil
+		}
+		w.cache.release(opened)
+		if again {
+			return nil, permanent(err)
+		}
+		w.cache.distrust(j.ctx, []dataset.ShardRef{ref})
+	}
 }
 
 // checkShard makes sure that kernels may index by what the manifest says.
@@ -232,21 +275,35 @@ func (w *worker) sendParts(b *batch) {
 // fail tells the leader that a unit of b was not computed. What was stopped on
 // purpose is no failure.
 func (w *worker) fail(b *batch, i int, err error) {
-	unit := b.run.Units[i]
-	stamp, reply := b.run.Stamp, b.reply
 	w.mu.Lock()
 	stopped := b.dropped || b.job.ctx.Err() != nil
-	if b.units != nil && !stopped {
-		stamp, reply, stopped = b.job.failCollected(b.units[i])
-	}
 	w.mu.Unlock()
-	if stopped {
-		return
+	switch {
+	case stopped:
+	case b.units != nil:
+		w.failCollected(b.job, b.units[i], err)
+	default:
+		w.tellFailure(b.run.Stamp, b.reply, b.run.Units[i], err)
 	}
+}
+
+// failCollected forgets a collected unit and tells the leader, unless nobody wants
+// it any more.
+func (w *worker) failCollected(j *job, c *collected, err error) {
+	w.mu.Lock()
+	stamp, reply, stopped := j.failCollected(c)
+	stopped = stopped || j.ctx.Err() != nil
+	w.mu.Unlock()
+	if !stopped {
+		w.tellFailure(stamp, reply, c.unit, err)
+	}
+}
+
+func (w *worker) tellFailure(stamp protocol.Stamp, reply string, unit uint32, err error) {
 	w.metrics.UnitsFailed.Inc()
 	f := failureOf(err)
 	w.log.Warn("a unit failed", "job", stamp.Job, "round", stamp.Round, "unit", unit, "permanent", f.permanent, "reason", f)
-	m := protocol.Fail{Stamp: stamp, Worker: w.id, Unit: unit, Permanent: f.permanent, Reason: f.Error()}
+	m := protocol.Fail{Stamp: stamp, Worker: w.id, Unit: unit, Permanent: f.permanent, NonFinite: f.nonFinite, Unable: f.unable, Reason: f.Error()}
 	w.send(reply, m.Append(nil))
 }
 

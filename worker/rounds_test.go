@@ -441,7 +441,7 @@ func TestBadNumbersAndPanics(t *testing.T) {
 	l.values(w, 40, bad)
 	l.to(w, l.message(40, 1, bad, []uint32{0}))
 	f := receive(t, "a failure", l.fails)
-	if f.Permanent || !strings.Contains(f.Reason, "non-finite partial") {
+	if f.Permanent || !f.NonFinite || !strings.Contains(f.Reason, "non-finite partial") {
 		t.Errorf("got %+v", f)
 	}
 

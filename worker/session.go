@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,8 @@ const (
 	connectTimeout = 5 * time.Second // for NATS, before coordinators are asked again
 	// patience is how many heartbeats without a leader pass before coordinators
 	// are asked whether the cluster is elsewhere now.
-	patience    = 20
-	minPatience = time.Second
+	patience    = protocol.SilentBeats
+	minPatience = protocol.LeastSilence
 )
 
 // serve runs sessions until ctx is done or the cluster is of another version.
@@ -67,8 +68,12 @@ func (w *worker) openSession(ctx context.Context, c *protocol.Cluster) (*session
 	heartbeat := time.Duration(c.Heartbeat) * time.Millisecond
 	dial, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	conn, err := bus.Connect(dial, bus.Options{
-		URLs: c.NATS, Name: w.id, Ping: w.ping,
+	connect := bus.Connect
+	if w.cfg.Net != nil {
+		connect = w.cfg.Net.Connect
+	}
+	conn, err := connect(dial, bus.Options{
+		URLs: leaderFirst(c), Name: w.id, Ping: cmp.Or(w.ping, protocol.DeriveTimeouts(heartbeat).Ping),
 		Traffic: &traffic{&w.metrics.Traffic, w.beat}, Log: w.log,
 	})
 	if err != nil {
@@ -104,6 +109,19 @@ func (w *worker) subscribe(s *session) error {
 		s.orders = append(s.orders, sub)
 	}
 	return s.conn.Flush(s.ctx)
+}
+
+// leaderFirst lists the cluster's NATS servers, that of the leader first where it
+// embeds one: what a worker and the leader say to each other then passes one server
+// instead of two. When another comes to lead, connections stay where they are.
+func leaderFirst(c *protocol.Cluster) []string {
+	urls := slices.Clone(c.NATS)
+	for _, m := range c.Coordinators {
+		if i := slices.Index(urls, m.NATS); m.ID == c.Leader && i > 0 {
+			urls[0], urls[i] = urls[i], urls[0]
+		}
+	}
+	return urls
 }
 
 // patience is how long the leader may be silent.

@@ -16,6 +16,14 @@ import (
 // lost: beyond it the job that was idle for longest goes. It can be had again.
 const maxJobs = 64
 
+// maxBusyJobs bounds the jobs that a worker keeps where all are in use: beyond it a
+// new one is not set up. A Run of it asks for it again.
+const maxBusyJobs = 16 * maxJobs
+
+// maxRows bounds the rows of a dataset that a worker serves: it keeps some bytes for
+// each, of its shards or not.
+const maxRows = 1 << 28
+
 // checkSetup makes sure that a Setup message can be worked with at all.
 func checkSetup(m *protocol.Setup) error {
 	if m.Job == nil || m.Manifest == nil || len(m.Manifest.Shards) == 0 || m.Manifest.Rows <= 0 {
@@ -32,13 +40,17 @@ func (w *worker) setUp(m *protocol.Setup) {
 		return
 	}
 	if old := w.jobs[m.ID]; old != nil {
-		if !old.lost() && sameJob(old.spec, m.Job) {
+		if !old.lost() && sameJob(old.spec, m.Job) && !old.anew(m) {
 			return
 		}
 		w.forget(old) // of a log that is no more, where it is another job
 	}
 	if len(w.jobs) >= maxJobs {
 		w.forgetIdle()
+	}
+	if len(w.jobs) >= maxBusyJobs {
+		w.log.Warn("a job is not set up: too many are in use", "job", m.ID, "jobs", len(w.jobs))
+		return
 	}
 	j := newJob(w.ctx, m, laneKinds*w.cfg.Slots, w.cfg.KeptBytes)
 	w.orders++
@@ -81,6 +93,9 @@ func (w *worker) makeJob(j *job) (err error) {
 	if j.spec.Numerics != algorithms.Numerics {
 		return fmt.Errorf("worker: job %d wants numerics %d, this worker computes numerics %d", j.id, j.spec.Numerics, algorithms.Numerics)
 	}
+	if err := checkManifest(j.manifest); err != nil {
+		return err
+	}
 	if j.assigned, err = w.fetchAssigned(j.ctx, j.spec.Split, j.manifest.Rows); err != nil {
 		return err
 	}
@@ -91,6 +106,14 @@ func (w *worker) makeJob(j *job) (err error) {
 	j.data = dataset.NewData(j.manifest, roles)
 	j.kernel, err = pipeline.NewKernel(j.spec, j.manifest)
 	return err
+}
+
+// checkManifest refuses a dataset that no import makes, or of too many rows.
+func checkManifest(m *dataset.Manifest) error {
+	if m.Rows > maxRows {
+		return fmt.Errorf("worker: a dataset of %d rows; a worker serves at most %d", m.Rows, maxRows)
+	}
+	return m.Check()
 }
 
 // fetchAssigned fetches the fold of each row where the split lists them.

@@ -42,6 +42,26 @@ func (v values) find(ref protocol.Ref) *value {
 	return nil
 }
 
+// maxValueBytes bounds the values of a job, in bytes.
+const maxValueBytes = 8 * protocol.MaxMessage
+
+// room reports whether a version of n bytes may be kept beside the others: a job has
+// at most MaxVars values, of at most maxValueBytes in all.
+func (v values) room(ref protocol.Ref, n int) bool {
+	if v[ref.ID] == nil && len(v) >= protocol.MaxVars {
+		return false
+	}
+	for _, x := range v {
+		if x.spare != nil {
+			n += cap(x.spare.data)
+		}
+		for _, y := range x.versions {
+			n += cap(y.data)
+		}
+	}
+	return n <= maxValueBytes
+}
+
 // blank returns memory of n bytes for a version of a value, to be filled and
 // put.
 func (v values) blank(ref protocol.Ref, n int) *value {

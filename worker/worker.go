@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -32,13 +31,15 @@ type worker struct {
 	cache    *cache
 	results  *results
 	prefetch *prefetch
-	ping     time.Duration           // between pings of the connection
+	ping     time.Duration           // between pings of the connection; 0: by the heartbeat
 	session  atomic.Pointer[session] // nil while there is none
 
 	ctx    context.Context // ends when the worker stops: parent of all jobs' contexts
 	cancel context.CancelFunc
 	lanes  [laneKinds]*lanes
 	crew   sync.WaitGroup // lanes, prefetchers, verification
+	parts  chan computed  // from lanes to keepers
+	keeps  sync.WaitGroup // keepers
 	tasks  sync.WaitGroup // preparation of jobs and batches
 
 	// mu guards what follows, the jobs, their batches and the lanes. It is held
@@ -90,12 +91,13 @@ func (w *worker) run(ctx context.Context) error {
 // open opens the worker's folder and makes what needs no network.
 func open(cfg Config) (*worker, error) {
 	w := &worker{
-		cfg: cfg, log: cfg.Log, registry: metrics.Registry(), beat: newPulse(), ping: bus.DefaultPing,
-		jobs: make(map[uint64]*job),
+		cfg: cfg, log: cfg.Log, registry: metrics.Registry(), beat: newPulse(),
+		jobs: make(map[uint64]*job), parts: make(chan computed, maxComputed),
 	}
 	w.metrics = metrics.NewWorker(w.registry)
 	w.drops = newDrops(w.metrics)
-	w.join = newJoiner(cfg.Join, cfg.Log)
+	w.join = newJoiner(cfg.Join, cfg.Net, cfg.Log)
+	w.join.nats = cfg.NATS
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	for kind := range w.lanes {
 		w.lanes[kind] = newLanes(kind, &w.mu)
@@ -129,6 +131,9 @@ func (w *worker) openFiles() (err error) {
 	return nil
 }
 
+// keepers is how many units are stored at a time.
+const keepers = 2
+
 // begin starts the goroutines that live as long as the worker.
 func (w *worker) begin() {
 	w.metrics.OnScrape(w.observe)
@@ -136,6 +141,9 @@ func (w *worker) begin() {
 		for i := range w.cfg.Slots {
 			w.crew.Go(func() { w.lane(l, kind*w.cfg.Slots+i) })
 		}
+	}
+	for range keepers {
+		w.keeps.Go(w.keeper)
 	}
 	for range prefetchers {
 		w.crew.Go(func() { w.prefetch.run(w.ctx) })
@@ -150,7 +158,8 @@ func (w *worker) begin() {
 //  2. all jobs' contexts end, if they have not, so that fetches and collected
 //     units stop
 //  3. tasks end; they hand batches to lanes, so before the lanes
-//  4. lanes and prefetchers end, each after the unit that it computes
+//  4. lanes and prefetchers end, each after the unit that it computes, then the
+//     keepers that store such units
 //  5. jobs are forgotten: nobody reads their shards any more, which are unmapped
 //  6. HTTP ends last but for the folder, so that /healthz answers until now
 //  7. the folder is unlocked: another process may have it
@@ -164,6 +173,8 @@ func (w *worker) stop(web *web) {
 	w.mu.Unlock()
 	w.prefetch.close()
 	w.crew.Wait()
+	close(w.parts)
+	w.keeps.Wait()
 	w.forgetAll()
 	web.close()
 	w.metrics.OnScrape(nil)

@@ -71,7 +71,18 @@ func (c *columns) layOut(t *table, rows []uint32) {
 		}
 		c.start[i+1] += c.start[i]
 	}
-	grown(&c.entries, c.start[t.features])
+	c.room(c.start[t.features])
+}
+
+// room makes room for n entries of any value. The old ones go first, since these are
+// most of a grower's memory; the samples of other trees are as large, give or take
+// a little.
+func (c *columns) room(n int) {
+	if cap(c.entries) < n {
+		c.entries = nil
+		c.entries = make([]uint32, n+n/50)
+	}
+	c.entries = c.entries[:n]
 }
 
 // gather writes the keys of columns [from, to), column after column, rows

@@ -14,12 +14,12 @@ const described = 10
 func (m *model) Describe() [][2]string {
 	s := m.summary()
 	pairs := [][2]string{
-		{"trees", fmt.Sprint(len(m.nodes))},
+		{"trees", fmt.Sprint(len(m.trees))},
 		{"depth", s.depth.text("%.1f")},
-		{"leaves", s.leaves.text("%.1f") + fmt.Sprintf(", %d in all", m.all.Leaves())},
+		{"leaves", s.leaves.text("%.1f") + fmt.Sprintf(", %.0f in all", s.leaves.sum)},
 		{"samples per leaf", s.samples.text("%.1f")},
 		{"gain evaluations", fmt.Sprintf("%.0f", s.evaluations)},
-		{"features used", fmt.Sprintf("%d of %d", m.used, m.features)},
+		{"features used", fmt.Sprintf("%d of %d", m.walker().used, m.features)},
 	}
 	for i, f := range m.Importance() {
 		if i == described {
@@ -42,12 +42,12 @@ type Importance struct {
 // gain first. A split's gain counts by the share of the tree's samples that
 // reached it.
 func (m *model) Importance() []Importance {
-	list := make([]Importance, m.used)
-	for t := range m.nodes {
-		tree := m.tree(t)
+	w := m.walker()
+	list := make([]Importance, w.used)
+	for _, tree := range m.trees {
 		for i, f := range tree.feature {
 			if f != leafMark {
-				x := &list[m.compact[f]]
+				x := &list[w.compact[f]]
 				x.Feature = int(f)
 				x.Splits++
 				x.Gain += tree.gain[i] * float64(tree.samples[i]) / float64(max(1, tree.samples[0]))
@@ -89,10 +89,9 @@ type summary struct {
 
 func (m *model) summary() *summary {
 	s := new(summary)
-	for t := range m.nodes {
-		tree := m.tree(t)
+	for _, tree := range m.trees {
 		s.leaves.add(float64(tree.Leaves()))
-		s.evaluations += m.evaluations[t]
+		s.evaluations += float64(tree.Evaluations)
 		deepest := 0
 		for i, d := range tree.depths() {
 			if tree.feature[i] == leafMark {
@@ -117,16 +116,16 @@ func (t *Tree) depths() []int {
 }
 
 // Trees returns the number of trees, for TreeText.
-func (m *model) Trees() int { return len(m.nodes) }
+func (m *model) Trees() int { return len(m.trees) }
 
 // TreeText draws one tree, counted from 0, with a line for each node: the test of a
 // split node, its samples and gain, its left child and all below it, then its
 // right child. Names may be empty; then numbers stand for them.
 func (m *model) TreeText(n int, featureNames, labelNames []string) (string, error) {
-	if n < 0 || n >= len(m.nodes) {
-		return "", fmt.Errorf("tree %d: the forest has trees 0 to %d", n, len(m.nodes)-1)
+	if n < 0 || n >= len(m.trees) {
+		return "", fmt.Errorf("tree %d: the forest has trees 0 to %d", n, len(m.trees)-1)
 	}
-	w := treeWriter{tree: m.tree(n), features: featureNames, labels: labelNames}
+	w := treeWriter{tree: m.trees[n], features: featureNames, labels: labelNames}
 	w.node(0, "", "")
 	return w.b.String(), nil
 }

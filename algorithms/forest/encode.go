@@ -44,8 +44,19 @@ func (t *Tree) AppendBinary(b []byte) []byte {
 // Size is the length of the tree's encoded form.
 func (t *Tree) Size() int { return treeHead + nodeSize*t.Nodes() + 4*len(t.leaves) }
 
-// DecodeTree reads what AppendBinary wrote; the tree shares no memory with b.
-// Errors wrap ErrTree. features is the number of features of a row.
+// aligned returns no bytes, with room for a tree of n nodes and size bytes where
+// DecodeTree need not copy it: n is odd, so that a head that begins here ends four
+// bytes before or behind a multiple of eight, and the float64 begin at one.
+func aligned(n, size int) []byte {
+	const word = 8
+	at := -(treeHead + 12*n) & (word - 1)
+	b := num.Bytes64(make([]float64, (at+size+word-1)/word))
+	return b[at:at:len(b)]
+}
+
+// DecodeTree reads what AppendBinary wrote. The tree shares the memory of b where its
+// numbers are aligned there, as the kernel has them: b must stay as it is. Errors
+// wrap ErrTree. features is the number of features of a row.
 func DecodeTree(b []byte, features, labels int) (*Tree, error) {
 	if len(b) < treeHead {
 		return nil, fmt.Errorf("%w: %d bytes are too few", ErrTree, len(b))
@@ -72,7 +83,7 @@ func DecodeTree(b []byte, features, labels int) (*Tree, error) {
 // word returns number i of the head's uint32.
 func word(b []byte, i int) uint64 { return uint64(binary.LittleEndian.Uint32(b[1+4*i:])) }
 
-// take copies the arrays from the bytes behind the head.
+// take takes the arrays from the bytes behind the head.
 func (t *Tree) take(b []byte, nodes int) {
 	next := func(n int) []byte {
 		head := b[:n]
@@ -80,12 +91,12 @@ func (t *Tree) take(b []byte, nodes int) {
 		return head
 	}
 	for _, v := range []*[]uint32{&t.feature, &t.left, &t.samples} {
-		*v = append([]uint32{}, num.Uint32s(next(4*nodes))...)
+		*v = num.Uint32s(next(4 * nodes))
 	}
 	for _, v := range []*[]float64{&t.threshold, &t.gain} {
-		*v = append([]float64{}, num.Float64s(next(8*nodes))...)
+		*v = num.Float64s(next(8 * nodes))
 	}
-	t.leaves = append([]float32{}, num.Float32s(b)...)
+	t.leaves = num.Float32s(b)
 }
 
 // check reports arrays that are no tree: afterwards every walk from the root ends

@@ -21,11 +21,7 @@ func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 func digest(t testing.TB, trees []*Tree, features, labels int) string {
 	t.Helper()
-	m, err := newModel(trees, features, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return modelfile.Digest("forest", m.Tensors())
+	return modelfile.Digest("forest", newModel(trees, features, labels).Tensors())
 }
 
 // variants are settings that between them go through all of the search.
@@ -100,7 +96,7 @@ func TestSample(t *testing.T) {
 	}
 	var first []uint32
 	for tree := range uint32(3) {
-		g := newKernel(families["two"], c, 1, d).NewScratch().(*grower)
+		g := newKernel(families["two"], c, 1, d).newGrower()
 		g.drawSample(tab, tree)
 		sum := uint32(0)
 		for i, w := range g.sample.Weight {
@@ -169,7 +165,7 @@ func TestGrowDoesNotAllocate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := newKernel(f, c, 1, d).NewScratch().(*grower)
+			g := newKernel(f, c, 1, d).newGrower()
 			grow := func() {
 				if _, err := g.grow(t.Context(), tab, 1); err != nil {
 					t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -25,16 +26,51 @@ type kernel struct {
 	mu    sync.Mutex // held while the table is made: other lanes wait for it
 	data  *dataset.Data
 	table *table
+	idle  []*grower
 }
 
-// NewScratch implements algorithms.Kernel.
-func (k *kernel) NewScratch() any {
+// NewScratch implements algorithms.Kernel: a lane has nothing of its own, since
+// growers are the kernel's, which can free them all.
+func (k *kernel) NewScratch() any { return nil }
+
+func (k *kernel) newGrower() *grower {
 	g := &grower{
 		cfg: k.cfg, classes: k.family.Classes(k.labels), labeller: k.family.NewLabeller(k.seed),
 		sampling: num.NewKey(k.seed, k.family.Name+"/bootstrap"),
 	}
 	g.choice.key = num.NewKey(k.seed, k.family.Name+"/features")
 	return g
+}
+
+// take returns a grower that is not at work, the one that was last.
+func (k *kernel) take() *grower {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n := len(k.idle); n > 0 {
+		g := k.idle[n-1]
+		k.idle = k.idle[:n-1]
+		return g
+	}
+	return k.newGrower()
+}
+
+func (k *kernel) give(g *grower) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.idle = append(k.idle, g)
+}
+
+// Rest implements pipeline.Rester: growers and table, which may be as large as the
+// dataset, go before a model is there that may be larger. A later tree makes them
+// again.
+func (k *kernel) Rest() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.table == nil && k.idle == nil {
+		return
+	}
+	k.data, k.table, k.idle = nil, nil, nil
+	runtime.GC() // what comes next comes in one piece
 }
 
 // Derive implements algorithms.Kernel: nothing is derived from a base.
@@ -49,7 +85,7 @@ func (k *kernel) Run(_ *algorithms.Partial, u algorithms.Unit, _ *dataset.Data, 
 
 // Collect implements engine.Collector: it grows one tree and returns its encoded
 // form.
-func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, _ algorithms.Vars, scratch any) ([]byte, error) {
+func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, _ algorithms.Vars, _ any) ([]byte, error) {
 	if u.Op != opGrow {
 		return nil, fmt.Errorf("forest: operation %d is unknown", u.Op)
 	}
@@ -57,11 +93,14 @@ func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data
 	if err != nil {
 		return nil, err
 	}
-	tree, err := scratch.(*grower).grow(ctx, t, uint32(u.ID))
+	g := k.take()
+	tree, err := g.grow(ctx, t, uint32(u.ID))
 	if err != nil {
 		return nil, err
 	}
-	return tree.AppendBinary(make([]byte, 0, tree.Size())), nil
+	part := tree.AppendBinary(aligned(tree.Nodes(), tree.Size()))
+	k.give(g)
+	return part, nil
 }
 
 // sorted returns the sorted columns of the unit's rows. They are made by the first

@@ -1,9 +1,11 @@
 package forest
 
 import (
+	"bytes"
 	"runtime"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -31,7 +33,7 @@ func TestMemory(t *testing.T) {
 			}
 			var lanes [2]*grower
 			for i := range lanes {
-				lanes[i] = newKernel(families["two"], c, 1, d).NewScratch().(*grower)
+				lanes[i] = newKernel(families["two"], c, 1, d).newGrower()
 				if _, err := lanes[i].grow(t.Context(), tab, uint32(i)); err != nil {
 					t.Fatal(err)
 				}
@@ -43,6 +45,35 @@ func TestMemory(t *testing.T) {
 			}
 			runtime.KeepAlive(lanes)
 		})
+	}
+}
+
+// TestRest: a kernel that rests holds nothing, and what it grows later is the same.
+func TestRest(t *testing.T) {
+	d := makeProblem(6, 300, 5, 3, 1).data(4, false, dataset.Split{})
+	k := newKernel(families["two"], smallConfig(), 1, d)
+	u := algorithms.Unit{Of: 1, Op: opGrow, Scope: algorithms.Whole, Roles: dataset.Train}
+	collect := func() []byte {
+		part, err := k.Collect(t.Context(), u, d, nil, k.NewScratch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return part
+	}
+	first := collect()
+	if len(k.idle) != 1 || k.table == nil {
+		t.Fatal("nothing is kept between trees")
+	}
+	if again := collect(); !bytes.Equal(again, first) || len(k.idle) != 1 {
+		t.Error("a grower is not used again, or grows otherwise")
+	}
+	k.Rest()
+	k.Rest()
+	if k.idle != nil || k.table != nil || k.data != nil {
+		t.Error("a kernel at rest holds memory")
+	}
+	if later := collect(); !bytes.Equal(later, first) {
+		t.Error("after a rest another tree grows")
 	}
 }
 

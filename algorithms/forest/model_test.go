@@ -14,8 +14,8 @@ import (
 // slowPredict is the twin of Predict: it walks each tree's arrays.
 func slowPredict(m *model, x []float32) []float32 {
 	sums := make([]float64, m.labels)
-	for i := range m.nodes {
-		tree, at := m.tree(i), 0
+	for _, tree := range m.trees {
+		at := 0
 		for tree.feature[at] != leafMark {
 			next := int(tree.left[at])
 			if !(float64(x[tree.feature[at]]) < tree.threshold[at]) {
@@ -29,7 +29,7 @@ func slowPredict(m *model, x []float32) []float32 {
 	}
 	out := make([]float32, m.labels)
 	for c, sum := range sums {
-		out[c] = float32(sum / float64(len(m.nodes)))
+		out[c] = float32(sum / float64(len(m.trees)))
 	}
 	return out
 }
@@ -66,11 +66,8 @@ func TestWideBlocks(t *testing.T) {
 	tree.reset(1)
 	tree.split(0, 0, 0.5, 0.1)
 	tree.leaf(1)[0], tree.leaf(2)[0] = 0.25, 1
-	m, err := newModel([]*Tree{tree}, 1<<17, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.walker.width = 1 << 17
+	m := newModel([]*Tree{tree}, 1<<17, 1)
+	m.walker().width = 1 << 17
 	if p := m.NewScratch().(*predictor); p.rows != lanes {
 		t.Errorf("blocks of %d rows, want %d", p.rows, lanes)
 	}
@@ -105,10 +102,7 @@ func TestThresholdBetweenNeighbours(t *testing.T) {
 		p.x, p.d = append(p.x, x), append(p.d, d...)
 	}
 	data := p.data(1, false, dataset.Split{})
-	m, err := newModel(growTrees(t, families["two"], smallConfig(), 1, data, 1), 1, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newModel(growTrees(t, families["two"], smallConfig(), 1, data, 1), 1, 2)
 	for i := range p.n {
 		if got := slowPredict(m, p.row(i)); got[0] != p.label(i)[0] {
 			t.Errorf("row %d is predicted %v, want %v", i, got, p.label(i))
@@ -129,24 +123,24 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	gains := m.Importance()
-	splits := 0
+	splits, want := 0, 0
+	for _, tree := range m.trees {
+		want += tree.Nodes() - tree.Leaves()
+	}
 	for i, f := range gains {
 		splits += f.Splits
 		if i > 0 && gains[i-1].Gain < f.Gain {
 			t.Error("features are not in the order of their gain")
 		}
 	}
-	if splits != len(m.all.feature)-m.all.Leaves() {
-		t.Errorf("%d splits by feature, %d in the trees", splits, len(m.all.feature)-m.all.Leaves())
+	if splits != want {
+		t.Errorf("%d splits by feature, %d in the trees", splits, want)
 	}
 }
 
 // TestTreeText draws a small tree.
 func TestTreeText(t *testing.T) {
-	m, err := newModel([]*Tree{stump()}, 3, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newModel([]*Tree{stump()}, 3, 2)
 	got, err := m.TreeText(0, []string{"a", "b", "width"}, []string{"low", "high"})
 	want := "width < 1.5  9 samples, gain 0.5000\n" +
 		"├─ yes: leaf  4 samples  high 0.750, low 0.250\n" +

@@ -6,8 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// walker is the forest in the form that prediction walks: derived from the arrays
-// when a model is made.
+// walker is the forest in the form that prediction walks, derived from its trees.
 type walker struct {
 	steps   []step
 	roots   []uint32 // by tree: its root in steps
@@ -23,29 +22,31 @@ type step struct {
 	limit   int32
 	feature uint32 // compact
 	next    uint32
-	leaf    uint32 // of a leaf: its number in the forest
 }
 
 const unused = 1<<32 - 1
 
 // build derives the walker from a checked model.
 func (w *walker) build(m *model) {
-	w.steps = make([]step, len(m.all.feature))
+	nodes := 0
+	for _, t := range m.trees {
+		nodes += t.Nodes()
+	}
+	w.steps = make([]step, 0, nodes)
 	w.compact = make([]uint32, m.features)
 	for i := range w.compact {
 		w.compact[i] = unused
 	}
-	node, leaf := uint32(0), uint32(0)
-	for t := range m.nodes {
-		w.roots = append(w.roots, node)
-		for i := node; i < node+m.nodes[t]; i++ {
-			if m.all.feature[i] == leafMark {
-				w.steps[i] = step{limit: math.MaxInt32, next: i, leaf: leaf + m.all.left[i]}
+	for _, t := range m.trees {
+		root := uint32(len(w.steps))
+		w.roots = append(w.roots, root)
+		for i, feature := range t.feature {
+			if feature == leafMark {
+				w.steps = append(w.steps, step{limit: math.MaxInt32, next: root + uint32(i)})
 				continue
 			}
-			w.steps[i] = step{limit: ordered(ceil32(m.all.threshold[i])), feature: w.place(m.all.feature[i]), next: node + m.all.left[i]}
+			w.steps = append(w.steps, step{limit: ordered(ceil32(t.threshold[i])), feature: w.place(feature), next: root + t.left[i]})
 		}
-		node, leaf = node+m.nodes[t], leaf+m.leaves[t]
 	}
 	w.width = max(1, w.used)
 }
@@ -104,9 +105,10 @@ type predictor struct {
 
 // NewScratch implements algorithms.Model.
 func (m *model) NewScratch() any {
-	rows := max(lanes, min(256, blockBytes/4/m.width)/lanes*lanes)
+	width := m.walker().width
+	rows := max(lanes, min(256, blockBytes/4/width)/lanes*lanes)
 	return &predictor{
-		rows: rows, x: make([]int32, rows*m.width), at: make([]uint32, rows), sums: make([]float64, rows*m.labels),
+		rows: rows, x: make([]int32, rows*width), at: make([]uint32, rows), sums: make([]float64, rows*m.labels),
 	}
 }
 
@@ -116,15 +118,15 @@ const lanes = 4
 // Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4),
 // summed in float64 in the order of the trees.
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
-	p := scratch.(*predictor)
+	p, w := scratch.(*predictor), m.walker()
 	for len(refs) > 0 {
 		n := min(p.rows, len(refs))
 		for i, ref := range refs[:n] {
-			m.write(p.x[i*m.width:(i+1)*m.width], shard(ref.Shard), int(ref.Pos))
+			w.write(p.x[i*w.width:(i+1)*w.width], shard(ref.Shard), int(ref.Pos))
 		}
-		m.predictBlock(dst[:n*m.labels], p, n)
+		m.predictBlock(dst[:n*m.labels], w, p, n)
 		for i, ref := range refs[:n] {
-			m.erase(p.x[i*m.width:(i+1)*m.width], shard(ref.Shard), int(ref.Pos))
+			w.erase(p.x[i*w.width:(i+1)*w.width], shard(ref.Shard), int(ref.Pos))
 		}
 		dst, refs = dst[n*m.labels:], refs[n:]
 	}
@@ -164,22 +166,23 @@ func (w *walker) erase(x []int32, r *dataset.Rows, pos int) {
 }
 
 // predictBlock predicts the first n rows of p.x.
-func (m *model) predictBlock(dst []float32, p *predictor, n int) {
+func (m *model) predictBlock(dst []float32, w *walker, p *predictor, n int) {
 	sums := p.sums[:n*m.labels]
 	clear(sums)
-	for _, root := range m.roots {
+	for t, root := range w.roots {
+		tree := m.trees[t]
 		for i := 0; i < n; i += lanes {
-			m.walk(p.at[i:i+lanes], p.x[i*m.width:], root)
+			w.walk(p.at[i:i+lanes], p.x[i*w.width:], root)
 		}
 		for i := range n {
-			leaf := int(m.steps[p.at[i]].leaf) * m.labels
+			leaf := int(tree.left[p.at[i]-root]) * m.labels
 			row := sums[i*m.labels : (i+1)*m.labels]
-			for c, v := range m.all.leaves[leaf : leaf+m.labels] {
+			for c, v := range tree.leaves[leaf : leaf+m.labels] {
 				row[c] += float64(v)
 			}
 		}
 	}
-	trees := float64(len(m.roots))
+	trees := float64(len(w.roots))
 	for i, sum := range sums {
 		dst[i] = float32(sum / trees)
 	}

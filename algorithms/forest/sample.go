@@ -60,6 +60,7 @@ func (g *grower) fillColumns(t *table) {
 	if g.lazy.on {
 		return
 	}
+	g.entries = nil // of the tree before: see room
 	if t.columns.entries == nil {
 		g.columns.sort(t, g.origin, &g.sorter)
 	} else {

@@ -1,9 +1,11 @@
 package forest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -21,8 +23,7 @@ type trainer struct {
 	cfg              *Config
 	features, labels int
 
-	parts [][]byte // the encoded trees, once collected
-	trees []*Tree
+	trees []*Tree // once collected
 	round algorithms.Round
 }
 
@@ -37,7 +38,8 @@ func (t *trainer) Next() (*algorithms.Round, error) {
 	return &t.round, nil
 }
 
-// Fold implements algorithms.Trainer.
+// Fold implements algorithms.Trainer. It takes each part away once it has its tree,
+// so that no more than one tree is there twice.
 func (t *trainer) Fold(res *algorithms.Result) error {
 	if len(res.Parts) != t.cfg.Trees {
 		return fmt.Errorf("forest: %d trees were collected, %d are wanted", len(res.Parts), t.cfg.Trees)
@@ -48,9 +50,9 @@ func (t *trainer) Fold(res *algorithms.Result) error {
 		if err != nil {
 			return fmt.Errorf("tree %d: %w", i, err)
 		}
-		trees[i] = tree
+		trees[i], res.Parts[i] = tree, nil
 	}
-	t.parts, t.trees = res.Parts, trees
+	t.trees = trees
 	return nil
 }
 
@@ -83,16 +85,21 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	if t.trees == nil {
 		return nil, errors.New("forest: no tree has been collected yet")
 	}
-	return newModel(t.trees, t.features, t.labels)
+	return newModel(t.trees, t.features, t.labels), nil
 }
 
 // AppendState implements algorithms.Trainer: the format byte, then, once they are
 // collected, the encoded trees, each after its length (u64).
 func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 	dst = append(dst, stateFormat)
-	for _, part := range t.parts {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(len(part)))
-		dst = append(dst, part...)
+	size := 0
+	for _, tree := range t.trees {
+		size += 8 + tree.Size()
+	}
+	dst = slices.Grow(dst, size)
+	for _, tree := range t.trees {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(tree.Size()))
+		dst = tree.AppendBinary(dst)
 	}
 	return dst, nil
 }
@@ -112,7 +119,7 @@ func (t *trainer) restore(b []byte) error {
 			return fmt.Errorf("%w: tree %d is cut short", ErrState, len(parts))
 		}
 		n := int(binary.LittleEndian.Uint64(b))
-		parts = append(parts, append([]byte{}, b[8:8+n]...))
+		parts = append(parts, bytes.Clone(b[8:8+n]))
 		b = b[8+n:]
 	}
 	if err := t.Fold(&algorithms.Result{Parts: parts}); err != nil {

@@ -108,24 +108,33 @@ func TestDeepTrees(t *testing.T) {
 func testForest(t testing.TB, sparse bool) (*problem, *dataset.Data, *model) {
 	p := makeProblem(5, 90, 6, 3, 0.5)
 	d := p.data(4, sparse, dataset.Split{})
-	m, err := newModel(growTrees(t, families["two"], smallConfig(), 2, d, 1), p.features, p.labels)
-	if err != nil {
-		t.Fatal(err)
+	return p, d, newModel(growTrees(t, families["two"], smallConfig(), 2, d, 1), p.features, p.labels)
+}
+
+// joined returns copies of a model's tensors, as a model file gives them back.
+func joined(m *model) []algorithms.Tensor {
+	list := m.Tensors()
+	for i := range list {
+		t := &list[i]
+		for _, p := range t.Pieces {
+			t.F32, t.F64, t.U32 = append(t.F32, p.F32...), append(t.F64, p.F64...), append(t.U32, p.U32...)
+		}
+		t.Pieces = nil
 	}
-	return p, d, m
+	return list
 }
 
 // TestModelTensors: a model that went through its tensors is the same.
 func TestModelTensors(t *testing.T) {
 	_, _, m := testForest(t, false)
-	back, err := decodeModel(m.Tensors())
+	back, err := decodeModel(joined(m))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(m.Tensors(), back.Tensors()); diff != "" {
+	if diff := cmp.Diff(joined(m), joined(back)); diff != "" {
 		t.Errorf("tensors (-want +got):\n%s", diff)
 	}
-	if !slices.Equal(m.walker.steps, back.walker.steps) {
+	if !slices.Equal(m.walker().steps, back.walker().steps) {
 		t.Error("the decoded model walks otherwise")
 	}
 }
@@ -155,10 +164,7 @@ func TestDecodeModelRefuses(t *testing.T) {
 		},
 		"a degree of 2": func(v []algorithms.Tensor) []algorithms.Tensor { v[9].F32[0] = 2; return v },
 	} {
-		tensors := m.Tensors()
-		for i := range tensors {
-			tensors[i].F32, tensors[i].F64, tensors[i].U32 = slices.Clone(tensors[i].F32), slices.Clone(tensors[i].F64), slices.Clone(tensors[i].U32)
-		}
+		tensors := joined(m)
 		if _, err := decodeModel(change(tensors)); !errors.Is(err, ErrModel) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -193,14 +199,8 @@ func FuzzDecodeModel(f *testing.F) {
 	d := makeProblem(1, 40, 3, 2, 1).data(1, false, dataset.Split{})
 	trees := growTrees(f, families["two"], smallConfig(), 1, d, 1)
 	f.Fuzz(func(t *testing.T, changes []byte, drop uint8) {
-		m, err := newModel(trees, 3, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tensors := m.Tensors()
-		for i := range tensors {
-			tensors[i].F32, tensors[i].F64, tensors[i].U32 = slices.Clone(tensors[i].F32), slices.Clone(tensors[i].F64), slices.Clone(tensors[i].U32)
-		}
+		m := newModel(trees, 3, 2)
+		tensors := joined(m)
 		for ; len(changes) >= 3; changes = changes[3:] {
 			x := &tensors[int(changes[0])%len(tensors)]
 			if len(x.U32) > 0 {
@@ -224,11 +224,7 @@ func FuzzDecodeModel(f *testing.F) {
 }
 
 func useModel(t *testing.T, trees []*Tree) {
-	m, err := newModel(trees, 3, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	use(t, m)
+	use(t, newModel(trees, 3, 2))
 }
 
 // use does with a model what programs do.
@@ -238,9 +234,39 @@ func use(t *testing.T, m *model) {
 	out := make([]float32, m.labels)
 	m.Predict(out, []dataset.RowRef{{}}, func(uint32) *dataset.Rows { return r }, m.NewScratch())
 	m.Describe()
-	for i := range m.nodes {
+	for i := range m.trees {
 		if _, err := m.TreeText(i, nil, nil); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestDecodeTreeCopiesNothing: the numbers of a part as kernels make it are aligned,
+// so its tree needs no memory of its own, whatever its size.
+func TestDecodeTreeCopiesNothing(t *testing.T) {
+	for leaves := 1; leaves <= 9; leaves++ {
+		for labels := 1; labels <= 3; labels++ {
+			tree := new(Tree)
+			tree.reset(labels)
+			at := 0
+			for range leaves - 1 {
+				tree.split(at, 0, 0.5, 0.1)
+				tree.leaf(at + 1)
+				at += 2
+			}
+			tree.leaf(at)
+			part := tree.AppendBinary(aligned(tree.Nodes(), tree.Size()))
+			back, err := DecodeTree(part, 1, labels)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back.samples[0], back.threshold[0], back.leaves[0] = 77, 0.25, 0.125
+			if again, _ := DecodeTree(part, 1, labels); again.samples[0] != 77 || again.threshold[0] != 0.25 || again.leaves[0] != 0.125 {
+				t.Errorf("%d leaves, %d labels: numbers were copied", leaves, labels)
+			}
+			if cap(part) != len(part) && cap(part)-len(part) >= 8 {
+				t.Errorf("%d leaves, %d labels: %d bytes for %d", leaves, labels, cap(part), len(part))
+			}
 		}
 	}
 }

@@ -285,7 +285,7 @@ func checkTwin(t *rapid.T, f Family) {
 	for _, sparse := range []bool{false, true} {
 		d := p.data(rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "shards"), sparse, split)
 		k := newKernel(f, c, seed, d)
-		g := k.NewScratch().(*grower)
+		g := k.newGrower()
 		tab, err := newTable(&c, d, d.Select(0, len(d.Manifest.Shards), dataset.Train))
 		if err != nil {
 			t.Fatal(err)

@@ -61,6 +61,9 @@ func (k *kernel) Run(dst *algorithms.Partial, unit algorithms.Unit, d *dataset.D
 	s := working.(*scratch)
 	s.unit = unit
 	u := &s.unit
+	if err := checkWindow(u); err != nil {
+		return err
+	}
 	switch u.Op {
 	case opSums:
 		sums(dst, u, d)
@@ -80,6 +83,18 @@ func (k *kernel) Run(dst *algorithms.Partial, unit algorithms.Unit, d *dataset.D
 		k.compare(dst, u, d, k.values(v, varBestTheta, varBestQ, s), s)
 	default:
 		return fmt.Errorf("ldlf: operation %d is unknown", u.Op)
+	}
+	return nil
+}
+
+// maxWindow is the greatest number of mini-batches of a unit; see the setting
+// leaf_batches.
+const maxWindow = 1e6
+
+// checkWindow refuses a unit of more mini-batches than any job has.
+func checkWindow(u *algorithms.Unit) error {
+	if n := u.Steps[1] - u.Steps[0]; n > maxWindow { // huge as well where they descend
+		return fmt.Errorf("ldlf: a unit of the mini-batches %d to %d", u.Steps[0], u.Steps[1])
 	}
 	return nil
 }

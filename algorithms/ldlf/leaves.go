@@ -24,6 +24,9 @@ func (r *routing) Bytes() int { return 4 * (len(r.rows) + len(r.weight) + len(r.
 // Derive implements algorithms.Kernel: the routing of a leaf update's unit, or nil
 // where it would be above the limit.
 func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, working any) (any, error) {
+	if err := checkWindow(&u); err != nil {
+		return nil, err
+	}
 	s := working.(*scratch)
 	refs := u.Rows(d)
 	var r routing

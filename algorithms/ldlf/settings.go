@@ -44,7 +44,7 @@ var settings = []setting{
 	real("init_std", "deviation of the first Θ with init normal; 0 with xavier", "auto: 1/sqrt(mean non-zeros of a row)", 0, 1e6,
 		func(c *Config) any { return &c.InitStd }),
 	whole("leaf_iterations", "iterations of Eq. 12 in a leaf update", "20", 1, 1000, func(c *Config) any { return &c.LeafIterations }),
-	whole("leaf_batches", "mini-batches between leaf updates, on which the update works", "100", 1, 1e6,
+	whole("leaf_batches", "mini-batches between leaf updates, on which the update works", "100", 1, maxWindow,
 		func(c *Config) any { return &c.LeafBatches }),
 	flag("leaf_first", "begin with a leaf update instead of steps that a uniform q leaves without gradient", "false",
 		func(c *Config) any { return &c.LeafFirst }),

@@ -10,9 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // Format is the version of the file format.
@@ -46,65 +46,32 @@ const (
 	dtypeU32 = 3
 )
 
-// Encode writes a model file and returns it with the model's digest in hex.
-func Encode(algorithm string, tensors []algorithms.Tensor, provenance json.RawMessage) (file []byte, digest string) {
-	b := appendTensors([]byte(magic), algorithm, tensors)
-	sum := sha256.Sum256(b)
-	b = append(b, sum[:]...)
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(provenance)))
-	b = append(b, provenance...)
+// Write writes a model file to w and returns the model's digest in hex. The tensors
+// are not copied. Errors are w's.
+func Write(w io.Writer, algorithm string, tensors []algorithms.Tensor, provenance json.RawMessage) (digest string, err error) {
+	h := sha256.New()
+	both := &writer{to: io.MultiWriter(h, w)}
+	both.tensors(algorithm, tensors)
+	sum := h.Sum(nil)
 	tail := sha256.Sum256(provenance)
-	return append(b, tail[:]...), hex.EncodeToString(sum[:])
+	rest := &writer{to: w, err: both.err}
+	rest.bytes(sum)
+	rest.bytes(binary.LittleEndian.AppendUint64(nil, uint64(len(provenance))))
+	rest.bytes(provenance)
+	rest.bytes(tail[:])
+	return hex.EncodeToString(sum), rest.err
+}
+
+// Encode returns a model file with the model's digest in hex.
+func Encode(algorithm string, tensors []algorithms.Tensor, provenance json.RawMessage) (file []byte, digest string) {
+	b := bytes.NewBuffer(make([]byte, 0, size(algorithm, tensors)+len(provenance)))
+	digest = must(Write(b, algorithm, tensors, provenance))
+	return b.Bytes(), digest
 }
 
 // Digest returns the digest of a model without keeping its file.
 func Digest(algorithm string, tensors []algorithms.Tensor) string {
-	_, digest := Encode(algorithm, tensors, nil)
-	return digest
-}
-
-func appendTensors(b []byte, algorithm string, tensors []algorithms.Tensor) []byte {
-	b = binary.LittleEndian.AppendUint32(b, Format)
-	b = binary.LittleEndian.AppendUint32(b, algorithms.Numerics)
-	b = appendName(b, algorithm)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(tensors)))
-	for _, t := range tensors {
-		b = appendTensor(b, t)
-	}
-	return b
-}
-
-func appendName(b []byte, name string) []byte {
-	if len(name) > maxName {
-		panic("modelfile: name too long: " + name)
-	}
-	b = append(b, byte(len(name)))
-	return append(b, name...)
-}
-
-func appendTensor(b []byte, t algorithms.Tensor) []byte {
-	dtype, data := tensorBytes(t)
-	b = appendName(b, t.Name)
-	b = append(b, dtype, byte(len(t.Dims)))
-	n := 1
-	for _, d := range t.Dims {
-		b = binary.LittleEndian.AppendUint64(b, uint64(d))
-		n *= d
-	}
-	if size := elementSize(dtype); n*size != len(data) {
-		panic(fmt.Sprintf("modelfile: tensor %s has %d bytes, its dimensions say %d", t.Name, len(data), n*size))
-	}
-	return append(b, data...)
-}
-
-func tensorBytes(t algorithms.Tensor) (dtype byte, data []byte) {
-	switch {
-	case t.F64 != nil:
-		return dtypeF64, num.Bytes64(t.F64)
-	case t.U32 != nil:
-		return dtypeU32, num.BytesU32(t.U32)
-	}
-	return dtypeF32, num.Bytes32(t.F32)
+	return must(Write(io.Discard, algorithm, tensors, nil))
 }
 
 func elementSize(dtype byte) int {

@@ -105,10 +105,13 @@ func elements(dims []int, limit int) (n int, ok bool) {
 func setData(t *algorithms.Tensor, dtype byte, data []byte) {
 	switch dtype {
 	case dtypeF32:
-		t.F32 = append([]float32{}, num.Float32s(data)...)
+		t.F32 = make([]float32, len(data)/4)
+		copy(num.Bytes32(t.F32), data)
 	case dtypeF64:
-		t.F64 = append([]float64{}, num.Float64s(data)...)
+		t.F64 = make([]float64, len(data)/8)
+		copy(num.Bytes64(t.F64), data)
 	case dtypeU32:
-		t.U32 = append([]uint32{}, num.Uint32s(data)...)
+		t.U32 = make([]uint32, len(data)/4)
+		copy(num.BytesU32(t.U32), data)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
@@ -13,21 +14,35 @@ import (
 )
 
 // kernel adds the pipeline's operations to an algorithm's.
-type kernel struct{ inner algorithms.Kernel }
+type kernel struct {
+	inner algorithms.Kernel
+	here  *here // where the trainer is in this process
+
+	mu    sync.Mutex       // held while a model is decoded: other lanes wait for it
+	model algorithms.Model // decoded from variable varModel
+	bytes []byte           // that it was decoded from
+}
 
 // scratch is the working memory of one lane.
 type scratch struct {
 	inner any
 
-	model      algorithms.Model // decoded from variable varModel
-	modelBytes []byte           // that it was decoded from
-	predict    any
-	rows       []float32
-	mean       []float32
+	model   algorithms.Model // that the following is for
+	predict any
+	rows    []float32
+	mean    []float32
 }
 
 // NewKernel returns the kernel of a job.
 func NewKernel(j *algorithms.Job, m *dataset.Manifest) (algorithms.Kernel, error) {
+	k, err := newKernel(j, m)
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+func newKernel(j *algorithms.Job, m *dataset.Manifest) (*kernel, error) {
 	a, err := registry.Find(j.Algorithm)
 	if err != nil {
 		return nil, err
@@ -36,7 +51,7 @@ func NewKernel(j *algorithms.Job, m *dataset.Manifest) (algorithms.Kernel, error
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{inner}, nil
+	return &kernel{inner: inner}, nil
 }
 
 // NewScratch implements algorithms.Kernel.
@@ -49,14 +64,32 @@ func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, s
 
 // Run implements algorithms.Kernel.
 func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, kept, s any) error {
+	if u.Op >= opMean {
+		k.rest()
+	}
 	switch u.Op {
 	case opMean:
 		sumLabels(dst.F64, u, d)
 		return nil
 	case opEvaluate:
-		return s.(*scratch).evaluate(dst.F64, u, d, v)
+		m, err := k.trained(v)
+		if err != nil {
+			return err
+		}
+		s.(*scratch).evaluate(dst.F64, m, u, d, v)
+		return nil
 	}
 	return k.inner.Run(dst, u, d, v, kept, s.(*scratch).inner)
+}
+
+// Rester is what a Kernel implements that keeps much memory between units. Rest frees
+// what is not at work; it is called now and then once training is over.
+type Rester interface{ Rest() }
+
+func (k *kernel) rest() {
+	if r, ok := k.inner.(Rester); ok {
+		r.Rest()
+	}
 }
 
 // Collect implements engine.Collector for algorithms that collect.
@@ -94,10 +127,8 @@ func sumLabels(dst []float64, u algorithms.Unit, d *dataset.Data) {
 const evaluateRows = 256
 
 // evaluate sums the measures of the model, then those of the mean predictor.
-func (s *scratch) evaluate(dst []float64, u algorithms.Unit, d *dataset.Data, v algorithms.Vars) error {
-	if err := s.load(v); err != nil {
-		return err
-	}
+func (s *scratch) evaluate(dst []float64, m algorithms.Model, u algorithms.Unit, d *dataset.Data, v algorithms.Vars) {
+	s.prepare(m, v)
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	labels := len(s.mean)
 	for refs := u.Rows(d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
@@ -109,25 +140,39 @@ func (s *scratch) evaluate(dst []float64, u algorithms.Unit, d *dataset.Data, v 
 			measures.Accumulate(dst[measures.Width:], label, s.mean)
 		}
 	}
-	return nil
 }
 
-// load decodes the model unless it is the one of the call before.
-func (s *scratch) load(v algorithms.Vars) error {
+// trained returns the model to evaluate: the trainer's own, or the one that was
+// sent. It is decoded once for all lanes.
+func (k *kernel) trained(v algorithms.Vars) (algorithms.Model, error) {
+	if k.here != nil {
+		return k.here.model, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	b := v.Get(varModel)
-	if len(b) > 0 && len(b) == len(s.modelBytes) && &b[0] == &s.modelBytes[0] {
-		return nil
+	if len(b) > 0 && len(b) == len(k.bytes) && &b[0] == &k.bytes[0] {
+		return k.model, nil
 	}
 	_, m, err := registry.Model(b)
 	if err != nil {
-		return fmt.Errorf("pipeline: %w", err)
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	k.model, k.bytes = m, b
+	return m, nil
+}
+
+// prepare makes the working memory for a model, unless it is the one of the call
+// before.
+func (s *scratch) prepare(m algorithms.Model, v algorithms.Vars) {
+	if s.model == m {
+		return
 	}
 	_, labels := m.Shape()
-	s.model, s.modelBytes, s.predict = m, b, m.NewScratch()
+	s.model, s.predict = m, m.NewScratch()
 	s.rows = make([]float32, evaluateRows*labels)
 	s.mean = make([]float32, labels)
 	for c, degree := range num.Float64s(v.Get(varMean)) {
 		s.mean[c] = float32(degree)
 	}
-	return nil
 }

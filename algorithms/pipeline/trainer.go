@@ -43,10 +43,8 @@ type single struct {
 	sums   []float64 // of opEvaluate, once known
 
 	round algorithms.Round
-	model struct { // made once the inner trainer is done
-		bytes  []byte
-		digest string
-	}
+	model []byte // the model file without provenance, while it is evaluated
+	here  *here  // where the kernel is in this process
 }
 
 // ErrNumerics is wrapped by New's error about a job that another version of
@@ -99,14 +97,14 @@ func (t *single) Next() (*algorithms.Round, error) {
 }
 
 func (t *single) evaluateRound() error {
-	if err := t.encodeModel(); err != nil {
+	if err := t.showModel(); err != nil {
 		return err
 	}
 	t.round.Op, t.round.Roles = opEvaluate, t.evaluated()
 	t.round.Shape = algorithms.Shape{F64: 2 * measures.Width}
-	t.round.Vars = []algorithms.Var{
-		{ID: varModel, Version: 1, Data: t.model.bytes},
-		{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)},
+	t.round.Vars = []algorithms.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
+	if t.here == nil {
+		t.round.Vars = append(t.round.Vars, algorithms.Var{ID: varModel, Version: 1, Data: t.model})
 	}
 	return nil
 }
@@ -119,16 +117,28 @@ func (t *single) evaluated() dataset.Roles {
 	return dataset.Train | dataset.Validation
 }
 
-func (t *single) encodeModel() error {
-	if t.model.bytes != nil {
+// showModel makes the model ready for kernels, here or elsewhere.
+func (t *single) showModel() error {
+	if t.model != nil {
 		return nil
 	}
 	m, err := t.inner.Model()
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+	case t.here != nil:
+		t.here.model = m
+	default:
+		t.model, _ = modelfile.Encode(t.job.Algorithm, m.Tensors(), nil)
 	}
-	t.model.bytes, t.model.digest = modelfile.Encode(t.job.Algorithm, m.Tensors(), nil)
-	return nil
+	return err
+}
+
+// hideModel frees the memory of an evaluated model.
+func (t *single) hideModel() {
+	t.model, t.round.Vars = nil, nil
+	if t.here != nil {
+		t.here.model = nil
+	}
 }
 
 // Fold implements algorithms.Trainer.
@@ -140,6 +150,7 @@ func (t *single) Fold(res *algorithms.Result) error {
 		t.foldMean(res.Sum.F64)
 	case phaseEvaluate:
 		t.sums = append([]float64{}, res.Sum.F64...)
+		t.hideModel()
 	}
 	t.phase++
 	return nil
@@ -170,15 +181,20 @@ func (t *single) Model() (algorithms.Model, error) { return t.inner.Model() }
 
 // Outcome implements Finisher.
 func (t *single) Outcome() (*Outcome, error) {
+	return t.outcome(func(o *Outcome, m algorithms.Model, provenance []byte) error {
+		o.Model, o.ModelDigest = modelfile.Encode(t.job.Algorithm, m.Tensors(), provenance)
+		return nil
+	})
+}
+
+// outcome makes the outcome; write is to write the model file somewhere.
+func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance []byte) error) (*Outcome, error) {
 	if t.phase != phaseDone {
 		return nil, errors.New("pipeline: the job is not done")
 	}
-	if err := t.encodeModel(); err != nil {
-		return nil, err
-	}
 	p := t.inner.Progress()
 	o := &Outcome{
-		ModelDigest: t.model.digest, Steps: p.Step, Samples: p.Samples, Loss: p.Loss,
+		Steps: p.Step, Samples: p.Samples, Loss: p.Loss,
 		EvaluatedOn: "training rows",
 		Rows:        Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
 		Measures:    measures.FromSums(t.sums[:measures.Width]),
@@ -190,21 +206,15 @@ func (t *single) Outcome() (*Outcome, error) {
 	if c, ok := t.inner.(Counter); ok {
 		o.Counters = c.Counters()
 	}
-	return o, t.writeModel(o)
-}
-
-// writeModel puts the model file, with its provenance, into the outcome.
-func (t *single) writeModel(o *Outcome) error {
 	m, err := t.inner.Model()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	provenance, err := json.Marshal(provenanceOf(t.job, t.manifest, o, t.mean))
 	if err != nil {
-		return fmt.Errorf("pipeline: %w", err)
+		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	o.Model, _ = modelfile.Encode(t.job.Algorithm, m.Tensors(), provenance)
-	return nil
+	return o, write(o, m, provenance)
 }
 
 const stateVersion = 1

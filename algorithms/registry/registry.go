@@ -22,6 +22,13 @@ func All() []algorithms.Algorithm {
 	}
 }
 
+// extra are the algorithms that Register added.
+var extra []algorithms.Algorithm
+
+// Register adds an algorithm that no user can run: a simulation's. It is called
+// before anything else of this package, and not concurrently with it.
+func Register(a algorithms.Algorithm) { extra = append(extra, a) }
+
 // Names lists the names of all algorithms.
 func Names() []string {
 	var names []string
@@ -33,7 +40,7 @@ func Names() []string {
 
 // Find returns the algorithm of a name.
 func Find(name string) (algorithms.Algorithm, error) {
-	for _, a := range All() {
+	for _, a := range append(All(), extra...) {
 		if a.Name() == name {
 			return a, nil
 		}

@@ -78,7 +78,7 @@ func rootSplit(t *testing.T, step string, telling []int) (evaluations uint64, ga
 	}
 	for _, tensor := range model.Tensors() {
 		if tensor.Name == "gain" {
-			gain = tensor.F64[0]
+			gain = tensor.Pieces[0].F64[0]
 		}
 	}
 	return tr.(pipeline.Counter).Counters()["gain_evaluations"], gain

@@ -25,11 +25,18 @@ type cli struct {
 	Predict    predictCmd    `cmd:"" help:"Predict label distributions with a model."`
 	Evaluate   evaluateCmd   `cmd:"" help:"Compare a model's predictions with the true label distributions."`
 	Dataset    datasetCmd    `cmd:"" help:"Import, list, show, delete and generate datasets."`
-	Job        jobCmd        `cmd:"" help:"Submit, list, show, watch and cancel jobs."`
+	Job        jobCmd        `cmd:"" help:"Submit, list, show, watch, pause, resume and cancel jobs."`
 	Model      modelCmd      `cmd:"" help:"List, show and download models."`
+
+	Cluster clusterCmd `cmd:"" help:"Look after a cluster: its coordinators and its workers."`
+	Backup  backupCmd  `cmd:"" help:"Write a backup of a cluster: its state and its blobs at one index."`
+	Restore restoreCmd `cmd:"" help:"Make the folder of a new cluster's coordinator from a backup."`
 
 	Coordinator coordinatorCmd `cmd:"" help:"Run a coordinator: one of one, three or five."`
 	Worker      workerCmd      `cmd:"" help:"Run a worker."`
+	Bench       benchCmd       `cmd:"" help:"Measure on this machine what a cluster costs over training in one process."`
+	Chaos       chaosCmd       `cmd:"" help:"Kill, stop and cut off the processes of a cluster on this machine, and check that nothing is lost."`
+	NATS        natsCmd        `cmd:"" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
@@ -61,17 +62,19 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 		return nil, nil, err
 	}
 	defer cl.Close()
-	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file)
+	cl.Faithful = true // the cluster keeps the job, however long it is away
+	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit)
 	if err != nil {
 		return nil, nil, err
 	}
-	if job, err = watch(a, cl, job.Name); err != nil {
+	if job, err = watch(a, cl, job); err != nil {
 		return nil, nil, err
 	}
 	r, o, err := finished(job)
 	if err != nil {
 		return nil, nil, err
 	}
+	a.warnSuspect(job)
 	r.Model = modelHint(job)
 	if c.ModelOut != "" {
 		err = download(a.ctx, cl, job, o)
@@ -94,8 +97,9 @@ func download(ctx context.Context, cl *client.Client, job *protocol.JobInfo, o *
 }
 
 // submit imports the data where it is a file, checks the spec against the
-// dataset, so that errors name its lines, and submits the job.
-func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File) (*protocol.JobInfo, error) {
+// dataset, so that errors name its lines, and submits the job. Interrupted while the
+// answer is due, it says that there may be a job.
+func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate) (*protocol.JobInfo, error) {
 	set, err := s.dataset(a, cl, d, file)
 	if err != nil {
 		return nil, err
@@ -114,7 +118,12 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	if _, err := spec.Resolve(file.Spec, set.Manifest); err != nil {
 		return nil, file.Locate(err)
 	}
-	return cl.Submit(a.ctx, file.Spec)
+	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
+	if errors.Is(err, context.Canceled) {
+		a.note("interrupted; the job may have been submitted: coppice job list")
+		return nil, errReported
+	}
+	return job, err
 }
 
 // dataset returns the dataset that a job is to train on, importing a file.
@@ -155,24 +164,33 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 	return cl.Upload(ctx, name, m, dir, o.Progress)
 }
 
-// watch shows a job's progress until it ends. Interrupted, it says that the job
-// goes on.
-func watch(a *app, cl *client.Client, job string) (*protocol.JobInfo, error) {
+// watch shows a job's progress until it ends, however often the cluster changes its
+// leader or is away meanwhile. Interrupted, it says that the job goes on.
+func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
 	m := newMeter(a.stderr)
-	last, err := cl.Watch(a.ctx, job, m.job)
+	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
 	m.clear()
-	if errors.Is(err, context.Canceled) {
-		a.note("job %s goes on without this command; watch it: coppice job watch %s; end it: coppice job cancel %s", job, job, job)
-		return nil, errReported
+	return last, a.left(j.Name, err)
+}
+
+// left says of an interrupted command that its job goes on.
+func (a *app) left(job string, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
 	}
-	return last, err
+	a.note("job %s goes on without this command; watch it: coppice job watch %s; end it: coppice job cancel %s", job, job, job)
+	return errReported
 }
 
 // job shows a job's state.
 func (m *meter) job(j *protocol.JobInfo) {
 	switch {
 	case j.State == protocol.Queued:
+		m.first = nil // what comes counts from there
 		m.show(fmt.Sprintf("job %s is queued", j.Name))
+	case j.State == protocol.Paused:
+		m.first = nil
+		m.show(fmt.Sprintf("job %s is paused; it goes on with: coppice job resume %s", j.Name, j.Name))
 	case j.Units > 0:
 		m.units(j)
 	case j.Progress != nil:
@@ -194,6 +212,13 @@ func (m *meter) units(j *protocol.JobInfo) {
 		text += "  ETA " + duration(now.Sub(m.firstAt).Seconds()*left/done)
 	}
 	m.show(text)
+}
+
+// warnSuspect says that a job's results may be wrong.
+func (a *app) warnSuspect(j *protocol.JobInfo) {
+	if j.Suspect != "" {
+		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)
+	}
 }
 
 // finished returns the result of a job that has ended, or why it has none.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -15,11 +14,14 @@ type jobCmd struct {
 	List   jobListCmd   `cmd:"" help:"List jobs."`
 	Show   jobShowCmd   `cmd:"" help:"Describe a job."`
 	Watch  jobWatchCmd  `cmd:"" help:"Show a job's progress until it ends, then its result."`
-	Cancel jobCancelCmd `cmd:"" help:"Cancel a job."`
+	Pause  jobPauseCmd  `cmd:"" help:"Stop a job for now; it keeps its last commit."`
+	Resume jobResumeCmd `cmd:"" help:"Let a paused job go on from its last commit."`
+	Cancel jobCancelCmd `cmd:"" help:"End a job; it will have no model."`
 }
 
 type submitCmd struct {
 	specFlags
+	auditFlag
 
 	serverFlags
 	dataFlags
@@ -39,7 +41,7 @@ func (c *submitCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file)
+	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit)
 	if err != nil {
 		return err
 	}
@@ -75,8 +77,16 @@ func (c *jobListCmd) Run(a *app) error {
 
 func jobRow(j *protocol.JobInfo, now time.Time) []any {
 	seconds := secondsOf(j, now)
-	return rowOf(fmt.Sprint(j.ID), j.Name, string(j.State), percent(j), stepOf(j.Progress), lossOf(j.Progress),
+	return rowOf(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), stepOf(j.Progress), lossOf(j.Progress),
 		seconds.taken, seconds.left, algorithmOf(j.Job), j.Dataset, clock(j.Submitted))
+}
+
+// stateOf writes a job's state, and whether its results may be wrong.
+func stateOf(j *protocol.JobInfo) string {
+	if j.Suspect != "" {
+		return string(j.State) + ", suspect"
+	}
+	return string(j.State)
 }
 
 // times are how long a job has run, and how long it will at the most, for people.
@@ -88,7 +98,9 @@ func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	t := times{"-", "-"}
 	seconds := j.Seconds
 	if j.State == protocol.Running {
-		seconds = max(0, now.Sub(time.Unix(j.Started, 0)).Seconds())
+		seconds = float64(j.Ran) + max(0, now.Sub(time.Unix(j.Since, 0)).Seconds())
+	} else if !j.State.Final() { // between two runs
+		seconds = float64(j.Ran)
 	}
 	if j.Started != 0 {
 		t.taken = duration(seconds)
@@ -163,6 +175,15 @@ func writeJob(w io.Writer, j *protocol.JobInfo) {
 	if j.Error != "" {
 		lines = append(lines, [2]string{"error", j.Error})
 	}
+	if j.Waiting != "" {
+		lines = append(lines, [2]string{"waiting", j.Waiting})
+	}
+	if j.Suspect != "" {
+		lines = append(lines, [2]string{"suspect", j.Suspect})
+	}
+	if j.AuditPPM > 0 {
+		lines = append(lines, [2]string{"audit", fmt.Sprintf("%v of the units computed twice", float64(j.AuditPPM)/1e6)})
+	}
 	lines = append(lines, [2]string{"submitted", clock(j.Submitted)}, [2]string{"started", clock(j.Started)}, [2]string{"ended", clock(j.Ended)})
 	if !j.State.Final() {
 		lines = append(lines, [2]string{"done", percent(j)}, [2]string{"rounds committed", count(j.Rounds)})
@@ -199,30 +220,19 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	j, err := watch(a, cl, c.Job)
+	cl.Faithful = true
+	j, err := cl.Job(a.ctx, c.Job) // that there is none is said at once
 	if err != nil {
+		return a.left(c.Job, err)
+	}
+	if j, err = watch(a, cl, j); err != nil {
 		return err
 	}
 	r, _, err := finished(j)
 	if err != nil {
 		return err
 	}
+	a.warnSuspect(j)
 	r.Model = modelHint(j)
 	return a.print(r, r.text)
-}
-
-type jobCancelCmd struct{ jobArg }
-
-// Run implements `coppice job cancel`.
-func (c *jobCancelCmd) Run(a *app) error {
-	cl, err := c.connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	j, err := cl.Cancel(a.ctx, c.Job)
-	if err != nil {
-		return err
-	}
-	return a.print(j, func(w io.Writer) { fmt.Fprintf(w, "job %s is %s\n", j.Name, strings.ToLower(string(j.State))) })
 }

@@ -19,6 +19,9 @@ const asCommand = "COPPICE_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
+		if path := os.Getenv(peakFile); path != "" {
+			os.Exit(withPeak(path))
+		}
 		main()
 		return
 	}

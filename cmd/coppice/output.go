@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/mattn/go-isatty"
 )
 
 // print writes v as one JSON value where -o json was given, or else the text.
@@ -25,8 +27,11 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	return e.Encode(v)
 }
 
-// note writes a line for people to stderr.
+// note writes a line for people to stderr, in place of progress on a terminal.
 func (a *app) note(format string, args ...any) {
+	if f, ok := a.stderr.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		fmt.Fprint(a.stderr, "\r\x1b[K")
+	}
 	fmt.Fprintf(a.stderr, format+"\n", args...)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/worker"
 )
 
@@ -56,37 +57,72 @@ func served(ctx context.Context, err error) error {
 
 type coordinatorCmd struct {
 	ID         string        `default:"a" help:"Which of the peers this is."`
-	Dir        string        `required:"" placeholder:"DIR" help:"Folder of the log, the snapshots and the blobs."`
+	Dir        string        `placeholder:"DIR" help:"Folder of the log, the snapshots and the blobs; required."`
 	Peers      []string      `placeholder:"ID=HOST:PORT" help:"All coordinators, the same list on each: one, three or five. HTTP is at PORT, Raft at the next, NATS clients and NATS routes at the two after (default: this one alone, at 127.0.0.1:7100)."`
+	Join       []string      `name:"join-cluster" placeholder:"HOST:PORT" help:"Join the cluster of these coordinators (HTTP addresses) instead of --peers, once: this one waits to be added by coppice cluster add. Later starts find the cluster in the folder."`
+	Address    string        `placeholder:"HOST:PORT" help:"Where this coordinator is, with --join-cluster: HTTP at PORT, the others above as for --peers."`
 	HTTP       string        `name:"http" placeholder:"HOST:PORT" help:"Where HTTP listens, if not at the peer's port."`
 	Raft       string        `placeholder:"HOST:PORT" help:"Where Raft listens, if not one above."`
 	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Where NATS listens for clients, if not two above."`
 	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Where NATS listens for the other coordinators, if not three above."`
 	NATS       string        `name:"nats" placeholder:"URL" help:"Use this NATS instead of the embedded one."`
-	Heartbeat  time.Duration `default:"100ms" help:"The setting that every timeout derives from."`
+	Heartbeat  time.Duration `default:"100ms" help:"The setting that every timeout derives from, 10ms to 1s."`
+	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"How long a coordinator misses its leader at least before it stands for election (default: three heartbeats)."`
 	Jobs       int           `default:"4" help:"How many jobs run at once."`
+	Snapshot   int64         `name:"snapshot-bytes" placeholder:"BYTES" help:"Log that is worth a snapshot (default: 256 MiB)."`
+	quotaFlags
+	Timeouts bool `name:"print-timeouts" help:"Print every timeout that the heartbeat gives, and start nothing."`
 
 	serveFlags
 }
 
 // Run implements `coppice coordinator`.
 func (c *coordinatorCmd) Run(a *app) error {
-	peers, err := parsePeers(c.Peers)
+	timeouts, err := protocol.NewTimeouts(c.Heartbeat, c.Election)
+	if err != nil {
+		return usagef("--heartbeat %v, --election-timeout %v: %w", c.Heartbeat, c.Election, err)
+	}
+	if c.Timeouts {
+		return printTimeouts(a, &timeouts)
+	}
+	if c.Dir == "" {
+		return usagef("--dir is required")
+	}
+	peers, err := c.peers()
 	if err != nil {
 		return err
 	}
-	if c.Heartbeat < time.Millisecond || c.Heartbeat > time.Minute {
-		return usagef("--heartbeat %v: want 1ms to 1m", c.Heartbeat)
+	quotas, err := c.quotas()
+	if err != nil {
+		return err
 	}
 	if c.Jobs < 1 {
 		return usagef("--jobs %d: want at least 1", c.Jobs)
 	}
+	if c.Snapshot < 0 {
+		return usagef("--snapshot-bytes %d: must not be negative", c.Snapshot)
+	}
 	ctx, log, cancel := c.start(a)
 	defer cancel()
 	return served(ctx, coordinator.Run(ctx, coordinator.Config{
-		ID: c.ID, Dir: c.Dir, Peers: peers, HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
-		RouteAddr: c.NATSRoutes, NATS: c.NATS, Heartbeat: c.Heartbeat, Concurrent: c.Jobs, Log: log,
+		ID: c.ID, Dir: c.Dir, Peers: peers, Join: c.Join, HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
+		RouteAddr: c.NATSRoutes, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: c.Snapshot, Quotas: quotas, Log: log,
 	}))
+}
+
+// peers returns the coordinators that the flags name.
+func (c *coordinatorCmd) peers() ([]coordinator.Peer, error) {
+	if c.Address == "" {
+		return parsePeers(c.Peers)
+	}
+	if len(c.Peers) > 0 {
+		return nil, usagef("--address and --peers exclude each other: --peers says where this coordinator is")
+	}
+	self, err := parsePeers([]string{c.ID + "=" + c.Address})
+	if err != nil {
+		return nil, usagef("--address %q: want HOST:PORT, such as 10.0.0.4:7100", c.Address)
+	}
+	return self, nil
 }
 
 // parsePeers reads a list of ID=HOST:PORT.
@@ -107,6 +143,7 @@ func parsePeers(list []string) ([]coordinator.Peer, error) {
 type workerCmd struct {
 	Join   []string `required:"" placeholder:"HOST:PORT" help:"HTTP addresses of coordinators; any of them tells the rest."`
 	Dir    string   `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
+	NATS   []string `name:"nats" placeholder:"URL" help:"Connect to this NATS (several, separated by commas) instead of the one that the coordinators name, such as a forwarded port."`
 	ID     string   `placeholder:"NAME" help:"Name of the worker (default: drawn once and kept in the folder)."`
 	Slots  int      `placeholder:"N" help:"Units computed at a time (default: one for each processor)."`
 	Listen string   `placeholder:"HOST:PORT" help:"Where to serve /metrics, /healthz and /readyz (default: nowhere)."`
@@ -123,7 +160,8 @@ func (c *workerCmd) Run(a *app) error {
 	}
 	ctx, log, cancel := c.start(a)
 	defer cancel()
+	defer frugal()()
 	return served(ctx, worker.Run(ctx, worker.Config{
-		Join: c.Join, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: c.Cache, MemoryBytes: c.Memory, Log: log,
+		Join: c.Join, NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: c.Cache, MemoryBytes: c.Memory, Log: log,
 	}))
 }

@@ -31,6 +31,10 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	return c, nil
 }
 
+// lull is how long no request had to be sent again once the cluster is back: longer
+// than a try may take.
+const lull = 6 * time.Second
+
 // waiting says why a request waits: once it has for two seconds, then every ten.
 func waiting(a *app) func(error) {
 	var mu sync.Mutex
@@ -39,7 +43,7 @@ func waiting(a *app) func(error) {
 		mu.Lock()
 		defer mu.Unlock()
 		now := time.Now()
-		if now.Sub(last) > 2*time.Second {
+		if now.Sub(last) > lull {
 			since = now
 		}
 		last = now

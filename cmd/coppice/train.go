@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 type trainCmd struct {
 	specFlags
+	auditFlag
 	ModelOut string `placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each, FILE-fold0 and so on."`
 	Local    bool   `help:"Train in this process, without a cluster."`
 
@@ -29,6 +31,9 @@ type trainCmd struct {
 func (c *trainCmd) Run(a *app) error {
 	if c.Settings {
 		return c.printSettings(a)
+	}
+	if c.Local && c.Audit > 0 {
+		return usagef("--audit compares workers of a cluster; it does not go with --local")
 	}
 	file, err := c.read()
 	if err != nil {
@@ -42,7 +47,7 @@ func (c *trainCmd) Run(a *app) error {
 	var r *result
 	var o *pipeline.Outcome
 	if c.Local {
-		r, o, err = c.trainHere(a, file)
+		r, o, err = c.trainHere(a, file, out)
 	} else {
 		r, o, err = c.trainThere(a, file)
 	}
@@ -56,7 +61,8 @@ func (c *trainCmd) Run(a *app) error {
 }
 
 // trainHere trains in this process.
-func (c *trainCmd) trainHere(a *app, file *spec.File) (*result, *pipeline.Outcome, error) {
+func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *pipeline.Outcome, error) {
+	defer frugal()()
 	m := newMeter(a.stderr)
 	defer m.clear()
 	name, data, err := c.load(a, m, file)
@@ -68,7 +74,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File) (*result, *pipeline.Outcom
 		return nil, nil, err
 	}
 	start := time.Now()
-	o, err := local.Run(a.ctx, j, data, local.Options{Progress: m.training})
+	o, err := local.Run(a.ctx, j, data, local.Options{Progress: m.training, Model: out.stream()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,7 +146,15 @@ func (m *modelOut) discard() {
 	}
 }
 
-// write writes the model, or one for each fold, and notes in r where.
+// stream is where the model of a job that is not one of folds goes as it is made.
+func (m *modelOut) stream() io.Writer {
+	if m == nil {
+		return io.Discard
+	}
+	return m.file
+}
+
+// write writes the model unless it was streamed, or one for each fold, and notes in r where.
 func (m *modelOut) write(o *pipeline.Outcome, r *result) error {
 	if m == nil {
 		return nil

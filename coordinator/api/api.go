@@ -11,8 +11,14 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -29,8 +35,10 @@ type Config struct {
 	// now.
 	InFlight func(job uint64) int
 	Ready    func() error // nil once there is a leader and NATS answers
+	Quotas   Quotas
 	Store    *store.Store
 	Blobs    *replica.Blobs
+	Members  *members.Service // who the coordinators are
 	Metrics  http.Handler
 	Log      *slog.Logger
 }
@@ -39,13 +47,25 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	forward *forwarder
+	meter   *meter
+	uploads *semaphore.Weighted // bytes of blobs that are being received
+	// uploadWithin bounds the time in which the bytes of one must come.
+	uploadWithin time.Duration
+	current      atomic.Uint64 // the Raft term of which this leader's state is complete
+	// barriers are those under way, by Raft term.
+	barriers singleflight.Group
 }
 
-// The bounds of request bodies.
+// The bounds of request bodies, and of all blobs that are received at once: those
+// beyond it wait.
 const (
-	maxBody = protocol.MaxJSON
-	maxBlob = 256 << 20
+	maxBody    = protocol.MaxJSON
+	maxBlob    = 256 << 20
+	maxUploads = 2 * maxBlob
 )
+
+// uploadWithin is a little longer than a client tries.
+const uploadWithin = 3 * time.Minute
 
 // verified runs f once a majority agrees that this coordinator leads: one that was
 // stopped for a while, and does not know yet that another leads, would answer with
@@ -54,7 +74,7 @@ func (s *Server) verified(f http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
 		defer cancel()
-		if err := s.cfg.Store.VerifyLeader(ctx); err != nil {
+		if err := s.verify(ctx); err != nil {
 			s.answer(w, nil, fmt.Errorf("%w: no majority agrees that this coordinator leads: %w", store.ErrNotLeader, err))
 			return
 		}
@@ -62,12 +82,53 @@ func (s *Server) verified(f http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// verify returns nil once a majority agrees that this coordinator leads and its
+// state has every entry that was acknowledged before the call: one that has lost the
+// lead and won it again may not have applied what was committed in between.
+func (s *Server) verify(ctx context.Context) error {
+	term := s.cfg.Store.Stats().Term
+	if s.current.Load() != term {
+		if err := s.barrier(ctx, term); err != nil {
+			return err
+		}
+	}
+	if err := s.cfg.Store.VerifyLeader(ctx); err != nil {
+		return err
+	}
+	if s.cfg.Store.Stats().Term != term {
+		return errors.New("the leadership has just changed")
+	}
+	s.current.Store(term)
+	return nil
+}
+
+// barrier waits until this leader's state has all that was committed before its
+// term. All requests that wait at once share one barrier, which goes on when one of
+// them gives up: after an election there are many of them.
+func (s *Server) barrier(ctx context.Context, term uint64) error {
+	done := s.barriers.DoChan(strconv.FormatUint(term, 10), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), verifyTimeout)
+		defer cancel()
+		return nil, s.cfg.Store.Barrier(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case r := <-done:
+		return r.Err
+	}
+}
+
 // verifyTimeout bounds the question whether this coordinator leads.
-const verifyTimeout = 2 * time.Second
+const verifyTimeout = protocol.VerifyLeader
 
 // Handler returns the API's handler.
 func Handler(cfg Config) http.Handler {
-	s := &Server{cfg: cfg, forward: newForwarder(cfg)}
+	s := &Server{cfg: cfg, forward: newForwarder(cfg), meter: &meter{limit: cfg.Quotas.BlobBytes}, uploads: semaphore.NewWeighted(maxUploads), uploadWithin: uploadWithin}
+	s.meter.usage = func() (int64, error) {
+		_, bytes, err := cfg.Blobs.Folder.Usage()
+		return bytes, err
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", cfg.Metrics)
 	mux.HandleFunc("GET /healthz", s.health)
@@ -80,16 +141,31 @@ func Handler(cfg Config) http.Handler {
 			s.answer(w, v, err)
 		}))
 	}
-	leader("PUT /v1/blobs/{digest}", s.putBlob)
+	mux.HandleFunc("PUT /v1/blobs/{digest}", s.onLeader(func(w http.ResponseWriter, r *http.Request) {
+		v, err := s.putBlob(w, r)
+		s.answer(w, v, err)
+	}))
 	leader("GET /v1/datasets", s.datasets)
 	leader("POST /v1/datasets", s.putDataset)
+	leader("POST /v1/datasets/check", s.checkDataset)
 	leader("GET /v1/datasets/{name}", s.dataset)
 	leader("DELETE /v1/datasets/{name}", s.deleteDataset)
 	leader("GET /v1/jobs", s.jobs)
 	leader("POST /v1/jobs", s.submit)
 	leader("GET /v1/jobs/{job}", s.job)
 	leader("POST /v1/jobs/{job}/cancel", s.cancel)
+	leader("POST /v1/jobs/{job}/pause", s.pause)
+	leader("POST /v1/jobs/{job}/resume", s.resume)
+	leader("POST /v1/workers/{worker}/trust", s.trust)
 	leader("GET /v1/models", s.models)
+	if cfg.Members != nil {
+		mux.HandleFunc("GET /v1/self", s.self)
+		leader("GET /v1/members", s.members)
+		leader("POST /v1/members", s.addMember)
+		leader("DELETE /v1/members/{id}", s.removeMember)
+		leader("POST /v1/transfer", s.transfer)
+	}
+	mux.HandleFunc("GET /v1/backup", s.onLeader(s.backup))
 	mux.HandleFunc("GET /v1/jobs/{job}/watch", s.onLeader(s.watch))
 	mux.HandleFunc("GET /v1/models/{name...}", s.onLeader(s.model))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -141,12 +217,15 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, blobs.ErrMissing):
 		return http.StatusNotFound
-	case errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrFinal):
+	case errors.Is(err, members.ErrRefused), errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrFinal):
 		return http.StatusConflict
 	case errors.Is(err, store.ErrNotLeader), errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrClosed),
-		errors.Is(err, replica.ErrNoMajority), errors.Is(err, bus.ErrOffline), errors.Is(err, bus.ErrNoBlob):
+		errors.Is(err, replica.ErrNoMajority), errors.Is(err, bus.ErrOffline), errors.Is(err, bus.ErrNoBlob),
+		errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
-	case errors.Is(err, errFull):
+	case errors.Is(err, errQuota) && !errors.Is(err, errBlobQuota), errors.Is(err, state.ErrQueue):
+		return http.StatusForbidden
+	case errors.Is(err, errFull), errors.Is(err, errBlobQuota):
 		return http.StatusInsufficientStorage
 	}
 	return http.StatusInternalServerError

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -46,27 +48,71 @@ func (s *Server) putDataset(r *http.Request) (any, error) {
 		return nil, err
 	}
 	e.Time = time.Now().Unix()
-	if _, _, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntryDatasetPut, e)); err != nil {
-		return nil, err
-	}
-	return s.findDataset(e.Name)
+	_, put, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntryDatasetPut, e))
+	return put, err
 }
 
-// checkManifest refuses a manifest that no import makes, or whose blobs are not
-// here.
-func (s *Server) checkManifest(ctx context.Context, m *dataset.Manifest) error {
+// checkDataset says, before anything is sent, why an import would be refused: by its
+// name, its manifest or the quota of blobs.
+func (s *Server) checkDataset(r *http.Request) (any, error) {
+	var e protocol.DatasetPutEntry
+	if err := body(r, &e); err != nil {
+		return nil, err
+	}
+	if err := checkName("dataset", e.Name); err != nil {
+		return nil, err
+	}
+	if err := describes(e.Manifest); err != nil {
+		return nil, err
+	}
+	if d := s.cfg.Store.State().Dataset(e.Name); d != nil && d.Digest != e.Manifest.Digest() {
+		return nil, fmt.Errorf("a dataset %q %w with other content (%.12s, not %.12s): choose another name or delete it first",
+			e.Name, state.ErrExists, d.Digest, e.Manifest.Digest())
+	}
+	var bytes int64
+	for _, shard := range e.Manifest.Shards {
+		if !s.cfg.Blobs.Folder.Has(shard.Digest) {
+			bytes += shard.Bytes
+		}
+	}
+	done, err := s.meter.reserve(bytes)
+	if err == nil {
+		done(false)
+	}
+	return nil, err
+}
+
+// describes refuses a manifest that no import makes.
+func describes(m *dataset.Manifest) error {
 	if m == nil || m.Labels < 1 {
 		return fmt.Errorf("%w: the manifest describes no dataset with labels", errBad)
 	}
 	if err := m.Check(); err != nil {
 		return bad{err}
 	}
+	return nil
+}
+
+// parallelShards is how many shards of an import are looked after at a time.
+const parallelShards = 8
+
+// checkManifest refuses a manifest that no import makes, or whose blobs no majority
+// has.
+func (s *Server) checkManifest(ctx context.Context, m *dataset.Manifest) error {
+	if err := describes(m); err != nil {
+		return err
+	}
 	for i, shard := range m.Shards {
-		if !s.present(ctx, shard.Digest) {
-			return fmt.Errorf("%w: shard %d (blob %s) was not sent", errBad, i, shard.Digest)
+		if err := s.present(ctx, shard.Digest); err != nil {
+			return notSent(fmt.Sprintf("shard %d", i), shard.Digest, err)
 		}
 	}
-	return nil
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelShards)
+	for _, shard := range m.Shards {
+		g.Go(func() error { return s.secure(ctx, shard.Digest) })
+	}
+	return g.Wait()
 }
 
 func (s *Server) deleteDataset(r *http.Request) (any, error) {

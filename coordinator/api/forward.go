@@ -62,12 +62,37 @@ func (f *forwarder) try(w http.ResponseWriter, r *http.Request, leader string) b
 	}
 	for _, m := range f.cfg.Store.State().Members() {
 		if m.ID == leader {
-			target := &url.URL{Scheme: "http", Host: m.HTTP}
-			f.proxy.ServeHTTP(w, r.WithContext(withLeader(r, target)))
+			ctx, cancel := context.WithCancel(withLeader(r, &url.URL{Scheme: "http", Host: m.HTTP}))
+			defer f.untilLeaderChanges(ctx, leader, cancel)() // the proxy may panic
+			defer cancel()
+			f.proxy.ServeHTTP(w, r.WithContext(ctx))
 			return true
 		}
 	}
 	return false
+}
+
+// untilLeaderChanges gives a forwarded request up once another coordinator leads: the
+// one that it went to may hang, and the client then asks again. stop waits for the
+// end of the watch, which is that of ctx.
+func (f *forwarder) untilLeaderChanges(ctx context.Context, leader string, cancel func()) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		st, changed := f.cfg.Store.Watch()
+		for began := st.Epoch(); ; st, changed = f.cfg.Store.Watch() {
+			if st.Epoch() != began && st.Leader() != leader {
+				cancel()
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+		}
+	}()
+	return func() { <-done }
 }
 
 func withLeader(r *http.Request, target *url.URL) context.Context {

@@ -30,7 +30,7 @@ const limit = 20 * time.Second
 
 // site is a coordinator's API on a real store of one node.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	cfg    Config
 	web    *httptest.Server
 	leader atomic.Pointer[string] // whom it believes to lead
@@ -38,7 +38,7 @@ type site struct {
 }
 
 // newSite starts a coordinator that leads.
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	s, err := store.Open(store.Config{ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: log})
@@ -64,7 +64,7 @@ func newSite(t *testing.T) *site {
 }
 
 // serve starts the API of a coordinator.
-func serve(t *testing.T, id string, cfg Config) *site {
+func serve(t testing.TB, id string, cfg Config) *site {
 	t.Helper()
 	s := &site{t: t, cfg: cfg}
 	leader := "a"
@@ -187,7 +187,7 @@ func (s *site) problem(answer *http.Response, status int, what string, parts ...
 }
 
 // imported is a dataset and the bytes of its shards.
-func imported(t *testing.T, rows int) (*dataset.Manifest, [][]byte) {
+func imported(t testing.TB, rows int) (*dataset.Manifest, [][]byte) {
 	t.Helper()
 	m, shards, err := dataset.Build(dataset.Artificial(rows, 1), dataset.ImportOptions{})
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *site) finish(j protocol.JobInfo, models ...string) {
 
 // lines reads a watch: each line as it comes.
 type lines struct {
-	t    *testing.T
+	t    testing.TB
 	body io.Closer
 	ch   chan protocol.JobInfo
 }

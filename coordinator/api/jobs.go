@@ -3,10 +3,12 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
@@ -14,16 +16,16 @@ import (
 
 func (s *Server) jobs(*http.Request) (any, error) {
 	list := []protocol.JobInfo{}
-	for _, j := range s.cfg.Store.State().Jobs() {
-		list = append(list, s.info(j))
+	st := s.cfg.Store.State()
+	for _, j := range st.Jobs() {
+		list = append(list, s.info(j, st.Index()))
 	}
 	return list, nil
 }
 
 // findJob finds a job by id or name.
-func (s *Server) findJob(r *http.Request) (*state.Job, error) {
+func (s *Server) findJob(st *state.State, r *http.Request) (*state.Job, error) {
 	key := r.PathValue("job")
-	st := s.cfg.Store.State()
 	if j := st.JobByName(key); j != nil {
 		return j, nil
 	}
@@ -36,16 +38,20 @@ func (s *Server) findJob(r *http.Request) (*state.Job, error) {
 }
 
 func (s *Server) job(r *http.Request) (any, error) {
-	j, err := s.findJob(r)
+	st := s.cfg.Store.State()
+	j, err := s.findJob(st, r)
 	if err != nil {
 		return nil, err
 	}
-	return s.info(j), nil
+	return s.info(j, st.Index()), nil
 }
 
-// info describes a job: committed state, and what is in flight.
-func (s *Server) info(j *state.Job) protocol.JobInfo {
+// info describes a job as it is after a log entry: committed state, and what is in
+// flight.
+func (s *Server) info(j *state.Job, index uint64) protocol.JobInfo {
 	info := j.Info()
+	info.Index = index
+	info.Waiting = jobs.Waits(j)
 	if s.cfg.InFlight != nil && j.State == protocol.Running {
 		info.InFlight = s.cfg.InFlight(j.ID)
 	}
@@ -59,8 +65,16 @@ func (s *Server) submit(r *http.Request) (any, error) {
 	if err := body(r, &req); err != nil {
 		return nil, err
 	}
-	if req.Token == "" {
-		return nil, fmt.Errorf("%w: a submission needs a token", errBad)
+	if req.Token == "" || len(req.Token) > protocol.MaxToken {
+		return nil, fmt.Errorf("%w: a submission needs a token, of at most %d characters", errBad, protocol.MaxToken)
+	}
+	st := s.cfg.Store.State()
+	if j := st.JobByToken(req.Token); j != nil { // an answer was lost
+		return s.info(j, st.Index()), nil
+	}
+	ppm, err := auditPPM(req.Audit)
+	if err != nil {
+		return nil, err
 	}
 	if req.Spec.Name != "" {
 		if err := checkName("job", req.Spec.Name); err != nil {
@@ -75,40 +89,79 @@ func (s *Server) submit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, bad{err}
 	}
-	if a := req.Spec.Assigned; a != "" && !s.present(r.Context(), a) {
-		return nil, fmt.Errorf("%w: the split (blob %s) was not sent", errBad, a)
+	if a := req.Spec.Assigned; a != "" {
+		if err := s.present(r.Context(), a); err != nil {
+			return nil, notSent("the split", a, err)
+		}
+		if err := s.secure(r.Context(), a); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.cfg.Quotas.checkMemory(job, d.Manifest); err != nil {
+		return nil, err
 	}
 	given, err := json.Marshal(req.Spec)
 	if err != nil {
 		return nil, err
 	}
-	e := protocol.SubmitEntry{Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, Time: time.Now().Unix()}
-	_, made, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntrySubmit, e))
+	e := protocol.SubmitEntry{Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, AuditPPM: ppm, MaxQueue: uint32(s.cfg.Quotas.Queue), Time: time.Now().Unix()}
+	index, made, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntrySubmit, e))
 	if err != nil {
 		return nil, err
 	}
-	return made.(*state.Job).Info(), nil
+	return s.info(made.(*state.Job), index), nil
+}
+
+// auditPPM turns the share of units that are computed twice into units of a million.
+func auditPPM(rate float64) (uint32, error) {
+	if !(rate >= 0 && rate <= 1) {
+		return 0, fmt.Errorf("%w: an audit of %v; it is a share from 0 to 1", errBad, rate)
+	}
+	return uint32(math.Ceil(rate * 1e6)), nil
 }
 
 func (s *Server) cancel(r *http.Request) (any, error) {
-	j, err := s.findJob(r)
+	return s.wish(r, protocol.EntryCancel, func(job uint64, now int64) any { return protocol.CancelEntry{Job: job, Time: now} })
+}
+
+func (s *Server) pause(r *http.Request) (any, error) {
+	return s.wish(r, protocol.EntryPause, func(job uint64, now int64) any { return protocol.PauseEntry{Job: job, Time: now} })
+}
+
+func (s *Server) resume(r *http.Request) (any, error) {
+	return s.wish(r, protocol.EntryResume, func(job uint64, now int64) any { return protocol.ResumeEntry{Job: job, Time: now} })
+}
+
+// wish commits what a user wants of a job, and answers with the job as the entry
+// left it.
+func (s *Server) wish(r *http.Request, kind protocol.EntryKind, entry func(job uint64, now int64) any) (any, error) {
+	j, err := s.findJob(s.cfg.Store.State(), r)
 	if err != nil {
 		return nil, err
 	}
-	e := protocol.CancelEntry{Job: j.ID, Time: time.Now().Unix()}
-	if _, _, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntryCancel, e)); err != nil {
+	index, v, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(kind, entry(j.ID, time.Now().Unix())))
+	if err != nil {
 		return nil, err
 	}
-	return s.job(r)
+	return s.info(v.(*state.Job), index), nil
+}
+
+// trust ends the distrust of a worker.
+func (s *Server) trust(r *http.Request) (any, error) {
+	e := protocol.TrustEntry{Worker: r.PathValue("worker")}
+	if _, _, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntryTrust, e)); err != nil {
+		return nil, err
+	}
+	return s.cfg.Cluster(), nil
 }
 
 // watchBeat is how often a watcher hears of a job that does not change: it tells
 // a slow job from a lost connection.
-const watchBeat = 2 * time.Second
+const watchBeat = protocol.WatchBeat
 
 // watch writes the job as a line of JSON at each change until it is final.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
-	j, err := s.findJob(r)
+	j, err := s.findJob(s.cfg.Store.State(), r)
 	if err != nil {
 		s.answer(w, nil, err)
 		return
@@ -125,7 +178,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return // the watcher connects again and finds the leader
 		}
 		if j != sent {
-			if enc.Encode(s.info(j)) != nil || flush.Flush() != nil || j.State.Final() {
+			if enc.Encode(s.info(j, st.Index())) != nil || flush.Flush() != nil || j.State.Final() {
 				return
 			}
 			sent = j

@@ -20,7 +20,7 @@ func (s *Server) registered() []protocol.ModelInfo {
 			}
 			list = append(list, protocol.ModelInfo{
 				Name: name, Job: j.ID, Algorithm: j.Job.Algorithm,
-				Dataset: j.Dataset, ModelRef: ref, Time: j.Ended,
+				Dataset: j.Dataset, ModelRef: ref, Time: j.Ended, Suspect: j.Suspect,
 			})
 		}
 	}

@@ -35,8 +35,11 @@ type bench struct {
 
 type noParts struct{}
 
-func (noParts) Known(uint64, uint64) map[uint32]string                  { return nil }
-func (noParts) Record(context.Context, *protocol.Collected, int) error  { return nil }
+func (noParts) Known(uint64, uint64) map[uint32]string                 { return nil }
+func (noParts) Record(context.Context, *protocol.Collected, int) error { return nil }
+func (noParts) Keep(context.Context, protocol.Stamp, uint32, int, []byte) (string, error) {
+	return "", nil
+}
 func (noParts) Load(ctx context.Context, digest string) ([]byte, error) { return nil, nil }
 
 func newBench(b *testing.B) *bench {
@@ -112,7 +115,7 @@ func (x *bench) startWorker(b *testing.B, s *bus.Server) {
 // the engine, the protocol and NATS alone, over loopback TCP to the worker.
 func BenchmarkEmptyRound(b *testing.B) {
 	x := newBench(b)
-	exec := x.d.Executor(1, x.job, x.data)
+	exec := x.d.Executor(1, x.job, x.data, dispatch.ExecutorOptions{})
 	defer exec.Close()
 	const opMean = 250 // pipeline's sums of label degrees
 	r := &algorithms.Round{Op: opMean, Units: 1, Scope: algorithms.Sharded, How: algorithms.Sum, Shape: algorithms.Shape{F64: 3 + x.data.Labels}}

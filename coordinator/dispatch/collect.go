@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,25 +13,28 @@ import (
 )
 
 // collect runs a collected round: each worker is given as many units as it has
-// slots, and every part is recorded as it arrives, so that only unfinished units
-// are ever computed again.
+// slots, and one ahead; every part is recorded as it arrives, so that only
+// unfinished units are ever computed again.
 func (x *Executor) collect(ctx context.Context, res *algorithms.Result) error {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &collection{x: x, parts: make([]string, len(x.units))}
+	x.storing = c
 	defer c.recorders.Wait()
 	defer cancel() // before Wait
 	c.recall()
 	clear(x.resume)
-	defer x.inFlight.Store(0)
-	defer x.release()
-	remind := time.NewTicker(reminders * x.d.cfg.Heartbeat)
-	defer remind.Stop()
-	for c.feed(); c.left > 0; c.feed() {
+	defer c.release()
+	look := time.NewTicker(x.every())
+	defer look.Stop()
+	for c.left > 0 {
+		c.feed(ctx, time.Now())
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case now := <-remind.C:
-			c.remind(now)
+		case now := <-look.C:
+			if err := c.look(ctx, now); err != nil {
+				return err
+			}
 		case <-x.mail.ready:
 			if err := c.receive(ctx); err != nil {
 				return err
@@ -45,20 +50,51 @@ type collection struct {
 	parts     []string // digest by unit
 	left      int      // units not recorded
 	recorders sync.WaitGroup
+
+	computed time.Duration // by the workers, of the units in finished
+	finished int
+}
+
+// look reminds workers, gives stragglers to others as well, and settles what the
+// referee could not say at first.
+func (c *collection) look(ctx context.Context, now time.Time) error {
+	x := c.x
+	c.remind(now)
+	c.speculate(now)
+	for _, u := range x.checks {
+		s := &x.units[u]
+		if x.open(u) && !s.judged && !now.Before(s.after) && s.seats[0].answer != nil && s.seats[1].answer != nil {
+			if err := x.settle(ctx, u); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // reminders is how many heartbeats pass between two reminders of a unit.
-const reminders = 20
+const reminders = protocol.RemindBeats
 
 // remind sends workers the units again that they have had for a while: one that
 // computes them ignores it, one that was restarted, or lost the message, learns
-// of them.
+// of them. The slot of one that has not answered for a unit recorded meanwhile is
+// free again: its answer may be lost.
 func (c *collection) remind(now time.Time) {
 	x := c.x
 	for u := range x.units {
-		if s := &x.units[u]; s.state == running && now.Sub(s.sent) >= reminders*x.d.cfg.Heartbeat {
-			x.list = append(x.list[:0], uint32(u))
-			x.send(s.worker, x.list, now)
+		for i := range x.units[u].seats {
+			at := &x.units[u].seats[i]
+			if at.of == nil || at.answer != nil || now.Sub(at.told) < reminders*x.d.cfg.Heartbeat {
+				continue
+			}
+			if !x.open(u) {
+				x.vacate(at)
+				continue
+			}
+			at.told = now
+			began := at.sent
+			x.sendOne(at.worker, u, now)
+			at.sent = began
 		}
 	}
 }
@@ -85,96 +121,25 @@ func (c *collection) done(u int, digest string) {
 	c.left--
 }
 
-// feed gives waiting units, lowest first, to workers with a free slot.
-func (c *collection) feed() {
-	x := c.x
-	defer c.count()
-	x.requeueGone()
-	for u := range x.units {
-		if x.units[u].state != waiting {
-			continue
-		}
-		id := x.reserve()
-		if id == "" {
-			return
-		}
-		x.units[u].worker, x.units[u].state = id, running
-		x.list = append(x.list[:0], uint32(u))
-		x.send(id, x.list, time.Now())
-	}
-}
-
-// count tells how many units are in flight.
-func (c *collection) count() {
-	n := int64(0)
-	for u := range c.x.units {
-		if c.x.units[u].state == running {
-			n++
-		}
-	}
-	c.x.inFlight.Store(n)
-}
-
-// requeueGone puts the units of workers that are gone back.
-func (x *Executor) requeueGone() {
-	x.d.mu.Lock()
-	defer x.d.mu.Unlock()
-	for u := range x.units {
-		s := &x.units[u]
-		if s.state == running && !x.there(s.worker) {
-			s.state, s.worker = waiting, ""
-			x.d.cfg.Metrics.UnitsRetried.Inc()
-		}
-	}
-	x.forgetGone()
-}
-
-// reserve takes a slot of the worker with most slots free, or returns "".
-func (x *Executor) reserve() string {
-	x.d.mu.Lock()
-	defer x.d.mu.Unlock()
-	var best *worker
-	for _, w := range x.d.crew.usable() {
-		if free := w.beat.Slots - w.busy; free > 0 && (best == nil || free > best.beat.Slots-best.busy) {
-			best = w
-		}
-	}
-	if best == nil {
-		return ""
-	}
-	best.busy++
-	return best.id
-}
-
-// free gives a slot back; waiting jobs are told.
-func (x *Executor) free(id string) {
-	x.d.mu.Lock()
-	if w := x.d.crew.get(id); w != nil && w.busy > 0 {
-		w.busy--
-	}
-	x.d.mu.Unlock()
-	x.d.wakeAll()
-}
-
-// release gives back the slots of units that still run when the round stops.
-func (x *Executor) release() {
-	for u := range x.units {
-		if x.units[u].state == running {
-			x.free(x.units[u].worker)
-		}
-	}
-}
-
 func (c *collection) receive(ctx context.Context) error {
 	x := c.x
 	x.msgs = x.mail.take(x.msgs)
+	defer clear(x.msgs)
 	for _, msg := range x.msgs {
 		if err := c.handle(ctx, msg); err != nil {
 			return err
 		}
 	}
 	for _, s := range x.mail.takeStored() {
-		c.onStored(s)
+		if err := c.onStored(s); err != nil {
+			return err
+		}
+	}
+	x.verdicts = x.mail.takeVerdicts(x.verdicts)
+	for i := range x.verdicts {
+		if err := x.onVerdict(ctx, &x.verdicts[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -184,7 +149,7 @@ func (c *collection) handle(ctx context.Context, msg []byte) error {
 	kind, _ := protocol.KindOf(msg)
 	switch kind {
 	case protocol.KindCollected:
-		c.onCollected(ctx, msg)
+		return c.onCollected(ctx, msg)
 	case protocol.KindCheckpoint:
 		c.onCheckpoint(msg)
 	case protocol.KindNeed:
@@ -200,59 +165,92 @@ func (c *collection) handle(ctx context.Context, msg []byte) error {
 // onFail puts a unit back for another try, or fails the job.
 func (c *collection) onFail(msg []byte) error {
 	x := c.x
-	if x.fail.Decode(msg) != nil || int(x.fail.Unit) >= len(x.units) {
-		x.drop(metrics.DropMisshapen)
+	u, ok := x.failed(msg)
+	if !ok {
+		if x.fail.Round == x.round && u < len(x.units) {
+			if at := x.units[u].seatOf(x.fail.Worker); at != nil {
+				x.vacate(at) // a slot is free, though nobody waits for the unit
+			}
+		}
 		return nil
 	}
-	u := int(x.fail.Unit)
-	holder := x.units[u].worker
-	if x.fail.Round != x.round || x.units[u].state != running || holder != x.fail.Worker {
+	at := x.units[u].seatOf(x.fail.Worker)
+	if at == nil || at.answer != nil {
 		x.drop(metrics.DropStale)
 		return nil
 	}
-	if err := x.onFail(msg); err != nil {
+	if x.fail.Permanent {
+		return x.failure(u)
+	}
+	x.vacate(at)
+	if err := x.rest(u, time.Now()); err != nil {
 		return err
 	}
-	if x.units[u].worker != holder { // onFail moved it on; slots follow
-		x.free(holder)
-		x.take(x.units[u].worker)
-	}
+	c.requeue(u)
 	return nil
 }
 
-// take counts a unit that was given to a worker without asking for its slot.
-func (x *Executor) take(id string) {
-	x.d.mu.Lock()
-	defer x.d.mu.Unlock()
-	if w := x.d.crew.get(id); w != nil {
-		w.busy++
-	}
-}
-
-func (c *collection) onCollected(ctx context.Context, msg []byte) {
+// onCollected records a part, or compares it where two are asked for.
+func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 	x := c.x
 	m := new(protocol.Collected)
 	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) {
 		x.drop(metrics.DropMisshapen)
-		return
+		return nil
 	}
-	s := &x.units[m.Unit]
-	if m.Round != x.round || s.state == storing || s.state == recorded {
+	trusted := x.d.answered(m.Worker)
+	u, s := int(m.Unit), &x.units[m.Unit]
+	if m.Round != x.round || !trusted || s.state == storing || s.state == recorded {
 		x.d.cfg.Metrics.UnitsWasted.Inc()
-		return
-	}
-	if s.state == running {
-		x.free(s.worker)
+		if at := s.seatOf(m.Worker); at != nil && m.Round == x.round {
+			x.vacate(at) // a slot is free that computed in vain
+		}
+		return nil
 	}
 	x.d.cfg.Metrics.Compute.Observe(time.Duration(m.Compute).Seconds())
-	s.worker, s.state = m.Worker, storing
-	of := len(x.units)
+	c.computed += time.Duration(m.Compute)
+	c.finished++
+	a := &answer{digest: m.Digest, part: m}
+	if s.check == unchecked {
+		x.store(ctx, u, a)
+		return nil
+	}
+	if at := s.seatOf(m.Worker); at != nil && at.answer == nil {
+		x.leave(at)
+	}
+	return x.answer(ctx, u, m.Worker, a)
+}
+
+// store has a part recorded; its slots are free, but for those of workers that
+// still compute it.
+func (x *Executor) store(ctx context.Context, u int, a *answer) {
+	s, c := &x.units[u], x.storing
+	s.state = storing
+	if a.part == nil { // the leader's: a worker may have the same
+		for i := range s.seats {
+			if b := s.seats[i].answer; b != nil && b.part != nil && b.same(a) {
+				a = b
+			}
+		}
+	}
+	if a.part != nil {
+		if at := s.seatOf(a.part.Worker); at != nil {
+			x.vacate(at)
+		}
+	}
+	of, round, unit := len(x.units), x.round, uint32(u)
+	stamp := protocol.Stamp{Epoch: x.d.cfg.Epoch, Job: x.id, Round: round}
 	c.recorders.Go(func() {
-		err := x.d.cfg.Parts.Record(ctx, m, of)
+		digest, err := a.digest, error(nil)
+		if a.part != nil {
+			err = x.d.cfg.Parts.Record(ctx, a.part, of)
+		} else {
+			digest, err = x.d.cfg.Parts.Keep(ctx, stamp, unit, of, a.bytes)
+		}
 		if err != nil { // the worker would announce it again at once
 			pause(ctx, recordPause)
 		}
-		x.mail.putStored(stored{m.Round, m.Unit, err, m.Digest})
+		x.mail.putStored(stored{round, unit, err, digest})
 	})
 }
 
@@ -279,26 +277,48 @@ func (c *collection) onCheckpoint(msg []byte) {
 		x.drop(metrics.DropMisshapen)
 		return
 	}
-	if m.Round != x.round || x.units[m.Unit].state != running {
+	if m.Round != x.round || x.units[m.Unit].state != running || x.units[m.Unit].check != unchecked || !x.d.trusts(m.Worker) {
 		x.drop(metrics.DropStale)
 		return
 	}
-	x.resume[m.Unit] = m.Resume.Append(nil)
+	kept := len(m.State)
+	for unit, b := range x.resume {
+		if unit != m.Unit {
+			kept += len(b.bytes)
+		}
+	}
+	if kept > maxResume { // the unit begins anew elsewhere
+		delete(x.resume, m.Unit)
+		return
+	}
+	x.resume[m.Unit] = resume{m.Worker, m.Resume.Append(nil)}
 }
 
-func (c *collection) onStored(s stored) {
+// maxResume bounds what a leader keeps of a round's child jobs, in bytes.
+const maxResume = 2 * protocol.MaxMessage
+
+// onStored takes in that a part is recorded. One that is not is computed again,
+// unless none can be any more: then the round ends.
+func (c *collection) onStored(s stored) error {
 	x := c.x
 	if s.round != x.round || x.units[s.unit].state != storing {
-		return
+		return nil
+	}
+	if errors.Is(s.err, ErrOver) {
+		return fmt.Errorf("unit %d: %w", s.unit, s.err)
 	}
 	if s.err != nil {
 		x.d.cfg.Log.Warn("a part could not be recorded and is computed again",
 			"job", x.id, "unit", s.unit, "error", s.err)
-		x.units[s.unit].state, x.units[s.unit].worker = waiting, ""
+		for i := range x.units[s.unit].seats {
+			x.vacate(&x.units[s.unit].seats[i])
+		}
+		x.units[s.unit].state, x.units[s.unit].judged = waiting, false
 		x.d.cfg.Metrics.UnitsRetried.Inc()
-		return
+		return nil
 	}
 	c.done(int(s.unit), s.part)
+	return nil
 }
 
 func (c *collection) load(ctx context.Context, res *algorithms.Result) error {

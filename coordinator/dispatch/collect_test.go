@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -42,8 +43,8 @@ func (d *doing) collects() {
 	}
 }
 
-// TestCollect: units go out lowest first, as many at a time as a worker has slots,
-// each with its payload; parts are recorded as they come.
+// TestCollect: units go out lowest first, one more at a time than a worker has
+// slots, each with its payload; parts are recorded as they come.
 func TestCollect(t *testing.T) {
 	l := newLab(t, never)
 	w := l.join("w", 2)
@@ -51,16 +52,19 @@ func TestCollect(t *testing.T) {
 	defer x.Close()
 	d := l.do(x, 3, collecting(5))
 	var busy []*task
-	busy = append(busy, w.first(0), w.run())
+	busy = append(busy, w.first(0), w.run(), w.run())
 	for u := range uint32(5) {
 		task := busy[0]
 		if task.unit() != u || string(task.run.Payload[0]) != string(d.r.Payloads[u]) || task.run.How != algorithms.Collect || task.run.Scope != algorithms.Whole || task.run.Child {
 			t.Errorf("unit %d: run %+v", u, task.run)
 		}
-		w.idle() // two slots, two units
+		w.idle() // two slots, three units
+		if got := l.d.InFlight(jobID); got > 2 {
+			t.Errorf("%d units in flight on two slots", got)
+		}
 		task.collected(u)
 		busy = busy[1:]
-		if u < 3 {
+		if u < 2 {
 			busy = append(busy, w.run())
 		}
 	}
@@ -132,7 +136,8 @@ func TestCollectRequeues(t *testing.T) {
 	if again.unit() != 0 {
 		t.Fatalf("unit %d goes to the other worker first", again.unit())
 	}
-	task1.collected(1) // w1 was alive after all; unit 1 waits for a slot of w2's
+	w2.run(1)          // waits behind it
+	task1.collected(1) // w1 was alive after all
 	l.until("unit 1", func() bool { return len(l.parts.units()) == 1 })
 	again.collected(0)
 	task0.collected(0)
@@ -171,8 +176,8 @@ func TestCollectReminds(t *testing.T) {
 	}
 }
 
-// TestCollectFails: a unit that fails goes to another worker with its slot; one
-// that fails for good fails the job, and its slots are free again.
+// TestCollectFails: a unit that fails goes to another worker when that has a
+// slot; one that fails for good fails the job, and its slots are free again.
 func TestCollectFails(t *testing.T) {
 	l := newLab(t, never)
 	w1, w2 := l.join("w1", 2), l.join("w2", 1)
@@ -181,6 +186,8 @@ func TestCollectFails(t *testing.T) {
 	d := l.do(x, 3, collecting(3))
 	a, b, c := w1.first(0), w1.run(), w2.first(0)
 	a.fail(a.unit(), false)
+	w1.idle() // it has a free slot, and is not asked again
+	c.collected(c.unit())
 	again := w2.run(a.unit())
 	a.fail(a.unit(), false)
 	l.dropped(metrics.DropStale, 1)
@@ -188,7 +195,6 @@ func TestCollectFails(t *testing.T) {
 	l.dropped(metrics.DropMisshapen, 1)
 	again.collected(a.unit())
 	b.collected(b.unit())
-	c.collected(c.unit())
 	d.collects()
 	l.free(t, 3)
 
@@ -313,4 +319,112 @@ func TestChildrenGoOnElsewhere(t *testing.T) {
 		task.collected(0)
 	}
 	next.collects()
+}
+
+// TestCollectStraggler: a unit that takes much longer than the others is given to
+// an idle worker as well when no other waits; the first answer counts, and the
+// slot of the other comes back with its answer.
+func TestCollectStraggler(t *testing.T) {
+	l := newLab(t, 20*time.Millisecond)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, collecting(4))
+	a, b := w1.first(0), w2.first(0)
+	b.collected(b.unit())
+	b = w2.run()
+	b.collected(b.unit())
+	b = w2.run()
+	w2.idle() // the straggler waits while another unit is computed there
+	b.collected(b.unit())
+	copied := w2.run(a.unit())
+	w1.idle()
+	copied.collected(a.unit())
+	d.collects()
+	next := l.do(x, 4, collecting(2))
+	task1, task2 := w1.run(), w2.run()
+	a.collected(a.unit()) // late
+	l.until("a wasted unit", func() bool { return l.metric("units_wasted_total", "") == 1 })
+	task1.collected(task1.unit())
+	task2.collected(task2.unit())
+	next.collects()
+	l.free(t, 2)
+}
+
+// TestCollectSteals: a unit that waits behind another on its worker goes to one
+// that is idle at once.
+func TestCollectSteals(t *testing.T) {
+	l := newLab(t, 100*time.Millisecond)
+	w1 := l.join("w1", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, collecting(2))
+	a, b := w1.first(0), w1.run(1)
+	w2 := l.join("w2", 1)
+	w2.first(0).collected(1)
+	l.until("unit 1", func() bool { return len(l.parts.units()) == 1 })
+	b.collected(1)
+	a.collected(0)
+	d.collects()
+	l.free(t, 2)
+	l.counted("units_wasted_total", "", 1)
+}
+
+// TestCollectShares: a job that comes later gets the next slots that are free
+// until it has as many as the one before.
+func TestCollectShares(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 3)
+	x1, x2 := l.executor(1), l.executor(2)
+	defer x1.Close()
+	defer x2.Close()
+	d1 := l.do(x1, 1, collecting(8))
+	tasks := []*task{w.first(0), w.run(), w.run(), w.run()}
+	d2 := l.do(x2, 1, collecting(8))
+	l.until("the second job to want a slot", func() bool {
+		l.d.mu.Lock()
+		defer l.d.mu.Unlock()
+		return x2.wants
+	})
+	for i := range 2 {
+		tasks[i].collected(tasks[i].unit())
+		if i == 0 {
+			w.next(protocol.KindSetup)
+		}
+		if got := w.run(); got.run.Job != 2 {
+			t.Errorf("slot %d goes to job %d", i, got.run.Job)
+		} else {
+			tasks = append(tasks, got)
+		}
+	}
+	for left := 14; left > 0; left-- { // two of sixteen are in; both jobs end
+		task := tasks[2]
+		tasks = append(tasks[:2], tasks[3:]...)
+		task.collected(task.unit())
+		if left > 4 {
+			tasks = append(tasks, w.run())
+		}
+	}
+	d1.collects()
+	d2.collects()
+	l.free(t, 3)
+}
+
+// TestCollectGoesOnBesideAFailure: a unit that failed on one worker waits for
+// another; the other units do not.
+func TestCollectGoesOnBesideAFailure(t *testing.T) {
+	l := newLab(t, never)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, collecting(3))
+	a, b := w1.first(0), w2.first(0)
+	a.fail(a.unit(), false)
+	other := w1.run(2)
+	other.collected(2)
+	w1.idle()
+	b.collected(b.unit())
+	w2.run(a.unit()).collected(a.unit())
+	d.collects()
+	l.free(t, 2)
 }

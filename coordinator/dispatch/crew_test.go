@@ -18,7 +18,7 @@ func aBeat(id string) *protocol.Beat {
 // TestCrewChangesWhenItShould: plans are made anew for a worker that comes, goes,
 // or holds other shards, and for nothing else.
 func TestCrewChangesWhenItShould(t *testing.T) {
-	c := newCrew(time.Second)
+	c := newCrew(time.Second, nil)
 	now := time.Now()
 	full := func(holds ...string) *protocol.Beat {
 		b := aBeat("w1")
@@ -55,7 +55,7 @@ func TestCrewChangesWhenItShould(t *testing.T) {
 
 // TestCrewExpires who missed five beats, not who missed less.
 func TestCrewExpires(t *testing.T) {
-	c := newCrew(time.Second)
+	c := newCrew(time.Second, nil)
 	began := time.Now()
 	for _, id := range []string{"w3", "w1", "w2"} {
 		c.hear(aBeat(id), began)
@@ -76,7 +76,7 @@ func TestCrewExpires(t *testing.T) {
 // TestCrewPassesOverTheStalled while there are others, until they answer or some
 // time has passed.
 func TestCrewPassesOverTheStalled(t *testing.T) {
-	c := newCrew(time.Second)
+	c := newCrew(time.Second, nil)
 	began := time.Now()
 	for _, id := range []string{"w1", "w2"} {
 		c.hear(aBeat(id), began)
@@ -97,7 +97,7 @@ func TestCrewPassesOverTheStalled(t *testing.T) {
 	if got := prompt(); len(got) != 2 {
 		t.Errorf("where all are stalled, prompt are %v", got)
 	}
-	if !c.revive(c.get("w1")) || c.revive(c.get("w1")) || c.revive(nil) {
+	if !c.revive(c.get("w1"), began) || c.revive(c.get("w1"), began) || c.revive(nil, began) {
 		t.Error("a stall ends once")
 	}
 	if got := prompt(); !slices.Equal(got, []string{"w1"}) {
@@ -211,7 +211,7 @@ func TestDamagedBeatsAreCounted(t *testing.T) {
 // TestWorkerOfAnotherVersion that was started anew under the same name before its
 // silence told: what holds is what it says now.
 func TestWorkerOfAnotherVersion(t *testing.T) {
-	c := newCrew(time.Second)
+	c := newCrew(time.Second, nil)
 	old := aBeat("w1")
 	old.Numerics++
 	for i, b := range []*protocol.Beat{aBeat("w1"), old, aBeat("w1")} {
@@ -225,7 +225,7 @@ func TestWorkerOfAnotherVersion(t *testing.T) {
 // TestStalls: a worker that stalls is passed over while others are there, for a
 // bounded time.
 func TestStalls(t *testing.T) {
-	c := newCrew(time.Second)
+	c := newCrew(time.Second, nil)
 	now := time.Now()
 	c.hear(aBeat("w1"), now)
 	c.hear(aBeat("w2"), now)

@@ -6,6 +6,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -28,7 +29,21 @@ type Config struct {
 	Parts     Parts
 	Metrics   *metrics.Coordinator
 	Log       *slog.Logger
+
+	// Distrusted names the workers that answered wrongly once, and why: they are
+	// not used.
+	Distrusted map[string]string
+	// Suspect records, before it returns, that a worker's answers are wrong, and the
+	// jobs that it served during this leadership. It is called again after an error
+	// until ctx is done. nil: nothing is recorded.
+	Suspect func(ctx context.Context, worker string, jobs []uint64, reason string) error
+	// Referee computes units on the leader itself; nil: nobody does.
+	Referee Referee
 }
+
+// ErrOver is wrapped by the errors of Parts that no other try would spare: another
+// leads, the job has ended, or its committed state is beyond the round.
+var ErrOver = errors.New("dispatch: the round is over")
 
 // Parts keeps the results of collected units; each is recorded as it arrives.
 type Parts interface {
@@ -37,8 +52,30 @@ type Parts interface {
 	// Record fetches a part from the worker that made it, has a majority sync it
 	// and commits it; of is the number of units in the round.
 	Record(ctx context.Context, c *protocol.Collected, of int) error
+	// Keep records a part that the leader computed itself, as Record does, and
+	// returns its digest.
+	Keep(ctx context.Context, at protocol.Stamp, unit uint32, of int, part []byte) (digest string, err error)
 	// Load returns the bytes of a recorded part.
 	Load(ctx context.Context, digest string) ([]byte, error)
+}
+
+// Referee computes units on the leader: it says who is right when workers differ,
+// and is the second worker where there is only one. Its methods are called one at
+// a time, and return early with ctx's error when ctx is done.
+type Referee interface {
+	// Sum computes a unit of a summed round into dst, which is shaped and zeroed.
+	Sum(ctx context.Context, c *Case, dst *algorithms.Partial) error
+	// Collect computes the bytes of a unit of a collected round.
+	Collect(ctx context.Context, c *Case) ([]byte, error)
+}
+
+// Case is a unit for a Referee.
+type Case struct {
+	ID       uint64 // of the job
+	Job      *algorithms.Job
+	Manifest *dataset.Manifest
+	Round    *algorithms.Round
+	Unit     int
 }
 
 // Dispatcher gives work to workers during one leadership.
@@ -46,9 +83,14 @@ type Dispatcher struct {
 	cfg     Config
 	results string // the subject that workers answer on
 
-	mu   sync.Mutex
-	crew *crew
-	jobs map[uint64]*Executor
+	mu     sync.Mutex
+	crew   *crew
+	jobs   map[uint64]*Executor
+	starts uint64                     // executors made
+	served map[string]map[uint64]bool // jobs that a worker was given units of, by worker
+
+	referee chan struct{} // holds a token while the referee computes
+	giveUp  time.Duration // after so long of failures only a job fails
 }
 
 // New returns a dispatcher; Run makes it work.
@@ -56,8 +98,11 @@ func New(cfg Config) *Dispatcher {
 	return &Dispatcher{
 		cfg:     cfg,
 		results: cfg.Subjects.Results(cfg.ID, cfg.Epoch),
-		crew:    newCrew(cfg.Heartbeat),
+		crew:    newCrew(cfg.Heartbeat, cfg.Distrusted),
 		jobs:    make(map[uint64]*Executor),
+		served:  make(map[string]map[uint64]bool),
+		referee: make(chan struct{}, 1),
+		giveUp:  failuresLimit,
 	}
 }
 
@@ -68,76 +113,35 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return fmt.Errorf("dispatch: %w", err)
 	}
 	defer beats.Close()
-	results, err := d.cfg.Conn.Subscribe(d.results, d.onResult)
+	results, err := d.cfg.Conn.SubscribeReplies(protocol.ResultsOf(d.results, "*"), d.onResult, d.onNobody)
 	if err != nil {
 		return fmt.Errorf("dispatch: %w", err)
 	}
 	defer results.Close()
-	tick := time.NewTicker(d.cfg.Heartbeat)
+	tick := time.NewTicker(d.cfg.Heartbeat / probes)
 	defer tick.Stop()
-	for {
-		d.publishLead()
+	for n := 0; ; n++ {
+		if n%probes == 0 {
+			d.publishLead()
+			d.expire(time.Now())
+		}
+		d.probe()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			d.expire(time.Now())
 		}
 	}
 }
 
-func (d *Dispatcher) publishLead() {
-	lead := protocol.Lead{Epoch: d.cfg.Epoch, Coordinator: d.cfg.ID}
-	d.mu.Lock()
-	for id, w := range d.crew.workers {
-		if w.refused != "" {
-			if lead.Refused == nil {
-				lead.Refused = make(map[string]string)
-			}
-			lead.Refused[id] = w.refused
-		}
-	}
-	d.mu.Unlock()
-	d.send(d.cfg.Subjects.Lead(), lead.Append(nil))
-}
-
-// send publishes a message. A failure needs no care here: what is lost is sent
-// again when a worker asks, or when its units are overdue.
-func (d *Dispatcher) send(subject string, msg []byte) {
-	if err := d.cfg.Conn.Send(subject, d.results, msg); err != nil {
-		d.cfg.Log.Debug("a message was not sent", "subject", subject, "error", err)
-	}
-}
-
-func (d *Dispatcher) onBeat(m bus.Message) {
-	var b protocol.Beat
-	if err := b.Decode(m.Data); err != nil {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
-		return
-	}
-	d.mu.Lock()
-	changed, joined := d.crew.hear(&b, time.Now())
-	refused := ""
-	if w := d.crew.workers[b.Worker]; w != nil {
-		refused = w.refused
-	}
-	d.observeCrew()
-	d.mu.Unlock()
-	switch {
-	case joined && refused != "":
-		d.cfg.Log.Warn("a worker is refused", "worker", b.Worker, "reason", refused)
-	case joined:
-		d.cfg.Log.Info("a worker joined", "worker", b.Worker, "slots", b.Slots)
-	case b.Leaving && changed:
-		d.cfg.Log.Info("a worker left", "worker", b.Worker)
-	}
-	if changed {
-		d.wakeAll()
-	}
-}
+// probes is how often in a heartbeat workers are probed.
+const probes = 2
 
 func (d *Dispatcher) expire(now time.Time) {
 	d.mu.Lock()
+	if !d.cfg.Conn.Connected() {
+		d.crew.excuse(now) // it is we who do not hear
+	}
 	gone := d.crew.expire(now)
 	d.observeCrew()
 	d.mu.Unlock()
@@ -149,19 +153,31 @@ func (d *Dispatcher) expire(now time.Time) {
 	}
 }
 
-// answered notes that a worker computes what it is given.
-func (d *Dispatcher) answered(id string) {
+// answered notes that a worker computes what it is given, and reports whether its
+// answers are trusted.
+func (d *Dispatcher) answered(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.crew.revive(d.crew.get(id))
+	d.crew.revive(d.crew.get(id), time.Now())
+	return d.crew.trusts(id)
+}
+
+// trusts reports whether what a worker says counts.
+func (d *Dispatcher) trusts(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.crew.trusts(id)
 }
 
 // observeCrew sets the gauges of workers and shards; d.mu is held.
 func (d *Dispatcher) observeCrew() {
 	alive, refused, copies := 0, 0, 0
 	for _, w := range d.crew.workers {
-		if w.refused != "" {
+		switch {
+		case w.refused != "":
 			refused++
+			continue
+		case w.lost:
 			continue
 		}
 		alive++
@@ -178,27 +194,6 @@ func (d *Dispatcher) wakeAll() {
 	for _, x := range d.jobs {
 		x.mail.wake()
 	}
-}
-
-// onResult hands a worker's message to the job that it is for.
-func (d *Dispatcher) onResult(m bus.Message) {
-	stamp, err := protocol.PeekStamp(m.Data)
-	if err != nil {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
-		return
-	}
-	if stamp.Epoch != d.cfg.Epoch {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropStale).Inc()
-		return
-	}
-	d.mu.Lock()
-	x := d.jobs[stamp.Job]
-	d.mu.Unlock()
-	if x == nil {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropStale).Inc()
-		return
-	}
-	x.mail.put(m.Data)
 }
 
 // InFlight returns how many collected units of a job workers compute just now.
@@ -220,6 +215,8 @@ func (d *Dispatcher) Workers() []protocol.Worker {
 		state := "alive"
 		if w.refused != "" {
 			state = "refused: " + w.refused
+		} else if w.lost {
+			state = "unreachable"
 		}
 		list = append(list, protocol.Worker{
 			ID: w.id, Version: w.beat.Version, Slots: w.beat.Slots,
@@ -230,19 +227,29 @@ func (d *Dispatcher) Workers() []protocol.Worker {
 	return list
 }
 
+// ExecutorOptions says how a job's units are given out.
+type ExecutorOptions struct {
+	// AuditPPM is the share of units, in millionths, that two workers compute and
+	// whose bytes are compared before they are used.
+	AuditPPM uint32
+}
+
 // Executor returns the executor of a job. Close it when the job ends or stops.
-func (d *Dispatcher) Executor(id uint64, job *algorithms.Job, m *dataset.Manifest) *Executor {
+func (d *Dispatcher) Executor(id uint64, job *algorithms.Job, m *dataset.Manifest, o ExecutorOptions) *Executor {
 	x := &Executor{
-		d: d, id: id, job: job, manifest: m,
+		d: d, id: id, job: job, manifest: m, options: o,
 		mail:  newMailbox(),
 		known: make(map[string]*acquainted),
-		plans: make(map[int]*cachedPlan), resume: make(map[uint32][]byte),
+		plans: make(map[int]*cachedPlan), resume: make(map[uint32]resume),
+		unable: make(map[string]bool),
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.jobs[id] != nil {
 		panic(fmt.Sprintf("dispatch: job %d has an executor already", id))
 	}
+	d.starts++
+	x.start = d.starts
 	d.jobs[id] = x
 	return x
 }

@@ -2,7 +2,7 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,58 +18,82 @@ import (
 type Executor struct {
 	d        *Dispatcher
 	id       uint64
+	start    uint64 // see protocol.Setup
 	job      *algorithms.Job
 	manifest *dataset.Manifest
+	options  ExecutorOptions
 
 	mail  *mailbox
 	known map[string]*acquainted // workers that have the job
 	plans map[int]*cachedPlan    // by number of units
 	// resume holds where the child jobs of the round would go on, by unit.
-	resume map[uint32][]byte
+	resume map[uint32]resume
+	// unable names workers that said that they never can compute a unit of the job.
+	unable map[string]bool // d.mu guards it
 	tree   engine.Tree
+	timer  *time.Timer // of summed rounds
 
 	round  uint64
 	r      *algorithms.Round
 	units  []unitState
+	redo   bool   // a worker was accused: the summed round begins anew
+	checks []int  // units of the round whose two answers are compared
 	crewAt uint64 // version of the crew that the round's work is spread over
 	began  time.Time
-	// pace is how long the slowest part of a round computes, as workers say,
-	// smoothed. Waiting for those that do not answer is no part of it: else each
-	// wait would make the next one longer.
-	pace, slowest time.Duration
+	// pace is how long the slowest part of a round computes, by the round's op, as
+	// workers say, smoothed. Waiting for those that do not answer is no part of
+	// it: else each wait would make the next one longer.
+	pace    [256]time.Duration
+	slowest time.Duration
+	held    time.Time // when workers were last told which shards to have
+	bench   bench
 
+	storing  *collection  // the collected round
 	inFlight atomic.Int64 // units of a collected round, for display
+	given    int          // collected units that workers have; d.mu guards it
+	sat      uint64       // seats of collected units that were given
+	wants    bool         // a slot, and there was none; d.mu guards it
 
-	msgs [][]byte // scratch of receive
-	list []uint32 // scratch of spread
-	buf  []byte   // scratch of encoding
-	run  protocol.Run
-	part protocol.Part
-	need protocol.Need
-	fail protocol.Fail
+	msgs     [][]byte // scratch of receive
+	list     []uint32 // scratch of spread
+	buf      []byte   // scratch of encoding
+	run      protocol.Run
+	part     protocol.Part
+	need     protocol.Need
+	fail     protocol.Fail
+	verdicts []verdict
 }
 
 // acquainted is what a worker was sent of a job. A worker that left and came back
 // is another one, by the same name.
 type acquainted struct {
 	of   *worker
+	at   address
 	refs []protocol.Ref
 }
 
 // there reports whether the worker that was given work under an id is still in
-// the crew; d.mu is held.
+// the crew, and to be reached; d.mu is held.
 func (x *Executor) there(id string) bool {
 	w, k := x.d.crew.get(id), x.known[id]
 	return w != nil && k != nil && k.of == w
 }
 
-// forgetGone forgets what was sent to workers that are gone; d.mu is held.
+// forgetGone forgets what was sent to workers that are gone. One that cannot be
+// reached just now may be the same process when it is back; d.mu is held.
 func (x *Executor) forgetGone() {
-	for id := range x.known {
-		if !x.there(id) {
+	for id, k := range x.known {
+		if w := x.d.crew.workers[id]; w == nil || w != k.of {
 			delete(x.known, id)
+			delete(x.unable, id) // it may have more memory when it is back
 		}
 	}
+}
+
+// resume is where a child job would go on, and who said so.
+type resume struct {
+	worker string
+	bytes  []byte
 }
 
 type cachedPlan struct {
@@ -79,10 +103,28 @@ type cachedPlan struct {
 
 // unitState is where a unit of the current round stands.
 type unitState struct {
-	worker string // that computes it; empty: nobody yet
+	// seats are who computes it: the first, and the second where it is checked,
+	// or where the first takes too long.
+	seats [2]seat
+	state uint8 // of a collected unit
+	check uint8 // why two answers are compared
+
+	copies  uint8     // how often it was given to another for taking too long
+	tries   int       // passing failures
+	failing time.Time // since when there are some
+	avoid   string    // the worker that failed last
+	after   time.Time // it is not given out again before
+	judged  bool      // the referee is asked
+}
+
+// seat is one worker's part in a unit.
+type seat struct {
+	worker string  // empty: nobody; theReferee: the leader itself
+	of     *worker // of a collected unit: whose slot it has
 	sent   time.Time
-	tries  int // failures
-	state  uint8
+	order  uint64    // of a collected unit: seats given later have more
+	told   time.Time // of a collected unit, last
+	answer *answer   // of a unit whose answers are compared
 }
 
 // The states of a collected unit.
@@ -93,123 +135,47 @@ const (
 	recorded
 )
 
-// maxTries is how often a unit may fail, on whichever worker, before the job does;
-// with more workers, each may try.
-const maxTries = 4
+// Why a unit's answers are compared.
+const (
+	unchecked = iota
+	audited   // it is in the audit's sample
+	doubted   // the first answer was not finite
+)
 
-func (x *Executor) crewSize() int {
-	x.d.mu.Lock()
-	defer x.d.mu.Unlock()
-	return len(x.d.crew.usable())
+// seatOf returns the seat that a worker has, or nil.
+func (s *unitState) seatOf(worker string) *seat {
+	for i := range s.seats {
+		if s.seats[i].worker == worker {
+			return &s.seats[i]
+		}
+	}
+	return nil
 }
 
 // Do implements engine.Executor.
 func (x *Executor) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
-	x.round, x.r, x.crewAt = n, r, 0
+	x.round, x.r, x.crewAt, x.redo = n, r, 0, false
 	if cap(x.units) < r.Units {
 		x.units = make([]unitState, r.Units)
 	}
 	x.units = x.units[:r.Units]
 	clear(x.units)
+	x.sample()
+	defer x.bench.end()
 	if r.How == algorithms.Collect {
 		return x.collect(ctx, res)
 	}
 	return x.sum(ctx, res)
 }
 
-func (x *Executor) sum(ctx context.Context, res *algorithms.Result) error {
-	x.tree.Reset(x.r.Units, x.r.Shape)
-	x.began, x.slowest = time.Now(), 0
-	x.spread(x.began)
-	x.d.cfg.Metrics.Broadcast.Observe(time.Since(x.began).Seconds())
-	timer := time.NewTimer(x.patience())
-	defer timer.Stop()
-	for x.tree.Root() == nil {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-x.mail.ready:
-			if err := x.receive(); err != nil {
-				return err
-			}
-			x.spread(time.Now())
-		case now := <-timer.C:
-			x.overdue(now)
-			timer.Reset(x.patience())
-		}
-	}
-	res.Sum, res.Parts = x.tree.Root(), nil
-	x.pace += (x.slowest - x.pace) / 8
-	return nil
-}
+// every is the time between two looks at what takes too long.
+func (x *Executor) every() time.Duration { return min(x.d.cfg.Heartbeat/2, lookAgain) }
 
-// patience is how long a unit may take before it is given out again.
-func (x *Executor) patience() time.Duration {
-	return max(10*x.d.cfg.Heartbeat, 8*x.pace)
-}
-
-// receive handles the mail of a summed round.
-func (x *Executor) receive() error {
-	x.msgs = x.mail.take(x.msgs)
-	defer clear(x.msgs)
-	for _, msg := range x.msgs {
-		if err := x.handle(msg); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (x *Executor) handle(msg []byte) error {
-	kind, _ := protocol.KindOf(msg)
-	switch kind {
-	case protocol.KindPart:
-		return x.onPart(msg)
-	case protocol.KindNeed:
-		x.onNeed(msg)
-	case protocol.KindFail:
-		return x.onFail(msg)
-	case protocol.KindCollected, protocol.KindCheckpoint:
-		x.drop(metrics.DropStale)
-	default:
-		x.drop(metrics.DropMisshapen)
-	}
-	return nil
-}
+// lookAgain bounds the time between two looks.
+const lookAgain = 50 * time.Millisecond
 
 func (x *Executor) drop(reason string) {
 	x.d.cfg.Metrics.PartsDropped.WithLabelValues(reason).Inc()
-}
-
-func (x *Executor) onPart(msg []byte) error {
-	x.part.Partial = x.tree.Partial()
-	err := x.part.Decode(msg)
-	if err == nil {
-		x.d.answered(x.part.Worker)
-	}
-	if err != nil || x.part.Round != x.round {
-		x.tree.Release(x.part.Partial)
-		if err != nil {
-			x.drop(metrics.DropMisshapen)
-		} else {
-			x.drop(metrics.DropStale)
-		}
-		return nil
-	}
-	began := time.Now()
-	x.slowest = max(x.slowest, min(time.Duration(x.part.Compute), began.Sub(x.began)))
-	used, err := x.tree.Put(int(x.part.Level), int(x.part.Index), x.part.Partial)
-	x.d.cfg.Metrics.Reduce.Observe(time.Since(began).Seconds())
-	x.d.cfg.Metrics.Compute.Observe(time.Duration(x.part.Compute).Seconds())
-	switch {
-	case err != nil:
-		x.drop(metrics.DropMisshapen)
-		x.d.cfg.Log.Warn("a partial was dropped", "job", x.id, "worker", x.part.Worker, "error", err)
-	case !used:
-		x.drop(metrics.DropDuplicate)
-		x.d.cfg.Metrics.UnitsWasted.Add(float64(min(int(1)<<min(x.part.Level, 30), x.r.Units)))
-	}
-	return nil
 }
 
 // onNeed gives a worker what it lacks and sends its units again.
@@ -241,15 +207,23 @@ func (k *acquainted) forget(id uint16) {
 	}
 }
 
-// sendOwn sends a worker all units that it has and has not answered.
+// sendOwn sends a worker all units that it has and has not answered: those whose
+// answers are compared one by one, so that each is answered alone.
 func (x *Executor) sendOwn(id string) {
+	now := time.Now()
 	x.list = x.list[:0]
 	for u := range x.units {
-		if x.units[u].worker == id && x.open(u) {
+		s := &x.units[u]
+		if at := s.seatOf(id); at != nil && at.answer == nil && s.check == unchecked && x.open(u) {
 			x.list = append(x.list, uint32(u))
 		}
 	}
-	x.send(id, x.list, time.Now())
+	x.send(id, x.list, now)
+	for _, u := range x.checks {
+		if at := x.units[u].seatOf(id); at != nil && at.answer == nil && x.open(u) {
+			x.sendOne(id, u, now)
+		}
+	}
 }
 
 // open reports whether a unit's result is still needed from a worker.
@@ -260,40 +234,30 @@ func (x *Executor) open(u int) bool {
 	return !x.tree.Covered(0, u)
 }
 
-// onFail gives a unit that its worker could not compute to another, or fails the
-// job.
-func (x *Executor) onFail(msg []byte) error {
-	if x.fail.Decode(msg) != nil || int(x.fail.Unit) >= max(len(x.units), 1) {
-		x.drop(metrics.DropMisshapen)
-		return nil
-	}
-	u := int(x.fail.Unit)
-	if x.fail.Round != x.round || !x.open(u) {
-		x.drop(metrics.DropStale)
-		return nil
-	}
-	s := &x.units[u]
-	if !x.fail.Permanent && s.worker != x.fail.Worker { // another has it by now
-		x.drop(metrics.DropStale)
-		return nil
-	}
-	s.tries++
-	if x.fail.Permanent || s.tries >= max(maxTries, x.crewSize()) {
-		return fmt.Errorf("unit %d on worker %s: %s", u, x.fail.Worker, x.fail.Reason)
-	}
-	x.d.cfg.Log.Warn("a unit failed and is given to another worker",
-		"job", x.id, "round", x.round, "unit", u, "worker", x.fail.Worker, "reason", x.fail.Reason)
-	x.giveToOther(u)
-	return nil
-}
-
 // Close ends the job on the workers: they stop its units and drop what they keep.
 func (x *Executor) Close() {
 	x.d.mu.Lock()
 	delete(x.d.jobs, x.id)
 	x.d.mu.Unlock()
 	forget := (&protocol.Forget{Epoch: x.d.cfg.Epoch, Job: x.id}).Append(nil)
-	for id := range x.known {
-		x.d.send(x.d.cfg.Subjects.Work(id), forget)
+	for _, k := range x.known {
+		x.d.send(&k.at, forget)
+	}
+	x.d.wakeAll() // its slots are free
+}
+
+// bench is the goroutines of a round in which the referee computes.
+type bench struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// end stops the referee and waits for it.
+func (b *bench) end() {
+	if b.cancel != nil {
+		b.cancel()
+		b.work.Wait()
+		b.cancel = nil
 	}
 }

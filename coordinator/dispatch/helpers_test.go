@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -41,11 +42,12 @@ const (
 
 // lab is a Dispatcher on a real NATS server, without workers.
 type lab struct {
-	t      *testing.T
-	server *bus.Server
-	conn   *bus.Conn // the leader's
-	d      *Dispatcher
-	parts  *fakeParts
+	t       *testing.T
+	server  *bus.Server
+	conn    *bus.Conn // the leader's
+	d       *Dispatcher
+	parts   *fakeParts
+	options ExecutorOptions // of executors
 
 	registry *prometheus.Registry
 	metrics  *metrics.Coordinator
@@ -53,7 +55,12 @@ type lab struct {
 
 func newLab(t *testing.T, heartbeat time.Duration) *lab {
 	t.Helper()
-	s, err := bus.StartServer(bus.ServerOptions{Name: "lab", Host: "127.0.0.1", Ping: limit})
+	return newLabWith(t, heartbeat, func(*Config) {})
+}
+
+func newLabWith(t *testing.T, heartbeat time.Duration, change func(*Config)) *lab {
+	t.Helper()
+	s, err := bus.StartServer(bus.ServerOptions{Name: "lab", Host: "127.0.0.1", Ping: limit, RoutePort: -1, Cluster: "lab"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +68,12 @@ func newLab(t *testing.T, heartbeat time.Duration) *lab {
 	l := &lab{t: t, server: s, parts: newFakeParts(), registry: prometheus.NewRegistry()}
 	l.metrics = metrics.NewCoordinator(l.registry)
 	l.conn = l.connect()
-	l.d = New(Config{
+	cfg := Config{
 		ID: "a", Epoch: epoch, Heartbeat: heartbeat, Conn: l.conn, Subjects: subjects,
 		Parts: l.parts, Metrics: l.metrics, Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	change(&cfg)
+	l.d = New(cfg)
 	l.d.crew.dead = never // silence is the tests' to declare
 	leads := make(chan struct{}, 1)
 	sub, err := l.conn.Subscribe(subjects.Lead(), func(bus.Message) {
@@ -185,7 +194,7 @@ func manifest() *dataset.Manifest {
 // executor makes the executor of a job; it is closed with the test.
 func (l *lab) executor(id uint64) *Executor {
 	l.t.Helper()
-	return l.d.Executor(id, &algorithms.Job{Algorithm: "canary", Seed: id}, manifest())
+	return l.d.Executor(id, &algorithms.Job{Algorithm: "canary", Seed: id}, manifest(), l.options)
 }
 
 // doing is a round on its way.
@@ -312,9 +321,24 @@ func (p *fakeParts) Record(ctx context.Context, c *protocol.Collected, of int) e
 	return ctx.Err()
 }
 
+func (p *fakeParts) Keep(_ context.Context, at protocol.Stamp, unit uint32, of int, part []byte) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recorded = append(p.recorded, unit)
+	p.of = of
+	digest := blobs.Sum(part)
+	p.bytes[digest] = part
+	return digest, nil
+}
+
 func (p *fakeParts) Load(_ context.Context, digest string) ([]byte, error) {
 	if digest == "lost" {
 		return nil, errors.New("the part is lost")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if part := p.bytes[digest]; part != nil {
+		return part, nil
 	}
 	return []byte("part " + digest), nil
 }

@@ -13,9 +13,11 @@ import (
 type mailbox struct {
 	ready chan struct{} // one token: there is mail, or the crew changed
 
-	mu     sync.Mutex
-	msgs   [][]byte
-	stored []stored
+	mu       sync.Mutex
+	msgs     [][]byte
+	bytes    int // of msgs
+	stored   []stored
+	verdicts []verdict
 }
 
 // stored is the end of recording one collected part.
@@ -35,11 +37,24 @@ func (m *mailbox) wake() {
 	}
 }
 
-func (m *mailbox) put(msg []byte) {
+// The bounds of a mailbox, whose driver may be busy elsewhere for a while: what
+// exceeds them is dropped, and its units are overdue in time.
+const (
+	maxMail      = 1 << 20 // messages
+	maxMailBytes = 2 * protocol.MaxMessage
+)
+
+// put takes a message, or reports false where there is no room for it.
+func (m *mailbox) put(msg []byte) bool {
 	m.mu.Lock()
-	m.msgs = append(m.msgs, msg)
+	room := len(m.msgs) < maxMail && m.bytes+len(msg) <= maxMailBytes
+	if room {
+		m.msgs = append(m.msgs, msg)
+		m.bytes += len(msg)
+	}
 	m.mu.Unlock()
 	m.wake()
+	return room
 }
 
 func (m *mailbox) putStored(s stored) {
@@ -55,7 +70,7 @@ func (m *mailbox) take(dst [][]byte) [][]byte {
 	defer m.mu.Unlock()
 	dst = append(dst[:0], m.msgs...)
 	clear(m.msgs)
-	m.msgs = m.msgs[:0]
+	m.msgs, m.bytes = m.msgs[:0], 0
 	return dst
 }
 
@@ -65,6 +80,23 @@ func (m *mailbox) takeStored() []stored {
 	s := m.stored
 	m.stored = nil
 	return s
+}
+
+func (m *mailbox) putVerdict(v verdict) {
+	m.mu.Lock()
+	m.verdicts = append(m.verdicts, v)
+	m.mu.Unlock()
+	m.wake()
+}
+
+// takeVerdicts moves what the referee found into dst, whose memory is reused.
+func (m *mailbox) takeVerdicts(dst []verdict) []verdict {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dst = append(dst[:0], m.verdicts...)
+	clear(m.verdicts)
+	m.verdicts = m.verdicts[:0]
+	return dst
 }
 
 func sortWorkers(list []protocol.Worker) {

@@ -9,30 +9,32 @@ import (
 )
 
 // spread gives every unit of a summed round that nobody live computes to a
-// worker. It does nothing while the crew is as it was.
-func (x *Executor) spread(now time.Time) {
+// worker. It does nothing, and returns false, while the crew is as it was.
+func (x *Executor) spread(now time.Time) bool {
 	p, crewAt, first := x.plan()
 	if crewAt == x.crewAt {
-		return
+		return false
 	}
 	x.crewAt = crewAt
 	x.dropGone()
 	if p == nil {
-		return // nobody is there: the next beat wakes us
+		return true // nobody is there: the next beat wakes us
 	}
 	for _, id := range p.workers {
 		x.list = x.list[:0]
 		for u := range x.units {
-			if x.units[u].worker == "" && p.owner[u] == id && x.open(u) {
-				x.units[u].worker = id
+			s := &x.units[u]
+			if p.owner[u] == id && s.seats[0].worker == "" && s.check == unchecked && s.avoid == "" && x.open(u) {
+				s.seats[0] = seat{worker: id}
 				x.list = append(x.list, uint32(u))
 			}
 		}
 		x.send(id, x.list, now)
 	}
 	if first {
-		x.hold(p.plan)
+		x.hold(p.plan, now)
 	}
+	return true
 }
 
 // spreadPlan is a plan and the workers that it gives units to, in order.
@@ -52,7 +54,7 @@ func (x *Executor) plan() (p *spreadPlan, crewAt uint64, first bool) {
 	if c != nil && c.crewAt == crewAt {
 		return c.plan, crewAt, false
 	}
-	workers := d.crew.prompt()
+	workers := x.ableNow()
 	if len(workers) == 0 {
 		return nil, crewAt, false
 	}
@@ -76,14 +78,18 @@ func (x *Executor) candidates(workers []*worker) []candidate {
 	return list
 }
 
-// dropGone takes the units off workers that are no longer there.
+// dropGone takes the units off workers that are no longer there. What they
+// answered stays.
 func (x *Executor) dropGone() {
 	x.d.mu.Lock()
 	defer x.d.mu.Unlock()
 	for u := range x.units {
-		s := &x.units[u]
-		if s.worker != "" && !x.there(s.worker) {
-			s.worker = ""
+		for i := range x.units[u].seats {
+			at := &x.units[u].seats[i]
+			if at.worker == "" || at.worker == theReferee || at.answer != nil || x.there(at.worker) {
+				continue
+			}
+			*at = seat{}
 			if x.open(u) {
 				x.d.cfg.Metrics.UnitsRetried.Inc()
 			}
@@ -98,30 +104,45 @@ func (x *Executor) send(id string, units []uint32, now time.Time) {
 	if len(units) == 0 {
 		return
 	}
-	subject := x.d.cfg.Subjects.Work(id)
-	k := x.known[id]
-	if k == nil {
-		x.d.mu.Lock()
-		k = &acquainted{of: x.d.crew.get(id)}
-		x.d.mu.Unlock()
-		x.known[id] = k
-		setup := protocol.Setup{Epoch: x.d.cfg.Epoch, ID: x.id, Job: x.job, Manifest: x.manifest}
-		x.d.send(subject, setup.Append(nil))
-	}
+	k := x.acquaint(id)
 	for i := range x.r.Vars {
 		if v := &x.r.Vars[i]; k.lacks(v) {
 			value := protocol.Value{Epoch: x.d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}
 			x.buf = value.Append(x.buf[:0])
-			x.d.send(subject, x.buf)
+			x.d.send(&k.at, x.buf)
 		}
 	}
 	x.describe(units)
 	x.buf = x.run.Append(x.buf[:0])
-	x.d.send(subject, x.buf)
+	x.d.send(&k.at, x.buf)
 	for _, u := range units {
-		x.units[u].sent = now
+		if at := x.units[u].seatOf(id); at != nil {
+			at.sent = now
+		}
 	}
 	x.d.cfg.Metrics.UnitsDispatched.Add(float64(len(units)))
+}
+
+// sendOne is send for one unit alone.
+func (x *Executor) sendOne(id string, u int, now time.Time) {
+	x.list = append(x.list[:0], uint32(u))
+	x.send(id, x.list, now)
+}
+
+// acquaint sends a worker the job, unless it has it.
+func (x *Executor) acquaint(id string) *acquainted {
+	if k := x.known[id]; k != nil {
+		return k
+	}
+	k := &acquainted{at: x.d.addressOf(id)}
+	x.d.mu.Lock()
+	k.of = x.d.crew.get(id)
+	x.d.serve(id, x.id)
+	x.d.mu.Unlock()
+	x.known[id] = k
+	setup := protocol.Setup{Epoch: x.d.cfg.Epoch, Start: x.start, ID: x.id, Job: x.job, Manifest: x.manifest}
+	x.d.send(&k.at, setup.Append(nil))
+	return k
 }
 
 // lacks reports whether the worker was not sent this version yet, and notes that
@@ -159,77 +180,57 @@ func (x *Executor) describe(units []uint32) {
 }
 
 // payload returns the bytes that a collected unit comes with: the round's own, or
-// where a child job goes on.
+// where a child job goes on, unless who said so is not trusted any more.
 func (x *Executor) payload(u uint32) []byte {
 	switch r := x.r; {
 	case r.Children != nil:
-		return x.resume[u]
+		if at := x.resume[u]; x.d.trusts(at.worker) {
+			return at.bytes
+		}
 	case r.Payloads != nil:
 		return r.Payloads[u]
 	}
 	return nil
 }
 
-// overdue gives units that take too long to the standby as well: the first
-// answer wins.
-func (x *Executor) overdue(now time.Time) {
-	patience := x.patience()
-	for u := range x.units {
-		if s := &x.units[u]; x.open(u) && s.worker != "" && now.Sub(s.sent) >= patience {
-			x.stall(s.worker, now)
-			x.giveToOther(u)
-		}
-	}
-}
-
-func (x *Executor) stall(id string, now time.Time) {
+// other picks who computes a unit next: its standby, or the next able worker after
+// the one that has it or failed last; with a single one, that. It returns "" where
+// there is none.
+func (x *Executor) other(u int) string {
 	x.d.mu.Lock()
 	defer x.d.mu.Unlock()
-	x.d.crew.stall(id, now)
-}
-
-// giveToOther gives a unit to another worker than the one that has it; with a
-// single worker, to that one again.
-func (x *Executor) giveToOther(u int) {
-	x.d.mu.Lock()
-	next := x.other(u)
-	x.d.mu.Unlock()
-	if next == "" {
-		return
+	s := &x.units[u]
+	now := s.seats[0].worker
+	if now == "" {
+		now = s.avoid
 	}
-	x.units[u].worker = next
-	x.d.cfg.Metrics.UnitsRetried.Inc()
-	x.list = append(x.list[:0], uint32(u))
-	x.send(next, x.list, time.Now())
-}
-
-// other picks the standby of a unit, or the next live worker after the one that
-// has it; d.mu is held.
-func (x *Executor) other(u int) string {
-	now := x.units[u].worker
-	if c := x.plans[x.r.Units]; c != nil && x.r.How == algorithms.Sum {
-		s := c.plan.standby[u]
-		if w := x.d.crew.get(s); w != nil && s != now && w.stalled.IsZero() {
-			return s
-		}
+	able := x.ableNow()
+	if c := x.plans[x.r.Units]; c != nil && c.plan.standby[u] != now && named(able, c.plan.standby[u]) {
+		return c.plan.standby[u]
 	}
-	workers := x.d.crew.usable()
-	if x.r.How == algorithms.Sum {
-		workers = x.d.crew.prompt()
-	}
-	for i, w := range workers {
+	for i, w := range able {
 		if w.id == now {
-			return workers[(i+1)%len(workers)].id
+			return able[(i+1)%len(able)].id
 		}
 	}
-	if len(workers) == 0 {
+	if len(able) == 0 {
 		return ""
 	}
-	return workers[u%len(workers)].id
+	return able[u%len(able)].id
 }
 
-// hold tells the workers which shards to have on disk, as owner or standby.
-func (x *Executor) hold(p *plan) {
+// named reports whether a worker of that id is in the list.
+func named(list []*worker, id string) bool {
+	for _, w := range list {
+		if w.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// holdings lists the shards that each worker should have, as owner or standby.
+func (x *Executor) holdings(p *plan) map[string][]dataset.ShardRef {
 	want := make(map[string][]dataset.ShardRef)
 	for u := range p.target {
 		lo, hi := u*len(x.manifest.Shards)/len(p.target), (u+1)*len(x.manifest.Shards)/len(p.target)
@@ -239,8 +240,54 @@ func (x *Executor) hold(p *plan) {
 			}
 		}
 	}
-	for id, shards := range want {
-		hold := protocol.Hold{Epoch: x.d.cfg.Epoch, Shards: shards}
-		x.d.send(x.d.cfg.Subjects.Work(id), hold.Append(nil))
+	return want
+}
+
+// hold tells the workers which shards to have on disk.
+func (x *Executor) hold(p *plan, now time.Time) {
+	x.held = now
+	for id, shards := range x.holdings(p) {
+		x.sendHold(id, shards)
 	}
+}
+
+func (x *Executor) sendHold(id string, shards []dataset.ShardRef) {
+	to := x.d.addressOf(id)
+	hold := protocol.Hold{Epoch: x.d.cfg.Epoch, Shards: shards}
+	x.d.send(&to, hold.Append(nil))
+}
+
+// holdBeats is how many heartbeats pass before a worker that still lacks shards is
+// told of them again: a Hold may get lost, and a fetch may fail.
+const holdBeats = protocol.HoldBeats
+
+// repeatHold tells workers again of the shards that they still lack.
+func (x *Executor) repeatHold(now time.Time) {
+	c := x.plans[x.r.Units]
+	if c == nil || now.Sub(x.held) < holdBeats*x.d.cfg.Heartbeat {
+		return
+	}
+	x.held = now
+	for id, shards := range x.holdings(c.plan.plan) {
+		if lacks := x.lacking(id, shards); len(lacks) > 0 {
+			x.sendHold(id, lacks)
+		}
+	}
+}
+
+// lacking lists those of the shards that a worker does not say it has.
+func (x *Executor) lacking(id string, shards []dataset.ShardRef) []dataset.ShardRef {
+	x.d.mu.Lock()
+	defer x.d.mu.Unlock()
+	w := x.d.crew.get(id)
+	if w == nil {
+		return nil
+	}
+	var lacks []dataset.ShardRef
+	for _, ref := range shards {
+		if !w.holds[ref.Digest] {
+			lacks = append(lacks, ref)
+		}
+	}
+	return lacks
 }

@@ -310,15 +310,28 @@ func TestFail(t *testing.T) {
 	task2.parts()
 	d.sums()
 
+	l.d.giveUp = 300 * time.Millisecond
+	began := time.Now()
 	d = l.do(x, 2, summed(1))
-	task, other := w1.run(0), w2
-	for range maxTries - 1 {
-		task.fail(0, false)
-		task, other = other.run(0), task.f
+	at, other := w1.run(0), w2
+	at.fail(0, false)
+	tries, err := 1, error(nil)
+	for err == nil {
+		select {
+		case o := <-other.orders:
+			if o.kind == protocol.KindRun {
+				at, other = &task{other, o.run, o.reply}, at.f
+				at.fail(0, false)
+				tries++
+			}
+		case err = <-d.done:
+		}
 	}
-	task.fail(0, false)
-	if err := d.wait(); err == nil || !strings.Contains(err.Error(), "unit 0 on worker "+task.f.id+": unit 0 is bad on "+task.f.id) {
+	if !strings.Contains(err.Error(), "unit 0 on worker "+at.f.id+": unit 0 is bad on "+at.f.id) {
 		t.Errorf("a unit that fails everywhere: error %v", err)
+	}
+	if took := time.Since(began); tries < 3 || tries > 7 || took < l.d.giveUp { // two at once, then pauses of 50 ms, 100 ms, 200 ms
+		t.Errorf("%d tries in %v", tries, took)
 	}
 	d = l.do(x, 3, summed(1))
 	w1.run(0).fail(0, true)
@@ -396,14 +409,14 @@ func TestHangingWorker(t *testing.T) {
 	task1.parts()
 	w1.run(hangs.run.Units...).parts()
 	d.sums()
-	before := x.patience()
+	before := x.patience(true)
 	for n := uint64(2); n < 5; n++ {
 		d = l.do(x, n, summed(2))
 		w1.run(0, 1).parts()
 		d.sums()
 	}
 	w2.idle()
-	if after := x.patience(); after > before {
+	if after := x.patience(true); after > before {
 		t.Errorf("patience grew from %v to %v", before, after)
 	}
 	d = l.do(x, 5, summed(2))

@@ -10,11 +10,11 @@ import (
 )
 
 // baseInterval is the commit interval while commits are cheap.
-const baseInterval = 200 * time.Millisecond
+const baseInterval = protocol.CommitInterval
 
 // maxShare bounds commits to one part in maxShare of the time, as far as the
 // greatest interval allows.
-const maxShare = 25
+const maxShare = 34
 
 // committer commits a job's trainer state at the commit interval. The driver runs
 // ahead of it: one commit is in flight at most, and the driver waits only when
@@ -40,7 +40,7 @@ func newCommitter(d *driver) *committer {
 
 // stretch returns the interval that suits commits which take cost.
 func stretch(cost time.Duration) time.Duration {
-	return max(baseInterval, min(maxShare*cost, max(2*time.Second, 4*cost)))
+	return max(baseInterval, min(maxShare*cost, max(protocol.CommitAtMost, 4*cost)))
 }
 
 // logSpeed is how many bytes of state a second are expected to get through Raft,
@@ -57,6 +57,8 @@ func (c *committer) offer(ctx context.Context, rounds uint64, t algorithms.Train
 	if age < c.interval {
 		return nil
 	}
+	began := time.Now()
+	defer func() { c.d.m.cfg.Metrics.CommitWait.Add(time.Since(began).Seconds()) }()
 	if c.flight != nil {
 		if err, done := c.poll(age > 2*c.interval); err != nil || !done {
 			return err
@@ -99,6 +101,7 @@ func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer
 	c.began = time.Now()
 	began, flight := c.began, make(chan committed, 1)
 	c.flight = flight
+	c.d.m.cfg.Metrics.Interval.WithLabelValues(c.d.job.Name).Set(c.interval.Seconds())
 	go func() {
 		err := c.commit(ctx, rounds)
 		cost := time.Since(began)

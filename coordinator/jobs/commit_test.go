@@ -8,21 +8,23 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // TestStretch: the interval is 200 ms while commits are cheap, grows to keep them
-// at a few percent of the time, and never above max(2 s, 4 x the last commit).
+// at 3 % of the time, and never above max(2 s, 4 x the last commit).
 func TestStretch(t *testing.T) {
 	for cost, want := range map[time.Duration]time.Duration{
 		0:                      200 * time.Millisecond,
 		time.Millisecond:       200 * time.Millisecond,
-		8 * time.Millisecond:   200 * time.Millisecond,
-		20 * time.Millisecond:  500 * time.Millisecond,
+		5 * time.Millisecond:   200 * time.Millisecond,
+		20 * time.Millisecond:  680 * time.Millisecond,
 		80 * time.Millisecond:  2 * time.Second,
 		200 * time.Millisecond: 2 * time.Second,
 		500 * time.Millisecond: 2 * time.Second,
@@ -98,7 +100,7 @@ func TestOneCommitInFlight(t *testing.T) {
 		t.Fatalf("a second commit was begun, error %v", err)
 	}
 	flight <- committed{nil, 40 * time.Millisecond}
-	if err := c.offer(o.ctx(), 1, tr); err != nil || tr.calls != 1 || c.interval != time.Second {
+	if err := c.offer(o.ctx(), 1, tr); err != nil || tr.calls != 1 || c.interval != stretch(40*time.Millisecond) {
 		t.Fatalf("%d states cut, interval %v, error %v", tr.calls, c.interval, err)
 	}
 	if err := c.settle(); err != nil {
@@ -114,7 +116,8 @@ func TestOneCommitInFlight(t *testing.T) {
 // became of the commit in flight.
 func TestDriverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, tr := newCommitter(nil), &stated{}
+		m := New(Config{Metrics: metrics.NewCoordinator(prometheus.NewRegistry())})
+		c, tr := newCommitter(&driver{m: m}), &stated{}
 		flight := make(chan committed, 1)
 		c.flight = flight
 		c.began = time.Now().Add(-2*c.interval - 1)
@@ -190,7 +193,7 @@ func TestCommitErrors(t *testing.T) {
 	if err := offer(5); !errors.Is(err, state.ErrStaleRound) || !passing(err) {
 		t.Errorf("a round that does not grow: error %v", err)
 	}
-	if _, err := o.cfg.Store.Lead(o.ctx(), "b"); err != nil {
+	if _, err := o.store.Lead(o.ctx(), "b"); err != nil {
 		t.Fatal(err)
 	}
 	if err := offer(6); !errors.Is(err, state.ErrStaleEpoch) || !passing(err) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -33,7 +34,7 @@ func (d *driver) run(ctx context.Context) error {
 	if err := d.restore(ctx); err != nil {
 		return err
 	}
-	x := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest)
+	x := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM})
 	defer x.Close()
 	d.commits = newCommitter(d)
 	defer d.commits.stop()
@@ -117,14 +118,14 @@ func (d *driver) finish(ctx context.Context) error {
 	return err
 }
 
-// seconds is how long the job ran, for display; where another leader started it,
-// by the clocks of both.
+// seconds is how long the job ran, for display, without its pauses; where another
+// leader started it, by the clocks of both.
 func (d *driver) seconds() float64 {
 	if d.job.State != protocol.Running {
-		return time.Since(d.began).Seconds()
+		return float64(d.job.Ran) + time.Since(d.began).Seconds()
 	}
-	if j := d.m.cfg.Store.State().Job(d.job.ID); j != nil && j.Started > 0 {
-		return max(0, time.Since(time.Unix(j.Started, 0)).Seconds())
+	if j := d.m.cfg.Store.State().Job(d.job.ID); j != nil && j.Since > 0 {
+		return float64(j.Ran) + max(0, time.Since(time.Unix(j.Since, 0)).Seconds())
 	}
 	return 0
 }

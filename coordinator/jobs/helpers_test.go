@@ -33,9 +33,11 @@ const limit = 20 * time.Second
 // office is what a leader has: a real store of one node, a folder of blobs, NATS,
 // and no workers.
 type office struct {
-	t   *testing.T
-	cfg Config
-	m   *dataset.Manifest
+	t     *testing.T
+	cfg   Config
+	store *store.Store
+	blobs *replica.Blobs
+	m     *dataset.Manifest
 }
 
 func newOffice(t *testing.T) *office {
@@ -55,8 +57,9 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.store, o.blobs = s, &replica.Blobs{Self: "a", Folder: folder, Log: log}
 	o.cfg = Config{
-		Concurrent: 2, Store: s, Blobs: &replica.Blobs{Self: "a", Folder: folder, Log: log},
+		Concurrent: 2, Store: s, Blobs: o.blobs,
 		Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: log,
 	}
 	o.until("a leader", s.IsLeader)
@@ -103,7 +106,7 @@ func (o *office) dataset() {
 		o.t.Fatal(err)
 	}
 	for _, shard := range shards {
-		if _, err := o.cfg.Blobs.Folder.Put(dataset.EncodeShard(shard, nil)); err != nil {
+		if _, err := o.blobs.Folder.Put(dataset.EncodeShard(shard, nil)); err != nil {
 			o.t.Fatal(err)
 		}
 	}
@@ -157,7 +160,7 @@ func (o *office) dispatcher() {
 		o.t.Fatal(err)
 	}
 	o.t.Cleanup(conn.Close)
-	o.cfg.Blobs.Conn = conn
+	o.blobs.Conn = conn
 	o.cfg.Dispatch = dispatch.New(dispatch.Config{
 		ID: "a", Epoch: o.cfg.Epoch, Heartbeat: time.Second, Conn: conn, Subjects: protocol.Subjects{Cluster: "jobs"},
 		Parts: &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}, Metrics: o.cfg.Metrics, Log: o.cfg.Log,

@@ -21,17 +21,39 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Log is the replicated log as those who lead see it; *store.Store documents the
+// methods and their errors.
+type Log interface {
+	State() *state.State
+	Watch() (*state.State, <-chan struct{})
+	Propose(ctx context.Context, entry []byte) (index uint64, value any, err error)
+}
+
+// Blobs keeps blobs on a majority of the coordinators; *replica.Blobs documents
+// the methods and their errors.
+type Blobs interface {
+	Put(ctx context.Context, data []byte) (digest string, err error)
+	Take(ctx context.Context, worker, digest string, size uint64) error
+	Get(ctx context.Context, digest string) ([]byte, error)
+}
+
+var (
+	_ Log   = (*store.Store)(nil)
+	_ Blobs = (*replica.Blobs)(nil)
 )
 
 // Config is what a Manager needs.
 type Config struct {
 	Epoch      uint64
 	Concurrent int // jobs that run at once; others queue
-	Store      *store.Store
-	Blobs      *replica.Blobs
+	Store      Log
+	Blobs      Blobs
 	Dispatch   *dispatch.Dispatcher
 	Metrics    *metrics.Coordinator
 	Log        *slog.Logger
@@ -43,12 +65,18 @@ type Manager struct {
 
 	drivers sync.WaitGroup
 	ended   chan uint64 // ids of drivers that stopped
-	running map[uint64]context.CancelFunc
+	running map[uint64]running
+}
+
+// running is a job's driver.
+type running struct {
+	stop   context.CancelFunc
+	pauses uint64 // of the job when the driver began
 }
 
 // New returns a manager; Run makes it work.
 func New(cfg Config) *Manager {
-	return &Manager{cfg: cfg, ended: make(chan uint64), running: make(map[uint64]context.CancelFunc)}
+	return &Manager{cfg: cfg, ended: make(chan uint64), running: make(map[uint64]running)}
 }
 
 // Run starts and stops drivers as jobs come and go, until ctx is done; it returns
@@ -65,7 +93,7 @@ func (m *Manager) Run(ctx context.Context) {
 			m.drain()
 			return
 		case id := <-m.ended:
-			m.running[id]()
+			m.running[id].stop()
 			delete(m.running, id)
 		case <-changed:
 		}
@@ -76,7 +104,7 @@ func (m *Manager) Run(ctx context.Context) {
 func (m *Manager) drain() {
 	for len(m.running) > 0 {
 		id := <-m.ended
-		m.running[id]()
+		m.running[id].stop()
 		delete(m.running, id)
 	}
 }
@@ -85,28 +113,47 @@ func (m *Manager) drain() {
 func (m *Manager) act(ctx context.Context, s *state.State) {
 	counts := make(map[protocol.JobState]int)
 	start, stop := decide(s.Jobs(), m.running, m.cfg.Concurrent, counts)
-	for _, st := range []protocol.JobState{protocol.Queued, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled} {
+	for _, st := range []protocol.JobState{protocol.Queued, protocol.Paused, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled} {
 		m.cfg.Metrics.Jobs.WithLabelValues(string(st)).Set(float64(counts[st]))
 	}
 	for _, id := range stop {
-		m.running[id]()
+		m.running[id].stop()
 	}
 	for _, job := range start {
 		m.start(ctx, job)
 	}
 }
 
+// Waits says what a job that has not ended waits for on a leader of this version,
+// or nothing: one whose numerics another version computes takes no place here.
+func Waits(job *state.Job) string {
+	if job.Job == nil || job.State.Final() || job.Job.Numerics == algorithms.Numerics {
+		return ""
+	}
+	return fmt.Sprintf("it needs a leader that computes numerics %d; this one computes %d", job.Job.Numerics, algorithms.Numerics)
+}
+
 // decide returns the jobs to start, in the order of submission, and those whose
-// drivers must stop because the job ended. It changes nothing but counts.
-func decide(jobs []*state.Job, running map[uint64]context.CancelFunc, limit int, counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {
-	free := limit - len(running)
+// drivers must stop because the job ended or was paused, also where it was resumed
+// since. It changes nothing but counts.
+func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {
+	free := limit - len(drivers)
+	for _, job := range jobs { // those that run take their places before the queue does
+		if _, driven := drivers[job.ID]; !driven && job.State == protocol.Running && Waits(job) == "" {
+			free--
+		}
+	}
 	for _, job := range jobs {
 		counts[job.State]++
-		_, driven := running[job.ID]
+		driver, driven := drivers[job.ID]
+		rests := job.State.Final() || job.State == protocol.Paused
 		switch {
-		case driven && job.State.Final():
+		case driven && (rests || job.Pauses != driver.pauses):
 			stop = append(stop, job.ID)
-		case !driven && !job.State.Final() && (free > 0 || job.State == protocol.Running):
+		case driven || rests || Waits(job) != "":
+		case job.State == protocol.Running:
+			start = append(start, job)
+		case free > 0:
 			start = append(start, job)
 			free--
 		}
@@ -116,7 +163,7 @@ func decide(jobs []*state.Job, running map[uint64]context.CancelFunc, limit int,
 
 func (m *Manager) start(ctx context.Context, job *state.Job) {
 	ctx, cancel := context.WithCancel(ctx)
-	m.running[job.ID] = cancel
+	m.running[job.ID] = running{cancel, job.Pauses}
 	m.drivers.Go(func() {
 		m.drive(ctx, job)
 		m.ended <- job.ID
@@ -152,8 +199,9 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 func passing(err error) bool {
 	for _, target := range []error{
 		store.ErrNotLeader, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
-		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal,
+		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrNotRunning,
 		bus.ErrOffline, bus.ErrNoAnswer, bus.ErrNoBlob, // who has the blob is away just now
+		errPartLost,                    // it is computed again
 		pipeline.ErrNumerics,           // a leader of another version can
 		syscall.ENOSPC, syscall.EDQUOT, // somebody will make room
 	} {
@@ -167,7 +215,7 @@ func passing(err error) bool {
 // pause keeps a job that stopped for a passing reason from being started again at
 // once.
 func pause(ctx context.Context) {
-	t := time.NewTimer(time.Second)
+	t := time.NewTimer(protocol.RetryPassing)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -196,16 +244,42 @@ func (m *Manager) failed(ctx context.Context, id uint64, cause error) error {
 // Parts implements dispatch.Parts on the log and the blob folders.
 type Parts struct {
 	Epoch uint64
-	Store *store.Store
-	Blobs *replica.Blobs
+	Store Log
+	Blobs Blobs
+
+	mu   sync.Mutex
+	lost map[string]bool // digests of recorded parts that no coordinator has any more
+}
+
+// errPartLost says that a recorded part is on no coordinator any more: its job
+// starts again from its last commit and computes the unit once more, to the same
+// bytes.
+var errPartLost = errors.New("a part that was recorded is lost")
+
+// lose remembers that a part is lost, or not any more.
+func (p *Parts) lose(digest string, lost bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !lost {
+		delete(p.lost, digest)
+		return
+	}
+	if p.lost == nil {
+		p.lost = make(map[string]bool)
+	}
+	p.lost[digest] = true
 }
 
 // Known implements dispatch.Parts.
 func (p *Parts) Known(job, round uint64) map[uint32]string {
 	known := make(map[uint32]string)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if j := p.Store.State().Job(job); j != nil {
 		for _, part := range j.Parts(round + 1) {
-			known[part.Unit] = part.Digest
+			if !p.lost[part.Digest] {
+				known[part.Unit] = part.Digest
+			}
 		}
 	}
 	return known
@@ -216,14 +290,39 @@ func (p *Parts) Record(ctx context.Context, c *protocol.Collected, of int) error
 	if err := p.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes); err != nil {
 		return err
 	}
-	entry := protocol.CollectedEntry{Epoch: p.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes}
+	p.lose(c.Digest, false)
+	return p.record(ctx, protocol.CollectedEntry{Epoch: p.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes})
+}
+
+// record commits a part. What the state machine refuses, it would refuse again.
+func (p *Parts) record(ctx context.Context, entry protocol.CollectedEntry) error {
 	_, _, err := p.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryCollected, entry))
+	for _, target := range []error{state.ErrStaleEpoch, state.ErrStaleRound, state.ErrFinal, state.ErrNotRunning} {
+		if errors.Is(err, target) {
+			return fmt.Errorf("%w: %w", dispatch.ErrOver, err)
+		}
+	}
 	return err
+}
+
+// Keep implements dispatch.Parts.
+func (p *Parts) Keep(ctx context.Context, at protocol.Stamp, unit uint32, of int, part []byte) (digest string, err error) {
+	if digest, err = p.Blobs.Put(ctx, part); err != nil {
+		return "", err
+	}
+	p.lose(digest, false)
+	entry := protocol.CollectedEntry{Epoch: p.Epoch, Job: at.Job, Round: at.Round + 1, Unit: unit, Of: uint32(of), Digest: digest, Bytes: uint64(len(part))}
+	return digest, p.record(ctx, entry)
 }
 
 // Load implements dispatch.Parts.
 func (p *Parts) Load(ctx context.Context, digest string) ([]byte, error) {
-	return p.Blobs.Get(ctx, digest)
+	b, err := p.Blobs.Get(ctx, digest)
+	if errors.Is(err, blobs.ErrMissing) {
+		p.lose(digest, true)
+		err = fmt.Errorf("%w: %w", errPartLost, err)
+	}
+	return b, err
 }
 
 // progressJSON encodes progress for display. JSON has no word for a loss that is

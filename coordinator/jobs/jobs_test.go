@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -25,7 +25,7 @@ import (
 // that ran under an earlier leader start whatever the room; drivers of ended jobs
 // stop.
 func TestDecide(t *testing.T) {
-	q, r, d, f, c := protocol.Queued, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled
+	q, p, r, d, f, c := protocol.Queued, protocol.Paused, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled
 	for _, test := range []struct {
 		what    string
 		jobs    []protocol.JobState // job i+1
@@ -40,7 +40,10 @@ func TestDecide(t *testing.T) {
 		{"room again", []protocol.JobState{d, r, q, q}, []uint64{2}, 2, []uint64{3}, nil},
 		{"ended drivers still count", []protocol.JobState{d, r, q}, []uint64{1, 2}, 2, nil, []uint64{1}},
 		{"a new leader", []protocol.JobState{r, r, r, q}, nil, 2, []uint64{1, 2, 3}, nil},
+		{"a new leader, and a job that was paused", []protocol.JobState{q, r}, nil, 1, []uint64{2}, nil},
 		{"all that ends", []protocol.JobState{d, f, c, r}, []uint64{1, 2, 3, 4}, 9, nil, []uint64{1, 2, 3}},
+		{"a pause", []protocol.JobState{p, q}, []uint64{1}, 1, nil, []uint64{1}},
+		{"a pause leaves room", []protocol.JobState{p, q}, nil, 1, []uint64{2}, nil},
 		{"a driver that has not marked its job yet", []protocol.JobState{q}, []uint64{1}, 2, nil, nil},
 	} {
 		var jobs []*state.Job
@@ -49,12 +52,12 @@ func TestDecide(t *testing.T) {
 			jobs = append(jobs, &state.Job{ID: uint64(i + 1), State: s})
 			want[s]++
 		}
-		running := make(map[uint64]context.CancelFunc)
+		drivers := make(map[uint64]running)
 		for _, id := range test.running {
-			running[id] = nil
+			drivers[id] = running{}
 		}
 		counts := make(map[protocol.JobState]int)
-		start, stop := decide(jobs, running, test.limit, counts)
+		start, stop := decide(jobs, drivers, test.limit, counts)
 		var ids []uint64
 		for _, j := range start {
 			ids = append(ids, j.ID)
@@ -62,8 +65,22 @@ func TestDecide(t *testing.T) {
 		if !slices.Equal(ids, test.start) || !slices.Equal(stop, test.stop) {
 			t.Errorf("%s: start %v, stop %v; want %v, %v", test.what, ids, stop, test.start, test.stop)
 		}
-		if fmt.Sprint(counts) != fmt.Sprint(want) || len(running) != len(test.running) {
+		if fmt.Sprint(counts) != fmt.Sprint(want) || len(drivers) != len(test.running) {
 			t.Errorf("%s: counted %v, want %v", test.what, counts, want)
+		}
+	}
+}
+
+// TestDecideAfterAPause: a driver that began before its job was paused and resumed
+// stops, whatever the job's state is now; the next one begins once it has.
+func TestDecideAfterAPause(t *testing.T) {
+	for _, s := range []protocol.JobState{protocol.Queued, protocol.Running} {
+		jobs := []*state.Job{{ID: 1, State: s, Pauses: 2}}
+		for pauses, want := range map[uint64]int{1: 1, 2: 0} {
+			start, stop := decide(jobs, map[uint64]running{1: {pauses: pauses}}, 4, make(map[protocol.JobState]int))
+			if len(start) != 0 || len(stop) != want {
+				t.Errorf("%s, a driver of pause %d: start %v, stop %v", s, pauses, start, stop)
+			}
 		}
 	}
 }
@@ -72,7 +89,7 @@ func TestDecide(t *testing.T) {
 func TestPassing(t *testing.T) {
 	for _, err := range []error{
 		store.ErrNotLeader, &store.NotLeaderError{Leader: "b"}, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
-		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, bus.ErrOffline, bus.ErrNoBlob, bus.ErrNoAnswer,
+		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrNotRunning, bus.ErrOffline, bus.ErrNoBlob, bus.ErrNoAnswer,
 		pipeline.ErrNumerics, &os.PathError{Op: "write", Path: "blobs", Err: syscall.ENOSPC},
 	} {
 		if !passing(fmt.Errorf("somewhere: %w", err)) {
@@ -127,7 +144,7 @@ func TestOldEpoch(t *testing.T) {
 	o := newOffice(t)
 	o.dispatcher()
 	j := o.submit("one", nil)
-	if _, err := o.cfg.Store.Lead(o.ctx(), "b"); err != nil {
+	if _, err := o.store.Lead(o.ctx(), "b"); err != nil {
 		t.Fatal(err)
 	}
 	d := &driver{m: New(o.cfg), job: j, log: o.cfg.Log}
@@ -144,7 +161,7 @@ func TestOldEpoch(t *testing.T) {
 func TestLostStateIsNotTheJobsFault(t *testing.T) {
 	o := newOffice(t)
 	o.dispatcher()
-	o.cfg.Blobs.Peers = []string{"b"} // who is away
+	o.blobs.Peers = []string{"b"} // who is away
 	j := o.running("one")
 	e := protocol.CommitEntry{Epoch: o.cfg.Epoch, Job: j.ID, Round: 1, Total: 9, Blob: strings.Repeat("0", 64)}
 	if _, _, err := o.cfg.Store.Propose(o.ctx(), e.Append(nil)); err != nil {
@@ -162,7 +179,7 @@ func TestPartsAreKeptByRound(t *testing.T) {
 	o := newOffice(t)
 	j := o.running("one")
 	p := &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}
-	digest, err := o.cfg.Blobs.Folder.Put([]byte("a tree"))
+	digest, err := o.blobs.Folder.Put([]byte("a tree"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +204,53 @@ func TestPartsAreKeptByRound(t *testing.T) {
 	}
 }
 
+// TestRefusedPartsEndTheRound: what the state machine refuses for good, such as a
+// part of a round that is committed already, is not to be tried again.
+func TestRefusedPartsEndTheRound(t *testing.T) {
+	o := newOffice(t)
+	j := o.running("one")
+	e := protocol.CommitEntry{Epoch: o.cfg.Epoch, Job: j.ID, Round: 3, Total: 5, Data: []byte("state")}
+	if _, _, err := o.store.Propose(o.ctx(), e.Append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	p := &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}
+	at := protocol.Stamp{Epoch: o.cfg.Epoch, Job: j.ID, Round: 2}
+	if _, err := p.Keep(o.ctx(), at, 0, 5, []byte("a tree")); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
+		t.Errorf("a part of a committed round: %v", err)
+	}
+	at.Round = 3
+	if _, err := p.Keep(o.ctx(), at, 0, 5, []byte("a tree")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPanicFailsTheJob and no more than the job.
 func TestPanicFailsTheJob(t *testing.T) {
 	d := &driver{m: New(Config{}), job: &state.Job{ID: 1}, log: slog.New(slog.DiscardHandler)} // without a store
 	if err := d.guarded(t.Context()); err == nil || passing(err) || !strings.Contains(err.Error(), "panicked") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestPause stops a job's driver, gives its place to the next, and queues it again
+// when it is resumed; one that is resumed at once gets a new driver.
+func TestPause(t *testing.T) {
+	o := newOffice(t)
+	o.dispatcher()
+	o.cfg.Concurrent = 1
+	one, two := o.submit("one", nil), o.submit("two", nil)
+	stop := o.manage()
+	defer stop()
+	o.become(`{"one":"running","two":"queued"}`)
+	o.propose(protocol.EntryPause, protocol.PauseEntry{Job: one.ID})
+	o.become(`{"one":"paused","two":"running"}`)
+	o.propose(protocol.EntryResume, protocol.ResumeEntry{Job: one.ID})
+	o.propose(protocol.EntryCancel, protocol.CancelEntry{Job: two.ID})
+	o.become(`{"one":"running","two":"cancelled"}`)
+	o.propose(protocol.EntryPause, protocol.PauseEntry{Job: one.ID})
+	o.propose(protocol.EntryResume, protocol.ResumeEntry{Job: one.ID})
+	o.become(`{"one":"running","two":"cancelled"}`)
+	if got := o.job(one.ID); got.Pauses != 2 {
+		t.Errorf("%d pauses", got.Pauses)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -19,8 +20,11 @@ var ErrNoMajority = errors.New("too few coordinators could store the blob")
 
 // Blobs is one coordinator's folder of blobs and its link to those of the others.
 type Blobs struct {
-	Self     string
-	Peers    []string // ids of the other coordinators
+	Self  string
+	Peers []string // ids of the other coordinators
+	// Members, where set, is asked instead of Peers: the other coordinators that
+	// vote, and those that do not vote yet. Only the former count for a majority.
+	Members  func() (voters, rest []string)
 	Folder   *blobs.Folder
 	Conn     *bus.Conn
 	Subjects protocol.Subjects
@@ -28,7 +32,7 @@ type Blobs struct {
 }
 
 // replicateTimeout bounds one peer's fetch of one blob.
-const replicateTimeout = 30 * time.Second
+const replicateTimeout = protocol.BlobCopy
 
 // Serve answers other coordinators and workers until stop, which gives up what is
 // being fetched for others.
@@ -126,14 +130,18 @@ func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) er
 
 // Spread returns once a majority has synced a blob that this folder has.
 func (b *Blobs) Spread(ctx context.Context, digest string, size uint64) error {
-	need := (len(b.Peers) + 1) / 2 // beside this coordinator
-	answers := make(chan error, len(b.Peers))
+	voters, rest := b.others()
+	need := (len(voters) + 1) / 2 // beside this coordinator
+	answers := make(chan error, len(voters))
 	req := (&protocol.Replicate{Digest: digest, Bytes: size, From: b.Self}).Append(nil)
-	for _, peer := range b.Peers {
+	for _, peer := range voters {
 		go func() { answers <- b.ask(peer, req) }()
 	}
+	for _, peer := range rest { // they catch up and do not count
+		go b.ask(peer, req)
+	}
 	var last error
-	for range b.Peers {
+	for range voters {
 		if need == 0 {
 			return nil
 		}
@@ -152,6 +160,14 @@ func (b *Blobs) Spread(ctx context.Context, digest string, size uint64) error {
 		return fmt.Errorf("%w: %w", ErrNoMajority, last)
 	}
 	return nil
+}
+
+// others lists the other coordinators: those that vote, and those that do not yet.
+func (b *Blobs) others() (voters, rest []string) {
+	if b.Members != nil {
+		return b.Members()
+	}
+	return slices.Clone(b.Peers), nil
 }
 
 // ask has a peer fetch a blob. A question or its answer gets lost when NATS
@@ -178,7 +194,7 @@ func (b *Blobs) ask(peer string, req []byte) error {
 }
 
 // firstAsk is how long the first answer of a peer is waited for.
-const firstAsk = 2 * time.Second
+const firstAsk = protocol.BlobAsk
 
 func (b *Blobs) askOnce(ctx context.Context, wait time.Duration, peer string, req []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -202,15 +218,25 @@ func (b *Blobs) Get(ctx context.Context, digest string) ([]byte, error) {
 	return b.Folder.Get(digest)
 }
 
-// Fetch brings a blob here from any other coordinator.
+// Fetch brings a blob here from any other coordinator. The error is
+// blobs.ErrMissing where each of them said that it does not have it: it is lost.
+// While one does not answer the error wraps bus.ErrNoBlob or that of the bus.
 func (b *Blobs) Fetch(ctx context.Context, digest string) error {
-	err := fmt.Errorf("blob %s: %w", digest, blobs.ErrMissing)
-	for _, peer := range b.Peers {
-		if err = b.fetch(ctx, b.Subjects.BlobsOf(peer), digest, 0); err == nil {
+	var silent error
+	voters, rest := b.others()
+	for _, peer := range append(voters, rest...) {
+		err := b.fetch(ctx, b.Subjects.BlobsOf(peer), digest, 0)
+		if err == nil {
 			return nil
 		}
+		if !errors.Is(err, bus.ErrNoBlob) || errors.Is(err, bus.ErrNoAnswer) {
+			silent = err
+		}
 	}
-	return err
+	if silent != nil {
+		return silent
+	}
+	return fmt.Errorf("blob %s: %w, on any coordinator", digest, blobs.ErrMissing)
 }
 
 // Receive stores a blob that a client sends and returns once a majority has it.

@@ -10,8 +10,8 @@ import (
 // Result is what became of an entry.
 type Result struct {
 	// Value is, by kind: Lead the epoch (uint64); DatasetPut the
-	// *protocol.Dataset; Submit, JobState, Commit, Collected, Finish and Cancel
-	// the *Job as it is now; Condemn the digests that were marked ([]string);
+	// *protocol.Dataset; Submit, JobState, Commit, Collected, Finish, Cancel,
+	// Pause and Resume the *Job as it is now; Condemn the digests that were marked ([]string);
 	// otherwise, and with Err, nil.
 	Value any
 	// Err says why the entry was refused. It wraps ErrUnknownEntry where the
@@ -72,6 +72,11 @@ var appliers = map[protocol.EntryKind]applier{
 	protocol.EntryFinish:        body((*State).finish),
 	protocol.EntryCancel:        body((*State).cancel),
 	protocol.EntryCondemn:       body((*State).condemn),
+	protocol.EntryPause:         body((*State).pause),
+	protocol.EntryResume:        body((*State).resume),
+	protocol.EntrySuspect:       body((*State).suspect),
+	protocol.EntryTrust:         body((*State).trust),
+	protocol.EntryMemberRemove:  body((*State).memberRemove),
 }
 
 // body makes an applier of a rule for an entry with a JSON body.
@@ -123,6 +128,13 @@ func (s *State) member(e *protocol.MemberEntry) (any, error) {
 		s.members = replaced(s.members, i, *e)
 	} else {
 		s.members = inserted(s.members, i, *e)
+	}
+	return nil, nil
+}
+
+func (s *State) memberRemove(e *protocol.MemberRemoveEntry) (any, error) {
+	if i, ok := s.findMember(e.ID); ok {
+		s.members = removed(s.members, i)
 	}
 	return nil, nil
 }

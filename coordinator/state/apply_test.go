@@ -165,6 +165,10 @@ func TestMalformed(t *testing.T) {
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Blob: strings.Repeat("Z", digestLength)}},
 		{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('1')}}}},
 		{protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{"x"}}},
+		{protocol.EntrySubmit, submitEntry(strings.Repeat("t", protocol.MaxToken+1), "", 1)},
+		{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Jobs: []uint64{j.ID}}},
+		{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w", Jobs: make([]uint64, protocol.MaxSuspects+1)}},
+		{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: strings.Repeat("w", protocol.MaxText+1)}},
 	}
 	for _, b := range bad {
 		if err := m.refused(b.kind, b.body); !errors.Is(err, ErrInvalid) {

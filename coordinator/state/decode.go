@@ -23,6 +23,7 @@ func Decode(src io.Reader) (*State, error) {
 	s.index, s.epoch = r.u64(), r.u64()
 	s.leader, s.nonce = r.text(), r.text()
 	r.list(maxCount, func() { r.member(s) })
+	r.list(MaxDistrusted, func() { r.distrust(s) })
 	r.list(maxCount, func() { r.dataset(s) })
 	r.list(maxCount, func() { r.job(s) })
 	r.list(MaxCondemned, func() { r.condemn(s) })
@@ -52,6 +53,14 @@ func (r *reader) member(s *State) {
 		r.fail("member %.80q is out of order", m.ID)
 	}
 	s.members = append(s.members, m)
+}
+
+func (r *reader) distrust(s *State) {
+	d := distrust{protocol.Distrusted{Worker: r.text(), Reason: r.text(), Time: int64(r.u64())}, r.u64()}
+	if n := len(s.distrusted); n > 0 && s.distrusted[n-1].Worker >= d.Worker || d.index > s.index {
+		r.fail("the distrusted worker %.80q is out of order", d.Worker)
+	}
+	s.distrusted = append(s.distrusted, d)
 }
 
 func (r *reader) dataset(s *State) {
@@ -84,11 +93,12 @@ func (r *reader) condemn(s *State) {
 func (r *reader) job(s *State) {
 	j := &Job{ID: r.u64(), Job: new(algorithms.Job)}
 	j.Name, j.Token, j.Dataset = r.text(), r.text(), r.text()
-	j.State, j.Error = protocol.JobState(r.text()), r.text()
+	j.State, j.Error, j.Suspect = protocol.JobState(r.text()), r.text(), r.text()
 	r.json(j.Job)
 	j.Spec = r.rawJSON()
 	j.Submitted, j.Started, j.Ended = int64(r.u64()), int64(r.u64()), int64(r.u64())
 	j.Seconds = math.Float64frombits(r.u64())
+	j.AuditPPM, j.Pauses, j.Since, j.Ran = uint32(r.count(million)), r.u64(), int64(r.u64()), int64(r.u64())
 	j.Round, j.TrainerBytes = r.u64(), r.u64()
 	j.TrainerBlob = r.text()
 	j.Trainer = r.bytes(protocol.MaxRaftState)

@@ -28,6 +28,7 @@ func (s *State) Encode(dst io.Writer) error {
 	w.text(s.leader)
 	w.text(s.nonce)
 	w.members(s.members)
+	w.distrusted(s.distrusted)
 	w.datasets(s.datasets)
 	w.u64(uint64(len(s.jobs)))
 	for _, j := range s.jobs {
@@ -51,6 +52,15 @@ func (w *writer) members(members []protocol.MemberEntry) {
 	}
 }
 
+func (w *writer) distrusted(list []distrust) {
+	w.u64(uint64(len(list)))
+	for _, d := range list {
+		w.text(d.Worker)
+		w.text(d.Reason)
+		w.u64(uint64(d.Time), d.index)
+	}
+}
+
 func (w *writer) datasets(datasets []*protocol.Dataset) {
 	w.u64(uint64(len(datasets)))
 	for _, d := range datasets {
@@ -70,12 +80,13 @@ func (w *writer) condemned(marks map[string]uint64) {
 
 func (w *writer) job(j *Job) {
 	w.u64(j.ID)
-	for _, t := range []string{j.Name, j.Token, j.Dataset, string(j.State), j.Error} {
+	for _, t := range []string{j.Name, j.Token, j.Dataset, string(j.State), j.Error, j.Suspect} {
 		w.text(t)
 	}
 	w.json(j.Job)
 	w.bytes(j.Spec)
 	w.u64(uint64(j.Submitted), uint64(j.Started), uint64(j.Ended), math.Float64bits(j.Seconds))
+	w.u64(uint64(j.AuditPPM), j.Pauses, uint64(j.Since), uint64(j.Ran))
 	w.u64(j.Round, j.TrainerBytes)
 	w.text(j.TrainerBlob)
 	w.bytes(j.Trainer)

@@ -24,8 +24,10 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrInUse: a job that is queued or running needs the dataset.
 	ErrInUse = errors.New("in use")
-	// ErrNotRunning: the job is still queued.
+	// ErrNotRunning: the job is still queued, or is paused.
 	ErrNotRunning = errors.New("not running")
+	// ErrQueue: as many jobs wait, run or are paused as the cluster is to keep.
+	ErrQueue = errors.New("the queue is full")
 	// ErrFinal: the job has ended.
 	ErrFinal = errors.New("has ended")
 	// ErrSnapshot: the bytes are not a whole snapshot of this version. Decode

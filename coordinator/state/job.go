@@ -24,6 +24,15 @@ type Job struct {
 	Job      *algorithms.Job
 	State    protocol.JobState
 	Error    string // why it failed
+	Suspect  string // why its results may be wrong
+	// AuditPPM is how many units of a million are computed twice.
+	AuditPPM uint32
+	// Pauses counts how often the job was paused: what a driver that began before a
+	// pause still does is told apart by it.
+	Pauses uint64
+	// Since is when the job last began to run, and Ran the seconds before its last
+	// pause: for display.
+	Since, Ran int64
 
 	// Round is the number of rounds folded into the committed trainer state; 0:
 	// the job starts from its beginning.
@@ -83,6 +92,7 @@ func (j *Job) Info() protocol.JobInfo {
 		ID: j.ID, Name: j.Name, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
 		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
+		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: j.Since, Ran: j.Ran,
 	}
 	if n := len(j.Collected); n > 0 {
 		last := j.Collected[n-1]

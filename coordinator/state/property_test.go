@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,7 +20,7 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	job, round := drawJob(t, s)
 	blob := digest(rapid.SampledFrom([]byte("0123def")).Draw(t, "blob"))
 	name := rapid.SampledFrom([]string{"yeast", "movie"}).Draw(t, "dataset")
-	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11}).Draw(t, "kind"))
+	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16}).Draw(t, "kind"))
 	switch kind {
 	case protocol.EntryLead:
 		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node")}
@@ -41,6 +43,17 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		return kind, &protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: []byte(`{ "a": "<" }`), Models: []protocol.ModelRef{{Digest: blob, Blob: blob}}, Seconds: 0.1}
 	case protocol.EntryCancel:
 		return kind, &protocol.CancelEntry{Job: job}
+	case protocol.EntryPause:
+		return kind, &protocol.PauseEntry{Job: job}
+	case protocol.EntryResume:
+		return kind, &protocol.ResumeEntry{Job: job}
+	case protocol.EntrySuspect:
+		worker := rapid.SampledFrom([]string{"", "w1", "w2", "w0"}).Draw(t, "worker")
+		return kind, &protocol.SuspectEntry{Epoch: epoch, Worker: worker, Jobs: []uint64{job, 1 << 50}, Reason: fmt.Sprint(s.index)}
+	case protocol.EntryTrust:
+		return kind, &protocol.TrustEntry{Worker: rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker")}
+	case protocol.EntryMemberRemove:
+		return kind, &protocol.MemberRemoveEntry{ID: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")}
 	default:
 		return kind, &protocol.CondemnEntry{Digests: []string{blob, digest('7')}}
 	}
@@ -157,6 +170,7 @@ func checkStep(t *rapid.T, before, after *State, body any, err error) {
 	}
 	for i, j := range before.jobs {
 		checkJob(t, j, after.jobs[i])
+		checkPause(t, j, after.jobs[i], body)
 	}
 	checkBlobs(t, after)
 }
@@ -171,6 +185,8 @@ func epochOf(body any) (uint64, bool) {
 		return e.Epoch, true
 	case *protocol.FinishEntry:
 		return e.Epoch, true
+	case *protocol.SuspectEntry:
+		return e.Epoch, true
 	}
 	return 0, false
 }
@@ -179,8 +195,13 @@ func checkJob(t *rapid.T, before, after *Job) {
 	if before.ID != after.ID || after.Round < before.Round {
 		t.Fatalf("%v at round %d becomes %v at round %d", before, before.Round, after, after.Round)
 	}
-	if before.State.Final() && before != after {
-		t.Fatalf("%v changed after its end", before)
+	if before.Suspect != "" && after.Suspect != before.Suspect {
+		t.Fatalf("%v is suspect of %q, then %q", before, before.Suspect, after.Suspect)
+	}
+	if marked := *after; before.State.Final() && before != after {
+		if marked.Suspect = before.Suspect; !reflect.DeepEqual(*before, marked) {
+			t.Fatalf("%v changed after its end", before)
+		}
 	}
 	if !after.State.Final() && after.Manifest == nil || after.State == protocol.Cancelled && len(after.Models) > 0 {
 		t.Fatalf("%s %v: manifest %v, models %v", after.State, after, after.Manifest, after.Models)
@@ -195,6 +216,25 @@ func checkJob(t *rapid.T, before, after *Job) {
 	}
 }
 
+// checkPause: a paused job stays where it is until somebody resumes or cancels it,
+// and neither a pause nor a resumption loses what was committed.
+func checkPause(t *rapid.T, before, after *Job, body any) {
+	_, suspected := body.(*protocol.SuspectEntry)
+	_, resumed := body.(*protocol.ResumeEntry)
+	_, cancelled := body.(*protocol.CancelEntry)
+	if before.State == protocol.Paused && before != after && !suspected && !resumed && !cancelled {
+		t.Fatalf("%v is paused, and %+v makes it %+v", before, body, after)
+	}
+	if after.State == protocol.Paused && after.pending != nil {
+		t.Fatalf("%v is paused and keeps %d bytes of a state", after, after.pending.have)
+	}
+	_, paused := body.(*protocol.PauseEntry)
+	if (paused || resumed) && (before.Round != after.Round || !bytes.Equal(before.Trainer, after.Trainer) ||
+		before.TrainerBlob != after.TrainerBlob || !slices.Equal(before.Collected, after.Collected)) {
+		t.Fatalf("%+v loses what %v had committed", body, before)
+	}
+}
+
 func checkBlobs(t *rapid.T, s *State) {
 	refs := s.References()
 	for d := range s.Condemned() {
@@ -203,7 +243,7 @@ func checkBlobs(t *rapid.T, s *State) {
 		}
 	}
 	for _, j := range s.jobs {
-		if s.JobByName(j.Name) != j {
+		if s.JobByName(j.Name) != j && !j.givesNameUp() {
 			t.Fatalf("two jobs are called %s", j.Name)
 		}
 		if j.Manifest != nil && !refs[j.Manifest.Shards[0].Digest] {
@@ -222,6 +262,8 @@ func FuzzApply(f *testing.F) {
 	f.Add(encodeEntry(protocol.EntrySubmit, submitEntry("t", "n", 3)))
 	f.Add(encodeEntry(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "x", Manifest: manifest('e')}))
 	f.Add(encodeEntry(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('1')}}))
+	f.Add(encodeEntry(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: "w", Jobs: []uint64{j.ID}}))
+	f.Add(encodeEntry(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}))
 	f.Add([]byte{protocol.Version, 99})
 	start := m.s
 	f.Fuzz(func(t *testing.T, entry []byte) {

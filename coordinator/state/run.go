@@ -13,7 +13,7 @@ import (
 const MaxModels = 1 << 16
 
 func (s *State) jobState(e *protocol.JobStateEntry) (any, error) {
-	j, err := s.fenced(e.Epoch, e.Job)
+	j, err := s.moving(e.Epoch, e.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,10 @@ func (s *State) start(j *Job, at int64) *Job {
 		return j
 	}
 	next := *j
-	next.State, next.Started = protocol.Running, at
+	next.State, next.Since = protocol.Running, at
+	if next.Started == 0 { // a job that was paused started before
+		next.Started = at
+	}
 	return s.put(&next)
 }
 

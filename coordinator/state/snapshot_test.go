@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/coppice-ldl/coppice/internal/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -39,6 +40,11 @@ func golden(t testing.TB) *State {
 	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Unit: 2, Of: 4, Digest: digest('c'), Bytes: 8})
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 3, Data: []byte{1}})
 	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('e'), digest('a')}})
+	audited := submitEntry("t3", "audited", 3)
+	audited.AuditPPM = 50000
+	paused := m.do(protocol.EntrySubmit, audited).(*Job)
+	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: paused.ID, Time: 6})
+	m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w1", Jobs: []uint64{done.ID}, Reason: "unit 3 differs", Time: 7})
 	return m.s
 }
 
@@ -58,7 +64,7 @@ func TestGoldenSnapshot(t *testing.T) {
 	if !bytes.Equal(encode(t, s), want) {
 		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
 	}
-	opts := cmp.Options{cmp.AllowUnexported(State{}, Job{}, pending{}), cmpopts.EquateEmpty()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, Job{}, pending{}, distrust{}), cmpopts.EquateEmpty()}
 	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
 		t.Error(diff)
 	}
@@ -115,11 +121,19 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode(f, New()))
 	f.Add(encode(f, golden(f)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := Decode(bytes.NewReader(b))
+		var s *State
+		var err error
+		allocs.AtMost(t, 128*len(b)+1<<20, "a snapshot", func() { s, err = Decode(bytes.NewReader(b)) })
 		if err != nil {
+			if !errors.Is(err, ErrSnapshot) {
+				t.Fatalf("error %v", err)
+			}
 			return
 		}
 		s.References()
+		for _, j := range s.Jobs() {
+			j.Info()
+		}
 		once := encode(t, s)
 		if again := encode(t, decode(t, once)); !bytes.Equal(once, again) {
 			t.Error("it does not stay")
@@ -128,4 +142,20 @@ func FuzzDecode(f *testing.F) {
 			s.Apply(s.Index()+1, encodeEntry(protocol.EntryLead, &protocol.LeadEntry{Node: "a"}))
 		}
 	})
+}
+
+// Every length and count of a snapshot, made as great as it can be, costs no memory.
+func TestClaimsAreNotBelieved(t *testing.T) {
+	good := encode(t, golden(t))
+	for at := len(magic) + 1; at+8 <= len(good); at++ {
+		for _, claim := range []uint64{1<<63 - 1, maxCount} {
+			bad := bytes.Clone(good)
+			le.PutUint64(bad[at:], claim)
+			allocs.AtMost(t, 128*len(bad)+1<<20, "a snapshot", func() {
+				if _, err := Decode(bytes.NewReader(bad)); err != nil && !errors.Is(err, ErrSnapshot) {
+					t.Errorf("%d at byte %d: %v", claim, at, err)
+				}
+			})
+		}
+	}
 }

@@ -9,14 +9,15 @@ import (
 
 // State is what the cluster knows after some log entry. It is immutable.
 type State struct {
-	index     uint64
-	epoch     uint64
-	leader    string
-	nonce     string
-	members   []protocol.MemberEntry // by ID
-	datasets  []*protocol.Dataset    // by name
-	jobs      []*Job                 // by ID
-	condemned map[string]uint64      // digest -> index of the entry
+	index      uint64
+	epoch      uint64
+	leader     string
+	nonce      string
+	members    []protocol.MemberEntry // by ID
+	datasets   []*protocol.Dataset    // by name
+	jobs       []*Job                 // by ID
+	condemned  map[string]uint64      // digest -> index of the entry
+	distrusted []distrust             // by worker
 }
 
 // New returns the state before the first entry.
@@ -81,9 +82,10 @@ func (s *State) Job(id uint64) *Job {
 	return s.jobs[i]
 }
 
-// JobByName returns the job of that name, or nil.
+// JobByName returns the newest job of that name, or nil: those before it failed
+// or were cancelled.
 func (s *State) JobByName(name string) *Job {
-	for _, j := range s.jobs {
+	for _, j := range slices.Backward(s.jobs) {
 		if j.Name == name {
 			return j
 		}

@@ -9,12 +9,21 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// million is the greatest audit: every unit.
+const million = 1_000_000
+
 func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
-	if j := s.byToken(e.Token); j != nil {
+	if j := s.JobByToken(e.Token); j != nil {
 		return j, nil
+	}
+	if len(e.Token) > protocol.MaxToken {
+		return nil, invalid("a token of %d bytes, at most %d are allowed", len(e.Token), protocol.MaxToken)
 	}
 	if e.Job == nil || e.Job.Algorithm == "" {
 		return nil, invalid("a job without an algorithm")
+	}
+	if e.AuditPPM > million {
+		return nil, invalid("an audit of %d units of a million", e.AuditPPM)
 	}
 	if a := e.Job.Split.Assigned; a != "" && !isDigest(a) {
 		return nil, invalid("a split with the digest %.80q", a)
@@ -23,14 +32,18 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 		if err := CheckName(e.Name); err != nil {
 			return nil, err
 		}
-		if j := s.JobByName(e.Name); j != nil {
+		if j := s.JobByName(e.Name); j != nil && !j.givesNameUp() {
 			return resubmitted(j, e)
 		}
+	}
+	if n := s.unended(); e.MaxQueue > 0 && n >= int(e.MaxQueue) {
+		return nil, fmt.Errorf("state: %w: %d jobs have not ended, at most %d may (--max-queue)", ErrQueue, n, e.MaxQueue)
 	}
 	return s.queue(e)
 }
 
-func (s *State) byToken(token string) *Job {
+// JobByToken returns the job that a submission with that token made, or nil.
+func (s *State) JobByToken(token string) *Job {
 	if token == "" {
 		return nil
 	}
@@ -44,11 +57,40 @@ func (s *State) byToken(token string) *Job {
 
 // resubmitted returns the job that has the name already, if it is the same.
 func resubmitted(j *Job, e *protocol.SubmitEntry) (any, error) {
-	if j.Dataset == e.Dataset && bytes.Equal(jobJSON(j.Job), jobJSON(e.Job)) {
+	if j.Dataset == e.Dataset && j.AuditPPM == e.AuditPPM && bytes.Equal(jobJSON(j.Job), jobJSON(e.Job)) {
 		return j, nil
 	}
-	return nil, fmt.Errorf("state: %v %w with other settings: %s on dataset %q, seed %d, %s",
-		j, ErrExists, j.Job.Algorithm, j.Dataset, j.Job.Seed, j.State)
+	return nil, fmt.Errorf("state: %v %w with other settings: it is %s and was given %s; the new one is given %s",
+		j, ErrExists, j.State, given(j.Dataset, j.AuditPPM, j.Job), given(e.Dataset, e.AuditPPM, e.Job))
+}
+
+// maxGiven bounds the settings of one job in an error.
+const maxGiven = 2 << 10
+
+// given describes what a job was asked to do.
+func given(dataset string, ppm uint32, j *algorithms.Job) string {
+	text := fmt.Sprintf("%s on dataset %.200q, seed %d, test fraction %v, %d folds, settings %s",
+		j.Algorithm, dataset, j.Seed, j.Split.TestFraction, j.Folds, j.Params)
+	if ppm > 0 {
+		text += fmt.Sprintf(", audit of %d units of a million", ppm)
+	}
+	return text[:min(len(text), maxGiven)]
+}
+
+// givesNameUp reports whether another job may have the name of this one: it ended
+// without a result.
+func (j *Job) givesNameUp() bool {
+	return j.State == protocol.Failed || j.State == protocol.Cancelled
+}
+
+// unended counts the jobs that have not ended.
+func (s *State) unended() (n int) {
+	for _, j := range s.jobs {
+		if !j.State.Final() {
+			n++
+		}
+	}
+	return n
 }
 
 func jobJSON(j *algorithms.Job) []byte {
@@ -69,7 +111,7 @@ func (s *State) queue(e *protocol.SubmitEntry) (any, error) {
 	}
 	j := &Job{
 		ID: s.index, Name: e.Name, Token: e.Token, Dataset: e.Dataset, Manifest: d.Manifest, Spec: e.Spec,
-		Job: e.Job, State: protocol.Queued, Submitted: e.Time,
+		Job: e.Job, State: protocol.Queued, AuditPPM: e.AuditPPM, Submitted: e.Time,
 	}
 	if j.Name == "" {
 		j.Name = s.freeName(fmt.Sprintf("%s-%d", e.Job.Algorithm, s.index))

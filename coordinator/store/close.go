@@ -47,11 +47,11 @@ func (s *Store) close() error {
 
 // abdicate hands the leadership to another node, if this one has it.
 func (s *Store) abdicate() {
-	if s.raft.State() != raft.Leader || len(s.config.Peers) < 2 {
+	if s.raft().State() != raft.Leader || s.voters() < 2 {
 		return
 	}
 	done := make(chan error, 1)
-	go func() { done <- s.raft.LeadershipTransfer().Error() }()
+	go func() { done <- s.raft().LeadershipTransfer().Error() }()
 	select {
 	case <-done: // elected or not, the others get along
 	case <-s.down:
@@ -72,23 +72,17 @@ func (s *Store) drain() {
 
 // release gives back what open and Open took, the last first.
 func (s *Store) release() error {
-	if s.raft != nil {
-		ended := s.shutdown()
-		_ = s.transport.Close() // it only ever returns nil
-		_ = ended.Error()       // so does this; it waits
+	var errs []error
+	s.restarting.Lock() // no other life begins from here: the store is closing or has not opened
+	if n := s.life.Load(); n != nil {
+		errs = append(errs, n.end())
 	}
+	s.restarting.Unlock()
 	close(s.quit)
 	s.work.Wait()
 	close(s.leadership)
-	var errs []error
-	switch {
-	case s.transport != nil:
-		_ = s.transport.Close() // with the stream
-	case s.stream != nil:
+	if s.stream != nil {
 		errs = append(errs, s.stream.Close())
-	}
-	if s.log != nil {
-		errs = append(errs, s.log.Close())
 	}
 	if s.folder != nil {
 		errs = append(errs, s.folder.close())
@@ -103,12 +97,6 @@ func (s *Store) release() error {
 // not. Errors: ErrNotLeader, or that no other took over in the time of an
 // election: then this node leads on.
 func (s *Store) TransferLeadership(ctx context.Context) error {
-	err := s.await(ctx, func() error { return s.raft.LeadershipTransfer().Error() })
-	if errors.Is(err, raft.ErrNotLeader) {
-		return s.translate(err)
-	}
-	if err != nil {
-		return fmt.Errorf("store: handing over the leadership: %w", err)
-	}
-	return nil
+	err := s.await(ctx, func() error { return s.raft().LeadershipTransfer().Error() })
+	return s.transferred(err)
 }

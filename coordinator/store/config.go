@@ -8,11 +8,13 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // The defaults of Config.
 const (
-	DefaultHeartbeat        = 100 * time.Millisecond
+	DefaultHeartbeat        = protocol.DefaultHeartbeat
 	DefaultSnapshotLogBytes = 256 << 20
 	DefaultSegmentBytes     = 32 << 20
 )
@@ -45,14 +47,22 @@ type Config struct {
 	Listener net.Listener
 
 	// Peers lists all coordinators, this one included, and is the same on each;
-	// empty: this node alone. The addresses here are used even where an older list
-	// in the folder has others, so a cluster may move; the IDs must stay.
+	// empty: this node alone. A new cluster begins with them; after that the log
+	// decides who is a member. The addresses here are used even where an older list
+	// in the folder has others, so a cluster may move.
 	Peers []Peer
+	// Join: a new folder begins no cluster; the node waits until the leader of one
+	// adds it. Peers are only where others may be found then.
+	Join bool
+	// Locate, where set, returns where Raft of a member is now, and is asked before
+	// Peers and the log; empty: it does not know. It must not block.
+	Locate func(id string) string
 
 	// Heartbeat is the one setting that every timeout derives from: a leader that
-	// hears no majority for two heartbeats steps down, a follower that hears no
-	// leader for two to four stands for election. Default 100 ms.
-	Heartbeat time.Duration
+	// hears no majority for three heartbeats steps down, a follower that hears no
+	// leader for three to six stands for election. Default 100 ms. Election, where not
+	// 0, takes the place of those three heartbeats.
+	Heartbeat, Election time.Duration
 
 	SnapshotLogBytes int64 // of log that trigger a snapshot; default 256 MiB
 	SegmentBytes     int   // of a log file, allocated at once; default 32 MiB
@@ -62,13 +72,15 @@ type Config struct {
 	Committed func(time.Duration)
 
 	Logger *slog.Logger // default slog.Default()
+
+	timeouts protocol.Timeouts
+	// fault, where set, may fail or hold up what touches the disk or the network:
+	// "append", "delete", "vote", "room", "timeout-now", "install". For tests.
+	fault func(op string) error
 }
 
 // withDefaults checks the configuration and fills it in.
 func (c Config) withDefaults() (Config, error) {
-	if c.Heartbeat == 0 {
-		c.Heartbeat = DefaultHeartbeat
-	}
 	if c.SnapshotLogBytes == 0 {
 		c.SnapshotLogBytes = DefaultSnapshotLogBytes
 	}
@@ -81,9 +93,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.ID == "" || c.Dir == "" {
 		return c, fmt.Errorf("store: a node needs an ID and a folder, got %q and %q", c.ID, c.Dir)
 	}
-	if c.Heartbeat < 10*time.Millisecond || c.Heartbeat > 10*time.Second {
-		return c, fmt.Errorf("store: a heartbeat of %v; it is 10ms to 10s", c.Heartbeat)
+	var err error
+	if c.timeouts, err = protocol.NewTimeouts(c.Heartbeat, c.Election); err != nil {
+		return c, fmt.Errorf("store: %w", err)
 	}
+	c.Heartbeat = c.timeouts.Heartbeat
 	return c, c.checkPeers()
 }
 
@@ -102,10 +116,10 @@ func (c *Config) checkPeers() error {
 }
 
 // election is how long a follower waits at least for its leader.
-func (c *Config) election() time.Duration { return 2 * c.Heartbeat }
+func (c *Config) election() time.Duration { return c.timeouts.RaftElection }
 
 // patience bounds one exchange with a peer or one wait for Raft's main loop.
-func (c *Config) patience() time.Duration { return max(20*c.Heartbeat, time.Second) }
+func (c *Config) patience() time.Duration { return c.timeouts.RaftExchange }
 
 // raft returns the configuration of the Raft node.
 func (c *Config) raft(notify chan<- bool, log hclog.Logger) *raft.Config {
@@ -113,8 +127,8 @@ func (c *Config) raft(notify chan<- bool, log hclog.Logger) *raft.Config {
 	r.LocalID = raft.ServerID(c.ID)
 	r.HeartbeatTimeout = c.election()
 	r.ElectionTimeout = c.election()
-	r.LeaderLeaseTimeout = c.election() // a shorter one only costs office on a busy machine
-	r.CommitTimeout = c.Heartbeat / 4
+	r.LeaderLeaseTimeout = c.timeouts.RaftLease
+	r.CommitTimeout = c.timeouts.RaftCommit
 	r.MaxAppendEntries = appendEntries
 	r.BatchApplyCh = true // proposals queue while the log syncs, and share the next sync
 	r.TrailingLogs = trailingLogs

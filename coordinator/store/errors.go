@@ -19,6 +19,9 @@ var (
 	ErrClosed = errors.New("store: closed")
 	// ErrLocked: another process has the folder.
 	ErrLocked = errors.New("in use by another process")
+	// ErrCorrupt: a file has not its checksum, or entries that were acknowledged
+	// are not in it. The error names the file.
+	ErrCorrupt = errors.New("corrupt")
 	// ErrFolder: the folder is not one of this node, or of this version.
 	ErrFolder = errors.New("not a folder of this node")
 )

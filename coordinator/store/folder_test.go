@@ -2,14 +2,13 @@ package store
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	wal "github.com/hashicorp/raft-wal"
 )
 
 // Each refusal names what is at fault and leaves nothing behind.
@@ -68,7 +67,7 @@ func TestFolderKeepsItsNode(t *testing.T) {
 	}{
 		{"another node", func(c *Config) { c.ID, c.Peers = "b", nil }},
 		{"other peers", func(c *Config) { c.Peers = append(c.Peers, Peer{"b", "127.0.0.1:1"}) }},
-		{"another format", func(c *Config) { rewrite(t, filepath.Join(c.Dir, formatName), "format 1", "format 9") }},
+		{"another format", func(c *Config) { rewrite(t, filepath.Join(c.Dir, formatName), "format 2", "format 9") }},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -83,7 +82,7 @@ func TestFolderKeepsItsNode(t *testing.T) {
 			t.Errorf("%s: the listener is left open: %v", test.name, err)
 		}
 	}
-	rewrite(t, filepath.Join(c.dir, "a", formatName), "format 9", "format 1")
+	rewrite(t, filepath.Join(c.dir, "a", formatName), "format 9", "format 2")
 	c.start("a", nil)
 	c.propose(memberEntry(1))
 	checkMembers(t, c.leader().State(), 2)
@@ -106,15 +105,11 @@ func TestBootstrapCutShort(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a"}}, nodes: make(map[string]*Store)}
 	t.Cleanup(c.closeAll)
-	f, err := openFolder(filepath.Join(c.dir, "a"), "a")
+	f, err := openFolder(filepath.Join(c.dir, "a"), "a", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := wal.Open(f.log())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(log.SetUint64([]byte("CurrentTerm"), 1), log.Close(), f.close()); err != nil {
+	if err := errors.Join(f.stable.SetUint64([]byte(keyTerm), 1), f.close()); err != nil {
 		t.Fatal(err)
 	}
 	c.startAll()

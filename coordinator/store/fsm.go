@@ -14,6 +14,10 @@ import (
 // one goroutine.
 type fsm struct {
 	view *view
+	// now is the state after the last entry applied in this life of the node; view
+	// shows it from floor on, so that it does not go back at a restart.
+	now   *state.State
+	floor uint64
 	// failed is called once, with the reason why no further entry can be applied.
 	failed func(error)
 	stop   error // that reason
@@ -27,9 +31,25 @@ type fsm struct {
 }
 
 func newFSM(limit int64, failed func(error)) *fsm {
-	f := &fsm{view: newView(), failed: failed, limit: limit, full: make(chan struct{}, 1)}
+	f := &fsm{view: newView(), now: state.New(), failed: failed, limit: limit, full: make(chan struct{}, 1)}
 	f.next.Store(limit)
 	return f
+}
+
+// begin makes the machine ready for a life of the node, which restores it from the
+// start. No other life uses it any more.
+func (f *fsm) begin() {
+	f.now, f.floor = state.New(), f.view.state().Index()
+	f.logged.Store(0)
+	f.next.Store(f.limit)
+}
+
+// publish makes a state the present one.
+func (f *fsm) publish(s *state.State) {
+	f.now = s
+	if s.Index() >= f.floor {
+		f.view.publish(s)
+	}
 }
 
 // Apply implements raft.FSM; it returns a state.Result. After an entry that this
@@ -38,13 +58,13 @@ func (f *fsm) Apply(l *raft.Log) any {
 	if f.stop != nil {
 		return state.Result{Err: f.stop}
 	}
-	next, result := f.view.state().Apply(l.Index, l.Data)
+	next, result := f.now.Apply(l.Index, l.Data)
 	if isUnknown(result.Err) {
 		f.stop = result.Err
 		f.failed(result.Err)
 		return result
 	}
-	f.view.publish(next)
+	f.publish(next)
 	f.count(int64(len(l.Data)))
 	return result
 }
@@ -68,7 +88,7 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if f.stop != nil {
 		return nil, f.stop
 	}
-	return &snapshot{fsm: f, state: f.view.state(), logged: f.logged.Load()}, nil
+	return &snapshot{fsm: f, state: f.now, logged: f.logged.Load()}, nil
 }
 
 // Restore implements raft.FSM.
@@ -82,7 +102,7 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	}
 	f.logged.Store(0)
 	f.next.Store(f.limit)
-	f.view.publish(s)
+	f.publish(s)
 	return nil
 }
 

@@ -38,7 +38,7 @@ func (s *Store) relay() {
 // Leader returns the node that leads Raft as far as this one knows, and its Raft
 // address; both are empty while there is none.
 func (s *Store) Leader() (id, addr string) {
-	a, i := s.raft.LeaderWithID()
+	a, i := s.raft().LeaderWithID()
 	return string(i), string(a)
 }
 
@@ -53,6 +53,17 @@ func (s *Store) IsLeader() bool {
 // then on entries of earlier epochs are refused, by every node. All entries of
 // earlier leaders have been applied here when it returns.
 func (s *Store) Lead(ctx context.Context, node string) (epoch uint64, err error) {
+	return Lead(ctx, s, node)
+}
+
+// Proposer is a replicated log that a Lead entry goes into.
+type Proposer interface {
+	Propose(ctx context.Context, entry []byte) (index uint64, value any, err error)
+	State() *state.State
+}
+
+// Lead makes node the leader in the state of any replicated log: see Store.Lead.
+func Lead(ctx context.Context, s Proposer, node string) (epoch uint64, err error) {
 	nonce := rand.Text()
 	entry := protocol.EncodeEntry(protocol.EntryLead, &protocol.LeadEntry{Node: node, Nonce: nonce})
 	index, _, err := s.Propose(ctx, entry)

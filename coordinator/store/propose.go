@@ -62,10 +62,11 @@ func (s *Store) ProposeAsync(entry []byte) *Future {
 		return f
 	}
 	began := time.Now()
-	applied := s.raft.Apply(entry, s.config.patience())
+	n := s.life.Load()
+	applied := n.raft.Apply(entry, s.config.patience())
 	go func() {
 		defer s.calls.Done()
-		s.resolve(f, applied)
+		s.resolve(f, n, applied)
 		if f.index > 0 && s.config.Committed != nil {
 			s.config.Committed(time.Since(began))
 		}
@@ -73,10 +74,19 @@ func (s *Store) ProposeAsync(entry []byte) *Future {
 	return f
 }
 
-// resolve waits for Raft's answer.
-func (s *Store) resolve(f *Future, applied raft.ApplyFuture) {
+// resolve waits for Raft's answer, which a life of the node that ended may owe.
+func (s *Store) resolve(f *Future, n *node, applied raft.ApplyFuture) {
 	defer close(f.done)
-	if f.err = s.translate(applied.Error()); f.err != nil {
+	answer := make(chan error, 1)
+	go func() { answer <- applied.Error() }()
+	var err error
+	select {
+	case err = <-answer:
+	case <-n.ended:
+		err = raft.ErrRaftShutdown
+	}
+	s.noteHandover(err)
+	if f.err = s.translate(err); f.err != nil {
 		return
 	}
 	result := applied.Response().(state.Result)
@@ -86,11 +96,11 @@ func (s *Store) resolve(f *Future, applied raft.ApplyFuture) {
 // Barrier returns once this node, the leader, has applied every entry that was in
 // the log before the call.
 func (s *Store) Barrier(ctx context.Context) error {
-	return s.await(ctx, func() error { return s.translate(s.raft.Barrier(s.config.patience()).Error()) })
+	return s.await(ctx, func() error { return s.translate(s.raft().Barrier(s.config.patience()).Error()) })
 }
 
 // VerifyLeader returns nil if a majority agrees, during the call, that this node
 // leads: a read of State after it is not stale.
 func (s *Store) VerifyLeader(ctx context.Context) error {
-	return s.await(ctx, func() error { return s.translate(s.raft.VerifyLeader().Error()) })
+	return s.await(ctx, func() error { return s.translate(s.raft().VerifyLeader().Error()) })
 }

@@ -23,9 +23,9 @@ type Stats struct {
 // Stats returns what the node looks like now.
 func (s *Store) Stats() Stats {
 	return Stats{
-		Role: s.raft.State().String(), Term: s.raft.CurrentTerm(), LastIndex: s.raft.LastIndex(),
-		CommitIndex: s.raft.CommitIndex(), AppliedIndex: s.State().Index(), LastContact: s.lastContact(),
-		LogBytes: s.fsm.logged.Load(), Snapshots: s.fsm.snapshots.Load(), Peers: max(1, len(s.config.Peers)),
+		Role: s.raft().State().String(), Term: s.raft().CurrentTerm(), LastIndex: s.raft().LastIndex(),
+		CommitIndex: s.raft().CommitIndex(), AppliedIndex: s.State().Index(), LastContact: s.lastContact(),
+		LogBytes: s.fsm.logged.Load(), Snapshots: s.fsm.snapshots.Load(), Peers: len(s.Members()),
 	}
 }
 
@@ -33,7 +33,7 @@ func (s *Store) lastContact() time.Duration {
 	if s.IsLeader() {
 		return 0
 	}
-	last := s.raft.LastContact()
+	last := s.raft().LastContact()
 	if last.IsZero() {
 		return -1
 	}
@@ -43,7 +43,7 @@ func (s *Store) lastContact() time.Duration {
 // Snapshot writes a snapshot now and drops the log before it. The store does so
 // by itself when Config.SnapshotLogBytes of log have come in.
 func (s *Store) Snapshot() error {
-	if err := s.raft.Snapshot().Error(); err != nil {
+	if err := s.raft().Snapshot().Error(); err != nil {
 		return fmt.Errorf("store: snapshot: %w", err)
 	}
 	return nil

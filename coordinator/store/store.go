@@ -4,24 +4,27 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
-	wal "github.com/hashicorp/raft-wal"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 )
 
 // Store is a running node. Its methods may be called by any goroutine.
 type Store struct {
-	config    Config
-	fsm       *fsm
-	stream    *stream
-	folder    *folder
-	log       *wal.WAL
-	transport *raft.NetworkTransport
-	raft      *raft.Raft
-	shutdown  func() raft.Future // of raft: the same future each time
+	config Config
+	fsm    *fsm
+	stream *stream
+	folder *folder
+
+	life       atomic.Pointer[node] // the present one
+	restarting sync.Mutex           // held while another begins, and by release
+	restarts   atomic.Uint64
+	trouble    atomic.Pointer[error] // see Trouble
+	unsaved    atomic.Pointer[error] // why the last snapshot failed
+	handing    atomic.Int64          // Unix nanoseconds: see noteHandover
 
 	notify     chan bool // from Raft
 	leadership chan bool // to the one reader of Leadership
@@ -122,15 +125,22 @@ func (s *Store) reason() error {
 }
 
 // await runs a call of Raft that may take long, for no longer than ctx. The call
-// itself goes on until Raft answers it.
+// itself goes on until Raft answers it or ends, when it may owe the answer.
 func (s *Store) await(ctx context.Context, call func() error) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	done := make(chan error, 1)
+	n := s.life.Load()
+	answer, done := make(chan error, 1), make(chan error, 1)
+	go func() { answer <- call() }()
 	go func() {
 		defer s.calls.Done()
-		done <- call()
+		select {
+		case err := <-answer:
+			done <- err
+		case <-n.ended:
+			done <- s.translate(raft.ErrRaftShutdown)
+		}
 	}()
 	select {
 	case err := <-done:
@@ -140,16 +150,23 @@ func (s *Store) await(ctx context.Context, call func() error) error {
 	}
 }
 
-// maintain takes snapshots when the log is full, and ends Raft when the state
-// machine stopped, so that a node that cannot follow does not lead or vote.
+// maintain takes snapshots when the log is full, restarts Raft where it must, and
+// ends it when the state machine stopped, so that a node that cannot follow does
+// not lead or vote.
 func (s *Store) maintain() {
+	tick := time.NewTicker(s.config.timeouts.DiskProbe)
+	defer tick.Stop()
 	for {
 		select {
+		case <-tick.C:
+			s.tend()
 		case <-s.fsm.full:
 			s.snapshot()
 		case <-s.down:
 			s.drain()
-			s.shutdown()
+			s.restarting.Lock()
+			s.life.Load().shutdown()
+			s.restarting.Unlock()
 			return
 		case <-s.quit:
 			return
@@ -163,7 +180,9 @@ func (s *Store) snapshot() {
 	switch {
 	case err == nil:
 		s.config.Logger.Debug("snapshot written", "seconds", time.Since(before).Seconds())
+		s.unsaved.Store(nil)
 	case !errors.Is(err, raft.ErrRaftShutdown):
+		s.unsaved.Store(&err)
 		s.config.Logger.Warn("no snapshot could be written; the log grows", "error", err)
 	}
 }

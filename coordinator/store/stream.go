@@ -10,16 +10,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// stream is the TCP beneath Raft's transport. It knows every connection, so that
-// closing it ends all exchanges at once instead of at their deadlines.
+// stream is the address that Raft listens on. It outlives the lives of the node,
+// each of which has a session of it.
 type stream struct {
 	listener net.Listener
 	advert   advert
+	accepted chan net.Conn
+	patience time.Duration   // with a peer that stops within a request
 	ctx      context.Context // done once closed
 	cancel   context.CancelFunc
-
-	mu   sync.Mutex
-	open map[net.Conn]struct{} // nil once closed
+	work     sync.WaitGroup // accept
 }
 
 // advert is an address as text, which may name a host.
@@ -37,102 +37,129 @@ func listen(c *Config) (*stream, error) {
 			return nil, fmt.Errorf("store: Raft's address: %w", err)
 		}
 	}
-	s := &stream{listener: l, advert: advert(l.Addr().String()), open: make(map[net.Conn]struct{})}
+	s := &stream{listener: l, advert: advert(l.Addr().String()), accepted: make(chan net.Conn), patience: c.patience()}
 	for _, p := range c.Peers {
 		if p.ID == c.ID {
 			s.advert = advert(p.RaftAddr)
 		}
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.work.Go(s.accept)
 	return s, nil
 }
 
+// acceptPause is the time between two tries to accept a connection after one that
+// failed: there may be no file descriptors just now.
+const acceptPause = 10 * time.Millisecond
+
+// accept hands connections to the session that takes them.
+func (s *stream) accept() {
+	for s.ctx.Err() == nil {
+		c, err := s.listener.Accept()
+		if err != nil {
+			select {
+			case <-s.ctx.Done():
+			case <-time.After(acceptPause):
+			}
+			continue
+		}
+		select {
+		case s.accepted <- c:
+		case <-s.ctx.Done():
+			_ = c.Close() // it has carried nothing yet
+		}
+	}
+}
+
+// Close ends the listener; sessions are closed by their nodes.
+func (s *stream) Close() error {
+	s.cancel()
+	err := s.listener.Close()
+	s.work.Wait()
+	return err
+}
+
+// session is the TCP beneath the transport of one life of the node. It knows every
+// connection, so that closing it ends all exchanges at once instead of at their
+// deadlines.
+type session struct {
+	stream *stream
+	ctx    context.Context // done once closed
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	open map[net.Conn]struct{} // nil once closed
+}
+
+func (s *stream) session() *session {
+	t := &session{stream: s, open: make(map[net.Conn]struct{})}
+	t.ctx, t.cancel = context.WithCancel(s.ctx)
+	return t
+}
+
 // Dial implements raft.StreamLayer.
-func (s *stream) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+func (t *session) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	d := net.Dialer{Timeout: timeout}
-	c, err := d.DialContext(s.ctx, "tcp", string(addr))
+	c, err := d.DialContext(t.ctx, "tcp", string(addr))
 	if err != nil {
 		return nil, err
 	}
-	return s.add(c)
+	return t.add(&guard{Conn: c})
 }
 
 // Accept implements net.Listener.
-func (s *stream) Accept() (net.Conn, error) {
-	c, err := s.listener.Accept()
-	if err != nil {
-		return nil, err
+func (t *session) Accept() (net.Conn, error) {
+	select {
+	case <-t.ctx.Done():
+		return nil, net.ErrClosed
+	default:
 	}
-	return s.add(c)
+	select {
+	case c := <-t.stream.accepted:
+		return t.add(&guard{Conn: c, requests: true, patience: t.stream.patience})
+	case <-t.ctx.Done():
+		return nil, net.ErrClosed
+	}
 }
 
 // Addr implements net.Listener: the address that peers dial.
-func (s *stream) Addr() net.Addr { return s.advert }
+func (t *session) Addr() net.Addr { return t.stream.advert }
 
-func (s *stream) add(c net.Conn) (net.Conn, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
+func (t *session) add(c net.Conn) (net.Conn, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open == nil {
 		_ = c.Close() // it has carried nothing yet
 		return nil, net.ErrClosed
 	}
-	t := &conn{Conn: c, stream: s}
-	s.open[t] = struct{}{}
-	return t, nil
+	known := &conn{Conn: c, session: t}
+	t.open[known] = struct{}{}
+	return known, nil
 }
 
-// Close implements net.Listener: it ends the listener and every connection.
-func (s *stream) Close() error {
-	s.cancel()
-	s.mu.Lock()
-	open := s.open
-	s.open = nil
-	s.mu.Unlock()
+// Close implements net.Listener: it ends every connection.
+func (t *session) Close() error {
+	t.cancel()
+	t.mu.Lock()
+	open := t.open
+	t.open = nil
+	t.mu.Unlock()
 	for c := range open {
 		_ = c.Close() // the peer sees the same whatever this says
 	}
-	return s.listener.Close()
+	return nil
 }
 
-// conn is a connection that its stream knows.
+// conn is a connection that its session knows.
 type conn struct {
 	net.Conn
-	stream *stream
+	session *session
 }
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.stream.mu.Lock()
-	delete(c.stream.open, c)
-	c.stream.mu.Unlock()
+	c.session.mu.Lock()
+	delete(c.session.open, c)
+	c.session.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// addresses finds peers by the list that this process was started with, rather
-// than by the one in the log: after a move only the former is right.
-type addresses map[raft.ServerID]raft.ServerAddress
-
-// ServerAddr implements raft.ServerAddressProvider.
-func (a addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
-	addr, ok := a[id]
-	if !ok {
-		return "", fmt.Errorf("store: no peer %q", id)
-	}
-	return addr, nil
-}
-
-// servers returns the voters, and where they are.
-func servers(c *Config, self advert) ([]raft.Server, addresses) {
-	peers := c.Peers
-	if len(peers) == 0 {
-		peers = []Peer{{ID: c.ID, RaftAddr: string(self)}}
-	}
-	at := make(addresses)
-	var list []raft.Server
-	for _, p := range peers {
-		id, addr := raft.ServerID(p.ID), raft.ServerAddress(p.RaftAddr)
-		at[id] = addr
-		list = append(list, raft.Server{Suffrage: raft.Voter, ID: id, Address: addr})
-	}
-	return list, at
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+	"github.com/coppice-ldl/coppice/internal/allocs"
 )
 
 // readAll reads every array that it can and returns the numbers and strings.
@@ -243,7 +244,7 @@ func FuzzRead(f *testing.F) {
 	eachKind(func(m *mattest.File) { f.Add(sample(m)) })
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < 1<<16 { // zlib inflates to a thousand times as much
-			readAll(b)
+			allocs.AtMost(t, 32*1100*len(b)+1<<20, "a MAT file", func() { readAll(b) })
 		}
 	})
 }

@@ -41,21 +41,27 @@ type Option func(*Folder)
 // NoSync leaves it to the system when bytes reach the disk: for a cache.
 func NoSync() Option { return func(f *Folder) { f.sync = false } }
 
+// Syncer has f called in place of fsync, with each file before it gets its name
+// and with the folder afterwards: for simulated disks.
+func Syncer(f func(*os.File) error) Option { return func(o *Folder) { o.fsync = f } }
+
 // Folder is a folder of blobs. All methods may be called concurrently; one
 // process at a time may have a folder open.
 type Folder struct {
-	dir  string
-	sync bool
+	dir   string
+	sync  bool
+	fsync func(*os.File) error
 
 	mu       sync.Mutex
 	verified map[string]bool // read and found right by this process
+	held     map[string]int  // how often each blob is held
 	checking sync.Mutex      // one file at a time is read to verify it
 }
 
 // Open opens a folder, making it where it does not exist, and removes what a
 // crash left unfinished in it.
 func Open(dir string, opts ...Option) (*Folder, error) {
-	f := &Folder{dir: dir, sync: true, verified: make(map[string]bool)}
+	f := &Folder{dir: dir, sync: true, fsync: (*os.File).Sync, verified: make(map[string]bool)}
 	for _, o := range opts {
 		o(f)
 	}
@@ -97,7 +103,7 @@ func (f *Folder) Dir() string { return f.dir }
 // Path returns the path of a blob's file, whether it exists or not.
 func (f *Folder) Path(digest string) (string, error) {
 	if !Valid(digest) {
-		return "", fmt.Errorf("%w: %q", ErrDigest, digest)
+		return "", fmt.Errorf("%w: %.80q", ErrDigest, digest)
 	}
 	return filepath.Join(f.dir, digest), nil
 }
@@ -148,11 +154,15 @@ func (f *Folder) Usage() (count int, bytes int64, err error) {
 	return count, bytes, err
 }
 
-// Delete removes a blob; one that is not there is no error.
+// Delete removes a blob; one that is not there is no error, one that is held is
+// ErrHeld.
 func (f *Folder) Delete(digest string) error {
 	path, err := f.Path(digest)
 	if err != nil {
 		return err
+	}
+	if f.isHeld(digest) {
+		return fmt.Errorf("%w: %s", ErrHeld, digest)
 	}
 	f.mark(digest, false)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

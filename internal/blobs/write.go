@@ -80,7 +80,7 @@ func (w *Writer) Commit(want string) (digest string, err error) {
 func (w *Writer) store(digest string) error {
 	f := w.folder
 	if f.sync {
-		if err := w.file.Sync(); err != nil {
+		if err := f.fsync(w.file); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (w *Writer) store(digest string) error {
 	}
 	w.file = nil
 	if f.sync {
-		if err := syncDir(f.dir); err != nil {
+		if err := f.syncDir(); err != nil {
 			return err
 		}
 	}
@@ -115,11 +115,11 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// syncDir makes renames in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// syncDir makes renames in the folder durable.
+func (f *Folder) syncDir() error {
+	d, err := os.Open(f.dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.fsync(d), d.Close())
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -37,22 +35,22 @@ func (s *Served) Close() {
 // lacks the blob; who has it answers.
 func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, bool)) (*Served, error) {
 	s := &Served{}
-	lack := func(*nats.Msg) []byte { return (&protocol.BlobPiece{}).Append(nil) }
+	lack := func(Message) []byte { return (&protocol.BlobPiece{}).Append(nil) }
 	if queue != "" {
-		lack = func(m *nats.Msg) []byte {
+		lack = func(m Message) []byte {
 			if err := c.publish(subject+elsewhere, m.Reply, m.Data); err != nil {
 				c.log.Warn("a request was not passed on", "subject", subject, "error", err)
 			}
 			return nil
 		}
-		all := func(m *nats.Msg) []byte {
-			return c.piece(m, open, func(*nats.Msg) []byte { return nil })
+		all := func(m Message) []byte {
+			return c.piece(m, open, func(Message) []byte { return nil })
 		}
 		if err := s.add(c.serve(subject+elsewhere, "", all)); err != nil {
 			return nil, err
 		}
 	}
-	one := func(m *nats.Msg) []byte { return c.piece(m, open, lack) }
+	one := func(m Message) []byte { return c.piece(m, open, lack) }
 	if err := s.add(c.serve(subject, queue, one)); err != nil {
 		s.Close()
 		return nil, err
@@ -68,7 +66,7 @@ func (s *Served) add(sub *Subscription, err error) error {
 }
 
 // piece returns the answer to a BlobGet, nil for none.
-func (c *Conn) piece(m *nats.Msg, open func(string) (Blob, bool), lack func(*nats.Msg) []byte) []byte {
+func (c *Conn) piece(m Message, open func(string) (Blob, bool), lack func(Message) []byte) []byte {
 	var get protocol.BlobGet
 	if err := get.Decode(m.Data); err != nil {
 		c.log.Warn("dropped a request", "subject", m.Subject, "error", err)

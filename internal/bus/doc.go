@@ -9,7 +9,8 @@ package bus
 
 import (
 	"errors"
-	"time"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Errors of this package; test with errors.Is.
@@ -31,10 +32,10 @@ var (
 
 // DefaultPing is the interval of pings between clients and servers; a peer that
 // misses two is taken for gone.
-const DefaultPing = 250 * time.Millisecond
+const DefaultPing = protocol.MaxPing
 
 // pingsOut is the number of pings that may go unanswered.
-const pingsOut = 2
+const pingsOut = protocol.MissedPings
 
 // Traffic counts what a connection carries. Methods are called concurrently.
 type Traffic interface {

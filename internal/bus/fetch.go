@@ -18,7 +18,7 @@ const (
 	// window is the number of requests for pieces of a blob in flight.
 	window = 8
 	// pieceTimeout is how long one request waits for its piece.
-	pieceTimeout = time.Second
+	pieceTimeout = protocol.BlobPieceWait
 	// pieceTries is how often a piece is asked for before nobody has the blob.
 	pieceTries = 5
 	// retryWait is the pause before a piece is asked for again.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-
-	"github.com/nats-io/nats.go"
 )
 
 // serveAtOnce is the number of requests that one Serve handles at once.
@@ -16,12 +14,12 @@ func serveAtOnce() int { return max(16, 4*runtime.GOMAXPROCS(0)) }
 // serve the subject where queue is empty. Where f returns nil there is no answer.
 // f may keep neither req nor what it returned.
 func (c *Conn) Serve(subject, queue string, f func(req []byte) []byte) (*Subscription, error) {
-	return c.serve(subject, queue, func(m *nats.Msg) []byte { return f(m.Data) })
+	return c.serve(subject, queue, func(m Message) []byte { return f(m.Data) })
 }
 
-func (c *Conn) serve(subject, queue string, f func(*nats.Msg) []byte) (*Subscription, error) {
+func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscription, error) {
 	slots := make(chan struct{}, serveAtOnce())
-	return c.subscribe(subject, queue, func(m *nats.Msg) {
+	return c.subscribe(subject, queue, func(m Message) {
 		slots <- struct{}{}
 		c.serving.Add(1)
 		go func() {
@@ -31,7 +29,7 @@ func (c *Conn) serve(subject, queue string, f func(*nats.Msg) []byte) (*Subscrip
 	})
 }
 
-func (c *Conn) answer(m *nats.Msg, b []byte) {
+func (c *Conn) answer(m Message, b []byte) {
 	if b == nil || m.Reply == "" {
 		return
 	}
@@ -44,17 +42,17 @@ func (c *Conn) answer(m *nats.Msg, b []byte) {
 // at once where nobody serves the subject and after ctx's deadline where nobody
 // answers, and ErrOffline without a connection.
 func (c *Conn) Request(ctx context.Context, subject string, msg []byte) ([]byte, error) {
-	if limit := c.nc.MaxPayload(); int64(len(msg)) > limit {
+	if limit := c.link.MaxPayload(); len(msg) > limit {
 		return nil, fmt.Errorf("%w: %d bytes to %s, at most %d are possible", ErrTooLarge, len(msg), subject, limit)
 	}
 	if !c.Connected() {
 		return nil, fmt.Errorf("%w: request to %s", ErrOffline, subject)
 	}
 	c.traffic.Sent(len(msg))
-	m, err := c.nc.RequestWithContext(ctx, subject, msg)
+	answer, err := c.link.Request(ctx, subject, msg)
 	if err != nil {
 		return nil, wrap(err, "request to "+subject)
 	}
-	c.traffic.Received(len(m.Data))
-	return m.Data, nil
+	c.traffic.Received(len(answer))
+	return answer, nil
 }

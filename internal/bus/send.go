@@ -1,11 +1,6 @@
 package bus
 
 import (
-	"context"
-	"fmt"
-
-	"github.com/nats-io/nats.go"
-
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -14,6 +9,9 @@ type Message struct {
 	Subject string
 	Reply   string // subject for answers, may be empty
 	Data    []byte
+	// Nobody says, instead of Data, that nobody was subscribed to where a message was
+	// sent that wanted its answers on Subject.
+	Nobody bool
 }
 
 // Send publishes a message, in fragments where it is larger than the server
@@ -21,7 +19,7 @@ type Message struct {
 // the message was not sent, or not wholly (the receiver then drops it); nil does
 // not say that it arrived. msg is not kept.
 func (c *Conn) Send(subject, reply string, msg []byte) error {
-	limit := int(c.nc.MaxPayload())
+	limit := c.link.MaxPayload()
 	if len(msg) > limit {
 		c.mu.Lock() // a receiver joins one message of a sender at a time
 		defer c.mu.Unlock()
@@ -33,12 +31,7 @@ func (c *Conn) Send(subject, reply string, msg []byte) error {
 }
 
 func (c *Conn) publish(subject, reply string, b []byte) error {
-	var err error
-	if reply == "" {
-		err = c.nc.Publish(subject, b)
-	} else {
-		err = c.nc.PublishRequest(subject, reply, b)
-	}
+	err := c.link.Publish(subject, reply, b)
 	if err == nil {
 		c.traffic.Sent(len(b))
 	}
@@ -46,18 +39,25 @@ func (c *Conn) publish(subject, reply string, b []byte) error {
 }
 
 // Subscription is an open subscription.
-type Subscription struct {
-	sub  *nats.Subscription
-	done chan struct{}
-}
+type Subscription struct{ closer }
 
 // Subscribe calls f with each message on subject, whole and in order, one at a
 // time, in a goroutine of the subscription. It is in force when Subscribe
 // returns, and again after each reconnect.
 func (c *Conn) Subscribe(subject string, f func(Message)) (*Subscription, error) {
+	return c.SubscribeReplies(subject, f, func(string) {})
+}
+
+// SubscribeReplies is Subscribe for a subject (with a wildcard, often) on which
+// the caller's own messages ask for answers. nobody is called, in the same
+// goroutine and order, with the reply subject of a message that was sent to where
+// nobody is subscribed: the server says so at once, so it tells of a dead receiver
+// long before its silence does.
+func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(reply string)) (*Subscription, error) {
 	var join protocol.Joiner
-	return c.subscribe(subject, "", func(m *nats.Msg) {
-		if nobodyListens(m) {
+	return c.subscribe(subject, "", func(m Message) {
+		if m.Nobody {
+			nobody(m.Subject)
 			return
 		}
 		whole, err := join.Add(m.Data)
@@ -65,44 +65,24 @@ func (c *Conn) Subscribe(subject string, f func(Message)) (*Subscription, error)
 			c.log.Warn("dropped a message", "subject", m.Subject, "error", err)
 			return
 		}
-		if whole != nil {
-			f(Message{m.Subject, m.Reply, whole})
+		if m.Data = whole; whole != nil {
+			f(m)
 		}
 	})
 }
 
-// nobodyListens reports whether m is the server's word that nobody was subscribed
-// to a message that asked for replies here: its sender finds out by other ways.
-func nobodyListens(m *nats.Msg) bool {
-	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
-}
-
-// subscribe counts what arrives, and returns once the server knows.
-func (c *Conn) subscribe(subject, queue string, f func(*nats.Msg)) (*Subscription, error) {
-	sub, err := c.nc.QueueSubscribe(subject, queue, func(m *nats.Msg) {
+// subscribe counts what arrives.
+func (c *Conn) subscribe(subject, queue string, f func(Message)) (*Subscription, error) {
+	sub, err := c.link.Subscribe(subject, queue, func(m Message) {
 		c.traffic.Received(len(m.Data))
 		f(m)
 	})
 	if err != nil {
-		return nil, wrap(err, "subscribe to "+subject)
-	}
-	s := &Subscription{sub, make(chan struct{})}
-	sub.SetClosedHandler(func(string) { close(s.done) })
-	if err := sub.SetPendingLimits(backlogMessages, backlogBytes); err != nil {
-		return nil, fmt.Errorf("bus: subscribe to %s: %w", subject, err)
-	}
-	if err := c.Flush(context.Background()); err != nil && c.Connected() {
-		s.Close()
 		return nil, err
 	}
-	return s, nil
+	return &Subscription{sub}, nil
 }
 
 // Close ends the subscription and waits until its handler has returned; what
 // has not been delivered is dropped. It must not be called from the handler.
-func (s *Subscription) Close() {
-	if err := s.sub.Unsubscribe(); err != nil {
-		return // closed before, or with its connection
-	}
-	<-s.done
-}
+func (s *Subscription) Close() { s.closer.Close() }

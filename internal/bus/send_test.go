@@ -281,7 +281,7 @@ func TestOtherServerTakesOver(t *testing.T) {
 	var n counts
 	c := connect(t, Options{URLs: []string{sa.ClientURL(), sb.ClientURL()}, Traffic: &n})
 	got := listen(t, c, "x")
-	used, err := url.Parse(c.nc.ConnectedUrl())
+	used, err := url.Parse(c.link.(*natsLink).nc.ConnectedUrl())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
@@ -32,8 +32,8 @@ type ServerOptions struct {
 	Host string // to listen on; empty for all interfaces
 	// ClientPort takes connections of clients; 0 or -1 for any free port.
 	ClientPort int
-	// RoutePort takes connections of the other servers. It is opened only where
-	// Routes are given, or where it is -1 (any free port).
+	// RoutePort takes connections of the other servers; -1 for any free port. With 0
+	// none is opened, unless Routes are given.
 	RoutePort int
 	Routes    []string // URLs of the other servers' route ports: nats://host:port
 	Cluster   string   // name of the NATS cluster, the same on each server
@@ -48,6 +48,9 @@ type ServerOptions struct {
 type Server struct {
 	s     *natsserver.Server
 	fatal chan string
+
+	mu   sync.Mutex
+	opts *natsserver.Options // as they were given, with the routes of now
 }
 
 // StartServer starts an embedded server and returns once it takes connections.
@@ -63,11 +66,12 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err := free("NATS routes", opts.Cluster.Host, opts.Cluster.Port); err != nil {
 		return nil, err
 	}
+	given := opts.Clone() // the library changes its own
 	ns, err := natsserver.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("bus: NATS server: %w", err)
 	}
-	s := &Server{s: ns, fatal: make(chan string, 8)}
+	s := &Server{s: ns, fatal: make(chan string, 8), opts: given}
 	ns.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
 	ns.Start()
 	if err := s.ready(); err != nil {
@@ -95,21 +99,16 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 		NoSigs: true, MaxPayload: maxPayload, MaxPending: maxPending,
 		PingInterval: ping, MaxPingsOut: pingsOut, DisableShortFirstPing: true,
 	}
-	if len(o.Routes) == 0 && o.RoutePort != anyPort {
+	if len(o.Routes) == 0 && o.RoutePort == 0 {
 		return opts, nil
 	}
 	opts.Cluster = natsserver.ClusterOpts{
 		Name: o.Cluster, Host: o.Host, Port: port(o.RoutePort),
 		PingInterval: ping, MaxPingsOut: pingsOut,
 	}
-	for _, r := range o.Routes {
-		u, err := url.Parse(r)
-		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("bus: %q is not the URL of a NATS route: nats://host:port is", r)
-		}
-		opts.Routes = append(opts.Routes, u)
-	}
-	return opts, nil
+	var err error
+	opts.Routes, err = routeURLs(o.Routes)
+	return opts, err
 }
 
 func port(p int) int {

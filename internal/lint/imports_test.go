@@ -13,8 +13,10 @@ var layers = []struct {
 	below  []string
 }{
 	{"internal/version", nil},
+	{"internal/allocs", nil},
 	{"internal/num", nil},
 	{"internal/blobs", nil},
+	{"internal/archive", nil},
 	{"dataset", []string{"internal/num"}},
 	{"algorithms", []string{"dataset", "internal/num", "internal/version"}},
 	{"engine", []string{"algorithms", "dataset", "internal/num"}},
@@ -23,18 +25,26 @@ var layers = []struct {
 	{"internal/bus", []string{"protocol"}},
 	{"internal/local", []string{"engine", "algorithms", "dataset"}},
 	{"spec", []string{"protocol", "algorithms", "dataset"}},
-	{"client", []string{"protocol", "dataset"}},
+	{"client", []string{"protocol", "dataset", "internal/archive"}},
 	{"internal/proc", []string{"client", "protocol"}},
+	{"internal/bench", []string{"internal/proc", "internal/bus", "internal/local", "client", "spec", "protocol", "algorithms"}},
+	{"internal/chaos", []string{
+		"internal/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "algorithms", "dataset",
+	}},
 	{"worker", []string{
 		"internal/local", "internal/bus", "internal/blobs", "internal/version", "internal/num",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
 	{"coordinator", []string{
-		"spec", "internal/bus", "internal/blobs", "internal/version", "internal/num",
+		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/version", "internal/num",
+		"engine", "protocol", "metrics", "algorithms", "dataset",
+	}},
+	{"internal/sim", []string{
+		"worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
 	{"cmd", []string{
-		"worker", "coordinator", "internal/proc", "internal/local", "internal/version",
+		"worker", "coordinator", "internal/archive", "internal/proc", "internal/bench", "internal/chaos", "internal/bus", "internal/local", "internal/version",
 		"client", "spec", "protocol", "engine", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
@@ -51,7 +61,7 @@ var owners = map[string][]string{
 	"github.com/alecthomas/kong":   {"cmd"},
 	"github.com/jedib0t/go-pretty": {"cmd"},
 	"github.com/mattn/go-isatty":   {"cmd"},
-	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "cmd"},
+	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "internal/chaos", "cmd"},
 	"golang.org/x/sys":             {"internal/num", "internal/blobs", "dataset", "worker", "coordinator", "internal/proc", "cmd"},
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"time"
 
@@ -25,13 +26,16 @@ type Data struct {
 
 // Options says how a job is run; none of them changes its result.
 type Options struct {
-	// Lanes is the number of units computed at a time; 0: one for each CPU.
+	// Lanes is the number of units computed at a time; 0: one for each CPU that Go may use.
 	Lanes int
 	// Progress, where set, is called at most ten times a second and at the end,
 	// never concurrently. For a job of folds it sums over the folds.
 	Progress func(algorithms.Progress)
 	// Resume continues a job that is not one of folds; zero: from its beginning.
 	Resume Checkpoint
+	// Model, where set, has the model file of a job that is not one of folds written
+	// to it; Outcome.Model is then empty.
+	Model io.Writer
 	// Checkpoint, where set, is handed the state of such a job now and then; the
 	// bytes are valid during the call only.
 	Checkpoint func(Checkpoint)
@@ -52,7 +56,7 @@ func Run(ctx context.Context, j *algorithms.Job, d *Data, o Options) (*pipeline.
 		return nil, fmt.Errorf("the job is for the dataset %.12s, this is %.12s", j.Dataset, digest)
 	}
 	if o.Lanes < 1 {
-		o.Lanes = runtime.NumCPU()
+		o.Lanes = runtime.GOMAXPROCS(0)
 	}
 	r := &runner{data: d, meter: newMeter(o.Progress, max(1, j.Folds))}
 	outcome, err := r.run(ctx, j, o)
@@ -79,11 +83,7 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (*pipeli
 	for i, shard := range r.data.Shards {
 		data.SetShard(i, shard)
 	}
-	trainer, err := pipeline.New(j, m, o.Resume.State)
-	if err != nil {
-		return nil, err
-	}
-	kernel, err := pipeline.NewKernel(j, m)
+	trainer, kernel, err := pipeline.NewPair(j, m, o.Resume.State)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +97,9 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (*pipeli
 	}
 	if j.Folds == 0 {
 		r.meter.done(j.Split.Fold, trainer.Progress())
+	}
+	if o.Model != nil {
+		return pipeline.WriteOutcome(trainer, o.Model)
 	}
 	return trainer.Outcome()
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,11 @@ type Config struct {
 	Env  []string // added to the environment of each process
 	Dir  string   // holds the disks and the logs; made where it is missing
 	Args []string // added to each coordinator's arguments, such as --heartbeat
+	// Extra, where set, gives more arguments for the process of a name, such as a
+	// proxy's address.
+	Extra func(name string) []string
+	// WorkerArgs are added to each worker's.
+	WorkerArgs []string
 
 	Coordinators int // 1, 3 or 5
 	Workers      int
@@ -33,6 +39,7 @@ type Cluster struct {
 
 	cfg     Config
 	servers []string // HTTP addresses of the coordinators
+	joined  int      // workers that were ever started
 	client  *client.Client
 	probe   *client.Client // tries once, for looking at a cluster that is starting
 
@@ -108,11 +115,16 @@ func name(i int) string { return string(rune('a' + i)) }
 
 // node describes a process that is not started yet.
 func (c *Cluster) node(name string, args []string) *Node {
+	if c.cfg.Extra != nil {
+		args = append(args, c.cfg.Extra(name)...)
+	}
 	return &Node{
-		Name: name, Log: filepath.Join(c.cfg.Dir, "logs", name+".log"), exe: c.cfg.Exe, env: c.cfg.Env,
+		Name: name, Log: c.log(name), Dir: filepath.Join(c.cfg.Dir, name), exe: c.cfg.Exe, env: c.cfg.Env,
 		Args: append(args, "--dir", filepath.Join(c.cfg.Dir, name), "--die-with-stdin"),
 	}
 }
+
+func (c *Cluster) log(name string) string { return filepath.Join(c.cfg.Dir, "logs", name+".log") }
 
 func (c *Cluster) begin(n *Node) error {
 	if err := os.MkdirAll(filepath.Dir(n.Log), 0o755); err != nil {
@@ -125,13 +137,51 @@ func (c *Cluster) begin(n *Node) error {
 func (c *Cluster) AddWorker() (*Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	name := fmt.Sprintf("w%d", len(c.Workers)+1)
-	n := c.node(name, []string{"worker", "--id", name, "--join", c.Servers(), "--listen", host + ":0"})
+	c.joined++
+	name := fmt.Sprintf("w%d", c.joined)
+	n := c.node(name, append([]string{"worker", "--id", name, "--join", c.Servers(), "--listen", host + ":0"}, c.cfg.WorkerArgs...))
 	if err := c.begin(n); err != nil {
 		return nil, err
 	}
 	c.Workers = append(c.Workers, n)
 	return n, nil
+}
+
+// AddCoordinator starts one more coordinator, which waits to be added to the
+// cluster by whoever asks it to; it is returned with its HTTP address. The
+// cluster's own client knows only the coordinators of the start.
+func (c *Cluster) AddCoordinator() (n *Node, http string, err error) {
+	ports, err := freeBlocks(1)
+	if err != nil {
+		return nil, "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	http = fmt.Sprintf("%s:%d", host, ports[0])
+	name := name(len(c.Coordinators))
+	n = c.node(name, append([]string{"coordinator", "--id", name, "--join-cluster", c.Servers(), "--address", http}, c.cfg.Args...))
+	if err := c.begin(n); err != nil {
+		return nil, "", err
+	}
+	c.Coordinators, c.servers = append(c.Coordinators, n), append(c.servers, http)
+	return n, http, nil
+}
+
+// RemoveWorker ends a worker for good; its disk and log stay.
+func (c *Cluster) RemoveWorker(ctx context.Context, n *Node) error {
+	err := n.Quit(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Workers = slices.DeleteFunc(slices.Clone(c.Workers), func(w *Node) bool { return w == n })
+	return err
+}
+
+// HTTP returns the HTTP address of a coordinator.
+func (c *Cluster) HTTP(n *Node) string {
+	if i := slices.Index(c.Coordinators, n); i >= 0 {
+		return c.servers[i]
+	}
+	panic("proc: " + n.Name + " is no coordinator of this cluster")
 }
 
 // Servers lists the coordinators' HTTP addresses, separated by commas.

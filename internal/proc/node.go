@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ type Node struct {
 	Name string   // "a", "b", ... for coordinators, "w1", "w2", ... for workers
 	Args []string // of the executable
 	Log  string   // path of the file with its output
+	Dir  string   // its disk; empty for a process without one
 
 	exe string
 	env []string
@@ -26,6 +28,15 @@ type Node struct {
 	stdin io.Closer
 	done  chan struct{} // closed when the process has ended
 	err   error         // how it ended, once done
+}
+
+// Launch starts a process that belongs to no cluster, with a log file.
+func Launch(exe string, env []string, name, log string, args ...string) (*Node, error) {
+	n := &Node{Name: name, Args: args, Log: log, exe: exe, env: env}
+	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
+		return nil, err
+	}
+	return n, n.start()
 }
 
 // start starts the process, which must not run.

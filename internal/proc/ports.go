@@ -53,3 +53,13 @@ func holdBlock(base int) (held []net.Listener, err error) {
 	}
 	return held, nil
 }
+
+// FreeAddress returns a loopback address that nobody listens on now, outside the
+// range that systems hand out by themselves.
+func FreeAddress() (string, error) {
+	bases, err := freeBlocks(1)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(host, strconv.Itoa(bases[0])), nil
+}

@@ -153,3 +153,67 @@ func TestTail(t *testing.T) {
 		t.Errorf("got %d bytes", len(got))
 	}
 }
+
+// A process that belongs to no cluster.
+func TestLaunch(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(t.TempDir(), "logs", "alone.log")
+	n, err := Launch(exe, []string{asChild + "=waits"}, "alone", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Kill() })
+	if err := n.Quit(t.Context()); err != nil || n.Running() {
+		t.Errorf("told to end: %v", err)
+	}
+	if _, err := os.Stat(log); err != nil {
+		t.Errorf("its log: %v", err)
+	}
+}
+
+func TestFreeAddress(t *testing.T) {
+	address, err := FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatalf("the address is not free: %v", err)
+	}
+	l.Close()
+}
+
+// Processes get arguments of their own, and the name of a worker that has left is
+// not used again.
+func TestExtra(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{cfg: Config{
+		Exe: exe, Env: []string{asChild + "=waits"}, Dir: t.TempDir(),
+		Extra: func(name string) []string { return []string{"--only-for", name} },
+	}}
+	first, err := c.AddWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { first.Kill() })
+	if args := strings.Join(first.Args, " "); !strings.Contains(args, "--only-for w1") || first.Dir != filepath.Join(c.cfg.Dir, "w1") {
+		t.Errorf("%s in %s", args, first.Dir)
+	}
+	if err := c.RemoveWorker(t.Context(), first); err != nil || first.Running() || len(c.Workers) != 0 {
+		t.Errorf("%d workers, %v", len(c.Workers), err)
+	}
+	second, err := c.AddWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { second.Kill() })
+	if second.Name != "w2" {
+		t.Errorf("the next worker is %s", second.Name)
+	}
+}

@@ -1,0 +1,30 @@
+package ldlf
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// Footprint implements algorithms.Measured. The state is Θ, its gradient and its one
+// or two moments, and q; with validation the best Θ and q; with scaling the shift
+// and scale of each feature. A node of the reduction holds a gradient (Θ's size) or
+// a leaf update's sums (a float64 for each element of q).
+func (Algorithm) Footprint(j *algorithms.Job, m *dataset.Manifest) (algorithms.Footprint, error) {
+	c, err := parseConfig(j.Params)
+	if err != nil {
+		return algorithms.Footprint{}, err
+	}
+	z := newSizes(c, m.Features, m.Labels)
+	theta, q := 4*int64(z.theta()), 4*int64(z.q())
+	f := algorithms.Footprint{State: 3*theta + q, Model: theta + q, Node: max(theta, 2*q), Nodes: int64(len(m.Shards))}
+	if c.Optimizer == optimizerAdam {
+		f.State += theta
+	}
+	if c.ValidationFraction > 0 {
+		f.State += theta + q
+	}
+	if c.Scaling != scalingNone {
+		f.State += 16 * int64(m.Features)
+	}
+	return f, nil
+}

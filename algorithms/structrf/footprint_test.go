@@ -1,0 +1,35 @@
+package structrf_test
+
+import (
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/structrf"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/local"
+)
+
+// The model that is expected before a job begins is about the one that it makes.
+func TestFootprint(t *testing.T) {
+	m, shards, err := dataset.Build(dataset.Artificial(3000, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := structrf.New()
+	r, err := a.Resolve(algorithms.Values{"trees": int64(4)}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &algorithms.Job{Algorithm: "structrf", Numerics: algorithms.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params}
+	f, err := a.(algorithms.Measured).Footprint(j, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := local.Run(t.Context(), j, &local.Data{Manifest: m, Shards: shards}, local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := int64(len(o.Model)); f.Model < n/2 || f.Model > 3*n || f.State < f.Model {
+		t.Errorf("expected %+v, the model has %d bytes", f, n)
+	}
+}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// auditFlag asks for units to be computed twice.
+type auditFlag struct {
+	Audit auditRate `placeholder:"RATE" help:"Share of the units of work, 0 to 1, that two workers compute and whose bytes are compared; a worker that computes other bytes is named and used no more (default: 0)."`
+}
+
+// auditRate is a share from 0 to 1.
+type auditRate float64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *auditRate) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(v >= 0 && v <= 1) {
+		return fmt.Errorf("%q is not a share from 0 to 1", text)
+	}
+	*r = auditRate(v)
+	return nil
+}

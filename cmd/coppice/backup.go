@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/internal/archive"
+)
+
+type backupCmd struct {
+	File string `arg:"" placeholder:"FILE|FOLDER" help:"File to write; in a folder, one named by the time."`
+
+	serverFlags
+}
+
+// Help implements kong's HelpProvider.
+func (backupCmd) Help() string {
+	return `A backup has datasets, jobs, committed training state and models, at one index, while the cluster goes on: all that
+was acknowledged before the command began. The file appears under its name once it is whole and checked.`
+}
+
+// Run implements `coppice backup`.
+func (c *backupCmd) Run(a *app) error {
+	path := c.File
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "coppice-"+time.Now().UTC().Format("20060102-150405")+".backup")
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	f, err := createFile(path)
+	if err != nil {
+		return err
+	}
+	defer f.discard()
+	m := newMeter(a.stderr)
+	h, err := cl.Backup(a.ctx, f, func(p client.BackupProgress) {
+		m.show(fmt.Sprintf("%s of %s, %d of %s", size(p.Bytes), size(p.OfBytes), p.Blobs, plural(p.OfBlobs, "blob")))
+	})
+	m.clear()
+	if err != nil {
+		return fmt.Errorf("%s: %w; nothing is left of it", path, err)
+	}
+	if err := f.commit(); err != nil {
+		return err
+	}
+	return a.print(backupShown{path, h}, func(w io.Writer) {
+		pairs(w, [][2]string{{"backup", path}, {"cluster", h.Cluster}, {"index", count(h.Index)}, {"blobs", count(h.Blobs)}, {"size", size(h.Bytes)}})
+	})
+}
+
+// backupShown is what `coppice backup` prints.
+type backupShown struct {
+	File string `json:"file"`
+	archive.Header
+}
+
+type restoreCmd struct {
+	File  string   `arg:"" placeholder:"FILE" help:"A file that coppice backup wrote."`
+	Dir   string   `required:"" placeholder:"DIR" help:"Folder of the coordinator, which must be empty or missing."`
+	ID    string   `default:"a" help:"Which of the peers this is."`
+	Peers []string `placeholder:"ID=HOST:PORT" help:"All coordinators of the new cluster, as for coppice coordinator (default: this one alone, at 127.0.0.1:7100)."`
+}
+
+// Help implements kong's HelpProvider.
+func (restoreCmd) Help() string {
+	return `Makes the folder that a coordinator of a new cluster starts with: one, to which others are added by coppice cluster
+add, or the same file on each of three with the same --peers. Start each with the same --id and --peers afterwards.
+Jobs that ran at the backup go on from there. The old cluster must not run any more.`
+}
+
+// Run implements `coppice restore`.
+func (c *restoreCmd) Run(a *app) error {
+	peers, err := parsePeers(c.Peers)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m := newMeter(a.stderr)
+	r, err := coordinator.Restore(a.ctx, f, coordinator.RestoreConfig{Dir: c.Dir, ID: c.ID, Peers: peers, Progress: func(blobs, of int) {
+		m.show(fmt.Sprintf("%d of %s", blobs, plural(of, "blob")))
+	}})
+	m.clear()
+	if errors.Is(err, coordinator.ErrUsage) {
+		return usageError{err}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	return a.print(r, func(w io.Writer) {
+		pairs(w, [][2]string{
+			{"folder", r.Dir}, {"coordinator", r.ID}, {"cluster", fmt.Sprintf("%s (of %s)", r.Cluster, r.From.Cluster)},
+			{"index", fmt.Sprintf("%s (of %s)", count(r.Index), count(r.From.Index))}, {"datasets", count(r.Datasets)}, {"jobs", count(r.Jobs)},
+			{"blobs", fmt.Sprintf("%s, %s", count(r.From.Blobs), size(r.From.Bytes))},
+		})
+	})
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/bench"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/internal/proc"
+)
+
+type benchCmd struct {
+	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 rows)."`
+	Only         string `enum:"all,structrf,ldlf" default:"all" help:"What to measure: structrf, ldlf or all."`
+	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
+	Runs         int    `default:"5" help:"Runs of each side, in turns, after one that does not count."`
+	Trees        int    `default:"50" help:"Trees of structrf."`
+	Steps        int    `default:"3000" help:"Gradient steps of ldlf, each one round, without leaf updates."`
+	Batch        int    `default:"128" help:"Rows of a mini-batch of ldlf."`
+
+	dataFlags
+}
+
+// benchReport is what `coppice bench` prints.
+type benchReport struct {
+	Dataset      string      `json:"dataset"`
+	Data         string      `json:"data"`
+	Coordinators int         `json:"coordinators"`
+	Runs         int         `json:"runs"`
+	Forest       *bench.Pair `json:"structrf,omitempty"`
+	Step         *bench.Step `json:"ldlf,omitempty"`
+}
+
+// Help implements kong's longer help.
+func (benchCmd) Help() string {
+	return `Starts coordinators and one worker of one slot on this machine and compares jobs on them with the same jobs
+in this process, one unit at a time: what NATS, Raft and the engine cost where nothing fails. Both sides have
+all processors of this machine. Let nothing else run meanwhile.`
+}
+
+// Run implements `coppice bench`.
+func (c *benchCmd) Run(a *app) error {
+	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
+		return usagef("--coordinators %d: want 1, 3 or 5", n)
+	}
+	for flag, n := range map[string]int{"runs": c.Runs, "trees": c.Trees, "steps": c.Steps, "batch": c.Batch} {
+		if n < 1 {
+			return usagef("--%s %d: want at least 1", flag, n)
+		}
+	}
+	src, checks, name := dataset.Artificial(quickRows, 1), dataset.Checks{}, "artificial"
+	if c.Data != "" {
+		var err error
+		if src, checks, err = c.open(c.Data); err != nil {
+			return err
+		}
+		name = datasetName(c.Data)
+	}
+	return c.measure(a, name, src, checks)
+}
+
+// measure starts the cluster, measures, and ends the cluster.
+func (c *benchCmd) measure(a *app, name string, src dataset.Source, checks dataset.Checks) (err error) {
+	dir, err := os.MkdirTemp("", "coppice-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, quickReady)
+	defer cancel()
+	cluster, err := proc.Start(ctx, proc.Config{
+		Exe: exe, Dir: dir, Coordinators: c.Coordinators, Workers: 1, WorkerArgs: []string{"--slots", "1"},
+	})
+	if err != nil {
+		return err
+	}
+	report, err := c.compare(a, cluster, name, src, checks)
+	if err != nil && a.ctx.Err() == nil {
+		cluster.Tail(a.stderr, quickTail)
+	}
+	if err = errors.Join(err, cluster.Close()); err != nil {
+		return err
+	}
+	return a.print(report, report.text)
+}
+
+func (c *benchCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {
+	m := newMeter(a.stderr)
+	defer m.clear()
+	d, err := cluster.Client().Import(a.ctx, name, src, importOptions(a.ctx, checks, m))
+	if err != nil {
+		return nil, err
+	}
+	shards, err := cluster.Client().Shards(a.ctx, d.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench.Bench{
+		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs,
+		Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },
+	}
+	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Runs: c.Runs}
+	if c.Only != "ldlf" {
+		if r.Forest, err = b.Forest(a.ctx, c.Trees); err != nil {
+			return nil, err
+		}
+	}
+	if c.Only != "structrf" {
+		if r.Step, err = b.Step(a.ctx, c.Steps, c.Batch); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *benchReport) text(w io.Writer) {
+	fmt.Fprintf(w, "%s (%s): %s, one worker of one slot, medians of %d runs (least to greatest)\n\n",
+		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), r.Runs)
+	if f := r.Forest; f != nil {
+		pairs(w, [][2]string{
+			{"structrf, in one process", spread(f.Local)},
+			{"structrf, on the cluster", fmt.Sprintf("%s, %+.1f %%", spread(f.Cluster), 100*(f.Ratio-1))},
+			{"Raft", raftText(f.Raft)},
+			{"model", short(f.Digest) + ", on both sides"},
+		})
+		fmt.Fprintln(w)
+	}
+	if s := r.Step; s != nil {
+		pairs(w, [][2]string{
+			{"ldlf, in one process", fmt.Sprintf("%s, %s a step", spread(s.Pair.Local), micro(s.Local))},
+			{"ldlf, on the cluster", fmt.Sprintf("%s, %s a step", spread(s.Pair.Cluster), micro(s.Cluster))},
+			{"transfers of a step", fmt.Sprintf("%s for %s there and %s back", micro(s.Transfers.Median), size(int64(s.Sent)), size(int64(s.Received)))},
+			{"beyond these", micro(s.Overhead)},
+			{"Raft", raftText(s.Raft)},
+			{"model", short(s.Digest) + ", on both sides"},
+		})
+	}
+}
+
+func spread(s bench.Spread) string {
+	return fmt.Sprintf("%.3f s (%.3f to %.3f)", s.Median, s.Min, s.Max)
+}
+
+// micro writes seconds as microseconds.
+func micro(seconds float64) string {
+	return strconv.FormatFloat(1e6*seconds, 'f', 0, 64) + " µs"
+}
+
+func raftText(r bench.Raft) string {
+	return fmt.Sprintf("a commit under way for %.1f %% of the time, waited for during %.2f %%; %s for an entry",
+		100*r.Flight, 100*r.Wait, time.Duration(r.Proposal*float64(time.Second)).Round(10*time.Microsecond))
+}

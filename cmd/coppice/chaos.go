@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/chaos"
+)
+
+type chaosCmd struct {
+	Seed      uint64   `default:"1" help:"Seed of the schedule: which fault when, which process, which pauses."`
+	Rounds    int      `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
+	Faults    []string `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, the others in one of ten)."`
+	Algorithm string   `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both together)."`
+	Workers   int      `default:"3" help:"Workers of the cluster."`
+	Small     bool     `help:"Smaller jobs, for a short run."`
+	Keep      bool     `help:"Keep the folder with disks and logs; it stays after a failure in any case."`
+}
+
+// Run implements `coppice chaos`.
+func (c *chaosCmd) Run(a *app) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "coppice-chaos-")
+	if err != nil {
+		return err
+	}
+	report, err := chaos.Run(a.ctx, chaos.Config{
+		Exe: exe, Dir: dir, Seed: c.Seed, Rounds: c.Rounds, Faults: c.Faults, Algorithm: c.Algorithm,
+		Workers: c.Workers, Small: c.Small, Progress: a.stderr,
+	})
+	if errors.Is(err, chaos.ErrUsage) {
+		return errors.Join(usageError{err}, os.RemoveAll(dir))
+	}
+	if report != nil {
+		if failed := a.print(report, func(w io.Writer) { chaosText(w, report, err == nil) }); failed != nil {
+			return failed
+		}
+	}
+	return c.end(a, dir, err)
+}
+
+// end keeps or removes the folder, and tells of a failure how to see it again.
+func (c *chaosCmd) end(a *app, dir string, err error) error {
+	interrupted := a.ctx.Err() != nil
+	switch {
+	case err == nil && c.Keep:
+		a.note("disks and logs are in %s", dir)
+		return nil
+	case err == nil, interrupted && !c.Keep:
+		return errors.Join(err, os.RemoveAll(dir))
+	case interrupted:
+		return context.Canceled
+	}
+	a.note("the seed is %d; disks and logs are in %s, logs in %s", c.Seed, dir, filepath.Join(dir, "*", "logs"))
+	a.note("the same faults again: %s", c.replay())
+	return err
+}
+
+// replay is the command that injects the same faults again.
+func (c *chaosCmd) replay() string {
+	b := fmt.Sprintf("coppice chaos --seed %d --rounds %d --workers %d", c.Seed, c.Rounds, c.Workers)
+	if len(c.Faults) > 0 {
+		b += " --faults " + strings.Join(c.Faults, ",")
+	}
+	if c.Algorithm != "" {
+		b += " --algorithm " + c.Algorithm
+	}
+	if c.Small {
+		b += " --small"
+	}
+	return b
+}
+
+// chaosText writes the table.
+func chaosText(w io.Writer, r *chaos.Report, passed bool) {
+	t := newTable(w, []string{"fault", "injected", "recovered", "median", "worst", "next step", "steps redone", "worst", "in intervals", "units again", "wasted", "interval"}, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	for _, f := range r.Faults {
+		step := "-"
+		if f.Step > 0 {
+			step = duration(f.Step)
+		}
+		t.AppendRow(rowOf(
+			f.Fault, strconv.Itoa(f.Injected), strconv.Itoa(f.Recovered), duration(f.Median), duration(f.Worst), step,
+			count(f.RedoneMedian), count(f.RedoneWorst), strconv.FormatFloat(f.RedoneIntervals, 'f', 1, 64),
+			count(f.UnitsAgain), count(f.UnitsWasted), duration(f.Interval),
+		))
+	}
+	t.Render()
+	for _, l := range r.Left {
+		fmt.Fprintf(w, "left out: %s: %s\n", l.Fault, l.Reason)
+	}
+	if !passed {
+		return
+	}
+	fmt.Fprintf(w, "\nseed %d, %s, %s: %s acknowledged, none lost; %s done, each with the digest of an undisturbed run\n",
+		r.Seed, plural(r.Rounds, "round"), duration(r.Seconds), plural(r.Jobs, "job"), count(r.Digests))
+}
+
+type natsCmd struct {
+	Listen string `required:"" placeholder:"HOST:PORT" help:"Where to listen for clients."`
+
+	serveFlags
+}
+
+// Run runs the NATS server that coordinators embed alone, for the chaos suite.
+func (c *natsCmd) Run(a *app) error {
+	host, text, err := net.SplitHostPort(c.Listen)
+	port, bad := strconv.Atoi(text)
+	if err = errors.Join(err, bad); err != nil {
+		return usagef("--listen %q: %w", c.Listen, err)
+	}
+	ctx, log, cancel := c.start(a)
+	defer cancel()
+	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: log})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	log.Info("NATS is up", "url", s.ClientURL())
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/internal/chaos"
+)
+
+// The short form of the suite: some faults of each kind, both algorithms, on a
+// cluster of real processes, which leaves nothing behind.
+func TestChaos(t *testing.T) {
+	faults := []string{"worker-kill", "worker-stop", "leader-kill", "all-kill"}
+	tmp := t.TempDir()
+	cmd, stdout, stderr := process(t, tmp, "chaos", "--small", "--rounds", "1", "--faults", strings.Join(faults, ","), "-o", "json")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	var r chaos.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	var hit []string
+	for _, s := range r.Strikes {
+		if !s.Recovered || s.Seconds <= 0 || s.Target == "" {
+			t.Errorf("%+v", s)
+		}
+		hit = append(hit, s.Fault)
+	}
+	slices.Sort(hit)
+	slices.Sort(faults)
+	if !slices.Equal(hit, faults) || r.Digests < 2 || r.Jobs < r.Digests {
+		t.Errorf("injected %v, %d jobs, %d digests", hit, r.Jobs, r.Digests)
+	}
+	if left := contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+func TestChaosUsage(t *testing.T) {
+	for args, says := range map[string]string{
+		"--faults earthquake":              "leader-stop", // it lists those that there are
+		"--rounds 0":                       "rounds",
+		"--workers 1":                      "workers",
+		"--algorithm rf":                   "structrf",
+		"--faults worker-kill,worker-kill": "twice",
+	} {
+		e := coppice(t, append([]string{"chaos"}, strings.Fields(args)...)...)
+		if e.code != exitUsage || !strings.Contains(e.stderr, says) || strings.Count(e.stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %s", args, e.code, e.stderr)
+		}
+	}
+}
+
+// What a failure prints is the command that it was.
+func TestChaosReplay(t *testing.T) {
+	c := chaosCmd{Seed: 3, Rounds: 9, Workers: 4, Faults: []string{"all-kill", "latency"}, Algorithm: "ldlf", Small: true}
+	if got, want := c.replay(), "coppice chaos --seed 3 --rounds 9 --workers 4 --faults all-kill,latency --algorithm ldlf --small"; got != want {
+		t.Errorf("got %q", got)
+	}
+	var again chaosCmd
+	if _, err := kong.Must(&again).Parse(strings.Fields(c.replay())[2:]); err != nil || again.replay() != c.replay() {
+		t.Errorf("%q, %v", again.replay(), err)
+	}
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// clusterCmd groups what platform engineers do to a cluster.
+type clusterCmd struct {
+	Members  membersCmd  `cmd:"" help:"Who the coordinators are, and how each is."`
+	Add      addCmd      `cmd:"" help:"Make a coordinator that runs a member."`
+	Remove   removeCmd   `cmd:"" help:"Take a coordinator out, dead or alive."`
+	Transfer transferCmd `cmd:"" help:"Hand the leadership over."`
+
+	Show  clusterShowCmd  `cmd:"" default:"withargs" help:"Who leads, the workers, and those that audits found out."`
+	Trust clusterTrustCmd `cmd:"" help:"Use a worker again that an audit found out."`
+}
+
+type membersCmd struct {
+	serverFlags
+}
+
+// Run implements `coppice cluster members`.
+func (c *membersCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return showMembers(a, cl)
+}
+
+// showMembers prints who the coordinators are.
+func showMembers(a *app, cl *client.Client) error {
+	m, err := cl.Members(a.ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(m, func(w io.Writer) {
+		t := newTable(w, []string{"ID", "ROLE", "HTTP", "RAFT", "NATS", "VERSION", "APPLIED", "CONTACT", "STATE"}, 7, 8)
+		for _, one := range m.Members {
+			applied, contact := "-", "-"
+			if one.Alive {
+				applied, contact = fmt.Sprint(one.Applied), contactOf(one.Contact)
+			}
+			t.AppendRow(rowOf(one.ID, one.Role, one.HTTP, one.Raft, one.NATS, one.Version, applied, contact, memberState(&one)))
+		}
+		t.Render()
+	})
+}
+
+// memberState says in a few words how a coordinator is.
+func memberState(m *protocol.Member) string {
+	switch {
+	case !m.Alive:
+		return "does not answer: " + m.Problem
+	case m.Problem != "":
+		return m.Problem
+	case m.Missing > 0:
+		return plural(m.Missing, "blob") + " to fetch"
+	}
+	return "well"
+}
+
+func contactOf(ms int64) string {
+	if ms < 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%d ms", ms)
+}
+
+type addCmd struct {
+	Member string        `arg:"" placeholder:"ID=HOST:PORT" help:"The new coordinator's id and HTTP address."`
+	Wait   time.Duration `default:"10m" help:"How long to wait until it has caught up and votes; 0 does not wait."`
+
+	serverFlags
+}
+
+// Help implements kong's HelpProvider.
+func (addCmd) Help() string {
+	return `Start the new coordinator first, with an empty folder:
+
+  coppice coordinator --id d --dir DIR --join-cluster 10.0.0.1:7100 --address 10.0.0.4:7100
+  coppice cluster add d=10.0.0.4:7100
+
+It receives the log and the blobs, and votes once it has caught up, also when this command is interrupted meanwhile.`
+}
+
+// Run implements `coppice cluster add`.
+func (c *addCmd) Run(a *app) error {
+	id, address, ok := strings.Cut(c.Member, "=")
+	if _, port, err := net.SplitHostPort(address); !ok || id == "" || err != nil || !isPort(port) {
+		return usagef("%q: want ID=HOST:PORT, such as d=10.0.0.4:7100", c.Member)
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	m, err := cl.AddMember(a.ctx, protocol.AddRequest{ID: id, HTTP: address})
+	if err != nil {
+		return err
+	}
+	warned(a, m)
+	if c.Wait > 0 {
+		if err := c.await(a, cl, id); err != nil {
+			return err
+		}
+	}
+	return showMembers(a, cl)
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+// warned tells what a change leaves to be wished for.
+func warned(a *app, m *protocol.Members) {
+	if m.Warning != "" {
+		a.note("note: %s", m.Warning)
+	}
+}
+
+// addPause is the time between two looks at how far a new coordinator is.
+const addPause = 200 * time.Millisecond
+
+// await shows how far the new coordinator is until it votes.
+func (c *addCmd) await(a *app, cl *client.Client, id string) error {
+	ctx, cancel := context.WithTimeout(a.ctx, c.Wait)
+	defer cancel()
+	meter := newMeter(a.stderr)
+	defer meter.clear()
+	last := "it does not answer"
+	for {
+		m, err := cl.Members(ctx)
+		if err == nil {
+			votes, how := progressOf(m, id)
+			if votes {
+				return nil
+			}
+			last = how
+			meter.show(id + " catches up: " + how)
+		}
+		select {
+		case <-ctx.Done():
+			if a.ctx.Err() != nil {
+				return a.ctx.Err()
+			}
+			return fmt.Errorf("%s does not vote after %v: %s; it is given a vote once it has caught up (coppice cluster members), or remove it: coppice cluster remove %s", id, c.Wait, last, id)
+		case <-time.After(addPause):
+		}
+	}
+}
+
+// progressOf tells how far a new coordinator is, and whether it votes.
+func progressOf(m *protocol.Members, id string) (votes bool, how string) {
+	for _, one := range m.Members {
+		switch {
+		case one.ID != id:
+		case one.Role != protocol.RoleNonvoter:
+			return true, ""
+		case !one.Alive:
+			return false, one.Problem
+		default:
+			return false, fmt.Sprintf("entry %d of %d, %s missing", one.Applied, m.Applied, plural(one.Missing, "blob"))
+		}
+	}
+	return false, "it is no member"
+}
+
+type removeCmd struct {
+	ID string `arg:"" help:"Which coordinator."`
+
+	serverFlags
+}
+
+// Help implements kong's HelpProvider.
+func (removeCmd) Help() string {
+	return `It may live or be dead; a leader hands over first. Refused where those that stay would have no majority that
+answers and has all blobs. A coordinator that lives ends by itself. To add it again, empty its folder.`
+}
+
+// Run implements `coppice cluster remove`.
+func (c *removeCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	m, err := cl.RemoveMember(a.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	warned(a, m)
+	a.note("%s is removed; if it runs, it ends by itself", c.ID)
+	return showMembers(a, cl)
+}
+
+type transferCmd struct {
+	ID string `arg:"" optional:"" help:"Who is to lead (default: the one that is furthest)."`
+
+	serverFlags
+}
+
+// transferWithin bounds the wait for another leader.
+const transferWithin = 15 * time.Second
+
+// Run implements `coppice cluster transfer`.
+func (c *transferCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(a.ctx, transferWithin)
+	defer cancel()
+	before, err := cl.Members(ctx)
+	if err != nil {
+		return err
+	}
+	err = cl.TransferLeadership(ctx, c.ID)
+	for err == nil {
+		now, asked := cl.Cluster(ctx)
+		if asked == nil && c.ID != "" && now.Leader != "" && now.Leader != before.Leader && now.Leader != c.ID {
+			return fmt.Errorf("%s took over, not %s: it was elected first; try again", now.Leader, c.ID)
+		}
+		if asked == nil && now.Leader != "" && (now.Leader != before.Leader || c.ID == now.Leader) {
+			return a.print(struct {
+				Leader string `json:"leader"`
+				Before string `json:"before"`
+			}{now.Leader, before.Leader}, func(w io.Writer) { fmt.Fprintf(w, "%s leads; before: %s\n", now.Leader, before.Leader) })
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(addPause / 4):
+		}
+	}
+	if a.ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no other coordinator leads after %v; coppice cluster members shows who does", transferWithin)
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func TestByteSize(t *testing.T) {
+	for text, want := range map[string]byteSize{"0": 0, "1000000": 1000000, "512KiB": 512 << 10, "8 GiB": 8 << 30, "2TiB": 2 << 40} {
+		var got byteSize
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
+			t.Errorf("%q is %d, error %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "1.5GiB", "8GB", "GiB", "9999999TiB"} {
+		if err := new(byteSize).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q passed", text)
+		}
+	}
+}
+
+// An audit that cannot be is wrong usage.
+func TestAuditUsage(t *testing.T) {
+	for _, args := range [][]string{{"--audit", "1.5"}, {"--audit", "-0.1"}, {"--audit", "NaN"}, {"--audit", "some"}, {"--audit", "0.5", "--local"}} {
+		for _, command := range [][]string{{"train"}, {"job", "submit"}} {
+			if command[0] == "job" && len(args) > 2 {
+				continue
+			}
+			e := coppice(t, append(append(command, "--dataset", "x"), args...)...)
+			if e.code != exitUsage || !strings.Contains(e.stderr, "audit") || strings.Count(e.stderr, "\n") != 1 {
+				t.Errorf("%v %v: exit code %d, %s", command, args, e.code, e.stderr)
+			}
+		}
+	}
+	if e := coppice(t, "coordinator", "--dir", t.TempDir(), "--max-queue", "-1"); e.code != exitUsage || !strings.Contains(e.stderr, "--max-queue") {
+		t.Errorf("a negative queue: exit code %d, %s", e.code, e.stderr)
+	}
+}
+
+// What is over a quota is refused on one line that names the flag, with exit code 1.
+func TestQuotas(t *testing.T) {
+	data := artificialFile(t, t.TempDir(), "set.csv", 300, 1)
+	more := artificialFile(t, t.TempDir(), "more.csv", 3000, 2)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := proc.Start(ctx, proc.Config{
+		Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: 1, // no worker: jobs stay
+		Args: []string{"--max-queue", "2", "--max-job-memory", "1MiB", "--max-blob-bytes", "32KiB"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv("COPPICE_SERVER", c.Servers())
+	works(t, "dataset", "import", "--data", data, "--name", "set")
+	refused := func(flag string, args ...string) {
+		t.Helper()
+		e := coppice(t, args...)
+		if e.code != exitFailed || !strings.Contains(e.stderr, flag) || !strings.Contains(e.stderr, "at most") || strings.Count(e.stderr, "\n") != 1 {
+			t.Errorf("%v: exit code %d, %s", args, e.code, e.stderr)
+		}
+	}
+	refused("--max-blob-bytes", "dataset", "import", "--data", more)
+	submit := []string{"job", "submit", "--dataset", "set", "--name"}
+	refused("--max-job-memory", append(submit, "big", "--set", "depth=16", "--set", "trees=50")...)
+	works(t, append(submit, "one")...)
+	works(t, append(submit, "two", "--audit", "0.25")...)
+	refused("--max-queue", append(submit, "three")...)
+	works(t, append(submit, "two", "--audit", "0.25")...)
+	other := coppice(t, append(submit, "two")...)
+	if other.code != exitFailed || !strings.Contains(other.stderr, "audit") {
+		t.Errorf("the same name with another audit: exit code %d, %s", other.code, other.stderr)
+	}
+	if text := works(t, "job", "show", "two"); !strings.Contains(text, "0.25 of the units") {
+		t.Errorf("the audit is not shown:\n%s", text)
+	}
+	works(t, "job", "cancel", "one")
+	works(t, append(submit, "three")...)
+}
+
+// A suspect job says so wherever it is listed, and so does a distrusted worker.
+func TestSuspectIsShown(t *testing.T) {
+	j := &protocol.JobInfo{ID: 7, Name: "tainted", State: protocol.Done, Suspect: "worker w1: unit 3 differs"}
+	if row := jobRow(j, time.Now()); row[2] != "done, suspect" {
+		t.Errorf("listed as %v", row)
+	}
+	var b bytes.Buffer
+	writeJob(&b, j)
+	if !strings.Contains(b.String(), "worker w1: unit 3 differs") {
+		t.Errorf("shown as\n%s", b.String())
+	}
+	b.Reset()
+	(&app{stderr: &b}).warnSuspect(j)
+	if !strings.Contains(b.String(), "warning") || !strings.Contains(b.String(), "unit 3 differs") {
+		t.Errorf("warned with %q", b.String())
+	}
+	b.Reset()
+	writeCluster(&b, &protocol.Cluster{ID: "c", Distrusted: []protocol.Distrusted{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}})
+	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none just now"} {
+		if !strings.Contains(b.String(), part) {
+			t.Errorf("the cluster lacks %q:\n%s", part, b.String())
+		}
+	}
+}
+
+// A job's time leaves its pauses out, and its ETA follows.
+func TestTimesOfAPausedJob(t *testing.T) {
+	now := time.Unix(10_000, 0)
+	j := &protocol.JobInfo{State: protocol.Running, Started: 1000, Since: 9990, Ran: 20, Progress: &algorithms.Progress{Step: 50, Steps: 100}}
+	if got := secondsOf(j, now); got != (times{"30.0 s", "30.0 s"}) {
+		t.Errorf("running: %+v", got)
+	}
+	j.State = protocol.Paused
+	if got := secondsOf(j, now); got != (times{"20.0 s", "-"}) {
+		t.Errorf("paused: %+v", got)
+	}
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// clusterTrustCmd ends the distrust of a worker.
+type clusterTrustCmd struct {
+	Worker string `arg:"" help:"Name of a worker that an audit found out."`
+
+	serverFlags
+}
+
+// Run implements `coppice cluster trust`.
+func (c *clusterTrustCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if err := cl.Trust(a.ctx, c.Worker); err != nil {
+		return err
+	}
+	trusted := struct {
+		Worker string `json:"worker"`
+	}{c.Worker}
+	return a.print(trusted, func(w io.Writer) {
+		fmt.Fprintf(w, "worker %s is used again; the jobs that it served stay marked\n", c.Worker)
+	})
+}
+
+// writeDistrusted lists the workers that audits found out.
+func writeDistrusted(w io.Writer, list []protocol.Distrusted) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, []string{"distrusted worker", "since", "why"})
+	for _, d := range list {
+		t.AppendRow(rowOf(d.Worker, clock(d.Time), d.Reason))
+	}
+	t.Render()
+	fmt.Fprintln(w, "use one again: coppice cluster trust WORKER")
+}

@@ -1,0 +1,263 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestPauseAndResume are acknowledged with the state that they committed; twice is
+// once, and what has ended stays.
+func TestPauseAndResume(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	j := s.submit("job")
+	l := s.watch("job")
+	l.next(protocol.Queued)
+	var got protocol.JobInfo
+	for range 2 {
+		s.get("POST", "/v1/jobs/job/pause", nil, &got)
+		if got.State != protocol.Paused || s.cfg.Store.State().Job(j.ID).State != protocol.Paused || got.Index < j.Index {
+			t.Fatalf("paused: %+v", got)
+		}
+	}
+	l.next(protocol.Paused)
+	s.refuse(409, "DELETE", "/v1/datasets/art", nil, "in use")
+	for range 2 {
+		s.get("POST", "/v1/jobs/"+strconv.FormatUint(j.ID, 10)+"/resume", nil, &got)
+		if got.State != protocol.Queued {
+			t.Fatalf("resumed: %+v", got)
+		}
+	}
+	l.next(protocol.Queued)
+	s.finish(j)
+	for _, wish := range []string{"pause", "resume", "cancel"} {
+		s.refuse(409, "POST", "/v1/jobs/job/"+wish, nil, "has ended", "done")
+		s.refuse(404, "POST", "/v1/jobs/none/"+wish, nil, "none")
+	}
+}
+
+// TestSubmissionIsSentAgain: the same token is answered with its job, whatever has
+// become of it, of its dataset and of the queue meanwhile.
+func TestSubmissionIsSentAgain(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	j := s.submit("job")
+	s.get("POST", "/v1/jobs/job/cancel", nil, nil)
+	s.get("DELETE", "/v1/datasets/art", nil, nil)
+	if again := s.submit("job"); again.ID != j.ID || again.State != protocol.Cancelled {
+		t.Errorf("sent again it makes %+v", again)
+	}
+	s.put("art", 200)
+	var anew protocol.JobInfo
+	s.get("POST", "/v1/jobs", submission("another token", "job", nil), &anew)
+	if anew.ID == j.ID || anew.State != protocol.Queued {
+		t.Errorf("the name of a cancelled job is not free: %+v", anew)
+	}
+	var got protocol.JobInfo
+	if s.get("GET", "/v1/jobs/job", nil, &got); got.ID != anew.ID {
+		t.Errorf("the name means job %d, not the newest, %d", got.ID, anew.ID)
+	}
+	s.refuse(409, "POST", "/v1/jobs", submission("third", "job", map[string]string{"trees": "3"}), "exists already", `"trees":3`, `"trees":5`)
+}
+
+func TestAuditRate(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	for rate, want := range map[float64]uint32{0: 0, 1e-9: 1, 0.05: 50000, 1: 1e6} {
+		r := submission(fmt.Sprint("token ", rate), fmt.Sprint("job-", want), nil)
+		r.Audit = rate
+		var got protocol.JobInfo
+		if s.get("POST", "/v1/jobs", r, &got); got.AuditPPM != want {
+			t.Errorf("a rate of %v is %d units of a million", rate, got.AuditPPM)
+		}
+	}
+	for _, rate := range []float64{-0.1, 1.1} {
+		r := submission("bad", "", nil)
+		r.Audit = rate
+		s.refuse(400, "POST", "/v1/jobs", r, "audit", "0 to 1")
+	}
+}
+
+// TestTrust ends a distrust once.
+func TestTrust(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	j := s.submit("job")
+	s.propose(protocol.EntrySuspect, protocol.SuspectEntry{Epoch: s.cfg.Store.State().Epoch(), Worker: "w1", Jobs: []uint64{j.ID}, Reason: "unit 3 differs"})
+	var got protocol.JobInfo
+	if s.get("GET", "/v1/jobs/job", nil, &got); got.Suspect != "worker w1: unit 3 differs" {
+		t.Errorf("suspect: %q", got.Suspect)
+	}
+	s.finish(j, "model")
+	var models []protocol.ModelInfo
+	if s.get("GET", "/v1/models", nil, &models); len(models) != 1 || models[0].Suspect == "" {
+		t.Errorf("models %+v", models)
+	}
+	s.get("POST", "/v1/workers/w1/trust", nil, nil)
+	if n := len(s.cfg.Store.State().Distrusted()); n != 0 {
+		t.Errorf("%d are distrusted", n)
+	}
+	s.refuse(404, "POST", "/v1/workers/w1/trust", nil, "w1")
+}
+
+// bounded is a site with quotas.
+func bounded(t *testing.T, q Quotas) *site {
+	s := newSite(t)
+	cfg := s.cfg
+	cfg.Quotas = q
+	return serve(t, "a", cfg)
+}
+
+// TestQuotas refuse with what is used and what is allowed, and say the flag; what
+// was accepted before stays accepted.
+func TestQuotas(t *testing.T) {
+	s := bounded(t, Quotas{Queue: 2})
+	s.put("art", 200)
+	s.submit("one")
+	s.submit("two")
+	s.refuse(403, "POST", "/v1/jobs", submission("t", "three", nil), "2 jobs", "at most 2", "--max-queue")
+	s.submit("two")
+	s.get("POST", "/v1/jobs/one/cancel", nil, nil)
+	s.submit("three")
+
+	s = bounded(t, Quotas{JobMemory: 1 << 20})
+	s.put("art", 200)
+	s.submit("small")
+	large := submission("t", "large", map[string]string{"depth": "16", "trees": "40"})
+	s.refuse(403, "POST", "/v1/jobs", large, "MiB", "at most 1.0 MiB", "--max-job-memory")
+
+	m, shards := imported(t, 200)
+	total := int64(10)
+	for _, b := range shards {
+		total += int64(len(b))
+	}
+	s = bounded(t, Quotas{BlobBytes: total})
+	s.get("POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "art", Manifest: m}, nil)
+	s.put("art", 200)
+	more, bytes := imported(t, 300)
+	s.refuse(507, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "more", Manifest: more}, "are used", "--max-blob-bytes")
+	s.refuse(507, "PUT", "/v1/blobs/"+more.Shards[0].Digest, bytes[0], "are used", "--max-blob-bytes")
+	s.put("art", 200) // what is there takes no more room
+	s.get("PUT", "/v1/blobs/"+blobs.Sum([]byte("ten bytes.")), []byte("ten bytes."), nil)
+	s.refuse(507, "PUT", "/v1/blobs/"+blobs.Sum([]byte("1")), []byte("1"), "--max-blob-bytes")
+}
+
+// TestMeterCountsWhatIsOnItsWay: imports that come at once do not exceed the quota
+// together.
+func TestMeterCountsWhatIsOnItsWay(t *testing.T) {
+	m := &meter{limit: 100, usage: func() (int64, error) { return 40, nil }}
+	done, err := m.reserve(50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.reserve(20); err == nil || !strings.Contains(err.Error(), "90 B of at most 100 B") {
+		t.Errorf("error %v", err)
+	}
+	done(false)
+	again, err := m.reserve(60)
+	if err != nil {
+		t.Error(err)
+	}
+	again(true)
+	if _, err := m.reserve(1); err == nil {
+		t.Error("what was stored since the measurement is forgotten")
+	}
+}
+
+// TestCheckDataset says why an import would be refused before anything is sent.
+func TestCheckDataset(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	other, _ := imported(t, 50)
+	s.refuse(409, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "art", Manifest: other}, `"art"`, "other content")
+	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "17", Manifest: other}, `"17"`)
+	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "x"}, "manifest")
+	s.get("POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "other", Manifest: other}, nil)
+	if n := len(s.cfg.Store.State().Datasets()); n != 1 {
+		t.Errorf("%d datasets afterwards", n)
+	}
+}
+
+// TestForwardingEndsWithTheLeadership: a request that hangs at a coordinator that
+// leads no longer is given up, and its client asks again.
+func TestForwardingEndsWithTheLeadership(t *testing.T) {
+	s := newSite(t)
+	hangs := make(chan struct{})
+	old := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(hangs)
+		<-r.Context().Done()
+	}))
+	defer old.Close()
+	s.propose(protocol.EntryMember, protocol.MemberEntry{ID: "z", HTTP: strings.TrimPrefix(old.URL, "http://")})
+	lead := func(node string) {
+		s.propose(protocol.EntryLead, protocol.LeadEntry{Node: node, Nonce: node})
+	}
+	lead("z")
+	f := s.follower()
+	z := "z"
+	f.leader.Store(&z)
+	go func() {
+		<-hangs
+		lead("a")
+	}()
+	f.refuse(503, "GET", "/v1/jobs", nil, "did not answer")
+}
+
+// TestReadsAreOfTheTerm: whoever has won the lead anew answers from a state that has
+// all that was committed before.
+func TestReadsAreOfTheTerm(t *testing.T) {
+	s := newSite(t)
+	server := &Server{cfg: s.cfg}
+	ctx, cancel := context.WithCancel(s.ctx())
+	before := s.cfg.Store.Stats().LastIndex
+	for range 3 {
+		if err := server.verify(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.cfg.Store.Stats().LastIndex - before; n != 1 {
+		t.Errorf("%d barriers for three reads of one term", n)
+	}
+	server.current.Store(99)
+	cancel()
+	if err := server.verify(ctx); err == nil {
+		t.Error("a read of another term does without a barrier")
+	}
+}
+
+// TestNoReferenceBeforeAMajority: a blob that only this coordinator has, since its put
+// found no majority, is not referred to either.
+func TestNoReferenceBeforeAMajority(t *testing.T) {
+	s := newSite(t)
+	n, err := bus.StartServer(bus.ServerOptions{Name: "api", Host: "127.0.0.1", Ping: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	if s.cfg.Blobs.Conn, err = bus.Connect(s.ctx(), bus.Options{Server: n, Ping: limit}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cfg.Blobs.Conn.Close)
+	s.put("art", 200)
+	m, shards := imported(t, 50)
+	s.cfg.Blobs.Peers = []string{"b", "c"}
+	for i, b := range shards {
+		s.refuse(503, "PUT", "/v1/blobs/"+m.Shards[i].Digest, b, "too few coordinators")
+	}
+	s.refuse(503, "POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "more", Manifest: m}, "too few coordinators")
+	r := submission("t", "folds", nil)
+	r.Spec.Folds, r.Spec.Assigned = 2, m.Shards[0].Digest
+	s.refuse(503, "POST", "/v1/jobs", r, "too few coordinators")
+	if st := s.cfg.Store.State(); len(st.Datasets()) != 1 || len(st.Jobs()) != 0 {
+		t.Errorf("%d datasets, %d jobs", len(st.Datasets()), len(st.Jobs()))
+	}
+}

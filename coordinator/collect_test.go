@@ -1,0 +1,108 @@
+package coordinator_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// The blobs of a deleted dataset and the parts of a finished job go once they are
+// old, on every coordinator; what is young, or referred to, stays.
+func TestBlobsAreCollected(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 3, 1)
+	d, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := c.client.Import(ctx, "other", dataset.Artificial(500, 2), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := protocol.Spec{Algorithm: "structrf", Dataset: "art", TestFraction: 0.1, Set: map[string]string{"trees": "8"}}
+	end := c.train(ctx, s, nil)
+	if err := c.client.DeleteDataset(ctx, "other"); err != nil {
+		t.Fatal(err)
+	}
+	young, err := c.client.PutBlob(ctx, []byte("an import that has just begun"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := map[string]bool{end.Models[0].Blob: true}
+	for _, shard := range d.Manifest.Shards {
+		keep[shard.Digest] = true
+	}
+	c.age(young)
+	until(ctx, t, "the end of what nothing refers to", func() bool {
+		for _, p := range c.peers {
+			for _, digest := range c.blobsOf(p.ID) {
+				if !keep[digest] && digest != young {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	for _, p := range c.peers {
+		have := make(map[string]bool)
+		for _, digest := range c.blobsOf(p.ID) {
+			have[digest] = true
+		}
+		for digest := range keep {
+			if !have[digest] {
+				t.Errorf("%s lacks blob %s, which is referred to", p.ID, digest)
+			}
+		}
+		for _, shard := range other.Manifest.Shards {
+			if have[shard.Digest] && !keep[shard.Digest] {
+				t.Errorf("%s has a shard of the deleted dataset", p.ID)
+			}
+		}
+	}
+	if b, err := c.client.Blob(ctx, young); err != nil || len(b) == 0 {
+		t.Errorf("the young blob: %v", err)
+	}
+}
+
+func (c *cluster) folder(id string) string { return filepath.Join(c.dir, id, "blobs") }
+
+// blobsOf lists the blobs in a coordinator's folder.
+func (c *cluster) blobsOf(id string) (digests []string) {
+	c.t.Helper()
+	entries, err := os.ReadDir(c.folder(id))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if blobs.Valid(e.Name()) {
+			digests = append(digests, e.Name())
+		}
+	}
+	return digests
+}
+
+// age makes every blob but one two hours old, on every coordinator.
+func (c *cluster) age(but string) {
+	c.t.Helper()
+	old := time.Now().Add(-2 * time.Hour)
+	for _, p := range c.peers {
+		n := 0
+		for _, digest := range c.blobsOf(p.ID) {
+			if digest == but {
+				continue
+			}
+			if err := os.Chtimes(filepath.Join(c.folder(p.ID), digest), old, old); err != nil {
+				c.t.Fatal(err)
+			}
+			n++
+		}
+		if n == 0 {
+			c.t.Fatalf("%s has no blobs", p.ID)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// vanish ends the worker's connection, as the end of its process does.
+func (f *fake) vanish() { f.conn.Close() }
+
+// comeBack connects the worker anew and beats.
+func (f *fake) comeBack() {
+	f.l.t.Helper()
+	f.conn = f.l.connect()
+	if _, err := f.conn.Subscribe(subjects.Work(f.id), f.take); err != nil {
+		f.l.t.Fatal(err)
+	}
+	f.beat(func(*protocol.Beat) {})
+}
+
+// TestVanishedWorker: the units of a worker whose connection is gone go to another
+// within a heartbeat, long before its silence tells; when the same process is back
+// it is used again, and has what it was sent.
+func TestVanishedWorker(t *testing.T) {
+	const heartbeat = 100 * time.Millisecond
+	l := newLab(t, heartbeat)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(8, variable(1, 10)))
+	task1, task2 := w1.first(1), w2.first(1)
+	began := time.Now()
+	w1.vanish()
+	rest := w2.run(task1.run.Units...)
+	if took := time.Since(began); took > 2*heartbeat {
+		t.Errorf("the other worker was asked after %v", took)
+	}
+	if got := l.d.Workers(); got[0].State != "unreachable" || got[1].State != "alive" {
+		t.Errorf("workers %+v", got)
+	}
+	task2.parts()
+	rest.parts()
+	d.sums()
+	w1.comeBack()
+	l.until("w1", func() bool { return l.metric("workers", "alive") == 2 })
+	d = l.do(x, 2, summed(8, variable(1, 10)))
+	again := w1.run() // no Setup, no Value
+	again.parts()
+	w2.run().parts()
+	d.sums()
+	l.counted("units_retried_total", "", 4)
+}
+
+// TestVanishedWorkerOfOne: with nobody else, its units wait until it is back, and
+// go out again then; a collected one likewise, and no slot is lost.
+func TestVanishedWorkerOfOne(t *testing.T) {
+	l := newLab(t, 20*quick)
+	w := l.join("w", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	w.first(0)
+	w.vanish()
+	l.until("an empty crew", func() bool { return l.metric("workers", "alive") == 0 })
+	d.pending()
+	w.comeBack()
+	w.run(0, 1).parts()
+	d.sums()
+	d = l.do(x, 2, collecting(1))
+	w.run(0)
+	w.vanish()
+	l.until("an empty crew", func() bool { return l.metric("workers", "alive") == 0 })
+	w.comeBack()
+	w.run(0).collected(0)
+	d.collects()
+	l.free(t, 1)
+}
+
+// TestVanishedAtOnce: a Run to nobody tells without a probe.
+func TestVanishedAtOnce(t *testing.T) {
+	l := newLab(t, never)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	w1.first(0).parts()
+	w2.first(0).parts()
+	d.sums()
+	w1.vanish()
+	d = l.do(x, 2, summed(2))
+	w2.run().parts()
+	w2.run().parts()
+	d.sums()
+}
+
+// TestVanishedAcrossRoutes: the worker's connection is to another server of the
+// NATS cluster.
+func TestVanishedAcrossRoutes(t *testing.T) {
+	l := newLab(t, 20*quick)
+	far, err := bus.StartServer(bus.ServerOptions{Name: "far", Host: "127.0.0.1", Ping: limit, Cluster: "lab", Routes: []string{l.server.RouteURL()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(far.Close)
+	near := l.server
+	l.server = far
+	w1 := l.join("w1", 1)
+	l.server = near
+	w2 := l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	task1, task2 := w1.first(0), w2.first(0)
+	w1.vanish()
+	w2.run(task1.run.Units...).parts()
+	task2.parts()
+	d.sums()
+}
+
+// TestLeaderOffline: while the leader itself has no connection nobody is taken for
+// silent.
+func TestLeaderOffline(t *testing.T) {
+	l := newLab(t, never)
+	l.join("w", 1)
+	l.d.crew.dead = time.Nanosecond
+	l.conn.Close()
+	l.d.expire(time.Now().Add(time.Second))
+	if got := l.d.Workers(); len(got) != 1 {
+		t.Errorf("workers %+v", got)
+	}
+}
+
+// TestStraggler: when the other units of a round are in, a slow one goes to its
+// standby long before patience with lost messages ends; the first answer wins and
+// the second is counted.
+func TestStraggler(t *testing.T) {
+	const heartbeat = 200 * time.Millisecond
+	l := newLab(t, heartbeat)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	began := time.Now()
+	task1, task2 := w1.first(0), w2.first(0)
+	task1.parts()
+	copied := w1.run(task2.run.Units...)
+	if took := time.Since(began); took < slowBeats*heartbeat || took > (lostBeats-1)*heartbeat {
+		t.Errorf("the copy went out after %v", took)
+	}
+	copied.parts()
+	d.sums()
+	d = l.do(x, 2, summed(2))
+	w1.run(0, 1).parts() // w2 is passed over
+	d.sums()
+	d = l.do(x, 3, summed(2))
+	task := w1.run(0, 1)
+	task2.parts()
+	l.dropped(metrics.DropStale, 1)
+	task.parts()
+	d.sums()
+	d = l.do(x, 4, summed(2)) // it answered, and is asked again
+	w1.run().parts()
+	w2.run().parts()
+	d.sums()
+}
+
+// TestSlowWorker: one that always answers late costs a wait now and then, not in
+// each round.
+func TestSlowWorker(t *testing.T) {
+	c := newCrew(time.Second, nil)
+	c.dead = never
+	now := time.Now()
+	c.hear(aBeat("w"), now)
+	for i, rest := range []time.Duration{0, strikeBeats, 2 * strikeBeats, 4 * strikeBeats} {
+		c.stall("w", now)
+		now = now.Add(time.Second / 2)
+		answered := c.revive(c.get("w"), now)
+		if want := rest == 0; answered != want {
+			t.Errorf("stall %d: trusted at once: %v, want %v", i, answered, want)
+		}
+		if rest == 0 {
+			continue
+		}
+		c.excuse(now)
+		if c.expire(now.Add((rest - 1) * time.Second)); c.get("w").stalled.IsZero() {
+			t.Errorf("stall %d ended too early", i)
+		}
+		now = now.Add(rest * time.Second)
+		c.excuse(now)
+		if c.expire(now); !c.get("w").stalled.IsZero() {
+			t.Errorf("stall %d has not ended", i)
+		}
+	}
+}
+
+// TestHoldIsRepeated where a worker does not say that it has the shards.
+func TestHoldIsRepeated(t *testing.T) {
+	l := newLab(t, never)
+	w1 := l.join("w1", 1, 0, 1, 2, 3, 4, 5, 6)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(8))
+	w1.first(0).parts()
+	d.sums()
+	w1.next(protocol.KindHold)
+	l.counted("units_retried_total", "", 0)
+	x.held = time.Now().Add(-never)
+	x.repeatHold(time.Now()) // not yet
+	if err := l.conn.Flush(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w1.conn.Flush(l.ctx()); err != nil || len(w1.orders) > 0 {
+		t.Errorf("%d orders, error %v", len(w1.orders), err)
+	}
+	x.held = time.Now().Add(-holdBeats * never)
+	x.repeatHold(time.Now())
+	if h := w1.next(protocol.KindHold).hold; len(h.Shards) != 1 || h.Shards[0].Digest != manifest().Shards[7].Digest {
+		t.Errorf("hold %+v", h)
+	}
+	w1.idle()
+}

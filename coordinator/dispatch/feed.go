@@ -1,0 +1,310 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+)
+
+// feed gives waiting units, lowest first, to workers with room, and sees to the
+// second seats of those whose answers are compared.
+func (c *collection) feed(ctx context.Context, now time.Time) {
+	x := c.x
+	defer c.count()
+	c.requeueGone()
+	left := c.waiting(now)
+	for u := range x.units {
+		s := &x.units[u]
+		if s.state != waiting || now.Before(s.after) {
+			continue
+		}
+		w := x.reserve(left, s.avoid)
+		if w == nil && s.avoid != "" {
+			continue // the others may go to the one that it avoids
+		}
+		if w == nil {
+			break
+		}
+		left--
+		s.state = running
+		c.sit(u, 0, w, now)
+	}
+	x.content(left == 0)
+	for _, u := range x.checks {
+		c.seatSecond(ctx, u, now)
+	}
+}
+
+// waiting counts the units that nobody computes and that may be given out.
+func (c *collection) waiting(now time.Time) (n int) {
+	for u := range c.x.units {
+		if s := &c.x.units[u]; s.state == waiting && !now.Before(s.after) {
+			n++
+		}
+	}
+	return n
+}
+
+// sit gives a seat of a unit to a worker whose slot is reserved.
+func (c *collection) sit(u, i int, w *worker, now time.Time) {
+	x := c.x
+	x.sat++
+	x.units[u].seats[i] = seat{worker: w.id, of: w, told: now, order: x.sat}
+	x.sendOne(w.id, u, now)
+}
+
+// seatSecond gives the second seat of a unit whose answers are compared to another
+// worker, or, where there is none, to the leader.
+func (c *collection) seatSecond(ctx context.Context, u int, now time.Time) {
+	x := c.x
+	s := &x.units[u]
+	if s.state != running || s.judged || now.Before(s.after) {
+		return
+	}
+	for i := range s.seats {
+		at, other := &s.seats[i], &s.seats[1-i]
+		if at.worker != "" || other.worker == "" {
+			continue
+		}
+		if other.worker != theReferee && len(x.able()) < 2 && x.d.cfg.Referee != nil {
+			*at = seat{worker: theReferee}
+			x.ask(ctx, u)
+		} else if w := x.reserve(0, other.worker); w != nil {
+			c.sit(u, i, w, now)
+		}
+	}
+}
+
+// count tells how many units workers compute just now: those that are given ahead
+// wait.
+func (c *collection) count() {
+	x := c.x
+	given := make(map[*worker]int)
+	for u := range x.units {
+		for i := range x.units[u].seats {
+			if w := x.units[u].seats[i].of; w != nil && x.units[u].state == running {
+				given[w]++
+			}
+		}
+	}
+	n := 0
+	x.d.mu.Lock()
+	for w, units := range given {
+		n += min(units, w.beat.Slots)
+	}
+	x.d.mu.Unlock()
+	x.inFlight.Store(int64(n))
+}
+
+// requeueGone puts the units of workers that are gone back.
+func (c *collection) requeueGone() {
+	x := c.x
+	x.d.mu.Lock()
+	for u := range x.units {
+		for i := range x.units[u].seats {
+			if at := &x.units[u].seats[i]; at.of != nil && !x.there(at.worker) {
+				x.vacateNow(at)
+				if x.units[u].state == running {
+					x.d.cfg.Metrics.UnitsRetried.Inc()
+				}
+			}
+		}
+	}
+	x.forgetGone()
+	x.d.mu.Unlock()
+	for u := range x.units {
+		c.requeue(u)
+	}
+}
+
+// requeue has a unit wait again that nobody computes any more.
+func (c *collection) requeue(u int) {
+	s := &c.x.units[u]
+	if s.state == running && s.seats[0].worker == "" && s.seats[1].worker == "" {
+		s.state = waiting
+	}
+}
+
+// ahead is how many units a worker is given beyond its slots, so that a lane finds
+// the next one when it ends one. It is none while there are fewer units left than
+// slots: then whoever is free first has the next.
+func ahead(left int, able []*worker) int {
+	slots := 0
+	for _, w := range able {
+		slots += w.beat.Slots
+	}
+	if len(able) == 1 || left > slots {
+		return 1
+	}
+	return 0
+}
+
+// reserve takes a slot of the worker with most slots free, or returns nil; left is
+// the number of units that wait. A worker to avoid is passed over where there is
+// another. A job with more units in work lets one with fewer go first.
+func (x *Executor) reserve(left int, avoid string) *worker {
+	x.d.mu.Lock()
+	defer x.d.mu.Unlock()
+	able := x.ableNow()
+	more := ahead(left, able)
+	if left == 0 {
+		more = 0
+	}
+	var best *worker
+	for _, w := range able {
+		if w.id == avoid && len(able) > 1 {
+			continue
+		}
+		if free := w.beat.Slots - w.busy; free+more > 0 && (best == nil || free > best.beat.Slots-best.busy) {
+			best = w
+		}
+	}
+	if best == nil {
+		x.wants = left > 0 && avoid == ""
+		return nil
+	}
+	if y := x.d.before(x, best); y != nil {
+		x.wants = left > 0 && avoid == ""
+		y.mail.wake()
+		return nil
+	}
+	best.busy++
+	x.given++
+	return best
+}
+
+// before returns a job that wants a slot, has fewer than x and can use one of w, or
+// nil; d.mu is held.
+func (d *Dispatcher) before(x *Executor, w *worker) *Executor {
+	for _, y := range d.jobs {
+		if y != x && y.wants && y.given < x.given && !y.unable[w.id] {
+			return y
+		}
+	}
+	return nil
+}
+
+// content notes that a job wants no slot more; those that let it go first are
+// woken.
+func (x *Executor) content(now bool) {
+	x.d.mu.Lock()
+	was := x.wants
+	x.wants = x.wants && !now
+	x.d.mu.Unlock()
+	if was && now {
+		x.d.wakeAll()
+	}
+}
+
+// leave gives the slot of a seat back; waiting jobs are told.
+func (x *Executor) leave(at *seat) {
+	x.d.mu.Lock()
+	freed := x.leaveNow(at)
+	x.d.mu.Unlock()
+	if freed {
+		x.d.wakeAll()
+	}
+}
+
+// leaveNow is leave with d.mu held.
+func (x *Executor) leaveNow(at *seat) bool {
+	if at.of == nil {
+		return false
+	}
+	at.of.busy--
+	x.given--
+	at.of = nil
+	return true
+}
+
+// vacate empties a seat and gives its slot back.
+func (x *Executor) vacate(at *seat) {
+	x.leave(at)
+	*at = seat{}
+}
+
+// vacateNow is vacate with d.mu held.
+func (x *Executor) vacateNow(at *seat) {
+	x.leaveNow(at)
+	*at = seat{}
+}
+
+// release gives back all slots when the round stops.
+func (c *collection) release() {
+	x := c.x
+	for u := range x.units {
+		for i := range x.units[u].seats {
+			x.leave(&x.units[u].seats[i])
+		}
+	}
+	x.content(true)
+	x.inFlight.Store(0)
+}
+
+// slowCollect is how many times the usual time a collected unit may take before an
+// idle worker is given it as well.
+const slowCollect = 3
+
+// speculate gives a unit that straggles, or that waits behind another on its
+// worker, to an idle worker as well, when no unit waits: the first answer wins.
+func (c *collection) speculate(now time.Time) {
+	x := c.x
+	if c.waiting(now) > 0 {
+		return
+	}
+	for u := range x.units {
+		s := &x.units[u]
+		if s.state != running || s.check != unchecked || s.seats[1].worker != "" || !c.straggles(&s.seats[0], now) {
+			continue
+		}
+		w := x.reserve(0, s.seats[0].worker)
+		if w == nil {
+			return
+		}
+		if w.id == s.seats[0].worker { // there is no other
+			x.giveBack(w)
+			return
+		}
+		x.d.cfg.Metrics.UnitsRetried.Inc()
+		c.sit(u, 1, w, now)
+	}
+}
+
+// straggles reports whether a seat takes much longer than units of the round
+// usually do, or has not begun for all that is known.
+func (c *collection) straggles(at *seat, now time.Time) bool {
+	if at.of == nil {
+		return at.worker == ""
+	}
+	if c.behind(at) {
+		return true
+	}
+	if c.finished == 0 {
+		return false
+	}
+	usual := c.computed / time.Duration(c.finished)
+	return now.Sub(at.sent) > max(slowBeats*c.x.d.cfg.Heartbeat, slowCollect*usual)
+}
+
+// behind reports whether a seat's worker was given as many units as it has slots
+// before this one, and has them still.
+func (c *collection) behind(at *seat) bool {
+	n := 0
+	for u := range c.x.units {
+		for i := range c.x.units[u].seats {
+			if b := &c.x.units[u].seats[i]; b.of == at.of && b.order < at.order {
+				n++
+			}
+		}
+	}
+	c.x.d.mu.Lock()
+	defer c.x.d.mu.Unlock()
+	return n >= at.of.beat.Slots
+}
+
+// giveBack returns a slot that was reserved and is not used.
+func (x *Executor) giveBack(w *worker) {
+	x.d.mu.Lock()
+	defer x.d.mu.Unlock()
+	w.busy--
+	x.given--
+}

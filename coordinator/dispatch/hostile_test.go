@@ -1,0 +1,183 @@
+package dispatch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// answers lists messages of a worker in a summed round, honest and not, but for
+// those that would rightly end the job.
+func answers(round uint64) [][]byte {
+	stamp := protocol.Stamp{Epoch: epoch, Job: jobID, Round: round}
+	p := new(algorithms.Partial)
+	p.Reset(labShape)
+	fill(p, round+100, 0)
+	wide := &algorithms.Partial{F64: make([]float64, 1<<16), Index: []uint32{3, 2, math.MaxUint32}, Values: make([]float32, 3), Width: 1}
+	return [][]byte{
+		(&protocol.Part{Stamp: stamp, Worker: "ghost", Level: 255, Index: math.MaxUint32, Compute: math.MaxUint64, Partial: p}).Append(nil),
+		(&protocol.Part{Stamp: stamp, Worker: strings.Repeat("x", protocol.MaxText), Level: 0, Index: 1 << 31, Partial: p}).Append(nil),
+		(&protocol.Part{Stamp: stamp, Worker: "ghost", Level: 0, Index: 0, Partial: wide}).Append(nil),
+		(&protocol.Part{Stamp: protocol.Stamp{Epoch: epoch - 1, Job: jobID, Round: round}, Worker: "w1", Partial: p}).Append(nil),
+		(&protocol.Part{Stamp: protocol.Stamp{Epoch: math.MaxUint64, Job: jobID, Round: round}, Worker: "w1", Partial: p}).Append(nil),
+		(&protocol.Part{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID, Round: round + 1}, Worker: "w1", Partial: p}).Append(nil),
+		(&protocol.Part{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID + 1, Round: round}, Worker: "w1", Partial: p}).Append(nil),
+		(&protocol.Need{Stamp: stamp, Worker: "a b\r\nPUB x 0\r\n", Setup: true}).Append(nil),
+		(&protocol.Need{Stamp: stamp, Worker: "ghost", Refs: make([]protocol.Ref, protocol.MaxVars)}).Append(nil),
+		(&protocol.Fail{Stamp: stamp, Worker: "ghost", Unit: math.MaxUint32, Reason: "why"}).Append(nil),
+		(&protocol.Fail{Stamp: stamp, Worker: "ghost", Unit: 3, Reason: strings.Repeat("\x00", protocol.MaxText)}).Append(nil),
+		(&protocol.Collected{Stamp: stamp, Worker: "ghost", Unit: 2, Digest: "../../etc/passwd", Bytes: math.MaxUint64}).Append(nil),
+		(&protocol.Checkpoint{Stamp: stamp, Worker: "ghost", Unit: 2, Resume: protocol.Resume{State: make([]byte, 1<<10)}}).Append(nil),
+		(&protocol.Fragment{Sender: 1, Message: 1, Total: protocol.MaxMessage, Data: []byte{1, 6}}).Append(nil),
+		(&protocol.Fragment{Sender: 2, Message: 1, Offset: 5, Total: 9, Data: []byte{1, 6}}).Append(nil),
+		{}, {protocol.Version}, {protocol.Version, 200}, {9, 6},
+		make([]byte, 9<<20), // more than NATS carries at once
+	}
+}
+
+// harmless reports whether a mutated answer is none that may end or spoil a job by
+// right: a leader believes its workers' numbers and permanent failures.
+func harmless(b []byte) bool {
+	var fail protocol.Fail
+	part := protocol.Part{Partial: new(algorithms.Partial)}
+	switch {
+	case fail.Decode(b) == nil:
+		return !fail.Permanent
+	case part.Decode(b) == nil:
+		return part.Epoch != epoch || part.Partial.Check(labShape) != nil
+	}
+	return true
+}
+
+func spoiled(rng *rand.Rand, m []byte) []byte {
+	m = bytes.Clone(m)
+	for range 1 + rng.IntN(3) {
+		if len(m) < 12 {
+			return append(m, byte(rng.Uint32()))
+		}
+		at := rng.IntN(min(len(m), 200) - 8)
+		switch rng.IntN(4) {
+		case 0:
+			m[at] ^= 1 << rng.IntN(8)
+		case 1:
+			binary.LittleEndian.PutUint64(m[at:], rng.Uint64()>>rng.IntN(64))
+		case 2:
+			m = m[:len(m)-1-rng.IntN(8)]
+		default:
+			m[at] = 0xff
+		}
+	}
+	return m
+}
+
+// TestHostileMessages: whatever comes on the leader's subjects, by whoever and of
+// whatever epoch and round, it goes on, keeps what it is sent within bounds, and a
+// round has the sum that its own workers answer.
+func TestHostileMessages(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w1", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	enemy := l.connect()
+	send := func(subject string, m []byte) {
+		t.Helper()
+		if err := enemy.Send(subject, "", m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 0))
+	d := l.do(x, 5, summed(8, variable(1, 10)))
+	task := w.first(1)
+	results := protocol.ResultsOf(subjects.Results("a", epoch), "ghost")
+	list := answers(5)
+	beat := (&protocol.Beat{Worker: "w9", Protocol: protocol.Version, Numerics: algorithms.Numerics, Slots: math.MaxInt, Full: true, Holds: make([]string, 1<<12)}).Append(nil)
+	for _, m := range append(list, beat) {
+		send(results, m)
+		send(subjects.Beats(), m)
+	}
+	for i := range 3000 {
+		if m := spoiled(rng, list[i%(len(list)-1)]); harmless(m) {
+			send(results, m)
+		}
+		send(subjects.Beats(), spoiled(rng, beat))
+	}
+	for i := range maxCrew + 100 {
+		b := protocol.Beat{Worker: fmt.Sprintf("flood-%d", i), Protocol: protocol.Version + 1}
+		send(subjects.Beats(), b.Append(nil))
+	}
+	for _, id := range []string{"", "a.b", "*", ">", "a b", "x\r\nPUB y 0\r\n", strings.Repeat("n", 65)} {
+		b := protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: algorithms.Numerics, Slots: 1}
+		send(subjects.Beats(), b.Append(nil))
+	}
+	l.until("a full crew", func() bool {
+		l.d.mu.Lock()
+		defer l.d.mu.Unlock()
+		return len(l.d.crew.workers) >= maxCrew
+	})
+	l.d.mu.Lock()
+	for id := range l.d.crew.workers {
+		if !lawful(id) {
+			t.Errorf("there is a worker called %q", id)
+		}
+		if id != "w1" {
+			l.d.crew.workers[id].heard = time.Now().Add(-2 * never)
+		}
+	}
+	if n := len(l.d.crew.workers); n > maxCrew {
+		t.Errorf("the leader knows %d workers", n)
+	}
+	l.d.mu.Unlock()
+	l.d.expire(time.Now())
+	task.parts()
+	d.rest(w)
+	d.sums()
+}
+
+// rest answers whatever else the worker is asked to compute until the round ends:
+// units that had been given to those that are gone.
+func (d *doing) rest(w *fake) {
+	d.l.t.Helper()
+	for end := time.After(limit); ; {
+		select {
+		case err := <-d.done:
+			d.done <- err
+			return
+		case o := <-w.orders:
+			if o.kind == protocol.KindRun {
+				(&task{w, o.run, o.reply}).parts()
+			}
+		case <-end:
+			d.l.t.Fatal("the round does not end")
+		}
+	}
+}
+
+// TestMailboxIsBounded: what a driver does not take in time is dropped beyond a
+// number and a size.
+func TestMailboxIsBounded(t *testing.T) {
+	m := newMailbox()
+	half := make([]byte, maxMailBytes/2) // never touched: costs no memory
+	first, second := m.put(half), m.put(half)
+	if !first || !second || m.put([]byte{1}) {
+		t.Error("the bytes of mail are not bounded")
+	}
+	if n := len(m.take(nil)); n != 2 {
+		t.Errorf("%d messages were taken", n)
+	}
+	for range maxMail {
+		if !m.put(nil) {
+			t.Fatal("no room in an empty mailbox")
+		}
+	}
+	if m.put(nil) {
+		t.Error("the number of messages is not bounded")
+	}
+}

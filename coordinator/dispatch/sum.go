@@ -1,0 +1,146 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func (x *Executor) sum(ctx context.Context, res *algorithms.Result) error {
+	x.tree.Reset(x.r.Units, x.r.Shape)
+	x.began, x.slowest = time.Now(), 0
+	x.spread(x.began)
+	x.d.cfg.Metrics.Broadcast.Observe(time.Since(x.began).Seconds())
+	if err := x.seatChecks(ctx, x.began); err != nil {
+		return err
+	}
+	if x.timer == nil {
+		x.timer = time.NewTimer(x.every())
+	} else {
+		x.timer.Reset(x.every())
+	}
+	defer x.timer.Stop()
+	for x.tree.Root() == nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-x.mail.ready:
+			if err := x.onMail(ctx); err != nil {
+				return err
+			}
+		case now := <-x.timer.C:
+			if err := x.look(ctx, now); err != nil {
+				return err
+			}
+			x.timer.Reset(x.every())
+		}
+		if x.redo {
+			if err := x.restart(ctx, time.Now()); err != nil {
+				return err
+			}
+		}
+	}
+	x.repeatHold(x.began)
+	res.Sum, res.Parts = x.tree.Root(), nil
+	pace := &x.pace[x.r.Op]
+	*pace += (x.slowest - *pace) / 8
+	return nil
+}
+
+// look gives out again what takes too long, what failed a while ago, and what lost
+// its worker while its answers are compared.
+func (x *Executor) look(ctx context.Context, now time.Time) error {
+	x.overdue(now)
+	x.tryAgain(now)
+	x.repeatHold(now)
+	return x.seatChecks(ctx, now)
+}
+
+// onMail handles the mail and gives out what a change of the crew freed.
+func (x *Executor) onMail(ctx context.Context) error {
+	if err := x.receive(ctx); err != nil {
+		return err
+	}
+	now := time.Now()
+	if x.spread(now) && len(x.checks) > 0 {
+		return x.seatChecks(ctx, now)
+	}
+	return nil
+}
+
+// receive handles the mail of a summed round.
+func (x *Executor) receive(ctx context.Context) error {
+	x.msgs = x.mail.take(x.msgs)
+	defer clear(x.msgs)
+	for _, msg := range x.msgs {
+		if err := x.handle(ctx, msg); err != nil {
+			return err
+		}
+	}
+	x.verdicts = x.mail.takeVerdicts(x.verdicts)
+	for i := range x.verdicts {
+		if err := x.onVerdict(ctx, &x.verdicts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Executor) handle(ctx context.Context, msg []byte) error {
+	kind, _ := protocol.KindOf(msg)
+	switch kind {
+	case protocol.KindPart:
+		return x.onPart(ctx, msg)
+	case protocol.KindNeed:
+		x.onNeed(msg)
+	case protocol.KindFail:
+		return x.onFail(ctx, msg)
+	case protocol.KindCollected, protocol.KindCheckpoint:
+		x.drop(metrics.DropStale)
+	default:
+		x.drop(metrics.DropMisshapen)
+	}
+	return nil
+}
+
+func (x *Executor) onPart(ctx context.Context, msg []byte) error {
+	x.part.Partial = x.tree.Partial()
+	err := x.part.Decode(msg)
+	trusted := err == nil && x.d.answered(x.part.Worker)
+	if !trusted || x.part.Round != x.round {
+		x.tree.Release(x.part.Partial)
+		if err != nil {
+			x.drop(metrics.DropMisshapen)
+		} else {
+			x.drop(metrics.DropStale)
+		}
+		return nil
+	}
+	began := time.Now()
+	x.slowest = max(x.slowest, min(time.Duration(x.part.Compute), began.Sub(x.began)))
+	x.d.cfg.Metrics.Compute.Observe(time.Duration(x.part.Compute).Seconds())
+	if len(x.checks) > 0 {
+		if mine, err := x.checkPart(ctx); mine || err != nil {
+			return err
+		}
+	}
+	used, err := x.tree.Put(int(x.part.Level), int(x.part.Index), x.part.Partial)
+	x.d.cfg.Metrics.Reduce.Observe(time.Since(began).Seconds())
+	switch {
+	case err != nil:
+		x.drop(metrics.DropMisshapen)
+		x.d.cfg.Log.Warn("a partial was dropped", "job", x.id, "worker", x.part.Worker, "error", err)
+	case !used:
+		x.drop(metrics.DropDuplicate)
+		x.wasted()
+	}
+	return nil
+}
+
+// wasted counts the units of the part at hand, which nobody needs.
+func (x *Executor) wasted() {
+	x.d.cfg.Metrics.UnitsWasted.Add(float64(min(int(1)<<min(x.part.Level, 30), x.r.Units)))
+}

@@ -1,0 +1,306 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// wire carries TCP to an address until it is cut.
+type wire struct {
+	listener net.Listener
+	to       string
+	work     sync.WaitGroup
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]bool
+}
+
+func newWire(t *testing.T, to string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{listener: l, to: to, conns: make(map[net.Conn]bool)}
+	w.work.Go(w.accept)
+	t.Cleanup(func() {
+		l.Close()
+		w.set(true)
+		w.work.Wait()
+	})
+	return w
+}
+
+func (w *wire) url() string { return "nats://" + w.listener.Addr().String() }
+
+func (w *wire) accept() {
+	for {
+		in, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", w.to)
+		if err != nil || !w.add(in, out) {
+			in.Close()
+			continue
+		}
+		for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
+			w.work.Go(func() {
+				io.Copy(pair[0], pair[1])
+				pair[0].Close()
+				pair[1].Close()
+			})
+		}
+	}
+}
+
+func (w *wire) add(conns ...net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range conns {
+		if w.cut {
+			c.Close()
+		} else {
+			w.conns[c] = true
+		}
+	}
+	return !w.cut
+}
+
+// set cuts the wire or mends it.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	for c := range w.conns {
+		c.Close()
+		delete(w.conns, c)
+	}
+}
+
+// ready returns a coordinator's answer to /readyz: empty when it is.
+func (c *cluster) ready(id string) string {
+	for _, p := range c.peers {
+		if p.ID != id {
+			continue
+		}
+		r, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", p.Port))
+		if err != nil {
+			return err.Error()
+		}
+		defer r.Body.Close()
+		b, _ := io.ReadAll(r.Body)
+		if r.StatusCode == http.StatusOK {
+			return ""
+		}
+		return string(b)
+	}
+	return "no peer " + id
+}
+
+// A leader that has Raft but no NATS hands over; the job goes on to the same
+// digest. Without NATS anywhere nobody plays ball with the leadership.
+func TestALeaderWithoutNATSHandsOver(t *testing.T) {
+	ctx := deadline(t)
+	server, err := bus.StartServer(bus.ServerOptions{Name: "outside", Host: "127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	c := prepare(t, 3)
+	wires := make(map[string]*wire)
+	for _, p := range c.peers {
+		wires[p.ID] = newWire(t, strings.TrimPrefix(server.ClientURL(), "nats://"))
+	}
+	c.tune = func(cfg *coordinator.Config) { cfg.NATS = wires[cfg.ID].url() }
+	workers := newWire(t, strings.TrimPrefix(server.ClientURL(), "nats://"))
+	c.startAll(0)
+	c.natsOf = []string{workers.url()}
+	c.startWorker("w0")
+	s := testSpec(map[string]string{"steps": "1500", "patience": "300", "trees": "2", "depth": "5"})
+	want := localDigest(t, s)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var old string
+	end := c.train(ctx, s, func() {
+		old = c.leader(ctx)
+		wires[old].set(true)
+		began := time.Now()
+		until(ctx, t, "change of leader", func() bool { l := c.leader(ctx); return l != "" && l != old })
+		took := time.Since(began)
+		t.Logf("another led %v after the leader lost NATS", took)
+		if took > 8*time.Second {
+			t.Errorf("that took %v", took)
+		}
+		if why := c.ready(old); !strings.Contains(why, "NATS") {
+			t.Errorf("a coordinator without NATS says %q", why)
+		}
+	})
+	if got := end.Models[0].Digest; got != want {
+		t.Errorf("digest %s, --local has %s", got, want)
+	}
+	wires[old].set(false)
+	until(ctx, t, "NATS again", func() bool { return c.ready(old) == "" })
+	epoch := c.epoch(ctx)
+	for _, w := range wires {
+		w.set(true)
+	}
+	until(ctx, t, "loss of NATS everywhere", func() bool { return c.ready("a") != "" && c.ready("b") != "" && c.ready("c") != "" })
+	timer := time.NewTimer(5 * time.Second) // more than two handovers would take
+	<-timer.C
+	if got := c.epoch(ctx); got != epoch {
+		t.Errorf("the leadership moved from epoch %d to %d though nobody has NATS", epoch, got)
+	}
+}
+
+func (c *cluster) epoch(ctx context.Context) uint64 {
+	info, err := c.client.Cluster(ctx)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return info.Epoch
+}
+
+// A leader whose disk is full says so and hands over; imports are refused, the job
+// goes on to the same digest, and the coordinator is whole again once there is
+// room.
+func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small file system needs root")
+	}
+	ctx := deadline(t)
+	c := prepare(t, 3)
+	small := filepath.Join(c.dir, "a")
+	if err := os.Mkdir(small, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=100m"); err != nil {
+		t.Skipf("a small file system cannot be mounted: %v", err)
+	}
+	t.Cleanup(func() {
+		c.stopAll()
+		if err := syscall.Unmount(small, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	c.startAll(1)
+	s := testSpec(map[string]string{"steps": "1500", "patience": "300", "trees": "2", "depth": "5"})
+	want := localDigest(t, s)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, "a to lead", func() bool { return c.leader(ctx) == "a" || c.client.TransferLeadership(ctx, "a") == nil })
+	hog := filepath.Join(small, "hog")
+	end := c.train(ctx, s, func() {
+		fill(t, hog)
+		began := time.Now()
+		until(ctx, t, "change of leader", func() bool { l := c.leader(ctx); return l != "" && l != "a" })
+		t.Logf("another led %v after the disk was full", time.Since(began))
+		until(ctx, t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "no space") })
+		until(ctx, t, "another to lead for good", func() bool { l := c.leader(ctx); return l != "" && l != "a" })
+		m, err := c.client.Members(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range m.Members {
+			if full := strings.Contains(one.Problem, "space"); full != (one.ID == "a") {
+				t.Errorf("%s: %q", one.ID, one.Problem)
+			}
+		}
+	})
+	if got := end.Models[0].Digest; got != want {
+		t.Errorf("digest %s, --local has %s", got, want)
+	}
+	if err := os.Remove(hog); err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, "a to be ready", func() bool { return c.ready("a") == "" })
+	until(ctx, t, "a to lead again", func() bool { return c.leader(ctx) == "a" || c.client.TransferLeadership(ctx, "a") == nil })
+	if models, err := c.client.Models(ctx); err != nil || len(models) != 1 {
+		t.Errorf("%d models, %v", len(models), err)
+	}
+}
+
+// Alone, a coordinator with a full disk refuses imports, says so, and goes on by
+// itself.
+func TestAFullDiskAlone(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small file system needs root")
+	}
+	ctx := deadline(t)
+	c := prepare(t, 1)
+	small := filepath.Join(c.dir, "a")
+	if err := os.Mkdir(small, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=100m"); err != nil {
+		t.Skipf("a small file system cannot be mounted: %v", err)
+	}
+	t.Cleanup(func() {
+		c.stopAll()
+		if err := syscall.Unmount(small, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	c.startAll(1)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	hog := filepath.Join(small, "hog")
+	fill(t, hog)
+	_, err := c.client.PutBlob(ctx, []byte("more"))
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Status != http.StatusInsufficientStorage {
+		t.Errorf("an import on a full disk: %v", err)
+	}
+	until(ctx, t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "full") })
+	s := testSpec(map[string]string{"steps": "300", "trees": "2"})
+	want := localDigest(t, s)
+	job, err := c.client.Submit(ctx, s) // a few bytes of log: room was made for them before
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(hog); err != nil {
+		t.Fatal(err)
+	}
+	end, err := c.client.Watch(ctx, job.Name, func(*protocol.JobInfo) {})
+	if err != nil || len(end.Models) != 1 || end.Models[0].Digest != want {
+		t.Errorf("%v, %+v, want %s", err, end, want)
+	}
+}
+
+// fill writes a file until the disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+			size /= 2
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package coordinator
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/coordinator/store"
+)
+
+// The files that keep the cluster's name: its id and a checksum, a line each. The
+// second is for when the first is damaged.
+const (
+	clusterName = "CLUSTER"
+	clusterCopy = "CLUSTER.copy"
+)
+
+// clusterID returns the cluster's name in NATS subjects: the one kept in the
+// folder, or, at the first start, one derived from the peers, so that all agree on
+// it, or drawn, for a single coordinator. Where both copies in the folder are
+// damaged the error wraps store.ErrCorrupt and names the first.
+func (c *Config) clusterID() (string, error) {
+	id, err := readClusterID(c.clusterFile())
+	if err == nil {
+		return id, nil
+	}
+	other, second := readClusterID(filepath.Join(c.Dir, clusterCopy))
+	switch {
+	case second == nil: // keepClusterID writes the first anew
+		c.Log.Error("a file is corrupt; its copy has what it said", "error", err)
+		return other, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	case !errors.Is(second, fs.ErrNotExist):
+		return "", second
+	case len(c.Peers) > 1:
+		return c.derivedID(), nil
+	}
+	var b [6]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:]), nil
+}
+
+// clusterText matches the file's contents; the checksum may be missing.
+var clusterText = regexp.MustCompile(`^([A-Za-z0-9_-]+)\n(?:([0-9a-f]{8})\n)?$`)
+
+// readClusterID reads one of the files.
+func readClusterID(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	m := clusterText.FindSubmatch(b)
+	if m == nil || len(m[2]) > 0 && string(m[2]) != clusterSum(string(m[1])) {
+		return "", fmt.Errorf("%w: %s: it says %.80q, which is no name of a cluster with its checksum", store.ErrCorrupt, path, b)
+	}
+	return string(m[1]), nil
+}
+
+func clusterSum(id string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(id))) }
+
+// keepClusterID writes the cluster's name into the folder, whole or not at all,
+// where it is not there: it never changes.
+func (c *Config) keepClusterID(id string) error {
+	text := id + "\n" + clusterSum(id) + "\n"
+	for _, name := range []string{clusterName, clusterCopy} {
+		path := filepath.Join(c.Dir, name)
+		if b, err := os.ReadFile(path); err == nil && string(b) == text {
+			continue
+		}
+		if err := replaceFile(path, []byte(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) clusterFile() string { return filepath.Join(c.Dir, clusterName) }
+
+func (c *Config) derivedID() string {
+	var names []string
+	for _, p := range c.Peers {
+		names = append(names, p.ID+"="+p.addr(0))
+	}
+	sort.Strings(names)
+	sum := sha256.Sum256([]byte(strings.Join(names, ",")))
+	return hex.EncodeToString(sum[:6])
+}

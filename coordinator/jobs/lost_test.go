@@ -1,0 +1,129 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// A job that another version's numerics computes takes no place, in the queue or
+// where an earlier leader ran it, and says what it waits for.
+func TestOtherNumericsWait(t *testing.T) {
+	own := &algorithms.Job{Numerics: algorithms.Numerics}
+	other := &algorithms.Job{Numerics: algorithms.Numerics + 1}
+	list := []*state.Job{
+		{ID: 1, State: protocol.Running, Job: other}, {ID: 2, State: protocol.Queued, Job: other},
+		{ID: 3, State: protocol.Queued, Job: own}, {ID: 4, State: protocol.Done, Job: other},
+	}
+	start, _ := decide(list, nil, 1, make(map[protocol.JobState]int))
+	if len(start) != 1 || start[0].ID != 3 {
+		t.Errorf("start %v, want job 3 alone", start)
+	}
+	for i, want := range []bool{true, true, false, false} {
+		if got := Waits(list[i]); (got != "") != want {
+			t.Errorf("job %d waits for %q", i+1, got)
+		}
+	}
+}
+
+// oneBlob is a store of blobs that has lost one.
+type oneBlob struct {
+	lost string
+	err  error
+}
+
+func (b *oneBlob) Put(_ context.Context, data []byte) (string, error) {
+	d := blobs.Sum(data)
+	if d == b.lost {
+		b.lost = ""
+	}
+	return d, nil
+}
+
+func (b *oneBlob) Take(_ context.Context, _, digest string, _ uint64) error {
+	if digest == b.lost {
+		b.lost = ""
+	}
+	return nil
+}
+
+func (b *oneBlob) Get(_ context.Context, digest string) ([]byte, error) {
+	if digest == b.lost {
+		return nil, b.err
+	}
+	return nil, nil
+}
+
+// recorded is a log whose job 1 has two parts of round 1.
+type recorded struct{ s *state.State }
+
+func (l *recorded) State() *state.State                                  { return l.s }
+func (l *recorded) Watch() (*state.State, <-chan struct{})               { return l.s, nil }
+func (l *recorded) Propose(context.Context, []byte) (uint64, any, error) { return 1, nil, nil }
+
+// A recorded part that no coordinator has any more is not known any more, so that
+// its unit is computed again, and is known once it is recorded again. One whose
+// holder is silent just now stays known.
+func TestALostPartIsComputedAgain(t *testing.T) {
+	a, b := blobs.Sum([]byte("a")), blobs.Sum([]byte("b"))
+	l := &recorded{withParts(t, a, b)}
+	store := &oneBlob{lost: b, err: fmt.Errorf("blob: %w", blobs.ErrMissing)}
+	p := &Parts{Epoch: l.s.Epoch(), Store: l, Blobs: store}
+	job := l.s.Jobs()[0].ID
+	known := func(want map[uint32]string) {
+		t.Helper()
+		if got := p.Known(job, 0); !maps.Equal(got, want) {
+			t.Errorf("known %v, want %v", got, want)
+		}
+	}
+	both := map[uint32]string{0: a, 1: b}
+	known(both)
+	if _, err := p.Load(t.Context(), b); !passing(err) || !errors.Is(err, errPartLost) {
+		t.Errorf("a lost part: %v", err)
+	}
+	known(map[uint32]string{0: a})
+	if err := p.Record(t.Context(), &protocol.Collected{Stamp: protocol.Stamp{Job: job}, Unit: 1, Digest: b}, 2); err != nil {
+		t.Fatal(err)
+	}
+	known(both)
+	store.lost, store.err = a, errors.New("silence")
+	if _, err := p.Load(t.Context(), a); err == nil {
+		t.Error("no error")
+	}
+	known(both)
+}
+
+// withParts is a state whose one job has two recorded parts of the first round.
+func withParts(t *testing.T, parts ...string) *state.State {
+	t.Helper()
+	s, index := state.New(), uint64(0)
+	apply := func(kind protocol.EntryKind, body any) state.Result {
+		index++
+		next, r := s.Apply(index, protocol.EncodeEntry(kind, body))
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		s = next
+		return r
+	}
+	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: 4, Features: 2, Labels: 2}
+	m.Shards = []dataset.ShardRef{{Digest: blobs.Sum([]byte("shard")), Rows: 4, Bytes: 100}}
+	apply(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "d", Manifest: m})
+	apply(protocol.EntryLead, &protocol.LeadEntry{Node: "a", Nonce: "n"})
+	job := &algorithms.Job{Algorithm: "structrf", Numerics: algorithms.Numerics, Seed: 1, Dataset: m.Digest(), Params: []byte("{}")}
+	apply(protocol.EntrySubmit, &protocol.SubmitEntry{Token: "t", Name: "j", Dataset: "d", Spec: []byte("{}"), Job: job})
+	id := s.JobByName("j").ID
+	apply(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: s.Epoch(), Job: id, State: protocol.Running})
+	for u, d := range parts {
+		apply(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: s.Epoch(), Job: id, Round: 1, Unit: uint32(u), Of: uint32(len(parts)), Digest: d, Bytes: 1})
+	}
+	return s
+}

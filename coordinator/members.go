@@ -1,0 +1,211 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/coordinator/members"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// ErrRemoved ends a coordinator that was removed from its cluster.
+var ErrRemoved = errors.New("this coordinator was removed from its cluster")
+
+// The pace at which a coordinator looks after who the members are.
+const (
+	membersEvery = time.Second
+	// doubtAfter is how many heartbeats without a leader pass before the others are
+	// asked whether this coordinator is still one of them.
+	doubtAfter = 20
+)
+
+// service returns what changes the members.
+func (n *node) service() *members.Service {
+	return &members.Service{
+		Log: n.store, Self: n.describe, Find: n.roster.find, Ask: askSelf,
+		Patience: max(time.Second, 5*n.cfg.Heartbeat), Logger: n.cfg.Log,
+	}
+}
+
+// describe is what this coordinator says of itself.
+func (n *node) describe() protocol.Self {
+	st := n.store.Stats()
+	s := protocol.Self{
+		MemberEntry: n.roster.self, Cluster: n.subjects.Cluster,
+		Protocol: protocol.Version, Numerics: algorithms.Numerics, Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
+		External: n.cfg.NATS, Term: st.Term, Last: st.LastIndex, Applied: st.AppliedIndex, Contact: -1,
+	}
+	if st.LastContact >= 0 {
+		s.Contact = st.LastContact.Milliseconds()
+	}
+	s.Leader, _ = n.store.Leader()
+	s.Problem = n.problem()
+	for digest := range n.store.State().References() {
+		if !n.blobs.Folder.Has(digest) {
+			s.Missing++
+		}
+	}
+	return s
+}
+
+// others lists the other coordinators: those that vote, and those that are to vote
+// once they have caught up.
+func (n *node) others() (voters, rest []string) {
+	s := n.roster.store.Load()
+	if s == nil {
+		return nil, nil
+	}
+	for _, m := range s.Members() {
+		switch {
+		case m.ID == n.cfg.ID:
+		case m.Voter:
+			voters = append(voters, m.ID)
+		default:
+			rest = append(rest, m.ID)
+		}
+	}
+	return voters, rest
+}
+
+// keepMembers looks after who the members are until ctx is done. Its error wraps
+// ErrRemoved.
+func (n *node) keepMembers(ctx context.Context) error {
+	tick := time.NewTicker(min(membersEvery, 5*n.cfg.Heartbeat))
+	defer tick.Stop()
+	k := keeper{node: n, kept: n.roster.kept, routes: n.routes()}
+	for {
+		k.keep()
+		k.connect()
+		k.wait()
+		n.membership.Tend(ctx)
+		if n.catchesUp() {
+			n.fetchMissing(ctx)
+		}
+		if err := k.doubt(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// keeper is what keepMembers remembers.
+type keeper struct {
+	*node
+	kept   keptMembers // in the folder
+	routes []string    // of NATS
+	waits  bool        // it was told that the coordinator waits to be added
+	heard  time.Time   // when nothing was in doubt last
+}
+
+// keep writes the list of members into the folder when it has changed.
+func (k *keeper) keep() {
+	next := k.roster.keep(k.store)
+	if reflect.DeepEqual(next, k.kept) {
+		return
+	}
+	if err := next.write(k.cfg.Dir); err != nil {
+		k.cfg.Log.Warn("the list of members could not be kept", "error", err)
+		return
+	}
+	k.kept = next
+}
+
+// connect has the embedded NATS connect to those of the members.
+func (k *keeper) connect() {
+	routes := k.node.routes()
+	if k.nats == nil || slices.Equal(routes, k.routes) {
+		return
+	}
+	if err := k.nats.SetRoutes(routes); err != nil {
+		k.cfg.Log.Warn("NATS does not follow the members", "error", err)
+		return
+	}
+	k.routes = routes
+}
+
+// wait says, once, that the coordinator waits to be added.
+func (k *keeper) wait() {
+	if !k.waits && k.store.Stats().LastIndex == 0 {
+		k.waits = true
+		k.cfg.Log.Info("this coordinator waits to be added", "command", fmt.Sprintf("coppice cluster add %s=%s", k.cfg.ID, k.roster.self.HTTP))
+	}
+}
+
+// doubt asks, after a while without a leader, whether this coordinator was removed.
+func (k *keeper) doubt(ctx context.Context) error {
+	if !k.inDoubt() {
+		k.heard = time.Now()
+		return nil
+	}
+	if time.Since(k.heard) < doubtAfter*k.cfg.Heartbeat {
+		return nil
+	}
+	if by := k.removedBy(ctx); by != "" {
+		return fmt.Errorf("%w: %s says so; to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, k.cfg.Dir)
+	}
+	return nil
+}
+
+// catchesUp reports whether this coordinator is a member that may not vote yet.
+func (n *node) catchesUp() bool {
+	for _, m := range n.store.Members() {
+		if m.ID == n.cfg.ID {
+			return !m.Voter
+		}
+	}
+	return false
+}
+
+// inDoubt reports whether this coordinator may have been removed: it has a log, and
+// no leader sends it more.
+func (n *node) inDoubt() bool {
+	st := n.store.Stats()
+	return st.LastIndex > 0 && st.Role != "Leader" && (st.LastContact < 0 || st.LastContact > doubtAfter*n.cfg.Heartbeat)
+}
+
+// removedBy asks the other coordinators whether this one was removed, and returns
+// the leader that says so. It takes a leader that a majority obeys, of the same
+// cluster, that neither has this coordinator as a member nor remembers it.
+func (n *node) removedBy(ctx context.Context) string {
+	for _, m := range n.roster.known() {
+		if m.ID == n.cfg.ID || ctx.Err() != nil {
+			continue
+		}
+		var list protocol.Members
+		if err := ask(ctx, m.HTTP, "/v1/members", &list); err != nil || list.Cluster != n.subjects.Cluster || list.Leader == "" || len(list.Members) == 0 {
+			continue
+		}
+		var c protocol.Cluster
+		if err := ask(ctx, m.HTTP, "/v1/cluster", &c); err != nil || c.Leader == "" || c.Epoch < n.store.State().Epoch() {
+			continue
+		}
+		if !isMember(n.cfg.ID, list.Members, c.Coordinators) {
+			return list.Leader
+		}
+		return ""
+	}
+	return ""
+}
+
+func isMember(id string, list []protocol.Member, known []protocol.MemberEntry) bool {
+	for _, m := range list {
+		if m.ID == id {
+			return true
+		}
+	}
+	for _, m := range known {
+		if m.ID == id {
+			return true
+		}
+	}
+	return false
+}

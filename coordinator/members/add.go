@@ -1,0 +1,121 @@
+package members
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Add makes a coordinator that runs and waits a member without a vote; Tend gives
+// it one. Adding one that is a member at the same address already changes nothing.
+// The error wraps ErrRefused, or is one of Propose.
+func (s *Service) Add(ctx context.Context, r protocol.AddRequest) (protocol.Members, error) {
+	end, err := s.begin(ctx)
+	if err != nil {
+		return protocol.Members{}, err
+	}
+	defer end()
+	now := s.List(ctx)
+	if m := find(now.Members, r.ID); m != nil {
+		if m.HTTP != r.HTTP {
+			return now, refused("%s is a member already, at %s", r.ID, m.HTTP)
+		}
+		now.Warning = fmt.Sprintf("%s is a member already", r.ID)
+		return now, nil
+	}
+	if err := checkAdd(&now, r); err != nil {
+		return now, err
+	}
+	who, err := s.identify(ctx, r)
+	if err != nil {
+		return now, err
+	}
+	if err := checkAddresses(now.Members, &who); err != nil {
+		return now, err
+	}
+	s.Logger.Info("a coordinator is added", "id", who.ID, "http", who.HTTP, "raft", who.Raft)
+	if err := s.propose(ctx, protocol.EntryMember, who.MemberEntry); err != nil {
+		return now, err
+	}
+	if err := s.Log.AddNonvoter(ctx, who.ID, who.Raft); err != nil {
+		return now, err
+	}
+	now = s.List(ctx)
+	now.Warning = warn(len(voters(now.Members, "")) + 1)
+	return now, nil
+}
+
+// checkAdd refuses what the list of members speaks against.
+func checkAdd(now *protocol.Members, r protocol.AddRequest) error {
+	if r.ID == "" || r.HTTP == "" {
+		return fmt.Errorf("%w: a coordinator is added by its id and its HTTP address", state.ErrInvalid)
+	}
+	if m := nonvoter(now.Members, ""); m != nil {
+		return refused("%s is being added; wait until it votes, or remove it", m.ID)
+	}
+	if n := len(voters(now.Members, "")); n >= MaxVoters {
+		return refused("the cluster has %d coordinators, at most %d are possible", n, MaxVoters)
+	}
+	for _, m := range now.Members {
+		if m.HTTP == r.HTTP {
+			return refused("at %s is coordinator %s", r.HTTP, m.ID)
+		}
+	}
+	return nil
+}
+
+// identify asks the new coordinator who it is, and refuses one that cannot become
+// a member of this cluster.
+func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (protocol.Self, error) {
+	who, err := s.ask(ctx, r.HTTP)
+	if err != nil {
+		return who, refused("no coordinator answers the leader at %s: %v; start it there first: coppice coordinator --id %s --dir DIR --join-cluster %s --address %s",
+			r.HTTP, err, r.ID, s.Self().HTTP, r.HTTP)
+	}
+	if err := s.suits(&who, r); err != nil {
+		return who, err
+	}
+	if who.HTTP == r.HTTP {
+		return who, nil
+	}
+	again, err := s.ask(ctx, who.HTTP)
+	if err != nil || again.ID != who.ID || again.Cluster != who.Cluster {
+		return who, refused("%s says that it is at %s, where the leader does not find it; start it with --address HOST:PORT as the others see it", r.ID, who.HTTP)
+	}
+	return who, nil
+}
+
+// suits compares what the new coordinator says of itself with this one.
+func (s *Service) suits(who *protocol.Self, r protocol.AddRequest) error {
+	self := s.Self()
+	switch {
+	case who.ID != r.ID:
+		return refused("at %s is coordinator %s, not %s", r.HTTP, who.ID, r.ID)
+	case who.Cluster != self.Cluster:
+		return refused("%s belongs to cluster %s, this is %s: start it with an empty folder and --join-cluster %s", r.ID, who.Cluster, self.Cluster, self.HTTP)
+	case who.Protocol != self.Protocol || who.Numerics != self.Numerics:
+		return refused("%s (%s) speaks protocol %d and computes numerics %d; this cluster (%s) speaks %d and computes %d",
+			r.ID, who.Version, who.Protocol, who.Numerics, self.Version, self.Protocol, self.Numerics)
+	case who.Heartbeat != self.Heartbeat:
+		return refused("%s has a heartbeat of %d ms, this cluster of %d ms: start it with --heartbeat %dms", r.ID, who.Heartbeat, self.Heartbeat, self.Heartbeat)
+	case who.External != self.External:
+		return refused("%s uses the NATS %q, this cluster %q (empty: the coordinators' own)", r.ID, who.External, self.External)
+	case who.Last > 0:
+		return refused("%s has a log from an earlier life in the cluster: empty its folder and start it again with --join-cluster %s", r.ID, self.HTTP)
+	}
+	return nil
+}
+
+// checkAddresses refuses addresses that a member has.
+func checkAddresses(list []protocol.Member, who *protocol.Self) error {
+	for _, m := range list {
+		for _, a := range [][3]string{{"HTTP", m.HTTP, who.HTTP}, {"Raft", m.Raft, who.Raft}} {
+			if a[1] == a[2] {
+				return refused("%s says that its %s is at %s, where that of %s is", who.ID, a[0], a[2], m.ID)
+			}
+		}
+	}
+	return nil
+}

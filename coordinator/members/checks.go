@@ -1,0 +1,86 @@
+package members
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// MaxVoters is how many coordinators a cluster may have.
+const MaxVoters = 7
+
+// find returns the member of that id, or nil.
+func find(list []protocol.Member, id string) *protocol.Member {
+	for i := range list {
+		if list[i].ID == id {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// voters returns the members that vote, but one.
+func voters(list []protocol.Member, but string) (v []protocol.Member) {
+	for _, m := range list {
+		if m.Role != protocol.RoleNonvoter && m.ID != but {
+			v = append(v, m)
+		}
+	}
+	return v
+}
+
+// nonvoter returns a member that catches up, but one, or nil.
+func nonvoter(list []protocol.Member, but string) *protocol.Member {
+	for i := range list {
+		if list[i].Role == protocol.RoleNonvoter && list[i].ID != but {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func names(list []protocol.Member) string {
+	var ids []string
+	for _, m := range list {
+		ids = append(ids, m.ID)
+	}
+	return strings.Join(ids, ", ")
+}
+
+func majority(n int) int { return n/2 + 1 }
+
+// checkLeft refuses a change after which fewer than a majority of these voters
+// would answer, or have all blobs.
+func checkLeft(left []protocol.Member, doing string) error {
+	var silent, lacking []protocol.Member
+	for _, m := range left {
+		switch {
+		case !m.Alive:
+			silent = append(silent, m)
+		case m.Missing > 0:
+			lacking = append(lacking, m)
+		}
+	}
+	need := majority(len(left))
+	if len(left)-len(silent) < need {
+		return refused("%s leaves the voters %s, of which %s does not answer: without a majority of %d nothing can be committed; bring it back, or remove it first",
+			doing, names(left), names(silent), need)
+	}
+	if len(left)-len(silent)-len(lacking) < need {
+		return refused("%s leaves the voters %s, of which %s still lacks %d blobs: wait until it has fetched them (coppice cluster members)",
+			doing, names(left), names(lacking), lacking[0].Missing)
+	}
+	return nil
+}
+
+// warn says what a number of voters leaves to be wished for.
+func warn(n int) string {
+	switch {
+	case n == 1:
+		return "a single coordinator is left: when it is gone nothing is committed, and its disk is the only copy"
+	case n%2 == 0:
+		return fmt.Sprintf("%d coordinators survive the loss of %d, no more than %d would; an odd number is better", n, (n-1)/2, n-1)
+	}
+	return ""
+}

@@ -1,0 +1,150 @@
+// Package members changes who the coordinators of a cluster are: it adds, removes
+// and hands over, one change at a time, and refuses what would cost the majority.
+// A coordinator that is added receives the log and the blobs first and votes once
+// it has caught up: Tend sees to that, on whichever coordinator leads.
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// ErrRefused is wrapped by the error of a change that cannot be made as things
+// are; nothing has changed then.
+var ErrRefused = errors.New("refused")
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// Log is the replicated log and its configuration, as *store.Store is.
+type Log interface {
+	State() *state.State
+	Members() []store.Member
+	IsLeader() bool
+	Propose(ctx context.Context, entry []byte) (index uint64, value any, err error)
+	AddNonvoter(ctx context.Context, id, addr string) error
+	Promote(ctx context.Context, id, addr string) error
+	Remove(ctx context.Context, id string) error
+	HandOver(ctx context.Context, to string) error
+}
+
+var _ Log = (*store.Store)(nil)
+
+// Service makes the changes, on the leader.
+type Service struct {
+	Log Log
+	// Self describes this coordinator.
+	Self func() protocol.Self
+	// Find returns what is known of a member's addresses.
+	Find func(id string) (protocol.MemberEntry, bool)
+	// Ask asks the coordinator at an HTTP address to describe itself.
+	Ask func(ctx context.Context, http string) (protocol.Self, error)
+	// Patience is how long a coordinator may take to answer.
+	Patience time.Duration
+	Logger   *slog.Logger
+
+	changing gate // passed by one change at a time
+}
+
+// gate is a mutex that can be waited for with a bound.
+type gate struct {
+	once sync.Once
+	free chan struct{} // has an element while nobody is in
+}
+
+// enter waits for a while at most and reports whether it got in.
+func (g *gate) enter(ctx context.Context, wait time.Duration) bool {
+	g.once.Do(func() {
+		g.free = make(chan struct{}, 1)
+		g.free <- struct{}{}
+	})
+	select {
+	case <-g.free:
+		return true
+	default:
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-g.free:
+		return true
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func (g *gate) leave() { g.free <- struct{}{} }
+
+// begin takes the right to make a change. What Tend does is waited for.
+func (s *Service) begin(ctx context.Context) (end func(), err error) {
+	if !s.changing.enter(ctx, 3*s.Patience) {
+		return nil, refused("another change of the members is in progress; try again when it is done")
+	}
+	return s.changing.leave, nil
+}
+
+// List describes the members, after asking each of them.
+func (s *Service) List(ctx context.Context) protocol.Members {
+	self := s.Self()
+	list := s.Log.Members()
+	m := protocol.Members{Cluster: self.Cluster, Leader: self.Leader, Applied: self.Applied, Members: make([]protocol.Member, len(list))}
+	var asking sync.WaitGroup
+	for i, one := range list {
+		asking.Go(func() { m.Members[i] = s.describe(ctx, one, &self) })
+	}
+	asking.Wait()
+	return m
+}
+
+// describe asks one member.
+func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.Self) protocol.Member {
+	d := protocol.Member{MemberEntry: protocol.MemberEntry{ID: m.ID, Raft: m.RaftAddr}, Role: protocol.RoleNonvoter, Contact: -1}
+	if e, ok := s.Find(m.ID); ok {
+		d.MemberEntry = e
+	}
+	switch {
+	case m.ID == self.Leader:
+		d.Role = protocol.RoleLeader
+	case m.Voter:
+		d.Role = protocol.RoleVoter
+	}
+	now, err := *self, error(nil)
+	if m.ID != self.ID {
+		now, err = s.ask(ctx, d.HTTP)
+	}
+	if err == nil && (now.ID != m.ID || now.Cluster != self.Cluster) {
+		err = fmt.Errorf("at %s is coordinator %s of cluster %s", d.HTTP, now.ID, now.Cluster)
+	}
+	if err != nil {
+		d.Problem = err.Error()
+		return d
+	}
+	d.Alive, d.Version = true, now.Version
+	d.Applied, d.Contact, d.Missing, d.Problem = now.Applied, now.Contact, now.Missing, now.Problem
+	return d
+}
+
+func (s *Service) ask(ctx context.Context, http string) (protocol.Self, error) {
+	if http == "" {
+		return protocol.Self{}, errors.New("its address is not known")
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	return s.Ask(ctx, http)
+}
+
+// propose commits an entry about a member.
+func (s *Service) propose(ctx context.Context, kind protocol.EntryKind, body any) error {
+	_, _, err := s.Log.Propose(ctx, protocol.EncodeEntry(kind, body))
+	return err
+}

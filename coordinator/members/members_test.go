@@ -1,0 +1,350 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a log that is a list of members, and the coordinators that answer.
+type fake struct {
+	state   *state.State
+	members []store.Member
+	follows bool                      // it does not lead
+	selves  map[string]*protocol.Self // by HTTP address
+	hands   []string                  // to whom it was told to hand over
+	fails   error                     // of what follows
+}
+
+func (f *fake) State() *state.State     { return f.state }
+func (f *fake) Members() []store.Member { return f.members }
+func (f *fake) IsLeader() bool          { return !f.follows }
+
+func (f *fake) Propose(_ context.Context, entry []byte) (uint64, any, error) {
+	if f.fails != nil {
+		return 0, nil, f.fails
+	}
+	next, result := f.state.Apply(f.state.Index()+1, entry)
+	f.state = next
+	return next.Index(), result.Value, result.Err
+}
+
+func (f *fake) AddNonvoter(_ context.Context, id, addr string) error {
+	f.members = append(f.members, store.Member{ID: id, RaftAddr: addr})
+	return nil
+}
+
+func (f *fake) Promote(_ context.Context, id, _ string) error {
+	for i := range f.members {
+		if f.members[i].ID == id {
+			f.members[i].Voter = true
+		}
+	}
+	return nil
+}
+
+func (f *fake) Remove(_ context.Context, id string) error {
+	for i := range f.members {
+		if f.members[i].ID == id {
+			f.members = append(f.members[:i:i], f.members[i+1:]...)
+			return f.fails
+		}
+	}
+	return errors.New("no member")
+}
+
+func (f *fake) HandOver(_ context.Context, to string) error {
+	f.hands, f.follows = append(f.hands, to), true
+	return nil
+}
+
+// at returns where coordinator id is.
+func at(id string) string { return id + ":1" }
+
+// answers makes a coordinator answer.
+func (f *fake) answers(id string) *protocol.Self {
+	s := &protocol.Self{
+		MemberEntry: protocol.MemberEntry{ID: id, HTTP: at(id), Raft: id + ":2"}, Cluster: "c", Leader: "a",
+		Protocol: 1, Numerics: 1, Heartbeat: 100, Last: 100, Applied: 100,
+	}
+	f.selves[at(id)] = s
+	return s
+}
+
+// newService returns the service of a, the leader of these voters, all of which
+// answer.
+func newService(t *testing.T, voters ...string) (*Service, *fake) {
+	f := &fake{state: state.New(), selves: make(map[string]*protocol.Self)}
+	s := &Service{
+		Log: f, Patience: time.Second, Logger: slog.New(slog.DiscardHandler),
+		Self: func() protocol.Self { return *f.selves[at("a")] },
+		Find: func(id string) (protocol.MemberEntry, bool) { return f.state.Member(id) },
+		Ask: func(_ context.Context, http string) (protocol.Self, error) {
+			if who := f.selves[http]; who != nil {
+				return *who, nil
+			}
+			return protocol.Self{}, errors.New("nobody is there")
+		},
+	}
+	for _, id := range voters {
+		who := f.answers(id)
+		f.members = append(f.members, store.Member{ID: id, RaftAddr: who.Raft, Voter: true})
+		if _, _, err := f.Propose(t.Context(), protocol.EncodeEntry(protocol.EntryMember, who.MemberEntry)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, f
+}
+
+func (f *fake) names() (text string) {
+	for _, m := range f.members {
+		text += m.ID
+		if !m.Voter {
+			text += "?"
+		}
+	}
+	for _, m := range f.state.Members() {
+		text += " " + m.ID
+	}
+	return text
+}
+
+func check(t *testing.T, what string, err error, parts ...string) {
+	t.Helper()
+	if !errors.Is(err, ErrRefused) {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Errorf("%s: %q lacks %q", what, err, p)
+		}
+	}
+}
+
+// A coordinator is added without a vote, gets it once it has caught up, and no
+// other change is made meanwhile.
+func TestAdd(t *testing.T) {
+	ctx := t.Context()
+	s, f := newService(t, "a", "b", "c")
+	d := f.answers("d")
+	d.Last, d.Applied = 0, 0
+	now, err := s.Add(ctx, protocol.AddRequest{ID: "d", HTTP: at("d")})
+	if err != nil || !strings.Contains(now.Warning, "4 coordinators") {
+		t.Fatalf("%+v, %v", now, err)
+	}
+	if got := f.names(); got != "abcd? a b c d" {
+		t.Fatal(got)
+	}
+	if now, err = s.Add(ctx, protocol.AddRequest{ID: "d", HTTP: at("d")}); err != nil || !strings.Contains(now.Warning, "already") {
+		t.Errorf("again: %+v, %v", now, err)
+	}
+	e := f.answers("e")
+	e.Last = 0
+	_, err = s.Add(ctx, protocol.AddRequest{ID: "e", HTTP: at("e")})
+	check(t, "another meanwhile", err, "d is being added")
+	_, err = s.Remove(ctx, "b")
+	check(t, "a removal meanwhile", err, "d is being added")
+	for _, step := range []struct {
+		applied uint64
+		missing int
+		votes   bool
+	}{{0, 0, false}, {30, 0, false}, {100, 2, false}, {90, 0, true}} {
+		d.Applied, d.Missing = step.applied, step.missing
+		s.Tend(ctx)
+		if got := f.members[3].Voter; got != step.votes {
+			t.Fatalf("with %d entries and %d blobs missing it votes: %v", step.applied, step.missing, got)
+		}
+	}
+}
+
+// A vote is not given where fewer than a majority would then have all blobs.
+func TestNoVoteWithoutMajority(t *testing.T) {
+	s, f := newService(t, "a", "b", "c")
+	d := f.answers("d")
+	f.members = append(f.members, store.Member{ID: "d", RaftAddr: "d:2"})
+	if _, _, err := f.Propose(t.Context(), protocol.EncodeEntry(protocol.EntryMember, d.MemberEntry)); err != nil {
+		t.Fatal(err)
+	}
+	delete(f.selves, at("c"))
+	f.selves[at("b")].Missing = 1
+	s.Tend(t.Context())
+	if f.members[3].Voter {
+		t.Error("of four voters one is dead and one lacks a blob, and d has a vote")
+	}
+	f.selves[at("b")].Missing = 0
+	s.Tend(t.Context())
+	if !f.members[3].Voter {
+		t.Error("three of four are well, and d has no vote")
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fake, *protocol.Self)
+		why    string
+	}{
+		"nobody there":      {func(f *fake, _ *protocol.Self) { delete(f.selves, at("d")) }, "--join-cluster a:1"},
+		"another id":        {func(_ *fake, d *protocol.Self) { d.ID = "x" }, "is coordinator x"},
+		"another cluster":   {func(_ *fake, d *protocol.Self) { d.Cluster = "z" }, "cluster z"},
+		"another protocol":  {func(_ *fake, d *protocol.Self) { d.Protocol = 2 }, "protocol 2"},
+		"another heartbeat": {func(_ *fake, d *protocol.Self) { d.Heartbeat = 200 }, "--heartbeat 100ms"},
+		"another NATS":      {func(_ *fake, d *protocol.Self) { d.External = "nats://x" }, "nats://x"},
+		"an earlier life":   {func(_ *fake, d *protocol.Self) { d.Last = 7 }, "empty its folder"},
+		"Raft of b":         {func(_ *fake, d *protocol.Self) { d.Raft = "b:2" }, "Raft is at b:2"},
+		"lies of its place": {func(_ *fake, d *protocol.Self) { d.HTTP = "elsewhere:1" }, "--address"},
+	} {
+		s, f := newService(t, "a", "b", "c")
+		d := f.answers("d")
+		d.Last = 0
+		test.change(f, d)
+		_, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
+		check(t, name, err, test.why)
+		if got := f.names(); got != "abc a b c" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	s, f := newService(t, "a", "b", "c", "e", "f", "g", "h")
+	f.answers("d").Last = 0
+	_, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
+	check(t, "too many", err, "at most 7")
+	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "b", HTTP: at("d")})
+	check(t, "an id twice", err, "member already")
+	if _, err = s.Add(t.Context(), protocol.AddRequest{ID: "d"}); !errors.Is(err, state.ErrInvalid) {
+		t.Errorf("no address: %v", err)
+	}
+}
+
+// Whatever is removed, those that stay have a majority that answers and has all
+// blobs.
+func TestRemoveKeepsAMajority(t *testing.T) {
+	all := []string{"a", "b", "c", "d", "e"}
+	for n := 1; n <= len(all); n++ {
+		for dead := range 1 << n {
+			if dead&1 != 0 { // a leads
+				continue
+			}
+			for lacking := range 1 << n {
+				if lacking&dead != 0 || lacking&1 != 0 {
+					continue
+				}
+				removes(t, all[:n], dead, lacking)
+			}
+		}
+	}
+}
+
+// removes tries to remove each follower of a cluster of which some do not answer
+// and some lack blobs.
+func removes(t *testing.T, ids []string, dead, lacking int) {
+	t.Helper()
+	for out := 1; out < len(ids); out++ {
+		s, f := newService(t, ids...)
+		sound := 0
+		for i, id := range ids {
+			switch {
+			case dead>>i&1 != 0:
+				delete(f.selves, at(id))
+				continue
+			case lacking>>i&1 != 0:
+				f.selves[at(id)].Missing = 3
+				continue
+			}
+			if i != out {
+				sound++
+			}
+		}
+		want := sound > (len(ids)-1)/2
+		_, err := s.Remove(t.Context(), ids[out])
+		if what := fmt.Sprintf("removing %s of %v, dead %b, lacking %b", ids[out], ids, dead, lacking); want && err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if !want {
+			check(t, what, err, "leaves the voters")
+		}
+		if gone := len(f.members) < len(ids); gone != want {
+			t.Errorf("%s is out: %v", ids[out], gone)
+		}
+	}
+}
+
+// The leader is removed by its successor, the last coordinator by nobody, and what
+// a removal left to do is done later.
+func TestRemove(t *testing.T) {
+	ctx := t.Context()
+	s, f := newService(t, "a", "b", "c")
+	if _, err := s.Remove(ctx, "a"); !errors.Is(err, store.ErrNotLeader) || len(f.hands) != 1 || len(f.members) != 3 {
+		t.Errorf("the leader: %v, %v, %s", err, f.hands, f.names())
+	}
+	f.follows = false
+	if _, err := s.Remove(ctx, "z"); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("nobody: %v", err)
+	}
+	f.fails = store.ErrAmbiguous
+	if _, err := s.Remove(ctx, "c"); !errors.Is(err, store.ErrAmbiguous) || f.names() != "ab a b c" {
+		t.Errorf("%v: %s", err, f.names())
+	}
+	f.fails = nil
+	s.Tend(ctx)
+	if f.names() != "ab a b" {
+		t.Errorf("left to do: %s", f.names())
+	}
+	if _, err := s.Remove(ctx, "b"); err != nil {
+		t.Errorf("b: %v", err)
+	}
+	_, err := s.Remove(ctx, "a")
+	check(t, "the last", err, "only coordinator")
+}
+
+func TestTransfer(t *testing.T) {
+	ctx := t.Context()
+	s, f := newService(t, "a", "b", "c")
+	if err := s.Transfer(ctx, "a"); err != nil || f.hands != nil {
+		t.Errorf("to itself: %v, %v", err, f.hands)
+	}
+	if err := s.Transfer(ctx, "z"); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("to nobody: %v", err)
+	}
+	delete(f.selves, at("b"))
+	check(t, "to the dead", s.Transfer(ctx, "b"), "does not answer")
+	f.members = append(f.members, store.Member{ID: "d", RaftAddr: "d:2"})
+	check(t, "to a nonvoter", s.Transfer(ctx, "d"), "does not vote")
+	if err := s.Transfer(ctx, "c"); err != nil || strings.Join(f.hands, "") != "c" {
+		t.Errorf("to c: %v, %v", err, f.hands)
+	}
+	alone, _ := newService(t, "a")
+	check(t, "alone", alone.Transfer(ctx, ""), "only coordinator")
+}
+
+// One change at a time.
+func TestOneChange(t *testing.T) {
+	s, _ := newService(t, "a", "b", "c")
+	s.Patience = time.Millisecond
+	end, err := s.begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Remove(t.Context(), "b")
+	check(t, "a second change", err, "in progress")
+	s.Patience = time.Minute
+	done := make(chan error)
+	go func() {
+		_, err := s.Remove(t.Context(), "b")
+		done <- err
+	}()
+	end()
+	if err := <-done; err != nil {
+		t.Errorf("a change that waited: %v", err)
+	}
+}

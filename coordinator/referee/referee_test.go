@@ -1,0 +1,170 @@
+package referee_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/referee"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+// shelf is blobs in memory.
+type shelf struct {
+	blobs map[string][]byte
+	asked int
+}
+
+var errMissing = errors.New("no such blob")
+
+func (s *shelf) Get(_ context.Context, digest string) ([]byte, error) {
+	s.asked++
+	if b, ok := s.blobs[digest]; ok {
+		return b, nil
+	}
+	return nil, errMissing
+}
+
+// data is a small dataset and its shards on a shelf.
+func data(t *testing.T) (*local.Data, *shelf) {
+	t.Helper()
+	m, rows, err := dataset.Build(dataset.Artificial(400, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shelf{blobs: make(map[string][]byte)}
+	for i, shard := range rows {
+		s.blobs[m.Shards[i].Digest] = dataset.EncodeShard(shard, nil)
+	}
+	return &local.Data{Manifest: m, Shards: rows}, s
+}
+
+// bench runs a job with every unit computed by a referee.
+type bench struct {
+	r    *referee.Referee
+	job  *algorithms.Job
+	m    *dataset.Manifest
+	tree engine.Tree
+}
+
+func (b *bench) Do(ctx context.Context, _ uint64, r *algorithms.Round, res *algorithms.Result) error {
+	b.tree.Reset(r.Units, r.Shape)
+	res.Sum, res.Parts = nil, make([][]byte, r.Units)
+	for u := range r.Units {
+		c := &dispatch.Case{ID: 40, Job: b.job, Manifest: b.m, Round: r, Unit: u}
+		if r.How == algorithms.Collect {
+			part, err := b.r.Collect(ctx, c)
+			if err != nil {
+				return err
+			}
+			res.Parts[u] = part
+			continue
+		}
+		p := b.tree.Partial()
+		if err := b.r.Sum(ctx, c, p); err != nil {
+			return err
+		}
+		if _, err := b.tree.Put(0, u, p); err != nil {
+			return err
+		}
+	}
+	if r.How == algorithms.Sum {
+		res.Sum, res.Parts = b.tree.Root(), nil
+	}
+	return nil
+}
+
+// TestReferee: a job all of whose units the referee computes has the model of
+// --local, whether its memory holds the whole dataset or a few shards.
+func TestReferee(t *testing.T) {
+	d, blobs := data(t)
+	largest, all := int64(0), int64(0)
+	for _, s := range d.Manifest.Shards {
+		largest, all = max(largest, s.Bytes), all+s.Bytes
+	}
+	for _, c := range []struct {
+		name   string
+		spec   protocol.Spec
+		memory int64
+	}{
+		{"steps", protocol.Spec{Algorithm: "ldlf", TestFraction: 0.1, Set: map[string]string{"steps": "60", "trees": "2", "depth": "3"}}, 0},
+		{"steps in little memory", protocol.Spec{Algorithm: "ldlf", TestFraction: 0.1, Set: map[string]string{"steps": "6", "trees": "2", "depth": "3"}}, max(largest, all/2)},
+		{"trees", protocol.Spec{Algorithm: "structrf", TestFraction: 0.1, Set: map[string]string{"trees": "4"}}, all},
+		{"child jobs", protocol.Spec{Algorithm: "structrf", Folds: 2, Set: map[string]string{"trees": "2"}}, all},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			job, err := spec.Resolve(c.spec, d.Manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := local.Run(t.Context(), job, d, local.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			trainer, err := pipeline.New(job, d.Manifest, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &bench{r: &referee.Referee{Blobs: blobs, Memory: c.memory}, job: job, m: d.Manifest}
+			if err := engine.Drive(t.Context(), trainer, 0, b, func(uint64, algorithms.Trainer) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			got, err := trainer.Outcome()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x, y := digests(got), digests(want); x != y || x == "" {
+				t.Errorf("models %s, --local has %s", x, y)
+			}
+		})
+	}
+}
+
+func digests(o *pipeline.Outcome) string {
+	s := o.ModelDigest
+	for _, f := range o.Folds {
+		s += " " + f.ModelDigest
+	}
+	return s
+}
+
+// TestRefereeRefuses what its memory does not hold, and what is not to be had; and
+// goes on afterwards.
+func TestRefereeRefuses(t *testing.T) {
+	d, blobs := data(t)
+	job, err := spec.Resolve(protocol.Spec{Algorithm: "structrf", Set: map[string]string{"trees": "1"}}, d.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trainer, err := pipeline.New(job, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	round, err := trainer.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &dispatch.Case{ID: 40, Job: job, Manifest: d.Manifest, Round: round}
+	if _, err := (&referee.Referee{Blobs: blobs, Memory: 1000}).Collect(t.Context(), c); !errors.Is(err, referee.ErrTooLarge) {
+		t.Errorf("error %v", err)
+	}
+	r := &referee.Referee{Blobs: &shelf{}}
+	if _, err := r.Collect(t.Context(), c); !errors.Is(err, errMissing) {
+		t.Errorf("error %v", err)
+	}
+	r.Blobs = blobs
+	if _, err := r.Collect(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	asked := blobs.asked
+	if _, err := r.Collect(t.Context(), c); err != nil || blobs.asked != asked {
+		t.Errorf("shards were fetched again, error %v", err)
+	}
+}

@@ -1,0 +1,256 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// roster is who the coordinators are and where, as this one knows. Who they are,
+// Raft's log says; where, the Member entries in it. --peers begins a cluster and
+// after that moves one: an address there that was not there at an earlier start
+// holds until the log says otherwise.
+type roster struct {
+	self  protocol.MemberEntry
+	given map[string]protocol.MemberEntry // by --peers, the others only
+	kept  keptMembers                     // as they were when this process started
+	store atomic.Pointer[store.Store]     // nil until it is open
+}
+
+// keptMembers is the MEMBERS file of a coordinator's folder.
+type keptMembers struct {
+	Format int `json:"format"`
+	// Joined: this coordinator was started with --join-cluster, so its folder never
+	// begins a cluster.
+	Joined  bool                   `json:"joined,omitempty"`
+	Members []protocol.MemberEntry `json:"members"`
+	// Given has the addresses of --peers that the log has taken note of.
+	Given map[string]string `json:"given,omitempty"`
+	// External is the NATS of the cluster that was joined, where it is not the
+	// coordinators' own.
+	External string `json:"external_nats,omitempty"`
+}
+
+const (
+	membersFormat = 1
+	maxMembers    = 1 << 20 // bytes of the file
+)
+
+func membersFile(dir string) string { return filepath.Join(dir, "MEMBERS") }
+
+// readMembers reads a folder's file; a folder without one has none.
+func readMembers(dir string) (k keptMembers, err error) {
+	path := membersFile(dir)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return keptMembers{Format: membersFormat}, nil
+	}
+	if err == nil && info.Size() > maxMembers {
+		return k, fmt.Errorf("%s: %d bytes, at most %d are possible", path, info.Size(), maxMembers)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return k, err
+	}
+	if err := json.Unmarshal(b, &k); err != nil {
+		return k, fmt.Errorf("%s is damaged: %w; remove it and start with --peers that names every coordinator", path, err)
+	}
+	if k.Format != membersFormat {
+		return k, fmt.Errorf("%s: format %d; this version reads format %d", path, k.Format, membersFormat)
+	}
+	return k, nil
+}
+
+// write writes the file whole or not at all.
+func (k *keptMembers) write(dir string) error {
+	b, err := json.MarshalIndent(k, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replaceFile(membersFile(dir), append(b, '\n'))
+}
+
+// replaceFile writes a file whole or not at all, to the disk.
+func replaceFile(path string, b []byte) error {
+	f, err := os.Create(path + ".tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes what was made or renamed in a folder survive a power cut.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (k *keptMembers) find(id string) (protocol.MemberEntry, bool) {
+	for _, m := range k.Members {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return protocol.MemberEntry{}, false
+}
+
+// newRoster makes the roster of a coordinator whose folder has kept members.
+func newRoster(c *Config, kept keptMembers) *roster {
+	r := &roster{self: c.entry(), given: make(map[string]protocol.MemberEntry), kept: kept}
+	for _, p := range c.Peers {
+		if p.ID == c.ID {
+			continue
+		}
+		m := protocol.MemberEntry{ID: p.ID, HTTP: p.addr(0), Raft: p.addr(1), NATS: "nats://" + p.addr(2), Version: version.String}
+		if c.NATS == "" {
+			m.Routes = p.addr(3)
+		}
+		r.given[p.ID] = m
+	}
+	return r
+}
+
+// entry describes this coordinator.
+func (c *Config) entry() protocol.MemberEntry {
+	m := protocol.MemberEntry{
+		ID: c.ID, HTTP: c.reached(c.HTTPAddr), Raft: c.reached(c.RaftAddr), NATS: "nats://" + c.reached(c.NATSAddr), Version: version.String,
+	}
+	if c.NATS == "" {
+		m.Routes = c.reached(c.RouteAddr)
+	}
+	return m
+}
+
+// reached returns where the others reach an address that this coordinator listens
+// on: of all interfaces, at the host that --peers gives.
+func (c *Config) reached(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host != "" && !net.ParseIP(host).IsUnspecified() {
+		return addr
+	}
+	for _, p := range c.Peers {
+		if p.ID == c.ID {
+			return net.JoinHostPort(p.Host, port)
+		}
+	}
+	return addr
+}
+
+// committed returns what the log says of a coordinator, or said when the folder
+// was last used.
+func (r *roster) committed(id string) (protocol.MemberEntry, bool) {
+	if s := r.store.Load(); s != nil {
+		if m, ok := s.State().Member(id); ok {
+			return m, true
+		}
+	}
+	return r.kept.find(id)
+}
+
+// find returns a coordinator's addresses.
+func (r *roster) find(id string) (protocol.MemberEntry, bool) {
+	if id == r.self.ID {
+		return r.self, true
+	}
+	m, known := r.committed(id)
+	g, given := r.given[id]
+	switch {
+	case !known:
+		return g, given
+	case given && r.moves(g, m):
+		g.Version = m.Version
+		return g, true
+	case m.Routes == "" && given: // recorded by a version that knew of none
+		m.Routes = g.Routes
+	}
+	return m, true
+}
+
+// moves reports whether --peers is newer than what the log says: it was not given
+// at an earlier start, and the log says what it said before this one.
+func (r *roster) moves(given, committed protocol.MemberEntry) bool {
+	old, had := r.kept.find(given.ID)
+	return r.kept.Given[given.ID] != given.HTTP && had && old == committed
+}
+
+// known lists the coordinators by id: the members, and until the log has a list,
+// those given and those of the folder's last use.
+func (r *roster) known() []protocol.MemberEntry {
+	ids := make(map[string]bool)
+	if s := r.store.Load(); s != nil {
+		for _, m := range s.Members() {
+			ids[m.ID] = true
+		}
+	}
+	if len(ids) == 0 {
+		ids = r.initial()
+	}
+	var list []protocol.MemberEntry
+	for id := range ids {
+		if m, ok := r.find(id); ok {
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b protocol.MemberEntry) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// initial returns who the coordinators are as far as can be told without the log:
+// a peer that the log took note of and that is no member any more was removed.
+func (r *roster) initial() map[string]bool {
+	ids := map[string]bool{r.self.ID: true}
+	for _, m := range r.kept.Members {
+		ids[m.ID] = true
+	}
+	for id, g := range r.given {
+		if r.kept.Given[id] != g.HTTP {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+// keep returns what the folder should keep now.
+func (r *roster) keep(s *store.Store) keptMembers {
+	k := keptMembers{Format: membersFormat, Joined: r.kept.Joined, External: r.kept.External, Given: make(map[string]string)}
+	for id, address := range r.kept.Given {
+		k.Given[id] = address
+	}
+	k.Members = append(k.Members, s.State().Members()...)
+	if len(k.Members) == 0 {
+		k.Members = r.kept.Members
+	}
+	for id, g := range r.given {
+		if m, ok := s.State().Member(id); ok && !r.moves(g, m) || ok && m.HTTP == g.HTTP {
+			k.Given[id] = g.HTTP
+		}
+	}
+	return k
+}
+
+// raft returns where Raft of a coordinator is, empty where that is not known.
+func (r *roster) raft(id string) string {
+	m, _ := r.find(id)
+	return m.Raft
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// gate is the transport of a node, with a say in elections: a node that cannot
+// write its log does not stand, and one that has lost a part of its log neither
+// stands nor votes until it has caught up (see DESIGN.md, Corruption).
+type gate struct {
+	*raft.NetworkTransport
+	rpcs chan raft.RPC
+	quit chan struct{}
+	once sync.Once
+	work sync.WaitGroup
+
+	lost    atomic.Bool // a part of the log: no votes
+	cannot  atomic.Bool // write: no office
+	heard   atomic.Pointer[contact]
+	opened  time.Time
+	refused atomic.Uint64         // votes
+	fault   func(op string) error // of tests
+}
+
+// contact is what a leader last said of its log.
+type contact struct{ term, commit uint64 }
+
+func newGate(t *raft.NetworkTransport, recovering bool) *gate {
+	g := &gate{NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{}), opened: time.Now()}
+	g.lost.Store(recovering)
+	g.work.Go(g.pass)
+	return g
+}
+
+// recovering reports whether the node has lost a part of its log and has not
+// caught up yet.
+func (g *gate) recovering() bool { return g.lost.Load() }
+
+// stop ends the gate's goroutine, once Raft reads no more.
+func (g *gate) stop() {
+	g.once.Do(func() { close(g.quit) })
+	g.work.Wait()
+}
+
+// Consumer implements raft.Transport.
+func (g *gate) Consumer() <-chan raft.RPC { return g.rpcs }
+
+// pass hands on to Raft what peers ask, but for what it answers itself.
+func (g *gate) pass() {
+	in := g.NetworkTransport.Consumer()
+	for {
+		select {
+		case rpc := <-in:
+			if g.refuse(&rpc) {
+				continue
+			}
+			select {
+			case g.rpcs <- rpc:
+			case <-g.quit:
+				return
+			}
+		case <-g.quit:
+			return
+		}
+	}
+}
+
+// errAbstains answers a call to take office.
+var errAbstains = errors.New("store: this node stands for no election just now")
+
+// refuse answers, in Raft's place, what would make the node vote or stand.
+func (g *gate) refuse(rpc *raft.RPC) bool {
+	switch m := rpc.Command.(type) {
+	case *raft.AppendEntriesRequest:
+		if m.LeaderCommitIndex > 0 {
+			g.heard.Store(&contact{m.Term, m.LeaderCommitIndex})
+		}
+	case *raft.RequestVoteRequest:
+		if g.lost.Load() {
+			g.refused.Add(1)
+			rpc.Respond(&raft.RequestVoteResponse{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}, nil)
+			return true
+		}
+	case *raft.RequestPreVoteRequest:
+		if g.lost.Load() {
+			g.refused.Add(1)
+			rpc.Respond(&raft.RequestPreVoteResponse{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}, nil)
+			return true
+		}
+	case *raft.TimeoutNowRequest:
+		if g.lost.Load() || g.cannot.Load() {
+			rpc.Respond(&raft.TimeoutNowResponse{}, errAbstains)
+			return true
+		}
+	}
+	return false
+}
+
+// TimeoutNow implements raft.Transport.
+func (g *gate) TimeoutNow(id raft.ServerID, at raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	if g.fault != nil {
+		if err := g.fault("timeout-now"); err != nil {
+			return err
+		}
+	}
+	return g.NetworkTransport.TimeoutNow(id, at, args, resp)
+}
+
+// InstallSnapshot implements raft.Transport.
+func (g *gate) InstallSnapshot(id raft.ServerID, at raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	if g.fault != nil {
+		data = &faultyReader{data, g.fault}
+	}
+	return g.NetworkTransport.InstallSnapshot(id, at, args, resp, data)
+}
+
+// faultyReader reads a snapshot on its way to a peer, for tests.
+type faultyReader struct {
+	io.Reader
+	fault func(op string) error
+}
+
+func (r *faultyReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b[:min(len(b), 4096)]) // so that there are several
+	if fault := r.fault("install"); fault != nil {
+		return 0, fault
+	}
+	return n, err
+}
+
+// RequestVote implements raft.Transport.
+func (g *gate) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if g.lost.Load() || g.cannot.Load() {
+		return errAbstains
+	}
+	return g.NetworkTransport.RequestVote(id, at, args, resp)
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (g *gate) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if g.lost.Load() || g.cannot.Load() {
+		return errAbstains
+	}
+	return g.NetworkTransport.RequestPreVote(id, at, args, resp)
+}

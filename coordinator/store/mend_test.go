@@ -1,0 +1,361 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// damage changes files of a node's folder as a bad disk would, and returns the
+// name that an error about it must bear.
+type damage struct {
+	name   string
+	change func(t *testing.T, dir string) (names string)
+	mends  bool // alone too: nothing is lost
+}
+
+// only returns the one file that a pattern matches.
+func only(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no file %s in %s: %v", pattern, dir, err)
+	}
+	return found[len(found)-1]
+}
+
+// rewriteFile changes a file's bytes.
+func rewriteFile(t *testing.T, path string, change func([]byte) []byte) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, change(b), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// used returns how many bytes of a log file are in use: what follows is zero.
+func used(b []byte) int {
+	n := len(b)
+	for n > 0 && b[n-1] == 0 {
+		n--
+	}
+	return n
+}
+
+// flip flips a bit at a share of the bytes in use.
+func flip(share float64) func([]byte) []byte {
+	return func(b []byte) []byte { b[int(share*float64(used(b)-1))] ^= 4; return b }
+}
+
+// flipIn flips a bit of the first place where a text stands.
+func flipIn(text string) func([]byte) []byte {
+	return func(b []byte) []byte {
+		at := bytes.Index(b, []byte(text))
+		if at < 0 {
+			panic("the log does not hold " + text)
+		}
+		b[at] ^= 4
+		return b
+	}
+}
+
+// damages are of the log that logged has written.
+func damages() []damage {
+	segment := func(change func([]byte) []byte) func(*testing.T, string) string {
+		return func(t *testing.T, dir string) string {
+			path := only(t, dir, "log/*.wal")
+			rewriteFile(t, path, change)
+			return path
+		}
+	}
+	file := func(name string, change func([]byte) []byte) func(*testing.T, string) string {
+		return func(t *testing.T, dir string) string {
+			path := only(t, dir, name)
+			rewriteFile(t, path, change)
+			return path
+		}
+	}
+	empty := func([]byte) []byte { return nil }
+	return []damage{
+		{"a bit of a frame's head in the middle", segment(func(b []byte) []byte {
+			at := bytes.Index(b, []byte(memberID(20)))
+			for at -= at % 8; binary.LittleEndian.Uint32(b[at:]) != 1; at -= 8 { // an entry's frame begins with its type
+			}
+			b[at] ^= 0x40
+			return b
+		}), false},
+		{"a bit in the middle of the log", segment(flipIn(memberID(20))), false},
+		{"a bit in the first entry", segment(flipIn(memberID(0))), false},
+		{"a bit in the last write, which was acknowledged", segment(func(b []byte) []byte { b[used(b)-20] ^= 1; return b }), false},
+		{"the last write cut off", segment(func(b []byte) []byte { clear(b[used(b)-40:]); return b }), false},
+		{"a log file cut to half", segment(func(b []byte) []byte { return b[:used(b)/2] }), false},
+		{"an empty log file", segment(empty), false},
+		{"a log file gone", func(t *testing.T, dir string) string {
+			path := only(t, dir, "log/*.wal")
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			return filepath.Dir(path)
+		}, false},
+		{"a bit in the list of log files", file("log/META", flip(0.5)), false},
+		{"half a list of log files", file("log/META", func(b []byte) []byte { return b[:len(b)/2] }), false},
+		{"a write that was torn and never acknowledged", segment(func(b []byte) []byte {
+			n := used(b)
+			copy(b[n/8*8+8:], []byte{1, 0, 0, 0, 200, 0, 0, 0, 'h', 'a', 'l', 'f'})
+			return b
+		}), true},
+		{"a FORMAT file cut short", file(formatName, func(b []byte) []byte { return b[:7] }), true},
+		{"an empty FORMAT file", file(formatName, empty), true},
+		{"a bit in one copy of the vote", file(stableName, func(b []byte) []byte { b[17] ^= 1; return b }), true},
+		{"a bit in the other", file(stableName, func(b []byte) []byte { b[stablePlace+30] ^= 1; return b }), true},
+		{"ACKED cut short", file(ackedName, empty), true},
+	}
+}
+
+// Alone, whatever was acknowledged and is corrupt stops the coordinator from
+// starting, with the file named; what is not lost is mended.
+func TestCorruptAlone(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	for _, d := range damages() {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 1, nil)
+			for i := range n {
+				c.propose(memberEntry(i))
+			}
+			c.kill("a")
+			names := d.change(t, filepath.Join(c.dir, "a"))
+			l, err := net.Listen("tcp", c.peers[0].RaftAddr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(c.config("a", l))
+			if d.mends {
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.nodes["a"] = s
+				c.propose(memberEntry(n))
+				checkMembers(t, s.State(), n+1)
+				return
+			}
+			if err == nil {
+				c.nodes["a"] = s
+				t.Fatal("it opened")
+			}
+			if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), names) {
+				t.Errorf("%v, want ErrCorrupt with %s", err, names)
+			}
+		})
+	}
+}
+
+// With replicas the node comes back by itself, with everything.
+func TestCorruptWithReplicas(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	for _, d := range damages() {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 3, nil)
+			var last uint64
+			for i := range n {
+				last = c.propose(memberEntry(i))
+			}
+			c.wait(last)
+			id := c.followers(c.leader())[0].config.ID
+			c.kill(id)
+			d.change(t, filepath.Join(c.dir, id))
+			s := c.start(id, nil)
+			c.wait(c.propose(memberEntry(n)))
+			c.until("end of trouble", func() bool { return s.Trouble() == nil })
+			checkMembers(t, s.State(), n+1)
+			if _, err := os.Stat(s.folder.recover()); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("RECOVER is left: %v", err)
+			}
+			c.until("office for it", func() bool { return c.leader().HandOver(c.ctx(), id) == nil && s.IsLeader() })
+			c.propose(memberEntry(n + 1))
+			checkMembers(t, s.State(), n+2)
+		})
+	}
+}
+
+// A node that lost its log has lost what it acknowledged: its vote may elect a
+// leader that lacks a committed entry. Here c never had the entry that a and b
+// acknowledged; then b loses its log and a is gone. No leader may come of b and c.
+func TestNoVoteWithoutTheLog(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.wait(c.propose(memberEntry(0)))
+	leader := c.leader()
+	a, b := leader.config.ID, c.followers(leader)[0].config.ID
+	late := c.followers(leader)[1].config.ID
+	c.kill(late)
+	last := c.propose(memberEntry(1)) // on a and b only
+	c.wait(last)
+	if got := c.leader().config.ID; got != a && got != b {
+		t.Fatalf("%s leads", got)
+	}
+	c.kill(a)
+	c.kill(b)
+	rewriteFile(t, only(t, filepath.Join(c.dir, b), "log/*.wal"), flipIn(memberID(0)))
+	sb, sc := c.start(b, nil), c.start(late, nil)
+	c.until("votes to be refused", func() bool { return sb.life.Load().gate.refused.Load() >= 3 })
+	if sb.IsLeader() || sc.IsLeader() {
+		t.Fatal("a leader was elected by a node that lost what it had acknowledged")
+	}
+	c.start(a, nil)
+	c.wait(c.propose(memberEntry(2)))
+	for id, s := range c.nodes {
+		checkMembers(t, s.State(), 3)
+		c.until("end of trouble of "+id, func() bool { return s.Trouble() == nil })
+	}
+}
+
+// A crash in the middle of a recovery does not give the vote back.
+func TestRecoveryIsRemembered(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.wait(c.propose(memberEntry(0)))
+	id := c.followers(c.leader())[0].config.ID
+	others := []string{c.leader().config.ID, c.followers(c.leader())[1].config.ID}
+	for _, id := range append(others, id) {
+		c.kill(id)
+	}
+	rewriteFile(t, only(t, filepath.Join(c.dir, id), "log/*.wal"), flipIn(memberID(0)))
+	for range 2 {
+		s := c.start(id, nil)
+		if s.Trouble() == nil {
+			t.Fatal("it votes")
+		}
+		c.kill(id)
+	}
+	c.start(others[0], nil)
+	c.start(others[1], nil)
+	s := c.start(id, nil)
+	c.wait(c.propose(memberEntry(1)))
+	c.until("end of trouble", func() bool { return s.Trouble() == nil })
+}
+
+// The votes of a node are not guessed: without them it does not start, replicas or
+// not.
+func TestLostVotesRefuse(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.propose(memberEntry(0))
+	c.kill("a")
+	path := only(t, filepath.Join(c.dir, "a"), stableName)
+	rewriteFile(t, path, func(b []byte) []byte { b[20] ^= 1; b[stablePlace+20] ^= 1; return b })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(c.config("a", l)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
+	}
+}
+
+// snapshotted is a cluster whose nodes have a snapshot and a log behind it.
+func snapshotted(t *testing.T, nodes, n int) *cluster {
+	c := newCluster(t, nodes, func(c *Config) { c.SnapshotLogBytes, c.SegmentBytes = 256<<10, 256<<10 })
+	var last uint64
+	for i := range n {
+		last = c.propose(bulkEntry(i))
+	}
+	c.wait(last)
+	for _, s := range c.nodes {
+		c.until("snapshot", func() bool { return s.Stats().Snapshots > 1 })
+	}
+	return c
+}
+
+// A corrupt snapshot is found by its checksum: the state's, or what describes it.
+func TestCorruptSnapshots(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	for _, test := range []struct {
+		name, file string
+		change     func([]byte) []byte
+	}{
+		{"a bit of the state", "snapshots/*/state.bin", flip(0.5)},
+		{"the state cut short", "snapshots/*/state.bin", func(b []byte) []byte { return b[:len(b)/3] }},
+		{"a bit of what describes it", "snapshots/*/meta.json", flip(0.4)},
+		{"what describes it is empty", "snapshots/*/meta.json", func([]byte) []byte { return nil }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			for _, nodes := range []int{1, 3} {
+				c := snapshotted(t, nodes, n)
+				c.kill("a")
+				dir := filepath.Join(c.dir, "a")
+				all, _ := filepath.Glob(filepath.Join(dir, test.file))
+				for _, path := range all {
+					rewriteFile(t, path, test.change)
+				}
+				if nodes == 1 {
+					l, err := net.Listen("tcp", "127.0.0.1:0")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := Open(c.config("a", l)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(test.file)) {
+						t.Errorf("alone: %v", err)
+					}
+					continue
+				}
+				s := c.start("a", nil)
+				c.wait(c.propose(bulkEntry(n)))
+				c.until("end of trouble", func() bool { return s.Trouble() == nil })
+				checkMembers(t, s.State(), n+1)
+			}
+		})
+	}
+}
+
+// An older snapshot does where the log reaches back to it; the corrupt one is
+// moved aside.
+func TestOlderSnapshotDoes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	for i := range 20 {
+		c.propose(memberEntry(i))
+		if i == 9 || i == 15 {
+			if err := c.nodes["a"].Snapshot(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.kill("a")
+	rewriteFile(t, only(t, filepath.Join(c.dir, "a"), "snapshots/*/state.bin"), flip(0.5))
+	s := c.start("a", nil)
+	c.propose(memberEntry(20))
+	checkMembers(t, s.State(), 21)
+	if left, _ := filepath.Glob(filepath.Join(c.dir, "a", "snapshots", "*")); len(left) != 1 {
+		t.Errorf("snapshots left: %v", left)
+	}
+	only(t, filepath.Join(c.dir, "a"), "corrupt/*")
+}
+
+// Reading the whole log at start takes little time.
+func TestCheckIsQuick(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	for i := range 2000 {
+		c.nodes["a"].ProposeAsync(bulkEntry(i))
+	}
+	c.propose(memberEntry(0))
+	n := c.nodes["a"].life.Load()
+	began := time.Now()
+	if err := n.log.check(c.nodes["a"].folder, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("2000 entries of 4 KiB checked in %v", time.Since(began))
+}

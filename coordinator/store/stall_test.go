@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A leader that is stopped in the middle of a snapshot does not hold up the follower:
+// Raft reads it in its main loop, and the follower could neither vote nor follow.
+func TestLeaderStopsWithinASnapshot(t *testing.T) {
+	t.Parallel()
+	const n, pieces = 300, 100 // of 4 KiB: more than the connection buffers
+	held, stopped := make(chan struct{}), make(chan struct{})
+	var sent atomic.Int64
+	c := newCluster(t, 3, func(c *Config) {
+		c.SnapshotLogBytes, c.SegmentBytes = 256<<10, 256<<10
+		c.fault = func(op string) error {
+			if op == "install" && sent.Add(1) == pieces {
+				close(stopped)
+				<-held
+			}
+			return nil
+		}
+	})
+	t.Cleanup(func() { close(held) }) // before the nodes are closed
+	c.propose(bulkEntry(0))
+	late := c.followers(c.leader())[0].config.ID
+	c.kill(late)
+	var last uint64
+	for i := 1; i < n; i++ {
+		last = c.propose(bulkEntry(i))
+	}
+	c.wait(last)
+	for _, s := range c.nodes {
+		c.until("snapshot", func() bool { return s.Stats().Snapshots > 0 })
+	}
+	s := c.start(late, nil)
+	select {
+	case <-stopped:
+	case <-time.After(limit):
+		t.Fatal("no snapshot was sent")
+	}
+	c.until("half a snapshot", func() bool { return left(t, filepath.Join(c.dir, late)) > 0 })
+	ctx, cancel := context.WithTimeout(context.Background(), 6*s.config.patience())
+	defer cancel()
+	if err := s.VerifyLeader(ctx); err != nil && ctx.Err() != nil { // any answer will do
+		t.Fatalf("the follower hangs: %v", err)
+	}
+}
+
+// A peer may be silent for as long as it likes between requests, not within one.
+func TestSilenceWithinARequest(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	g := &guard{Conn: near, requests: true, patience: time.Millisecond}
+	all := requests(t)
+	go func() {
+		far.Write(all)     // whole requests
+		far.Write(all[:9]) // and a part of one
+	}()
+	var b [4096]byte
+	for got := 0; got < len(all); {
+		n, err := g.Read(b[:min(len(b), len(all)-got)])
+		if got += n; err != nil {
+			t.Fatalf("after %d bytes: %v", got, err)
+		}
+	}
+	if g.arm(); g.armed {
+		t.Error("the next request may not be late")
+	}
+	if n, err := g.Read(b[:]); n != 9 || err != nil {
+		t.Fatalf("%d bytes, %v", n, err)
+	}
+	for range 2 { // Raft reads on after the first error
+		if _, err := g.Read(b[:]); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("%v", err)
+		}
+	}
+}

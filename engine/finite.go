@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+)
+
+// CheckFinite returns an error that names the first number of p that is NaN or
+// infinite: bad memory on a machine, or numbers that diverge. Another machine's
+// answer tells which.
+func CheckFinite(p *algorithms.Partial) error {
+	if i := firstNonFinite(p.F64); i >= 0 {
+		return nonFinite("float64 value", i, p.F64[i])
+	}
+	if i := firstNonFinite(p.F32); i >= 0 {
+		return nonFinite("float32 value", i, float64(p.F32[i]))
+	}
+	if i := firstNonFinite(p.Values); i >= 0 {
+		return nonFinite("value of its rows", i, float64(p.Values[i]))
+	}
+	return nil
+}
+
+func nonFinite(what string, i int, v float64) error {
+	name := "infinite"
+	if math.IsNaN(v) {
+		name = "NaN"
+	}
+	return fmt.Errorf("non-finite partial: %s %d is %s", what, i, name)
+}
+
+// firstNonFinite returns the position of the first value that is NaN or infinite,
+// or -1.
+func firstNonFinite[T float32 | float64](v []T) int {
+	for i, x := range v {
+		if x-x != 0 {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,122 @@
+// Package archive reads and writes backups of a cluster: the replicated state at
+// one index and the blobs that it refers to, in one stream. BACKUP.md draws the
+// bytes.
+package archive
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Version is that of the format.
+const Version = 1
+
+// magic begins a backup; the version follows.
+const magic = "coppice-backup\x00"
+
+// The bounds of a backup; what exceeds them is damaged.
+const (
+	maxHeader = 64 << 10
+	maxReason = 4 << 10
+	maxSize   = 1 << 40 // bytes of one record
+	maxBlobs  = 1 << 24
+)
+
+// Kind says what a record is.
+type Kind byte
+
+// The kinds of records: the state, then blobs, then the end.
+const (
+	State Kind = 'S'
+	Blob  Kind = 'B'
+	end   Kind = 'E'
+	fail  Kind = 'X'
+)
+
+// Errors of this package; test with errors.Is.
+var (
+	// ErrCorrupt: the bytes are not a whole backup.
+	ErrCorrupt = errors.New("not a whole backup")
+	// ErrVersion: the backup has a format that this process does not read.
+	ErrVersion = errors.New("a backup of another format")
+	// ErrBroken: the coordinator that wrote the backup could not go on.
+	ErrBroken = errors.New("the backup was broken off")
+)
+
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// Header describes a backup.
+type Header struct {
+	Cluster  string `json:"cluster"` // id of the cluster that it is of
+	Index    uint64 `json:"index"`   // the log entry up to which the state goes
+	Epoch    uint64 `json:"epoch"`
+	Created  int64  `json:"created"` // Unix seconds, for display
+	Version  string `json:"version"` // of the program
+	Protocol int    `json:"protocol"`
+	Numerics int    `json:"numerics"`
+	Blobs    int    `json:"blobs"` // how many there are
+	Bytes    int64  `json:"bytes"` // of the blobs and the state
+}
+
+func (h *Header) check() error {
+	if h.Blobs < 0 || h.Blobs > maxBlobs || h.Bytes < 0 || h.Index == 0 {
+		return corrupt("its header tells of %d blobs, %d bytes and index %d", h.Blobs, h.Bytes, h.Index)
+	}
+	return nil
+}
+
+var le = binary.LittleEndian
+
+// appendHeader encodes what comes before the records.
+func appendHeader(dst []byte, h *Header) []byte {
+	b, err := json.Marshal(h)
+	if err != nil {
+		panic(fmt.Sprintf("archive: a header does not marshal: %v", err))
+	}
+	dst = append(dst, magic...)
+	dst = append(dst, Version)
+	dst = le.AppendUint32(dst, uint32(len(b)))
+	return append(dst, b...)
+}
+
+// readHeader reads what comes before the records.
+func readHeader(r io.Reader) (h Header, err error) {
+	var head [len(magic) + 1 + 4]byte
+	if _, err := io.ReadFull(r, head[:len(magic)+1]); err != nil {
+		return h, short(err)
+	}
+	if string(head[:len(magic)]) != magic {
+		return h, corrupt("it does not begin like one")
+	}
+	if v := head[len(magic)]; v != Version {
+		return h, fmt.Errorf("%w: format %d; this process reads format %d", ErrVersion, v, Version)
+	}
+	if _, err := io.ReadFull(r, head[len(magic)+1:]); err != nil {
+		return h, short(err)
+	}
+	n := le.Uint32(head[len(magic)+1:])
+	if n > maxHeader {
+		return h, corrupt("a header of %d bytes, at most %d are allowed", n, maxHeader)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return h, short(err)
+	}
+	if err := json.Unmarshal(b, &h); err != nil {
+		return h, corrupt("its header: %v", err)
+	}
+	return h, h.check()
+}
+
+// short turns the end of the bytes into the error that says so.
+func short(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return corrupt("it is cut short")
+	}
+	return fmt.Errorf("archive: %w", err)
+}

@@ -1,0 +1,172 @@
+// Package bench measures what a cluster costs over training in one process, on a
+// real cluster of processes on this machine.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+// Bench compares jobs on a cluster with the same jobs in this process.
+type Bench struct {
+	Cluster *proc.Cluster
+	Data    *local.Data
+	Dataset string // name of the same data in the cluster
+	Runs    int    // of each side
+	// Note, where set, is told what runs now.
+	Note func(format string, args ...any)
+}
+
+// Spread is the median, least and greatest of some figures.
+type Spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+// SpreadOf summarizes figures, of which there is at least one.
+func SpreadOf(figures []float64) Spread {
+	f := append([]float64(nil), figures...)
+	sort.Float64s(f)
+	n := len(f)
+	return Spread{Median: (f[(n-1)/2] + f[n/2]) / 2, Min: f[0], Max: f[n-1]}
+}
+
+// Pair is one job measured on both sides, in turns.
+type Pair struct {
+	Local   Spread `json:"local_seconds"`
+	Cluster Spread `json:"cluster_seconds"` // from submission until the result is there
+	// Ratio is of the two medians.
+	Ratio  float64 `json:"ratio"`
+	Digest string  `json:"model_digest"` // of both
+
+	Steps  uint64 `json:"steps"`
+	Rounds uint64 `json:"rounds"`
+	Raft   Raft   `json:"raft"`
+}
+
+// Raft is what commits cost while the jobs ran on the cluster.
+type Raft struct {
+	// Flight is the share of the time during which a commit was under way, beside
+	// the rounds; Wait that during which the driver stood still for one.
+	Flight float64 `json:"in_flight_share"`
+	Wait   float64 `json:"waiting_share"`
+	// Proposal is the mean time in seconds from proposing an entry until it was
+	// applied.
+	Proposal float64 `json:"proposal_seconds"`
+}
+
+// measure runs a job Runs times on each side, after one run of each that does not
+// count.
+func (b *Bench) measure(ctx context.Context, s protocol.Spec) (*Pair, error) {
+	job, err := spec.Resolve(s, b.Data.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pair{}
+	var here, there []float64
+	var before proc.Series
+	for run := range b.Runs + 1 {
+		b.Note("%s: run %d of %d", s.Algorithm, run, b.Runs)
+		seconds, err := b.here(ctx, job, p)
+		if err != nil {
+			return nil, err
+		}
+		if run == 1 {
+			if before, err = b.series(ctx); err != nil {
+				return nil, err
+			}
+		}
+		elsewhere, err := b.there(ctx, s, p)
+		if err != nil {
+			return nil, err
+		}
+		if run > 0 {
+			here, there = append(here, seconds), append(there, elsewhere)
+		}
+	}
+	after, err := b.series(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Local, p.Cluster = SpreadOf(here), SpreadOf(there)
+	p.Ratio = p.Cluster.Median / p.Local.Median
+	p.Raft = raftOf(before, after, sum(there))
+	return p, nil
+}
+
+// here runs the job in this process, one unit at a time as a worker of one slot
+// does, and returns the seconds that it took.
+func (b *Bench) here(ctx context.Context, job *algorithms.Job, p *Pair) (float64, error) {
+	began := time.Now()
+	o, err := local.Run(ctx, job, b.Data, local.Options{Lanes: 1})
+	if err != nil {
+		return 0, err
+	}
+	seconds := time.Since(began).Seconds()
+	p.Steps = o.Steps
+	return seconds, p.same(o.ModelDigest)
+}
+
+// there runs the job on the cluster.
+func (b *Bench) there(ctx context.Context, s protocol.Spec, p *Pair) (float64, error) {
+	began := time.Now()
+	j, err := b.Cluster.Client().Submit(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	if j, err = b.Cluster.Client().Watch(ctx, fmt.Sprint(j.ID), func(*protocol.JobInfo) {}); err != nil {
+		return 0, err
+	}
+	seconds := time.Since(began).Seconds()
+	if j.State != protocol.Done {
+		return 0, fmt.Errorf("the job ended as %s: %s", j.State, j.Error)
+	}
+	p.Rounds = j.Rounds
+	return seconds, p.same(j.Models[0].Digest)
+}
+
+// same holds every run's model against the first one's.
+func (p *Pair) same(digest string) error {
+	if p.Digest == "" {
+		p.Digest = digest
+	}
+	if digest != p.Digest {
+		return fmt.Errorf("the models differ: %s and %s", p.Digest, digest)
+	}
+	return nil
+}
+
+func sum(figures []float64) (s float64) {
+	for _, v := range figures {
+		s += v
+	}
+	return s
+}
+
+// leader returns the HTTP address of the coordinator that leads.
+func (b *Bench) leader(ctx context.Context) (string, error) {
+	info, err := b.Cluster.Client().Cluster(ctx)
+	if err != nil {
+		return "", err
+	}
+	return addressOf(info)
+}
+
+func addressOf(info *protocol.Cluster) (string, error) {
+	for _, m := range info.Coordinators {
+		if m.ID == info.Leader {
+			return m.HTTP, nil
+		}
+	}
+	return "", client.ErrUnavailable
+}

@@ -1,0 +1,16 @@
+package bench
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Forest measures StructRF with trees of the paper's settings: one worker of one
+// slot against one lane here.
+func (b *Bench) Forest(ctx context.Context, trees int) (*Pair, error) {
+	return b.measure(ctx, protocol.Spec{
+		Algorithm: "structrf", Dataset: b.Dataset, Set: map[string]string{"trees": strconv.Itoa(trees)},
+	})
+}

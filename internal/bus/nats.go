@@ -1,0 +1,208 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// natsLink is a Link over a connection to NATS that comes back by itself.
+type natsLink struct {
+	nc      *nats.Conn
+	traffic Traffic
+	log     *slog.Logger
+	closed  chan struct{}
+}
+
+// dial tries to connect until it succeeds, is refused, or ctx is done.
+func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
+	l := &natsLink{traffic: c.traffic, log: c.log, closed: make(chan struct{})}
+	opts := l.options(o)
+	for {
+		left := time.Second
+		if end, ok := ctx.Deadline(); ok {
+			left = max(time.Millisecond, min(left, time.Until(end)))
+		}
+		nc, err := nats.Connect(strings.Join(o.URLs, ","), append(opts, nats.Timeout(left))...)
+		if err == nil {
+			l.nc = nc
+			return l, nil
+		}
+		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrSecureConnRequired) {
+			return nil, fmt.Errorf("bus: the NATS server at %s refuses: %w", o.where(), err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("bus: no NATS server answers at %s: %w", o.where(), err)
+		case <-time.After(reconnectWait):
+		}
+	}
+}
+
+// options returns the options of the library but for the dial timeout.
+func (l *natsLink) options(o *Options) []nats.Option {
+	ping := o.Ping
+	if ping == 0 {
+		ping = DefaultPing
+	}
+	opts := []nats.Option{
+		nats.Name(o.Name),
+		nats.MaxReconnects(-1),
+		nats.DontRandomize(),
+		nats.CustomReconnectDelay(func(int) time.Duration {
+			return reconnectWait/2 + rand.N(reconnectWait/2)
+		}),
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(ping),
+		nats.MaxPingsOutstanding(pingsOut),
+		nats.FlusherTimeout(writeTimeout),
+		nats.ReconnectOnFlusherError(),
+		nats.DrainTimeout(drainTimeout),
+		nats.DisconnectErrHandler(l.lost),
+		nats.ReconnectHandler(l.back),
+		nats.ErrorHandler(l.failed),
+		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
+	}
+	if o.Server != nil {
+		opts = append(opts, nats.InProcessServer(o.Server.s))
+	}
+	return opts
+}
+
+func (l *natsLink) lost(nc *nats.Conn, err error) {
+	if err == nil && nc.IsClosed() || nc.IsDraining() {
+		return
+	}
+	l.traffic.Disconnected()
+	l.log.Warn("lost the connection to NATS", "error", err)
+}
+
+func (l *natsLink) back(nc *nats.Conn) {
+	l.traffic.Reconnected()
+	l.log.Info("connected to NATS again", "url", nc.ConnectedUrlRedacted())
+}
+
+// failed logs what NATS reports on the side, such as dropped messages.
+func (l *natsLink) failed(_ *nats.Conn, sub *nats.Subscription, err error) {
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	l.log.Warn("nats", "error", err, "subject", subject)
+}
+
+// Publish implements Link.
+func (l *natsLink) Publish(subject, reply string, data []byte) error {
+	if reply == "" {
+		return l.nc.Publish(subject, data)
+	}
+	return l.nc.PublishRequest(subject, reply, data)
+}
+
+// Subscribe implements Link.
+func (l *natsLink) Subscribe(subject, queue string, f func(Message)) (closer, error) {
+	sub, err := l.nc.QueueSubscribe(subject, queue, func(m *nats.Msg) { f(delivered(m)) })
+	if err != nil {
+		return nil, wrap(err, "subscribe to "+subject)
+	}
+	s := &natsSubscription{sub, make(chan struct{})}
+	sub.SetClosedHandler(func(string) { close(s.done) })
+	if err := sub.SetPendingLimits(backlogMessages, backlogBytes); err != nil {
+		return nil, fmt.Errorf("bus: subscribe to %s: %w", subject, err)
+	}
+	if err := l.Flush(context.Background()); err != nil && l.Connected() {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// delivered turns NATS's "no responders" into Message.Nobody.
+func delivered(m *nats.Msg) Message {
+	out := Message{Subject: m.Subject, Reply: m.Reply, Data: m.Data}
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		out.Nobody = true
+	}
+	return out
+}
+
+type natsSubscription struct {
+	sub  *nats.Subscription
+	done chan struct{}
+}
+
+// Close implements closer.
+func (s *natsSubscription) Close() {
+	if err := s.sub.Unsubscribe(); err != nil {
+		return // closed before, or with its connection
+	}
+	<-s.done
+}
+
+// Request implements Link.
+func (l *natsLink) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	m, err := l.nc.RequestWithContext(ctx, subject, data)
+	if err != nil {
+		return nil, err
+	}
+	return m.Data, nil
+}
+
+// Flush implements Link.
+func (l *natsLink) Flush(ctx context.Context) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+	}
+	return wrap(l.nc.FlushWithContext(ctx), "flush")
+}
+
+// MaxPayload implements Link.
+func (l *natsLink) MaxPayload() int { return int(l.nc.MaxPayload()) }
+
+// Connected implements Link.
+func (l *natsLink) Connected() bool { return l.nc.IsConnected() }
+
+// RTT implements Link.
+func (l *natsLink) RTT() (time.Duration, error) {
+	d, err := l.nc.RTT()
+	return d, wrap(err, "ping")
+}
+
+// Close implements Link; what hangs is given 2 s.
+func (l *natsLink) Close() {
+	if err := l.nc.Drain(); err != nil {
+		l.nc.Close()
+	}
+	select {
+	case <-l.closed:
+	case <-time.After(2 * drainTimeout):
+		l.nc.Close()
+		<-l.closed
+	}
+}
+
+// wrap gives an error of the library or of a link its place in this package.
+func wrap(err error, doing string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrOffline), errors.Is(err, ErrNoAnswer):
+		return fmt.Errorf("%w: %s", err, doing)
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionReconnecting),
+		errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrDisconnected),
+		errors.Is(err, nats.ErrConnectionDraining), errors.Is(err, nats.ErrStaleConnection):
+		return fmt.Errorf("%w: %s: %w", ErrOffline, doing, err)
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout),
+		errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %s: %w", ErrNoAnswer, doing, err)
+	}
+	return fmt.Errorf("bus: %s: %w", doing, err)
+}

@@ -1,0 +1,37 @@
+package bus
+
+import (
+	"fmt"
+	"net/url"
+)
+
+// SetRoutes has the server connect to these servers' route ports, as
+// ServerOptions.Routes, and to no others any more; what connects to it stays
+// connected. The server must have a route port.
+func (s *Server) SetRoutes(routes []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	urls, err := routeURLs(routes)
+	if err != nil {
+		return err
+	}
+	next := s.opts.Clone()
+	next.Routes = urls
+	if err := s.s.ReloadOptions(next.Clone()); err != nil {
+		return fmt.Errorf("bus: the routes of the NATS server: %w", err)
+	}
+	s.opts = next
+	return nil
+}
+
+// routeURLs parses the URLs of routes.
+func routeURLs(routes []string) (urls []*url.URL, err error) {
+	for _, r := range routes {
+		u, err := url.Parse(r)
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("bus: %q is not the URL of a NATS route: nats://host:port is", r)
+		}
+		urls = append(urls, u)
+	}
+	return urls, nil
+}

@@ -1,0 +1,249 @@
+package chaos
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// clients keep a cluster busy: one feeds it long jobs of each algorithm, one after
+// the other, and one submits, pauses, resumes and cancels small ones.
+type clients struct {
+	work    *workload
+	ledger  *ledger
+	client  *client.Client
+	caller  *caller
+	watched *track // of the long jobs whose commits are timed
+	fail    func(error)
+
+	stopping chan struct{} // closed: no new jobs
+	running  sync.WaitGroup
+}
+
+// start begins to submit. watched names the algorithm whose commits are timed.
+func (c *clients) start(ctx context.Context, seed uint64, watched string) {
+	for _, a := range Algorithms {
+		if tasks := c.work.long[a]; len(tasks) > 0 {
+			c.running.Go(func() { c.must(ctx, c.feed(ctx, a, tasks, a == watched)) })
+		}
+	}
+	c.running.Go(func() { c.must(ctx, c.disturb(ctx, rand.New(rand.NewPCG(seed, streamOf+1)))) })
+}
+
+// finish waits until the jobs that run have ended.
+func (c *clients) finish() {
+	close(c.stopping)
+	c.running.Wait()
+}
+
+// must reports an error that is no consequence of ctx.
+func (c *clients) must(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		c.fail(err)
+	}
+}
+
+func (c *clients) stopped() bool {
+	select {
+	case <-c.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// feed submits one long job after the other and checks each model.
+func (c *clients) feed(ctx context.Context, algorithm string, tasks []*task, timed bool) error {
+	for i := 0; !c.stopped(); i++ {
+		t, name := tasks[i%len(tasks)], fmt.Sprintf("%s-%d", algorithm, i+1)
+		j, err := c.submit(ctx, i, t, name)
+		if err != nil {
+			return err
+		}
+		see := func(*protocol.JobInfo) {}
+		if timed {
+			see = c.watched.see
+		}
+		if _, err := c.follow(ctx, j, t, see); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *clients) submit(ctx context.Context, first int, t *task, name string) (*protocol.JobInfo, error) {
+	j, err := c.caller.submit(ctx, first, name, t.named(name)) // names are unique here: tokens as well
+	if err != nil {
+		return nil, fmt.Errorf("submitting %s: %w", name, err)
+	}
+	c.ledger.submitted(j, t)
+	return j, nil
+}
+
+// follow watches a job to its end and checks what it gave: with progress that
+// never goes back.
+func (c *clients) follow(ctx context.Context, j *protocol.JobInfo, t *task, see func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
+	var last uint64
+	var back error
+	end, err := c.client.Watch(ctx, strconv.FormatUint(j.ID, 10), func(j *protocol.JobInfo) {
+		if p := j.Progress; p != nil {
+			if p.Step < last && back == nil {
+				back = fmt.Errorf("%w: the progress of %s went back from step %d to %d", ErrFailed, j.Name, last, p.Step)
+			}
+			last = p.Step
+		}
+		see(j)
+	})
+	if err == nil {
+		err = back
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", j.Name, err)
+	}
+	c.ledger.told(j.ID, func(a *acknowledged) { a.final = end.State })
+	if end.State == protocol.Cancelled {
+		return end, nil
+	}
+	if err := t.check(end); err != nil {
+		return nil, err
+	}
+	return end, c.download(ctx, end)
+}
+
+// download fetches a job's model and checks its bytes.
+func (c *clients) download(ctx context.Context, j *protocol.JobInfo) error {
+	b, err := c.client.Model(ctx, j.Name)
+	if err != nil {
+		return fmt.Errorf("the model of %s: %w", j.Name, err)
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != j.Models[0].Blob {
+		return fmt.Errorf("%w: the model of %s came with other bytes", ErrFailed, j.Name)
+	}
+	return nil
+}
+
+// The pause between two things that the disturbing client does.
+const (
+	leastPause = 500 * time.Millisecond
+	mostPause  = 2500 * time.Millisecond
+)
+
+// disturb submits small jobs twice, cancels and pauses some.
+func (c *clients) disturb(ctx context.Context, rng *rand.Rand) error {
+	for i := 1; !c.stopped(); i++ {
+		var err error
+		switch t := c.work.short[rng.IntN(len(c.work.short))]; rng.IntN(3) {
+		case 0:
+			err = c.twice(ctx, t, fmt.Sprintf("twice-%d", i))
+		case 1:
+			err = c.cancel(ctx, t, fmt.Sprintf("cancelled-%d", i))
+		default:
+			err = c.pause(ctx, t, fmt.Sprintf("paused-%d", i))
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-c.stopping:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(leastPause + time.Duration(rng.Int64N(int64(mostPause-leastPause)))):
+		}
+	}
+	return nil
+}
+
+// twice sends a submission to two coordinators at once, as a client that lost an
+// answer would: there must be one job.
+func (c *clients) twice(ctx context.Context, t *task, name string) error {
+	var other *protocol.JobInfo
+	var failed error
+	var second sync.WaitGroup
+	second.Go(func() { other, failed = c.submit(ctx, 1, t, name) })
+	j, err := c.submit(ctx, 0, t, name)
+	second.Wait()
+	if err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	if j.ID != other.ID {
+		return fmt.Errorf("%w: the submission %s was sent twice and made the jobs %d and %d", ErrFailed, name, j.ID, other.ID)
+	}
+	_, err = c.follow(ctx, j, t, func(*protocol.JobInfo) {})
+	return err
+}
+
+// cancel submits a job and cancels it; one that was faster is done.
+func (c *clients) cancel(ctx context.Context, t *task, name string) error {
+	j, err := c.submit(ctx, 2, t, name)
+	if err != nil {
+		return err
+	}
+	_, err = c.caller.tell(ctx, 0, j.ID, "cancel")
+	if err == nil {
+		c.ledger.told(j.ID, func(a *acknowledged) { a.cancelled = true })
+	} else if !conflict(err) {
+		return fmt.Errorf("cancelling %s: %w", name, err)
+	}
+	end, err := c.follow(ctx, j, t, func(*protocol.JobInfo) {})
+	if err == nil && end.State == protocol.Cancelled {
+		err = c.noModel(ctx, end)
+	}
+	return err
+}
+
+// noModel checks that a cancelled job published none.
+func (c *clients) noModel(ctx context.Context, j *protocol.JobInfo) error {
+	models, err := c.client.Models(ctx)
+	if err != nil {
+		return fmt.Errorf("listing models: %w", err)
+	}
+	for _, m := range models {
+		if m.Job == j.ID {
+			return fmt.Errorf("%w: the cancelled job %s published a model", ErrFailed, j.Name)
+		}
+	}
+	return nil
+}
+
+// pause submits a job, pauses it for a while and lets it go on; one that was
+// faster is done.
+func (c *clients) pause(ctx context.Context, t *task, name string) error {
+	j, err := c.submit(ctx, 1, t, name)
+	if err != nil {
+		return err
+	}
+	_, err = c.caller.tell(ctx, 2, j.ID, "pause")
+	switch {
+	case err == nil:
+		if err := c.resume(ctx, j); err != nil {
+			return err
+		}
+	case !conflict(err):
+		return fmt.Errorf("pausing %s: %w", name, err)
+	}
+	_, err = c.follow(ctx, j, t, func(*protocol.JobInfo) {})
+	return err
+}
+
+func (c *clients) resume(ctx context.Context, j *protocol.JobInfo) error {
+	c.ledger.told(j.ID, func(a *acknowledged) { a.paused = true })
+	if err := sleep(ctx, leastPause); err != nil {
+		return err
+	}
+	c.ledger.told(j.ID, func(a *acknowledged) { a.paused = false })
+	if _, err := c.caller.tell(ctx, 1, j.ID, "resume"); err != nil {
+		return fmt.Errorf("resuming %s: %w", j.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+// Package chaos is the suite behind `coppice chaos`: it starts a real cluster of
+// processes on loopback, keeps it busy with jobs of both kinds, injects faults
+// from a seeded schedule, and holds every model against the digest that the same
+// job has undisturbed, in this process. What a coordinator acknowledged is kept in
+// a ledger and must still be there after each fault.
+//
+// The schedule (which fault when, which process, which pauses) follows from the
+// seed. Who leads, and how far a job is at that moment, does not: real processes
+// share a clock with nobody. A failure names the seed, which gives the same
+// faults in the same order again.
+//
+// Two legs follow each other: one cluster with the NATS that coordinators embed,
+// and one with an external NATS behind proxies (package proxy), each process
+// having its own, so that one can be cut off without the others.
+package chaos

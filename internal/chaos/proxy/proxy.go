@@ -1,0 +1,269 @@
+// Package proxy stands between two processes as a bad network would: a TCP proxy
+// on loopback that delays what passes, holds it back in one direction or in both,
+// or refuses connections. What is held back is not lost: as with TCP, it arrives
+// once the way is open again, unless an end has given up.
+package proxy
+
+import (
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Way is a direction.
+type Way int
+
+// The directions of a connection, as seen by who dialled the proxy.
+const (
+	There Way = iota // to the target
+	Back             // from the target
+	ways
+)
+
+// Proxy passes connections on to a target. Its methods are safe for concurrent
+// use.
+type Proxy struct {
+	listener net.Listener
+	target   string
+	gates    [ways]*gate
+
+	mu      sync.Mutex
+	latency time.Duration
+	refuse  bool
+	conns   map[net.Conn]bool
+	closed  bool
+	done    chan struct{}
+	running sync.WaitGroup
+}
+
+// New starts a proxy on a free port of loopback.
+func New(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{
+		listener: l, target: target, conns: make(map[net.Conn]bool), done: make(chan struct{}),
+		gates: [ways]*gate{newGate(), newGate()},
+	}
+	p.running.Go(p.serve)
+	return p, nil
+}
+
+// Address is where the proxy listens: host:port.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+// Delay makes every byte that comes from now on take d longer, in each direction.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latency = d
+}
+
+// Hold holds back what goes that way, and with both ways held nothing passes: a
+// black hole. Connections are still taken.
+func (p *Proxy) Hold(w Way) { p.gates[w].shut() }
+
+// Refuse closes all connections and any new one at once.
+func (p *Proxy) Refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = true
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+// Heal ends all faults; what was held back arrives now.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	p.latency, p.refuse = 0, false
+	p.mu.Unlock()
+	for _, g := range p.gates {
+		g.open()
+	}
+}
+
+// Close ends the proxy and waits until all it started has ended.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	p.closed = true
+	close(p.done)
+	p.listener.Close()
+	for c := range p.conns {
+		c.Close()
+	}
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+func (p *Proxy) serve() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.running.Go(func() { p.pass(c) })
+	}
+}
+
+// keep notes a connection so that Refuse and Close find it; false: close it.
+func (p *Proxy) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.refuse {
+		return false
+	}
+	p.conns[c] = true
+	return true
+}
+
+func (p *Proxy) forget(c net.Conn) {
+	c.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// pass serves one connection until either end closes it.
+func (p *Proxy) pass(from net.Conn) {
+	defer p.forget(from)
+	if !p.keep(from) {
+		return
+	}
+	to, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer p.forget(to)
+	if !p.keep(to) {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { p.pump(to, from, There) })
+	both.Go(func() { p.pump(from, to, Back) })
+	both.Wait()
+}
+
+// chunk is what one read gave, and when it may go on.
+type chunk struct {
+	bytes []byte
+	due   time.Time
+}
+
+const (
+	chunkBytes = 64 << 10
+	maxChunks  = 256 // on their way, in one direction of one connection
+)
+
+// pump passes bytes on until an end closes, then closes both.
+func (p *Proxy) pump(dst, src net.Conn, w Way) {
+	chunks := make(chan chunk, maxChunks)
+	gone := make(chan struct{})
+	go func() {
+		defer close(chunks)
+		for {
+			buf := make([]byte, chunkBytes)
+			n, err := src.Read(buf)
+			if n > 0 {
+				select {
+				case chunks <- chunk{buf[:n], p.due()}:
+				case <-gone:
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	p.write(dst, chunks, w)
+	close(gone)
+	dst.Close()
+	src.Close()
+	for range chunks { // until the reader has seen it
+	}
+}
+
+func (p *Proxy) due() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.latency == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(p.latency)
+}
+
+// write passes chunks on, each when it is due and the gate is open.
+func (p *Proxy) write(dst io.Writer, chunks <-chan chunk, w Way) {
+	for c := range chunks {
+		if !c.due.IsZero() && !p.wait(time.Until(c.due)) || !p.gates[w].pass(p.done) {
+			return
+		}
+		if _, err := dst.Write(c.bytes); err != nil {
+			return
+		}
+	}
+}
+
+// wait waits, and reports false where the proxy is closed meanwhile.
+func (p *Proxy) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// gate lets through what comes, or makes it wait.
+type gate struct {
+	mu   sync.Mutex
+	free chan struct{} // closed while the gate is open
+}
+
+func newGate() *gate {
+	g := &gate{free: make(chan struct{})}
+	close(g.free)
+	return g
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.free:
+		g.free = make(chan struct{})
+	default:
+	}
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.free:
+	default:
+		close(g.free)
+	}
+}
+
+// pass waits until the gate is open; false: done came first.
+func (g *gate) pass(done <-chan struct{}) bool {
+	g.mu.Lock()
+	free := g.free
+	g.mu.Unlock()
+	select {
+	case <-free:
+		return true
+	case <-done:
+		return false
+	}
+}

@@ -1,0 +1,178 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Report is what a run found.
+type Report struct {
+	Seed      uint64   `json:"seed"`
+	Rounds    int      `json:"rounds"`
+	Algorithm string   `json:"algorithm,omitempty"`
+	Faults    []Row    `json:"faults"`
+	Left      []Left   `json:"left_out,omitempty"`
+	Jobs      int      `json:"jobs"`    // acknowledged; none was lost where the run passed
+	Digests   int      `json:"digests"` // of jobs that are done, each equal to the undisturbed one
+	Seconds   float64  `json:"seconds"`
+	Strikes   []Strike `json:"strikes"`
+
+	began time.Time
+}
+
+// Row sums up one fault.
+type Row struct {
+	Fault     string `json:"fault"`
+	Injected  int    `json:"injected"`
+	Recovered int    `json:"recovered"`
+	// Seconds to the next committed progress: the first commit of work that was begun
+	// after the fault.
+	Median float64 `json:"median_seconds"`
+	Worst  float64 `json:"worst_seconds"`
+	// Step is the median time to the next step, committed or not, where the leader
+	// stayed; 0: it was not seen.
+	Step float64 `json:"step_median_seconds,omitempty"`
+	// Steps that a leader had folded before the fault and that were folded again, and
+	// the same in commit intervals.
+	RedoneMedian    uint64  `json:"redone_median_steps"`
+	RedoneWorst     uint64  `json:"redone_worst_steps"`
+	RedoneIntervals float64 `json:"redone_worst_intervals"`
+	// Units given out again, and computed in vain, in the median.
+	UnitsAgain  uint64 `json:"units_again_median"`
+	UnitsWasted uint64 `json:"units_wasted_median"`
+	// Interval is the commit interval in force before the faults, in seconds: the
+	// median.
+	Interval float64 `json:"commit_interval_seconds"`
+}
+
+// Left is a fault that was not injected because this machine cannot have it.
+type Left struct {
+	Fault  string `json:"fault"`
+	Reason string `json:"reason"`
+}
+
+// Strike is one injection.
+type Strike struct {
+	Round     int    `json:"round"`
+	Fault     string `json:"fault"`
+	Target    string `json:"target"`
+	Recovered bool   `json:"recovered"`
+	// Seconds to the next committed progress.
+	Seconds float64 `json:"seconds"`
+	// StepSeconds to the next step, committed or not, where the leader stayed.
+	StepSeconds   float64 `json:"step_seconds,omitempty"`
+	StepsRedone   uint64  `json:"steps_redone"`
+	RedoneSeconds float64 `json:"redone_seconds"` // that these steps had taken
+	UnitsAgain    uint64  `json:"units_again"`
+	UnitsWasted   uint64  `json:"units_wasted"`
+	Interval      float64 `json:"commit_interval_seconds"`
+}
+
+func newReport(c *Config, faults []*fault, left []Left) *Report {
+	r := &Report{Seed: c.Seed, Rounds: c.Rounds, Algorithm: c.Algorithm, Left: left, began: time.Now()}
+	for _, f := range faults {
+		r.Faults = append(r.Faults, Row{Fault: f.name})
+	}
+	return r
+}
+
+// took notes how a strike ended.
+func (s *Strike) took(got recovery, m *mark) {
+	s.Recovered = true
+	s.Seconds = got.after.Seconds()
+	s.StepSeconds = got.step.Seconds()
+	s.StepsRedone = got.redone
+	if m.rate > 0 {
+		s.RedoneSeconds = float64(got.redone) / m.rate
+	}
+}
+
+// intervals is the work redone in commit intervals.
+func (s *Strike) intervals() float64 {
+	if s.Interval == 0 {
+		return 0
+	}
+	return s.RedoneSeconds / s.Interval
+}
+
+// text says how it ended, for progress.
+func (s *Strike) text() string {
+	if !s.Recovered {
+		return "not recovered"
+	}
+	text := fmt.Sprintf("%5.0f ms", 1000*s.Seconds)
+	if s.StepSeconds > 0 {
+		text += fmt.Sprintf(", next step %.0f ms", 1000*s.StepSeconds)
+	}
+	if s.StepsRedone > 0 {
+		text += fmt.Sprintf(", %d steps again (%.1f intervals of %.0f ms)", s.StepsRedone, s.intervals(), 1000*s.Interval)
+	}
+	if s.UnitsAgain > 0 {
+		text += fmt.Sprintf(", %d units again", s.UnitsAgain)
+	}
+	return text
+}
+
+// summed fills in the rows.
+func (r *Report) summed() *Report {
+	r.Seconds = time.Since(r.began).Seconds()
+	for i := range r.Faults {
+		r.Faults[i].sum(r.Strikes)
+	}
+	return r
+}
+
+func (row *Row) sum(strikes []Strike) {
+	var seconds, steps, gaps []float64
+	var redone, again, wasted []uint64
+	for i := range strikes {
+		s := &strikes[i]
+		if s.Fault != row.Fault {
+			continue
+		}
+		row.Injected++
+		if !s.Recovered {
+			continue
+		}
+		row.Recovered++
+		seconds, gaps = append(seconds, s.Seconds), append(gaps, s.Interval)
+		if s.StepSeconds > 0 {
+			steps = append(steps, s.StepSeconds)
+		}
+		redone, again, wasted = append(redone, s.StepsRedone), append(again, s.UnitsAgain), append(wasted, s.UnitsWasted)
+		row.RedoneIntervals = max(row.RedoneIntervals, s.intervals())
+	}
+	if row.Recovered == 0 {
+		return
+	}
+	if len(steps) > 0 {
+		row.Step = median(steps)
+	}
+	row.Median, row.Worst = median(seconds), slices.Max(seconds)
+	row.RedoneMedian, row.RedoneWorst = median(redone), slices.Max(redone)
+	row.UnitsAgain, row.UnitsWasted = median(again), median(wasted)
+	row.Interval = median(gaps)
+}
+
+// median of an even number of values is the greater of the two in the middle.
+func median[T uint64 | float64](v []T) T {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// missing is the error of a run that injected some fault never.
+func (r *Report) missing() error {
+	var names []string
+	for _, row := range r.Faults {
+		if row.Injected == 0 {
+			names = append(names, row.Fault)
+		}
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("%w: never injected: %s", ErrFailed, strings.Join(names, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+// task is a job that the suite submits again and again, and what it must give.
+type task struct {
+	spec   protocol.Spec
+	digest string // of the model, undisturbed
+}
+
+// workload is the data and the tasks of a run.
+type workload struct {
+	sources map[string]func() dataset.Source // of the datasets, by name
+	long    map[string][]*task               // by algorithm: those that faults hit
+	short   []*task                          // those of the clients, which pause and cancel
+}
+
+// The names of the data in the cluster: the trees' has more rows, so that a tree
+// takes some tens of milliseconds.
+const (
+	stepsData = "chaos-steps"
+	treesData = "chaos-trees"
+)
+
+// sizes of the generated jobs: long ones run for some tens of seconds on two
+// cores, with steps of about a millisecond.
+type sizes struct {
+	rows, steps, treeRows, trees int
+	seeds                        uint64 // tasks of each kind, which differ in their seeds
+}
+
+var (
+	fullSizes  = sizes{rows: 2000, steps: 8000, treeRows: 20_000, trees: 100, seeds: 2}
+	smallSizes = sizes{rows: 1000, steps: 2500, treeRows: 2000, trees: 30, seeds: 1}
+)
+
+const (
+	dataSeed   = 11
+	shortSteps = 250
+)
+
+// newWorkload makes the data and computes what every task gives undisturbed.
+func newWorkload(ctx context.Context, c *Config) (*workload, error) {
+	z := fullSizes
+	if c.Small {
+		z = smallSizes
+	}
+	w := &workload{long: make(map[string][]*task), sources: map[string]func() dataset.Source{
+		stepsData: func() dataset.Source { return dataset.Artificial(z.rows, dataSeed) },
+	}}
+	if c.Algorithm != ldlf {
+		w.sources[treesData] = func() dataset.Source { return dataset.Artificial(z.treeRows, dataSeed) }
+	}
+	return w, w.compute(ctx, w.tasks(c, z))
+}
+
+// tasks makes the tasks.
+func (w *workload) tasks(c *Config, z sizes) (all []*task) {
+	for seed := uint64(1); seed <= z.seeds; seed++ {
+		for _, a := range Algorithms {
+			if c.Algorithm == "" || c.Algorithm == a {
+				t := &task{spec: longSpec(a, seed, z)}
+				w.long[a], all = append(w.long[a], t), append(all, t)
+			}
+		}
+		t := &task{spec: shortSpec(seed)}
+		w.short, all = append(w.short, t), append(all, t)
+	}
+	return all
+}
+
+// compute runs every task undisturbed.
+func (w *workload) compute(ctx context.Context, tasks []*task) error {
+	data := make(map[string]*local.Data)
+	for name, source := range w.sources {
+		manifest, shards, err := dataset.Build(source(), dataset.ImportOptions{})
+		if err != nil {
+			return err
+		}
+		data[name] = &local.Data{Manifest: manifest, Shards: shards}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(2)
+	for _, t := range tasks {
+		g.Go(func() error { return t.reference(ctx, data[t.spec.Dataset]) })
+	}
+	return g.Wait()
+}
+
+func longSpec(algorithm string, seed uint64, z sizes) protocol.Spec {
+	if algorithm == ldlf {
+		return protocol.Spec{Algorithm: ldlf, Dataset: stepsData, Seed: &seed, Set: forest(z.steps)}
+	}
+	return protocol.Spec{
+		Algorithm: structRF, Dataset: treesData, Seed: &seed, TestFraction: 0.1,
+		Set: map[string]string{"trees": strconv.Itoa(z.trees), "max_depth": "8"},
+	}
+}
+
+func shortSpec(seed uint64) protocol.Spec {
+	return protocol.Spec{Algorithm: ldlf, Dataset: stepsData, Seed: &seed, Set: forest(shortSteps)}
+}
+
+// forest is the settings of a small label distribution learning forest that runs
+// all its steps.
+func forest(steps int) map[string]string {
+	return map[string]string{
+		"steps": strconv.Itoa(steps), "trees": "3", "depth": "5", "batch_size": "256", "leaf_batches": "50",
+		"validation_fraction": "0",
+	}
+}
+
+// reference runs the task undisturbed, in this process.
+func (t *task) reference(ctx context.Context, data *local.Data) error {
+	j, err := spec.Resolve(t.spec, data.Manifest)
+	if err != nil {
+		return fmt.Errorf("a job of the suite: %w", err)
+	}
+	o, err := local.Run(ctx, j, data, local.Options{Lanes: 1})
+	if err != nil {
+		return fmt.Errorf("a job of the suite, undisturbed: %w", err)
+	}
+	t.digest = o.ModelDigest
+	return nil
+}
+
+// named returns the task's spec with a name for one of its jobs.
+func (t *task) named(name string) protocol.Spec {
+	s := t.spec
+	s.Name = name
+	return s
+}
+
+// check holds a job that has ended against the task.
+func (t *task) check(j *protocol.JobInfo) error {
+	if j.State != protocol.Done {
+		return fmt.Errorf("%w: the job %s (%d) is %s %s: it should be done", ErrFailed, j.Name, j.ID, j.State, j.Error)
+	}
+	if j.Suspect != "" {
+		return fmt.Errorf("%w: the job %s (%d) is suspect: %s", ErrFailed, j.Name, j.ID, j.Suspect)
+	}
+	var o pipeline.Outcome
+	if err := json.Unmarshal(j.Outcome, &o); err != nil {
+		return fmt.Errorf("%w: the outcome of the job %s (%d): %w", ErrFailed, j.Name, j.ID, err)
+	}
+	if o.ModelDigest != t.digest || len(j.Models) != 1 || j.Models[0].Digest != t.digest {
+		return fmt.Errorf("%w: the job %s (%d) gave the model %.12s, undisturbed it is %.12s", ErrFailed, j.Name, j.ID, o.ModelDigest, t.digest)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package protocol
+
+// Self is what a coordinator says of itself, whoever leads.
+type Self struct {
+	MemberEntry
+	Cluster   string `json:"cluster"` // id of the cluster; a new coordinator has it from --join-cluster
+	Protocol  int    `json:"protocol"`
+	Numerics  int    `json:"numerics"`
+	Heartbeat int    `json:"heartbeat_ms"`
+	// External is the URL of a NATS that is not the coordinators' own; empty: it is.
+	External string `json:"external_nats,omitempty"`
+	Leader   string `json:"leader"`  // whom it takes for the leader; empty: none
+	Term     uint64 `json:"term"`    // of Raft
+	Last     uint64 `json:"last"`    // index of its last log entry; 0: it has joined no cluster yet
+	Applied  uint64 `json:"applied"` // index of the last entry that its state has seen
+	// Contact is how long ago it heard the leader; 0 on the leader, -1: never.
+	Contact int64 `json:"last_contact_ms"`
+	Missing int   `json:"missing_blobs"` // blobs that its state refers to and that it lacks
+	// Problem, where set, is why it cannot lead or serve as it should: its disk is
+	// full, NATS is away, a part of its log is being fetched anew.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Members is who the coordinators are, from the leader's Raft configuration.
+type Members struct {
+	Cluster string   `json:"cluster"`
+	Leader  string   `json:"leader"`
+	Applied uint64   `json:"applied"` // by the leader
+	Members []Member `json:"members"` // by id
+	// Warning, where set, is what a change just made leaves to be wished for.
+	Warning string `json:"warning,omitempty"`
+}
+
+// The roles of a Member.
+const (
+	RoleLeader   = "leader"
+	RoleVoter    = "voter"
+	RoleNonvoter = "nonvoter" // it catches up, and votes once it has
+)
+
+// Member is one coordinator of the cluster.
+type Member struct {
+	MemberEntry
+	Role string `json:"role"`
+	// Alive: it answered the leader just now. What follows is then of it, and
+	// otherwise Problem says why not. Of one that is alive Problem is what it says
+	// of itself.
+	Alive   bool   `json:"alive"`
+	Applied uint64 `json:"applied"`
+	Contact int64  `json:"last_contact_ms"` // with the leader; -1: never
+	Missing int    `json:"missing_blobs"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// AddRequest makes the coordinator ID, which runs and serves HTTP at that address,
+// a member. It votes once it has caught up.
+type AddRequest struct {
+	ID   string `json:"id"`
+	HTTP string `json:"http"`
+}
+
+// TransferRequest hands the leadership over to a voter; empty: any.
+type TransferRequest struct {
+	To string `json:"to,omitempty"`
+}

@@ -1,0 +1,69 @@
+package spec
+
+import (
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// The estimate holds what a trainer's state really takes, and follows the settings.
+func TestEstimate(t *testing.T) {
+	m, _, err := dataset.Build(dataset.Artificial(500, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	estimate := func(s protocol.Spec) (Memory, int64) {
+		t.Helper()
+		j, err := Resolve(s, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Estimate(j, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trainer, err := pipeline.New(j, m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := trainer.AppendState(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got, int64(len(b))
+	}
+	set := func(pairs ...string) map[string]string {
+		v := make(map[string]string)
+		for i := 0; i < len(pairs); i += 2 {
+			v[pairs[i]] = pairs[i+1]
+		}
+		return v
+	}
+	for _, s := range []protocol.Spec{
+		{Algorithm: "ldlf"},
+		{Algorithm: "ldlf", Set: set("depth", "12", "trees", "30")},
+		{Algorithm: "ldlf", Set: set("preset", "paper", "outputs", "4000")},
+	} {
+		got, state := estimate(s)
+		if got.State < 2*state || got.State > 4*state || got.Tree < 8*int64(m.Labels) {
+			t.Errorf("%v: an estimate of %+v for a state of %d bytes", s.Set, got, state)
+		}
+	}
+	small, _ := estimate(protocol.Spec{Algorithm: "ldlf", Set: set("trees", "2", "depth", "10")})
+	large, _ := estimate(protocol.Spec{Algorithm: "ldlf", Set: set("trees", "20", "depth", "10")})
+	if large.Tree < 5*small.Tree {
+		t.Errorf("ten times the leaves: %+v, then %+v", small, large)
+	}
+	folds, _ := estimate(protocol.Spec{Algorithm: "ldlf", Folds: 10})
+	five, _ := estimate(protocol.Spec{Algorithm: "ldlf", Folds: 5})
+	if folds.State != 2*five.State || folds.Tree != 0 || folds.State == 0 {
+		t.Errorf("ten folds: %+v, five: %+v", folds, five)
+	}
+	trees, _ := estimate(protocol.Spec{Algorithm: "structrf"})
+	fewer, _ := estimate(protocol.Spec{Algorithm: "structrf", Set: set("trees", "25")})
+	if trees.State != 2*fewer.State || trees.State == 0 {
+		t.Errorf("50 trees: %+v, 25: %+v", trees, fewer)
+	}
+}
