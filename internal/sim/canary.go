@@ -1,0 +1,288 @@
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Canary is the name of the simulation's algorithm. Every bit of its state
+// depends on every round: units sum numbers of magnitudes far apart, so that
+// another order of a sum, a stale value or a unit counted twice shows at once, and
+// a hash chain over (round, unit, bytes) ends in the model.
+const Canary = "canary"
+
+// The shape of a canary.
+const (
+	canaryUnits      = 8 // of a summed round, one for each shard
+	canaryParts      = 5 // of a collected round
+	canaryWidth      = 3 // float64 and float32 sums
+	canaryRows       = 12
+	canaryVar        = 7
+	canaryTable      = 8 // a value that changes every few rounds
+	canaryEvery      = 4 // of its rounds, of a job that collects, one is collected
+	tableEvery       = 3
+	canaryTableBytes = payload + 2000 // in two fragments
+	canaryTallies    = canaryUnits    // float64 values: unit u adds 1 to its own
+)
+
+var canaryShape = algorithms.Shape{F64: canaryWidth + canaryTallies, F32: canaryWidth, Rows: canaryRows, Width: 2}
+
+// canaryParams is Job.Params.
+type canaryParams struct {
+	Rounds  uint64 `json:"rounds"`
+	Collect bool   `json:"collect"`
+	Padding int    `json:"padding"` // bytes that the state has more
+}
+
+// watcher is told what canaries do while a simulation runs; nil: nobody is.
+type watcher interface {
+	// next is told that a job's trainer was asked for a round.
+	next(seed, round uint64)
+	// fold is told what a job's trainer is given.
+	fold(seed, round uint64, res *algorithms.Result)
+	// compute returns how long a unit takes in the round that reads a version of the
+	// canary's value.
+	compute(seed, version uint64, u *algorithms.Unit) time.Duration
+}
+
+// watching is the simulation that runs; one does at a time.
+var watching atomic.Pointer[watcher]
+
+func watched() watcher {
+	if w := watching.Load(); w != nil {
+		return *w
+	}
+	return nil
+}
+
+// canary is the algorithm. It implements algorithms.Algorithm.
+type canary struct{}
+
+func (canary) Name() string               { return Canary }
+func (canary) Params() []algorithms.Param { return nil }
+
+func (canary) Resolve(algorithms.Values, *dataset.Manifest) (algorithms.Resolved, error) {
+	return algorithms.Resolved{}, errors.New("sim: nobody asks for a canary by name")
+}
+
+func (canary) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
+	t := &trainer{seed: j.Seed, labels: m.Labels}
+	if err := json.Unmarshal(j.Params, &t.params); err != nil {
+		return nil, fmt.Errorf("sim: %w", err)
+	}
+	if state == nil {
+		return t, nil
+	}
+	if len(state) != 8+sha256.Size+8*canaryWidth+t.params.Padding {
+		return nil, fmt.Errorf("sim: a state of %d bytes", len(state))
+	}
+	t.done = binary.LittleEndian.Uint64(state)
+	copy(t.chain[:], state[8:])
+	copy(t.sums[:], num.Float64s(state[8+sha256.Size:][:8*canaryWidth]))
+	return t, nil
+}
+
+func (canary) NewKernel(j *algorithms.Job, _ *dataset.Manifest) (algorithms.Kernel, error) {
+	return &kernel{seed: j.Seed}, nil
+}
+
+func (canary) DecodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
+	if len(tensors) != 2 || len(tensors[1].U32) != 8 {
+		return nil, errors.New("sim: not a canary")
+	}
+	return &model{tensors: tensors}, nil
+}
+
+// trainer is the canary's Trainer.
+type trainer struct {
+	params canaryParams
+	seed   uint64
+	labels int
+	done   uint64
+	chain  [sha256.Size]byte
+	sums   [canaryWidth]float64
+	round  algorithms.Round
+}
+
+// Next implements algorithms.Trainer.
+func (t *trainer) Next() (*algorithms.Round, error) {
+	if w := watched(); w != nil {
+		w.next(t.seed, t.done)
+	}
+	t.round = algorithms.Round{Done: t.done == t.params.Rounds}
+	if t.round.Done {
+		return &t.round, nil
+	}
+	var table [canaryTableBytes]byte
+	binary.LittleEndian.PutUint64(table[:], t.done/tableEvery)
+	t.round.Vars = []algorithms.Var{
+		{ID: canaryVar, Version: t.done + 1, Data: append([]byte(nil), t.chain[:]...)},
+		{ID: canaryTable, Version: t.done/tableEvery + 1, Data: table[:]},
+	}
+	if t.params.Collect && t.done%canaryEvery == canaryEvery-1 {
+		t.round.Units, t.round.How, t.round.Scope = canaryParts, algorithms.Collect, algorithms.None
+		for u := range canaryParts {
+			t.round.Payloads = append(t.round.Payloads, []byte{byte(u)})
+		}
+		return &t.round, nil
+	}
+	t.round.Units, t.round.Roles, t.round.Shape = canaryUnits, dataset.AllRows, canaryShape
+	t.round.Keep = t.done/2 + 1
+	return &t.round, nil
+}
+
+// Fold implements algorithms.Trainer.
+func (t *trainer) Fold(res *algorithms.Result) error {
+	if w := watched(); w != nil {
+		w.fold(t.seed, t.done, res)
+	}
+	h := sha256.New()
+	h.Write(t.chain[:])
+	h.Write(binary.LittleEndian.AppendUint64(nil, t.done))
+	if p := res.Sum; p != nil {
+		h.Write(partialBytes(p))
+		for i := range t.sums {
+			t.sums[i] += p.F64[i]
+		}
+	}
+	for u, part := range res.Parts {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(u)))
+		h.Write(part)
+	}
+	h.Sum(t.chain[:0])
+	t.done++
+	return nil
+}
+
+// partialBytes returns all bits of a partial.
+func partialBytes(p *algorithms.Partial) []byte {
+	var b []byte
+	for _, v := range [][]byte{num.Bytes64(p.F64), num.Bytes32(p.F32), num.BytesU32(p.Index), num.Bytes32(p.Values)} {
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(v))), v...)
+	}
+	return b
+}
+
+// AppendState implements algorithms.Trainer.
+func (t *trainer) AppendState(dst []byte) ([]byte, error) {
+	dst = binary.LittleEndian.AppendUint64(dst, t.done)
+	dst = append(dst, t.chain[:]...)
+	dst = append(dst, num.Bytes64(t.sums[:])...)
+	return append(dst, make([]byte, t.params.Padding)...), nil
+}
+
+// Progress implements algorithms.Trainer.
+func (t *trainer) Progress() algorithms.Progress {
+	return algorithms.Progress{Step: t.done, Steps: t.params.Rounds, Loss: -1}
+}
+
+// Model implements algorithms.Trainer.
+func (t *trainer) Model() (algorithms.Model, error) {
+	words := make([]uint32, 8)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint32(t.chain[4*i:])
+	}
+	return &model{tensors: []algorithms.Tensor{
+		{Name: "sums", Dims: []int{canaryWidth}, F64: append([]float64(nil), t.sums[:]...)},
+		{Name: "chain", Dims: []int{8}, U32: words},
+	}}, nil
+}
+
+// model is what a canary ends in: it predicts the same for every row.
+type model struct{ tensors []algorithms.Tensor }
+
+func (m *model) Tensors() []algorithms.Tensor  { return m.tensors }
+func (m *model) Shape() (features, labels int) { return dataFeatures, dataLabels }
+func (m *model) NewScratch() any               { return nil }
+func (m *model) Describe() [][2]string         { return nil }
+func (m *model) Predict(dst []float32, refs []dataset.RowRef, _ func(uint32) *dataset.Rows, _ any) {
+	for i := range refs {
+		for c := range dataLabels {
+			dst[i*dataLabels+c] = 1 / float32(dataLabels)
+		}
+	}
+}
+
+// kernel is the canary's Kernel.
+type kernel struct{ seed uint64 }
+
+// derived is the value that a canary keeps of a unit.
+type derived struct {
+	keep uint64
+	unit int
+	x    [4]float64
+}
+
+func (*derived) Bytes() int { return 48 }
+
+// NewScratch implements algorithms.Kernel.
+func (k *kernel) NewScratch() any { return nil }
+
+// Derive implements algorithms.Kernel.
+func (k *kernel) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
+	d := &derived{keep: u.Keep, unit: u.ID}
+	s := num.NewStream(num.NewKey(u.Keep, "sim/keep"), k.seed, uint32(u.ID))
+	for i := range d.x {
+		d.x[i] = s.Normal()
+	}
+	return d, nil
+}
+
+// Run implements algorithms.Kernel.
+func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, data *dataset.Data, v algorithms.Vars, kept, _ any) error {
+	k.pause(&u, v)
+	d := kept.(*derived)
+	if d.keep != u.Keep || d.unit != u.ID {
+		return fmt.Errorf("sim: the value kept is of unit %d under %d", d.unit, d.keep)
+	}
+	key := num.NewKey(binary.LittleEndian.Uint64(v.Get(canaryVar)), "sim/run")
+	s := num.NewStream(key, v.Version(canaryVar)+uint64(v.Get(canaryTable)[0])<<32, uint32(u.ID))
+	for _, ref := range u.Rows(data) {
+		row := data.Shard(int(ref.Shard)).Dense(int(ref.Pos))
+		for i := range canaryWidth {
+			x := (s.Float64() - 0.5 + float64(row[0]) + d.x[i]) * math.Float64frombits(uint64(1023-30+s.Uint64n(60))<<52)
+			dst.F64[i] += x
+			dst.F32[i] += float32(x)
+		}
+	}
+	dst.F64[canaryWidth+u.ID]++
+	for row := range uint32(canaryRows) {
+		if s.Uint64n(3) > 0 {
+			dst.Index = append(dst.Index, row)
+			dst.Values = append(dst.Values, float32(s.Normal()*1e6), float32(s.Normal()))
+		}
+	}
+	return nil
+}
+
+// Collect implements engine.Collector.
+func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, _ *dataset.Data, v algorithms.Vars, _ any) ([]byte, error) {
+	k.pause(&u, v)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(append(append([]byte{byte(u.ID)}, u.Payload...), v.Get(canaryVar)...))
+	part := sum[:]
+	for len(part) < 1000*u.ID { // of several sizes
+		part = append(part, part...)
+	}
+	return part, nil
+}
+
+// pause is the virtual time that a unit computes.
+func (k *kernel) pause(u *algorithms.Unit, v algorithms.Vars) {
+	if w := watched(); w != nil {
+		time.Sleep(w.compute(k.seed, v.Version(canaryVar), u))
+	}
+}

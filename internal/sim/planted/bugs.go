@@ -1,0 +1,105 @@
+// Package planted lists bugs that the simulation must find: changes to the source
+// of the production packages, which its test builds in with go test -overlay, so
+// that production code holds no hooks for them.
+package planted
+
+// Bug is a mistake to plant.
+type Bug struct {
+	Name  string
+	Edits []Edit
+}
+
+// Edit replaces Old, which File holds exactly once, by New.
+type Edit struct {
+	File     string // from the module's root
+	Old, New string
+}
+
+// Bugs lists what is planted, one at a time.
+var Bugs = []Bug{
+	{"a sum in the order of arrival", []Edit{
+		{"engine/tree.go", "	spare  []*algorithms.Partial\n}", "	spare  []*algorithms.Partial\n	came   []algorithms.Partial\n}"},
+		{"engine/tree.go", "	t.units, t.shape = units, shape\n", "	t.units, t.shape, t.came = units, shape, nil\n"},
+		{"engine/tree.go", "	t.levels[level][i] = p\n	t.climb(level, i)\n", `	t.came = append(t.came, algorithms.Partial{F64: append([]float64(nil), p.F64...), F32: append([]float32(nil), p.F32...)})
+	t.levels[level][i] = p
+	t.climb(level, i)
+	if root := t.Root(); root != nil {
+		clear(root.F64)
+		clear(root.F32)
+		for _, p := range t.came {
+			num.Add64(root.F64, p.F64)
+			num.Add32(root.F32, p.F32)
+		}
+	}
+`},
+	}},
+	{"a unit counted twice", []Edit{
+		{"engine/tree.go", "	if t.Covered(level, i) {\n		t.Release(p)\n		return false, nil\n	}\n", `	for l, j := level, i; l < len(t.levels); l, j = l+1, j/2 {
+		if at := t.levels[l][j]; at != nil {
+			num.Add64(at.F64, p.F64)
+			num.Add32(at.F32, p.F32)
+			return true, nil
+		}
+	}
+`},
+	}},
+	{"a blob acknowledged before it is synced", []Edit{
+		{"internal/blobs/folder.go", "&Folder{dir: dir, sync: true,", "&Folder{dir: dir, sync: false,"},
+	}},
+	{"a blob referenced before a majority has it", []Edit{
+		{"coordinator/replica/replica.go", "need := (len(voters) + 1) / 2", "need := 0 * len(voters)"},
+	}},
+	{"the epoch not checked by the state machine", []Edit{
+		{"coordinator/state/apply.go", "if epoch != s.epoch || epoch == 0 {", "if epoch == 0 {"},
+	}},
+	{"the epoch not checked by workers", []Edit{
+		{"worker/orders.go", "	if epoch < w.epoch {", "	if epoch == 0 {"},
+	}},
+	{"a retry after a restore with another round's number", []Edit{
+		{"coordinator/jobs/driver.go", "engine.Drive(ctx, d.trainer, d.job.Round, x,", "engine.Drive(ctx, d.trainer, d.job.Round+min(d.job.Round, 1), x,"},
+	}},
+	{"a restore that forgets the state", []Edit{
+		{"coordinator/jobs/driver.go", "	committed := d.job.Trainer\n", "	var committed []byte\n"},
+	}},
+	{"a stale round's partial accepted", []Edit{
+		{"coordinator/dispatch/sum.go", "	if !trusted || x.part.Round != x.round {", "	if !trusted {"},
+	}},
+	{"a stale round's part accepted", []Edit{
+		{"coordinator/dispatch/collect.go", "	if m.Round != x.round || !trusted || s.state", "	if !trusted || s.state"},
+		{"coordinator/jobs/jobs.go", "Job: c.Job, Round: c.Round + 1, Unit: c.Unit,", "Job: c.Job, Round: p.Store.State().Job(c.Job).Round + 1, Unit: c.Unit,"},
+	}},
+	{"a cancelled job that publishes its model", []Edit{
+		{"coordinator/state/run.go", `func (s *State) finish(e *protocol.FinishEntry) (any, error) {
+	j, err := s.running(e.Epoch, e.Job)
+	if err != nil {
+		return nil, err
+	}
+`, `func (s *State) finish(e *protocol.FinishEntry) (any, error) {
+	j := s.Job(e.Job)
+	if j == nil || e.Epoch != s.epoch {
+		return nil, ErrNotFound
+	}
+`},
+	}},
+	{"a part recorded under the wrong unit", []Edit{
+		{"coordinator/jobs/jobs.go", "Round: c.Round + 1, Unit: c.Unit, Of: uint32(of),", "Round: c.Round + 1, Unit: (c.Unit + 1) % uint32(of), Of: uint32(of),"},
+	}},
+	{"a collected round folded before its last part", []Edit{
+		{"coordinator/dispatch/collect.go", "	for c.left > 0 {", "	for c.left > 1 {"},
+	}},
+	{"a submission's token not looked at", []Edit{
+		{"coordinator/state/submit.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
+	}},
+	{"a snapshot without the collected parts", []Edit{
+		{"coordinator/state/decode.go", "	if err := s.adopt(j); err != nil {", "	j.Collected = nil\n	if err := s.adopt(j); err != nil {"},
+	}},
+	{"a value of another version", []Edit{
+		{"worker/values.go", "		if y.version == ref.Version {\n			return y\n		}\n", "		if y.version+1 >= ref.Version {\n			return y\n		}\n"},
+	}},
+	{"a leader's commits lost with its office", []Edit{
+		{"coordinator/state/apply.go", "	s.dropPending()\n	return s.epoch, nil", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n	return s.epoch, nil"},
+	}},
+	{"a part that is refused for good and computed again for ever", []Edit{
+		{"coordinator/dispatch/collect.go", "	if errors.Is(s.err, ErrOver) {", "	if false && errors.Is(s.err, ErrOver) {"},
+	}},
+}

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+)
+
+// The simulation's dataset.
+const (
+	dataName     = "canaries"
+	dataRows     = 8 * canaryUnits
+	dataFeatures = 3
+	dataLabels   = 3
+)
+
+// material is what every simulation shares: the dataset, and what jobs come to
+// undisturbed.
+type material struct {
+	manifest *dataset.Manifest
+	shards   map[string][]byte // encoded, by digest
+	data     map[uint64]*reference
+}
+
+// reference is a job computed undisturbed, in one process.
+type reference struct {
+	job    *algorithms.Job
+	digest string // of the model
+	rounds []referenceRound
+	states []string // after so many rounds, from 1 on
+}
+
+// referenceRound is what a round comes to.
+type referenceRound struct {
+	nodes map[node]string // bytes of each node of the reduction, of a summed round
+	root  string
+	parts []string // digests, of a collected round
+}
+
+// node is a node of the reduction tree.
+type node struct{ level, index int }
+
+// theMaterial is made once: a simulation cannot change it.
+var theMaterial = sync.OnceValues(makeMaterial)
+
+// variants are the jobs that simulations submit, by seed.
+var variants = []canaryParams{
+	{Rounds: 24},
+	{Rounds: 12, Collect: true},
+	{Rounds: 16},
+	{Rounds: 8, Collect: true},
+	{Rounds: 150}, // to be cancelled
+}
+
+// longVariant is the seed of the job that does not end by itself.
+const longVariant = 5
+
+func makeMaterial() (*material, error) {
+	registry.Register(canary{})
+	manifest, shards, err := dataset.Build(dataset.Artificial(dataRows, 1), dataset.ImportOptions{})
+	if err != nil {
+		return nil, err
+	}
+	m := &material{manifest: manifest, shards: make(map[string][]byte), data: make(map[uint64]*reference)}
+	if len(shards) != canaryUnits {
+		return nil, fmt.Errorf("sim: %d shards where %d units are", len(shards), canaryUnits)
+	}
+	for i, rows := range shards {
+		m.shards[manifest.Shards[i].Digest] = dataset.EncodeShard(rows, nil)
+	}
+	for i, params := range variants {
+		seed := uint64(i + 1)
+		if m.data[seed], err = compute(params, seed, manifest, shards); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// compute runs a job undisturbed and notes what each node and part is.
+func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*dataset.Rows) (*reference, error) {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	r := &reference{job: &algorithms.Job{
+		Algorithm: Canary, Numerics: algorithms.Numerics, Seed: seed, Dataset: m.Digest(), Params: body,
+		Split: dataset.Split{Seed: seed, TestFraction: 0.2},
+	}}
+	roles, err := r.job.Split.Assign(m.Rows, nil)
+	if err != nil {
+		return nil, err
+	}
+	data := dataset.NewData(m, roles)
+	for i, rows := range shards {
+		data.SetShard(i, rows)
+	}
+	k, err := pipeline.NewKernel(r.job, m)
+	if err != nil {
+		return nil, err
+	}
+	t, err := pipeline.New(r.job, m, nil)
+	if err != nil {
+		return nil, err
+	}
+	x := &recorder{Local: engine.NewLocal(k, data, 1, nil), r: r, kernel: k, data: data, kept: engine.NewKept(engine.KeptLimit)}
+	note := func(_ uint64, t algorithms.Trainer) error {
+		b, err := t.AppendState(nil)
+		r.states = append(r.states, string(b))
+		return err
+	}
+	if err := engine.Drive(context.Background(), t, 0, x, note); err != nil {
+		return nil, err
+	}
+	outcome, err := t.Outcome()
+	if err != nil {
+		return nil, err
+	}
+	r.digest = outcome.ModelDigest
+	return r, nil
+}
+
+// recorder is engine.Local that notes what each node and part is.
+type recorder struct {
+	*engine.Local
+	r      *reference
+	kernel algorithms.Kernel
+	data   *dataset.Data
+	kept   *engine.Kept
+}
+
+// Do implements engine.Executor.
+func (x *recorder) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
+	if err := x.Local.Do(ctx, n, r, res); err != nil {
+		return err
+	}
+	round := referenceRound{nodes: make(map[node]string)}
+	if r.How == algorithms.Collect {
+		for _, part := range res.Parts {
+			round.parts = append(round.parts, blobs.Sum(part))
+		}
+	} else {
+		round.root = string(partialBytes(res.Sum))
+		for level := 0; 1<<level <= r.Units; level++ {
+			for i := range r.Units >> level {
+				p, err := x.node(r, level, i)
+				if err != nil {
+					return err
+				}
+				round.nodes[node{level, i}] = p
+			}
+		}
+	}
+	x.r.rounds = append(x.r.rounds, round)
+	return nil
+}
+
+// node computes a node of the tree from the units below it; their number is a
+// power of two.
+func (x *recorder) node(r *algorithms.Round, level, i int) (string, error) {
+	var tree engine.Tree
+	tree.Reset(r.Units, r.Shape)
+	for u := i << level; u < (i+1)<<level; u++ {
+		p := tree.Partial()
+		if err := engine.RunUnit(p, x.kernel, r.Unit(u), x.data, r.Vars, x.kept, x.kernel.NewScratch()); err != nil {
+			return "", err
+		}
+		if _, err := tree.Put(0, u, p); err != nil {
+			return "", err
+		}
+	}
+	var found string
+	tree.Nodes(func(l, j int, p *algorithms.Partial) {
+		if l == level && j == i {
+			found = string(partialBytes(p))
+		}
+	})
+	return found, nil
+}
