@@ -63,6 +63,7 @@ func FuzzSetup(f *testing.F)              { fuzz(f, "Setup") }
 func FuzzForget(f *testing.F)             { fuzz(f, "Forget") }
 func FuzzHold(f *testing.F)               { fuzz(f, "Hold") }
 func FuzzReplicate(f *testing.F)          { fuzz(f, "Replicate") }
+func FuzzProbe(f *testing.F)              { fuzz(f, "Probe") }
 func FuzzReply(f *testing.F)              { fuzz(f, "Reply") }
 func FuzzValue(f *testing.F)              { fuzz(f, "Value") }
 func FuzzRun(f *testing.F)                { fuzz(f, "Run") }
@@ -85,6 +86,11 @@ func FuzzCollectedEntry(f *testing.F)     { fuzz(f, "entry/Collected") }
 func FuzzFinishEntry(f *testing.F)        { fuzz(f, "entry/Finish") }
 func FuzzCancelEntry(f *testing.F)        { fuzz(f, "entry/Cancel") }
 func FuzzCondemnEntry(f *testing.F)       { fuzz(f, "entry/Condemn") }
+func FuzzPauseEntry(f *testing.F)         { fuzz(f, "entry/Pause") }
+func FuzzResumeEntry(f *testing.F)        { fuzz(f, "entry/Resume") }
+func FuzzSuspectEntry(f *testing.F)       { fuzz(f, "entry/Suspect") }
+func FuzzTrustEntry(f *testing.F)         { fuzz(f, "entry/Trust") }
+func FuzzMemberRemoveEntry(f *testing.F)  { fuzz(f, "entry/MemberRemove") }
 
 // FuzzResume: the payload of a child job, which has no header.
 func FuzzResume(f *testing.F) {

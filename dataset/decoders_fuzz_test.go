@@ -1,0 +1,226 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/allocs"
+)
+
+// inflated bounds what reading a compressed file of n bytes may allocate: flate
+// makes a thousand bytes of one at most, and readers keep a few for each.
+func inflated(n int) int { return 32*1100*n + 4<<20 }
+
+// FuzzDecodeFolds: a split is of the right length or refused.
+func FuzzDecodeFolds(f *testing.F) {
+	f.Add(EncodeFolds([]uint16{1, 0, 65535}), 3)
+	f.Add([]byte{1}, 0)
+	f.Add([]byte{}, 1<<62)
+	f.Add([]byte{}, -1<<63)
+	f.Fuzz(func(t *testing.T, b []byte, rows int) {
+		var folds []uint16
+		var err error
+		allocs.AtMost(t, 4*len(b)+8<<10, "a split", func() { folds, err = DecodeFolds(b, rows) })
+		if err != nil {
+			if !errors.Is(err, ErrFormat) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		if len(folds) != rows || !bytes.Equal(EncodeFolds(folds), b) {
+			t.Fatalf("%d folds of %d rows", len(folds), rows)
+		}
+	})
+}
+
+// FuzzNames: a file of names is read, or refused, in proportion to its size.
+func FuzzNames(f *testing.F) {
+	f.Add([]byte(`{"features": ["p"], "labels": ["q", "r"], "rows": ["one", "two"]}`))
+	f.Add([]byte(`{"features": [null, 1]}`))
+	f.Add([]byte(`{} {}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var n *Names
+		var err error
+		allocs.AtMost(t, 64*len(b)+64<<10, "names", func() { n, err = decodeNames("n.json", bytes.NewReader(b)) })
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "n.json") {
+				t.Fatalf("error %v does not name the file", err)
+			}
+			return
+		}
+		again, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := decodeNames("n.json", bytes.NewReader(again))
+		if err != nil || !slices.Equal(back.Rows, n.Rows) || !slices.Equal(back.Features, n.Features) || !slices.Equal(back.Labels, n.Labels) {
+			t.Fatalf("names change on the way: %s, error %v", again, err)
+		}
+	})
+}
+
+// FuzzManifest: what Check passes describes a dataset whose every shard can be
+// asked for, and has a digest that JSON does not change.
+func FuzzManifest(f *testing.F) {
+	for _, rows := range []int{1, 9, 300} {
+		m, _, err := Build(Artificial(rows, 1), ImportOptions{})
+		if err != nil {
+			f.Fatal(err)
+		}
+		b, err := json.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte(`{"format":1,"rows":4294967295,"features":16777216,"labels":65536,"non_zeros":-1,"shards":[{},{}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := new(Manifest)
+		allocs.AtMost(t, 64*len(b)+64<<10, "a manifest", func() {
+			if json.Unmarshal(b, m) != nil || m.Check() != nil {
+				m = nil
+			}
+		})
+		if m == nil {
+			return
+		}
+		rows := 0
+		for i, ref := range m.Shards {
+			from, to := ShardSpan(i, len(m.Shards), m.Rows)
+			if from != rows || to-from != ref.Rows {
+				t.Fatalf("shard %d has rows %d to %d, %d stated", i, from, to, ref.Rows)
+			}
+			rows = to
+		}
+		if rows != m.Rows || m.Bytes() < 0 {
+			t.Fatalf("%d of %d rows, %d bytes", rows, m.Rows, m.Bytes())
+		}
+		again, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := new(Manifest)
+		if err := json.Unmarshal(again, back); err != nil || back.Check() != nil || back.Digest() != m.Digest() || back.String() != m.String() {
+			t.Fatalf("a manifest changes on the way: %v", err)
+		}
+	})
+}
+
+// FuzzGzipText: a compressed text is read to its end, or refused as damaged.
+func FuzzGzipText(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "a.csv.gz")
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, "a,label_c,label_d\n1,1,0\n2,0,1\n")
+	z.Close()
+	f.Add(b.Bytes())
+	f.Add([]byte("\x1f\x8b"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 1<<14 {
+			return
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var src Source
+		var err error
+		allocs.AtMost(t, inflated(len(b)), "a compressed text", func() {
+			if src, err = Open(path, OpenOptions{}); err == nil {
+				err = src.Scan(func(*Row) error { return nil })
+			}
+		})
+		if err != nil && !strings.Contains(err.Error(), "a.csv.gz") {
+			t.Fatalf("error %v does not name the file", err)
+		}
+	})
+}
+
+// endless yields a pattern for ever.
+type endless struct {
+	pattern string
+	at      int
+	read    int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = e.pattern[e.at]
+		e.at = (e.at + 1) % len(e.pattern)
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+// TestEndlessRecords: a record of a text that never ends is refused after its
+// bound, not read until memory is full.
+func TestEndlessRecords(t *testing.T) {
+	const limit = 1 << 20
+	for name, in := range map[string]*endless{"a quote": {pattern: `"a`}, "blank lines": {pattern: "\n"}} {
+		r := newCSVReader(bufio.NewReader(in))
+		if r.limit != maxLine {
+			t.Errorf("%s: a record of %d bytes is allowed", name, r.limit)
+		}
+		r.limit = limit
+		_, err := r.Read()
+		if !errors.Is(err, ErrFormat) && !strings.Contains(err.Error(), "quote") {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if in.read > 2*limit {
+			t.Errorf("%s: %d bytes were read", name, in.read)
+		}
+	}
+}
+
+// TestShardClaims: a shard's header costs nothing, whatever it claims.
+func TestShardClaims(t *testing.T) {
+	for _, rows := range []*Rows{denseRows(), sparseRows()} {
+		good := EncodeShard(rows, nil)
+		for at := 8; at < shardHeader; at++ {
+			bad := bytes.Clone(good)
+			for i := at; i < min(at+4, shardHeader); i++ {
+				bad[i] = 0xff
+			}
+			checkDecoded(t, bad)
+		}
+	}
+}
+
+// FuzzSplit: a split comes as JSON within a job; each row gets one role, or the
+// split is refused, at once.
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte(`{"seed":7,"folds":10,"fold":3}`), uint16(25))
+	f.Add([]byte(`{"test_fraction":0.2,"validation_fraction":0.1,"validation_min":20}`), uint16(25))
+	f.Add([]byte(`{"test_fraction":1e300}`), uint16(3))
+	f.Add([]byte(`{"test_fraction":0.6}`), uint16(0))
+	f.Add([]byte(`{"folds":3,"fold":-1}`), uint16(3))
+	f.Add([]byte(`{"folds":3,"fold":9223372036854775807}`), uint16(3))
+	f.Add([]byte(`{"folds":9223372036854775807,"fold":9}`), uint16(3))
+	f.Add([]byte(`{"validation_fraction":1,"validation_min":-9}`), uint16(0))
+	f.Fuzz(func(t *testing.T, b []byte, rows uint16) {
+		var s Split
+		if json.Unmarshal(b, &s) != nil || s.Assigned != "" {
+			return
+		}
+		roles, err := s.Assign(int(rows), nil)
+		if err != nil {
+			return
+		}
+		if len(roles) != int(rows) {
+			t.Fatalf("%d roles of %d rows", len(roles), rows)
+		}
+		for i, r := range roles {
+			if r != Train && r != Validation && r != Test {
+				t.Fatalf("row %d has the roles %b", i, r)
+			}
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package spec
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// FuzzResolve: the spec of a submission comes as JSON: it is refused with the name
+// of what is wrong, or makes a job that resolves to itself.
+func FuzzResolve(f *testing.F) {
+	m, _, err := dataset.Build(dataset.Artificial(300, 1), dataset.ImportOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, text := range []string{
+		`{"algorithm":"ldlf"}`, `{"algorithm":"rf","seed":18446744073709551615,"folds":10}`,
+		`{"algorithm":"structrf","set":{"trees":"3","features":"1e-300"},"test_fraction":0.999}`,
+		`{"algorithm":"ldlf","set":{"trees":"1e9","depth":"-1","learning_rate":"0x1p-2"}}`,
+		`{"algorithm":"ldlf","folds":-1}`, `{"algorithm":"ldlf","folds":65537}`, `{}`, `null`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var s protocol.Spec
+		if json.Unmarshal(b, &s) != nil {
+			return
+		}
+		var j *algorithms.Job
+		var err error
+		allocs.AtMost(t, 256*len(b)+1<<20, "a submission", func() { j, err = Resolve(s, m) })
+		if err != nil {
+			var p *algorithms.ParamError
+			if !errors.As(err, &p) && err.Error() == "" {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		if _, err := j.Split.Assign(m.Rows, make([]uint16, m.Rows)); err != nil {
+			t.Fatalf("the split of %s: %v", b, err)
+		}
+		once, _ := json.Marshal(j)
+		back := new(algorithms.Job)
+		if err := json.Unmarshal(once, back); err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := json.Marshal(back); string(again) != string(once) {
+			t.Fatalf("a job changes on the way: %s, then %s", once, again)
+		}
+	})
+}
