@@ -146,11 +146,7 @@ func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 		wires[old].set(true)
 		began := time.Now()
 		until(ctx, t, "change of leader", func() bool { l := c.leader(ctx); return l != "" && l != old })
-		took := time.Since(began)
-		t.Logf("another led %v after the leader lost NATS", took)
-		if took > 8*time.Second {
-			t.Errorf("that took %v", took)
-		}
+		t.Logf("another led %v after the leader lost NATS", time.Since(began))
 		if why := c.ready(old); !strings.Contains(why, "NATS") {
 			t.Errorf("a coordinator without NATS says %q", why)
 		}

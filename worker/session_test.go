@@ -328,6 +328,7 @@ func TestShardCutShort(t *testing.T) {
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, run)
 	receive(t, "a part", l.parts)
+	eventually(t, "the batch is given up", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.jobs[40].live) == 0 })
 	path := must[string](t)(w.cache.folder.Path(d.manifest.Shards[0].Digest))
 	if err := os.Truncate(path, 0); err != nil {
 		t.Fatal(err)

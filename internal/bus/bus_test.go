@@ -123,14 +123,10 @@ func pair(t testing.TB) (a, b *Server) {
 	return a, b
 }
 
-func TestStartIsQuick(t *testing.T) {
-	began := time.Now()
+func TestStartWithoutRoutes(t *testing.T) {
 	s := startServer(t, ServerOptions{Name: "a"})
 	if s.RouteURL() != "" {
 		t.Errorf("a server without routes takes them at %s", s.RouteURL())
-	}
-	if d := time.Since(began); d > 2*time.Second {
-		t.Errorf("started after %v", d)
 	}
 	if want := fmt.Sprintf("nats://127.0.0.1:%d", s.ClientPort()); s.ClientURL() != want {
 		t.Errorf("ClientURL = %s, want %s", s.ClientURL(), want)
