@@ -113,9 +113,14 @@ type cluster struct {
 
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
+	return newClusterOf(t, serverOptions)
+}
+
+func newClusterOf(t testing.TB, options bus.ServerOptions) *cluster {
+	t.Helper()
 	c := &cluster{t: t, blobs: make(map[string]string), asked: make(map[string]int)}
 	var err error
-	if c.server, err = bus.StartServer(serverOptions); err != nil {
+	if c.server, err = bus.StartServer(options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.server.Close)

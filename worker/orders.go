@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -9,10 +10,11 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// orders handles the leader's messages to this worker, one at a time; its fields
-// are scratch of decoding.
+// orders handles the leader's messages to this worker, one at a time.
 type orders struct {
-	w     *worker
+	w *worker
+
+	mu    sync.Mutex // two sessions overlap for a moment; what follows is scratch of decoding
 	run   protocol.Run
 	value protocol.Value
 	need  protocol.Need
@@ -21,6 +23,8 @@ type orders struct {
 
 // handle takes one message of Subjects.Work.
 func (o *orders) handle(m bus.Message) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	kind, err := protocol.KindOf(m.Data)
 	if err == nil {
 		switch kind {
@@ -65,8 +69,8 @@ func (o *orders) onRun(m bus.Message) error {
 	return nil
 }
 
-// onValue copies a value into the job's memory. Only this goroutine puts values,
-// so the copy itself needs no lock.
+// onValue copies a value into the job's memory. Nobody else puts values, so the
+// copy itself needs no lock of the worker's.
 func (o *orders) onValue(m bus.Message) error {
 	w := o.w
 	if err := o.value.Decode(m.Data); err != nil {

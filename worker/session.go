@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,9 @@ type session struct {
 	orders   []*bus.Subscription
 	blobs    *bus.Served
 	pulse    sync.WaitGroup
+
+	leader string // at the last look for a nearer server
+	tried  string // leader whose own server was tried
 }
 
 const (
@@ -41,7 +43,7 @@ func (w *worker) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s, err := w.openSession(ctx, c)
+		s, err := w.connect(ctx, c)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.log.Warn("NATS does not answer; asking the coordinators again", "urls", c.NATS, "error", err)
@@ -54,31 +56,37 @@ func (w *worker) serve(ctx context.Context) error {
 			ready(Info{w.id, c.ID, w.address})
 			ready = nil
 		}
-		err = w.watch(ctx, s)
-		w.closeSession(s, ctx.Err() != nil)
-		if err != nil {
+		if err := w.attend(ctx, s); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// openSession connects, listens to the leader and says what this worker holds.
-func (w *worker) openSession(ctx context.Context, c *protocol.Cluster) (*session, error) {
-	heartbeat := time.Duration(c.Heartbeat) * time.Millisecond
-	dial, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	connect := bus.Connect
-	if w.cfg.Net != nil {
-		connect = w.cfg.Net.Connect
-	}
-	conn, err := connect(dial, bus.Options{
-		URLs: leaderFirst(c), Name: w.id, Ping: cmp.Or(w.ping, protocol.DeriveTimeouts(heartbeat).Ping),
-		Traffic: &traffic{&w.metrics.Traffic, w.beat}, Log: w.log,
-	})
+// connect connects to a cluster and opens a session with it.
+func (w *worker) connect(ctx context.Context, c *protocol.Cluster) (*session, error) {
+	conn, err := w.dial(ctx, c, connectTimeout)
 	if err != nil {
 		return nil, err
 	}
+	return w.openSession(c, conn)
+}
+
+// attend watches a session, and those that follow it, to the end.
+func (w *worker) attend(ctx context.Context, s *session) error {
+	for {
+		next, err := w.watch(ctx, s)
+		if next == nil {
+			w.closeSession(s, ctx.Err() != nil)
+			return err
+		}
+		s = next
+	}
+}
+
+// openSession listens to the leader over conn and says what this worker holds. Where
+// it fails, conn is closed.
+func (w *worker) openSession(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
 	s := &session{cluster: c, conn: conn, subjects: protocol.Subjects{Cluster: c.ID}}
 	s.ctx, s.cancel = context.WithCancel(w.ctx)
 	w.enterCluster(c)
@@ -88,12 +96,11 @@ func (w *worker) openSession(ctx context.Context, c *protocol.Cluster) (*session
 		return nil, err
 	}
 	w.beat.send(w, true, false)
-	s.pulse.Go(func() { w.beat.run(s.ctx, heartbeat, w) })
+	s.pulse.Go(func() { w.beat.run(s.ctx, heartbeatOf(c), w) })
 	return s, nil
 }
 
 func (w *worker) subscribe(s *session) error {
-	o := &orders{w: w}
 	var err error
 	if s.blobs, err = bus.ServeBlobs(s.conn, s.subjects.BlobsOf(w.id), "", w.openBlob); err != nil {
 		return err
@@ -101,7 +108,7 @@ func (w *worker) subscribe(s *session) error {
 	for _, listen := range []struct {
 		subject string
 		f       func(bus.Message)
-	}{{s.subjects.Lead(), w.onLead}, {s.subjects.Work(w.id), o.handle}} {
+	}{{s.subjects.Lead(), w.onLead}, {s.subjects.Work(w.id), w.inbox.handle}} {
 		sub, err := s.conn.Subscribe(listen.subject, listen.f)
 		if err != nil {
 			return err
@@ -112,8 +119,7 @@ func (w *worker) subscribe(s *session) error {
 }
 
 // leaderFirst lists the cluster's NATS servers, that of the leader first where it
-// embeds one: what a worker and the leader say to each other then passes one server
-// instead of two. When another comes to lead, connections stay where they are.
+// embeds one; see nearer.
 func leaderFirst(c *protocol.Cluster) []string {
 	urls := slices.Clone(c.NATS)
 	for _, m := range c.Coordinators {
@@ -126,7 +132,7 @@ func leaderFirst(c *protocol.Cluster) []string {
 
 // patience is how long the leader may be silent.
 func (s *session) patience() time.Duration {
-	return max(minPatience, patience*time.Duration(s.cluster.Heartbeat)*time.Millisecond)
+	return max(minPatience, patience*heartbeatOf(s.cluster))
 }
 
 // openBlob finds a blob for who asks this worker for it: results, and shards.
@@ -140,36 +146,49 @@ func (w *worker) openBlob(digest string) (bus.Blob, bool) {
 	return nil, false
 }
 
-// watch returns when ctx is done, or the coordinators say that the cluster is
-// elsewhere, or of another version, which is an error.
-func (w *worker) watch(ctx context.Context, s *session) error {
+// watch returns when ctx is done, when another session has followed s, which it
+// returns, or when the coordinators say that the cluster is elsewhere, or of another
+// version, which is an error.
+func (w *worker) watch(ctx context.Context, s *session) (next *session, err error) {
 	limit := s.patience()
 	tick := time.NewTicker(limit / 4)
 	defer tick.Stop()
 	for asked := time.Now(); ; {
 		select {
 		case <-ctx.Done():
-			return nil
+			return nil, nil
 		case <-tick.C:
+		}
+		if next := w.nearer(ctx, s); next != nil || s.ctx.Err() != nil {
+			return next, nil
 		}
 		if w.silence() < limit || time.Since(asked) < limit {
 			continue
 		}
 		asked = time.Now()
-		c, err := w.join.ask(ctx)
-		switch {
-		case errors.Is(err, ErrVersion):
-			return err
-		case err != nil:
-			w.log.Warn("no leader is heard and no coordinator answers", "reason", err)
-		case moved(s.cluster, c):
-			w.log.Info("the cluster has moved; connecting again", "cluster", c.ID, "urls", c.NATS)
-			return nil
-		case w.anew(c):
-			w.log.Warn("the cluster has begun anew, with another log; connecting again", "cluster", c.ID, "epoch", c.Epoch)
-			return nil
+		if over, err := w.elsewhere(ctx, s); over {
+			return nil, err
 		}
 	}
+}
+
+// elsewhere asks the coordinators, where no leader is heard, whether a session is
+// over: because the cluster is elsewhere or began anew, or of another version.
+func (w *worker) elsewhere(ctx context.Context, s *session) (over bool, err error) {
+	c, err := w.join.ask(ctx)
+	switch {
+	case errors.Is(err, ErrVersion):
+		return true, err
+	case err != nil:
+		w.log.Warn("no leader is heard and no coordinator answers", "reason", err)
+	case moved(s.cluster, c):
+		w.log.Info("the cluster has moved; connecting again", "cluster", c.ID, "urls", c.NATS)
+		return true, nil
+	case w.anew(c):
+		w.log.Warn("the cluster has begun anew, with another log; connecting again", "cluster", c.ID, "epoch", c.Epoch)
+		return true, nil
+	}
+	return false, nil
 }
 
 // moved reports whether b is another cluster than a, or has its NATS elsewhere.
@@ -215,7 +234,7 @@ func (w *worker) closeSession(s *session, stopping bool) {
 	if s.blobs != nil {
 		s.blobs.Close()
 	}
-	w.session.Store(nil)
+	w.session.CompareAndSwap(s, nil)
 	s.conn.Close()
 }
 

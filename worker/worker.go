@@ -27,6 +27,7 @@ type worker struct {
 	drops    drops
 	join     *joiner
 	beat     *pulse
+	inbox    *orders
 	folder   *folder
 	cache    *cache
 	results  *results
@@ -96,6 +97,7 @@ func open(cfg Config) (*worker, error) {
 	}
 	w.metrics = metrics.NewWorker(w.registry)
 	w.drops = newDrops(w.metrics)
+	w.inbox = &orders{w: w}
 	w.join = newJoiner(cfg.Join, cfg.Net, cfg.Log)
 	w.join.nats = cfg.NATS
 	w.ctx, w.cancel = context.WithCancel(context.Background())

@@ -130,6 +130,7 @@ func (r *benchReport) text(w io.Writer) {
 		pairs(w, [][2]string{
 			{"structrf, in one process", spread(f.Local)},
 			{"structrf, on the cluster", fmt.Sprintf("%s, %+.1f %%", spread(f.Cluster), 100*(f.Ratio-1))},
+			{"of that the worker computed", fmt.Sprintf("%.3f s", f.Computed)},
 			{"Raft", raftText(f.Raft)},
 			{"model", short(f.Digest) + ", on both sides"},
 		})
@@ -139,6 +140,7 @@ func (r *benchReport) text(w io.Writer) {
 		pairs(w, [][2]string{
 			{"ldlf, in one process", fmt.Sprintf("%s, %s a step", spread(s.Pair.Local), micro(s.Local))},
 			{"ldlf, on the cluster", fmt.Sprintf("%s, %s a step", spread(s.Pair.Cluster), micro(s.Cluster))},
+			{"of that the worker computed", micro(s.Computed/float64(s.Steps)) + " a step"},
 			{"transfers of a step", fmt.Sprintf("%s for %s there and %s back", micro(s.Transfers.Median), size(int64(s.Sent)), size(int64(s.Received)))},
 			{"beyond these", micro(s.Overhead)},
 			{"Raft", raftText(s.Raft)},

@@ -13,13 +13,14 @@ import (
 )
 
 // collect runs a collected round: each worker is given as many units as it has
-// slots, and one ahead; every part is recorded as it arrives, so that only
-// unfinished units are ever computed again.
+// slots, and one ahead; every part is recorded soon after it arrives, so that only
+// unfinished units are ever computed again. The round ends when all parts are here;
+// the last of them are recorded meanwhile.
 func (x *Executor) collect(ctx context.Context, res *algorithms.Result) error {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &collection{x: x, parts: make([]string, len(x.units))}
+	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units))}
 	x.storing = c
-	defer c.recorders.Wait()
+	defer c.fetches.Wait()
 	defer cancel() // before Wait
 	c.recall()
 	clear(x.resume)
@@ -46,10 +47,11 @@ func (x *Executor) collect(ctx context.Context, res *algorithms.Result) error {
 
 // collection is the state of one collected round.
 type collection struct {
-	x         *Executor
-	parts     []string // digest by unit
-	left      int      // units not recorded
-	recorders sync.WaitGroup
+	x       *Executor
+	digests []string // by unit
+	parts   [][]byte // by unit; nil of those that are recorded or at hand from before
+	left    int      // units whose parts are not here
+	fetches sync.WaitGroup
 
 	computed time.Duration // by the workers, of the units in finished
 	finished int
@@ -77,8 +79,8 @@ const reminders = protocol.RemindBeats
 
 // remind sends workers the units again that they have had for a while: one that
 // computes them ignores it, one that was restarted, or lost the message, learns
-// of them. The slot of one that has not answered for a unit recorded meanwhile is
-// free again: its answer may be lost.
+// of them. The slot of one that has not answered for a unit that is at hand meanwhile
+// is free again: its answer may be lost.
 func (c *collection) remind(now time.Time) {
 	x := c.x
 	for u := range x.units {
@@ -109,15 +111,15 @@ func (c *collection) recall() {
 		}
 	}
 	for u := range x.units {
-		if x.r.Has != nil && x.r.Has[u] && x.units[u].state != recorded {
+		if x.r.Has != nil && x.r.Has[u] && x.units[u].state != atHand {
 			c.done(u, "")
 		}
 	}
 }
 
 func (c *collection) done(u int, digest string) {
-	c.x.units[u].state = recorded
-	c.parts[u] = digest
+	c.x.units[u].state = atHand
+	c.digests[u] = digest
 	c.left--
 }
 
@@ -190,7 +192,7 @@ func (c *collection) onFail(msg []byte) error {
 	return nil
 }
 
-// onCollected records a part, or compares it where two are asked for.
+// onCollected takes a part, or compares it where two are asked for.
 func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 	x := c.x
 	m := new(protocol.Collected)
@@ -200,7 +202,7 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 	}
 	trusted := x.d.answered(m.Worker)
 	u, s := int(m.Unit), &x.units[m.Unit]
-	if m.Round != x.round || !trusted || s.state == storing || s.state == recorded {
+	if m.Round != x.round || !trusted || s.state == fetching || s.state == atHand {
 		x.d.cfg.Metrics.UnitsWasted.Inc()
 		if at := s.seatOf(m.Worker); at != nil && m.Round == x.round {
 			x.vacate(at) // a slot is free that computed in vain
@@ -221,11 +223,11 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 	return x.answer(ctx, u, m.Worker, a)
 }
 
-// store has a part recorded; its slots are free, but for those of workers that
-// still compute it.
+// store brings a part here and has it recorded; its slots are free, but for those of
+// workers that still compute it.
 func (x *Executor) store(ctx context.Context, u int, a *answer) {
 	s, c := &x.units[u], x.storing
-	s.state = storing
+	s.state = fetching
 	if a.part == nil { // the leader's: a worker may have the same
 		for i := range s.seats {
 			if b := s.seats[i].answer; b != nil && b.part != nil && b.same(a) {
@@ -239,22 +241,40 @@ func (x *Executor) store(ctx context.Context, u int, a *answer) {
 		}
 	}
 	of, round, unit := len(x.units), x.round, uint32(u)
-	stamp := protocol.Stamp{Epoch: x.d.cfg.Epoch, Job: x.id, Round: round}
-	c.recorders.Go(func() {
-		digest, err := a.digest, error(nil)
-		if a.part != nil {
-			err = x.d.cfg.Parts.Record(ctx, a.part, of)
-		} else {
-			digest, err = x.d.cfg.Parts.Keep(ctx, stamp, unit, of, a.bytes)
-		}
+	part, bytes := a.part, a.bytes
+	if part == nil {
+		stamp := protocol.Stamp{Epoch: x.d.cfg.Epoch, Job: x.id, Round: round}
+		part = &protocol.Collected{Stamp: stamp, Unit: unit, Bytes: uint64(len(bytes))}
+	}
+	c.fetches.Go(func() {
+		bytes, err := c.bring(ctx, part, bytes)
 		if err != nil { // the worker would announce it again at once
 			pause(ctx, recordPause)
 		}
-		x.mail.putStored(stored{round, unit, err, digest})
+		x.mail.putStored(stored{round, unit, err, part.Digest, bytes})
+		if err == nil {
+			x.records.add(part, of)
+		}
 	})
 }
 
-// recordPause passes before a part that could not be recorded is asked for again.
+// bring has a part's bytes here, those of a worker or the leader's own, and returns
+// them: what is read as it comes is not waited for at the end of the round.
+func (c *collection) bring(ctx context.Context, part *protocol.Collected, own []byte) ([]byte, error) {
+	parts := c.x.d.cfg.Parts
+	if part.Digest == "" {
+		digest, err := parts.Keep(own)
+		part.Digest = digest
+		return own, err
+	}
+	if err := parts.Fetch(ctx, part); err != nil {
+		return nil, err
+	}
+	return parts.Load(ctx, part.Digest)
+}
+
+// recordPause passes before a part that could not be brought here is asked for again,
+// and before it is tried again to record one.
 const recordPause = 250 * time.Millisecond
 
 // pause waits, or until ctx is done.
@@ -297,18 +317,21 @@ func (c *collection) onCheckpoint(msg []byte) {
 // maxResume bounds what a leader keeps of a round's child jobs, in bytes.
 const maxResume = 2 * protocol.MaxMessage
 
-// onStored takes in that a part is recorded. One that is not is computed again,
-// unless none can be any more: then the round ends.
+// onStored takes in that a part is here. One that is not is computed again, unless no
+// part of the round can be recorded any more: then the round ends.
 func (c *collection) onStored(s stored) error {
 	x := c.x
-	if s.round != x.round || x.units[s.unit].state != storing {
+	if s.round != x.round {
 		return nil
 	}
 	if errors.Is(s.err, ErrOver) {
 		return fmt.Errorf("unit %d: %w", s.unit, s.err)
 	}
+	if x.units[s.unit].state != fetching {
+		return nil
+	}
 	if s.err != nil {
-		x.d.cfg.Log.Warn("a part could not be recorded and is computed again",
+		x.d.cfg.Log.Warn("a part could not be stored and is computed again",
 			"job", x.id, "unit", s.unit, "error", s.err)
 		for i := range x.units[s.unit].seats {
 			x.vacate(&x.units[s.unit].seats[i])
@@ -317,21 +340,23 @@ func (c *collection) onStored(s stored) error {
 		x.d.cfg.Metrics.UnitsRetried.Inc()
 		return nil
 	}
-	c.done(int(s.unit), s.part)
+	c.done(int(s.unit), s.digest)
+	c.parts[s.unit] = s.part
 	return nil
 }
 
+// load reads the parts that were recorded before.
 func (c *collection) load(ctx context.Context, res *algorithms.Result) error {
-	res.Sum, res.Parts = nil, make([][]byte, len(c.parts))
-	for u, digest := range c.parts {
-		if digest == "" {
+	for u, digest := range c.digests {
+		if digest == "" || c.parts[u] != nil {
 			continue
 		}
 		part, err := c.x.d.cfg.Parts.Load(ctx, digest)
 		if err != nil {
 			return err
 		}
-		res.Parts[u] = part
+		c.parts[u] = part
 	}
+	res.Sum, res.Parts = nil, c.parts
 	return nil
 }

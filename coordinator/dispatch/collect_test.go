@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,7 @@ func TestCollect(t *testing.T) {
 		}
 	}
 	d.collects()
+	l.until("five parts recorded", func() bool { return len(l.parts.units()) == 5 })
 	if got := l.parts.units(); !slices.Equal(got, []uint32{0, 1, 2, 3, 4}) || l.parts.of != 5 {
 		t.Errorf("units %v were recorded, of %d", got, l.parts.of)
 	}
@@ -208,34 +210,34 @@ func TestCollectFails(t *testing.T) {
 	l.free(t, 3)
 }
 
-// TestCollectRecordsAgain what could not be recorded, whoever has the bytes, and
-// while one part is being stored the others go on.
-func TestCollectRecordsAgain(t *testing.T) {
+// TestCollectFetchesAgain: what could not be brought here is computed again, and
+// while one part is on its way the others go on.
+func TestCollectFetchesAgain(t *testing.T) {
 	l := newLab(t, never)
 	w := l.join("w", 2)
 	x := l.executor(jobID)
 	defer x.Close()
-	storing, store := make(chan struct{}), make(chan struct{})
+	fetching, fetch := make(chan struct{}), make(chan struct{})
 	failed := false
-	l.parts.record = func(c *protocol.Collected) error {
+	l.parts.fetch = func(c *protocol.Collected) error {
 		if c.Unit == 0 && !failed {
 			failed = true
-			close(storing)
-			<-store
-			return errors.New("no majority")
+			close(fetching)
+			<-fetch
+			return errors.New("no such blob")
 		}
 		return nil
 	}
 	d := l.do(x, 3, collecting(2))
 	task0, task1 := w.first(0), w.run()
 	task0.collected(0)
-	<-storing
-	task0.collected(0) // doubled while it is stored
+	<-fetching
+	task0.collected(0) // doubled while it is fetched
 	l.until("a wasted unit", func() bool { return l.metric("units_wasted_total", "") == 1 })
 	task1.collected(1)
 	l.until("unit 1", func() bool { return len(l.parts.units()) == 1 })
 	d.pending()
-	close(store)
+	close(fetch)
 	again := w.run()
 	if again.unit() != 0 {
 		t.Fatalf("unit %d is computed again", again.unit())
@@ -246,22 +248,64 @@ func TestCollectRecordsAgain(t *testing.T) {
 	l.free(t, 2)
 }
 
-// TestCollectIsCancelled: the round ends with ctx's error once what is being
-// recorded has come to an end, and its slots are free.
+// TestRecordsBesideTheRound: a round ends when its parts are here; they are recorded
+// beside it, again and again until it is done, or until the job is closed.
+func TestRecordsBesideTheRound(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	record := make(chan error)
+	l.parts.record = func(*protocol.Collected) error { return <-record }
+	d := l.do(x, 3, collecting(1))
+	w.first(0).collected(0)
+	d.collects()
+	if got := l.parts.units(); len(got) > 0 {
+		t.Errorf("recorded %v", got)
+	}
+	record <- errors.New("no majority")
+	record <- nil
+	l.until("the part recorded", func() bool { return len(l.parts.units()) == 1 })
+	l.counted("units_retried_total", "", 0)
+
+	d = l.do(x, 4, collecting(1))
+	w.run(0).collected(0)
+	d.collects()
+	record <- ErrOver // too late to tell: the round has ended
+	d = l.do(x, 5, collecting(2))
+	task, other := w.run(0), w.run(1)
+	task.collected(0)
+	record <- fmt.Errorf("another leads: %w", ErrOver)
+	if err := d.wait(); !errors.Is(err, ErrOver) {
+		t.Errorf("a part that can never be recorded: error %v", err)
+	}
+	other.collected(1)
+
+	close(record)
+	x.records.end()
+	x.records.add(&protocol.Collected{Unit: 7}, 8)
+	x.records.end()
+	if slices.Contains(l.parts.units(), 7) {
+		t.Error("recorded after the end")
+	}
+}
+
+// TestCollectIsCancelled: the round ends with ctx's error once what is on its way
+// here has come to an end, and its slots are free.
 func TestCollectIsCancelled(t *testing.T) {
 	l := newLab(t, never)
 	w := l.join("w", 2)
 	x := l.executor(jobID)
 	defer x.Close()
-	storing := make(chan struct{})
+	fetching := make(chan struct{})
 	d := l.do(x, 3, collecting(3))
-	l.parts.record = func(*protocol.Collected) error {
-		close(storing)
+	l.parts.fetch = func(*protocol.Collected) error {
+		close(fetching)
 		d.cancel()
 		return nil
 	}
 	w.first(0).collected(0)
-	<-storing
+	<-fetching
 	if err := d.wait(); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}

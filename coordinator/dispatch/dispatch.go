@@ -45,16 +45,17 @@ type Config struct {
 // leads, the job has ended, or its committed state is beyond the round.
 var ErrOver = errors.New("dispatch: the round is over")
 
-// Parts keeps the results of collected units; each is recorded as it arrives.
+// Parts keeps the results of collected units; each is recorded soon after it arrives.
 type Parts interface {
 	// Known returns the digests of the parts recorded for a round, by unit.
 	Known(job, round uint64) map[uint32]string
-	// Record fetches a part from the worker that made it, has a majority sync it
-	// and commits it; of is the number of units in the round.
+	// Fetch brings a part here from the worker that made it.
+	Fetch(ctx context.Context, c *protocol.Collected) error
+	// Keep stores a part here that the leader computed itself and returns its digest.
+	Keep(part []byte) (digest string, err error)
+	// Record has a majority sync a part that is here and commits it; of is the number
+	// of units in the round.
 	Record(ctx context.Context, c *protocol.Collected, of int) error
-	// Keep records a part that the leader computed itself, as Record does, and
-	// returns its digest.
-	Keep(ctx context.Context, at protocol.Stamp, unit uint32, of int, part []byte) (digest string, err error)
 	// Load returns the bytes of a recorded part.
 	Load(ctx context.Context, digest string) ([]byte, error)
 }
@@ -243,6 +244,7 @@ func (d *Dispatcher) Executor(id uint64, job *algorithms.Job, m *dataset.Manifes
 		plans: make(map[int]*cachedPlan), resume: make(map[uint32]resume),
 		unable: make(map[string]bool),
 	}
+	x.records = newRecords(x)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.jobs[id] != nil {

@@ -49,6 +49,7 @@ type Executor struct {
 	bench   bench
 
 	storing  *collection  // the collected round
+	records  *records     // of its parts, and those of rounds before
 	inFlight atomic.Int64 // units of a collected round, for display
 	given    int          // collected units that workers have; d.mu guards it
 	sat      uint64       // seats of collected units that were given
@@ -131,8 +132,8 @@ type seat struct {
 const (
 	waiting = iota
 	running
-	storing
-	recorded
+	fetching // its bytes, from the worker that has them
+	atHand   // its bytes are here; see records
 )
 
 // Why a unit's answers are compared.
@@ -235,7 +236,9 @@ func (x *Executor) open(u int) bool {
 }
 
 // Close ends the job on the workers: they stop its units and drop what they keep.
+// Parts that are not recorded yet are not any more.
 func (x *Executor) Close() {
+	x.records.end()
 	x.d.mu.Lock()
 	delete(x.d.jobs, x.id)
 	x.d.mu.Unlock()

@@ -294,7 +294,8 @@ type fakeParts struct {
 	known    map[uint32]string
 	recorded []uint32
 	of       int
-	record   func(*protocol.Collected) error // may block; nil: at once
+	fetch    func(*protocol.Collected) error // may block; nil: at once
+	record   func(*protocol.Collected) error // likewise
 	bytes    map[string][]byte
 }
 
@@ -308,6 +309,23 @@ func (p *fakeParts) Known(job, round uint64) map[uint32]string {
 	return p.known
 }
 
+func (p *fakeParts) Fetch(ctx context.Context, c *protocol.Collected) error {
+	if p.fetch != nil {
+		if err := p.fetch(c); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (p *fakeParts) Keep(part []byte) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	digest := blobs.Sum(part)
+	p.bytes[digest] = part
+	return digest, nil
+}
+
 func (p *fakeParts) Record(ctx context.Context, c *protocol.Collected, of int) error {
 	if p.record != nil {
 		if err := p.record(c); err != nil {
@@ -319,16 +337,6 @@ func (p *fakeParts) Record(ctx context.Context, c *protocol.Collected, of int) e
 	p.recorded = append(p.recorded, c.Unit)
 	p.of = of
 	return ctx.Err()
-}
-
-func (p *fakeParts) Keep(_ context.Context, at protocol.Stamp, unit uint32, of int, part []byte) (string, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.recorded = append(p.recorded, unit)
-	p.of = of
-	digest := blobs.Sum(part)
-	p.bytes[digest] = part
-	return digest, nil
 }
 
 func (p *fakeParts) Load(_ context.Context, digest string) ([]byte, error) {

@@ -20,12 +20,14 @@ type mailbox struct {
 	verdicts []verdict
 }
 
-// stored is the end of recording one collected part.
+// stored is the end of bringing one collected part here, or says that none of its
+// round can be recorded any more.
 type stored struct {
-	round uint64
-	unit  uint32
-	err   error
-	part  string // digest
+	round  uint64
+	unit   uint32
+	err    error
+	digest string
+	part   []byte
 }
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }

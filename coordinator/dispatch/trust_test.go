@@ -11,18 +11,18 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestJudgedIsRecordedAgain: a part that the leader judged and that could not be
-// recorded is computed and compared once more.
-func TestJudgedIsRecordedAgain(t *testing.T) {
+// TestJudgedIsFetchedAgain: a part that the leader judged and that could not be
+// brought here is computed and compared once more.
+func TestJudgedIsFetchedAgain(t *testing.T) {
 	l, court := inCourt(t, million)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)
 	x := l.executor(jobID)
 	defer x.Close()
 	failed := false
-	l.parts.record = func(*protocol.Collected) error {
+	l.parts.fetch = func(*protocol.Collected) error {
 		if !failed {
 			failed = true
-			return errors.New("no majority")
+			return errors.New("no such blob")
 		}
 		return nil
 	}

@@ -39,7 +39,9 @@ type Log interface {
 // the methods and their errors.
 type Blobs interface {
 	Put(ctx context.Context, data []byte) (digest string, err error)
+	Keep(data []byte) (digest string, err error)
 	Take(ctx context.Context, worker, digest string, size uint64) error
+	Spread(ctx context.Context, digest string, size uint64) error
 	Get(ctx context.Context, digest string) ([]byte, error)
 }
 
@@ -285,9 +287,17 @@ func (p *Parts) Known(job, round uint64) map[uint32]string {
 	return known
 }
 
+// Fetch implements dispatch.Parts.
+func (p *Parts) Fetch(ctx context.Context, c *protocol.Collected) error {
+	return p.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes)
+}
+
+// Keep implements dispatch.Parts.
+func (p *Parts) Keep(part []byte) (digest string, err error) { return p.Blobs.Keep(part) }
+
 // Record implements dispatch.Parts.
 func (p *Parts) Record(ctx context.Context, c *protocol.Collected, of int) error {
-	if err := p.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes); err != nil {
+	if err := p.Blobs.Spread(ctx, c.Digest, c.Bytes); err != nil {
 		return err
 	}
 	p.lose(c.Digest, false)
@@ -303,16 +313,6 @@ func (p *Parts) record(ctx context.Context, entry protocol.CollectedEntry) error
 		}
 	}
 	return err
-}
-
-// Keep implements dispatch.Parts.
-func (p *Parts) Keep(ctx context.Context, at protocol.Stamp, unit uint32, of int, part []byte) (digest string, err error) {
-	if digest, err = p.Blobs.Put(ctx, part); err != nil {
-		return "", err
-	}
-	p.lose(digest, false)
-	entry := protocol.CollectedEntry{Epoch: p.Epoch, Job: at.Job, Round: at.Round + 1, Unit: unit, Of: uint32(of), Digest: digest, Bytes: uint64(len(part))}
-	return digest, p.record(ctx, entry)
 }
 
 // Load implements dispatch.Parts.

@@ -214,12 +214,16 @@ func TestRefusedPartsEndTheRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}
-	at := protocol.Stamp{Epoch: o.cfg.Epoch, Job: j.ID, Round: 2}
-	if _, err := p.Keep(o.ctx(), at, 0, 5, []byte("a tree")); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
+	digest, err := p.Keep([]byte("a tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &protocol.Collected{Stamp: protocol.Stamp{Epoch: o.cfg.Epoch, Job: j.ID, Round: 2}, Digest: digest, Bytes: 6}
+	if err := p.Record(o.ctx(), m, 5); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
 		t.Errorf("a part of a committed round: %v", err)
 	}
-	at.Round = 3
-	if _, err := p.Keep(o.ctx(), at, 0, 5, []byte("a tree")); err != nil {
+	m.Round = 3
+	if err := p.Record(o.ctx(), m, 5); err != nil {
 		t.Error(err)
 	}
 }

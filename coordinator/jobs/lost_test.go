@@ -48,6 +48,10 @@ func (b *oneBlob) Put(_ context.Context, data []byte) (string, error) {
 	return d, nil
 }
 
+func (b *oneBlob) Keep(data []byte) (string, error) { return b.Put(context.Background(), data) }
+
+func (b *oneBlob) Spread(context.Context, string, uint64) error { return nil }
+
 func (b *oneBlob) Take(_ context.Context, _, digest string, _ uint64) error {
 	if digest == b.lost {
 		b.lost = ""
@@ -90,7 +94,8 @@ func TestALostPartIsComputedAgain(t *testing.T) {
 		t.Errorf("a lost part: %v", err)
 	}
 	known(map[uint32]string{0: a})
-	if err := p.Record(t.Context(), &protocol.Collected{Stamp: protocol.Stamp{Job: job}, Unit: 1, Digest: b}, 2); err != nil {
+	again := &protocol.Collected{Stamp: protocol.Stamp{Job: job}, Unit: 1, Digest: b}
+	if err := errors.Join(p.Fetch(t.Context(), again), p.Record(t.Context(), again, 2)); err != nil {
 		t.Fatal(err)
 	}
 	known(both)

@@ -111,6 +111,9 @@ func (b *Blobs) has(digest string) bool {
 	return true
 }
 
+// Keep stores a blob here.
+func (b *Blobs) Keep(data []byte) (digest string, err error) { return b.Folder.Put(data) }
+
 // Put stores a blob here and on enough of the others for a majority.
 func (b *Blobs) Put(ctx context.Context, data []byte) (digest string, err error) {
 	digest, err = b.Folder.Put(data)
@@ -120,12 +123,12 @@ func (b *Blobs) Put(ctx context.Context, data []byte) (digest string, err error)
 	return digest, b.Spread(ctx, digest, uint64(len(data)))
 }
 
-// Take fetches a blob from a worker and stores it on a majority.
+// Take fetches a blob from a worker and stores it here.
 func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) error {
 	if err := b.fetch(ctx, b.Subjects.BlobsOf(worker), digest, int64(size)); err != nil {
 		return fmt.Errorf("replica: blob %s from worker %s: %w", digest, worker, err)
 	}
-	return b.Spread(ctx, digest, size)
+	return nil
 }
 
 // Spread returns once a majority has synced a blob that this folder has.

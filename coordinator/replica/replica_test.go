@@ -267,7 +267,7 @@ func (s served) open(digest string) (bus.Blob, bool) {
 	return open{bytes.NewReader(b)}, ok
 }
 
-// TestTakeFromAWorker stores a majority of copies, or, of wrong bytes, none.
+// TestTakeFromAWorker stores one copy, that Spread makes a majority; of wrong bytes, none.
 func TestTakeFromAWorker(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
@@ -283,7 +283,10 @@ func TestTakeFromAWorker(t *testing.T) {
 		_, err := pull(t, a.Conn, subjects.BlobsOf("w1"), good)
 		return err == nil
 	})
-	if err := a.Take(within(t), "w1", good, uint64(len(part))); err != nil || holders(members, good) < 2 || !a.Folder.Has(good) {
+	if err := a.Take(within(t), "w1", good, uint64(len(part))); err != nil || holders(members, good) != 1 || !a.Folder.Has(good) {
+		t.Errorf("%d have the part, error %v", holders(members, good), err)
+	}
+	if err := a.Spread(within(t), good, uint64(len(part))); err != nil || holders(members, good) < 2 {
 		t.Errorf("%d have the part, error %v", holders(members, good), err)
 	}
 	for what, c := range map[string]struct {

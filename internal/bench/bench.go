@@ -46,8 +46,10 @@ type Pair struct {
 	Local   Spread `json:"local_seconds"`
 	Cluster Spread `json:"cluster_seconds"` // from submission until the result is there
 	// Ratio is of the two medians.
-	Ratio  float64 `json:"ratio"`
-	Digest string  `json:"model_digest"` // of both
+	Ratio float64 `json:"ratio"`
+	// Computed is the mean of the seconds for which the worker computed units.
+	Computed float64 `json:"computed_seconds"`
+	Digest   string  `json:"model_digest"` // of both
 
 	Steps  uint64 `json:"steps"`
 	Rounds uint64 `json:"rounds"`
@@ -74,7 +76,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec) (*Pair, error) {
 	}
 	p := &Pair{}
 	var here, there []float64
-	var before proc.Series
+	var before, workerBefore proc.Series
 	for run := range b.Runs + 1 {
 		b.Note("%s: run %d of %d", s.Algorithm, run, b.Runs)
 		seconds, err := b.here(ctx, job, p)
@@ -82,7 +84,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec) (*Pair, error) {
 			return nil, err
 		}
 		if run == 1 {
-			if before, err = b.series(ctx); err != nil {
+			if before, workerBefore, err = b.series(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -94,12 +96,13 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec) (*Pair, error) {
 			here, there = append(here, seconds), append(there, elsewhere)
 		}
 	}
-	after, err := b.series(ctx)
+	after, workerAfter, err := b.series(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p.Local, p.Cluster = SpreadOf(here), SpreadOf(there)
 	p.Ratio = p.Cluster.Median / p.Local.Median
+	p.Computed = delta(workerBefore, workerAfter, "coppice_worker_unit_seconds_sum") / float64(b.Runs)
 	p.Raft = raftOf(before, after, sum(there))
 	return p, nil
 }
@@ -153,13 +156,21 @@ func sum(figures []float64) (s float64) {
 	return s
 }
 
-// leader returns the HTTP address of the coordinator that leads.
-func (b *Bench) leader(ctx context.Context) (string, error) {
+// series reads the metrics of the leader and of the only worker.
+func (b *Bench) series(ctx context.Context) (leader, worker proc.Series, err error) {
 	info, err := b.Cluster.Client().Cluster(ctx)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	return addressOf(info)
+	address, err := addressOf(info)
+	if err != nil {
+		return nil, nil, err
+	}
+	if leader, err = proc.Scrape(ctx, address); err != nil {
+		return nil, nil, err
+	}
+	worker, err = proc.Scrape(ctx, info.Workers[0].Metrics)
+	return leader, worker, err
 }
 
 func addressOf(info *protocol.Cluster) (string, error) {

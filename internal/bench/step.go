@@ -27,7 +27,7 @@ type Step struct {
 // Step measures steps gradient steps, each a round, without validation and with a
 // single short leaf update before them.
 func (b *Bench) Step(ctx context.Context, steps, batch int) (*Step, error) {
-	before, err := b.workerSeries(ctx)
+	_, before, err := b.series(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := b.workerSeries(ctx)
+	_, after, err := b.series(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -58,24 +58,6 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (*Step, error) {
 	}
 	s.Overhead = s.Cluster - s.Local - s.Transfers.Median
 	return s, nil
-}
-
-// workerSeries reads the metrics of the only worker.
-func (b *Bench) workerSeries(ctx context.Context) (proc.Series, error) {
-	info, err := b.Cluster.Client().Cluster(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return proc.Scrape(ctx, info.Workers[0].Metrics)
-}
-
-// series reads the leader's metrics.
-func (b *Bench) series(ctx context.Context) (proc.Series, error) {
-	address, err := b.leader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return proc.Scrape(ctx, address)
 }
 
 func delta(before, after proc.Series, name string) float64 { return after[name] - before[name] }

@@ -107,6 +107,10 @@ func (o *Options) where() string {
 // Connected reports whether a server answers now.
 func (c *Conn) Connected() bool { return c.link.Connected() }
 
+// ServerName returns the name of the server that the connection goes to, empty
+// while there is none.
+func (c *Conn) ServerName() string { return c.link.ServerName() }
+
 // RTT measures the round trip to the server.
 func (c *Conn) RTT() (time.Duration, error) { return c.link.RTT() }
 

@@ -25,6 +25,8 @@ type Link interface {
 	// Connected reports whether the link is up. While it is not, the methods
 	// above return ErrOffline.
 	Connected() bool
+	// ServerName names the server that the link goes to, empty where there is none.
+	ServerName() string
 	// RTT measures the round trip to the server.
 	RTT() (time.Duration, error)
 	// Close delivers what has arrived, sends what was published, and ends the link

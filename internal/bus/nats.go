@@ -170,6 +170,9 @@ func (l *natsLink) MaxPayload() int { return int(l.nc.MaxPayload()) }
 // Connected implements Link.
 func (l *natsLink) Connected() bool { return l.nc.IsConnected() }
 
+// ServerName implements Link.
+func (l *natsLink) ServerName() string { return l.nc.ConnectedServerName() }
+
 // RTT implements Link.
 func (l *natsLink) RTT() (time.Duration, error) {
 	d, err := l.nc.RTT()

@@ -104,6 +104,9 @@ func (l *link) Connected() bool {
 	return l.up()
 }
 
+// ServerName implements bus.Link: the simulated network has no servers.
+func (l *link) ServerName() string { return "" }
+
 // RTT implements bus.Link.
 func (l *link) RTT() (time.Duration, error) { return 2 * minDelay, l.Flush(context.Background()) }
 

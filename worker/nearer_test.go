@@ -1,0 +1,97 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestLeaderFirst: the leader's own NATS server comes first, an external one stays
+// where it is, and what the coordinators said is left alone.
+func TestLeaderFirst(t *testing.T) {
+	c := &protocol.Cluster{
+		NATS: []string{"nats://a", "nats://b", "nats://c"}, Leader: "c",
+		Coordinators: []protocol.MemberEntry{{ID: "a", NATS: "nats://a"}, {ID: "c", NATS: "nats://c"}},
+	}
+	if got, want := leaderFirst(c), []string{"nats://c", "nats://b", "nats://a"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if c.NATS[0] != "nats://a" {
+		t.Error("the cluster's own list was changed")
+	}
+	c.NATS = []string{"nats://x", "nats://y"}
+	if got := leaderFirst(c); !slices.Equal(got, c.NATS) {
+		t.Errorf("%v, want %v", got, c.NATS)
+	}
+}
+
+// TestMovesNearer: a worker that is connected to another server than the leader's own
+// moves there while it has nothing to do; where the server is out of reach it stays.
+func TestMovesNearer(t *testing.T) {
+	d := importData(t, dense())
+	options := serverOptions
+	options.Name, options.Cluster, options.RoutePort = "b", "nearer", -1
+	c := newClusterOf(t, options)
+	c.add(d)
+	options.Name, options.Routes = "a", []string{c.server.RouteURL()}
+	server := must[*bus.Server](t)(bus.StartServer(options))
+	t.Cleanup(server.Close)
+	eventually(t, "a route", func() bool { return server.Routes() == 1 })
+	const nowhere = "nats://127.0.0.1:1"
+	c.set(func(i *protocol.Cluster) {
+		i.NATS = []string{c.server.ClientURL(), server.ClientURL(), nowhere}
+		i.Coordinators = []protocol.MemberEntry{
+			{ID: "b", NATS: c.server.ClientURL()}, {ID: "a", NATS: server.ClientURL()}, {ID: "x", NATS: nowhere},
+		}
+	})
+	leads := func(id string, epoch uint64) *leader {
+		c.set(func(i *protocol.Cluster) { i.Leader, i.Epoch = id, epoch })
+		return c.lead(id, epoch)
+	}
+	// compute has the worker compute a round, asked again where a message is lost that
+	// has a route to take; it returns the partial.
+	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, sums := rounds(t, d, j, 1)
+	compute := func(w *running, l *leader) (p *protocol.Part) {
+		t.Helper()
+		tick := time.NewTicker(timeout / 100)
+		defer tick.Stop()
+		eventually(t, "a part for "+l.id, func() bool {
+			l.setup(w, 40, j, d.manifest)
+			l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+			select {
+			case p = <-l.parts:
+			case <-tick.C:
+			}
+			return p != nil
+		})
+		return p
+	}
+	at := func(w *running) string { return w.session.Load().conn.ServerName() }
+
+	w := c.start(Config{}) // nobody leads
+	if at(w) != "b" {
+		t.Fatalf("the worker is connected to %q", at(w))
+	}
+	open := c.close()
+	l := leads("a", 5)
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	eventually(t, "work", func() bool { return !w.idle() })
+	if at(w) != "b" {
+		t.Error("the worker moved while it had work")
+	}
+	open()
+	receive(t, "a part", l.parts)
+	eventually(t, "the move", func() bool { return at(w) == "a" })
+	if err := samePartial(compute(w, l).Partial, sums[0]); err != nil {
+		t.Error(err)
+	}
+	compute(w, leads("x", 6))
+	leads("b", 7)
+	eventually(t, "the move back", func() bool { return at(w) == "b" })
+}
