@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -81,6 +82,8 @@ func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithm
 // lowest unit that failed is returned.
 func (l *Local) each(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, any) error) error {
 	if len(l.scratch) == 1 || r.Units == 1 {
+		runtime.LockOSThread() // as a worker's lane does
+		defer runtime.UnlockOSThread()
 		for id := range r.Units {
 			if err := ctx.Err(); err != nil {
 				return err

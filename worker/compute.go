@@ -12,8 +12,11 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 )
 
-// lane is one goroutine that computes units, until its lanes are closed.
+// lane is one goroutine that computes units, until its lanes are closed. It keeps its
+// thread, and by that mostly its processor with the caches: what comes between two
+// units (messages, garbage) would else have it go on wherever it ended.
 func (w *worker) lane(l *lanes, number int) {
+	runtime.LockOSThread()
 	debug.SetPanicOnFault(true) // a shard's file that is cut short under us: see caught
 	for {
 		w.mu.Lock()

@@ -137,7 +137,7 @@ func (s *session) patience() time.Duration {
 
 // openBlob finds a blob for who asks this worker for it: results, and shards.
 func (w *worker) openBlob(digest string) (bus.Blob, bool) {
-	if b, err := w.results.folder.OpenBlob(digest); err == nil {
+	if b, err := w.results.open(digest); err == nil {
 		return b, true
 	}
 	if b, err := w.cache.folder.OpenBlob(digest); err == nil {

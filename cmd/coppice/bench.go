@@ -94,6 +94,23 @@ func (c *benchCmd) measure(a *app, name string, src dataset.Source, checks datas
 	return a.print(report, report.text)
 }
 
+// echoCmd is the other end of a measurement of transfers.
+type echoCmd struct {
+	NATS    string        `name:"nats" required:"" placeholder:"URL" help:"NATS server to answer over."`
+	Bytes   int           `help:"Bytes of an answer."`
+	Compute time.Duration `help:"How long to be busy before each answer."`
+
+	serveFlags
+}
+
+// Run answers what `coppice bench` sends, as a worker does.
+func (c *echoCmd) Run(a *app) error {
+	ctx, _, cancel := c.start(a)
+	defer cancel()
+	defer frugal()()
+	return bench.Echo(ctx, c.NATS, c.Bytes, c.Compute)
+}
+
 func (c *benchCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {
 	m := newMeter(a.stderr)
 	defer m.clear()

@@ -37,6 +37,7 @@ type cli struct {
 	Bench       benchCmd       `cmd:"" help:"Measure on this machine what a cluster costs over training in one process."`
 	Chaos       chaosCmd       `cmd:"" help:"Kill, stop and cut off the processes of a cluster on this machine, and check that nothing is lost."`
 	NATS        natsCmd        `cmd:"" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
+	Echo        echoCmd        `cmd:"" hidden:"" help:"Answer messages of bench, as a worker does."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 

@@ -2,6 +2,9 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -16,11 +19,11 @@ const (
 )
 
 // transfers measures what a message of out bytes and its answer of back bytes take
-// over a NATS server as coordinators embed it: a leader beside the server, a
-// worker over TCP. The worker is busy for compute before it answers, in the rhythm of
-// a job: a leader that was idle meanwhile takes longer to wake than one that is asked
-// all the time. That time is no part of the figures.
-func (b *Bench) transfers(ctx context.Context, out, back int, compute time.Duration) (Spread, error) {
+// over a NATS server as coordinators embed it: a leader beside the server, a worker,
+// which is another process, over TCP. The worker is busy for compute before it
+// answers, in the rhythm of a job: a leader that was idle meanwhile takes longer to
+// wake than one that is asked all the time. That time is no part of the figures.
+func (b *Bench) transfers(ctx context.Context, out, back int, compute time.Duration) (_ Spread, err error) {
 	server, err := bus.StartServer(bus.ServerOptions{Name: "bench", Host: "127.0.0.1"})
 	if err != nil {
 		return Spread{}, err
@@ -31,12 +34,19 @@ func (b *Bench) transfers(ctx context.Context, out, back int, compute time.Durat
 		return Spread{}, err
 	}
 	defer leader.Close()
-	worker, err := bus.Connect(ctx, bus.Options{URLs: []string{server.ClientURL()}, Name: "worker"})
+	e := &echo{leader: leader, compute: compute, out: message(out), arrived: make(chan struct{}, 1)}
+	arrivals, err := leader.Subscribe(subjectBack, func(bus.Message) { e.arrived <- struct{}{} })
 	if err != nil {
 		return Spread{}, err
 	}
-	defer worker.Close()
-	e := &echo{leader: leader, worker: worker, compute: compute, out: message(out), back: message(back), arrived: make(chan struct{}, 1)}
+	defer arrivals.Close()
+	worker, err := b.Cluster.Launch("echo", "echo", "--nats", server.ClientURL(), "--bytes", strconv.Itoa(back), "--compute", compute.String())
+	if err != nil {
+		return Spread{}, err
+	}
+	defer func() { err = errors.Join(err, worker.Quit(ctx)) }()
+	ctx, cancel := context.WithTimeout(ctx, echoLimit)
+	defer cancel()
 	return e.measure(ctx)
 }
 
@@ -47,12 +57,12 @@ func message(n int) []byte {
 	return b
 }
 
-// echo sends messages to and fro.
+// echo sends messages to a worker that answers each.
 type echo struct {
-	leader, worker *bus.Conn
-	out, back      []byte
-	compute        time.Duration
-	arrived        chan struct{}
+	leader  *bus.Conn
+	out     []byte
+	compute time.Duration
+	arrived chan struct{}
 }
 
 const (
@@ -60,17 +70,13 @@ const (
 	subjectBack = "bench.back"
 )
 
+// echoLimit bounds a measurement, the start of the worker included.
+const echoLimit = time.Minute
+
 func (e *echo) measure(ctx context.Context) (Spread, error) {
-	answers, err := e.worker.Subscribe(subjectOut, func(bus.Message) { e.answer() })
-	if err != nil {
+	if err := e.arrival(ctx); err != nil { // the worker says that it listens
 		return Spread{}, err
 	}
-	defer answers.Close()
-	arrivals, err := e.leader.Subscribe(subjectBack, func(bus.Message) { e.arrived <- struct{}{} })
-	if err != nil {
-		return Spread{}, err
-	}
-	defer arrivals.Close()
 	var seconds []float64
 	for range figures + 1 {
 		began := time.Now()
@@ -84,21 +90,44 @@ func (e *echo) measure(ctx context.Context) (Spread, error) {
 	return SpreadOf(seconds[1:]), nil
 }
 
-// answer keeps a processor busy as a kernel does, then sends the bytes back.
-func (e *echo) answer() {
-	for began := time.Now(); time.Since(began) < e.compute; {
-	}
-	e.worker.Send(subjectBack, "", e.back) // what is lost, once waits for until ctx is done
-}
-
 func (e *echo) once(ctx context.Context) error {
 	if err := e.leader.Send(subjectOut, "", e.out); err != nil {
 		return err
 	}
+	return e.arrival(ctx)
+}
+
+func (e *echo) arrival(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("bench: the process that echoes does not answer: %w", ctx.Err())
 	case <-e.arrived:
 		return nil
 	}
+}
+
+// Echo is the worker of a measurement of transfers: it keeps a processor busy for
+// compute, as a kernel does, and then sends back bytes, for each message, until ctx is
+// done.
+func Echo(ctx context.Context, url string, back int, compute time.Duration) error {
+	conn, err := bus.Connect(ctx, bus.Options{URLs: []string{url}, Name: "worker"})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	answer := message(back)
+	orders, err := conn.Subscribe(subjectOut, func(bus.Message) {
+		for began := time.Now(); time.Since(began) < compute; {
+		}
+		conn.Send(subjectBack, "", answer) // what is lost, the other side waits for in vain
+	})
+	if err != nil {
+		return err
+	}
+	defer orders.Close()
+	if err := conn.Send(subjectBack, "", answer); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }

@@ -133,6 +133,12 @@ func (c *Cluster) begin(n *Node) error {
 	return n.start()
 }
 
+// Launch starts another process of the cluster's executable, with a log beside those of
+// the cluster. The caller ends it.
+func (c *Cluster) Launch(name string, args ...string) (*Node, error) {
+	return Launch(c.cfg.Exe, c.cfg.Env, name, c.log(name), append(args, "--die-with-stdin")...)
+}
+
 // AddWorker starts one more worker; Ready waits until the cluster knows it.
 func (c *Cluster) AddWorker() (*Node, error) {
 	c.mu.Lock()
