@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	heartbeat = 25 * time.Millisecond
-	timeout   = 20 * time.Second // of any wait
+	timeout   = time.Minute      // of any wait
 	ping      = 10 * time.Second // a busy machine is no broken connection here
 )
 

@@ -58,7 +58,7 @@ func TestMovesNearer(t *testing.T) {
 	list, sums := rounds(t, d, j, 1)
 	compute := func(w *running, l *leader) (p *protocol.Part) {
 		t.Helper()
-		tick := time.NewTicker(timeout / 100)
+		tick := time.NewTicker(timeout / 300)
 		defer tick.Stop()
 		eventually(t, "a part for "+l.id, func() bool {
 			l.setup(w, 40, j, d.manifest)

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // limit bounds every wait; a test that reaches it fails.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // site is a coordinator's API on a real store of one node.
 type site struct {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // limit bounds every wait of a test; a test that reaches it fails.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // cluster is a set of nodes in this process, on loopback and temporary folders.
 type cluster struct {

@@ -99,7 +99,7 @@ var Bugs = []Bug{
 	{"a leader's commits lost with its office", []Edit{
 		{"coordinator/state/apply.go", "	s.dropPending()\n	return s.epoch, nil", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n	return s.epoch, nil"},
 	}},
-	{"a part that is refused for good and computed again for ever", []Edit{
-		{"coordinator/dispatch/collect.go", "	if errors.Is(s.err, ErrOver) {", "	if false && errors.Is(s.err, ErrOver) {"},
+	{"a part folded in another's place", []Edit{
+		{"coordinator/dispatch/collect.go", "	c.parts[s.unit] = s.part\n", "	c.parts[(int(s.unit)+1)%len(c.parts)] = s.part\n"},
 	}},
 }
