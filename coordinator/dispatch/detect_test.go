@@ -9,16 +9,22 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// vanish ends the worker's connection, as the end of its process does.
-func (f *fake) vanish() { f.conn.Close() }
+// vanish ends the worker's connection, as the end of its process does, and returns
+// when the server knows.
+func (f *fake) vanish() {
+	f.l.t.Helper()
+	f.work.Close()
+	if err := f.conn.Flush(f.l.ctx()); err != nil {
+		f.l.t.Fatal(err)
+	}
+	f.conn.Close()
+}
 
 // comeBack connects the worker anew and beats.
 func (f *fake) comeBack() {
 	f.l.t.Helper()
 	f.conn = f.l.connect()
-	if _, err := f.conn.Subscribe(subjects.Work(f.id), f.take); err != nil {
-		f.l.t.Fatal(err)
-	}
+	f.listen()
 	f.beat(func(*protocol.Beat) {})
 }
 

@@ -17,6 +17,7 @@ type fake struct {
 	l      *lab
 	id     string
 	conn   *bus.Conn
+	work   *bus.Subscription
 	orders chan order
 }
 
@@ -36,9 +37,7 @@ type order struct {
 func (l *lab) join(id string, slots int, shards ...int) *fake {
 	l.t.Helper()
 	f := &fake{l: l, id: id, conn: l.connect(), orders: make(chan order, 1000)}
-	if _, err := f.conn.Subscribe(subjects.Work(id), f.take); err != nil {
-		l.t.Fatal(err)
-	}
+	f.listen()
 	polls := 0
 	l.until("worker "+id, func() bool {
 		if polls++; polls%100 == 1 { // a first beat across a route may get lost
@@ -55,6 +54,15 @@ func (l *lab) join(id string, slots int, shards ...int) *fake {
 		return w != nil && len(w.holds) == len(shards)
 	})
 	return f
+}
+
+// listen takes orders from now on.
+func (f *fake) listen() {
+	f.l.t.Helper()
+	var err error
+	if f.work, err = f.conn.Subscribe(subjects.Work(f.id), f.take); err != nil {
+		f.l.t.Fatal(err)
+	}
 }
 
 // beat says that the worker is alive, and what change adds.
