@@ -46,8 +46,9 @@ const (
 	// ClientTry bounds one try of a client's request, ClientPatience all of them.
 	ClientTry      = 5 * time.Second
 	ClientPatience = 10 * time.Second
-	// CommitInterval is the least interval between two commits of a job, and
-	// CommitAtMost the greatest, unless a commit takes a quarter of it.
+	// CommitInterval is the least interval between two commits of a job, and between two
+	// moments at which its short parts are recorded; CommitAtMost the greatest between
+	// commits, unless one takes a quarter of it.
 	CommitInterval = 200 * time.Millisecond
 	CommitAtMost   = 2 * time.Second
 	// RetryPassing is when a job that stopped for a passing reason starts again,

@@ -9,8 +9,13 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// nearDial bounds the connection to the leader's own NATS server.
-const nearDial = time.Second
+const (
+	// nearDial bounds the connection to the leader's own NATS server.
+	nearDial = time.Second
+	// stayPatiences is how often the patience with a leader passes between two tries to
+	// move.
+	stayPatiences = 5
+)
 
 // dial connects to a cluster's NATS, to the leader's own server where it has one.
 func (w *worker) dial(ctx context.Context, c *protocol.Cluster, limit time.Duration) (*bus.Conn, error) {
@@ -33,21 +38,17 @@ func heartbeatOf(c *protocol.Cluster) time.Duration {
 // nearer moves a session to the leader's own NATS server where it is connected to
 // another one (since the leader changed, or was not known yet): what the two say to
 // each other then passes one server instead of two. It returns nil where the session
-// is best kept: while there is work, and where that server was tried before and is
-// out of reach.
+// is best kept: while there is work, and for a while after a try.
 func (w *worker) nearer(ctx context.Context, s *session) *session {
 	leader := w.leading()
 	again := leader == s.leader // it leads since the last look at least
 	s.leader = leader
-	if leader == "" || !again || leader == s.tried || s.conn.ServerName() == leader || !w.idle() {
+	if leader == "" || !again || time.Now().Before(s.stay) || s.conn.ServerName() == leader || !w.idle() {
 		return nil
 	}
+	s.stay = time.Now().Add(stayPatiences * s.patience())
 	c, err := w.join.ask(ctx) // where the leader's server is may not have been known
-	if err != nil || c.ID != s.cluster.ID || c.Leader != leader {
-		return nil
-	}
-	s.tried = leader
-	if !embeds(c, leader) {
+	if err != nil || c.ID != s.cluster.ID || c.Leader != leader || !embeds(c, leader) {
 		return nil
 	}
 	conn, err := w.dial(ctx, c, nearDial)
@@ -63,17 +64,18 @@ func (w *worker) nearer(ctx context.Context, s *session) *session {
 }
 
 // follow opens a session over conn and then closes s, so that no order is missed of a
-// leader that is connected to the same server. It returns nil where that fails: s has
-// no pulse any more then and must end.
+// leader that is connected to the same server. Where that fails it returns nil, and s
+// goes on.
 func (w *worker) follow(s *session, c *protocol.Cluster, conn *bus.Conn) *session {
-	s.cancel()
-	s.pulse.Wait()
-	next, err := w.openSession(c, conn)
+	next, err := w.attach(c, conn)
 	if err != nil {
 		w.log.Warn("the leader's NATS server fails", "error", err)
 		return nil
 	}
-	next.leader, next.tried = s.leader, s.tried
+	next.leader, next.stay = s.leader, s.stay
+	s.cancel()
+	s.pulse.Wait()
+	w.begins(next)
 	w.closeSession(s, false)
 	return next
 }
@@ -100,8 +102,12 @@ func (w *worker) leading() string {
 	return w.leader
 }
 
-// idle reports whether nothing is asked of this worker just now.
+// idle reports whether nothing is asked of this worker just now, and nothing is on its
+// way here.
 func (w *worker) idle() bool {
+	if w.fetching.Load() > 0 {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, j := range w.jobs {

@@ -23,8 +23,8 @@ type session struct {
 	blobs    *bus.Served
 	pulse    sync.WaitGroup
 
-	leader string // at the last look for a nearer server
-	tried  string // leader whose own server was tried
+	leader string    // at the last look for a nearer server
+	stay   time.Time // it does not move before
 }
 
 const (
@@ -87,17 +87,32 @@ func (w *worker) attend(ctx context.Context, s *session) error {
 // openSession listens to the leader over conn and says what this worker holds. Where
 // it fails, conn is closed.
 func (w *worker) openSession(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
+	w.enterCluster(c)
+	s, err := w.attach(c, conn)
+	if err == nil {
+		w.begins(s)
+	}
+	return s, err
+}
+
+// attach makes a session that listens over conn. It is not the worker's yet, unless
+// there is no other. Where it fails, conn is closed.
+func (w *worker) attach(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
 	s := &session{cluster: c, conn: conn, subjects: protocol.Subjects{Cluster: c.ID}}
 	s.ctx, s.cancel = context.WithCancel(w.ctx)
-	w.enterCluster(c)
-	w.session.Store(s)
+	w.session.CompareAndSwap(nil, s)
 	if err := w.subscribe(s); err != nil {
 		w.closeSession(s, false)
 		return nil, err
 	}
-	w.beat.send(w, true, false)
-	s.pulse.Go(func() { w.beat.run(s.ctx, heartbeatOf(c), w) })
 	return s, nil
+}
+
+// begins makes a session the worker's, and its heart beat.
+func (w *worker) begins(s *session) {
+	w.session.Store(s)
+	w.beat.send(w, true, false)
+	s.pulse.Go(func() { w.beat.run(s.ctx, heartbeatOf(s.cluster), w) })
 }
 
 func (w *worker) subscribe(s *session) error {
@@ -159,7 +174,7 @@ func (w *worker) watch(ctx context.Context, s *session) (next *session, err erro
 			return nil, nil
 		case <-tick.C:
 		}
-		if next := w.nearer(ctx, s); next != nil || s.ctx.Err() != nil {
+		if next := w.nearer(ctx, s); next != nil {
 			return next, nil
 		}
 		if w.silence() < limit || time.Since(asked) < limit {

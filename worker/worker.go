@@ -34,6 +34,7 @@ type worker struct {
 	prefetch *prefetch
 	ping     time.Duration           // between pings of the connection; 0: by the heartbeat
 	session  atomic.Pointer[session] // nil while there is none
+	fetching atomic.Int64            // blobs on their way here
 
 	ctx    context.Context // ends when the worker stops: parent of all jobs' contexts
 	cancel context.CancelFunc
@@ -231,6 +232,8 @@ func (w *worker) fetch(ctx context.Context, digest string, size int64, to io.Wri
 	if s == nil {
 		return errNoSession
 	}
+	w.fetching.Add(1)
+	defer w.fetching.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()

@@ -8,18 +8,21 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // collect runs a collected round: each worker is given as many units as it has
 // slots, and one ahead; every part is recorded soon after it arrives, so that only
-// unfinished units are ever computed again. The round ends when all parts are here;
-// the last of them are recorded meanwhile.
+// unfinished units are ever computed again. The round ends when all parts are here and
+// recorded, but for the last of the short ones, which are recorded meanwhile: unless
+// that has failed so far.
 func (x *Executor) collect(ctx context.Context, res *algorithms.Result) error {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units))}
-	x.storing = c
+	x.collecting = c
+	defer func() { x.collecting = nil }()
 	defer c.fetches.Wait()
 	defer cancel() // before Wait
 	c.recall()
@@ -27,7 +30,7 @@ func (x *Executor) collect(ctx context.Context, res *algorithms.Result) error {
 	defer c.release()
 	look := time.NewTicker(x.every())
 	defer look.Stop()
-	for c.left > 0 {
+	for c.left > 0 || x.records.behind.Load() > 0 {
 		c.feed(ctx, time.Now())
 		select {
 		case <-ctx.Done():
@@ -196,7 +199,7 @@ func (c *collection) onFail(msg []byte) error {
 func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 	x := c.x
 	m := new(protocol.Collected)
-	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) {
+	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) || !blobs.Valid(m.Digest) {
 		x.drop(metrics.DropMisshapen)
 		return nil
 	}
@@ -226,7 +229,7 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 // store brings a part here and has it recorded; its slots are free, but for those of
 // workers that still compute it.
 func (x *Executor) store(ctx context.Context, u int, a *answer) {
-	s, c := &x.units[u], x.storing
+	s, c := &x.units[u], x.collecting
 	s.state = fetching
 	if a.part == nil { // the leader's: a worker may have the same
 		for i := range s.seats {
@@ -241,36 +244,38 @@ func (x *Executor) store(ctx context.Context, u int, a *answer) {
 		}
 	}
 	of, round, unit := len(x.units), x.round, uint32(u)
-	part, bytes := a.part, a.bytes
-	if part == nil {
-		stamp := protocol.Stamp{Epoch: x.d.cfg.Epoch, Job: x.id, Round: round}
-		part = &protocol.Collected{Stamp: stamp, Unit: unit, Bytes: uint64(len(bytes))}
-	}
 	c.fetches.Go(func() {
-		bytes, err := c.bring(ctx, part, bytes)
+		part, bytes, err := c.bring(ctx, a, round, unit)
 		if err != nil { // the worker would announce it again at once
 			pause(ctx, recordPause)
+		} else if !short(part) {
+			err = x.records.record(ctx, part, of)
 		}
-		x.mail.putStored(stored{round, unit, err, part.Digest, bytes})
-		if err == nil {
-			x.records.add(part, of)
+		if err != nil {
+			x.mail.putStored(stored{round: round, unit: unit, err: err})
+			return
+		}
+		x.mail.putStored(stored{round: round, unit: unit, digest: part.Digest, part: bytes})
+		if short(part) {
+			x.records.beside(part, of)
 		}
 	})
 }
 
-// bring has a part's bytes here, those of a worker or the leader's own, and returns
-// them: what is read as it comes is not waited for at the end of the round.
-func (c *collection) bring(ctx context.Context, part *protocol.Collected, own []byte) ([]byte, error) {
+// bring has a part here, that of a worker or the leader's own, and returns its bytes as
+// well: what is read as it comes is not waited for at the end of the round.
+func (c *collection) bring(ctx context.Context, a *answer, round uint64, unit uint32) (*protocol.Collected, []byte, error) {
 	parts := c.x.d.cfg.Parts
-	if part.Digest == "" {
-		digest, err := parts.Keep(own)
-		part.Digest = digest
-		return own, err
+	if a.part == nil {
+		digest, err := parts.Keep(a.bytes)
+		stamp := protocol.Stamp{Epoch: c.x.d.cfg.Epoch, Job: c.x.id, Round: round}
+		return &protocol.Collected{Stamp: stamp, Unit: unit, Digest: digest, Bytes: uint64(len(a.bytes))}, a.bytes, err
 	}
-	if err := parts.Fetch(ctx, part); err != nil {
-		return nil, err
+	if err := parts.Fetch(ctx, a.part); err != nil {
+		return nil, nil, err
 	}
-	return parts.Load(ctx, part.Digest)
+	bytes, err := parts.Load(ctx, a.part.Digest)
+	return a.part, bytes, err
 }
 
 // recordPause passes before a part that could not be brought here is asked for again,
@@ -317,8 +322,8 @@ func (c *collection) onCheckpoint(msg []byte) {
 // maxResume bounds what a leader keeps of a round's child jobs, in bytes.
 const maxResume = 2 * protocol.MaxMessage
 
-// onStored takes in that a part is here. One that is not is computed again, unless no
-// part of the round can be recorded any more: then the round ends.
+// onStored takes in that a part is here. One that is not, or no more, is computed
+// again, unless no part of the round can be recorded any more: then the round ends.
 func (c *collection) onStored(s stored) error {
 	x := c.x
 	if s.round != x.round {
@@ -327,21 +332,24 @@ func (c *collection) onStored(s stored) error {
 	if errors.Is(s.err, ErrOver) {
 		return fmt.Errorf("unit %d: %w", s.unit, s.err)
 	}
-	if x.units[s.unit].state != fetching {
+	u := &x.units[s.unit]
+	switch {
+	case s.err == nil && u.state == fetching:
+		c.done(int(s.unit), s.digest)
+		c.parts[s.unit] = s.part
 		return nil
-	}
-	if s.err != nil {
-		x.d.cfg.Log.Warn("a part could not be stored and is computed again",
-			"job", x.id, "unit", s.unit, "error", s.err)
-		for i := range x.units[s.unit].seats {
-			x.vacate(&x.units[s.unit].seats[i])
-		}
-		x.units[s.unit].state, x.units[s.unit].judged = waiting, false
-		x.d.cfg.Metrics.UnitsRetried.Inc()
+	case s.err == nil || u.state != fetching && u.state != atHand:
 		return nil
+	case u.state == atHand:
+		c.left++
 	}
-	c.done(int(s.unit), s.digest)
-	c.parts[s.unit] = s.part
+	x.d.cfg.Log.Warn("a part could not be stored and is computed again",
+		"job", x.id, "unit", s.unit, "error", s.err)
+	for i := range u.seats {
+		x.vacate(&u.seats[i])
+	}
+	u.state, u.judged = waiting, false
+	x.d.cfg.Metrics.UnitsRetried.Inc()
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -77,6 +78,16 @@ func TestCollect(t *testing.T) {
 	l.counted("units_dispatched_total", "", 5)
 	l.counted("units_retried_total", "", 0)
 	l.free(t, 2)
+}
+
+// busy counts the slots of workers that are taken.
+func (l *lab) busy() (n int) {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	for _, w := range l.d.crew.workers {
+		n += w.busy
+	}
+	return n
 }
 
 // free checks how many slots of workers are free.
@@ -248,8 +259,8 @@ func TestCollectFetchesAgain(t *testing.T) {
 	l.free(t, 2)
 }
 
-// TestRecordsBesideTheRound: a round ends when its parts are here; they are recorded
-// beside it, again and again until it is done, or until the job is closed.
+// TestRecordsBesideTheRound: a round ends when its short parts are here, and they are
+// recorded beside it, but not while that fails; long ones are recorded before.
 func TestRecordsBesideTheRound(t *testing.T) {
 	l := newLab(t, never)
 	w := l.join("w", 2)
@@ -258,32 +269,56 @@ func TestRecordsBesideTheRound(t *testing.T) {
 	record := make(chan error)
 	l.parts.record = func(*protocol.Collected) error { return <-record }
 	d := l.do(x, 3, collecting(1))
-	w.first(0).collected(0)
+	w.first(0).brief(0)
 	d.collects()
 	if got := l.parts.units(); len(got) > 0 {
 		t.Errorf("recorded %v", got)
 	}
 	record <- errors.New("no majority")
-	record <- nil
-	l.until("the part recorded", func() bool { return len(l.parts.units()) == 1 })
-	l.counted("units_retried_total", "", 0)
-
+	l.until("a part behind", func() bool { return x.records.behind.Load() == 1 })
 	d = l.do(x, 4, collecting(1))
-	w.run(0).collected(0)
+	w.run(0).brief(0)
+	l.until("free slots", func() bool { return l.busy() == 0 })
+	d.pending()
+	record <- nil
+	record <- nil
 	d.collects()
-	record <- ErrOver // too late to tell: the round has ended
-	d = l.do(x, 5, collecting(2))
-	task, other := w.run(0), w.run(1)
-	task.collected(0)
+	if got := l.parts.units(); len(got) != 2 {
+		t.Errorf("recorded %v", got)
+	}
+
+	d = l.do(x, 5, collecting(1))
+	w.run(0).collected(0)
+	record <- errors.New("no majority")
+	d.pending()
+	record <- nil
+	d.collects()
+	l.counted("units_retried_total", "", 0)
+}
+
+// TestRecordsThatCannotBe: a part that is here no more is computed again; where none of
+// the round can be recorded it ends; what is not recorded when the job is closed never is.
+func TestRecordsThatCannotBe(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	record := make(chan error)
+	l.parts.record = func(*protocol.Collected) error { return <-record }
+	d := l.do(x, 3, collecting(2))
+	task, other := w.first(0), w.run(1)
+	task.brief(0)
+	record <- fmt.Errorf("the part: %w", blobs.ErrMissing)
+	w.run(0).brief(0)
+	l.counted("units_retried_total", "", 1)
 	record <- fmt.Errorf("another leads: %w", ErrOver)
 	if err := d.wait(); !errors.Is(err, ErrOver) {
 		t.Errorf("a part that can never be recorded: error %v", err)
 	}
-	other.collected(1)
-
+	other.brief(1)
 	close(record)
 	x.records.end()
-	x.records.add(&protocol.Collected{Unit: 7}, 8)
+	x.records.beside(&protocol.Collected{Unit: 7, Compute: 1}, 8)
 	x.records.end()
 	if slices.Contains(l.parts.units(), 7) {
 		t.Error("recorded after the end")

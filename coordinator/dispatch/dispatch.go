@@ -54,9 +54,9 @@ type Parts interface {
 	// Keep stores a part here that the leader computed itself and returns its digest.
 	Keep(part []byte) (digest string, err error)
 	// Record has a majority sync a part that is here and commits it; of is the number
-	// of units in the round.
+	// of units in the round. The error wraps blobs.ErrMissing where it is here no more.
 	Record(ctx context.Context, c *protocol.Collected, of int) error
-	// Load returns the bytes of a recorded part.
+	// Load returns the bytes of a part that is recorded, or here.
 	Load(ctx context.Context, digest string) ([]byte, error)
 }
 

@@ -48,12 +48,12 @@ type Executor struct {
 	held    time.Time // when workers were last told which shards to have
 	bench   bench
 
-	storing  *collection  // the collected round
-	records  *records     // of its parts, and those of rounds before
-	inFlight atomic.Int64 // units of a collected round, for display
-	given    int          // collected units that workers have; d.mu guards it
-	sat      uint64       // seats of collected units that were given
-	wants    bool         // a slot, and there was none; d.mu guards it
+	collecting *collection  // the collected round, while there is one
+	records    *records     // of its parts, and those of rounds before
+	inFlight   atomic.Int64 // units of a collected round, for display
+	given      int          // collected units that workers have; d.mu guards it
+	sat        uint64       // seats of collected units that were given
+	wants      bool         // a slot, and there was none; d.mu guards it
 
 	msgs     [][]byte // scratch of receive
 	list     []uint32 // scratch of spread
@@ -132,7 +132,7 @@ type seat struct {
 const (
 	waiting = iota
 	running
-	fetching // its bytes, from the worker that has them
+	fetching // its bytes are on their way here
 	atHand   // its bytes are here; see records
 )
 
@@ -236,7 +236,7 @@ func (x *Executor) open(u int) bool {
 }
 
 // Close ends the job on the workers: they stop its units and drop what they keep.
-// Parts that are not recorded yet are not any more.
+// Short parts that are not recorded yet are lost with it.
 func (x *Executor) Close() {
 	x.records.end()
 	x.d.mu.Lock()

@@ -35,6 +35,7 @@ func answers(round uint64) [][]byte {
 		(&protocol.Fail{Stamp: stamp, Worker: "ghost", Unit: math.MaxUint32, Reason: "why"}).Append(nil),
 		(&protocol.Fail{Stamp: stamp, Worker: "ghost", Unit: 3, Reason: strings.Repeat("\x00", protocol.MaxText)}).Append(nil),
 		(&protocol.Collected{Stamp: stamp, Worker: "ghost", Unit: 2, Digest: "../../etc/passwd", Bytes: math.MaxUint64}).Append(nil),
+		(&protocol.Collected{Stamp: stamp, Worker: "w1", Unit: 2}).Append(nil),
 		(&protocol.Checkpoint{Stamp: stamp, Worker: "ghost", Unit: 2, Resume: protocol.Resume{State: make([]byte, 1<<10)}}).Append(nil),
 		(&protocol.Fragment{Sender: 1, Message: 1, Total: protocol.MaxMessage, Data: []byte{1, 6}}).Append(nil),
 		(&protocol.Fragment{Sender: 2, Message: 1, Offset: 5, Total: 9, Data: []byte{1, 6}}).Append(nil),

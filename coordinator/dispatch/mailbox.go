@@ -20,8 +20,8 @@ type mailbox struct {
 	verdicts []verdict
 }
 
-// stored is the end of bringing one collected part here, or says that none of its
-// round can be recorded any more.
+// stored is the end of bringing one collected part here, or says why one that is here
+// can never be recorded.
 type stored struct {
 	round  uint64
 	unit   uint32

@@ -4,23 +4,32 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// recordEvery is the time between two moments at which parts are recorded: those that
-// came meanwhile share the disk's syncs and the log's messages. A leader that ends takes
-// with it what it has not recorded; the workers that made those parts still have them.
+// recordEvery is the time between two moments at which short parts are recorded: those
+// that came meanwhile share the disk's syncs and the log's messages. A leader that ends
+// takes with it what it has not recorded: an interval's work.
 const recordEvery = protocol.CommitInterval
 
-// records has parts that are here recorded, beside the rounds of their job.
+// short reports whether a part takes so little to compute again that it may be
+// recorded beside the rounds.
+func short(part *protocol.Collected) bool {
+	return part.Compute > 0 && time.Duration(part.Compute) < recordEvery
+}
+
+// records has parts that are here recorded.
 type records struct {
 	x      *Executor
-	ctx    context.Context
+	ctx    context.Context // of what is recorded beside the rounds
 	cancel context.CancelFunc
 	began  time.Time
 	work   sync.WaitGroup
+	behind atomic.Int64 // parts that could not be recorded at once, and are not yet
 }
 
 func newRecords(x *Executor) *records {
@@ -35,33 +44,38 @@ func (r *records) end() {
 	r.work.Wait()
 }
 
-// add has a part recorded, of a round of so many units.
-func (r *records) add(part *protocol.Collected, of int) {
+// beside has a part recorded, of a round of so many units, that is not waited for
+// unless it is behind. The round is told where that can never be.
+func (r *records) beside(part *protocol.Collected, of int) {
 	r.work.Go(func() {
-		for wait := recordPause; ; wait = min(2*wait, longestPause) {
-			pause(r.ctx, recordEvery-time.Since(r.began)%recordEvery)
-			if r.once(part, of) {
-				return
-			}
-			pause(r.ctx, wait)
+		pause(r.ctx, recordEvery-time.Since(r.began)%recordEvery)
+		if err := r.record(r.ctx, part, of); err != nil && r.ctx.Err() == nil {
+			r.x.mail.putStored(stored{round: part.Round, unit: part.Unit, err: err})
 		}
 	})
 }
 
-// once tries to record a part and reports whether that is over. Where no part of the
-// round can be any more, the round is told, unless it has ended.
-func (r *records) once(part *protocol.Collected, of int) (over bool) {
-	if r.ctx.Err() != nil {
-		return true
+// record records a part, however often it takes. The error is ctx's, or says that the
+// part can never be recorded: ErrOver, or that its bytes are here no more.
+func (r *records) record(ctx context.Context, part *protocol.Collected, of int) error {
+	late := false
+	defer func() {
+		if late {
+			r.behind.Add(-1)
+			r.x.mail.wake()
+		}
+	}()
+	for wait := recordPause; ctx.Err() == nil; wait = min(2*wait, longestPause) {
+		err := r.x.d.cfg.Parts.Record(ctx, part, of)
+		if err == nil || errors.Is(err, ErrOver) || errors.Is(err, blobs.ErrMissing) {
+			return err
+		}
+		if !late {
+			late = true
+			r.behind.Add(1)
+		}
+		r.x.d.cfg.Log.Warn("a part could not be recorded and is tried again", "job", r.x.id, "unit", part.Unit, "error", err)
+		pause(ctx, wait)
 	}
-	err := r.x.d.cfg.Parts.Record(r.ctx, part, of)
-	switch {
-	case err == nil || r.ctx.Err() != nil:
-		return true
-	case errors.Is(err, ErrOver):
-		r.x.mail.putStored(stored{round: part.Round, unit: part.Unit, err: err})
-		return true
-	}
-	r.x.d.cfg.Log.Warn("a part could not be recorded and is tried again", "job", r.x.id, "unit", part.Unit, "error", err)
-	return false
+	return ctx.Err()
 }

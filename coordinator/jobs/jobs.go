@@ -297,6 +297,9 @@ func (p *Parts) Keep(part []byte) (digest string, err error) { return p.Blobs.Ke
 
 // Record implements dispatch.Parts.
 func (p *Parts) Record(ctx context.Context, c *protocol.Collected, of int) error {
+	if j := p.Store.State().Job(c.Job); j != nil && j.Round > c.Round { // no need of copies
+		return fmt.Errorf("%w: %w", dispatch.ErrOver, state.ErrStaleRound)
+	}
 	if err := p.Blobs.Spread(ctx, c.Digest, c.Bytes); err != nil {
 		return err
 	}

@@ -131,8 +131,12 @@ func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) er
 	return nil
 }
 
-// Spread returns once a majority has synced a blob that this folder has.
+// Spread returns once a majority has synced a blob that this folder has, and makes it
+// young here. The error wraps blobs.ErrMissing where this folder has it no more.
 func (b *Blobs) Spread(ctx context.Context, digest string, size uint64) error {
+	if err := b.Folder.Renew(digest); err != nil {
+		return fmt.Errorf("replica: %w", err)
+	}
 	voters, rest := b.others()
 	need := (len(voters) + 1) / 2 // beside this coordinator
 	answers := make(chan error, len(voters))

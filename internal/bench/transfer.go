@@ -45,9 +45,9 @@ func (b *Bench) transfers(ctx context.Context, out, back int, compute time.Durat
 		return Spread{}, err
 	}
 	defer func() { err = errors.Join(err, worker.Quit(ctx)) }()
-	ctx, cancel := context.WithTimeout(ctx, echoLimit)
+	limited, cancel := context.WithTimeout(ctx, echoLimit+(figures+1)*echoes*compute)
 	defer cancel()
-	return e.measure(ctx)
+	return e.measure(limited)
 }
 
 // message returns n bytes, at least 2, that pass as a message of this protocol.
@@ -70,7 +70,8 @@ const (
 	subjectBack = "bench.back"
 )
 
-// echoLimit bounds a measurement, the start of the worker included.
+// echoLimit bounds a measurement less what is computed in it, the start of the worker
+// included.
 const echoLimit = time.Minute
 
 func (e *echo) measure(ctx context.Context) (Spread, error) {

@@ -67,6 +67,7 @@ var Bugs = []Bug{
 	{"a stale round's part accepted", []Edit{
 		{"coordinator/dispatch/collect.go", "	if m.Round != x.round || !trusted || s.state", "	if !trusted || s.state"},
 		{"coordinator/jobs/jobs.go", "Job: c.Job, Round: c.Round + 1, Unit: c.Unit,", "Job: c.Job, Round: p.Store.State().Job(c.Job).Round + 1, Unit: c.Unit,"},
+		{"coordinator/jobs/jobs.go", "j != nil && j.Round > c.Round {", "j != nil && false {"},
 	}},
 	{"a cancelled job that publishes its model", []Edit{
 		{"coordinator/state/run.go", `func (s *State) finish(e *protocol.FinishEntry) (any, error) {
@@ -100,6 +101,6 @@ var Bugs = []Bug{
 		{"coordinator/state/apply.go", "	s.dropPending()\n	return s.epoch, nil", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n	return s.epoch, nil"},
 	}},
 	{"a part folded in another's place", []Edit{
-		{"coordinator/dispatch/collect.go", "	c.parts[s.unit] = s.part\n", "	c.parts[(int(s.unit)+1)%len(c.parts)] = s.part\n"},
+		{"coordinator/dispatch/collect.go", "		c.parts[s.unit] = s.part\n", "		c.parts[(int(s.unit)+1)%len(c.parts)] = s.part\n"},
 	}},
 }
