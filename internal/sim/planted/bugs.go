@@ -86,7 +86,7 @@ var Bugs = []Bug{
 		{"coordinator/jobs/jobs.go", "Round: c.Round + 1, Unit: c.Unit, Of: uint32(of),", "Round: c.Round + 1, Unit: (c.Unit + 1) % uint32(of), Of: uint32(of),"},
 	}},
 	{"a collected round folded before its last part", []Edit{
-		{"coordinator/dispatch/collect.go", "	for c.left > 0 {", "	for c.left > 1 {"},
+		{"coordinator/dispatch/collect.go", "	for c.left > 0 ||", "	for c.left > 1 ||"},
 	}},
 	{"a submission's token not looked at", []Edit{
 		{"coordinator/state/submit.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
