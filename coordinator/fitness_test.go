@@ -176,28 +176,36 @@ func (c *cluster) epoch(ctx context.Context) uint64 {
 	return info.Epoch
 }
 
+// smallDisk gives coordinator a a disk of 100 MB and returns its folder; it skips the
+// test where that cannot be.
+func (c *cluster) smallDisk() string {
+	c.t.Helper()
+	if os.Getuid() != 0 {
+		c.t.Skip("mounting a small file system needs root")
+	}
+	small := filepath.Join(c.dir, "a")
+	if err := os.Mkdir(small, 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=100m"); err != nil {
+		c.t.Skipf("a small file system cannot be mounted: %v", err)
+	}
+	c.t.Cleanup(func() {
+		c.stopAll()
+		if err := syscall.Unmount(small, 0); err != nil {
+			c.t.Error(err)
+		}
+	})
+	return small
+}
+
 // A leader whose disk is full says so and hands over; imports are refused, the job
 // goes on to the same digest, and the coordinator is whole again once there is
 // room.
 func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("mounting a small file system needs root")
-	}
 	ctx := deadline(t)
 	c := prepare(t, 3)
-	small := filepath.Join(c.dir, "a")
-	if err := os.Mkdir(small, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=100m"); err != nil {
-		t.Skipf("a small file system cannot be mounted: %v", err)
-	}
-	t.Cleanup(func() {
-		c.stopAll()
-		if err := syscall.Unmount(small, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	small := c.smallDisk()
 	c.startAll(1)
 	s := testSpec(map[string]string{"steps": "1500", "patience": "300", "trees": "2", "depth": "5"})
 	want := localDigest(t, s)
@@ -239,24 +247,9 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 // Alone, a coordinator with a full disk refuses imports, says so, and goes on by
 // itself.
 func TestAFullDiskAlone(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("mounting a small file system needs root")
-	}
 	ctx := deadline(t)
 	c := prepare(t, 1)
-	small := filepath.Join(c.dir, "a")
-	if err := os.Mkdir(small, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=100m"); err != nil {
-		t.Skipf("a small file system cannot be mounted: %v", err)
-	}
-	t.Cleanup(func() {
-		c.stopAll()
-		if err := syscall.Unmount(small, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	small := c.smallDisk()
 	c.startAll(1)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func (w *worker) computeCollected(b *batch, i, lane int) error {
 	return nil
 }
 
-// computed is a collected unit on its way from a lane to the disk.
+// computed is a collected unit on its way from a lane to those that keep it.
 type computed struct {
 	job  *job
 	unit *collected
@@ -103,7 +103,7 @@ type computed struct {
 	took time.Duration
 }
 
-// maxComputed is how many units may wait for the disk, beyond one for each keeper,
+// maxComputed is how many units may wait for them, beyond one for each keeper,
 // before lanes do.
 const maxComputed = 4
 

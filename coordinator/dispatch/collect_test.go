@@ -46,7 +46,7 @@ func (d *doing) collects() {
 }
 
 // TestCollect: units go out lowest first, one more at a time than a worker has
-// slots, each with its payload; parts are recorded as they come.
+// slots, each with its payload; parts are recorded.
 func TestCollect(t *testing.T) {
 	l := newLab(t, never)
 	w := l.join("w", 2)
@@ -283,9 +283,7 @@ func TestRecordsBesideTheRound(t *testing.T) {
 	record <- nil
 	record <- nil
 	d.collects()
-	if got := l.parts.units(); len(got) != 2 {
-		t.Errorf("recorded %v", got)
-	}
+	l.until("two parts recorded", func() bool { return len(l.parts.units()) == 2 })
 
 	d = l.do(x, 5, collecting(1))
 	w.run(0).collected(0)
