@@ -118,7 +118,7 @@ func NewTimeouts(heartbeat, election time.Duration) (Timeouts, error) {
 func DeriveTimeouts(h time.Duration) Timeouts {
 	t := Timeouts{
 		Heartbeat:  h,
-		RaftCommit: h / 4,
+		RaftCommit: h,
 
 		Ping:     min(3*h/2, MaxPing),
 		NATSLost: max(10*h, time.Second),
@@ -158,7 +158,7 @@ type Rung struct {
 func (t *Timeouts) Rungs() []Rung {
 	return []Rung{
 		{"raft-commit", t.RaftCommit, nil, "until followers hear what is committed"},
-		{"heartbeat", t.Heartbeat, []string{"raft-commit"}, "between two beats of a worker and of the leader; every other derives from it"},
+		{"heartbeat", t.Heartbeat, nil, "between two beats of a worker and of the leader; every other derives from it"},
 		{"nats-reconnect", ReconnectWait, nil, "the longest pause between two tries to reach NATS"},
 		{"nats-ping", t.Ping, nil, "between NATS clients and servers; two may be missed"},
 		{"nats-gone", t.NATSGone, []string{"nats-ping"}, "a NATS peer that does not answer is taken for gone"},

@@ -4,7 +4,7 @@ import "github.com/coppice-ldl/coppice/algorithms"
 
 // block is the number of rows whose outputs are computed at once. It changes no
 // bits.
-const block = 32
+const block = 64
 
 // scratch is the working memory of one lane of a kernel or one caller of Predict.
 type scratch struct {
@@ -18,9 +18,10 @@ type scratch struct {
 
 	f, df      []float32 // block×outputs
 	s, t       []float32 // outputs: σ(f), σ(-f)
-	node, mass []float32 // nodes of one tree
+	node       []float32 // nodes of one tree
 	p          []float32 // trees×leaves, of one row
 	g, r       []float32 // labels
+	abreast    abreast
 
 	qT        []float32 // trees×labels×leaves, of version qTVersion; nil: none yet
 	qTVersion uint64
@@ -32,9 +33,10 @@ func newScratch(z *sizes, f featureFunction) *scratch {
 	return &scratch{
 		f: make([]float32, block*z.outputs), df: make([]float32, block*z.outputs),
 		s: make([]float32, z.outputs), t: make([]float32, z.outputs),
-		node: make([]float32, z.nodes()), mass: make([]float32, z.nodes()),
+		node: make([]float32, z.nodes()),
 		p: make([]float32, z.trees*z.leaves),
 		g: make([]float32, z.labels), r: make([]float32, z.labels),
+		abreast: newAbreast(z),
 		ws: f.workspace(),
 	}
 }

@@ -1,0 +1,141 @@
+package ldlf
+
+import "github.com/coppice-ldl/coppice/internal/num"
+
+// maxAbreast is the most rows that go through the trees at once, and abreastValues
+// about how many values they may have together: what a processor's cache holds.
+const (
+	maxAbreast    = block
+	abreastValues = 1 << 16
+)
+
+// abreast takes rows through the trees side by side: each of its matrices has a row
+// for what one value is in all samples, so that the arithmetic of a split node or a leaf
+// is on whole vectors. A sample's bits are those that it has alone.
+type abreast struct {
+	outputs, labels, leaves int
+
+	width int // the most samples at once
+	n     int // samples now
+
+	f, s, t, df []float32 // outputs×n: f, σ(f), σ(-f), ∂R/∂f
+	d, g, r     []float32 // labels×n: degrees, predictions, their ratios
+	node, mass  []float32 // nodes×n, of one tree
+	kl, loss    []float64 // n: the K-L of one tree, and summed over trees
+}
+
+func newAbreast(z *sizes) abreast {
+	each := 2*z.nodes() + 4*z.outputs + 3*z.labels
+	w := maxAbreast
+	for w > 1 && w*each > abreastValues {
+		w /= 2
+	}
+	a := abreast{outputs: z.outputs, labels: z.labels, leaves: z.leaves, width: w}
+	for _, m := range []*[]float32{&a.f, &a.s, &a.t, &a.df} {
+		*m = make([]float32, z.outputs*w)
+	}
+	for _, m := range []*[]float32{&a.d, &a.g, &a.r} {
+		*m = make([]float32, z.labels*w)
+	}
+	a.node, a.mass = make([]float32, z.nodes()*w), make([]float32, z.nodes()*w)
+	a.kl, a.loss = make([]float64, w), make([]float64, w)
+	return a
+}
+
+// row returns row i of one of a's matrices.
+func (a *abreast) row(m []float32, i int) []float32 { return m[i*a.n : (i+1)*a.n : (i+1)*a.n] }
+
+// begin takes samples up with their outputs f (len(samples)×outputs).
+func (a *abreast) begin(samples []sample, f []float32) {
+	a.n = len(samples)
+	for i := range samples {
+		for j, y := range f[i*a.outputs : (i+1)*a.outputs] {
+			a.f[j*a.n+i] = y
+		}
+		for c, y := range samples[i].d {
+			a.d[c*a.n+i] = y
+		}
+	}
+	units := a.outputs * a.n
+	num.SigmoidPairs(a.s[:units], a.t[:units], a.f[:units])
+	clear(a.df)
+	clear(a.loss)
+}
+
+// tree adds one tree's ∂R/∂f (without the 1/N) and K-L; q is leaves×labels, and qT its
+// transpose.
+func (a *abreast) tree(phi []uint32, q, qT []float32) {
+	a.reach(phi)
+	splits := len(phi)
+	p, mass := a.node[splits*a.n:(splits+a.leaves)*a.n], a.mass[splits*a.n:]
+	a.predict(p, qT)
+	a.ratios()
+	a.leafMass(mass, p, q)
+	a.splitGradients(phi)
+}
+
+// reach is the function reach for all samples (Eq. 1).
+func (a *abreast) reach(phi []uint32) {
+	root := a.row(a.node, 0)
+	for i := range root {
+		root[i] = 1
+	}
+	for n, unit := range phi {
+		u := int(unit)
+		num.Branch(a.row(a.node, 2*n+1), a.row(a.node, 2*n+2), a.row(a.node, n), a.row(a.s, u), a.row(a.t, u))
+	}
+}
+
+// predict is the function predict for all samples (Eq. 2).
+func (a *abreast) predict(p, qT []float32) {
+	for c := range a.labels {
+		g := a.row(a.g, c)
+		clear(g)
+		num.MulAddRows(g, qT[c*a.leaves:(c+1)*a.leaves], p)
+	}
+}
+
+// ratios is the function ratios for all samples, each of weight 1.
+func (a *abreast) ratios() {
+	kl := a.kl[:a.n]
+	clear(kl)
+	for c := range a.labels {
+		num.Ratios(a.row(a.r, c), kl, a.row(a.d, c), a.row(a.g, c), 1, gFloor)
+	}
+	num.Add64(a.loss[:a.n], kl)
+}
+
+// leafMass sets mass's leaves to p_ℓ Σ_c r_c q_ℓc, which is Σ_c d_c ξ_ℓ(q_ℓc, x) of
+// Eq. 8: the share of a row's labels that leaf ℓ answers for.
+func (a *abreast) leafMass(mass, p, q []float32) {
+	for l := range a.leaves {
+		m := a.row(mass, l)
+		clear(m)
+		num.MulAddRows(m, q[l*a.labels:(l+1)*a.labels], a.r[:a.labels*a.n])
+		num.Mul32(m, a.row(p, l))
+	}
+}
+
+// splitGradients adds ∂R/∂f of Eq. 6 to df. The split nodes' masses are filled
+// bottom-up: A_n = A_left + A_right, and with A in place of Σ_c d_c g_c(T)/g_c the
+// equation reads ∂R/∂f_n = s_n A_right - (1 - s_n) A_left.
+func (a *abreast) splitGradients(phi []uint32) {
+	for n := len(phi) - 1; n >= 0; n-- {
+		u := int(phi[n])
+		num.Join(a.row(a.df, u), a.row(a.mass, n), a.row(a.mass, 2*n+1), a.row(a.mass, 2*n+2), a.row(a.s, u), a.row(a.t, u))
+	}
+}
+
+// end sets df (samples×outputs) to the samples' ∂R/∂f and returns their K-L, summed
+// over trees and then over samples, in order.
+func (a *abreast) end(df []float32) float64 {
+	sum := 0.0
+	for i, x := range a.loss[:a.n] {
+		row := df[i*a.outputs : (i+1)*a.outputs]
+		for j := range row {
+			row[j] = a.df[j*a.n+i]
+		}
+		sum += x
+	}
+	return sum
+}

@@ -1,0 +1,58 @@
+//go:build !purego
+
+package num
+
+import "unsafe"
+
+//go:noescape
+func branchAVX2(left, right, p, s, t *float32, n int)
+
+//go:noescape
+func joinAVX2(df, mass, left, right, s, t *float32, n int)
+
+//go:noescape
+func mul32AVX2(dst, a *float32, n int)
+
+//go:noescape
+func ratiosAVX2(r *float32, sum *float64, d, below *float32, n int, weight, floor float32) int
+
+// wholeVectors returns how many of n elements the vectors of eight take, none
+// without them.
+func wholeVectors(n int) int {
+	if !accelerated {
+		return 0
+	}
+	return n &^ 7
+}
+
+// branch does the start of Branch and returns its length.
+func branch(left, right, p, s, t []float32) int {
+	n := wholeVectors(len(p))
+	branchAVX2(unsafe.SliceData(left), unsafe.SliceData(right), unsafe.SliceData(p), unsafe.SliceData(s), unsafe.SliceData(t), n)
+	return n
+}
+
+// join does the start of Join and returns its length.
+func join(df, mass, left, right, s, t []float32) int {
+	n := wholeVectors(len(df))
+	joinAVX2(unsafe.SliceData(df), unsafe.SliceData(mass), unsafe.SliceData(left), unsafe.SliceData(right),
+		unsafe.SliceData(s), unsafe.SliceData(t), n)
+	return n
+}
+
+// mul32 does the start of Mul32 and returns its length.
+func mul32(dst, a []float32) int {
+	n := wholeVectors(len(dst))
+	mul32AVX2(unsafe.SliceData(dst), unsafe.SliceData(a), n)
+	return n
+}
+
+// ratios does the start of Ratios and returns its length: until the end, less what is
+// no whole vector, or a vector with a ratio that is not finite.
+func ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) int {
+	if !accelerated {
+		return 0
+	}
+	return ratiosAVX2(unsafe.SliceData(r), unsafe.SliceData(sum), unsafe.SliceData(d), unsafe.SliceData(g),
+		len(r)&^(ratioLanes-1), weight, floor)
+}
