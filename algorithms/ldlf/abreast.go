@@ -2,10 +2,12 @@ package ldlf
 
 import "github.com/coppice-ldl/coppice/internal/num"
 
-// maxAbreast is the most rows that go through the trees at once, and abreastValues
-// about how many values they may have together: what a processor's cache holds.
+// Between minAbreast and maxAbreast rows go through the trees at once: as many as have
+// no more than abreastValues values together, which a processor's cache holds, and
+// whole vectors of them in any case. How many changes no bits.
 const (
-	maxAbreast    = block
+	minAbreast    = 8
+	maxAbreast    = 64
 	abreastValues = 1 << 16
 )
 
@@ -24,22 +26,26 @@ type abreast struct {
 	kl, loss    []float64 // n: the K-L of one tree, and summed over trees
 }
 
+// newAbreast returns what takes rows through forests of sizes z. Its memory is made
+// when it is needed first: validation and prediction do without.
 func newAbreast(z *sizes) abreast {
 	each := 2*z.nodes() + 4*z.outputs + 3*z.labels
 	w := maxAbreast
-	for w > 1 && w*each > abreastValues {
+	for w > minAbreast && w*each > abreastValues {
 		w /= 2
 	}
-	a := abreast{outputs: z.outputs, labels: z.labels, leaves: z.leaves, width: w}
+	return abreast{outputs: z.outputs, labels: z.labels, leaves: z.leaves, width: w}
+}
+
+func (a *abreast) make(nodes int) {
 	for _, m := range []*[]float32{&a.f, &a.s, &a.t, &a.df} {
-		*m = make([]float32, z.outputs*w)
+		*m = make([]float32, a.outputs*a.width)
 	}
 	for _, m := range []*[]float32{&a.d, &a.g, &a.r} {
-		*m = make([]float32, z.labels*w)
+		*m = make([]float32, a.labels*a.width)
 	}
-	a.node, a.mass = make([]float32, z.nodes()*w), make([]float32, z.nodes()*w)
-	a.kl, a.loss = make([]float64, w), make([]float64, w)
-	return a
+	a.node, a.mass = make([]float32, nodes*a.width), make([]float32, nodes*a.width)
+	a.kl, a.loss = make([]float64, a.width), make([]float64, a.width)
 }
 
 // row returns row i of one of a's matrices.
@@ -47,6 +53,9 @@ func (a *abreast) row(m []float32, i int) []float32 { return m[i*a.n : (i+1)*a.n
 
 // begin takes samples up with their outputs f (len(samples)×outputs).
 func (a *abreast) begin(samples []sample, f []float32) {
+	if a.f == nil {
+		a.make(2*a.leaves - 1)
+	}
 	a.n = len(samples)
 	for i := range samples {
 		for j, y := range f[i*a.outputs : (i+1)*a.outputs] {

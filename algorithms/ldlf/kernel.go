@@ -120,6 +120,7 @@ func (k *kernel) values(v algorithms.Vars, theta, q uint16, s *scratch) *values 
 // eachBlock computes the outputs of the rows at positions rows of refs, block after
 // block, into s.f and calls do with the index of the block's first row.
 func (k *kernel) eachBlock(rows []uint32, refs []dataset.RowRef, d *dataset.Data, v *values, s *scratch, do func(from int, samples []sample)) {
+	block := s.abreast.width
 	for from := 0; from < len(rows); from += block {
 		s.batch = gather(s.batch[:0], rows[from:min(from+block, len(rows))], refs, d)
 		k.f.forward(s.f, s.batch, &v.weights, s.ws)

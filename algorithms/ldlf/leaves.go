@@ -73,7 +73,7 @@ func (k *kernel) rowSums(dst []float64, p, d []float32, weight float32, q []floa
 	for i := range k.trees {
 		leaves := treeOf(p, i, k.leaves)
 		predict(s.g, leaves, treeOf(q, i, k.treeQ()))
-		dst[2] += float64(float64(weight) * ratios(s.r, d, s.g, weight))
+		dst[2] += float64(float64(weight) * ratios(s.r, d, s.g, weight, s.terms))
 		num.AddOuter64(treeOf(dst[leafAt:], i, k.treeQ()), leaves, s.r)
 	}
 }

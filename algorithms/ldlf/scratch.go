@@ -2,10 +2,6 @@ package ldlf
 
 import "github.com/coppice-ldl/coppice/algorithms"
 
-// block is the number of rows whose outputs are computed at once. It changes no
-// bits.
-const block = 64
-
 // scratch is the working memory of one lane of a kernel or one caller of Predict.
 type scratch struct {
 	unit   algorithms.Unit // what is being run
@@ -16,12 +12,13 @@ type scratch struct {
 	losses []float64 // of the unit's validation rows
 	batch  []sample
 
-	f, df      []float32 // block×outputs
-	s, t       []float32 // outputs: σ(f), σ(-f)
-	node       []float32 // nodes of one tree
-	p          []float32 // trees×leaves, of one row
-	g, r       []float32 // labels
-	abreast    abreast
+	f, df   []float32 // abreast.width×outputs
+	s, t    []float32 // outputs: σ(f), σ(-f)
+	node    []float32 // nodes of one tree
+	p       []float32 // trees×leaves, of one row
+	g, r    []float32 // labels
+	terms   []float64 // labels
+	abreast abreast
 
 	qT        []float32 // trees×labels×leaves, of version qTVersion; nil: none yet
 	qTVersion uint64
@@ -30,14 +27,15 @@ type scratch struct {
 }
 
 func newScratch(z *sizes, f featureFunction) *scratch {
+	a := newAbreast(z)
 	return &scratch{
-		f: make([]float32, block*z.outputs), df: make([]float32, block*z.outputs),
+		f: make([]float32, a.width*z.outputs), df: make([]float32, a.width*z.outputs),
 		s: make([]float32, z.outputs), t: make([]float32, z.outputs),
 		node: make([]float32, z.nodes()),
-		p: make([]float32, z.trees*z.leaves),
-		g: make([]float32, z.labels), r: make([]float32, z.labels),
-		abreast: newAbreast(z),
-		ws: f.workspace(),
+		p:    make([]float32, z.trees*z.leaves),
+		g:    make([]float32, z.labels), r: make([]float32, z.labels), terms: make([]float64, z.labels),
+		abreast: a,
+		ws:      f.workspace(),
 	}
 }
 

@@ -31,15 +31,13 @@ func predict(g, p, q []float32) {
 
 // ratios sets r[c] to weight·d[c]/g[c], with g clamped at gFloor, and returns the
 // K-L divergence Σ_c d[c] ln(d[c]/g[c]) in nats (Eq. 3 less the row's label
-// entropy), unweighted; d[c] = 0 counts 0.
-func ratios(r, d, g []float32, weight float32) float64 {
+// entropy), unweighted; d[c] = 0 counts 0. terms is room for the sum's terms.
+func ratios(r, d, g []float32, weight float32, terms []float64) float64 {
+	clear(terms)
+	num.Ratios(r, terms, d, g, weight, gFloor)
 	kl := 0.0
-	for c, dc := range d {
-		gc := max(g[c], gFloor)
-		r[c] = weight * dc / gc
-		if dc > 0 {
-			kl += float64(float64(dc) * num.Log(float64(dc)/float64(gc)))
-		}
+	for _, x := range terms {
+		kl += x
 	}
 	return kl
 }

@@ -33,6 +33,7 @@ func (k *kernel) compare(dst *algorithms.Partial, u *algorithms.Unit, d *dataset
 // eachLoss calls do with the K-L of every row of the unit.
 func (k *kernel) eachLoss(u *algorithms.Unit, d *dataset.Data, v *values, s *scratch, do func(i int, loss float64)) {
 	refs := u.Rows(d)
+	block := s.abreast.width
 	for from := 0; from < len(refs); from += block {
 		s.batch = s.batch[:0]
 		for _, ref := range refs[from:min(from+block, len(refs))] {

@@ -19,9 +19,10 @@ type benchCmd struct {
 	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 rows)."`
 	Only         string `enum:"all,structrf,ldlf" default:"all" help:"What to measure: structrf, ldlf or all."`
 	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
-	Runs         int    `default:"5" help:"Runs of each side, in turns, after one that does not count."`
+	Runs         int    `default:"5" help:"Runs, after one that does not count."`
+	Turns        int    `default:"4" help:"Jobs of each side in a run, in turns; its figures are their means."`
 	Trees        int    `default:"50" help:"Trees of structrf."`
-	Steps        int    `default:"3000" help:"Gradient steps of ldlf, each one round, without leaf updates."`
+	Steps        int    `default:"2000" help:"Gradient steps of ldlf, each one round, without leaf updates."`
 	Batch        int    `default:"128" help:"Rows of a mini-batch of ldlf."`
 
 	dataFlags
@@ -33,6 +34,7 @@ type benchReport struct {
 	Data         string      `json:"data"`
 	Coordinators int         `json:"coordinators"`
 	Runs         int         `json:"runs"`
+	Turns        int         `json:"turns"`
 	Forest       *bench.Pair `json:"structrf,omitempty"`
 	Step         *bench.Step `json:"ldlf,omitempty"`
 }
@@ -49,7 +51,7 @@ func (c *benchCmd) Run(a *app) error {
 	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
 		return usagef("--coordinators %d: want 1, 3 or 5", n)
 	}
-	for flag, n := range map[string]int{"runs": c.Runs, "trees": c.Trees, "steps": c.Steps, "batch": c.Batch} {
+	for flag, n := range map[string]int{"runs": c.Runs, "turns": c.Turns, "trees": c.Trees, "steps": c.Steps, "batch": c.Batch} {
 		if n < 1 {
 			return usagef("--%s %d: want at least 1", flag, n)
 		}
@@ -123,10 +125,10 @@ func (c *benchCmd) compare(a *app, cluster *proc.Cluster, name string, src datas
 		return nil, err
 	}
 	b := &bench.Bench{
-		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs,
+		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs, Turns: c.Turns,
 		Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },
 	}
-	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Runs: c.Runs}
+	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Runs: c.Runs, Turns: c.Turns}
 	if c.Only != "ldlf" {
 		if r.Forest, err = b.Forest(a.ctx, c.Trees); err != nil {
 			return nil, err
@@ -141,12 +143,13 @@ func (c *benchCmd) compare(a *app, cluster *proc.Cluster, name string, src datas
 }
 
 func (r *benchReport) text(w io.Writer) {
-	fmt.Fprintf(w, "%s (%s): %s, one worker of one slot, medians of %d runs (least to greatest)\n\n",
-		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), r.Runs)
+	fmt.Fprintf(w, "%s (%s): %s, one worker of one slot, medians of %s of %s of each side (least to greatest)\n\n",
+		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Runs, "run"), plural(r.Turns, "job"))
 	if f := r.Forest; f != nil {
 		pairs(w, [][2]string{
 			{"structrf, in one process", spread(f.Local)},
-			{"structrf, on the cluster", fmt.Sprintf("%s, %+.1f %%", spread(f.Cluster), 100*(f.Ratio-1))},
+			{"structrf, on the cluster", spread(f.Cluster)},
+			{"more than in one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
 			{"of that the worker computed", fmt.Sprintf("%.3f s", f.Computed)},
 			{"Raft", raftText(f.Raft)},
 			{"model", short(f.Digest) + ", on both sides"},
@@ -158,8 +161,8 @@ func (r *benchReport) text(w io.Writer) {
 			{"ldlf, in one process", fmt.Sprintf("%s, %s a step", spread(s.Pair.Local), micro(s.Local))},
 			{"ldlf, on the cluster", fmt.Sprintf("%s, %s a step", spread(s.Pair.Cluster), micro(s.Cluster))},
 			{"of that the worker computed", micro(s.Computed/float64(s.Steps)) + " a step"},
-			{"transfers of a step", fmt.Sprintf("%s for %s there and %s back", micro(s.Transfers.Median), size(int64(s.Sent)), size(int64(s.Received)))},
-			{"beyond these", micro(s.Overhead)},
+			{"transfers of a step", fmt.Sprintf("%s for %s there and %s back", microSpread(s.Transfers), size(int64(s.Sent)), size(int64(s.Received)))},
+			{"beyond these", microSpread(s.Overhead)},
 			{"Raft", raftText(s.Raft)},
 			{"model", short(s.Digest) + ", on both sides"},
 		})
@@ -174,6 +177,13 @@ func spread(s bench.Spread) string {
 func micro(seconds float64) string {
 	return strconv.FormatFloat(1e6*seconds, 'f', 0, 64) + " µs"
 }
+
+func microSpread(s bench.Spread) string {
+	return fmt.Sprintf("%s (%s to %s)", micro(s.Median), micro(s.Min), micro(s.Max))
+}
+
+// excess is by how many percent a ratio is above 1.
+func excess(ratio float64) float64 { return 100 * (ratio - 1) }
 
 func raftText(r bench.Raft) string {
 	return fmt.Sprintf("a commit under way for %.1f %% of the time, waited for during %.2f %%; %s for an entry",

@@ -21,7 +21,8 @@ type Bench struct {
 	Cluster *proc.Cluster
 	Data    *local.Data
 	Dataset string // name of the same data in the cluster
-	Runs    int    // of each side
+	Runs    int    // how many figures each side has
+	Turns   int    // jobs of each side, in turns, that a figure is the mean of
 	// Note, where set, is told what runs now.
 	Note func(format string, args ...any)
 }
@@ -45,8 +46,8 @@ func SpreadOf(figures []float64) Spread {
 type Pair struct {
 	Local   Spread `json:"local_seconds"`
 	Cluster Spread `json:"cluster_seconds"` // from submission until the result is there
-	// Ratio is of the two medians.
-	Ratio float64 `json:"ratio"`
+	// Ratio is that of each run's two figures.
+	Ratio Spread `json:"ratio"`
 	// Computed is the mean of the seconds for which the worker computed units.
 	Computed float64 `json:"computed_seconds"`
 	Digest   string  `json:"model_digest"` // of both
@@ -67,44 +68,77 @@ type Raft struct {
 	Proposal float64 `json:"proposal_seconds"`
 }
 
-// measure runs a job Runs times on each side, after one run of each that does not
-// count.
-func (b *Bench) measure(ctx context.Context, s protocol.Spec) (*Pair, error) {
+// run is what one run took, in seconds of a job.
+type run struct{ local, cluster float64 }
+
+// measure has a job run on both sides Runs times, after one run that does not count.
+// after, where set, is called after each, the first included, whose number is 0.
+func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number int, r run) error) (*Pair, error) {
 	job, err := spec.Resolve(s, b.Data.Manifest)
 	if err != nil {
 		return nil, err
 	}
 	p := &Pair{}
-	var here, there []float64
-	var before, workerBefore proc.Series
-	for run := range b.Runs + 1 {
-		b.Note("%s: run %d of %d", s.Algorithm, run, b.Runs)
-		seconds, err := b.here(ctx, job, p)
+	var runs []run
+	var leader, worker proc.Series
+	for number := range b.Runs + 1 {
+		b.Note("%s: run %d of %d", s.Algorithm, number, b.Runs)
+		r, err := b.run(ctx, job, s, p)
 		if err != nil {
 			return nil, err
 		}
-		if run == 1 {
-			if before, workerBefore, err = b.series(ctx); err != nil {
+		if number > 0 {
+			runs = append(runs, r)
+		} else if leader, worker, err = b.series(ctx); err != nil {
+			return nil, err
+		}
+		if after != nil {
+			if err := after(number, r); err != nil {
 				return nil, err
 			}
 		}
-		elsewhere, err := b.there(ctx, s, p)
-		if err != nil {
-			return nil, err
-		}
-		if run > 0 {
-			here, there = append(here, seconds), append(there, elsewhere)
-		}
 	}
-	after, workerAfter, err := b.series(ctx)
+	leaderNow, workerNow, err := b.series(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.Local, p.Cluster = SpreadOf(here), SpreadOf(there)
-	p.Ratio = p.Cluster.Median / p.Local.Median
-	p.Computed = delta(workerBefore, workerAfter, "coppice_worker_unit_seconds_sum") / float64(b.Runs)
-	p.Raft = raftOf(before, after, sum(there))
+	p.Local = over(runs, func(r run) float64 { return r.local })
+	p.Cluster = over(runs, func(r run) float64 { return r.cluster })
+	p.Ratio = over(runs, func(r run) float64 { return r.cluster / r.local })
+	jobs, seconds := float64(b.Runs*b.Turns), 0.0
+	for _, r := range runs {
+		seconds += r.cluster * float64(b.Turns)
+	}
+	p.Computed = delta(worker, workerNow, "coppice_worker_unit_seconds_sum") / jobs
+	p.Raft = raftOf(leader, leaderNow, seconds)
 	return p, nil
+}
+
+// over returns the spread of a figure of runs.
+func over(runs []run, figure func(run) float64) Spread {
+	var figures []float64
+	for _, r := range runs {
+		figures = append(figures, figure(r))
+	}
+	return SpreadOf(figures)
+}
+
+// run runs the job Turns times on each side, in turns, so that both see what else
+// the machine does.
+func (b *Bench) run(ctx context.Context, job *algorithms.Job, s protocol.Spec, p *Pair) (r run, err error) {
+	for range b.Turns {
+		local, err := b.here(ctx, job, p)
+		if err != nil {
+			return r, err
+		}
+		cluster, err := b.there(ctx, s, p)
+		if err != nil {
+			return r, err
+		}
+		r.local += local / float64(b.Turns)
+		r.cluster += cluster / float64(b.Turns)
+	}
+	return r, nil
 }
 
 // here runs the job in this process, one unit at a time as a worker of one slot
@@ -147,13 +181,6 @@ func (p *Pair) same(digest string) error {
 		return fmt.Errorf("the models differ: %s and %s", p.Digest, digest)
 	}
 	return nil
-}
-
-func sum(figures []float64) (s float64) {
-	for _, v := range figures {
-		s += v
-	}
-	return s
 }
 
 // series reads the metrics of the leader and of the only worker.

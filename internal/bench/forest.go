@@ -12,5 +12,5 @@ import (
 func (b *Bench) Forest(ctx context.Context, trees int) (*Pair, error) {
 	return b.measure(ctx, protocol.Spec{
 		Algorithm: "structrf", Dataset: b.Dataset, Set: map[string]string{"trees": strconv.Itoa(trees)},
-	})
+	}, nil)
 }

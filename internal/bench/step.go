@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -15,49 +16,66 @@ type Step struct {
 	Pair
 	Local   float64 `json:"local_step_seconds"`
 	Cluster float64 `json:"cluster_step_seconds"`
-	// Sent and Received are the bytes that a step takes to the worker and back,
-	// and Transfers the time that just these take one way each.
+	// Sent and Received are the bytes that a step takes to the worker and back, and
+	// Transfers the time that just these take one way each, measured after each run.
 	Sent      float64 `json:"bytes_to_worker"`
 	Received  float64 `json:"bytes_to_leader"`
 	Transfers Spread  `json:"transfers_seconds"`
-	// Overhead is what remains: Cluster less Local less Transfers.
-	Overhead float64 `json:"overhead_seconds"`
+	// Overhead is what remains of each run: its step on the cluster, less the local one
+	// and the transfers.
+	Overhead Spread `json:"overhead_seconds"`
 }
 
 // Step measures steps gradient steps, each a round, without validation and with a
 // single short leaf update before them.
-func (b *Bench) Step(ctx context.Context, steps, batch int) (*Step, error) {
+func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error) {
 	_, before, err := b.series(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p, err := b.measure(ctx, protocol.Spec{
-		Algorithm: "ldlf", Dataset: b.Dataset,
+	s = &Step{}
+	var x *exchange
+	defer func() {
+		if x != nil {
+			err = errors.Join(err, x.close(ctx))
+		}
+	}()
+	var transfers, overhead []float64
+	p, err := b.measure(ctx, stepSpec(b.Dataset, steps, batch), func(number int, r run) error {
+		local, cluster := r.local/float64(steps), r.cluster/float64(steps)
+		if number == 0 {
+			_, now, err := b.series(ctx)
+			if err != nil {
+				return err
+			}
+			all := float64(b.Turns * steps)
+			s.Sent = delta(before, now, "coppice_nats_received_bytes_total") / all
+			s.Received = delta(before, now, "coppice_nats_sent_bytes_total") / all
+			x, err = b.exchange(ctx, int(s.Sent), int(s.Received), time.Duration(local*float64(time.Second)))
+			return err
+		}
+		seconds, err := x.measure(ctx)
+		transfers, overhead = append(transfers, seconds), append(overhead, cluster-local-seconds)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Pair = *p
+	s.Local, s.Cluster = p.Local.Median/float64(steps), p.Cluster.Median/float64(steps)
+	s.Transfers, s.Overhead = SpreadOf(transfers), SpreadOf(overhead)
+	return s, nil
+}
+
+func stepSpec(dataset string, steps, batch int) protocol.Spec {
+	return protocol.Spec{
+		Algorithm: "ldlf", Dataset: dataset,
 		Set: map[string]string{
 			"steps": strconv.Itoa(steps), "batch_size": strconv.Itoa(batch),
 			// One iteration of the leaf update at the beginning, for a gradient.
 			"leaf_first": "true", "leaf_iterations": "1", "leaf_batches": strconv.Itoa(steps + 1), "validation_fraction": "0",
 		},
-	})
-	if err != nil {
-		return nil, err
 	}
-	_, after, err := b.series(ctx)
-	if err != nil {
-		return nil, err
-	}
-	n := float64(p.Steps)
-	all := n * float64(b.Runs+1)
-	s := &Step{
-		Pair: *p, Local: p.Local.Median / n, Cluster: p.Cluster.Median / n,
-		Sent:     delta(before, after, "coppice_nats_received_bytes_total") / all,
-		Received: delta(before, after, "coppice_nats_sent_bytes_total") / all,
-	}
-	if s.Transfers, err = b.transfers(ctx, int(s.Sent), int(s.Received), time.Duration(s.Local*float64(time.Second))); err != nil {
-		return nil, err
-	}
-	s.Overhead = s.Cluster - s.Local - s.Transfers.Median
-	return s, nil
 }
 
 func delta(before, after proc.Series, name string) float64 { return after[name] - before[name] }

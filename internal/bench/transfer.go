@@ -8,46 +8,87 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/proc"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// echoes is how many round trips transfers makes for each figure, and how many
-// figures there are.
-const (
-	echoes  = 500
-	figures = 5
-)
+// echoes is how many round trips a figure of transfers is the mean of; before the first
+// figure, as many are made that do not count.
+const echoes = 1000
 
-// transfers measures what a message of out bytes and its answer of back bytes take
-// over a NATS server as coordinators embed it: a leader beside the server, a worker,
-// which is another process, over TCP. The worker is busy for compute before it
-// answers, in the rhythm of a job: a leader that was idle meanwhile takes longer to
-// wake than one that is asked all the time. That time is no part of the figures.
-func (b *Bench) transfers(ctx context.Context, out, back int, compute time.Duration) (_ Spread, err error) {
-	server, err := bus.StartServer(bus.ServerOptions{Name: "bench", Host: "127.0.0.1"})
-	if err != nil {
-		return Spread{}, err
+// exchange measures what a message of some bytes and its answer take over a NATS
+// server as coordinators embed it: a leader beside the server, a worker, which is
+// another process, over TCP. The worker is busy for compute before it answers, in the
+// rhythm of a job: a leader that was idle meanwhile takes longer to wake than one that
+// is asked all the time. That time is no part of the figures.
+type exchange struct {
+	server   *bus.Server
+	leader   *bus.Conn
+	arrivals *bus.Subscription
+	worker   *proc.Node
+	echo     echo
+}
+
+// exchange begins messages of out bytes and answers of back bytes.
+func (b *Bench) exchange(ctx context.Context, out, back int, compute time.Duration) (x *exchange, err error) {
+	x = &exchange{echo: echo{compute: compute, out: message(out), arrived: make(chan struct{}, 1)}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.close(ctx))
+			x = nil
+		}
+	}()
+	if x.server, err = bus.StartServer(bus.ServerOptions{Name: "bench", Host: "127.0.0.1"}); err != nil {
+		return x, err
 	}
-	defer server.Close()
-	leader, err := bus.Connect(ctx, bus.Options{Server: server, Name: "leader"})
-	if err != nil {
-		return Spread{}, err
+	if x.leader, err = bus.Connect(ctx, bus.Options{Server: x.server, Name: "leader"}); err != nil {
+		return x, err
 	}
-	defer leader.Close()
-	e := &echo{leader: leader, compute: compute, out: message(out), arrived: make(chan struct{}, 1)}
-	arrivals, err := leader.Subscribe(subjectBack, func(bus.Message) { e.arrived <- struct{}{} })
-	if err != nil {
-		return Spread{}, err
+	x.echo.leader = x.leader
+	if x.arrivals, err = x.leader.Subscribe(subjectBack, func(bus.Message) { x.echo.arrived <- struct{}{} }); err != nil {
+		return x, err
 	}
-	defer arrivals.Close()
-	worker, err := b.Cluster.Launch("echo", "echo", "--nats", server.ClientURL(), "--bytes", strconv.Itoa(back), "--compute", compute.String())
+	x.worker, err = b.Cluster.Launch("echo", "echo", "--nats", x.server.ClientURL(), "--bytes", strconv.Itoa(back), "--compute", compute.String())
 	if err != nil {
-		return Spread{}, err
+		return x, err
 	}
-	defer func() { err = errors.Join(err, worker.Quit(ctx)) }()
-	limited, cancel := context.WithTimeout(ctx, echoLimit+(figures+1)*echoes*compute)
+	limited, cancel := context.WithTimeout(ctx, echoLimit)
 	defer cancel()
-	return e.measure(limited)
+	if err = x.echo.arrival(limited); err != nil { // the worker says that it listens
+		return x, err
+	}
+	_, err = x.measure(ctx)
+	return x, err
+}
+
+// measure returns the seconds of a message and its answer.
+func (x *exchange) measure(ctx context.Context) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, echoLimit+echoes*x.echo.compute)
+	defer cancel()
+	began := time.Now()
+	for range echoes {
+		if err := x.echo.once(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(began).Seconds()/echoes - x.echo.compute.Seconds(), nil
+}
+
+// close ends what began.
+func (x *exchange) close(ctx context.Context) (err error) {
+	if x.worker != nil {
+		err = x.worker.Quit(ctx)
+	}
+	if x.arrivals != nil {
+		x.arrivals.Close()
+	}
+	if x.leader != nil {
+		x.leader.Close()
+	}
+	if x.server != nil {
+		x.server.Close()
+	}
+	return err
 }
 
 // message returns n bytes, at least 2, that pass as a message of this protocol.
@@ -70,26 +111,8 @@ const (
 	subjectBack = "bench.back"
 )
 
-// echoLimit bounds a measurement less what is computed in it, the start of the worker
-// included.
+// echoLimit bounds the start of the worker, and a figure less what is computed in it.
 const echoLimit = time.Minute
-
-func (e *echo) measure(ctx context.Context) (Spread, error) {
-	if err := e.arrival(ctx); err != nil { // the worker says that it listens
-		return Spread{}, err
-	}
-	var seconds []float64
-	for range figures + 1 {
-		began := time.Now()
-		for range echoes {
-			if err := e.once(ctx); err != nil {
-				return Spread{}, err
-			}
-		}
-		seconds = append(seconds, time.Since(began).Seconds()/echoes-e.compute.Seconds())
-	}
-	return SpreadOf(seconds[1:]), nil
-}
 
 func (e *echo) once(ctx context.Context) error {
 	if err := e.leader.Send(subjectOut, "", e.out); err != nil {

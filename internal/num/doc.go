@@ -13,7 +13,7 @@
 //     compiled package.
 //   - Where a fused multiply-add is wanted it is explicit and exact: float32
 //     matrix kernels use FMA32 for each element, with the sum over k in order.
-//     Vector lanes run across outputs, never across k.
+//     Vector lanes run across outputs or across rows, never across k.
 //
 // The package is pure: no state, no goroutine, no I/O, no allocation in kernels.
 package num
