@@ -118,7 +118,7 @@ func NewTimeouts(heartbeat, election time.Duration) (Timeouts, error) {
 func DeriveTimeouts(h time.Duration) Timeouts {
 	t := Timeouts{
 		Heartbeat:  h,
-		RaftCommit: h,
+		RaftCommit: h / 2,
 
 		Ping:     min(3*h/2, MaxPing),
 		NATSLost: max(10*h, time.Second),
@@ -157,8 +157,8 @@ type Rung struct {
 // Rungs lists the timeouts from the bottom up: each after those it depends on.
 func (t *Timeouts) Rungs() []Rung {
 	return []Rung{
-		{"raft-commit", t.RaftCommit, nil, "until followers hear what is committed"},
-		{"heartbeat", t.Heartbeat, nil, "between two beats of a worker and of the leader; every other derives from it"},
+		{"raft-commit", t.RaftCommit, nil, "until followers of a quiet leader hear what is committed: once to twice this"},
+		{"heartbeat", t.Heartbeat, []string{"raft-commit"}, "between two beats of a worker and of the leader; every other derives from it"},
 		{"nats-reconnect", ReconnectWait, nil, "the longest pause between two tries to reach NATS"},
 		{"nats-ping", t.Ping, nil, "between NATS clients and servers; two may be missed"},
 		{"nats-gone", t.NATSGone, []string{"nats-ping"}, "a NATS peer that does not answer is taken for gone"},

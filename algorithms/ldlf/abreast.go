@@ -8,6 +8,7 @@ import "github.com/coppice-ldl/coppice/internal/num"
 const (
 	minAbreast    = 8
 	maxAbreast    = 64
+	fewRows       = 10 // fewer than these are faster one after the other
 	abreastValues = 1 << 16
 )
 
@@ -114,8 +115,7 @@ func (a *abreast) ratios() {
 	num.Add64(a.loss[:a.n], kl)
 }
 
-// leafMass sets mass's leaves to p_ℓ Σ_c r_c q_ℓc, which is Σ_c d_c ξ_ℓ(q_ℓc, x) of
-// Eq. 8: the share of a row's labels that leaf ℓ answers for.
+// leafMass is the function leafMass for all samples (Eq. 8).
 func (a *abreast) leafMass(mass, p, q []float32) {
 	for l := range a.leaves {
 		m := a.row(mass, l)
@@ -125,9 +125,7 @@ func (a *abreast) leafMass(mass, p, q []float32) {
 	}
 }
 
-// splitGradients adds ∂R/∂f of Eq. 6 to df. The split nodes' masses are filled
-// bottom-up: A_n = A_left + A_right, and with A in place of Σ_c d_c g_c(T)/g_c the
-// equation reads ∂R/∂f_n = s_n A_right - (1 - s_n) A_left.
+// splitGradients is the function splitGradients for all samples (Eq. 6).
 func (a *abreast) splitGradients(phi []uint32) {
 	for n := len(phi) - 1; n >= 0; n-- {
 		u := int(phi[n])
@@ -135,16 +133,14 @@ func (a *abreast) splitGradients(phi []uint32) {
 	}
 }
 
-// end sets df (samples×outputs) to the samples' ∂R/∂f and returns their K-L, summed
-// over trees and then over samples, in order.
-func (a *abreast) end(df []float32) float64 {
-	sum := 0.0
-	for i, x := range a.loss[:a.n] {
+// end sets df (samples×outputs) to the samples' ∂R/∂f and appends to losses their K-L
+// summed over trees.
+func (a *abreast) end(df []float32, losses []float64) []float64 {
+	for i := range a.n {
 		row := df[i*a.outputs : (i+1)*a.outputs]
 		for j := range row {
 			row[j] = a.df[j*a.n+i]
 		}
-		sum += x
 	}
-	return sum
+	return append(losses, a.loss[:a.n]...)
 }

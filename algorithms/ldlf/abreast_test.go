@@ -2,47 +2,14 @@ package ldlf
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
-
-// alone is what abreast computes, for one row after the other and without vectors:
-// adds ∂R/∂f to df and returns the K-L over trees.
-func (fc *forestCase) alone(df, f, d []float32) float64 {
-	z := &fc.z
-	s, u := make([]float32, z.outputs), make([]float32, z.outputs)
-	num.SigmoidPairs(s, u, f)
-	node, mass, g := make([]float32, z.nodes()), make([]float32, z.nodes()), make([]float32, z.labels)
-	loss := 0.0
-	for i := range z.trees {
-		phi, q := z.treePhi(fc.phi, i), treeOf(fc.q, i, z.treeQ())
-		reach(node, s, u, phi)
-		predict(g, node[z.splits:], q)
-		kl := 0.0
-		for l := range z.leaves {
-			m := float32(0)
-			for c, y := range d {
-				m = num.FMA32(y/max(g[c], gFloor), q[l*z.labels+c], m)
-			}
-			mass[z.splits+l] = m * node[z.splits+l]
-		}
-		for c, y := range d {
-			if y > 0 {
-				kl += float64(float64(y) * num.Log(float64(y)/float64(max(g[c], gFloor))))
-			}
-		}
-		loss += kl
-		for n := z.splits - 1; n >= 0; n-- {
-			left, right := mass[2*n+1], mass[2*n+2]
-			mass[n] = left + right
-			df[phi[n]] += float32(s[phi[n]]*right) - float32(u[phi[n]]*left)
-		}
-	}
-	return loss
-}
 
 // TestAbreast holds that a row has the bits that it has alone, whatever stands beside
 // it: labels of 0, and predictions of 0 under a label, included.
@@ -67,6 +34,8 @@ func TestAbreast(t *testing.T) {
 		for i := range fc.z.trees {
 			transpose(treeOf(qT, i, fc.z.treeQ()), treeOf(fc.q, i, fc.z.treeQ()), fc.z.labels)
 		}
+		alone := fc.k.NewScratch().(*scratch)
+		alone.qT = qT
 		s := num.NewStream(num.NewKey(1, "outputs"), 0, 0)
 		for from := 0; from < rows; from += a.width {
 			n := min(a.width, rows-from)
@@ -82,21 +51,55 @@ func TestAbreast(t *testing.T) {
 				a.tree(fc.z.treePhi(fc.phi, i), treeOf(fc.q, i, fc.z.treeQ()), treeOf(qT, i, fc.z.treeQ()))
 			}
 			df := make([]float32, n*fc.z.outputs)
-			loss, want := a.end(df), 0.0
+			losses := a.end(df, nil)
 			for i := range samples {
 				row := make([]float32, fc.z.outputs)
-				want += fc.alone(row, treeOf(f, i, fc.z.outputs), samples[i].d)
+				num.SigmoidPairs(alone.s, alone.t, treeOf(f, i, fc.z.outputs))
+				if want := fc.k.rowGradient(row, samples[i].d, fc.q, alone); losses[i] != want {
+					t.Fatalf("row %d of %d abreast: K-L %v, alone %v", i, n, losses[i], want)
+				}
 				for j, y := range treeOf(df, i, fc.z.outputs) {
 					if math.Float32bits(y) != math.Float32bits(row[j]) {
 						t.Fatalf("row %d of %d abreast, unit %d: %v, alone %v", i, n, j, y, row[j])
 					}
 				}
 			}
-			if loss != want {
-				t.Fatalf("%d rows abreast: K-L %v, alone %v", n, loss, want)
-			}
 		}
 	})
+}
+
+// TestStepWidth holds that a unit's partial is the same, the last bit of its K-L
+// included, however many rows stand abreast.
+func TestStepWidth(t *testing.T) {
+	c := smallConfig()
+	c.Trees, c.Depth, c.Outputs = 3, 4, 9
+	fc := newCase(c, makeProblem(5, 150, 4, 5, 1), 5, 1)
+	m, d := fc.p.data(1, false, jobOf(c, 1).Split)
+	k := *fc.k
+	k.draws = all{}
+	shape := k.f.gradientShape()
+	shape.F64 += gradientAt
+	unit := algorithms.Unit{Of: 1, Op: opStep, Roles: 1, Steps: [2]uint64{0, 1}}
+	partial := func(width int) *algorithms.Partial {
+		dst := new(algorithms.Partial)
+		dst.Reset(shape)
+		s := k.NewScratch().(*scratch)
+		s.abreast.width = width
+		if err := k.Run(dst, unit, d, fc.vars(), nil, s); err != nil {
+			t.Fatal(err)
+		}
+		return dst
+	}
+	want := partial(32) // what it was first
+	if want.F64[0] != float64(m.Rows) {
+		t.Fatalf("%v rows of %d", want.F64[0], m.Rows)
+	}
+	for _, width := range []int{1, 8, 16, 64} {
+		got := partial(width)
+		if !slices.Equal(got.F64, want.F64) || !slices.Equal(got.F32, want.F32) {
+			t.Errorf("the partial of %d rows abreast is another than that of 32", width)
+		}
+	}
 }
 
 // TestAbreastWidth holds that large trees take fewer rows at once.

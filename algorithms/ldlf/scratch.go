@@ -9,12 +9,13 @@ type scratch struct {
 	rows   []uint32 // positions among a unit's rows
 	weight []float32
 	counts []uint32
-	losses []float64 // of the unit's validation rows
+	losses []float64 // of the rows drawn for a step, or of the unit's validation rows
 	batch  []sample
 
 	f, df   []float32 // abreast.width×outputs
 	s, t    []float32 // outputs: σ(f), σ(-f)
 	node    []float32 // nodes of one tree
+	mass    []float32 // the same
 	p       []float32 // trees×leaves, of one row
 	g, r    []float32 // labels
 	terms   []float64 // labels
@@ -31,9 +32,9 @@ func newScratch(z *sizes, f featureFunction) *scratch {
 	return &scratch{
 		f: make([]float32, a.width*z.outputs), df: make([]float32, a.width*z.outputs),
 		s: make([]float32, z.outputs), t: make([]float32, z.outputs),
-		node: make([]float32, z.nodes()),
-		p:    make([]float32, z.trees*z.leaves),
-		g:    make([]float32, z.labels), r: make([]float32, z.labels), terms: make([]float64, z.labels),
+		node: make([]float32, z.nodes()), mass: make([]float32, z.nodes()),
+		p: make([]float32, z.trees*z.leaves),
+		g: make([]float32, z.labels), r: make([]float32, z.labels), terms: make([]float64, z.labels),
 		abreast: a,
 		ws:      f.workspace(),
 	}

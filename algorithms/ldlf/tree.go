@@ -42,6 +42,29 @@ func ratios(r, d, g []float32, weight float32, terms []float64) float64 {
 	return kl
 }
 
+// leafMass sets mass's leaves to p_ℓ Σ_c r_c q_ℓc, which is Σ_c d_c ξ_ℓ(q_ℓc, x)
+// of Eq. 8: the share of the row's labels that leaf ℓ answers for. qT is labels×leaves.
+func leafMass(leaves, p, r, qT []float32) {
+	clear(leaves)
+	num.MulAddRows(leaves, r, qT)
+	for l, x := range p {
+		leaves[l] *= x
+	}
+}
+
+// splitGradients adds ∂R/∂f of Eq. 6, for one row and without the 1/N, to df
+// (one value for each output unit). mass holds the leaves' masses; the split
+// nodes' are filled bottom-up: A_n = A_left + A_right, and with A in place of
+// Σ_c d_c g_c(T)/g_c the equation reads ∂R/∂f_n = s_n A_right - (1 - s_n) A_left.
+func splitGradients(df, mass, s, t []float32, phi []uint32) {
+	for n := len(phi) - 1; n >= 0; n-- {
+		left, right := mass[2*n+1], mass[2*n+2]
+		mass[n] = left + right
+		unit := phi[n]
+		df[unit] += float32(s[unit]*right) - float32(t[unit]*left)
+	}
+}
+
 // updateLeaves replaces q (leaves×labels) by q_ℓc T_ℓc / Σ_c q_ℓc T_ℓc, where T is
 // Σ_i p(ℓ|x_i) d_ic / g_c(x_i): that is Eq. 12. A leaf that nothing reaches keeps
 // its q.

@@ -149,8 +149,8 @@ func (r *benchReport) text(w io.Writer) {
 		pairs(w, [][2]string{
 			{"structrf, in one process", spread(f.Local)},
 			{"structrf, on the cluster", spread(f.Cluster)},
-			{"more than in one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
 			{"of that the worker computed", fmt.Sprintf("%.3f s", f.Computed)},
+			{"more than in one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
 			{"Raft", raftText(f.Raft)},
 			{"model", short(f.Digest) + ", on both sides"},
 		})

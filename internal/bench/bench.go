@@ -127,16 +127,16 @@ func over(runs []run, figure func(run) float64) Spread {
 // the machine does.
 func (b *Bench) run(ctx context.Context, job *algorithms.Job, s protocol.Spec, p *Pair) (r run, err error) {
 	for range b.Turns {
-		local, err := b.here(ctx, job, p)
+		here, err := b.here(ctx, job, p)
 		if err != nil {
 			return r, err
 		}
-		cluster, err := b.there(ctx, s, p)
+		there, err := b.there(ctx, s, p)
 		if err != nil {
 			return r, err
 		}
-		r.local += local / float64(b.Turns)
-		r.cluster += cluster / float64(b.Turns)
+		r.local += here / float64(b.Turns)
+		r.cluster += there / float64(b.Turns)
 	}
 	return r, nil
 }

@@ -22,13 +22,17 @@ type Step struct {
 	Received  float64 `json:"bytes_to_leader"`
 	Transfers Spread  `json:"transfers_seconds"`
 	// Overhead is what remains of each run: its step on the cluster, less the local one
-	// and the transfers.
+	// and the transfers. Its median is of these differences, not a difference of medians.
 	Overhead Spread `json:"overhead_seconds"`
 }
 
 // Step measures steps gradient steps, each a round, without validation and with a
 // single short leaf update before them.
 func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error) {
+	job := stepSpec(b.Dataset, steps, batch)
+	if _, err := b.there(ctx, job, &Pair{}); err != nil { // it brings the worker its shards
+		return nil, err
+	}
 	_, before, err := b.series(ctx)
 	if err != nil {
 		return nil, err
@@ -41,8 +45,8 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 		}
 	}()
 	var transfers, overhead []float64
-	p, err := b.measure(ctx, stepSpec(b.Dataset, steps, batch), func(number int, r run) error {
-		local, cluster := r.local/float64(steps), r.cluster/float64(steps)
+	p, err := b.measure(ctx, job, func(number int, r run) error {
+		here, there := r.local/float64(steps), r.cluster/float64(steps)
 		if number == 0 {
 			_, now, err := b.series(ctx)
 			if err != nil {
@@ -51,11 +55,11 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 			all := float64(b.Turns * steps)
 			s.Sent = delta(before, now, "coppice_nats_received_bytes_total") / all
 			s.Received = delta(before, now, "coppice_nats_sent_bytes_total") / all
-			x, err = b.exchange(ctx, int(s.Sent), int(s.Received), time.Duration(local*float64(time.Second)))
+			x, err = b.exchange(ctx, int(s.Sent), int(s.Received), time.Duration(here*float64(time.Second)))
 			return err
 		}
 		seconds, err := x.measure(ctx)
-		transfers, overhead = append(transfers, seconds), append(overhead, cluster-local-seconds)
+		transfers, overhead = append(transfers, seconds), append(overhead, there-here-seconds)
 		return err
 	})
 	if err != nil {

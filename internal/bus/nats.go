@@ -69,9 +69,6 @@ func (l *natsLink) options(o *Options) []nats.Option {
 		nats.ErrorHandler(l.failed),
 		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
 	}
-	if o.Server == nil {
-		opts = append(opts, nats.WriteBufferSize(1))
-	}
 	if o.Server != nil {
 		opts = append(opts, nats.InProcessServer(o.Server.s))
 	}

@@ -105,7 +105,7 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 	opts.Cluster = natsserver.ClusterOpts{
 		Name: o.Cluster, Host: o.Host, Port: port(o.RoutePort),
 		PingInterval: ping, MaxPingsOut: pingsOut,
-		PoolSize: -1, // one connection to each server: there is one account, and each connection has its pings
+		PoolSize: -1, // one connection to each other server: one account has all traffic, and each connection has its pings
 	}
 	var err error
 	opts.Routes, err = routeURLs(o.Routes)

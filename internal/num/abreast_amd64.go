@@ -16,8 +16,8 @@ func mul32AVX2(dst, a *float32, n int)
 //go:noescape
 func ratiosAVX2(r *float32, sum *float64, d, below *float32, n int, weight, floor float32) int
 
-// wholeVectors returns how many of n elements the vectors of eight take, none
-// without them.
+// wholeVectors returns how many of n elements the vectors of eight take: none on a
+// processor without, which must not even see an instruction of theirs.
 func wholeVectors(n int) int {
 	if !accelerated {
 		return 0
@@ -28,22 +28,28 @@ func wholeVectors(n int) int {
 // branch does the start of Branch and returns its length.
 func branch(left, right, p, s, t []float32) int {
 	n := wholeVectors(len(p))
-	branchAVX2(unsafe.SliceData(left), unsafe.SliceData(right), unsafe.SliceData(p), unsafe.SliceData(s), unsafe.SliceData(t), n)
+	if n > 0 {
+		branchAVX2(unsafe.SliceData(left), unsafe.SliceData(right), unsafe.SliceData(p), unsafe.SliceData(s), unsafe.SliceData(t), n)
+	}
 	return n
 }
 
 // join does the start of Join and returns its length.
 func join(df, mass, left, right, s, t []float32) int {
 	n := wholeVectors(len(df))
-	joinAVX2(unsafe.SliceData(df), unsafe.SliceData(mass), unsafe.SliceData(left), unsafe.SliceData(right),
-		unsafe.SliceData(s), unsafe.SliceData(t), n)
+	if n > 0 {
+		joinAVX2(unsafe.SliceData(df), unsafe.SliceData(mass), unsafe.SliceData(left), unsafe.SliceData(right),
+			unsafe.SliceData(s), unsafe.SliceData(t), n)
+	}
 	return n
 }
 
 // mul32 does the start of Mul32 and returns its length.
 func mul32(dst, a []float32) int {
 	n := wholeVectors(len(dst))
-	mul32AVX2(unsafe.SliceData(dst), unsafe.SliceData(a), n)
+	if n > 0 {
+		mul32AVX2(unsafe.SliceData(dst), unsafe.SliceData(a), n)
+	}
 	return n
 }
 
