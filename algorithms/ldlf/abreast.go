@@ -2,13 +2,14 @@ package ldlf
 
 import "github.com/coppice-ldl/coppice/internal/num"
 
-// Between minAbreast and maxAbreast rows go through the trees at once: as many as have
-// no more than abreastValues values together, which a processor's cache holds, and
-// whole vectors of them in any case. How many changes no bits.
+// Up to maxAbreast rows go through the trees at once: as many as have no more than
+// abreastValues values together, which a processor's cache holds. Fewer than fewRows
+// are faster one after the other, as all rows of forests too large for more are, whose
+// outputs are computed for minAbreast rows at once. How many changes no bits.
 const (
-	minAbreast    = 8
 	maxAbreast    = 64
-	fewRows       = 10 // fewer than these are faster one after the other
+	fewRows       = 10
+	minAbreast    = 8
 	abreastValues = 1 << 16
 )
 
