@@ -21,7 +21,7 @@ func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildR
 				return nil, fmt.Errorf("worker: where the child job goes on: %w", err)
 			}
 			options.Resume = local.Checkpoint(resume)
-			w.log.Info("a child job goes on here", "job", c.stamp.Job, "unit", c.unit, "round", resume.Rounds)
+			w.log.Info("a child job goes on here", "job", j.id, "unit", c.unit, "round", resume.Rounds)
 		}
 		outcome, err := local.Run(ctx, child, j.whole(), options)
 		if err != nil {
