@@ -52,9 +52,8 @@ type Pair struct {
 	Computed float64 `json:"computed_seconds"`
 	Digest   string  `json:"model_digest"` // of both
 
-	Steps  uint64 `json:"steps"`
-	Rounds uint64 `json:"rounds"`
-	Raft   Raft   `json:"raft"`
+	Steps uint64 `json:"steps"`
+	Raft  Raft   `json:"raft"`
 }
 
 // Raft is what commits cost while the jobs ran on the cluster.
@@ -168,7 +167,6 @@ func (b *Bench) there(ctx context.Context, s protocol.Spec, p *Pair) (float64, e
 	if j.State != protocol.Done {
 		return 0, fmt.Errorf("the job ended as %s: %s", j.State, j.Error)
 	}
-	p.Rounds = j.Rounds
 	return seconds, p.same(j.Models[0].Digest)
 }
 
