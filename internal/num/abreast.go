@@ -35,8 +35,8 @@ func Mul32(dst, a []float32) {
 	mul32Go(dst[done:], a[done:])
 }
 
-// Ratios sets r to weight·d/g, with g not below floor, which is above 0, and adds d·ln(d/g) to sum in
-// float64 where d > 0: the terms of a K-L divergence in nats.
+// Ratios sets r to weight·d/g, with g not below floor, which is above 0, and adds
+// d·ln(d/g) to sum in float64 where d > 0: the terms of a K-L divergence in nats.
 func Ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) {
 	n := len(r)
 	checkSame(len(sum), n)
