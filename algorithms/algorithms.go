@@ -91,8 +91,12 @@ type Sized interface{ Bytes() int }
 
 // Progress is a snapshot for people: nothing decides by it.
 type Progress struct {
-	Step    uint64  `json:"step"`
-	Steps   uint64  `json:"steps"`   // 0 where unknown
+	Step  uint64 `json:"step"`
+	Steps uint64 `json:"steps"` // 0 where unknown
+	// BestStep is the step of the state with the least validation loss; 0: none yet.
+	BestStep uint64 `json:"best_step,omitempty"`
+	// Refit counts those of Steps that train once more, on the validation rows too.
+	Refit   uint64  `json:"refit_steps,omitempty"`
 	Samples uint64  `json:"samples"` // rows processed so far
 	Loss    float64 `json:"loss"`    // the last known loss, as K-L; negative: none yet
 	Phase   string  `json:"phase"`   // "training", "leaf update", ...

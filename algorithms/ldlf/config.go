@@ -48,6 +48,8 @@ type Config struct {
 	ValidationFraction float64 `json:"validation_fraction"`
 	ValidationMargin   float64 `json:"validation_margin"`
 	Patience           int     `json:"patience"`
+	PatienceDrops      int     `json:"patience_drops"`
+	Refit              bool    `json:"refit"`
 	Steps              int     `json:"steps"`
 }
 

@@ -11,14 +11,14 @@ import (
 
 // stateFormat is the version byte of a trainer's state. The layout, all of it
 // little-endian, is in DESIGN.md.
-const stateFormat = 1
+const stateFormat = 2
 
 // ErrState is wrapped by every error about a trainer's state.
 var ErrState = errors.New("ldlf: not a state of this job")
 
 // AppendState implements algorithms.Trainer.
 func (t *trainer) AppendState(dst []byte) ([]byte, error) {
-	dst = append(dst, stateFormat, byte(t.phase), flagByte(t.best.any))
+	dst = append(dst, stateFormat, byte(t.phase), flagByte(t.best.any), flagByte(t.reference.any))
 	for _, v := range t.counters() {
 		dst = binary.LittleEndian.AppendUint64(dst, *v)
 	}
@@ -35,20 +35,24 @@ func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 // counters lists the state's whole numbers in the order of its encoding.
 func (s *state) counters() []*uint64 {
 	return []*uint64{
-		&s.step, &s.updates, &s.thetaVersion, &s.qVersion, &s.iteration, &s.column, &s.samples,
-		&s.best.step, &s.best.stale, &s.best.thetaVersion, &s.best.qVersion,
+		&s.passes, &s.before, &s.step, &s.updates, &s.thetaVersion, &s.qVersion, &s.leafUpdates, &s.iteration, &s.column,
+		&s.samples, &s.stale, &s.drops,
+		&s.best.step, &s.best.thetaVersion, &s.best.qVersion,
+		&s.reference.step, &s.reference.thetaVersion, &s.reference.qVersion,
 	}
 }
 
 // losses lists the state's float64 numbers in the order of its encoding.
-func (s *state) losses() []*float64 { return []*float64{&s.loss, &s.best.loss} }
+func (s *state) losses() []*float64 { return []*float64{&s.loss, &s.best.loss, &s.reference.loss} }
 
 // vectors lists the state's float32 vectors in the order of its encoding: the best
-// state only where there is one.
+// state and the reference only where there are such.
 func (s *state) vectors() [][]float32 {
 	v := [][]float32{s.theta, s.first, s.second, s.q}
-	if s.best.any {
-		v = append(v, s.best.theta, s.best.q)
+	for _, k := range []*kept{&s.best, &s.reference} {
+		if k.any {
+			v = append(v, k.theta, k.q)
+		}
 	}
 	return v
 }
@@ -64,14 +68,17 @@ func flagByte(b bool) byte {
 // the job's own sizes.
 func (t *trainer) restore(b []byte) error {
 	r := stateReader{b}
-	head := r.take(3)
+	head := r.take(4)
 	if head == nil || head[0] != stateFormat {
 		return fmt.Errorf("%w: format byte %v, this program reads %d", ErrState, head, stateFormat)
 	}
-	if head[2] > 1 || head[2] == 1 && t.best.theta == nil {
-		return fmt.Errorf("%w: a best state where the job keeps none", ErrState)
+	for i, k := range []*kept{&t.best, &t.reference} {
+		if flag := head[2+i]; flag > 1 || flag == 1 && k.theta == nil {
+			return fmt.Errorf("%w: it keeps a state that the job does not keep", ErrState)
+		}
+		k.any = head[2+i] == 1
 	}
-	t.phase, t.best.any = phase(head[1]), head[2] == 1
+	t.phase = phase(head[1])
 	for _, v := range t.counters() {
 		*v = r.uint64()
 	}
@@ -97,10 +104,12 @@ func (t *trainer) checkState() error {
 		scaling && t.input == nil,
 		t.phase == phaseExtremes && c.Scaling != scalingMinMax,
 		t.phase <= phaseSquares && c.Scaling != scalingStandard,
-		t.phase == phaseValidate && t.best.theta == nil:
+		t.phase == phaseValidate && !t.validates(),
+		t.passes > 1 || t.refits() && !(c.Refit && t.best.any),
+		t.reference.any && !t.best.any:
 		return fmt.Errorf("%w: phase %d does not occur in it", ErrState, t.phase)
-	case t.step > uint64(c.Steps) || t.phase == phaseStep && t.ended():
-		return fmt.Errorf("%w: step %d of %d", ErrState, t.step, c.Steps)
+	case t.step > t.limit() || t.limit() > uint64(c.Steps) || t.before > uint64(c.Steps) || t.phase == phaseStep && t.ended():
+		return fmt.Errorf("%w: step %d of %d", ErrState, t.step, t.limit())
 	case t.iteration >= uint64(c.LeafIterations):
 		return fmt.Errorf("%w: iteration %d of %d", ErrState, t.iteration, c.LeafIterations)
 	case t.column > uint64(t.size.features) || t.phase == phaseExtremes && t.column == uint64(t.size.features):

@@ -112,7 +112,7 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 		return fmt.Errorf("ldlf: Θ is no longer finite after step %d: try a lower learning_rate than %v", t.step+1, t.cfg.LearningRate)
 	}
 	t.step++
-	t.thetaVersion = t.step
+	t.thetaVersion++
 	t.loss = sum.F64[1] * share
 	t.samples += uint64(rows)
 	t.stepped()
@@ -121,7 +121,7 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 
 // move applies the optimiser to Θ.
 func (t *trainer) move() bool {
-	rate := learningRate(t.cfg, t.step)
+	rate := learningRate(t.cfg, t.step, t.drops)
 	if t.second != nil {
 		return adam(t.theta, t.first, t.second, t.g, newAdamRates(rate, t.cfg.Momentum, t.cfg.WeightDecay, t.updates))
 	}
@@ -139,36 +139,46 @@ func (t *trainer) foldLeaves(sum []float64) error {
 	t.samples += uint64(sum[0])
 	if t.iteration++; t.iteration == uint64(t.cfg.LeafIterations) {
 		t.iteration = 0
+		t.leafUpdates++
 		t.updated()
 	}
 	return nil
 }
 
-// foldValidation keeps the state when it is the best so far. A split without
-// validation rows decides nothing.
+// foldValidation keeps the state of the least loss. A split without validation rows
+// decides nothing.
 func (t *trainer) foldValidation(sum []float64) {
 	if rows := sum[0]; rows > 0 {
-		if loss := sum[1] / rows; t.better(loss, sum) {
-			t.keepBest(loss)
+		loss := sum[1] / rows
+		resets := t.resets(loss, sum)
+		if loss < t.best.loss {
+			t.keep(&t.best, loss)
+		}
+		if resets {
+			t.resetPatience(loss)
 		} else {
-			t.best.stale++
+			t.stale++
 		}
 	}
 	t.validated()
 }
 
-// better reports whether a validation beats the best one: by any amount, or, with
-// a margin, by more than so many standard errors of the mean difference. What is
-// less is a tie, and ties keep the earliest.
-func (t *trainer) better(loss float64, sum []float64) bool {
-	switch {
-	case !t.best.any:
-		return true
-	case !t.compares():
+// resets reports whether a validation resets the patience: where its loss is the
+// least so far, or, with a margin, where it beats the reference by more than so many
+// standard errors of the mean difference.
+func (t *trainer) resets(loss float64, sum []float64) bool {
+	if !t.compares() {
 		return loss < t.best.loss
 	}
 	rows := sum[0]
 	gain := sum[2] / rows
 	variance := max(0, sum[3]/rows-float64(gain*gain))
 	return gain > t.cfg.ValidationMargin*math.Sqrt(variance/rows)
+}
+
+func (t *trainer) resetPatience(loss float64) {
+	t.stale = 0
+	if t.cfg.ValidationMargin > 0 {
+		t.keep(&t.reference, loss)
+	}
 }

@@ -2,6 +2,7 @@ package ldlf
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,8 @@ func TestGoldenDigests(t *testing.T) {
 		"early sparse":    "42fa403e832d77ba4a71d5beba0d4ee0c74a1bbb4a848ae3d5daacc4c93f141c",
 		"plain dense":     "cfcd41b3f1e10baca3a21912b3069e2abb4bd0df95cab8474bf8ac6c33579e9c",
 		"plain sparse":    "cfcd41b3f1e10baca3a21912b3069e2abb4bd0df95cab8474bf8ac6c33579e9c",
+		"refit dense":     "5a099ede9a1ef268d5f2bcc7a6f4ddc24f96af2ad9d0f501a70a36a49e8346d7",
+		"refit sparse":    "0291d8a4f9edf291091f05bfa6003b24325e776403199ae907e03be32565f39d",
 	}
 	p := makeProblem(4, 200, 7, 3, 0.5)
 	for name, c := range variants() {
@@ -104,8 +107,9 @@ func (p *problem) mean() []float32 {
 	return out
 }
 
-// TestStopsEarly: patience counts validations, ties keep the earliest, the best
-// state is the model, and --steps does not disable it.
+// TestStopsEarly: the state of the least loss is the model, ties keep the earliest,
+// patience counts validations since the one that last reset it, and --steps does not
+// disable it.
 func TestStopsEarly(t *testing.T) {
 	p := makeProblem(4, 400, 7, 3, 0.5)
 	for _, margin := range []float64{0, 1} {
@@ -123,7 +127,7 @@ func TestStopsEarly(t *testing.T) {
 			validated = tr.phase == phaseValidate
 		})
 		best, end := choose(losses, margin, c.Patience)
-		if len(losses) != end+1 || tr.step >= uint64(c.Steps) || tr.best.step != uint64((best+1)*c.LeafBatches) {
+		if len(losses) != end+1 || tr.step >= uint64(c.Steps) || tr.best.step != uint64((best+2)*c.LeafBatches) { // none before the first gradient step
 			t.Errorf("margin %v: best of step %d, stopped at step %d; want validations %d and %d", margin, tr.best.step, tr.step, best, end)
 		}
 		if want := total(losses[best]) / float64(len(losses[best])); abs(tr.best.loss-want) > 1e-12 {
@@ -138,20 +142,76 @@ func TestStopsEarly(t *testing.T) {
 // choose finds the best validation, and the one that ends the job, from the rows'
 // losses.
 func choose(losses [][]float64, margin float64, patience int) (best, end int) {
+	reference := 0
 	for i := 1; i < len(losses); i++ {
 		gains := make([]float64, len(losses[i]))
 		for r := range gains {
-			gains[r] = losses[best][r] - losses[i][r]
+			gains[r] = losses[reference][r] - losses[i][r]
 		}
 		mean, deviation := moments(gains)
-		if mean > margin*deviation/math.Sqrt(float64(len(gains))) {
+		if margin == 0 && total(losses[i]) < total(losses[best]) || margin > 0 && mean > margin*deviation/math.Sqrt(float64(len(gains))) {
+			reference = i
+		}
+		if total(losses[i]) < total(losses[best]) {
 			best = i
 		}
-		if i-best == patience {
+		if i-reference == patience {
 			return best, i
 		}
 	}
 	return best, len(losses) - 1
+}
+
+// TestNeverUntrained: however much harm the gradient steps do, the model is not the
+// state from before them.
+func TestNeverUntrained(t *testing.T) {
+	p := makeProblem(4, 400, 7, 3, 0.5)
+	for _, first := range []bool{false, true} {
+		for _, margin := range []float64{0, 1} {
+			c := variants()["early"]
+			c.LeafFirst, c.ValidationMargin, c.LearningRate, c.WeightDecay = first, margin, 1000, 0
+			j := jobOf(c, 3)
+			m, d := p.data(4, false, j.Split)
+			tr, k := start(t, j, m)
+			drawn := slices.Clone(tr.theta)
+			drive(t, tr, k, d, 1, func(*trainer) {})
+			if slices.Equal(modelOf(t, tr).weights.theta, drawn) {
+				t.Errorf("leaf_first %v, margin %v: the model's Θ is the one that was drawn", first, margin)
+			}
+			if tr.best.step <= map[bool]uint64{false: uint64(c.LeafBatches)}[first] {
+				t.Errorf("leaf_first %v, margin %v: best at step %d", first, margin, tr.best.step)
+			}
+		}
+	}
+}
+
+// TestRefit: a refit is the job on all rows that are not test rows, with as many steps
+// as were best.
+func TestRefit(t *testing.T) {
+	p := makeProblem(4, 300, 7, 3, 0.5)
+	for _, scaling := range scalings {
+		c := variants()["refit"]
+		c.Scaling = scaling
+		j := jobOf(c, 3)
+		j.Split.TestFraction = 0.2
+		m, d := p.data(4, true, j.Split)
+		tr, k := start(t, j, m)
+		drive(t, tr, k, d, 1, func(*trainer) {})
+		end := tr
+		if end.best.step == 0 || end.before <= end.best.step || end.Progress().Step != end.before+end.best.step {
+			t.Fatalf("scaling %s: best at step %d of %d, %d in all", scaling, end.best.step, end.before, end.Progress().Step)
+		}
+		alone := *c
+		alone.Refit, alone.ValidationFraction, alone.Steps = false, 0, int(end.best.step)
+		j = jobOf(&alone, 3)
+		j.Split.TestFraction = 0.2
+		m, d = p.data(4, true, j.Split)
+		tr, k = start(t, j, m)
+		drive(t, tr, k, d, 1, func(*trainer) {})
+		if got, want := digest(modelOf(t, end)), digest(modelOf(t, tr)); got != want {
+			t.Errorf("scaling %s: digest %s, without validation %s", scaling, got, want)
+		}
+	}
 }
 
 // validationLosses computes again what the round just folded found.
@@ -175,7 +235,7 @@ func TestIncompleteSet(t *testing.T) {
 	m, d := p.data(4, false, dataset.Split{})
 	tr, k := start(t, jobOf(c, 3), m)
 	drive(t, tr, k, d, 1, func(*trainer) {})
-	if tr.qVersion != 4*uint64(c.LeafIterations) || tr.step != 24 || tr.thetaVersion != 24 {
+	if tr.qVersion != 4*uint64(c.LeafIterations) || tr.step != 24 || tr.thetaVersion != 19 {
 		t.Errorf("q version %d, step %d, Θ version %d", tr.qVersion, tr.step, tr.thetaVersion)
 	}
 	if tr.updates != 19 {

@@ -16,18 +16,18 @@ const (
 	opStep                      // gradient of one mini-batch (Eqs. 5, 6, 13)
 	opLeaves                    // sums of Eq. 12 over a window of mini-batches
 	opValidate                  // K-L of the forest's predictions
-	opCompare                   // the same, and its difference from the best state's
+	opCompare                   // the same, and its difference from the reference's
 )
 
 // The values that rounds carry (Var.ID).
 const (
-	varTheta     uint16 = iota + 1 // Θ; its version is the step that last changed it
-	varQ                           // q; its version counts iterations of Eq. 12
-	varScaling                     // shifts, then scales (float64); version 1
-	varMeans                       // means of features (float64); version 1
-	varColumns                     // range [from, to) of columns (float64); version: from
-	varBestTheta                   // the best state's Θ and q, of the versions that they had
-	varBestQ
+	varTheta          uint16 = iota + 1 // Θ; its version counts its changes
+	varQ                                // q; its version counts its changes
+	varScaling                          // shifts, then scales (float64); version: the pass, from 1
+	varMeans                            // means of features (float64); version: the pass, from 1
+	varColumns                          // range [from, to) of columns (float64); version: from
+	varReferenceTheta                   // the reference's Θ and q, of the versions that they had
+	varReferenceQ
 )
 
 // keepLimit bounds the routing probabilities that a unit keeps during a leaf
@@ -80,7 +80,7 @@ func (k *kernel) Run(dst *algorithms.Partial, unit algorithms.Unit, d *dataset.D
 		k.validate(dst, u, d, k.values(v, varTheta, varQ, s), s)
 	case opCompare:
 		k.validate(dst, u, d, k.values(v, varTheta, varQ, s), s)
-		k.compare(dst, u, d, k.values(v, varBestTheta, varBestQ, s), s)
+		k.compare(dst, u, d, k.values(v, varReferenceTheta, varReferenceQ, s), s)
 	default:
 		return fmt.Errorf("ldlf: operation %d is unknown", u.Op)
 	}

@@ -49,7 +49,7 @@ func (Algorithm) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []byte
 		return nil, err
 	}
 	if state == nil {
-		t.start(j.Seed)
+		t.start()
 		return t, nil
 	}
 	if err := t.restore(state); err != nil {

@@ -14,13 +14,13 @@ const slotLimit = 1 << 20
 // Next implements algorithms.Trainer.
 func (t *trainer) Next() (*algorithms.Round, error) {
 	r := &t.round
-	*r = algorithms.Round{Units: t.shards, How: algorithms.Sum, Scope: algorithms.Sharded, Roles: dataset.Train}
+	*r = algorithms.Round{Units: t.shards, How: algorithms.Sum, Scope: algorithms.Sharded, Roles: t.learns()}
 	switch t.phase {
 	case phaseSums:
 		r.Op, r.Shape.F64 = opSums, 1+t.size.features
 	case phaseSquares:
 		means, _ := t.halves()
-		t.vars[0] = algorithms.Var{ID: varMeans, Version: 1, Data: num.Bytes64(means)}
+		t.vars[0] = algorithms.Var{ID: varMeans, Version: 1 + t.passes, Data: num.Bytes64(means)}
 		r.Op, r.Shape.F64, r.Vars = opSquares, 1+t.size.features, t.vars[:1]
 	case phaseExtremes:
 		t.extremesRound(r)
@@ -65,10 +65,10 @@ func (t *trainer) leavesRound(r *algorithms.Round) {
 	r.Steps = t.window()
 	r.Vars = t.parameters()
 	r.Shape.F64 = leafAt + t.size.q()
-	r.Keep = t.step + 1 // Θ and the window are functions of the step
+	r.Keep = t.leafUpdates + 1 // of which Θ and the window are functions
 }
 
-// validationRound evaluates the present state, and beside it the best one where a
+// validationRound evaluates the present state, and beside it the reference where the
 // difference has to be judged by its standard error.
 func (t *trainer) validationRound(r *algorithms.Round) {
 	r.Op, r.Shape.F64, r.Roles, r.Vars = opValidate, 2, dataset.Validation, t.parameters()
@@ -76,12 +76,13 @@ func (t *trainer) validationRound(r *algorithms.Round) {
 		return
 	}
 	n := len(r.Vars)
-	t.vars[n] = algorithms.Var{ID: varBestTheta, Version: t.best.thetaVersion, Data: num.Bytes32(t.best.theta)}
-	t.vars[n+1] = algorithms.Var{ID: varBestQ, Version: t.best.qVersion, Data: num.Bytes32(t.best.q)}
+	t.vars[n] = algorithms.Var{ID: varReferenceTheta, Version: t.reference.thetaVersion, Data: num.Bytes32(t.reference.theta)}
+	t.vars[n+1] = algorithms.Var{ID: varReferenceQ, Version: t.reference.qVersion, Data: num.Bytes32(t.reference.q)}
 	r.Op, r.Shape.F64, r.Vars = opCompare, 4, t.vars[:n+2]
 }
 
-func (t *trainer) compares() bool { return t.best.any && t.cfg.ValidationMargin > 0 }
+// compares reports whether a validation is held against the reference.
+func (t *trainer) compares() bool { return t.reference.any }
 
 // window returns the mini-batches of the leaf update at the present step: the last
 // leaf_batches, or, for an update that begins the job, the first ones to come.
@@ -98,7 +99,7 @@ func (t *trainer) parameters() []algorithms.Var {
 	if t.input == nil {
 		return t.vars[:2]
 	}
-	t.vars[2] = algorithms.Var{ID: varScaling, Version: 1, Data: num.Bytes64(t.input)}
+	t.vars[2] = algorithms.Var{ID: varScaling, Version: 1 + t.passes, Data: num.Bytes64(t.input)}
 	return t.vars[:3]
 }
 

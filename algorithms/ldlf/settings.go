@@ -54,6 +54,10 @@ var settings = []setting{
 		"auto: 1; paper: 0", 0, 100, func(c *Config) any { return &c.ValidationMargin }),
 	whole("patience", "validations without improvement after which training stops", "10", 1, 1e9,
 		func(c *Config) any { return &c.Patience }),
+	whole("patience_drops", "times that patience may run out: the learning rate falls to a tenth and training goes on from the best state", "0", 0, 8,
+		func(c *Config) any { return &c.PatienceDrops }),
+	flag("refit", "train once more, on the validation rows too, for as many steps as were best", "false",
+		func(c *Config) any { return &c.Refit }),
 	whole("steps", "gradient steps at most; early stopping may end before", "25000", 1, 1<<40,
 		func(c *Config) any { return &c.Steps }),
 }

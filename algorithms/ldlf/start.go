@@ -20,10 +20,14 @@ func drawPhi(z sizes, seed uint64) []uint32 {
 // uniformQ returns the leaves' first distributions, q_ℓc = 1/C.
 func uniformQ(z sizes) []float32 {
 	q := make([]float32, z.q())
-	for i := range q {
-		q[i] = uniform(z.labels)
-	}
+	fillUniform(q, z.labels)
 	return q
+}
+
+func fillUniform(q []float32, labels int) {
+	for i := range q {
+		q[i] = uniform(labels)
+	}
 }
 
 func uniform(labels int) float32 { return 1 / float32(labels) }

@@ -24,13 +24,18 @@ func (p phase) String() string {
 // state is all that a trainer remembers: AppendState writes it, field by field.
 type state struct {
 	phase        phase
-	step         uint64 // mini-batches done, those without gradient included
-	updates      uint64 // gradient steps taken: Adam's t
-	thetaVersion uint64 // the step that last changed Θ
-	qVersion     uint64 // iterations of Eq. 12 done
+	passes       uint64 // passes done: 1 while the job refits
+	before       uint64 // mini-batches of the pass before
+	step         uint64 // mini-batches done in this pass, those without gradient included
+	updates      uint64 // gradient steps taken in this pass: Adam's t
+	thetaVersion uint64 // how often Θ has changed
+	qVersion     uint64 // how often q has changed
+	leafUpdates  uint64 // leaf updates done
 	iteration    uint64 // of the leaf update under way
 	column       uint64 // min-max scaling: columns done
 	samples      uint64 // rows processed
+	stale        uint64 // validations since the patience was last reset
+	drops        uint64 // how often it has run out
 	loss         float64
 
 	theta  []float32
@@ -39,15 +44,15 @@ type state struct {
 	q      []float32 // trees×leaves×labels
 	input  []float64 // shifts, then scales; nil without scaling
 
-	best best
+	best      kept // of the least validation loss; among ties, the earliest
+	reference kept // that last reset the patience; only with a margin
 }
 
-// best is the state with the least validation loss; among ties, the earliest.
-type best struct {
+// kept is a state that was validated.
+type kept struct {
 	any          bool
-	loss         float64
+	loss         float64 // K-L of the validation rows
 	step         uint64
-	stale        uint64 // validations since then
 	thetaVersion uint64
 	qVersion     uint64
 	theta        []float32
@@ -68,18 +73,33 @@ func newState(c *Config, z sizes, parameters int) *state {
 		s.input = make([]float64, 2*z.features)
 	}
 	if c.ValidationFraction > 0 {
-		s.best.theta = make([]float32, parameters)
-		s.best.q = make([]float32, len(s.q))
-		s.best.loss = math.Inf(1)
+		s.best = newKept(parameters, len(s.q))
+	}
+	if c.ValidationFraction > 0 && c.ValidationMargin > 0 {
+		s.reference = newKept(parameters, len(s.q))
 	}
 	return s
 }
 
-// keepBest makes the present state, of the given validation loss, the best one.
-func (s *state) keepBest(loss float64) {
-	b := &s.best
-	b.any, b.loss, b.step, b.stale = true, loss, s.step, 0
-	b.thetaVersion, b.qVersion = s.thetaVersion, s.qVersion
-	copy(b.theta, s.theta)
-	copy(b.q, s.q)
+func newKept(theta, q int) kept {
+	return kept{loss: math.Inf(1), theta: make([]float32, theta), q: make([]float32, q)}
+}
+
+// keep copies the present state, of the given validation loss, to k.
+func (s *state) keep(k *kept, loss float64) {
+	k.any, k.loss, k.step = true, loss, s.step
+	k.thetaVersion, k.qVersion = s.thetaVersion, s.qVersion
+	copy(k.theta, s.theta)
+	copy(k.q, s.q)
+}
+
+// returnToBest makes the best state the present one; the mini-batches go on from
+// where they are.
+func (s *state) returnToBest() {
+	copy(s.theta, s.best.theta)
+	copy(s.q, s.best.q)
+	s.thetaVersion++
+	s.qVersion++
+	clear(s.first)
+	clear(s.second)
 }

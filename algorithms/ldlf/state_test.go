@@ -21,7 +21,10 @@ func variants() map[string]*Config {
 	early.ValidationFraction, early.Patience, early.LearningRate, early.LeafBatches, early.Steps = 0.2, 1, 40, 2, 60
 	plain := smallConfig()
 	plain.Bias = false
-	return map[string]*Config{"standard": standard, "minmax": minmax, "early": early, "plain": plain}
+	refit := smallConfig()
+	refit.Scaling, refit.ValidationFraction, refit.Patience, refit.LeafFirst, refit.LeafBatches, refit.Steps = scalingStandard, 0.2, 2, true, 2, 60
+	refit.LearningRate, refit.Refit = 20, true
+	return map[string]*Config{"standard": standard, "minmax": minmax, "early": early, "plain": plain, "refit": refit}
 }
 
 // TestStateCuts cuts a job after every round: a trainer restored from the bytes
@@ -154,6 +157,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"short":    state[:len(state)-1],
 		"long":     append(bytes.Clone(state), 0),
 		"format":   append([]byte{9}, state[1:]...),
+		"refit":    append(append(bytes.Clone(state[:4]), 1), state[5:]...),
 		"phase":    append([]byte{stateFormat, byte(phases)}, state[2:]...),
 		"min-max":  append([]byte{stateFormat, byte(phaseExtremes)}, state[2:]...),
 		"flag":     append([]byte{stateFormat, state[1], 2}, state[3:]...),
@@ -170,7 +174,7 @@ func TestRestoreRefuses(t *testing.T) {
 func FuzzRestore(f *testing.F) {
 	var jobs []*algorithms.Job
 	var manifests []*dataset.Manifest
-	for _, name := range []string{"standard", "minmax", "early", "plain"} {
+	for _, name := range []string{"standard", "minmax", "early", "plain", "refit"} {
 		c := variants()[name]
 		j := jobOf(c, 3)
 		m, _ := makeProblem(4, 20, 2, 2, 1).data(2, false, j.Split)

@@ -18,6 +18,7 @@ type trainer struct {
 	cfg    *Config
 	size   sizes
 	shards int
+	seed   uint64
 	f      featureFunction
 	phi    []uint32
 	*state
@@ -35,16 +36,16 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) (*trainer, error) {
 	z := newSizes(c, m.Features, m.Labels)
 	f := newLinear(c, z, m.Sparse)
 	t := &trainer{
-		cfg: c, size: z, shards: len(m.Shards), f: f, phi: drawPhi(z, seed),
+		cfg: c, size: z, shards: len(m.Shards), seed: seed, f: f, phi: drawPhi(z, seed),
 		state: newState(c, z, f.parameters()),
 		g:     make([]float32, f.parameters()),
 	}
 	return t, nil
 }
 
-// start puts the trainer at the beginning of a job.
-func (t *trainer) start(seed uint64) {
-	t.f.initialise(t.theta, num.NewKey(seed, "ldlf/theta"))
+// start puts the trainer at the beginning of a pass: of the job, or of the refit.
+func (t *trainer) start() {
+	t.f.initialise(t.theta, num.NewKey(t.seed, "ldlf/theta"))
 	switch t.cfg.Scaling {
 	case scalingStandard:
 		t.phase = phaseSums
@@ -70,7 +71,7 @@ func (t *trainer) resume() {
 	t.phase = phaseStep
 	if isUniform(t.q, t.size.labels) {
 		set := uint64(t.cfg.LeafBatches)
-		t.step = min(uint64(t.cfg.Steps), (t.step/set+1)*set)
+		t.step = min(t.limit(), (t.step/set+1)*set)
 		t.stepped()
 	}
 }
@@ -81,25 +82,19 @@ func (t *trainer) stepped() {
 	switch {
 	case t.step%uint64(t.cfg.LeafBatches) == 0:
 		t.phase = phaseLeaves
-	case t.ended():
-		t.finish()
-	default:
+	case !t.ended():
 		t.phase = phaseStep
-	}
-}
-
-// finish validates a last state that no leaf update has just validated.
-func (t *trainer) finish() {
-	t.phase = phaseDone
-	if t.cfg.ValidationFraction > 0 {
+	case t.validates(): // a last state that no leaf update has just validated
 		t.phase = phaseValidate
+	default:
+		t.phase = phaseDone
 	}
 }
 
 // updated goes on after a leaf update.
 func (t *trainer) updated() {
 	switch {
-	case t.cfg.ValidationFraction > 0:
+	case t.validates():
 		t.phase = phaseValidate
 	case t.ended():
 		t.phase = phaseDone
@@ -108,34 +103,84 @@ func (t *trainer) updated() {
 	}
 }
 
-// validated goes on after a validation.
-func (t *trainer) validated() {
-	if t.ended() || t.best.any && t.best.stale >= uint64(t.cfg.Patience) {
-		t.phase = phaseDone
-		return
-	}
-	t.resume()
+// validates reports whether the present state may be kept: not in a refit, and not
+// from before the first gradient step, when Θ is still what it was drawn as.
+func (t *trainer) validates() bool {
+	return t.cfg.ValidationFraction > 0 && !t.refits() && t.updates > 0
 }
 
-func (t *trainer) ended() bool { return t.step >= uint64(t.cfg.Steps) }
+// validated goes on after a validation.
+func (t *trainer) validated() {
+	spent := t.stale >= uint64(t.cfg.Patience)
+	switch {
+	case spent && t.drops < uint64(t.cfg.PatienceDrops) && !t.ended():
+		t.drops++
+		t.stale = 0
+		t.returnToBest()
+		t.resume()
+	case !spent && !t.ended():
+		t.resume()
+	case t.cfg.Refit && t.best.any:
+		t.refit()
+	default:
+		t.phase = phaseDone
+	}
+}
+
+// refit begins again, on all rows that are not test rows, for as many steps as were
+// best.
+func (t *trainer) refit() {
+	t.passes, t.before = 1, t.step
+	t.step, t.updates, t.column, t.drops = 0, 0, 0, 0
+	t.thetaVersion++
+	t.qVersion++
+	clear(t.first)
+	clear(t.second)
+	fillUniform(t.q, t.size.labels)
+	t.start()
+}
+
+func (t *trainer) refits() bool { return t.passes > 0 }
+
+// limit is the greatest number of steps of this pass.
+func (t *trainer) limit() uint64 {
+	if t.refits() {
+		return t.best.step
+	}
+	return uint64(t.cfg.Steps)
+}
+
+func (t *trainer) ended() bool { return t.step >= t.limit() }
+
+// learns returns the roles of the rows that this pass learns from.
+func (t *trainer) learns() dataset.Roles {
+	if t.refits() {
+		return dataset.Train | dataset.Validation
+	}
+	return dataset.Train
+}
 
 // Progress implements algorithms.Trainer. Loss is the mean over rows and trees of
 // Eq. 3 less the labels' entropy, on the last mini-batch or window.
 func (t *trainer) Progress() algorithms.Progress {
-	return algorithms.Progress{
-		Step: t.step, Steps: uint64(t.cfg.Steps), Samples: t.samples,
+	p := algorithms.Progress{
+		Step: t.before + t.step, Steps: t.before + t.limit(), BestStep: t.best.step, Samples: t.samples,
 		Loss: t.loss, Phase: t.phase.String(),
 	}
+	if t.refits() {
+		p.Refit = t.limit()
+	}
+	return p
 }
 
-// Model implements algorithms.Trainer: the state of the best validation, or the
-// last one where there was none.
+// Model implements algorithms.Trainer: the state of the best validation; the last one
+// where there was none, or after a refit.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if t.phase != phaseDone {
 		return nil, fmt.Errorf("ldlf: no model yet: the job is at step %d of %d (%s)", t.step, t.cfg.Steps, t.phase)
 	}
 	theta, q := t.theta, t.q
-	if t.best.any {
+	if t.best.any && !t.refits() {
 		theta, q = t.best.theta, t.best.q
 	}
 	return newModel(t.size, t.cfg.Scaling, t.input, t.phi, theta, q), nil

@@ -20,10 +20,10 @@ func (k *kernel) validate(dst *algorithms.Partial, u *algorithms.Unit, d *datase
 	}
 }
 
-// compare adds to validate's sums those of the best state's losses less the
+// compare adds to validate's sums those of the reference's losses less the
 // present ones, and of the squares of these differences.
-func (k *kernel) compare(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, best *values, s *scratch) {
-	k.eachLoss(u, d, best, s, func(i int, loss float64) {
+func (k *kernel) compare(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, reference *values, s *scratch) {
+	k.eachLoss(u, d, reference, s, func(i int, loss float64) {
 		gain := loss - s.losses[i]
 		dst.F64[2] += gain
 		dst.F64[3] += float64(gain * gain)

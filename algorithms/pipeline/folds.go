@@ -90,6 +90,7 @@ func (t *folds) Outcome() (*Outcome, error) {
 	var reports, baselines []measures.Report
 	for _, f := range t.done {
 		o.Steps += f.Steps
+		o.RefitSteps += f.RefitSteps
 		o.Samples += f.Samples
 		o.Loss += f.Loss / float64(len(t.done))
 		reports = append(reports, f.Measures)

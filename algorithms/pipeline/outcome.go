@@ -19,10 +19,15 @@ import (
 type Outcome struct {
 	// ModelDigest identifies the model; for a job of folds it is the SHA-256 of
 	// the folds' digests in order.
-	ModelDigest string  `json:"model_digest"`
-	Steps       uint64  `json:"steps"`
-	Samples     uint64  `json:"samples"`
-	Loss        float64 `json:"loss"` // the last training loss, as K-L
+	ModelDigest string `json:"model_digest"`
+	Steps       uint64 `json:"steps"` // those of a refit included
+	// BestStep is the step of the state with the least validation loss; 0 where no
+	// rows validated, and for a job of folds.
+	BestStep uint64 `json:"best_step,omitempty"`
+	// RefitSteps are the steps that trained once more, on the validation rows too.
+	RefitSteps uint64  `json:"refit_steps,omitempty"`
+	Samples    uint64  `json:"samples"`
+	Loss       float64 `json:"loss"` // the last training loss, as K-L
 	// EvaluatedOn says which rows the measures are of: "test rows", or "training
 	// rows" where the job holds none back.
 	EvaluatedOn string `json:"evaluated_on"`

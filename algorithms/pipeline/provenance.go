@@ -13,6 +13,8 @@ type Provenance struct {
 	Job          *algorithms.Job   `json:"job"`
 	Version      string            `json:"version"`
 	Steps        uint64            `json:"steps"`
+	BestStep     uint64            `json:"best_step,omitempty"`
+	RefitSteps   uint64            `json:"refit_steps,omitempty"`
 	Loss         float64           `json:"loss"`
 	EvaluatedOn  string            `json:"evaluated_on"`
 	Rows         Counts            `json:"rows"`
@@ -28,7 +30,7 @@ type Provenance struct {
 
 func provenanceOf(j *algorithms.Job, m *dataset.Manifest, o *Outcome, mean []float64) *Provenance {
 	return &Provenance{
-		Job: j, Version: version.String, Steps: o.Steps, Loss: o.Loss,
+		Job: j, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baseline: o.Baseline, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, MeanLabel: mean,
 	}

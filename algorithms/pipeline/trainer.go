@@ -194,7 +194,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	}
 	p := t.inner.Progress()
 	o := &Outcome{
-		Steps: p.Step, Samples: p.Samples, Loss: p.Loss,
+		Steps: p.Step, BestStep: p.BestStep, RefitSteps: p.Refit, Samples: p.Samples, Loss: p.Loss,
 		EvaluatedOn: "training rows",
 		Rows:        Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
 		Measures:    measures.FromSums(t.sums[:measures.Width]),

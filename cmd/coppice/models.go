@@ -125,7 +125,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"split", splitLine(j)},
 		{"rows", rowsLine(s.Rows, 0)},
 		{"settings", settingsLine(j.Params)},
-		{"steps", count(s.Steps)},
+		{"steps", stepsLine(s.Steps, s.BestStep, s.RefitSteps)},
 		{"training loss", "K-L " + figure(s.Loss)},
 	}
 	for _, d := range s.Describe {

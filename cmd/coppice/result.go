@@ -23,6 +23,8 @@ type result struct {
 	Split         dataset.Split   `json:"split"`
 	Settings      json.RawMessage `json:"settings"` // resolved
 	Steps         uint64          `json:"steps"`
+	BestStep      uint64          `json:"best_step,omitempty"`
+	RefitSteps    uint64          `json:"refit_steps,omitempty"`
 	Samples       uint64          `json:"samples"`
 	Seconds       float64         `json:"seconds"`
 	Loss          float64         `json:"loss"` // of training, as K-L
@@ -43,6 +45,8 @@ type result struct {
 // foldResult is the part of a result that differs from fold to fold.
 type foldResult struct {
 	Steps         uint64          `json:"steps"`
+	BestStep      uint64          `json:"best_step,omitempty"`
+	RefitSteps    uint64          `json:"refit_steps,omitempty"`
 	Loss          float64         `json:"loss"`
 	Rows          pipeline.Counts `json:"rows"`
 	Measures      measures.Report `json:"measures"`
@@ -53,13 +57,13 @@ type foldResult struct {
 func newResult(job, data string, j *algorithms.Job, o *pipeline.Outcome, seconds float64) *result {
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
-		Settings: j.Params, Steps: o.Steps, Samples: o.Samples, Seconds: seconds, Loss: o.Loss,
+		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.Baseline,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"],
 	}
 	for _, f := range o.Folds {
-		r.Folds = append(r.Folds, foldResult{f.Steps, f.Loss, f.Rows, f.Measures, f.Baseline, f.ModelDigest})
+		r.Folds = append(r.Folds, foldResult{f.Steps, f.BestStep, f.RefitSteps, f.Loss, f.Rows, f.Measures, f.Baseline, f.ModelDigest})
 	}
 	return r
 }
@@ -72,7 +76,7 @@ func (r *result) text(w io.Writer) {
 		{"dataset", fmt.Sprintf("%s (%s)", r.Dataset, short(r.DatasetDigest))},
 		{"seed", fmt.Sprint(r.Seed)},
 		{"settings", settingsLine(r.Settings)},
-		{"steps", count(r.Steps)},
+		{"steps", r.stepsLine()},
 		{"time", r.speed()},
 		{"training loss", "K-L " + figure(r.Loss)},
 		{"rows", rowsLine(r.Rows, len(r.Folds))},
@@ -89,6 +93,31 @@ func (r *result) text(w io.Writer) {
 		end = append(end, [2]string{"model", r.Model})
 	}
 	pairs(w, end)
+}
+
+// stepsLine tells the steps, and which of them is the model's.
+func (r *result) stepsLine() string {
+	if len(r.Folds) == 0 {
+		return stepsLine(r.Steps, r.BestStep, r.RefitSteps)
+	}
+	least, greatest := r.Folds[0].BestStep, r.Folds[0].BestStep
+	for _, f := range r.Folds {
+		least, greatest = min(least, f.BestStep), max(greatest, f.BestStep)
+	}
+	if greatest == 0 {
+		return count(r.Steps)
+	}
+	return fmt.Sprintf("%s; best at steps %s to %s of a fold", count(r.Steps), count(least), count(greatest))
+}
+
+func stepsLine(steps, best, refit uint64) string {
+	switch {
+	case best == 0:
+		return count(steps)
+	case refit > 0:
+		return fmt.Sprintf("best at step %s of %s, then as many with the validation rows", count(best), count(steps-refit))
+	}
+	return fmt.Sprintf("best at step %s of %s", count(best), count(steps))
 }
 
 func (r *result) speed() string {
