@@ -144,7 +144,7 @@ type workerCmd struct {
 	Join   []string `required:"" placeholder:"HOST:PORT" help:"HTTP addresses of coordinators; any of them tells the rest."`
 	Dir    string   `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
 	NATS   []string `name:"nats" placeholder:"URL" help:"Connect to this NATS (several, separated by commas) instead of the one that the coordinators name, such as a forwarded port."`
-	ID     string   `placeholder:"NAME" help:"Name of the worker (default: drawn once and kept in the folder)."`
+	ID     string   `placeholder:"NAME" help:"Name of the worker (default: chosen at random once and kept in the folder)."`
 	Slots  int      `placeholder:"N" help:"Units computed at a time (default: one for each processor)."`
 	Listen string   `placeholder:"HOST:PORT" help:"Where to serve /metrics, /healthz and /readyz (default: nowhere)."`
 	Cache  int64    `placeholder:"BYTES" help:"Bound of the shard cache on disk (default: 64 GiB)."`

@@ -34,7 +34,7 @@ func (q *Quotas) checkMemory(j *algorithms.Job, m *dataset.Manifest) error {
 	if need.Total() <= q.JobMemory {
 		return nil
 	}
-	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of trainer state, %s of sums), at most %s are allowed (--max-job-memory)",
+	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), at most %s are allowed (--max-job-memory)",
 		errQuota, size(need.Total()), size(need.State), size(need.Tree), size(q.JobMemory))
 }
 

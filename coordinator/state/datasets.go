@@ -57,7 +57,7 @@ func same(old, d *protocol.Dataset) (any, error) {
 		return old, nil
 	}
 	m := old.Manifest
-	return nil, fmt.Errorf("state: dataset %q %w with other content: %d rows, %d features, %d labels, digest %s; the new one has digest %s",
+	return nil, fmt.Errorf("dataset %q %w with other content: %d rows, %d features, %d labels, digest %s; the new one has digest %s",
 		old.Name, ErrExists, m.Rows, m.Features, m.Labels, old.Digest, d.Digest)
 }
 
@@ -82,10 +82,10 @@ func checkManifest(m *dataset.Manifest) error {
 func (s *State) datasetDelete(e *protocol.DatasetDeleteEntry) (any, error) {
 	i, ok := s.findDataset(e.Name)
 	if !ok {
-		return nil, fmt.Errorf("state: dataset %.80q: %w", e.Name, ErrNotFound)
+		return nil, fmt.Errorf("dataset %.80q: %w", e.Name, ErrNotFound)
 	}
 	if users := s.users(e.Name); len(users) > 0 {
-		return nil, fmt.Errorf("state: dataset %q is %w by %s", e.Name, ErrInUse, strings.Join(users, ", "))
+		return nil, fmt.Errorf("dataset %q is %w by %s", e.Name, ErrInUse, strings.Join(users, ", "))
 	}
 	s.datasets = removed(s.datasets, i)
 	return nil, nil

@@ -37,7 +37,7 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 		}
 	}
 	if n := s.unended(); e.MaxQueue > 0 && n >= int(e.MaxQueue) {
-		return nil, fmt.Errorf("state: %w: %d jobs have not ended, at most %d may (--max-queue)", ErrQueue, n, e.MaxQueue)
+		return nil, fmt.Errorf("%w: %d jobs have not ended, at most %d may (--max-queue)", ErrQueue, n, e.MaxQueue)
 	}
 	return s.queue(e)
 }
@@ -60,7 +60,7 @@ func resubmitted(j *Job, e *protocol.SubmitEntry) (any, error) {
 	if j.Dataset == e.Dataset && j.AuditPPM == e.AuditPPM && bytes.Equal(jobJSON(j.Job), jobJSON(e.Job)) {
 		return j, nil
 	}
-	return nil, fmt.Errorf("state: %v %w with other settings: it is %s and was given %s; the new one is given %s",
+	return nil, fmt.Errorf("%v %w with other settings: it is %s and was given %s; the new one is given %s",
 		j, ErrExists, j.State, given(j.Dataset, j.AuditPPM, j.Job), given(e.Dataset, e.AuditPPM, e.Job))
 }
 
@@ -104,7 +104,7 @@ func jobJSON(j *algorithms.Job) []byte {
 func (s *State) queue(e *protocol.SubmitEntry) (any, error) {
 	d := s.Dataset(e.Dataset)
 	if d == nil {
-		return nil, fmt.Errorf("state: dataset %.80q: %w", e.Dataset, ErrNotFound)
+		return nil, fmt.Errorf("dataset %.80q: %w", e.Dataset, ErrNotFound)
 	}
 	if d.Digest != e.Job.Dataset {
 		return nil, invalid("a job for content %.80q of dataset %q, which has %s", e.Job.Dataset, d.Name, d.Digest)
