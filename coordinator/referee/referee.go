@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // DefaultMemory bounds, in bytes, the decoded shards that a Referee holds.
@@ -131,7 +132,7 @@ func (r *Referee) load(ctx context.Context, m *dataset.Manifest, lo, hi int) err
 		}
 	}
 	if all > limit {
-		return fmt.Errorf("%w: %d KiB, of %d KiB", ErrTooLarge, all>>10, limit>>10)
+		return fmt.Errorf("%w: %s, of %s", ErrTooLarge, units.Format(all), units.Format(limit))
 	}
 	if r.bytes+need > limit {
 		for s := range m.Shards {
