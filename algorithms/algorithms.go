@@ -25,7 +25,7 @@ type Job struct {
 	// averages their measures.
 	Folds int `json:"folds,omitempty"`
 	// Params holds the algorithm's resolved settings in its own JSON form.
-	Params json.RawMessage `json:"params"`
+	Params json.RawMessage `json:"settings"`
 }
 
 // Algorithm is one entry of the registry.

@@ -151,13 +151,9 @@ func (c *Client) json(ctx context.Context, method, path string, in, out any) err
 func (c *Client) do(ctx context.Context, k *call) error {
 	deadline, wait := time.Now().Add(c.Patience), firstWait
 	for {
-		var err error
-		for range c.servers {
-			var again bool
-			if again, err = c.try(ctx, k); !again {
-				return err
-			}
-			c.next.Add(1)
+		err, hopeless := c.each(ctx, k)
+		if err == nil || hopeless {
+			return err
 		}
 		if time.Now().Add(wait).After(deadline) && !(c.Faithful && c.met.Load()) {
 			return fmt.Errorf("%w at %s: %w", ErrUnavailable, c.names(), err)
@@ -170,6 +166,26 @@ func (c *Client) do(ctx context.Context, k *call) error {
 		}
 		wait = min(2*wait, longestWait)
 	}
+}
+
+// each tries every address until one answers. hopeless says that no other try may
+// succeed: it was refused, or nobody at these addresses is a coordinator.
+func (c *Client) each(ctx context.Context, k *call) (err error, hopeless bool) {
+	strangers := 0
+	for range c.servers {
+		again, one := c.try(ctx, k)
+		if !again {
+			return one, true
+		}
+		if errors.Is(one, ErrStranger) {
+			strangers++
+			err = one // tells more than that another does not answer
+		} else if !errors.Is(err, ErrStranger) {
+			err = one
+		}
+		c.next.Add(1)
+	}
+	return err, strangers == len(c.servers) && !c.met.Load() // a proxy may be there while none runs
 }
 
 func (c *Client) names() string {
@@ -194,22 +210,36 @@ func (c *Client) server() string { return c.servers[int(c.next.Load())%len(c.ser
 func (c *Client) try(ctx context.Context, k *call) (again bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
-	response, err := c.send(limited, k)
+	response, again, err := c.ask(ctx, limited, k)
 	if err != nil {
-		return ctx.Err() == nil, short(ctx, err)
-	}
-	defer response.Body.Close()
-	c.met.Store(true)
-	if again, err := refusal(response); err != nil {
 		return again, err
 	}
+	defer response.Body.Close()
 	if err := k.take(atMost(response.Body, k.limit)); err != nil {
 		return ctx.Err() == nil && !errors.Is(err, errLong), short(ctx, err)
 	}
 	return false, nil
 }
 
-func (c *Client) send(ctx context.Context, k *call) (*http.Response, error) {
+// ask sends a request once and returns a successful answer, whose body the caller
+// closes; again says that another try may succeed. limited is ctx with a timeout.
+func (c *Client) ask(ctx, limited context.Context, k *call) (r *http.Response, again bool, err error) {
+	server := c.server()
+	if r, err = c.send(limited, server, k); err != nil {
+		return nil, ctx.Err() == nil, found(server, short(ctx, err))
+	}
+	if r.StatusCode < 300 && !page(r) {
+		c.met.Store(true)
+		return r, false, nil
+	}
+	defer r.Body.Close()
+	if again, err = refusal(server, r); !errors.Is(err, ErrStranger) {
+		c.met.Store(true)
+	}
+	return nil, again, err
+}
+
+func (c *Client) send(ctx context.Context, server string, k *call) (*http.Response, error) {
 	var body io.ReadCloser
 	if k.body != nil {
 		b, err := k.body()
@@ -218,7 +248,7 @@ func (c *Client) send(ctx context.Context, k *call) (*http.Response, error) {
 		}
 		body = b
 	}
-	r, err := http.NewRequestWithContext(ctx, k.method, c.server()+k.path, body)
+	r, err := http.NewRequestWithContext(ctx, k.method, server+k.path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -244,20 +274,20 @@ func short(ctx context.Context, err error) error {
 const maxProblem = 64 << 10
 
 // refusal returns the error that an answer is, and whether to try again.
-func refusal(r *http.Response) (again bool, err error) {
+func refusal(server string, r *http.Response) (again bool, err error) {
 	if r.StatusCode < 300 {
-		return false, nil
+		return true, stranger(server, "it answers with a web page")
 	}
 	b, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem))
 	var p protocol.Problem
-	if json.Unmarshal(b, &p) != nil || p.Error == "" {
-		p.Error = fmt.Sprintf("%s %s", r.Status, strings.Join(strings.Fields(string(b)), " "))
+	if json.Unmarshal(b, &p) == nil && p.Error != "" {
+		return retryable(r.StatusCode), &Error{r.StatusCode, p.Error}
 	}
-	switch r.StatusCode {
-	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusTooManyRequests:
-		again = true
+	what, away := unlikely(r, string(b))
+	if away {
+		return true, fmt.Errorf("%s: %s", bare(server), what)
 	}
-	return again, &Error{r.StatusCode, p.Error}
+	return true, stranger(server, what)
 }
 
 // at joins path elements, each escaped; an element's own slashes stay.

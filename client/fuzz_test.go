@@ -121,7 +121,7 @@ func TestEndlessAnswers(t *testing.T) {
 		sent.Store(0)
 		var err error
 		allocs.AtMost(t, 64<<20, what, func() { err = call() })
-		if err == nil || !strings.Contains(err.Error(), "1 MiB") || ctx.Err() != nil {
+		if err == nil || !strings.Contains(err.Error(), "1.0 MiB") || ctx.Err() != nil {
 			t.Errorf("%s: error %v after %d bytes", what, err, sent.Load())
 		}
 	}

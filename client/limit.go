@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // The bounds of answers: what exceeds them is not read.
@@ -31,7 +33,7 @@ type limited struct {
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p[:min(int64(len(p)), l.left+1)])
 	if l.left -= int64(n); l.left < 0 {
-		return n - 1, fmt.Errorf("%w: more than %d MiB", errLong, l.limit>>20)
+		return n - 1, fmt.Errorf("%w: more than %s", errLong, units.Format(l.limit))
 	}
 	return n, err
 }

@@ -85,15 +85,11 @@ func (c *Client) follow(ctx context.Context, job string, w *watch) (again bool, 
 	quiet := time.AfterFunc(c.silence, cancel)
 	defer quiet.Stop()
 	defer func() { w.silent = limited.Err() != nil }() // before cancel
-	response, err := c.send(limited, &call{method: http.MethodGet, path: at("jobs", job, "watch")})
+	response, again, err := c.ask(ctx, limited, &call{method: http.MethodGet, path: at("jobs", job, "watch")})
 	if err != nil {
-		return ctx.Err() == nil, short(ctx, err)
-	}
-	defer response.Body.Close()
-	c.met.Store(true)
-	if again, err := refusal(response); err != nil {
 		return again, err
 	}
+	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {

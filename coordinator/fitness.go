@@ -45,7 +45,7 @@ func (n *node) keepFit(ctx context.Context) {
 			continue
 		case f.why == nil:
 			f = fitness{since: time.Now()}
-			n.cfg.Log.Warn("this coordinator is not fit to lead", "reason", why)
+			n.cfg.Log.Warn("this coordinator is not ready to lead", "reason", why)
 		}
 		f.why = why
 		if time.Since(f.since) >= bound && n.store.IsLeader() {
@@ -64,14 +64,14 @@ func (n *node) handOver(ctx context.Context, f *fitness) {
 		}
 		return
 	}
-	n.cfg.Log.Warn("this coordinator hands the leadership over", "to", to, "reason", f.why)
+	n.cfg.Log.Warn("this coordinator transfers the leadership", "to", to, "reason", f.why)
 	began := time.Now()
 	err := n.store.HandOver(ctx, to)
 	if err != nil && ctx.Err() == nil {
-		n.cfg.Log.Warn("the leadership could not be handed over yet", "to", to, "error", err)
+		n.cfg.Log.Warn("the leadership could not be transferred yet", "to", to, "error", err)
 		return
 	}
-	n.cfg.Log.Info("the leadership is handed over", "seconds", time.Since(began).Seconds())
+	n.cfg.Log.Info("the leadership was transferred", "seconds", time.Since(began).Seconds())
 }
 
 // readyPeer asks the other voters whether they could lead, all at once, and

@@ -61,7 +61,7 @@ func (n *node) condemn(ctx context.Context) {
 	for digests := range slices.Chunk(n.unreferenced(time.Now().Add(-grace)), condemnedAtOnce) {
 		entry := protocol.EncodeEntry(protocol.EntryCondemn, protocol.CondemnEntry{Digests: digests})
 		if _, _, err := n.store.Propose(ctx, entry); err != nil {
-			n.cfg.Log.Debug("blobs could not be condemned", "error", err)
+			n.cfg.Log.Debug("blobs could not be marked for deletion", "error", err)
 			return
 		}
 	}
@@ -113,7 +113,7 @@ func (n *node) deleteCondemned() {
 			continue
 		}
 		if err := n.blobs.Folder.Delete(digest); err != nil && !errors.Is(err, blobs.ErrHeld) { // a backup needs it
-			n.cfg.Log.Warn("a condemned blob could not be deleted", "digest", digest, "error", err)
+			n.cfg.Log.Warn("a blob could not be deleted", "digest", digest, "error", err)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (k *keeper) keep() {
 		return
 	}
 	if err := next.write(k.cfg.Dir); err != nil {
-		k.cfg.Log.Warn("the list of members could not be kept", "error", err)
+		k.cfg.Log.Warn("the list of members could not be written", "error", err)
 		return
 	}
 	k.kept = next
@@ -126,7 +126,7 @@ func (k *keeper) connect() {
 		return
 	}
 	if err := k.nats.SetRoutes(routes); err != nil {
-		k.cfg.Log.Warn("NATS does not follow the members", "error", err)
+		k.cfg.Log.Warn("the routes of NATS could not follow a change of the members", "error", err)
 		return
 	}
 	k.routes = routes

@@ -29,7 +29,7 @@ func RunCollected(ctx context.Context, k algorithms.Kernel, u algorithms.Unit, d
 	}
 	c, ok := k.(Collector)
 	if !ok {
-		return nil, errors.New("engine: the kernel collects nothing")
+		return nil, errors.New("the algorithm collects nothing")
 	}
 	part, err := c.Collect(ctx, u, d, v, scratch)
 	if err != nil {

@@ -64,7 +64,7 @@ func (t *Tree) Release(p *algorithms.Partial) { t.spare = append(t.spare, p) }
 func (t *Tree) Put(level, i int, p *algorithms.Partial) (bool, error) {
 	if level < 0 || level >= len(t.levels) || i < 0 || i >= len(t.levels[level]) {
 		t.Release(p)
-		return false, fmt.Errorf("engine: node (%d, %d) is not in a tree of %d units", level, i, t.units)
+		return false, fmt.Errorf("node (%d, %d) is not in a tree of %d units", level, i, t.units)
 	}
 	if err := p.Check(t.shape); err != nil {
 		t.Release(p)

@@ -14,7 +14,7 @@ const (
 const (
 	DropStale     = "stale"     // of another epoch, job or round
 	DropDuplicate = "duplicate" // its node is filled
-	DropMisshapen = "misshapen" // not of the round's shape, or not decodable
+	DropMisshapen = "malformed" // not of the round's shape, or not decodable
 )
 
 // The states of workers, of jobs and of Raft that have a series each.
@@ -34,9 +34,9 @@ type Coordinator struct {
 	Steps    prometheus.Counter
 	Samples  prometheus.Counter
 	Rounds   prometheus.Counter
-	Loss     *prometheus.GaugeVec // job; see ForgetJob
-	Progress *prometheus.GaugeVec // job; 0 to 1; see ForgetJob
-	Interval *prometheus.GaugeVec // job; seconds between commits; see ForgetJob
+	Loss     *prometheus.GaugeVec // by the name of the job; see ForgetJob
+	Progress *prometheus.GaugeVec // by name; 0 to 1; see ForgetJob
+	Interval *prometheus.GaugeVec // by name; seconds between commits; see ForgetJob
 
 	Broadcast prometheus.Observer // seconds of a round
 	Compute   prometheus.Observer // seconds of a unit
@@ -84,30 +84,30 @@ func NewCoordinator(reg prometheus.Registerer) *Coordinator {
 }
 
 func (m *Coordinator) training(s *set) {
-	m.Steps = s.counter("steps_total", "Training steps that this leader has folded.")
+	m.Steps = s.counter("steps_total", "Training steps that this leader has completed.")
 	m.Samples = s.counter("samples_total", "Training rows that these steps have drawn.")
-	m.Rounds = s.counter("rounds_total", "Rounds that this leader has folded.")
-	m.Loss = s.gauges("job_loss", "Training loss of a running job.", "job")
-	m.Progress = s.gauges("job_progress_ratio", "Part of a running job that is done, from 0 to 1.", "job")
-	m.Interval = s.gauges("job_commit_interval_seconds", "Least time between two commits of a running job's state, as stretched by what commits take.", "job")
+	m.Rounds = s.counter("rounds_total", "Rounds that this leader has completed.")
+	m.Loss = s.gauges("job_loss", "Training loss of a running job.", "name")
+	m.Progress = s.gauges("job_progress_ratio", "Part of a running job that is done, from 0 to 1.", "name")
+	m.Interval = s.gauges("job_commit_interval_seconds", "Least time between two commits of a running job's state, longer where commits are slow.", "name")
 	m.UnitsDispatched = s.counter("units_dispatched_total", "Units given to workers.")
 	m.UnitsRetried = s.counter("units_retried_total", "Units given to a worker again, or to another as well.")
-	m.UnitsWasted = s.counter("units_wasted_total", "Units computed of which the answer was not needed.")
+	m.UnitsWasted = s.counter("units_wasted_total", "Units computed whose result was not needed.")
 	m.Audits = s.counter("audits_total", "Units that were computed twice and compared.")
 	m.AuditDifferences = s.counter("audit_differences_total", "Units that a worker computed wrongly, found by an audit or by a partial that was not finite.")
-	m.PartsDropped = s.counters("parts_dropped_total", "Answers of workers that were dropped, by reason.", "reason", dropReasons...)
+	m.PartsDropped = s.counters("results_dropped_total", "Results of units that were dropped, by reason.", "reason", dropReasons...)
 	m.Jobs = s.gauges("jobs", "Jobs by state.", "state", jobStates...)
 }
 
 func (m *Coordinator) phases(s *set) {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "phase_seconds", Buckets: durations,
-		Help: "Duration of the phases of a round: broadcast, compute (of a unit), reduce, commit (of trainer state).",
+		Help: "Duration of the phases of a round: broadcast, compute (of a unit), reduce, commit (of training state).",
 	}, []string{"phase"})
 	s.all = append(s.all, v)
 	m.Broadcast, m.Compute = v.WithLabelValues(PhaseBroadcast), v.WithLabelValues(PhaseCompute)
 	m.Reduce, m.Commit = v.WithLabelValues(PhaseReduce), v.WithLabelValues(PhaseCommit)
-	m.CommitWait = s.counter("commit_wait_seconds_total", "Time that drivers of jobs stood still for a commit, the cutting of the state included.")
+	m.CommitWait = s.counter("commit_wait_seconds_total", "Time that jobs waited for a commit, the encoding of their state included.")
 }
 
 func (m *Coordinator) cluster(s *set) {
@@ -119,8 +119,8 @@ func (m *Coordinator) cluster(s *set) {
 	m.RaftLastContact = s.gauge("raft_last_contact_seconds", "Time since this coordinator heard from the Raft leader; 0 at the leader.")
 	m.RaftApplied = s.gauge("raft_applied_index", "Index of the last log entry applied to the state machine.")
 	m.RaftCommit = s.histogram("raft_commit_seconds", "Time from proposing a log entry until it is applied.")
-	m.Leader = s.gauge("leader", "1 while this coordinator drives the jobs.")
-	m.Epoch = s.gauge("epoch", "Log index of the current leader's Lead entry.")
+	m.Leader = s.gauge("leader", "1 while this coordinator leads and runs the jobs.")
+	m.Epoch = s.gauge("epoch", "Epoch of the current leader: the log index at which it began to lead.")
 	m.Blobs = s.gauge("blobs", "Blobs in this coordinator's folder.")
 	m.BlobBytes = s.gauge("blobs_bytes", "Bytes of the blobs in this coordinator's folder.")
 }

@@ -35,15 +35,15 @@ func NewWorker(reg prometheus.Registerer) *Worker {
 	m.Units = s.counter("worker_units_total", "Units computed.")
 	m.UnitsFailed = s.counter("worker_units_failed_total", "Units that could not be computed.")
 	m.UnitSeconds = s.histogram("worker_unit_seconds", "Time to compute a unit.")
-	m.Rows = s.counter("worker_rows_total", "Rows in the views of these units; a mini-batch draws some of them.")
+	m.Rows = s.counter("worker_rows_total", "Rows of the data of these units; a mini-batch draws some of them.")
 	m.Rounds = s.counter("worker_rounds_total", "Messages received that ask to compute units.")
-	m.Needs = s.counter("worker_needs_total", "Times that the worker lacked a job or a value and asked for it.")
-	m.OrdersDropped = s.counters("worker_orders_dropped_total",
-		"Messages of a leader that were not obeyed, by reason: of an epoch or a round of before, or malformed.",
+	m.Needs = s.counter("worker_requests_total", "Requests to the leader for a job or parameters that the worker lacked.")
+	m.OrdersDropped = s.counters("worker_messages_dropped_total",
+		"Messages of a leader that were dropped, by reason: of an earlier epoch, late (of an earlier round), or malformed.",
 		"reason", "epoch", "late", "malformed")
 	m.Slots = s.gauge("worker_slots", "Units that this worker computes at once.")
-	m.Busy = s.gauge("worker_busy_slots", "Units that it computes now.")
-	m.Jobs = s.gauge("worker_jobs", "Jobs that it keeps values and scratch memory of.")
+	m.Busy = s.gauge("worker_busy_slots", "Units that this worker computes now.")
+	m.Jobs = s.gauge("worker_jobs", "Jobs that this worker holds in memory.")
 	m.Epoch = s.gauge("worker_epoch", "Highest epoch of a leader seen.")
 	m.Connected = s.gauge("worker_connected", "1 while connected to NATS.")
 	m.Shards = s.gauge("worker_shards", "Verified shards in the cache.")

@@ -75,7 +75,7 @@ type Cluster struct {
 	// Problem, where set, is why the coordinator that answers, the leader where there
 	// is one, cannot lead or serve as it should: see Self.
 	Problem string `json:"problem,omitempty"`
-	// Distrusted lists the workers that audits found out, from committed state.
+	// Distrusted lists the workers that audits found to be wrong, from committed state.
 	Distrusted []Distrusted `json:"distrusted,omitempty"`
 }
 
@@ -125,7 +125,7 @@ type Spec struct {
 	// dataset.Split); Folds is then the number of folds.
 	Assigned string `json:"assigned,omitempty"`
 	// Set holds the algorithm's settings as text, by name.
-	Set map[string]string `json:"set,omitempty"`
+	Set map[string]string `json:"settings,omitempty"`
 }
 
 // JobInfo describes a job, from committed state only.
@@ -145,7 +145,7 @@ type JobInfo struct {
 	Collected int             `json:"collected,omitempty"`
 	InFlight  int             `json:"in_flight,omitempty"`
 	Units     int             `json:"units,omitempty"`
-	Outcome   json.RawMessage `json:"outcome,omitempty"` // pipeline.Outcome of a done job
+	Outcome   json.RawMessage `json:"result,omitempty"` // pipeline.Outcome of a done job
 	// Waiting, where set, says what a job that has not ended waits for.
 	Waiting string `json:"waiting,omitempty"`
 	// Suspect, where set, says why the job's results may be wrong: a worker that
@@ -156,8 +156,8 @@ type JobInfo struct {
 	Submitted int64      `json:"submitted"` // Unix seconds
 	Started   int64      `json:"started,omitempty"`
 	// Since is when it last began to run, Ran the seconds before its last pause.
-	Since   int64   `json:"since,omitempty"`
-	Ran     int64   `json:"ran,omitempty"`
+	Since   int64   `json:"running_since,omitempty"`
+	Ran     int64   `json:"ran_seconds,omitempty"`
 	Ended   int64   `json:"ended,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // of running
 }

@@ -34,7 +34,7 @@ const (
 // LeadEntry makes Node the leader: the epoch is the entry's log index. Nonce
 // lets the driver see that the entry is its own.
 type LeadEntry struct {
-	Node  string `json:"node"`
+	Node  string `json:"coordinator"`
 	Nonce string `json:"nonce"`
 }
 
@@ -113,8 +113,8 @@ type CollectedEntry struct {
 type FinishEntry struct {
 	Epoch   uint64          `json:"epoch"`
 	Job     uint64          `json:"job"`
-	Outcome json.RawMessage `json:"outcome"` // pipeline.Outcome
-	Models  []ModelRef      `json:"models"`  // one, or one for each fold
+	Outcome json.RawMessage `json:"result"` // pipeline.Outcome
+	Models  []ModelRef      `json:"models"` // one, or one for each fold
 	// Progress is the last algorithms.Progress, for display.
 	Progress json.RawMessage `json:"progress,omitempty"`
 	Seconds  float64         `json:"seconds"` // of running, for display

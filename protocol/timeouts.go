@@ -85,7 +85,7 @@ type Timeouts struct {
 
 	Ping     time.Duration // between NATS clients and servers
 	NATSGone time.Duration // a NATS peer is taken for gone at the latest
-	NATSLost time.Duration // a leader without NATS hands over
+	NATSLost time.Duration // a leader without NATS transfers the leadership
 
 	WorkerDead    time.Duration // a worker that has not beaten is dead
 	UnitSlow      time.Duration // a unit that a round waits for goes to a standby, at the earliest
@@ -158,16 +158,16 @@ type Rung struct {
 func (t *Timeouts) Rungs() []Rung {
 	return []Rung{
 		{"raft-commit", t.RaftCommit, nil, "until followers of a quiet leader hear what is committed: once to twice this"},
-		{"heartbeat", t.Heartbeat, []string{"raft-commit"}, "between two beats of a worker and of the leader; every other derives from it"},
+		{"heartbeat", t.Heartbeat, []string{"raft-commit"}, "between two heartbeats of a worker, and of the leader; every other derives from it"},
 		{"nats-reconnect", ReconnectWait, nil, "the longest pause between two tries to reach NATS"},
 		{"nats-ping", t.Ping, nil, "between NATS clients and servers; two may be missed"},
 		{"nats-gone", t.NATSGone, []string{"nats-ping"}, "a NATS peer that does not answer is taken for gone"},
-		{"retry-office", RetryOffice, nil, "what a leadership needs is tried again"},
+		{"retry-lead", RetryOffice, nil, "a new leader tries again what it needs to lead"},
 		{"raft-lease", t.RaftLease, []string{"heartbeat"}, "a leader that hears no majority steps down"},
-		{"raft-election", t.RaftElection, []string{"heartbeat"}, "a follower that hears no leader stands, after once to twice this"},
-		{"hand-over", t.HandOver, []string{"raft-election"}, "a leadership handed over; if that hangs, Raft starts anew"},
-		{"raft-exchange", t.RaftExchange, []string{"hand-over", "raft-lease"}, "one exchange between coordinators"},
-		{"nats-lost", t.NATSLost, []string{"nats-gone", "nats-reconnect"}, "a leader without NATS hands over"},
+		{"raft-election", t.RaftElection, []string{"heartbeat"}, "a follower that hears no leader stands for election, after once to twice this"},
+		{"leader-transfer", t.HandOver, []string{"raft-election"}, "a transfer of the leadership; if it hangs, Raft is restarted"},
+		{"raft-exchange", t.RaftExchange, []string{"leader-transfer", "raft-lease"}, "one exchange between coordinators"},
+		{"nats-lost", t.NATSLost, []string{"nats-gone", "nats-reconnect"}, "a leader without NATS transfers the leadership"},
 		{"disk-probe", t.DiskProbe, []string{"heartbeat"}, "between two looks at a disk that was full"},
 		{"worker-dead", t.WorkerDead, []string{"heartbeat"}, "a worker that was not heard is dead"},
 		{"unit-slow", t.UnitSlow, []string{"heartbeat"}, "a unit that its round waits for goes to a standby, at the earliest"},
@@ -177,16 +177,16 @@ func (t *Timeouts) Rungs() []Rung {
 		{"leader-silent", t.LeaderSilent, []string{"raft-election", "heartbeat"}, "a worker asks coordinators where the leader is"},
 		{"commit", CommitInterval, nil, "least interval between two commits of a job"},
 		{"commit-at-most", CommitAtMost, []string{"commit"}, "greatest, unless a commit takes a quarter of it"},
-		{"retry-passing", RetryPassing, []string{"retry-office"}, "a job that stopped for a passing reason starts again"},
+		{"retry-job", RetryPassing, []string{"retry-lead"}, "a job that stopped for a temporary reason starts again"},
 		{"observe-gauges", t.ObserveGauges, nil, "between two readings of gauges"},
-		{"blob-piece", BlobPieceWait, []string{"nats-reconnect"}, "a piece of a blob is asked for again"},
-		{"blob-ask", BlobAsk, []string{"blob-piece"}, "a coordinator is asked again for a copy, then twice as late"},
+		{"blob-chunk", BlobPieceWait, []string{"nats-reconnect"}, "a chunk of a blob is asked for again"},
+		{"blob-ask", BlobAsk, []string{"blob-chunk"}, "a coordinator is asked again for a copy, then twice as late"},
 		{"blob-copy", BlobCopy, []string{"blob-ask"}, "a coordinator has not copied a blob"},
 		{"verify-leader", VerifyLeader, []string{"commit"}, "a majority is asked who leads"},
-		{"watch-beat", WatchBeat, nil, "between two lines of a watch"},
-		{"watch-silence", WatchSilence, []string{"watch-beat"}, "a client watches elsewhere"},
-		{"client-try", ClientTry, []string{"raft-election"}, "one try of a client's request"},
-		{"client-patience", ClientPatience, []string{"client-try"}, "all tries of a request, but for those that wait for ever"},
+		{"watch-line", WatchBeat, nil, "between two lines of a watch"},
+		{"watch-silence", WatchSilence, []string{"watch-line"}, "a client watches elsewhere"},
+		{"client-attempt", ClientTry, []string{"raft-election"}, "one attempt of a client's request"},
+		{"client-total", ClientPatience, []string{"client-attempt"}, "all attempts of a request, but for those that wait for ever"},
 		{"nats-start", NATSStart, []string{"nats-reconnect"}, "a coordinator's first connection to NATS"},
 	}
 }

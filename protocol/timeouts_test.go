@@ -74,13 +74,13 @@ func TestCheckFindsEachBadRung(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, lower := range map[string]func(*Timeouts){
-		"worker-dead":   func(t *Timeouts) { t.WorkerDead = t.Heartbeat },
-		"unit-lost":     func(t *Timeouts) { t.UnitLost = t.UnitSlow },
-		"nats-lost":     func(t *Timeouts) { t.NATSLost = t.NATSGone },
-		"raft-lease":    func(t *Timeouts) { t.RaftLease = t.Heartbeat },
-		"hand-over":     func(t *Timeouts) { t.HandOver = t.RaftElection },
-		"leader-silent": func(t *Timeouts) { t.LeaderSilent = t.RaftElection },
-		"disk-probe":    func(t *Timeouts) { t.DiskProbe = 0 },
+		"worker-dead":     func(t *Timeouts) { t.WorkerDead = t.Heartbeat },
+		"unit-lost":       func(t *Timeouts) { t.UnitLost = t.UnitSlow },
+		"nats-lost":       func(t *Timeouts) { t.NATSLost = t.NATSGone },
+		"raft-lease":      func(t *Timeouts) { t.RaftLease = t.Heartbeat },
+		"leader-transfer": func(t *Timeouts) { t.HandOver = t.RaftElection },
+		"leader-silent":   func(t *Timeouts) { t.LeaderSilent = t.RaftElection },
+		"disk-probe":      func(t *Timeouts) { t.DiskProbe = 0 },
 	} {
 		bad := to
 		lower(&bad)

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -22,9 +21,6 @@ const DefaultSeed = 1
 // MaxFolds bounds folds: a fold's number is stored in 16 bits.
 const MaxFolds = 1 << 16
 
-// MaxName is the greatest length, in bytes, of a job's or dataset's name.
-const MaxName = 100
-
 // key is one of the keys that every spec may have.
 type key struct {
 	algorithms.Param
@@ -38,11 +34,11 @@ var common = []key{
 		func(s *protocol.Spec, text string) error { s.Algorithm = text; return nil },
 	},
 	{
-		algorithms.Param{Name: "dataset", Kind: algorithms.Text, Doc: "name of an imported dataset", Default: "the one of --data or --dataset", Check: CheckName},
+		algorithms.Param{Name: "dataset", Kind: algorithms.Text, Doc: "name of an imported dataset", Default: "the one of --data or --dataset", Check: protocol.CheckName},
 		func(s *protocol.Spec, text string) error { s.Dataset = text; return nil },
 	},
 	{
-		algorithms.Param{Name: "name", Kind: algorithms.Text, Doc: "name of the job and its model", Default: "the job's number", Check: CheckName},
+		algorithms.Param{Name: "name", Kind: algorithms.Text, Doc: "name of the job and its model", Default: "the job's number", Check: protocol.CheckName},
 		func(s *protocol.Spec, text string) error { s.Name = text; return nil },
 	},
 	{
@@ -146,32 +142,6 @@ func keyNames(a algorithms.Algorithm) []string {
 		names = append(names, p.Name)
 	}
 	return names
-}
-
-// CheckName reports why text cannot name a job or a dataset: names are 1 to
-// MaxName letters, digits, '.', '_' and '-', and begin with a letter or digit. A
-// name of digits only would read as a job's number.
-func CheckName(text string) error {
-	if text == "" || len(text) > MaxName {
-		return fmt.Errorf("a name has 1 to %d characters", MaxName)
-	}
-	digits := true
-	for i, r := range text {
-		digit := r >= '0' && r <= '9'
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		digits = digits && digit
-		switch {
-		case digit || letter:
-		case i == 0:
-			return errors.New("a name begins with a letter or digit")
-		case r != '.' && r != '_' && r != '-':
-			return fmt.Errorf("a name holds letters, digits, '.', '_' and '-' only, not %q", r)
-		}
-	}
-	if digits {
-		return errors.New("a name of digits only would read as a job's number")
-	}
-	return nil
 }
 
 func checkSeed(text string) error {

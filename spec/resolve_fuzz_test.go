@@ -20,8 +20,8 @@ func FuzzResolve(f *testing.F) {
 	}
 	for _, text := range []string{
 		`{"algorithm":"ldlf"}`, `{"algorithm":"rf","seed":18446744073709551615,"folds":10}`,
-		`{"algorithm":"structrf","set":{"trees":"3","features":"1e-300"},"test_fraction":0.999}`,
-		`{"algorithm":"ldlf","set":{"trees":"1e9","depth":"-1","learning_rate":"0x1p-2"}}`,
+		`{"algorithm":"structrf","settings":{"trees":"3","features":"1e-300"},"test_fraction":0.999}`,
+		`{"algorithm":"ldlf","settings":{"trees":"1e9","depth":"-1","learning_rate":"0x1p-2"}}`,
 		`{"algorithm":"ldlf","folds":-1}`, `{"algorithm":"ldlf","folds":65537}`, `{}`, `null`,
 	} {
 		f.Add([]byte(text))

@@ -18,10 +18,10 @@ func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildR
 		if len(payload) > 0 {
 			var resume protocol.Resume
 			if err := resume.Decode(payload); err != nil {
-				return nil, fmt.Errorf("worker: where the child job goes on: %w", err)
+				return nil, fmt.Errorf("worker: where the fold goes on: %w", err)
 			}
 			options.Resume = local.Checkpoint(resume)
-			w.log.Info("a child job goes on here", "job", j.id, "unit", c.unit, "round", resume.Rounds)
+			w.log.Info("a fold goes on here", "job", j.id, "unit", c.unit, "round", resume.Rounds)
 		}
 		outcome, err := local.Run(ctx, child, j.whole(), options)
 		if err != nil {

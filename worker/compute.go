@@ -134,9 +134,9 @@ func (w *worker) caught(j *job, lane int, err *error) {
 	if r == nil {
 		return
 	}
-	w.log.Error("a kernel panicked", "job", j.id, "panic", r, "stack", string(debug.Stack()))
+	w.log.Error("computing a unit panicked", "job", j.id, "panic", r, "stack", string(debug.Stack()))
 	j.scratch[lane] = nil
-	*err = permanent(fmt.Errorf("worker: the kernel panicked: %v", r))
+	*err = permanent(fmt.Errorf("worker: computing the unit panicked: %v", r))
 	if fault, ok := r.(addressed); ok {
 		*err = passing(fmt.Errorf("%w: %w", errFault, fault))
 	}

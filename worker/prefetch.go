@@ -57,7 +57,7 @@ func (p *prefetch) run(ctx context.Context) {
 		case errors.Is(err, errNoRoom):
 			p.log.Debug("a shard is not held", "digest", ref.Digest, "reason", err)
 		default:
-			p.log.Warn("a shard was not fetched ahead", "digest", ref.Digest, "error", err)
+			p.log.Warn("a shard was not prefetched", "digest", ref.Digest, "error", err)
 		}
 	}
 }

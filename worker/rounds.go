@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -120,7 +121,7 @@ func (w *worker) checkPartials(b *batch) error {
 	}
 	held := w.cfg.Slots + min(b.size(), 2*runs*bits.Len32(b.run.Of))
 	if one := 8*shape.F64 + 4*shape.F32; held*one > maxPartials {
-		return permanent(fmt.Errorf("worker: up to %d partials of %d bytes; a worker holds at most %d bytes of them", held, one, int64(maxPartials)))
+		return permanent(fmt.Errorf("worker: up to %d partials of %d bytes; a worker holds at most %s of them", held, one, units.Format(maxPartials)))
 	}
 	return nil
 }
@@ -144,8 +145,8 @@ func (w *worker) tooLarge(b *batch) error {
 	if need <= limit {
 		return nil
 	}
-	return unable(fmt.Errorf("worker: a unit on the whole dataset takes up to %d KiB, and --memory of worker %s allows %d KiB",
-		need>>10, w.id, limit>>10))
+	return unable(fmt.Errorf("worker: a unit on the whole dataset takes up to %s, and --memory of worker %s allows %s",
+		units.Format(need), w.id, units.Format(limit)))
 }
 
 // fetchAtOnce is how many shards one batch fetches at the same time.

@@ -200,7 +200,7 @@ func (w *worker) elsewhere(ctx context.Context, s *session) (over bool, err erro
 		w.log.Info("the cluster has moved; connecting again", "cluster", c.ID, "urls", c.NATS)
 		return true, nil
 	case w.anew(c):
-		w.log.Warn("the cluster has begun anew, with another log; connecting again", "cluster", c.ID, "epoch", c.Epoch)
+		w.log.Warn("the cluster has begun again, with another log; connecting again", "cluster", c.ID, "epoch", c.Epoch)
 		return true, nil
 	}
 	return false, nil

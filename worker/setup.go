@@ -27,7 +27,7 @@ const maxRows = 1 << 28
 // checkSetup makes sure that a Setup message can be worked with at all.
 func checkSetup(m *protocol.Setup) error {
 	if m.Job == nil || m.Manifest == nil || len(m.Manifest.Shards) == 0 || m.Manifest.Rows <= 0 {
-		return fmt.Errorf("%w: the set-up of job %d lacks the job or its dataset", protocol.ErrMessage, m.ID)
+		return fmt.Errorf("%w: the setup of job %d lacks the job or its dataset", protocol.ErrMessage, m.ID)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (t *folds) Fold(res *algorithms.Result) error {
 
 func (t *folds) decode(parts [][]byte) error {
 	if len(parts) != t.job.Folds {
-		return fmt.Errorf("pipeline: %d outcomes for %d folds", len(parts), t.job.Folds)
+		return fmt.Errorf("%d results for %d folds", len(parts), t.job.Folds)
 	}
 	var done []*Outcome
 	for f, part := range parts {
@@ -78,13 +78,13 @@ func (t *folds) Progress() algorithms.Progress {
 // Model implements algorithms.Trainer: a job of folds has one model for each fold,
 // in its Outcome, and none of its own.
 func (t *folds) Model() (algorithms.Model, error) {
-	return nil, errors.New("pipeline: a job of folds has a model for each fold")
+	return nil, errors.New("a job of folds has a model for each fold")
 }
 
 // Outcome implements Finisher.
 func (t *folds) Outcome() (*Outcome, error) {
 	if t.done == nil {
-		return nil, errors.New("pipeline: the job is not done")
+		return nil, errors.New("the job is not done")
 	}
 	o := &Outcome{ModelDigest: foldsDigest(t.done), EvaluatedOn: t.done[0].EvaluatedOn, Rows: t.done[0].Rows, Folds: t.done}
 	var reports, baselines []measures.Report
@@ -129,7 +129,7 @@ func (t *folds) restore(b []byte) error {
 	n := int(binary.LittleEndian.Uint32(b[1:]))
 	b = b[5:]
 	if n != 0 && n != t.job.Folds {
-		return fmt.Errorf("%w: %d outcomes for %d folds", ErrState, n, t.job.Folds)
+		return fmt.Errorf("%w: %d results for %d folds", ErrState, n, t.job.Folds)
 	}
 	var parts [][]byte
 	for range n {

@@ -98,7 +98,7 @@ func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data
 		Collect(context.Context, algorithms.Unit, *dataset.Data, algorithms.Vars, any) ([]byte, error)
 	})
 	if !ok {
-		return nil, errors.New("pipeline: the algorithm collects nothing")
+		return nil, errors.New("the algorithm collects nothing")
 	}
 	return c.Collect(ctx, u, d, v, s.(*scratch).inner)
 }
@@ -156,7 +156,7 @@ func (k *kernel) trained(v algorithms.Vars) (algorithms.Model, error) {
 	}
 	_, m, err := registry.Model(b)
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: %w", err)
+		return nil, fmt.Errorf("the model to evaluate: %w", err)
 	}
 	k.model, k.bytes = m, b
 	return m, nil

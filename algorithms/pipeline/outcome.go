@@ -67,7 +67,7 @@ type Counter interface{ Counters() map[string]uint64 }
 func (o *Outcome) Encode() ([]byte, error) {
 	head, err := json.Marshal(o)
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: %w", err)
+		return nil, fmt.Errorf("a fold's result: %w", err)
 	}
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
 	b = append(b, head...)
@@ -77,12 +77,12 @@ func (o *Outcome) Encode() ([]byte, error) {
 // DecodeOutcome reads what Encode wrote.
 func DecodeOutcome(b []byte) (*Outcome, error) {
 	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-		return nil, errors.New("pipeline: a child's outcome is cut short")
+		return nil, errors.New("a fold's result is cut short")
 	}
 	n := int(binary.LittleEndian.Uint64(b))
 	o := new(Outcome)
 	if err := json.Unmarshal(b[8:8+n], o); err != nil {
-		return nil, fmt.Errorf("pipeline: a child's outcome: %w", err)
+		return nil, fmt.Errorf("a fold's result: %w", err)
 	}
 	o.Model = b[8+n:]
 	return o, nil

@@ -190,7 +190,7 @@ func (t *single) Outcome() (*Outcome, error) {
 // outcome makes the outcome; write is to write the model file somewhere.
 func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance []byte) error) (*Outcome, error) {
 	if t.phase != phaseDone {
-		return nil, errors.New("pipeline: the job is not done")
+		return nil, errors.New("the job is not done")
 	}
 	p := t.inner.Progress()
 	o := &Outcome{
@@ -212,7 +212,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	}
 	provenance, err := json.Marshal(provenanceOf(t.job, t.manifest, o, t.mean))
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: %w", err)
+		return nil, fmt.Errorf("the model's provenance: %w", err)
 	}
 	return o, write(o, m, provenance)
 }
@@ -221,7 +221,7 @@ const stateVersion = 1
 
 // ErrState is wrapped by every error about the pipeline's own part of a trainer
 // state; the algorithm's part has errors of its own.
-var ErrState = errors.New("pipeline: not a state of this job")
+var ErrState = errors.New("not a training state of this job")
 
 // AppendState implements algorithms.Trainer.
 func (t *single) AppendState(dst []byte) ([]byte, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 type backupCmd struct {
-	File string `arg:"" placeholder:"FILE|FOLDER" help:"File to write; in a folder, one named by the time."`
+	File string `arg:"" placeholder:"FILE|FOLDER" help:"File to write, or a folder: the file's name is then the time."`
 
 	serverFlags
 }

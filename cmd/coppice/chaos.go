@@ -84,7 +84,7 @@ func (c *chaosCmd) replay() string {
 
 // chaosText writes the table.
 func chaosText(w io.Writer, r *chaos.Report, passed bool) {
-	t := newTable(w, []string{"fault", "injected", "recovered", "median", "worst", "next step", "steps redone", "worst", "in intervals", "units again", "wasted", "interval"}, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	t := newTable(w, []string{"fault", "injected", "recovered", "median", "worst", "next step", "steps redone", "worst", "in intervals", "units retried", "wasted", "interval"}, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 	for _, f := range r.Faults {
 		step := "-"
 		if f.Step > 0 {

@@ -19,10 +19,10 @@ type clusterCmd struct {
 	Members  membersCmd  `cmd:"" help:"Who the coordinators are, and how each is."`
 	Add      addCmd      `cmd:"" help:"Make a coordinator that runs a member."`
 	Remove   removeCmd   `cmd:"" help:"Take a coordinator out, dead or alive."`
-	Transfer transferCmd `cmd:"" help:"Hand the leadership over."`
+	Transfer transferCmd `cmd:"" help:"Transfer the leadership to another coordinator."`
 
-	Show  clusterShowCmd  `cmd:"" default:"withargs" help:"Who leads, the workers, and those that audits found out."`
-	Trust clusterTrustCmd `cmd:"" help:"Use a worker again that an audit found out."`
+	Show  clusterShowCmd  `cmd:"" default:"withargs" help:"Who leads, the workers, and those that are distrusted."`
+	Trust clusterTrustCmd `cmd:"" help:"Use a distrusted worker again."`
 }
 
 type membersCmd struct {
@@ -68,7 +68,7 @@ func memberState(m *protocol.Member) string {
 	case m.Missing > 0:
 		return plural(m.Missing, "blob") + " to fetch"
 	}
-	return "well"
+	return "ready"
 }
 
 func contactOf(ms int64) string {
@@ -186,8 +186,8 @@ type removeCmd struct {
 
 // Help implements kong's HelpProvider.
 func (removeCmd) Help() string {
-	return `It may live or be dead; a leader hands over first. Refused where those that stay would have no majority that
-answers and has all blobs. A coordinator that lives ends by itself. To add it again, empty its folder.`
+	return `It may be alive or dead; a leader transfers the leadership first. Refused where those that stay would have no majority
+that answers and has all blobs. A coordinator that is alive ends by itself. To add it again, empty its folder.`
 }
 
 // Run implements `coppice cluster remove`.
@@ -207,7 +207,7 @@ func (c *removeCmd) Run(a *app) error {
 }
 
 type transferCmd struct {
-	ID string `arg:"" optional:"" help:"Who is to lead (default: the one that is furthest)."`
+	ID string `arg:"" optional:"" help:"Who is to lead (default: the voter with the most of the log)."`
 
 	serverFlags
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/spec"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // fileFlags say what is where in a data file.
@@ -99,10 +99,10 @@ func datasetName(path string) string {
 	base = strings.TrimSuffix(base, ".gz")
 	base = strings.TrimSuffix(base, filepath.Ext(base))
 	name := strings.TrimLeft(unfit.ReplaceAllString(base, "_"), ".-")
-	if len(name) > spec.MaxName-16 {
-		name = name[:spec.MaxName-16]
+	if len(name) > protocol.MaxName-16 {
+		name = name[:protocol.MaxName-16]
 	}
-	if spec.CheckName(name) != nil {
+	if protocol.CheckName(name) != nil {
 		name = "data_" + name
 	}
 	return name

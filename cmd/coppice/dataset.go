@@ -9,7 +9,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/spec"
 )
 
 type datasetCmd struct {
@@ -33,7 +32,7 @@ func (c *importCmd) Run(a *app) error {
 	if c.Name == "" {
 		c.Name = datasetName(c.Data)
 	}
-	if err := spec.CheckName(c.Name); err != nil {
+	if err := protocol.CheckName(c.Name); err != nil {
 		return usagef("--name %q: %w", c.Name, err)
 	}
 	cl, err := c.connect(a)

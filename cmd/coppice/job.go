@@ -14,8 +14,8 @@ type jobCmd struct {
 	List   jobListCmd   `cmd:"" help:"List jobs."`
 	Show   jobShowCmd   `cmd:"" help:"Describe a job."`
 	Watch  jobWatchCmd  `cmd:"" help:"Show a job's progress until it ends, then its result."`
-	Pause  jobPauseCmd  `cmd:"" help:"Stop a job for now; it keeps its last commit."`
-	Resume jobResumeCmd `cmd:"" help:"Let a paused job go on from its last commit."`
+	Pause  jobPauseCmd  `cmd:"" help:"Stop a job for now; it keeps its last checkpoint."`
+	Resume jobResumeCmd `cmd:"" help:"Let a paused job go on from its last checkpoint."`
 	Cancel jobCancelCmd `cmd:"" help:"End a job; it will have no model."`
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/mattn/go-isatty"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // print writes v as one JSON value where -o json was given, or else the text.
@@ -84,17 +86,7 @@ func count[T int | int64 | uint64](n T) string {
 }
 
 // size writes a number of bytes: 3.2 MiB.
-func size(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, i := float64(n), 0
-	for v >= 1024 && i < len(units)-1 {
-		v, i = v/1024, i+1
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
-}
+func size(n int64) string { return units.Format(n) }
 
 // figure writes a measure: five decimals, or more digits where it is small.
 func figure(v float64) string {

@@ -15,8 +15,8 @@ const blockRows = 1024
 
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
-	Data  string `required:"" placeholder:"FILE" help:"Data file; labels in it are passed over."`
-	Out   string `required:"" placeholder:"FILE" help:"CSV file to write: row, then one column for each class."`
+	Data  string `required:"" placeholder:"FILE" help:"Data file; labels in it are ignored."`
+	Out   string `required:"" placeholder:"FILE" help:"CSV file to write: row, then one column for each label."`
 
 	fileFlags
 }
@@ -58,7 +58,7 @@ func (c *predictCmd) Run(a *app) error {
 		Rows        int      `json:"rows"`
 		Out         string   `json:"out"`
 		ModelDigest string   `json:"model_digest"`
-		Classes     []string `json:"classes"`
+		Classes     []string `json:"labels"`
 	}{rows, c.Out, m.file.Digest, m.classes()}
 	return a.print(r, func(w io.Writer) { fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), c.Out) })
 }

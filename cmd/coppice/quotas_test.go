@@ -13,20 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-func TestByteSize(t *testing.T) {
-	for text, want := range map[string]byteSize{"0": 0, "1000000": 1000000, "512KiB": 512 << 10, "8 GiB": 8 << 30, "2TiB": 2 << 40} {
-		var got byteSize
-		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
-			t.Errorf("%q is %d, error %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "-1", "1.5GiB", "8GB", "GiB", "9999999TiB"} {
-		if err := new(byteSize).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q passed", text)
-		}
-	}
-}
-
 // An audit that cannot be is wrong usage.
 func TestAuditUsage(t *testing.T) {
 	for _, args := range [][]string{{"--audit", "1.5"}, {"--audit", "-0.1"}, {"--audit", "NaN"}, {"--audit", "some"}, {"--audit", "0.5", "--local"}} {

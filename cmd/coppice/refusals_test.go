@@ -96,6 +96,9 @@ func TestRefusals(t *testing.T) {
 		{"four coordinators", nil, "quickstart --coordinators 4", 2, []string{"1, 3 or 5"}},
 		{"a wrong peer", nil, "coordinator --id a --dir @/d --peers a=1", 2, []string{"ID=HOST:PORT"}},
 		{"an id that is no peer", nil, "coordinator --id x --dir @/d --peers a=127.0.0.1:7100", 2, []string{"peers"}},
+		{"memory in powers of ten", nil, "worker --dir @/d --join h:1 --memory 8GB", 2, []string{"--memory", `"8GB"`, "8GiB"}},
+		{"a negative cache", nil, "worker --dir @/d --join h:1 --cache=-1GiB", 2, []string{"--cache", "no size"}},
+		{"a snapshot of a size without number", nil, "coordinator --dir @/d --snapshot-bytes MiB", 2, []string{"--snapshot-bytes", "no size"}},
 		{"a worker that joins nobody", nil, "worker --dir @/d", 2, []string{"--join"}},
 	}
 	for _, test := range tests {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/worker"
 )
@@ -69,7 +70,7 @@ type coordinatorCmd struct {
 	Heartbeat  time.Duration `default:"100ms" help:"The setting that every timeout derives from, 10ms to 1s."`
 	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"How long a coordinator misses its leader at least before it stands for election (default: three heartbeats)."`
 	Jobs       int           `default:"4" help:"How many jobs run at once."`
-	Snapshot   int64         `name:"snapshot-bytes" placeholder:"BYTES" help:"Log that is worth a snapshot (default: 256 MiB)."`
+	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Log that is worth a snapshot, such as 64MiB (default: 256MiB)."`
 	quotaFlags
 	Timeouts bool `name:"print-timeouts" help:"Print every timeout that the heartbeat gives, and start nothing."`
 
@@ -99,14 +100,11 @@ func (c *coordinatorCmd) Run(a *app) error {
 	if c.Jobs < 1 {
 		return usagef("--jobs %d: want at least 1", c.Jobs)
 	}
-	if c.Snapshot < 0 {
-		return usagef("--snapshot-bytes %d: must not be negative", c.Snapshot)
-	}
 	ctx, log, cancel := c.start(a)
 	defer cancel()
 	return served(ctx, coordinator.Run(ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: c.Join, HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
-		RouteAddr: c.NATSRoutes, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: c.Snapshot, Quotas: quotas, Log: log,
+		RouteAddr: c.NATSRoutes, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Log: log,
 	}))
 }
 
@@ -141,27 +139,27 @@ func parsePeers(list []string) ([]coordinator.Peer, error) {
 }
 
 type workerCmd struct {
-	Join   []string `required:"" placeholder:"HOST:PORT" help:"HTTP addresses of coordinators; any of them tells the rest."`
-	Dir    string   `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
-	NATS   []string `name:"nats" placeholder:"URL" help:"Connect to this NATS (several, separated by commas) instead of the one that the coordinators name, such as a forwarded port."`
-	ID     string   `placeholder:"NAME" help:"Name of the worker (default: drawn once and kept in the folder)."`
-	Slots  int      `placeholder:"N" help:"Units computed at a time (default: one for each processor)."`
-	Listen string   `placeholder:"HOST:PORT" help:"Where to serve /metrics, /healthz and /readyz (default: nowhere)."`
-	Cache  int64    `placeholder:"BYTES" help:"Bound of the shard cache on disk (default: 64 GiB)."`
-	Memory int64    `placeholder:"BYTES" help:"Bound of the memory that a unit on the whole dataset (a tree, a fold) may take; one that would take more goes to another worker (default: none)."`
+	Join   []string    `required:"" placeholder:"HOST:PORT" help:"HTTP addresses of coordinators; any of them tells the rest."`
+	Dir    string      `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
+	NATS   []string    `name:"nats" placeholder:"URL" help:"Connect to this NATS (several, separated by commas) instead of the one that the coordinators name, such as a forwarded port."`
+	ID     string      `placeholder:"NAME" help:"Name of the worker (default: chosen at random once and kept in the folder)."`
+	Slots  int         `placeholder:"N" help:"Units computed at a time (default: one for each processor)."`
+	Listen string      `placeholder:"HOST:PORT" help:"Where to serve /metrics, /healthz and /readyz (default: nowhere)."`
+	Cache  units.Bytes `placeholder:"SIZE" help:"Bound of the shard cache on disk, such as 20GiB (default: 64GiB)."`
+	Memory units.Bytes `placeholder:"SIZE" help:"Bound of the memory, such as 8GiB, that a unit on the whole dataset (a tree, a fold) may take; one that would take more goes to another worker (default: none)."`
 
 	serveFlags
 }
 
 // Run implements `coppice worker`.
 func (c *workerCmd) Run(a *app) error {
-	if c.Slots < 0 || c.Cache < 0 || c.Memory < 0 {
-		return usagef("--slots, --cache and --memory must not be negative")
+	if c.Slots < 0 {
+		return usagef("--slots %d: must not be negative", c.Slots)
 	}
 	ctx, log, cancel := c.start(a)
 	defer cancel()
 	defer frugal()()
 	return served(ctx, worker.Run(ctx, worker.Config{
-		Join: c.Join, NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: c.Cache, MemoryBytes: c.Memory, Log: log,
+		Join: c.Join, NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), Log: log,
 	}))
 }

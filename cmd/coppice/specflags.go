@@ -19,7 +19,7 @@ type specFlags struct {
 	Data         string   `placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .libsvm."`
 	Dataset      string   `placeholder:"NAME" help:"Imported dataset to train on."`
 	Algorithm    string   `placeholder:"NAME" help:"Algorithm (default: ldlf)."`
-	Spec         string   `placeholder:"FILE" help:"Job spec in YAML; flags stand above it."`
+	Spec         string   `placeholder:"FILE" help:"Job spec in YAML; flags override it."`
 	Set          []string `sep:"none" placeholder:"KEY=VALUE" help:"A setting of the algorithm; may be given again and again."`
 	Seed         string   `placeholder:"N" help:"Seed of everything random (default: 1)."`
 	Steps        string   `placeholder:"N" help:"Steps at most, the same as --set steps=N; early stopping stays on."`

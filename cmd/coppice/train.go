@@ -20,7 +20,7 @@ import (
 type trainCmd struct {
 	specFlags
 	auditFlag
-	ModelOut string `placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each, FILE-fold0 and so on."`
+	ModelOut string `placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each: m.model becomes m-fold0.model, m-fold1.model and so on."`
 	Local    bool   `help:"Train in this process, without a cluster."`
 
 	serverFlags

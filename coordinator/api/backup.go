@@ -34,7 +34,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if err := b.write(r.Context(), w, s.cfg.Cluster().ID); err != nil {
-		s.cfg.Log.Warn("a backup was broken off", "index", st.Index(), "error", err)
+		s.cfg.Log.Warn("a backup was interrupted", "index", st.Index(), "error", err)
 		return
 	}
 	s.cfg.Log.Info("a backup was sent", "index", st.Index(), "blobs", len(b.digests), "bytes", b.bytes)

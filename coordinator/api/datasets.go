@@ -14,8 +14,8 @@ import (
 )
 
 func checkName(what, name string) error {
-	if err := state.CheckName(name); err != nil {
-		return fmt.Errorf("%w: the %s's name: %w", errBad, what, err)
+	if err := protocol.CheckName(name); err != nil {
+		return fmt.Errorf("%w: the %s's name %.120q: %w", errBad, what, name, err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -34,21 +35,8 @@ func (q *Quotas) checkMemory(j *algorithms.Job, m *dataset.Manifest) error {
 	if need.Total() <= q.JobMemory {
 		return nil
 	}
-	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of trainer state, %s of sums), at most %s are allowed (--max-job-memory)",
-		errQuota, size(need.Total()), size(need.State), size(need.Tree), size(q.JobMemory))
-}
-
-// size writes a number of bytes for people.
-func size(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, i := float64(n), 0
-	for v >= 1024 && i < len(units)-1 {
-		v, i = v/1024, i+1
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
+	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), at most %s are allowed (--max-job-memory)",
+		errQuota, units.Format(need.Total()), units.Format(need.State), units.Format(need.Tree), units.Format(q.JobMemory))
 }
 
 // meterEvery is how old the measured use of a blob folder may be.
@@ -85,7 +73,7 @@ func (m *meter) reserve(n int64) (done func(stored bool), err error) {
 	used := m.used + m.since + m.flight
 	if n > m.limit-used {
 		return nil, fmt.Errorf("%w: blobs of %s are to be stored, and %s of at most %s are used (--max-blob-bytes)",
-			errBlobQuota, size(n), size(used), size(m.limit))
+			errBlobQuota, units.Format(n), units.Format(used), units.Format(m.limit))
 	}
 	m.flight += n
 	return func(stored bool) { m.release(n, stored) }, nil

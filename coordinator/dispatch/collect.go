@@ -343,7 +343,7 @@ func (c *collection) onStored(s stored) error {
 	case u.state == atHand:
 		c.left++
 	}
-	x.d.cfg.Log.Warn("a part could not be stored and is computed again",
+	x.d.cfg.Log.Warn("a unit's result could not be stored; the unit is computed again",
 		"job", x.id, "unit", s.unit, "error", s.err)
 	for i := range u.seats {
 		x.vacate(&u.seats[i])

@@ -202,7 +202,7 @@ func TestDamagedBeatsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.dropped("misshapen", 2) // the bus drops the first
+	l.dropped("malformed", 2) // the bus drops the first
 	if w := l.d.Workers(); len(w) != 0 {
 		t.Errorf("workers %+v", w)
 	}

@@ -43,7 +43,7 @@ type Config struct {
 
 // ErrOver is wrapped by the errors of Parts that no other try would spare: another
 // leads, the job has ended, or its committed state is beyond the round.
-var ErrOver = errors.New("dispatch: the round is over")
+var ErrOver = errors.New("the round is over")
 
 // Parts keeps the results of collected units; each is recorded soon after it arrives.
 type Parts interface {
@@ -111,12 +111,12 @@ func New(cfg Config) *Dispatcher {
 func (d *Dispatcher) Run(ctx context.Context) error {
 	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Beats(), d.onBeat)
 	if err != nil {
-		return fmt.Errorf("dispatch: %w", err)
+		return fmt.Errorf("listening to workers: %w", err)
 	}
 	defer beats.Close()
 	results, err := d.cfg.Conn.SubscribeReplies(protocol.ResultsOf(d.results, "*"), d.onResult, d.onNobody)
 	if err != nil {
-		return fmt.Errorf("dispatch: %w", err)
+		return fmt.Errorf("listening to workers: %w", err)
 	}
 	defer results.Close()
 	tick := time.NewTicker(d.cfg.Heartbeat / probes)

@@ -169,8 +169,8 @@ func (l *lab) metric(name, label string) float64 {
 // dropped waits until so many messages were dropped for a reason.
 func (l *lab) dropped(reason string, n float64) {
 	l.t.Helper()
-	l.until(fmt.Sprintf("%v %s messages", n, reason), func() bool { return l.metric("parts_dropped_total", reason) >= n })
-	l.counted("parts_dropped_total", reason, n)
+	l.until(fmt.Sprintf("%v %s messages", n, reason), func() bool { return l.metric("results_dropped_total", reason) >= n })
+	l.counted("results_dropped_total", reason, n)
 }
 
 func (l *lab) counted(name, label string, want float64) {

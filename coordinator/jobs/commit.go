@@ -91,7 +91,7 @@ func (c *committer) land(end committed) error {
 func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer) error {
 	var err error
 	if c.buf, err = t.AppendState(c.buf[:0]); err != nil {
-		return fmt.Errorf("trainer state: %w", err)
+		return fmt.Errorf("training state: %w", err)
 	}
 	if due := stretch(expected(len(c.buf))); time.Since(c.began) < due {
 		c.interval = due // a large state, of trees for example, that the log has in parts
@@ -117,7 +117,7 @@ func (c *committer) commit(ctx context.Context, rounds uint64) error {
 	if len(c.buf) > protocol.MaxRaftState {
 		blob, err := c.d.m.cfg.Blobs.Put(ctx, c.buf)
 		if err != nil {
-			return fmt.Errorf("trainer state: %w", err)
+			return fmt.Errorf("training state: %w", err)
 		}
 		e.Blob = blob
 		return c.propose(ctx, &e)

@@ -63,7 +63,7 @@ func (d *driver) restore(ctx context.Context) error {
 	if d.job.TrainerBlob != "" {
 		b, err := d.m.cfg.Blobs.Get(ctx, d.job.TrainerBlob)
 		if err != nil {
-			return fmt.Errorf("trainer state: %w", err)
+			return fmt.Errorf("training state: %w", err)
 		}
 		committed = b
 	}
@@ -110,7 +110,7 @@ func (d *driver) finish(ctx context.Context) error {
 	}
 	body, err := json.Marshal(outcome)
 	if err != nil {
-		return fmt.Errorf("the job's outcome: %w", err)
+		return fmt.Errorf("the job's result: %w", err)
 	}
 	now := time.Now().Unix()
 	entry := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Progress: progressJSON(d.trainer.Progress()), Time: now, Seconds: d.seconds()}

@@ -182,7 +182,7 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	case err == nil:
 		log.Info("the job is done", "seconds", time.Since(began).Seconds())
 	case ctx.Err() != nil || passing(err):
-		log.Info("the job stops here", "reason", err)
+		log.Info("this coordinator no longer runs the job", "reason", err)
 		pause(ctx)
 	default:
 		log.Error("the job failed", "error", err)
@@ -230,8 +230,8 @@ func pause(ctx context.Context) {
 func (d *driver) guarded(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			d.log.Error("a trainer panicked", "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("the trainer panicked: %v", r)
+			d.log.Error("a job's algorithm panicked", "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the algorithm panicked: %v", r)
 		}
 	}()
 	return d.run(ctx)
@@ -256,7 +256,7 @@ type Parts struct {
 // errPartLost says that a recorded part is on no coordinator any more: its job
 // starts again from its last commit and computes the unit once more, to the same
 // bytes.
-var errPartLost = errors.New("a part that was recorded is lost")
+var errPartLost = errors.New("a result that was recorded is lost")
 
 // lose remembers that a part is lost, or not any more.
 func (p *Parts) lose(digest string, lost bool) {

@@ -103,7 +103,7 @@ func (s *Service) suits(who *protocol.Self, r protocol.AddRequest) error {
 	case who.External != self.External:
 		return refused("%s uses the NATS %q, this cluster %q (empty: the coordinators' own)", r.ID, who.External, self.External)
 	case who.Last > 0:
-		return refused("%s has a log from an earlier life in the cluster: empty its folder and start it again with --join-cluster %s", r.ID, self.HTTP)
+		return refused("%s has the log of an earlier membership in the cluster: empty its folder and start it again with --join-cluster %s", r.ID, self.HTTP)
 	}
 	return nil
 }

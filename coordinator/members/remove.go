@@ -35,7 +35,7 @@ func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, erro
 		if err := s.handOver(ctx, ""); err != nil {
 			return now, err
 		}
-		return now, fmt.Errorf("%s hands over before it is removed: %w", id, &store.NotLeaderError{})
+		return now, fmt.Errorf("%s transfers the leadership before it is removed: %w", id, &store.NotLeaderError{})
 	}
 	s.Logger.Info("a coordinator is removed", "id", id)
 	if err := s.Log.Remove(ctx, id); err != nil {

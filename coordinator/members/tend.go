@@ -80,7 +80,7 @@ func (s *Service) forgetOthers(ctx context.Context) {
 			continue
 		}
 		if err := s.propose(ctx, protocol.EntryMemberRemove, protocol.MemberRemoveEntry{ID: m.ID}); err != nil {
-			s.Logger.Info("a coordinator that is out could not be forgotten", "id", m.ID, "error", err)
+			s.Logger.Info("a removed coordinator could not be deleted from the list of members", "id", m.ID, "error", err)
 		}
 	}
 }

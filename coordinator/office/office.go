@@ -90,7 +90,7 @@ func (cfg *Config) dispatch(ctx context.Context, d *dispatch.Dispatcher) {
 	for ctx.Err() == nil {
 		err := d.Run(ctx)
 		if ctx.Err() == nil {
-			cfg.Log.Warn("the dispatcher begins anew", "error", err)
+			cfg.Log.Warn("sending units to workers starts again", "error", err)
 		}
 		pause(ctx, retryPause)
 	}
@@ -108,7 +108,7 @@ func (cfg *Config) takeEpoch(ctx context.Context) (epoch uint64, ok bool) {
 		if err == nil {
 			return epoch, true
 		}
-		cfg.Log.Info("the leadership does not begin yet", "error", err)
+		cfg.Log.Info("this coordinator was elected and cannot lead yet", "error", err)
 		pause(ctx, retryPause)
 	}
 	return 0, false

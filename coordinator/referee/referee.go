@@ -16,13 +16,14 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // DefaultMemory bounds, in bytes, the decoded shards that a Referee holds.
 const DefaultMemory = 1 << 30
 
 // ErrTooLarge says that a unit's shards do not fit into the referee's memory.
-var ErrTooLarge = errors.New("referee: the unit's shards are larger than its memory")
+var ErrTooLarge = errors.New("the unit's shards are larger than the memory that the leader gives to checking a worker")
 
 // Blobs is where shards come from.
 type Blobs interface {
@@ -76,7 +77,7 @@ func (r *Referee) Collect(ctx context.Context, c *dispatch.Case) (part []byte, e
 // caught turns a kernel's panic into an error.
 func caught(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("referee: the kernel panicked: %v\n%s", p, debug.Stack())
+		*err = fmt.Errorf("computing the unit panicked: %v\n%s", p, debug.Stack())
 	}
 }
 
@@ -102,7 +103,7 @@ func (r *Referee) take(ctx context.Context, c *dispatch.Case) (err error) {
 	if digest := c.Job.Split.Assigned; digest != "" {
 		b, err := r.Blobs.Get(ctx, digest)
 		if err != nil {
-			return fmt.Errorf("referee: the folds of rows: %w", err)
+			return fmt.Errorf("the folds of rows: %w", err)
 		}
 		if r.folds, err = dataset.DecodeFolds(b, c.Manifest.Rows); err != nil {
 			return err
@@ -131,7 +132,7 @@ func (r *Referee) load(ctx context.Context, m *dataset.Manifest, lo, hi int) err
 		}
 	}
 	if all > limit {
-		return fmt.Errorf("%w: %d KiB, of %d KiB", ErrTooLarge, all>>10, limit>>10)
+		return fmt.Errorf("%w: %s, of %s", ErrTooLarge, units.Format(all), units.Format(limit))
 	}
 	if r.bytes+need > limit {
 		for s := range m.Shards {
@@ -152,11 +153,11 @@ func (r *Referee) load(ctx context.Context, m *dataset.Manifest, lo, hi int) err
 func (r *Referee) loadShard(ctx context.Context, m *dataset.Manifest, s int) error {
 	b, err := r.Blobs.Get(ctx, m.Shards[s].Digest)
 	if err != nil {
-		return fmt.Errorf("referee: shard %d: %w", s, err)
+		return fmt.Errorf("shard %d: %w", s, err)
 	}
 	rows, _, err := dataset.DecodeShard(b)
 	if err != nil {
-		return fmt.Errorf("referee: shard %d: %w", s, err)
+		return fmt.Errorf("shard %d: %w", s, err)
 	}
 	r.data.SetShard(s, rows)
 	r.bytes += m.Shards[s].Bytes

@@ -55,14 +55,14 @@ func (b *Blobs) Serve() (stop func(), err error) {
 		sub, err := bus.ServeBlobs(b.Conn, s.subject, s.queue, open)
 		if err != nil {
 			stop()
-			return nil, fmt.Errorf("replica: %w", err)
+			return nil, fmt.Errorf("serving blobs: %w", err)
 		}
 		subs = append(subs, sub)
 	}
 	sub, err := b.Conn.Serve(b.Subjects.Replicate(b.Self), "", func(req []byte) []byte { return b.onReplicate(ctx, req) })
 	if err != nil {
 		stop()
-		return nil, fmt.Errorf("replica: %w", err)
+		return nil, fmt.Errorf("serving blobs: %w", err)
 	}
 	subs = append(subs, sub)
 	return stop, nil
@@ -126,7 +126,7 @@ func (b *Blobs) Put(ctx context.Context, data []byte) (digest string, err error)
 // Take fetches a blob from a worker and stores it here.
 func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) error {
 	if err := b.fetch(ctx, b.Subjects.BlobsOf(worker), digest, int64(size)); err != nil {
-		return fmt.Errorf("replica: blob %s from worker %s: %w", digest, worker, err)
+		return fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) er
 // young here. The error wraps blobs.ErrMissing where this folder has it no more.
 func (b *Blobs) Spread(ctx context.Context, digest string, size uint64) error {
 	if err := b.Folder.Renew(digest); err != nil {
-		return fmt.Errorf("replica: %w", err)
+		return fmt.Errorf("blob %s: %w", digest, err)
 	}
 	voters, rest := b.others()
 	need := (len(voters) + 1) / 2 // beside this coordinator
@@ -220,7 +220,7 @@ func (b *Blobs) Get(ctx context.Context, digest string) ([]byte, error) {
 		b.Log.Warn("a blob is corrupt and is fetched again", "digest", digest, "error", err)
 	}
 	if err := b.Fetch(ctx, digest); err != nil {
-		return nil, fmt.Errorf("replica: blob %s: %w", digest, err)
+		return nil, fmt.Errorf("blob %s: %w", digest, err)
 	}
 	return b.Folder.Get(digest)
 }

@@ -84,7 +84,7 @@ func body[E any](rule func(*State, *E) (any, error)) applier {
 	return func(s *State, entry []byte) (any, error) {
 		e := new(E)
 		if err := protocol.DecodeEntry(entry, e); err != nil {
-			return nil, fmt.Errorf("state: %w: %w", ErrInvalid, err)
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 		return rule(s, e)
 	}
@@ -94,7 +94,7 @@ func body[E any](rule func(*State, *E) (any, error)) applier {
 func commit(s *State, entry []byte) (any, error) {
 	var e protocol.CommitEntry
 	if err := e.Decode(entry); err != nil {
-		return nil, fmt.Errorf("state: %w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return s.commit(&e)
 }
@@ -142,7 +142,7 @@ func (s *State) memberRemove(e *protocol.MemberRemoveEntry) (any, error) {
 // fenced returns the running job that an entry of epoch is about.
 func (s *State) fenced(epoch, id uint64) (*Job, error) {
 	if epoch != s.epoch || epoch == 0 {
-		return nil, fmt.Errorf("state: job %d: %w: %d; %s leads since %d", id, ErrStaleEpoch, epoch, s.leader, s.epoch)
+		return nil, fmt.Errorf("job %d: %w: %d; %s leads since %d", id, ErrStaleEpoch, epoch, s.leader, s.epoch)
 	}
 	return s.live(id)
 }
@@ -151,10 +151,10 @@ func (s *State) fenced(epoch, id uint64) (*Job, error) {
 func (s *State) live(id uint64) (*Job, error) {
 	j := s.Job(id)
 	if j == nil {
-		return nil, fmt.Errorf("state: job %d: %w", id, ErrNotFound)
+		return nil, fmt.Errorf("job %d: %w", id, ErrNotFound)
 	}
 	if j.State.Final() {
-		return nil, fmt.Errorf("state: %v: %w: it is %s", j, ErrFinal, j.State)
+		return nil, fmt.Errorf("%v: %w: it is %s", j, ErrFinal, j.State)
 	}
 	return j, nil
 }
@@ -163,7 +163,7 @@ func (s *State) live(id uint64) (*Job, error) {
 func (s *State) running(epoch, id uint64) (*Job, error) {
 	j, err := s.fenced(epoch, id)
 	if err == nil && j.State != protocol.Running {
-		return nil, fmt.Errorf("state: %v: %w: it is %s", j, ErrNotRunning, j.State)
+		return nil, fmt.Errorf("%v: %w: it is %s", j, ErrNotRunning, j.State)
 	}
 	return j, err
 }

@@ -155,7 +155,7 @@ func TestMalformed(t *testing.T) {
 		{protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "a/b", Manifest: manifest('e')}},
 		{protocol.EntrySubmit, submitEntry("t9", "17", 1)},
 		{protocol.EntrySubmit, submitEntry("t9", "a b", 1)},
-		{protocol.EntrySubmit, submitEntry("t9", strings.Repeat("n", MaxName+1), 1)},
+		{protocol.EntrySubmit, submitEntry("t9", strings.Repeat("n", protocol.MaxName+1), 1)},
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast"}},
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast", Job: jobOn(manifest('e'), 1)}},
 		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: "ABC"}},

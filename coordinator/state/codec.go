@@ -83,7 +83,7 @@ func (r *reader) short(err error) {
 		r.fail("it is cut short")
 		return
 	}
-	r.err = fmt.Errorf("state: reading a snapshot: %w", err)
+	r.err = fmt.Errorf("reading a snapshot: %w", err)
 }
 
 func (r *reader) u8() uint8 {

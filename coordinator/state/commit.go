@@ -67,7 +67,7 @@ func (p *pending) add(j *Job, e *protocol.CommitEntry) (*pending, error) {
 	next := &pending{round: e.Round, total: e.Total}
 	if e.Offset > 0 {
 		if p == nil || p.round != e.Round || p.total != e.Total || p.have != e.Offset {
-			return nil, fmt.Errorf("state: %v: %w of round %d: offset %d of %d", j, ErrGap, e.Round, e.Offset, e.Total)
+			return nil, fmt.Errorf("%v: %w of round %d: offset %d of %d", j, ErrGap, e.Round, e.Offset, e.Total)
 		}
 		next.have, next.pieces = p.have, p.pieces
 	}

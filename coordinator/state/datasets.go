@@ -8,32 +8,16 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// MaxName is the greatest length of the name of a job or dataset.
-const MaxName = 128
-
-// CheckName reports why a job or dataset cannot have that name: it stands in
-// URLs and file names, and a job's must not look like an ID.
-func CheckName(name string) error {
-	if name == "" || len(name) > MaxName {
-		return invalid("a name of %d characters; it has 1 to %d", len(name), MaxName)
-	}
-	digits := true
-	for i, r := range name {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		digit := r >= '0' && r <= '9'
-		if !letter && !digit && (i == 0 || !strings.ContainsRune("._-", r)) {
-			return invalid("the name %.80q; letters and digits are allowed, and . _ - after the first", name)
-		}
-		digits = digits && digit
-	}
-	if digits {
-		return invalid("the name %q; it must not be a number", name)
+// checkName refuses a name that no job or dataset can have.
+func checkName(name string) error {
+	if err := protocol.CheckName(name); err != nil {
+		return invalid("the name %.120q: %v", name, err)
 	}
 	return nil
 }
 
 func (s *State) datasetPut(e *protocol.DatasetPutEntry) (any, error) {
-	if err := CheckName(e.Name); err != nil {
+	if err := checkName(e.Name); err != nil {
 		return nil, err
 	}
 	if err := checkManifest(e.Manifest); err != nil {
@@ -57,7 +41,7 @@ func same(old, d *protocol.Dataset) (any, error) {
 		return old, nil
 	}
 	m := old.Manifest
-	return nil, fmt.Errorf("state: dataset %q %w with other content: %d rows, %d features, %d labels, digest %s; the new one has digest %s",
+	return nil, fmt.Errorf("dataset %q %w with other content: %d rows, %d features, %d labels, digest %s; the new one has digest %s",
 		old.Name, ErrExists, m.Rows, m.Features, m.Labels, old.Digest, d.Digest)
 }
 
@@ -82,10 +66,10 @@ func checkManifest(m *dataset.Manifest) error {
 func (s *State) datasetDelete(e *protocol.DatasetDeleteEntry) (any, error) {
 	i, ok := s.findDataset(e.Name)
 	if !ok {
-		return nil, fmt.Errorf("state: dataset %.80q: %w", e.Name, ErrNotFound)
+		return nil, fmt.Errorf("dataset %.80q: %w", e.Name, ErrNotFound)
 	}
 	if users := s.users(e.Name); len(users) > 0 {
-		return nil, fmt.Errorf("state: dataset %q is %w by %s", e.Name, ErrInUse, strings.Join(users, ", "))
+		return nil, fmt.Errorf("dataset %q is %w by %s", e.Name, ErrInUse, strings.Join(users, ", "))
 	}
 	s.datasets = removed(s.datasets, i)
 	return nil, nil

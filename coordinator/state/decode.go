@@ -125,7 +125,7 @@ func (r *reader) pending() *pending {
 	}
 	p := &pending{round: r.u64(), total: r.u64(), have: r.u64()}
 	if p.total > protocol.MaxRaftState || p.have == 0 || p.have >= p.total {
-		r.fail("%d of %d bytes of a trainer state", p.have, p.total)
+		r.fail("%d of %d bytes of a training state", p.have, p.total)
 		return nil
 	}
 	p.pieces = [][]byte{r.sized(p.have)}

@@ -40,7 +40,7 @@ func (s *State) Encode(dst io.Writer) error {
 		w.err = w.w.Flush()
 	}
 	if w.err != nil {
-		return fmt.Errorf("state: writing a snapshot: %w", w.err)
+		return fmt.Errorf("writing a snapshot: %w", w.err)
 	}
 	return nil
 }

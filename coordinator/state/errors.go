@@ -17,7 +17,7 @@ var (
 	// ErrStaleRound: the round is not above the committed one.
 	ErrStaleRound = errors.New("stale round")
 	// ErrGap: a piece of a trainer state does not follow the one before.
-	ErrGap = errors.New("missing piece of a trainer state")
+	ErrGap = errors.New("missing part of a training state")
 	// ErrExists: the name is taken by something else.
 	ErrExists = errors.New("exists already")
 	// ErrNotFound: there is no such job or dataset.
@@ -32,7 +32,7 @@ var (
 	ErrFinal = errors.New("has ended")
 	// ErrSnapshot: the bytes are not a whole snapshot of this version. Decode
 	// returns it, not Apply.
-	ErrSnapshot = errors.New("state: bad snapshot")
+	ErrSnapshot = errors.New("a damaged snapshot of the state")
 	// ErrUnknownEntry is wrapped by every *UnknownEntryError.
 	ErrUnknownEntry = errors.New("unknown log entry")
 )
@@ -57,7 +57,7 @@ func (e *UnknownEntryError) Error() string {
 	if e.Written != "" {
 		need = "run " + e.Written + ", the version of the current leader"
 	}
-	return fmt.Sprintf("state: log entry %d %s, which this version (%s, log format %d) does not know: %s",
+	return fmt.Sprintf("log entry %d %s, which this version (%s, log format %d) does not know: %s",
 		e.Index, what, version.String, protocol.Version, need)
 }
 
@@ -66,5 +66,5 @@ func (e *UnknownEntryError) Unwrap() error { return ErrUnknownEntry }
 
 // invalid says what is wrong with an entry.
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("state: %w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }

@@ -46,7 +46,7 @@ func orNil(j *Job, err error) (any, error) {
 func (s *State) moving(epoch, id uint64) (*Job, error) {
 	j, err := s.fenced(epoch, id)
 	if err == nil && j.State == protocol.Paused {
-		return nil, fmt.Errorf("state: %v: %w: it is %s", j, ErrNotRunning, j.State)
+		return nil, fmt.Errorf("%v: %w: it is %s", j, ErrNotRunning, j.State)
 	}
 	return j, err
 }

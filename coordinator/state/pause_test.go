@@ -107,10 +107,9 @@ func TestNames(t *testing.T) {
 	other := submitEntry("t3", "mine", 6)
 	other.AuditPPM = 7
 	err := m.refused(protocol.EntrySubmit, other)
-	for _, part := range []string{old.String(), "seed 5", "seed 6", "audit of 7 "} {
-		if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), part) {
-			t.Errorf("another spec under the name: %v lacks %q", err, part)
-		}
+	want := old.String() + " exists already: it is queued; its seed is 5, not 6: choose another name"
+	if !errors.Is(err, ErrExists) || err.Error() != want {
+		t.Errorf("another spec under the name: %v, want %s", err, want)
 	}
 	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: old.ID})
 	if again := m.submit("t2", "mine", 5); again.ID != old.ID {

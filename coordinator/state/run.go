@@ -65,7 +65,7 @@ func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
 }
 
 func staleRound(j *Job, round uint64) error {
-	return fmt.Errorf("state: %v: %w: %d; %d are committed", j, ErrStaleRound, round, j.Round)
+	return fmt.Errorf("%v: %w: %d; %d are committed", j, ErrStaleRound, round, j.Round)
 }
 
 func (s *State) finish(e *protocol.FinishEntry) (any, error) {

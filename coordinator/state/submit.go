@@ -29,7 +29,7 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 		return nil, invalid("a split with the digest %.80q", a)
 	}
 	if e.Name != "" {
-		if err := CheckName(e.Name); err != nil {
+		if err := checkName(e.Name); err != nil {
 			return nil, err
 		}
 		if j := s.JobByName(e.Name); j != nil && !j.givesNameUp() {
@@ -37,7 +37,7 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 		}
 	}
 	if n := s.unended(); e.MaxQueue > 0 && n >= int(e.MaxQueue) {
-		return nil, fmt.Errorf("state: %w: %d jobs have not ended, at most %d may (--max-queue)", ErrQueue, n, e.MaxQueue)
+		return nil, fmt.Errorf("%w: %d jobs have not ended, at most %d may (--max-queue)", ErrQueue, n, e.MaxQueue)
 	}
 	return s.queue(e)
 }
@@ -60,21 +60,7 @@ func resubmitted(j *Job, e *protocol.SubmitEntry) (any, error) {
 	if j.Dataset == e.Dataset && j.AuditPPM == e.AuditPPM && bytes.Equal(jobJSON(j.Job), jobJSON(e.Job)) {
 		return j, nil
 	}
-	return nil, fmt.Errorf("state: %v %w with other settings: it is %s and was given %s; the new one is given %s",
-		j, ErrExists, j.State, given(j.Dataset, j.AuditPPM, j.Job), given(e.Dataset, e.AuditPPM, e.Job))
-}
-
-// maxGiven bounds the settings of one job in an error.
-const maxGiven = 2 << 10
-
-// given describes what a job was asked to do.
-func given(dataset string, ppm uint32, j *algorithms.Job) string {
-	text := fmt.Sprintf("%s on dataset %.200q, seed %d, test fraction %v, %d folds, settings %s",
-		j.Algorithm, dataset, j.Seed, j.Split.TestFraction, j.Folds, j.Params)
-	if ppm > 0 {
-		text += fmt.Sprintf(", audit of %d units of a million", ppm)
-	}
-	return text[:min(len(text), maxGiven)]
+	return nil, fmt.Errorf("%v %w: it is %s; %s: choose another name", j, ErrExists, j.State, difference(j, e))
 }
 
 // givesNameUp reports whether another job may have the name of this one: it ended
@@ -104,7 +90,7 @@ func jobJSON(j *algorithms.Job) []byte {
 func (s *State) queue(e *protocol.SubmitEntry) (any, error) {
 	d := s.Dataset(e.Dataset)
 	if d == nil {
-		return nil, fmt.Errorf("state: dataset %.80q: %w", e.Dataset, ErrNotFound)
+		return nil, fmt.Errorf("dataset %.80q: %w", e.Dataset, ErrNotFound)
 	}
 	if d.Digest != e.Job.Dataset {
 		return nil, invalid("a job for content %.80q of dataset %q, which has %s", e.Job.Dataset, d.Name, d.Digest)

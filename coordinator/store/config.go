@@ -91,7 +91,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.Default()
 	}
 	if c.ID == "" || c.Dir == "" {
-		return c, fmt.Errorf("store: a node needs an ID and a folder, got %q and %q", c.ID, c.Dir)
+		return c, fmt.Errorf("store: a coordinator needs an ID and a folder, got %q and %q", c.ID, c.Dir)
 	}
 	var err error
 	if c.timeouts, err = protocol.NewTimeouts(c.Heartbeat, c.Election); err != nil {
@@ -110,7 +110,7 @@ func (c *Config) checkPeers() error {
 		seen[p.ID] = true
 	}
 	if len(c.Peers) > 0 && !seen[c.ID] {
-		return fmt.Errorf("store: node %q is not among its own peers", c.ID)
+		return fmt.Errorf("store: coordinator %q is not among its own peers", c.ID)
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func (l *diskLog) GetLog(index uint64, e *raft.Log) error {
 		return err
 	}
 	if e.Index != index || string(sumOf(e)) != string(e.Extensions) {
-		return fmt.Errorf("store: entry %d of the log: %w: it has not its checksum", index, ErrCorrupt)
+		return fmt.Errorf("store: entry %d of the log: %w: its checksum is wrong", index, ErrCorrupt)
 	}
 	e.Extensions = nil
 	return nil

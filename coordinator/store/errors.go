@@ -23,7 +23,7 @@ var (
 	// are not in it. The error names the file.
 	ErrCorrupt = errors.New("corrupt")
 	// ErrFolder: the folder is not one of this node, or of this version.
-	ErrFolder = errors.New("not a folder of this node")
+	ErrFolder = errors.New("not a folder of this coordinator")
 )
 
 // NotLeaderError names the leader, where this node knows one.

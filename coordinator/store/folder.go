@@ -100,7 +100,7 @@ func (f *folder) checkFormat(id string, log *slog.Logger) (err error) {
 		}
 	}
 	if damaged { // the votes bear the node's name
-		log.Error("a file was corrupt and is written anew", "error", corrupted(filepath.Join(f.path, formatName), fmt.Errorf("it says %.100q", got)))
+		log.Error("a file was corrupt and is written again", "error", corrupted(filepath.Join(f.path, formatName), fmt.Errorf("it says %.100q", got)))
 		return replaceFile(filepath.Join(f.path, formatName), want)
 	}
 	if string(got) != want {

@@ -72,7 +72,7 @@ func (g *gate) pass() {
 }
 
 // errAbstains answers a call to take office.
-var errAbstains = errors.New("store: this node stands for no election just now")
+var errAbstains = errors.New("store: this coordinator does not stand for election just now")
 
 // refuse answers, in Raft's place, what would make the node vote or stand.
 func (g *gate) refuse(rpc *raft.RPC) bool {

@@ -102,7 +102,7 @@ func (s *Store) transferred(err error) error {
 		return s.translate(err)
 	}
 	if err != nil {
-		return fmt.Errorf("store: handing over the leadership: %w", err)
+		return fmt.Errorf("store: transferring the leadership: %w", err)
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (s *Store) caughtUp(n *node) {
 	times := n.raft.ReloadableConfig()
 	times.HeartbeatTimeout, times.ElectionTimeout = s.config.election(), s.config.election()
 	if err := n.raft.ReloadConfig(times); err != nil {
-		s.config.Logger.Warn("this coordinator stands for no election until it is started again", "error", err)
+		s.config.Logger.Warn("this coordinator does not stand for election until it is started again", "error", err)
 	}
 	s.config.Logger.Info("what was corrupt has been fetched from the others; this coordinator votes again", "entry", heard.commit)
 }

@@ -126,7 +126,7 @@ func (n *node) close() error {
 }
 
 // errStuck says that Raft could not be restarted: only a new process helps.
-var errStuck = errors.New("store: Raft does not end; the process must be started anew")
+var errStuck = errors.New("store: Raft does not end; the process must be started again")
 
 // restart ends this life of the node and begins another: what Raft or its log got
 // stuck in is gone. Nothing acknowledged is lost, as after a crash; what was on its
@@ -137,14 +137,14 @@ func (s *Store) restart(why error) error {
 	if s.stopped() {
 		return ErrClosed
 	}
-	s.config.Logger.Warn("Raft is started anew in this process", "reason", why)
+	s.config.Logger.Warn("Raft is restarted in this process", "reason", why)
 	began, old := time.Now(), s.life.Load()
 	ended := make(chan error, 1)
 	go func() { ended <- old.end() }()
 	select {
 	case err := <-ended:
 		if err != nil {
-			s.config.Logger.Warn("the last life of Raft did not end cleanly", "error", err)
+			s.config.Logger.Warn("Raft did not shut down cleanly", "error", err)
 		}
 	case <-time.After(4 * s.config.patience()):
 		s.stop(errStuck)

@@ -104,7 +104,7 @@ func (s *Store) mend(why error) {
 		s.stop(err)
 	default:
 		s.trouble.Store(&err)
-		s.config.Logger.Warn("Raft could not be started anew yet", "error", err)
+		s.config.Logger.Warn("Raft could not be restarted yet", "error", err)
 	}
 }
 
@@ -128,7 +128,7 @@ func (s *Store) room() bool {
 
 // errHangs says that a handover of the leadership has not ended: Raft takes no
 // entries meanwhile, and may not for ever (hashicorp/raft#696).
-var errHangs = errors.New("store: a handover of the leadership hangs")
+var errHangs = errors.New("store: a transfer of the leadership hangs")
 
 // HandOver makes another voter the leader, a certain one where to is not empty,
 // within Timeouts.HandOver. Should Raft hang in that it is started anew in this

@@ -43,7 +43,7 @@ var (
 	// ErrVersion: the backup has a format that this process does not read.
 	ErrVersion = errors.New("a backup of another format")
 	// ErrBroken: the coordinator that wrote the backup could not go on.
-	ErrBroken = errors.New("the backup was broken off")
+	ErrBroken = errors.New("the backup was interrupted")
 )
 
 func corrupt(format string, args ...any) error {

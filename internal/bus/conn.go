@@ -86,12 +86,12 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 
 func (o *Options) check() error {
 	if o.Server == nil && len(o.URLs) == 0 {
-		return errors.New("bus: no URL of a NATS server")
+		return errors.New("no URL of a NATS server")
 	}
 	for _, s := range o.URLs {
 		u, err := url.Parse(s)
 		if err != nil || u.Host == "" {
-			return fmt.Errorf("bus: %q is not the URL of a NATS server: nats://host:port is", s)
+			return fmt.Errorf("%q is not the URL of a NATS server: nats://host:port is", s)
 		}
 	}
 	return nil

@@ -16,18 +16,18 @@ import (
 // Errors of this package; test with errors.Is.
 var (
 	// ErrOffline is returned by Send and Request while no server answers.
-	ErrOffline = errors.New("bus: not connected to NATS")
+	ErrOffline = errors.New("not connected to NATS")
 	// ErrNoAnswer is returned by Request when nobody serves its subject, or
 	// nobody answers in time.
-	ErrNoAnswer = errors.New("bus: no answer")
+	ErrNoAnswer = errors.New("no answer over NATS")
 	// ErrNoBlob is returned by FetchBlob when nobody has the blob.
-	ErrNoBlob = errors.New("bus: nobody has the blob")
+	ErrNoBlob = errors.New("nobody has the blob")
 	// ErrBlob is returned by FetchBlob when the bytes are not those of the
 	// digest, or not of the announced size.
-	ErrBlob = errors.New("bus: wrong bytes for a blob")
+	ErrBlob = errors.New("wrong bytes for a blob")
 	// ErrTooLarge is returned by Request for a request above the server's
 	// greatest payload: requests and their answers are not fragmented.
-	ErrTooLarge = errors.New("bus: request is larger than NATS carries")
+	ErrTooLarge = errors.New("request is larger than NATS carries")
 )
 
 // DefaultPing is the interval of pings between clients and servers; a peer that

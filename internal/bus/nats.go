@@ -35,11 +35,11 @@ func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 			return l, nil
 		}
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrSecureConnRequired) {
-			return nil, fmt.Errorf("bus: the NATS server at %s refuses: %w", o.where(), err)
+			return nil, fmt.Errorf("the NATS server at %s refuses: %w", o.where(), err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("bus: no NATS server answers at %s: %w", o.where(), err)
+			return nil, fmt.Errorf("no NATS server answers at %s: %w", o.where(), err)
 		case <-time.After(reconnectWait):
 		}
 	}
@@ -114,7 +114,7 @@ func (l *natsLink) Subscribe(subject, queue string, f func(Message)) (closer, er
 	s := &natsSubscription{sub, make(chan struct{})}
 	sub.SetClosedHandler(func(string) { close(s.done) })
 	if err := sub.SetPendingLimits(backlogMessages, backlogBytes); err != nil {
-		return nil, fmt.Errorf("bus: subscribe to %s: %w", subject, err)
+		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if err := l.Flush(context.Background()); err != nil && l.Connected() {
 		s.Close()
@@ -207,5 +207,5 @@ func wrap(err error, doing string) error {
 		errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: %s: %w", ErrNoAnswer, doing, err)
 	}
-	return fmt.Errorf("bus: %s: %w", doing, err)
+	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -69,7 +69,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 	given := opts.Clone() // the library changes its own
 	ns, err := natsserver.NewServer(opts)
 	if err != nil {
-		return nil, fmt.Errorf("bus: NATS server: %w", err)
+		return nil, fmt.Errorf("NATS server: %w", err)
 	}
 	s := &Server{s: ns, fatal: make(chan string, 8), opts: given}
 	ns.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
@@ -126,7 +126,7 @@ func free(what, host string, port int) error {
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
-		return fmt.Errorf("bus: cannot listen for %s: %w", what, err)
+		return fmt.Errorf("cannot listen for %s: %w", what, err)
 	}
 	return l.Close()
 }
@@ -141,11 +141,11 @@ func (s *Server) ready() error {
 		}
 		select {
 		case text := <-s.fatal:
-			return fmt.Errorf("bus: NATS server: %s", text)
+			return fmt.Errorf("NATS server: %s", text)
 		case <-poll.C:
 		}
 	}
-	return fmt.Errorf("bus: the NATS server is not ready after %v", startTimeout)
+	return fmt.Errorf("the NATS server is not ready after %v", startTimeout)
 }
 
 // ClientURL returns the URL for clients on this machine.

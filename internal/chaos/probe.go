@@ -51,7 +51,7 @@ func (r *rig) take(ctx context.Context, job *protocol.JobInfo, commits []commit,
 			return nil, err
 		}
 	}
-	if in := m.series[leader.Name][fmt.Sprintf("coppice_job_commit_interval_seconds{job=%q}", job.Name)]; in > 0 {
+	if in := m.series[leader.Name][fmt.Sprintf("coppice_job_commit_interval_seconds{name=%q}", job.Name)]; in > 0 {
 		m.interval = time.Duration(in * float64(time.Second))
 	}
 	m.step = max(commits[len(commits)-1].step, m.folded(m.series[leader.Name]))
@@ -64,7 +64,7 @@ func (m *mark) folded(s proc.Series) uint64 {
 	if m.slack > 1 {
 		return 0 // a collected round
 	}
-	part := s[fmt.Sprintf("coppice_job_progress_ratio{job=%q}", m.name)]
+	part := s[fmt.Sprintf("coppice_job_progress_ratio{name=%q}", m.name)]
 	return uint64(math.Round(part * float64(m.steps)))
 }
 

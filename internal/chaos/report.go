@@ -17,7 +17,7 @@ type Report struct {
 	Jobs      int      `json:"jobs"`    // acknowledged; none was lost where the run passed
 	Digests   int      `json:"digests"` // of jobs that are done, each equal to the undisturbed one
 	Seconds   float64  `json:"seconds"`
-	Strikes   []Strike `json:"strikes"`
+	Strikes   []Strike `json:"injections"`
 
 	began time.Time
 }
@@ -40,7 +40,7 @@ type Row struct {
 	RedoneWorst     uint64  `json:"redone_worst_steps"`
 	RedoneIntervals float64 `json:"redone_worst_intervals"`
 	// Units given out again, and computed in vain, in the median.
-	UnitsAgain  uint64 `json:"units_again_median"`
+	UnitsAgain  uint64 `json:"units_retried_median"`
 	UnitsWasted uint64 `json:"units_wasted_median"`
 	// Interval is the commit interval in force before the faults, in seconds: the
 	// median.
@@ -65,7 +65,7 @@ type Strike struct {
 	StepSeconds   float64 `json:"step_seconds,omitempty"`
 	StepsRedone   uint64  `json:"steps_redone"`
 	RedoneSeconds float64 `json:"redone_seconds"` // that these steps had taken
-	UnitsAgain    uint64  `json:"units_again"`
+	UnitsAgain    uint64  `json:"units_retried"`
 	UnitsWasted   uint64  `json:"units_wasted"`
 	Interval      float64 `json:"commit_interval_seconds"`
 }
@@ -110,7 +110,7 @@ func (s *Strike) text() string {
 		text += fmt.Sprintf(", %d steps again (%.1f intervals of %.0f ms)", s.StepsRedone, s.intervals(), 1000*s.Interval)
 	}
 	if s.UnitsAgain > 0 {
-		text += fmt.Sprintf(", %d units again", s.UnitsAgain)
+		text += fmt.Sprintf(", %d units retried", s.UnitsAgain)
 	}
 	return text
 }

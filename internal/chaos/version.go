@@ -84,7 +84,7 @@ func (s *strike) foreignBeats(ctx context.Context, info *protocol.Cluster) error
 			}
 		}
 		if err := sleep(ctx, lookPause); err != nil {
-			return fmt.Errorf("the beats of a worker of another version are not refused: %w", err)
+			return fmt.Errorf("the heartbeats of a worker of another version are not refused: %w", err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ var layers = []struct {
 }{
 	{"internal/version", nil},
 	{"internal/allocs", nil},
+	{"internal/units", nil},
 	{"internal/num", nil},
 	{"internal/blobs", nil},
 	{"internal/archive", nil},
@@ -25,18 +26,18 @@ var layers = []struct {
 	{"internal/bus", []string{"protocol"}},
 	{"internal/local", []string{"engine", "algorithms", "dataset"}},
 	{"spec", []string{"protocol", "algorithms", "dataset"}},
-	{"client", []string{"protocol", "dataset", "internal/archive"}},
+	{"client", []string{"protocol", "dataset", "internal/archive", "internal/units"}},
 	{"internal/proc", []string{"client", "protocol"}},
 	{"internal/bench", []string{"internal/proc", "internal/bus", "internal/local", "client", "spec", "protocol", "algorithms"}},
 	{"internal/chaos", []string{
 		"internal/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "algorithms", "dataset",
 	}},
 	{"worker", []string{
-		"internal/local", "internal/bus", "internal/blobs", "internal/version", "internal/num",
+		"internal/local", "internal/bus", "internal/blobs", "internal/version", "internal/num", "internal/units",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
 	{"coordinator", []string{
-		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/version", "internal/num",
+		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/version", "internal/num", "internal/units",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
 	{"internal/sim", []string{
@@ -45,7 +46,7 @@ var layers = []struct {
 	}},
 	{"cmd", []string{
 		"worker", "coordinator", "internal/archive", "internal/proc", "internal/bench", "internal/chaos", "internal/bus", "internal/local", "internal/version",
-		"client", "spec", "protocol", "engine", "algorithms", "dataset",
+		"internal/units", "client", "spec", "protocol", "engine", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
 	{"internal/lint", nil},

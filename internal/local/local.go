@@ -128,7 +128,7 @@ func checkpointing(observe engine.Observer, give func(Checkpoint)) engine.Observ
 // lane.
 func (r *runner) child(ctx context.Context, j *algorithms.Job) ([]byte, error) {
 	if j.Folds > 0 {
-		return nil, errors.New("local: a child job cannot have folds")
+		return nil, errors.New("a fold cannot have folds of its own")
 	}
 	outcome, err := r.run(ctx, j, Options{Lanes: 1})
 	if err != nil {

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The port of NATS, given for that of a coordinator, is told in one line, at once.
+func TestNATSIsNoCoordinator(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	cmd, _, _ := process(t, t.TempDir(), "nats", "--listen", address)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	until(t, "NATS to listen", func() bool { return dial(address) })
+	start := time.Now()
+	e := coppice(t, "job", "list", "--server", address)
+	if e.code != exitFailed || strings.Count(e.stderr, "\n") != 1 || !strings.Contains(e.stderr, address+" is no coordinator: NATS answers there") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -1,0 +1,196 @@
+package lint
+
+import (
+	"flag"
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The pages that are written for users; docs/decoders.md names Go functions.
+var pages = []string{
+	"README.md", "CHANGELOG.md", "deploy/README.md", "metrics/METRICS.md", "docs/commands.md", "docs/data.md",
+	"docs/failures.md", "docs/glossary.md", "docs/operations.md", "docs/spec.md",
+}
+
+const glossaryPage = "docs/glossary.md"
+
+// inside lists words that only this code's authors know, or that a reader who learned
+// English at school does not: no sentence for users has one, unless the glossary explains it.
+var inside = []string{
+	"abreast", "anew", "beats", "broken off", "condemn", "condemned", "crew", "dispatcher", "fold of a part",
+	"folded", "found out", "furthest", "hand over", "handed over", "handover", "hands over", "hands the leadership over",
+	"house", "kernel", "ladder", "lane", "lanes", "lest", "misshapen", "named by the time", "nearer", "obeyed", "office",
+	"passed over", "passes over", "pulse", "referee", "roster", "rung", "rungs", "scratch memory", "seat", "stand above", "stands above",
+	"trainer", "trainer state", "wish", "wishes",
+}
+
+// prefixes are the packages whose names mean nothing to users: no error begins with one.
+var prefixes = regexp.MustCompile(`^(bus|dispatch|engine|jobs|local|members|office|pipeline|referee|replica|state): `)
+
+// tools are the folders whose texts only this project's authors read.
+var tools = []string{"internal/sim", "internal/lint", "internal/num/nofuse", "internal/chaos/proxy", "dataset/matfile/mattest"}
+
+var printed = flag.Bool("sentences", false, "print every text that TestWords reads")
+
+// text is a literal of the code that may reach a user.
+type text struct {
+	where string // file:line
+	value string
+}
+
+// texts lists the literals of a file that may reach users: all but import paths, the
+// arguments of panic, and the tags that say how a struct is read.
+func (s *source) texts() []text {
+	var all []text
+	add := func(p token.Pos, value string) {
+		all = append(all, text{s.name + ":" + strconv.Itoa(s.line(p)), value})
+	}
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.CallExpr:
+			f, ok := n.Fun.(*ast.Ident)
+			return !ok || f.Name != "panic"
+		case *ast.Field:
+			if n.Tag == nil {
+				return true
+			}
+			tag := tagOf(n)
+			for _, key := range []string{"help", "placeholder", "default"} {
+				add(n.Pos(), tag.Get(key))
+			}
+			return false
+		case *ast.BasicLit:
+			if value, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
+				add(n.Pos(), value)
+			}
+		}
+		return true
+	})
+	return all
+}
+
+func tagOf(f *ast.Field) reflect.StructTag {
+	tag, err := strconv.Unquote(f.Tag.Value)
+	if err != nil {
+		return ""
+	}
+	return reflect.StructTag(tag)
+}
+
+// public lists the files whose texts and names users see.
+func public(t *testing.T) []*source {
+	return slices.DeleteFunc(slices.Clone(sources(t)), func(s *source) bool { return s.test() || in(s.dir(), tools...) })
+}
+
+// whole matches words as whole words.
+func whole(words []string) *regexp.Regexp {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = regexp.QuoteMeta(w)
+	}
+	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })
+	return regexp.MustCompile(`(?i)\b(` + strings.Join(quoted, "|") + `)\b`)
+}
+
+// TestWords: what users read has no word that only the inside knows.
+func TestWords(t *testing.T) {
+	terms, _ := glossary(t)
+	wrong := whole(slices.DeleteFunc(slices.Clone(inside), func(w string) bool { return slices.Contains(terms, w) }))
+	check := func(where, what string) {
+		if w := wrong.FindString(what); w != "" {
+			t.Errorf("%s: %q has %q, which users do not know: use a word of %s", where, what, w, glossaryPage)
+		}
+	}
+	n := 0
+	for _, s := range public(t) {
+		for _, x := range s.texts() {
+			n++
+			if *printed && strings.Contains(x.value, " ") {
+				t.Logf("%s: %s", x.where, x.value)
+			}
+			check(x.where, x.value)
+			if p := prefixes.FindString(x.value); p != "" {
+				t.Errorf("%s: %q begins with the name of a package, %q", x.where, x.value, p)
+			}
+		}
+	}
+	if n < 2000 {
+		t.Fatalf("only %d texts: this looks at the wrong things", n)
+	}
+	for _, page := range pages {
+		for i, line := range strings.Split(read(t, page), "\n") {
+			if page == glossaryPage {
+				line = line[:max(0, strings.LastIndex(strings.TrimSuffix(line, "|"), "|"))] // without the words that are not used
+			}
+			check(page+":"+strconv.Itoa(i+1), line)
+		}
+	}
+}
+
+// read returns a file of the repository.
+func read(t *testing.T, page string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// glossary reads the glossary's terms and the words that it says are not used.
+func glossary(t *testing.T) (terms, unused []string) {
+	t.Helper()
+	for _, line := range strings.Split(read(t, glossaryPage), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.Contains(cells[1], "---") || strings.TrimSpace(cells[1]) == "term" {
+			continue
+		}
+		terms = append(terms, strings.TrimSpace(cells[1]))
+		for w := range strings.SplitSeq(cells[3], ",") {
+			if w = strings.TrimSpace(w); w != "" {
+				unused = append(unused, w)
+			}
+		}
+	}
+	if len(terms) < 50 || len(unused) < 20 {
+		t.Fatalf("%s has %d terms and %d words that are not used: this reads it wrongly", glossaryPage, len(terms), len(unused))
+	}
+	return terms, unused
+}
+
+// TestGlossaryAgreesWithItself: a term stands once, in the order of the alphabet within
+// its section, and is not among the words that are not used.
+func TestGlossaryAgreesWithItself(t *testing.T) {
+	terms, unused := glossary(t)
+	for _, w := range unused {
+		if slices.Contains(terms, w) {
+			t.Errorf("%s explains %q and says that it is not used", glossaryPage, w)
+		}
+	}
+	slices.Sort(terms)
+	if n := len(slices.Compact(slices.Clone(terms))); n != len(terms) {
+		t.Errorf("%s explains %d terms twice", glossaryPage, len(terms)-n)
+	}
+	for _, section := range strings.Split(read(t, glossaryPage), "\n## ")[1:] {
+		var words []string
+		for line := range strings.Lines(section) {
+			if cells := strings.Split(line, "|"); len(cells) == 5 && !strings.Contains(line, "---") && !strings.HasPrefix(line, "| term |") {
+				words = append(words, strings.ToLower(strings.TrimSpace(cells[1])))
+			}
+		}
+		if !slices.IsSorted(words) {
+			title, _, _ := strings.Cut(section, "\n")
+			t.Errorf("%s: the terms of %q are not in order", glossaryPage, title)
+		}
+	}
+}
