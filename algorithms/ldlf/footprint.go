@@ -6,7 +6,7 @@ import (
 )
 
 // Footprint implements algorithms.Measured. The state is Θ, its gradient and its one
-// or two moments, and q; with validation the best Θ and q; with scaling the shift
+// or two moments, and q; with validation the best Θ and q, and with a margin those of the reference; with scaling the shift
 // and scale of each feature. A node of the reduction holds a gradient (Θ's size) or
 // a leaf update's sums (a float64 for each element of q).
 func (Algorithm) Footprint(j *algorithms.Job, m *dataset.Manifest) (algorithms.Footprint, error) {
@@ -22,6 +22,9 @@ func (Algorithm) Footprint(j *algorithms.Job, m *dataset.Manifest) (algorithms.F
 	}
 	if c.ValidationFraction > 0 {
 		f.State += theta + q
+		if c.ValidationMargin > 0 {
+			f.State += theta + q
+		}
 	}
 	if c.Scaling != scalingNone {
 		f.State += 16 * int64(m.Features)
