@@ -2,13 +2,11 @@ package dataset
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -47,34 +45,11 @@ func Write(w io.Writer, f Format, src Source, o ImportOptions) error {
 		return WriteCSV(w, src, o)
 	case CSVGZ:
 		z := gzip.NewWriter(w)
-		return errors.Join(WriteCSV(z, src, o), z.Close())
+		return cmp.Or(WriteCSV(z, src, o), z.Close())
 	case NPZ:
 		return WriteNPZ(w, src, o)
 	}
 	return fmt.Errorf("dataset: the format %q is none of csv, csv.gz and npz", f)
-}
-
-// WriteFile writes src to a new file, in the format of its name. On an error nothing
-// new remains, and a file that stood there before stays.
-func WriteFile(path string, src Source, o ImportOptions) (err error) {
-	format, ok := FormatOf(path)
-	if !ok {
-		return fmt.Errorf("%s: not a known kind of data file to write; the name must end in .csv, .csv.gz or .npz", path)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".write-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	err = errors.Join(Write(f, format, src, o), f.Chmod(0o644), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // WriteCSV writes src with a header: row_name (where rows have names), features,
@@ -100,7 +75,7 @@ func WriteCSV(w io.Writer, src Source, o ImportOptions) error {
 		return out.Write(record)
 	})
 	out.Flush()
-	return errors.Join(err, out.Error())
+	return cmp.Or(err, out.Error())
 }
 
 func csvHeader(info *Info) (record []string) {
@@ -154,7 +129,7 @@ func WriteNPZ(w io.Writer, src Source, o ImportOptions) error {
 	if err == nil {
 		err = n.names()
 	}
-	return errors.Join(err, n.archive.Close())
+	return cmp.Or(err, n.archive.Close())
 }
 
 type npzWriter struct {
@@ -177,7 +152,7 @@ func (n *npzWriter) floats(name string, columns int, values func(*checker) []flo
 	if err == nil && rows != n.info.Rows {
 		err = fmt.Errorf("dataset: %d rows where %d are due: %w", rows, n.info.Rows, ErrChanged)
 	}
-	return errors.Join(err, out.Flush())
+	return cmp.Or(err, out.Flush())
 }
 
 func (n *npzWriter) names() (err error) {

@@ -64,6 +64,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Groups{"cluster": "Which cluster:", "data": "How a data file is read:"},
 	)
 	parsed, err := parser.Parse(args)
+	if err != nil && out.err != nil {
+		return report(stderr, out.err)
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "coppice: %v; see \"%s --help\"\n", err, at(err))
 		return exitUsage

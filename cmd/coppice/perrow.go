@@ -2,9 +2,9 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"encoding/csv"
-	"errors"
 	"io"
 	"strconv"
 
@@ -142,7 +142,7 @@ func (r *csvRows) take(row string, model, mean measures.Row) error {
 
 func (r *csvRows) end() error {
 	r.out.Flush()
-	if err := errors.Join(r.out.Error(), r.buffer.Flush()); err != nil {
+	if err := cmp.Or(r.out.Error(), r.buffer.Flush()); err != nil {
 		return err
 	}
 	return r.file.commit()
@@ -172,15 +172,15 @@ func newNPZRows(file output, src dataset.Source) (*npzRows, error) {
 
 func (r *npzRows) take(_ string, model, mean measures.Row) error {
 	r.done++
-	return errors.Join(r.out.Write(model[:]), r.out.Write(mean[:]))
+	return cmp.Or(r.out.Write(model[:]), r.out.Write(mean[:]))
 }
 
 func (r *npzRows) end() error {
-	err := errors.Join(r.out.Flush(), sameRows(r.done, r.rows), r.archive.List("measure_names", rowColumns()))
+	err := cmp.Or(r.out.Flush(), sameRows(r.done, r.rows), r.archive.List("measure_names", rowColumns()))
 	if err == nil && r.src.Info().HasRowNames {
 		err = dataset.WriteRowNames(r.archive, r.src, r.rows)
 	}
-	if err = errors.Join(err, r.archive.Close()); err != nil {
+	if err = cmp.Or(err, r.archive.Close()); err != nil {
 		return err
 	}
 	return r.file.commit()

@@ -2,9 +2,9 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -21,7 +21,7 @@ func (m *model) writePredictions(w io.Writer, f dataset.Format, src dataset.Sour
 	case dataset.CSVGZ:
 		z := gzip.NewWriter(w)
 		rows, err = m.predictCSV(z, src, o)
-		return rows, errors.Join(err, z.Close())
+		return rows, cmp.Or(err, z.Close())
 	}
 	return m.predictCSV(w, src, o)
 }
@@ -75,12 +75,12 @@ func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOpti
 		return out.Write(p.values[:p.rows.N*labels])
 	})
 	if err == nil {
-		err = errors.Join(out.Flush(), sameRows(done, rows), z.List("label_names", m.classes()))
+		err = cmp.Or(out.Flush(), sameRows(done, rows), z.List("label_names", m.classes()))
 	}
 	if err == nil && src.Info().HasRowNames {
 		err = dataset.WriteRowNames(z, src, rows)
 	}
-	return rows, errors.Join(err, z.Close())
+	return rows, cmp.Or(err, z.Close())
 }
 
 // sameRows refuses a file that had another number of rows when it was counted.
