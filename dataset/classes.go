@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // useClasses makes one-hot labels of Row.text.
@@ -26,7 +27,7 @@ func (d *derived) useClasses(classes []string) error {
 	d.info.Labels, d.info.LabelNames = len(classes), classes
 	file := d.info.File
 	d.derive = func(dst []float64, r *Row) error {
-		i, ok := number[r.text]
+		i, ok := number[strings.TrimSpace(r.text)]
 		if !ok {
 			return rowErrorf(file, r.Number, "the class %q is none of the %d known", r.text, len(classes))
 		}
@@ -41,10 +42,11 @@ func (d *derived) useClasses(classes []string) error {
 func distinctClasses(src Source) ([]string, error) {
 	seen, file := map[string]bool{}, src.Info().File
 	err := src.Scan(func(r *Row) error {
-		if r.text == "" {
+		class := strings.TrimSpace(r.text)
+		if class == "" {
 			return rowErrorf(file, r.Number, "the class is empty")
 		}
-		if seen[r.text] = true; len(seen) > MaxLabels {
+		if seen[class] = true; len(seen) > MaxLabels {
 			return rowErrorf(file, r.Number, "more than %d classes", MaxLabels)
 		}
 		return nil

@@ -35,6 +35,9 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 		return nil, s.readError(err, 0)
 	}
 	first = slices.Clone(first)
+	if o.Header == HeaderAuto && o.known.inNumbers(first) {
+		return nil, fmt.Errorf("%s: the first line is numbers and has every feature name of the model: say with --header yes or no whether it is a header", path)
+	}
 	if s.header = hasHeader(first, o); s.header {
 		s.names = first
 		for i := range s.names {
@@ -44,7 +47,7 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.describe()
+	s.describe(o)
 	return s, nil
 }
 
@@ -85,19 +88,24 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *csvSource) describe() {
+func (s *csvSource) describe(o *OpenOptions) {
 	c := &s.columns
 	s.info = Info{
 		File: s.path, Rows: -1, Features: len(c.features), Labels: len(c.labels), HasRowNames: c.rowName >= 0,
 	}
 	if !s.header {
+		s.info.LabelColumns.Positions = c.labels
 		return
 	}
 	for _, i := range c.features {
 		s.info.FeatureNames = append(s.info.FeatureNames, s.names[i])
 	}
 	for _, i := range c.labels {
-		s.info.LabelNames = append(s.info.LabelNames, strings.TrimPrefix(s.names[i], c.prefix(s.names[i])))
+		s.info.LabelNames = append(s.info.LabelNames, c.labelName(s.names[i]))
+	}
+	s.info.LabelColumns.Names = c.unusual(s.names)
+	if o.schema != nil { // where default names stand in another order they count
+		return
 	}
 	s.info.FeatureNames = withoutDefaults(s.info.FeatureNames, defaultFeatureName)
 	s.info.LabelNames = withoutDefaults(s.info.LabelNames, strconv.Itoa)

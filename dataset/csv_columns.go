@@ -12,6 +12,7 @@ type csvColumns struct {
 	features, labels []int
 	rowName          int // -1: none
 	prefixes         []string
+	known            known // by the model that the file is for
 }
 
 // hasHeader tells whether the first line of a file is a header: it is when it has
@@ -20,13 +21,13 @@ func hasHeader(first []string, o *OpenOptions) bool {
 	if o.Header != HeaderAuto {
 		return o.Header == HeaderYes
 	}
-	c := csvColumns{prefixes: labelPrefixes(o)}
+	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
 	wanted := append([]string{"row_name", "name", o.RowNames, string(o.Labels.Kind)}, o.Labels.Columns...)
 	numbers := false
 	for _, field := range first {
 		if field = strings.TrimSpace(field); isNumber(field) {
 			numbers = true
-		} else if field != "" && (slices.Contains(wanted, field) || c.prefix(field) != "") {
+		} else if field != "" && (slices.Contains(wanted, field) || c.prefix(field) != "" || c.known.feature(field) || c.known.label(field)) {
 			return true
 		}
 	}
@@ -50,35 +51,79 @@ func (c *csvColumns) prefix(name string) string {
 	return ""
 }
 
+// labelName returns the name of the label of a column.
+func (c *csvColumns) labelName(column string) string {
+	if label := c.known.labels[column]; label != "" {
+		return label
+	}
+	return strings.TrimPrefix(column, c.prefix(column))
+}
+
+// unusual lists the label columns unless each begins with one of the usual prefixes,
+// by which any other file's are found as well.
+func (c *csvColumns) unusual(names []string) (columns []string) {
+	usual := csvColumns{prefixes: labelPrefixes(&OpenOptions{})}
+	listed := false
+	for _, i := range c.labels {
+		columns = append(columns, names[i])
+		listed = listed || usual.prefix(names[i]) == ""
+	}
+	if !listed {
+		return nil
+	}
+	return columns
+}
+
 // lastColumn names the last column in LabelOptions.Columns.
 const lastColumn = "last"
 
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{prefixes: labelPrefixes(o)}
+	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
 	var err error
-	if c.rowName, err = rowNameColumn(names, n, o.RowNames); err != nil {
+	if c.rowName, err = c.rowNameColumn(names, n, o.RowNames); err != nil {
 		return c, err
 	}
 	if c.labels, err = c.chooseLabels(names, n, o); err != nil {
 		return c, err
 	}
 	for i := range n {
-		if i != c.rowName && !slices.Contains(c.labels, i) {
+		if i != c.rowName && !slices.Contains(c.labels, i) && !c.known.label(nameAt(names, i)) {
 			c.features = append(c.features, i)
 		}
 	}
 	if o.NoLabels {
 		c.labels = nil
 	}
-	return c, nil
+	return c, c.distinct(names)
 }
 
-func rowNameColumn(names []string, n int, given string) (int, error) {
+// distinct refuses two columns of one name that are both used; an empty name is none.
+func (c *csvColumns) distinct(names []string) error {
+	used := slices.Concat(c.features, c.labels)
+	if c.rowName >= 0 {
+		used = append(used, c.rowName)
+	}
+	slices.Sort(used)
+	seen := make(map[string]int, len(used))
+	for _, i := range used {
+		name := nameAt(names, i)
+		if first, ok := seen[name]; ok && name != "" {
+			return fmt.Errorf("columns %d and %d of the header (counted from 1) are both named %q", first+1, i+1, name)
+		}
+		seen[name] = i
+	}
+	return nil
+}
+
+func (c *csvColumns) rowNameColumn(names []string, n int, given string) (int, error) {
 	if given != "" {
 		return findColumn(names, n, given)
 	}
 	for i, name := range names {
+		if c.known.feature(name) {
+			continue
+		}
 		if name == "row_name" || name == "name" || name == "" && i == 0 {
 			return i, nil
 		}
@@ -98,12 +143,12 @@ func (c *csvColumns) chooseLabels(names []string, n int, o *OpenOptions) ([]int,
 	if len(o.Labels.Columns) > 0 {
 		return c.listed(names, n, o)
 	}
-	if i := slices.Index(names, string(o.Labels.Kind)); single && i >= 0 {
+	if i := c.single(names, o); single && i >= 0 {
 		return []int{i}, nil
 	}
-	var found []int
+	found := c.asTrained(names, width, o)
 	for i, name := range names {
-		if c.prefix(name) != "" && i != c.rowName {
+		if i != c.rowName && (c.known.label(name) || c.prefix(name) != "" && !c.known.feature(name)) {
 			found = append(found, i)
 		}
 	}
@@ -119,6 +164,30 @@ func (c *csvColumns) chooseLabels(names []string, n int, o *OpenOptions) ([]int,
 	}
 	return nil, fmt.Errorf("no label columns: their names begin with %s, or have to be listed: %w",
 		strings.Join(c.prefixes, " or "), ErrNoLabels)
+}
+
+// single finds the only label column that a model was trained on, or else the one
+// that is called as the kind of its labels; -1: none.
+func (c *csvColumns) single(names []string, o *OpenOptions) int {
+	if s := o.schema; s != nil && len(s.LabelColumns.Names) == 1 {
+		if i := slices.Index(names, s.LabelColumns.Names[0]); i >= 0 {
+			return i
+		}
+	}
+	return slices.IndexFunc(names, func(name string) bool { return name == string(o.Labels.Kind) && !c.known.feature(name) })
+}
+
+// asTrained finds the label columns of a file without a header where those stood on
+// which a model was trained, if the number of columns fits.
+func (c *csvColumns) asTrained(names []string, width int, o *OpenOptions) []int {
+	if names != nil || o.schema == nil {
+		return nil
+	}
+	at := o.schema.LabelColumns.Positions
+	if n := o.Features + len(at); width != n || slices.ContainsFunc(at, func(i int) bool { return i < 0 || i >= n || i == c.rowName }) {
+		return nil
+	}
+	return slices.Clone(at)
 }
 
 // listed finds the columns that LabelOptions.Columns names. Without labels

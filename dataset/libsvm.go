@@ -24,7 +24,7 @@ type libsvmSource struct {
 func openLibsvm(path string, o *OpenOptions) (Source, error) {
 	s := &libsvmSource{
 		path: path, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class,
-		info: Info{File: path, Features: o.Features},
+		info: Info{File: path, Sparse: true},
 	}
 	rows := 0
 	err := s.scan(s.directive, func(r *Row) error {
@@ -45,6 +45,11 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: no rows: %w", path, ErrFormat)
 	}
 	s.info.Rows = rows
+	if o.schema != nil { // what is missing is filled up
+		s.info.Features = max(s.info.Features, 1)
+	} else if len(s.info.FeatureNames) == 0 {
+		s.info.Features = max(s.info.Features, o.Features)
+	}
 	if s.info.Labels == 0 {
 		s.info.LabelNames = nil
 	}

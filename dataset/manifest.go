@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 )
 
 // ManifestFormat is the version of Manifest's JSON form.
@@ -22,6 +23,10 @@ type Manifest struct {
 	FeatureNames []string `json:"feature_names,omitempty"` // empty or Features long
 	LabelNames   []string `json:"label_names,omitempty"`   // empty or Labels long
 	HasRowNames  bool     `json:"has_row_names,omitempty"` // then every shard holds them
+
+	// LabelColumns says where the labels stood in the file, for those that come after
+	// it; like names it is not part of the digest.
+	LabelColumns LabelColumns `json:"label_columns,omitzero"`
 
 	// MeanLabel is the mean label distribution over all rows, for people; it is
 	// not part of the digest.
@@ -51,6 +56,20 @@ func (m *Manifest) Digest() string {
 		h.Write([]byte(s.Digest))
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// SameNames reports the first name of a feature or label in which two manifests of
+// one content differ: other is the one that is there already.
+func (m *Manifest) SameNames(other *Manifest) error {
+	for _, k := range []struct {
+		what      string
+		have, new []string
+	}{{"feature", other.FeatureNames, m.FeatureNames}, {"label", other.LabelNames, m.LabelNames}} {
+		if i := firstDifference(k.have, k.new); i < max(len(k.have), len(k.new)) {
+			return fmt.Errorf("%s %d (counted from 0) is called %q, not %q", k.what, i, nameAt(k.have, i), nameAt(k.new, i))
+		}
+	}
+	return nil
 }
 
 // Density is the share of feature entries that are not zero, from 0 to 1.

@@ -153,7 +153,7 @@ func newTableSource(path string, o *OpenOptions, features *table, found map[stri
 		return nil, fmt.Errorf("no variable %q: %w", "features", ErrFormat)
 	}
 	s := &tableSource{
-		info:     Info{File: path, Rows: features.rows, Features: features.columns},
+		info:     Info{File: path, Rows: features.rows, Features: features.columns, Sparse: features.start != nil},
 		features: features, classes: !o.NoLabels && o.Labels.Kind == Class,
 	}
 	if !o.NoLabels {

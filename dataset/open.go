@@ -20,8 +20,8 @@ type OpenOptions struct {
 	// NamesFile is a JSON file with names, see FORMAT.md; they replace the file's.
 	NamesFile string
 	// Features, where not 0, is the number of features that a model reads: a
-	// libsvm file has at least as many, and a CSV file with NoLabels and just so
-	// many columns has no label column.
+	// libsvm file without names has at least as many, and a CSV file with NoLabels
+	// and just so many columns has no label column.
 	Features int
 	// Header says whether a CSV file's first line is a header; "" takes it for one
 	// if it has no number, or has one of the names that are looked for.
@@ -29,6 +29,9 @@ type OpenOptions struct {
 	// RowNames is the CSV column with row names, by header or number from 0;
 	// empty: a column called "row_name" or "name", or a first one without name.
 	RowNames string
+
+	schema *Schema // of the model that the file is for, see OpenFor
+	known  known
 }
 
 // Header says whether a CSV file has a header line.
@@ -73,6 +76,8 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if err := o.Labels.check(); err != nil && !o.NoLabels {
 		return nil, err
 	}
+	o.Labels.Columns = trimmed(o.Labels.Columns)
+	o.RowNames = strings.TrimSpace(o.RowNames)
 	open, err := opener(path)
 	if err != nil {
 		return nil, err
@@ -98,7 +103,17 @@ func Open(path string, o OpenOptions) (Source, error) {
 			return nil, err
 		}
 	}
+	src = withCleanNames(src)
 	return src, src.Info().check()
+}
+
+// trimmed returns texts without the blanks at their ends.
+func trimmed(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, s := range texts {
+		out[i] = strings.TrimSpace(s)
+	}
+	return out
 }
 
 func opener(path string) (func(string, *OpenOptions) (Source, error), error) {

@@ -22,6 +22,12 @@ type Info struct {
 	FeatureNames []string // empty or Features long
 	LabelNames   []string // empty or Labels long
 	HasRowNames  bool
+
+	// LabelColumns says where in a CSV file the labels stand.
+	LabelColumns LabelColumns
+	// Sparse says that rows list their columns, so that a file may end before the
+	// last one.
+	Sparse bool
 }
 
 // check reports an Info that no dataset can have.
@@ -39,6 +45,15 @@ func (i Info) check() error {
 	}
 	if n := len(i.LabelNames); n != 0 && n != i.Labels {
 		return fmt.Errorf("%s%d label names for %d labels", prefix(i.File), n, i.Labels)
+	}
+	if n := i.LabelColumns.count(); n > 1 && n != i.Labels {
+		return fmt.Errorf("%s%d label columns for %d labels", prefix(i.File), n, i.Labels)
+	}
+	if err := distinct("features", i.FeatureNames); err != nil {
+		return fmt.Errorf("%s%w", prefix(i.File), err)
+	}
+	if err := distinct("labels", i.LabelNames); err != nil {
+		return fmt.Errorf("%s%w", prefix(i.File), err)
 	}
 	return nil
 }

@@ -121,6 +121,8 @@ func (s *modelShown) text(w io.Writer) {
 		{"algorithm", fmt.Sprintf("%s (numerics %d, version %s)", j.Algorithm, j.Numerics, s.Version)},
 		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
 		{"shape", fmt.Sprintf("%s, %s", plural(s.Features, "feature"), plural(s.Labels, "label"))},
+		{"feature names", nameList(s.FeatureNames)},
+		{"label names", nameList(s.LabelNames)},
 		{"seed", fmt.Sprint(j.Seed)},
 		{"split", splitLine(j)},
 		{"rows", rowsLine(s.Rows, 0)},

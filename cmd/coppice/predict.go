@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
@@ -16,13 +14,24 @@ const blockRows = 1024
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
 	Data  string `required:"" placeholder:"FILE" help:"Data file; labels in it are ignored."`
-	Out   string `required:"" placeholder:"FILE" help:"CSV file to write: row, then one column for each label."`
+	Out   string `required:"" placeholder:"FILE" help:"File to write, with a distribution for each row: .csv, .csv.gz or .npz; - for stdout."`
 
+	formatFlag
 	fileFlags
+}
+
+// Help implements kong's HelpProvider.
+func (predictCmd) Help() string {
+	return `Columns are matched with the model's by name where both have names, in any order; otherwise by position, and the output
+says so.`
 }
 
 // Run implements `coppice predict`.
 func (c *predictCmd) Run(a *app) error {
+	format, err := c.of(c.Out)
+	if err != nil {
+		return err
+	}
 	m, err := openModel(c.Model)
 	if err != nil {
 		return err
@@ -32,21 +41,17 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	o.NoLabels = true
-	o.Features, _ = m.Shape()
-	src, err := dataset.Open(c.Data, o)
+	src, fit, err := dataset.OpenFor(c.Data, o, m.schema())
 	if err != nil {
 		return err
 	}
-	if err := m.fits(c.Data, src); err != nil {
-		return err
-	}
-	out, err := createFile(c.Out)
+	out, err := a.createOutput(c.Out)
 	if err != nil {
 		return err
 	}
 	defer out.discard()
 	progress := newMeter(a.stderr)
-	rows, err := m.writePredictions(out, src, importOptions(a.ctx, dataset.Checks{}, progress))
+	rows, err := m.writePredictions(out, format, src, importOptions(a.ctx, dataset.Checks{}, progress))
 	progress.clear()
 	if err != nil {
 		return err
@@ -55,52 +60,16 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	r := struct {
-		Rows        int      `json:"rows"`
-		Out         string   `json:"out"`
-		ModelDigest string   `json:"model_digest"`
-		Classes     []string `json:"labels"`
-	}{rows, c.Out, m.file.Digest, m.classes()}
-	return a.print(r, func(w io.Writer) { fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), c.Out) })
-}
-
-// fits reports a file with other features than the model reads.
-func (m *model) fits(path string, src dataset.Source) error {
-	if features, _ := m.Shape(); src.Info().Features != features {
-		return fmt.Errorf("%s: %s; the model reads %d", path, plural(src.Info().Features, "feature"), features)
-	}
-	return nil
-}
-
-// writePredictions writes the header and a line for each row, and returns the
-// number of rows.
-func (m *model) writePredictions(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
-	buffer := bufio.NewWriterSize(w, 1<<16)
-	out := csv.NewWriter(buffer)
-	if err := out.Write(append([]string{"row"}, m.classes()...)); err != nil {
-		return 0, err
-	}
-	var record []string
-	err = m.predict(src, o, func(p *predicted) error {
-		for i := range p.rows.N {
-			record = append(record[:0], p.name(i))
-			for _, v := range p.row(i) {
-				record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
-			}
-			if err := out.Write(record); err != nil {
-				return err
-			}
-		}
-		rows += p.rows.N
-		return nil
+		Rows        int          `json:"rows"`
+		Out         string       `json:"out"`
+		ModelDigest string       `json:"model_digest"`
+		Classes     []string     `json:"labels"`
+		Matched     *dataset.Fit `json:"matched"`
+	}{rows, c.Out, m.file.Digest, m.classes(), fit}
+	return a.printBeside(c.Out, r, func(w io.Writer) {
+		fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), outName(c.Out))
+		writeFit(w, fit)
 	})
-	if err != nil {
-		return 0, err
-	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return 0, err
-	}
-	return rows, buffer.Flush()
 }
 
 // predicted is a block of rows with the model's predictions.

@@ -162,7 +162,7 @@ func (m *modelOut) write(o *pipeline.Outcome, r *result) error {
 	r.Model = m.path
 	if len(o.Folds) == 0 {
 		if _, err := m.file.Write(o.Model); err != nil {
-			return fmt.Errorf("%s: %w", m.path, err)
+			return err
 		}
 		return m.file.commit()
 	}

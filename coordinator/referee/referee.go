@@ -156,6 +156,9 @@ func (r *Referee) loadShard(ctx context.Context, m *dataset.Manifest, s int) err
 		return fmt.Errorf("shard %d: %w", s, err)
 	}
 	rows, _, err := dataset.DecodeShard(b)
+	if err == nil {
+		err = m.CheckShard(s, rows)
+	}
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", s, err)
 	}
