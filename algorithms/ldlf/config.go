@@ -48,7 +48,6 @@ type Config struct {
 	ValidationFraction float64 `json:"validation_fraction"`
 	ValidationMargin   float64 `json:"validation_margin"`
 	Patience           int     `json:"patience"`
-	PatienceDrops      int     `json:"patience_drops"`
 	Refit              bool    `json:"refit"`
 	Steps              int     `json:"steps"`
 }
@@ -79,6 +78,9 @@ func (c *Config) check() error {
 	if splits := splitNodes(c.Depth); c.Outputs < splits {
 		return paramError("outputs", "%d units are fewer than the %d split nodes of a tree of depth %d: give at least %d, or less depth",
 			c.Outputs, splits, c.Depth, splits)
+	}
+	if c.Refit && c.ValidationFraction == 0 {
+		return paramError("refit", "needs a validation_fraction above 0: it takes as many steps as were best by validation")
 	}
 	if c.Init == initNormal && c.InitStd == 0 {
 		return paramError("init_std", "must be above 0 with init normal: from Θ = 0 all leaves stay alike")

@@ -30,11 +30,17 @@ func TestPresets(t *testing.T) {
 	dense := Config{
 		Preset: "auto", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "standard", BatchSize: 128,
 		Optimizer: "sgd", LearningRate: 2, LearningRateDecay: 0.5, Momentum: 0.9, WeightDecay: 1e-5,
-		Init: "normal", InitStd: 1 / math.Sqrt(24), LeafIterations: 20, LeafBatches: 100,
-		ValidationFraction: 0.1, ValidationMargin: 1, Patience: 10, Steps: 25000,
+		Init: "normal", InitStd: 1 / math.Sqrt(24), LeafIterations: 20, LeafBatches: 2465 / 128, LeafFirst: true,
+		ValidationFraction: 0.1, Patience: 10, Refit: true, Steps: 25000,
 	}
 	sparse := dense
-	sparse.Scaling, sparse.InitStd = "none", 1/math.Sqrt(21)
+	sparse.Scaling, sparse.InitStd, sparse.LeafBatches = "none", 1/math.Sqrt(21), 7755/128
+	small := dense
+	small.LeafBatches = 10
+	large := dense
+	large.LeafBatches = 100
+	unvalidated := dense
+	unvalidated.ValidationFraction, unvalidated.Refit = 0, false
 	paper := Config{
 		Preset: "paper", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "none", BatchSize: 64,
 		Optimizer: "sgd", LearningRate: 0.1, LearningRateStep: 10000, LearningRateDecay: 0.5, Momentum: 0.9,
@@ -48,6 +54,9 @@ func TestPresets(t *testing.T) {
 	}{
 		{"auto, dense", nil, yeast, dense},
 		{"auto, sparse", algorithms.Values{"preset": "auto"}, movie, sparse},
+		{"auto, few rows", nil, &dataset.Manifest{Rows: 213, Features: 24, Labels: 6, NonZeros: 213 * 24}, small},
+		{"auto, many rows", nil, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, large},
+		{"auto without validation", algorithms.Values{"validation_fraction": 0.0}, yeast, unvalidated},
 		{"paper", algorithms.Values{"preset": "paper"}, movie, paper},
 	} {
 		if got := mustResolve(t, x.given, x.m); *got != x.want {
@@ -124,6 +133,7 @@ func TestWrongSettings(t *testing.T) {
 		{algorithms.Values{"init": "normal", "init_std": 0.0}, "init_std", "above 0"},
 		{algorithms.Values{"init": "xavier", "init_std": 1.0}, "init_std", "normal"},
 		{algorithms.Values{"tree": int64(5)}, "tree", "no such setting"},
+		{algorithms.Values{"refit": true, "preset": "paper"}, "refit", "validation_fraction"},
 		{algorithms.Values{"trees": int64(1000), "depth": int64(17)}, "depth", "more than"},
 		{algorithms.Values{"outputs": int64(1 << 20)}, "outputs", "Θ would hold"},
 	} {
@@ -182,7 +192,7 @@ func TestParseConfigStrict(t *testing.T) {
 func TestLearningRate(t *testing.T) {
 	c := mustResolve(t, algorithms.Values{"preset": "paper"}, yeast)
 	for step, want := range map[uint64]float64{0: 0.1, 9999: 0.1, 10000: 0.05, 20000: 0.025, 24999: 0.025} {
-		if got := learningRate(c, step, 0); got != want {
+		if got := learningRate(c, step); got != want {
 			t.Errorf("step %d: rate %v, want %v", step, got, want)
 		}
 	}

@@ -36,7 +36,7 @@ func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 func (s *state) counters() []*uint64 {
 	return []*uint64{
 		&s.passes, &s.before, &s.step, &s.updates, &s.thetaVersion, &s.qVersion, &s.leafUpdates, &s.iteration, &s.column,
-		&s.samples, &s.stale, &s.drops,
+		&s.samples, &s.stale,
 		&s.best.step, &s.best.thetaVersion, &s.best.qVersion,
 		&s.reference.step, &s.reference.thetaVersion, &s.reference.qVersion,
 	}

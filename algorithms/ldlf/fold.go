@@ -121,7 +121,7 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 
 // move applies the optimiser to Θ.
 func (t *trainer) move() bool {
-	rate := learningRate(t.cfg, t.step, t.drops)
+	rate := learningRate(t.cfg, t.step)
 	if t.second != nil {
 		return adam(t.theta, t.first, t.second, t.g, newAdamRates(rate, t.cfg.Momentum, t.cfg.WeightDecay, t.updates))
 	}

@@ -80,15 +80,10 @@ func power(x float64, n uint64) float64 {
 }
 
 // learningRate returns the rate of the step that follows step steps: multiplied
-// by learning_rate_decay every learning_rate_step steps, and by a tenth each time
-// that patience ran out.
-func learningRate(c *Config, step, drops uint64) float64 {
-	rate := c.LearningRate * power(patienceDrop, drops)
+// by learning_rate_decay every learning_rate_step steps.
+func learningRate(c *Config, step uint64) float64 {
 	if c.LearningRateStep == 0 {
-		return rate
+		return c.LearningRate
 	}
-	return rate * power(c.LearningRateDecay, step/uint64(c.LearningRateStep))
+	return c.LearningRate * power(c.LearningRateDecay, step/uint64(c.LearningRateStep))
 }
-
-// patienceDrop is the factor of the learning rate where patience runs out.
-const patienceDrop = 0.1

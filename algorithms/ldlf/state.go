@@ -35,7 +35,6 @@ type state struct {
 	column       uint64 // min-max scaling: columns done
 	samples      uint64 // rows processed
 	stale        uint64 // validations since the patience was last reset
-	drops        uint64 // how often it has run out
 	loss         float64
 
 	theta  []float32
@@ -91,15 +90,4 @@ func (s *state) keep(k *kept, loss float64) {
 	k.thetaVersion, k.qVersion = s.thetaVersion, s.qVersion
 	copy(k.theta, s.theta)
 	copy(k.q, s.q)
-}
-
-// returnToBest makes the best state the present one; the mini-batches go on from
-// where they are.
-func (s *state) returnToBest() {
-	copy(s.theta, s.best.theta)
-	copy(s.q, s.best.q)
-	s.thetaVersion++
-	s.qVersion++
-	clear(s.first)
-	clear(s.second)
 }

@@ -111,14 +111,8 @@ func (t *trainer) validates() bool {
 
 // validated goes on after a validation.
 func (t *trainer) validated() {
-	spent := t.stale >= uint64(t.cfg.Patience)
 	switch {
-	case spent && t.drops < uint64(t.cfg.PatienceDrops) && !t.ended():
-		t.drops++
-		t.stale = 0
-		t.returnToBest()
-		t.resume()
-	case !spent && !t.ended():
+	case !t.ended() && t.stale < uint64(t.cfg.Patience):
 		t.resume()
 	case t.cfg.Refit && t.best.any:
 		t.refit()
@@ -131,7 +125,7 @@ func (t *trainer) validated() {
 // best.
 func (t *trainer) refit() {
 	t.passes, t.before = 1, t.step
-	t.step, t.updates, t.column, t.drops = 0, 0, 0, 0
+	t.step, t.updates, t.column = 0, 0, 0
 	t.thetaVersion++
 	t.qVersion++
 	clear(t.first)
