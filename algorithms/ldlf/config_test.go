@@ -31,7 +31,7 @@ func TestPresets(t *testing.T) {
 		Preset: "auto", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "standard", BatchSize: 128,
 		Optimizer: "sgd", LearningRate: 2, LearningRateDecay: 0.5, Momentum: 0.9, WeightDecay: 1e-5,
 		Init: "normal", InitStd: 1 / math.Sqrt(24), LeafIterations: 20, LeafBatches: 2465 / 128, LeafFirst: true,
-		ValidationFraction: 0.1, Patience: 10, Refit: true, Steps: 25000,
+		ValidationFraction: 0.2, Patience: 10, Refit: true, Steps: 25000,
 	}
 	sparse := dense
 	sparse.Scaling, sparse.InitStd, sparse.LeafBatches = "none", 1/math.Sqrt(21), 7755/128
@@ -154,7 +154,7 @@ func TestParams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.ValidationFraction != 0.1 || r.ValidationMin != 20 {
+	if r.ValidationFraction != 0.2 || r.ValidationMin != 20 {
 		t.Errorf("%+v", r)
 	}
 	var fields map[string]any

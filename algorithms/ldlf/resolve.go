@@ -70,7 +70,7 @@ func (c *Config) fillPreset(m *dataset.Manifest) {
 	c.WeightDecay = 1e-5
 	c.Init = initNormal
 	c.LeafFirst = true
-	c.ValidationFraction, c.Refit = 0.1, true
+	c.ValidationFraction, c.Refit = 0.2, true
 }
 
 func (c *Config) fillGiven(given algorithms.Values) error {

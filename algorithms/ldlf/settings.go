@@ -49,7 +49,7 @@ var settings = []setting{
 	flag("leaf_first", "begin with a leaf update instead of steps that a uniform q leaves without gradient", "auto: true; paper: false",
 		func(c *Config) any { return &c.LeafFirst }),
 	real("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping",
-		"auto: 0.1; paper: 0", 0, 0.5, func(c *Config) any { return &c.ValidationFraction }),
+		"auto: 0.2; paper: 0", 0, 0.5, func(c *Config) any { return &c.ValidationFraction }),
 	real("validation_margin", "standard errors by which a validation must be better to reset the patience; the least loss is kept whatever it is", "0", 0, 100, func(c *Config) any { return &c.ValidationMargin }),
 	whole("patience", "validations without improvement after which training stops", "10", 1, 1e9,
 		func(c *Config) any { return &c.Patience }),

@@ -187,6 +187,9 @@ func writeJob(w io.Writer, j *protocol.JobInfo) {
 	lines = append(lines, [2]string{"submitted", clock(j.Submitted)}, [2]string{"started", clock(j.Started)}, [2]string{"ended", clock(j.Ended)})
 	if !j.State.Final() {
 		lines = append(lines, [2]string{"done", percent(j)}, [2]string{"rounds committed", count(j.Rounds)})
+		if p := j.Progress; p != nil && p.BestStep > 0 {
+			lines = append(lines, [2]string{"best step so far", count(p.BestStep)})
+		}
 	}
 	r, _, err := finished(j)
 	if err != nil {
