@@ -174,6 +174,7 @@ func (w *worker) onLead(m bus.Message) {
 		w.leader = lead.Coordinator
 		w.log.Info("a coordinator leads", "coordinator", lead.Coordinator, "epoch", lead.Epoch)
 		w.beat.full()
+		w.tell()
 	}
 	if reason := lead.Refused[w.id]; reason != w.refused {
 		w.refused = reason

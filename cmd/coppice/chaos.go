@@ -10,19 +10,21 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/chaos"
 )
 
 type chaosCmd struct {
-	Seed      uint64   `default:"1" help:"Seed of the schedule: which fault when, which process, which pauses."`
-	Rounds    int      `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
-	Faults    []string `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, the others in one of ten)."`
-	Algorithm string   `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both together)."`
-	Workers   int      `default:"3" help:"Workers of the cluster."`
-	Small     bool     `help:"Smaller jobs, for a short run."`
-	Keep      bool     `help:"Keep the folder with disks and logs; it stays after a failure in any case."`
+	Seed      uint64        `default:"1" help:"Seed of the schedule: which fault when, which process, which pauses."`
+	Rounds    int           `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
+	Faults    []string      `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, the others in one of ten)."`
+	Algorithm string        `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both together)."`
+	Workers   int           `default:"3" help:"Workers of the cluster."`
+	Hold      time.Duration `default:"3s" help:"How long a partition lasts."`
+	Small     bool          `help:"Smaller jobs, for a short run."`
+	Keep      bool          `help:"Keep the folder with disks and logs; it stays after a failure in any case."`
 }
 
 // Run implements `coppice chaos`.
@@ -37,7 +39,7 @@ func (c *chaosCmd) Run(a *app) error {
 	}
 	report, err := chaos.Run(a.ctx, chaos.Config{
 		Exe: exe, Dir: dir, Seed: c.Seed, Rounds: c.Rounds, Faults: c.Faults, Algorithm: c.Algorithm,
-		Workers: c.Workers, Small: c.Small, Progress: a.stderr,
+		Workers: c.Workers, Hold: c.Hold, Small: c.Small, Progress: a.stderr,
 	})
 	if errors.Is(err, chaos.ErrUsage) {
 		return errors.Join(usageError{err}, os.RemoveAll(dir))

@@ -32,6 +32,8 @@ type Config struct {
 	Workers   int
 	// Bound is how long a recovery may take; 0: DefaultBound.
 	Bound time.Duration
+	// Hold is how long a partition lasts; 0: DefaultHold.
+	Hold time.Duration
 	// Small takes smaller jobs, for a short run.
 	Small bool
 	// Progress takes a line for each fault; nil: none.
@@ -74,6 +76,12 @@ func (c Config) prepared() (Config, error) {
 	}
 	if c.Bound == 0 {
 		c.Bound = DefaultBound
+	}
+	if c.Hold < 0 {
+		return c, fmt.Errorf("%w: a partition of %v: it must not be negative", ErrUsage, c.Hold)
+	}
+	if c.Hold == 0 {
+		c.Hold = DefaultHold
 	}
 	if c.Progress == nil {
 		c.Progress = io.Discard
