@@ -15,7 +15,7 @@ func (n *node) keepClients(ctx context.Context) {
 	}
 	tick := time.NewTicker(n.cfg.Heartbeat)
 	defer tick.Stop()
-	well := time.Now()
+	well, sent := time.Now(), 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -25,16 +25,15 @@ func (n *node) keepClients(ctx context.Context) {
 		why := n.cutOff()
 		switch {
 		case why == nil:
-			well = time.Now()
+			well, sent = time.Now(), 0
 			if !n.nats.Admits() {
 				n.nats.Admit()
 				n.cfg.Log.Info("NATS clients are let in again")
 			}
-		case time.Since(well) >= n.cfg.timeouts.CutOff:
-			first := n.nats.Admits()
-			if sent := n.nats.TurnAway(); first || sent > 0 { // one may have come in just before
-				n.cfg.Log.Warn("NATS clients are sent away", "reason", why, "clients", sent)
-			}
+		case time.Since(well) >= n.cfg.timeouts.CutOff && sent < 2: // one may have come in just before the first time
+			sent++
+			clients := n.nats.TurnAway()
+			n.cfg.Log.Warn("NATS clients are sent away", "reason", why, "clients", clients)
 		}
 	}
 }

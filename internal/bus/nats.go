@@ -96,9 +96,9 @@ func (l *natsLink) back(nc *nats.Conn) {
 }
 
 // failed logs what NATS reports on the side, such as dropped messages.
-func (l *natsLink) failed(_ *nats.Conn, sub *nats.Subscription, err error) {
-	if errors.Is(err, nats.ErrAuthorization) { // a coordinator that turns clients away
-		l.log.Debug("a NATS server refuses", "error", err)
+func (l *natsLink) failed(nc *nats.Conn, sub *nats.Subscription, err error) {
+	if sub == nil && !nc.IsConnected() { // such as a coordinator that turns clients away
+		l.log.Debug("a NATS server does not answer, or refuses", "error", err)
 		return
 	}
 	subject := ""

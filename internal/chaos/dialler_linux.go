@@ -1,8 +1,8 @@
 package chaos
 
 import (
-	"bufio"
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
@@ -10,18 +10,35 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // noDiallers says why this machine does not tell who dialled; empty: it does.
-func noDiallers() string { return "" }
+func noDiallers() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err.Error()
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	if _, err := inode(c.LocalAddr().(*net.TCPAddr), c.RemoteAddr().(*net.TCPAddr)); err != nil {
+		return "the kernel does not tell which process dialled: " + err.Error()
+	}
+	return ""
+}
 
 // dialler returns the --id of the process, a child of this one, that is at the other
 // end of a connection over loopback; empty: another process, or it has closed it.
 func dialler(c net.Conn) string {
-	socket := socketOf(c.RemoteAddr().(*net.TCPAddr), c.LocalAddr().(*net.TCPAddr))
-	if socket == "" {
+	n, err := inode(c.RemoteAddr().(*net.TCPAddr), c.LocalAddr().(*net.TCPAddr))
+	if err != nil {
 		return ""
 	}
+	socket := fmt.Sprintf("socket:[%d]", n)
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range processes {
 		if isChild(dir) && holds(dir, socket) {
@@ -31,27 +48,57 @@ func dialler(c net.Conn) string {
 	return ""
 }
 
-// socketOf returns the socket of a connection as files of /proc/PID/fd name it.
-func socketOf(local, remote *net.TCPAddr) string {
-	f, err := os.Open("/proc/net/tcp")
+// What the kernel is asked by, from linux/sock_diag.h and linux/inet_diag.h.
+const (
+	sockDiag       = 4  // the netlink protocol
+	byFamily       = 20 // the message
+	allStates      = 0xffffffff
+	askBytes       = 16 + 56
+	answerBytes    = 16 + 72
+	inodeAt        = 16 + 68
+	errorAt        = 16
+	requestMessage = 1
+)
+
+// inode returns the number of the socket of a connection over IPv4, as files of
+// /proc/PID/fd name it. The kernel is asked for this one: /proc/net/tcp lists all.
+func inode(local, remote *net.TCPAddr) (uint32, error) {
+	s, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, sockDiag)
 	if err != nil {
-		return ""
+		return 0, err
 	}
-	defer f.Close()
-	from, to := inHex(local), inHex(remote)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if v := strings.Fields(lines.Text()); len(v) > 9 && v[1] == from && v[2] == to {
-			return "socket:[" + v[9] + "]"
-		}
+	defer syscall.Close(s)
+	if err := syscall.Sendto(s, question(local, remote), 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
+		return 0, err
 	}
-	return ""
+	b := make([]byte, 4096)
+	n, _, err := syscall.Recvfrom(s, b, 0)
+	switch {
+	case err != nil:
+		return 0, err
+	case n >= errorAt+4 && binary.NativeEndian.Uint16(b[4:]) == syscall.NLMSG_ERROR:
+		return 0, syscall.Errno(-int32(binary.NativeEndian.Uint32(b[errorAt:])))
+	case n < answerBytes:
+		return 0, fmt.Errorf("an answer of %d bytes", n)
+	}
+	return binary.NativeEndian.Uint32(b[inodeAt:]), nil
 }
 
-// inHex writes an address of IPv4 as /proc/net/tcp does.
-func inHex(a *net.TCPAddr) string {
-	ip := slices.Clone(a.IP.To4())
-	slices.Reverse(ip)
-	return fmt.Sprintf("%X:%04X", []byte(ip), a.Port)
+// question is a netlink header and an inet_diag_req_v2.
+func question(local, remote *net.TCPAddr) []byte {
+	host := binary.NativeEndian
+	b := host.AppendUint32(nil, askBytes)
+	b = host.AppendUint16(b, byFamily)
+	b = host.AppendUint16(b, requestMessage)
+	b = append(b, make([]byte, 8)...) // sequence, port
+	b = append(b, syscall.AF_INET, syscall.IPPROTO_TCP, 0, 0)
+	b = host.AppendUint32(b, allStates)
+	b = binary.BigEndian.AppendUint16(b, uint16(local.Port))
+	b = binary.BigEndian.AppendUint16(b, uint16(remote.Port))
+	for _, a := range []*net.TCPAddr{local, remote} {
+		b = append(append(b, a.IP.To4()...), make([]byte, 12)...)
+	}
+	return append(b, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff) // any interface, no cookie
 }
 
 func isChild(dir string) bool {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,13 +27,14 @@ const (
 type Proxy struct {
 	listener net.Listener
 	target   string
-	dialler  func(net.Conn) string // nil: connections are not told apart
+	dialler  func(net.Conn) string
 	gates    gates
 
 	mu      sync.Mutex
 	latency time.Duration
 	refuse  bool
 	from    map[string]*gates // of the connections of one dialler
+	parted  atomic.Bool       // some of these are shut
 	conns   map[net.Conn]bool
 	closed  bool
 	done    chan struct{}
@@ -45,7 +47,9 @@ type gates [ways]*gate
 func newGates() gates { return gates{newGate(), newGate()} }
 
 // New starts a proxy on a free port of loopback.
-func New(target string) (*Proxy, error) { return NewAt("127.0.0.1:0", target, nil) }
+func New(target string) (*Proxy, error) {
+	return NewAt("127.0.0.1:0", target, func(net.Conn) string { return "" })
+}
 
 // NewAt starts a proxy at an address. dialler names who is at the other end of a
 // connection, so that HoldFrom can hold back what one of them sends and is sent.
@@ -77,7 +81,10 @@ func (p *Proxy) Delay(d time.Duration) {
 func (p *Proxy) Hold(w Way) { p.gates[w].shut() }
 
 // HoldFrom holds back what goes that way on the connections of one dialler.
-func (p *Proxy) HoldFrom(dialler string, w Way) { p.gatesOf(dialler)[w].shut() }
+func (p *Proxy) HoldFrom(dialler string, w Way) {
+	p.gatesOf(dialler)[w].shut()
+	p.parted.Store(true)
+}
 
 // gatesOf returns the gates of one dialler's connections.
 func (p *Proxy) gatesOf(dialler string) *gates {
@@ -106,6 +113,7 @@ func (p *Proxy) Refuse() {
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	p.latency, p.refuse = 0, false
+	p.parted.Store(false)
 	all := []*gates{&p.gates}
 	for _, g := range p.from {
 		all = append(all, g)
@@ -176,18 +184,11 @@ func (p *Proxy) pass(from net.Conn) {
 	if !p.keep(to) {
 		return
 	}
-	own := p.gatesOf(p.name(from))
+	own := sync.OnceValue(func() *gates { return p.gatesOf(p.dialler(from)) }) // takes a while
 	var both sync.WaitGroup
 	both.Go(func() { p.pump(to, from, There, own) })
 	both.Go(func() { p.pump(from, to, Back, own) })
 	both.Wait()
-}
-
-func (p *Proxy) name(c net.Conn) string {
-	if p.dialler == nil {
-		return ""
-	}
-	return p.dialler(c)
 }
 
 // chunk is what one read gave, and when it may go on.
@@ -203,7 +204,7 @@ const (
 
 // pump passes bytes on until an end closes, then closes both: that an end has closed
 // is held back as bytes are.
-func (p *Proxy) pump(dst, src net.Conn, w Way, own *gates) {
+func (p *Proxy) pump(dst, src net.Conn, w Way, own func() *gates) {
 	chunks := make(chan chunk, maxChunks)
 	gone := make(chan struct{})
 	go func() {
@@ -234,14 +235,14 @@ func (p *Proxy) pump(dst, src net.Conn, w Way, own *gates) {
 }
 
 // end closes a connection once what goes that way passes.
-func (p *Proxy) end(c net.Conn, w Way, own *gates) {
+func (p *Proxy) end(c net.Conn, w Way, own func() *gates) {
 	p.open(w, own)
 	c.Close()
 }
 
 // open waits until what goes that way passes; false: the proxy is closed.
-func (p *Proxy) open(w Way, own *gates) bool {
-	return p.gates[w].pass(p.done) && own[w].pass(p.done)
+func (p *Proxy) open(w Way, own func() *gates) bool {
+	return p.gates[w].pass(p.done) && (!p.parted.Load() || own()[w].pass(p.done))
 }
 
 func (p *Proxy) due() time.Time {
@@ -254,7 +255,7 @@ func (p *Proxy) due() time.Time {
 }
 
 // write passes chunks on, each when it is due and the gate is open.
-func (p *Proxy) write(dst io.Writer, chunks <-chan chunk, w Way, own *gates) {
+func (p *Proxy) write(dst io.Writer, chunks <-chan chunk, w Way, own func() *gates) {
 	for c := range chunks {
 		if !c.due.IsZero() && !p.wait(time.Until(c.due)) || !p.open(w, own) {
 			return
