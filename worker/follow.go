@@ -12,7 +12,7 @@ type standing struct {
 	leader string // who announced itself under it; empty: nobody has yet
 	server string // the NATS server of the session; empty: it is not connected
 
-	silent bool // the leader was not heard for too long
+	silent bool // the leader was not heard for too long, or said that it leads no more
 	lost   bool // and not for so long that the cluster may be elsewhere
 
 	tried  uint64 // the epoch under which the session was opened, or tried to move, last
@@ -103,7 +103,7 @@ func (w *worker) standing(s *session) standing {
 	silence := time.Since(w.heard)
 	return standing{
 		epoch: w.epoch, leader: w.leader, server: s.conn.ServerName(),
-		silent: silence >= s.limits.LeaderSilent, lost: silence >= s.limits.LeaderLost,
+		silent: w.vacant || silence >= s.limits.LeaderSilent, lost: silence >= s.limits.LeaderLost,
 		tried: s.tried, rested: !time.Now().Before(s.stay),
 	}
 }

@@ -92,7 +92,7 @@ func (w *worker) learn(epoch uint64) {
 		w.obey(epoch)
 		w.leader = "" // until it announces itself
 	}
-	w.heard = time.Now()
+	w.heard, w.vacant = time.Now(), false
 }
 
 // embeds reports whether a coordinator has one of the cluster's NATS servers.

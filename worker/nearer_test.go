@@ -105,3 +105,48 @@ func TestMovesNearer(t *testing.T) {
 	leads("b", 7)
 	eventually(t, "the move back", func() bool { return at(w) == "b" })
 }
+
+// TestFollowsTheMajority: the leader's coordinator is cut off from the others, and not
+// from the worker. Nobody can reach the worker where it is connected, but a coordinator
+// tells of a later leader when it is asked: there it goes with what it has in work.
+func TestFollowsTheMajority(t *testing.T) {
+	d := importData(t, dense())
+	options := serverOptions
+	options.Name = "a"
+	c := newClusterOf(t, options)
+	c.add(d)
+	options.Name = "b"
+	other := must[*bus.Server](t)(bus.StartServer(options)) // without a route between them
+	t.Cleanup(other.Close)
+	c.set(func(i *protocol.Cluster) {
+		i.NATS = []string{c.server.ClientURL(), other.ClientURL()}
+		i.Coordinators = []protocol.MemberEntry{{ID: "a", NATS: c.server.ClientURL()}, {ID: "b", NATS: other.ClientURL()}}
+		i.Leader, i.Epoch = "a", 5
+	})
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, sums := rounds(t, d, j, 1)
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	receive(t, "a part", l.parts)
+
+	c.server = other
+	c.conn = c.dial()
+	if _, err := bus.ServeBlobs(c.conn, c.subjects.Blobs(), "coordinators", c.open); err != nil {
+		t.Fatal(err)
+	}
+	c.set(func(i *protocol.Cluster) { i.Leader, i.Epoch = "b", 9 })
+	l = c.lead("b", 9)
+	l.beat(w, "a beat at the other server", func(protocol.Beat) bool { return true })
+	l.announce()
+	l.beat(w, "a full beat", func(b protocol.Beat) bool { return b.Full })
+	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	p := receive(t, "a part at the other server", l.parts)
+	if err := samePartial(p.Partial, sums[0]); err != nil {
+		t.Error(err)
+	}
+	if at := w.session.Load().conn.ServerName(); at != "b" {
+		t.Errorf("it is connected to %q", at)
+	}
+}

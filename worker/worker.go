@@ -51,6 +51,7 @@ type worker struct {
 	epoch   uint64 // highest seen
 	leader  string
 	heard   time.Time // of the leader, last
+	vacant  bool      // it said that it leads no more
 	refused string    // why the leader does not use this worker
 	jobs    map[uint64]*job
 	orders  uint64 // counts Run and Setup messages
@@ -275,5 +276,5 @@ func (w *worker) enterCluster(c *protocol.Cluster) {
 		w.cluster, w.epoch, w.leader, w.refused = c.ID, 0, "", ""
 	}
 	w.epoch = max(w.epoch, c.Epoch)
-	w.heard = time.Now() // patience begins anew
+	w.heard, w.vacant = time.Now(), false // patience begins anew
 }

@@ -94,18 +94,18 @@ func (s *strike) mended(context.Context) error {
 }
 
 // stall measures the longest time without committed progress of jobs that follow each
-// other: the time between two of them does not count.
+// other: the time from the last commit of one to the first of the next does not count.
 type stall struct {
 	job          uint64
 	rounds, step uint64
-	last         time.Time // of progress
+	last         time.Time // of progress; zero: none was seen of this job
 	longest      time.Duration
 }
 
 // see takes a sighting of a job.
 func (t *stall) see(s sighting) {
 	if s.job.ID != t.job {
-		t.job, t.rounds, t.step, t.last = s.job.ID, s.job.Rounds, stepOf(s.job), s.at
+		t.job, t.rounds, t.step, t.last = s.job.ID, s.job.Rounds, stepOf(s.job), time.Time{}
 		return
 	}
 	if s.job.Rounds <= t.rounds && stepOf(s.job) <= t.step {
@@ -116,7 +116,11 @@ func (t *stall) see(s sighting) {
 }
 
 // until counts the time since the last progress.
-func (t *stall) until(now time.Time) { t.longest = max(t.longest, now.Sub(t.last)) }
+func (t *stall) until(now time.Time) {
+	if !t.last.IsZero() {
+		t.longest = max(t.longest, now.Sub(t.last))
+	}
+}
 
 // endure watches the long jobs until a time.
 func (s *suite) endure(ctx context.Context, t *stall, end time.Time) error {
