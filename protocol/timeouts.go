@@ -41,6 +41,9 @@ const (
 	BlobCopy = 30 * time.Second
 	// VerifyLeader bounds the question to a majority whether this coordinator leads.
 	VerifyLeader = 2 * time.Second
+	// ForwardSilence is how long a leader may say nothing to a coordinator that forwarded
+	// a request to it, before the client is told to ask another.
+	ForwardSilence = 2 * time.Second
 	// WatchBeat is how often a watch says something; WatchSilence is how long a
 	// client waits for that before it watches elsewhere.
 	WatchBeat    = time.Second
@@ -197,7 +200,8 @@ func (t *Timeouts) Rungs() []Rung {
 		{"verify-leader", VerifyLeader, []string{"commit"}, "a majority is asked who leads"},
 		{"watch-beat", WatchBeat, nil, "between two lines of a watch"},
 		{"watch-silence", WatchSilence, []string{"watch-beat"}, "a client watches elsewhere"},
-		{"client-try", ClientTry, []string{"raft-election"}, "one try of a client's request"},
+		{"forward-silence", ForwardSilence, []string{"commit"}, "a leader that answers nothing is not waited for by a coordinator that forwards to it"},
+		{"client-try", ClientTry, []string{"raft-election", "forward-silence"}, "one try of a client's request"},
 		{"client-patience", ClientPatience, []string{"client-try"}, "all tries of a request, but for those that wait for ever"},
 		{"nats-start", NATSStart, []string{"nats-reconnect"}, "a coordinator's first connection to NATS"},
 	}

@@ -45,6 +45,8 @@ type Config struct {
 	Members  *members.Service // who the coordinators are
 	Metrics  http.Handler
 	Log      *slog.Logger
+
+	patience time.Duration // with a leader that says nothing; 0: protocol.ForwardSilence
 }
 
 // Server answers requests.

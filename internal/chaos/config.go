@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,9 @@ type Config struct {
 	Bound time.Duration
 	// Hold is how long a partition lasts; 0: DefaultHold.
 	Hold time.Duration
+	// Stall is how long training may stand still during a partition, beyond the commit
+	// interval; 0: DefaultStall.
+	Stall time.Duration
 	// Small takes smaller jobs, for a short run.
 	Small bool
 	// Progress takes a line for each fault; nil: none.
@@ -77,12 +81,10 @@ func (c Config) prepared() (Config, error) {
 	if c.Bound == 0 {
 		c.Bound = DefaultBound
 	}
-	if c.Hold < 0 {
-		return c, fmt.Errorf("%w: a partition of %v: it must not be negative", ErrUsage, c.Hold)
+	if c.Hold < 0 || c.Stall < 0 {
+		return c, fmt.Errorf("%w: a partition of %v, a stall of %v: neither may be negative", ErrUsage, c.Hold, c.Stall)
 	}
-	if c.Hold == 0 {
-		c.Hold = DefaultHold
-	}
+	c.Hold, c.Stall = cmp.Or(c.Hold, DefaultHold), cmp.Or(c.Stall, DefaultStall)
 	if c.Progress == nil {
 		c.Progress = io.Discard
 	}

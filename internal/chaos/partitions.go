@@ -16,9 +16,9 @@ var ErrStall = errors.New("training stood still")
 const (
 	// DefaultHold is how long a partition lasts where Config does not say.
 	DefaultHold = 3 * time.Second
-	// maxStall is the longest time without committed progress while a majority of the
+	// DefaultStall is the longest time without committed progress while a majority of the
 	// coordinators and their leader reach the workers, beyond the commit interval.
-	maxStall = 2 * time.Second
+	DefaultStall = 2 * time.Second
 	// healed is how long progress is watched after a partition.
 	healed = 2 * time.Second
 )
@@ -169,7 +169,7 @@ func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *St
 		err = s.endure(ctx, &t, time.Now().Add(healed))
 	}
 	done.Longest = t.longest.Seconds()
-	if limit := maxStall + time.Duration(done.Interval*float64(time.Second)); err == nil && t.longest > limit {
+	if limit := s.cfg.Stall + time.Duration(done.Interval*float64(time.Second)); err == nil && t.longest > limit {
 		err = fmt.Errorf("%w: %w for %v, at most %v are allowed", ErrFailed, ErrStall, t.longest.Round(time.Millisecond), limit.Round(time.Millisecond))
 	}
 	return err
