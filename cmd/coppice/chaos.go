@@ -19,7 +19,7 @@ import (
 type chaosCmd struct {
 	Seed      uint64        `default:"1" help:"Seed of the schedule: which fault when, which process, which pauses."`
 	Rounds    int           `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
-	Faults    []string      `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, the others in one of ten)."`
+	Faults    []string      `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, partitions in one of twenty, the others in one of ten)."`
 	Algorithm string        `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both together)."`
 	Workers   int           `default:"3" help:"Workers of the cluster."`
 	Hold      time.Duration `default:"3s" help:"How long a partition lasts."`

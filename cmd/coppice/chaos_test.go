@@ -76,7 +76,7 @@ func TestChaosUsage(t *testing.T) {
 		"--faults earthquake":              "leader-stop", // it lists those that there are
 		"--rounds 0":                       "rounds",
 		"--workers 1":                      "workers",
-		"--hold -1s":                       "negative",
+		"--hold=-1s":                       "negative",
 		"--algorithm rf":                   "structrf",
 		"--faults worker-kill,worker-kill": "twice",
 	} {
