@@ -11,15 +11,14 @@ import (
 
 // answer is what one coordinator said.
 type answer struct {
-	address string
 	cluster *protocol.Cluster // nil: err
 	err     error
 }
 
 // askAll asks every coordinator that is known, at once, and returns the answers that
 // come within a time, or until one is enough. Those who know no leader wait for half of
-// that time until they do. Where nobody answers, the
-// error says why. It is called by one goroutine at a time.
+// that time until they do. Where nobody answers, the error says why. It is called by one
+// goroutine at a time.
 func (j *joiner) askAll(ctx context.Context, within time.Duration, enough func(*protocol.Cluster) bool) ([]*protocol.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -32,7 +31,7 @@ func (j *joiner) askAll(ctx context.Context, within time.Duration, enough func(*
 	for _, address := range j.addresses {
 		go func() {
 			c, err := j.askOne(ctx, address, wait)
-			answers <- answer{address, c, err}
+			answers <- answer{c, err}
 		}()
 	}
 	var list []*protocol.Cluster

@@ -98,11 +98,12 @@ func (s *standing) beganAnew(answers []*protocol.Cluster) bool {
 
 // standing returns what the worker goes by just now.
 func (w *worker) standing(s *session) standing {
+	server := s.conn.ServerName()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	silence := time.Since(w.heard)
 	return standing{
-		epoch: w.epoch, leader: w.leader, server: s.conn.ServerName(),
+		epoch: w.epoch, leader: w.leader, server: server,
 		silent: w.vacant || silence >= s.limits.LeaderSilent, lost: silence >= s.limits.LeaderLost,
 		tried: s.tried, rested: !time.Now().Before(s.stay),
 	}

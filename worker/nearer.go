@@ -10,6 +10,10 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// dialSilences bounds the connection to another NATS server, in the silence after which
+// coordinators are asked.
+const dialSilences = 2
+
 // dial connects to a cluster's NATS, to the leader's own server where it has one; avoid,
 // where it is not empty, is the server to try last.
 func (w *worker) dial(ctx context.Context, c *protocol.Cluster, avoid string, limit time.Duration) (*bus.Conn, error) {
@@ -52,7 +56,7 @@ func leaderFirst(c *protocol.Cluster, avoid string) []string {
 // is no such server.
 func (w *worker) move(ctx context.Context, s *session, c *protocol.Cluster, silent bool) *session {
 	from := s.conn.ServerName()
-	conn, err := w.dial(ctx, c, from, s.limits.LeaderSilent)
+	conn, err := w.dial(ctx, c, from, dialSilences*s.limits.LeaderSilent)
 	if err != nil {
 		w.log.Debug("the leader's NATS server does not answer", "coordinator", c.Leader, "error", err)
 		return nil

@@ -212,15 +212,20 @@ func (w *worker) seek(ctx context.Context, s *session, now *standing) (next *ses
 		return nil, true, nil
 	case anew:
 		w.log.Warn("the cluster has begun anew, with another log; connecting again", "cluster", c.ID, "epoch", c.Epoch)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.cluster = ""
+		w.leaveCluster()
 		return nil, true, nil
 	}
 	if err != nil && now.lost {
 		w.log.Warn("no leader is heard and no coordinator answers", "reason", err)
 	}
 	return nil, false, nil
+}
+
+// leaveCluster makes the next session one of another cluster, though it has the same id.
+func (w *worker) leaveCluster() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cluster = ""
 }
 
 // failed notes that the leader of an epoch could not be followed to its server. A session
