@@ -37,6 +37,8 @@ type Config struct {
 	Join []string
 	// The addresses that this coordinator listens on; empty: by its peer's port.
 	HTTPAddr, RaftAddr, NATSAddr, RouteAddr string
+	// Proxied: others reach this coordinator where Peers says, wherever it listens.
+	Proxied bool
 	// NATS is the URL of an external NATS (several, separated by commas); empty: an
 	// embedded one.
 	NATS string
@@ -78,6 +80,9 @@ func (c Config) prepared() (Config, error) {
 	}
 	if err := c.checkRestored(); err != nil {
 		return c, err
+	}
+	if c.Proxied && len(c.Peers) == 0 {
+		return c, fmt.Errorf("%w: a coordinator behind a proxy is told by --peers or --address where others reach it", ErrUsage)
 	}
 	if err := c.defaultPeers(); err != nil {
 		return c, err

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
+	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -208,7 +209,7 @@ func (n *node) openLog(ctx context.Context, cfg store.Config) (*store.Store, err
 
 func (n *node) openHTTP(context.Context) error {
 	n.http.Handler = api.Handler(api.Config{
-		ID: n.cfg.ID, Cluster: n.cluster, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
+		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
 		Metrics: n.http.Handler, Log: n.cfg.Log, InFlight: n.inFlight, Quotas: n.cfg.Quotas.api(),
 	})
 	var done sync.WaitGroup
@@ -233,6 +234,7 @@ func (n *node) run(ctx context.Context) error {
 	tasks.Go(func() { n.keepHouse(ctx) })
 	tasks.Go(func() { n.observe(ctx) })
 	tasks.Go(func() { n.keepFit(ctx) })
+	tasks.Go(func() { n.keepClients(ctx) })
 	var removed error
 	tasks.Go(func() {
 		if removed = n.keepMembers(ctx); removed != nil {
@@ -267,18 +269,41 @@ func (n *node) inFlight(job uint64) int {
 
 // cluster describes the cluster as this coordinator knows it.
 func (n *node) cluster() protocol.Cluster {
-	s := n.store.State()
-	c := protocol.Cluster{
-		ID: n.subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
-		Epoch: s.Epoch(), Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
-		Coordinators: s.Members(), NATS: n.natsURLs(), Distrusted: s.DistrustedWorkers(),
-	}
-	c.Problem = n.problem()
-	c.Leader, _ = n.store.Leader()
+	c := n.describeCluster(n.store.State())
 	if d := n.leading.Load(); d != nil {
 		c.Workers = d.Workers()
 	} else if c.Leader == n.cfg.ID {
 		c.Leader = "" // elected, not in charge yet
 	}
+	return c
+}
+
+// local is protocol.ClusterLocal: Raft's leader is named only where it is the leader of
+// the epoch that is told as well.
+func (n *node) local() protocol.Cluster {
+	s := n.store.State()
+	c := n.describeCluster(s)
+	c.Workers, c.Leader = []protocol.Worker{}, ""
+	if n.hears(s) {
+		c.Leader = s.Leader()
+	}
+	return c
+}
+
+// heard reports whether this coordinator hears the leader of the epoch that it knows.
+func (n *node) heard() bool { return n.hears(n.store.State()) }
+
+func (n *node) hears(s *state.State) bool {
+	leader, _ := n.store.Leader()
+	return leader != "" && leader == s.Leader() && (leader != n.cfg.ID || n.leading.Load() != nil)
+}
+
+func (n *node) describeCluster(s *state.State) protocol.Cluster {
+	c := protocol.Cluster{
+		ID: n.subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
+		Epoch: s.Epoch(), Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
+		Coordinators: s.Members(), NATS: n.natsURLs(), Distrusted: s.DistrustedWorkers(), Problem: n.problem(),
+	}
+	c.Leader, _ = n.store.Leader()
 	return c
 }

@@ -18,7 +18,8 @@ func (n *node) startNATS() (*bus.Server, error) {
 	}
 	options := bus.ServerOptions{
 		Name: n.cfg.ID, Host: host, ClientPort: port, Cluster: n.subjects.Cluster,
-		Advertise: n.cfg.NATSAddr, Ping: n.cfg.timeouts.Ping, Log: n.cfg.Log,
+		Advertise: strings.TrimPrefix(n.roster.self.NATS, "nats://"), AdvertiseRoutes: n.roster.self.Routes,
+		Ping: n.cfg.timeouts.Ping, Log: n.cfg.Log,
 	}
 	// Also where it is alone: others may join.
 	if _, options.RoutePort, err = hostPort("NATS routes", n.cfg.RouteAddr); err != nil {

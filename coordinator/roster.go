@@ -122,17 +122,25 @@ func newRoster(c *Config, kept keptMembers) *roster {
 		if p.ID == c.ID {
 			continue
 		}
-		m := protocol.MemberEntry{ID: p.ID, HTTP: p.addr(0), Raft: p.addr(1), NATS: "nats://" + p.addr(2), Version: version.String}
-		if c.NATS == "" {
-			m.Routes = p.addr(3)
-		}
-		r.given[p.ID] = m
+		r.given[p.ID] = c.entryOf(p)
 	}
 	return r
 }
 
+// entryOf describes a coordinator that is where --peers says.
+func (c *Config) entryOf(p Peer) protocol.MemberEntry {
+	m := protocol.MemberEntry{ID: p.ID, HTTP: p.addr(0), Raft: p.addr(1), NATS: "nats://" + p.addr(2), Version: version.String}
+	if c.NATS == "" {
+		m.Routes = p.addr(3)
+	}
+	return m
+}
+
 // entry describes this coordinator.
 func (c *Config) entry() protocol.MemberEntry {
+	if p, err := c.self(); err == nil && c.Proxied {
+		return c.entryOf(p)
+	}
 	m := protocol.MemberEntry{
 		ID: c.ID, HTTP: c.reached(c.HTTPAddr), Raft: c.reached(c.RaftAddr), NATS: "nats://" + c.reached(c.NATSAddr), Version: version.String,
 	}

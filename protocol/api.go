@@ -60,6 +60,13 @@ type Problem struct {
 	Error string `json:"error"`
 }
 
+// ClusterLocal is the path of what a coordinator knows of the cluster itself: where
+// "/v1/cluster" gives the leader's answer, and waits for it, this is given at once by
+// whoever is asked, without the workers. Leader and Epoch belong together: Leader is
+// empty unless the coordinator hears the leader of this epoch; with "&wait_ms=N" it waits
+// until it does, for N ms at most.
+const ClusterLocal = "/v1/cluster?local=true"
+
 // Cluster describes the cluster; a worker joins by it.
 type Cluster struct {
 	ID           string        `json:"id"` // cluster id: part of every subject

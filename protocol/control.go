@@ -30,7 +30,9 @@ func (m *Beat) Decode(b []byte) error { return readJSON(b, KindBeat, m) }
 // Lead says who leads: published by the leader at every heartbeat interval.
 // Workers obey the highest epoch that they have seen.
 type Lead struct {
-	Epoch       uint64 `json:"epoch"`
+	Epoch uint64 `json:"epoch"`
+	// Coordinator leads; empty: who led under this epoch does not any more, and workers
+	// ask who does.
 	Coordinator string `json:"coordinator"`
 	// Refused names the workers that this leader does not use, and why: another
 	// protocol or numerics.

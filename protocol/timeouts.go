@@ -22,8 +22,10 @@ const (
 // and processes that start need, and none is on the way from a fault to committed
 // progress. They are rungs of the ladder all the same.
 const (
-	// ReconnectWait is the greatest pause between two tries to reach NATS again.
+	// ReconnectWait is the greatest pause between the first two tries to reach NATS again;
+	// it grows by a tenth each time, to ReconnectMost.
 	ReconnectWait = 100 * time.Millisecond
+	ReconnectMost = 500 * time.Millisecond
 	// MaxPing is the greatest interval of pings between NATS clients and servers.
 	MaxPing = 250 * time.Millisecond
 	// MissedPings is how many pings may go unanswered.
@@ -39,6 +41,9 @@ const (
 	BlobCopy = 30 * time.Second
 	// VerifyLeader bounds the question to a majority whether this coordinator leads.
 	VerifyLeader = 2 * time.Second
+	// ForwardSilence is how long a leader may say nothing to a coordinator that forwarded
+	// a request to it, before the client is told to ask another.
+	ForwardSilence = 2 * time.Second
 	// WatchBeat is how often a watch says something; WatchSilence is how long a
 	// client waits for that before it watches elsewhere.
 	WatchBeat    = time.Second
@@ -55,20 +60,23 @@ const (
 	// RetryOffice when what a leadership needs is tried again.
 	RetryPassing = time.Second
 	RetryOffice  = 100 * time.Millisecond
-	// LeastSilence is how long a worker bears a leader's silence, however short the
+	// LeastSilence is the silence of its leader after which a worker asks who leads, and
+	// LeastLost that after which it takes the cluster to be elsewhere, however short the
 	// heartbeat.
-	LeastSilence = time.Second
+	LeastSilence = 500 * time.Millisecond
+	LeastLost    = time.Second
 )
 
 // The timeouts of workers and their units, in heartbeats.
 const (
-	SlowBeats    = 2   // a unit that the others of its round wait for is given to a standby
-	LostBeats    = 5   // any unit is
-	DeadBeats    = 5   // a worker that was not heard is dead
-	SilentBeats  = 20  // a leader that was not heard is looked for
-	RemindBeats  = 20  // a worker is reminded of a unit of a collected round
-	HoldBeats    = 50  // a worker that lacks shards is told of them again
-	StalledBeats = 100 // a worker that lets units wait gets none
+	SlowBeats      = 2   // a unit that the others of its round wait for is given to a standby
+	LostBeats      = 5   // any unit is
+	DeadBeats      = 5   // a worker that was not heard is dead
+	SilentBeats    = 5   // a leader that was not heard is asked for
+	ElsewhereBeats = 20  // a leader that was not heard may be elsewhere, with all its cluster
+	RemindBeats    = 20  // a worker is reminded of a unit of a collected round
+	HoldBeats      = 50  // a worker that lacks shards is told of them again
+	StalledBeats   = 100 // a worker that lets units wait gets none
 )
 
 // Timeouts is every timeout of a cluster, derived from its heartbeat, so that a
@@ -86,13 +94,15 @@ type Timeouts struct {
 	Ping     time.Duration // between NATS clients and servers
 	NATSGone time.Duration // a NATS peer is taken for gone at the latest
 	NATSLost time.Duration // a leader without NATS transfers the leadership
+	CutOff   time.Duration // a coordinator that is cut off from the majority sends NATS clients away
 
 	WorkerDead    time.Duration // a worker that has not beaten is dead
 	UnitSlow      time.Duration // a unit that a round waits for goes to a standby, at the earliest
 	UnitLost      time.Duration // any unit does, at the earliest
 	UnitReminder  time.Duration // a worker is reminded of a unit of a collected round
 	WorkerStalled time.Duration // a worker that lets units wait gets none
-	LeaderSilent  time.Duration // a worker asks coordinators where the leader is
+	LeaderSilent  time.Duration // a worker that hears no leader asks all coordinators who leads
+	LeaderLost    time.Duration // the cluster may be elsewhere; and between two moves under one epoch
 
 	DiskProbe     time.Duration // between two looks at a disk, or at a log that failed
 	ObserveGauges time.Duration // between two readings of gauges
@@ -129,6 +139,7 @@ func DeriveTimeouts(h time.Duration) Timeouts {
 		UnitReminder:  RemindBeats * h,
 		WorkerStalled: StalledBeats * h,
 		LeaderSilent:  max(SilentBeats*h, LeastSilence),
+		LeaderLost:    max(ElsewhereBeats*h, LeastLost),
 
 		DiskProbe:     5 * h,
 		ObserveGauges: max(10*h, time.Second),
@@ -142,6 +153,7 @@ func (t Timeouts) withElection(d time.Duration) Timeouts {
 	t.RaftElection = d
 	t.RaftLease = d // a shorter one only costs office on a busy machine
 	t.HandOver = 2 * d
+	t.CutOff = max(10*t.Heartbeat, 3*d, time.Second)
 	t.RaftExchange = max(20*t.Heartbeat, 4*d, time.Second)
 	return t
 }
@@ -159,7 +171,7 @@ func (t *Timeouts) Rungs() []Rung {
 	return []Rung{
 		{"raft-commit", t.RaftCommit, nil, "until followers of a quiet leader hear what is committed: once to twice this"},
 		{"heartbeat", t.Heartbeat, []string{"raft-commit"}, "between two heartbeats of a worker, and of the leader; every other derives from it"},
-		{"nats-reconnect", ReconnectWait, nil, "the longest pause between two tries to reach NATS"},
+		{"nats-reconnect", ReconnectWait, nil, "the longest pause between the first two tries to reach NATS; it grows by a tenth each time"},
 		{"nats-ping", t.Ping, nil, "between NATS clients and servers; two may be missed"},
 		{"nats-gone", t.NATSGone, []string{"nats-ping"}, "a NATS peer that does not answer is taken for gone"},
 		{"retry-lead", RetryOffice, nil, "a new leader tries again what it needs to lead"},
@@ -167,14 +179,17 @@ func (t *Timeouts) Rungs() []Rung {
 		{"raft-election", t.RaftElection, []string{"heartbeat"}, "a follower that hears no leader stands for election, after once to twice this"},
 		{"leader-transfer", t.HandOver, []string{"raft-election"}, "a transfer of the leadership; if it hangs, Raft is restarted"},
 		{"raft-exchange", t.RaftExchange, []string{"leader-transfer", "raft-lease"}, "one exchange between coordinators"},
-		{"nats-lost", t.NATSLost, []string{"nats-gone", "nats-reconnect"}, "a leader without NATS transfers the leadership"},
+		{"nats-reconnect-most", ReconnectMost, []string{"nats-reconnect"}, "the longest pause between any two"},
+		{"nats-lost", t.NATSLost, []string{"nats-gone", "nats-reconnect-most"}, "a leader without NATS transfers the leadership"},
+		{"cut-off", t.CutOff, []string{"raft-election"}, "a coordinator that knows no leader, or whose NATS has lost most others', sends its NATS clients away"},
 		{"disk-probe", t.DiskProbe, []string{"heartbeat"}, "between two looks at a disk that was full"},
 		{"worker-dead", t.WorkerDead, []string{"heartbeat"}, "a worker that was not heard is dead"},
 		{"unit-slow", t.UnitSlow, []string{"heartbeat"}, "a unit that its round waits for goes to a standby, at the earliest"},
 		{"unit-lost", t.UnitLost, []string{"unit-slow"}, "any unit goes to a standby, at the earliest"},
 		{"unit-reminder", t.UnitReminder, []string{"worker-dead", "unit-lost"}, "a worker is reminded of a tree or a fold"},
 		{"worker-stalled", t.WorkerStalled, []string{"unit-reminder"}, "a worker that lets units wait gets none"},
-		{"leader-silent", t.LeaderSilent, []string{"raft-election", "heartbeat"}, "a worker asks coordinators where the leader is"},
+		{"leader-silent", t.LeaderSilent, []string{"heartbeat"}, "a worker that hears no leader asks all coordinators who leads"},
+		{"leader-lost", t.LeaderLost, []string{"leader-silent", "raft-election"}, "it takes the cluster to be elsewhere; least time between two moves to a leader of one epoch"},
 		{"commit", CommitInterval, nil, "least interval between two commits of a job"},
 		{"commit-at-most", CommitAtMost, []string{"commit"}, "greatest, unless a commit takes a quarter of it"},
 		{"retry-job", RetryPassing, []string{"retry-lead"}, "a job that stopped for a temporary reason starts again"},
@@ -185,7 +200,8 @@ func (t *Timeouts) Rungs() []Rung {
 		{"verify-leader", VerifyLeader, []string{"commit"}, "a majority is asked who leads"},
 		{"watch-line", WatchBeat, nil, "between two lines of a watch"},
 		{"watch-silence", WatchSilence, []string{"watch-line"}, "a client watches elsewhere"},
-		{"client-attempt", ClientTry, []string{"raft-election"}, "one attempt of a client's request"},
+		{"forward-silence", ForwardSilence, []string{"commit"}, "a leader that answers nothing is not waited for by a coordinator that forwards to it"},
+		{"client-attempt", ClientTry, []string{"raft-election", "forward-silence"}, "one attempt of a client's request"},
 		{"client-total", ClientPatience, []string{"client-attempt"}, "all attempts of a request, but for those that wait for ever"},
 		{"nats-start", NATSStart, []string{"nats-reconnect"}, "a coordinator's first connection to NATS"},
 	}

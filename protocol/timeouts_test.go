@@ -79,7 +79,9 @@ func TestCheckFindsEachBadRung(t *testing.T) {
 		"nats-lost":       func(t *Timeouts) { t.NATSLost = t.NATSGone },
 		"raft-lease":      func(t *Timeouts) { t.RaftLease = t.Heartbeat },
 		"leader-transfer": func(t *Timeouts) { t.HandOver = t.RaftElection },
-		"leader-silent":   func(t *Timeouts) { t.LeaderSilent = t.RaftElection },
+		"leader-silent":   func(t *Timeouts) { t.LeaderSilent = t.Heartbeat },
+		"leader-lost":     func(t *Timeouts) { t.LeaderLost = t.LeaderSilent },
+		"cut-off":         func(t *Timeouts) { t.CutOff = t.RaftElection },
 		"disk-probe":      func(t *Timeouts) { t.DiskProbe = 0 },
 	} {
 		bad := to

@@ -114,8 +114,16 @@ func (c *cache) wrong(e *entry, err error) {
 	c.forget(e)
 }
 
-// pull fetches the file of e.
+// pull fetches the file of e, from the beginning where the connection moves under way.
 func (c *cache) pull(ctx context.Context, e *entry) error {
+	for {
+		if err := c.pullOnce(ctx, e); !errors.Is(err, errMoved) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (c *cache) pullOnce(ctx context.Context, e *entry) error {
 	w, err := c.folder.Writer()
 	if err != nil {
 		return passing(err)

@@ -56,8 +56,9 @@ type Config struct {
 
 // Net is a network of the caller's making.
 type Net struct {
-	// Cluster asks a coordinator what a worker must know of its cluster.
-	Cluster func(ctx context.Context) (*protocol.Cluster, error)
+	// Clusters asks all coordinators what a worker must know of its cluster, and returns
+	// the answers, one at least where there is no error.
+	Clusters func(ctx context.Context) ([]*protocol.Cluster, error)
 	// Connect connects to what stands for NATS there.
 	Connect func(ctx context.Context, o bus.Options) (*bus.Conn, error)
 }

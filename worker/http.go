@@ -96,7 +96,7 @@ func (w *worker) unready() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case silence > s.patience():
+	case silence > s.limits.LeaderLost:
 		return fmt.Sprintf("no leader was heard for %v", silence.Round(time.Second))
 	case w.refused != "":
 		return "refused by the leader: " + w.refused

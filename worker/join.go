@@ -21,7 +21,7 @@ import (
 var ErrVersion = errors.New("worker: this cluster is of another version")
 
 const (
-	joinTimeout  = 2 * time.Second        // for one coordinator's answer
+	joinTimeout  = 2 * time.Second        // for the coordinators' answers
 	joinPause    = 250 * time.Millisecond // between two rounds of asking
 	joinLogEvery = 10 * time.Second       // between two log lines while nobody answers
 )
@@ -81,42 +81,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ask asks each known coordinator once and returns the first answer.
+// ask asks all known coordinators and returns the newest answer.
 func (j *joiner) ask(ctx context.Context) (*protocol.Cluster, error) {
-	if j.net != nil {
-		c, err := j.net.Cluster(ctx)
-		if err == nil {
-			err = checkCluster("the network", c)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return c, nil
-	}
-	var errs []error
-	for _, address := range j.addresses {
-		c, err := j.askOne(ctx, address)
-		if err == nil {
-			for _, m := range c.Coordinators {
-				j.learn(m.HTTP)
-			}
-			if len(j.nats) > 0 {
-				c.NATS = j.nats
-			}
-			return c, nil
-		}
-		if errors.Is(err, ErrVersion) {
-			return nil, err
-		}
-		errs = append(errs, err)
-	}
-	return nil, errors.Join(errs...)
+	list, err := j.askAll(ctx, joinTimeout, func(c *protocol.Cluster) bool { return c.Leader != "" })
+	return newest(list), err
 }
 
-func (j *joiner) askOne(ctx context.Context, address string) (*protocol.Cluster, error) {
-	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/cluster", nil)
+func (j *joiner) askOne(ctx context.Context, address, wait string) (*protocol.Cluster, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+protocol.ClusterLocal+wait, nil)
 	if err != nil {
 		return nil, err
 	}

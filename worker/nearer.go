@@ -3,22 +3,20 @@ package worker
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-const (
-	// nearDial bounds the connection to the leader's own NATS server.
-	nearDial = time.Second
-	// stayPatiences is how often the patience with a leader passes between two tries to
-	// move.
-	stayPatiences = 5
-)
+// dialSilences bounds the connection to another NATS server, in the silence after which
+// coordinators are asked.
+const dialSilences = 2
 
-// dial connects to a cluster's NATS, to the leader's own server where it has one.
-func (w *worker) dial(ctx context.Context, c *protocol.Cluster, limit time.Duration) (*bus.Conn, error) {
+// dial connects to a cluster's NATS, to the leader's own server where it has one; avoid,
+// where it is not empty, is the server to try last.
+func (w *worker) dial(ctx context.Context, c *protocol.Cluster, avoid string, limit time.Duration) (*bus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	connect := bus.Connect
@@ -26,8 +24,8 @@ func (w *worker) dial(ctx context.Context, c *protocol.Cluster, limit time.Durat
 		connect = w.cfg.Net.Connect
 	}
 	return connect(ctx, bus.Options{
-		URLs: leaderFirst(c), Name: w.id, Ping: cmp.Or(w.ping, protocol.DeriveTimeouts(heartbeatOf(c)).Ping),
-		Traffic: &traffic{&w.metrics.Traffic, w.beat}, Log: w.log,
+		URLs: leaderFirst(c, avoid), Name: w.id, Ping: cmp.Or(w.ping, protocol.DeriveTimeouts(heartbeatOf(c)).Ping),
+		Traffic: &traffic{&w.metrics.Traffic, w}, Log: w.log,
 	})
 }
 
@@ -35,31 +33,39 @@ func heartbeatOf(c *protocol.Cluster) time.Duration {
 	return time.Duration(c.Heartbeat) * time.Millisecond
 }
 
-// nearer moves a session to the leader's own NATS server where it is connected to
-// another one (since the leader changed, or was not known yet): what the two say to
-// each other then passes one server instead of two. It returns nil where the session
-// is best kept: while there is work, and for a while after a try.
-func (w *worker) nearer(ctx context.Context, s *session) *session {
-	leader := w.leading()
-	again := leader == s.leader // it leads since the last look at least
-	s.leader = leader
-	if leader == "" || !again || time.Now().Before(s.stay) || s.conn.ServerName() == leader || !w.idle() {
-		return nil
+// leaderFirst lists the cluster's NATS servers, that of the leader first where it
+// embeds one, and that of the coordinator to avoid last.
+func leaderFirst(c *protocol.Cluster, avoid string) []string {
+	rank := make(map[string]int)
+	for _, m := range c.Coordinators {
+		switch m.ID {
+		case c.Leader:
+			rank[m.NATS] = -1
+		case avoid:
+			rank[m.NATS] = 1
+		}
 	}
-	s.stay = time.Now().Add(stayPatiences * s.patience())
-	c, err := w.join.ask(ctx) // where the leader's server is may not have been known
-	if err != nil || c.ID != s.cluster.ID || c.Leader != leader || !embeds(c, leader) {
-		return nil
-	}
-	conn, err := w.dial(ctx, c, nearDial)
+	urls := slices.Clone(c.NATS)
+	slices.SortStableFunc(urls, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
+	return urls
+}
+
+// move moves a session to the leader's own NATS server, which saves what the two say to
+// each other a hop, or, where the leader is not heard and its server does not answer, to
+// any other than the session's. Whatever is in work goes on. It returns nil where there
+// is no such server.
+func (w *worker) move(ctx context.Context, s *session, c *protocol.Cluster, silent bool) *session {
+	from := s.conn.ServerName()
+	conn, err := w.dial(ctx, c, from, dialSilences*s.limits.LeaderSilent)
 	if err != nil {
+		w.log.Debug("the leader's NATS server does not answer", "coordinator", c.Leader, "error", err)
 		return nil
 	}
-	if conn.ServerName() != leader {
+	if at := conn.ServerName(); at != c.Leader && (!silent || at == from) {
 		conn.Close()
 		return nil
 	}
-	w.log.Info("moving to the leader's own NATS server", "coordinator", leader)
+	w.log.Info("moving to another NATS server", "leader", c.Leader, "epoch", c.Epoch, "from", from, "to", conn.ServerName())
 	return w.follow(s, c, conn)
 }
 
@@ -72,7 +78,8 @@ func (w *worker) follow(s *session, c *protocol.Cluster, conn *bus.Conn) *sessio
 		w.log.Warn("the leader's NATS server fails", "error", err)
 		return nil
 	}
-	next.leader, next.stay = s.leader, s.stay
+	w.learn(c.Epoch)
+	w.session.Store(next) // before s ends, so that fetches of s are tried again in next
 	s.cancel()
 	s.pulse.Wait()
 	w.begins(next)
@@ -80,40 +87,29 @@ func (w *worker) follow(s *session, c *protocol.Cluster, conn *bus.Conn) *sessio
 	return next
 }
 
+// learn takes an epoch that a coordinator told of: what leaders of before ordered is
+// void, and the leader's patience begins anew.
+func (w *worker) learn(epoch uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if epoch > w.epoch {
+		w.obey(epoch)
+		w.leader = "" // until it announces itself
+	}
+	w.heard, w.vacant = time.Now(), false
+}
+
 // embeds reports whether a coordinator has one of the cluster's NATS servers.
 func embeds(c *protocol.Cluster, id string) bool {
 	for _, m := range c.Coordinators {
-		if m.ID != id {
-			continue
-		}
-		for _, url := range c.NATS {
-			if url == m.NATS {
-				return true
-			}
+		if m.ID == id {
+			return slices.Contains(c.NATS, m.NATS)
 		}
 	}
 	return false
 }
 
-// leading returns the coordinator that leads, as far as the worker has heard.
-func (w *worker) leading() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.leader
-}
-
-// idle reports whether nothing is asked of this worker just now, and nothing is on its
-// way here.
-func (w *worker) idle() bool {
-	if w.fetching.Load() > 0 {
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, j := range w.jobs {
-		if len(j.live) > 0 {
-			return false
-		}
-	}
-	return true
+// external reports whether the cluster's NATS is known not to be the coordinators' own.
+func external(c *protocol.Cluster) bool {
+	return len(c.Coordinators) > 0 && !slices.ContainsFunc(c.Coordinators, func(m protocol.MemberEntry) bool { return slices.Contains(c.NATS, m.NATS) })
 }

@@ -17,20 +17,24 @@ func TestLeaderFirst(t *testing.T) {
 		NATS: []string{"nats://a", "nats://b", "nats://c"}, Leader: "c",
 		Coordinators: []protocol.MemberEntry{{ID: "a", NATS: "nats://a"}, {ID: "c", NATS: "nats://c"}},
 	}
-	if got, want := leaderFirst(c), []string{"nats://c", "nats://b", "nats://a"}; !slices.Equal(got, want) {
+	if got, want := leaderFirst(c, ""), []string{"nats://c", "nats://a", "nats://b"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if c.NATS[0] != "nats://a" {
 		t.Error("the cluster's own list was changed")
 	}
+	if got, want := leaderFirst(c, "a"), []string{"nats://c", "nats://b", "nats://a"}; !slices.Equal(got, want) {
+		t.Errorf("to avoid a: %v, want %v", got, want)
+	}
 	c.NATS = []string{"nats://x", "nats://y"}
-	if got := leaderFirst(c); !slices.Equal(got, c.NATS) {
+	if got := leaderFirst(c, "a"); !slices.Equal(got, c.NATS) {
 		t.Errorf("%v, want %v", got, c.NATS)
 	}
 }
 
 // TestMovesNearer: a worker that is connected to another server than the leader's own
-// moves there while it has nothing to do; where the server is out of reach it stays.
+// moves there at once, and what it works at goes on; where the server is out of reach it
+// stays.
 func TestMovesNearer(t *testing.T) {
 	d := importData(t, dense())
 	options := serverOptions
@@ -81,17 +85,68 @@ func TestMovesNearer(t *testing.T) {
 	l := leads("a", 5)
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
-	eventually(t, "work", func() bool { return !w.idle() })
-	if at(w) != "b" {
-		t.Error("the worker moved while it had work")
+	busy := func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		j := w.jobs[40]
+		return j != nil && len(j.live) > 0
+	}
+	eventually(t, "work", busy)
+	eventually(t, "the move", func() bool { return at(w) == "a" })
+	if !busy() {
+		t.Error("the work has ended")
 	}
 	open()
-	receive(t, "a part", l.parts)
-	eventually(t, "the move", func() bool { return at(w) == "a" })
+	receive(t, "a part of what it was at", l.parts)
 	if err := samePartial(compute(w, l).Partial, sums[0]); err != nil {
 		t.Error(err)
 	}
 	compute(w, leads("x", 6))
 	leads("b", 7)
 	eventually(t, "the move back", func() bool { return at(w) == "b" })
+}
+
+// TestFollowsTheMajority: the leader's coordinator is cut off from the others, and not
+// from the worker. Nobody can reach the worker where it is connected, but a coordinator
+// tells of a later leader when it is asked: there it goes with what it has in work.
+func TestFollowsTheMajority(t *testing.T) {
+	d := importData(t, dense())
+	options := serverOptions
+	options.Name = "a"
+	c := newClusterOf(t, options)
+	c.add(d)
+	options.Name = "b"
+	other := must[*bus.Server](t)(bus.StartServer(options)) // without a route between them
+	t.Cleanup(other.Close)
+	c.set(func(i *protocol.Cluster) {
+		i.NATS = []string{c.server.ClientURL(), other.ClientURL()}
+		i.Coordinators = []protocol.MemberEntry{{ID: "a", NATS: c.server.ClientURL()}, {ID: "b", NATS: other.ClientURL()}}
+		i.Leader, i.Epoch = "a", 5
+	})
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	list, sums := rounds(t, d, j, 1)
+	l.setup(w, 40, j, d.manifest)
+	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	receive(t, "a part", l.parts)
+
+	c.server = other
+	c.conn = c.dial()
+	if _, err := bus.ServeBlobs(c.conn, c.subjects.Blobs(), "coordinators", c.open); err != nil {
+		t.Fatal(err)
+	}
+	c.set(func(i *protocol.Cluster) { i.Leader, i.Epoch = "b", 9 })
+	l = c.lead("b", 9)
+	l.beat(w, "a beat at the other server", func(protocol.Beat) bool { return true })
+	l.announce()
+	l.beat(w, "a full beat", func(b protocol.Beat) bool { return b.Full })
+	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	p := receive(t, "a part at the other server", l.parts)
+	if err := samePartial(p.Partial, sums[0]); err != nil {
+		t.Error(err)
+	}
+	if at := w.session.Load().conn.ServerName(); at != "b" {
+		t.Errorf("it is connected to %q", at)
+	}
 }

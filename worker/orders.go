@@ -169,11 +169,17 @@ func (w *worker) onLead(m bus.Message) {
 	if !w.obey(lead.Epoch) {
 		return
 	}
-	w.heard = time.Now()
-	if w.leader != lead.Coordinator {
+	w.heard, w.vacant = time.Now(), lead.Coordinator == ""
+	switch {
+	case w.vacant:
+		w.log.Info("the leader leads no more", "coordinator", w.leader, "epoch", lead.Epoch)
+		w.leader = ""
+		w.tell()
+	case w.leader != lead.Coordinator:
 		w.leader = lead.Coordinator
 		w.log.Info("a coordinator leads", "coordinator", lead.Coordinator, "epoch", lead.Epoch)
 		w.beat.full()
+		w.tell()
 	}
 	if reason := lead.Refused[w.id]; reason != w.refused {
 		w.refused = reason

@@ -23,16 +23,24 @@ type session struct {
 	blobs    *bus.Served
 	pulse    sync.WaitGroup
 
-	leader string    // at the last look for a nearer server
-	stay   time.Time // it does not move before
+	limits protocol.Timeouts
+	tried  uint64    // the epoch under which it was opened, or tried to move, last
+	stay   time.Time // under that epoch it does not move before
+	fails  int       // to move, in a row, under that epoch
 }
 
 const (
 	connectTimeout = 5 * time.Second // for NATS, before coordinators are asked again
-	// patience is how many heartbeats without a leader pass before coordinators
-	// are asked whether the cluster is elsewhere now.
-	patience    = protocol.SilentBeats
-	minPatience = protocol.LeastSilence
+	// looksIn is how often a session is looked at in the silence after which coordinators
+	// are asked.
+	looksIn = 5
+	// A silence that lasts is answered by a pause between questions, of a part of it and at
+	// most so long, so that workers do not keep coordinators busy while nobody leads.
+	pausePart = 8
+	mostPause = 2 * time.Second
+	// mostFails is how often at most the time between two moves doubles, where the
+	// leader's server does not answer.
+	mostFails = 3
 )
 
 // serve runs sessions until ctx is done or the cluster is of another version.
@@ -65,7 +73,7 @@ func (w *worker) serve(ctx context.Context) error {
 
 // connect connects to a cluster and opens a session with it.
 func (w *worker) connect(ctx context.Context, c *protocol.Cluster) (*session, error) {
-	conn, err := w.dial(ctx, c, connectTimeout)
+	conn, err := w.dial(ctx, c, "", connectTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +106,11 @@ func (w *worker) openSession(c *protocol.Cluster, conn *bus.Conn) (*session, err
 // attach makes a session that listens over conn. It is not the worker's yet, unless
 // there is no other. Where it fails, conn is closed.
 func (w *worker) attach(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
-	s := &session{cluster: c, conn: conn, subjects: protocol.Subjects{Cluster: c.ID}}
+	s := &session{
+		cluster: c, conn: conn, subjects: protocol.Subjects{Cluster: c.ID},
+		limits: protocol.DeriveTimeouts(heartbeatOf(c)), tried: c.Epoch,
+	}
+	s.stay = time.Now().Add(s.limits.LeaderLost)
 	s.ctx, s.cancel = context.WithCancel(w.ctx)
 	w.session.CompareAndSwap(nil, s)
 	if err := w.subscribe(s); err != nil {
@@ -133,23 +145,6 @@ func (w *worker) subscribe(s *session) error {
 	return s.conn.Flush(s.ctx)
 }
 
-// leaderFirst lists the cluster's NATS servers, that of the leader first where it
-// embeds one; see nearer.
-func leaderFirst(c *protocol.Cluster) []string {
-	urls := slices.Clone(c.NATS)
-	for _, m := range c.Coordinators {
-		if i := slices.Index(urls, m.NATS); m.ID == c.Leader && i > 0 {
-			urls[0], urls[i] = urls[i], urls[0]
-		}
-	}
-	return urls
-}
-
-// patience is how long the leader may be silent.
-func (s *session) patience() time.Duration {
-	return max(minPatience, patience*heartbeatOf(s.cluster))
-}
-
 // openBlob finds a blob for who asks this worker for it: results, and shards.
 func (w *worker) openBlob(digest string) (bus.Blob, bool) {
 	if b, err := w.results.open(digest); err == nil {
@@ -165,64 +160,91 @@ func (w *worker) openBlob(digest string) (bus.Blob, bool) {
 // returns, or when the coordinators say that the cluster is elsewhere, or of another
 // version, which is an error.
 func (w *worker) watch(ctx context.Context, s *session) (next *session, err error) {
-	limit := s.patience()
-	tick := time.NewTicker(limit / 4)
+	tick := time.NewTicker(s.limits.LeaderSilent / looksIn)
 	defer tick.Stop()
-	for asked := time.Now(); ; {
+	var again time.Time // when a leader that is not heard may be asked for again
+	for {
 		select {
 		case <-ctx.Done():
 			return nil, nil
 		case <-tick.C:
+		case <-w.news:
 		}
-		if next := w.nearer(ctx, s); next != nil {
-			return next, nil
-		}
-		if w.silence() < limit || time.Since(asked) < limit {
+		now := w.standing(s)
+		if !now.doubts(!external(s.cluster)) || now.silent && time.Now().Before(again) {
 			continue
 		}
-		asked = time.Now()
-		if over, err := w.elsewhere(ctx, s); over {
-			return nil, err
+		next, over, err := w.seek(ctx, s, &now)
+		if next != nil || over {
+			return next, err
 		}
+		again = time.Now().Add(w.askPause(s))
 	}
 }
 
-// elsewhere asks the coordinators, where no leader is heard, whether a session is
-// over: because the cluster is elsewhere or began anew, or of another version.
-func (w *worker) elsewhere(ctx context.Context, s *session) (over bool, err error) {
-	c, err := w.join.ask(ctx)
-	switch {
-	case errors.Is(err, ErrVersion):
-		return true, err
-	case err != nil:
-		w.log.Warn("no leader is heard and no coordinator answers", "reason", err)
-	case moved(s.cluster, c):
-		w.log.Info("the cluster has moved; connecting again", "cluster", c.ID, "urls", c.NATS)
-		return true, nil
-	case w.anew(c):
-		w.log.Warn("the cluster has begun again, with another log; connecting again", "cluster", c.ID, "epoch", c.Epoch)
-		return true, nil
+// askPause is the time between two questions for a leader that is not heard. At first
+// there is none: coordinators that know no leader wait for one before they answer.
+func (w *worker) askPause(s *session) time.Duration {
+	silence := w.silence()
+	if silence < s.limits.LeaderLost {
+		return 0
 	}
-	return false, nil
+	return min(silence/pausePart, mostPause)
+}
+
+// seek asks the coordinators who leads, and moves the session there. over: it ends
+// instead, because the cluster is elsewhere or began anew, or of another version.
+func (w *worker) seek(ctx context.Context, s *session, now *standing) (next *session, over bool, err error) {
+	answers, err := w.join.askAll(ctx, s.limits.LeaderSilent, now.settles)
+	if errors.Is(err, ErrVersion) {
+		return nil, now.lost, err
+	}
+	does, c := now.course(s.cluster, answers)
+	switch does {
+	case moves:
+		next = w.move(ctx, s, c, now.silent)
+		if next == nil {
+			s.failed(c.Epoch, now.silent)
+		}
+		return next, false, nil
+	case ends:
+		w.log.Info("the cluster has moved; connecting again", "cluster", c.ID, "urls", c.NATS)
+		return nil, true, nil
+	case anew:
+		w.log.Warn("the cluster has begun again, with another log; connecting again", "cluster", c.ID, "epoch", c.Epoch)
+		w.leaveCluster()
+		return nil, true, nil
+	}
+	if err != nil && now.lost {
+		w.log.Warn("no leader is heard and no coordinator answers", "reason", err)
+	}
+	return nil, false, nil
+}
+
+// leaveCluster makes the next session one of another cluster, though it has the same id.
+func (w *worker) leaveCluster() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cluster = ""
+}
+
+// failed notes that the leader of an epoch could not be followed to its server. A session
+// that hears it tries again later and later, one that does not at its next question.
+func (s *session) failed(epoch uint64, silent bool) {
+	if epoch > s.tried {
+		s.tried, s.fails = epoch, 0
+	}
+	s.stay = time.Now()
+	if !silent {
+		s.stay = s.stay.Add(s.limits.LeaderLost << s.fails)
+		s.fails = min(s.fails+1, mostFails)
+	}
 }
 
 // moved reports whether b is another cluster than a, or has its NATS elsewhere.
 func moved(a, b *protocol.Cluster) bool {
 	x, y := slices.Sorted(slices.Values(a.NATS)), slices.Sorted(slices.Values(b.NATS))
 	return a.ID != b.ID || !slices.Equal(x, y)
-}
-
-// anew reports whether the cluster's leader, unheard so far, is of an epoch of
-// before: coordinators of the same addresses began an empty log. Then jobs and
-// epochs of the old one mean nothing any more.
-func (w *worker) anew(c *protocol.Cluster) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c.Leader == "" || c.Epoch >= w.epoch {
-		return false
-	}
-	w.cluster = ""
-	return true
 }
 
 // closeSession ends a session, and with stopping the worker's work, in this order:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -122,8 +123,15 @@ func (w *worker) fetchAssigned(ctx context.Context, s dataset.Split, rows int) (
 		return nil, nil
 	}
 	var b bytes.Buffer
-	if err := w.fetch(ctx, s.Assigned, int64(2*rows), &b); err != nil {
-		return nil, passing(err)
+	for {
+		err := w.fetch(ctx, s.Assigned, int64(2*rows), &b)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errMoved) || ctx.Err() != nil {
+			return nil, passing(err)
+		}
+		b.Reset()
 	}
 	return dataset.DecodeFolds(b.Bytes(), rows)
 }

@@ -8,11 +8,12 @@ import (
 // holds when the connection comes back: a leader may have changed unheard.
 type traffic struct {
 	*metrics.Traffic
-	beat *pulse
+	w *worker
 }
 
 // Reconnected implements bus.Traffic.
 func (t *traffic) Reconnected() {
 	t.Traffic.Reconnected()
-	t.beat.full()
+	t.w.beat.full()
+	t.w.tell()
 }

@@ -252,13 +252,15 @@ func TestBadShards(t *testing.T) {
 	}
 }
 
-// A connection that comes back makes the next beat a full one, at once.
+// A connection that comes back makes the next beat a full one, at once, and has the
+// session looked at: it may be another server's.
 func TestReconnectBeats(t *testing.T) {
 	m, p := metrics.NewWorker(prometheus.NewRegistry()), newPulse()
-	x := &traffic{&m.Traffic, p}
+	w := &worker{beat: p, news: make(chan struct{}, 1)}
+	x := &traffic{&m.Traffic, w}
 	x.Reconnected()
 	x.Reconnected()
-	if len(p.kick) != 1 || counter(m.NATSReconnects) != 2 {
+	if len(p.kick) != 1 || len(w.news) != 1 || counter(m.NATSReconnects) != 2 {
 		t.Errorf("%d kicks, %v reconnects counted", len(p.kick), counter(m.NATSReconnects))
 	}
 }

@@ -34,7 +34,7 @@ type worker struct {
 	prefetch *prefetch
 	ping     time.Duration           // between pings of the connection; 0: by the heartbeat
 	session  atomic.Pointer[session] // nil while there is none
-	fetching atomic.Int64            // blobs on their way here
+	news     chan struct{}           // one token: who leads, or the connection, has changed
 
 	ctx    context.Context // ends when the worker stops: parent of all jobs' contexts
 	cancel context.CancelFunc
@@ -51,6 +51,7 @@ type worker struct {
 	epoch   uint64 // highest seen
 	leader  string
 	heard   time.Time // of the leader, last
+	vacant  bool      // it said that it leads no more
 	refused string    // why the leader does not use this worker
 	jobs    map[uint64]*job
 	orders  uint64 // counts Run and Setup messages
@@ -94,7 +95,7 @@ func (w *worker) run(ctx context.Context) error {
 func open(cfg Config) (*worker, error) {
 	w := &worker{
 		cfg: cfg, log: cfg.Log, registry: metrics.Registry(), beat: newPulse(),
-		jobs: make(map[uint64]*job), parts: make(chan computed, maxComputed),
+		jobs: make(map[uint64]*job), parts: make(chan computed, maxComputed), news: make(chan struct{}, 1),
 	}
 	w.metrics = metrics.NewWorker(w.registry)
 	w.drops = newDrops(w.metrics)
@@ -225,22 +226,36 @@ func (w *worker) send(subject string, msg []byte) {
 	}
 }
 
+// tell has the session looked at soon. It never blocks.
+func (w *worker) tell() {
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
 // fetch pulls a blob from whichever coordinator has it. When the session ends
-// under way the pull fails: nothing would answer it.
+// under way the pull fails: nothing would answer it; with errMoved where another session
+// has followed, in which it may be tried again.
 func (w *worker) fetch(ctx context.Context, digest string, size int64, to io.Writer) error {
 	s := w.session.Load()
 	if s == nil {
 		return errNoSession
 	}
-	w.fetching.Add(1)
-	defer w.fetching.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	return s.conn.FetchBlob(ctx, s.subjects.Blobs(), digest, size, to)
+	err := s.conn.FetchBlob(ctx, s.subjects.Blobs(), digest, size, to)
+	if next := w.session.Load(); err != nil && s.ctx.Err() != nil && next != nil && next != s {
+		return fmt.Errorf("%w: %w", errMoved, err)
+	}
+	return err
 }
 
-var errNoSession = errors.New("worker: not connected")
+var (
+	errNoSession = errors.New("worker: not connected")
+	errMoved     = errors.New("worker: the connection has moved")
+)
 
 // silence returns for how long no leader was heard.
 func (w *worker) silence() time.Duration {
@@ -261,5 +276,5 @@ func (w *worker) enterCluster(c *protocol.Cluster) {
 		w.cluster, w.epoch, w.leader, w.refused = c.ID, 0, "", ""
 	}
 	w.epoch = max(w.epoch, c.Epoch)
-	w.heard = time.Now() // patience begins anew
+	w.heard, w.vacant = time.Now(), false // patience begins anew
 }

@@ -10,19 +10,22 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/chaos"
 )
 
 type chaosCmd struct {
-	Seed      uint64   `default:"1" help:"Seed of the schedule: which fault when, which process, which pauses."`
-	Rounds    int      `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
-	Faults    []string `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, the others in one of ten)."`
-	Algorithm string   `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both together)."`
-	Workers   int      `default:"3" help:"Workers of the cluster."`
-	Small     bool     `help:"Smaller jobs, for a short run."`
-	Keep      bool     `help:"Keep the folder with disks and logs; it stays after a failure in any case."`
+	Seed      uint64        `default:"1" help:"Seed of the schedule: which fault when, which process, which pauses."`
+	Rounds    int           `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
+	Faults    []string      `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, partitions in one of twenty, the others in one of ten)."`
+	Algorithm string        `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both together)."`
+	Workers   int           `default:"3" help:"Workers of the cluster."`
+	Hold      time.Duration `default:"3s" help:"How long a partition lasts."`
+	MaxStall  time.Duration `default:"2s" help:"How long training may stand still during a partition, beyond the commit interval."`
+	Small     bool          `help:"Smaller jobs, for a short run."`
+	Keep      bool          `help:"Keep the folder with disks and logs; it stays after a failure in any case."`
 }
 
 // Run implements `coppice chaos`.
@@ -37,7 +40,7 @@ func (c *chaosCmd) Run(a *app) error {
 	}
 	report, err := chaos.Run(a.ctx, chaos.Config{
 		Exe: exe, Dir: dir, Seed: c.Seed, Rounds: c.Rounds, Faults: c.Faults, Algorithm: c.Algorithm,
-		Workers: c.Workers, Small: c.Small, Progress: a.stderr,
+		Workers: c.Workers, Hold: c.Hold, Stall: c.MaxStall, Small: c.Small, Progress: a.stderr,
 	})
 	if errors.Is(err, chaos.ErrUsage) {
 		return errors.Join(usageError{err}, os.RemoveAll(dir))
@@ -76,6 +79,12 @@ func (c *chaosCmd) replay() string {
 	if c.Algorithm != "" {
 		b += " --algorithm " + c.Algorithm
 	}
+	if c.Hold != chaos.DefaultHold && c.Hold != 0 {
+		b += " --hold " + c.Hold.String()
+	}
+	if c.MaxStall != chaos.DefaultStall && c.MaxStall != 0 {
+		b += " --max-stall " + c.MaxStall.String()
+	}
 	if c.Small {
 		b += " --small"
 	}
@@ -84,16 +93,19 @@ func (c *chaosCmd) replay() string {
 
 // chaosText writes the table.
 func chaosText(w io.Writer, r *chaos.Report, passed bool) {
-	t := newTable(w, []string{"fault", "injected", "recovered", "median", "worst", "next step", "steps redone", "worst", "in intervals", "units retried", "wasted", "interval"}, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	t := newTable(w, []string{"fault", "injected", "recovered", "median", "worst", "next step", "steps redone", "worst", "in intervals", "units retried", "wasted", "interval", "longest stall"}, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
 	for _, f := range r.Faults {
-		step := "-"
+		step, longest := "-", "-"
 		if f.Step > 0 {
 			step = duration(f.Step)
+		}
+		if f.Longest > 0 {
+			longest = duration(f.Longest)
 		}
 		t.AppendRow(rowOf(
 			f.Fault, strconv.Itoa(f.Injected), strconv.Itoa(f.Recovered), duration(f.Median), duration(f.Worst), step,
 			count(f.RedoneMedian), count(f.RedoneWorst), strconv.FormatFloat(f.RedoneIntervals, 'f', 1, 64),
-			count(f.UnitsAgain), count(f.UnitsWasted), duration(f.Interval),
+			count(f.UnitsAgain), count(f.UnitsWasted), duration(f.Interval), longest,
 		))
 	}
 	t.Render()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -41,11 +42,41 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// TestPartitions: the leader is cut off from its peers and not from workers and clients,
+// in both directions and in each one, and training goes on elsewhere, with the same bits.
+// On a busy machine it may take longer than it should; without anything that brings
+// workers to the new leader it would take for ever.
+func TestPartitions(t *testing.T) {
+	faults := []string{"peers-cut", "peers-cut-out", "peers-cut-in"}
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "15s", "-o", "json", "--faults", strings.Join(faults, ",")}
+	cmd, stdout, stderr := process(t, t.TempDir(), args...)
+	err := cmd.Run()
+	if strings.Contains(stderr.String(), "cannot be injected here") {
+		t.Skip(stderr)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	var r chaos.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Strikes {
+		if !s.Recovered || s.Longest < s.Seconds {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(r.Strikes) != len(faults) || r.Digests == 0 {
+		t.Errorf("%d partitions, %d digests", len(r.Strikes), r.Digests)
+	}
+}
+
 func TestChaosUsage(t *testing.T) {
 	for args, says := range map[string]string{
 		"--faults earthquake":              "leader-stop", // it lists those that there are
 		"--rounds 0":                       "rounds",
 		"--workers 1":                      "workers",
+		"--hold=-1s":                       "negative",
 		"--algorithm rf":                   "structrf",
 		"--faults worker-kill,worker-kill": "twice",
 	} {
@@ -58,8 +89,8 @@ func TestChaosUsage(t *testing.T) {
 
 // What a failure prints is the command that it was.
 func TestChaosReplay(t *testing.T) {
-	c := chaosCmd{Seed: 3, Rounds: 9, Workers: 4, Faults: []string{"all-kill", "latency"}, Algorithm: "ldlf", Small: true}
-	if got, want := c.replay(), "coppice chaos --seed 3 --rounds 9 --workers 4 --faults all-kill,latency --algorithm ldlf --small"; got != want {
+	c := chaosCmd{Seed: 3, Rounds: 9, Workers: 4, Faults: []string{"all-kill", "latency"}, Algorithm: "ldlf", Hold: 10 * time.Second, MaxStall: chaos.DefaultStall, Small: true}
+	if got, want := c.replay(), "coppice chaos --seed 3 --rounds 9 --workers 4 --faults all-kill,latency --algorithm ldlf --hold 10s --small"; got != want {
 		t.Errorf("got %q", got)
 	}
 	var again chaosCmd

@@ -66,6 +66,7 @@ type coordinatorCmd struct {
 	Raft       string        `placeholder:"HOST:PORT" help:"Where Raft listens, if not one above."`
 	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Where NATS listens for clients, if not two above."`
 	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Where NATS listens for the other coordinators, if not three above."`
+	Proxied    bool          `name:"behind-proxy" help:"Others reach this coordinator where --peers or --address says, wherever it listens: it is behind a proxy or a NAT."`
 	NATS       string        `name:"nats" placeholder:"URL" help:"Use this NATS instead of the embedded one."`
 	Heartbeat  time.Duration `default:"100ms" help:"The setting that every timeout derives from, 10ms to 1s."`
 	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"How long a coordinator misses its leader at least before it stands for election (default: three heartbeats)."`
@@ -104,7 +105,7 @@ func (c *coordinatorCmd) Run(a *app) error {
 	defer cancel()
 	return served(ctx, coordinator.Run(ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: c.Join, HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
-		RouteAddr: c.NATSRoutes, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Log: log,
+		RouteAddr: c.NATSRoutes, Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Log: log,
 	}))
 }
 

@@ -4,6 +4,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,9 @@ import (
 type Config struct {
 	ID      string
 	Cluster func() protocol.Cluster // as this coordinator knows it
+	// Local is what protocol.ClusterLocal tells, and Heard whether it names a leader.
+	Local func() protocol.Cluster
+	Heard func() bool
 	// InFlight, where set, tells how many collected units of a job are computed just
 	// now.
 	InFlight func(job uint64) int
@@ -41,6 +45,8 @@ type Config struct {
 	Members  *members.Service // who the coordinators are
 	Metrics  http.Handler
 	Log      *slog.Logger
+
+	patience time.Duration // with a leader that says nothing; 0: protocol.ForwardSilence
 }
 
 // Server answers requests.
@@ -185,13 +191,53 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 }
 
 // cluster answers with what the leader knows, or, while there is none, with what
-// this coordinator knows: workers join by it.
+// this coordinator knows; protocol.ClusterLocal always with the latter.
 func (s *Server) cluster(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("local") == "true" {
+		s.local(w, r)
+		return
+	}
 	c := s.cfg.Cluster()
 	if c.Leader != "" && c.Leader != s.cfg.ID && s.forward.try(w, r, c.Leader) {
 		return
 	}
 	s.answer(w, c, nil)
+}
+
+// maxLocalWait bounds the wait for a leader, and localLook is the time between two looks
+// where the state does not change meanwhile.
+const (
+	maxLocalWait = 5 * time.Second
+	localLook    = 20 * time.Millisecond
+)
+
+// local answers with what this coordinator knows. A worker that looks for a leader
+// hears of one as soon as there is one, and need not ask again and again.
+func (s *Server) local(w http.ResponseWriter, r *http.Request) {
+	ms, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("wait_ms"), "0"), 10, 32)
+	if err != nil {
+		s.answer(w, nil, fmt.Errorf("%w: wait_ms=%q: want a number of milliseconds", errBad, r.URL.Query().Get("wait_ms")))
+		return
+	}
+	end := time.NewTimer(min(time.Duration(ms)*time.Millisecond, maxLocalWait))
+	defer end.Stop()
+	look := time.NewTicker(localLook)
+	defer look.Stop()
+	for waits := true; waits; {
+		_, changed := s.cfg.Store.Watch()
+		if s.cfg.Heard() {
+			break
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-end.C:
+			waits = false
+		case <-changed:
+		case <-look.C:
+		}
+	}
+	s.answer(w, s.cfg.Local(), nil)
 }
 
 // answer writes a value or an error.

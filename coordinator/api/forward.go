@@ -1,14 +1,17 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // forwardedHeader marks a request that a coordinator forwarded already: it is not
@@ -17,14 +20,15 @@ const forwardedHeader = "Coppice-Forwarded-By"
 
 // forwarder passes requests on to the leader.
 type forwarder struct {
-	cfg   Config
-	proxy *httputil.ReverseProxy
+	cfg      Config
+	proxy    *httputil.ReverseProxy
+	patience time.Duration // with a leader that says nothing
 }
 
 type leaderKey struct{}
 
 func newForwarder(cfg Config) *forwarder {
-	f := &forwarder{cfg: cfg}
+	f := &forwarder{cfg: cfg, patience: cmp.Or(cfg.patience, protocol.ForwardSilence)}
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(p.In.Context().Value(leaderKey{}).(*url.URL))
@@ -63,9 +67,11 @@ func (f *forwarder) try(w http.ResponseWriter, r *http.Request, leader string) b
 	for _, m := range f.cfg.Store.State().Members() {
 		if m.ID == leader {
 			ctx, cancel := context.WithCancel(withLeader(r, &url.URL{Scheme: "http", Host: m.HTTP}))
-			defer f.untilLeaderChanges(ctx, leader, cancel)() // the proxy may panic
+			watched, silent := f.untilLeaderIsSilent(ctx, r, m.HTTP, cancel)
+			defer silent() // the proxy may panic
+			defer f.untilLeaderChanges(ctx, leader, cancel)()
 			defer cancel()
-			f.proxy.ServeHTTP(w, r.WithContext(ctx))
+			f.proxy.ServeHTTP(w, r.WithContext(watched))
 			return true
 		}
 	}

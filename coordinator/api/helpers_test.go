@@ -28,6 +28,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // limit bounds every wait; a test that reaches it fails.
 const limit = time.Minute
 
+// patienceHere is borne with a leader that says nothing.
+const patienceHere = time.Second
+
 // site is a coordinator's API on a real store of one node.
 type site struct {
 	t      testing.TB
@@ -72,6 +75,9 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	s.ready.Store(new(error))
 	s.cfg.ID = id
 	s.cfg.Cluster = func() protocol.Cluster { return protocol.Cluster{ID: "told by " + id, Leader: *s.leader.Load()} }
+	s.cfg.Local = s.cfg.Cluster
+	s.cfg.Heard = func() bool { return *s.leader.Load() != "" }
+	s.cfg.patience = patienceHere
 	s.cfg.Ready = func() error { return *s.ready.Load() }
 	s.cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics of "+id) })
 	s.web = httptest.NewServer(Handler(s.cfg))

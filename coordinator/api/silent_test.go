@@ -3,8 +3,14 @@ package api
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -32,4 +38,55 @@ func TestSilentHolder(t *testing.T) {
 	if err := notSent("the split", "x", errors.Join(blobs.ErrDigest)); !errors.Is(err, errBad) {
 		t.Errorf("what is no digest: %v", err)
 	}
+}
+
+// TestSilentLeader: a leader that takes connections and says nothing, as one that is cut
+// off in one direction, does not hold a client that asked another coordinator; one that
+// only takes long does.
+func TestSilentLeader(t *testing.T) {
+	s := newSite(t)
+	f := s.follower()
+	var quiet atomic.Bool
+	over := make(chan struct{})
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case quiet.Load():
+			<-over
+		case r.URL.Path != "/healthz":
+			<-time.After(3 * patienceHere)
+			io.WriteString(w, "[]\n")
+		}
+	}))
+	defer leader.Close()
+	defer close(over)
+	s.propose(protocol.EntryMember, protocol.MemberEntry{ID: "d", HTTP: strings.TrimPrefix(leader.URL, "http://")})
+	id := "d"
+	f.leader.Store(&id)
+	var list []protocol.JobInfo
+	f.get("GET", "/v1/jobs", nil, &list)
+	quiet.Store(true)
+	f.refuse(503, "GET", "/v1/jobs", nil, "did not answer")
+	f.refuse(503, "GET", "/v1/jobs/1/watch", nil, "did not answer")
+	f.refuse(503, "PUT", "/v1/blobs/"+blobs.Sum(nil), nil, "did not answer")
+}
+
+// TestLocal: what this coordinator knows is told without asking the leader, and where
+// it knows none once it does, or after the wait.
+func TestLocal(t *testing.T) {
+	f := newSite(t).follower()
+	var c protocol.Cluster
+	if f.get("GET", protocol.ClusterLocal, nil, &c); c.ID != "told by b" {
+		t.Errorf("the cluster was %s", c.ID)
+	}
+	nobody, somebody := "", "a"
+	f.leader.Store(&nobody)
+	f.get("GET", protocol.ClusterLocal+"&wait_ms=10", nil, &c)
+	if c.Leader != "" {
+		t.Errorf("%q leads", c.Leader)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { f.leader.Store(&somebody) })
+	if f.get("GET", protocol.ClusterLocal+"&wait_ms=5000", nil, &c); c.Leader != "a" {
+		t.Errorf("%q leads after the wait", c.Leader)
+	}
+	f.refuse(400, "GET", protocol.ClusterLocal+"&wait_ms=soon", nil, "wait_ms")
 }

@@ -129,6 +129,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		d.probe()
 		select {
 		case <-ctx.Done():
+			d.publish(d.cfg.Subjects.Lead(), "", (&protocol.Lead{Epoch: d.cfg.Epoch}).Append(nil)) // it leads no more
 			return ctx.Err()
 		case <-tick.C:
 		}

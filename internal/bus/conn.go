@@ -18,8 +18,10 @@ import (
 const (
 	// connectTimeout bounds Connect where its context has no deadline.
 	connectTimeout = 5 * time.Second
-	// reconnectWait is the greatest pause between two tries to reconnect.
+	// reconnectWait is the greatest pause between the first tries to reconnect, and
+	// reconnectMost between any.
 	reconnectWait = protocol.ReconnectWait
+	reconnectMost = protocol.ReconnectMost
 	// writeTimeout bounds one write to the socket: a server that hangs must not
 	// hold a sender.
 	writeTimeout = 2 * time.Second

@@ -3,6 +3,9 @@ package bus
 import (
 	"fmt"
 	"log/slog"
+	"strings"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
 )
 
 // serverLog hands the server's log to slog. What is fatal to the server, like a
@@ -14,9 +17,18 @@ type serverLog struct {
 
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(text(format, v)) }
 func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(text(format, v)) }
-func (l *serverLog) Errorf(format string, v ...any)  { l.log.Warn(text(format, v)) }
-func (l *serverLog) Debugf(format string, v ...any)  { l.log.Debug(text(format, v)) }
-func (l *serverLog) Tracef(format string, v ...any)  { l.log.Debug(text(format, v)) }
+
+// Errorf implements natsserver.Logger. That clients are turned away is no error.
+func (l *serverLog) Errorf(format string, v ...any) {
+	if t := text(format, v); strings.HasSuffix(t, natsserver.ErrAuthentication.Error()) {
+		l.log.Debug(t)
+	} else {
+		l.log.Warn(t)
+	}
+}
+
+func (l *serverLog) Debugf(format string, v ...any) { l.log.Debug(text(format, v)) }
+func (l *serverLog) Tracef(format string, v ...any) { l.log.Debug(text(format, v)) }
 
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.log.Error(text(format, v))

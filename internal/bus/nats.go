@@ -55,9 +55,8 @@ func (l *natsLink) options(o *Options) []nats.Option {
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
 		nats.DontRandomize(),
-		nats.CustomReconnectDelay(func(int) time.Duration {
-			return reconnectWait/2 + rand.N(reconnectWait/2)
-		}),
+		nats.CustomReconnectDelay(reconnectDelay),
+		nats.IgnoreAuthErrorAbort(), // a server that refuses now may not, later
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(ping),
 		nats.MaxPingsOutstanding(pingsOut),
@@ -75,6 +74,14 @@ func (l *natsLink) options(o *Options) []nats.Option {
 	return opts
 }
 
+// reconnectDelay is the pause before the servers are tried again, after so many times: it
+// grows by a tenth of the first each time, so that in a long outage clients do not keep
+// the servers busy, and come back at most a tenth of its time late.
+func reconnectDelay(tries int) time.Duration {
+	d := min(reconnectWait+time.Duration(tries)*reconnectWait/10, reconnectMost)
+	return d/2 + rand.N(d/2)
+}
+
 func (l *natsLink) lost(nc *nats.Conn, err error) {
 	if err == nil && nc.IsClosed() || nc.IsDraining() {
 		return
@@ -89,7 +96,11 @@ func (l *natsLink) back(nc *nats.Conn) {
 }
 
 // failed logs what NATS reports on the side, such as dropped messages.
-func (l *natsLink) failed(_ *nats.Conn, sub *nats.Subscription, err error) {
+func (l *natsLink) failed(nc *nats.Conn, sub *nats.Subscription, err error) {
+	if sub == nil && !nc.IsConnected() { // such as a coordinator that turns clients away
+		l.log.Debug("a NATS server does not answer, or refuses", "error", err)
+		return
+	}
 	subject := ""
 	if sub != nil {
 		subject = sub.Subject

@@ -40,14 +40,18 @@ type ServerOptions struct {
 	// Advertise is the host:port by which clients hear of this server from
 	// others; empty for the address listened on.
 	Advertise string
-	Ping      time.Duration // default DefaultPing
-	Log       *slog.Logger  // default: nothing is logged
+	// AdvertiseRoutes is the same for routes.
+	AdvertiseRoutes string
+
+	Ping time.Duration // default DefaultPing
+	Log  *slog.Logger  // default: nothing is logged
 }
 
 // Server is an embedded NATS server, core only: nothing is stored.
 type Server struct {
-	s     *natsserver.Server
-	fatal chan string
+	s         *natsserver.Server
+	fatal     chan string
+	admission *admission
 
 	mu   sync.Mutex
 	opts *natsserver.Options // as they were given, with the routes of now
@@ -66,12 +70,14 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err := free("NATS routes", opts.Cluster.Host, opts.Cluster.Port); err != nil {
 		return nil, err
 	}
+	admission := new(admission)
+	opts.CustomClientAuthentication, opts.AuthTimeout = admission, authSeconds
 	given := opts.Clone() // the library changes its own
 	ns, err := natsserver.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	s := &Server{s: ns, fatal: make(chan string, 8), opts: given}
+	s := &Server{s: ns, fatal: make(chan string, 8), admission: admission, opts: given}
 	ns.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
 	ns.Start()
 	if err := s.ready(); err != nil {
@@ -103,7 +109,7 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 		return opts, nil
 	}
 	opts.Cluster = natsserver.ClusterOpts{
-		Name: o.Cluster, Host: o.Host, Port: port(o.RoutePort),
+		Name: o.Cluster, Host: o.Host, Port: port(o.RoutePort), Advertise: o.AdvertiseRoutes,
 		PingInterval: ping, MaxPingsOut: pingsOut,
 		PoolSize: -1, // one connection to each other server: one account has all traffic, and each connection has its pings
 	}

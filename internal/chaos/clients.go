@@ -242,7 +242,8 @@ func (c *clients) resume(ctx context.Context, j *protocol.JobInfo) error {
 		return err
 	}
 	c.ledger.told(j.ID, func(a *acknowledged) { a.paused = false })
-	if _, err := c.caller.tell(ctx, 1, j.ID, "resume"); err != nil {
+	// A conflict: the answer to a first try was lost, and the job has ended since.
+	if _, err := c.caller.tell(ctx, 1, j.ID, "resume"); err != nil && !conflict(err) {
 		return fmt.Errorf("resuming %s: %w", j.Name, err)
 	}
 	return nil

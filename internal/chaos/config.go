@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,13 +26,18 @@ type Config struct {
 	Rounds int
 	// Faults lists the faults to inject, each in every round. Empty: all that this
 	// machine can have, those of which recovery is measured in two rounds of five,
-	// the others in one of ten, each at least once.
+	// those that last in one of twenty, the others in one of ten, each at least once.
 	Faults []string
 	// Algorithm restricts the jobs to those of one algorithm; empty: both.
 	Algorithm string
 	Workers   int
 	// Bound is how long a recovery may take; 0: DefaultBound.
 	Bound time.Duration
+	// Hold is how long a partition lasts; 0: DefaultHold.
+	Hold time.Duration
+	// Stall is how long training may stand still during a partition, beyond the commit
+	// interval; 0: DefaultStall.
+	Stall time.Duration
 	// Small takes smaller jobs, for a short run.
 	Small bool
 	// Progress takes a line for each fault; nil: none.
@@ -75,6 +81,10 @@ func (c Config) prepared() (Config, error) {
 	if c.Bound == 0 {
 		c.Bound = DefaultBound
 	}
+	if c.Hold < 0 || c.Stall < 0 {
+		return c, fmt.Errorf("%w: a partition of %v, a stall of %v: neither may be negative", ErrUsage, c.Hold, c.Stall)
+	}
+	c.Hold, c.Stall = cmp.Or(c.Hold, DefaultHold), cmp.Or(c.Stall, DefaultStall)
 	if c.Progress == nil {
 		c.Progress = io.Discard
 	}

@@ -9,7 +9,9 @@
 // share a clock with nobody. A failure names the seed, which gives the same
 // faults in the same order again.
 //
-// Two legs follow each other: one cluster with the NATS that coordinators embed,
-// and one with an external NATS behind proxies (package proxy), each process
-// having its own, so that one can be cut off without the others.
+// Four legs follow each other: a cluster with the NATS that coordinators embed; one
+// with an external NATS behind proxies (package proxy), each process having its own,
+// so that one can be cut off without the others; one with a small disk for each
+// process; and one with proxies before each port of each coordinator, which tell by the
+// process that dialled whose bytes to hold back.
 package chaos

@@ -17,6 +17,7 @@ type fault struct {
 	doc      string
 	leg      leg
 	measured bool // its recovery is one of the published ones
+	holds    bool // it lasts for Config.Hold, and training goes on meanwhile
 	// hit does it, and says when the clock begins. What it returns ends the fault
 	// after progress was seen; nil: it has ended by itself.
 	hit func(ctx context.Context, s *strike) (heal func(context.Context) error, err error)
@@ -56,7 +57,7 @@ func (s *strike) between(least, most time.Duration) time.Duration {
 }
 
 // catalog lists the faults, in the order of documentation.
-var catalog = []*fault{
+var catalog = append([]*fault{
 	{name: "worker-kill", doc: "a worker is killed (SIGKILL), and started again later", measured: true, hit: killing((*strike).worker)},
 	{name: "worker-stop", doc: "a worker is frozen (SIGSTOP), and goes on later", measured: true, hit: stopping((*strike).worker)},
 	{name: "worker-slow", doc: "a worker runs a fifth of the time", hit: slowWorker},
@@ -78,7 +79,7 @@ var catalog = []*fault{
 	{name: "corrupt-blob", doc: "a byte of a coordinator's blob and one of a worker's cache is inverted while both are down", leg: disks, hit: corruptBlob},
 	{name: "corrupt-wal", doc: "the end of a coordinator's log is damaged while it is down", leg: disks, hit: corruptLog},
 	{name: "corrupt-snapshot", doc: "a byte of a coordinator's last snapshot is inverted while it is down", leg: disks, hit: corruptSnapshot},
-}
+}, partitions()...)
 
 func (s *strike) head() *proc.Node { return s.leader }
 

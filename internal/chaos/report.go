@@ -45,6 +45,9 @@ type Row struct {
 	// Interval is the commit interval in force before the faults, in seconds: the
 	// median.
 	Interval float64 `json:"commit_interval_seconds"`
+	// Longest is the longest time without committed progress from the fault until a
+	// while after its end, of partitions.
+	Longest float64 `json:"longest_stall_seconds,omitempty"`
 }
 
 // Left is a fault that was not injected because this machine cannot have it.
@@ -68,6 +71,8 @@ type Strike struct {
 	UnitsAgain    uint64  `json:"units_retried"`
 	UnitsWasted   uint64  `json:"units_wasted"`
 	Interval      float64 `json:"commit_interval_seconds"`
+	// Longest time without committed progress, of a partition.
+	Longest float64 `json:"longest_stall_seconds,omitempty"`
 }
 
 func newReport(c *Config, faults []*fault, left []Left) *Report {
@@ -106,6 +111,9 @@ func (s *Strike) text() string {
 	if s.StepSeconds > 0 {
 		text += fmt.Sprintf(", next step %.0f ms", 1000*s.StepSeconds)
 	}
+	if s.Longest > 0 {
+		text += fmt.Sprintf(", longest stall %.0f ms", 1000*s.Longest)
+	}
 	if s.StepsRedone > 0 {
 		text += fmt.Sprintf(", %d steps again (%.1f intervals of %.0f ms)", s.StepsRedone, s.intervals(), 1000*s.Interval)
 	}
@@ -142,6 +150,7 @@ func (row *Row) sum(strikes []Strike) {
 			steps = append(steps, s.StepSeconds)
 		}
 		redone, again, wasted = append(redone, s.StepsRedone), append(again, s.UnitsAgain), append(wasted, s.UnitsWasted)
+		row.Longest = max(row.Longest, s.Longest)
 		row.RedoneIntervals = max(row.RedoneIntervals, s.intervals())
 	}
 	if row.Recovered == 0 {

@@ -24,10 +24,13 @@ const (
 	embedded leg = iota // NATS in the coordinators
 	external            // NATS as a process of its own, each process behind a proxy
 	disks               // each process on a disk of its own
+	linked              // each coordinator behind proxies
 	legs
 )
 
-func (l leg) String() string { return [...]string{"embedded NATS", "external NATS", "disks"}[l] }
+func (l leg) String() string {
+	return [...]string{"embedded NATS", "external NATS", "disks", "partitions"}[l]
+}
 
 const coordinators = 3
 
@@ -39,6 +42,7 @@ type rig struct {
 	client  *client.Client
 	nats    *proc.Node              // of the external leg
 	proxies map[string]*proxy.Proxy // to NATS, by process
+	links   *links                  // between coordinators, of the partitions' leg
 	servers []string                // HTTP addresses of the coordinators
 	http    *http.Client
 	exe     string
@@ -73,9 +77,14 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 			return nil, err
 		}
 	}
-	cluster, err := proc.Start(ctx, proc.Config{
+	pc := proc.Config{
 		Exe: c.Exe, Env: c.Env, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra,
-	})
+	}
+	if l == linked {
+		r.links = newLinks()
+		pc.Behind = r.links.add
+	}
+	cluster, err := proc.Start(ctx, pc)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +168,9 @@ func (r *rig) close() error {
 	}
 	for _, p := range r.proxies {
 		p.Close()
+	}
+	if r.links != nil {
+		r.links.closeAll()
 	}
 	if r.nats != nil {
 		errs = append(errs, r.nats.Kill())

@@ -178,6 +178,13 @@ func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 		return done, err
 	}
 	got, err := s.rig.await(bound, m, k.from)
+	if p.fault.holds && err == nil {
+		done.took(got, m)
+		if err := s.partition(ctx, k, got, done, heal); err != nil {
+			return done, err
+		}
+		return done, s.afterwards(ctx, m, done)
+	}
 	if heal != nil {
 		err = errors.Join(err, heal(bound))
 	}

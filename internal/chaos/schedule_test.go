@@ -28,7 +28,7 @@ func TestPlanFollowsFromTheSeed(t *testing.T) {
 // Fifty rounds inject every measured fault twenty times; any number of rounds
 // injects every fault.
 func TestPlanShares(t *testing.T) {
-	for rounds, want := range map[int]struct{ measured, other int }{50: {20, 5}, 10: {4, 1}, 3: {2, 1}, 1: {1, 1}} {
+	for rounds, want := range map[int]struct{ measured, lasting, other int }{50: {20, 3, 5}, 10: {4, 1, 1}, 3: {2, 1, 1}, 1: {1, 1, 1}} {
 		counts := make(map[string]int)
 		last := 1
 		for _, p := range plan(7, rounds, catalog, false) {
@@ -40,8 +40,11 @@ func TestPlanShares(t *testing.T) {
 		}
 		for _, f := range catalog {
 			n := want.other
-			if f.measured {
+			switch {
+			case f.measured:
 				n = want.measured
+			case f.holds:
+				n = want.lasting
 			}
 			if counts[f.name] != n {
 				t.Errorf("%d rounds have %s %d times, want %d", rounds, f.name, counts[f.name], n)

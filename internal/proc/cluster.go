@@ -25,6 +25,10 @@ type Config struct {
 	// Extra, where set, gives more arguments for the process of a name, such as a
 	// proxy's address.
 	Extra func(name string) []string
+	// Behind, where set, puts each coordinator behind proxies of the caller's: it is told
+	// its name, where others are told that it is (HTTP; Raft, NATS clients and NATS routes
+	// are at the three ports above), and where it listens.
+	Behind func(name, reached, listens string) error
 	// WorkerArgs are added to each worker's.
 	WorkerArgs []string
 
@@ -75,10 +79,15 @@ const startAttempts = 3
 // start starts a cluster; on an error what it returns has ended.
 func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	c = &Cluster{cfg: cfg}
-	ports, err := freeBlocks(cfg.Coordinators)
+	blocks := cfg.Coordinators
+	if cfg.Behind != nil {
+		blocks *= 2
+	}
+	ports, err := freeBlocks(blocks)
 	if err != nil {
 		return c, err
 	}
+	ports, inside := ports[:cfg.Coordinators], ports[cfg.Coordinators:]
 	var peers []string
 	for i, port := range ports {
 		c.servers = append(c.servers, fmt.Sprintf("%s:%d", host, port))
@@ -97,7 +106,14 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 		}
 	}()
 	for i := range ports {
-		n := c.node(name(i), append([]string{"coordinator", "--id", name(i), "--peers", strings.Join(peers, ",")}, cfg.Args...))
+		args := append([]string{"coordinator", "--id", name(i), "--peers", strings.Join(peers, ",")}, cfg.Args...)
+		if cfg.Behind != nil {
+			if err := cfg.Behind(name(i), c.servers[i], fmt.Sprintf("%s:%d", host, inside[i])); err != nil {
+				return c, err
+			}
+			args = append(args, listening(inside[i])...)
+		}
+		n := c.node(name(i), args)
 		if err := c.begin(n); err != nil {
 			return c, err
 		}
@@ -109,6 +125,16 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 		}
 	}
 	return c, c.Ready(ctx)
+}
+
+// listening returns the arguments of a coordinator behind a proxy that listens on a
+// block of ports.
+func listening(base int) []string {
+	args := []string{"--behind-proxy"}
+	for i, flag := range []string{"--http", "--raft", "--nats-listen", "--nats-routes"} {
+		args = append(args, flag, fmt.Sprintf("%s:%d", host, base+i))
+	}
+	return args
 }
 
 func name(i int) string { return string(rune('a' + i)) }

@@ -139,14 +139,14 @@ func (s *Sim) work(ctx context.Context, l *life, dir string) error {
 	return worker.Run(ctx, worker.Config{
 		Dir: dir, ID: l.host.name, Slots: slots, Log: s.logger(l.host.name),
 		Net: &worker.Net{
-			Cluster: func(context.Context) (*protocol.Cluster, error) { return s.cluster(l.host) },
-			Connect: func(_ context.Context, o bus.Options) (*bus.Conn, error) { return s.net.connect(l.host, o) },
+			Clusters: func(context.Context) ([]*protocol.Cluster, error) { return s.clusters(l.host) },
+			Connect:  func(_ context.Context, o bus.Options) (*bus.Conn, error) { return s.net.connect(l.host, o) },
 		},
 	})
 }
 
-// cluster is what a coordinator's HTTP tells a worker.
-func (s *Sim) cluster(h *host) (*protocol.Cluster, error) {
+// clusters is what the coordinators' HTTP tells a worker.
+func (s *Sim) clusters(h *host) (list []*protocol.Cluster, err error) {
 	if !h.pass() {
 		return nil, errors.New("sim: killed")
 	}
@@ -161,9 +161,12 @@ func (s *Sim) cluster(h *host) (*protocol.Cluster, error) {
 		}
 		st := v.State()
 		c.Epoch, c.Leader = st.Epoch(), st.Leader()
-		return c, nil
+		list = append(list, c)
 	}
-	return nil, errors.New("sim: no coordinator answers")
+	if len(list) == 0 {
+		return nil, errors.New("sim: no coordinator answers")
+	}
+	return list, nil
 }
 
 // coordinate is a coordinator's life: see package coordinator, whose parts it

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,26 +27,40 @@ const (
 type Proxy struct {
 	listener net.Listener
 	target   string
-	gates    [ways]*gate
+	dialler  func(net.Conn) string
+	gates    gates
 
 	mu      sync.Mutex
 	latency time.Duration
 	refuse  bool
+	from    map[string]*gates // of the connections of one dialler
+	parted  atomic.Bool       // some of these are shut
 	conns   map[net.Conn]bool
 	closed  bool
 	done    chan struct{}
 	running sync.WaitGroup
 }
 
+// gates are those of both ways.
+type gates [ways]*gate
+
+func newGates() gates { return gates{newGate(), newGate()} }
+
 // New starts a proxy on a free port of loopback.
 func New(target string) (*Proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return NewAt("127.0.0.1:0", target, func(net.Conn) string { return "" })
+}
+
+// NewAt starts a proxy at an address. dialler names who is at the other end of a
+// connection, so that HoldFrom can hold back what one of them sends and is sent.
+func NewAt(address, target string, dialler func(net.Conn) string) (*Proxy, error) {
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	p := &Proxy{
-		listener: l, target: target, conns: make(map[net.Conn]bool), done: make(chan struct{}),
-		gates: [ways]*gate{newGate(), newGate()},
+		listener: l, target: target, dialler: dialler, conns: make(map[net.Conn]bool), done: make(chan struct{}),
+		gates: newGates(), from: make(map[string]*gates),
 	}
 	p.running.Go(p.serve)
 	return p, nil
@@ -65,6 +80,25 @@ func (p *Proxy) Delay(d time.Duration) {
 // black hole. Connections are still taken.
 func (p *Proxy) Hold(w Way) { p.gates[w].shut() }
 
+// HoldFrom holds back what goes that way on the connections of one dialler.
+func (p *Proxy) HoldFrom(dialler string, w Way) {
+	p.gatesOf(dialler)[w].shut()
+	p.parted.Store(true)
+}
+
+// gatesOf returns the gates of one dialler's connections.
+func (p *Proxy) gatesOf(dialler string) *gates {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.from[dialler]
+	if g == nil {
+		made := newGates()
+		g = &made
+		p.from[dialler] = g
+	}
+	return g
+}
+
 // Refuse closes all connections and any new one at once.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
@@ -79,9 +113,15 @@ func (p *Proxy) Refuse() {
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	p.latency, p.refuse = 0, false
+	p.parted.Store(false)
+	all := []*gates{&p.gates}
+	for _, g := range p.from {
+		all = append(all, g)
+	}
 	p.mu.Unlock()
-	for _, g := range p.gates {
-		g.open()
+	for _, g := range all {
+		g[There].open()
+		g[Back].open()
 	}
 }
 
@@ -144,9 +184,10 @@ func (p *Proxy) pass(from net.Conn) {
 	if !p.keep(to) {
 		return
 	}
+	own := sync.OnceValue(func() *gates { return p.gatesOf(p.dialler(from)) }) // takes a while
 	var both sync.WaitGroup
-	both.Go(func() { p.pump(to, from, There) })
-	both.Go(func() { p.pump(from, to, Back) })
+	both.Go(func() { p.pump(to, from, There, own) })
+	both.Go(func() { p.pump(from, to, Back, own) })
 	both.Wait()
 }
 
@@ -161,8 +202,9 @@ const (
 	maxChunks  = 256 // on their way, in one direction of one connection
 )
 
-// pump passes bytes on until an end closes, then closes both.
-func (p *Proxy) pump(dst, src net.Conn, w Way) {
+// pump passes bytes on until an end closes, then closes both: that an end has closed
+// is held back as bytes are.
+func (p *Proxy) pump(dst, src net.Conn, w Way, own func() *gates) {
 	chunks := make(chan chunk, maxChunks)
 	gone := make(chan struct{})
 	go func() {
@@ -182,12 +224,25 @@ func (p *Proxy) pump(dst, src net.Conn, w Way) {
 			}
 		}
 	}()
-	p.write(dst, chunks, w)
+	p.write(dst, chunks, w, own)
 	close(gone)
-	dst.Close()
-	src.Close()
+	var ends sync.WaitGroup
+	ends.Go(func() { p.end(dst, w, own) })
+	ends.Go(func() { p.end(src, ways-1-w, own) })
 	for range chunks { // until the reader has seen it
 	}
+	ends.Wait()
+}
+
+// end closes a connection once what goes that way passes.
+func (p *Proxy) end(c net.Conn, w Way, own func() *gates) {
+	p.open(w, own)
+	c.Close()
+}
+
+// open waits until what goes that way passes; false: the proxy is closed.
+func (p *Proxy) open(w Way, own func() *gates) bool {
+	return p.gates[w].pass(p.done) && (!p.parted.Load() || own()[w].pass(p.done))
 }
 
 func (p *Proxy) due() time.Time {
@@ -200,9 +255,9 @@ func (p *Proxy) due() time.Time {
 }
 
 // write passes chunks on, each when it is due and the gate is open.
-func (p *Proxy) write(dst io.Writer, chunks <-chan chunk, w Way) {
+func (p *Proxy) write(dst io.Writer, chunks <-chan chunk, w Way, own func() *gates) {
 	for c := range chunks {
-		if !c.due.IsZero() && !p.wait(time.Until(c.due)) || !p.gates[w].pass(p.done) {
+		if !c.due.IsZero() && !p.wait(time.Until(c.due)) || !p.open(w, own) {
 			return
 		}
 		if _, err := dst.Write(c.bytes); err != nil {

@@ -187,3 +187,65 @@ func TestCloses(t *testing.T) {
 	}
 	server.Close()
 }
+
+// What one dialler is sent or sends can be held back, and others are not; that an end
+// has closed is held back as well.
+func TestHoldFrom(t *testing.T) {
+	for _, w := range []Way{There, Back} {
+		p := echo(t)
+		name := make(chan string, 2)
+		name <- "a"
+		p.dialler = func(net.Conn) string {
+			select {
+			case n := <-name:
+				return n
+			default:
+				return "b"
+			}
+		}
+		p.HoldFrom("a", w)
+		a := dial(t, p)
+		send(t, a, "one")
+		if err := expect(t, a, "x", hush); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("way %d is held and gave %v", w, err)
+		}
+		b := dial(t, p)
+		send(t, b, "two")
+		if err := expect(t, b, "two", soon); err != nil {
+			t.Errorf("another dialler: %v", err)
+		}
+		p.Heal()
+		if err := expect(t, a, "one", soon); err != nil {
+			t.Errorf("healed: %v", err)
+		}
+	}
+}
+
+// While a way is held, nobody at its end learns that the other has closed.
+func TestHoldsClosing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p, err := New(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	c := dial(t, p)
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	p.Hold(There)
+	c.Close()
+	if err := expect(t, server, "x", hush); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a held way gave %v", err)
+	}
+	p.Heal()
+	if err := expect(t, server, "x", soon); !errors.Is(err, io.EOF) {
+		t.Errorf("healed: %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package chaos
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// noDiallers says why this machine does not tell who dialled; empty: it does.
+func noDiallers() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err.Error()
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	if _, err := inode(c.LocalAddr().(*net.TCPAddr), c.RemoteAddr().(*net.TCPAddr)); err != nil {
+		return "the system does not tell which process dialled: " + err.Error()
+	}
+	return ""
+}
+
+// dialler returns the --id of the process, a child of this one, that is at the other
+// end of a connection over loopback; empty: another process, or it has closed it.
+func dialler(c net.Conn) string {
+	n, err := inode(c.RemoteAddr().(*net.TCPAddr), c.LocalAddr().(*net.TCPAddr))
+	if err != nil {
+		return ""
+	}
+	socket := fmt.Sprintf("socket:[%d]", n)
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range processes {
+		if isChild(dir) && holds(dir, socket) {
+			return idOf(dir)
+		}
+	}
+	return ""
+}
+
+// What the kernel is asked by, from linux/sock_diag.h and linux/inet_diag.h.
+const (
+	sockDiag       = 4  // the netlink protocol
+	byFamily       = 20 // the message
+	allStates      = 0xffffffff
+	askBytes       = 16 + 56
+	answerBytes    = 16 + 72
+	inodeAt        = 16 + 68
+	errorAt        = 16
+	requestMessage = 1
+)
+
+// inode returns the number of the socket of a connection over IPv4, as files of
+// /proc/PID/fd name it. The kernel is asked for this one: /proc/net/tcp lists all.
+func inode(local, remote *net.TCPAddr) (uint32, error) {
+	s, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, sockDiag)
+	if err != nil {
+		return 0, err
+	}
+	defer syscall.Close(s)
+	if err := syscall.Sendto(s, question(local, remote), 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
+		return 0, err
+	}
+	b := make([]byte, 4096)
+	n, _, err := syscall.Recvfrom(s, b, 0)
+	switch {
+	case err != nil:
+		return 0, err
+	case n >= errorAt+4 && binary.NativeEndian.Uint16(b[4:]) == syscall.NLMSG_ERROR:
+		return 0, syscall.Errno(-int32(binary.NativeEndian.Uint32(b[errorAt:])))
+	case n < answerBytes:
+		return 0, fmt.Errorf("an answer of %d bytes", n)
+	}
+	return binary.NativeEndian.Uint32(b[inodeAt:]), nil
+}
+
+// question is a netlink header and an inet_diag_req_v2.
+func question(local, remote *net.TCPAddr) []byte {
+	host := binary.NativeEndian
+	b := host.AppendUint32(nil, askBytes)
+	b = host.AppendUint16(b, byFamily)
+	b = host.AppendUint16(b, requestMessage)
+	b = append(b, make([]byte, 8)...) // sequence, port
+	b = append(b, syscall.AF_INET, syscall.IPPROTO_TCP, 0, 0)
+	b = host.AppendUint32(b, allStates)
+	b = binary.BigEndian.AppendUint16(b, uint16(local.Port))
+	b = binary.BigEndian.AppendUint16(b, uint16(remote.Port))
+	for _, a := range []*net.TCPAddr{local, remote} {
+		b = append(append(b, a.IP.To4()...), make([]byte, 12)...)
+	}
+	return append(b, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff) // any interface, no cookie
+}
+
+func isChild(dir string) bool {
+	b, err := os.ReadFile(filepath.Join(dir, "stat"))
+	_, after, ok := bytes.Cut(b, []byte(") ")) // the name may hold anything
+	v := bytes.Fields(after)
+	return err == nil && ok && len(v) > 1 && string(v[1]) == strconv.Itoa(os.Getpid())
+}
+
+func holds(dir, socket string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "fd", "*"))
+	return slices.ContainsFunc(files, func(path string) bool {
+		to, err := os.Readlink(path)
+		return err == nil && to == socket
+	})
+}
+
+func idOf(dir string) string {
+	b, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	args := strings.Split(string(b), "\x00")
+	if i := slices.Index(args, "--id"); err == nil && i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
