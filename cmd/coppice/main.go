@@ -5,30 +5,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
-
-// The exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
 
 // app is what every command works with.
 type app struct {
@@ -59,11 +47,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	)
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(stderr, "coppice: %v; see \"%s --help\"\n", err, at(err))
-		return exitUsage
+		return report(ctx, stderr, wantsJSON(args), usagef("%w; see \"%s --help\"", err, at(err)))
 	}
-	err = parsed.Run(&app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Output == "json"})
-	return report(stderr, err)
+	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Output == "json"}
+	return report(ctx, stderr, a.json, parsed.Run(a))
 }
 
 // exited carries an exit code out of kong's own flags, such as --help.
@@ -76,32 +63,4 @@ func at(err error) string {
 		return p.Context.Selected().FullPath()
 	}
 	return "coppice"
-}
-
-// report prints an error on one line and returns the exit code.
-func report(stderr io.Writer, err error) int {
-	if err == nil {
-		return exitOK
-	}
-	if !errors.Is(err, errReported) {
-		fmt.Fprintf(stderr, "coppice: %s\n", message(err))
-	}
-	if isUsage(err) {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// errReported ends a command that has said why by itself.
-var errReported = errors.New("reported")
-
-func message(err error) string {
-	var p *fs.PathError
-	switch {
-	case errors.Is(err, context.Canceled):
-		return "interrupted"
-	case errors.As(err, &p) && errors.Is(err, fs.ErrNotExist):
-		return strings.Replace(err.Error(), p.Error(), p.Path+": no such file or folder", 1)
-	}
-	return err.Error()
 }
