@@ -42,8 +42,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	parser := kong.Must(&c,
 		kong.Name("coppice"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.Help(printHelp),
-		kong.Groups{"cluster": "Which cluster:", "data": "How a data file is read:"},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(printHelp),
+		groups, kong.PostBuild(plainSubcommands),
 	)
 	parsed, err := parser.Parse(args)
 	if err != nil {
