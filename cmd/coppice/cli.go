@@ -16,6 +16,7 @@ const description = "Coppice trains label distribution learning models on many m
 type cli struct {
 	Output string `short:"o" enum:"text,json" default:"text" help:"What to print: text or json. JSON is one value on stdout; progress and logs go to stderr."`
 
+	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags; see coppice config --help."`
 	ShowVersion versionFlag `name:"version" help:"Print the version and stop."`
 
 	Quickstart quickstartCmd `cmd:"" group:"models" help:"Start a cluster on this machine, train on it and show the result."`
@@ -33,12 +34,15 @@ type cli struct {
 	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
 	Restore     restoreCmd     `cmd:"" group:"services" help:"Make the folder of a new cluster from a backup."`
 
-	Bench   benchCmd   `cmd:"" group:"other" help:"Measure what a cluster costs over training in one process."`
-	Chaos   chaosCmd   `cmd:"" group:"other" help:"Do harm to a cluster on this machine; check that nothing is lost."`
-	NATS    natsCmd    `cmd:"" group:"other" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
-	Echo    echoCmd    `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
-	Help    helpCmd    `cmd:"" group:"other" help:"Show the help of a command."`
-	Version versionCmd `cmd:"" group:"other" help:"Print the version."`
+	Bench      benchCmd      `cmd:"" group:"other" help:"Measure what a cluster costs over training in one process."`
+	Chaos      chaosCmd      `cmd:"" group:"other" help:"Do harm to a cluster on this machine; check that nothing is lost."`
+	NATS       natsCmd       `cmd:"" group:"other" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
+	Echo       echoCmd       `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
+	Completion completionCmd `cmd:"" group:"other" help:"Print a script for bash, zsh or fish that completes commands and flags."`
+	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print how a command line may go on."`
+	Config     configCmd     `cmd:"" group:"other" help:"Show where the values of flags come from: command line, variables, a file."`
+	Help       helpCmd       `cmd:"" group:"other" help:"Show the help of a command."`
+	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
 }
 
 // groups are the titles under which help lists commands and flags.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 
@@ -101,7 +102,7 @@ func message(err error) string {
 // wantsJSON reads off a command line that could not be parsed whether its error is to be
 // in JSON.
 func wantsJSON(args []string) bool {
-	asked := false
+	asked := os.Getenv(variable("output")) == "json"
 	for i, arg := range args {
 		switch {
 		case arg == "--":

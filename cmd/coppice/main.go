@@ -39,7 +39,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 	}()
 	var c cli
-	parser := kong.Must(&c,
+	from := &outside{}
+	parser := kong.Must(&c, kong.Bind(from), kong.Resolvers(from),
 		kong.Name("coppice"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(printHelp),
