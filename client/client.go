@@ -151,7 +151,7 @@ func (c *Client) json(ctx context.Context, method, path string, in, out any) err
 func (c *Client) do(ctx context.Context, k *call) error {
 	deadline, wait := time.Now().Add(c.Patience), firstWait
 	for {
-		err, hopeless := c.each(ctx, k)
+		hopeless, err := c.each(ctx, k)
 		if err == nil || hopeless {
 			return err
 		}
@@ -170,12 +170,12 @@ func (c *Client) do(ctx context.Context, k *call) error {
 
 // each tries every address until one answers. hopeless says that no other try may
 // succeed: it was refused, or nobody at these addresses is a coordinator.
-func (c *Client) each(ctx context.Context, k *call) (err error, hopeless bool) {
+func (c *Client) each(ctx context.Context, k *call) (hopeless bool, err error) {
 	strangers := 0
 	for range c.servers {
 		again, one := c.try(ctx, k)
 		if !again {
-			return one, true
+			return true, one
 		}
 		if errors.Is(one, ErrStranger) {
 			strangers++
@@ -185,7 +185,7 @@ func (c *Client) each(ctx context.Context, k *call) (err error, hopeless bool) {
 		}
 		c.next.Add(1)
 	}
-	return err, strangers == len(c.servers) && !c.met.Load() // a proxy may be there while none runs
+	return strangers == len(c.servers) && !c.met.Load(), err // a proxy may be there while none runs
 }
 
 func (c *Client) names() string {

@@ -92,6 +92,10 @@ func Wanted(p *algorithms.Param) string {
 	return "a text"
 }
 
+// Suggest returns a hint at the word that is closest to text, such as ` (did you mean
+// "depth"?)`, or "".
+func Suggest(text string, words []string) string { return didYouMean(text, words) }
+
 // didYouMean returns a hint at the word that is closest to text, or "".
 func didYouMean(text string, words []string) string {
 	best, least := "", max(2, len(text)/3)+1

@@ -28,6 +28,13 @@ type chaosCmd struct {
 	Keep      bool          `help:"Keep the folder with disks and logs; it stays after a failure in any case."`
 }
 
+// Help implements kong's HelpProvider.
+func (chaosCmd) Help() string {
+	return `Starts clusters of real processes on this machine, trains on them, and meanwhile kills, stops, slows down and cuts off
+processes, fills disks and damages files. It ends with a table of recovery times, and with exit code 0 only if every model
+has the digest of an undisturbed run and nothing acknowledged was lost.`
+}
+
 // Run implements `coppice chaos`.
 func (c *chaosCmd) Run(a *app) error {
 	exe, err := os.Executable()

@@ -3,14 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/internal/version"
-	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -20,25 +16,39 @@ const description = "Coppice trains label distribution learning models on many m
 type cli struct {
 	Output string `short:"o" enum:"text,json" default:"text" help:"What to print: text or json. JSON is one value on stdout; progress and logs go to stderr."`
 
-	Quickstart quickstartCmd `cmd:"" help:"Start a whole cluster on this machine, train on it and show the result."`
-	Train      trainCmd      `cmd:"" help:"Train a model, on a cluster or with --local in this process."`
-	Predict    predictCmd    `cmd:"" help:"Predict label distributions with a model."`
-	Evaluate   evaluateCmd   `cmd:"" help:"Compare a model's predictions with the true label distributions."`
-	Dataset    datasetCmd    `cmd:"" help:"Import, list, show, delete and generate datasets."`
-	Job        jobCmd        `cmd:"" help:"Submit, list, show, watch, pause, resume and cancel jobs."`
-	Model      modelCmd      `cmd:"" help:"List, show and download models."`
+	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags; see coppice config --help."`
+	ShowVersion versionFlag `name:"version" help:"Print the version and stop."`
 
-	Cluster clusterCmd `cmd:"" help:"Look after a cluster: its coordinators and its workers."`
-	Backup  backupCmd  `cmd:"" help:"Write a backup of a cluster: its state and its blobs at one index."`
-	Restore restoreCmd `cmd:"" help:"Make the folder of a new cluster's coordinator from a backup."`
+	Quickstart quickstartCmd `cmd:"" group:"models" help:"Start a cluster on this machine, train on it and show the result."`
+	Train      trainCmd      `cmd:"" group:"models" help:"Train a model, on a cluster or with --local in this process."`
+	Predict    predictCmd    `cmd:"" group:"models" help:"Predict label distributions with a model."`
+	Evaluate   evaluateCmd   `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
 
-	Coordinator coordinatorCmd `cmd:"" help:"Run a coordinator: one of one, three or five."`
-	Worker      workerCmd      `cmd:"" help:"Run a worker."`
-	Bench       benchCmd       `cmd:"" help:"Measure on this machine what a cluster costs over training in one process."`
-	Chaos       chaosCmd       `cmd:"" help:"Kill, stop and cut off the processes of a cluster on this machine, and check that nothing is lost."`
-	NATS        natsCmd        `cmd:"" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
-	Echo        echoCmd        `cmd:"" hidden:"" help:"Answer messages of bench, as a worker does."`
-	Version     versionCmd     `cmd:"" help:"Print the version."`
+	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, delete and generate datasets."`
+	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume and cancel jobs."`
+	Model   modelCmd   `cmd:"" group:"things" help:"List, show and download models."`
+
+	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator: one of one, three or five."`
+	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
+	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show and change who the coordinators are; show the workers."`
+	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
+	Restore     restoreCmd     `cmd:"" group:"services" help:"Make the folder of a new cluster from a backup."`
+
+	Bench      benchCmd      `cmd:"" group:"other" help:"Measure what a cluster costs over training in one process."`
+	Chaos      chaosCmd      `cmd:"" group:"other" help:"Do harm to a cluster on this machine; check that nothing is lost."`
+	NATS       natsCmd       `cmd:"" group:"other" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
+	Echo       echoCmd       `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
+	Completion completionCmd `cmd:"" group:"other" help:"Print a script for bash, zsh or fish that completes commands and flags."`
+	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print how a command line may go on."`
+	Config     configCmd     `cmd:"" group:"other" help:"Show where the values of flags come from: command line, variables, a file."`
+	Help       helpCmd       `cmd:"" group:"other" help:"Show the help of a command."`
+	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
+}
+
+// groups are the titles under which help lists commands and flags.
+var groups = kong.Groups{
+	"models": "Train and use models:", "things": "What a cluster holds:", "services": "Run a cluster:", "other": "Other commands:",
+	"cluster": "Which cluster:", "data": "How a data file is read:",
 }
 
 // usageError is a wrong command line: exit code 2.
@@ -57,34 +67,4 @@ func isUsage(err error) bool {
 		setting *algorithms.ParamError
 	)
 	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting)
-}
-
-type versionCmd struct{}
-
-// Run implements `coppice version`.
-func (versionCmd) Run(a *app) error {
-	v := struct {
-		Version  string `json:"version"`
-		Protocol int    `json:"protocol"`
-		Numerics int    `json:"numerics"`
-	}{version.String, protocol.Version, algorithms.Numerics}
-	return a.print(v, func(w io.Writer) {
-		fmt.Fprintf(w, "coppice %s (protocol %d, numerics %d)\n", v.Version, v.Protocol, v.Numerics)
-	})
-}
-
-// printHelp prints kong's help and, for commands that take settings, their table.
-func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
-	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
-		return err
-	}
-	node := ctx.Selected()
-	if node == nil || !node.Target.IsValid() || !node.Target.CanAddr() {
-		return nil
-	}
-	if s, ok := node.Target.Addr().Interface().(interface{ settingsHelp() string }); ok {
-		_, err := io.WriteString(ctx.Stdout, "\n"+strings.TrimRight(s.settingsHelp(), "\n")+"\n")
-		return err
-	}
-	return nil
 }

@@ -120,8 +120,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	}
 	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
 	if errors.Is(err, context.Canceled) {
-		a.note("interrupted; the job may have been submitted: coppice job list")
-		return nil, errReported
+		return nil, interrupted{"interrupted; the job may have been submitted: coppice job list"}
 	}
 	return job, err
 }
@@ -170,16 +169,15 @@ func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, e
 	m := newMeter(a.stderr)
 	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
 	m.clear()
-	return last, a.left(j.Name, err)
+	return last, left(j.Name, err)
 }
 
 // left says of an interrupted command that its job goes on.
-func (a *app) left(job string, err error) error {
+func left(job string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	a.note("job %s goes on without this command; watch it: coppice job watch %s; end it: coppice job cancel %s", job, job, job)
-	return errReported
+	return interrupted{fmt.Sprintf("job %s goes on without this command; watch it: coppice job watch %s; end it: coppice job cancel %s", job, job, job)}
 }
 
 // job shows a job's state.

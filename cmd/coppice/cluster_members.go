@@ -79,7 +79,7 @@ func contactOf(ms int64) string {
 }
 
 type addCmd struct {
-	Member string        `arg:"" placeholder:"ID=HOST:PORT" help:"The new coordinator's id and HTTP address."`
+	Member string        `arg:"" placeholder:"ID=HOST[:PORT]" help:"The new coordinator's id and HTTP address."`
 	Wait   time.Duration `default:"10m" help:"How long to wait until it has caught up and votes; 0 does not wait."`
 
 	serverFlags
@@ -98,6 +98,7 @@ It receives the log and the blobs, and votes once it has caught up, also when th
 // Run implements `coppice cluster add`.
 func (c *addCmd) Run(a *app) error {
 	id, address, ok := strings.Cut(c.Member, "=")
+	address = withPort(address)
 	if _, port, err := net.SplitHostPort(address); !ok || id == "" || err != nil || !isPort(port) {
 		return usagef("%q: want ID=HOST:PORT, such as d=10.0.0.4:7100", c.Member)
 	}

@@ -283,7 +283,7 @@ func checkCancel(t *testing.T) {
 		return j.State == protocol.Running
 	})
 	interrupt()
-	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "goes on") || !strings.Contains(e.stderr, "coppice job cancel long") {
+	if e := <-end; e.code != exitSignal+2 || !strings.Contains(e.stderr, "goes on") || !strings.Contains(e.stderr, "coppice job cancel long") {
 		t.Errorf("an interrupted watch: exit code %d, %s", e.code, e.stderr)
 	}
 	works(t, "job", "cancel", "long")

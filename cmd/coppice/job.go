@@ -226,7 +226,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 	cl.Faithful = true
 	j, err := cl.Job(a.ctx, c.Job) // that there is none is said at once
 	if err != nil {
-		return a.left(c.Job, err)
+		return left(c.Job, err)
 	}
 	if j, err = watch(a, cl, j); err != nil {
 		return err

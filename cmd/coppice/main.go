@@ -5,32 +5,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 )
 
 func main() {
-	// A closed pipe is an error of the write, not the end of the process.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
-
-// The exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
 
 // app is what every command works with.
 type app struct {
@@ -53,26 +39,26 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			panic(r)
 		}
 		if code == exitOK {
-			code = report(stderr, out.err)
+			code = report(ctx, stderr, wantsJSON(args), out.err)
 		}
 	}()
 	var c cli
-	parser := kong.Must(&c,
+	from := &outside{}
+	parser := kong.Must(&c, kong.Bind(from), kong.Resolvers(from),
 		kong.Name("coppice"), kong.Description(description), kong.Writers(out, stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.Help(printHelp),
-		kong.Groups{"cluster": "Which cluster:", "data": "How a data file is read:"},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(printHelp),
+		groups, kong.PostBuild(plainSubcommands),
 	)
 	parsed, err := parser.Parse(args)
 	if err != nil && out.err != nil {
-		return report(stderr, out.err)
+		return report(ctx, stderr, wantsJSON(args), out.err)
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "coppice: %v; see \"%s --help\"\n", err, at(err))
-		return exitUsage
+		return report(ctx, stderr, wantsJSON(args), usagef("%w; see \"%s --help\"", err, at(err)))
 	}
-	err = parsed.Run(&app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, json: c.Output == "json"})
-	return report(stderr, err)
+	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, json: c.Output == "json"}
+	return report(ctx, stderr, a.json, parsed.Run(a))
 }
 
 // exited carries an exit code out of kong's own flags, such as --help.
@@ -85,32 +71,4 @@ func at(err error) string {
 		return p.Context.Selected().FullPath()
 	}
 	return "coppice"
-}
-
-// report prints an error on one line and returns the exit code.
-func report(stderr io.Writer, err error) int {
-	if err == nil {
-		return exitOK
-	}
-	if !errors.Is(err, errReported) {
-		fmt.Fprintf(stderr, "coppice: %s\n", message(err))
-	}
-	if isUsage(err) {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// errReported ends a command that has said why by itself.
-var errReported = errors.New("reported")
-
-func message(err error) string {
-	var p *fs.PathError
-	switch {
-	case errors.Is(err, context.Canceled):
-		return "interrupted"
-	case errors.As(err, &p) && errors.Is(err, fs.ErrNotExist):
-		return strings.Replace(err.Error(), p.Error(), p.Path+": no such file or folder", 1)
-	}
-	return err.Error()
 }

@@ -33,7 +33,7 @@ func process(t *testing.T, tmp string, args ...string) (*exec.Cmd, *bytes.Buffer
 	return cmd, &stdout, &stderr
 }
 
-// An interrupt ends local training with exit code 1 and leaves nothing behind.
+// An interrupt ends local training with exit code 130 and leaves nothing behind.
 func TestInterruptLocal(t *testing.T) {
 	dir := t.TempDir()
 	data := artificialFile(t, dir, "set.csv", 2000, 1)
@@ -45,7 +45,7 @@ func TestInterruptLocal(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitFailed || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "coppice: interrupted\n") {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitSignal+2 || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "coppice: interrupted\n") {
 		t.Errorf("%v: %s%s", err, stdout, stderr)
 	}
 	if diff := cmp.Diff([]string{"set.csv"}, contents(t, dir)); diff != "" {

@@ -24,6 +24,7 @@ const (
 type meter struct {
 	w        io.Writer
 	terminal bool
+	columns  func() int // of the terminal: it may be made wider
 	now      func() time.Time
 
 	start, last time.Time
@@ -34,7 +35,7 @@ type meter struct {
 
 func newMeter(w io.Writer) *meter {
 	f, ok := w.(*os.File)
-	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now}
+	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), columns: func() int { return columnsOf(f) }, now: time.Now}
 	m.start = m.now()
 	return m
 }
@@ -50,7 +51,7 @@ func (m *meter) show(text string) {
 	}
 	m.last, m.shown = now, true
 	if m.terminal {
-		fmt.Fprintf(m.w, "\r\x1b[K%s", text)
+		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(text, m.columns()))
 		return
 	}
 	fmt.Fprintln(m.w, text)

@@ -14,7 +14,7 @@ import (
 func slowMeter(terminal bool) (m *meter, out *bytes.Buffer, pass func(time.Duration)) {
 	now := time.Unix(0, 0)
 	out = new(bytes.Buffer)
-	m = &meter{w: out, terminal: terminal, now: func() time.Time { return now }, start: now}
+	m = &meter{w: out, terminal: terminal, columns: func() int { return 0 }, now: func() time.Time { return now }, start: now}
 	return m, out, func(d time.Duration) { now = now.Add(d) }
 }
 
@@ -90,6 +90,16 @@ func TestDatasetName(t *testing.T) {
 	} {
 		if got := datasetName(path); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for want, got := range map[string]string{
+		"step 1": fit("step 1", 7), "step…": fit("step 1", 6), "long line": fit("long line", 0), "Σ d…": fit("Σ d ln", 5), "…": fit("abc", 2),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

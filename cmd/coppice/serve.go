@@ -59,9 +59,9 @@ func served(ctx context.Context, err error) error {
 type coordinatorCmd struct {
 	ID         string        `default:"a" help:"Which of the peers this is."`
 	Dir        string        `placeholder:"DIR" help:"Folder of the log, the snapshots and the blobs; required."`
-	Peers      []string      `placeholder:"ID=HOST:PORT" help:"All coordinators, the same list on each: one, three or five. HTTP is at PORT, Raft at the next, NATS clients and NATS routes at the two after (default: this one alone, at 127.0.0.1:7100)."`
-	Join       []string      `name:"join-cluster" placeholder:"HOST:PORT" help:"Join the cluster of these coordinators (HTTP addresses) instead of --peers, once: this one waits to be added by coppice cluster add. Later starts find the cluster in the folder."`
-	Address    string        `placeholder:"HOST:PORT" help:"Where this coordinator is, with --join-cluster: HTTP at PORT, the others above as for --peers."`
+	Peers      []string      `placeholder:"ID=HOST[:PORT]" help:"All coordinators, the same list on each: one, three or five. HTTP is at PORT (default: 7100), Raft at the next, NATS clients and NATS routes at the two after (default: this one alone, at 127.0.0.1:7100)."`
+	Join       []string      `name:"join-cluster" placeholder:"HOST[:PORT]" help:"Join the cluster of these coordinators (HTTP addresses) instead of --peers, once: this one waits to be added by coppice cluster add. Later starts find the cluster in the folder."`
+	Address    string        `placeholder:"HOST[:PORT]" help:"Where this coordinator is, with --join-cluster: HTTP at PORT, the others above as for --peers."`
 	HTTP       string        `name:"http" placeholder:"HOST:PORT" help:"Where HTTP listens, if not at the peer's port."`
 	Raft       string        `placeholder:"HOST:PORT" help:"Where Raft listens, if not one above."`
 	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Where NATS listens for clients, if not two above."`
@@ -104,7 +104,7 @@ func (c *coordinatorCmd) Run(a *app) error {
 	ctx, log, cancel := c.start(a)
 	defer cancel()
 	return served(ctx, coordinator.Run(ctx, coordinator.Config{
-		ID: c.ID, Dir: c.Dir, Peers: peers, Join: c.Join, HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
+		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
 		RouteAddr: c.NATSRoutes, Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Log: log,
 	}))
 }
@@ -129,7 +129,7 @@ func parsePeers(list []string) ([]coordinator.Peer, error) {
 	var peers []coordinator.Peer
 	for _, text := range list {
 		id, address, ok := strings.Cut(text, "=")
-		host, number, err := net.SplitHostPort(address)
+		host, number, err := net.SplitHostPort(withPort(address))
 		port, bad := strconv.ParseUint(number, 10, 16)
 		if !ok || id == "" || host == "" || err != nil || bad != nil || port == 0 || port > 65535-3 {
 			return nil, usagef("--peers %q: want ID=HOST:PORT, such as a=10.0.0.1:7100", text)
@@ -140,7 +140,7 @@ func parsePeers(list []string) ([]coordinator.Peer, error) {
 }
 
 type workerCmd struct {
-	Join   []string    `required:"" placeholder:"HOST:PORT" help:"HTTP addresses of coordinators; any of them tells the rest."`
+	Join   []string    `required:"" placeholder:"HOST[:PORT]" help:"HTTP addresses of coordinators; any of them tells the rest."`
 	Dir    string      `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
 	NATS   []string    `name:"nats" placeholder:"URL" help:"Connect to this NATS (several, separated by commas) instead of the one that the coordinators name, such as a forwarded port."`
 	ID     string      `placeholder:"NAME" help:"Name of the worker (default: chosen at random once and kept in the folder)."`
@@ -161,6 +161,6 @@ func (c *workerCmd) Run(a *app) error {
 	defer cancel()
 	defer frugal()()
 	return served(ctx, worker.Run(ctx, worker.Config{
-		Join: c.Join, NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), Log: log,
+		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), Log: log,
 	}))
 }

@@ -11,7 +11,7 @@ import (
 
 // serverFlags say which cluster a command speaks to.
 type serverFlags struct {
-	Server []string `env:"COPPICE_SERVER" placeholder:"HOST:PORT" group:"cluster" help:"HTTP addresses of coordinators; any of them will do (default: 127.0.0.1:7100)."`
+	Server []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; any of them will do (default: COPPICE_SERVER, or 127.0.0.1:7100)."`
 }
 
 const defaultServer = "127.0.0.1:7100"
@@ -19,7 +19,7 @@ const defaultServer = "127.0.0.1:7100"
 // connect returns a client that says so on stderr when it has to wait for the
 // cluster.
 func (s *serverFlags) connect(a *app) (*client.Client, error) {
-	servers := strings.Join(s.Server, ",")
+	servers := strings.Join(withPorts(s.Server), ",")
 	if servers == "" {
 		servers = defaultServer
 	}

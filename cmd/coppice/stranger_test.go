@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -9,12 +8,7 @@ import (
 
 // The port of NATS, given for that of a coordinator, is told in one line, at once.
 func TestNATSIsNoCoordinator(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := freeAddress(t)
 	cmd, _, _ := process(t, t.TempDir(), "nats", "--listen", address)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+)
+
+//go:embed completion
+var scripts embed.FS
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Help implements kong's HelpProvider.
+func (completionCmd) Help() string {
+	return `Prints a script that lets a shell complete commands, flags and their values. For this shell, or in its start file:
+
+  bash:  source <(coppice completion bash)        in ~/.bashrc
+  zsh:   source <(coppice completion zsh)         in ~/.zshrc, after compinit
+  fish:  coppice completion fish | source         in ~/.config/fish/config.fish`
+}
+
+// Run implements `coppice completion`.
+func (c *completionCmd) Run(a *app) error {
+	b, err := scripts.ReadFile("completion/coppice." + c.Shell)
+	if err == nil {
+		_, err = a.stdout.Write(b)
+	}
+	return err
+}
+
+// completeCmd is what the scripts ask.
+type completeCmd struct {
+	Words []string `arg:"" optional:"" help:"The words behind coppice, up to the cursor."`
+}
+
+// Run prints the candidates for the last word, each with a tab and what it is. None: the
+// shell completes the names of files.
+func (c *completeCmd) Run(a *app, k *kong.Kong) error {
+	for _, one := range complete(k.Model.Node, c.Words) {
+		fmt.Fprintf(a.stdout, "%s\t%s\n", one.text, one.what)
+	}
+	return nil
+}
+
+// candidate is a word that may stand at the cursor.
+type candidate struct{ text, what string }
+
+// complete lists the words with which the last of words may go on.
+func complete(root *kong.Node, words []string) []candidate {
+	if len(words) == 0 {
+		return nil
+	}
+	node, last := root, words[len(words)-1]
+	var open *kong.Flag // whose value comes next
+	for _, w := range words[:len(words)-1] {
+		switch {
+		case open != nil:
+			open = nil
+		case w == "--":
+			return nil
+		case strings.HasPrefix(w, "-"):
+			if f := flagOf(node, w); f != nil && !f.IsBool() && !strings.Contains(w, "=") {
+				open = f
+			}
+		case child(node, w) != nil:
+			node = child(node, w)
+		}
+		if takesCommand(node) {
+			node = root
+		}
+	}
+	name, _, assigned := strings.Cut(last, "=")
+	switch f := flagOf(node, name); {
+	case open != nil:
+		return starting(last, "", values(open))
+	case strings.HasPrefix(last, "-") && assigned && f != nil:
+		return starting(last, name+"=", values(f))
+	case strings.HasPrefix(last, "-"):
+		return starting(last, "", flags(node))
+	}
+	return starting(last, "", commands(node))
+}
+
+// takesCommand reports whether the words of a command are the argument of this one.
+func takesCommand(n *kong.Node) bool {
+	return slices.Contains([]string{"help", "config show"}, strings.Join(path(n), " "))
+}
+
+// flagOf returns the flag of a word such as --steps, --steps=3 or -o; nil for none.
+func flagOf(n *kong.Node, word string) *kong.Flag {
+	word, _, _ = strings.Cut(word, "=")
+	for _, group := range n.AllFlags(true) {
+		for _, f := range group {
+			if word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+func flags(n *kong.Node) (all []candidate) {
+	for _, group := range n.AllFlags(true) {
+		for _, f := range group {
+			all = append(all, candidate{"--" + f.Name, f.Help})
+		}
+	}
+	return all
+}
+
+func commands(n *kong.Node) (all []candidate) {
+	for _, c := range n.Children {
+		if !c.Hidden {
+			all = append(all, candidate{c.Name, c.Help})
+		}
+	}
+	if n.Children == nil {
+		for _, p := range n.Positional {
+			for _, v := range strings.FieldsFunc(p.Enum, func(r rune) bool { return r == ',' }) {
+				all = append(all, candidate{v, p.Help})
+			}
+		}
+	}
+	return all
+}
+
+// values lists what a flag may be: words that it names, settings for --set.
+func values(f *kong.Flag) (all []candidate) {
+	switch {
+	case f.Enum != "":
+		for _, v := range f.EnumSlice() {
+			all = append(all, candidate{v, ""})
+		}
+	case f.Name == "algorithm":
+		for _, name := range registry.Names() {
+			all = append(all, candidate{name, ""})
+		}
+	case f.Name == "set":
+		seen := make(map[string]bool)
+		for _, a := range registry.All() {
+			for _, p := range a.Params() {
+				if !seen[p.Name] {
+					all = append(all, candidate{p.Name + "=", p.Doc})
+				}
+				seen[p.Name] = true
+			}
+		}
+	}
+	return all
+}
+
+// starting keeps the candidates that, behind a prefix, begin as the word does.
+func starting(word, prefix string, all []candidate) (kept []candidate) {
+	for _, c := range all {
+		if c.text = prefix + c.text; strings.HasPrefix(c.text, word) {
+			c.what, _, _ = strings.Cut(c.what, "\n")
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}

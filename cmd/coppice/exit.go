@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/coppice-ldl/coppice/client"
+)
+
+// The exit codes. A command that a signal ended has 128 and the signal's number: 129
+// SIGHUP, 130 SIGINT (Ctrl-C), 143 SIGTERM. A service that a signal stops ends well.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitSignal = 128
+)
+
+// failure is how a command failed, in JSON with -o json.
+type failure struct {
+	Error string `json:"error"`
+	Kind  string `json:"kind"`
+	Code  int    `json:"exit_code"`
+}
+
+// interrupted says what goes on after an interrupt; its text is for the user as it is.
+type interrupted struct{ text string }
+
+func (e interrupted) Error() string { return e.text }
+
+func (interrupted) Is(target error) bool { return target == context.Canceled }
+
+// failureOf describes an error of a command that ran under ctx.
+func failureOf(ctx context.Context, err error) failure {
+	f := failure{message(err), "failed", exitFailed}
+	var refused *client.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		f.Kind, f.Code = "interrupted", exitSignal+int(signalOf(ctx))
+	case isUsage(err):
+		f.Kind, f.Code = "usage", exitUsage
+	case errors.Is(err, fs.ErrNotExist) || client.IsNotFound(err):
+		f.Kind = "not_found"
+	case errors.As(err, &refused):
+		f.Kind = "refused"
+	case errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrStranger):
+		f.Kind = "unavailable"
+	}
+	return f
+}
+
+// signalOf returns the signal that ended ctx, or SIGINT for any other end.
+func signalOf(ctx context.Context) syscall.Signal {
+	var s signalled
+	if errors.As(context.Cause(ctx), &s) {
+		return s.Signal
+	}
+	return syscall.SIGINT
+}
+
+// report prints an error on one line, or as one JSON value, and returns the exit code.
+func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	f := failureOf(ctx, err)
+	var plain interrupted
+	switch {
+	case asJSON:
+		e := json.NewEncoder(stderr)
+		e.SetEscapeHTML(false)
+		e.Encode(f)
+	case errors.As(err, &plain):
+		fmt.Fprintln(stderr, f.Error)
+	default:
+		fmt.Fprintf(stderr, "coppice: %s\n", f.Error)
+	}
+	return f.Code
+}
+
+func message(err error) string {
+	var p *fs.PathError
+	var plain interrupted
+	switch {
+	case errors.As(err, &plain):
+		return plain.text
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	case errors.As(err, &p) && errors.Is(err, fs.ErrNotExist):
+		return strings.Replace(err.Error(), p.Error(), p.Path+": no such file or folder", 1)
+	}
+	return err.Error()
+}
+
+// wantsJSON reads off a command line that could not be parsed whether its error is to be
+// in JSON.
+func wantsJSON(args []string) bool {
+	asked := os.Getenv(variable("output")) == "json"
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return asked
+		case arg == "-o" || arg == "--output":
+			asked = i+1 < len(args) && args[i+1] == "json"
+		case strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output="):
+			asked = strings.HasSuffix(arg, "json")
+		}
+	}
+	return asked
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/internal/proc"
+)
+
+// freeAddress returns a loopback address whose port, and the next ones, nobody has.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	address, err := proc.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+// A command that a signal ends has the exit code that shells give; a service that a
+// signal stops ends well.
+func TestSignals(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "set.csv", 200, 1)
+	endless := []string{"train", "--local", "--data", data, "--steps", "1000000000", "--set", "patience=1000000", "--model-out"}
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			tmp := t.TempDir()
+			cmd, _, stderr := process(t, tmp, append(endless, filepath.Join(tmp, "m.model"))...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the file to be begun", func() bool { return len(contents(t, tmp)) == 1 })
+			cmd.Process.Signal(s)
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != exitSignal+int(s) || stderr.String() != "coppice: interrupted\n" {
+				t.Errorf("the command: exit code %d, %s", code, stderr)
+			}
+			free := freeAddress(t)
+			service, _, log := process(t, tmp, "coordinator", "--dir", filepath.Join(tmp, "a"), "--peers", "a="+free)
+			if err := service.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the coordinator to listen", func() bool { return dial(free) })
+			service.Process.Signal(s)
+			if err := service.Wait(); err != nil {
+				t.Errorf("the service: %v\n%s", err, log)
+			}
+		})
+	}
+}
+
+// With -o json an error is one JSON object, the last line of stderr, also that of a command line that
+// cannot be read.
+func TestErrorsInJSON(t *testing.T) {
+	dir := t.TempDir()
+	nobody := freeAddress(t)
+	tests := []struct {
+		args string
+		want failure
+	}{
+		{"train --lokal -o json", failure{`unknown flag --lokal, did you mean "--local"?; see "coppice train --help"`, "usage", 2}},
+		{"--output=json trian", failure{`unexpected argument trian, did you mean "train"?; see "coppice --help"`, "usage", 2}},
+		{"predict -o json --model @/none --data @/x.csv --out @/p.csv", failure{dir + "/none: no such file or folder", "not_found", 1}},
+		{"train -o json --local", failure{"nothing to train on: give --data FILE or --dataset NAME", "usage", 2}},
+		{"job list -o json --server " + nobody, failure{"no coordinator answers at " + nobody + ": connection refused", "unavailable", 1}},
+	}
+	for _, test := range tests {
+		cmd, stdout, stderr := process(t, dir, strings.Fields(strings.ReplaceAll(test.args, "@", dir))...)
+		cmd.Run()
+		var got failure
+		lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n") // progress comes before
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &got); err != nil || stdout.Len() > 0 {
+			t.Errorf("%s: %v, %s", test.args, err, stdout)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || got.Code != cmd.ProcessState.ExitCode() {
+			t.Errorf("%s: exit code %d, %s", test.args, cmd.ProcessState.ExitCode(), diff)
+		}
+	}
+}
+
+func TestWantsJSON(t *testing.T) {
+	for line, want := range map[string]bool{
+		"": false, "-o json": true, "-ojson": true, "-o=json": true, "--output json x": true, "--output=json": true,
+		"-o text": false, "--output": false, "x -- -o json": false, "-o json -o text": false,
+	} {
+		if wantsJSON(strings.Fields(line)) != want {
+			t.Errorf("%q", line)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// out runs a real process that must succeed and returns what it printed.
+func out(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd, stdout, stderr := process(t, t.TempDir(), args...)
+	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
+		t.Errorf("coppice %s: %v\n%s", strings.Join(args, " "), err, stderr)
+	}
+	return stdout.String()
+}
+
+// The first help is one screen: every command once, in groups, without subcommands.
+func TestShortHelp(t *testing.T) {
+	help := out(t, "--help")
+	if n := strings.Count(help, "\n"); n > 45 {
+		t.Errorf("%d lines:\n%s", n, help)
+	}
+	for _, command := range kong.Must(&cli{}).Model.Children {
+		if listed := strings.Count(help, "\n  "+command.Name+"  "); (listed == 1) == command.Hidden {
+			t.Errorf("%s is listed %d times", command.Name, listed)
+		}
+	}
+	for title := range strings.SplitSeq("Train and use models:|What a cluster holds:|Run a cluster:|Other commands:", "|") {
+		if !strings.Contains(help, "\n"+title+"\n") {
+			t.Errorf("no group %q", title)
+		}
+	}
+	if strings.Contains(help, "job list") || strings.Contains(help, "Which cluster:") {
+		t.Errorf("details in the first help:\n%s", help)
+	}
+}
+
+// The ways to ask for help and version agree.
+func TestHelpAndVersion(t *testing.T) {
+	for _, words := range [][]string{{}, {"job"}, {"job", "list"}, {"train"}} {
+		if behind, before := out(t, append(words, "--help")...), out(t, append([]string{"help"}, words...)...); behind != before || !strings.HasPrefix(behind, "Usage: coppice") {
+			t.Errorf("help of %q differs:\n%s\n%s", words, behind, before)
+		}
+	}
+	if a, b := out(t, "--version"), out(t, "version"); a != b || !strings.HasPrefix(a, "coppice ") {
+		t.Errorf("%q and %q", a, b)
+	}
+	if a, b := out(t, "train", "--version"), out(t, "version"); a != b {
+		t.Errorf("behind a command: %q", a)
+	}
+	e := coppice(t, "help", "job", "lst")
+	if e.code != exitUsage || !strings.Contains(e.stderr, `did you mean "list"?`) || strings.Count(e.stderr, "\n") != 1 {
+		t.Errorf("help of an unknown command: exit code %d, %s", e.code, e.stderr)
+	}
+}
+
+// What help says of the files of folds is what they are called.
+func TestFoldNames(t *testing.T) {
+	help := strings.Join(strings.Fields(out(t, "train", "--help")), " ")
+	for i, want := range []string{"m-fold0.model", "m-fold1.model"} {
+		if got := foldPath("m.model", i); got != want || !strings.Contains(help, want) {
+			t.Errorf("fold %d is in %s; help says %v of %s", i, got, strings.Contains(help, want), want)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal opens a pseudo-terminal of a width: what is written to tty is read from
+// screen.
+func terminal(t *testing.T, columns uint16) (screen, tty *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(screen.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	return screen, tty
+}
+
+// Progress on a narrow terminal is one line that never wraps.
+func TestProgressFitsTheTerminal(t *testing.T) {
+	const columns = 40
+	screen, tty := terminal(t, columns)
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "set.csv", 300, 1)
+	cmd, _, _ := process(t, dir, "train", "--local", "--data", data, "--steps", "1000000000", "--set", "patience=1000000")
+	cmd.Stderr = tty
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	stop := time.AfterFunc(quiet+2*time.Second, func() { cmd.Process.Signal(os.Interrupt) })
+	defer stop.Stop()
+	out, _ := io.ReadAll(screen) // ends with an error when nobody has the terminal any more
+	cmd.Wait()
+	drawn := regexp.MustCompile(`\r\x1b\[K([^\r\n]*)`).FindAllStringSubmatch(string(out), -1)
+	if len(drawn) < 5 {
+		t.Fatalf("progress was drawn %d times: %q", len(drawn), out)
+	}
+	cut := 0
+	for _, line := range drawn {
+		if n := len([]rune(line[1])); n >= columns {
+			t.Errorf("%d columns of %d: %q", n, columns, line[1])
+		}
+		if strings.HasSuffix(line[1], "…") {
+			cut++
+		}
+	}
+	if cut == 0 {
+		t.Error("no line was cut: this shows nothing")
+	}
+}
