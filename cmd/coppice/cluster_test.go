@@ -260,7 +260,7 @@ func checkNames(t *testing.T, dir string) {
 	model := filepath.Join(dir, "named.coppice")
 	works(t, "model", "download", "named/1", "--out", model)
 	swapped := m.file(t, dir, "swapped.csv", []string{"d", "c", "b", "a"}, 3, 2, 1, 0)
-	if predictions(t, model, data) != predictions(t, model, swapped) {
+	if predictedBy(t, model, data) != predictedBy(t, model, swapped) {
 		t.Error("columns in another order are predicted otherwise")
 	}
 }

@@ -44,11 +44,11 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	src, fit, err := dataset.OpenFor(c.Data, o, m.schema())
+	src, matched, err := dataset.OpenFor(c.Data, o, m.schema())
 	if err != nil {
 		return err
 	}
-	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: fit}
+	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched}
 	rows, err := c.perRow(a, e, src)
 	if err != nil {
 		return err
@@ -68,14 +68,14 @@ func (c *evaluateCmd) Run(a *app) error {
 
 // evaluation is what `coppice evaluate` prints.
 type evaluation struct {
-	ModelDigest   string          `json:"model_digest"`
-	Data          string          `json:"data"`
-	Rows          int             `json:"rows"`
-	Measures      measures.Report `json:"measures"`
-	MeanPredictor measures.Report `json:"mean_predictor"`
-	Matched       *dataset.Fit    `json:"matched"`
-	PerRow        []rowMeasures   `json:"per_row,omitempty"`
-	Out           string          `json:"out,omitempty"`
+	ModelDigest   string            `json:"model_digest"`
+	Data          string            `json:"data"`
+	Rows          int               `json:"rows"`
+	Measures      measures.Report   `json:"measures"`
+	MeanPredictor measures.Report   `json:"mean_predictor"`
+	Matched       *dataset.Matching `json:"matched"`
+	PerRow        []rowMeasures     `json:"per_row,omitempty"`
+	Out           string            `json:"out,omitempty"`
 }
 
 // rowMeasures are the measures of one row, of the model and of the mean predictor.
@@ -88,7 +88,7 @@ type rowMeasures struct {
 func (e *evaluation) text(w io.Writer) {
 	title := fmt.Sprintf("Measures of %s on %s: mean and deviation over %s", short(e.ModelDigest), e.Data, plural(e.Rows, "row"))
 	writeMeasures(w, title, e.Measures, e.MeanPredictor)
-	writeFit(w, e.Matched)
+	writeMatching(w, e.Matched)
 	if e.Out != "" {
 		fmt.Fprintf(w, "\nmeasures of each row: %s\n", outName(e.Out))
 	}

@@ -56,7 +56,12 @@ func (m *model) classes() []string {
 	if len(m.provenance.LabelNames) == labels {
 		return m.provenance.LabelNames
 	}
-	names := make([]string, labels)
+	return defaultLabels(labels)
+}
+
+// defaultLabels names labels that have no names.
+func defaultLabels(n int) []string {
+	names := make([]string, n)
 	for i := range names {
 		names[i] = "label_" + strconv.Itoa(i)
 	}

@@ -21,7 +21,7 @@ type outFile struct {
 // before the work is done.
 func createFile(path string) (*outFile, error) {
 	switch info, err := os.Stat(path); {
-	case path == "-":
+	case path == stdoutName:
 		return nil, usagef("-: this does not go to stdout; give the name of a file, ./- for one that is called so")
 	case err != nil:
 	case info.IsDir():

@@ -41,7 +41,7 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	o.NoLabels = true
-	src, fit, err := dataset.OpenFor(c.Data, o, m.schema())
+	src, matched, err := dataset.OpenFor(c.Data, o, m.schema())
 	if err != nil {
 		return err
 	}
@@ -60,15 +60,15 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	r := struct {
-		Rows        int          `json:"rows"`
-		Out         string       `json:"out"`
-		ModelDigest string       `json:"model_digest"`
-		Classes     []string     `json:"labels"`
-		Matched     *dataset.Fit `json:"matched"`
-	}{rows, c.Out, m.file.Digest, m.classes(), fit}
+		Rows        int               `json:"rows"`
+		Out         string            `json:"out"`
+		ModelDigest string            `json:"model_digest"`
+		Classes     []string          `json:"labels"`
+		Matched     *dataset.Matching `json:"matched"`
+	}{rows, c.Out, m.file.Digest, m.classes(), matched}
 	return a.printBeside(c.Out, r, func(w io.Writer) {
 		fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), outName(c.Out))
-		writeFit(w, fit)
+		writeMatching(w, matched)
 	})
 }
 

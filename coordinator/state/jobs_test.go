@@ -202,6 +202,9 @@ func TestCondemn(t *testing.T) {
 	m.refused(protocol.EntryFinish, &protocol.FinishEntry{
 		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}, {}},
 	})
+	m.refused(protocol.EntryFinish, &protocol.FinishEntry{
+		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}}, Predictions: &protocol.BlobRef{Blob: "x"},
+	})
 	split := submitEntry("t2", "", 2)
 	split.Job.Split.Assigned = lost[4]
 	epoch := m.s.Epoch()

@@ -29,6 +29,15 @@ func (a *Archive) Doubles(name string, shape ...int) (*Writer[float64], error) {
 	return NewDoubles(w, shape...)
 }
 
+// Ints begins an int64 array; flush it before the next array.
+func (a *Archive) Ints(name string, shape ...int) (*Writer[int64], error) {
+	w, err := a.zip.Create(name + ".npy")
+	if err != nil {
+		return nil, err
+	}
+	return NewInts(w, shape...)
+}
+
 // Strings writes an array of strings; see WriteStrings.
 func (a *Archive) Strings(name string, n int, each func(func(string) error) error) error {
 	w, err := a.zip.Create(name + ".npy")

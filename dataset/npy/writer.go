@@ -11,7 +11,7 @@ import (
 )
 
 // Writer writes an array in C order, element by element.
-type Writer[T float32 | float64] struct {
+type Writer[T float32 | float64 | int64] struct {
 	out *bufio.Writer
 	buf []byte
 }
@@ -28,6 +28,12 @@ func NewDoubles(w io.Writer, shape ...int) (*Writer[float64], error) {
 	return &Writer[float64]{out: out}, writeHeader(out, "<f8", shape)
 }
 
+// NewInts writes the header of an int64 array of the given shape.
+func NewInts(w io.Writer, shape ...int) (*Writer[int64], error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	return &Writer[int64]{out: out}, writeHeader(out, "<i8", shape)
+}
+
 // Write writes the next elements.
 func (w *Writer[T]) Write(values []T) error {
 	for _, v := range values {
@@ -36,6 +42,8 @@ func (w *Writer[T]) Write(values []T) error {
 			w.buf = binary.LittleEndian.AppendUint32(w.buf[:0], math.Float32bits(v))
 		case float64:
 			w.buf = binary.LittleEndian.AppendUint64(w.buf[:0], math.Float64bits(v))
+		case int64:
+			w.buf = binary.LittleEndian.AppendUint64(w.buf[:0], uint64(v))
 		}
 		if _, err := w.out.Write(w.buf); err != nil {
 			return err

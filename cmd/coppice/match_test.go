@@ -69,7 +69,7 @@ func (m *moods) trained(t *testing.T, dir string) (data, model string) {
 	return data, model
 }
 
-func predictions(t *testing.T, model, data string, more ...string) string {
+func predictedBy(t *testing.T, model, data string, more ...string) string {
 	t.Helper()
 	return works(t, append([]string{"predict", "--model", model, "--data", data, "--out", "-"}, more...)...)
 }
@@ -81,7 +81,7 @@ func TestMatchedByName(t *testing.T) {
 	data, model := m.trained(t, dir)
 	var want evaluation
 	inJSON(t, &want, "evaluate", "--model", model, "--data", data)
-	predicted := predictions(t, model, data)
+	predicted := predictedBy(t, model, data)
 	for _, c := range []struct {
 		name    string
 		header  []string
@@ -104,7 +104,7 @@ func TestMatchedByName(t *testing.T) {
 		if f := got.Matched; f.Features.By != dataset.ByName || f.Labels.By != dataset.ByName || f.Features.Moved != c.moved {
 			t.Errorf("%s: features %+v, labels %+v", c.name, f.Features, f.Labels)
 		}
-		if diff := cmp.Diff(predicted, predictions(t, model, path, c.flags...)); diff != "" {
+		if diff := cmp.Diff(predicted, predictedBy(t, model, path, c.flags...)); diff != "" {
 			t.Errorf("%s: predictions differ: %s", c.name, diff)
 		}
 	}
@@ -115,7 +115,7 @@ func TestMatchedByName(t *testing.T) {
 func TestPermutedColumns(t *testing.T) {
 	dir, m := t.TempDir(), newMoods(40)
 	data, model := m.trained(t, dir)
-	want := predictions(t, model, data)
+	want := predictedBy(t, model, data)
 	columns := []int{0, 1, 2, 3, 4, 5, 6}
 	rapid.Check(t, func(r *rapid.T) {
 		order := rapid.Permutation(columns).Draw(r, "order")
@@ -191,12 +191,12 @@ func TestPassedOverLabels(t *testing.T) {
 		}
 		data, model := m.file(t, dir, "x.csv", c.header, columns...), filepath.Join(dir, "m.coppice")
 		works(t, trainArgs(data, append(c.flags, "--model-out", model)...)...)
-		got := predictions(t, model, data)
+		got := predictedBy(t, model, data)
 		header := c.header
 		if header != nil {
 			header = header[:4]
 		}
-		if want := predictions(t, model, m.file(t, dir, "y.csv", header, 0, 1, 2, 3)); got != want {
+		if want := predictedBy(t, model, m.file(t, dir, "y.csv", header, 0, 1, 2, 3)); got != want {
 			t.Errorf("%s: with labels %s\nwithout %s", c.name, got, want)
 		}
 		if c.name == "the last is an age" {
@@ -223,7 +223,7 @@ func TestMatchedByPosition(t *testing.T) {
 	if text := works(t, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...); !strings.Contains(text, says) {
 		t.Errorf("predict says\n%s", text)
 	}
-	var shown struct{ Matched dataset.Fit }
+	var shown struct{ Matched dataset.Matching }
 	inJSON(t, &shown, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...)
 	if f := shown.Matched.Features; f.By != dataset.ByPosition || f.Why != "the file has no names of features" {
 		t.Errorf("features %+v", f)
