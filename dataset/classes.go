@@ -32,6 +32,7 @@ func (d *derived) useClasses(classes []string) error {
 		}
 		clear(dst)
 		dst[i] = 1
+		r.raw = append(r.raw[:0], float64(i))
 		return nil
 	}
 	return nil
@@ -41,8 +42,11 @@ func (d *derived) useClasses(classes []string) error {
 func distinctClasses(src Source) ([]string, error) {
 	seen, file := map[string]bool{}, src.Info().File
 	err := src.Scan(func(r *Row) error {
+		if r.LeftOut {
+			return nil
+		}
 		if r.text == "" {
-			return rowErrorf(file, r.Number, "the class is empty")
+			return rowErrorf(file, r.Number, "the class is empty"+dropHint)
 		}
 		if seen[r.text] = true; len(seen) > MaxLabels {
 			return rowErrorf(file, r.Number, "more than %d classes", MaxLabels)

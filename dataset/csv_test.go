@@ -69,14 +69,14 @@ func TestCSVErrors(t *testing.T) {
 	}{
 		{"", OpenOptions{}, "empty", ErrFormat},
 		{"a,b\n1,2\n", OpenOptions{}, "label_ or y_", ErrNoLabels},
-		{"a,label_b\n1,1\n2,1,3\n", OpenOptions{}, "row 1 (counted from 0): another number of columns", nil},
+		{"a,label_b\n1,1\n2,1,3\n", OpenOptions{}, "row 1 (counted from 0; line 3): 3 columns where the first line has 2", nil},
 		{"a,label_b\n1,1\n\"x,1\n", OpenOptions{}, "row 1", nil},
-		{"a,label_b\n1,1\nx,1\n", OpenOptions{}, `row 1, column 0 "a" (counted from 0): "x" is not a number`, nil},
-		{"a,label_b\n1,1\n2,\n", OpenOptions{}, `row 1, column 1 "label_b" (counted from 0): is empty`, nil},
-		{"a,label_b\n1e999,1\n", OpenOptions{}, `row 0, column 0 "a" (counted from 0): 1e999 does not fit`, nil},
+		{"a,label_b\n1,1\nx,1\n", OpenOptions{}, `row 1, column 0 "a" (counted from 0; line 3): "x" is not a number`, nil},
+		{"a,label_b\n1,1\n2,\n", OpenOptions{}, `row 1, column 1 "label_b" (counted from 0; line 3): is empty`, nil},
+		{"a,label_b\n1e999,1\n", OpenOptions{}, `row 0, column 0 "a" (counted from 0; line 2): 1e999 does not fit`, nil},
 		{"a,b\n1,1\n", listed("c"), `no column "c"; the columns are a, b`, nil},
 		{"1,1\n", listed("c"), "give a number from 0 to 1", nil},
-		{"a,b\n1,1\n", listed("b", "1"), `"1" is used twice`, nil},
+		{"a,b\n1,1\n", listed("b", "1"), `column 1 "b" is used twice`, nil},
 		{"label_b\n1\n", OpenOptions{}, "0 features", nil},
 		{"a,label_b,label_c\n1,2,3\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "2 label columns", nil},
 		{"a,b\n1,2\n", OpenOptions{RowNames: "n", NoLabels: true}, `no column "n"`, nil},
@@ -160,13 +160,20 @@ func TestHeaderDetection(t *testing.T) {
 	} {
 		o := OpenOptions{Labels: LabelOptions{Kind: Class}}
 		first := bytes.Split([]byte(line), []byte("|"))
-		if got := hasHeader([]string{string(first[0]), string(first[1])}, &o); got != want {
-			t.Errorf("%q: header %v", line, got)
+		if got, err := hasHeader([]string{string(first[0]), string(first[1])}, marks{}, &o); got != want || err != nil {
+			t.Errorf("%q: header %v, error %v", line, got, err)
 		}
 	}
-	if hasHeader([]string{"a"}, &OpenOptions{Header: HeaderNo}) || !hasHeader([]string{"1"}, &OpenOptions{Header: HeaderYes}) {
+	no, err := hasHeader([]string{"a"}, marks{}, &OpenOptions{Header: HeaderNo})
+	yes, err2 := hasHeader([]string{"1"}, marks{}, &OpenOptions{Header: HeaderYes})
+	if no || !yes || err != nil || err2 != nil {
 		t.Error("Header is not obeyed")
 	}
+	if yes, err := hasHeader([]string{"", "0", "1", "2"}, marks{}, &OpenOptions{}); !yes || err != nil {
+		t.Error("a header that counts columns after the row names is none", err)
+	}
+	_, err = hasHeader([]string{"0", "1", "2"}, marks{}, &OpenOptions{})
+	mustContain(t, err, "--header yes", "--header no")
 }
 
 func TestFindColumn(t *testing.T) {

@@ -30,6 +30,7 @@ var (
 type RowError struct {
 	File   string // as the user named it; empty for data that is in no file
 	Row    int    // from 0, not counting a header
+	Line   int    // from 1; 0 where the file has no lines, or it is not known
 	Column int    // from 0; -1 where the row as a whole is at fault
 	Kind   string // what Column counts: "feature", "label" or "column"
 	Name   string // of the column; empty where it has none
@@ -53,7 +54,11 @@ func (e *RowError) Error() string {
 			fmt.Fprintf(&b, " %q", e.Name)
 		}
 	}
-	fmt.Fprintf(&b, " (counted from 0): %s", e.Reason)
+	b.WriteString(" (counted from 0")
+	if e.Line > 0 {
+		fmt.Fprintf(&b, "; line %d", e.Line)
+	}
+	fmt.Fprintf(&b, "): %s", e.Reason)
 	return b.String()
 }
 

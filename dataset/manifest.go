@@ -23,6 +23,14 @@ type Manifest struct {
 	LabelNames   []string `json:"label_names,omitempty"`   // empty or Labels long
 	HasRowNames  bool     `json:"has_row_names,omitempty"` // then every shard holds them
 
+	// Missing is what Missing.String of the import wrote; empty: refused.
+	Missing string `json:"missing,omitempty"`
+	// LeftOut lists the rows of the file that were left out; the others are the
+	// dataset's rows, in their order.
+	LeftOut LeftOut `json:"left_out,omitempty"`
+	// ZeroBased tells that the features of a libsvm file were counted from 0.
+	ZeroBased bool `json:"zero_based,omitempty"`
+
 	// MeanLabel is the mean label distribution over all rows, for people; it is
 	// not part of the digest.
 	MeanLabel []float64 `json:"mean_label,omitempty"`

@@ -68,7 +68,7 @@ func openNPZ(path string, o *OpenOptions) (Source, error) {
 		if errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = fmt.Errorf("%w: %w", err, ErrFormat)
 		}
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", o.shown(path), err)
 	}
 	defer z.Close()
 	entries := map[string]*array{}
@@ -76,7 +76,7 @@ func openNPZ(path string, o *OpenOptions) (Source, error) {
 		name := strings.TrimSuffix(e.Name, ".npy")
 		entries[name] = &array{name, func() (io.ReadCloser, error) { return openEntry(path, e.Name) }}
 	}
-	return newArraySource(path, o, entries)
+	return newArraySource(o.shown(path), o, entries)
 }
 
 // openEntry opens one entry of an archive.
@@ -117,7 +117,7 @@ func openNPY(path string, o *OpenOptions) (Source, error) {
 		}
 		entries[o.labelVariables()[0]] = fileArray(labels)
 	}
-	return newArraySource(path, o, entries)
+	return newArraySource(o.shown(path), o, entries)
 }
 
 func fileArray(path string) *array {

@@ -22,6 +22,13 @@ type Info struct {
 	FeatureNames []string // empty or Features long
 	LabelNames   []string // empty or Labels long
 	HasRowNames  bool
+
+	// Missing says what becomes of missing values.
+	Missing Missing
+	// ZeroBased tells that the features of a libsvm file were counted from 0.
+	ZeroBased bool
+	// Notes say how a file was read where that is no matter of course.
+	Notes []string
 }
 
 // check reports an Info that no dataset can have.
@@ -60,6 +67,11 @@ type Row struct {
 	Values  []float64
 	Labels  []float64 // Info.Labels degrees
 	Name    string
+	// LeftOut rows have a missing value and are in no dataset; only their Number
+	// and Name mean anything.
+	LeftOut bool
 
-	text string // a label as it was written, for classes
+	line int       // in a text file, from 1
+	raw  []float64 // what Labels were made from, where that were numbers
+	text string    // a label as it was written, for classes
 }

@@ -177,7 +177,12 @@ func (n *npzWriter) names() error {
 		return err
 	}
 	return n.strings("row_names", n.info.Rows, func(f func(string) error) error {
-		return n.src.Scan(func(r *Row) error { return f(r.Name) })
+		return n.src.Scan(func(r *Row) error {
+			if r.LeftOut {
+				return nil
+			}
+			return f(r.Name)
+		})
 	})
 }
 
