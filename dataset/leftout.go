@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // LeftOut lists the rows of a file that were left out, by their numbers in it,
@@ -41,14 +42,43 @@ func (l LeftOut) count() (n int) {
 	return n
 }
 
+// LeftOutRows lists the rows of the file that were left out for missing values, by
+// their numbers in it.
+func (m *Manifest) LeftOutRows() []int {
+	rows, err := m.LeftOut.Rows(m.FileRows())
+	if err != nil { // Check has seen to it
+		return nil
+	}
+	return rows
+}
+
 // FileRows is the number of rows of the file that the dataset was imported from.
 func (m *Manifest) FileRows() int { return m.Rows + m.LeftOut.count() }
+
+// FoldsFile reads the folds of the rows of the file that the dataset was imported
+// from, see the function FoldsFile, and returns those of the dataset's rows.
+func (m *Manifest) FoldsFile(path string) (folds []uint16, k int, err error) {
+	all, k, err := FoldsFile(path, m.FileRows())
+	kept := m.FileRow()
+	if err != nil || kept == nil {
+		return all, k, err
+	}
+	for _, row := range kept {
+		folds = append(folds, all[row])
+	}
+	for fold := range k {
+		if !slices.Contains(folds, uint16(fold)) {
+			return nil, 0, fmt.Errorf("%s: all rows of fold %d are left out for missing values: %w", path, fold, ErrFormat)
+		}
+	}
+	return folds, k, nil
+}
 
 // FileRow returns the number that each row of the dataset has in the file that it
 // was imported from; nil where it is the same.
 func (m *Manifest) FileRow() []int {
-	out, err := m.LeftOut.Rows(m.FileRows())
-	if len(out) == 0 || err != nil { // Check has seen to the error
+	out := m.LeftOutRows()
+	if len(out) == 0 {
 		return nil
 	}
 	kept := make([]int, 0, m.Rows)

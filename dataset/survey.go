@@ -74,11 +74,18 @@ func newSurvey(src Source, o *ImportOptions) (*survey, error) {
 		s.meanLabel[i] /= float64(s.rows)
 	}
 	if o.Warn != nil {
-		for _, warning := range warnings(watch.suspects()) {
-			o.Warn(prefix(s.info.File) + warning)
-		}
+		s.warn(watch, o.Warn)
 	}
 	return s, nil
+}
+
+func (s *survey) warn(w *watch, warn func(string)) {
+	if n := s.leftOut.count(); n > 0 {
+		warn(fmt.Sprintf("%s%d of %d rows have missing values and are left out; the others keep their numbers", prefix(s.info.File), n, s.rows+n))
+	}
+	for _, line := range warnings(w.suspects()) {
+		warn(prefix(s.info.File) + line)
+	}
 }
 
 func (s *survey) add(c *checker) {

@@ -21,6 +21,9 @@ type Provenance struct {
 	Counters     map[string]uint64 `json:"counters,omitempty"`
 	FeatureNames []string          `json:"feature_names,omitempty"`
 	LabelNames   []string          `json:"label_names,omitempty"`
+	// Missing and ZeroBased say how the data file was read, as dataset.Manifest has them.
+	Missing   string `json:"missing,omitempty"`
+	ZeroBased bool   `json:"zero_based,omitempty"`
 	// MeanLabel is the mean label distribution of the rows that were learnt from:
 	// what the mean predictor predicts.
 	MeanLabel []float64 `json:"mean_label"`
@@ -31,5 +34,6 @@ func provenanceOf(j *algorithms.Job, m *dataset.Manifest, o *Outcome, mean []flo
 		Job: j, Version: version.String, Steps: o.Steps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baseline: o.Baseline, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, MeanLabel: mean,
+		Missing: m.Missing, ZeroBased: m.ZeroBased,
 	}
 }

@@ -24,7 +24,7 @@ type cli struct {
 	Train      trainCmd      `cmd:"" help:"Train a model, on a cluster or with --local in this process."`
 	Predict    predictCmd    `cmd:"" help:"Predict label distributions with a model."`
 	Evaluate   evaluateCmd   `cmd:"" help:"Compare a model's predictions with the true label distributions."`
-	Dataset    datasetCmd    `cmd:"" help:"Import, list, show, delete and generate datasets."`
+	Dataset    datasetCmd    `cmd:"" help:"Import, list, show, inspect, delete and generate datasets."`
 	Job        jobCmd        `cmd:"" help:"Submit, list, show, watch, pause, resume and cancel jobs."`
 	Model      modelCmd      `cmd:"" help:"List, show and download models."`
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -16,12 +17,13 @@ type datasetCmd struct {
 	Import   importCmd        `cmd:"" help:"Import a data file into a cluster."`
 	List     datasetListCmd   `cmd:"" help:"List the datasets of a cluster."`
 	Show     datasetShowCmd   `cmd:"" help:"Describe a dataset of a cluster."`
+	Inspect  inspectCmd       `cmd:"" help:"Describe a data file and warn of what looks wrong; nothing is imported."`
 	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs it."`
 	Generate generateCmd      `cmd:"" help:"Write a generated dataset to a file."`
 }
 
 type importCmd struct {
-	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .libsvm."`
+	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
 	Name string `placeholder:"NAME" help:"Name of the dataset (default: the file's)."`
 
 	serverFlags
@@ -41,7 +43,7 @@ func (c *importCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	src, checks, err := c.open(c.Data)
+	src, checks, err := c.open(a, c.Data)
 	if err != nil {
 		return err
 	}
@@ -71,6 +73,9 @@ type datasetInfo struct {
 	LabelNames   []string  `json:"label_names,omitempty"`
 	FeatureNames []string  `json:"feature_names,omitempty"`
 	MeanLabel    []float64 `json:"mean_label,omitempty"`
+	Missing      string    `json:"missing"`            // refuse, drop or a number
+	LeftOut      leftOut   `json:"left_out,omitempty"` // rows of the file
+	ZeroBased    bool      `json:"zero_based,omitempty"`
 }
 
 func describeDataset(d *protocol.Dataset) *datasetInfo {
@@ -79,6 +84,7 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 		Name: d.Name, Digest: d.Digest, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
 		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), Imported: d.Time,
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
+		Missing: cmp.Or(m.Missing, "refuse"), LeftOut: m.LeftOutRows(), ZeroBased: m.ZeroBased,
 	}
 }
 
@@ -143,6 +149,8 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%d, %s", d.Shards, size(d.Bytes))},
 			{"imported", clock(d.Imported)},
+			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOut.String(), "; ")},
+			{"names", nameList(d.FeatureNames)},
 			{"mean label", meanLine(set.Manifest)},
 		})
 	})

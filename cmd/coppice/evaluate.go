@@ -27,7 +27,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	src, checks, err := c.source(m)
+	src, checks, err := c.source(a, m)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,9 @@ func (c *evaluateCmd) Run(a *app) error {
 	}
 	defer rows.discard()
 	progress := newMeter(a.stderr)
-	err = m.evaluate(e, src, importOptions(a.ctx, checks, progress), rows)
+	reading := importOptions(a.ctx, checks, progress)
+	reading.LeftOut = e.LeftOut.add
+	err = m.evaluate(e, src, reading, rows)
 	progress.clear()
 	if err != nil {
 		return err
@@ -50,17 +52,25 @@ func (c *evaluateCmd) Run(a *app) error {
 }
 
 // source opens the data with the classes of the model, in its order.
-func (c *evaluateCmd) source(m *model) (dataset.Source, dataset.Checks, error) {
+func (c *evaluateCmd) source(a *app, m *model) (dataset.Source, dataset.Checks, error) {
 	o, checks, err := c.options()
+	if err != nil {
+		return nil, checks, err
+	}
+	if err := m.likeTraining(&o, &c.fileFlags); err != nil {
+		return nil, checks, err
+	}
+	path, err := a.dataFile(c.Data, &o)
 	if err != nil {
 		return nil, checks, err
 	}
 	o.Features, _ = m.Shape()
 	o.Labels.Classes = m.provenance.LabelNames
-	src, err := dataset.Open(c.Data, o)
+	src, err := dataset.Open(path, o)
 	if err != nil {
 		return nil, checks, err
 	}
+	a.tell(src)
 	if _, labels := m.Shape(); src.Info().Labels != labels {
 		return nil, checks, fmt.Errorf("%s: %s; the model predicts %d", c.Data, plural(src.Info().Labels, "label"), labels)
 	}
@@ -75,6 +85,7 @@ type evaluation struct {
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_predictor"`
 	PerRow        []rowMeasures   `json:"per_row,omitempty"`
+	LeftOut       leftOut         `json:"left_out,omitempty"` // rows of the file
 	Out           string          `json:"out,omitempty"`
 }
 
@@ -88,6 +99,9 @@ type rowMeasures struct {
 func (e *evaluation) text(w io.Writer) {
 	title := fmt.Sprintf("Measures of %s on %s: mean and deviation over %s", short(e.ModelDigest), e.Data, plural(e.Rows, "row"))
 	writeMeasures(w, title, e.Measures, e.MeanPredictor)
+	if text := e.LeftOut.String(); text != "" {
+		fmt.Fprintf(w, "\n%s\n", text)
+	}
 	if e.Out != "" {
 		fmt.Fprintf(w, "\nmeasures of each row: %s\n", e.Out)
 	}

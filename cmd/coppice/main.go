@@ -37,6 +37,8 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	json   bool
+
+	atEnd []func() // what to do when the command has ended
 }
 
 // run runs one command line and returns its exit code.
@@ -62,7 +64,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "coppice: %v; see \"%s --help\"\n", err, at(err))
 		return exitUsage
 	}
-	err = parsed.Run(&app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Output == "json"})
+	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Output == "json"}
+	defer a.end()
+	err = parsed.Run(a)
 	return report(stderr, err)
 }
 

@@ -32,11 +32,19 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	o.NoLabels = true
-	o.Features, _ = m.Shape()
-	src, err := dataset.Open(c.Data, o)
+	if err := m.likeTraining(&o, &c.fileFlags); err != nil {
+		return err
+	}
+	path, err := a.dataFile(c.Data, &o)
 	if err != nil {
 		return err
 	}
+	o.Features, _ = m.Shape()
+	src, err := dataset.Open(path, o)
+	if err != nil {
+		return err
+	}
+	a.tell(src)
 	if err := m.fits(c.Data, src); err != nil {
 		return err
 	}
@@ -46,7 +54,10 @@ func (c *predictCmd) Run(a *app) error {
 	}
 	defer out.discard()
 	progress := newMeter(a.stderr)
-	rows, err := m.writePredictions(out, src, importOptions(a.ctx, dataset.Checks{}, progress))
+	var dropped leftOut
+	reading := importOptions(a.ctx, dataset.Checks{}, progress)
+	reading.LeftOut = dropped.add
+	rows, err := m.writePredictions(out, src, reading)
 	progress.clear()
 	if err != nil {
 		return err
@@ -59,7 +70,11 @@ func (c *predictCmd) Run(a *app) error {
 		Out         string   `json:"out"`
 		ModelDigest string   `json:"model_digest"`
 		Classes     []string `json:"classes"`
-	}{rows, c.Out, m.file.Digest, m.classes()}
+		LeftOut     leftOut  `json:"left_out,omitempty"` // rows of the file
+	}{rows, c.Out, m.file.Digest, m.classes(), dropped}
+	if text := dropped.String(); text != "" {
+		a.note("%s: %s", src.Info().File, text)
+	}
 	return a.print(r, func(w io.Writer) { fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), c.Out) })
 }
 
