@@ -53,8 +53,8 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 // lackArray says that there is no array of a name, and which there are.
 func lackArray(entries map[string]*array, name, flag string, err error) error {
 	if entries["indptr"] != nil && entries["indices"] != nil {
-		return fmt.Errorf("a sparse matrix of SciPy; write features and labels with scikit-learn's dump_svmlight_file, "+
-			"or with NumPy: savez(..., features=X.toarray(), labels=...): %w", err)
+		return sentencef(err, "a sparse matrix of SciPy; write features and labels with scikit-learn's dump_svmlight_file, "+
+			"or with NumPy: savez(..., features=X.toarray(), labels=...)")
 	}
 	var h holdings
 	for _, known := range slices.Sorted(maps.Keys(entries)) {

@@ -54,15 +54,20 @@ func findColumn(names []string, n int, name string) (int, error) {
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < n {
 		return i, nil
 	}
+	return 0, fmt.Errorf("no column %q; %s", name, columnList(names, n))
+}
+
+// columnList says which columns there are, for messages.
+func columnList(names []string, n int) string {
 	if names == nil {
-		return 0, fmt.Errorf("no column %q: the file has no header; give a number from 0 to %d, or %q", name, n-1, lastColumn)
+		return fmt.Sprintf("the first line is no header: columns are called by numbers from 0 to %d, or %q", n-1, lastColumn)
 	}
 	const shown = 10
 	list := strings.Join(names[:min(shown, n)], ", ")
 	if n > shown {
 		list += ", ..."
 	}
-	return 0, fmt.Errorf("no column %q; the columns are %s", name, list)
+	return "the columns are " + list
 }
 
 // picked is a Source with some of another's features.

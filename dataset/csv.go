@@ -192,6 +192,8 @@ func (s *csvSource) number(field, hint string) (v float64, reason string) {
 func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {
 	if n == 0 && s.header && s.textOnly(record) {
 		reason += "; this line has no number: is it a second header line? Only one can be read"
+	} else if !strings.ContainsAny(record[column], "0123456789") && !isMissing(record[column]) {
+		reason += "; --drop leaves a column out"
 	}
 	return &RowError{
 		File: s.info.File, Row: n, Line: r.line(column), Column: column, Kind: "column",

@@ -34,7 +34,7 @@ func hasHeader(first []string, m marks, o *OpenOptions) (bool, error) {
 			return true, nil
 		}
 	}
-	if numbers && counts(first) {
+	if numbers && counts(first, m) {
 		return countsColumns(first)
 	}
 	return !numbers, nil
@@ -45,25 +45,27 @@ func isFieldNumber(field string, m marks) bool {
 	return reason == ""
 }
 
-// counts tells whether the fields of a line are 0, 1, 2, ..., at most after an
-// empty first one: so data frames without names write their header.
-func counts(first []string) bool {
-	if first[0] == "" {
-		first = first[1:]
-	}
-	for i, field := range first {
-		if field != strconv.Itoa(i) {
+// counts tells whether the numbers of a line are 0, 1, 2, ...: so data frames
+// without names write their header. Two numbers are enough beside other fields.
+func counts(first []string, m marks) bool {
+	n := 0
+	for _, field := range first {
+		if !isFieldNumber(field, m) {
+			continue
+		}
+		if field != strconv.Itoa(n) {
 			return false
 		}
+		n++
 	}
-	return len(first) > 2
+	return n > 2 || n == 2 && len(first) > 2
 }
 
 func countsColumns(first []string) (bool, error) {
 	if first[0] == "" {
 		return true, nil
 	}
-	return false, fmt.Errorf("line 1 counts the columns, 0, 1, 2, ...: --header yes says that it is a header, --header no that it is a row: %w", ErrFormat)
+	return false, sentencef(ErrFormat, "line 1 counts columns, 0, 1, ...: --header yes says that it is a header, --header no that it is a row")
 }
 
 func labelPrefixes(o *OpenOptions) []string {
@@ -183,8 +185,8 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	case o.NoLabels:
 		return nil, nil
 	}
-	return nil, fmt.Errorf("no label columns: their names begin with %s, or have to be listed (--label-columns): %w",
-		strings.Join(c.prefixes, " or "), ErrNoLabels)
+	return nil, sentencef(ErrNoLabels, "no label columns: their names begin with %s, or they are listed (--label-columns); %s",
+		strings.Join(c.prefixes, " or "), columnList(names, c.width))
 }
 
 // listed finds the columns that LabelOptions.Columns names. Without labels

@@ -75,7 +75,7 @@ func TestCSVErrors(t *testing.T) {
 		{"a,label_b\n1,1\n2,\n", OpenOptions{}, `row 1, column 1 "label_b" (counted from 0; line 3): is empty`, nil},
 		{"a,label_b\n1e999,1\n", OpenOptions{}, `row 0, column 0 "a" (counted from 0; line 2): 1e999 does not fit`, nil},
 		{"a,b\n1,1\n", listed("c"), `no column "c"; the columns are a, b`, nil},
-		{"1,1\n", listed("c"), "give a number from 0 to 1", nil},
+		{"1,1\n", listed("c"), "numbers from 0 to 1", nil},
 		{"a,b\n1,1\n", listed("b", "1"), `column 1 "b" is used twice`, nil},
 		{"label_b\n1\n", OpenOptions{}, "0 features", nil},
 		{"a,label_b,label_c\n1,2,3\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "2 label columns", nil},

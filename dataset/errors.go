@@ -62,6 +62,20 @@ func (e *RowError) Error() string {
 	return b.String()
 }
 
+// sentence is an error whose own words say enough; kind is what errors.Is finds.
+type sentence struct{ err, kind error }
+
+// Error says what the error says.
+func (s *sentence) Error() string { return s.err.Error() }
+
+// Unwrap returns the error and its kind.
+func (s *sentence) Unwrap() []error { return []error{s.err, s.kind} }
+
+// sentencef is an error of a kind which its words need not name.
+func sentencef(kind error, format string, args ...any) error {
+	return &sentence{fmt.Errorf(format, args...), kind}
+}
+
 func rowErrorf(file string, row int, format string, args ...any) error {
 	return &RowError{File: file, Row: row, Column: -1, Reason: fmt.Sprintf(format, args...)}
 }

@@ -32,5 +32,5 @@ func (h holdings) lack(what, name, flag string, err error) error {
 	case len(h) > maxHoldings:
 		list += ", ..."
 	}
-	return fmt.Errorf("no %s %q; the file holds %s; %s names the right one: %w", what, name, list, flag, err)
+	return sentencef(err, "no %s %q; the file holds %s; %s names the right one", what, name, list, flag)
 }

@@ -28,8 +28,11 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 		found: map[string]*variable{}, names: map[string][]string{},
 	}
 	if err := m.read(in); err != nil {
-		if errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated) || errors.Is(err, matfile.ErrHDF5) || errors.Is(err, matfile.ErrV4) {
+		switch {
+		case errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated):
 			err = fmt.Errorf("%w: %w", err, ErrFormat)
+		case errors.Is(err, matfile.ErrHDF5) || errors.Is(err, matfile.ErrV4):
+			err = sentencef(ErrFormat, "%w", err)
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

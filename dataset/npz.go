@@ -54,7 +54,10 @@ func arrayError(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	known := errors.Is(err, npy.ErrFormat) || errors.Is(err, npy.ErrTruncated) || errors.Is(err, npy.ErrType)
+	if errors.Is(err, npy.ErrType) {
+		return sentencef(ErrFormat, "%q: %w", name, err)
+	}
+	known := errors.Is(err, npy.ErrFormat) || errors.Is(err, npy.ErrTruncated)
 	if known || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, zip.ErrFormat) || errors.Is(err, zip.ErrChecksum) {
 		return fmt.Errorf("%q: %w: %w", name, err, ErrFormat)
 	}

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -64,8 +63,8 @@ func sniffDelimiter(head []byte, all bool) (rune, error) {
 	}
 	for _, t := range found {
 		if t.delimiter != best.delimiter && !best.better(&t) {
-			return 0, fmt.Errorf("line 1: either %s or %s may stand between the columns; --delimiter says which: %w",
-				delimiterName(best.delimiter), delimiterName(t.delimiter), ErrFormat)
+			return 0, sentencef(ErrFormat, "line 1: either %s or %s may stand between the columns; --delimiter says which",
+				delimiterName(best.delimiter), delimiterName(t.delimiter))
 		}
 	}
 	return best.delimiter, nil
@@ -127,9 +126,9 @@ func sniffComma(head []byte, all bool, d *dialect) (bool, error) {
 	}
 	comma, point := found.comma, found.point
 	if comma.field != "" && point.field != "" {
-		return false, fmt.Errorf("%q (line %d, column %d) has a comma, %q (line %d, column %d) a point (columns counted from 0): "+
-			"--decimal , or --decimal . says which comes before decimals; marks between thousands cannot be read: %w",
-			comma.field, comma.line+d.lines(), comma.column, point.field, point.line+d.lines(), point.column, ErrFormat)
+		return false, sentencef(ErrFormat, "%q (line %d, column %d) has a comma, %q (line %d, column %d) a point (columns counted from 0): "+
+			"--decimal , or --decimal . says which comes before decimals; marks between thousands cannot be read",
+			comma.field, comma.line+d.lines(), comma.column, point.field, point.line+d.lines(), point.column)
 	}
 	return comma.field != "", nil
 }

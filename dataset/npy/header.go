@@ -179,7 +179,7 @@ func (h *Header) parseShape(text string) error {
 // parseType reads a type such as <f4, |b1 or >U12.
 func (h *Header) parseType(descr string) error {
 	if strings.HasSuffix(descr, "O") {
-		return fmt.Errorf("Python objects, which are pickled and not read: %w; use .astype(float)", ErrType)
+		return fmt.Errorf("%w: pickled Python objects are not read; write them as numbers: .astype(float)", ErrType)
 	}
 	unknown := fmt.Errorf("type %.20q: %w; use floats of 16, 32 or 64 bits, integers, bool or strings", descr, ErrType)
 	if len(descr) < 3 {
