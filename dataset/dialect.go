@@ -87,7 +87,7 @@ func sniffDialect(head []byte, all bool, o *OpenOptions) (d dialect, err error) 
 	}
 	head = head[d.skip:]
 	if d.delimiter == 0 {
-		if d.delimiter, err = sniffDelimiter(head, all); err != nil {
+		if d.delimiter, err = sniffDelimiter(head, all, o.Decimal == ","); err != nil {
 			return d, err
 		}
 	}
@@ -133,8 +133,10 @@ func eachRecord(head []byte, all bool, delimiter rune, f func(line int, record [
 		if cut := !all && int(r.InputOffset()) >= len(head); cut && n > 0 {
 			return false
 		}
-		line, _ := r.FieldPos(0)
-		f(line, record)
+		if len(record) > 1 || !isBlank(record) {
+			line, _ := r.FieldPos(0)
+			f(line, record)
+		}
 	}
 	return false
 }

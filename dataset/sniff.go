@@ -10,10 +10,11 @@ type tally struct {
 	first, widest int  // fields of the first record, and of the one with most
 	even          bool // every record has as many, and is well formed
 	full, numbers int  // fields with a value, and those of them that look like numbers
+	comma         bool // decimals may follow a comma
 }
 
-func newTally(head []byte, all bool, delimiter rune) (t tally) {
-	t = tally{delimiter: delimiter, even: true}
+func newTally(head []byte, all bool, delimiter rune, comma bool) (t tally) {
+	t = tally{delimiter: delimiter, even: true, comma: comma || delimiter != ','}
 	broken := eachRecord(head, all, delimiter, func(_ int, record []string) {
 		if t.widest == 0 {
 			t.first = len(record)
@@ -33,7 +34,7 @@ func (t *tally) count(field string) {
 		return
 	}
 	t.full++
-	if isNumber(field) || t.delimiter != ',' && strings.Count(field, ",") == 1 && marked(field) {
+	if isNumber(field) || t.comma && strings.Count(field, ",") == 1 && marked(field) {
 		t.numbers++
 	}
 }
@@ -47,10 +48,11 @@ func (t *tally) better(u *tally) bool {
 
 // sniffDelimiter finds what stands between the columns: the delimiter with which
 // the first line has several, and where that is true of more than one, the better.
-func sniffDelimiter(head []byte, all bool) (rune, error) {
-	found := tallies(head, all, func(t *tally) bool { return t.first > 1 })
+// comma tells that decimals are known to follow a comma.
+func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
+	found := tallies(head, all, comma, func(t *tally) bool { return t.first > 1 })
 	if len(found) == 0 {
-		found = tallies(head, all, func(t *tally) bool { return t.widest > 1 })
+		found = tallies(head, all, comma, func(t *tally) bool { return t.widest > 1 })
 	}
 	if len(found) == 0 {
 		return ',', nil // one column
@@ -71,9 +73,9 @@ func sniffDelimiter(head []byte, all bool) (rune, error) {
 }
 
 // tallies lists what the delimiters make of head where that is wanted.
-func tallies(head []byte, all bool, wanted func(*tally) bool) (found []tally) {
+func tallies(head []byte, all, comma bool, wanted func(*tally) bool) (found []tally) {
 	for _, delimiter := range delimiters {
-		if t := newTally(head, all, delimiter); wanted(&t) {
+		if t := newTally(head, all, delimiter, comma); wanted(&t) {
 			found = append(found, t)
 		}
 	}
