@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -119,6 +120,7 @@ func FuzzCSV(f *testing.F) {
 	f.Add("a,b,label_c,label_d\n1,2,0,1\n3,-4e2,.5,.5\n", "", "")
 	f.Add("row_name,a,class\n\"x\"\"\",3,sad\n", "class", "")
 	f.Add("1,2,3\n4,5,6\n", "age", "last")
+	f.Add("sep=;\na;label_c\n1,5;1\n;1\n;;\n", "", "")
 	f.Fuzz(func(t *testing.T, content, kind, column string) {
 		path := filepath.Join(dir, "a.csv")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -128,6 +130,8 @@ func FuzzCSV(f *testing.F) {
 		if column != "" {
 			o.Labels.Columns = []string{column}
 		}
+		checkReadable(t, path, o)
+		o.Missing.Drop = true
 		checkReadable(t, path, o)
 	})
 }
@@ -141,6 +145,11 @@ func checkReadable(t *testing.T, path string, o OpenOptions) {
 		tryCollect(src)
 	}
 	o.NoLabels = false
+	if f, err := Inspect(path, o, ImportOptions{}); err == nil {
+		if _, err := json.Marshal(f); err != nil {
+			t.Error(err)
+		}
+	}
 	src, err := Open(path, o)
 	if err != nil || src.Info().Features > 1<<10 || src.Info().Labels > 1<<10 {
 		return

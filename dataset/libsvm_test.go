@@ -81,6 +81,35 @@ func TestLibsvmErrors(t *testing.T) {
 	}
 }
 
+// TestLibsvmBase: an index 0 anywhere, or the flag, counts features from 0; the
+// source says how it counted.
+func TestLibsvmBase(t *testing.T) {
+	for _, c := range []struct {
+		content, want, note string
+		o                   OpenOptions
+		zero                bool
+	}{
+		{"1 1:5 3:6\n1 2:7\n", "3x1 []>[] [0 2][5 6]>[1] [1][7]>[1]", "counted from 1 (--zero-based", OpenOptions{}, false},
+		{"1 1:5 3:6\n1 0:7\n", "4x1 []>[] [1 3][5 6]>[1] [0][7]>[1]", "counted from 0", OpenOptions{}, true},
+		{"1 1:5 3:6\n", "4x1 []>[] [1 3][5 6]>[1]", "counted from 0", OpenOptions{ZeroBased: true}, true},
+		{"# Column indices are zero-based\n1 1:5\n", "2x1 []>[] [1][5]>[1]", "counted from 0", OpenOptions{}, true},
+		{"# columns: 4\n1 0:5 3:2\n", "4x1 []>[] [0 3][5 2]>[1]", "counted from 0", OpenOptions{}, true},
+		{"1\n", "2x1 []>[] [][]>[1]", "", OpenOptions{Features: 2}, false},
+	} {
+		src, err := openFile(t, "a.svm", c.content, c.o)
+		if err != nil {
+			t.Errorf("%q: %v", c.content, err)
+			continue
+		}
+		notes := strings.Join(src.Info().Notes, "")
+		if got := describeSparse(t, src); got != c.want || src.Info().ZeroBased != c.zero || !strings.Contains(notes, c.note) {
+			t.Errorf("%q: %s, zero-based %v, %q", c.content, got, src.Info().ZeroBased, notes)
+		}
+	}
+	_, err := openFile(t, "a.svm", "1 0:1 16777216:1\n", OpenOptions{})
+	mustContain(t, err, "a.svm", "16777217 features")
+}
+
 func TestLibsvmEqualsCSV(t *testing.T) {
 	a, err := openFile(t, "a.libsvm", "0.5,0.5 2:3\n1,0 1:4\n", OpenOptions{})
 	if err != nil {
