@@ -44,7 +44,7 @@ func (w *watch) suspect(i int, c *column, name string) (kind, reason string) {
 	if c.low == c.high && w.rows > 1 && c.missing == 0 {
 		return SuspectConstant, fmt.Sprintf("is %v in every row", c.low)
 	}
-	if w.pairs != nil && w.pairs.rows >= suspectRows {
+	if w.pairs != nil {
 		if label, r := w.pairs.closest(i); math.Abs(r) > copied {
 			return SuspectLabel, fmt.Sprintf("is %s or follows from it (correlation %.4f)", w.target(label), r)
 		}

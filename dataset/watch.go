@@ -130,6 +130,19 @@ type pairs struct {
 	sy, syy []float64
 	sxy     []float64 // by feature, then label
 	offsets []float64 // scratch: labels less y0
+
+	holes map[int]*hole // of features with missing values
+	whole hole          // of the others
+}
+
+// hole is what the rows that lack a feature have added to the sums of labels.
+type hole struct {
+	rows    int
+	sy, syy []float64
+}
+
+func newHole(labels int) hole {
+	return hole{sy: make([]float64, labels), syy: make([]float64, labels)}
 }
 
 func newPairs(r *Row, features int) *pairs {
@@ -138,7 +151,8 @@ func newPairs(r *Row, features int) *pairs {
 		y0: append([]float64(nil), r.targets()...),
 		sx: make([]float64, features), sxx: make([]float64, features),
 		sy: make([]float64, labels), syy: make([]float64, labels), sxy: make([]float64, features*labels),
-		offsets: make([]float64, labels),
+		offsets: make([]float64, labels), holes: map[int]*hole{},
+		whole: newHole(labels),
 	}
 	if !r.Sparse {
 		p.x0 = append([]float64(nil), r.Values...)
@@ -147,8 +161,7 @@ func newPairs(r *Row, features int) *pairs {
 	return p
 }
 
-// add adds a row; one with a missing label or of another shape is passed over, and
-// a missing feature counts as the first row's.
+// add adds a row; one of another shape, or without labels, is passed over.
 func (p *pairs) add(r *Row) {
 	targets := r.targets()
 	if len(targets) != len(p.y0) || r.Sparse != (p.x0 == nil) {
@@ -168,9 +181,28 @@ func (p *pairs) add(r *Row) {
 		} else {
 			x -= p.x0[i]
 		}
-		if x != 0 && x-x == 0 && at < len(p.sx) {
+		switch {
+		case at >= len(p.sx) || x == 0 || math.IsInf(x, 0):
+		case math.IsNaN(x):
+			p.lacks(at)
+		default:
 			p.feature(at, x)
 		}
+	}
+}
+
+// lacks takes the row's labels off feature i, which is missing.
+func (p *pairs) lacks(i int) {
+	h := p.holes[i]
+	if h == nil {
+		made := newHole(len(p.sy))
+		h = &made
+		p.holes[i] = h
+	}
+	h.rows++
+	for j, y := range p.offsets {
+		h.sy[j] += y
+		h.syy[j] += float64(y * y)
 	}
 }
 
@@ -184,16 +216,21 @@ func (p *pairs) feature(i int, x float64) {
 }
 
 // closest returns the label with which feature i correlates most, and how much: 0
-// where one of the two hardly changes.
+// where one of the two hardly changes, or there are few rows.
 func (p *pairs) closest(i int) (label int, r float64) {
-	n := float64(p.rows)
+	h := p.holes[i]
+	if h == nil {
+		h = &p.whole
+	}
+	n := float64(p.rows - h.rows)
 	vx := n*p.sxx[i] - float64(p.sx[i]*p.sx[i])
 	for j := range p.sy {
-		vy := n*p.syy[j] - float64(p.sy[j]*p.sy[j])
-		if !(vx > 1e-9*n*p.sxx[i]) || !(vy > 1e-9*n*p.syy[j]) {
+		sy, syy := p.sy[j]-h.sy[j], p.syy[j]-h.syy[j]
+		vy := n*syy - float64(sy*sy)
+		if n < suspectRows || !(vx > 1e-9*n*p.sxx[i]) || !(vy > 1e-9*n*syy) {
 			continue
 		}
-		c := (n*p.sxy[i*len(p.sy)+j] - float64(p.sx[i]*p.sy[j])) / math.Sqrt(vx) / math.Sqrt(vy)
+		c := (n*p.sxy[i*len(p.sy)+j] - float64(p.sx[i]*sy)) / math.Sqrt(vx) / math.Sqrt(vy)
 		if math.Abs(c) > math.Abs(r) {
 			label, r = j, c
 		}

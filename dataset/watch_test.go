@@ -110,15 +110,20 @@ func TestSuspectsOfMadeLabels(t *testing.T) {
 // values that change little.
 func TestCorrelations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(2, 200).Draw(t, "rows")
+		n := rapid.IntRange(2*suspectRows, 200).Draw(t, "rows")
 		at := float64(rapid.SampledFrom([]int{0, 1, 1 << 40}).Draw(t, "offset"))
 		slope := rapid.IntRange(-3, 3).Draw(t, "slope")
 		var x, y []float64
 		w := newWatch(Info{Features: 1, Labels: 1})
 		for range n {
-			y = append(y, float64(rapid.IntRange(0, 50).Draw(t, "y")))
-			x = append(x, at+float64(slope)*y[len(y)-1]+float64(rapid.IntRange(0, 9).Draw(t, "x")))
-			w.add(&Row{Values: x[len(x)-1:], Labels: y[len(y)-1:]})
+			label := float64(rapid.IntRange(0, 50).Draw(t, "y"))
+			value := at + float64(slope)*label + float64(rapid.IntRange(0, 9).Draw(t, "x"))
+			if len(x) > suspectRows && rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
+				value = nan
+			} else {
+				x, y = append(x, value), append(y, label)
+			}
+			w.add(&Row{Values: []float64{value}, Labels: []float64{label}})
 		}
 		if slices.Min(x) == slices.Max(x) || slices.Min(y) == slices.Max(y) {
 			return

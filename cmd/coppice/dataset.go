@@ -73,9 +73,10 @@ type datasetInfo struct {
 	LabelNames   []string  `json:"label_names,omitempty"`
 	FeatureNames []string  `json:"feature_names,omitempty"`
 	MeanLabel    []float64 `json:"mean_label,omitempty"`
-	Missing      string    `json:"missing"`            // refuse, drop or a number
-	LeftOut      leftOut   `json:"left_out,omitempty"` // rows of the file
+	Missing      string    `json:"missing"` // refuse, drop or a number
 	ZeroBased    bool      `json:"zero_based,omitempty"`
+	LeftOut      int       `json:"left_out,omitempty"`      // rows of the file
+	LeftOutRows  leftOut   `json:"left_out_rows,omitempty"` // their numbers, of show
 }
 
 func describeDataset(d *protocol.Dataset) *datasetInfo {
@@ -84,7 +85,7 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 		Name: d.Name, Digest: d.Digest, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
 		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), Imported: d.Time,
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
-		Missing: cmp.Or(m.Missing, "refuse"), LeftOut: m.LeftOutRows(), ZeroBased: m.ZeroBased,
+		Missing: cmp.Or(m.Missing, "refuse"), ZeroBased: m.ZeroBased, LeftOut: m.FileRows() - m.Rows,
 	}
 }
 
@@ -139,6 +140,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 		return err
 	}
 	d := describeDataset(set)
+	d.LeftOutRows = set.Manifest.LeftOutRows()
 	return a.print(d, func(w io.Writer) {
 		pairs(w, [][2]string{
 			{"name", d.Name},
@@ -149,8 +151,8 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%d, %s", d.Shards, size(d.Bytes))},
 			{"imported", clock(d.Imported)},
-			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOut.String(), "; ")},
-			{"names", nameList(d.FeatureNames)},
+			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOutRows.String(), "; ")},
+			{"feature names", nameList(d.FeatureNames)},
 			{"mean label", meanLine(set.Manifest)},
 		})
 	})

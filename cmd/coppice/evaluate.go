@@ -11,7 +11,7 @@ import (
 
 type evaluateCmd struct {
 	Model  string `required:"" placeholder:"FILE" help:"Model file."`
-	Data   string `required:"" placeholder:"FILE" help:"Data file with labels."`
+	Data   string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
 	PerRow bool   `help:"Give the measures of each row as well, as CSV."`
 	Out    string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead."`
 

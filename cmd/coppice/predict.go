@@ -15,7 +15,7 @@ const blockRows = 1024
 
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
-	Data  string `required:"" placeholder:"FILE" help:"Data file; labels in it are passed over."`
+	Data  string `required:"" placeholder:"FILE" help:"Data file, or - for stdin; labels in it are passed over."`
 	Out   string `required:"" placeholder:"FILE" help:"CSV file to write: row, then one column for each class."`
 
 	fileFlags
