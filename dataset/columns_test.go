@@ -81,7 +81,12 @@ func TestForeignOptions(t *testing.T) {
 		_, err := openFile(t, "a.svm", "1 1:1\n", o)
 		mustContain(t, err, "a.svm", says, "only")
 	}
-	_, err := openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{LabelsVariable: "y"})
+	_, err := openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{ZeroBased: true})
+	mustContain(t, err, "a.csv", "--zero-based")
+	if _, err = openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{AsZeroBased: true}); err != nil {
+		t.Error(err)
+	}
+	_, err = openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{LabelsVariable: "y"})
 	mustContain(t, err, "a.csv", "--labels-variable", ".mat and .npz")
 }
 

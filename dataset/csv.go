@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,7 +38,8 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
 		return nil, pathError(s.info.File, err)
 	}
-	return s, s.describe()
+	s.describe()
+	return s, nil
 }
 
 // begin finds the dialect and reads the first line.
@@ -54,8 +56,12 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 	if first, err = r.First(); err != nil {
 		return nil, err
 	}
-	if s.header, err = hasHeader(first, s.dialect.marks, o); err != nil || !s.header {
-		return first, pathErrorOr(s.info.File, err)
+	if s.header, err = hasHeader(first, s.dialect.marks, o); err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	if !s.header {
+		s.info.unsure = o.Header == HeaderAuto
+		return first, nil
 	}
 	s.names = first
 	for i := range s.names {
@@ -67,21 +73,14 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 	return first, nil
 }
 
-func pathErrorOr(file string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return pathError(file, err)
-}
-
-func (s *csvSource) describe() error {
+func (s *csvSource) describe() {
 	c := &s.columns
 	s.info.Rows, s.info.Features, s.info.Labels, s.info.HasRowNames = -1, len(c.features), len(c.labels), c.rowName >= 0
 	if note := s.dialect.String(); note != "" {
 		s.info.Notes = append(s.info.Notes, "read with "+note)
 	}
 	if !s.header {
-		return nil
+		return
 	}
 	for _, i := range c.features {
 		s.info.FeatureNames = append(s.info.FeatureNames, s.names[i])
@@ -91,7 +90,6 @@ func (s *csvSource) describe() error {
 	}
 	s.info.FeatureNames = withoutDefaults(s.info.FeatureNames, defaultFeatureName)
 	s.info.LabelNames = withoutDefaults(s.info.LabelNames, strconv.Itoa)
-	return nil
 }
 
 // withoutDefaults returns no names where all are those that WriteCSV gives to
@@ -193,12 +191,20 @@ func (s *csvSource) fieldError(n, column int, reason string, record []string, r 
 	if n == 0 && s.header && s.textOnly(record) {
 		reason += "; this line has no number: is it a second header line? Only one can be read"
 	} else if !strings.ContainsAny(record[column], "0123456789") && !isMissing(record[column]) {
-		reason += "; --drop leaves a column out"
+		reason += s.textHint(column)
 	}
 	return &RowError{
 		File: s.info.File, Row: n, Line: r.line(column), Column: column, Kind: "column",
 		Name: nameAt(s.names, column), Reason: reason,
 	}
+}
+
+// textHint says what to do about a column of text.
+func (s *csvSource) textHint(column int) string {
+	if slices.Contains(s.columns.labels, column) {
+		return "; --labels class reads classes"
+	}
+	return "; --drop leaves a column out"
 }
 
 // textOnly tells whether a record has no number among features and labels.

@@ -136,6 +136,7 @@ func (k *fileKind) check(o *OpenOptions) error {
 		{"--row-names", o.RowNames != "", csv, "CSV files"},
 		{"--features-variable", o.FeaturesVariable != "", variables, ".mat and .npz files"},
 		{"--labels-variable", o.LabelsVariable != "", variables, ".mat and .npz files"},
+		{"--zero-based", o.ZeroBased, []family{libsvmFiles}, "libsvm files"},
 		{"--labels-file", o.LabelsFile != "", []family{npyFiles}, ".npy files"},
 	} {
 		if option.given && !slices.Contains(option.of, k.family) {

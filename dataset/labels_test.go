@@ -167,3 +167,20 @@ func TestParseRange(t *testing.T) {
 		}
 	}
 }
+
+// TestClassHeader: a first line with numbers and a class that is nowhere else may be
+// a header.
+func TestClassHeader(t *testing.T) {
+	content := "400.5,401.5,mood\n"
+	for i := range 20 {
+		content += fmt.Sprintf("%d,%d,%s\n", i, i*i, []string{"calm", "sad"}[i%2])
+	}
+	_, err := openFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Kind: Class}})
+	mustContain(t, err, "a.csv", `"mood"`, "--header yes")
+	for header, classes := range map[Header]int{HeaderYes: 2, HeaderNo: 3} {
+		src, err := openFile(t, "a.csv", content, OpenOptions{Header: header, Labels: LabelOptions{Kind: Class}})
+		if err != nil || src.Info().Labels != classes {
+			t.Errorf("header %s: %v, error %v", header, src, err)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		path: path, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing,
 		info: Info{File: o.shown(path), Features: o.Features},
 	}
-	shape := indexShape{zero: o.ZeroBased}
+	shape := indexShape{zero: o.ZeroBased || o.AsZeroBased}
 	err := s.scan(func(comment string) error { return s.directive(comment, &shape) }, func(r *Row) error {
 		if shape.rows == 0 {
 			s.info.Labels = s.labelCount(r)

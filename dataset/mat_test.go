@@ -160,6 +160,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 	_, err = Open(filepath.Join(dir, "d.csv"), OpenOptions{})
 	mustContain(t, err, "d.csv", "folder")
+	_, err = Open(os.DevNull, OpenOptions{Format: "csv"})
+	mustContain(t, err, os.DevNull, "cannot be read twice", "stdin")
 	_, err = openBytes(t, "a.mat", append([]byte("MATLAB 7.3 MAT-file"), make([]byte, 300)...), OpenOptions{})
 	mustContain(t, err, "a.mat", "v7.3", "HDF5", "-v7")
 	mustBe(t, err, ErrFormat)

@@ -41,8 +41,9 @@ type OpenOptions struct {
 	// FeaturesVariable and LabelsVariable are the variables of a .mat or .npz file
 	// to read; empty: "features", and for labels see Open.
 	FeaturesVariable, LabelsVariable string
-	// ZeroBased counts the features of a libsvm file from 0 though no index is 0.
-	ZeroBased bool
+	// ZeroBased counts the features of a libsvm file from 0 though no index is 0;
+	// AsZeroBased does so where the file is one, as the file of a model was.
+	ZeroBased, AsZeroBased bool
 	// Missing says what becomes of missing values.
 	Missing Missing
 	// Format is the kind of file, as its name would end, without the first point:
@@ -91,6 +92,9 @@ func Open(path string, o OpenOptions) (Source, error) {
 	}
 	if info.IsDir() {
 		return nil, fmt.Errorf("%s: a folder, not a data file", path)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: a pipe or a device, which cannot be read twice; give it as stdin (-), with --data-format", path)
 	}
 	src, err := kind.read(path, &o)
 	if err != nil {

@@ -27,6 +27,9 @@ type Info struct {
 	Missing Missing
 	// ZeroBased tells that the features of a libsvm file were counted from 0.
 	ZeroBased bool
+	// unsure tells that the first line of a CSV file, which has numbers, was taken for
+	// a row.
+	unsure bool
 	// Notes say how a file was read where that is no matter of course.
 	Notes []string
 }

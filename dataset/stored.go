@@ -20,7 +20,10 @@ func (m *Manifest) Check() error {
 	if _, err := ParseMissing(m.Missing); err != nil {
 		return fmt.Errorf("dataset: a manifest: %w: %w", err, ErrFormat)
 	}
-	if _, err := m.LeftOut.Rows(m.FileRows()); err != nil || len(m.LeftOut) > maxLeftOut || m.FileRows() > MaxRows {
+	if len(m.LeftOut) > maxLeftOut || m.FileRows() > MaxRows {
+		return fmt.Errorf("dataset: a manifest with %d rows that were left out: %w", m.FileRows()-m.Rows, ErrFormat)
+	}
+	if _, err := m.LeftOut.Rows(m.FileRows()); err != nil {
 		return fmt.Errorf("dataset: a manifest's list of rows that were left out: %w", ErrFormat)
 	}
 	s := len(m.Shards)
