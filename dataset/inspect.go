@@ -7,11 +7,14 @@ import (
 
 // Inspection describes a data file that was read from beginning to end.
 type Inspection struct {
-	File     string          `json:"file"`
-	Rows     int             `json:"rows"`
-	RowNames bool            `json:"row_names"`
-	Features []ColumnSummary `json:"features"`
-	Labels   []ColumnSummary `json:"labels"`
+	File     string `json:"file"`
+	Rows     int    `json:"rows"`
+	RowNames bool   `json:"row_names"`
+	Features int    `json:"features"`
+	Labels   int    `json:"labels"`
+	// FeatureColumns describes each feature; empty where there are too many.
+	FeatureColumns []ColumnSummary `json:"feature_columns"`
+	LabelColumns   []ColumnSummary `json:"label_columns"`
 	// LabelSums describes the sums of the labels of the rows; nil without labels.
 	LabelSums *SumSummary    `json:"label_sums,omitempty"`
 	Missing   MissingSummary `json:"missing"`

@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -17,10 +18,10 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Rows != 4 || len(f.Features) != 2 || len(f.Labels) != 2 || f.Missing != (MissingSummary{Values: 1, Rows: 2}) {
+	if f.Rows != 4 || f.Features != 2 || f.Labels != 2 || len(f.LabelColumns) != 2 || f.Missing != (MissingSummary{Values: 1, Rows: 2}) {
 		t.Errorf("%+v", f)
 	}
-	if x := f.Features[1]; x.Name != "x" || *x.Least != -2 || *x.Most != 1.5 || x.Zeros != 1 || x.Missing != 1 {
+	if x := f.FeatureColumns[1]; x.Name != "x" || *x.Least != -2 || *x.Most != 1.5 || x.Zeros != 1 || x.Missing != 1 {
 		t.Errorf("%+v", x)
 	}
 	if s := f.LabelSums; s == nil || *s != (SumSummary{Least: 0.9, Most: 1, Off: 2, FirstOff: 1}) {
@@ -78,6 +79,22 @@ func TestInspectPeople(t *testing.T) {
 		if err == nil && refused && len(f.Warnings)+len(f.Notes) == 0 || err != nil && !refused {
 			t.Errorf("%s %s: %+v, error %v", c.file, c.flags, f, err)
 		}
+	}
+}
+
+// TestInspectWide: of very many features none is looked at by itself, and the rest is
+// said as ever.
+func TestInspectWide(t *testing.T) {
+	path := writeFile(t, "a.svm", fmt.Sprintf("1,0 %d:5\n0.5,0.5 3:nan\n", maxWatched+1))
+	f, err := Inspect(path, OpenOptions{}, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Rows != 2 || f.Features != maxWatched+1 || len(f.FeatureColumns) != 0 || f.Missing.Rows != 1 || len(f.Suspects) != 0 || f.LabelSums == nil {
+		t.Errorf("%+v", f)
+	}
+	if notes := strings.Join(f.Notes, "\n"); !strings.Contains(notes, "not looked at one by one") {
+		t.Error(notes)
 	}
 }
 

@@ -9,20 +9,19 @@ import (
 func (s *inspector) finish() *Inspection {
 	found := &Inspection{
 		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
-		Features: []ColumnSummary{}, Labels: []ColumnSummary{},
+		Features: s.info.Features, Labels: s.info.Labels, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
 		Suspects: s.features.suspects(), Notes: append([]string{}, s.info.Notes...),
 	}
 	for i, c := range s.features.columns {
-		found.Features = append(found.Features, c.finish(s.read).summary(nameAt(s.info.FeatureNames, i)))
+		found.FeatureColumns = append(found.FeatureColumns, c.finish(s.read).summary(nameAt(s.info.FeatureNames, i)))
 	}
 	for i, c := range s.labels {
-		found.Labels = append(found.Labels, c.summary(nameAt(s.info.LabelNames, i)))
+		found.LabelColumns = append(found.LabelColumns, c.summary(nameAt(s.info.LabelNames, i)))
 	}
 	if found.Suspects == nil {
 		found.Suspects = []Suspect{}
 	}
 	if s.features.columns == nil {
-		found.Features = make([]ColumnSummary, s.info.Features)
 		found.Notes = append(found.Notes, fmt.Sprintf("more than %d features: they were not looked at one by one", maxWatched))
 	} else if s.rows > 0 && s.features.pairs == nil {
 		found.Notes = append(found.Notes, "too many features and labels to look for copies of labels among the features")

@@ -51,8 +51,8 @@ func writeInspection(w io.Writer, f *dataset.Inspection) {
 	lines := [][2]string{
 		{"file", f.File},
 		{"rows", count(f.Rows)},
-		{"features", count(len(f.Features))},
-		{"labels", count(len(f.Labels))},
+		{"features", count(f.Features)},
+		{"labels", count(f.Labels)},
 		{"row names", yesNo(f.RowNames)},
 		{"missing", missingLine(f)},
 	}
@@ -63,8 +63,8 @@ func writeInspection(w io.Writer, f *dataset.Inspection) {
 		lines = append(lines, [2]string{"note", note})
 	}
 	pairs(w, lines)
-	writeColumns(w, "feature", f.Features)
-	writeColumns(w, "label", f.Labels)
+	writeColumns(w, "feature", f.FeatureColumns)
+	writeColumns(w, "label", f.LabelColumns)
 	if len(f.Warnings) > 0 {
 		fmt.Fprintln(w)
 	}

@@ -55,7 +55,7 @@ func TestInspectCommand(t *testing.T) {
 	}
 	var f dataset.Inspection
 	inJSON(t, &f, "dataset", "inspect", data)
-	if f.Rows != 40 || len(f.Features) != 2 || f.Features[0].Name != "id" || *f.Features[0].Most != 39 || f.Missing.Rows != 2 || len(f.Suspects) != 2 {
+	if f.Rows != 40 || f.Features != 2 || f.FeatureColumns[0].Name != "id" || *f.FeatureColumns[0].Most != 39 || f.Missing.Rows != 2 || len(f.Suspects) != 2 {
 		t.Errorf("%+v", f)
 	}
 	piped := fed(t, survey(40), "dataset", "inspect", "-", "--data-format", "csv")
