@@ -3,8 +3,8 @@ package dataset
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
