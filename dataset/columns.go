@@ -124,7 +124,7 @@ func (s *picked) Info() Info { return s.info }
 // Scan implements Source.
 func (s *picked) Scan(f func(*Row) error) error {
 	var row Row
-	p := pick{picked: s}
+	p := chosen{picked: s}
 	return s.Source.Scan(func(r *Row) error {
 		row = *r
 		if r.Sparse {
@@ -138,14 +138,14 @@ func (s *picked) Scan(f func(*Row) error) error {
 	})
 }
 
-// pick is the features of one row.
-type pick struct {
+// chosen is the features of one row.
+type chosen struct {
 	*picked
 	columns []uint32
 	values  []float64
 }
 
-func (p *pick) dense(r *Row) error {
+func (p *chosen) dense(r *Row) error {
 	if want := p.Source.Info().Features; len(r.Values) != want {
 		return rowErrorf(p.info.File, r.Number, "%d features where %d are due", len(r.Values), want)
 	}
@@ -156,7 +156,7 @@ func (p *pick) dense(r *Row) error {
 	return nil
 }
 
-func (p *pick) sparse(r *Row) {
+func (p *chosen) sparse(r *Row) {
 	p.columns, p.values = p.columns[:0], p.values[:0]
 	for j, column := range r.Columns {
 		if i, ok := p.at[int(column)]; ok {
