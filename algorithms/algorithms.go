@@ -26,6 +26,9 @@ type Job struct {
 	Folds int `json:"folds,omitempty"`
 	// Params holds the algorithm's resolved settings in its own JSON form.
 	Params json.RawMessage `json:"params"`
+	// Predictions is the greatest size, in bytes, of the predictions of held-out rows
+	// that are kept with the job; 0: none are. It decides nothing of the model.
+	Predictions int64 `json:"predictions,omitempty"`
 }
 
 // Algorithm is one entry of the registry.

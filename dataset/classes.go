@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // useClasses makes one-hot labels of Row.text.
@@ -26,7 +27,7 @@ func (d *derived) useClasses(classes []string) error {
 	d.info.Labels, d.info.LabelNames = len(classes), classes
 	file := d.info.File
 	d.derive = func(dst []float64, r *Row) error {
-		i, ok := number[r.text]
+		i, ok := number[strings.TrimSpace(r.text)]
 		if !ok {
 			return rowErrorf(file, r.Number, "the class %q is none of the %d known", r.text, len(classes))
 		}
@@ -46,15 +47,16 @@ func distinctClasses(src Source) ([]string, error) {
 		if r.LeftOut {
 			return nil
 		}
-		if r.text == "" {
+		class := strings.TrimSpace(r.text)
+		if class == "" {
 			return rowErrorf(file, r.Number, "the class is empty"+dropHint)
 		}
 		if rows++; rows == 1 {
-			first = r.text
-		} else if r.text == first {
+			first = class
+		} else if class == first {
 			again++
 		}
-		if seen[r.text] = true; len(seen) > MaxLabels {
+		if seen[class] = true; len(seen) > MaxLabels {
 			return rowErrorf(file, r.Number, "more than %d classes", MaxLabels)
 		}
 		return nil

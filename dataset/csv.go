@@ -38,7 +38,7 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
 		return nil, pathError(s.info.File, err)
 	}
-	s.describe()
+	s.describe(o)
 	return s, nil
 }
 
@@ -55,6 +55,9 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 	}
 	if first, err = r.First(); err != nil {
 		return nil, err
+	}
+	if o.Header == HeaderAuto && o.known.inNumbers(first, s.dialect.marks) {
+		return nil, sentencef(ErrFormat, "%s: the first line is numbers and has every feature name of the model: --header yes or no says whether it is a header", s.info.File)
 	}
 	if s.header, err = hasHeader(first, s.dialect.marks, o); err != nil {
 		return nil, pathError(s.info.File, err)
@@ -73,20 +76,25 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 	return first, nil
 }
 
-func (s *csvSource) describe() {
+func (s *csvSource) describe(o *OpenOptions) {
 	c := &s.columns
 	s.info.Rows, s.info.Features, s.info.Labels, s.info.HasRowNames = -1, len(c.features), len(c.labels), c.rowName >= 0
 	if note := s.dialect.String(); note != "" {
 		s.info.Notes = append(s.info.Notes, "read with "+note)
 	}
 	if !s.header {
+		s.info.LabelColumns.Positions = c.labels
 		return
 	}
 	for _, i := range c.features {
 		s.info.FeatureNames = append(s.info.FeatureNames, s.names[i])
 	}
 	for _, i := range c.labels {
-		s.info.LabelNames = append(s.info.LabelNames, strings.TrimPrefix(s.names[i], c.prefix(s.names[i])))
+		s.info.LabelNames = append(s.info.LabelNames, c.labelName(s.names[i]))
+	}
+	s.info.LabelColumns.Names = c.unusual(s.names)
+	if o.schema != nil { // where default names stand in another order they count
+		return
 	}
 	s.info.FeatureNames = withoutDefaults(s.info.FeatureNames, defaultFeatureName)
 	s.info.LabelNames = withoutDefaults(s.info.LabelNames, strconv.Itoa)

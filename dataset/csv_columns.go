@@ -13,6 +13,7 @@ type csvColumns struct {
 	features, labels []int
 	rowName          int // -1: none
 	prefixes         []string
+	known            known // by the model that the file is for
 
 	used []bool // columns that are something already, or dropped
 }
@@ -24,13 +25,13 @@ func hasHeader(first []string, m marks, o *OpenOptions) (bool, error) {
 	if o.Header != HeaderAuto {
 		return o.Header == HeaderYes, nil
 	}
-	c := csvColumns{prefixes: labelPrefixes(o)}
+	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
 	wanted := slices.Concat([]string{"row_name", "name", o.RowNames, string(o.Labels.Kind)}, o.Labels.Columns, o.FeatureColumns, o.Drop)
 	numbers := false
 	for _, field := range first {
 		if field = strings.TrimSpace(field); isFieldNumber(field, m) {
 			numbers = true
-		} else if field != "" && (slices.Contains(wanted, field) || c.prefix(field) != "") {
+		} else if field != "" && (slices.Contains(wanted, field) || c.prefix(field) != "" || c.known.feature(field) || c.known.label(field)) {
 			return true, nil
 		}
 	}
@@ -85,9 +86,32 @@ func (c *csvColumns) prefix(name string) string {
 	return ""
 }
 
+// labelName returns the name of the label of a column.
+func (c *csvColumns) labelName(column string) string {
+	if label := c.known.labels[column]; label != "" {
+		return label
+	}
+	return strings.TrimPrefix(column, c.prefix(column))
+}
+
+// unusual lists the label columns unless each begins with one of the usual prefixes,
+// by which any other file's are found as well.
+func (c *csvColumns) unusual(names []string) (columns []string) {
+	usual := csvColumns{prefixes: labelPrefixes(&OpenOptions{})}
+	listed := false
+	for _, i := range c.labels {
+		columns = append(columns, names[i])
+		listed = listed || usual.prefix(names[i]) == ""
+	}
+	if !listed {
+		return nil
+	}
+	return columns
+}
+
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{width: n, rowName: -1, prefixes: labelPrefixes(o), used: make([]bool, n)}
+	c := csvColumns{width: n, rowName: -1, prefixes: labelPrefixes(o), known: o.known, used: make([]bool, n)}
 	dropped, err := findColumns(names, n, o.Drop)
 	if err == nil {
 		err = c.use(names, dropped)
@@ -108,12 +132,15 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		err = c.use(names, c.labels)
 	}
 	for i := range n {
-		if !c.used[i] && len(o.FeatureColumns) == 0 {
+		if !c.used[i] && len(o.FeatureColumns) == 0 && !c.known.label(nameAt(names, i)) {
 			c.features = append(c.features, i)
 		}
 	}
 	if o.NoLabels {
 		c.labels = nil
+	}
+	if err == nil {
+		err = c.distinct(names)
 	}
 	return c, err
 }
@@ -125,6 +152,24 @@ func (c *csvColumns) use(names []string, columns []int) error {
 			return fmt.Errorf("column %d %q is used twice", i, nameAt(names, i))
 		}
 		c.used[i] = true
+	}
+	return nil
+}
+
+// distinct refuses two columns of one name that are both used; an empty name is none.
+func (c *csvColumns) distinct(names []string) error {
+	used := slices.Concat(c.features, c.labels)
+	if c.rowName >= 0 {
+		used = append(used, c.rowName)
+	}
+	slices.Sort(used)
+	seen := make(map[string]int, len(used))
+	for _, i := range used {
+		name := nameAt(names, i)
+		if first, ok := seen[name]; ok && name != "" {
+			return fmt.Errorf("columns %d and %d of the header (counted from 1) are both named %q", first+1, i+1, name)
+		}
+		seen[name] = i
 	}
 	return nil
 }
@@ -149,7 +194,7 @@ func (c *csvColumns) chooseRowName(names []string, given string) error {
 		return c.use(names, []int{i})
 	}
 	for i, name := range names {
-		if (name == "row_name" || name == "name" || name == "" && i == 0) && !c.used[i] {
+		if !c.known.feature(name) && (name == "row_name" || name == "name" || name == "" && i == 0) && !c.used[i] {
 			c.rowName, c.used[i] = i, true
 			return nil
 		}
@@ -166,12 +211,12 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	if len(o.Labels.Columns) > 0 {
 		return c.listed(names, o)
 	}
-	if i := slices.Index(names, string(o.Labels.Kind)); single && i >= 0 {
+	if i := c.single(names, o); single && i >= 0 {
 		return []int{i}, nil
 	}
-	var found []int
+	found := c.asTrained(names, free, o)
 	for i, name := range names {
-		if c.prefix(name) != "" && !c.used[i] {
+		if !c.used[i] && (c.known.label(name) || c.prefix(name) != "" && !c.known.feature(name)) {
 			found = append(found, i)
 		}
 	}
@@ -187,6 +232,31 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	}
 	return nil, sentencef(ErrNoLabels, "no label columns: their names begin with %s, or they are listed (--label-columns); %s",
 		strings.Join(c.prefixes, " or "), columnList(names, c.width))
+}
+
+// single finds the only label column that a model was trained on, or else the one
+// that is called as the kind of its labels; -1: none.
+func (c *csvColumns) single(names []string, o *OpenOptions) int {
+	if s := o.schema; s != nil && len(s.LabelColumns.Names) == 1 {
+		if i := slices.Index(names, s.LabelColumns.Names[0]); i >= 0 {
+			return i
+		}
+	}
+	return slices.IndexFunc(names, func(name string) bool { return name == string(o.Labels.Kind) && !c.known.feature(name) })
+}
+
+// asTrained finds the label columns of a file without a header where those stood on
+// which a model was trained, if the number of columns fits.
+func (c *csvColumns) asTrained(names []string, free []int, o *OpenOptions) []int {
+	if names != nil || o.schema == nil {
+		return nil
+	}
+	at := o.schema.LabelColumns.Positions
+	taken := func(i int) bool { return !slices.Contains(free, i) }
+	if len(free) != o.Features+len(at) || slices.ContainsFunc(at, taken) {
+		return nil
+	}
+	return slices.Clone(at)
 }
 
 // listed finds the columns that LabelOptions.Columns names. Without labels

@@ -161,6 +161,27 @@ func checkReadable(t *testing.T, path string, o OpenOptions) {
 	if again, _, err := Build(src, ImportOptions{}); err != nil || m.Digest() != again.Digest() {
 		t.Errorf("read again: %v", err)
 	}
+	forModel(t, path, o, m)
+}
+
+// forModel reads a file for a model that was trained on it: nothing may change.
+func forModel(t *testing.T, path string, o OpenOptions, m *Manifest) {
+	t.Helper()
+	s := &Schema{Features: m.Features, Labels: m.Labels, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns}
+	src, _, err := OpenFor(path, o, s)
+	if err != nil {
+		t.Fatalf("for its own model: %v", err)
+	}
+	if again, _, err := Build(src, ImportOptions{}); err != nil || m.Digest() != again.Digest() {
+		t.Errorf("for its own model: %v", err)
+	}
+	o.Labels.Columns, o.NoLabels = nil, true
+	if src, _, err = OpenFor(path, o, s); err != nil {
+		t.Fatalf("without labels, for its own model: %v", err)
+	}
+	if _, err := tryCollect(src); err != nil {
+		t.Errorf("without labels, for its own model: %v", err)
+	}
 }
 
 func TestHeaderDetection(t *testing.T) {

@@ -26,7 +26,7 @@ type libsvmSource struct {
 func openLibsvm(path string, o *OpenOptions) (Source, error) {
 	s := &libsvmSource{
 		path: path, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing,
-		info: Info{File: o.shown(path), Features: o.Features},
+		info: Info{File: o.shown(path), Sparse: true},
 	}
 	shape := indexShape{zero: o.ZeroBased || o.AsZeroBased}
 	err := s.scan(func(comment string) error { return s.directive(comment, &shape) }, func(r *Row) error {
@@ -44,6 +44,11 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: no rows: %w", s.info.File, ErrFormat)
 	}
 	s.take(&shape)
+	if o.schema != nil { // what is missing is filled up
+		s.info.Features = max(s.info.Features, 1)
+	} else if len(s.info.FeatureNames) == 0 {
+		s.info.Features = max(s.info.Features, o.Features)
+	}
 	if s.labels {
 		if err := oneColumn(o, "label", s.info.Labels); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.info.File, err)

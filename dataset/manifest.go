@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 )
 
 // ManifestFormat is the version of Manifest's JSON form.
@@ -23,7 +24,12 @@ type Manifest struct {
 	LabelNames   []string `json:"label_names,omitempty"`   // empty or Labels long
 	HasRowNames  bool     `json:"has_row_names,omitempty"` // then every shard holds them
 
-	// Missing is what Missing.String of the import wrote; empty: refused.
+	// LabelColumns says where the labels stood in the file, for those that come after
+	// it; like names it is not part of the digest.
+	LabelColumns LabelColumns `json:"label_columns,omitzero"`
+
+	// Missing is what Missing.String of the import wrote; empty: refused. It and the
+	// next two are not part of the digest either.
 	Missing string `json:"missing,omitempty"`
 	// LeftOut lists the rows of the file that were left out; the others are the
 	// dataset's rows, in their order.
@@ -59,6 +65,20 @@ func (m *Manifest) Digest() string {
 		h.Write([]byte(s.Digest))
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// SameNames reports the first name of a feature or label in which two manifests of
+// one content differ: other is the one that is there already.
+func (m *Manifest) SameNames(other *Manifest) error {
+	for _, k := range []struct {
+		what      string
+		have, new []string
+	}{{"feature", other.FeatureNames, m.FeatureNames}, {"label", other.LabelNames, m.LabelNames}} {
+		if i := firstDifference(k.have, k.new); i < max(len(k.have), len(k.new)) {
+			return fmt.Errorf("%s %d (counted from 0) is called %q, not %q", k.what, i, nameAt(k.have, i), nameAt(k.new, i))
+		}
+	}
+	return nil
 }
 
 // Density is the share of feature entries that are not zero, from 0 to 1.

@@ -167,7 +167,7 @@ func newTableSource(path string, o *OpenOptions, m *matReader) (*tableSource, er
 		return nil, m.holds.lack("variable", m.features, "--features-variable", ErrFormat)
 	}
 	s := &tableSource{
-		info:     Info{File: path, Rows: m.table.rows, Features: m.table.columns},
+		info:     Info{File: path, Rows: m.table.rows, Features: m.table.columns, Sparse: m.table.start != nil},
 		features: m.table, classes: !o.NoLabels && o.Labels.Kind == Class,
 	}
 	if !o.NoLabels {

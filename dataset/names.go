@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // Names are the contents of a names file (FORMAT.md): a JSON object in which
@@ -79,6 +80,29 @@ func replaceNames(dst *[]string, names []string, want int, file, what string) er
 	}
 	*dst = names
 	return nil
+}
+
+// distinct refuses a name that two of what have; an empty name is none.
+func distinct(what string, names []string) error {
+	seen := make(map[string]int, len(names))
+	for i, name := range names {
+		if first, ok := seen[name]; ok && name != "" {
+			return fmt.Errorf("%s %d and %d (counted from 1) are both named %q", what, first+1, i+1, name)
+		}
+		seen[name] = i
+	}
+	return nil
+}
+
+// withCleanNames returns src with the names of its columns as cleanNames has them.
+func withCleanNames(src Source) Source {
+	info := src.Info()
+	features, labels := cleanNames(info.FeatureNames), cleanNames(info.LabelNames)
+	if slices.Equal(features, info.FeatureNames) && slices.Equal(labels, info.LabelNames) {
+		return src
+	}
+	info.FeatureNames, info.LabelNames = features, labels
+	return &named{Source: src, info: info}
 }
 
 // named is a Source with other names.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // OpenOptions says how Open reads a file; the zero value reads features and
@@ -19,8 +20,8 @@ type OpenOptions struct {
 	// NamesFile is a JSON file with names, see FORMAT.md; they replace the file's.
 	NamesFile string
 	// Features, where not 0, is the number of features that a model reads: a
-	// libsvm file has at least as many, and a CSV file with NoLabels and just so
-	// many columns has no label column.
+	// libsvm file without names has at least as many, and a CSV file with NoLabels
+	// and just so many columns has no label column.
 	Features int
 	// Header says whether a CSV file's first line is a header; "" takes it for one
 	// if it has no number, or has one of the names that are looked for.
@@ -51,6 +52,9 @@ type OpenOptions struct {
 	Format string
 	// Called is how messages call the file; empty: its path.
 	Called string
+
+	schema *Schema // of the model that the file is for, see OpenFor
+	known  known
 }
 
 // shown is how messages call the file at path.
@@ -82,6 +86,8 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if err := o.Labels.check(); err != nil && !o.NoLabels {
 		return nil, err
 	}
+	o.Labels.Columns, o.FeatureColumns, o.Drop = trimmed(o.Labels.Columns), trimmed(o.FeatureColumns), trimmed(o.Drop)
+	o.RowNames = strings.TrimSpace(o.RowNames)
 	kind, err := kindOf(path, &o)
 	if err != nil {
 		return nil, err
@@ -111,5 +117,15 @@ func Open(path string, o OpenOptions) (Source, error) {
 			return nil, err
 		}
 	}
+	src = withCleanNames(src)
 	return src, src.Info().check()
+}
+
+// trimmed returns texts without the blanks at their ends.
+func trimmed(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, s := range texts {
+		out[i] = strings.TrimSpace(s)
+	}
+	return out
 }

@@ -23,6 +23,31 @@ type Rows struct {
 	D []float32
 	// Row holds the original number of each row in the imported file (from 0).
 	Row []uint32
+
+	// NameText holds the names of rows, one after the other, and NameEnds where each
+	// ends; both are nil where rows have none.
+	NameEnds []uint32
+	NameText []byte
+}
+
+// Named tells whether rows have names.
+func (r *Rows) Named() bool { return r.NameEnds != nil }
+
+// Name returns a copy of the name of row i of a block whose rows have names.
+func (r *Rows) Name(i int) string {
+	from := uint32(0)
+	if i > 0 {
+		from = r.NameEnds[i-1]
+	}
+	return string(r.NameText[from:r.NameEnds[i]])
+}
+
+// setNames gives rows their names; nil: none.
+func (r *Rows) setNames(names []string) {
+	for _, name := range names {
+		r.NameText = append(r.NameText, name...)
+		r.NameEnds = append(r.NameEnds, uint32(len(r.NameText)))
+	}
 }
 
 // Dense returns the features of row i of a dense block.

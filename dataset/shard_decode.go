@@ -32,6 +32,9 @@ func DecodeShard(b []byte) (*Rows, []string, error) {
 		return nil, nil, err
 	}
 	names, err := l.decodeNames(b)
+	if names != nil {
+		r.NameEnds, r.NameText = viewU32(b, l.ends), b[l.text.from:l.text.to]
+	}
 	return r, names, err
 }
 

@@ -23,6 +23,12 @@ type Info struct {
 	LabelNames   []string // empty or Labels long
 	HasRowNames  bool
 
+	// LabelColumns says where in a CSV file the labels stand.
+	LabelColumns LabelColumns
+	// Sparse says that rows list their columns, so that a file may end before the
+	// last one.
+	Sparse bool
+
 	// Missing says what becomes of missing values.
 	Missing Missing
 	// ZeroBased tells that the features of a libsvm file were counted from 0.
@@ -49,6 +55,15 @@ func (i Info) check() error {
 	}
 	if n := len(i.LabelNames); n != 0 && n != i.Labels {
 		return fmt.Errorf("%s%d label names for %d labels", prefix(i.File), n, i.Labels)
+	}
+	if n := i.LabelColumns.count(); n > 1 && n != i.Labels {
+		return fmt.Errorf("%s%d label columns for %d labels", prefix(i.File), n, i.Labels)
+	}
+	if err := distinct("features", i.FeatureNames); err != nil {
+		return fmt.Errorf("%s%w", prefix(i.File), err)
+	}
+	if err := distinct("labels", i.LabelNames); err != nil {
+		return fmt.Errorf("%s%w", prefix(i.File), err)
 	}
 	return nil
 }

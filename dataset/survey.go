@@ -147,7 +147,7 @@ func (s *survey) manifest() *Manifest {
 		Format: ManifestFormat, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels,
 		NonZeros: s.nonZeros, Sparse: SparseStorage(s.rows, s.info.Features, s.nonZeros),
 		FeatureNames: s.info.FeatureNames, LabelNames: s.info.LabelNames,
-		HasRowNames: s.info.HasRowNames, MeanLabel: s.meanLabel,
+		HasRowNames: s.info.HasRowNames, LabelColumns: s.info.LabelColumns, MeanLabel: s.meanLabel,
 		Missing: s.info.Missing.String(), LeftOut: s.leftOut, ZeroBased: s.info.ZeroBased,
 	}
 	bytes := contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)

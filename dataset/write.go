@@ -1,15 +1,12 @@
 package dataset
 
 import (
-	"archive/zip"
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -19,45 +16,40 @@ import (
 func defaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
 func defaultLabelName(i int) string   { return "label_" + strconv.Itoa(i) }
 
-// WriteFile writes src to a .csv, .csv.gz or .npz file, by its name. The rows are
-// checked, and read back as the same float32 values. On an error nothing new
-// remains, and a file that stood there before stays.
-func WriteFile(path string, src Source, o ImportOptions) (err error) {
-	write, err := writer(path)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".write-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+// Format is a kind of data file that can be written.
+type Format string
+
+// The formats that can be written.
+const (
+	CSV   Format = "csv"
+	CSVGZ Format = "csv.gz"
+	NPZ   Format = "npz"
+)
+
+// FormatOf returns the format that a file's name ends in; ok is false for any other
+// ending.
+func FormatOf(path string) (f Format, ok bool) {
+	name := strings.ToLower(path)
+	for _, f := range []Format{CSV, CSVGZ, NPZ} {
+		if strings.HasSuffix(name, "."+string(f)) {
+			return f, true
 		}
-	}()
-	err = errors.Join(write(f, src, o), f.Chmod(0o644), f.Close())
-	if err != nil {
-		return err
 	}
-	return os.Rename(f.Name(), path)
+	return "", false
 }
 
-func writer(path string) (func(io.Writer, Source, ImportOptions) error, error) {
-	switch name := strings.ToLower(path); {
-	case strings.HasSuffix(name, ".csv"):
-		return WriteCSV, nil
-	case strings.HasSuffix(name, ".npz"):
-		return WriteNPZ, nil
-	case strings.HasSuffix(name, ".csv.gz"):
-		return writeCSVGZ, nil
+// Write writes src. The rows are checked, and read back as the same float32 values.
+func Write(w io.Writer, f Format, src Source, o ImportOptions) error {
+	switch f {
+	case CSV:
+		return WriteCSV(w, src, o)
+	case CSVGZ:
+		z := gzip.NewWriter(w)
+		return cmp.Or(WriteCSV(z, src, o), z.Close())
+	case NPZ:
+		return WriteNPZ(w, src, o)
 	}
-	return nil, fmt.Errorf("%s: not a known kind of data file to write; the name must end in .csv, .csv.gz or .npz", path)
-}
-
-func writeCSVGZ(w io.Writer, src Source, o ImportOptions) error {
-	z := gzip.NewWriter(w)
-	return errors.Join(WriteCSV(z, src, o), z.Close())
+	return fmt.Errorf("dataset: the format %q is none of csv, csv.gz and npz", f)
 }
 
 // WriteCSV writes src with a header: row_name (where rows have names), features,
@@ -83,7 +75,7 @@ func WriteCSV(w io.Writer, src Source, o ImportOptions) error {
 		return out.Write(record)
 	})
 	out.Flush()
-	return errors.Join(err, out.Error())
+	return cmp.Or(err, out.Error())
 }
 
 func csvHeader(info *Info) (record []string) {
@@ -129,8 +121,7 @@ func WriteNPZ(w io.Writer, src Source, o ImportOptions) error {
 		}
 		info.Rows = s.rows
 	}
-	z := zip.NewWriter(w)
-	n := npzWriter{z, src, &o, info}
+	n := npzWriter{npy.NewArchive(w), src, &o, info}
 	err := n.floats("features", info.Features, func(c *checker) []float32 { _, v := c.store(false); return v })
 	if err == nil && info.Labels > 0 {
 		err = n.floats("labels", info.Labels, func(c *checker) []float32 { return c.labels })
@@ -138,22 +129,18 @@ func WriteNPZ(w io.Writer, src Source, o ImportOptions) error {
 	if err == nil {
 		err = n.names()
 	}
-	return errors.Join(err, z.Close())
+	return cmp.Or(err, n.archive.Close())
 }
 
 type npzWriter struct {
-	zip  *zip.Writer
-	src  Source
-	o    *ImportOptions
-	info Info
+	archive *npy.Archive
+	src     Source
+	o       *ImportOptions
+	info    Info
 }
 
 func (n *npzWriter) floats(name string, columns int, values func(*checker) []float32) error {
-	w, err := n.zip.Create(name + ".npy")
-	if err != nil {
-		return err
-	}
-	out, err := npy.NewWriter(w, n.info.Rows, columns)
+	out, err := n.archive.Floats(name, n.info.Rows, columns)
 	if err != nil {
 		return err
 	}
@@ -165,19 +152,27 @@ func (n *npzWriter) floats(name string, columns int, values func(*checker) []flo
 	if err == nil && rows != n.info.Rows {
 		err = fmt.Errorf("dataset: %d rows where %d are due: %w", rows, n.info.Rows, ErrChanged)
 	}
-	return errors.Join(err, out.Flush())
+	return cmp.Or(err, out.Flush())
 }
 
-func (n *npzWriter) names() error {
-	err := n.list("feature_names", n.info.FeatureNames)
-	if err == nil {
-		err = n.list("label_names", n.info.LabelNames)
+func (n *npzWriter) names() (err error) {
+	if len(n.info.FeatureNames) > 0 {
+		err = n.archive.List("feature_names", n.info.FeatureNames)
+	}
+	if err == nil && len(n.info.LabelNames) > 0 {
+		err = n.archive.List("label_names", n.info.LabelNames)
 	}
 	if err != nil || !n.info.HasRowNames {
 		return err
 	}
-	return n.strings("row_names", n.info.Rows, func(f func(string) error) error {
-		return n.src.Scan(func(r *Row) error {
+	return WriteRowNames(n.archive, n.src, n.info.Rows)
+}
+
+// WriteRowNames adds the array "row_names" with the names of all rows of src that are
+// not left out.
+func WriteRowNames(a *npy.Archive, src Source, rows int) error {
+	return a.Strings("row_names", rows, func(f func(string) error) error {
+		return src.Scan(func(r *Row) error {
 			if r.LeftOut {
 				return nil
 			}
@@ -186,24 +181,16 @@ func (n *npzWriter) names() error {
 	})
 }
 
-func (n *npzWriter) list(name string, names []string) error {
-	if len(names) == 0 {
-		return nil
+// CountRows returns the number of rows of src; it scans src where only that can tell.
+func CountRows(src Source) (rows int, err error) {
+	if n := src.Info().Rows; n >= 0 {
+		return n, nil
 	}
-	return n.strings(name, len(names), func(f func(string) error) error {
-		for _, s := range names {
-			if err := f(s); err != nil {
-				return err
-			}
+	err = src.Scan(func(r *Row) error {
+		if !r.LeftOut {
+			rows++
 		}
 		return nil
 	})
-}
-
-func (n *npzWriter) strings(name string, count int, each func(func(string) error) error) error {
-	w, err := n.zip.Create(name + ".npy")
-	if err != nil {
-		return err
-	}
-	return npy.WriteStrings(w, count, each)
+	return rows, err
 }

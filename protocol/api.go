@@ -124,6 +124,9 @@ type Spec struct {
 	// Assigned is the digest of a blob that gives each row's fold (see
 	// dataset.Split); Folds is then the number of folds.
 	Assigned string `json:"assigned,omitempty"`
+	// KeepPredictions is how many bytes the predictions of held-out rows may take to be
+	// kept with the job; nil: the default, 0: none are.
+	KeepPredictions *int64 `json:"keep_predictions,omitempty"`
 	// Set holds the algorithm's settings as text, by name.
 	Set map[string]string `json:"set,omitempty"`
 }
@@ -150,11 +153,14 @@ type JobInfo struct {
 	Waiting string `json:"waiting,omitempty"`
 	// Suspect, where set, says why the job's results may be wrong: a worker that
 	// served it was found to compute other bytes.
-	Suspect   string     `json:"suspect,omitempty"`
-	AuditPPM  uint32     `json:"audit_ppm,omitempty"` // units of a million that are computed twice
-	Models    []ModelRef `json:"models,omitempty"`
-	Submitted int64      `json:"submitted"` // Unix seconds
-	Started   int64      `json:"started,omitempty"`
+	Suspect  string     `json:"suspect,omitempty"`
+	AuditPPM uint32     `json:"audit_ppm,omitempty"` // units of a million that are computed twice
+	Models   []ModelRef `json:"models,omitempty"`
+	// Predictions is the blob of a done job's predictions of held-out rows, if it kept
+	// them: a predictions.Set.
+	Predictions *BlobRef `json:"predictions,omitempty"`
+	Submitted   int64    `json:"submitted"` // Unix seconds
+	Started     int64    `json:"started,omitempty"`
 	// Since is when it last began to run, Ran the seconds before its last pause.
 	Since   int64   `json:"since,omitempty"`
 	Ran     int64   `json:"ran,omitempty"`

@@ -115,6 +115,8 @@ type FinishEntry struct {
 	Job     uint64          `json:"job"`
 	Outcome json.RawMessage `json:"outcome"` // pipeline.Outcome
 	Models  []ModelRef      `json:"models"`  // one, or one for each fold
+	// Predictions are those of held-out rows, where they are kept.
+	Predictions *BlobRef `json:"predictions,omitempty"`
 	// Progress is the last algorithms.Progress, for display.
 	Progress json.RawMessage `json:"progress,omitempty"`
 	Seconds  float64         `json:"seconds"` // of running, for display
@@ -126,6 +128,12 @@ type ModelRef struct {
 	Digest string `json:"digest"` // of the model
 	Blob   string `json:"blob"`   // SHA-256 of the file
 	Bytes  uint64 `json:"bytes"`
+}
+
+// BlobRef names a blob.
+type BlobRef struct {
+	Blob  string `json:"blob"` // its SHA-256
+	Bytes uint64 `json:"bytes"`
 }
 
 // CancelEntry cancels a job that is queued, running or paused. A job that is

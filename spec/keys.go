@@ -22,6 +22,13 @@ const DefaultSeed = 1
 // MaxFolds bounds folds: a fold's number is stored in 16 bits.
 const MaxFolds = 1 << 16
 
+// DefaultPredictions is how many bytes of held-out predictions a job keeps where its spec
+// does not say, and MaxPredictions the most that it may: they are one blob.
+const (
+	DefaultPredictions = 64 << 20
+	MaxPredictions     = 256 << 20
+)
+
 // MaxName is the greatest length, in bytes, of a job's or dataset's name.
 const MaxName = 100
 
@@ -60,6 +67,14 @@ var common = []key{
 		algorithms.Param{Name: "folds", Kind: algorithms.Int, Doc: "cross-validation: train once for each of so many folds; 0: once on all", Default: "0", Min: 0, Max: MaxFolds},
 		func(s *protocol.Spec, text string) (err error) {
 			s.Folds, err = strconv.Atoi(text)
+			return err
+		},
+	},
+	{
+		algorithms.Param{Name: "keep_predictions", Kind: algorithms.Int, Doc: "bytes that the predictions of held-out rows may take to be kept with the job; 0: none are", Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
+		func(s *protocol.Spec, text string) error {
+			n, err := strconv.ParseInt(text, 10, 64)
+			s.KeepPredictions = &n
 			return err
 		},
 	},

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -33,8 +34,22 @@ func Estimate(j *algorithms.Job, m *dataset.Manifest) (Memory, error) {
 	if err != nil {
 		return Memory{}, err
 	}
+	kept := copies * predicted(j, m)
 	if j.Folds > 0 {
-		return Memory{State: 2 * int64(j.Folds) * f.Model}, nil
+		return Memory{State: 2*int64(j.Folds)*f.Model + kept}, nil
 	}
-	return Memory{State: 2 * f.State, Tree: f.Node * f.Nodes}, nil
+	return Memory{State: 2*f.State + kept, Tree: f.Node * f.Nodes}, nil
+}
+
+// copies is how often predictions of held-out rows are there at most: as parts, taken
+// apart, put together, and in a commit.
+const copies = 4
+
+// predicted is what the predictions that a job keeps take.
+func predicted(j *algorithms.Job, m *dataset.Manifest) int64 {
+	bytes := pipeline.PredictionBytes(j, m, int(j.Split.TestFraction*float64(m.Rows)))
+	if bytes > j.Predictions {
+		return 0
+	}
+	return bytes
 }

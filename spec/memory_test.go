@@ -56,8 +56,13 @@ func TestEstimate(t *testing.T) {
 	if large.Tree < 5*small.Tree {
 		t.Errorf("ten times the leaves: %+v, then %+v", small, large)
 	}
-	folds, _ := estimate(protocol.Spec{Algorithm: "ldlf", Folds: 10})
-	five, _ := estimate(protocol.Spec{Algorithm: "ldlf", Folds: 5})
+	none := int64(0)
+	folds, _ := estimate(protocol.Spec{Algorithm: "ldlf", Folds: 10, KeepPredictions: &none})
+	five, _ := estimate(protocol.Spec{Algorithm: "ldlf", Folds: 5, KeepPredictions: &none})
+	kept, _ := estimate(protocol.Spec{Algorithm: "ldlf", Folds: 5})
+	if want := five.State + 4*int64(m.Rows)*(6+8*int64(m.Labels)); kept.State != want {
+		t.Errorf("five folds whose predictions are kept: %+v, want %d", kept, want)
+	}
 	if folds.State != 2*five.State || folds.Tree != 0 || folds.State == 0 {
 		t.Errorf("ten folds: %+v, five: %+v", folds, five)
 	}

@@ -39,8 +39,19 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*algorithms.Job, error) {
 			Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned,
 			ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
 		},
-		Folds: s.Folds, Params: resolved.Params,
+		Folds: s.Folds, Params: resolved.Params, Predictions: kept(&s),
 	}, nil
+}
+
+// kept returns the bytes of held-out predictions that a job keeps at most.
+func kept(s *protocol.Spec) int64 {
+	switch {
+	case s.Folds == 0 && s.TestFraction == 0: // no row is held out
+		return 0
+	case s.KeepPredictions != nil:
+		return *s.KeepPredictions
+	}
+	return DefaultPredictions
 }
 
 // values parses settings given as text; the first that is wrong, in the order of
@@ -86,6 +97,8 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 		return fail("folds", "%d is not 0, nor a whole number from 2 to %d", s.Folds, MaxFolds)
 	case s.Folds > m.Rows:
 		return fail("folds", "%d folds of %d rows: some would be empty", s.Folds, m.Rows)
+	case s.KeepPredictions != nil && (*s.KeepPredictions < 0 || *s.KeepPredictions > MaxPredictions):
+		return fail("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
 	case s.Assigned != "" && s.Folds == 0:
 		return fail("folds", "rows are assigned to folds, but their number is not given")
 	}

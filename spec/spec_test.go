@@ -170,6 +170,8 @@ func TestResolveErrors(t *testing.T) {
 		{"negative fraction", "test_fraction", protocol.Spec{TestFraction: -0.1}},
 		{"not a number", "test_fraction", protocol.Spec{TestFraction: math.NaN()}},
 		{"one fold", "folds", protocol.Spec{Folds: 1}},
+		{"too many predictions", "keep_predictions", protocol.Spec{Folds: 2, KeepPredictions: pointer[int64](MaxPredictions + 1)}},
+		{"fewer than no predictions", "keep_predictions", protocol.Spec{Folds: 2, KeepPredictions: pointer[int64](-1)}},
 		{"more folds than rows", "folds", protocol.Spec{Folds: 101}},
 		{"negative folds", "folds", protocol.Spec{Folds: -2}},
 		{"both", "test_fraction", protocol.Spec{Folds: 5, TestFraction: 0.1}},
@@ -247,4 +249,29 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+func pointer[T any](v T) *T { return &v }
+
+// A job keeps predictions where rows are held out, and as many as its spec says.
+func TestKeepPredictions(t *testing.T) {
+	m, _, err := dataset.Build(dataset.Artificial(100, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		yaml string
+		want int64
+	}{
+		{"steps: 1\n", 0}, {"test_fraction: 0.1\n", DefaultPredictions}, {"folds: 2\n", DefaultPredictions},
+		{"folds: 2\nkeep_predictions: 5000\n", 5000}, {"folds: 2\nkeep_predictions: 0\n", 0}, {"keep_predictions: 7\n", 0},
+	} {
+		f, err := Parse("s.yaml", []byte(c.yaml), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j, err := Resolve(f.Spec, m); err != nil || j.Predictions != c.want {
+			t.Errorf("%q: %+v, %v, want %d", c.yaml, j, err, c.want)
+		}
+	}
 }

@@ -97,7 +97,9 @@ func (t *folds) Outcome() (*Outcome, error) {
 		o.count(f.Counters)
 	}
 	o.Measures, o.Baseline = measures.OverFolds(reports), measures.OverFolds(baselines)
-	return o, nil
+	var err error
+	o.Predictions, err = mergePredictions(t.done)
+	return o, err
 }
 
 // count adds counters to the outcome's.

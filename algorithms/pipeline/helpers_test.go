@@ -45,6 +45,7 @@ func newWork(t testing.TB, src dataset.Source, split dataset.Split) *work {
 	return &work{
 		job: &algorithms.Job{
 			Algorithm: "ldlf", Numerics: algorithms.Numerics, Seed: 5, Dataset: m.Digest(), Split: split, Folds: split.Folds, Params: resolved.Params,
+			Predictions: 1 << 20,
 		},
 		data: &local.Data{Manifest: m, Shards: shards},
 	}

@@ -92,8 +92,17 @@ func (k *kernel) rest() {
 	}
 }
 
-// Collect implements engine.Collector for algorithms that collect.
+// Collect implements engine.Collector for predictions, and for algorithms that
+// collect.
 func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, s any) ([]byte, error) {
+	if u.Op == opPredict {
+		k.rest()
+		m, err := k.trained(v)
+		if err != nil {
+			return nil, err
+		}
+		return s.(*scratch).predictRows(m, u, d, v), nil
+	}
 	c, ok := k.inner.(interface {
 		Collect(context.Context, algorithms.Unit, *dataset.Data, algorithms.Vars, any) ([]byte, error)
 	})

@@ -39,6 +39,9 @@ type Outcome struct {
 	// Model is the model file; empty for a job of folds, whose models are in
 	// Folds.
 	Model []byte `json:"-"`
+	// Predictions is a predictions.Set of the held-out rows, encoded; empty where
+	// there are none or they are too many to be kept. Those of folds are together.
+	Predictions []byte `json:"-"`
 }
 
 // Counts says how many rows played each role.
@@ -58,7 +61,8 @@ type Finisher interface {
 // gain_evaluations, for example.
 type Counter interface{ Counters() map[string]uint64 }
 
-// Encode returns the bytes by which a child job reports its outcome and model.
+// Encode returns the bytes by which a child job reports its outcome, model and
+// predictions.
 func (o *Outcome) Encode() ([]byte, error) {
 	head, err := json.Marshal(o)
 	if err != nil {
@@ -66,7 +70,9 @@ func (o *Outcome) Encode() ([]byte, error) {
 	}
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
 	b = append(b, head...)
-	return append(b, o.Model...), nil
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(o.Model)))
+	b = append(b, o.Model...)
+	return append(b, o.Predictions...), nil
 }
 
 // DecodeOutcome reads what Encode wrote.
@@ -79,7 +85,13 @@ func DecodeOutcome(b []byte) (*Outcome, error) {
 	if err := json.Unmarshal(b[8:8+n], o); err != nil {
 		return nil, fmt.Errorf("pipeline: a child's outcome: %w", err)
 	}
-	o.Model = b[8+n:]
+	if b = b[8+n:]; len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
+		return nil, errors.New("pipeline: a child's model is cut short")
+	}
+	n = 8 + int(binary.LittleEndian.Uint64(b))
+	if o.Model = b[8:n:n]; n < len(b) {
+		o.Predictions = b[n:]
+	}
 	return o, nil
 }
 

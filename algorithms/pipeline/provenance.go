@@ -24,6 +24,8 @@ type Provenance struct {
 	// Missing and ZeroBased say how the data file was read, as dataset.Manifest has them.
 	Missing   string `json:"missing,omitempty"`
 	ZeroBased bool   `json:"zero_based,omitempty"`
+	// LabelColumns says where the labels stood in the file that was trained on.
+	LabelColumns dataset.LabelColumns `json:"label_columns,omitzero"`
 	// MeanLabel is the mean label distribution of the rows that were learnt from:
 	// what the mean predictor predicts.
 	MeanLabel []float64 `json:"mean_label"`
@@ -33,7 +35,7 @@ func provenanceOf(j *algorithms.Job, m *dataset.Manifest, o *Outcome, mean []flo
 	return &Provenance{
 		Job: j, Version: version.String, Steps: o.Steps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baseline: o.Baseline, Counters: o.Counters,
-		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, MeanLabel: mean,
+		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean,
 		Missing: m.Missing, ZeroBased: m.ZeroBased,
 	}
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 const (
 	opMean     = 250 // sums of the training rows' label degrees
 	opEvaluate = 251 // sums of the measures of the model and of the mean
+	opPredict  = 252 // predictions of the rows that were held out
 
 	varModel = 0xff00
 	varMean  = 0xff01
@@ -28,6 +30,7 @@ const (
 	phaseTrain = iota
 	phaseMean
 	phaseEvaluate
+	phasePredict // only where predictions are kept
 	phaseDone
 )
 
@@ -41,6 +44,8 @@ type single struct {
 	mean   []float64 // mean label distribution of the rows trained on, once known
 	counts [3]uint64 // rows by role: train, validation, test
 	sums   []float64 // of opEvaluate, once known
+	// predicted is the encoded predictions of held-out rows, once known.
+	predicted []byte
 
 	round algorithms.Round
 	model []byte // the model file without provenance, while it is evaluated
@@ -90,6 +95,8 @@ func (t *single) Next() (*algorithms.Round, error) {
 		t.round.Shape = algorithms.Shape{F64: 3 + t.manifest.Labels}
 	case phaseEvaluate:
 		return &t.round, t.evaluateRound()
+	case phasePredict:
+		return &t.round, t.predictRound()
 	default:
 		t.round.Done = true
 	}
@@ -150,7 +157,16 @@ func (t *single) Fold(res *algorithms.Result) error {
 		t.foldMean(res.Sum.F64)
 	case phaseEvaluate:
 		t.sums = append([]float64{}, res.Sum.F64...)
+		if !t.keeps() {
+			t.hideModel()
+			t.phase = phaseDone
+			return nil
+		}
+	case phasePredict:
 		t.hideModel()
+		if err := t.foldPredictions(res.Parts); err != nil {
+			return err
+		}
 	}
 	t.phase++
 	return nil
@@ -195,10 +211,10 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	p := t.inner.Progress()
 	o := &Outcome{
 		Steps: p.Step, Samples: p.Samples, Loss: p.Loss,
-		EvaluatedOn: "training rows",
-		Rows:        Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
-		Measures:    measures.FromSums(t.sums[:measures.Width]),
-		Baseline:    measures.FromSums(t.sums[measures.Width:]),
+		EvaluatedOn: "training rows", Predictions: t.predicted,
+		Rows:     Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
+		Measures: measures.FromSums(t.sums[:measures.Width]),
+		Baseline: measures.FromSums(t.sums[measures.Width:]),
 	}
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test rows"
@@ -231,6 +247,8 @@ func (t *single) AppendState(dst []byte) ([]byte, error) {
 	}
 	dst = appendFloats(dst, t.mean)
 	dst = appendFloats(dst, t.sums)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(t.predicted)))
+	dst = append(dst, t.predicted...)
 	return t.inner.AppendState(dst)
 }
 
@@ -256,10 +274,27 @@ func (t *single) restore(b []byte) (inner []byte, err error) {
 	if t.sums, b, err = takeFloats(b, 2*measures.Width); err != nil {
 		return nil, err
 	}
-	if (t.mean != nil) != (t.phase >= phaseEvaluate) || (t.sums != nil) != (t.phase == phaseDone) {
+	if t.predicted, b, err = takeBytes(b); err != nil {
+		return nil, err
+	}
+	kept := t.phase == phaseDone && t.keeps()
+	if (t.mean != nil) != (t.phase >= phaseEvaluate) || (t.sums != nil) != (t.phase >= phasePredict) ||
+		(t.predicted != nil) != kept || t.phase == phasePredict && !t.keeps() {
 		return nil, fmt.Errorf("%w: phase %d does not go with what it holds", ErrState, t.phase)
 	}
 	return b, nil
+}
+
+// takeBytes takes bytes off b; nil where they are none.
+func takeBytes(b []byte) (v, rest []byte, err error) {
+	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
+		return nil, nil, fmt.Errorf("%w: it is cut short", ErrState)
+	}
+	n := 8 + int(binary.LittleEndian.Uint64(b))
+	if n == 8 {
+		return nil, b[8:], nil
+	}
+	return bytes.Clone(b[8:n]), b[n:], nil
 }
 
 // takeFloats takes a list of no or n values off b.

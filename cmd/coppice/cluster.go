@@ -63,7 +63,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 	}
 	defer cl.Close()
 	cl.Faithful = true // the cluster keeps the job, however long it is away
-	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit)
+	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,6 +78,12 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 	r.Model = modelHint(job)
 	if c.ModelOut != "" {
 		err = download(a.ctx, cl, job, o)
+	}
+	if err == nil && c.PredictionsOut != "" && job.Predictions != nil {
+		o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob)
+	}
+	if err == nil {
+		err = r.addHeldOut(a, cl, job.Job)
 	}
 	return r, o, err
 }
@@ -98,25 +104,34 @@ func download(ctx context.Context, cl *client.Client, job *protocol.JobInfo, o *
 
 // submit imports the data where it is a file, checks the spec against the
 // dataset, so that errors name its lines, and submits the job. Interrupted while the
-// answer is due, it says that there may be a job.
-func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate) (*protocol.JobInfo, error) {
+// answer is due, it says that there may be a job. With keep, a job that would not keep
+// its predictions is refused.
+func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate, keep bool) (*protocol.JobInfo, error) {
 	set, err := s.dataset(a, cl, d, file)
 	if err != nil {
 		return nil, err
 	}
 	file.Spec.Dataset = set.Name
+	var assigned []uint16
 	if s.Split != "" {
 		folds, err := readFolds(s.Split, set.Manifest)
 		if err != nil {
 			return nil, err
 		}
+		assigned = folds.rows
 		if _, err := cl.PutBlob(a.ctx, folds.blob); err != nil {
 			return nil, err
 		}
 		file.Spec.Assigned, file.Spec.Folds = folds.digest, folds.count
 	}
-	if _, err := spec.Resolve(file.Spec, set.Manifest); err != nil {
+	resolved, err := spec.Resolve(file.Spec, set.Manifest)
+	if err != nil {
 		return nil, file.Locate(err)
+	}
+	if keep {
+		if err := keepable(resolved, set.Manifest, assigned); err != nil {
+			return nil, err
+		}
 	}
 	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
 	if errors.Is(err, context.Canceled) {
@@ -140,8 +155,8 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 	return importAs(a.ctx, cl, datasetName(s.Data), src, importOptions(a.ctx, checks, m))
 }
 
-// importAs imports a file of a job under its own name, or, where other data has
-// that, with the beginning of its digest added.
+// importAs imports a file of a job under its own name, or, where other data or the same
+// with other names of columns has that, with the beginning of its digest added.
 func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := os.MkdirTemp("", "coppice-import-")
 	if err != nil {
@@ -154,7 +169,7 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 	}
 	have, err := cl.Dataset(ctx, name)
 	switch {
-	case err == nil && have.Digest == m.Digest():
+	case err == nil && have.Digest == m.Digest() && m.SameNames(have.Manifest) == nil:
 		return have, nil
 	case err == nil:
 		name += "-" + m.Digest()[:8]
@@ -236,5 +251,7 @@ func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
 	if err := json.Unmarshal(j.Outcome, o); err != nil {
 		return nil, nil, fmt.Errorf("job %s: its outcome: %w", j.Name, err)
 	}
-	return newResult(j.Name, j.Dataset, j.Job, o, j.Seconds), o, nil
+	r := newResult(j.Name, j.Dataset, j.Job, o, j.Seconds)
+	r.setPredictions(o, j.Predictions != nil, "coppice job predictions "+j.Name+" --out FILE")
+	return r, o, nil
 }

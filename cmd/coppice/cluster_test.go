@@ -195,6 +195,7 @@ func TestClusterCommands(t *testing.T) {
 	}
 	checkListings(t, &trained)
 	checkModel(t, dir, data, &trained)
+	checkNames(t, dir)
 	checkCancel(t)
 	if e := coppice(t, "dataset", "delete", "nothing"); e.code != exitFailed || !strings.Contains(e.stderr, "nothing") {
 		t.Errorf("deleting what is not there: exit code %d, %s", e.code, e.stderr)
@@ -236,6 +237,32 @@ func checkModel(t *testing.T, dir, data string, trained *result) {
 		t.Errorf("shown %s and %s, repeat %q", shown.Digest, onCluster.Digest, onCluster.Repeat)
 	}
 	works(t, "evaluate", "--model", path, "--data", data)
+	if got := works(t, "model", "download", "first", "--out", "-"); got != read(t, path) {
+		t.Errorf("%d bytes on stdout", len(got))
+	}
+	refused(t, nil, "model download first --out /dev/full", exitFailed, []string{"/dev/full: cannot be written"})
+	refused(t, nil, "backup -", exitUsage, []string{"stdout"})
+}
+
+// checkNames imports a set with names: they are shown, are part of what an import
+// keeps, and go into the models of jobs and of folds.
+func checkNames(t *testing.T, dir string) {
+	t.Helper()
+	m := newMoods(60)
+	data := m.file(t, dir, "moods.csv", m.header, 0, 1, 2, 3, 4, 5, 6)
+	works(t, "dataset", "import", "--data", data)
+	if text := works(t, "dataset", "show", "moods"); !strings.Contains(text, "a, b, c, d\n") || !strings.Contains(text, "happy, sad, angry\n") {
+		t.Errorf("shown as\n%s", text)
+	}
+	renamed := m.file(t, dir, "renamed.csv", []string{"a", "b", "c", "D", "label_happy", "label_sad", "label_angry"}, 0, 1, 2, 3, 4, 5, 6)
+	refused(t, nil, "dataset import --data "+renamed+" --name moods", exitFailed, []string{`"moods"`, `feature 3 (counted from 0) is called "d", not "D"`})
+	works(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2"}, small...)...)
+	model := filepath.Join(dir, "named.coppice")
+	works(t, "model", "download", "named/1", "--out", model)
+	swapped := m.file(t, dir, "swapped.csv", []string{"d", "c", "b", "a"}, 3, 2, 1, 0)
+	if predictedBy(t, model, data) != predictedBy(t, model, swapped) {
+		t.Error("columns in another order are predicted otherwise")
+	}
 }
 
 // checkCancel submits a job that never ends by itself.

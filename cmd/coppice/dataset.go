@@ -147,12 +147,14 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"digest", d.Digest},
 			{"rows", count(d.Rows)},
 			{"features", count(d.Features)},
+			{"feature names", nameList(d.FeatureNames)},
 			{"labels", count(d.Labels)},
+			{"label names", nameList(d.LabelNames)},
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%d, %s", d.Shards, size(d.Bytes))},
 			{"imported", clock(d.Imported)},
 			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOutRows.String(), "; ")},
-			{"feature names", nameList(d.FeatureNames)},
+			{"feature names", firstNames(d.FeatureNames)},
 			{"mean label", meanLine(set.Manifest)},
 		})
 	})
@@ -192,12 +194,14 @@ func (c *datasetDeleteCmd) Run(a *app) error {
 
 type generateCmd struct {
 	Kind     string  `enum:"artificial,random" default:"artificial" help:"artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse."`
-	Out      string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz."`
+	Out      string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
 	Rows     int     `default:"2500" help:"Rows."`
 	Features int     `placeholder:"N" help:"Features of --kind random (default: 100)."`
 	Labels   int     `placeholder:"N" help:"Labels of --kind random (default: 10)."`
 	Density  float64 `placeholder:"D" help:"Share of features of --kind random that are not 0 (default: 1)."`
 	Seed     string  `default:"1" help:"Seed."`
+
+	formatFlag
 }
 
 // Run implements `coppice dataset generate`.
@@ -206,10 +210,7 @@ func (c *generateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	m := newMeter(a.stderr)
-	err = dataset.WriteFile(c.Out, src, importOptions(a.ctx, dataset.Checks{}, m))
-	m.clear()
-	if err != nil {
+	if err := c.write(a, src); err != nil {
 		return err
 	}
 	info := src.Info()
@@ -219,9 +220,28 @@ func (c *generateCmd) Run(a *app) error {
 		Features int    `json:"features"`
 		Labels   int    `json:"labels"`
 	}{c.Out, info.Rows, info.Features, info.Labels}
-	return a.print(r, func(w io.Writer) {
-		fmt.Fprintf(w, "%s x %s, %s: %s\n", plural(r.Rows, "row"), plural(r.Features, "feature"), plural(r.Labels, "label"), r.Out)
+	return a.printBeside(c.Out, r, func(w io.Writer) {
+		fmt.Fprintf(w, "%s x %s, %s: %s\n", plural(r.Rows, "row"), plural(r.Features, "feature"), plural(r.Labels, "label"), outName(r.Out))
 	})
+}
+
+func (c *generateCmd) write(a *app, src dataset.Source) error {
+	format, err := c.of(c.Out)
+	if err != nil {
+		return err
+	}
+	out, err := a.createOutput(c.Out)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	m := newMeter(a.stderr)
+	err = dataset.Write(out, format, src, importOptions(a.ctx, dataset.Checks{}, m))
+	m.clear()
+	if err != nil {
+		return err
+	}
+	return out.commit()
 }
 
 func (c *generateCmd) source() (dataset.Source, error) {

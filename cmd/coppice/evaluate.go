@@ -13,9 +13,19 @@ type evaluateCmd struct {
 	Model  string `required:"" placeholder:"FILE" help:"Model file."`
 	Data   string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
 	PerRow bool   `help:"Give the measures of each row as well, as CSV."`
-	Out    string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead."`
+	Out    string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
 
+	formatFlag
 	dataFlags
+}
+
+// Help implements kong's HelpProvider.
+func (evaluateCmd) Help() string {
+	return `Columns are matched with the model's by name where both have names, in any order; otherwise by position, and the output
+says so. Label columns that have the model's names are found without --label-columns.
+
+Labels are rounded to float32 before predictions are compared with them, as for training: measures may differ by some 1e-8
+from those of the numbers in the file.`
 }
 
 // Run implements `coppice evaluate`.
@@ -23,16 +33,31 @@ func (c *evaluateCmd) Run(a *app) error {
 	if c.Out != "" && !c.PerRow {
 		return usagef("--out belongs to --per-row")
 	}
+	if c.Format != "" && c.Out == "" {
+		return usagef("--format belongs to --out")
+	}
 	m, err := openModel(c.Model)
 	if err != nil {
 		return err
 	}
-	src, checks, err := c.source(a, m)
+	o, checks, err := c.options()
+	if err == nil {
+		err = m.likeTraining(&o, &c.fileFlags)
+	}
 	if err != nil {
 		return err
 	}
-	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data}
-	rows, err := c.perRow(a, e)
+	path, err := a.dataFile(c.Data, &o)
+	if err != nil {
+		return err
+	}
+	src, fit, err := dataset.OpenFor(path, o, m.schema())
+	if err != nil {
+		return err
+	}
+	a.tell(src)
+	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: fit}
+	rows, err := c.perRow(a, e, src)
 	if err != nil {
 		return err
 	}
@@ -48,33 +73,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err := rows.end(); err != nil {
 		return err
 	}
-	return a.print(e, e.text)
-}
-
-// source opens the data with the classes of the model, in its order.
-func (c *evaluateCmd) source(a *app, m *model) (dataset.Source, dataset.Checks, error) {
-	o, checks, err := c.options()
-	if err != nil {
-		return nil, checks, err
-	}
-	if err := m.likeTraining(&o, &c.fileFlags); err != nil {
-		return nil, checks, err
-	}
-	path, err := a.dataFile(c.Data, &o)
-	if err != nil {
-		return nil, checks, err
-	}
-	o.Features, _ = m.Shape()
-	o.Labels.Classes = m.provenance.LabelNames
-	src, err := dataset.Open(path, o)
-	if err != nil {
-		return nil, checks, err
-	}
-	a.tell(src)
-	if _, labels := m.Shape(); src.Info().Labels != labels {
-		return nil, checks, fmt.Errorf("%s: %s; the model predicts %d", c.Data, plural(src.Info().Labels, "label"), labels)
-	}
-	return src, checks, m.fits(c.Data, src)
+	return a.printBeside(c.Out, e, e.text)
 }
 
 // evaluation is what `coppice evaluate` prints.
@@ -84,6 +83,7 @@ type evaluation struct {
 	Rows          int             `json:"rows"`
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_predictor"`
+	Matched       *dataset.Fit    `json:"matched"`
 	PerRow        []rowMeasures   `json:"per_row,omitempty"`
 	LeftOut       leftOut         `json:"left_out,omitempty"` // rows of the file
 	Out           string          `json:"out,omitempty"`
@@ -102,8 +102,9 @@ func (e *evaluation) text(w io.Writer) {
 	if text := e.LeftOut.String(); text != "" {
 		fmt.Fprintf(w, "\n%s\n", text)
 	}
+	writeFit(w, e.Matched)
 	if e.Out != "" {
-		fmt.Fprintf(w, "\nmeasures of each row: %s\n", e.Out)
+		fmt.Fprintf(w, "\nmeasures of each row: %s\n", outName(e.Out))
 	}
 }
 

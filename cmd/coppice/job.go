@@ -10,10 +10,13 @@ import (
 )
 
 type jobCmd struct {
-	Submit submitCmd    `cmd:"" help:"Submit a job and return at once."`
-	List   jobListCmd   `cmd:"" help:"List jobs."`
-	Show   jobShowCmd   `cmd:"" help:"Describe a job."`
-	Watch  jobWatchCmd  `cmd:"" help:"Show a job's progress until it ends, then its result."`
+	Submit submitCmd   `cmd:"" help:"Submit a job and return at once."`
+	List   jobListCmd  `cmd:"" help:"List jobs."`
+	Show   jobShowCmd  `cmd:"" help:"Describe a job."`
+	Watch  jobWatchCmd `cmd:"" help:"Show a job's progress until it ends, then its result."`
+
+	Predictions jobPredictionsCmd `cmd:"" help:"Write what a done job predicted of the rows that it held out."`
+
 	Pause  jobPauseCmd  `cmd:"" help:"Stop a job for now; it keeps its last commit."`
 	Resume jobResumeCmd `cmd:"" help:"Let a paused job go on from its last commit."`
 	Cancel jobCancelCmd `cmd:"" help:"End a job; it will have no model."`
@@ -41,7 +44,7 @@ func (c *submitCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit)
+	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, false)
 	if err != nil {
 		return err
 	}
@@ -234,5 +237,8 @@ func (c *jobWatchCmd) Run(a *app) error {
 	}
 	a.warnSuspect(j)
 	r.Model = modelHint(j)
+	if err := r.addHeldOut(a, cl, j.Job); err != nil {
+		return err
+	}
 	return a.print(r, r.text)
 }

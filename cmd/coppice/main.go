@@ -17,6 +17,8 @@ import (
 )
 
 func main() {
+	// A closed pipe is an error of the write, not the end of the process.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
@@ -43,6 +45,7 @@ type app struct {
 
 // run runs one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	out := &checkedWriter{w: stdout}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -51,20 +54,26 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		default:
 			panic(r)
 		}
+		if code == exitOK {
+			code = report(stderr, out.err)
+		}
 	}()
 	var c cli
 	parser := kong.Must(&c,
-		kong.Name("coppice"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.Name("coppice"), kong.Description(description), kong.Writers(out, stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.Help(printHelp),
 		kong.Groups{"cluster": "Which cluster:", "data": "How a data file is read:"},
 	)
 	parsed, err := parser.Parse(args)
+	if err != nil && out.err != nil {
+		return report(stderr, out.err)
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "coppice: %v; see \"%s --help\"\n", err, at(err))
 		return exitUsage
 	}
-	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Output == "json"}
+	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, json: c.Output == "json"}
 	defer a.end()
 	err = parsed.Run(a)
 	return report(stderr, err)

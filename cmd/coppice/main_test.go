@@ -76,11 +76,11 @@ func inJSON(t *testing.T, v any, args ...string) {
 // artificialFile writes the artificial set to a file of the folder dir.
 func artificialFile(t *testing.T, dir, name string, rows int, seed uint64) string {
 	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := dataset.WriteFile(path, dataset.Artificial(rows, seed), dataset.ImportOptions{}); err != nil {
+	var b strings.Builder
+	if err := dataset.WriteCSV(&b, dataset.Artificial(rows, seed), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return write(t, dir, name, b.String())
 }
 
 // write writes a file of the folder dir.

@@ -118,7 +118,7 @@ func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
 
 type modelDownloadCmd struct {
 	Name string `arg:"" help:"Name of the model: the job's, or job/fold."`
-	Out  string `required:"" placeholder:"FILE" help:"File to write."`
+	Out  string `required:"" placeholder:"FILE" help:"File to write; - for stdout."`
 
 	serverFlags
 }
@@ -130,7 +130,7 @@ func (c *modelDownloadCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	out, err := createFile(c.Out)
+	out, err := a.createOutput(c.Out)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *modelDownloadCmd) Run(a *app) error {
 		Bytes  int    `json:"bytes"`
 		Out    string `json:"out"`
 	}{c.Name, m.file.Digest, len(b), c.Out}
-	return a.print(r, func(w io.Writer) {
-		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, size(int64(r.Bytes)), short(r.Digest), r.Out)
+	return a.printBeside(c.Out, r, func(w io.Writer) {
+		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, size(int64(r.Bytes)), short(r.Digest), outName(r.Out))
 	})
 }

@@ -56,7 +56,12 @@ func (m *model) classes() []string {
 	if len(m.provenance.LabelNames) == labels {
 		return m.provenance.LabelNames
 	}
-	names := make([]string, labels)
+	return defaultLabels(labels)
+}
+
+// defaultLabels names labels that have no names.
+func defaultLabels(n int) []string {
+	names := make([]string, n)
 	for i := range names {
 		names[i] = "label_" + strconv.Itoa(i)
 	}
@@ -121,6 +126,8 @@ func (s *modelShown) text(w io.Writer) {
 		{"algorithm", fmt.Sprintf("%s (numerics %d, version %s)", j.Algorithm, j.Numerics, s.Version)},
 		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
 		{"shape", fmt.Sprintf("%s, %s", plural(s.Features, "feature"), plural(s.Labels, "label"))},
+		{"feature names", nameList(s.FeatureNames)},
+		{"label names", nameList(s.LabelNames)},
 		{"seed", fmt.Sprint(j.Seed)},
 		{"split", splitLine(j)},
 		{"rows", rowsLine(s.Rows, 0)},

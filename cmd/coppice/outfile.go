@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 // outFile is a file that appears under its name only when it is complete; a
 // device or pipe, which cannot, is written as it is.
 type outFile struct {
-	*os.File
+	file   *os.File
 	path   string
 	direct bool
 }
@@ -20,6 +21,8 @@ type outFile struct {
 // before the work is done.
 func createFile(path string) (*outFile, error) {
 	switch info, err := os.Stat(path); {
+	case path == stdoutName:
+		return nil, usagef("-: this does not go to stdout; give the name of a file, ./- for one that is called so")
 	case err != nil:
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a folder; give the name of a file", path)
@@ -35,31 +38,52 @@ func createFile(path string) (*outFile, error) {
 		return nil, fmt.Errorf("%s: its folder does not exist", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot be written: %w", path, err)
+		return nil, cannotWrite(path, err)
 	}
 	return &outFile{f, path, false}, nil
+}
+
+// cannotWrite names the file as the user did.
+func cannotWrite(path string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return fmt.Errorf("%s: cannot be written: %w", path, err)
+}
+
+// Write implements io.Writer.
+func (f *outFile) Write(b []byte) (int, error) {
+	n, err := f.file.Write(b)
+	if err != nil {
+		err = cannotWrite(f.path, err)
+	}
+	return n, err
 }
 
 // commit syncs the file and gives it its name.
 func (f *outFile) commit() error {
 	if f.direct {
-		return f.Close()
+		if err := f.file.Close(); err != nil {
+			return cannotWrite(f.path, err)
+		}
+		return nil
 	}
-	err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close())
+	err := errors.Join(f.file.Chmod(0o644), f.file.Sync(), f.file.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), f.path)
+		err = os.Rename(f.file.Name(), f.path)
 	}
 	if err != nil {
-		os.Remove(f.Name())
-		return fmt.Errorf("%s: cannot be written: %w", f.path, err)
+		os.Remove(f.file.Name())
+		return cannotWrite(f.path, err)
 	}
 	return nil
 }
 
 // discard removes what was written; after commit it does nothing.
 func (f *outFile) discard() {
-	if f.Close() == nil && !f.direct {
-		os.Remove(f.Name())
+	if f.file.Close() == nil && !f.direct {
+		os.Remove(f.file.Name())
 	}
 }
 
@@ -71,7 +95,57 @@ func writeFile(path string, b []byte) error {
 	}
 	defer f.discard()
 	if _, err := f.Write(b); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
 	return f.commit()
+}
+
+// output is a file or stdout.
+type output interface {
+	io.Writer
+	commit() error
+	discard() // does nothing after commit
+}
+
+// isDevice tells whether a path is there and no file: a device or a pipe.
+func isDevice(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// stdoutName is the --out that means stdout.
+const stdoutName = "-"
+
+// createOutput is createFile, or stdout for "-", where the JSON value of -o json has no
+// room.
+func (a *app) createOutput(path string) (output, error) {
+	if path != stdoutName {
+		return createFile(path)
+	}
+	if a.json {
+		return nil, usagef("--out - takes stdout, where -o json prints its value: give one of them")
+	}
+	return stdoutFile{a.stdout}, nil
+}
+
+type stdoutFile struct{ io.Writer }
+
+func (stdoutFile) commit() error { return nil }
+func (stdoutFile) discard()      {}
+
+// outName is what messages call the file of --out.
+func outName(path string) string {
+	if path == stdoutName {
+		return "stdout"
+	}
+	return path
+}
+
+// printBeside is print, but the text goes to stderr where --out has stdout.
+func (a *app) printBeside(out string, v any, text func(w io.Writer)) error {
+	if out == stdoutName {
+		text(a.stderr)
+		return nil
+	}
+	return a.print(v, text)
 }

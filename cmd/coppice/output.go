@@ -15,6 +15,24 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
+// checkedWriter is stdout: it keeps the first error, which fails the command.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if err == nil {
+		return n, nil
+	}
+	if err = cannotWrite("stdout", err); c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
 // print writes v as one JSON value where -o json was given, or else the text.
 func (a *app) print(v any, text func(w io.Writer)) error {
 	if !a.json {
@@ -135,6 +153,28 @@ func short(digest string) string {
 		return digest[:12]
 	}
 	return digest
+}
+
+// nameList writes the names of columns, at most shown of them; a name that would be
+// hard to read in a list is quoted.
+func nameList(names []string) string {
+	const shown = 20
+	if len(names) == 0 {
+		return "none"
+	}
+	var list []string
+	for _, name := range names[:min(shown, len(names))] {
+		hard := func(r rune) bool { return r == ',' || r == '"' || !strconv.IsPrint(r) }
+		if name == "" || strings.ContainsFunc(name, hard) {
+			name = strconv.Quote(name)
+		}
+		list = append(list, name)
+	}
+	s := strings.Join(list, ", ")
+	if n := len(names); n > shown {
+		s += fmt.Sprintf(", ... (%s in all; -o json has them)", count(n))
+	}
+	return s
 }
 
 func plural(n int, one string) string {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bufio"
+	"cmp"
+	"compress/gzip"
 	"encoding/csv"
-	"errors"
 	"io"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 )
 
 // rowSink takes the measures of each row.
@@ -17,23 +20,64 @@ type rowSink interface {
 	discard() // does nothing after end
 }
 
-// perRow returns where the measures of each row go: nowhere, into the JSON value,
-// or as CSV to stdout or a file.
-func (c *evaluateCmd) perRow(a *app, e *evaluation) (rowSink, error) {
+// perRow returns where the measures of each row of src go: nowhere, into the JSON
+// value, or to stdout or a file.
+func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink, error) {
 	switch {
 	case !c.PerRow:
 		return noRows{}, nil
 	case c.Out != "":
-		f, err := createFile(c.Out)
-		if err != nil {
-			return nil, err
-		}
-		e.Out = c.Out
-		return newCSVRows(f, f), nil
+		return c.perRowFile(a, e, src)
 	case a.json:
 		return &jsonRows{e: e}, nil
 	}
-	return newCSVRows(a.stdout, nil), nil
+	return newCSVRows(a.stdout, tableFollows{stdoutFile{a.stdout}}), nil
+}
+
+func (c *evaluateCmd) perRowFile(a *app, e *evaluation, src dataset.Source) (rowSink, error) {
+	format, err := c.of(c.Out)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.createOutput(c.Out)
+	if err != nil {
+		return nil, err
+	}
+	e.Out = c.Out
+	switch format {
+	case dataset.NPZ:
+		r, err := newNPZRows(out, src)
+		if err != nil {
+			out.discard()
+			return nil, err
+		}
+		return r, nil
+	case dataset.CSVGZ:
+		z := gzip.NewWriter(out)
+		return newCSVRows(z, zipped{out, z}), nil
+	}
+	return newCSVRows(out, out), nil
+}
+
+// zipped is an output behind gzip.
+type zipped struct {
+	output
+	zip *gzip.Writer
+}
+
+func (z zipped) commit() error {
+	if err := z.zip.Close(); err != nil {
+		return err
+	}
+	return z.output.commit()
+}
+
+// tableFollows ends the rows with an empty line.
+type tableFollows struct{ output }
+
+func (t tableFollows) commit() error {
+	_, err := io.WriteString(t.output, "\n")
+	return err
 }
 
 type noRows struct{}
@@ -60,24 +104,29 @@ func byName(r measures.Row) map[string]float64 {
 	return m
 }
 
-// csvRows writes a line for each row: the model's measures, then the mean
+// rowColumns names what is written of each row: the model's measures, then the mean
 // predictor's with the prefix mean_.
+func rowColumns() (names []string) {
+	for _, prefix := range []string{"", "mean_"} {
+		for _, m := range measures.All {
+			names = append(names, prefix+m.Name)
+		}
+	}
+	return names
+}
+
+// csvRows writes a line for each row.
 type csvRows struct {
 	buffer *bufio.Writer
 	out    *csv.Writer
 	record []string
-	file   *outFile // nil for stdout
+	file   output
 }
 
-func newCSVRows(w io.Writer, file *outFile) *csvRows {
+func newCSVRows(w io.Writer, end output) *csvRows {
 	buffer := bufio.NewWriter(w)
-	r := &csvRows{buffer: buffer, out: csv.NewWriter(buffer), record: []string{"row"}, file: file}
-	for _, prefix := range []string{"", "mean_"} {
-		for _, m := range measures.All {
-			r.record = append(r.record, prefix+m.Name)
-		}
-	}
-	r.out.Write(r.record) // an error comes again at end
+	r := &csvRows{buffer: buffer, out: csv.NewWriter(buffer), file: end}
+	r.out.Write(append([]string{"row"}, rowColumns()...)) // an error comes again at end
 	return r
 }
 
@@ -93,18 +142,48 @@ func (r *csvRows) take(row string, model, mean measures.Row) error {
 
 func (r *csvRows) end() error {
 	r.out.Flush()
-	if r.file != nil {
-		if err := errors.Join(r.out.Error(), r.buffer.Flush()); err != nil {
-			return err
-		}
-		return r.file.commit()
+	if err := cmp.Or(r.out.Error(), r.buffer.Flush()); err != nil {
+		return err
 	}
-	r.buffer.WriteByte('\n') // the table follows
-	return errors.Join(r.out.Error(), r.buffer.Flush())
+	return r.file.commit()
 }
 
-func (r *csvRows) discard() {
-	if r.file != nil {
-		r.file.discard()
-	}
+func (r *csvRows) discard() { r.file.discard() }
+
+// npzRows writes the arrays "measures" (float64, a row for each row), "measure_names"
+// of its columns and, where rows have names, "row_names".
+type npzRows struct {
+	archive    *npy.Archive
+	out        *npy.Writer[float64]
+	src        dataset.Source
+	rows, done int
+	file       output
 }
+
+func newNPZRows(file output, src dataset.Source) (*npzRows, error) {
+	rows, err := dataset.CountRows(src)
+	if err != nil {
+		return nil, err
+	}
+	r := &npzRows{archive: npy.NewArchive(file), src: src, rows: rows, file: file}
+	r.out, err = r.archive.Doubles("measures", rows, len(rowColumns()))
+	return r, err
+}
+
+func (r *npzRows) take(_ string, model, mean measures.Row) error {
+	r.done++
+	return cmp.Or(r.out.Write(model[:]), r.out.Write(mean[:]))
+}
+
+func (r *npzRows) end() error {
+	err := cmp.Or(r.out.Flush(), sameRows(r.done, r.rows), r.archive.List("measure_names", rowColumns()))
+	if err == nil && r.src.Info().HasRowNames {
+		err = dataset.WriteRowNames(r.archive, r.src, r.rows)
+	}
+	if err = cmp.Or(err, r.archive.Close()); err != nil {
+		return err
+	}
+	return r.file.commit()
+}
+
+func (r *npzRows) discard() { r.file.discard() }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
@@ -16,13 +14,24 @@ const blockRows = 1024
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
 	Data  string `required:"" placeholder:"FILE" help:"Data file, or - for stdin; labels in it are passed over."`
-	Out   string `required:"" placeholder:"FILE" help:"CSV file to write: row, then one column for each class."`
+	Out   string `required:"" placeholder:"FILE" help:"File to write, with a distribution for each row: .csv, .csv.gz or .npz; - for stdout."`
 
+	formatFlag
 	fileFlags
+}
+
+// Help implements kong's HelpProvider.
+func (predictCmd) Help() string {
+	return `Columns are matched with the model's by name where both have names, in any order; otherwise by position, and the output
+says so.`
 }
 
 // Run implements `coppice predict`.
 func (c *predictCmd) Run(a *app) error {
+	format, err := c.of(c.Out)
+	if err != nil {
+		return err
+	}
 	m, err := openModel(c.Model)
 	if err != nil {
 		return err
@@ -39,16 +48,12 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	o.Features, _ = m.Shape()
-	src, err := dataset.Open(path, o)
+	src, fit, err := dataset.OpenFor(path, o, m.schema())
 	if err != nil {
 		return err
 	}
 	a.tell(src)
-	if err := m.fits(c.Data, src); err != nil {
-		return err
-	}
-	out, err := createFile(c.Out)
+	out, err := a.createOutput(c.Out)
 	if err != nil {
 		return err
 	}
@@ -57,7 +62,7 @@ func (c *predictCmd) Run(a *app) error {
 	var dropped leftOut
 	reading := importOptions(a.ctx, dataset.Checks{}, progress)
 	reading.LeftOut = dropped.add
-	rows, err := m.writePredictions(out, src, reading)
+	rows, err := m.writePredictions(out, format, src, reading)
 	progress.clear()
 	if err != nil {
 		return err
@@ -66,56 +71,20 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	r := struct {
-		Rows        int      `json:"rows"`
-		Out         string   `json:"out"`
-		ModelDigest string   `json:"model_digest"`
-		Classes     []string `json:"classes"`
-		LeftOut     leftOut  `json:"left_out,omitempty"` // rows of the file
-	}{rows, c.Out, m.file.Digest, m.classes(), dropped}
+		Rows        int          `json:"rows"`
+		Out         string       `json:"out"`
+		ModelDigest string       `json:"model_digest"`
+		Classes     []string     `json:"classes"`
+		Matched     *dataset.Fit `json:"matched"`
+		LeftOut     leftOut      `json:"left_out,omitempty"` // rows of the file
+	}{rows, c.Out, m.file.Digest, m.classes(), fit, dropped}
 	if text := dropped.String(); text != "" {
 		a.note("%s: %s", src.Info().File, text)
 	}
-	return a.print(r, func(w io.Writer) { fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), c.Out) })
-}
-
-// fits reports a file with other features than the model reads.
-func (m *model) fits(path string, src dataset.Source) error {
-	if features, _ := m.Shape(); src.Info().Features != features {
-		return fmt.Errorf("%s: %s; the model reads %d", path, plural(src.Info().Features, "feature"), features)
-	}
-	return nil
-}
-
-// writePredictions writes the header and a line for each row, and returns the
-// number of rows.
-func (m *model) writePredictions(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
-	buffer := bufio.NewWriterSize(w, 1<<16)
-	out := csv.NewWriter(buffer)
-	if err := out.Write(append([]string{"row"}, m.classes()...)); err != nil {
-		return 0, err
-	}
-	var record []string
-	err = m.predict(src, o, func(p *predicted) error {
-		for i := range p.rows.N {
-			record = append(record[:0], p.name(i))
-			for _, v := range p.row(i) {
-				record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
-			}
-			if err := out.Write(record); err != nil {
-				return err
-			}
-		}
-		rows += p.rows.N
-		return nil
+	return a.printBeside(c.Out, r, func(w io.Writer) {
+		fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), outName(c.Out))
+		writeFit(w, fit)
 	})
-	if err != nil {
-		return 0, err
-	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return 0, err
-	}
-	return rows, buffer.Flush()
 }
 
 // predicted is a block of rows with the model's predictions.

@@ -91,7 +91,7 @@ func TestRefusals(t *testing.T) {
 		{"a model that is none", map[string]string{"x.csv": fine}, "predict --model @/x.csv --data @/x.csv --out @/p.csv", 1, []string{"x.csv", "not a valid model file"}},
 		{"a folder that does not exist", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --model-out @/no/m.coppice", 1, []string{"folder does not exist"}},
 		{"generate nothing", nil, "dataset generate --out @/x.csv --rows 0", 2, []string{"--rows"}},
-		{"generate an unknown kind of file", nil, "dataset generate --out @/x.txt", 1, []string{".csv"}},
+		{"generate an unknown kind of file", nil, "dataset generate --out @/x.txt", 2, []string{"x.txt", ".csv", ".npz"}},
 		{"a server without port", nil, "job list --server localhost", 2, []string{"host:port"}},
 		{"four coordinators", nil, "quickstart --coordinators 4", 2, []string{"1, 3 or 5"}},
 		{"a wrong peer", nil, "coordinator --id a --dir @/d --peers a=1", 2, []string{"ID=HOST:PORT"}},

@@ -31,7 +31,9 @@ type result struct {
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_predictor"`
 	ModelDigest   string          `json:"model_digest"`
-	Model         string          `json:"model,omitempty"` // where it is
+	Model         string          `json:"model,omitempty"`       // where it is
+	Predictions   string          `json:"predictions,omitempty"` // of held-out rows: where they are
+	HeldOut       []int           `json:"held_out,omitempty"`    // rows, from 0; those of folds are in Folds
 	Numerics      int             `json:"numerics"`
 	Version       string          `json:"version"`
 	Folds         []foldResult    `json:"folds,omitempty"`
@@ -48,6 +50,7 @@ type foldResult struct {
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_predictor"`
 	ModelDigest   string          `json:"model_digest"`
+	HeldOut       []int           `json:"held_out,omitempty"`
 }
 
 func newResult(job, data string, j *algorithms.Job, o *pipeline.Outcome, seconds float64) *result {
@@ -59,7 +62,7 @@ func newResult(job, data string, j *algorithms.Job, o *pipeline.Outcome, seconds
 		GainEvaluations: o.Counters["gain_evaluations"],
 	}
 	for _, f := range o.Folds {
-		r.Folds = append(r.Folds, foldResult{f.Steps, f.Loss, f.Rows, f.Measures, f.Baseline, f.ModelDigest})
+		r.Folds = append(r.Folds, foldResult{f.Steps, f.Loss, f.Rows, f.Measures, f.Baseline, f.ModelDigest, nil})
 	}
 	return r
 }
@@ -87,6 +90,9 @@ func (r *result) text(w io.Writer) {
 	end := [][2]string{{"model digest", r.ModelDigest}}
 	if r.Model != "" {
 		end = append(end, [2]string{"model", r.Model})
+	}
+	if r.Predictions != "" {
+		end = append(end, [2]string{"predictions", r.Predictions})
 	}
 	pairs(w, end)
 }

@@ -20,7 +20,7 @@ type specFlags struct {
 	Dataset      string   `placeholder:"NAME" help:"Imported dataset to train on."`
 	Algorithm    string   `placeholder:"NAME" help:"Algorithm (default: ldlf)."`
 	Spec         string   `placeholder:"FILE" help:"Job spec in YAML; flags stand above it."`
-	Set          []string `sep:"none" placeholder:"KEY=VALUE" help:"A setting of the algorithm; may be given again and again."`
+	Set          []string `sep:"none" placeholder:"KEY=VALUE" help:"A setting of the algorithm; may be given again and again, each key once, here or by a flag of its own."`
 	Seed         string   `placeholder:"N" help:"Seed of everything random (default: 1)."`
 	Steps        string   `placeholder:"N" help:"Steps at most, the same as --set steps=N; early stopping stays on."`
 	TestFraction string   `placeholder:"F" help:"Share of the rows held out for the measures."`
@@ -63,11 +63,19 @@ func (s *specFlags) apply(to *protocol.Spec) error {
 		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
 		{"--test-fraction", "test_fraction", s.TestFraction}, {"--folds", "folds", s.Folds},
 	}
+	given := make(map[string]string) // the flag that gave a key
+	set := func(flag, key, value string) error {
+		if first, ok := given[key]; ok {
+			return usagef("%s is given twice, by %s and by %s; give it once", key, first, flag)
+		}
+		given[key] = flag
+		return setFlag(to, flag, key, value)
+	}
 	for _, f := range flags {
 		if f.value == "" {
 			continue
 		}
-		if err := setFlag(to, f.flag, f.key, f.value); err != nil {
+		if err := set(f.flag, f.key, f.value); err != nil {
 			return err
 		}
 	}
@@ -76,12 +84,12 @@ func (s *specFlags) apply(to *protocol.Spec) error {
 		if !ok {
 			return usagef("--set %s: want key=value", pair)
 		}
-		if err := setFlag(to, "--set", key, value); err != nil {
+		if err := set("--set", key, value); err != nil {
 			return err
 		}
 	}
 	if s.Steps != "" {
-		return setFlag(to, "--steps", "steps", s.Steps)
+		return set("--steps", "steps", s.Steps)
 	}
 	return nil
 }

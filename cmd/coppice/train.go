@@ -20,8 +20,10 @@ import (
 type trainCmd struct {
 	specFlags
 	auditFlag
-	ModelOut string `placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each, FILE-fold0 and so on."`
-	Local    bool   `help:"Train in this process, without a cluster."`
+	ModelOut       string `placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each, FILE-fold0 and so on."`
+	PredictionsOut string `placeholder:"FILE" help:"Write the predictions of the held-out rows to FILE: .csv, .csv.gz or .npz."`
+
+	Local bool `help:"Train in this process, without a cluster."`
 
 	serverFlags
 	dataFlags
@@ -44,6 +46,11 @@ func (c *trainCmd) Run(a *app) error {
 		return err
 	}
 	defer out.discard()
+	predicted, err := c.heldOutFile(file)
+	if err != nil {
+		return err
+	}
+	defer predicted.discard()
 	var r *result
 	var o *pipeline.Outcome
 	if c.Local {
@@ -55,6 +62,9 @@ func (c *trainCmd) Run(a *app) error {
 		return err
 	}
 	if err := out.write(o, r); err != nil {
+		return err
+	}
+	if err := predicted.write(o, r); err != nil {
 		return err
 	}
 	return a.print(r, r.text)
@@ -73,6 +83,11 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 	if err != nil {
 		return nil, nil, err
 	}
+	if c.PredictionsOut != "" {
+		if err := keepable(j, data.Manifest, data.Assigned); err != nil {
+			return nil, nil, err
+		}
+	}
 	start := time.Now()
 	o, err := local.Run(a.ctx, j, data, local.Options{Progress: m.training, Model: out.stream()})
 	if err != nil {
@@ -82,7 +97,9 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 	if job == "" {
 		job = "local"
 	}
-	return newResult(job, name, j, o, time.Since(start).Seconds()), o, nil
+	r := newResult(job, name, j, o, time.Since(start).Seconds())
+	r.setPredictions(o, len(o.Predictions) > 0, "")
+	return r, o, r.heldOut(j, data.Assigned)
 }
 
 // load reads the data into memory, from a file or from a cluster.
@@ -162,7 +179,7 @@ func (m *modelOut) write(o *pipeline.Outcome, r *result) error {
 	r.Model = m.path
 	if len(o.Folds) == 0 {
 		if _, err := m.file.Write(o.Model); err != nil {
-			return fmt.Errorf("%s: %w", m.path, err)
+			return err
 		}
 		return m.file.commit()
 	}

@@ -345,6 +345,9 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s --help:\n%s", command, text)
 		}
 	}
+	if text := works(t, "evaluate", "--help"); !strings.Contains(text, "Labels are rounded to float32") {
+		t.Errorf("evaluate --help does not say to what labels are rounded:\n%s", text)
+	}
 	if text := works(t, "train", "--help"); !strings.Contains(text, "leaf_iterations") || !strings.Contains(text, "default 20") {
 		t.Errorf("train --help has no settings:\n%s", text)
 	}

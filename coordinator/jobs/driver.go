@@ -98,7 +98,7 @@ func (d *driver) count(p algorithms.Progress) {
 	}
 }
 
-// finish stores the models on a majority and commits the result.
+// finish stores the models and predictions on a majority and commits the result.
 func (d *driver) finish(ctx context.Context) error {
 	outcome, err := d.trainer.Outcome()
 	if err != nil {
@@ -108,12 +108,16 @@ func (d *driver) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	predicted, err := d.storePredictions(ctx, outcome.Predictions)
+	if err != nil {
+		return err
+	}
 	body, err := json.Marshal(outcome)
 	if err != nil {
 		return fmt.Errorf("the job's outcome: %w", err)
 	}
 	now := time.Now().Unix()
-	entry := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Progress: progressJSON(d.trainer.Progress()), Time: now, Seconds: d.seconds()}
+	entry := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Progress: progressJSON(d.trainer.Progress()), Time: now, Seconds: d.seconds()}
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
 	return err
 }
@@ -144,4 +148,16 @@ func (d *driver) storeModels(ctx context.Context, o *pipeline.Outcome) ([]protoc
 		refs = append(refs, protocol.ModelRef{Digest: o.ModelDigest, Blob: blob, Bytes: uint64(len(o.Model))})
 	}
 	return refs, nil
+}
+
+// storePredictions stores those of held-out rows, where there are any.
+func (d *driver) storePredictions(ctx context.Context, b []byte) (*protocol.BlobRef, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	blob, err := d.m.cfg.Blobs.Put(ctx, b)
+	if err != nil {
+		return nil, fmt.Errorf("the predictions: %w", err)
+	}
+	return &protocol.BlobRef{Blob: blob, Bytes: uint64(len(b))}, nil
 }

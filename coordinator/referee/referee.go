@@ -155,6 +155,9 @@ func (r *Referee) loadShard(ctx context.Context, m *dataset.Manifest, s int) err
 		return fmt.Errorf("referee: shard %d: %w", s, err)
 	}
 	rows, _, err := dataset.DecodeShard(b)
+	if err == nil {
+		err = m.CheckShard(s, rows)
+	}
 	if err != nil {
 		return fmt.Errorf("referee: shard %d: %w", s, err)
 	}

@@ -168,3 +168,44 @@ func TestRefereeRefuses(t *testing.T) {
 		t.Errorf("shards were fetched again, error %v", err)
 	}
 }
+
+// TestRefereeChecksShards: a shard that is whole but not the one that the manifest
+// describes is refused, as a worker refuses it, and not computed with.
+func TestRefereeChecksShards(t *testing.T) {
+	d, blobs := data(t)
+	job, err := spec.Resolve(protocol.Spec{Algorithm: "ldlf", Set: map[string]string{"steps": "2", "trees": "1", "depth": "3"}}, d.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trainer, err := pipeline.New(job, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	round, err := trainer.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &dispatch.Case{ID: 40, Job: job, Manifest: d.Manifest, Round: round}
+	digest := d.Manifest.Shards[0].Digest
+	good := blobs.blobs[digest]
+	for name, damage := range map[string]func(r *dataset.Rows){
+		"too few rows":             func(r *dataset.Rows) { r.N--; r.X, r.D, r.Row = r.X[r.Features:], r.D[r.Labels:], r.Row[1:] },
+		"another number of labels": func(r *dataset.Rows) { r.Labels, r.D = r.Labels-1, r.D[r.N:] },
+		"rows of another shard":    func(r *dataset.Rows) { r.Row[0], r.Row[1] = r.Row[1], r.Row[0] },
+		"rows beyond the dataset":  func(r *dataset.Rows) { r.Row[0] = uint32(d.Manifest.Rows) },
+	} {
+		rows, _, err := dataset.DecodeShard(good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := *rows
+		bad.Row = append([]uint32(nil), rows.Row...)
+		damage(&bad)
+		blobs.blobs[digest] = dataset.EncodeShard(&bad, nil)
+		var p algorithms.Partial
+		p.Reset(round.Shape)
+		if err := (&referee.Referee{Blobs: blobs}).Sum(t.Context(), c, &p); !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}

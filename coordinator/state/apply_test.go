@@ -87,10 +87,10 @@ func TestLifecycle(t *testing.T) {
 
 // A job that ended keeps only its result.
 func TestEndedJobs(t *testing.T) {
-	model := protocol.ModelRef{Digest: digest('1'), Blob: digest('2'), Bytes: 5}
+	model, predicted := protocol.ModelRef{Digest: digest('1'), Blob: digest('2'), Bytes: 5}, &protocol.BlobRef{Blob: digest('3'), Bytes: 6}
 	for want, end := range map[protocol.JobState]func(m *machine, epoch, id uint64){
 		protocol.Done: func(m *machine, epoch, id uint64) {
-			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: id, Outcome: []byte(`{"steps":1}`), Models: []protocol.ModelRef{model}, Seconds: 2.5, Time: 9})
+			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: id, Outcome: []byte(`{"steps":1}`), Models: []protocol.ModelRef{model}, Predictions: predicted, Seconds: 2.5, Time: 9})
 		},
 		protocol.Failed: func(m *machine, epoch, id uint64) {
 			m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: id, State: protocol.Failed, Error: strings.Repeat("e", protocol.MaxText+1), Time: 9})
@@ -117,6 +117,9 @@ func TestEndedJobs(t *testing.T) {
 		}
 		if published := len(info.Models) > 0; published != (want == protocol.Done) {
 			t.Errorf("%s: models %v", want, info.Models)
+		}
+		if kept := info.Predictions != nil; kept != (want == protocol.Done) || m.s.References()[predicted.Blob] != kept {
+			t.Errorf("%s: predictions %v", want, info.Predictions)
 		}
 		m.do(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
 	}

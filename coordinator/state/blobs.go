@@ -29,7 +29,7 @@ func isDigest(text string) bool {
 
 // References returns the digests of all blobs that must be kept: the shards of
 // datasets, the splits that jobs were given, and what jobs have: collected parts,
-// a trainer state, models. The map is the caller's.
+// a trainer state, models, predictions. The map is the caller's.
 func (s *State) References() map[string]bool {
 	refs := make(map[string]bool)
 	for _, d := range s.datasets {
@@ -57,6 +57,9 @@ func (j *Job) references(refs map[string]bool) {
 	}
 	for i := range j.Models {
 		refs[j.Models[i].Blob] = true
+	}
+	if j.Predictions != nil {
+		refs[j.Predictions.Blob] = true
 	}
 }
 

@@ -51,12 +51,15 @@ func (s *State) datasetPut(e *protocol.DatasetPutEntry) (any, error) {
 	return d, nil
 }
 
-// same returns the dataset that exists if the new one has its content.
+// same returns the dataset that exists if the new one has its content and names.
 func same(old, d *protocol.Dataset) (any, error) {
+	m := old.Manifest
 	if old.Digest == d.Digest {
+		if err := d.Manifest.SameNames(m); err != nil {
+			return nil, fmt.Errorf("state: dataset %q %w with other names: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+		}
 		return old, nil
 	}
-	m := old.Manifest
 	return nil, fmt.Errorf("state: dataset %q %w with other content: %d rows, %d features, %d labels, digest %s; the new one has digest %s",
 		old.Name, ErrExists, m.Rows, m.Features, m.Labels, old.Digest, d.Digest)
 }

@@ -111,6 +111,9 @@ func (r *reader) job(s *State) {
 	r.list(MaxModels, func() {
 		j.Models = append(j.Models, protocol.ModelRef{Digest: r.text(), Blob: r.text(), Bytes: r.u64()})
 	})
+	if r.u8() != 0 {
+		j.Predictions = &protocol.BlobRef{Blob: r.text(), Bytes: r.u64()}
+	}
 	if r.err != nil {
 		return
 	}

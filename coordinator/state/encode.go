@@ -104,6 +104,13 @@ func (w *writer) job(j *Job) {
 		w.text(m.Blob)
 		w.u64(m.Bytes)
 	}
+	if j.Predictions == nil {
+		w.u8(0)
+		return
+	}
+	w.u8(1)
+	w.text(j.Predictions.Blob)
+	w.u64(j.Predictions.Bytes)
 }
 
 func (w *writer) pending(p *pending) {

@@ -49,6 +49,8 @@ type Job struct {
 
 	Outcome json.RawMessage // pipeline.Outcome of a done job
 	Models  []protocol.ModelRef
+	// Predictions are those of held-out rows, or nil.
+	Predictions *protocol.BlobRef
 
 	Submitted, Started, Ended int64 // Unix seconds, for display; 0: not yet
 	Seconds                   float64
@@ -90,7 +92,7 @@ func comparePart(a, b Part) int {
 func (j *Job) Info() protocol.JobInfo {
 	info := protocol.JobInfo{
 		ID: j.ID, Name: j.Name, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
-		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models,
+		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
 		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: j.Since, Ran: j.Ran,
 	}

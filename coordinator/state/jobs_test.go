@@ -25,6 +25,12 @@ func TestDatasets(t *testing.T) {
 	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), manifest('d').Digest()) {
 		t.Errorf("other content under the name: %v", err)
 	}
+	renamed := put('d')
+	renamed.Manifest.FeatureNames = []string{"a", "b"}
+	err = m.refused(protocol.EntryDatasetPut, renamed)
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), `feature 0 (counted from 0) is called "", not "a"`) {
+		t.Errorf("the same content with other names: %v", err)
+	}
 	err = m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), m.s.Jobs()[0].Name) {
 		t.Errorf("deletion of a dataset in use: %v", err)
@@ -195,6 +201,9 @@ func TestCondemn(t *testing.T) {
 	}
 	m.refused(protocol.EntryFinish, &protocol.FinishEntry{
 		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}, {}},
+	})
+	m.refused(protocol.EntryFinish, &protocol.FinishEntry{
+		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}}, Predictions: &protocol.BlobRef{Blob: "x"},
 	})
 	split := submitEntry("t2", "", 2)
 	split.Job.Split.Assigned = lost[4]

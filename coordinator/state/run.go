@@ -82,8 +82,14 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 		}
 		s.keep(m.Blob)
 	}
+	if p := e.Predictions; p != nil {
+		if !isDigest(p.Blob) {
+			return nil, invalid("the predictions have blob %.80q", p.Blob)
+		}
+		s.keep(p.Blob)
+	}
 	next := j.end(protocol.Done, e.Time)
-	next.Outcome, next.Models, next.Seconds = e.Outcome, e.Models, e.Seconds
+	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds
 	if len(e.Progress) > 0 {
 		next.Progress = e.Progress
 	}

@@ -32,7 +32,8 @@ func golden(t testing.TB) *State {
 			protocol.EntryJobState: &protocol.JobStateEntry{Epoch: epoch, Job: done.ID, State: protocol.Running, Time: 4},
 			protocol.EntryFinish: &protocol.FinishEntry{
 				Epoch: epoch, Job: done.ID, Outcome: []byte(`{"steps":7}`), Seconds: 1.5, Time: 5,
-				Models: []protocol.ModelRef{{Digest: digest('1'), Blob: digest('2'), Bytes: 3}},
+				Models:      []protocol.ModelRef{{Digest: digest('1'), Blob: digest('2'), Bytes: 3}},
+				Predictions: &protocol.BlobRef{Blob: digest('3'), Bytes: 4},
 			},
 		}[kind])
 	}

@@ -10,23 +10,42 @@ import (
 	"unicode/utf8"
 )
 
-// Writer writes an array of float32 in C order, element by element.
-type Writer struct {
+// Writer writes an array in C order, element by element.
+type Writer[T float32 | float64 | int64] struct {
 	out *bufio.Writer
+	buf []byte
 }
 
 // NewWriter writes the header of a float32 array of the given shape.
-func NewWriter(w io.Writer, shape ...int) (*Writer, error) {
+func NewWriter(w io.Writer, shape ...int) (*Writer[float32], error) {
 	out := bufio.NewWriterSize(w, 1<<16)
-	return &Writer{out}, writeHeader(out, "<f4", shape)
+	return &Writer[float32]{out: out}, writeHeader(out, "<f4", shape)
+}
+
+// NewDoubles writes the header of a float64 array of the given shape.
+func NewDoubles(w io.Writer, shape ...int) (*Writer[float64], error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	return &Writer[float64]{out: out}, writeHeader(out, "<f8", shape)
+}
+
+// NewInts writes the header of an int64 array of the given shape.
+func NewInts(w io.Writer, shape ...int) (*Writer[int64], error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	return &Writer[int64]{out: out}, writeHeader(out, "<i8", shape)
 }
 
 // Write writes the next elements.
-func (w *Writer) Write(values []float32) error {
-	var b [4]byte
+func (w *Writer[T]) Write(values []T) error {
 	for _, v := range values {
-		binary.LittleEndian.PutUint32(b[:], math.Float32bits(v))
-		if _, err := w.out.Write(b[:]); err != nil {
+		switch v := any(v).(type) {
+		case float32:
+			w.buf = binary.LittleEndian.AppendUint32(w.buf[:0], math.Float32bits(v))
+		case float64:
+			w.buf = binary.LittleEndian.AppendUint64(w.buf[:0], math.Float64bits(v))
+		case int64:
+			w.buf = binary.LittleEndian.AppendUint64(w.buf[:0], uint64(v))
+		}
+		if _, err := w.out.Write(w.buf); err != nil {
 			return err
 		}
 	}
@@ -34,7 +53,7 @@ func (w *Writer) Write(values []float32) error {
 }
 
 // Flush writes out what is buffered; call it after the last element.
-func (w *Writer) Flush() error { return w.out.Flush() }
+func (w *Writer[T]) Flush() error { return w.out.Flush() }
 
 // WriteStrings writes an array of strings, as NumPy's fixed-width Unicode. each
 // calls its argument for every string in turn, the same ones each time: it runs

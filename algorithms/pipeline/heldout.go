@@ -1,0 +1,106 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/predictions"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// PredictionBytes is what the predictions of held-out rows take, names of rows not
+// counted; heldOut is the number of such rows of a job that has no folds. With folds it
+// is that of all folds together, so that a fold decides as the whole does.
+func PredictionBytes(j *algorithms.Job, m *dataset.Manifest, heldOut int) int64 {
+	if j.Split.Folds > 0 {
+		heldOut = m.Rows
+	}
+	return int64(heldOut) * predictions.RowBytes(m.Labels)
+}
+
+// keeps tells whether the predictions of the held-out rows are kept.
+func (t *single) keeps() bool {
+	heldOut := int(t.counts[2])
+	return heldOut > 0 && PredictionBytes(t.job, t.manifest, heldOut) <= t.job.Predictions
+}
+
+// predictRound collects the predictions of the held-out rows: in as few units as keep
+// what one worker reads and answers small, since each answer is a blob.
+func (t *single) predictRound() error {
+	if err := t.evaluateRound(); err != nil { // the same values
+		return err
+	}
+	const reads, answers = 64 << 20, 4 << 20
+	pieces := max(t.manifest.Bytes()/reads, int64(t.counts[2])*predictions.RowBytes(t.manifest.Labels)/answers)
+	t.round.Op, t.round.How, t.round.Shape, t.round.Roles = opPredict, algorithms.Collect, algorithms.Shape{}, dataset.Test
+	t.round.Units = 1
+	for int64(t.round.Units) <= pieces && t.round.Units < len(t.manifest.Shards) {
+		t.round.Units *= 2
+	}
+	return nil
+}
+
+// foldPredictions puts the units' predictions together.
+func (t *single) foldPredictions(parts [][]byte) error {
+	var sets []*predictions.Set
+	for u, part := range parts {
+		s, err := predictions.Decode(part)
+		if err != nil {
+			return fmt.Errorf("pipeline: unit %d: %w", u, err)
+		}
+		sets = append(sets, s)
+	}
+	all, err := predictions.Merge(sets)
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	if len(all.Row) != int(t.counts[2]) || all.Labels != t.manifest.Labels {
+		return fmt.Errorf("pipeline: predictions of %d rows and %d labels where %d and %d are due", len(all.Row), all.Labels, t.counts[2], t.manifest.Labels)
+	}
+	all.LabelNames = t.manifest.LabelNames
+	if t.job.Split.Folds > 0 {
+		all.SetFold(t.job.Split.Fold)
+	}
+	t.predicted = all.Encode()
+	return nil
+}
+
+// predictRows returns the encoded predictions of a unit's rows.
+func (s *scratch) predictRows(m algorithms.Model, u algorithms.Unit, d *dataset.Data, v algorithms.Vars) []byte {
+	s.prepare(m, v)
+	labels := len(s.mean)
+	set := &predictions.Set{Labels: labels}
+	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
+	for refs := u.Rows(d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
+		block := refs[:min(evaluateRows, len(refs))]
+		s.model.Predict(s.rows[:len(block)*labels], block, shard, s.predict)
+		for i, ref := range block {
+			rows := d.Shard(int(ref.Shard))
+			set.Add(rows.Row[ref.Pos], rows.Label(int(ref.Pos)), s.rows[i*labels:(i+1)*labels])
+			if rows.Named() {
+				set.Names = append(set.Names, rows.Name(int(ref.Pos)))
+			}
+		}
+	}
+	return set.Encode()
+}
+
+// mergePredictions puts those of all folds together; nil where a fold kept none.
+func mergePredictions(folds []*Outcome) ([]byte, error) {
+	var sets []*predictions.Set
+	for i, f := range folds {
+		if len(f.Predictions) == 0 {
+			return nil, nil
+		}
+		s, err := predictions.Decode(f.Predictions)
+		if err != nil {
+			return nil, fmt.Errorf("pipeline: fold %d: %w", i, err)
+		}
+		sets = append(sets, s)
+	}
+	all, err := predictions.Merge(sets)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return all.Encode(), nil
+}

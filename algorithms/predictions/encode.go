@@ -1,0 +1,172 @@
+package predictions
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// A blob, little-endian:
+//
+//	magic "COPPRED1"
+//	labels u32, flags u32 (1 folds, 2 names of rows, 4 names of labels), rows u64
+//	row numbers u32 x rows
+//	folds u16 x rows                   with flag 1
+//	true degrees f32 x rows x labels
+//	predicted degrees f32 x rows x labels
+//	names of rows                      with flag 2
+//	names of labels                    with flag 4
+//
+// Names are a length (u32) and that many bytes each.
+const (
+	magic  = "COPPRED1"
+	header = len(magic) + 4 + 4 + 8
+
+	withFolds      = 1
+	withNames      = 2
+	withLabelNames = 4
+)
+
+// Encode returns the one encoding of a set.
+func (s *Set) Encode() []byte {
+	flags := uint32(0)
+	for bit, there := range map[uint32]bool{withFolds: len(s.Fold) > 0, withNames: len(s.Names) > 0, withLabelNames: len(s.LabelNames) > 0} {
+		if there {
+			flags |= bit
+		}
+	}
+	le := binary.LittleEndian
+	b := append(make([]byte, 0, header+len(s.Row)*int(RowBytes(s.Labels))), magic...)
+	b = le.AppendUint32(b, uint32(s.Labels))
+	b = le.AppendUint32(b, flags)
+	b = le.AppendUint64(b, uint64(len(s.Row)))
+	for _, r := range s.Row {
+		b = le.AppendUint32(b, r)
+	}
+	for _, f := range s.Fold {
+		b = le.AppendUint16(b, f)
+	}
+	for _, values := range [][]float32{s.Truth, s.Predicted} {
+		for _, v := range values {
+			b = le.AppendUint32(b, math.Float32bits(v))
+		}
+	}
+	return appendTexts(appendTexts(b, s.Names), s.LabelNames)
+}
+
+func appendTexts(b []byte, texts []string) []byte {
+	for _, s := range texts {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(s)))
+		b = append(b, s...)
+	}
+	return b
+}
+
+// Decode reads what Encode wrote. It takes memory for the bytes that are there, never
+// for what a count claims.
+func Decode(b []byte) (*Set, error) {
+	if len(b) < header || string(b[:len(magic)]) != magic {
+		return nil, fmt.Errorf("%w: it does not begin as one", ErrFormat)
+	}
+	r := &reader{b: b[len(magic):]}
+	labels, flags := int(r.u32()), r.u32()
+	rows := binary.LittleEndian.Uint64(r.take(8))
+	if rows == 0 && flags&(withFolds|withNames) != 0 {
+		return nil, fmt.Errorf("%w: folds or names of no rows", ErrFormat)
+	}
+	if labels < 1 || flags > withFolds|withNames|withLabelNames || rows > uint64(len(r.b))/4 {
+		return nil, fmt.Errorf("%w: %d rows of %d labels", ErrFormat, rows, labels)
+	}
+	s, n := &Set{Labels: labels}, int(rows)
+	s.Row = r.numbers(n)
+	if flags&withFolds != 0 {
+		s.Fold = r.folds(n)
+	}
+	s.Truth, s.Predicted = r.floats(n, labels), r.floats(n, labels)
+	if flags&withNames != 0 {
+		s.Names = r.texts(n)
+	}
+	if flags&withLabelNames != 0 {
+		s.LabelNames = r.texts(labels)
+	}
+	if r.short || len(r.b) > 0 {
+		return nil, fmt.Errorf("%w: it does not hold what it says", ErrFormat)
+	}
+	return s, nil
+}
+
+// reader takes fields off b; once one is short, all are.
+type reader struct {
+	b     []byte
+	short bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.short || n > len(r.b) {
+		r.short = true
+		return make([]byte, min(n, 8))
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
+
+// fits tells whether n values of a size are there still.
+func (r *reader) fits(n, size int) bool {
+	r.short = r.short || n > len(r.b)/size
+	return !r.short
+}
+
+func (r *reader) numbers(n int) []uint32 {
+	if !r.fits(n, 4) {
+		return nil
+	}
+	out := make([]uint32, n)
+	for i := range out {
+		out[i] = r.u32()
+	}
+	return out
+}
+
+func (r *reader) folds(n int) []uint16 {
+	if !r.fits(n, 2) {
+		return nil
+	}
+	out := make([]uint16, n)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint16(r.take(2))
+	}
+	return out
+}
+
+func (r *reader) floats(rows, labels int) []float32 {
+	if rows > 0 && labels > len(r.b)/4/rows {
+		r.short = true
+	}
+	if !r.fits(rows*labels, 4) {
+		return nil
+	}
+	out := make([]float32, rows*labels)
+	for i := range out {
+		out[i] = math.Float32frombits(r.u32())
+	}
+	return out
+}
+
+func (r *reader) texts(n int) []string {
+	if !r.fits(n, 4) {
+		return nil
+	}
+	out := make([]string, 0, n)
+	for range n {
+		length := r.u32()
+		if uint64(length) > uint64(len(r.b)) {
+			r.short = true
+			return nil
+		}
+		out = append(out, string(r.take(int(length))))
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+// Package predictions is what a job keeps of the rows that it held out: the true and
+// the predicted distribution of each, in one blob.
+package predictions
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrFormat is wrapped by every error about bytes that Encode did not write.
+var ErrFormat = errors.New("predictions: damaged or of another format")
+
+// Set is predictions of rows, by row number once Merge has made it.
+type Set struct {
+	Labels     int
+	LabelNames []string // empty, or Labels long
+
+	Row       []uint32  // original numbers
+	Fold      []uint16  // that the row was held out in; empty: the job has no folds
+	Truth     []float32 // rows x Labels, row-major
+	Predicted []float32 // the same
+	Names     []string  // of rows; empty: they have none
+}
+
+// RowBytes is what a row with so many labels takes in a blob, but for its name.
+func RowBytes(labels int) int64 { return 6 + 8*int64(labels) }
+
+// Add appends a row without fold; the slices are copied.
+func (s *Set) Add(row uint32, truth, predicted []float32) {
+	s.Row = append(s.Row, row)
+	s.Truth = append(s.Truth, truth...)
+	s.Predicted = append(s.Predicted, predicted...)
+}
+
+// TruthOf and PredictedOf return the distributions of the set's row i.
+func (s *Set) TruthOf(i int) []float32     { return s.Truth[i*s.Labels : (i+1)*s.Labels] }
+func (s *Set) PredictedOf(i int) []float32 { return s.Predicted[i*s.Labels : (i+1)*s.Labels] }
+
+// SetFold says of all rows in which fold they were held out.
+func (s *Set) SetFold(fold int) {
+	s.Fold = make([]uint16, len(s.Row))
+	for i := range s.Fold {
+		s.Fold[i] = uint16(fold)
+	}
+}
+
+// Merge puts sets together, by row number. The sets must have the same labels, and
+// all or none of them folds and names; no row may be there twice.
+func Merge(sets []*Set) (*Set, error) {
+	type place struct{ set, at int }
+	var order []place
+	for i, s := range sets {
+		if len(s.Row) > 0 && !alike(s, sets[0]) {
+			return nil, fmt.Errorf("%w: sets of different kinds", ErrFormat)
+		}
+		for j := range s.Row {
+			order = append(order, place{i, j})
+		}
+	}
+	row := func(p place) uint32 { return sets[p.set].Row[p.at] }
+	slices.SortFunc(order, func(a, b place) int { return cmp.Compare(row(a), row(b)) })
+	all := &Set{}
+	if len(sets) > 0 {
+		all.Labels, all.LabelNames = sets[0].Labels, sets[0].LabelNames
+	}
+	for i, p := range order {
+		if i > 0 && row(order[i-1]) == row(p) {
+			return nil, fmt.Errorf("%w: row %d is there twice", ErrFormat, row(p))
+		}
+		s := sets[p.set]
+		all.Add(s.Row[p.at], s.TruthOf(p.at), s.PredictedOf(p.at))
+		if len(s.Fold) > 0 {
+			all.Fold = append(all.Fold, s.Fold[p.at])
+		}
+		if len(s.Names) > 0 {
+			all.Names = append(all.Names, s.Names[p.at])
+		}
+	}
+	return all, nil
+}
+
+// alike compares what sets have; an empty one may be first, and says nothing of folds
+// and names.
+func alike(a, b *Set) bool {
+	return a.Labels == b.Labels && slices.Equal(a.LabelNames, b.LabelNames) &&
+		(len(b.Row) == 0 || (len(a.Fold) > 0) == (len(b.Fold) > 0) && (len(a.Names) > 0) == (len(b.Names) > 0))
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// schema is what the model reads and predicts.
+func (m *model) schema() *dataset.Schema {
+	s := &dataset.Schema{
+		FeatureNames: m.provenance.FeatureNames, LabelNames: m.provenance.LabelNames, LabelColumns: m.provenance.LabelColumns,
+	}
+	s.Features, s.Labels = m.Shape()
+	return s
+}
+
+// writeFit says how columns found their places where a reader may doubt it.
+func writeFit(w io.Writer, f *dataset.Fit) {
+	writeMatch(w, "features", f.Features)
+	if f.Labels != nil {
+		writeMatch(w, "labels", f.Labels)
+	}
+}
+
+func writeMatch(w io.Writer, what string, m *dataset.Match) {
+	switch {
+	case m.By == dataset.ByPosition:
+		fmt.Fprintf(w, "%s are matched by position: %s\n", what, m.Why)
+	case m.Moved > 0:
+		fmt.Fprintf(w, "%s are matched by name: %s elsewhere in the file\n", what, stand(m.Moved))
+	}
+	if m.Filled > 0 {
+		fmt.Fprintf(w, "%s: the file has %d fewer than the model reads; these are 0\n", what, m.Filled)
+	}
+}
+
+func stand(n int) string {
+	if n == 1 {
+		return "1 stands"
+	}
+	return count(n) + " stand"
+}

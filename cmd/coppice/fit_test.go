@@ -1,0 +1,254 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// moods is a table whose labels follow from its features a to d, which differ in scale.
+type moods struct {
+	header []string
+	rows   [][]string
+}
+
+func newMoods(n int) *moods {
+	m := &moods{header: []string{"a", "b", "c", "d", "label_happy", "label_sad", "label_angry"}}
+	r := rand.New(rand.NewPCG(1, 1))
+	for range n {
+		x := []float64{r.Float64(), r.Float64(), r.Float64(), r.Float64()}
+		happy, sad, angry := x[0]+.1, x[1]*x[1]+.1, x[2]/2+.1
+		sum := happy + sad + angry
+		var row []string
+		for _, v := range []float64{3 * x[0], x[1], 10 * x[2], x[3], happy / sum, sad / sum, angry / sum} {
+			row = append(row, fmt.Sprint(v))
+		}
+		m.rows = append(m.rows, row)
+	}
+	return m
+}
+
+// file writes the columns, called as header says, or without a header.
+func (m *moods) file(t interface {
+	Helper()
+	Fatal(...any)
+}, dir, name string, header []string, columns ...int) string {
+	t.Helper()
+	var b strings.Builder
+	if header != nil {
+		fmt.Fprintln(&b, strings.Join(header, ","))
+	}
+	for _, row := range m.rows {
+		var cells []string
+		for _, c := range columns {
+			cells = append(cells, row[c])
+		}
+		fmt.Fprintln(&b, strings.Join(cells, ","))
+	}
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// trained writes the table as it is, trains a model on it and returns both files.
+func (m *moods) trained(t *testing.T, dir string) (data, model string) {
+	t.Helper()
+	data, model = m.file(t, dir, "moods.csv", m.header, 0, 1, 2, 3, 4, 5, 6), filepath.Join(dir, "m.coppice")
+	works(t, trainArgs(data, "--model-out", model)...)
+	return data, model
+}
+
+func predictedBy(t *testing.T, model, data string, more ...string) string {
+	t.Helper()
+	return works(t, append([]string{"predict", "--model", model, "--data", data, "--out", "-"}, more...)...)
+}
+
+// Columns and labels in another order, under any names by which a model knows them,
+// give the same predictions and measures.
+func TestMatchedByName(t *testing.T) {
+	dir, m := t.TempDir(), newMoods(120)
+	data, model := m.trained(t, dir)
+	var want evaluation
+	inJSON(t, &want, "evaluate", "--model", model, "--data", data)
+	predicted := predictedBy(t, model, data)
+	for _, c := range []struct {
+		name    string
+		header  []string
+		columns []int
+		flags   []string
+		moved   int
+	}{
+		{"features in another order", []string{"b", "a", "c", "d", "label_happy", "label_sad", "label_angry"}, []int{1, 0, 2, 3, 4, 5, 6}, nil, 2},
+		{"labels in another order", []string{"a", "b", "c", "d", "label_sad", "label_angry", "label_happy"}, []int{0, 1, 2, 3, 5, 6, 4}, nil, 0},
+		{"labels between the features", []string{"sad", "d", "happy", "a", "angry", "c", "b"}, []int{5, 3, 4, 0, 6, 2, 1}, nil, 3},
+		{"labels listed in another order", []string{"a", "b", "c", "d", "happy", "sad", "angry"}, []int{0, 1, 2, 3, 4, 5, 6}, []string{"--label-columns", "sad, happy,angry"}, 0},
+		{"blanks around names", []string{" b", "a\t", " c ", "d", "label_happy ", " label_sad", "angry"}, []int{1, 0, 2, 3, 4, 5, 6}, nil, 2},
+	} {
+		path := m.file(t, dir, "x.csv", c.header, c.columns...)
+		var got evaluation
+		inJSON(t, &got, append([]string{"evaluate", "--model", model, "--data", path}, c.flags...)...)
+		if diff := cmp.Diff([]any{want.Measures, want.MeanPredictor}, []any{got.Measures, got.MeanPredictor}); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+		if f := got.Matched; f.Features.By != dataset.ByName || f.Labels.By != dataset.ByName || f.Features.Moved != c.moved {
+			t.Errorf("%s: features %+v, labels %+v", c.name, f.Features, f.Labels)
+		}
+		if diff := cmp.Diff(predicted, predictedBy(t, model, path, c.flags...)); diff != "" {
+			t.Errorf("%s: predictions differ: %s", c.name, diff)
+		}
+	}
+}
+
+// TestPermutedColumns: whatever the order of a file's columns, its predictions are the
+// same, bit for bit.
+func TestPermutedColumns(t *testing.T) {
+	dir, m := t.TempDir(), newMoods(40)
+	data, model := m.trained(t, dir)
+	want := predictedBy(t, model, data)
+	columns := []int{0, 1, 2, 3, 4, 5, 6}
+	rapid.Check(t, func(r *rapid.T) {
+		order := rapid.Permutation(columns).Draw(r, "order")
+		if rapid.Bool().Draw(r, "without labels") {
+			order = slices.DeleteFunc(order, func(c int) bool { return c > 3 })
+		}
+		var header []string
+		for _, c := range order {
+			header = append(header, m.header[c])
+		}
+		e := coppice(t, "predict", "--model", model, "--data", m.file(r, dir, "x.csv", header, order...), "--out", "-")
+		if e.code != exitOK || e.stdout != want {
+			r.Fatalf("exit code %d, %s; want\n%s, got\n%s", e.code, e.stderr, want, e.stdout)
+		}
+	})
+}
+
+// Other names are refused; the message names the first, and how many.
+func TestOtherNamesAreRefused(t *testing.T) {
+	dir, m := t.TempDir(), newMoods(30)
+	_, model := m.trained(t, dir)
+	all := []int{0, 1, 2, 3, 4, 5, 6}
+	for _, c := range []struct {
+		header  []string
+		columns []int
+		predict string // what predict says; "": it works
+		says    string // what evaluate says
+	}{
+		{[]string{"a", "b", "x", "d", "happy", "sad", "angry"}, all, `feature 2 (counted from 0): the model reads "c", the file has "x"`, `unknown to the model: 1 ("x")`},
+		{[]string{"a", "b", "C", "d", "happy", "sad", "angry"}, all, `missing from the file: 1 ("c")`, `the file has "C"`},
+		{[]string{"id", "a", "b", "c", "d", "happy", "sad", "angry"}, []int{0, 0, 1, 2, 3, 4, 5, 6}, `unknown to the model: 1 ("id")`, `the file has "id"`},
+		{[]string{"a", "b", "c", "d", "happy", "sad", "label_glad"}, all, "", `label 2 (counted from 0): the model predicts "angry", the file has "glad"`},
+		{[]string{"a", "b", "c", "d", "happy", "sad"}, all[:6], "", `missing from the file: 1 ("angry")`},
+		{[]string{"a", "b", "c", "a", "happy", "sad", "angry"}, all, `columns 1 and 4 of the header (counted from 1) are both named "a"`, "both named"},
+	} {
+		path := m.file(t, dir, "x.csv", c.header, c.columns...)
+		before := contents(t, dir)
+		e := coppice(t, "evaluate", "--model", model, "--data", path)
+		if e.code != exitFailed || e.stdout != "" || !strings.Contains(e.stderr, "x.csv: ") || !strings.Contains(e.stderr, c.says) {
+			t.Errorf("evaluate %v: exit code %d, %s%s; want %s", c.header, e.code, e.stdout, e.stderr, c.says)
+		}
+		e = coppice(t, "predict", "--model", model, "--data", path, "--out", filepath.Join(dir, "p.csv"))
+		if c.predict == "" {
+			if e.code != exitOK {
+				t.Errorf("predict %v: %s", c.header, e.stderr)
+			}
+			os.Remove(filepath.Join(dir, "p.csv"))
+			continue
+		}
+		if e.code != exitFailed || !strings.Contains(e.stderr, c.predict) || cmp.Diff(before, contents(t, dir)) != "" {
+			t.Errorf("predict %v: exit code %d, %s; want %s", c.header, e.code, e.stderr, c.predict)
+		}
+	}
+}
+
+// What training was told about labels, prediction knows.
+func TestPassedOverLabels(t *testing.T) {
+	dir, m := t.TempDir(), newMoods(30)
+	all := []int{0, 1, 2, 3, 4, 5, 6}
+	for _, c := range []struct {
+		name   string
+		header []string
+		flags  []string
+	}{
+		{"listed by name", []string{"a", "b", "c", "d", "happy", "sad", "angry"}, []string{"--label-columns", "happy,sad,angry"}},
+		{"another prefix", []string{"a", "b", "y_c", "d", "z_happy", "z_sad", "z_angry"}, []string{"--label-prefix", "z_"}},
+		{"listed by number", nil, []string{"--label-columns", "4,5,6"}},
+		{"the last is an age", []string{"a", "b", "c", "d", "years"}, []string{"--labels", "age", "--sigma", "1", "--range", "0:3", "--label-columns", "years"}},
+	} {
+		columns := all
+		if c.header != nil {
+			columns = all[:len(c.header)]
+		}
+		data, model := m.file(t, dir, "x.csv", c.header, columns...), filepath.Join(dir, "m.coppice")
+		works(t, trainArgs(data, append(c.flags, "--model-out", model)...)...)
+		got := predictedBy(t, model, data)
+		header := c.header
+		if header != nil {
+			header = header[:4]
+		}
+		if want := predictedBy(t, model, m.file(t, dir, "y.csv", header, 0, 1, 2, 3)); got != want {
+			t.Errorf("%s: with labels %s\nwithout %s", c.name, got, want)
+		}
+		if c.name == "the last is an age" {
+			c.flags = c.flags[:6] // where the column is, is known
+		} else {
+			c.flags = nil
+		}
+		works(t, append([]string{"evaluate", "--model", model, "--data", data}, c.flags...)...)
+	}
+}
+
+// A match by position is said, in text and in JSON.
+func TestMatchedByPosition(t *testing.T) {
+	dir, m := t.TempDir(), newMoods(30)
+	_, model := m.trained(t, dir)
+	data := m.file(t, dir, "x.csv", nil, 0, 1, 2, 3, 4, 5, 6)
+	labels := []string{"--label-columns", "4,5,6"}
+	const says = "features are matched by position: the file has no names of features\n"
+	text := works(t, append([]string{"evaluate", "--model", model, "--data", data}, labels...)...)
+	if !strings.Contains(text, says) || !strings.Contains(text, "labels are matched by position: the file has no names of labels\n") {
+		t.Errorf("evaluate says\n%s", text)
+	}
+	out := filepath.Join(dir, "p.csv")
+	if text := works(t, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...); !strings.Contains(text, says) {
+		t.Errorf("predict says\n%s", text)
+	}
+	var shown struct{ Matched dataset.Fit }
+	inJSON(t, &shown, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...)
+	if f := shown.Matched.Features; f.By != dataset.ByPosition || f.Why != "the file has no names of features" {
+		t.Errorf("features %+v", f)
+	}
+	sparse := write(t, dir, "x.libsvm", "1:2 2:1\n3:1\n")
+	if text := works(t, "predict", "--model", model, "--data", sparse, "--out", out); !strings.Contains(text, "the file has 1 fewer than the model reads") {
+		t.Errorf("predict of a sparse file says\n%s", text)
+	}
+	refused(t, map[string]string{"x.libsvm": "1:2\n2:2 5:1\n"}, "predict --model "+model+" --data @/x.libsvm --out @/p.csv", exitFailed, []string{"x.libsvm: row 1", "feature 4; the model reads features 0 to 3"})
+}
+
+// The names of a model's columns are shown, the first of them to people.
+func TestShownNames(t *testing.T) {
+	dir, m := t.TempDir(), newMoods(30)
+	_, model := m.trained(t, dir)
+	if text := works(t, "model", "show", model); !strings.Contains(text, "a, b, c, d\n") || !strings.Contains(text, "happy, sad, angry\n") {
+		t.Errorf("got\n%s", text)
+	}
+	many := make([]string, 25)
+	for i := range many {
+		many[i] = fmt.Sprint("f", i)
+	}
+	many[1], many[2] = "", "x,\ny"
+	got := nameList(many)
+	if !strings.HasPrefix(got, `f0, "", "x,\ny", f3, `) || !strings.HasSuffix(got, "f19, ... (25 in all; -o json has them)") {
+		t.Errorf("got %s", got)
+	}
+}

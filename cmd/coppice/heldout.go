@@ -1,0 +1,309 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/algorithms/predictions"
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+type jobPredictionsCmd struct {
+	Job string `arg:"" help:"Number or name of the job."`
+	Out string `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
+
+	formatFlag
+	serverFlags
+}
+
+// Run implements `coppice job predictions`.
+func (c *jobPredictionsCmd) Run(a *app) error {
+	format, err := c.of(c.Out)
+	if err != nil {
+		return err
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j, err := cl.Job(a.ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	r, o, err := finished(j)
+	if err != nil {
+		return err
+	}
+	if j.Predictions == nil {
+		return noPredictions("job "+j.Name, o)
+	}
+	out, err := a.createOutput(c.Out)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	b, err := cl.Blob(a.ctx, j.Predictions.Blob)
+	if err != nil {
+		return err
+	}
+	set, err := predictions.Decode(b)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(writeHeldOut(out, format, set), out.commit()); err != nil {
+		return err
+	}
+	shown := struct {
+		Job         string `json:"job"`
+		ModelDigest string `json:"model_digest"`
+		Rows        int    `json:"rows"`
+		Out         string `json:"out"`
+	}{j.Name, r.ModelDigest, len(set.Row), c.Out}
+	return a.printBeside(c.Out, shown, func(w io.Writer) {
+		fmt.Fprintf(w, "predictions of %s held out by job %s: %s\n", plural(shown.Rows, "row"), j.Name, outName(c.Out))
+	})
+}
+
+// noPredictions says why a job has none.
+func noPredictions(job string, o *pipeline.Outcome) error {
+	if o.Rows.Test == 0 {
+		return fmt.Errorf("%s held no rows out: give --test-fraction, --folds or --split when training", job)
+	}
+	return fmt.Errorf("%s kept no predictions: they take more than its keep_predictions allows", job)
+}
+
+// keepable refuses to train for predictions that would not be kept.
+func keepable(j *algorithms.Job, m *dataset.Manifest, assigned []uint16) error {
+	roles, err := j.Split.Assign(m.Rows, assigned)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, r := range roles {
+		if r == dataset.Test {
+			n++
+		}
+	}
+	if bytes := pipeline.PredictionBytes(j, m, n); bytes > j.Predictions {
+		return usagef("--predictions-out: the predictions take %d bytes; give --set keep_predictions=%d", bytes, bytes)
+	}
+	return nil
+}
+
+// heldOutOut is where --predictions-out writes; nil writes nothing.
+type heldOutOut struct {
+	file   *outFile
+	format dataset.Format
+	path   string
+}
+
+// heldOutFile begins the file, where a job of the spec holds rows out.
+func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutOut, error) {
+	if c.PredictionsOut == "" {
+		return nil, nil
+	}
+	if file.Folds == 0 && file.TestFraction == 0 && c.Split == "" {
+		return nil, usagef("--predictions-out: no rows are held out; give --test-fraction, --folds or --split")
+	}
+	format, err := new(formatFlag).of(c.PredictionsOut)
+	if err != nil {
+		return nil, err
+	}
+	f, err := createFile(c.PredictionsOut)
+	return &heldOutOut{f, format, c.PredictionsOut}, err
+}
+
+func (h *heldOutOut) discard() {
+	if h != nil {
+		h.file.discard()
+	}
+}
+
+// write writes the predictions of an outcome and notes in r where.
+func (h *heldOutOut) write(o *pipeline.Outcome, r *result) error {
+	if h == nil {
+		return nil
+	}
+	if len(o.Predictions) == 0 {
+		return noPredictions("job "+r.Job, o)
+	}
+	set, err := predictions.Decode(o.Predictions)
+	if err != nil {
+		return err
+	}
+	r.Predictions = h.path
+	return cmp.Or(writeHeldOut(h.file, h.format, set), h.file.commit())
+}
+
+// setPredictions says where the predictions of held-out rows are, or why they are not.
+func (r *result) setPredictions(o *pipeline.Outcome, kept bool, where string) {
+	switch {
+	case o.Rows.Test == 0:
+	case kept:
+		r.Predictions = where
+	default:
+		r.Predictions = "not kept (keep_predictions)"
+	}
+}
+
+// heldOut lists the rows that were held out.
+func (r *result) heldOut(j *algorithms.Job, assigned []uint16) error {
+	rows := r.Rows.Train + r.Rows.Validation + r.Rows.Test
+	if r.Rows.Test == 0 {
+		return nil
+	}
+	for i := range r.Folds {
+		list, err := heldOutRows(pipeline.Child(j, i).Split, rows, assigned)
+		if err != nil {
+			return err
+		}
+		r.Folds[i].HeldOut = list
+	}
+	if len(r.Folds) > 0 {
+		return nil
+	}
+	var err error
+	r.HeldOut, err = heldOutRows(j.Split, rows, assigned)
+	return err
+}
+
+func heldOutRows(s dataset.Split, rows int, assigned []uint16) (list []int, err error) {
+	roles, err := s.Assign(rows, assigned)
+	for row, role := range roles {
+		if role == dataset.Test {
+			list = append(list, row)
+		}
+	}
+	return list, err
+}
+
+// addHeldOut is heldOut for a job of a cluster, which has its list of folds; only the
+// JSON value has the rows.
+func (r *result) addHeldOut(a *app, cl *client.Client, j *algorithms.Job) error {
+	if !a.json {
+		return nil
+	}
+	var assigned []uint16
+	if digest := j.Split.Assigned; digest != "" {
+		b, err := cl.Blob(a.ctx, digest)
+		if err != nil {
+			return err
+		}
+		if assigned, err = dataset.DecodeFolds(b, r.Rows.Train+r.Rows.Validation+r.Rows.Test); err != nil {
+			return err
+		}
+	}
+	return r.heldOut(j, assigned)
+}
+
+// writeHeldOut writes the true and the predicted distribution of each row.
+func writeHeldOut(w io.Writer, f dataset.Format, s *predictions.Set) error {
+	names := s.LabelNames
+	if len(names) == 0 {
+		names = defaultLabels(s.Labels)
+	}
+	switch f {
+	case dataset.NPZ:
+		return heldOutNPZ(w, s, names)
+	case dataset.CSVGZ:
+		z := gzip.NewWriter(w)
+		return cmp.Or(heldOutCSV(z, s, names), z.Close())
+	}
+	return heldOutCSV(w, s, names)
+}
+
+// heldOutCSV writes row, the row's name and the fold where there are such, then true_ and
+// predicted_ columns for each label.
+func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
+	buffer := bufio.NewWriterSize(w, 1<<16)
+	out := csv.NewWriter(buffer)
+	record := heldOutHeader(s, names)
+	if err := out.Write(record); err != nil {
+		return err
+	}
+	for i, row := range s.Row {
+		record = append(record[:0], strconv.FormatUint(uint64(row), 10))
+		if len(s.Names) > 0 {
+			record = append(record, s.Names[i])
+		}
+		if len(s.Fold) > 0 {
+			record = append(record, strconv.Itoa(int(s.Fold[i])))
+		}
+		for _, of := range [][]float32{s.TruthOf(i), s.PredictedOf(i)} {
+			for _, v := range of {
+				record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
+			}
+		}
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return cmp.Or(out.Error(), buffer.Flush())
+}
+
+func heldOutHeader(s *predictions.Set, names []string) []string {
+	header := []string{"row"}
+	if len(s.Names) > 0 {
+		header = append(header, "name")
+	}
+	if len(s.Fold) > 0 {
+		header = append(header, "fold")
+	}
+	for _, prefix := range []string{"true_", "predicted_"} {
+		for _, name := range names {
+			header = append(header, prefix+name)
+		}
+	}
+	return header
+}
+
+// heldOutNPZ writes the arrays "rows" and "folds" (int64), "labels" and "predictions"
+// (float32, rows x labels), "label_names" and "row_names".
+func heldOutNPZ(w io.Writer, s *predictions.Set, names []string) error {
+	z := npy.NewArchive(w)
+	err := cmp.Or(
+		heldOutInts(z, "rows", s.Row), heldOutInts(z, "folds", s.Fold),
+		heldOutFloats(z, "labels", s.Truth, s.Labels), heldOutFloats(z, "predictions", s.Predicted, s.Labels),
+		z.List("label_names", names),
+	)
+	if err == nil && len(s.Names) > 0 {
+		err = z.List("row_names", s.Names)
+	}
+	return cmp.Or(err, z.Close())
+}
+
+func heldOutInts[T uint16 | uint32](z *npy.Archive, name string, values []T) error {
+	if len(values) == 0 {
+		return nil
+	}
+	out, err := z.Ints(name, len(values))
+	if err != nil {
+		return err
+	}
+	for _, v := range values {
+		if err := out.Write([]int64{int64(v)}); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+func heldOutFloats(z *npy.Archive, name string, values []float32, labels int) error {
+	out, err := z.Floats(name, len(values)/labels, labels)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(out.Write(values), out.Flush())
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Predictions of held-out rows are those of the model that did not learn from them,
+// and have the rows' numbers, names, folds and true labels.
+func TestPredictionsOut(t *testing.T) {
+	dir, m := t.TempDir(), newMoods(90)
+	for i := range m.rows {
+		m.rows[i] = append(m.rows[i], fmt.Sprint("row ", i))
+	}
+	data := m.file(t, dir, "moods.csv", append(m.header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
+	out, model := filepath.Join(dir, "p.csv"), filepath.Join(dir, "m.coppice")
+	var r result
+	inJSON(t, &r, trainArgs(data, "--folds", "3", "--model-out", model, "--predictions-out", out)...)
+	records := readCSV(t, out)
+	want := []string{"row", "name", "fold", "true_happy", "true_sad", "true_angry", "predicted_happy", "predicted_sad", "predicted_angry"}
+	if diff := cmp.Diff(want, records[0]); diff != "" || len(records) != 91 || r.Predictions != out {
+		t.Fatalf("%d lines at %q: %s", len(records), r.Predictions, diff)
+	}
+	var byFold [3][][]string
+	for fold := range byFold {
+		works(t, "predict", "--model", filepath.Join(dir, fmt.Sprintf("m-fold%d.coppice", fold)), "--data", data, "--out", filepath.Join(dir, "all.csv"))
+		byFold[fold] = readCSV(t, filepath.Join(dir, "all.csv"))
+	}
+	truth := readCSV(t, data)
+	for i, record := range records[1:] {
+		fold, err := strconv.Atoi(record[2])
+		if err != nil || record[0] != strconv.Itoa(i) || record[1] != "row "+record[0] || !slices.Contains(r.Folds[fold].HeldOut, i) {
+			t.Fatalf("row %d is %q", i, record)
+		}
+		if diff := cmp.Diff(byFold[fold][i+1][1:], record[6:]); diff != "" {
+			t.Errorf("row %d: predicted otherwise: %s", i, diff)
+		}
+		for c, v := range numbers(t, truth[i+1][4:7]) {
+			if got := numbers(t, record[3:6])[c]; float32(got) != float32(v) {
+				t.Errorf("row %d: label %d is %v, not %v", i, c, got, v)
+			}
+		}
+	}
+	npz := filepath.Join(dir, "p.npz")
+	works(t, trainArgs(data, "--folds", "3", "--predictions-out", npz)...)
+	values, texts := arrays(t, npz)
+	if len(values["rows"]) != 90 || values["rows"][89] != 89 || len(values["folds"]) != 90 || len(values["labels"]) != 270 || len(values["predictions"]) != 270 ||
+		texts["row_names"][89] != "row 89" || texts["label_names"][2] != "angry" {
+		t.Errorf("in .npz: %d rows, %d folds, %v", len(values["rows"]), len(values["folds"]), texts)
+	}
+	inJSON(t, &r, trainArgs(data, "--test-fraction", "0.1", "--predictions-out", out)...)
+	var held []string
+	for _, row := range r.HeldOut {
+		held = append(held, strconv.Itoa(row))
+	}
+	var rows []string
+	for _, record := range readCSV(t, out)[1:] {
+		rows = append(rows, record[0])
+	}
+	if diff := cmp.Diff(held, rows); diff != "" || len(rows) != 9 {
+		t.Errorf("%d rows held out: %s", len(rows), diff)
+	}
+}
+
+func TestPredictionsRefusals(t *testing.T) {
+	data := artificialFile(t, t.TempDir(), "x.csv", 100, 1)
+	for args, says := range map[string]string{
+		"--predictions-out @/p.csv":                                                     "no rows are held out",
+		"--test-fraction 0.1 --predictions-out @/p.txt":                                 "p.txt: not a known kind of data file",
+		"--test-fraction 0.1 --predictions-out -":                                       "stdout",
+		"--test-fraction 0.1 --predictions-out @/p.csv --set keep_predictions=100":      "the predictions take 300 bytes; give --set keep_predictions=300",
+		"--folds 2 --predictions-out @/p.csv --set keep_predictions=2999":               "keep_predictions=3000",
+		"--folds 2 --set keep_predictions=-1":                                           "keep_predictions",
+		"--folds 2 --predictions-out @/p.csv --set keep_predictions=0 --set bias=false": "keep_predictions=3000",
+	} {
+		refused(t, nil, "train --local --steps 2 --data "+data+" "+args, exitUsage, []string{says})
+	}
+	if text := works(t, trainArgs(data, "--folds", "2", "--set", "keep_predictions=2999")...); !strings.Contains(text, "not kept (keep_predictions)") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
+// A cluster keeps the predictions of --local, bit for bit: of one unit and of several,
+// of a split, of folds and of listed folds.
+func TestClusterPredictions(t *testing.T) {
+	dir, m := t.TempDir(), newMoods(90)
+	for i := range m.rows {
+		m.rows[i] = append(m.rows[i], fmt.Sprint("row ", i))
+	}
+	data := m.file(t, dir, "moods.csv", append(m.header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
+	large := filepath.Join(dir, "large.npz")
+	works(t, "dataset", "generate", "--kind", "random", "--rows", "30000", "--features", "2", "--labels", "30", "--out", large)
+	var list strings.Builder
+	for i := range 90 {
+		fmt.Fprintf(&list, "%d,%d\n", i, i%2)
+	}
+	split := write(t, dir, "folds.csv", "row,fold\n"+list.String())
+	c := start(t, 1, 2)
+	t.Setenv("COPPICE_SERVER", c.Servers())
+	for name, args := range map[string][]string{
+		"single": trainArgs(data, "--test-fraction", "0.2")[3:],
+		"folds":  trainArgs(data, "--folds", "3")[3:],
+		"listed": trainArgs(data, "--split", split)[3:],
+		"forest": {data, "--algorithm", "rf", "--folds", "2", "--set", "trees=3"},
+		"large":  {large, "--test-fraction", "0.9", "--steps", "2", "--set", "trees=1", "--set", "depth=2"},
+	} {
+		here, there := filepath.Join(dir, name+"-here.csv"), filepath.Join(dir, name+"-there.csv")
+		var local, remote result
+		inJSON(t, &local, append([]string{"train", "--local", "--predictions-out", here, "--data"}, args...)...)
+		inJSON(t, &remote, append([]string{"train", "--name", name, "--predictions-out", there, "--data"}, args...)...)
+		if local.ModelDigest != remote.ModelDigest || read(t, here) != read(t, there) || len(read(t, here)) == 0 {
+			t.Errorf("%s: models %.12s and %.12s, %d and %d bytes of predictions", name, local.ModelDigest, remote.ModelDigest, len(read(t, here)), len(read(t, there)))
+		}
+		if diff := cmp.Diff(heldOutOf(&local), heldOutOf(&remote)); diff != "" {
+			t.Errorf("%s: other rows were held out: %s", name, diff)
+		}
+		if got := works(t, "job", "predictions", name, "--out", "-"); got != read(t, here) {
+			t.Errorf("%s: job predictions gives %d bytes", name, len(got))
+		}
+	}
+	var j protocol.JobInfo
+	inJSON(t, &j, "job", "show", "single")
+	if j.Predictions == nil || j.Predictions.Bytes == 0 {
+		t.Errorf("predictions %+v", j.Predictions)
+	}
+	if text := works(t, "job", "show", "single"); !strings.Contains(text, "coppice job predictions single --out FILE") {
+		t.Errorf("shown as\n%s", text)
+	}
+	works(t, append([]string{"train", "--name", "none", "--data"}, trainArgs(data)[3:]...)...)
+	refused(t, nil, "job predictions none --out @/p.csv", exitFailed, []string{"job none held no rows out"})
+	works(t, append([]string{"train", "--name", "few", "--test-fraction", "0.1", "--set", "keep_predictions=1", "--data"}, trainArgs(data)[3:]...)...)
+	refused(t, nil, "job predictions few --out @/p.csv", exitFailed, []string{"job few kept no predictions"})
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 13 {
+		t.Errorf("%d files, %v", len(left), err)
+	}
+}
+
+func heldOutOf(r *result) (lists [][]int) {
+	for _, f := range r.Folds {
+		lists = append(lists, f.HeldOut)
+	}
+	return append(lists, r.HeldOut)
+}

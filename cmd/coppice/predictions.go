@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/npy"
+)
+
+// writePredictions writes the predictions of all rows, and returns their number.
+func (m *model) writePredictions(w io.Writer, f dataset.Format, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
+	switch f {
+	case dataset.NPZ:
+		return m.predictNPZ(w, src, o)
+	case dataset.CSVGZ:
+		z := gzip.NewWriter(w)
+		rows, err = m.predictCSV(z, src, o)
+		return rows, cmp.Or(err, z.Close())
+	}
+	return m.predictCSV(w, src, o)
+}
+
+// predictCSV writes a header and a line for each row.
+func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
+	buffer := bufio.NewWriterSize(w, 1<<16)
+	out := csv.NewWriter(buffer)
+	if err := out.Write(append([]string{"row"}, m.classes()...)); err != nil {
+		return 0, err
+	}
+	var record []string
+	err = m.predict(src, o, func(p *predicted) error {
+		for i := range p.rows.N {
+			record = append(record[:0], p.name(i))
+			for _, v := range p.row(i) {
+				record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
+			}
+			if err := out.Write(record); err != nil {
+				return err
+			}
+		}
+		rows += p.rows.N
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return 0, err
+	}
+	return rows, buffer.Flush()
+}
+
+// predictNPZ writes the arrays "predictions" (float32, rows x labels), "label_names"
+// and, where rows have names, "row_names".
+func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
+	if rows, err = dataset.CountRows(src); err != nil {
+		return 0, err
+	}
+	z := npy.NewArchive(w)
+	_, labels := m.Shape()
+	out, err := z.Floats("predictions", rows, labels)
+	if err != nil {
+		return 0, err
+	}
+	done := 0
+	err = m.predict(src, o, func(p *predicted) error {
+		done += p.rows.N
+		return out.Write(p.values[:p.rows.N*labels])
+	})
+	if err == nil {
+		err = cmp.Or(out.Flush(), sameRows(done, rows), z.List("label_names", m.classes()))
+	}
+	if err == nil && src.Info().HasRowNames {
+		err = dataset.WriteRowNames(z, src, rows)
+	}
+	return rows, cmp.Or(err, z.Close())
+}
+
+// sameRows refuses a file that had another number of rows when it was counted.
+func sameRows(done, counted int) error {
+	if done != counted {
+		return fmt.Errorf("%s, then %s: %w", plural(counted, "row"), plural(done, "row"), dataset.ErrChanged)
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Fit says how a file was brought to a model; Labels is nil where they were not read.
+type Fit struct {
+	Features *Match `json:"features"`
+	Labels   *Match `json:"labels,omitempty"`
+}
+
+// fit gives the rows of src the columns of a schema, in its order.
+func fit(src Source, s *Schema, labels bool) (Source, *Fit, error) {
+	info := src.Info()
+	f := &Fit{}
+	var err error
+	if f.Features, err = matchFeatures(src, info, s); err != nil {
+		return nil, nil, err
+	}
+	if labels {
+		f.Labels, err = match("label", columns{s.Labels, cleanNames(s.LabelNames)}, columns{info.Labels, info.LabelNames})
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s%w", prefix(info.File), err)
+		}
+	}
+	p := &fitted{Source: src, info: info, fit: f}
+	p.info.Features = s.Features
+	p.info.FeatureNames = pick(info.FeatureNames, f.Features)
+	if labels {
+		p.info.LabelNames = pick(info.LabelNames, f.Labels)
+	}
+	return p, f, nil
+}
+
+// matchFeatures also takes a sparse file without names that has fewer columns.
+func matchFeatures(src Source, info Info, s *Schema) (*Match, error) {
+	model, file := columns{s.Features, cleanNames(s.FeatureNames)}, columns{info.Features, info.FeatureNames}
+	short := 0
+	if info.Sparse && len(file.names) == 0 {
+		if file.n > model.n {
+			return nil, beyond(src, model.n)
+		}
+		short, file.n = model.n-file.n, model.n
+	}
+	m, err := match("feature", model, file)
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", prefix(info.File), err)
+	}
+	m.Filled = short
+	return m, nil
+}
+
+// errFound ends a scan.
+var errFound = errors.New("found")
+
+// beyond says where a sparse file first has a column that the model does not read.
+func beyond(src Source, features int) error {
+	info := src.Info()
+	err := fmt.Errorf("%s%d features; the model reads %d", prefix(info.File), info.Features, features)
+	scan := src.Scan(func(r *Row) error {
+		for _, c := range r.Columns {
+			if int(c) >= features {
+				err = rowErrorf(info.File, r.Number, "feature %d; the model reads features 0 to %d", c, features-1)
+				return errFound
+			}
+		}
+		return nil
+	})
+	if scan != nil && !errors.Is(scan, errFound) {
+		return scan
+	}
+	return err
+}
+
+// pick returns the names in the order of a match.
+func pick(names []string, m *Match) []string {
+	if m.from == nil || len(names) == 0 {
+		return names
+	}
+	out := make([]string, len(m.from))
+	for i, c := range m.from {
+		out[i] = names[c]
+	}
+	return out
+}
+
+// fitted is a Source with its columns in another order.
+type fitted struct {
+	Source
+	info Info
+	fit  *Fit
+}
+
+// Info describes the rows in their new order.
+func (p *fitted) Info() Info { return p.info }
+
+// Scan implements Source.
+func (p *fitted) Scan(f func(*Row) error) error {
+	features, labels := newReorder(p.fit.Features), newReorder(p.fit.Labels)
+	var row Row
+	return p.Source.Scan(func(r *Row) error {
+		row = *r
+		if r.Sparse {
+			row.Columns, row.Values = features.sparse(r.Columns, r.Values)
+		} else {
+			row.Values = features.dense(r.Values)
+		}
+		row.Labels = labels.dense(r.Labels)
+		return p.inFile(f(&row))
+	})
+}
+
+// inFile gives an error about a column the column's place in the file.
+func (p *fitted) inFile(err error) error {
+	var at *RowError
+	if !errors.As(err, &at) {
+		return err
+	}
+	m := p.fit.Features
+	if at.Kind == "label" {
+		m = p.fit.Labels
+	}
+	if m != nil && at.Column >= 0 && at.Column < len(m.from) {
+		at.Column = m.from[at.Column]
+	}
+	return err
+}
+
+// reorder applies a match to rows; its slices hold the last row.
+type reorder struct {
+	from, to []int // columns of the file by those of the model, and the other way round
+	columns  []uint32
+	values   []float64
+	order    []int
+}
+
+func newReorder(m *Match) *reorder {
+	if m == nil || m.from == nil {
+		return &reorder{}
+	}
+	r := &reorder{from: m.from, to: make([]int, len(m.from)), values: make([]float64, len(m.from))}
+	for i, c := range m.from {
+		r.to[c] = i
+	}
+	return r
+}
+
+// dense reorders all values of a row; a row of another length is left as it is, to be
+// refused.
+func (r *reorder) dense(values []float64) []float64 {
+	if r.from == nil || len(values) != len(r.from) {
+		return values
+	}
+	for i, c := range r.from {
+		r.values[i] = values[c]
+	}
+	return r.values
+}
+
+// sparse reorders the values of a row that lists its columns; so is it with a column
+// that there is not.
+func (r *reorder) sparse(columns []uint32, values []float64) ([]uint32, []float64) {
+	if r.from == nil || slices.ContainsFunc(columns, func(c uint32) bool { return int(c) >= len(r.to) }) {
+		return columns, values
+	}
+	r.order, r.columns, r.values = r.order[:0], r.columns[:0], r.values[:0]
+	for i := range columns {
+		r.order = append(r.order, i)
+	}
+	slices.SortFunc(r.order, func(a, b int) int { return r.to[columns[a]] - r.to[columns[b]] })
+	for _, i := range r.order {
+		r.columns = append(r.columns, uint32(r.to[columns[i]]))
+		r.values = append(r.values, values[i])
+	}
+	return r.columns, r.values
+}

@@ -1,0 +1,182 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Match says how the columns of a file were brought into a model's order. The JSON
+// form is what commands print.
+type Match struct {
+	By     string `json:"by"`               // ByName or ByPosition
+	Why    string `json:"why,omitempty"`    // with ByPosition: which side has no names
+	Moved  int    `json:"moved"`            // columns that stand elsewhere in the file
+	Filled int    `json:"filled,omitempty"` // columns that a sparse file lacks, read as 0
+
+	// from is the file's column of each of the model's; nil: the same.
+	from []int
+}
+
+// The values of Match.By.
+const (
+	ByName     = "name"
+	ByPosition = "position"
+)
+
+// columns are one side of a match; names are empty or n.
+type columns struct {
+	n     int
+	names []string
+}
+
+// match finds the file's column for each of the model's; what is "feature" or "label",
+// for messages.
+func match(what string, model, file columns) (*Match, error) {
+	if len(model.names) == 0 && defaultNames(what, file.names) {
+		model.names = make([]string, model.n)
+		for i := range model.names {
+			model.names[i] = defaultName(what, i)
+		}
+	}
+	switch {
+	case len(model.names) == 0 && len(file.names) == 0:
+		return matchPositions(what, model.n, file.n, "neither the model nor the file has names of "+what+"s")
+	case len(model.names) == 0:
+		return matchPositions(what, model.n, file.n, "the model has no names of "+what+"s")
+	case len(file.names) == 0:
+		return matchPositions(what, model.n, file.n, "the file has no names of "+what+"s")
+	}
+	from, missing, extra := matchNames(model.names, file.names)
+	if len(missing)+len(extra) > 0 {
+		return nil, differ(what, model.names, file.names, missing, extra)
+	}
+	return matched(from), nil
+}
+
+func matchPositions(what string, model, file int, why string) (*Match, error) {
+	if model != file {
+		return nil, fmt.Errorf("%s; the model %s %d, and %s", counted(file, what), verb(what), model, why)
+	}
+	return &Match{By: ByPosition, Why: why}, nil
+}
+
+func matched(from []int) *Match {
+	m := &Match{By: ByName}
+	for i, c := range from {
+		if i != c {
+			m.Moved++
+		}
+	}
+	if m.Moved > 0 {
+		m.from = from
+	}
+	return m
+}
+
+// matchNames returns the file's column of each name of the model, and the names that
+// only one side has. Columns without a name are taken in their order.
+func matchNames(model, file []string) (from []int, missing, extra []string) {
+	at := make(map[string][]int, len(file))
+	for i, name := range file {
+		at[name] = append(at[name], i)
+	}
+	for _, name := range model {
+		if len(at[name]) == 0 {
+			missing = append(missing, name)
+			continue
+		}
+		from = append(from, at[name][0])
+		at[name] = at[name][1:]
+	}
+	for _, name := range file {
+		if len(at[name]) > 0 {
+			extra = append(extra, name)
+			at[name] = at[name][1:]
+		}
+	}
+	return from, missing, extra
+}
+
+// differ says where the names of a model and of a file first differ, and how many are
+// on one side only.
+func differ(what string, model, file, missing, extra []string) error {
+	i := firstDifference(model, file)
+	return fmt.Errorf("%s %d (counted from 0): the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s",
+		what, i, verb(what), quoted(model, i), quoted(file, i), someOf(missing), someOf(extra))
+}
+
+// firstDifference returns the first position at which two lists differ.
+func firstDifference(a, b []string) int {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+func quoted(names []string, i int) string {
+	if i >= len(names) {
+		return "no more"
+	}
+	return fmt.Sprintf("%q", names[i])
+}
+
+// someOf writes the number of names, and the first of them.
+func someOf(names []string) string {
+	const shown = 5
+	if len(names) == 0 {
+		return "none"
+	}
+	var list []string
+	for i := range min(shown, len(names)) {
+		list = append(list, quoted(names, i))
+	}
+	if len(names) > shown {
+		list = append(list, "...")
+	}
+	return fmt.Sprintf("%d (%s)", len(names), strings.Join(list, ", "))
+}
+
+func verb(what string) string {
+	if what == "label" {
+		return "predicts"
+	}
+	return "reads"
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// defaultNames tells whether names are those that WriteCSV gives to columns without
+// names, in any order.
+func defaultNames(what string, names []string) bool {
+	all := make([]string, len(names))
+	for i := range all {
+		all[i] = defaultName(what, i)
+	}
+	_, missing, _ := matchNames(all, names)
+	return len(names) > 0 && len(missing) == 0
+}
+
+// defaultName is what WriteCSV calls column i without a name; a label's is without its
+// prefix, as it is read.
+func defaultName(what string, i int) string {
+	if what == "label" {
+		return strings.TrimPrefix(defaultLabelName(i), "label_")
+	}
+	return defaultFeatureName(i)
+}
+
+// cleanNames returns names without the blanks at their ends; none where all are empty.
+func cleanNames(names []string) []string {
+	clean := trimmed(names)
+	if !slices.ContainsFunc(clean, func(name string) bool { return name != "" }) {
+		return nil
+	}
+	return clean
+}

@@ -1,0 +1,63 @@
+package npy
+
+import (
+	"archive/zip"
+	"io"
+)
+
+// Archive writes a .npz file: arrays with names, one after the other.
+type Archive struct{ zip *zip.Writer }
+
+// NewArchive begins an archive.
+func NewArchive(w io.Writer) *Archive { return &Archive{zip.NewWriter(w)} }
+
+// Floats begins a float32 array; flush it before the next array.
+func (a *Archive) Floats(name string, shape ...int) (*Writer[float32], error) {
+	w, err := a.zip.Create(name + ".npy")
+	if err != nil {
+		return nil, err
+	}
+	return NewWriter(w, shape...)
+}
+
+// Doubles begins a float64 array; flush it before the next array.
+func (a *Archive) Doubles(name string, shape ...int) (*Writer[float64], error) {
+	w, err := a.zip.Create(name + ".npy")
+	if err != nil {
+		return nil, err
+	}
+	return NewDoubles(w, shape...)
+}
+
+// Ints begins an int64 array; flush it before the next array.
+func (a *Archive) Ints(name string, shape ...int) (*Writer[int64], error) {
+	w, err := a.zip.Create(name + ".npy")
+	if err != nil {
+		return nil, err
+	}
+	return NewInts(w, shape...)
+}
+
+// Strings writes an array of strings; see WriteStrings.
+func (a *Archive) Strings(name string, n int, each func(func(string) error) error) error {
+	w, err := a.zip.Create(name + ".npy")
+	if err != nil {
+		return err
+	}
+	return WriteStrings(w, n, each)
+}
+
+// List writes an array of strings.
+func (a *Archive) List(name string, list []string) error {
+	return a.Strings(name, len(list), func(f func(string) error) error {
+		for _, s := range list {
+			if err := f(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Close ends the archive; w stays open.
+func (a *Archive) Close() error { return a.zip.Close() }

@@ -1,0 +1,98 @@
+package dataset
+
+import "strings"
+
+// Schema is what a model reads and predicts, in the model's order.
+type Schema struct {
+	Features, Labels int
+
+	FeatureNames []string // empty, or Features long; an empty name is none
+	LabelNames   []string // empty, or Labels long
+	// LabelColumns is where the labels stood in the file that was trained on.
+	LabelColumns LabelColumns
+}
+
+// LabelColumns says which columns of a CSV file were read as labels, where another
+// file would not show it; it is empty for files of another kind.
+type LabelColumns struct {
+	Names     []string `json:"names,omitempty"`     // from the header, unless they begin with label_ or y_
+	Positions []int    `json:"positions,omitempty"` // from 0, where there is no header
+}
+
+func (c *LabelColumns) count() int { return max(len(c.Names), len(c.Positions)) }
+
+// OpenFor is Open for a model: the features and, where o wants them, the labels come
+// in the order of s. Where both sides have names, they have to be the same ones and
+// decide; otherwise the position does. Label columns that s knows are found without
+// LabelOptions.Columns. A sparse file without names may have fewer features than s:
+// the missing ones are 0.
+func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Fit, error) {
+	o.Features, o.schema = s.Features, s
+	o.known = s.known(labelPrefixes(&o))
+	if o.Labels.Kind == Class {
+		o.Labels.Classes = s.LabelNames
+	}
+	src, err := Open(path, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return fit(src, s, !o.NoLabels)
+}
+
+// known are the names by which a schema knows columns of a CSV file.
+type known struct {
+	features map[string]bool
+	labels   map[string]string // names of labels by column; "" where the column tells
+}
+
+// known finds labels by the columns that were trained on, and by their own names,
+// alone or behind a prefix. A feature goes before a label.
+func (s *Schema) known(prefixes []string) known {
+	k := known{make(map[string]bool), make(map[string]string)}
+	for _, name := range s.FeatureNames {
+		k.features[name] = true
+	}
+	add := func(column, label string) {
+		if column != "" && !k.features[column] {
+			k.labels[column] = label
+		}
+	}
+	for _, name := range s.LabelNames {
+		for _, p := range prefixes {
+			add(p+name, name)
+		}
+		add(name, name)
+	}
+	for i, column := range s.LabelColumns.Names {
+		add(column, "")
+		if len(s.LabelNames) == len(s.LabelColumns.Names) {
+			add(column, s.LabelNames[i])
+		}
+	}
+	return k
+}
+
+func (k *known) feature(column string) bool { return column != "" && k.features[column] }
+
+func (k *known) label(column string) bool {
+	_, ok := k.labels[column]
+	return ok
+}
+
+// inNumbers tells whether a line of numbers, which looks like a row of data, has the
+// name of every feature.
+func (k *known) inNumbers(line []string, m marks) bool {
+	names := make(map[string]bool, len(line))
+	for _, field := range line {
+		if !isFieldNumber(field, m) {
+			return false
+		}
+		names[strings.TrimSpace(field)] = true
+	}
+	for name := range k.features {
+		if !names[name] {
+			return false
+		}
+	}
+	return len(k.features) > 0
+}
