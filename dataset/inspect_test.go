@@ -114,11 +114,11 @@ func TestInspectMemory(t *testing.T) {
 
 // TestInspectEnds: it stops when it is told to.
 func TestInspectEnds(t *testing.T) {
-	src := Artificial(3*progressRows, 1)
-	path := filepath.Join(t.TempDir(), "a.csv")
-	if err := WriteFile(path, src, ImportOptions{}); err != nil {
+	var b strings.Builder
+	if err := WriteCSV(&b, Artificial(3*progressRows, 1), ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	path := writeFile(t, "a.csv", b.String())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	told := 0

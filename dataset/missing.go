@@ -69,7 +69,9 @@ func withMissing(src Source, o *OpenOptions) Source {
 		return src
 	}
 	s := &filled{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == Class}
-	s.info.Missing = o.Missing
+	if s.info.Missing = o.Missing; o.Missing.Drop {
+		s.info.Rows = -1
+	}
 	return s
 }
 

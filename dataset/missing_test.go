@@ -57,6 +57,9 @@ func TestMissing(t *testing.T) {
 			if got, _ := keptRows(t, src); got != want {
 				t.Errorf("%s, %s: %s, want %s", name, policy, got, want)
 			}
+			if rows := src.Info().Rows; missing.Drop && rows >= 0 {
+				t.Errorf("%s: %d rows are said to be known before they are read", name, rows)
+			}
 		}
 		src, err := openBytes(t, name, b, OpenOptions{})
 		if err == nil {

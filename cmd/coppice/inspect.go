@@ -110,8 +110,8 @@ func limit(v *float64) string {
 	return strconv.FormatFloat(*v, 'g', 6, 64)
 }
 
-// nameList writes the first of some names.
-func nameList(names []string) string {
+// firstNames writes the first of some names.
+func firstNames(names []string) string {
 	if len(names) == 0 {
 		return "without names"
 	}
