@@ -111,7 +111,7 @@ func TestMissingAsTrained(t *testing.T) {
 func TestStdin(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	data := artificialFile(t, dir, "set.csv.gz", 200, 1)
+	data := artificialFile(t, dir, "set.csv", 200, 1)
 	b, err := os.ReadFile(data)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestStdin(t *testing.T) {
 	model, out, want := filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv"), filepath.Join(dir, "q.csv")
 	var trained result
 	inJSON(t, &trained, trainArgs(data)...)
-	piped := []string{"--data-format", "csv.gz"}
+	piped := []string{"--data-format", "csv"}
 	e := fed(t, string(b), append(trainArgs("-", "--model-out", model, "-o", "json"), piped...)...)
 	if !strings.Contains(e.stdout, trained.ModelDigest) || !strings.Contains(e.stdout, `"dataset": "stdin"`) {
 		t.Errorf("the file's model is %s:\n%s", trained.ModelDigest, e.stdout)
