@@ -49,7 +49,7 @@ func Formats() (all []string) {
 	return all
 }
 
-// openTSV opens a CSV file whose columns tabs part.
+// openTSV opens a CSV file whose columns are separated by tabs.
 func openTSV(path string, o *OpenOptions) (Source, error) {
 	tabs := *o
 	if o.Delimiter == 0 {
