@@ -96,7 +96,7 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.shown(path), k.format, k.advice)
 		}
 	}
-	return nil, fmt.Errorf("%s: not a known kind of data file; the name must end in .%s, or --format must say it",
+	return nil, fmt.Errorf("%s: not a known kind of data file; the name must end in .%s, or --data-format must say what it is",
 		o.shown(path), strings.ReplaceAll(list, ", ", ", ."))
 }
 
