@@ -49,7 +49,7 @@ func Formats() (all []string) {
 	return all
 }
 
-// openTSV opens a CSV file whose columns tabs part.
+// openTSV opens a CSV file whose columns are separated by tabs.
 func openTSV(path string, o *OpenOptions) (Source, error) {
 	tabs := *o
 	if o.Delimiter == 0 {
@@ -96,7 +96,7 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.shown(path), k.format, k.advice)
 		}
 	}
-	return nil, fmt.Errorf("%s: not a known kind of data file; the name must end in .%s, or --format must say it",
+	return nil, fmt.Errorf("%s: not a known kind of data file; the name must end in .%s, or --data-format must say what it is",
 		o.shown(path), strings.ReplaceAll(list, ", ", ", ."))
 }
 

@@ -152,7 +152,7 @@ func TestOpenErrors(t *testing.T) {
 	_, err = openFile(t, "a.parquet", "", OpenOptions{})
 	mustContain(t, err, "a.parquet", "to_csv")
 	_, err = openFile(t, "a.txt", "", OpenOptions{})
-	mustContain(t, err, "a.txt", ".mat, .npz, .npy, .csv, .csv.gz, .tsv, .tsv.gz, .libsvm", "--format")
+	mustContain(t, err, "a.txt", ".mat, .npz, .npy, .csv, .csv.gz, .tsv, .tsv.gz, .libsvm", "--data-format")
 	_, err = openFile(t, "a.csv", "", OpenOptions{Format: "txt"})
 	mustContain(t, err, `"txt"`, "csv.gz")
 	if err := os.Mkdir(filepath.Join(dir, "d.csv"), 0o700); err != nil {
