@@ -33,7 +33,7 @@ func TestBlobsAreCollected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := map[string]bool{end.Models[0].Blob: true}
+	keep := map[string]bool{end.Models[0].Blob: true, end.Predictions.Blob: true}
 	for _, shard := range d.Manifest.Shards {
 		keep[shard.Digest] = true
 	}

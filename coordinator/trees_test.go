@@ -61,8 +61,9 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	if got := c.train(ctx, s, nil).Models[0].Digest; got != want {
 		t.Errorf("one worker: digest %s, --local has %s", got, want)
 	}
-	// Beside the trees there are two rounds over all shards: means and measures.
-	once := float64(trees + 2*len(d.Manifest.Shards))
+	// Beside the trees there are two rounds over all shards, means and measures, and a unit
+	// for the predictions.
+	once := float64(trees + 2*len(d.Manifest.Shards) + 1)
 	if got := c.counter("coppice_units_dispatched_total"); got != once {
 		t.Errorf("%v units were dispatched, want %v", got, once)
 	}

@@ -26,7 +26,7 @@ func (c *LabelColumns) count() int { return max(len(c.Names), len(c.Positions)) 
 // decide; otherwise the position does. Label columns that s knows are found without
 // LabelOptions.Columns. A sparse file without names may have fewer features than s:
 // the missing ones are 0.
-func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Fit, error) {
+func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	o.Features, o.schema = s.Features, s
 	o.known = s.known(labelPrefixes(&o))
 	if o.Labels.Kind == Class {
@@ -36,7 +36,7 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Fit, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return fit(src, s, !o.NoLabels)
+	return project(src, s, !o.NoLabels)
 }
 
 // known are the names by which a schema knows columns of a CSV file.

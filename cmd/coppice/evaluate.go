@@ -51,12 +51,12 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	src, fit, err := dataset.OpenFor(path, o, m.schema())
+	src, matched, err := dataset.OpenFor(path, o, m.schema())
 	if err != nil {
 		return err
 	}
 	a.tell(src)
-	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: fit}
+	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched}
 	rows, err := c.perRow(a, e, src)
 	if err != nil {
 		return err
@@ -78,15 +78,15 @@ func (c *evaluateCmd) Run(a *app) error {
 
 // evaluation is what `coppice evaluate` prints.
 type evaluation struct {
-	ModelDigest   string          `json:"model_digest"`
-	Data          string          `json:"data"`
-	Rows          int             `json:"rows"`
-	Measures      measures.Report `json:"measures"`
-	MeanPredictor measures.Report `json:"mean_predictor"`
-	Matched       *dataset.Fit    `json:"matched"`
-	PerRow        []rowMeasures   `json:"per_row,omitempty"`
-	LeftOut       leftOut         `json:"left_out,omitempty"` // rows of the file
-	Out           string          `json:"out,omitempty"`
+	ModelDigest   string            `json:"model_digest"`
+	Data          string            `json:"data"`
+	Rows          int               `json:"rows"`
+	Measures      measures.Report   `json:"measures"`
+	MeanPredictor measures.Report   `json:"mean_predictor"`
+	Matched       *dataset.Matching `json:"matched"`
+	PerRow        []rowMeasures     `json:"per_row,omitempty"`
+	LeftOut       leftOut           `json:"left_out,omitempty"` // rows of the file
+	Out           string            `json:"out,omitempty"`
 }
 
 // rowMeasures are the measures of one row, of the model and of the mean predictor.
@@ -102,7 +102,7 @@ func (e *evaluation) text(w io.Writer) {
 	if text := e.LeftOut.String(); text != "" {
 		fmt.Fprintf(w, "\n%s\n", text)
 	}
-	writeFit(w, e.Matched)
+	writeMatching(w, e.Matched)
 	if e.Out != "" {
 		fmt.Fprintf(w, "\nmeasures of each row: %s\n", outName(e.Out))
 	}

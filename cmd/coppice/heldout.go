@@ -101,15 +101,15 @@ func keepable(j *algorithms.Job, m *dataset.Manifest, assigned []uint16) error {
 	return nil
 }
 
-// heldOutOut is where --predictions-out writes; nil writes nothing.
-type heldOutOut struct {
+// heldOutWriter is where --predictions-out writes; nil writes nothing.
+type heldOutWriter struct {
 	file   *outFile
 	format dataset.Format
 	path   string
 }
 
 // heldOutFile begins the file, where a job of the spec holds rows out.
-func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutOut, error) {
+func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutWriter, error) {
 	if c.PredictionsOut == "" {
 		return nil, nil
 	}
@@ -121,17 +121,17 @@ func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutOut, error) {
 		return nil, err
 	}
 	f, err := createFile(c.PredictionsOut)
-	return &heldOutOut{f, format, c.PredictionsOut}, err
+	return &heldOutWriter{f, format, c.PredictionsOut}, err
 }
 
-func (h *heldOutOut) discard() {
+func (h *heldOutWriter) discard() {
 	if h != nil {
 		h.file.discard()
 	}
 }
 
 // write writes the predictions of an outcome and notes in r where.
-func (h *heldOutOut) write(o *pipeline.Outcome, r *result) error {
+func (h *heldOutWriter) write(o *pipeline.Outcome, r *result) error {
 	if h == nil {
 		return nil
 	}

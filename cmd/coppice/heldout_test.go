@@ -90,7 +90,7 @@ func TestPredictionsRefusals(t *testing.T) {
 }
 
 // A cluster keeps the predictions of --local, bit for bit: of one unit and of several,
-// of a split, of folds and of listed folds.
+// of a split, of folds and of listed folds; also where units are computed twice.
 func TestClusterPredictions(t *testing.T) {
 	dir, m := t.TempDir(), newMoods(90)
 	for i := range m.rows {
@@ -116,7 +116,7 @@ func TestClusterPredictions(t *testing.T) {
 		here, there := filepath.Join(dir, name+"-here.csv"), filepath.Join(dir, name+"-there.csv")
 		var local, remote result
 		inJSON(t, &local, append([]string{"train", "--local", "--predictions-out", here, "--data"}, args...)...)
-		inJSON(t, &remote, append([]string{"train", "--name", name, "--predictions-out", there, "--data"}, args...)...)
+		inJSON(t, &remote, append([]string{"train", "--audit", "0.5", "--name", name, "--predictions-out", there, "--data"}, args...)...)
 		if local.ModelDigest != remote.ModelDigest || read(t, here) != read(t, there) || len(read(t, here)) == 0 {
 			t.Errorf("%s: models %.12s and %.12s, %d and %d bytes of predictions", name, local.ModelDigest, remote.ModelDigest, len(read(t, here)), len(read(t, there)))
 		}

@@ -48,7 +48,7 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	src, fit, err := dataset.OpenFor(path, o, m.schema())
+	src, matched, err := dataset.OpenFor(path, o, m.schema())
 	if err != nil {
 		return err
 	}
@@ -71,19 +71,19 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	r := struct {
-		Rows        int          `json:"rows"`
-		Out         string       `json:"out"`
-		ModelDigest string       `json:"model_digest"`
-		Classes     []string     `json:"classes"`
-		Matched     *dataset.Fit `json:"matched"`
-		LeftOut     leftOut      `json:"left_out,omitempty"` // rows of the file
-	}{rows, c.Out, m.file.Digest, m.classes(), fit, dropped}
+		Rows        int               `json:"rows"`
+		Out         string            `json:"out"`
+		ModelDigest string            `json:"model_digest"`
+		Classes     []string          `json:"classes"`
+		Matched     *dataset.Matching `json:"matched"`
+		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
+	}{rows, c.Out, m.file.Digest, m.classes(), matched, dropped}
 	if text := dropped.String(); text != "" {
 		a.note("%s: %s", src.Info().File, text)
 	}
 	return a.printBeside(c.Out, r, func(w io.Writer) {
 		fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), outName(c.Out))
-		writeFit(w, fit)
+		writeMatching(w, matched)
 	})
 }
 

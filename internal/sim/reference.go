@@ -93,7 +93,7 @@ func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*da
 	}
 	r := &reference{job: &algorithms.Job{
 		Algorithm: Canary, Numerics: algorithms.Numerics, Seed: seed, Dataset: m.Digest(), Params: body,
-		Split: dataset.Split{Seed: seed, TestFraction: 0.2},
+		Split: dataset.Split{Seed: seed, TestFraction: 0.2}, Predictions: 1 << 20,
 	}}
 	roles, err := r.job.Split.Assign(m.Rows, nil)
 	if err != nil {

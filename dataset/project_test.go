@@ -1,12 +1,13 @@
 package dataset
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 )
 
 // openFor opens content for a model.
-func openFor(t *testing.T, name, content string, o OpenOptions, s *Schema) (Source, *Fit, error) {
+func openFor(t *testing.T, name, content string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	t.Helper()
 	return OpenFor(writeFile(t, name, content), o, s)
 }
@@ -49,14 +50,14 @@ func TestOpenForCSV(t *testing.T) {
 		{"a class", "kind,a\nyes,1\n no ,2\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, classes, "[a]>[no yes] [1]>[0 1] [2]>[1 0]", "name/name"},
 		{"a class is passed over", "kind,a\nyes,1\n", predict, classes, "[a]>[] [1]>[]", "name/"},
 	} {
-		src, fit, err := openFor(t, "a.csv", c.content, c.o, c.s)
+		src, m, err := openFor(t, "a.csv", c.content, c.o, c.s)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		by := fit.Features.By + "/"
-		if fit.Labels != nil {
-			by += fit.Labels.By
+		by := m.Features.By + "/"
+		if m.Labels != nil {
+			by += m.Labels.By
 		}
 		if got := describe(t, src); got != c.want || by != c.by {
 			t.Errorf("%s: %s by %s, want %s by %s", c.name, got, by, c.want, c.by)
@@ -118,13 +119,13 @@ func TestOpenForSparse(t *testing.T) {
 		{"1,0 1:5 3:6\n0,1 2:7\n", []string{"a", "b", "c"}, "[]>[] [5 6]>[1 0] [7]>[0 1]", 0},
 		{"# features: c,a,b\n1,0 1:5 2:6\n", []string{"a", "b", "c"}, "[a b c]>[] [6 5]>[1 0]", 0},
 	} {
-		src, fit, err := openFor(t, "a.libsvm", c.content, OpenOptions{}, &Schema{Features: 3, FeatureNames: c.names, Labels: 2})
+		src, m, err := openFor(t, "a.libsvm", c.content, OpenOptions{}, &Schema{Features: 3, FeatureNames: c.names, Labels: 2})
 		if err != nil {
 			t.Errorf("%q: %v", c.content, err)
 			continue
 		}
-		if got := describe(t, src); got != c.want || src.Info().Features != 3 || fit.Features.Filled != c.filled {
-			t.Errorf("%q: %s of %d features, %+v", c.content, got, src.Info().Features, fit.Features)
+		if got := describe(t, src); got != c.want || src.Info().Features != 3 || m.Features.Filled != c.filled {
+			t.Errorf("%q: %s of %d features, %+v", c.content, got, src.Info().Features, m.Features)
 		}
 	}
 	s := &Schema{Features: 3, FeatureNames: []string{"a", "b", "c"}, Labels: 2}
@@ -139,7 +140,7 @@ func TestOpenForSparse(t *testing.T) {
 // A sparse matrix with fewer columns than the model is filled up with zeros.
 func TestFillSparseMatrix(t *testing.T) {
 	rows := &listed{info: Info{Rows: 1, Features: 2, Sparse: true}, rows: []Row{{Sparse: true, Columns: []uint32{1}, Values: []float64{4}}}}
-	src, f, err := fit(rows, &Schema{Features: 5, FeatureNames: []string{"a", "b", "c", "d", "e"}}, false)
+	src, f, err := project(rows, &Schema{Features: 5, FeatureNames: []string{"a", "b", "c", "d", "e"}}, false)
 	if err != nil || f.Features.Filled != 3 || src.Info().Features != 5 {
 		t.Fatalf("%+v, %v", f, err)
 	}
@@ -186,4 +187,25 @@ func TestNamesOfFiles(t *testing.T) {
 	if got, want := describe(t, src), "[u v]>[] [1 2]>[1]"; got != want {
 		t.Errorf("a names file: %s, want %s", got, want)
 	}
+}
+
+// Arrays with names are matched as columns of text are, labels too.
+func TestOpenForNPZ(t *testing.T) {
+	rows := someRows(3)
+	rows.info.FeatureNames, rows.info.LabelNames = []string{"v ", "u"}, []string{"sad", "glad"}
+	var b bytes.Buffer
+	if err := WriteNPZ(&b, rows, ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := &Schema{Features: 2, FeatureNames: []string{"u", "v"}, Labels: 2, LabelNames: []string{"glad", "sad"}}
+	src, _, err := openFor(t, "a.npz", b.String(), OpenOptions{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := describe(t, src), "[u v]>[glad sad] [1 0]>[0.75 0.25] [1 1]>[0.75 0.25] [1 2]>[0.75 0.25]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	s.LabelNames[0] = "mad"
+	_, _, err = openFor(t, "a.npz", b.String(), OpenOptions{}, s)
+	mustContain(t, err, `label 0 (counted from 0): the model predicts "mad", the file has "sad"`)
 }

@@ -16,8 +16,8 @@ func (m *model) schema() *dataset.Schema {
 	return s
 }
 
-// writeFit says how columns found their places where a reader may doubt it.
-func writeFit(w io.Writer, f *dataset.Fit) {
+// writeMatching says how columns found their places where a reader may doubt it.
+func writeMatching(w io.Writer, f *dataset.Matching) {
 	writeMatch(w, "features", f.Features)
 	if f.Labels != nil {
 		writeMatch(w, "labels", f.Labels)

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Fit says how a file was brought to a model; Labels is nil where they were not read.
-type Fit struct {
+// Matching says how a file was brought to a model; Labels is nil where they were not read.
+type Matching struct {
 	Features *Match `json:"features"`
 	Labels   *Match `json:"labels,omitempty"`
 }
 
-// fit gives the rows of src the columns of a schema, in its order.
-func fit(src Source, s *Schema, labels bool) (Source, *Fit, error) {
+// project gives the rows of src the columns of a schema, in its order.
+func project(src Source, s *Schema, labels bool) (Source, *Matching, error) {
 	info := src.Info()
-	f := &Fit{}
+	f := &Matching{}
 	var err error
 	if f.Features, err = matchFeatures(src, info, s); err != nil {
 		return nil, nil, err
@@ -26,7 +26,7 @@ func fit(src Source, s *Schema, labels bool) (Source, *Fit, error) {
 			return nil, nil, fmt.Errorf("%s%w", prefix(info.File), err)
 		}
 	}
-	p := &fitted{Source: src, info: info, fit: f}
+	p := &projected{Source: src, info: info, by: f}
 	p.info.Features = s.Features
 	p.info.FeatureNames = pick(info.FeatureNames, f.Features)
 	if labels {
@@ -87,19 +87,19 @@ func pick(names []string, m *Match) []string {
 	return out
 }
 
-// fitted is a Source with its columns in another order.
-type fitted struct {
+// projected is a Source with its columns in another order.
+type projected struct {
 	Source
 	info Info
-	fit  *Fit
+	by   *Matching
 }
 
 // Info describes the rows in their new order.
-func (p *fitted) Info() Info { return p.info }
+func (p *projected) Info() Info { return p.info }
 
 // Scan implements Source.
-func (p *fitted) Scan(f func(*Row) error) error {
-	features, labels := newReorder(p.fit.Features), newReorder(p.fit.Labels)
+func (p *projected) Scan(f func(*Row) error) error {
+	features, labels := newReorder(p.by.Features), newReorder(p.by.Labels)
 	var row Row
 	return p.Source.Scan(func(r *Row) error {
 		row = *r
@@ -114,14 +114,14 @@ func (p *fitted) Scan(f func(*Row) error) error {
 }
 
 // inFile gives an error about a column the column's place in the file.
-func (p *fitted) inFile(err error) error {
+func (p *projected) inFile(err error) error {
 	var at *RowError
 	if !errors.As(err, &at) {
 		return err
 	}
-	m := p.fit.Features
+	m := p.by.Features
 	if at.Kind == "label" {
-		m = p.fit.Labels
+		m = p.by.Labels
 	}
 	if m != nil && at.Column >= 0 && at.Column < len(m.from) {
 		at.Column = m.from[at.Column]

@@ -223,7 +223,7 @@ func TestMatchedByPosition(t *testing.T) {
 	if text := works(t, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...); !strings.Contains(text, says) {
 		t.Errorf("predict says\n%s", text)
 	}
-	var shown struct{ Matched dataset.Fit }
+	var shown struct{ Matched dataset.Matching }
 	inJSON(t, &shown, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...)
 	if f := shown.Matched.Features; f.By != dataset.ByPosition || f.Why != "the file has no names of features" {
 		t.Errorf("features %+v", f)
