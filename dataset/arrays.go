@@ -2,6 +2,8 @@ package dataset
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset/npy"
 )
@@ -19,8 +21,9 @@ type arraySource struct {
 // see labelVariables) and those with names. Arrays in Fortran order are read
 // into memory.
 func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Source, error) {
+	wanted := o.featuresVariable()
 	s := &arraySource{
-		info: Info{File: path}, features: entries["features"],
+		info: Info{File: path}, features: entries[wanted],
 		classes: !o.NoLabels && o.Labels.Kind == Class,
 	}
 	for _, name := range o.labelVariables() {
@@ -29,10 +32,10 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 		}
 	}
 	if s.features == nil {
-		return nil, fmt.Errorf("%s: no array %q: %w", path, "features", ErrFormat)
+		return nil, fmt.Errorf("%s: %w", path, lackArray(entries, wanted, "--features-variable", ErrFormat))
 	}
-	if s.labels == nil && !o.NoLabels {
-		return nil, fmt.Errorf("%s: no array %q: %w", path, "labels", ErrNoLabels)
+	if labels := o.labelVariables(); s.labels == nil && !o.NoLabels {
+		return nil, fmt.Errorf("%s: %w", path, lackArray(entries, labels[len(labels)-1], "--labels-variable", ErrNoLabels))
 	}
 	fortran, err := s.readShapes(o)
 	if err == nil {
@@ -45,6 +48,23 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 		return s.load()
 	}
 	return s, nil
+}
+
+// lackArray says that there is no array of a name, and which there are.
+func lackArray(entries map[string]*array, name, flag string, err error) error {
+	if entries["indptr"] != nil && entries["indices"] != nil {
+		return sentencef(err, "a sparse matrix of SciPy; write features and labels with scikit-learn's dump_svmlight_file, "+
+			"or with NumPy: savez(..., features=X.toarray(), labels=...)")
+	}
+	var h holdings
+	for _, known := range slices.Sorted(maps.Keys(entries)) {
+		if head, err := entries[known].header(); err != nil {
+			h.add(known, "unreadable")
+		} else {
+			h.add(known, head.Type(), head.Shape...)
+		}
+	}
+	return h.lack("array", name, flag, err)
 }
 
 // readShapes fills in Info and reports whether an array is in Fortran order.

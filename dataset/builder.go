@@ -106,14 +106,15 @@ func newPlacer(m *Manifest) *placer {
 // place returns the row that c holds and its shard; both are valid until the
 // next call.
 func (p *placer) place(r *Row, c *checker) (*storedRow, int, error) {
-	if r.Number >= p.m.Rows {
+	if p.rows >= p.m.Rows {
 		return nil, 0, fmt.Errorf("%smore than %d rows: %w", prefix(c.info.File), p.m.Rows, ErrChanged)
 	}
+	number := uint64(p.rows) // of the rows that are not left out
 	p.rows++
 	p.nonZeros += int64(c.nonZeros)
-	position := p.of(uint64(r.Number))
+	position := p.of(number)
 	columns, values := c.store(p.m.Sparse)
-	p.row = storedRow{uint32(position), uint32(r.Number), columns, values, c.labels, r.Name}
+	p.row = storedRow{uint32(position), uint32(number), columns, values, c.labels, r.Name}
 	return &p.row, shardOf(int(position), len(p.m.Shards), p.m.Rows), nil
 }
 

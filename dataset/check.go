@@ -145,7 +145,10 @@ func positiveZero(v float64) float32 {
 }
 
 func notFinite(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if math.IsNaN(v) {
+		return "NaN is not a finite number" + missingHint
+	}
+	if math.IsInf(v, 0) {
 		return fmt.Sprintf("%v is not a finite number", v)
 	}
 	return fmt.Sprintf("%v does not fit in a float32", v)

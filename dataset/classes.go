@@ -33,6 +33,7 @@ func (d *derived) useClasses(classes []string) error {
 		}
 		clear(dst)
 		dst[i] = 1
+		r.raw = append(r.raw[:0], float64(i))
 		return nil
 	}
 	return nil
@@ -41,10 +42,19 @@ func (d *derived) useClasses(classes []string) error {
 // distinctClasses scans src for its classes, sorted.
 func distinctClasses(src Source) ([]string, error) {
 	seen, file := map[string]bool{}, src.Info().File
+	first, rows, again := "", 0, 0 // rows with the class of the first
 	err := src.Scan(func(r *Row) error {
+		if r.LeftOut {
+			return nil
+		}
 		class := strings.TrimSpace(r.text)
 		if class == "" {
-			return rowErrorf(file, r.Number, "the class is empty")
+			return rowErrorf(file, r.Number, "the class is empty"+dropHint)
+		}
+		if rows++; rows == 1 {
+			first = class
+		} else if class == first {
+			again++
 		}
 		if seen[class] = true; len(seen) > MaxLabels {
 			return rowErrorf(file, r.Number, "more than %d classes", MaxLabels)
@@ -53,6 +63,10 @@ func distinctClasses(src Source) ([]string, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if src.Info().unsure && again == 0 && rows >= suspectRows {
+		return nil, sentencef(ErrFormat, "%s: the first line has numbers and the class %q, which is nowhere else: "+
+			"--header yes says that it is a header, --header no that it is a row", file, first)
 	}
 	classes := make([]string, 0, len(seen))
 	for class := range seen {

@@ -1,11 +1,10 @@
 package dataset
 
 import (
-	"encoding/csv"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,85 +12,74 @@ import (
 // csvSource streams rows from a CSV file.
 type csvSource struct {
 	path    string
+	dialect dialect
 	header  bool
 	columns csvColumns
 	names   []string // of all columns, from the header
 	classes bool     // the label is text
+	missing Missing
 	info    Info
 }
 
 func openCSV(path string, o *OpenOptions) (Source, error) {
+	s := &csvSource{
+		path: path, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing, info: Info{File: o.shown(path)},
+	}
 	in, closer, err := openText(path)
+	if err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	defer closer.Close()
+	first, err := s.begin(in, o)
 	if err != nil {
 		return nil, err
 	}
-	defer closer.Close()
-	s := &csvSource{path: path, classes: !o.NoLabels && o.Labels.Kind == Class}
-	first, err := newCSVReader(in).Read()
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: empty: %w", path, ErrFormat)
-	}
-	if err != nil {
-		return nil, s.readError(err, 0)
-	}
-	first = slices.Clone(first)
-	if o.Header == HeaderAuto && o.known.inNumbers(first) {
-		return nil, fmt.Errorf("%s: the first line is numbers and has every feature name of the model: say with --header yes or no whether it is a header", path)
-	}
-	if s.header = hasHeader(first, o); s.header {
-		s.names = first
-		for i := range s.names {
-			s.names[i] = strings.TrimSpace(s.names[i])
-		}
-	}
 	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, pathError(s.info.File, err)
 	}
 	s.describe(o)
 	return s, nil
 }
 
-// csvReader reads records of at most maxLine bytes, give or take what is read
-// ahead: one quote that is never closed must not bring a whole file into memory.
-type csvReader struct {
-	*csv.Reader
-	in    *bounded
-	limit int // bytes of a record
-}
-
-func newCSVReader(in io.Reader) *csvReader {
-	b := &bounded{in: in}
-	r := csv.NewReader(b)
-	r.ReuseRecord = true
-	r.TrimLeadingSpace = true
-	return &csvReader{r, b, maxLine}
-}
-
-// Read reads the next record.
-func (r *csvReader) Read() ([]string, error) {
-	r.in.left = r.limit
-	return r.Reader.Read()
-}
-
-// bounded fails once left bytes were read.
-type bounded struct {
-	in   io.Reader
-	left int
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("a record is too long: %w", ErrFormat)
+// begin finds the dialect and reads the first line.
+func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err error) {
+	b := bufio.NewReaderSize(in, sniffBytes)
+	head, err := b.Peek(sniffBytes)
+	if s.dialect, err = sniffDialect(head, errors.Is(err, io.EOF), o); err != nil {
+		return nil, pathError(s.info.File, err)
 	}
-	n, err := b.in.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
+	r, err := newCSVRecords(s.info.File, b, &s.dialect)
+	if err != nil {
+		return nil, err
+	}
+	if first, err = r.First(); err != nil {
+		return nil, err
+	}
+	if o.Header == HeaderAuto && o.known.inNumbers(first, s.dialect.marks) {
+		return nil, sentencef(ErrFormat, "%s: the first line is numbers and has every feature name of the model: --header yes or no says whether it is a header", s.info.File)
+	}
+	if s.header, err = hasHeader(first, s.dialect.marks, o); err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	if !s.header {
+		s.info.unsure = o.Header == HeaderAuto
+		return first, nil
+	}
+	s.names = first
+	for i := range s.names {
+		s.names[i] = strings.TrimSpace(s.names[i])
+		if err := notUTF8(fmt.Sprintf("line %d: the name of column %d (counted from 0)", r.line(i), i), s.names[i]); err != nil {
+			return nil, pathError(s.info.File, err)
+		}
+	}
+	return first, nil
 }
 
 func (s *csvSource) describe(o *OpenOptions) {
 	c := &s.columns
-	s.info = Info{
-		File: s.path, Rows: -1, Features: len(c.features), Labels: len(c.labels), HasRowNames: c.rowName >= 0,
+	s.info.Rows, s.info.Features, s.info.Labels, s.info.HasRowNames = -1, len(c.features), len(c.labels), c.rowName >= 0
+	if note := s.dialect.String(); note != "" {
+		s.info.Notes = append(s.info.Notes, "read with "+note)
 	}
 	if !s.header {
 		s.info.LabelColumns.Positions = c.labels
@@ -129,74 +117,32 @@ func (s *csvSource) Info() Info { return s.info }
 func (s *csvSource) Scan(f func(*Row) error) error {
 	in, closer, err := openText(s.path)
 	if err != nil {
-		return err
+		return pathError(s.info.File, err)
 	}
 	defer closer.Close()
-	r := newCSVReader(in)
-	if s.header {
-		if _, err := r.Read(); err != nil {
-			return s.readError(err, 0)
+	r, err := newCSVRecords(s.info.File, in, &s.dialect)
+	if err != nil {
+		return err
+	}
+	if r.header, r.width, r.blank = s.header, s.columns.width, make([]string, s.columns.width); s.header {
+		if _, err := r.First(); err != nil {
+			return err
 		}
 	}
 	var row Row
 	for n := 0; ; n++ {
-		record, err := r.Read()
+		record, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return s.readError(err, n)
+			return err
 		}
-		if err := s.parse(&row, n, record); err != nil {
+		if err := s.parse(&row, n, record, r); err != nil {
 			return err
 		}
 		if err := f(&row); err != nil {
 			return err
 		}
-	}
-}
-
-// readError describes what encoding/csv says about row n.
-func (s *csvSource) readError(err error, n int) error {
-	var parse *csv.ParseError
-	switch {
-	case errors.Is(err, csv.ErrFieldCount):
-		return rowErrorf(s.path, n, "another number of columns than in the first line")
-	case errors.As(err, &parse):
-		return rowErrorf(s.path, n, "line %d, column %d: %v", parse.Line, parse.Column, parse.Err)
-	}
-	return fmt.Errorf("%s: row %d (counted from 0): %w", s.path, n, textError(err))
-}
-
-func (s *csvSource) parse(row *Row, n int, record []string) error {
-	row.Number, row.Values, row.Labels = n, row.Values[:0], row.Labels[:0]
-	for _, i := range s.columns.features {
-		v, reason := parseNumber(record[i])
-		if reason != "" {
-			return s.fieldError(n, i, reason)
-		}
-		row.Values = append(row.Values, v)
-	}
-	if s.columns.rowName >= 0 {
-		row.Name = record[s.columns.rowName]
-	}
-	for _, i := range s.columns.labels {
-		if s.classes {
-			row.text = strings.TrimSpace(record[i])
-			continue
-		}
-		v, reason := parseNumber(record[i])
-		if reason != "" {
-			return s.fieldError(n, i, reason)
-		}
-		row.Labels = append(row.Labels, v)
-	}
-	return nil
-}
-
-func (s *csvSource) fieldError(n, column int, reason string) error {
-	return &RowError{
-		File: s.path, Row: n, Column: column, Kind: "column",
-		Name: nameAt(s.names, column), Reason: reason,
 	}
 }

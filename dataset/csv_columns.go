@@ -9,29 +9,64 @@ import (
 
 // csvColumns says what each column of a CSV file is.
 type csvColumns struct {
+	width            int // columns of the file
 	features, labels []int
 	rowName          int // -1: none
 	prefixes         []string
 	known            known // by the model that the file is for
+
+	used []bool // columns that are something already, or dropped
 }
 
 // hasHeader tells whether the first line of a file is a header: it is when it has
-// no number, or when it has a name that is looked for.
-func hasHeader(first []string, o *OpenOptions) bool {
+// no number, or when it has a name that is looked for, or when it counts the
+// columns. What may as well be a row is refused.
+func hasHeader(first []string, m marks, o *OpenOptions) (bool, error) {
 	if o.Header != HeaderAuto {
-		return o.Header == HeaderYes
+		return o.Header == HeaderYes, nil
 	}
 	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
-	wanted := append([]string{"row_name", "name", o.RowNames, string(o.Labels.Kind)}, o.Labels.Columns...)
+	wanted := slices.Concat([]string{"row_name", "name", o.RowNames, string(o.Labels.Kind)}, o.Labels.Columns, o.FeatureColumns, o.Drop)
 	numbers := false
 	for _, field := range first {
-		if field = strings.TrimSpace(field); isNumber(field) {
+		if field = strings.TrimSpace(field); isFieldNumber(field, m) {
 			numbers = true
 		} else if field != "" && (slices.Contains(wanted, field) || c.prefix(field) != "" || c.known.feature(field) || c.known.label(field)) {
-			return true
+			return true, nil
 		}
 	}
-	return !numbers
+	if numbers && counts(first, m) {
+		return countsColumns(first)
+	}
+	return !numbers, nil
+}
+
+func isFieldNumber(field string, m marks) bool {
+	_, reason := m.parse(field)
+	return reason == ""
+}
+
+// counts tells whether the numbers of a line are 0, 1, 2, ...: so data frames
+// without names write their header. Two numbers are enough beside other fields.
+func counts(first []string, m marks) bool {
+	n := 0
+	for _, field := range first {
+		if !isFieldNumber(field, m) {
+			continue
+		}
+		if field != strconv.Itoa(n) {
+			return false
+		}
+		n++
+	}
+	return n > 2 || n == 2 && len(first) > 2
+}
+
+func countsColumns(first []string) (bool, error) {
+	if first[0] == "" {
+		return true, nil
+	}
+	return false, sentencef(ErrFormat, "line 1 counts columns, 0, 1, ...: --header yes says that it is a header, --header no that it is a row")
 }
 
 func labelPrefixes(o *OpenOptions) []string {
@@ -74,28 +109,51 @@ func (c *csvColumns) unusual(names []string) (columns []string) {
 	return columns
 }
 
-// lastColumn names the last column in LabelOptions.Columns.
-const lastColumn = "last"
-
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
-	var err error
-	if c.rowName, err = c.rowNameColumn(names, n, o.RowNames); err != nil {
-		return c, err
+	c := csvColumns{width: n, rowName: -1, prefixes: labelPrefixes(o), known: o.known, used: make([]bool, n)}
+	dropped, err := findColumns(names, n, o.Drop)
+	if err == nil {
+		err = c.use(names, dropped)
 	}
-	if c.labels, err = c.chooseLabels(names, n, o); err != nil {
-		return c, err
+	if err == nil {
+		c.features, err = findColumns(names, n, o.FeatureColumns)
+	}
+	if err == nil {
+		err = c.use(names, c.features)
+	}
+	if err == nil {
+		err = c.chooseRowName(names, o.RowNames)
+	}
+	if err == nil {
+		c.labels, err = c.chooseLabels(names, o)
+	}
+	if err == nil {
+		err = c.use(names, c.labels)
 	}
 	for i := range n {
-		if i != c.rowName && !slices.Contains(c.labels, i) && !c.known.label(nameAt(names, i)) {
+		if !c.used[i] && len(o.FeatureColumns) == 0 && !c.known.label(nameAt(names, i)) {
 			c.features = append(c.features, i)
 		}
 	}
 	if o.NoLabels {
 		c.labels = nil
 	}
-	return c, c.distinct(names)
+	if err == nil {
+		err = c.distinct(names)
+	}
+	return c, err
+}
+
+// use marks columns as used.
+func (c *csvColumns) use(names []string, columns []int) error {
+	for _, i := range columns {
+		if c.used[i] {
+			return fmt.Errorf("column %d %q is used twice", i, nameAt(names, i))
+		}
+		c.used[i] = true
+	}
+	return nil
 }
 
 // distinct refuses two columns of one name that are both used; an empty name is none.
@@ -116,39 +174,49 @@ func (c *csvColumns) distinct(names []string) error {
 	return nil
 }
 
-func (c *csvColumns) rowNameColumn(names []string, n int, given string) (int, error) {
-	if given != "" {
-		return findColumn(names, n, given)
-	}
-	for i, name := range names {
-		if c.known.feature(name) {
-			continue
-		}
-		if name == "row_name" || name == "name" || name == "" && i == 0 {
-			return i, nil
+// free lists the columns that are not used.
+func (c *csvColumns) free() (all []int) {
+	for i, used := range c.used {
+		if !used {
+			all = append(all, i)
 		}
 	}
-	return -1, nil
+	return all
 }
 
-func (c *csvColumns) chooseLabels(names []string, n int, o *OpenOptions) ([]int, error) {
-	single := o.Labels.Kind == Age || o.Labels.Kind == Class
-	width := n
-	if c.rowName >= 0 {
-		width--
+func (c *csvColumns) chooseRowName(names []string, given string) error {
+	if given != "" {
+		i, err := findColumn(names, c.width, given)
+		if err != nil {
+			return err
+		}
+		c.rowName = i
+		return c.use(names, []int{i})
 	}
-	if o.NoLabels && o.Features == width {
+	for i, name := range names {
+		if !c.known.feature(name) && (name == "row_name" || name == "name" || name == "" && i == 0) && !c.used[i] {
+			c.rowName, c.used[i] = i, true
+			return nil
+		}
+	}
+	return nil
+}
+
+func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error) {
+	single := o.Labels.Kind == Age || o.Labels.Kind == Class
+	free := c.free()
+	if o.NoLabels && (len(o.FeatureColumns) > 0 || o.Features == len(free)) {
 		return nil, nil
 	}
 	if len(o.Labels.Columns) > 0 {
-		return c.listed(names, n, o)
+		return c.listed(names, o)
 	}
 	if i := c.single(names, o); single && i >= 0 {
 		return []int{i}, nil
 	}
-	found := c.asTrained(names, width, o)
+	found := c.asTrained(names, free, o)
 	for i, name := range names {
-		if i != c.rowName && (c.known.label(name) || c.prefix(name) != "" && !c.known.feature(name)) {
+		if !c.used[i] && (c.known.label(name) || c.prefix(name) != "" && !c.known.feature(name)) {
 			found = append(found, i)
 		}
 	}
@@ -157,13 +225,13 @@ func (c *csvColumns) chooseLabels(names []string, n int, o *OpenOptions) ([]int,
 		return nil, fmt.Errorf("%d label columns where labels of kind %q are one, which has to be named", len(found), o.Labels.Kind)
 	case len(found) > 0:
 		return found, nil
-	case single && (!o.NoLabels || o.Features == width-1):
-		return []int{n - 1}, nil
+	case single && len(free) > 0 && (!o.NoLabels || o.Features == len(free)-1):
+		return free[len(free)-1:], nil
 	case o.NoLabels:
 		return nil, nil
 	}
-	return nil, fmt.Errorf("no label columns: their names begin with %s, or have to be listed: %w",
-		strings.Join(c.prefixes, " or "), ErrNoLabels)
+	return nil, sentencef(ErrNoLabels, "no label columns: their names begin with %s, or they are listed (--label-columns); %s",
+		strings.Join(c.prefixes, " or "), columnList(names, c.width))
 }
 
 // single finds the only label column that a model was trained on, or else the one
@@ -179,12 +247,13 @@ func (c *csvColumns) single(names []string, o *OpenOptions) int {
 
 // asTrained finds the label columns of a file without a header where those stood on
 // which a model was trained, if the number of columns fits.
-func (c *csvColumns) asTrained(names []string, width int, o *OpenOptions) []int {
+func (c *csvColumns) asTrained(names []string, free []int, o *OpenOptions) []int {
 	if names != nil || o.schema == nil {
 		return nil
 	}
 	at := o.schema.LabelColumns.Positions
-	if n := o.Features + len(at); width != n || slices.ContainsFunc(at, func(i int) bool { return i < 0 || i >= n || i == c.rowName }) {
+	taken := func(i int) bool { return !slices.Contains(free, i) }
+	if len(free) != o.Features+len(at) || slices.ContainsFunc(at, taken) {
 		return nil
 	}
 	return slices.Clone(at)
@@ -192,45 +261,19 @@ func (c *csvColumns) asTrained(names []string, width int, o *OpenOptions) []int 
 
 // listed finds the columns that LabelOptions.Columns names. Without labels
 // wanted, those that are missing are no fault.
-func (c *csvColumns) listed(names []string, n int, o *OpenOptions) ([]int, error) {
-	var found []int
-	for _, name := range o.Labels.Columns {
-		i, err := findColumn(names, n, name)
+func (c *csvColumns) listed(names []string, o *OpenOptions) (found []int, err error) {
+	for _, item := range o.Labels.Columns {
+		columns, err := findColumns(names, c.width, []string{item})
 		if err != nil && o.NoLabels {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(found, i) || i == c.rowName {
-			return nil, fmt.Errorf("column %q is used twice", name)
-		}
-		found = append(found, i)
+		found = append(found, columns...)
 	}
 	if (o.Labels.Kind == Age || o.Labels.Kind == Class) && len(found) > 1 {
 		return nil, fmt.Errorf("%d label columns where labels of kind %q are one", len(found), o.Labels.Kind)
 	}
 	return found, nil
-}
-
-// findColumn finds a column by header, by number from 0, or as "last".
-func findColumn(names []string, n int, name string) (int, error) {
-	if i := slices.Index(names, name); i >= 0 {
-		return i, nil
-	}
-	if name == lastColumn {
-		return n - 1, nil
-	}
-	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < n {
-		return i, nil
-	}
-	if names == nil {
-		return 0, fmt.Errorf("no column %q: the file has no header; give a number from 0 to %d, or %q", name, n-1, lastColumn)
-	}
-	const shown = 10
-	list := strings.Join(names[:min(shown, n)], ", ")
-	if n > shown {
-		list += ", ..."
-	}
-	return 0, fmt.Errorf("no column %q; the columns are %s", name, list)
 }

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,14 +70,14 @@ func TestCSVErrors(t *testing.T) {
 	}{
 		{"", OpenOptions{}, "empty", ErrFormat},
 		{"a,b\n1,2\n", OpenOptions{}, "label_ or y_", ErrNoLabels},
-		{"a,label_b\n1,1\n2,1,3\n", OpenOptions{}, "row 1 (counted from 0): another number of columns", nil},
+		{"a,label_b\n1,1\n2,1,3\n", OpenOptions{}, "row 1 (counted from 0; line 3): 3 columns where the first line has 2", nil},
 		{"a,label_b\n1,1\n\"x,1\n", OpenOptions{}, "row 1", nil},
-		{"a,label_b\n1,1\nx,1\n", OpenOptions{}, `row 1, column 0 "a" (counted from 0): "x" is not a number`, nil},
-		{"a,label_b\n1,1\n2,\n", OpenOptions{}, `row 1, column 1 "label_b" (counted from 0): is empty`, nil},
-		{"a,label_b\n1e999,1\n", OpenOptions{}, `row 0, column 0 "a" (counted from 0): 1e999 does not fit`, nil},
+		{"a,label_b\n1,1\nx,1\n", OpenOptions{}, `row 1, column 0 "a" (counted from 0; line 3): "x" is not a number`, nil},
+		{"a,label_b\n1,1\n2,\n", OpenOptions{}, `row 1, column 1 "label_b" (counted from 0; line 3): is empty`, nil},
+		{"a,label_b\n1e999,1\n", OpenOptions{}, `row 0, column 0 "a" (counted from 0; line 2): 1e999 does not fit`, nil},
 		{"a,b\n1,1\n", listed("c"), `no column "c"; the columns are a, b`, nil},
-		{"1,1\n", listed("c"), "give a number from 0 to 1", nil},
-		{"a,b\n1,1\n", listed("b", "1"), `"1" is used twice`, nil},
+		{"1,1\n", listed("c"), "numbers from 0 to 1", nil},
+		{"a,b\n1,1\n", listed("b", "1"), `column 1 "b" is used twice`, nil},
 		{"label_b\n1\n", OpenOptions{}, "0 features", nil},
 		{"a,label_b,label_c\n1,2,3\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "2 label columns", nil},
 		{"a,b\n1,2\n", OpenOptions{RowNames: "n", NoLabels: true}, `no column "n"`, nil},
@@ -119,6 +120,7 @@ func FuzzCSV(f *testing.F) {
 	f.Add("a,b,label_c,label_d\n1,2,0,1\n3,-4e2,.5,.5\n", "", "")
 	f.Add("row_name,a,class\n\"x\"\"\",3,sad\n", "class", "")
 	f.Add("1,2,3\n4,5,6\n", "age", "last")
+	f.Add("sep=;\na;label_c\n1,5;1\n;1\n;;\n", "", "")
 	f.Fuzz(func(t *testing.T, content, kind, column string) {
 		path := filepath.Join(dir, "a.csv")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -128,6 +130,8 @@ func FuzzCSV(f *testing.F) {
 		if column != "" {
 			o.Labels.Columns = []string{column}
 		}
+		checkReadable(t, path, o)
+		o.Missing.Drop = true
 		checkReadable(t, path, o)
 	})
 }
@@ -141,6 +145,11 @@ func checkReadable(t *testing.T, path string, o OpenOptions) {
 		tryCollect(src)
 	}
 	o.NoLabels = false
+	if f, err := Inspect(path, o, ImportOptions{}); err == nil {
+		if _, err := json.Marshal(f); err != nil {
+			t.Error(err)
+		}
+	}
 	src, err := Open(path, o)
 	if err != nil || src.Info().Features > 1<<10 || src.Info().Labels > 1<<10 {
 		return
@@ -181,13 +190,20 @@ func TestHeaderDetection(t *testing.T) {
 	} {
 		o := OpenOptions{Labels: LabelOptions{Kind: Class}}
 		first := bytes.Split([]byte(line), []byte("|"))
-		if got := hasHeader([]string{string(first[0]), string(first[1])}, &o); got != want {
-			t.Errorf("%q: header %v", line, got)
+		if got, err := hasHeader([]string{string(first[0]), string(first[1])}, marks{}, &o); got != want || err != nil {
+			t.Errorf("%q: header %v, error %v", line, got, err)
 		}
 	}
-	if hasHeader([]string{"a"}, &OpenOptions{Header: HeaderNo}) || !hasHeader([]string{"1"}, &OpenOptions{Header: HeaderYes}) {
+	no, err := hasHeader([]string{"a"}, marks{}, &OpenOptions{Header: HeaderNo})
+	yes, err2 := hasHeader([]string{"1"}, marks{}, &OpenOptions{Header: HeaderYes})
+	if no || !yes || err != nil || err2 != nil {
 		t.Error("Header is not obeyed")
 	}
+	if yes, err := hasHeader([]string{"", "0", "1", "2"}, marks{}, &OpenOptions{}); !yes || err != nil {
+		t.Error("a header that counts columns after the row names is none", err)
+	}
+	_, err = hasHeader([]string{"0", "1", "2"}, marks{}, &OpenOptions{})
+	mustContain(t, err, "--header yes", "--header no")
 }
 
 func TestFindColumn(t *testing.T) {

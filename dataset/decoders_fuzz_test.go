@@ -82,6 +82,16 @@ func FuzzManifest(f *testing.F) {
 		}
 		f.Add(b)
 	}
+	left, _, err := Build(someRows(9), ImportOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	left.LeftOut, left.Missing = LeftOut{1, 3}, "drop"
+	b, err := json.Marshal(left)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
 	f.Add([]byte(`{"format":1,"rows":4294967295,"features":16777216,"labels":65536,"non_zeros":-1,"shards":[{},{}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := new(Manifest)

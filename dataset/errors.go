@@ -30,6 +30,7 @@ var (
 type RowError struct {
 	File   string // as the user named it; empty for data that is in no file
 	Row    int    // from 0, not counting a header
+	Line   int    // from 1; 0 where the file has no lines, or it is not known
 	Column int    // from 0; -1 where the row as a whole is at fault
 	Kind   string // what Column counts: "feature", "label" or "column"
 	Name   string // of the column; empty where it has none
@@ -53,8 +54,26 @@ func (e *RowError) Error() string {
 			fmt.Fprintf(&b, " %q", e.Name)
 		}
 	}
-	fmt.Fprintf(&b, " (counted from 0): %s", e.Reason)
+	b.WriteString(" (counted from 0")
+	if e.Line > 0 {
+		fmt.Fprintf(&b, "; line %d", e.Line)
+	}
+	fmt.Fprintf(&b, "): %s", e.Reason)
 	return b.String()
+}
+
+// sentence is an error whose own words say enough; kind is what errors.Is finds.
+type sentence struct{ err, kind error }
+
+// Error says what the error says.
+func (s *sentence) Error() string { return s.err.Error() }
+
+// Unwrap returns the error and its kind.
+func (s *sentence) Unwrap() []error { return []error{s.err, s.kind} }
+
+// sentencef is an error of a kind which its words need not name.
+func sentencef(kind error, format string, args ...any) error {
+	return &sentence{fmt.Errorf(format, args...), kind}
 }
 
 func rowErrorf(file string, row int, format string, args ...any) error {

@@ -21,7 +21,7 @@ const MaxFolds = 1 << 16
 func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
 	in, closer, err := openText(path)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, pathError(path, err)
 	}
 	defer closer.Close()
 	folds, k, err = readFolds(in, rows)

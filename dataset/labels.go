@@ -53,9 +53,8 @@ func ParseRange(s string) (low, high int, err error) {
 // LabelOptions says where a file has its labels and what they are.
 type LabelOptions struct {
 	Kind LabelKind
-	// Columns names the label columns of a CSV file, by header, by number from 0
-	// or as "last", or the one variable of a .mat or .npz file that holds the
-	// labels. Empty: see Open.
+	// Columns names the label columns of a CSV file: headers, numbers from 0,
+	// "last", and ranges of these, FROM:TO. Empty: see Open.
 	Columns []string
 	// Prefixes are those of label columns of a CSV file; empty: "label_", "y_".
 	Prefixes []string
@@ -97,11 +96,13 @@ func (d *derived) Info() Info { return d.info }
 func (d *derived) Scan(f func(*Row) error) error {
 	labels, row := make([]float64, d.info.Labels), Row{}
 	return d.Source.Scan(func(r *Row) error {
+		if row = *r; r.LeftOut {
+			return f(&row)
+		}
 		if err := d.derive(labels, r); err != nil {
 			return err
 		}
-		row = *r
-		row.Labels = labels
+		row.Labels, row.raw = labels, r.raw
 		return f(&row)
 	})
 }
@@ -130,6 +131,7 @@ func (d *derived) useAges(o *LabelOptions) {
 	}
 	d.derive = func(dst []float64, r *Row) error {
 		age := r.Labels[0]
+		r.raw = r.Labels
 		if !(age >= float64(o.Low) && age <= float64(o.High)) {
 			return rowErrorf(file, r.Number, "the number %v is not within the range %d to %d", age, o.Low, o.High)
 		}
@@ -159,6 +161,7 @@ func (d *derived) useCounts() {
 	info := d.info
 	d.derive = func(dst []float64, r *Row) error {
 		sum := 0.0
+		r.raw = r.Labels
 		for i, v := range r.Labels {
 			if !(v >= 0) || math.IsInf(v, 0) {
 				return &RowError{

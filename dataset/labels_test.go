@@ -58,7 +58,7 @@ func TestAgeErrors(t *testing.T) {
 	for content, says := range map[string]string{
 		"f,age\n1,5\n2,70\n":  "row 1 (counted from 0): the number 70 is not within the range 0 to 69",
 		"f,age\n1,5\n2,NaN\n": "row 1",
-		"f,age\n1,5\n2,old\n": `row 1, column 1 "age" (counted from 0): "old" is not a number`,
+		"f,age\n1,5\n2,old\n": `row 1, column 1 "age" (counted from 0; line 3): "old" is not a number`,
 	} {
 		src, err := openFile(t, "a.csv", content, OpenOptions{Labels: good})
 		if err == nil {
@@ -137,7 +137,7 @@ func TestCounts(t *testing.T) {
 	for content, says := range map[string]string{
 		"f,y_good,y_bad\n1,3,1\n2,0,0\n":  "row 1 (counted from 0): the counts sum to 0",
 		"f,y_good,y_bad\n1,3,1\n2,2,-1\n": `row 1, label 1 "bad" (counted from 0): -1 is not a count`,
-		"f,y_good,y_bad\n1,NaN,1\n":       `row 0, label 0 "good"`,
+		"f,y_good,y_bad\n1,NaN,1\n":       `row 0, column 1 "y_good" (counted from 0; line 2): "NaN" is a missing value; --missing drop leaves such rows out`,
 	} {
 		src, err := openFile(t, "a.csv", content, o)
 		if err == nil {
@@ -164,6 +164,23 @@ func TestParseRange(t *testing.T) {
 	for _, s := range strings.Fields("0 : 1: :1 a:b 5:5 6:5 1:2:3") {
 		if _, _, err := ParseRange(s); err == nil {
 			t.Errorf("%q was accepted", s)
+		}
+	}
+}
+
+// TestClassHeader: a first line with numbers and a class that is nowhere else may be
+// a header.
+func TestClassHeader(t *testing.T) {
+	content := "400.5,401.5,mood\n"
+	for i := range 20 {
+		content += fmt.Sprintf("%d,%d,%s\n", i, i*i, []string{"calm", "sad"}[i%2])
+	}
+	_, err := openFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Kind: Class}})
+	mustContain(t, err, "a.csv", `"mood"`, "--header yes")
+	for header, classes := range map[Header]int{HeaderYes: 2, HeaderNo: 3} {
+		src, err := openFile(t, "a.csv", content, OpenOptions{Header: header, Labels: LabelOptions{Kind: Class}})
+		if err != nil || src.Info().Labels != classes {
+			t.Errorf("header %s: %v, error %v", header, src, err)
 		}
 	}
 }

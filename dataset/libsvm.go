@@ -17,48 +17,78 @@ type libsvmSource struct {
 	path    string
 	labels  bool // wanted
 	classes bool // the label is text
+	missing Missing
+	base    uint32 // the index of the first feature: 0 or 1
 	info    Info
 }
 
 // openLibsvm scans the file once for its numbers of rows, features and labels.
 func openLibsvm(path string, o *OpenOptions) (Source, error) {
 	s := &libsvmSource{
-		path: path, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class,
-		info: Info{File: path, Sparse: true},
+		path: path, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing,
+		info: Info{File: o.shown(path), Sparse: true},
 	}
-	rows := 0
-	err := s.scan(s.directive, func(r *Row) error {
-		if rows == 0 {
+	shape := indexShape{zero: o.ZeroBased || o.AsZeroBased}
+	err := s.scan(func(comment string) error { return s.directive(comment, &shape) }, func(r *Row) error {
+		if shape.rows == 0 {
 			s.info.Labels = s.labelCount(r)
 		}
-		rows++
-		if n := len(r.Columns); n > 0 {
-			s.info.Features = max(s.info.Features, int(r.Columns[n-1])+1)
-		}
+		shape.add(r)
 		s.info.HasRowNames = s.info.HasRowNames || r.Name != ""
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if rows == 0 {
-		return nil, fmt.Errorf("%s: no rows: %w", path, ErrFormat)
+	if shape.rows == 0 {
+		return nil, fmt.Errorf("%s: no rows: %w", s.info.File, ErrFormat)
 	}
-	s.info.Rows = rows
+	s.take(&shape)
 	if o.schema != nil { // what is missing is filled up
 		s.info.Features = max(s.info.Features, 1)
 	} else if len(s.info.FeatureNames) == 0 {
 		s.info.Features = max(s.info.Features, o.Features)
 	}
-	if s.info.Labels == 0 {
-		s.info.LabelNames = nil
-	}
 	if s.labels {
 		if err := oneColumn(o, "label", s.info.Labels); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", s.info.File, err)
 		}
 	}
 	return s, nil
+}
+
+// indexShape is what the first pass over a libsvm file finds out about indices.
+type indexShape struct {
+	rows    int
+	highest int  // index; 0 where there is none
+	zero    bool // the first feature has the index 0
+}
+
+func (x *indexShape) add(r *Row) {
+	x.rows++
+	if n := len(r.Columns); n > 0 {
+		x.highest = max(x.highest, int(r.Columns[n-1]))
+		x.zero = x.zero || r.Columns[0] == 0
+	}
+}
+
+// take takes over what the first pass found: an index 0 makes the file count
+// from 0.
+func (s *libsvmSource) take(x *indexShape) {
+	s.info.Rows, s.info.ZeroBased = x.rows, x.zero
+	if s.base = 1; x.zero {
+		s.base = 0
+	}
+	s.info.Features = max(s.info.Features, x.highest+1-int(s.base))
+	switch {
+	case x.zero:
+		s.info.Notes = append(s.info.Notes, "features are counted from 0")
+	case x.highest > 0:
+		s.info.Notes = append(s.info.Notes, "no index is 0: features are counted from 1 (--zero-based counts them from 0)")
+	}
+	if s.info.Labels == 0 {
+		s.info.LabelNames = nil
+	}
 }
 
 func (s *libsvmSource) labelCount(r *Row) int {
@@ -68,8 +98,12 @@ func (s *libsvmSource) labelCount(r *Row) int {
 	return len(r.Labels)
 }
 
+// zeroBasedComment is what scikit-learn writes into files that count from 0.
+const zeroBasedComment = "Column indices are zero-based"
+
 // directive takes over a comment that describes the file.
-func (s *libsvmSource) directive(comment string) error {
+func (s *libsvmSource) directive(comment string, x *indexShape) error {
+	x.zero = x.zero || strings.TrimSpace(comment) == zeroBasedComment
 	key, value, _ := strings.Cut(comment, ":")
 	value = strings.TrimSpace(value)
 	switch strings.TrimSpace(key) {
@@ -83,7 +117,7 @@ func (s *libsvmSource) directive(comment string) error {
 	case "columns":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > MaxFeatures {
-			return fmt.Errorf("%s: columns: %q: want a number from 1 to %d: %w", s.path, value, MaxFeatures, ErrFormat)
+			return fmt.Errorf("%s: columns: %q: want a number from 1 to %d: %w", s.info.File, value, MaxFeatures, ErrFormat)
 		}
 		s.info.Features = max(s.info.Features, n)
 	}
@@ -105,7 +139,13 @@ func (s *libsvmSource) Info() Info { return s.info }
 func (s *libsvmSource) Scan(f func(*Row) error) error {
 	return s.scan(func(string) error { return nil }, func(r *Row) error {
 		if n := s.labelCount(r); s.labels && n != s.info.Labels {
-			return rowErrorf(s.path, r.Number, "%d labels where %d are due", n, s.info.Labels)
+			return s.rowError(r, "%d labels where %d are due", n, s.info.Labels)
+		}
+		for i := range r.Columns {
+			if r.Columns[i] < s.base {
+				return s.rowError(r, "an index of 0, which was not there before: %w", ErrChanged)
+			}
+			r.Columns[i] -= s.base
 		}
 		return f(r)
 	})
@@ -115,7 +155,7 @@ func (s *libsvmSource) Scan(f func(*Row) error) error {
 func (s *libsvmSource) scan(comment func(string) error, f func(*Row) error) error {
 	in, closer, err := openText(s.path)
 	if err != nil {
-		return err
+		return pathError(s.info.File, err)
 	}
 	defer closer.Close()
 	return s.scanLines(in, comment, f)
@@ -125,7 +165,7 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	var row Row
-	for n := 0; lines.Scan(); {
+	for n, line := 0, 1; lines.Scan(); line++ {
 		text, note, noted := strings.Cut(lines.Text(), "#")
 		if text = strings.TrimSpace(text); text == "" {
 			if err := comment(note); noted && err != nil {
@@ -133,7 +173,7 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 			}
 			continue
 		}
-		row = Row{Number: n, Sparse: true, Columns: row.Columns[:0], Values: row.Values[:0], Labels: row.Labels[:0], Name: strings.TrimSpace(note)}
+		row = Row{Number: n, Sparse: true, Columns: row.Columns[:0], Values: row.Values[:0], Labels: row.Labels[:0], Name: strings.TrimSpace(note), line: line}
 		if err := s.parse(&row, text); err != nil {
 			return err
 		}
@@ -143,72 +183,9 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Errorf("%s: a line of more than %d bytes: %w", s.path, maxLine, ErrFormat)
+		return fmt.Errorf("%s: a line of more than %d bytes: %w", s.info.File, maxLine, ErrFormat)
 	} else if err != nil {
-		return fmt.Errorf("%s: %w", s.path, textError(err))
+		return fmt.Errorf("%s: %w", s.info.File, textError(err))
 	}
-	return nil
-}
-
-// parse reads "d1,d2,... index:value index:value".
-func (s *libsvmSource) parse(row *Row, text string) error {
-	first := true
-	for field := range strings.FieldsSeq(text) {
-		index, value, isValue := strings.Cut(field, ":")
-		var err error
-		switch {
-		case isValue:
-			if first && s.labels {
-				return &RowError{File: s.path, Row: row.Number, Column: -1, Reason: "begins without labels", Err: ErrNoLabels}
-			}
-			err = s.parseValue(row, index, value)
-		case !first:
-			return rowErrorf(s.path, row.Number, "%.40q is not index:value", field)
-		case s.labels:
-			err = s.parseLabels(row, field)
-		}
-		if err != nil {
-			return err
-		}
-		first = false
-	}
-	return nil
-}
-
-func (s *libsvmSource) parseLabels(row *Row, field string) error {
-	if s.classes {
-		row.text = field
-		return nil
-	}
-	for part := range strings.SplitSeq(field, ",") {
-		v, reason := parseNumber(part)
-		if reason != "" {
-			return &RowError{
-				File: s.path, Row: row.Number, Column: len(row.Labels), Kind: "label",
-				Name: nameAt(s.info.LabelNames, len(row.Labels)), Reason: reason,
-			}
-		}
-		row.Labels = append(row.Labels, v)
-	}
-	return nil
-}
-
-func (s *libsvmSource) parseValue(row *Row, index, value string) error {
-	i, err := strconv.ParseUint(index, 10, 32)
-	if err != nil || i < 1 || i > MaxFeatures {
-		return rowErrorf(s.path, row.Number, "index %.40q: want a number from 1 to %d", index, MaxFeatures)
-	}
-	column := uint32(i - 1)
-	if n := len(row.Columns); n > 0 && row.Columns[n-1] >= column {
-		return rowErrorf(s.path, row.Number, "index %d after %d: they have to ascend", i, row.Columns[n-1]+1)
-	}
-	v, reason := parseNumber(value)
-	if reason != "" {
-		return &RowError{
-			File: s.path, Row: row.Number, Column: int(column), Kind: "feature",
-			Name: nameAt(s.info.FeatureNames, int(column)), Reason: reason,
-		}
-	}
-	row.Columns, row.Values = append(row.Columns, column), append(row.Values, v)
 	return nil
 }

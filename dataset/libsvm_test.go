@@ -56,16 +56,16 @@ func TestLibsvmErrors(t *testing.T) {
 	}{
 		{"", OpenOptions{}, "no rows", ErrFormat},
 		{"# only a comment\n", OpenOptions{}, "no rows", ErrFormat},
-		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0): 2 labels where 1", nil},
-		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0): begins without labels", ErrNoLabels},
-		{"1 0:1\n", OpenOptions{}, `row 0 (counted from 0): index "0"`, nil},
+		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): 2 labels where 1", nil},
+		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): begins without labels", ErrNoLabels},
+		{"1 -1:1\n", OpenOptions{}, `row 0 (counted from 0; line 1): index "-1"`, nil},
 		{"1 qid:1 1:1\n", OpenOptions{}, `index "qid"`, nil},
 		{"1 99999999:1\n", OpenOptions{}, "99999999", nil},
 		{"1 2:1 2:1\n", OpenOptions{}, "index 2 after 2", nil},
 		{"1 2:1 1:1\n", OpenOptions{}, "index 1 after 2", nil},
-		{"1 1:x\n", OpenOptions{}, `row 0, feature 0 (counted from 0): "x" is not a number`, nil},
+		{"1 1:x\n", OpenOptions{}, `row 0 (counted from 0; line 1): index 1: "x" is not a number`, nil},
 		{"1 1\n", OpenOptions{}, `"1" is not index:value`, nil},
-		{"# labels: c,d\n1,a 1:1\n", OpenOptions{}, `row 0, label 1 "d" (counted from 0): "a" is not a number`, nil},
+		{"# labels: c,d\n1,a 1:1\n", OpenOptions{}, `row 0, label 1 "d" (counted from 0; line 2): "a" is not a number`, nil},
 		{"# columns: many\n1 1:1\n", OpenOptions{}, `columns: "many"`, ErrFormat},
 		{"# features: a\n1 2:1\n", OpenOptions{}, "1 feature names for 2 features", nil},
 		{"1,2 1:1\n", OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 9}}, "2 columns", nil},
@@ -79,6 +79,36 @@ func TestLibsvmErrors(t *testing.T) {
 			mustBe(t, err, c.want)
 		}
 	}
+}
+
+// TestLibsvmBase: an index 0 anywhere, or the flag, counts features from 0; the
+// source says how it counted.
+func TestLibsvmBase(t *testing.T) {
+	for _, c := range []struct {
+		content, want, note string
+		o                   OpenOptions
+		zero                bool
+	}{
+		{"1 1:5 3:6\n1 2:7\n", "3x1 []>[] [0 2][5 6]>[1] [1][7]>[1]", "counted from 1 (--zero-based", OpenOptions{}, false},
+		{"1 1:5 3:6\n1 0:7\n", "4x1 []>[] [1 3][5 6]>[1] [0][7]>[1]", "counted from 0", OpenOptions{}, true},
+		{"1 1:5 3:6\n", "4x1 []>[] [1 3][5 6]>[1]", "counted from 0", OpenOptions{ZeroBased: true}, true},
+		{"1 1:5\n", "2x1 []>[] [1][5]>[1]", "counted from 0", OpenOptions{AsZeroBased: true}, true},
+		{"# Column indices are zero-based\n1 1:5\n", "2x1 []>[] [1][5]>[1]", "counted from 0", OpenOptions{}, true},
+		{"# columns: 4\n1 0:5 3:2\n", "4x1 []>[] [0 3][5 2]>[1]", "counted from 0", OpenOptions{}, true},
+		{"1\n", "2x1 []>[] [][]>[1]", "", OpenOptions{Features: 2}, false},
+	} {
+		src, err := openFile(t, "a.svm", c.content, c.o)
+		if err != nil {
+			t.Errorf("%q: %v", c.content, err)
+			continue
+		}
+		notes := strings.Join(src.Info().Notes, "")
+		if got := describeSparse(t, src); got != c.want || src.Info().ZeroBased != c.zero || !strings.Contains(notes, c.note) {
+			t.Errorf("%q: %s, zero-based %v, %q", c.content, got, src.Info().ZeroBased, notes)
+		}
+	}
+	_, err := openFile(t, "a.svm", "1 0:1 16777216:1\n", OpenOptions{})
+	mustContain(t, err, "a.svm", "16777217 features")
 }
 
 func TestLibsvmEqualsCSV(t *testing.T) {

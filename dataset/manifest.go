@@ -28,6 +28,15 @@ type Manifest struct {
 	// it; like names it is not part of the digest.
 	LabelColumns LabelColumns `json:"label_columns,omitzero"`
 
+	// Missing is what Missing.String of the import wrote; empty: refused. It and the
+	// next two are not part of the digest either.
+	Missing string `json:"missing,omitempty"`
+	// LeftOut lists the rows of the file that were left out; the others are the
+	// dataset's rows, in their order.
+	LeftOut LeftOut `json:"left_out,omitempty"`
+	// ZeroBased tells that the features of a libsvm file were counted from 0.
+	ZeroBased bool `json:"zero_based,omitempty"`
+
 	// MeanLabel is the mean label distribution over all rows, for people; it is
 	// not part of the digest.
 	MeanLabel []float64 `json:"mean_label,omitempty"`

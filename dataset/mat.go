@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,23 +18,33 @@ func openMAT(path string, o *OpenOptions) (Source, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readMAT(path, f, o)
+	return readMAT(o.shown(path), f, o)
 }
 
+// readMAT reads in; path is for messages.
 func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
-	m := matReader{wanted: o.labelVariables(), found: map[string]*variable{}, names: map[string][]string{}}
+	m := matReader{
+		features: o.featuresVariable(), wanted: o.labelVariables(),
+		found: map[string]*variable{}, names: map[string][]string{},
+	}
 	if err := m.read(in); err != nil {
-		if errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated) || errors.Is(err, matfile.ErrHDF5) {
+		switch {
+		case errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated):
 			err = fmt.Errorf("%w: %w", err, ErrFormat)
+		case errors.Is(err, matfile.ErrHDF5) || errors.Is(err, matfile.ErrV4):
+			err = sentencef(ErrFormat, "%w", err)
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	src, err := newTableSource(path, o, m.features, m.found, m.names)
+	src, err := newTableSource(path, o, &m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return src, nil
 }
+
+// featuresVariable is the name under which features stand in a .mat or .npz file.
+func (o *OpenOptions) featuresVariable() string { return cmp.Or(o.FeaturesVariable, "features") }
 
 // labelVariables lists the names under which labels may stand in a .mat or .npz
 // file, best first; none where no labels are wanted.
@@ -41,8 +52,8 @@ func (o *OpenOptions) labelVariables() []string {
 	switch {
 	case o.NoLabels:
 		return nil
-	case len(o.Labels.Columns) > 0:
-		return o.Labels.Columns[:1]
+	case o.LabelsVariable != "":
+		return []string{o.LabelsVariable}
 	case o.Labels.Kind == Age || o.Labels.Kind == Class:
 		return []string{string(o.Labels.Kind), "labels"}
 	}
@@ -56,10 +67,12 @@ type variable struct {
 }
 
 type matReader struct {
-	wanted   []string
-	features *table
+	features string   // the variable with the features
+	wanted   []string // those that may hold the labels
+	table    *table
 	found    map[string]*variable
 	names    map[string][]string
+	holds    holdings
 }
 
 func (m *matReader) read(in io.Reader) error {
@@ -83,9 +96,10 @@ func (m *matReader) read(in io.Reader) error {
 
 // take keeps an array that is wanted; the last of a name counts, as in MATLAB.
 func (m *matReader) take(a *matfile.Array) (err error) {
+	m.holds.add(a.Name, a.Class.String(), a.Rows, a.Columns)
 	switch a.Name {
-	case "features":
-		m.features, err = matFeatures(a)
+	case m.features:
+		m.table, err = matFeatures(a)
 		return err
 	case "feature_names", "label_names", "row_names":
 		if a.Class == matfile.Cell || a.Class == matfile.Char {
@@ -148,26 +162,25 @@ func sparseLabels(a *matfile.Array) (*variable, error) {
 }
 
 // newTableSource puts together what was found in a file.
-func newTableSource(path string, o *OpenOptions, features *table, found map[string]*variable, names map[string][]string) (*tableSource, error) {
-	if features == nil {
-		return nil, fmt.Errorf("no variable %q: %w", "features", ErrFormat)
+func newTableSource(path string, o *OpenOptions, m *matReader) (*tableSource, error) {
+	if m.table == nil {
+		return nil, m.holds.lack("variable", m.features, "--features-variable", ErrFormat)
 	}
 	s := &tableSource{
-		info:     Info{File: path, Rows: features.rows, Features: features.columns, Sparse: features.start != nil},
-		features: features, classes: !o.NoLabels && o.Labels.Kind == Class,
+		info:     Info{File: path, Rows: m.table.rows, Features: m.table.columns, Sparse: m.table.start != nil},
+		features: m.table, classes: !o.NoLabels && o.Labels.Kind == Class,
 	}
 	if !o.NoLabels {
-		if err := s.takeLabels(o, found); err != nil {
+		if err := s.takeLabels(o, m); err != nil {
 			return nil, err
 		}
 	}
-	return s, s.takeNames(names)
+	return s, s.takeNames(m.names)
 }
 
-func (s *tableSource) takeLabels(o *OpenOptions, found map[string]*variable) error {
-	wanted := o.labelVariables()
-	for _, name := range wanted {
-		v := found[name]
+func (s *tableSource) takeLabels(o *OpenOptions, m *matReader) error {
+	for _, name := range m.wanted {
+		v := m.found[name]
 		if v == nil {
 			continue
 		}
@@ -175,7 +188,7 @@ func (s *tableSource) takeLabels(o *OpenOptions, found map[string]*variable) err
 			v.rows, v.columns = v.columns, 1
 		}
 		if v.rows != s.info.Rows {
-			return rowCountError("features", s.info.Rows, name, v.rows)
+			return rowCountError(m.features, s.info.Rows, name, v.rows)
 		}
 		if err := oneColumn(o, name, v.columns); err != nil {
 			return err
@@ -183,7 +196,7 @@ func (s *tableSource) takeLabels(o *OpenOptions, found map[string]*variable) err
 		s.info.Labels, s.labels = v.columns, v.values
 		return nil
 	}
-	return fmt.Errorf("no variable %q: %w", wanted[len(wanted)-1], ErrNoLabels)
+	return m.holds.lack("variable", m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)
 }
 
 func rowCountError(a string, rowsA int, b string, rowsB int) error {

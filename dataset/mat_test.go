@@ -53,13 +53,13 @@ func TestMATOrdinaryLabels(t *testing.T) {
 	if r := collect(t, src)[1]; r.Labels[10] < 0.999 {
 		t.Errorf("age 20: %v", r.Labels)
 	}
-	src, err = openBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Kind: Class, Columns: []string{"age"}}})
+	src, err = openBytes(t, "a.mat", b, OpenOptions{LabelsVariable: "age", Labels: LabelOptions{Kind: Class}})
 	if err != nil || !slices.Equal(src.Info().LabelNames, []string{"10", "20", "30"}) {
 		t.Errorf("%v, %v", src, err)
 	}
 	_, err = openBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Kind: Class}})
 	mustContain(t, err, `"labels" has 2 columns`)
-	_, err = openBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Columns: []string{"truth"}}})
+	_, err = openBytes(t, "a.mat", b, OpenOptions{LabelsVariable: "truth"})
 	mustContain(t, err, `no variable "truth"`)
 	src, err = openBytes(t, "a.mat", b, OpenOptions{NoLabels: true})
 	if err != nil || src.Info().Labels != 0 || len(collect(t, src)[0].Labels) != 0 {
@@ -150,12 +150,18 @@ func TestOpenErrors(t *testing.T) {
 	mustBe(t, err, os.ErrNotExist)
 	mustContain(t, err, "none.mat")
 	_, err = openFile(t, "a.parquet", "", OpenOptions{})
-	mustContain(t, err, "a.parquet", ".mat, .npz, .npy, .csv, .csv.gz, .libsvm")
+	mustContain(t, err, "a.parquet", "to_csv")
+	_, err = openFile(t, "a.txt", "", OpenOptions{})
+	mustContain(t, err, "a.txt", ".mat, .npz, .npy, .csv, .csv.gz, .tsv, .tsv.gz, .libsvm", "--data-format")
+	_, err = openFile(t, "a.csv", "", OpenOptions{Format: "txt"})
+	mustContain(t, err, `"txt"`, "csv.gz")
 	if err := os.Mkdir(filepath.Join(dir, "d.csv"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Open(filepath.Join(dir, "d.csv"), OpenOptions{})
 	mustContain(t, err, "d.csv", "folder")
+	_, err = Open(os.DevNull, OpenOptions{Format: "csv"})
+	mustContain(t, err, os.DevNull, "cannot be read twice", "stdin")
 	_, err = openBytes(t, "a.mat", append([]byte("MATLAB 7.3 MAT-file"), make([]byte, 300)...), OpenOptions{})
 	mustContain(t, err, "a.mat", "v7.3", "HDF5", "-v7")
 	mustBe(t, err, ErrFormat)

@@ -54,7 +54,10 @@ func arrayError(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	known := errors.Is(err, npy.ErrFormat) || errors.Is(err, npy.ErrTruncated) || errors.Is(err, npy.ErrType)
+	if errors.Is(err, npy.ErrType) {
+		return sentencef(ErrFormat, "%q: %w", name, err)
+	}
+	known := errors.Is(err, npy.ErrFormat) || errors.Is(err, npy.ErrTruncated)
 	if known || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, zip.ErrFormat) || errors.Is(err, zip.ErrChecksum) {
 		return fmt.Errorf("%q: %w: %w", name, err, ErrFormat)
 	}
@@ -68,7 +71,7 @@ func openNPZ(path string, o *OpenOptions) (Source, error) {
 		if errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = fmt.Errorf("%w: %w", err, ErrFormat)
 		}
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", o.shown(path), err)
 	}
 	defer z.Close()
 	entries := map[string]*array{}
@@ -76,7 +79,7 @@ func openNPZ(path string, o *OpenOptions) (Source, error) {
 		name := strings.TrimSuffix(e.Name, ".npy")
 		entries[name] = &array{name, func() (io.ReadCloser, error) { return openEntry(path, e.Name) }}
 	}
-	return newArraySource(path, o, entries)
+	return newArraySource(o.shown(path), o, entries)
 }
 
 // openEntry opens one entry of an archive.
@@ -117,7 +120,7 @@ func openNPY(path string, o *OpenOptions) (Source, error) {
 		}
 		entries[o.labelVariables()[0]] = fileArray(labels)
 	}
-	return newArraySource(path, o, entries)
+	return newArraySource(o.shown(path), o, entries)
 }
 
 func fileArray(path string) *array {

@@ -91,7 +91,7 @@ func TestNPZOrdinaryLabels(t *testing.T) {
 		if r := collect(t, src)[2]; r.Labels[20] < 0.999 {
 			t.Errorf("%+v", r)
 		}
-		src, err = openBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: Class, Columns: []string{"age"}}})
+		src, err = openBytes(t, "a.npz", b, OpenOptions{LabelsVariable: "age", Labels: LabelOptions{Kind: Class}})
 		if err != nil || !slices.Equal(src.Info().LabelNames, []string{"10", "20", "30"}) {
 			t.Errorf("%v", err)
 		}

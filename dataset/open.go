@@ -1,9 +1,9 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -29,10 +29,36 @@ type OpenOptions struct {
 	// RowNames is the CSV column with row names, by header or number from 0;
 	// empty: a column called "row_name" or "name", or a first one without name.
 	RowNames string
+	// Delimiter stands between the columns of a CSV file; 0: a comma, semicolon,
+	// tab or pipe, as the first lines show.
+	Delimiter rune
+	// Decimal comes before the decimals of a CSV file: "." or ","; empty: a point,
+	// or a comma where the first lines show it and columns are not cut by commas.
+	Decimal string
+	// FeatureColumns lists the columns (of a file that is no CSV: the features)
+	// to use, as LabelOptions.Columns lists labels, in that order; empty: all that
+	// are nothing else. Drop lists columns to pass over.
+	FeatureColumns, Drop []string
+	// FeaturesVariable and LabelsVariable are the variables of a .mat or .npz file
+	// to read; empty: "features", and for labels see Open.
+	FeaturesVariable, LabelsVariable string
+	// ZeroBased counts the features of a libsvm file from 0 though no index is 0;
+	// AsZeroBased does so where the file is one, as the file of a model was.
+	ZeroBased, AsZeroBased bool
+	// Missing says what becomes of missing values.
+	Missing Missing
+	// Format is the kind of file, as its name would end, without the first point:
+	// "csv", "csv.gz", "npz"; empty: see its name.
+	Format string
+	// Called is how messages call the file; empty: its path.
+	Called string
 
 	schema *Schema // of the model that the file is for, see OpenFor
 	known  known
 }
+
+// shown is how messages call the file at path.
+func (o *OpenOptions) shown(path string) string { return cmp.Or(o.Called, path) }
 
 // Header says whether a CSV file has a header line.
 type Header string
@@ -44,28 +70,12 @@ const (
 	HeaderNo   Header = "no"
 )
 
-// extensions lists what Open knows, in the order of its message.
-var extensions = []struct {
-	suffix string
-	open   func(string, *OpenOptions) (Source, error)
-}{
-	{".mat", openMAT},
-	{".npz", openNPZ},
-	{".npy", openNPY},
-	{".csv", openCSV},
-	{".csv.gz", openCSV},
-	{".libsvm", openLibsvm},
-	{".libsvm.gz", openLibsvm},
-	{".svm", openLibsvm},
-	{".svm.gz", openLibsvm},
-}
-
 // Open opens a data file of the kind that its name ends in: .mat (MATLAB v5),
-// .npz, .npy (features; see OpenOptions.LabelsFile), .csv, .libsvm or .svm, the
-// last three also with .gz. FORMAT.md says what each must hold.
+// .npz, .npy (features; see OpenOptions.LabelsFile), .csv, .tsv, .libsvm or .svm,
+// the last four also with .gz. FORMAT.md says what each must hold.
 //
-// Labels are taken from where LabelOptions.Columns says; otherwise from the
-// variable or columns called "age" or "class" (for these kinds); otherwise from
+// Labels are taken from where LabelOptions.Columns or OpenOptions.LabelsVariable
+// says; otherwise from the variable or columns called "age" or "class" (for these kinds); otherwise from
 // the variable "labels" or the columns with a label prefix; otherwise, for age
 // and class in CSV, from the last column.
 //
@@ -76,9 +86,9 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if err := o.Labels.check(); err != nil && !o.NoLabels {
 		return nil, err
 	}
-	o.Labels.Columns = trimmed(o.Labels.Columns)
+	o.Labels.Columns, o.FeatureColumns, o.Drop = trimmed(o.Labels.Columns), trimmed(o.FeatureColumns), trimmed(o.Drop)
 	o.RowNames = strings.TrimSpace(o.RowNames)
-	open, err := opener(path)
+	kind, err := kindOf(path, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +99,14 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if info.IsDir() {
 		return nil, fmt.Errorf("%s: a folder, not a data file", path)
 	}
-	src, err := open(path, &o)
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: a pipe or a device, which cannot be read twice; give it as stdin (-), with --data-format", path)
+	}
+	src, err := kind.read(path, &o)
 	if err != nil {
 		return nil, err
 	}
+	src = withMissing(src, &o)
 	if !o.NoLabels {
 		if src, err = withLabels(src, &o.Labels); err != nil {
 			return nil, err
@@ -114,16 +128,4 @@ func trimmed(texts []string) []string {
 		out[i] = strings.TrimSpace(s)
 	}
 	return out
-}
-
-func opener(path string) (func(string, *OpenOptions) (Source, error), error) {
-	var known []string
-	lower := strings.ToLower(filepath.Base(path))
-	for _, e := range extensions {
-		if strings.HasSuffix(lower, e.suffix) {
-			return e.open, nil
-		}
-		known = append(known, e.suffix)
-	}
-	return nil, fmt.Errorf("%s: not a known kind of data file; the name must end in %s", path, strings.Join(known, ", "))
 }

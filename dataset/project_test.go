@@ -97,7 +97,7 @@ func TestErrorsNameTheColumnOfTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = Build(src, ImportOptions{})
-	mustContain(t, err, `row 0, feature 2 "b"`)
+	mustContain(t, err, `row 0, column 4 "b"`)
 	if src, _, err = openFor(t, "a.csv", "q,y_c,a,p,b\n-1,3,1,1,2\n", OpenOptions{}, abc); err != nil {
 		t.Fatal(err)
 	}

@@ -81,10 +81,10 @@ func (k *known) label(column string) bool {
 
 // inNumbers tells whether a line of numbers, which looks like a row of data, has the
 // name of every feature.
-func (k *known) inNumbers(line []string) bool {
+func (k *known) inNumbers(line []string, m marks) bool {
 	names := make(map[string]bool, len(line))
 	for _, field := range line {
-		if !isNumber(field) {
+		if !isFieldNumber(field, m) {
 			return false
 		}
 		names[strings.TrimSpace(field)] = true

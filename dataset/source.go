@@ -28,6 +28,16 @@ type Info struct {
 	// Sparse says that rows list their columns, so that a file may end before the
 	// last one.
 	Sparse bool
+
+	// Missing says what becomes of missing values.
+	Missing Missing
+	// ZeroBased tells that the features of a libsvm file were counted from 0.
+	ZeroBased bool
+	// unsure tells that the first line of a CSV file, which has numbers, was taken for
+	// a row.
+	unsure bool
+	// Notes say how a file was read where that is no matter of course.
+	Notes []string
 }
 
 // check reports an Info that no dataset can have.
@@ -75,6 +85,11 @@ type Row struct {
 	Values  []float64
 	Labels  []float64 // Info.Labels degrees
 	Name    string
+	// LeftOut rows have a missing value and are in no dataset; only their Number
+	// and Name mean anything.
+	LeftOut bool
 
-	text string // a label as it was written, for classes
+	line int       // in a text file, from 1
+	raw  []float64 // what Labels were made from, where that were numbers
+	text string    // a label as it was written, for classes
 }

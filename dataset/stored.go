@@ -17,6 +17,15 @@ func (m *Manifest) Check() error {
 	if err := info.check(); err != nil {
 		return fmt.Errorf("dataset: a manifest: %w: %w", err, ErrFormat)
 	}
+	if _, err := ParseMissing(m.Missing); err != nil {
+		return fmt.Errorf("dataset: a manifest: %w: %w", err, ErrFormat)
+	}
+	if len(m.LeftOut) > maxLeftOut || m.FileRows() > MaxRows {
+		return fmt.Errorf("dataset: a manifest with %d rows that were left out: %w", m.FileRows()-m.Rows, ErrFormat)
+	}
+	if _, err := m.LeftOut.Rows(m.FileRows()); err != nil {
+		return fmt.Errorf("dataset: a manifest's list of rows that were left out: %w", ErrFormat)
+	}
 	s := len(m.Shards)
 	if m.Rows < 1 || m.NonZeros < 0 || m.NonZeros > int64(m.Rows)*int64(m.Features) ||
 		m.Sparse != SparseStorage(m.Rows, m.Features, m.NonZeros) ||

@@ -10,6 +10,12 @@ type ImportOptions struct {
 	Checks
 	// Progress, where set, is called now and then from the importing goroutine.
 	Progress func(Progress)
+	// Warn, where set, is told by Import and Build what looks wrong with columns
+	// of the data, once for each kind of fault.
+	Warn func(string)
+	// LeftOut, where set, is told by Blocks which rows are left out for missing
+	// values, by their numbers in the file, in order.
+	LeftOut func(row int)
 	// Context, where set, ends the work early: the error is its Err, and
 	// nothing remains.
 	Context context.Context
@@ -40,50 +46,96 @@ type survey struct {
 	rows      int
 	nonZeros  int64
 	meanLabel []float64
+	leftOut   LeftOut
+	lastOut   int // the last row in leftOut; -1: none
 }
 
 // newSurvey checks every row of src.
 func newSurvey(src Source, o *ImportOptions) (*survey, error) {
-	s := &survey{info: src.Info()}
+	s := &survey{info: src.Info(), lastOut: -1}
 	if err := s.info.check(); err != nil {
 		return nil, err
 	}
 	s.meanLabel = make([]float64, s.info.Labels)
-	err := scanChecked(src, o, "check", s.info.Rows, func(_ *Row, c *checker) error {
-		s.rows++
-		s.nonZeros += int64(c.nonZeros)
-		for i, d := range c.labels {
-			s.meanLabel[i] += float64(d)
-		}
+	watch, first := newWatch(s.info), *o
+	first.LeftOut = s.leaveOut
+	err := scanChecked(src, &first, "check", s.info.Rows, func(r *Row, c *checker) error {
+		s.add(c)
+		watch.add(r)
 		return nil
 	})
+	if err == nil {
+		err = s.check()
+	}
 	if err != nil {
 		return nil, err
-	}
-	if s.rows == 0 {
-		return nil, fmt.Errorf("%sno rows", prefix(s.info.File))
 	}
 	for i := range s.meanLabel {
 		s.meanLabel[i] /= float64(s.rows)
 	}
+	if o.Warn != nil {
+		s.warn(watch, o.Warn)
+	}
 	return s, nil
 }
 
-// scanChecked scans src and hands each row on together with the checker that
-// holds it in float32.
+func (s *survey) warn(w *watch, warn func(string)) {
+	if n := s.leftOut.count(); n > 0 {
+		warn(fmt.Sprintf("%s%d of %d rows have missing values and are left out; the others keep their numbers", prefix(s.info.File), n, s.rows+n))
+	}
+	for _, line := range warnings(w.suspects()) {
+		warn(prefix(s.info.File) + line)
+	}
+}
+
+func (s *survey) add(c *checker) {
+	s.rows++
+	s.nonZeros += int64(c.nonZeros)
+	for i, d := range c.labels {
+		s.meanLabel[i] += float64(d)
+	}
+}
+
+func (s *survey) leaveOut(row int) {
+	s.leftOut.add(s.lastOut, row)
+	s.lastOut = row
+}
+
+// check reports rows that make no dataset.
+func (s *survey) check() error {
+	switch {
+	case len(s.leftOut) > maxLeftOut:
+		return fmt.Errorf("%s%d rows are left out for missing values, which are too many to list; take them out of the file",
+			prefix(s.info.File), s.leftOut.count())
+	case s.rows == 0 && len(s.leftOut) > 0:
+		return fmt.Errorf("%sall of the %d rows have a missing value and are left out", prefix(s.info.File), s.leftOut.count())
+	case s.rows == 0:
+		return fmt.Errorf("%sno rows", prefix(s.info.File))
+	}
+	return nil
+}
+
+// scanChecked scans src and hands each row that is not left out on, together with
+// the checker that holds it in float32.
 func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row, *checker) error) error {
 	c, done := newChecker(src.Info(), o.Checks), 0
 	return src.Scan(func(r *Row) error {
 		if r.Number != done || done == MaxRows {
 			return rowErrorf(c.info.File, r.Number, "where row %d of at most %d is due", done, MaxRows)
 		}
-		if err := c.check(r); err != nil {
-			return err
-		}
 		if done++; done%progressRows == 0 {
 			if err := o.report(phase, done, of); err != nil {
 				return err
 			}
+		}
+		if r.LeftOut {
+			if o.LeftOut != nil {
+				o.LeftOut(r.Number)
+			}
+			return nil
+		}
+		if err := c.check(r); err != nil {
+			return err
 		}
 		return f(r, c)
 	})
@@ -96,6 +148,7 @@ func (s *survey) manifest() *Manifest {
 		NonZeros: s.nonZeros, Sparse: SparseStorage(s.rows, s.info.Features, s.nonZeros),
 		FeatureNames: s.info.FeatureNames, LabelNames: s.info.LabelNames,
 		HasRowNames: s.info.HasRowNames, LabelColumns: s.info.LabelColumns, MeanLabel: s.meanLabel,
+		Missing: s.info.Missing.String(), LeftOut: s.leftOut, ZeroBased: s.info.ZeroBased,
 	}
 	bytes := contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)
 	m.Shards = make([]ShardRef, ShardCount(m.Rows, bytes))

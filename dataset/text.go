@@ -2,37 +2,73 @@ package dataset
 
 import (
 	"bufio"
+	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 )
 
-// openText opens a text file, unpacks it where its name ends in .gz, and passes
-// over a byte order mark.
+// openText opens a text file as UTF-8 with line feeds: it unpacks gzip, goes by a
+// byte order mark, and turns lone carriage returns into line feeds. Its errors do
+// not name the file.
 func openText(path string) (*bufio.Reader, io.Closer, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	var in io.Reader = f
-	if strings.HasSuffix(strings.ToLower(path), ".gz") {
-		z, err := gzip.NewReader(bufio.NewReaderSize(f, 1<<16))
+	in, err := decodeText(f, strings.HasSuffix(strings.ToLower(path), ".gz"))
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return bufio.NewReaderSize(in, 1<<16), f, nil
+}
+
+// decodeText is openText of what is already open; packed: it must be gzip.
+func decodeText(f io.Reader, packed bool) (io.Reader, error) {
+	in := bufio.NewReaderSize(f, 1<<16)
+	if start, _ := in.Peek(2); packed || string(start) == "\x1f\x8b" {
+		z, err := gzip.NewReader(in)
 		if err != nil {
-			f.Close()
-			return nil, nil, fmt.Errorf("%s: %w", path, textError(err))
+			return nil, textError(err)
 		}
-		in = z
+		in = bufio.NewReaderSize(z, 1<<16)
 	}
-	b := bufio.NewReaderSize(in, 1<<16)
-	if mark, err := b.Peek(3); err == nil && string(mark) == "\ufeff" {
-		b.Discard(3)
+	in, err := decodeMarked(in)
+	if err != nil {
+		return nil, err
 	}
-	return b, f, nil
+	return &lineEnds{in}, nil
+}
+
+// lineEnds turns carriage returns that no line feed follows into line feeds.
+type lineEnds struct{ in *bufio.Reader }
+
+// Read implements io.Reader.
+func (l *lineEnds) Read(p []byte) (int, error) {
+	n, err := l.in.Read(p)
+	for i := 0; ; i++ {
+		at := bytes.IndexByte(p[i:n], '\r')
+		if at < 0 {
+			return n, err
+		}
+		if i += at; !l.feed(p[i+1 : n]) {
+			p[i] = '\n'
+		}
+	}
+}
+
+// feed tells whether a line feed comes next: first in rest, or where that is
+// empty in what was not read yet.
+func (l *lineEnds) feed(rest []byte) bool {
+	if len(rest) == 0 {
+		rest, _ = l.in.Peek(1)
+	}
+	return len(rest) > 0 && rest[0] == '\n'
 }
 
 // textError marks what a damaged .gz file gives as ErrFormat.
@@ -45,23 +81,11 @@ func textError(err error) error {
 	return err
 }
 
-// parseNumber reads a decimal number; reason says why it is none.
-func parseNumber(field string) (v float64, reason string) {
-	field = strings.TrimSpace(field)
-	if field == "" {
-		return 0, "is empty where a number is due"
+// pathError names the file where the error does not.
+func pathError(name string, err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return err
 	}
-	v, err := strconv.ParseFloat(field, 64)
-	switch {
-	case err == nil:
-		return v, ""
-	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Sprintf("%.40s does not fit in a float32", field)
-	}
-	return 0, fmt.Sprintf("%.40q is not a number", field)
-}
-
-func isNumber(field string) bool {
-	_, reason := parseNumber(field)
-	return reason == ""
+	return fmt.Errorf("%s: %w", name, err)
 }

@@ -168,10 +168,16 @@ func (n *npzWriter) names() (err error) {
 	return WriteRowNames(n.archive, n.src, n.info.Rows)
 }
 
-// WriteRowNames adds the array "row_names" with the names of all rows of src.
+// WriteRowNames adds the array "row_names" with the names of all rows of src that are
+// not left out.
 func WriteRowNames(a *npy.Archive, src Source, rows int) error {
 	return a.Strings("row_names", rows, func(f func(string) error) error {
-		return src.Scan(func(r *Row) error { return f(r.Name) })
+		return src.Scan(func(r *Row) error {
+			if r.LeftOut {
+				return nil
+			}
+			return f(r.Name)
+		})
 	})
 }
 
@@ -180,6 +186,11 @@ func CountRows(src Source) (rows int, err error) {
 	if n := src.Info().Rows; n >= 0 {
 		return n, nil
 	}
-	err = src.Scan(func(*Row) error { rows++; return nil })
+	err = src.Scan(func(r *Row) error {
+		if !r.LeftOut {
+			rows++
+		}
+		return nil
+	})
 	return rows, err
 }

@@ -138,10 +138,10 @@ func TestResolve(t *testing.T) {
 		want dataset.Split
 		jobs int
 	}{
-		{"defaults", protocol.Spec{}, dataset.Split{Seed: 1, ValidationFraction: 0.1, ValidationMin: 20}, 0},
-		{"seed and fraction", protocol.Spec{Seed: &seed, TestFraction: 0.25}, dataset.Split{Seed: 9, TestFraction: 0.25, ValidationFraction: 0.1, ValidationMin: 20}, 0},
-		{"folds", protocol.Spec{Folds: 10}, dataset.Split{Seed: 1, Folds: 10, ValidationFraction: 0.1, ValidationMin: 20}, 10},
-		{"listed folds", protocol.Spec{Folds: 3, Assigned: "ab"}, dataset.Split{Seed: 1, Folds: 3, Assigned: "ab", ValidationFraction: 0.1, ValidationMin: 20}, 3},
+		{"defaults", protocol.Spec{}, dataset.Split{Seed: 1, ValidationFraction: 0.2, ValidationMin: 20}, 0},
+		{"seed and fraction", protocol.Spec{Seed: &seed, TestFraction: 0.25}, dataset.Split{Seed: 9, TestFraction: 0.25, ValidationFraction: 0.2, ValidationMin: 20}, 0},
+		{"folds", protocol.Spec{Folds: 10}, dataset.Split{Seed: 1, Folds: 10, ValidationFraction: 0.2, ValidationMin: 20}, 10},
+		{"listed folds", protocol.Spec{Folds: 3, Assigned: "ab"}, dataset.Split{Seed: 1, Folds: 3, Assigned: "ab", ValidationFraction: 0.2, ValidationMin: 20}, 3},
 		{"paper", protocol.Spec{Set: map[string]string{"preset": "paper"}}, dataset.Split{Seed: 1}, 0},
 	}
 	for _, test := range tests {

@@ -46,16 +46,16 @@ func (t *single) foldPredictions(parts [][]byte) error {
 	for u, part := range parts {
 		s, err := predictions.Decode(part)
 		if err != nil {
-			return fmt.Errorf("pipeline: unit %d: %w", u, err)
+			return fmt.Errorf("unit %d: %w", u, err)
 		}
 		sets = append(sets, s)
 	}
 	all, err := predictions.Merge(sets)
 	if err != nil {
-		return fmt.Errorf("pipeline: %w", err)
+		return fmt.Errorf("held-out predictions: %w", err)
 	}
 	if len(all.Row) != int(t.counts[2]) || all.Labels != t.manifest.Labels {
-		return fmt.Errorf("pipeline: predictions of %d rows and %d labels where %d and %d are due", len(all.Row), all.Labels, t.counts[2], t.manifest.Labels)
+		return fmt.Errorf("predictions of %d rows and %d labels where %d and %d are due", len(all.Row), all.Labels, t.counts[2], t.manifest.Labels)
 	}
 	all.LabelNames = t.manifest.LabelNames
 	if t.job.Split.Folds > 0 {
@@ -94,13 +94,13 @@ func mergePredictions(folds []*Outcome) ([]byte, error) {
 		}
 		s, err := predictions.Decode(f.Predictions)
 		if err != nil {
-			return nil, fmt.Errorf("pipeline: fold %d: %w", i, err)
+			return nil, fmt.Errorf("fold %d: %w", i, err)
 		}
 		sets = append(sets, s)
 	}
 	all, err := predictions.Merge(sets)
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: %w", err)
+		return nil, fmt.Errorf("held-out predictions: %w", err)
 	}
 	return all.Encode(), nil
 }

@@ -91,7 +91,7 @@ func DecodeOutcome(b []byte) (*Outcome, error) {
 		return nil, fmt.Errorf("a fold's result: %w", err)
 	}
 	if b = b[8+n:]; len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-		return nil, errors.New("pipeline: a child's model is cut short")
+		return nil, errors.New("a child's model is cut short")
 	}
 	n = 8 + int(binary.LittleEndian.Uint64(b))
 	if o.Model = b[8:n:n]; n < len(b) {

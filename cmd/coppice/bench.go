@@ -59,7 +59,7 @@ func (c *benchCmd) Run(a *app) error {
 	src, checks, name := dataset.Artificial(quickRows, 1), dataset.Checks{}, "artificial"
 	if c.Data != "" {
 		var err error
-		if src, checks, err = c.open(c.Data); err != nil {
+		if src, checks, err = c.open(a, c.Data); err != nil {
 			return err
 		}
 		name = datasetName(c.Data)

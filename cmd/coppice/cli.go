@@ -24,7 +24,7 @@ type cli struct {
 	Predict    predictCmd    `cmd:"" group:"models" help:"Predict label distributions with a model."`
 	Evaluate   evaluateCmd   `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
 
-	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, delete and generate datasets."`
+	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
 	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume and cancel jobs."`
 	Model   modelCmd   `cmd:"" group:"things" help:"List, show and download models."`
 

@@ -27,8 +27,8 @@ type foldList struct {
 	digest string
 }
 
-func readFolds(path string, rows int) (*foldList, error) {
-	folds, n, err := dataset.FoldsFile(path, rows)
+func readFolds(path string, m *dataset.Manifest) (*foldList, error) {
+	folds, n, err := m.FoldsFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	file.Spec.Dataset = set.Name
 	var assigned []uint16
 	if s.Split != "" {
-		folds, err := readFolds(s.Split, set.Manifest.Rows)
+		folds, err := readFolds(s.Split, set.Manifest)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 	if s.Data == "" {
 		return cl.Dataset(a.ctx, file.Spec.Dataset)
 	}
-	src, checks, err := d.open(s.Data)
+	src, checks, err := d.open(a, s.Data)
 	if err != nil {
 		return nil, err
 	}

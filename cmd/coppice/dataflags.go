@@ -4,6 +4,7 @@ import (
 	"math"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -13,11 +14,21 @@ import (
 // fileFlags say what is where in a data file.
 type fileFlags struct {
 	Labels       string   `enum:"distributions,age,class,counts" default:"distributions" group:"data" help:"What the labels are: distributions; age, a number that becomes a Gaussian around it (see --sigma and --range); class; or counts."`
-	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file by header, number from 0 or \"last\", or the variable of a .mat or .npz file."`
+	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file: headers, numbers from 0, \"last\", and ranges of these, such as 3:last."`
 	LabelPrefix  []string `placeholder:"P" group:"data" help:"Columns of a CSV file that begin so are labels (default: label_, y_)."`
 	Names        string   `placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
 	RowNames     string   `placeholder:"C" group:"data" help:"Column of a CSV file with row names."`
 	Header       string   `enum:"auto,yes,no" default:"auto" group:"data" help:"Whether a CSV file begins with a header line: auto, yes or no."`
+
+	FeatureColumns []string `placeholder:"C" group:"data" help:"Feature columns, as --label-columns lists labels (default: all that are nothing else); of other files than CSV, the features to use."`
+	Drop           []string `placeholder:"C" group:"data" help:"Columns (of other files than CSV: features) to pass over, listed in the same way."`
+	Delimiter      string   `placeholder:"D" group:"data" help:"What stands between the columns of a CSV file: one character, or tab (default: , ; | or tab, as the first lines show)."`
+	Decimal        string   `placeholder:"M" group:"data" help:"What comes before decimals in a CSV file: . or , (default: as the first lines show)."`
+	Missing        string   `placeholder:"M" group:"data" help:"What becomes of rows with missing values: refuse; drop, which leaves them out; or a number, which takes the place of missing features (default: refuse; of predict and evaluate: as for training)."`
+
+	FeaturesVariable string `placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the features (default: features)."`
+	ZeroBased        bool   `group:"data" help:"Count the features of a libsvm file from 0, though no index is 0."`
+	DataFormat       string `placeholder:"F" group:"data" help:"What the data file is, whatever its name; needed for stdin (-): csv, tsv, libsvm, npz, npy, mat, or the first three with .gz."`
 }
 
 // options returns the flags as package dataset takes them; errors are usage
@@ -34,26 +45,56 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	if f.Header != "auto" {
 		o.Header = dataset.Header(f.Header)
 	}
-	return o, nil
+	o.FeatureColumns, o.Drop = f.FeatureColumns, f.Drop
+	o.FeaturesVariable, o.ZeroBased, o.Format = f.FeaturesVariable, f.ZeroBased, f.DataFormat
+	return o, f.written(&o)
+}
+
+// written takes over the flags that say how values are written.
+func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
+	if f.DataFormat != "" && !slices.Contains(dataset.Formats(), f.DataFormat) {
+		return usagef("--data-format %q: want one of %s", f.DataFormat, strings.Join(dataset.Formats(), ", "))
+	}
+	if f.Delimiter != "" {
+		if o.Delimiter, err = dataset.ParseDelimiter(f.Delimiter); err != nil {
+			return usagef("--%w", err)
+		}
+	}
+	if o.Decimal = f.Decimal; f.Decimal != "" {
+		if _, err = dataset.ParseDecimal(f.Decimal); err != nil {
+			return usagef("--%w", err)
+		}
+	}
+	if o.Missing, err = dataset.ParseMissing(f.Missing); err != nil {
+		return usagef("--%w", err)
+	}
+	return nil
 }
 
 // dataFlags say how a data file with labels is read.
 type dataFlags struct {
 	fileFlags
-	Sigma      float64 `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
-	Range      string  `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the Gaussian of --labels age covers, such as 0:69."`
-	LabelsFile string  `placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
-	Normalize  bool    `group:"data" help:"Divide each label row by its sum."`
-	Tolerance  float64 `placeholder:"T" group:"data" help:"How far from 1 the labels of a row may sum (default: 0.0001)."`
+	Sigma          float64 `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
+	Range          string  `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the Gaussian of --labels age covers, such as 0:69."`
+	LabelsVariable string  `placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
+	LabelsFile     string  `placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
+	Normalize      bool    `group:"data" help:"Divide each label row by its sum."`
+	Tolerance      float64 `placeholder:"T" group:"data" help:"How far from 1 the labels of a row may sum (default: 0.0001)."`
 }
 
-// open opens a data file as the flags say.
-func (d *dataFlags) open(path string) (dataset.Source, dataset.Checks, error) {
+// open opens a data file, or stdin, as the flags say.
+func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, error) {
 	o, checks, err := d.options()
 	if err != nil {
 		return nil, checks, err
 	}
+	if path, err = a.dataFile(path, &o); err != nil {
+		return nil, checks, err
+	}
 	src, err := dataset.Open(path, o)
+	if err == nil {
+		a.tell(src)
+	}
 	return src, checks, err
 }
 
@@ -63,7 +104,7 @@ func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
 	if err != nil {
 		return o, dataset.Checks{}, err
 	}
-	o.LabelsFile = d.LabelsFile
+	o.LabelsFile, o.LabelsVariable = d.LabelsFile, d.LabelsVariable
 	if math.IsNaN(d.Tolerance) || d.Tolerance < 0 || d.Tolerance > 1 {
 		return o, dataset.Checks{}, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
 	}
@@ -95,6 +136,9 @@ var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // datasetName makes a dataset's name of a file's.
 func datasetName(path string) string {
+	if path == stdinName {
+		return "stdin"
+	}
 	base := filepath.Base(path)
 	base = strings.TrimSuffix(base, ".gz")
 	base = strings.TrimSuffix(base, filepath.Ext(base))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -15,12 +16,13 @@ type datasetCmd struct {
 	Import   importCmd        `cmd:"" help:"Import a data file into a cluster."`
 	List     datasetListCmd   `cmd:"" help:"List the datasets of a cluster."`
 	Show     datasetShowCmd   `cmd:"" help:"Describe a dataset of a cluster."`
+	Inspect  inspectCmd       `cmd:"" help:"Describe a data file and warn of what looks wrong; nothing is imported."`
 	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs it."`
 	Generate generateCmd      `cmd:"" help:"Write a generated dataset to a file."`
 }
 
 type importCmd struct {
-	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .libsvm."`
+	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
 	Name string `placeholder:"NAME" help:"Name of the dataset (default: the file's)."`
 
 	serverFlags
@@ -40,7 +42,7 @@ func (c *importCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	src, checks, err := c.open(c.Data)
+	src, checks, err := c.open(a, c.Data)
 	if err != nil {
 		return err
 	}
@@ -70,6 +72,10 @@ type datasetInfo struct {
 	LabelNames   []string  `json:"label_names,omitempty"`
 	FeatureNames []string  `json:"feature_names,omitempty"`
 	MeanLabel    []float64 `json:"mean_label,omitempty"`
+	Missing      string    `json:"missing"` // refuse, drop or a number
+	ZeroBased    bool      `json:"zero_based,omitempty"`
+	LeftOut      int       `json:"left_out,omitempty"`      // rows of the file
+	LeftOutRows  leftOut   `json:"left_out_rows,omitempty"` // their numbers, of show
 }
 
 func describeDataset(d *protocol.Dataset) *datasetInfo {
@@ -78,6 +84,7 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 		Name: d.Name, Digest: d.Digest, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
 		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), Imported: d.Time,
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
+		Missing: cmp.Or(m.Missing, "refuse"), ZeroBased: m.ZeroBased, LeftOut: m.FileRows() - m.Rows,
 	}
 }
 
@@ -132,6 +139,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 		return err
 	}
 	d := describeDataset(set)
+	d.LeftOutRows = set.Manifest.LeftOutRows()
 	return a.print(d, func(w io.Writer) {
 		pairs(w, [][2]string{
 			{"name", d.Name},
@@ -144,6 +152,8 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%d, %s", d.Shards, size(d.Bytes))},
 			{"imported", clock(d.Imported)},
+			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOutRows.String(), "; ")},
+			{"feature names", firstNames(d.FeatureNames)},
 			{"mean label", meanLine(set.Manifest)},
 		})
 	})

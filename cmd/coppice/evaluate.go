@@ -11,7 +11,7 @@ import (
 
 type evaluateCmd struct {
 	Model  string `required:"" placeholder:"FILE" help:"Model file."`
-	Data   string `required:"" placeholder:"FILE" help:"Data file with labels."`
+	Data   string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
 	PerRow bool   `help:"Give the measures of each row as well, as CSV."`
 	Out    string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
 
@@ -41,13 +41,21 @@ func (c *evaluateCmd) Run(a *app) error {
 		return err
 	}
 	o, checks, err := c.options()
+	if err == nil {
+		err = m.likeTraining(&o, &c.fileFlags)
+	}
 	if err != nil {
 		return err
 	}
-	src, matched, err := dataset.OpenFor(c.Data, o, m.schema())
+	path, err := a.dataFile(c.Data, &o)
 	if err != nil {
 		return err
 	}
+	src, matched, err := dataset.OpenFor(path, o, m.schema())
+	if err != nil {
+		return err
+	}
+	a.tell(src)
 	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched}
 	rows, err := c.perRow(a, e, src)
 	if err != nil {
@@ -55,7 +63,9 @@ func (c *evaluateCmd) Run(a *app) error {
 	}
 	defer rows.discard()
 	progress := newMeter(a.stderr)
-	err = m.evaluate(e, src, importOptions(a.ctx, checks, progress), rows)
+	reading := importOptions(a.ctx, checks, progress)
+	reading.LeftOut = e.LeftOut.add
+	err = m.evaluate(e, src, reading, rows)
 	progress.clear()
 	if err != nil {
 		return err
@@ -75,6 +85,7 @@ type evaluation struct {
 	MeanPredictor measures.Report   `json:"mean_predictor"`
 	Matched       *dataset.Matching `json:"matched"`
 	PerRow        []rowMeasures     `json:"per_row,omitempty"`
+	LeftOut       leftOut           `json:"left_out,omitempty"` // rows of the file
 	Out           string            `json:"out,omitempty"`
 }
 
@@ -88,6 +99,9 @@ type rowMeasures struct {
 func (e *evaluation) text(w io.Writer) {
 	title := fmt.Sprintf("Measures of %s on %s: mean and deviation over %s", short(e.ModelDigest), e.Data, plural(e.Rows, "row"))
 	writeMeasures(w, title, e.Measures, e.MeanPredictor)
+	if text := e.LeftOut.String(); text != "" {
+		fmt.Fprintf(w, "\n%s\n", text)
+	}
 	writeMatching(w, e.Matched)
 	if e.Out != "" {
 		fmt.Fprintf(w, "\nmeasures of each row: %s\n", outName(e.Out))

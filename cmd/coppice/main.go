@@ -25,6 +25,8 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	json   bool
+
+	atEnd []func() // what to do when the command has ended
 }
 
 // run runs one command line and returns its exit code.
@@ -58,6 +60,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return report(ctx, stderr, wantsJSON(args), usagef("%w; see \"%s --help\"", err, at(err)))
 	}
 	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, json: c.Output == "json"}
+	defer a.end()
 	return report(ctx, stderr, a.json, parsed.Run(a))
 }
 

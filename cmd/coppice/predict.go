@@ -13,7 +13,7 @@ const blockRows = 1024
 
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
-	Data  string `required:"" placeholder:"FILE" help:"Data file; labels in it are ignored."`
+	Data  string `required:"" placeholder:"FILE" help:"Data file, or - for stdin; labels in it are ignored."`
 	Out   string `required:"" placeholder:"FILE" help:"File to write, with a distribution for each row: .csv, .csv.gz or .npz; - for stdout."`
 
 	formatFlag
@@ -41,17 +41,28 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	o.NoLabels = true
-	src, matched, err := dataset.OpenFor(c.Data, o, m.schema())
+	if err := m.likeTraining(&o, &c.fileFlags); err != nil {
+		return err
+	}
+	path, err := a.dataFile(c.Data, &o)
 	if err != nil {
 		return err
 	}
+	src, matched, err := dataset.OpenFor(path, o, m.schema())
+	if err != nil {
+		return err
+	}
+	a.tell(src)
 	out, err := a.createOutput(c.Out)
 	if err != nil {
 		return err
 	}
 	defer out.discard()
 	progress := newMeter(a.stderr)
-	rows, err := m.writePredictions(out, format, src, importOptions(a.ctx, dataset.Checks{}, progress))
+	var dropped leftOut
+	reading := importOptions(a.ctx, dataset.Checks{}, progress)
+	reading.LeftOut = dropped.add
+	rows, err := m.writePredictions(out, format, src, reading)
 	progress.clear()
 	if err != nil {
 		return err
@@ -65,7 +76,11 @@ func (c *predictCmd) Run(a *app) error {
 		ModelDigest string            `json:"model_digest"`
 		Classes     []string          `json:"labels"`
 		Matched     *dataset.Matching `json:"matched"`
-	}{rows, c.Out, m.file.Digest, m.classes(), matched}
+		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
+	}{rows, c.Out, m.file.Digest, m.classes(), matched, dropped}
+	if text := dropped.String(); text != "" {
+		a.note("%s: %s", src.Info().File, text)
+	}
 	return a.printBeside(c.Out, r, func(w io.Writer) {
 		fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), outName(c.Out))
 		writeMatching(w, matched)

@@ -57,6 +57,12 @@ func (m *meter) show(text string) {
 	fmt.Fprintln(m.w, text)
 }
 
+// warn writes a warning, which stays.
+func (m *meter) warn(text string) {
+	m.clear()
+	fmt.Fprintf(m.w, "warning: %s\n", text)
+}
+
 // training shows the progress of a job.
 func (m *meter) training(p algorithms.Progress) {
 	now := m.now()

@@ -39,7 +39,7 @@ const (
 
 // Run implements `coppice quickstart`.
 func (c *quickstartCmd) Run(a *app) (err error) {
-	file, src, checks, err := c.prepare()
+	file, src, checks, err := c.prepare(a)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *quickstartCmd) Run(a *app) (err error) {
 }
 
 // prepare checks all that was given before anything is started.
-func (c *quickstartCmd) prepare() (*spec.File, dataset.Source, dataset.Checks, error) {
+func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, dataset.Checks, error) {
 	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
 		return nil, nil, dataset.Checks{}, usagef("--coordinators %d: want 1, 3 or 5", n)
 	}
@@ -78,7 +78,7 @@ func (c *quickstartCmd) prepare() (*spec.File, dataset.Source, dataset.Checks, e
 	if err != nil || c.Data == "" {
 		return file, dataset.Artificial(quickRows, spec.DefaultSeed), dataset.Checks{}, err
 	}
-	src, checks, err := c.open(c.Data)
+	src, checks, err := c.open(a, c.Data)
 	return file, src, checks, err
 }
 

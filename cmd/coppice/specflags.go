@@ -16,7 +16,7 @@ import (
 // specFlags say what to train. Flags stand above the spec file; all values are
 // texts that go through the spec's own table, so both are checked alike.
 type specFlags struct {
-	Data         string   `placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .libsvm."`
+	Data         string   `placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
 	Dataset      string   `placeholder:"NAME" help:"Imported dataset to train on."`
 	Algorithm    string   `placeholder:"NAME" help:"Algorithm (default: ldlf)."`
 	Spec         string   `placeholder:"FILE" help:"Job spec in YAML; flags override it."`

@@ -107,7 +107,7 @@ func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data,
 	if c.Data == "" {
 		return c.fetch(a, file.Dataset)
 	}
-	src, checks, err := c.open(c.Data)
+	src, checks, err := c.open(a, c.Data)
 	if err != nil {
 		return "", nil, err
 	}
@@ -118,7 +118,7 @@ func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data,
 // resolve makes the job and, where --split gives the folds, reads them.
 func (c *trainCmd) resolve(file *spec.File, data *local.Data) (*algorithms.Job, error) {
 	if c.Split != "" {
-		folds, err := readFolds(c.Split, data.Manifest.Rows)
+		folds, err := readFolds(c.Split, data.Manifest)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func (c *trainCmd) resolve(file *spec.File, data *local.Data) (*algorithms.Job, 
 
 // importOptions shows the progress of reading data on m.
 func importOptions(ctx context.Context, checks dataset.Checks, m *meter) dataset.ImportOptions {
-	return dataset.ImportOptions{Checks: checks, Context: ctx, Progress: func(p dataset.Progress) {
+	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Progress: func(p dataset.Progress) {
 		text := fmt.Sprintf("reading data (%s): %s", p.Phase, count(p.Done))
 		if p.Of > 0 {
 			text += " of " + count(p.Of)

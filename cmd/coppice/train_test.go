@@ -339,7 +339,7 @@ func TestSpecPage(t *testing.T) {
 
 // Every command has help that names its flags; train's has the settings.
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "quickstart", "train", "predict", "evaluate", "dataset import", "dataset generate", "job submit", "job watch", "model show", "model download", "coordinator", "worker", "version"} {
+	for _, command := range []string{"", "quickstart", "train", "predict", "evaluate", "dataset import", "dataset inspect", "dataset generate", "job submit", "job watch", "model show", "model download", "coordinator", "worker", "version"} {
 		text := works(t, append(strings.Fields(command), "--help")...)
 		if !strings.Contains(text, "Usage: coppice "+command) || !strings.Contains(text, "--output") {
 			t.Errorf("%s --help:\n%s", command, text)

@@ -17,6 +17,18 @@ const (
 	Uint64 Class = 15 // the last of the numeric classes
 )
 
+// String names the class as MATLAB does.
+func (c Class) String() string {
+	names := []string{
+		Cell: "cell", 2: "struct", 3: "object", Char: "char", Sparse: "sparse double", Double: "double", 7: "single",
+		8: "int8", 9: "uint8", 10: "int16", 11: "uint16", 12: "int32", 13: "uint32", 14: "int64", Uint64: "uint64",
+	}
+	if int(c) < len(names) && names[c] != "" {
+		return names[c]
+	}
+	return "unknown"
+}
+
 const (
 	flagComplex = 0x0800
 	maxName     = 1 << 10 // bytes of an array's name

@@ -22,6 +22,8 @@ var (
 	ErrFormat = errors.New("not a MATLAB v5 file")
 	// ErrHDF5 says that the file is of MATLAB v7.3, which is HDF5.
 	ErrHDF5 = errors.New("a MATLAB v7.3 (HDF5) file; save it with -v7 instead")
+	// ErrV4 says that the file is of MATLAB v4.
+	ErrV4 = errors.New("a MATLAB v4 file; save it with -v7 instead")
 	// ErrTruncated says that the file ends too early.
 	ErrTruncated = errors.New("truncated")
 	// ErrKind says that an array is not of a kind that can be read as asked.
@@ -61,6 +63,9 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if bytes.HasPrefix(head[:], []byte("\x89HDF\r\n\x1a\n")) || bytes.HasPrefix(head[:], []byte("MATLAB 7.3")) {
 		return nil, ErrHDF5
 	}
+	if isV4(head[:n]) {
+		return nil, ErrV4
+	}
 	if err != nil {
 		if n > 0 && errors.Is(err, io.ErrUnexpectedEOF) && bytes.HasPrefix(head[:], []byte("MATLAB 5.0")) {
 			return nil, ErrTruncated
@@ -79,6 +84,23 @@ func NewReader(r io.Reader) (*Reader, error) {
 	default:
 		return nil, fmt.Errorf("version %#x: %w", version, ErrFormat)
 	}
+}
+
+// isV4 tells whether a file begins with the head of a matrix of MATLAB v4: a type
+// MOPT of four decimal digits (M machine, O 0, P precision, T kind), rows, columns,
+// whether it is complex, and the length of its name with a zero at its end.
+func isV4(head []byte) bool {
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		if len(head) < 20 {
+			return false
+		}
+		kind, complex, name := order.Uint32(head), order.Uint32(head[12:]), order.Uint32(head[16:])
+		digits := kind < 5000 && kind/100%10 == 0 && kind/10%10 <= 5 && kind%10 <= 2
+		if digits && complex <= 1 && name >= 2 && name <= 64 && (int(19+name) >= len(head) || head[19+name] == 0) {
+			return true
+		}
+	}
+	return false
 }
 
 func byteOrder(mark []byte) (binary.ByteOrder, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"testing"
 
@@ -172,6 +173,9 @@ func TestOtherFiles(t *testing.T) {
 		"HDF5":        {append([]byte("\x89HDF\r\n\x1a\n"), make([]byte, 200)...), matfile.ErrHDF5},
 		"v7.3":        {v73, matfile.ErrHDF5},
 		"version 2":   {version2, matfile.ErrHDF5},
+		"v4":          {v4(binary.LittleEndian, 0), matfile.ErrV4},
+		"v4, big":     {v4(binary.BigEndian, 1000), matfile.ErrV4},
+		"no v4":       {v4(binary.BigEndian, 7000), matfile.ErrFormat},
 		"version 9":   {version9, matfile.ErrFormat},
 		"half a head": {version9[:60], matfile.ErrTruncated},
 	} {
@@ -247,4 +251,24 @@ func FuzzRead(f *testing.F) {
 			allocs.AtMost(t, 32*1100*len(b)+1<<20, "a MAT file", func() { readAll(b) })
 		}
 	})
+}
+
+// v4 is a matrix as MATLAB v4 writes it: one double named x.
+func v4(order binary.AppendByteOrder, kind uint32) []byte {
+	var b []byte
+	for _, v := range []uint32{kind, 1, 1, 0, 2} { // type, rows, columns, complex, length of the name
+		b = order.AppendUint32(b, v)
+	}
+	b = append(b, "x\x00"...)
+	return order.AppendUint64(b, math.Float64bits(1))
+}
+
+func TestClassNames(t *testing.T) {
+	for class, want := range map[matfile.Class]string{
+		matfile.Cell: "cell", matfile.Sparse: "sparse double", matfile.Double: "double", matfile.Uint64: "uint64", 0: "unknown", 99: "unknown",
+	} {
+		if got := class.String(); got != want {
+			t.Errorf("class %d is %q, want %q", class, got, want)
+		}
+	}
 }

@@ -52,6 +52,21 @@ func (h *Header) Dims() (rows, columns int, ok bool) {
 	return 0, 0, false
 }
 
+// Type describes the elements, such as float32 or string.
+func (h *Header) Type() string {
+	switch h.Kind {
+	case 'b':
+		return "bool"
+	case 'i':
+		return fmt.Sprintf("int%d", 8*h.Size)
+	case 'u':
+		return fmt.Sprintf("uint%d", 8*h.Size)
+	case 'f':
+		return fmt.Sprintf("float%d", 8*h.Size)
+	}
+	return "string"
+}
+
 // readHeader reads up to the first element.
 func readHeader(r io.Reader) (*Header, error) {
 	var head [8]byte
@@ -163,7 +178,10 @@ func (h *Header) parseShape(text string) error {
 
 // parseType reads a type such as <f4, |b1 or >U12.
 func (h *Header) parseType(descr string) error {
-	unknown := fmt.Errorf("type %.20q: %w; use float32, float64, integers, bool or strings", descr, ErrType)
+	if strings.HasSuffix(descr, "O") {
+		return fmt.Errorf("%w: pickled Python objects are not read; write them as numbers: .astype(float)", ErrType)
+	}
+	unknown := fmt.Errorf("type %.20q: %w; use floats of 16, 32 or 64 bits, integers, bool or strings", descr, ErrType)
 	if len(descr) < 3 {
 		return unknown
 	}
@@ -183,7 +201,7 @@ func (h *Header) parseType(descr string) error {
 	if h.Kind == 'U' {
 		h.Size *= 4
 	}
-	if !strings.Contains("b1 i1 i2 i4 i8 u1 u2 u4 u8 f4 f8", descr[1:]) && h.Kind != 'U' && h.Kind != 'S' {
+	if !strings.Contains("b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8", descr[1:]) && h.Kind != 'U' && h.Kind != 'S' {
 		return unknown
 	}
 	return nil

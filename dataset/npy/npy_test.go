@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -90,7 +91,7 @@ func TestDamage(t *testing.T) {
 		"no end":        {file("{'descr': '<f8', 'fortran_order': False, 'shape': (2,", []byte{}), npy.ErrFormat},
 		"negative":      {file(dict("<f8", "False", "(-2,)"), []byte{}), npy.ErrFormat},
 		"order":         {file(dict("<f8", "Maybe", "(2,)"), []byte{}), npy.ErrFormat},
-		"half floats":   {file(dict("<f2", "False", "(2,)"), []byte{}), npy.ErrType},
+		"long doubles":  {file(dict("<f16", "False", "(2,)"), []byte{}), npy.ErrType},
 		"complex":       {file(dict("<c8", "False", "(2,)"), []byte{}), npy.ErrType},
 		"objects":       {file(dict("|O", "False", "(2,)"), []byte{}), npy.ErrType},
 		"structure":     {file("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (2,)}", []byte{}), npy.ErrType},
@@ -99,6 +100,26 @@ func TestDamage(t *testing.T) {
 	} {
 		if err := readFloats(c.b); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// TestHalf: floats of 16 bits: one, minus two, the greatest, the least normal and
+// the least above 0, minus 0, and what is not finite.
+func TestHalf(t *testing.T) {
+	bits := []uint16{0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x8000, 0x7c00, 0xfc00, 0x7e00, 0x3555}
+	want := []float64{1, -2, 65504, 0x1p-14, 0x1p-24, 0, math.Inf(1), math.Inf(-1), math.NaN(), 0.333251953125}
+	r, err := npy.NewReader(bytes.NewReader(file(dict("<f2", "False", "(10,)"), bits)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]float64, len(bits))
+	if err := r.ReadFloats(got); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range got {
+		if v != want[i] && !(math.IsNaN(v) && math.IsNaN(want[i])) {
+			t.Errorf("%#04x is %v, want %v", bits[i], v, want[i])
 		}
 	}
 }

@@ -55,14 +55,36 @@ func (r *Reader) number(b []byte) float64 {
 		return float64(b[0])
 	case 2:
 		v := r.Order.Uint16(b)
-		if r.Kind == 'i' {
+		switch r.Kind {
+		case 'i':
 			return float64(int16(v))
+		case 'f':
+			return half(v)
 		}
 		return float64(v)
 	case 4:
 		return r.number32(r.Order.Uint32(b))
 	}
 	return r.number64(r.Order.Uint64(b))
+}
+
+// half returns the value of a float of 16 bits: a sign, 5 bits of exponent, 10 of
+// fraction.
+func half(v uint16) float64 {
+	exponent, fraction := int(v>>10&31), float64(v&1023)
+	x := math.Ldexp(fraction, -24)
+	switch {
+	case exponent == 31 && fraction == 0:
+		x = math.Inf(1)
+	case exponent == 31:
+		x = math.NaN()
+	case exponent > 0:
+		x = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if v>>15 == 1 {
+		return -x
+	}
+	return x
 }
 
 func (r *Reader) number32(v uint32) float64 {

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// leftOut are the rows that a command left out for missing values, by their
+// numbers in the file.
+type leftOut []int
+
+const maxLeftOutShown = 20
+
+func (l *leftOut) add(row int) { *l = append(*l, row) }
+
+// String says how many rows are left out, and which; "" for none.
+func (l leftOut) String() string {
+	if len(l) == 0 {
+		return ""
+	}
+	var numbers []string
+	for _, row := range l[:min(maxLeftOutShown, len(l))] {
+		numbers = append(numbers, fmt.Sprint(row))
+	}
+	if len(l) > maxLeftOutShown {
+		numbers = append(numbers, "...")
+	}
+	return fmt.Sprintf("left out for missing values: %s (counted from 0: %s)", plural(len(l), "row"), strings.Join(numbers, ", "))
+}
+
+// likeTraining has missing values and the indices of a libsvm file read as they
+// were for the model, where the flags do not say otherwise.
+func (m *model) likeTraining(o *dataset.OpenOptions, f *fileFlags) (err error) {
+	if f.Missing == "" {
+		o.Missing, err = dataset.ParseMissing(m.provenance.Missing)
+	}
+	o.AsZeroBased = m.provenance.ZeroBased
+	return err
+}
+
+// tell prints how a file was read, where that is no matter of course.
+func (a *app) tell(src dataset.Source) {
+	for _, note := range src.Info().Notes {
+		a.note("%s: %s", src.Info().File, note)
+	}
+}

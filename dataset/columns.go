@@ -1,0 +1,168 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// lastColumn names the last column in a list of columns.
+const lastColumn = "last"
+
+// findColumns finds the columns of a list: each item is a header, a number from 0,
+// "last", or a range of two of these, FROM:TO, both included.
+func findColumns(names []string, n int, list []string) (found []int, err error) {
+	for _, item := range list {
+		from, to, err := findRange(names, n, item)
+		if err != nil {
+			return nil, err
+		}
+		for i := from; i <= to; i++ {
+			found = append(found, i)
+		}
+	}
+	return found, nil
+}
+
+func findRange(names []string, n int, item string) (from, to int, err error) {
+	from, err = findColumn(names, n, item)
+	first, last, isRange := strings.Cut(item, ":")
+	if err == nil || !isRange {
+		return from, from, err
+	}
+	if from, err = findColumn(names, n, first); err != nil {
+		return 0, 0, err
+	}
+	if to, err = findColumn(names, n, last); err != nil {
+		return 0, 0, err
+	}
+	if from > to {
+		return 0, 0, fmt.Errorf("columns %q: the first comes after the last; want FROM:TO", item)
+	}
+	return from, to, nil
+}
+
+// findColumn finds a column by header, by number from 0, or as "last".
+func findColumn(names []string, n int, name string) (int, error) {
+	if i := slices.Index(names, name); i >= 0 {
+		return i, nil
+	}
+	if name == lastColumn {
+		return n - 1, nil
+	}
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < n {
+		return i, nil
+	}
+	return 0, fmt.Errorf("no column %q; %s", name, columnList(names, n))
+}
+
+// columnList says which columns there are, for messages.
+func columnList(names []string, n int) string {
+	if names == nil {
+		return fmt.Sprintf("the first line is no header: columns are called by numbers from 0 to %d, or %q", n-1, lastColumn)
+	}
+	const shown = 10
+	list := strings.Join(names[:min(shown, n)], ", ")
+	if n > shown {
+		list += ", ..."
+	}
+	return "the columns are " + list
+}
+
+// picked is a Source with some of another's features.
+type picked struct {
+	Source
+	info     Info
+	features []int       // of the other, in the order wanted
+	at       map[int]int // where each is in features
+}
+
+// withColumns picks the features that o asks for, of a file that is no text with
+// columns: features only can be chosen and dropped there.
+func withColumns(src Source, o *OpenOptions) (Source, error) {
+	if len(o.FeatureColumns)+len(o.Drop) == 0 {
+		return src, nil
+	}
+	s := &picked{Source: src, info: src.Info(), at: map[int]int{}}
+	names, n := s.info.FeatureNames, s.info.Features
+	c := csvColumns{used: make([]bool, n)}
+	dropped, err := findColumns(names, n, o.Drop)
+	if err == nil {
+		err = c.use(names, dropped)
+	}
+	if err == nil {
+		s.features, err = findColumns(names, n, o.FeatureColumns)
+	}
+	if err == nil {
+		err = c.use(names, s.features)
+	}
+	if err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	if len(o.FeatureColumns) == 0 {
+		s.features = c.free()
+	}
+	s.describe()
+	return s, nil
+}
+
+func (s *picked) describe() {
+	names := s.info.FeatureNames
+	s.info.Features, s.info.FeatureNames = len(s.features), nil
+	for i, old := range s.features {
+		s.at[old] = i
+		if names != nil {
+			s.info.FeatureNames = append(s.info.FeatureNames, names[old])
+		}
+	}
+}
+
+// Info describes the rows with the features that were picked.
+func (s *picked) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *picked) Scan(f func(*Row) error) error {
+	var row Row
+	p := chosen{picked: s}
+	return s.Source.Scan(func(r *Row) error {
+		row = *r
+		if r.Sparse {
+			p.sparse(r)
+			row.Columns = p.columns
+		} else if err := p.dense(r); err != nil {
+			return err
+		}
+		row.Values = p.values
+		return f(&row)
+	})
+}
+
+// chosen is the features of one row.
+type chosen struct {
+	*picked
+	columns []uint32
+	values  []float64
+}
+
+func (p *chosen) dense(r *Row) error {
+	if want := p.Source.Info().Features; len(r.Values) != want {
+		return rowErrorf(p.info.File, r.Number, "%d features where %d are due", len(r.Values), want)
+	}
+	p.values = p.values[:0]
+	for _, i := range p.features {
+		p.values = append(p.values, r.Values[i])
+	}
+	return nil
+}
+
+func (p *chosen) sparse(r *Row) {
+	p.columns, p.values = p.columns[:0], p.values[:0]
+	for j, column := range r.Columns {
+		if i, ok := p.at[int(column)]; ok {
+			k, _ := slices.BinarySearch(p.columns, uint32(i))
+			p.columns = slices.Insert(p.columns, k, uint32(i))
+			p.values = slices.Insert(p.values, k, r.Values[j])
+		}
+	}
+}

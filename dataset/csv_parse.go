@@ -1,0 +1,85 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// parse reads row n from a record, which r has just read.
+func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error {
+	row.Number, row.Values, row.Labels = n, row.Values[:0], row.Labels[:0]
+	for _, i := range s.columns.features {
+		v, reason := s.number(record[i], missingHint)
+		if reason != "" {
+			return s.fieldError(n, i, reason, record, r)
+		}
+		row.Values = append(row.Values, v)
+	}
+	if s.columns.rowName >= 0 {
+		row.Name = record[s.columns.rowName]
+		if err := notUTF8("its name", row.Name); err != nil {
+			return s.fieldError(n, s.columns.rowName, err.Error(), record, r)
+		}
+	}
+	for _, i := range s.columns.labels {
+		if s.classes {
+			row.text = strings.TrimSpace(record[i])
+			if err := notUTF8("its class", row.text); err != nil {
+				return s.fieldError(n, i, err.Error(), record, r)
+			}
+			continue
+		}
+		v, reason := s.number(record[i], dropHint)
+		if reason != "" {
+			return s.fieldError(n, i, reason, record, r)
+		}
+		row.Labels = append(row.Labels, v)
+	}
+	return nil
+}
+
+// number reads a field; NaN is a missing value that is not refused, otherwise hint
+// says what can be done about it.
+func (s *csvSource) number(field, hint string) (v float64, reason string) {
+	if !isMissing(field) {
+		return s.dialect.marks.parse(field)
+	}
+	if !s.missing.refuses() {
+		return nan, ""
+	}
+	if _, reason = parseNumber(field); reason == "" || strings.TrimSpace(field) != "" {
+		reason = fmt.Sprintf("%.40q is a missing value", strings.TrimSpace(field))
+	}
+	return 0, reason + hint
+}
+
+func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {
+	if n == 0 && s.header && s.textOnly(record) {
+		reason += "; this line has no number: is it a second header line? Only one can be read"
+	} else if !strings.ContainsAny(record[column], "0123456789") && !isMissing(record[column]) {
+		reason += s.textHint(column)
+	}
+	return &RowError{
+		File: s.info.File, Row: n, Line: r.line(column), Column: column, Kind: "column",
+		Name: nameAt(s.names, column), Reason: reason,
+	}
+}
+
+// textHint says what to do about a column of text.
+func (s *csvSource) textHint(column int) string {
+	if slices.Contains(s.columns.labels, column) {
+		return "; --labels class reads classes"
+	}
+	return "; --drop leaves a column out"
+}
+
+// textOnly tells whether a record has no number among features and labels.
+func (s *csvSource) textOnly(record []string) bool {
+	for _, i := range append(append([]int(nil), s.columns.features...), s.columns.labels...) {
+		if _, reason := s.dialect.marks.parse(record[i]); reason == "" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,168 @@
+package dataset
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// csvReader reads records of at most maxLine bytes, give or take what is read
+// ahead: one quote that is never closed must not bring a whole file into memory.
+type csvReader struct {
+	*csv.Reader
+	in    *bounded
+	limit int // bytes of a record
+}
+
+func newCSVReader(in io.Reader) *csvReader {
+	b := &bounded{in: in}
+	r := csv.NewReader(b)
+	r.ReuseRecord = true
+	r.TrimLeadingSpace = true
+	return &csvReader{r, b, maxLine}
+}
+
+// Read reads the next record.
+func (r *csvReader) Read() ([]string, error) {
+	r.in.left = r.limit
+	return r.Reader.Read()
+}
+
+// bounded fails once left bytes were read.
+type bounded struct {
+	in   io.Reader
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("a record is too long: %w", ErrFormat)
+	}
+	n, err := b.in.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// csvRecords reads the records of a CSV file, all of them as wide as the first.
+// Blank lines are nothing, and so are records of empty fields at the end, which
+// spreadsheets leave there.
+type csvRecords struct {
+	*csvReader
+	file   string
+	before int // lines before the first record
+	header bool
+	width  int
+
+	n       int // rows read
+	pending int // blank records before next
+	next    []string
+	blank   []string
+	inBlank bool  // the last record was blank
+	end     error // after next
+}
+
+// newCSVRecords begins to read after the dialect's first line.
+func newCSVRecords(file string, in io.Reader, d *dialect) (*csvRecords, error) {
+	if _, err := io.CopyN(io.Discard, in, int64(d.skip)); err != nil {
+		return nil, pathError(file, textError(err))
+	}
+	r := &csvRecords{csvReader: newCSVReader(in), file: file, before: d.lines()}
+	r.Comma, r.FieldsPerRecord, r.TrimLeadingSpace = d.delimiter, -1, d.delimiter != '\t'
+	return r, nil
+}
+
+// First reads the first record, from which the width is known.
+func (r *csvRecords) First() ([]string, error) {
+	first, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: empty: %w", r.file, ErrFormat)
+	}
+	if err != nil {
+		return nil, r.readError(err)
+	}
+	r.width = len(first)
+	r.blank = make([]string, r.width)
+	return slices.Clone(first), nil
+}
+
+// Next reads the next row's record, or io.EOF.
+func (r *csvRecords) Next() (record []string, err error) {
+	if r.pending == 0 && r.next == nil && r.end == nil {
+		r.look()
+	}
+	if r.end != nil {
+		return nil, r.end
+	}
+	if record, r.inBlank = r.next, r.pending > 0; r.inBlank {
+		r.pending--
+		record = r.blank
+	} else {
+		r.next = nil
+	}
+	r.n++
+	return record, nil
+}
+
+// look reads on to the next record that is not blank.
+func (r *csvRecords) look() {
+	for {
+		record, err := r.Read()
+		if err != nil {
+			if r.end = err; !errors.Is(err, io.EOF) {
+				r.end = r.readError(err)
+			}
+			return
+		}
+		switch empty := isBlank(record); {
+		case empty && len(record) == 1 && r.width > 1: // a line of blanks
+		case empty && r.width > 1:
+			r.pending++
+		case len(record) != r.width:
+			r.end = r.widthError(record)
+			return
+		default:
+			r.next = record
+			return
+		}
+	}
+}
+
+func isBlank(record []string) bool {
+	return !slices.ContainsFunc(record, func(s string) bool { return strings.TrimSpace(s) != "" })
+}
+
+// line returns the line in the file of a column of the last record; 0: of a blank
+// one, where it is not known.
+func (r *csvRecords) line(column int) int {
+	if r.inBlank {
+		return 0
+	}
+	line, _ := r.FieldPos(column)
+	return line + r.before
+}
+
+// widthError reports a record with another number of columns than the first.
+func (r *csvRecords) widthError(record []string) error {
+	r.n, r.inBlank = r.n+r.pending, false
+	reason := fmt.Sprintf("%d columns where the first line has %d", len(record), r.width)
+	if r.header && r.n == 0 && len(record) == r.width+1 {
+		reason += "; the header must name every column, the one of row names too"
+	}
+	return &RowError{File: r.file, Row: r.n, Line: r.line(0), Column: -1, Reason: reason}
+}
+
+// readError describes what encoding/csv says about the next row.
+func (r *csvRecords) readError(err error) error {
+	n := r.n + r.pending
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return &RowError{
+			File: r.file, Row: n, Line: parse.Line + r.before, Column: -1,
+			Reason: fmt.Sprintf("character %d: %v", parse.Column, parse.Err),
+		}
+	}
+	return fmt.Errorf("%s: row %d (counted from 0): %w", r.file, n, textError(err))
+}

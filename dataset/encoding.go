@@ -1,0 +1,119 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// binaryStarts are the first bytes of files that are no text, with what to do.
+var binaryStarts = []struct{ start, advice string }{
+	{"PK\x03\x04", "a spreadsheet (.xlsx) or another zip archive, not text; save the sheet as CSV"},
+	{"\xd0\xcf\x11\xe0", "a spreadsheet (.xls), not text; save the sheet as CSV"},
+	{"\x89HDF", "an HDF5 file, not text"},
+	{"\x93NUMPY", "a NumPy array, not text; its name must end in .npy"},
+	{"MATLAB 5.0", "a MATLAB file, not text; its name must end in .mat"},
+	{"PAR1\x15", "a Parquet file, not text; save it as CSV or .npz"},
+	{"\x80\x04\x95", "a Python pickle, not text; save it as CSV or .npz"},
+	{"\xff\xfe\x00\x00", "UTF-32; save it as UTF-8"},
+	{"\x00\x00\xfe\xff", "UTF-32; save it as UTF-8"},
+}
+
+// decodeMarked passes over a byte order mark and decodes UTF-16; without a mark,
+// text is UTF-8. What is no text is refused.
+func decodeMarked(in *bufio.Reader) (*bufio.Reader, error) {
+	start, _ := in.Peek(16)
+	for _, b := range binaryStarts {
+		if bytes.HasPrefix(start, []byte(b.start)) {
+			return nil, sentencef(ErrFormat, "this is %s", b.advice)
+		}
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	switch {
+	case bytes.HasPrefix(start, []byte("\xef\xbb\xbf")):
+		_, err := in.Discard(3)
+		return in, err
+	case bytes.HasPrefix(start, []byte("\xfe\xff")):
+		order = binary.BigEndian
+	case bytes.HasPrefix(start, []byte("\xff\xfe")):
+	case bytes.IndexByte(start, 0) >= 0:
+		return nil, sentencef(ErrFormat, "this is no text, or UTF-16 without a byte order mark; save it as UTF-8")
+	default:
+		return in, nil
+	}
+	_, err := in.Discard(2)
+	return bufio.NewReaderSize(&utf16Reader{in: in, order: order}, 1<<16), err
+}
+
+// utf16Reader turns UTF-16 into UTF-8. A half pair or an odd last byte is an error.
+type utf16Reader struct {
+	in    io.Reader
+	order binary.ByteOrder
+	raw   [1 << 12]byte
+	kept  int // bytes at the start of raw that wait for more
+	out   []byte
+	buf   []byte // whose end out is
+	err   error
+}
+
+// Read implements io.Reader.
+func (r *utf16Reader) Read(p []byte) (int, error) {
+	for len(r.out) == 0 && r.err == nil {
+		r.fill()
+	}
+	n := copy(p, r.out)
+	r.out = r.out[n:]
+	if n == 0 {
+		return 0, r.err
+	}
+	return n, nil
+}
+
+// fill decodes the next bytes.
+func (r *utf16Reader) fill() {
+	n, err := r.in.Read(r.raw[r.kept:])
+	n += r.kept
+	used, broken := r.decode(r.raw[:n])
+	r.kept = copy(r.raw[:], r.raw[used:n])
+	switch {
+	case broken || errors.Is(err, io.EOF) && r.kept > 0:
+		r.err = fmt.Errorf("damaged UTF-16: %w", ErrFormat)
+	case err != nil:
+		r.err = err
+	}
+}
+
+// decode sets out to what b says, as far as it is whole, and returns how many
+// bytes that were.
+func (r *utf16Reader) decode(b []byte) (used int, broken bool) {
+	r.buf = r.buf[:0]
+	for len(b)-used >= 2 && !broken {
+		c, size := rune(r.order.Uint16(b[used:])), 2
+		if utf16.IsSurrogate(c) {
+			if len(b)-used < 4 {
+				break
+			}
+			c, size = utf16.DecodeRune(c, rune(r.order.Uint16(b[used+2:]))), 4
+			broken = c == utf8.RuneError
+		}
+		if !broken {
+			r.buf = utf8.AppendRune(r.buf, c)
+			used += size
+		}
+	}
+	r.out = r.buf
+	return used, broken
+}
+
+// notUTF8 reports text that is not UTF-8: most often it is Latin-1.
+func notUTF8(what, s string) error {
+	if utf8.ValidString(s) {
+		return nil
+	}
+	return fmt.Errorf("%s, %.40q, is not UTF-8; save the file as UTF-8", what, s)
+}

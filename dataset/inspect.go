@@ -1,0 +1,148 @@
+package dataset
+
+import (
+	"errors"
+	"math"
+)
+
+// Inspection describes a data file that was read from beginning to end.
+type Inspection struct {
+	File     string `json:"file"`
+	Rows     int    `json:"rows"`
+	RowNames bool   `json:"row_names"`
+	Features int    `json:"features"`
+	Labels   int    `json:"labels"`
+	// FeatureColumns describes each feature; empty where there are too many.
+	FeatureColumns []ColumnSummary `json:"feature_columns"`
+	LabelColumns   []ColumnSummary `json:"label_columns"`
+	// LabelSums describes the sums of the labels of the rows; nil without labels.
+	LabelSums *SumSummary    `json:"label_sums,omitempty"`
+	Missing   MissingSummary `json:"missing"`
+	Suspects  []Suspect      `json:"suspects"`
+	Warnings  []string       `json:"warnings"` // the suspects, and what else is wrong
+	Notes     []string       `json:"notes"`    // how the file was read
+}
+
+// ColumnSummary describes one feature or label.
+type ColumnSummary struct {
+	Name    string   `json:"name,omitempty"`
+	Least   *float64 `json:"least"` // nil: every value is missing, or one is infinite
+	Most    *float64 `json:"most"`
+	Zeros   int      `json:"zeros"`
+	Missing int      `json:"missing"`
+}
+
+// SumSummary describes the sums of the label rows.
+type SumSummary struct {
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
+	// Off counts the rows that do not sum to 1 within the tolerance or have a
+	// negative label; FirstOff is the first of them, -1 where there is none.
+	Off      int `json:"off"`
+	FirstOff int `json:"first_off"`
+}
+
+// MissingSummary counts missing values.
+type MissingSummary struct {
+	Values int `json:"values"` // of features
+	Rows   int `json:"rows"`   // with a missing feature or label
+}
+
+// Inspect reads a data file and describes it; nothing is made of it. A file
+// without labels is described without. o.Missing is not looked at: missing values
+// are counted. Its memory grows with the columns, not with the rows (but see
+// FORMAT.md for files that are read into memory).
+func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) {
+	o.Missing = Missing{keep: true}
+	src, err := Open(path, o)
+	note := ""
+	if errors.Is(err, ErrNoLabels) {
+		note = "no labels: " + err.Error()
+		o.NoLabels = true
+		src, err = Open(path, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := newInspector(src.Info(), &io)
+	if err := src.Scan(s.add); err != nil {
+		return nil, err
+	}
+	found := s.finish()
+	if note != "" {
+		found.Notes = append(found.Notes, note)
+	}
+	return found, nil
+}
+
+type inspector struct {
+	info     Info
+	o        *ImportOptions
+	features *watch
+	labels   []column
+	sums     SumSummary
+	rows     int // with labels
+	read     int
+	missing  MissingSummary
+	limit    float64 // distance from 1 of a sum that passes
+}
+
+func newInspector(info Info, o *ImportOptions) *inspector {
+	return &inspector{
+		info: info, o: o, features: newWatch(info), labels: make([]column, info.Labels),
+		sums: SumSummary{FirstOff: -1}, limit: newChecker(info, o.Checks).tolerance,
+	}
+}
+
+func (s *inspector) add(r *Row) error {
+	if s.read++; s.read%progressRows == 0 {
+		if err := s.o.report("inspect", s.read, s.info.Rows); err != nil {
+			return err
+		}
+	}
+	missing := 0
+	for _, v := range r.Values {
+		if math.IsNaN(v) {
+			missing++
+		}
+	}
+	if s.missing.Values += missing; missing > 0 || r.LeftOut {
+		s.missing.Rows++
+	}
+	if r.LeftOut { // a missing label, from which nothing was made
+		r.Labels, r.raw = nil, nil
+	} else {
+		s.addLabels(r)
+	}
+	s.features.add(r)
+	return nil
+}
+
+func (s *inspector) addLabels(r *Row) {
+	if len(r.Labels) == 0 {
+		return
+	}
+	sum, negative := 0.0, false
+	for i, v := range r.Labels {
+		s.labels[i].add(v)
+		sum, negative = sum+v, negative || v < 0
+	}
+	if s.rows++; s.rows == 1 {
+		s.sums.Least, s.sums.Most = sum, sum
+	}
+	if sum < s.sums.Least {
+		s.sums.Least = sum
+	}
+	if sum > s.sums.Most {
+		s.sums.Most = sum
+	}
+	off := !(math.Abs(sum-1) <= s.limit)
+	if s.o.Normalize {
+		off = !(sum > 0)
+	}
+	if off || negative {
+		if s.sums.Off++; s.sums.Off == 1 {
+			s.sums.FirstOff = r.Number
+		}
+	}
+}

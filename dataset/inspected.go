@@ -1,0 +1,63 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+)
+
+// finish returns what was found.
+func (s *inspector) finish() *Inspection {
+	found := &Inspection{
+		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
+		Features: s.info.Features, Labels: s.info.Labels, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
+		Suspects: s.features.suspects(), Notes: append([]string{}, s.info.Notes...),
+	}
+	for i, c := range s.features.columns {
+		found.FeatureColumns = append(found.FeatureColumns, c.finish(s.read).summary(nameAt(s.info.FeatureNames, i)))
+	}
+	for i, c := range s.labels {
+		found.LabelColumns = append(found.LabelColumns, c.summary(nameAt(s.info.LabelNames, i)))
+	}
+	if found.Suspects == nil {
+		found.Suspects = []Suspect{}
+	}
+	if s.features.columns == nil {
+		found.Notes = append(found.Notes, fmt.Sprintf("more than %d features: they were not looked at one by one", maxWatched))
+	} else if s.rows > 0 && s.features.pairs == nil {
+		found.Notes = append(found.Notes, "too many features and labels to look for copies of labels among the features")
+	}
+	if s.rows > 0 {
+		found.LabelSums = &s.sums
+	}
+	found.Warnings = append(warnings(found.Suspects), s.faults()...)
+	return found
+}
+
+func (c column) summary(name string) ColumnSummary {
+	s := ColumnSummary{Name: name, Zeros: c.zeros, Missing: c.missing}
+	if seen := c.seen > 0 || c.zeros > 0; seen && !math.IsInf(c.low, 0) && !math.IsInf(c.high, 0) {
+		low, high := c.low, c.high
+		s.Least, s.Most = &low, &high
+	}
+	return s
+}
+
+// faults says what an import would refuse.
+func (s *inspector) faults() (lines []string) {
+	if s.read == 0 {
+		lines = append(lines, "no rows")
+	}
+	if n := s.missing.Rows; n > 0 {
+		lines = append(lines, fmt.Sprintf("rows with missing values: %d, with %d missing features%s", n, s.missing.Values, missingHint))
+	}
+	if s.sums.Off > 0 {
+		lines = append(lines, fmt.Sprintf("rows whose labels are negative or do not sum to 1: %d, the first is row %d; "+
+			"--normalize divides each row by its sum, and --labels says what labels are", s.sums.Off, s.sums.FirstOff))
+	}
+	for i, c := range s.features.columns {
+		if math.IsInf(c.low, 0) || math.IsInf(c.high, 0) {
+			lines = append(lines, fmt.Sprintf("feature %d is infinite in some row", i))
+		}
+	}
+	return lines
+}

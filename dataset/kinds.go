@@ -1,0 +1,147 @@
+package dataset
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// family is what the kinds of files have in common that differ in packing only.
+type family int
+
+const (
+	matFiles family = iota
+	npzFiles
+	npyFiles
+	csvFiles
+	libsvmFiles
+)
+
+// fileKind is a kind of data file.
+type fileKind struct {
+	format string // as names end, after a point
+	family family
+	open   func(string, *OpenOptions) (Source, error)
+}
+
+// fileKinds lists what Open knows, in the order of its message.
+var fileKinds = []fileKind{
+	{"mat", matFiles, openMAT},
+	{"npz", npzFiles, openNPZ},
+	{"npy", npyFiles, openNPY},
+	{"csv", csvFiles, openCSV},
+	{"csv.gz", csvFiles, openCSV},
+	{"tsv", csvFiles, openTSV},
+	{"tsv.gz", csvFiles, openTSV},
+	{"libsvm", libsvmFiles, openLibsvm},
+	{"libsvm.gz", libsvmFiles, openLibsvm},
+	{"svm", libsvmFiles, openLibsvm},
+	{"svm.gz", libsvmFiles, openLibsvm},
+}
+
+// Formats lists the kinds of data files that Open reads, as OpenOptions.Format
+// names them.
+func Formats() (all []string) {
+	for _, k := range fileKinds {
+		all = append(all, k.format)
+	}
+	return all
+}
+
+// openTSV opens a CSV file whose columns are separated by tabs.
+func openTSV(path string, o *OpenOptions) (Source, error) {
+	tabs := *o
+	if o.Delimiter == 0 {
+		tabs.Delimiter = '\t'
+	}
+	return openCSV(path, &tabs)
+}
+
+// others are kinds of files that people have and Open does not read, with what to
+// do about them.
+var others = []struct{ format, advice string }{
+	{"xlsx", "save the sheet as CSV"},
+	{"xlsm", "save the sheet as CSV"},
+	{"xls", "save the sheet as CSV"},
+	{"ods", "save the sheet as CSV"},
+	{"parquet", "write it with pandas: read_parquet(...).to_csv(..., index=False)"},
+	{"feather", "write it with pandas: read_feather(...).to_csv(..., index=False)"},
+	{"pkl", "pickles are not read; write it with NumPy: savez(..., features=..., labels=...)"},
+	{"pickle", "pickles are not read; write it with NumPy: savez(..., features=..., labels=...)"},
+	{"h5", "write it with NumPy: savez(..., features=..., labels=...)"},
+	{"hdf5", "write it with NumPy: savez(..., features=..., labels=...)"},
+	{"rds", "write it with R: write.csv(..., row.names=FALSE)"},
+	{"rdata", "write it with R: write.csv(..., row.names=FALSE)"},
+	{"arff", "save it as CSV"},
+	{"json", "save it as CSV"},
+	{"zip", "unpack it"},
+}
+
+// kindOf returns the kind of a file: o.Format, or what its name ends in.
+func kindOf(path string, o *OpenOptions) (*fileKind, error) {
+	lower := strings.ToLower(filepath.Base(path))
+	for i := range fileKinds {
+		k := &fileKinds[i]
+		if o.Format == k.format || o.Format == "" && strings.HasSuffix(lower, "."+k.format) {
+			return k, nil
+		}
+	}
+	list := strings.Join(Formats(), ", ")
+	if o.Format != "" {
+		return nil, fmt.Errorf("format %q is not known; want one of %s", o.Format, list)
+	}
+	for _, k := range others {
+		if strings.HasSuffix(lower, "."+k.format) {
+			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.shown(path), k.format, k.advice)
+		}
+	}
+	return nil, fmt.Errorf("%s: not a known kind of data file; the name must end in .%s, or --data-format must say what it is",
+		o.shown(path), strings.ReplaceAll(list, ", ", ", ."))
+}
+
+// read opens a file of this kind, with the features that o asks for.
+func (k *fileKind) read(path string, o *OpenOptions) (Source, error) {
+	if err := k.check(o); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.shown(path), err)
+	}
+	if k.family == csvFiles {
+		return k.open(path, o)
+	}
+	rest := *o
+	if len(o.FeatureColumns)+len(o.Drop) > 0 {
+		rest.Features = 0 // of the file there may be more or fewer
+	}
+	src, err := k.open(path, &rest)
+	if err != nil {
+		return nil, err
+	}
+	return withColumns(src, o)
+}
+
+// check refuses options that mean nothing for this kind of file.
+func (k *fileKind) check(o *OpenOptions) error {
+	csv, variables := []family{csvFiles}, []family{matFiles, npzFiles}
+	for _, option := range []struct {
+		flag  string
+		given bool
+		of    []family
+		what  string
+	}{
+		{"--delimiter", o.Delimiter != 0, csv, "CSV files"},
+		{"--decimal", o.Decimal != "", csv, "CSV files"},
+		{"--label-columns", len(o.Labels.Columns) > 0, csv, "CSV files"},
+		{"--label-prefix", len(o.Labels.Prefixes) > 0, csv, "CSV files"},
+		{"--header", o.Header != HeaderAuto, csv, "CSV files"},
+		{"--row-names", o.RowNames != "", csv, "CSV files"},
+		{"--features-variable", o.FeaturesVariable != "", variables, ".mat and .npz files"},
+		{"--labels-variable", o.LabelsVariable != "", variables, ".mat and .npz files"},
+		{"--zero-based", o.ZeroBased, []family{libsvmFiles}, "libsvm files"},
+		{"--labels-file", o.LabelsFile != "", []family{npyFiles}, ".npy files"},
+	} {
+		if option.given && !slices.Contains(option.of, k.family) {
+			return fmt.Errorf("%s is of use for %s only", option.flag, option.what)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// parse reads "d1,d2,... index:value index:value".
+func (s *libsvmSource) parse(row *Row, text string) error {
+	first := true
+	for field := range strings.FieldsSeq(text) {
+		index, value, isValue := strings.Cut(field, ":")
+		var err error
+		switch {
+		case isValue:
+			if first && s.labels {
+				return &RowError{File: s.info.File, Row: row.Number, Line: row.line, Column: -1, Reason: "begins without labels", Err: ErrNoLabels}
+			}
+			err = s.parseValue(row, index, value)
+		case !first:
+			return s.rowError(row, "%.40q is not index:value", field)
+		case s.labels:
+			err = s.parseLabels(row, field)
+		}
+		if err != nil {
+			return err
+		}
+		first = false
+	}
+	return nil
+}
+
+func (s *libsvmSource) parseLabels(row *Row, field string) error {
+	if s.classes {
+		row.text = field
+		return nil
+	}
+	for part := range strings.SplitSeq(field, ",") {
+		v, reason := s.number(part, dropHint)
+		if reason != "" {
+			return &RowError{
+				File: s.info.File, Row: row.Number, Line: row.line, Column: len(row.Labels), Kind: "label",
+				Name: nameAt(s.info.LabelNames, len(row.Labels)), Reason: reason,
+			}
+		}
+		row.Labels = append(row.Labels, v)
+	}
+	return nil
+}
+
+func (s *libsvmSource) parseValue(row *Row, index, value string) error {
+	i, err := strconv.ParseUint(index, 10, 32)
+	if err != nil || i > MaxFeatures {
+		return s.rowError(row, "index %.40q: want a number from 0 or 1 to %d", index, MaxFeatures)
+	}
+	column := uint32(i)
+	if n := len(row.Columns); n > 0 && row.Columns[n-1] >= column {
+		return s.rowError(row, "index %d after %d: they have to ascend", i, row.Columns[n-1])
+	}
+	v, reason := s.number(value, missingHint)
+	if reason != "" {
+		return s.rowError(row, "index %d: %s", i, reason)
+	}
+	row.Columns, row.Values = append(row.Columns, column), append(row.Values, v)
+	return nil
+}
+
+// number reads a value or degree; NaN is a missing value that is not refused.
+func (s *libsvmSource) number(field, hint string) (v float64, reason string) {
+	switch v, reason = parseNumber(field); {
+	case !isMissing(field):
+		return v, reason
+	case s.missing.refuses():
+		return 0, fmt.Sprintf("%.40q is a missing value", field) + hint
+	}
+	return nan, ""
+}
+
+func (s *libsvmSource) rowError(r *Row, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Reason: err.Error(), Err: errors.Unwrap(err)}
+}

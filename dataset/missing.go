@@ -1,0 +1,115 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Missing says what becomes of missing values: empty fields of text and the words
+// in FORMAT.md, NaN elsewhere. The zero value refuses them.
+type Missing struct {
+	// Drop leaves out each row with a missing feature or label; the others keep
+	// their row numbers in the file.
+	Drop bool
+	// Fill puts Value in the place of missing features. Labels are not filled.
+	Fill  bool
+	Value float64
+
+	keep bool // hand missing values on, for Inspect
+}
+
+// ParseMissing reads "refuse" (or nothing), "drop" or a number.
+func ParseMissing(s string) (Missing, error) {
+	switch s {
+	case "", "refuse":
+		return Missing{}, nil
+	case "drop":
+		return Missing{Drop: true}, nil
+	}
+	v, err := strconv.ParseFloat(s, 32)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return Missing{}, fmt.Errorf("missing %q: want refuse, drop or a number to put there", s)
+	}
+	return Missing{Fill: true, Value: v}, nil
+}
+
+// String writes what ParseMissing reads; "" refuses.
+func (m Missing) String() string {
+	switch {
+	case m.Drop:
+		return "drop"
+	case m.Fill:
+		return strconv.FormatFloat(m.Value, 'g', -1, 32)
+	}
+	return ""
+}
+
+// refuses tells whether missing values are refused.
+func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep }
+
+// What errors advise about missing labels, and about missing features.
+const (
+	dropHint    = "; --missing drop leaves such rows out"
+	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there"
+)
+
+// filled is a Source whose missing values, NaN so far, are dealt with.
+type filled struct {
+	Source
+	info    Info
+	missing Missing
+	classes bool // labels are Row.text
+}
+
+// withMissing deals with the missing values of src, a reader's own rows.
+func withMissing(src Source, o *OpenOptions) Source {
+	if o.Missing.refuses() {
+		return src
+	}
+	s := &filled{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == Class}
+	if s.info.Missing = o.Missing; o.Missing.Drop {
+		s.info.Rows = -1
+	}
+	return s
+}
+
+// Info describes the rows.
+func (s *filled) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *filled) Scan(f func(*Row) error) error {
+	var row Row
+	var values []float64
+	return s.Source.Scan(func(r *Row) error {
+		row = *r
+		label := slices.IndexFunc(r.Labels, math.IsNaN)
+		feature := slices.IndexFunc(r.Values, math.IsNaN)
+		unlabelled := label >= 0 || s.classes && r.text == ""
+		switch {
+		case s.missing.keep:
+			row.LeftOut = unlabelled
+		case s.missing.Drop:
+			row.LeftOut = feature >= 0 || unlabelled
+		case label >= 0:
+			return &RowError{
+				File: s.info.File, Row: r.Number, Column: label, Kind: "label", Name: nameAt(s.info.LabelNames, label),
+				Reason: "is missing, and only features are filled" + dropHint,
+			}
+		case feature >= 0:
+			values = append(values[:0], r.Values...)
+			fill(values, s.missing.Value)
+			row.Values = values
+		}
+		return f(&row)
+	})
+}
+
+func fill(values []float64, by float64) {
+	for i, v := range values {
+		if math.IsNaN(v) {
+			values[i] = by
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package dataset
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+)
+
+func TestParseMissing(t *testing.T) {
+	for s, want := range map[string]Missing{
+		"": {}, "refuse": {}, "drop": {Drop: true}, "0": {Fill: true}, "-1.5": {Fill: true, Value: -1.5},
+	} {
+		got, err := ParseMissing(s)
+		if got != want || err != nil {
+			t.Errorf("%q: %+v, error %v", s, got, err)
+		}
+		if again, err := ParseMissing(got.String()); again != want || err != nil {
+			t.Errorf("%q: written as %q, read as %+v", s, got, again)
+		}
+	}
+	for _, s := range []string{"mean", "nan", "inf", "1e99"} {
+		_, err := ParseMissing(s)
+		mustContain(t, err, s, "refuse, drop or a number")
+	}
+}
+
+// holed are files with the rows 1 2, ? 3, 4 ?, 5 6 and the label 1.
+func holed() map[string][]byte {
+	f := &mattest.File{}
+	f.AddDoubles("features", 4, 2, 1, math.NaN(), 4, 5, 2, 3, math.NaN(), 6)
+	f.AddDoubles("labels", 4, 1, 1, 1, 1, 1)
+	return map[string][]byte{
+		"a.csv": []byte("a,b,label_c\n1,2,1\n,3,1\n4,NA,1\n5,6,1\n"), "a.libsvm": []byte("1 1:1 2:2\n1 1:nan 2:3\n1 1:4 2:nan\n1 1:5 2:6\n"),
+		"a.mat": f.Bytes(),
+	}
+}
+
+// TestMissing: each kind of file refuses missing values, leaves their rows out, or
+// fills them.
+func TestMissing(t *testing.T) {
+	for name, b := range holed() {
+		for policy, want := range map[string]string{"drop": "0[1 2] 3[5 6]", "0": "0[1 2] 1[0 3] 2[4 0] 3[5 6]", "-7.5": "0[1 2] 1[-7.5 3] 2[4 -7.5] 3[5 6]"} {
+			missing, err := ParseMissing(policy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			src, err := openBytes(t, name, b, OpenOptions{Missing: missing})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := keptRows(t, src); got != want {
+				t.Errorf("%s, %s: %s, want %s", name, policy, got, want)
+			}
+			if rows := src.Info().Rows; missing.Drop && rows >= 0 {
+				t.Errorf("%s: %d rows are said to be known before they are read", name, rows)
+			}
+		}
+		src, err := openBytes(t, name, b, OpenOptions{})
+		if err == nil {
+			_, _, err = Build(src, ImportOptions{})
+		}
+		mustContain(t, err, name, "row 1", "--missing drop")
+	}
+}
+
+// keptRows writes the rows that are read, with their numbers, and lists the others.
+func keptRows(t *testing.T, src Source) (kept string, out []int) {
+	t.Helper()
+	err := Blocks(src, 3, ImportOptions{LeftOut: func(row int) { out = append(out, row) }}, func(r *Rows, _ []string) error {
+		for i := range r.N {
+			x := make([]float32, r.Features)
+			if r.Sparse {
+				columns, values := r.NonZeros(i)
+				for j, c := range columns {
+					x[c] = values[j]
+				}
+			} else {
+				copy(x, r.Dense(i))
+			}
+			kept += fmt.Sprintf(" %d%v", r.Row[i], x)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept[min(1, len(kept)):], out
+}
+
+func TestMissingLabels(t *testing.T) {
+	const content = "a,label_c,label_d\n1,1,0\n2,,1\n"
+	src, err := openFile(t, "a.csv", content, OpenOptions{Missing: Missing{Drop: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, out := keptRows(t, src); kept != "0[1]" || !slices.Equal(out, []int{1}) {
+		t.Errorf("%s without %v", kept, out)
+	}
+	src, err = openFile(t, "a.csv", content, OpenOptions{Missing: Missing{Fill: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = Build(src, ImportOptions{})
+	mustContain(t, err, `row 1, label 0 "c"`, "only features are filled; --missing drop")
+	for kind, o := range map[string]LabelOptions{
+		"a,class\n1,sad\n2,\n3,calm\n": {Kind: Class},
+		"a,age\n1,5\n2,?\n3,6\n":       {Kind: Age, Sigma: 1, High: 9},
+		"a,y_c\n1,5\n2,NA\n3,6\n":      {Kind: Counts},
+	} {
+		src, err := openFile(t, "a.csv", kind, OpenOptions{Labels: o, Missing: Missing{Drop: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept, out := keptRows(t, src); kept != "0[1] 2[3]" || !slices.Equal(out, []int{1}) {
+			t.Errorf("%q: %s without %v", kind, kept, out)
+		}
+	}
+}
+
+// TestLeftOutImport: rows that are left out are not in a dataset, which knows which
+// they were; names and folds of the file stay with their rows.
+func TestLeftOutImport(t *testing.T) {
+	names := writeFile(t, "n.json", `{"rows": ["p", "q", "r", "s"]}`)
+	src, err := openBytes(t, "a.csv", holed()["a.csv"], OpenOptions{Missing: Missing{Drop: true}, NamesFile: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	m, shards, err := Build(src, ImportOptions{Warn: func(s string) { warned = append(warned, s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Rows != 2 || m.FileRows() != 4 || !slices.Equal(m.LeftOutRows(), []int{1, 2}) || !slices.Equal(m.FileRow(), []int{0, 3}) || m.Missing != "drop" {
+		t.Errorf("%+v", m)
+	}
+	if err := m.Check(); err != nil {
+		t.Error(err)
+	}
+	for i, s := range shards {
+		if err := m.CheckShard(i, s); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(warned) == 0 || !bytes.Contains([]byte(warned[0]), []byte("2 of 4 rows")) {
+		t.Errorf("%q", warned)
+	}
+	folds, k, err := m.FoldsFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,1\n3,0\n"))
+	if !slices.Equal(folds, []uint16{1, 0}) || k != 2 || err != nil {
+		t.Errorf("%v, %d, error %v", folds, k, err)
+	}
+	_, _, err = m.FoldsFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,0\n3,1\n"))
+	mustContain(t, err, "f.csv", "fold 0")
+	_, _, err = m.FoldsFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n"))
+	mustContain(t, err, "f.csv")
+
+	dir := t.TempDir()
+	imported, err := Import(src, dir, ImportOptions{})
+	if err != nil || imported.Digest() != m.Digest() {
+		t.Errorf("imported as %v, built as %v, error %v", imported, m, err)
+	}
+}
+
+func TestAllLeftOut(t *testing.T) {
+	src, err := openFile(t, "a.csv", "a,label_c\n,1\n,1\n", OpenOptions{Missing: Missing{Drop: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = Build(src, ImportOptions{})
+	mustContain(t, err, "a.csv", "all of the 2 rows")
+}
+
+// TestLeftOut: a list of rows is read as it was written.
+func TestLeftOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.IntRange(1, 1<<32-1).Draw(t, "rows")
+		want := rapid.SliceOfDistinct(rapid.IntRange(0, rows-1), rapid.ID[int]).Draw(t, "left out")
+		slices.Sort(want)
+		var l LeftOut
+		last := -1
+		for _, row := range want {
+			l.add(last, row)
+			last = row
+		}
+		if got, err := l.Rows(rows); !slices.Equal(got, want) || err != nil || l.count() != len(want) {
+			t.Fatalf("%v, error %v, want %v", got, err, want)
+		}
+		if _, err := l.Rows(last); len(want) > 0 && err == nil {
+			t.Fatalf("row %d of %d", last, last)
+		}
+	})
+}
+
+// FuzzLeftOut: a manifest's list is read or refused, and is that of ascending rows.
+func FuzzLeftOut(f *testing.F) {
+	f.Add([]byte{1, 1, 0x80, 1}, 300)
+	f.Add([]byte{0}, 3)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 1<<32-1)
+	f.Fuzz(func(t *testing.T, b []byte, rows int) {
+		all, err := LeftOut(b).Rows(rows)
+		if err != nil {
+			mustBe(t, err, ErrFormat)
+			return
+		}
+		var again LeftOut
+		last := -1
+		for _, row := range all {
+			if row <= last || row >= rows {
+				t.Fatalf("%v of %d rows", all, rows)
+			}
+			again.add(last, row)
+			last = row
+		}
+		if got, err := again.Rows(rows); err != nil || !slices.Equal(got, all) || again.count() != len(all) {
+			t.Fatalf("%v, then %v (error %v)", all, got, err)
+		}
+	})
+}

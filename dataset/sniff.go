@@ -1,0 +1,136 @@
+package dataset
+
+import (
+	"strings"
+)
+
+// tally is what one delimiter makes of the first records of a file.
+type tally struct {
+	delimiter     rune
+	first, widest int  // fields of the first record, and of the one with most
+	even          bool // every record has as many, and is well formed
+	full, numbers int  // fields with a value, and those of them that look like numbers
+	comma         bool // decimals may follow a comma
+}
+
+func newTally(head []byte, all bool, delimiter rune, comma bool) (t tally) {
+	t = tally{delimiter: delimiter, even: true, comma: comma || delimiter != ','}
+	broken := eachRecord(head, all, delimiter, func(_ int, record []string) {
+		if t.widest == 0 {
+			t.first = len(record)
+		}
+		t.even = t.even && len(record) == t.first
+		t.widest = max(t.widest, len(record))
+		for _, field := range record {
+			t.count(field)
+		}
+	})
+	t.even = t.even && !broken
+	return t
+}
+
+func (t *tally) count(field string) {
+	if isMissing(field) {
+		return
+	}
+	t.full++
+	if isNumber(field) || t.comma && strings.Count(field, ",") == 1 && marked(field) {
+		t.numbers++
+	}
+}
+
+// better tells whether more of t's fields are numbers than of u's; of equals, the
+// one whose records are of one length is better.
+func (t *tally) better(u *tally) bool {
+	a, b := t.numbers*max(u.full, 1), u.numbers*max(t.full, 1)
+	return a > b || a == b && t.even && !u.even
+}
+
+// sniffDelimiter finds what stands between the columns: the delimiter with which
+// the first line has several, and where that is true of more than one, the better.
+// comma tells that decimals are known to follow a comma.
+func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
+	found := tallies(head, all, comma, func(t *tally) bool { return t.first > 1 })
+	if len(found) == 0 {
+		found = tallies(head, all, comma, func(t *tally) bool { return t.widest > 1 })
+	}
+	if len(found) == 0 {
+		return ',', nil // one column
+	}
+	best := found[0]
+	for _, t := range found[1:] {
+		if t.better(&best) {
+			best = t
+		}
+	}
+	for _, t := range found {
+		if t.delimiter != best.delimiter && !best.better(&t) {
+			return 0, sentencef(ErrFormat, "line 1: either %s or %s may stand between the columns; --delimiter says which",
+				delimiterName(best.delimiter), delimiterName(t.delimiter))
+		}
+	}
+	return best.delimiter, nil
+}
+
+// tallies lists what the delimiters make of head where that is wanted.
+func tallies(head []byte, all, comma bool, wanted func(*tally) bool) (found []tally) {
+	for _, delimiter := range delimiters {
+		if t := newTally(head, all, delimiter, comma); wanted(&t) {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// example is a field and where it stands.
+type example struct {
+	field        string
+	line, column int
+}
+
+func (e *example) keep(field string, line, column int) {
+	if e.field == "" {
+		*e = example{field, line, column}
+	}
+}
+
+// decimals are the first numbers with a decimal comma, and with a point.
+type decimals struct{ comma, point example }
+
+func (d *decimals) look(line int, record []string) {
+	for i, field := range record {
+		switch commas := strings.Count(field, ","); {
+		case strings.Contains(field, "."):
+			if commas == 0 && isNumber(field) {
+				d.point.keep(field, line, i)
+			}
+		case commas == 1 && isNumber(strings.Replace(field, ",", ".", 1)):
+			d.comma.keep(field, line, i)
+		}
+	}
+}
+
+// sniffComma tells whether decimals follow a comma: some number of the first
+// records has one, and none has a point. The first record, which may be a header,
+// counts only where it is alone.
+func sniffComma(head []byte, all bool, d *dialect) (bool, error) {
+	var first, found decimals
+	records := 0
+	eachRecord(head, all, d.delimiter, func(line int, record []string) {
+		if records++; records == 1 {
+			first.look(line, record)
+		} else {
+			found.look(line, record)
+		}
+	})
+	if records == 1 {
+		found = first
+	}
+	comma, point := found.comma, found.point
+	if comma.field != "" && point.field != "" {
+		return false, sentencef(ErrFormat, "%q (line %d, column %d) has a comma, %q (line %d, column %d) a point (columns counted from 0): "+
+			"--decimal , or --decimal . says which comes before decimals; marks between thousands cannot be read",
+			comma.field, comma.line+d.lines(), comma.column, point.field, point.line+d.lines(), point.column)
+	}
+	return comma.field != "", nil
+}

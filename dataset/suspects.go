@@ -1,0 +1,132 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// The kinds of suspects.
+const (
+	SuspectRowNumber = "row number" // it numbers the rows
+	SuspectConstant  = "constant"   // it has one value
+	SuspectLabel     = "label"      // it is a label or follows from one
+)
+
+// Suspect is a feature that looks wrong.
+type Suspect struct {
+	Feature int    `json:"feature"` // from 0
+	Name    string `json:"name,omitempty"`
+	Kind    string `json:"kind"`
+	Reason  string `json:"reason"`
+}
+
+// suspectRows is how many rows it takes to call a column with any values suspect.
+const suspectRows = 10
+
+// copied is the correlation above which a feature counts as a copy of a label.
+const copied = 0.999
+
+// suspects lists the features that look wrong, by their numbers.
+func (w *watch) suspects() (all []Suspect) {
+	for i, c := range w.columns {
+		c = c.finish(w.rows)
+		s := Suspect{Feature: i, Name: nameAt(w.info.FeatureNames, i)}
+		if s.Kind, s.Reason = w.suspect(i, &c, s.Name); s.Kind != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (w *watch) suspect(i int, c *column, name string) (kind, reason string) {
+	if c.low == c.high && w.rows > 1 && c.missing == 0 {
+		return SuspectConstant, fmt.Sprintf("is %v in every row", c.low)
+	}
+	if w.pairs != nil {
+		if label, r := w.pairs.closest(i); math.Abs(r) > copied {
+			return SuspectLabel, fmt.Sprintf("is %s or follows from it (correlation %.4f)", w.target(label), r)
+		}
+	}
+	switch {
+	case namedAsNumber(name):
+		return SuspectRowNumber, "has the name of a row number"
+	case w.rows >= suspectRows && !c.fraction && !c.falls && c.missing == 0:
+		return SuspectRowNumber, "looks like a row number: whole numbers that rise from row to row"
+	}
+	return "", ""
+}
+
+// target names a label, or what the labels were made from.
+func (w *watch) target(label int) string {
+	if w.info.Labels != len(w.pairs.y0) {
+		return "the label"
+	}
+	if name := nameAt(w.info.LabelNames, label); name != "" {
+		return fmt.Sprintf("label %q", name)
+	}
+	return fmt.Sprintf("label %d", label)
+}
+
+func namedAsNumber(name string) bool {
+	name = strings.ToLower(name)
+	return slices.Contains([]string{"id", "index", "idx", "row", "row_id", "rowid"}, name) || strings.HasPrefix(name, "unnamed: ")
+}
+
+// warningNames is how many features of one kind a warning names.
+const warningNames = 8
+
+// warnings says in a line each what looks wrong.
+func warnings(suspects []Suspect) (lines []string) {
+	var constant []Suspect
+	byKind := map[string]int{}
+	for _, s := range suspects {
+		if s.Kind == SuspectConstant {
+			constant = append(constant, s)
+			continue
+		}
+		if byKind[s.Kind]++; byKind[s.Kind] <= warningNames {
+			lines = append(lines, fmt.Sprintf("%s %s%s", s.title(), s.Reason, s.advice()))
+		}
+	}
+	for _, kind := range []string{SuspectRowNumber, SuspectLabel} {
+		if n := byKind[kind] - warningNames; n > 0 {
+			lines = append(lines, fmt.Sprintf("%d more features look the same way (%s)", n, kind))
+		}
+	}
+	if len(constant) > 0 {
+		lines = append(lines, constantLine(constant))
+	}
+	return lines
+}
+
+func (s *Suspect) title() string {
+	if s.Name == "" {
+		return fmt.Sprintf("feature %d", s.Feature)
+	}
+	return fmt.Sprintf("feature %q", s.Name)
+}
+
+// advice says how to leave the feature out; its number need not be its column's.
+func (s *Suspect) advice() string {
+	if s.Name == "" {
+		return "; --drop leaves columns out"
+	}
+	return fmt.Sprintf("; --drop %s leaves it out", s.Name)
+}
+
+func constantLine(constant []Suspect) string {
+	var names []string
+	for i := range constant[:min(warningNames, len(constant))] {
+		names = append(names, strings.TrimPrefix(constant[i].title(), "feature "))
+	}
+	list := strings.Join(names, ", ")
+	if n := len(constant) - len(names); n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	if len(constant) == 1 {
+		return fmt.Sprintf("feature %s %s", list, constant[0].Reason)
+	}
+	return fmt.Sprintf("%d features have one value in every row each: %s", len(constant), list)
+}

@@ -1,0 +1,120 @@
+package dataset
+
+import "math"
+
+// Bounds of a watch: columns that it looks at, pairs of a feature and a label, and
+// rows with which it begins to thin out those that it compares pairs on.
+const (
+	maxWatched = 1 << 20
+	maxPairs   = 1 << 20
+	pairRows   = 256
+)
+
+// watch looks at the features of rows that go by, for what looks wrong with them.
+// Its memory does not grow with the rows.
+type watch struct {
+	info    Info
+	rows    int
+	columns []column // nil: there are too many
+	pairs   *pairs   // nil: there are too many
+}
+
+// column is what is known of one column.
+type column struct {
+	low, high float64
+	last      float64
+	seen      int // values, without the zeros that a sparse row leaves out
+	zeros     int // those of seen that are 0
+	missing   int
+	fraction  bool // some value is no whole number
+	falls     bool // some value is not above the one before
+}
+
+func newWatch(info Info) *watch {
+	w := &watch{info: info}
+	if info.Features <= maxWatched {
+		w.columns = make([]column, info.Features)
+	}
+	return w
+}
+
+// add looks at a row that is not left out.
+func (w *watch) add(r *Row) {
+	if w.columns == nil {
+		return
+	}
+	if n := len(r.targets()); w.pairs == nil && n > 0 && n*w.info.Features <= maxPairs {
+		w.pairs = newPairs(r, w.info.Features)
+	}
+	if w.pairs != nil && sampled(w.rows) {
+		w.pairs.add(r)
+	}
+	w.rows++
+	for i, v := range r.Values {
+		at := i
+		if r.Sparse {
+			at = int(r.Columns[i])
+		}
+		if at < len(w.columns) {
+			w.columns[at].add(v)
+		}
+	}
+}
+
+// sampled thins rows out as there are more of them: of those between pairRows·2^k
+// and its double, every 2^(k+1)th.
+func sampled(row int) bool {
+	step := 1
+	for n := row / pairRows; n > 0; n /= 2 {
+		step *= 2
+	}
+	return row%step == 0
+}
+
+// targets are the numbers that the labels of a row are, or were made from.
+func (r *Row) targets() []float64 {
+	if r.raw != nil {
+		return r.raw
+	}
+	return r.Labels
+}
+
+func (c *column) add(v float64) {
+	if math.IsNaN(v) {
+		c.missing++
+		return
+	}
+	if c.seen++; c.seen == 1 {
+		c.low, c.high = v, v
+	} else if v <= c.last {
+		c.falls = true
+	}
+	c.last = v
+	if v < c.low {
+		c.low = v
+	}
+	if v > c.high {
+		c.high = v
+	}
+	if v == 0 {
+		c.zeros++
+	}
+	c.fraction = c.fraction || v != math.Floor(v)
+}
+
+// finish returns the column with the zeros that sparse rows left out.
+func (c column) finish(rows int) column {
+	if out := rows - c.seen - c.missing; out > 0 {
+		if c.seen == 0 {
+			c.low, c.high = 0, 0
+		}
+		if c.low > 0 {
+			c.low = 0
+		}
+		if c.high < 0 {
+			c.high = 0
+		}
+		c.zeros, c.falls = c.zeros+out, true
+	}
+	return c
+}
