@@ -5,7 +5,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -20,19 +19,14 @@ type gate struct {
 	once sync.Once
 	work sync.WaitGroup
 
-	lost    atomic.Bool // a part of the log: no votes
-	cannot  atomic.Bool // write: no office
-	heard   atomic.Pointer[contact]
-	opened  time.Time
+	lost    atomic.Bool           // a part of the log: no votes
+	cannot  atomic.Bool           // write: no office
 	refused atomic.Uint64         // votes
 	fault   func(op string) error // of tests
 }
 
-// contact is what a leader last said of its log.
-type contact struct{ term, commit uint64 }
-
 func newGate(t *raft.NetworkTransport, recovering bool) *gate {
-	g := &gate{NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{}), opened: time.Now()}
+	g := &gate{NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{})}
 	g.lost.Store(recovering)
 	g.work.Go(g.pass)
 	return g
@@ -76,11 +70,7 @@ var errAbstains = errors.New("store: this node stands for no election just now")
 
 // refuse answers, in Raft's place, what would make the node vote or stand.
 func (g *gate) refuse(rpc *raft.RPC) bool {
-	switch m := rpc.Command.(type) {
-	case *raft.AppendEntriesRequest:
-		if m.LeaderCommitIndex > 0 {
-			g.heard.Store(&contact{m.Term, m.LeaderCommitIndex})
-		}
+	switch rpc.Command.(type) {
 	case *raft.RequestVoteRequest:
 		if g.lost.Load() {
 			g.refused.Add(1)

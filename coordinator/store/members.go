@@ -107,26 +107,33 @@ func (s *Store) transferred(err error) error {
 	return nil
 }
 
-// checkMembers refuses a list of peers of which half or more are no members: the
-// log decides who is, and such a list might elect a leader without it. Fewer are
-// passed over with a warning.
+// checkMembers compares the peers given with the members in the log, which decide. A
+// difference is a warning. A list of which half or more are no members, and are not
+// where a member is now either, is refused: such nodes might begin a cluster of their
+// own, whose leader this node would obey.
 func (s *Store) checkMembers(given []raft.Server) error {
-	have := ids(s.raft().GetConfiguration().Configuration().Servers)
+	members := s.raft().GetConfiguration().Configuration().Servers
+	have := ids(members)
 	if len(have) == 0 {
 		return nil // waits to be added
 	}
 	var strange []string
-	for _, id := range ids(given) {
-		if !slices.Contains(have, id) && id != s.config.ID {
-			strange = append(strange, id)
+	elsewhere := 0
+	for _, p := range given {
+		if slices.Contains(have, string(p.ID)) || string(p.ID) == s.config.ID {
+			continue
+		}
+		strange = append(strange, string(p.ID))
+		if !slices.ContainsFunc(members, func(m raft.Server) bool { return m.Address == p.Address }) {
+			elsewhere++
 		}
 	}
-	if len(strange) > 0 && 2*len(strange) >= len(given) {
+	if elsewhere > 0 && 2*elsewhere >= len(given) {
 		return fmt.Errorf("store: folder %s is %w: its cluster is %v, the peers given are %v; members are added by `coppice cluster add`, not by --peers",
 			s.folder.path, ErrFolder, have, ids(given))
 	}
 	if len(strange) > 0 {
-		s.config.Logger.Warn("peers were given that are no members of the cluster", "peers", strange, "members", have)
+		s.config.Logger.Warn("peers were given that are no members of the cluster; the log decides who is", "peers", ids(given), "members", have)
 	}
 	return nil
 }
