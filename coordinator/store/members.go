@@ -108,32 +108,25 @@ func (s *Store) transferred(err error) error {
 }
 
 // checkMembers compares the peers given with the members in the log, which decide. A
-// difference is a warning. A list of which half or more are no members, and are not
-// where a member is now either, is refused: such nodes might begin a cluster of their
-// own, whose leader this node would obey.
+// list of which half or more are no members, and are not where a member is now either,
+// is refused: such nodes might begin a cluster of their own, whose leader this node
+// would obey.
 func (s *Store) checkMembers(given []raft.Server) error {
 	members := s.raft().GetConfiguration().Configuration().Servers
 	have := ids(members)
 	if len(have) == 0 {
 		return nil // waits to be added
 	}
-	var strange []string
-	elsewhere := 0
+	strange := 0
 	for _, p := range given {
-		if slices.Contains(have, string(p.ID)) || string(p.ID) == s.config.ID {
-			continue
-		}
-		strange = append(strange, string(p.ID))
-		if !slices.ContainsFunc(members, func(m raft.Server) bool { return m.Address == p.Address }) {
-			elsewhere++
+		known := func(m raft.Server) bool { return m.ID == p.ID || m.Address == p.Address }
+		if string(p.ID) != s.config.ID && !slices.ContainsFunc(members, known) {
+			strange++
 		}
 	}
-	if elsewhere > 0 && 2*elsewhere >= len(given) {
+	if strange > 0 && 2*strange >= len(given) {
 		return fmt.Errorf("store: folder %s is %w: its cluster is %v, the peers given are %v; members are added by `coppice cluster add`, not by --peers",
 			s.folder.path, ErrFolder, have, ids(given))
-	}
-	if len(strange) > 0 {
-		s.config.Logger.Warn("peers were given that are no members of the cluster; the log decides who is", "peers", ids(given), "members", have)
 	}
 	return nil
 }

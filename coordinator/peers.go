@@ -1,0 +1,101 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/coordinator/store"
+)
+
+// peers asks other coordinators how they are: see store.Config.Ask.
+type peers struct {
+	self   string // id
+	roster *roster
+
+	mu      sync.Mutex
+	cluster string
+	certain bool              // of the cluster's name: it is no guess by --peers
+	at      map[string]string // HTTP addresses that others told, by id
+}
+
+func newPeers(self string, r *roster, cluster string, certain bool) *peers {
+	return &peers{self: self, roster: r, cluster: cluster, certain: certain, at: make(map[string]string)}
+}
+
+// name returns the cluster's name, which a coordinator whose folder is empty has
+// from the others where they have a log.
+func (p *peers) name() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cluster
+}
+
+// ask asks one coordinator. The error names it and its address.
+func (p *peers) ask(ctx context.Context, id string) (a store.Answer, err error) {
+	address := p.address(id)
+	if address == "" {
+		return a, fmt.Errorf("%s: its address is not known", id)
+	}
+	s, err := askSelf(ctx, address)
+	switch {
+	case err != nil:
+		return a, fmt.Errorf("%s (%s): %w", id, address, cause(err))
+	case s.ID != id:
+		return a, fmt.Errorf("%s (%s): there is coordinator %s", id, address, s.ID)
+	}
+	a = store.Answer{Phase: store.Phase(s.Phase), Mark: s.Mark, Founders: s.Founders, Term: s.Term, Last: s.Last, Leads: s.Leads}
+	if err := p.agree(a.Phase, s.Cluster); err != nil {
+		return store.Answer{}, fmt.Errorf("%s (%s): %w", id, address, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range s.Voters {
+		a.Voters = append(a.Voters, m.ID)
+		p.at[m.ID] = m.HTTP
+	}
+	return a, nil
+}
+
+func (p *peers) address(id string) string {
+	if m, ok := p.roster.find(id); ok && m.HTTP != "" {
+		return m.HTTP
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at[id]
+}
+
+// agree refuses a coordinator of another cluster. Where this one only guesses its
+// cluster's name, one that has a log knows better: the cluster may have been restored
+// or have moved.
+func (p *peers) agree(phase store.Phase, cluster string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	hasLog := phase == store.PhaseMember || phase == store.PhaseRecovering
+	switch {
+	case cluster == p.cluster:
+		p.certain = p.certain || hasLog
+		return nil
+	case !p.certain && hasLog:
+		p.cluster, p.certain = cluster, true
+		return nil
+	case phase == store.PhaseNew, phase == store.PhaseBegun:
+		return fmt.Errorf("it begins cluster %s, this is %s: give each coordinator the same --peers", cluster, p.cluster)
+	}
+	return fmt.Errorf("it is of cluster %s, this is %s", cluster, p.cluster)
+}
+
+// cause returns what is behind an error of HTTP, without the address.
+func cause(err error) error {
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err
+	}
+	if o := (*net.OpError)(nil); errors.As(err, &o) {
+		err = o.Err
+	}
+	return err
+}
