@@ -33,10 +33,14 @@ type joiner struct {
 	http      *http.Client
 	net       *Net // nil: HTTP
 	log       *slog.Logger
+
+	folder *folder           // where learnt coordinators are kept; nil: nowhere
+	last   known             // what is there
+	of     map[string]string // clusters of addresses that are from there only
 }
 
 func newJoiner(addresses []string, net *Net, log *slog.Logger) *joiner {
-	j := &joiner{http: &http.Client{Transport: &http.Transport{}}, net: net, log: log}
+	j := &joiner{http: &http.Client{Transport: &http.Transport{}}, net: net, log: log, of: make(map[string]string)}
 	for _, a := range addresses {
 		j.learn(strings.TrimSuffix(strings.TrimPrefix(a, "http://"), "/"))
 	}
@@ -46,6 +50,7 @@ func newJoiner(addresses []string, net *Net, log *slog.Logger) *joiner {
 func (j *joiner) close() { j.http.CloseIdleConnections() }
 
 func (j *joiner) learn(address string) {
+	delete(j.of, address)
 	for _, known := range j.addresses {
 		if known == address {
 			return
@@ -100,6 +105,7 @@ func (j *joiner) ask(ctx context.Context) (*protocol.Cluster, error) {
 			for _, m := range c.Coordinators {
 				j.learn(m.HTTP)
 			}
+			j.keep(c)
 			if len(j.nats) > 0 {
 				c.NATS = j.nats
 			}
@@ -135,6 +141,9 @@ func (j *joiner) askOne(ctx context.Context, address string) (*protocol.Cluster,
 	c := new(protocol.Cluster)
 	if err := json.Unmarshal(body, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+	if id := j.of[address]; id != "" && c.ID != id { // another's, at an address that is used again
+		return nil, fmt.Errorf("%s: there is cluster %s, where this worker knew one of %s", address, c.ID, id)
 	}
 	return c, checkCluster(address, c)
 }
