@@ -119,13 +119,13 @@ var Bugs = []Bug{
 		{"coordinator/store/mend.go", "	if max(last, base) > 0 || s.folder.begins || waits || missing == nil {", "	if s.folder.begins = s.folder.begins || max(last, base) == 0 && !s.config.Join; last >= 0 || waits || missing == nil {"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
 	{"a node that has begun counted as new", []Edit{
-		{"coordinator/store/decide.go", "		case r.Phase == PhaseNew && r.Mark != \"\":", "		case r.Phase == PhaseNew || r.Phase == PhaseBegun:"},
+		{"coordinator/store/decide.go", "		case r.Phase == PhaseNew && r.Mark != \"\":\n			founders[id] = r.Mark\n", "		case r.Phase == PhaseNew || r.Phase == PhaseBegun:\n			founders[id] = r.Mark + \"?\"\n"},
 	}, &Test{"./coordinator/store", "TestBegunIsNotNew"}},
 	{"a forgotten term that is guessed", []Edit{
 		{"coordinator/store/stable.go", "record: vote{term: term}}", "record: vote{term: min(term, 1)}}"},
 	}, &Test{"./coordinator/store", "TestStaleLeaderOfAForgottenTerm"}},
 	{"a recovery that ends before the leader's log is here", []Edit{
-		{"coordinator/store/mend.go", "	if !ok || last < n.goal.last || term != n.goal.term ||", "	if !ok ||"},
+		{"coordinator/store/mend.go", "	if !ok || last < n.goal.last || term != n.goal.term ||", "	if !ok || last < min(n.goal.last, 1) || term > n.goal.term ||"},
 	}, &Test{"./coordinator/store", "TestStaleLeaderOfAForgottenTerm"}},
 	{"the first entry offered at every start", []Edit{
 		{"coordinator/store/node.go", "	if s.folder.begins {\n", "	if !s.config.Join && !n.gate.recovering() {\n"},
