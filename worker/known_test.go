@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -115,7 +116,9 @@ func FuzzKnown(f *testing.F) {
 	f.Add(knownHead + "\ncluster c1\n[::1]:7100\n")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		k, err := parseKnown(text)
+		var k known
+		var err error
+		allocs.AtMost(t, 32*len(text)+4<<10, "the coordinators", func() { k, err = parseKnown(text) })
 		if err != nil {
 			return
 		}

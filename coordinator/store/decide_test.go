@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/internal/allocs"
 )
 
 var errDown = errors.New("does not answer")
@@ -149,7 +151,8 @@ func FuzzBegun(f *testing.F) {
 	f.Add([]byte("coppice cluster begun, node a\na one\na two\n"))
 	f.Add([]byte("coppice cluster begun, node b\na one"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		founders := parseBegun(b, "a")
+		var founders map[string]string
+		allocs.AtMost(t, 256*len(b)+64<<10, "whom a cluster began with", func() { founders = parseBegun(b, "a") })
 		if founders == nil {
 			return
 		}

@@ -36,16 +36,12 @@ type cluster struct {
 
 	mu     sync.Mutex
 	answer map[string]func() Answer // of those that run or start
-	silent map[string]bool          // those that answer nobody
 }
 
 // ask is what nodes ask each other by.
 func (c *cluster) ask(_ context.Context, id string) (Answer, error) {
 	c.mu.Lock()
 	answer := c.answer[id]
-	if c.silent[id] {
-		answer = nil
-	}
 	c.mu.Unlock()
 	if answer == nil {
 		return Answer{}, fmt.Errorf("%s does not answer", id)
@@ -58,16 +54,9 @@ func (c *cluster) answers(id string, answer func() Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answer == nil {
-		c.answer, c.silent = make(map[string]func() Answer), make(map[string]bool)
+		c.answer = make(map[string]func() Answer)
 	}
 	c.answer[id] = answer
-}
-
-// hush makes a node silent, or not.
-func (c *cluster) hush(id string, silent bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.silent[id] = silent
 }
 
 // look has a node look at its folder; from then on it answers.

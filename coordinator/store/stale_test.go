@@ -36,7 +36,7 @@ func header(id string) raft.RPCHeader {
 // append sends the entries from index on, as the leader of a term.
 func (p *puppet) append(leader string, term, from uint64) (ok bool, now uint64) {
 	p.t.Helper()
-	a := &raft.AppendEntriesRequest{RPCHeader: header(leader), Term: term, Leader: []byte(leader + ":1"), PrevLogEntry: from - 1, Entries: p.log[from-1:]}
+	a := &raft.AppendEntriesRequest{RPCHeader: header(leader), Term: term, PrevLogEntry: from - 1, Entries: p.log[from-1:]}
 	if from > 1 {
 		a.PrevLogTerm = p.log[from-2].Term
 	}
@@ -50,7 +50,7 @@ func (p *puppet) append(leader string, term, from uint64) (ok bool, now uint64) 
 // vote asks for a vote, in a transfer: so that it counts that there is a leader.
 func (p *puppet) vote(candidate string, term, lastIndex, lastTerm uint64) bool {
 	p.t.Helper()
-	q := &raft.RequestVoteRequest{RPCHeader: header(candidate), Term: term, Candidate: []byte(candidate + ":1"), LastLogIndex: lastIndex, LastLogTerm: lastTerm, LeadershipTransfer: true}
+	q := &raft.RequestVoteRequest{RPCHeader: header(candidate), Term: term, LastLogIndex: lastIndex, LastLogTerm: lastTerm, LeadershipTransfer: true}
 	var r raft.RequestVoteResponse
 	if err := p.net.RequestVote("x", p.to, q, &r); err != nil {
 		p.t.Fatal(err)

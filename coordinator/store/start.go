@@ -116,7 +116,10 @@ func (s *Start) Waits() string {
 func (s *Start) Decide(ctx context.Context) error {
 	phase := s.Answer().Phase
 	if phase == PhaseNew && (s.config.Join || len(s.config.Peers) <= 1) {
-		return nil // Open begins at once, or waits to be added
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.standing.phase = PhaseOpening // which begins at once, or waits to be added
+		return nil
 	}
 	if phase != PhaseNew && phase != PhaseLost {
 		return nil
