@@ -186,7 +186,8 @@ func (n *node) openStore(ctx context.Context) error {
 		}
 	})
 	n.comparePeers()
-	return n.markUsed()
+	n.markUsed()
+	return nil
 }
 
 // storeConfig describes the store.

@@ -82,7 +82,7 @@ func (n *node) identify(ctx context.Context) error {
 		n.cfg.NATS = kept.External
 	}
 	n.roster = newRoster(&n.cfg, kept)
-	n.peers = newPeers(n.cfg.ID, n.roster, n.subjects.Cluster, known || len(n.cfg.Join) > 0)
+	n.peers = newPeers(n.roster, n.subjects.Cluster, known || len(n.cfg.Join) > 0)
 	if len(kept.Members) == 0 {
 		n.roster.kept.Members = n.roster.known()
 	}

@@ -13,7 +13,6 @@ import (
 
 // peers asks other coordinators how they are: see store.Config.Ask.
 type peers struct {
-	self   string // id
 	roster *roster
 
 	mu      sync.Mutex
@@ -22,8 +21,8 @@ type peers struct {
 	at      map[string]string // HTTP addresses that others told, by id
 }
 
-func newPeers(self string, r *roster, cluster string, certain bool) *peers {
-	return &peers{self: self, roster: r, cluster: cluster, certain: certain, at: make(map[string]string)}
+func newPeers(r *roster, cluster string, certain bool) *peers {
+	return &peers{roster: r, cluster: cluster, certain: certain, at: make(map[string]string)}
 }
 
 // name returns the cluster's name, which a coordinator whose folder is empty has

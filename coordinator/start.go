@@ -47,15 +47,14 @@ func (n *node) waits() string {
 }
 
 // markUsed writes down that this coordinator has had a log.
-func (n *node) markUsed() error {
+func (n *node) markUsed() {
 	if n.roster.kept.Used {
-		return nil
+		return
 	}
 	n.roster.kept.Used = true
 	if err := n.roster.kept.write(n.cfg.Dir); err != nil {
 		n.cfg.Log.Warn("the list of members could not be kept", "error", err)
 	}
-	return nil
 }
 
 // comparePeers warns where --peers is not the list of members.

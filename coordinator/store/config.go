@@ -83,7 +83,7 @@ type Config struct {
 	timeouts protocol.Timeouts
 	// fault, where set, may fail or hold up what touches the disk or the network:
 	// "append", "delete", "vote", "room", "timeout-now", "install"; and, in this order, the
-	// steps of a start: "new", "lost", "begun", "term", "votes", "format", "term 1", "entry", "old".
+	// steps of a start: "new", "lost", "begun", "term", "votes", "format", "append", "old".
 	// For tests.
 	fault func(op string) error
 }
