@@ -19,6 +19,9 @@ type gate struct {
 	once sync.Once
 	work sync.WaitGroup
 
+	beating sync.RWMutex // held by heartbeats, which do not come through rpcs
+	ended   bool         // none is handled any more
+
 	lost    atomic.Bool           // a part of the log: no votes
 	cannot  atomic.Bool           // write: no office
 	refused atomic.Uint64         // votes
@@ -36,10 +39,28 @@ func newGate(t *raft.NetworkTransport, recovering bool) *gate {
 // caught up yet.
 func (g *gate) recovering() bool { return g.lost.Load() }
 
-// stop ends the gate's goroutine, once Raft reads no more.
+// stop ends the gate's goroutine and heartbeats that are under way, once Raft reads no
+// more.
 func (g *gate) stop() {
 	g.once.Do(func() { close(g.quit) })
 	g.work.Wait()
+	g.beating.Lock()
+	defer g.beating.Unlock()
+	g.ended = true
+}
+
+// SetHeartbeatHandler implements raft.Transport. Raft handles heartbeats in the
+// goroutines of connections, also after it has shut down, when VOTE may be closed.
+func (g *gate) SetHeartbeatHandler(handle func(raft.RPC)) {
+	g.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
+		g.beating.RLock()
+		defer g.beating.RUnlock()
+		if g.ended {
+			rpc.Respond(nil, raft.ErrTransportShutdown)
+			return
+		}
+		handle(rpc)
+	})
 }
 
 // Consumer implements raft.Transport.

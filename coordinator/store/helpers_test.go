@@ -107,9 +107,21 @@ func (c *cluster) startAll() {
 		listeners[c.peers[i].ID] = l
 		c.peers[i].RaftAddr = l.Addr().String()
 	}
-	var starts sync.WaitGroup
+	c.decideAll()
 	for _, p := range c.peers {
-		s := c.look(c.config(p.ID, nil))
+		c.open(c.config(p.ID, listeners[p.ID]))
+	}
+}
+
+// decideAll has every node find out how it begins.
+func (c *cluster) decideAll() {
+	c.t.Helper()
+	var all []*Start // that answer before anybody asks
+	for _, p := range c.peers {
+		all = append(all, c.look(c.config(p.ID, nil)))
+	}
+	var starts sync.WaitGroup
+	for _, s := range all {
 		starts.Go(func() {
 			if err := c.decide(c.ctx(), s); err != nil {
 				c.t.Error(err)
@@ -117,9 +129,6 @@ func (c *cluster) startAll() {
 		})
 	}
 	starts.Wait()
-	for _, p := range c.peers {
-		c.open(c.config(p.ID, listeners[p.ID]))
-	}
 }
 
 // start starts one node; with a nil listener on the address that it had before.

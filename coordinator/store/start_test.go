@@ -270,18 +270,9 @@ func (c *cluster) crash(config Config) error {
 func TestBegunIsNotNew(t *testing.T) {
 	t.Parallel()
 	c := listed(t)
-	var starts []<-chan error
-	for _, id := range []string{"a", "b", "c"} {
-		s, done := c.look(c.config(id, nil)), make(chan error, 1)
-		go func() { done <- c.decide(c.ctx(), s) }()
-		starts = append(starts, done)
-	}
-	for _, done := range starts {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, p := range c.peers[1:] { // a has decided, and is down
+	c.decideAll()
+	c.answers("a", nil) // it has decided, and is down
+	for _, p := range c.peers[1:] {
 		c.open(c.config(p.ID, nil))
 	}
 	c.wait(c.propose(memberEntry(0)))
