@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -18,11 +19,11 @@ type peers struct {
 	mu      sync.Mutex
 	cluster string
 	certain bool              // of the cluster's name: it is no guess by --peers
-	at      map[string]string // HTTP addresses that others told, by id
+	told    map[string]string // HTTP addresses, by others, by id
 }
 
 func newPeers(r *roster, cluster string, certain bool) *peers {
-	return &peers{roster: r, cluster: cluster, certain: certain, at: make(map[string]string)}
+	return &peers{roster: r, cluster: cluster, certain: certain, told: make(map[string]string)}
 }
 
 // name returns the cluster's name, which a coordinator whose folder is empty has
@@ -33,39 +34,53 @@ func (p *peers) name() string {
 	return p.cluster
 }
 
-// ask asks one coordinator. The error names it and its address.
+// ask asks one coordinator, where others say that it is or else where this one takes
+// it to be. The error names it and its address.
 func (p *peers) ask(ctx context.Context, id string) (a store.Answer, err error) {
-	address := p.address(id)
-	if address == "" {
+	addresses := p.addresses(id)
+	if len(addresses) == 0 {
 		return a, fmt.Errorf("%s: its address is not known", id)
 	}
+	for _, address := range slices.Backward(addresses) { // the error is that of the first
+		if a, err = p.askAt(ctx, id, address); err == nil {
+			return a, nil
+		}
+		err = fmt.Errorf("%s (%s): %w", id, address, cause(err))
+	}
+	return store.Answer{}, err
+}
+
+func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, err error) {
 	s, err := askSelf(ctx, address)
-	switch {
-	case err != nil:
-		return a, fmt.Errorf("%s (%s): %w", id, address, cause(err))
-	case s.ID != id:
-		return a, fmt.Errorf("%s (%s): there is coordinator %s", id, address, s.ID)
+	if err != nil {
+		return a, err
+	}
+	if s.ID != id {
+		return a, fmt.Errorf("there is coordinator %s", s.ID)
+	}
+	if err := p.agree(store.Phase(s.Phase), s.Cluster); err != nil {
+		return a, err
 	}
 	a = store.Answer{Phase: store.Phase(s.Phase), Mark: s.Mark, Founders: s.Founders, Term: s.Term, Last: s.Last, Leads: s.Leads}
-	if err := p.agree(a.Phase, s.Cluster); err != nil {
-		return store.Answer{}, fmt.Errorf("%s (%s): %w", id, address, err)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range s.Voters {
 		a.Voters = append(a.Voters, m.ID)
-		p.at[m.ID] = m.HTTP
+		p.told[m.ID] = m.HTTP
 	}
 	return a, nil
 }
 
-func (p *peers) address(id string) string {
+func (p *peers) addresses(id string) (list []string) {
 	if m, ok := p.roster.find(id); ok && m.HTTP != "" {
-		return m.HTTP
+		list = append(list, m.HTTP)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.at[id]
+	if a := p.told[id]; a != "" && !slices.Contains(list, a) {
+		list = append(list, a)
+	}
+	return list
 }
 
 // agree refuses a coordinator of another cluster. Where this one only guesses its
