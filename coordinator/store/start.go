@@ -217,7 +217,7 @@ func (s *Start) describe(waits []string) string {
 			s.standing.why, text)
 	}
 	n := len(s.config.Peers)
-	return fmt.Sprintf("the folder is new; it waits until %d of %d coordinators say so of theirs, or one has a log: %s; start the others, with the same --peers", majority(n), n, text)
+	return fmt.Sprintf("the folder is new; a cluster begins once %d of %d coordinators answer that theirs are new: %s; start the others, with the same --peers", majority(n), n, text)
 }
 
 // pause waits, or until ctx is done.
