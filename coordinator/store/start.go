@@ -64,13 +64,13 @@ func (s *Start) look() (err error) {
 		}
 		return s.folder.lose(s.standing.why)
 	case PhaseNew:
-		return s.mark("new", func() error { return s.folder.keepMark(s.config.ID, &s.standing) })
+		return s.write("new", func() error { return s.folder.keepMark(s.config.ID, &s.standing) })
 	}
 	return nil
 }
 
-// mark runs a step that writes; a fault of tests stands for a crash before it.
-func (s *Start) mark(step string, f func() error) error {
+// write runs a step that writes; a fault of tests stands for a crash before it.
+func (s *Start) write(step string, f func() error) error {
 	if err := s.config.fails(step); err != nil {
 		return err
 	}
@@ -188,15 +188,15 @@ func (s *Start) judge(replies map[string]reply, early bool) (done bool, err erro
 	case v.lost != "":
 		s.config.Logger.Info("the cluster has begun without this folder; what the others have is fetched before this coordinator votes", "reason", v.lost)
 		s.standing = standing{phase: PhaseLost, why: v.lost}
-		return false, s.mark("lost", func() error { return s.folder.lose(v.lost) })
+		return false, s.write("lost", func() error { return s.folder.lose(v.lost) })
 	case v.founders != nil && !(early && len(v.waits) > 0):
-		if err := s.mark("begun", func() error { return s.folder.keepBegun(s.config.ID, v.founders) }); err != nil {
+		if err := s.write("begun", func() error { return s.folder.keepBegun(s.config.ID, v.founders) }); err != nil {
 			return false, err
 		}
 		s.standing.phase, s.standing.founders = PhaseBegun, maps.Clone(v.founders)
 		s.config.Logger.Info("a new cluster begins", "with", sorted(v.founders))
 	case s.standing.phase == PhaseLost && len(v.waits) == 0:
-		if err := s.mark("term", func() error { return s.folder.keepTerm(s.config.ID, v.term) }); err != nil {
+		if err := s.write("term", func() error { return s.folder.keepTerm(s.config.ID, v.term) }); err != nil {
 			return false, err
 		}
 		s.standing.phase = PhaseOpening
