@@ -34,6 +34,7 @@ type node struct {
 	cfg      Config
 	subjects protocol.Subjects
 	metrics  *metrics.Coordinator
+	scrape   http.Handler // of /metrics
 
 	listener net.Listener // of HTTP
 	raft     net.Listener
@@ -44,10 +45,13 @@ type node struct {
 	http     *http.Server
 
 	roster     *roster
+	peers      *peers // as they describe themselves
 	membership *members.Service
 
-	leading atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
-	disk    atomic.Pointer[error]               // why the disk takes no more
+	front    atomic.Pointer[http.Handler]        // of HTTP just now
+	starting atomic.Pointer[store.Start]         // once its folder was looked at
+	leading  atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
+	disk     atomic.Pointer[error]               // why the disk takes no more
 
 	closers []func()
 }
@@ -81,9 +85,10 @@ func (n *node) close() {
 }
 
 func (n *node) open(ctx context.Context) error {
-	// What can be wrong with ports and NATS comes before anything is written.
+	// What can be wrong with ports and NATS comes before anything is written, but for
+	// the mark of a new folder.
 	for _, step := range []func(context.Context) error{
-		n.openListeners, n.openIdentity, n.openNATS, n.openFolder, n.openBlobs, n.openStore, n.openHTTP,
+		n.openListeners, n.openIdentity, n.openHTTP, n.openStart, n.openNATS, n.openFolder, n.openBlobs, n.openStore, n.openAPI,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -142,8 +147,7 @@ func (n *node) openNATS(ctx context.Context) error {
 	}
 	n.conn = conn
 	n.onClose(conn.Close)
-	n.http = &http.Server{ReadHeaderTimeout: 10 * time.Second}
-	n.http.Handler = metrics.Handler(reg) // until openHTTP
+	n.scrape = metrics.Handler(reg)
 	return nil
 }
 
@@ -164,16 +168,13 @@ func (n *node) openBlobs(context.Context) error {
 }
 
 func (n *node) openStore(ctx context.Context) error {
-	cfg := store.Config{
-		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr, Listener: n.raft,
-		Heartbeat: n.cfg.Heartbeat, Election: n.cfg.Election, SnapshotLogBytes: n.cfg.SnapshotBytes, Logger: n.cfg.Log,
-		Committed: func(d time.Duration) { n.metrics.RaftCommit.Observe(d.Seconds()) },
-	}
-	for _, m := range n.roster.known() {
-		cfg.Peers = append(cfg.Peers, store.Peer{ID: m.ID, RaftAddr: m.Raft})
-	}
-	cfg.Join, cfg.Locate = n.roster.kept.Joined, n.roster.raft
-	s, err := n.openLog(ctx, cfg)
+	var s *store.Store
+	cfg := n.storeConfig()
+	err := n.awaitRoom(ctx, func() (err error) {
+		s, err = store.Open(cfg)
+		cfg.Listener = nil // Open closes it where it fails
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -185,33 +186,48 @@ func (n *node) openStore(ctx context.Context) error {
 			n.cfg.Log.Warn("Raft did not close cleanly", "error", err)
 		}
 	})
+	n.comparePeers()
+	n.markUsed()
 	return nil
 }
 
-// openLog opens the store, and waits for room where the disk is full: what is on
-// it is whole, and an operator who makes room should not have to do more.
-func (n *node) openLog(ctx context.Context, cfg store.Config) (*store.Store, error) {
+// storeConfig describes the store.
+func (n *node) storeConfig() store.Config {
+	cfg := store.Config{
+		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr, Listener: n.raft,
+		Heartbeat: n.cfg.Heartbeat, Election: n.cfg.Election, SnapshotLogBytes: n.cfg.SnapshotBytes, Logger: n.cfg.Log,
+		Committed: func(d time.Duration) { n.metrics.RaftCommit.Observe(d.Seconds()) },
+		Join:      n.roster.kept.Joined, Used: n.roster.kept.Used, Locate: n.roster.raft, Ask: n.peers.ask,
+	}
+	for _, m := range n.roster.known() {
+		cfg.Peers = append(cfg.Peers, store.Peer{ID: m.ID, RaftAddr: m.Raft})
+	}
+	return cfg
+}
+
+// awaitRoom tries again where the disk is full: what is on it is whole, and an
+// operator who makes room should not have to do more.
+func (n *node) awaitRoom(ctx context.Context, try func() error) error {
 	for {
-		s, err := store.Open(cfg)
+		err := try()
 		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
-			return s, err
+			return err
 		}
 		n.cfg.Log.Error("the disk is full; the coordinator starts once there is room", "error", err)
 		pause(ctx, n.cfg.timeouts.DiskProbe)
 		if ctx.Err() != nil {
-			return nil, err
-		}
-		if cfg.Listener, err = net.Listen("tcp", n.cfg.RaftAddr); err != nil { // Open has closed the last one
-			return nil, fmt.Errorf("cannot listen on %s for Raft: %w", n.cfg.RaftAddr, err)
+			return err
 		}
 	}
 }
 
+// openHTTP serves HTTP; until openAPI it answers what others must know of a
+// coordinator that starts.
 func (n *node) openHTTP(context.Context) error {
-	n.http.Handler = api.Handler(api.Config{
-		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
-		Metrics: n.http.Handler, Log: n.cfg.Log, InFlight: n.inFlight, Quotas: n.cfg.Quotas.api(),
-	})
+	n.serve(api.Starting(n.beginning, n.waits))
+	n.http = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		(*n.front.Load()).ServeHTTP(w, r)
+	})}
 	var done sync.WaitGroup
 	done.Go(func() {
 		if err := n.http.Serve(n.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -222,6 +238,17 @@ func (n *node) openHTTP(context.Context) error {
 		n.http.Close() // watchers connect again elsewhere
 		done.Wait()
 	})
+	return nil
+}
+
+func (n *node) serve(h http.Handler) { n.front.Store(&h) }
+
+func (n *node) openAPI(context.Context) error {
+	n.serve(api.Handler(api.Config{
+		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
+		Metrics: n.scrape, Log: n.cfg.Log, InFlight: n.inFlight, Quotas: n.cfg.Quotas.api(),
+	}))
+	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
 	return nil
 }
 

@@ -62,7 +62,8 @@ func askSelf(ctx context.Context, address string) (s protocol.Self, err error) {
 func (n *node) identify(ctx context.Context) error {
 	kept := n.cfg.kept
 	_, missing := os.Stat(n.cfg.clusterFile())
-	switch known := missing == nil; {
+	known := missing == nil
+	switch {
 	case len(n.cfg.Join) > 0 && !known:
 		c, err := n.joinCluster(ctx)
 		if err != nil {
@@ -81,6 +82,7 @@ func (n *node) identify(ctx context.Context) error {
 		n.cfg.NATS = kept.External
 	}
 	n.roster = newRoster(&n.cfg, kept)
+	n.peers = newPeers(n.roster, n.subjects.Cluster, known || len(n.cfg.Join) > 0)
 	if len(kept.Members) == 0 {
 		n.roster.kept.Members = n.roster.known()
 	}

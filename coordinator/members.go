@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/members"
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -35,11 +36,8 @@ func (n *node) service() *members.Service {
 // describe is what this coordinator says of itself.
 func (n *node) describe() protocol.Self {
 	st := n.store.Stats()
-	s := protocol.Self{
-		MemberEntry: n.roster.self, Cluster: n.subjects.Cluster,
-		Protocol: protocol.Version, Numerics: algorithms.Numerics, Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
-		External: n.cfg.NATS, Term: st.Term, Last: st.LastIndex, Applied: st.AppliedIndex, Contact: -1,
-	}
+	s := n.identity(n.subjects.Cluster, n.store.Answer())
+	s.Applied = st.AppliedIndex
 	if st.LastContact >= 0 {
 		s.Contact = st.LastContact.Milliseconds()
 	}
@@ -49,6 +47,22 @@ func (n *node) describe() protocol.Self {
 		if !n.blobs.Folder.Has(digest) {
 			s.Missing++
 		}
+	}
+	return s
+}
+
+// identity is the part of Self that is there before Raft runs.
+func (n *node) identity(cluster string, a store.Answer) protocol.Self {
+	s := protocol.Self{
+		MemberEntry: n.roster.self, Cluster: cluster,
+		Protocol: protocol.Version, Numerics: algorithms.Numerics, Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
+		External: n.cfg.NATS, Contact: -1,
+		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Mark: a.Mark, Founders: a.Founders, Leads: a.Leads,
+	}
+	for _, id := range a.Voters {
+		m, _ := n.roster.find(id)
+		m.ID = id
+		s.Voters = append(s.Voters, m)
 	}
 	return s
 }

@@ -33,7 +33,10 @@ type keptMembers struct {
 	Format int `json:"format"`
 	// Joined: this coordinator was started with --join-cluster, so its folder never
 	// begins a cluster.
-	Joined  bool                   `json:"joined,omitempty"`
+	Joined bool `json:"joined,omitempty"`
+	// Used: this coordinator has had a log, so a folder of Raft that is empty has lost
+	// it.
+	Used    bool                   `json:"used,omitempty"`
 	Members []protocol.MemberEntry `json:"members"`
 	// Given has the addresses of --peers that the log has taken note of.
 	Given map[string]string `json:"given,omitempty"`
@@ -241,7 +244,7 @@ func (r *roster) initial() map[string]bool {
 
 // keep returns what the folder should keep now.
 func (r *roster) keep(s *store.Store) keptMembers {
-	k := keptMembers{Format: membersFormat, Joined: r.kept.Joined, External: r.kept.External, Given: make(map[string]string)}
+	k := keptMembers{Format: membersFormat, Joined: r.kept.Joined, Used: r.kept.Used, External: r.kept.External, Given: make(map[string]string)}
 	for id, address := range r.kept.Given {
 		k.Given[id] = address
 	}

@@ -47,7 +47,7 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 //	POST   /v1/workers/{id}/trust          -> Cluster
 //	GET    /v1/models                      []ModelInfo
 //	GET    /v1/models/{name}               the model file (name: the job's, or job/fold)
-//	GET    /v1/self                        Self, of the coordinator that is asked
+//	GET    /v1/self                        Self, of the coordinator that is asked, also while it starts
 //	GET    /v1/members                     Members
 //	POST   /v1/members                     AddRequest -> Members
 //	DELETE /v1/members/{id}                -> Members

@@ -19,6 +19,13 @@ type Self struct {
 	// Problem, where set, is why it cannot lead or serve as it should: its disk is
 	// full, NATS is away, a part of its log is being fetched anew.
 	Problem string `json:"problem,omitempty"`
+
+	// What follows is for coordinators that start: see coordinator/store/DESIGN.md.
+	Phase    string            `json:"phase"`              // new, begun, opening, joining, lost, recovering or member
+	Mark     string            `json:"mark,omitempty"`     // of a new folder
+	Founders map[string]string `json:"founders,omitempty"` // by id, the marks of the new folders that the cluster began with
+	Leads    bool              `json:"leads,omitempty"`    // in that term, when its last entry was that
+	Voters   []MemberEntry     `json:"voters,omitempty"`   // where it knows them to be committed
 }
 
 // Members is who the coordinators are, from the leader's Raft configuration.

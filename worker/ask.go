@@ -13,6 +13,7 @@ import (
 type answer struct {
 	cluster *protocol.Cluster // nil: err
 	err     error
+	kept    bool // its address is known only from the worker's folder
 }
 
 // askAll asks every coordinator that is known, at once, and returns the answers that
@@ -29,25 +30,50 @@ func (j *joiner) askAll(ctx context.Context, within time.Duration, enough func(*
 	asked := len(j.addresses)
 	answers := make(chan answer, asked)
 	for _, address := range j.addresses {
+		cluster := j.of[address]
 		go func() {
-			c, err := j.askOne(ctx, address, wait)
-			answers <- answer{c, err}
+			c, err := j.askOne(ctx, address, cluster, wait)
+			answers <- answer{c, err, cluster != ""}
 		}()
 	}
-	var list []*protocol.Cluster
+	var came []answer
 	var errs []error
 	for range asked { // all, so that no goroutine is left behind
 		a := <-answers
-		switch {
-		case a.err != nil:
+		if a.err != nil {
 			errs = append(errs, a.err)
 			continue
-		case enough(a.cluster):
+		}
+		if !a.kept && enough(a.cluster) {
 			cancel()
 		}
-		list = append(list, j.take(a.cluster))
+		came = append(came, a)
+	}
+	list := preferred(came)
+	for _, c := range list {
+		j.take(c)
+	}
+	if c := newest(list); c != nil {
+		j.keep(c)
 	}
 	return list, chooseError(list, errs)
+}
+
+// preferred leaves out what coordinators said that are known only from the folder, where
+// others answered for another cluster: --join decides which cluster a worker serves.
+func preferred(came []answer) (list []*protocol.Cluster) {
+	joined := ""
+	for _, a := range came {
+		if !a.kept {
+			joined = a.cluster.ID
+		}
+	}
+	for _, a := range came {
+		if !a.kept || joined == "" || a.cluster.ID == joined {
+			list = append(list, a.cluster)
+		}
+	}
+	return list
 }
 
 // chooseError returns the error of a question that nobody answered; of those that
@@ -65,14 +91,13 @@ func chooseError(list []*protocol.Cluster, errs []error) error {
 }
 
 // take learns from an answer where coordinators are.
-func (j *joiner) take(c *protocol.Cluster) *protocol.Cluster {
+func (j *joiner) take(c *protocol.Cluster) {
 	for _, m := range c.Coordinators {
 		j.learn(m.HTTP)
 	}
 	if len(j.nats) > 0 {
 		c.NATS = j.nats
 	}
-	return c
 }
 
 // askNet is askAll of a network of the caller's making.

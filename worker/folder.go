@@ -32,6 +32,7 @@ const tempFile = "NEW"
 //	FORMAT   names its kind and version
 //	LOCK     locked while a process uses the folder
 //	ID       the worker's random name
+//	COORDINATORS  those of the cluster that it served last (known.go)
 //	shards/  the cache
 //	results/ bytes of collected units, until the leader has them; cleared at start
 type folder struct {

@@ -33,10 +33,14 @@ type joiner struct {
 	http      *http.Client
 	net       *Net // nil: HTTP
 	log       *slog.Logger
+
+	folder *folder           // where learnt coordinators are kept; nil: nowhere
+	last   known             // what is there
+	of     map[string]string // clusters of addresses that are from there only
 }
 
 func newJoiner(addresses []string, net *Net, log *slog.Logger) *joiner {
-	j := &joiner{http: &http.Client{Transport: &http.Transport{}}, net: net, log: log}
+	j := &joiner{http: &http.Client{Transport: &http.Transport{}}, net: net, log: log, of: make(map[string]string)}
 	for _, a := range addresses {
 		j.learn(strings.TrimSuffix(strings.TrimPrefix(a, "http://"), "/"))
 	}
@@ -46,6 +50,7 @@ func newJoiner(addresses []string, net *Net, log *slog.Logger) *joiner {
 func (j *joiner) close() { j.http.CloseIdleConnections() }
 
 func (j *joiner) learn(address string) {
+	delete(j.of, address)
 	for _, known := range j.addresses {
 		if known == address {
 			return
@@ -87,7 +92,9 @@ func (j *joiner) ask(ctx context.Context) (*protocol.Cluster, error) {
 	return newest(list), err
 }
 
-func (j *joiner) askOne(ctx context.Context, address, wait string) (*protocol.Cluster, error) {
+// askOne asks the coordinator at an address; cluster, where it is not empty, is the id
+// that it must have.
+func (j *joiner) askOne(ctx context.Context, address, cluster, wait string) (*protocol.Cluster, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+protocol.ClusterLocal+wait, nil)
 	if err != nil {
 		return nil, err
@@ -107,6 +114,9 @@ func (j *joiner) askOne(ctx context.Context, address, wait string) (*protocol.Cl
 	c := new(protocol.Cluster)
 	if err := json.Unmarshal(body, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+	if cluster != "" && c.ID != cluster { // another's, at an address that is used again
+		return nil, fmt.Errorf("%s: there is cluster %s, where this worker knew one of %s", address, c.ID, cluster)
 	}
 	return c, checkCluster(address, c)
 }

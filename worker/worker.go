@@ -121,6 +121,7 @@ func (w *worker) openFiles() (err error) {
 	if w.id, err = w.folder.id(w.cfg.ID); err != nil {
 		return err
 	}
+	w.join.remember(w.folder)
 	w.cache, err = openCache(cacheOptions{
 		dir: w.folder.path("shards"), limit: w.cfg.CacheBytes,
 		fetch: w.fetch, changed: w.beat.full, log: w.log, metrics: w.metrics,

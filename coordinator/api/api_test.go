@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -382,6 +383,7 @@ func TestFormerLeader(t *testing.T) {
 	cfg.Store, err = store.Open(store.Config{
 		ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: cfg.Log,
 		Peers: []store.Peer{{ID: "a", RaftAddr: "127.0.0.1:1"}, {ID: "b", RaftAddr: "127.0.0.1:2"}, {ID: "c", RaftAddr: "127.0.0.1:3"}},
+		Join:  true, Ask: func(context.Context, string) (store.Answer, error) { return store.Answer{}, errors.New("nobody") },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -125,6 +125,9 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	if err == nil && (now.ID != m.ID || now.Cluster != self.Cluster) {
 		err = fmt.Errorf("at %s is coordinator %s of cluster %s", d.HTTP, now.ID, now.Cluster)
 	}
+	if err == nil && !runs[store.Phase(now.Phase)] {
+		err = errors.New(now.Problem)
+	}
 	if err != nil {
 		d.Problem = err.Error()
 		return d
@@ -133,6 +136,9 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	d.Applied, d.Contact, d.Missing, d.Problem = now.Applied, now.Contact, now.Missing, now.Problem
 	return d
 }
+
+// runs are the phases in which a member acknowledges entries.
+var runs = map[store.Phase]bool{store.PhaseBegun: true, store.PhaseJoining: true, store.PhaseRecovering: true, store.PhaseMember: true}
 
 func (s *Service) ask(ctx context.Context, http string) (protocol.Self, error) {
 	if http == "" {

@@ -77,7 +77,7 @@ func at(id string) string { return id + ":1" }
 func (f *fake) answers(id string) *protocol.Self {
 	s := &protocol.Self{
 		MemberEntry: protocol.MemberEntry{ID: id, HTTP: at(id), Raft: id + ":2"}, Cluster: "c", Leader: "a",
-		Protocol: 1, Numerics: 1, Heartbeat: 100, Last: 100, Applied: 100,
+		Protocol: 1, Numerics: 1, Heartbeat: 100, Last: 100, Applied: 100, Phase: "member",
 	}
 	f.selves[at(id)] = s
 	return s

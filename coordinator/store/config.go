@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -47,8 +48,8 @@ type Config struct {
 	Listener net.Listener
 
 	// Peers lists all coordinators, this one included, and is the same on each;
-	// empty: this node alone. A new cluster begins with them; after that the log
-	// decides who is a member. The addresses here are used even where an older list
+	// empty: this node alone. A new cluster begins with them, once Start has decided
+	// so; after that the log decides who is a member. The addresses here are used even where an older list
 	// in the folder has others, so a cluster may move.
 	Peers []Peer
 	// Join: a new folder begins no cluster; the node waits until the leader of one
@@ -57,6 +58,12 @@ type Config struct {
 	// Locate, where set, returns where Raft of a member is now, and is asked before
 	// Peers and the log; empty: it does not know. It must not block.
 	Locate func(id string) string
+
+	// Used: the node is known to have had a log, so that an empty folder is not new.
+	Used bool
+	// Ask asks another node, by ID, how it is; it must be set where there are several
+	// peers, or with Join. It is bounded by ctx.
+	Ask func(ctx context.Context, id string) (Answer, error)
 
 	// Heartbeat is the one setting that every timeout derives from: a leader that
 	// hears no majority for three heartbeats steps down, a follower that hears no
@@ -75,7 +82,9 @@ type Config struct {
 
 	timeouts protocol.Timeouts
 	// fault, where set, may fail or hold up what touches the disk or the network:
-	// "append", "delete", "vote", "room", "timeout-now", "install". For tests.
+	// "append", "delete", "vote", "room", "timeout-now", "install"; and, in this order, the
+	// steps of a start: "new", "lost", "begun", "term", "votes", "format", "append", "old".
+	// For tests.
 	fault func(op string) error
 }
 
@@ -112,7 +121,21 @@ func (c *Config) checkPeers() error {
 	if len(c.Peers) > 0 && !seen[c.ID] {
 		return fmt.Errorf("store: coordinator %q is not among its own peers", c.ID)
 	}
+	if c.replicated() && c.Ask == nil {
+		return fmt.Errorf("store: node %q has %d peers and nobody to ask about them", c.ID, len(c.Peers))
+	}
 	return nil
+}
+
+// replicated reports whether others have what this node has.
+func (c *Config) replicated() bool { return c.Join || len(c.Peers) > 1 }
+
+// fails runs a fault of tests.
+func (c *Config) fails(op string) error {
+	if c.fault == nil {
+		return nil
+	}
+	return c.fault(op)
 }
 
 // election is how long a follower waits at least for its leader.

@@ -117,7 +117,7 @@ func FuzzMeta(f *testing.F) {
 func FuzzFolder(f *testing.F) {
 	quiet := slog.New(slog.DiscardHandler)
 	dir := filepath.Join(f.TempDir(), "raft")
-	made, err := openFolder(dir, "a", quiet)
+	made, err := openFolder(&Config{ID: "a", Dir: dir, Logger: quiet})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func FuzzFolder(f *testing.F) {
 			t.Fatal(err)
 		}
 		allocs.AtMost(t, 64*(len(format)+len(acked))+256<<10, "a folder", func() {
-			folder, err := openFolder(dir, "a", quiet)
+			folder, err := openFolder(&Config{ID: "a", Dir: dir, Logger: quiet})
 			if err != nil {
 				if !errors.Is(err, ErrFolder) && !errors.Is(err, ErrCorrupt) {
 					t.Fatalf("error %v", err)
@@ -163,7 +163,7 @@ const fuzzSegment = 16 << 10
 func FuzzLog(f *testing.F) {
 	dir := f.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
-	folder, err := openFolder(dir, "a", quiet)
+	folder, err := openFolder(&Config{ID: "a", Dir: dir, Logger: quiet})
 	if err != nil {
 		f.Fatal(err)
 	}

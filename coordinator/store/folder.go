@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,10 +25,13 @@ type folder struct {
 	path   string
 	lock   *os.File
 	stable *stable
+
+	begins   bool              // the first entry is still to be written
+	founders map[string]string // with whom the cluster began, where that is known
 }
 
-// openFolder makes or opens the folder of node id and takes its lock.
-func openFolder(path, id string, log *slog.Logger) (*folder, error) {
+// claim makes or opens a node's folder and takes its lock.
+func claim(path string) (*folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -37,18 +39,49 @@ func openFolder(path, id string, log *slog.Logger) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{path: path, lock: lock}
-	if err := f.checkFormat(id, log); err != nil {
-		return nil, errors.Join(err, f.close())
+	return &folder{path: path, lock: lock}, nil
+}
+
+// openFolder opens the folder of a node that may begin, or has.
+func openFolder(c *Config) (*folder, error) {
+	f, err := claim(c.Dir)
+	if err != nil {
+		return nil, err
 	}
-	if err := os.MkdirAll(f.log(), 0o755); err != nil {
-		return nil, errors.Join(fmt.Errorf("store: %w", err), f.close())
-	}
-	// A power cut must not leave FORMAT and VOTE without the log: it would look new.
-	if err := errors.Join(syncFolder(path), syncFolder(filepath.Dir(path))); err != nil {
+	if err := f.open(c); err != nil {
 		return nil, errors.Join(err, f.close())
 	}
 	return f, nil
+}
+
+// errUndecided says that nobody has found out whether an empty folder is that of a
+// new cluster.
+var errUndecided = errors.New("store: it is not decided yet how this node begins")
+
+func (f *folder) open(c *Config) error {
+	s, err := f.look(c.ID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.phase == PhaseLost && !c.replicated():
+		return s.alone(c.Dir)
+	case s.phase == PhaseLost, s.phase == PhaseNew && len(c.Peers) > 1 && !c.Join:
+		return fmt.Errorf("%w: %s", errUndecided, f.path)
+	case s.phase == PhaseNew:
+		if err := f.keepMark(c.ID, &s); err != nil { // before there are votes: an empty folder has none
+			return err
+		}
+	}
+	f.begins, f.founders = !c.Join && (s.phase == PhaseNew || s.phase == PhaseBegun), s.founders
+	if err := f.checkFormat(c); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.log(), 0o755); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	// A power cut must not leave FORMAT and VOTE without the log: it would look lost.
+	return errors.Join(syncFolder(f.path), syncFolder(filepath.Dir(f.path)))
 }
 
 // takeLock locks the folder; the kernel drops the lock with the process, however
@@ -73,7 +106,7 @@ func (f *folder) log() string { return filepath.Join(f.path, logName) }
 func (f *folder) meta() string { return filepath.Join(f.log(), metaName) }
 
 // recover is the file that says that the node must catch up before it votes.
-func (f *folder) recover() string { return filepath.Join(f.path, "RECOVER") }
+func (f *folder) recover() string { return filepath.Join(f.path, recoverName) }
 
 func (f *folder) close() error {
 	if f.stable != nil {
@@ -84,57 +117,40 @@ func (f *folder) close() error {
 
 // checkFormat compares the FORMAT file with what this node writes; a new folder
 // gets one, and the file of its votes before.
-func (f *folder) checkFormat(id string, log *slog.Logger) (err error) {
-	want := fmt.Sprintf("coppice raft folder, format %d, node %s\n", folderFormat, id)
-	got, err := os.ReadFile(filepath.Join(f.path, formatName))
-	if errors.Is(err, os.ErrNotExist) {
-		return f.initialise(id, want)
-	}
-	if err != nil {
+func (f *folder) checkFormat(c *Config) (err error) {
+	path, want := filepath.Join(f.path, formatName), formatText(c.ID)
+	got, err := os.ReadFile(path)
+	missing := errors.Is(err, os.ErrNotExist)
+	if err != nil && !missing {
 		return fmt.Errorf("store: %w", err)
 	}
-	damaged := !formatted.Match(got)
-	if string(got) == want || damaged {
-		if f.stable, err = openStable(f.path, id, false); err != nil {
-			return err
-		}
-	}
-	if damaged { // the votes bear the node's name
-		log.Error("a file was corrupt and is written again", "error", corrupted(filepath.Join(f.path, formatName), fmt.Errorf("it says %.100q", got)))
-		return replaceFile(filepath.Join(f.path, formatName), want)
-	}
-	if string(got) != want {
+	if !missing && formatted.Match(got) && string(got) != want {
 		return fmt.Errorf("store: folder %s is %w: its %s file says %.200q where %q was due", f.path, ErrFolder, formatName, got, want)
 	}
-	return nil
+	if err := c.fails("votes"); err != nil {
+		return err
+	}
+	if f.stable, err = openStable(f.path, c.ID, missing); err != nil {
+		return err
+	}
+	if string(got) == want {
+		return nil
+	}
+	if !missing { // the votes bear the node's name
+		c.Logger.Error("a file was corrupt and is written again", "error", corrupted(path, fmt.Errorf("it says %.100q", got)))
+	}
+	if err := c.fails("format"); err != nil {
+		return err
+	}
+	return replaceFile(path, want)
+}
+
+func formatText(id string) string {
+	return fmt.Sprintf("coppice raft folder, format %d, node %s\n", folderFormat, id)
 }
 
 // formatted matches the FORMAT file of any version and node.
 var formatted = regexp.MustCompile(`^coppice raft folder, format [0-9]+, node .+\n$`)
-
-// initialise writes the FORMAT file of an empty folder, whole or not at all.
-func (f *folder) initialise(id, text string) error {
-	entries, err := os.ReadDir(f.path)
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	temporary := filepath.Join(f.path, formatName+".tmp")
-	for _, e := range entries {
-		if n := e.Name(); n != lockName && n != filepath.Base(temporary) && n != stableName+".tmp" && n != stableName {
-			return fmt.Errorf("store: folder %s is %w: it holds %q but no %s file", f.path, ErrFolder, n, formatName)
-		}
-	}
-	if f.stable, err = openStable(f.path, id, true); err != nil {
-		return err
-	}
-	if err := writeSynced(temporary, text); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if err := os.Rename(temporary, filepath.Join(f.path, formatName)); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	return syncFolder(f.path)
-}
 
 func writeSynced(path, text string) error {
 	file, err := os.Create(path)

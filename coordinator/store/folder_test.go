@@ -105,7 +105,7 @@ func TestBootstrapCutShort(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a"}}, nodes: make(map[string]*Store)}
 	t.Cleanup(c.closeAll)
-	f, err := openFolder(filepath.Join(c.dir, "a"), "a", slog.New(slog.DiscardHandler))
+	f, err := openFolder(&Config{ID: "a", Dir: filepath.Join(c.dir, "a"), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -20,19 +19,17 @@ type gate struct {
 	once sync.Once
 	work sync.WaitGroup
 
-	lost    atomic.Bool // a part of the log: no votes
-	cannot  atomic.Bool // write: no office
-	heard   atomic.Pointer[contact]
-	opened  time.Time
+	beating sync.RWMutex // held by heartbeats, which do not come through rpcs
+	ended   bool         // none is handled any more
+
+	lost    atomic.Bool           // a part of the log: no votes
+	cannot  atomic.Bool           // write: no office
 	refused atomic.Uint64         // votes
 	fault   func(op string) error // of tests
 }
 
-// contact is what a leader last said of its log.
-type contact struct{ term, commit uint64 }
-
 func newGate(t *raft.NetworkTransport, recovering bool) *gate {
-	g := &gate{NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{}), opened: time.Now()}
+	g := &gate{NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{})}
 	g.lost.Store(recovering)
 	g.work.Go(g.pass)
 	return g
@@ -42,10 +39,28 @@ func newGate(t *raft.NetworkTransport, recovering bool) *gate {
 // caught up yet.
 func (g *gate) recovering() bool { return g.lost.Load() }
 
-// stop ends the gate's goroutine, once Raft reads no more.
+// stop ends the gate's goroutine and heartbeats that are under way, once Raft reads no
+// more.
 func (g *gate) stop() {
 	g.once.Do(func() { close(g.quit) })
 	g.work.Wait()
+	g.beating.Lock()
+	defer g.beating.Unlock()
+	g.ended = true
+}
+
+// SetHeartbeatHandler implements raft.Transport. Raft handles heartbeats in the
+// goroutines of connections, also after it has shut down, when VOTE may be closed.
+func (g *gate) SetHeartbeatHandler(handle func(raft.RPC)) {
+	g.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
+		g.beating.RLock()
+		defer g.beating.RUnlock()
+		if g.ended {
+			rpc.Respond(nil, raft.ErrTransportShutdown)
+			return
+		}
+		handle(rpc)
+	})
 }
 
 // Consumer implements raft.Transport.
@@ -76,11 +91,7 @@ var errAbstains = errors.New("store: this coordinator does not stand for electio
 
 // refuse answers, in Raft's place, what would make the node vote or stand.
 func (g *gate) refuse(rpc *raft.RPC) bool {
-	switch m := rpc.Command.(type) {
-	case *raft.AppendEntriesRequest:
-		if m.LeaderCommitIndex > 0 {
-			g.heard.Store(&contact{m.Term, m.LeaderCommitIndex})
-		}
+	switch rpc.Command.(type) {
 	case *raft.RequestVoteRequest:
 		if g.lost.Load() {
 			g.refused.Add(1)

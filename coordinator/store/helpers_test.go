@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +33,50 @@ type cluster struct {
 	dir   string
 	peers []Peer
 	nodes map[string]*Store // those that run
+
+	mu     sync.Mutex
+	answer map[string]func() Answer // of those that run or start
+}
+
+// ask is what nodes ask each other by.
+func (c *cluster) ask(_ context.Context, id string) (Answer, error) {
+	c.mu.Lock()
+	answer := c.answer[id]
+	c.mu.Unlock()
+	if answer == nil {
+		return Answer{}, fmt.Errorf("%s does not answer", id)
+	}
+	return answer(), nil
+}
+
+// answers says how a node answers from now on.
+func (c *cluster) answers(id string, answer func() Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answer == nil {
+		c.answer = make(map[string]func() Answer)
+	}
+	c.answer[id] = answer
+}
+
+// look has a node look at its folder; from then on it answers.
+func (c *cluster) look(config Config) *Start {
+	c.t.Helper()
+	s, err := NewStart(config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.answers(config.ID, s.Answer)
+	return s
+}
+
+// decide has a node find out how it begins, until ctx is done.
+func (c *cluster) decide(ctx context.Context, s *Start) error {
+	err := errors.Join(s.Decide(ctx), s.Close())
+	if err != nil {
+		c.answers(s.config.ID, nil)
+	}
+	return err
 }
 
 // calm is for tests of which a change of leader would be the end, however busy the
@@ -61,25 +107,55 @@ func (c *cluster) startAll() {
 		listeners[c.peers[i].ID] = l
 		c.peers[i].RaftAddr = l.Addr().String()
 	}
+	c.decideAll()
 	for _, p := range c.peers {
-		c.start(p.ID, listeners[p.ID])
+		c.open(c.config(p.ID, listeners[p.ID]))
 	}
+}
+
+// decideAll has every node find out how it begins.
+func (c *cluster) decideAll() {
+	c.t.Helper()
+	var all []*Start // that answer before anybody asks
+	for _, p := range c.peers {
+		all = append(all, c.look(c.config(p.ID, nil)))
+	}
+	var starts sync.WaitGroup
+	for _, s := range all {
+		starts.Go(func() {
+			if err := c.decide(c.ctx(), s); err != nil {
+				c.t.Error(err)
+			}
+		})
+	}
+	starts.Wait()
 }
 
 // start starts one node; with a nil listener on the address that it had before.
 func (c *cluster) start(id string, l net.Listener) *Store {
 	c.t.Helper()
-	s, err := Open(c.config(id, l))
+	config := c.config(id, l)
+	if err := c.decide(c.ctx(), c.look(config)); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.open(config)
+}
+
+// open opens a node that has found out how it begins.
+func (c *cluster) open(config Config) *Store {
+	c.t.Helper()
+	s, err := Open(config)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.nodes[id] = s
+	c.nodes[config.ID] = s
+	c.answers(config.ID, s.Answer)
 	return s
 }
 
 func (c *cluster) config(id string, l net.Listener) Config {
 	config := Config{
-		ID: id, Dir: filepath.Join(c.dir, id), Listener: l, Peers: c.peers,
+		ID: id, Dir: filepath.Join(c.dir, id), Listener: l, Peers: c.peers, Ask: c.ask,
 		SegmentBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, p := range c.peers {
@@ -105,6 +181,7 @@ func (c *cluster) close(id string) {
 		c.t.Errorf("closing %s: %v", id, err)
 	}
 	delete(c.nodes, id)
+	c.answers(id, nil)
 }
 
 // kill ends a node as a signal would: it hands nothing over and says nothing.
@@ -120,6 +197,7 @@ func (c *cluster) kill(id string) {
 	}
 	close(s.closed)
 	delete(c.nodes, id)
+	c.answers(id, nil)
 }
 
 // leader waits until some node leads and a majority agrees.

@@ -107,26 +107,26 @@ func (s *Store) transferred(err error) error {
 	return nil
 }
 
-// checkMembers refuses a list of peers of which half or more are no members: the
-// log decides who is, and such a list might elect a leader without it. Fewer are
-// passed over with a warning.
+// checkMembers compares the peers given with the members in the log, which decide. A
+// list of which half or more are no members, and are not where a member is now either,
+// is refused: such nodes might begin a cluster of their own, whose leader this node
+// would obey.
 func (s *Store) checkMembers(given []raft.Server) error {
-	have := ids(s.raft().GetConfiguration().Configuration().Servers)
+	members := s.raft().GetConfiguration().Configuration().Servers
+	have := ids(members)
 	if len(have) == 0 {
 		return nil // waits to be added
 	}
-	var strange []string
-	for _, id := range ids(given) {
-		if !slices.Contains(have, id) && id != s.config.ID {
-			strange = append(strange, id)
+	strange := 0
+	for _, p := range given {
+		known := func(m raft.Server) bool { return m.ID == p.ID || m.Address == p.Address }
+		if string(p.ID) != s.config.ID && !slices.ContainsFunc(members, known) {
+			strange++
 		}
 	}
-	if len(strange) > 0 && 2*len(strange) >= len(given) {
+	if strange > 0 && 2*strange >= len(given) {
 		return fmt.Errorf("store: folder %s is %w: its cluster is %v, the peers given are %v; members are added by `coppice cluster add`, not by --peers",
 			s.folder.path, ErrFolder, have, ids(given))
-	}
-	if len(strange) > 0 {
-		s.config.Logger.Warn("peers were given that are no members of the cluster", "peers", strange, "members", have)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +21,7 @@ import (
 // ErrCorrupt and names the file.
 func (s *Store) openLog(snapshots *raft.FileSnapshotStore, log hclog.Logger) (d *diskLog, recovering bool, err error) {
 	d, err = s.checkedLog(snapshots, log)
-	if errors.Is(err, ErrCorrupt) && s.replicated() {
+	if errors.Is(err, ErrCorrupt) && s.config.replicated() {
 		s.config.Logger.Error("what this coordinator remembers is corrupt; it is fetched from the others", "error", err)
 		if err := s.beginAnew(snapshots, err); err != nil {
 			return nil, false, err
@@ -34,9 +35,6 @@ func (s *Store) openLog(snapshots *raft.FileSnapshotStore, log hclog.Logger) (d 
 	return d, missing == nil, nil
 }
 
-// replicated reports whether others have what this node has.
-func (s *Store) replicated() bool { return s.config.Join || len(s.config.Peers) > 1 }
-
 // checkedLog opens the log and reads all of it.
 func (s *Store) checkedLog(snapshots *raft.FileSnapshotStore, log hclog.Logger) (*diskLog, error) {
 	base, bad, err := checkSnapshots(s.folder.path, snapshots)
@@ -47,7 +45,11 @@ func (s *Store) checkedLog(snapshots *raft.FileSnapshotStore, log hclog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	if err := d.check(s.folder, base, bad); err != nil {
+	err = d.check(s.folder, base, bad)
+	if err == nil {
+		err = s.checkEmpty(d, base)
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	for path, why := range bad { // the log and the others do without
@@ -57,6 +59,25 @@ func (s *Store) checkedLog(snapshots *raft.FileSnapshotStore, log hclog.Logger) 
 		}
 	}
 	return d, nil
+}
+
+// checkEmpty refuses a log that is empty though the folder is not new: it was
+// removed.
+func (s *Store) checkEmpty(d *diskLog, base uint64) error {
+	last, err := d.LastIndex()
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	term, err := s.folder.stable.GetUint64([]byte(keyTerm))
+	if err != nil {
+		return err
+	}
+	_, missing := os.Stat(s.folder.recover())
+	waits := s.config.Join && term == 0 // to be added
+	if max(last, base) > 0 || s.folder.begins || waits || missing == nil {
+		return nil
+	}
+	return corrupted(s.folder.log(), fmt.Errorf("it is empty, and this node was in term %d", term))
 }
 
 // check reads every entry and compares the log with the snapshot before it and
@@ -127,22 +148,24 @@ func (s *Store) beginAnew(snapshots *raft.FileSnapshotStore, why error) error {
 	return syncFolder(s.folder.path)
 }
 
+// goal is where a leader's log ended when it was asked, after this life of the node
+// had begun.
+type goal struct{ term, last uint64 }
+
 // caughtUp ends the recovery once the node has everything that it ever may have
-// acknowledged: see DESIGN.md, Corruption.
+// acknowledged: see DESIGN.md, Catching up.
 func (s *Store) caughtUp(n *node) {
-	heard := n.gate.heard.Load()
-	if heard == nil || time.Since(n.gate.opened) < s.config.patience() {
+	if n.goal == nil || n.goal.term != n.raft.CurrentTerm() {
+		if n.goal = s.askLeader(); n.goal == nil {
+			return
+		}
+	}
+	last := n.raft.LastIndex()
+	term, ok := n.termOf(last)
+	if !ok || last < n.goal.last || term != n.goal.term || n.raft.CurrentTerm() != n.goal.term {
 		return
 	}
-	term, ok := n.termOf(heard.commit)
-	if !ok || term != heard.term || n.raft.CurrentTerm() != heard.term {
-		return
-	}
-	if err := os.Remove(s.folder.recover()); err != nil {
-		s.config.Logger.Warn("the end of the recovery could not be written down", "error", err)
-		return
-	}
-	if err := syncFolder(s.folder.path); err != nil {
+	if err := s.folder.drop(recoverName); err != nil {
 		s.config.Logger.Warn("the end of the recovery could not be written down", "error", err)
 		return
 	}
@@ -153,7 +176,30 @@ func (s *Store) caughtUp(n *node) {
 	if err := n.raft.ReloadConfig(times); err != nil {
 		s.config.Logger.Warn("this coordinator does not stand for election until it is started again", "error", err)
 	}
-	s.config.Logger.Info("what was corrupt has been fetched from the others; this coordinator votes again", "entry", heard.commit)
+	s.config.Logger.Info("what was lost has been fetched from the others; this coordinator votes again", "entry", last)
+}
+
+// askLeader asks the leader where its log ends; nil where none says so.
+func (s *Store) askLeader() *goal {
+	id, _ := s.Leader()
+	if id == "" || id == s.config.ID {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.patience())
+	defer cancel()
+	go func() { // the store may be closed meanwhile
+		select {
+		case <-s.down:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	a, err := s.config.Ask(ctx, id)
+	if err != nil || !a.Leads {
+		s.config.Logger.Debug("the leader does not say where its log ends", "leader", id, "error", err)
+		return nil
+	}
+	return &goal{a.Term, a.Last}
 }
 
 // termOf returns the term of an entry that the node has on its disk.

@@ -247,15 +247,16 @@ func TestRecoveryIsRemembered(t *testing.T) {
 	c.until("end of trouble", func() bool { return s.Trouble() == nil })
 }
 
-// The votes of a node are not guessed: without them it does not start, replicas or
-// not.
-func TestLostVotesRefuse(t *testing.T) {
+// The votes of a node are not guessed: alone it does not start without them.
+func TestLostVotesAlone(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, nil)
+	c := newCluster(t, 1, nil)
 	c.propose(memberEntry(0))
 	c.kill("a")
-	path := only(t, filepath.Join(c.dir, "a"), stableName)
-	rewriteFile(t, path, func(b []byte) []byte { b[20] ^= 1; b[stablePlace+20] ^= 1; return b })
+	path := loseVotes(t, filepath.Join(c.dir, "a"))
+	if _, err := NewStart(c.config("a", nil)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -263,6 +264,14 @@ func TestLostVotesRefuse(t *testing.T) {
 	if _, err := Open(c.config("a", l)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
+}
+
+// loseVotes damages both copies of a node's votes.
+func loseVotes(t *testing.T, dir string) (path string) {
+	t.Helper()
+	path = only(t, dir, stableName)
+	rewriteFile(t, path, func(b []byte) []byte { b[20] ^= 1; b[stablePlace+20] ^= 1; return b })
+	return path
 }
 
 // snapshotted is a cluster whose nodes have a snapshot and a log behind it.

@@ -18,6 +18,7 @@ type node struct {
 	log      *diskLog
 	raft     *raft.Raft
 	shutdown func() raft.Future // of raft: the same future each time
+	goal     *goal              // of a recovery; tend's own
 	ended    chan struct{}      // closed once end is through
 	once     sync.Once          // of end
 	err      error              // what end returned
@@ -72,14 +73,16 @@ const never = 365 * 24 * time.Hour
 
 // run runs the Raft node.
 func (s *Store) run(n *node, voters []raft.Server, at *addresses, snapshots raft.SnapshotStore, c *raft.Config) error {
-	switch {
-	case s.config.Join:
-		voters = nil // some leader adds this node
-	case n.gate.recovering(): // it is a member already
-	default:
+	if s.folder.begins {
 		if err := bootstrap(n.log, s.folder.stable, snapshots, n.gate, c, voters); err != nil {
 			return fmt.Errorf("store: beginning the log in %s: %w", s.folder.log(), err)
 		}
+	}
+	if err := s.begun(); err != nil {
+		return err
+	}
+	if s.config.Join {
+		voters = nil // some leader adds this node
 	}
 	s.fsm.begin()
 	r, err := raft.NewRaft(c, s.fsm, n.log, s.folder.stable, snapshots, n.gate)
@@ -93,6 +96,15 @@ func (s *Store) run(n *node, voters []raft.Server, at *addresses, snapshots raft
 		return nil
 	}
 	return s.checkMembers(voters)
+}
+
+// begun makes the folder one that is not new any more, before Raft runs.
+func (s *Store) begun() error {
+	if err := s.config.fails("old"); err != nil {
+		return err
+	}
+	s.folder.begins = false
+	return s.folder.drop(newName)
 }
 
 // end ends a life and closes what it stood on: Raft, then the connections that its

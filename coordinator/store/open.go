@@ -8,8 +8,9 @@ import (
 )
 
 // Open starts a node: it takes the folder, restores the last snapshot, listens,
-// and joins its peers. A new folder begins the cluster that Config.Peers lists, or,
-// with Config.Join, waits until the leader of another adds this node.
+// and joins its peers. A new folder begins the cluster of this node alone, or that of
+// Config.Peers, once Start has decided so; with Config.Join the node waits until the
+// leader of another adds it.
 // Errors wrap ErrLocked or ErrFolder, or name the address or path at fault;
 // nothing is left behind then.
 func Open(config Config) (*Store, error) {
@@ -39,7 +40,7 @@ func (s *Store) open(log hclog.Logger) (err error) {
 	if s.stream, err = listen(&s.config); err != nil {
 		return err
 	}
-	if s.folder, err = openFolder(s.config.Dir, s.config.ID, s.config.Logger); err != nil {
+	if s.folder, err = openFolder(&s.config); err != nil {
 		return err
 	}
 	return s.startNode(log)

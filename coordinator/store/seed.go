@@ -19,7 +19,7 @@ const seedTerm = 1
 // the cluster is to be seeded with the same state and peers.
 func Seed(dir, id string, peers []Peer, s *state.State) (err error) {
 	log := slog.New(slog.DiscardHandler)
-	f, err := openFolder(dir, id, log)
+	f, err := openFolder(&Config{ID: id, Dir: dir, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,10 @@ func Seed(dir, id string, peers []Peer, s *state.State) (err error) {
 	if err != nil {
 		return err
 	}
-	return seed(snapshots, peers, s)
+	if err := seed(snapshots, peers, s); err != nil {
+		return err
+	}
+	return f.drop(newName) // it is a member's from here on
 }
 
 // seed writes the snapshot.

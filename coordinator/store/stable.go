@@ -77,7 +77,43 @@ func openStable(folder, id string, fresh bool) (*stable, error) {
 	return s, nil
 }
 
-// create writes a file with two empty records, whole or not at all.
+// readStable returns why a folder has no whole record of node id, or nil; it changes
+// nothing.
+func readStable(folder, id string) error {
+	s := &stable{path: filepath.Join(folder, stableName), id: id}
+	b, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return corrupted(s.path, errors.New("it is gone"))
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	b = append(b, make([]byte, max(0, 2*stablePlace-len(b)))...)
+	_, _, one := s.decode(b[:stablePlace])
+	_, _, two := s.decode(b[stablePlace : 2*stablePlace])
+	if !one && !two {
+		return corrupted(s.path, errNoPlace)
+	}
+	return nil
+}
+
+// keepTerm makes the file of a node that has forgotten its term, and has learnt one
+// that is at least as late.
+func (f *folder) keepTerm(id string, term uint64) error {
+	path := filepath.Join(f.path, stableName)
+	if _, err := os.Stat(path); err == nil {
+		if err := f.setAside(path); err != nil {
+			return err
+		}
+	}
+	s := &stable{path: path, id: id, record: vote{term: term}}
+	if err := s.create(f.path); err != nil {
+		return err
+	}
+	return s.close()
+}
+
+// create writes a file with the record twice, whole or not at all.
 func (s *stable) create(folder string) error {
 	temporary := s.path + ".tmp"
 	b := make([]byte, 2*stablePlace)

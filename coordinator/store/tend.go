@@ -48,7 +48,7 @@ func (s *Store) writeFailed(err error) {
 // all is well.
 func (s *Store) Trouble() error {
 	if n := s.life.Load(); n != nil && n.gate.recovering() {
-		return errors.New("a part of the log was corrupt and is fetched from the other coordinators")
+		return errors.New("this coordinator has lost a part of what it remembered, fetches it from the others and does not vote meanwhile")
 	}
 	if e := s.trouble.Load(); e != nil {
 		return *e

@@ -70,6 +70,8 @@ var catalog = append([]*fault{
 	{name: "follower-stop", doc: "another coordinator is frozen", hit: stopping((*strike).follower)},
 	{name: "majority-kill", doc: "two coordinators are killed; the clock begins when they are started again", hit: killMajority},
 	{name: "all-kill", doc: "every process is killed; the clock begins when they are started again", measured: true, hit: killAll},
+	{name: "folder-wipe", doc: "a coordinator's folder is emptied while another lags behind and the leader is down; the clock begins when the leader is started again", hit: wiping("")},
+	{name: "raft-wipe", doc: "the same, but only Raft's part of the folder is removed", hit: wiping("raft")},
 	{name: "nats-restart", doc: "the external NATS is killed and started again", leg: external, measured: true, hit: restartNATS},
 	{name: "worker-cut", doc: "a worker's connection to NATS becomes a black hole", leg: external, hit: cutting((*strike).worker, proxy.There, proxy.Back)},
 	{name: "worker-cut-oneway", doc: "a worker's connection to NATS loses one direction", leg: external, hit: cutOneWay},

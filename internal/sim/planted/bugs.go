@@ -1,12 +1,20 @@
-// Package planted lists bugs that the simulation must find: changes to the source
-// of the production packages, which its test builds in with go test -overlay, so
-// that production code holds no hooks for them.
+// Package planted lists bugs that the simulation must find, or, where its stand-in
+// for Raft cannot show them, a test of the real one: changes to the source of the
+// production packages, which its test builds in with go test -overlay, so that
+// production code holds no hooks for them.
 package planted
 
 // Bug is a mistake to plant.
 type Bug struct {
 	Name  string
 	Edits []Edit
+	Test  *Test // what finds it; nil: the simulation
+}
+
+// Test is a test of real Raft, real disks or real processes.
+type Test struct {
+	Package string // from the module's root
+	Name    string
 }
 
 // Edit replaces Old, which File holds exactly once, by New.
@@ -32,7 +40,7 @@ var Bugs = []Bug{
 		}
 	}
 `},
-	}},
+	}, nil},
 	{"a unit counted twice", []Edit{
 		{"engine/tree.go", "	if t.Covered(level, i) {\n		t.Release(p)\n		return false, nil\n	}\n", `	for l, j := level, i; l < len(t.levels); l, j = l+1, j/2 {
 		if at := t.levels[l][j]; at != nil {
@@ -42,33 +50,33 @@ var Bugs = []Bug{
 		}
 	}
 `},
-	}},
+	}, nil},
 	{"a blob acknowledged before it is synced", []Edit{
 		{"internal/blobs/folder.go", "&Folder{dir: dir, sync: true,", "&Folder{dir: dir, sync: false,"},
-	}},
+	}, nil},
 	{"a blob referenced before a majority has it", []Edit{
 		{"coordinator/replica/replica.go", "need := (len(voters) + 1) / 2", "need := 0 * len(voters)"},
-	}},
+	}, nil},
 	{"the epoch not checked by the state machine", []Edit{
 		{"coordinator/state/apply.go", "if epoch != s.epoch || epoch == 0 {", "if epoch == 0 {"},
-	}},
+	}, nil},
 	{"the epoch not checked by workers", []Edit{
 		{"worker/orders.go", "	if epoch < w.epoch {", "	if epoch == 0 {"},
-	}},
+	}, nil},
 	{"a retry after a restore with another round's number", []Edit{
 		{"coordinator/jobs/driver.go", "engine.Drive(ctx, d.trainer, d.job.Round, x,", "engine.Drive(ctx, d.trainer, d.job.Round+min(d.job.Round, 1), x,"},
-	}},
+	}, nil},
 	{"a restore that forgets the state", []Edit{
 		{"coordinator/jobs/driver.go", "	committed := d.job.Trainer\n", "	var committed []byte\n"},
-	}},
+	}, nil},
 	{"a stale round's partial accepted", []Edit{
 		{"coordinator/dispatch/sum.go", "	if !trusted || x.part.Round != x.round {", "	if !trusted {"},
-	}},
+	}, nil},
 	{"a stale round's part accepted", []Edit{
 		{"coordinator/dispatch/collect.go", "	if m.Round != x.round || !trusted || s.state", "	if !trusted || s.state"},
 		{"coordinator/jobs/jobs.go", "Job: c.Job, Round: c.Round + 1, Unit: c.Unit,", "Job: c.Job, Round: p.Store.State().Job(c.Job).Round + 1, Unit: c.Unit,"},
 		{"coordinator/jobs/jobs.go", "j != nil && j.Round > c.Round {", "j != nil && false {"},
-	}},
+	}, nil},
 	{"a cancelled job that publishes its model", []Edit{
 		{"coordinator/state/run.go", `func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 	j, err := s.running(e.Epoch, e.Job)
@@ -81,26 +89,49 @@ var Bugs = []Bug{
 		return nil, ErrNotFound
 	}
 `},
-	}},
+	}, nil},
 	{"a part recorded under the wrong unit", []Edit{
 		{"coordinator/jobs/jobs.go", "Round: c.Round + 1, Unit: c.Unit, Of: uint32(of),", "Round: c.Round + 1, Unit: (c.Unit + 1) % uint32(of), Of: uint32(of),"},
-	}},
+	}, nil},
 	{"a collected round folded before its last part", []Edit{
 		{"coordinator/dispatch/collect.go", "	for c.left > 0 ||", "	for c.left > 1 ||"},
-	}},
+	}, nil},
 	{"a submission's token not looked at", []Edit{
 		{"coordinator/state/submit.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
-	}},
+	}, nil},
 	{"a snapshot without the collected parts", []Edit{
 		{"coordinator/state/decode.go", "	if err := s.adopt(j); err != nil {", "	j.Collected = nil\n	if err := s.adopt(j); err != nil {"},
-	}},
+	}, nil},
 	{"a value of another version", []Edit{
 		{"worker/values.go", "		if y.version == ref.Version {\n			return y\n		}\n", "		if y.version+1 >= ref.Version {\n			return y\n		}\n"},
-	}},
+	}, nil},
 	{"a leader's commits lost with its office", []Edit{
 		{"coordinator/state/apply.go", "	s.dropPending()\n	return s.epoch, nil", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n	return s.epoch, nil"},
-	}},
+	}, nil},
 	{"a part folded in another's place", []Edit{
 		{"coordinator/dispatch/collect.go", "		c.parts[s.unit] = s.part\n", "		c.parts[(int(s.unit)+1)%len(c.parts)] = s.part\n"},
-	}},
+	}, nil},
+	{"an empty folder that begins without asking", []Edit{
+		{"coordinator/store/decide.go", "	need := majority(len(replies) + 1)\n", "	need := 1 + 0*majority(len(replies))\n"},
+		{"coordinator/store/decide.go", "r.Phase == PhaseMember, r.Phase == PhaseRecovering, r.Phase == PhaseLost:", "r.Phase == \"never\":"},
+	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
+	{"a log that is gone taken for a new one", []Edit{
+		{"coordinator/store/mend.go", "	if max(last, base) > 0 || s.folder.begins || waits || missing == nil {", "	if s.folder.begins = s.folder.begins || max(last, base) == 0 && !s.config.Join; last >= 0 || waits || missing == nil {"},
+	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
+	{"a node that has begun counted as new", []Edit{
+		{"coordinator/store/decide.go", "		case r.Phase == PhaseNew && r.Mark != \"\":\n			founders[id] = r.Mark\n", "		case r.Phase == PhaseNew || r.Phase == PhaseBegun:\n			founders[id] = r.Mark + \"?\"\n"},
+	}, &Test{"./coordinator/store", "TestBegunIsNotNew"}},
+	{"a forgotten term that is guessed", []Edit{
+		{"coordinator/store/stable.go", "record: vote{term: term}}", "record: vote{term: min(term, 1)}}"},
+	}, &Test{"./coordinator/store", "TestStaleLeaderOfAForgottenTerm"}},
+	{"a recovery that ends before the leader's log is here", []Edit{
+		{"coordinator/store/mend.go", "	if !ok || last < n.goal.last || term != n.goal.term ||", "	if !ok || last < min(n.goal.last, 1) || term > n.goal.term ||"},
+	}, &Test{"./coordinator/store", "TestStaleLeaderOfAForgottenTerm"}},
+	{"the first entry offered at every start", []Edit{
+		{"coordinator/store/node.go", "	if s.folder.begins {\n", "	if !s.config.Join && !n.gate.recovering() {\n"},
+	}, &Test{"./coordinator", "TestReplacedAtTheSameAddress"}},
+	{"workers that stay with a leader that has lost the majority", []Edit{
+		{"worker/follow.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
+		{"coordinator/coordinator.go", "	tasks.Go(func() { n.keepClients(ctx) })\n", ""},
+	}, &Test{"./cmd/coppice", "TestPartitions"}},
 }

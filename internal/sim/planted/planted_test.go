@@ -86,7 +86,11 @@ func TestEditsFit(t *testing.T) {
 
 var found = regexp.MustCompile(`(?s)seed (\d+): check "([a-z]+)": ([^\n]*)`)
 
-// TestPlanted plants each bug and has the simulation find it; -planted asks for it.
+// failed matches what a test says that fails, and not what it logs.
+var failed = regexp.MustCompile(`_test\.go:[0-9]+: (?:[^t\n]|t[^i\n])[^\n]*`)
+
+// TestPlanted plants each bug and has the simulation find it, or its test; -planted
+// asks for it.
 func TestPlanted(t *testing.T) {
 	if !*plant {
 		t.Skip("takes minutes: go test ./internal/sim/planted -planted -v")
@@ -128,12 +132,18 @@ func hunt(t *testing.T, b *Bug) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-overlay", overlay(t, files),
-		"-run", "^TestSeeds$", "./internal/sim", "-sim.first", fmt.Sprintf("-sim.seeds=%d", within))
+	args := []string{"-run", "^TestSeeds$", "./internal/sim", "-sim.first", fmt.Sprintf("-sim.seeds=%d", within)}
+	if b.Test != nil {
+		args = []string{"-run", "^" + b.Test.Name + "$", b.Test.Package}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"test", "-count=1", "-overlay", overlay(t, files)}, args...)...)
 	cmd.Dir = root(t)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil, nil
+	}
+	if b.Test != nil && failed.Match(out) {
+		return []string{"", "-", b.Test.Name, string(failed.Find(out))}, nil
 	}
 	m := found.FindStringSubmatch(string(out))
 	if m == nil {

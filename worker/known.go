@@ -1,0 +1,125 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// knownName is the file of the coordinators that a worker has learnt of: those of its
+// last cluster, for when all that --join names are replaced.
+//
+//	coppice worker's coordinators 1
+//	cluster 5f0c1c8a77aa
+//	10.0.0.4:7100
+const knownName = "COORDINATORS"
+
+const (
+	knownHead    = "coppice worker's coordinators 1"
+	maxKnown     = 64       // coordinators
+	maxKnownFile = 16 << 10 // bytes
+)
+
+// known is what the file says.
+type known struct {
+	cluster   string // id
+	addresses []string
+}
+
+func (k *known) encode() string {
+	return strings.Join(append([]string{knownHead, "cluster " + k.cluster}, k.addresses...), "\n") + "\n"
+}
+
+// parseKnown reads a file. Errors name the line.
+func parseKnown(text string) (k known, err error) {
+	lines := strings.Split(text, "\n")
+	if len(lines) < 3 || lines[0] != knownHead || lines[len(lines)-1] != "" {
+		return k, errors.New("it is cut short, or of another version")
+	}
+	var ok bool
+	if k.cluster, ok = strings.CutPrefix(lines[1], "cluster "); !ok || !idPattern.MatchString(k.cluster) {
+		return k, fmt.Errorf("line 2: %.80q names no cluster", lines[1])
+	}
+	k.addresses = lines[2 : len(lines)-1]
+	if len(k.addresses) > maxKnown {
+		return k, fmt.Errorf("%d coordinators, at most %d are possible", len(k.addresses), maxKnown)
+	}
+	for i, a := range k.addresses {
+		if !isAddress(a) {
+			return k, fmt.Errorf("line %d: %.80q is not HOST:PORT", i+3, a)
+		}
+	}
+	return k, nil
+}
+
+// isAddress reports whether a text may stand in the file.
+func isAddress(a string) bool {
+	host, port, err := net.SplitHostPort(a)
+	return err == nil && host != "" && port != "" && len(a) <= 256 && !strings.ContainsAny(a, " \n\r/")
+}
+
+// readKnown reads a folder's file; a folder without one knows nobody.
+func (f *folder) readKnown() (k known, err error) {
+	file, err := os.Open(f.path(knownName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err != nil {
+		return k, err
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, maxKnownFile+1))
+	if err == nil && len(b) > maxKnownFile {
+		err = fmt.Errorf("more than %d bytes", maxKnownFile)
+	}
+	if err != nil {
+		return k, err
+	}
+	return parseKnown(string(b))
+}
+
+// remember has the joiner try the coordinators that a folder knows, after its own,
+// and keep those that it learns of there. A file that cannot be read is passed over.
+func (j *joiner) remember(f *folder) {
+	j.folder = f
+	k, err := f.readKnown()
+	if err != nil {
+		j.log.Warn("the coordinators that this worker had learnt of cannot be read; it knows those of --join only", "file", f.path(knownName), "error", err)
+		return
+	}
+	j.last = k
+	for _, a := range k.addresses {
+		if slices.Contains(j.addresses, a) {
+			continue
+		}
+		j.addresses = append(j.addresses, a)
+		j.of[a] = k.cluster
+	}
+}
+
+// keep writes down the coordinators of the cluster that has answered, where they
+// have changed.
+func (j *joiner) keep(c *protocol.Cluster) {
+	k := known{cluster: c.ID}
+	for _, m := range c.Coordinators {
+		if isAddress(m.HTTP) && len(k.addresses) < maxKnown {
+			k.addresses = append(k.addresses, m.HTTP)
+		}
+	}
+	same := k.cluster == j.last.cluster && slices.Equal(k.addresses, j.last.addresses)
+	if j.folder == nil || len(k.addresses) == 0 || same || !idPattern.MatchString(k.cluster) {
+		return
+	}
+	if err := j.folder.write(knownName, k.encode()); err != nil {
+		j.log.Warn("the coordinators that this worker has learnt of could not be kept", "error", err)
+		return
+	}
+	j.last = k
+}

@@ -1,0 +1,129 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// oneCoordinator answers as the only coordinator of a cluster.
+func oneCoordinator(t *testing.T, cluster string) (address string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"id":%q,"protocol":%d,"numerics":%d,"heartbeat_ms":100,"nats":["nats://x:1"],"coordinators":[{"id":"a","http":%q}]}`,
+			cluster, protocol.Version, algorithms.Numerics, r.Host)
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// gone is an address at which nobody is.
+func gone(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(nil)
+	defer s.Close()
+	return s.Listener.Addr().String()
+}
+
+func openJoiner(t *testing.T, dir string, log *slog.Logger, join ...string) *joiner {
+	t.Helper()
+	f, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.close)
+	j := newJoiner(join, nil, log)
+	t.Cleanup(j.close)
+	j.remember(f)
+	return j
+}
+
+// A worker that starts again after all coordinators of its --join were replaced
+// finds those that it knew before; another cluster at such an address is none of its.
+func TestKnownCoordinatorsAreKept(t *testing.T) {
+	quiet, dir := slog.New(slog.DiscardHandler), t.TempDir()
+	now, old := oneCoordinator(t, "c1"), gone(t)
+	j := openJoiner(t, dir, quiet, now)
+	if _, err := j.ask(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j.folder.close()
+	j = openJoiner(t, dir, quiet, old)
+	if c, err := j.ask(t.Context()); err != nil || c.ID != "c1" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if got := strings.Join(j.addresses, " "); got != old+" "+now {
+		t.Errorf("it asks %s", got)
+	}
+	j.folder.close()
+	file := filepath.Join(dir, knownName)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(b, []byte("cluster c1"), []byte("cluster c2"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	j = openJoiner(t, dir, quiet, old)
+	if c, err := j.ask(t.Context()); err == nil || !strings.Contains(err.Error(), "there is cluster c1") {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// A file that is damaged is a warning that names it, and no more.
+func TestKnownCoordinatorsDamaged(t *testing.T) {
+	for _, text := range []string{
+		"", "nonsense\n", knownHead + "\ncluster c1", knownHead + "\ncluster \na:1\n", knownHead + "\ncluster c1\nno address\n",
+		knownHead + "\ncluster c1\n" + strings.Repeat("a:1\n", maxKnown+1), strings.Repeat("x", maxKnownFile+1),
+	} {
+		dir := t.TempDir()
+		f, err := openFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.close()
+		if err := os.WriteFile(filepath.Join(dir, knownName), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		now := oneCoordinator(t, "c1")
+		j := openJoiner(t, dir, slog.New(slog.NewTextHandler(&log, nil)), now)
+		if len(j.addresses) != 1 || !strings.Contains(log.String(), knownName) {
+			t.Errorf("%.40q: it asks %v and says %s", text, j.addresses, log.String())
+		}
+		if _, err := j.ask(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if k, err := j.folder.readKnown(); err != nil || len(k.addresses) != 1 {
+			t.Errorf("%.40q: it is not written anew: %+v, %v", text, k, err)
+		}
+	}
+}
+
+// FuzzKnown: what is read is written and read as the same, and bounded.
+func FuzzKnown(f *testing.F) {
+	f.Add(knownHead + "\ncluster c1\n127.0.0.1:1\nhost:7100\n")
+	f.Add(knownHead + "\ncluster c1\n[::1]:7100\n")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		var k known
+		var err error
+		allocs.AtMost(t, 32*len(text)+4<<10, "the coordinators", func() { k, err = parseKnown(text) })
+		if err != nil {
+			return
+		}
+		if len(k.addresses) > maxKnown || k.encode() != text {
+			t.Fatalf("%q is read as %+v", text, k)
+		}
+	})
+}
