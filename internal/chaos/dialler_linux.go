@@ -44,7 +44,8 @@ func dialler(c net.Conn) string {
 }
 
 // owners keeps what was read of /proc: which child has which socket. Reading takes
-// milliseconds, and many connections may be opened at once.
+// milliseconds, and many connections may be opened at once: those that wait meanwhile
+// are in what is read next.
 var owners owned
 
 type owned struct {
@@ -53,10 +54,9 @@ type owned struct {
 	read  time.Time
 }
 
-const (
-	freshFor = 20 * time.Millisecond // what was read so lately is not read again
-	validFor = time.Second           // the number of a socket may be used again
-)
+// validFor is how long what was read is believed: the number of a socket may be used
+// again.
+const validFor = time.Second
 
 func (o *owned) of(socket string) string {
 	o.mu.Lock()
@@ -64,21 +64,19 @@ func (o *owned) of(socket string) string {
 	if name, ok := o.names[socket]; ok && time.Since(o.read) < validFor {
 		return name
 	}
-	time.Sleep(freshFor - time.Since(o.read)) // the socket is newer than what was read
-	o.names = make(map[string]string)
+	o.names, o.read = make(map[string]string), time.Now()
+	o.add("/proc/self", "")
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range processes {
 		if isChild(dir) {
-			o.add(dir)
+			o.add(dir, idOf(dir))
 		}
 	}
-	o.read = time.Now()
 	return o.names[socket]
 }
 
 // add notes the sockets of a process.
-func (o *owned) add(dir string) {
-	name := idOf(dir)
+func (o *owned) add(dir, name string) {
 	files, _ := filepath.Glob(filepath.Join(dir, "fd", "*"))
 	for _, path := range files {
 		if to, err := os.Readlink(path); err == nil && strings.HasPrefix(to, "socket:") {
