@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,5 +107,27 @@ func TestKeptMembers(t *testing.T) {
 		if _, err := readMembers(dir); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "MEMBERS")) {
 			t.Errorf("%.20q: %v", text, err)
 		}
+	}
+}
+
+// A coordinator behind a proxy is where --peers says, wherever it listens, and has to be
+// told.
+func TestProxied(t *testing.T) {
+	c := Config{ID: "a", Dir: t.TempDir(), Proxied: true, HTTPAddr: "127.0.0.1:1", RaftAddr: "127.0.0.1:2", NATSAddr: "127.0.0.1:3", RouteAddr: "127.0.0.1:4"}
+	if _, err := c.prepared(); !errors.Is(err, ErrUsage) {
+		t.Errorf("without --peers: %v", err)
+	}
+	c.Peers = []Peer{{"a", "outside", 7100}}
+	c, err := c.prepared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := c.entry()
+	if m.HTTP != "outside:7100" || m.Raft != "outside:7101" || m.NATS != "nats://outside:7102" || m.Routes != "outside:7103" || c.RaftAddr != "127.0.0.1:2" {
+		t.Errorf("%+v, Raft listens at %s", m, c.RaftAddr)
+	}
+	c.Proxied = false
+	if m := c.entry(); m.HTTP != "127.0.0.1:1" {
+		t.Errorf("without a proxy: %+v", m)
 	}
 }

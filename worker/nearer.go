@@ -78,6 +78,7 @@ func (w *worker) follow(s *session, c *protocol.Cluster, conn *bus.Conn) *sessio
 		w.log.Warn("the leader's NATS server fails", "error", err)
 		return nil
 	}
+	next.stay = time.Now().Add(next.limits.LeaderLost)
 	w.learn(c.Epoch)
 	w.session.Store(next) // before s ends, so that fetches of s are tried again in next
 	s.cancel()

@@ -25,7 +25,7 @@ type session struct {
 
 	limits protocol.Timeouts
 	tried  uint64    // the epoch under which it was opened, or tried to move, last
-	stay   time.Time // under that epoch it does not move before
+	stay   time.Time // under that epoch it does not move before; zero: at once
 	fails  int       // to move, in a row, under that epoch
 }
 
@@ -110,7 +110,6 @@ func (w *worker) attach(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
 		cluster: c, conn: conn, subjects: protocol.Subjects{Cluster: c.ID},
 		limits: protocol.DeriveTimeouts(heartbeatOf(c)), tried: c.Epoch,
 	}
-	s.stay = time.Now().Add(s.limits.LeaderLost)
 	s.ctx, s.cancel = context.WithCancel(w.ctx)
 	w.session.CompareAndSwap(nil, s)
 	if err := w.subscribe(s); err != nil {

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -20,9 +22,10 @@ const forwardedHeader = "Coppice-Forwarded-By"
 
 // forwarder passes requests on to the leader.
 type forwarder struct {
-	cfg      Config
-	proxy    *httputil.ReverseProxy
-	patience time.Duration // with a leader that says nothing
+	cfg       Config
+	proxy     *httputil.ReverseProxy
+	patience  time.Duration      // with a leader that says nothing
+	questions singleflight.Group // whether it is there
 }
 
 type leaderKey struct{}

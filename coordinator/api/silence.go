@@ -46,7 +46,7 @@ func (f *forwarder) untilLeaderIsSilent(ctx context.Context, r *http.Request, ho
 				return
 			case <-tick.C:
 			}
-			if there(ctx, host, patience/probes) {
+			if f.there(host, patience/probes) {
 				heard = time.Now()
 			}
 		}
@@ -55,19 +55,23 @@ func (f *forwarder) untilLeaderIsSilent(ctx context.Context, r *http.Request, ho
 	return watched, func() { <-done }
 }
 
-// there reports whether a coordinator answers anything within a time.
-func there(ctx context.Context, host string, within time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/healthz", nil)
-	if err != nil {
-		return false
-	}
-	response, err := prober.Do(request)
-	if err != nil {
-		return false
-	}
-	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<10))
-	return err == nil
+// there reports whether a coordinator answers anything within a time. Requests that wait
+// at once share a question.
+func (f *forwarder) there(host string, within time.Duration) bool {
+	answered, _, _ := f.questions.Do(host, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/healthz", nil)
+		if err != nil {
+			return false, nil
+		}
+		response, err := prober.Do(request)
+		if err != nil {
+			return false, nil
+		}
+		defer response.Body.Close()
+		_, err = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<10))
+		return err == nil, nil
+	})
+	return answered.(bool)
 }

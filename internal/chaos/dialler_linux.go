@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 )
 
 // noDiallers says why this machine does not tell who dialled; empty: it does.
@@ -38,14 +40,49 @@ func dialler(c net.Conn) string {
 	if err != nil {
 		return ""
 	}
-	socket := fmt.Sprintf("socket:[%d]", n)
+	return owners.of(fmt.Sprintf("socket:[%d]", n))
+}
+
+// owners keeps what was read of /proc: which child has which socket. Reading takes
+// milliseconds, and many connections may be opened at once: those that wait meanwhile
+// are in what is read next.
+var owners owned
+
+type owned struct {
+	mu    sync.Mutex
+	names map[string]string // by socket
+	read  time.Time
+}
+
+// validFor is how long what was read is believed: the number of a socket may be used
+// again.
+const validFor = time.Second
+
+func (o *owned) of(socket string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if name, ok := o.names[socket]; ok && time.Since(o.read) < validFor {
+		return name
+	}
+	o.names, o.read = make(map[string]string), time.Now()
+	o.add("/proc/self", "")
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range processes {
-		if isChild(dir) && holds(dir, socket) {
-			return idOf(dir)
+		if isChild(dir) {
+			o.add(dir, idOf(dir))
 		}
 	}
-	return ""
+	return o.names[socket]
+}
+
+// add notes the sockets of a process.
+func (o *owned) add(dir, name string) {
+	files, _ := filepath.Glob(filepath.Join(dir, "fd", "*"))
+	for _, path := range files {
+		if to, err := os.Readlink(path); err == nil && strings.HasPrefix(to, "socket:") {
+			o.names[to] = name
+		}
+	}
 }
 
 // What the kernel is asked by, from linux/sock_diag.h and linux/inet_diag.h.
@@ -106,14 +143,6 @@ func isChild(dir string) bool {
 	_, after, ok := bytes.Cut(b, []byte(") ")) // the name may hold anything
 	v := bytes.Fields(after)
 	return err == nil && ok && len(v) > 1 && string(v[1]) == strconv.Itoa(os.Getpid())
-}
-
-func holds(dir, socket string) bool {
-	files, _ := filepath.Glob(filepath.Join(dir, "fd", "*"))
-	return slices.ContainsFunc(files, func(path string) bool {
-		to, err := os.Readlink(path)
-		return err == nil && to == socket
-	})
 }
 
 func idOf(dir string) string {

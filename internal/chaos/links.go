@@ -27,15 +27,18 @@ var between = []port{httpPort, raftPort, routePort}
 // coordinator, dials a proxy.
 type links struct {
 	proxies map[string][]*proxy.Proxy // by coordinator, then by port
+	listens map[string]string         // where HTTP of a coordinator is behind them
 }
 
-func newLinks() *links { return &links{proxies: make(map[string][]*proxy.Proxy)} }
+func newLinks() *links {
+	return &links{proxies: make(map[string][]*proxy.Proxy), listens: make(map[string]string)}
+}
 
 // add puts a coordinator, which listens at one address, behind proxies at another: see
 // proc.Config.Behind.
 func (l *links) add(name, reached, listens string) error {
 	l.close(name)
-	l.proxies[name] = nil
+	l.proxies[name], l.listens[name] = nil, listens
 	for k := range ports {
 		p, err := proxy.NewAt(above(reached, k), above(listens, k), dialler)
 		if err != nil {

@@ -106,8 +106,8 @@ const (
 func (r *rig) poll(ctx context.Context, id uint64) <-chan sighting {
 	seen := make(chan sighting)
 	var polls sync.WaitGroup
-	for i, server := range r.servers {
-		first := time.Duration(i) * pollEvery / time.Duration(len(r.servers))
+	for i, server := range r.watched {
+		first := time.Duration(i) * pollEvery / time.Duration(len(r.watched))
 		polls.Go(func() { r.pollOne(ctx, server, id, first, seen) })
 	}
 	go func() {

@@ -44,6 +44,7 @@ type rig struct {
 	proxies map[string]*proxy.Proxy // to NATS, by process
 	links   *links                  // between coordinators, of the partitions' leg
 	servers []string                // HTTP addresses of the coordinators
+	watched []string                // the same, past any proxy: whoever looks on is not cut off
 	http    *http.Client
 	exe     string
 	env     []string
@@ -89,6 +90,13 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		return nil, err
 	}
 	r.cluster, r.servers = cluster, strings.Split(cluster.Servers(), ",")
+	r.watched = r.servers
+	if r.links != nil {
+		r.watched = nil
+		for _, n := range cluster.Coordinators {
+			r.watched = append(r.watched, r.links.listens[n.Name])
+		}
+	}
 	if r.client, err = client.New(cluster.Servers()); err != nil {
 		return nil, err
 	}
