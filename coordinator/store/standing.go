@@ -81,7 +81,7 @@ func (f *folder) look(id string) (s standing, err error) {
 
 // alone is the error of a node that has forgotten its term and has nobody to ask.
 func (s *standing) alone(path string) error {
-	return fmt.Errorf("store: %s: %w: %s; alone this coordinator cannot fetch what it remembered: restore a backup, or empty its whole folder to begin anew", path, ErrCorrupt, s.why)
+	return fmt.Errorf("store: %s: %w: %s; alone this coordinator cannot fetch what it remembered: restore a backup, or empty its whole folder to begin again", path, ErrCorrupt, s.why)
 }
 
 // format reports whether the folder has a FORMAT file, be it damaged, and refuses
