@@ -23,7 +23,7 @@ type quickstartCmd struct {
 	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
 	Workers      int    `default:"4" help:"Workers."`
 	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 rows)."`
-	Steps        string `placeholder:"N" help:"Steps at most (default: 3000)."`
+	Steps        string `placeholder:"N" help:"Steps at most (default: 1000)."`
 	Stay         bool   `help:"Leave the cluster up until an interrupt."`
 
 	dataFlags
@@ -31,7 +31,7 @@ type quickstartCmd struct {
 
 const (
 	quickRows     = 2500
-	quickSteps    = "3000"
+	quickSteps    = "1000"
 	quickFraction = "0.1"
 	quickReady    = 30 * time.Second
 	quickTail     = 20 // lines of each log that a failure shows
