@@ -4,23 +4,20 @@
 package config
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
+
+	"github.com/coppice-ldl/coppice/internal/yamltree"
 )
 
-// The bounds of a file: a YAML parser takes long over deep nesting.
+// The bounds of a file.
 const (
-	MaxBytes    = 64 << 10
-	maxBrackets = 200
-	maxDepth    = 4
+	MaxBytes = 64 << 10
+	maxDepth = 4
 )
+
+var kind = yamltree.Kind{Name: "a configuration", Bytes: MaxBytes, Brackets: 200, Looks: `is lines "flag: value", and sections of commands`}
 
 // Error is a fault in a file, at the line and column (from 1) where it stands. Line 0:
 // nowhere in particular.
@@ -39,7 +36,7 @@ func (e *Error) Error() string {
 }
 
 // Place is a position in a file.
-type Place struct{ Line, Column int }
+type Place = yamltree.Place
 
 // Section is a list of keys, in the order of the file; none is there twice.
 type Section struct {
@@ -77,56 +74,24 @@ func (s *Section) Get(name string) *Key {
 // Parse reads a file. Errors are *Error.
 func Parse(name string, b []byte) (*Section, error) {
 	s := &Section{File: name}
-	if len(b) > MaxBytes {
-		return nil, s.Errorf(Place{}, "%d bytes; a configuration has at most %d", len(b), MaxBytes)
+	root, fault := kind.Mapping(b)
+	if fault != nil {
+		return nil, s.Errorf(fault.Place, "%s", fault.Reason)
 	}
-	if n := bytes.Count(b, []byte("[")) + bytes.Count(b, []byte("{")); n > maxBrackets {
-		return nil, s.Errorf(Place{}, "%d brackets; a configuration has at most %d", n, maxBrackets)
-	}
-	root, err := s.tree(b)
-	if err != nil || root == nil {
-		return s, err
+	if root == nil {
+		return s, nil
 	}
 	return s, s.fill(root.Values, 1)
 }
 
-// tree parses YAML and returns its only mapping, or nil for an empty file.
-func (s *Section) tree(b []byte) (*ast.MappingNode, error) {
-	parsed, err := parser.ParseBytes(b, 0)
-	if err != nil {
-		var syntax yaml.Error
-		if errors.As(err, &syntax) {
-			return nil, s.Errorf(placeOf(syntax.GetToken()), "%s", oneLine(syntax.GetMessage()))
-		}
-		return nil, s.Errorf(Place{}, "not YAML: %s", oneLine(err.Error()))
-	}
-	var root ast.Node
-	for _, doc := range parsed.Docs {
-		switch {
-		case doc.Body == nil || doc.Body.Type() == ast.NullType || doc.Body.Type() == ast.CommentType:
-		case root != nil:
-			return nil, s.Errorf(placeOf(doc.Body.GetToken()), "a second document; a configuration is one")
-		default:
-			root = doc.Body
-		}
-	}
-	switch n := root.(type) {
-	case nil:
-		return nil, nil
-	case *ast.MappingNode:
-		return n, nil
-	}
-	return nil, s.Errorf(placeOf(root.GetToken()), "a configuration is lines \"flag: value\", and sections of commands")
-}
-
 func (s *Section) fill(values []*ast.MappingValueNode, depth int) error {
 	for _, n := range values {
-		at := placeOf(n.Key.GetToken())
+		at := yamltree.PlaceOf(n.Key.GetToken())
 		name, ok := n.Key.(*ast.StringNode)
 		if !ok {
 			return s.Errorf(at, "a key is a plain word")
 		}
-		k := Key{Name: name.Value, Place: at, ValueAt: placeOf(n.Value.GetToken())}
+		k := Key{Name: name.Value, Place: at, ValueAt: yamltree.PlaceOf(n.Value.GetToken())}
 		if err := s.value(&k, n.Value, depth); err != nil {
 			return err
 		}
@@ -146,38 +111,18 @@ func (s *Section) value(k *Key, n ast.Node, depth int) error {
 	case *ast.SequenceNode:
 		k.List = []string{}
 		for _, one := range n.Values {
-			text, ok := scalar(one)
+			text, ok := yamltree.Scalar(one)
 			if !ok {
-				return s.Errorf(placeOf(one.GetToken()), "%s: a list holds numbers, true, false or words", k.Name)
+				return s.Errorf(yamltree.PlaceOf(one.GetToken()), "%s: a list holds numbers, true, false or words", k.Name)
 			}
 			k.List = append(k.List, text)
 		}
 		return nil
 	}
-	text, ok := scalar(n)
+	text, ok := yamltree.Scalar(n)
 	if !ok {
 		return s.Errorf(k.Place, "%s: want a number, true, false, a word, or a list of these", k.Name)
 	}
 	k.Value = text
 	return nil
 }
-
-// scalar returns the text of a plain or quoted value.
-func scalar(n ast.Node) (string, bool) {
-	switch n := n.(type) {
-	case *ast.StringNode:
-		return n.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NanNode, *ast.InfinityNode:
-		return n.GetToken().Value, true
-	}
-	return "", false
-}
-
-func placeOf(t *token.Token) Place {
-	if t == nil || t.Position == nil {
-		return Place{}
-	}
-	return Place{t.Position.Line, t.Position.Column}
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -15,19 +15,19 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Key{
-		{Name: "server", Place: Place{2, 1}, List: []string{"a:1", "b:2"}},
-		{Name: "output", Place: Place{3, 1}, Value: "json"},
-		{Name: "coordinator", Place: Place{4, 1}, Section: &Section{File: "c.yaml", Keys: []Key{
-			{Name: "max-queue", Place: Place{5, 3}, Value: "5"}, {Name: "dir", Place: Place{6, 3}, Value: "/x y"},
+		{Name: "server", Place: at(2, 1), List: []string{"a:1", "b:2"}},
+		{Name: "output", Place: at(3, 1), Value: "json"},
+		{Name: "coordinator", Place: at(4, 1), Section: &Section{File: "c.yaml", Keys: []Key{
+			{Name: "max-queue", Place: at(5, 3), Value: "5"}, {Name: "dir", Place: at(6, 3), Value: "/x y"},
 		}}},
-		{Name: "job", Place: Place{7, 1}, Section: &Section{File: "c.yaml", Keys: []Key{
-			{Name: "list", Place: Place{8, 3}, Section: &Section{File: "c.yaml", Keys: []Key{{Name: "output", Place: Place{8, 10}, Value: "text"}}}},
+		{Name: "job", Place: at(7, 1), Section: &Section{File: "c.yaml", Keys: []Key{
+			{Name: "list", Place: at(8, 3), Section: &Section{File: "c.yaml", Keys: []Key{{Name: "output", Place: at(8, 10), Value: "text"}}}},
 		}}},
 	}
 	if diff := cmp.Diff(want, got.Keys, cmpopts.IgnoreFields(Key{}, "ValueAt")); diff != "" {
 		t.Error(diff)
 	}
-	if got.Keys[1].ValueAt != (Place{3, 9}) {
+	if got.Keys[1].ValueAt != at(3, 9) {
 		t.Errorf("the value stands at %v", got.Keys[1].ValueAt)
 	}
 	for _, empty := range []string{"", "# nothing\n", "---\n"} {
@@ -65,3 +65,5 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func at(line, column int) Place { return Place{Line: line, Column: column} }

@@ -1,0 +1,97 @@
+// Package yamltree parses YAML files that are one mapping, as job specs and
+// configurations are, and says what is wrong with others and where.
+package yamltree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Place is a line and a column, from 1; zero: nowhere in particular.
+type Place struct{ Line, Column int }
+
+// PlaceOf returns where a token stands.
+func PlaceOf(t *token.Token) Place {
+	if t == nil || t.Position == nil {
+		return Place{}
+	}
+	return Place{t.Position.Line, t.Position.Column}
+}
+
+// Fault is what is wrong with a file, and where.
+type Fault struct {
+	Place
+	Reason string
+}
+
+// Kind is a kind of file: its name in faults, its bounds (a YAML parser takes long over
+// deep nesting), and what it looks like, for one that looks otherwise.
+type Kind struct {
+	Name            string // "a spec"
+	Bytes, Brackets int
+	Looks           string
+}
+
+// Mapping parses a file and returns its mapping; nil where the file is empty.
+func (k *Kind) Mapping(b []byte) (*ast.MappingNode, *Fault) {
+	if len(b) > k.Bytes {
+		return nil, fault(nil, "%d bytes; %s has at most %d", len(b), k.Name, k.Bytes)
+	}
+	if n := bytes.Count(b, []byte("[")) + bytes.Count(b, []byte("{")); n > k.Brackets {
+		return nil, fault(nil, "%d brackets; %s %s", n, k.Name, k.Looks)
+	}
+	parsed, err := parser.ParseBytes(b, 0)
+	if err != nil {
+		var syntax yaml.Error
+		if errors.As(err, &syntax) {
+			return nil, fault(syntax.GetToken(), "%s", oneLine(syntax.GetMessage()))
+		}
+		return nil, fault(nil, "not YAML: %s", oneLine(err.Error()))
+	}
+	return k.only(parsed)
+}
+
+// only returns the mapping of the only document that is not empty.
+func (k *Kind) only(file *ast.File) (*ast.MappingNode, *Fault) {
+	var root ast.Node
+	for _, doc := range file.Docs {
+		switch {
+		case doc.Body == nil || doc.Body.Type() == ast.NullType || doc.Body.Type() == ast.CommentType:
+		case root != nil:
+			return nil, fault(doc.Body.GetToken(), "a second document; %s is one", k.Name)
+		default:
+			root = doc.Body
+		}
+	}
+	switch n := root.(type) {
+	case nil:
+		return nil, nil
+	case *ast.MappingNode:
+		return n, nil
+	}
+	return nil, fault(root.GetToken(), "%s %s", k.Name, k.Looks)
+}
+
+func fault(at *token.Token, format string, args ...any) *Fault {
+	return &Fault{PlaceOf(at), fmt.Sprintf(format, args...)}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Scalar returns the text of a plain or quoted value; of anything else, false.
+func Scalar(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NanNode, *ast.InfinityNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}

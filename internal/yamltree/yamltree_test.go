@@ -1,0 +1,42 @@
+package yamltree
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/allocs"
+)
+
+var kind = Kind{Name: "a file", Bytes: 1 << 10, Brackets: 10, Looks: "is lines"}
+
+func TestFaults(t *testing.T) {
+	for text, want := range map[string]Fault{
+		"- 1\n":                   {Place{1, 1}, "a file is lines"},
+		"a: 1\n---\nb: 2\n":       {Place{3, 2}, "a second document; a file is one"},
+		strings.Repeat("[", 11):   {Place{}, "11 brackets; a file is lines"},
+		strings.Repeat("#", 1025): {Place{}, "1025 bytes; a file has at most 1024"},
+	} {
+		if _, fault := kind.Mapping([]byte(text)); fault == nil || *fault != want {
+			t.Errorf("%.20q: %+v, want %+v", text, fault, want)
+		}
+	}
+	for _, empty := range []string{"", "# nothing\n", "---\n", "null\n"} {
+		if n, fault := kind.Mapping([]byte(empty)); n != nil || fault != nil {
+			t.Errorf("%q: %v, %+v", empty, n, fault)
+		}
+	}
+}
+
+// FuzzMapping: no bytes make it panic or take much memory, and a fault says why.
+func FuzzMapping(f *testing.F) {
+	for _, s := range []string{"a: 1\nb: [1, x]\n", "a:\n  b: c\n", "{a: &x 1, b: *x}", "a: |\n x\n", "---\n---\n", "\t"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		allocs.AtMost(t, 4<<10*len(b)+16<<20, "a file", func() {
+			if n, fault := kind.Mapping(b); fault != nil && (n != nil || fault.Reason == "") {
+				t.Fatalf("%q: %v, %+v", b, n, fault)
+			}
+		})
+	})
+}
