@@ -168,6 +168,7 @@ func (n *node) openBlobs(context.Context) error {
 }
 
 func (n *node) openStore(ctx context.Context) error {
+	n.starting.Store(nil) // from here on its log is being opened, and what it said before is over
 	var s *store.Store
 	cfg := n.storeConfig()
 	err := n.awaitRoom(ctx, func() (err error) {
@@ -187,8 +188,7 @@ func (n *node) openStore(ctx context.Context) error {
 		}
 	})
 	n.comparePeers()
-	n.markUsed()
-	return nil
+	return n.awaitRoom(ctx, n.markUsed)
 }
 
 // storeConfig describes the store.

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -47,14 +48,17 @@ func (n *node) waits() string {
 }
 
 // markUsed writes down that this coordinator has had a log.
-func (n *node) markUsed() {
+func (n *node) markUsed() error {
 	if n.roster.kept.Used {
-		return
+		return nil
 	}
-	n.roster.kept.Used = true
-	if err := n.roster.kept.write(n.cfg.Dir); err != nil {
-		n.cfg.Log.Warn("the list of members could not be kept", "error", err)
+	kept := n.roster.kept
+	kept.Used = true
+	if err := kept.write(n.cfg.Dir); err != nil {
+		return fmt.Errorf("that this coordinator has a log could not be written down: %w", err)
 	}
+	n.roster.kept = kept
+	return nil
 }
 
 // comparePeers warns where --peers is not the list of members.

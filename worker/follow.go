@@ -54,6 +54,7 @@ func (s *standing) settles(c *protocol.Cluster) bool {
 // by. Orders of an epoch below the highest are void, wherever they come from, so a
 // session follows the answer of the highest one.
 func (s *standing) course(now *protocol.Cluster, answers []*protocol.Cluster) (course, *protocol.Cluster) {
+	answers = ofCluster(answers, now.ID)
 	c := newest(answers)
 	switch {
 	case c == nil:
@@ -68,6 +69,21 @@ func (s *standing) course(now *protocol.Cluster, answers []*protocol.Cluster) (c
 		return ends, c
 	}
 	return stays, c
+}
+
+// ofCluster returns the answers of a cluster's own coordinators, where there are any:
+// another cluster may stand at an address by now that one of them had.
+func ofCluster(answers []*protocol.Cluster, id string) []*protocol.Cluster {
+	var own []*protocol.Cluster
+	for _, c := range answers {
+		if c.ID == id {
+			own = append(own, c)
+		}
+	}
+	if len(own) == 0 {
+		return answers
+	}
+	return own
 }
 
 // follows reports whether the session should move to the server of the leader that an

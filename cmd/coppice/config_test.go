@@ -57,9 +57,10 @@ func TestConfigReachesCommands(t *testing.T) {
 	e := under(t, []string{"COPPICE_STEPS=30", "COPPICE_OUTPUT=json"}, "--config", file, "train", "--seed", "9")
 	var r struct {
 		Seed, Steps uint64
+		RefitSteps  uint64 `json:"refit_steps"`
 		Settings    map[string]any
 	}
-	if err := json.Unmarshal([]byte(e.stdout), &r); err != nil || r.Seed != 9 || r.Steps != 30 || r.Settings["trees"] != 1.0 || r.Settings["depth"] != 3.0 {
+	if err := json.Unmarshal([]byte(e.stdout), &r); err != nil || r.Seed != 9 || r.Steps-r.RefitSteps != 30 || r.Settings["trees"] != 1.0 || r.Settings["depth"] != 3.0 {
 		t.Errorf("%+v, %v, %s", r, err, e.stderr)
 	}
 	e = under(t, []string{"COPPICE_MODEL=" + filepath.Join(dir, "m.model"), "COPPICE_DATA=" + data}, "predict", "--out", filepath.Join(dir, "p.csv"))

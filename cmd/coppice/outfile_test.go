@@ -211,7 +211,7 @@ func TestBrokenStdout(t *testing.T) {
 	} {
 		var stderr strings.Builder
 		code := run(context.Background(), strings.Fields(args), strings.NewReader(""), &broken{left: 5}, &stderr)
-		if code != exitFailed || !strings.HasSuffix(stderr.String(), "coppice: stdout: cannot be written: no space left on device\n") {
+		if code != exitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written: no space left on device") {
 			t.Errorf("%s: exit code %d: %s", args, code, &stderr)
 		}
 	}

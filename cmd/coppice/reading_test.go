@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -152,7 +153,7 @@ func TestStdinInterrupted(t *testing.T) {
 	cancel()
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, []string{"dataset", "inspect", "-", "--data-format", "csv"}, in, &stdout, &stderr)
-	if code != exitFailed || !strings.Contains(stderr.String(), "interrupted") || contents(t, temp) != nil {
+	if code != exitSignal+int(syscall.SIGINT) || !strings.Contains(stderr.String(), "interrupted") || contents(t, temp) != nil {
 		t.Errorf("exit code %d: %s; left behind: %v", code, &stderr, contents(t, temp))
 	}
 }

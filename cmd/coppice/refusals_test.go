@@ -116,7 +116,11 @@ func refused(t *testing.T, files map[string]string, args string, code int, says 
 	}
 	before := contents(t, dir)
 	e := coppice(t, strings.Fields(strings.ReplaceAll(args, "@", dir))...)
-	if e.code != code || e.stdout != "" || strings.Count(e.stderr, "\n") != 1 || !strings.HasPrefix(e.stderr, "coppice: ") {
+	begins := "coppice: "
+	if strings.Contains(args, "-o json") {
+		begins = `{"error":`
+	}
+	if e.code != code || e.stdout != "" || strings.Count(e.stderr, "\n") != 1 || !strings.HasPrefix(e.stderr, begins) {
 		t.Errorf("exit code %d, want %d, and one line:\n%s%s", e.code, code, e.stdout, e.stderr)
 	}
 	for _, word := range says {

@@ -36,7 +36,6 @@ func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
 // spool copies stdin to f, and closes f, until an interrupt ends that.
 func (a *app) spool(f *os.File) error {
 	m := newMeter(a.stderr)
-	defer m.clear()
 	done := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(f, &counted{a.stdin, m, 0})
@@ -47,6 +46,7 @@ func (a *app) spool(f *os.File) error {
 	}()
 	select {
 	case err := <-done:
+		m.clear()
 		if err != nil {
 			return fmt.Errorf("stdin: %w", err)
 		}

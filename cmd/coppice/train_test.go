@@ -25,8 +25,8 @@ func trainArgs(data string, more ...string) []string {
 }
 
 // The digest of a small job on the artificial set. It changes only with
-// algorithms.Numerics.
-const smallDigest = "bb84415c9dc3ea88c00dd9a4cfb6014e0f478a662bef2546ac1b91f14b5e91b5"
+// algorithms.Numerics, and with the rules of preset auto.
+const smallDigest = "d9e947b4633c2db73242b3a1c1711c1b1d2256bb25e1f5bc51f7699671b94c52"
 
 func TestTrainLocal(t *testing.T) {
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func TestTrainLocal(t *testing.T) {
 	if r.ModelDigest != smallDigest {
 		t.Errorf("model digest %s, want %s", r.ModelDigest, smallDigest)
 	}
-	if r.Job != "first" || r.Algorithm != "ldlf" || r.Dataset != "set" || r.Seed != 7 || r.Steps != 200 || r.Seconds <= 0 || r.EvaluatedOn != "test rows" || r.Rows.Test != 60 {
+	if r.Job != "first" || r.Algorithm != "ldlf" || r.Dataset != "set" || r.Seed != 7 || r.Steps != 400 || r.RefitSteps != 200 || r.BestStep != 200 || r.Seconds <= 0 || r.EvaluatedOn != "test rows" || r.Rows.Test != 60 {
 		t.Errorf("got %+v", r)
 	}
 	if model, mean := r.Measures[0].Mean, r.MeanPredictor[0].Mean; model > mean/5 || mean < 0.03 || mean > 0.06 {

@@ -33,6 +33,7 @@ func fieldsOf(dataset string, ppm uint32, j *algorithms.Job) []field {
 	all := []field{
 		{"algorithm", j.Algorithm}, {"dataset", dataset}, {"dataset's digest", j.Dataset}, {"seed", fmt.Sprint(j.Seed)},
 		{"test_fraction", fmt.Sprint(j.Split.TestFraction)}, {"folds", fmt.Sprint(j.Folds)}, {"split file", orNone(j.Split.Assigned)},
+		{"keep_predictions", fmt.Sprint(j.Predictions)},
 		{"audit", fmt.Sprintf("%d units of a million", ppm)}, {"numerics", fmt.Sprint(j.Numerics)},
 	}
 	return append(all, settingsOf(j.Params)...)

@@ -34,7 +34,7 @@ type standing struct {
 // ours lists the names in a folder that this package makes; any other name in one
 // without FORMAT is somebody else's.
 var ours = []string{
-	lockName, formatName, logName, stableName, ackedName, snapshotsName, newName, begunName, recoverName, "corrupt", "PROBE.tmp",
+	lockName, formatName, logName, stableName, ackedName, snapshotsName, newName, begunName, recoverName, "corrupt", "PROBE",
 }
 
 // look tells how a node's folder stands. It changes nothing. An error wraps
