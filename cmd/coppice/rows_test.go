@@ -11,37 +11,37 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ofSurvey refuses rows whose true degrees are not those that the row of the survey with
-// that number has.
-func ofSurvey(t *testing.T, what string, rows []int, oak func(i int) float64) {
+// ofSurvey refuses rows whose true degrees or names (nil: none) are not those that the row of
+// the survey with that number has.
+func ofSurvey(t *testing.T, what string, rows []int, names []string, oak func(i int) float64) {
 	t.Helper()
 	if len(rows) == 0 || slices.Contains(rows, 3) || slices.Contains(rows, 8) || !slices.IsSorted(rows) {
 		t.Errorf("%s: rows %v", what, rows)
 	}
 	for i, row := range rows {
-		if want := float64(row*7%11) / 16; oak(i) != want {
-			t.Fatalf("%s: row %d has %v, in the file %v", what, row, oak(i), want)
+		if want := float64(row*7%11) / 16; oak(i) != want || names != nil && names[i] != fmt.Sprint("row ", row) {
+			t.Fatalf("%s: row %d has %v, in the file %v; of the names %q", what, row, oak(i), want, names)
 		}
 	}
 }
 
-// rowsOfCSV reads the columns row and fold, and checks true_oak; folds is nil where there
-// are none.
+// rowsOfCSV reads the rows and folds (nil: none) of predictions, and checks them with
+// ofSurvey.
 func rowsOfCSV(t *testing.T, path string) (rows, folds []int) {
 	t.Helper()
 	records := readCSV(t, path)
-	column := func(name string) (values []float64) {
+	column := func(name string) (values []string) {
 		at := slices.Index(records[0], name)
 		for _, r := range records[1:] {
 			if at >= 0 {
-				values = append(values, numbers(t, r[at:at+1])...)
+				values = append(values, r[at])
 			}
 		}
 		return values
 	}
-	oak := column("true_oak")
-	rows, folds = ints(column("row")), ints(column("fold"))
-	ofSurvey(t, path, rows, func(i int) float64 { return oak[i] })
+	oak := numbers(t, column("true_oak"))
+	rows, folds = ints(numbers(t, column("row"))), ints(numbers(t, column("fold")))
+	ofSurvey(t, path, rows, column("name"), func(i int) float64 { return oak[i] })
 	return rows, folds
 }
 
@@ -52,13 +52,12 @@ func ints(values []float64) (list []int) {
 	return list
 }
 
-// heldOutByFold is what held_out has to be, from the rows of a file of predictions.
-func heldOutByFold(rows, folds []int) (lists [][]int) {
+// heldOutByFold makes what heldOutOf has to be of the rows of a file of predictions.
+func heldOutByFold(rows, folds []int) [][]int {
 	if folds == nil {
 		return [][]int{rows}
 	}
-	lists = make([][]int, slices.Max(folds)+2) // the last: of no fold
-	lists[len(lists)-1] = nil
+	lists := make([][]int, slices.Max(folds)+2) // the last: of a job without folds
 	for i, row := range rows {
 		lists[folds[i]] = append(lists[folds[i]], row)
 	}
@@ -75,69 +74,75 @@ func surveyFolds(t *testing.T, dir string) string {
 	return write(t, dir, "split.csv", b.String())
 }
 
+// surveyNames gives the survey's rows names.
+func surveyNames(t *testing.T, dir string) string {
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprintf(`"row %d"`, i))
+	}
+	return write(t, dir, "names.json", `{"rows": [`+strings.Join(names, ", ")+`]}`)
+}
+
 // Rows that were held out are numbered as in the file, whose rows 3 and 8 are left out: in
-// every file and list of rows, in one process and on a cluster, also of a dataset that was
-// imported before, and once the dataset is deleted.
+// one process and on a cluster, of a file and of a dataset that was imported before.
 func TestHeldOutRowsOfTheFile(t *testing.T) {
 	dir := t.TempDir()
-	data := write(t, dir, "s.csv", survey(40))
-	reading := []string{"--missing", "drop", "--drop", "id"}
-	folds := surveyFolds(t, dir)
+	reading := []string{"--data", write(t, dir, "s.csv", survey(40)), "--missing", "drop", "--drop", "id", "--names", surveyNames(t, dir)}
+	split := surveyFolds(t, dir)
 	c := start(t, 1, 1)
 	t.Setenv("COPPICE_SERVER", c.Servers())
-	works(t, append([]string{"dataset", "import", "--name", "before", "--data", data}, reading...)...)
+	works(t, slices.Concat([]string{"dataset", "import", "--name", "before"}, reading)...)
 	for name, how := range map[string][]string{
-		"single": {"--test-fraction", "0.3"}, "folds": {"--folds", "3"}, "listed": {"--split", folds},
+		"single": {"--test-fraction", "0.3"}, "folds": {"--folds", "3"}, "listed": {"--split", split},
 	} {
-		how = append(slices.Clone(small), how...)
-		csv, npz := filepath.Join(dir, name+".csv"), filepath.Join(dir, name+".npz")
-		var want []int
-		var lists [][]int
-		for i, args := range [][]string{
-			append([]string{"train", "--local", "--data", data}, reading...),
-			append([]string{"train", "--name", name, "--data", data}, reading...),
-			{"train", "--name", name + "-before", "before"},
-			{"train", "--local", "before"},
+		csv := filepath.Join(dir, name+".csv")
+		var first []int
+		for _, args := range [][]string{
+			slices.Concat([]string{"--local"}, reading), slices.Concat([]string{"--name", name}, reading),
+			{"--dataset", "before", "--name", name + "-before"}, {"--dataset", "before", "--local"},
 		} {
 			var r result
-			if args[len(args)-1] == "before" {
-				args = append(args[:len(args)-1], "--dataset", "before")
+			inJSON(t, &r, slices.Concat([]string{"train", "--predictions-out", csv}, small, how, args)...)
+			rows, folds := rowsOfCSV(t, csv)
+			if first == nil {
+				first = rows
 			}
-			inJSON(t, &r, append(append(args, how...), "--predictions-out", csv)...)
-			rows, of := rowsOfCSV(t, csv)
-			if i == 0 {
-				want, lists = rows, heldOutByFold(rows, of)
-			}
-			if diff := cmp.Diff(want, rows); diff != "" {
-				t.Errorf("%q: other rows: %s", args, diff)
-			}
-			if diff := cmp.Diff(lists, heldOutOf(&r)); diff != "" && of != nil || of == nil && !slices.Equal(r.HeldOut, want) {
-				t.Errorf("%q: held_out: %s", args, diff)
+			if diff := cmp.Diff(heldOutByFold(rows, folds), heldOutOf(&r)); diff != "" || !slices.Equal(rows, first) {
+				t.Errorf("%s, %q: rows %v and %v; held_out: %s", name, args, rows, first, diff)
 			}
 		}
-		works(t, "job", "predictions", name, "--out", npz)
-		values, _ := arrays(t, npz)
-		ofSurvey(t, npz, ints(values["rows"]), func(i int) float64 { return values["labels"][2*i] })
-		if diff := cmp.Diff(want, ints(values["rows"])); diff != "" {
-			t.Error(diff)
-		}
-		var watched result
-		inJSON(t, &watched, "job", "watch", name)
-		if diff := cmp.Diff(lists[:len(lists)-1], heldOutOf(&watched)[:len(lists)-1]); diff != "" {
-			t.Errorf("job watch %s: held_out: %s", name, diff)
-		}
-		var shown struct {
-			Predictions struct {
-				Blob  string
-				Bytes int
-				Rows  int
-			}
-		}
-		inJSON(t, &shown, "job", "show", name)
-		if p := shown.Predictions; p.Rows != len(want) || p.Bytes == 0 || p.Blob == "" {
-			t.Errorf("job show %s: %+v", name, p)
-		}
+		jobOfSurvey(t, dir, name)
 	}
+	deletedSurvey(t, dir)
+}
+
+// jobOfSurvey checks what commands say of a job that is done.
+func jobOfSurvey(t *testing.T, dir, name string) {
+	t.Helper()
+	csv, npz := filepath.Join(dir, "again.csv"), filepath.Join(dir, "again.npz")
+	works(t, "job", "predictions", name, "--out", csv)
+	works(t, "job", "predictions", name, "--out", npz)
+	rows, folds := rowsOfCSV(t, csv)
+	values, texts := arrays(t, npz)
+	ofSurvey(t, npz, ints(values["rows"]), texts["row_names"], func(i int) float64 { return values["labels"][2*i] })
+	if diff := cmp.Diff(rows, ints(values["rows"])); diff != "" {
+		t.Error(diff)
+	}
+	var watched result
+	inJSON(t, &watched, "job", "watch", name)
+	if diff := cmp.Diff(heldOutByFold(rows, folds), heldOutOf(&watched)); diff != "" {
+		t.Errorf("job watch %s: held_out: %s", name, diff)
+	}
+	var j struct{ Predictions shownPredictions }
+	inJSON(t, &j, "job", "show", name)
+	if p := j.Predictions; p.Rows != len(rows) || p.BlobRef == nil || p.Bytes == 0 || p.Blob == "" {
+		t.Errorf("job show %s: %+v", name, p)
+	}
+}
+
+// deletedSurvey: a job keeps the row numbers of its predictions when its dataset is deleted.
+func deletedSurvey(t *testing.T, dir string) {
+	t.Helper()
 	works(t, "dataset", "delete", "before")
 	csv := filepath.Join(dir, "deleted.csv")
 	works(t, "job", "predictions", "single-before", "--out", csv)
@@ -177,15 +182,13 @@ func TestRowsOfTheFile(t *testing.T) {
 	dir := t.TempDir()
 	data, model := write(t, dir, "s.csv", survey(40)), filepath.Join(dir, "m.coppice")
 	works(t, trainArgs(data, "--missing", "drop", "--drop", "id", "--model-out", model)...)
+	list := surveyNames(t, dir)
 	var kept []int
-	var names []string
 	for i := range 40 {
-		names = append(names, fmt.Sprintf("%q", fmt.Sprint("row ", i)))
 		if i != 3 && i != 8 {
 			kept = append(kept, i)
 		}
 	}
-	list := write(t, dir, "names.json", `{"rows": [`+strings.Join(names, ", ")+`]}`)
 	for _, command := range [][]string{{"predict"}, {"evaluate", "--per-row"}} {
 		args := append(command, "--model", model, "--data", data, "--drop", "id")
 		for _, more := range [][]string{nil, {"--names", list}} {
