@@ -37,7 +37,7 @@ func newBuilder(m *Manifest, shard int) *builder {
 // storedRow is a row in the form that its dataset stores.
 type storedRow struct {
 	position uint32 // in the import order
-	number   uint32 // in the file
+	number   uint32 // in the dataset
 	columns  []uint32
 	values   []float32
 	labels   []float32

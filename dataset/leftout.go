@@ -91,3 +91,18 @@ func (m *Manifest) FileRow() []int {
 	}
 	return kept
 }
+
+// ToFile puts the number in the file in the place of each number of a row of the dataset.
+// A row that the dataset does not have is an error.
+func (m *Manifest) ToFile(rows []uint32) error {
+	kept := m.FileRow()
+	for i, row := range rows {
+		if int64(row) >= int64(m.Rows) {
+			return fmt.Errorf("dataset: row %d of %d: %w", row, m.Rows, ErrFormat)
+		}
+		if kept != nil {
+			rows[i] = uint32(kept[row])
+		}
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -79,6 +80,15 @@ func (m *Manifest) SameNames(other *Manifest) error {
 		}
 	}
 	return nil
+}
+
+// SameRows reports that the rows of two manifests of one content have other numbers in
+// their files, since other ones were left out: other is the one that is there already.
+func (m *Manifest) SameRows(other *Manifest) error {
+	if bytes.Equal(m.LeftOut, other.LeftOut) {
+		return nil
+	}
+	return fmt.Errorf("other rows of its file were left out for missing values (%d, of the new file %d)", other.LeftOut.count(), m.LeftOut.count())
 }
 
 // Density is the share of feature entries that are not zero, from 0 to 1.

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -164,6 +165,37 @@ func TestLeftOutImport(t *testing.T) {
 	if err != nil || imported.Digest() != m.Digest() {
 		t.Errorf("imported as %v, built as %v, error %v", imported, m, err)
 	}
+}
+
+// TestFileRows: rows that are left out shift no number of the others in the file, and make
+// another dataset of the same content.
+func TestFileRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, last := &Manifest{}, -1
+		var kept []uint32
+		for row, out := range rapid.SliceOfN(rapid.Bool(), 1, 50).Draw(t, "left out") {
+			if out {
+				m.LeftOut.add(last, row)
+				last = row
+			} else {
+				kept = append(kept, uint32(row))
+			}
+		}
+		m.Rows = len(kept)
+		rows := make([]uint32, m.Rows)
+		for i := range rows {
+			rows[i] = uint32(i)
+		}
+		if err := m.ToFile(rows); err != nil || !slices.Equal(rows, kept) {
+			t.Fatalf("%v, not %v: %v", rows, kept, err)
+		}
+		if err := m.ToFile([]uint32{uint32(m.Rows)}); !errors.Is(err, ErrFormat) {
+			t.Fatalf("row %d of %d: %v", m.Rows, m.Rows, err)
+		}
+		if all := (&Manifest{Rows: m.Rows}); (m.SameRows(all) == nil) != (last < 0) || m.SameRows(m) != nil {
+			t.Fatalf("%v", m.SameRows(all))
+		}
+	})
 }
 
 func TestAllLeftOut(t *testing.T) {

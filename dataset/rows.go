@@ -21,7 +21,8 @@ type Rows struct {
 
 	// D holds N×Labels label degrees, row-major; each row sums to one.
 	D []float32
-	// Row holds the original number of each row in the imported file (from 0).
+	// Row holds the original number of each row (from 0): in the dataset, see
+	// Manifest.FileRow, or, in what Blocks gives, in the file.
 	Row []uint32
 
 	// NameText holds the names of rows, one after the other, and NameEnds where each

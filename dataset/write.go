@@ -181,6 +181,35 @@ func WriteRowNames(a *npy.Archive, src Source, rows int) error {
 	})
 }
 
+// WriteRowNumbers adds the array "rows" (int64) with the numbers in the file, from 0, of
+// all rows of src that are not left out; rows is how many these are.
+func WriteRowNumbers(a *npy.Archive, src Source, rows int) error {
+	out, err := a.Ints("rows", rows)
+	if err != nil {
+		return err
+	}
+	err = rowNumbers(src, rows, func(row int) error { return out.Write([]int64{int64(row)}) })
+	return cmp.Or(err, out.Flush())
+}
+
+// rowNumbers scans src only where rows may have been left out.
+func rowNumbers(src Source, rows int, f func(int) error) error {
+	if src.Info().Missing.Drop {
+		return src.Scan(func(r *Row) error {
+			if r.LeftOut {
+				return nil
+			}
+			return f(r.Number)
+		})
+	}
+	for row := range rows {
+		if err := f(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // CountRows returns the number of rows of src; it scans src where only that can tell.
 func CountRows(src Source) (rows int, err error) {
 	if n := src.Info().Rows; n >= 0 {

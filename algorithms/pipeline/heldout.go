@@ -40,7 +40,7 @@ func (t *single) predictRound() error {
 	return nil
 }
 
-// foldPredictions puts the units' predictions together.
+// foldPredictions puts the units' predictions together, by row number in the file.
 func (t *single) foldPredictions(parts [][]byte) error {
 	var sets []*predictions.Set
 	for u, part := range parts {
@@ -56,6 +56,9 @@ func (t *single) foldPredictions(parts [][]byte) error {
 	}
 	if len(all.Row) != int(t.counts[2]) || all.Labels != t.manifest.Labels {
 		return fmt.Errorf("predictions of %d rows and %d labels where %d and %d are due", len(all.Row), all.Labels, t.counts[2], t.manifest.Labels)
+	}
+	if err := t.manifest.ToFile(all.Row); err != nil {
+		return fmt.Errorf("held-out predictions: %w", err)
 	}
 	all.LabelNames = t.manifest.LabelNames
 	if t.job.Split.Folds > 0 {

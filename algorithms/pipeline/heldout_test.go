@@ -95,6 +95,31 @@ func TestPredictionsOfFolds(t *testing.T) {
 	}
 }
 
+// TestPredictionsOfTheFile: where rows of the file were left out, predictions have the numbers
+// that the others have in the file, of a job and of folds; nothing else differs.
+func TestPredictionsOfTheFile(t *testing.T) {
+	for name, w := range map[string]*work{"single": artificial(t), "folds": folds(t)} {
+		var sets [2]*predictions.Set
+		for i := range sets {
+			var err error
+			if sets[i], err = predictions.Decode(w.run(t, w.job).Predictions); err != nil {
+				t.Fatal(err)
+			}
+			left := *w.data.Manifest
+			left.LeftOut = dataset.LeftOut{1, 10} // the rows 0 and 10
+			w.data.Manifest = &left
+		}
+		for i, row := range sets[0].Row {
+			if sets[0].Row[i]++; row >= 9 {
+				sets[0].Row[i]++
+			}
+		}
+		if diff := cmp.Diff(sets[0], sets[1]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 // TestPredictionsAreBounded: beyond the bound none are kept, and nothing else changes; a
 // fold decides as the whole does.
 func TestPredictionsAreBounded(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 //
 //	magic "COPPRED1"
 //	labels u32, flags u32 (1 folds, 2 names of rows, 4 names of labels), rows u64
-//	row numbers u32 x rows
+//	row numbers in the file u32 x rows
 //	folds u16 x rows                   with flag 1
 //	true degrees f32 x rows x labels
 //	predicted degrees f32 x rows x labels

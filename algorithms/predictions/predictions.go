@@ -17,7 +17,7 @@ type Set struct {
 	Labels     int
 	LabelNames []string // empty, or Labels long
 
-	Row       []uint32  // original numbers
+	Row       []uint32  // numbers in the file; of a unit, in the dataset
 	Fold      []uint16  // that the row was held out in; empty: the job has no folds
 	Truth     []float32 // rows x Labels, row-major
 	Predicted []float32 // the same

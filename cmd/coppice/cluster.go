@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -83,7 +84,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 		o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob)
 	}
 	if err == nil {
-		err = r.addHeldOut(a, cl, job.Job)
+		err = r.addHeldOut(a, cl, job)
 	}
 	return r, o, err
 }
@@ -155,7 +156,8 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 }
 
 // importAs imports a file of a job under its own name, or, where other data or the same
-// with other names of columns has that, with the beginning of its digest added.
+// with other names of columns or numbers of rows has that, with the beginning of its
+// digest added.
 func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := os.MkdirTemp("", "coppice-import-")
 	if err != nil {
@@ -168,7 +170,7 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 	}
 	have, err := cl.Dataset(ctx, name)
 	switch {
-	case err == nil && have.Digest == m.Digest() && m.SameNames(have.Manifest) == nil:
+	case err == nil && have.Digest == m.Digest() && cmp.Or(m.SameNames(have.Manifest), m.SameRows(have.Manifest)) == nil:
 		return have, nil
 	case err == nil:
 		name += "-" + m.Digest()[:8]

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/predictions"
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/spec"
@@ -155,56 +154,6 @@ func (r *result) setPredictions(o *pipeline.Outcome, kept bool, where string) {
 	default:
 		r.Predictions = "not kept (keep_predictions)"
 	}
-}
-
-// heldOut lists the rows that were held out.
-func (r *result) heldOut(j *algorithms.Job, assigned []uint16) error {
-	rows := r.Rows.Train + r.Rows.Validation + r.Rows.Test
-	if r.Rows.Test == 0 {
-		return nil
-	}
-	for i := range r.Folds {
-		list, err := heldOutRows(pipeline.Child(j, i).Split, rows, assigned)
-		if err != nil {
-			return err
-		}
-		r.Folds[i].HeldOut = list
-	}
-	if len(r.Folds) > 0 {
-		return nil
-	}
-	var err error
-	r.HeldOut, err = heldOutRows(j.Split, rows, assigned)
-	return err
-}
-
-func heldOutRows(s dataset.Split, rows int, assigned []uint16) (list []int, err error) {
-	roles, err := s.Assign(rows, assigned)
-	for row, role := range roles {
-		if role == dataset.Test {
-			list = append(list, row)
-		}
-	}
-	return list, err
-}
-
-// addHeldOut is heldOut for a job of a cluster, which has its list of folds; only the
-// JSON value has the rows.
-func (r *result) addHeldOut(a *app, cl *client.Client, j *algorithms.Job) error {
-	if !a.json {
-		return nil
-	}
-	var assigned []uint16
-	if digest := j.Split.Assigned; digest != "" {
-		b, err := cl.Blob(a.ctx, digest)
-		if err != nil {
-			return err
-		}
-		if assigned, err = dataset.DecodeFolds(b, r.Rows.Train+r.Rows.Validation+r.Rows.Test); err != nil {
-			return err
-		}
-	}
-	return r.heldOut(j, assigned)
 }
 
 // writeHeldOut writes the true and the predicted distribution of each row.

@@ -167,7 +167,26 @@ func (c *jobShowCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(j, func(w io.Writer) { writeJob(w, j) })
+	return a.print(shown(j), func(w io.Writer) { writeJob(w, j) })
+}
+
+// shownJob is a job with the number of rows that its predictions are of.
+type shownJob struct {
+	*protocol.JobInfo
+	Predictions *shownPredictions `json:"predictions,omitempty"` // in the place of JobInfo's
+}
+
+type shownPredictions struct {
+	*protocol.BlobRef
+	Rows int `json:"rows"`
+}
+
+func shown(j *protocol.JobInfo) *shownJob {
+	s := &shownJob{JobInfo: j}
+	if r, _, err := finished(j); err == nil && j.Predictions != nil {
+		s.Predictions = &shownPredictions{j.Predictions, r.tested()}
+	}
+	return s
 }
 
 // writeJob writes what is known of a job, and its result where it is done.
@@ -240,7 +259,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 	}
 	a.warnSuspect(j)
 	r.Model = modelHint(j)
-	if err := r.addHeldOut(a, cl, j.Job); err != nil {
+	if err := r.addHeldOut(a, cl, j); err != nil {
 		return err
 	}
 	return a.print(r, r.text)

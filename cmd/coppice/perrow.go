@@ -151,7 +151,8 @@ func (r *csvRows) end() error {
 func (r *csvRows) discard() { r.file.discard() }
 
 // npzRows writes the arrays "measures" (float64, a row for each row), "measure_names"
-// of its columns and, where rows have names, "row_names".
+// of its columns, "rows" (int64, numbers in the file) and, where rows have names,
+// "row_names".
 type npzRows struct {
 	archive    *npy.Archive
 	out        *npy.Writer[float64]
@@ -177,8 +178,8 @@ func (r *npzRows) take(_ string, model, mean measures.Row) error {
 
 func (r *npzRows) end() error {
 	err := cmp.Or(r.out.Flush(), sameRows(r.done, r.rows), r.archive.List("measure_names", rowColumns()))
-	if err == nil && r.src.Info().HasRowNames {
-		err = dataset.WriteRowNames(r.archive, r.src, r.rows)
+	if err == nil {
+		err = writeRows(r.archive, r.src, r.rows)
 	}
 	if err = cmp.Or(err, r.archive.Close()); err != nil {
 		return err

@@ -57,8 +57,8 @@ func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOpti
 	return rows, buffer.Flush()
 }
 
-// predictNPZ writes the arrays "predictions" (float32, rows x labels), "label_names"
-// and, where rows have names, "row_names".
+// predictNPZ writes the arrays "predictions" (float32, rows x labels), "label_names",
+// "rows" (int64, numbers in the file) and, where rows have names, "row_names".
 func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
 	if rows, err = dataset.CountRows(src); err != nil {
 		return 0, err
@@ -77,10 +77,18 @@ func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOpti
 	if err == nil {
 		err = cmp.Or(out.Flush(), sameRows(done, rows), z.List("label_names", m.classes()))
 	}
-	if err == nil && src.Info().HasRowNames {
-		err = dataset.WriteRowNames(z, src, rows)
+	if err == nil {
+		err = writeRows(z, src, rows)
 	}
 	return rows, cmp.Or(err, z.Close())
+}
+
+// writeRows writes which rows of the file there are, and their names where they have some.
+func writeRows(z *npy.Archive, src dataset.Source, rows int) error {
+	if err := dataset.WriteRowNumbers(z, src, rows); err != nil || !src.Info().HasRowNames {
+		return err
+	}
+	return dataset.WriteRowNames(z, src, rows)
 }
 
 // sameRows refuses a file that had another number of rows when it was counted.

@@ -35,7 +35,7 @@ type result struct {
 	ModelDigest   string          `json:"model_digest"`
 	Model         string          `json:"model,omitempty"`       // where it is
 	Predictions   string          `json:"predictions,omitempty"` // of held-out rows: where they are
-	HeldOut       []int           `json:"held_out,omitempty"`    // rows, from 0; those of folds are in Folds
+	HeldOut       []int           `json:"held_out,omitempty"`    // rows of the file, from 0; those of folds are in Folds
 	Numerics      int             `json:"numerics"`
 	Version       string          `json:"version"`
 	Folds         []foldResult    `json:"folds,omitempty"`

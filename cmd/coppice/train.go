@@ -99,7 +99,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 	}
 	r := newResult(job, name, j, o, time.Since(start).Seconds())
 	r.setPredictions(o, len(o.Predictions) > 0, "")
-	return r, o, r.heldOut(j, data.Assigned)
+	return r, o, r.heldOut(j, data.Manifest, data.Assigned)
 }
 
 // load reads the data into memory, from a file or from a cluster.

@@ -35,12 +35,15 @@ func (s *State) datasetPut(e *protocol.DatasetPutEntry) (any, error) {
 	return d, nil
 }
 
-// same returns the dataset that exists if the new one has its content and names.
+// same returns the dataset that exists if the new one has its content, names and row numbers.
 func same(old, d *protocol.Dataset) (any, error) {
 	m := old.Manifest
 	if old.Digest == d.Digest {
 		if err := d.Manifest.SameNames(m); err != nil {
 			return nil, fmt.Errorf("dataset %q %w with other names: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+		}
+		if err := d.Manifest.SameRows(m); err != nil {
+			return nil, fmt.Errorf("dataset %q %w, of another file: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
 		}
 		return old, nil
 	}

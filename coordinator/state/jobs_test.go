@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -30,6 +31,12 @@ func TestDatasets(t *testing.T) {
 	err = m.refused(protocol.EntryDatasetPut, renamed)
 	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), `feature 0 (counted from 0) is called "", not "a"`) {
 		t.Errorf("the same content with other names: %v", err)
+	}
+	other := put('d')
+	other.Manifest.LeftOut = dataset.LeftOut{1}
+	err = m.refused(protocol.EntryDatasetPut, other)
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "of another file") {
+		t.Errorf("the same content of other rows: %v", err)
 	}
 	err = m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), m.s.Jobs()[0].Name) {

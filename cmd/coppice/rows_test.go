@@ -1,0 +1,218 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// ofSurvey refuses rows whose true degrees or names (nil: none) are not those that the row of
+// the survey with that number has.
+func ofSurvey(t *testing.T, what string, rows []int, names []string, oak func(i int) float64) {
+	t.Helper()
+	if len(rows) == 0 || slices.Contains(rows, 3) || slices.Contains(rows, 8) || !slices.IsSorted(rows) {
+		t.Errorf("%s: rows %v", what, rows)
+	}
+	for i, row := range rows {
+		if want := float64(row*7%11) / 16; oak(i) != want || names != nil && names[i] != fmt.Sprint("row ", row) {
+			t.Fatalf("%s: row %d has %v, in the file %v; of the names %q", what, row, oak(i), want, names)
+		}
+	}
+}
+
+// rowsOfCSV reads the rows and folds (nil: none) of predictions, and checks them with
+// ofSurvey.
+func rowsOfCSV(t *testing.T, path string) (rows, folds []int) {
+	t.Helper()
+	records := readCSV(t, path)
+	column := func(name string) (values []string) {
+		at := slices.Index(records[0], name)
+		for _, r := range records[1:] {
+			if at >= 0 {
+				values = append(values, r[at])
+			}
+		}
+		return values
+	}
+	oak := numbers(t, column("true_oak"))
+	rows, folds = ints(numbers(t, column("row"))), ints(numbers(t, column("fold")))
+	ofSurvey(t, path, rows, column("name"), func(i int) float64 { return oak[i] })
+	return rows, folds
+}
+
+func ints(values []float64) (list []int) {
+	for _, v := range values {
+		list = append(list, int(v))
+	}
+	return list
+}
+
+// heldOutByFold makes what heldOutOf has to be of the rows of a file of predictions.
+func heldOutByFold(rows, folds []int) [][]int {
+	if folds == nil {
+		return [][]int{rows}
+	}
+	lists := make([][]int, slices.Max(folds)+2) // the last: of a job without folds
+	for i, row := range rows {
+		lists[folds[i]] = append(lists[folds[i]], row)
+	}
+	return lists
+}
+
+// surveyFolds assigns the survey's rows to two folds.
+func surveyFolds(t *testing.T, dir string) string {
+	var b strings.Builder
+	b.WriteString("row,fold\n")
+	for i := range 40 {
+		fmt.Fprintf(&b, "%d,%d\n", i, i/2%2)
+	}
+	return write(t, dir, "split.csv", b.String())
+}
+
+// surveyNames gives the survey's rows names.
+func surveyNames(t *testing.T, dir string) string {
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprintf(`"row %d"`, i))
+	}
+	return write(t, dir, "names.json", `{"rows": [`+strings.Join(names, ", ")+`]}`)
+}
+
+// Rows that were held out are numbered as in the file, whose rows 3 and 8 are left out: in
+// one process and on a cluster, of a file and of a dataset that was imported before.
+func TestHeldOutRowsOfTheFile(t *testing.T) {
+	dir := t.TempDir()
+	reading := []string{"--data", write(t, dir, "s.csv", survey(40)), "--missing", "drop", "--drop", "id", "--names", surveyNames(t, dir)}
+	split := surveyFolds(t, dir)
+	c := start(t, 1, 1)
+	t.Setenv("COPPICE_SERVER", c.Servers())
+	works(t, slices.Concat([]string{"dataset", "import", "--name", "before"}, reading)...)
+	for name, how := range map[string][]string{
+		"single": {"--test-fraction", "0.3"}, "folds": {"--folds", "3"}, "listed": {"--split", split},
+	} {
+		csv := filepath.Join(dir, name+".csv")
+		var first []int
+		for _, args := range [][]string{
+			slices.Concat([]string{"--local"}, reading), slices.Concat([]string{"--name", name}, reading),
+			{"--dataset", "before", "--name", name + "-before"}, {"--dataset", "before", "--local"},
+		} {
+			var r result
+			inJSON(t, &r, slices.Concat([]string{"train", "--predictions-out", csv}, small, how, args)...)
+			rows, folds := rowsOfCSV(t, csv)
+			if first == nil {
+				first = rows
+			}
+			if diff := cmp.Diff(heldOutByFold(rows, folds), heldOutOf(&r)); diff != "" || !slices.Equal(rows, first) {
+				t.Errorf("%s, %q: rows %v and %v; held_out: %s", name, args, rows, first, diff)
+			}
+		}
+		jobOfSurvey(t, dir, name)
+	}
+	deletedSurvey(t, dir)
+}
+
+// jobOfSurvey checks what commands say of a job that is done.
+func jobOfSurvey(t *testing.T, dir, name string) {
+	t.Helper()
+	csv, npz := filepath.Join(dir, "again.csv"), filepath.Join(dir, "again.npz")
+	works(t, "job", "predictions", name, "--out", csv)
+	works(t, "job", "predictions", name, "--out", npz)
+	rows, folds := rowsOfCSV(t, csv)
+	values, texts := arrays(t, npz)
+	ofSurvey(t, npz, ints(values["rows"]), texts["row_names"], func(i int) float64 { return values["labels"][2*i] })
+	if diff := cmp.Diff(rows, ints(values["rows"])); diff != "" {
+		t.Error(diff)
+	}
+	var watched result
+	inJSON(t, &watched, "job", "watch", name)
+	if diff := cmp.Diff(heldOutByFold(rows, folds), heldOutOf(&watched)); diff != "" {
+		t.Errorf("job watch %s: held_out: %s", name, diff)
+	}
+	var j struct{ Predictions shownPredictions }
+	inJSON(t, &j, "job", "show", name)
+	if p := j.Predictions; p.Rows != len(rows) || p.BlobRef == nil || p.Bytes == 0 || p.Blob == "" {
+		t.Errorf("job show %s: %+v", name, p)
+	}
+}
+
+// deletedSurvey: a job keeps the row numbers of its predictions when its dataset is deleted.
+func deletedSurvey(t *testing.T, dir string) {
+	t.Helper()
+	works(t, "dataset", "delete", "before")
+	csv := filepath.Join(dir, "deleted.csv")
+	works(t, "job", "predictions", "single-before", "--out", csv)
+	rowsOfCSV(t, csv)
+	e := coppice(t, "job", "watch", "single-before", "-o", "json")
+	if e.code != exitOK || strings.Contains(e.stdout, `"held_out"`) || !strings.Contains(e.stderr, "dataset before was deleted") {
+		t.Errorf("exit code %d: %s\n%s", e.code, e.stderr, e.stdout)
+	}
+}
+
+// A dataset of the same rows that other rows of a file were left out of is another one, since
+// its row numbers are.
+func TestSameRowsOfOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, 1, 1)
+	t.Setenv("COPPICE_SERVER", c.Servers())
+	lines := strings.SplitAfter(survey(40), "\n")
+	without := strings.Join(slices.Concat(lines[:4], lines[5:9], lines[10:]), "")
+	reading := []string{"--missing", "drop", "--drop", "id"}
+	whole, short := write(t, dir, "whole.csv", survey(40)), write(t, dir, "short.csv", without)
+	works(t, append([]string{"dataset", "import", "--name", "whole", "--data", short}, reading...)...)
+	e := coppice(t, append([]string{"dataset", "import", "--name", "whole", "--data", whole}, reading...)...)
+	if e.code != exitFailed || !strings.Contains(e.stderr, "(0, of the new file 2)") || !strings.Contains(e.stderr, "choose another name") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+	var r result
+	csv := filepath.Join(dir, "p.csv")
+	inJSON(t, &r, append(append(append([]string{"train", "--data", whole}, reading...), small...), "--folds", "2", "--predictions-out", csv)...)
+	if rows, _ := rowsOfCSV(t, csv); r.Dataset == "whole" || len(rows) != 38 || rows[37] != 39 {
+		t.Errorf("dataset %s, rows %v", r.Dataset, rows)
+	}
+}
+
+// Predictions and measures of each row say which row of the file they are of, in every
+// format and with names from a file.
+func TestRowsOfTheFile(t *testing.T) {
+	dir := t.TempDir()
+	data, model := write(t, dir, "s.csv", survey(40)), filepath.Join(dir, "m.coppice")
+	works(t, trainArgs(data, "--missing", "drop", "--drop", "id", "--model-out", model)...)
+	list := surveyNames(t, dir)
+	var kept []int
+	for i := range 40 {
+		if i != 3 && i != 8 {
+			kept = append(kept, i)
+		}
+	}
+	for _, command := range [][]string{{"predict"}, {"evaluate", "--per-row"}} {
+		args := append(command, "--model", model, "--data", data, "--drop", "id")
+		for _, more := range [][]string{nil, {"--names", list}} {
+			csv, npz := filepath.Join(dir, "o.csv"), filepath.Join(dir, "o.npz")
+			works(t, slices.Concat(args, more, []string{"--out", csv})...)
+			works(t, slices.Concat(args, more, []string{"--out", npz})...)
+			values, texts := arrays(t, npz)
+			if diff := cmp.Diff(kept, ints(values["rows"])); diff != "" {
+				t.Errorf("%s %q: rows of .npz: %s", command[0], more, diff)
+			}
+			for i, record := range readCSV(t, csv)[1:] {
+				want := strconv.Itoa(kept[i])
+				if more != nil {
+					want = "row " + want
+				}
+				if record[0] != want || more != nil && texts["row_names"][i] != want {
+					t.Errorf("%s %q: row %q, not %q; %d names in .npz", command[0], more, record[0], want, len(texts["row_names"]))
+				}
+			}
+		}
+	}
+	npz := filepath.Join(dir, "all.npz")
+	works(t, "predict", "--model", model, "--data", data, "--drop", "id", "--missing", "0", "--out", npz)
+	if values, _ := arrays(t, npz); len(values["rows"]) != 40 || values["rows"][39] != 39 {
+		t.Errorf("rows %v", values["rows"])
+	}
+}
