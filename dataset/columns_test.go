@@ -83,7 +83,7 @@ func TestForeignOptions(t *testing.T) {
 	}
 	_, err := openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{ZeroBased: true})
 	mustContain(t, err, "a.csv", "--zero-based")
-	if _, err = openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{AsZeroBased: true}); err != nil {
+	if _, err = openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{CountedFrom: FromZero}); err != nil {
 		t.Error(err)
 	}
 	_, err = openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{LabelsVariable: "y"})

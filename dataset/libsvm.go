@@ -28,7 +28,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		path: path, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing,
 		info: Info{File: o.shown(path), Sparse: true},
 	}
-	shape := indexShape{zero: o.ZeroBased || o.AsZeroBased}
+	shape := indexShape{zero: o.ZeroBased || o.CountedFrom == FromZero}
 	err := s.scan(func(comment string) error { return s.directive(comment, &shape) }, func(r *Row) error {
 		if shape.rows == 0 {
 			s.info.Labels = s.labelCount(r)
@@ -42,6 +42,9 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 	}
 	if shape.rows == 0 {
 		return nil, fmt.Errorf("%s: no rows: %w", s.info.File, ErrFormat)
+	}
+	if shape.zero && o.CountedFrom == FromOne && !o.ZeroBased {
+		return nil, fmt.Errorf("%s: it counts features from 0, the file that the model was trained on from 1: add 1 to each index, or give --zero-based if the index 0 is the model's first feature: %w", s.info.File, ErrFormat)
 	}
 	s.take(&shape)
 	if o.schema != nil { // what is missing is filled up
@@ -75,9 +78,9 @@ func (x *indexShape) add(r *Row) {
 // take takes over what the first pass found: an index 0 makes the file count
 // from 0.
 func (s *libsvmSource) take(x *indexShape) {
-	s.info.Rows, s.info.ZeroBased = x.rows, x.zero
-	if s.base = 1; x.zero {
-		s.base = 0
+	s.info.Rows, s.info.CountedFrom, s.base = x.rows, FromOne, 1
+	if x.zero {
+		s.info.CountedFrom, s.base = FromZero, 0
 	}
 	s.info.Features = max(s.info.Features, x.highest+1-int(s.base))
 	switch {

@@ -92,7 +92,7 @@ func TestLibsvmBase(t *testing.T) {
 		{"1 1:5 3:6\n1 2:7\n", "3x1 []>[] [0 2][5 6]>[1] [1][7]>[1]", "counted from 1 (--zero-based", OpenOptions{}, false},
 		{"1 1:5 3:6\n1 0:7\n", "4x1 []>[] [1 3][5 6]>[1] [0][7]>[1]", "counted from 0", OpenOptions{}, true},
 		{"1 1:5 3:6\n", "4x1 []>[] [1 3][5 6]>[1]", "counted from 0", OpenOptions{ZeroBased: true}, true},
-		{"1 1:5\n", "2x1 []>[] [1][5]>[1]", "counted from 0", OpenOptions{AsZeroBased: true}, true},
+		{"1 1:5\n", "2x1 []>[] [1][5]>[1]", "counted from 0", OpenOptions{CountedFrom: FromZero}, true},
 		{"# Column indices are zero-based\n1 1:5\n", "2x1 []>[] [1][5]>[1]", "counted from 0", OpenOptions{}, true},
 		{"# columns: 4\n1 0:5 3:2\n", "4x1 []>[] [0 3][5 2]>[1]", "counted from 0", OpenOptions{}, true},
 		{"1\n", "2x1 []>[] [][]>[1]", "", OpenOptions{Features: 2}, false},
@@ -103,8 +103,8 @@ func TestLibsvmBase(t *testing.T) {
 			continue
 		}
 		notes := strings.Join(src.Info().Notes, "")
-		if got := describeSparse(t, src); got != c.want || src.Info().ZeroBased != c.zero || !strings.Contains(notes, c.note) {
-			t.Errorf("%q: %s, zero-based %v, %q", c.content, got, src.Info().ZeroBased, notes)
+		if got := describeSparse(t, src); got != c.want || (src.Info().CountedFrom == FromZero) != c.zero || !strings.Contains(notes, c.note) {
+			t.Errorf("%q: %s, zero-based %v, %q", c.content, got, src.Info().CountedFrom, notes)
 		}
 	}
 	_, err := openFile(t, "a.svm", "1 0:1 16777216:1\n", OpenOptions{})

@@ -35,8 +35,8 @@ type Manifest struct {
 	// LeftOut lists the rows of the file that were left out; the others are the
 	// dataset's rows, in their order.
 	LeftOut LeftOut `json:"left_out,omitempty"`
-	// ZeroBased tells that the features of a libsvm file were counted from 0.
-	ZeroBased bool `json:"zero_based,omitempty"`
+	// CountedFrom is where a libsvm file begins to count features.
+	CountedFrom Counting `json:"counted_from,omitempty"`
 
 	// MeanLabel is the mean label distribution over all rows, for people; it is
 	// not part of the digest.

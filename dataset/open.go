@@ -42,9 +42,10 @@ type OpenOptions struct {
 	// FeaturesVariable and LabelsVariable are the variables of a .mat or .npz file
 	// to read; empty: "features", and for labels see Open.
 	FeaturesVariable, LabelsVariable string
-	// ZeroBased counts the features of a libsvm file from 0 though no index is 0;
-	// AsZeroBased does so where the file is one, as the file of a model was.
-	ZeroBased, AsZeroBased bool
+	// ZeroBased counts the features of a libsvm file from 0 though no index is 0.
+	ZeroBased bool
+	// CountedFrom is how the libsvm file that a model was trained on counted features.
+	CountedFrom Counting
 	// Missing says what becomes of missing values.
 	Missing Missing
 	// Format is the kind of file, as its name would end, without the first point:

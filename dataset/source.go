@@ -31,14 +31,24 @@ type Info struct {
 
 	// Missing says what becomes of missing values.
 	Missing Missing
-	// ZeroBased tells that the features of a libsvm file were counted from 0.
-	ZeroBased bool
+	// CountedFrom is where a libsvm file begins to count features.
+	CountedFrom Counting
 	// unsure tells that the first line of a CSV file, which has numbers, was taken for
 	// a row.
 	unsure bool
 	// Notes say how a file was read where that is no matter of course.
 	Notes []string
 }
+
+// Counting is the index of a libsvm file's first feature; empty for files of other
+// kinds.
+type Counting string
+
+// The two ways to count.
+const (
+	FromZero Counting = "0"
+	FromOne  Counting = "1"
+)
 
 // check reports an Info that no dataset can have.
 func (i Info) check() error {

@@ -148,7 +148,7 @@ func (s *survey) manifest() *Manifest {
 		NonZeros: s.nonZeros, Sparse: SparseStorage(s.rows, s.info.Features, s.nonZeros),
 		FeatureNames: s.info.FeatureNames, LabelNames: s.info.LabelNames,
 		HasRowNames: s.info.HasRowNames, LabelColumns: s.info.LabelColumns, MeanLabel: s.meanLabel,
-		Missing: s.info.Missing.String(), LeftOut: s.leftOut, ZeroBased: s.info.ZeroBased,
+		Missing: s.info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.info.CountedFrom,
 	}
 	bytes := contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)
 	m.Shards = make([]ShardRef, ShardCount(m.Rows, bytes))

@@ -29,6 +29,7 @@ const (
 // joiner asks coordinators what a worker must know of its cluster.
 type joiner struct {
 	addresses []string // as configured, then those that were learnt
+	joined    string   // as configured, with blanks between
 	nats      []string // to use instead of what the coordinators name; empty: theirs
 	http      *http.Client
 	net       *Net // nil: HTTP
@@ -44,6 +45,7 @@ func newJoiner(addresses []string, net *Net, log *slog.Logger) *joiner {
 	for _, a := range addresses {
 		j.learn(strings.TrimSuffix(strings.TrimPrefix(a, "http://"), "/"))
 	}
+	j.joined = strings.Join(j.addresses, " ")
 	return j
 }
 

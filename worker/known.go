@@ -18,7 +18,11 @@ import (
 //
 //	coppice worker's coordinators 1
 //	cluster 5f0c1c8a77aa
+//	join 10.0.0.1:7100 10.0.0.2:7100
 //	10.0.0.4:7100
+//
+// It counts only for the list of --join with which it was written: a worker that is
+// given another may be meant for another cluster.
 const knownName = "COORDINATORS"
 
 const (
@@ -30,30 +34,34 @@ const (
 // known is what the file says.
 type known struct {
 	cluster   string // id
+	join      string // the addresses of --join, with blanks between
 	addresses []string
 }
 
 func (k *known) encode() string {
-	return strings.Join(append([]string{knownHead, "cluster " + k.cluster}, k.addresses...), "\n") + "\n"
+	return strings.Join(append([]string{knownHead, "cluster " + k.cluster, "join " + k.join}, k.addresses...), "\n") + "\n"
 }
 
 // parseKnown reads a file. Errors name the line.
 func parseKnown(text string) (k known, err error) {
 	lines := strings.Split(text, "\n")
-	if len(lines) < 3 || lines[0] != knownHead || lines[len(lines)-1] != "" {
+	if len(lines) < 4 || lines[0] != knownHead || lines[len(lines)-1] != "" {
 		return k, errors.New("it is cut short, or of another version")
 	}
 	var ok bool
 	if k.cluster, ok = strings.CutPrefix(lines[1], "cluster "); !ok || !idPattern.MatchString(k.cluster) {
 		return k, fmt.Errorf("line 2: %.80q names no cluster", lines[1])
 	}
-	k.addresses = lines[2 : len(lines)-1]
+	if k.join, ok = strings.CutPrefix(lines[2], "join "); !ok {
+		return k, fmt.Errorf("line 3: %.80q is not the list of --join", lines[2])
+	}
+	k.addresses = lines[3 : len(lines)-1]
 	if len(k.addresses) > maxKnown {
 		return k, fmt.Errorf("%d coordinators, at most %d are possible", len(k.addresses), maxKnown)
 	}
 	for i, a := range k.addresses {
 		if !isAddress(a) {
-			return k, fmt.Errorf("line %d: %.80q is not HOST:PORT", i+3, a)
+			return k, fmt.Errorf("line %d: %.80q is not HOST:PORT", i+4, a)
 		}
 	}
 	return k, nil
@@ -95,6 +103,10 @@ func (j *joiner) remember(f *folder) {
 		return
 	}
 	j.last = k
+	if len(k.addresses) > 0 && k.join != j.joined {
+		j.log.Info("--join is another than before; the coordinators that this worker had learnt of are not asked", "before", k.join, "cluster", k.cluster)
+		return
+	}
 	for _, a := range k.addresses {
 		if slices.Contains(j.addresses, a) {
 			continue
@@ -107,13 +119,13 @@ func (j *joiner) remember(f *folder) {
 // keep writes down the coordinators of the cluster that has answered, where they
 // have changed.
 func (j *joiner) keep(c *protocol.Cluster) {
-	k := known{cluster: c.ID}
+	k := known{cluster: c.ID, join: j.joined}
 	for _, m := range c.Coordinators {
 		if isAddress(m.HTTP) && len(k.addresses) < maxKnown {
 			k.addresses = append(k.addresses, m.HTTP)
 		}
 	}
-	same := k.cluster == j.last.cluster && slices.Equal(k.addresses, j.last.addresses)
+	same := k.cluster == j.last.cluster && k.join == j.last.join && slices.Equal(k.addresses, j.last.addresses)
 	if j.folder == nil || len(k.addresses) == 0 || same || !idPattern.MatchString(k.cluster) {
 		return
 	}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -19,12 +20,19 @@ import (
 // oneCoordinator answers as the only coordinator of a cluster.
 func oneCoordinator(t *testing.T, cluster string) (address string) {
 	t.Helper()
+	return coordinatorThatKnows(t, cluster, "").Listener.Addr().String()
+}
+
+// coordinatorThatKnows answers for a cluster, and names another coordinator; empty:
+// itself.
+func coordinatorThatKnows(t *testing.T, cluster, other string) *httptest.Server {
+	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"id":%q,"protocol":%d,"numerics":%d,"heartbeat_ms":100,"nats":["nats://x:1"],"coordinators":[{"id":"a","http":%q}]}`,
-			cluster, protocol.Version, algorithms.Numerics, r.Host)
+			cluster, protocol.Version, algorithms.Numerics, cmp.Or(other, r.Host))
 	}))
 	t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
+	return s
 }
 
 // gone is an address at which nobody is.
@@ -52,12 +60,15 @@ func openJoiner(t *testing.T, dir string, log *slog.Logger, join ...string) *joi
 // finds those that it knew before; another cluster at such an address is none of its.
 func TestKnownCoordinatorsAreKept(t *testing.T) {
 	quiet, dir := slog.New(slog.DiscardHandler), t.TempDir()
-	now, old := oneCoordinator(t, "c1"), gone(t)
-	j := openJoiner(t, dir, quiet, now)
+	now := oneCoordinator(t, "c1")
+	replaced := coordinatorThatKnows(t, "c1", now)
+	old := replaced.Listener.Addr().String()
+	j := openJoiner(t, dir, quiet, old)
 	if _, err := j.ask(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	j.folder.close()
+	replaced.Close()
 	j = openJoiner(t, dir, quiet, old)
 	if c, err := j.ask(t.Context()); err != nil || c.ID != "c1" {
 		t.Fatalf("%+v, %v", c, err)
@@ -80,11 +91,25 @@ func TestKnownCoordinatorsAreKept(t *testing.T) {
 	}
 }
 
+// A worker that is given another --join waits for those, though it knows others.
+func TestKnownCoordinatorsOfAnotherJoin(t *testing.T) {
+	quiet, dir := slog.New(slog.DiscardHandler), t.TempDir()
+	j := openJoiner(t, dir, quiet, oneCoordinator(t, "c1"))
+	if _, err := j.ask(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j.folder.close()
+	j = openJoiner(t, dir, quiet, gone(t))
+	if c, err := j.ask(t.Context()); err == nil {
+		t.Errorf("it joined %+v", c)
+	}
+}
+
 // A file that is damaged is a warning that names it, and no more.
 func TestKnownCoordinatorsDamaged(t *testing.T) {
 	for _, text := range []string{
-		"", "nonsense\n", knownHead + "\ncluster c1", knownHead + "\ncluster \na:1\n", knownHead + "\ncluster c1\nno address\n",
-		knownHead + "\ncluster c1\n" + strings.Repeat("a:1\n", maxKnown+1), strings.Repeat("x", maxKnownFile+1),
+		"", "nonsense\n", knownHead + "\ncluster c1\njoin a:1", knownHead + "\ncluster \njoin a:1\na:1\n", knownHead + "\ncluster c1\njoin a:1\nno address\n", knownHead + "\ncluster c1\na:1\nb:1\n",
+		knownHead + "\ncluster c1\njoin a:1\n" + strings.Repeat("a:1\n", maxKnown+1), strings.Repeat("x", maxKnownFile+1),
 	} {
 		dir := t.TempDir()
 		f, err := openFolder(dir)
@@ -112,8 +137,8 @@ func TestKnownCoordinatorsDamaged(t *testing.T) {
 
 // FuzzKnown: what is read is written and read as the same, and bounded.
 func FuzzKnown(f *testing.F) {
-	f.Add(knownHead + "\ncluster c1\n127.0.0.1:1\nhost:7100\n")
-	f.Add(knownHead + "\ncluster c1\n[::1]:7100\n")
+	f.Add(knownHead + "\ncluster c1\njoin h:1\n127.0.0.1:1\nhost:7100\n")
+	f.Add(knownHead + "\ncluster c1\njoin h:1 i:2\n[::1]:7100\n")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		var k known

@@ -23,9 +23,9 @@ type Provenance struct {
 	Counters     map[string]uint64 `json:"counters,omitempty"`
 	FeatureNames []string          `json:"feature_names,omitempty"`
 	LabelNames   []string          `json:"label_names,omitempty"`
-	// Missing and ZeroBased say how the data file was read, as dataset.Manifest has them.
-	Missing   string `json:"missing,omitempty"`
-	ZeroBased bool   `json:"zero_based,omitempty"`
+	// Missing and CountedFrom say how the data file was read, as dataset.Manifest has them.
+	Missing     string           `json:"missing,omitempty"`
+	CountedFrom dataset.Counting `json:"counted_from,omitempty"`
 	// LabelColumns says where the labels stood in the file that was trained on.
 	LabelColumns dataset.LabelColumns `json:"label_columns,omitzero"`
 	// MeanLabel is the mean label distribution of the rows that were learnt from:
@@ -34,10 +34,12 @@ type Provenance struct {
 }
 
 func provenanceOf(j *algorithms.Job, m *dataset.Manifest, o *Outcome, mean []float64) *Provenance {
+	learns := *j
+	learns.Predictions = 0 // what is kept beside the model is no part of how it was made
 	return &Provenance{
-		Job: j, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
+		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baseline: o.Baseline, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean,
-		Missing: m.Missing, ZeroBased: m.ZeroBased,
+		Missing: m.Missing, CountedFrom: m.CountedFrom,
 	}
 }

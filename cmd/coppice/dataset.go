@@ -72,8 +72,8 @@ type datasetInfo struct {
 	LabelNames   []string  `json:"label_names,omitempty"`
 	FeatureNames []string  `json:"feature_names,omitempty"`
 	MeanLabel    []float64 `json:"mean_label,omitempty"`
-	Missing      string    `json:"missing"` // refuse, drop or a number
-	ZeroBased    bool      `json:"zero_based,omitempty"`
+	Missing      string    `json:"missing"`                 // refuse, drop or a number
+	CountedFrom  string    `json:"counted_from,omitempty"`  // of a libsvm file: 0 or 1
 	LeftOut      int       `json:"left_out,omitempty"`      // rows of the file
 	LeftOutRows  leftOut   `json:"left_out_rows,omitempty"` // their numbers, of show
 }
@@ -84,7 +84,7 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 		Name: d.Name, Digest: d.Digest, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
 		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), Imported: d.Time,
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
-		Missing: cmp.Or(m.Missing, "refuse"), ZeroBased: m.ZeroBased, LeftOut: m.FileRows() - m.Rows,
+		Missing: cmp.Or(m.Missing, "refuse"), CountedFrom: string(m.CountedFrom), LeftOut: m.FileRows() - m.Rows,
 	}
 }
 

@@ -60,7 +60,10 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(writeHeldOut(out, format, set), out.commit()); err != nil {
+	if err := writeHeldOut(out, format, set); err != nil { // what is torn gets no name
+		return err
+	}
+	if err := out.commit(); err != nil {
 		return err
 	}
 	shown := struct {
@@ -94,7 +97,10 @@ func keepable(j *algorithms.Job, m *dataset.Manifest, assigned []uint16) error {
 			n++
 		}
 	}
-	if bytes := pipeline.PredictionBytes(j, m, n); bytes > j.Predictions {
+	switch bytes := pipeline.PredictionBytes(j, m, n); {
+	case bytes > spec.MaxPredictions:
+		return usagef("--predictions-out: the predictions take %d bytes, more than the %d that are possible", bytes, spec.MaxPredictions)
+	case bytes > j.Predictions:
 		return usagef("--predictions-out: the predictions take %d bytes; give --set keep_predictions=%d", bytes, bytes)
 	}
 	return nil
@@ -142,7 +148,10 @@ func (h *heldOutWriter) write(o *pipeline.Outcome, r *result) error {
 		return err
 	}
 	r.Predictions = h.path
-	return cmp.Or(writeHeldOut(h.file, h.format, set), h.file.commit())
+	if err := writeHeldOut(h.file, h.format, set); err != nil {
+		return err
+	}
+	return h.file.commit()
 }
 
 // setPredictions says where the predictions of held-out rows are, or why they are not.

@@ -36,7 +36,7 @@ func (m *model) likeTraining(o *dataset.OpenOptions, f *fileFlags) (err error) {
 	if f.Missing == "" {
 		o.Missing, err = dataset.ParseMissing(m.provenance.Missing)
 	}
-	o.AsZeroBased = m.provenance.ZeroBased
+	o.CountedFrom = m.provenance.CountedFrom
 	return err
 }
 

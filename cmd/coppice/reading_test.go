@@ -178,6 +178,21 @@ func TestZeroBasedAsTrained(t *testing.T) {
 	}
 }
 
+// TestCountedFromOne: a file that counts from 0 is not read for a model whose file
+// counted from 1: each feature would be taken for its neighbour.
+func TestCountedFromOne(t *testing.T) {
+	dir := t.TempDir()
+	var train strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&train, "%d 1:%d 2:%d 3:1\n", i%2, i%5, i%3)
+	}
+	model := filepath.Join(dir, "m.coppice")
+	works(t, trainArgs(write(t, dir, "t.svm", train.String()), "--labels", "class", "--model-out", model)...)
+	args := "predict --model " + model + " --data @/s.svm --out @/p.csv"
+	refused(t, map[string]string{"s.svm": "0:1 1:2 2:3\n"}, args, exitFailed, []string{"s.svm", "from 0", "from 1", "--zero-based"})
+	works(t, strings.Fields(strings.ReplaceAll(args+" --zero-based", "@", filepath.Dir(write(t, dir, "s.svm", "0:1 1:2 2:3\n"))))...)
+}
+
 // TestImportWarns: what an inspection warns of is said when the data is used.
 func TestImportWarns(t *testing.T) {
 	data := write(t, t.TempDir(), "s.csv", survey(40))

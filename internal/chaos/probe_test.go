@@ -71,7 +71,7 @@ func fakeRig(t *testing.T) (*rig, *atomic.Pointer[protocol.JobInfo]) {
 		http.Error(w, "no leader", http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(s.Close)
-	return &rig{http: s.Client(), servers: []string{s.Listener.Addr().String()}}, &job
+	return &rig{http: s.Client(), watched: []string{s.Listener.Addr().String()}}, &job
 }
 
 func at(rounds, step uint64) *protocol.JobInfo {

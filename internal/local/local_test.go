@@ -54,7 +54,7 @@ func TestLanes(t *testing.T) {
 	if got := run(t, d, j, Options{Lanes: 5}); got.ModelDigest != want.ModelDigest || !bytes.Equal(got.Model, want.Model) {
 		t.Errorf("five lanes gave %s, one %s", got.ModelDigest, want.ModelDigest)
 	}
-	if want.Rows != (pipeline.Counts{Train: 324, Validation: 36, Test: 40}) {
+	if want.Rows != (pipeline.Counts{Train: 288, Validation: 72, Test: 40}) {
 		t.Errorf("rows %+v", want.Rows)
 	}
 	seed := uint64(2)
