@@ -148,7 +148,7 @@ func (k *keeper) connect() {
 
 // wait says, once, that the coordinator waits to be added.
 func (k *keeper) wait() {
-	if !k.waits && k.store.Stats().LastIndex == 0 {
+	if !k.waits && k.store.Answer().Phase == store.PhaseJoining {
 		k.waits = true
 		k.cfg.Log.Info("this coordinator waits to be added", "command", fmt.Sprintf("coppice cluster add %s=%s", k.cfg.ID, k.roster.self.HTTP))
 	}

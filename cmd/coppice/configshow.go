@@ -25,9 +25,7 @@ the YAML file of --config (or COPPICE_CONFIG). A flag overrides a variable, and 
   coordinator:                              # of this command
     dir: /var/lib/coppice
     max-queue: 200
-  job:
-    list:
-      output: json
+  output: json                              # of every command
 
 Keys that no command has are refused. Empty variables count as not given; lists are separated by commas in variables.`
 }

@@ -153,7 +153,6 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"shards", fmt.Sprintf("%d, %s", d.Shards, size(d.Bytes))},
 			{"imported", clock(d.Imported)},
 			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOutRows.String(), "; ")},
-			{"feature names", firstNames(d.FeatureNames)},
 			{"mean label", meanLine(set.Manifest)},
 		})
 	})

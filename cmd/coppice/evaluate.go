@@ -36,6 +36,9 @@ func (c *evaluateCmd) Run(a *app) error {
 	if c.Format != "" && c.Out == "" {
 		return usagef("--format belongs to --out")
 	}
+	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names, c.LabelsFile); err != nil {
+		return err
+	}
 	m, err := openModel(c.Model)
 	if err != nil {
 		return err

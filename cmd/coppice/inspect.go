@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -108,16 +107,4 @@ func limit(v *float64) string {
 		return "-"
 	}
 	return strconv.FormatFloat(*v, 'g', 6, 64)
-}
-
-// firstNames writes the first of some names.
-func firstNames(names []string) string {
-	if len(names) == 0 {
-		return "without names"
-	}
-	list := strings.Join(names[:min(maxColumnsShown, len(names))], ", ")
-	if len(names) > maxColumnsShown {
-		list += ", ..."
-	}
-	return list
 }

@@ -39,6 +39,9 @@ func (c *submitCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.belongTo(c.Data); err != nil {
+		return err
+	}
 	cl, err := c.connect(a)
 	if err != nil {
 		return err

@@ -141,7 +141,11 @@ func (s *modelShown) text(w io.Writer) {
 	pairs(w, lines)
 	fmt.Fprintln(w)
 	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows", s.Measures, s.Baseline)
-	fmt.Fprintf(w, "\nTo train it again:\n%s\n", s.Repeat)
+	again := "To train it again:"
+	if s.Dataset == "" {
+		again = "To train it again, where FILE has the same data and the flags about reading it are added:"
+	}
+	fmt.Fprintf(w, "\n%s\n%s\n", again, s.Repeat)
 }
 
 func splitLine(j *algorithms.Job) string {

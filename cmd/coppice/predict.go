@@ -32,6 +32,9 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names); err != nil {
+		return err
+	}
 	m, err := openModel(c.Model)
 	if err != nil {
 		return err

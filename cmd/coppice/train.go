@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ func (c *trainCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkFiles(); err != nil {
+		return err
+	}
 	out, err := c.output()
 	if err != nil {
 		return err
@@ -68,6 +72,13 @@ func (c *trainCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(r, r.text)
+}
+
+// checkFiles refuses flags about a data file where there is none, and outputs that are
+// inputs as well.
+func (c *trainCmd) checkFiles() error {
+	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names}
+	return cmp.Or(c.belongTo(c.Data), notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...))
 }
 
 // trainHere trains in this process.

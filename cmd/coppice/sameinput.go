@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// notAnInput refuses to write over a file that a command reads.
+func notAnInput(flag, out string, inputs ...string) error {
+	written, err := os.Stat(out)
+	if err != nil || !written.Mode().IsRegular() {
+		return nil // there is nothing that could be lost
+	}
+	for _, in := range inputs {
+		if read, err := os.Stat(in); err == nil && os.SameFile(written, read) {
+			return usagef("%s %s: this command reads that file; give another name", flag, out)
+		}
+	}
+	return nil
+}
+
+// belongTo refuses flags that say how a data file is read where there is none: a
+// dataset was read when it was imported.
+func (d *dataFlags) belongTo(data string) error {
+	if data != "" {
+		return nil
+	}
+	plain := dataFlags{fileFlags: fileFlags{Labels: "distributions", Header: "auto"}}
+	if name := differing(reflect.ValueOf(*d), reflect.ValueOf(plain)); name != "" {
+		return usagef("%s says how a data file is read; it belongs to --data, or to the import of the dataset", name)
+	}
+	return nil
+}
+
+// differing returns the flag of the first field in which two structs of flags differ,
+// or nothing.
+func differing(a, b reflect.Value) string {
+	for i := range a.NumField() {
+		f := a.Type().Field(i)
+		switch {
+		case f.Anonymous:
+			if name := differing(a.Field(i), b.Field(i)); name != "" {
+				return name
+			}
+		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
+			return "--" + kebab(f.Name)
+		}
+	}
+	return ""
+}
+
+// kebab writes the name of a field as that of its flag: LabelColumns, label-columns.
+func kebab(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
