@@ -25,8 +25,11 @@ func (d *derived) useClasses(classes []string) error {
 		return fmt.Errorf("%sa class is listed twice", prefix(d.info.File))
 	}
 	d.info.Labels, d.info.LabelNames = len(classes), classes
-	file := d.info.File
+	file, of := d.info.File, d.Source.Info()
 	d.derive = func(dst []float64, r *Row) error {
+		if isMissing(r.text) {
+			return missingClass(&of, r)
+		}
 		i, ok := number[strings.TrimSpace(r.text)]
 		if !ok {
 			return rowErrorf(file, r.Number, "the class %q is none of the %d known", r.text, len(classes))
@@ -41,16 +44,17 @@ func (d *derived) useClasses(classes []string) error {
 
 // distinctClasses scans src for its classes, sorted.
 func distinctClasses(src Source) ([]string, error) {
-	seen, file := map[string]bool{}, src.Info().File
+	info := src.Info()
+	seen, file := map[string]bool{}, info.File
 	first, rows, again := "", 0, 0 // rows with the class of the first
 	err := src.Scan(func(r *Row) error {
 		if r.LeftOut {
 			return nil
 		}
-		class := strings.TrimSpace(r.text)
-		if class == "" {
-			return rowErrorf(file, r.Number, "the class is empty"+dropHint)
+		if isMissing(r.text) {
+			return missingClass(&info, r)
 		}
+		class := strings.TrimSpace(r.text)
 		if rows++; rows == 1 {
 			first = class
 		} else if class == first {
@@ -64,7 +68,7 @@ func distinctClasses(src Source) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if src.Info().unsure && again == 0 && rows >= suspectRows {
+	if info.unsure && again == 0 && rows >= suspectRows {
 		return nil, sentencef(ErrFormat, "%s: the first line has numbers and the class %q, which is nowhere else: "+
 			"--header yes says that it is a header, --header no that it is a row", file, first)
 	}
@@ -74,6 +78,17 @@ func distinctClasses(src Source) ([]string, error) {
 	}
 	sortClasses(classes)
 	return classes, nil
+}
+
+// missingClass says that row r, of a source that info describes, has no class.
+func missingClass(info *Info, r *Row) error {
+	reason := "the class is empty"
+	if text := strings.TrimSpace(r.text); text != "" {
+		reason = fmt.Sprintf("%.40q is a missing value", text)
+	}
+	return &RowError{
+		File: info.File, Row: r.Number, Column: 0, Kind: "label", Name: nameAt(info.LabelNames, 0), Reason: reason + dropHint,
+	}
 }
 
 // sortClasses sorts by value where all are numbers, otherwise by text.

@@ -49,8 +49,8 @@ func TestChosenColumns(t *testing.T) {
 	}
 	for name, content := range map[string]string{"a.csv": csv, "a.svm": svm} {
 		for says, o := range map[string]OpenOptions{
-			`no column "x"`:              {Drop: []string{"x"}},
-			`column 0 "a" is used twice`: {Drop: []string{"a"}, FeatureColumns: []string{"a"}},
+			`no column "x"`: {Drop: []string{"x"}},
+			`column 0 "a" (counted from 0) is used twice`: {Drop: []string{"a"}, FeatureColumns: []string{"a"}},
 		} {
 			_, err := openFile(t, name, content, o)
 			mustContain(t, err, name, says)

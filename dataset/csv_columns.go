@@ -149,7 +149,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 func (c *csvColumns) use(names []string, columns []int) error {
 	for _, i := range columns {
 		if c.used[i] {
-			return fmt.Errorf("column %d %q is used twice", i, nameAt(names, i))
+			return fmt.Errorf("column %d %q (counted from 0) is used twice", i, nameAt(names, i))
 		}
 		c.used[i] = true
 	}
@@ -167,7 +167,7 @@ func (c *csvColumns) distinct(names []string) error {
 	for _, i := range used {
 		name := nameAt(names, i)
 		if first, ok := seen[name]; ok && name != "" {
-			return fmt.Errorf("columns %d and %d of the header (counted from 1) are both named %q", first+1, i+1, name)
+			return fmt.Errorf("columns %d and %d of the header (counted from 0) are both named %q", first, i, name)
 		}
 		seen[name] = i
 	}
@@ -222,7 +222,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	}
 	switch {
 	case single && len(found) > 1:
-		return nil, fmt.Errorf("%d label columns where labels of kind %q are one, which has to be named", len(found), o.Labels.Kind)
+		return nil, fmt.Errorf("--labels %s needs one label column, the file has %d: name it with --label-columns", o.Labels.Kind, len(found))
 	case len(found) > 0:
 		return found, nil
 	case single && len(free) > 0 && (!o.NoLabels || o.Features == len(free)-1):
@@ -230,8 +230,8 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	case o.NoLabels:
 		return nil, nil
 	}
-	return nil, sentencef(ErrNoLabels, "no label columns: their names begin with %s, or they are listed (--label-columns); %s",
-		strings.Join(c.prefixes, " or "), columnList(names, c.width))
+	return nil, sentencef(ErrNoLabels, "no label columns found: name them %s..., or list them with --label-columns; %s",
+		strings.Join(c.prefixes, "... or "), columnList(names, c.width))
 }
 
 // single finds the only label column that a model was trained on, or else the one
@@ -273,7 +273,7 @@ func (c *csvColumns) listed(names []string, o *OpenOptions) (found []int, err er
 		found = append(found, columns...)
 	}
 	if (o.Labels.Kind == Age || o.Labels.Kind == Class) && len(found) > 1 {
-		return nil, fmt.Errorf("%d label columns where labels of kind %q are one", len(found), o.Labels.Kind)
+		return nil, fmt.Errorf("--labels %s needs one label column, --label-columns lists %d", o.Labels.Kind, len(found))
 	}
 	return found, nil
 }

@@ -68,8 +68,11 @@ func TestCSVErrors(t *testing.T) {
 		says    string
 		want    error
 	}{
-		{"", OpenOptions{}, "empty", ErrFormat},
-		{"a,b\n1,2\n", OpenOptions{}, "label_ or y_", ErrNoLabels},
+		{"", OpenOptions{}, "the file is empty", ErrFormat},
+		{"\n\n", OpenOptions{}, "the file is empty", ErrFormat},
+		{"a,label_b,label_c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "--labels class needs one label column, the file has 2: name it with --label-columns", nil},
+		{"a,b,c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 9, Columns: []string{"b", "c"}}}, "--labels age needs one label column, --label-columns lists 2", nil},
+		{"a,b\n1,2\n", OpenOptions{}, "name them label_... or y_..., or list them with --label-columns", ErrNoLabels},
 		{"a,label_b\n1,1\n2,1,3\n", OpenOptions{}, "row 1 (counted from 0; line 3): 3 columns where the first line has 2", nil},
 		{"a,label_b\n1,1\n\"x,1\n", OpenOptions{}, "row 1", nil},
 		{"a,label_b\n1,1\nx,1\n", OpenOptions{}, `row 1, column 0 "a" (counted from 0; line 3): "x" is not a number`, nil},
@@ -77,9 +80,8 @@ func TestCSVErrors(t *testing.T) {
 		{"a,label_b\n1e999,1\n", OpenOptions{}, `row 0, column 0 "a" (counted from 0; line 2): 1e999 does not fit`, nil},
 		{"a,b\n1,1\n", listed("c"), `no column "c"; the columns are a, b`, nil},
 		{"1,1\n", listed("c"), "numbers from 0 to 1", nil},
-		{"a,b\n1,1\n", listed("b", "1"), `column 1 "b" is used twice`, nil},
+		{"a,b\n1,1\n", listed("b", "1"), `column 1 "b" (counted from 0) is used twice`, nil},
 		{"label_b\n1\n", OpenOptions{}, "0 features", nil},
-		{"a,label_b,label_c\n1,2,3\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "2 label columns", nil},
 		{"a,b\n1,2\n", OpenOptions{RowNames: "n", NoLabels: true}, `no column "n"`, nil},
 	} {
 		src, err := openFile(t, "a.csv", c.content, c.o)

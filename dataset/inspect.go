@@ -45,6 +45,7 @@ type SumSummary struct {
 // MissingSummary counts missing values.
 type MissingSummary struct {
 	Values int `json:"values"` // of features
+	Labels int `json:"labels"` // missing; of classes and ages one a row
 	Rows   int `json:"rows"`   // with a missing feature or label
 }
 
@@ -65,6 +66,7 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		return nil, err
 	}
 	s := newInspector(src.Info(), &io)
+	s.derived = o.Labels.Kind == Age || o.Labels.Kind == Class
 	if err := src.Scan(s.add); err != nil {
 		return nil, err
 	}
@@ -84,7 +86,9 @@ type inspector struct {
 	rows     int // with labels
 	read     int
 	missing  MissingSummary
+	unfit    unfit
 	limit    float64 // distance from 1 of a sum that passes
+	derived  bool    // labels are made from one age or class
 }
 
 func newInspector(info Info, o *ImportOptions) *inspector {
@@ -100,15 +104,8 @@ func (s *inspector) add(r *Row) error {
 			return err
 		}
 	}
-	missing := 0
-	for _, v := range r.Values {
-		if math.IsNaN(v) {
-			missing++
-		}
-	}
-	if s.missing.Values += missing; missing > 0 || r.LeftOut {
-		s.missing.Rows++
-	}
+	s.countMissing(r)
+	s.unfit.add(&s.info, r)
 	if r.LeftOut { // a missing label, from which nothing was made
 		r.Labels, r.raw = nil, nil
 	} else {
@@ -116,6 +113,30 @@ func (s *inspector) add(r *Row) error {
 	}
 	s.features.add(r)
 	return nil
+}
+
+func (s *inspector) countMissing(r *Row) {
+	features, labels := 0, 0
+	for _, v := range r.Values {
+		if math.IsNaN(v) {
+			features++
+		}
+	}
+	for i, v := range r.Labels {
+		if !math.IsNaN(v) {
+			continue
+		}
+		if labels++; !s.derived {
+			s.labels[i].missing++
+		}
+	}
+	if r.LeftOut && labels == 0 { // a class of text
+		labels = 1
+	}
+	s.missing.Values, s.missing.Labels = s.missing.Values+features, s.missing.Labels+labels
+	if features+labels > 0 {
+		s.missing.Rows++
+	}
 }
 
 func (s *inspector) addLabels(r *Row) {

@@ -18,7 +18,7 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Rows != 4 || f.Features != 2 || f.Labels != 2 || len(f.LabelColumns) != 2 || f.Missing != (MissingSummary{Values: 1, Rows: 2}) {
+	if f.Rows != 4 || f.Features != 2 || f.Labels != 2 || len(f.LabelColumns) != 2 || f.Missing != (MissingSummary{Values: 1, Labels: 1, Rows: 2}) || f.LabelColumns[0].Missing != 1 || f.LabelColumns[1].Missing != 0 {
 		t.Errorf("%+v", f)
 	}
 	if x := f.FeatureColumns[1]; x.Name != "x" || *x.Least != -2 || *x.Most != 1.5 || x.Zeros != 1 || x.Missing != 1 {
@@ -42,12 +42,13 @@ func TestInspect(t *testing.T) {
 // those that cannot be read.
 func TestInspectAnything(t *testing.T) {
 	for content, says := range map[string]string{
-		"a,b\n1,2\n":             "no labels: ",
-		"a,label_c\n":            "no rows",
-		"a,label_c\ninf,1\n":     "feature 0 is infinite",
-		"a,label_c\n1e300,1\n":   "",
-		"a,label_c\nNA,1\n,\n":   "rows with missing values: 1",
-		"a,label_c\n1,NaN\n2,\n": "rows with missing values: 2",
+		"a,b\n1,2\n":                        "no labels: ",
+		"a,label_c\n":                       "no rows",
+		"a,b,label_c\n1,2,1\n3,inf,1\n":     `row 1, feature 1 "b" (counted from 0): +Inf is not a finite number`,
+		"a,label_c\n1,1\n1e39,1\n-1e40,1\n": `row 1, feature 0 "a" (counted from 0): 1e+39 does not fit in a float32 (2 such values in this column)`,
+		"a,label_c\n1,1e39\n":               `row 0, label 0 "c" (counted from 0): 1e+39 does not fit in a float32`,
+		"a,label_c\nNA,1\n,\n":              "rows with missing values: 1",
+		"a,label_c\n1,NaN\n2,\n":            "rows with missing values: 2",
 	} {
 		f, err := Inspect(writeFile(t, "a.csv", content), OpenOptions{}, ImportOptions{})
 		if err != nil {
@@ -66,6 +67,58 @@ func TestInspectAnything(t *testing.T) {
 	_, err = Inspect(writeFile(t, "a.csv", "a,class\n1,sad\n2,\n"), OpenOptions{Labels: LabelOptions{Kind: Class}}, ImportOptions{})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestInspectMissingLabels: they are counted, and no advice is given that training
+// refuses.
+func TestInspectMissingLabels(t *testing.T) {
+	for _, c := range []struct {
+		content string
+		kind    LabelKind
+		want    MissingSummary
+		says    string
+		fills   bool // --missing 0 helps
+	}{
+		{"a,label_c,label_d\n1,,\n2,0,1\n", Distributions, MissingSummary{Labels: 2, Rows: 1}, "rows with missing values: 1, with 2 missing labels; --missing drop", false},
+		{"a,label_c\nNA,1\n2,1\n", Distributions, MissingSummary{Values: 1, Rows: 1}, "rows with missing values: 1, with 1 missing feature; --missing drop", true},
+		{"a,label_c\nNA,\nNA,1\n", Distributions, MissingSummary{Values: 2, Labels: 1, Rows: 2}, "rows with missing values: 2, with 2 missing features and 1 missing label; --missing drop", false},
+		{"a,y_c,y_d\n1,NA,3\n2,1,1\n", Counts, MissingSummary{Labels: 1, Rows: 1}, "with 1 missing label;", false},
+		{"a,age\n1,NA\n2,1\n", Age, MissingSummary{Labels: 1, Rows: 1}, "with 1 missing label;", false},
+		{"a,mood\n1,x\n2,?\n3,NaN\n4,\n5,y\n", Class, MissingSummary{Labels: 3, Rows: 3}, "with 3 missing labels;", false},
+	} {
+		f, err := Inspect(writeFile(t, "a.csv", c.content), OpenOptions{Labels: LabelOptions{Kind: c.kind, Sigma: 1, High: 9}}, ImportOptions{})
+		if err != nil {
+			t.Errorf("%q: %v", c.content, err)
+			continue
+		}
+		all := strings.Join(f.Warnings, "\n")
+		if f.Missing != c.want || !strings.Contains(all, c.says) || strings.Contains(all, "--missing 0") != c.fills {
+			t.Errorf("%q: %+v, %s", c.content, f.Missing, all)
+		}
+	}
+}
+
+// TestInspectUnfit: of many columns with values that are refused the first are told one
+// by one, and columns of sparse rows are called by their own numbers.
+func TestInspectUnfit(t *testing.T) {
+	path := writeFile(t, "a.svm", "1 3:1\n1 2:inf 5:-1e39 6:nan\n1 1:1 5:1e39\n1 "+
+		"7:inf 8:inf 9:inf 10:inf 11:inf 12:inf 13:inf 14:inf\n")
+	f, err := Inspect(path, OpenOptions{}, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(f.Warnings, "\n")
+	for _, part := range []string{
+		"row 1, feature 1 (counted from 0): +Inf is not", "row 1, feature 4 (counted from 0): -1e+39 does not fit in a float32 (2 such",
+		"row 3, feature 11 (", "2 more columns have values",
+	} {
+		if !strings.Contains(all, part) {
+			t.Errorf("%s lacks %q", all, part)
+		}
+	}
+	if strings.Contains(all, "feature 12") || strings.Contains(all, "feature 5 (") {
+		t.Error(all)
 	}
 }
 

@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // finish returns what was found.
@@ -47,17 +48,34 @@ func (s *inspector) faults() (lines []string) {
 	if s.read == 0 {
 		lines = append(lines, "no rows")
 	}
-	if n := s.missing.Rows; n > 0 {
-		lines = append(lines, fmt.Sprintf("rows with missing values: %d, with %d missing features%s", n, s.missing.Values, missingHint))
+	if s.missing.Rows > 0 {
+		lines = append(lines, s.missing.fault())
 	}
 	if s.sums.Off > 0 {
 		lines = append(lines, fmt.Sprintf("rows whose labels are negative or do not sum to 1: %d, the first is row %d; "+
 			"--normalize divides each row by its sum, and --labels says what labels are", s.sums.Off, s.sums.FirstOff))
 	}
-	for i, c := range s.features.columns {
-		if math.IsInf(c.low, 0) || math.IsInf(c.high, 0) {
-			lines = append(lines, fmt.Sprintf("feature %d is infinite in some row", i))
+	return append(lines, s.unfit.faults()...)
+}
+
+// fault says how many values are missing, and what can be done: missing labels are
+// not filled.
+func (m *MissingSummary) fault() string {
+	hint := missingHint
+	if m.Labels > 0 {
+		hint = dropHint
+	}
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		noun string
+	}{{m.Values, "feature"}, {m.Labels, "label"}} {
+		switch {
+		case c.n == 1:
+			parts = append(parts, "1 missing "+c.noun)
+		case c.n > 1:
+			parts = append(parts, fmt.Sprintf("%d missing %ss", c.n, c.noun))
 		}
 	}
-	return lines
+	return fmt.Sprintf("rows with missing values: %d, with %s%s", m.Rows, strings.Join(parts, " and "), hint)
 }

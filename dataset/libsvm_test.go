@@ -54,7 +54,7 @@ func TestLibsvmErrors(t *testing.T) {
 		says    string
 		want    error
 	}{
-		{"", OpenOptions{}, "no rows", ErrFormat},
+		{"", OpenOptions{}, "the file is empty", ErrFormat},
 		{"# only a comment\n", OpenOptions{}, "no rows", ErrFormat},
 		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): 2 labels where 1", nil},
 		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): begins without labels", ErrNoLabels},

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 )
 
 func TestParseMissing(t *testing.T) {
@@ -120,6 +122,68 @@ func TestMissingLabels(t *testing.T) {
 		}
 		if kept, out := keptRows(t, src); kept != "0[1] 2[3]" || !slices.Equal(out, []int{1}) {
 			t.Errorf("%q: %s without %v", kind, kept, out)
+		}
+	}
+}
+
+// classFiles are the classes x, y and two missing ones, with the features 1 to 4.
+func classFiles(t *testing.T, first, second string) map[string][]byte {
+	t.Helper()
+	f := &mattest.File{}
+	f.AddDoubles("features", 4, 1, 1, 2, 3, 4)
+	f.AddDoubles("class", 4, 1, 7, math.NaN(), math.NaN(), 8)
+	var b bytes.Buffer
+	a := npy.NewArchive(&b)
+	x, err := a.Floats("features", 4, 1)
+	if err == nil {
+		err = x.Write([]float32{1, 2, 3, 4})
+	}
+	if err == nil {
+		err = x.Flush()
+	}
+	if err == nil {
+		err = a.List("labels", []string{"x", first, second, "y"})
+	}
+	if err == nil {
+		err = a.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{
+		"a.csv": fmt.Appendf(nil, "a,mood\n1,x\n2,%s\n3,%s\n4,y\n", first, second),
+		"a.svm": fmt.Appendf(nil, "x 1:1\n%s 1:2\n%s 1:3\ny 1:4\n", first, second),
+		"a.npz": b.Bytes(), "a.mat": f.Bytes(),
+	}
+}
+
+// TestMissingClasses: what stands for a missing value is no class.
+func TestMissingClasses(t *testing.T) {
+	for i, first := range missingWords {
+		second := strings.ToUpper(missingWords[(i+1)%len(missingWords)])
+		for name, b := range classFiles(t, first, second) {
+			if name == "a.svm" && strings.Contains(first+second, "#") {
+				continue // a comment
+			}
+			for _, classes := range [][]string{nil, {"x", "y", "7", "8"}} { // of no model, and of one
+				o := OpenOptions{Labels: LabelOptions{Kind: Class, Classes: classes}}
+				for _, o.Missing = range []Missing{{}, {Fill: true}} {
+					src, err := openBytes(t, name, b, o)
+					if err == nil {
+						_, _, err = Build(src, ImportOptions{})
+					}
+					mustContain(t, err, name, "row 1, label 0", "missing", "--missing drop leaves such rows out")
+				}
+				o.Missing = Missing{Drop: true}
+				src, err := openBytes(t, name, b, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				kept, out := keptRows(t, src)
+				if labels := src.Info().Labels; kept != "0[1] 3[4]" || !slices.Equal(out, []int{1, 2}) || classes == nil && labels != 2 {
+					t.Errorf("%s, %s and %s: %d classes, %s without %v", name, first, second, labels, kept, out)
+				}
+			}
 		}
 	}
 }

@@ -87,7 +87,7 @@ func distinct(what string, names []string) error {
 	seen := make(map[string]int, len(names))
 	for i, name := range names {
 		if first, ok := seen[name]; ok && name != "" {
-			return fmt.Errorf("%s %d and %d (counted from 1) are both named %q", what, first+1, i+1, name)
+			return fmt.Errorf("%s %d and %d (counted from 0) are both named %q", what, first, i, name)
 		}
 		seen[name] = i
 	}

@@ -69,7 +69,8 @@ func marked(field string) bool {
 // nothing at all; capitals do not matter.
 var missingWords = []string{"na", "n/a", "#n/a", "nan", "null", "none", "?"}
 
-// isMissing tells whether a field of a text file stands for a missing value.
+// isMissing tells whether a field of a text file, or a class, stands for a missing
+// value.
 func isMissing(field string) bool {
 	field = strings.TrimSpace(field)
 	if field == "" {

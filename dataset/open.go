@@ -103,6 +103,9 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: a pipe or a device, which cannot be read twice; give it as stdin (-), with --data-format", path)
 	}
+	if info.Size() == 0 {
+		return nil, sentencef(ErrFormat, "%s: %s", o.shown(path), emptyFile)
+	}
 	src, err := kind.read(path, &o)
 	if err != nil {
 		return nil, err
@@ -121,6 +124,9 @@ func Open(path string, o OpenOptions) (Source, error) {
 	src = withCleanNames(src)
 	return src, src.Info().check()
 }
+
+// emptyFile is what errors say of a file with nothing in it.
+const emptyFile = "the file is empty"
 
 // trimmed returns texts without the blanks at their ends.
 func trimmed(texts []string) []string {

@@ -83,7 +83,7 @@ func TestOpenForRefuses(t *testing.T) {
 		{"a,b,y_c,p\n1,2,3,1\n", OpenOptions{}, abc, `missing from the file: 1 ("q")`},
 		{"1,2,3,4\n", predict, abc, "4 features; the model reads 3, and the file has no names"},
 		{"1,0\n3,4\n", predict, numbers, "--header"},
-		{"a,b,y_c,p,label_p,q\n1,2,3,.5,0,.5\n", OpenOptions{}, abc, `labels 1 and 2 (counted from 1) are both named "p"`},
+		{"a,b,y_c,p,label_p,q\n1,2,3,.5,0,.5\n", OpenOptions{}, abc, `labels 0 and 1 (counted from 0) are both named "p"`},
 	} {
 		_, _, err := openFor(t, "a.csv", c.content, c.o, c.s)
 		mustContain(t, err, "a.csv: ", c.says)
@@ -158,13 +158,13 @@ func TestFillSparseMatrix(t *testing.T) {
 func TestNamesOfFiles(t *testing.T) {
 	for _, c := range []struct{ name, content, want, says string }{
 		{"a.csv", " a , b,label_c,label_d\n1,2,0,1\n", "[a b]>[c d] [1 2]>[0 1]", ""},
-		{"a.csv", "a,b,label_c,label_c\n1,2,0,1\n", "", `columns 3 and 4 of the header (counted from 1) are both named "label_c"`},
-		{"a.csv", "a,b, a,label_c\n1,2,3,1\n", "", `columns 1 and 3 of the header (counted from 1) are both named "a"`},
-		{"a.csv", "name,b,name,label_c\nx,2,3,1\n", "", `columns 1 and 3 of the header`},
+		{"a.csv", "a,b,label_c,label_c\n1,2,0,1\n", "", `columns 2 and 3 of the header (counted from 0) are both named "label_c"`},
+		{"a.csv", "a,b, a,label_c\n1,2,3,1\n", "", `columns 0 and 2 of the header (counted from 0) are both named "a"`},
+		{"a.csv", "name,b,name,label_c\nx,2,3,1\n", "", `columns 0 and 2 of the header`},
 		{"a.csv", "a,,,label_c\n1,2,3,1\n", "[a  ]>[c] [1 2 3]>[1]", ""},
-		{"a.csv", "a,label_c,y_c\n1,1,0\n", "", `labels 1 and 2 (counted from 1) are both named "c"`},
+		{"a.csv", "a,label_c,y_c\n1,1,0\n", "", `labels 0 and 1 (counted from 0) are both named "c"`},
 		{"a.libsvm", "# features: a , b\n# labels: c,d\n1,0 1:5 2:1\n", "[a b]>[c d] [5 1]>[1 0]", ""},
-		{"a.libsvm", "# features: a,b,a\n1,0 1:5\n", "", `features 1 and 3 (counted from 1) are both named "a"`},
+		{"a.libsvm", "# features: a,b,a\n1,0 1:5\n", "", `features 0 and 2 (counted from 0) are both named "a"`},
 		{"a.libsvm", "# features: ,\n1,0 1:5 2:1\n", "[]>[] [5 1]>[1 0]", ""},
 	} {
 		src, err := openFile(t, c.name, c.content, OpenOptions{})

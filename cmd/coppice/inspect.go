@@ -83,7 +83,14 @@ func missingLine(f *dataset.Inspection) string {
 	if f.Missing.Rows == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s in %s", plural(f.Missing.Values, "feature"), plural(f.Missing.Rows, "row"))
+	var parts []string
+	if n := f.Missing.Values; n > 0 {
+		parts = append(parts, plural(n, "feature"))
+	}
+	if n := f.Missing.Labels; n > 0 {
+		parts = append(parts, plural(n, "label"))
+	}
+	return fmt.Sprintf("%s in %s", strings.Join(parts, " and "), plural(f.Missing.Rows, "row"))
 }
 
 // writeColumns writes a table of the first columns.

@@ -149,7 +149,7 @@ func TestOtherNamesAreRefused(t *testing.T) {
 		{[]string{"id", "a", "b", "c", "d", "happy", "sad", "angry"}, []int{0, 0, 1, 2, 3, 4, 5, 6}, `unknown to the model: 1 ("id")`, `the file has "id"`},
 		{[]string{"a", "b", "c", "d", "happy", "sad", "label_glad"}, all, "", `label 2 (counted from 0): the model predicts "angry", the file has "glad"`},
 		{[]string{"a", "b", "c", "d", "happy", "sad"}, all[:6], "", `missing from the file: 1 ("angry")`},
-		{[]string{"a", "b", "c", "a", "happy", "sad", "angry"}, all, `columns 1 and 4 of the header (counted from 1) are both named "a"`, "both named"},
+		{[]string{"a", "b", "c", "a", "happy", "sad", "angry"}, all, `columns 0 and 3 of the header (counted from 0) are both named "a"`, "both named"},
 	} {
 		path := m.file(t, dir, "x.csv", c.header, c.columns...)
 		before := contents(t, dir)

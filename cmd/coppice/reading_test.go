@@ -68,6 +68,22 @@ func TestInspectCommand(t *testing.T) {
 	}
 }
 
+// TestInspectFaults: what training refuses shows before it does.
+func TestInspectFaults(t *testing.T) {
+	data := write(t, t.TempDir(), "s.csv", "a,mood\n1,x\n1e39,NaN\n3,\nNA,y\n")
+	text := works(t, "dataset", "inspect", data, "--labels", "class")
+	for _, part := range []string{"missing     1 feature and 2 labels in 3 rows", `row 1, feature 0 "a" (counted from 0): 1e+39 does not fit in a float32`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("it lacks %q:\n%s", part, text)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"dataset", "inspect", "-", "--data-format", "libsvm"}, strings.NewReader(""), &stdout, &stderr)
+	if code != exitFailed || !strings.Contains(stderr.String(), "stdin: the file is empty") {
+		t.Errorf("of an empty stdin: exit code %d, %s", code, &stderr)
+	}
+}
+
 // TestMissingAsTrained: a model remembers what its data made of missing values.
 func TestMissingAsTrained(t *testing.T) {
 	dir := t.TempDir()
