@@ -112,7 +112,7 @@ func (p *problem) mean() []float32 {
 // disable it.
 func TestStopsEarly(t *testing.T) {
 	p := makeProblem(4, 400, 7, 3, 0.5)
-	for _, margin := range []float64{0, 1} {
+	for _, margin := range []float64{0, 1, 20} { // of 20 the first validation stays the reference
 		c := variants()["early"]
 		c.ValidationMargin, c.Patience = margin, 4
 		j := jobOf(c, 3)
@@ -166,6 +166,8 @@ func choose(losses [][]float64, margin float64, patience int) (best, end int) {
 // state from before them.
 func TestNeverUntrained(t *testing.T) {
 	p := makeProblem(4, 400, 7, 3, 0.5)
+	other := makeProblem(5, 400, 7, 3, 0.5) // its labels have nothing to do with these features
+	p.d = other.d
 	for _, first := range []bool{false, true} {
 		for _, margin := range []float64{0, 1} {
 			c := variants()["early"]
