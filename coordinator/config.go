@@ -74,7 +74,10 @@ func (c Config) prepared() (Config, error) {
 	if c.ID == "" || strings.ContainsAny(c.ID, " .*>\t\n") {
 		return c, fmt.Errorf("%w: the id %q: use letters, digits and dashes", ErrUsage, c.ID)
 	}
-	var err error
+	err := checkFolder(c.Dir)
+	if err != nil {
+		return c, err
+	}
 	if c.kept, err = readMembers(c.Dir); err != nil {
 		return c, err
 	}

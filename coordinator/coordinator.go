@@ -52,6 +52,7 @@ type node struct {
 	starting atomic.Pointer[store.Start]         // once its folder was looked at
 	leading  atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
 	disk     atomic.Pointer[error]               // why the disk takes no more
+	full     atomic.Pointer[error]               // the same, while this coordinator starts and waits for room
 
 	closers []func()
 }
@@ -111,14 +112,16 @@ func (n *node) openListeners(context.Context) (err error) {
 
 func (n *node) openIdentity(ctx context.Context) error { return n.identify(ctx) }
 
-func (n *node) openFolder(context.Context) error {
-	err := os.MkdirAll(n.cfg.Dir, 0o755)
-	if err == nil {
-		err = n.roster.kept.write(n.cfg.Dir)
-	}
-	if err == nil {
-		err = n.cfg.keepClusterID(n.subjects.Cluster)
-	}
+func (n *node) openFolder(ctx context.Context) error {
+	err := n.awaitRoom(ctx, func() error {
+		if err := os.MkdirAll(n.cfg.Dir, 0o755); err != nil {
+			return err
+		}
+		if err := n.roster.kept.write(n.cfg.Dir); err != nil {
+			return err
+		}
+		return n.cfg.keepClusterID(n.subjects.Cluster)
+	})
 	if err != nil {
 		return fmt.Errorf("the coordinator's folder: %w", err)
 	}
@@ -151,8 +154,12 @@ func (n *node) openNATS(ctx context.Context) error {
 	return nil
 }
 
-func (n *node) openBlobs(context.Context) error {
-	folder, err := blobs.Open(filepath.Join(n.cfg.Dir, "blobs"))
+func (n *node) openBlobs(ctx context.Context) error {
+	var folder *blobs.Folder
+	err := n.awaitRoom(ctx, func() (err error) {
+		folder, err = blobs.Open(filepath.Join(n.cfg.Dir, "blobs"))
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -208,11 +215,13 @@ func (n *node) storeConfig() store.Config {
 // awaitRoom tries again where the disk is full: what is on it is whole, and an
 // operator who makes room should not have to do more.
 func (n *node) awaitRoom(ctx context.Context, try func() error) error {
+	defer n.full.Store(nil)
 	for {
 		err := try()
 		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 			return err
 		}
+		n.full.Store(&err)
 		n.cfg.Log.Error("the disk is full; the coordinator starts once there is room", "error", err)
 		pause(ctx, n.cfg.timeouts.DiskProbe)
 		if ctx.Err() != nil {

@@ -277,6 +277,30 @@ func TestAFullDiskAlone(t *testing.T) {
 	}
 }
 
+// A coordinator whose disk is full when it starts says so, waits for room, and begins.
+func TestAFullDiskAtTheStart(t *testing.T) {
+	for _, coordinators := range []int{1, 3} {
+		t.Run(fmt.Sprint(coordinators), func(t *testing.T) {
+			ctx := deadline(t)
+			c := prepare(t, coordinators)
+			small := c.smallDisk()
+			hog := filepath.Join(small, "hog")
+			fill(t, hog)
+			c.tune = func(cfg *coordinator.Config) {
+				if cfg.ID == "a" {
+					cfg.Dir = filepath.Join(small, "data")
+				}
+			}
+			c.startAll(1)
+			until(ctx, t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "the disk is full") })
+			if err := os.Remove(hog); err != nil {
+				t.Fatal(err)
+			}
+			until(ctx, t, "a to be ready", func() bool { return c.ready("a") == "" })
+		})
+	}
+}
+
 // fill writes a file until the disk is full.
 func fill(t *testing.T, path string) {
 	t.Helper()

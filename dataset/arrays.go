@@ -101,10 +101,10 @@ func (s *arraySource) readShapes(o *OpenOptions) (fortran bool, err error) {
 func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err error) {
 	rows, columns, ok := h.Dims()
 	if !ok {
-		return 0, 0, fmt.Errorf("%q has %d dimensions where two are due: %w", name, len(h.Shape), ErrFormat)
+		return 0, 0, fmt.Errorf("%q has %d dimensions, two are expected: %w", name, len(h.Shape), ErrFormat)
 	}
 	if h.Kind == 'U' || h.Kind == 'S' {
-		return 0, 0, fmt.Errorf("%q holds strings where numbers are due: %w", name, ErrFormat)
+		return 0, 0, fmt.Errorf("%q holds strings, numbers are expected: %w", name, ErrFormat)
 	}
 	return rows, columns, checkSize(name, rows, columns, limit)
 }

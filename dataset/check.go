@@ -53,7 +53,7 @@ func (c *checker) check(r *Row) error {
 
 func (c *checker) checkFeatures(r *Row) error {
 	if !c.sparse && len(r.Values) != c.info.Features {
-		return rowErrorf(c.info.File, r.Number, "%d features where %d are due", len(r.Values), c.info.Features)
+		return rowErrorf(c.info.File, r.Number, "%d features, %d are expected", len(r.Values), c.info.Features)
 	}
 	for i, v := range r.Values {
 		column := i
@@ -86,7 +86,7 @@ func (c *checker) keep(column int, x float32) {
 
 func (c *checker) checkLabels(r *Row) error {
 	if len(r.Labels) != c.info.Labels {
-		return rowErrorf(c.info.File, r.Number, "%d labels where %d are due", len(r.Labels), c.info.Labels)
+		return rowErrorf(c.info.File, r.Number, "%d labels, %d are expected", len(r.Labels), c.info.Labels)
 	}
 	if c.info.Labels == 0 {
 		return nil

@@ -147,7 +147,7 @@ type chosen struct {
 
 func (p *chosen) dense(r *Row) error {
 	if want := p.Source.Info().Features; len(r.Values) != want {
-		return rowErrorf(p.info.File, r.Number, "%d features where %d are due", len(r.Values), want)
+		return rowErrorf(p.info.File, r.Number, "%d features, %d are expected", len(r.Values), want)
 	}
 	p.values = p.values[:0]
 	for _, i := range p.features {

@@ -56,7 +56,7 @@ func TestLibsvmErrors(t *testing.T) {
 	}{
 		{"", OpenOptions{}, "the file is empty", ErrFormat},
 		{"# only a comment\n", OpenOptions{}, "no rows", ErrFormat},
-		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): 2 labels where 1", nil},
+		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): 2 labels, 1 are expected", nil},
 		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): begins without labels", ErrNoLabels},
 		{"1 -1:1\n", OpenOptions{}, `row 0 (counted from 0; line 1): index "-1"`, nil},
 		{"1 qid:1 1:1\n", OpenOptions{}, `index "qid"`, nil},

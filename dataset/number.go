@@ -12,7 +12,7 @@ import (
 func parseNumber(field string) (v float64, reason string) {
 	field = strings.TrimSpace(field)
 	if field == "" {
-		return 0, "is empty where a number is due"
+		return 0, "is empty: a number is expected"
 	}
 	v, err := strconv.ParseFloat(field, 64)
 	switch {

@@ -30,7 +30,7 @@ var peopleCases = []struct{ file, flags, want string }{
 	{"pandas_pipe.csv", "", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"pandas_gzip.csv.gz", "", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"gzip_without_gz.csv", "", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
-	{"pandas_missing.csv", "", `row 1, column 2 "score" (counted from 0; line 3): is empty where a number is due; --missing drop leaves such rows out, --missing 0 puts 0 (or another number) there`},
+	{"pandas_missing.csv", "", `row 1, column 2 "score" (counted from 0; line 3): is empty: a number is expected; --missing drop leaves such rows out, --missing 0 puts 0 (or another number) there`},
 	{"pandas_missing.csv", "--missing drop", `3 x 3, 2 (1 left out) | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"pandas_na.csv", "--missing 0", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"pandas_numbered.csv", "--label-columns 3:4", `4 x 3, 2 | 0, 1, 2 -> 3, 4 | 0 [31 1.5 -0.25] -> [0.25 0.75]`},

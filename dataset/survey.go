@@ -121,7 +121,7 @@ func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row
 	c, done := newChecker(src.Info(), o.Checks), 0
 	return src.Scan(func(r *Row) error {
 		if r.Number != done || done == MaxRows {
-			return rowErrorf(c.info.File, r.Number, "where row %d of at most %d is due", done, MaxRows)
+			return rowErrorf(c.info.File, r.Number, "here row %d of at most %d is expected", done, MaxRows)
 		}
 		if done++; done%progressRows == 0 {
 			if err := o.report(phase, done, of); err != nil {

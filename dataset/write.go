@@ -150,7 +150,7 @@ func (n *npzWriter) floats(name string, columns int, values func(*checker) []flo
 		return out.Write(values(c))
 	})
 	if err == nil && rows != n.info.Rows {
-		err = fmt.Errorf("dataset: %d rows where %d are due: %w", rows, n.info.Rows, ErrChanged)
+		err = fmt.Errorf("dataset: %d rows, %d are expected: %w", rows, n.info.Rows, ErrChanged)
 	}
 	return cmp.Or(err, out.Flush())
 }

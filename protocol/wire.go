@@ -33,7 +33,7 @@ type reader struct {
 func read(b []byte, k Kind) reader {
 	got, err := KindOf(b)
 	if err == nil && got != k {
-		err = fmt.Errorf("%w: kind %d where %d was due", ErrMessage, got, k)
+		err = fmt.Errorf("%w: kind %d, kind %d is expected", ErrMessage, got, k)
 	}
 	if err != nil {
 		return reader{err: err}

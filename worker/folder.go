@@ -73,7 +73,7 @@ func (f *folder) checkFormat() error {
 	case err == nil && string(b) == format:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%w: %s says %q where %q is due", ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
+		return fmt.Errorf("%w: %s says %q, %q is expected", ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("worker: %w", err)
 	}

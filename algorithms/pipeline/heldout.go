@@ -55,7 +55,7 @@ func (t *single) foldPredictions(parts [][]byte) error {
 		return fmt.Errorf("held-out predictions: %w", err)
 	}
 	if len(all.Row) != int(t.counts[2]) || all.Labels != t.manifest.Labels {
-		return fmt.Errorf("predictions of %d rows and %d labels where %d and %d are due", len(all.Row), all.Labels, t.counts[2], t.manifest.Labels)
+		return fmt.Errorf("predictions of %d rows and %d labels, %d and %d are expected", len(all.Row), all.Labels, t.counts[2], t.manifest.Labels)
 	}
 	if err := t.manifest.ToFile(all.Row); err != nil {
 		return fmt.Errorf("held-out predictions: %w", err)

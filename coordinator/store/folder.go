@@ -125,7 +125,7 @@ func (f *folder) checkFormat(c *Config) (err error) {
 		return fmt.Errorf("store: %w", err)
 	}
 	if !missing && formatted.Match(got) && string(got) != want {
-		return fmt.Errorf("store: folder %s is %w: its %s file says %.200q where %q was due", f.path, ErrFolder, formatName, got, want)
+		return fmt.Errorf("store: folder %s is %w: its %s file says %.200q, %q is expected", f.path, ErrFolder, formatName, got, want)
 	}
 	if err := c.fails("votes"); err != nil {
 		return err

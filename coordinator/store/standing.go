@@ -95,7 +95,7 @@ func (f *folder) format(id string) (bool, error) {
 		return false, fmt.Errorf("store: %w", err)
 	}
 	if want := formatText(id); string(got) != want && formatted.Match(got) {
-		return true, fmt.Errorf("store: folder %s is %w: its %s file says %.200q where %q was due", f.path, ErrFolder, formatName, got, want)
+		return true, fmt.Errorf("store: folder %s is %w: its %s file says %.200q, %q is expected", f.path, ErrFolder, formatName, got, want)
 	}
 	return true, nil
 }

@@ -138,7 +138,7 @@ func (a *Array) begin() error {
 		return fmt.Errorf("%q: %w", a.Name, err)
 	}
 	if n.left != int64(a.Rows)*int64(a.Columns) {
-		return fmt.Errorf("%q holds %d values where %d x %d are due: %w", a.Name, n.left, a.Rows, a.Columns, ErrFormat)
+		return fmt.Errorf("%q holds %d values, %d x %d are expected: %w", a.Name, n.left, a.Rows, a.Columns, ErrFormat)
 	}
 	a.values = n
 	return nil

@@ -54,7 +54,7 @@ func (s *stream) bytes(limit int64) (kind uint32, b []byte, err error) {
 		return t.kind, t.small, err
 	}
 	if t.size > limit {
-		return 0, nil, fmt.Errorf("an element of %d bytes where at most %d are due: %w", t.size, limit, ErrFormat)
+		return 0, nil, fmt.Errorf("an element of %d bytes, at most %d are expected: %w", t.size, limit, ErrFormat)
 	}
 	for piece := int64(1 << 16); int64(len(b)) < t.size; piece *= 2 { // memory follows what is there
 		from := len(b)
@@ -83,7 +83,7 @@ func (s *stream) ints(limit int64) ([]int32, error) {
 		return nil, err
 	}
 	if kind != miINT32 && kind != miUINT32 || len(b)%4 != 0 {
-		return nil, fmt.Errorf("an element of type %d where integers are due: %w", kind, ErrFormat)
+		return nil, fmt.Errorf("an element of type %d, integers are expected: %w", kind, ErrFormat)
 	}
 	v := make([]int32, len(b)/4)
 	for i := range v {

@@ -26,7 +26,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 // ReadFloats reads the next len(dst) elements of a numeric array.
 func (r *Reader) ReadFloats(dst []float64) error {
 	if r.Kind == 'U' || r.Kind == 'S' {
-		return fmt.Errorf("strings where numbers are due: %w", ErrType)
+		return fmt.Errorf("strings, numbers are expected: %w", ErrType)
 	}
 	for len(dst) > 0 {
 		k := min(len(dst), len(r.buf)/r.Size)
@@ -123,10 +123,10 @@ func (r *Reader) End() error {
 // ReadStrings reads all of an array of one dimension of strings ('U' or 'S').
 func (r *Reader) ReadStrings() ([]string, error) {
 	if r.Kind != 'U' && r.Kind != 'S' {
-		return nil, fmt.Errorf("elements of kind %q where strings are due: %w", r.Kind, ErrType)
+		return nil, fmt.Errorf("elements of kind %q, strings are expected: %w", r.Kind, ErrType)
 	}
 	if len(r.Shape) != 1 {
-		return nil, fmt.Errorf("%d dimensions where one is due: %w", len(r.Shape), ErrFormat)
+		return nil, fmt.Errorf("%d dimensions, one is expected: %w", len(r.Shape), ErrFormat)
 	}
 	if r.Size == 0 && r.Shape[0] > maxHeader { // elements without bytes: do not believe their number
 		return nil, fmt.Errorf("%d empty strings: %w", r.Shape[0], ErrFormat)

@@ -58,7 +58,7 @@ func (f *fetch) run(ctx context.Context, size int64, w io.Writer) error {
 	}
 	total := first.p.Total
 	if total > MaxBlob || size > 0 && total != uint64(size) {
-		return fmt.Errorf("%w: it has %d bytes where %d are due, %d are possible", ErrBlob, total, size, int64(MaxBlob))
+		return fmt.Errorf("%w: it has %d bytes, %d are expected, %d are possible", ErrBlob, total, size, int64(MaxBlob))
 	}
 	sum := sha256.New()
 	if err := f.pull(ctx, first, io.MultiWriter(w, sum)); err != nil {
@@ -113,7 +113,7 @@ func (f *fetch) write(o outcome, at, total uint64, w io.Writer) error {
 		return o.err
 	}
 	if due := min(protocol.BlobChunk, total-at); o.p.Total != total || uint64(len(o.p.Data)) != due {
-		return fmt.Errorf("%w: %d bytes of %d at %d, where %d of %d are due", ErrBlob, len(o.p.Data), o.p.Total, at, due, total)
+		return fmt.Errorf("%w: %d bytes of %d at %d, %d of %d are expected", ErrBlob, len(o.p.Data), o.p.Total, at, due, total)
 	}
 	_, err := w.Write(o.p.Data)
 	return err
