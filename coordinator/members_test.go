@@ -326,6 +326,14 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("%s: the folder has %v: %v", name, after, err)
 		}
 	}
+	above := t.TempDir()
+	missing := coordinator.RestoreConfig{Dir: filepath.Join(above, "new", "a"), ID: "a"}
+	if _, err := coordinator.Restore(ctx, bytes.NewReader(whole[:len(whole)-10]), missing); err == nil {
+		t.Error("half a backup was restored")
+	}
+	if left, err := os.ReadDir(above); err != nil || len(left) > 0 {
+		t.Errorf("a restore that failed leaves the folder %v: %v", left, err)
+	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	dir := t.TempDir()

@@ -64,14 +64,18 @@ func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restore
 	if a.Header.Protocol != protocol.Version {
 		return nil, fmt.Errorf("%w: it is of a cluster of protocol %d (version %s); this is protocol %d", archive.ErrVersion, a.Header.Protocol, a.Header.Version, protocol.Version)
 	}
+	if err := checkEmpty(c.Dir); err != nil {
+		return nil, err
+	}
+	made := missingFolders(c.Dir)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, empty(c.Dir, made))
+		}
+	}()
 	if err := beginRestore(c.Dir); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, empty(c.Dir))
-		}
-	}()
 	w := &restoring{ctx: ctx, cfg: &cfg, a: a, progress: c.Progress}
 	if r, err = w.restore(); err != nil {
 		return nil, err
@@ -82,19 +86,35 @@ func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restore
 	return r, os.Remove(filepath.Join(c.Dir, restoringName))
 }
 
-// beginRestore marks a folder that is empty or missing.
-func beginRestore(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("the coordinator's folder: %w", err)
-	}
+// checkEmpty refuses a folder that holds something.
+func checkEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the coordinator's folder: %w", err)
 	}
 	for _, e := range entries {
 		if e.Name() != "lost+found" {
 			return fmt.Errorf("%w: %s is not empty, it holds %q; restore to a new folder", ErrUsage, dir, e.Name())
 		}
+	}
+	return nil
+}
+
+// missingFolders lists a folder and those that it is in which do not exist, the
+// innermost first.
+func missingFolders(dir string) (list []string) {
+	for path := filepath.Clean(dir); ; path = filepath.Dir(path) {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return list
+		}
+		list = append(list, path)
+	}
+}
+
+// beginRestore makes the folder and marks it as one that is not whole.
+func beginRestore(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("the coordinator's folder: %w", err)
 	}
 	return replaceFile(filepath.Join(dir, restoringName), []byte("coppice restore has not ended\n"))
 }
@@ -111,11 +131,17 @@ func (c *Config) checkRestored() error {
 	return nil
 }
 
-// empty removes what a restore that failed wrote, the mark last.
-func empty(dir string) error {
+// empty removes what a restore that failed wrote, the mark last, and the folders that
+// it made.
+func empty(dir string, made []string) error {
 	var errs []error
 	for _, name := range []string{"blobs", "raft", clusterName, clusterCopy, clusterName + ".tmp", clusterCopy + ".tmp", restoringName + ".tmp", restoringName} {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	for _, path := range made {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

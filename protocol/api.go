@@ -86,6 +86,15 @@ type Cluster struct {
 	Distrusted []Distrusted `json:"distrusted,omitempty"`
 }
 
+// Listed returns c with empty lists in place of those that are nil: JSON has "[]" for
+// them and never null.
+func (c Cluster) Listed() Cluster {
+	c.NATS = append([]string{}, c.NATS...)
+	c.Coordinators = append([]MemberEntry{}, c.Coordinators...)
+	c.Workers = append([]Worker{}, c.Workers...)
+	return c
+}
+
 // Distrusted is a worker that is not used until somebody trusts it again.
 type Distrusted struct {
 	Worker string `json:"worker"`

@@ -201,7 +201,7 @@ func (s *Server) cluster(w http.ResponseWriter, r *http.Request) {
 	if c.Leader != "" && c.Leader != s.cfg.ID && s.forward.try(w, r, c.Leader) {
 		return
 	}
-	s.answer(w, c, nil)
+	s.answer(w, c.Listed(), nil)
 }
 
 // maxLocalWait bounds the wait for a leader, and localLook is the time between two looks
@@ -237,7 +237,8 @@ func (s *Server) local(w http.ResponseWriter, r *http.Request) {
 		case <-look.C:
 		}
 	}
-	s.answer(w, s.cfg.Local(), nil)
+	local := s.cfg.Local()
+	s.answer(w, local.Listed(), nil)
 }
 
 // answer writes a value or an error.
@@ -277,11 +278,25 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// body reads a JSON request body strictly.
+// body reads a JSON request body strictly: one value, no unknown keys, nothing behind
+// it but blanks, at most maxBody bytes in all.
 func body(r *http.Request, v any) error {
-	dec := json.NewDecoder(io.LimitReader(r.Body, maxBody))
+	limited := &io.LimitedReader{R: r.Body, N: maxBody + 1}
+	dec := json.NewDecoder(limited)
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
+	err := dec.Decode(v)
+	empty := err == io.EOF
+	if err == nil {
+		_, err = dec.Token()
+	}
+	switch {
+	case limited.N <= 0:
+		return fmt.Errorf("%w: the JSON body has more than %d bytes, which is the bound", errBad, maxBody)
+	case empty:
+		return fmt.Errorf("%w: the body is empty, JSON is expected", errBad)
+	case err == nil:
+		return fmt.Errorf("%w: there is more behind the JSON value of the body", errBad)
+	case err != io.EOF:
 		return fmt.Errorf("%w: %w", errBad, err)
 	}
 	return nil

@@ -358,12 +358,35 @@ func TestNothingThere(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	s := newSite(t)
 	long := append([]byte(`{"token":"`), bytes.Repeat([]byte("x"), maxBody)...)
-	s.refuse(400, "POST", "/v1/jobs", long, "EOF")
+	s.refuse(400, "POST", "/v1/jobs", long, "more than 16777216 bytes")
 	r := httptest.NewRequest("PUT", "/v1/blobs/"+blobs.Sum(nil), unread{t})
 	r.ContentLength = maxBlob + 1
 	w := httptest.NewRecorder()
 	s.web.Config.Handler.ServeHTTP(w, r)
 	s.problem(w.Result(), 400, "a huge blob", "268435457 bytes")
+}
+
+// TestOneValue: a body is one JSON value, and nothing is passed over.
+func TestOneValue(t *testing.T) {
+	s := newSite(t)
+	s.refuse(400, "POST", "/v1/jobs", []byte(`{"token":"a"} {"token":"b"}`), "behind the JSON value")
+	s.refuse(400, "POST", "/v1/jobs", []byte(`{"token":"a"}x`), "invalid character 'x'")
+	s.refuse(400, "POST", "/v1/jobs", []byte(`{"tokens":"a"}`), "tokens")
+	s.refuse(400, "POST", "/v1/jobs", []byte("  "), "empty")
+	s.refuse(400, "POST", "/v1/jobs", append(bytes.Repeat([]byte(" "), maxBody), "{}"...), "more than 16777216 bytes")
+}
+
+// TestNoNull: a list that is empty is a list.
+func TestNoNull(t *testing.T) {
+	s := newSite(t)
+	for _, path := range []string{"/v1/cluster", "/v1/cluster?local=true", "/v1/jobs", "/v1/datasets", "/v1/models"} {
+		answer := s.ask("GET", path, nil)
+		b, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != 200 || bytes.Contains(b, []byte("null")) {
+			t.Errorf("%s: status %d, %s: %v", path, answer.StatusCode, b, err)
+		}
+	}
 }
 
 // unread is a body that nobody may read.
