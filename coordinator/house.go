@@ -24,10 +24,12 @@ const (
 func (n *node) keepHouse(ctx context.Context) {
 	tick := time.NewTicker(houseEvery)
 	defer tick.Stop()
+	idle := make(idleBlobs)
 	for {
 		n.fetchMissing(ctx)
-		n.condemn(ctx)
-		n.deleteCondemned()
+		n.lookForIdle(idle)
+		n.condemn(ctx, idle)
+		n.deleteCondemned(idle)
 		select {
 		case <-ctx.Done():
 			return
@@ -52,13 +54,33 @@ func (n *node) fetchMissing(ctx context.Context) {
 	}
 }
 
-// condemn proposes, on the leader, the deletion of old blobs that nothing refers
-// to.
-func (n *node) condemn(ctx context.Context) {
+// lookForIdle takes note of the blobs that nothing refers to.
+func (n *node) lookForIdle(idle idleBlobs) {
+	all, err := n.blobs.Folder.List()
+	if err != nil {
+		n.cfg.Log.Warn("the blob folder cannot be listed", "error", err)
+		return
+	}
+	refs := n.store.State().References()
+	unreferenced := make(map[string]time.Time)
+	for _, digest := range all {
+		if refs[digest] {
+			continue
+		}
+		if written, ok := n.written(digest); ok {
+			unreferenced[digest] = written
+		}
+	}
+	idle.look(time.Now(), unreferenced)
+}
+
+// condemn proposes, on the leader, the deletion of blobs that nothing refers to for
+// long.
+func (n *node) condemn(ctx context.Context, idle idleBlobs) {
 	if n.leading.Load() == nil {
 		return
 	}
-	for digests := range slices.Chunk(n.unreferenced(time.Now().Add(-grace)), condemnedAtOnce) {
+	for digests := range slices.Chunk(n.condemnable(idle), condemnedAtOnce) {
 		entry := protocol.EncodeEntry(protocol.EntryCondemn, protocol.CondemnEntry{Digests: digests})
 		if _, _, err := n.store.Propose(ctx, entry); err != nil {
 			n.cfg.Log.Debug("blobs could not be marked for deletion", "error", err)
@@ -71,45 +93,41 @@ func (n *node) condemn(ctx context.Context) {
 // characters between them, well below the 512 KiB of an entry.
 const condemnedAtOnce = 4096
 
-// unreferenced lists the blobs of this folder, written before a time, that
-// neither a reference nor an earlier condemnation names.
-func (n *node) unreferenced(before time.Time) []string {
-	s := n.store.State()
+// condemnable lists the blobs that were referred to by nothing for the grace time and
+// that no earlier condemnation names.
+func (n *node) condemnable(idle idleBlobs) (list []string) {
+	now, s := time.Now(), n.store.State()
 	refs, condemned := s.References(), s.Condemned()
-	all, err := n.blobs.Folder.List()
-	if err != nil {
-		n.cfg.Log.Warn("the blob folder cannot be listed", "error", err)
-		return nil
-	}
-	var list []string
-	for _, digest := range all {
-		if _, known := condemned[digest]; known || refs[digest] {
-			continue
-		}
-		if n.olderThan(digest, before) {
+	for digest := range idle {
+		if _, known := condemned[digest]; !known && !refs[digest] && idle.longer(digest, now, grace) {
 			list = append(list, digest)
 		}
 	}
+	slices.Sort(list)
 	return list
 }
 
-func (n *node) olderThan(digest string, before time.Time) bool {
+// written returns when a blob's file was written last, by the wall clock.
+func (n *node) written(digest string) (time.Time, bool) {
 	path, err := n.blobs.Folder.Path(digest)
 	if err != nil {
-		return false
+		return time.Time{}, false
 	}
 	info, err := os.Stat(path)
-	return err == nil && info.ModTime().Before(before)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return info.ModTime(), true
 }
 
-// deleteCondemned deletes the condemned blobs that are still unreferenced at this
-// coordinator's applied index and old enough here as well.
-func (n *node) deleteCondemned() {
-	s := n.store.State()
+// deleteCondemned deletes the condemned blobs that are still referred to by nothing at
+// this coordinator's applied index, and were so here for the grace time as well.
+func (n *node) deleteCondemned(idle idleBlobs) {
+	now, s := time.Now(), n.store.State()
 	refs := s.References()
-	before := time.Now().Add(-grace)
 	for digest := range s.Condemned() {
-		if refs[digest] || !n.blobs.Folder.Has(digest) || !n.olderThan(digest, before) {
+		written, here := n.written(digest)
+		if refs[digest] || !here || !written.Equal(idle[digest].written) || !idle.longer(digest, now, grace) {
 			continue
 		}
 		if err := n.blobs.Folder.Delete(digest); err != nil && !errors.Is(err, blobs.ErrHeld) { // a backup needs it
