@@ -2,9 +2,12 @@ package members
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -40,11 +43,20 @@ func (s *Service) Add(ctx context.Context, r protocol.AddRequest) (protocol.Memb
 		return now, err
 	}
 	if err := s.Log.AddNonvoter(ctx, who.ID, who.Raft); err != nil {
-		return now, err
+		return now, errors.Join(err, s.takeBack(ctx, who.ID, err))
 	}
 	now = s.List(ctx)
 	now.Warning = warn(len(voters(now.Members, "")) + 1)
 	return now, nil
+}
+
+// takeBack forgets the addresses of a coordinator that could not be added. Where it is
+// unknown whether it was added, Tend does so once that is known.
+func (s *Service) takeBack(ctx context.Context, id string, cause error) error {
+	if errors.Is(cause, store.ErrAmbiguous) || !s.Log.IsLeader() || slices.ContainsFunc(s.Log.Members(), func(m store.Member) bool { return m.ID == id }) {
+		return nil
+	}
+	return s.propose(ctx, protocol.EntryMemberRemove, protocol.MemberRemoveEntry{ID: id})
 }
 
 // checkAdd refuses what the list of members speaks against.

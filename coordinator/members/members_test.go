@@ -26,6 +26,7 @@ type fake struct {
 	selves  map[string]*protocol.Self // by HTTP address
 	hands   []string                  // to whom it was told to hand over
 	fails   error                     // of what follows
+	refuses error                     // of AddNonvoter
 }
 
 func (f *fake) State() *state.State     { return f.state }
@@ -42,6 +43,9 @@ func (f *fake) Propose(_ context.Context, entry []byte) (uint64, any, error) {
 }
 
 func (f *fake) AddNonvoter(_ context.Context, id, addr string) error {
+	if f.refuses != nil {
+		return f.refuses
+	}
 	f.members = append(f.members, store.Member{ID: id, RaftAddr: addr})
 	return nil
 }
@@ -166,6 +170,28 @@ func TestAdd(t *testing.T) {
 		s.Tend(ctx)
 		if got := f.members[3].Voter; got != step.votes {
 			t.Fatalf("with %d entries and %d blobs missing it votes: %v", step.applied, step.missing, got)
+		}
+	}
+}
+
+// What could not be added leaves no addresses behind.
+func TestAddTakesBack(t *testing.T) {
+	for refuses, want := range map[error]string{
+		errors.New("raft: no"): "abc a b c",
+		store.ErrAmbiguous:     "abc a b c d", // it may have been added
+	} {
+		s, f := newService(t, "a", "b", "c")
+		f.answers("d").Last = 0
+		f.refuses = refuses
+		if _, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")}); !errors.Is(err, refuses) {
+			t.Errorf("%v, want %v", err, refuses)
+		}
+		if got := f.names(); got != want {
+			t.Errorf("%v leaves %q, want %q", refuses, got, want)
+		}
+		s.Tend(t.Context())
+		if got := f.names(); got != "abc a b c" {
+			t.Errorf("%v: in the end there are %q", refuses, got)
 		}
 	}
 }
