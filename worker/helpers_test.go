@@ -165,7 +165,7 @@ func (c *cluster) set(f func(*protocol.Cluster)) {
 	f(&c.info)
 }
 
-func (c *cluster) open(digest string) (bus.Blob, bool) {
+func (c *cluster) open(digest string) (bus.Blob, error) {
 	c.mu.Lock()
 	path, ok := c.blobs[digest]
 	c.asked[digest]++
@@ -175,17 +175,17 @@ func (c *cluster) open(digest string) (bus.Blob, bool) {
 		<-gate
 	}
 	if !ok {
-		return nil, false
+		return nil, bus.ErrNoBlob
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, false
+		return nil, bus.ErrNoBlob
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, false
+		return nil, bus.ErrNoBlob
 	}
-	return file{f, info.Size()}, true
+	return file{f, info.Size()}, nil
 }
 
 type file struct {

@@ -145,14 +145,14 @@ func (w *worker) subscribe(s *session) error {
 }
 
 // openBlob finds a blob for who asks this worker for it: results, and shards.
-func (w *worker) openBlob(digest string) (bus.Blob, bool) {
+func (w *worker) openBlob(digest string) (bus.Blob, error) {
 	if b, err := w.results.open(digest); err == nil {
-		return b, true
+		return b, nil
 	}
 	if b, err := w.cache.folder.OpenBlob(digest); err == nil {
-		return b, true
+		return b, nil
 	}
-	return nil, false
+	return nil, bus.ErrNoBlob // whoever asks has it computed again, or finds it elsewhere
 }
 
 // watch returns when ctx is done, when another session has followed s, which it

@@ -81,9 +81,12 @@ func (x *bench) serveShards(b *testing.B, subjects protocol.Subjects) {
 	for i, shard := range x.shards {
 		blobs[x.data.Shards[i].Digest] = dataset.EncodeShard(shard, nil)
 	}
-	served, err := bus.ServeBlobs(x.conn, subjects.Blobs(), "", func(digest string) (bus.Blob, bool) {
+	served, err := bus.ServeBlobs(x.conn, subjects.Blobs(), "", func(digest string) (bus.Blob, error) {
 		data, ok := blobs[digest]
-		return memory{strings.NewReader(string(data))}, ok
+		if !ok {
+			return nil, bus.ErrNoBlob
+		}
+		return memory{strings.NewReader(string(data))}, nil
 	})
 	if err != nil {
 		b.Fatal(err)

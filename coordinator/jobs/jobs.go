@@ -206,6 +206,8 @@ func passing(err error) bool {
 		errPartLost,                    // it is computed again
 		pipeline.ErrNumerics,           // a leader of another version can
 		syscall.ENOSPC, syscall.EDQUOT, // somebody will make room
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, // this process or its machine has too little just now
+		syscall.EIO, // this disk; another coordinator's may be well
 	} {
 		if errors.Is(err, target) {
 			return true

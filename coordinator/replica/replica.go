@@ -45,14 +45,10 @@ func (b *Blobs) Serve() (stop func(), err error) {
 			s.Close()
 		}
 	}
-	open := func(digest string) (bus.Blob, bool) {
-		blob, err := b.Folder.OpenBlob(digest)
-		return blob, err == nil
-	}
 	for _, s := range []struct{ subject, queue string }{
 		{b.Subjects.Blobs(), "coordinators"}, {b.Subjects.BlobsOf(b.Self), ""},
 	} {
-		sub, err := bus.ServeBlobs(b.Conn, s.subject, s.queue, open)
+		sub, err := bus.ServeBlobs(b.Conn, s.subject, s.queue, b.open)
 		if err != nil {
 			stop()
 			return nil, fmt.Errorf("serving blobs: %w", err)
@@ -66,6 +62,25 @@ func (b *Blobs) Serve() (stop func(), err error) {
 	}
 	subs = append(subs, sub)
 	return stop, nil
+}
+
+// open finds a blob for who asks for it.
+func (b *Blobs) open(digest string) (bus.Blob, error) {
+	blob, err := b.Folder.OpenBlob(digest)
+	switch {
+	case err == nil:
+		return blob, nil
+	case absent(err):
+		return nil, bus.ErrNoBlob
+	}
+	return nil, err
+}
+
+// absent reports whether an error of the folder says that it has no such blob, and not
+// merely that it cannot be read just now (too few file descriptors or too little memory, an
+// error of the disk).
+func absent(err error) bool {
+	return errors.Is(err, blobs.ErrMissing) || errors.Is(err, blobs.ErrCorrupt) || errors.Is(err, blobs.ErrDigest)
 }
 
 func (b *Blobs) onReplicate(ctx context.Context, req []byte) []byte {
@@ -88,6 +103,11 @@ func (b *Blobs) fetch(ctx context.Context, subject, digest string, size int64) e
 	if b.has(digest) {
 		return b.Folder.Renew(digest) // an old one may be about to be deleted
 	}
+	return b.pull(ctx, subject, digest, size)
+}
+
+// pull brings a blob into the folder, in place of what may be there.
+func (b *Blobs) pull(ctx context.Context, subject, digest string, size int64) error {
 	w, err := b.Folder.Writer()
 	if err != nil {
 		return err
@@ -216,11 +236,18 @@ func (b *Blobs) Get(ctx context.Context, digest string) ([]byte, error) {
 	if err == nil {
 		return data, nil
 	}
-	if errors.Is(err, blobs.ErrCorrupt) {
-		b.Log.Warn("a blob is corrupt and is fetched again", "digest", digest, "error", err)
+	if !errors.Is(err, blobs.ErrMissing) {
+		b.Log.Warn("a blob cannot be read and is fetched again", "digest", digest, "error", err)
 	}
-	if err := b.Fetch(ctx, digest); err != nil {
-		return nil, fmt.Errorf("blob %s: %w", digest, err)
+	fetch := b.fetch
+	if !absent(err) {
+		fetch = b.pull // what is there may be right
+	}
+	if again := b.fetchFrom(ctx, digest, fetch); again != nil {
+		if !absent(err) {
+			again = err // it is here, for another try
+		}
+		return nil, fmt.Errorf("blob %s: %w", digest, again)
 	}
 	return b.Folder.Get(digest)
 }
@@ -229,10 +256,14 @@ func (b *Blobs) Get(ctx context.Context, digest string) ([]byte, error) {
 // blobs.ErrMissing where each of them said that it does not have it: it is lost.
 // While one does not answer the error wraps bus.ErrNoBlob or that of the bus.
 func (b *Blobs) Fetch(ctx context.Context, digest string) error {
+	return b.fetchFrom(ctx, digest, b.fetch)
+}
+
+func (b *Blobs) fetchFrom(ctx context.Context, digest string, fetch func(ctx context.Context, subject, digest string, size int64) error) error {
 	var silent error
 	voters, rest := b.others()
 	for _, peer := range append(voters, rest...) {
-		err := b.fetch(ctx, b.Subjects.BlobsOf(peer), digest, 0)
+		err := fetch(ctx, b.Subjects.BlobsOf(peer), digest, 0)
 		if err == nil {
 			return nil
 		}

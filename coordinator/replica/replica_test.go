@@ -262,9 +262,12 @@ type open struct{ *bytes.Reader }
 
 func (open) Close() error { return nil }
 
-func (s served) open(digest string) (bus.Blob, bool) {
+func (s served) open(digest string) (bus.Blob, error) {
 	b, ok := s[digest]
-	return open{bytes.NewReader(b)}, ok
+	if !ok {
+		return nil, bus.ErrNoBlob
+	}
+	return open{bytes.NewReader(b)}, nil
 }
 
 // TestTakeFromAWorker stores one copy, that Spread makes a majority; of wrong bytes, none.

@@ -28,23 +28,31 @@ func (s *Served) Close() {
 	}
 }
 
-// ServeBlobs answers BlobGet requests on subject with the blobs that open finds.
+// ServeBlobs answers BlobGet requests on subject with the blobs that open finds. An
+// error of open that wraps ErrNoBlob says that the blob is not there. With any other it
+// may be there and cannot be read just now: nobody is told that it is missing, so such a
+// request is not answered, or passed on to all.
 // Where queue is empty the subject is one node's own, and a blob that is not
 // there is answered with Found false. Where it is not, the members of the group
 // share the subject: NATS asks any one, which passes the request on to all if it
 // lacks the blob; who has it answers.
-func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, bool)) (*Served, error) {
+func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, error)) (*Served, error) {
 	s := &Served{}
-	lack := func(Message) []byte { return (&protocol.BlobPiece{}).Append(nil) }
+	lack := func(_ Message, unreadable bool) []byte {
+		if unreadable {
+			return nil
+		}
+		return (&protocol.BlobPiece{}).Append(nil)
+	}
 	if queue != "" {
-		lack = func(m Message) []byte {
+		lack = func(m Message, _ bool) []byte {
 			if err := c.publish(subject+elsewhere, m.Reply, m.Data); err != nil {
 				c.log.Warn("a request was not passed on", "subject", subject, "error", err)
 			}
 			return nil
 		}
 		all := func(m Message) []byte {
-			return c.piece(m, open, func(Message) []byte { return nil })
+			return c.piece(m, open, func(Message, bool) []byte { return nil })
 		}
 		if err := s.add(c.serve(subject+elsewhere, "", all)); err != nil {
 			return nil, err
@@ -66,21 +74,24 @@ func (s *Served) add(sub *Subscription, err error) error {
 }
 
 // piece returns the answer to a BlobGet, nil for none.
-func (c *Conn) piece(m Message, open func(string) (Blob, bool), lack func(Message) []byte) []byte {
+func (c *Conn) piece(m Message, open func(string) (Blob, error), lack func(m Message, unreadable bool) []byte) []byte {
 	var get protocol.BlobGet
 	if err := get.Decode(m.Data); err != nil {
 		c.log.Warn("dropped a request", "subject", m.Subject, "error", err)
 		return nil
 	}
-	b, ok := open(get.Digest)
-	if !ok {
-		return lack(m)
+	b, err := open(get.Digest)
+	if errors.Is(err, ErrNoBlob) {
+		return lack(m, false)
 	}
-	defer b.Close()
-	piece, err := readPiece(b, &get)
+	var piece []byte
+	if err == nil {
+		defer b.Close()
+		piece, err = readPiece(b, &get)
+	}
 	if err != nil {
 		c.log.Warn("a blob cannot be read", "digest", get.Digest, "error", err)
-		return lack(m)
+		return lack(m, true)
 	}
 	return piece
 }

@@ -22,9 +22,12 @@ func (memory) Close() error { return nil }
 // holds serves blobs from memory.
 type holds map[string][]byte
 
-func (h holds) open(digest string) (Blob, bool) {
+func (h holds) open(digest string) (Blob, error) {
 	b, ok := h[digest]
-	return memory{bytes.NewReader(b)}, ok
+	if !ok {
+		return nil, ErrNoBlob
+	}
+	return memory{bytes.NewReader(b)}, nil
 }
 
 func (h holds) put(b []byte) string {
@@ -34,7 +37,7 @@ func (h holds) put(b []byte) string {
 	return d
 }
 
-func serveBlobs(t testing.TB, c *Conn, subject, queue string, open func(string) (Blob, bool)) {
+func serveBlobs(t testing.TB, c *Conn, subject, queue string, open func(string) (Blob, error)) {
 	t.Helper()
 	if _, err := ServeBlobs(c, subject, queue, open); err != nil {
 		t.Fatal(err)
