@@ -26,8 +26,6 @@ const (
 	// it grows by a tenth each time, to ReconnectMost.
 	ReconnectWait = 100 * time.Millisecond
 	ReconnectMost = 500 * time.Millisecond
-	// MaxPing is the greatest interval of pings between NATS clients and servers.
-	MaxPing = 250 * time.Millisecond
 	// MissedPings is how many pings may go unanswered.
 	MissedPings = 2
 	// NATSStart bounds a coordinator's first connection to NATS.
@@ -130,7 +128,7 @@ func DeriveTimeouts(h time.Duration) Timeouts {
 		Heartbeat:  h,
 		RaftCommit: h / 2,
 
-		Ping:     min(3*h/2, MaxPing),
+		Ping:     3 * h / 2,
 		NATSLost: max(10*h, time.Second),
 
 		WorkerDead:    DeadBeats * h,
@@ -156,6 +154,23 @@ func (t Timeouts) withElection(d time.Duration) Timeouts {
 	t.CutOff = max(10*t.Heartbeat, 3*d, time.Second)
 	t.RaftExchange = max(20*t.Heartbeat, 4*d, time.Second)
 	return t
+}
+
+// Suits reports whether the timeouts leave room for a round trip between coordinators: a
+// third of Raft's election timeout at most.
+func (t *Timeouts) Suits(roundTrip time.Duration) bool { return 3*roundTrip <= t.RaftElection }
+
+// heartbeatStep is what HeartbeatFor rounds up to.
+const heartbeatStep = 50 * time.Millisecond
+
+// HeartbeatFor returns the heartbeat that suits a round trip, with half as much to spare;
+// 0 where the greatest is too short.
+func HeartbeatFor(roundTrip time.Duration) time.Duration {
+	h := max(DefaultHeartbeat, (roundTrip*3/2+heartbeatStep-1)/heartbeatStep*heartbeatStep)
+	if h > MaxHeartbeat {
+		return 0
+	}
+	return h
 }
 
 // Rung is one timeout of the ladder.

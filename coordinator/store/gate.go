@@ -5,8 +5,11 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/coppice-ldl/coppice/internal/rtt"
 )
 
 // gate is the transport of a node, with a say in elections: a node that cannot
@@ -26,10 +29,12 @@ type gate struct {
 	cannot  atomic.Bool           // write: no office
 	refused atomic.Uint64         // votes
 	fault   func(op string) error // of tests
+
+	trips *rtt.Table // round trips to peers, by id
 }
 
 func newGate(t *raft.NetworkTransport, recovering bool) *gate {
-	g := &gate{NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{})}
+	g := &gate{trips: new(rtt.Table), NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{})}
 	g.lost.Store(recovering)
 	g.work.Go(g.pass)
 	return g
@@ -145,18 +150,36 @@ func (r *faultyReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// AppendEntries implements raft.Transport. Heartbeats, which have no entries, are
+// answered at once: they tell the round trip.
+func (g *gate) AppendEntries(id raft.ServerID, at raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (err error) {
+	if len(args.Entries) == 0 {
+		defer g.timed(id, time.Now(), &err)
+	}
+	return g.NetworkTransport.AppendEntries(id, at, args, resp)
+}
+
+// timed takes note of an exchange that was answered.
+func (g *gate) timed(id raft.ServerID, began time.Time, err *error) {
+	if *err == nil {
+		g.trips.Add(string(id), time.Since(began))
+	}
+}
+
 // RequestVote implements raft.Transport.
-func (g *gate) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+func (g *gate) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) (err error) {
 	if g.lost.Load() || g.cannot.Load() {
 		return errAbstains
 	}
+	defer g.timed(id, time.Now(), &err)
 	return g.NetworkTransport.RequestVote(id, at, args, resp)
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (g *gate) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+func (g *gate) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) (err error) {
 	if g.lost.Load() || g.cannot.Load() {
 		return errAbstains
 	}
+	defer g.timed(id, time.Now(), &err)
 	return g.NetworkTransport.RequestPreVote(id, at, args, resp)
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"fmt"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/rtt"
 )
 
 // Stats describes the node, for metrics and people.
@@ -39,6 +41,20 @@ func (s *Store) lastContact() time.Duration {
 	}
 	return time.Since(last)
 }
+
+// RoundTrips returns the round trips to the other coordinators, by id, that this one
+// measured lately: the leader by its heartbeats, one that stands for election by its
+// votes.
+func (s *Store) RoundTrips() map[string]rtt.Estimate {
+	n := s.life.Load()
+	if n == nil {
+		return nil
+	}
+	return n.gate.trips.Since(tripsKept)
+}
+
+// tripsKept is for how long a round trip counts that is not measured again.
+const tripsKept = 30 * time.Second
 
 // Snapshot writes a snapshot now and drops the log before it. The store does so
 // by itself when Config.SnapshotLogBytes of log have come in.

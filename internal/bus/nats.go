@@ -23,9 +23,9 @@ type natsLink struct {
 // dial tries to connect until it succeeds, is refused, or ctx is done.
 func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 	l := &natsLink{traffic: c.traffic, log: c.log, closed: make(chan struct{})}
-	opts := l.options(o)
+	opts, most := l.options(o), o.dialTimeout()
 	for {
-		left := time.Second
+		left := most
 		if end, ok := ctx.Deadline(); ok {
 			left = max(time.Millisecond, min(left, time.Until(end)))
 		}
@@ -44,6 +44,10 @@ func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 		}
 	}
 }
+
+// dialTimeout bounds one try to connect to one server, and each step of it: they take
+// three round trips, and pings are to leave room for one.
+func (o *Options) dialTimeout() time.Duration { return max(time.Second, 6*o.Ping) }
 
 // options returns the options of the library but for the dial timeout.
 func (l *natsLink) options(o *Options) []nats.Option {
