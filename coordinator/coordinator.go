@@ -52,6 +52,7 @@ type node struct {
 	starting atomic.Pointer[store.Start]         // once its folder was looked at
 	leading  atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
 	disk     atomic.Pointer[error]               // why the disk takes no more
+	slow     atomic.Pointer[string]              // which round trip is long for the timeouts
 	full     atomic.Pointer[error]               // the same, while this coordinator starts and waits for room
 
 	closers []func()
@@ -338,7 +339,7 @@ func (n *node) describeCluster(s *state.State) protocol.Cluster {
 	c := protocol.Cluster{
 		ID: n.subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
-		Coordinators: s.Members(), NATS: n.natsURLs(), Distrusted: s.DistrustedWorkers(), Problem: n.problem(),
+		Coordinators: s.Members(), NATS: n.natsURLs(), Distrusted: s.DistrustedWorkers(), Problem: n.problem(), Warning: n.warning(),
 	}
 	c.Leader, _ = n.store.Leader()
 	return c

@@ -68,7 +68,9 @@ func (n *node) lead(ctx context.Context) {
 func (n *node) observe(ctx context.Context) {
 	tick := time.NewTicker(n.cfg.timeouts.ObserveGauges)
 	defer tick.Stop()
+	var seen network
 	for {
+		n.observeNetwork(&seen)
 		st := n.store.Stats()
 		n.metrics.SetRaftState(strings.ToLower(st.Role))
 		n.metrics.RaftTerm.Set(float64(st.Term))

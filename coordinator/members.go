@@ -42,7 +42,7 @@ func (n *node) describe() protocol.Self {
 		s.Contact = st.LastContact.Milliseconds()
 	}
 	s.Leader, _ = n.store.Leader()
-	s.Problem = n.problem()
+	s.Problem, s.Warning = n.problem(), n.warning()
 	for digest := range n.store.State().References() {
 		if !n.blobs.Folder.Has(digest) {
 			s.Missing++

@@ -59,8 +59,11 @@ type Coordinator struct {
 	ShardCopies prometheus.Gauge
 
 	RaftTerm        prometheus.Gauge
-	RaftLastContact prometheus.Gauge // seconds
-	RaftApplied     prometheus.Gauge // log index
+	RaftLastContact prometheus.Gauge     // seconds
+	RaftRoundTrip   *prometheus.GaugeVec // by coordinator; seconds
+	Heartbeat       prometheus.Gauge     // seconds
+	HeartbeatNeeded prometheus.Gauge     // seconds; 0: the heartbeat suits
+	RaftApplied     prometheus.Gauge     // log index
 	RaftCommit      prometheus.Histogram
 	raftState       *prometheus.GaugeVec
 	Leader          prometheus.Gauge // 1 while its driver leads
@@ -117,6 +120,9 @@ func (m *Coordinator) cluster(s *set) {
 	m.raftState = s.gauges("raft_state", "1 for the state that Raft is in, 0 for the others.", "state", raftStates...)
 	m.RaftTerm = s.gauge("raft_term", "Raft's current term.")
 	m.RaftLastContact = s.gauge("raft_last_contact_seconds", "Time since this coordinator heard from the Raft leader; 0 at the leader.")
+	m.RaftRoundTrip = s.gauges("raft_round_trip_seconds", "Round trip to another coordinator, smoothed, as this one measured it within half a minute.", "coordinator")
+	m.Heartbeat = s.gauge("heartbeat_seconds", "The heartbeat (--heartbeat), from which all timeouts derive.")
+	m.HeartbeatNeeded = s.gauge("heartbeat_needed_seconds", "The heartbeat that the round trips ask for where one is above a third of the election timeout; 0 while all suit.")
 	m.RaftApplied = s.gauge("raft_applied_index", "Index of the last log entry applied to the state machine.")
 	m.RaftCommit = s.histogram("raft_commit_seconds", "Time from proposing a log entry until it is applied.")
 	m.Leader = s.gauge("leader", "1 while this coordinator leads and runs the jobs.")

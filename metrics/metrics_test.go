@@ -26,6 +26,7 @@ func both() (c *Coordinator, w *Worker, coordinator, worker *prometheus.Registry
 	c.Loss.WithLabelValues("job-1").Set(0.1)
 	c.Progress.WithLabelValues("job-1").Set(0.5)
 	c.Interval.WithLabelValues("job-1").Set(0.2)
+	c.RaftRoundTrip.WithLabelValues("b").Set(0.001)
 	return c, w, coordinator, worker
 }
 

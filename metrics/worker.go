@@ -21,6 +21,7 @@ type Worker struct {
 	Jobs      prometheus.Gauge
 	Epoch     prometheus.Gauge
 	Connected prometheus.Gauge
+	RoundTrip prometheus.Gauge // seconds; to the NATS server
 
 	Shards       prometheus.Gauge
 	CacheBytes   prometheus.Gauge
@@ -46,6 +47,7 @@ func NewWorker(reg prometheus.Registerer) *Worker {
 	m.Jobs = s.gauge("worker_jobs", "Jobs that this worker holds in memory.")
 	m.Epoch = s.gauge("worker_epoch", "Highest epoch of a leader seen.")
 	m.Connected = s.gauge("worker_connected", "1 while connected to NATS.")
+	m.RoundTrip = s.gauge("worker_nats_round_trip_seconds", "Round trip to the NATS server, smoothed.")
 	m.Shards = s.gauge("worker_shards", "Verified shards in the cache.")
 	m.CacheBytes = s.gauge("worker_cache_bytes", "Bytes of the files in the cache.")
 	m.BlobsFetched = s.counter("worker_blobs_fetched_total", "Blobs fetched from coordinators.")

@@ -82,6 +82,8 @@ type Cluster struct {
 	// Problem, where set, is why the coordinator that answers, the leader where there
 	// is one, cannot lead or serve as it should: see Self.
 	Problem string `json:"problem,omitempty"`
+	// Warning, where set, is what does not suit, though that coordinator can lead and serve.
+	Warning string `json:"warning,omitempty"`
 	// Distrusted lists the workers that audits found to be wrong, from committed state.
 	Distrusted []Distrusted `json:"distrusted,omitempty"`
 }
@@ -110,6 +112,8 @@ type Worker struct {
 	Shards  int    `json:"shards"` // verified shards in its cache
 	Metrics string `json:"metrics,omitempty"`
 	State   string `json:"state"` // "alive", "refused: why"
+	// RoundTrip is the smoothed round trip to its NATS server in ms; 0: not measured yet.
+	RoundTrip float64 `json:"round_trip_ms,omitempty"`
 }
 
 // Dataset describes an imported dataset.

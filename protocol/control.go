@@ -14,6 +14,10 @@ type Beat struct {
 	Numerics int    `json:"numerics"`
 	Slots    int    `json:"slots"`
 	Metrics  string `json:"metrics,omitempty"` // HTTP address of its /metrics
+	// RoundTrip, in microseconds, is the smoothed round trip to the NATS server that the
+	// worker is connected to, Late after how long an answer is late; 0: not measured yet.
+	RoundTrip int64 `json:"round_trip_us,omitempty"`
+	Late      int64 `json:"late_us,omitempty"`
 	// Leaving: it finishes nothing more and goes; give its units to others now.
 	Leaving bool `json:"leaving,omitempty"`
 	// Full beats carry Holds; others leave what was said before in force.

@@ -19,6 +19,9 @@ type Self struct {
 	// Problem, where set, is why it cannot lead or serve as it should: its disk is
 	// full, NATS is away, a part of its log is being fetched anew.
 	Problem string `json:"problem,omitempty"`
+	// Warning, where set, is what does not suit, though it can lead and serve: a round trip
+	// that is long for the timeouts.
+	Warning string `json:"warning,omitempty"`
 
 	// What follows is for coordinators that start: see coordinator/store/DESIGN.md.
 	Phase    string            `json:"phase"`              // new, begun, opening, joining, lost, recovering or member
@@ -57,6 +60,7 @@ type Member struct {
 	Contact int64  `json:"last_contact_ms"` // with the leader; -1: never
 	Missing int    `json:"missing_blobs"`
 	Problem string `json:"problem,omitempty"`
+	Warning string `json:"warning,omitempty"` // as Self has it
 }
 
 // AddRequest makes the coordinator ID, which runs and serves HTTP at that address,

@@ -67,6 +67,9 @@ func (p *pulse) send(w *worker, full, leaving bool) {
 		Worker: w.id, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
 		Slots: w.cfg.Slots, Metrics: w.address, Leaving: leaving, Full: full,
 	}
+	if trip := w.trip.Load(); trip != nil {
+		p.beat.RoundTrip, p.beat.Late = max(1, trip.Mean.Microseconds()), max(1, trip.Late().Microseconds())
+	}
 	if full {
 		p.beat.Holds, _ = w.cache.holdings()
 	}

@@ -124,6 +124,7 @@ func (w *worker) begins(s *session) {
 	w.session.Store(s)
 	w.beat.send(w, true, false)
 	s.pulse.Go(func() { w.beat.run(s.ctx, heartbeatOf(s.cluster), w) })
+	s.pulse.Go(func() { w.measure(s) })
 }
 
 func (w *worker) subscribe(s *session) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-ldl/coppice/internal/rtt"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -32,9 +33,10 @@ type worker struct {
 	cache    *cache
 	results  *results
 	prefetch *prefetch
-	ping     time.Duration           // between pings of the connection; 0: by the heartbeat
-	session  atomic.Pointer[session] // nil while there is none
-	news     chan struct{}           // one token: who leads, or the connection, has changed
+	ping     time.Duration                // between pings of the connection; 0: by the heartbeat
+	session  atomic.Pointer[session]      // nil while there is none
+	trip     atomic.Pointer[rtt.Estimate] // to the session's NATS server; nil: not measured yet
+	news     chan struct{}                // one token: who leads, or the connection, has changed
 
 	ctx    context.Context // ends when the worker stops: parent of all jobs' contexts
 	cancel context.CancelFunc

@@ -151,7 +151,7 @@ func (c *crew) remove(id string) bool {
 // expire removes the workers that were silent for too long and returns them.
 func (c *crew) expire(now time.Time) (gone []string) {
 	for id, w := range c.workers {
-		if now.Sub(w.heard) > c.dead {
+		if now.Sub(w.heard) > c.dead+w.late() {
 			gone = append(gone, id)
 		}
 		if !w.stalled.IsZero() && now.After(w.stalled) {
@@ -164,6 +164,15 @@ func (c *crew) expire(now time.Time) (gone []string) {
 	}
 	sort.Strings(gone)
 	return gone
+}
+
+// maxLate bounds what a worker's round trip adds to a wait, whatever it says.
+const maxLate = 10 * time.Second
+
+// late is after how long an answer of the worker is late, for the way alone: by what
+// it measures to the NATS server, which is the leader's own, or one that the leader is next to.
+func (w *worker) late() time.Duration {
+	return time.Duration(max(0, min(w.beat.Late, maxLate.Microseconds()))) * time.Microsecond
 }
 
 // usable reports whether the worker may be given work.

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -178,6 +179,45 @@ func TestStraggler(t *testing.T) {
 	w1.run().parts()
 	w2.run().parts()
 	d.sums()
+}
+
+// TestFarWorker: the way to a worker comes on top of what it may take, so one that is far
+// away is given no unit twice; and its silence may last as much longer.
+func TestFarWorker(t *testing.T) {
+	l := newLab(t, 4*quick)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	w2.beat(func(b *protocol.Beat) { b.Late = (5 * time.Second).Microseconds() })
+	l.until("the beat", func() bool { return l.d.late("w2") == 5*time.Second })
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	task1, task2 := w1.first(0), w2.first(0)
+	task1.parts()
+	time.Sleep(3 * x.patience(false)) // in which a near one's is given out again
+	task2.parts()
+	d.sums()
+	l.counted("units_retried_total", "", 0)
+
+	c := newCrew(time.Second, nil)
+	now := time.Now()
+	for id, late := range map[string]int64{"near": 0, "far": 300_000, "liar": 1 << 62, "odd": -1 << 62} {
+		b := aBeat(id)
+		b.Late = late
+		c.hear(b, now)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		gone  []string
+	}{
+		{c.dead, nil},
+		{c.dead + time.Millisecond, []string{"near", "odd"}},
+		{c.dead + 301*time.Millisecond, []string{"far"}},
+		{c.dead + maxLate + 1, []string{"liar"}},
+	} {
+		if gone := c.expire(now.Add(step.after)); !slices.Equal(gone, step.gone) {
+			t.Errorf("after %v of silence %v are gone, want %v", step.after, gone, step.gone)
+		}
+	}
 }
 
 // TestSlowWorker: one that always answers late costs a wait now and then, not in

@@ -222,7 +222,7 @@ func (d *Dispatcher) Workers() []protocol.Worker {
 		}
 		list = append(list, protocol.Worker{
 			ID: w.id, Version: w.beat.Version, Slots: w.beat.Slots,
-			Shards: len(w.holds), Metrics: w.beat.Metrics, State: state,
+			Shards: len(w.holds), Metrics: w.beat.Metrics, State: state, RoundTrip: float64(max(0, w.beat.RoundTrip)) / 1000,
 		})
 	}
 	sortWorkers(list)

@@ -15,7 +15,7 @@ const (
 )
 
 // patience is how long a unit may take, in a round of which most units are in or
-// not, before it is given out again.
+// not, before it is given out again; the worker's round trip comes on top.
 func (x *Executor) patience(most bool) time.Duration {
 	if most {
 		return max(slowBeats*x.d.cfg.Heartbeat, slowPaces*x.pace[x.r.Op])
@@ -34,8 +34,12 @@ func (x *Executor) overdue(now time.Time) {
 			continue
 		}
 		next, has := x.other(u), s.seats[0].worker
+		late := x.d.late(has)
+		if now.Sub(s.seats[0].sent) < (patience+late)<<s.copies {
+			continue
+		}
 		if next == has { // there is nobody else: the message may be lost
-			if now.Sub(s.seats[0].sent) < 2*x.patience(false)<<s.copies {
+			if now.Sub(s.seats[0].sent) < 2*(x.patience(false)+late)<<s.copies {
 				continue
 			}
 		} else {
@@ -55,6 +59,16 @@ func (x *Executor) most() bool {
 		}
 	}
 	return 2*open <= len(x.units)
+}
+
+// late is after how long an answer of a worker is late, for the way alone.
+func (d *Dispatcher) late(id string) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.crew.workers[id]; w != nil {
+		return w.late()
+	}
+	return 0
 }
 
 func (x *Executor) stall(id string, now time.Time) {

@@ -133,7 +133,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 		return d
 	}
 	d.Alive, d.Version = true, now.Version
-	d.Applied, d.Contact, d.Missing, d.Problem = now.Applied, now.Contact, now.Missing, now.Problem
+	d.Applied, d.Contact, d.Missing, d.Problem, d.Warning = now.Applied, now.Contact, now.Missing, now.Problem, now.Warning
 	return d
 }
 

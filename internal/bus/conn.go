@@ -113,8 +113,9 @@ func (c *Conn) Connected() bool { return c.link.Connected() }
 // while there is none.
 func (c *Conn) ServerName() string { return c.link.ServerName() }
 
-// RTT measures the round trip to the server.
-func (c *Conn) RTT() (time.Duration, error) { return c.link.RTT() }
+// RTT measures the round trip to the server behind what was published before, for 5 s at
+// most where ctx has no deadline.
+func (c *Conn) RTT(ctx context.Context) (time.Duration, error) { return c.link.RTT(ctx) }
 
 // Flush waits until the server has taken all that was sent before, for 5 s at
 // most where ctx has no deadline.

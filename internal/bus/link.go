@@ -27,8 +27,8 @@ type Link interface {
 	Connected() bool
 	// ServerName names the server that the link goes to, empty where there is none.
 	ServerName() string
-	// RTT measures the round trip to the server.
-	RTT() (time.Duration, error)
+	// RTT measures the round trip to the server, until ctx is done.
+	RTT(ctx context.Context) (time.Duration, error)
 	// Close delivers what has arrived, sends what was published, and ends the link
 	// once all handlers have returned.
 	Close()

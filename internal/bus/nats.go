@@ -189,9 +189,10 @@ func (l *natsLink) Connected() bool { return l.nc.IsConnected() }
 func (l *natsLink) ServerName() string { return l.nc.ConnectedServerName() }
 
 // RTT implements Link.
-func (l *natsLink) RTT() (time.Duration, error) {
-	d, err := l.nc.RTT()
-	return d, wrap(err, "ping")
+func (l *natsLink) RTT(ctx context.Context) (time.Duration, error) {
+	began := time.Now()
+	err := l.Flush(ctx)
+	return time.Since(began), err
 }
 
 // Close implements Link; what hangs is given 2 s.

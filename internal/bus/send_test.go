@@ -226,7 +226,7 @@ func TestCloseOfSubscription(t *testing.T) {
 	if err := c.Flush(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RTT(); err != nil {
+	if _, err := c.RTT(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if len(ch) > 0 {

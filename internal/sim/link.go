@@ -108,7 +108,7 @@ func (l *link) Connected() bool {
 func (l *link) ServerName() string { return "" }
 
 // RTT implements bus.Link.
-func (l *link) RTT() (time.Duration, error) { return 2 * minDelay, l.Flush(context.Background()) }
+func (l *link) RTT(ctx context.Context) (time.Duration, error) { return 2 * minDelay, l.Flush(ctx) }
 
 // Close implements bus.Link.
 func (l *link) Close() {

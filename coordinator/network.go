@@ -1,0 +1,91 @@
+package coordinator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/rtt"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// trip is the round trip to another process.
+type trip struct {
+	to   string // "coordinator b", "worker w1"
+	mean time.Duration
+}
+
+// trips lists the round trips, the longest first.
+func trips(coordinators map[string]rtt.Estimate, workers []protocol.Worker) []trip {
+	var list []trip
+	for id, e := range coordinators {
+		list = append(list, trip{"coordinator " + id, e.Mean})
+	}
+	for _, w := range workers {
+		list = append(list, trip{"worker " + w.ID, time.Duration(w.RoundTrip * float64(time.Millisecond))})
+	}
+	slices.SortFunc(list, func(a, b trip) int {
+		return cmp.Or(cmp.Compare(b.mean, a.mean), cmp.Compare(a.to, b.to))
+	})
+	return list
+}
+
+// networkVerdict says, where the longest round trip is too long for the timeouts, which
+// heartbeat would suit it, and that in a sentence; else neither.
+func networkVerdict(list []trip, t *protocol.Timeouts) (needed time.Duration, text string) {
+	if len(list) == 0 || t.Suits(list[0].mean) {
+		return 0, ""
+	}
+	longest := list[0]
+	text = fmt.Sprintf("the round trip to %s is %d ms, above a third of the election timeout (%v)", longest.to, longest.mean.Milliseconds(), t.RaftElection)
+	needed = protocol.HeartbeatFor(longest.mean)
+	if needed == 0 {
+		return longest.mean, text + fmt.Sprintf(": no --heartbeat suits it, the greatest is %v", protocol.MaxHeartbeat)
+	}
+	return needed, text + fmt.Sprintf(": start every coordinator with --heartbeat %v", needed)
+}
+
+// network is what a coordinator remembers of its verdicts.
+type network struct {
+	text string    // of the last one
+	told time.Time // when it was logged last
+}
+
+// tellAgain is how often a verdict that stays is logged.
+const tellAgain = 10 * time.Minute
+
+// observeNetwork looks at the round trips, sets their metrics and says, in the log and
+// wherever warning is shown, what does not suit.
+func (n *node) observeNetwork(w *network) {
+	coordinators := n.store.RoundTrips()
+	n.metrics.RaftRoundTrip.Reset()
+	for id, e := range coordinators {
+		n.metrics.RaftRoundTrip.WithLabelValues(id).Set(e.Mean.Seconds())
+	}
+	var workers []protocol.Worker
+	if d := n.leading.Load(); d != nil {
+		workers = d.Workers()
+	}
+	needed, text := networkVerdict(trips(coordinators, workers), &n.cfg.timeouts)
+	n.metrics.Heartbeat.Set(n.cfg.Heartbeat.Seconds())
+	n.metrics.HeartbeatNeeded.Set(needed.Seconds())
+	n.slow.Store(&text)
+	switch {
+	case text != "" && (w.text == "" || time.Since(w.told) > tellAgain):
+		n.cfg.Log.Warn("the network is slow for the timeouts: leaders may change and work may be done twice", "reason", text)
+		w.told = time.Now()
+	case text == "" && w.text != "":
+		n.cfg.Log.Info("the round trips suit the timeouts again")
+	}
+	w.text = text
+}
+
+// warning says what does not suit, though this coordinator can lead and serve; empty:
+// nothing.
+func (n *node) warning() string {
+	if text := n.slow.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
