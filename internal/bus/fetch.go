@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -15,18 +16,18 @@ import (
 const (
 	// MaxBlob is the greatest blob that FetchBlob takes, in bytes.
 	MaxBlob = 64 << 30
-	// window is the number of requests for pieces of a blob in flight.
-	window = 8
-	// pieceTimeout is how long one request waits for its piece.
+	// pieceTimeout is how long one request waits for its piece at least.
 	pieceTimeout = protocol.BlobPieceWait
-	// pieceTries is how often a piece is asked for before nobody has the blob.
+	// pieceTries is how often a piece is asked for, while no other comes, before nobody has
+	// the blob.
 	pieceTries = 5
 	// retryWait is the pause before a piece is asked for again.
 	retryWait = 50 * time.Millisecond
 )
 
 // FetchBlob pulls a blob from who serves subject (see ServeBlobs) and writes it
-// to w in order; size is its size in bytes, or 0 where it is not known. Pieces
+// to w in order; size is its size in bytes, or 0 where it is not known. What is on
+// its way at a time follows the link (see window), so that heartbeats find room. Pieces
 // that get lost are asked for again, and a lost connection is waited for until
 // ctx is done. It returns ErrNoBlob when nobody has the blob or nobody answers,
 // and ErrBlob when the bytes are not those of the digest: only after nil may
@@ -43,16 +44,27 @@ func (c *Conn) FetchBlob(ctx context.Context, subject, digest string, size int64
 type fetch struct {
 	c               *Conn
 	subject, digest string
+
+	mu     sync.Mutex
+	window window
+	came   int // pieces so far
 }
 
-// outcome is a piece that was asked for.
+// piece is one that was asked for.
+type piece struct {
+	length int
+	ended  chan outcome
+}
+
+// outcome is what became of a piece.
 type outcome struct {
 	p   protocol.BlobPiece
 	err error
 }
 
 func (f *fetch) run(ctx context.Context, size int64, w io.Writer) error {
-	first := f.piece(ctx, 0, protocol.BlobChunk)
+	length := f.window.piece()
+	first := f.fetch(ctx, 0, uint32(length))
 	if first.err != nil {
 		return first.err
 	}
@@ -61,7 +73,7 @@ func (f *fetch) run(ctx context.Context, size int64, w io.Writer) error {
 		return fmt.Errorf("%w: it has %d bytes, %d are expected, %d are possible", ErrBlob, total, size, int64(MaxBlob))
 	}
 	sum := sha256.New()
-	if err := f.pull(ctx, first, io.MultiWriter(w, sum)); err != nil {
+	if err := f.pull(ctx, first, length, io.MultiWriter(w, sum)); err != nil {
 		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != f.digest {
@@ -72,67 +84,86 @@ func (f *fetch) run(ctx context.Context, size int64, w io.Writer) error {
 
 // pull writes all pieces in order, with a window of requests ahead of the
 // writing.
-func (f *fetch) pull(ctx context.Context, first outcome, w io.Writer) error {
+func (f *fetch) pull(ctx context.Context, o outcome, length int, w io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	total := first.p.Total
-	var due []chan outcome // in the order of offsets
+	total := o.p.Total
+	var out []piece // in the order of offsets
 	defer func() {
 		cancel()
-		for _, ch := range due {
-			<-ch
+		for _, p := range out {
+			<-p.ended
 		}
 	}()
-	at, next := uint64(0), uint64(len(first.p.Data))
-	for o := first; ; {
-		if err := f.write(o, at, total, w); err != nil {
+	at, next, inFlight := uint64(0), min(uint64(length), total), 0
+	for {
+		if err := f.write(o, at, uint64(length), total, w); err != nil {
 			return err
 		}
 		at += uint64(len(o.p.Data))
-		for ; next < total && len(due) < window; next += protocol.BlobChunk {
-			due = append(due, f.ask(ctx, next, total))
+		for next < total {
+			n := f.next(inFlight, total-next)
+			if n == 0 {
+				break
+			}
+			out = append(out, f.ask(ctx, next, n))
+			next, inFlight = next+uint64(n), inFlight+n
 		}
-		if len(due) == 0 {
+		if len(out) == 0 {
 			return nil
 		}
-		o, due = <-due[0], due[1:]
+		length = out[0].length
+		o, out, inFlight = <-out[0].ended, out[1:], inFlight-length
 	}
+}
+
+// next returns how many of the bytes that are left to ask for now, while so many are on
+// their way.
+func (f *fetch) next(inFlight int, left uint64) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.window.piece()
+	if inFlight > 0 && inFlight+n > f.window.size() {
+		return 0
+	}
+	return int(min(uint64(n), left))
 }
 
 // ask asks for the piece at an offset in the background.
-func (f *fetch) ask(ctx context.Context, at, total uint64) chan outcome {
-	ch := make(chan outcome, 1)
-	length := uint32(min(protocol.BlobChunk, total-at))
-	go func() { ch <- f.piece(ctx, at, length) }()
-	return ch
+func (f *fetch) ask(ctx context.Context, at uint64, length int) piece {
+	p := piece{length, make(chan outcome, 1)}
+	go func() { p.ended <- f.fetch(ctx, at, uint32(length)) }()
+	return p
 }
 
-// write writes a piece after checking that it has the bytes that were due.
-func (f *fetch) write(o outcome, at, total uint64, w io.Writer) error {
+// write writes a piece after checking that it has the bytes that were asked for.
+func (f *fetch) write(o outcome, at, length, total uint64, w io.Writer) error {
 	if o.err != nil {
 		return o.err
 	}
-	if due := min(protocol.BlobChunk, total-at); o.p.Total != total || uint64(len(o.p.Data)) != due {
-		return fmt.Errorf("%w: %d bytes of %d at %d, %d of %d are expected", ErrBlob, len(o.p.Data), o.p.Total, at, due, total)
+	if want := min(length, total-at); o.p.Total != total || uint64(len(o.p.Data)) != want {
+		return fmt.Errorf("%w: %d bytes of %d at %d, %d of %d are expected", ErrBlob, len(o.p.Data), o.p.Total, at, want, total)
 	}
 	_, err := w.Write(o.p.Data)
 	return err
 }
 
-// piece asks for a piece until it comes, is known not to exist, or too many
-// requests went without an answer.
-func (f *fetch) piece(ctx context.Context, at uint64, length uint32) outcome {
+// fetch asks for a piece until it comes, is known not to exist, or too many
+// requests went without an answer while no other piece came.
+func (f *fetch) fetch(ctx context.Context, at uint64, length uint32) outcome {
 	req := (&protocol.BlobGet{Digest: f.digest, Offset: at, Length: length}).Append(nil)
+	came := f.progress()
 	for tries := 1; ; tries++ {
-		o, err := f.try(ctx, req)
+		o, err := f.try(ctx, req, tries)
 		if err == nil {
 			return o
 		}
+		now := f.progress()
 		switch {
 		case ctx.Err() != nil:
 			return outcome{err: ctx.Err()}
-		case errors.Is(err, ErrOffline):
-			tries = 0
+		case errors.Is(err, ErrOffline), now != came: // what comes is a sign of life
+			tries, came = 0, now
 		case tries == pieceTries:
 			return outcome{err: fmt.Errorf("%w: %w", ErrNoBlob, err)}
 		}
@@ -144,12 +175,28 @@ func (f *fetch) piece(ctx context.Context, at uint64, length uint32) outcome {
 	}
 }
 
+// progress returns how many pieces came.
+func (f *fetch) progress() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.came
+}
+
 // try asks once: an error is worth another try, one in the outcome is not.
-func (f *fetch) try(ctx context.Context, req []byte) (outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, pieceTimeout)
+func (f *fetch) try(ctx context.Context, req []byte, tries int) (outcome, error) {
+	f.mu.Lock()
+	patience, came := f.window.patience(tries), f.came
+	f.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	began := time.Now()
 	b, err := f.c.Request(ctx, f.subject, req)
 	if err != nil {
+		f.mu.Lock()
+		if f.came == came {
+			f.window.silent()
+		}
+		f.mu.Unlock()
 		return outcome{}, err
 	}
 	var o outcome
@@ -158,6 +205,11 @@ func (f *fetch) try(ctx context.Context, req []byte) (outcome, error) {
 	}
 	if !o.p.Found {
 		o.err = ErrNoBlob
+		return o, nil
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.came++
+	f.window.came(len(o.p.Data), time.Since(began))
 	return o, nil
 }

@@ -1,0 +1,84 @@
+package bus
+
+import (
+	"time"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// The bounds of what a pull of a blob has on its way, in bytes, and of the pieces that
+// it asks for.
+const (
+	firstWindow = 16 << 10
+	leastWindow = 4 << 10
+	mostWindow  = 8 * protocol.BlobChunk
+	leastPiece  = 4 << 10
+	// piecesOut is in how many pieces a window is asked for, as far as the bounds of a
+	// piece allow.
+	piecesOut = 4
+	// spareDelay is by how much a pull may lengthen the way of what shares the link with it:
+	// heartbeats, a third of the shortest election timeout by default.
+	spareDelay = 50 * time.Millisecond
+)
+
+// window is how many bytes of a blob may be on their way: it grows while pieces come about
+// as fast as the fastest one did, and shrinks when they come later, because a queue builds
+// up on a thin link, or not at all. The zero value is ready for use.
+type window struct {
+	bytes  float64
+	base   time.Duration // what the fastest piece took
+	last   time.Duration // what the last one took
+	steady bool          // it has shrunk once: from then on it grows by a piece for each window
+	rests  int           // bytes to come before it changes again after it has shrunk
+}
+
+// size returns how many bytes may be on their way.
+func (w *window) size() int {
+	if w.bytes == 0 {
+		w.bytes = firstWindow
+	}
+	return int(w.bytes)
+}
+
+// piece returns how many bytes to ask for at once.
+func (w *window) piece() int {
+	return min(max(w.size()/piecesOut, leastPiece), protocol.BlobChunk)
+}
+
+// came takes note of n bytes that came d after they were asked for.
+func (w *window) came(n int, d time.Duration) {
+	size := float64(w.size())
+	w.last = d
+	if w.base == 0 || d < w.base {
+		w.base = d
+	}
+	switch late := d > w.base+w.base/4+spareDelay; {
+	case w.rests > 0:
+		w.rests -= n
+	case late:
+		w.shrink()
+	case w.steady:
+		w.bytes = min(size+float64(n)*float64(w.piece())/size, mostWindow)
+	default:
+		w.bytes = min(size+float64(n), mostWindow) // twice as much for each window that came
+	}
+}
+
+// silent takes note of a piece that did not come in time, and no other since it was asked
+// for. Where others came it was lost alone, and not for a queue.
+func (w *window) silent() { w.shrink() }
+
+// shrink halves the window, and lets what is on its way come before it changes again.
+func (w *window) shrink() {
+	w.rests = w.size()
+	w.bytes = max(w.bytes/2, leastWindow)
+	w.steady = true
+}
+
+// patience is how long a piece is waited for that is asked for the tries-th time, from 1.
+func (w *window) patience(tries int) time.Duration {
+	return max(pieceTimeout, patiencePaces*w.last) << min(tries-1, 3)
+}
+
+// patiencePaces is how many times as long as the last piece took another may take.
+const patiencePaces = 4
