@@ -12,13 +12,51 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // fitness is why a coordinator should not lead just now, and since when.
 type fitness struct {
 	why   error
 	since time.Time
-	told  bool // that nobody else can lead either
+	leads time.Time // since when it leads; zero: it does not
+	next  string    // another that was ready to lead at the last look
+	told  bool      // that nobody else can lead either
+}
+
+// rests is for how many times NATSLost a leadership lasts at least before it is handed over
+// for NATS: over a bad link another coordinator is soon no better off.
+const rests = 5
+
+// look takes note of how things are, and reports whether it is time to hand over. What
+// the disk says counts at once.
+func (f *fitness) look(why error, disk, leads bool, now time.Time, t *protocol.Timeouts) bool {
+	switch {
+	case !leads:
+		f.leads = time.Time{}
+	case f.leads.IsZero():
+		f.leads = now
+	}
+	if why == nil {
+		*f = fitness{leads: f.leads}
+		return false
+	}
+	if f.why == nil {
+		f.since = now
+	}
+	f.why = why
+	if disk {
+		return leads
+	}
+	return leads && now.Sub(f.since) >= t.NATSLost-t.NATSLost/4 && now.Sub(f.leads) >= rests*t.NATSLost // a look late at most
+}
+
+// agreed takes note of another coordinator that says it is ready, and reports whether it
+// said so at the last look as well; where the disk is full once is enough.
+func (f *fitness) agreed(id string, disk bool) bool {
+	again := f.next == id
+	f.next = id
+	return again || disk
 }
 
 // keepFit hands the leadership over while this coordinator is not fit to lead and
@@ -34,34 +72,34 @@ func (n *node) keepFit(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		disk := n.checkDisk()
-		why, bound := disk, time.Duration(0)
-		if why == nil {
-			why, bound = n.natsTrouble(), n.cfg.timeouts.NATSLost-n.cfg.timeouts.NATSLost/4 // a tick late at most
+		why := n.checkDisk()
+		disk := why != nil
+		if !disk {
+			why = n.natsTrouble()
 		}
-		switch {
-		case why == nil:
-			f = fitness{}
-			continue
-		case f.why == nil:
-			f = fitness{since: time.Now()}
+		news := why != nil && f.why == nil
+		due := f.look(why, disk, n.store.IsLeader(), time.Now(), &n.cfg.timeouts)
+		if news {
 			n.cfg.Log.Warn("this coordinator is not ready to lead", "reason", why)
 		}
-		f.why = why
-		if time.Since(f.since) >= bound && n.store.IsLeader() {
-			n.handOver(ctx, &f)
+		if due {
+			n.handOver(ctx, &f, disk)
 		}
 	}
 }
 
-// handOver makes another coordinator the leader, if one is ready.
-func (n *node) handOver(ctx context.Context, f *fitness) {
-	to := n.readyPeer(ctx)
+// handOver makes another coordinator the leader, if one is ready, and was at the last look.
+func (n *node) handOver(ctx context.Context, f *fitness, disk bool) {
+	to := n.readyPeer(ctx, f.next)
 	if to == "" {
+		f.next = ""
 		if !f.told {
 			f.told = true
 			n.cfg.Log.Warn("no other coordinator is ready to lead; this one goes on", "reason", f.why)
 		}
+		return
+	}
+	if !f.agreed(to, disk) {
 		return
 	}
 	n.cfg.Log.Warn("this coordinator transfers the leadership", "to", to, "reason", f.why)
@@ -74,11 +112,14 @@ func (n *node) handOver(ctx context.Context, f *fitness) {
 	n.cfg.Log.Info("the leadership was transferred", "seconds", time.Since(began).Seconds())
 }
 
-// readyPeer asks the other voters whether they could lead, all at once, and
-// returns the first that says yes, or nothing.
-func (n *node) readyPeer(ctx context.Context) string {
+// readyPeer asks the other voters whether they could lead, one of them before the others,
+// who are asked all at once, and returns the first that says yes, or nothing.
+func (n *node) readyPeer(ctx context.Context, before string) string {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.timeouts.RaftExchange)
 	defer cancel()
+	if m, ok := n.roster.find(before); ok && peerReady(ctx, m.HTTP) {
+		return before
+	}
 	voters, _ := n.others()
 	answers := make(chan string, len(voters))
 	for _, id := range voters {

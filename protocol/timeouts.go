@@ -37,6 +37,8 @@ const (
 	// each further try waits twice as long, BlobCopy in all.
 	BlobAsk  = 2 * time.Second
 	BlobCopy = 30 * time.Second
+	// BlobRate, in bytes a second, is what a link should carry at least of a blob.
+	BlobRate = 16 << 10
 	// VerifyLeader bounds the question to a majority whether this coordinator leads.
 	VerifyLeader = 2 * time.Second
 	// ForwardSilence is how long a leader may say nothing to a coordinator that forwarded
@@ -171,6 +173,12 @@ func HeartbeatFor(roundTrip time.Duration) time.Duration {
 		return 0
 	}
 	return h
+}
+
+// BlobWithin bounds the copy of a blob of so many bytes by a coordinator: BlobCopy, and
+// what a link of BlobRate needs.
+func BlobWithin(bytes uint64) time.Duration {
+	return BlobCopy + time.Duration(min(bytes, 1<<40)/BlobRate)*time.Second
 }
 
 // Rung is one timeout of the ladder.

@@ -110,6 +110,14 @@ func (c *crew) hear(b *protocol.Beat, now time.Time) (changed, joined bool) {
 	return changed, joined
 }
 
+// sign takes a sign of life of a worker in that is no beat: over a thin link beats wait
+// behind results.
+func (c *crew) sign(id string, now time.Time) {
+	if w := c.workers[id]; w != nil {
+		w.heard = now
+	}
+}
+
 // learn replaces what the worker holds and reports whether that is news.
 func (w *worker) learn(holds []string) bool {
 	same := len(holds) == len(w.holds)

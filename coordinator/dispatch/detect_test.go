@@ -275,3 +275,29 @@ func TestHoldIsRepeated(t *testing.T) {
 	}
 	w1.idle()
 }
+
+// TestResultsAreLife: a worker whose beats are stuck behind its results is not given up.
+func TestResultsAreLife(t *testing.T) {
+	l := newLab(t, 20*quick)
+	w := l.join("w1", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(1))
+	task := w.first(0)
+	before := l.heard("w1")
+	task.parts()
+	d.sums()
+	if !l.heard("w1").After(before) {
+		t.Error("a result is no sign of life")
+	}
+}
+
+// heard returns when the leader heard a worker last.
+func (l *lab) heard(id string) time.Time {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	if w := l.d.crew.workers[id]; w != nil {
+		return w.heard
+	}
+	return time.Time{}
+}

@@ -125,6 +125,7 @@ func (d *Dispatcher) onResult(m bus.Message) {
 	}
 	d.mu.Lock()
 	x := d.jobs[stamp.Job]
+	d.crew.sign(strings.TrimPrefix(m.Subject, d.results+"."), time.Now())
 	d.mu.Unlock()
 	if x == nil {
 		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropStale).Inc()

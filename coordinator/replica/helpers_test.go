@@ -148,7 +148,7 @@ func soon(t *testing.T, what string, f func()) {
 	t.Helper()
 	began := time.Now()
 	f()
-	if took := time.Since(began); took > replicateTimeout/3 {
+	if took := time.Since(began); took > protocol.BlobCopy/3 {
 		t.Errorf("%s took %v", what, took)
 	}
 }

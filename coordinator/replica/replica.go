@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -29,10 +31,9 @@ type Blobs struct {
 	Conn     *bus.Conn
 	Subjects protocol.Subjects
 	Log      *slog.Logger
-}
 
-// replicateTimeout bounds one peer's fetch of one blob.
-const replicateTimeout = protocol.BlobCopy
+	fetching singleflight.Group // what others ask for, by who and digest
+}
 
 // Serve answers other coordinators and workers until stop, which gives up what is
 // being fetched for others.
@@ -87,9 +88,11 @@ func (b *Blobs) onReplicate(ctx context.Context, req []byte) []byte {
 	var m protocol.Replicate
 	err := m.Decode(req)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, replicateTimeout)
-		defer cancel()
-		err = b.fetch(ctx, b.Subjects.BlobsOf(m.From), m.Digest, int64(m.Bytes))
+		_, err, _ = b.fetching.Do(m.From+" "+m.Digest, func() (any, error) { // who asks again waits for the same copy
+			ctx, cancel := context.WithTimeout(ctx, protocol.BlobWithin(m.Bytes))
+			defer cancel()
+			return nil, b.fetch(ctx, b.Subjects.BlobsOf(m.From), m.Digest, int64(m.Bytes))
+		})
 	}
 	reply := protocol.Reply{}
 	if err != nil {
@@ -161,11 +164,12 @@ func (b *Blobs) Spread(ctx context.Context, digest string, size uint64) error {
 	need := (len(voters) + 1) / 2 // beside this coordinator
 	answers := make(chan error, len(voters))
 	req := (&protocol.Replicate{Digest: digest, Bytes: size, From: b.Self}).Append(nil)
+	within := protocol.BlobWithin(size)
 	for _, peer := range voters {
-		go func() { answers <- b.ask(peer, req) }()
+		go func() { answers <- b.ask(peer, req, within) }()
 	}
 	for _, peer := range rest { // they catch up and do not count
-		go b.ask(peer, req)
+		go b.ask(peer, req, within)
 	}
 	var last error
 	for range voters {
@@ -199,8 +203,8 @@ func (b *Blobs) others() (voters, rest []string) {
 
 // ask has a peer fetch a blob. A question or its answer gets lost when NATS
 // restarts, so it is asked again, each time with twice the patience.
-func (b *Blobs) ask(peer string, req []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), replicateTimeout)
+func (b *Blobs) ask(peer string, req []byte, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	var answer []byte
 	err := context.DeadlineExceeded

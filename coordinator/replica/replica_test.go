@@ -402,12 +402,48 @@ func TestLostQuestionIsAskedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sub.Close()
-	eventually(t, "b to serve", func() bool { return members[0].ask("b", nil) != nil && asked.Load() > 0 })
+	eventually(t, "b to serve", func() bool { return members[0].ask("b", nil, protocol.BlobCopy) != nil && asked.Load() > 0 })
 	asked.Store(0)
 	lost.Store(1)
 	data := bytesOf(10, 1)
 	digest, err := members[0].Put(within(t), data)
 	if err != nil || !members[1].Folder.Has(digest) || asked.Load() != 2 {
 		t.Errorf("asked %d times, error %v", asked.Load(), err)
+	}
+}
+
+// TestAskedAgain: a coordinator that is asked for a copy again while it is on its way, as
+// over a thin link, fetches it once.
+func TestAskedAgain(t *testing.T) {
+	members := cluster(t, 1)
+	data := bytesOf(1000, 3)
+	digest := blobs.Sum(data)
+	var opened atomic.Int64
+	release := make(chan struct{})
+	s, err := bus.ServeBlobs(connect(t, members[0].server), subjects.BlobsOf("w9"), "", func(string) (bus.Blob, error) {
+		opened.Add(1)
+		<-release
+		return open{bytes.NewReader(data)}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	request := (&protocol.Replicate{Digest: digest, Bytes: uint64(len(data)), From: "w9"}).Append(nil)
+	answers := make(chan []byte, 3)
+	for range cap(answers) {
+		go func() { answers <- members[0].onReplicate(within(t), request) }()
+	}
+	eventually(t, "a request for the blob", func() bool { return opened.Load() > 0 })
+	time.Sleep(50 * time.Millisecond) // for those that would fetch it beside the first
+	close(release)
+	for range cap(answers) {
+		var reply protocol.Reply
+		if err := reply.Decode(<-answers); err != nil || reply.Error != "" {
+			t.Errorf("%v %s", err, reply.Error)
+		}
+	}
+	if n := opened.Load(); n != 1 || !members[0].Folder.Has(digest) {
+		t.Errorf("the blob was asked for %d times", n)
 	}
 }
