@@ -22,7 +22,7 @@ var (
 )
 
 // format is what FORMAT says in a worker's folder.
-const format = "coppice worker 1\n"
+const format = "coppice worker 2\n"
 
 // tempFile is a small file before it gets its name; a crash may leave it.
 const tempFile = "NEW"
@@ -73,7 +73,7 @@ func (f *folder) checkFormat() error {
 	case err == nil && string(b) == format:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%w: %s says %q, %q is expected", ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
+		return fmt.Errorf("%w: %s says %q, %q is expected; a worker keeps nothing that is not elsewhere: empty its folder, or name another", ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("worker: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // folderFormat is the version of the folder's layout.
-const folderFormat = 2
+const folderFormat = 3
 
 // The names in a folder. The snapshot store makes "snapshots" by itself.
 const (
@@ -124,8 +124,8 @@ func (f *folder) checkFormat(c *Config) (err error) {
 	if err != nil && !missing {
 		return fmt.Errorf("store: %w", err)
 	}
-	if !missing && formatted.Match(got) && string(got) != want {
-		return fmt.Errorf("store: folder %s is %w: its %s file says %.200q, %q is expected", f.path, ErrFolder, formatName, got, want)
+	if err := f.foreign(got, c.ID); err != nil {
+		return err
 	}
 	if err := c.fails("votes"); err != nil {
 		return err
@@ -150,7 +150,21 @@ func formatText(id string) string {
 }
 
 // formatted matches the FORMAT file of any version and node.
-var formatted = regexp.MustCompile(`^coppice raft folder, format [0-9]+, node .+\n$`)
+var formatted = regexp.MustCompile(`^coppice raft folder, format ([0-9]+), node (.+)\n$`)
+
+// foreign refuses the FORMAT file of another version or node. One that is damaged, empty
+// or missing says nothing of either.
+func (f *folder) foreign(got []byte, id string) error {
+	m := formatted.FindSubmatch(got)
+	switch {
+	case m == nil || string(got) == formatText(id):
+		return nil
+	case string(m[2]) != id:
+		return fmt.Errorf("store: folder %s is %w: it is of coordinator %s, not of %s", f.path, ErrFolder, m[2], id)
+	}
+	return fmt.Errorf("store: folder %s is %w: it has format %s, this version reads format %d; go on with the version that wrote it, or begin with an empty folder and import the datasets again",
+		f.path, ErrFolder, m[1], folderFormat)
+}
 
 func writeSynced(path, text string) error {
 	file, err := os.Create(path)

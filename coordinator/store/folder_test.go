@@ -64,10 +64,11 @@ func TestFolderKeepsItsNode(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*Config)
+		says   string
 	}{
-		{"another node", func(c *Config) { c.ID, c.Peers = "b", nil }},
-		{"other peers", func(c *Config) { c.Peers = append(c.Peers, Peer{"b", "127.0.0.1:1"}) }},
-		{"another format", func(c *Config) { rewrite(t, filepath.Join(c.Dir, formatName), "format 2", "format 9") }},
+		{"another node", func(c *Config) { c.ID, c.Peers = "b", nil }, "it is of coordinator a, not of b"},
+		{"other peers", func(c *Config) { c.Peers = append(c.Peers, Peer{"b", "127.0.0.1:1"}) }, ""},
+		{"another format", func(c *Config) { rewrite(t, filepath.Join(c.Dir, formatName), "format 3", "format 9") }, "empty folder"},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -75,14 +76,14 @@ func TestFolderKeepsItsNode(t *testing.T) {
 		}
 		config := c.config("a", l)
 		test.change(&config)
-		if _, err := Open(config); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), config.Dir) {
+		if _, err := Open(config); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), config.Dir) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%s: the listener is left open: %v", test.name, err)
 		}
 	}
-	rewrite(t, filepath.Join(c.dir, "a", formatName), "format 9", "format 2")
+	rewrite(t, filepath.Join(c.dir, "a", formatName), "format 9", "format 3")
 	c.start("a", nil)
 	c.propose(memberEntry(1))
 	checkMembers(t, c.leader().State(), 2)

@@ -94,10 +94,7 @@ func (f *folder) format(id string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("store: %w", err)
 	}
-	if want := formatText(id); string(got) != want && formatted.Match(got) {
-		return true, fmt.Errorf("store: folder %s is %w: its %s file says %.200q, %q is expected", f.path, ErrFolder, formatName, got, want)
-	}
-	return true, nil
+	return true, f.foreign(got, id)
 }
 
 // keepMark draws the mark of a new folder, unless it has one, and writes it.
