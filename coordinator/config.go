@@ -51,6 +51,9 @@ type Config struct {
 	SnapshotBytes int64
 	// Quotas bound what users may put on the cluster.
 	Quotas Quotas
+	// KeepJobs is how many ended jobs are kept: the leader deletes those beyond it that
+	// ended first. 0: all.
+	KeepJobs int
 	Log    *slog.Logger
 	// Ready, if set, is called once the coordinator answers.
 	Ready func()
@@ -102,6 +105,9 @@ func (c Config) prepared() (Config, error) {
 	c.Heartbeat = c.timeouts.Heartbeat
 	if c.Concurrent == 0 {
 		c.Concurrent = DefaultConcurrent
+	}
+	if c.KeepJobs < 0 {
+		return c, fmt.Errorf("%w: %d ended jobs to keep: want 0 (all) or more", ErrUsage, c.KeepJobs)
 	}
 	c.Quotas.fill()
 	if c.Log == nil {

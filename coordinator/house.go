@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -26,6 +27,7 @@ func (n *node) keepHouse(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		n.fetchMissing(ctx)
+		n.keepJobs(ctx)
 		n.condemn(ctx)
 		n.deleteCondemned()
 		select {
@@ -58,7 +60,9 @@ func (n *node) condemn(ctx context.Context) {
 	if n.leading.Load() == nil {
 		return
 	}
-	for digests := range slices.Chunk(n.unreferenced(time.Now().Add(-grace)), condemnedAtOnce) {
+	old := n.unreferenced(time.Now().Add(-grace))
+	old = old[:min(len(old), condemnedEachTime)]
+	for digests := range slices.Chunk(old, condemnedAtOnce) {
 		entry := protocol.EncodeEntry(protocol.EntryCondemn, protocol.CondemnEntry{Digests: digests})
 		if _, _, err := n.store.Propose(ctx, entry); err != nil {
 			n.cfg.Log.Debug("blobs could not be marked for deletion", "error", err)
@@ -70,6 +74,10 @@ func (n *node) condemn(ctx context.Context) {
 // condemnedAtOnce is how many digests one entry names: 64 digits each and three
 // characters between them, well below the 512 KiB of an entry.
 const condemnedAtOnce = 4096
+
+// condemnedEachTime bounds what is marked in one turn: after a deletion of very many
+// jobs each coordinator sees a mark in a few turns before newer ones take its place.
+const condemnedEachTime = state.MaxCondemned / 4
 
 // unreferenced lists the blobs of this folder, written before a time, that
 // neither a reference nor an earlier condemnation names.

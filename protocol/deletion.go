@@ -1,5 +1,10 @@
 package protocol
 
+import (
+	"fmt"
+	"math"
+)
+
 // JobsDeleteEntry deletes jobs that have ended, with their models and predictions.
 // It is refused, and deletes none, where one of them has not ended. Numbers of no
 // job, deleted ones among them, are passed over.
@@ -32,6 +37,19 @@ type PruneRequest struct {
 	// States are those that the jobs ended in; empty: any.
 	States []JobState `json:"states,omitempty"`
 	DryRun bool       `json:"dry_run,omitempty"` // only say which
+}
+
+// Check says what is wrong with a request.
+func (r *PruneRequest) Check() error {
+	if r.OlderThan < 0 || r.OlderThan > math.MaxInt64/2 {
+		return fmt.Errorf("jobs that ended %d seconds ago: want a time that is not negative", r.OlderThan)
+	}
+	for _, s := range r.States {
+		if !s.Final() {
+			return fmt.Errorf("jobs that are %.80q cannot be pruned: only done, failed and cancelled ones have ended", s)
+		}
+	}
+	return nil
 }
 
 // Deletion says which jobs were deleted.
