@@ -63,9 +63,23 @@ func (c *Client) SubmitRequest(ctx context.Context, r protocol.SubmitRequest) (*
 	return &v, c.json(ctx, http.MethodPost, at("jobs"), r, &v)
 }
 
-// Jobs lists the jobs.
-func (c *Client) Jobs(ctx context.Context) (v []protocol.JobInfo, err error) {
-	return v, c.json(ctx, http.MethodGet, at("jobs"), nil, &v)
+// Jobs lists all jobs with all that is known of them, the oldest first.
+func (c *Client) Jobs(ctx context.Context) ([]protocol.JobInfo, error) {
+	list, err := c.ListJobs(ctx, protocol.JobQuery{Sort: "submitted", Full: true})
+	if err != nil {
+		return nil, err
+	}
+	return list.Jobs, nil
+}
+
+// ListJobs lists the jobs that a query asks for.
+func (c *Client) ListJobs(ctx context.Context, q protocol.JobQuery) (*protocol.JobList, error) {
+	path := at("jobs")
+	if values := q.Values().Encode(); values != "" {
+		path += "?" + values
+	}
+	var v protocol.JobList
+	return &v, c.json(ctx, http.MethodGet, path, nil, &v)
 }
 
 // Job describes a job by number or name.

@@ -87,7 +87,9 @@ func TestStrangers(t *testing.T) {
 // one is waited for.
 func TestStrangerAmongOthers(t *testing.T) {
 	plain := serve(t, http.NotFound)
-	real := serve(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, []protocol.JobInfo{{ID: 7}}) })
+	real := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, protocol.JobList{Jobs: []protocol.JobInfo{{ID: 7}}})
+	})
 	c := connect(t, plain.URL, real.URL)
 	if jobs, err := c.Jobs(t.Context()); err != nil || len(jobs) != 1 {
 		t.Errorf("%v, %v", jobs, err)
@@ -104,7 +106,7 @@ func TestStrangerAmongOthers(t *testing.T) {
 			http.NotFound(w, r)
 			return
 		}
-		answer(w, http.StatusOK, []protocol.JobInfo{})
+		answer(w, http.StatusOK, protocol.JobList{})
 	}).URL)
 	for range 2 {
 		if _, err := flaky.Jobs(t.Context()); err != nil {

@@ -51,7 +51,13 @@ type Config struct {
 	SnapshotBytes int64
 	// Quotas bound what users may put on the cluster.
 	Quotas Quotas
-	Log    *slog.Logger
+	// BlobGrace is how long a blob stays that nothing refers to; 0: an hour. An import puts
+	// its blobs before the manifest refers to them.
+	BlobGrace time.Duration
+	// KeepJobs is how many ended jobs are kept: the leader deletes those beyond it that
+	// ended first. 0: all.
+	KeepJobs int
+	Log      *slog.Logger
 	// Ready, if set, is called once the coordinator answers.
 	Ready func()
 
@@ -105,6 +111,12 @@ func (c Config) prepared() (Config, error) {
 	c.Heartbeat = c.timeouts.Heartbeat
 	if c.Concurrent == 0 {
 		c.Concurrent = DefaultConcurrent
+	}
+	if c.KeepJobs < 0 {
+		return c, fmt.Errorf("%w: %d ended jobs to keep: want 0 (all) or more", ErrUsage, c.KeepJobs)
+	}
+	if c.BlobGrace == 0 {
+		c.BlobGrace = grace
 	}
 	c.Quotas.fill()
 	if c.Log == nil {

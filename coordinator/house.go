@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -14,9 +15,7 @@ import (
 // The pace of housekeeping.
 const (
 	houseEvery = 5 * time.Second
-	// grace is how long an unreferenced blob stays: an import puts its blobs before
-	// the manifest refers to them.
-	grace = time.Hour
+	grace      = time.Hour // the default of Config.BlobGrace
 )
 
 // keepHouse fetches blobs that this coordinator lacks and deletes those that
@@ -24,12 +23,13 @@ const (
 func (n *node) keepHouse(ctx context.Context) {
 	tick := time.NewTicker(houseEvery)
 	defer tick.Stop()
-	idle := make(idleBlobs)
+	ages := make(blobAges)
 	for {
 		n.fetchMissing(ctx)
-		n.lookForIdle(idle)
-		n.condemn(ctx, idle)
-		n.deleteCondemned(idle)
+		n.keepJobs(ctx)
+		n.lookAtBlobs(ages)
+		n.condemn(ctx, ages)
+		n.deleteCondemned(ages)
 		select {
 		case <-ctx.Done():
 			return
@@ -54,33 +54,24 @@ func (n *node) fetchMissing(ctx context.Context) {
 	}
 }
 
-// lookForIdle takes note of the blobs that nothing refers to.
-func (n *node) lookForIdle(idle idleBlobs) {
+// lookAtBlobs takes note of the blobs of the folder.
+func (n *node) lookAtBlobs(ages blobAges) {
 	all, err := n.blobs.Folder.List()
 	if err != nil {
 		n.cfg.Log.Warn("the blob folder cannot be listed", "error", err)
 		return
 	}
-	refs := n.store.State().References()
-	unreferenced := make(map[string]time.Time)
-	for _, digest := range all {
-		if refs[digest] {
-			continue
-		}
-		if written, ok := n.written(digest); ok {
-			unreferenced[digest] = written
-		}
-	}
-	idle.look(time.Now(), unreferenced)
+	ages.look(time.Now(), all, n.store.State().References(), n.written)
 }
 
-// condemn proposes, on the leader, the deletion of blobs that nothing refers to for
-// long.
-func (n *node) condemn(ctx context.Context, idle idleBlobs) {
+// condemn proposes, on the leader, the deletion of old blobs that nothing refers to.
+func (n *node) condemn(ctx context.Context, ages blobAges) {
 	if n.leading.Load() == nil {
 		return
 	}
-	for digests := range slices.Chunk(n.condemnable(idle), condemnedAtOnce) {
+	old := n.condemnable(ages)
+	old = old[:min(len(old), condemnedEachTime)]
+	for digests := range slices.Chunk(old, condemnedAtOnce) {
 		entry := protocol.EncodeEntry(protocol.EntryCondemn, protocol.CondemnEntry{Digests: digests})
 		if _, _, err := n.store.Propose(ctx, entry); err != nil {
 			n.cfg.Log.Debug("blobs could not be marked for deletion", "error", err)
@@ -93,13 +84,17 @@ func (n *node) condemn(ctx context.Context, idle idleBlobs) {
 // characters between them, well below the 512 KiB of an entry.
 const condemnedAtOnce = 4096
 
-// condemnable lists the blobs that were referred to by nothing for the grace time and
-// that no earlier condemnation names.
-func (n *node) condemnable(idle idleBlobs) (list []string) {
+// condemnedEachTime bounds what is marked in one turn: after a deletion of very many
+// jobs each coordinator sees a mark in a few turns before newer ones take its place.
+const condemnedEachTime = state.MaxCondemned / 4
+
+// condemnable lists the blobs of at least the grace age that nothing refers to and that no
+// earlier condemnation names.
+func (n *node) condemnable(ages blobAges) (list []string) {
 	now, s := time.Now(), n.store.State()
 	refs, condemned := s.References(), s.Condemned()
-	for digest := range idle {
-		if _, known := condemned[digest]; !known && !refs[digest] && idle.longer(digest, now, grace) {
+	for digest := range ages {
+		if _, known := condemned[digest]; !known && !refs[digest] && ages.reached(digest, now, n.cfg.BlobGrace) {
 			list = append(list, digest)
 		}
 	}
@@ -121,13 +116,13 @@ func (n *node) written(digest string) (time.Time, bool) {
 }
 
 // deleteCondemned deletes the condemned blobs that are still referred to by nothing at
-// this coordinator's applied index, and were so here for the grace time as well.
-func (n *node) deleteCondemned(idle idleBlobs) {
+// this coordinator's applied index and old enough here as well.
+func (n *node) deleteCondemned(ages blobAges) {
 	now, s := time.Now(), n.store.State()
 	refs := s.References()
 	for digest := range s.Condemned() {
 		written, here := n.written(digest)
-		if refs[digest] || !here || !written.Equal(idle[digest].written) || !idle.longer(digest, now, grace) {
+		if refs[digest] || !here || !written.Equal(ages[digest].written) || !ages.reached(digest, now, n.cfg.BlobGrace) {
 			continue
 		}
 		if err := n.blobs.Folder.Delete(digest); err != nil && !errors.Is(err, blobs.ErrHeld) { // a backup needs it

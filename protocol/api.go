@@ -37,16 +37,19 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 //	POST   /v1/datasets/check              DatasetPutEntry: would it be refused?
 //	GET    /v1/datasets/{name}             Dataset
 //	DELETE /v1/datasets/{name}
-//	GET    /v1/jobs                        []JobInfo
+//	GET    /v1/jobs?state=&sort=&limit=    JobList (JobQuery says what may be asked)
 //	POST   /v1/jobs                        SubmitRequest -> JobInfo
 //	GET    /v1/jobs/{id or name}           JobInfo
 //	GET    /v1/jobs/{id or name}/watch     a JobInfo a line at each change, until it is final
 //	POST   /v1/jobs/{id or name}/cancel    -> JobInfo
 //	POST   /v1/jobs/{id or name}/pause     -> JobInfo
 //	POST   /v1/jobs/{id or name}/resume    -> JobInfo
+//	POST   /v1/jobs/delete                 DeleteRequest -> Deletion
+//	POST   /v1/jobs/prune                  PruneRequest -> Deletion
 //	POST   /v1/workers/{id}/trust          -> Cluster
 //	GET    /v1/models                      []ModelInfo
 //	GET    /v1/models/{name}               the model file (name: the job's, or job/fold)
+//	DELETE /v1/models/{id or name}         of a job -> JobInfo
 //	GET    /v1/self                        Self, of the coordinator that is asked, also while it starts
 //	GET    /v1/members                     Members
 //	POST   /v1/members                     AddRequest -> Members
@@ -176,6 +179,8 @@ type JobInfo struct {
 	Suspect  string     `json:"suspect,omitempty"`
 	AuditPPM uint32     `json:"audit_ppm,omitempty"` // units of a million that are computed twice
 	Models   []ModelRef `json:"models,omitempty"`
+	// ModelDeleted is when the job's models were deleted, in Unix seconds; 0: they were not.
+	ModelDeleted int64 `json:"model_deleted,omitempty"`
 	// Predictions is the blob of a done job's predictions of held-out rows, if it kept
 	// them: a predictions.Set.
 	Predictions *BlobRef `json:"predictions,omitempty"`
@@ -186,6 +191,10 @@ type JobInfo struct {
 	Ran     int64   `json:"ran_seconds,omitempty"`
 	Ended   int64   `json:"ended,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // of running
+	// Measures are the means of a done job's measures by name, over the rows that
+	// EvaluatedOn names ("test rows" or "training rows"); Outcome has more of them.
+	Measures    map[string]float64 `json:"measures,omitempty"`
+	EvaluatedOn string             `json:"evaluated_on,omitempty"`
 }
 
 // ModelInfo describes a model in the registry.

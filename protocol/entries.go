@@ -29,6 +29,8 @@ const (
 	EntrySuspect       EntryKind = 14
 	EntryTrust         EntryKind = 15
 	EntryMemberRemove  EntryKind = 16
+	EntryJobsDelete    EntryKind = 17
+	EntryModelDelete   EntryKind = 18
 )
 
 // LeadEntry makes Node the leader: the epoch is the entry's log index. Nonce
@@ -70,7 +72,7 @@ type DatasetDeleteEntry struct {
 }
 
 // SubmitEntry queues a job: its ID is the entry's log index. The same Token
-// again is answered with the job that it made. The same Name with the same Job is
+// again is answered with the job that it made, or refused where that was deleted. The same Name with the same Job is
 // answered with the job that has the name, and with another Job is refused; the
 // name of a job that failed or was cancelled is free again.
 type SubmitEntry struct {

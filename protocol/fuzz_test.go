@@ -91,6 +91,8 @@ func FuzzResumeEntry(f *testing.F)        { fuzz(f, "entry/Resume") }
 func FuzzSuspectEntry(f *testing.F)       { fuzz(f, "entry/Suspect") }
 func FuzzTrustEntry(f *testing.F)         { fuzz(f, "entry/Trust") }
 func FuzzMemberRemoveEntry(f *testing.F)  { fuzz(f, "entry/MemberRemove") }
+func FuzzJobsDeleteEntry(f *testing.F)    { fuzz(f, "entry/JobsDelete") }
+func FuzzModelDeleteEntry(f *testing.F)   { fuzz(f, "entry/ModelDelete") }
 
 // FuzzResume: the payload of a child job, which has no header.
 func FuzzResume(f *testing.F) {

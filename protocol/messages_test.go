@@ -116,6 +116,8 @@ func codecs() []codec {
 		}),
 		jsonEntry("entry/Trust", EntryTrust, TrustEntry{Worker: "w1"}),
 		jsonEntry("entry/MemberRemove", EntryMemberRemove, MemberRemoveEntry{ID: "a"}),
+		jsonEntry("entry/JobsDelete", EntryJobsDelete, JobsDeleteEntry{Jobs: []uint64{40, 1 << 60}, Time: 1700000000}),
+		jsonEntry("entry/ModelDelete", EntryModelDelete, ModelDeleteEntry{Job: 40, Time: 1700000000}),
 	}
 }
 
@@ -276,7 +278,7 @@ func TestEveryKindHasACodec(t *testing.T) {
 			t.Errorf("message kind %d is not tested", k)
 		}
 	}
-	for k := EntryLead; k <= EntryMemberRemove; k++ {
+	for k := EntryLead; k <= EntryModelDelete; k++ {
 		if !seen[fmt.Sprint("entry", Kind(k))] {
 			t.Errorf("entry kind %d is not tested", k)
 		}

@@ -122,8 +122,8 @@ func chaosText(w io.Writer, r *chaos.Report, passed bool) {
 	if !passed {
 		return
 	}
-	fmt.Fprintf(w, "\nseed %d, %s, %s: %s acknowledged, none lost; %s done, each with the digest of an undisturbed run\n",
-		r.Seed, plural(r.Rounds, "round"), duration(r.Seconds), plural(r.Jobs, "job"), count(r.Digests))
+	fmt.Fprintf(w, "\nseed %d, %s, %s: %s acknowledged, none lost; %s done, each with the digest of an undisturbed run; %s deleted, none came back\n",
+		r.Seed, plural(r.Rounds, "round"), duration(r.Seconds), plural(r.Jobs, "job"), count(r.Digests), count(r.Deleted))
 }
 
 type natsCmd struct {

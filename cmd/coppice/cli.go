@@ -25,8 +25,8 @@ type cli struct {
 	Evaluate   evaluateCmd   `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
 
 	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
-	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume and cancel jobs."`
-	Model   modelCmd   `cmd:"" group:"things" help:"List, show and download models."`
+	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`
+	Model   modelCmd   `cmd:"" group:"things" help:"List, show, download and delete models."`
 
 	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator: one of one, three or five."`
 	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`

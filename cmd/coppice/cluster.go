@@ -91,6 +91,9 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 
 // download puts the models of a done job into its outcome.
 func download(ctx context.Context, cl *client.Client, job *protocol.JobInfo, o *pipeline.Outcome) (err error) {
+	if job.ModelDeleted != 0 {
+		return fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
+	}
 	if len(o.Folds) == 0 {
 		o.Model, err = cl.Blob(ctx, job.Models[0].Blob)
 		return err

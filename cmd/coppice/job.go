@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -20,6 +21,8 @@ type jobCmd struct {
 	Pause  jobPauseCmd  `cmd:"" help:"Stop a job for now; it keeps its last checkpoint."`
 	Resume jobResumeCmd `cmd:"" help:"Let a paused job go on from its last checkpoint."`
 	Cancel jobCancelCmd `cmd:"" help:"End a job; it will have no model."`
+	Delete jobDeleteCmd `cmd:"" help:"Delete jobs that have ended, with their models."`
+	Prune  jobPruneCmd  `cmd:"" help:"Delete the jobs that ended some time ago."`
 }
 
 type submitCmd struct {
@@ -56,34 +59,9 @@ func (c *submitCmd) Run(a *app) error {
 	})
 }
 
-type jobListCmd struct{ serverFlags }
-
-// Run implements `coppice job list`.
-func (c *jobListCmd) Run(a *app) error {
-	cl, err := c.connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	jobs, err := cl.Jobs(a.ctx)
-	if err != nil {
-		return err
-	}
-	if jobs == nil {
-		jobs = []protocol.JobInfo{}
-	}
-	return a.print(jobs, func(w io.Writer) {
-		t := newTable(w, []string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"}, 1, 4, 5, 6, 7, 8)
-		for i := range jobs {
-			t.AppendRow(jobRow(&jobs[i], time.Now()))
-		}
-		t.Render()
-	})
-}
-
 func jobRow(j *protocol.JobInfo, now time.Time) []any {
 	seconds := secondsOf(j, now)
-	return rowOf(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), stepOf(j.Progress), lossOf(j.Progress),
+	return rowOf(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), stepOf(j.Progress), klOf(j),
 		seconds.taken, seconds.left, algorithmOf(j.Job), j.Dataset, clock(j.Submitted))
 }
 
@@ -134,6 +112,18 @@ func stepOf(p *algorithms.Progress) string {
 		return "-"
 	}
 	return count(p.Step)
+}
+
+// klOf writes the K-L divergence of a job and of which rows it is: that of a done job's
+// measures, or the last training loss.
+func klOf(j *protocol.JobInfo) string {
+	if kl, ok := j.Measures["kl"]; ok {
+		return figure(kl) + " " + strings.TrimSuffix(j.EvaluatedOn, " rows")
+	}
+	if loss := lossOf(j.Progress); loss != "-" {
+		return loss + " training"
+	}
+	return "-"
 }
 
 func lossOf(p *algorithms.Progress) string {
@@ -233,6 +223,9 @@ func writeJob(w io.Writer, j *protocol.JobInfo) {
 
 // modelHint says how to get the models of a job.
 func modelHint(j *protocol.JobInfo) string {
+	if j.ModelDeleted != 0 {
+		return "deleted " + clock(j.ModelDeleted)
+	}
 	if len(j.Models) > 1 {
 		return fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", j.Name)
 	}

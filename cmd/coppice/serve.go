@@ -105,7 +105,7 @@ func (c *coordinatorCmd) Run(a *app) error {
 	defer cancel()
 	return served(ctx, coordinator.Run(ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
-		RouteAddr: c.NATSRoutes, Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Log: log,
+		RouteAddr: c.NATSRoutes, Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, KeepJobs: c.KeepJobs, Log: log,
 	}))
 }
 

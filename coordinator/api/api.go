@@ -158,12 +158,15 @@ func Handler(cfg Config) http.Handler {
 	leader("DELETE /v1/datasets/{name}", s.deleteDataset)
 	leader("GET /v1/jobs", s.jobs)
 	leader("POST /v1/jobs", s.submit)
+	leader("POST /v1/jobs/delete", s.deleteJobs)
+	leader("POST /v1/jobs/prune", s.pruneJobs)
 	leader("GET /v1/jobs/{job}", s.job)
 	leader("POST /v1/jobs/{job}/cancel", s.cancel)
 	leader("POST /v1/jobs/{job}/pause", s.pause)
 	leader("POST /v1/jobs/{job}/resume", s.resume)
 	leader("POST /v1/workers/{worker}/trust", s.trust)
 	leader("GET /v1/models", s.models)
+	leader("DELETE /v1/models/{job...}", s.deleteModel)
 	if cfg.Members != nil {
 		mux.HandleFunc("GET /v1/self", s.self)
 		leader("GET /v1/members", s.members)
@@ -264,7 +267,8 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, blobs.ErrMissing):
 		return http.StatusNotFound
-	case errors.Is(err, members.ErrRefused), errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrFinal):
+	case errors.Is(err, members.ErrRefused), errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrFinal),
+		errors.Is(err, state.ErrNotEnded), errors.Is(err, state.ErrDeleted), errors.Is(err, state.ErrNoModel):
 		return http.StatusConflict
 	case errors.Is(err, store.ErrNotLeader), errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrClosed),
 		errors.Is(err, replica.ErrNoMajority), errors.Is(err, bus.ErrOffline), errors.Is(err, bus.ErrNoBlob),

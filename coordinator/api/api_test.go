@@ -157,9 +157,9 @@ func TestJobs(t *testing.T) {
 	if got.Name == "" || !strings.Contains(string(got.Job.Params), `"trees":3`) {
 		t.Errorf("job %+v", got)
 	}
-	var list []protocol.JobInfo
-	if s.get("GET", "/v1/jobs", nil, &list); len(list) != 2 || list[0].ID != j.ID {
-		t.Errorf("%d jobs", len(list))
+	var list protocol.JobList
+	if s.get("GET", "/v1/jobs?sort=submitted", nil, &list); len(list.Jobs) != 2 || list.Jobs[0].ID != j.ID {
+		t.Errorf("%d jobs", len(list.Jobs))
 	}
 	s.get("POST", "/v1/jobs/first/cancel", nil, &got)
 	if got.State != protocol.Cancelled || got.Ended == 0 {

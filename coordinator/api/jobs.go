@@ -14,27 +14,35 @@ import (
 	"github.com/coppice-ldl/coppice/spec"
 )
 
-func (s *Server) jobs(*http.Request) (any, error) {
-	list := []protocol.JobInfo{}
-	st := s.cfg.Store.State()
-	for _, j := range st.Jobs() {
-		list = append(list, s.info(j, st.Index()))
-	}
-	return list, nil
+// findJob finds the job of a request, by id or name.
+func (s *Server) findJob(st *state.State, r *http.Request) (*state.Job, error) {
+	return lookUp(st, r.PathValue("job"))
 }
 
-// findJob finds a job by id or name.
-func (s *Server) findJob(st *state.State, r *http.Request) (*state.Job, error) {
-	key := r.PathValue("job")
+// lookUp finds a job by id or name.
+func lookUp(st *state.State, key string) (*state.Job, error) {
 	if j := st.JobByName(key); j != nil {
 		return j, nil
 	}
-	if id, err := strconv.ParseUint(key, 10, 64); err == nil {
-		if j := st.Job(id); j != nil {
-			return j, nil
+	id, err := strconv.ParseUint(key, 10, 64)
+	if err != nil {
+		if d := st.DeletedByName(key); d != nil {
+			return nil, gone(d)
 		}
+		return nil, fmt.Errorf("%w: there is no job %q", state.ErrNotFound, key)
+	}
+	if j := st.Job(id); j != nil {
+		return j, nil
+	}
+	if d := st.Deleted(id); d != nil {
+		return nil, gone(d)
 	}
 	return nil, fmt.Errorf("%w: there is no job %q", state.ErrNotFound, key)
+}
+
+// gone is the error of a request about a deleted job.
+func gone(d *state.DeletedJob) error {
+	return fmt.Errorf("%w: %v was deleted", state.ErrNotFound, d)
 }
 
 func (s *Server) job(r *http.Request) (any, error) {
@@ -71,6 +79,9 @@ func (s *Server) submit(r *http.Request) (any, error) {
 	st := s.cfg.Store.State()
 	if j := st.JobByToken(req.Token); j != nil { // an answer was lost
 		return s.info(j, st.Index()), nil
+	}
+	if d := st.DeletedByToken(req.Token); d != nil {
+		return nil, d.Repeated()
 	}
 	ppm, err := auditPPM(req.Audit)
 	if err != nil {
@@ -175,7 +186,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	for {
 		st, changed := s.cfg.Store.Watch()
 		if j = st.Job(j.ID); j == nil || s.cfg.Cluster().Leader != s.cfg.ID {
-			return // the watcher connects again and finds the leader
+			return // the watcher connects again and finds the leader, or hears that the job was deleted
 		}
 		if j != sent {
 			if enc.Encode(s.info(j, st.Index())) != nil || flush.Flush() != nil || j.State.Final() {

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -42,5 +43,16 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	s.answer(w, nil, fmt.Errorf("%w: there is no model %q", state.ErrNotFound, name))
+	s.answer(w, nil, noModel(s.cfg.Store.State(), name))
+}
+
+// noModel says why there is no model of that name.
+func noModel(st *state.State, name string) error {
+	job, _, _ := strings.Cut(name, "/")
+	if j := st.JobByName(job); j != nil && j.ModelDeleted != 0 {
+		return fmt.Errorf("%w: the model of %v was deleted", state.ErrNotFound, j)
+	} else if d := st.DeletedByName(job); j == nil && d != nil {
+		return gone(d)
+	}
+	return fmt.Errorf("%w: there is no model %q", state.ErrNotFound, name)
 }

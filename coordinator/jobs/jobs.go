@@ -5,12 +5,14 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -136,8 +138,8 @@ func Waits(job *state.Job) string {
 }
 
 // decide returns the jobs to start, in the order of submission, and those whose
-// drivers must stop because the job ended or was paused, also where it was resumed
-// since. It changes nothing but counts.
+// drivers must stop because the job ended, was deleted or was paused, also where it was
+// resumed since. It changes nothing but counts.
 func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {
 	free := limit - len(drivers)
 	for _, job := range jobs { // those that run take their places before the queue does
@@ -160,7 +162,19 @@ func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map
 			free--
 		}
 	}
-	return start, stop
+	return start, append(stop, deleted(jobs, drivers)...)
+}
+
+// deleted lists the jobs that have a driver and are gone: they were cancelled and
+// deleted before anybody looked.
+func deleted(jobs []*state.Job, drivers map[uint64]running) (gone []uint64) {
+	for id := range drivers {
+		if _, there := slices.BinarySearchFunc(jobs, id, func(j *state.Job, id uint64) int { return cmp.Compare(j.ID, id) }); !there {
+			gone = append(gone, id)
+		}
+	}
+	slices.Sort(gone)
+	return gone
 }
 
 func (m *Manager) start(ctx context.Context, job *state.Job) {
@@ -201,7 +215,7 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 func passing(err error) bool {
 	for _, target := range []error{
 		store.ErrNotLeader, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
-		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrNotRunning,
+		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning,
 		bus.ErrOffline, bus.ErrNoAnswer, bus.ErrNoBlob, // who has the blob is away just now
 		errPartLost,                    // it is computed again
 		pipeline.ErrNumerics,           // a leader of another version can
@@ -312,7 +326,7 @@ func (p *Parts) Record(ctx context.Context, c *protocol.Collected, of int) error
 // record commits a part. What the state machine refuses, it would refuse again.
 func (p *Parts) record(ctx context.Context, entry protocol.CollectedEntry) error {
 	_, _, err := p.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryCollected, entry))
-	for _, target := range []error{state.ErrStaleEpoch, state.ErrStaleRound, state.ErrFinal, state.ErrNotRunning} {
+	for _, target := range []error{state.ErrStaleEpoch, state.ErrStaleRound, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning} {
 		if errors.Is(err, target) {
 			return fmt.Errorf("%w: %w", dispatch.ErrOver, err)
 		}

@@ -85,11 +85,20 @@ func TestDecideAfterAPause(t *testing.T) {
 	}
 }
 
+// TestDecideAfterADeletion: a driver stops whose job is not there any more.
+func TestDecideAfterADeletion(t *testing.T) {
+	jobs := []*state.Job{{ID: 2, State: protocol.Running}, {ID: 5, State: protocol.Done}}
+	drivers := map[uint64]running{7: {}, 1: {}, 2: {}, 5: {}}
+	if start, stop := decide(jobs, drivers, 9, make(map[protocol.JobState]int)); len(start) != 0 || !slices.Equal(stop, []uint64{5, 1, 7}) {
+		t.Errorf("start %v, stop %v", start, stop)
+	}
+}
+
 // TestPassing: what says nothing of the job does not fail it.
 func TestPassing(t *testing.T) {
 	for _, err := range []error{
 		store.ErrNotLeader, &store.NotLeaderError{Leader: "b"}, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
-		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrNotRunning, bus.ErrOffline, bus.ErrNoBlob, bus.ErrNoAnswer,
+		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning, bus.ErrOffline, bus.ErrNoBlob, bus.ErrNoAnswer,
 		pipeline.ErrNumerics, &os.PathError{Op: "write", Path: "blobs", Err: syscall.ENOSPC},
 		&os.PathError{Op: "open", Path: "blobs", Err: syscall.EMFILE}, syscall.ENFILE, syscall.ENOMEM, syscall.EIO,
 	} {

@@ -11,7 +11,8 @@ import (
 type Result struct {
 	// Value is, by kind: Lead the epoch (uint64); DatasetPut the
 	// *protocol.Dataset; Submit, JobState, Commit, Collected, Finish, Cancel,
-	// Pause and Resume the *Job as it is now; Condemn the digests that were marked ([]string);
+	// Pause, Resume and ModelDelete the *Job as it is now; JobsDelete the jobs that
+	// it deleted ([]*Job, by ID); Condemn the digests that were marked ([]string);
 	// otherwise, and with Err, nil.
 	Value any
 	// Err says why the entry was refused. It wraps ErrUnknownEntry where the
@@ -77,6 +78,8 @@ var appliers = map[protocol.EntryKind]applier{
 	protocol.EntrySuspect:       body((*State).suspect),
 	protocol.EntryTrust:         body((*State).trust),
 	protocol.EntryMemberRemove:  body((*State).memberRemove),
+	protocol.EntryJobsDelete:    body((*State).jobsDelete),
+	protocol.EntryModelDelete:   body((*State).modelDelete),
 }
 
 // body makes an applier of a rule for an entry with a JSON body.
@@ -149,14 +152,25 @@ func (s *State) fenced(epoch, id uint64) (*Job, error) {
 
 // live returns a job that has not ended.
 func (s *State) live(id uint64) (*Job, error) {
-	j := s.Job(id)
-	if j == nil {
-		return nil, fmt.Errorf("job %d: %w", id, ErrNotFound)
+	j, err := s.known(id)
+	if err != nil {
+		return nil, err
 	}
 	if j.State.Final() {
 		return nil, fmt.Errorf("%v: %w: it is %s", j, ErrFinal, j.State)
 	}
 	return j, nil
+}
+
+// known returns a job, or why there is none.
+func (s *State) known(id uint64) (*Job, error) {
+	if j := s.Job(id); j != nil {
+		return j, nil
+	}
+	if d := s.Deleted(id); d != nil {
+		return nil, fmt.Errorf("%v %w", d, ErrDeleted)
+	}
+	return nil, fmt.Errorf("job %d: %w", id, ErrNotFound)
 }
 
 // running is fenced for entries that only a running job can have.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // MaxCondemned bounds the blobs that are marked for deletion; beyond it the
@@ -46,9 +48,9 @@ func (s *State) References() map[string]bool {
 
 // references adds the blobs of one job. The shards of its dataset are the
 // dataset's: it cannot be deleted while the job needs it. A failed or cancelled
-// job keeps nothing.
+// job keeps nothing, and a done one its split also without its models.
 func (j *Job) references(refs map[string]bool) {
-	if len(j.Models) > 0 || !j.State.Final() {
+	if j.State == protocol.Done || !j.State.Final() {
 		refs[j.Job.Split.Assigned] = true
 	}
 	refs[j.TrainerBlob] = true

@@ -26,6 +26,7 @@ func Decode(src io.Reader) (*State, error) {
 	r.list(MaxDistrusted, func() { r.distrust(s) })
 	r.list(maxCount, func() { r.dataset(s) })
 	r.list(maxCount, func() { r.job(s) })
+	r.list(MaxDeleted, func() { r.deleted(s) })
 	r.list(MaxCondemned, func() { r.condemn(s) })
 	r.expect(trailer, "it does not end like one")
 	if _, err := r.r.ReadByte(); r.err == nil && err != io.EOF {
@@ -90,6 +91,14 @@ func (r *reader) condemn(s *State) {
 	s.condemned[d] = at
 }
 
+func (r *reader) deleted(s *State) {
+	d := &DeletedJob{ID: r.u64(), Time: int64(r.u64()), Name: r.text(), Token: r.text()}
+	if n := len(s.deleted); n > 0 && s.deleted[n-1].ID >= d.ID || d.ID > s.index || s.Job(d.ID) != nil {
+		r.fail("the deleted %v is out of order, or there", d)
+	}
+	s.deleted = append(s.deleted, d)
+}
+
 func (r *reader) job(s *State) {
 	j := &Job{ID: r.u64(), Job: new(algorithms.Job)}
 	j.Name, j.Token, j.Dataset = r.text(), r.text(), r.text()
@@ -111,6 +120,8 @@ func (r *reader) job(s *State) {
 	r.list(MaxModels, func() {
 		j.Models = append(j.Models, protocol.ModelRef{Digest: r.text(), Blob: r.text(), Bytes: r.u64()})
 	})
+	j.ModelDeleted = int64(r.u64())
+	j.measured = measuredBy(j.Outcome)
 	if r.u8() != 0 {
 		j.Predictions = &protocol.BlobRef{Blob: r.text(), Bytes: r.u64()}
 	}

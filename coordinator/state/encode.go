@@ -34,6 +34,7 @@ func (s *State) Encode(dst io.Writer) error {
 	for _, j := range s.jobs {
 		w.job(j)
 	}
+	w.deleted(s.deleted)
 	w.condemned(s.condemned)
 	w.raw([]byte(trailer))
 	if w.err == nil {
@@ -78,6 +79,15 @@ func (w *writer) condemned(marks map[string]uint64) {
 	}
 }
 
+func (w *writer) deleted(jobs []*DeletedJob) {
+	w.u64(uint64(len(jobs)))
+	for _, d := range jobs {
+		w.u64(d.ID, uint64(d.Time))
+		w.text(d.Name)
+		w.text(d.Token)
+	}
+}
+
 func (w *writer) job(j *Job) {
 	w.u64(j.ID)
 	for _, t := range []string{j.Name, j.Token, j.Dataset, string(j.State), j.Error, j.Suspect} {
@@ -104,6 +114,7 @@ func (w *writer) job(j *Job) {
 		w.text(m.Blob)
 		w.u64(m.Bytes)
 	}
+	w.u64(uint64(j.ModelDeleted))
 	if j.Predictions == nil {
 		w.u8(0)
 		return

@@ -30,6 +30,12 @@ var (
 	ErrQueue = errors.New("the queue is full")
 	// ErrFinal: the job has ended.
 	ErrFinal = errors.New("has ended")
+	// ErrNotEnded: only a job that has ended can be deleted.
+	ErrNotEnded = errors.New("has not ended")
+	// ErrDeleted: the job was deleted.
+	ErrDeleted = errors.New("was deleted")
+	// ErrNoModel: the job has no model.
+	ErrNoModel = errors.New("has no model")
 	// ErrSnapshot: the bytes are not a whole snapshot of this version. Decode
 	// returns it, not Apply.
 	ErrSnapshot = errors.New("a damaged snapshot of the state")

@@ -49,13 +49,16 @@ type Job struct {
 
 	Outcome json.RawMessage // pipeline.Outcome of a done job
 	Models  []protocol.ModelRef
+	// ModelDeleted is when its models were deleted, in Unix seconds; 0: they were not.
+	ModelDeleted int64
 	// Predictions are those of held-out rows, or nil.
 	Predictions *protocol.BlobRef
 
 	Submitted, Started, Ended int64 // Unix seconds, for display; 0: not yet
 	Seconds                   float64
 
-	pending *pending
+	pending  *pending
+	measured *measured // read off Outcome
 }
 
 // Part is the recorded result of one unit of a collected round.
@@ -94,8 +97,9 @@ func (j *Job) Info() protocol.JobInfo {
 		ID: j.ID, Name: j.Name, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
 		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
-		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: j.Since, Ran: j.Ran,
+		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: j.Since, Ran: j.Ran, ModelDeleted: j.ModelDeleted,
 	}
+	info.Measures, info.EvaluatedOn = j.measured.info()
 	if n := len(j.Collected); n > 0 {
 		last := j.Collected[n-1]
 		info.Collected, info.Units = len(j.Parts(last.Round)), int(last.Of)

@@ -20,7 +20,7 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	job, round := drawJob(t, s)
 	blob := digest(rapid.SampledFrom([]byte("0123def")).Draw(t, "blob"))
 	name := rapid.SampledFrom([]string{"yeast", "movie"}).Draw(t, "dataset")
-	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16}).Draw(t, "kind"))
+	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18}).Draw(t, "kind"))
 	switch kind {
 	case protocol.EntryLead:
 		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node")}
@@ -54,6 +54,11 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		return kind, &protocol.TrustEntry{Worker: rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker")}
 	case protocol.EntryMemberRemove:
 		return kind, &protocol.MemberRemoveEntry{ID: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")}
+	case protocol.EntryJobsDelete:
+		other, _ := drawJob(t, s)
+		return kind, &protocol.JobsDeleteEntry{Jobs: rapid.SampledFrom([][]uint64{{job}, {job, other}, {other, 1 << 50}, nil}).Draw(t, "jobs"), Time: 4}
+	case protocol.EntryModelDelete:
+		return kind, &protocol.ModelDeleteEntry{Job: job, Time: 5}
 	default:
 		return kind, &protocol.CondemnEntry{Digests: []string{blob, digest('7')}}
 	}
@@ -62,6 +67,9 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 func drawJob(t *rapid.T, s *State) (id, round uint64) {
 	if len(s.jobs) == 0 {
 		return 1, 1
+	}
+	if len(s.deleted) > 0 && rapid.IntRange(0, 4).Draw(t, "of the deleted") == 0 {
+		return rapid.SampledFrom(s.deleted).Draw(t, "deleted").ID, 1
 	}
 	j := rapid.SampledFrom(s.jobs).Draw(t, "job")
 	return j.ID, j.Round + rapid.Uint64Range(0, 2).Draw(t, "round")
@@ -168,10 +176,16 @@ func checkStep(t *rapid.T, before, after *State, body any, err error) {
 	if epoch, fenced := epochOf(body); fenced && epoch != before.epoch && err == nil {
 		t.Fatalf("%+v was accepted in epoch %d", body, before.epoch)
 	}
-	for i, j := range before.jobs {
-		checkJob(t, j, after.jobs[i])
-		checkPause(t, j, after.jobs[i], body)
+	for _, j := range before.jobs {
+		now := after.Job(j.ID)
+		if now == nil {
+			checkDeleted(t, after, j, body)
+			continue
+		}
+		checkJob(t, j, now, body)
+		checkPause(t, j, now, body)
 	}
+	checkStaysDeleted(t, before, after, body, err)
 	checkBlobs(t, after)
 }
 
@@ -191,7 +205,38 @@ func epochOf(body any) (uint64, bool) {
 	return 0, false
 }
 
-func checkJob(t *rapid.T, before, after *Job) {
+// checkDeleted: only an entry that names a job deletes it, and only once it has ended;
+// its name and token are remembered.
+func checkDeleted(t *rapid.T, after *State, j *Job, body any) {
+	e, ok := body.(*protocol.JobsDeleteEntry)
+	if !ok || !slices.Contains(e.Jobs, j.ID) || !j.State.Final() {
+		t.Fatalf("%+v deletes %v, which is %s", body, j, j.State)
+	}
+	if d := after.Deleted(j.ID); d == nil || d.Name != j.Name || d.Token != j.Token || j.Token != "" && after.DeletedByToken(j.Token) != d {
+		t.Fatalf("%v is remembered as %v", j, d)
+	}
+}
+
+// checkStaysDeleted: what is deleted never comes back, by no number and no token, and
+// an accepted deletion leaves none of its jobs.
+func checkStaysDeleted(t *rapid.T, before, after *State, body any, err error) {
+	for _, d := range before.deleted {
+		if after.Deleted(d.ID) == nil || after.Job(d.ID) != nil {
+			t.Fatalf("%v was deleted and is back after %+v", d, body)
+		}
+	}
+	if e, ok := body.(*protocol.SubmitEntry); ok && before.DeletedByToken(e.Token) != nil && !errors.Is(err, ErrDeleted) {
+		t.Fatalf("%+v has the token of a deleted job: %v", e, err)
+	}
+	e, ok := body.(*protocol.JobsDeleteEntry)
+	for i := 0; ok && err == nil && i < len(e.Jobs); i++ {
+		if j := after.Job(e.Jobs[i]); j != nil {
+			t.Fatalf("%v is deleted and there", j)
+		}
+	}
+}
+
+func checkJob(t *rapid.T, before, after *Job, body any) {
 	if before.ID != after.ID || after.Round < before.Round {
 		t.Fatalf("%v at round %d becomes %v at round %d", before, before.Round, after, after.Round)
 	}
@@ -199,6 +244,9 @@ func checkJob(t *rapid.T, before, after *Job) {
 		t.Fatalf("%v is suspect of %q, then %q", before, before.Suspect, after.Suspect)
 	}
 	if marked := *after; before.State.Final() && before != after {
+		if _, ok := body.(*protocol.ModelDeleteEntry); ok && after.ModelDeleted == 5 && len(after.Models) == 0 {
+			marked.Models, marked.ModelDeleted = before.Models, before.ModelDeleted
+		}
 		if marked.Suspect = before.Suspect; !reflect.DeepEqual(*before, marked) {
 			t.Fatalf("%v changed after its end", before)
 		}
@@ -264,6 +312,8 @@ func FuzzApply(f *testing.F) {
 	f.Add(encodeEntry(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('1')}}))
 	f.Add(encodeEntry(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: "w", Jobs: []uint64{j.ID}}))
 	f.Add(encodeEntry(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}))
+	f.Add(encodeEntry(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{j.ID, 7}}))
+	f.Add(encodeEntry(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID}))
 	f.Add([]byte{protocol.Version, 99})
 	start := m.s
 	f.Fuzz(func(t *testing.T, entry []byte) {

@@ -90,6 +90,7 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 	}
 	next := j.end(protocol.Done, e.Time)
 	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds
+	next.measured = measuredBy(e.Outcome)
 	if len(e.Progress) > 0 {
 		next.Progress = e.Progress
 	}

@@ -45,6 +45,15 @@ func golden(t testing.TB) *State {
 	audited.AuditPPM = 50000
 	paused := m.do(protocol.EntrySubmit, audited).(*Job)
 	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: paused.ID, Time: 6})
+	gone := m.submit("t4", "gone", 4)
+	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: gone.ID, Time: 6})
+	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{gone.ID}, Time: 7})
+	bare := m.submit("t5", "bare", 5)
+	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: bare.ID, State: protocol.Running, Time: 7})
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{
+		Epoch: epoch, Job: bare.ID, Outcome: []byte(outcomeOf("test rows", 0.25)), Models: []protocol.ModelRef{{Digest: digest('4'), Blob: digest('5')}}, Time: 8,
+	})
+	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: bare.ID, Time: 9})
 	m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w1", Jobs: []uint64{done.ID}, Reason: "unit 3 differs", Time: 7})
 	return m.s
 }
@@ -65,7 +74,7 @@ func TestGoldenSnapshot(t *testing.T) {
 	if !bytes.Equal(encode(t, s), want) {
 		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
 	}
-	opts := cmp.Options{cmp.AllowUnexported(State{}, Job{}, pending{}, distrust{}), cmpopts.EquateEmpty()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, Job{}, pending{}, distrust{}, measured{}), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
 		t.Error(diff)
 	}

@@ -16,6 +16,7 @@ type State struct {
 	members    []protocol.MemberEntry // by ID
 	datasets   []*protocol.Dataset    // by name
 	jobs       []*Job                 // by ID
+	deleted    []*DeletedJob          // by ID
 	condemned  map[string]uint64      // digest -> index of the entry
 	distrusted []distrust             // by worker
 }

@@ -19,6 +19,9 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 	if len(e.Token) > protocol.MaxToken {
 		return nil, invalid("a token of %d bytes, at most %d are allowed", len(e.Token), protocol.MaxToken)
 	}
+	if d := s.DeletedByToken(e.Token); d != nil {
+		return nil, d.Repeated()
+	}
 	if e.Job == nil || e.Job.Algorithm == "" {
 		return nil, invalid("a job without an algorithm")
 	}

@@ -56,6 +56,7 @@ type Folder struct {
 	verified map[string]bool // read and found right by this process
 	held     map[string]int  // how often each blob is held
 	checking sync.Mutex      // one file at a time is read to verify it
+	usage    usage
 }
 
 // Open opens a folder, making it where it does not exist, and removes what a
@@ -141,17 +142,6 @@ func (f *Folder) List() ([]string, error) {
 		}
 	}
 	return all, nil
-}
-
-// Usage returns the number of blobs and their bytes.
-func (f *Folder) Usage() (count int, bytes int64, err error) {
-	all, err := f.List()
-	for _, d := range all {
-		if n, err := f.Size(d); err == nil {
-			count, bytes = count+1, bytes+n
-		}
-	}
-	return count, bytes, err
 }
 
 // Delete removes a blob; one that is not there is no error, one that is held is

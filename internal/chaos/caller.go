@@ -101,6 +101,12 @@ func (c *caller) tell(ctx context.Context, first int, job uint64, verb string) (
 	return &j, c.do(ctx, first, http.MethodPost, fmt.Sprintf("/v1/jobs/%d/%s", job, verb), struct{}{}, &j)
 }
 
+// delete deletes a job.
+func (c *caller) delete(ctx context.Context, first int, job uint64) (*protocol.Deletion, error) {
+	var d protocol.Deletion
+	return &d, c.do(ctx, first, http.MethodPost, "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{job}}, &d)
+}
+
 // sleep waits, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // clients keep a cluster busy: one feeds it long jobs of each algorithm, one after
-// the other, and one submits, pauses, resumes and cancels small ones.
+// the other, and one submits, pauses, resumes, cancels and deletes small ones.
 type clients struct {
 	work    *workload
 	ledger  *ledger
@@ -136,15 +137,17 @@ const (
 	mostPause  = 2500 * time.Millisecond
 )
 
-// disturb submits small jobs twice, cancels and pauses some.
+// disturb submits small jobs twice, cancels, pauses and deletes some.
 func (c *clients) disturb(ctx context.Context, rng *rand.Rand) error {
 	for i := 1; !c.stopped(); i++ {
 		var err error
-		switch t := c.work.short[rng.IntN(len(c.work.short))]; rng.IntN(3) {
+		switch t := c.work.short[rng.IntN(len(c.work.short))]; rng.IntN(4) {
 		case 0:
 			err = c.twice(ctx, t, fmt.Sprintf("twice-%d", i))
 		case 1:
 			err = c.cancel(ctx, t, fmt.Sprintf("cancelled-%d", i))
+		case 2:
+			err = c.delete(ctx, t, fmt.Sprintf("deleted-%d", i))
 		default:
 			err = c.pause(ctx, t, fmt.Sprintf("paused-%d", i))
 		}
@@ -200,6 +203,34 @@ func (c *clients) cancel(ctx context.Context, t *task, name string) error {
 		err = c.noModel(ctx, end)
 	}
 	return err
+}
+
+// delete deletes a job that is done; its submission, sent again, is refused.
+func (c *clients) delete(ctx context.Context, t *task, name string) error {
+	j, err := c.submit(ctx, 1, t, name)
+	if err != nil {
+		return err
+	}
+	if _, err := c.follow(ctx, j, t, func(*protocol.JobInfo) {}); err != nil {
+		return err
+	}
+	c.ledger.told(j.ID, func(a *acknowledged) { a.deleting = true })
+	d, err := c.caller.delete(ctx, 2, j.ID)
+	if err != nil {
+		return fmt.Errorf("deleting %s: %w", name, err)
+	}
+	if len(d.Jobs) != 1 || d.Jobs[0].ID != j.ID {
+		return fmt.Errorf("%w: the deletion of the job %s (%d) is answered with %+v", ErrFailed, name, j.ID, d.Jobs)
+	}
+	c.ledger.told(j.ID, func(a *acknowledged) { a.deleted = true })
+	again, err := c.caller.submit(ctx, 0, name, t.named(name))
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w: the job %s (%d) was deleted, and its submission made the job %d", ErrFailed, name, j.ID, again.ID)
+	case !conflict(err) || !strings.Contains(err.Error(), "was deleted"):
+		return fmt.Errorf("submitting %s again: %w", name, err)
+	}
+	return nil
 }
 
 // noModel checks that a cancelled job published none.

@@ -21,6 +21,8 @@ type acknowledged struct {
 	final protocol.JobState // that a client was told; empty while none was
 	// cancelled: a client was told that it is; paused: and not yet that it goes on.
 	cancelled, paused bool
+	// deleting: a client asked to delete it; deleted: it was told that it is.
+	deleting, deleted bool
 }
 
 func newLedger() *ledger { return &ledger{entries: make(map[uint64]*acknowledged)} }
@@ -61,7 +63,12 @@ func audit(known map[uint64]acknowledged, jobs []protocol.JobInfo) error {
 	}
 	for id, a := range known {
 		j := there[id]
-		if j == nil {
+		switch {
+		case j != nil && a.deleted:
+			return fmt.Errorf("%w: the job %s (%d) was deleted and is %s", ErrFailed, a.name, id, j.State)
+		case j == nil && a.deleting:
+			continue
+		case j == nil:
 			return fmt.Errorf("%w: the job %s (%d) was acknowledged and is lost", ErrFailed, a.name, id)
 		}
 		if err := a.holds(j); err != nil {

@@ -49,6 +49,10 @@ func TestAudit(t *testing.T) {
 			j.State, j.Models = protocol.Cancelled, nil
 		}), ""},
 		"cancelled with a model": {acknowledged{cancelled: true}, with(func(j *protocol.JobInfo) { j.State = protocol.Cancelled }), "has a model"},
+		"deleted":                {acknowledged{deleting: true, deleted: true}, with(func(j *protocol.JobInfo) { j.ID = 8 }), ""},
+		"on its way out":         {acknowledged{deleting: true}, good, ""},
+		"perhaps gone":           {acknowledged{deleting: true}, with(func(j *protocol.JobInfo) { j.ID = 8 }), ""},
+		"back again":             {acknowledged{deleting: true, deleted: true}, good, "was deleted and is done"},
 		"goes on":                {acknowledged{paused: true}, with(func(j *protocol.JobInfo) { j.State = protocol.Running }), "was paused"},
 	}
 	for name, x := range tests {

@@ -16,6 +16,7 @@ type Report struct {
 	Left      []Left   `json:"left_out,omitempty"`
 	Jobs      int      `json:"jobs"`    // acknowledged; none was lost where the run passed
 	Digests   int      `json:"digests"` // of jobs that are done, each equal to the undisturbed one
+	Deleted   int      `json:"deleted"` // of these jobs; none came back where the run passed
 	Seconds   float64  `json:"seconds"`
 	Strikes   []Strike `json:"injections"`
 

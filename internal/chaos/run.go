@@ -270,8 +270,8 @@ func (s *suite) audit(ctx context.Context) error {
 		return fmt.Errorf("listing jobs: %w", err)
 	}
 	now := s.clients.ledger.snapshot()
-	for id, a := range known { // one that was resumed meanwhile may be in any state
-		a.paused = a.paused && now[id].paused
+	for id, a := range known { // one that was resumed meanwhile may be in any state, and one be deleted meanwhile
+		a.paused, a.deleting = a.paused && now[id].paused, now[id].deleting
 		known[id] = a
 	}
 	return audit(known, jobs)
@@ -288,6 +288,9 @@ func (s *suite) atEnd(ctx context.Context) error {
 	for _, a := range known {
 		if a.final == protocol.Done {
 			s.report.Digests++
+		}
+		if a.deleted {
+			s.report.Deleted++
 		}
 	}
 	return complete(known, jobs)

@@ -284,6 +284,7 @@ func (s *Sim) onMajority(what, digest string) {
 
 // jobs checks all jobs of a new state.
 func (s *Sim) jobs(st *state.State) {
+	s.deletions(st)
 	tokens := make(map[string]bool)
 	for _, j := range st.Jobs() {
 		if tokens[j.Token] {
@@ -315,12 +316,32 @@ func (s *Sim) jobs(st *state.State) {
 	}
 }
 
+// deletions checks that jobs go only where a client asked for it and once they have
+// ended, are remembered, and do not come back.
+func (s *Sim) deletions(st *state.State) {
+	for id, was := range s.last {
+		if st.Job(id) != nil {
+			continue
+		}
+		if !s.deleting[id] || !was.State.Final() || st.Deleted(id) == nil {
+			s.failLocked("delete", "%v, which is %s, is gone", was, was.State)
+		}
+		s.gone[id] = true
+		delete(s.last, id)
+	}
+	for id := range s.gone {
+		if j := st.Job(id); j != nil {
+			s.failLocked("delete", "%v was deleted and is back", j)
+		}
+	}
+}
+
 // ack is a promise to a client, made when the log had index entries.
 type ack struct {
-	index  uint64
-	token  string
-	job    uint64
-	cancel bool
+	index           uint64
+	token           string
+	job             uint64
+	cancel, deleted bool
 }
 
 // acks checks that a state keeps what clients were told.
@@ -330,7 +351,13 @@ func (s *Sim) acks(h *host, st *state.State) {
 			continue
 		}
 		j := st.JobByToken(a.token)
+		d := st.DeletedByToken(a.token)
 		switch {
+		case a.deleted:
+			if j != nil || d == nil || d.ID != a.job {
+				s.failLocked("ack", "%s: job %d was deleted, said the log, and is %v, %v", h.name, a.job, j, d)
+			}
+		case j == nil && s.deleting[a.job] && d != nil && d.ID == a.job:
 		case j == nil || j.ID != a.job:
 			s.failLocked("ack", "%s: the job submitted as %s was acknowledged as %d and is %v", h.name, a.token, a.job, j)
 		case a.cancel && j.State != protocol.Cancelled:

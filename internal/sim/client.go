@@ -12,20 +12,41 @@ import (
 
 // submit submits a job, again with the same token until it is acknowledged.
 func (s *Sim) submit(ctx context.Context, seed uint64) *state.Job {
-	token, name := fmt.Sprintf("token-%d", seed), fmt.Sprintf("canary-%d", seed)
-	if s.nameless { // else the name alone would tell that it is the same
-		name = ""
-	}
-	entry := protocol.EncodeEntry(protocol.EntrySubmit, protocol.SubmitEntry{
-		Token: token, Name: name, Dataset: dataName, Job: s.given.data[seed].job, AuditPPM: s.audit,
-	})
-	index, value, err := s.ask(ctx, entry)
+	entry := s.submission(seed)
+	index, value, err := s.ask(ctx, protocol.EncodeEntry(protocol.EntrySubmit, entry))
 	if err != nil {
 		return nil
 	}
 	j := value.(*state.Job)
-	s.promise(ack{index: index, token: token, job: j.ID})
+	s.promise(ack{index: index, token: entry.Token, job: j.ID})
 	return j
+}
+
+func (s *Sim) submission(seed uint64) protocol.SubmitEntry {
+	e := protocol.SubmitEntry{
+		Token: fmt.Sprintf("token-%d", seed), Name: fmt.Sprintf("canary-%d", seed), Dataset: dataName, Job: s.given.data[seed].job, AuditPPM: s.audit,
+	}
+	if s.nameless { // else the name alone would tell that it is the same
+		e.Name = ""
+	}
+	return e
+}
+
+// remove deletes a job that has ended until that is acknowledged, and sends its
+// submission once more, which must be refused.
+func (s *Sim) remove(ctx context.Context, j *state.Job, seed uint64) {
+	s.mu.Lock()
+	s.deleting[j.ID] = true
+	s.mu.Unlock()
+	index, _, err := s.ask(ctx, protocol.EncodeEntry(protocol.EntryJobsDelete, protocol.JobsDeleteEntry{Jobs: []uint64{j.ID}}))
+	if err != nil {
+		return
+	}
+	s.promise(ack{index: index, token: j.Token, job: j.ID, deleted: true})
+	_, again, err := s.ask(ctx, protocol.EncodeEntry(protocol.EntrySubmit, s.submission(seed)))
+	if err == nil {
+		s.fail("delete", "%v was deleted, and its submission makes %v", j, again)
+	}
 }
 
 // cancel cancels a job until that is acknowledged, or refused because the job has
@@ -61,7 +82,7 @@ func (s *Sim) ask(ctx context.Context, entry []byte) (uint64, any, error) {
 	for ctx.Err() == nil {
 		for _, p := range s.coordinators {
 			index, value, err := askOne(ctx, s.view(p), entry)
-			if err == nil || errors.Is(err, state.ErrFinal) {
+			if err == nil || errors.Is(err, state.ErrFinal) || errors.Is(err, state.ErrDeleted) {
 				return index, value, err
 			}
 		}

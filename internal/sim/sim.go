@@ -54,6 +54,8 @@ type Sim struct {
 	hit      map[Cell]int
 	index    uint64 // of the latest state seen anywhere
 	last     map[uint64]*state.Job
+	deleting map[uint64]bool // jobs that a client asked to delete
+	gone     map[uint64]bool // jobs that were deleted
 	refs     map[uint64]*reference // by job
 	promised []ack
 	heard    map[*host]uint64 // the highest epoch that a worker's life was sent
@@ -78,7 +80,7 @@ func Run(seed uint64, dir string, out func(format string, args ...any)) (*Result
 	s := &Sim{
 		seed: seed, dir: dir, out: out, given: given, dice: newDice(seed, "faults"),
 		net: newNetwork(seed), began: time.Now(), failed: make(chan struct{}),
-		hit: make(map[Cell]int), last: make(map[uint64]*state.Job), refs: make(map[uint64]*reference),
+		hit: make(map[Cell]int), last: make(map[uint64]*state.Job), deleting: make(map[uint64]bool), gone: make(map[uint64]bool), refs: make(map[uint64]*reference),
 		heard: make(map[*host]uint64), orders: make(map[order]bool), stopped: make(chan struct{}),
 	}
 	s.net.tap = s.arrives
@@ -148,7 +150,8 @@ func (s *Sim) run() {
 	s.tasks.Wait()
 }
 
-// useIt is what clients do: two jobs that must end, and one that is cancelled.
+// useIt is what clients do: two jobs that must end, and one that is cancelled and, in
+// some runs, deleted.
 func (s *Sim) useIt(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -165,11 +168,14 @@ func (s *Sim) useIt(ctx context.Context) {
 		})
 	}
 	after, then := s.dice.between(0, time.Second), s.dice.between(0, 1500*time.Millisecond)
+	tidy := s.dice.chance(0.6)
 	all.Go(func() {
 		sleep(ctx, after)
 		if j := s.submit(ctx, longVariant); j != nil {
 			sleep(ctx, then)
-			s.cancel(ctx, j)
+			if s.cancel(ctx, j); tidy {
+				s.remove(ctx, j, longVariant)
+			}
 		}
 	})
 }

@@ -99,6 +99,12 @@ var Bugs = []Bug{
 	{"a submission's token not looked at", []Edit{
 		{"coordinator/state/submit.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
 	}, nil},
+	{"the token of a deleted job forgotten", []Edit{
+		{"coordinator/state/submit.go", "	if d := s.DeletedByToken(e.Token); d != nil {", "	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
+	}, nil},
+	{"a snapshot without the deleted jobs", []Edit{
+		{"coordinator/state/decode.go", "	s.deleted = append(s.deleted, d)\n", ""},
+	}, nil},
 	{"a snapshot without the collected parts", []Edit{
 		{"coordinator/state/decode.go", "	if err := s.adopt(j); err != nil {", "	j.Collected = nil\n	if err := s.adopt(j); err != nil {"},
 	}, nil},

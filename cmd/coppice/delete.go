@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type jobDeleteCmd struct {
+	Jobs []string `arg:"" name:"job" help:"Numbers or names of jobs."`
+
+	serverFlags
+}
+
+// Run implements `coppice job delete`.
+func (c *jobDeleteCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d, err := cl.DeleteJobs(a.ctx, c.Jobs...)
+	if err != nil {
+		return err
+	}
+	return a.print(d, func(w io.Writer) {
+		for _, j := range d.Jobs {
+			was := "was deleted"
+			if j.Before {
+				was = "had been deleted before"
+			}
+			fmt.Fprintf(w, "job %d (%s) %s\n", j.ID, j.Name, was)
+		}
+	})
+}
+
+type jobPruneCmd struct {
+	OlderThan units.Age `required:"" placeholder:"AGE" help:"Delete the jobs that ended so long ago or earlier, such as 30d, 12h or 1d12h. 0: all that have ended."`
+	State     []string  `placeholder:"STATES" help:"Only those that are done, failed or cancelled (default: all three)."`
+	DryRun    bool      `help:"Only list the jobs that would be deleted."`
+
+	serverFlags
+}
+
+// Run implements `coppice job prune`.
+func (c *jobPruneCmd) Run(a *app) error {
+	states, err := protocol.ParseJobStates(strings.Join(c.State, ","))
+	if err != nil {
+		return usagef("--state: %w", err)
+	}
+	r := protocol.PruneRequest{OlderThan: c.OlderThan.Seconds(), States: states, DryRun: c.DryRun}
+	if err := r.Check(); err != nil {
+		return usagef("--state: %w", err)
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d, err := cl.Prune(a.ctx, r)
+	if err != nil {
+		return err
+	}
+	return a.print(d, func(w io.Writer) { writePruned(w, d) })
+}
+
+// writePruned lists the jobs that were deleted, or would be, and what room they took.
+func writePruned(w io.Writer, d *protocol.Deletion) {
+	if len(d.Jobs) == 0 {
+		fmt.Fprintln(w, "no job ended that long ago")
+		return
+	}
+	var bytes uint64
+	t := newTable(w, []string{"job", "name", "state", "ended", "size"}, 1, 5)
+	for _, j := range d.Jobs {
+		t.AppendRow(rowOf(fmt.Sprint(j.ID), j.Name, string(j.State), clock(j.Ended), size(int64(j.Bytes))))
+		bytes += j.Bytes
+	}
+	t.Render()
+	did := "deleted"
+	if d.DryRun {
+		did = "would be deleted"
+	}
+	fmt.Fprintf(w, "%s %s, with models and predictions of %s\n", plural(len(d.Jobs), "job"), did, size(int64(bytes)))
+}
+
+type modelDeleteCmd struct {
+	Name string `arg:"" help:"Name or number of the model's job; the models of all folds are deleted together."`
+
+	serverFlags
+}
+
+// Run implements `coppice model delete`.
+func (c *modelDeleteCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j, err := cl.DeleteModel(a.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	return a.print(j, func(w io.Writer) {
+		fmt.Fprintf(w, "the model of job %s was deleted; the job stays: coppice job show %s\n", j.Name, j.Name)
+	})
+}

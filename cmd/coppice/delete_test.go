@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// What cannot be asked is wrong usage, on one line that says what would be right.
+func TestDeletionUsage(t *testing.T) {
+	for line, says := range map[string]string{
+		"job delete":                                 "job",
+		"job prune":                                  "--older-than",
+		"job prune --older-than 30":                  "30d",
+		"job prune --older-than 1.5d":                "1d12h",
+		"job prune --older-than 1d --state running":  "only done, failed and cancelled",
+		"job prune --older-than 1d --state finished": "there are queued",
+		"job list --state done,finished":             `"finished"`,
+		"job list --sort loss":                       "submitted, ended",
+		"job list --limit=-1":                        "0 (all)",
+		"model delete":                               "name",
+		"coordinator --dir x --keep-jobs=-1":         "--keep-jobs",
+	} {
+		e := coppice(t, strings.Fields(line)...)
+		if e.code != exitUsage || !strings.Contains(e.stderr, says) || strings.Count(e.stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d: %s", line, e.code, e.stderr)
+		}
+	}
+}
+
+// Jobs and models are deleted, also while a leader dies; what is gone is said so, and
+// what was not deleted stays.
+func TestDeletion(t *testing.T) {
+	s := &survivors{t: t, data: artificialFile(t, t.TempDir(), "set.csv", 300, 1), c: start(t, 3, 1)}
+	t.Setenv("COPPICE_SERVER", s.c.Servers())
+	train := func(name string) *protocol.JobInfo {
+		works(t, clusterJob(s.data, 20, "--name", name)...)
+		return s.job(name)
+	}
+	one, two, three := train("one"), train("two"), train("three")
+	failed := func(says string, args ...string) {
+		t.Helper()
+		e := coppice(t, args...)
+		if e.code != exitFailed || !strings.Contains(e.stderr, says) || strings.Count(e.stderr, "\n") != 1 {
+			t.Errorf("%v: exit code %d: %s", args, e.code, e.stderr)
+		}
+	}
+	works(t, "job", "submit", "--dataset", "set", "--name", "waits", "--steps", "1000000000", "--set", "patience=1000000000")
+	failed("(waits) is ", "job", "delete", "one", "waits")
+
+	restart := s.killLeader()
+	var d protocol.Deletion
+	inJSON(t, &d, "job", "delete", "one", fmt.Sprint(two.ID)) // while there is no leader
+	restart()
+	s.killLeader()()
+	if len(d.Jobs) != 2 || d.Jobs[0].ID != one.ID || d.Jobs[1].Name != "two" {
+		t.Errorf("deleted: %+v", d)
+	}
+	for _, key := range []string{"one", fmt.Sprint(one.ID)} {
+		for _, command := range []string{"show", "watch", "cancel", "pause"} {
+			failed(fmt.Sprintf("job %d (one) was deleted", one.ID), "job", command, key)
+		}
+		failed("(one) was deleted", "job", "predictions", key, "--out", filepath.Join(t.TempDir(), "p.csv"))
+	}
+	failed("(one) was deleted", "model", "download", "one", "--out", filepath.Join(t.TempDir(), "m"))
+	if text := works(t, "job", "delete", fmt.Sprint(one.ID)); !strings.Contains(text, "(one) had been deleted before") {
+		t.Errorf("deleted again: %s", text)
+	}
+	s.withoutModel(three, failed)
+	s.prune(three)
+	if again := train("one"); again.ID <= three.ID || again.Models[0].Digest != one.Models[0].Digest {
+		t.Errorf("trained again: job %d with %s", again.ID, again.Models[0].Digest)
+	}
+}
+
+// withoutModel deletes a job's model.
+func (s *survivors) withoutModel(j *protocol.JobInfo, failed func(says string, args ...string)) {
+	t := s.t
+	failed("folds are deleted together", "model", "delete", "three/1")
+	works(t, "model", "delete", "three")
+	failed(fmt.Sprintf("the model of job %d (three) was deleted", j.ID), "model", "show", "three")
+	failed("the model of job three was deleted", clusterJob(s.data, 20, "--name", "three", "--model-out", filepath.Join(t.TempDir(), "m"), "-o", "text")...)
+	if text := works(t, "job", "show", "three"); !strings.Contains(text, "model         deleted 20") || !strings.Contains(text, j.Models[0].Digest) {
+		t.Errorf("its job is shown as\n%s", text)
+	}
+	if text := works(t, "model", "list"); strings.Contains(text, "three") {
+		t.Errorf("it is listed:\n%s", text)
+	}
+}
+
+// prune deletes the last job that has ended.
+func (s *survivors) prune(j *protocol.JobInfo) {
+	t := s.t
+	var d protocol.Deletion
+	if inJSON(t, &d, "job", "prune", "--older-than", "1h"); len(d.Jobs) != 0 {
+		t.Errorf("younger than an hour: %+v", d)
+	}
+	text := works(t, "job", "prune", "--older-than", "0", "--state", "done,failed", "--dry-run")
+	if !strings.Contains(text, "three") || strings.Contains(text, "waits") || !strings.Contains(text, "1 job would be deleted") {
+		t.Errorf("a dry run says\n%s", text)
+	}
+	if text := works(t, "job", "prune", "--older-than", "0", "--state", "failed"); !strings.Contains(text, "no job ended") {
+		t.Errorf("failed ones:\n%s", text)
+	}
+	if text := works(t, "job", "prune", "--older-than", "0"); !strings.Contains(text, "1 job deleted") || !strings.Contains(text, "three") {
+		t.Errorf("it says\n%s", text)
+	}
+	var list []protocol.JobInfo
+	if inJSON(t, &list, "job", "list"); len(list) != 1 || list[0].Name != "waits" {
+		t.Errorf("left: %+v", list)
+	}
+	works(t, "job", "cancel", "waits")
+}
+
+// A list is sorted, filtered and cut by the cluster; what is cut is said.
+func TestJobListFlags(t *testing.T) {
+	c := start(t, 1, 1)
+	t.Setenv("COPPICE_SERVER", c.Servers())
+	data := artificialFile(t, t.TempDir(), "set.csv", 300, 1)
+	works(t, clusterJob(data, 20, "--name", "long")...)
+	works(t, clusterJob(data, 2, "--name", "short")...)
+	works(t, clusterJob(data, 20, "--name", "train", "--test-fraction", "0")...)
+	for line, want := range map[string]string{
+		"":                                 "train short long",
+		"--sort submitted":                 "long short train",
+		"--sort=-name --state done,failed": "train short long",
+		"--state failed":                   "",
+		"--limit 2":                        "train short",
+		"--limit 1 --sort name":            "long",
+	} {
+		e := coppice(t, append([]string{"job", "list"}, strings.Fields(line)...)...)
+		var names []string
+		for _, row := range strings.Split(strings.TrimSpace(e.stdout), "\n")[1:] {
+			names = append(names, strings.Fields(row)[1])
+		}
+		cut := strings.Contains(line, "limit")
+		if got := strings.Join(names, " "); e.code != exitOK || got != want || strings.Contains(e.stderr, "of 3 jobs") != cut {
+			t.Errorf("%q: exit code %d, %s, want %s; %s", line, e.code, got, want, e.stderr)
+		}
+	}
+	var list []protocol.JobInfo
+	inJSON(t, &list, "job", "list", "--sort", "kl")
+	if len(list) != 3 || list[2].Name != "train" || list[0].Measures["kl"] > list[1].Measures["kl"] || list[0].EvaluatedOn != "test rows" {
+		t.Errorf("by kl: %+v", list)
+	}
+	text := works(t, "job", "list", "--sort", "name")
+	for _, want := range []string{figure(list[0].Measures["kl"]) + " test", figure(list[2].Measures["kl"]) + " training"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q:\n%s", want, text)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package coordinator
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// A blob is old once this process has known it for long as it is, whatever time its file
+// says; one that was written again while something referred to it counts as written when
+// that is seen.
+func TestBlobAges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const bound = 10 * time.Second
+		all := []string{"a", "b", "c"}
+		now := time.Now()
+		ages := make(blobAges)
+		since := make(map[string]time.Time) // as it should be
+		files := make(map[string]time.Time)
+		anew := make(map[string]bool) // written again since that was seen
+		for look := range rapid.IntRange(1, 40).Draw(t, "looks") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 8).Draw(t, "seconds")) * time.Second)
+			referenced := make(map[string]bool)
+			var here []string
+			for _, digest := range all {
+				referenced[digest] = rapid.Bool().Draw(t, "referenced")
+				switch rapid.SampledFrom([]string{"stays", "stays", "stays", "written", "gone"}).Draw(t, digest) {
+				case "written": // by a wall clock that jumps
+					files[digest] = now.Add(time.Duration(rapid.IntRange(-1e6, 1e6).Draw(t, "jump"))*time.Second + time.Duration(look))
+					anew[digest] = true
+				case "gone":
+					delete(files, digest)
+					delete(since, digest)
+				}
+				if _, ok := files[digest]; !ok {
+					continue
+				}
+				here = append(here, digest)
+				if _, known := since[digest]; !known || anew[digest] && !referenced[digest] {
+					since[digest], anew[digest] = now, false
+				}
+			}
+			ages.look(now, here, referenced, func(digest string) (time.Time, bool) { at, ok := files[digest]; return at, ok })
+			for _, digest := range all {
+				at, ok := since[digest]
+				if want, got := ok && now.Sub(at) >= bound, ages.reached(digest, now, bound); got != want {
+					t.Fatalf("%s: old is %v, want %v", digest, got, want)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestDeleteJobs: those that have ended go together or not at all, twice is once, and
+// whoever asks for one hears that it was deleted.
+func TestDeleteJobs(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	done, other, runs := s.submit("done"), s.submit("other"), s.submit("runs")
+	s.finish(done, "a model")
+	s.finish(other, "another")
+	s.refuse(409, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, runs.ID}}, "(runs) is queued", "nothing was deleted")
+	s.refuse(404, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, 99999}}, "no job 99999", "nothing was deleted")
+	for _, n := range []int{0, protocol.MaxDelete + 1} {
+		s.refuse(400, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: make([]uint64, n)}, strconv.Itoa(n)+" jobs")
+	}
+	if n := len(s.cfg.Store.State().Jobs()); n != 3 {
+		t.Fatalf("%d jobs are left", n)
+	}
+	var got protocol.Deletion
+	s.get("POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, done.ID}}, &got)
+	want := protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: done.ID, Name: "done", State: protocol.Done, Ended: 9, Bytes: uint64(len("a model"))}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	got = protocol.Deletion{}
+	s.get("POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{other.ID, done.ID}}, &got)
+	if len(got.Jobs) != 2 || got.Jobs[0] != (protocol.DeletedJob{ID: done.ID, Name: "done", Before: true}) || got.Jobs[1].Before {
+		t.Errorf("deleted again: %+v", got)
+	}
+	says := fmt.Sprintf("job %d (done) was deleted", done.ID)
+	for _, key := range []string{"done", strconv.FormatUint(done.ID, 10)} {
+		s.refuse(404, "GET", "/v1/jobs/"+key, nil, says)
+		s.refuse(404, "GET", "/v1/jobs/"+key+"/watch", nil, says)
+		s.refuse(404, "POST", "/v1/jobs/"+key+"/cancel", nil, says)
+		s.refuse(404, "DELETE", "/v1/models/"+key, nil, says)
+	}
+	s.refuse(404, "GET", "/v1/models/done", nil, says)
+	s.refuse(409, "POST", "/v1/jobs", submission("of done", "done", nil), "this submission made "+says[:len(says)-len(" was deleted")], "was deleted")
+	if anew := s.submit("runs"); anew.ID != runs.ID {
+		t.Error("another job's submission is not known any more")
+	}
+	var again protocol.JobInfo
+	s.get("POST", "/v1/jobs", submission("another token", "done", nil), &again)
+	if again.ID <= runs.ID || again.State != protocol.Queued {
+		t.Errorf("the name of a deleted job makes %+v", again)
+	}
+}
+
+// TestWatchOfADeletedJob ends, and the next says why.
+func TestWatchOfADeletedJob(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	j := s.submit("job")
+	l := s.watch("job")
+	l.next(protocol.Queued)
+	s.get("POST", "/v1/jobs/job/cancel", nil, nil)
+	s.get("POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{j.ID}}, nil)
+	for range l.ch { // the last line, where it was quick enough, and the end
+	}
+	s.refuse(404, "GET", fmt.Sprintf("/v1/jobs/%d/watch", j.ID), nil, "(job) was deleted")
+}
+
+// TestPrune deletes what ended long enough ago, in more than one entry if need be; a
+// dry run only says which.
+func TestPrune(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	old, failed, young := s.submit("old"), s.submit("failed"), s.submit("young")
+	s.submit("queued")
+	s.finish(old, "a model") // ended in 1970
+	epoch := s.cfg.Store.State().Epoch()
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: failed.ID, State: protocol.Failed, Time: 10})
+	s.get("POST", "/v1/jobs/young/cancel", nil, nil)
+	prune := func(r protocol.PruneRequest) (ids []uint64) {
+		t.Helper()
+		var got protocol.Deletion
+		s.get("POST", "/v1/jobs/prune", r, &got)
+		if got.DryRun != r.DryRun || got.Jobs == nil {
+			t.Errorf("%+v: %+v", r, got)
+		}
+		for _, j := range got.Jobs {
+			ids = append(ids, j.ID)
+		}
+		return ids
+	}
+	const day = 24 * 60 * 60
+	if got := prune(protocol.PruneRequest{OlderThan: day, DryRun: true}); !slices.Equal(got, []uint64{old.ID, failed.ID}) || len(s.cfg.Store.State().Jobs()) != 4 {
+		t.Errorf("a dry run: %v", got)
+	}
+	if got := prune(protocol.PruneRequest{OlderThan: day, States: []protocol.JobState{protocol.Failed, protocol.Cancelled}}); !slices.Equal(got, []uint64{failed.ID}) {
+		t.Errorf("failed ones: %v", got)
+	}
+	if got := prune(protocol.PruneRequest{OlderThan: 1 << 60}); got != nil {
+		t.Errorf("of before all times: %v", got)
+	}
+	if got := prune(protocol.PruneRequest{}); !slices.Equal(got, []uint64{old.ID, young.ID}) {
+		t.Errorf("all that have ended: %v", got)
+	}
+	if jobs := s.cfg.Store.State().Jobs(); len(jobs) != 1 || jobs[0].Name != "queued" {
+		t.Errorf("left: %v", jobs)
+	}
+	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{OlderThan: -1}, "not negative")
+	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{States: []protocol.JobState{protocol.Running}}, `"running"`, "have ended")
+	s.refuse(400, "POST", "/v1/jobs/prune", []byte(`{"older_than":"30d"}`), "older_than")
+}
+
+// TestPrunable is a matter of state and time of the end.
+func TestPrunable(t *testing.T) {
+	jobs := []*state.Job{
+		{ID: 1, State: protocol.Done, Ended: 10}, {ID: 2, State: protocol.Running}, {ID: 3, State: protocol.Failed, Ended: 11}, {ID: 4, State: protocol.Cancelled, Ended: 10},
+	}
+	for _, test := range []struct {
+		until  int64
+		states []protocol.JobState
+		want   string
+	}{
+		{9, nil, "[]"}, {10, nil, "[1 4]"}, {11, nil, "[1 3 4]"}, {11, []protocol.JobState{protocol.Failed, protocol.Running}, "[3]"},
+	} {
+		ids := []uint64{}
+		for _, j := range prunable(jobs, test.until, test.states) {
+			ids = append(ids, j.ID)
+		}
+		if fmt.Sprint(ids) != test.want {
+			t.Errorf("until %d, %v: %v, want %s", test.until, test.states, ids, test.want)
+		}
+	}
+}
+
+// TestDeleteModel: the job stays and says so; models of folds go together.
+func TestDeleteModel(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	one := s.submit("one")
+	s.finish(one, "the model")
+	var folds protocol.JobInfo
+	r := submission("folds", "cv", nil)
+	r.Spec.Folds = 2
+	s.get("POST", "/v1/jobs", r, &folds)
+	s.finish(folds, "fold zero", "fold one")
+	waits := s.submit("queued")
+	s.refuse(400, "DELETE", "/v1/models/cv/1", nil, "folds are deleted together, as cv")
+	s.refuse(409, "DELETE", "/v1/models/queued", nil, "has not ended")
+	s.get("POST", fmt.Sprintf("/v1/jobs/%d/cancel", waits.ID), nil, nil)
+	s.refuse(409, "DELETE", "/v1/models/queued", nil, "has no model")
+	s.refuse(404, "DELETE", "/v1/models/none", nil, `there is no job "none"`)
+	var got protocol.JobInfo
+	for _, key := range []string{"cv", strconv.FormatUint(folds.ID, 10)} {
+		s.get("DELETE", "/v1/models/"+key, nil, &got)
+		if got.ID != folds.ID || got.State != protocol.Done || got.ModelDeleted == 0 || len(got.Models) > 0 || len(got.Outcome) == 0 {
+			t.Errorf("deleted as %s: %+v", key, got)
+		}
+	}
+	for _, name := range []string{"cv/0", "cv/1", "cv"} {
+		s.refuse(404, "GET", "/v1/models/"+name, nil, fmt.Sprintf("the model of job %d (cv) was deleted", folds.ID))
+	}
+	var list []protocol.ModelInfo
+	if s.get("GET", "/v1/models", nil, &list); len(list) != 1 || list[0].Name != "one" {
+		t.Errorf("models: %+v", list)
+	}
+	s.get("POST", "/v1/jobs", r, &got) // the same submission is answered with the job
+	if got.ID != folds.ID {
+		t.Errorf("submitted again it makes job %d", got.ID)
+	}
+}
