@@ -1,0 +1,101 @@
+package curve
+
+import (
+	"math"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+)
+
+// Recorder makes a curve of what a Trainer says of its progress after each round. A point
+// is complete once the next step is seen: until then it is a function of the Trainer's
+// state, so that a recorder with the curve and the Trainer of any round goes on to the
+// same points.
+type Recorder struct {
+	limit int
+	curve *Curve
+	last  Point // not in the curve yet
+	has   bool  // there is one
+	sent  uint64
+	any   bool // something was sent: points up to the step sent
+}
+
+// NewRecorder returns a recorder of at most limit points that continues c, which it owns
+// from then on; nil: there are no points yet. What c holds counts as taken by Rest.
+func NewRecorder(limit int, c *Curve) *Recorder {
+	if c == nil {
+		return &Recorder{limit: limit, curve: New()}
+	}
+	r := &Recorder{limit: limit, curve: c}
+	r.taken()
+	return r
+}
+
+// Observe takes the progress after a round, or at the beginning of a Trainer that
+// continues; millis are those of running, or Unknown.
+func (r *Recorder) Observe(p algorithms.Progress, millis int64) {
+	next, ok := pointOf(p)
+	if r.has && (!ok || next.Step != r.last.Step) {
+		r.curve.add(r.last, r.limit)
+		r.has = false
+	}
+	if !ok || r.has && next.same(&r.last) {
+		return
+	}
+	next.Millis = millis
+	if n := len(r.curve.points); n > 0 && millis != Unknown {
+		next.Millis = max(millis, r.curve.points[n-1].Millis)
+	}
+	r.last, r.has = next, true
+}
+
+// End adds the last point: the job is done.
+func (r *Recorder) End() {
+	if !r.has {
+		return
+	}
+	r.has = false
+	r.curve.add(r.last, r.limit)
+	if n := len(r.curve.points); n == 0 || r.curve.points[n-1].Step != r.last.Step {
+		r.curve.points = append(r.curve.points, r.last)
+	}
+}
+
+// Curve returns the curve so far, without the step that is not complete. The recorder
+// goes on using it.
+func (r *Recorder) Curve() *Curve { return r.curve }
+
+// Rest returns what Extend makes the curve so far of the one at the last call.
+func (r *Recorder) Rest() *Curve {
+	rest := *r.curve
+	from := 0
+	for r.any && from < len(rest.points) && rest.points[from].Step <= r.sent {
+		from++
+	}
+	rest.points = rest.points[from:len(rest.points):len(rest.points)]
+	r.taken()
+	return &rest
+}
+
+// taken notes that all points so far were taken.
+func (r *Recorder) taken() {
+	if n := len(r.curve.points); n > 0 {
+		r.any, r.sent = true, r.curve.points[n-1].Step
+	}
+}
+
+// pointOf returns the point of a progress; there is none before the first loss is known, nor
+// where a refit begins, whose step is that of the end before it.
+func pointOf(p algorithms.Progress) (Point, bool) {
+	next := Point{Step: p.Step, Training: math.NaN(), Validation: math.NaN(), Millis: Unknown}
+	if known(p.Loss) {
+		next.Training = p.Loss
+	}
+	if p.ValidatedAt == p.Step && p.Step > 0 && known(p.Validation) {
+		next.Validation = p.Validation
+	}
+	begins := p.Refit > 0 && p.Step == p.Steps-p.Refit
+	return next, !begins && (!math.IsNaN(next.Training) || next.validated())
+}
+
+// known reports whether a loss is one: not negative, and finite.
+func known(loss float64) bool { return loss >= 0 && !math.IsInf(loss, 1) }
