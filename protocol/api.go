@@ -168,9 +168,10 @@ type JobInfo struct {
 	Predictions *BlobRef `json:"predictions,omitempty"`
 	Submitted   int64    `json:"submitted"` // Unix seconds
 	Started     int64    `json:"started,omitempty"`
-	// Since is when it last began to run, Ran the seconds before its last pause.
-	Since   int64   `json:"running_since,omitempty"`
-	Ran     int64   `json:"ran_seconds,omitempty"`
+	// Since is when it last began to run, in Unix seconds, Ran the seconds before its last
+	// pause.
+	Since   float64 `json:"running_since,omitempty"`
+	Ran     float64 `json:"ran_seconds,omitempty"`
 	Ended   int64   `json:"ended,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // of running
 }

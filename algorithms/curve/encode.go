@@ -1,6 +1,7 @@
 package curve
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -92,6 +93,15 @@ func Decode(b []byte) (*Curve, error) {
 }
 
 func isPower(v uint64) bool { return v > 0 && v&(v-1) == 0 }
+
+// Equal reports whether two curves have the same points, with the same times, and go on in
+// the same way; both may be nil.
+func (c *Curve) Equal(o *Curve) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	return bytes.Equal(c.Append(nil), o.Append(nil))
+}
 
 // Extend returns the encoded curve that continues encoded, which is empty at the
 // beginning, by the encoded rest of a Recorder.

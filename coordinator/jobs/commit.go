@@ -26,6 +26,7 @@ type committer struct {
 	flight   chan committed
 	buf      []byte // of the state in flight
 	progress []byte
+	curve    []byte // what is new of it
 }
 
 // committed is the end of a commit.
@@ -98,6 +99,7 @@ func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer
 		return nil
 	}
 	c.progress = progressJSON(t.Progress())
+	c.curve = c.d.curve.Rest().Append(c.curve[:0])
 	c.began = time.Now()
 	began, flight := c.began, make(chan committed, 1)
 	c.flight = flight
@@ -119,11 +121,14 @@ func (c *committer) commit(ctx context.Context, rounds uint64) error {
 		if err != nil {
 			return fmt.Errorf("training state: %w", err)
 		}
-		e.Blob = blob
+		e.Blob, e.Curve = blob, c.curve
 		return c.propose(ctx, &e)
 	}
 	for at := 0; at < len(c.buf); at += protocol.CommitChunk {
 		e.Offset, e.Data = uint64(at), c.buf[at:min(at+protocol.CommitChunk, len(c.buf))]
+		if at+len(e.Data) == len(c.buf) {
+			e.Curve = c.curve
+		}
 		if err := c.propose(ctx, &e); err != nil {
 			return err
 		}
