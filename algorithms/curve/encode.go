@@ -104,7 +104,9 @@ func (c *Curve) Equal(o *Curve) bool {
 }
 
 // Extend returns the encoded curve that continues encoded, which is empty at the
-// beginning, by the encoded rest of a Recorder.
+// beginning, by the encoded rest of a Recorder of the same job that is further. The rest
+// may begin before the end of the curve, where a commit took effect of which the recorder
+// did not know: then those points are there already.
 func Extend(encoded, rest []byte) ([]byte, error) {
 	if len(rest) == 0 {
 		return encoded, nil
@@ -120,16 +122,31 @@ func Extend(encoded, rest []byte) ([]byte, error) {
 	if next.stride < c.stride || next.every < c.every || next.validations < c.validations {
 		return nil, fmt.Errorf("%w: strides of %d and %d after %d and %d", ErrCurve, next.stride, next.every, c.stride, c.every)
 	}
-	if len(c.points) > 0 && len(next.points) > 0 && next.points[0].Step <= c.points[len(c.points)-1].Step {
-		return nil, fmt.Errorf("%w: step %d after step %d", ErrCurve, next.points[0].Step, c.points[len(c.points)-1].Step)
-	}
+	last := c.lastPoint()
 	c.thin(next.stride, next.every)
-	c.points = append(c.points, next.points...)
+	for _, p := range next.points {
+		if last != nil && p.Step <= last.Step {
+			continue
+		}
+		if last != nil && p.Millis >= 0 {
+			p.Millis = max(p.Millis, last.Millis)
+		}
+		c.points = append(c.points, p)
+	}
 	c.validations, c.best = next.validations, next.best
 	if len(c.points) > JobPoints {
 		return nil, fmt.Errorf("%w: %d points, at most %d are allowed", ErrCurve, len(c.points), JobPoints)
 	}
 	return c.Append(nil), nil
+}
+
+// lastPoint returns the last point, or nil.
+func (c *Curve) lastPoint() *Point {
+	if len(c.points) == 0 {
+		return nil
+	}
+	p := c.points[len(c.points)-1]
+	return &p
 }
 
 // reader reads a curve; after the first error it yields zeros.

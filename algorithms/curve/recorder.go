@@ -15,18 +15,23 @@ type Recorder struct {
 	curve *Curve
 	last  Point // not in the curve yet
 	has   bool  // there is one
-	sent  uint64
-	any   bool // something was sent: points up to the step sent
+	kept  Mark  // up to where Rest leaves out
+}
+
+// Mark is a place in a recorder's curve; zero: its beginning.
+type Mark struct {
+	any  bool
+	step uint64 // of the last point before it
 }
 
 // NewRecorder returns a recorder of at most limit points that continues c, which it owns
-// from then on; nil: there are no points yet. What c holds counts as taken by Rest.
+// from then on; nil: there are no points yet. Rest leaves out what c holds.
 func NewRecorder(limit int, c *Curve) *Recorder {
 	if c == nil {
 		return &Recorder{limit: limit, curve: New()}
 	}
 	r := &Recorder{limit: limit, curve: c}
-	r.taken()
+	r.kept = r.mark()
 	return r
 }
 
@@ -64,23 +69,27 @@ func (r *Recorder) End() {
 // goes on using it.
 func (r *Recorder) Curve() *Curve { return r.curve }
 
-// Rest returns what Extend makes the curve so far of the one at the last call.
-func (r *Recorder) Rest() *Curve {
+// Rest returns what Extend makes the curve so far of the one that is kept elsewhere, and
+// what to tell Kept once it is kept with it.
+func (r *Recorder) Rest() (*Curve, Mark) {
 	rest := *r.curve
 	from := 0
-	for r.any && from < len(rest.points) && rest.points[from].Step <= r.sent {
+	for r.kept.any && from < len(rest.points) && rest.points[from].Step <= r.kept.step {
 		from++
 	}
 	rest.points = rest.points[from:len(rest.points):len(rest.points)]
-	r.taken()
-	return &rest
+	return &rest, r.mark()
 }
 
-// taken notes that all points so far were taken.
-func (r *Recorder) taken() {
-	if n := len(r.curve.points); n > 0 {
-		r.any, r.sent = true, r.curve.points[n-1].Step
+// Kept says that a rest is kept for good: the next ones begin behind it.
+func (r *Recorder) Kept(m Mark) { r.kept = m }
+
+// mark returns the end of the curve so far.
+func (r *Recorder) mark() Mark {
+	if p := r.curve.lastPoint(); p != nil {
+		return Mark{true, p.Step}
 	}
+	return Mark{}
 }
 
 // pointOf returns the point of a progress; there is none before the first loss is known, nor

@@ -27,7 +27,7 @@ func TestCurve(t *testing.T) {
 		r.Observe(algorithms.Progress{Step: step, Loss: 0.5, Validation: 0.25, ValidatedAt: 2}, int64(1000*step))
 	}
 	r.End()
-	line := r.Rest().Append(nil)
+	line := r.Curve().Append(nil)
 	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: j.ID, Outcome: []byte(`{"loss":0.5}`), Curve: line, FoldCurves: [][]byte{line, line}})
 	s.get("GET", "/v1/jobs/job/curve", nil, &got)
 	if len(got.Points) != 4 || got.Points[2].Validation != 0.25 || got.Points[3].Millis != 3000 || len(got.Folds) != 2 || len(got.Folds[1]) != 4 {

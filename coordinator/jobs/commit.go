@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -27,6 +28,7 @@ type committer struct {
 	buf      []byte // of the state in flight
 	progress []byte
 	curve    []byte // what is new of it
+	mark     curve.Mark
 }
 
 // committed is the end of a commit.
@@ -85,6 +87,9 @@ func (c *committer) poll(wait bool) (err error, done bool) {
 func (c *committer) land(end committed) error {
 	c.flight = nil
 	c.interval = stretch(end.cost)
+	if end.err == nil {
+		c.d.curve.Kept(c.mark)
+	}
 	return end.err
 }
 
@@ -99,7 +104,8 @@ func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer
 		return nil
 	}
 	c.progress = progressJSON(t.Progress())
-	c.curve = c.d.curve.Rest().Append(c.curve[:0])
+	rest, mark := c.d.curve.Rest()
+	c.curve, c.mark = rest.Append(c.curve[:0]), mark
 	c.began = time.Now()
 	began, flight := c.began, make(chan committed, 1)
 	c.flight = flight

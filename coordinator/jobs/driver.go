@@ -141,9 +141,10 @@ func (d *driver) finish(ctx context.Context) error {
 		return fmt.Errorf("the job's result: %w", err)
 	}
 	d.curve.End()
+	rest, _ := d.curve.Rest() // of what is known to be committed: a commit may be under way
 	entry := protocol.FinishEntry{
 		Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Progress: progressJSON(d.trainer.Progress()),
-		Curve: d.curve.Rest().Append(nil), FoldCurves: foldCurves(outcome), Time: time.Now().Unix(), Seconds: d.time().Seconds(),
+		Curve: rest.Append(nil), FoldCurves: foldCurves(outcome), Time: time.Now().Unix(), Seconds: d.time().Seconds(),
 	}
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
 	return err

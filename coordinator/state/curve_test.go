@@ -16,7 +16,14 @@ func points(step uint64, loss float64) []byte {
 	r.Observe(algorithms.Progress{Step: step - 1, Loss: 2 * loss}, int64(step-1)*100)
 	r.Observe(algorithms.Progress{Step: step, Loss: loss}, int64(step)*100)
 	r.End()
-	return r.Rest().Append(nil)
+	return restOf(r)
+}
+
+// restOf takes what is new of a curve, encoded.
+func restOf(r *curve.Recorder) []byte {
+	rest, mark := r.Rest()
+	r.Kept(mark)
+	return rest.Append(nil)
 }
 
 // TestACurveGoesWithItsState: a commit extends the curve once its last piece is there, the
@@ -28,7 +35,7 @@ func TestACurveGoesWithItsState(t *testing.T) {
 	r := curve.NewRecorder(curve.JobPoints, nil)
 	observe := func(step uint64) []byte {
 		r.Observe(algorithms.Progress{Step: step, Loss: 1 / float64(step)}, int64(step))
-		return r.Rest().Append(nil)
+		return restOf(r)
 	}
 	check := func() {
 		t.Helper()
@@ -62,7 +69,7 @@ func TestACurveGoesWithItsState(t *testing.T) {
 		t.Errorf("no curve of a fold: %v", err)
 	}
 	r.End()
-	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Curve: r.Rest().Append(nil)})
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Curve: restOf(r)})
 	check()
 	if got := decode(t, encode(t, m.s)).Job(j.ID).Curve; !bytes.Equal(got, r.Curve().Append(nil)) {
 		t.Error("the curve is another in a snapshot")
