@@ -98,8 +98,7 @@ func showCurve(w io.Writer, c *protocol.JobCurve) {
 	pairs(w, append(append(lines, [2]string{"points", count(len(c.Points)) + " (-o csv and -o json have all)"}), lossLines(c.Points)...))
 	fmt.Fprintln(w)
 	t := newTable(w, []string{"step", "training loss", "validation loss", "time"}, 1, 2, 3, 4)
-	for _, i := range chosen(len(c.Points), curveRows) {
-		p := &c.Points[i]
+	for _, p := range tabled(c.Points) {
 		time := "-"
 		if s, known := p.Seconds(); known {
 			time = duration(s)
@@ -107,6 +106,38 @@ func showCurve(w io.Writer, c *protocol.JobCurve) {
 		t.AppendRow(rowOf(count(p.Step), figure(p.Training), figure(p.Validation), time))
 	}
 	t.Render()
+}
+
+// tabled returns some points for a table: of those with a validation loss where there are
+// some, the best one among them, and the first and the last of all.
+func tabled(points []curve.Point) []curve.Point {
+	best, list := -1, []int{0}
+	for i := range points {
+		if v := validation(&points[i]); !math.IsNaN(v) {
+			list = append(list, i)
+			if best < 0 || v < validation(&points[best]) {
+				best = i
+			}
+		}
+	}
+	if best < 0 {
+		list = list[:0]
+		for i := range points {
+			list = append(list, i)
+		}
+	}
+	list = append(list, len(points)-1)
+	keep := map[int]bool{best: true}
+	for _, i := range chosen(len(list), curveRows) {
+		keep[list[i]] = true
+	}
+	var some []curve.Point
+	for i, p := range points {
+		if keep[i] {
+			some = append(some, p)
+		}
+	}
+	return some
 }
 
 func noPoints(s protocol.JobState) string {

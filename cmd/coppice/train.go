@@ -89,6 +89,11 @@ func (c *trainCmd) Run(a *app) error {
 // inputs as well.
 func (c *trainCmd) checkFiles() error {
 	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names}
+	for _, other := range []string{c.ModelOut, c.PredictionsOut} {
+		if c.CurveOut != "" && c.CurveOut == other {
+			return usagef("--curve-out %s: another output goes there", c.CurveOut)
+		}
+	}
 	return cmp.Or(c.belongTo(c.Data), notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...),
 		notAnInput("--curve-out", c.CurveOut, inputs...))
 }
