@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/allocs"
 )
 
 // job is what a Trainer says of its progress, round by round.
@@ -313,9 +314,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c *Curve
 		var err error
-		if n := testing.AllocsPerRun(1, func() { c, err = Decode(b) }); n > 64 {
-			t.Fatalf("%v allocations", n)
-		}
+		allocs.AtMost(t, 64*len(b)+64<<10, "a curve", func() { c, err = Decode(b) })
 		if err != nil {
 			if !errors.Is(err, ErrCurve) {
 				t.Fatalf("error %v", err)
