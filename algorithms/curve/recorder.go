@@ -53,6 +53,28 @@ func (r *Recorder) Observe(p algorithms.Progress, millis int64) {
 	r.last, r.has = next, true
 }
 
+// Stepped is what a Trainer implements that takes several steps in one round, as a forest
+// that collects its trees does: StepLosses returns the training loss after each step so far,
+// from step 1 on.
+type Stepped interface{ StepLosses() []float64 }
+
+// Follow is Observe of a Trainer's progress after a round, and of the steps within it, whose
+// times are not known.
+func (r *Recorder) Follow(t algorithms.Trainer, millis int64) {
+	p := t.Progress()
+	from := uint64(0)
+	if r.has {
+		from = r.last.Step
+	}
+	if s, ok := t.(Stepped); ok && p.Step > from+1 {
+		losses := s.StepLosses()
+		for step := from + 1; step < min(p.Step, uint64(len(losses))); step++ {
+			r.Observe(algorithms.Progress{Step: step, Steps: p.Steps, Loss: losses[step-1]}, Unknown)
+		}
+	}
+	r.Observe(p, millis)
+}
+
 // End adds the last point: the job is done.
 func (r *Recorder) End() {
 	if !r.has {

@@ -42,9 +42,8 @@ func (d *driver) run(ctx context.Context) error {
 	d.commits = newCommitter(d)
 	defer d.commits.stop()
 	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t algorithms.Trainer) error {
-		p := t.Progress()
-		d.count(p)
-		d.curve.Observe(p, d.time().Milliseconds())
+		d.count(t.Progress())
+		d.curve.Follow(t, d.time().Milliseconds())
 		return d.commits.offer(ctx, rounds, t)
 	})
 	if err != nil {

@@ -49,7 +49,7 @@ func (l *line) observer(beside engine.Observer) engine.Observer {
 		return beside
 	}
 	return func(rounds uint64, t algorithms.Trainer) error {
-		l.Observe(t.Progress(), l.millis())
+		l.Follow(t, l.millis())
 		return beside(rounds, t)
 	}
 }
