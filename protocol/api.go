@@ -182,7 +182,7 @@ type JobInfo struct {
 }
 
 // JobCurve is the learning curve of a job, as far as it is committed: of a job of folds
-// that is done one for each fold.
+// one for each fold, which is empty until the fold's result is recorded.
 type JobCurve struct {
 	ID     uint64          `json:"id"`
 	Name   string          `json:"name"`

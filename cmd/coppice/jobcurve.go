@@ -88,6 +88,9 @@ func showCurve(w io.Writer, c *protocol.JobCurve) {
 		pairs(w, lines)
 		for fold, points := range c.Folds {
 			fmt.Fprintf(w, "\nfold %d\n", fold)
+			if len(points) == 0 {
+				fmt.Fprintln(w, noPoints(c.State))
+			}
 			pairs(w, lossLines(points))
 		}
 		return
@@ -144,7 +147,7 @@ func noPoints(s protocol.JobState) string {
 	if s.Final() {
 		return "none"
 	}
-	return "none yet; those of folds come when the job ends"
+	return "none yet"
 }
 
 // chosen returns about most of n indices at equal distances, the first and the last among

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -38,6 +39,37 @@ func TestCurve(t *testing.T) {
 		t.Errorf("the job is told with its curve: %s, error %v", body, err)
 	}
 	s.refuse(404, "GET", "/v1/jobs/none/curve", nil, "there is no job")
+}
+
+// TestCurvesOfFolds: those of the folds whose results are recorded.
+func TestCurvesOfFolds(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	r := submission("token", "job", nil)
+	r.Spec.Folds = 3
+	var j protocol.JobInfo
+	s.get("POST", "/v1/jobs", r, &j)
+	epoch := s.cfg.Store.State().Epoch()
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
+	line := curve.NewRecorder(curve.FoldPoints, nil)
+	line.Observe(algorithms.Progress{Step: 7, Loss: 0.5}, curve.Unknown)
+	line.End()
+	part, err := (&pipeline.Outcome{Model: []byte("model"), Curve: line.Curve()}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unit, b := range [][]byte{part, []byte("no result")} {
+		digest, err := s.cfg.Blobs.Folder.Put(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Unit: uint32(2 - unit), Of: 3, Digest: digest, Bytes: uint64(len(b))})
+	}
+	var got protocol.JobCurve
+	s.get("GET", "/v1/jobs/job/curve", nil, &got)
+	if len(got.Folds) != 3 || len(got.Folds[0]) != 0 || len(got.Folds[1]) != 0 || len(got.Folds[2]) != 1 || got.Folds[2][0].Training != 0.5 {
+		t.Errorf("the curves are %v", got.Folds)
+	}
 }
 
 // TestWorkersOfAJob that runs are told with it, and with no other.
