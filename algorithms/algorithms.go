@@ -92,15 +92,24 @@ type Kernel interface {
 // Sized is what a derived value implements for caches to count its bytes.
 type Sized interface{ Bytes() int }
 
-// Progress is a snapshot for people: nothing decides by it.
+// Progress is a snapshot for people: nothing decides by it. Losses are K-L.
 type Progress struct {
 	Step  uint64 `json:"step"`
 	Steps uint64 `json:"steps"` // 0 where unknown
-	// BestStep is the step of the state with the least validation loss; 0: none yet.
-	BestStep uint64 `json:"best_step,omitempty"`
+	// MostSteps is the greatest number of steps, those of a refit included, where
+	// training may end before; 0: it takes Steps.
+	MostSteps uint64 `json:"most_steps,omitempty"`
+	// BestStep is the step of the state with the least validation loss, which is
+	// BestLoss; 0: none yet.
+	BestStep uint64  `json:"best_step,omitempty"`
+	BestLoss float64 `json:"best_loss,omitempty"`
 	// Refit counts those of Steps that train once more, on the validation rows too.
 	Refit   uint64  `json:"refit_steps,omitempty"`
 	Samples uint64  `json:"samples"` // rows processed so far
-	Loss    float64 `json:"loss"`    // the last known loss, as K-L; negative: none yet
-	Phase   string  `json:"phase"`   // "training", "leaf update", ...
+	Loss    float64 `json:"loss"`    // the last known training loss; negative: none yet
+	// Validation is the last validation loss, of the state at step ValidatedAt; 0
+	// there: none yet.
+	Validation  float64 `json:"validation_loss,omitempty"`
+	ValidatedAt uint64  `json:"validation_step,omitempty"`
+	Phase       string  `json:"phase"` // "training", "leaf update", ...
 }

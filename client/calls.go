@@ -88,6 +88,12 @@ func (c *Client) Job(ctx context.Context, job string) (*protocol.JobInfo, error)
 	return &v, c.json(ctx, http.MethodGet, at("jobs", job), nil, &v)
 }
 
+// Curve returns the learning curve of a job, by number or name.
+func (c *Client) Curve(ctx context.Context, job string) (*protocol.JobCurve, error) {
+	var v protocol.JobCurve
+	return &v, c.json(ctx, http.MethodGet, at("jobs", job, "curve"), nil, &v)
+}
+
 // Cancel cancels a job. Once it returns, the job will have no model, whoever leads.
 func (c *Client) Cancel(ctx context.Context, job string) (*protocol.JobInfo, error) {
 	return c.wish(ctx, job, "cancel")

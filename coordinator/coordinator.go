@@ -256,7 +256,7 @@ func (n *node) serve(h http.Handler) { n.front.Store(&h) }
 func (n *node) openAPI(context.Context) error {
 	n.serve(api.Handler(api.Config{
 		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
-		Metrics: n.scrape, Log: n.cfg.Log, InFlight: n.inFlight, Quotas: n.cfg.Quotas.api(),
+		Metrics: n.scrape, Log: n.cfg.Log, InFlight: n.inFlight, WorkersOf: n.workersOf, Quotas: n.cfg.Quotas.api(),
 	}))
 	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
 	return nil
@@ -302,6 +302,15 @@ func (n *node) inFlight(job uint64) int {
 		return d.InFlight(job)
 	}
 	return 0
+}
+
+// workersOf lists the workers that compute a job just now, as far as this coordinator
+// leads.
+func (n *node) workersOf(job uint64) []string {
+	if d := n.leading.Load(); d != nil {
+		return d.WorkersOf(job)
+	}
+	return nil
 }
 
 // cluster describes the cluster as this coordinator knows it.

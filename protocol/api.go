@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -41,6 +42,7 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 //	POST   /v1/jobs                        SubmitRequest -> JobInfo
 //	GET    /v1/jobs/{id or name}           JobInfo
 //	GET    /v1/jobs/{id or name}/watch     a JobInfo a line at each change, until it is final
+//	GET    /v1/jobs/{id or name}/curve     JobCurve
 //	POST   /v1/jobs/{id or name}/cancel    -> JobInfo
 //	POST   /v1/jobs/{id or name}/pause     -> JobInfo
 //	POST   /v1/jobs/{id or name}/resume    -> JobInfo
@@ -168,10 +170,13 @@ type JobInfo struct {
 	Rounds   uint64               `json:"rounds"` // committed
 	// Collected is the number of finished units of a collected round, Units of all,
 	// InFlight of those that workers compute just now, as the leader knows.
-	Collected int             `json:"collected,omitempty"`
-	InFlight  int             `json:"in_flight,omitempty"`
-	Units     int             `json:"units,omitempty"`
-	Outcome   json.RawMessage `json:"result,omitempty"` // pipeline.Outcome of a done job
+	Collected int `json:"collected,omitempty"`
+	InFlight  int `json:"in_flight,omitempty"`
+	Units     int `json:"units,omitempty"`
+	// Workers are those that compute a running job just now, as the leader knows; only of
+	// one job that is asked for.
+	Workers []string        `json:"workers,omitempty"`
+	Outcome json.RawMessage `json:"result,omitempty"` // pipeline.Outcome of a done job
 	// Waiting, where set, says what a job that has not ended waits for.
 	Waiting string `json:"waiting,omitempty"`
 	// Suspect, where set, says why the job's results may be wrong: a worker that
@@ -186,15 +191,26 @@ type JobInfo struct {
 	Predictions *BlobRef `json:"predictions,omitempty"`
 	Submitted   int64    `json:"submitted"` // Unix seconds
 	Started     int64    `json:"started,omitempty"`
-	// Since is when it last began to run, Ran the seconds before its last pause.
-	Since   int64   `json:"running_since,omitempty"`
-	Ran     int64   `json:"ran_seconds,omitempty"`
+	// Since is when it last began to run, in Unix seconds, Ran the seconds before its last
+	// pause.
+	Since   float64 `json:"running_since,omitempty"`
+	Ran     float64 `json:"ran_seconds,omitempty"`
 	Ended   int64   `json:"ended,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // of running
 	// Measures are the means of a done job's measures by name, over the rows that
 	// EvaluatedOn names ("test rows" or "training rows"); Outcome has more of them.
 	Measures    map[string]float64 `json:"measures,omitempty"`
 	EvaluatedOn string             `json:"evaluated_on,omitempty"`
+}
+
+// JobCurve is the learning curve of a job, as far as it is committed: of a job of folds
+// one for each fold, which is empty until the fold's result is recorded.
+type JobCurve struct {
+	ID     uint64          `json:"id"`
+	Name   string          `json:"name"`
+	State  JobState        `json:"state"`
+	Points []curve.Point   `json:"points"`
+	Folds  [][]curve.Point `json:"folds,omitempty"`
 }
 
 // ModelInfo describes a model in the registry.

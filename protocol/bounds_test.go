@@ -65,6 +65,7 @@ func TestBounds(t *testing.T) {
 		{"an offset that wraps", new(CommitEntry), commit(CommitEntry{Offset: math.MaxUint64, Total: 3, Data: []byte{1, 2}})},
 		{"a long piece", new(CommitEntry), commit(CommitEntry{Total: MaxRaftState, Data: make([]byte, CommitChunk+1)})},
 		{"a long progress", new(CommitEntry), commit(CommitEntry{Total: 1, Data: []byte{1}, Progress: make([]byte, MaxProgress+1)})},
+		{"a long curve", new(CommitEntry), commit(CommitEntry{Total: 1, Data: []byte{1}, Curve: make([]byte, MaxCurve+1)})},
 		{"a blob and bytes", new(CommitEntry), commit(CommitEntry{Total: 9, Data: []byte{1}, Blob: sampleText})},
 		{"a blob at an offset", new(CommitEntry), commit(CommitEntry{Total: 9, Offset: 1, Blob: sampleText})},
 	} {
@@ -89,8 +90,8 @@ func TestGreatestSizes(t *testing.T) {
 		{&Need{Worker: long, Refs: refs}, 64<<10 + 1<<10},
 		{&Fail{Worker: long, Reason: long + long}, 128<<10 + 100},
 		{&BlobPiece{Data: make([]byte, BlobChunk)}, BlobChunk + 32},
-		{&CommitEntry{Total: MaxRaftState, Progress: make([]byte, MaxProgress), Data: make([]byte, CommitChunk)}, 512 << 10},
-		{&CommitEntry{Total: MaxRaftState, Blob: sampleText, Progress: make([]byte, MaxProgress)}, 512 << 10},
+		{&CommitEntry{Total: MaxRaftState, Progress: make([]byte, MaxProgress), Curve: make([]byte, MaxCurve), Data: make([]byte, CommitChunk)}, 512 << 10},
+		{&CommitEntry{Total: MaxRaftState, Blob: sampleText, Progress: make([]byte, MaxProgress), Curve: make([]byte, MaxCurve)}, 512 << 10},
 	} {
 		b := c.m.Append(nil)
 		if len(b) > c.most {

@@ -15,6 +15,7 @@ type Checkpoint struct {
 type Resume struct {
 	Rounds uint64 // folded into State
 	State  []byte // of the child's trainer
+	Curve  []byte // encoded, of the rounds so far; empty: none
 }
 
 // Append encodes the message.
@@ -25,24 +26,25 @@ func (m *Checkpoint) Append(dst []byte) []byte {
 	return m.Resume.Append(dst)
 }
 
-// Decode reads the message; State aliases b.
+// Decode reads the message; State and Curve alias b.
 func (m *Checkpoint) Decode(b []byte) error {
 	r := read(b, KindCheckpoint)
 	m.Stamp = r.stamp()
 	m.Worker = r.text(MaxText)
 	m.Unit = r.u32()
-	m.Resume = Resume{r.u64(), r.bytes()}
+	m.Resume = Resume{r.u64(), r.bytes(), r.bytes()}
 	return r.end()
 }
 
 // Append encodes the payload.
 func (p *Resume) Append(dst []byte) []byte {
-	return appendBytes(le.AppendUint64(dst, p.Rounds), p.State)
+	dst = appendBytes(le.AppendUint64(dst, p.Rounds), p.State)
+	return appendBytes(dst, p.Curve)
 }
 
-// Decode reads the payload; State aliases b.
+// Decode reads the payload; State and Curve alias b.
 func (p *Resume) Decode(b []byte) error {
 	r := &reader{b: b}
-	p.Rounds, p.State = r.u64(), r.bytes()
+	p.Rounds, p.State, p.Curve = r.u64(), r.bytes(), r.bytes()
 	return r.end()
 }

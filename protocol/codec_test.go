@@ -124,8 +124,8 @@ func TestLayout(t *testing.T) {
 		"Fragment":        box(KindFragment, u64(77), u64(5), u64(3), u64(9), []byte{1, 2}),
 		"BlobGet":         box(KindBlobGet, sampleText, u64(1<<18), u32(BlobChunk)),
 		"BlobPiece":       box(KindBlobPiece, flag(1), u64(1<<19), []byte("bytes")),
-		"Checkpoint":      box(KindCheckpoint, epoch, job, round, "w1", u32(3), u64(500), []byte{1, 2, 3}),
-		"entry/Commit":    box(Kind(EntryCommit), u64(12), u64(40), u64(900), u64(4), u64(8), "", []byte(`{"step":900}`), []byte{9, 8, 7}),
+		"Checkpoint":      box(KindCheckpoint, epoch, job, round, "w1", u32(3), u64(500), []byte{1, 2, 3}, []byte{7}),
+		"entry/Commit":    box(Kind(EntryCommit), u64(12), u64(40), u64(900), u64(4), u64(8), "", []byte(`{"step":900}`), []byte{6, 5}, []byte{9, 8, 7}),
 	}
 	for _, c := range codecs() {
 		if !c.binary {

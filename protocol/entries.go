@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -88,6 +89,12 @@ type SubmitEntry struct {
 	Time     int64  `json:"time"`
 }
 
+// Millis returns the milliseconds of t beyond its Unix second.
+func Millis(t time.Time) int64 { return t.UnixMilli() - 1000*t.Unix() }
+
+// Seconds writes milliseconds as seconds.
+func Seconds(millis int64) float64 { return float64(millis) / 1000 }
+
 // JobStateEntry moves a job to Running or Failed. Refused when Epoch is not
 // current or the job is paused.
 type JobStateEntry struct {
@@ -96,6 +103,8 @@ type JobStateEntry struct {
 	State JobState `json:"state"`
 	Error string   `json:"error,omitempty"`
 	Time  int64    `json:"time"`
+	// Millis are the milliseconds of Time, so that running times are exact.
+	Millis int64 `json:"millis,omitempty"`
 }
 
 // CollectedEntry records the part of one collected unit as it arrives. Refused
@@ -121,8 +130,12 @@ type FinishEntry struct {
 	Predictions *BlobRef `json:"predictions,omitempty"`
 	// Progress is the last algorithms.Progress, for display.
 	Progress json.RawMessage `json:"progress,omitempty"`
-	Seconds  float64         `json:"seconds"` // of running, for display
-	Time     int64           `json:"time"`
+	// Curve is the rest of the learning curve, as in a CommitEntry; FoldCurves are those
+	// of the folds, whole, each of at most MaxCurve bytes.
+	Curve      []byte   `json:"curve,omitempty"`
+	FoldCurves [][]byte `json:"fold_curves,omitempty"`
+	Seconds    float64  `json:"seconds"` // of running, for display
+	Time       int64    `json:"time"`
 }
 
 // ModelRef names a model file's blob.
@@ -141,16 +154,18 @@ type BlobRef struct {
 // CancelEntry cancels a job that is queued, running or paused. A job that is
 // cancelled already stays so; one that has ended otherwise refuses it.
 type CancelEntry struct {
-	Job  uint64 `json:"job"`
-	Time int64  `json:"time"`
+	Job    uint64 `json:"job"`
+	Time   int64  `json:"time"`
+	Millis int64  `json:"millis,omitempty"` // of Time
 }
 
 // PauseEntry pauses a job that is queued or running: its driver stops, and the
 // last commit stays. A job that is paused already stays so; one that has ended
 // refuses it.
 type PauseEntry struct {
-	Job  uint64 `json:"job"`
-	Time int64  `json:"time"`
+	Job    uint64 `json:"job"`
+	Time   int64  `json:"time"`
+	Millis int64  `json:"millis,omitempty"` // of Time
 }
 
 // ResumeEntry queues a paused job again, to go on from its last commit. A job
@@ -199,7 +214,10 @@ type CommitEntry struct {
 	Total    uint64 // bytes of the state, at most MaxRaftState
 	Blob     string // set where the state is a blob: then Data is empty and Total its size
 	Progress []byte // JSON of algorithms.Progress, for display; at most MaxProgress
-	Data     []byte // at most CommitChunk
+	// Curve is, in the last piece, what the learning curve gained since the commit
+	// before (curve.Extend), at most MaxCurve bytes; empty: nothing.
+	Curve []byte
+	Data  []byte // at most CommitChunk
 }
 
 // Append encodes the entry.
@@ -210,19 +228,22 @@ func (e *CommitEntry) Append(dst []byte) []byte {
 	}
 	dst = appendText(dst, e.Blob)
 	dst = appendBytes(dst, e.Progress)
+	dst = appendBytes(dst, e.Curve)
 	return appendBytes(dst, e.Data)
 }
 
-// Decode reads the entry; Progress and Data alias b.
+// Decode reads the entry; Progress, Curve and Data alias b.
 func (e *CommitEntry) Decode(b []byte) error {
 	r := read(b, Kind(EntryCommit))
 	e.Epoch, e.Job, e.Round, e.Offset, e.Total = r.u64(), r.u64(), r.u64(), r.u64(), r.u64()
 	e.Blob = r.text(64)
-	e.Progress, e.Data = r.bytes(), r.bytes()
+	e.Progress, e.Curve, e.Data = r.bytes(), r.bytes(), r.bytes()
 	inline := e.Total <= MaxRaftState && e.Offset <= e.Total && uint64(len(e.Data)) <= min(CommitChunk, e.Total-e.Offset)
 	switch {
 	case len(e.Progress) > MaxProgress:
 		r.fail("%d bytes of progress, at most %d are allowed", len(e.Progress), MaxProgress)
+	case len(e.Curve) > MaxCurve:
+		r.fail("%d bytes of a curve, at most %d are allowed", len(e.Curve), MaxCurve)
 	case e.Blob == "" && !inline, e.Blob != "" && (e.Offset != 0 || len(e.Data) > 0):
 		r.fail("a commit of %d bytes at %d of %d, blob %q", len(e.Data), e.Offset, e.Total, e.Blob)
 	}

@@ -89,10 +89,10 @@ func codecs() []codec {
 		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
 		binaryMessage("BlobPiece", KindBlobPiece, drawBlobPiece, &BlobPiece{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
 		binaryMessage("Checkpoint", KindCheckpoint, drawCheckpoint, &Checkpoint{
-			Stamp: sampleStamp, Worker: "w1", Unit: 3, Resume: Resume{Rounds: 500, State: []byte{1, 2, 3}},
+			Stamp: sampleStamp, Worker: "w1", Unit: 3, Resume: Resume{Rounds: 500, State: []byte{1, 2, 3}, Curve: []byte{7}},
 		}),
 		binaryMessage("entry/Commit", Kind(EntryCommit), drawCommit, &CommitEntry{
-			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Data: []byte{9, 8, 7},
+			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Curve: []byte{6, 5}, Data: []byte{9, 8, 7},
 		}),
 		jsonEntry("entry/Lead", EntryLead, LeadEntry{Node: "a", Nonce: "once"}),
 		jsonEntry("entry/Member", EntryMember, MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3", Version: "0.1.0"}),
@@ -102,14 +102,15 @@ func codecs() []codec {
 			Token: "t", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"algorithm":"ldlf"}`), Job: sampleJob,
 			AuditPPM: 50000, MaxQueue: 1000, Time: 1700000000,
 		}),
-		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000}),
+		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000, Millis: 250}),
 		jsonEntry("entry/Collected", EntryCollected, CollectedEntry{Epoch: 12, Job: 40, Round: 1, Unit: 3, Of: 10, Digest: sampleText, Bytes: 4096}),
 		jsonEntry("entry/Finish", EntryFinish, FinishEntry{
 			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000,
+			Curve: []byte{1, 2}, FoldCurves: [][]byte{{3}, {4}},
 		}),
-		jsonEntry("entry/Cancel", EntryCancel, CancelEntry{Job: 40, Time: 1700000000}),
+		jsonEntry("entry/Cancel", EntryCancel, CancelEntry{Job: 40, Time: 1700000000, Millis: 250}),
 		jsonEntry("entry/Condemn", EntryCondemn, CondemnEntry{Digests: []string{sampleText}}),
-		jsonEntry("entry/Pause", EntryPause, PauseEntry{Job: 40, Time: 1700000000}),
+		jsonEntry("entry/Pause", EntryPause, PauseEntry{Job: 40, Time: 1700000000, Millis: 250}),
 		jsonEntry("entry/Resume", EntryResume, ResumeEntry{Job: 40, Time: 1700000000}),
 		jsonEntry("entry/Suspect", EntrySuspect, SuspectEntry{
 			Epoch: 12, Worker: "w1", Jobs: []uint64{40, 1 << 60}, Reason: "unit 3 of round 7 differs", Time: 1700000000,
@@ -227,7 +228,7 @@ func drawFail(t *rapid.T) *Fail {
 func drawCheckpoint(t *rapid.T) *Checkpoint {
 	return &Checkpoint{
 		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"),
-		Resume{rapid.Uint64().Draw(t, "rounds"), drawBytes(t, "state", 50)},
+		Resume{rapid.Uint64().Draw(t, "rounds"), drawBytes(t, "state", 50), drawBytes(t, "curve", 20)},
 	}
 }
 
@@ -249,7 +250,7 @@ func drawBlobPiece(t *rapid.T) *BlobPiece {
 func drawCommit(t *rapid.T) *CommitEntry {
 	e := &CommitEntry{
 		Epoch: rapid.Uint64().Draw(t, "epoch"), Job: rapid.Uint64().Draw(t, "job"), Round: rapid.Uint64().Draw(t, "round"),
-		Progress: drawBytes(t, "progress", 50),
+		Progress: drawBytes(t, "progress", 50), Curve: drawBytes(t, "curve", 50),
 	}
 	if rapid.Bool().Draw(t, "blob") {
 		e.Blob, e.Total = sampleText, rapid.Uint64().Draw(t, "total")

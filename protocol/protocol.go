@@ -21,8 +21,9 @@ const (
 	MaxText      = 64 << 10  // an error text
 	MaxJSON      = 16 << 20  // a JSON body
 	BlobChunk    = 256 << 10 // bytes of a blob in one reply
-	CommitChunk  = 512<<10 - 4096
+	CommitChunk  = 512<<10 - 4096 - MaxCurve
 	MaxProgress  = 3 << 10  // the JSON of a job's progress
+	MaxCurve     = 20 << 10 // an encoded learning curve
 	MaxRaftState = 64 << 20 // trainer state beyond this is a blob
 )
 

@@ -14,20 +14,16 @@ import (
 // payload says that it got to elsewhere. It hands checkpoints to the leader.
 func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildRunner {
 	return func(ctx context.Context, child *algorithms.Job) ([]byte, error) {
-		options := local.Options{Lanes: 1, Checkpoint: func(at local.Checkpoint) { w.checkpoint(c, at) }}
+		var from local.Checkpoint
 		if len(payload) > 0 {
 			var resume protocol.Resume
 			if err := resume.Decode(payload); err != nil {
 				return nil, fmt.Errorf("worker: where the fold goes on: %w", err)
 			}
-			options.Resume = local.Checkpoint(resume)
+			from = local.Checkpoint(resume)
 			w.log.Info("a fold goes on here", "job", j.id, "unit", c.unit, "round", resume.Rounds)
 		}
-		outcome, err := local.Run(ctx, child, j.whole(), options)
-		if err != nil {
-			return nil, err
-		}
-		return outcome.Encode()
+		return local.Child(ctx, child, j.whole(), from, func(at local.Checkpoint) { w.checkpoint(c, at) })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -66,7 +67,7 @@ func childJobs(t *testing.T, assigned bool) {
 		first = m
 		got := must[[]byte](t)(l.fetch(m))
 		child := pipeline.Child(j, int(m.Unit))
-		alone := must[*pipeline.Outcome](t)(local.Run(t.Context(), child, d.local, local.Options{Lanes: 2}))
+		alone := must[*pipeline.Outcome](t)(local.Run(t.Context(), child, d.local, local.Options{Lanes: 2, Points: curve.FoldPoints}))
 		if want := must[[]byte](t)(alone.Encode()); !bytes.Equal(got, want) {
 			t.Errorf("fold %d: %d bytes differ from the %d of the job alone", m.Unit, len(got), len(want))
 		}

@@ -71,6 +71,16 @@ func (t *trainer) Progress() algorithms.Progress {
 	return p
 }
 
+// StepLosses implements curve.Stepped: after each tree the mean of the trees' so far.
+func (t *trainer) StepLosses() []float64 {
+	losses, sum := make([]float64, len(t.trees)), 0.0
+	for i, tree := range t.trees {
+		sum += tree.Loss
+		losses[i] = sum / float64(i+1)
+	}
+	return losses
+}
+
 // Counters implements pipeline.Counter.
 func (t *trainer) Counters() map[string]uint64 {
 	evaluations := uint64(0)

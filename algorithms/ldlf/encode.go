@@ -36,14 +36,16 @@ func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 func (s *state) counters() []*uint64 {
 	return []*uint64{
 		&s.passes, &s.before, &s.step, &s.updates, &s.thetaVersion, &s.qVersion, &s.leafUpdates, &s.iteration, &s.column,
-		&s.samples, &s.stale,
+		&s.samples, &s.stale, &s.validatedAt,
 		&s.best.step, &s.best.thetaVersion, &s.best.qVersion,
 		&s.reference.step, &s.reference.thetaVersion, &s.reference.qVersion,
 	}
 }
 
 // losses lists the state's float64 numbers in the order of its encoding.
-func (s *state) losses() []*float64 { return []*float64{&s.loss, &s.best.loss, &s.reference.loss} }
+func (s *state) losses() []*float64 {
+	return []*float64{&s.loss, &s.validation, &s.best.loss, &s.reference.loss}
+}
 
 // vectors lists the state's float32 vectors in the order of its encoding: the best
 // state and the reference only where there are such.
@@ -108,6 +110,8 @@ func (t *trainer) checkState() error {
 		t.passes > 1 || t.refits() && !(c.Refit && t.best.any),
 		t.reference.any && !t.best.any:
 		return fmt.Errorf("%w: phase %d does not occur in it", ErrState, t.phase)
+	case t.validatedAt > t.before+t.step:
+		return fmt.Errorf("%w: a validation at step %d", ErrState, t.validatedAt)
 	case t.step > t.limit() || t.limit() > uint64(c.Steps) || t.before > uint64(c.Steps) || t.phase == phaseStep && t.ended():
 		return fmt.Errorf("%w: step %d of %d", ErrState, t.step, t.limit())
 	case t.iteration >= uint64(c.LeafIterations):

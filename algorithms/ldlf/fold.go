@@ -150,6 +150,7 @@ func (t *trainer) foldLeaves(sum []float64) error {
 func (t *trainer) foldValidation(sum []float64) {
 	if rows := sum[0]; rows > 0 {
 		loss := sum[1] / rows
+		t.validation, t.validatedAt = loss, t.step
 		resets := t.resets(loss, sum)
 		if loss < t.best.loss {
 			t.keep(&t.best, loss)

@@ -35,7 +35,9 @@ type state struct {
 	column       uint64 // min-max scaling: columns done
 	samples      uint64 // rows processed
 	stale        uint64 // validations since the patience was last reset
+	validatedAt  uint64 // step of the last validation; 0: none yet
 	loss         float64
+	validation   float64 // loss of the last validation
 
 	theta  []float32
 	first  []float32 // SGD's v, Adam's m

@@ -158,13 +158,30 @@ func (t *trainer) learns() dataset.Roles {
 // Eq. 3 less the labels' entropy, on the last mini-batch or window.
 func (t *trainer) Progress() algorithms.Progress {
 	p := algorithms.Progress{
-		Step: t.before + t.step, Steps: t.before + t.limit(), BestStep: t.best.step, Samples: t.samples,
-		Loss: t.loss, Phase: t.phase.String(),
+		Step: t.before + t.step, Steps: t.before + t.limit(), MostSteps: t.mostSteps(), BestStep: t.best.step, Samples: t.samples,
+		Loss: t.loss, Validation: t.validation, ValidatedAt: t.validatedAt, Phase: t.phase.String(),
+	}
+	if t.best.any {
+		p.BestLoss = t.best.loss
 	}
 	if t.refits() {
 		p.Refit = t.limit()
 	}
 	return p
+}
+
+// mostSteps is how many steps a job with early stopping takes at the most; 0 where it is
+// known how many it takes.
+func (t *trainer) mostSteps() uint64 {
+	switch {
+	case t.cfg.ValidationFraction == 0 || t.refits():
+		return 0
+	case t.cfg.Refit:
+		return 2 * t.limit()
+	case uint64(t.cfg.Patience)*uint64(t.cfg.LeafBatches) >= t.limit(): // no earlier than at the end
+		return 0
+	}
+	return t.limit()
 }
 
 // Model implements algorithms.Trainer: the state of the best validation; the last one

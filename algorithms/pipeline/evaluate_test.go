@@ -9,10 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/local"
 )
 
 // direct computes what a job's evaluation should say, row by row in their original
@@ -163,7 +165,7 @@ func TestFoldIsTheJobRunAlone(t *testing.T) {
 	steps := uint64(0)
 	for f, got := range o.Folds {
 		child := pipeline.Child(w.job, f)
-		alone := w.run(t, child)
+		alone := w.runWith(t, child, local.Options{Lanes: 2, Points: curve.FoldPoints})
 		if diff := cmp.Diff(alone, got); diff != "" {
 			t.Errorf("fold %d (-alone +fold):\n%s", f, diff)
 		}

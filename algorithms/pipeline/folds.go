@@ -92,15 +92,26 @@ func (t *folds) Outcome() (*Outcome, error) {
 		o.Steps += f.Steps
 		o.RefitSteps += f.RefitSteps
 		o.Samples += f.Samples
-		o.Loss += f.Loss / float64(len(t.done))
 		reports = append(reports, f.Measures)
 		baselines = append(baselines, f.Baseline)
 		o.count(f.Counters)
 	}
+	o.Loss = meanLoss(t.done)
 	o.Measures, o.Baseline = measures.OverFolds(reports), measures.OverFolds(baselines)
 	var err error
 	o.Predictions, err = mergePredictions(t.done)
 	return o, err
+}
+
+// meanLoss is the mean of the folds' training losses; -1 where one is not known.
+func meanLoss(folds []*Outcome) (mean float64) {
+	for _, f := range folds {
+		if f.Loss < 0 {
+			return -1
+		}
+		mean += f.Loss / float64(len(folds))
+	}
+	return mean
 }
 
 // count adds counters to the outcome's.

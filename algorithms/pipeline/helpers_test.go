@@ -74,7 +74,12 @@ func folds(t testing.TB) *work {
 // run runs a job by itself.
 func (w *work) run(t testing.TB, j *algorithms.Job) *pipeline.Outcome {
 	t.Helper()
-	o, err := local.Run(context.Background(), j, w.data, local.Options{Lanes: 2})
+	return w.runWith(t, j, local.Options{Lanes: 2})
+}
+
+func (w *work) runWith(t testing.TB, j *algorithms.Job, options local.Options) *pipeline.Outcome {
+	t.Helper()
+	o, err := local.Run(context.Background(), j, w.data, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 )
 
@@ -41,6 +42,9 @@ type Outcome struct {
 	Counters map[string]uint64 `json:"counters,omitempty"`
 	Folds    []*Outcome        `json:"folds,omitempty"`
 
+	// Curve is the learning curve, where who ran the job recorded one; nil for a job of
+	// folds.
+	Curve *curve.Curve `json:"-"`
 	// Model is the model file; empty for a job of folds, whose models are in
 	// Folds.
 	Model []byte `json:"-"`
@@ -66,7 +70,7 @@ type Finisher interface {
 // gain_evaluations, for example.
 type Counter interface{ Counters() map[string]uint64 }
 
-// Encode returns the bytes by which a child job reports its outcome, model and
+// Encode returns the bytes by which a child job reports its outcome, model, curve and
 // predictions.
 func (o *Outcome) Encode() ([]byte, error) {
 	head, err := json.Marshal(o)
@@ -77,25 +81,39 @@ func (o *Outcome) Encode() ([]byte, error) {
 	b = append(b, head...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(o.Model)))
 	b = append(b, o.Model...)
+	var line []byte
+	if o.Curve != nil {
+		line = o.Curve.Append(nil)
+	}
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(line)))
+	b = append(b, line...)
 	return append(b, o.Predictions...), nil
 }
 
 // DecodeOutcome reads what Encode wrote.
 func DecodeOutcome(b []byte) (*Outcome, error) {
-	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-		return nil, errors.New("a fold's result is cut short")
+	var fields [3][]byte // result, model, curve
+	for i := range fields {
+		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
+			return nil, errors.New("a fold's result is cut short")
+		}
+		n := 8 + int(binary.LittleEndian.Uint64(b))
+		fields[i], b = b[8:n:n], b[n:]
 	}
-	n := int(binary.LittleEndian.Uint64(b))
 	o := new(Outcome)
-	if err := json.Unmarshal(b[8:8+n], o); err != nil {
+	if err := json.Unmarshal(fields[0], o); err != nil {
 		return nil, fmt.Errorf("a fold's result: %w", err)
 	}
-	if b = b[8+n:]; len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-		return nil, errors.New("a child's model is cut short")
+	o.Model = fields[1]
+	if len(fields[2]) > 0 {
+		c, err := curve.Decode(fields[2])
+		if err != nil {
+			return nil, fmt.Errorf("a fold's curve: %w", err)
+		}
+		o.Curve = c
 	}
-	n = 8 + int(binary.LittleEndian.Uint64(b))
-	if o.Model = b[8:n:n]; n < len(b) {
-		o.Predictions = b[n:]
+	if len(b) > 0 {
+		o.Predictions = b
 	}
 	return o, nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 )
@@ -34,6 +36,12 @@ func TestOutcomeRoundTrip(t *testing.T) {
 			Measures: drawReport(t, "measures"), Baseline: drawReport(t, "baseline"),
 			Counters: map[string]uint64{"gains": rapid.Uint64().Draw(t, "counter")},
 		}
+		if rapid.Bool().Draw(t, "curve") {
+			r := curve.NewRecorder(curve.FoldPoints, nil)
+			r.Observe(algorithms.Progress{Step: rapid.Uint64().Draw(t, "step"), Loss: rapid.Float64Range(0, 9).Draw(t, "loss")}, curve.Unknown)
+			r.End()
+			o.Curve = r.Curve()
+		}
 		b, err := o.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +62,7 @@ func TestDamagedOutcomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := len(good) - len("model")
+	head := len(good)
 	for n := range head {
 		if _, err := pipeline.DecodeOutcome(good[:n]); err == nil {
 			t.Errorf("the first %d bytes were taken", n)
@@ -72,6 +80,8 @@ func TestDamagedOutcomes(t *testing.T) {
 func FuzzDecodeOutcome(f *testing.F) {
 	good, _ := (&pipeline.Outcome{ModelDigest: "d", Model: []byte("model")}).Encode()
 	f.Add(good)
+	line, _ := (&pipeline.Outcome{Curve: curve.New()}).Encode()
+	f.Add(line)
 	f.Add([]byte{2, 0, 0, 0, 0, 0, 0, 0, '{', '}'})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'})
 	f.Fuzz(func(t *testing.T, b []byte) {

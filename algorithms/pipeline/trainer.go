@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
@@ -190,6 +191,14 @@ func (t *single) Progress() algorithms.Progress {
 		p.Phase = "evaluation"
 	}
 	return p
+}
+
+// StepLosses implements curve.Stepped, where the algorithm does.
+func (t *single) StepLosses() []float64 {
+	if s, ok := t.inner.(curve.Stepped); ok {
+		return s.StepLosses()
+	}
+	return nil
 }
 
 // Model implements algorithms.Trainer.

@@ -86,6 +86,9 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 	if err == nil {
 		err = r.addHeldOut(a, cl, job)
 	}
+	if err == nil && c.CurveOut != "" {
+		r.line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
+	}
 	return r, o, err
 }
 

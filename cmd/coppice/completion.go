@@ -80,9 +80,9 @@ func complete(root *kong.Node, words []string) []candidate {
 	name, _, assigned := strings.Cut(last, "=")
 	switch f := flagOf(node, name); {
 	case open != nil:
-		return starting(last, "", values(open))
+		return starting(last, "", values(node, open))
 	case strings.HasPrefix(last, "-") && assigned && f != nil:
-		return starting(last, name+"=", values(f))
+		return starting(last, name+"=", values(node, f))
 	case strings.HasPrefix(last, "-"):
 		return starting(last, "", flags(node))
 	}
@@ -133,8 +133,12 @@ func commands(n *kong.Node) (all []candidate) {
 }
 
 // values lists what a flag may be: words that it names, settings for --set.
-func values(f *kong.Flag) (all []candidate) {
+func values(n *kong.Node, f *kong.Flag) (all []candidate) {
 	switch {
+	case f.Name == "output":
+		for _, v := range outputsOf(n) {
+			all = append(all, candidate{v, ""})
+		}
 	case f.Enum != "":
 		for _, v := range f.EnumSlice() {
 			all = append(all, candidate{v, ""})

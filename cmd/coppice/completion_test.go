@@ -39,7 +39,7 @@ func shell(t *testing.T, name, script string) string {
 func TestBashCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"coppice qu":                    "quickstart",
-		"coppice job ":                  "submit list show watch predictions pause resume cancel delete prune",
+		"coppice job ":                  "submit list show watch curve predictions pause resume cancel delete prune",
 		"coppice cluster tr":            "transfer trust",
 		"coppice -o json train --test":  "--test-fraction",
 		"coppice worker --log-level ":   "debug info warn error",

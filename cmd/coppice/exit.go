@@ -102,15 +102,16 @@ func message(err error) string {
 // wantsJSON reads off a command line that could not be parsed whether its error is to be
 // in JSON.
 func wantsJSON(args []string) bool {
-	asked := os.Getenv(variable("output")) == "json"
+	isJSON := func(output string) bool { return output == outputJSON || output == outputJSONL }
+	asked := isJSON(os.Getenv(variable("output")))
 	for i, arg := range args {
 		switch {
 		case arg == "--":
 			return asked
 		case arg == "-o" || arg == "--output":
-			asked = i+1 < len(args) && args[i+1] == "json"
+			asked = i+1 < len(args) && isJSON(args[i+1])
 		case strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output="):
-			asked = strings.HasSuffix(arg, "json")
+			asked = strings.HasSuffix(arg, outputJSON) || strings.HasSuffix(arg, outputJSONL)
 		}
 	}
 	return asked

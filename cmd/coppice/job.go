@@ -16,6 +16,7 @@ type jobCmd struct {
 	Show   jobShowCmd  `cmd:"" help:"Describe a job."`
 	Watch  jobWatchCmd `cmd:"" help:"Show a job's progress until it ends, then its result."`
 
+	Curve       jobCurveCmd       `cmd:"" help:"Show a job's losses step by step, as text, CSV or JSON."`
 	Predictions jobPredictionsCmd `cmd:"" help:"Write what a done job predicted of the rows that it held out."`
 
 	Pause  jobPauseCmd  `cmd:"" help:"Stop a job for now; it keeps its last checkpoint."`
@@ -80,17 +81,12 @@ type times struct{ taken, left string }
 // machine's clock.
 func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	t := times{"-", "-"}
-	seconds := j.Seconds
-	if j.State == protocol.Running {
-		seconds = float64(j.Ran) + max(0, now.Sub(time.Unix(j.Since, 0)).Seconds())
-	} else if !j.State.Final() { // between two runs
-		seconds = float64(j.Ran)
-	}
+	seconds := ranOf(j, now)
 	if j.Started != 0 {
 		t.taken = duration(seconds)
 	}
-	if p := j.Progress; j.State == protocol.Running && p != nil && p.Step > 0 && p.Steps >= p.Step {
-		t.left = duration(seconds * float64(p.Steps-p.Step) / float64(p.Step))
+	if e := estimateOf(j, nil, seconds); e != nil {
+		t.left = e.text()
 	}
 	return t
 }
@@ -160,13 +156,21 @@ func (c *jobShowCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(shown(j), func(w io.Writer) { writeJob(w, j) })
+	line, err := cl.Curve(a.ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	s := shown(j)
+	s.estimate = estimateOf(j, line.Points, ranOf(j, time.Now()))
+	return a.print(s, func(w io.Writer) { writeJob(w, j, line) })
 }
 
-// shownJob is a job with the number of rows that its predictions are of.
+// shownJob is a job with the number of rows that its predictions are of, and, where it
+// runs, how long it will.
 type shownJob struct {
 	*protocol.JobInfo
 	Predictions *shownPredictions `json:"predictions,omitempty"` // in the place of JobInfo's
+	*estimate
 }
 
 type shownPredictions struct {
@@ -183,7 +187,7 @@ func shown(j *protocol.JobInfo) *shownJob {
 }
 
 // writeJob writes what is known of a job, and its result where it is done.
-func writeJob(w io.Writer, j *protocol.JobInfo) {
+func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	lines := [][2]string{
 		{"job", fmt.Sprint(j.ID)}, {"name", j.Name}, {"state", string(j.State)},
 	}
@@ -200,11 +204,18 @@ func writeJob(w io.Writer, j *protocol.JobInfo) {
 		lines = append(lines, [2]string{"audit", fmt.Sprintf("%v of the units computed twice", float64(j.AuditPPM)/1e6)})
 	}
 	lines = append(lines, [2]string{"submitted", clock(j.Submitted)}, [2]string{"started", clock(j.Started)}, [2]string{"ended", clock(j.Ended)})
+	if j.Started != 0 {
+		lines = append(lines, [2]string{"time", duration(ranOf(j, time.Now()))})
+	}
 	if !j.State.Final() {
 		lines = append(lines, [2]string{"done", percent(j)}, [2]string{"rounds committed", count(j.Rounds)})
-		if p := j.Progress; p != nil && p.BestStep > 0 {
-			lines = append(lines, [2]string{"best step so far", count(p.BestStep)})
+		lines = append(lines, runningLines(j, line.Points, time.Now())...)
+		if len(j.Workers) > 0 {
+			lines = append(lines, [2]string{"workers", nameList(j.Workers)})
 		}
+	}
+	for _, l := range lossLines(line.Points) {
+		lines = append(lines, [2]string{l[0] + " curve", l[1]})
 	}
 	r, _, err := finished(j)
 	if err != nil {
@@ -234,6 +245,8 @@ func modelHint(j *protocol.JobInfo) string {
 
 type jobWatchCmd struct{ jobArg }
 
+func (*jobWatchCmd) outputs() []string { return []string{outputJSONL} }
+
 // Run implements `coppice job watch`.
 func (c *jobWatchCmd) Run(a *app) error {
 	cl, err := c.connect(a)
@@ -245,6 +258,9 @@ func (c *jobWatchCmd) Run(a *app) error {
 	j, err := cl.Job(a.ctx, c.Job) // that there is none is said at once
 	if err != nil {
 		return left(c.Job, err)
+	}
+	if a.output == outputJSONL {
+		return watchLines(a, cl, j)
 	}
 	if j, err = watch(a, cl, j); err != nil {
 		return err

@@ -24,7 +24,8 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
-	json   bool
+	output string // what to print: see outputsOf
+	json   bool   // output is outputJSON
 
 	atEnd []func() // what to do when the command has ended
 }
@@ -59,9 +60,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return report(ctx, stderr, wantsJSON(args), usagef("%w; see \"%s --help\"", err, at(err)))
 	}
-	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, json: c.Output == "json"}
+	if err := printable(parsed.Selected(), c.Output); err != nil {
+		return report(ctx, stderr, wantsJSON(args), err)
+	}
+	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, output: c.Output, json: c.Output == outputJSON}
 	defer a.end()
-	return report(ctx, stderr, a.json, parsed.Run(a))
+	return report(ctx, stderr, a.json || c.Output == outputJSONL, parsed.Run(a))
 }
 
 // exited carries an exit code out of kong's own flags, such as --help.

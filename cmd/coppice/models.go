@@ -133,7 +133,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"rows", rowsLine(s.Rows, 0)},
 		{"settings", settingsLine(j.Params)},
 		{"steps", stepsLine(s.Steps, s.BestStep, s.RefitSteps)},
-		{"training loss", "K-L " + figure(s.Loss)},
+		{"training loss", lossText(s.Loss)},
 	}
 	for _, d := range s.Describe {
 		lines = append(lines, [2]string{d.Name, d.Value})

@@ -77,7 +77,7 @@ func trainingLine(p, first algorithms.Progress, elapsed time.Duration) string {
 	var parts []string
 	if p.Steps > 0 {
 		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*float64(p.Step)/float64(p.Steps)),
-			fmt.Sprintf("step %s of %s", count(p.Step), count(p.Steps)))
+			"step "+stepText(&p))
 	} else {
 		parts = append(parts, "step "+count(p.Step))
 	}
@@ -86,9 +86,9 @@ func trainingLine(p, first algorithms.Progress, elapsed time.Duration) string {
 	}
 	if s := elapsed.Seconds(); s > 0 && p.Samples > first.Samples {
 		parts = append(parts, count(uint64(float64(p.Samples-first.Samples)/s))+" samples/s")
-		if p.Steps > p.Step && p.Step > first.Step {
-			left := s * float64(p.Steps-p.Step) / float64(p.Step-first.Step)
-			parts = append(parts, "ETA "+duration(left))
+		if left, atMost := stepsLeft(&p); left > 0 && p.Step > first.Step {
+			e := estimate{Seconds: s * left / float64(p.Step-first.Step), AtMost: atMost}
+			parts = append(parts, "ETA "+e.text())
 		}
 	}
 	if p.Phase != "" {

@@ -87,7 +87,7 @@ func TestSuspectIsShown(t *testing.T) {
 		t.Errorf("listed as %v", row)
 	}
 	var b bytes.Buffer
-	writeJob(&b, j)
+	writeJob(&b, j, new(protocol.JobCurve))
 	if !strings.Contains(b.String(), "worker w1: unit 3 differs") {
 		t.Errorf("shown as\n%s", b.String())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // result is what `coppice train` ends with.
@@ -27,7 +28,7 @@ type result struct {
 	RefitSteps    uint64          `json:"refit_steps,omitempty"`
 	Samples       uint64          `json:"samples"`
 	Seconds       float64         `json:"seconds"`
-	Loss          float64         `json:"loss"` // of training, as K-L
+	Loss          lossJSON        `json:"loss"` // of training, as K-L; null where no gradient step was taken
 	EvaluatedOn   string          `json:"evaluated_on"`
 	Rows          pipeline.Counts `json:"rows"`
 	Measures      measures.Report `json:"measures"`
@@ -39,6 +40,9 @@ type result struct {
 	Numerics      int             `json:"numerics"`
 	Version       string          `json:"version"`
 	Folds         []foldResult    `json:"folds,omitempty"`
+	Curve         string          `json:"curve,omitempty"` // file of the losses step by step
+
+	line *protocol.JobCurve // of --curve-out
 
 	// GainEvaluations counts the thresholds whose gain trees computed.
 	GainEvaluations uint64 `json:"gain_evaluations,omitempty"`
@@ -49,7 +53,7 @@ type foldResult struct {
 	Steps         uint64          `json:"steps"`
 	BestStep      uint64          `json:"best_step,omitempty"`
 	RefitSteps    uint64          `json:"refit_steps,omitempty"`
-	Loss          float64         `json:"loss"`
+	Loss          lossJSON        `json:"loss"`
 	Rows          pipeline.Counts `json:"rows"`
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_predictor"`
@@ -60,13 +64,13 @@ type foldResult struct {
 func newResult(job, data string, j *algorithms.Job, o *pipeline.Outcome, seconds float64) *result {
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
-		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: o.Loss,
+		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.Baseline,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"],
 	}
 	for _, f := range o.Folds {
-		r.Folds = append(r.Folds, foldResult{f.Steps, f.BestStep, f.RefitSteps, f.Loss, f.Rows, f.Measures, f.Baseline, f.ModelDigest, nil})
+		r.Folds = append(r.Folds, foldResult{f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.Baseline, f.ModelDigest, nil})
 	}
 	return r
 }
@@ -81,7 +85,7 @@ func (r *result) text(w io.Writer) {
 		{"settings", settingsLine(r.Settings)},
 		{"steps", r.stepsLine()},
 		{"time", r.speed()},
-		{"training loss", "K-L " + figure(r.Loss)},
+		{"training loss", lossText(float64(r.Loss))},
 		{"rows", rowsLine(r.Rows, len(r.Folds))},
 	}
 	if r.GainEvaluations > 0 {
@@ -97,6 +101,9 @@ func (r *result) text(w io.Writer) {
 	}
 	if r.Predictions != "" {
 		end = append(end, [2]string{"predictions", r.Predictions})
+	}
+	if r.Curve != "" {
+		end = append(end, [2]string{"curve", r.Curve})
 	}
 	pairs(w, end)
 }
@@ -127,7 +134,7 @@ func stepsLine(steps, best, refit uint64) string {
 }
 
 func (r *result) speed() string {
-	if r.Seconds <= 0 {
+	if r.Seconds <= 0 || r.Samples == 0 {
 		return duration(r.Seconds)
 	}
 	return fmt.Sprintf("%s (%s samples/s)", duration(r.Seconds), count(uint64(float64(r.Samples)/r.Seconds)))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/local"
@@ -23,6 +24,8 @@ type trainCmd struct {
 	auditFlag
 	ModelOut       string `placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each: m.model becomes m-fold0.model, m-fold1.model and so on."`
 	PredictionsOut string `placeholder:"FILE" help:"Write the predictions of the held-out rows to FILE: .csv, .csv.gz or .npz."`
+
+	CurveOut string `placeholder:"FILE.csv" help:"Write the losses step by step to FILE.csv."`
 
 	Local bool `help:"Train in this process, without a cluster."`
 
@@ -55,6 +58,11 @@ func (c *trainCmd) Run(a *app) error {
 		return err
 	}
 	defer predicted.discard()
+	line, err := createCurve(c.CurveOut)
+	if err != nil {
+		return err
+	}
+	defer line.discard()
 	var r *result
 	var o *pipeline.Outcome
 	if c.Local {
@@ -71,6 +79,9 @@ func (c *trainCmd) Run(a *app) error {
 	if err := predicted.write(o, r); err != nil {
 		return err
 	}
+	if err := line.write(r); err != nil {
+		return err
+	}
 	return a.print(r, r.text)
 }
 
@@ -78,7 +89,13 @@ func (c *trainCmd) Run(a *app) error {
 // inputs as well.
 func (c *trainCmd) checkFiles() error {
 	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names}
-	return cmp.Or(c.belongTo(c.Data), notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...))
+	for _, other := range []string{c.ModelOut, c.PredictionsOut} {
+		if c.CurveOut != "" && c.CurveOut == other {
+			return usagef("--curve-out %s: another output goes there", c.CurveOut)
+		}
+	}
+	return cmp.Or(c.belongTo(c.Data), notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...),
+		notAnInput("--curve-out", c.CurveOut, inputs...))
 }
 
 // trainHere trains in this process.
@@ -100,7 +117,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 		}
 	}
 	start := time.Now()
-	o, err := local.Run(a.ctx, j, data, local.Options{Progress: m.training, Model: out.stream()})
+	o, err := local.Run(a.ctx, j, data, local.Options{Progress: m.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,6 +127,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 	}
 	r := newResult(job, name, j, o, time.Since(start).Seconds())
 	r.setPredictions(o, len(o.Predictions) > 0, "")
+	r.line = lineOf(o)
 	return r, o, r.heldOut(j, data.Manifest, data.Assigned)
 }
 

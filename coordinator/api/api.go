@@ -38,13 +38,15 @@ type Config struct {
 	// InFlight, where set, tells how many collected units of a job are computed just
 	// now.
 	InFlight func(job uint64) int
-	Ready    func() error // nil once there is a leader and NATS answers
-	Quotas   Quotas
-	Store    *store.Store
-	Blobs    *replica.Blobs
-	Members  *members.Service // who the coordinators are
-	Metrics  http.Handler
-	Log      *slog.Logger
+	// WorkersOf, where set, lists the workers that compute a job just now.
+	WorkersOf func(job uint64) []string
+	Ready     func() error // nil once there is a leader and NATS answers
+	Quotas    Quotas
+	Store     *store.Store
+	Blobs     *replica.Blobs
+	Members   *members.Service // who the coordinators are
+	Metrics   http.Handler
+	Log       *slog.Logger
 
 	patience time.Duration // with a leader that says nothing; 0: protocol.ForwardSilence
 }
@@ -161,6 +163,7 @@ func Handler(cfg Config) http.Handler {
 	leader("POST /v1/jobs/delete", s.deleteJobs)
 	leader("POST /v1/jobs/prune", s.pruneJobs)
 	leader("GET /v1/jobs/{job}", s.job)
+	leader("GET /v1/jobs/{job}/curve", s.curve)
 	leader("POST /v1/jobs/{job}/cancel", s.cancel)
 	leader("POST /v1/jobs/{job}/pause", s.pause)
 	leader("POST /v1/jobs/{job}/resume", s.resume)

@@ -78,6 +78,7 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	s.cfg.Local = s.cfg.Cluster
 	s.cfg.Heard = func() bool { return *s.leader.Load() != "" }
 	s.cfg.patience = patienceHere
+	s.cfg.WorkersOf = func(uint64) []string { return []string{"w1", "w2"} }
 	s.cfg.Ready = func() error { return *s.ready.Load() }
 	s.cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics of "+id) })
 	s.web = httptest.NewServer(Handler(s.cfg))

@@ -51,7 +51,11 @@ func (s *Server) job(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.info(j, st.Index()), nil
+	info := s.info(j, st.Index())
+	if s.cfg.WorkersOf != nil && j.State == protocol.Running {
+		info.Workers = s.cfg.WorkersOf(j.ID)
+	}
+	return info, nil
 }
 
 // info describes a job as it is after a log entry: committed state, and what is in
@@ -132,25 +136,29 @@ func auditPPM(rate float64) (uint32, error) {
 }
 
 func (s *Server) cancel(r *http.Request) (any, error) {
-	return s.wish(r, protocol.EntryCancel, func(job uint64, now int64) any { return protocol.CancelEntry{Job: job, Time: now} })
+	return s.wish(r, protocol.EntryCancel, func(job uint64, now time.Time) any {
+		return protocol.CancelEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
+	})
 }
 
 func (s *Server) pause(r *http.Request) (any, error) {
-	return s.wish(r, protocol.EntryPause, func(job uint64, now int64) any { return protocol.PauseEntry{Job: job, Time: now} })
+	return s.wish(r, protocol.EntryPause, func(job uint64, now time.Time) any {
+		return protocol.PauseEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
+	})
 }
 
 func (s *Server) resume(r *http.Request) (any, error) {
-	return s.wish(r, protocol.EntryResume, func(job uint64, now int64) any { return protocol.ResumeEntry{Job: job, Time: now} })
+	return s.wish(r, protocol.EntryResume, func(job uint64, now time.Time) any { return protocol.ResumeEntry{Job: job, Time: now.Unix()} })
 }
 
 // wish commits what a user wants of a job, and answers with the job as the entry
 // left it.
-func (s *Server) wish(r *http.Request, kind protocol.EntryKind, entry func(job uint64, now int64) any) (any, error) {
+func (s *Server) wish(r *http.Request, kind protocol.EntryKind, entry func(job uint64, now time.Time) any) (any, error) {
 	j, err := s.findJob(s.cfg.Store.State(), r)
 	if err != nil {
 		return nil, err
 	}
-	index, v, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(kind, entry(j.ID, time.Now().Unix())))
+	index, v, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(kind, entry(j.ID, time.Now())))
 	if err != nil {
 		return nil, err
 	}

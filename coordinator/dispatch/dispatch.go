@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -206,6 +207,23 @@ func (d *Dispatcher) InFlight(job uint64) int {
 		return int(x.inFlight.Load())
 	}
 	return 0
+}
+
+// WorkersOf lists the workers that are there and were given units of a job during this
+// leadership, while an executor of it is open.
+func (d *Dispatcher) WorkersOf(job uint64) (list []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.jobs[job] == nil {
+		return nil
+	}
+	for id, jobs := range d.served {
+		if jobs[job] && d.crew.get(id) != nil {
+			list = append(list, id)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // Workers lists the workers for people.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -26,6 +27,8 @@ type committer struct {
 	flight   chan committed
 	buf      []byte // of the state in flight
 	progress []byte
+	curve    []byte // what is new of it
+	mark     curve.Mark
 }
 
 // committed is the end of a commit.
@@ -84,6 +87,9 @@ func (c *committer) poll(wait bool) (err error, done bool) {
 func (c *committer) land(end committed) error {
 	c.flight = nil
 	c.interval = stretch(end.cost)
+	if end.err == nil {
+		c.d.curve.Kept(c.mark)
+	}
 	return end.err
 }
 
@@ -98,6 +104,8 @@ func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer
 		return nil
 	}
 	c.progress = progressJSON(t.Progress())
+	rest, mark := c.d.curve.Rest()
+	c.curve, c.mark = rest.Append(c.curve[:0]), mark
 	c.began = time.Now()
 	began, flight := c.began, make(chan committed, 1)
 	c.flight = flight
@@ -119,11 +127,14 @@ func (c *committer) commit(ctx context.Context, rounds uint64) error {
 		if err != nil {
 			return fmt.Errorf("training state: %w", err)
 		}
-		e.Blob = blob
+		e.Blob, e.Curve = blob, c.curve
 		return c.propose(ctx, &e)
 	}
 	for at := 0; at < len(c.buf); at += protocol.CommitChunk {
 		e.Offset, e.Data = uint64(at), c.buf[at:min(at+protocol.CommitChunk, len(c.buf))]
+		if at+len(e.Data) == len(c.buf) {
+			e.Curve = c.curve
+		}
 		if err := c.propose(ctx, &e); err != nil {
 			return err
 		}

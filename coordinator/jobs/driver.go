@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -22,6 +23,8 @@ type driver struct {
 	log     *slog.Logger
 	trainer pipeline.Finisher
 	commits *committer
+	curve   *curve.Recorder
+	ran     time.Duration // before this driver, without pauses, by the clocks of others
 	began   time.Time
 	samples uint64 // as last counted
 	steps   uint64
@@ -40,6 +43,7 @@ func (d *driver) run(ctx context.Context) error {
 	defer d.commits.stop()
 	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t algorithms.Trainer) error {
 		d.count(t.Progress())
+		d.curve.Follow(t, d.time().Milliseconds())
 		return d.commits.offer(ctx, rounds, t)
 	})
 	if err != nil {
@@ -52,7 +56,8 @@ func (d *driver) markRunning(ctx context.Context) error {
 	if d.job.State == protocol.Running {
 		return nil
 	}
-	entry := protocol.JobStateEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, State: protocol.Running, Time: time.Now().Unix()}
+	now := time.Now()
+	entry := protocol.JobStateEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, State: protocol.Running, Time: now.Unix(), Millis: protocol.Millis(now)}
 	_, _, err := d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry))
 	return err
 }
@@ -74,7 +79,25 @@ func (d *driver) restore(ctx context.Context) error {
 	d.trainer = t
 	p := t.Progress()
 	d.steps, d.samples = p.Step, p.Samples
+	if err := d.restoreCurve(p); err != nil {
+		return err
+	}
 	d.log.Info("the job runs", "round", d.job.Round, "step", p.Step, "epoch", d.m.cfg.Epoch)
+	return nil
+}
+
+// restoreCurve goes on with the committed learning curve.
+func (d *driver) restoreCurve(p algorithms.Progress) error {
+	var committed *curve.Curve
+	if len(d.job.Curve) > 0 {
+		c, err := curve.Decode(d.job.Curve)
+		if err != nil {
+			return err
+		}
+		committed = c
+	}
+	d.curve = curve.NewRecorder(curve.JobPoints, committed)
+	d.curve.Observe(p, d.time().Milliseconds())
 	return nil
 }
 
@@ -116,22 +139,46 @@ func (d *driver) finish(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the job's result: %w", err)
 	}
-	now := time.Now().Unix()
-	entry := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Progress: progressJSON(d.trainer.Progress()), Time: now, Seconds: d.seconds()}
+	d.curve.End()
+	rest, _ := d.curve.Rest() // of what is known to be committed: a commit may be under way
+	entry := protocol.FinishEntry{
+		Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Progress: progressJSON(d.trainer.Progress()),
+		Curve: rest.Append(nil), FoldCurves: foldCurves(outcome), Time: time.Now().Unix(), Seconds: d.time().Seconds(),
+	}
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
 	return err
 }
 
-// seconds is how long the job ran, for display, without its pauses; where another
-// leader started it, by the clocks of both.
-func (d *driver) seconds() float64 {
-	if d.job.State != protocol.Running {
-		return float64(d.job.Ran) + time.Since(d.began).Seconds()
+// ranBefore is how long a job ran before now, for display, without its pauses; where
+// another leader runs it, by the clocks of both.
+func ranBefore(j *state.Job, now time.Time) time.Duration {
+	millis := j.Ran
+	if j.State == protocol.Running && j.Since > 0 {
+		millis += max(0, now.UnixMilli()-j.Since)
 	}
-	if j := d.m.cfg.Store.State().Job(d.job.ID); j != nil && j.Since > 0 {
-		return float64(j.Ran) + max(0, time.Since(time.Unix(j.Since, 0)).Seconds())
+	return time.Duration(millis) * time.Millisecond
+}
+
+// time is how long the job has run.
+func (d *driver) time() time.Duration { return d.ran + time.Since(d.began) }
+
+// maxFoldPoints bounds the points of all folds' curves together, which one log entry has:
+// of very many folds each has fewer than curve.FoldPoints.
+const maxFoldPoints = 1 << 16
+
+// foldCurves lists the encoded curves of an outcome's folds.
+func foldCurves(o *pipeline.Outcome) (list [][]byte) {
+	for _, f := range o.Folds {
+		c := f.Curve
+		if len(o.Folds)*curve.FoldPoints > maxFoldPoints && c != nil {
+			c = c.Thinned(max(4, maxFoldPoints/len(o.Folds)))
+		}
+		if c == nil {
+			c = curve.New()
+		}
+		list = append(list, c.Append(nil))
 	}
-	return 0
+	return list
 }
 
 func (d *driver) storeModels(ctx context.Context, o *pipeline.Outcome) ([]protocol.ModelRef, error) {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -139,7 +140,7 @@ func (o *office) job(id uint64) *state.Job { return o.cfg.Store.State().Job(id) 
 // committer returns the committer of a running job, of which a commit is due.
 func (o *office) committer(j *state.Job) *committer {
 	m := New(o.cfg)
-	c := newCommitter(&driver{m: m, job: j, log: o.cfg.Log})
+	c := newCommitter(&driver{m: m, job: j, log: o.cfg.Log, curve: curve.NewRecorder(curve.JobPoints, nil)})
 	c.due()
 	return c
 }

@@ -190,7 +190,7 @@ func (m *Manager) start(ctx context.Context, job *state.Job) {
 func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	log := m.cfg.Log.With("job", job.ID, "name", job.Name)
 	began := time.Now()
-	d := &driver{m: m, job: job, log: log, began: began}
+	d := &driver{m: m, job: job, log: log, began: began, ran: ranBefore(job, began)}
 	err := d.guarded(ctx)
 	switch {
 	case err == nil:
@@ -254,7 +254,8 @@ func (d *driver) guarded(ctx context.Context) (err error) {
 }
 
 func (m *Manager) failed(ctx context.Context, id uint64, cause error) error {
-	entry := protocol.JobStateEntry{Epoch: m.cfg.Epoch, Job: id, State: protocol.Failed, Error: cause.Error(), Time: time.Now().Unix()}
+	now := time.Now()
+	entry := protocol.JobStateEntry{Epoch: m.cfg.Epoch, Job: id, State: protocol.Failed, Error: cause.Error(), Time: now.Unix(), Millis: protocol.Millis(now)}
 	_, _, err := m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry))
 	return err
 }
@@ -349,6 +350,12 @@ func (p *Parts) Load(ctx context.Context, digest string) ([]byte, error) {
 func progressJSON(p algorithms.Progress) []byte {
 	if p.Loss-p.Loss != 0 {
 		p.Loss = -1
+	}
+	if p.Validation-p.Validation != 0 {
+		p.Validation, p.ValidatedAt = 0, 0
+	}
+	if p.BestLoss-p.BestLoss != 0 {
+		p.BestLoss = 0
 	}
 	b, err := json.Marshal(p)
 	if err != nil {

@@ -65,11 +65,7 @@ func (r *Referee) Collect(ctx context.Context, c *dispatch.Case) (part []byte, e
 		return nil, err
 	}
 	child := func(ctx context.Context, j *algorithms.Job) ([]byte, error) {
-		outcome, err := local.Run(ctx, j, r.whole(c.Manifest), local.Options{Lanes: 1})
-		if err != nil {
-			return nil, err
-		}
-		return outcome.Encode()
+		return local.Child(ctx, j, r.whole(c.Manifest), local.Checkpoint{}, nil)
 	}
 	return engine.RunCollected(ctx, r.kernel, u, r.data, c.Round.Vars, child, r.kernel.NewScratch())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -22,6 +23,9 @@ func (s *State) commit(e *protocol.CommitEntry) (any, error) {
 	if next.Progress, err = compact(e.Progress); err != nil {
 		return nil, err
 	}
+	if next.Curve, err = curve.Extend(j.Curve, bytes.Clone(e.Curve)); err != nil {
+		return nil, invalid("%v", err)
+	}
 	if e.Blob != "" {
 		return s.commitBlob(&next, e)
 	}
@@ -30,6 +34,9 @@ func (s *State) commit(e *protocol.CommitEntry) (any, error) {
 		return nil, err
 	}
 	if p.have < p.total {
+		if len(e.Curve) > 0 {
+			return nil, invalid("%v: a curve before the last piece of a state", j)
+		}
 		next.Progress, next.pending = j.Progress, p
 		return s.put(&next), nil
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -112,6 +113,8 @@ func (r *reader) job(s *State) {
 	j.TrainerBlob = r.text()
 	j.Trainer = r.bytes(protocol.MaxRaftState)
 	j.Progress = r.rawJSON()
+	j.Curve = r.curve()
+	r.list(dataset.MaxFolds, func() { j.FoldCurves = append(j.FoldCurves, r.curve()) })
 	j.pending = r.pending()
 	r.list(maxCount, func() {
 		j.Collected = append(j.Collected, Part{Round: r.u64(), Unit: uint32(r.count(protocol.MaxUnits - 1)), Of: uint32(r.count(protocol.MaxUnits)), Bytes: r.u64(), Digest: r.text()})
@@ -131,6 +134,17 @@ func (r *reader) job(s *State) {
 	if err := s.adopt(j); err != nil {
 		r.fail("%v: %v", j, err)
 	}
+}
+
+// curve reads an encoded learning curve, or nothing.
+func (r *reader) curve() []byte {
+	b := r.bytes(protocol.MaxCurve)
+	if len(b) > 0 {
+		if _, err := curve.Decode(b); err != nil {
+			r.fail("%v", err)
+		}
+	}
+	return b
 }
 
 func (r *reader) pending() *pending {

@@ -101,6 +101,11 @@ func (w *writer) job(j *Job) {
 	w.text(j.TrainerBlob)
 	w.bytes(j.Trainer)
 	w.bytes(j.Progress)
+	w.bytes(j.Curve)
+	w.u64(uint64(len(j.FoldCurves)))
+	for _, c := range j.FoldCurves {
+		w.bytes(c)
+	}
 	w.pending(j.pending)
 	w.u64(uint64(len(j.Collected)))
 	for _, p := range j.Collected {

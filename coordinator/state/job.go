@@ -30,8 +30,9 @@ type Job struct {
 	// Pauses counts how often the job was paused: what a driver that began before a
 	// pause still does is told apart by it.
 	Pauses uint64
-	// Since is when the job last began to run, and Ran the seconds before its last
-	// pause: for display.
+	// Since is when the job last began to run, in Unix milliseconds, and Ran how many of
+	// them it ran before its last pause, or in all where it was cancelled or failed: for
+	// display.
 	Since, Ran int64
 
 	// Round is the number of rounds folded into the committed trainer state; 0:
@@ -43,6 +44,10 @@ type Job struct {
 	TrainerBlob  string
 	TrainerBytes uint64
 	Progress     json.RawMessage // algorithms.Progress of that state, or nil
+	// Curve is the encoded learning curve until that state, or, of a done job, to its end;
+	// empty: none. FoldCurves are those of the folds of a done job.
+	Curve      []byte
+	FoldCurves [][]byte
 	// Collected lists the units recorded of rounds above Round, by round and
 	// unit. It is dropped when the job ends.
 	Collected []Part
@@ -97,7 +102,10 @@ func (j *Job) Info() protocol.JobInfo {
 		ID: j.ID, Name: j.Name, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
 		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
-		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: j.Since, Ran: j.Ran, ModelDeleted: j.ModelDeleted,
+		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran), ModelDeleted: j.ModelDeleted,
+	}
+	if j.State.Final() && j.State != protocol.Done {
+		info.Seconds = info.Ran
 	}
 	info.Measures, info.EvaluatedOn = j.measured.info()
 	if n := len(j.Collected); n > 0 {
@@ -120,10 +128,21 @@ func (j *Job) progress() *algorithms.Progress {
 
 func (j *Job) String() string { return fmt.Sprintf("job %d (%s)", j.ID, j.Name) }
 
-// end returns the record of the ended job, which keeps only its result.
-func (j *Job) end(as protocol.JobState, at int64) *Job {
+// ran returns the milliseconds that the job has run until the moment of an entry.
+func (j *Job) ran(at, millis int64) int64 {
+	if j.State != protocol.Running {
+		return j.Ran
+	}
+	return j.Ran + max(0, unixMillis(at, millis)-j.Since)
+}
+
+func unixMillis(at, millis int64) int64 { return at*1000 + millis }
+
+// end returns the record of the job that ended at a second and milliseconds of it. It
+// keeps only its result and its curve.
+func (j *Job) end(as protocol.JobState, at, millis int64) *Job {
 	next := *j
-	next.State, next.Ended = as, at
+	next.State, next.Ended, next.Ran = as, at, j.ran(at, millis)
 	next.Manifest, next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, nil, "", 0
 	next.Collected, next.pending = nil, nil
 	return &next

@@ -14,9 +14,7 @@ func (s *State) pause(e *protocol.PauseEntry) (any, error) {
 		return orNil(j, err)
 	}
 	next := *j
-	if j.State == protocol.Running {
-		next.Ran += max(0, e.Time-j.Since)
-	}
+	next.Ran = j.ran(e.Time, e.Millis)
 	next.State, next.pending = protocol.Paused, nil
 	next.Pauses++
 	return s.put(&next), nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -19,9 +21,9 @@ func (s *State) jobState(e *protocol.JobStateEntry) (any, error) {
 	}
 	switch e.State {
 	case protocol.Running:
-		return s.start(j, e.Time), nil
+		return s.start(j, e.Time, e.Millis), nil
 	case protocol.Failed:
-		next := j.end(protocol.Failed, e.Time)
+		next := j.end(protocol.Failed, e.Time, e.Millis)
 		next.Error = e.Error[:min(len(e.Error), protocol.MaxText)]
 		return s.put(next), nil
 	}
@@ -30,12 +32,12 @@ func (s *State) jobState(e *protocol.JobStateEntry) (any, error) {
 
 // start makes a queued job run; a job that runs, for a new leader to take over,
 // stays as it is.
-func (s *State) start(j *Job, at int64) *Job {
+func (s *State) start(j *Job, at, millis int64) *Job {
 	if j.State == protocol.Running {
 		return j
 	}
 	next := *j
-	next.State, next.Since = protocol.Running, at
+	next.State, next.Since = protocol.Running, unixMillis(at, millis)
 	if next.Started == 0 { // a job that was paused started before
 		next.Started = at
 	}
@@ -88,9 +90,22 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 		}
 		s.keep(p.Blob)
 	}
-	next := j.end(protocol.Done, e.Time)
+	line, err := curve.Extend(j.Curve, bytes.Clone(e.Curve))
+	if err != nil {
+		return nil, invalid("%v", err)
+	}
+	if len(e.FoldCurves) > dataset.MaxFolds {
+		return nil, invalid("curves of %d folds, at most %d are allowed", len(e.FoldCurves), dataset.MaxFolds)
+	}
+	for i, c := range e.FoldCurves {
+		if _, err := curve.Decode(c); err != nil {
+			return nil, invalid("fold %d: %v", i, err)
+		}
+	}
+	next := j.end(protocol.Done, e.Time, 0)
 	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds
 	next.measured = measuredBy(e.Outcome)
+	next.Curve, next.FoldCurves = line, e.FoldCurves
 	if len(e.Progress) > 0 {
 		next.Progress = e.Progress
 	}
@@ -107,7 +122,7 @@ func (s *State) cancel(e *protocol.CancelEntry) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.put(j.end(protocol.Cancelled, e.Time)), nil
+	return s.put(j.end(protocol.Cancelled, e.Time, e.Millis)), nil
 }
 
 // compact returns JSON text without spaces as a copy, or nil for no text.

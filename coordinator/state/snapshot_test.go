@@ -34,10 +34,11 @@ func golden(t testing.TB) *State {
 				Epoch: epoch, Job: done.ID, Outcome: []byte(`{"steps":7}`), Seconds: 1.5, Time: 5,
 				Models:      []protocol.ModelRef{{Digest: digest('1'), Blob: digest('2'), Bytes: 3}},
 				Predictions: &protocol.BlobRef{Blob: digest('3'), Bytes: 4},
+				Curve:       points(7, 0.25), FoldCurves: [][]byte{points(5, 0.5), points(6, 0.75)},
 			},
 		}[kind])
 	}
-	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 3, Data: []byte{1, 2, 3}, Progress: []byte(`{"step":4}`)})
+	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 3, Data: []byte{1, 2, 3}, Progress: []byte(`{"step":4}`), Curve: points(4, 0.5)})
 	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Unit: 2, Of: 4, Digest: digest('c'), Bytes: 8})
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 3, Data: []byte{1}})
 	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('e'), digest('a')}})

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -39,12 +41,20 @@ type Options struct {
 	// Checkpoint, where set, is handed the state of such a job now and then; the
 	// bytes are valid during the call only.
 	Checkpoint func(Checkpoint)
+	// Points, where not 0, has the learning curve of such a job recorded in Outcome.Curve,
+	// with at most so many points; Timed gives them the seconds since Run. The folds of a
+	// job of folds have their curves in any case, without seconds.
+	Points int
+	Timed  bool
+
+	every time.Duration // between two checkpoints; 0: checkpointEvery
 }
 
 // Checkpoint is a trainer's state and the number of rounds folded into it.
 type Checkpoint struct {
 	Rounds uint64
 	State  []byte
+	Curve  []byte // encoded; empty where none is recorded
 }
 
 // checkpointEvery is the time between two checkpoints.
@@ -73,7 +83,7 @@ type runner struct {
 }
 
 // run drives one job, whose folds come back here as child jobs.
-func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (*pipeline.Outcome, error) {
+func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (outcome *pipeline.Outcome, err error) {
 	m := r.data.Manifest
 	roles, err := j.Split.Assign(m.Rows, r.data.Assigned)
 	if err != nil {
@@ -89,7 +99,12 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (*pipeli
 	}
 	observe := func(uint64, algorithms.Trainer) error { return nil }
 	if j.Folds == 0 {
-		observe = checkpointing(r.meter.observer(j.Split.Fold), o.Checkpoint)
+		line, err := o.record(trainer)
+		if err != nil {
+			return nil, err
+		}
+		observe = checkpointing(line.observer(r.meter.observer(j.Split.Fold)), line, &o)
+		defer func() { line.finish(outcome) }()
 	}
 	err = engine.Drive(ctx, trainer, o.Resume.Rounds, engine.NewLocal(kernel, data, o.Lanes, r.child), observe)
 	if err != nil {
@@ -105,22 +120,25 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (*pipeli
 }
 
 // checkpointing adds checkpoints to an observer.
-func checkpointing(observe engine.Observer, give func(Checkpoint)) engine.Observer {
-	if give == nil {
+func checkpointing(observe engine.Observer, line *line, o *Options) engine.Observer {
+	if o.Checkpoint == nil {
 		return observe
 	}
 	var buf []byte
 	last := time.Now()
 	return func(rounds uint64, t algorithms.Trainer) error {
-		if time.Since(last) >= checkpointEvery {
+		if err := observe(rounds, t); err != nil {
+			return err
+		}
+		if time.Since(last) >= cmp.Or(o.every, checkpointEvery) {
 			var err error
 			if buf, err = t.AppendState(buf[:0]); err != nil {
 				return err
 			}
-			give(Checkpoint{rounds, buf})
+			o.Checkpoint(Checkpoint{rounds, buf, line.encoded()})
 			last = time.Now()
 		}
-		return observe(rounds, t)
+		return nil
 	}
 }
 
@@ -130,7 +148,17 @@ func (r *runner) child(ctx context.Context, j *algorithms.Job) ([]byte, error) {
 	if j.Folds > 0 {
 		return nil, errors.New("a fold cannot have folds of its own")
 	}
-	outcome, err := r.run(ctx, j, Options{Lanes: 1})
+	outcome, err := r.run(ctx, j, Options{Lanes: 1, Points: curve.FoldPoints})
+	if err != nil {
+		return nil, err
+	}
+	return outcome.Encode()
+}
+
+// Child runs a child job, a fold, from where it got to elsewhere, and returns its encoded
+// outcome: the same bytes wherever it ran.
+func Child(ctx context.Context, j *algorithms.Job, d *Data, from Checkpoint, checkpoint func(Checkpoint)) ([]byte, error) {
+	outcome, err := Run(ctx, j, d, Options{Lanes: 1, Points: curve.FoldPoints, Resume: from, Checkpoint: checkpoint})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -72,7 +73,7 @@ func TestFolds(t *testing.T) {
 		t.Fatalf("%d folds", len(all.Folds))
 	}
 	for f, got := range all.Folds {
-		want := run(t, d, pipeline.Child(j, f), Options{Lanes: 2})
+		want := run(t, d, pipeline.Child(j, f), Options{Lanes: 2, Points: curve.FoldPoints})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("fold %d differs from the job alone:\n%s", f, diff)
 		}

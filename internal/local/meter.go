@@ -96,6 +96,7 @@ func (m *meter) sum() algorithms.Progress {
 			losses++
 		}
 	}
+	s.MostSteps = m.most(s.Steps)
 	s.Phase = fmt.Sprintf("%d of %d folds done", count(m.ended), len(m.parts))
 	return s
 }
@@ -124,4 +125,17 @@ func count(set []bool) (n int) {
 		}
 	}
 	return n
+}
+
+// most is the greatest number of steps of all folds together, where that many are expected
+// only because no fold has ended yet and each may end earlier; else 0.
+func (m *meter) most(expected uint64) uint64 {
+	greatest := uint64(0)
+	for _, p := range m.parts {
+		greatest = max(greatest, p.MostSteps)
+	}
+	if greatest == 0 || count(m.ended) > 0 {
+		return 0
+	}
+	return max(expected, greatest*uint64(len(m.parts)))
 }

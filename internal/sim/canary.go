@@ -184,7 +184,11 @@ func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 
 // Progress implements algorithms.Trainer.
 func (t *trainer) Progress() algorithms.Progress {
-	return algorithms.Progress{Step: t.done, Steps: t.params.Rounds, Loss: -1}
+	p := algorithms.Progress{Step: t.done, Steps: t.params.Rounds, Loss: float64(t.chain[0])}
+	if t.done%3 == 0 {
+		p.Validation, p.ValidatedAt = float64(t.chain[1]), t.done
+	}
+	return p
 }
 
 // Model implements algorithms.Trainer.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -306,6 +307,9 @@ func (s *Sim) jobs(st *state.State) {
 		if j.Trainer != nil && (!known || was.Round != j.Round) && (int(j.Round) > len(ref.states) || !bytes.Equal(j.Trainer, []byte(ref.states[j.Round-1]))) {
 			s.failLocked("state", "%v: the state committed as round %d is not the reference's", j, j.Round)
 		}
+		if !known || was.Round != j.Round || was.State != j.State {
+			s.curve(j, ref)
+		}
 		if j.State == protocol.Cancelled && len(j.Models) > 0 {
 			s.failLocked("cancel", "%v was cancelled and has a model", j)
 		}
@@ -333,6 +337,29 @@ func (s *Sim) deletions(st *state.State) {
 		if j := st.Job(id); j != nil {
 			s.failLocked("delete", "%v was deleted and is back", j)
 		}
+	}
+}
+
+// curve checks that a job's curve has the points of the reference's at its round.
+func (s *Sim) curve(j *state.Job, ref *reference) {
+	want, got := ref.curve, ""
+	switch {
+	case j.State == protocol.Done:
+	case j.Round == 0:
+		want = ""
+	case int(j.Round) <= len(ref.curves):
+		want = ref.curves[j.Round-1]
+	}
+	if len(j.Curve) > 0 {
+		c, err := curve.Decode(j.Curve)
+		if err != nil {
+			s.failLocked("curve", "%v: %v", j, err)
+			return
+		}
+		got = curveText(c)
+	}
+	if got != want {
+		s.failLocked("curve", "%v, round %d: the points are\n%s, the reference's\n%s", j, j.Round, got, want)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -36,6 +38,8 @@ type reference struct {
 	digest string // of the model
 	rounds []referenceRound
 	states []string // after so many rounds, from 1 on
+	curves []string // likewise, as curveText writes them
+	curve  string   // in the end
 }
 
 // referenceRound is what a round comes to.
@@ -112,7 +116,11 @@ func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*da
 		return nil, err
 	}
 	x := &recorder{Local: engine.NewLocal(k, data, 1, nil), r: r, kernel: k, data: data, kept: engine.NewKept(engine.KeptLimit)}
+	line := curve.NewRecorder(curve.JobPoints, nil)
+	line.Observe(t.Progress(), curve.Unknown)
 	note := func(_ uint64, t algorithms.Trainer) error {
+		line.Observe(t.Progress(), curve.Unknown)
+		r.curves = append(r.curves, curveText(line.Curve()))
 		b, err := t.AppendState(nil)
 		r.states = append(r.states, string(b))
 		return err
@@ -124,8 +132,18 @@ func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*da
 	if err != nil {
 		return nil, err
 	}
-	r.digest = outcome.ModelDigest
+	line.End()
+	r.digest, r.curve = outcome.ModelDigest, curveText(line.Curve())
 	return r, nil
+}
+
+// curveText writes steps and losses of a curve.
+func curveText(c *curve.Curve) string {
+	var b strings.Builder
+	for _, p := range c.Points() {
+		fmt.Fprintln(&b, p.Step, p.Training, p.Validation)
+	}
+	return b.String()
 }
 
 // recorder is engine.Local that notes what each node and part is.

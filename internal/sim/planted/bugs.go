@@ -114,6 +114,10 @@ var Bugs = []Bug{
 	{"a leader's commits lost with its office", []Edit{
 		{"coordinator/state/apply.go", "	s.dropPending()\n	return s.epoch, nil", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n	return s.epoch, nil"},
 	}, nil},
+	{"a curve that begins anew with each leader", []Edit{
+		{"coordinator/jobs/driver.go", "	if len(d.job.Curve) > 0 {", "	if len(d.job.Curve) > 1<<30 {"},
+		{"algorithms/curve/encode.go", "	c.thin(next.stride, next.every)\n", "	c.points = nil\n"},
+	}, nil},
 	{"a part folded in another's place", []Edit{
 		{"coordinator/dispatch/collect.go", "		c.parts[s.unit] = s.part\n", "		c.parts[(int(s.unit)+1)%len(c.parts)] = s.part\n"},
 	}, nil},

@@ -1,0 +1,203 @@
+// Package curve keeps a job's learning curve: a bounded number of points, each with a
+// step, the losses there and the seconds of running. Which points are kept, with which
+// steps and losses, is a function of the job alone: not of when it was committed, on how
+// many workers it ran, or how often it was begun again.
+package curve
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// The greatest number of points of a curve: of a job, and of one fold of a job of folds.
+const (
+	JobPoints  = 512
+	FoldPoints = 64
+)
+
+// Unknown is Point.Millis where the time is not known.
+const Unknown = -1
+
+// Point is what was known at the end of a step.
+type Point struct {
+	Step       uint64
+	Training   float64 // loss on the rows trained on, as K-L; NaN: not known
+	Validation float64 // loss on the validation rows, as K-L; NaN: none was computed
+	Millis     int64   // milliseconds of running; Unknown where nobody measured
+}
+
+// validated reports whether the point has a validation loss.
+func (p *Point) validated() bool { return !math.IsNaN(p.Validation) }
+
+// same reports whether two points have the same losses at the same step.
+func (p *Point) same(o *Point) bool {
+	return p.Step == o.Step && bits(p.Training) == bits(o.Training) && bits(p.Validation) == bits(o.Validation)
+}
+
+func bits(v float64) uint64 { return math.Float64bits(v) }
+
+// Seconds returns the seconds of running, and whether they are known.
+func (p *Point) Seconds() (s float64, known bool) { return float64(p.Millis) / 1000, p.Millis >= 0 }
+
+// pointJSON is a Point in JSON: what is not known is left out.
+type pointJSON struct {
+	Step       uint64   `json:"step"`
+	Training   *float64 `json:"training_loss,omitempty"`
+	Validation *float64 `json:"validation_loss,omitempty"`
+	Seconds    *float64 `json:"seconds,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p Point) MarshalJSON() ([]byte, error) {
+	v := pointJSON{Step: p.Step}
+	if !math.IsNaN(p.Training) {
+		v.Training = &p.Training
+	}
+	if p.validated() {
+		v.Validation = &p.Validation
+	}
+	if s, known := p.Seconds(); known {
+		v.Seconds = &s
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Point) UnmarshalJSON(b []byte) error {
+	var v pointJSON
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*p = Point{Step: v.Step, Training: math.NaN(), Validation: math.NaN(), Millis: Unknown}
+	if v.Training != nil {
+		p.Training = *v.Training
+	}
+	if v.Validation != nil {
+		p.Validation = *v.Validation
+	}
+	if v.Seconds != nil && *v.Seconds >= 0 && *v.Seconds < 1e15 {
+		millis := *v.Seconds * 1000
+		p.Millis = int64(millis + 0.5)
+	}
+	return nil
+}
+
+// Curve is a curve, or the rest of one that another is extended by. Points without a
+// validation loss are kept where their step is a multiple of a stride, those with one
+// where their number is; a stride doubles where too many would be kept. So the points with
+// a validation loss, which are rarer, are never crowded out.
+type Curve struct {
+	stride      uint64 // of steps, a power of two
+	every       uint64 // of validations, counted from 0, a power of two
+	validations uint64 // so far
+	points      []Point
+	best        Point // of the least validation loss, among equal ones the first; Step 0: none
+}
+
+// New returns a curve without points.
+func New() *Curve { return &Curve{stride: 1, every: 1} }
+
+// Points returns the points by step, the one of the least validation loss among them.
+func (c *Curve) Points() []Point {
+	list := make([]Point, 0, len(c.points)+1)
+	best := c.best
+	missing := best.Step > 0
+	for _, p := range c.points {
+		if missing && p.Step >= best.Step {
+			if p.Step > best.Step {
+				list = append(list, best)
+			}
+			missing = false
+		}
+		list = append(list, p)
+	}
+	if missing {
+		list = append(list, best)
+	}
+	return list
+}
+
+// Best returns the point of the least validation loss, and whether there is one.
+func (c *Curve) Best() (Point, bool) { return c.best, c.best.Step > 0 }
+
+// add takes the next point, for a curve of at most limit points: of either kind half of
+// them, but for the best one and the last one, which are kept whatever their numbers are.
+func (c *Curve) add(p Point, limit int) {
+	most := limit/2 - 1
+	stride, every := c.stride, c.every
+	switch {
+	case p.validated():
+		if c.best.Step == 0 || p.Validation < c.best.Validation {
+			c.best = p
+		}
+		c.validations++
+		if (c.validations-1)%every != 0 {
+			return
+		}
+		c.points = append(c.points, p)
+		for c.count(true, stride, every) > most {
+			every *= 2
+		}
+	case p.Step%stride == 0:
+		c.points = append(c.points, p)
+		for c.count(false, stride, every) > most {
+			stride *= 2
+		}
+	}
+	c.thin(stride, every)
+}
+
+// count returns how many points, with or without a validation loss, would be kept with
+// these strides.
+func (c *Curve) count(validated bool, stride, every uint64) (n int) {
+	c.each(stride, every, func(p *Point) {
+		if p.validated() == validated {
+			n++
+		}
+	})
+	return n
+}
+
+// each calls do with the points that are kept with these strides, which are multiples of
+// the curve's.
+func (c *Curve) each(stride, every uint64, do func(*Point)) {
+	number := uint64(0) // of a kept point with a validation loss
+	for i := range c.points {
+		p := &c.points[i]
+		keep := p.Step%stride == 0
+		if p.validated() {
+			keep = number%every == 0
+			number += c.every
+		}
+		if keep {
+			do(p)
+		}
+	}
+}
+
+// thin changes the strides to multiples of them, and drops the points that are not kept
+// with them.
+func (c *Curve) thin(stride, every uint64) {
+	if stride == c.stride && every == c.every {
+		return
+	}
+	var kept []Point
+	c.each(stride, every, func(p *Point) { kept = append(kept, *p) })
+	c.points, c.stride, c.every = kept, stride, every
+}
+
+// Thinned returns the curve with at most limit points, which are at least 4.
+func (c *Curve) Thinned(limit int) *Curve {
+	next := *c
+	for len(next.points) > limit-2 {
+		stride, every := next.stride, next.every
+		if next.count(true, stride, every) > limit/2-1 {
+			every *= 2
+		}
+		if next.count(false, stride, every) > limit/2-1 {
+			stride *= 2
+		}
+		next.thin(stride, every)
+	}
+	return &next
+}

@@ -1,0 +1,218 @@
+package curve
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// MaxBytes bounds an encoded curve.
+const MaxBytes = 20 << 10
+
+// ErrCurve is wrapped by every error about the bytes of a curve.
+var ErrCurve = errors.New("not a learning curve")
+
+// What a point has, in its first byte.
+const (
+	hasTraining = 1 << iota
+	hasValidation
+	hasMillis
+)
+
+// Append encodes the curve: at most MaxBytes for JobPoints points. As varints the stride
+// of steps, that of validations, their number and the number of points; then the points;
+// then a byte that is 1 where the best point follows. A point is a byte that says what it
+// has, the steps since the point before as a varint, its losses as float64, little-endian,
+// and the milliseconds since the point before as a varint; the best point counts from 0.
+func (c *Curve) Append(dst []byte) []byte {
+	for _, v := range []uint64{c.stride, c.every, c.validations, uint64(len(c.points))} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	var before Point
+	for _, p := range c.points {
+		dst = p.append(dst, &before)
+	}
+	if c.best.Step == 0 {
+		return append(dst, 0)
+	}
+	return c.best.append(append(dst, 1), new(Point))
+}
+
+// append encodes the point behind another, and makes before the one that the next is
+// behind.
+func (p *Point) append(dst []byte, before *Point) []byte {
+	at, has := len(dst), byte(0)
+	dst = append(dst, 0)
+	dst = binary.AppendUvarint(dst, p.Step-before.Step)
+	if !math.IsNaN(p.Training) {
+		has |= hasTraining
+		dst = binary.LittleEndian.AppendUint64(dst, bits(p.Training))
+	}
+	if p.validated() {
+		has |= hasValidation
+		dst = binary.LittleEndian.AppendUint64(dst, bits(p.Validation))
+	}
+	if p.Millis >= 0 {
+		has |= hasMillis
+		dst = binary.AppendUvarint(dst, uint64(p.Millis-before.Millis))
+		before.Millis = p.Millis
+	}
+	dst[at], before.Step = has, p.Step
+	return dst
+}
+
+// Decode reads what Append wrote.
+func Decode(b []byte) (*Curve, error) {
+	r := &reader{b: b}
+	c := &Curve{stride: r.uvarint(), every: r.uvarint(), validations: r.uvarint()}
+	n := r.uvarint()
+	switch {
+	case r.err == nil && (!isPower(c.stride) || !isPower(c.every)):
+		r.fail("strides of %d and %d", c.stride, c.every)
+	case r.err == nil && n > JobPoints:
+		r.fail("%d points, at most %d are allowed", n, JobPoints)
+	}
+	var before Point
+	for i := uint64(0); i < n && r.err == nil; i++ {
+		c.points = append(c.points, r.point(&before, i > 0))
+	}
+	if r.byte() == 1 {
+		if c.best = r.point(new(Point), true); r.err == nil && !c.best.validated() {
+			r.fail("its best point has no validation loss")
+		}
+	}
+	if r.err == nil && len(r.b) > 0 {
+		r.fail("%d bytes follow its end", len(r.b))
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return c, nil
+}
+
+func isPower(v uint64) bool { return v > 0 && v&(v-1) == 0 }
+
+// Equal reports whether two curves have the same points, with the same times, and go on in
+// the same way; both may be nil.
+func (c *Curve) Equal(o *Curve) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	return bytes.Equal(c.Append(nil), o.Append(nil))
+}
+
+// Extend returns the encoded curve that continues encoded, which is empty at the
+// beginning, by the encoded rest of a Recorder of the same job that is further. The rest
+// may begin before the end of the curve, where a commit took effect of which the recorder
+// did not know: then those points are there already.
+func Extend(encoded, rest []byte) ([]byte, error) {
+	if len(rest) == 0 {
+		return encoded, nil
+	}
+	next, err := Decode(rest)
+	if err != nil || len(encoded) == 0 {
+		return rest[:len(rest):len(rest)], err
+	}
+	c, err := Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	if next.stride < c.stride || next.every < c.every || next.validations < c.validations {
+		return nil, fmt.Errorf("%w: strides of %d and %d after %d and %d", ErrCurve, next.stride, next.every, c.stride, c.every)
+	}
+	last := c.lastPoint()
+	c.thin(next.stride, next.every)
+	for _, p := range next.points {
+		if last != nil && p.Step <= last.Step {
+			continue
+		}
+		if last != nil && p.Millis >= 0 {
+			p.Millis = max(p.Millis, last.Millis)
+		}
+		c.points = append(c.points, p)
+	}
+	c.validations, c.best = next.validations, next.best
+	if len(c.points) > JobPoints {
+		return nil, fmt.Errorf("%w: %d points, at most %d are allowed", ErrCurve, len(c.points), JobPoints)
+	}
+	return c.Append(nil), nil
+}
+
+// lastPoint returns the last point, or nil.
+func (c *Curve) lastPoint() *Point {
+	if len(c.points) == 0 {
+		return nil
+	}
+	p := c.points[len(c.points)-1]
+	return &p
+}
+
+// reader reads a curve; after the first error it yields zeros.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", ErrCurve, fmt.Sprintf(format, args...))
+		r.b = nil
+	}
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.fail("it is cut short")
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) byte() byte {
+	if len(r.b) == 0 {
+		r.fail("it is cut short")
+		return 0
+	}
+	v := r.b[0]
+	r.b = r.b[1:]
+	return v
+}
+
+// loss reads a loss where there is one: finite and not negative.
+func (r *reader) loss(has bool) float64 {
+	if !has {
+		return math.NaN()
+	}
+	if len(r.b) < 8 {
+		r.fail("it is cut short")
+		return 0
+	}
+	v := math.Float64frombits(binary.LittleEndian.Uint64(r.b))
+	r.b = r.b[8:]
+	if !known(v) {
+		r.fail("a loss of %v", v)
+	}
+	return v
+}
+
+// point reads the point behind another; grows: its step is greater.
+func (r *reader) point(before *Point, grows bool) Point {
+	has, steps := r.byte(), r.uvarint()
+	p := Point{Step: before.Step + steps, Training: r.loss(has&hasTraining != 0), Validation: r.loss(has&hasValidation != 0), Millis: Unknown}
+	if has&hasMillis != 0 {
+		millis := r.uvarint()
+		if p.Millis = before.Millis + int64(millis); millis > math.MaxInt64 || p.Millis < before.Millis {
+			r.fail("a time that goes back")
+		}
+		before.Millis = p.Millis
+	}
+	if p.Step < before.Step || grows && steps == 0 || has > hasTraining|hasValidation|hasMillis {
+		r.fail("step %d after step %d", p.Step, before.Step)
+	}
+	before.Step = p.Step
+	return p
+}

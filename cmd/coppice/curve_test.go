@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// timed is a point at a second.
+func timed(step uint64, loss float64, second int64) curve.Point {
+	return curve.Point{Step: step, Training: loss, Validation: math.NaN(), Millis: 1000 * second}
+}
+
+// A sparkline falls as the loss does, on a logarithmic scale over the steps.
+func TestSparkline(t *testing.T) {
+	far := []curve.Point{timed(0, 1, 0), timed(1, math.NaN(), 0), timed(90, 0.01, 0), timed(95, 0.01, 0), timed(100, 0.01, 0)}
+	for _, test := range []struct {
+		points []curve.Point
+		of     func(*curve.Point) float64
+		width  int
+		want   string
+	}{
+		{nil, training, 9, ""},
+		{far, validation, 9, ""},
+		{far[:1], training, 9, "▁"},
+		{[]curve.Point{timed(1, 0.5, 0), timed(2, 0.5, 0)}, training, 9, "▁▁"},
+		{[]curve.Point{timed(1, 1, 0), timed(2, 0.1, 0), timed(3, 0.01, 0)}, training, 9, "█▅▁"},
+		{[]curve.Point{timed(1, 1, 0), timed(2, 0.5, 0), timed(3, 0, 0)}, training, 9, "█▅▁"},
+		{far, training, 4, "██▁▁"}, // between two points it is as at the first
+	} {
+		if got := sparkline(test.points, test.of, test.width); got != test.want {
+			t.Errorf("%d points: %q, want %q", len(test.points), got, test.want)
+		}
+	}
+}
+
+// The ETA follows the rate of the curve's second half; where training may end early it is
+// at most that.
+func TestEstimate(t *testing.T) {
+	running := func(p algorithms.Progress) *protocol.JobInfo {
+		return &protocol.JobInfo{State: protocol.Running, Progress: &p}
+	}
+	slowStart := []curve.Point{timed(1, 1, 10), timed(100, 1, 20), timed(200, 1, 30)}
+	for _, test := range []struct {
+		what   string
+		job    *protocol.JobInfo
+		points []curve.Point
+		want   *estimate
+	}{
+		{"by its seconds", running(algorithms.Progress{Step: 50, Steps: 100}), nil, &estimate{Seconds: 30}},
+		{"by its curve", running(algorithms.Progress{Step: 200, Steps: 300}), slowStart, &estimate{Rate: 10, Seconds: 10}},
+		{"early stopping", running(algorithms.Progress{Step: 200, Steps: 300, MostSteps: 300}), slowStart, &estimate{Rate: 10, Seconds: 10, AtMost: true}},
+		{"a refit to come", running(algorithms.Progress{Step: 200, Steps: 300, MostSteps: 600}), slowStart, &estimate{Rate: 10, Seconds: 40, AtMost: true}},
+		{"no step yet", running(algorithms.Progress{Steps: 100}), nil, nil},
+		{"nothing known", &protocol.JobInfo{State: protocol.Running}, nil, nil},
+		{"not running", &protocol.JobInfo{State: protocol.Paused, Progress: &algorithms.Progress{Step: 5, Steps: 9}}, nil, nil},
+		{"units", &protocol.JobInfo{State: protocol.Running, Units: 8, Collected: 2}, nil, &estimate{Seconds: 90}},
+		{"no unit yet", &protocol.JobInfo{State: protocol.Running, Units: 8}, nil, nil},
+	} {
+		if diff := cmp.Diff(test.want, estimateOf(test.job, test.points, 30)); diff != "" {
+			t.Errorf("%s: %s", test.what, diff)
+		}
+	}
+	e := estimate{Seconds: 185, AtMost: true}
+	if got := e.text(); got != "at most 3m05s" {
+		t.Errorf("%q", got)
+	}
+	p := algorithms.Progress{Step: 10, Steps: 100, MostSteps: 100, Samples: 640, Loss: -1}
+	if got, want := trainingLine(p, algorithms.Progress{}, 10*time.Second), " 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What is not known of a job is said, and is no number.
+func TestLossThatIsNotKnown(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "x.csv", 100, 1)
+	args := []string{"train", "--local", "--data", data, "--steps", "20", "--set", "preset=paper"}
+	text := works(t, args...)
+	if strings.Contains(text, "-1.0") || strings.Contains(text, "samples/s") || !strings.Contains(text, "training loss  not known") {
+		t.Errorf("20 steps without gradient:\n%s", text)
+	}
+	var r map[string]any
+	inJSON(t, &r, args...)
+	if loss, ok := r["loss"]; !ok || loss != nil {
+		t.Errorf("the loss is %v", loss)
+	}
+}
+
+// A curve of a job in this process is written as CSV, that of folds with the fold.
+func TestCurveOut(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "x.csv", 200, 1)
+	out := filepath.Join(dir, "c.csv")
+	train := []string{"train", "--local", "--data", data, "--steps", "40", "--set", "leaf_batches=10", "--set", "trees=2", "--set", "depth=3", "--curve-out", out}
+	var r struct {
+		Curve string
+		Steps uint64
+		Folds []struct{ Steps uint64 }
+	}
+	inJSON(t, &r, train...)
+	records := readCSV(t, out)
+	last := records[len(records)-1]
+	if diff := cmp.Diff([]string{"step", "training_loss", "validation_loss", "seconds"}, records[0]); diff != "" || last[0] != strconv.FormatUint(r.Steps, 10) || r.Curve != out || last[3] == "" {
+		t.Errorf("%d lines, the last %q: %s", len(records), last, diff)
+	}
+	inJSON(t, &r, append(train, "--folds", "2")...)
+	records = readCSV(t, out)
+	if last = records[len(records)-1]; records[0][0] != "fold" || last[0] != "1" || last[1] != strconv.FormatUint(r.Folds[1].Steps, 10) || last[4] != "" {
+		t.Errorf("of folds: %q to %q", records[0], last)
+	}
+	for _, wrong := range [][]string{{"--curve-out", filepath.Join(dir, "c.npz")}, {"--curve-out", "-"}, {"--curve-out", out, "--model-out", out}} {
+		e := coppice(t, append(train[:len(train)-2:len(train)-2], wrong...)...)
+		if e.code != exitUsage || !strings.Contains(e.stderr, wrong[1]) || strings.Count(e.stderr, "\n") != 1 {
+			t.Errorf("%v: exit code %d, %s", wrong, e.code, e.stderr)
+		}
+	}
+}
+
+// What a command cannot print is refused, naming what it can.
+func TestOutputs(t *testing.T) {
+	for _, wrong := range [][]string{{"job", "list", "-o", "csv"}, {"job", "curve", "x", "-o", "jsonl"}, {"version", "-o", "jsonl"}, {"job", "watch", "x", "-o", "csv"}} {
+		e := coppice(t, wrong...)
+		if e.code != exitUsage || !strings.Contains(e.stderr, "prints text") {
+			t.Errorf("%v: exit code %d, %s", wrong, e.code, e.stderr)
+		}
+	}
+}
+
+// aCluster starts a coordinator and a worker, and makes commands ask them.
+func aCluster(t *testing.T) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := proc.Start(ctx, proc.Config{Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: 1, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv("COPPICE_SERVER", c.Servers())
+}
+
+// The curve of a job of a cluster is that of --local, but for the seconds; a watch in
+// JSON lines ends with the job's last state.
+func TestCurveOfACluster(t *testing.T) {
+	aCluster(t)
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "x.csv", 300, 1)
+	here, there := filepath.Join(dir, "here.csv"), filepath.Join(dir, "there.csv")
+	for _, more := range [][]string{{"--name", "plain"}, {"--name", "folds", "--folds", "2"}} {
+		train := append([]string{"train", "--data", data, "--steps", "600", "--set", "leaf_batches=10", "--set", "trees=2", "--set", "depth=3"}, more...)
+		works(t, append(train, "--curve-out", there)...)
+		works(t, append(train, "--curve-out", here, "--local")...)
+		a, b := readCSV(t, here), readCSV(t, there)
+		seconds := len(a[0]) - 1
+		for _, records := range [][][]string{a, b} {
+			for i := range records {
+				records[i][seconds] = ""
+			}
+		}
+		if diff := cmp.Diff(a, b); diff != "" || len(a) < 30 {
+			t.Errorf("%v: %d lines: %s", more, len(a), diff)
+		}
+		if printed := works(t, "job", "curve", more[1], "-o", "csv"); strings.Count(printed, "\n") != len(b) {
+			t.Errorf("%d lines are printed, %d are in the file", strings.Count(printed, "\n"), len(b))
+		}
+	}
+	var line protocol.JobCurve
+	if inJSON(t, &line, "job", "curve", "plain"); line.Name != "plain" || len(line.Points) < 30 || line.Points[9].Millis < 0 {
+		t.Errorf("the curve is %+v", line)
+	}
+	if text := works(t, "job", "curve", "plain"); !strings.Contains(text, "█") || !strings.Contains(text, "least") {
+		t.Errorf("shown as\n%s", text)
+	}
+	if text := works(t, "job", "curve", "folds"); strings.Count(text, "█") < 2 || !strings.Contains(text, "fold 1") {
+		t.Errorf("shown as\n%s", text)
+	}
+	if text := works(t, "job", "show", "plain"); !strings.Contains(text, "validation loss curve") || !strings.Contains(text, "least") {
+		t.Errorf("shown as\n%s", text)
+	}
+	watched(t)
+	if e := coppice(t, "job", "curve", "none"); e.code != exitFailed || !strings.Contains(e.stderr, "none") {
+		t.Errorf("no job: exit code %d, %s", e.code, e.stderr)
+	}
+}
+
+// watched watches a job in lines, and one that is cancelled.
+func watched(t *testing.T) {
+	t.Helper()
+	lines := func(text string) (all []protocol.JobInfo) {
+		s := bufio.NewScanner(strings.NewReader(text))
+		s.Buffer(nil, 1<<20)
+		for s.Scan() {
+			var j protocol.JobInfo
+			if err := json.Unmarshal(s.Bytes(), &j); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, j)
+		}
+		return all
+	}
+	if all := lines(works(t, "job", "watch", "plain", "-o", "jsonl")); len(all) != 1 || all[0].State != protocol.Done {
+		t.Errorf("a job that is done is watched as %d lines", len(all))
+	}
+	works(t, "job", "submit", "--dataset", "x", "--name", "long", "--steps", "1000000", "--set", "validation_fraction=0")
+	works(t, "job", "pause", "long")
+	cmd, stdout, stderr := process(t, t.TempDir(), "job", "watch", "long", "-o", "jsonl")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	works(t, "job", "resume", "long")
+	for len(rate(t)) == 0 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	works(t, "job", "cancel", "long")
+	err := cmd.Wait()
+	all := lines(stdout.String())
+	last := &all[len(all)-1]
+	if err == nil || last.State != protocol.Cancelled || !bytes.Contains(stderr.Bytes(), []byte(`"exit_code":1`)) {
+		t.Errorf("%d lines, the last %+v; %v, %s", len(all), last, err, stderr)
+	}
+	if last.Seconds <= 0 {
+		t.Errorf("a cancelled job ran %v seconds", last.Seconds)
+	}
+}
+
+// rate is the line of job show that tells the rate of the job long, once there is one, with
+// its ETA and workers.
+func rate(t *testing.T) string {
+	t.Helper()
+	text := works(t, "job", "show", "long")
+	_, after, ok := strings.Cut(text, "\nrate ")
+	if !ok {
+		return ""
+	}
+	if !strings.Contains(text, "\nETA ") || !strings.Contains(text, "\nworkers ") || !strings.Contains(text, "\nstep ") {
+		t.Errorf("shown as\n%s", text)
+	}
+	line, _, _ := strings.Cut(after, "\n")
+	return line
+}

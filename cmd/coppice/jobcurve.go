@@ -1,0 +1,205 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type jobCurveCmd struct{ jobArg }
+
+func (*jobCurveCmd) outputs() []string { return []string{outputCSV} }
+
+// Run implements `coppice job curve`.
+func (c *jobCurveCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	line, err := cl.Curve(a.ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	if a.output == outputCSV {
+		return writeCurve(a.stdout, line.Points, line.Folds)
+	}
+	return a.print(line, func(w io.Writer) { showCurve(w, line) })
+}
+
+// writeCurve writes a curve as CSV: the fold where there are folds, step, training_loss,
+// validation_loss and seconds; what is not known is empty.
+func writeCurve(w io.Writer, points []curve.Point, folds [][]curve.Point) error {
+	out := csv.NewWriter(w)
+	header := []string{"step", "training_loss", "validation_loss", "seconds"}
+	if len(folds) > 0 {
+		header = append([]string{"fold"}, header...)
+	}
+	err := out.Write(header)
+	for i := range points {
+		if err == nil && len(folds) == 0 {
+			err = out.Write(curveRecord(nil, &points[i]))
+		}
+	}
+	for fold, points := range folds {
+		for i := range points {
+			if err == nil {
+				err = out.Write(curveRecord([]string{strconv.Itoa(fold)}, &points[i]))
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// curveRecord appends the fields of a point.
+func curveRecord(record []string, p *curve.Point) []string {
+	seconds, known := p.Seconds()
+	if !known {
+		seconds = math.NaN()
+	}
+	record = append(record, strconv.FormatUint(p.Step, 10))
+	for _, v := range []float64{p.Training, p.Validation, seconds} {
+		text := ""
+		if !math.IsNaN(v) {
+			text = strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		record = append(record, text)
+	}
+	return record
+}
+
+// curveRows is about how many points of a curve are shown as text.
+const curveRows = 20
+
+// showCurve writes a curve for people.
+func showCurve(w io.Writer, c *protocol.JobCurve) {
+	lines := [][2]string{{"job", c.Name}, {"state", string(c.State)}}
+	switch {
+	case len(c.Folds) > 0:
+		pairs(w, lines)
+		for fold, points := range c.Folds {
+			fmt.Fprintf(w, "\nfold %d\n", fold)
+			if len(points) == 0 {
+				fmt.Fprintln(w, noPoints(c.State))
+			}
+			pairs(w, lossLines(points))
+		}
+		return
+	case len(c.Points) == 0:
+		pairs(w, append(lines, [2]string{"points", noPoints(c.State)}))
+		return
+	}
+	pairs(w, append(append(lines, [2]string{"points", count(len(c.Points)) + " (-o csv and -o json have all)"}), lossLines(c.Points)...))
+	fmt.Fprintln(w)
+	t := newTable(w, []string{"step", "training loss", "validation loss", "time"}, 1, 2, 3, 4)
+	for _, p := range tabled(c.Points) {
+		time := "-"
+		if s, known := p.Seconds(); known {
+			time = duration(s)
+		}
+		t.AppendRow(rowOf(count(p.Step), figure(p.Training), figure(p.Validation), time))
+	}
+	t.Render()
+}
+
+// tabled returns some points for a table: of those with a validation loss where there are
+// some, the best one among them, and the first and the last of all.
+func tabled(points []curve.Point) []curve.Point {
+	best, list := -1, []int{0}
+	for i := range points {
+		if v := validation(&points[i]); !math.IsNaN(v) {
+			list = append(list, i)
+			if best < 0 || v < validation(&points[best]) {
+				best = i
+			}
+		}
+	}
+	if best < 0 {
+		list = list[:0]
+		for i := range points {
+			list = append(list, i)
+		}
+	}
+	list = append(list, len(points)-1)
+	keep := map[int]bool{best: true}
+	for _, i := range chosen(len(list), curveRows) {
+		keep[list[i]] = true
+	}
+	var some []curve.Point
+	for i, p := range points {
+		if keep[i] {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+func noPoints(s protocol.JobState) string {
+	if s.Final() {
+		return "none"
+	}
+	return "none yet"
+}
+
+// chosen returns about most of n indices at equal distances, the first and the last among
+// them.
+func chosen(n, most int) (list []int) {
+	every := max(1, (n+most-2)/max(1, most-1))
+	for i := 0; i < n-1; i += every {
+		list = append(list, i)
+	}
+	if n > 0 {
+		list = append(list, n-1)
+	}
+	return list
+}
+
+// lossLines tells the losses of a curve that has some, with a sparkline of each.
+func lossLines(points []curve.Point) (lines [][2]string) {
+	if text := lossSummary(points, validation); text != "" {
+		lines = append(lines, [2]string{"validation loss", text})
+	}
+	if text := lossSummary(points, training); text != "" {
+		lines = append(lines, [2]string{"training loss", text})
+	}
+	return lines
+}
+
+// lossSummary draws a loss and tells its first, its least and its last value, or nothing
+// where there is none.
+func lossSummary(points []curve.Point, of func(*curve.Point) float64) string {
+	var first, least, last *curve.Point
+	for i := range points {
+		p := &points[i]
+		if math.IsNaN(of(p)) {
+			continue
+		}
+		if first == nil {
+			first, least = p, p
+		}
+		if of(p) < of(least) {
+			least = p
+		}
+		last = p
+	}
+	if first == nil {
+		return ""
+	}
+	text := sparkline(points, of, sparkWidth)
+	tell := func(what string, p *curve.Point) string {
+		return fmt.Sprintf("%s %s at step %s", what, figure(of(p)), count(p.Step))
+	}
+	if first == last {
+		return text + "  " + tell("K-L", first)
+	}
+	return text + "  " + tell("first", first) + ", " + tell("least", least) + ", " + tell("last", last)
+}
