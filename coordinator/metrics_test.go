@@ -87,10 +87,10 @@ func outcomeOf(t *testing.T, j *protocol.JobInfo) *pipeline.Outcome {
 	return o
 }
 
-// longFolds is a job of two folds that take some seconds.
+// longFolds is a job of two folds that take some seconds each.
 func longFolds() protocol.Spec {
 	s := testSpec(map[string]string{
-		"steps": "3000", "patience": "1000", "trees": "1", "depth": "3", "batch_size": "64", "leaf_iterations": "2",
+		"steps": "6000", "patience": "1000", "trees": "1", "depth": "3", "batch_size": "64", "leaf_iterations": "2",
 		"leaf_batches": "50",
 	})
 	s.TestFraction, s.Folds, s.Name = 0, 2, "folds"
