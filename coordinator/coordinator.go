@@ -54,6 +54,7 @@ type node struct {
 	disk     atomic.Pointer[error]               // why the disk takes no more
 	slow     atomic.Pointer[string]              // which round trip is long for the timeouts
 	full     atomic.Pointer[error]               // the same, while this coordinator starts and waits for room
+	seen     sightings                           // of the other coordinators, while it leads
 
 	closers []func()
 }
@@ -256,7 +257,7 @@ func (n *node) serve(h http.Handler) { n.front.Store(&h) }
 func (n *node) openAPI(context.Context) error {
 	n.serve(api.Handler(api.Config{
 		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
-		Metrics: n.scrape, Log: n.cfg.Log, InFlight: n.inFlight, WorkersOf: n.workersOf, Quotas: n.cfg.Quotas.api(),
+		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, WorkersOf: n.workersOf, Count: n.metrics.Requests.Add, Backed: n.backed, Quotas: n.cfg.Quotas.api(),
 	}))
 	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
 	return nil
@@ -270,6 +271,7 @@ func (n *node) run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { n.keepHouse(ctx) })
 	tasks.Go(func() { n.observe(ctx) })
+	tasks.Go(func() { n.keepSightings(ctx) })
 	tasks.Go(func() { n.keepFit(ctx) })
 	tasks.Go(func() { n.keepClients(ctx) })
 	var removed error
@@ -295,13 +297,12 @@ func (n *node) ready() error {
 	return nil
 }
 
-// inFlight returns how many collected units of a job workers compute just now, as
-// far as this coordinator leads.
-func (n *node) inFlight(job uint64) int {
+// live tells how far a job is, as far as this coordinator leads.
+func (n *node) live(job uint64) (dispatch.Live, bool) {
 	if d := n.leading.Load(); d != nil {
-		return d.InFlight(job)
+		return d.Live(job)
 	}
-	return 0
+	return dispatch.Live{}, false
 }
 
 // workersOf lists the workers that compute a job just now, as far as this coordinator
@@ -313,11 +314,14 @@ func (n *node) workersOf(job uint64) []string {
 	return nil
 }
 
+// backed notes that a whole backup was sent.
+func (n *node) backed() { n.metrics.LastBackup.SetToCurrentTime() }
+
 // cluster describes the cluster as this coordinator knows it.
 func (n *node) cluster() protocol.Cluster {
 	c := n.describeCluster(n.store.State())
 	if d := n.leading.Load(); d != nil {
-		c.Workers = d.Workers()
+		c.Workers, c.Members = d.Workers(), n.seenMembers(time.Now())
 	} else if c.Leader == n.cfg.ID {
 		c.Leader = "" // elected, not in charge yet
 	}

@@ -94,7 +94,7 @@ func FuzzSelfAnswer(f *testing.F) {
 	var body atomic.Pointer[[]byte]
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(*body.Load()) }))
 	f.Cleanup(s.Close)
-	f.Add([]byte(`{"id":"a","cluster":"c","protocol":1,"numerics":1,"heartbeat_ms":250,"coordinators":[{"id":"a","http":"h:1"}]}`))
+	f.Add([]byte(`{"id":"a","cluster":"c","protocol":2,"numerics":1,"heartbeat_ms":250,"coordinators":[{"id":"a","http":"h:1"}]}`))
 	f.Add([]byte(`{"heartbeat_ms":9223372036854775807,"coordinators":[{},{},{}]}`))
 	f.Add([]byte(`null`))
 	c := &Config{ID: "b"}

@@ -11,7 +11,7 @@ import (
 
 // Version is the version of the wire and log formats. Processes of different
 // versions refuse each other.
-const Version = 1
+const Version = 2
 
 // The bounds of what crosses a wire; a decoder refuses what exceeds them.
 const (
@@ -52,6 +52,8 @@ const (
 	KindCheckpoint Kind = 17
 	// KindProbe, leader -> worker: nothing but whether somebody listens.
 	KindProbe Kind = 18
+	// KindProgress, worker -> leader: the numbers of a child job, for people.
+	KindProgress Kind = 19
 )
 
 // ErrMessage is wrapped by every error about the bytes of a message.

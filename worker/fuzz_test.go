@@ -98,8 +98,8 @@ func FuzzClusterAnswer(f *testing.F) {
 	c.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(*body.Load()) })
 	j := newJoiner([]string{c.http.Listener.Addr().String()}, nil, slog.New(slog.DiscardHandler))
 	f.Cleanup(j.close)
-	f.Add([]byte(`{"id":"x","protocol":1,"numerics":1,"nats":["nats://h:1"],"heartbeat_ms":250,"coordinators":[{"http":"h:2"}]}`))
-	f.Add([]byte(`{"id":"a b","protocol":1,"numerics":1,"nats":[""],"heartbeat_ms":-1}`))
+	f.Add([]byte(`{"id":"x","protocol":2,"numerics":1,"nats":["nats://h:1"],"heartbeat_ms":250,"coordinators":[{"http":"h:2"}]}`))
+	f.Add([]byte(`{"id":"a b","protocol":2,"numerics":1,"nats":[""],"heartbeat_ms":-1}`))
 	f.Add([]byte(`{"protocol":2}`))
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return report(ctx, stderr, wantsJSON(args), usagef("%w; see \"%s --help\"", err, at(err)))
 	}
-	if err := printable(parsed.Selected(), c.Output); err != nil {
+	if err := checkOutput(parsed.Selected(), c.Output); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
 	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, output: c.Output, json: c.Output == outputJSON}

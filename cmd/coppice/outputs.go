@@ -30,8 +30,8 @@ func outputsOf(n *kong.Node) []string {
 	return all
 }
 
-// printable refuses an output that a command does not have.
-func printable(n *kong.Node, output string) error {
+// checkOutput refuses an output that a command does not have.
+func checkOutput(n *kong.Node, output string) error {
 	all := outputsOf(n)
 	if n == nil || slices.Contains(all, output) {
 		return nil

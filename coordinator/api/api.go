@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -35,18 +36,22 @@ type Config struct {
 	// Local is what protocol.ClusterLocal tells, and Heard whether it names a leader.
 	Local func() protocol.Cluster
 	Heard func() bool
-	// InFlight, where set, tells how many collected units of a job are computed just
-	// now.
-	InFlight func(job uint64) int
+	// Live, where set, tells how far a job is that this coordinator drives.
+	Live func(job uint64) (dispatch.Live, bool)
 	// WorkersOf, where set, lists the workers that compute a job just now.
 	WorkersOf func(job uint64) []string
-	Ready     func() error // nil once there is a leader and NATS answers
-	Quotas    Quotas
-	Store     *store.Store
-	Blobs     *replica.Blobs
-	Members   *members.Service // who the coordinators are
-	Metrics   http.Handler
-	Log       *slog.Logger
+	// Count, where set, is told of each request that was answered: the pattern of its
+	// path, its status, how long it took, and whether that is due to what it waits for.
+	Count func(route string, code int, took time.Duration, waits bool)
+	// Backed, where set, is called when a whole backup was sent.
+	Backed  func()
+	Ready   func() error // nil once there is a leader and NATS answers
+	Quotas  Quotas
+	Store   *store.Store
+	Blobs   *replica.Blobs
+	Members *members.Service // who the coordinators are
+	Metrics http.Handler
+	Log     *slog.Logger
 
 	patience time.Duration // with a leader that says nothing; 0: protocol.ForwardSilence
 }
@@ -183,7 +188,7 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, nil, fmt.Errorf("%w: there is nothing at %s %s", state.ErrNotFound, r.Method, r.URL.Path))
 	})
-	return mux
+	return s.counted(mux)
 }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }

@@ -148,6 +148,7 @@ func (d *Dispatcher) expire(now time.Time) {
 	gone := d.crew.expire(now)
 	d.observeCrew()
 	d.mu.Unlock()
+	d.forgetShares(now)
 	for _, id := range gone {
 		d.cfg.Log.Warn("a worker went silent", "worker", id)
 	}
@@ -199,16 +200,6 @@ func (d *Dispatcher) wakeAll() {
 	}
 }
 
-// InFlight returns how many collected units of a job workers compute just now.
-func (d *Dispatcher) InFlight(job uint64) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if x := d.jobs[job]; x != nil {
-		return int(x.inFlight.Load())
-	}
-	return 0
-}
-
 // WorkersOf lists the workers that are there and were given units of a job during this
 // leadership, while an executor of it is open.
 func (d *Dispatcher) WorkersOf(job uint64) (list []string) {
@@ -231,6 +222,7 @@ func (d *Dispatcher) Workers() []protocol.Worker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var list []protocol.Worker
+	now := time.Now()
 	for _, w := range d.crew.workers {
 		state := "alive"
 		if w.refused != "" {
@@ -241,6 +233,8 @@ func (d *Dispatcher) Workers() []protocol.Worker {
 		list = append(list, protocol.Worker{
 			ID: w.id, Version: w.beat.Version, Slots: w.beat.Slots,
 			Shards: len(w.holds), Metrics: w.beat.Metrics, State: state, RoundTrip: float64(max(0, w.beat.RoundTrip)) / 1000,
+			Host: w.beat.Host, Address: w.beat.Address, Load: w.beat.Load, Busy: w.beat.Busy,
+			Units: w.units, UnitSeconds: w.unitSeconds(), MainKind: w.paces.main(), LastSeen: max(0, now.Sub(w.heard).Milliseconds()),
 		})
 	}
 	sortWorkers(list)
@@ -252,6 +246,8 @@ type ExecutorOptions struct {
 	// AuditPPM is the share of units, in millionths, that two workers compute and
 	// whose bytes are compared before they are used.
 	AuditPPM uint32
+	// Watcher, where set, is told how far the units of collected rounds are.
+	Watcher Watcher
 }
 
 // Executor returns the executor of a job. Close it when the job ends or stops.
@@ -261,7 +257,10 @@ func (d *Dispatcher) Executor(id uint64, job *algorithms.Job, m *dataset.Manifes
 		mail:  newMailbox(),
 		known: make(map[string]*acquainted),
 		plans: make(map[int]*cachedPlan), resume: make(map[uint32]resume),
-		unable: make(map[string]bool),
+		unable: make(map[string]bool), watch: o.Watcher,
+	}
+	if x.watch == nil {
+		x.watch = unwatched{}
 	}
 	x.records = newRecords(x)
 	d.mu.Lock()

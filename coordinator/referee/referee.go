@@ -65,7 +65,7 @@ func (r *Referee) Collect(ctx context.Context, c *dispatch.Case) (part []byte, e
 		return nil, err
 	}
 	child := func(ctx context.Context, j *algorithms.Job) ([]byte, error) {
-		return local.Child(ctx, j, r.whole(c.Manifest), local.Checkpoint{}, nil)
+		return local.Child(ctx, j, r.whole(c.Manifest), local.Options{})
 	}
 	return engine.RunCollected(ctx, r.kernel, u, r.data, c.Round.Vars, child, r.kernel.NewScratch())
 }

@@ -62,7 +62,7 @@ func golden(t testing.TB) *State {
 // The bytes of a snapshot only change with SnapshotVersion.
 func TestGoldenSnapshot(t *testing.T) {
 	s := golden(t)
-	path := filepath.Join("testdata", "snapshot-v1.golden")
+	path := filepath.Join("testdata", "snapshot-v2.golden")
 	if *update {
 		if err := os.WriteFile(path, encode(t, s), 0o644); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/rtt"
@@ -55,6 +56,9 @@ func (s *Store) RoundTrips() map[string]rtt.Estimate {
 
 // tripsKept is for how long a round trip counts that is not measured again.
 const tripsKept = 30 * time.Second
+
+// LogDir is the folder of the log's files.
+func (s *Store) LogDir() string { return filepath.Join(s.config.Dir, logName) }
 
 // Snapshot writes a snapshot now and drops the log before it. The store does so
 // by itself when Config.SnapshotLogBytes of log have come in.

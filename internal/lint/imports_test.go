@@ -15,6 +15,7 @@ var layers = []struct {
 	{"internal/version", nil},
 	{"internal/allocs", nil},
 	{"internal/rtt", nil},
+	{"internal/machine", nil},
 	{"internal/units", nil},
 	{"internal/yamltree", nil},
 	{"internal/config", []string{"internal/yamltree"}},
@@ -36,11 +37,11 @@ var layers = []struct {
 		"internal/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "algorithms", "dataset",
 	}},
 	{"worker", []string{
-		"internal/local", "internal/bus", "internal/blobs", "internal/version", "internal/num", "internal/units", "internal/rtt",
+		"internal/local", "internal/bus", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
 	{"coordinator", []string{
-		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/version", "internal/num", "internal/units", "internal/rtt",
+		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
 	{"internal/sim", []string{

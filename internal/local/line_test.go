@@ -51,7 +51,7 @@ func TestCurve(t *testing.T) {
 func TestChildGoesOn(t *testing.T) {
 	d := artificial(t, 200)
 	j := pipeline.Child(resolve(t, d, protocol.Spec{Folds: 2, Set: map[string]string{"steps": "300", "trees": "2", "depth": "3", "leaf_batches": "10"}}), 1)
-	want, err := Child(t.Context(), j, d, Checkpoint{}, nil)
+	want, err := Child(t.Context(), j, d, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +60,12 @@ func TestChildGoesOn(t *testing.T) {
 		at = append(at, Checkpoint{c.Rounds, bytes.Clone(c.State), bytes.Clone(c.Curve)})
 	}})
 	for i := 0; i < len(at); i += max(1, len(at)/9) {
-		got, err := Child(t.Context(), j, d, at[i], nil)
+		got, err := Child(t.Context(), j, d, Options{Resume: at[i]})
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("from round %d: other bytes, error %v", at[i].Rounds, err)
 		}
 	}
-	if _, err := Child(t.Context(), j, d, Checkpoint{1, at[0].State, []byte{9}}, nil); err == nil {
+	if _, err := Child(t.Context(), j, d, Options{Resume: Checkpoint{1, at[0].State, []byte{9}}}); err == nil {
 		t.Error("bytes that are no curve passed")
 	}
 }

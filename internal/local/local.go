@@ -46,6 +46,9 @@ type Options struct {
 	// job of folds have their curves in any case, without seconds.
 	Points int
 	Timed  bool
+	// Report, where set, is told how many rounds of such a job are folded and how far it
+	// is, at most twice a second and at its end.
+	Report func(rounds uint64, p algorithms.Progress)
 
 	every time.Duration // between two checkpoints; 0: checkpointEvery
 }
@@ -97,13 +100,13 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (outcome
 	if err != nil {
 		return nil, err
 	}
-	observe := func(uint64, algorithms.Trainer) error { return nil }
+	observe, rounds := func(uint64, algorithms.Trainer) error { return nil }, o.Resume.Rounds
 	if j.Folds == 0 {
 		line, err := o.record(trainer)
 		if err != nil {
 			return nil, err
 		}
-		observe = checkpointing(line.observer(r.meter.observer(j.Split.Fold)), line, &o)
+		observe = reporting(checkpointing(line.observer(r.meter.observer(j.Split.Fold)), line, &o), o.Report, &rounds)
 		defer func() { line.finish(outcome) }()
 	}
 	err = engine.Drive(ctx, trainer, o.Resume.Rounds, engine.NewLocal(kernel, data, o.Lanes, r.child), observe)
@@ -112,6 +115,9 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (outcome
 	}
 	if j.Folds == 0 {
 		r.meter.done(j.Split.Fold, trainer.Progress())
+		if o.Report != nil {
+			o.Report(rounds, trainer.Progress())
+		}
 	}
 	if o.Model != nil {
 		return pipeline.WriteOutcome(trainer, o.Model)
@@ -142,6 +148,25 @@ func checkpointing(observe engine.Observer, line *line, o *Options) engine.Obser
 	}
 }
 
+// reportEvery is the least time between two reports.
+const reportEvery = 500 * time.Millisecond
+
+// reporting adds reports to an observer, and counts the rounds.
+func reporting(observe engine.Observer, tell func(uint64, algorithms.Progress), count *uint64) engine.Observer {
+	if tell == nil {
+		return observe
+	}
+	last := time.Now()
+	return func(rounds uint64, t algorithms.Trainer) error {
+		*count = rounds
+		if time.Since(last) >= reportEvery {
+			tell(rounds, t.Progress())
+			last = time.Now()
+		}
+		return observe(rounds, t)
+	}
+}
+
 // child implements engine.ChildRunner: the folds run side by side, each in one
 // lane.
 func (r *runner) child(ctx context.Context, j *algorithms.Job) ([]byte, error) {
@@ -155,10 +180,11 @@ func (r *runner) child(ctx context.Context, j *algorithms.Job) ([]byte, error) {
 	return outcome.Encode()
 }
 
-// Child runs a child job, a fold, from where it got to elsewhere, and returns its encoded
-// outcome: the same bytes wherever it ran.
-func Child(ctx context.Context, j *algorithms.Job, d *Data, from Checkpoint, checkpoint func(Checkpoint)) ([]byte, error) {
-	outcome, err := Run(ctx, j, d, Options{Lanes: 1, Points: curve.FoldPoints, Resume: from, Checkpoint: checkpoint})
+// Child runs a child job, a fold, and returns its encoded outcome: the same bytes wherever
+// it ran. Of o, Resume, Checkpoint and Report count.
+func Child(ctx context.Context, j *algorithms.Job, d *Data, o Options) ([]byte, error) {
+	o.Lanes, o.Points = 1, curve.FoldPoints
+	outcome, err := Run(ctx, j, d, o)
 	if err != nil {
 		return nil, err
 	}
