@@ -7,7 +7,7 @@ func host() row {
 	return row{"The machines", append([]panel{
 		{
 			title: "Disk free", unit: units.PercentUnit, columns: 8, top: 1,
-			description: "Free part of the disk with each process's folder. Below 10 % an alert fires; a coordinator whose disk is full gives the leadership away.",
+			description: "Free part of the disk with each coordinator's folder. Below 10 % an alert fires; a coordinator whose disk is full gives the leadership away.",
 			queries:     []query{each(`coppice_disk_free_bytes{%[1]s} / coppice_disk_size_bytes{%[1]s}`, "{{instance}}")},
 		},
 		{
@@ -20,7 +20,7 @@ func host() row {
 		},
 		{
 			title: "Time since the last backup", unit: units.Seconds, columns: 8,
-			description: "Of this cluster, to whichever coordinator it was asked of. No value: no backup was made since these processes began.",
+			description: "From whichever coordinator it was asked. No value: none was made since these processes began.",
 			queries:     []query{{`time() - max(coppice_backup_last_success_timestamp_seconds > 0)`, "backup"}},
 		},
 		{

@@ -22,7 +22,7 @@ func progress() row {
 		{
 			title: "Longest time without progress", unit: units.Seconds, columns: 6, number: true,
 			colours:     []limit{{0, "green"}, {300, "orange"}, {900, "red"}},
-			description: "Seconds since the last progress of the job that has waited longest for it. A unit that takes long, such as a large tree or a fold, shows here as well.",
+			description: "Seconds since the last round, result of a unit, or step of a fold, of the job that has waited longest for one. A large tree may take minutes by itself.",
 			queries: []query{{
 				`max(time() - max by (name) (coppice_job_last_progress_timestamp_seconds{name=~"$name"}))`, "",
 			}},
@@ -34,12 +34,12 @@ func progress() row {
 		},
 		{
 			title: "Training loss", unit: units.Number, columns: 8,
-			description: "K-L divergence on the training rows of each running job that has such a loss; random forests and folds have none. A curve that grows or is not a number: try a smaller learning rate.",
+			description: "K-L divergence on the training rows of each running job that has such a loss (random forests have none); of folds, the mean of those that run. A curve that grows: try a smaller learning rate.",
 			queries:     []query{{`max by (name) (coppice_job_loss{name=~"$name"})`, "{{name}}"}},
 		},
 		{
 			title: "Steps done", unit: units.Short, columns: 8,
-			description: "Steps of each running job. A curve that falls back shows a new leader, which goes on from the last checkpoint.",
+			description: "Steps of each running job; with folds, of all of them; a tree is a step. A curve that falls back shows a new leader, which goes on from the last checkpoint.",
 			queries:     []query{{`max by (name) (coppice_job_steps{name=~"$name"})`, "{{name}}"}},
 		},
 		{

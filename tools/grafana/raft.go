@@ -66,7 +66,7 @@ func agreement() []panel {
 		},
 		{
 			title: "Size of the log", unit: units.BytesIEC, columns: 8,
-			description: "Bytes of the log on each disk. It falls with each snapshot.",
+			description: "Bytes of the files of the log on each disk, which are allocated ahead. Snapshots let them go; a size that only grows: `coppice coordinator --snapshot-bytes`.",
 			queries:     []query{each(`coppice_raft_log_bytes{%s}`, "{{instance}}")},
 		},
 		{
