@@ -75,6 +75,24 @@ type Trainer interface {
 	Model() (Model, error)
 }
 
+// Gatherer is what a Trainer implements whose rounds collect: it tells how far a round
+// is before Fold has all parts of it.
+type Gatherer interface {
+	// PartProgress reads off a unit's part what the unit adds to Progress; a tree is a
+	// step. It changes nothing and may be called concurrently between Next and Fold.
+	PartProgress(part []byte) (Progress, error)
+	// GatherProgress is Progress while the round's units are so far; there is one
+	// entry for each unit.
+	GatherProgress(units []UnitProgress) Progress
+}
+
+// UnitProgress is how far a unit of a collected round is.
+type UnitProgress struct {
+	Progress      // of the unit alone
+	Known    bool // Progress is set
+	Done     bool // its part is here
+}
+
 // Kernel is the pure half of an algorithm: the same unit gives the same bytes
 // anywhere. It may be called concurrently with different scratch.
 type Kernel interface {

@@ -16,6 +16,20 @@ const (
 	Collect
 )
 
+// MaxKind is the greatest length of a Round's Kind, in bytes.
+const MaxKind = 32
+
+// ValidKind reports whether a Round may have this Kind; empty: it names none.
+func ValidKind(kind string) bool {
+	for i := range len(kind) {
+		c := kind[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == ' ' || c == '-') {
+			return false
+		}
+	}
+	return len(kind) <= MaxKind
+}
+
 // Scope says which part of the dataset a unit needs.
 type Scope uint8
 
@@ -31,9 +45,12 @@ const (
 // Round is one exchange: values for the workers, units of work, and the way
 // their results are combined.
 type Round struct {
-	Done  bool
-	Op    uint8 // which computation: the algorithm's own numbering
-	Units int   // unit u has ID u; a Sharded round has a power of two of them
+	Done bool
+	Op   uint8 // which computation: the algorithm's own numbering
+	// Kind is the word for the units of the round in metrics: "step", "tree". It is
+	// a to z, digits, blanks and "-", at most MaxKind of them, and decides nothing.
+	Kind  string
+	Units int // unit u has ID u; a Sharded round has a power of two of them
 	Scope Scope
 	How   Combine
 	// Roles chooses the rows that the units see.

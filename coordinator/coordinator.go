@@ -246,7 +246,7 @@ func (n *node) serve(h http.Handler) { n.front.Store(&h) }
 func (n *node) openAPI(context.Context) error {
 	n.serve(api.Handler(api.Config{
 		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
-		Metrics: n.scrape, Log: n.cfg.Log, InFlight: n.inFlight, Quotas: n.cfg.Quotas.api(),
+		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, Quotas: n.cfg.Quotas.api(),
 	}))
 	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
 	return nil
@@ -285,13 +285,12 @@ func (n *node) ready() error {
 	return nil
 }
 
-// inFlight returns how many collected units of a job workers compute just now, as
-// far as this coordinator leads.
-func (n *node) inFlight(job uint64) int {
+// live tells how far a job is, as far as this coordinator leads.
+func (n *node) live(job uint64) (dispatch.Live, bool) {
 	if d := n.leading.Load(); d != nil {
-		return d.InFlight(job)
+		return d.Live(job)
 	}
-	return 0
+	return dispatch.Live{}, false
 }
 
 // cluster describes the cluster as this coordinator knows it.

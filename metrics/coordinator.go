@@ -37,11 +37,15 @@ type Coordinator struct {
 	Loss     *prometheus.GaugeVec // by the name of the job; see ForgetJob
 	Progress *prometheus.GaugeVec // by name; 0 to 1; see ForgetJob
 	Interval *prometheus.GaugeVec // by name; seconds between commits; see ForgetJob
+	JobSteps *prometheus.GaugeVec // by name; see ForgetJob
+	Moved    *prometheus.GaugeVec // by name; Unix seconds of the last progress; see ForgetJob
 
-	Broadcast prometheus.Observer // seconds of a round
-	Compute   prometheus.Observer // seconds of a unit
-	Reduce    prometheus.Observer // seconds of a round
-	Commit    prometheus.Observer // seconds of a commit of trainer state
+	Broadcast   prometheus.Observer // seconds of a round
+	Compute     prometheus.Observer // seconds of a unit
+	Reduce      prometheus.Observer // seconds of a round
+	Commit      prometheus.Observer // seconds of a commit of trainer state
+	UnitSeconds *Kinds              // seconds of a unit, by the Round's Kind
+	Shares      *Shares
 	// CommitWait counts the seconds during which a driver stood still for a commit.
 	CommitWait prometheus.Counter
 
@@ -55,6 +59,7 @@ type Coordinator struct {
 	PartsDropped     *prometheus.CounterVec // reason: the Drop constants
 
 	Workers     *prometheus.GaugeVec // state: alive, refused
+	Distrusted  prometheus.Gauge
 	Shards      prometheus.Gauge
 	ShardCopies prometheus.Gauge
 
@@ -62,6 +67,9 @@ type Coordinator struct {
 	RaftLastContact prometheus.Gauge // seconds
 	RaftApplied     prometheus.Gauge // log index
 	RaftCommit      prometheus.Histogram
+	RaftVoters      prometheus.Gauge
+	RaftLag         *prometheus.GaugeVec // by coordinator, at the leader; entries
+	RaftLogBytes    prometheus.Gauge
 	raftState       *prometheus.GaugeVec
 	Leader          prometheus.Gauge // 1 while its driver leads
 	Epoch           prometheus.Gauge
@@ -69,6 +77,11 @@ type Coordinator struct {
 	Jobs      *prometheus.GaugeVec // state: protocol.JobState
 	Blobs     prometheus.Gauge
 	BlobBytes prometheus.Gauge
+	DiskFree  prometheus.Gauge // bytes
+	DiskSize  prometheus.Gauge // bytes
+
+	Requests   *Requests
+	LastBackup prometheus.Gauge // Unix seconds; 0: none
 }
 
 // NewCoordinator registers a coordinator's instruments.
@@ -78,18 +91,21 @@ func NewCoordinator(reg prometheus.Registerer) *Coordinator {
 	m.training(s)
 	m.phases(s)
 	m.cluster(s)
+	m.house(s)
 	s.build("coordinator")
 	reg.MustRegister(s)
 	return m
 }
 
 func (m *Coordinator) training(s *set) {
-	m.Steps = s.counter("steps_total", "Training steps that this leader has completed.")
-	m.Samples = s.counter("samples_total", "Training rows that these steps have drawn.")
-	m.Rounds = s.counter("rounds_total", "Rounds that this leader has completed.")
-	m.Loss = s.gauges("job_loss", "Training loss of a running job.", "name")
+	m.Steps = s.counter("steps_total", "Training steps that this leader has completed; a tree is a step. Those of a fold count as it runs, once.")
+	m.Samples = s.counter("samples_total", "Training rows that these steps have drawn; the draws of a tree.")
+	m.Rounds = s.counter("rounds_total", "Rounds that this leader has completed, and those within folds.")
+	m.Loss = s.gauges("job_loss", "Training loss of a running job as last known; of trees and folds, the mean of those that have one. Absent until there is one.", "name")
 	m.Progress = s.gauges("job_progress_ratio", "Part of a running job that is done, from 0 to 1.", "name")
 	m.Interval = s.gauges("job_commit_interval_seconds", "Least time between two commits of a running job's state, longer where commits are slow.", "name")
+	m.JobSteps = s.gauges("job_steps", "Training steps of a running job that are done; with folds, of all folds; a tree is a step.", "name")
+	m.Moved = s.gauges("job_last_progress_timestamp_seconds", "Unix time at which a running job last made progress: a round, the result of a unit, or a step of a fold; or else began to run here.", "name")
 	m.UnitsDispatched = s.counter("units_dispatched_total", "Units given to workers.")
 	m.UnitsRetried = s.counter("units_retried_total", "Units given to a worker again, or to another as well.")
 	m.UnitsWasted = s.counter("units_wasted_total", "Units computed whose result was not needed.")
@@ -107,22 +123,35 @@ func (m *Coordinator) phases(s *set) {
 	s.all = append(s.all, v)
 	m.Broadcast, m.Compute = v.WithLabelValues(PhaseBroadcast), v.WithLabelValues(PhaseCompute)
 	m.Reduce, m.Commit = v.WithLabelValues(PhaseReduce), v.WithLabelValues(PhaseCommit)
+	m.UnitSeconds = s.kinds("unit_seconds", "Time that workers take for a unit, as they say, by kind as in coppice_worker_unit_seconds. Where a result sums several units, their mean counts once.")
+	m.Shares = s.shares()
 	m.CommitWait = s.counter("commit_wait_seconds_total", "Time that jobs waited for a commit, the encoding of their state included.")
 }
 
 func (m *Coordinator) cluster(s *set) {
 	m.Workers = s.gauges("workers", "Workers that the leader knows, by state.", "state", workerStates...)
+	m.Distrusted = s.gauge("workers_distrusted", "Workers that audits found to be wrong and that nobody has trusted again.")
 	m.Shards = s.gauge("shards", "Distinct shards of the datasets.")
 	m.ShardCopies = s.gauge("shard_copies", "Verified copies of shards that live workers hold.")
 	m.raftState = s.gauges("raft_state", "1 for the state that Raft is in, 0 for the others.", "state", raftStates...)
 	m.RaftTerm = s.gauge("raft_term", "Raft's current term.")
 	m.RaftLastContact = s.gauge("raft_last_contact_seconds", "Time since this coordinator heard from the Raft leader; 0 at the leader.")
 	m.RaftApplied = s.gauge("raft_applied_index", "Index of the last log entry applied to the state machine.")
+	m.RaftVoters = s.gauge("raft_voters", "Coordinators whose votes count, as this one knows.")
+	m.RaftLag = s.gauges("raft_peer_lag_entries", "Log entries of the leader that another coordinator has not; of one that does not answer, by what it had last. At the leader only.", "coordinator")
+	m.RaftLogBytes = s.gauge("raft_log_bytes", "Bytes of the files of the Raft log on this coordinator's disk, which are allocated ahead.")
 	m.RaftCommit = s.histogram("raft_commit_seconds", "Time from proposing a log entry until it is applied.")
 	m.Leader = s.gauge("leader", "1 while this coordinator leads and runs the jobs.")
 	m.Epoch = s.gauge("epoch", "Epoch of the current leader: the log index at which it began to lead.")
 	m.Blobs = s.gauge("blobs", "Blobs in this coordinator's folder.")
 	m.BlobBytes = s.gauge("blobs_bytes", "Bytes of the blobs in this coordinator's folder.")
+}
+
+func (m *Coordinator) house(s *set) {
+	m.DiskFree = s.gauge("disk_free_bytes", "Bytes that this coordinator can still write on the disk of its folder.")
+	m.DiskSize = s.gauge("disk_size_bytes", "Size of that disk.")
+	m.Requests = s.requests()
+	m.LastBackup = s.gauge("backup_last_success_timestamp_seconds", "Unix time at which this process last sent a whole backup; 0: not since it began.")
 }
 
 // SetRaftState shows which state Raft is in: follower, candidate, leader or
@@ -140,7 +169,7 @@ func (m *Coordinator) SetRaftState(state string) {
 // ForgetJob removes the series of a job that has ended, or of all where job is
 // empty (a leader that steps down).
 func (m *Coordinator) ForgetJob(job string) {
-	for _, v := range []*prometheus.GaugeVec{m.Loss, m.Progress, m.Interval} {
+	for _, v := range []*prometheus.GaugeVec{m.Loss, m.Progress, m.Interval, m.JobSteps, m.Moved} {
 		if job == "" {
 			v.Reset()
 		} else {

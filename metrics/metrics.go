@@ -23,6 +23,9 @@ const namespace = "coppice"
 // durations are the buckets of durations, in seconds: 50 µs to 26 s.
 var durations = prometheus.ExponentialBuckets(50e-6, 2, 20)
 
+// longDurations are those of units, which may be whole trees and folds: to 2 h.
+var longDurations = append(prometheus.ExponentialBuckets(50e-6, 2, 20), 60, 120, 300, 600, 1200, 3600, 7200)
+
 // set is the instruments of one process: one collector, so that gauges can be
 // brought up to date before they are read.
 type set struct {
@@ -77,6 +80,15 @@ func (s *set) histogram(name, help string) prometheus.Histogram {
 	})
 	s.all = append(s.all, h)
 	return h
+}
+
+// histograms makes a histogram of durations for each value of a label.
+func (s *set) histograms(name, help, label string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help, Buckets: durations,
+	}, []string{label})
+	s.all = append(s.all, v)
+	return v
 }
 
 // gauges makes a gauge for each value of a label; values that are listed exist

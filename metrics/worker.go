@@ -9,7 +9,7 @@ type Worker struct {
 
 	Units       prometheus.Counter
 	UnitsFailed prometheus.Counter
-	UnitSeconds prometheus.Histogram
+	UnitSeconds *Kinds // by the Round's Kind
 	Rows        prometheus.Counter
 	Rounds      prometheus.Counter
 	Needs       prometheus.Counter
@@ -34,7 +34,7 @@ func NewWorker(reg prometheus.Registerer) *Worker {
 	m := &Worker{set: s, Traffic: newTraffic(s)}
 	m.Units = s.counter("worker_units_total", "Units computed.")
 	m.UnitsFailed = s.counter("worker_units_failed_total", "Units that could not be computed.")
-	m.UnitSeconds = s.histogram("worker_unit_seconds", "Time to compute a unit.")
+	m.UnitSeconds = s.kinds("worker_unit_seconds", "Time to compute a unit, by kind: step, leaf update, validation, tree, fold and others. Of 16 kinds at most; the rest is kind=\"other\".")
 	m.Rows = s.counter("worker_rows_total", "Rows of the data of these units; a mini-batch draws some of them.")
 	m.Rounds = s.counter("worker_rounds_total", "Messages received that ask to compute units.")
 	m.Needs = s.counter("worker_requests_total", "Requests to the leader for a job or parameters that the worker lacked.")

@@ -138,7 +138,8 @@ type Spec struct {
 	Set map[string]string `json:"settings,omitempty"`
 }
 
-// JobInfo describes a job, from committed state only.
+// JobInfo describes a job, from committed state, and of a round of trees or folds that
+// is under way what the leader knows beside.
 type JobInfo struct {
 	ID       uint64               `json:"id"`
 	Index    uint64               `json:"index"` // of the log entry that the job was read after: it grows

@@ -36,15 +36,17 @@ func TestBounds(t *testing.T) {
 		{"a unit beyond the round", new(Run), run(func(m *Run) { m.Units[0] = 4 })},
 		{"a round without units", new(Run), run(func(m *Run) { m.Of, m.Units = 0, nil })},
 		{"too many units", new(Run), run(func(m *Run) { m.Of = MaxUnits + 1 })},
+		{"a long kind", new(Run), run(func(m *Run) { m.Kind = strings.Repeat("x", algorithms.MaxKind+1) })},
+		{"a kind that is no word", new(Run), run(func(m *Run) { m.Kind = "\xff" })},
 		{"an unknown scope", new(Run), run(func(m *Run) { m.Scope = algorithms.None + 1 })},
 		{"an unknown combination", new(Run), run(func(m *Run) { m.How = algorithms.Collect + 1 })},
 		{"a huge float64 shape", new(Run), run(func(m *Run) { m.Shape.F64 = MaxMessage/8 + 1 })},
 		{"a huge float32 shape", new(Run), run(func(m *Run) { m.Shape.F32 = MaxMessage/4 + 1 })},
 		{"a huge number of rows", new(Run), run(func(m *Run) { m.Shape.Rows = MaxMessage/4 + 1 })},
 		{"a huge width", new(Run), run(func(m *Run) { m.Shape.Width = MaxMessage/4 + 1 })},
-		{"too many values", new(Run), box(KindRun, stamp, raw(make([]byte, 4)), byte(0), uint32(4), raw(make([]byte, 24+16)), byte(MaxVars+1), refs, uint32(0))},
-		{"a flag of 2", new(Run), box(KindRun, stamp, raw(make([]byte, 4)), byte(2), uint32(4), raw(make([]byte, 24+16)), byte(0), uint32(0))},
-		{"more units than bytes", new(Run), box(KindRun, stamp, raw(make([]byte, 5)), uint32(4), raw(make([]byte, 24+16)), byte(0), uint32(MaxUnits))},
+		{"too many values", new(Run), box(KindRun, stamp, "step", raw(make([]byte, 4)), byte(0), uint32(4), raw(make([]byte, 24+16)), byte(MaxVars+1), refs, uint32(0))},
+		{"a flag of 2", new(Run), box(KindRun, stamp, "step", raw(make([]byte, 4)), byte(2), uint32(4), raw(make([]byte, 24+16)), byte(0), uint32(0))},
+		{"more units than bytes", new(Run), box(KindRun, stamp, "step", raw(make([]byte, 5)), uint32(4), raw(make([]byte, 24+16)), byte(0), uint32(MaxUnits))},
 		{"too many values", new(Need), box(KindNeed, stamp, "w", byte(0), byte(MaxVars+1), refs)},
 		{"a flag of 2", new(Need), box(KindNeed, stamp, "w", byte(2), byte(0))},
 		{"an unknown kind of failure", new(Fail), box(KindFail, stamp, "w", uint32(0), byte(8), "")},
@@ -55,6 +57,10 @@ func TestBounds(t *testing.T) {
 		{"half a row number", part(), numbers(0, 0, 3, 0)},
 		{"half a value", part(), numbers(0, 0, 0, 6)},
 		{"bytes that are not there", new(Value), box(KindValue, raw(make([]byte, 26)), uint64(math.MaxUint64))},
+		{"a count that no float64 holds", new(Progress), (&Progress{Done: Work{Samples: MaxCount + 1}}).Append(nil)},
+		{"too many steps", new(Progress), (&Progress{Steps: MaxCount + 1}).Append(nil)},
+		{"a loss that is no number", new(Progress), (&Progress{Loss: math.NaN()}).Append(nil)},
+		{"an infinite loss", new(Progress), (&Progress{Loss: math.Inf(1)}).Append(nil)},
 		{"a long piece", new(BlobGet), (&BlobGet{Length: BlobChunk + 1}).Append(nil)},
 		{"a flag of 2", new(BlobPiece), box(KindBlobPiece, byte(2), uint64(0), []byte{})},
 		{"a huge message", new(Fragment), (&Fragment{Total: MaxMessage + 1}).Append(nil)},
@@ -84,8 +90,9 @@ func TestGreatestSizes(t *testing.T) {
 		m    message
 		most int
 	}{
-		{&Run{Of: MaxUnits, Units: units, Refs: refs}, 128 + 10*MaxVars + 4*len(units)},
+		{&Run{Kind: long[:algorithms.MaxKind], Of: MaxUnits, Units: units, Refs: refs}, 160 + 10*MaxVars + 4*len(units)},
 		{&Collected{Worker: long, Digest: sampleText}, 64<<10 + 200},
+		{&Progress{Worker: long}, 64<<10 + 200},
 		{&Need{Worker: long, Refs: refs}, 64<<10 + 1<<10},
 		{&Fail{Worker: long, Reason: long + long}, 128<<10 + 100},
 		{&BlobPiece{Data: make([]byte, BlobChunk)}, BlobChunk + 32},
@@ -124,7 +131,7 @@ func TestProgrammersMistakesPanic(t *testing.T) {
 // TestHotMessagesDoNotAllocate: what is sent in every round is encoded and decoded
 // in memory that is there, however its numbers are aligned.
 func TestHotMessagesDoNotAllocate(t *testing.T) {
-	run := &Run{Of: 16, Refs: []Ref{{1, 2}, {3, 4}}, Units: []uint32{1, 2, 3}}
+	run := &Run{Kind: "step", Of: 16, Refs: []Ref{{1, 2}, {3, 4}}, Units: []uint32{1, 2, 3}}
 	value := &Value{Data: make([]byte, 1000)}
 	partial := &algorithms.Partial{F64: make([]float64, 9), F32: make([]float32, 9), Index: make([]uint32, 3), Values: make([]float32, 6), Width: 2}
 	part := &Part{Worker: "w1", Partial: partial}

@@ -110,9 +110,9 @@ func TestLayout(t *testing.T) {
 	flag := func(b byte) byte { return b }
 	want := map[string][]byte{
 		"Value": box(KindValue, u64(12), u64(40), uint16(0xfffe), u64(412), []byte{1, 2, 3}),
-		"Run": box(KindRun, epoch, job, round, byte(3), byte(0), byte(0), byte(1), flag(0), u32(16), u64(100), u64(200), u64(413),
+		"Run": box(KindRun, epoch, job, round, "leaf update", byte(3), byte(0), byte(0), byte(1), flag(0), u32(16), u64(100), u64(200), u64(413),
 			u32(2), u32(3), u32(1869), u32(64), byte(2), uint16(1), u64(412), uint16(2), u64(7), u32(3), u32(4), u32(5), u32(15)),
-		"Run/collect": box(KindRun, epoch, job, round, byte(4), byte(1), byte(1), byte(7), flag(1), u32(10), u64(0), u64(0), u64(0),
+		"Run/collect": box(KindRun, epoch, job, round, "", byte(4), byte(1), byte(1), byte(7), flag(1), u32(10), u64(0), u64(0), u64(0),
 			u32(0), u32(0), u32(0), u32(0), byte(0), u32(2), u32(0), []byte{}, u32(9), []byte{0xaa, 0xbb}),
 		"Part": box(KindPart, epoch, job, round, "w1", byte(2), u32(3), u64(1500000), u32(2),
 			u64(16), 1.0, -2.5, u64(4), float32(0.5), u64(8), u32(7), u32(1868), u64(16), float32(1), float32(2), float32(3), float32(4)),
@@ -125,7 +125,9 @@ func TestLayout(t *testing.T) {
 		"BlobGet":         box(KindBlobGet, sampleText, u64(1<<18), u32(BlobChunk)),
 		"BlobPiece":       box(KindBlobPiece, flag(1), u64(1<<19), []byte("bytes")),
 		"Checkpoint":      box(KindCheckpoint, epoch, job, round, "w1", u32(3), u64(500), []byte{1, 2, 3}),
-		"entry/Commit":    box(Kind(EntryCommit), u64(12), u64(40), u64(900), u64(4), u64(8), "", []byte(`{"step":900}`), []byte{9, 8, 7}),
+		"Progress": box(KindProgress, epoch, job, round, "w1", u32(3), u64(501), u64(400), u64(25600),
+			u64(2000), 0.5, u64(51), u64(40), u64(2560)),
+		"entry/Commit": box(Kind(EntryCommit), u64(12), u64(40), u64(900), u64(4), u64(8), "", []byte(`{"step":900}`), []byte{9, 8, 7}),
 	}
 	for _, c := range codecs() {
 		if !c.binary {

@@ -75,6 +75,7 @@ func FuzzFragment(f *testing.F)           { fuzz(f, "Fragment") }
 func FuzzBlobGet(f *testing.F)            { fuzz(f, "BlobGet") }
 func FuzzBlobPiece(f *testing.F)          { fuzz(f, "BlobPiece") }
 func FuzzCheckpoint(f *testing.F)         { fuzz(f, "Checkpoint") }
+func FuzzProgress(f *testing.F)           { fuzz(f, "Progress") }
 func FuzzCommitEntry(f *testing.F)        { fuzz(f, "entry/Commit") }
 func FuzzLeadEntry(f *testing.F)          { fuzz(f, "entry/Lead") }
 func FuzzMemberEntry(f *testing.F)        { fuzz(f, "entry/Member") }

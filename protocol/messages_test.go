@@ -69,7 +69,7 @@ func codecs() []codec {
 		jsonMessage("Reply", KindReply, &Reply{Error: "no room"}),
 		binaryMessage("Value", KindValue, drawValue, &Value{Epoch: 12, Job: 40, Ref: Ref{0xfffe, 412}, Data: []byte{1, 2, 3}}),
 		binaryMessage("Run", KindRun, drawRun, &Run{
-			Stamp: sampleStamp, Op: 3, Of: 16, Scope: algorithms.Sharded, How: algorithms.Sum, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
+			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: algorithms.Sharded, How: algorithms.Sum, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
 			Shape: algorithms.Shape{F64: 2, F32: 3, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Units: []uint32{4, 5, 15},
 		}),
 		binaryMessage("Run/collect", KindRun, drawRun, &Run{
@@ -90,6 +90,9 @@ func codecs() []codec {
 		binaryMessage("BlobPiece", KindBlobPiece, drawBlobPiece, &BlobPiece{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
 		binaryMessage("Checkpoint", KindCheckpoint, drawCheckpoint, &Checkpoint{
 			Stamp: sampleStamp, Worker: "w1", Unit: 3, Resume: Resume{Rounds: 500, State: []byte{1, 2, 3}},
+		}),
+		binaryMessage("Progress", KindProgress, drawProgress, &Progress{
+			Stamp: sampleStamp, Worker: "w1", Unit: 3, Done: Work{501, 400, 25600}, Steps: 2000, Loss: 0.5, Counted: Work{51, 40, 2560},
 		}),
 		binaryMessage("entry/Commit", Kind(EntryCommit), drawCommit, &CommitEntry{
 			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Data: []byte{9, 8, 7},
@@ -172,7 +175,7 @@ func drawValue(t *rapid.T) *Value {
 func drawRun(t *rapid.T) *Run {
 	size := rapid.IntRange(0, MaxMessage/12) // so that a partial fits in a message
 	m := &Run{
-		Stamp: drawStamp(t), Op: rapid.Byte().Draw(t, "op"), Of: rapid.Uint32Range(1, MaxUnits).Draw(t, "of"),
+		Stamp: drawStamp(t), Kind: rapid.StringMatching("[a-z0-9 -]{0,32}").Draw(t, "kind"), Op: rapid.Byte().Draw(t, "op"), Of: rapid.Uint32Range(1, MaxUnits).Draw(t, "of"),
 		Scope: rapid.SampledFrom([]algorithms.Scope{algorithms.Sharded, algorithms.Whole, algorithms.None}).Draw(t, "scope"),
 		How:   rapid.SampledFrom([]algorithms.Combine{algorithms.Sum, algorithms.Collect}).Draw(t, "how"),
 		Roles: dataset.Roles(rapid.Byte().Draw(t, "roles")), Child: rapid.Bool().Draw(t, "child"),
@@ -226,6 +229,17 @@ func drawCheckpoint(t *rapid.T) *Checkpoint {
 	return &Checkpoint{
 		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"),
 		Resume{rapid.Uint64().Draw(t, "rounds"), drawBytes(t, "state", 50)},
+	}
+}
+
+func drawProgress(t *rapid.T) *Progress {
+	count := rapid.Uint64Range(0, MaxCount)
+	work := rapid.Custom(func(t *rapid.T) Work {
+		return Work{count.Draw(t, "rounds"), count.Draw(t, "steps"), count.Draw(t, "samples")}
+	})
+	return &Progress{
+		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"), work.Draw(t, "done"),
+		count.Draw(t, "steps"), rapid.Float64Range(-1, 1e300).Draw(t, "loss"), work.Draw(t, "counted"),
 	}
 }
 

@@ -62,8 +62,8 @@ func (r *reader) numbers(size int) []byte {
 	return b
 }
 
-// PeekStamp returns the stamp of a Part, Collected, Checkpoint, Need or Fail
-// message.
+// PeekStamp returns the stamp of a Part, Collected, Checkpoint, Progress, Need or
+// Fail message.
 func PeekStamp(b []byte) (Stamp, error) {
 	k, err := KindOf(b)
 	if err != nil {

@@ -51,6 +51,8 @@ const (
 	KindCheckpoint Kind = 17
 	// KindProbe, leader -> worker: nothing but whether somebody listens.
 	KindProbe Kind = 18
+	// KindProgress, worker -> leader: the numbers of a child job, for people.
+	KindProgress Kind = 19
 )
 
 // ErrMessage is wrapped by every error about the bytes of a message.

@@ -27,10 +27,11 @@ type Ref struct {
 }
 
 // Run asks a worker to compute units of a round and to answer on the subject of
-// the message's reply. Greatest size: 128 bytes, 10 for each value, 4 for each
+// the message's reply. Greatest size: 160 bytes, 10 for each value, 4 for each
 // unit, and the payloads.
 type Run struct {
 	Stamp
+	Kind    string // word for the units, for metrics: algorithms.ValidKind
 	Op      uint8
 	Of      uint32 // units in the round
 	Scope   algorithms.Scope
@@ -49,7 +50,7 @@ type Run struct {
 
 // Append encodes the message.
 func (m *Run) Append(dst []byte) []byte {
-	dst = m.Stamp.append(header(dst, KindRun))
+	dst = appendText(m.Stamp.append(header(dst, KindRun)), m.Kind)
 	dst = append(dst, m.Op, byte(m.Scope), byte(m.How), byte(m.Roles), boolByte(m.Child))
 	dst = le.AppendUint32(dst, m.Of)
 	for _, v := range []uint64{m.Steps[0], m.Steps[1], m.Keep} {
@@ -87,6 +88,7 @@ func boolByte(b bool) byte {
 func (m *Run) Decode(b []byte) error {
 	r := read(b, KindRun)
 	m.Stamp = r.stamp()
+	m.Kind = r.again(m.Kind, algorithms.MaxKind)
 	m.Op, m.Scope, m.How = r.u8(), algorithms.Scope(r.u8()), algorithms.Combine(r.u8())
 	m.Roles, m.Child = dataset.Roles(r.u8()), r.flag()
 	m.Of = uint32(r.count(MaxUnits))
@@ -95,6 +97,9 @@ func (m *Run) Decode(b []byte) error {
 	m.Refs, m.Units, m.Payload = r.refs(m.Refs), m.Units[:0], m.Payload[:0]
 	for n := r.count(MaxUnits); n > 0 && r.err == nil; n-- {
 		m.unit(&r)
+	}
+	if !algorithms.ValidKind(m.Kind) {
+		r.fail("units of kind %q", m.Kind)
 	}
 	if m.Scope > algorithms.None || m.How > algorithms.Collect || m.Of == 0 {
 		r.fail("scope %d, combination %d, %d units", m.Scope, m.How, m.Of)

@@ -19,7 +19,7 @@ func (s Subjects) Lead() string { return s.of("lead") }
 func (s Subjects) Work(worker string) string { return s.of("work." + worker) }
 
 // Results carries workers' messages to the leader of one epoch: Part, Collected,
-// Checkpoint, Need, Fail. The last word of the subject is the worker: see
+// Checkpoint, Progress, Need, Fail. The last word of the subject is the worker: see
 // ResultsOf.
 func (s Subjects) Results(coordinator string, epoch uint64) string {
 	return s.of("results." + coordinator + "." + strconv.FormatUint(epoch, 10))

@@ -14,7 +14,8 @@ import (
 // payload says that it got to elsewhere. It hands checkpoints to the leader.
 func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildRunner {
 	return func(ctx context.Context, child *algorithms.Job) ([]byte, error) {
-		options := local.Options{Lanes: 1, Checkpoint: func(at local.Checkpoint) { w.checkpoint(c, at) }}
+		options := local.Options{Lanes: 1, Checkpoint: func(at local.Checkpoint) { w.checkpoint(c, at) },
+			Report: func(rounds uint64, p algorithms.Progress) { w.report(c, rounds, p) }}
 		if len(payload) > 0 {
 			var resume protocol.Resume
 			if err := resume.Decode(payload); err != nil {
@@ -29,6 +30,46 @@ func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildR
 		}
 		return outcome.Encode()
 	}
+}
+
+// told is what leaders were told of a child job.
+type told struct {
+	last   protocol.Progress // empty where Worker is
+	before protocol.Work     // of which an earlier leader was told
+}
+
+// report tells the leader the numbers of a child job.
+func (w *worker) report(c *collected, rounds uint64, p algorithms.Progress) {
+	loss := p.Loss
+	if loss-loss != 0 { // no number
+		loss = -1
+	}
+	w.mu.Lock()
+	m := protocol.Progress{
+		Stamp: c.stamp, Worker: w.id, Unit: c.unit, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
+		Steps: p.Steps, Loss: loss,
+	}
+	m = c.told.tell(m)
+	reply := c.reply
+	w.mu.Unlock()
+	w.send(reply, m.Append(nil))
+}
+
+// tell notes what a leader is told and returns it with what an earlier one was told.
+func (t *told) tell(m protocol.Progress) protocol.Progress {
+	if t.last.Worker != "" && t.last.Epoch != m.Epoch {
+		t.before = t.last.Done
+	}
+	m.Counted = t.before
+	t.last = m
+	return m
+}
+
+// again returns what was told last, for the leader of a stamp.
+func (t *told) again(s protocol.Stamp) protocol.Progress {
+	m := t.last
+	m.Stamp = s
+	return t.tell(m)
 }
 
 // whole is the job's dataset, every shard of which is at hand.

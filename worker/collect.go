@@ -25,6 +25,8 @@ type collected struct {
 	stamp protocol.Stamp // of who asked last, a new leader perhaps
 	reply string
 
+	told told // of a child job
+
 	done    bool
 	digest  string // of its bytes in results
 	bytes   uint64
@@ -135,7 +137,8 @@ func (w *worker) store(p computed) error {
 	return nil
 }
 
-// announce tells the leader where the bytes of a finished unit are.
+// announce tells the leader where the bytes of a finished unit are, and before that
+// the numbers of a child job.
 func (w *worker) announce(c *collected) {
 	w.mu.Lock()
 	reply := c.reply
@@ -143,6 +146,13 @@ func (w *worker) announce(c *collected) {
 		Stamp: c.stamp, Worker: w.id, Unit: c.unit,
 		Compute: uint64(c.compute), Digest: c.digest, Bytes: c.bytes,
 	}
+	told, child := protocol.Progress{}, c.told.last.Worker != ""
+	if child {
+		told = c.told.again(c.stamp)
+	}
 	w.mu.Unlock()
+	if child {
+		w.send(reply, told.Append(nil))
+	}
 	w.send(reply, m.Append(nil))
 }

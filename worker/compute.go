@@ -52,7 +52,7 @@ func (w *worker) compute(b *batch, i, lane int) time.Duration {
 		err = w.computeCollected(b, i, lane)
 	}
 	took := time.Since(began)
-	w.metrics.UnitSeconds.Observe(took.Seconds())
+	w.metrics.UnitSeconds.Observe(b.run.Kind, took.Seconds())
 	if err != nil {
 		w.fail(b, i, err)
 		if errors.Is(err, errFault) {

@@ -44,6 +44,19 @@ func (t *Tree) AppendBinary(b []byte) []byte {
 // Size is the length of the tree's encoded form.
 func (t *Tree) Size() int { return treeHead + nodeSize*t.Nodes() + 4*len(t.leaves) }
 
+// peekTree returns the draws that an encoded tree was grown on, and its loss.
+func peekTree(b []byte) (samples uint32, loss float64, err error) {
+	if len(b) < treeHead || b[0] != treeFormat {
+		return 0, -1, fmt.Errorf("%w: it has no head", ErrTree)
+	}
+	nodes := uint64(binary.LittleEndian.Uint32(b[5:]))
+	at := treeHead + 8*nodes // feature and left come before
+	if nodes == 0 || uint64(len(b)) < at+4 {
+		return 0, -1, fmt.Errorf("%w: it is cut short", ErrTree)
+	}
+	return binary.LittleEndian.Uint32(b[at:]), math.Float64frombits(binary.LittleEndian.Uint64(b[21:])), nil
+}
+
 // aligned returns no bytes, with room for a tree of n nodes and size bytes where
 // DecodeTree need not copy it: n is odd, so that a head that begins here ends four
 // bytes before or behind a multiple of eight, and the float64 begin at one.

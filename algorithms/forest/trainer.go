@@ -32,7 +32,7 @@ func (t *trainer) Next() (*algorithms.Round, error) {
 	t.round = algorithms.Round{Done: t.trees != nil}
 	if !t.round.Done {
 		t.round = algorithms.Round{
-			Op: opGrow, Units: t.cfg.Trees, Scope: algorithms.Whole, How: algorithms.Collect, Roles: dataset.Train,
+			Op: opGrow, Kind: "tree", Units: t.cfg.Trees, Scope: algorithms.Whole, How: algorithms.Collect, Roles: dataset.Train,
 		}
 	}
 	return &t.round, nil
@@ -68,6 +68,33 @@ func (t *trainer) Progress() algorithms.Progress {
 		p.Loss += tree.Loss
 	}
 	p.Loss /= float64(len(t.trees))
+	return p
+}
+
+// PartProgress implements algorithms.Gatherer: the part is a tree.
+func (t *trainer) PartProgress(part []byte) (algorithms.Progress, error) {
+	samples, loss, err := peekTree(part)
+	return algorithms.Progress{Step: 1, Steps: 1, Samples: uint64(samples), Loss: loss}, err
+}
+
+// GatherProgress implements algorithms.Gatherer.
+func (t *trainer) GatherProgress(units []algorithms.UnitProgress) algorithms.Progress {
+	p := algorithms.Progress{Steps: uint64(t.cfg.Trees), Loss: -1, Phase: "growing trees"}
+	known, loss := 0, 0.0
+	for i := range units {
+		u := &units[i]
+		if u.Done {
+			p.Step++
+		}
+		if u.Known && u.Done {
+			known++
+			p.Samples += u.Samples
+			loss += u.Loss
+		}
+	}
+	if known > 0 {
+		p.Loss = loss / float64(known)
+	}
 	return p
 }
 

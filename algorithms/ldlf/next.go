@@ -14,7 +14,7 @@ const slotLimit = 1 << 20
 // Next implements algorithms.Trainer.
 func (t *trainer) Next() (*algorithms.Round, error) {
 	r := &t.round
-	*r = algorithms.Round{Units: t.shards, How: algorithms.Sum, Scope: algorithms.Sharded, Roles: t.learns()}
+	*r = algorithms.Round{Kind: t.phase.kind(), Units: t.shards, How: algorithms.Sum, Scope: algorithms.Sharded, Roles: t.learns()}
 	switch t.phase {
 	case phaseSums:
 		r.Op, r.Shape.F64 = opSums, 1+t.size.features

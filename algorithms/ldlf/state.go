@@ -21,6 +21,17 @@ func (p phase) String() string {
 	return [...]string{"scaling", "scaling", "scaling", "training", "leaf update", "validation", "done", "unknown"}[p]
 }
 
+// kind is the word for the units of the phase's rounds.
+func (p phase) kind() string {
+	switch p {
+	case phaseStep:
+		return "step"
+	case phaseDone:
+		return ""
+	}
+	return p.String()
+}
+
 // state is all that a trainer remembers: AppendState writes it, field by field.
 type state struct {
 	phase        phase

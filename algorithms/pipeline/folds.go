@@ -41,6 +41,7 @@ func (t *folds) Next() (*algorithms.Round, error) {
 	if t.round.Done {
 		return &t.round, nil
 	}
+	t.round.Kind = "fold"
 	t.round.Units, t.round.Scope, t.round.How = t.job.Folds, algorithms.Whole, algorithms.Collect
 	for f := range t.job.Folds {
 		t.round.Children = append(t.round.Children, Child(t.job, f))
@@ -69,10 +70,27 @@ func (t *folds) decode(parts [][]byte) error {
 	return nil
 }
 
-// Progress implements algorithms.Trainer.
+// Progress implements algorithms.Trainer: it sums over the folds.
 func (t *folds) Progress() algorithms.Progress {
-	p := algorithms.Progress{Steps: uint64(t.job.Folds), Step: uint64(len(t.done)), Loss: -1, Phase: "folds"}
-	return p
+	units := make([]algorithms.UnitProgress, t.job.Folds)
+	for f, o := range t.done {
+		units[f] = algorithms.UnitProgress{Progress: o.progress(), Known: true, Done: true}
+	}
+	return SumFolds(units)
+}
+
+// PartProgress implements algorithms.Gatherer.
+func (t *folds) PartProgress(part []byte) (algorithms.Progress, error) {
+	o, err := DecodeOutcome(part)
+	if err != nil {
+		return algorithms.Progress{Loss: -1}, err
+	}
+	return o.progress(), nil
+}
+
+// GatherProgress implements algorithms.Gatherer.
+func (t *folds) GatherProgress(units []algorithms.UnitProgress) algorithms.Progress {
+	return SumFolds(units)
 }
 
 // Model implements algorithms.Trainer: a job of folds has one model for each fold,

@@ -32,7 +32,8 @@ func (t *single) predictRound() error {
 	}
 	const reads, answers = 64 << 20, 4 << 20
 	pieces := max(t.manifest.Bytes()/reads, int64(t.counts[2])*predictions.RowBytes(t.manifest.Labels)/answers)
-	t.round.Op, t.round.How, t.round.Shape, t.round.Roles = opPredict, algorithms.Collect, algorithms.Shape{}, dataset.Test
+	t.round.Op, t.round.Kind = opPredict, "prediction"
+	t.round.How, t.round.Shape, t.round.Roles = algorithms.Collect, algorithms.Shape{}, dataset.Test
 	t.round.Units = 1
 	for int64(t.round.Units) <= pieces && t.round.Units < len(t.manifest.Shards) {
 		t.round.Units *= 2

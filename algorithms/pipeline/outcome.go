@@ -62,9 +62,19 @@ type Finisher interface {
 	Outcome() (*Outcome, error)
 }
 
+var (
+	_ algorithms.Gatherer = (*single)(nil)
+	_ algorithms.Gatherer = (*folds)(nil)
+)
+
 // Counter is what a Trainer implements that counts something of its own:
 // gain_evaluations, for example.
 type Counter interface{ Counters() map[string]uint64 }
+
+// progress is where the job of the outcome ended.
+func (o *Outcome) progress() algorithms.Progress {
+	return algorithms.Progress{Step: o.Steps, Steps: o.Steps, Samples: o.Samples, Loss: o.Loss}
+}
 
 // Encode returns the bytes by which a child job reports its outcome, model and
 // predictions.

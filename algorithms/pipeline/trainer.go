@@ -91,7 +91,7 @@ func (t *single) Next() (*algorithms.Round, error) {
 	t.round = algorithms.Round{Units: len(t.manifest.Shards), Scope: algorithms.Sharded, How: algorithms.Sum}
 	switch t.phase {
 	case phaseMean:
-		t.round.Op, t.round.Roles = opMean, dataset.AllRows
+		t.round.Op, t.round.Kind, t.round.Roles = opMean, "label mean", dataset.AllRows
 		t.round.Shape = algorithms.Shape{F64: 3 + t.manifest.Labels}
 	case phaseEvaluate:
 		return &t.round, t.evaluateRound()
@@ -107,7 +107,7 @@ func (t *single) evaluateRound() error {
 	if err := t.showModel(); err != nil {
 		return err
 	}
-	t.round.Op, t.round.Roles = opEvaluate, t.evaluated()
+	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
 	t.round.Shape = algorithms.Shape{F64: 2 * measures.Width}
 	t.round.Vars = []algorithms.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
 	if t.here == nil {
@@ -190,6 +190,31 @@ func (t *single) Progress() algorithms.Progress {
 		p.Phase = "evaluation"
 	}
 	return p
+}
+
+// PartProgress implements algorithms.Gatherer.
+func (t *single) PartProgress(part []byte) (algorithms.Progress, error) {
+	if g := t.gatherer(); g != nil {
+		return g.PartProgress(part)
+	}
+	return algorithms.Progress{Loss: -1}, nil
+}
+
+// GatherProgress implements algorithms.Gatherer.
+func (t *single) GatherProgress(units []algorithms.UnitProgress) algorithms.Progress {
+	if g := t.gatherer(); g != nil {
+		return g.GatherProgress(units)
+	}
+	return t.Progress()
+}
+
+// gatherer returns the algorithm's own, while a round of it may be under way.
+func (t *single) gatherer() algorithms.Gatherer {
+	if t.phase != phaseTrain {
+		return nil
+	}
+	g, _ := t.inner.(algorithms.Gatherer)
+	return g
 }
 
 // Model implements algorithms.Trainer.

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -35,16 +36,15 @@ type Config struct {
 	// Local is what protocol.ClusterLocal tells, and Heard whether it names a leader.
 	Local func() protocol.Cluster
 	Heard func() bool
-	// InFlight, where set, tells how many collected units of a job are computed just
-	// now.
-	InFlight func(job uint64) int
-	Ready    func() error // nil once there is a leader and NATS answers
-	Quotas   Quotas
-	Store    *store.Store
-	Blobs    *replica.Blobs
-	Members  *members.Service // who the coordinators are
-	Metrics  http.Handler
-	Log      *slog.Logger
+	// Live, where set, tells how far a job is that this coordinator drives.
+	Live    func(job uint64) (dispatch.Live, bool)
+	Ready   func() error // nil once there is a leader and NATS answers
+	Quotas  Quotas
+	Store   *store.Store
+	Blobs   *replica.Blobs
+	Members *members.Service // who the coordinators are
+	Metrics http.Handler
+	Log     *slog.Logger
 
 	patience time.Duration // with a leader that says nothing; 0: protocol.ForwardSilence
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -52,10 +53,23 @@ func (s *Server) info(j *state.Job, index uint64) protocol.JobInfo {
 	info := j.Info()
 	info.Index = index
 	info.Waiting = jobs.Waits(j)
-	if s.cfg.InFlight != nil && j.State == protocol.Running {
-		info.InFlight = s.cfg.InFlight(j.ID)
+	if s.cfg.Live != nil && j.State == protocol.Running {
+		if live, ok := s.cfg.Live(j.ID); ok {
+			addLive(&info, &live)
+		}
 	}
 	return info
+}
+
+// addLive adds how far a collected round is to what is committed.
+func addLive(info *protocol.JobInfo, live *dispatch.Live) {
+	info.InFlight = live.InFlight
+	if live.Progress != nil {
+		info.Progress = live.Progress
+	}
+	if info.Units == 0 && live.Units > 1 {
+		info.Units = live.Units
+	}
 }
 
 // submit resolves the spec against its dataset and queues the job. The same token

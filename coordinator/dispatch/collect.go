@@ -25,13 +25,17 @@ func (x *Executor) collect(ctx context.Context, res *algorithms.Result) error {
 	defer func() { x.collecting = nil }()
 	defer c.fetches.Wait()
 	defer cancel() // before Wait
+	x.watch.Begin(x.r)
 	c.recall()
+	c.readRecorded(ctx)
 	clear(x.resume)
 	defer c.release()
 	look := time.NewTicker(x.every())
 	defer look.Stop()
 	for c.left > 0 || x.records.behind.Load() > 0 {
-		c.feed(ctx, time.Now())
+		now := time.Now()
+		c.feed(ctx, now)
+		x.watch.Look(now)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -111,11 +115,13 @@ func (c *collection) recall() {
 	for unit, digest := range x.d.cfg.Parts.Known(x.id, x.round) {
 		if int(unit) < len(x.units) {
 			c.done(int(unit), digest)
+			x.watch.Have(int(unit), nil, true)
 		}
 	}
 	for u := range x.units {
 		if x.r.Has != nil && x.r.Has[u] && x.units[u].state != atHand {
 			c.done(u, "")
+			x.watch.Have(u, nil, true)
 		}
 	}
 }
@@ -157,6 +163,8 @@ func (c *collection) handle(ctx context.Context, msg []byte) error {
 		return c.onCollected(ctx, msg)
 	case protocol.KindCheckpoint:
 		c.onCheckpoint(msg)
+	case protocol.KindProgress:
+		c.onProgress(msg)
 	case protocol.KindNeed:
 		x.onNeed(msg)
 	case protocol.KindFail:
@@ -255,7 +263,11 @@ func (x *Executor) store(ctx context.Context, u int, a *answer) {
 			x.mail.putStored(stored{round: round, unit: unit, err: err})
 			return
 		}
-		x.mail.putStored(stored{round: round, unit: unit, digest: part.Digest, part: bytes})
+		s := stored{round: round, unit: unit, digest: part.Digest, part: bytes}
+		if p, ok := x.watch.Read(bytes); ok {
+			s.progress = &p
+		}
+		x.mail.putStored(s)
 		if short(part) {
 			x.records.beside(part, of)
 		}
@@ -329,6 +341,10 @@ func (c *collection) onStored(s stored) error {
 	if s.round != x.round {
 		return nil
 	}
+	if s.before != nil {
+		x.watch.Have(int(s.unit), s.before, true)
+		return nil
+	}
 	if errors.Is(s.err, ErrOver) {
 		return fmt.Errorf("unit %d: %w", s.unit, s.err)
 	}
@@ -337,6 +353,7 @@ func (c *collection) onStored(s stored) error {
 	case s.err == nil && u.state == fetching:
 		c.done(int(s.unit), s.digest)
 		c.parts[s.unit] = s.part
+		x.watch.Have(int(s.unit), s.progress, false)
 		return nil
 	case s.err == nil || u.state != fetching && u.state != atHand:
 		return nil

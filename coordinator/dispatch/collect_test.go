@@ -61,8 +61,8 @@ func TestCollect(t *testing.T) {
 			t.Errorf("unit %d: run %+v", u, task.run)
 		}
 		w.idle() // two slots, three units
-		if got := l.d.InFlight(jobID); got > 2 {
-			t.Errorf("%d units in flight on two slots", got)
+		if live, _ := l.d.Live(jobID); live.InFlight > 2 {
+			t.Errorf("%d units in flight on two slots", live.InFlight)
 		}
 		task.collected(u)
 		busy = busy[1:]

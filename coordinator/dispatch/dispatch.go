@@ -198,16 +198,6 @@ func (d *Dispatcher) wakeAll() {
 	}
 }
 
-// InFlight returns how many collected units of a job workers compute just now.
-func (d *Dispatcher) InFlight(job uint64) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if x := d.jobs[job]; x != nil {
-		return int(x.inFlight.Load())
-	}
-	return 0
-}
-
 // Workers lists the workers for people.
 func (d *Dispatcher) Workers() []protocol.Worker {
 	d.mu.Lock()
@@ -234,6 +224,8 @@ type ExecutorOptions struct {
 	// AuditPPM is the share of units, in millionths, that two workers compute and
 	// whose bytes are compared before they are used.
 	AuditPPM uint32
+	// Watcher, where set, is told how far the units of collected rounds are.
+	Watcher Watcher
 }
 
 // Executor returns the executor of a job. Close it when the job ends or stops.
@@ -243,7 +235,10 @@ func (d *Dispatcher) Executor(id uint64, job *algorithms.Job, m *dataset.Manifes
 		mail:  newMailbox(),
 		known: make(map[string]*acquainted),
 		plans: make(map[int]*cachedPlan), resume: make(map[uint32]resume),
-		unable: make(map[string]bool),
+		unable: make(map[string]bool), watch: o.Watcher,
+	}
+	if x.watch == nil {
+		x.watch = unwatched{}
 	}
 	x.records = newRecords(x)
 	d.mu.Lock()

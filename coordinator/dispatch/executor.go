@@ -51,9 +51,11 @@ type Executor struct {
 	collecting *collection  // the collected round, while there is one
 	records    *records     // of its parts, and those of rounds before
 	inFlight   atomic.Int64 // units of a collected round, for display
-	given      int          // collected units that workers have; d.mu guards it
-	sat        uint64       // seats of collected units that were given
-	wants      bool         // a slot, and there was none; d.mu guards it
+	shown      atomic.Pointer[shown]
+	watch      Watcher
+	given      int    // collected units that workers have; d.mu guards it
+	sat        uint64 // seats of collected units that were given
+	wants      bool   // a slot, and there was none; d.mu guards it
 
 	msgs     [][]byte // scratch of receive
 	list     []uint32 // scratch of spread

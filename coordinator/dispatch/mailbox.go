@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -28,6 +29,9 @@ type stored struct {
 	err    error
 	digest string
 	part   []byte
+	// progress is how far the unit is, where the part tells. before is set instead of all
+	// that where the part was recorded before the round began here.
+	progress, before *algorithms.Progress
 }
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }

@@ -163,6 +163,7 @@ func (k *acquainted) lacks(v *algorithms.Var) bool {
 func (x *Executor) describe(units []uint32) {
 	r, m := x.r, &x.run
 	m.Stamp = protocol.Stamp{Epoch: x.d.cfg.Epoch, Job: x.id, Round: x.round}
+	m.Kind = r.Kind
 	m.Op, m.Of, m.Scope, m.How, m.Roles = r.Op, uint32(r.Units), r.Scope, r.How, r.Roles
 	m.Steps, m.Keep, m.Shape = r.Steps, r.Keep, r.Shape
 	m.Units = units

@@ -98,7 +98,7 @@ func (x *Executor) handle(ctx context.Context, msg []byte) error {
 		x.onNeed(msg)
 	case protocol.KindFail:
 		return x.onFail(ctx, msg)
-	case protocol.KindCollected, protocol.KindCheckpoint:
+	case protocol.KindCollected, protocol.KindCheckpoint, protocol.KindProgress:
 		x.drop(metrics.DropStale)
 	default:
 		x.drop(metrics.DropMisshapen)

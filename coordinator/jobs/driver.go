@@ -25,6 +25,8 @@ type driver struct {
 	began   time.Time
 	samples uint64 // as last counted
 	steps   uint64
+	gauges  *gauges
+	tally   *tally // of collected rounds
 }
 
 func (d *driver) run(ctx context.Context) error {
@@ -34,7 +36,18 @@ func (d *driver) run(ctx context.Context) error {
 	if err := d.restore(ctx); err != nil {
 		return err
 	}
-	x := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM})
+	d.gauges = newGauges(d.m.cfg.Metrics, d.job.Name)
+	d.gauges.set(d.trainer.Progress(), time.Now())
+	d.tally = &tally{count: d.add}
+	options := dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM}
+	if g, ok := d.trainer.(algorithms.Gatherer); ok {
+		d.tally.gatherer, options.Watcher = g, d.tally
+	}
+	x := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
+	d.tally.show = func(units int, p algorithms.Progress) {
+		d.gauges.set(p, time.Now())
+		x.Show(units, p)
+	}
 	defer x.Close()
 	d.commits = newCommitter(d)
 	defer d.commits.stop()
@@ -78,24 +91,28 @@ func (d *driver) restore(ctx context.Context) error {
 	return nil
 }
 
-// count moves the metrics of the job on.
+// count moves the metrics of the job on after a round. The steps of a collected round
+// were counted when its units came.
 func (d *driver) count(p algorithms.Progress) {
+	done := protocol.Work{Rounds: 1}
+	if !d.tally.end() {
+		done.Steps, done.Samples = p.Step-min(p.Step, d.steps), p.Samples-min(p.Samples, d.samples)
+	}
+	d.add(done)
+	if d.tally.used {
+		d.tally.show(0, p)
+	} else {
+		d.gauges.set(p, time.Now())
+	}
+	d.steps, d.samples = max(d.steps, p.Step), max(d.samples, p.Samples)
+}
+
+// add adds to the counters of all jobs.
+func (d *driver) add(done protocol.Work) {
 	x := d.m.cfg.Metrics
-	x.Rounds.Inc()
-	if p.Step > d.steps {
-		x.Steps.Add(float64(p.Step - d.steps))
-		d.steps = p.Step
-	}
-	if p.Samples > d.samples {
-		x.Samples.Add(float64(p.Samples - d.samples))
-		d.samples = p.Samples
-	}
-	if p.Steps > 0 {
-		x.Progress.WithLabelValues(d.job.Name).Set(float64(p.Step) / float64(p.Steps))
-	}
-	if p.Loss >= 0 {
-		x.Loss.WithLabelValues(d.job.Name).Set(p.Loss)
-	}
+	x.Rounds.Add(float64(done.Rounds))
+	x.Steps.Add(float64(done.Steps))
+	x.Samples.Add(float64(done.Samples))
 }
 
 // finish stores the models and predictions on a majority and commits the result.

@@ -108,7 +108,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 	for _, r := range runs {
 		seconds += r.cluster * float64(b.Turns)
 	}
-	p.Computed = delta(worker, workerNow, "coppice_worker_unit_seconds_sum") / jobs
+	p.Computed = computedIn(worker, workerNow) / jobs
 	p.Raft = raftOf(leader, leaderNow, seconds)
 	return p, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/proc"
@@ -83,6 +84,16 @@ func stepSpec(dataset string, steps, batch int) protocol.Spec {
 }
 
 func delta(before, after proc.Series, name string) float64 { return after[name] - before[name] }
+
+// computedIn returns the seconds of units that a worker computed, of all kinds.
+func computedIn(before, after proc.Series) (seconds float64) {
+	for name := range after {
+		if strings.HasPrefix(name, "coppice_worker_unit_seconds_sum{") {
+			seconds += delta(before, after, name)
+		}
+	}
+	return seconds
+}
 
 // raftOf returns the share that commits had in seconds of jobs on the cluster.
 func raftOf(before, after proc.Series, seconds float64) Raft {

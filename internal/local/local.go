@@ -39,6 +39,9 @@ type Options struct {
 	// Checkpoint, where set, is handed the state of such a job now and then; the
 	// bytes are valid during the call only.
 	Checkpoint func(Checkpoint)
+	// Report, where set, is told how many rounds of such a job are folded and how far it
+	// is, at most twice a second and at its end.
+	Report func(rounds uint64, p algorithms.Progress)
 }
 
 // Checkpoint is a trainer's state and the number of rounds folded into it.
@@ -87,9 +90,9 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (*pipeli
 	if err != nil {
 		return nil, err
 	}
-	observe := func(uint64, algorithms.Trainer) error { return nil }
+	observe, rounds := func(uint64, algorithms.Trainer) error { return nil }, o.Resume.Rounds
 	if j.Folds == 0 {
-		observe = checkpointing(r.meter.observer(j.Split.Fold), o.Checkpoint)
+		observe = reporting(checkpointing(r.meter.observer(j.Split.Fold), o.Checkpoint), o.Report, &rounds)
 	}
 	err = engine.Drive(ctx, trainer, o.Resume.Rounds, engine.NewLocal(kernel, data, o.Lanes, r.child), observe)
 	if err != nil {
@@ -97,6 +100,9 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (*pipeli
 	}
 	if j.Folds == 0 {
 		r.meter.done(j.Split.Fold, trainer.Progress())
+		if o.Report != nil {
+			o.Report(rounds, trainer.Progress())
+		}
 	}
 	if o.Model != nil {
 		return pipeline.WriteOutcome(trainer, o.Model)
@@ -118,6 +124,25 @@ func checkpointing(observe engine.Observer, give func(Checkpoint)) engine.Observ
 				return err
 			}
 			give(Checkpoint{rounds, buf})
+			last = time.Now()
+		}
+		return observe(rounds, t)
+	}
+}
+
+// reportEvery is the least time between two reports.
+const reportEvery = 500 * time.Millisecond
+
+// reporting adds reports to an observer, and counts the rounds.
+func reporting(observe engine.Observer, tell func(uint64, algorithms.Progress), count *uint64) engine.Observer {
+	if tell == nil {
+		return observe
+	}
+	last := time.Now()
+	return func(rounds uint64, t algorithms.Trainer) error {
+		*count = rounds
+		if time.Since(last) >= reportEvery {
+			tell(rounds, t.Progress())
 			last = time.Now()
 		}
 		return observe(rounds, t)

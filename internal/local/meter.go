@@ -1,11 +1,11 @@
 package local
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 )
 
 // interval is the least time between two reports of progress.
@@ -16,17 +16,12 @@ type meter struct {
 	report func(algorithms.Progress)
 
 	mu    sync.Mutex
-	parts []algorithms.Progress
-	seen  []bool
-	ended []bool
+	parts []algorithms.UnitProgress
 	last  time.Time
 }
 
 func newMeter(report func(algorithms.Progress), parts int) *meter {
-	return &meter{
-		report: report, parts: make([]algorithms.Progress, parts),
-		seen: make([]bool, parts), ended: make([]bool, parts),
-	}
+	return &meter{report: report, parts: make([]algorithms.UnitProgress, parts)}
 }
 
 // part is the index of a fold's entry: the only one where a job has no folds.
@@ -53,7 +48,7 @@ func (m *meter) observer(fold int) func(uint64, algorithms.Trainer) error {
 func (m *meter) put(i int, p algorithms.Progress, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.parts[i], m.seen[i] = p, true
+	m.parts[i] = algorithms.UnitProgress{Progress: p, Known: true}
 	if now.Sub(m.last) >= interval {
 		m.last = now
 		m.report(m.sum())
@@ -65,8 +60,7 @@ func (m *meter) done(fold int, p algorithms.Progress) {
 	p.Steps = p.Step
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := m.part(fold)
-	m.parts[i], m.seen[i], m.ended[i] = p, true, true
+	m.parts[m.part(fold)] = algorithms.UnitProgress{Progress: p, Known: true, Done: true}
 }
 
 func (m *meter) flush() {
@@ -77,51 +71,9 @@ func (m *meter) flush() {
 	}
 }
 
-// sum adds the parts up. Jobs stop early: as soon as some have ended, the others
-// are expected to need as many steps as these on average.
 func (m *meter) sum() algorithms.Progress {
 	if len(m.parts) == 1 {
-		return m.parts[0]
+		return m.parts[0].Progress
 	}
-	s, losses, expected := algorithms.Progress{Loss: -1}, 0, m.expected()
-	for i, p := range m.parts {
-		s.Step, s.Samples = s.Step+p.Step, s.Samples+p.Samples
-		if m.ended[i] {
-			s.Steps += p.Step
-		} else {
-			s.Steps += max(p.Step, expected)
-		}
-		if m.seen[i] && p.Loss >= 0 {
-			s.Loss = (max(s.Loss, 0)*float64(losses) + p.Loss) / float64(losses+1)
-			losses++
-		}
-	}
-	s.Phase = fmt.Sprintf("%d of %d folds done", count(m.ended), len(m.parts))
-	return s
-}
-
-// expected returns the steps that a job is expected to take: those of the ended
-// ones on average, or at most.
-func (m *meter) expected() (steps uint64) {
-	if n := count(m.ended); n > 0 {
-		for i, p := range m.parts {
-			if m.ended[i] {
-				steps += p.Step
-			}
-		}
-		return steps / uint64(n)
-	}
-	for _, p := range m.parts {
-		steps = max(steps, p.Steps)
-	}
-	return steps
-}
-
-func count(set []bool) (n int) {
-	for _, is := range set {
-		if is {
-			n++
-		}
-	}
-	return n
+	return pipeline.SumFolds(m.parts)
 }

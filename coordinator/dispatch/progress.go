@@ -1,0 +1,112 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Watcher is told how far the units of collected rounds are. All but Read is called by
+// the goroutine that calls Do.
+type Watcher interface {
+	// Begin is told of a round that begins.
+	Begin(r *algorithms.Round)
+	// Read reads off the bytes of a unit how far it is. It may be called concurrently;
+	// false: they do not tell.
+	Read(part []byte) (algorithms.Progress, bool)
+	// Have is told that the result of a unit is here; before: it was recorded before
+	// this round began here. Progress is nil where it is not known (yet).
+	Have(unit int, p *algorithms.Progress, before bool)
+	// Report is told what a worker says of a unit's child job.
+	Report(m *protocol.Progress)
+	// Look is called now and then.
+	Look(now time.Time)
+}
+
+// unwatched is the Watcher of a job that has none.
+type unwatched struct{}
+
+func (unwatched) Begin(*algorithms.Round)                     {}
+func (unwatched) Read([]byte) (p algorithms.Progress, _ bool) { return p, false }
+func (unwatched) Have(int, *algorithms.Progress, bool)        {}
+func (unwatched) Report(*protocol.Progress)                   {}
+func (unwatched) Look(time.Time)                              {}
+
+// Live is how far a job is that this leader drives, beyond what is committed.
+type Live struct {
+	Units    int // of the collected round under way, or of the last one
+	InFlight int // of them, that workers compute just now
+	// Progress is nil where the committed one is all there is to tell.
+	Progress *algorithms.Progress
+}
+
+// shown is what Show was told last.
+type shown struct {
+	units    int
+	progress algorithms.Progress
+}
+
+// Show makes known how far the job is, of whose round there are so many units.
+func (x *Executor) Show(units int, p algorithms.Progress) { x.shown.Store(&shown{units, p}) }
+
+// Live tells how far a job is, where this leader drives it.
+func (d *Dispatcher) Live(job uint64) (live Live, ok bool) {
+	d.mu.Lock()
+	x := d.jobs[job]
+	d.mu.Unlock()
+	if x == nil {
+		return Live{}, false
+	}
+	live.InFlight = int(x.inFlight.Load())
+	if s := x.shown.Load(); s != nil {
+		p := s.progress
+		live.Units, live.Progress = s.units, &p
+	}
+	return live, true
+}
+
+// onProgress takes in how far a child job is, from a worker that has the unit.
+func (c *collection) onProgress(msg []byte) {
+	x := c.x
+	var m protocol.Progress
+	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) || x.r.Children == nil {
+		x.drop(metrics.DropMisshapen)
+		return
+	}
+	u := &x.units[m.Unit]
+	if m.Round != x.round || !x.d.trusts(m.Worker) {
+		x.drop(metrics.DropStale)
+		return
+	}
+	if u.state == running && u.seatOf(m.Worker) != nil {
+		x.watch.Report(&m)
+	}
+}
+
+// readRecorded reads off the parts that were recorded before how far their units are.
+func (c *collection) readRecorded(ctx context.Context) {
+	x, round := c.x, c.x.round
+	digests := make(map[int]string)
+	for u, digest := range c.digests {
+		if digest != "" {
+			digests[u] = digest
+		}
+	}
+	if len(digests) == 0 {
+		return
+	}
+	c.fetches.Go(func() {
+		for u, digest := range digests {
+			part, err := x.d.cfg.Parts.Load(ctx, digest)
+			if err != nil { // the end of the round says so
+				continue
+			}
+			if p, ok := x.watch.Read(part); ok {
+				x.mail.putStored(stored{round: round, unit: uint32(u), before: &p})
+			}
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package jobs
+
+import (
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// showEvery is the least time between two looks at how far a collected round is: to
+// add its units up costs their number.
+const showEvery = 100 * time.Millisecond
+
+// tally adds up how far the units of a collected round are. What is computed again
+// counts once: each unit counts by the most that anybody said of it. It implements
+// dispatch.Watcher.
+type tally struct {
+	gatherer algorithms.Gatherer
+	count    func(protocol.Work) // what the units have done more than was counted
+	show     func(units int, p algorithms.Progress)
+
+	active  bool // a round is under way
+	used    bool // there was one
+	units   []algorithms.UnitProgress
+	counted []protocol.Work // by unit: here, and by earlier leaders
+	news    bool            // there is some since it was shown
+	shown   time.Time
+}
+
+// Begin implements dispatch.Watcher.
+func (t *tally) Begin(r *algorithms.Round) {
+	t.active, t.used, t.news = true, true, true
+	t.units = make([]algorithms.UnitProgress, r.Units)
+	for i := range t.units {
+		t.units[i].Loss = -1
+	}
+	t.counted = make([]protocol.Work, r.Units)
+}
+
+// Read implements dispatch.Watcher.
+func (t *tally) Read(part []byte) (algorithms.Progress, bool) {
+	p, err := t.gatherer.PartProgress(part)
+	return p, err == nil // what is wrong with it Fold will say
+}
+
+// Have implements dispatch.Watcher.
+func (t *tally) Have(unit int, p *algorithms.Progress, before bool) {
+	u := &t.units[unit]
+	u.Done, t.news = true, true
+	if p == nil {
+		return
+	}
+	u.Progress, u.Known = *p, true
+	done := protocol.Work{Steps: p.Step, Samples: p.Samples}
+	t.add(unit, done, before)
+}
+
+// Report implements dispatch.Watcher.
+func (t *tally) Report(m *protocol.Progress) {
+	unit := int(m.Unit)
+	t.counted[unit] = t.counted[unit].Or(m.Counted)
+	moved := t.add(unit, m.Done, false)
+	u := &t.units[unit]
+	if p := m.Progress(); !u.Done && (!u.Known || moved && p.Step >= u.Step) {
+		u.Progress, u.Known, t.news = p, true, true
+	}
+}
+
+// add counts what a unit has done beyond what is counted, and reports whether that is
+// anything; before: it is counted.
+func (t *tally) add(unit int, done protocol.Work, before bool) (moved bool) {
+	more := done.Beyond(t.counted[unit])
+	t.counted[unit] = t.counted[unit].Or(done)
+	moved = more != (protocol.Work{})
+	if moved && !before {
+		t.count(more)
+	}
+	return moved
+}
+
+// Look implements dispatch.Watcher.
+func (t *tally) Look(now time.Time) {
+	if t.news && now.Sub(t.shown) >= showEvery {
+		t.news, t.shown = false, now
+		t.show(len(t.units), t.gatherer.GatherProgress(t.units))
+	}
+}
+
+// end ends the round, and reports whether there was one.
+func (t *tally) end() bool {
+	was := t.active
+	t.active, t.units, t.counted = false, nil, nil
+	return was
+}

@@ -1,0 +1,115 @@
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Other is the label value that what is beyond a bound shares.
+const Other = "other"
+
+// The bounds of labels whose values come from elsewhere.
+const (
+	maxKinds   = 16  // of units, in one process
+	maxWorkers = 256 // at one leader
+)
+
+// workerKept is for how long the series of a worker that is gone stay: some scrapes,
+// so that its last work is seen.
+const workerKept = 10 * time.Minute
+
+// Kinds is a histogram of seconds for each kind of unit. It has at most 16 kinds, those
+// that come first; the rest is counted as Other.
+type Kinds struct {
+	*prometheus.HistogramVec
+
+	mu   sync.RWMutex
+	seen map[string]prometheus.Observer
+}
+
+func (s *set) kinds(name, help string) *Kinds {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help, Buckets: longDurations,
+	}, []string{"kind"})
+	s.all = append(s.all, v)
+	return &Kinds{HistogramVec: v, seen: make(map[string]prometheus.Observer)}
+}
+
+// Observe counts a unit of a kind ("step", "tree"; empty: Other) that took so many
+// seconds.
+func (k *Kinds) Observe(kind string, seconds float64) { k.of(kind).Observe(seconds) }
+
+func (k *Kinds) of(kind string) prometheus.Observer {
+	k.mu.RLock()
+	o := k.seen[kind]
+	k.mu.RUnlock()
+	if o != nil {
+		return o
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if kind == "" || len(k.seen) >= maxKinds {
+		return k.WithLabelValues(Other)
+	}
+	o = k.WithLabelValues(kind)
+	k.seen[kind] = o
+	return o
+}
+
+// Shares counts the work of each worker, as the leader sees it. It has series of at
+// most 256 workers, those that come first; the rest is counted as Other.
+type Shares struct {
+	units, seconds *prometheus.CounterVec
+
+	mu   sync.Mutex
+	last map[string]time.Time // when each was counted last
+}
+
+func (s *set) shares() *Shares {
+	return &Shares{
+		units: s.counters("leader_worker_units_total",
+			"Units whose results this leader had from a worker, whether they were needed or not. Of 256 workers at most; the rest is worker=\"other\".", "worker"),
+		seconds: s.counters("leader_worker_unit_seconds_total",
+			"Time that these units took on the worker, as it says.", "worker"),
+		last: make(map[string]time.Time),
+	}
+}
+
+// Add counts units of a worker, and the time that they took in all, which is not
+// negative.
+func (s *Shares) Add(worker string, units int, took time.Duration, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.last[worker]; !known && len(s.last) >= maxWorkers {
+		worker = Other
+	} else {
+		s.last[worker] = now
+	}
+	s.units.WithLabelValues(worker).Add(float64(units))
+	s.seconds.WithLabelValues(worker).Add(took.Seconds())
+}
+
+// Expire drops the series of workers that are gone and of which nothing was counted
+// for ten minutes.
+func (s *Shares) Expire(here func(worker string) bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for worker, last := range s.last {
+		if now.Sub(last) > workerKept && !here(worker) {
+			s.units.DeleteLabelValues(worker)
+			s.seconds.DeleteLabelValues(worker)
+			delete(s.last, worker)
+		}
+	}
+}
+
+// Reset drops all series: the leadership is over.
+func (s *Shares) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.units.Reset()
+	s.seconds.Reset()
+	clear(s.last)
+}
