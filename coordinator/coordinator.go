@@ -52,6 +52,7 @@ type node struct {
 	starting atomic.Pointer[store.Start]         // once its folder was looked at
 	leading  atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
 	disk     atomic.Pointer[error]               // why the disk takes no more
+	seen     sightings                           // of the other coordinators, while it leads
 
 	closers []func()
 }
@@ -246,7 +247,7 @@ func (n *node) serve(h http.Handler) { n.front.Store(&h) }
 func (n *node) openAPI(context.Context) error {
 	n.serve(api.Handler(api.Config{
 		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
-		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, Quotas: n.cfg.Quotas.api(),
+		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, Count: n.metrics.Requests.Add, Backed: n.backed, Quotas: n.cfg.Quotas.api(),
 	}))
 	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
 	return nil
@@ -260,6 +261,7 @@ func (n *node) run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { n.keepHouse(ctx) })
 	tasks.Go(func() { n.observe(ctx) })
+	tasks.Go(func() { n.keepSightings(ctx) })
 	tasks.Go(func() { n.keepFit(ctx) })
 	tasks.Go(func() { n.keepClients(ctx) })
 	var removed error
@@ -293,11 +295,14 @@ func (n *node) live(job uint64) (dispatch.Live, bool) {
 	return dispatch.Live{}, false
 }
 
+// backed notes that a whole backup was sent.
+func (n *node) backed() { n.metrics.LastBackup.SetToCurrentTime() }
+
 // cluster describes the cluster as this coordinator knows it.
 func (n *node) cluster() protocol.Cluster {
 	c := n.describeCluster(n.store.State())
 	if d := n.leading.Load(); d != nil {
-		c.Workers = d.Workers()
+		c.Workers, c.Members = d.Workers(), n.seenMembers(time.Now())
 	} else if c.Leader == n.cfg.ID {
 		c.Leader = "" // elected, not in charge yet
 	}

@@ -2,8 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"strings"
-	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/office"
 )
@@ -62,35 +60,4 @@ func (n *node) lead(ctx context.Context) {
 		Members: n.roster.known, Leading: n.leading.Store,
 		Metrics: n.metrics, Log: n.cfg.Log,
 	})
-}
-
-// observe keeps the gauges of Raft and of the blob folder.
-func (n *node) observe(ctx context.Context) {
-	tick := time.NewTicker(n.cfg.timeouts.ObserveGauges)
-	defer tick.Stop()
-	for {
-		st := n.store.Stats()
-		n.metrics.SetRaftState(strings.ToLower(st.Role))
-		n.metrics.RaftTerm.Set(float64(st.Term))
-		n.metrics.RaftLastContact.Set(max(0, st.LastContact.Seconds()))
-		n.metrics.RaftApplied.Set(float64(st.AppliedIndex))
-		s := n.store.State()
-		n.metrics.Epoch.Set(float64(s.Epoch()))
-		shards := make(map[string]bool)
-		for _, d := range s.Datasets() {
-			for _, ref := range d.Manifest.Shards {
-				shards[ref.Digest] = true
-			}
-		}
-		n.metrics.Shards.Set(float64(len(shards)))
-		if count, bytes, err := n.blobs.Folder.Usage(); err == nil {
-			n.metrics.Blobs.Set(float64(count))
-			n.metrics.BlobBytes.Set(float64(bytes))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
 }

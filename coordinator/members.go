@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -43,6 +44,7 @@ func (n *node) describe() protocol.Self {
 	}
 	s.Leader, _ = n.store.Leader()
 	s.Problem = n.problem()
+	s.Host, s.Load = machine.Name(), machine.Load()
 	for digest := range n.store.State().References() {
 		if !n.blobs.Folder.Has(digest) {
 			s.Missing++

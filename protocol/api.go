@@ -79,6 +79,8 @@ type Cluster struct {
 	Heartbeat    int           `json:"heartbeat_ms"`
 	Coordinators []MemberEntry `json:"coordinators"`
 	Workers      []Worker      `json:"workers"` // as the leader knows them
+	// Members are the coordinators as the leader sees them; absent while there is none.
+	Members []Coordinator `json:"members,omitempty"`
 	// Problem, where set, is why the coordinator that answers, the leader where there
 	// is one, cannot lead or serve as it should: see Self.
 	Problem string `json:"problem,omitempty"`
@@ -101,6 +103,30 @@ type Worker struct {
 	Shards  int    `json:"shards"` // verified shards in its cache
 	Metrics string `json:"metrics,omitempty"`
 	State   string `json:"state"` // "alive", "refused: why"
+
+	Host    string  `json:"host,omitempty"`    // name of its machine
+	Address string  `json:"address,omitempty"` // from which it is connected to NATS
+	Load    float64 `json:"load,omitempty"`    // of its machine: the load average of a minute, where it tells
+	Busy    int     `json:"busy_slots"`        // units that it computes now
+	Units   uint64  `json:"units"`             // computed for this leader
+	// UnitSeconds are the recent seconds of a unit, by kind of unit, and MainKind is the
+	// kind that most time went into.
+	UnitSeconds map[string]float64 `json:"unit_seconds,omitempty"`
+	MainKind    string             `json:"main_kind,omitempty"`
+	LastSeen    int64              `json:"last_seen_ms"` // since its last heartbeat
+}
+
+// Coordinator is a coordinator as the leader sees it.
+type Coordinator struct {
+	MemberEntry
+	Role string  `json:"role"`
+	Host string  `json:"host,omitempty"` // name of its machine
+	Load float64 `json:"load,omitempty"` // of its machine: the load average of a minute, where it tells
+	// LastSeen is the time since it answered the leader, which asks every two seconds or
+	// so; -1: not yet. What it said of itself is of then.
+	LastSeen int64  `json:"last_seen_ms"`
+	Lag      uint64 `json:"lag_entries"` // entries of the leader's log that it has not
+	Problem  string `json:"problem,omitempty"`
 }
 
 // Dataset describes an imported dataset.

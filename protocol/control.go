@@ -16,9 +16,13 @@ type Beat struct {
 	Metrics  string `json:"metrics,omitempty"` // HTTP address of its /metrics
 	// Leaving: it finishes nothing more and goes; give its units to others now.
 	Leaving bool `json:"leaving,omitempty"`
-	// Full beats carry Holds; others leave what was said before in force.
-	Full  bool     `json:"full,omitempty"`
-	Holds []string `json:"holds,omitempty"` // digests of verified shards in its cache
+	Busy    int  `json:"busy,omitempty"` // units that it computes now
+	// Full beats carry what follows; others leave what was said before in force.
+	Full    bool     `json:"full,omitempty"`
+	Holds   []string `json:"holds,omitempty"`   // digests of verified shards in its cache
+	Host    string   `json:"host,omitempty"`    // name of its machine
+	Address string   `json:"address,omitempty"` // from which it is connected to NATS
+	Load    float64  `json:"load,omitempty"`    // of its machine: the load average of a minute; 0 where unknown
 }
 
 // Append encodes the message.

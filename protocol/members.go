@@ -16,6 +16,9 @@ type Self struct {
 	// Contact is how long ago it heard the leader; 0 on the leader, -1: never.
 	Contact int64 `json:"last_contact_ms"`
 	Missing int   `json:"missing_blobs"` // blobs that its state refers to and that it lacks
+	// Host is the name of its machine, and Load the load average of a minute; 0 where unknown.
+	Host string  `json:"host,omitempty"`
+	Load float64 `json:"load,omitempty"`
 	// Problem, where set, is why it cannot lead or serve as it should: its disk is
 	// full, NATS is away, a part of its log is being fetched anew.
 	Problem string `json:"problem,omitempty"`

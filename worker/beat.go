@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -61,14 +62,30 @@ func (p *pulse) run(ctx context.Context, every time.Duration, w *worker) {
 	}
 }
 
+// inWork returns how many units the worker computes now.
+func (w *worker) inWork() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.busy
+}
+
+// from returns the address from which the worker is connected; empty: it is not.
+func (w *worker) from() string {
+	if s := w.session.Load(); s != nil {
+		return s.conn.LocalAddress()
+	}
+	return ""
+}
+
 // send publishes one beat.
 func (p *pulse) send(w *worker, full, leaving bool) {
 	p.beat = protocol.Beat{
 		Worker: w.id, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
-		Slots: w.cfg.Slots, Metrics: w.address, Leaving: leaving, Full: full,
+		Slots: w.cfg.Slots, Metrics: w.address, Leaving: leaving, Full: full, Busy: w.inWork(),
 	}
 	if full {
 		p.beat.Holds, _ = w.cache.holdings()
+		p.beat.Host, p.beat.Load, p.beat.Address = machine.Name(), machine.Load(), w.from()
 	}
 	p.buf = p.beat.Append(p.buf[:0])
 	w.send(w.subjects().Beats(), p.buf)

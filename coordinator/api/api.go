@@ -37,7 +37,12 @@ type Config struct {
 	Local func() protocol.Cluster
 	Heard func() bool
 	// Live, where set, tells how far a job is that this coordinator drives.
-	Live    func(job uint64) (dispatch.Live, bool)
+	Live func(job uint64) (dispatch.Live, bool)
+	// Count, where set, is told of each request that was answered: the pattern of its
+	// path, its status, how long it took, and whether that is due to what it waits for.
+	Count func(route string, code int, took time.Duration, waits bool)
+	// Backed, where set, is called when a whole backup was sent.
+	Backed  func()
 	Ready   func() error // nil once there is a leader and NATS answers
 	Quotas  Quotas
 	Store   *store.Store
@@ -177,7 +182,7 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, nil, fmt.Errorf("%w: there is nothing at %s %s", state.ErrNotFound, r.Method, r.URL.Path))
 	})
-	return mux
+	return s.counted(mux)
 }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }

@@ -37,6 +37,9 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 		s.cfg.Log.Warn("a backup was interrupted", "index", st.Index(), "error", err)
 		return
 	}
+	if s.cfg.Backed != nil {
+		s.cfg.Backed()
+	}
 	s.cfg.Log.Info("a backup was sent", "index", st.Index(), "blobs", len(b.digests), "bytes", b.bytes)
 }
 

@@ -220,8 +220,8 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 		}
 		return nil
 	}
-	x.d.cfg.Metrics.Compute.Observe(time.Duration(m.Compute).Seconds())
-	c.computed += time.Duration(m.Compute)
+	x.worked(m.Worker, 1, m.Compute)
+	c.computed += computeTime(m.Compute)
 	c.finished++
 	a := &answer{digest: m.Digest, part: m}
 	if s.check == unchecked {

@@ -22,6 +22,8 @@ type worker struct {
 	stalled time.Time       // when it is tried again, though it lets summed units wait; zero: it does not
 	strikes int             // stalls lately: each makes the next one longer
 	struck  time.Time       // when the last one began
+	units   uint64          // that it computed, of rounds of this leadership
+	paces   paces           // of these
 }
 
 // crew is the set of workers. Its version grows whenever the live workers or what
@@ -58,6 +60,9 @@ const (
 
 // maxCrew bounds the workers that a leader knows.
 const maxCrew = 4096
+
+// maxShown bounds what a worker says of itself for people, in bytes a field.
+const maxShown = 256
 
 // lawful reports whether a worker has a name that subjects can have: 1 to 64
 // letters, digits, "-" and "_".
@@ -97,10 +102,11 @@ func (c *crew) hear(b *protocol.Beat, now time.Time) (changed, joined bool) {
 		changed = true
 	}
 	w.heard = now
-	holds := w.beat.Holds
+	b.Host, b.Address = b.Host[:min(len(b.Host), maxShown)], b.Address[:min(len(b.Address), maxShown)]
+	was := w.beat
 	w.beat = *b
 	if !b.Full {
-		w.beat.Holds = holds
+		w.beat.Holds, w.beat.Host, w.beat.Address, w.beat.Load = was.Holds, was.Host, was.Address, was.Load
 		return changed, joined
 	}
 	if w.learn(b.Holds) {

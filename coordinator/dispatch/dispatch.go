@@ -147,6 +147,7 @@ func (d *Dispatcher) expire(now time.Time) {
 	gone := d.crew.expire(now)
 	d.observeCrew()
 	d.mu.Unlock()
+	d.forgetShares(now)
 	for _, id := range gone {
 		d.cfg.Log.Warn("a worker went silent", "worker", id)
 	}
@@ -203,6 +204,7 @@ func (d *Dispatcher) Workers() []protocol.Worker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var list []protocol.Worker
+	now := time.Now()
 	for _, w := range d.crew.workers {
 		state := "alive"
 		if w.refused != "" {
@@ -213,6 +215,8 @@ func (d *Dispatcher) Workers() []protocol.Worker {
 		list = append(list, protocol.Worker{
 			ID: w.id, Version: w.beat.Version, Slots: w.beat.Slots,
 			Shards: len(w.holds), Metrics: w.beat.Metrics, State: state,
+			Host: w.beat.Host, Address: w.beat.Address, Load: w.beat.Load, Busy: w.beat.Busy,
+			Units: w.units, UnitSeconds: w.unitSeconds(), MainKind: w.paces.main(), LastSeen: max(0, now.Sub(w.heard).Milliseconds()),
 		})
 	}
 	sortWorkers(list)

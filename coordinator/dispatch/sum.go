@@ -120,8 +120,8 @@ func (x *Executor) onPart(ctx context.Context, msg []byte) error {
 		return nil
 	}
 	began := time.Now()
-	x.slowest = max(x.slowest, min(time.Duration(x.part.Compute), began.Sub(x.began)))
-	x.d.cfg.Metrics.Compute.Observe(time.Duration(x.part.Compute).Seconds())
+	x.slowest = max(x.slowest, min(computeTime(x.part.Compute), began.Sub(x.began)))
+	x.worked(x.part.Worker, x.partUnits(), x.part.Compute)
 	if len(x.checks) > 0 {
 		if mine, err := x.checkPart(ctx); mine || err != nil {
 			return err
@@ -141,6 +141,7 @@ func (x *Executor) onPart(ctx context.Context, msg []byte) error {
 }
 
 // wasted counts the units of the part at hand, which nobody needs.
-func (x *Executor) wasted() {
-	x.d.cfg.Metrics.UnitsWasted.Add(float64(min(int(1)<<min(x.part.Level, 30), x.r.Units)))
-}
+func (x *Executor) wasted() { x.d.cfg.Metrics.UnitsWasted.Add(float64(x.partUnits())) }
+
+// partUnits is how many units the part at hand is of, whatever it says.
+func (x *Executor) partUnits() int { return min(int(1)<<min(x.part.Level, 30), x.r.Units) }

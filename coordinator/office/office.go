@@ -75,6 +75,7 @@ func Run(ctx context.Context, cfg Config) {
 	cfg.leading(nil)
 	cfg.Metrics.Leader.Set(0)
 	cfg.Metrics.ForgetJob("")
+	cfg.Metrics.Shares.Reset()
 	cfg.Log.Info("this coordinator no longer leads", "epoch", epoch)
 }
 

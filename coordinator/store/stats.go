@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
@@ -39,6 +40,9 @@ func (s *Store) lastContact() time.Duration {
 	}
 	return time.Since(last)
 }
+
+// LogDir is the folder of the log's files.
+func (s *Store) LogDir() string { return filepath.Join(s.config.Dir, logName) }
 
 // Snapshot writes a snapshot now and drops the log before it. The store does so
 // by itself when Config.SnapshotLogBytes of log have come in.

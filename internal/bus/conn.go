@@ -113,6 +113,15 @@ func (c *Conn) Connected() bool { return c.link.Connected() }
 // while there is none.
 func (c *Conn) ServerName() string { return c.link.ServerName() }
 
+// LocalAddress returns the address (host:port) from which the connection goes to its
+// server, empty where there is none.
+func (c *Conn) LocalAddress() string {
+	if l, ok := c.link.(interface{ LocalAddress() string }); ok {
+		return l.LocalAddress()
+	}
+	return ""
+}
+
 // RTT measures the round trip to the server.
 func (c *Conn) RTT() (time.Duration, error) { return c.link.RTT() }
 

@@ -184,6 +184,9 @@ func (l *natsLink) Connected() bool { return l.nc.IsConnected() }
 // ServerName implements Link.
 func (l *natsLink) ServerName() string { return l.nc.ConnectedServerName() }
 
+// LocalAddress is Conn.LocalAddress.
+func (l *natsLink) LocalAddress() string { return l.nc.LocalAddr() }
+
 // RTT implements Link.
 func (l *natsLink) RTT() (time.Duration, error) {
 	d, err := l.nc.RTT()

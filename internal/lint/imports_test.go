@@ -14,6 +14,7 @@ var layers = []struct {
 }{
 	{"internal/version", nil},
 	{"internal/allocs", nil},
+	{"internal/machine", nil},
 	{"internal/units", nil},
 	{"internal/yamltree", nil},
 	{"internal/config", []string{"internal/yamltree"}},
@@ -35,11 +36,11 @@ var layers = []struct {
 		"internal/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "algorithms", "dataset",
 	}},
 	{"worker", []string{
-		"internal/local", "internal/bus", "internal/blobs", "internal/version", "internal/num", "internal/units",
+		"internal/local", "internal/bus", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
 	{"coordinator", []string{
-		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/version", "internal/num", "internal/units",
+		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
 	{"internal/sim", []string{
