@@ -18,6 +18,7 @@ type panel struct {
 	unit        string // of package units
 	columns     uint32 // of the dashboard's width
 	number      bool   // the value of now in place of a curve
+	none        string // what a number shows where Prometheus has no value
 	top         float64
 	colours     []limit // of a number; none: always the same
 	queries     []query
@@ -68,6 +69,9 @@ func (p panel) numbers(id uint32) cog.Builder[dashboard.Panel] {
 		ColorMode(common.BigValueColorModeValue).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
 		Thresholds(dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(p.steps()))
+	if p.none != "" {
+		b = b.NoValue(p.none)
+	}
 	for i, q := range p.queries {
 		b = b.WithTarget(q.build(i).Instant())
 	}

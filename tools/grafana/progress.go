@@ -13,10 +13,10 @@ func progress() row {
 			}},
 		},
 		{
-			title: "Jobs that wait", unit: units.Number, columns: 6, number: true, colours: []limit{{0, "green"}, {1, "orange"}},
+			title: "Jobs that wait", unit: units.Number, columns: 6, number: true, none: "none", colours: []limit{{0, "green"}, {1, "orange"}},
 			description: "Jobs that cannot go on, by what they wait for. `coppice job list` says the same for each job, with the command that helps.",
 			queries: []query{{
-				`sum by (reason) (coppice_jobs_waiting and on (instance) (coppice_leader == 1))`, "{{reason}}",
+				`sum by (reason) (coppice_jobs_waiting and on (instance) (coppice_leader == 1)) > 0`, "{{reason}}",
 			}},
 		},
 		{
