@@ -14,19 +14,20 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// A monitored job is one of a kind that metrics have to show.
+// monitoredJob is a job of a kind that metrics have to show.
 type monitoredJob struct {
 	name, kind string
+	unit       string // the kind of most of its units
 	flags      []string
 }
 
 // monitoredJobs are jobs that run until they are cancelled: summed rounds, trees, and folds.
 var monitoredJobs = []monitoredJob{
-	{"forest", "an LDLF job", []string{
+	{"forest", "an LDLF job", "step", []string{
 		"--steps", "1000000000", "--set", "patience=1000000", "--set", "trees=3", "--set", "depth=5", "--set", "batch_size=256",
 	}},
-	{"trees", "a StructRF job", []string{"--algorithm", "structrf", "--set", "trees=10000"}},
-	{"folds", "a job of folds", []string{
+	{"trees", "a StructRF job", "tree", []string{"--algorithm", "structrf", "--set", "trees=10000"}},
+	{"folds", "a job of folds", "fold", []string{
 		"--folds", "200", "--steps", "60", "--set", "patience=1000000", "--set", "trees=2", "--set", "depth=4", "--set", "batch_size=128",
 	}},
 }
