@@ -26,9 +26,9 @@ var monitoredJobs = []monitoredJob{
 	{"forest", "an LDLF job", "step", []string{
 		"--steps", "1000000000", "--set", "patience=1000000", "--set", "trees=3", "--set", "depth=5", "--set", "batch_size=256",
 	}},
-	{"trees", "a StructRF job", "tree", []string{"--algorithm", "structrf", "--set", "trees=10000"}},
+	{"trees", "a StructRF job", "tree", []string{"--algorithm", "structrf", "--set", "trees=100000"}},
 	{"folds", "a job of folds", "fold", []string{
-		"--folds", "200", "--steps", "60", "--set", "patience=1000000", "--set", "trees=2", "--set", "depth=4", "--set", "batch_size=128",
+		"--folds", "500", "--steps", "200", "--set", "patience=1000000", "--set", "trees=2", "--set", "depth=4", "--set", "batch_size=128",
 	}},
 }
 
@@ -41,7 +41,11 @@ func (j monitoredJob) submit(t *testing.T, data string) {
 func processes(t *testing.T, c *proc.Cluster) (coordinators, workers map[string]string) {
 	t.Helper()
 	var info protocol.Cluster
-	inJSON(t, &info, "cluster", "show", "--server", c.Servers())
+	// A coordinator that just lost the leadership may answer, and knows no worker.
+	until(t, "all workers to be shown", func() bool {
+		inJSON(t, &info, "cluster", "show", "--server", c.Servers())
+		return len(info.Workers) == len(c.Workers) && !slices.ContainsFunc(info.Workers, func(w protocol.Worker) bool { return w.Metrics == "" })
+	})
 	coordinators, workers = make(map[string]string), make(map[string]string)
 	for _, n := range c.Coordinators {
 		coordinators[n.Name] = c.HTTP(n)

@@ -20,7 +20,7 @@ import (
 type aPrometheus struct{ url string }
 
 // startPrometheus starts Debian's Prometheus, which scrapes processes by the names and with the
-// alerts of deploy/prometheus.yml, but twice a second. Where it is not installed the test is skipped.
+// alerts of deploy/prometheus.yml, but once a second. Where it is not installed the test is skipped.
 func startPrometheus(t *testing.T, coordinators, workers map[string]string) *aPrometheus {
 	t.Helper()
 	exe, err := exec.LookPath("prometheus")
@@ -70,7 +70,7 @@ func prometheusConfig(t *testing.T, coordinators, workers map[string]string) str
 	if err := yaml.Unmarshal([]byte(read(t, "../../deploy/prometheus.yml")), &c); err != nil {
 		t.Fatal(err)
 	}
-	c["global"] = map[string]any{"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "1s"}
+	c["global"] = map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
 	for i, f := range c["rule_files"].([]any) {
 		path, err := filepath.Abs("../../deploy/" + f.(string))
 		if err != nil {

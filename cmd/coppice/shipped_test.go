@@ -68,7 +68,7 @@ type grafana struct {
 }
 
 // fromGrafana puts values in the places of Grafana's variables: every job, every process, and
-// rates over ten seconds, which with the scrapes of a test every half second is much.
+// rates over ten seconds, as for scrapes once a second on a machine that is busy.
 var fromGrafana = strings.NewReplacer("$__rate_interval", "10s", "$name", ".*", "$instance", ".*")
 
 // dashboardQueries lists the queries of the dashboard's panels, and of its variables as the

@@ -43,20 +43,22 @@ func progress() row {
 			queries:     []query{{`max by (name) (coppice_job_steps{name=~"$name"})`, "{{name}}"}},
 		},
 		{
-			title: "Steps and rounds a second", unit: units.CountsPerSecond, columns: 8,
+			title: "Steps a second", unit: units.CountsPerSecond, columns: 6,
 			description: "Of all jobs together. At zero while jobs run: look at the workers, at Raft, and at `coppice job list`.",
-			queries: []query{
-				{`sum(rate(coppice_steps_total[$__rate_interval]))`, "steps"},
-				{`sum(rate(coppice_rounds_total[$__rate_interval]))`, "rounds"},
-			},
+			queries:     []query{{`sum(rate(coppice_steps_total[$__rate_interval]))`, "steps"}},
 		},
 		{
-			title: "Samples a second", unit: units.CountsPerSecond, columns: 8,
+			title: "Rounds a second", unit: units.CountsPerSecond, columns: 6,
+			description: "Exchanges between leader and workers, and those within folds. All trees of a random forest are one round.",
+			queries:     []query{{`sum(rate(coppice_rounds_total[$__rate_interval]))`, "rounds"}},
+		},
+		{
+			title: "Samples a second", unit: units.CountsPerSecond, columns: 6,
 			description: "Training rows that the steps of all jobs have drawn, each second.",
 			queries:     []query{{`sum(rate(coppice_samples_total[$__rate_interval]))`, "samples"}},
 		},
 		{
-			title: "Where the time goes", unit: units.PercentUnit, columns: 8,
+			title: "Where the time goes", unit: units.PercentUnit, columns: 6,
 			description: "Seconds a second in each phase: computing (the sum over all workers), broadcast, reduction, and commits of training state. `wait` is the time in which jobs stood still for a commit.",
 			queries: []query{
 				{`sum by (phase) (rate(coppice_phase_seconds_sum[$__rate_interval]))`, "{{phase}}"},
