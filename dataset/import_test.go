@@ -211,7 +211,7 @@ func brokenImports() map[string]func() (Source, ImportOptions, error) {
 	return map[string]func() (Source, ImportOptions, error){
 		"canceled in the first pass":  canceled("check"),
 		"canceled in the second pass": canceled("sort"),
-		"canceled while writing":      canceled("write"),
+		"canceled while writing":      canceled("store"),
 		"fewer rows":                  changing(func(l *listed) { l.rows = l.rows[:99] }),
 		"more rows":                   changing(func(l *listed) { l.rows = append(l.rows, l.rows[0]) }),
 		"other rows":                  changing(func(l *listed) { l.rows[50].Values = []float64{0, 0} }),

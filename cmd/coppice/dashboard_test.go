@@ -88,22 +88,22 @@ func keys(instances map[string]string) []key {
 // questions rightly while a job of each kind runs, takes each of its queries, and raises no alert.
 func TestDashboardOnPrometheus(t *testing.T) {
 	dir := t.TempDir()
+	t.Setenv("COPPICE_HEARTBEAT", calm)
 	c := start(t, 3, 2)
 	coordinators, workers := processes(t, c)
 	p := startPrometheus(t, coordinators, workers)
 	t.Setenv("COPPICE_SERVER", c.Servers())
-	works(t, "dataset", "import", "--data", artificialFile(t, dir, "set.csv", 1000, 1))
 	works(t, "backup", filepath.Join(dir, "backup"))
 	brake(t, c, slow)
 	a := answers{names: workers}
 	answered := make(map[shippedQuery]bool)
 	for _, j := range monitoredJobs {
-		j.submit(t, "set")
+		j.submit(t, dir)
 		if *answersFile != "" {
 			p.settle(t, j)
 		}
 		for _, k := range keys(workers) {
-			p.question(t, &a, j, k)
+			p.question(t, c, &a, j, k)
 		}
 		for _, q := range dashboardQueries(t) {
 			answered[q] = len(p.ask(t, q.expr)) > 0 || answered[q]
@@ -131,7 +131,7 @@ func (p *aPrometheus) settle(t *testing.T, j monitoredJob) {
 }
 
 // question waits until every query of a panel has a right answer.
-func (p *aPrometheus) question(t *testing.T, a *answers, j monitoredJob, k key) {
+func (p *aPrometheus) question(t *testing.T, c *proc.Cluster, a *answers, j monitoredJob, k key) {
 	t.Helper()
 	n := 0
 	for _, q := range dashboardQueries(t) {
@@ -149,6 +149,9 @@ func (p *aPrometheus) question(t *testing.T, a *answers, j monitoredJob, k key) 
 			}
 		}()
 		until(t, "a right answer of "+q.panel+" for "+j.kind, func() bool {
+			if info, err := c.Client().Job(t.Context(), j.name); err == nil && info.State.Final() {
+				t.Fatalf("%s has ended, %s", j.name, info.State)
+			}
 			last = p.ask(t, q.expr)
 			return k.right(j, last)
 		})
