@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	prometheus "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -49,7 +50,7 @@ func selectors(query string) ([]selector, error) {
 func selects(v *parser.VectorSelector, above []parser.Node) selector {
 	s := selector{metric: v.Name, values: make(map[string]string)}
 	for _, m := range v.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == prometheus.MetricNameLabel {
 			continue
 		}
 		s.labels = append(s.labels, m.Name)
@@ -97,7 +98,7 @@ func (x exposed) add(series proc.Series) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
-		name := m.Get(labels.MetricName)
+		name := m.Get(prometheus.MetricNameLabel)
 		if x[name] == nil {
 			x[name] = make(map[string]map[string]bool)
 		}
