@@ -59,7 +59,8 @@ var (
 func codecs() []codec {
 	return []codec{
 		jsonMessage("Beat", KindBeat, &Beat{
-			Worker: "w1", Version: "0.1.0", Protocol: 1, Numerics: 1, Slots: 4, Metrics: "10.0.0.1:9000", Leaving: true, Full: true, Holds: []string{sampleText},
+			Worker: "w1", Version: "0.1.0", Protocol: 1, Numerics: 1, Slots: 4, Metrics: "10.0.0.1:9000", Leaving: true, Busy: 3, Full: true, Holds: []string{sampleText},
+			Host: "node-7", Address: "10.0.0.1:40312", Load: 1.25,
 		}),
 		jsonMessage("Lead", KindLead, &Lead{Epoch: 12, Coordinator: "a", Refused: map[string]string{"w2": "it speaks protocol 2"}}),
 		jsonMessage("Setup", KindSetup, &Setup{Epoch: 12, ID: 40, Job: sampleJob, Manifest: sampleManifest}),

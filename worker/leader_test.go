@@ -24,6 +24,7 @@ type leader struct {
 	collected chan *protocol.Collected
 	needs     chan *protocol.Need
 	fails     chan *protocol.Fail
+	progress  chan *protocol.Progress
 
 	mu   sync.Mutex
 	jobs map[uint64]chan bus.Message // results that a job's executor takes
@@ -36,7 +37,7 @@ func (c *cluster) lead(id string, epoch uint64) *leader {
 		cluster: c, id: id, epoch: epoch,
 		beats: make(chan protocol.Beat, 10000), parts: make(chan *protocol.Part, 1000),
 		collected: make(chan *protocol.Collected, 100), needs: make(chan *protocol.Need, 100),
-		fails: make(chan *protocol.Fail, 1000), jobs: make(map[uint64]chan bus.Message),
+		fails: make(chan *protocol.Fail, 1000), progress: make(chan *protocol.Progress, 1000), jobs: make(map[uint64]chan bus.Message),
 	}
 	must[*bus.Subscription](c.t)(c.conn.Subscribe(c.subjects.Beats(), l.onBeat))
 	must[*bus.Subscription](c.t)(c.conn.Subscribe(l.results(), l.onResult))
@@ -107,6 +108,13 @@ func (l *leader) sort(b []byte) {
 		l.fails <- m
 	case protocol.KindCheckpoint:
 		err = new(protocol.Checkpoint).Decode(b)
+	case protocol.KindProgress:
+		m := new(protocol.Progress)
+		err = m.Decode(b)
+		select {
+		case l.progress <- m:
+		default: // nobody looks
+		}
 	default:
 		err = fmt.Errorf("a result of kind %d", kind)
 	}
@@ -137,7 +145,7 @@ func (l *leader) values(w *running, id uint64, r *algorithms.Round) {
 func (l *leader) message(id, n uint64, r *algorithms.Round, units []uint32) *protocol.Run {
 	m := &protocol.Run{
 		Stamp: protocol.Stamp{Epoch: l.epoch, Job: id, Round: n},
-		Op:    r.Op, Of: uint32(r.Units), Scope: r.Scope, How: r.How, Roles: r.Roles,
+		Kind:  r.Kind, Op: r.Op, Of: uint32(r.Units), Scope: r.Scope, How: r.How, Roles: r.Roles,
 		Steps: r.Steps, Keep: r.Keep, Shape: r.Shape, Units: units, Child: r.Children != nil,
 	}
 	for _, v := range r.Vars {

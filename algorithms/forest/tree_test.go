@@ -181,8 +181,12 @@ func FuzzDecodeTree(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tree, err := DecodeTree(b, 3, 2)
+		samples, loss, bad := peekTree(b)
 		if err != nil {
 			return
+		}
+		if bad != nil || samples != tree.samples[0] || math.Float64bits(loss) != math.Float64bits(tree.Loss) {
+			t.Fatalf("a tree of %d draws and loss %v is peeked at as %d and %v, %v", tree.samples[0], tree.Loss, samples, loss, bad)
 		}
 		if !bytes.Equal(tree.AppendBinary(nil), b) {
 			t.Fatal("a decoded tree has other bytes")

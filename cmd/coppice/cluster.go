@@ -206,11 +206,16 @@ func (m *meter) job(j *protocol.JobInfo) {
 	case j.State == protocol.Paused:
 		m.first = nil
 		m.show(fmt.Sprintf("job %s is paused; it goes on with: coppice job resume %s", j.Name, j.Name))
-	case j.Units > 0:
+	case j.Units > 0 && !foldsKnown(j):
 		m.units(j)
 	case j.Progress != nil:
 		m.training(*j.Progress)
 	}
+}
+
+// foldsKnown reports whether the progress of a job of folds sums over the folds that run.
+func foldsKnown(j *protocol.JobInfo) bool {
+	return j.Job != nil && j.Job.Folds > 0 && j.Progress != nil && j.Progress.Steps > 0
 }
 
 // units shows how far a round of trees or folds is.

@@ -1,14 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // clusterShowCmd is what `coppice cluster` alone does.
 type clusterShowCmd struct{ serverFlags }
+
+// Help implements kong's HelpProvider.
+func (clusterShowCmd) Help() string {
+	return `"busy" is how many units a worker computes now, of as many as it has slots. "unit" is the recent time of a unit of the kind that most of its time
+goes into; -o json has all kinds. "load" is the machine's load average of a minute. "last seen" counts from the last heartbeat of a worker, and
+from a coordinator's last answer to the leader, which asks every two seconds or so. "lag" is how many entries of the log a coordinator has not yet.`
+}
 
 // Run implements `coppice cluster` and `coppice cluster show`.
 func (c *clusterShowCmd) Run(a *app) error {
@@ -38,10 +48,80 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 		pairs(w, [][2]string{{"problem", c.Problem}})
 	}
 	fmt.Fprintln(w)
-	t := newTable(w, []string{"worker", "state", "slots", "shards", "version"}, 3, 4)
-	for _, one := range c.Workers {
-		t.AppendRow(rowOf(one.ID, one.State, fmt.Sprint(one.Slots), fmt.Sprint(one.Shards), one.Version))
+	writeCoordinators(w, c)
+	fmt.Fprintln(w)
+	writeWorkers(w, c.Workers)
+	writeDistrusted(w, c.Distrusted)
+}
+
+// writeCoordinators lists the coordinators as the leader sees them, or, while there is
+// none, as they are recorded.
+func writeCoordinators(w io.Writer, c *protocol.Cluster) {
+	if len(c.Members) == 0 {
+		t := newTable(w, []string{"coordinator", "address", "version"})
+		for _, one := range c.Coordinators {
+			t.AppendRow(rowOf(one.ID, one.HTTP, one.Version))
+		}
+		t.Render()
+		return
+	}
+	t := newTable(w, []string{"coordinator", "role", "host", "address", "load", "lag", "last seen", "version", "problem"}, 5, 6, 7)
+	for i := range c.Members {
+		m := &c.Members[i]
+		seen := lastSeen(m.LastSeen)
+		if m.Role == protocol.RoleLeader {
+			seen = "now"
+		}
+		t.AppendRow(rowOf(m.ID, m.Role, printable(m.Host), m.HTTP, loadOf(m.Load), count(m.Lag), seen, m.Version, m.Problem))
 	}
 	t.Render()
-	writeDistrusted(w, c.Distrusted)
+}
+
+func writeWorkers(w io.Writer, workers []protocol.Worker) {
+	t := newTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "unit", "last seen", "version"}, 5, 6, 7, 8, 10)
+	for i := range workers {
+		one := &workers[i]
+		t.AppendRow(rowOf(one.ID, one.State, printable(one.Host), printable(cmp.Or(one.Metrics, one.Address)), fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),
+			loadOf(one.Load), fmt.Sprint(one.Shards), unitTime(one), lastSeen(one.LastSeen), printable(one.Version)))
+	}
+	t.Render()
+}
+
+// printable is what another machine says of itself, without what would disturb a terminal.
+func printable(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return strings.Map(func(r rune) rune {
+		if strconv.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}
+
+func loadOf(load float64) string {
+	if load == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", load)
+}
+
+func lastSeen(ms int64) string {
+	if ms < 0 {
+		return "never"
+	}
+	return duration(float64(ms) / 1000)
+}
+
+// unitTime says what a unit takes a worker, of the kind that it computes most.
+func unitTime(w *protocol.Worker) string {
+	seconds, ok := w.UnitSeconds[w.MainKind]
+	switch {
+	case !ok:
+		return "-"
+	case seconds < 0.01:
+		return fmt.Sprintf("%s %.2g ms", w.MainKind, 1000*seconds)
+	}
+	return w.MainKind + " " + duration(seconds)
 }

@@ -121,7 +121,7 @@ func percent(j *protocol.JobInfo) string {
 	switch {
 	case j.State == protocol.Done:
 		return "100 %"
-	case j.Units > 0:
+	case j.Units > 0 && !foldsKnown(j):
 		return fmt.Sprintf("%.0f %%", 100*float64(j.Collected)/float64(j.Units))
 	case j.Progress != nil && j.Progress.Steps > 0:
 		return fmt.Sprintf("%.0f %%", 100*float64(j.Progress.Step)/float64(j.Progress.Steps))

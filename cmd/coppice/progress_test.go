@@ -59,6 +59,12 @@ func TestMeterJob(t *testing.T) {
 		{protocol.JobInfo{Name: "x", State: protocol.Queued}, "job x is queued"},
 		{protocol.JobInfo{State: protocol.Running, Units: 8, Collected: 2, InFlight: 3}, " 25 %  2 of 8 units done, 3 in flight"},
 		{protocol.JobInfo{State: protocol.Running, Progress: &algorithms.Progress{Step: 5, Loss: -1}}, "step 5"},
+		{
+			protocol.JobInfo{
+				State: protocol.Running, Job: &algorithms.Job{Folds: 3}, Units: 3, Collected: 1,
+				Progress: &algorithms.Progress{Step: 50, Steps: 100, Loss: -1, Phase: "1 of 3 folds done"},
+			}, " 50 %  step 50 of 100  1 of 3 folds done",
+		},
 	} {
 		m, out, pass := slowMeter(false)
 		pass(quiet)

@@ -53,6 +53,20 @@ func TestCrewChangesWhenItShould(t *testing.T) {
 	}
 }
 
+// TestCrewKeepsWhatFullBeatsSay until the next full one, of bounded length.
+func TestCrewKeepsWhatFullBeatsSay(t *testing.T) {
+	c, now := newCrew(time.Second, nil), time.Now()
+	b := aBeat("w1")
+	b.Full, b.Holds, b.Host, b.Address, b.Load = true, []string{"s1"}, strings.Repeat("h", 1000), "10.0.0.1:9", 2.5
+	c.hear(b, now)
+	b = aBeat("w1")
+	b.Busy = 3
+	c.hear(b, now)
+	if w := c.workers["w1"].beat; len(w.Host) != maxShown || w.Address != "10.0.0.1:9" || w.Load != 2.5 || w.Busy != 3 || len(w.Holds) != 1 {
+		t.Errorf("known is %+v", w)
+	}
+}
+
 // TestCrewExpires who missed five beats, not who missed less.
 func TestCrewExpires(t *testing.T) {
 	c := newCrew(time.Second, nil)

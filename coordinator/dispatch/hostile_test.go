@@ -37,6 +37,8 @@ func answers(round uint64) [][]byte {
 		(&protocol.Collected{Stamp: stamp, Worker: "ghost", Unit: 2, Digest: "../../etc/passwd", Bytes: math.MaxUint64}).Append(nil),
 		(&protocol.Collected{Stamp: stamp, Worker: "w1", Unit: 2}).Append(nil),
 		(&protocol.Checkpoint{Stamp: stamp, Worker: "ghost", Unit: 2, Resume: protocol.Resume{State: make([]byte, 1<<10)}}).Append(nil),
+		(&protocol.Progress{Stamp: stamp, Worker: "ghost", Unit: 2, Done: protocol.Work{Rounds: protocol.MaxCount, Steps: protocol.MaxCount, Samples: protocol.MaxCount}}).Append(nil),
+		(&protocol.Progress{Stamp: stamp, Worker: "w1", Unit: math.MaxUint32, Loss: math.Inf(-1)}).Append(nil),
 		(&protocol.Fragment{Sender: 1, Message: 1, Total: protocol.MaxMessage, Data: []byte{1, 6}}).Append(nil),
 		(&protocol.Fragment{Sender: 2, Message: 1, Offset: 5, Total: 9, Data: []byte{1, 6}}).Append(nil),
 		{}, {protocol.Version}, {protocol.Version, 200}, {9, 6},

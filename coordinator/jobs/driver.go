@@ -46,7 +46,7 @@ func (d *driver) run(ctx context.Context) error {
 	x := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
 	d.tally.show = func(units int, p algorithms.Progress) {
 		d.gauges.set(p, time.Now())
-		x.Show(units, p)
+		x.Show(units, presentable(p))
 	}
 	defer x.Close()
 	d.commits = newCommitter(d)

@@ -33,7 +33,7 @@ func (g *gauges) set(p algorithms.Progress, now time.Time) {
 		}
 		g.progress.Set(min(1, float64(p.Step)/float64(p.Steps)))
 	}
-	if p.Loss >= 0 {
+	if p = presentable(p); p.Loss >= 0 {
 		if g.loss == nil {
 			g.loss = g.all.Loss.WithLabelValues(g.name)
 		}

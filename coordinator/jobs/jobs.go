@@ -328,13 +328,18 @@ func (p *Parts) Load(ctx context.Context, digest string) ([]byte, error) {
 	return b, err
 }
 
-// progressJSON encodes progress for display. JSON has no word for a loss that is
-// not finite: it counts as not known.
-func progressJSON(p algorithms.Progress) []byte {
+// presentable returns progress for display. JSON has no word for a loss that is not
+// finite: it counts as not known.
+func presentable(p algorithms.Progress) algorithms.Progress {
 	if p.Loss-p.Loss != 0 {
 		p.Loss = -1
 	}
-	b, err := json.Marshal(p)
+	return p
+}
+
+// progressJSON encodes progress for display.
+func progressJSON(p algorithms.Progress) []byte {
+	b, err := json.Marshal(presentable(p))
 	if err != nil {
 		panic(fmt.Sprintf("jobs: progress does not marshal: %v", err))
 	}

@@ -344,6 +344,16 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+func TestSpace(t *testing.T) {
+	free, size, err := Space(t.TempDir())
+	if err != nil || free == 0 || free > size {
+		t.Errorf("%d of %d bytes are free, %v", free, size, err)
+	}
+	if _, _, err := Space(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a folder that does not exist has free space")
+	}
+}
+
 func TestFreeShare(t *testing.T) {
 	s, err := FreeShare(t.TempDir())
 	if err != nil || s < 0 || s > 1 {

@@ -46,7 +46,7 @@ func (t *track) see(j *protocol.JobInfo) {
 // stepOf returns how far a job is: its step, or the finished units of a collected
 // round.
 func stepOf(j *protocol.JobInfo) uint64 {
-	if j.Progress == nil {
+	if j.Progress == nil || j.Units > 1 {
 		return uint64(j.Collected)
 	}
 	return max(j.Progress.Step, uint64(j.Collected))

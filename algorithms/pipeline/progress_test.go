@@ -1,0 +1,168 @@
+package pipeline_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+)
+
+// TestSumFolds: a job of folds is never further than its end, whatever its folds say.
+func TestSumFolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		folds := make([]algorithms.UnitProgress, rapid.IntRange(1, 6).Draw(t, "folds"))
+		done := 0
+		for i := range folds {
+			f := &folds[i]
+			f.Loss = -1
+			if f.Known = rapid.Bool().Draw(t, "known"); f.Known {
+				f.Steps = rapid.Uint64Range(0, 1000).Draw(t, "steps")
+				f.Step = rapid.Uint64Range(0, f.Steps).Draw(t, "step")
+				f.Loss = rapid.Float64Range(-1, 5).Draw(t, "loss")
+			}
+			if f.Done = rapid.Bool().Draw(t, "done"); f.Done {
+				done++
+			}
+		}
+		p := pipeline.SumFolds(folds)
+		if p.Step > p.Steps || p.Loss > 5 {
+			t.Fatalf("%+v of %+v", p, folds)
+		}
+		if done == len(folds) && p.Step != p.Steps {
+			t.Fatalf("all are done at step %d of %d", p.Step, p.Steps)
+		}
+	})
+	got := pipeline.SumFolds([]algorithms.UnitProgress{
+		{Progress: algorithms.Progress{Step: 40, Steps: 40, Samples: 400, Loss: 0.2}, Known: true, Done: true},
+		{Progress: algorithms.Progress{Step: 10, Steps: 100, Samples: 100, Loss: 0.6}, Known: true},
+		{Progress: algorithms.Progress{Loss: -1}},
+	})
+	want := algorithms.Progress{Step: 50, Steps: 120, Samples: 500, Loss: 0.4, Phase: "1 of 3 folds done"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// rounds drives a job of an algorithm and returns the rounds' kinds with their numbers,
+// and the progress after each, and that of the gatherer with all parts at hand.
+func rounds(t *testing.T, w *work) (kinds map[string]int, progress []algorithms.Progress) {
+	t.Helper()
+	m := w.data.Manifest
+	roles, err := w.job.Split.Assign(m.Rows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dataset.NewData(m, roles)
+	for i, shard := range w.data.Shards {
+		d.SetShard(i, shard)
+	}
+	tr, err := pipeline.New(w.job, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := pipeline.NewKernel(w.job, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := func(_ context.Context, j *algorithms.Job) ([]byte, error) { return w.run(t, j).Encode() }
+	kinds = make(map[string]int)
+	x := noting{engine.NewLocal(k, d, 1, child), t, kinds, tr}
+	err = engine.Drive(context.Background(), tr, 0, x, func(uint64, algorithms.Trainer) error {
+		progress = append(progress, tr.Progress())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kinds, progress
+}
+
+// noting notes the kinds of rounds, and holds what a Gatherer says of their parts
+// against the progress once they are folded.
+type noting struct {
+	engine.Executor
+	t     *testing.T
+	kinds map[string]int
+	tr    pipeline.Finisher
+}
+
+func (x noting) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
+	if !algorithms.ValidKind(r.Kind) || r.Kind == "" {
+		x.t.Errorf("round %d is of kind %q", n, r.Kind)
+	}
+	x.kinds[r.Kind]++
+	err := x.Executor.Do(ctx, n, r, res)
+	if err != nil || r.How != algorithms.Collect {
+		return err
+	}
+	g := x.tr.(algorithms.Gatherer)
+	units := make([]algorithms.UnitProgress, r.Units)
+	if p := g.GatherProgress(units); p.Step > p.Steps || r.Kind != "prediction" && p.Step != 0 {
+		x.t.Errorf("before the round of each %s: %+v", r.Kind, p)
+	}
+	for u, part := range res.Parts {
+		p, err := g.PartProgress(part)
+		if err != nil {
+			x.t.Error(err)
+		}
+		units[u] = algorithms.UnitProgress{Progress: p, Known: true, Done: true}
+	}
+	before := g.GatherProgress(units)
+	again := &algorithms.Result{Parts: append([][]byte{}, res.Parts...)}
+	if r.Kind == "prediction" {
+		return nil
+	}
+	if err := x.tr.Fold(again); err != nil { // and once more by Drive
+		return err
+	}
+	if diff := cmp.Diff(x.tr.Progress(), before); diff != "" {
+		x.t.Errorf("%s: folded and gathered (-want +got):\n%s", r.Kind, diff)
+	}
+	return nil
+}
+
+// TestKindsAndProgress: each round names its kind of units, and a round that collects
+// is as far, with all parts, as after it was folded.
+func TestKindsAndProgress(t *testing.T) {
+	forest := artificial(t)
+	a, err := registry.Find("structrf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := a.Resolve(algorithms.Values{"trees": int64(5)}, forest.data.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forest.job.Algorithm, forest.job.Params = "structrf", resolved.Params
+	forest.job.Split.ValidationFraction, forest.job.Split.ValidationMin = 0, 0
+	for name, c := range map[string]struct {
+		w     *work
+		kinds []string
+		steps uint64
+	}{
+		"ldlf":     {artificial(t), []string{"scaling", "step", "leaf update", "validation", "label mean", "evaluation", "prediction"}, 0},
+		"structrf": {forest, []string{"tree", "label mean", "evaluation", "prediction"}, 5},
+		"folds":    {folds(t), []string{"fold"}, 0},
+	} {
+		kinds, progress := rounds(t, c.w)
+		for _, kind := range c.kinds {
+			if kinds[kind] == 0 {
+				t.Errorf("%s has no %s: %v", name, kind, kinds)
+			}
+		}
+		if len(kinds) != len(c.kinds) {
+			t.Errorf("%s has units of %v, want %v", name, kinds, c.kinds)
+		}
+		last := progress[len(progress)-1]
+		if last.Step == 0 || last.Samples == 0 || last.Step > last.Steps || last.Loss < 0 || c.steps != 0 && last.Step != c.steps {
+			t.Errorf("%s ends with %+v", name, last)
+		}
+	}
+}

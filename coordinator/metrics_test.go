@@ -1,0 +1,284 @@
+package coordinator_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// series reads the metrics of a coordinator by name with labels.
+func (c *cluster) series(id string) map[string]float64 {
+	c.t.Helper()
+	for _, p := range c.peers {
+		if p.ID != id {
+			continue
+		}
+		r, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", p.Port))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		defer r.Body.Close()
+		page, err := io.ReadAll(r.Body)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return parsed(string(page))
+	}
+	c.t.Fatalf("no coordinator %s", id)
+	return nil
+}
+
+func parsed(page string) map[string]float64 {
+	series := make(map[string]float64)
+	for line := range strings.Lines(page) {
+		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
+			if v, err := strconv.ParseFloat(strings.TrimSpace(line[i:]), 64); err == nil {
+				series[line[:i]] = v
+			}
+		}
+	}
+	return series
+}
+
+// moving waits until a running job has all of these series above 0, and returns them.
+func (c *cluster) moving(ctx context.Context, names ...string) map[string]float64 {
+	c.t.Helper()
+	for {
+		s := c.series(c.leader(ctx))
+		missing := slices.IndexFunc(names, func(name string) bool { return !(s[name] > 0) })
+		if missing < 0 {
+			return s
+		}
+		select {
+		case <-ctx.Done():
+			c.t.Fatalf("%s does not move", names[missing])
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// training are the series that a running job moves.
+func training(job string) []string {
+	return []string{
+		"coppice_steps_total", "coppice_samples_total", "coppice_rounds_total",
+		`coppice_job_progress_ratio{name="` + job + `"}`, `coppice_job_loss{name="` + job + `"}`, `coppice_job_steps{name="` + job + `"}`,
+		`coppice_job_last_progress_timestamp_seconds{name="` + job + `"}`,
+	}
+}
+
+func outcomeOf(t *testing.T, j *protocol.JobInfo) *pipeline.Outcome {
+	t.Helper()
+	o := new(pipeline.Outcome)
+	if err := json.Unmarshal(j.Outcome, o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// longFolds is a job of two folds that take some seconds each.
+func longFolds() protocol.Spec {
+	s := testSpec(map[string]string{
+		"steps": "6000", "patience": "1000", "trees": "1", "depth": "3", "batch_size": "64", "leaf_iterations": "2",
+		"leaf_batches": "50",
+	})
+	s.TestFraction, s.Folds, s.Name = 0, 2, "folds"
+	return s
+}
+
+// TestFoldsMoveTheMetrics: steps, samples, rounds and progress move while folds run, and
+// what a fold did counts once though its worker goes away.
+func TestFoldsMoveTheMetrics(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 1, 1)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	job, err := c.client.Submit(ctx, longFolds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := c.moving(ctx, training("folds")...)
+	now, err := c.client.Job(ctx, "folds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now.State != protocol.Running || now.Collected > 0 {
+		t.Fatalf("the job is %s with %d folds done: nothing to see", now.State, now.Collected)
+	}
+	if p := now.Progress; p == nil || p.Step == 0 || p.Samples == 0 || p.Step >= p.Steps || p.Loss < 0 || now.Units != 2 || !strings.Contains(p.Phase, "of 2 folds done") {
+		t.Errorf("job shown with %+v", now.Progress)
+	}
+	if r := early[`coppice_job_progress_ratio{name="folds"}`]; r <= 0 || r >= 1 {
+		t.Errorf("progress %v while the folds run", r)
+	}
+	c.stop("w0")
+	c.startWorker("w1")
+	end, err := c.client.Watch(ctx, job.Name, func(j *protocol.JobInfo) {
+		if p := j.Progress; p != nil && p.Steps > 0 && p.Step > p.Steps {
+			t.Errorf("step %d of %d", p.Step, p.Steps)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, s := outcomeOf(t, end), c.series("a")
+	if s["coppice_steps_total"] != float64(o.Steps) || s["coppice_samples_total"] != float64(o.Samples) {
+		t.Errorf("counted %v steps and %v samples; the job had %d and %d", s["coppice_steps_total"], s["coppice_samples_total"], o.Steps, o.Samples)
+	}
+	if end.Progress == nil || end.Progress.Step != o.Steps || end.Progress.Samples != o.Samples {
+		t.Errorf("at the end %+v, and %d steps", end.Progress, o.Steps)
+	}
+	if s[`coppice_leader_worker_units_total{worker="w1"}`] != 2 || s[`coppice_leader_worker_unit_seconds_total{worker="w1"}`] <= 0 {
+		t.Errorf("of w1 there is %v", s[`coppice_leader_worker_units_total{worker="w1"}`])
+	}
+	if s[`coppice_unit_seconds_count{kind="fold"}`] != 2 {
+		t.Errorf("%v folds were timed", s[`coppice_unit_seconds_count{kind="fold"}`])
+	}
+	for _, name := range training("folds")[3:] {
+		if v, ok := s[name]; ok {
+			t.Errorf("%s is %v after the end", name, v)
+		}
+	}
+}
+
+// TestFoldsUnderAnotherLeader: one that is handed the leadership has the folds computed
+// anew; each leader counts no step twice, and progress never passes the end.
+func TestFoldsUnderAnotherLeader(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 3, 1)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.client.Submit(ctx, longFolds()); err != nil {
+		t.Fatal(err)
+	}
+	before := c.moving(ctx, training("folds")...)["coppice_steps_total"]
+	old := c.leader(ctx)
+	if err := c.client.TransferLeadership(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	end, err := c.client.Watch(ctx, "folds", func(j *protocol.JobInfo) {
+		if p := j.Progress; p != nil && p.Steps > 0 && p.Step > p.Steps {
+			t.Errorf("step %d of %d", p.Step, p.Steps)
+		}
+	})
+	if err != nil || end.State != protocol.Done {
+		t.Fatalf("%+v, %v", end, err)
+	}
+	want, sum := float64(outcomeOf(t, end).Steps), 0.0
+	for _, p := range c.peers {
+		steps := c.series(p.ID)["coppice_steps_total"]
+		sum += steps
+		if steps > want || p.ID == old && (steps < before || steps >= want) {
+			t.Errorf("%s counted %v of %v steps, %v of them when the leadership was transferred from %s", p.ID, steps, want, before, old)
+		}
+	}
+	if sum <= before {
+		t.Errorf("%v steps were counted, %v of them before", sum, before)
+	}
+}
+
+// TestForestsMoveTheMetrics: trees count as they come, each as a step, and of a forest
+// that another leader began each tree counts in progress.
+func TestForestsMoveTheMetrics(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 1, 1)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const trees = 400
+	s := protocol.Spec{
+		Algorithm: "structrf", Dataset: "art", TestFraction: 0.1, Name: "forest",
+		Set: map[string]string{"trees": fmt.Sprint(trees), "min_samples": "2"},
+	}
+	if _, err := c.client.Submit(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	early := c.moving(ctx, append(training("forest")[:2], training("forest")[3:]...)...)
+	if n := early[`coppice_job_steps{name="forest"}`]; n >= trees || early[`coppice_job_progress_ratio{name="forest"}`] >= 1 {
+		t.Fatalf("%v trees at the first look: nothing to see", n)
+	}
+	c.stop("a") // the part of the trees that is recorded by now is there again
+	c.startCoordinator("a")
+	end, err := c.client.Watch(ctx, "forest", func(*protocol.JobInfo) {})
+	if err != nil || end.State != protocol.Done {
+		t.Fatalf("%+v, %v", end, err)
+	}
+	o := outcomeOf(t, end)
+	if end.Progress == nil || end.Progress.Step != trees || end.Progress.Samples != o.Samples {
+		t.Errorf("at the end %+v", end.Progress)
+	}
+	after := c.series("a")
+	if n := after["coppice_steps_total"]; n > trees || n == 0 || after[`coppice_unit_seconds_count{kind="tree"}`] < n {
+		t.Errorf("%v trees were counted after the restart, and %v timed", n, after[`coppice_unit_seconds_count{kind="tree"}`])
+	}
+}
+
+// TestMetricsOfTheHouse: Raft, the disk, HTTP and backups.
+func TestMetricsOfTheHouse(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 3, 0)
+	leader := c.leader(ctx)
+	var others []string
+	for _, p := range c.peers {
+		if p.ID != leader {
+			others = append(others, p.ID)
+		}
+	}
+	if _, err := c.client.Backup(ctx, io.Discard, nil); err != nil {
+		t.Fatal(err)
+	}
+	s := c.moving(ctx, "coppice_raft_voters", "coppice_raft_log_bytes", "coppice_disk_free_bytes", "coppice_disk_size_bytes",
+		"coppice_backup_last_success_timestamp_seconds", `coppice_http_requests_total{code="200",route="GET /v1/backup"}`,
+		`coppice_http_request_seconds_count{route="GET /v1/cluster"}`)
+	if s["coppice_raft_voters"] != 3 || s["coppice_disk_free_bytes"] > s["coppice_disk_size_bytes"] {
+		t.Errorf("%v voters, %v of %v bytes free", s["coppice_raft_voters"], s["coppice_disk_free_bytes"], s["coppice_disk_size_bytes"])
+	}
+	if age := float64(time.Now().Unix()) - s["coppice_backup_last_success_timestamp_seconds"]; age < -1 || age > 120 {
+		t.Errorf("the backup is %v s old", age)
+	}
+	lag := func(id string) string { return `coppice_raft_peer_lag_entries{coordinator="` + id + `"}` }
+	for { // followers have all that there is
+		s = c.series(leader)
+		if a, ok := s[lag(others[0])]; ok && a == 0 && s[lag(others[1])] == 0 {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the others lag behind: %v", maps.Collect(maps.All(s)))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, ok := s[lag(leader)]; ok {
+		t.Error("the leader lags behind itself")
+	}
+	c.stop(others[0])
+	for i := range 5 {
+		if _, err := c.client.Import(ctx, fmt.Sprint("set-", i), dataset.Artificial(50, uint64(i)), dataset.ImportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.moving(ctx, lag(others[0]))
+	info, err := c.client.Cluster(ctx)
+	if err != nil || len(info.Members) != 3 {
+		t.Fatalf("members %+v, %v", info, err)
+	}
+	for _, m := range info.Members {
+		switch {
+		case m.ID == leader && m.Role != protocol.RoleLeader, m.ID != leader && m.Role != protocol.RoleVoter, m.Host == "", m.HTTP == "",
+			m.ID == others[0] && m.Lag == 0:
+			t.Errorf("member %+v", m)
+		}
+	}
+}
