@@ -66,6 +66,11 @@ func processes(t *testing.T, c *proc.Cluster) (coordinators, workers map[string]
 // the alerts, and what they name is there in a cluster that runs jobs of every kind.
 func TestShippedQueries(t *testing.T) {
 	queries := shippedQueries(t)
+	for _, q := range queries {
+		if _, err := selectors(q.expr); err != nil {
+			t.Fatalf("%s, %s %s: %s: %v", q.where, q.question, q.panel, q.expr, err)
+		}
+	}
 	dir := t.TempDir()
 	t.Setenv("COPPICE_HEARTBEAT", calm)
 	c := start(t, 3, 2)

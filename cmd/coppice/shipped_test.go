@@ -31,7 +31,10 @@ func shippedQueries(t *testing.T) []shippedQuery {
 	return slices.Concat(pageQueries(t), dashboardQueries(t), ruleQueries(t))
 }
 
-// pageQueries lists the queries of METRICS.md: its promql blocks.
+// inText finds what stands in METRICS.md between backticks, with a metric's name and more.
+var inText = regexp.MustCompile("`([^`]*coppice_\\w+[^`\\w][^`]*|[^`]+coppice_\\w+)`")
+
+// pageQueries lists the queries of METRICS.md: its promql blocks, and those within its text.
 func pageQueries(t *testing.T) (all []shippedQuery) {
 	t.Helper()
 	question, block := "", []string(nil)
@@ -46,8 +49,12 @@ func pageQueries(t *testing.T) (all []shippedQuery) {
 			in = false
 		case in:
 			block = append(block, line)
+			continue
 		case strings.HasSuffix(line, "?") || strings.HasSuffix(line, ":"):
 			question = strings.TrimLeft(line, "# ")
+		}
+		for _, m := range inText.FindAllStringSubmatch(line, -1) {
+			all = append(all, shippedQuery{where: "METRICS.md", question: question, expr: m[1]})
 		}
 	}
 	if len(all) < 15 {

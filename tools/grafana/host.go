@@ -20,8 +20,8 @@ func host() row {
 		},
 		{
 			title: "Time since the last backup", unit: units.Seconds, columns: 8,
-			description: "From whichever coordinator it was asked. No value: none was made since these processes began.",
-			queries:     []query{{`time() - max(coppice_backup_last_success_timestamp_seconds > 0)`, "backup"}},
+			description: "From whichever coordinator it was asked, in the last week. No value: there was none.",
+			queries:     []query{{`time() - max(max_over_time(coppice_backup_last_success_timestamp_seconds[7d]) > 0)`, "backup"}},
 		},
 		{
 			title: "HTTP requests a second", unit: units.RequestsPerSecond, columns: 12,
