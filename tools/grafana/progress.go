@@ -14,7 +14,7 @@ func progress() row {
 		},
 		{
 			title: "Jobs that wait", unit: units.Number, columns: 6, number: true, none: "none", colours: []limit{{0, "green"}, {1, "orange"}},
-			description: "Jobs that cannot go on, by what they wait for. `coppice job list` says the same for each job, with the command that helps.",
+			description: "Jobs that cannot go on, by what they wait for. `coppice job list` says the same for each job, with the command that helps. `queue` is no trouble by itself.",
 			queries: []query{{
 				`sum by (reason) (coppice_jobs_waiting and on (instance) (coppice_leader == 1)) > 0`, "{{reason}}",
 			}},

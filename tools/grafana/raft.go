@@ -12,7 +12,7 @@ func raft() row {
 		},
 		{
 			title: "Know the leader", unit: units.PercentUnit, columns: 4, number: true, colours: []limit{{0, "red"}, {1, "green"}},
-			description: "Part of the coordinators that know a leader. `coppice cluster members --stale` asks each for itself.",
+			description: "Part of the coordinators that hear, or are, a leader that has the majority. `coppice cluster members --stale` asks each for itself.",
 			queries:     []query{{`avg(coppice_leader_known)`, ""}},
 		},
 		{
