@@ -35,7 +35,7 @@ func Build(src Source, o ImportOptions) (*Manifest, []*Rows, error) {
 		rows.setNames(names)
 		shards[i], builders[i] = rows, nil
 		_, m.Shards[i] = encodeShard(rows, names)
-		if err := o.report("write", i+1, len(shards)); err != nil {
+		if err := o.report("store", i+1, len(shards)); err != nil {
 			return nil, nil, err
 		}
 	}

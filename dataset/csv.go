@@ -115,11 +115,11 @@ func (s *csvSource) Info() Info { return s.info }
 
 // Scan implements Source.
 func (s *csvSource) Scan(f func(*Row) error) error {
-	in, closer, err := openText(s.path)
+	in, file, err := openText(s.path)
 	if err != nil {
 		return pathError(s.info.File, err)
 	}
-	defer closer.Close()
+	defer file.Close()
 	r, err := newCSVRecords(s.info.File, in, &s.dialect)
 	if err != nil {
 		return err
@@ -141,6 +141,7 @@ func (s *csvSource) Scan(f func(*Row) error) error {
 		if err := s.parse(&row, n, record, r); err != nil {
 			return err
 		}
+		row.file = file
 		if err := f(&row); err != nil {
 			return err
 		}

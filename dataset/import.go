@@ -77,7 +77,7 @@ func sortRows(src Source, m *Manifest, work string, o *ImportOptions) error {
 		if err := writeShard(s, i, work); err != nil {
 			return err
 		}
-		if err := o.report("write", i+1, len(m.Shards)); err != nil {
+		if err := o.report("store", i+1, len(m.Shards)); err != nil {
 			return err
 		}
 	}

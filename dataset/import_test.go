@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -211,7 +213,7 @@ func brokenImports() map[string]func() (Source, ImportOptions, error) {
 	return map[string]func() (Source, ImportOptions, error){
 		"canceled in the first pass":  canceled("check"),
 		"canceled in the second pass": canceled("sort"),
-		"canceled while writing":      canceled("write"),
+		"canceled while writing":      canceled("store"),
 		"fewer rows":                  changing(func(l *listed) { l.rows = l.rows[:99] }),
 		"more rows":                   changing(func(l *listed) { l.rows = append(l.rows, l.rows[0]) }),
 		"other rows":                  changing(func(l *listed) { l.rows[50].Values = []float64{0, 0} }),
@@ -273,11 +275,50 @@ func TestImportTwice(t *testing.T) {
 func TestImportReportsProgress(t *testing.T) {
 	var seen []string
 	o := ImportOptions{Progress: func(p Progress) { seen = append(seen, fmt.Sprint(p)) }}
-	if _, _, err := Build(someRows(5000), o); err != nil {
+	if _, _, err := Build(someRows(500), o); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"{check 4096 5000}", "{sort 4096 5000}", "{write 1 16}"}; !slices.Equal(seen[:3], want) {
+	want := []string{"{check 256 500 0.512}", "{sort 256 500 0.512}", "{store 1 16 0.0625}"}
+	if len(seen) != 18 || !slices.Equal(seen[:3], want) || seen[17] != "{store 16 16 1}" {
 		t.Errorf("%v", seen)
+	}
+}
+
+// Where only the end of a text file tells how many rows it has, the place in it tells how far
+// the work is, also in a packed one.
+func TestProgressInTextFiles(t *testing.T) {
+	for _, kind := range []string{"csv", "csv.gz", "libsvm"} {
+		path := filepath.Join(t.TempDir(), "set."+kind)
+		var b bytes.Buffer
+		for i := range 100_000 {
+			if kind == "libsvm" {
+				fmt.Fprintf(&b, "0.25,0.75 1:%d.5\n", i)
+			} else {
+				fmt.Fprintf(&b, "%d.5,0.25,0.75\n", i)
+			}
+		}
+		if kind == "csv.gz" {
+			var packed bytes.Buffer
+			z := gzip.NewWriter(&packed)
+			z.Write(b.Bytes())
+			z.Close()
+			b = packed
+		}
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		src, err := Open(path, OpenOptions{Labels: LabelOptions{Columns: map[bool][]string{false: {"1", "2"}}[kind == "libsvm"]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts []float64
+		o := ImportOptions{Progress: func(p Progress) { parts = append(parts, p.Part) }}
+		if err := Blocks(src, 1000, o, func(*Rows, []string) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(parts); !slices.IsSorted(parts) || n != 100_000/progressRows || parts[0] < 0 || parts[0] > .5 || math.Abs(parts[n/2]-.5) > .2 || parts[n-1] < .95 {
+			t.Errorf("%s: %d parts, %v ... %v ... %v", kind, n, parts[0], parts[n/2], parts[n-1])
+		}
 	}
 }
 

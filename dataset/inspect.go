@@ -100,7 +100,7 @@ func newInspector(info Info, o *ImportOptions) *inspector {
 
 func (s *inspector) add(r *Row) error {
 	if s.read++; s.read%progressRows == 0 {
-		if err := s.o.report("inspect", s.read, s.info.Rows); err != nil {
+		if err := s.o.reportRow("inspect", r, s.read, s.info.Rows); err != nil {
 			return err
 		}
 	}

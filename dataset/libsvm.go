@@ -156,12 +156,15 @@ func (s *libsvmSource) Scan(f func(*Row) error) error {
 
 // scan parses each line and hands on comments and rows.
 func (s *libsvmSource) scan(comment func(string) error, f func(*Row) error) error {
-	in, closer, err := openText(s.path)
+	in, file, err := openText(s.path)
 	if err != nil {
 		return pathError(s.info.File, err)
 	}
-	defer closer.Close()
-	return s.scanLines(in, comment, f)
+	defer file.Close()
+	return s.scanLines(in, comment, func(r *Row) error {
+		r.file = file
+		return f(r)
+	})
 }
 
 func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f func(*Row) error) error {

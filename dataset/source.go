@@ -99,7 +99,8 @@ type Row struct {
 	// and Name mean anything.
 	LeftOut bool
 
-	line int       // in a text file, from 1
-	raw  []float64 // what Labels were made from, where that were numbers
-	text string    // a label as it was written, for classes
+	line int           // in a text file, from 1
+	file *measuredFile // the text file; nil for others
+	raw  []float64     // what Labels were made from, where that were numbers
+	text string        // a label as it was written, for classes
 }

@@ -23,16 +23,35 @@ type ImportOptions struct {
 
 // Progress tells how far an import is, for people.
 type Progress struct {
-	Phase string // "check", "sort" or "write"
-	Done  int    // rows, or shards for "write"
-	Of    int    // -1 where unknown
+	Phase string  // "check", "inspect", "read", "sort", "store" or "write"
+	Done  int     // rows, or shards for "store"
+	Of    int     // -1 where unknown
+	Part  float64 // share of the phase that is done, from 0 to 1; -1 where unknown
 }
 
-const progressRows = 1 << 12 // rows between two reports
+const progressRows = 1 << 8 // rows between two reports
 
+// report tells how far a phase is and returns an error where it is to end.
 func (o *ImportOptions) report(phase string, done, of int) error {
+	part := -1.0
+	if of > 0 {
+		part = float64(done) / float64(of)
+	}
+	return o.tell(Progress{phase, done, of, part})
+}
+
+// reportRow is report of a row, the last of so many: where their number is unknown, the
+// place in the file tells how far the phase is.
+func (o *ImportOptions) reportRow(phase string, r *Row, done, of int) error {
+	if of > 0 {
+		return o.report(phase, done, of)
+	}
+	return o.tell(Progress{phase, done, of, r.file.part()})
+}
+
+func (o *ImportOptions) tell(p Progress) error {
 	if o.Progress != nil {
-		o.Progress(Progress{phase, done, of})
+		o.Progress(p)
 	}
 	if o.Context != nil {
 		return o.Context.Err()
@@ -124,7 +143,7 @@ func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row
 			return rowErrorf(c.info.File, r.Number, "here row %d of at most %d is expected", done, MaxRows)
 		}
 		if done++; done%progressRows == 0 {
-			if err := o.report(phase, done, of); err != nil {
+			if err := o.reportRow(phase, r, done, of); err != nil {
 				return err
 			}
 		}

@@ -15,8 +15,8 @@ import (
 // openText opens a text file as UTF-8 with line feeds: it unpacks gzip, goes by a
 // byte order mark, and turns lone carriage returns into line feeds. Its errors do
 // not name the file.
-func openText(path string) (*bufio.Reader, io.Closer, error) {
-	f, err := os.Open(path)
+func openText(path string) (*bufio.Reader, *measuredFile, error) {
+	f, err := openMeasured(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,6 +26,40 @@ func openText(path string) (*bufio.Reader, io.Closer, error) {
 		return nil, nil, err
 	}
 	return bufio.NewReaderSize(in, 1<<16), f, nil
+}
+
+// measuredFile is a file that knows how far it was read.
+type measuredFile struct {
+	*os.File
+	size, read int64
+}
+
+func openMeasured(path string) (*measuredFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &measuredFile{File: f, size: info.Size()}, nil
+}
+
+// Read implements io.Reader.
+func (f *measuredFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	f.read += int64(n)
+	return n, err
+}
+
+// part returns the share of the file that was read, or -1 where there is no file.
+func (f *measuredFile) part() float64 {
+	if f == nil || f.size <= 0 {
+		return -1
+	}
+	return min(1, float64(f.read)/float64(f.size))
 }
 
 // decodeText is openText of what is already open; packed: it must be gzip.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,10 @@ type service struct {
 	Image   string   `yaml:"image"`
 	Command []string `yaml:"command"`
 	Volumes []string `yaml:"volumes"`
-	Build   struct {
+	// Environment is a map here; compose takes lists as well.
+	Environment map[string]string `yaml:"environment"`
+
+	Build struct {
 		Context    string `yaml:"context"`
 		Dockerfile string `yaml:"dockerfile"`
 	} `yaml:"build"`
@@ -28,7 +32,11 @@ type compose struct {
 }
 
 type scrape struct {
-	Configs []struct {
+	Global struct {
+		Interval string `yaml:"scrape_interval"`
+	} `yaml:"global"`
+	RuleFiles []string `yaml:"rule_files"`
+	Configs   []struct {
 		Job    string `yaml:"job_name"`
 		Static []struct {
 			Targets []string `yaml:"targets"`
@@ -40,14 +48,14 @@ type scrape struct {
 	} `yaml:"scrape_configs"`
 }
 
-func load(t *testing.T, path string, into any) {
+func load(t *testing.T, name string, into any) {
 	t.Helper()
-	b, err := os.ReadFile(path)
+	b, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := yaml.Unmarshal(b, into); err != nil {
-		t.Fatalf("%s: %v", path, err)
+		t.Fatalf("%s: %v", name, err)
 	}
 }
 
@@ -57,6 +65,11 @@ func (s service) flagValue(flag string) string {
 		return s.Command[i+1]
 	}
 	return ""
+}
+
+// mounts reports whether a service has a folder or file of this one, read-only, at a path.
+func (s service) mounts(source, at string) bool {
+	return slices.Contains(s.Volumes, source+":"+at+":ro")
 }
 
 func TestCompose(t *testing.T) {
@@ -104,9 +117,9 @@ func joins(t *testing.T, c compose, peers string) {
 	}
 }
 
-func exists(t *testing.T, path string) {
+func exists(t *testing.T, name string) {
 	t.Helper()
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(name); err != nil {
 		t.Error(err)
 	}
 }
@@ -139,5 +152,14 @@ func TestPrometheus(t *testing.T) {
 	}
 	if scraped != 4 {
 		t.Errorf("%d targets are scraped", scraped)
+	}
+	for _, f := range p.RuleFiles {
+		exists(t, f)
+		if !c.Services["prometheus"].mounts("./"+path.Dir(f), "/etc/prometheus/"+path.Dir(f)) {
+			t.Errorf("prometheus.yml reads %s, which compose.yml does not mount beside it", f)
+		}
+	}
+	if len(p.RuleFiles) != 1 {
+		t.Errorf("rule files: %v", p.RuleFiles)
 	}
 }

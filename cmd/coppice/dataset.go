@@ -234,7 +234,7 @@ func (c *generateCmd) write(a *app, src dataset.Source) error {
 	}
 	defer out.discard()
 	m := newMeter(a.stderr)
-	err = dataset.Write(out, format, src, importOptions(a.ctx, dataset.Checks{}, m))
+	err = dataset.Write(out, format, src, readingFor(a.ctx, "writing", dataset.Checks{}, m))
 	m.clear()
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	}
 	defer rows.discard()
 	progress := newMeter(a.stderr)
-	reading := importOptions(a.ctx, checks, progress)
+	reading := readingFor(a.ctx, "evaluating", checks, progress)
 	reading.LeftOut = e.LeftOut.add
 	err = m.evaluate(e, src, reading, rows)
 	progress.clear()

@@ -63,7 +63,7 @@ func (c *predictCmd) Run(a *app) error {
 	defer out.discard()
 	progress := newMeter(a.stderr)
 	var dropped leftOut
-	reading := importOptions(a.ctx, dataset.Checks{}, progress)
+	reading := readingFor(a.ctx, "predicting", dataset.Checks{}, progress)
 	reading.LeftOut = dropped.add
 	rows, err := m.writePredictions(out, format, src, reading)
 	progress.clear()

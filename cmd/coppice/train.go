@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -156,17 +155,6 @@ func (c *trainCmd) resolve(file *spec.File, data *local.Data) (*algorithms.Job, 
 	}
 	j, err := spec.Resolve(file.Spec, data.Manifest)
 	return j, file.Locate(err)
-}
-
-// importOptions shows the progress of reading data on m.
-func importOptions(ctx context.Context, checks dataset.Checks, m *meter) dataset.ImportOptions {
-	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Progress: func(p dataset.Progress) {
-		text := fmt.Sprintf("reading data (%s): %s", p.Phase, count(p.Done))
-		if p.Of > 0 {
-			text += " of " + count(p.Of)
-		}
-		m.show(text)
-	}}
 }
 
 // modelOut is where --model-out writes; nil writes nothing.

@@ -53,6 +53,7 @@ var layers = []struct {
 		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
+	{"tools", nil}, // modules of their own
 	{"internal/lint", nil},
 }
 
@@ -63,6 +64,7 @@ var owners = map[string][]string{
 	"github.com/hashicorp":         {"coordinator/store"},
 	"github.com/prometheus":        {"metrics", "coordinator", "worker"},
 	"github.com/goccy/go-yaml":     {"spec", "internal/config", "internal/yamltree"},
+	"github.com/grafana":           {"tools/grafana"},
 	"github.com/alecthomas/kong":   {"cmd"},
 	"github.com/jedib0t/go-pretty": {"cmd"},
 	"github.com/mattn/go-isatty":   {"cmd"},

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// importOptions shows the progress of reading data on m.
+func importOptions(ctx context.Context, checks dataset.Checks, m *meter) dataset.ImportOptions {
+	return readingFor(ctx, "reading data", checks, m)
+}
+
+// readingFor shows on m how far a command is that goes through data, by what it does.
+func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
+	r := &readingMeter{meter: m, doing: doing}
+	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Progress: r.progress}
+}
+
+// readingMeter shows how far the rows of a file are, with a rate for each phase.
+type readingMeter struct {
+	*meter
+	doing string
+
+	first   dataset.Progress // of the phase
+	firstAt time.Time
+}
+
+func (r *readingMeter) progress(p dataset.Progress) {
+	now := r.now()
+	if p.Phase != r.first.Phase {
+		r.first, r.firstAt = p, now
+	}
+	r.show(readingLine(r.doing, p, r.first, now.Sub(r.firstAt)))
+}
+
+// readingLine describes p; elapsed is the time since first, of the same phase.
+func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration) string {
+	var parts []string
+	if p.Part >= 0 {
+		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*p.Part))
+	}
+	if p.Phase != "read" && p.Phase != "write" {
+		doing = fmt.Sprintf("%s (%s)", doing, p.Phase)
+	}
+	parts = append(parts, fmt.Sprintf("%s: %s", doing, amount(p)))
+	if s := elapsed.Seconds(); s > 0 && p.Done > first.Done {
+		if p.Phase != "store" {
+			parts = append(parts, count(uint64(float64(p.Done-first.Done)/s))+" rows/s")
+		}
+		if p.Part < 1 && p.Part > first.Part && first.Part >= 0 {
+			parts = append(parts, "ETA "+duration(s*(1-p.Part)/(p.Part-first.Part)))
+		}
+	}
+	return strings.Join(parts, "  ")
+}
+
+// amount is how many rows, or shards, of how many there are.
+func amount(p dataset.Progress) string {
+	what := "rows"
+	if p.Phase == "store" {
+		what = "shards"
+	}
+	if p.Of > 0 {
+		return fmt.Sprintf("%s of %s %s", count(p.Done), count(p.Of), what)
+	}
+	return count(p.Done) + " " + what
+}

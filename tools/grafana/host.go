@@ -1,0 +1,59 @@
+package main
+
+import "github.com/grafana/grafana-foundation-sdk/go/units"
+
+// host shows the machines: disks, HTTP, backups and the processes themselves.
+func host() row {
+	return row{"The machines", append([]panel{
+		{
+			title: "Disk free", unit: units.PercentUnit, columns: 8, top: 1,
+			description: "Free part of the disk with each coordinator's folder. Below 10 % an alert fires; a coordinator whose disk is full gives the leadership away.",
+			queries:     []query{each(`coppice_disk_free_bytes{%[1]s} / coppice_disk_size_bytes{%[1]s}`, "{{instance}}")},
+		},
+		{
+			title: "Blobs and caches", unit: units.BytesIEC, columns: 8,
+			description: "Bytes of the blobs of each coordinator, and of the cache of each worker.",
+			queries: []query{
+				each(`coppice_blobs_bytes{%s}`, "{{instance}}"),
+				each(`coppice_worker_cache_bytes{%s}`, "{{instance}}"),
+			},
+		},
+		{
+			title: "Time since the last backup", unit: units.Seconds, columns: 8,
+			description: "From whichever coordinator it was asked, in the last week. No value: there was none.",
+			queries:     []query{{`time() - max(max_over_time(coppice_backup_last_success_timestamp_seconds[7d]) > 0)`, "backup"}},
+		},
+		{
+			title: "HTTP requests a second", unit: units.RequestsPerSecond, columns: 12,
+			description: "Requests to all coordinators, by route and status code.",
+			queries:     []query{{`sum by (route, code) (rate(coppice_http_requests_total[$__rate_interval]))`, "{{route}} {{code}}"}},
+		},
+		{
+			title: "Slowest HTTP requests", unit: units.Seconds, columns: 12,
+			description: "Time within which 99 of 100 requests to a route end. Routes that follow a job take as long as they are watched.",
+			queries: []query{{
+				`histogram_quantile(0.99, sum by (le, route) (rate(coppice_http_request_seconds_bucket[$__rate_interval])))`, "{{route}}",
+			}},
+		},
+	}, processes()...)}
+}
+
+func processes() []panel {
+	return []panel{
+		{
+			title: "Processor", unit: units.PercentUnit, columns: 8,
+			description: "Processor time of each process: 100 % is one core.",
+			queries:     []query{each(`rate(process_cpu_seconds_total{%s}[$__rate_interval])`, "{{instance}}")},
+		},
+		{
+			title: "Memory", unit: units.BytesIEC, columns: 8,
+			description: "Resident memory of each process.",
+			queries:     []query{each(`process_resident_memory_bytes{%s}`, "{{instance}}")},
+		},
+		{
+			title: "Goroutines", unit: units.Short, columns: 8,
+			description: "Goroutines of each process. A number that only grows is a defect: please report it.",
+			queries:     []query{each(`go_goroutines{%s}`, "{{instance}}")},
+		},
+	}
+}

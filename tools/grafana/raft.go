@@ -1,0 +1,78 @@
+package main
+
+import "github.com/grafana/grafana-foundation-sdk/go/units"
+
+// raft answers whether the coordinators agree, and how fast.
+func raft() row {
+	return row{"Is Raft healthy?", append([]panel{
+		{
+			title: "Leaders", unit: units.Number, columns: 4, number: true, colours: []limit{{0, "red"}, {1, "green"}, {2, "orange"}},
+			description: "Coordinators that lead. 1 is right; 0: nothing can be recorded; 2, for a moment: an old one does not know yet.",
+			queries:     []query{{`sum(coppice_leader)`, ""}},
+		},
+		{
+			title: "Know the leader", unit: units.PercentUnit, columns: 4, number: true, colours: []limit{{0, "red"}, {1, "green"}},
+			description: "Part of the coordinators that hear, or are, a leader that has the majority. `coppice cluster members --stale` asks each for itself.",
+			queries:     []query{{`avg(coppice_leader_known)`, ""}},
+		},
+		{
+			title: "Voters", unit: units.Number, columns: 4, number: true,
+			description: "Coordinators whose vote counts. More than half of them must be up.",
+			queries:     []query{{`max(coppice_raft_voters)`, ""}},
+		},
+		{
+			title: "Coordinators that answer", unit: units.Number, columns: 4, number: true,
+			description: "Coordinators that Prometheus could scrape.",
+			queries:     []query{{`count(coppice_build_info{role="coordinator"})`, ""}},
+		},
+		{
+			title: "Term", unit: units.Number, columns: 4, number: true,
+			description: "Raft's number of the last election.",
+			queries:     []query{{`max(coppice_raft_term)`, ""}},
+		},
+		{
+			title: "Elections in an hour", unit: units.Number, columns: 4, number: true, colours: []limit{{0, "green"}, {3, "orange"}, {10, "red"}},
+			description: "Changes of the term in the last hour. Many: a disk or a network that is too slow for `--heartbeat`, or machines that are overloaded.",
+			queries:     []query{{`max(changes(coppice_raft_term[1h]))`, ""}},
+		},
+	}, agreement()...)}
+}
+
+// agreement shows the log and its copies.
+func agreement() []panel {
+	return []panel{
+		{
+			title: "Time to commit", unit: units.Seconds, columns: 8,
+			description: "Time from proposing a log entry until it is applied: for half of the entries, and for 99 of 100. It is the time of two disks and one network.",
+			queries: []query{
+				{`histogram_quantile(0.5, sum by (le) (rate(coppice_raft_commit_seconds_bucket[$__rate_interval])))`, "half"},
+				{`histogram_quantile(0.99, sum by (le) (rate(coppice_raft_commit_seconds_bucket[$__rate_interval])))`, "99 of 100"},
+			},
+		},
+		{
+			title: "Last contact with the leader", unit: units.Seconds, columns: 8,
+			description: "Time since each coordinator heard from the leader. Above the election timeout it stands for election.",
+			queries:     []query{each(`coppice_raft_last_contact_seconds{%s}`, "{{instance}}")},
+		},
+		{
+			title: "Entries behind the leader", unit: units.Short, columns: 8,
+			description: "Log entries that each coordinator still has to copy, as the leader sees it. One that only grows: the coordinator is gone or its disk is too slow.",
+			queries:     []query{{`max by (coordinator) (coppice_raft_peer_lag_entries)`, "{{coordinator}}"}},
+		},
+		{
+			title: "Entries applied a second", unit: units.CountsPerSecond, columns: 8,
+			description: "How fast the state of each coordinator moves. All should be the same.",
+			queries:     []query{each(`rate(coppice_raft_applied_index{%s}[$__rate_interval])`, "{{instance}}")},
+		},
+		{
+			title: "Size of the log", unit: units.BytesIEC, columns: 8,
+			description: "Bytes of the files of the log on each disk, which are allocated ahead. Snapshots let them go; a size that only grows: `coppice coordinator --snapshot-bytes`.",
+			queries:     []query{each(`coppice_raft_log_bytes{%s}`, "{{instance}}")},
+		},
+		{
+			title: "Who leads", unit: units.Number, columns: 8, top: 1,
+			description: "1 while a coordinator leads and runs the jobs.",
+			queries:     []query{each(`coppice_leader{%s}`, "{{instance}}")},
+		},
+	}
+}
