@@ -54,7 +54,7 @@ type Config struct {
 	// KeepJobs is how many ended jobs are kept: the leader deletes those beyond it that
 	// ended first. 0: all.
 	KeepJobs int
-	Log    *slog.Logger
+	Log      *slog.Logger
 	// Ready, if set, is called once the coordinator answers.
 	Ready func()
 

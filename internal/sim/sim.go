@@ -54,8 +54,8 @@ type Sim struct {
 	hit      map[Cell]int
 	index    uint64 // of the latest state seen anywhere
 	last     map[uint64]*state.Job
-	deleting map[uint64]bool // jobs that a client asked to delete
-	gone     map[uint64]bool // jobs that were deleted
+	deleting map[uint64]bool       // jobs that a client asked to delete
+	gone     map[uint64]bool       // jobs that were deleted
 	refs     map[uint64]*reference // by job
 	promised []ack
 	heard    map[*host]uint64 // the highest epoch that a worker's life was sent
