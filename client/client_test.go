@@ -274,3 +274,58 @@ func TestPath(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A watch of a job that is deleted meanwhile ends with what the cluster says, and its
+// last state.
+func TestWatchOfADeletedJob(t *testing.T) {
+	asked := 0
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked == 1 {
+			answer(w, http.StatusOK, protocol.JobInfo{ID: 12, Name: "x", State: protocol.Running})
+			return
+		}
+		if r.URL.Path != "/v1/jobs/12/watch" {
+			t.Errorf("it asks %s", r.URL.Path)
+		}
+		answer(w, http.StatusNotFound, protocol.Problem{Error: "job 12 (x) was deleted"})
+	})
+	last, err := connect(t, s.URL).Watch(t.Context(), "x", func(*protocol.JobInfo) {})
+	if !IsNotFound(err) || !strings.Contains(err.Error(), "was deleted") || last == nil || last.ID != 12 || asked != 2 {
+		t.Errorf("after %d requests: %+v, %v", asked, last, err)
+	}
+}
+
+// A list asks for what its query says, and a deletion for numbers: names are looked up
+// first, so that a request which is sent again is about the same jobs.
+func TestListsAndDeletions(t *testing.T) {
+	var asked []string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+string(b))
+		switch {
+		case r.URL.Path == "/v1/jobs/x":
+			answer(w, http.StatusOK, protocol.JobInfo{ID: 12})
+		case len(asked) == 2:
+			answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "no leader"})
+		default:
+			answer(w, http.StatusOK, struct{}{})
+		}
+	})
+	c := connect(t, s.URL)
+	_, err1 := c.DeleteJobs(t.Context(), "x", "7")
+	_, err2 := c.DeleteModel(t.Context(), "x")
+	_, err3 := c.DeleteModel(t.Context(), "x/3")
+	_, err4 := c.ListJobs(t.Context(), protocol.JobQuery{States: []protocol.JobState{protocol.Done, protocol.Failed}, Sort: "-kl", Limit: 5})
+	_, err5 := c.ListJobs(t.Context(), protocol.JobQuery{})
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"GET /v1/jobs/x ", `POST /v1/jobs/delete {"jobs":[12,7]}`, `POST /v1/jobs/delete {"jobs":[12,7]}`,
+		"GET /v1/jobs/x ", "DELETE /v1/models/12 ", "DELETE /v1/models/x/3 ",
+		"GET /v1/jobs?limit=5&sort=-kl&state=done%2Cfailed ", "GET /v1/jobs ",
+	}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Error(diff)
+	}
+}

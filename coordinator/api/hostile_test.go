@@ -136,7 +136,7 @@ func FuzzRequests(f *testing.F) {
 	a.get("POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "d", Manifest: m}, nil)
 	requests := []string{
 		"POST /v1/jobs", "POST /v1/datasets", "POST /v1/datasets/check", "PUT /v1/blobs/" + m.Shards[0].Digest,
-		"POST /v1/jobs/1/cancel", "POST /v1/workers/w/trust",
+		"POST /v1/jobs/1/cancel", "POST /v1/workers/w/trust", "POST /v1/jobs/delete", "POST /v1/jobs/prune",
 	}
 	seed := func(which uint8, v any) {
 		b, err := json.Marshal(v)
@@ -149,6 +149,9 @@ func FuzzRequests(f *testing.F) {
 	seed(1, protocol.DatasetPutEntry{Name: "e", Manifest: m})
 	seed(2, protocol.DatasetPutEntry{Name: "e", Manifest: &dataset.Manifest{Rows: 1 << 32}})
 	f.Add(uint8(3), shards[0])
+	seed(6, protocol.DeleteRequest{Jobs: []uint64{1, 1 << 63}})
+	seed(7, protocol.PruneRequest{OlderThan: 1, States: []protocol.JobState{protocol.Done}})
+	seed(7, protocol.PruneRequest{OlderThan: 1 << 62})
 	f.Add(uint8(0), []byte(`{"spec":{"seed":-1}}`))
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
 		method, path, _ := strings.Cut(requests[int(which)%len(requests)], " ")

@@ -22,13 +22,14 @@ func TestUsage(t *testing.T) {
 			}
 		}
 	}
-	aged := func() { // as if the last change were an hour ago
+	begun := time.Now()
+	changed := func(at time.Duration) { // as if the last change were then
 		t.Helper()
-		old := time.Now().Add(-time.Hour)
-		if err := os.Chtimes(f.Dir(), old, old); err != nil {
+		if err := os.Chtimes(f.Dir(), begun.Add(at), begun.Add(at)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	aged := func() { t.Helper(); changed(-time.Hour) }
 	check(0, 0)
 	first, err := f.Put([]byte("four"))
 	if err != nil {
@@ -52,4 +53,11 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(1, 5)
+	changed(time.Hour) // two changes that have the same time, as within a tick of a coarse clock
+	check(1, 5)
+	if _, err := f.Put([]byte("sixsix")); err != nil {
+		t.Fatal(err)
+	}
+	changed(time.Hour)
+	check(2, 5+6)
 }
