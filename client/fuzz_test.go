@@ -46,6 +46,8 @@ func FuzzAnswers(f *testing.F) {
 	}
 	f.Add(uint16(200), job)
 	f.Add(uint16(200), []byte(`[{},{},{"manifest":{"shards":[{},{}]}}]`))
+	f.Add(uint16(200), []byte(`{"points":[{"step":1,"training_loss":0.5,"validation_loss":0.25,"seconds":1}],"folds":[[],[{}]]}`))
+	f.Add(uint16(200), []byte(`{"points":[`+strings.Repeat("{},", 100_000)+`{}]}`))
 	f.Add(uint16(404), []byte(`{"error":"no"}`))
 	f.Add(uint16(503), []byte(`<html>`))
 	f.Add(uint16(200), []byte(`{"id":18446744073709551616}`))
@@ -66,6 +68,7 @@ func FuzzAnswers(f *testing.F) {
 			"end":      func() error { _, err := c.DeleteJobs(ctx, "7", "8"); return err },
 			"prune":    func() error { _, err := c.Prune(ctx, protocol.PruneRequest{}); return err },
 			"unmodel":  func() error { _, err := c.DeleteModel(ctx, "7"); return err },
+			"curve":    func() error { _, err := c.Curve(ctx, "j"); return err },
 			"models":   func() error { _, err := c.Models(ctx); return err },
 			"blob":     func() error { _, err := c.Blob(ctx, strings.Repeat("0", 64)); return err },
 			"model":    func() error { _, err := c.Model(ctx, "m"); return err },

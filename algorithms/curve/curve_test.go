@@ -138,16 +138,21 @@ func TestPointsAreAFunctionOfTheJob(t *testing.T) {
 func TestCrashesDoNotShow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j, limit := drawJob(t), rapid.SampledFrom([]int{8, FoldPoints, JobPoints}).Draw(t, "limit")
-		chance := rapid.IntRange(2, 200).Draw(t, "rounds to a commit")
+		longest := rapid.IntRange(1, 200).Draw(t, "most rounds to an event")
 		var committed []byte
 		round, clock := 0, int64(0) // rounds committed
 		r := NewRecorder(limit, nil)
 		before, beforeRound := committed, 0 // an older commit, which a leader may begin at by mistake
-		for at, crashes := 0, 0; at < len(j); at++ {
-			clock += rapid.Int64Range(-1, 4).Draw(t, "millis")
+		for at, crashes, wait := 0, 0, 0; at < len(j); at++ {
+			clock++
 			r.Observe(j[at], max(0, clock))
-			switch n := rapid.IntRange(0, chance).Draw(t, "event"); {
-			case n == 0 && at+1 > round:
+			if wait--; wait > 0 {
+				continue
+			}
+			wait = rapid.IntRange(1, longest).Draw(t, "rounds to the next event")
+			clock += rapid.Int64Range(-20, 20).Draw(t, "another clock")
+			switch crash := crashes < 5 && rapid.IntRange(0, 2).Draw(t, "a crash") == 0; {
+			case !crash && at+1 > round:
 				before, beforeRound = committed, round
 				rest, mark := r.Rest()
 				if rapid.Bool().Draw(t, "it takes no effect") {
@@ -160,7 +165,7 @@ func TestCrashesDoNotShow(t *testing.T) {
 				if d := diff(decode(t, committed).Points(), r.Curve().Points()); d != "" {
 					t.Fatalf("after round %d the committed curve is another: %s", at, d)
 				}
-			case n == 1 && crashes < 5:
+			case crash:
 				crashes++
 				from, line := round, committed
 				if rapid.Bool().Draw(t, "its last commit is not known") {
