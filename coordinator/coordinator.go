@@ -246,7 +246,7 @@ func (n *node) serve(h http.Handler) { n.front.Store(&h) }
 func (n *node) openAPI(context.Context) error {
 	n.serve(api.Handler(api.Config{
 		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
-		Metrics: n.scrape, Log: n.cfg.Log, InFlight: n.inFlight, Quotas: n.cfg.Quotas.api(),
+		Metrics: n.scrape, Log: n.cfg.Log, InFlight: n.inFlight, Waits: n.jobWaits, Standing: n.standing, Quotas: n.cfg.Quotas.api(),
 	}))
 	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
 	return nil
@@ -313,6 +313,9 @@ func (n *node) local() protocol.Cluster {
 	c.Workers, c.Leader = []protocol.Worker{}, ""
 	if n.hears(s) {
 		c.Leader = s.Leader()
+	}
+	if len(c.Coordinators) == 0 { // started without a majority, it has applied nothing
+		c.Coordinators = n.roster.known()
 	}
 	return c
 }

@@ -76,6 +76,7 @@ func (n *node) observe(ctx context.Context) {
 		n.metrics.RaftApplied.Set(float64(st.AppliedIndex))
 		s := n.store.State()
 		n.metrics.Epoch.Set(float64(s.Epoch()))
+		n.observeWaits(s)
 		shards := make(map[string]bool)
 		for _, d := range s.Datasets() {
 			for _, ref := range d.Manifest.Shards {

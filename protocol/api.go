@@ -156,8 +156,10 @@ type JobInfo struct {
 	InFlight  int             `json:"in_flight,omitempty"`
 	Units     int             `json:"units,omitempty"`
 	Outcome   json.RawMessage `json:"result,omitempty"` // pipeline.Outcome of a done job
-	// Waiting, where set, says what a job that has not ended waits for.
-	Waiting string `json:"waiting,omitempty"`
+	// Waiting, where set, says what a job that has not ended waits for, and the command
+	// that helps, as the leader knows; WaitingFor is the same for programs.
+	Waiting    string     `json:"waiting,omitempty"`
+	WaitingFor WaitReason `json:"waiting_for,omitempty"`
 	// Suspect, where set, says why the job's results may be wrong: a worker that
 	// served it was found to compute other bytes.
 	Suspect  string     `json:"suspect,omitempty"`

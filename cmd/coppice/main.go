@@ -26,6 +26,7 @@ type app struct {
 	stderr io.Writer
 	json   bool
 
+	asks  *asked   // the cluster that the command asks, if any
 	atEnd []func() // what to do when the command has ended
 }
 
@@ -61,7 +62,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, json: c.Output == "json"}
 	defer a.end()
-	return report(ctx, stderr, a.json, parsed.Run(a))
+	err = parsed.Run(a)
+	return report(ctx, stderr, a.json, a.asks.explained(err))
 }
 
 // exited carries an exit code out of kong's own flags, such as --help.

@@ -26,7 +26,7 @@ type trainCmd struct {
 
 	Local bool `help:"Train in this process, without a cluster."`
 
-	serverFlags
+	changeFlags
 	dataFlags
 }
 

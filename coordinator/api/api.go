@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -38,7 +39,13 @@ type Config struct {
 	// InFlight, where set, tells how many collected units of a job are computed just
 	// now.
 	InFlight func(job uint64) int
-	Ready    func() error // nil once there is a leader and NATS answers
+	// Waits, where set, tells for what the jobs of a state wait, by id, as far as this
+	// coordinator leads.
+	Waits func(*state.State) map[uint64]jobs.Wait
+	Ready func() error // nil once there is a leader and NATS answers
+	// Standing, where set, is what there is to add to that, of a coordinator that is
+	// ready and of one that is not: a sentence with the command that helps.
+	Standing func(ctx context.Context, notReady error) string
 	Quotas   Quotas
 	Store    *store.Store
 	Blobs    *replica.Blobs
@@ -182,12 +189,21 @@ func Handler(cfg Config) http.Handler {
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	if err := s.cfg.Ready(); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+// ready says whether this coordinator can serve; its text also says what stands in the
+// way of training.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	err, more := s.cfg.Ready(), ""
+	if s.cfg.Standing != nil {
+		more = s.cfg.Standing(r.Context(), err)
+	}
+	if more != "" {
+		more = "; " + more
+	}
+	if err != nil {
+		http.Error(w, err.Error()+more, http.StatusServiceUnavailable)
 		return
 	}
-	io.WriteString(w, "ready\n")
+	io.WriteString(w, "ready"+more+"\n")
 }
 
 // cluster answers with what the leader knows, or, while there is none, with what

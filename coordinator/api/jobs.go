@@ -17,8 +17,9 @@ import (
 func (s *Server) jobs(*http.Request) (any, error) {
 	list := []protocol.JobInfo{}
 	st := s.cfg.Store.State()
+	waits := s.waits(st)
 	for _, j := range st.Jobs() {
-		list = append(list, s.info(j, st.Index()))
+		list = append(list, s.describe(j, st.Index(), waits))
 	}
 	return list, nil
 }
@@ -46,12 +47,27 @@ func (s *Server) job(r *http.Request) (any, error) {
 	return s.info(j, st.Index()), nil
 }
 
-// info describes a job as it is after a log entry: committed state, and what is in
-// flight.
+// info describes a job as it is after a log entry: committed state, what is in flight,
+// and for what it waits.
 func (s *Server) info(j *state.Job, index uint64) protocol.JobInfo {
+	var waits map[uint64]jobs.Wait
+	if !j.State.Final() {
+		waits = s.waits(s.cfg.Store.State())
+	}
+	return s.describe(j, index, waits)
+}
+
+func (s *Server) waits(st *state.State) map[uint64]jobs.Wait {
+	if s.cfg.Waits == nil {
+		return nil
+	}
+	return s.cfg.Waits(st)
+}
+
+func (s *Server) describe(j *state.Job, index uint64, waits map[uint64]jobs.Wait) protocol.JobInfo {
 	info := j.Info()
 	info.Index = index
-	info.Waiting = jobs.Waits(j)
+	info.Waiting, info.WaitingFor = waits[j.ID].Text, waits[j.ID].Reason
 	if s.cfg.InFlight != nil && j.State == protocol.Running {
 		info.InFlight = s.cfg.InFlight(j.ID)
 	}
