@@ -211,8 +211,10 @@ func (n *node) awaitRoom(ctx context.Context, try func() error) error {
 	for {
 		err := try()
 		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+			n.disk.Store(nil)
 			return err
 		}
+		n.disk.Store(&err)
 		n.cfg.Log.Error("the disk is full; the coordinator starts once there is room", "error", err)
 		pause(ctx, n.cfg.timeouts.DiskProbe)
 		if ctx.Err() != nil {
@@ -276,13 +278,14 @@ func (n *node) run(ctx context.Context) error {
 
 // ready reports why the coordinator cannot serve just now, or nil.
 func (n *node) ready() error {
-	if err := n.trouble(); err != nil {
-		return err
+	why := n.trouble()
+	if id, _ := n.store.Leader(); id != "" {
+		return why
 	}
-	if id, _ := n.store.Leader(); id == "" {
-		return errors.New("the cluster has no leader")
+	if why != nil {
+		return fmt.Errorf("the cluster has no leader; %w", why)
 	}
-	return nil
+	return errors.New("the cluster has no leader")
 }
 
 // inFlight returns how many collected units of a job workers compute just now, as

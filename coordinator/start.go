@@ -41,6 +41,9 @@ func (n *node) beginning() protocol.Self {
 
 // waits says for what a coordinator waits that starts.
 func (n *node) waits() string {
+	if full := n.disk.Load(); full != nil {
+		return fmt.Sprintf("the disk is full; this coordinator starts once there is room: %v", *full)
+	}
 	if s := n.starting.Load(); s != nil && s.Waits() != "" {
 		return s.Waits()
 	}

@@ -25,8 +25,12 @@ func (n *node) jobWaits(s *state.State) map[uint64]jobs.Wait {
 // facts is what this leader knows of what jobs may wait for.
 func (n *node) facts(d *dispatch.Dispatcher) *jobs.Facts {
 	f := &jobs.Facts{Concurrent: n.cfg.Concurrent, Join: n.join(), Unrecorded: n.unrecorded(), Workers: d.Availability}
-	if !n.conn.Connected() {
-		f.NATS = "it is not connected to NATS"
+	switch {
+	case n.conn.Connected():
+	case n.nats == nil:
+		f.NATS = "it is not connected to the NATS of --nats; start that again"
+	default:
+		f.NATS = "it is not connected to its NATS"
 	}
 	return f
 }
@@ -106,7 +110,7 @@ func workersLine(a dispatch.Availability, join string) string {
 	case others > 0:
 		return fmt.Sprintf("none of %d workers can be used (coppice cluster tells why); start one: %s", others, jobs.StartWorker(join))
 	}
-	return "no worker has joined; start one: " + jobs.StartWorker(join)
+	return "no worker is connected; start one: " + jobs.StartWorker(join)
 }
 
 // askWithin bounds the question to the others who they are, where a probe waits for the

@@ -27,7 +27,7 @@ func (c *clusterShowCmd) Run(a *app) error {
 func writeCluster(w io.Writer, c *protocol.Cluster) {
 	leader := c.Leader
 	if leader == "" {
-		leader = "none just now"
+		leader = "none just now; see: coppice cluster members --stale"
 	}
 	pairs(w, [][2]string{
 		{"cluster", c.ID}, {"leader", leader}, {"epoch", fmt.Sprint(c.Epoch)},

@@ -185,39 +185,65 @@ func (o *outlook) troubled() string {
 	return strings.Join(list, "; ")
 }
 
-// verdict says what the answers mean together, and what helps.
-func (o *outlook) verdict() string {
-	any := false
-	for _, s := range o.Members {
-		any = any || s.Answered
-	}
+// headline says in short what the answers mean together.
+func (o *outlook) headline() string {
+	there := fmt.Sprintf("%d of %d", o.Answered, o.Voters)
 	switch {
-	case !any && len(o.Members) == 1:
-		return "no coordinator answers; is it running, and is --server right?"
-	case !any:
-		return "no coordinator answers; are they running, and is --server right?"
-	case o.Leader != "" && o.Answered == o.Voters && o.troubled() == "":
-		return fmt.Sprintf("%s leads, and all answer", o.Leader)
-	case o.Leader != "" && o.troubled() != "":
-		return fmt.Sprintf("%s leads; %d of %d answer; something is wrong with %s", o.Leader, o.Answered, o.Voters, o.troubled())
+	case !o.any():
+		return "no coordinator answers"
+	case o.Leader != "" && o.Answered == o.Voters:
+		return o.Leader + " leads, and all answer"
 	case o.Leader != "":
-		return fmt.Sprintf("%s leads; %d of %d answer, which is a majority; start again, or remove: %s", o.Leader, o.Answered, o.Voters, o.away())
+		return fmt.Sprintf("%s leads, and %s answer, which is a majority", o.Leader, there)
 	case o.Answered < o.majority() && o.away() != "":
-		return fmt.Sprintf("no majority: %d of %d answer and can vote, %d are needed; start again: %s; where their disks are lost: coppice restore",
-			o.Answered, o.Voters, o.majority(), o.away())
-	case o.troubled() != "":
-		return fmt.Sprintf("no leader, though %d of %d answer; what is wrong: %s", o.Answered, o.Voters, o.troubled())
+		return fmt.Sprintf("no majority: %s coordinators answer and can vote, %d are needed", there, o.majority())
 	case o.Answered < o.majority():
-		return fmt.Sprintf("no leader yet: %d of %d have started", o.Answered, o.Voters)
+		return fmt.Sprintf("no leader yet: %s coordinators have started", there)
 	}
-	return fmt.Sprintf("no leader, though %d of %d answer: an election is in progress; if that goes on, they do not reach each other's Raft ports", o.Answered, o.Voters)
+	return fmt.Sprintf("no leader, though %s coordinators answer", there)
+}
+
+// advice says what helps.
+func (o *outlook) advice() string {
+	away, troubled := o.away(), o.troubled()
+	switch {
+	case !o.any() && len(o.Members) == 1:
+		return "is it running, and is --server right?"
+	case !o.any():
+		return "are they running, and is --server right?"
+	case o.Leader != "" && away != "":
+		return "start again, or remove: " + away
+	case o.Answered < o.majority() && away != "":
+		return "start again: " + away + "; where their disks are lost: coppice restore"
+	case troubled != "":
+		return "what is wrong: " + troubled
+	case o.Leader == "" && o.Answered >= o.majority():
+		return "an election is in progress; if that goes on, they do not reach each other's Raft ports"
+	}
+	return ""
+}
+
+func (o *outlook) any() bool {
+	for _, s := range o.Members {
+		if s.Answered {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict is headline and advice.
+func (o *outlook) verdict() string {
+	if advice := o.advice(); advice != "" {
+		return o.headline() + "; " + advice
+	}
+	return o.headline()
 }
 
 // problem is the error of a command that got no answer from a cluster in this state.
 func (o *outlook) problem() string {
-	said := o.said()
-	if len(o.Members) == 1 && !o.Members[0].Answered {
-		return fmt.Sprintf("no coordinator answers at %s; is it running, and is --server right?", said)
+	if !o.any() {
+		return fmt.Sprintf("%s at %s; %s", o.headline(), o.said(), o.advice())
 	}
-	return fmt.Sprintf("%s (%s); see: coppice cluster members --stale", o.Verdict, said)
+	return fmt.Sprintf("%s: %s; see: coppice cluster members --stale", o.headline(), o.said())
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -18,16 +17,14 @@ func showStale(a *app, cl *client.Client) error {
 	if err := a.print(o, o.text); err != nil {
 		return err
 	}
-	for _, s := range o.Members {
-		if s.Answered {
-			return nil
-		}
+	if !o.any() {
+		return fmt.Errorf("%w: %s", client.ErrUnavailable, o.said())
 	}
-	return fmt.Errorf("%w: %w", client.ErrUnavailable, errors.New(o.said()))
+	return nil
 }
 
 func (o *outlook) text(w io.Writer) {
-	t := newTable(w, []string{"id", "HTTP", "role", "term", "last", "applied", "hears", "contact", "missing", "version", "says"}, 4, 5, 6, 8, 9)
+	t := newTable(w, []string{"ID", "HTTP", "ROLE", "TERM", "LAST", "APPLIED", "HEARS", "CONTACT", "MISSING", "VERSION", "STATE"}, 4, 5, 6, 8, 9)
 	for i := range o.Members {
 		s := &o.Members[i]
 		if !s.Answered {

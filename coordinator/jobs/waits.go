@@ -99,7 +99,7 @@ func (f *Facts) workersFor(job uint64) Wait {
 	case len(a.Refused) > 0:
 		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start one of this version: %s", list(a.Refused), f.start())}
 	}
-	return Wait{protocol.WaitNoWorker, "no worker has joined; start one: " + f.start()}
+	return Wait{protocol.WaitNoWorker, "no worker is connected; start one: " + f.start()}
 }
 
 // start is the command that starts a worker.
