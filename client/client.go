@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -30,6 +31,7 @@ const (
 	blobTimeout = 2 * time.Minute
 	firstWait   = 20 * time.Millisecond
 	longestWait = 500 * time.Millisecond
+	longTry     = time.Second // what takes longer is told of at once
 )
 
 // ErrUnavailable is wrapped by the error of a request that no coordinator
@@ -41,6 +43,8 @@ var ErrUnavailable = errors.New("no coordinator answers")
 type Unavailable struct {
 	Servers string // the addresses, separated by commas
 	Last    error  // of the last try
+	// Unknown: a try got no answer and may have changed something all the same.
+	Unknown bool
 }
 
 func (e *Unavailable) Error() string {
@@ -72,8 +76,9 @@ type Client struct {
 	// Faithful: once a coordinator has answered, requests are sent again until their
 	// context is done, however long the cluster has no leader or nobody answers.
 	Faithful bool
-	// Waiting, where set, is called when a request has to be sent again, with the
-	// reason. It may be called concurrently.
+	// Waiting, where set, is called when a request has to be sent again, or was given up
+	// after a while at one of several coordinators, with the reason. It may be called
+	// concurrently.
 	Waiting func(error)
 
 	servers  []string      // "http://host:port"
@@ -133,6 +138,7 @@ type call struct {
 	timeout      time.Duration
 	limit        int64                 // bytes of an answer; 0: take bounds it by itself
 	take         func(io.Reader) error // reads a successful answer
+	unknown      bool                  // a try got no answer and may have changed something
 }
 
 // json makes the call of a request and an answer in JSON; both may be nil.
@@ -171,7 +177,7 @@ func (c *Client) do(ctx context.Context, k *call) error {
 			return err
 		}
 		if time.Now().Add(wait).After(began.Add(c.Patience)) && !c.waitsOn() {
-			return &Unavailable{c.names(), err}
+			return &Unavailable{c.names(), err, k.unknown}
 		}
 		if c.Waiting != nil {
 			c.Waiting(err)
@@ -181,6 +187,17 @@ func (c *Client) do(ctx context.Context, k *call) error {
 		}
 		wait = min(2*wait, longestWait)
 	}
+}
+
+// changes reports whether a request that is heard changes something but blobs.
+func (k *call) changes() bool {
+	return k.method == http.MethodPost && k.path != at("datasets", "check") || k.method == http.MethodDelete
+}
+
+// lost reports whether a request may have been heard though no answer came.
+func lost(err error) bool {
+	var said *Error
+	return !errors.As(err, &said) && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, ErrStranger)
 }
 
 // waitsOn reports whether requests are sent again for ever.
@@ -195,10 +212,15 @@ func (c *Client) each(ctx context.Context, k *call, began time.Time) (hopeless b
 		if err != nil && k.brief() && time.Since(began) >= max(c.Patience, leastTry) && !c.waitsOn() {
 			break // no time is left for the others
 		}
+		tried := time.Now()
 		again, one := c.try(ctx, k, began)
 		if !again {
 			return true, one
 		}
+		if c.Waiting != nil && time.Since(tried) >= longTry { // the others may take as long
+			c.Waiting(one)
+		}
+		k.unknown = k.unknown || k.changes() && lost(one)
 		if errors.Is(one, ErrStranger) {
 			strangers++
 			err = one // tells more than that another does not answer
@@ -233,7 +255,7 @@ func (c *Client) try(ctx context.Context, k *call, began time.Time) (again bool,
 	timeout := c.bounded(k, began)
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, silent{timeout.Round(100 * time.Millisecond)})
 	defer cancel()
-	if k.size <= smallBody {
+	if k.brief() {
 		watched, questions := c.untilSilent(limited, c.server())
 		defer questions.end()
 		return c.once(ctx, watched, k, questions.answered)

@@ -16,8 +16,8 @@ const (
 	// probes is how often a coordinator that does not answer a request is asked whether
 	// it answers anything, in the silence that is borne.
 	probes = 3
-	// smallBody is how many bytes a request may have for that: a larger one may keep a
-	// thin link busy.
+	// smallBody is how many bytes a brief request has at most: more may keep a thin link
+	// busy.
 	smallBody = 64 << 10
 )
 
@@ -90,7 +90,7 @@ func alive(ctx context.Context, server string, within time.Duration) bool {
 }
 
 // brief reports whether a coordinator that is well answers a request at once.
-func (k *call) brief() bool { return k.timeout <= tryTimeout }
+func (k *call) brief() bool { return k.timeout <= tryTimeout && k.size <= smallBody }
 
 // bounded returns how long one try of a call may take. A brief one ends with patience,
 // but is given time for one answer at the least.

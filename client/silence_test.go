@@ -95,3 +95,30 @@ func TestPatienceBoundsTries(t *testing.T) {
 		}
 	}
 }
+
+// The error of a request that may have changed something, though no answer came, says so.
+func TestUnknownOutcome(t *testing.T) {
+	busy := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "no leader"})
+	})
+	lost := serve(t, func(w http.ResponseWriter, _ *http.Request) { lose(w) })
+	for _, test := range []struct {
+		servers []string
+		reads   bool
+		want    bool
+	}{
+		{[]string{lost.URL, busy.URL}, false, true}, {[]string{lost.URL}, true, false},
+		{[]string{busy.URL, dead(t)}, false, false},
+	} {
+		c := connect(t, test.servers...)
+		c.Patience = 0
+		_, err := c.Submit(t.Context(), protocol.Spec{})
+		if test.reads {
+			_, err = c.Jobs(t.Context())
+		}
+		var e *Unavailable
+		if !errors.As(err, &e) || e.Unknown != test.want {
+			t.Errorf("%v: %+v, want unknown %v", test.servers, err, test.want)
+		}
+	}
+}

@@ -53,7 +53,7 @@ const (
 	// over where the coordinator answers nothing else either.
 	ClientTry      = 5 * time.Second
 	ClientPatience = 10 * time.Second
-	ClientRead     = 4500 * time.Millisecond
+	ClientRead     = 4 * time.Second
 	ClientSilence  = 1500 * time.Millisecond
 	// Survey bounds the questions to one coordinator about itself.
 	Survey = time.Second

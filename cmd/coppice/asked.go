@@ -39,7 +39,8 @@ type asked struct {
 func newAsked(a *app, cl *client.Client) *asked {
 	ctx, cancel := context.WithCancel(a.ctx)
 	look := sync.OnceValue(func() *outlook { return judge(cl.Survey(ctx)) })
-	s := &asked{a: a, cl: cl, look: look, early: time.AfterFunc(lookAfter, func() { look() })}
+	now := time.Now()
+	s := &asked{a: a, cl: cl, since: now, last: now, look: look, early: time.AfterFunc(lookAfter, func() { look() })}
 	a.atEnd = append(a.atEnd, func() {
 		cancel()
 		if !s.early.Stop() {
@@ -89,7 +90,11 @@ func (s *asked) explained(err error) error {
 	if s.a.ctx.Err() != nil {
 		return s.a.ctx.Err()
 	}
-	return outage{err, strings.Replace(err.Error(), e.Error(), o.reason(e.Last), 1)}
+	text := strings.Replace(err.Error(), e.Error(), o.reason(e.Last), 1)
+	if e.Unknown {
+		text += "; it may be done all the same: look before you repeat it"
+	}
+	return outage{err, text}
 }
 
 // reason says why a request got no answer whose last try ended with err.

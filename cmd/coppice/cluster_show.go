@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -43,5 +44,17 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 		t.AppendRow(rowOf(one.ID, one.State, fmt.Sprint(one.Slots), fmt.Sprint(one.Shards), one.Version))
 	}
 	t.Render()
+	if len(c.Workers) == 0 && c.Leader != "" {
+		fmt.Fprintf(w, "no worker is connected; start one: coppice worker --join %s --dir DIR\n", joinOf(c))
+	}
 	writeDistrusted(w, c.Distrusted)
+}
+
+// joinOf lists the coordinators as the flag --join takes them.
+func joinOf(c *protocol.Cluster) string {
+	var all []string
+	for _, m := range c.Coordinators {
+		all = append(all, m.HTTP)
+	}
+	return strings.Join(all, ",")
 }

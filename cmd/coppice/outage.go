@@ -191,6 +191,8 @@ func (o *outlook) headline() string {
 	switch {
 	case !o.any():
 		return "no coordinator answers"
+	case o.Leader != "" && !o.leaderAnswers():
+		return fmt.Sprintf("%s of %s hear %s, which does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
 	case o.Leader != "" && o.Answered == o.Voters:
 		return o.Leader + " leads, and all answer"
 	case o.Leader != "":
@@ -211,6 +213,8 @@ func (o *outlook) advice() string {
 		return "is it running, and is --server right?"
 	case !o.any():
 		return "are they running, and is --server right?"
+	case o.Leader != "" && !o.leaderAnswers():
+		return "another is elected within seconds where they do not hear it either; start again, or remove: " + away
 	case o.Leader != "" && away != "":
 		return "start again, or remove: " + away
 	case o.Answered < o.majority() && away != "":
@@ -221,6 +225,16 @@ func (o *outlook) advice() string {
 		return "an election is in progress; if that goes on, they do not reach each other's Raft ports"
 	}
 	return ""
+}
+
+// leaderAnswers reports whether the leader that a majority hears answered itself.
+func (o *outlook) leaderAnswers() bool {
+	for _, s := range o.Members {
+		if s.ID == o.Leader {
+			return s.Answered
+		}
+	}
+	return false
 }
 
 func (o *outlook) any() bool {
