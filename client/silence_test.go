@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,17 +76,20 @@ func TestPatienceBoundsTries(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { close(end) })
-	for name, servers := range map[string][]string{
-		"silent": {hanging(t).URL, hanging(t).URL, hanging(t).URL},
-		"stuck":  {stuck.URL, stuck.URL},
+	for name, test := range map[string]struct {
+		servers []string
+		says    string
+	}{
+		"silent": {[]string{hanging(t).URL, hanging(t).URL, hanging(t).URL}, "no answer in 1s"}, // what is left for the second
+		"stuck":  {[]string{stuck.URL, stuck.URL}, "no answer in 2.5s"},
 	} {
-		c := connect(t, servers...)
+		c := connect(t, test.servers...)
 		c.Patience = 0
 		c.Faithful = true // of a cluster that it has not met
 		start := time.Now()
 		_, err := c.Jobs(t.Context())
 		var e *Unavailable
-		if !errors.Is(err, ErrUnavailable) || !errors.As(err, &e) || !strings.Contains(e.Last.Error(), "no answer in ") {
+		if !errors.Is(err, ErrUnavailable) || !errors.As(err, &e) || e.Last.Error() != test.says {
 			t.Errorf("%s: %v", name, err)
 		}
 		if took := time.Since(start); took > leastTry+4*time.Second {

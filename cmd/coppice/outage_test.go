@@ -79,6 +79,15 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// Of two or four voters more than half are a majority.
+func TestEvenMajorities(t *testing.T) {
+	for voters, want := range map[int]int{1: 1, 2: 2, 3: 2, 4: 3, 5: 3} {
+		if o := (&outlook{Voters: voters}); o.majority() != want {
+			t.Errorf("of %d voters %d are a majority", voters, o.majority())
+		}
+	}
+}
+
 // A job's table row has what it waits for in place of an end that nobody knows.
 func TestWaitingRow(t *testing.T) {
 	now := time.Unix(1000, 0)
