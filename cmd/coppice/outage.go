@@ -94,7 +94,7 @@ func votes(voters []protocol.MemberEntry, id string) bool {
 func saidBy(r *client.Report, voters []protocol.MemberEntry) outSaid {
 	s := outSaid{ID: r.ID, HTTP: r.Address, Contact: -1}
 	if r.Self == nil {
-		s.Problem = r.Err.Error()
+		s.Problem = strings.TrimPrefix(r.Err.Error(), r.Address+" is ") // something else answers there
 		return s
 	}
 	s.Answered, s.Term, s.Applied, s.Last = true, r.Self.Term, r.Self.Applied, r.Self.Last
@@ -191,6 +191,8 @@ func (o *outlook) headline() string {
 	switch {
 	case !o.any():
 		return "no coordinator answers"
+	case o.Answered == 0:
+		return "no leader yet: what answers has not started"
 	case o.Leader != "" && !o.leaderAnswers():
 		return fmt.Sprintf("%s of %s hear %s, which does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
 	case o.Leader != "" && o.Answered == o.Voters:
@@ -213,6 +215,10 @@ func (o *outlook) advice() string {
 		return "is it running, and is --server right?"
 	case !o.any():
 		return "are they running, and is --server right?"
+	case o.Answered == 0 && away != "":
+		return "it waits: " + troubled + "; no answer of: " + away
+	case o.Answered == 0:
+		return "it waits: " + troubled
 	case o.Leader != "" && !o.leaderAnswers():
 		return "another is elected within seconds where they do not hear it either; start again, or remove: " + away
 	case o.Leader != "" && away != "":

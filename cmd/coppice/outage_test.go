@@ -35,7 +35,7 @@ func TestVerdicts(t *testing.T) {
 	starting := reports("-", "", "-")
 	for i := range starting {
 		if starting[i].Self != nil {
-			starting[i].Self.Phase, starting[i].Self.Voters, starting[i].Self.Problem = "new", nil, "waits for others"
+			starting[i].Self.Phase, starting[i].Self.Voters, starting[i].Self.Problem = "new", nil, "it waits for others"
 		}
 	}
 	removed := append(reports("a", "a", "a"), client.Report{ID: "d", Address: "d:1", Self: &protocol.Self{
@@ -59,7 +59,7 @@ func TestVerdicts(t *testing.T) {
 		{"full disks", reports("-:the disk is full", "-:the disk is full", ""), "", 2, []string{"a (a:1)", "the disk is full"}},
 		{"a problem", reports("a:not connected to NATS", "a", "a"), "a", 3, []string{"not connected to NATS"}},
 		{"nobody", reports("", "", ""), "", 0, []string{"no coordinator answers", "--server"}},
-		{"starting", starting, "", 0, []string{"0 of 3", "b (b:1)"}},
+		{"starting", starting, "", 0, []string{"no leader yet", "it waits for others", "no answer of: b (b:1)"}},
 		{"one that does not vote", removed, "a", 3, []string{"a leads, and all answer"}},
 	} {
 		o := judge(test.reports)

@@ -31,7 +31,7 @@ type Facts struct {
 
 // PendingLong is how long an entry may be on its way into the log before it is said that
 // nothing can be recorded.
-const PendingLong = 2 * time.Second
+const PendingLong = 3 * time.Second
 
 // foreign reports whether a job has not ended and another version computes its numerics: it
 // takes no place on this leader.
