@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -30,11 +31,28 @@ const (
 	blobTimeout = 2 * time.Minute
 	firstWait   = 20 * time.Millisecond
 	longestWait = 500 * time.Millisecond
+	longTry     = time.Second // what takes longer is told of at once
 )
 
 // ErrUnavailable is wrapped by the error of a request that no coordinator
 // answered in time.
 var ErrUnavailable = errors.New("no coordinator answers")
+
+// Unavailable is the error of a request that no coordinator answered in time; it wraps
+// ErrUnavailable.
+type Unavailable struct {
+	Servers string // the addresses, separated by commas
+	Last    error  // of the last try
+	// Unknown: a try got no answer and may have changed something all the same.
+	Unknown bool
+}
+
+func (e *Unavailable) Error() string {
+	return fmt.Sprintf("%v at %s: %v", ErrUnavailable, e.Servers, e.Last)
+}
+
+// Unwrap lets errors.Is find ErrUnavailable and what the last try said.
+func (e *Unavailable) Unwrap() []error { return []error{ErrUnavailable, e.Last} }
 
 // Error is a coordinator's refusal.
 type Error struct {
@@ -58,14 +76,16 @@ type Client struct {
 	// Faithful: once a coordinator has answered, requests are sent again until their
 	// context is done, however long the cluster has no leader or nobody answers.
 	Faithful bool
-	// Waiting, where set, is called when a request has to be sent again, with the
-	// reason. It may be called concurrently.
+	// Waiting, where set, is called when a request has to be sent again, or was given up
+	// after a while at one of several coordinators, with the reason. It may be called
+	// concurrently.
 	Waiting func(error)
 
-	servers  []string // "http://host:port"
-	silence  time.Duration
-	maxJSON  int64 // bytes of an answer in JSON
-	maxBytes int64 // bytes of a blob or model
+	servers  []string      // "http://host:port"
+	silence  time.Duration // of a watch
+	silent   time.Duration // of a coordinator that is asked
+	maxJSON  int64         // bytes of an answer in JSON
+	maxBytes int64         // bytes of a blob or model
 	next     atomic.Uint32
 	met      atomic.Bool // a coordinator has answered
 	http     *http.Client
@@ -74,7 +94,7 @@ type Client struct {
 // New returns a client of the coordinators at servers: addresses host:port or
 // URLs, separated by commas.
 func New(servers string) (*Client, error) {
-	c := &Client{Patience: DefaultPatience, silence: silence, maxJSON: maxJSON, maxBytes: maxBytes, http: &http.Client{Transport: &http.Transport{
+	c := &Client{Patience: DefaultPatience, silence: silence, silent: protocol.ClientSilence, maxJSON: maxJSON, maxBytes: maxBytes, http: &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
 	}}}
 	for _, s := range strings.Split(servers, ",") {
@@ -118,6 +138,7 @@ type call struct {
 	timeout      time.Duration
 	limit        int64                 // bytes of an answer; 0: take bounds it by itself
 	take         func(io.Reader) error // reads a successful answer
+	unknown      bool                  // a try got no answer and may have changed something
 }
 
 // json makes the call of a request and an answer in JSON; both may be nil.
@@ -149,14 +170,14 @@ func (c *Client) json(ctx context.Context, method, path string, in, out any) err
 // do sends a request, again and again, to one address after the other, until one
 // answers or patience ends.
 func (c *Client) do(ctx context.Context, k *call) error {
-	deadline, wait := time.Now().Add(c.Patience), firstWait
+	began, wait := time.Now(), firstWait
 	for {
-		hopeless, err := c.each(ctx, k)
+		hopeless, err := c.each(ctx, k, began)
 		if err == nil || hopeless {
 			return err
 		}
-		if time.Now().Add(wait).After(deadline) && !(c.Faithful && c.met.Load()) {
-			return fmt.Errorf("%w at %s: %w", ErrUnavailable, c.names(), err)
+		if time.Now().Add(wait).After(began.Add(c.Patience)) && !c.waitsOn() {
+			return &Unavailable{c.names(), err, k.unknown}
 		}
 		if c.Waiting != nil {
 			c.Waiting(err)
@@ -168,15 +189,38 @@ func (c *Client) do(ctx context.Context, k *call) error {
 	}
 }
 
-// each tries every address until one answers. hopeless says that no other try may
-// succeed: it was refused, or nobody at these addresses is a coordinator.
-func (c *Client) each(ctx context.Context, k *call) (hopeless bool, err error) {
+// changes reports whether a request that is heard changes something but blobs.
+func (k *call) changes() bool {
+	return k.method == http.MethodPost && k.path != at("datasets", "check") || k.method == http.MethodDelete
+}
+
+// lost reports whether a request may have been heard though no answer came.
+func lost(err error) bool {
+	var said *Error
+	return !errors.As(err, &said) && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, ErrStranger)
+}
+
+// waitsOn reports whether requests are sent again for ever.
+func (c *Client) waitsOn() bool { return c.Faithful && c.met.Load() }
+
+// each tries every address until one answers; began is when the first was tried first.
+// hopeless says that no other try may succeed: it was refused, or nobody at these
+// addresses is a coordinator.
+func (c *Client) each(ctx context.Context, k *call, began time.Time) (hopeless bool, err error) {
 	strangers := 0
 	for range c.servers {
-		again, one := c.try(ctx, k)
+		if err != nil && k.brief() && time.Since(began) >= max(c.Patience, leastTry) && !c.waitsOn() {
+			break // no time is left for the others
+		}
+		tried := time.Now()
+		again, one := c.try(ctx, k, began)
 		if !again {
 			return true, one
 		}
+		if c.Waiting != nil && time.Since(tried) >= longTry { // the others may take as long
+			c.Waiting(one)
+		}
+		k.unknown = k.unknown || k.changes() && lost(one)
 		if errors.Is(one, ErrStranger) {
 			strangers++
 			err = one // tells more than that another does not answer
@@ -207,16 +251,28 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (c *Client) server() string { return c.servers[int(c.next.Load())%len(c.servers)] }
 
 // try sends a request once; again says that another try may succeed.
-func (c *Client) try(ctx context.Context, k *call) (again bool, err error) {
-	limited, cancel := context.WithTimeout(ctx, k.timeout)
+func (c *Client) try(ctx context.Context, k *call, began time.Time) (again bool, err error) {
+	timeout := c.bounded(k, began)
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, silent{timeout.Round(100 * time.Millisecond)})
 	defer cancel()
+	if k.brief() {
+		watched, questions := c.untilSilent(limited, c.server())
+		defer questions.end()
+		return c.once(ctx, watched, k, questions.answered)
+	}
+	return c.once(ctx, limited, k, func() {})
+}
+
+// once is try under a context that is limited; it calls answered when the answer begins.
+func (c *Client) once(ctx, limited context.Context, k *call, answered func()) (again bool, err error) {
 	response, again, err := c.ask(ctx, limited, k)
 	if err != nil {
 		return again, err
 	}
 	defer response.Body.Close()
+	answered()
 	if err := k.take(atMost(response.Body, k.limit)); err != nil {
-		return ctx.Err() == nil && !errors.Is(err, errLong), short(ctx, err)
+		return ctx.Err() == nil && !errors.Is(err, errLong), short(ctx, limited, err)
 	}
 	return false, nil
 }
@@ -226,7 +282,7 @@ func (c *Client) try(ctx context.Context, k *call) (again bool, err error) {
 func (c *Client) ask(ctx, limited context.Context, k *call) (r *http.Response, again bool, err error) {
 	server := c.server()
 	if r, err = c.send(limited, server, k); err != nil {
-		return nil, ctx.Err() == nil, found(server, short(ctx, err))
+		return nil, ctx.Err() == nil, found(server, short(ctx, limited, err))
 	}
 	if r.StatusCode < 300 && !page(r) {
 		c.met.Store(true)
@@ -258,10 +314,14 @@ func (c *Client) send(ctx context.Context, server string, k *call) (*http.Respon
 	return c.http.Do(r)
 }
 
-// short takes net/http's method and URL off an error.
-func short(ctx context.Context, err error) error {
+// short takes net/http's method and URL off an error of a try; limited is its context,
+// which is ctx with a timeout.
+func short(ctx, limited context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if limited.Err() != nil {
+		return overdue(limited, err)
 	}
 	var u *url.Error
 	if errors.As(err, &u) {

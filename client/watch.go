@@ -106,5 +106,5 @@ func (c *Client) follow(ctx context.Context, job string, w *watch) (again bool, 
 			return false, nil
 		}
 	}
-	return ctx.Err() == nil, short(ctx, lines.Err())
+	return ctx.Err() == nil, short(ctx, limited, lines.Err())
 }

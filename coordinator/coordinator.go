@@ -53,7 +53,6 @@ type node struct {
 	leading  atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
 	disk     atomic.Pointer[error]               // why the disk takes no more
 	slow     atomic.Pointer[string]              // which round trip is long for the timeouts
-	full     atomic.Pointer[error]               // the same, while this coordinator starts and waits for room
 	seen     sightings                           // of the other coordinators, while it leads
 
 	closers []func()
@@ -217,13 +216,13 @@ func (n *node) storeConfig() store.Config {
 // awaitRoom tries again where the disk is full: what is on it is whole, and an
 // operator who makes room should not have to do more.
 func (n *node) awaitRoom(ctx context.Context, try func() error) error {
-	defer n.full.Store(nil)
 	for {
 		err := try()
 		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+			n.disk.Store(nil)
 			return err
 		}
-		n.full.Store(&err)
+		n.disk.Store(&err)
 		n.cfg.Log.Error("the disk is full; the coordinator starts once there is room", "error", err)
 		pause(ctx, n.cfg.timeouts.DiskProbe)
 		if ctx.Err() != nil {
@@ -257,7 +256,7 @@ func (n *node) serve(h http.Handler) { n.front.Store(&h) }
 func (n *node) openAPI(context.Context) error {
 	n.serve(api.Handler(api.Config{
 		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
-		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, WorkersOf: n.workersOf, Count: n.metrics.Requests.Add, Backed: n.backed, Quotas: n.cfg.Quotas.api(),
+		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, WorkersOf: n.workersOf, Waits: n.jobWaits, Standing: n.standing, Count: n.metrics.Requests.Add, Backed: n.backed, Quotas: n.cfg.Quotas.api(),
 	}))
 	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
 	return nil
@@ -288,13 +287,14 @@ func (n *node) run(ctx context.Context) error {
 
 // ready reports why the coordinator cannot serve just now, or nil.
 func (n *node) ready() error {
-	if err := n.trouble(); err != nil {
-		return err
+	why := n.trouble()
+	if id, _ := n.store.Leader(); id != "" {
+		return why
 	}
-	if id, _ := n.store.Leader(); id == "" {
-		return errors.New("the cluster has no leader")
+	if why != nil {
+		return fmt.Errorf("the cluster has no leader; %w", why)
 	}
-	return nil
+	return errors.New("the cluster has no leader")
 }
 
 // live tells how far a job is, as far as this coordinator leads.
@@ -336,6 +336,9 @@ func (n *node) local() protocol.Cluster {
 	c.Workers, c.Leader = []protocol.Worker{}, ""
 	if n.hears(s) {
 		c.Leader = s.Leader()
+	}
+	if len(c.Coordinators) == 0 { // started without a majority, it has applied nothing
+		c.Coordinators = n.roster.known()
 	}
 	return c
 }

@@ -41,7 +41,7 @@ func (n *node) beginning() protocol.Self {
 
 // waits says for what a coordinator waits that starts.
 func (n *node) waits() string {
-	if full := n.full.Load(); full != nil {
+	if full := n.disk.Load(); full != nil {
 		return fmt.Sprintf("the disk is full; this coordinator starts once there is room: %v", *full)
 	}
 	if s := n.starting.Load(); s != nil && s.Waits() != "" {

@@ -23,6 +23,7 @@ var (
 	jobStates    = []string{"queued", "paused", "running", "done", "failed", "cancelled"}
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
 	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen}
+	waitReasons  = []string{"commit", "memory", "nats", "no_worker", "numerics", "queue", "workers_distrusted", "workers_refused", "workers_unreachable"}
 )
 
 // Coordinator is the instruments of a coordinator. Those of training move at
@@ -77,7 +78,10 @@ type Coordinator struct {
 	Leader          prometheus.Gauge // 1 while its driver leads
 	Epoch           prometheus.Gauge
 
-	Jobs      *prometheus.GaugeVec // state: protocol.JobState
+	Jobs        *prometheus.GaugeVec // state: protocol.JobState
+	JobsWaiting *prometheus.GaugeVec // reason: protocol.WaitReason
+	LeaderKnown prometheus.Gauge     // 1 while this coordinator hears a leader
+
 	Blobs     prometheus.Gauge
 	BlobBytes prometheus.Gauge
 	DiskFree  prometheus.Gauge // bytes
@@ -116,6 +120,7 @@ func (m *Coordinator) training(s *set) {
 	m.AuditDifferences = s.counter("audit_differences_total", "Units that a worker computed wrongly, found by an audit or by a partial that was not finite.")
 	m.PartsDropped = s.counters("results_dropped_total", "Results of units that were dropped, by reason.", "reason", dropReasons...)
 	m.Jobs = s.gauges("jobs", "Jobs by state.", "state", jobStates...)
+	m.JobsWaiting = s.gauges("jobs_waiting", "Queued and running jobs that wait, by reason, at the leader.", "reason", waitReasons...)
 }
 
 func (m *Coordinator) phases(s *set) {
@@ -148,6 +153,7 @@ func (m *Coordinator) cluster(s *set) {
 	m.RaftLogBytes = s.gauge("raft_log_bytes", "Bytes of the files of the Raft log on this coordinator's disk, which are allocated ahead.")
 	m.RaftCommit = s.histogram("raft_commit_seconds", "Time from proposing a log entry until it is applied.")
 	m.Leader = s.gauge("leader", "1 while this coordinator leads and runs the jobs.")
+	m.LeaderKnown = s.gauge("leader_known", "1 while this coordinator hears, or is, a leader that has the majority.")
 	m.Epoch = s.gauge("epoch", "Epoch of the current leader: the log index at which it began to lead.")
 	m.Blobs = s.gauge("blobs", "Blobs in this coordinator's folder.")
 	m.BlobBytes = s.gauge("blobs_bytes", "Bytes of the blobs in this coordinator's folder.")

@@ -204,8 +204,10 @@ type JobInfo struct {
 	// one job that is asked for.
 	Workers []string        `json:"workers,omitempty"`
 	Outcome json.RawMessage `json:"result,omitempty"` // pipeline.Outcome of a done job
-	// Waiting, where set, says what a job that has not ended waits for.
-	Waiting string `json:"waiting,omitempty"`
+	// Waiting, where set, says what a job that has not ended waits for, and the command
+	// that helps, as the leader knows; WaitingFor is the same for programs.
+	Waiting    string     `json:"waiting,omitempty"`
+	WaitingFor WaitReason `json:"waiting_for,omitempty"`
 	// Suspect, where set, says why the job's results may be wrong: a worker that
 	// served it was found to compute other bytes.
 	Suspect  string     `json:"suspect,omitempty"`

@@ -48,9 +48,15 @@ const (
 	// client waits for that before it watches elsewhere.
 	WatchBeat    = time.Second
 	WatchSilence = 3 * time.Second
-	// ClientTry bounds one try of a client's request, ClientPatience all of them.
+	// ClientTry bounds one try of a client's request, ClientPatience all of them, and
+	// ClientRead all of them for a command that only reads. After ClientSilence a try is
+	// over where the coordinator answers nothing else either.
 	ClientTry      = 5 * time.Second
 	ClientPatience = 10 * time.Second
+	ClientRead     = 4 * time.Second
+	ClientSilence  = 1500 * time.Millisecond
+	// Survey bounds the questions to one coordinator about itself.
+	Survey = time.Second
 	// CommitInterval is the least interval between two commits of a job, and between two
 	// moments at which its short parts are recorded; CommitAtMost the greatest between
 	// commits, unless one takes a quarter of it.
@@ -224,8 +230,11 @@ func (t *Timeouts) Rungs() []Rung {
 		{"watch-line", WatchBeat, nil, "between two lines of a watch"},
 		{"watch-silence", WatchSilence, []string{"watch-line"}, "a client watches elsewhere"},
 		{"forward-silence", ForwardSilence, []string{"commit"}, "a leader that answers nothing is not waited for by a coordinator that forwards to it"},
+		{"survey", Survey, nil, "a coordinator is asked for itself (cluster members --stale)"},
+		{"client-silence", ClientSilence, []string{"survey"}, "a client asks another coordinator where one answers nothing at all"},
+		{"client-read", ClientRead, []string{"forward-silence", "client-silence"}, "all attempts of a command that only reads"},
 		{"client-attempt", ClientTry, []string{"raft-election", "forward-silence"}, "one attempt of a client's request"},
-		{"client-total", ClientPatience, []string{"client-attempt"}, "all attempts of a request, but for those that wait for ever"},
+		{"client-total", ClientPatience, []string{"client-attempt"}, "all attempts of a request by Go code; commands that change something have --wait in its place"},
 		{"nats-start", NATSStart, []string{"nats-reconnect"}, "a coordinator's first connection to NATS"},
 	}
 }

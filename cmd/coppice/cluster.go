@@ -43,7 +43,7 @@ func readFolds(path string, m *dataset.Manifest) (*foldList, error) {
 
 // fetch reads a cluster's dataset into memory.
 func (c *trainCmd) fetch(a *app, name string) (string, *local.Data, error) {
-	cl, err := c.connect(a)
+	cl, err := c.guess(a)
 	if err != nil {
 		return "", nil, err
 	}
@@ -63,11 +63,11 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 		return nil, nil, err
 	}
 	defer cl.Close()
-	cl.Faithful = true // the cluster keeps the job, however long it is away
 	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "")
 	if err != nil {
 		return nil, nil, err
 	}
+	cl.Faithful = true // the cluster keeps the job, however long it is away
 	if job, err = watch(a, cl, job); err != nil {
 		return nil, nil, err
 	}
@@ -206,8 +206,11 @@ func left(job string, err error) error {
 // job shows a job's state.
 func (m *meter) job(j *protocol.JobInfo) {
 	switch {
-	case j.State == protocol.Queued:
+	case j.WaitingFor != "":
 		m.first = nil // what comes counts from there
+		m.waiting(fmt.Sprintf("job %s is %s and waits: %s", j.Name, j.State, j.Waiting))
+	case j.State == protocol.Queued:
+		m.first = nil
 		m.show(fmt.Sprintf("job %s is queued", j.Name))
 	case j.State == protocol.Paused:
 		m.first = nil

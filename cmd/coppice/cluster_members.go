@@ -26,7 +26,15 @@ type clusterCmd struct {
 }
 
 type membersCmd struct {
+	Stale bool `help:"Ask each coordinator for itself and say what is wrong: works without a leader, a majority or NATS."`
+
 	serverFlags
+}
+
+// Help implements kong's HelpProvider.
+func (membersCmd) Help() string {
+	return `The leader is asked, which asks the others. With --stale this command asks each coordinator itself: those of --server and the members
+that they name. It prints what each says of itself, which may be out of date, and ends with what that means for the cluster. It fails only where none answers.`
 }
 
 // Run implements `coppice cluster members`.
@@ -36,6 +44,9 @@ func (c *membersCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
+	if c.Stale {
+		return showStale(a, cl)
+	}
 	return showMembers(a, cl)
 }
 
@@ -80,9 +91,9 @@ func contactOf(ms int64) string {
 
 type addCmd struct {
 	Member string        `arg:"" placeholder:"ID=HOST[:PORT]" help:"The new coordinator's id and HTTP address."`
-	Wait   time.Duration `default:"10m" help:"How long to wait until it has caught up and votes; 0 does not wait."`
+	Vote   time.Duration `name:"vote-timeout" default:"10m" help:"How long to wait until it has caught up and votes; 0 does not wait."`
 
-	serverFlags
+	changeFlags
 }
 
 // Help implements kong's HelpProvider.
@@ -112,7 +123,7 @@ func (c *addCmd) Run(a *app) error {
 		return err
 	}
 	warned(a, m)
-	if c.Wait > 0 {
+	if c.Vote > 0 {
 		if err := c.await(a, cl, id); err != nil {
 			return err
 		}
@@ -137,7 +148,7 @@ const addPause = 200 * time.Millisecond
 
 // await shows how far the new coordinator is until it votes.
 func (c *addCmd) await(a *app, cl *client.Client, id string) error {
-	ctx, cancel := context.WithTimeout(a.ctx, c.Wait)
+	ctx, cancel := context.WithTimeout(a.ctx, c.Vote)
 	defer cancel()
 	meter := newMeter(a.stderr)
 	defer meter.clear()
@@ -157,7 +168,7 @@ func (c *addCmd) await(a *app, cl *client.Client, id string) error {
 			if a.ctx.Err() != nil {
 				return a.ctx.Err()
 			}
-			return fmt.Errorf("%s does not vote after %v: %s; it is given a vote once it has caught up (coppice cluster members), or remove it: coppice cluster remove %s", id, c.Wait, last, id)
+			return fmt.Errorf("%s does not vote after %v: %s; it is given a vote once it has caught up (coppice cluster members), or remove it: coppice cluster remove %s", id, c.Vote, last, id)
 		case <-time.After(addPause):
 		}
 	}
@@ -182,7 +193,7 @@ func progressOf(m *protocol.Members, id string) (votes bool, how string) {
 type removeCmd struct {
 	ID string `arg:"" help:"Which coordinator."`
 
-	serverFlags
+	changeFlags
 }
 
 // Help implements kong's HelpProvider.
@@ -210,7 +221,7 @@ func (c *removeCmd) Run(a *app) error {
 type transferCmd struct {
 	ID string `arg:"" optional:"" help:"Who is to lead (default: the voter with the most of the log)."`
 
-	serverFlags
+	changeFlags
 }
 
 // transferWithin bounds the wait for another leader.
@@ -223,12 +234,12 @@ func (c *transferCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(a.ctx, transferWithin)
-	defer cancel()
-	before, err := cl.Members(ctx)
+	before, err := cl.Members(a.ctx)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(a.ctx, transferWithin)
+	defer cancel()
 	err = cl.TransferLeadership(ctx, c.ID)
 	for err == nil {
 		now, asked := cl.Cluster(ctx)

@@ -37,7 +37,7 @@ func (c *clusterShowCmd) Run(a *app) error {
 func writeCluster(w io.Writer, c *protocol.Cluster) {
 	leader := c.Leader
 	if leader == "" {
-		leader = "none just now"
+		leader = "none just now; see: coppice cluster members --stale"
 	}
 	pairs(w, [][2]string{
 		{"cluster", c.ID}, {"leader", leader}, {"epoch", fmt.Sprint(c.Epoch)},
@@ -51,6 +51,9 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 	writeCoordinators(w, c)
 	fmt.Fprintln(w)
 	writeWorkers(w, c.Workers)
+	if len(c.Workers) == 0 && c.Leader != "" {
+		fmt.Fprintf(w, "no worker is connected; start one: coppice worker --join %s --dir DIR\n", joinOf(c))
+	}
 	writeDistrusted(w, c.Distrusted)
 }
 
@@ -124,4 +127,13 @@ func unitTime(w *protocol.Worker) string {
 		return fmt.Sprintf("%s %.2g ms", w.MainKind, 1000*seconds)
 	}
 	return w.MainKind + " " + duration(seconds)
+}
+
+// joinOf lists the coordinators as the flag --join takes them.
+func joinOf(c *protocol.Cluster) string {
+	var all []string
+	for _, m := range c.Coordinators {
+		all = append(all, m.HTTP)
+	}
+	return strings.Join(all, ",")
 }

@@ -17,15 +17,23 @@ import (
 // start starts a cluster of real processes of this test binary.
 func start(t *testing.T, coordinators, workers int) *proc.Cluster {
 	t.Helper()
+	return startWith(t, proc.Config{Coordinators: coordinators, Workers: workers})
+}
+
+// startWith is start with more of a configuration.
+func startWith(t *testing.T, cfg proc.Config) *proc.Cluster {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Exe, cfg.Env = exe, []string{asCommand + "=1"}
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, err := proc.Start(ctx, proc.Config{
-		Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: coordinators, Workers: workers,
-	})
+	c, err := proc.Start(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -201,14 +201,14 @@ func TestCurveOfACluster(t *testing.T) {
 	if text := works(t, "job", "show", "plain"); !strings.Contains(text, "validation loss curve") || !strings.Contains(text, "least") {
 		t.Errorf("shown as\n%s", text)
 	}
-	watched(t)
+	watchedCurve(t)
 	if e := coppice(t, "job", "curve", "none"); e.code != exitFailed || !strings.Contains(e.stderr, "none") {
 		t.Errorf("no job: exit code %d, %s", e.code, e.stderr)
 	}
 }
 
 // watched watches a job in lines, and one that is cancelled.
-func watched(t *testing.T) {
+func watchedCurve(t *testing.T) {
 	t.Helper()
 	lines := func(text string) (all []protocol.JobInfo) {
 		s := bufio.NewScanner(strings.NewReader(text))

@@ -25,7 +25,7 @@ type importCmd struct {
 	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
 	Name string `placeholder:"NAME" help:"Name of the dataset (default: the file's)."`
 
-	serverFlags
+	changeFlags
 	dataFlags
 }
 
@@ -174,7 +174,7 @@ func meanLine(m *dataset.Manifest) string {
 type datasetDeleteCmd struct {
 	Name string `arg:"" help:"Name of the dataset."`
 
-	serverFlags
+	changeFlags
 }
 
 // Run implements `coppice dataset delete`.

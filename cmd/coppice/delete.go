@@ -12,7 +12,7 @@ import (
 type jobDeleteCmd struct {
 	Jobs []string `arg:"" name:"job" help:"Numbers or names of jobs."`
 
-	serverFlags
+	changeFlags
 }
 
 // Run implements `coppice job delete`.
@@ -42,7 +42,7 @@ type jobPruneCmd struct {
 	State     []string  `placeholder:"STATES" help:"Only those that are done, failed or cancelled (default: all three)."`
 	DryRun    bool      `help:"Only list the jobs that would be deleted."`
 
-	serverFlags
+	changeFlags
 }
 
 // Run implements `coppice job prune`.
@@ -90,7 +90,7 @@ func writePruned(w io.Writer, d *protocol.Deletion) {
 type modelDeleteCmd struct {
 	Name string `arg:"" help:"Name or number of the model's job; the models of all folds are deleted together."`
 
-	serverFlags
+	changeFlags
 }
 
 // Run implements `coppice model delete`.

@@ -30,7 +30,7 @@ type submitCmd struct {
 	specFlags
 	auditFlag
 
-	serverFlags
+	changeFlags
 	dataFlags
 }
 
@@ -66,12 +66,16 @@ func jobRow(j *protocol.JobInfo, now time.Time) []any {
 		seconds.taken, seconds.left, algorithmOf(j.Job), j.Dataset, clock(j.Submitted))
 }
 
-// stateOf writes a job's state, and whether its results may be wrong.
+// stateOf writes a job's state, for what it waits, and whether its results may be wrong.
 func stateOf(j *protocol.JobInfo) string {
-	if j.Suspect != "" {
-		return string(j.State) + ", suspect"
+	text := string(j.State)
+	if j.WaitingFor != "" {
+		text += ", " + j.WaitingFor.Short()
 	}
-	return string(j.State)
+	if j.Suspect != "" {
+		text += ", suspect"
+	}
+	return text
 }
 
 // times are how long a job has run, and how long it will at the most, for people.
@@ -85,7 +89,7 @@ func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	if j.Started != 0 {
 		t.taken = duration(seconds)
 	}
-	if e := estimateOf(j, nil, seconds); e != nil {
+	if e := estimateOf(j, nil, seconds); e != nil && j.WaitingFor == "" {
 		t.left = e.text()
 	}
 	return t
@@ -254,6 +258,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
+	a.asks.patient(protocol.ClientRead)
 	cl.Faithful = true
 	j, err := cl.Job(a.ctx, c.Job) // that there is none is said at once
 	if err != nil {

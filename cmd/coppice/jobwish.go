@@ -9,11 +9,18 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// changedJob names one job that a command changes.
+type changedJob struct {
+	Job string `arg:"" help:"Number or name of the job."`
+
+	changeFlags
+}
+
 // wish is what a user asks of one job.
 type wish func(*client.Client, context.Context, string) (*protocol.JobInfo, error)
 
 // ask asks it, and prints what the job is then.
-func (c *jobArg) ask(a *app, what wish, say func(w io.Writer, j *protocol.JobInfo)) error {
+func (c *changedJob) ask(a *app, what wish, say func(w io.Writer, j *protocol.JobInfo)) error {
 	cl, err := c.connect(a)
 	if err != nil {
 		return err
@@ -26,7 +33,7 @@ func (c *jobArg) ask(a *app, what wish, say func(w io.Writer, j *protocol.JobInf
 	return a.print(j, func(w io.Writer) { say(w, j) })
 }
 
-type jobCancelCmd struct{ jobArg }
+type jobCancelCmd struct{ changedJob }
 
 // Run implements `coppice job cancel`.
 func (c *jobCancelCmd) Run(a *app) error {
@@ -35,7 +42,7 @@ func (c *jobCancelCmd) Run(a *app) error {
 	})
 }
 
-type jobPauseCmd struct{ jobArg }
+type jobPauseCmd struct{ changedJob }
 
 // Run implements `coppice job pause`.
 func (c *jobPauseCmd) Run(a *app) error {
@@ -44,7 +51,7 @@ func (c *jobPauseCmd) Run(a *app) error {
 	})
 }
 
-type jobResumeCmd struct{ jobArg }
+type jobResumeCmd struct{ changedJob }
 
 // Run implements `coppice job resume`.
 func (c *jobResumeCmd) Run(a *app) error {

@@ -27,6 +27,7 @@ type app struct {
 	output string // what to print: see outputsOf
 	json   bool   // output is outputJSON
 
+	asks  *asked   // the cluster that the command asks, if any
 	atEnd []func() // what to do when the command has ended
 }
 
@@ -65,7 +66,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, output: c.Output, json: c.Output == outputJSON}
 	defer a.end()
-	return report(ctx, stderr, a.json || c.Output == outputJSONL, parsed.Run(a))
+	err = parsed.Run(a)
+	return report(ctx, stderr, a.json || c.Output == outputJSONL, a.asks.explained(err))
 }
 
 // exited carries an exit code out of kong's own flags, such as --help.

@@ -93,7 +93,7 @@ func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, "", err
 	}
-	cl, err := c.connect(a)
+	cl, err := c.guess(a)
 	if err != nil {
 		return nil, "", err
 	}

@@ -14,6 +14,8 @@ import (
 
 const (
 	quiet     = 2 * time.Second        // what ends sooner shows nothing
+	quietWait = 900 * time.Millisecond // so does what waits for less
+	waitEvery = 10 * time.Second       // between lines that say the same of what is waited for
 	lineEvery = 2 * time.Second        // between lines that stay
 	drawEvery = 150 * time.Millisecond // between drawings of one line on a terminal
 )
@@ -31,6 +33,8 @@ type meter struct {
 	first       *algorithms.Progress // as seen first: rates count from there
 	firstAt     time.Time
 	shown       bool
+	waits       string // what was said last of what is waited for
+	waitsAt     time.Time
 }
 
 func newMeter(w io.Writer) *meter {
@@ -55,6 +59,18 @@ func (m *meter) show(text string) {
 		return
 	}
 	fmt.Fprintln(m.w, text)
+}
+
+// waiting says for what a job waits, at once where that is new.
+func (m *meter) waiting(text string) {
+	now := m.now()
+	same := text == m.waits
+	if now.Sub(m.start) < quietWait || same && !m.terminal && now.Sub(m.waitsAt) < waitEvery {
+		return
+	}
+	m.waits, m.waitsAt, m.last = text, now, time.Time{}
+	m.start = now.Add(-quiet) // whatever follows is shown
+	m.show(text)
 }
 
 // warn writes a warning, which stays.

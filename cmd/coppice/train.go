@@ -28,7 +28,7 @@ type trainCmd struct {
 
 	Local bool `help:"Train in this process, without a cluster."`
 
-	serverFlags
+	changeFlags
 	dataFlags
 }
 

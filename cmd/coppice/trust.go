@@ -11,7 +11,7 @@ import (
 type clusterTrustCmd struct {
 	Worker string `arg:"" help:"Name of a worker that coppice cluster lists as distrusted."`
 
-	serverFlags
+	changeFlags
 }
 
 // Run implements `coppice cluster trust`.

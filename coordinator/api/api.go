@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -40,6 +41,12 @@ type Config struct {
 	Live func(job uint64) (dispatch.Live, bool)
 	// WorkersOf, where set, lists the workers that compute a job just now.
 	WorkersOf func(job uint64) []string
+	// Waits, where set, tells for what the jobs of a state wait, by id, as far as this
+	// coordinator leads.
+	Waits func(*state.State) map[uint64]jobs.Wait
+	// Standing, where set, is what there is to add to Ready, of a coordinator that is
+	// ready and of one that is not: a sentence with the command that helps.
+	Standing func(ctx context.Context, notReady error) string
 	// Count, where set, is told of each request that was answered: the pattern of its
 	// path, its status, how long it took, and whether that is due to what it waits for.
 	Count func(route string, code int, took time.Duration, waits bool)
@@ -193,12 +200,21 @@ func Handler(cfg Config) http.Handler {
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	if err := s.cfg.Ready(); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+// ready says whether this coordinator can serve; its text also says what stands in the
+// way of training.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	err, more := s.cfg.Ready(), ""
+	if s.cfg.Standing != nil {
+		more = s.cfg.Standing(r.Context(), err)
+	}
+	if more != "" {
+		more = "; " + more
+	}
+	if err != nil {
+		http.Error(w, err.Error()+more, http.StatusServiceUnavailable)
 		return
 	}
-	io.WriteString(w, "ready\n")
+	io.WriteString(w, "ready"+more+"\n")
 }
 
 // cluster answers with what the leader knows, or, while there is none, with what

@@ -23,8 +23,9 @@ func (s *Server) jobs(r *http.Request) (any, error) {
 // list describes jobs.
 func (s *Server) list(st *state.State, chosen []*state.Job, total int, full bool) *protocol.JobList {
 	list := &protocol.JobList{Jobs: []protocol.JobInfo{}, Total: total}
+	waits := s.waits(st)
 	for _, j := range chosen {
-		info := s.info(j, st.Index())
+		info := s.describe(j, st.Index(), waits)
 		if !full {
 			abridge(&info)
 		}

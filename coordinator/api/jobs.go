@@ -59,12 +59,27 @@ func (s *Server) job(r *http.Request) (any, error) {
 	return info, nil
 }
 
-// info describes a job as it is after a log entry: committed state, and what is in
-// flight.
+// info describes a job as it is after a log entry: committed state, what is in flight,
+// and for what it waits.
 func (s *Server) info(j *state.Job, index uint64) protocol.JobInfo {
+	var waits map[uint64]jobs.Wait
+	if !j.State.Final() {
+		waits = s.waits(s.cfg.Store.State())
+	}
+	return s.describe(j, index, waits)
+}
+
+func (s *Server) waits(st *state.State) map[uint64]jobs.Wait {
+	if s.cfg.Waits == nil {
+		return nil
+	}
+	return s.cfg.Waits(st)
+}
+
+func (s *Server) describe(j *state.Job, index uint64, waits map[uint64]jobs.Wait) protocol.JobInfo {
 	info := j.Info()
 	info.Index = index
-	info.Waiting = jobs.Waits(j)
+	info.Waiting, info.WaitingFor = waits[j.ID].Text, waits[j.ID].Reason
 	if s.cfg.Live != nil && j.State == protocol.Running {
 		if live, ok := s.cfg.Live(j.ID); ok {
 			addLive(&info, &live)

@@ -84,6 +84,7 @@ type Case struct {
 type Dispatcher struct {
 	cfg     Config
 	results string // the subject that workers answer on
+	began   time.Time
 
 	mu     sync.Mutex
 	crew   *crew
@@ -100,6 +101,7 @@ func New(cfg Config) *Dispatcher {
 	return &Dispatcher{
 		cfg:     cfg,
 		results: cfg.Subjects.Results(cfg.ID, cfg.Epoch),
+		began:   time.Now(),
 		crew:    newCrew(cfg.Heartbeat, cfg.Distrusted),
 		jobs:    make(map[uint64]*Executor),
 		served:  make(map[string]map[uint64]bool),

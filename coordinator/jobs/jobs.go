@@ -128,22 +128,13 @@ func (m *Manager) act(ctx context.Context, s *state.State) {
 	}
 }
 
-// Waits says what a job that has not ended waits for on a leader of this version,
-// or nothing: one whose numerics another version computes takes no place here.
-func Waits(job *state.Job) string {
-	if job.Job == nil || job.State.Final() || job.Job.Numerics == algorithms.Numerics {
-		return ""
-	}
-	return fmt.Sprintf("it needs a leader that computes numerics %d; this one computes %d", job.Job.Numerics, algorithms.Numerics)
-}
-
 // decide returns the jobs to start, in the order of submission, and those whose
 // drivers must stop because the job ended, was deleted or was paused, also where it was
 // resumed since. It changes nothing but counts.
 func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {
 	free := limit - len(drivers)
 	for _, job := range jobs { // those that run take their places before the queue does
-		if _, driven := drivers[job.ID]; !driven && job.State == protocol.Running && Waits(job) == "" {
+		if _, driven := drivers[job.ID]; !driven && job.State == protocol.Running && !foreign(job) {
 			free--
 		}
 	}
@@ -154,7 +145,7 @@ func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map
 		switch {
 		case driven && (rests || job.Pauses != driver.pauses):
 			stop = append(stop, job.ID)
-		case driven || rests || Waits(job) != "":
+		case driven || rests || foreign(job):
 		case job.State == protocol.Running:
 			start = append(start, job)
 		case free > 0:

@@ -27,9 +27,10 @@ func TestOtherNumericsWait(t *testing.T) {
 	if len(start) != 1 || start[0].ID != 3 {
 		t.Errorf("start %v, want job 3 alone", start)
 	}
+	waits := Waits(list, &Facts{Concurrent: 1})
 	for i, want := range []bool{true, true, false, false} {
-		if got := Waits(list[i]); (got != "") != want {
-			t.Errorf("job %d waits for %q", i+1, got)
+		if got := waits[list[i].ID]; (got.Reason == protocol.WaitNumerics) != want || (got.Text != "") != want {
+			t.Errorf("job %d waits for %+v", i+1, got)
 		}
 	}
 }

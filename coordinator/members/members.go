@@ -144,9 +144,13 @@ func (s *Service) ask(ctx context.Context, http string) (protocol.Self, error) {
 	if http == "" {
 		return protocol.Self{}, errors.New("its address is not known")
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	limited, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
-	return s.Ask(ctx, http)
+	self, err := s.Ask(limited, http)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("no answer in %v", s.Patience)
+	}
+	return self, err
 }
 
 // propose commits an entry about a member.

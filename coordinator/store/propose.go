@@ -62,11 +62,13 @@ func (s *Store) ProposeAsync(entry []byte) *Future {
 		return f
 	}
 	began := time.Now()
+	s.pending.add(f, began)
 	n := s.life.Load()
 	applied := n.raft.Apply(entry, s.config.patience())
 	go func() {
 		defer s.calls.Done()
 		s.resolve(f, n, applied)
+		s.pending.remove(f)
 		if f.index > 0 && s.config.Committed != nil {
 			s.config.Committed(time.Since(began))
 		}

@@ -25,6 +25,7 @@ type Store struct {
 	trouble    atomic.Pointer[error] // see Trouble
 	unsaved    atomic.Pointer[error] // why the last snapshot failed
 	handing    atomic.Int64          // Unix nanoseconds: see noteHandover
+	pending    pending
 
 	notify     chan bool // from Raft
 	leadership chan bool // to the one reader of Leadership

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// outlook is what coordinators said of themselves, and what that means together.
+type outlook struct {
+	Leader   string    `json:"leader"`   // whom a majority hears; empty: none
+	Voters   int       `json:"voters"`   // as far as those that answer know
+	Answered int       `json:"answered"` // of the voters
+	Verdict  string    `json:"verdict"`
+	Members  []outSaid `json:"members"`
+}
+
+// outSaid is what one coordinator said.
+type outSaid struct {
+	ID       string `json:"id"`
+	HTTP     string `json:"http"`
+	Answered bool   `json:"answered"`
+	Role     string `json:"role,omitempty"` // leader, voter, nonvoter, or the phase of one that starts
+	Term     uint64 `json:"term,omitempty"`
+	Applied  uint64 `json:"applied,omitempty"`
+	Last     uint64 `json:"last,omitempty"` // log index
+	Leader   string `json:"leader"`         // that it hears
+	Contact  int64  `json:"last_contact_ms"`
+	Missing  int    `json:"missing_blobs,omitempty"`
+	Version  string `json:"version,omitempty"`
+	Problem  string `json:"problem,omitempty"`
+}
+
+// judge puts the answers of coordinators together. It is a pure function.
+func judge(reports []client.Report) *outlook {
+	o := &outlook{Voters: len(reports), Members: []outSaid{}}
+	voters := votersOf(reports)
+	if len(voters) > 0 {
+		o.Voters = len(voters)
+	}
+	hears := make(map[string]int)
+	for i := range reports {
+		s := saidBy(&reports[i], voters)
+		o.Members = append(o.Members, s)
+		if s.Answered && votes(voters, s.ID) && s.starts() == "" {
+			o.Answered++
+			hears[s.Leader]++
+		}
+	}
+	for leader, n := range hears {
+		if leader != "" && n >= o.majority() {
+			o.Leader = leader
+		}
+	}
+	o.Verdict = o.verdict()
+	return o
+}
+
+func (o *outlook) majority() int { return o.Voters/2 + 1 }
+
+// votersOf returns who votes, as the one knows that has seen most of the log; nothing
+// where none knows.
+func votersOf(reports []client.Report) (list []protocol.MemberEntry) {
+	applied := uint64(0)
+	for _, r := range reports {
+		switch {
+		case r.Self == nil || r.Self.Applied < applied && list != nil:
+			continue
+		case len(r.Self.Voters) > 0:
+			list = r.Self.Voters
+		case r.Local != nil && len(r.Local.Coordinators) > 0:
+			list = r.Local.Coordinators
+		default:
+			continue
+		}
+		applied = r.Self.Applied
+	}
+	return list
+}
+
+// votes reports whether a coordinator is in a list of voters; where that is empty, all are.
+func votes(voters []protocol.MemberEntry, id string) bool {
+	for _, m := range voters {
+		if m.ID == id {
+			return true
+		}
+	}
+	return len(voters) == 0
+}
+
+func saidBy(r *client.Report, voters []protocol.MemberEntry) outSaid {
+	s := outSaid{ID: r.ID, HTTP: r.Address, Contact: -1}
+	if r.Self == nil {
+		s.Problem = strings.TrimPrefix(r.Err.Error(), r.Address+" is ") // something else answers there
+		return s
+	}
+	s.Answered, s.Term, s.Applied, s.Last = true, r.Self.Term, r.Self.Applied, r.Self.Last
+	s.Leader, s.Contact, s.Missing = r.Self.Leader, r.Self.Contact, r.Self.Missing
+	s.Version, s.Problem = r.Self.Version, r.Self.Problem
+	switch {
+	case r.Self.Phase != phaseMember:
+		s.Role = r.Self.Phase
+	case s.Leader == s.ID:
+		s.Role = protocol.RoleLeader
+	case votes(voters, s.ID):
+		s.Role = protocol.RoleVoter
+	default:
+		s.Role = protocol.RoleNonvoter
+	}
+	return s
+}
+
+// phaseMember is Self.Phase of a coordinator that takes part.
+const phaseMember = "member"
+
+// starts says how far a coordinator is that does not take part yet, or nothing.
+func (s *outSaid) starts() string {
+	switch s.Role {
+	case "", protocol.RoleLeader, protocol.RoleVoter, protocol.RoleNonvoter, "begun":
+		return ""
+	}
+	return s.Role
+}
+
+// name is how a coordinator is called in a sentence.
+func (s *outSaid) name() string {
+	if s.ID == "" {
+		return s.HTTP
+	}
+	return fmt.Sprintf("%s (%s)", s.ID, s.HTTP)
+}
+
+// says is what one coordinator says, in a few words.
+func (s *outSaid) says() string {
+	var what string
+	switch {
+	case !s.Answered:
+		return s.name() + ": " + s.Problem
+	case s.starts() != "":
+		return s.name() + " starts: " + cmp.Or(s.Problem, s.Role)
+	case s.Role == protocol.RoleLeader:
+		what = " leads"
+	case s.Leader == "":
+		what = " hears no leader"
+	default:
+		what = " hears " + s.Leader
+	}
+	if s.Problem != "" {
+		what += " (" + s.Problem + ")"
+	}
+	return s.name() + what
+}
+
+// said lists what each says.
+func (o *outlook) said() string {
+	var all []string
+	for i := range o.Members {
+		all = append(all, o.Members[i].says())
+	}
+	return strings.Join(all, "; ")
+}
+
+// pick lists the names of the members that fit.
+func (o *outlook) pick(fits func(*outSaid) bool) string {
+	var list []string
+	for i := range o.Members {
+		if fits(&o.Members[i]) {
+			list = append(list, o.Members[i].name())
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (o *outlook) away() string { return o.pick(func(s *outSaid) bool { return !s.Answered }) }
+func (o *outlook) troubled() string {
+	var list []string
+	for i := range o.Members {
+		if s := &o.Members[i]; s.Answered && s.Problem != "" {
+			list = append(list, s.name()+": "+s.Problem)
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// headline says in short what the answers mean together.
+func (o *outlook) headline() string {
+	there := fmt.Sprintf("%d of %d", o.Answered, o.Voters)
+	switch {
+	case !o.any():
+		return "no coordinator answers"
+	case o.Answered == 0:
+		return "no leader yet: what answers has not started"
+	case o.Leader != "" && !o.leaderAnswers():
+		return fmt.Sprintf("%s of %s hear %s, which does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
+	case o.Leader != "" && o.Answered == o.Voters:
+		return o.Leader + " leads, and all answer"
+	case o.Leader != "":
+		return fmt.Sprintf("%s leads, and %s answer, which is a majority", o.Leader, there)
+	case o.Answered < o.majority() && o.away() != "":
+		return fmt.Sprintf("no majority: %s coordinators answer and can vote, %d are needed", there, o.majority())
+	case o.Answered < o.majority():
+		return fmt.Sprintf("no leader yet: %s coordinators have started", there)
+	}
+	return fmt.Sprintf("no leader, though %s coordinators answer", there)
+}
+
+// advice says what helps.
+func (o *outlook) advice() string {
+	away, troubled := o.away(), o.troubled()
+	switch {
+	case !o.any() && len(o.Members) == 1:
+		return "is it running, and is --server right?"
+	case !o.any():
+		return "are they running, and is --server right?"
+	case o.Answered == 0 && away != "":
+		return "it waits: " + troubled + "; no answer of: " + away
+	case o.Answered == 0:
+		return "it waits: " + troubled
+	case o.Leader != "" && !o.leaderAnswers():
+		return "another is elected within seconds where they do not hear it either; start again, or remove: " + away
+	case o.Leader != "" && away != "":
+		return "start again, or remove: " + away
+	case o.Answered < o.majority() && away != "":
+		return "start again: " + away + "; where their disks are lost: coppice restore"
+	case troubled != "":
+		return "what is wrong: " + troubled
+	case o.Leader == "" && o.Answered >= o.majority():
+		return "an election is in progress; if that goes on, they do not reach each other's Raft ports"
+	}
+	return ""
+}
+
+// leaderAnswers reports whether the leader that a majority hears answered itself.
+func (o *outlook) leaderAnswers() bool {
+	for _, s := range o.Members {
+		if s.ID == o.Leader {
+			return s.Answered
+		}
+	}
+	return false
+}
+
+func (o *outlook) any() bool {
+	for _, s := range o.Members {
+		if s.Answered {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict is headline and advice.
+func (o *outlook) verdict() string {
+	if advice := o.advice(); advice != "" {
+		return o.headline() + "; " + advice
+	}
+	return o.headline()
+}
+
+// problem is the error of a command that got no answer from a cluster in this state.
+func (o *outlook) problem() string {
+	if !o.any() {
+		return fmt.Sprintf("%s at %s; %s", o.headline(), o.said(), o.advice())
+	}
+	return fmt.Sprintf("%s: %s; see: coppice cluster members --stale", o.headline(), o.said())
+}

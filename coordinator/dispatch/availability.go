@@ -1,0 +1,61 @@
+package dispatch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Availability is which workers could compute units of a job just now.
+type Availability struct {
+	// Unknown: this leadership is so young that it may not have heard of all workers.
+	Unknown bool
+	Usable  int // workers that can be given units
+	// The names of those that cannot, by reason, each in order.
+	Unable      []string // they said that they lack the memory
+	Unreachable []string
+	Distrusted  []string
+	Refused     []string // of another protocol or numerics, each with why
+}
+
+// Availability describes the workers as far as one job can use them.
+func (d *Dispatcher) Availability(job uint64) Availability {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var unable map[string]bool
+	if x := d.jobs[job]; x != nil {
+		unable = x.unable
+	}
+	a := d.crew.availability(unable)
+	a.Unknown = time.Since(d.began) < youth(d.cfg.Heartbeat)
+	return a
+}
+
+// youth is how long workers may take to be heard by a new leader: those of one that is
+// gone ask for the next one after some silence.
+func youth(heartbeat time.Duration) time.Duration {
+	return protocol.LeastLost + protocol.DeadBeats*heartbeat
+}
+
+func (c *crew) availability(unable map[string]bool) (a Availability) {
+	for id, w := range c.workers {
+		_, distrusted := c.distrusted[id]
+		switch {
+		case distrusted:
+			a.Distrusted = append(a.Distrusted, id)
+		case w.refused != "":
+			a.Refused = append(a.Refused, id+": "+w.refused)
+		case w.lost:
+			a.Unreachable = append(a.Unreachable, id)
+		case unable[id]:
+			a.Unable = append(a.Unable, id)
+		default:
+			a.Usable++
+		}
+	}
+	for _, list := range [][]string{a.Unable, a.Unreachable, a.Distrusted, a.Refused} {
+		slices.Sort(list)
+	}
+	return a
+}

@@ -1,0 +1,104 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// available makes facts of a leader all of whose jobs find these workers.
+func available(a dispatch.Availability) *Facts {
+	return &Facts{Concurrent: 1, Join: "h:7100", Workers: func(uint64) dispatch.Availability { return a }}
+}
+
+// Each thing that a job may wait for has its reason, and a text with what is known and
+// the command that helps.
+func TestWhatAJobWaitsFor(t *testing.T) {
+	own := &algorithms.Job{Numerics: algorithms.Numerics}
+	running := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: own}
+	foreign := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: &algorithms.Job{Numerics: algorithms.Numerics + 1}}
+	usable := available(dispatch.Availability{Usable: 1, Unable: []string{"w1"}, Distrusted: []string{"w2"}})
+	stuck, lonely := *usable, *usable
+	stuck.Unrecorded, lonely.NATS = "the disk is full", "it is cut off"
+	for _, test := range []struct {
+		what  string
+		job   *state.Job
+		facts *Facts
+		want  protocol.WaitReason
+		says  []string
+	}{
+		{"a worker is there", running, usable, "", nil},
+		{"a young leader", running, available(dispatch.Availability{Unknown: true}), "", nil},
+		{"not known", running, &Facts{Concurrent: 1}, "", nil},
+		{"no worker", running, available(dispatch.Availability{}), protocol.WaitNoWorker, []string{"coppice worker --join h:7100 --dir"}},
+		{"memory", running, available(dispatch.Availability{Unable: []string{"w1", "w2"}, Unreachable: []string{"w3"}}), protocol.WaitMemory, []string{"w1, w2", "--memory"}},
+		{"unreachable", running, available(dispatch.Availability{Unreachable: []string{"w3"}, Distrusted: []string{"w4"}}), protocol.WaitUnreachable, []string{"w3", "coppice worker"}},
+		{"distrusted", running, available(dispatch.Availability{Distrusted: []string{"w4"}}), protocol.WaitDistrusted, []string{"w4", "coppice cluster"}},
+		{"refused", running, available(dispatch.Availability{Refused: []string{"w5: it speaks protocol 9"}}), protocol.WaitRefused, []string{"w5: it speaks protocol 9"}},
+		{"no NATS", running, &lonely, protocol.WaitNATS, []string{"it is cut off", "coppice cluster members"}},
+		{"nothing recorded", running, &stuck, protocol.WaitCommit, []string{"the disk is full", "coppice cluster members"}},
+		{"numerics", foreign, &stuck, protocol.WaitNumerics, []string{fmt.Sprint(algorithms.Numerics + 1)}},
+	} {
+		got := Waits([]*state.Job{test.job}, test.facts)[1]
+		if got.Reason != test.want || (got.Text == "") != (test.want == "") {
+			t.Errorf("%s: %+v, want %q", test.what, got, test.want)
+		}
+		for _, part := range test.says {
+			if !strings.Contains(got.Text, part) {
+				t.Errorf("%s: %q lacks %q", test.what, got.Text, part)
+			}
+		}
+	}
+}
+
+// The jobs that decide leaves in the queue are those of which it is said that they wait
+// there, each with its place, and nothing is said of those that wait for nothing.
+func TestPlacesInTheQueue(t *testing.T) {
+	states := []protocol.JobState{protocol.Queued, protocol.Queued, protocol.Running, protocol.Paused, protocol.Done, protocol.Failed}
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 4).Draw(t, "limit")
+		var all []*state.Job
+		run := 0
+		for i := range rapid.IntRange(0, 12).Draw(t, "jobs") {
+			s := rapid.SampledFrom(states).Draw(t, "state")
+			if s == protocol.Running && run == limit {
+				s = protocol.Queued
+			}
+			if s == protocol.Running {
+				run++
+			}
+			numerics := algorithms.Numerics
+			if s == protocol.Queued && rapid.IntRange(0, 5).Draw(t, "foreign") == 0 {
+				numerics++
+			}
+			all = append(all, &state.Job{ID: uint64(i + 1), Name: fmt.Sprint("j", i+1), State: s, Job: &algorithms.Job{Numerics: numerics}})
+		}
+		f := available(dispatch.Availability{Usable: 1})
+		f.Concurrent = limit
+		waits := Waits(all, f)
+		start, _ := decide(all, nil, limit, make(map[protocol.JobState]int))
+		place := 0
+		for _, j := range all {
+			want := protocol.WaitReason("")
+			switch {
+			case foreign(j):
+				want = protocol.WaitNumerics
+			case j.State == protocol.Queued && !slices.Contains(start, j):
+				want = protocol.WaitQueue
+				place++
+			}
+			got := waits[j.ID]
+			if got.Reason != want || want == protocol.WaitQueue && !strings.Contains(got.Text, fmt.Sprintf("place %d ", place)) {
+				t.Fatalf("%s, %s, waits for %+v, want %q at place %d; %d run at once", j.Name, j.State, got, want, place, limit)
+			}
+		}
+	})
+}

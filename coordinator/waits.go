@@ -1,0 +1,158 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// jobWaits tells for what jobs wait, by id, as far as this coordinator leads.
+func (n *node) jobWaits(s *state.State) map[uint64]jobs.Wait {
+	d := n.leading.Load()
+	if d == nil {
+		return nil
+	}
+	return jobs.Waits(s.Jobs(), n.facts(d))
+}
+
+// facts is what this leader knows of what jobs may wait for.
+func (n *node) facts(d *dispatch.Dispatcher) *jobs.Facts {
+	f := &jobs.Facts{Concurrent: n.cfg.Concurrent, Join: n.join(), Unrecorded: n.unrecorded(), Workers: d.Availability}
+	switch {
+	case n.conn.Connected():
+	case n.nats == nil:
+		f.NATS = "it is not connected to the NATS of --nats; start that again"
+	default:
+		f.NATS = "it is not connected to its NATS"
+	}
+	return f
+}
+
+// join lists the coordinators' HTTP addresses as the flag --join takes them.
+func (n *node) join() string {
+	var all []string
+	for _, m := range n.roster.known() {
+		if m.HTTP != "" {
+			all = append(all, m.HTTP)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// unrecorded says why this leader can record nothing just now, or nothing.
+func (n *node) unrecorded() string {
+	if err := n.store.Trouble(); err != nil {
+		return err.Error()
+	}
+	age := n.store.Pending()
+	if age < jobs.PendingLong {
+		return ""
+	}
+	text := fmt.Sprintf("an entry has been on its way to a majority of the disks for %v", age.Round(time.Second))
+	if full := n.disk.Load(); full != nil {
+		text += ", and " + (*full).Error()
+	}
+	return text
+}
+
+// observeWaits sets the gauges of what jobs wait for, and of whether a leader is known.
+func (n *node) observeWaits(s *state.State) {
+	counts := make(map[protocol.WaitReason]int)
+	for _, w := range n.jobWaits(s) {
+		counts[w.Reason]++
+	}
+	for _, r := range protocol.WaitReasons() {
+		n.metrics.JobsWaiting.WithLabelValues(string(r)).Set(float64(counts[r]))
+	}
+	known := 0.0
+	if n.heard() {
+		known = 1
+	}
+	n.metrics.LeaderKnown.Set(known)
+}
+
+// standing is what /readyz adds to whether this coordinator is ready: who leads, whether
+// there are workers, or which coordinators answer.
+func (n *node) standing(ctx context.Context, notReady error) string {
+	leader, _ := n.store.Leader()
+	if leader == "" {
+		return n.withoutLeader(ctx)
+	}
+	d := n.leading.Load()
+	switch {
+	case leader != n.cfg.ID:
+		return leader + " leads, whose /readyz tells of workers"
+	case d == nil:
+		return "this coordinator is about to lead"
+	case notReady != nil:
+		return "this coordinator leads"
+	}
+	return "this coordinator leads; " + workersLine(d.Availability(0), n.join())
+}
+
+// workersLine says whether there are workers to use, and how to get one.
+func workersLine(a dispatch.Availability, join string) string {
+	others := len(a.Unreachable) + len(a.Distrusted) + len(a.Refused)
+	switch {
+	case a.Usable == 1:
+		return "1 worker"
+	case a.Usable > 1:
+		return fmt.Sprintf("%d workers", a.Usable)
+	case a.Unknown:
+		return "no worker has been heard yet"
+	case others > 0:
+		return fmt.Sprintf("none of %d workers can be used (coppice cluster tells why); start one: %s", others, jobs.StartWorker(join))
+	}
+	return "no worker is connected; start one: " + jobs.StartWorker(join)
+}
+
+// askWithin bounds the question to the others who they are, where a probe waits for the
+// answer.
+const askWithin = 500 * time.Millisecond
+
+// withoutLeader asks the other voters whether they are there, all at once, and says which
+// are.
+func (n *node) withoutLeader(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	voters, _ := n.others()
+	silent := make([]string, len(voters))
+	var asking sync.WaitGroup
+	for i, id := range voters {
+		asking.Go(func() {
+			if _, err := n.peers.ask(ctx, id); err != nil {
+				silent[i] = strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), fmt.Sprintf("no answer in %v", askWithin))
+			}
+		})
+	}
+	asking.Wait()
+	return withoutLeader(len(voters)+1, silent)
+}
+
+// withoutLeader says what it means that there is no leader where, of so many voters, these
+// do not answer; an answer is empty.
+func withoutLeader(voters int, silent []string) string {
+	var away []string
+	for _, s := range silent {
+		if s != "" {
+			away = append(away, s)
+		}
+	}
+	answer, need := voters-len(away), voters/2+1
+	switch {
+	case answer < need:
+		return fmt.Sprintf("%d of %d coordinators answer and %d are needed; start again: %s", answer, voters, need, strings.Join(away, "; "))
+	case len(away) > 0:
+		return fmt.Sprintf("%d of %d coordinators answer, and an election is in progress; not: %s", answer, voters, strings.Join(away, "; "))
+	case voters == 1:
+		return "it is about to lead"
+	}
+	return fmt.Sprintf("all %d coordinators answer, and an election is in progress", voters)
+}

@@ -1,0 +1,99 @@
+package coordinator_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// What a job waits for is told with it, as a metric at the leader and in the text of
+// /readyz, whose status stays that of a coordinator that serves; when it is there, the
+// job goes on.
+func TestWhatIsWaitedForIsTold(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 3, 0)
+	c.put(ctx, "art")
+	job, err := c.client.Submit(ctx, testSpec(map[string]string{"steps": "50", "trees": "2"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, "the job to wait for a worker", func() bool {
+		j, err := c.client.Job(ctx, job.Name)
+		return err == nil && j.WaitingFor == protocol.WaitNoWorker && strings.Contains(j.Waiting, fmt.Sprintf(":%d", c.peers[1].Port))
+	})
+	list, err := c.client.Jobs(ctx)
+	if err != nil || len(list) != 1 || list[0].WaitingFor != protocol.WaitNoWorker || list[0].State != protocol.Running {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for _, r := range protocol.WaitReasons() {
+		until(ctx, t, string(r)+" as a metric", func() bool {
+			want := 0.0
+			if r == protocol.WaitNoWorker {
+				want = 1
+			}
+			return c.gauge(c.leader(ctx), `coppice_jobs_waiting{reason="`+string(r)+`"}`) == want
+		})
+	}
+	leader := c.leader(ctx)
+	if status, text := c.get(leader, "/readyz"); status != http.StatusOK || !strings.HasPrefix(text, "ready; ") || !strings.Contains(text, "coppice worker --join") {
+		t.Errorf("/readyz of the leader: %d %s", status, text)
+	}
+	other := c.followers(leader)[0]
+	if status, text := c.get(other, "/readyz"); status != http.StatusOK || !strings.Contains(text, leader+" leads") {
+		t.Errorf("/readyz of another: %d %s", status, text)
+	}
+	c.startWorker("w0")
+	end, err := c.client.Watch(ctx, job.Name, func(*protocol.JobInfo) {})
+	if err != nil || end.State != protocol.Done || end.Waiting != "" || end.WaitingFor != "" {
+		t.Errorf("%+v, %v", end, err)
+	}
+	until(ctx, t, "the worker to be told", func() bool {
+		_, text := c.get(c.leader(ctx), "/readyz")
+		return strings.Contains(text, "; 1 worker\n")
+	})
+	if n := c.gauge(c.leader(ctx), "coppice_leader_known"); n != 1 {
+		t.Errorf("coppice_leader_known is %v at the leader", n)
+	}
+}
+
+// Without a majority the one that is left says so, which coordinators are away and how
+// many are needed.
+func TestNoMajorityIsTold(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 3, 0)
+	last := c.leader(ctx)
+	away := c.followers(last)
+	for _, id := range away {
+		c.stop(id)
+	}
+	until(ctx, t, "the lost majority to be told", func() bool {
+		status, text := c.get(last, "/readyz")
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, "1 of 3 coordinators answer and 2 are needed") {
+			return false
+		}
+		return strings.Contains(text, away[0]+" (127") && strings.Contains(text, away[1]+" (127")
+	})
+	until(ctx, t, "the lost leader as a metric", func() bool { return c.gauge(last, "coppice_leader_known") == 0 })
+	if status, _ := c.get(last, "/healthz"); status != http.StatusOK {
+		t.Errorf("/healthz: %d", status)
+	}
+}
+
+// gauge reads a series of a coordinator; -1 where there is none.
+func (c *cluster) gauge(id, series string) float64 {
+	c.t.Helper()
+	_, page := c.get(id, "/metrics")
+	for line := range strings.Lines(page) {
+		var v float64
+		if text, ok := strings.CutPrefix(line, series+" "); ok {
+			if _, err := fmt.Sscan(text, &v); err != nil {
+				c.t.Fatal(err)
+			}
+			return v
+		}
+	}
+	return -1
+}
