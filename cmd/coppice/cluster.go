@@ -87,7 +87,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 		err = r.addHeldOut(a, cl, job)
 	}
 	if err == nil && c.CurveOut != "" {
-		r.line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
+		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
 	}
 	return r, o, err
 }

@@ -41,7 +41,7 @@ func (c *curveOut) write(r *result) error {
 		return nil
 	}
 	r.Curve = c.path
-	if err := writeCurve(c.file, r.line.Points, r.line.Folds); err != nil {
+	if err := writeCurve(c.file, r.Line.Points, r.Line.Folds); err != nil {
 		return err
 	}
 	return c.file.commit()

@@ -42,7 +42,8 @@ type result struct {
 	Folds         []foldResult    `json:"folds,omitempty"`
 	Curve         string          `json:"curve,omitempty"` // file of the losses step by step
 
-	line *protocol.JobCurve // of --curve-out
+	// Line is what --curve-out writes.
+	Line *protocol.JobCurve `json:"-"`
 
 	// GainEvaluations counts the thresholds whose gain trees computed.
 	GainEvaluations uint64 `json:"gain_evaluations,omitempty"`

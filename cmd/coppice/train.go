@@ -126,7 +126,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 	}
 	r := newResult(job, name, j, o, time.Since(start).Seconds())
 	r.setPredictions(o, len(o.Predictions) > 0, "")
-	r.line = lineOf(o)
+	r.Line = lineOf(o)
 	return r, o, r.heldOut(j, data.Manifest, data.Assigned)
 }
 
