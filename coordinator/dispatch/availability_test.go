@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -42,5 +43,26 @@ func TestYoungLeaderKnowsNoWorkers(t *testing.T) {
 	l.d.began = time.Now().Add(-youth(quick))
 	if a := l.d.Availability(jobID); a.Unknown {
 		t.Errorf("later: %+v", a)
+	}
+}
+
+// Why a job stops is told once it has more than once, and not for long after.
+func TestWhyAJobStops(t *testing.T) {
+	d := New(Config{Heartbeat: quick})
+	now := time.Now().Add(-soon / 2)
+	d.Stopped(jobID, errors.New("first"), now.Add(-soon))
+	d.Stopped(jobID, errors.New("second"), now.Add(time.Millisecond)) // long after the first
+	if why := d.Availability(jobID).Stops; why != "" {
+		t.Errorf("after one stop: %q", why)
+	}
+	d.Stopped(jobID, errors.New("third"), now.Add(2*time.Millisecond))
+	if why := d.Availability(jobID).Stops; why != "third" {
+		t.Errorf("after two: %q", why)
+	}
+	if why := d.Availability(jobID + 1).Stops; why != "" {
+		t.Errorf("another job: %q", why)
+	}
+	if why := d.stops[jobID].why(now.Add(2 * soon)); why != "" {
+		t.Errorf("later: %q", why)
 	}
 }
