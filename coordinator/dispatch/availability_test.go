@@ -66,3 +66,27 @@ func TestWhyAJobStops(t *testing.T) {
 		t.Errorf("later: %q", why)
 	}
 }
+
+// A unit that each worker fails again and again tells why, one that another computes does
+// not.
+func TestAFailingUnitTellsWhy(t *testing.T) {
+	l := newLab(t, never)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	task1, task2 := w1.first(0), w2.first(0)
+	unit := task1.run.Units[0]
+	task1.fail(unit, false)
+	again := w2.run(unit)
+	if why := l.d.Availability(jobID).Stops; why != "" {
+		t.Errorf("after one failure: %q", why)
+	}
+	again.fail(unit, false)
+	last := w1.run(unit)
+	last.fail(unit, false)
+	l.until("the reason to be told", func() bool { return l.d.Availability(jobID).Stops != "" })
+	w2.run(unit).parts()
+	task2.parts()
+	d.sums()
+}
