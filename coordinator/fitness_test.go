@@ -268,6 +268,10 @@ func TestAFullDiskAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	until(ctx, t, "the job to say why it does not end", func() bool { // there is no room for its model
+		j, err := c.client.Job(ctx, job.Name)
+		return err == nil && j.WaitingFor == protocol.WaitRetry && strings.Contains(j.Waiting, "no space left")
+	})
 	if err := os.Remove(hog); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ var (
 	jobStates    = []string{"queued", "paused", "running", "done", "failed", "cancelled"}
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
 	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen}
-	waitReasons  = []string{"commit", "memory", "nats", "no_worker", "numerics", "queue", "workers_distrusted", "workers_refused", "workers_unreachable"}
+	waitReasons  = []string{"commit", "memory", "nats", "no_worker", "numerics", "queue", "retry", "workers_distrusted", "workers_refused", "workers_unreachable"}
 )
 
 // Coordinator is the instruments of a coordinator. Those of training move at

@@ -15,12 +15,13 @@ const (
 	WaitCommit      WaitReason = "commit"              // nothing can be recorded just now
 	WaitNATS        WaitReason = "nats"                // the leader cannot reach the workers
 	WaitNumerics    WaitReason = "numerics"            // a leader of another version has to run it
+	WaitRetry       WaitReason = "retry"               // it stops again and again for a reason that may pass
 )
 
 // WaitReasons lists the reasons.
 func WaitReasons() []WaitReason {
 	return []WaitReason{
-		WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitDistrusted, WaitRefused, WaitUnreachable,
+		WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitRetry, WaitDistrusted, WaitRefused, WaitUnreachable,
 	}
 }
 
@@ -45,6 +46,8 @@ func (r WaitReason) Short() string {
 		return "no NATS"
 	case WaitNumerics:
 		return "other numerics"
+	case WaitRetry:
+		return "tried again"
 	}
 	return string(r)
 }

@@ -12,6 +12,8 @@ type Availability struct {
 	// Unknown: this leadership is so young that it may not have heard of all workers.
 	Unknown bool
 	Usable  int // workers that can be given units
+	// Stops, where set, is why the job stops again and again, lately.
+	Stops string
 	// The names of those that cannot, by reason, each in order.
 	Unable      []string // they said that they lack the memory
 	Unreachable []string
@@ -28,6 +30,7 @@ func (d *Dispatcher) Availability(job uint64) Availability {
 		unable = x.unable
 	}
 	a := d.crew.availability(unable)
+	a.Stops = d.stops[job].why(time.Now())
 	a.Unknown = time.Since(d.began) < youth(d.cfg.Heartbeat)
 	return a
 }
@@ -58,4 +61,36 @@ func (c *crew) availability(unable map[string]bool) (a Availability) {
 		slices.Sort(list)
 	}
 	return a
+}
+
+// stop is why a job, or a unit that it needs, stopped last, and how often that was, each
+// soon after the one before.
+type stop struct {
+	reason string
+	at     time.Time
+	times  int
+}
+
+// soon is less than the time between two stops that have nothing to do with each other,
+// and more than a job or a unit rests before it is tried again.
+const soon = longestPause + 3*protocol.RetryPassing
+
+// why returns the reason of a job that has stopped more than once of late.
+func (s stop) why(now time.Time) string {
+	if s.times < 2 || now.Sub(s.at) > soon {
+		return ""
+	}
+	return s.reason
+}
+
+// Stopped notes that a job, or a unit that it needs, stopped for a reason that may pass; it
+// is tried again.
+func (d *Dispatcher) Stopped(job uint64, why error, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.stops[job]
+	if now.Sub(s.at) > soon {
+		s.times = 0
+	}
+	d.stops[job] = stop{why.Error(), now, s.times + 1}
 }

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -43,4 +44,49 @@ func TestYoungLeaderKnowsNoWorkers(t *testing.T) {
 	if a := l.d.Availability(jobID); a.Unknown {
 		t.Errorf("later: %+v", a)
 	}
+}
+
+// Why a job stops is told once it has more than once, and not for long after.
+func TestWhyAJobStops(t *testing.T) {
+	d := New(Config{Heartbeat: quick})
+	now := time.Now().Add(-soon / 2)
+	d.Stopped(jobID, errors.New("first"), now.Add(-soon))
+	d.Stopped(jobID, errors.New("second"), now.Add(time.Millisecond)) // long after the first
+	if why := d.Availability(jobID).Stops; why != "" {
+		t.Errorf("after one stop: %q", why)
+	}
+	d.Stopped(jobID, errors.New("third"), now.Add(2*time.Millisecond))
+	if why := d.Availability(jobID).Stops; why != "third" {
+		t.Errorf("after two: %q", why)
+	}
+	if why := d.Availability(jobID + 1).Stops; why != "" {
+		t.Errorf("another job: %q", why)
+	}
+	if why := d.stops[jobID].why(now.Add(2 * soon)); why != "" {
+		t.Errorf("later: %q", why)
+	}
+}
+
+// A unit that each worker fails again and again tells why, one that another computes does
+// not.
+func TestAFailingUnitTellsWhy(t *testing.T) {
+	l := newLab(t, never)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	task1, task2 := w1.first(0), w2.first(0)
+	unit := task1.run.Units[0]
+	task1.fail(unit, false)
+	again := w2.run(unit)
+	if why := l.d.Availability(jobID).Stops; why != "" {
+		t.Errorf("after one failure: %q", why)
+	}
+	again.fail(unit, false)
+	last := w1.run(unit)
+	last.fail(unit, false)
+	l.until("the reason to be told", func() bool { return l.d.Availability(jobID).Stops != "" })
+	w2.run(unit).parts()
+	task2.parts()
+	d.sums()
 }

@@ -362,6 +362,7 @@ func (c *collection) onStored(s stored) error {
 	}
 	x.d.cfg.Log.Warn("a unit's result could not be stored; the unit is computed again",
 		"job", x.id, "unit", s.unit, "error", s.err)
+	x.d.Stopped(x.id, fmt.Errorf("the result of unit %d could not be stored: %w", s.unit, s.err), time.Now())
 	for i := range u.seats {
 		x.vacate(&u.seats[i])
 	}

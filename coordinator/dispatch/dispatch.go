@@ -89,6 +89,7 @@ type Dispatcher struct {
 	mu     sync.Mutex
 	crew   *crew
 	jobs   map[uint64]*Executor
+	stops  map[uint64]stop            // of jobs that are to start again
 	starts uint64                     // executors made
 	served map[string]map[uint64]bool // jobs that a worker was given units of, by worker
 
@@ -104,6 +105,7 @@ func New(cfg Config) *Dispatcher {
 		began:   time.Now(),
 		crew:    newCrew(cfg.Heartbeat, cfg.Distrusted),
 		jobs:    make(map[uint64]*Executor),
+		stops:   make(map[uint64]stop),
 		served:  make(map[string]map[uint64]bool),
 		referee: make(chan struct{}, 1),
 		giveUp:  failuresLimit,

@@ -88,6 +88,9 @@ func (x *Executor) rest(u int, now time.Time) error {
 		return fmt.Errorf("no worker could compute it for %v: %w", since.Round(time.Second), x.failure(u))
 	}
 	s.after = now.Add(pauseAfter(s.tries, len(x.able())))
+	if s.after.After(now) { // each worker has tried it
+		x.d.Stopped(x.id, x.failure(u), now)
+	}
 	x.d.cfg.Log.Warn("a unit failed and is tried again", "job", x.id, "round", x.round, "unit", u,
 		"worker", x.fail.Worker, "pause", s.after.Sub(now), "reason", x.fail.Reason)
 	return nil

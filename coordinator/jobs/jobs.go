@@ -188,6 +188,9 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 		log.Info("the job is done", "seconds", time.Since(began).Seconds())
 	case ctx.Err() != nil || passing(err):
 		log.Info("this coordinator no longer runs the job", "reason", err)
+		if ctx.Err() == nil && m.cfg.Dispatch != nil {
+			m.cfg.Dispatch.Stopped(job.ID, err, time.Now())
+		}
 		pause(ctx)
 	default:
 		log.Error("the job failed", "error", err)

@@ -84,10 +84,13 @@ func (f *Facts) wait(job *state.Job, place int, run []string) Wait {
 }
 
 // workersFor tells whether a job waits for workers, and why those that there are do not
-// help: the first of what can be done about with the least effort.
+// help: the first of what can be done about with the least effort. One that they work for
+// may be stopped by something else.
 func (f *Facts) workersFor(job uint64) Wait {
 	a := f.Workers(job)
 	switch {
+	case a.Stops != "":
+		return Wait{protocol.WaitRetry, "it stops and is tried again: " + a.Stops + "; see: coppice cluster members"}
 	case a.Unknown || a.Usable > 0:
 		return Wait{}
 	case len(a.Unable) > 0:

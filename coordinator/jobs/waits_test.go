@@ -36,6 +36,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 		says  []string
 	}{
 		{"a worker is there", running, usable, "", nil},
+		{"it stops", running, available(dispatch.Availability{Usable: 1, Stops: "no room"}), protocol.WaitRetry, []string{"no room", "coppice cluster members"}},
 		{"a young leader", running, available(dispatch.Availability{Unknown: true}), "", nil},
 		{"not known", running, &Facts{Concurrent: 1}, "", nil},
 		{"no worker", running, available(dispatch.Availability{}), protocol.WaitNoWorker, []string{"coppice worker --join h:7100 --dir"}},
