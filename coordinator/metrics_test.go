@@ -87,10 +87,18 @@ func outcomeOf(t *testing.T, j *protocol.JobInfo) *pipeline.Outcome {
 	return o
 }
 
-// longFolds is a job of two folds that take some seconds each.
+// patient is a deadline for jobs that are slow where the race detector and other
+// tests take their share.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// longFolds is a job of two folds that take more than a second each.
 func longFolds() protocol.Spec {
 	s := testSpec(map[string]string{
-		"steps": "6000", "patience": "1000", "trees": "1", "depth": "3", "batch_size": "64", "leaf_iterations": "2",
+		"steps": "15000", "patience": "1000", "refit": "false", "trees": "1", "depth": "3", "batch_size": "64", "leaf_iterations": "2",
 		"leaf_batches": "50",
 	})
 	s.TestFraction, s.Folds, s.Name = 0, 2, "folds"
@@ -100,7 +108,7 @@ func longFolds() protocol.Spec {
 // TestFoldsMoveTheMetrics: steps, samples, rounds and progress move while folds run, and
 // what a fold did counts once though its worker goes away.
 func TestFoldsMoveTheMetrics(t *testing.T) {
-	ctx := deadline(t)
+	ctx := patient(t)
 	c := start(t, 1, 1)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
@@ -114,8 +122,8 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now.State != protocol.Running || now.Collected > 0 {
-		t.Fatalf("the job is %s with %d folds done: nothing to see", now.State, now.Collected)
+	if now.State != protocol.Running {
+		t.Fatalf("the job is %s: nothing to see", now.State)
 	}
 	if p := now.Progress; p == nil || p.Step == 0 || p.Samples == 0 || p.Step >= p.Steps || p.Loss < 0 || now.Units != 2 || !strings.Contains(p.Phase, "of 2 folds done") {
 		t.Errorf("job shown with %+v", now.Progress)
@@ -134,6 +142,9 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, s := outcomeOf(t, end), c.series("a")
+	if first := early["coppice_steps_total"]; first >= float64(min(o.Folds[0].Steps, o.Folds[1].Steps)) {
+		t.Errorf("%v steps were seen first, as if a fold had to end before", first)
+	}
 	if s["coppice_steps_total"] != float64(o.Steps) || s["coppice_samples_total"] != float64(o.Samples) {
 		t.Errorf("counted %v steps and %v samples; the job had %d and %d", s["coppice_steps_total"], s["coppice_samples_total"], o.Steps, o.Samples)
 	}
@@ -156,7 +167,7 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 // TestFoldsUnderAnotherLeader: one that is handed the leadership has the folds computed
 // again; they move its metrics too, and progress never passes the end.
 func TestFoldsUnderAnotherLeader(t *testing.T) {
-	ctx := deadline(t)
+	ctx := patient(t)
 	c := start(t, 3, 1)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
