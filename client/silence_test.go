@@ -53,7 +53,7 @@ func TestSlowCoordinatorIsWaitedFor(t *testing.T) {
 		for probed.Load() < 2*probes { // far beyond the silence that is borne
 			time.Sleep(time.Millisecond)
 		}
-		answer(w, http.StatusOK, []protocol.JobInfo{{ID: 7}})
+		answer(w, http.StatusOK, protocol.JobList{Jobs: []protocol.JobInfo{{ID: 7}}, Total: 1})
 	})
 	c := connect(t, slow.URL)
 	c.silent = 300 * time.Millisecond

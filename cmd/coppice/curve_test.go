@@ -207,7 +207,7 @@ func TestCurveOfACluster(t *testing.T) {
 	}
 }
 
-// watched watches a job in lines, and one that is cancelled.
+// watchedCurve watches a job in lines, and one that is cancelled.
 func watchedCurve(t *testing.T) {
 	t.Helper()
 	lines := func(text string) (all []protocol.JobInfo) {

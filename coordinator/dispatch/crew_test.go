@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -156,7 +157,7 @@ func TestRefusedWorkers(t *testing.T) {
 		last = <-leads
 		return len(last.Refused) == 2
 	})
-	if last.Epoch != epoch || last.Coordinator != "a" || !strings.Contains(last.Refused["alien"], "protocol 9, this coordinator 1") || !strings.Contains(last.Refused["old"], "numerics 77, this coordinator 1") {
+	if last.Epoch != epoch || last.Coordinator != "a" || !strings.Contains(last.Refused["alien"], fmt.Sprintf("protocol 9, this coordinator %d", protocol.Version)) || !strings.Contains(last.Refused["old"], "numerics 77, this coordinator 1") {
 		t.Errorf("lead %+v", last)
 	}
 	x := l.executor(jobID)
@@ -211,7 +212,7 @@ func TestHold(t *testing.T) {
 func TestDamagedBeatsAreCounted(t *testing.T) {
 	l := newLab(t, never)
 	conn := l.connect()
-	for _, b := range [][]byte{{}, {1, 1, '{'}, (&protocol.Lead{}).Append(nil)} {
+	for _, b := range [][]byte{{}, {protocol.Version, 1, '{'}, (&protocol.Lead{}).Append(nil)} {
 		if err := conn.Send(subjects.Beats(), "", b); err != nil {
 			t.Fatal(err)
 		}
