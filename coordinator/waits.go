@@ -81,6 +81,15 @@ func (n *node) observeWaits(s *state.State) {
 // standing is what /readyz adds to whether this coordinator is ready: who leads, whether
 // there are workers, or which coordinators answer.
 func (n *node) standing(ctx context.Context, notReady error) string {
+	text := n.position(ctx, notReady)
+	if slow := n.warning(); slow != "" {
+		text += "; " + slow
+	}
+	return text
+}
+
+// position is standing without what the network has to do with it.
+func (n *node) position(ctx context.Context, notReady error) string {
 	leader, _ := n.store.Leader()
 	if leader == "" {
 		return n.withoutLeader(ctx)

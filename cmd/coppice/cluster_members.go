@@ -76,6 +76,8 @@ func memberState(m *protocol.Member) string {
 		return "does not answer: " + m.Problem
 	case m.Problem != "":
 		return m.Problem
+	case m.Warning != "":
+		return m.Warning
 	case m.Missing > 0:
 		return plural(m.Missing, "blob") + " to fetch"
 	}

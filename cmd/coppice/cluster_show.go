@@ -47,6 +47,9 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 	if c.Problem != "" {
 		pairs(w, [][2]string{{"problem", c.Problem}})
 	}
+	if c.Warning != "" {
+		pairs(w, [][2]string{{"warning", c.Warning}})
+	}
 	fmt.Fprintln(w)
 	writeCoordinators(w, c)
 	fmt.Fprintln(w)
