@@ -102,6 +102,32 @@ func FuzzWatch(f *testing.F) {
 	})
 }
 
+// FuzzSurvey: whatever a coordinator says of itself and of the others, few others are
+// asked, each once, and none that was asked already.
+func FuzzSurvey(f *testing.F) {
+	f.Add([]byte(`{"id":"a","http":"h:1","phase":"member","voters":[{"id":"b","http":"h:2"}]}`), []byte(`{"coordinators":[{"id":"c","http":"h:3"},{"id":"b","http":"h:2"}]}`))
+	f.Add([]byte(`{}`), []byte(`null`))
+	f.Add([]byte(`{"voters":[`+strings.Repeat(`{"http":"h:2"},`, 40)+`{}]}`), []byte(`{`))
+	f.Fuzz(func(t *testing.T, self, local []byte) {
+		r := Report{Address: "h:1", Self: new(protocol.Self), Local: new(protocol.Cluster)}
+		if json.Unmarshal(self, r.Self) != nil || json.Unmarshal(local, r.Local) != nil {
+			r.Local = nil
+		}
+		r.ID = r.Self.ID
+		more := others([]Report{r})
+		seen := map[string]bool{"h:1": true}
+		for _, one := range more {
+			if one.Address == "" || seen[one.Address] || r.ID != "" && one.ID == r.ID {
+				t.Errorf("%+v is asked", one)
+			}
+			seen[one.Address] = true
+		}
+		if list := named(distinct(append([]Report{r}, more...))); len(list) != len(more)+1 || len(more) > maxOthers {
+			t.Errorf("%d others, %d reports", len(more), len(list))
+		}
+	})
+}
+
 // TestEndlessAnswers: an answer that never ends is given up at its bound, not read
 // until memory is full.
 func TestEndlessAnswers(t *testing.T) {

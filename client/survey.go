@@ -66,6 +66,13 @@ func (r *Report) fill(ctx context.Context) {
 	}
 }
 
+// The bounds of what coordinators say of themselves, in bytes, and of how many others they
+// may have asked.
+const (
+	maxSelf   = 1 << 20
+	maxOthers = 16
+)
+
 // askOnce reads a coordinator's answer in JSON.
 func askOnce(ctx context.Context, server, path string, v any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+path, nil)
@@ -81,7 +88,7 @@ func askOnce(ctx context.Context, server, path string, v any) error {
 		_, err := refusal(server, response)
 		return err
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxProblem*16)).Decode(v); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxSelf)).Decode(v); err != nil {
 		return short(context.Background(), ctx, err)
 	}
 	return nil
@@ -98,7 +105,7 @@ func others(asked []Report) (more []Report) {
 	}
 	for _, r := range asked {
 		for _, m := range r.members() {
-			if m.HTTP != "" && !seen[m.HTTP] && !seen[m.ID] {
+			if m.HTTP != "" && !seen[m.HTTP] && !seen[m.ID] && len(more) < maxOthers {
 				seen[m.HTTP] = true
 				more = append(more, Report{ID: m.ID, Address: m.HTTP})
 			}
