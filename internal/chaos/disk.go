@@ -42,7 +42,7 @@ func mountTool(name string, args ...string) error {
 }
 
 // noDisks says why small disks cannot be mounted here, or nothing.
-func noDisks() string {
+func noDisks(*Config) string {
 	dir, err := os.MkdirTemp("", "coppice-chaos-disk-")
 	if err == nil {
 		defer os.Remove(dir)

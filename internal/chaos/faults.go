@@ -22,7 +22,7 @@ type fault struct {
 	// after progress was seen; nil: it has ended by itself.
 	hit func(ctx context.Context, s *strike) (heal func(context.Context) error, err error)
 	// not, where set, says why this machine cannot have the fault; empty: it can.
-	not func() string
+	not func(*Config) string
 }
 
 // strike is one injection.

@@ -50,7 +50,7 @@ func partitions() (list []*fault) {
 	} {
 		for _, w := range ways {
 			list = append(list, &fault{
-				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: noDiallers,
+				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: noPartitions,
 				hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 					s.part(s.someFollowers(kind.peers), kind.over, w.out, w.in)
 					return s.mended, nil
@@ -59,13 +59,21 @@ func partitions() (list []*fault) {
 		}
 	}
 	return append(list, &fault{
-		name: "leader-isolated", doc: "nothing passes between the leader and any other process", leg: linked, holds: true, not: noDiallers,
+		name: "leader-isolated", doc: "nothing passes between the leader and any other process", leg: linked, holds: true, not: noPartitions,
 		hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 			s.on(s.leader)
 			s.links.isolate(s.leader.Name)
 			return s.mended, nil
 		},
 	})
+}
+
+// noPartitions says why there can be none; empty: there can. A network has cuts of its own.
+func noPartitions(c *Config) string {
+	if c.Network != nil {
+		return ""
+	}
+	return noDiallers()
 }
 
 // someFollowers draws n of the coordinators that follow.

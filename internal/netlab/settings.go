@@ -12,9 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// ErrSettings is wrapped by the errors of Parse.
-var ErrSettings = errors.New("the network")
-
 // Settings are what every link of a network is like, in each direction. The zero value
 // passes every packet at once.
 type Settings struct {
@@ -65,7 +62,7 @@ func Keys() (keys []string) {
 }
 
 // Parse reads settings such as "rtt=50ms,jitter=5ms,loss=1%,rate=1Mbit,queue=64KiB". Its
-// errors wrap ErrSettings and name the key.
+// errors name the key.
 func Parse(text string) (Settings, error) {
 	var s Settings
 	var seen []string
@@ -74,19 +71,19 @@ func Parse(text string) (Settings, error) {
 		i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key })
 		switch {
 		case i < 0:
-			return s, fmt.Errorf("%w has no %q: there are %s", ErrSettings, key, strings.Join(Keys(), ", "))
+			return s, fmt.Errorf("there is no %q: there are %s", key, strings.Join(Keys(), ", "))
 		case !ok:
-			return s, fmt.Errorf("%w: %s has no value: want %s=...", ErrSettings, key, key)
+			return s, fmt.Errorf("%s has no value: want %s=...", key, key)
 		case slices.Contains(seen, key):
-			return s, fmt.Errorf("%w: %s is given twice", ErrSettings, key)
+			return s, fmt.Errorf("%s is given twice", key)
 		}
 		if err := settings[i].parse(&s, value); err != nil {
-			return s, fmt.Errorf("%w: %s=%s: %w", ErrSettings, key, value, err)
+			return s, fmt.Errorf("%s=%s: %w", key, value, err)
 		}
 		seen = append(seen, key)
 	}
 	if s.Rate == 0 && s.Queue > 0 {
-		return s, fmt.Errorf("%w: queue without rate: only what waits for a rate is in the queue", ErrSettings)
+		return s, errors.New("queue without rate: only what waits for a rate is in the queue")
 	}
 	if s.Rate > 0 && s.Queue == 0 {
 		s.Queue = defaultQueue

@@ -1,7 +1,6 @@
 package netlab
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +43,7 @@ func TestParseRefuses(t *testing.T) {
 		"rtt=1ms,":                `no ""`,
 	} {
 		_, err := Parse(text)
-		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), says) {
+		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, which does not say %q", text, err, says)
 		}
 	}

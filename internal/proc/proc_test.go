@@ -35,7 +35,7 @@ func child(t *testing.T, how string) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Node{Name: how, Log: filepath.Join(t.TempDir(), "log"), exe: exe, env: []string{asChild + "=" + how}}
+	n := &Node{Name: how, Log: filepath.Join(t.TempDir(), "log"), exe: exe, env: []string{asChild + "=" + how}, host: loopback{}}
 	if err := n.start(); err != nil {
 		t.Fatal(err)
 	}
