@@ -25,7 +25,7 @@ type chaosCmd struct {
 	Algorithm string        `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both together)."`
 	Workers   int           `default:"3" help:"Workers of the cluster."`
 	Hold      time.Duration `default:"3s" help:"How long a partition lasts."`
-	MaxStall  time.Duration `default:"2s" help:"How long training may stand still during a partition, beyond the commit interval."`
+	MaxStall  time.Duration `default:"2s" help:"How long training may stand still during a partition, beyond the commit interval, 20 round trips of --network, and 20 times what --heartbeat is above 100ms."`
 	Network   string        `placeholder:"KEY=VALUE,..." help:"Give each process a host of its own, on a network with these properties in each direction: rtt=50ms, jitter=5ms, loss=1%, duplicate=1%, reorder=1%, rate=1Mbit, queue=64KiB (default: loopback). It takes root on Linux."`
 	Heartbeat time.Duration `placeholder:"T" help:"Heartbeat of the coordinators, for long round trips (default: 100ms)."`
 	Small     bool          `help:"Smaller jobs, for a short run."`

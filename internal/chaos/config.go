@@ -38,7 +38,7 @@ type Config struct {
 	// Hold is how long a partition lasts; 0: DefaultHold.
 	Hold time.Duration
 	// Stall is how long training may stand still during a partition, beyond the commit
-	// interval; 0: DefaultStall.
+	// interval and what a network and a heartbeat add; 0: DefaultStall.
 	Stall time.Duration
 	// Network, where set, gives each process a host of its own on a network of these
 	// settings. netlab.Enter comes before.

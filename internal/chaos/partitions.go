@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // ErrStall is wrapped, with ErrFailed, where training stood still for too long during a
@@ -101,6 +102,20 @@ func (s *strike) mended(context.Context) error {
 	return nil
 }
 
+// stallTimes is how many round trips, and heartbeats above the default, training may
+// stand still for longer: on loopback, twenty heartbeats are DefaultStall.
+const stallTimes = 20
+
+// mostStall is how long training may stand still during a partition, with an interval
+// between commits in seconds.
+func (c *Config) mostStall(interval float64) time.Duration {
+	limit := c.Stall + time.Duration(interval*float64(time.Second))
+	if c.Network != nil {
+		limit += stallTimes * c.Network.RTT
+	}
+	return limit + stallTimes*max(0, c.Heartbeat-protocol.DefaultHeartbeat)
+}
+
 // stall measures the longest time without committed progress of jobs that follow each
 // other: the time from the last commit of one to the first of the next does not count.
 type stall struct {
@@ -177,7 +192,7 @@ func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *St
 		err = s.endure(ctx, &t, time.Now().Add(healed))
 	}
 	done.Longest = t.longest.Seconds()
-	if limit := s.cfg.Stall + time.Duration(done.Interval*float64(time.Second)); err == nil && t.longest > limit {
+	if limit := s.cfg.mostStall(done.Interval); err == nil && t.longest > limit {
 		err = fmt.Errorf("%w: %w for %v, at most %v are allowed", ErrFailed, ErrStall, t.longest.Round(time.Millisecond), limit.Round(time.Millisecond))
 	}
 	return err

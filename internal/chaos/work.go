@@ -41,29 +41,27 @@ const (
 type sizes struct {
 	rows, steps, treeRows, trees int
 	shortSteps                   int
+	waits                        time.Duration // how long a job may wait for a network's round trips
 	seeds                        uint64 // tasks of each kind, which differ in their seeds
 }
 
 var (
-	fullSizes  = sizes{rows: 2000, steps: 8000, treeRows: 20_000, trees: 100, shortSteps: 250, seeds: 2}
-	smallSizes = sizes{rows: 1000, steps: 2500, treeRows: 2000, trees: 30, shortSteps: 250, seeds: 1}
+	fullSizes  = sizes{rows: 2000, steps: 8000, treeRows: 20_000, trees: 100, shortSteps: 250, waits: time.Minute, seeds: 2}
+	smallSizes = sizes{rows: 1000, steps: 2500, treeRows: 2000, trees: 30, shortSteps: 250, waits: 15 * time.Second, seeds: 1}
 )
 
 const dataSeed = 11
 
-// How long jobs may wait for the network at most, and their least steps: a step takes a
-// round trip at least.
 const (
-	longOnNetwork  = time.Minute
-	shortOnNetwork = 5 * time.Second
-	leastSteps     = 50
+	shortWaits = 5 * time.Second // sizes.waits of the short jobs
+	leastSteps = 50
 )
 
-// on makes the jobs short enough for a round trip.
+// on makes the jobs short enough for a round trip, for each step takes one at least.
 func (z sizes) on(rtt time.Duration) sizes {
 	if rtt > 0 {
-		z.steps = max(leastSteps, min(z.steps, int(longOnNetwork/rtt)))
-		z.shortSteps = max(leastSteps, min(z.shortSteps, int(shortOnNetwork/rtt)))
+		z.steps = max(leastSteps, min(z.steps, int(z.waits/rtt)))
+		z.shortSteps = max(leastSteps, min(z.shortSteps, int(shortWaits/rtt)))
 	}
 	return z
 }
