@@ -42,7 +42,7 @@ type sizes struct {
 	rows, steps, treeRows, trees int
 	shortSteps                   int
 	waits                        time.Duration // how long a job may wait for a network's round trips
-	seeds                        uint64 // tasks of each kind, which differ in their seeds
+	seeds                        uint64        // tasks of each kind, which differ in their seeds
 }
 
 var (
