@@ -66,7 +66,7 @@ var owners = map[string][]string{
 	"github.com/jedib0t/go-pretty": {"cmd"},
 	"github.com/mattn/go-isatty":   {"cmd"},
 	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "internal/chaos", "cmd"},
-	"golang.org/x/sys":             {"internal/num", "internal/blobs", "dataset", "worker", "coordinator", "internal/netlab", "internal/proc", "cmd"},
+	"golang.org/x/sys":             {"internal/num", "internal/blobs", "dataset", "worker", "coordinator", "internal/netlab", "internal/proc", "internal/chaos", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.
