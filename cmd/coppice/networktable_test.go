@@ -239,7 +239,7 @@ func (c *farCluster) end(ctx context.Context, j *protocol.JobInfo, see func(*pro
 func (c *farCluster) pace(ctx context.Context, j *protocol.JobInfo) (float64, error) {
 	var first time.Time
 	var from uint64
-	j, err := c.end(ctx, j, func(j *protocol.JobInfo) {
+	_, err := c.end(ctx, j, func(j *protocol.JobInfo) {
 		if first.IsZero() && j.Progress != nil && j.Progress.Step > 0 {
 			first, from = time.Now(), j.Progress.Step
 		}

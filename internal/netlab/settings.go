@@ -73,7 +73,7 @@ func Parse(text string) (Settings, error) {
 		case i < 0:
 			return s, fmt.Errorf("there is no %q: there are %s", key, strings.Join(Keys(), ", "))
 		case !ok:
-			return s, fmt.Errorf("%s has no value: want %s=...", key, key)
+			return s, fmt.Errorf("%s has no value: want %s=VALUE", key, key)
 		case slices.Contains(seen, key):
 			return s, fmt.Errorf("%s is given twice", key)
 		}
