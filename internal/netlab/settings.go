@@ -157,7 +157,7 @@ func parseRate(s *Settings, text string) error {
 		}
 		v, err := strconv.ParseFloat(number, 64)
 		if err == nil && v*u.bits >= leastRate && v*u.bits <= mostRate {
-			s.Rate = int64(v * u.bits)
+			s.Rate = int64(math.Round(v * u.bits))
 			return nil
 		}
 	}
