@@ -111,10 +111,11 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 			}
 			args = append(args, listening(inside[i])...)
 		}
-		n, err := c.node(name(i), args)
+		h, err := c.host(name(i))
 		if err != nil {
 			return c, err
 		}
+		n := c.node(h, name(i), args)
 		if err := c.begin(n); err != nil {
 			return c, err
 		}
@@ -130,16 +131,15 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 
 func name(i int) string { return string(rune('a' + i)) }
 
-// node describes a process that is not started yet.
-func (c *Cluster) node(name string, args []string) (*Node, error) {
+// node describes a process that is not started yet, on a host.
+func (c *Cluster) node(h Host, name string, args []string) *Node {
 	if c.cfg.Extra != nil {
 		args = append(args, c.cfg.Extra(name)...)
 	}
-	h, err := c.host(name)
 	return &Node{
 		Name: name, Log: c.log(name), Dir: filepath.Join(c.cfg.Dir, name), exe: c.cfg.Exe, env: c.cfg.Env, host: h,
 		Args: append(args, "--dir", filepath.Join(c.cfg.Dir, name), "--die-with-stdin"),
-	}, err
+	}
 }
 
 func (c *Cluster) log(name string) string { return filepath.Join(c.cfg.Dir, "logs", name+".log") }
@@ -167,10 +167,7 @@ func (c *Cluster) AddWorker() (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.node(name, append([]string{"worker", "--id", name, "--join", c.Servers(), "--listen", h.Address() + ":0"}, c.cfg.WorkerArgs...))
-	if err != nil {
-		return nil, err
-	}
+	n := c.node(h, name, append([]string{"worker", "--id", name, "--join", c.Servers(), "--listen", h.Address() + ":0"}, c.cfg.WorkerArgs...))
 	if err := c.begin(n); err != nil {
 		return nil, err
 	}
@@ -188,10 +185,11 @@ func (c *Cluster) AddCoordinator() (n *Node, http string, err error) {
 	if http, err = c.address(name); err != nil {
 		return nil, "", err
 	}
-	n, err = c.node(name, append([]string{"coordinator", "--id", name, "--join-cluster", c.Servers(), "--address", http}, c.cfg.Args...))
+	h, err := c.host(name)
 	if err != nil {
 		return nil, "", err
 	}
+	n = c.node(h, name, append([]string{"coordinator", "--id", name, "--join-cluster", c.Servers(), "--address", http}, c.cfg.Args...))
 	if err := c.begin(n); err != nil {
 		return nil, "", err
 	}
@@ -212,11 +210,7 @@ func (c *Cluster) ReplaceCoordinator(old *Node) (*Node, error) {
 	c.replaced++
 	name := fmt.Sprintf("r%d", c.replaced)
 	others := slices.Delete(slices.Clone(c.servers), i, i+1)
-	n, err := c.node(name, append([]string{"coordinator", "--id", name, "--join-cluster", strings.Join(others, ","), "--address", c.servers[i]}, c.cfg.Args...))
-	if err != nil {
-		return nil, err
-	}
-	n.host = old.host
+	n := c.node(old.host, name, append([]string{"coordinator", "--id", name, "--join-cluster", strings.Join(others, ","), "--address", c.servers[i]}, c.cfg.Args...))
 	if err := c.begin(n); err != nil {
 		return nil, err
 	}

@@ -241,7 +241,7 @@ func TestHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var started []string
-	c := &Cluster{servers: []string{"127.0.0.9:1"}, cfg: Config{
+	c := &Cluster{cfg: Config{
 		Exe: exe, Env: []string{asChild + "=waits"}, Dir: t.TempDir(), Coordinators: 2,
 		Hosts: func(name string) (Host, error) { return aHost{name, &started}, nil },
 	}}
@@ -265,7 +265,21 @@ func TestHosts(t *testing.T) {
 	if args := strings.Join(w.Args, " "); !strings.Contains(args, "--listen 127.0.0.9:0") || http != "127.0.0.9:7070" {
 		t.Errorf("%s, a coordinator at %s", args, http)
 	}
-	if got := strings.Join(started, " "); got != "w1 a w1" {
+	if err := n.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.ReplaceCoordinator(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Kill() })
+	if args := strings.Join(r.Args, " "); r.Name != "r1" || c.HTTP(r) != http || !strings.Contains(args, "--id r1 ") || !strings.Contains(args, " --address "+http) {
+		t.Errorf("%s at %s: %s", r.Name, c.HTTP(r), args)
+	}
+	if _, err := c.ReplaceCoordinator(n); err == nil {
+		t.Error("what is no coordinator any more is replaced again")
+	}
+	if got := strings.Join(started, " "); got != "w1 a w1 a" { // in the place of a, and on its host
 		t.Errorf("started %s", got)
 	}
 }
