@@ -14,6 +14,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/chaos"
+	"github.com/coppice-ldl/coppice/internal/netlab"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 type chaosCmd struct {
@@ -23,7 +25,9 @@ type chaosCmd struct {
 	Algorithm string        `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both together)."`
 	Workers   int           `default:"3" help:"Workers of the cluster."`
 	Hold      time.Duration `default:"3s" help:"How long a partition lasts."`
-	MaxStall  time.Duration `default:"2s" help:"How long training may stand still during a partition, beyond the commit interval."`
+	MaxStall  time.Duration `default:"2s" help:"How long training may stand still during a partition, beyond the commit interval, 20 round trips of --network, and 20 times what --heartbeat is above 100ms."`
+	Network   string        `placeholder:"KEY=VALUE,..." help:"Give each process a host of its own, on a network with these properties in each direction: rtt=50ms, jitter=5ms, loss=1%, duplicate=1%, reorder=1%, rate=1Mbit, queue=64KiB (default: loopback). It takes root on Linux."`
+	Heartbeat time.Duration `placeholder:"T" help:"Heartbeat of the coordinators, for long round trips (default: 100ms)."`
 	Small     bool          `help:"Smaller jobs, for a short run."`
 	Keep      bool          `help:"Keep the folder with disks and logs; it stays after a failure in any case."`
 }
@@ -37,6 +41,10 @@ has the digest of an undisturbed run and nothing acknowledged was lost.`
 
 // Run implements `coppice chaos`.
 func (c *chaosCmd) Run(a *app) error {
+	network, err := c.network()
+	if err != nil {
+		return err
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -48,6 +56,7 @@ func (c *chaosCmd) Run(a *app) error {
 	report, err := chaos.Run(a.ctx, chaos.Config{
 		Exe: exe, Dir: dir, Seed: c.Seed, Rounds: c.Rounds, Faults: c.Faults, Algorithm: c.Algorithm,
 		Workers: c.Workers, Hold: c.Hold, Stall: c.MaxStall, Small: c.Small, Progress: a.stderr,
+		Network: network, Heartbeat: c.Heartbeat,
 	})
 	if errors.Is(err, chaos.ErrUsage) {
 		return errors.Join(usageError{err}, os.RemoveAll(dir))
@@ -58,6 +67,24 @@ func (c *chaosCmd) Run(a *app) error {
 		}
 	}
 	return c.end(a, dir, err)
+}
+
+// network reads --network and moves this process onto a network of its own, for which it
+// is started again; nil: none is asked for.
+func (c *chaosCmd) network() (*netlab.Settings, error) {
+	if c.Heartbeat != 0 {
+		if _, err := protocol.NewTimeouts(c.Heartbeat, 0); err != nil {
+			return nil, usagef("--heartbeat: %w", err)
+		}
+	}
+	if c.Network == "" {
+		return nil, nil
+	}
+	s, err := netlab.Parse(c.Network)
+	if err != nil {
+		return nil, usagef("--network: %w", err)
+	}
+	return &s, netlab.Enter()
 }
 
 // end keeps or removes the folder, and tells of a failure how to see it again.
@@ -91,6 +118,12 @@ func (c *chaosCmd) replay() string {
 	}
 	if c.MaxStall != chaos.DefaultStall && c.MaxStall != 0 {
 		b += " --max-stall " + c.MaxStall.String()
+	}
+	if c.Network != "" {
+		b += " --network " + c.Network
+	}
+	if c.Heartbeat != 0 {
+		b += " --heartbeat " + c.Heartbeat.String()
 	}
 	if c.Small {
 		b += " --small"

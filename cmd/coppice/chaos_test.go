@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-ldl/coppice/internal/chaos"
+	"github.com/coppice-ldl/coppice/internal/netlab"
 )
 
 // The short form of the suite: some faults of each kind, both algorithms, on a
@@ -71,6 +72,37 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
+// TestChaosOnNetwork: faults of the network's own and of others on a network whose every
+// packet takes 5 ms, and where some are lost.
+func TestChaosOnNetwork(t *testing.T) {
+	if reason := netlab.Missing(); reason != "" {
+		t.Skip(reason)
+	}
+	tmp := t.TempDir()
+	faults := []string{"worker-cut", "peers-cut"} // each of another cluster
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "15s", "-o", "json",
+		"--network", "rtt=10ms,loss=0.2%", "--faults", strings.Join(faults, ",")}
+	cmd, stdout, stderr := process(t, tmp, args...)
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	var r chaos.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Strikes {
+		if !s.Recovered {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(r.Strikes) != len(faults) || r.Digests == 0 {
+		t.Errorf("%d faults, %d digests", len(r.Strikes), r.Digests)
+	}
+	if left := contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
 func TestChaosUsage(t *testing.T) {
 	for args, says := range map[string]string{
 		"--faults earthquake":              "leader-stop", // it lists those that there are
@@ -79,6 +111,9 @@ func TestChaosUsage(t *testing.T) {
 		"--hold=-1s":                       "negative",
 		"--algorithm rf":                   "structrf",
 		"--faults worker-kill,worker-kill": "twice",
+		"--network rtt=50":                 "--network: rtt=50: want a time",
+		"--network delay=5ms":              `no "delay": there are rtt, jitter, loss`,
+		"--heartbeat 5s":                   "a heartbeat of 5s",
 	} {
 		e := coppice(t, append([]string{"chaos"}, strings.Fields(args)...)...)
 		if e.code != exitUsage || !strings.Contains(e.stderr, says) || strings.Count(e.stderr, "\n") != 1 {
@@ -89,8 +124,11 @@ func TestChaosUsage(t *testing.T) {
 
 // What a failure prints is the command that it was.
 func TestChaosReplay(t *testing.T) {
-	c := chaosCmd{Seed: 3, Rounds: 9, Workers: 4, Faults: []string{"all-kill", "latency"}, Algorithm: "ldlf", Hold: 10 * time.Second, MaxStall: chaos.DefaultStall, Small: true}
-	if got, want := c.replay(), "coppice chaos --seed 3 --rounds 9 --workers 4 --faults all-kill,latency --algorithm ldlf --hold 10s --small"; got != want {
+	c := chaosCmd{
+		Seed: 3, Rounds: 9, Workers: 4, Faults: []string{"all-kill", "latency"}, Algorithm: "ldlf", Hold: 10 * time.Second, MaxStall: chaos.DefaultStall, Small: true,
+		Network: "rtt=50ms,loss=1%", Heartbeat: 200 * time.Millisecond,
+	}
+	if got, want := c.replay(), "coppice chaos --seed 3 --rounds 9 --workers 4 --faults all-kill,latency --algorithm ldlf --hold 10s --network rtt=50ms,loss=1% --heartbeat 200ms --small"; got != want {
 		t.Errorf("got %q", got)
 	}
 	var again chaosCmd

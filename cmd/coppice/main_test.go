@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,10 @@ func TestMain(m *testing.M) {
 		}
 		main()
 		return
+	}
+	if err := enterNetwork(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitFailed)
 	}
 	os.Exit(m.Run())
 }

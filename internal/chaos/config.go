@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/netlab"
 )
 
 // ErrUsage is wrapped by errors about what a user asked for.
@@ -36,8 +38,13 @@ type Config struct {
 	// Hold is how long a partition lasts; 0: DefaultHold.
 	Hold time.Duration
 	// Stall is how long training may stand still during a partition, beyond the commit
-	// interval; 0: DefaultStall.
+	// interval and what a network and a heartbeat add; 0: DefaultStall.
 	Stall time.Duration
+	// Network, where set, gives each process a host of its own on a network of these
+	// settings. netlab.Enter comes before.
+	Network *netlab.Settings
+	// Heartbeat of the coordinators; 0: theirs.
+	Heartbeat time.Duration
 	// Small takes smaller jobs, for a short run.
 	Small bool
 	// Progress takes a line for each fault; nil: none.

@@ -42,7 +42,7 @@ func mountTool(name string, args ...string) error {
 }
 
 // noDisks says why small disks cannot be mounted here, or nothing.
-func noDisks() string {
+func noDisks(*Config) string {
 	dir, err := os.MkdirTemp("", "coppice-chaos-disk-")
 	if err == nil {
 		defer os.Remove(dir)
@@ -64,6 +64,21 @@ func fillDisk(_ context.Context, s *strike) (func(context.Context) error, error)
 	s.on(n)
 	err := fill(ballast)
 	return func(context.Context) error { return os.Remove(ballast) }, err
+}
+
+// fullAtStart has a coordinator start on a full disk: it must wait until there is room.
+func fullAtStart(_ context.Context, s *strike) (func(context.Context) error, error) {
+	n := pick(s, []*proc.Node{s.leader, s.follower()})
+	ballast := filepath.Join(n.Dir, "ballast")
+	s.on(n)
+	err := errors.Join(n.Kill(), fill(ballast), n.Restart())
+	return func(ctx context.Context) error {
+		wait := sleep(ctx, s.between(leastAlone, mostAlone))
+		if !n.Running() {
+			return fmt.Errorf("%w: %s ended on a full disk: %w", ErrFailed, n.Name, n.Err())
+		}
+		return errors.Join(wait, os.Remove(ballast))
+	}, err
 }
 
 // fill writes a file until the disk is full.

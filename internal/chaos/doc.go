@@ -14,4 +14,8 @@
 // so that one can be cut off without the others; one with a small disk for each
 // process; and one with proxies before each port of each coordinator, which tell by the
 // process that dialled whose bytes to hold back.
+//
+// With Config.Network each process of a cluster has a host of its own (package netlab), and
+// cuts of that network take the place of the last leg's proxies. This process is then a
+// host with two addresses: clients have the links that all have, and what measures has none.
 package chaos

@@ -22,7 +22,7 @@ type fault struct {
 	// after progress was seen; nil: it has ended by itself.
 	hit func(ctx context.Context, s *strike) (heal func(context.Context) error, err error)
 	// not, where set, says why this machine cannot have the fault; empty: it can.
-	not func() string
+	not func(*Config) string
 }
 
 // strike is one injection.
@@ -72,12 +72,16 @@ var catalog = append([]*fault{
 	{name: "all-kill", doc: "every process is killed; the clock begins when they are started again", measured: true, hit: killAll},
 	{name: "folder-wipe", doc: "a coordinator's folder is emptied while another lags behind and the leader is down; the clock begins when the leader is started again", hit: wiping("")},
 	{name: "raft-wipe", doc: "the same, but only Raft's part of the folder is removed", hit: wiping("raft")},
+	{name: "member-replace", doc: "a coordinator is replaced by one of another id at the same address; the clock begins when the others are started again", hit: replaceMember},
+	{name: "worker-twin", doc: "a second worker under the id of one that runs joins, and leaves later", hit: twinWorker},
+	{name: "few-descriptors", doc: "a coordinator or a worker can open no more files and connections than it has, and later as many as before", not: noLimits, hit: fewDescriptors},
 	{name: "nats-restart", doc: "the external NATS is killed and started again", leg: external, measured: true, hit: restartNATS},
 	{name: "worker-cut", doc: "a worker's connection to NATS becomes a black hole", leg: external, hit: cutting((*strike).worker, proxy.There, proxy.Back)},
 	{name: "worker-cut-oneway", doc: "a worker's connection to NATS loses one direction", leg: external, hit: cutOneWay},
 	{name: "leader-cut", doc: "the leader's connection to NATS becomes a black hole, while Raft works", leg: external, hit: cutting((*strike).head, proxy.There, proxy.Back)},
 	{name: "latency", doc: "everything to and from NATS takes 20 ms longer", leg: external, hit: slowNetwork},
 	{name: "disk-full", doc: "the disk of a coordinator or of a worker is full, and has room again later", leg: disks, not: noDisks, hit: fillDisk},
+	{name: "disk-full-start", doc: "a coordinator starts on a full disk, which has room later", leg: disks, not: noDisks, hit: fullAtStart},
 	{name: "corrupt-blob", doc: "a byte of a coordinator's blob and one of a worker's cache is inverted while both are down", leg: disks, hit: corruptBlob},
 	{name: "corrupt-wal", doc: "the end of a coordinator's log is damaged while it is down", leg: disks, hit: corruptLog},
 	{name: "corrupt-snapshot", doc: "a byte of a coordinator's last snapshot is inverted while it is down", leg: disks, hit: corruptSnapshot},

@@ -23,30 +23,50 @@ const (
 // between lists the ports by which coordinators reach each other.
 var between = []port{httpPort, raftPort, routePort}
 
-// links are the proxies before the coordinators, one for each port: whoever dials a
-// coordinator, dials a proxy.
-type links struct {
-	proxies map[string][]*proxy.Proxy // by coordinator, then by port
-	listens map[string]string         // where HTTP of a coordinator is behind them
+// links are the ways between coordinators, for partitions.
+type links interface {
+	// cut holds back what one coordinator sends another over some ports, whichever of the
+	// two dialled.
+	cut(from, to string, over []port)
+	// isolate holds back everything to and from a coordinator.
+	isolate(name string)
+	heal()
+	// watched returns where the coordinators are reached by whoever looks on.
+	watched(servers []string) []string
+	close() error
 }
 
-func newLinks() *links {
-	return &links{proxies: make(map[string][]*proxy.Proxy), listens: make(map[string]string)}
+// proxies are those before the coordinators, one for each port: whoever dials a
+// coordinator, dials a proxy.
+type proxies struct {
+	before  map[string][]*proxy.Proxy // by coordinator, then by port
+	servers map[string]string         // where HTTP is behind them, by where it is reached
+}
+
+func newProxies() *proxies {
+	return &proxies{before: make(map[string][]*proxy.Proxy), servers: make(map[string]string)}
 }
 
 // add puts a coordinator, which listens at one address, behind proxies at another: see
 // proc.Config.Behind.
-func (l *links) add(name, reached, listens string) error {
-	l.close(name)
-	l.proxies[name], l.listens[name] = nil, listens
+func (l *proxies) add(name, reached, listens string) error {
+	l.closeOf(name)
+	l.before[name], l.servers[reached] = nil, listens
 	for k := range ports {
 		p, err := proxy.NewAt(above(reached, k), above(listens, k), dialler)
 		if err != nil {
 			return fmt.Errorf("a proxy before %s: %w", name, err)
 		}
-		l.proxies[name] = append(l.proxies[name], p)
+		l.before[name] = append(l.before[name], p)
 	}
 	return nil
+}
+
+func (l *proxies) watched(servers []string) (listens []string) {
+	for _, s := range servers {
+		listens = append(listens, l.servers[s])
+	}
+	return listens
 }
 
 // above returns the address that is so many ports above another.
@@ -59,22 +79,19 @@ func above(address string, k port) string {
 	return net.JoinHostPort(host, strconv.Itoa(n+int(k)))
 }
 
-// cut holds back what one coordinator sends another over some ports, whichever of the
-// two dialled.
-func (l *links) cut(from, to string, over []port) {
+func (l *proxies) cut(from, to string, over []port) {
 	for _, k := range over {
-		l.proxies[to][k].HoldFrom(from, proxy.There)
-		l.proxies[from][k].HoldFrom(to, proxy.Back)
+		l.before[to][k].HoldFrom(from, proxy.There)
+		l.before[from][k].HoldFrom(to, proxy.Back)
 	}
 }
 
-// isolate holds back everything to and from a coordinator.
-func (l *links) isolate(name string) {
-	for _, p := range l.proxies[name] {
+func (l *proxies) isolate(name string) {
+	for _, p := range l.before[name] {
 		p.Hold(proxy.There)
 		p.Hold(proxy.Back)
 	}
-	for other := range l.proxies {
+	for other := range l.before {
 		if other != name {
 			l.cut(name, other, between)
 			l.cut(other, name, between)
@@ -82,23 +99,24 @@ func (l *links) isolate(name string) {
 	}
 }
 
-func (l *links) heal() {
-	for _, of := range l.proxies {
+func (l *proxies) heal() {
+	for _, of := range l.before {
 		for _, p := range of {
 			p.Heal()
 		}
 	}
 }
 
-// close ends the proxies before a coordinator.
-func (l *links) close(name string) {
-	for _, p := range l.proxies[name] {
+// closeOf ends the proxies before a coordinator.
+func (l *proxies) closeOf(name string) {
+	for _, p := range l.before[name] {
 		p.Close()
 	}
 }
 
-func (l *links) closeAll() {
-	for name := range l.proxies {
-		l.close(name)
+func (l *proxies) close() error {
+	for name := range l.before {
+		l.closeOf(name)
 	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // ErrStall is wrapped, with ErrFailed, where training stood still for too long during a
@@ -50,7 +51,7 @@ func partitions() (list []*fault) {
 	} {
 		for _, w := range ways {
 			list = append(list, &fault{
-				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: noDiallers,
+				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: noPartitions,
 				hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 					s.part(s.someFollowers(kind.peers), kind.over, w.out, w.in)
 					return s.mended, nil
@@ -59,13 +60,21 @@ func partitions() (list []*fault) {
 		}
 	}
 	return append(list, &fault{
-		name: "leader-isolated", doc: "nothing passes between the leader and any other process", leg: linked, holds: true, not: noDiallers,
+		name: "leader-isolated", doc: "nothing passes between the leader and any other process", leg: linked, holds: true, not: noPartitions,
 		hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 			s.on(s.leader)
 			s.links.isolate(s.leader.Name)
 			return s.mended, nil
 		},
 	})
+}
+
+// noPartitions says why there can be none; empty: there can. A network has cuts of its own.
+func noPartitions(c *Config) string {
+	if c.Network != nil {
+		return ""
+	}
+	return noDiallers()
 }
 
 // someFollowers draws n of the coordinators that follow.
@@ -91,6 +100,20 @@ func (s *strike) part(peers []*proc.Node, over []port, out, in bool) {
 func (s *strike) mended(context.Context) error {
 	s.links.heal()
 	return nil
+}
+
+// stallTimes is how many round trips, and heartbeats above the default, training may
+// stand still for longer: on loopback, twenty heartbeats are DefaultStall.
+const stallTimes = 20
+
+// mostStall is how long training may stand still during a partition, with an interval
+// between commits in seconds.
+func (c *Config) mostStall(interval float64) time.Duration {
+	limit := c.Stall + time.Duration(interval*float64(time.Second))
+	if c.Network != nil {
+		limit += stallTimes * c.Network.RTT
+	}
+	return limit + stallTimes*max(0, c.Heartbeat-protocol.DefaultHeartbeat)
 }
 
 // stall measures the longest time without committed progress of jobs that follow each
@@ -169,7 +192,7 @@ func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *St
 		err = s.endure(ctx, &t, time.Now().Add(healed))
 	}
 	done.Longest = t.longest.Seconds()
-	if limit := s.cfg.Stall + time.Duration(done.Interval*float64(time.Second)); err == nil && t.longest > limit {
+	if limit := s.cfg.mostStall(done.Interval); err == nil && t.longest > limit {
 		err = fmt.Errorf("%w: %w for %v, at most %v are allowed", ErrFailed, ErrStall, t.longest.Round(time.Millisecond), limit.Round(time.Millisecond))
 	}
 	return err

@@ -71,7 +71,7 @@ func (m *mark) folded(s proc.Series) uint64 {
 // scrape reads a coordinator's metrics, again until it answers.
 func (r *rig) scrape(ctx context.Context, n *proc.Node) (proc.Series, error) {
 	for {
-		s, err := proc.Scrape(ctx, r.cluster.HTTP(n))
+		s, err := proc.ScrapeBy(ctx, r.http, r.cluster.HTTP(n))
 		if err == nil {
 			return s, nil
 		}
@@ -277,7 +277,7 @@ func (r *rig) nextStep(ctx context.Context, m *mark, from time.Time) <-chan time
 	go func() {
 		defer close(stepped)
 		for m.leader != nil {
-			s, err := proc.Scrape(ctx, r.cluster.HTTP(m.leader))
+			s, err := proc.ScrapeBy(ctx, r.http, r.cluster.HTTP(m.leader))
 			if err == nil && m.folded(s) > m.step+m.slack {
 				stepped <- time.Since(from)
 				return

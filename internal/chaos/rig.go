@@ -42,10 +42,11 @@ type rig struct {
 	client  *client.Client
 	nats    *proc.Node              // of the external leg
 	proxies map[string]*proxy.Proxy // to NATS, by process
-	links   *links                  // between coordinators, of the partitions' leg
+	links   links                   // between coordinators, of the partitions' leg
+	lab     *lab                    // nil: loopback
 	servers []string                // HTTP addresses of the coordinators
 	watched []string                // the same, past any proxy: whoever looks on is not cut off
-	http    *http.Client
+	http    *http.Client            // of whoever looks on
 	exe     string
 	env     []string
 	url     string   // of the external NATS itself
@@ -59,7 +60,7 @@ const startWithin = time.Minute
 func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	r = &rig{
 		leg: l, dir: filepath.Join(c.Dir, strings.Fields(l.String())[0]), exe: c.Exe, env: c.Env,
-		proxies: make(map[string]*proxy.Proxy), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPolls}},
+		proxies: make(map[string]*proxy.Proxy),
 	}
 	defer func() {
 		if err != nil {
@@ -68,12 +69,19 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
+	if c.Network != nil {
+		if r.lab, err = newLab(*c.Network, c.Seed+uint64(l)); err != nil {
+			return nil, err
+		}
+		r.links = r.lab
+	}
+	r.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPolls, DialContext: r.lab.observer().DialContext}}
 	if l == external {
 		if err := r.startNATS(c.Workers); err != nil {
 			return nil, err
 		}
 	}
-	if l == disks && noDisks() == "" {
+	if l == disks && noDisks(c) == "" {
 		if err := r.mount(c.Workers); err != nil {
 			return nil, err
 		}
@@ -81,10 +89,10 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	pc := proc.Config{
 		Exe: c.Exe, Env: c.Env, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra,
 	}
-	if l == linked {
-		r.links = newLinks()
-		pc.Behind = r.links.add
+	if c.Heartbeat > 0 {
+		pc.Args = []string{"--heartbeat", c.Heartbeat.String()}
 	}
+	r.join(&pc)
 	cluster, err := proc.Start(ctx, pc)
 	if err != nil {
 		return nil, err
@@ -92,10 +100,7 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	r.cluster, r.servers = cluster, strings.Split(cluster.Servers(), ",")
 	r.watched = r.servers
 	if r.links != nil {
-		r.watched = nil
-		for _, n := range cluster.Coordinators {
-			r.watched = append(r.watched, r.links.listens[n.Name])
-		}
+		r.watched = r.links.watched(r.servers)
 	}
 	if r.client, err = client.New(cluster.Servers()); err != nil {
 		return nil, err
@@ -104,18 +109,30 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	return r, nil
 }
 
+// join says how the processes of the cluster reach each other.
+func (r *rig) join(pc *proc.Config) {
+	switch {
+	case r.lab != nil:
+		pc.Hosts = r.lab.host
+	case r.leg == linked:
+		p := newProxies()
+		pc.Behind, r.links = p.add, p
+	}
+}
+
 // startNATS starts the external NATS, and a proxy to it for each process.
 func (r *rig) startNATS(workers int) error {
 	address, err := proc.FreeAddress()
 	if err != nil {
 		return err
 	}
+	address = r.lab.here(address)
 	log := filepath.Join(r.dir, "logs", "nats.log")
 	if r.nats, err = proc.Launch(r.exe, r.env, "nats", log, "nats", "--listen", address, "--die-with-stdin"); err != nil {
 		return err
 	}
 	for _, name := range names(workers) {
-		p, err := proxy.New(address)
+		p, err := proxy.NewAt(r.lab.here("127.0.0.1:0"), address, nobody)
 		if err != nil {
 			return err
 		}
@@ -178,7 +195,7 @@ func (r *rig) close() error {
 		p.Close()
 	}
 	if r.links != nil {
-		r.links.closeAll()
+		errs = append(errs, r.links.close())
 	}
 	if r.nats != nil {
 		errs = append(errs, r.nats.Kill())
@@ -189,7 +206,9 @@ func (r *rig) close() error {
 	if r.client != nil {
 		r.client.Close()
 	}
-	r.http.CloseIdleConnections()
+	if r.http != nil {
+		r.http.CloseIdleConnections()
+	}
 	return errors.Join(errs...)
 }
 

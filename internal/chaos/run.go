@@ -51,7 +51,7 @@ func choose(c *Config) (faults []*fault, left []Left, err error) {
 		}
 		reason := ""
 		if f.not != nil {
-			reason = f.not()
+			reason = f.not(c)
 		}
 		switch {
 		case reason == "":

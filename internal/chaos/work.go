@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -39,24 +40,40 @@ const (
 // cores, with steps of about a millisecond.
 type sizes struct {
 	rows, steps, treeRows, trees int
-	seeds                        uint64 // tasks of each kind, which differ in their seeds
+	shortSteps                   int
+	waits                        time.Duration // how long a job may wait for a network's round trips
+	seeds                        uint64        // tasks of each kind, which differ in their seeds
 }
 
 var (
-	fullSizes  = sizes{rows: 2000, steps: 8000, treeRows: 20_000, trees: 100, seeds: 2}
-	smallSizes = sizes{rows: 1000, steps: 2500, treeRows: 2000, trees: 30, seeds: 1}
+	fullSizes  = sizes{rows: 2000, steps: 8000, treeRows: 20_000, trees: 100, shortSteps: 250, waits: time.Minute, seeds: 2}
+	smallSizes = sizes{rows: 1000, steps: 2500, treeRows: 2000, trees: 30, shortSteps: 250, waits: 15 * time.Second, seeds: 1}
 )
 
+const dataSeed = 11
+
 const (
-	dataSeed   = 11
-	shortSteps = 250
+	shortWaits = 5 * time.Second // sizes.waits of the short jobs
+	leastSteps = 50
 )
+
+// on makes the jobs short enough for a round trip, for each step takes one at least.
+func (z sizes) on(rtt time.Duration) sizes {
+	if rtt > 0 {
+		z.steps = max(leastSteps, min(z.steps, int(z.waits/rtt)))
+		z.shortSteps = max(leastSteps, min(z.shortSteps, int(shortWaits/rtt)))
+	}
+	return z
+}
 
 // newWorkload makes the data and computes what every task gives undisturbed.
 func newWorkload(ctx context.Context, c *Config) (*workload, error) {
 	z := fullSizes
 	if c.Small {
 		z = smallSizes
+	}
+	if c.Network != nil {
+		z = z.on(c.Network.RTT)
 	}
 	w := &workload{long: make(map[string][]*task), sources: map[string]func() dataset.Source{
 		stepsData: func() dataset.Source { return dataset.Artificial(z.rows, dataSeed) },
@@ -76,7 +93,7 @@ func (w *workload) tasks(c *Config, z sizes) (all []*task) {
 				w.long[a], all = append(w.long[a], t), append(all, t)
 			}
 		}
-		t := &task{spec: shortSpec(seed)}
+		t := &task{spec: shortSpec(seed, z)}
 		w.short, all = append(w.short, t), append(all, t)
 	}
 	return all
@@ -110,8 +127,8 @@ func longSpec(algorithm string, seed uint64, z sizes) protocol.Spec {
 	}
 }
 
-func shortSpec(seed uint64) protocol.Spec {
-	return protocol.Spec{Algorithm: ldlf, Dataset: stepsData, Seed: &seed, Set: forest(shortSteps)}
+func shortSpec(seed uint64, z sizes) protocol.Spec {
+	return protocol.Spec{Algorithm: ldlf, Dataset: stepsData, Seed: &seed, Set: forest(z.shortSteps)}
 }
 
 // forest is the settings of a small label distribution learning forest that runs

@@ -29,6 +29,9 @@ type Config struct {
 	// its name, where others are told that it is (HTTP; Raft, NATS clients and NATS routes
 	// are at the three ports above), and where it listens.
 	Behind func(name, reached, listens string) error
+	// Hosts, where set, gives each process a host of its own, by the process's name, in
+	// place of loopback. Behind is not used then.
+	Hosts func(name string) (Host, error)
 	// WorkerArgs are added to each worker's.
 	WorkerArgs []string
 
@@ -41,11 +44,12 @@ type Cluster struct {
 	Coordinators []*Node
 	Workers      []*Node // guarded by mu where workers are added
 
-	cfg     Config
-	servers []string // HTTP addresses of the coordinators
-	joined  int      // workers that were ever started
-	client  *client.Client
-	probe   *client.Client // tries once, for looking at a cluster that is starting
+	cfg      Config
+	servers  []string // HTTP addresses of the coordinators
+	joined   int      // workers that were ever started
+	replaced int      // coordinators that were
+	client   *client.Client
+	probe    *client.Client // tries once, for looking at a cluster that is starting
 
 	mu sync.Mutex
 }
@@ -79,19 +83,13 @@ const startAttempts = 3
 // start starts a cluster; on an error what it returns has ended.
 func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	c = &Cluster{cfg: cfg}
-	blocks := cfg.Coordinators
-	if cfg.Behind != nil {
-		blocks *= 2
-	}
-	ports, err := freeBlocks(blocks)
-	if err != nil {
+	var inside []string
+	if c.servers, inside, err = c.addresses(); err != nil {
 		return c, err
 	}
-	ports, inside := ports[:cfg.Coordinators], ports[cfg.Coordinators:]
 	var peers []string
-	for i, port := range ports {
-		c.servers = append(c.servers, fmt.Sprintf("%s:%d", host, port))
-		peers = append(peers, fmt.Sprintf("%s=%s", name(i), c.servers[i]))
+	for i, server := range c.servers {
+		peers = append(peers, fmt.Sprintf("%s=%s", name(i), server))
 	}
 	if c.client, err = client.New(c.Servers()); err != nil {
 		return c, err
@@ -105,15 +103,19 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	for i := range ports {
+	for i := range c.servers {
 		args := append([]string{"coordinator", "--id", name(i), "--peers", strings.Join(peers, ",")}, cfg.Args...)
-		if cfg.Behind != nil {
-			if err := cfg.Behind(name(i), c.servers[i], fmt.Sprintf("%s:%d", host, inside[i])); err != nil {
+		if inside != nil {
+			if err := cfg.Behind(name(i), c.servers[i], inside[i]); err != nil {
 				return c, err
 			}
 			args = append(args, listening(inside[i])...)
 		}
-		n := c.node(name(i), args)
+		h, err := c.host(name(i))
+		if err != nil {
+			return c, err
+		}
+		n := c.node(h, name(i), args)
 		if err := c.begin(n); err != nil {
 			return c, err
 		}
@@ -127,25 +129,15 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	return c, c.Ready(ctx)
 }
 
-// listening returns the arguments of a coordinator behind a proxy that listens on a
-// block of ports.
-func listening(base int) []string {
-	args := []string{"--behind-proxy"}
-	for i, flag := range []string{"--http", "--raft", "--nats-listen", "--nats-routes"} {
-		args = append(args, flag, fmt.Sprintf("%s:%d", host, base+i))
-	}
-	return args
-}
-
 func name(i int) string { return string(rune('a' + i)) }
 
-// node describes a process that is not started yet.
-func (c *Cluster) node(name string, args []string) *Node {
+// node describes a process that is not started yet, on a host.
+func (c *Cluster) node(h Host, name string, args []string) *Node {
 	if c.cfg.Extra != nil {
 		args = append(args, c.cfg.Extra(name)...)
 	}
 	return &Node{
-		Name: name, Log: c.log(name), Dir: filepath.Join(c.cfg.Dir, name), exe: c.cfg.Exe, env: c.cfg.Env,
+		Name: name, Log: c.log(name), Dir: filepath.Join(c.cfg.Dir, name), exe: c.cfg.Exe, env: c.cfg.Env, host: h,
 		Args: append(args, "--dir", filepath.Join(c.cfg.Dir, name), "--die-with-stdin"),
 	}
 }
@@ -171,7 +163,11 @@ func (c *Cluster) AddWorker() (*Node, error) {
 	defer c.mu.Unlock()
 	c.joined++
 	name := fmt.Sprintf("w%d", c.joined)
-	n := c.node(name, append([]string{"worker", "--id", name, "--join", c.Servers(), "--listen", host + ":0"}, c.cfg.WorkerArgs...))
+	h, err := c.host(name)
+	if err != nil {
+		return nil, err
+	}
+	n := c.node(h, name, append([]string{"worker", "--id", name, "--join", c.Servers(), "--listen", h.Address() + ":0"}, c.cfg.WorkerArgs...))
 	if err := c.begin(n); err != nil {
 		return nil, err
 	}
@@ -183,20 +179,44 @@ func (c *Cluster) AddWorker() (*Node, error) {
 // cluster by whoever asks it to; it is returned with its HTTP address. The
 // cluster's own client knows only the coordinators of the start.
 func (c *Cluster) AddCoordinator() (n *Node, http string, err error) {
-	ports, err := freeBlocks(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := name(len(c.Coordinators))
+	if http, err = c.address(name); err != nil {
+		return nil, "", err
+	}
+	h, err := c.host(name)
 	if err != nil {
 		return nil, "", err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	http = fmt.Sprintf("%s:%d", host, ports[0])
-	name := name(len(c.Coordinators))
-	n = c.node(name, append([]string{"coordinator", "--id", name, "--join-cluster", c.Servers(), "--address", http}, c.cfg.Args...))
+	n = c.node(h, name, append([]string{"coordinator", "--id", name, "--join-cluster", c.Servers(), "--address", http}, c.cfg.Args...))
 	if err := c.begin(n); err != nil {
 		return nil, "", err
 	}
 	c.Coordinators, c.servers = append(c.Coordinators, n), append(c.servers, http)
 	return n, http, nil
+}
+
+// ReplaceCoordinator starts a coordinator of another id, with an empty folder, at the
+// address of one that has ended and takes its place from now on. It waits to be added to
+// the cluster by whoever asks it to.
+func (c *Cluster) ReplaceCoordinator(old *Node) (*Node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.Coordinators, old)
+	if i < 0 {
+		return nil, errors.New("proc: " + old.Name + " is no coordinator of this cluster")
+	}
+	c.replaced++
+	name := fmt.Sprintf("r%d", c.replaced)
+	others := slices.Delete(slices.Clone(c.servers), i, i+1)
+	n := c.node(old.host, name, append([]string{"coordinator", "--id", name, "--join-cluster", strings.Join(others, ","), "--address", c.servers[i]}, c.cfg.Args...))
+	if err := c.begin(n); err != nil {
+		return nil, err
+	}
+	c.Coordinators = slices.Clone(c.Coordinators)
+	c.Coordinators[i] = n
+	return n, nil
 }
 
 // RemoveWorker ends a worker for good; its disk and log stay.

@@ -23,13 +23,18 @@ const scrapeTimeout = 2 * time.Second
 
 // Scrape reads the metrics that a process serves at an HTTP address.
 func Scrape(ctx context.Context, address string) (Series, error) {
+	return ScrapeBy(ctx, http.DefaultClient, address)
+}
+
+// ScrapeBy is Scrape by an HTTP client of the caller's.
+func ScrapeBy(ctx context.Context, by *http.Client, address string) (Series, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := by.Do(request)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,9 @@ type Node struct {
 	Log  string   // path of the file with its output
 	Dir  string   // its disk; empty for a process without one
 
-	exe string
-	env []string
+	exe  string
+	env  []string
+	host Host
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -30,9 +31,9 @@ type Node struct {
 	err   error         // how it ended, once done
 }
 
-// Launch starts a process that belongs to no cluster, with a log file.
+// Launch starts a process that belongs to no cluster, with a log file, on this machine.
 func Launch(exe string, env []string, name, log string, args ...string) (*Node, error) {
-	n := &Node{Name: name, Args: args, Log: log, exe: exe, env: env}
+	n := &Node{Name: name, Args: args, Log: log, exe: exe, env: env, host: loopback{}}
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (n *Node) start() error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := n.host.Start(cmd); err != nil {
 		return err
 	}
 	n.cmd, n.stdin, n.done = cmd, stdin, make(chan struct{})

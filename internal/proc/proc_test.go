@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,7 +37,7 @@ func child(t *testing.T, how string) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Node{Name: how, Log: filepath.Join(t.TempDir(), "log"), exe: exe, env: []string{asChild + "=" + how}}
+	n := &Node{Name: how, Log: filepath.Join(t.TempDir(), "log"), exe: exe, env: []string{asChild + "=" + how}, host: loopback{}}
 	if err := n.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -215,5 +217,69 @@ func TestExtra(t *testing.T) {
 	t.Cleanup(func() { second.Kill() })
 	if second.Name != "w2" {
 		t.Errorf("the next worker is %s", second.Name)
+	}
+}
+
+// aHost is a host that notes what it starts.
+type aHost struct {
+	name    string
+	started *[]string
+}
+
+func (aHost) Address() string { return "127.0.0.9" }
+
+func (h aHost) Start(c *exec.Cmd) error {
+	*h.started = append(*h.started, h.name)
+	return c.Start()
+}
+
+// Processes that have hosts of their own are told the addresses of these, and are started
+// there, each time.
+func TestHosts(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var started []string
+	c := &Cluster{cfg: Config{
+		Exe: exe, Env: []string{asChild + "=waits"}, Dir: t.TempDir(), Coordinators: 2,
+		Hosts: func(name string) (Host, error) { return aHost{name, &started}, nil },
+	}}
+	servers, inside, err := c.addresses()
+	if want := []string{"127.0.0.9:7070", "127.0.0.9:7070"}; err != nil || !slices.Equal(servers, want) || inside != nil {
+		t.Errorf("coordinators at %v, %v, %v", servers, inside, err)
+	}
+	w, err := c.AddWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Kill() })
+	n, http, err := c.AddCoordinator()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Kill() })
+	if err := errors.Join(w.Kill(), w.Restart()); err != nil {
+		t.Fatal(err)
+	}
+	if args := strings.Join(w.Args, " "); !strings.Contains(args, "--listen 127.0.0.9:0") || http != "127.0.0.9:7070" {
+		t.Errorf("%s, a coordinator at %s", args, http)
+	}
+	if err := n.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.ReplaceCoordinator(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Kill() })
+	if args := strings.Join(r.Args, " "); r.Name != "r1" || c.HTTP(r) != http || !strings.Contains(args, "--id r1 ") || !strings.Contains(args, " --address "+http) {
+		t.Errorf("%s at %s: %s", r.Name, c.HTTP(r), args)
+	}
+	if _, err := c.ReplaceCoordinator(n); err == nil {
+		t.Error("what is no coordinator any more is replaced again")
+	}
+	if got := strings.Join(started, " "); got != "w1 a w1 a" { // in the place of a, and on its host
+		t.Errorf("started %s", got)
 	}
 }

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// networkTable has TestNetworkTable measure: "all", or rows of your own, separated by
+// semicolons, each "loopback" or what `chaos --network` takes, and, where coordinators need
+// it, a heartbeat: "rtt=20ms; rtt=300ms heartbeat=500ms". networkIdle is how long clusters
+// are left idle to count elections (default 2m). docs/failures.md has the command.
+const (
+	networkTable = "COPPICE_NETWORK_TABLE"
+	networkIdle  = "COPPICE_NETWORK_IDLE"
+)
+
+// networkRows is what "all" stands for.
+const networkRows = "loopback; rtt=20ms; rtt=50ms; rtt=100ms; rtt=200ms heartbeat=500ms; rtt=300ms heartbeat=500ms; " +
+	"rtt=10ms,rate=1Mbit; rtt=10ms,loss=5%; rtt=10ms,duplicate=10%"
+
+// The variables by which a process is told what to measure.
+const (
+	rowKey   = "COPPICE_TEST_NETWORK_ROW"
+	phaseKey = "COPPICE_TEST_NETWORK_PHASE"
+)
+
+// measured is a row of the table. Times are in seconds, 0 where something did not end
+// within stepWithin; Error is the first of those.
+type measured struct {
+	Import, Submit, Step, Trees, Folds float64
+	Dispatched, Retried                float64
+	Elections                          float64
+	Error                              string
+}
+
+const (
+	tableCoordinators = 3
+	tableWorkers      = 2
+	tableRows         = 50_000 // 1.2 MB of shards
+	tableSteps        = 200
+	stepWithin        = 3 * time.Minute
+	calm, calmWithin  = 5 * time.Second, 30 * time.Second
+)
+
+// TestNetworkTable prints what a network costs: see networkTable.
+func TestNetworkTable(t *testing.T) {
+	if os.Getenv(networkTable) == "" {
+		t.Skipf("it takes long; %s=all has it run", networkTable)
+	}
+	if os.Getenv(onNetwork) != "" {
+		measureRow(t)
+		return
+	}
+	rows := rowsOf(os.Getenv(networkTable))
+	results := make([]measured, len(rows))
+	for i, row := range rows { // one by one: they share the machine
+		results[i] = inChild(t, row, "times")
+		t.Logf("%s: %+v", row, results[i])
+	}
+	var idle sync.WaitGroup
+	for i, row := range rows {
+		idle.Go(func() { results[i].Elections = inChild(t, row, "idle").Elections })
+	}
+	idle.Wait()
+	var b strings.Builder
+	b.WriteString("| network | elections | import of 1.2 MB | a job accepted | a step of `ldlf` | 20 trees of `structrf` | 4 folds of `ldlf` | units given again |\n| --- | --: | --: | --: | --: | --: | --: | --: |\n")
+	for i, row := range rows {
+		b.WriteString(results[i].line(row))
+	}
+	t.Logf("\n%s", b.String())
+}
+
+func rowsOf(text string) (rows []string) {
+	if text == "all" {
+		text = networkRows
+	}
+	for row := range strings.SplitSeq(text, ";") {
+		rows = append(rows, strings.TrimSpace(row))
+	}
+	return rows
+}
+
+func (m *measured) line(row string) string {
+	ms := func(seconds float64) string {
+		if seconds == 0 {
+			return "-"
+		}
+		return (time.Duration(seconds * float64(time.Second))).Round(100 * time.Microsecond).String()
+	}
+	elections := strconv.FormatFloat(m.Elections, 'f', 0, 64)
+	if m.Elections < 0 {
+		elections = "-"
+	}
+	line := fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %.0f of %.0f |\n",
+		row, elections, ms(m.Import), ms(m.Submit), ms(m.Step), ms(m.Trees), ms(m.Folds), m.Retried, m.Dispatched)
+	if m.Error != "" {
+		line += "| | " + m.Error + " |\n"
+	}
+	return line
+}
+
+// resultMark is before the result in a child's output.
+const resultMark = "RESULT "
+
+// inChild measures a row in a process with a network of its own.
+func inChild(t *testing.T, row, phase string) (m measured) {
+	out, _ := alone(t, rowKey+"="+row, phaseKey+"="+phase)
+	_, text, ok := strings.Cut(out, resultMark)
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(&m); !ok || err != nil {
+		t.Errorf("%s, %s: no result: %s", row, phase, out)
+	}
+	return m
+}
+
+// measureRow is what that process does.
+func measureRow(t *testing.T) {
+	settings, heartbeat, _ := strings.Cut(os.Getenv(rowKey), " heartbeat=")
+	var args []string
+	if heartbeat != "" {
+		args = []string{"--heartbeat", heartbeat}
+	}
+	var c *farCluster
+	if settings == "loopback" {
+		c = &farCluster{start(t, tableCoordinators, tableWorkers), http.DefaultClient}
+	} else {
+		c = startFar(t, settings, tableCoordinators, tableWorkers, args...)
+	}
+	var m measured
+	if os.Getenv(phaseKey) == "idle" {
+		m.Elections = c.idle(t)
+	} else {
+		m = c.times(t)
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("%s%s\n", resultMark, b)
+}
+
+// idle leaves the cluster alone and returns the elections meanwhile.
+func (c *farCluster) idle(t *testing.T) float64 {
+	long := 2 * time.Minute
+	if text := os.Getenv(networkIdle); text != "" {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait := func(d time.Duration) (term float64) {
+		select {
+		case <-time.After(d):
+		case <-t.Context().Done():
+		}
+		return slices.Max(c.each(t, "coppice_raft_term"))
+	}
+	before, now := -1.0, wait(0)
+	for began := time.Now(); now != before && time.Since(began) < calmWithin; { // the elections of the start
+		before, now = now, wait(calm)
+	}
+	return wait(long) - now
+}
+
+// times has the cluster do one thing after the other, and goes on where one fails.
+func (c *farCluster) times(t *testing.T) (m measured) {
+	c.Client().Patience = stepWithin
+	take := func(what string, f func(context.Context) error) float64 {
+		ctx, cancel := context.WithTimeout(t.Context(), stepWithin)
+		defer cancel()
+		began := time.Now()
+		if err := f(ctx); err != nil {
+			if m.Error == "" {
+				m.Error = what + ": " + err.Error()
+			}
+			return 0
+		}
+		return time.Since(began).Seconds()
+	}
+	m.Import = take("the import", func(ctx context.Context) error {
+		_, err := c.Client().Import(ctx, "far", dataset.Artificial(tableRows, 1), dataset.ImportOptions{})
+		return err
+	})
+	var job *protocol.JobInfo
+	m.Submit = take("the job", func(ctx context.Context) (err error) {
+		job, err = c.Client().Submit(ctx, farSpec("ldlf", 0, tableSteps))
+		return err
+	})
+	if job != nil {
+		take("ldlf", func(ctx context.Context) (err error) { m.Step, err = c.pace(ctx, job); return err })
+	}
+	m.Trees = take("structrf", func(ctx context.Context) error { return c.run(ctx, farSpec("structrf", 0, 0)) })
+	m.Folds = take("folds", func(ctx context.Context) error { return c.run(ctx, farSpec("ldlf", 4, tableSteps/2)) })
+	m.Dispatched, m.Retried = c.total(t, "coppice_units_dispatched_total"), c.total(t, "coppice_units_retried_total")
+	return m
+}
+
+// farSpec is a job of the table.
+func farSpec(algorithm string, folds, steps int) protocol.Spec {
+	s := protocol.Spec{Algorithm: algorithm, Dataset: "far", Folds: folds, Set: map[string]string{"trees": "20", "max_depth": "8"}}
+	if algorithm == "ldlf" {
+		s.Set = map[string]string{
+			"steps": strconv.Itoa(steps), "trees": "3", "depth": "5", "batch_size": "256", "leaf_batches": "50", "validation_fraction": "0",
+		}
+	}
+	return s
+}
+
+// run runs a job to its end.
+func (c *farCluster) run(ctx context.Context, s protocol.Spec) error {
+	j, err := c.Client().Submit(ctx, s)
+	if err == nil {
+		_, err = c.end(ctx, j, func(*protocol.JobInfo) {})
+	}
+	return err
+}
+
+func (c *farCluster) end(ctx context.Context, j *protocol.JobInfo, see func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
+	j, err := c.Client().Watch(ctx, strconv.FormatUint(j.ID, 10), see)
+	if err == nil && j.State != protocol.Done {
+		err = fmt.Errorf("the job is %s %s", j.State, j.Error)
+	}
+	return j, err
+}
+
+// pace returns the seconds of a step of a job that runs: from its first committed one to
+// its end.
+func (c *farCluster) pace(ctx context.Context, j *protocol.JobInfo) (float64, error) {
+	var first time.Time
+	var from uint64
+	_, err := c.end(ctx, j, func(j *protocol.JobInfo) {
+		if first.IsZero() && j.Progress != nil && j.Progress.Step > 0 {
+			first, from = time.Now(), j.Progress.Step
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	if first.IsZero() || from >= tableSteps {
+		return 0, fmt.Errorf("the job was too fast to be seen")
+	}
+	return time.Since(first).Seconds() / float64(tableSteps-from), nil
+}
