@@ -31,6 +31,9 @@ func (c *Conn) Send(subject, reply string, msg []byte) error {
 }
 
 func (c *Conn) publish(subject, reply string, b []byte) error {
+	if c.server != nil {
+		c.server.relief.sends(c.server, len(b))
+	}
 	err := c.link.Publish(subject, reply, b)
 	if err == nil {
 		c.traffic.Sent(len(b))
@@ -54,7 +57,7 @@ func (c *Conn) Subscribe(subject string, f func(Message)) (*Subscription, error)
 // nobody is subscribed: the server says so at once, so it tells of a dead receiver
 // long before its silence does.
 func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(reply string)) (*Subscription, error) {
-	var join protocol.Joiner
+	join := protocol.Joiner{Room: c.room}
 	return c.subscribe(subject, "", func(m Message) {
 		if m.Nobody {
 			nobody(m.Subject)
