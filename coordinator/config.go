@@ -51,6 +51,8 @@ type Config struct {
 	SnapshotBytes int64
 	// Quotas bound what users may put on the cluster.
 	Quotas Quotas
+	// Budget bounds what others take of this process.
+	Budget Budget
 	Log    *slog.Logger
 	// Ready, if set, is called once the coordinator answers.
 	Ready func()
@@ -104,10 +106,13 @@ func (c Config) prepared() (Config, error) {
 		c.Concurrent = DefaultConcurrent
 	}
 	c.Quotas.fill()
+	if c.Budget, err = c.Budget.prepared(); err != nil {
+		return c, err
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return c, nil
+	return c, c.fitDescriptors()
 }
 
 // defaultPeers fills in where this coordinator is, if nothing says so: where it was

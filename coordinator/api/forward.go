@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -41,7 +42,10 @@ func newForwarder(cfg Config) *forwarder {
 		ErrorLog:      slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			s := &Server{cfg: cfg}
-			s.answer(w, nil, fmt.Errorf("%w: the leader did not answer: %w", store.ErrNotLeader, err))
+			if !errors.Is(err, errSlow) && !errors.Is(err, errBusy) { // else it is the client's fault
+				err = fmt.Errorf("%w: the leader did not answer: %w", store.ErrNotLeader, err)
+			}
+			s.answer(w, nil, err)
 		},
 	}
 	return f
