@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -106,6 +107,8 @@ type pacedBody struct {
 	window time.Duration
 	room   *protocol.Room // nil: it takes none
 
+	mu     sync.Mutex // a transport may read on where a request that it forwards is over
+	over   bool
 	taken  int           // of room
 	waited time.Duration // for got bytes
 	got    float64
@@ -114,31 +117,53 @@ type pacedBody struct {
 
 // Read implements io.Reader.
 func (b *pacedBody) Read(p []byte) (int, error) {
-	if b.err != nil {
-		return 0, b.err
+	b.mu.Lock()
+	left, err := b.window-b.waited, b.err
+	b.mu.Unlock()
+	if err != nil {
+		return 0, err
 	}
 	began := time.Now()
-	_ = b.conn.SetReadDeadline(began.Add(b.window - b.waited))
+	_ = b.conn.SetReadDeadline(began.Add(left))
 	n, err := b.body.Read(p)
-	b.waited += time.Since(began)
+	return n, b.came(n, err, time.Since(began))
+}
+
+// came takes in n bytes that were waited for, or an error.
+func (b *pacedBody) came(n int, err error, waited time.Duration) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waited += waited
 	if b.got += float64(n); b.got >= leastRate*b.window.Seconds() {
 		b.got, b.waited = 0, 0
 	}
 	switch {
+	case b.over:
+		b.err = io.ErrUnexpectedEOF
 	case !b.take(n):
-		b.err = fmt.Errorf("%w: the bodies of requests take %d MiB already; try again", errBusy, b.room.Limit()>>20)
+		b.err = fmt.Errorf("%w: the bodies of requests take %d KiB already; try again", errBusy, b.room.Held()>>10)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		b.err = fmt.Errorf("%w: %.0f bytes of the request's body came in %v, at least %d a second must", errSlow, b.got, b.window, leastRate)
 	case errors.Is(err, io.EOF):
 		_ = b.conn.SetReadDeadline(time.Time{}) // whoever answers may take its time
-		fallthrough
+		b.err = err
 	default:
 		b.err = err
 	}
-	return n, b.err
+	return b.err
 }
 
-// take takes room for n bytes of the body.
+// fault returns why the body did not come, if that is the fault of who sent it.
+func (b *pacedBody) fault() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if errors.Is(b.err, errSlow) || errors.Is(b.err, errBusy) {
+		return b.err
+	}
+	return nil
+}
+
+// take takes room for n bytes of the body; mu is held.
 func (b *pacedBody) take(n int) bool {
 	if b.room == nil || n <= 0 {
 		return true
@@ -155,6 +180,9 @@ func (b *pacedBody) Close() error { return b.body.Close() }
 
 // finish gives back what the body took and bounds the wait for what was not read.
 func (b *pacedBody) finish() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
 	if b.room != nil {
 		b.room.Give(b.taken)
 	}
