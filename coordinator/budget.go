@@ -138,12 +138,17 @@ func (n *node) quotas() api.Quotas {
 // relieveEvery is the time between two looks at what NATS clients take.
 const relieveEvery = 250 * time.Millisecond
 
+// tellEvery is the least time between two lines of the log about it.
+const tellEvery = 10 * time.Second
+
 // keepBudget closes NATS clients that take more than they may, and tells what is taken,
 // until ctx is done.
 func (n *node) keepBudget(ctx context.Context) {
 	tick := time.NewTicker(relieveEvery)
 	defer tick.Stop()
 	var seen taken
+	var closed uint64 // not told yet
+	var told time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -152,8 +157,9 @@ func (n *node) keepBudget(ctx context.Context) {
 		}
 		now := n.taken()
 		now.tell(n.metrics, &seen)
-		if closed := now.nats.Closed - seen.nats.Closed; closed > 0 {
+		if closed += now.nats.Closed - seen.nats.Closed; closed > 0 && time.Since(told) > tellEvery {
 			n.cfg.Log.Warn("NATS clients were closed: they did not read what is sent to them, or listened to nothing where connections are short", "clients", closed)
+			closed, told = 0, time.Now()
 		}
 		seen = now
 	}

@@ -36,7 +36,7 @@ func call(t *testing.T, address, text string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(time.Minute))
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
 	io.WriteString(conn, text)
 	return conn
 }
@@ -92,10 +92,21 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 // A connection that had its request is idle again, and one that is closed makes room.
 func TestConnectionsAreCounted(t *testing.T) {
 	c, address := bounded(t, 2)
-	one, two := call(t, address, asks), call(t, address, asks)
-	if !replies(one) || !replies(two) {
-		t.Fatal("no answer")
+	idle := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.idle.Len()
 	}
+	var both []net.Conn
+	for i := range 2 {
+		conn := call(t, address, asks)
+		if !replies(conn) {
+			t.Fatal("no answer")
+		}
+		settles(t, "idle", func() bool { return idle() == i+1 })
+		both = append(both, conn)
+	}
+	one, two := both[0], both[1]
 	if third := call(t, address, asks); !replies(third) {
 		t.Fatal("no answer to a third")
 	}
@@ -106,13 +117,17 @@ func TestConnectionsAreCounted(t *testing.T) {
 		t.Errorf("%d are open, %d were closed", open, closed)
 	}
 	two.Close()
-	for end := time.Now().Add(time.Minute); ; {
-		if open, _ := c.count(); open == 1 {
-			return
-		}
+	settles(t, "one fewer", func() bool { open, _ := c.count(); return open == 1 })
+}
+
+// settles waits for a condition.
+func settles(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); !done(); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatal("a closed one counts")
+			t.Fatalf("waited in vain for %s", what)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
