@@ -135,8 +135,13 @@ func (n *node) quotas() api.Quotas {
 	return q
 }
 
-// relieveEvery is the time between two looks at what NATS clients take.
-const relieveEvery = 250 * time.Millisecond
+// relieveEvery is the time between two looks at what NATS clients take, and relieveSoon
+// that where it is much, which is an eighth of what may be.
+const (
+	relieveEvery = 100 * time.Millisecond
+	relieveSoon  = 20 * time.Millisecond
+	much         = 8
+)
 
 // tellEvery is the least time between two lines of the log about it.
 const tellEvery = 10 * time.Second
@@ -162,6 +167,11 @@ func (n *node) keepBudget(ctx context.Context) {
 			closed, told = 0, time.Now()
 		}
 		seen = now
+		every := relieveEvery
+		if now.nats.Pending > n.cfg.Budget.parts().send/much {
+			every = relieveSoon
+		}
+		tick.Reset(every)
 	}
 }
 

@@ -20,9 +20,9 @@ type relief struct {
 	pending     int64 // bound of all clients
 	connections int   // bound; 0: none
 
-	mu   sync.Mutex
-	sent int64 // by this process since the last look
-	load Load
+	mu     sync.Mutex
+	passed int64 // bytes since the last look, as far as this process sent or heard them
+	load   Load
 }
 
 const (
@@ -31,8 +31,8 @@ const (
 	crowded = 0.75
 	// settled is how old a client is at least that listens to nothing and is closed.
 	settled = 2 * time.Second
-	// lookEvery is the share of the bound that this process may send, to one client for each
-	// that there is, between two looks at what waits.
+	// lookEvery is the share of the bound that may pass, to each client that there is,
+	// between two looks at what waits.
 	lookEvery = 0.25
 )
 
@@ -47,14 +47,14 @@ func (s *Server) Load() Load {
 	return s.relief.load
 }
 
-// sends counts what this process is about to send: it is what fills memory fastest
-// where many do not read.
-func (r *relief) sends(s *Server, n int) {
+// passes counts bytes that pass, and looks at what waits once they are many: it may be
+// so many bytes for each client that does not read.
+func (r *relief) passes(s *Server, n int) {
 	r.mu.Lock()
-	r.sent += int64(n)
-	due := float64(r.sent)*float64(max(1, r.load.Clients)) > lookEvery*float64(r.pending)
+	r.passed += int64(n)
+	due := float64(r.passed)*float64(max(1, r.load.Clients)) > lookEvery*float64(r.pending)
 	if due {
-		r.sent = 0
+		r.passed = 0
 	}
 	r.mu.Unlock()
 	if due {

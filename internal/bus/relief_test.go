@@ -85,18 +85,18 @@ func TestExcess(t *testing.T) {
 	inside := conn(9, 70, 0, time.Hour)
 	inside.IP = ""
 	for what, c := range map[string]struct {
-		r     relief
+		r     *relief
 		conns []*natsserver.ConnInfo
 		want  []uint64
 	}{
-		"room for all":        {relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 40, 1, 0)}, nil},
-		"the greatest":        {relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 41, 1, 0)}, []uint64{1}},
-		"not this process":    {relief{pending: 100}, []*natsserver.ConnInfo{inside, conn(2, 41, 1, 0)}, []uint64{2}},
-		"few connections":     {relief{pending: 100, connections: 8}, []*natsserver.ConnInfo{conn(1, 0, 0, time.Hour), conn(2, 0, 0, time.Hour)}, nil},
-		"idle ones, by age":   {relief{pending: 100, connections: 4}, []*natsserver.ConnInfo{conn(1, 0, 0, 5*time.Second), conn(2, 0, 0, time.Hour), conn(3, 0, 1, time.Hour), conn(4, 0, 0, time.Second)}, []uint64{2}},
-		"none that listens":   {relief{pending: 100, connections: 1}, []*natsserver.ConnInfo{conn(1, 0, 1, time.Hour), conn(2, 0, 2, time.Hour)}, nil},
-		"each only once":      {relief{pending: 100, connections: 2}, []*natsserver.ConnInfo{conn(1, 101, 0, time.Hour), conn(2, 0, 0, time.Hour)}, []uint64{1}},
-		"each, without bound": {relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 101, 0, time.Hour), conn(2, 0, 0, time.Hour)}, []uint64{1}},
+		"room for all":        {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 40, 1, 0)}, nil},
+		"the greatest":        {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 41, 1, 0)}, []uint64{1}},
+		"not this process":    {&relief{pending: 100}, []*natsserver.ConnInfo{inside, conn(2, 41, 1, 0)}, []uint64{2}},
+		"few connections":     {&relief{pending: 100, connections: 8}, []*natsserver.ConnInfo{conn(1, 0, 0, time.Hour), conn(2, 0, 0, time.Hour)}, nil},
+		"idle ones, by age":   {&relief{pending: 100, connections: 4}, []*natsserver.ConnInfo{conn(1, 0, 0, 5*time.Second), conn(2, 0, 0, time.Hour), conn(3, 0, 1, time.Hour), conn(4, 0, 0, time.Second)}, []uint64{2}},
+		"none that listens":   {&relief{pending: 100, connections: 1}, []*natsserver.ConnInfo{conn(1, 0, 1, time.Hour), conn(2, 0, 2, time.Hour)}, nil},
+		"each only once":      {&relief{pending: 100, connections: 2}, []*natsserver.ConnInfo{conn(1, 101, 0, time.Hour), conn(2, 0, 0, time.Hour)}, []uint64{1}},
+		"each, without bound": {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 101, 0, time.Hour), conn(2, 0, 0, time.Hour)}, []uint64{1}},
 	} {
 		if got := c.r.excess(c.conns, now); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
