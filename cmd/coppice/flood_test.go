@@ -44,7 +44,7 @@ const flooded = 6
 func TestFlood(t *testing.T) {
 	size := floodSize{idle: 400, uploads: 10, deaf: 10, fragments: 200, memory: 64, most: 64}
 	if os.Getenv(fullFlood) != "" {
-		size = floodSize{idle: 10_000, uploads: 300, deaf: 200, fragments: 4000, memory: 512, most: 512}
+		size = floodSize{idle: 10_000, uploads: 300, deaf: 20, fragments: 2000, memory: 512, most: 512}
 	}
 	c := floodable(t, size)
 	t.Setenv("COPPICE_SERVER", c.Servers())
@@ -55,7 +55,7 @@ func TestFlood(t *testing.T) {
 	rss, files := use.most()
 	f := flood(t, c, size)
 	until(t, "the flood", func() bool {
-		return f.begun.Load() >= int64(size.idle+size.idle/4+size.uploads+size.deaf+size.fragments)
+		return f.begun.Load() >= f.all
 	})
 	began := time.Now()
 	more := artificialFile(t, t.TempDir(), "more.csv", 2000, 2)
@@ -164,6 +164,7 @@ type greed struct {
 	ctx        context.Context
 	tasks      sync.WaitGroup
 	begun      atomic.Int64
+	all        int64  // parts of it
 	http, nats string // addresses
 }
 
@@ -188,11 +189,15 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := sender.Subscribe("flood", func(bus.Message) {}); err != nil { // who listens to nothing is closed
+		t.Fatal(err)
+	}
 	f.tasks.Go(func() {
 		defer sender.Close()
 		f.fragments(sender, protocol.Subjects{Cluster: info.ID}, size.fragments)
 	})
 	const hands = 8
+	f.all = int64(hands*(size.idle/hands+size.idle/hands/4) + size.uploads + size.deaf + size.fragments)
 	for range hands {
 		f.tasks.Go(func() { f.idle(f.http, size.idle/hands) })
 		f.tasks.Go(func() { f.idle(f.nats, size.idle/hands/4) })
@@ -230,14 +235,13 @@ func (f *greed) idle(address string, n int) {
 
 // upload announces a large blob and sends three bytes, again and again.
 func (f *greed) upload() {
-	for first := true; f.ctx.Err() == nil; first = false {
+	for first := true; f.ctx.Err() == nil; {
 		if c, err := net.DialTimeout("tcp", f.http, time.Second); err == nil {
 			fmt.Fprintf(c, "PUT /v1/blobs/%064d HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\nabc", 0, 256<<20)
 			c.SetReadDeadline(time.Now().Add(15 * time.Second))
 			stop := context.AfterFunc(f.ctx, func() { c.Close() })
-			if first {
-				f.begun.Add(1)
-			}
+			f.begins(first)
+			first = false
 			io.Copy(io.Discard, c)
 			stop()
 			c.Close()
@@ -248,13 +252,12 @@ func (f *greed) upload() {
 
 // deaf subscribes to everything, says that it is alive, and reads nothing.
 func (f *greed) deaf() {
-	for first := true; f.ctx.Err() == nil; first = false {
+	for first := true; f.ctx.Err() == nil; {
 		if c, err := net.DialTimeout("tcp", f.nats, time.Second); err == nil {
 			_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 			_, err := io.WriteString(c, "CONNECT {\"verbose\":false}\r\nSUB > 1\r\nPING\r\n")
-			if first {
-				f.begun.Add(1)
-			}
+			f.begins(first)
+			first = false
 			for err == nil && f.ctx.Err() == nil {
 				f.pause(50 * time.Millisecond)
 				_, err = io.WriteString(c, "PONG\r\n")
@@ -269,13 +272,18 @@ func (f *greed) deaf() {
 func (f *greed) fragments(c *bus.Conn, subjects protocol.Subjects, n int) {
 	for i := uint64(0); f.ctx.Err() == nil; i++ {
 		part := protocol.Fragment{Sender: i, Message: 1, Total: protocol.MaxMessage, Data: make([]byte, 1<<20-1<<10)}
-		if c.Send(subjects.Beats(), "", part.Append(nil)) != nil {
-			f.pause(10 * time.Millisecond) // it was closed, and connects again
-		} else if i < uint64(n) {
-			f.begun.Add(1)
-		} else {
+		err := c.Send(subjects.Beats(), "", part.Append(nil)) // an error: it was closed, and connects again
+		f.begins(i < uint64(n))
+		if err != nil || i >= uint64(n) {
 			f.pause(10 * time.Millisecond)
 		}
+	}
+}
+
+// begins counts a part of the flood.
+func (f *greed) begins(first bool) {
+	if first {
+		f.begun.Add(1)
 	}
 }
 
