@@ -57,7 +57,9 @@ type Config struct {
 	// KeepJobs is how many ended jobs are kept: the leader deletes those beyond it that
 	// ended first. 0: all.
 	KeepJobs int
-	Log      *slog.Logger
+	// Budget bounds what others take of this process.
+	Budget Budget
+	Log    *slog.Logger
 	// Ready, if set, is called once the coordinator answers.
 	Ready func()
 
@@ -119,10 +121,13 @@ func (c Config) prepared() (Config, error) {
 		c.BlobGrace = grace
 	}
 	c.Quotas.fill()
+	if c.Budget, err = c.Budget.prepared(); err != nil {
+		return c, err
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return c, nil
+	return c, c.fitDescriptors()
 }
 
 // defaultPeers fills in where this coordinator is, if nothing says so: where it was

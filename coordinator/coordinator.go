@@ -36,7 +36,7 @@ type node struct {
 	metrics  *metrics.Coordinator
 	scrape   http.Handler // of /metrics
 
-	listener net.Listener // of HTTP
+	listener *connections // of HTTP
 	raft     net.Listener
 	nats     *bus.Server // nil with an external NATS
 	conn     *bus.Conn
@@ -100,9 +100,11 @@ func (n *node) open(ctx context.Context) error {
 }
 
 func (n *node) openListeners(context.Context) (err error) {
-	if n.listener, err = net.Listen("tcp", n.cfg.HTTPAddr); err != nil {
+	listener, err := net.Listen("tcp", n.cfg.HTTPAddr)
+	if err != nil {
 		return fmt.Errorf("cannot listen on %s for HTTP: %w", n.cfg.HTTPAddr, err)
 	}
+	n.listener = boundConnections(listener, n.cfg.Budget.Connections)
 	n.onClose(func() { n.listener.Close() })
 	if n.raft, err = net.Listen("tcp", n.cfg.RaftAddr); err != nil {
 		return fmt.Errorf("cannot listen on %s for Raft: %w", n.cfg.RaftAddr, err)
@@ -132,7 +134,10 @@ func (n *node) openFolder(ctx context.Context) error {
 func (n *node) openNATS(ctx context.Context) error {
 	reg := metrics.Registry()
 	n.metrics = metrics.NewCoordinator(reg)
-	options := bus.Options{Name: "coordinator " + n.cfg.ID, Ping: n.cfg.timeouts.Ping, Traffic: n.metrics, Log: n.cfg.Log}
+	options := bus.Options{
+		Name: "coordinator " + n.cfg.ID, Ping: n.cfg.timeouts.Ping, Traffic: n.metrics, Log: n.cfg.Log,
+		Received: int(n.cfg.Budget.parts().received), Backlog: int(n.cfg.Budget.parts().backlog),
+	}
 	if n.cfg.NATS != "" {
 		options.URLs = strings.Split(n.cfg.NATS, ",")
 	} else {
@@ -235,9 +240,9 @@ func (n *node) awaitRoom(ctx context.Context, try func() error) error {
 // coordinator that starts.
 func (n *node) openHTTP(context.Context) error {
 	n.serve(api.Starting(n.beginning, n.waits))
-	n.http = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	n.http = n.boundHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		(*n.front.Load()).ServeHTTP(w, r)
-	})}
+	}))
 	var done sync.WaitGroup
 	done.Go(func() {
 		if err := n.http.Serve(n.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -256,7 +261,7 @@ func (n *node) serve(h http.Handler) { n.front.Store(&h) }
 func (n *node) openAPI(context.Context) error {
 	n.serve(api.Handler(api.Config{
 		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
-		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, WorkersOf: n.workersOf, Waits: n.jobWaits, Standing: n.standing, Count: n.metrics.Requests.Add, Backed: n.backed, Quotas: n.cfg.Quotas.api(),
+		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, WorkersOf: n.workersOf, Waits: n.jobWaits, Standing: n.standing, Count: n.metrics.Requests.Add, Backed: n.backed, Quotas: n.quotas(),
 	}))
 	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
 	return nil
@@ -273,6 +278,7 @@ func (n *node) run(ctx context.Context) error {
 	tasks.Go(func() { n.keepSightings(ctx) })
 	tasks.Go(func() { n.keepFit(ctx) })
 	tasks.Go(func() { n.keepClients(ctx) })
+	tasks.Go(func() { n.keepBudget(ctx) })
 	var removed error
 	tasks.Go(func() {
 		if removed = n.keepMembers(ctx); removed != nil {

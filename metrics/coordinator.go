@@ -15,6 +15,7 @@ const (
 	DropStale     = "stale"     // of another epoch, job or round
 	DropDuplicate = "duplicate" // its node is filled
 	DropMisshapen = "malformed" // not of the round's shape, or not decodable
+	DropFull      = "full"      // there is no room for it
 )
 
 // The states of workers, of jobs and of Raft that have a series each.
@@ -22,7 +23,7 @@ var (
 	workerStates = []string{"alive", "refused"}
 	jobStates    = []string{"queued", "paused", "running", "done", "failed", "cancelled"}
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
-	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen}
+	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen, DropFull}
 	waitReasons  = []string{"commit", "memory", "nats", "no_worker", "numerics", "queue", "retry", "workers_distrusted", "workers_refused", "workers_unreachable"}
 )
 
@@ -31,6 +32,7 @@ var (
 type Coordinator struct {
 	*set
 	Traffic
+	Budget
 
 	Steps    prometheus.Counter
 	Samples  prometheus.Counter
@@ -94,7 +96,7 @@ type Coordinator struct {
 // NewCoordinator registers a coordinator's instruments.
 func NewCoordinator(reg prometheus.Registerer) *Coordinator {
 	s := &set{}
-	m := &Coordinator{set: s, Traffic: newTraffic(s)}
+	m := &Coordinator{set: s, Traffic: newTraffic(s), Budget: newBudget(s)}
 	m.training(s)
 	m.phases(s)
 	m.cluster(s)

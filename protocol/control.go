@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"fmt"
+
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -33,7 +35,12 @@ type Beat struct {
 func (m *Beat) Append(dst []byte) []byte { return appendJSON(dst, KindBeat, m) }
 
 // Decode reads the message.
-func (m *Beat) Decode(b []byte) error { return readJSON(b, KindBeat, m) }
+func (m *Beat) Decode(b []byte) error {
+	if len(b) > MaxBeat {
+		return fmt.Errorf("%w: a heartbeat of %d bytes, at most %d are allowed", ErrMessage, len(b), MaxBeat)
+	}
+	return readJSON(b, KindBeat, m)
+}
 
 // Lead says who leads: published by the leader at every heartbeat interval.
 // Workers obey the highest epoch that they have seen.

@@ -60,26 +60,13 @@ func Split(b []byte, limit int, sender, message uint64, send func([]byte) error)
 }
 
 // Joiner puts fragments together. It keeps at most one unfinished message for
-// each sender, at most maxSenders of them and at most maxUnfinished bytes: one
-// sender or byte more drops them all, since whoever still needs one asks again.
-// Memory grows with what has arrived, not with the total that a fragment claims. It
-// is not safe for concurrent use.
+// each sender, within its Room. Memory grows with what has arrived, not with the
+// total that a fragment claims. It is not safe for concurrent use.
 type Joiner struct {
-	open  map[uint64]*joining // by sender
-	held  int                 // bytes of all of them
-	limit int                 // of held; 0: maxUnfinished
+	// Room is shared with whatever else takes bytes of messages; nil: the joiner's own.
+	Room *Room
+	id   uint64
 }
-
-type joining struct {
-	message uint64
-	total   uint64
-	b       []byte
-}
-
-const (
-	maxSenders    = 1024
-	maxUnfinished = 2 * MaxMessage
-)
 
 // Add takes a message or fragment and returns a whole message, or nil while more
 // is due. A gap drops the message: the sender sends it again when asked.
@@ -96,51 +83,24 @@ func (j *Joiner) Add(b []byte) ([]byte, error) {
 }
 
 func (j *Joiner) add(f *Fragment) []byte {
-	if f.Offset == 0 {
-		j.begin(f)
+	if j.Room == nil {
+		j.Room = NewRoom(0)
 	}
-	m := j.open[f.Sender]
-	if m == nil || m.message != f.Message || m.total != f.Total || uint64(len(m.b)) != f.Offset {
-		j.drop(f.Sender)
+	if j.id == 0 {
+		j.id = j.Room.joiner()
+	}
+	at := place{j.id, f.Sender}
+	m := j.Room.grow(at, f)
+	if m == nil {
 		return nil
 	}
-	if !j.room(len(f.Data)) {
-		j.open, j.held = nil, 0
-		return nil
-	}
-	if need := len(m.b) + len(f.Data); need > cap(m.b) { // doubled, but never above the total
-		m.b = append(make([]byte, 0, min(uint64(2*need), m.total)), m.b...)
+	if m.room > cap(m.b) {
+		m.b = append(make([]byte, 0, m.room), m.b...)
 	}
 	m.b = append(m.b, f.Data...)
-	j.held += len(f.Data)
 	if uint64(len(m.b)) < m.total {
 		return nil
 	}
-	j.drop(f.Sender)
+	j.Room.end(at)
 	return m.b
-}
-
-// begin makes a fragment's message the unfinished one of its sender.
-func (j *Joiner) begin(f *Fragment) {
-	j.drop(f.Sender)
-	if j.open == nil || len(j.open) >= maxSenders {
-		j.open, j.held = make(map[uint64]*joining), 0
-	}
-	j.open[f.Sender] = &joining{message: f.Message, total: f.Total}
-}
-
-func (j *Joiner) drop(sender uint64) {
-	if m := j.open[sender]; m != nil {
-		j.held -= len(m.b)
-		delete(j.open, sender)
-	}
-}
-
-// room reports whether n more bytes may be kept.
-func (j *Joiner) room(n int) bool {
-	limit := j.limit
-	if limit == 0 {
-		limit = maxUnfinished
-	}
-	return j.held+n <= limit
 }

@@ -20,6 +20,7 @@ const (
 	MaxVars      = 64        // values that a round reads
 	MaxText      = 64 << 10  // an error text
 	MaxJSON      = 16 << 20  // a JSON body
+	MaxBeat      = 4 << 20   // a worker's heartbeat: some 60,000 digests of shards
 	BlobChunk    = 256 << 10 // bytes of a blob in one reply
 	CommitChunk  = 512<<10 - 4096 - MaxCurve
 	MaxProgress  = 3 << 10  // the JSON of a job's progress

@@ -14,6 +14,9 @@ type Memory struct {
 	State int64
 	// Tree is what waits in the reduction tree for its sibling, at most.
 	Tree int64
+	// Message is the largest message between leader and workers, at most: a value, a sum,
+	// or a fold's training state.
+	Message int64
 }
 
 // Total returns the whole.
@@ -36,9 +39,9 @@ func Estimate(j *algorithms.Job, m *dataset.Manifest) (Memory, error) {
 	}
 	kept := copies * predicted(j, m)
 	if j.Folds > 0 {
-		return Memory{State: 2*int64(j.Folds)*f.Model + kept}, nil
+		return Memory{State: 2*int64(j.Folds)*f.Model + kept, Message: f.State}, nil
 	}
-	return Memory{State: 2*f.State + kept, Tree: f.Node * f.Nodes}, nil
+	return Memory{State: 2*f.State + kept, Tree: f.Node * f.Nodes, Message: f.Node}, nil
 }
 
 // copies is how often predictions of held-out rows are there at most: as parts, taken

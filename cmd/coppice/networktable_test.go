@@ -51,7 +51,7 @@ const (
 	tableRows         = 50_000 // 1.2 MB of shards
 	tableSteps        = 200
 	stepWithin        = 3 * time.Minute
-	calm, calmWithin  = 5 * time.Second, 30 * time.Second
+	idleFor, idleWithin  = 5 * time.Second, 30 * time.Second
 )
 
 // TestNetworkTable prints what a network costs: see networkTable.
@@ -167,8 +167,8 @@ func (c *farCluster) idle(t *testing.T) float64 {
 		return slices.Max(c.each(t, "coppice_raft_term"))
 	}
 	before, now := -1.0, wait(0)
-	for began := time.Now(); now != before && time.Since(began) < calmWithin; { // the elections of the start
-		before, now = now, wait(calm)
+	for began := time.Now(); now != before && time.Since(began) < idleWithin; { // the elections of the start
+		before, now = now, wait(idleFor)
 	}
 	return wait(long) - now
 }

@@ -15,6 +15,23 @@ type quotaFlags struct {
 	KeepJobs     int         `default:"0" placeholder:"N" help:"Ended jobs that are kept; those beyond that ended first are deleted, with their models. 0: all."`
 }
 
+// budgetFlags bound what others take of a coordinator's process.
+type budgetFlags struct {
+	MessageMemory  units.Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for messages on their way: NATS, fragments, HTTP bodies; what is over it is refused, dropped or closed. A job whose messages are larger than 5/16 of it is refused."`
+	MaxConnections int         `default:"512" placeholder:"N" help:"HTTP connections, and as many of NATS clients; beyond them idle ones are closed. Fewer where the limit of open files is too low."`
+}
+
+// budget returns the flags as a coordinator takes them.
+func (b *budgetFlags) budget() (coordinator.Budget, error) {
+	if b.MessageMemory < coordinator.LeastMessages || b.MessageMemory > math.MaxInt32<<8 {
+		return coordinator.Budget{}, usagef("--message-memory %s: want %s to %s", units.Format(int64(b.MessageMemory)), units.Format(coordinator.LeastMessages), units.Format(math.MaxInt32<<8))
+	}
+	if b.MaxConnections < coordinator.LeastConnections || b.MaxConnections > 1<<20 {
+		return coordinator.Budget{}, usagef("--max-connections %d: want %d to %d", b.MaxConnections, coordinator.LeastConnections, 1<<20)
+	}
+	return coordinator.Budget{Messages: int64(b.MessageMemory), Connections: b.MaxConnections}, nil
+}
+
 // quotas returns the flags as a coordinator takes them.
 func (q *quotaFlags) quotas() (coordinator.Quotas, error) {
 	if q.MaxQueue < 0 || q.MaxQueue > math.MaxInt32 {

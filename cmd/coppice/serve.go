@@ -73,6 +73,7 @@ type coordinatorCmd struct {
 	Jobs       int           `default:"4" help:"How many jobs run at once."`
 	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Log that is worth a snapshot, such as 64MiB (default: 256MiB)."`
 	quotaFlags
+	budgetFlags
 	Timeouts bool `name:"print-timeouts" help:"Print every timeout that the heartbeat gives, and start nothing."`
 
 	serveFlags
@@ -98,6 +99,10 @@ func (c *coordinatorCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	budget, err := c.budget()
+	if err != nil {
+		return err
+	}
 	if c.Jobs < 1 {
 		return usagef("--jobs %d: want at least 1", c.Jobs)
 	}
@@ -105,7 +110,7 @@ func (c *coordinatorCmd) Run(a *app) error {
 	defer cancel()
 	return served(ctx, coordinator.Run(ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
-		RouteAddr: c.NATSRoutes, Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, KeepJobs: c.KeepJobs, Log: log,
+		RouteAddr: c.NATSRoutes, Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, Log: log,
 	}))
 }
 

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
@@ -68,24 +67,16 @@ type Server struct {
 	cfg     Config
 	forward *forwarder
 	meter   *meter
-	uploads *semaphore.Weighted // bytes of blobs that are being received
-	// uploadWithin bounds the time in which the bytes of one must come.
-	uploadWithin time.Duration
-	current      atomic.Uint64 // the Raft term of which this leader's state is complete
+	current atomic.Uint64 // the Raft term of which this leader's state is complete
 	// barriers are those under way, by Raft term.
 	barriers singleflight.Group
 }
 
-// The bounds of request bodies, and of all blobs that are received at once: those
-// beyond it wait.
+// The bounds of request bodies.
 const (
-	maxBody    = protocol.MaxJSON
-	maxBlob    = 256 << 20
-	maxUploads = 2 * maxBlob
+	maxBody = protocol.MaxJSON
+	maxBlob = 256 << 20
 )
-
-// uploadWithin is a little longer than a client tries.
-const uploadWithin = 3 * time.Minute
 
 // verified runs f once a majority agrees that this coordinator leads: one that was
 // stopped for a while, and does not know yet that another leads, would answer with
@@ -144,7 +135,7 @@ const verifyTimeout = protocol.VerifyLeader
 
 // Handler returns the API's handler.
 func Handler(cfg Config) http.Handler {
-	s := &Server{cfg: cfg, forward: newForwarder(cfg), meter: &meter{limit: cfg.Quotas.BlobBytes}, uploads: semaphore.NewWeighted(maxUploads), uploadWithin: uploadWithin}
+	s := &Server{cfg: cfg, forward: newForwarder(cfg), meter: &meter{limit: cfg.Quotas.BlobBytes}}
 	s.meter.usage = func() (int64, error) {
 		_, bytes, err := cfg.Blobs.Folder.Usage()
 		return bytes, err
@@ -287,6 +278,10 @@ var errBad = errors.New("bad request")
 
 func statusOf(err error) int {
 	switch {
+	case errors.Is(err, errSlow):
+		return http.StatusRequestTimeout
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable
 	case errors.Is(err, errBad), errors.Is(err, state.ErrInvalid):
 		return http.StatusBadRequest
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, blobs.ErrMissing):

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
+	"strconv"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -19,50 +19,6 @@ var errFull = errors.New("the coordinator's disk is nearly full")
 // minFreeShare is the share of free disk below which imports are refused; commits
 // go on.
 const minFreeShare = 0.05
-
-func (s *Server) putBlob(w http.ResponseWriter, r *http.Request) (any, error) {
-	digest := r.PathValue("digest")
-	if free, err := blobs.FreeShare(s.cfg.Blobs.Folder.Dir()); err == nil && free < minFreeShare {
-		return nil, fmt.Errorf("%w: %.1f %% are free, imports need %.0f %%", errFull, 100*free, 100*minFreeShare)
-	}
-	if r.ContentLength > maxBlob {
-		return nil, fmt.Errorf("%w: blob %.80q of %d bytes, at most %d are possible", errBad, digest, r.ContentLength, maxBlob)
-	}
-	size := r.ContentLength
-	if size < 0 {
-		size = maxBlob
-	}
-	if err := s.uploads.Acquire(r.Context(), size); err != nil {
-		return nil, err
-	}
-	defer s.uploads.Release(size)
-	data, err := s.receive(w, r)
-	if err != nil {
-		return nil, fmt.Errorf("%w: blob %s: %w", errBad, digest, err)
-	}
-	done := func(bool) {}
-	if !s.cfg.Blobs.Folder.Has(digest) {
-		if done, err = s.meter.reserve(int64(len(data))); err != nil {
-			return nil, err
-		}
-	}
-	err = s.cfg.Blobs.Receive(r.Context(), digest, data)
-	done(s.cfg.Blobs.Folder.Has(digest)) // also where no majority has it yet
-	if errors.Is(err, blobs.ErrCorrupt) {
-		return nil, bad{err}
-	}
-	return nil, err
-}
-
-// receive reads the body of an upload. A client that stops in the middle of it must
-// not keep for ever what uploads share.
-func (s *Server) receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	conn := http.NewResponseController(w)
-	if err := conn.SetReadDeadline(time.Now().Add(s.uploadWithin)); err == nil { // else r comes from no connection
-		defer conn.SetReadDeadline(time.Time{})
-	}
-	return io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBlob))
-}
 
 // present returns nil where this coordinator has a blob that was put before, on the
 // leader of then perhaps: it is fetched from another where it is not here. The error
@@ -95,7 +51,7 @@ func (s *Server) secure(ctx context.Context, digest string) error {
 }
 
 func (s *Server) getBlob(w http.ResponseWriter, r *http.Request) {
-	data, err := s.cfg.Blobs.Get(r.Context(), r.PathValue("digest"))
+	blob, err := s.cfg.Blobs.Open(r.Context(), r.PathValue("digest"))
 	if err != nil && !errors.Is(err, bus.ErrOffline) {
 		err = fmt.Errorf("%w: %w", state.ErrNotFound, err)
 	}
@@ -103,12 +59,15 @@ func (s *Server) getBlob(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, nil, err)
 		return
 	}
-	s.raw(w, data)
+	s.stream(w, blob)
 }
 
-func (s *Server) raw(w http.ResponseWriter, data []byte) {
+// stream answers with a blob, as fast as it is read, and closes it.
+func (s *Server) stream(w http.ResponseWriter, blob *blobs.Blob) {
+	defer blob.Close()
 	w.Header().Set("Content-Type", "application/octet-stream")
-	if _, err := w.Write(data); err != nil {
+	w.Header().Set("Content-Length", strconv.FormatInt(blob.Size(), 10))
+	if _, err := io.Copy(w, io.NewSectionReader(blob, 0, blob.Size())); err != nil {
 		s.cfg.Log.Debug("an answer was not sent", "error", err)
 	}
 }

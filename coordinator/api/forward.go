@@ -28,7 +28,11 @@ type forwarder struct {
 	questions singleflight.Group // whether it is there
 }
 
-type leaderKey struct{}
+// leaderKey and bodyKey are where a request's context has the leader's URL and the body.
+type (
+	leaderKey struct{}
+	bodyKey   struct{}
+)
 
 func newForwarder(cfg Config) *forwarder {
 	f := &forwarder{cfg: cfg, patience: cmp.Or(cfg.patience, protocol.ForwardSilence)}
@@ -39,9 +43,13 @@ func newForwarder(cfg Config) *forwarder {
 		},
 		FlushInterval: -1, // watchers see each line at once
 		ErrorLog:      slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			s := &Server{cfg: cfg}
-			s.answer(w, nil, fmt.Errorf("%w: the leader did not answer: %w", store.ErrNotLeader, err))
+			err = fmt.Errorf("%w: the leader did not answer: %w", store.ErrNotLeader, err)
+			if b, ok := r.Context().Value(bodyKey{}).(*pacedBody); ok {
+				err = cmp.Or(b.fault(), err)
+			}
+			s.answer(w, nil, err)
 		},
 	}
 	return f
@@ -105,5 +113,5 @@ func (f *forwarder) untilLeaderChanges(ctx context.Context, leader string, cance
 }
 
 func withLeader(r *http.Request, target *url.URL) context.Context {
-	return context.WithValue(r.Context(), leaderKey{}, target)
+	return context.WithValue(context.WithValue(r.Context(), bodyKey{}, r.Body), leaderKey{}, target)
 }

@@ -34,12 +34,12 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	for _, m := range s.registered() {
 		if m.Name == name || m.Digest == name {
-			data, err := s.cfg.Blobs.Get(r.Context(), m.Blob)
+			blob, err := s.cfg.Blobs.Open(r.Context(), m.Blob)
 			if err != nil {
 				s.answer(w, nil, err)
 				return
 			}
-			s.raw(w, data)
+			s.stream(w, blob)
 			return
 		}
 	}

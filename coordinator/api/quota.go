@@ -18,6 +18,7 @@ type Quotas struct {
 	Queue     int   // jobs that have not ended
 	JobMemory int64 // bytes that one job is expected to take on the leader: spec.Estimate
 	BlobBytes int64 // bytes of all blobs of a coordinator
+	Message   int64 // bytes of the largest message between leader and workers
 }
 
 // errQuota says that a quota does not allow what was asked for.
@@ -25,14 +26,18 @@ var errQuota = errors.New("over quota")
 
 // checkMemory refuses a job that is expected to take more than one may.
 func (q *Quotas) checkMemory(j *algorithms.Job, m *dataset.Manifest) error {
-	if q.JobMemory <= 0 {
+	if q.JobMemory <= 0 && q.Message <= 0 {
 		return nil
 	}
 	need, err := spec.Estimate(j, m)
 	if err != nil {
 		return bad{err}
 	}
-	if need.Total() <= q.JobMemory {
+	if q.Message > 0 && need.Message > q.Message {
+		return fmt.Errorf("%w: the job has messages of about %s between leader and workers, at most %s go through (--message-memory)",
+			errQuota, units.Format(need.Message), units.Format(q.Message))
+	}
+	if q.JobMemory <= 0 || need.Total() <= q.JobMemory {
 		return nil
 	}
 	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), at most %s are allowed (--max-job-memory)",

@@ -135,6 +135,11 @@ func TestQuotas(t *testing.T) {
 	large := submission("t", "large", map[string]string{"depth": "16", "trees": "40"})
 	s.refuse(403, "POST", "/v1/jobs", large, "MiB", "at most 1.0 MiB", "--max-job-memory")
 
+	s = bounded(t, Quotas{Message: 256 << 10})
+	s.put("art", 200)
+	s.submit("small")
+	s.refuse(403, "POST", "/v1/jobs", large, "at most 256.0 KiB", "--message-memory")
+
 	m, shards := imported(t, 200)
 	total := int64(10)
 	for _, b := range shards {

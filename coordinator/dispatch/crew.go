@@ -32,6 +32,7 @@ type crew struct {
 	workers    map[string]*worker
 	distrusted map[string]string // workers that answered wrongly, and why they are not used
 	recorded   map[string]string // those of them that the log knows of
+	held       int               // digests that all hold
 	version    uint64
 	heartbeat  time.Duration
 	dead       time.Duration // silence after which a worker is given up
@@ -63,6 +64,10 @@ const maxCrew = 4096
 
 // maxShown bounds what a worker says of itself for people, in bytes a field.
 const maxShown = 256
+
+// maxHeld bounds the digests of shards that a leader keeps of all workers, some 150 bytes
+// each: beyond it a worker's list stays what it was.
+const maxHeld = 1 << 18
 
 // lawful reports whether a worker has a name that subjects can have: 1 to 64
 // letters, digits, "-" and "_".
@@ -109,10 +114,16 @@ func (c *crew) hear(b *protocol.Beat, now time.Time) (changed, joined bool) {
 		w.beat.Holds, w.beat.Host, w.beat.Address, w.beat.Load = was.Holds, was.Host, was.Address, was.Load
 		return changed, joined
 	}
+	if c.held+len(b.Holds)-len(w.holds) > maxHeld {
+		w.beat.Holds = was.Holds
+		return changed, joined
+	}
+	c.held -= len(w.holds)
 	if w.learn(b.Holds) {
 		c.version++
 		changed = true
 	}
+	c.held += len(w.holds)
 	return changed, joined
 }
 
@@ -157,6 +168,7 @@ func (c *crew) remove(id string) bool {
 	if c.workers[id] == nil {
 		return false
 	}
+	c.held -= len(c.workers[id].holds)
 	delete(c.workers, id)
 	c.version++
 	return true

@@ -261,3 +261,38 @@ func TestStalls(t *testing.T) {
 		t.Errorf("a stall does not end: gone %v, %v", gone, c.get("w1").stalled)
 	}
 }
+
+// What all workers say that they hold is bounded together, and what one says that
+// leaves makes room again.
+func TestHoldsAreBounded(t *testing.T) {
+	c := newCrew(time.Second, nil)
+	digests := func(n int) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprint(i))
+		}
+		return list
+	}
+	say := func(id string, n int, leaving bool) int {
+		c.hear(&protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: algorithms.Numerics, Full: true, Holds: digests(n), Leaving: leaving}, time.Unix(1, 0))
+		if w := c.workers[id]; w != nil {
+			return len(w.holds)
+		}
+		return 0
+	}
+	if n := say("a", maxHeld-10, false); n != maxHeld-10 {
+		t.Fatalf("%d are known", n)
+	}
+	if n := say("b", 10, false); n != 10 || c.held != maxHeld {
+		t.Errorf("%d are known of the second, %d in all", n, c.held)
+	}
+	if n := say("b", 11, false); n != 10 || len(c.workers["b"].beat.Holds) != 10 {
+		t.Errorf("%d are known of one that says too many", n)
+	}
+	if n := say("a", maxHeld-11, false); n != maxHeld-11 || c.held != maxHeld-1 {
+		t.Errorf("%d are known, %d in all", n, c.held)
+	}
+	say("a", 0, true)
+	if n := say("b", 11, false); n != 11 || c.held != 11 {
+		t.Errorf("%d are known once there is room, %d in all", n, c.held)
+	}
+}

@@ -258,7 +258,7 @@ type ExecutorOptions struct {
 func (d *Dispatcher) Executor(id uint64, job *algorithms.Job, m *dataset.Manifest, o ExecutorOptions) *Executor {
 	x := &Executor{
 		d: d, id: id, job: job, manifest: m, options: o,
-		mail:  newMailbox(),
+		mail:  newMailbox(d.cfg.Conn.Room()),
 		known: make(map[string]*acquainted),
 		plans: make(map[int]*cachedPlan), resume: make(map[uint32]resume),
 		unable: make(map[string]bool), watch: o.Watcher,

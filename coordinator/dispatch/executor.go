@@ -244,6 +244,7 @@ func (x *Executor) Close() {
 	x.d.mu.Lock()
 	delete(x.d.jobs, x.id)
 	x.d.mu.Unlock()
+	x.mail.close()
 	forget := (&protocol.Forget{Epoch: x.d.cfg.Epoch, Job: x.id}).Append(nil)
 	for _, k := range x.known {
 		x.d.send(&k.at, forget)

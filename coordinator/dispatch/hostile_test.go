@@ -166,8 +166,9 @@ func (d *doing) rest(w *fake) {
 // TestMailboxIsBounded: what a driver does not take in time is dropped beyond a
 // number and a size.
 func TestMailboxIsBounded(t *testing.T) {
-	m := newMailbox()
-	half := make([]byte, maxMailBytes/2) // never touched: costs no memory
+	room := protocol.NewRoom(0)
+	m := newMailbox(room)
+	half := make([]byte, room.Limit()/2) // never touched: costs no memory
 	first, second := m.put(half), m.put(half)
 	if !first || !second || m.put([]byte{1}) {
 		t.Error("the bytes of mail are not bounded")
@@ -182,5 +183,13 @@ func TestMailboxIsBounded(t *testing.T) {
 	}
 	if m.put(nil) {
 		t.Error("the number of messages is not bounded")
+	}
+	m.take(nil)
+	other := newMailbox(room)
+	if !other.put(half) || !m.put(half) || m.put([]byte{1}) {
+		t.Error("two mailboxes do not share their room")
+	}
+	if other.close(); other.put([]byte{1}) || room.Held() != len(half) {
+		t.Errorf("%d bytes are held once one is closed", room.Held())
 	}
 }

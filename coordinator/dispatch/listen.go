@@ -132,6 +132,6 @@ func (d *Dispatcher) onResult(m bus.Message) {
 		return
 	}
 	if !x.mail.put(m.Data) {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropStale).Inc()
+		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropFull).Inc()
 	}
 }

@@ -12,9 +12,11 @@ import (
 // mailbox passes messages from the subscription to a job's driver, which must
 // not hold up those of other jobs.
 type mailbox struct {
-	ready chan struct{} // one token: there is mail, or the crew changed
+	ready chan struct{}  // one token: there is mail, or the crew changed
+	room  *protocol.Room // of all mail
 
 	mu       sync.Mutex
+	closed   bool
 	msgs     [][]byte
 	bytes    int // of msgs
 	stored   []stored
@@ -34,7 +36,9 @@ type stored struct {
 	progress, before *algorithms.Progress
 }
 
-func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
+func newMailbox(room *protocol.Room) *mailbox {
+	return &mailbox{ready: make(chan struct{}, 1), room: room}
+}
 
 func (m *mailbox) wake() {
 	select {
@@ -43,17 +47,15 @@ func (m *mailbox) wake() {
 	}
 }
 
-// The bounds of a mailbox, whose driver may be busy elsewhere for a while: what
-// exceeds them is dropped, and its units are overdue in time.
-const (
-	maxMail      = 1 << 20 // messages
-	maxMailBytes = 2 * protocol.MaxMessage
-)
+// maxMail bounds the messages of a mailbox, whose driver may be busy elsewhere for a
+// while, as its room bounds their bytes: what exceeds them is dropped, and its units
+// are overdue in time.
+const maxMail = 1 << 20
 
 // put takes a message, or reports false where there is no room for it.
 func (m *mailbox) put(msg []byte) bool {
 	m.mu.Lock()
-	room := len(m.msgs) < maxMail && m.bytes+len(msg) <= maxMailBytes
+	room := !m.closed && len(m.msgs) < maxMail && m.room.Take(len(msg))
 	if room {
 		m.msgs = append(m.msgs, msg)
 		m.bytes += len(msg)
@@ -76,8 +78,23 @@ func (m *mailbox) take(dst [][]byte) [][]byte {
 	defer m.mu.Unlock()
 	dst = append(dst[:0], m.msgs...)
 	clear(m.msgs)
-	m.msgs, m.bytes = m.msgs[:0], 0
+	m.msgs = m.msgs[:0]
+	m.empty()
 	return dst
+}
+
+// empty gives back what the mail takes; mu is held.
+func (m *mailbox) empty() {
+	m.room.Give(m.bytes)
+	m.bytes = 0
+}
+
+// close drops the mail and takes no more.
+func (m *mailbox) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed, m.msgs = true, nil
+	m.empty()
 }
 
 func (m *mailbox) takeStored() []stored {

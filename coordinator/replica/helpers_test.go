@@ -201,3 +201,17 @@ func received(t *testing.T, what string, ch <-chan struct{}) {
 		t.Fatalf("%s: not within %v", what, patience)
 	}
 }
+
+// sent returns bytes as a client sent them, not stored yet.
+func sent(t testing.TB, b *member, data []byte) *blobs.Writer {
+	t.Helper()
+	w, err := b.Folder.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}

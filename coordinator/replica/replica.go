@@ -256,6 +256,21 @@ func (b *Blobs) Get(ctx context.Context, digest string) ([]byte, error) {
 	return b.Folder.Get(digest)
 }
 
+// Open opens a blob, fetched as by Get. The caller closes it.
+func (b *Blobs) Open(ctx context.Context, digest string) (*blobs.Blob, error) {
+	blob, err := b.Folder.OpenBlob(digest)
+	if err == nil {
+		return blob, nil
+	}
+	if errors.Is(err, blobs.ErrCorrupt) {
+		b.Log.Warn("a blob is corrupt and is fetched again", "digest", digest, "error", err)
+	}
+	if err := b.Fetch(ctx, digest); err != nil {
+		return nil, fmt.Errorf("blob %s: %w", digest, err)
+	}
+	return b.Folder.OpenBlob(digest)
+}
+
 // Fetch brings a blob here from any other coordinator. The error is
 // blobs.ErrMissing where each of them said that it does not have it: it is lost.
 // While one does not answer the error wraps bus.ErrNoBlob or that of the bus.
@@ -281,14 +296,15 @@ func (b *Blobs) fetchFrom(ctx context.Context, digest string, fetch func(ctx con
 	return fmt.Errorf("blob %s: %w, on any coordinator", digest, blobs.ErrMissing)
 }
 
-// Receive stores a blob that a client sends and returns once a majority has it.
-// Bytes that do not have the digest are refused with blobs.ErrCorrupt.
-func (b *Blobs) Receive(ctx context.Context, digest string, data []byte) error {
-	if got := blobs.Sum(data); got != digest {
-		return fmt.Errorf("%w: the %d bytes sent as blob %.80q have the digest %s", blobs.ErrCorrupt, len(data), digest, got)
+// Receive stores a blob that a client sent and returns once a majority has it. Bytes
+// that do not have the digest are refused with blobs.ErrCorrupt.
+func (b *Blobs) Receive(ctx context.Context, digest string, sent *blobs.Writer) error {
+	if !blobs.Valid(digest) {
+		return fmt.Errorf("%w: no bytes have the digest %.80q", blobs.ErrCorrupt, digest)
 	}
-	if _, err := b.Folder.Put(data); err != nil {
+	size := sent.Size()
+	if _, err := sent.Commit(digest); err != nil {
 		return err
 	}
-	return b.Spread(ctx, digest, uint64(len(data)))
+	return b.Spread(ctx, digest, uint64(size))
 }

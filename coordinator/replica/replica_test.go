@@ -61,7 +61,7 @@ func TestNoMajorityIsSaid(t *testing.T) {
 	if n := holders(members[1:], digest); n != 0 {
 		t.Errorf("%d coordinators that are down have the blob", n)
 	}
-	if err := a.Receive(within(t), digest, data); !errors.Is(err, ErrNoMajority) {
+	if err := a.Receive(within(t), digest, sent(t, a, data)); !errors.Is(err, ErrNoMajority) {
 		t.Errorf("a client's blob: error %v", err)
 	}
 	members[2].serve(t)
@@ -243,14 +243,14 @@ func TestReceiveChecksTheDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, digest := range []string{blobs.Sum(other), "", "../../etc/passwd", strings.ToUpper(kept)} {
-		if err := a.Receive(within(t), digest, data); !errors.Is(err, blobs.ErrCorrupt) {
+		if err := a.Receive(within(t), digest, sent(t, a, data)); !errors.Is(err, blobs.ErrCorrupt) {
 			t.Errorf("digest %.20q: error %v", digest, err)
 		}
 	}
 	if !a.Folder.Has(kept) || a.Folder.Has(blobs.Sum(other)) {
 		t.Error("a refusal changed what is stored")
 	}
-	if err := a.Receive(within(t), blobs.Sum(other), other); err != nil || holders(members, blobs.Sum(other)) < 2 {
+	if err := a.Receive(within(t), blobs.Sum(other), sent(t, a, other)); err != nil || holders(members, blobs.Sum(other)) < 2 {
 		t.Errorf("the right bytes: error %v", err)
 	}
 }

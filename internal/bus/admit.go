@@ -7,7 +7,7 @@ import (
 )
 
 // authSeconds is how long a client may take to introduce itself.
-const authSeconds = 10
+const authSeconds = 3
 
 // admission lets clients in, or none but those of this process.
 type admission struct{ closed atomic.Bool }

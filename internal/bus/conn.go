@@ -27,9 +27,10 @@ const (
 	writeTimeout = 2 * time.Second
 	// drainTimeout bounds Close.
 	drainTimeout = 2 * time.Second
-	// The greatest backlog of a subscription; beyond it messages are dropped.
+	// backlogMessages is the greatest backlog of a subscription, as Options.Backlog.
 	backlogMessages = 1 << 20
-	backlogBytes    = maxPending
+	// requestBacklog is that of a subscription that answers requests, in bytes.
+	requestBacklog = 4 << 20
 )
 
 // Options describe a connection.
@@ -40,6 +41,10 @@ type Options struct {
 	Ping    time.Duration // default DefaultPing
 	Traffic Traffic       // default: not counted
 	Log     *slog.Logger  // default: nothing is logged
+	// Received bounds the bytes of messages that came and are not used yet (see Room), and
+	// Backlog those that a subscription has not looked at; beyond it messages are dropped.
+	// Defaults: 2 GiB each.
+	Received, Backlog int
 }
 
 // Conn is a connection to NATS that comes back by itself, for ever. All methods
@@ -49,6 +54,9 @@ type Conn struct {
 	traffic Traffic
 	log     *slog.Logger
 	sender  uint64 // names this connection in fragments
+	room    *protocol.Room
+	backlog int
+	server  *Server // the embedded one that it goes to, if it is
 
 	mu      sync.Mutex // held while the fragments of one message are sent
 	message atomic.Uint64
@@ -56,7 +64,7 @@ type Conn struct {
 }
 
 func newConn(o *Options) *Conn {
-	c := &Conn{traffic: o.Traffic, log: o.Log, sender: rand.Uint64()}
+	c := &Conn{traffic: o.Traffic, log: o.Log, sender: rand.Uint64(), room: protocol.NewRoom(o.Received), backlog: o.Backlog, server: o.Server}
 	if c.traffic == nil {
 		c.traffic = uncounted{}
 	}
@@ -112,6 +120,10 @@ func (c *Conn) Connected() bool { return c.link.Connected() }
 // ServerName returns the name of the server that the connection goes to, empty
 // while there is none.
 func (c *Conn) ServerName() string { return c.link.ServerName() }
+
+// Room returns what bounds the bytes of messages that came and are not used yet: the
+// fragments of unfinished ones, and what handlers take of it.
+func (c *Conn) Room() *protocol.Room { return c.room }
 
 // LocalAddress returns the address (host:port) from which the connection goes to its
 // server, empty where there is none.

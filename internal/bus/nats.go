@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,13 @@ type natsLink struct {
 	nc      *nats.Conn
 	traffic Traffic
 	log     *slog.Logger
+	backlog int // bytes
 	closed  chan struct{}
 }
 
 // dial tries to connect until it succeeds, is refused, or ctx is done.
 func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
-	l := &natsLink{traffic: c.traffic, log: c.log, closed: make(chan struct{})}
+	l := &natsLink{traffic: c.traffic, log: c.log, backlog: cmp.Or(o.Backlog, maxPending), closed: make(chan struct{})}
 	opts, most := l.options(o), o.dialTimeout()
 	for {
 		left := most
@@ -128,7 +130,7 @@ func (l *natsLink) Subscribe(subject, queue string, f func(Message)) (closer, er
 	}
 	s := &natsSubscription{sub, make(chan struct{})}
 	sub.SetClosedHandler(func(string) { close(s.done) })
-	if err := sub.SetPendingLimits(backlogMessages, backlogBytes); err != nil {
+	if err := sub.SetPendingLimits(backlogMessages, l.backlog); err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if err := l.Flush(context.Background()); err != nil && l.Connected() {
@@ -150,6 +152,11 @@ func delivered(m *nats.Msg) Message {
 type natsSubscription struct {
 	sub  *nats.Subscription
 	done chan struct{}
+}
+
+// bound sets another bound of the backlog, in bytes.
+func (s *natsSubscription) bound(bytes int) {
+	_ = s.sub.SetPendingLimits(backlogMessages, bytes) // an error says that it is closed
 }
 
 // Close implements closer.

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -19,7 +20,7 @@ func (c *Conn) Serve(subject, queue string, f func(req []byte) []byte) (*Subscri
 
 func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscription, error) {
 	slots := make(chan struct{}, serveAtOnce())
-	return c.subscribe(subject, queue, func(m Message) {
+	sub, err := c.subscribe(subject, queue, func(m Message) {
 		slots <- struct{}{}
 		c.serving.Add(1)
 		go func() {
@@ -27,6 +28,12 @@ func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscripti
 			c.answer(m, f(m))
 		}()
 	})
+	if err == nil {
+		if b, ok := sub.closer.(interface{ bound(int) }); ok {
+			b.bound(min(requestBacklog, cmp.Or(c.backlog, requestBacklog)))
+		}
+	}
+	return sub, err
 }
 
 func (c *Conn) answer(m Message, b []byte) {

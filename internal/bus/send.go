@@ -31,11 +31,19 @@ func (c *Conn) Send(subject, reply string, msg []byte) error {
 }
 
 func (c *Conn) publish(subject, reply string, b []byte) error {
+	c.passes(len(b))
 	err := c.link.Publish(subject, reply, b)
 	if err == nil {
 		c.traffic.Sent(len(b))
 	}
 	return err
+}
+
+// passes tells the embedded server of n bytes that pass through it.
+func (c *Conn) passes(n int) {
+	if c.server != nil {
+		c.server.relief.passes(c.server, n)
+	}
 }
 
 // Subscription is an open subscription.
@@ -54,7 +62,7 @@ func (c *Conn) Subscribe(subject string, f func(Message)) (*Subscription, error)
 // nobody is subscribed: the server says so at once, so it tells of a dead receiver
 // long before its silence does.
 func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(reply string)) (*Subscription, error) {
-	var join protocol.Joiner
+	join := protocol.Joiner{Room: c.room}
 	return c.subscribe(subject, "", func(m Message) {
 		if m.Nobody {
 			nobody(m.Subject)
@@ -75,6 +83,7 @@ func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(rep
 func (c *Conn) subscribe(subject, queue string, f func(Message)) (*Subscription, error) {
 	sub, err := c.link.Subscribe(subject, queue, func(m Message) {
 		c.traffic.Received(len(m.Data))
+		c.passes(len(m.Data))
 		f(m)
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,10 +17,16 @@ import (
 const (
 	// maxPayload is the greatest NATS message of an embedded server, in bytes;
 	// what is larger travels in fragments.
-	maxPayload = 8 << 20
-	// maxPending bounds what the server keeps for a client that reads slowly, in
-	// bytes; a client that does not read at all is gone after two pings.
+	// Each connection may take as much memory while it announces one.
+	maxPayload = 1 << 20
+	// maxPending is the default of ServerOptions.Pending.
 	maxPending = 2 * protocol.MaxMessage
+	// writeDeadline is how long a client may read nothing of what is to be sent to it.
+	writeDeadline = 5 * time.Second
+	// maxSubscriptions bounds those of a client.
+	maxSubscriptions = 1024
+	// maxTokens bounds the words of a subject.
+	maxTokens = 16
 	// startTimeout bounds the start of an embedded server.
 	startTimeout = 10 * time.Second
 	// anyPort asks for a port that the system chooses.
@@ -45,6 +52,11 @@ type ServerOptions struct {
 
 	Ping time.Duration // default DefaultPing
 	Log  *slog.Logger  // default: nothing is logged
+
+	// Pending bounds the bytes that wait for clients to read them, of each and, by Relieve,
+	// of all; 0: 2 GiB each. Connections bounds the clients; 0: no bound.
+	Pending     int64
+	Connections int
 }
 
 // Server is an embedded NATS server, core only: nothing is stored.
@@ -52,6 +64,7 @@ type Server struct {
 	s         *natsserver.Server
 	fatal     chan string
 	admission *admission
+	relief    *relief
 
 	mu   sync.Mutex
 	opts *natsserver.Options // as they were given, with the routes of now
@@ -77,7 +90,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	s := &Server{s: ns, fatal: make(chan string, 8), admission: admission, opts: given}
+	s := &Server{s: ns, fatal: make(chan string, 8), admission: admission, opts: given, relief: newRelief(opts)}
 	ns.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
 	ns.Start()
 	if err := s.ready(); err != nil {
@@ -102,7 +115,8 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 	}
 	opts := &natsserver.Options{
 		ServerName: o.Name, Host: o.Host, Port: port(o.ClientPort), ClientAdvertise: o.Advertise,
-		NoSigs: true, MaxPayload: maxPayload, MaxPending: maxPending,
+		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: o.Connections,
+		WriteDeadline: writeDeadline, MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
 		PingInterval: ping, MaxPingsOut: pingsOut, DisableShortFirstPing: true,
 	}
 	if len(o.Routes) == 0 && o.RoutePort == 0 {

@@ -1,0 +1,229 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// guarded serves a handler within limits, with a short window.
+func guarded(t *testing.T, h http.Handler, l Limits, window time.Duration) string {
+	t.Helper()
+	web := httptest.NewServer(&guard{h: h, limits: l, window: window})
+	t.Cleanup(web.Close)
+	return web.Listener.Addr().String()
+}
+
+// hand sends the beginning of a request and returns the connection.
+func hand(t *testing.T, address, text string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(limit))
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// answered reads an answer.
+func statusAndText(t *testing.T, conn net.Conn) (status int, text string) {
+	t.Helper()
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
+
+// files lists what is in a folder of blobs.
+func files(t *testing.T, f *blobs.Folder) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(f.Dir(), "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// Uploads that stand still hold up no other, are ended with status 408 and leave no
+// file; so is one that adds a few bytes now and then.
+func TestUploadsThatStandStill(t *testing.T) {
+	a := newSite(t)
+	const window = 200 * time.Millisecond
+	h := Handler(a.cfg)
+	address := guarded(t, h, Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, window)
+	put := func(b []byte, size int) string {
+		return fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", blobs.Sum(b), size)
+	}
+	var slow []net.Conn
+	for range 4 {
+		slow = append(slow, hand(t, address, put([]byte("never"), maxBlob)+"abc"))
+	}
+	whole := bytes.Repeat([]byte("w"), 100)
+	began := time.Now()
+	if status, text := statusAndText(t, hand(t, address, put(whole, len(whole))+string(whole))); status != http.StatusOK {
+		t.Fatalf("an upload beside them: status %d, %s", status, text)
+	}
+	if d := time.Since(began); d > limit/2 {
+		t.Errorf("it took %v", d)
+	}
+	drips := hand(t, address, put([]byte("drips"), 1<<20))
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(window / 20):
+				io.WriteString(drips, "d") // an error: it was ended
+			}
+		}
+	}()
+	for _, conn := range append(slow, drips) {
+		if status, text := statusAndText(t, conn); status != http.StatusRequestTimeout || !strings.Contains(text, "too slow") {
+			t.Errorf("status %d, %s", status, text)
+		}
+	}
+	a.until("files without a name", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 1 })
+}
+
+// An upload whose client goes away leaves no file and takes nothing of the quota; one
+// that is more than was announced, or than there is room for, neither.
+func TestUploadsThatEnd(t *testing.T) {
+	a := newSite(t)
+	a.cfg.Quotas.BlobBytes = 1 << 20
+	address := guarded(t, Handler(a.cfg), Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, time.Minute)
+	b := bytes.Repeat([]byte("w"), 900<<10)
+	head := fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\n", blobs.Sum(b))
+	hand(t, address, head+"Content-Length: 900000\r\n\r\nabc").Close()
+	a.until("an empty folder", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+	big := fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", 2<<20) + strings.Repeat("x", 2<<20)
+	conn := hand(t, address, head)
+	go io.WriteString(conn, big)
+	if status, text := statusAndText(t, conn); status != http.StatusInsufficientStorage || !strings.Contains(text, "--max-blob-bytes") {
+		t.Errorf("more than the quota: status %d, %s", status, text)
+	}
+	a.until("an empty folder again", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+	conn = hand(t, address, head+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(b)))
+	if _, err := conn.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := statusAndText(t, conn); status != http.StatusOK {
+		t.Errorf("within the quota: status %d, %s", status, text)
+	}
+}
+
+// Of more requests than are answered at once, those that tell how the coordinator is
+// get through, and others once there is room.
+func TestRequestsAreBounded(t *testing.T) {
+	a := newSite(t)
+	address := guarded(t, Handler(a.cfg), Limits{Requests: 2, Bodies: protocol.NewRoom(1 << 20)}, time.Minute)
+	var held []net.Conn
+	for range 2 {
+		held = append(held, hand(t, address, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"))
+	}
+	for _, conn := range held { // it is being read
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	get := func(path string) (int, string) {
+		return statusAndText(t, hand(t, address, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"))
+	}
+	if status, text := get("/v1/jobs"); status != http.StatusServiceUnavailable || !strings.Contains(text, "--max-connections") {
+		t.Errorf("a third request: status %d, %s", status, text)
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/cluster?local=true"} {
+		if status, text := get(path); status != http.StatusOK {
+			t.Errorf("%s: status %d, %s", path, status, text)
+		}
+	}
+	held[0].Close()
+	a.until("room", func() bool { status, _ := get("/v1/jobs"); return status == http.StatusOK })
+}
+
+// Bodies that are being read share their room, and give it back.
+func TestBodiesAreBounded(t *testing.T) {
+	a := newSite(t)
+	room := protocol.NewRoom(64 << 10)
+	address := guarded(t, Handler(a.cfg), Limits{Requests: 100, Bodies: room}, time.Minute)
+	post := func(size int) string {
+		return fmt.Sprintf("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size)
+	}
+	first := hand(t, address, post(12<<10)+`{"token":"`+strings.Repeat("x", 10<<10))
+	a.until("a body in memory", func() bool { return room.Held() > 32<<10 })
+	if status, text := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+strings.Repeat("x", 10<<10-10))); status != http.StatusServiceUnavailable {
+		t.Errorf("a second one: status %d, %s", status, text)
+	}
+	first.Close()
+	a.until("room again", func() bool { return room.Held() == 0 })
+	if status, _ := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+strings.Repeat("x", 10<<10-10))); status != http.StatusBadRequest {
+		t.Errorf("once there is room: status %d", status)
+	}
+}
+
+// An answer that is not read is given up; a handler that says nothing for long is not.
+func TestAnswersThatAreNotRead(t *testing.T) {
+	const window = 100 * time.Millisecond
+	gone := make(chan error, 1)
+	address := guarded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/quiet" {
+			time.Sleep(3 * window)
+			io.WriteString(w, "said")
+			return
+		}
+		b := make([]byte, 1<<10)
+		for {
+			if _, err := w.Write(b); err != nil {
+				gone <- err
+				return
+			}
+		}
+	}), Limits{Requests: 9}, window)
+	hand(t, address, "GET /flood HTTP/1.1\r\nHost: x\r\n\r\n")
+	select {
+	case err := <-gone:
+		if !os.IsTimeout(err) {
+			t.Error(err)
+		}
+	case <-time.After(limit):
+		t.Error("an answer that nobody reads is waited for")
+	}
+	if status, text := statusAndText(t, hand(t, address, "GET /quiet HTTP/1.1\r\nHost: x\r\n\r\n")); status != http.StatusOK || text != "said" {
+		t.Errorf("a late answer: status %d, %q", status, text)
+	}
+}
+
+// A slow upload that a follower forwards is ended with 408 as well.
+func TestForwardedUploadsThatStandStill(t *testing.T) {
+	a := newSite(t)
+	b := a.follower()
+	address := guarded(t, Handler(b.cfg), Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, 200*time.Millisecond)
+	conn := hand(t, address, fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc", blobs.Sum(nil)))
+	if status, text := statusAndText(t, conn); status != http.StatusRequestTimeout {
+		t.Errorf("status %d, %s", status, text)
+	}
+	a.until("no file", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+}
