@@ -36,9 +36,9 @@ const (
 	phaseKey = "COPPICE_TEST_NETWORK_PHASE"
 )
 
-// measured is a row of the table. Times are in seconds, 0 where something did not end
+// tableRow is a row of the table. Times are in seconds, 0 where something did not end
 // within stepWithin; Error is the first of those.
-type measured struct {
+type tableRow struct {
 	Import, Submit, Step, Trees, Folds float64
 	Dispatched, Retried                float64
 	Elections                          float64
@@ -46,12 +46,12 @@ type measured struct {
 }
 
 const (
-	tableCoordinators = 3
-	tableWorkers      = 2
-	tableRows         = 50_000 // 1.2 MB of shards
-	tableSteps        = 200
-	stepWithin        = 3 * time.Minute
-	idleFor, idleWithin  = 5 * time.Second, 30 * time.Second
+	tableCoordinators   = 3
+	tableWorkers        = 2
+	tableRows           = 50_000 // 1.2 MB of shards
+	tableSteps          = 200
+	stepWithin          = 3 * time.Minute
+	idleFor, idleWithin = 5 * time.Second, 30 * time.Second
 )
 
 // TestNetworkTable prints what a network costs: see networkTable.
@@ -64,7 +64,7 @@ func TestNetworkTable(t *testing.T) {
 		return
 	}
 	rows := rowsOf(os.Getenv(networkTable))
-	results := make([]measured, len(rows))
+	results := make([]tableRow, len(rows))
 	for i, row := range rows { // one by one: they share the machine
 		results[i] = inChild(t, row, "times")
 		t.Logf("%s: %+v", row, results[i])
@@ -92,7 +92,7 @@ func rowsOf(text string) (rows []string) {
 	return rows
 }
 
-func (m *measured) line(row string) string {
+func (m *tableRow) line(row string) string {
 	ms := func(seconds float64) string {
 		if seconds == 0 {
 			return "-"
@@ -115,7 +115,7 @@ func (m *measured) line(row string) string {
 const resultMark = "RESULT "
 
 // inChild measures a row in a process with a network of its own.
-func inChild(t *testing.T, row, phase string) (m measured) {
+func inChild(t *testing.T, row, phase string) (m tableRow) {
 	out, _ := alone(t, rowKey+"="+row, phaseKey+"="+phase)
 	_, text, ok := strings.Cut(out, resultMark)
 	if err := json.NewDecoder(strings.NewReader(text)).Decode(&m); !ok || err != nil {
@@ -137,7 +137,7 @@ func measureRow(t *testing.T) {
 	} else {
 		c = startFar(t, settings, tableCoordinators, tableWorkers, args...)
 	}
-	var m measured
+	var m tableRow
 	if os.Getenv(phaseKey) == "idle" {
 		m.Elections = c.idle(t)
 	} else {
@@ -174,7 +174,7 @@ func (c *farCluster) idle(t *testing.T) float64 {
 }
 
 // times has the cluster do one thing after the other, and goes on where one fails.
-func (c *farCluster) times(t *testing.T) (m measured) {
+func (c *farCluster) times(t *testing.T) (m tableRow) {
 	c.Client().Patience = stepWithin
 	take := func(what string, f func(context.Context) error) float64 {
 		ctx, cancel := context.WithTimeout(t.Context(), stepWithin)
