@@ -75,7 +75,7 @@ func (s *Store) release() error {
 	var errs []error
 	s.restarting.Lock() // no other life begins from here: the store is closing or has not opened
 	if n := s.life.Load(); n != nil {
-		errs = append(errs, n.end())
+		errs = append(errs, s.endLife(n))
 	}
 	s.restarting.Unlock()
 	close(s.quit)
@@ -91,6 +91,22 @@ func (s *Store) release() error {
 		return fmt.Errorf("store: closing: %w", err)
 	}
 	return nil
+}
+
+// endLife ends a life. One that did not end when it should is not waited for: the process
+// ends, and must.
+func (s *Store) endLife(n *node) error {
+	ended := make(chan error, 1)
+	go func() { ended <- n.end() }()
+	if !errors.Is(s.Err(), errStuck) {
+		return <-ended
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(s.config.patience()):
+		return errStuck
+	}
 }
 
 // TransferLeadership makes another node the leader, and returns once this one is

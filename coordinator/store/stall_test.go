@@ -54,6 +54,64 @@ func TestLeaderStopsWithinASnapshot(t *testing.T) {
 	}
 }
 
+// What a leader heard of a transfer in an earlier leadership does not restart Raft in a
+// later one; a transfer that hangs does.
+func TestOldTransferIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.propose(memberEntry(0))
+	leader := c.leader()
+	follower := c.followers(leader)[0]
+	long := time.Now().Add(-time.Hour).UnixNano()
+	follower.handing.Store(long)
+	if follower.handoverHangs(time.Now()) || follower.handing.Load() != 0 {
+		t.Error("one that does not lead takes an old transfer for a hanging one")
+	}
+	follower.handing.Store(long)
+	if err := leader.TransferTo(c.ctx(), follower.config.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.until("change of leader", func() bool { return follower.IsLeader() && follower.handing.Load() == 0 })
+	if n := follower.Restarts(); n != 0 {
+		t.Errorf("Raft was restarted %d times", n)
+	}
+	c.propose(memberEntry(1))
+	follower.handing.Store(long)
+	if !follower.handoverHangs(time.Now()) {
+		t.Error("a transfer that hangs is not noticed")
+	}
+}
+
+// A store whose Raft does not end closes all the same, so that the process can.
+func TestStuckRaftEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	c.propose(memberEntry(0))
+	s := c.leader()
+	n := s.life.Load()
+	release, inside := make(chan struct{}), make(chan struct{})
+	go n.once.Do(func() {
+		close(inside)
+		<-release
+		n.err = n.close()
+	})
+	<-inside
+	s.stop(errStuck)
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		if !errors.Is(err, errStuck) {
+			t.Errorf("closed: %v", err)
+		}
+	case <-time.After(limit):
+		t.Error("it waits for what never ends")
+	}
+	close(release)
+	<-n.ended
+	delete(c.nodes, s.config.ID)
+}
+
 // A peer may be silent for as long as it likes between requests, not within one.
 func TestSilenceWithinARequest(t *testing.T) {
 	t.Parallel()

@@ -71,8 +71,7 @@ func (s *Store) tend() {
 	if n.gate.recovering() {
 		s.caughtUp(n)
 	}
-	if since := s.handing.Load(); since != 0 && time.Since(time.Unix(0, since)) > 2*s.config.timeouts.HandOver && s.IsLeader() {
-		s.handing.Store(0)
+	if s.handoverHangs(time.Now()) {
 		s.mend(errHangs)
 		return
 	}
@@ -90,6 +89,23 @@ func (s *Store) tend() {
 		}
 		s.mend(reason)
 	}
+}
+
+// handoverHangs reports whether this leader was told for so long that it hands over that
+// it never will have. What was noted in an earlier leadership says nothing of this one.
+func (s *Store) handoverHangs(now time.Time) bool {
+	since := s.handing.Load()
+	switch {
+	case since == 0:
+		return false
+	case !s.IsLeader():
+		s.handing.Store(0)
+		return false
+	case now.Sub(time.Unix(0, since)) <= 2*s.config.timeouts.HandOver:
+		return false
+	}
+	s.handing.Store(0)
+	return true
 }
 
 // mend restarts Raft; what keeps it from starting is tried again, but for what no
