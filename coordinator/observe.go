@@ -47,7 +47,6 @@ func (n *node) observeRaft() {
 func (n *node) observeState(s *state.State) {
 	n.metrics.Epoch.Set(float64(s.Epoch()))
 	n.observeWaits(s)
-	n.observeWaits(s)
 	n.metrics.Distrusted.Set(float64(len(s.Distrusted())))
 	shards := make(map[string]bool)
 	for _, d := range s.Datasets() {

@@ -108,6 +108,7 @@ func (c *crew) hear(b *protocol.Beat, now time.Time) (changed, joined bool) {
 	}
 	w.heard = now
 	b.Host, b.Address = b.Host[:min(len(b.Host), maxShown)], b.Address[:min(len(b.Address), maxShown)]
+	b.RoundTrip, b.Late = bounded(b.RoundTrip), bounded(b.Late)
 	was := w.beat
 	w.beat = *b
 	if !b.Full {
@@ -195,10 +196,13 @@ func (c *crew) expire(now time.Time) (gone []string) {
 // maxLate bounds what a worker's round trip adds to a wait, whatever it says.
 const maxLate = 10 * time.Second
 
+// bounded is what counts of a worker's round trip, in microseconds.
+func bounded(us int64) int64 { return max(0, min(us, maxLate.Microseconds())) }
+
 // late is after how long an answer of the worker is late, for the way alone: by what
 // it measures to the NATS server, which is the leader's own, or one that the leader is next to.
 func (w *worker) late() time.Duration {
-	return time.Duration(max(0, min(w.beat.Late, maxLate.Microseconds()))) * time.Microsecond
+	return time.Duration(w.beat.Late) * time.Microsecond
 }
 
 // usable reports whether the worker may be given work.

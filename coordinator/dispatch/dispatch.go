@@ -236,7 +236,7 @@ func (d *Dispatcher) Workers() []protocol.Worker {
 		}
 		list = append(list, protocol.Worker{
 			ID: w.id, Version: w.beat.Version, Slots: w.beat.Slots,
-			Shards: len(w.holds), Metrics: w.beat.Metrics, State: state, RoundTrip: float64(max(0, w.beat.RoundTrip)) / 1000,
+			Shards: len(w.holds), Metrics: w.beat.Metrics, State: state, RoundTrip: float64(w.beat.RoundTrip) / 1000,
 			Host: w.beat.Host, Address: w.beat.Address, Load: w.beat.Load, Busy: w.beat.Busy,
 			Units: w.units, UnitSeconds: w.unitSeconds(), MainKind: w.paces.main(), LastSeen: max(0, now.Sub(w.heard).Milliseconds()),
 		})
