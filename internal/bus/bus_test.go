@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -110,7 +112,7 @@ func message(n int, seed byte) []byte {
 	for i := 0; i < n; i += 8 {
 		binary.LittleEndian.PutUint64(b[i:i+8], r.Uint64())
 	}
-	b[0], b[1] = 1, 200
+	b[0], b[1] = protocol.Version, 200
 	return b
 }
 

@@ -137,7 +137,7 @@ func TestGarbageIsDropped(t *testing.T) {
 	s := startServer(t, ServerOptions{Name: "a"})
 	c := connect(t, Options{Server: s})
 	got := listen(t, c, "x")
-	for _, b := range [][]byte{{}, {1}, {9, 9, 9}, {1, 12, 1, 2, 3}, message(10, 3)} {
+	for _, b := range [][]byte{{}, {1}, {9, 9, 9}, {protocol.Version, 12, 1, 2, 3}, message(10, 3)} {
 		if err := c.Send("x", "", b); err != nil {
 			t.Fatal(err)
 		}
