@@ -26,8 +26,9 @@ const (
 	// it grows by a tenth each time, to ReconnectMost.
 	ReconnectWait = 100 * time.Millisecond
 	ReconnectMost = 500 * time.Millisecond
-	// MissedPings is how many pings may go unanswered.
-	MissedPings = 2
+	// MissedPings is how many pings may go unanswered: TCP sends a packet that was lost again
+	// a fifth of a second and a round trip later, which two pings of the default do not wait for.
+	MissedPings = 4
 	// NATSStart bounds a coordinator's first connection to NATS.
 	NATSStart = 10 * time.Second
 	// BlobPieceWait is how long one piece of a blob is waited for before it is asked
@@ -201,7 +202,7 @@ func (t *Timeouts) Rungs() []Rung {
 		{"raft-commit", t.RaftCommit, nil, "until followers of a quiet leader hear what is committed: once to twice this"},
 		{"heartbeat", t.Heartbeat, []string{"raft-commit"}, "between two heartbeats of a worker, and of the leader; every other derives from it"},
 		{"nats-reconnect", ReconnectWait, nil, "the longest pause between the first two tries to reach NATS; it grows by a tenth each time"},
-		{"nats-ping", t.Ping, nil, "between NATS clients and servers; two may be missed"},
+		{"nats-ping", t.Ping, nil, "between NATS clients and servers; four may be missed"},
 		{"nats-gone", t.NATSGone, []string{"nats-ping"}, "a NATS peer that does not answer is taken for gone"},
 		{"retry-lead", RetryOffice, nil, "a new leader tries again what it needs to lead"},
 		{"raft-lease", t.RaftLease, []string{"heartbeat"}, "a leader that hears no majority steps down"},

@@ -31,7 +31,7 @@ var (
 )
 
 // DefaultPing is the interval of pings between clients and servers; a peer that
-// misses two is taken for gone.
+// misses MissedPings is taken for gone.
 const DefaultPing = protocol.DefaultHeartbeat * 3 / 2
 
 // pingsOut is the number of pings that may go unanswered.
