@@ -160,7 +160,7 @@ func (d *driver) finish(ctx context.Context) error {
 	rest, _ := d.curve.Rest() // of what is known to be committed: a commit may be under way
 	entry := protocol.FinishEntry{
 		Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Progress: progressJSON(d.trainer.Progress()),
-		Curve: rest.Append(nil), FoldCurves: foldCurves(outcome), Time: time.Now().Unix(), Seconds: d.time().Seconds(),
+		Curve: rest.Checked(), FoldCurves: foldCurves(outcome), Time: time.Now().Unix(), Seconds: d.time().Seconds(),
 	}
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
 	return err
@@ -193,7 +193,7 @@ func foldCurves(o *pipeline.Outcome) (list [][]byte) {
 		if c == nil {
 			c = curve.New()
 		}
-		list = append(list, c.Append(nil))
+		list = append(list, c.Checked())
 	}
 	return list
 }
