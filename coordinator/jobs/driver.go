@@ -158,9 +158,10 @@ func (d *driver) finish(ctx context.Context) error {
 	}
 	d.curve.End()
 	rest, _ := d.curve.Rest() // of what is known to be committed: a commit may be under way
+	now := time.Now()
 	entry := protocol.FinishEntry{
 		Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Progress: progressJSON(d.trainer.Progress()),
-		Curve: rest.Checked(), FoldCurves: foldCurves(outcome), Time: time.Now().Unix(), Seconds: d.time().Seconds(),
+		Curve: rest.Checked(), FoldCurves: foldCurves(outcome), Seconds: d.time().Seconds(), Time: now.Unix(), Millis: protocol.Millis(now),
 	}
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
 	return err

@@ -93,7 +93,7 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 	if len(e.FoldCurves) > dataset.MaxFolds {
 		return nil, invalid("curves of %d folds, at most %d are allowed", len(e.FoldCurves), dataset.MaxFolds)
 	}
-	next := j.end(protocol.Done, e.Time, 0)
+	next := j.end(protocol.Done, e.Time, e.Millis)
 	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds
 	next.measured = measuredBy(e.Outcome)
 	next.Curve, next.FoldCurves = extended(j.Curve, e.Curve), foldCurves(e.FoldCurves)
