@@ -221,7 +221,7 @@ type JobInfo struct {
 	Submitted   int64    `json:"submitted"` // Unix seconds
 	Started     int64    `json:"started,omitempty"`
 	// Since is when it last began to run, in Unix seconds, Ran the seconds before its last
-	// pause.
+	// pause, or all of them once it has ended, by the clocks of leaders.
 	Since   float64 `json:"running_since,omitempty"`
 	Ran     float64 `json:"ran_seconds,omitempty"`
 	Ended   int64   `json:"ended,omitempty"`
@@ -233,7 +233,7 @@ type JobInfo struct {
 }
 
 // JobCurve is the learning curve of a job, as far as it is committed: of a job of folds
-// one for each fold, which is empty until the fold's result is recorded.
+// one for each fold, which is empty until the fold's result is recorded, and no Points.
 type JobCurve struct {
 	ID     uint64          `json:"id"`
 	Name   string          `json:"name"`

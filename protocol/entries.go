@@ -136,6 +136,7 @@ type FinishEntry struct {
 	FoldCurves [][]byte `json:"fold_curves,omitempty"`
 	Seconds    float64  `json:"seconds"` // of running, for display
 	Time       int64    `json:"time"`
+	Millis     int64    `json:"millis,omitempty"` // of Time
 }
 
 // ModelRef names a model file's blob.

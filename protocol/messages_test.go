@@ -109,7 +109,7 @@ func codecs() []codec {
 		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000, Millis: 250}),
 		jsonEntry("entry/Collected", EntryCollected, CollectedEntry{Epoch: 12, Job: 40, Round: 1, Unit: 3, Of: 10, Digest: sampleText, Bytes: 4096}),
 		jsonEntry("entry/Finish", EntryFinish, FinishEntry{
-			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000,
+			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000, Millis: 250,
 			Curve: []byte{1, 2}, FoldCurves: [][]byte{{3}, {4}},
 		}),
 		jsonEntry("entry/Cancel", EntryCancel, CancelEntry{Job: 40, Time: 1700000000, Millis: 250}),

@@ -29,6 +29,9 @@ type Point struct {
 // validated reports whether the point has a validation loss.
 func (p *Point) validated() bool { return !math.IsNaN(p.Validation) }
 
+// known reports whether the point has a loss.
+func (p *Point) known() bool { return !math.IsNaN(p.Training) || p.validated() }
+
 // same reports whether two points have the same losses at the same step.
 func (p *Point) same(o *Point) bool {
 	return p.Step == o.Step && bits(p.Training) == bits(o.Training) && bits(p.Validation) == bits(o.Validation)

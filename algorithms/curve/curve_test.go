@@ -19,15 +19,23 @@ import (
 type job []algorithms.Progress
 
 // drawJob draws the rounds of a job that updates leaves and validates every few steps, and
-// may train once more in the end.
+// may train once more in the end. A loss may be not known for a while: within a step, for
+// whole steps, at the end.
 func drawJob(t *rapid.T) (j job) {
 	steps, set := rapid.Uint64Range(1, 600).Draw(t, "steps"), rapid.Uint64Range(1, 20).Draw(t, "set")
 	validates, refit := rapid.Bool().Draw(t, "validates"), rapid.Bool().Draw(t, "refit")
 	losses := rapid.SliceOfN(rapid.Float64Range(0, 4), 1, 9).Draw(t, "losses")
+	gaps := rapid.SliceOfN(rapid.SampledFrom([]float64{0, 0, 0, 0, -1e-10, math.NaN(), math.Inf(1)}), 1, 9).Draw(t, "gaps")
 	p := algorithms.Progress{Steps: steps, Loss: -1, Phase: "scaling"}
 	n := 0
 	say := func() { j = append(j, p) }
-	loss := func() float64 { n++; return losses[n%len(losses)] + float64(n)/1000 }
+	loss := func() float64 {
+		n++
+		if gap := gaps[n%len(gaps)]; gap != 0 {
+			return gap
+		}
+		return losses[n%len(losses)] + float64(n)/1000
+	}
 	say()
 	for p.Step < steps {
 		p.Step++
@@ -71,14 +79,18 @@ func whole(j job, limit int) *Curve {
 func expected(j job, limit int) (list []Point) {
 	var all []Point
 	for i, p := range j {
-		if next, ok := pointOf(p); ok && (i+1 == len(j) || j[i+1].Step > p.Step || j[i+1].Refit > p.Refit) {
+		next := pointOf(p)
+		if next.known() && !beginsRefit(p) && (i+1 == len(j) || j[i+1].Step > p.Step || j[i+1].Refit > p.Refit) {
 			all = append(all, next)
 		}
 	}
-	number, best := 0, -1
+	number, best, last := 0, -1, -1
 	numbers := make([]int, len(all)) // what has to be a multiple of the stride
 	for i, p := range all {
 		numbers[i] = int(p.Step)
+		if p.Step == j[len(j)-1].Step {
+			last = i
+		}
 		if p.validated() {
 			numbers[i] = number
 			number++
@@ -95,7 +107,7 @@ func expected(j job, limit int) (list []Point) {
 		}
 		return keep
 	}
-	keep := map[int]bool{len(all) - 1: true, best: true}
+	keep := map[int]bool{last: true, best: true}
 	for _, validated := range []bool{false, true} {
 		stride := 1
 		for len(kept(validated, stride)) > limit/2-1 {
@@ -193,6 +205,49 @@ func TestCrashesDoNotShow(t *testing.T) {
 	})
 }
 
+// TestALossThatComesAndGoes within a step is one point, of the step's end; the job goes on
+// with what is committed.
+func TestALossThatComesAndGoes(t *testing.T) {
+	r := NewRecorder(JobPoints, nil)
+	for _, p := range []algorithms.Progress{
+		{Step: 129, Loss: 0.5}, {Step: 130, Loss: 0.25}, {Step: 130, Loss: -1e-10}, {Step: 130, Loss: 0.125},
+		{Step: 131, Loss: 0.5}, {Step: 131, Loss: math.NaN()}, {Step: 132, Loss: 0.0625},
+	} {
+		r.Observe(p, Unknown)
+	}
+	r.End()
+	want := []Point{{129, 0.5, math.NaN(), Unknown}, {130, 0.125, math.NaN(), Unknown}, {132, 0.0625, math.NaN(), Unknown}}
+	if d := diff(want, decode(t, r.Curve().Append(nil)).Points()); d != "" {
+		t.Error(d)
+	}
+}
+
+// forest is a Trainer of which the last loss is not known.
+type forest struct {
+	algorithms.Trainer
+	losses []float64
+}
+
+func (f *forest) StepLosses() []float64 { return f.losses }
+
+func (f *forest) Progress() algorithms.Progress {
+	return algorithms.Progress{Step: uint64(len(f.losses)), Steps: uint64(len(f.losses)), Loss: f.losses[len(f.losses)-1]}
+}
+
+// TestFollowGoesForward: the steps of a round are told once, also where the loss at its end
+// is not known.
+func TestFollowGoesForward(t *testing.T) {
+	r := NewRecorder(JobPoints, nil)
+	for range 3 { // training, then the rounds that evaluate
+		r.Follow(&forest{losses: []float64{0.5, 0.25, -1e-10, 0.125, -1e-10}}, 5)
+	}
+	r.End()
+	want := []Point{{1, 0.5, math.NaN(), Unknown}, {2, 0.25, math.NaN(), Unknown}, {4, 0.125, math.NaN(), Unknown}}
+	if d := diff(want, decode(t, r.Curve().Append(nil)).Points()); d != "" {
+		t.Error(d)
+	}
+}
+
 func extend(t interface{ Fatal(...any) }, c []byte, rest *Curve) []byte {
 	next, err := Extend(c, rest.Append(nil))
 	if err != nil {
@@ -283,7 +338,7 @@ func TestThinned(t *testing.T) {
 		if n := len(got.Points()); n > limit {
 			t.Fatalf("%d points, at most %d are allowed", n, limit)
 		}
-		if got.best != c.best && c.best.Step > 0 {
+		if !got.best.same(&c.best) && c.best.Step > 0 {
 			t.Fatalf("the best is %v, was %v", got.best, c.best)
 		}
 	})

@@ -40,6 +40,16 @@ func (c *Curve) Append(dst []byte) []byte {
 	return c.best.append(append(dst, 1), new(Point))
 }
 
+// Checked is Append to nothing, or nil where Decode would not read it: a curve is for people,
+// and no job fails by it.
+func (c *Curve) Checked() []byte {
+	b := c.Append(nil)
+	if _, err := Decode(b); err != nil || len(b) > MaxBytes {
+		return nil
+	}
+	return b
+}
+
 // append encodes the point behind another, and makes before the one that the next is
 // behind.
 func (p *Point) append(dst []byte, before *Point) []byte {

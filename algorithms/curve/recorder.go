@@ -13,7 +13,7 @@ import (
 type Recorder struct {
 	limit int
 	curve *Curve
-	last  Point // not in the curve yet
+	last  Point // of the step seen last, not in the curve yet; without a loss it never gets there
 	has   bool  // there is one
 	kept  Mark  // up to where Rest leaves out
 }
@@ -36,14 +36,15 @@ func NewRecorder(limit int, c *Curve) *Recorder {
 }
 
 // Observe takes the progress after a round, or at the beginning of a Trainer that
-// continues; millis are those of running, or Unknown.
+// continues; millis are those of running, or Unknown. A step whose losses are not known at
+// its end has no point.
 func (r *Recorder) Observe(p algorithms.Progress, millis int64) {
-	next, ok := pointOf(p)
-	if r.has && (!ok || next.Step != r.last.Step) {
-		r.curve.add(r.last, r.limit)
-		r.has = false
+	next := pointOf(p)
+	begins := beginsRefit(p)
+	if r.has && (begins || next.Step != r.last.Step) {
+		r.complete()
 	}
-	if !ok || r.has && next.same(&r.last) {
+	if begins || r.has && next.same(&r.last) {
 		return
 	}
 	next.Millis = millis
@@ -51,6 +52,14 @@ func (r *Recorder) Observe(p algorithms.Progress, millis int64) {
 		next.Millis = max(millis, r.curve.points[n-1].Millis)
 	}
 	r.last, r.has = next, true
+}
+
+// complete adds the last point.
+func (r *Recorder) complete() {
+	r.has = false
+	if r.last.known() {
+		r.curve.add(r.last, r.limit)
+	}
 }
 
 // Stepped is what a Trainer implements that takes several steps in one round, as a forest
@@ -62,10 +71,7 @@ type Stepped interface{ StepLosses() []float64 }
 // times are not known.
 func (r *Recorder) Follow(t algorithms.Trainer, millis int64) {
 	p := t.Progress()
-	from := uint64(0)
-	if r.has {
-		from = r.last.Step
-	}
+	from := r.last.Step
 	if s, ok := t.(Stepped); ok && p.Step > from+1 {
 		losses := s.StepLosses()
 		for step := from + 1; step < min(p.Step, uint64(len(losses))); step++ {
@@ -80,8 +86,9 @@ func (r *Recorder) End() {
 	if !r.has {
 		return
 	}
-	r.has = false
-	r.curve.add(r.last, r.limit)
+	if r.complete(); !r.last.known() {
+		return
+	}
 	if n := len(r.curve.points); n == 0 || r.curve.points[n-1].Step != r.last.Step {
 		r.curve.points = append(r.curve.points, r.last)
 	}
@@ -114,9 +121,8 @@ func (r *Recorder) mark() Mark {
 	return Mark{}
 }
 
-// pointOf returns the point of a progress; there is none before the first loss is known, nor
-// where a refit begins, whose step is that of the end before it.
-func pointOf(p algorithms.Progress) (Point, bool) {
+// pointOf returns the point of a progress.
+func pointOf(p algorithms.Progress) Point {
 	next := Point{Step: p.Step, Training: math.NaN(), Validation: math.NaN(), Millis: Unknown}
 	if known(p.Loss) {
 		next.Training = p.Loss
@@ -124,9 +130,12 @@ func pointOf(p algorithms.Progress) (Point, bool) {
 	if p.ValidatedAt == p.Step && p.Step > 0 && known(p.Validation) {
 		next.Validation = p.Validation
 	}
-	begins := p.Refit > 0 && p.Step == p.Steps-p.Refit
-	return next, !begins && (!math.IsNaN(next.Training) || next.validated())
+	return next
 }
+
+// beginsRefit reports whether a refit begins, whose step is that of the end before it: there
+// is no point.
+func beginsRefit(p algorithms.Progress) bool { return p.Refit > 0 && p.Step == p.Steps-p.Refit }
 
 // known reports whether a loss is one: not negative, and finite.
 func known(loss float64) bool { return loss >= 0 && !math.IsInf(loss, 1) }

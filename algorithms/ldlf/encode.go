@@ -11,7 +11,7 @@ import (
 
 // stateFormat is the version byte of a trainer's state. The layout, all of it
 // little-endian, is in DESIGN.md.
-const stateFormat = 2
+const stateFormat = 3
 
 // ErrState is wrapped by every error about a trainer's state.
 var ErrState = errors.New("ldlf: not a state of this job")

@@ -43,3 +43,23 @@ func TestProgressTellsLosses(t *testing.T) {
 		}
 	}
 }
+
+// TestRoundingIsNoLoss: a loss that rounding made negative is told as 0, and one that is not
+// known yet as -1; the state keeps what was computed.
+func TestRoundingIsNoLoss(t *testing.T) {
+	j := jobOf(variants()["refit"], 3)
+	m, _ := makeProblem(4, 300, 7, 3, 0.5).data(4, true, j.Split)
+	tr, _ := start(t, j, m)
+	if p := tr.Progress(); p.Loss != -1 {
+		t.Errorf("before the first round the loss is %v", p.Loss)
+	}
+	const rounding = -2.5e-10
+	tr.samples, tr.step, tr.validatedAt = 9, 2, 2
+	tr.loss, tr.validation, tr.best.any, tr.best.loss = rounding, rounding, true, rounding
+	if p := tr.Progress(); p.Loss != 0 || p.Validation != 0 || p.BestLoss != 0 {
+		t.Errorf("losses of %v are told as %+v", rounding, p)
+	}
+	if tr.loss != rounding || tr.validation != rounding || tr.best.loss != rounding {
+		t.Error("the state is another")
+	}
+}

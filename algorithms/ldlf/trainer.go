@@ -155,14 +155,18 @@ func (t *trainer) learns() dataset.Roles {
 }
 
 // Progress implements algorithms.Trainer. Loss is the mean over rows and trees of
-// Eq. 3 less the labels' entropy, on the last mini-batch or window.
+// Eq. 3 less the labels' entropy, on the last mini-batch or window. Losses that rounding
+// made negative are told as 0.
 func (t *trainer) Progress() algorithms.Progress {
 	p := algorithms.Progress{
 		Step: t.before + t.step, Steps: t.before + t.limit(), MostSteps: t.mostSteps(), BestStep: t.best.step, Samples: t.samples,
-		Loss: t.loss, Validation: t.validation, ValidatedAt: t.validatedAt, Phase: t.phase.String(),
+		Loss: -1, Validation: max(0, t.validation), ValidatedAt: t.validatedAt, Phase: t.phase.String(),
+	}
+	if t.samples > 0 {
+		p.Loss = max(0, t.loss)
 	}
 	if t.best.any {
-		p.BestLoss = t.best.loss
+		p.BestLoss = max(0, t.best.loss)
 	}
 	if t.refits() {
 		p.Refit = t.limit()

@@ -76,6 +76,24 @@ func TestDamagedOutcomes(t *testing.T) {
 	}
 }
 
+// TestABadCurveCostsTheCurve of a fold, and neither its result nor its model.
+func TestABadCurveCostsTheCurve(t *testing.T) {
+	o := &pipeline.Outcome{Loss: 0.5, Model: []byte("model"), Predictions: []byte("rows")}
+	b, err := o.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := len(b) - len(o.Predictions) - 8 // the size of the curve, which is not there
+	b = append(b[:at:at], 2, 0, 0, 0, 0, 0, 0, 0, 9, 9)
+	got, err := pipeline.DecodeOutcome(append(b, o.Predictions...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(o, got, cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // FuzzDecodeOutcome: any bytes are an outcome or an error.
 func FuzzDecodeOutcome(f *testing.F) {
 	good, _ := (&pipeline.Outcome{ModelDigest: "d", Model: []byte("model")}).Encode()

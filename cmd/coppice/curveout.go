@@ -49,12 +49,12 @@ func (c *curveOut) write(r *result) error {
 
 // lineOf is the curve of a job that ran in this process.
 func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
-	line := new(protocol.JobCurve)
+	line := &protocol.JobCurve{Points: []curve.Point{}}
 	if o.Curve != nil {
 		line.Points = o.Curve.Points()
 	}
 	for _, f := range o.Folds {
-		var points []curve.Point
+		points := []curve.Point{}
 		if f.Curve != nil {
 			points = f.Curve.Points()
 		}

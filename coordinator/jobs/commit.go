@@ -105,7 +105,7 @@ func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer
 	}
 	c.progress = progressJSON(t.Progress())
 	rest, mark := c.d.curve.Rest()
-	c.curve, c.mark = rest.Append(c.curve[:0]), mark
+	c.curve, c.mark = rest.Checked(), mark
 	c.began = time.Now()
 	began, flight := c.began, make(chan committed, 1)
 	c.flight = flight

@@ -56,7 +56,7 @@ func (d *driver) run(ctx context.Context) error {
 	defer d.commits.stop()
 	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t algorithms.Trainer) error {
 		d.count(t.Progress())
-		d.curve.Follow(t, d.time().Milliseconds())
+		d.follow(t)
 		return d.commits.offer(ctx, rounds, t)
 	})
 	if err != nil {
@@ -92,26 +92,34 @@ func (d *driver) restore(ctx context.Context) error {
 	d.trainer = t
 	p := t.Progress()
 	d.steps, d.samples = p.Step, p.Samples
-	if err := d.restoreCurve(p); err != nil {
-		return err
-	}
+	d.restoreCurve()
 	d.log.Info("the job runs", "round", d.job.Round, "step", p.Step, "epoch", d.m.cfg.Epoch)
 	return nil
 }
 
 // restoreCurve goes on with the committed learning curve.
-func (d *driver) restoreCurve(p algorithms.Progress) error {
+func (d *driver) restoreCurve() {
 	var committed *curve.Curve
 	if len(d.job.Curve) > 0 {
 		c, err := curve.Decode(d.job.Curve)
 		if err != nil {
-			return err
+			d.log.Warn("the committed learning curve cannot be read; a new one begins", "error", err)
+		} else {
+			committed = c
 		}
-		committed = c
 	}
 	d.curve = curve.NewRecorder(curve.JobPoints, committed)
-	d.curve.Observe(p, d.time().Milliseconds())
-	return nil
+	if d.job.Job.Folds == 0 {
+		d.curve.Observe(d.trainer.Progress(), d.time().Milliseconds())
+	}
+}
+
+// follow records the losses after a round. A job of folds has none of its own: its folds
+// have theirs.
+func (d *driver) follow(t algorithms.Trainer) {
+	if d.job.Job.Folds == 0 {
+		d.curve.Follow(t, d.time().Milliseconds())
+	}
 }
 
 // count moves the metrics of the job on after a round. The steps of a collected round
@@ -158,9 +166,10 @@ func (d *driver) finish(ctx context.Context) error {
 	}
 	d.curve.End()
 	rest, _ := d.curve.Rest() // of what is known to be committed: a commit may be under way
+	now := time.Now()
 	entry := protocol.FinishEntry{
 		Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Progress: progressJSON(d.trainer.Progress()),
-		Curve: rest.Append(nil), FoldCurves: foldCurves(outcome), Time: time.Now().Unix(), Seconds: d.time().Seconds(),
+		Curve: rest.Checked(), FoldCurves: foldCurves(outcome), Seconds: d.time().Seconds(), Time: now.Unix(), Millis: protocol.Millis(now),
 	}
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
 	return err
@@ -193,7 +202,7 @@ func foldCurves(o *pipeline.Outcome) (list [][]byte) {
 		if c == nil {
 			c = curve.New()
 		}
-		list = append(list, c.Append(nil))
+		list = append(list, c.Checked())
 	}
 	return list
 }

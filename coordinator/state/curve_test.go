@@ -54,9 +54,11 @@ func TestACurveGoesWithItsState(t *testing.T) {
 	if err := m.refused(protocol.EntryCommit, early); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a curve with the first piece: %v", err)
 	}
-	bad := &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 2000, Total: 1, Data: []byte{1}, Curve: []byte{9}}
-	if err := m.refused(protocol.EntryCommit, bad); !errors.Is(err, ErrInvalid) {
-		t.Errorf("no curve: %v", err)
+	bad := &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1502, Total: 1, Data: []byte{1}, Curve: []byte{9}}
+	before := m.s.Job(j.ID).Curve
+	m.do(protocol.EntryCommit, bad)
+	if got := m.s.Job(j.ID); got.Round != 1502 || !bytes.Equal(got.Curve, before) {
+		t.Errorf("bytes that are no curve make it %x at round %d", got.Curve, got.Round)
 	}
 	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID})
 	check()
@@ -65,9 +67,6 @@ func TestACurveGoesWithItsState(t *testing.T) {
 	bad.Curve, bad.Round = early.Curve, 2001
 	m.do(protocol.EntryCommit, bad)
 	check()
-	if err := m.refused(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, FoldCurves: [][]byte{{9}}}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("no curve of a fold: %v", err)
-	}
 	r.End()
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Curve: restOf(r)})
 	check()
@@ -76,10 +75,30 @@ func TestACurveGoesWithItsState(t *testing.T) {
 	}
 }
 
+// TestABadCurveEndsNoJob: it is done with the curve that was committed, and a fold's curve is
+// empty, also in a snapshot.
+func TestABadCurveEndsNoJob(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	epoch, line := m.s.Epoch(), points(3, 0.5)
+	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1}, Curve: line})
+	long := append(bytes.Clone(line), make([]byte, protocol.MaxCurve)...)
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Curve: long, FoldCurves: [][]byte{{9}, line, nil}})
+	for what, s := range map[string]*State{"the state": m.s, "its snapshot": decode(t, encode(t, m.s))} {
+		got := s.Job(j.ID)
+		if got.State != protocol.Done || !bytes.Equal(got.Curve, line) {
+			t.Errorf("%s: the job is %s with the curve %x, want %x", what, got.State, got.Curve, line)
+		}
+		if c := got.FoldCurves; len(c) != 3 || len(c[0]) != 0 || !bytes.Equal(c[1], line) || len(c[2]) != 0 {
+			t.Errorf("%s: the folds' curves are %x", what, c)
+		}
+	}
+}
+
 // TestRunningTime: a job's seconds are those in which it ran, whatever became of it, and
 // never go back.
 func TestRunningTime(t *testing.T) {
-	for _, end := range []protocol.JobState{protocol.Cancelled, protocol.Failed} {
+	for _, end := range []protocol.JobState{protocol.Done, protocol.Cancelled, protocol.Failed} {
 		m := newMachine(t)
 		m.start()
 		epoch, j := m.s.Epoch(), m.submit("t2", "two", 2)
@@ -88,7 +107,7 @@ func TestRunningTime(t *testing.T) {
 		}
 		ran := func(want float64) {
 			t.Helper()
-			if info := m.s.Job(j.ID).Info(); info.Ran != want || info.State.Final() && info.Seconds != want {
+			if info := m.s.Job(j.ID).Info(); info.Ran != want || info.State.Final() && info.State != protocol.Done && info.Seconds != want {
 				t.Errorf("%s: ran %v seconds, %v in all; want %v", info.State, info.Ran, info.Seconds, want)
 			}
 		}
@@ -101,6 +120,11 @@ func TestRunningTime(t *testing.T) {
 			t.Errorf("running since %v", since)
 		}
 		switch end {
+		case protocol.Done:
+			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Seconds: 1.25, Time: 100, Millis: 300})
+			if got := m.s.Job(j.ID).Info().Seconds; got != 1.25 {
+				t.Errorf("a done job took %v seconds, by its driver 1.25", got)
+			}
 		case protocol.Cancelled:
 			m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID, Time: 100, Millis: 300})
 		case protocol.Failed:

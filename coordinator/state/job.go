@@ -31,8 +31,8 @@ type Job struct {
 	// pause still does is told apart by it.
 	Pauses uint64
 	// Since is when the job last began to run, in Unix milliseconds, and Ran how many of
-	// them it ran before its last pause, or in all where it was cancelled or failed: for
-	// display.
+	// them it ran before its last pause, or in all once it has ended, by the clocks of
+	// leaders: for display.
 	Since, Ran int64
 
 	// Round is the number of rounds folded into the committed trainer state; 0:

@@ -90,26 +90,28 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 		}
 		s.keep(p.Blob)
 	}
-	line, err := curve.Extend(j.Curve, bytes.Clone(e.Curve))
-	if err != nil {
-		return nil, invalid("%v", err)
-	}
 	if len(e.FoldCurves) > dataset.MaxFolds {
 		return nil, invalid("curves of %d folds, at most %d are allowed", len(e.FoldCurves), dataset.MaxFolds)
 	}
-	for i, c := range e.FoldCurves {
-		if _, err := curve.Decode(c); err != nil {
-			return nil, invalid("fold %d: %v", i, err)
-		}
-	}
-	next := j.end(protocol.Done, e.Time, 0)
+	next := j.end(protocol.Done, e.Time, e.Millis)
 	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds
 	next.measured = measuredBy(e.Outcome)
-	next.Curve, next.FoldCurves = line, e.FoldCurves
+	next.Curve, next.FoldCurves = extended(j.Curve, e.Curve), foldCurves(e.FoldCurves)
 	if len(e.Progress) > 0 {
 		next.Progress = e.Progress
 	}
 	return s.put(next), nil
+}
+
+// foldCurves lists the curves of folds; one that is none becomes an empty one.
+func foldCurves(given [][]byte) [][]byte {
+	list := slices.Clone(given)
+	for i, c := range list {
+		if _, err := curve.Decode(c); err != nil || len(c) > protocol.MaxCurve {
+			list[i] = nil
+		}
+	}
+	return list
 }
 
 // cancel is not fenced: any coordinator may pass a user's wish on. To cancel twice

@@ -31,7 +31,7 @@ func golden(t testing.TB) *State {
 		m.do(kind, map[protocol.EntryKind]any{
 			protocol.EntryJobState: &protocol.JobStateEntry{Epoch: epoch, Job: done.ID, State: protocol.Running, Time: 4},
 			protocol.EntryFinish: &protocol.FinishEntry{
-				Epoch: epoch, Job: done.ID, Outcome: []byte(`{"steps":7}`), Seconds: 1.5, Time: 5,
+				Epoch: epoch, Job: done.ID, Outcome: []byte(`{"steps":7}`), Seconds: 1.5, Time: 5, Millis: 500,
 				Models:      []protocol.ModelRef{{Digest: digest('1'), Blob: digest('2'), Bytes: 3}},
 				Predictions: &protocol.BlobRef{Blob: digest('3'), Bytes: 4},
 				Curve:       points(7, 0.25), FoldCurves: [][]byte{points(5, 0.5), points(6, 0.75)},

@@ -2,10 +2,12 @@ package local
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -67,5 +69,51 @@ func TestChildGoesOn(t *testing.T) {
 	}
 	if _, err := Child(t.Context(), j, d, Options{Resume: Checkpoint{1, at[0].State, []byte{9}}}); err == nil {
 		t.Error("bytes that are no curve passed")
+	}
+}
+
+// alike gives rows that all have the same labels: a fit is perfect soon, up to rounding.
+type alike struct{ dataset.Source }
+
+func (a alike) Scan(f func(*dataset.Row) error) error {
+	return a.Source.Scan(func(r *dataset.Row) error {
+		copy(r.Labels, []float64{0.1, 0.2, 0.7})
+		return f(r)
+	})
+}
+
+// TestPerfectFit: a job whose losses are 0 up to rounding ends, with folds and without, and
+// its losses are known.
+func TestPerfectFit(t *testing.T) {
+	m, shards, err := dataset.Build(alike{dataset.Artificial(400, 1)}, dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Data{Manifest: m, Shards: shards}
+	for _, algorithm := range []string{"ldlf", "structrf", "rf"} {
+		for _, folds := range []int{0, 2} {
+			s := protocol.Spec{Algorithm: algorithm, Folds: folds, Set: map[string]string{"trees": "3"}}
+			if algorithm == "ldlf" {
+				s.Set = map[string]string{"steps": "300", "trees": "2", "depth": "4", "leaf_batches": "10"}
+			}
+			o := run(t, d, resolve(t, d, s), Options{Points: curve.JobPoints})
+			for _, o := range append([]*pipeline.Outcome{o}, o.Folds...) {
+				if !(o.Loss >= 0 && o.Loss < 1e-6) {
+					t.Errorf("%s, %d folds: the loss is %v", algorithm, folds, o.Loss)
+				}
+				if o.Curve == nil {
+					continue
+				}
+				c, err := curve.Decode(o.Curve.Append(nil))
+				if err != nil || len(c.Points()) == 0 {
+					t.Errorf("%s, %d folds: %d points, error %v", algorithm, folds, len(c.Points()), err)
+				}
+				for _, p := range o.Curve.Points() {
+					if math.IsNaN(p.Training) {
+						t.Errorf("%s, %d folds: the loss of step %d is not known", algorithm, folds, p.Step)
+					}
+				}
+			}
+		}
 	}
 }

@@ -188,6 +188,9 @@ func (t *trainer) Progress() algorithms.Progress {
 	if t.done%3 == 0 {
 		p.Validation, p.ValidatedAt = float64(t.chain[1]), t.done
 	}
+	if t.chain[2]%4 == 0 { // not known
+		p.Loss = -1e-10
+	}
 	return p
 }
 
