@@ -128,7 +128,7 @@ func (c *Client) Trust(ctx context.Context, worker string) error {
 		return err
 	}
 	if !slices.ContainsFunc(cluster.Distrusted, func(d protocol.Distrusted) bool { return d.Worker == worker }) {
-		return &Error{http.StatusNotFound, fmt.Sprintf("the worker %q is not distrusted", worker)}
+		return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("the worker %q is not distrusted", worker)}
 	}
 	err = c.json(ctx, http.MethodPost, at("workers", worker, "trust"), nil, nil)
 	if IsNotFound(err) { // it was: a first try went through, its answer was lost

@@ -43,7 +43,8 @@ var ErrUnavailable = errors.New("no coordinator answers")
 type Unavailable struct {
 	Servers string // the addresses, separated by commas
 	Last    error  // of the last try
-	// Unknown: a try got no answer and may have changed something all the same.
+	// Unknown: a try got no answer, or one that does not know it, and may have changed
+	// something all the same.
 	Unknown bool
 }
 
@@ -58,6 +59,8 @@ func (e *Unavailable) Unwrap() []error { return []error{ErrUnavailable, e.Last} 
 type Error struct {
 	Status  int // HTTP status
 	Message string
+	// Unknown: the request may have changed something all the same.
+	Unknown bool
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -194,10 +197,14 @@ func (k *call) changes() bool {
 	return k.method == http.MethodPost && k.path != at("datasets", "check") || k.method == http.MethodDelete
 }
 
-// lost reports whether a request may have been heard though no answer came.
+// lost reports whether a request may have been heard though no answer came, or was heard
+// by one who does not know what became of it.
 func lost(err error) bool {
 	var said *Error
-	return !errors.As(err, &said) && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, ErrStranger)
+	if errors.As(err, &said) {
+		return said.Unknown
+	}
+	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, ErrStranger)
 }
 
 // waitsOn reports whether requests are sent again for ever.
@@ -341,7 +348,7 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 	b, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem))
 	var p protocol.Problem
 	if json.Unmarshal(b, &p) == nil && p.Error != "" {
-		return retryable(r.StatusCode), &Error{r.StatusCode, p.Error}
+		return retryable(r.StatusCode), &Error{r.StatusCode, p.Error, p.Unknown}
 	}
 	what, away := unlikely(r, string(b))
 	if away {

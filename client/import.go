@@ -44,7 +44,7 @@ func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, d
 	digest, stored := m.Digest(), false
 	for _, d := range have {
 		if d.Name == name && d.Digest != digest {
-			return nil, &Error{http.StatusConflict, fmt.Sprintf(
+			return nil, &Error{Status: http.StatusConflict, Message: fmt.Sprintf(
 				"a dataset %q exists with other content (%.12s, not %.12s): choose another name or delete it first", name, d.Digest, digest)}
 		}
 		stored = stored || d.Digest == digest

@@ -103,6 +103,9 @@ func TestUnknownOutcome(t *testing.T) {
 	busy := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "no leader"})
 	})
+	forwards := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "the leader did not answer", Unknown: true})
+	})
 	lost := serve(t, func(w http.ResponseWriter, _ *http.Request) { lose(w) })
 	for _, test := range []struct {
 		servers []string
@@ -111,6 +114,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}{
 		{[]string{lost.URL, busy.URL}, false, true}, {[]string{lost.URL}, true, false},
 		{[]string{busy.URL, dead(t)}, false, false},
+		{[]string{forwards.URL, busy.URL}, false, true}, {[]string{forwards.URL}, true, false},
 	} {
 		c := connect(t, test.servers...)
 		c.Patience = 0

@@ -63,6 +63,8 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 // Problem is the body of an error.
 type Problem struct {
 	Error string `json:"error"`
+	// Unknown: the request may have changed something all the same, or still will.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // ClusterLocal is the path of what a coordinator knows of the cluster itself: where

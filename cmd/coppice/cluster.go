@@ -11,7 +11,6 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -215,32 +214,9 @@ func (m *meter) job(j *protocol.JobInfo) {
 	case j.State == protocol.Paused:
 		m.first = nil
 		m.show(fmt.Sprintf("job %s is paused; it goes on with: coppice job resume %s", j.Name, j.Name))
-	case j.Units > 0 && !foldsKnown(j):
-		m.units(j)
 	case j.Progress != nil:
 		m.training(*j.Progress)
 	}
-}
-
-// foldsKnown reports whether the progress of a job of folds sums over the folds that run.
-func foldsKnown(j *protocol.JobInfo) bool {
-	return j.Job != nil && j.Job.Folds > 0 && j.Progress != nil && j.Progress.Steps > 0
-}
-
-// units shows how far a round of trees or folds is.
-func (m *meter) units(j *protocol.JobInfo) {
-	now := m.now()
-	if m.first == nil {
-		m.first, m.firstAt = &algorithms.Progress{Step: uint64(j.Collected)}, now
-	}
-	text := fmt.Sprintf("%3.0f %%  %d of %d units done", 100*float64(j.Collected)/float64(j.Units), j.Collected, j.Units)
-	if j.InFlight > 0 {
-		text += fmt.Sprintf(", %d in flight", j.InFlight)
-	}
-	if done, left := float64(j.Collected)-float64(m.first.Step), float64(j.Units-j.Collected); done > 0 && left > 0 {
-		text += "  ETA " + duration(now.Sub(m.firstAt).Seconds()*left/done)
-	}
-	m.show(text)
 }
 
 // warnSuspect says that a job's results may be wrong.

@@ -69,8 +69,6 @@ func TestEstimate(t *testing.T) {
 		{"no step yet", running(algorithms.Progress{Steps: 100}), nil, nil},
 		{"nothing known", &protocol.JobInfo{State: protocol.Running}, nil, nil},
 		{"not running", &protocol.JobInfo{State: protocol.Paused, Progress: &algorithms.Progress{Step: 5, Steps: 9}}, nil, nil},
-		{"units", &protocol.JobInfo{State: protocol.Running, Units: 8, Collected: 2}, nil, &estimate{Seconds: 90}},
-		{"no unit yet", &protocol.JobInfo{State: protocol.Running, Units: 8}, nil, nil},
 	} {
 		if diff := cmp.Diff(test.want, estimateOf(test.job, test.points, 30)); diff != "" {
 			t.Errorf("%s: %s", test.what, diff)
@@ -83,6 +81,46 @@ func TestEstimate(t *testing.T) {
 	p := algorithms.Progress{Step: 10, Steps: 100, MostSteps: 100, Samples: 640, Loss: -1}
 	if got, want := trainingLine(p, algorithms.Progress{}, 10*time.Second), " 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A job of trees or folds and one that predicts have units too: how far they are, and how
+// long they take, their steps tell.
+func TestStepsOfUnits(t *testing.T) {
+	of := func(units, collected int, p *algorithms.Progress) *protocol.JobInfo {
+		return &protocol.JobInfo{State: protocol.Running, Ran: 30, Since: 1000, Units: units, Collected: collected, Progress: p}
+	}
+	now := time.Unix(1000, 0)
+	for _, test := range []struct {
+		what    string
+		job     *protocol.JobInfo
+		percent string
+		left    string
+		lines   [][2]string
+	}{
+		{
+			"folds, none done", of(3, 0, &algorithms.Progress{Step: 50, Steps: 200, Loss: 0.5}), "25 %", "1m30s",
+			[][2]string{{"step", "50 of 200"}, {"training loss", "K-L 0.50000"}, {"ETA", "1m30s"}},
+		},
+		{
+			"trees", of(8, 2, &algorithms.Progress{Step: 2, Steps: 8, Loss: 0.5}), "25 %", "1m30s",
+			[][2]string{{"step", "2 of 8"}, {"training loss", "K-L 0.50000"}, {"ETA", "1m30s"}},
+		},
+		{
+			"predictions", of(12, 0, &algorithms.Progress{Step: 100, Steps: 100, Loss: 0.5}), "100 %", "0 ms",
+			[][2]string{{"step", "100 of 100"}, {"training loss", "K-L 0.50000"}, {"ETA", "0 ms"}},
+		},
+		{"trees kept by another leader", of(8, 2, nil), "25 %", "-", nil},
+	} {
+		if got := percent(test.job); got != test.percent {
+			t.Errorf("%s: %s done, want %s", test.what, got, test.percent)
+		}
+		if got := secondsOf(test.job, now).left; got != test.left {
+			t.Errorf("%s: ETA %q, want %q", test.what, got, test.left)
+		}
+		if diff := cmp.Diff(test.lines, runningLines(test.job, nil, now)); diff != "" {
+			t.Errorf("%s: %s", test.what, diff)
+		}
 	}
 }
 

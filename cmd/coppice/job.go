@@ -95,14 +95,16 @@ func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	return t
 }
 
+// percent writes how far a job is: by its steps, or, of one that does not run and has none,
+// by the units that are kept.
 func percent(j *protocol.JobInfo) string {
 	switch {
 	case j.State == protocol.Done:
 		return "100 %"
-	case j.Units > 0 && !foldsKnown(j):
-		return fmt.Sprintf("%.0f %%", 100*float64(j.Collected)/float64(j.Units))
 	case j.Progress != nil && j.Progress.Steps > 0:
 		return fmt.Sprintf("%.0f %%", 100*float64(j.Progress.Step)/float64(j.Progress.Steps))
+	case j.Units > 0:
+		return fmt.Sprintf("%.0f %%", 100*float64(j.Collected)/float64(j.Units))
 	}
 	return "-"
 }

@@ -34,19 +34,10 @@ func stepsLeft(p *algorithms.Progress) (left float64, atMost bool) {
 	return float64(most - p.Step), p.MostSteps > 0
 }
 
-// estimateOf estimates what is left of a running job: by the units of its round, by the rate
-// of its curve, or else by the seconds that it has run; nil where nothing is known.
+// estimateOf estimates what is left of a running job by the rate of its curve, or else by the
+// seconds that it has run; nil where nothing is known. A tree is a step.
 func estimateOf(j *protocol.JobInfo, points []curve.Point, seconds float64) *estimate {
-	if j.State != protocol.Running {
-		return nil
-	}
-	if j.Units > 0 {
-		if j.Collected == 0 {
-			return nil
-		}
-		return &estimate{Seconds: seconds * float64(j.Units-j.Collected) / float64(j.Collected)}
-	}
-	if j.Progress == nil {
+	if j.State != protocol.Running || j.Progress == nil {
 		return nil
 	}
 	left, atMost := stepsLeft(j.Progress)
@@ -98,7 +89,7 @@ func ranOf(j *protocol.JobInfo, now time.Time) float64 {
 
 // runningLines tells how far a job that has not ended is.
 func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lines [][2]string) {
-	if p := j.Progress; p != nil && j.Units == 0 {
+	if p := j.Progress; p != nil {
 		lines = append(lines, [2]string{"step", stepText(p)}, [2]string{"training loss", lossText(p.Loss)})
 		if p.ValidatedAt > 0 {
 			lines = append(lines, [2]string{"validation loss", lossText(p.Validation) + " at step " + count(p.ValidatedAt)})

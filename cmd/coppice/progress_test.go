@@ -57,7 +57,12 @@ func TestMeterJob(t *testing.T) {
 		want string
 	}{
 		{protocol.JobInfo{Name: "x", State: protocol.Queued}, "job x is queued"},
-		{protocol.JobInfo{State: protocol.Running, Units: 8, Collected: 2, InFlight: 3}, " 25 %  2 of 8 units done, 3 in flight"},
+		{
+			protocol.JobInfo{
+				State: protocol.Running, Units: 8, Collected: 2, InFlight: 3,
+				Progress: &algorithms.Progress{Step: 2, Steps: 8, Loss: 0.5, Phase: "growing trees"},
+			}, " 25 %  step 2 of 8  K-L 0.50000  growing trees",
+		},
 		{protocol.JobInfo{State: protocol.Running, Progress: &algorithms.Progress{Step: 5, Loss: -1}}, "step 5"},
 		{
 			protocol.JobInfo{

@@ -264,7 +264,7 @@ func (s *Server) answer(w http.ResponseWriter, v any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		w.WriteHeader(statusOf(err))
-		v = protocol.Problem{Error: err.Error()}
+		v = protocol.Problem{Error: err.Error(), Unknown: unknown(err)}
 	} else if v == nil {
 		v = struct{}{}
 	}

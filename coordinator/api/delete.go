@@ -92,6 +92,9 @@ func (s *Server) pruneJobs(r *http.Request) (any, error) {
 			}
 			var err error
 			if some, err = s.delete(r, ids); err != nil {
+				if len(answer.Jobs) > 0 {
+					err = perhaps{err}
+				}
 				return nil, err
 			}
 		}

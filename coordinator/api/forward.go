@@ -45,11 +45,14 @@ func newForwarder(cfg Config) *forwarder {
 		ErrorLog:      slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			s := &Server{cfg: cfg}
-			err = fmt.Errorf("%w: the leader did not answer: %w", store.ErrNotLeader, err)
-			if b, ok := r.Context().Value(bodyKey{}).(*pacedBody); ok {
-				err = cmp.Or(b.fault(), err)
+			why := fmt.Errorf("%w: the leader did not answer: %w", store.ErrNotLeader, err)
+			if !unheard(err) {
+				why = perhaps{why}
 			}
-			s.answer(w, nil, err)
+			if b, ok := r.Context().Value(bodyKey{}).(*pacedBody); ok {
+				why = cmp.Or(b.fault(), why)
+			}
+			s.answer(w, nil, why)
 		},
 	}
 	return f

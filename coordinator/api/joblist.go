@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -34,9 +33,6 @@ func (s *Server) list(st *state.State, chosen []*state.Job, total int, full bool
 	return list
 }
 
-// maxListedText bounds the bytes of an error in a list.
-const maxListedText = 200
-
 // abridge leaves out of a description what may be large: a list of many jobs takes at
 // most some 2 KiB for each.
 func abridge(info *protocol.JobInfo) {
@@ -45,14 +41,7 @@ func abridge(info *protocol.JobInfo) {
 		j.Params, info.Job = nil, &j
 	}
 	info.Spec, info.Outcome, info.Models = nil, nil, nil
-	info.Error, info.Suspect = cut(info.Error), cut(info.Suspect)
-}
-
-func cut(text string) string {
-	if len(text) <= maxListedText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxListedText], "") + "..."
+	info.Error, info.Suspect, info.Waiting = protocol.Brief(info.Error), protocol.Brief(info.Suspect), protocol.Brief(info.Waiting)
 }
 
 // rank is where a job stands in an order: by class, then by number and text.

@@ -135,6 +135,16 @@ func TestListBytes(t *testing.T) {
 	}
 }
 
+// TestListedWaits: for what a job waits may name many workers; a list says the beginning.
+func TestListedWaits(t *testing.T) {
+	long := strings.Repeat("é", 30_000)
+	info := protocol.JobInfo{Waiting: long, Error: long, Suspect: long}
+	abridge(&info)
+	if b, err := json.Marshal(info); err != nil || len(b) > 2<<10 {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
 // BenchmarkList lists 100 of 10,000 ended jobs by a measure.
 func BenchmarkList(b *testing.B) {
 	st, s := many(b, 10_000), &Server{}

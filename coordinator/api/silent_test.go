@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -68,6 +71,44 @@ func TestSilentLeader(t *testing.T) {
 	f.refuse(503, "GET", "/v1/jobs", nil, "did not answer")
 	f.refuse(503, "GET", "/v1/jobs/1/watch", nil, "did not answer")
 	f.refuse(503, "PUT", "/v1/blobs/"+blobs.Sum(nil), nil, "did not answer")
+}
+
+// TestUnknownOutcome: of a request that the leader may have heard, and of an entry that may
+// be in the log, the answer says that it may be done; of others it does not.
+func TestUnknownOutcome(t *testing.T) {
+	s := newSite(t)
+	f := s.follower()
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler) // as one that dies
+	}))
+	defer leader.Close()
+	id, nobody := "d", ""
+	s.propose(protocol.EntryMember, protocol.MemberEntry{ID: id, HTTP: strings.TrimPrefix(leader.URL, "http://")})
+	asked := func() (p protocol.Problem) {
+		t.Helper()
+		answer := f.ask("POST", "/v1/jobs", submission("t", "n", nil))
+		defer answer.Body.Close()
+		if err := json.NewDecoder(answer.Body).Decode(&p); err != nil || answer.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("status %d, %+v, %v", answer.StatusCode, p, err)
+		}
+		return p
+	}
+	if f.leader.Store(&nobody); asked().Unknown {
+		t.Error("without a leader it may be done")
+	}
+	if f.leader.Store(&id); !asked().Unknown {
+		t.Error("a leader that died after it heard of it cannot have done it")
+	}
+	if leader.Close(); asked().Unknown {
+		t.Error("a leader that is gone may have done it")
+	}
+	if err := fmt.Errorf("store: %w", store.ErrAmbiguous); !unknown(err) {
+		t.Errorf("%v: it cannot be in the log", err)
+	}
+	if unknown(store.ErrNotLeader) {
+		t.Error("who does not lead may have done it")
+	}
 }
 
 // TestLocal: what this coordinator knows is told without asking the leader, and where

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -84,7 +85,7 @@ func (s stop) why(now time.Time) string {
 }
 
 // Stopped notes that a job, or a unit that it needs, stopped for a reason that may pass; it
-// is tried again.
+// is tried again. Of a long reason the beginning is told.
 func (d *Dispatcher) Stopped(job uint64, why error, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,5 +93,10 @@ func (d *Dispatcher) Stopped(job uint64, why error, now time.Time) {
 	if now.Sub(s.at) > soon {
 		s.times = 0
 	}
-	d.stops[job] = stop{why.Error(), now, s.times + 1}
+	d.stops[job] = stop{protocol.Brief(why.Error()), now, s.times + 1}
+}
+
+// forgetStops drops the stops that are told no more, with d.mu held.
+func (d *Dispatcher) forgetStops(now time.Time) {
+	maps.DeleteFunc(d.stops, func(_ uint64, s stop) bool { return now.Sub(s.at) > soon })
 }

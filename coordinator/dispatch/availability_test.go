@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -64,6 +66,25 @@ func TestWhyAJobStops(t *testing.T) {
 	}
 	if why := d.stops[jobID].why(now.Add(2 * soon)); why != "" {
 		t.Errorf("later: %q", why)
+	}
+}
+
+// Of stops the last ones are kept, and of a long reason the beginning.
+func TestStopsAreBounded(t *testing.T) {
+	l := newLab(t, quick)
+	now := time.Now()
+	for job := range uint64(100) {
+		l.d.Stopped(job, errors.New("old"), now.Add(-2*soon))
+	}
+	for range 2 {
+		l.d.Stopped(100, errors.New(strings.Repeat("é", 30_000)), now)
+	}
+	l.d.expire(now)
+	l.d.mu.Lock()
+	kept := len(l.d.stops)
+	l.d.mu.Unlock()
+	if why := l.d.Availability(100).Stops; kept != 1 || why == "" || len(why) > 2*protocol.BriefText || !utf8.ValidString(why) {
+		t.Errorf("%d jobs are kept, the last with %d bytes", kept, len(why))
 	}
 }
 

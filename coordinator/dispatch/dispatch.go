@@ -89,7 +89,7 @@ type Dispatcher struct {
 	mu     sync.Mutex
 	crew   *crew
 	jobs   map[uint64]*Executor
-	stops  map[uint64]stop            // of jobs that are to start again
+	stops  map[uint64]stop            // of jobs that are to start again; of late only
 	starts uint64                     // executors made
 	served map[string]map[uint64]bool // jobs that a worker was given units of, by worker
 
@@ -150,6 +150,7 @@ func (d *Dispatcher) expire(now time.Time) {
 		d.crew.excuse(now) // it is we who do not hear
 	}
 	gone := d.crew.expire(now)
+	d.forgetStops(now)
 	d.observeCrew()
 	d.mu.Unlock()
 	d.forgetShares(now)
