@@ -36,7 +36,7 @@ func surplus(jobs []*state.Job, keep int) (ids []uint64) {
 	if len(ended) <= keep {
 		return nil
 	}
-	slices.SortFunc(ended, func(a, b *state.Job) int { return cmp.Or(cmp.Compare(a.Ended, b.Ended), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(ended, func(a, b *state.Job) int { return cmp.Compare(a.EndIndex, b.EndIndex) })
 	for _, j := range ended[:len(ended)-keep] {
 		ids = append(ids, j.ID)
 	}

@@ -68,7 +68,11 @@ func TestLifecycle(t *testing.T) {
 		}
 	}
 	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: queued.ID, Time: 7})
+	ended := m.index
 	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: queued.ID, Time: 8})
+	if got := m.s.Job(queued.ID).EndIndex; got != ended {
+		t.Errorf("it ended at index %d, want %d", got, ended)
+	}
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: ran.ID, Time: 9})
 	for _, id := range []uint64{queued.ID, ran.ID} {
 		for kind, body := range fencedEntries(epoch, id) {

@@ -109,6 +109,7 @@ func (r *reader) job(s *State) {
 	j.Submitted, j.Started, j.Ended = int64(r.u64()), int64(r.u64()), int64(r.u64())
 	j.Seconds = math.Float64frombits(r.u64())
 	j.AuditPPM, j.Pauses, j.Since, j.Ran = uint32(r.count(million)), r.u64(), int64(r.u64()), int64(r.u64())
+	j.EndIndex = r.u64()
 	j.Round, j.TrainerBytes = r.u64(), r.u64()
 	j.TrainerBlob = r.text()
 	j.Trainer = r.bytes(protocol.MaxRaftState)

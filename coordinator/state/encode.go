@@ -96,7 +96,7 @@ func (w *writer) job(j *Job) {
 	w.json(j.Job)
 	w.bytes(j.Spec)
 	w.u64(uint64(j.Submitted), uint64(j.Started), uint64(j.Ended), math.Float64bits(j.Seconds))
-	w.u64(uint64(j.AuditPPM), j.Pauses, uint64(j.Since), uint64(j.Ran))
+	w.u64(uint64(j.AuditPPM), j.Pauses, uint64(j.Since), uint64(j.Ran), j.EndIndex)
 	w.u64(j.Round, j.TrainerBytes)
 	w.text(j.TrainerBlob)
 	w.bytes(j.Trainer)

@@ -60,7 +60,10 @@ type Job struct {
 	Predictions *protocol.BlobRef
 
 	Submitted, Started, Ended int64 // Unix seconds, for display; 0: not yet
-	Seconds                   float64
+	// EndIndex is that of the log entry that ended the job: which of two ended first, no
+	// clock decides. 0: it has not ended.
+	EndIndex uint64
+	Seconds  float64
 
 	pending  *pending
 	measured *measured // read off Outcome
@@ -138,10 +141,12 @@ func (j *Job) ran(at, millis int64) int64 {
 
 func unixMillis(at, millis int64) int64 { return at*1000 + millis }
 
-// end returns the record of the job that ended at a second and milliseconds of it. It
+// end returns the record of the job that a log entry ended at a second and milliseconds of
+// it. It
 // keeps only its result and its curve.
-func (j *Job) end(as protocol.JobState, at, millis int64) *Job {
+func (j *Job) end(as protocol.JobState, index uint64, at, millis int64) *Job {
 	next := *j
+	next.EndIndex = index
 	next.State, next.Ended, next.Ran = as, at, j.ran(at, millis)
 	next.Manifest, next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, nil, "", 0
 	next.Collected, next.pending = nil, nil

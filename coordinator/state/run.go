@@ -23,7 +23,7 @@ func (s *State) jobState(e *protocol.JobStateEntry) (any, error) {
 	case protocol.Running:
 		return s.start(j, e.Time, e.Millis), nil
 	case protocol.Failed:
-		next := j.end(protocol.Failed, e.Time, e.Millis)
+		next := j.end(protocol.Failed, s.index, e.Time, e.Millis)
 		next.Error = e.Error[:min(len(e.Error), protocol.MaxText)]
 		return s.put(next), nil
 	}
@@ -93,7 +93,7 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 	if len(e.FoldCurves) > dataset.MaxFolds {
 		return nil, invalid("curves of %d folds, at most %d are allowed", len(e.FoldCurves), dataset.MaxFolds)
 	}
-	next := j.end(protocol.Done, e.Time, e.Millis)
+	next := j.end(protocol.Done, s.index, e.Time, e.Millis)
 	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds
 	next.measured = measuredBy(e.Outcome)
 	next.Curve, next.FoldCurves = extended(j.Curve, e.Curve), foldCurves(e.FoldCurves)
@@ -124,7 +124,7 @@ func (s *State) cancel(e *protocol.CancelEntry) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.put(j.end(protocol.Cancelled, e.Time, e.Millis)), nil
+	return s.put(j.end(protocol.Cancelled, s.index, e.Time, e.Millis)), nil
 }
 
 // compact returns JSON text without spaces as a copy, or nil for no text.
