@@ -36,15 +36,7 @@ func (n *node) facts(d *dispatch.Dispatcher) *jobs.Facts {
 }
 
 // join lists the coordinators' HTTP addresses as the flag --join takes them.
-func (n *node) join() string {
-	var all []string
-	for _, m := range n.roster.known() {
-		if m.HTTP != "" {
-			all = append(all, m.HTTP)
-		}
-	}
-	return strings.Join(all, ",")
-}
+func (n *node) join() string { return protocol.JoinList(n.roster.known()) }
 
 // unrecorded says why this leader can record nothing just now, or nothing.
 func (n *node) unrecorded() string {
@@ -117,9 +109,9 @@ func workersLine(a dispatch.Availability, join string) string {
 	case a.Unknown:
 		return "no worker has been heard yet"
 	case others > 0:
-		return fmt.Sprintf("none of %d workers can be used (coppice cluster tells why); start one: %s", others, jobs.StartWorker(join))
+		return fmt.Sprintf("none of %d workers can be used (coppice cluster tells why); start one: %s", others, protocol.StartWorker(join))
 	}
-	return "no worker is connected; start one: " + jobs.StartWorker(join)
+	return protocol.NoWorker(join)
 }
 
 // askWithin bounds the question to the others who they are, where a probe waits for the

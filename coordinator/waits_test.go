@@ -3,9 +3,13 @@ package coordinator_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -96,4 +100,30 @@ func (c *cluster) gauge(id, series string) float64 {
 		}
 	}
 	return -1
+}
+
+// A leader's metrics have the reasons that the protocol has, before any job waits.
+func TestMetricsHaveTheReasons(t *testing.T) {
+	r := prometheus.NewRegistry()
+	metrics.NewCoordinator(r)
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, f := range families {
+		if f.GetName() == "coppice_jobs_waiting" {
+			for _, m := range f.GetMetric() {
+				got = append(got, m.GetLabel()[0].GetValue())
+			}
+		}
+	}
+	for _, r := range protocol.WaitReasons() {
+		want = append(want, string(r))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the metric has %v, want %v", got, want)
+	}
 }

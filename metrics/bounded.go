@@ -82,8 +82,8 @@ func (s *set) shares() *Shares {
 func (s *Shares) Add(worker string, units int, took time.Duration, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.last[worker]; !known && len(s.last) >= maxWorkers {
-		worker = Other
+	if _, known := s.last[worker]; worker == Other || !known && len(s.last) >= maxWorkers {
+		worker = Other // stays, whoever is called so
 	} else {
 		s.last[worker] = now
 	}

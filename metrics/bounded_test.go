@@ -64,6 +64,12 @@ func TestSharesAreBounded(t *testing.T) {
 	if share("new") != 1 {
 		t.Error("there is no room for a new worker")
 	}
+	rest := share(Other)
+	s.Add(Other, 3, 0, now) // a worker may be called so
+	s.Expire(func(string) bool { return false }, now.Add(2*workerKept))
+	if share(Other) != rest+3 {
+		t.Errorf("%v units of others, of %v", share(Other), rest+3)
+	}
 	s.Reset()
 	if many() != 0 {
 		t.Errorf("%d series after the leadership", many())

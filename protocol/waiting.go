@@ -1,5 +1,7 @@
 package protocol
 
+import "strings"
+
 // WaitReason says in a word for what a job waits: a value of JobInfo.WaitingFor, and of
 // the label reason of coppice_jobs_waiting.
 type WaitReason string
@@ -24,6 +26,23 @@ func WaitReasons() []WaitReason {
 		WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitRetry, WaitDistrusted, WaitRefused, WaitUnreachable,
 	}
 }
+
+// JoinList lists the HTTP addresses of coordinators as the flag --join takes them.
+func JoinList(members []MemberEntry) string {
+	var all []string
+	for i := range members {
+		if h := members[i].HTTP; h != "" {
+			all = append(all, h)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// StartWorker is the command that starts a worker of the coordinators of a JoinList.
+func StartWorker(join string) string { return "coppice worker --join " + join + " --dir DIR" }
+
+// NoWorker says that there is no worker, and how to get one.
+func NoWorker(join string) string { return "no worker is connected; start one: " + StartWorker(join) }
 
 // Short is the reason in a few words, for tables.
 func (r WaitReason) Short() string {

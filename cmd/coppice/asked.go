@@ -21,15 +21,18 @@ const (
 	// lookAfter is when a command that only reads has each coordinator asked for itself, so
 	// that it can tell what they said when its own time is over.
 	lookAfter = protocol.ClientRead - 2*protocol.Survey - 250*time.Millisecond
+	// lookKept is for how long the answers explain an error: as long as a command that only
+	// reads waits for a first one.
+	lookKept = protocol.ClientRead
 )
 
 // asked is a cluster that a command asks, and what is known of why it does not answer.
 type asked struct {
 	a     *app
 	cl    *client.Client
-	tells bool            // on stderr, while it waits; else it only reads
-	look  func() *outlook // asks each coordinator for itself, once
-	early *time.Timer     // has that done before it is needed
+	tells bool        // on stderr, while it waits; else it only reads
+	looks *looks      // what each coordinator said for itself
+	early *time.Timer // has that done before it is needed
 
 	mu                sync.Mutex
 	since, last, told time.Time
@@ -38,16 +41,37 @@ type asked struct {
 // newAsked prepares for a cluster that does not answer.
 func newAsked(a *app, cl *client.Client) *asked {
 	ctx, cancel := context.WithCancel(a.ctx)
-	look := sync.OnceValue(func() *outlook { return judge(cl.Survey(ctx)) })
+	looks := &looks{survey: func() *outlook { return judge(cl.Survey(ctx)) }, now: time.Now}
 	now := time.Now()
-	s := &asked{a: a, cl: cl, since: now, last: now, look: look, early: time.AfterFunc(lookAfter, func() { look() })}
+	s := &asked{a: a, cl: cl, since: now, last: now, looks: looks, early: time.AfterFunc(lookAfter, func() { looks.look() })}
 	a.atEnd = append(a.atEnd, func() {
 		cancel()
 		if !s.early.Stop() {
-			look() // wait for its end
+			looks.look() // wait for its end
 		}
 	})
 	return s
+}
+
+// looks keeps for a while what each coordinator said when all were asked.
+type looks struct {
+	survey func() *outlook
+	now    func() time.Time
+
+	mu   sync.Mutex
+	last *outlook
+	at   time.Time
+}
+
+// look returns what they said last, or asks them where that is too long ago.
+func (l *looks) look() *outlook {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil || l.now().Sub(l.at) > lookKept {
+		l.last = l.survey()
+		l.at = l.now()
+	}
+	return l.last
 }
 
 // patient has the command say on stderr for whom it waits, for as long as it does.
@@ -85,7 +109,7 @@ func (s *asked) explained(err error) error {
 	if s.tells {
 		o = judge(s.cl.Survey(s.a.ctx))
 	} else {
-		o = s.look()
+		o = s.looks.look()
 	}
 	if s.a.ctx.Err() != nil {
 		return s.a.ctx.Err()

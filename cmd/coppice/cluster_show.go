@@ -55,7 +55,7 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 	fmt.Fprintln(w)
 	writeWorkers(w, c.Workers)
 	if len(c.Workers) == 0 && c.Leader != "" {
-		fmt.Fprintf(w, "no worker is connected; start one: coppice worker --join %s --dir DIR\n", joinOf(c))
+		fmt.Fprintln(w, protocol.NoWorker(protocol.JoinList(c.Coordinators)))
 	}
 	writeDistrusted(w, c.Distrusted)
 }
@@ -130,13 +130,4 @@ func unitTime(w *protocol.Worker) string {
 		return fmt.Sprintf("%s %.2g ms", w.MainKind, 1000*seconds)
 	}
 	return w.MainKind + " " + duration(seconds)
-}
-
-// joinOf lists the coordinators as the flag --join takes them.
-func joinOf(c *protocol.Cluster) string {
-	var all []string
-	for _, m := range c.Coordinators {
-		all = append(all, m.HTTP)
-	}
-	return strings.Join(all, ",")
 }

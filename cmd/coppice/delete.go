@@ -64,13 +64,13 @@ func (c *jobPruneCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(d, func(w io.Writer) { writePruned(w, d) })
+	return a.print(d, func(w io.Writer) { writePruned(w, d, &r) })
 }
 
 // writePruned lists the jobs that were deleted, or would be, and what room they took.
-func writePruned(w io.Writer, d *protocol.Deletion) {
+func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest) {
 	if len(d.Jobs) == 0 {
-		fmt.Fprintln(w, "no job ended that long ago")
+		fmt.Fprintln(w, nothingToPrune(asked))
 		return
 	}
 	var bytes uint64
@@ -85,6 +85,19 @@ func writePruned(w io.Writer, d *protocol.Deletion) {
 		did = "would be deleted"
 	}
 	fmt.Fprintf(w, "%s %s, with models and predictions of %s\n", plural(len(d.Jobs), "job"), did, size(int64(bytes)))
+}
+
+// nothingToPrune says that there is no job as they were asked for: there may have been some.
+func nothingToPrune(asked *protocol.PruneRequest) string {
+	var states []string
+	for _, s := range asked.States {
+		states = append(states, string(s)+" ")
+	}
+	ended := "ended that long ago"
+	if asked.OlderThan == 0 {
+		ended = "has ended"
+	}
+	return fmt.Sprintf("no %sjob is left that %s", strings.Join(states, "or "), ended)
 }
 
 type modelDeleteCmd struct {

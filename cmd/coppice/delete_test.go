@@ -102,11 +102,17 @@ func (s *survivors) prune(j *protocol.JobInfo) {
 	if !strings.Contains(text, "three") || strings.Contains(text, "waits") || !strings.Contains(text, "1 job would be deleted") {
 		t.Errorf("a dry run says\n%s", text)
 	}
-	if text := works(t, "job", "prune", "--older-than", "0", "--state", "failed"); !strings.Contains(text, "no job ended") {
+	if text := works(t, "job", "prune", "--older-than", "0", "--state", "failed"); text != "no failed job is left that has ended\n" {
 		t.Errorf("failed ones:\n%s", text)
 	}
 	if text := works(t, "job", "prune", "--older-than", "0"); !strings.Contains(text, "1 job deleted") || !strings.Contains(text, "three") {
 		t.Errorf("it says\n%s", text)
+	}
+	if text := works(t, "job", "prune", "--older-than", "0"); text != "no job is left that has ended\n" {
+		t.Errorf("again:\n%s", text)
+	}
+	if text := works(t, "job", "prune", "--older-than", "1h", "--state", "done,failed"); text != "no done or failed job is left that ended that long ago\n" {
+		t.Errorf("of an hour:\n%s", text)
 	}
 	var list []protocol.JobInfo
 	if inJSON(t, &list, "job", "list"); len(list) != 1 || list[0].Name != "waits" {

@@ -188,8 +188,8 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 		log.Info("the job is done", "seconds", time.Since(began).Seconds())
 	case ctx.Err() != nil || passing(err):
 		log.Info("this coordinator no longer runs the job", "reason", err)
-		if ctx.Err() == nil && m.cfg.Dispatch != nil {
-			m.cfg.Dispatch.Stopped(job.ID, err, time.Now())
+		if ctx.Err() == nil {
+			m.stopped(job.ID, err)
 		}
 		pause(ctx)
 	default:
@@ -200,6 +200,15 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 		}
 	}
 	m.cfg.Metrics.ForgetJob(job.Name)
+}
+
+// stopped notes why a job stopped that is tried again; that it was paused, cancelled or
+// deleted meanwhile is no such reason.
+func (m *Manager) stopped(id uint64, why error) {
+	wanted := errors.Is(why, state.ErrNotRunning) || errors.Is(why, state.ErrFinal) || errors.Is(why, state.ErrDeleted)
+	if m.cfg.Dispatch != nil && !wanted {
+		m.cfg.Dispatch.Stopped(id, why, time.Now())
+	}
 }
 
 // passing reports whether an error says something of the cluster's state just

@@ -183,6 +183,22 @@ func TestLostStateIsNotTheJobsFault(t *testing.T) {
 	}
 }
 
+// TestWantedStops: a job that somebody paused, cancelled or deleted again and again has no
+// trouble; one that the disk stops has.
+func TestWantedStops(t *testing.T) {
+	o := newOffice(t)
+	o.dispatcher()
+	m := New(o.cfg)
+	for job, why := range []error{state.ErrNotRunning, state.ErrFinal, state.ErrDeleted, syscall.ENOSPC} {
+		for range 3 {
+			m.stopped(uint64(job), fmt.Errorf("somewhere: %w", why))
+		}
+		if told, want := o.cfg.Dispatch.Availability(uint64(job)).Stops != "", why == syscall.ENOSPC; told != want {
+			t.Errorf("%v: trouble %v, want %v", why, told, want)
+		}
+	}
+}
+
 // TestPartsAreKeptByRound: a part is recorded for the round that it completes and
 // found again by the one that runs it.
 func TestPartsAreKeptByRound(t *testing.T) {

@@ -102,15 +102,11 @@ func (f *Facts) workersFor(job uint64) Wait {
 	case len(a.Refused) > 0:
 		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start one of this version: %s", list(a.Refused), f.start())}
 	}
-	return Wait{protocol.WaitNoWorker, "no worker is connected; start one: " + f.start()}
+	return Wait{protocol.WaitNoWorker, protocol.NoWorker(f.Join)}
 }
 
 // start is the command that starts a worker.
-func (f *Facts) start() string { return StartWorker(f.Join) }
-
-// StartWorker is the command that starts a worker of the coordinators at these HTTP
-// addresses.
-func StartWorker(join string) string { return "coppice worker --join " + join + " --dir DIR" }
+func (f *Facts) start() string { return protocol.StartWorker(f.Join) }
 
 // maxListed bounds the names in a text.
 const maxListed = 4
