@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -122,14 +123,18 @@ func TestUnavailable(t *testing.T) {
 // What a watch tells never goes back, over cut connections and coordinators that
 // lag.
 func TestWatch(t *testing.T) {
-	job := func(index uint64, state protocol.JobState, rounds uint64) protocol.JobInfo {
-		return protocol.JobInfo{ID: 3, Index: index, State: state, Rounds: rounds}
+	job := func(index uint64, state protocol.JobState, rounds uint64, step ...uint64) protocol.JobInfo {
+		j := protocol.JobInfo{ID: 3, Index: index, State: state, Rounds: rounds}
+		for _, s := range step {
+			j.Progress = &algorithms.Progress{Step: s}
+		}
+		return j
 	}
 	streams := [][]protocol.JobInfo{
 		{job(7, protocol.Queued, 0), job(9, protocol.Running, 5)},
-		{job(7, protocol.Queued, 0), job(8, protocol.Running, 3), job(8, protocol.Running, 5), job(12, protocol.Running, 6)},
+		{job(7, protocol.Queued, 0), job(8, protocol.Running, 3), job(8, protocol.Running, 5), job(12, protocol.Running, 6, 90), job(13, protocol.Running, 6, 94)},
 		nil, // no leader
-		{job(20, protocol.Running, 6), job(21, protocol.Paused, 6), job(22, protocol.Queued, 6), job(11, protocol.Running, 6), job(23, protocol.Done, 9)},
+		{job(20, protocol.Running, 6, 91), job(20, protocol.Running, 6), job(20, protocol.Running, 6, 95), job(21, protocol.Paused, 6), job(22, protocol.Queued, 6), job(11, protocol.Running, 6), job(23, protocol.Done, 9, 93)},
 	}
 	var next atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -147,12 +152,20 @@ func TestWatch(t *testing.T) {
 			io.WriteString(w, "\n")
 		}
 	})
-	var seen []uint64
-	last, err := connect(t, s.URL, dead(t)).Watch(t.Context(), "name", func(j *protocol.JobInfo) { seen = append(seen, j.Rounds) })
+	var seen, steps []uint64
+	last, err := connect(t, s.URL, dead(t)).Watch(t.Context(), "name", func(j *protocol.JobInfo) {
+		seen = append(seen, j.Rounds)
+		if j.Progress != nil {
+			steps = append(steps, j.Progress.Step)
+		}
+	})
 	if err != nil || last.State != protocol.Done || last.Rounds != 9 {
 		t.Fatalf("got %+v, %v", last, err)
 	}
-	if diff := cmp.Diff([]uint64{0, 5, 6, 6, 6, 6, 9}, seen); diff != "" {
+	if diff := cmp.Diff([]uint64{0, 5, 6, 6, 6, 6, 6, 6, 6, 9}, seen); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]uint64{90, 94, 94, 94, 95, 95, 95, 93}, steps); diff != "" { // the end is as it is
 		t.Error(diff)
 	}
 }

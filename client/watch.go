@@ -69,13 +69,23 @@ type watch struct {
 }
 
 // see takes a state, unless it is older than the last: a coordinator may lag. A
-// job's end is always taken, since nothing follows it.
+// job's end is always taken, since nothing follows it. Units that are under way are known
+// to one leader only: where the next one knows of fewer steps, the last progress stands
+// until it is passed.
 func (w *watch) see(j *protocol.JobInfo) {
 	if w.last != nil && !j.State.Final() && (j.Index < w.last.Index || j.Rounds < w.last.Rounds) {
 		return
 	}
+	if w.last != nil && !j.State.Final() && behind(j, w.last) {
+		j.Progress = w.last.Progress
+	}
 	w.last = j
 	w.f(j)
+}
+
+// behind reports whether a job tells fewer steps than before.
+func behind(now, before *protocol.JobInfo) bool {
+	return before.Progress != nil && (now.Progress == nil || now.Progress.Step < before.Progress.Step)
 }
 
 // follow opens the watch once and reads it until it ends or goes silent.

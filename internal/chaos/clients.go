@@ -95,7 +95,8 @@ func (c *clients) follow(ctx context.Context, j *protocol.JobInfo, t *task, see 
 	var last uint64
 	var back error
 	end, err := c.client.Watch(ctx, strconv.FormatUint(j.ID, 10), func(j *protocol.JobInfo) {
-		if p := j.Progress; p != nil {
+		// A job that is cancelled tells what was committed, and before that what was under way.
+		if p := j.Progress; p != nil && j.State != protocol.Cancelled {
 			if p.Step < last && back == nil {
 				back = fmt.Errorf("%w: the progress of %s went back from step %d to %d", ErrFailed, j.Name, last, p.Step)
 			}
