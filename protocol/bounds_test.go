@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/curve"
 )
 
 // TestBounds: what exceeds a stated bound is refused though the bytes are there.
@@ -161,5 +162,13 @@ func TestHotMessagesDoNotAllocate(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("Part at offset %d: %v allocations, want none", shift, n)
 		}
+	}
+}
+
+// TestACurveFitsInItsField: the longest learning curve that is encoded is one that an entry
+// takes, and there is no room for what is none.
+func TestACurveFitsInItsField(t *testing.T) {
+	if curve.MaxBytes != MaxCurve {
+		t.Errorf("a curve has at most %d bytes, an entry's field %d", curve.MaxBytes, MaxCurve)
 	}
 }

@@ -7,6 +7,7 @@ package curve
 import (
 	"encoding/json"
 	"math"
+	"slices"
 )
 
 // The greatest number of points of a curve: of a job, and of one fold of a job of folds.
@@ -189,18 +190,26 @@ func (c *Curve) thin(stride, every uint64) {
 	c.points, c.stride, c.every = kept, stride, every
 }
 
-// Thinned returns the curve with at most limit points, which are at least 4.
+// Thinned returns the curve with at most limit points, which are at least 4. The best one and
+// the last one are kept.
 func (c *Curve) Thinned(limit int) *Curve {
-	next := *c
-	for len(next.points) > limit-2 {
+	next, most := *c, limit/2-1
+	for {
 		stride, every := next.stride, next.every
-		if next.count(true, stride, every) > limit/2-1 {
+		if next.count(true, stride, every) > most {
 			every *= 2
 		}
-		if next.count(false, stride, every) > limit/2-1 {
+		if next.count(false, stride, every) > most {
 			stride *= 2
 		}
+		if stride == next.stride && every == next.every {
+			break
+		}
 		next.thin(stride, every)
+	}
+	last, have := c.lastPoint(), next.lastPoint()
+	if last != nil && (have == nil || have.Step < last.Step) {
+		next.points = append(slices.Clip(next.points), *last)
 	}
 	return &next
 }

@@ -341,7 +341,29 @@ func TestThinned(t *testing.T) {
 		if !got.best.same(&c.best) && c.best.Step > 0 {
 			t.Fatalf("the best is %v, was %v", got.best, c.best)
 		}
+		if last := c.lastPoint(); last != nil && !got.lastPoint().same(last) {
+			t.Fatalf("the last is %v, was %v", got.lastPoint(), last)
+		}
+		decode(t, got.Append(nil))
 	})
+}
+
+// TestThinnedKeepsWhatFits: a curve that has as many points as it may, and a last one beside
+// them, is not thinned.
+func TestThinnedKeepsWhatFits(t *testing.T) {
+	r := NewRecorder(FoldPoints, nil)
+	for step := uint64(1); step < FoldPoints; step++ {
+		p := algorithms.Progress{Step: step, Loss: 0.5}
+		if step%2 == 1 && step < FoldPoints-1 {
+			p.Validation, p.ValidatedAt = 0.25, step
+		}
+		r.Observe(p, Unknown)
+	}
+	r.End()
+	want := r.Curve().Points()
+	if d := diff(want, r.Curve().Thinned(FoldPoints).Points()); d != "" || len(want) != FoldPoints-1 {
+		t.Errorf("of %d points: %s", len(want), d)
+	}
 }
 
 // TestPointJSON: what is not known is left out, and read as not known.

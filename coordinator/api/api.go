@@ -67,6 +67,7 @@ type Server struct {
 	cfg     Config
 	forward *forwarder
 	meter   *meter
+	folds   foldCurves
 	current atomic.Uint64 // the Raft term of which this leader's state is complete
 	// barriers are those under way, by Raft term.
 	barriers singleflight.Group

@@ -1,11 +1,11 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
 	"github.com/coppice-ldl/coppice/algorithms/curve"
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -18,31 +18,23 @@ func (s *Server) curve(r *http.Request) (any, error) {
 	}
 	c, err := curveOf(j)
 	if err == nil && !j.State.Final() && j.Job.Folds > 0 {
-		c.Folds = s.endedFolds(j)
+		c.Folds = s.endedFolds(r.Context(), j)
 	}
 	return c, err
 }
 
-// maxFoldPart bounds the recorded result of a fold that is read for its curve.
-const maxFoldPart = 64 << 20
-
 // endedFolds lists the curves of the folds of a job that has not ended: of those whose
-// results are recorded and at hand. The others are empty.
-func (s *Server) endedFolds(j *state.Job) [][]curve.Point {
+// results are recorded, at hand and read. The others are empty.
+func (s *Server) endedFolds(ctx context.Context, j *state.Job) [][]curve.Point {
 	folds := make([][]curve.Point, j.Job.Folds)
 	for i := range folds {
 		folds[i] = []curve.Point{}
 	}
-	for _, part := range j.Parts(j.Round + 1) {
-		if int(part.Unit) >= len(folds) || part.Bytes > maxFoldPart {
-			continue
-		}
-		b, err := s.cfg.Blobs.Folder.Get(part.Digest)
-		if err != nil {
-			continue
-		}
-		if o, err := pipeline.DecodeOutcome(b); err == nil && o.Curve != nil {
-			folds[part.Unit] = o.Curve.Points()
+	parts := j.Parts(j.Round + 1)
+	known := s.folds.of(ctx, parts, s.cfg.Blobs.Folder.Get)
+	for _, part := range parts {
+		if points := known[part.Digest]; int(part.Unit) < len(folds) && len(points) > 0 {
+			folds[part.Unit] = points
 		}
 	}
 	return folds

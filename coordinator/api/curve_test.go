@@ -67,6 +67,11 @@ func TestCurvesOfFolds(t *testing.T) {
 	}
 	var got protocol.JobCurve
 	s.get("GET", "/v1/jobs/job/curve", nil, &got)
+	parts := s.cfg.Store.State().Job(j.ID).Parts(1)
+	if err := s.cfg.Blobs.Folder.Delete(parts[1].Digest); err != nil {
+		t.Fatal(err)
+	}
+	s.get("GET", "/v1/jobs/job/curve", nil, &got) // no result is read twice
 	if len(got.Folds) != 3 || len(got.Folds[0]) != 0 || len(got.Folds[1]) != 0 || len(got.Folds[2]) != 1 || got.Folds[2][0].Training != 0.5 {
 		t.Errorf("the curves are %v", got.Folds)
 	}
