@@ -71,6 +71,10 @@ func (n *node) identify(ctx context.Context) error {
 		}
 		n.subjects = protocol.Subjects{Cluster: c.Cluster}
 		kept.Joined, kept.External, kept.Members = true, c.External, c.coordinators
+		if c.member {
+			kept.Used = true
+			n.cfg.Log.Warn("the folder is empty, and this coordinator is a member of the cluster: it has lost its log", "dir", n.cfg.Dir)
+		}
 	default:
 		id, err := n.cfg.clusterID()
 		if err != nil {
@@ -93,6 +97,7 @@ func (n *node) identify(ctx context.Context) error {
 type joined struct {
 	protocol.Self
 	coordinators []protocol.MemberEntry
+	member       bool // the one that joins is among them, where it is: it has lost its folder
 }
 
 // joinCluster asks the coordinators that --join-cluster names until one answers.
@@ -125,10 +130,11 @@ func askToJoin(ctx context.Context, address string) (*joined, error) {
 	if len(c.Coordinators) == 0 {
 		return nil, fmt.Errorf("%s: the cluster is not formed yet", address)
 	}
-	return &joined{self, c.Coordinators}, nil
+	return &joined{Self: self, coordinators: c.Coordinators}, nil
 }
 
-// mayJoin refuses to join a cluster that would not have this coordinator.
+// mayJoin refuses to join a cluster that would not have this coordinator. One that is a
+// member already, at the same address, has lost its folder and fetches what it remembered.
 func (c *Config) mayJoin(address string, j *joined) error {
 	if j.Protocol != protocol.Version || j.Numerics != algorithms.Numerics {
 		return fmt.Errorf("the cluster at %s (%s) speaks protocol %d and computes numerics %d; this coordinator (%s) speaks %d and computes %d",
@@ -138,7 +144,11 @@ func (c *Config) mayJoin(address string, j *joined) error {
 		return fmt.Errorf("%w: the cluster at %s has a heartbeat of %v; start with --heartbeat %v", ErrUsage, address, h, h)
 	}
 	for _, m := range j.coordinators {
-		if m.ID == c.ID {
+		switch {
+		case m.ID != c.ID:
+		case m.HTTP == c.entry().HTTP:
+			j.member = true
+		default:
 			return fmt.Errorf("%w: the cluster at %s has a coordinator %s already, at %s; take another id, or remove that one first: coppice cluster remove %s",
 				ErrUsage, address, c.ID, m.HTTP, c.ID)
 		}

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -115,6 +117,41 @@ func TestFirstStartWaits(t *testing.T) {
 	c.put(ctx, "two")
 	c.startCoordinator("c")
 	until(ctx, t, "c to be ready", func() bool { status, _ := c.get("c", "/readyz"); return status == http.StatusOK })
+}
+
+// A coordinator that joined by --join-cluster and whose folder is emptied starts again with
+// the same flags: it has no vote until it has what it remembered. Under its name, but from
+// elsewhere, nobody joins.
+func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 3, 0)
+	c.put(ctx, "early")
+	port := freeBlock(t)
+	address, _ := c.join("d", port)
+	c.add(ctx, "d", address)
+	c.put(ctx, "later")
+	c.stop("d")
+	if err := os.RemoveAll(filepath.Join(c.dir, "d")); err != nil {
+		t.Fatal(err)
+	}
+	other := coordinator.Config{
+		ID: "d", Dir: t.TempDir(), Peers: []coordinator.Peer{{ID: "d", Host: "127.0.0.1", Port: freeBlock(t)}},
+		Join: []string{fmt.Sprintf("127.0.0.1:%d", c.peers[0].Port)}, Heartbeat: 200 * time.Millisecond,
+	}
+	if err := coordinator.Run(ctx, other); !errors.Is(err, coordinator.ErrUsage) || !strings.Contains(err.Error(), "has a coordinator d already") {
+		t.Errorf("another joins under the name of a member: %v", err)
+	}
+	c.peers = append(c.peers, coordinator.Peer{ID: "d", Host: "127.0.0.1", Port: port})
+	c.join("d", port)
+	until(ctx, t, "d to be ready", func() bool { status, _ := c.get("d", "/readyz"); return status == http.StatusOK })
+	until(ctx, t, "the office for d, which has everything", func() bool {
+		return c.client.TransferLeadership(ctx, "d") == nil && c.leader(ctx) == "d"
+	})
+	for _, name := range []string{"early", "later"} {
+		if _, err := c.client.Dataset(ctx, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // A coordinator is replaced by another at the same address, and the others start
