@@ -29,6 +29,9 @@ const withinOutage = 10 * time.Second
 type outageSite struct {
 	t *testing.T
 	c *proc.Cluster
+	// electing: on a busy machine another may not lead yet within the time of a command, which
+	// then says so.
+	electing bool
 }
 
 // said is what one command said.
@@ -72,6 +75,10 @@ func (s *outageSite) reads(outage string, fails []string, parts []string, verdic
 		s.print(outage, command, b)
 		if b.took > withinOutage {
 			s.t.Errorf("%s: coppice %s took %v", outage, command, b.took)
+		}
+		if s.electing && b.code == exitFailed {
+			s.says(outage, command, b.stderr, s.addresses()...)
+			continue
 		}
 		if fails := strings.Contains(failing, command+","); fails != (b.code != exitOK) {
 			s.t.Errorf("%s: coppice %s: exit code %d\n%s%s", outage, command, b.code, b.stdout, b.stderr)
@@ -160,7 +167,9 @@ func TestOutages(t *testing.T) {
 
 	old := s.leader()
 	s.must(old.Stop())
+	s.electing = true
 	s.reads("leader frozen", nil, nil, "no answer in 1s")
+	s.electing = false
 	s.must(old.Continue())
 
 	s.leader()
@@ -199,7 +208,7 @@ func (s *outageSite) noMajority() {
 	if n := strings.Count(back[now].stderr, "\n"); n != 1 {
 		s.t.Errorf("%s says %d lines:\n%s", now, n, back[now].stderr)
 	}
-	if n := strings.Count(back[later].stderr, "waiting for the cluster: no majority: 1 of 3"); n != 2 || back[later].took < 7*time.Second {
+	if n := strings.Count(back[later].stderr, "waiting for the cluster: no majority: 1 of 3"); n < 1 || n > 2 || back[later].took < 7*time.Second {
 		s.t.Errorf("%s says %d times that it waits, in %v:\n%s", later, n, back[later].took, back[later].stderr)
 	}
 	s.interrupted()
