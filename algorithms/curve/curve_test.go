@@ -57,6 +57,9 @@ func drawJob(t *rapid.T) (j job) {
 	p.Refit = rapid.Uint64Range(1, steps).Draw(t, "refit steps")
 	p.Steps += p.Refit
 	p.Loss = loss()
+	if rapid.Bool().Draw(t, "validates at the end") { // in the same round
+		p.Validation, p.ValidatedAt = loss(), p.Step
+	}
 	for say(); p.Step < p.Steps; say() {
 		p.Step++
 		p.Loss = loss()
@@ -80,6 +83,11 @@ func expected(j job, limit int) (list []Point) {
 	var all []Point
 	for i, p := range j {
 		next := pointOf(p)
+		if i+1 < len(j) && beginsRefit(j[i+1]) {
+			if end := pointOf(j[i+1]); end.validated() {
+				next.Validation = end.Validation
+			}
+		}
 		if next.known() && !beginsRefit(p) && (i+1 == len(j) || j[i+1].Step > p.Step || j[i+1].Refit > p.Refit) {
 			all = append(all, next)
 		}

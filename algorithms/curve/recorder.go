@@ -41,6 +41,9 @@ func NewRecorder(limit int, c *Curve) *Recorder {
 func (r *Recorder) Observe(p algorithms.Progress, millis int64) {
 	next := pointOf(p)
 	begins := beginsRefit(p)
+	if r.has && begins && next.Step == r.last.Step && next.validated() {
+		r.last.Validation = next.Validation // by which training ended
+	}
 	if r.has && (begins || next.Step != r.last.Step) {
 		r.complete()
 	}
@@ -133,8 +136,8 @@ func pointOf(p algorithms.Progress) Point {
 	return next
 }
 
-// beginsRefit reports whether a refit begins, whose step is that of the end before it: there
-// is no point.
+// beginsRefit reports whether a refit begins, whose step is that of the end before it, which
+// the last validation is of: there is no point of its own.
 func beginsRefit(p algorithms.Progress) bool { return p.Refit > 0 && p.Step == p.Steps-p.Refit }
 
 // known reports whether a loss is one: not negative, and finite.
