@@ -5,11 +5,14 @@ import "strings"
 // BriefText is how many bytes of a text Brief keeps at the most, without its dots.
 const BriefText = 200
 
-// Brief returns the beginning of a text of unknown length, such as an error that another
-// machine reports, for where many of them stand. It ends at a character's end.
+// Brief shortens a text of unknown length, such as an error that another machine reports,
+// for where many of them stand: a third of what is kept is its beginning, which says what
+// failed, the rest its end, which says why. No character is cut in two.
 func Brief(text string) string {
 	if len(text) <= BriefText {
 		return text
 	}
-	return strings.ToValidUTF8(text[:BriefText], "") + "..."
+	begin := text[:BriefText/3]
+	end := text[len(text)-(BriefText-len(begin)):]
+	return strings.ToValidUTF8(begin, "") + "..." + strings.ToValidUTF8(end, "")
 }

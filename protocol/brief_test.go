@@ -19,9 +19,25 @@ func TestBrief(t *testing.T) {
 			}
 			return
 		}
-		begin, cut := strings.CutSuffix(got, "...")
-		if !cut || !utf8.ValidString(got) || !strings.HasPrefix(text, begin) || len(begin) > BriefText || len(begin) <= BriefText-utf8.UTFMax {
+		whole := strings.ToValidUTF8(text, "")
+		at := strings.Index(got, "...")
+		if !utf8.ValidString(got) || len(got) > BriefText+3 || len(got) <= BriefText-2*utf8.UTFMax {
+			t.Fatalf("%q of %q", got, text)
+		}
+		fits := false // the dots may be in the text as well
+		for ; at >= 0 && !fits; at = next(got, at) {
+			fits = strings.HasPrefix(whole, got[:at]) && strings.HasSuffix(whole, got[at+3:])
+		}
+		if !fits {
 			t.Fatalf("%q of %q", got, text)
 		}
 	})
+}
+
+// next returns where dots begin after those at a place, or -1.
+func next(text string, at int) int {
+	if i := strings.Index(text[at+1:], "..."); i >= 0 {
+		return at + 1 + i
+	}
+	return -1
 }

@@ -75,6 +75,7 @@ func TestPartitions(t *testing.T) {
 // TestChaosOnNetwork: faults of the network's own and of others on a network whose every
 // packet takes 5 ms, and where some are lost.
 func TestChaosOnNetwork(t *testing.T) {
+	raced(t)
 	if reason := netlab.Missing(); reason != "" {
 		t.Skip(reason)
 	}

@@ -89,6 +89,7 @@ func keys(instances map[string]string) []key {
 // TestDashboardOnPrometheus: a real Prometheus that scrapes a cluster answers the dashboard's
 // questions rightly while a job of each kind runs, takes each of its queries, and raises no alert.
 func TestDashboardOnPrometheus(t *testing.T) {
+	raced(t)
 	dir := t.TempDir()
 	t.Setenv("COPPICE_HEARTBEAT", calm)
 	c := start(t, 3, 2)

@@ -42,6 +42,7 @@ const flooded = 6
 // A coordinator under greedy clients stays within its budget of memory and descriptors;
 // imports, jobs and questions how it is go on, to the same bits.
 func TestFlood(t *testing.T) {
+	raced(t)
 	size := floodSize{idle: 400, uploads: 10, deaf: 10, fragments: 200, memory: 64, most: 64}
 	if os.Getenv(fullFlood) != "" {
 		size = floodSize{idle: 10_000, uploads: 300, deaf: 20, fragments: 2000, memory: 512, most: 512}

@@ -1,8 +1,10 @@
 package bus
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 )
 
 // SetRoutes has the server connect to these servers' route ports, as
@@ -24,7 +26,8 @@ func (s *Server) SetRoutes(routes []string) error {
 	return nil
 }
 
-// routeURLs parses the URLs of routes.
+// routeURLs parses the URLs of routes. They are in order: the library sorts them in place
+// when options change, while its goroutines read them.
 func routeURLs(routes []string) (urls []*url.URL, err error) {
 	for _, r := range routes {
 		u, err := url.Parse(r)
@@ -33,5 +36,6 @@ func routeURLs(routes []string) (urls []*url.URL, err error) {
 		}
 		urls = append(urls, u)
 	}
+	slices.SortFunc(urls, func(a, b *url.URL) int { return cmp.Compare(a.String(), b.String()) })
 	return urls, nil
 }
