@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -255,16 +254,11 @@ func TestMetricsOfTheHouse(t *testing.T) {
 		t.Errorf("the backup is %v s old", age)
 	}
 	lag := func(id string) string { return `coppice_raft_peer_lag_entries{coordinator="` + id + `"}` }
-	for { // followers have all that there is
+	until(ctx, t, "followers that have all there is", func() bool {
 		s = c.series(leader)
-		if a, ok := s[lag(others[0])]; ok && a == 0 && s[lag(others[1])] == 0 {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("the others lag behind: %v", maps.Collect(maps.All(s)))
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		a, ok := s[lag(others[0])]
+		return ok && a == 0 && s[lag(others[1])] == 0
+	})
 	if _, ok := s[lag(leader)]; ok {
 		t.Error("the leader lags behind itself")
 	}

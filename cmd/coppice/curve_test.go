@@ -270,9 +270,7 @@ func watchedCurve(t *testing.T) {
 		t.Fatal(err)
 	}
 	works(t, "job", "resume", "long")
-	for len(rate(t)) == 0 {
-		time.Sleep(20 * time.Millisecond)
-	}
+	until(t, "a rate", func() bool { return len(rate(t)) > 0 })
 	works(t, "job", "cancel", "long")
 	err := cmd.Wait()
 	all := lines(stdout.String())
