@@ -142,3 +142,40 @@ func TestTheFirstOfManyIsFinished(t *testing.T) {
 		}
 	})
 }
+
+// Of more senders than there is a place for, in turns, some are always finished: what is
+// dropped is the message that was begun last.
+func TestManySendersAreFinished(t *testing.T) {
+	c := newClock()
+	j := &Joiner{Room: c.room(0)}
+	const senders, pieces, n = maxSenders + 100, 3, 10
+	whole := 0
+	for i := range uint64(pieces) {
+		for sender := range uint64(senders) {
+			c.pass(10 * time.Microsecond)
+			if put(t, j, bit(sender, i*n, pieces*n, n)) > 0 {
+				whole++
+			}
+		}
+	}
+	if whole < maxSenders-1 {
+		t.Errorf("%d of %d messages came out", whole, senders)
+	}
+}
+
+// A joiner that is closed leaves nothing in its room, and others there go on.
+func TestClosedJoinerLeavesNothing(t *testing.T) {
+	r := newClock().room(1000)
+	a, b := NewJoiner(r), NewJoiner(r)
+	put(t, a, bit(1, 0, 100, 50))
+	put(t, a, bit(2, 0, 100, 50))
+	put(t, b, bit(1, 0, 100, 50))
+	a.Close()
+	if r.Held() != 100 || len(r.open) != 1 || r.Dropped() != 0 {
+		t.Errorf("%d bytes of %d messages are held, %d dropped", r.Held(), len(r.open), r.Dropped())
+	}
+	if n := put(t, b, bit(1, 50, 100, 50)); n != 100 {
+		t.Errorf("%d bytes came out", n)
+	}
+	new(Joiner).Close()
+}
