@@ -227,3 +227,29 @@ func TestForwardedUploadsThatStandStill(t *testing.T) {
 	}
 	a.until("no file", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
 }
+
+// deadlines is an answer that keeps what the deadlines of its connection were set to.
+type deadlines struct {
+	http.ResponseWriter
+	read []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.read = append(d.read, t)
+	return nil
+}
+
+// A transport that reads on in a body whose request is over does not touch the connection,
+// which may have the next request.
+func TestBodyOfARequestThatIsOver(t *testing.T) {
+	var d deadlines
+	b := &pacedBody{body: io.NopCloser(strings.NewReader("whole")), conn: http.NewResponseController(&d), window: time.Minute}
+	if n, err := b.Read(make([]byte, 2)); n != 2 || err != nil || len(d.read) != 1 {
+		t.Fatalf("%d bytes, %v, %d deadlines", n, err, len(d.read))
+	}
+	b.finish()
+	set := len(d.read)
+	if n, err := b.Read(make([]byte, 2)); n != 0 || err == nil || len(d.read) != set {
+		t.Errorf("%d bytes, %v, %d deadlines", n, err, len(d.read)-set)
+	}
+}
