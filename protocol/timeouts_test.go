@@ -92,6 +92,23 @@ func TestCheckFindsEachBadRung(t *testing.T) {
 	}
 }
 
+// The heartbeat that is named for a round trip suits it, and with it NATS waits for an
+// answer for longer than that takes before it asks again.
+func TestHeartbeatForARoundTrip(t *testing.T) {
+	for rtt := 10 * time.Millisecond; rtt <= 600*time.Millisecond; rtt += 10 * time.Millisecond {
+		to, err := NewTimeouts(HeartbeatFor(rtt), 0)
+		if err != nil {
+			t.Fatalf("%v: %v", rtt, err)
+		}
+		if !to.Suits(rtt) || to.Ping <= rtt || to.NATSGone <= MissedPings*rtt {
+			t.Errorf("%v: heartbeat %v, election %v, pings every %v, gone after %v", rtt, to.Heartbeat, to.RaftElection, to.Ping, to.NATSGone)
+		}
+	}
+	if h := HeartbeatFor(10 * time.Second); h != 0 {
+		t.Errorf("a heartbeat of %v for a round trip of 10s", h)
+	}
+}
+
 // An election timeout that is given moves what depends on it, and nothing else.
 func TestElectionOverrides(t *testing.T) {
 	derived, _ := NewTimeouts(0, 0)

@@ -24,6 +24,9 @@ var (
 // format is what FORMAT says in a worker's folder.
 const format = "coppice worker 2\n"
 
+// freshDisk is what a new file system holds.
+const freshDisk = "lost+found"
+
 // tempFile is a small file before it gets its name; a crash may leave it.
 const tempFile = "NEW"
 
@@ -82,23 +85,33 @@ func (f *folder) checkFormat() error {
 		return fmt.Errorf("worker: %w", err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != "LOCK" && name != tempFile {
+		if name := e.Name(); name != "LOCK" && name != tempFile && name != freshDisk {
 			return fmt.Errorf("%w: %s has no FORMAT but has %s", ErrFolder, f.dir, e.Name())
 		}
 	}
 	return f.write("FORMAT", format)
 }
 
-// write writes a small file whole or not at all.
+// write writes a small file whole or not at all, also where the power fails soon after.
 func (f *folder) write(name, text string) error {
 	temp := f.path(tempFile)
-	if err := os.WriteFile(temp, []byte(text), 0o644); err != nil {
+	if err := writeSynced(temp, text); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	if err := os.Rename(temp, f.path(name)); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
+}
+
+// writeSynced makes a file's contents text, on the disk.
+func writeSynced(path, text string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // id returns the worker's name: want, or the one in the folder, or a random one

@@ -72,6 +72,38 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
+// TestChaosOfDisks: the leader's disk gives input/output errors, and another is full at the
+// start; nothing stays mounted.
+func TestChaosOfDisks(t *testing.T) {
+	raced(t)
+	tmp := t.TempDir()
+	faults := []string{"io-errors", "disk-full-start"}
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "-o", "json", "--faults", strings.Join(faults, ",")}
+	cmd, stdout, stderr := process(t, tmp, args...)
+	err := cmd.Run()
+	if strings.Contains(stderr.String(), "cannot be injected here") {
+		t.Skip(stderr)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	var r chaos.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Strikes {
+		if !s.Recovered {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(r.Strikes) != len(faults) || r.Digests == 0 {
+		t.Errorf("%d faults, %d digests", len(r.Strikes), r.Digests)
+	}
+	if left := contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
 // TestChaosOnNetwork: faults of the network's own and of others on a network whose every
 // packet takes 5 ms, and where some are lost.
 func TestChaosOnNetwork(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,22 +23,16 @@ import (
 const diskBytes = 256 << 20
 
 // mountDisk mounts a small file system in memory at a folder.
-func mountDisk(dir string) error {
+func mountDisk(dir string) error { return mountMemory(dir, diskBytes) }
+
+func mountMemory(dir string, bytes int64) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return mountTool("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", diskBytes), "coppice-chaos", dir)
+	return mountTool("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", bytes), "coppice-chaos", dir)
 }
 
 func unmountDisk(dir string) error { return mountTool("umount", dir) }
-
-func mountTool(name string, args ...string) error {
-	out, err := exec.Command(name, args...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", name, err, strings.Join(strings.Fields(string(out)), " "))
-	}
-	return nil
-}
 
 // noDisks says why small disks cannot be mounted here, or nothing.
 func noDisks(*Config) string {

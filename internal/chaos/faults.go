@@ -82,6 +82,7 @@ var catalog = append([]*fault{
 	{name: "latency", doc: "everything to and from NATS takes 20 ms longer", leg: external, hit: slowNetwork},
 	{name: "disk-full", doc: "the disk of a coordinator or of a worker is full, and has room again later", leg: disks, not: noDisks, hit: fillDisk},
 	{name: "disk-full-start", doc: "a coordinator starts on a full disk, which has room later", leg: disks, not: noDisks, hit: fullAtStart},
+	{name: "io-errors", doc: "the disk of a coordinator or of a worker gives input/output errors and loses what was not synced; later the process is started again on it", leg: disks, not: noBlockDisks, hit: ioErrors},
 	{name: "corrupt-blob", doc: "a byte of a coordinator's blob and one of a worker's cache is inverted while both are down", leg: disks, hit: corruptBlob},
 	{name: "corrupt-wal", doc: "the end of a coordinator's log is damaged while it is down", leg: disks, hit: corruptLog},
 	{name: "corrupt-snapshot", doc: "a byte of a coordinator's last snapshot is inverted while it is down", leg: disks, hit: corruptSnapshot},

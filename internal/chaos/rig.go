@@ -50,7 +50,7 @@ type rig struct {
 	exe     string
 	env     []string
 	url     string   // of the external NATS itself
-	mounted []string // folders of the small disks
+	mounted []string // folders of the small disks, in the order of mounting
 }
 
 // startWithin bounds the start of a cluster.
@@ -82,7 +82,7 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		}
 	}
 	if l == disks && noDisks(c) == "" {
-		if err := r.mount(c.Workers); err != nil {
+		if err := r.mount(names(c.Workers), noBlockDisks(c) == ""); err != nil {
 			return nil, err
 		}
 	}
@@ -151,9 +151,12 @@ func names(workers int) []string {
 	return list
 }
 
-// mount gives each process a small disk.
-func (r *rig) mount(workers int) error {
-	for _, name := range names(workers) {
+// mount gives each process a small disk: one that can have errors, or one in memory.
+func (r *rig) mount(names []string, blocks bool) error {
+	if blocks {
+		return r.mountBlockDisks(names)
+	}
+	for _, name := range names {
 		dir := filepath.Join(r.dir, name)
 		if err := mountDisk(dir); err != nil {
 			return err
@@ -161,6 +164,15 @@ func (r *rig) mount(workers int) error {
 		r.mounted = append(r.mounted, dir)
 	}
 	return nil
+}
+
+// unmount removes the small disks, the last first.
+func (r *rig) unmount() error {
+	var errs []error
+	for _, dir := range slices.Backward(r.mounted) {
+		errs = append(errs, unmountDisk(dir))
+	}
+	return errors.Join(errs...)
 }
 
 // snapshotBytes is the log after which coordinators take a snapshot here: they
@@ -200,9 +212,7 @@ func (r *rig) close() error {
 	if r.nats != nil {
 		errs = append(errs, r.nats.Kill())
 	}
-	for _, dir := range r.mounted {
-		errs = append(errs, unmountDisk(dir))
-	}
+	errs = append(errs, r.unmount())
 	if r.client != nil {
 		r.client.Close()
 	}

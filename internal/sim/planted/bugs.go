@@ -144,4 +144,10 @@ var Bugs = []Bug{
 		{"worker/follow.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
 		{"coordinator/coordinator.go", "	tasks.Go(func() { n.keepClients(ctx) })\n", ""},
 	}, &Test{"./cmd/coppice", "TestPartitions"}},
+	{"a worker that stays with a leader of an earlier epoch", []Edit{
+		{"worker/follow.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
+	}, &Test{"./worker", "TestFollowsTheMajority"}},
+	{"a coordinator that is cut off and keeps its clients", []Edit{
+		{"coordinator/coordinator.go", "	tasks.Go(func() { n.keepClients(ctx) })\n", ""},
+	}, &Test{"./coordinator", "TestSendsClientsAway"}},
 }

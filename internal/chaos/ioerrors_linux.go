@@ -1,0 +1,29 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// The request by which ext4 is shut down, and its argument: what is not in the journal yet
+// is lost, as in a power cut.
+const (
+	shutdownRequest = 0x8004587d // _IOR('X', 125, __u32)
+	withoutFlush    = 2
+)
+
+// shutDown makes every read, write and sync on the file system of a folder an
+// input/output error.
+func shutDown(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlSetPointerInt(int(f.Fd()), shutdownRequest, withoutFlush); err != nil {
+		return errors.Join(fmt.Errorf("shutting the file system of %s down: %w", dir, err), f.Close())
+	}
+	return f.Close()
+}
