@@ -21,6 +21,9 @@ func (n *node) startNATS() (*bus.Server, error) {
 		Advertise: strings.TrimPrefix(n.roster.self.NATS, "nats://"), AdvertiseRoutes: n.roster.self.Routes,
 		Ping: n.cfg.timeouts.Ping, Log: n.cfg.Log,
 		Pending: n.cfg.Budget.parts().send, Connections: n.cfg.Budget.Connections + 1, // and its own
+		Rights: func(name string) bus.Rights {
+			return bus.Rights{Send: n.subjects.WorkerSends(), Listen: n.subjects.WorkerHears(name)}
+		},
 	}
 	// Also where it is alone: others may join.
 	if _, options.RoutePort, err = hostPort("NATS routes", n.cfg.RouteAddr); err != nil {

@@ -77,6 +77,9 @@ func (l *natsLink) options(o *Options) []nats.Option {
 	if o.Server != nil {
 		opts = append(opts, nats.InProcessServer(o.Server.s))
 	}
+	if o.Answers != "" {
+		opts = append(opts, nats.CustomInboxPrefix(o.Answers))
+	}
 	return opts
 }
 

@@ -23,8 +23,8 @@ const (
 	maxPending = 2 * protocol.MaxMessage
 	// writeDeadline is how long a client may read nothing of what is to be sent to it.
 	writeDeadline = 5 * time.Second
-	// maxSubscriptions bounds those of a client.
-	maxSubscriptions = 1024
+	// maxSubscriptions bounds those of a client. Workers have four, coordinators a dozen.
+	maxSubscriptions = 64
 	// maxTokens bounds the words of a subject.
 	maxTokens = 16
 	// startTimeout bounds the start of an embedded server.
@@ -57,7 +57,14 @@ type ServerOptions struct {
 	// of all; 0: 2 GiB each. Connections bounds the clients; 0: no bound.
 	Pending     int64
 	Connections int
+
+	// Rights says what a client of another process may do that calls itself name; nil:
+	// everything.
+	Rights func(name string) Rights
 }
+
+// Rights are the subjects that a client may send to and listen to: one at least of each.
+type Rights struct{ Send, Listen []string }
 
 // Server is an embedded NATS server, core only: nothing is stored.
 type Server struct {
@@ -83,7 +90,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err := free("NATS routes", opts.Cluster.Host, opts.Cluster.Port); err != nil {
 		return nil, err
 	}
-	admission := new(admission)
+	admission := &admission{rights: o.Rights}
 	opts.CustomClientAuthentication, opts.AuthTimeout = admission, authSeconds
 	given := opts.Clone() // the library changes its own
 	ns, err := natsserver.NewServer(opts)
