@@ -94,7 +94,7 @@ func TestExcess(t *testing.T) {
 		want  []uint64
 	}{
 		"room for all":        {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 40, 1, 0)}, 0, nil},
-		"room for more":       {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 40, 1, 0), conn(3, 0, 1, 0)}, 41, []uint64{1, 2}},
+		"room for more":       {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 40, 1, 0), conn(3, 0, 1, 0)}, 81, []uint64{1, 2}},
 		"more than possible":  {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 0, 1, 0)}, 1000, []uint64{1}},
 		"the greatest":        {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 41, 1, 0)}, 0, []uint64{1}},
 		"not this process":    {&relief{pending: 100}, []*natsserver.ConnInfo{inside, conn(2, 41, 1, 0)}, 0, []uint64{2}},
