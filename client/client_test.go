@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -187,6 +188,35 @@ func TestWatchLeavesWhoHangs(t *testing.T) {
 	last, err := c.Watch(t.Context(), "3", func(*protocol.JobInfo) {})
 	if err != nil || last.Rounds != 2 || hung.Load() != 1 {
 		t.Errorf("got %+v, %v after %d watches that hung", last, err, hung.Load())
+	}
+}
+
+// A line that takes longer to come than a watch may be silent is read to its end.
+func TestWatchOverAThinLink(t *testing.T) {
+	var watches atomic.Int32
+	thin := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		watches.Add(1)
+		b, err := json.Marshal(protocol.JobInfo{ID: 3, State: protocol.Done, Rounds: 2})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, one := range append(b, '\n') {
+			w.Write([]byte{one})
+			http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(5 * time.Millisecond): // the rate of the link
+			}
+		}
+	})
+	c := connect(t, thin.URL)
+	c.silence = 200 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	last, err := c.Watch(ctx, "3", func(*protocol.JobInfo) {})
+	if err != nil || last.Rounds != 2 || watches.Load() != 1 {
+		t.Errorf("got %+v, %v after %d watches", last, err, watches.Load())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -83,6 +84,21 @@ func (w *watch) see(j *protocol.JobInfo) {
 	w.f(j)
 }
 
+// lively calls came for each piece that is read: over a thin link a line may take longer
+// than a watch may be silent.
+type lively struct {
+	io.Reader
+	came func()
+}
+
+// Read implements io.Reader.
+func (r *lively) Read(p []byte) (n int, err error) {
+	if n, err = r.Reader.Read(p); n > 0 {
+		r.came()
+	}
+	return n, err
+}
+
 // behind reports whether a job tells fewer steps than before.
 func behind(now, before *protocol.JobInfo) bool {
 	return before.Progress != nil && (now.Progress == nil || now.Progress.Step < before.Progress.Step)
@@ -100,10 +116,9 @@ func (c *Client) follow(ctx context.Context, job string, w *watch) (again bool, 
 		return again, err
 	}
 	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
+	lines := bufio.NewScanner(&lively{response.Body, func() { quiet.Reset(c.silence) }})
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
-		quiet.Reset(c.silence)
 		w.lines++
 		if len(lines.Bytes()) == 0 { // a sign of life
 			continue

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -52,7 +51,7 @@ func (c *cluster) workers(ctx context.Context) []protocol.Worker {
 // and recorded: with all units audited at once, and the model is right all the
 // same; with a sample within the job, where it goes on to do so.
 func TestAuditFindsALiar(t *testing.T) {
-	ldlf := testSpec(map[string]string{"steps": "400"})
+	ldlf := testSpec(map[string]string{"steps": lasting(400), "trees": "2", "depth": "5"})
 	forest := protocol.Spec{Algorithm: "structrf", Dataset: "art", TestFraction: 0.1, Set: map[string]string{"trees": "6"}}
 	for _, run := range []struct {
 		name   string
@@ -72,9 +71,7 @@ func TestAuditFindsALiar(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.startLiar("liar", run.audit < 1)
-			for len(c.workers(ctx)) < run.honest+1 {
-				runtime.Gosched()
-			}
+			until(ctx, t, "all workers", func() bool { return len(c.workers(ctx)) > run.honest })
 			job, err := c.client.SubmitRequest(ctx, protocol.SubmitRequest{Spec: run.spec, Audit: run.audit})
 			if err != nil {
 				t.Fatal(err)

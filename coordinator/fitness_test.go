@@ -135,7 +135,7 @@ func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 	c.startAll(0)
 	c.natsOf = []string{workers.url()}
 	c.startWorker("w0")
-	s := testSpec(map[string]string{"steps": "1500", "patience": "300", "trees": "2", "depth": "5"})
+	s := eventful()
 	want := localDigest(t, s)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 	c := prepare(t, 3)
 	small := c.smallDisk()
 	c.startAll(1)
-	s := testSpec(map[string]string{"steps": "1500", "patience": "300", "trees": "2", "depth": "5"})
+	s := eventful()
 	want := localDigest(t, s)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)

@@ -12,11 +12,11 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// The pace of housekeeping.
-const (
-	houseEvery = 5 * time.Second
-	grace      = time.Hour // the default of Config.BlobGrace
-)
+// houseEvery is the pace of housekeeping; tests have it quicker.
+var houseEvery = 5 * time.Second
+
+// grace is the default of Config.BlobGrace.
+const grace = time.Hour
 
 // keepHouse fetches blobs that this coordinator lacks and deletes those that
 // nothing refers to, until ctx is done.

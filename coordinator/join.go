@@ -140,7 +140,7 @@ func (c *Config) mayJoin(address string, j *joined) error {
 		return fmt.Errorf("the cluster at %s (%s) speaks protocol %d and computes numerics %d; this coordinator (%s) speaks %d and computes %d",
 			address, j.Version, j.Protocol, j.Numerics, version.String, protocol.Version, algorithms.Numerics)
 	}
-	if h := time.Duration(j.Heartbeat) * time.Millisecond; h != c.Heartbeat {
+	if h := time.Duration(j.Heartbeat) * time.Millisecond; h != c.Heartbeat.Truncate(time.Millisecond) { // which is what is told
 		return fmt.Errorf("%w: the cluster at %s has a heartbeat of %v; start with --heartbeat %v", ErrUsage, address, h, h)
 	}
 	for _, m := range j.coordinators {

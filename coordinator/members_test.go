@@ -91,7 +91,8 @@ func refused(t *testing.T, err error, why string) {
 // runs; the job ends with the digest that it would have had.
 func TestReplaceEveryCoordinator(t *testing.T) {
 	ctx := deadline(t)
-	s := testSpec(map[string]string{"steps": "2000", "patience": "1000", "trees": "2", "depth": "5"})
+	s := eventful()
+	s.Set["steps"] = lasting(4000)
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
@@ -202,7 +203,7 @@ func TestMembersRefuse(t *testing.T) {
 // in which the job goes on to the same digest.
 func TestRestore(t *testing.T) {
 	ctx := deadline(t)
-	s := testSpec(map[string]string{"steps": "1500", "patience": "1000", "trees": "2", "depth": "5"})
+	s := eventful()
 	want := localDigest(t, s)
 	c := start(t, 3, 1)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {

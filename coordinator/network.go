@@ -48,12 +48,37 @@ func networkVerdict(list []trip, t *protocol.Timeouts) (needed time.Duration, te
 
 // network is what a coordinator remembers of its verdicts.
 type network struct {
-	text string    // of the last one
+	slow bool      // the log says so
 	told time.Time // when it was logged last
+	well time.Time // since when nothing is slow; zero: it is
 }
 
-// tellAgain is how often a verdict that stays is logged.
-const tellAgain = 10 * time.Minute
+const (
+	// tellAgain is how often a verdict that stays is logged.
+	tellAgain = 10 * time.Minute
+	// wellFor is for how long nothing is slow before the log says so: round trips may be about
+	// as long as they may be.
+	wellFor = 30 * time.Second
+)
+
+// news takes a verdict in and reports what the log should say: that it is slow, or that it
+// is not any more.
+func (w *network) news(slow bool, now time.Time) (warn, inform bool) {
+	switch {
+	case slow:
+		w.well = time.Time{}
+		warn = !w.slow || now.Sub(w.told) > tellAgain
+	case w.slow && w.well.IsZero():
+		w.well = now
+	case w.slow:
+		inform = now.Sub(w.well) >= wellFor
+	}
+	if warn {
+		w.told = now
+	}
+	w.slow = (w.slow || warn) && !inform
+	return warn, inform
+}
 
 // observeNetwork looks at the round trips, sets their metrics and says, in the log and
 // wherever warning is shown, what does not suit.
@@ -71,14 +96,12 @@ func (n *node) observeNetwork(w *network) {
 	n.metrics.Heartbeat.Set(n.cfg.Heartbeat.Seconds())
 	n.metrics.HeartbeatNeeded.Set(needed.Seconds())
 	n.slow.Store(&text)
-	switch {
-	case text != "" && (w.text == "" || time.Since(w.told) > tellAgain):
+	switch warn, inform := w.news(text != "", time.Now()); {
+	case warn:
 		n.cfg.Log.Warn("the network is slow for the timeouts: leaders may change and work may be done twice", "reason", text)
-		w.told = time.Now()
-	case text == "" && w.text != "":
+	case inform:
 		n.cfg.Log.Info("the round trips suit the timeouts again")
 	}
-	w.text = text
 }
 
 // warning says what does not suit, though this coordinator can lead and serve; empty:

@@ -68,6 +68,14 @@ type Joiner struct {
 	id   uint64
 }
 
+// NewJoiner returns a joiner in a room, nil for one of its own.
+func NewJoiner(room *Room) *Joiner {
+	if room == nil {
+		room = NewRoom(0)
+	}
+	return &Joiner{Room: room, id: room.joiner()}
+}
+
 // Add takes a message or fragment and returns a whole message, or nil while more
 // is due. A gap drops the message: the sender sends it again when asked.
 func (j *Joiner) Add(b []byte) ([]byte, error) {
@@ -103,4 +111,12 @@ func (j *Joiner) add(f *Fragment) []byte {
 	}
 	j.Room.end(at)
 	return m.b
+}
+
+// Close drops the unfinished messages. It may be called while one is added, if the joiner
+// was made by NewJoiner.
+func (j *Joiner) Close() {
+	if j.Room != nil && j.id != 0 {
+		j.Room.leave(j.id)
+	}
 }

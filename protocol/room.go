@@ -7,7 +7,7 @@ import (
 
 // Room bounds the bytes of messages that a process has received and not used yet:
 // those of which fragments are due, and those that somebody holds. Where there is no
-// room for more, unfinished messages are dropped: first the one that has not grown for
+// room for more, or senders are too many, unfinished messages are dropped: first the one that has not grown for
 // longest, if that is a second or more, else the one begun last, so that of many
 // that grow at once some are always finished. Whoever needs a dropped one asks again.
 // It is safe for concurrent use.
@@ -130,7 +130,7 @@ func (r *Room) grow(at place, f *Fragment) *joining {
 func (r *Room) begin(at place, f *Fragment, now time.Time) {
 	r.forget(at)
 	if len(r.open) >= maxSenders {
-		r.drop(r.stillest())
+		r.drop(r.victim(now))
 	}
 	r.open[at] = &joining{message: f.Message, total: f.Total, begun: now, grown: now}
 }
@@ -150,6 +150,17 @@ func (r *Room) end(at place) {
 	r.forget(at)
 }
 
+// leave forgets the unfinished messages of a joiner that takes no more.
+func (r *Room) leave(joiner uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for at := range r.open {
+		if at.joiner == joiner {
+			r.forget(at)
+		}
+	}
+}
+
 func (r *Room) drop(at place) {
 	r.forget(at)
 	r.dropped++
@@ -160,16 +171,10 @@ func (r *Room) drop(at place) {
 // those are dropped that do not grow.
 func (r *Room) free(n int, now time.Time, asks *joining) bool {
 	for r.held+n > r.limit {
-		at := r.stillest()
-		switch m := r.open[at]; {
-		case m == nil:
+		if m := r.open[r.stillest()]; m == nil || asks == nil && now.Sub(m.grown) < stillAfter {
 			return false
-		case now.Sub(m.grown) >= stillAfter:
-		case asks == nil:
-			return false
-		default:
-			at = r.youngest()
 		}
+		at := r.victim(now)
 		gone := r.open[at]
 		r.drop(at)
 		if gone == asks {
@@ -177,6 +182,14 @@ func (r *Room) free(n int, now time.Time, asks *joining) bool {
 		}
 	}
 	return true
+}
+
+// victim chooses the message that is dropped for others, of which there is one at least.
+func (r *Room) victim(now time.Time) place {
+	if at := r.stillest(); now.Sub(r.open[at].grown) >= stillAfter {
+		return at
+	}
+	return r.youngest()
 }
 
 // stillest finds the message that has not grown for longest.

@@ -142,3 +142,44 @@ func TestTheFirstOfManyIsFinished(t *testing.T) {
 		}
 	})
 }
+
+// Of more senders than there is a place for, the one that began first is finished: what is
+// dropped is the message that was begun last.
+func TestManySendersAreFinished(t *testing.T) {
+	c := newClock()
+	j := &Joiner{Room: c.room(0)}
+	const senders, n = maxSenders + 100, 10
+	whole := 0
+	for _, at := range []uint64{0, n} {
+		for sender := range uint64(senders) {
+			c.pass(10 * time.Microsecond)
+			came := put(t, j, bit(sender, at, 2*n, n)) > 0
+			if came {
+				whole++
+			}
+			if at > 0 && sender == 0 && !came {
+				t.Error("the message that was begun first was dropped")
+			}
+		}
+	}
+	if whole < maxSenders-1 {
+		t.Errorf("%d of %d messages came out", whole, senders)
+	}
+}
+
+// A joiner that is closed leaves nothing in its room, and others there go on.
+func TestClosedJoinerLeavesNothing(t *testing.T) {
+	r := newClock().room(1000)
+	a, b := NewJoiner(r), NewJoiner(r)
+	put(t, a, bit(1, 0, 100, 50))
+	put(t, a, bit(2, 0, 100, 50))
+	put(t, b, bit(1, 0, 100, 50))
+	a.Close()
+	if r.Held() != 100 || len(r.open) != 1 || r.Dropped() != 0 {
+		t.Errorf("%d bytes of %d messages are held, %d dropped", r.Held(), len(r.open), r.Dropped())
+	}
+	if n := put(t, b, bit(1, 50, 100, 50)); n != 100 {
+		t.Errorf("%d bytes came out", n)
+	}
+	new(Joiner).Close()
+}

@@ -202,7 +202,7 @@ func (t *Timeouts) Rungs() []Rung {
 		{"raft-commit", t.RaftCommit, nil, "until followers of a quiet leader hear what is committed: once to twice this"},
 		{"heartbeat", t.Heartbeat, []string{"raft-commit"}, "between two heartbeats of a worker, and of the leader; every other derives from it"},
 		{"nats-reconnect", ReconnectWait, nil, "the longest pause between the first two tries to reach NATS; it grows by a tenth each time"},
-		{"nats-ping", t.Ping, nil, "between NATS clients and servers; four may be missed"},
+		{"nats-ping", t.Ping, nil, "between NATS clients and servers; four may be missed where nothing else comes"},
 		{"nats-gone", t.NATSGone, []string{"nats-ping"}, "a NATS peer that does not answer is taken for gone"},
 		{"retry-lead", RetryOffice, nil, "a new leader tries again what it needs to lead"},
 		{"raft-lease", t.RaftLease, []string{"heartbeat"}, "a leader that hears no majority steps down"},

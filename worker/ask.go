@@ -55,6 +55,7 @@ func (j *joiner) askAll(ctx context.Context, within time.Duration, enough func(*
 	}
 	if c := newest(list); c != nil {
 		j.keep(c)
+		j.forget(c)
 	}
 	return list, chooseError(list, errs)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,22 @@ func newJoiner(addresses []string, net *Net, log *slog.Logger) *joiner {
 }
 
 func (j *joiner) close() { j.http.CloseIdleConnections() }
+
+// forget drops the addresses at which the cluster has no coordinator any more, as one says
+// that hears a leader; those of --join stay.
+func (j *joiner) forget(c *protocol.Cluster) {
+	if c.Leader == "" || len(c.Coordinators) == 0 {
+		return
+	}
+	configured := strings.Fields(j.joined)
+	j.addresses = slices.DeleteFunc(j.addresses, func(a string) bool {
+		if slices.Contains(configured, a) || slices.ContainsFunc(c.Coordinators, func(m protocol.MemberEntry) bool { return m.HTTP == a }) {
+			return false
+		}
+		delete(j.of, a)
+		return true
+	})
+}
 
 func (j *joiner) learn(address string) {
 	delete(j.of, address)

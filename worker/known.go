@@ -117,7 +117,8 @@ func (j *joiner) remember(f *folder) {
 }
 
 // keep writes down the coordinators of the cluster that has answered, where they
-// have changed.
+// have changed. One that hears no leader may name those of long ago, so it counts only
+// where none is known.
 func (j *joiner) keep(c *protocol.Cluster) {
 	k := known{cluster: c.ID, join: j.joined}
 	for _, m := range c.Coordinators {
@@ -126,7 +127,8 @@ func (j *joiner) keep(c *protocol.Cluster) {
 		}
 	}
 	same := k.cluster == j.last.cluster && k.join == j.last.join && slices.Equal(k.addresses, j.last.addresses)
-	if j.folder == nil || len(k.addresses) == 0 || same || !idPattern.MatchString(k.cluster) {
+	old := c.Leader == "" && k.cluster == j.last.cluster && k.join == j.last.join
+	if j.folder == nil || len(k.addresses) == 0 || same || old || !idPattern.MatchString(k.cluster) {
 		return
 	}
 	if err := j.folder.write(knownName, k.encode()); err != nil {

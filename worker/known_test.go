@@ -3,13 +3,16 @@ package worker
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -151,4 +154,42 @@ func FuzzKnown(f *testing.F) {
 			t.Fatalf("%q is read as %+v", text, k)
 		}
 	})
+}
+
+// A worker asks, and keeps, the coordinators that there are: those of its --join, and those
+// that one names that hears a leader.
+func TestCoordinatorsAreForgotten(t *testing.T) {
+	dir := t.TempDir()
+	var told atomic.Pointer[protocol.Cluster]
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(told.Load())
+	}))
+	t.Cleanup(s.Close)
+	join := s.Listener.Addr().String()
+	j := openJoiner(t, dir, slog.New(slog.DiscardHandler), join)
+	tell := func(leader string, others ...string) {
+		t.Helper()
+		c := &protocol.Cluster{ID: "c1", Leader: leader, Protocol: protocol.Version, Numerics: algorithms.Numerics, Heartbeat: 100, NATS: []string{"nats://x:1"}}
+		for i, a := range others {
+			c.Coordinators = append(c.Coordinators, protocol.MemberEntry{ID: fmt.Sprint(i), HTTP: a})
+		}
+		told.Store(c)
+		if _, err := j.ask(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const many = 20
+	for range many {
+		tell("0", gone(t), gone(t))
+	}
+	last := []string{gone(t), gone(t)}
+	tell("0", last...)
+	tell("", gone(t)) // cut off from the others, it may be late
+	tell("")
+	if len(j.addresses) != 4 || j.addresses[0] != join {
+		t.Errorf("after %d replacements it asks %v", many, j.addresses)
+	}
+	if k, err := j.folder.readKnown(); err != nil || !slices.Equal(k.addresses, last) {
+		t.Errorf("it keeps %v, %v", k.addresses, err)
+	}
 }

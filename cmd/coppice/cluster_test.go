@@ -121,7 +121,7 @@ func digestOf(t *testing.T, e ended) string {
 // when a worker or the leader is killed half-way.
 func TestClusterDigest(t *testing.T) {
 	data := artificialFile(t, t.TempDir(), "set.csv", 2000, 1)
-	const short, long = 300, 1200
+	const short, long = 300 / slowdown, 1200 / slowdown
 	c := start(t, 3, 1)
 	check := func(what, want string, e ended) {
 		t.Helper()

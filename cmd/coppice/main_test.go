@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(exitFailed)
 	}
-	os.Exit(m.Run())
+	os.Exit(raceFree(m.Run))
 }
 
 // ended is what a command line ended with.

@@ -20,7 +20,7 @@ func TestReplaceBackupRestore(t *testing.T) {
 	data := artificialFile(t, dir, "set.csv", 2000, 1)
 	c := start(t, 3, 1)
 	t.Setenv("COPPICE_SERVER", c.Servers())
-	const steps = 1500
+	const steps = 1500 / slowdown
 	want := digestOf(t, coppice(t, clusterJob(data, steps, "--local")...))
 	s := &survivors{t: t, c: c, data: data}
 	end := s.begin("long", steps)

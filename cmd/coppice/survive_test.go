@@ -72,7 +72,7 @@ func (s *survivors) killLeader() (restart func()) {
 func TestCommandsSurvive(t *testing.T) {
 	s := &survivors{t: t, data: artificialFile(t, t.TempDir(), "set.csv", 2000, 1), c: start(t, 3, 2)}
 	t.Setenv("COPPICE_SERVER", s.c.Servers())
-	const steps = 1200
+	const steps = 1200 / slowdown
 	want := digestOf(t, coppice(t, clusterJob(s.data, steps, "--local")...))
 	t.Run("pause and resume", func(t *testing.T) { s.t = t; s.pauseAndResume(want, steps) })
 	t.Run("a majority away", func(t *testing.T) { s.t = t; s.majorityAway(want, steps) })

@@ -50,13 +50,11 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	tty.Close()
-	stop := time.AfterFunc(quiet+2*time.Second, func() { cmd.Process.Signal(os.Interrupt) })
-	defer stop.Stop()
-	out, _ := io.ReadAll(screen) // ends with an error when nobody has the terminal any more
+	defer time.AfterFunc(patience, func() { cmd.Process.Kill() }).Stop()
+	drawn := drawnOn(screen, 6, func() { cmd.Process.Signal(os.Interrupt) })
 	cmd.Wait()
-	drawn := regexp.MustCompile(`\r\x1b\[K([^\r\n]*)`).FindAllStringSubmatch(string(out), -1)
-	if len(drawn) < 5 {
-		t.Fatalf("progress was drawn %d times: %q", len(drawn), out)
+	if len(drawn) < 6 {
+		t.Fatalf("progress was drawn %d times: %q", len(drawn), drawn)
 	}
 	cut := 0
 	for _, line := range drawn {
@@ -69,5 +67,23 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 	}
 	if cut == 0 {
 		t.Error("no line was cut: this shows nothing")
+	}
+}
+
+// drawnOn returns the lines of progress that are drawn on a screen until nobody has the
+// terminal any more; enough is called once there are so many.
+func drawnOn(screen io.Reader, n int, enough func()) (drawn [][]string) {
+	line := regexp.MustCompile(`\r\x1b\[K([^\r\n]*)`)
+	var out []byte
+	for b := make([]byte, 1<<12); ; {
+		read, err := screen.Read(b)
+		out = append(out, b[:read]...)
+		before := len(drawn)
+		if drawn = line.FindAllStringSubmatch(string(out), -1); before < n && len(drawn) >= n {
+			enough()
+		}
+		if err != nil {
+			return drawn
+		}
 	}
 }

@@ -117,16 +117,26 @@ type pacedBody struct {
 
 // Read implements io.Reader.
 func (b *pacedBody) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	left, err := b.window-b.waited, b.err
-	b.mu.Unlock()
-	if err != nil {
+	began := time.Now()
+	if err := b.wait(began); err != nil {
 		return 0, err
 	}
-	began := time.Now()
-	_ = b.conn.SetReadDeadline(began.Add(left))
 	n, err := b.body.Read(p)
 	return n, b.came(n, err, time.Since(began))
+}
+
+// wait bounds the wait for the next bytes; where the request is over it does not, as the
+// connection may have the next one.
+func (b *pacedBody) wait(now time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return io.ErrUnexpectedEOF
+	}
+	if b.err == nil {
+		_ = b.conn.SetReadDeadline(now.Add(b.window - b.waited))
+	}
+	return b.err
 }
 
 // came takes in n bytes that were waited for, or an error.

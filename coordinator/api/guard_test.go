@@ -56,6 +56,16 @@ func statusAndText(t *testing.T, conn net.Conn) (status int, text string) {
 	return r.StatusCode, string(b)
 }
 
+// ended waits until a channel is closed.
+func ended(t *testing.T, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(limit):
+		t.Fatalf("%s: not within %v", what, limit)
+	}
+}
+
 // files lists what is in a folder of blobs.
 func files(t *testing.T, f *blobs.Folder) []string {
 	t.Helper()
@@ -184,34 +194,32 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// An answer that is not read is given up; a handler that says nothing for long is not.
+// An answer that is not read is given up; a handler that says nothing for long is not: here
+// for as long as the other answer, which was asked for later, takes to be given up.
 func TestAnswersThatAreNotRead(t *testing.T) {
-	const window = 100 * time.Millisecond
-	gone := make(chan error, 1)
+	quiet, gone := make(chan struct{}), make(chan struct{})
+	var why error
 	address := guarded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/quiet" {
-			time.Sleep(3 * window)
+			close(quiet)
+			<-gone
 			io.WriteString(w, "said")
 			return
 		}
+		defer close(gone)
 		b := make([]byte, 1<<10)
-		for {
-			if _, err := w.Write(b); err != nil {
-				gone <- err
-				return
-			}
+		for why == nil {
+			_, why = w.Write(b)
 		}
-	}), Limits{Requests: 9}, window)
+	}), Limits{Requests: 9}, 100*time.Millisecond)
+	late := hand(t, address, "GET /quiet HTTP/1.1\r\nHost: x\r\n\r\n")
+	ended(t, "the handler that says nothing to begin", quiet)
 	hand(t, address, "GET /flood HTTP/1.1\r\nHost: x\r\n\r\n")
-	select {
-	case err := <-gone:
-		if !os.IsTimeout(err) {
-			t.Error(err)
-		}
-	case <-time.After(limit):
-		t.Error("an answer that nobody reads is waited for")
+	ended(t, "an answer that nobody reads to be given up", gone)
+	if !os.IsTimeout(why) {
+		t.Error(why)
 	}
-	if status, text := statusAndText(t, hand(t, address, "GET /quiet HTTP/1.1\r\nHost: x\r\n\r\n")); status != http.StatusOK || text != "said" {
+	if status, text := statusAndText(t, late); status != http.StatusOK || text != "said" {
 		t.Errorf("a late answer: status %d, %q", status, text)
 	}
 }
@@ -226,4 +234,30 @@ func TestForwardedUploadsThatStandStill(t *testing.T) {
 		t.Errorf("status %d, %s", status, text)
 	}
 	a.until("no file", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+}
+
+// deadlines is an answer that keeps what the deadlines of its connection were set to.
+type deadlines struct {
+	http.ResponseWriter
+	read []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.read = append(d.read, t)
+	return nil
+}
+
+// A transport that reads on in a body whose request is over does not touch the connection,
+// which may have the next request.
+func TestBodyOfARequestThatIsOver(t *testing.T) {
+	var d deadlines
+	b := &pacedBody{body: io.NopCloser(strings.NewReader("whole")), conn: http.NewResponseController(&d), window: time.Minute}
+	if n, err := b.Read(make([]byte, 2)); n != 2 || err != nil || len(d.read) != 1 {
+		t.Fatalf("%d bytes, %v, %d deadlines", n, err, len(d.read))
+	}
+	b.finish()
+	set := len(d.read)
+	if n, err := b.Read(make([]byte, 2)); n != 0 || err == nil || len(d.read) != set {
+		t.Errorf("%d bytes, %v, %d deadlines", n, err, len(d.read)-set)
+	}
 }

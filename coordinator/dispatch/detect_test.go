@@ -186,14 +186,14 @@ func TestStraggler(t *testing.T) {
 func TestFarWorker(t *testing.T) {
 	l := newLab(t, 4*quick)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)
-	w2.beat(func(b *protocol.Beat) { b.Late = (5 * time.Second).Microseconds() })
-	l.until("the beat", func() bool { return l.d.late("w2") == 5*time.Second })
+	w2.beat(func(b *protocol.Beat) { b.Late = maxLate.Microseconds() })
+	l.until("the beat", func() bool { return l.d.late("w2") == maxLate })
 	x := l.executor(jobID)
 	defer x.Close()
 	d := l.do(x, 1, summed(2))
 	task1, task2 := w1.first(0), w2.first(0)
 	task1.parts()
-	time.Sleep(3 * x.patience(false)) // in which a near one's is given out again
+	passedOver(t, 4*quick)
 	task2.parts()
 	d.sums()
 	l.counted("units_retried_total", "", 0)
@@ -218,6 +218,21 @@ func TestFarWorker(t *testing.T) {
 			t.Errorf("after %v of silence %v are gone, want %v", step.after, gone, step.gone)
 		}
 	}
+}
+
+// passedOver returns once a unit that began here and now, of a worker that is near, was
+// given out again.
+func passedOver(t *testing.T, heartbeat time.Duration) {
+	t.Helper()
+	l := newLab(t, heartbeat)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, summed(2))
+	task1, task2 := w1.first(0), w2.first(0)
+	task1.parts()
+	w1.run(task2.run.Units...).parts()
+	d.sums()
 }
 
 // TestSlowWorker: one that always answers late costs a wait now and then, not in

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -23,6 +24,7 @@ const maxShare = 34
 type committer struct {
 	d        *driver
 	interval time.Duration
+	costs    costs     // of the last commits
 	began    time.Time // when the state last handed to Raft was cut
 	flight   chan committed
 	buf      []byte // of the state in flight
@@ -38,7 +40,24 @@ type committed struct {
 }
 
 func newCommitter(d *driver) *committer {
-	return &committer{d: d, interval: baseInterval, began: time.Now()}
+	return &committer{d: d, interval: baseInterval, costs: costs{0}, began: time.Now()}
+}
+
+// costs are what the last commits took, at most three. A driver begins with one of 0:
+// the first commit alone does not say that commits are slow either.
+type costs []time.Duration
+
+// with returns the costs after one more commit.
+func (c costs) with(cost time.Duration) costs {
+	c = append(c, cost)
+	return c[max(0, len(c)-3):]
+}
+
+// typical returns the median of three costs, and the least of fewer: one commit that
+// had to wait for an election, or for a cut network, says nothing about the next.
+func (c costs) typical() time.Duration {
+	sorted := slices.Sorted(slices.Values(c))
+	return sorted[len(sorted)/3]
 }
 
 // stretch returns the interval that suits commits which take cost.
@@ -86,7 +105,8 @@ func (c *committer) poll(wait bool) (err error, done bool) {
 // land takes the end of a commit in.
 func (c *committer) land(end committed) error {
 	c.flight = nil
-	c.interval = stretch(end.cost)
+	c.costs = c.costs.with(end.cost)
+	c.interval = stretch(c.costs.typical())
 	if end.err == nil {
 		c.d.curve.Kept(c.mark)
 	}

@@ -47,6 +47,19 @@ func TestStretch(t *testing.T) {
 	})
 }
 
+// TestTypicalCost: one slow commit does not change the interval, whenever it comes
+// after a fast one; where most are slow, the interval follows.
+func TestTypicalCost(t *testing.T) {
+	c := newCommitter(nil).costs
+	for i, step := range []struct{ cost, want time.Duration }{
+		{900, 0}, {5, 5}, {6, 6}, {1000, 6}, {7, 7}, {8, 8}, {700, 8}, {800, 700}, {900, 800}, {4, 800}, {3, 4},
+	} {
+		if c = c.with(step.cost); c.typical() != step.want {
+			t.Fatalf("after commit %d: %v, want %v of %v", i+1, c.typical(), step.want, c)
+		}
+	}
+}
+
 // stated is a Trainer of which only the state counts.
 type stated struct {
 	algorithms.Trainer
@@ -95,7 +108,7 @@ func TestOneCommitInFlight(t *testing.T) {
 	o := newOffice(t)
 	c, tr := o.committer(o.running("one")), &stated{state: []byte("state")}
 	flight := make(chan committed, 1)
-	c.flight = flight
+	c.flight, c.costs = flight, costs{40 * time.Millisecond}
 	if err := c.offer(o.ctx(), 1, tr); err != nil || tr.calls != 0 {
 		t.Fatalf("a second commit was begun, error %v", err)
 	}

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -412,38 +414,57 @@ func TestLostQuestionIsAskedAgain(t *testing.T) {
 	}
 }
 
+// holding is a network on which every request waits until it is released, and is answered
+// with a piece then.
+type holding struct {
+	bus.Link
+	asked   atomic.Int64
+	release chan struct{}
+	piece   protocol.BlobPiece
+}
+
+func (h *holding) Connected() bool { return true }
+
+func (h *holding) MaxPayload() int { return 1 << 20 }
+
+func (h *holding) Request(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+	h.asked.Add(1)
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-h.release:
+		return h.piece.Append(nil), nil
+	}
+}
+
 // TestAskedAgain: a coordinator that is asked for a copy again while it is on its way, as
 // over a thin link, fetches it once.
 func TestAskedAgain(t *testing.T) {
-	members := cluster(t, 1)
 	data := bytesOf(1000, 3)
 	digest := blobs.Sum(data)
-	var opened atomic.Int64
-	release := make(chan struct{})
-	s, err := bus.ServeBlobs(connect(t, members[0].server), subjects.BlobsOf("w9"), "", func(string) (bus.Blob, error) {
-		opened.Add(1)
-		<-release
-		return open{bytes.NewReader(data)}, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
 	request := (&protocol.Replicate{Digest: digest, Bytes: uint64(len(data)), From: "w9"}).Append(nil)
-	answers := make(chan []byte, 3)
-	for range cap(answers) {
-		go func() { answers <- members[0].onReplicate(within(t), request) }()
-	}
-	eventually(t, "a request for the blob", func() bool { return opened.Load() > 0 })
-	time.Sleep(50 * time.Millisecond) // for those that would fetch it beside the first
-	close(release)
-	for range cap(answers) {
-		var reply protocol.Reply
-		if err := reply.Decode(<-answers); err != nil || reply.Error != "" {
-			t.Errorf("%v %s", err, reply.Error)
+	folder := openFolder(t)
+	synctest.Test(t, func(t *testing.T) {
+		link := &holding{release: make(chan struct{}), piece: protocol.BlobPiece{Found: true, Total: uint64(len(data)), Data: data}}
+		log := slog.New(slog.DiscardHandler)
+		b := &Blobs{Self: "a", Folder: folder, Conn: bus.New(link, bus.Options{Log: log}), Subjects: subjects, Log: log}
+		answers := make(chan []byte, 3)
+		for range cap(answers) {
+			go func() { answers <- b.onReplicate(t.Context(), request) }()
 		}
-	}
-	if n := opened.Load(); n != 1 || !members[0].Folder.Has(digest) {
-		t.Errorf("the blob was asked for %d times", n)
-	}
+		synctest.Wait() // all have asked, or wait for one that has
+		if n := link.asked.Load(); n != 1 {
+			t.Errorf("the blob was asked for %d times", n)
+		}
+		close(link.release)
+		for range cap(answers) {
+			var reply protocol.Reply
+			if err := reply.Decode(<-answers); err != nil || reply.Error != "" {
+				t.Errorf("%v %s", err, reply.Error)
+			}
+		}
+		if n := link.asked.Load(); n != 1 || !folder.Has(digest) {
+			t.Errorf("the blob was asked for %d times", n)
+		}
+	})
 }

@@ -30,7 +30,8 @@ type gate struct {
 	refused atomic.Uint64         // votes
 	fault   func(op string) error // of tests
 
-	trips *rtt.Table // round trips to peers, by id
+	trips *rtt.Table    // round trips to peers, by id
+	dials func() uint64 // how many connections were made; nil: none
 }
 
 func newGate(t *raft.NetworkTransport, recovering bool) *gate {
@@ -154,32 +155,48 @@ func (r *faultyReader) Read(b []byte) (int, error) {
 // answered at once: they tell the round trip.
 func (g *gate) AppendEntries(id raft.ServerID, at raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (err error) {
 	if len(args.Entries) == 0 {
-		defer g.timed(id, time.Now(), &err)
+		defer g.timed(id, g.begin(), &err)
 	}
 	return g.NetworkTransport.AppendEntries(id, at, args, resp)
 }
 
-// timed takes note of an exchange that was answered.
-func (g *gate) timed(id raft.ServerID, began time.Time, err *error) {
-	if *err == nil {
-		g.trips.Add(string(id), time.Since(began))
+// beginning is when an exchange began, and how many connections had been made.
+type beginning struct {
+	at    time.Time
+	dials uint64
+}
+
+func (g *gate) begin() beginning {
+	b := beginning{at: time.Now()}
+	if g.dials != nil {
+		b.dials = g.dials()
+	}
+	return b
+}
+
+// timed takes note of an exchange that was answered, over a connection that there was:
+// another takes a round trip more.
+func (g *gate) timed(id raft.ServerID, from beginning, err *error) {
+	if took := time.Since(from.at); *err == nil && g.begin().dials == from.dials {
+		g.trips.Add(string(id), took)
 	}
 }
 
-// RequestVote implements raft.Transport.
-func (g *gate) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) (err error) {
+// RequestVote implements raft.Transport. It tells no round trip: whoever votes writes that
+// to its disk first.
+func (g *gate) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	if g.lost.Load() || g.cannot.Load() {
 		return errAbstains
 	}
-	defer g.timed(id, time.Now(), &err)
 	return g.NetworkTransport.RequestVote(id, at, args, resp)
 }
 
-// RequestPreVote implements raft.WithPreVote.
+// RequestPreVote implements raft.WithPreVote. Every election begins with it, so it tells the
+// round trips where none is ever won.
 func (g *gate) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) (err error) {
 	if g.lost.Load() || g.cannot.Load() {
 		return errAbstains
 	}
-	defer g.timed(id, time.Now(), &err)
+	defer g.timed(id, g.begin(), &err)
 	return g.NetworkTransport.RequestPreVote(id, at, args, resp)
 }

@@ -24,7 +24,7 @@ func (s *Store) relay() {
 	for {
 		select {
 		case latest = <-s.notify:
-			s.handing.Store(0) // it was noted in the leadership before
+			s.handing.Store(nil) // it was noted in the leadership before
 			out = s.leadership
 		case out <- latest:
 			out = nil

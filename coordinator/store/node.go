@@ -57,7 +57,7 @@ func (s *Store) startNode(log hclog.Logger) (err error) {
 	n.gate = newGate(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		ServerAddressProvider: at, Logger: log.Named("net"), Stream: n.session, MaxPool: pooledConns, Timeout: s.config.patience(),
 	}), recovering)
-	n.gate.fault = s.config.fault
+	n.gate.fault, n.gate.dials = s.config.fault, n.session.dials.Load
 	s.folder.stable.abstains.Store(recovering)
 	c := s.config.raft(s.notify, log)
 	if recovering { // see caughtUp

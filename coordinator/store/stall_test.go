@@ -62,21 +62,21 @@ func TestOldTransferIsForgotten(t *testing.T) {
 	c.propose(memberEntry(0))
 	leader := c.leader()
 	follower := c.followers(leader)[0]
-	long := time.Now().Add(-time.Hour).UnixNano()
-	follower.handing.Store(long)
-	if follower.handoverHangs(time.Now()) || follower.handing.Load() != 0 {
+	long := time.Now().Add(-time.Hour)
+	follower.handing.Store(&long)
+	if follower.handoverHangs(time.Now()) || follower.handing.Load() != nil {
 		t.Error("one that does not lead takes an old transfer for a hanging one")
 	}
-	follower.handing.Store(long)
+	follower.handing.Store(&long)
 	if err := leader.TransferTo(c.ctx(), follower.config.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.until("change of leader", func() bool { return follower.IsLeader() && follower.handing.Load() == 0 })
+	c.until("change of leader", func() bool { return follower.IsLeader() && follower.handing.Load() == nil })
 	if n := follower.Restarts(); n != 0 {
 		t.Errorf("Raft was restarted %d times", n)
 	}
 	c.propose(memberEntry(1))
-	follower.handing.Store(long)
+	follower.handing.Store(&long)
 	if !follower.handoverHangs(time.Now()) {
 		t.Error("a transfer that hangs is not noticed")
 	}

@@ -44,8 +44,8 @@ func (s *Store) lastContact() time.Duration {
 }
 
 // RoundTrips returns the round trips to the other coordinators, by id, that this one
-// measured lately: the leader by its heartbeats, one that stands for election by its
-// votes.
+// measured lately: the leader by its heartbeats, one that stands for election by asking
+// the others whether it may.
 func (s *Store) RoundTrips() map[string]rtt.Estimate {
 	n := s.life.Load()
 	if n == nil {

@@ -22,9 +22,9 @@ type Store struct {
 	life       atomic.Pointer[node] // the present one
 	restarting sync.Mutex           // held while another begins, and by release
 	restarts   atomic.Uint64
-	trouble    atomic.Pointer[error] // see Trouble
-	unsaved    atomic.Pointer[error] // why the last snapshot failed
-	handing    atomic.Int64          // Unix nanoseconds: see noteHandover
+	trouble    atomic.Pointer[error]     // see Trouble
+	unsaved    atomic.Pointer[error]     // why the last snapshot failed
+	handing    atomic.Pointer[time.Time] // by the monotonic clock: see noteHandover; nil: not noted
 	pending    pending
 
 	notify     chan bool // from Raft

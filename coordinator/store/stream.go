@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -87,6 +88,8 @@ type session struct {
 	ctx    context.Context // done once closed
 	cancel context.CancelFunc
 
+	dials atomic.Uint64 // connections that were made
+
 	mu   sync.Mutex
 	open map[net.Conn]struct{} // nil once closed
 }
@@ -104,6 +107,7 @@ func (t *session) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn
 	if err != nil {
 		return nil, err
 	}
+	t.dials.Add(1)
 	return t.add(&guard{Conn: c})
 }
 

@@ -96,15 +96,15 @@ func (s *Store) tend() {
 func (s *Store) handoverHangs(now time.Time) bool {
 	since := s.handing.Load()
 	switch {
-	case since == 0:
+	case since == nil:
 		return false
 	case !s.IsLeader():
-		s.handing.Store(0)
+		s.handing.Store(nil)
 		return false
-	case now.Sub(time.Unix(0, since)) <= 2*s.config.timeouts.HandOver:
+	case now.Sub(*since) <= 2*s.config.timeouts.HandOver:
 		return false
 	}
-	s.handing.Store(0)
+	s.handing.Store(nil)
 	return true
 }
 
@@ -199,9 +199,10 @@ func (s *Store) hangs(ctx context.Context) bool {
 // noteHandover remembers since when Raft refuses entries because of a handover.
 func (s *Store) noteHandover(err error) {
 	if errors.Is(err, raft.ErrLeadershipTransferInProgress) {
-		s.handing.CompareAndSwap(0, time.Now().UnixNano())
-	} else if s.handing.Load() != 0 {
-		s.handing.Store(0)
+		now := time.Now()
+		s.handing.CompareAndSwap(nil, &now)
+	} else if s.handing.Load() != nil {
+		s.handing.Store(nil)
 	}
 }
 

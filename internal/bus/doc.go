@@ -37,7 +37,7 @@ var (
 // misses MissedPings is taken for gone.
 const DefaultPing = protocol.DefaultHeartbeat * 3 / 2
 
-// pingsOut is the number of pings that may go unanswered.
+// pingsOut is the number of pings that may go unanswered, while nothing else comes either.
 const pingsOut = protocol.MissedPings
 
 // Traffic counts what a connection carries. Methods are called concurrently.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -25,14 +26,15 @@ type natsLink struct {
 // dial tries to connect until it succeeds, is refused, or ctx is done.
 func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 	l := &natsLink{traffic: c.traffic, log: c.log, backlog: cmp.Or(o.Backlog, maxPending), closed: make(chan struct{})}
-	opts, most := l.options(o), o.dialTimeout()
+	d := &dialer{within: o.dialTimeout(), ping: o.ping()}
+	if end, ok := ctx.Deadline(); ok {
+		d.end.Store(&end)
+	}
+	opts := append(l.options(o), nats.Timeout(d.within), nats.SetCustomDialer(d))
 	for {
-		left := most
-		if end, ok := ctx.Deadline(); ok {
-			left = max(time.Millisecond, min(left, time.Until(end)))
-		}
-		nc, err := nats.Connect(strings.Join(o.URLs, ","), append(opts, nats.Timeout(left))...)
+		nc, err := nats.Connect(strings.Join(o.URLs, ","), opts...)
 		if err == nil {
+			d.end.Store(nil)
 			l.nc = nc
 			return l, nil
 		}
@@ -51,12 +53,10 @@ func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 // three round trips, and pings are to leave room for one.
 func (o *Options) dialTimeout() time.Duration { return max(time.Second, 6*o.Ping) }
 
-// options returns the options of the library but for the dial timeout.
+func (o *Options) ping() time.Duration { return cmp.Or(o.Ping, DefaultPing) }
+
+// options returns the options of the library but for what has to do with its dialer.
 func (l *natsLink) options(o *Options) []nats.Option {
-	ping := o.Ping
-	if ping == 0 {
-		ping = DefaultPing
-	}
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
@@ -64,8 +64,9 @@ func (l *natsLink) options(o *Options) []nats.Option {
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.IgnoreAuthErrorAbort(), // a server that refuses now may not, later
 		nats.ReconnectBufSize(-1),
-		nats.PingInterval(ping),
-		nats.MaxPingsOutstanding(pingsOut),
+		nats.PingInterval(o.ping()),
+		nats.MaxPingsOutstanding(math.MaxInt32), // see socket
+		nats.SkipHostLookup(),                   // of all addresses of a host the dialer takes care
 		nats.FlusherTimeout(writeTimeout),
 		nats.ReconnectOnFlusherError(),
 		nats.DrainTimeout(drainTimeout),
@@ -75,7 +76,7 @@ func (l *natsLink) options(o *Options) []nats.Option {
 		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
 	}
 	if o.Server != nil {
-		opts = append(opts, nats.InProcessServer(o.Server.s))
+		opts = append(opts, nats.InProcessServer(o.Server.s), nats.MaxPingsOutstanding(pingsOut))
 	}
 	if o.Answers != "" {
 		opts = append(opts, nats.CustomInboxPrefix(o.Answers))

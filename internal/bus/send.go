@@ -46,7 +46,10 @@ func (c *Conn) publish(subject, reply string, b []byte) error {
 }
 
 // Subscription is an open subscription.
-type Subscription struct{ closer }
+type Subscription struct {
+	closer
+	join *protocol.Joiner // nil: it takes no fragments
+}
 
 // Subscribe calls f with each message on subject, whole and in order, one at a
 // time, in a goroutine of the subscription. It is in force when Subscribe
@@ -61,8 +64,8 @@ func (c *Conn) Subscribe(subject string, f func(Message)) (*Subscription, error)
 // nobody is subscribed: the server says so at once, so it tells of a dead receiver
 // long before its silence does.
 func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(reply string)) (*Subscription, error) {
-	join := protocol.Joiner{Room: c.room}
-	return c.subscribe(subject, "", func(m Message) {
+	join := protocol.NewJoiner(c.room)
+	sub, err := c.subscribe(subject, "", func(m Message) {
 		if m.Nobody {
 			nobody(m.Subject)
 			return
@@ -76,6 +79,11 @@ func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(rep
 			f(m)
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
+	sub.join = join
+	return sub, nil
 }
 
 // subscribe counts what arrives.
@@ -87,9 +95,15 @@ func (c *Conn) subscribe(subject, queue string, f func(Message)) (*Subscription,
 	if err != nil {
 		return nil, err
 	}
-	return &Subscription{sub}, nil
+	return &Subscription{closer: sub}, nil
 }
 
 // Close ends the subscription and waits until its handler has returned; what
-// has not been delivered is dropped. It must not be called from the handler.
-func (s *Subscription) Close() { s.closer.Close() }
+// has not been delivered is dropped, and so are the fragments of unfinished messages. It
+// must not be called from the handler.
+func (s *Subscription) Close() {
+	s.closer.Close()
+	if s.join != nil {
+		s.join.Close()
+	}
+}

@@ -123,7 +123,7 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 	opts := &natsserver.Options{
 		ServerName: o.Name, Host: o.Host, Port: port(o.ClientPort), ClientAdvertise: o.Advertise,
 		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: o.Connections,
-		WriteDeadline: writeDeadline, MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
+		WriteDeadline: writeDeadline, WriteTimeout: natsserver.WriteTimeoutPolicyRetry, MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
 		PingInterval: ping, MaxPingsOut: pingsOut, DisableShortFirstPing: true,
 	}
 	if len(o.Routes) == 0 && o.RoutePort == 0 {

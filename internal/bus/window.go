@@ -16,6 +16,11 @@ const (
 	// piecesOut is in how many pieces a window is asked for, as far as the bounds of a
 	// piece allow.
 	piecesOut = 4
+	// afresh is how often in a row a window shrinks, and no piece comes as fast as the fastest
+	// did, before that counts no more: the way may be a longer one by now.
+	afresh = 16
+	// mostPatience bounds the wait for one piece.
+	mostPatience = 20 * time.Second
 	// spareDelay is by how much a pull may lengthen the way of what shares the link with it:
 	// heartbeats, a third of the shortest election timeout by default.
 	spareDelay = 50 * time.Millisecond
@@ -23,11 +28,13 @@ const (
 
 // window is how many bytes of a blob may be on their way: it grows while pieces come about
 // as fast as the fastest one did, and shrinks when they come later, because a queue builds
-// up on a thin link, or not at all. The zero value is ready for use.
+// up on a thin link, or not at all. Where they come later for good, what is fast is told
+// anew. The zero value is ready for use.
 type window struct {
 	bytes  float64
-	base   time.Duration // what the fastest piece took
+	base   time.Duration // what the fastest piece took; 0: the next tells
 	last   time.Duration // what the last one took
+	shrunk int           // how often since a piece came about as fast as the fastest
 	steady bool          // it has shrunk once: from then on it grows by a piece for each window
 	rests  int           // bytes to come before it changes again after it has shrunk
 }
@@ -49,12 +56,20 @@ func (w *window) piece() int {
 func (w *window) came(n int, d time.Duration) {
 	size := float64(w.size())
 	w.last = d
+	if w.rests > 0 {
+		w.rests -= n
+		if d < w.base {
+			w.base = d
+		}
+		return
+	}
 	if w.base == 0 || d < w.base {
 		w.base = d
 	}
+	if d <= w.base+w.base/4 {
+		w.shrunk = 0
+	}
 	switch late := d > w.base+w.base/4+spareDelay; {
-	case w.rests > 0:
-		w.rests -= n
 	case late:
 		w.shrink()
 	case w.steady:
@@ -68,16 +83,22 @@ func (w *window) came(n int, d time.Duration) {
 // for. Where others came it was lost alone, and not for a queue.
 func (w *window) silent() { w.shrink() }
 
-// shrink halves the window, and lets what is on its way come before it changes again.
+// shrink halves the window, and lets what is on its way come before it changes again. Once
+// that was of no use for long, the window is as small as can be, so that what it has on its
+// way waits behind nothing of its own, and the next piece tells anew how fast one comes.
 func (w *window) shrink() {
 	w.rests = w.size()
 	w.bytes = max(w.bytes/2, leastWindow)
 	w.steady = true
+	if w.shrunk++; w.shrunk >= afresh {
+		w.bytes, w.base, w.shrunk = leastWindow, 0, 0
+	}
 }
 
 // patience is how long a piece is waited for that is asked for the tries-th time, from 1.
 func (w *window) patience(tries int) time.Duration {
-	return max(pieceTimeout, patiencePaces*w.last) << min(tries-1, 3)
+	first := max(pieceTimeout, min(patiencePaces*w.last, mostPatience))
+	return min(first<<min(tries-1, 3), mostPatience)
 }
 
 // patiencePaces is how many times as long as the last piece took another may take.

@@ -76,7 +76,7 @@ func TestWindowBounds(t *testing.T) {
 			if w.size() < leastWindow || w.size() > mostWindow || w.piece() < leastPiece || w.piece() > protocol.BlobChunk {
 				t.Fatalf("a window of %d, pieces of %d", w.size(), w.piece())
 			}
-			if w.patience(1) < pieceTimeout || w.patience(1) < patiencePaces*w.last || w.patience(2) != 2*w.patience(1) || w.patience(9) != w.patience(4) {
+			if w.patience(1) < pieceTimeout || w.patience(1) < patiencePaces*w.last || w.patience(2) != min(2*w.patience(1), mostPatience) || w.patience(9) != w.patience(4) {
 				t.Fatalf("patience %v, %v", w.patience(1), w.patience(2))
 			}
 		}
@@ -84,4 +84,31 @@ func TestWindowBounds(t *testing.T) {
 			t.Fatalf("%d after a silence", w.size())
 		}
 	})
+}
+
+// A pull whose way becomes a longer one, for good, is soon as fast as one that begins there.
+func TestWindowFollowsALongerWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		near := time.Duration(rapid.IntRange(1, 20).Draw(t, "trip before in ms")) * time.Millisecond
+		far := time.Duration(rapid.IntRange(100, 300).Draw(t, "trip in ms")) * time.Millisecond
+		rate := float64(rapid.IntRange(1_000_000, 100_000_000).Draw(t, "bytes a second"))
+		const total = 32 << 20
+		began, _ := pipe(new(window), far, rate, total)
+		var w window
+		pipe(&w, near, rate, total)
+		if took, _ := pipe(&w, far, rate, total); took > 2*began+120*far {
+			t.Errorf("%v for %d bytes, and %v where the way was as long from the beginning", took, total, began)
+		}
+	})
+}
+
+// However long a piece took once, a lost one is asked for again in time.
+func TestPatienceIsBounded(t *testing.T) {
+	var w window
+	w.came(leastPiece, time.Hour)
+	for tries := 1; tries <= pieceTries; tries++ {
+		if p := w.patience(tries); p != mostPatience {
+			t.Errorf("try %d: %v", tries, p)
+		}
+	}
 }

@@ -66,12 +66,19 @@ func (z sizes) on(rtt time.Duration) sizes {
 	return z
 }
 
+// slowed makes the jobs as long as before where everything takes so many times longer.
+func (z sizes) slowed(times int) sizes {
+	z.steps, z.trees, z.shortSteps = z.steps/times, z.trees/times, max(leastSteps, z.shortSteps/times)
+	return z
+}
+
 // newWorkload makes the data and computes what every task gives undisturbed.
 func newWorkload(ctx context.Context, c *Config) (*workload, error) {
 	z := fullSizes
 	if c.Small {
 		z = smallSizes
 	}
+	z = z.slowed(slowdown)
 	if c.Network != nil {
 		z = z.on(c.Network.RTT)
 	}

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/coppice-ldl/coppice/internal/rtt"
+)
+
+// Only an exchange that was answered over a connection that there was tells the round trip.
+func TestRoundTripsWithoutDials(t *testing.T) {
+	var dials uint64
+	g := &gate{trips: new(rtt.Table), dials: func() uint64 { return dials }}
+	exchange := func(took time.Duration, dialled bool, err error) {
+		from := g.begin()
+		from.at = from.at.Add(-took)
+		if dialled {
+			dials++
+		}
+		g.timed("b", from, &err)
+	}
+	exchange(time.Hour, true, nil)
+	exchange(time.Hour, false, errors.New("no answer"))
+	if got := g.trips.Since(time.Minute); len(got) != 0 {
+		t.Fatalf("round trips %v", got)
+	}
+	exchange(time.Second, false, nil)
+	if got := g.trips.Since(time.Minute)["b"].Mean; got < time.Second || got > time.Minute {
+		t.Errorf("a round trip of %v", got)
+	}
+}
+
+// A new cluster takes no connection that is made, nor a vote that goes to the disk, for a
+// long round trip.
+func TestRoundTripsOfAnElection(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	s := c.leader()
+	c.until("round trips", func() bool { return len(s.RoundTrips()) == 2 })
+	if s.life.Load().session.dials.Load() == 0 {
+		t.Error("no connection is counted")
+	}
+}
+
+// For how long a transfer hangs is told by the monotonic clock.
+func TestTransferIsTimedByTheMonotonicClock(t *testing.T) {
+	s := new(Store)
+	s.noteHandover(raft.ErrLeadershipTransferInProgress)
+	if since := s.handing.Load(); since == nil || !strings.Contains(since.String(), " m=") {
+		t.Errorf("noted %v", since)
+	}
+	if s.noteHandover(nil); s.handing.Load() != nil {
+		t.Error("a transfer that has ended is remembered")
+	}
+}

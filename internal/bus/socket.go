@@ -1,0 +1,107 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// dialer makes the connections of clients. Bytes that come are a sign of life of the
+// server, and bytes that it takes another: over a thin link a pong waits behind messages,
+// and a message takes longer than a server may be silent.
+type dialer struct {
+	within time.Duration             // for a connection to be made
+	ping   time.Duration             // between pings, each of which has an answer
+	end    atomic.Pointer[time.Time] // of all tries to make the first one; nil: it is made, or they have none
+}
+
+// Dial implements nats.CustomDialer.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{Deadline: d.earlier(time.Now().Add(d.within))}).Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &socket{Conn: c, dialer: d}, nil
+}
+
+// earlier returns a time, or the end where that is earlier.
+func (d *dialer) earlier(t time.Time) time.Time {
+	if end := d.end.Load(); end != nil && end.Before(t) {
+		return *end
+	}
+	return t
+}
+
+// socket is a connection to a server. One goroutine reads at a time, and one writes.
+type socket struct {
+	net.Conn
+	dialer *dialer
+	bound  atomic.Bool  // by a deadline of whoever uses it
+	stall  atomic.Int64 // for how long what is written may stand still, in ns; 0: for ever
+}
+
+// lookAgain is how many of the pings that may be missed are left for another look where
+// nothing came: a process that did not run meanwhile finds what came in the second one.
+const lookAgain = 2
+
+// Read implements io.Reader. It fails where nothing comes for the time of one ping more than
+// may be missed.
+func (s *socket) Read(p []byte) (n int, err error) {
+	for _, pings := range []time.Duration{pingsOut + 1 - lookAgain, lookAgain} {
+		if s.bound.Load() {
+			return s.Conn.Read(p)
+		}
+		if err := s.Conn.SetReadDeadline(time.Now().Add(pings * s.dialer.ping)); err != nil {
+			return 0, err
+		}
+		if n, err = s.Conn.Read(p); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+	}
+	return n, fmt.Errorf("the server sends nothing: %w", err)
+}
+
+// writePiece is what must be taken in the time that a write has: 64 KiB.
+const writePiece = 64 << 10
+
+// Write implements io.Writer. The time that it has is that of each piece.
+func (s *socket) Write(p []byte) (n int, err error) {
+	for len(p) > 0 && err == nil {
+		if d := s.stall.Load(); d > 0 {
+			if err := s.Conn.SetWriteDeadline(time.Now().Add(time.Duration(d))); err != nil {
+				return n, err
+			}
+		}
+		var m int
+		m, err = s.Conn.Write(p[:min(len(p), writePiece)])
+		n, p = n+m, p[m:]
+	}
+	return n, err
+}
+
+// SetDeadline implements net.Conn.
+func (s *socket) SetDeadline(t time.Time) error {
+	if !t.IsZero() {
+		t = s.dialer.earlier(t)
+	}
+	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
+}
+
+// SetReadDeadline implements net.Conn.
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.bound.Store(!t.IsZero())
+	return s.Conn.SetReadDeadline(t)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	var d time.Duration
+	if !t.IsZero() {
+		d = max(1, time.Until(t))
+	}
+	s.stall.Store(int64(d))
+	return s.Conn.SetWriteDeadline(t)
+}
