@@ -16,6 +16,7 @@ type Load struct {
 	Clients int
 	Pending int64  // bytes that wait to be sent to them
 	Closed  uint64 // clients that Relieve closed since the start
+	Refused uint64 // connections that found no place
 }
 
 // relief is what Relieve knows.
@@ -35,6 +36,10 @@ const (
 	// crowded is the share of the connections from which clients that listen to nothing
 	// are closed.
 	crowded = 0.75
+	// roomy is the share of the bound that may wait after a look for which a sender waits:
+	// the next such look comes when a share of at least 1 - roomy was sent, so that looks
+	// take little of a sender's time. The largest message is five sixths of the bound, and fits.
+	roomy = 0.875
 	// settled is how old a client is at least that listens to nothing and is closed.
 	settled = 2 * time.Second
 	// mostOfName is how many clients of one name may be: a worker that moves has two, and
@@ -42,15 +47,18 @@ const (
 	mostOfName = 4
 )
 
-func newRelief(o *natsserver.Options) *relief {
-	return &relief{pending: o.MaxPending, connections: o.MaxConn}
+func newRelief(pending int64, connections int) *relief {
+	return &relief{pending: pending, connections: connections}
 }
 
 // Load returns what Relieve found last.
 func (s *Server) Load() Load {
+	refused := s.door.count()
 	s.relief.mu.Lock()
 	defer s.relief.mu.Unlock()
-	return s.relief.load
+	load := s.relief.load
+	load.Refused = refused
+	return load
 }
 
 // reserve makes room for a message of n bytes that this process is about to send, as often
@@ -62,7 +70,7 @@ func (s *Server) reserve(subject string, n int) (int64, error) {
 	if s.relief.fits(bytes) {
 		return bytes, nil
 	}
-	s.relieve(bytes)
+	s.relieve(bytes, int64(roomy*float64(s.relief.pending)))
 	if s.relief.fits(bytes) {
 		return bytes, nil
 	}
@@ -93,15 +101,16 @@ func (r *relief) sent(bytes int64) {
 // name beyond the fourth, and, where most of ServerOptions.Connections are taken, those that
 // listen to nothing, the oldest first. It is to be called several times a second, and
 // returns how many it closed. Routes and clients of this process stay.
-func (s *Server) Relieve() int { return s.relieve(0) }
+func (s *Server) Relieve() int { return s.relieve(0, s.relief.pending) }
 
-// relieve is Relieve that makes room for more bytes.
-func (s *Server) relieve(more int64) int {
+// relieve is Relieve that makes room for more bytes, and leaves no more than most of those
+// that wait.
+func (s *Server) relieve(more, most int64) int {
 	r := s.relief
 	r.looking.Lock()
 	defer r.looking.Unlock()
 	r.mu.Lock()
-	more += r.leaving
+	more = max(more+r.leaving, r.pending-most)
 	r.left = 0
 	r.mu.Unlock()
 	conns, err := s.s.Connz(&natsserver.ConnzOptions{Sort: natsserver.ByPending, Limit: int(^uint32(0) >> 1)})
@@ -126,19 +135,17 @@ func (s *Server) relieve(more int64) int {
 // drop closes clients at once, and returns those that it has closed. NATS itself would
 // first try to send what waits for them, and keep it until it gives up.
 func (s *Server) drop(conns []*natsserver.ConnInfo) (closed []*natsserver.ConnInfo) {
-	peers := make(map[netip.AddrPort]bool)
+	var peers []netip.AddrPort
 	for _, c := range conns {
 		if s.s.DisconnectClientByID(c.Cid) != nil {
 			continue
 		}
 		closed = append(closed, c)
 		if ip, err := netip.ParseAddr(c.IP); err == nil {
-			peers[netip.AddrPortFrom(ip.Unmap().WithZone(""), uint16(c.Port))] = true
+			peers = append(peers, plain(netip.AddrPortFrom(ip, uint16(c.Port))))
 		}
 	}
-	if len(peers) > 0 {
-		cut(uint16(s.ClientPort()), peers)
-	}
+	s.door.cut(peers)
 	return closed
 }
 

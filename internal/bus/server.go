@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"strconv"
 	"sync"
@@ -54,7 +55,8 @@ type ServerOptions struct {
 	Log  *slog.Logger  // default: nothing is logged
 
 	// Pending bounds the bytes that wait for clients to read them, of each and, by Relieve,
-	// of all; 0: 2 GiB each. Connections bounds the clients; 0: no bound.
+	// of all; 0: 2 GiB each. Connections bounds those of clients of other processes; 0: no
+	// bound.
 	Pending     int64
 	Connections int
 
@@ -71,6 +73,7 @@ type Server struct {
 	s         *natsserver.Server
 	fatal     chan string
 	admission *admission
+	door      *door
 	relief    *relief
 
 	mu   sync.Mutex
@@ -84,20 +87,25 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := free("NATS clients", opts.Host, opts.Port); err != nil {
+	if err := free("NATS routes", opts.Cluster.Host, opts.Cluster.Port); err != nil {
 		return nil, err
 	}
-	if err := free("NATS routes", opts.Cluster.Host, opts.Cluster.Port); err != nil {
+	door, err := openDoor(opts.Host, opts.Port, o.Connections)
+	if err != nil {
 		return nil, err
 	}
 	admission := &admission{rights: o.Rights}
 	opts.CustomClientAuthentication, opts.AuthTimeout = admission, authSeconds
 	given := opts.Clone() // the library changes its own
 	ns, err := natsserver.NewServer(opts)
+	if err == nil {
+		err = door.give(ns)
+	}
 	if err != nil {
+		door.Close()
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	s := &Server{s: ns, fatal: make(chan string, 8), admission: admission, opts: given, relief: newRelief(opts)}
+	s := &Server{s: ns, fatal: make(chan string, 8), admission: admission, door: door, opts: given, relief: newRelief(opts.MaxPending, o.Connections)}
 	ns.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
 	ns.Start()
 	if err := s.ready(); err != nil {
@@ -122,7 +130,7 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 	}
 	opts := &natsserver.Options{
 		ServerName: o.Name, Host: o.Host, Port: port(o.ClientPort), ClientAdvertise: o.Advertise,
-		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: o.Connections,
+		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: math.MaxInt32, // see door
 		WriteDeadline: writeDeadline, WriteTimeout: natsserver.WriteTimeoutPolicyRetry, MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
 		PingInterval: ping, MaxPingsOut: pingsOut, DisableShortFirstPing: true,
 	}
