@@ -162,8 +162,8 @@ func (n *node) keepBudget(ctx context.Context) {
 		}
 		now := n.taken()
 		now.tell(n.metrics, &seen)
-		if closed += now.nats.Closed - seen.nats.Closed; closed > 0 && time.Since(told) > tellEvery {
-			n.cfg.Log.Warn("NATS clients were closed: they did not read what is sent to them, or listened to nothing where connections are short", "clients", closed)
+		if closed += now.turned() - seen.turned(); closed > 0 && time.Since(told) > tellEvery {
+			n.cfg.Log.Warn("NATS clients were closed or refused: they did not read what is sent to them, or connections are short", "clients", closed)
 			closed, told = 0, time.Now()
 		}
 		seen = now
@@ -195,12 +195,15 @@ func (n *node) taken() (t taken) {
 	return t
 }
 
+// turned counts the NATS clients that were closed or refused.
+func (t *taken) turned() uint64 { return t.nats.Closed + t.nats.Refused }
+
 // tell sets the instruments; before is what they were told last.
 func (t *taken) tell(m *metrics.Coordinator, before *taken) {
 	m.Connections.WithLabelValues("http").Set(float64(t.open))
 	m.Connections.WithLabelValues("nats").Set(float64(t.nats.Clients))
 	m.ConnectionsClosed.WithLabelValues("http").Add(float64(t.closed - before.closed))
-	m.ConnectionsClosed.WithLabelValues("nats").Add(float64(t.nats.Closed - before.nats.Closed))
+	m.ConnectionsClosed.WithLabelValues("nats").Add(float64(t.turned() - before.turned()))
 	m.Messages.WithLabelValues("received").Set(float64(t.received))
 	m.Messages.WithLabelValues("sending").Set(float64(t.nats.Pending))
 	m.MessagesDropped.Add(float64(t.dropped - before.dropped))

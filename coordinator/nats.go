@@ -20,7 +20,10 @@ func (n *node) startNATS() (*bus.Server, error) {
 		Name: n.cfg.ID, Host: host, ClientPort: port, Cluster: n.subjects.Cluster,
 		Advertise: strings.TrimPrefix(n.roster.self.NATS, "nats://"), AdvertiseRoutes: n.roster.self.Routes,
 		Ping: n.cfg.timeouts.Ping, Log: n.cfg.Log,
-		Pending: n.cfg.Budget.parts().send, Connections: n.cfg.Budget.Connections + 1, // and its own
+		Pending: n.cfg.Budget.parts().send, Connections: n.cfg.Budget.Connections,
+		Rights: func(name string) bus.Rights {
+			return bus.Rights{Send: n.subjects.WorkerSends(), Listen: n.subjects.WorkerHears(name)}
+		},
 	}
 	// Also where it is alone: others may join.
 	if _, options.RoutePort, err = hostPort("NATS routes", n.cfg.RouteAddr); err != nil {

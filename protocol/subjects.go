@@ -1,6 +1,9 @@
 package protocol
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Subjects makes the NATS subjects of one cluster: all begin with
 // coppice.<cluster>. so that clusters can share one NATS.
@@ -34,6 +37,26 @@ func (s Subjects) Blobs() string { return s.of("blobs") }
 
 // BlobsOf takes BlobGet requests for one coordinator or worker.
 func (s Subjects) BlobsOf(node string) string { return s.of("blobs." + node) }
+
+// Answers is the beginning of the subjects on which one worker's requests are answered.
+func (s Subjects) Answers(worker string) string { return s.of("answers." + worker) }
+
+// Coordinators' requests are answered on NATS's own subjects.
+const coordinatorAnswers = "_INBOX.>"
+
+// WorkerSends lists what any worker sends to. Only coordinators listen there.
+func (s Subjects) WorkerSends() []string {
+	return []string{s.Beats(), s.of("results.>"), s.Blobs(), coordinatorAnswers}
+}
+
+// WorkerHears lists what one worker listens to. Only coordinators send there. Who has not the
+// name of a worker, which is one word, may listen to the leader alone.
+func (s Subjects) WorkerHears(worker string) []string {
+	if worker == "" || strings.ContainsAny(worker, ".*> \t\r\n") {
+		return []string{s.Lead()}
+	}
+	return []string{s.Lead(), s.Work(worker), s.BlobsOf(worker), s.Answers(worker) + ".>"}
+}
 
 // Replicate takes Replicate requests for one coordinator.
 func (s Subjects) Replicate(coordinator string) string { return s.of("replicate." + coordinator) }

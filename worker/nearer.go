@@ -24,7 +24,7 @@ func (w *worker) dial(ctx context.Context, c *protocol.Cluster, avoid string, li
 		connect = w.cfg.Net.Connect
 	}
 	return connect(ctx, bus.Options{
-		URLs: leaderFirst(c, avoid), Name: w.id, Ping: cmp.Or(w.ping, protocol.DeriveTimeouts(heartbeatOf(c)).Ping),
+		URLs: leaderFirst(c, avoid), Name: w.id, Answers: protocol.Subjects{Cluster: c.ID}.Answers(w.id), Ping: cmp.Or(w.ping, protocol.DeriveTimeouts(heartbeatOf(c)).Ping),
 		Traffic: &traffic{&w.metrics.Traffic, w}, Log: w.log,
 	})
 }

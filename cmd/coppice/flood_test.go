@@ -2,19 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/proc"
@@ -23,61 +26,102 @@ import (
 
 // floodSize is what greedy clients do to a coordinator at once.
 type floodSize struct {
-	idle      int   // HTTP connections that say nothing, and a quarter of it of NATS
-	uploads   int   // that stand still
-	deaf      int   // NATS clients that listen to all and read nothing
-	fragments int   // of 1 MiB, each of another message
-	memory    int64 // --message-memory, MiB
-	most      int   // --max-connections
+	idle      int           // HTTP connections that say nothing, and a quarter of it of NATS
+	uploads   int           // that stand still
+	deaf      int           // NATS clients that ask for pieces of a blob, listen to what they may, and read nothing
+	halves    int           // NATS clients that send most of a message of 1 MiB
+	fragments int           // of 1 MiB, each of another message
+	memory    int64         // --message-memory, MiB
+	most      int           // --max-connections
+	lasts     time.Duration // while jobs follow each other
 }
 
-// fullFlood is the environment variable that has TestFlood run in full, on a machine
-// with 15,000 descriptors.
+// fullFlood is the environment variable that has TestFlood run for a minute, with the default
+// budget.
 const fullFlood = "COPPICE_TEST_FLOOD"
 
-// flooded is how many times the budget of messages the memory may be: as much garbage, and
-// what comes between two looks, on a machine that computes the flood as well.
-const flooded = 6
+// files is how many descriptors the flood takes of this process.
+func (s *floodSize) files() uint64 {
+	return uint64(s.idle + s.idle/4 + s.uploads + s.deaf + s.halves + 200)
+}
+
+// bound is the memory of a coordinator, in bytes, that takes idle without the flood: the
+// collector may leave as much garbage as there are bytes in use, and a connection of NATS
+// takes a payload of 1 MiB while one comes.
+func (s *floodSize) bound(idle int64) int64 { return 2*idle + 2*s.memory<<20 + int64(s.most)<<20 }
 
 // A coordinator under greedy clients stays within its budget of memory and descriptors;
 // imports, jobs and questions how it is go on, to the same bits.
 func TestFlood(t *testing.T) {
 	raced(t)
-	size := floodSize{idle: 400, uploads: 10, deaf: 10, fragments: 200, memory: 64, most: 64}
-	if os.Getenv(fullFlood) != "" {
-		size = floodSize{idle: 10_000, uploads: 300, deaf: 20, fragments: 2000, memory: 512, most: 512}
+	if testing.Short() {
+		t.Skip("it floods a coordinator with connections")
 	}
+	size := floodSize{idle: 400, uploads: 10, deaf: 40, halves: 8, fragments: 200, memory: 64, most: 128}
+	if os.Getenv(fullFlood) != "" {
+		size = floodSize{idle: 10_000, uploads: 300, deaf: 200, halves: 100, fragments: 2000, memory: 512, most: 512, lasts: time.Minute}
+	}
+	needFiles(t, size.files())
 	c := floodable(t, size)
 	t.Setenv("COPPICE_SERVER", c.Servers())
 	data := artificialFile(t, t.TempDir(), "set.csv", 2000, 1)
 	args := []string{"train", "--data", data, "--steps", "100", "-o", "json", "--name"}
 	before := works(t, append(args, "before")...)
 	use := watchUse(t, c.Coordinators[0].Pid())
-	rss, files := use.most()
+	idle, files := use.rss(), use.most()
 	f := flood(t, c, size)
-	until(t, "the flood", func() bool {
-		return f.begun.Load() >= f.all
-	})
+	until(t, "the flood", func() bool { return f.begun.Load() >= f.all })
+	f.felt(t, `coppice_connections_closed_total{service="nats"}`)
+	f.felt(t, `coppice_connections_closed_total{service="http"}`)
+	f.felt(t, "coppice_messages_dropped_total")
 	began := time.Now()
 	more := artificialFile(t, t.TempDir(), "more.csv", 2000, 2)
 	works(t, "dataset", "import", "--data", more, "--name", "more")
 	imported := time.Since(began)
-	after := works(t, append(args, "after")...)
-	trained := time.Since(began) - imported
+	var after string
+	trained, jobs := time.Duration(0), 0
+	for start := time.Now(); jobs == 0 || time.Since(start) < size.lasts; jobs++ {
+		one := time.Now()
+		after = works(t, append(args, fmt.Sprint("after", jobs))...)
+		trained = max(trained, time.Since(one))
+	}
 	for _, path := range []string{"/healthz", "/readyz", "/v1/self"} {
 		f.answered(t, path)
 	}
 	if a, b := modelDigest(t, before), modelDigest(t, after); a != b {
 		t.Errorf("digest %s before, %s after", a, b)
 	}
-	most, open := use.most()
-	t.Logf("memory %d MiB before, %d MiB at most; %d descriptors before, %d at most; import %v, job %v", rss>>20, most>>20, files, open, imported.Round(time.Millisecond), trained.Round(time.Millisecond))
-	if bound := rss + flooded*size.memory<<20 + int64(size.most)<<20; most > bound { // and a payload for each connection
-		t.Errorf("%d MiB of memory, %d before; the bound is %d", most>>20, rss>>20, bound>>20)
+	peak, open := use.peak(), use.most()
+	t.Logf("memory %d MiB before, %d MiB at most, bound %d; %d descriptors before, %d at most; import %v, slowest of %d jobs %v", idle>>20, peak>>20, size.bound(idle)>>20,
+		files, open, imported.Round(time.Millisecond), jobs, trained.Round(time.Millisecond))
+	lost := math.NaN()
+	until(t, "metrics", func() bool { lost = f.counter("coppice_nats_disconnects_total"); return !math.IsNaN(lost) })
+	if lost != 0 {
+		t.Errorf("the coordinator lost its own connection to NATS %v times", lost)
 	}
-	if bound := 64 + 6*size.most; open > bound { // some are being closed
+	if bound := size.bound(idle); peak > bound {
+		t.Errorf("%d MiB of memory, %d before; the bound is %d", peak>>20, idle>>20, bound>>20)
+	}
+	if bound := 64 + 3*size.most; open > bound { // what a coordinator asks the system for
 		t.Errorf("%d descriptors, at most %d may be", open, bound)
 	}
+}
+
+// needFiles lets this process have n descriptors, or skips the test.
+func needFiles(t *testing.T, n uint64) {
+	t.Helper()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if limit.Cur >= n {
+		return
+	}
+	wider := unix.Rlimit{Cur: n, Max: max(n, limit.Max)}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &wider); err != nil {
+		t.Skipf("this process may have %d open files, and %d are needed (ulimit -n): %v", limit.Cur, n, err)
+	}
+	t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) })
 }
 
 // floodable starts a cluster of one coordinator and two workers with a budget.
@@ -123,20 +167,24 @@ func modelDigest(t *testing.T, text string) string {
 type use struct {
 	pid  int
 	mu   sync.Mutex
-	rss  int64
 	open int
 }
 
-// watchUse looks until the test ends.
+// watchUse counts descriptors until the test ends.
 func watchUse(t *testing.T, pid int) *use {
 	u := &use{pid: pid}
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	u.look()
 	done.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
 		for ctx.Err() == nil {
-			time.Sleep(20 * time.Millisecond)
-			u.look()
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+				u.look()
+			}
 		}
 	})
 	t.Cleanup(func() { cancel(); done.Wait() })
@@ -144,19 +192,29 @@ func watchUse(t *testing.T, pid int) *use {
 }
 
 func (u *use) look() {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", u.pid))
-	_, rest, _ := strings.Cut(string(status), "VmRSS:")
-	kib, _ := strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "kB", 2)[0]), 10, 64)
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", u.pid))
+	files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", u.pid))
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.rss, u.open = max(u.rss, kib<<10), max(u.open, len(files))
+	u.open = max(u.open, len(files))
 }
 
-func (u *use) most() (rss int64, open int) {
+// most returns the most descriptors that were seen.
+func (u *use) most() (open int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.rss, u.open
+	return u.open
+}
+
+// rss returns the memory of now, in bytes, and peak the most since the process began, as
+// the system counts them.
+func (u *use) rss() int64  { return u.status("VmRSS:") }
+func (u *use) peak() int64 { return u.status("VmHWM:") }
+
+func (u *use) status(line string) int64 {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", u.pid))
+	_, rest, _ := strings.Cut(string(status), line)
+	kib, _ := strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "kB", 2)[0]), 10, 64)
+	return kib << 10
 }
 
 // greed is a flood that goes on until the test ends.
@@ -167,6 +225,9 @@ type greed struct {
 	begun      atomic.Int64
 	all        int64  // parts of it
 	http, nats string // addresses
+	subjects   protocol.Subjects
+	worker     string // a worker that there is
+	blob       string // digest of a blob that there is
 }
 
 func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
@@ -186,29 +247,41 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.subjects, f.worker = protocol.Subjects{Cluster: info.ID}, info.Workers[0].ID
+	if f.blob, err = c.Client().PutBlob(ctx, make([]byte, 4*protocol.BlobChunk)); err != nil {
+		t.Fatal(err)
+	}
 	sender, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + f.nats}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sender.Subscribe("flood", func(bus.Message) {}); err != nil { // who listens to nothing is closed
+	if _, err := sender.Subscribe(f.subjects.Lead(), func(bus.Message) {}); err != nil { // who listens to nothing is closed
 		t.Fatal(err)
 	}
 	f.tasks.Go(func() {
 		defer sender.Close()
-		f.fragments(sender, protocol.Subjects{Cluster: info.ID}, size.fragments)
+		f.fragments(sender, size.fragments)
 	})
 	const hands = 8
-	f.all = int64(hands*(size.idle/hands+size.idle/hands/4) + size.uploads + size.deaf + size.fragments)
+	f.all = int64(hands*(size.idle/hands+size.idle/hands/4) + size.uploads + size.deaf + size.halves + size.fragments + 1)
 	for range hands {
 		f.tasks.Go(func() { f.idle(f.http, size.idle/hands) })
 		f.tasks.Go(func() { f.idle(f.nats, size.idle/hands/4) })
 	}
 	for range size.uploads {
-		f.tasks.Go(func() { f.upload() })
+		f.tasks.Go(f.upload)
 	}
-	for range size.deaf {
-		f.tasks.Go(func() { f.deaf() })
+	for i := range size.deaf {
+		name := fmt.Sprint("deaf", i)
+		if i%20 == 0 {
+			name = f.worker
+		}
+		f.tasks.Go(func() { f.deaf(name) })
 	}
+	for range size.halves {
+		f.tasks.Go(f.half)
+	}
+	f.tasks.Go(f.shout)
 	return f
 }
 
@@ -226,7 +299,7 @@ func (f *greed) idle(address string, n int) {
 	for i := 0; f.ctx.Err() == nil; i = (i + 1) % n {
 		if open[i] != nil {
 			open[i].Close()
-			f.pause(20 * time.Millisecond)
+			f.pause(100 * time.Millisecond)
 		} else {
 			f.begun.Add(1)
 		}
@@ -251,29 +324,69 @@ func (f *greed) upload() {
 	}
 }
 
-// deaf subscribes to everything, says that it is alive, and reads nothing.
-func (f *greed) deaf() {
+// natsClient connects to NATS again and again, introduces itself by a name, and begins
+// with hello; then it calls say until an error or the end of the flood.
+func (f *greed) natsClient(name, hello string, say func(c net.Conn) error) {
 	for first := true; f.ctx.Err() == nil; {
 		if c, err := net.DialTimeout("tcp", f.nats, time.Second); err == nil {
+			stop := context.AfterFunc(f.ctx, func() { c.Close() })
 			_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-			_, err := io.WriteString(c, "CONNECT {\"verbose\":false}\r\nSUB > 1\r\nPING\r\n")
+			_, err := fmt.Fprintf(c, "CONNECT {\"verbose\":false,\"name\":%q}\r\n%s", name, hello)
 			f.begins(first)
 			first = false
 			for err == nil && f.ctx.Err() == nil {
-				f.pause(50 * time.Millisecond)
-				_, err = io.WriteString(c, "PONG\r\n")
+				err = say(c)
 			}
+			stop()
 			c.Close()
 		}
-		f.pause(100 * time.Millisecond)
+		f.pause(500 * time.Millisecond)
 	}
 }
 
+// deaf listens to everything and to what it may, asks for pieces of a blob, says that it is
+// alive, and reads nothing.
+func (f *greed) deaf(name string) {
+	answers := f.subjects.Answers(name)
+	listens := fmt.Sprintf("SUB > 1\r\nSUB %s 2\r\nSUB %s 3\r\nSUB %s.> 4\r\n", f.subjects.Lead(), f.subjects.Work(name), answers)
+	get := (&protocol.BlobGet{Digest: f.blob, Length: protocol.BlobChunk}).Append(nil)
+	asks := fmt.Sprintf("PUB %s %s.x %d\r\n%s\r\nPONG\r\n", f.subjects.Blobs(), answers, len(get), get)
+	f.natsClient(name, listens, func(c net.Conn) error {
+		_, err := io.WriteString(c, asks)
+		f.pause(time.Second)
+		return err
+	})
+}
+
+// half sends most of a message, and then nothing.
+func (f *greed) half() {
+	const n, due = 1 << 20, 1 << 10
+	part := fmt.Sprintf("SUB %s 1\r\nPUB %s %d\r\n", f.subjects.Lead(), f.subjects.Beats(), n) + strings.Repeat("x", n-due)
+	f.natsClient("", part, func(c net.Conn) error {
+		_, err := io.Copy(io.Discard, c) // until it is closed: it answers no ping
+		return errors.Join(err, io.EOF)
+	})
+}
+
+// shout sends messages to who would listen to everything.
+func (f *greed) shout() {
+	loud := fmt.Sprintf("PUB %s %d\r\n%s\r\nPONG\r\n", f.subjects.Lead(), 1<<20, strings.Repeat("x", 1<<20))
+	f.natsClient("", "PING\r\n", func(c net.Conn) error {
+		go io.Copy(io.Discard, c)
+		var err error
+		for err == nil && f.ctx.Err() == nil {
+			_, err = io.WriteString(c, loud)
+			f.pause(20 * time.Millisecond)
+		}
+		return err
+	})
+}
+
 // fragments sends beginnings of messages that never end.
-func (f *greed) fragments(c *bus.Conn, subjects protocol.Subjects, n int) {
+func (f *greed) fragments(c *bus.Conn, n int) {
 	for i := uint64(0); f.ctx.Err() == nil; i++ {
 		part := protocol.Fragment{Sender: i, Message: 1, Total: protocol.MaxMessage, Data: make([]byte, 1<<20-1<<10)}
-		err := c.Send(subjects.Beats(), "", part.Append(nil)) // an error: it was closed, and connects again
+		err := c.Send(f.subjects.Beats(), "", part.Append(nil)) // an error: it was closed, and connects again
 		f.begins(i < uint64(n))
 		if err != nil || i >= uint64(n) {
 			f.pause(10 * time.Millisecond)
@@ -293,6 +406,28 @@ func (f *greed) pause(d time.Duration) {
 	case <-f.ctx.Done():
 	case <-time.After(d):
 	}
+}
+
+// felt waits until a counter of the coordinator is above zero.
+func (f *greed) felt(t *testing.T, counter string) {
+	t.Helper()
+	until(t, counter, func() bool { return f.counter(counter) > 0 })
+}
+
+// counter returns a counter of the coordinator, NaN where it says none.
+func (f *greed) counter(name string) float64 {
+	r, err := (&http.Client{Timeout: 5 * time.Second}).Get("http://" + f.http + "/metrics")
+	if err != nil {
+		return math.NaN()
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	_, rest, ok := strings.Cut(string(b), "\n"+name+" ")
+	n, bad := strconv.ParseFloat(strings.SplitN(rest, "\n", 2)[0], 64)
+	if err != nil || !ok || bad != nil {
+		return math.NaN()
+	}
+	return n
 }
 
 // answered wants an answer within a few tries: a try may be the one that is cut off.

@@ -9,16 +9,29 @@ import (
 // authSeconds is how long a client may take to introduce itself.
 const authSeconds = 3
 
-// admission lets clients in, or none but those of this process.
-type admission struct{ closed atomic.Bool }
+// admission lets clients in, or none but those of this process, and gives them their
+// rights.
+type admission struct {
+	closed atomic.Bool
+	rights func(name string) Rights // nil: all
+}
 
 // Check implements natsserver.Authentication.
 func (a *admission) Check(c natsserver.ClientAuthentication) bool {
-	if !a.closed.Load() {
+	if from := c.RemoteAddress(); from != nil && from.Network() == "pipe" { // in-process
 		return true
 	}
-	from := c.RemoteAddress()
-	return from != nil && from.Network() == "pipe" // in-process
+	if a.closed.Load() {
+		return false
+	}
+	if a.rights != nil {
+		r := a.rights(c.GetOpts().Name)
+		c.RegisterUser(&natsserver.User{Permissions: &natsserver.Permissions{
+			Publish:   &natsserver.SubjectPermission{Allow: r.Send},
+			Subscribe: &natsserver.SubjectPermission{Allow: r.Listen},
+		}})
+	}
+	return true
 }
 
 // TurnAway closes the connections of all clients but those of this process, and refuses

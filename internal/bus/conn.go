@@ -38,6 +38,7 @@ type Options struct {
 	URLs    []string      // of NATS servers, any of which will do; tried in this order
 	Server  *Server       // connect to this server in-process instead
 	Name    string        // shown in the server's log
+	Answers string        // the subject below which answers to requests come; default: NATS's own
 	Ping    time.Duration // default DefaultPing
 	Traffic Traffic       // default: not counted
 	Log     *slog.Logger  // default: nothing is logged

@@ -25,6 +25,9 @@ var (
 	// ErrBlob is returned by FetchBlob when the bytes are not those of the
 	// digest, or not of the announced size.
 	ErrBlob = errors.New("wrong bytes for a blob")
+	// ErrListeners is returned by Send where so many listen that the message does not fit
+	// into what may wait for all clients of the embedded server.
+	ErrListeners = errors.New("too many listen on NATS")
 	// ErrTooLarge is returned by Request for a request above the server's
 	// greatest payload: requests and their answers are not fragmented.
 	ErrTooLarge = errors.New("request is larger than NATS carries")

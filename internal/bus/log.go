@@ -18,9 +18,10 @@ type serverLog struct {
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(text(format, v)) }
 func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(text(format, v)) }
 
-// Errorf implements natsserver.Logger. That clients are turned away is no error.
+// Errorf implements natsserver.Logger. That clients are turned away is no error, nor that
+// one wants what it has no right to: it is told, and may try as often as it likes.
 func (l *serverLog) Errorf(format string, v ...any) {
-	if t := text(format, v); strings.HasSuffix(t, natsserver.ErrAuthentication.Error()) {
+	if t := text(format, v); strings.HasSuffix(t, natsserver.ErrAuthentication.Error()) || strings.Contains(t, " Violation - ") {
 		l.log.Debug(t)
 	} else {
 		l.log.Warn(t)

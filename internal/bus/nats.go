@@ -76,7 +76,10 @@ func (l *natsLink) options(o *Options) []nats.Option {
 		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
 	}
 	if o.Server != nil {
-		opts = append(opts, nats.InProcessServer(o.Server.s), nats.MaxPingsOutstanding(pingsOut))
+		opts = append(opts, inProcess(o.Server.s)...)
+	}
+	if o.Answers != "" {
+		opts = append(opts, nats.CustomInboxPrefix(o.Answers))
 	}
 	return opts
 }
@@ -87,6 +90,13 @@ func (l *natsLink) options(o *Options) []nats.Option {
 func reconnectDelay(tries int) time.Duration {
 	d := min(reconnectWait+time.Duration(tries)*reconnectWait/10, reconnectMost)
 	return d/2 + rand.N(d/2)
+}
+
+// inProcess are the options of a connection to a server of this process. Between the two is
+// no network that could be lost unseen, and a write ends when the server does: so there is
+// no time after which one that is slow, on a busy machine, would be taken for lost.
+func inProcess(s nats.InProcessConnProvider) []nats.Option {
+	return []nats.Option{nats.InProcessServer(s), nats.FlusherTimeout(0)}
 }
 
 func (l *natsLink) lost(nc *nats.Conn, err error) {

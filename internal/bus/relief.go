@@ -1,6 +1,9 @@
 package bus
 
 import (
+	"cmp"
+	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +16,7 @@ type Load struct {
 	Clients int
 	Pending int64  // bytes that wait to be sent to them
 	Closed  uint64 // clients that Relieve closed since the start
+	Refused uint64 // connections that found no place
 }
 
 // relief is what Relieve knows.
@@ -20,104 +24,187 @@ type relief struct {
 	pending     int64 // bound of all clients
 	connections int   // bound; 0: none
 
-	mu     sync.Mutex
-	passed int64 // bytes since the last look, as far as this process sent or heard them
-	load   Load
+	looking sync.Mutex // held by who looks
+
+	mu      sync.Mutex
+	leaving int64 // bytes that this process is sending, to each that listens
+	left    int64 // that it has sent since the last look
+	load    Load
 }
 
 const (
 	// crowded is the share of the connections from which clients that listen to nothing
 	// are closed.
 	crowded = 0.75
+	// roomy is the share of the bound that may wait after a look for which a sender waits:
+	// the next such look comes when a share of at least 1 - roomy was sent, so that looks
+	// take little of a sender's time. The largest message is five sixths of the bound, and fits.
+	roomy = 0.875
 	// settled is how old a client is at least that listens to nothing and is closed.
 	settled = 2 * time.Second
-	// lookEvery is the share of the bound that may pass, to each client that there is,
-	// between two looks at what waits.
-	lookEvery = 0.25
+	// mostOfName is how many clients of one name may be: a worker that moves has two, and
+	// two workers of one identity are to be heard.
+	mostOfName = 4
 )
 
-func newRelief(o *natsserver.Options) *relief {
-	return &relief{pending: o.MaxPending, connections: o.MaxConn}
+func newRelief(pending int64, connections int) *relief {
+	return &relief{pending: pending, connections: connections}
 }
 
 // Load returns what Relieve found last.
 func (s *Server) Load() Load {
+	refused := s.door.count()
 	s.relief.mu.Lock()
 	defer s.relief.mu.Unlock()
-	return s.relief.load
+	load := s.relief.load
+	load.Refused = refused
+	return load
 }
 
-// passes counts bytes that pass, and looks at what waits once they are many: it may be
-// so many bytes for each client that does not read.
-func (r *relief) passes(s *Server, n int) {
+// reserve makes room for a message of n bytes that this process is about to send, as often
+// as it has listeners, and returns the bytes, which are to be given to sent. Clients are
+// closed for it where need be. An error, which is ErrListeners, says that it does not fit.
+func (s *Server) reserve(subject string, n int) (int64, error) {
+	listeners := s.s.GlobalAccount().Interest(subject)
+	bytes := int64(n) * int64(listeners)
+	if s.relief.fits(bytes) {
+		return bytes, nil
+	}
+	s.relieve(bytes, int64(roomy*float64(s.relief.pending)))
+	if s.relief.fits(bytes) {
+		return bytes, nil
+	}
+	return 0, fmt.Errorf("%w: %d bytes for %d listeners on %s", ErrListeners, n, listeners, subject)
+}
+
+// fits counts bytes that are about to be sent, if there is room for them.
+func (r *relief) fits(bytes int64) bool {
 	r.mu.Lock()
-	r.passed += int64(n)
-	due := float64(r.passed)*float64(max(1, r.load.Clients)) > lookEvery*float64(r.pending)
-	if due {
-		r.passed = 0
+	defer r.mu.Unlock()
+	if r.load.Pending+r.left+r.leaving+bytes > r.pending {
+		return false
 	}
-	r.mu.Unlock()
-	if due {
-		s.Relieve()
-	}
+	r.leaving += bytes
+	return true
+}
+
+// sent counts bytes as sent that reserve has counted.
+func (r *relief) sent(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaving -= bytes
+	r.left += bytes
 }
 
 // Relieve closes clients where they take more than they may: those for which most
-// waits to be sent, until what waits for all is within ServerOptions.Pending, and, where most
-// of ServerOptions.Connections are taken, those that listen to nothing, the oldest first.
-// It is to be called several times a second, and returns how many it closed. Routes
-// and clients of this process stay.
-func (s *Server) Relieve() int {
+// waits to be sent, until what waits for all is within ServerOptions.Pending, those of one
+// name beyond the fourth, and, where most of ServerOptions.Connections are taken, those that
+// listen to nothing, the oldest first. It is to be called several times a second, and
+// returns how many it closed. Routes and clients of this process stay.
+func (s *Server) Relieve() int { return s.relieve(0, s.relief.pending) }
+
+// relieve is Relieve that makes room for more bytes, and leaves no more than most of those
+// that wait.
+func (s *Server) relieve(more, most int64) int {
+	r := s.relief
+	r.looking.Lock()
+	defer r.looking.Unlock()
+	r.mu.Lock()
+	more = max(more+r.leaving, r.pending-most)
+	r.left = 0
+	r.mu.Unlock()
 	conns, err := s.s.Connz(&natsserver.ConnzOptions{Sort: natsserver.ByPending, Limit: int(^uint32(0) >> 1)})
 	if err != nil {
 		return 0
 	}
-	closed := 0
-	for _, cid := range s.relief.excess(conns.Conns, time.Now()) {
-		if s.s.DisconnectClientByID(cid) == nil {
-			closed++
+	var load Load
+	for _, c := range conns.Conns {
+		load.Pending += int64(c.Pending)
+	}
+	closed := s.drop(r.excess(conns.Conns, more, time.Now()))
+	for _, c := range closed {
+		load.Pending -= int64(c.Pending)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	load.Clients, load.Closed = len(conns.Conns)-len(closed), r.load.Closed+uint64(len(closed))
+	r.load = load
+	return len(closed)
+}
+
+// drop closes clients at once, and returns those that it has closed. NATS itself would
+// first try to send what waits for them, and keep it until it gives up.
+func (s *Server) drop(conns []*natsserver.ConnInfo) (closed []*natsserver.ConnInfo) {
+	var peers []netip.AddrPort
+	for _, c := range conns {
+		if s.s.DisconnectClientByID(c.Cid) != nil {
+			continue
+		}
+		closed = append(closed, c)
+		if ip, err := netip.ParseAddr(c.IP); err == nil {
+			peers = append(peers, plain(netip.AddrPortFrom(ip, uint16(c.Port))))
 		}
 	}
-	s.relief.mu.Lock()
-	defer s.relief.mu.Unlock()
-	s.relief.load.Clients, s.relief.load.Pending = len(conns.Conns)-closed, 0
-	for _, c := range conns.Conns {
-		s.relief.load.Pending += int64(c.Pending)
-	}
-	s.relief.load.Closed += uint64(closed)
+	s.door.cut(peers)
 	return closed
 }
 
 // excess chooses the clients to be closed, of a list with those first for which most
-// waits.
-func (r *relief) excess(conns []*natsserver.ConnInfo, now time.Time) (cids []uint64) {
-	var waits int64
+// waits, so that more bytes may wait.
+func (r *relief) excess(conns []*natsserver.ConnInfo, more int64, now time.Time) (out []*natsserver.ConnInfo) {
+	waits := more
 	for _, c := range conns {
 		waits += int64(c.Pending)
 	}
 	closed := make(map[uint64]bool)
-	for _, c := range conns {
-		if waits <= r.pending {
-			break
-		}
-		if !foreign(c) {
-			continue
-		}
+	choose := func(c *natsserver.ConnInfo) {
 		waits -= int64(c.Pending)
 		closed[c.Cid] = true
-		cids = append(cids, c.Cid)
+		out = append(out, c)
 	}
-	over := len(conns) - len(cids) - int(crowded*float64(r.connections))
+	for _, c := range namesakes(conns) {
+		choose(c)
+	}
+	for _, c := range conns {
+		if waits <= r.pending || c.Pending == 0 {
+			break
+		}
+		if foreign(c) && !closed[c.Cid] {
+			choose(c)
+		}
+	}
+	over := len(conns) - len(out) - int(crowded*float64(r.connections))
 	if r.connections == 0 || over <= 0 {
-		return cids
+		return out
 	}
 	for _, c := range oldest(conns) {
 		if over > 0 && foreign(c) && !closed[c.Cid] && c.NumSubs == 0 && now.Sub(c.Start) >= settled {
-			cids = append(cids, c.Cid)
+			choose(c)
 			over--
 		}
 	}
-	return cids
+	return out
+}
+
+// namesakes returns the clients beyond those that may have one name: first those for which
+// most waits, then the newest.
+func namesakes(conns []*natsserver.ConnInfo) (out []*natsserver.ConnInfo) {
+	named := make(map[string][]*natsserver.ConnInfo)
+	for _, c := range conns {
+		if foreign(c) && c.Name != "" {
+			named[c.Name] = append(named[c.Name], c)
+		}
+	}
+	for _, same := range named {
+		if len(same) <= mostOfName {
+			continue
+		}
+		slices.SortStableFunc(same, func(a, b *natsserver.ConnInfo) int {
+			return cmp.Or(cmp.Compare(b.Pending, a.Pending), b.Start.Compare(a.Start))
+		})
+		out = append(out, same[:len(same)-mostOfName]...)
+	}
+	return out
 }
 
 // foreign reports whether a client is of another process: those in-process have no

@@ -31,19 +31,18 @@ func (c *Conn) Send(subject, reply string, msg []byte) error {
 }
 
 func (c *Conn) publish(subject, reply string, b []byte) error {
-	c.passes(len(b))
+	if c.server != nil {
+		bytes, err := c.server.reserve(subject, len(b))
+		if err != nil {
+			return err
+		}
+		defer c.server.relief.sent(bytes)
+	}
 	err := c.link.Publish(subject, reply, b)
 	if err == nil {
 		c.traffic.Sent(len(b))
 	}
 	return err
-}
-
-// passes tells the embedded server of n bytes that pass through it.
-func (c *Conn) passes(n int) {
-	if c.server != nil {
-		c.server.relief.passes(c.server, n)
-	}
 }
 
 // Subscription is an open subscription.
@@ -91,7 +90,6 @@ func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(rep
 func (c *Conn) subscribe(subject, queue string, f func(Message)) (*Subscription, error) {
 	sub, err := c.link.Subscribe(subject, queue, func(m Message) {
 		c.traffic.Received(len(m.Data))
-		c.passes(len(m.Data))
 		f(m)
 	})
 	if err != nil {

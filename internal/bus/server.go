@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"strconv"
 	"sync"
@@ -23,8 +24,8 @@ const (
 	maxPending = 2 * protocol.MaxMessage
 	// writeDeadline is how long a client may read nothing of what is to be sent to it.
 	writeDeadline = 5 * time.Second
-	// maxSubscriptions bounds those of a client.
-	maxSubscriptions = 1024
+	// maxSubscriptions bounds those of a client. Workers have four, coordinators a dozen.
+	maxSubscriptions = 64
 	// maxTokens bounds the words of a subject.
 	maxTokens = 16
 	// startTimeout bounds the start of an embedded server.
@@ -54,16 +55,25 @@ type ServerOptions struct {
 	Log  *slog.Logger  // default: nothing is logged
 
 	// Pending bounds the bytes that wait for clients to read them, of each and, by Relieve,
-	// of all; 0: 2 GiB each. Connections bounds the clients; 0: no bound.
+	// of all; 0: 2 GiB each. Connections bounds those of clients of other processes; 0: no
+	// bound.
 	Pending     int64
 	Connections int
+
+	// Rights says what a client of another process may do that calls itself name; nil:
+	// everything.
+	Rights func(name string) Rights
 }
+
+// Rights are the subjects that a client may send to and listen to: one at least of each.
+type Rights struct{ Send, Listen []string }
 
 // Server is an embedded NATS server, core only: nothing is stored.
 type Server struct {
 	s         *natsserver.Server
 	fatal     chan string
 	admission *admission
+	door      *door
 	relief    *relief
 
 	mu   sync.Mutex
@@ -77,20 +87,25 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := free("NATS clients", opts.Host, opts.Port); err != nil {
-		return nil, err
-	}
 	if err := free("NATS routes", opts.Cluster.Host, opts.Cluster.Port); err != nil {
 		return nil, err
 	}
-	admission := new(admission)
+	door, err := openDoor(opts.Host, opts.Port, o.Connections)
+	if err != nil {
+		return nil, err
+	}
+	admission := &admission{rights: o.Rights}
 	opts.CustomClientAuthentication, opts.AuthTimeout = admission, authSeconds
 	given := opts.Clone() // the library changes its own
 	ns, err := natsserver.NewServer(opts)
+	if err == nil {
+		err = door.give(ns)
+	}
 	if err != nil {
+		door.Close()
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	s := &Server{s: ns, fatal: make(chan string, 8), admission: admission, opts: given, relief: newRelief(opts)}
+	s := &Server{s: ns, fatal: make(chan string, 8), admission: admission, door: door, opts: given, relief: newRelief(opts.MaxPending, o.Connections)}
 	ns.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
 	ns.Start()
 	if err := s.ready(); err != nil {
@@ -115,7 +130,7 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 	}
 	opts := &natsserver.Options{
 		ServerName: o.Name, Host: o.Host, Port: port(o.ClientPort), ClientAdvertise: o.Advertise,
-		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: o.Connections,
+		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: math.MaxInt32, // see door
 		WriteDeadline: writeDeadline, WriteTimeout: natsserver.WriteTimeoutPolicyRetry, MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
 		PingInterval: ping, MaxPingsOut: pingsOut, DisableShortFirstPing: true,
 	}

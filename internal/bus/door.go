@@ -1,0 +1,142 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+	"unsafe"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+)
+
+// door is the listener for clients. At most so many of the connections that it has accepted
+// are open: one more is closed before the server hears of it. So descriptors, and what a
+// server does for each connection before it refuses one, are bounded however fast they come.
+type door struct {
+	*net.TCPListener
+	most int
+
+	mu      sync.Mutex
+	open    map[netip.AddrPort]*net.TCPConn // by the address of the client; some are closed by now
+	look    int                             // look which are closed when there are so many
+	looked  time.Time
+	refused uint64
+}
+
+// lookRarely is the least time between two looks at which connections are closed, where
+// many come that find no place: a look takes longer than to refuse one.
+const lookRarely = 10 * time.Millisecond
+
+// leastLook is the least number of connections at which it is looked which are closed.
+const leastLook = 64
+
+// openDoor listens at an address; port -1 is any. most bounds the connections; 0: no bound.
+func openDoor(host string, port, most int) (*door, error) {
+	if host == "" {
+		host = natsserver.DEFAULT_HOST
+	}
+	config := net.ListenConfig{KeepAlive: -1} // NATS has its own pings
+	l, err := config.Listen(context.Background(), "tcp", net.JoinHostPort(host, strconv.Itoa(max(0, port))))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for NATS clients: %w", err)
+	}
+	if most == 0 {
+		most = math.MaxInt
+	}
+	return &door{TCPListener: l.(*net.TCPListener), most: most, look: leastLook, open: make(map[netip.AddrPort]*net.TCPConn)}, nil
+}
+
+// give has a server, which is not started yet, take the connections of clients from the door.
+// The library has no option for it, but takes a listener that is there before it listens.
+func (d *door) give(s *natsserver.Server) error {
+	f := reflect.ValueOf(s).Elem().FieldByName("listener")
+	if !f.IsValid() || f.Type() != reflect.TypeFor[net.Listener]() {
+		return fmt.Errorf("the NATS library %s takes no listener", natsserver.VERSION)
+	}
+	*(*net.Listener)(unsafe.Pointer(f.UnsafeAddr())) = d
+	return nil
+}
+
+// Accept implements net.Listener.
+func (d *door) Accept() (net.Conn, error) {
+	for {
+		c, err := d.AcceptTCP()
+		if err != nil {
+			return nil, err
+		}
+		if d.admit(c, time.Now()) {
+			return c, nil
+		}
+		end(c)
+	}
+}
+
+// admit lets a connection in, or not.
+func (d *door) admit(c *net.TCPConn, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.open) >= min(d.most, d.look) && now.Sub(d.looked) >= lookRarely {
+		d.forget()
+		d.looked, d.look = now, max(leastLook, 2*len(d.open))
+	}
+	if len(d.open) >= d.most {
+		d.refused++
+		return false
+	}
+	d.open[peer(c)] = c
+	return true
+}
+
+// forget forgets connections that are closed.
+func (d *door) forget() {
+	for from, c := range d.open {
+		if closed(c) {
+			delete(d.open, from)
+		}
+	}
+}
+
+// closed reports whether this process has closed a connection.
+func closed(c *net.TCPConn) bool {
+	raw, err := c.SyscallConn()
+	return err != nil || raw.Control(func(uintptr) {}) != nil
+}
+
+// cut closes connections of clients, by their addresses, at once: who writes to one or reads
+// from it has an error, and what the system has not sent is dropped.
+func (d *door) cut(peers []netip.AddrPort) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range peers {
+		if c := d.open[p]; c != nil {
+			end(c)
+			delete(d.open, p)
+		}
+	}
+}
+
+// count returns how many connections were refused.
+func (d *door) count() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.refused
+}
+
+// end closes a connection; nothing of it stays with the system.
+func end(c *net.TCPConn) {
+	_ = c.SetLinger(0) // an error: it is closed
+	c.Close()
+}
+
+func peer(c *net.TCPConn) netip.AddrPort { return plain(c.RemoteAddr().(*net.TCPAddr).AddrPort()) }
+
+// plain is an address without what says how it was reached.
+func plain(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}

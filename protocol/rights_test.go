@@ -1,0 +1,44 @@
+package protocol
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Nothing that a worker sends is heard by another, whatever it calls itself, and each
+// hears what is for it alone and for all.
+func TestWorkersHearCoordinatorsOnly(t *testing.T) {
+	s := Subjects{Cluster: "c"}
+	for _, name := range []string{"w", "w1", "", "*", ">", "a.b", "a b", "*.>"} {
+		for _, heard := range s.WorkerHears(name) {
+			for _, sent := range s.WorkerSends() {
+				if overlap(strings.Split(heard, "."), strings.Split(sent, ".")) {
+					t.Errorf("%q sends %s, and hears %s", name, sent, heard)
+				}
+			}
+			own := heard == s.Lead() || strings.Contains(heard+".", "."+name+".")
+			if !own || strings.Contains(heard, "*") || strings.HasSuffix(heard, ">") && heard != s.Answers(name)+".>" {
+				t.Errorf("%q hears %s", name, heard)
+			}
+		}
+	}
+	for _, subject := range []string{s.Lead(), s.Work("w"), s.BlobsOf("w")} {
+		if !slices.Contains(s.WorkerHears("w"), subject) {
+			t.Errorf("a worker does not hear %s", subject)
+		}
+	}
+}
+
+// overlap reports whether a subject can match both patterns of NATS.
+func overlap(a, b []string) bool {
+	for i := range min(len(a), len(b)) {
+		switch {
+		case a[i] == ">" || b[i] == ">":
+			return true
+		case a[i] != b[i] && a[i] != "*" && b[i] != "*":
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
