@@ -130,12 +130,17 @@ func BenchmarkLeafUpdate(b *testing.B) {
 				x := &roundRunner{tr: tr, k: k, d: d, s: k.NewScratch()}
 				b.ReportAllocs()
 				for b.Loop() {
+					for _, r := range x.kept {
+						r.(*routing).Drop()
+					}
 					x.kept = map[int]any{}
 					tr.step, tr.phase = 100, phaseLeaves
 					for tr.phase == phaseLeaves {
 						x.run(b)
 					}
 				}
+				work := x.sum.F64[0] * float64(tr.size.q()*tr.cfg.LeafIterations) * 2 * 2 // two products
+				b.ReportMetric(work*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 			})
 		}
 	}

@@ -135,7 +135,9 @@ func (t *trainer) foldLeaves(sum []float64) error {
 	}
 	updateLeaves(t.q, sum[leafAt:], t.size.labels)
 	t.qVersion++
-	t.loss = sum[2] / (sum[1] * float64(t.size.trees))
+	if t.tellsLoss() {
+		t.loss = sum[2] / (sum[1] * float64(t.size.trees))
+	}
 	t.samples += uint64(sum[0])
 	if t.iteration++; t.iteration == uint64(t.cfg.LeafIterations) {
 		t.iteration = 0

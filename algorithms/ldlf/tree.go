@@ -84,12 +84,12 @@ func updateLeaves(q []float32, sums []float64, labels int) {
 	}
 }
 
-// transpose sets dst (labels×leaves) to the transpose of q (leaves×labels).
-func transpose(dst, q []float32, labels int) {
-	leaves := len(q) / labels
-	for l := range leaves {
-		for c := range labels {
-			dst[c*leaves+l] = q[l*labels+c]
+// transpose sets dst to the transpose of m, whose rows have n values.
+func transpose[T float32 | float64](dst, m []T, n int) {
+	rows := len(m) / n
+	for i := range rows {
+		for j, x := range m[i*n : (i+1)*n] {
+			dst[j*rows+i] = x
 		}
 	}
 }
