@@ -55,7 +55,7 @@ func (k *kernel) blockSums(t []float64, i int, b leafBlock, p, q []float32, tell
 	if tellsLoss {
 		b.divergences(treeOf(l.kl, i, b.columns), g, l.ratio[:b.columns])
 	}
-	num.AddProduct64T(treeOf(t, i, k.treeQ()), r, p, b.n, b.columns, &l.tile)
+	num.AddProduct64T(treeOf(t, i, k.treeQ()), r, p, b.n, b.columns, l.tile)
 }
 
 // divergences sets kl to the rows' K-L in one tree; see ratios.

@@ -151,7 +151,7 @@ type leafSpace struct {
 	ratio  []float32 // columns: ratios that nobody reads
 	kl     []float64 // trees×columns
 	sums   []float64 // of one tree, to be transposed
-	tile   num.Tile
+	tile   *num.Tile
 }
 
 // begin makes room for a block of so many columns, and a tree of so many values of q.
@@ -160,4 +160,7 @@ func (l *leafSpace) begin(labels, columns, q int) {
 	l.ratio = slices.Grow(l.ratio[:0], columns)[:columns]
 	l.kl = slices.Grow(l.kl[:0], l.trees*columns)[:l.trees*columns]
 	l.sums = slices.Grow(l.sums[:0], q)[:q]
+	if l.tile == nil {
+		l.tile = new(num.Tile)
+	}
 }

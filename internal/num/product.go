@@ -25,7 +25,7 @@ func productRows(dst, a, b, k, n int) int {
 // The tile of AddProduct64T: so many terms of a sum, of so many sums of a row.
 const (
 	tileTerms   = 64
-	tileColumns = 16
+	tileColumns = 32
 )
 
 // Tile is working memory of AddProduct64T.

@@ -21,21 +21,21 @@ GLOBL columns<>(SB), RODATA|NOPTR, $64
 //   R10 bytes of a row of dst          R11 of b
 //   R12 rows left                      R15 terms left
 //   CX 3·R8                            left-8(SP) columns left
-// A block is four vectors wide, with three, two or one rows at a time: at most twelve
-// sums in Y0 to Y11, each of which takes its terms in order. Four rows are two and two:
+// V0 to V15 are the vectors, of W1 bytes. A block is four of them wide, with three, two or one rows at a time: at most twelve
+// sums in V0 to V11, each of which takes its terms in order. Four rows are two and two:
 // a row alone waits for its sums.
 
 #define LOAD4(at, a, b, c, d) \
 	VMOVUPS 0 at, a  \
-	VMOVUPS 32 at, b \
-	VMOVUPS 64 at, c \
-	VMOVUPS 96 at, d
+	VMOVUPS W1 at, b \
+	VMOVUPS W2 at, c \
+	VMOVUPS W3 at, d
 
 #define STORE4(at, a, b, c, d) \
 	VMOVUPS a, 0 at  \
-	VMOVUPS b, 32 at \
-	VMOVUPS c, 64 at \
-	VMOVUPS d, 96 at
+	VMOVUPS b, W1 at \
+	VMOVUPS c, W2 at \
+	VMOVUPS d, W3 at
 
 #define BEGIN(terms) \
 	MOVQ R14, AX \
@@ -49,15 +49,15 @@ GLOBL columns<>(SB), RODATA|NOPTR, $64
 	JNZ  loop
 
 #define STEP3(FMA, off, a, b, c) \
-	VMOVUPS off(R13), Y15 \
-	FMA     Y15, Y12, a   \
-	FMA     Y15, Y13, b   \
-	FMA     Y15, Y14, c
+	VMOVUPS off(R13), V15 \
+	FMA     V15, V12, a   \
+	FMA     V15, V13, b   \
+	FMA     V15, V14, c
 
 #define STEP2(FMA, off, a, b) \
-	VMOVUPS off(R13), Y15 \
-	FMA     Y15, Y12, a   \
-	FMA     Y15, Y13, b
+	VMOVUPS off(R13), V15 \
+	FMA     V15, V12, a   \
+	FMA     V15, V13, b
 
 // BLOCK computes all rows of dst in a block of four vectors.
 #define BLOCK(BROADCAST, FMA, terms, rows, three, two, one, loop3, loop2, loop1, end) \
@@ -67,22 +67,22 @@ rows: \
 	CMPQ R12, $4 \
 	JEQ  two     \
 three: \
-	LOAD4((DX), Y0, Y1, Y2, Y3)            \
-	LOAD4((DX)(R10*1), Y4, Y5, Y6, Y7)     \
-	LOAD4((DX)(R10*2), Y8, Y9, Y10, Y11)   \
+	LOAD4((DX), V0, V1, V2, V3)            \
+	LOAD4((DX)(R10*1), V4, V5, V6, V7)     \
+	LOAD4((DX)(R10*2), V8, V9, V10, V11)   \
 	BEGIN(terms) \
 loop3: \
-	BROADCAST (AX), Y12       \
-	BROADCAST (AX)(R8*1), Y13 \
-	BROADCAST (AX)(R8*2), Y14 \
-	STEP3(FMA, 0, Y0, Y4, Y8)   \
-	STEP3(FMA, 32, Y1, Y5, Y9)  \
-	STEP3(FMA, 64, Y2, Y6, Y10) \
-	STEP3(FMA, 96, Y3, Y7, Y11) \
+	BROADCAST (AX), V12       \
+	BROADCAST (AX)(R8*1), V13 \
+	BROADCAST (AX)(R8*2), V14 \
+	STEP3(FMA, 0, V0, V4, V8)   \
+	STEP3(FMA, W1, V1, V5, V9)  \
+	STEP3(FMA, W2, V2, V6, V10) \
+	STEP3(FMA, W3, V3, V7, V11) \
 	NEXT(loop3)                 \
-	STORE4((DX), Y0, Y1, Y2, Y3)          \
-	STORE4((DX)(R10*1), Y4, Y5, Y6, Y7)   \
-	STORE4((DX)(R10*2), Y8, Y9, Y10, Y11) \
+	STORE4((DX), V0, V1, V2, V3)          \
+	STORE4((DX)(R10*1), V4, V5, V6, V7)   \
+	STORE4((DX)(R10*2), V8, V9, V10, V11) \
 	LEAQ (DX)(R10*2), DX \
 	ADDQ R10, DX         \
 	ADDQ CX, R14         \
@@ -91,19 +91,19 @@ loop3: \
 two: \
 	CMPQ R12, $2 \
 	JLT  one     \
-	LOAD4((DX), Y0, Y1, Y2, Y3)        \
-	LOAD4((DX)(R10*1), Y4, Y5, Y6, Y7) \
+	LOAD4((DX), V0, V1, V2, V3)        \
+	LOAD4((DX)(R10*1), V4, V5, V6, V7) \
 	BEGIN(terms) \
 loop2: \
-	BROADCAST (AX), Y12       \
-	BROADCAST (AX)(R8*1), Y13 \
-	STEP2(FMA, 0, Y0, Y4)     \
-	STEP2(FMA, 32, Y1, Y5)    \
-	STEP2(FMA, 64, Y2, Y6)    \
-	STEP2(FMA, 96, Y3, Y7)    \
+	BROADCAST (AX), V12       \
+	BROADCAST (AX)(R8*1), V13 \
+	STEP2(FMA, 0, V0, V4)     \
+	STEP2(FMA, W1, V1, V5)    \
+	STEP2(FMA, W2, V2, V6)    \
+	STEP2(FMA, W3, V3, V7)    \
 	NEXT(loop2)               \
-	STORE4((DX), Y0, Y1, Y2, Y3)        \
-	STORE4((DX)(R10*1), Y4, Y5, Y6, Y7) \
+	STORE4((DX), V0, V1, V2, V3)        \
+	STORE4((DX)(R10*1), V4, V5, V6, V7) \
 	LEAQ (DX)(R10*2), DX \
 	LEAQ (R14)(R8*2), R14 \
 	SUBQ $2, R12         \
@@ -111,16 +111,16 @@ loop2: \
 one: \
 	TESTQ R12, R12 \
 	JZ    end      \
-	LOAD4((DX), Y0, Y1, Y2, Y3) \
+	LOAD4((DX), V0, V1, V2, V3) \
 	BEGIN(terms) \
 loop1: \
-	BROADCAST (AX), Y12       \
-	FMA       0(R13), Y12, Y0  \
-	FMA       32(R13), Y12, Y1 \
-	FMA       64(R13), Y12, Y2 \
-	FMA       96(R13), Y12, Y3 \
+	BROADCAST (AX), V12       \
+	FMA       0(R13), V12, V0  \
+	FMA       W1(R13), V12, V1 \
+	FMA       W2(R13), V12, V2 \
+	FMA       W3(R13), V12, V3 \
 	NEXT(loop1)               \
-	STORE4((DX), Y0, Y1, Y2, Y3) \
+	STORE4((DX), V0, V1, V2, V3) \
 end:
 
 // MASKED4 computes four rows of dst in the one vector that Y15 masks.
@@ -163,15 +163,38 @@ loop: \
 	ADDQ       R10, DX         \
 	ADDQ       R8, R14
 
-// func addProductAVX2(dst, a, b *float32, m, k, n, ai, at int)
-TEXT ·addProductAVX2(SB), NOSPLIT, $8-64
+#define V0 Y0
+#define V1 Y1
+#define V2 Y2
+#define V3 Y3
+#define V4 Y4
+#define V5 Y5
+#define V6 Y6
+#define V7 Y7
+#define V8 Y8
+#define V9 Y9
+#define V10 Y10
+#define V11 Y11
+#define V12 Y12
+#define V13 Y13
+#define V14 Y14
+#define V15 Y15
+#define W1 32
+#define W2 64
+#define W3 96
+
+// func addProductAVX2(dst, a, b *float32, m, k, n, ai, at, columns int)
+//
+// adds to the first columns of dst.
+TEXT ·addProductAVX2(SB), NOSPLIT, $8-72
 	MOVQ dst+0(FP), DI
 	MOVQ a+8(FP), SI
 	MOVQ b+16(FP), BX
 	MOVQ n+40(FP), R10
 	MOVQ ai+48(FP), R8
 	MOVQ at+56(FP), R9
-	MOVQ R10, left-8(SP)
+	MOVQ columns+64(FP), R11
+	MOVQ R11, left-8(SP)
 	SHLQ $2, R8
 	SHLQ $2, R9
 	SHLQ $2, R10
@@ -269,6 +292,150 @@ masked1:
 	JMP  masked1
 
 done:
+	VZEROUPPER
+	RET
+
+#undef V0
+#undef V1
+#undef V2
+#undef V3
+#undef V4
+#undef V5
+#undef V6
+#undef V7
+#undef V8
+#undef V9
+#undef V10
+#undef V11
+#undef V12
+#undef V13
+#undef V14
+#undef V15
+#undef W1
+#undef W2
+#undef W3
+
+#define V0 Z0
+#define V1 Z1
+#define V2 Z2
+#define V3 Z3
+#define V4 Z4
+#define V5 Z5
+#define V6 Z6
+#define V7 Z7
+#define V8 Z8
+#define V9 Z9
+#define V10 Z10
+#define V11 Z11
+#define V12 Z12
+#define V13 Z13
+#define V14 Z14
+#define V15 Z15
+#define W1 64
+#define W2 128
+#define W3 192
+
+// func addProductAVX512(dst, a, b *float32, m, k, n, ai, at, columns int)
+//
+// is addProductAVX2 of a multiple of 64 columns.
+TEXT ·addProductAVX512(SB), NOSPLIT, $8-72
+	MOVQ dst+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), BX
+	MOVQ n+40(FP), R10
+	MOVQ ai+48(FP), R8
+	MOVQ at+56(FP), R9
+	MOVQ columns+64(FP), R11
+	MOVQ R11, left-8(SP)
+	SHLQ $2, R8
+	SHLQ $2, R9
+	SHLQ $2, R10
+	MOVQ R10, R11
+	LEAQ (R8)(R8*2), CX
+
+block:
+	MOVQ m+24(FP), R12
+	MOVQ SI, R14
+	MOVQ DI, DX
+	BLOCK(VBROADCASTSS, VFMADD231PS, k+32(FP), rows, three, two, one, loop3, loop2, loop1, end)
+	ADDQ $256, DI
+	ADDQ $256, BX
+	SUBQ $64, left-8(SP)
+	JGT  block
+	VZEROUPPER
+	RET
+
+// func addTileAVX512(dst, a, tile *float64, m, k, n, stride int)
+//
+// is addTileAVX2 of 32 columns.
+TEXT ·addTileAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), DX
+	MOVQ a+8(FP), R14
+	MOVQ tile+16(FP), BX
+	MOVQ m+24(FP), R12
+	MOVQ n+40(FP), R10
+	MOVQ stride+48(FP), R8
+	MOVQ $8, R9
+	MOVQ $256, R11
+	SHLQ $3, R8
+	SHLQ $3, R10
+	LEAQ (R8)(R8*2), CX
+	BLOCK(VBROADCASTSD, VFMADD231PD, k+32(FP), rows, three, two, one, loop3, loop2, loop1, end)
+	VZEROUPPER
+	RET
+
+#define WIDEN512(y, to) \
+	VCVTPS2PD y, Z12  \
+	VMOVUPD   Z12, to
+
+// func widenAVX512(tile *float64, b *float32, k, columns, stride int)
+//
+// is widenAVX2 of a multiple of 8 columns.
+TEXT ·widenAVX512(SB), NOSPLIT, $0-40
+	MOVQ tile+0(FP), DI
+	MOVQ b+8(FP), SI
+	MOVQ columns+24(FP), DX
+	MOVQ stride+32(FP), R8
+	LEAQ (DX*8), R10
+	LEAQ (R10)(R10*2), R11
+	SHLQ $2, R8
+	LEAQ (R8)(R8*2), R9
+
+eight:
+	MOVQ k+16(FP), CX
+	MOVQ DI, AX
+	MOVQ SI, BX
+
+four:
+	LEAQ        (BX)(R8*4), R12
+	VMOVUPS     (BX), X0
+	VMOVUPS     (BX)(R8*1), X1
+	VMOVUPS     (BX)(R8*2), X2
+	VMOVUPS     (BX)(R9*1), X3
+	VINSERTF128 $1, (R12), Y0, Y0
+	VINSERTF128 $1, (R12)(R8*1), Y1, Y1
+	VINSERTF128 $1, (R12)(R8*2), Y2, Y2
+	VINSERTF128 $1, (R12)(R9*1), Y3, Y3
+	VUNPCKLPS   Y1, Y0, Y4
+	VUNPCKHPS   Y1, Y0, Y5
+	VUNPCKLPS   Y3, Y2, Y6
+	VUNPCKHPS   Y3, Y2, Y7
+	VUNPCKLPD   Y6, Y4, Y8
+	VUNPCKHPD   Y6, Y4, Y9
+	VUNPCKLPD   Y7, Y5, Y10
+	VUNPCKHPD   Y7, Y5, Y11
+	WIDEN512(Y8, (AX))
+	WIDEN512(Y9, (AX)(R10*1))
+	WIDEN512(Y10, (AX)(R10*2))
+	WIDEN512(Y11, (AX)(R11*1))
+	LEAQ        (AX)(R10*4), AX
+	ADDQ        $16, BX
+	SUBQ        $4, CX
+	JGT         four
+	ADDQ        $64, DI
+	LEAQ        (SI)(R8*8), SI
+	SUBQ        $8, DX
+	JGT         eight
 	VZEROUPPER
 	RET
 
