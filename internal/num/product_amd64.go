@@ -15,13 +15,13 @@ func addProductAVX2(dst, a, b *float32, m, k, n, ai, at, columns int)
 func addProductAVX512(dst, a, b *float32, m, k, n, ai, at, columns int)
 
 //go:noescape
-func addTileAVX512(dst, a, tile *float64, m, k, n, stride int)
+func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead uintptr, step int)
 
 //go:noescape
 func widenAVX512(tile *float64, b *float32, k, columns, stride int)
 
 //go:noescape
-func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int)
+func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead uintptr, step int)
 
 //go:noescape
 func widenAVX2(tile *float64, b *float32, k, columns, stride int)
@@ -55,7 +55,8 @@ func addProduct(dst, a, b []float32, m, k, n, ai, at int) {
 }
 
 // addProduct64T does AddProduct64T where it can: vectors run along the rows of b, and the
-// transposing of b along eight of its columns.
+// transposing of b along eight of its columns. A leaf update's next product has its b right
+// behind this one's, and it is on its way to the cache meanwhile.
 func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) bool {
 	m, n := len(a)/stride, len(b)/stride
 	if !accelerated || n%4 != 0 || stride%8 != 0 {
@@ -67,13 +68,15 @@ func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) boo
 	for t := 0; t < k; t += tileTerms {
 		terms := min(tileTerms, k-t)
 		for j := 0; j < n; {
-			columns := tileWidth(n - j)
+			columns, from := tileWidth(n-j), &b[j*stride+t]
+			ahead := uintptr(unsafe.Pointer(from)) + uintptr(4*len(b)) // only fetched, whatever is there
+			step := 4*columns*stride/(terms*((m+2)/3)) + 1
 			if columns == tileColumns {
-				widenAVX512(&tile[0], &b[j*stride+t], terms, columns, stride)
-				addTileAVX512(&dst[j], &a[t], &tile[0], m, terms, n, stride)
+				widenAVX512(&tile[0], from, terms, columns, stride)
+				addTileAVX512(&dst[j], &a[t], &tile[0], m, terms, n, stride, ahead, step)
 			} else {
-				widenAVX2(&tile[0], &b[j*stride+t], terms, columns, stride)
-				addTileAVX2(&dst[j], &a[t], &tile[0], m, terms, n, columns, stride)
+				widenAVX2(&tile[0], from, terms, columns, stride)
+				addTileAVX2(&dst[j], &a[t], &tile[0], m, terms, n, columns, stride, ahead, step)
 			}
 			j += columns
 		}

@@ -21,6 +21,7 @@ GLOBL columns<>(SB), RODATA|NOPTR, $64
 //   R10 bytes of a row of dst          R11 of b
 //   R12 rows left                      R15 terms left
 //   CX 3·R8                            left-8(SP) columns left
+// In addTile SI is what is fetched ahead, and DI how far it goes on for each term.
 // V0 to V15 are the vectors, of W1 bytes. A block is four of them wide, with three, two or one rows at a time: at most twelve
 // sums in V0 to V11, each of which takes its terms in order. Four rows are two and two:
 // a row alone waits for its sums.
@@ -79,6 +80,7 @@ loop3: \
 	STEP3(FMA, W1, V1, V5, V9)  \
 	STEP3(FMA, W2, V2, V6, V10) \
 	STEP3(FMA, W3, V3, V7, V11) \
+	AHEAD                       \
 	NEXT(loop3)                 \
 	STORE4((DX), V0, V1, V2, V3)          \
 	STORE4((DX)(R10*1), V4, V5, V6, V7)   \
@@ -101,6 +103,7 @@ loop2: \
 	STEP2(FMA, W1, V1, V5)    \
 	STEP2(FMA, W2, V2, V6)    \
 	STEP2(FMA, W3, V3, V7)    \
+	AHEAD                     \
 	NEXT(loop2)               \
 	STORE4((DX), V0, V1, V2, V3)        \
 	STORE4((DX)(R10*1), V4, V5, V6, V7) \
@@ -183,6 +186,8 @@ loop: \
 #define W2 64
 #define W3 96
 
+#define AHEAD
+
 // func addProductAVX2(dst, a, b *float32, m, k, n, ai, at, columns int)
 //
 // adds to the first columns of dst.
@@ -251,11 +256,19 @@ done:
 	VZEROUPPER
 	RET
 
-// func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int)
+#undef AHEAD
+#define AHEAD \
+	PREFETCHT0 (SI) \
+	ADDQ       DI, SI
+
+// func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead uintptr, step int)
 //
 // adds a (m×stride, its first k columns) times the tile (k×columns) to the first
-// columns, 16 or 4, of dst (m×n).
-TEXT ·addTileAVX2(SB), NOSPLIT, $0-64
+// columns, 16 or 4, of dst (m×n). Of 16 columns it fetches what is ahead, step bytes on
+// for each term.
+TEXT ·addTileAVX2(SB), NOSPLIT, $0-80
+	MOVQ ahead+64(FP), SI
+	MOVQ step+72(FP), DI
 	MOVQ dst+0(FP), DX
 	MOVQ a+8(FP), R14
 	MOVQ tile+16(FP), BX
@@ -335,6 +348,9 @@ done:
 #define W2 128
 #define W3 192
 
+#undef AHEAD
+#define AHEAD
+
 // func addProductAVX512(dst, a, b *float32, m, k, n, ai, at, columns int)
 //
 // is addProductAVX2 of a multiple of 64 columns.
@@ -365,10 +381,17 @@ block:
 	VZEROUPPER
 	RET
 
-// func addTileAVX512(dst, a, tile *float64, m, k, n, stride int)
+#undef AHEAD
+#define AHEAD \
+	PREFETCHT0 (SI) \
+	ADDQ       DI, SI
+
+// func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead uintptr, step int)
 //
 // is addTileAVX2 of 32 columns.
-TEXT ·addTileAVX512(SB), NOSPLIT, $0-56
+TEXT ·addTileAVX512(SB), NOSPLIT, $0-72
+	MOVQ ahead+56(FP), SI
+	MOVQ step+64(FP), DI
 	MOVQ dst+0(FP), DX
 	MOVQ a+8(FP), R14
 	MOVQ tile+16(FP), BX
