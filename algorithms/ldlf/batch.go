@@ -41,15 +41,9 @@ func (p permutations) draw(dst []uint32, u *algorithms.Unit, n int, step uint64)
 	return dst
 }
 
-// counter is a sampler that counts many draws faster than it draws them.
-type counter interface {
-	// count adds to counts, of the training rows of unit u, how often each is drawn in
-	// the unit's share of mini-batches steps.
-	count(counts []uint32, u *algorithms.Unit, steps [2]uint64)
-}
-
-// count takes whole epochs at once, and of one that is cut the rows that are fewer: those
-// drawn or those left out.
+// count adds to counts, of the training rows of unit u, how often each is drawn in the
+// unit's share of mini-batches steps. It takes whole epochs at once, and of one that is
+// cut the rows that are fewer: those drawn or those left out.
 func (p permutations) count(counts []uint32, u *algorithms.Unit, steps [2]uint64) {
 	n, share := uint64(len(counts)), uint64(algorithms.BatchShare(u.ID, u.Of, p.batch))
 	if n == 0 || share == 0 {
@@ -94,8 +88,8 @@ func addAt(counts []uint32, perm *num.Permutation, from, to uint64, x uint32) {
 func window(rows []uint32, weights []float32, counts []uint32, draws sampler, u *algorithms.Unit, n int) (r []uint32, w []float32, c []uint32) {
 	counts = slices.Grow(counts[:0], n)[:n]
 	clear(counts)
-	if all, ok := draws.(counter); ok {
-		all.count(counts, u, u.Steps)
+	if p, ok := draws.(permutations); ok {
+		p.count(counts, u, u.Steps)
 	} else {
 		for step := u.Steps[0]; step < u.Steps[1]; step++ {
 			rows = draws.draw(rows[:0], u, n, step)

@@ -278,6 +278,33 @@ func TestLossOfTheLastIteration(t *testing.T) {
 	}
 }
 
+// TestRoutingIsUsedAgain: its memory serves another unit once nobody holds it, no sooner.
+func TestRoutingIsUsedAgain(t *testing.T) {
+	fc := newCase(smallConfig(), makeProblem(6, 90, 4, 3, 1), 6, 1)
+	_, d := fc.p.data(1, false, dataset.Split{})
+	fc.k.draws = all{}
+	s := fc.k.NewScratch()
+	derive := func() *routing {
+		u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}, Keep: 1}
+		r, err := fc.k.Derive(u, d, fc.vars(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.(*routing)
+	}
+	first := derive()
+	first.Hold()
+	first.Drop()
+	second := derive()
+	if &second.p[0] == &first.p[0] {
+		t.Fatal("memory that is held serves another unit")
+	}
+	first.Drop()
+	if third := derive(); &third.p[0] != &first.p[0] {
+		t.Error("memory that nobody holds is not used again")
+	}
+}
+
 // TestKeptRouting: an iteration with kept routing probabilities gives the bits of
 // one that computes them again.
 func TestKeptRouting(t *testing.T) {

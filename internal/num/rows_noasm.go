@@ -23,3 +23,6 @@ func join(df, mass, left, right, s, t []float32) int                            
 func mul32(dst, a []float32) int                                                   { return 0 }
 func ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) int { return 0 }
 func quotients(r []float64, w, d, g []float32, floor float32) int                  { return 0 }
+
+func momentumStart(x, v, g []float32, rate, momentum, decay float32) (int, bool) { return 0, true }
+func adamStart(x, m, v, g []float32, a *AdamFactors) (int, bool)                 { return 0, true }
