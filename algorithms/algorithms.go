@@ -110,6 +110,13 @@ type Kernel interface {
 // Sized is what a derived value implements for caches to count its bytes.
 type Sized interface{ Bytes() int }
 
+// Held is what a derived value implements whose memory serves the next one. It comes
+// from Derive with one holder; the last one to drop it gives it back.
+type Held interface {
+	Hold()
+	Drop()
+}
+
 // Progress is a snapshot for people: nothing decides by it. Losses are K-L.
 type Progress struct {
 	Step  uint64 `json:"step"`

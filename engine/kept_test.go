@@ -110,6 +110,54 @@ func TestKeptAsksForNothing(t *testing.T) {
 	}
 }
 
+// heldValue counts its holders.
+type heldValue struct {
+	sized
+	holders int
+}
+
+func (h *heldValue) Hold() { h.holders++ }
+func (h *heldValue) Drop() { h.holders-- }
+
+// heldDeriver derives values with one holder.
+type heldDeriver struct {
+	deriver
+	made []*heldValue
+}
+
+func (d *heldDeriver) Derive(algorithms.Unit, *dataset.Data, algorithms.Vars, any) (any, error) {
+	h := &heldValue{10, 1}
+	d.made = append(d.made, h)
+	return h, nil
+}
+
+// TestKeptHolds what it keeps until another Keep comes, and no run holds a value when it
+// has ended.
+func TestKeptHolds(t *testing.T) {
+	c, d := NewKept(25), &heldDeriver{}
+	for range 3 {
+		for u := range 3 {
+			if err := RunUnit(new(algorithms.Partial), d, algorithms.Unit{ID: u, Of: 3, Keep: 1}, nil, nil, c, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(d.made) != 5 { // two are kept, the third unit's does not fit
+		t.Fatalf("%d values", len(d.made))
+	}
+	for i, h := range d.made {
+		if want := map[bool]int{true: 1}[i < 2]; h.holders != want {
+			t.Errorf("value %d has %d holders, want %d", i, h.holders, want)
+		}
+	}
+	if err := RunUnit(new(algorithms.Partial), d, algorithms.Unit{Of: 3, Keep: 2}, nil, nil, c, nil); err != nil {
+		t.Fatal(err)
+	}
+	if d.made[0].holders != 0 || d.made[1].holders != 0 || d.made[5].holders != 1 {
+		t.Errorf("with another Keep: %d, %d and %d holders", d.made[0].holders, d.made[1].holders, d.made[5].holders)
+	}
+}
+
 // TestKeptIsCountedOnce though lanes derive the same unit side by side, and by
 // many goroutines with Keeps that change the count never goes wrong.
 func TestKeptIsCountedOnce(t *testing.T) {

@@ -14,6 +14,7 @@ func RunUnit(dst *algorithms.Partial, k algorithms.Kernel, u algorithms.Unit, d 
 	if err != nil {
 		return fmt.Errorf("unit %d: %w", u.ID, err)
 	}
+	defer drop(value)
 	if err := k.Run(dst, u, d, v, value, scratch); err != nil {
 		return fmt.Errorf("unit %d: %w", u.ID, err)
 	}

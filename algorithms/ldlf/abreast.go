@@ -22,10 +22,10 @@ type abreast struct {
 	width int // the most samples at once
 	n     int // samples now
 
-	f, s, t, df []float32 // outputs×n: f, σ(f), σ(-f), ∂R/∂f
-	d, g, r     []float32 // labels×n: degrees, predictions, their ratios
-	node, mass  []float32 // nodes×n, of one tree
-	kl, loss    []float64 // n: the K-L of one tree, and summed over trees
+	s, t, df   []float32 // outputs×n: σ(f), σ(-f), ∂R/∂f
+	d, g, r    []float32 // labels×n: degrees, predictions, their ratios
+	node, mass []float32 // nodes×n, of one tree
+	kl, loss   []float64 // n: the K-L of one tree, and summed over trees
 }
 
 // newAbreast returns what takes rows through forests of sizes z. Its memory is made
@@ -39,54 +39,71 @@ func newAbreast(z *sizes) abreast {
 	return abreast{outputs: z.outputs, labels: z.labels, leaves: z.leaves, width: w}
 }
 
-func (a *abreast) make(nodes int) {
-	for _, m := range []*[]float32{&a.f, &a.s, &a.t, &a.df} {
-		*m = make([]float32, a.outputs*a.width)
+// ready makes what routing and predictions need, makeGradients the rest.
+func (a *abreast) ready() {
+	if a.s != nil {
+		return
 	}
-	for _, m := range []*[]float32{&a.d, &a.g, &a.r} {
-		*m = make([]float32, a.labels*a.width)
-	}
-	a.node, a.mass = make([]float32, nodes*a.width), make([]float32, nodes*a.width)
+	a.s, a.t = make([]float32, a.outputs*a.width), make([]float32, a.outputs*a.width)
+	a.d, a.g = make([]float32, a.labels*a.width), make([]float32, a.labels*a.width)
+	a.node = make([]float32, a.nodes()*a.width)
+}
+
+func (a *abreast) makeGradients() {
+	a.df, a.r = make([]float32, a.outputs*a.width), make([]float32, a.labels*a.width)
+	a.mass = make([]float32, a.nodes()*a.width)
 	a.kl, a.loss = make([]float64, a.width), make([]float64, a.width)
 }
+
+func (a *abreast) nodes() int { return 2*a.leaves - 1 }
 
 // row returns row i of one of a's matrices.
 func (a *abreast) row(m []float32, i int) []float32 { return m[i*a.n : (i+1)*a.n : (i+1)*a.n] }
 
-// begin takes samples up with their outputs f (len(samples)×outputs).
-func (a *abreast) begin(samples []sample, f []float32) {
-	if a.f == nil {
-		a.make(2*a.leaves - 1)
+// take takes samples up with their outputs f (len(samples)×outputs), in rows of n
+// values: beyond the samples' there are outputs and degrees of 0.
+func (a *abreast) take(samples []sample, f []float32, n int) {
+	a.ready()
+	a.n = n
+	if n > len(samples) {
+		clear(a.s[:a.outputs*n])
+		clear(a.d[:a.labels*n])
 	}
-	a.n = len(samples)
 	for i := range samples {
 		for j, y := range f[i*a.outputs : (i+1)*a.outputs] {
-			a.f[j*a.n+i] = y
+			a.s[j*n+i] = y
 		}
 		for c, y := range samples[i].d {
-			a.d[c*a.n+i] = y
+			a.d[c*n+i] = y
 		}
 	}
-	units := a.outputs * a.n
-	num.SigmoidPairs(a.s[:units], a.t[:units], a.f[:units])
+	units := a.outputs * n
+	num.SigmoidPairs(a.s[:units], a.t[:units], a.s[:units])
+}
+
+// begin takes samples up for their gradients.
+func (a *abreast) begin(samples []sample, f []float32) {
+	if a.df == nil {
+		a.makeGradients()
+	}
+	a.take(samples, f, len(samples))
 	clear(a.df)
 	clear(a.loss)
 }
 
-// tree adds one tree's ∂R/∂f (without the 1/N) and K-L; q is leaves×labels, and qT its
-// transpose.
-func (a *abreast) tree(phi []uint32, q, qT []float32) {
-	a.reach(phi)
-	splits := len(phi)
-	p, mass := a.node[splits*a.n:(splits+a.leaves)*a.n], a.mass[splits*a.n:]
-	a.predict(p, qT)
+// tree adds one tree's ∂R/∂f (without the 1/N) and K-L; q is leaves×labels.
+func (a *abreast) tree(phi []uint32, q []float32) {
+	p := a.reach(phi)
+	mass := a.mass[len(phi)*a.n : a.nodes()*a.n]
+	a.predict(p, q)
 	a.ratios()
 	a.leafMass(mass, p, q)
 	a.splitGradients(phi)
 }
 
-// reach is the function reach for all samples (Eq. 1).
-func (a *abreast) reach(phi []uint32) {
+// reach is the function reach for all samples (Eq. 1). It returns the leaves' part,
+// leaves×n.
+func (a *abreast) reach(phi []uint32) []float32 {
 	root := a.row(a.node, 0)
 	for i := range root {
 		root[i] = 1
@@ -95,15 +112,23 @@ func (a *abreast) reach(phi []uint32) {
 		u := int(unit)
 		num.Branch(a.row(a.node, 2*n+1), a.row(a.node, 2*n+2), a.row(a.node, n), a.row(a.s, u), a.row(a.t, u))
 	}
+	return a.node[len(phi)*a.n : a.nodes()*a.n]
 }
 
-// predict is the function predict for all samples (Eq. 2).
-func (a *abreast) predict(p, qT []float32) {
-	for c := range a.labels {
-		g := a.row(a.g, c)
-		clear(g)
-		num.MulAddRows(g, qT[c*a.leaves:(c+1)*a.leaves], p)
+// leafRun is how many leaves' probabilities a processor's cache holds while all labels
+// take them.
+const leafRun = 512
+
+// predict is the function predict for all samples (Eq. 2): it sets a.g, labels×n, from
+// p, leaves×n, and returns it.
+func (a *abreast) predict(p, q []float32) []float32 {
+	g := a.g[:a.labels*a.n]
+	clear(g)
+	for l := 0; l < a.leaves; l += leafRun {
+		run := min(leafRun, a.leaves-l)
+		num.AddProductT(g, q[l*a.labels:(l+run)*a.labels], p[l*a.n:(l+run)*a.n], run, a.n)
 	}
+	return g
 }
 
 // ratios is the function ratios for all samples, each of weight 1.
@@ -118,12 +143,9 @@ func (a *abreast) ratios() {
 
 // leafMass is the function leafMass for all samples (Eq. 8).
 func (a *abreast) leafMass(mass, p, q []float32) {
-	for l := range a.leaves {
-		m := a.row(mass, l)
-		clear(m)
-		num.MulAddRows(m, q[l*a.labels:(l+1)*a.labels], a.r[:a.labels*a.n])
-		num.Mul32(m, a.row(p, l))
-	}
+	clear(mass)
+	num.AddProduct(mass, q, a.r[:a.labels*a.n], a.labels, a.n)
+	num.Mul32(mass, p)
 }
 
 // splitGradients is the function splitGradients for all samples (Eq. 6).

@@ -48,7 +48,7 @@ func TestAbreast(t *testing.T) {
 			}
 			a.begin(samples, f)
 			for i := range fc.z.trees {
-				a.tree(fc.z.treePhi(fc.phi, i), treeOf(fc.q, i, fc.z.treeQ()), treeOf(qT, i, fc.z.treeQ()))
+				a.tree(fc.z.treePhi(fc.phi, i), treeOf(fc.q, i, fc.z.treeQ()))
 			}
 			df := make([]float32, n*fc.z.outputs)
 			losses := a.end(df, nil)

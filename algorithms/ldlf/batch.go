@@ -41,16 +41,61 @@ func (p permutations) draw(dst []uint32, u *algorithms.Unit, n int, step uint64)
 	return dst
 }
 
+// count adds to counts, of the training rows of unit u, how often each is drawn in the
+// unit's share of mini-batches steps. It takes whole epochs at once, and of one that is
+// cut the rows that are fewer: those drawn or those left out.
+func (p permutations) count(counts []uint32, u *algorithms.Unit, steps [2]uint64) {
+	n, share := uint64(len(counts)), uint64(algorithms.BatchShare(u.ID, u.Of, p.batch))
+	if n == 0 || share == 0 {
+		return
+	}
+	end := steps[1] * share
+	for at := steps[0] * share; at < end; {
+		epoch, from := at/n, at%n
+		to := min(n, from+end-at)
+		at += to - from
+		if to-from == n {
+			addAll(counts, 1)
+			continue
+		}
+		perm := num.NewPermutation(p.key, epoch, uint32(u.ID), n)
+		if to-from <= n/2 {
+			addAt(counts, &perm, from, to, 1)
+			continue
+		}
+		addAll(counts, 1)
+		addAt(counts, &perm, 0, from, ^uint32(0)) // less 1
+		addAt(counts, &perm, to, n, ^uint32(0))
+	}
+}
+
+func addAll(counts []uint32, x uint32) {
+	for i := range counts {
+		counts[i] += x
+	}
+}
+
+// addAt adds x to the counts of the numbers at the positions [from, to).
+func addAt(counts []uint32, perm *num.Permutation, from, to uint64, x uint32) {
+	for i := from; i < to; i++ {
+		counts[perm.At(i)] += x
+	}
+}
+
 // window counts the draws of the unit's mini-batches u.Steps: it sets rows to the
 // distinct positions drawn, ascending, and weights to how often each was. counts
 // is working memory.
 func window(rows []uint32, weights []float32, counts []uint32, draws sampler, u *algorithms.Unit, n int) (r []uint32, w []float32, c []uint32) {
 	counts = slices.Grow(counts[:0], n)[:n]
 	clear(counts)
-	for step := u.Steps[0]; step < u.Steps[1]; step++ {
-		rows = draws.draw(rows[:0], u, n, step)
-		for _, row := range rows {
-			counts[row]++
+	if p, ok := draws.(permutations); ok {
+		p.count(counts, u, u.Steps)
+	} else {
+		for step := u.Steps[0]; step < u.Steps[1]; step++ {
+			rows = draws.draw(rows[:0], u, n, step)
+			for _, row := range rows {
+				counts[row]++
+			}
 		}
 	}
 	rows, weights = rows[:0], weights[:0]

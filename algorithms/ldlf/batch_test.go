@@ -59,6 +59,23 @@ func TestDrawEpochs(t *testing.T) {
 	}
 }
 
+// TestWindowCounts holds the counts of whole and cut epochs against the draws.
+func TestWindowCounts(outer *testing.T) {
+	rapid.Check(outer, func(t *rapid.T) {
+		p := permutations{num.NewKey(rapid.Uint64().Draw(t, "seed"), "ldlf/batch"), rapid.IntRange(1, 90).Draw(t, "batch")}
+		of := 1 << rapid.IntRange(0, 3).Draw(t, "units")
+		from := rapid.Uint64Range(0, 50).Draw(t, "from")
+		u := algorithms.Unit{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of, Steps: [2]uint64{from, from + rapid.Uint64Range(0, 9).Draw(t, "steps")}}
+		n := rapid.IntRange(0, 200).Draw(t, "rows")
+		drawn := struct{ sampler }{p} // which counts nothing by itself
+		rows, weights, _ := window(nil, nil, nil, p, &u, n)
+		wantRows, wantWeights, _ := window(nil, nil, nil, drawn, &u, n)
+		if !slices.Equal(rows, wantRows) || !slices.Equal(weights, wantWeights) {
+			t.Fatalf("rows %v weigh %v, want %v and %v", rows, weights, wantRows, wantWeights)
+		}
+	})
+}
+
 // TestWindow: distinct rows, ascending, with their counts.
 func TestWindow(t *testing.T) {
 	p := permutations{num.NewKey(1, "ldlf/batch"), 7}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // Fold implements algorithms.Trainer.
@@ -123,9 +124,10 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 func (t *trainer) move() bool {
 	rate := learningRate(t.cfg, t.step)
 	if t.second != nil {
-		return adam(t.theta, t.first, t.second, t.g, newAdamRates(rate, t.cfg.Momentum, t.cfg.WeightDecay, t.updates))
+		a := newAdamFactors(rate, t.cfg.Momentum, t.cfg.WeightDecay, t.updates)
+		return num.Adam(t.theta, t.first, t.second, t.g, &a)
 	}
-	return sgd(t.theta, t.first, t.g, float32(rate), float32(t.cfg.Momentum), float32(t.cfg.WeightDecay))
+	return num.Momentum(t.theta, t.first, t.g, float32(rate), float32(t.cfg.Momentum), float32(t.cfg.WeightDecay))
 }
 
 // foldLeaves takes one iteration of Eq. 12.
@@ -135,7 +137,9 @@ func (t *trainer) foldLeaves(sum []float64) error {
 	}
 	updateLeaves(t.q, sum[leafAt:], t.size.labels)
 	t.qVersion++
-	t.loss = sum[2] / (sum[1] * float64(t.size.trees))
+	if t.tellsLoss() {
+		t.loss = sum[2] / (sum[1] * float64(t.size.trees))
+	}
 	t.samples += uint64(sum[0])
 	if t.iteration++; t.iteration == uint64(t.cfg.LeafIterations) {
 		t.iteration = 0

@@ -42,6 +42,7 @@ type kernel struct {
 	draws     sampler
 	scaled    bool
 	keepLimit int
+	spare     *spare
 }
 
 func newKernel(c *Config, seed uint64, m *dataset.Manifest) (*kernel, error) {
@@ -52,7 +53,7 @@ func newKernel(c *Config, seed uint64, m *dataset.Manifest) (*kernel, error) {
 	return &kernel{
 		sizes: z, phi: drawPhi(z, seed), f: newLinear(c, z, m.Sparse),
 		draws:  permutations{num.NewKey(seed, "ldlf/batch"), c.BatchSize},
-		scaled: c.Scaling != scalingNone, keepLimit: keepLimit,
+		scaled: c.Scaling != scalingNone, keepLimit: keepLimit, spare: new(spare),
 	}, nil
 }
 
@@ -115,15 +116,4 @@ func (k *kernel) values(v algorithms.Vars, theta, q uint16, s *scratch) *values 
 		x.input = newScaling(num.Float64s(v.Get(varScaling)))
 	}
 	return x
-}
-
-// eachBlock computes the outputs of the rows at positions rows of refs, block after
-// block, into s.f and calls do with the index of the block's first row.
-func (k *kernel) eachBlock(rows []uint32, refs []dataset.RowRef, d *dataset.Data, v *values, s *scratch, do func(from int, samples []sample)) {
-	block := s.abreast.width
-	for from := 0; from < len(rows); from += block {
-		s.batch = gather(s.batch[:0], rows[from:min(from+block, len(rows))], refs, d)
-		k.f.forward(s.f, s.batch, &v.weights, s.ws)
-		do(from, s.batch)
-	}
 }

@@ -10,79 +10,73 @@ import (
 // distinct rows, rows with their multiplicity, K-L summed over rows and trees.
 const leafAt = 3
 
-// routing holds what stays the same while Eq. 12 is iterated: the window's
-// distinct rows with their weights, and their routing probabilities under Θ.
-type routing struct {
-	rows   []uint32  // positions among the unit's rows, ascending
-	weight []float32 // how often each was drawn
-	p      []float32 // rows×trees×leaves
-}
-
-// Bytes implements algorithms.Sized.
-func (r *routing) Bytes() int { return 4 * (len(r.rows) + len(r.weight) + len(r.p)) }
-
-// Derive implements algorithms.Kernel: the routing of a leaf update's unit, or nil
-// where it would be above the limit.
-func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, working any) (any, error) {
-	if err := checkWindow(&u); err != nil {
-		return nil, err
-	}
-	s := working.(*scratch)
-	refs := u.Rows(d)
-	var r routing
-	r.rows, r.weight, s.counts = window(nil, nil, s.counts, k.draws, &u, len(refs))
-	if 4*len(r.rows)*len(s.p) > k.keepLimit {
-		return nil, nil
-	}
-	r.p = make([]float32, len(r.rows)*len(s.p))
-	x := k.values(v, varTheta, varQ, s)
-	k.eachBlock(r.rows, refs, d, x, s, func(from int, samples []sample) {
-		for i := range samples {
-			k.route(treeOf(r.p, from+i, len(s.p)), treeOf(s.f, i, k.outputs), s)
-		}
-	})
-	return &r, nil
-}
-
 // leafSums computes the unit's part of an iteration of Eq. 12 over the window
 // u.Steps. F64 holds the distinct rows, their multiplicities, the K-L summed over
 // rows and trees, and for each tree, leaf and class Σ_i w_i p(ℓ|x_i) d_ic / g_c(x_i).
+// Where F64 has a value more, that stays 0, nobody wants the K-L and it is 0 too.
 func (k *kernel) leafSums(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, v *values, kept *routing, s *scratch) {
-	refs := u.Rows(d)
+	t := dst.F64[leafAt : leafAt+k.q()]
+	tellsLoss := len(dst.F64) == leafAt+len(t)
+	s.abreast.ready()
+	s.leaves.begin(k.labels, s.abreast.width, k.treeQ())
 	if kept != nil {
-		for i, row := range kept.rows {
-			ref := refs[row]
-			labels := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
-			k.rowSums(dst.F64, treeOf(kept.p, i, len(s.p)), labels, kept.weight[i], v.q, s)
+		for from := 0; from < kept.rows; from += kept.width {
+			b := kept.block(from, &k.sizes)
+			for i := range k.trees {
+				k.blockSums(t, i, b, kept.leaves(from, b.columns, i, &k.sizes), v.q, tellsLoss, s)
+			}
+			b.count(dst.F64, tellsLoss, &s.leaves)
 		}
-		return
+	} else {
+		refs := u.Rows(d)
+		s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, u, len(refs))
+		k.eachBlock(refs, d, v, s, func(_ int, b leafBlock) {
+			for i := range k.trees {
+				k.blockSums(t, i, b, s.abreast.reach(k.treePhi(k.phi, i)), v.q, tellsLoss, s)
+			}
+			b.count(dst.F64, tellsLoss, &s.leaves)
+		})
 	}
-	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, u, len(refs))
-	k.eachBlock(s.rows, refs, d, v, s, func(from int, samples []sample) {
-		for i := range samples {
-			k.route(s.p, treeOf(s.f, i, k.outputs), s)
-			k.rowSums(dst.F64, s.p, samples[i].d, s.weight[from+i], v.q, s)
-		}
-	})
-}
-
-// rowSums adds one row, drawn weight times, to the sums of Eq. 12; p is trees×leaves.
-func (k *kernel) rowSums(dst []float64, p, d []float32, weight float32, q []float32, s *scratch) {
-	dst[0]++
-	dst[1] += float64(weight)
 	for i := range k.trees {
-		leaves := treeOf(p, i, k.leaves)
-		predict(s.g, leaves, treeOf(q, i, k.treeQ()))
-		dst[2] += float64(float64(weight) * ratios(s.r, d, s.g, weight, s.terms))
-		num.AddOuter64(treeOf(dst[leafAt:], i, k.treeQ()), leaves, s.r)
+		sums := treeOf(t, i, k.treeQ())
+		copy(s.leaves.sums, sums)
+		transpose(sums, s.leaves.sums, k.leaves)
 	}
 }
 
-// route sets p (trees×leaves) to Eq. 1's probabilities for a row with outputs f.
-func (k *kernel) route(p, f []float32, s *scratch) {
-	num.SigmoidPairs(s.s, s.t, f)
-	for i := range k.trees {
-		reach(s.node, s.s, s.t, k.treePhi(k.phi, i))
-		copy(treeOf(p, i, k.leaves), s.node[k.splits:])
+// blockSums adds a block of rows to the sums of Eq. 12 of tree i; t is
+// trees×labels×leaves until all rows are in, and p the tree's leaves×columns.
+func (k *kernel) blockSums(t []float64, i int, b leafBlock, p, q []float32, tellsLoss bool, s *scratch) {
+	a, l := &s.abreast, &s.leaves
+	a.n = b.columns
+	g := a.predict(p, treeOf(q, i, k.treeQ()))
+	r := l.r[:len(g)]
+	num.Quotients(r, b.weight, b.d, g, gFloor)
+	if tellsLoss {
+		b.divergences(treeOf(l.kl, i, b.columns), g, l.ratio[:b.columns])
+	}
+	num.AddProduct64T(treeOf(t, i, k.treeQ()), r, p, b.n, b.columns, l.tile)
+}
+
+// divergences sets kl to the rows' K-L in one tree; see ratios.
+func (b leafBlock) divergences(kl []float64, g, ratio []float32) {
+	clear(kl)
+	for from := 0; from < len(g); from += b.columns {
+		num.Ratios(ratio, kl, b.d[from:from+b.columns], g[from:from+b.columns], 1, gFloor)
+	}
+}
+
+// count adds the block's rows, their weights and, row after row and tree after tree,
+// their K-L.
+func (b leafBlock) count(dst []float64, tellsLoss bool, l *leafSpace) {
+	dst[0] += float64(b.n)
+	for i, w := range b.weight[:b.n] {
+		dst[1] += float64(w)
+		if !tellsLoss {
+			continue
+		}
+		for tree := range l.trees {
+			dst[2] += float64(float64(w) * l.kl[tree*b.columns+i])
+		}
 	}
 }

@@ -2,12 +2,14 @@ package ldlf
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // leafRound is one iteration of Eq. 12 over all rows, by the kernel and update.
@@ -126,6 +128,180 @@ func TestUnreachedLeafKeepsItsDistribution(t *testing.T) {
 		if q[i] != want[i] {
 			t.Fatalf("q is %v, want %v", q, want)
 		}
+	}
+}
+
+// uneven is a sampler that draws rows of even numbers twice in three steps, of odd ones
+// once, and some never.
+type uneven struct{}
+
+func (uneven) draw(dst []uint32, _ *algorithms.Unit, n int, step uint64) []uint32 {
+	for i := range n {
+		if (uint64(i)+step)%2 == 0 && i%7 != 5 {
+			dst = append(dst, uint32(i))
+		}
+	}
+	return dst
+}
+
+// rowByRow is leafSums one row after the other: its slow twin.
+func (fc *forestCase) rowByRow(d *dataset.Data, u *algorithms.Unit) []float64 {
+	k, s := fc.k, fc.k.NewScratch().(*scratch)
+	refs := u.Rows(d)
+	rows, weights, _ := window(nil, nil, nil, uneven{}, u, len(refs))
+	dst := make([]float64, leafAt+k.q())
+	v := k.values(fc.vars(), varTheta, varQ, s)
+	for i, row := range gather(nil, rows, refs, d) {
+		k.f.forward(s.f, []sample{row}, &v.weights, s.ws)
+		num.SigmoidPairs(s.s, s.t, s.f[:k.outputs])
+		dst[0]++
+		dst[1] += float64(weights[i])
+		for tree := range k.trees {
+			reach(s.node, s.s, s.t, k.treePhi(k.phi, tree))
+			p := s.node[k.splits:]
+			predict(s.g, p, treeOf(v.q, tree, k.treeQ()))
+			dst[2] += float64(float64(weights[i]) * ratios(s.r, row.d, s.g, weights[i], s.terms))
+			num.AddOuter64(treeOf(dst[leafAt:], tree, k.treeQ()), p, s.r)
+		}
+	}
+	return dst
+}
+
+// spoil makes exact zeros, subnormal values and a class of which no leaf has anything,
+// so that g is at its floor.
+func (fc *forestCase) spoil() {
+	for i := range fc.q {
+		switch {
+		case i%fc.z.labels == 2:
+			fc.q[i] = 0
+		case i%11 == 3:
+			fc.q[i] = 0
+		case i%13 == 5:
+			fc.q[i] = 0x1p-140
+		}
+	}
+	for i := range fc.p.d {
+		if i%5 == 1 {
+			fc.p.d[i] = 0
+		}
+	}
+}
+
+// TestLeafSums holds the blocked sums against the rows one after the other, bit for bit,
+// with kept routing and without, with the K-L and without.
+func TestLeafSums(t *testing.T) {
+	c := smallConfig()
+	c.Trees = 2
+	check := func(depth, labels, rows int, deviation float64) {
+		c.Depth, c.Outputs = depth, splitNodes(depth)+1
+		fc := newCase(c, makeProblem(uint64(labels), rows, 3, labels, 1), 7, deviation)
+		fc.spoil()
+		_, d := fc.p.data(1, false, dataset.Split{})
+		fc.k.draws = uneven{}
+		u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, Keep: 1}
+		want := fc.rowByRow(d, &u)
+		s := fc.k.NewScratch()
+		kept, err := fc.k.Derive(u, d, fc.vars(), s)
+		if err != nil || kept == nil {
+			t.Fatalf("routing %v, error %v", kept, err)
+		}
+		for name, r := range map[string]any{"kept": kept, "not kept": nil} {
+			for _, more := range []int{0, 1} {
+				var dst algorithms.Partial
+				dst.Reset(algorithms.Shape{F64: len(want) + more})
+				if err := fc.k.Run(&dst, u, d, fc.vars(), r, s); err != nil {
+					t.Fatal(err)
+				}
+				for i, x := range dst.F64 {
+					y := 0.0
+					if i < len(want) && (more == 0 || i != 2) {
+						y = want[i]
+					}
+					if math.Float64bits(x) != math.Float64bits(y) {
+						t.Fatalf("depth %d, %d labels, %d rows, %s, %d more: value %d is %v, want %v", depth, labels, rows, name, more, i, x, y)
+					}
+				}
+			}
+		}
+	}
+	for _, labels := range []int{1, 7, 8, 9, 17, 64, 65} {
+		for _, rows := range []int{1, 31, 33, 40, 64, 65, 160} {
+			check(5, labels, rows, 1)
+		}
+	}
+	for depth := 2; depth <= 10; depth++ {
+		for rows := 31; rows <= 65; rows += 1 + depth {
+			check(depth, 5, rows, 1)
+		}
+		check(depth, 3, 50, 60) // most probabilities are exactly 0, or subnormal
+	}
+}
+
+// TestLossOfTheLastIteration: the loss after a leaf update is that of its last iteration,
+// the first one of all tells one too, and none between changes it.
+func TestLossOfTheLastIteration(t *testing.T) {
+	p := makeProblem(9, 150, 6, 3, 1)
+	for name, c := range variants() {
+		j := jobOf(c, 3)
+		m, d := p.data(1, false, j.Split)
+		tr, k := start(t, j, m)
+		s := k.NewScratch()
+		for tr.phase != phaseDone {
+			before, phase, last := tr.loss, tr.phase, tr.iteration+1 == uint64(c.LeafIterations)
+			first := tr.samples == 0
+			r, err := tr.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sum algorithms.Partial
+			sum.Reset(r.Shape)
+			u := algorithms.Unit{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}
+			if err := k.Run(&sum, u, d, r.Vars, nil, s); err != nil {
+				t.Fatal(err)
+			}
+			want := before
+			if phase == phaseLeaves && (last || first) {
+				full := algorithms.Partial{}
+				full.Reset(algorithms.Shape{F64: leafAt + tr.size.q()})
+				if err := k.Run(&full, u, d, r.Vars, nil, s); err != nil {
+					t.Fatal(err)
+				}
+				want = full.F64[2] / (full.F64[1] * float64(tr.size.trees))
+			}
+			if err := tr.Fold(&algorithms.Result{Sum: &sum}); err != nil {
+				t.Fatal(err)
+			}
+			if phase == phaseLeaves && (tr.loss != want || want == 0) {
+				t.Fatalf("%s, step %d: the loss is %v, want %v (last iteration: %v)", name, tr.step, tr.loss, want, last)
+			}
+		}
+	}
+}
+
+// TestRoutingIsUsedAgain: its memory serves another unit once nobody holds it, no sooner.
+func TestRoutingIsUsedAgain(t *testing.T) {
+	fc := newCase(smallConfig(), makeProblem(6, 90, 4, 3, 1), 6, 1)
+	_, d := fc.p.data(1, false, dataset.Split{})
+	fc.k.draws = all{}
+	s := fc.k.NewScratch()
+	derive := func() *routing {
+		u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}, Keep: 1}
+		r, err := fc.k.Derive(u, d, fc.vars(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.(*routing)
+	}
+	first := derive()
+	first.Hold()
+	first.Drop()
+	second := derive()
+	if &second.p[0] == &first.p[0] {
+		t.Fatal("memory that is held serves another unit")
+	}
+	first.Drop()
+	if third := derive(); &third.p[0] != &first.p[0] {
+		t.Error("memory that nobody holds is not used again")
 	}
 }
 

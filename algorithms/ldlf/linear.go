@@ -31,6 +31,7 @@ func newLinear(c *Config, z sizes, sparse bool) *linear {
 // linearSpace is the working memory of linear.
 type linearSpace struct {
 	row     []float32 // a scaled row, or its non-zeros
+	matrix  []float32 // scaled dense rows, one behind the other
 	start   []float32 // outputs: what every sparse row begins with
 	started bool
 	version uint64 // of start
@@ -83,6 +84,10 @@ func (f *linear) initialise(theta []float32, key num.Key) {
 
 func (f *linear) forward(dst []float32, samples []sample, w *weights, ws workspace) {
 	s := ws.(*linearSpace)
+	if f.together(samples) {
+		f.forwardDense(dst, samples, w, s)
+		return
+	}
 	rows, bias := f.split(w.theta)
 	for i := range samples {
 		x, out := &samples[i], dst[i*f.outputs:(i+1)*f.outputs]
@@ -91,13 +96,52 @@ func (f *linear) forward(dst []float32, samples []sample, w *weights, ws workspa
 			num.MulAddRowsAt(out, s.nonZeros(x, w.input), x.columns, rows)
 			continue
 		}
-		if f.bias {
-			copy(out, bias)
-		} else {
-			clear(out)
-		}
+		f.startDense(out, bias)
 		num.MulAddRows(out, s.dense(x, w.input), rows)
 	}
+}
+
+// startDense sets what the outputs of a dense row begin with.
+func (f *linear) startDense(out, bias []float32) {
+	if f.bias {
+		copy(out, bias)
+	} else {
+		clear(out)
+	}
+}
+
+// gatheredValues bounds the values of dense rows that are multiplied together.
+const gatheredValues = 1 << 17
+
+// together reports whether several of the samples, which are dense, make one product.
+func (f *linear) together(samples []sample) bool {
+	return len(samples) > 1 && !samples[0].sparse && 2*f.features <= gatheredValues
+}
+
+// eachDense calls do with dense rows as a matrix, scaled, some at a time; from is the
+// first one's number.
+func (f *linear) eachDense(samples []sample, input scaling, s *linearSpace, do func(from, n int, x []float32)) {
+	most := gatheredValues / max(1, f.features)
+	for from := 0; from < len(samples); from += most {
+		part := samples[from:min(from+most, len(samples))]
+		s.matrix = s.matrix[:0]
+		for i := range part {
+			s.matrix = append(s.matrix, s.dense(&part[i], input)...)
+		}
+		do(from, len(part), s.matrix)
+	}
+}
+
+// forwardDense is forward of dense rows as products of matrices.
+func (f *linear) forwardDense(dst []float32, samples []sample, w *weights, s *linearSpace) {
+	rows, bias := f.split(w.theta)
+	f.eachDense(samples, w.input, s, func(from, n int, x []float32) {
+		out := dst[from*f.outputs : (from+n)*f.outputs]
+		for i := range n {
+			f.startDense(out[i*f.outputs:(i+1)*f.outputs], bias)
+		}
+		num.AddProduct(out, x, rows, f.features, f.outputs)
+	})
 }
 
 // dense returns the scaled features of a dense row.
@@ -187,6 +231,10 @@ func (f *linear) begin(dst *algorithms.Partial, samples []sample, ws workspace) 
 
 func (f *linear) backward(dst *algorithms.Partial, df []float32, samples []sample, w *weights, ws workspace) {
 	s := ws.(*linearSpace)
+	if !f.sparse && f.together(samples) {
+		f.backwardDense(dst, df, samples, w, s)
+		return
+	}
 	for i := range samples {
 		x, d := &samples[i], df[i*f.outputs:(i+1)*f.outputs]
 		if f.sparse {
@@ -199,6 +247,20 @@ func (f *linear) backward(dst *algorithms.Partial, df []float32, samples []sampl
 			num.Add32(bias, d)
 		}
 	}
+}
+
+// backwardDense is backward of dense rows as products of matrices.
+func (f *linear) backwardDense(dst *algorithms.Partial, df []float32, samples []sample, w *weights, s *linearSpace) {
+	rows, bias := f.split(dst.F32)
+	f.eachDense(samples, w.input, s, func(from, n int, x []float32) {
+		d := df[from*f.outputs : (from+n)*f.outputs]
+		num.AddProductT(rows, x, d, n, f.outputs)
+		if f.bias {
+			for i := range n {
+				num.Add32(bias, d[i*f.outputs:(i+1)*f.outputs])
+			}
+		}
+	})
 }
 
 func (f *linear) backwardSparse(dst *algorithms.Partial, df []float32, x *sample, input scaling, s *linearSpace) {

@@ -65,7 +65,16 @@ func (t *trainer) leavesRound(r *algorithms.Round) {
 	r.Steps = t.window()
 	r.Vars = t.parameters()
 	r.Shape.F64 = leafAt + t.size.q()
+	if !t.tellsLoss() {
+		r.Shape.F64++ // by which kernels know
+	}
 	r.Keep = t.leafUpdates + 1 // of which Θ and the window are functions
+}
+
+// tellsLoss reports whether an iteration of Eq. 12 computes the K-L: the last one of an
+// update, and the first one of all, so that there is a loss to show.
+func (t *trainer) tellsLoss() bool {
+	return t.samples == 0 || t.iteration+1 == uint64(t.cfg.LeafIterations)
 }
 
 // validationRound evaluates the present state, and beside it the reference where the

@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// TestOptimisers holds sgd and adam against float64 written from their formulas.
+// TestOptimisers holds the optimisers' steps against float64 written from their formulas.
 func TestOptimisers(t *testing.T) {
 	const n, steps = 50, 200
 	const rate, momentum, decay = 0.05, 0.9, 1e-3
@@ -25,7 +25,8 @@ func TestOptimisers(t *testing.T) {
 		for i := range g {
 			g[i] = float32(s.Normal())
 		}
-		if !sgd(theta, v, g, rate, momentum, decay) || !adam(thetaA, m, w, g, newAdamRates(rate, momentum, decay, uint64(step))) {
+		a := newAdamFactors(rate, momentum, decay, uint64(step))
+		if !num.Momentum(theta, v, g, rate, momentum, decay) || !num.Adam(thetaA, m, w, g, &a) {
 			t.Fatal("Θ is said not to be finite")
 		}
 		for i, x := range g {
@@ -51,10 +52,10 @@ func TestOptimisers(t *testing.T) {
 func TestOptimisersSeeInfinity(t *testing.T) {
 	inf := float32(math.Inf(1))
 	zero := func() []float32 { return make([]float32, 2) }
-	if sgd(zero(), zero(), []float32{0, inf}, 1, 0, 0) {
+	if num.Momentum(zero(), zero(), []float32{0, inf}, 1, 0, 0) {
 		t.Error("sgd passes an infinite Θ")
 	}
-	if adam([]float32{0, inf}, zero(), zero(), zero(), newAdamRates(1, 0.9, 0, 1)) {
+	if a := newAdamFactors(1, 0.9, 0, 1); num.Adam([]float32{0, inf}, zero(), zero(), zero(), &a) {
 		t.Error("adam passes an infinite Θ")
 	}
 }

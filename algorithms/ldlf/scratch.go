@@ -16,12 +16,12 @@ type scratch struct {
 	s, t    []float32 // outputs: σ(f), σ(-f)
 	node    []float32 // nodes of one tree
 	mass    []float32 // the same
-	p       []float32 // trees×leaves, of one row
 	g, r    []float32 // labels
 	terms   []float64 // labels
 	abreast abreast
+	leaves  leafSpace
 
-	qT        []float32 // trees×labels×leaves, of version qTVersion; nil: none yet
+	qT        []float32 // trees×labels×leaves, of version qTVersion, where few rows are a unit's; nil: none yet
 	qTVersion uint64
 
 	ws workspace
@@ -33,9 +33,9 @@ func newScratch(z *sizes, f featureFunction) *scratch {
 		f: make([]float32, a.width*z.outputs), df: make([]float32, a.width*z.outputs),
 		s: make([]float32, z.outputs), t: make([]float32, z.outputs),
 		node: make([]float32, z.nodes()), mass: make([]float32, z.nodes()),
-		p: make([]float32, z.trees*z.leaves),
 		g: make([]float32, z.labels), r: make([]float32, z.labels), terms: make([]float64, z.labels),
 		abreast: a,
+		leaves:  leafSpace{trees: z.trees},
 		ws:      f.workspace(),
 	}
 }

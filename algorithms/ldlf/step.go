@@ -44,16 +44,16 @@ func sumLosses(losses []float64) (sum float64) {
 // its 1/N and 1/K), and appends each one's K-L, summed over trees, to s.losses. There
 // are as many samples as stand abreast, or fewer.
 func (k *kernel) gradients(samples []sample, v *values, s *scratch) {
-	k.transposeQ(v, s)
 	k.f.forward(s.f, samples, &v.weights, s.ws)
 	if len(samples) < fewRows {
+		k.transposeQ(v, s)
 		k.rowGradients(samples, v.q, s)
 		return
 	}
 	a := &s.abreast
 	a.begin(samples, s.f)
 	for i := range k.trees {
-		a.tree(k.treePhi(k.phi, i), treeOf(v.q, i, k.treeQ()), treeOf(s.qT, i, k.treeQ()))
+		a.tree(k.treePhi(k.phi, i), treeOf(v.q, i, k.treeQ()))
 	}
 	s.losses = a.end(s.df, s.losses)
 }

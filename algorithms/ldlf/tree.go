@@ -84,12 +84,22 @@ func updateLeaves(q []float32, sums []float64, labels int) {
 	}
 }
 
-// transpose sets dst (labels×leaves) to the transpose of q (leaves×labels).
-func transpose(dst, q []float32, labels int) {
-	leaves := len(q) / labels
-	for l := range leaves {
-		for c := range labels {
-			dst[c*leaves+l] = q[l*labels+c]
+// transpose sets dst to the transpose of m, whose rows have n values: four rows at a time,
+// which become four neighbours.
+func transpose[T float32 | float64](dst, m []T, n int) {
+	rows := len(m) / n
+	i := 0
+	for ; i+4 <= rows; i += 4 {
+		a, b, c, d := m[i*n:(i+1)*n], m[(i+1)*n:(i+2)*n], m[(i+2)*n:(i+3)*n], m[(i+3)*n:(i+4)*n]
+		b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
+		for j, x := range a {
+			to := dst[j*rows+i:][:4]
+			to[0], to[1], to[2], to[3] = x, b[j], c[j], d[j]
+		}
+	}
+	for ; i < rows; i++ {
+		for j, x := range m[i*n : (i+1)*n] {
+			dst[j*rows+i] = x
 		}
 	}
 }

@@ -1,0 +1,166 @@
+package ldlf
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// leafBlock is a block of a window's rows as Eq. 12 takes them: a column for each row,
+// and more of weight 0 up to whole vectors.
+type leafBlock struct {
+	n       int       // rows
+	columns int       // n, or a few more
+	weight  []float32 // columns: how often each was drawn
+	d       []float32 // labels×columns
+}
+
+// columnsOf returns the columns of a block of n rows, where the widest has width.
+func columnsOf(n, width int) int {
+	lanes := min(width, 32)
+	return (n + lanes - 1) / lanes * lanes
+}
+
+// routing holds what stays the same while Eq. 12 is iterated: of the window's distinct
+// rows, block after block, the weights, the labels and the routing probabilities under
+// Θ. A block that begins at column i begins at i times its rows everywhere.
+type routing struct {
+	rows   int
+	width  int       // columns of a block, of the last one or fewer
+	weight []float32 // columns
+	d      []float32 // labels×columns, of each block
+	p      []float32 // trees×leaves×columns, of each block
+
+	holders atomic.Int32
+	spare   *spare // where it goes when nobody holds it
+}
+
+// shape makes room for a number of rows.
+func (r *routing) shape(z *sizes, rows, width int) {
+	columns := rows/width*width + columnsOf(rows%width, width)
+	r.rows, r.width = rows, width
+	r.weight = slices.Grow(r.weight[:0], columns)[:columns]
+	r.d = slices.Grow(r.d[:0], z.labels*columns)[:z.labels*columns]
+	n := z.trees * z.leaves * columns
+	r.p = slices.Grow(r.p[:0], n)[:n]
+}
+
+// Bytes implements algorithms.Sized.
+func (r *routing) Bytes() int { return 4 * (cap(r.weight) + cap(r.d) + cap(r.p)) }
+
+// Hold implements algorithms.Held.
+func (r *routing) Hold() { r.holders.Add(1) }
+
+// Drop implements algorithms.Held.
+func (r *routing) Drop() {
+	if r.holders.Add(-1) == 0 {
+		r.spare.put(r)
+	}
+}
+
+// spare has the routings that nobody holds: the next leaf update's take their memory.
+type spare struct {
+	mu    sync.Mutex
+	ready []*routing
+}
+
+func (s *spare) put(r *routing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready = append(s.ready, r)
+}
+
+// get returns a routing with one holder.
+func (s *spare) get() *routing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &routing{spare: s}
+	if n := len(s.ready); n > 0 {
+		r, s.ready[n-1] = s.ready[n-1], nil
+		s.ready = s.ready[:n-1]
+	}
+	r.holders.Store(1)
+	return r
+}
+
+// block returns the block that begins with column from.
+func (r *routing) block(from int, z *sizes) leafBlock {
+	n := min(r.width, r.rows-from)
+	columns := columnsOf(n, r.width)
+	return leafBlock{n: n, columns: columns, weight: r.weight[from : from+columns], d: r.d[from*z.labels : (from+columns)*z.labels]}
+}
+
+// leaves returns a tree's routing probabilities, leaves×columns, in the block that
+// begins with column from.
+func (r *routing) leaves(from, columns, tree int, z *sizes) []float32 {
+	return treeOf(r.p[from*z.trees*z.leaves:], tree, z.leaves*columns)
+}
+
+// Derive implements algorithms.Kernel: the routing of a leaf update's unit, or nil
+// where it would be above the limit.
+func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, working any) (any, error) {
+	if err := checkWindow(&u); err != nil {
+		return nil, err
+	}
+	s := working.(*scratch)
+	refs := u.Rows(d)
+	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, &u, len(refs))
+	if 4*len(s.rows)*k.trees*k.leaves > k.keepLimit {
+		return nil, nil
+	}
+	r := k.spare.get()
+	r.shape(&k.sizes, len(s.rows), s.abreast.width)
+	x := k.values(v, varTheta, varQ, s)
+	k.eachBlock(refs, d, x, s, func(from int, b leafBlock) {
+		copy(r.weight[from:], b.weight)
+		copy(r.d[from*k.labels:], b.d)
+		for i := range k.trees {
+			copy(r.leaves(from, b.columns, i, &k.sizes), s.abreast.reach(k.treePhi(k.phi, i)))
+		}
+	})
+	return r, nil
+}
+
+// eachBlock takes the rows s.rows of refs, which weigh s.weight, up in s.abreast, block
+// after block, and calls do with the index of the block's first row.
+func (k *kernel) eachBlock(refs []dataset.RowRef, d *dataset.Data, v *values, s *scratch, do func(from int, b leafBlock)) {
+	a := &s.abreast
+	for from := 0; from < len(s.rows); from += a.width {
+		n := min(a.width, len(s.rows)-from)
+		columns := columnsOf(n, a.width)
+		s.batch = gather(s.batch[:0], s.rows[from:from+n], refs, d)
+		k.f.forward(s.f, s.batch, &v.weights, s.ws)
+		a.take(s.batch, s.f, columns)
+		s.leaves.weight = append(append(s.leaves.weight[:0], s.weight[from:from+n]...), zeros[:columns-n]...)
+		do(from, leafBlock{n: n, columns: columns, weight: s.leaves.weight, d: a.d[:k.labels*columns]})
+	}
+}
+
+// zeros are the weights of columns that are no rows.
+var zeros [32]float32
+
+// leafSpace is the working memory of Eq. 12's sums.
+type leafSpace struct {
+	trees  int
+	weight []float32 // of a block's columns
+	r      []float64 // labels×columns: ratios, widened
+	ratio  []float32 // columns: ratios that nobody reads
+	kl     []float64 // trees×columns
+	sums   []float64 // of one tree, to be transposed
+	tile   *num.Tile
+}
+
+// begin makes room for a block of so many columns, and a tree of so many values of q.
+func (l *leafSpace) begin(labels, columns, q int) {
+	l.r = slices.Grow(l.r[:0], labels*columns)[:labels*columns]
+	l.ratio = slices.Grow(l.ratio[:0], columns)[:columns]
+	l.kl = slices.Grow(l.kl[:0], l.trees*columns)[:l.trees*columns]
+	l.sums = slices.Grow(l.sums[:0], q)[:q]
+	if l.tile == nil {
+		l.tile = new(num.Tile)
+	}
+}
