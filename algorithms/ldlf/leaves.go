@@ -22,7 +22,7 @@ type routing struct {
 func (r *routing) Bytes() int { return 4 * (len(r.rows) + len(r.weight) + len(r.p)) }
 
 // Derive implements algorithms.Kernel: the routing of a leaf update's unit, or nil
-// where it would be above the limit.
+// where there is no room for it.
 func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, working any) (any, error) {
 	if err := checkWindow(&u); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, w
 	refs := u.Rows(d)
 	var r routing
 	r.rows, r.weight, s.counts = window(nil, nil, s.counts, k.draws, &u, len(refs))
-	if 4*len(r.rows)*len(s.p) > k.keepLimit {
+	if !u.Fits(4 * len(r.rows) * (len(s.p) + 2)) {
 		return nil, nil
 	}
 	r.p = make([]float32, len(r.rows)*len(s.p))
