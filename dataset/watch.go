@@ -88,7 +88,7 @@ func (c *column) add(v float64) {
 		return
 	}
 	c.seen++
-	if v <= c.last {
+	if !c.falls && v <= c.last { // the order is not looked at any more once it is known: it cannot be foreseen
 		c.falls = true
 	}
 	c.last = v
