@@ -118,7 +118,14 @@ type Unit struct {
 	Keep    uint64
 	Payload []byte
 	Child   *Job
+	// Room, where set, takes so many bytes for the derived value that Derive is about
+	// to make, and tells whether there are as many.
+	Room func(bytes int) bool
 }
+
+// Fits takes room for a derived value of so many bytes; where there is none, Derive
+// returns nil.
+func (u *Unit) Fits(bytes int) bool { return u.Room == nil || u.Room(bytes) }
 
 // Unit returns unit id of the round.
 func (r *Round) Unit(id int) Unit {

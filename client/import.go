@@ -73,7 +73,7 @@ func (c *Client) putShards(ctx context.Context, m *dataset.Manifest, dir string,
 			n := done.Add(1)
 			if report != nil {
 				progress <- struct{}{}
-				report(dataset.Progress{Phase: "upload", Done: int(n), Of: len(m.Shards)})
+				report(dataset.Progress{Phase: "upload", Done: int(n), Of: len(m.Shards), Part: float64(n) / float64(len(m.Shards))})
 				<-progress
 			}
 			return nil

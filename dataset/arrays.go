@@ -8,18 +8,17 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/npy"
 )
 
-// arraySource streams rows from a pair of arrays in C order.
+// arraySource streams rows from a pair of arrays, and from those with a text for each row.
 type arraySource struct {
 	info             Info
 	features, labels *array // labels may be nil
-	rowNames         []string
+	rowNames         *array
 	classes          bool // Row.text is wanted
-	classNames       []string
+	classNames       *array
 }
 
 // newArraySource makes a Source of the arrays "features", "labels" (or another,
-// see labelVariables) and those with names. Arrays in Fortran order are read
-// into memory.
+// see labelVariables) and those with names.
 func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Source, error) {
 	wanted := o.featuresVariable()
 	s := &arraySource{
@@ -37,15 +36,12 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 	if labels := o.labelVariables(); s.labels == nil && !o.NoLabels {
 		return nil, fmt.Errorf("%s: %w", path, lackArray(entries, labels[len(labels)-1], "--labels-variable", ErrNoLabels))
 	}
-	fortran, err := s.readShapes(o)
+	err := s.readShapes(o)
 	if err == nil {
 		err = s.readNames(entries)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if fortran {
-		return s.load()
 	}
 	return s, nil
 }
@@ -67,25 +63,26 @@ func lackArray(entries map[string]*array, name, flag string, err error) error {
 	return h.lack("array", name, flag, err)
 }
 
-// readShapes fills in Info and reports whether an array is in Fortran order.
-func (s *arraySource) readShapes(o *OpenOptions) (fortran bool, err error) {
+// readShapes fills in Info.
+func (s *arraySource) readShapes(o *OpenOptions) error {
 	h, err := s.features.header()
 	if err != nil {
-		return false, err
+		return err
 	}
 	rows, columns, err := shapeOf(s.features.name, h, MaxFeatures)
 	if err != nil {
-		return false, err
+		return err
 	}
-	s.info.Rows, s.info.Features, fortran = rows, columns, h.Fortran && columns > 1
+	s.info.Rows, s.info.Features = rows, columns
 	if s.labels == nil {
-		return fortran, nil
+		return nil
 	}
 	if h, err = s.labels.header(); err != nil {
-		return false, err
+		return err
 	}
 	if s.classes && (h.Kind == 'U' || h.Kind == 'S') {
-		return fortran, s.readClassNames(rows)
+		s.classNames, s.labels, s.info.Labels = s.labels, nil, 1
+		return s.checkTexts(s.classNames, s.features.name, s.classNames.name)
 	}
 	labelRows, labels, err := shapeOf(s.labels.name, h, MaxLabels)
 	if err == nil && labelRows != rows {
@@ -95,7 +92,7 @@ func (s *arraySource) readShapes(o *OpenOptions) (fortran bool, err error) {
 		err = oneColumn(o, s.labels.name, labels)
 	}
 	s.info.Labels = labels
-	return fortran || h.Fortran && labels > 1, err
+	return err
 }
 
 func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err error) {
@@ -109,13 +106,22 @@ func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err erro
 	return rows, columns, checkSize(name, rows, columns, limit)
 }
 
-func (s *arraySource) readClassNames(rows int) (err error) {
-	s.classNames, err = readStrings(s.labels)
-	if err == nil && len(s.classNames) != rows {
-		err = rowCountError(s.features.name, rows, s.labels.name, len(s.classNames))
+// checkTexts reports an array that does not have a text for each row; messages call the
+// two arrays features and texts.
+func (s *arraySource) checkTexts(a *array, features, texts string) error {
+	r, err := a.begin()
+	if err != nil {
+		return err
 	}
-	s.labels, s.info.Labels = nil, 1
-	return err
+	defer r.Close()
+	n, err := r.Texts()
+	if err != nil {
+		return arrayError(a.name, err)
+	}
+	if n != s.info.Rows {
+		return rowCountError(features, s.info.Rows, texts, n)
+	}
+	return nil
 }
 
 func (s *arraySource) readNames(entries map[string]*array) (err error) {
@@ -129,9 +135,8 @@ func (s *arraySource) readNames(entries map[string]*array) (err error) {
 	if labels := read("label_names"); s.info.Labels > 0 {
 		s.info.LabelNames = labels
 	}
-	s.rowNames = read("row_names")
-	if s.info.HasRowNames = s.rowNames != nil; s.info.HasRowNames && err == nil && len(s.rowNames) != s.info.Rows {
-		err = rowCountError(s.features.name, s.info.Rows, "row_names", len(s.rowNames))
+	if s.rowNames = entries["row_names"]; s.rowNames != nil && err == nil {
+		s.info.HasRowNames, err = true, s.checkTexts(s.rowNames, "features", "row_names")
 	}
 	return err
 }
@@ -146,101 +151,106 @@ func readStrings(a *array) ([]string, error) {
 	return all, arrayError(a.name, err)
 }
 
-// load reads the arrays into memory.
-func (s *arraySource) load() (Source, error) {
-	t := &tableSource{info: s.info, classes: s.classes, rowNames: s.rowNames, classNames: s.classNames}
-	dense, err := loadArray[float32](s.features, s.info.Rows, s.info.Features)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.info.File, err)
-	}
-	t.features = &table{rows: s.info.Rows, columns: s.info.Features, dense: dense}
-	if s.labels != nil {
-		t.labels, err = loadArray[float64](s.labels, s.info.Rows, s.info.Labels)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.info.File, err)
-	}
-	return t, nil
-}
-
-func loadArray[T float32 | float64](a *array, rows, columns int) ([]T, error) {
-	r, err := a.begin()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	values, err := readColumns[T](rows, columns, !r.Fortran, r.read)
-	if err == nil {
-		err = arrayError(a.name, r.End())
-	}
-	return values, err
-}
-
 // Info implements Source.
 func (s *arraySource) Info() Info { return s.info }
 
-// Scan implements Source.
-func (s *arraySource) Scan(f func(*Row) error) error {
-	features, err := s.features.begin()
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.info.File, err)
-	}
-	defer features.Close()
-	var labels *openArray
-	if s.labels != nil {
-		if labels, err = s.labels.begin(); err != nil {
-			return fmt.Errorf("%s: %w", s.info.File, err)
-		}
-		defer labels.Close()
-	}
-	return s.scan(features, labels, f)
+// arrayRows are the arrays of a source while it is read; all but features may be nil.
+type arrayRows struct {
+	features, labels     *matrixReader
+	rowNames, classNames *openArray
 }
 
-func (s *arraySource) scan(features, labels *openArray, f func(*Row) error) error {
+// Scan implements Source.
+func (s *arraySource) Scan(f func(*Row) error) error {
+	r, err := s.begin()
+	defer r.close()
+	if err == nil {
+		err = s.scan(r, f)
+	}
+	return err
+}
+
+// begin opens the arrays; r is to be closed whatever the error.
+func (s *arraySource) begin() (r *arrayRows, err error) {
+	r = new(arrayRows)
+	r.features, err = s.features.matrix(s.info.Features)
+	if err == nil && s.labels != nil {
+		r.labels, err = s.labels.matrix(s.info.Labels)
+	}
+	if err == nil && s.rowNames != nil {
+		r.rowNames, err = s.rowNames.begin()
+	}
+	if err == nil && s.classNames != nil {
+		r.classNames, err = s.classNames.begin()
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", s.info.File, err)
+	}
+	return r, err
+}
+
+func (r *arrayRows) close() {
+	for _, m := range []*matrixReader{r.features, r.labels} {
+		if m != nil {
+			m.Close()
+		}
+	}
+	for _, a := range []*openArray{r.rowNames, r.classNames} {
+		if a != nil {
+			a.Close()
+		}
+	}
+}
+
+func (s *arraySource) scan(r *arrayRows, f func(*Row) error) error {
 	var row Row
 	for i := range s.info.Rows {
 		row.Number = i
-		err := readRow(features, &row.Values, s.info.Features)
-		if err == nil && labels != nil {
-			err = readRow(labels, &row.Labels, s.info.Labels)
-		}
-		if err != nil {
+		if err := s.read(&row, r); err != nil {
 			return fmt.Errorf("%s: row %d (counted from 0): %w", s.info.File, i, err)
 		}
-		s.nameRow(&row)
 		if err := f(&row); err != nil {
 			return err
 		}
 	}
-	err := arrayError(features.name, features.End())
-	if err == nil && labels != nil {
-		err = arrayError(labels.name, labels.End())
-	}
-	if err != nil {
+	if err := r.end(); err != nil {
 		return fmt.Errorf("%s: %w", s.info.File, err)
 	}
 	return nil
 }
 
-func (s *arraySource) nameRow(row *Row) {
-	if s.rowNames != nil {
-		row.Name = s.rowNames[row.Number]
+// read reads the next row.
+func (s *arraySource) read(row *Row, r *arrayRows) (err error) {
+	if row.Values, err = r.features.next(); err != nil {
+		return err
+	}
+	if r.labels != nil {
+		if row.Labels, err = r.labels.next(); err != nil {
+			return err
+		}
+	}
+	if r.rowNames != nil {
+		if row.Name, err = r.rowNames.text(); err != nil {
+			return err
+		}
 	}
 	switch {
-	case s.classNames != nil:
-		row.text = s.classNames[row.Number]
+	case r.classNames != nil:
+		row.text, err = r.classNames.text()
 	case s.classes:
 		row.text = classText(row.Labels[0])
 	}
+	return err
 }
 
-// readRow reads n values; memory grows as they come.
-func readRow(r *openArray, dst *[]float64, n int) error {
-	if cap(*dst) >= n {
-		*dst = (*dst)[:n]
-		return r.read(*dst)
+// end reports bytes after the last row.
+func (r *arrayRows) end() error {
+	for _, m := range []*matrixReader{r.features, r.labels} {
+		if m != nil && m.columns == nil {
+			if err := arrayError(m.name, m.End()); err != nil {
+				return err
+			}
+		}
 	}
-	values, err := readColumns[float64](1, n, true, r.read)
-	*dst = values
-	return err
+	return nil
 }

@@ -52,36 +52,59 @@ func (c *checker) check(r *Row) error {
 }
 
 func (c *checker) checkFeatures(r *Row) error {
-	if !c.sparse && len(r.Values) != c.info.Features {
+	if c.sparse {
+		return c.checkSparse(r)
+	}
+	if len(r.Values) != c.info.Features {
 		return rowErrorf(c.info.File, r.Number, "%d features, %d are expected", len(r.Values), c.info.Features)
 	}
+	c.values = sized(c.values, len(r.Values))
+	zeros, bad := 0, float32(0)
 	for i, v := range r.Values {
-		column := i
-		if c.sparse {
-			column = int(r.Columns[i])
-			if column >= c.info.Features || i > 0 && r.Columns[i-1] >= r.Columns[i] {
-				return rowErrorf(c.info.File, r.Number, "column numbers must ascend and be below %d; found %d", c.info.Features, column)
-			}
+		x := float32(v)
+		bad += x - x // NaN once a value is not finite
+		if x == 0 {
+			x = 0 // -0 too
+			zeros++
 		}
-		x := positiveZero(v)
-		if x-x != 0 { // NaN or infinite
-			return c.columnError(r, "feature", column, c.info.FeatureNames, notFinite(v))
-		}
-		c.keep(column, x)
+		c.values[i] = x
+	}
+	if c.nonZeros = len(r.Values) - zeros; bad != 0 {
+		return c.badFeature(r)
 	}
 	return nil
 }
 
-func (c *checker) keep(column int, x float32) {
-	if x != 0 {
-		c.nonZeros++
-	} else if c.sparse {
-		return
+func (c *checker) checkSparse(r *Row) error {
+	for i, v := range r.Values {
+		column := int(r.Columns[i])
+		if column >= c.info.Features || i > 0 && r.Columns[i-1] >= r.Columns[i] {
+			return rowErrorf(c.info.File, r.Number, "column numbers must ascend and be below %d; found %d", c.info.Features, column)
+		}
+		x := float32(v)
+		if x-x != 0 { // NaN or infinite
+			return c.badFeature(r)
+		}
+		if x != 0 {
+			c.nonZeros++
+			c.values, c.columns = append(c.values, x), append(c.columns, uint32(column))
+		}
 	}
-	c.values = append(c.values, x)
-	if c.sparse {
-		c.columns = append(c.columns, uint32(column))
+	return nil
+}
+
+// badFeature reports the first value of r that is not finite in a float32.
+func (c *checker) badFeature(r *Row) error {
+	for i, v := range r.Values {
+		if x := float32(v); x-x != 0 {
+			column := i
+			if c.sparse {
+				column = int(r.Columns[i])
+			}
+			return c.columnError(r, "feature", column, c.info.FeatureNames, notFinite(v))
+		}
 	}
+	return nil
 }
 
 func (c *checker) checkLabels(r *Row) error {

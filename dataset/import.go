@@ -8,8 +8,8 @@ import (
 
 // Import writes the shards of src into the folder dir, each in a file named by
 // the SHA-256 of its bytes in hex, and returns the manifest. It reads src twice
-// and keeps at most about one shard and 64 MiB in memory. Files are not synced
-// to disk. On an error, which names file, row and column where it can, nothing
+// and keeps at most about three shards and 64 MiB in memory; its temporary files in dir
+// take as much room as the shards. Files are not synced to disk. On an error, which names file, row and column where it can, nothing
 // that Import made remains.
 func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 	s, err := newSurvey(src, &o)
@@ -26,6 +26,9 @@ func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 			m, err = nil, errors.Join(err, undo())
 		}
 	}()
+	if err := checkRoom(dir, m.room()); err != nil {
+		return nil, err
+	}
 	work, err := os.MkdirTemp(dir, ".import-")
 	if err != nil {
 		return nil, err
@@ -35,6 +38,14 @@ func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 		return nil, err
 	}
 	return m, moveShards(m, work, dir)
+}
+
+// room is about how many bytes the files of an import take at most: rows are spilled
+// with 16 bytes each, and a shard's spill file goes once the shard is written. Names are
+// not known yet.
+func (m *Manifest) room() int64 {
+	bytes := contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)
+	return bytes + bytes/int64(len(m.Shards)) + 16*int64(m.Rows)
 }
 
 // makeFolder makes dir and the parents that are missing; undo removes those
@@ -70,7 +81,7 @@ func sortRows(src Source, m *Manifest, work string, o *ImportOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(p.done(), s.flushAll()); err != nil {
+	if err := errors.Join(p.done(), s.end()); err != nil {
 		return err
 	}
 	for i := range m.Shards {

@@ -365,7 +365,7 @@ func TestSpillOfManyFlushes(t *testing.T) {
 		}
 		return s.add(shard, row)
 	})
-	if err := errors.Join(err, s.flushAll()); err != nil {
+	if err := errors.Join(err, s.end()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range m.Shards {

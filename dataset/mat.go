@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 )
 
-// openMAT reads a MATLAB v5 file whole, since it stores columns.
+// openMAT reads a MATLAB v5 file to its end, since it stores columns.
 func openMAT(path string, o *OpenOptions) (Source, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -31,6 +31,8 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 		switch {
 		case errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated):
 			err = fmt.Errorf("%w: %w", err, ErrFormat)
+		case errors.Is(err, matfile.ErrSize):
+			err = sentencef(ErrFormat, "%w: at most %d can be read of a sparse matrix of MATLAB, which is turned to rows in memory; write the data as .libsvm", err, maxSparse)
 		case errors.Is(err, matfile.ErrHDF5) || errors.Is(err, matfile.ErrV4):
 			err = sentencef(ErrFormat, "%w", err)
 		}
@@ -64,6 +66,15 @@ func (o *OpenOptions) labelVariables() []string {
 type variable struct {
 	rows, columns int
 	values        []float64 // row-major
+	file          *columnFile
+}
+
+// turn makes a column of a row.
+func (v *variable) turn() {
+	v.rows, v.columns = v.columns, 1
+	if v.file != nil {
+		v.file.rows, v.file.columns = v.rows, v.columns
+	}
 }
 
 type matReader struct {
@@ -121,7 +132,7 @@ func matFeatures(a *matfile.Array) (*table, error) {
 		return nil, err
 	}
 	if a.Class == matfile.Sparse {
-		m, err := a.ReadSparse()
+		m, err := a.ReadSparse(maxSparse)
 		if err != nil {
 			return nil, err
 		}
@@ -141,12 +152,12 @@ func matLabels(a *matfile.Array) (*variable, error) {
 	if a.Class == matfile.Sparse {
 		return sparseLabels(a)
 	}
-	values, err := readColumns[float64](a.Rows, a.Columns, false, a.Read)
-	return &variable{a.Rows, a.Columns, values}, err
+	values, file, err := readColumns[float64](a.Rows, a.Columns, a.Read)
+	return &variable{a.Rows, a.Columns, values, file}, err
 }
 
 func sparseLabels(a *matfile.Array) (*variable, error) {
-	m, err := a.ReadSparse()
+	m, err := a.ReadSparse(maxSparse)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +169,7 @@ func sparseLabels(a *matfile.Array) (*variable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Name, err)
 	}
-	return &variable{a.Rows, a.Columns, values}, nil
+	return &variable{a.Rows, a.Columns, values, nil}, nil
 }
 
 // newTableSource puts together what was found in a file.
@@ -185,7 +196,7 @@ func (s *tableSource) takeLabels(o *OpenOptions, m *matReader) error {
 			continue
 		}
 		if v.rows == 1 && s.info.Rows != 1 && v.columns == s.info.Rows {
-			v.rows, v.columns = v.columns, 1
+			v.turn()
 		}
 		if v.rows != s.info.Rows {
 			return rowCountError(m.features, s.info.Rows, name, v.rows)
@@ -193,7 +204,7 @@ func (s *tableSource) takeLabels(o *OpenOptions, m *matReader) error {
 		if err := oneColumn(o, name, v.columns); err != nil {
 			return err
 		}
-		s.info.Labels, s.labels = v.columns, v.values
+		s.info.Labels, s.labels, s.labelsFile = v.columns, v.values, v.file
 		return nil
 	}
 	return m.holds.lack("variable", m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)

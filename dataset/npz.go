@@ -17,6 +17,9 @@ import (
 type array struct {
 	name string // for messages
 	open func() (io.ReadCloser, error)
+	// random opens the bytes for reading anywhere, and tells their number.
+	random func() (in io.ReaderAt, size int64, err error)
+	seeks  io.ReaderAt // what random gave
 }
 
 // header reads just the array's header.
@@ -48,6 +51,12 @@ func (a *array) begin() (*openArray, error) {
 	return &openArray{r, in, a.name}, nil
 }
 
+// text reads the next element of an array of strings.
+func (r *openArray) text() (string, error) {
+	s, err := r.ReadText()
+	return s, arrayError(r.name, err)
+}
+
 func (r *openArray) read(dst []float64) error { return arrayError(r.name, r.ReadFloats(dst)) }
 
 func arrayError(name string, err error) error {
@@ -77,7 +86,9 @@ func openNPZ(path string, o *OpenOptions) (Source, error) {
 	entries := map[string]*array{}
 	for _, e := range z.File {
 		name := strings.TrimSuffix(e.Name, ".npy")
-		entries[name] = &array{name, func() (io.ReadCloser, error) { return openEntry(path, e.Name) }}
+		a := &array{name: name, open: func() (io.ReadCloser, error) { return openEntry(path, e.Name) }}
+		a.random = func() (io.ReaderAt, int64, error) { return a.unpack(int64(e.UncompressedSize64)) }
+		entries[name] = a
 	}
 	return newArraySource(o.shown(path), o, entries)
 }
@@ -124,7 +135,11 @@ func openNPY(path string, o *OpenOptions) (Source, error) {
 }
 
 func fileArray(path string) *array {
-	return &array{filepath.Base(path), func() (io.ReadCloser, error) { return os.Open(path) }}
+	return &array{
+		name:   filepath.Base(path),
+		open:   func() (io.ReadCloser, error) { return os.Open(path) },
+		random: func() (io.ReaderAt, int64, error) { return openRandom(path) },
+	}
 }
 
 // labelsFile finds the labels that belong to a file of features.

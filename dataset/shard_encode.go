@@ -3,7 +3,6 @@ package dataset
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 )
 
 // EncodeShard returns the one encoding of a block of rows (FORMAT.md). names
@@ -39,18 +38,6 @@ func EncodeShard(r *Rows, names []string) []byte {
 		putNames(b[l.ends.from:], b[l.text.from:], names)
 	}
 	return b
-}
-
-func putU32(b []byte, values []uint32) {
-	for i, v := range values {
-		binary.LittleEndian.PutUint32(b[4*i:], v)
-	}
-}
-
-func putF32(b []byte, values []float32) {
-	for i, v := range values {
-		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
-	}
 }
 
 func putNames(ends, text []byte, names []string) {

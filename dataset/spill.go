@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 )
 
-// spillMemory bounds the memory that all spill buffers of an import take.
-const spillMemory = 64 << 20
+// spillMemory bounds the bytes that wait in all spill buffers of an import.
+const spillMemory = 32 << 20
 
 // spill sorts stored rows into one temporary file for each shard. A file is open
 // only while a buffer is written out, so any number of shards will do. Its
@@ -21,14 +20,19 @@ const spillMemory = 64 << 20
 type spill struct {
 	m       *Manifest
 	dir     string
-	limit   int
+	limit   int // bytes of a buffer that are worth a write
+	room    int // bytes that a buffer keeps once it is written out
+	waiting int // bytes in all buffers
 	buffers [][]byte
+	row     storedRow // the last one read
+	record  []byte
 }
 
 func newSpill(m *Manifest, dir string) *spill {
+	share := spillMemory / len(m.Shards)
 	return &spill{
 		m: m, dir: dir, buffers: make([][]byte, len(m.Shards)),
-		limit: max(1<<12, min(1<<18, spillMemory/len(m.Shards))),
+		limit: max(1<<12, min(1<<18, share)), room: min(1<<19, 2*share),
 	}
 }
 
@@ -36,43 +40,58 @@ func (s *spill) path(shard int) string { return filepath.Join(s.dir, fmt.Sprintf
 
 func (s *spill) add(shard int, r *storedRow) error {
 	b := s.buffers[shard]
+	before := len(b)
 	for _, v := range []uint32{r.position, r.number, uint32(len(r.values)), uint32(len(r.name))} {
-		b = binary.LittleEndian.AppendUint32(b, v)
+		b = binary.NativeEndian.AppendUint32(b, v)
 	}
-	for _, v := range r.columns {
-		b = binary.LittleEndian.AppendUint32(b, v)
-	}
-	for _, values := range [][]float32{r.values, r.labels} {
-		for _, v := range values {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
-	}
-	s.buffers[shard] = append(b, r.name...)
-	if len(s.buffers[shard]) >= s.limit {
+	b = append(b, nativeBytes(r.columns)...)
+	b = append(b, nativeBytes(r.values)...)
+	b = append(b, nativeBytes(r.labels)...)
+	b = append(b, r.name...)
+	s.buffers[shard] = b
+	s.waiting += len(b) - before
+	switch {
+	case len(b) >= s.limit:
 		return s.flush(shard)
+	case s.waiting >= spillMemory: // many shards, and little for each
+		return s.flushAll()
 	}
 	return nil
 }
 
+// flush writes a buffer out. One that long rows made large is let go.
 func (s *spill) flush(shard int) error {
+	b := s.buffers[shard]
+	if len(b) == 0 {
+		return nil
+	}
 	f, err := os.OpenFile(s.path(shard), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(s.buffers[shard])
-	s.buffers[shard] = s.buffers[shard][:0]
+	_, err = f.Write(b)
+	s.waiting -= len(b)
+	if s.buffers[shard] = b[:0]; cap(b) > s.room {
+		s.buffers[shard] = nil
+	}
 	return errors.Join(err, f.Close())
 }
 
-// flushAll writes every buffer out and lets go of the memory.
+// flushAll writes every buffer out.
 func (s *spill) flushAll() error {
 	for i := range s.buffers {
 		if err := s.flush(i); err != nil {
 			return err
 		}
-		s.buffers[i] = nil
 	}
 	return nil
+}
+
+// end writes every buffer out and lets go of the memory.
+func (s *spill) end() error {
+	err := s.flushAll()
+	s.buffers = nil
+	return err
 }
 
 // build reads the rows of a shard back and removes its file.
@@ -85,40 +104,45 @@ func (s *spill) build(shard int) (*Rows, []string, error) {
 	defer f.Close()
 	b, in := newBuilder(s.m, shard), bufio.NewReaderSize(f, 1<<18)
 	for {
-		r, err := s.read(in)
+		err := s.read(in)
 		if errors.Is(err, io.EOF) {
 			return b.finish()
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("read %s: %w", f.Name(), err)
 		}
-		b.add(r)
+		b.add(&s.row)
 	}
 }
 
-func (s *spill) read(in io.Reader) (*storedRow, error) {
+// read reads the next record into s.row, whose slices last until the next call.
+func (s *spill) read(in io.Reader) error {
 	var head [16]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return nil, err
+		return err
 	}
-	u32 := func(b []byte, i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
-	r := &storedRow{position: u32(head[:], 0), number: u32(head[:], 1)}
-	values, name, columns := int(u32(head[:], 2)), int(u32(head[:], 3)), 0
+	u32 := func(i int) uint32 { return binary.NativeEndian.Uint32(head[4*i:]) }
+	r, values, name := &s.row, int(u32(2)), int(u32(3))
+	columns := 0
 	if s.m.Sparse {
 		columns = values
 	}
-	b := make([]byte, 4*(columns+values+s.m.Labels)+name)
-	if _, err := io.ReadFull(in, b); err != nil {
-		return nil, io.ErrUnexpectedEOF
+	r.position, r.number = u32(0), u32(1)
+	r.columns, r.values, r.labels = sized(r.columns, columns), sized(r.values, values), sized(r.labels, s.m.Labels)
+	s.record = sized(s.record, name)
+	for _, b := range [][]byte{nativeBytes(r.columns), nativeBytes(r.values), nativeBytes(r.labels), s.record} {
+		if _, err := io.ReadFull(in, b); err != nil {
+			return io.ErrUnexpectedEOF
+		}
 	}
-	for i := range columns {
-		r.columns = append(r.columns, u32(b, i))
+	r.name = string(s.record)
+	return nil
+}
+
+// sized returns a slice of n elements, in the memory of v where that is enough.
+func sized[T any](v []T, n int) []T {
+	if cap(v) < n {
+		return make([]T, n)
 	}
-	floats := make([]float32, values+s.m.Labels)
-	for i := range floats {
-		floats[i] = math.Float32frombits(u32(b, columns+i))
-	}
-	r.values, r.labels = floats[:values], floats[values:]
-	r.name = string(b[len(b)-name:])
-	return r, nil
+	return v[:n]
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 )
 
-// table is a matrix in memory, for files that store columns: dense, or compressed
-// sparse rows where start is set.
+// table is a matrix of a file that stores columns: dense (in a scratch file where it is
+// large), or compressed sparse rows where start is set.
 type table struct {
 	rows, columns int
 	dense         []float32 // row-major
+	file          *columnFile
 	start         []int
 	index         []uint32
 	values        []float64
@@ -21,25 +22,21 @@ type table struct {
 // what a file holds and not with what it claims.
 const tablePiece = 1 << 12
 
-// readColumns reads rows×columns values that come column by column (or, for
-// byRow, row by row) and returns them row by row.
-func readColumns[T float32 | float64](rows, columns int, byRow bool, read func([]float64) error) ([]T, error) {
-	total := rows * columns
-	values := make([]T, 0, min(total, 1<<20))
+// readColumns reads rows×columns values that come column by column.
+func readColumns[T float32 | float64](rows, columns int, read func([]float64) error) ([]T, *columnFile, error) {
+	spool := newColumnSpool[T](rows, columns)
 	var piece [tablePiece]float64
-	for len(values) < total {
-		k := min(total-len(values), tablePiece)
+	for left := rows * columns; left > 0; {
+		k := min(left, tablePiece)
 		if err := read(piece[:k]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		for _, v := range piece[:k] {
-			values = append(values, T(v))
+		if err := spool.add(piece[:k]); err != nil {
+			return nil, nil, err
 		}
+		left -= k
 	}
-	if byRow || rows == 1 || columns == 1 {
-		return values, nil
-	}
-	return transpose(values, rows, columns), nil
+	return spool.end()
 }
 
 // transpose turns column-major values into row-major ones, in squares that fit
@@ -78,8 +75,15 @@ func sparseTable(name string, rows, columns int, m *matfile.SparseMatrix) (*tabl
 	if rows > emptyRowsPerValue*(n+1<<10) {
 		return nil, fmt.Errorf("%s has %d rows but only %d non-zero values: %w", name, rows, n, ErrFormat)
 	}
+	if rows > 2*maxSparse {
+		return nil, sentencef(ErrFormat, "%s is a sparse matrix of %d rows, which is turned to rows in memory: at most %d can be read; write the data as .libsvm", name, rows, 2*maxSparse)
+	}
 	return byRows(rows, columns, m), nil
 }
+
+// maxSparse bounds the non-zeros of a sparse matrix of MATLAB, which is turned to rows in
+// memory: 24 bytes each, and 16 bytes for a row, of which there may be twice as many.
+const maxSparse = 1 << 22
 
 // byRows turns the non-zeros by columns into those by rows.
 func byRows(rows, columns int, m *matfile.SparseMatrix) *table {
@@ -113,6 +117,9 @@ func (t *table) labels() ([]float64, error) {
 	if len(t.values) < t.rows {
 		return nil, fmt.Errorf("%d rows but only %d labels above 0: %w", t.rows, len(t.values), ErrFormat)
 	}
+	if t.rows*t.columns > 2*maxSparse {
+		return nil, fmt.Errorf("%d x %d labels in a sparse matrix; at most %d can be read; write them as a full one: %w", t.rows, t.columns, 2*maxSparse, ErrFormat)
+	}
 	dense := make([]float64, t.rows*t.columns)
 	for r := range t.rows {
 		for k := t.start[r]; k < t.start[r+1]; k++ {
@@ -122,13 +129,13 @@ func (t *table) labels() ([]float64, error) {
 	return dense, nil
 }
 
-// tableSource is a Source over matrices in memory.
+// tableSource is a Source over matrices that were read.
 type tableSource struct {
 	info       Info
 	features   *table
-	labels     []float64 // row-major, of info.Labels columns; nil where classNames is set
-	classes    bool      // Row.text is wanted
-	classNames []string
+	labels     []float64 // row-major, of info.Labels columns
+	labelsFile *columnFile
+	classes    bool // Row.text is wanted
 	rowNames   []string
 }
 
@@ -138,26 +145,39 @@ func (s *tableSource) Info() Info { return s.info }
 // Scan implements Source.
 func (s *tableSource) Scan(f func(*Row) error) error {
 	var row Row
+	features, labels := s.features.file.begin(), s.labelsFile.begin()
 	for i := range s.info.Rows {
 		row.Number = i
-		s.features.row(i, &row)
-		if n := s.info.Labels; s.labels != nil {
-			row.Labels = s.labels[i*n : (i+1)*n]
-		}
-		switch {
-		case s.classNames != nil:
-			row.text = s.classNames[i]
-		case s.classes:
-			row.text = classText(row.Labels[0])
-		}
-		if s.rowNames != nil {
-			row.Name = s.rowNames[i]
+		if err := s.read(&row, features, labels); err != nil {
+			return fmt.Errorf("%s: row %d (counted from 0): %w", s.info.File, i, err)
 		}
 		if err := f(&row); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// read reads the next row; features and labels are nil where they are in memory.
+func (s *tableSource) read(row *Row, features, labels *columnReader) (err error) {
+	i, n := row.Number, s.info.Labels
+	if features == nil {
+		s.features.row(i, row)
+	} else if row.Values, err = features.next(); err != nil {
+		return err
+	}
+	if labels != nil {
+		row.Labels, err = labels.next()
+	} else if s.labels != nil {
+		row.Labels = s.labels[i*n : (i+1)*n]
+	}
+	if s.classes && err == nil {
+		row.text = classText(row.Labels[0])
+	}
+	if s.rowNames != nil {
+		row.Name = s.rowNames[i]
+	}
+	return err
 }
 
 func (t *table) row(i int, r *Row) {

@@ -50,14 +50,17 @@ func (w *watch) add(r *Row) {
 		w.pairs.add(r)
 	}
 	w.rows++
-	for i, v := range r.Values {
-		at := i
-		if r.Sparse {
-			at = int(r.Columns[i])
+	if r.Sparse {
+		for i, v := range r.Values {
+			if at := int(r.Columns[i]); at < len(w.columns) {
+				w.columns[at].add(v)
+			}
 		}
-		if at < len(w.columns) {
-			w.columns[at].add(v)
-		}
+		return
+	}
+	columns := w.columns[:min(len(w.columns), len(r.Values))]
+	for i := range columns {
+		columns[i].add(r.Values[i])
 	}
 }
 
@@ -80,13 +83,12 @@ func (r *Row) targets() []float64 {
 }
 
 func (c *column) add(v float64) {
-	if math.IsNaN(v) {
-		c.missing++
+	if c.seen == 0 || v != v {
+		c.begin(v)
 		return
 	}
-	if c.seen++; c.seen == 1 {
-		c.low, c.high = v, v
-	} else if v <= c.last {
+	c.seen++
+	if !c.falls && v <= c.last { // the order is not looked at any more once it is known: it cannot be foreseen
 		c.falls = true
 	}
 	c.last = v
@@ -99,7 +101,22 @@ func (c *column) add(v float64) {
 	if v == 0 {
 		c.zeros++
 	}
-	c.fraction = c.fraction || v != math.Floor(v)
+	if !c.fraction {
+		c.fraction = v != math.Floor(v)
+	}
+}
+
+// begin adds a missing value, or the first one that is not.
+func (c *column) begin(v float64) {
+	if math.IsNaN(v) {
+		c.missing++
+		return
+	}
+	c.seen, c.low, c.high, c.last = 1, v, v, v
+	if v == 0 {
+		c.zeros++
+	}
+	c.fraction = v != math.Floor(v)
 }
 
 // finish returns the column with the zeros that sparse rows left out.

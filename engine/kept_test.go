@@ -177,9 +177,9 @@ func TestKeptIsCountedOnce(t *testing.T) {
 	key := keptKey{0, 0, 1}
 	c = NewKept(1000)
 	c.keep = 1
-	c.put(1, key, sized(10))
-	c.put(1, key, sized(10))
-	c.put(2, keptKey{0, 1, 1}, sized(10)) // came too late
+	c.put(1, key, sized(10), new(int))
+	c.put(1, key, sized(10), new(int))
+	c.put(2, keptKey{0, 1, 1}, sized(10), new(int)) // came too late
 	if c.bytes != 10 || len(c.values) != 1 {
 		t.Errorf("%d bytes of %d values kept, want 10 of 1", c.bytes, len(c.values))
 	}

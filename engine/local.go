@@ -9,9 +9,6 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// KeptLimit bounds the derived values that one job keeps in a process.
-const KeptLimit = 1 << 30
-
 // Local computes rounds in this process: the oracle that clusters are held
 // against.
 type Local struct {
@@ -34,6 +31,12 @@ func NewLocal(k algorithms.Kernel, d *dataset.Data, lanes int, child ChildRunner
 	}
 	return l
 }
+
+// Share has l keep derived values in memory that others use as well.
+func (l *Local) Share(m *KeptMemory) { l.kept = m.NewKept() }
+
+// Forget gives the memory of derived values back.
+func (l *Local) Forget() { l.kept.Forget() }
 
 // Do implements Executor.
 func (l *Local) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {

@@ -35,7 +35,7 @@ type Config struct {
 	// CacheBytes bounds the shard cache on disk; shards in use may exceed it.
 	// 0: DefaultCacheBytes.
 	CacheBytes int64
-	// KeptBytes bounds the derived values that a job keeps in memory (routing
+	// KeptBytes bounds the derived values that all jobs together keep in memory (routing
 	// probabilities during a leaf update). 0: engine.KeptLimit.
 	KeptBytes int
 	// MemoryBytes bounds what units that need the whole dataset may take; one that

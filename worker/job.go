@@ -50,14 +50,14 @@ type job struct {
 	touched   uint64 // when it was last used, by the worker's count of orders
 }
 
-func newJob(ctx context.Context, m *protocol.Setup, lanes, keptBytes int) *job {
+func newJob(ctx context.Context, m *protocol.Setup, lanes int, kept *engine.KeptMemory) *job {
 	j := &job{
 		id: m.ID, epoch: m.Epoch, start: m.Start, spec: m.Job, manifest: m.Manifest,
 		ready: make(chan struct{}), scratch: make([]any, lanes),
 		atHand: make([]bool, len(m.Manifest.Shards)), lacks: len(m.Manifest.Shards), values: make(values),
 		units: make(map[unitKey]*collected),
 	}
-	j.kept.Store(engine.NewKept(keptBytes))
+	j.kept.Store(kept.NewKept())
 	j.ctx, j.cancel = context.WithCancel(ctx)
 	return j
 }

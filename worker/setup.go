@@ -53,7 +53,7 @@ func (w *worker) setUp(m *protocol.Setup) {
 		w.log.Warn("a job is not set up: too many are in use", "job", m.ID, "jobs", len(w.jobs))
 		return
 	}
-	j := newJob(w.ctx, m, laneKinds*w.cfg.Slots, w.cfg.KeptBytes)
+	j := newJob(w.ctx, m, laneKinds*w.cfg.Slots, w.kept)
 	w.orders++
 	j.touched = w.orders
 	w.jobs[j.id] = j
@@ -165,6 +165,7 @@ func (w *worker) leave(j *job) {
 		w.cache.release(s)
 	}
 	j.opened = nil
+	j.kept.Load().Forget()
 }
 
 // forgetIdle forgets the job without work that was used longest ago. mu is held.

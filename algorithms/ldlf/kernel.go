@@ -30,19 +30,14 @@ const (
 	varReferenceQ
 )
 
-// keepLimit bounds the routing probabilities that a unit keeps during a leaf
-// update; beyond it every iteration computes them again.
-const keepLimit = 256 << 20
-
 // kernel is the worker's half: see algorithms.Kernel. It is shared by lanes.
 type kernel struct {
 	sizes
-	phi       []uint32 // trees×splits
-	f         featureFunction
-	draws     sampler
-	scaled    bool
-	keepLimit int
-	spare     *spare
+	phi    []uint32 // trees×splits
+	f      featureFunction
+	draws  sampler
+	scaled bool
+	spare  *spare
 }
 
 func newKernel(c *Config, seed uint64, m *dataset.Manifest) (*kernel, error) {
@@ -53,7 +48,7 @@ func newKernel(c *Config, seed uint64, m *dataset.Manifest) (*kernel, error) {
 	return &kernel{
 		sizes: z, phi: drawPhi(z, seed), f: newLinear(c, z, m.Sparse),
 		draws:  permutations{num.NewKey(seed, "ldlf/batch"), c.BatchSize},
-		scaled: c.Scaling != scalingNone, keepLimit: keepLimit, spare: new(spare),
+		scaled: c.Scaling != scalingNone, spare: new(spare),
 	}, nil
 }
 

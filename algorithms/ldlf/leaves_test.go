@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -313,12 +314,21 @@ func TestKeptRouting(t *testing.T) {
 	for _, scaling := range scalings {
 		c.Scaling = scaling
 		var digests []string
-		for _, limit := range []int{keepLimit, 2000, 0} {
+		for _, limit := range []int{engine.KeptLimit, 2000, 0} {
 			j := jobOf(c, 3)
 			m, d := p.data(2, false, j.Split)
 			tr, k := start(t, j, m)
-			k.keepLimit = limit
-			drive(t, tr, k, d, 1, func(*trainer) {})
+			x, memory := engine.NewLocal(k, d, 1, nil), engine.NewKeptMemory(limit)
+			x.Share(memory)
+			err := engine.Drive(t.Context(), tr, 0, x, func(uint64, algorithms.Trainer) error {
+				if used := memory.Used(); used > limit {
+					t.Errorf("%d bytes are kept of at most %d", used, limit)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 			digests = append(digests, digest(modelOf(t, tr)))
 		}
 		if digests[0] != digests[1] || digests[0] != digests[2] {

@@ -39,9 +39,17 @@ type routing struct {
 	spare   *spare // where it goes when nobody holds it
 }
 
+// allColumns returns the columns of all blocks of a number of rows.
+func allColumns(rows, width int) int { return rows/width*width + columnsOf(rows%width, width) }
+
+// routingBytes returns the memory of a routing of so many rows.
+func routingBytes(z *sizes, rows, width int) int {
+	return 4 * allColumns(rows, width) * (1 + z.labels + z.trees*z.leaves)
+}
+
 // shape makes room for a number of rows.
 func (r *routing) shape(z *sizes, rows, width int) {
-	columns := rows/width*width + columnsOf(rows%width, width)
+	columns := allColumns(rows, width)
 	r.rows, r.width = rows, width
 	r.weight = slices.Grow(r.weight[:0], columns)[:columns]
 	r.d = slices.Grow(r.d[:0], z.labels*columns)[:z.labels*columns]
@@ -62,16 +70,25 @@ func (r *routing) Drop() {
 	}
 }
 
-// spare has the routings that nobody holds: the next leaf update's take their memory.
+// spareLimit bounds the memory of a job that waits for its next leaf update; it is no
+// part of what a process may keep.
+const spareLimit = 16 << 20
+
+// spare has routings that nobody holds: the next leaf update's take their memory.
 type spare struct {
 	mu    sync.Mutex
 	ready []*routing
+	bytes int
 }
 
+// put takes a routing, or leaves it to the garbage collector where there are enough.
 func (s *spare) put(r *routing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ready = append(s.ready, r)
+	if n := r.Bytes(); s.bytes+n <= spareLimit {
+		s.bytes += n
+		s.ready = append(s.ready, r)
+	}
 }
 
 // get returns a routing with one holder.
@@ -82,6 +99,7 @@ func (s *spare) get() *routing {
 	if n := len(s.ready); n > 0 {
 		r, s.ready[n-1] = s.ready[n-1], nil
 		s.ready = s.ready[:n-1]
+		s.bytes -= r.Bytes()
 	}
 	r.holders.Store(1)
 	return r
@@ -101,7 +119,7 @@ func (r *routing) leaves(from, columns, tree int, z *sizes) []float32 {
 }
 
 // Derive implements algorithms.Kernel: the routing of a leaf update's unit, or nil
-// where it would be above the limit.
+// where there is no room for it.
 func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, working any) (any, error) {
 	if err := checkWindow(&u); err != nil {
 		return nil, err
@@ -109,7 +127,7 @@ func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, w
 	s := working.(*scratch)
 	refs := u.Rows(d)
 	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, &u, len(refs))
-	if 4*len(s.rows)*k.trees*k.leaves > k.keepLimit {
+	if !u.Fits(routingBytes(&k.sizes, len(s.rows), s.abreast.width)) {
 		return nil, nil
 	}
 	r := k.spare.get()

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
@@ -41,6 +42,11 @@ type Outcome struct {
 	// for a job of folds they are sums.
 	Counters map[string]uint64 `json:"counters,omitempty"`
 	Folds    []*Outcome        `json:"folds,omitempty"`
+
+	// Spent are the seconds that the job's rounds took, by their kind, and "waiting", the
+	// rest of its time, where who ran the job measured them. They decide nothing and are
+	// not among the bytes of a fold; of folds side by side they are sums.
+	Spent map[string]float64 `json:"spent_seconds,omitempty"`
 
 	// Curve is the learning curve, where who ran the job recorded one; nil for a job of
 	// folds.
@@ -74,6 +80,21 @@ var (
 // Counter is what a Trainer implements that counts something of its own:
 // gain_evaluations, for example.
 type Counter interface{ Counters() map[string]uint64 }
+
+// Waiting is the key of Spent for what is no round.
+const Waiting = "waiting"
+
+// SetSpent sets Spent: total is how long the job ran, on so many lanes where jobs ran side
+// by side.
+func (o *Outcome) SetSpent(rounds map[string]time.Duration, total time.Duration) {
+	o.Spent = make(map[string]float64)
+	rest := total
+	for kind, d := range rounds {
+		o.Spent[kind] += d.Seconds()
+		rest -= d
+	}
+	o.Spent[Waiting] = max(0, rest).Seconds()
+}
 
 // progress is where the job of the outcome ended.
 func (o *Outcome) progress() algorithms.Progress {

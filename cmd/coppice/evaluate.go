@@ -16,6 +16,7 @@ type evaluateCmd struct {
 	Out    string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
 
 	formatFlag
+	threadsFlag
 	dataFlags
 }
 
@@ -39,10 +40,14 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names, c.LabelsFile); err != nil {
 		return err
 	}
+	if err := c.threadsFlag.check(); err != nil {
+		return err
+	}
 	m, err := openModel(c.Model)
 	if err != nil {
 		return err
 	}
+	m.threads = c.threadsFlag.count()
 	o, checks, err := c.options()
 	if err == nil {
 		err = m.likeTraining(&o, &c.fileFlags)

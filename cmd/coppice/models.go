@@ -19,6 +19,7 @@ type model struct {
 	algorithms.Model
 	file       *modelfile.File
 	provenance *pipeline.Provenance
+	threads    int // to predict on; 0: one
 }
 
 func openModel(path string) (*model, error) {
@@ -47,7 +48,7 @@ func decodeModel(b []byte) (*model, error) {
 	if p.Job == nil {
 		return nil, fmt.Errorf("%w: it does not say which job made it", modelfile.ErrCorrupt)
 	}
-	return &model{m, file, p}, nil
+	return &model{Model: m, file: file, provenance: p}, nil
 }
 
 // classes names the labels that the model predicts.

@@ -17,6 +17,7 @@ type predictCmd struct {
 	Out   string `required:"" placeholder:"FILE" help:"File to write, with a distribution for each row: .csv, .csv.gz or .npz; - for stdout."`
 
 	formatFlag
+	threadsFlag
 	fileFlags
 }
 
@@ -35,10 +36,14 @@ func (c *predictCmd) Run(a *app) error {
 	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names); err != nil {
 		return err
 	}
+	if err := c.threadsFlag.check(); err != nil {
+		return err
+	}
 	m, err := openModel(c.Model)
 	if err != nil {
 		return err
 	}
+	m.threads = c.threadsFlag.count()
 	o, err := c.options()
 	if err != nil {
 		return err
@@ -96,6 +101,7 @@ type predicted struct {
 	names  []string // nil where rows have none
 	values []float32
 	labels int
+	done   chan struct{} // the values are there
 }
 
 // row returns the prediction of row i of the block.
@@ -109,19 +115,12 @@ func (p *predicted) name(i int) string {
 	return strconv.FormatUint(uint64(p.rows.Row[i]), 10)
 }
 
-// predict predicts the rows of src, block by block.
+// predict predicts the rows of src, block by block, and calls f with one after the other.
 func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*predicted) error) error {
-	p := predicted{}
-	_, p.labels = m.Shape()
-	scratch := m.NewScratch()
-	p.values = make([]float32, blockRows*p.labels)
-	refs := make([]dataset.RowRef, blockRows)
-	for i := range refs {
-		refs[i].Pos = uint32(i)
+	p := newPredictor(m, max(1, m.threads), f)
+	err := dataset.Blocks(src, blockRows, o, p.add)
+	if failed := p.end(); failed != nil {
+		return failed
 	}
-	return dataset.Blocks(src, blockRows, o, func(rows *dataset.Rows, names []string) error {
-		p.rows, p.names = rows, names
-		m.Predict(p.values[:rows.N*p.labels], refs[:rows.N], func(uint32) *dataset.Rows { return rows }, scratch)
-		return f(&p)
-	})
+	return err
 }

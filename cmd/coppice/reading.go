@@ -48,7 +48,7 @@ func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration)
 	}
 	parts = append(parts, fmt.Sprintf("%s: %s", doing, amount(p)))
 	if s := elapsed.Seconds(); s > 0 && p.Done > first.Done {
-		if p.Phase != "store" {
+		if !inShards(p) {
 			parts = append(parts, count(uint64(float64(p.Done-first.Done)/s))+" rows/s")
 		}
 		if p.Part < 1 && p.Part > first.Part && first.Part >= 0 {
@@ -61,7 +61,7 @@ func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration)
 // amount is how many rows, or shards, of how many there are.
 func amount(p dataset.Progress) string {
 	what := "rows"
-	if p.Phase == "store" {
+	if inShards(p) {
 		what = "shards"
 	}
 	if p.Of > 0 {
@@ -69,3 +69,6 @@ func amount(p dataset.Progress) string {
 	}
 	return count(p.Done) + " " + what
 }
+
+// inShards tells whether a phase counts shards in place of rows.
+func inShards(p dataset.Progress) bool { return p.Phase == "store" || p.Phase == "upload" }

@@ -28,19 +28,21 @@ type result struct {
 	RefitSteps    uint64          `json:"refit_steps,omitempty"`
 	Samples       uint64          `json:"samples"`
 	Seconds       float64         `json:"seconds"`
-	Loss          lossJSON        `json:"loss"` // of training, as K-L; null where no gradient step was taken
-	EvaluatedOn   string          `json:"evaluated_on"`
-	Rows          pipeline.Counts `json:"rows"`
-	Measures      measures.Report `json:"measures"`
-	MeanPredictor measures.Report `json:"mean_predictor"`
-	ModelDigest   string          `json:"model_digest"`
-	Model         string          `json:"model,omitempty"`       // where it is
-	Predictions   string          `json:"predictions,omitempty"` // of held-out rows: where they are
-	HeldOut       []int           `json:"held_out,omitempty"`    // rows of the file, from 0; those of folds are in Folds
-	Numerics      int             `json:"numerics"`
-	Version       string          `json:"version"`
-	Folds         []foldResult    `json:"folds,omitempty"`
-	Curve         string          `json:"curve,omitempty"` // file of the losses step by step
+	// Spent are the seconds that rounds took, by their kind, and "waiting", the rest.
+	Spent         map[string]float64 `json:"spent_seconds,omitempty"`
+	Loss          lossJSON           `json:"loss"` // of training, as K-L; null where no gradient step was taken
+	EvaluatedOn   string             `json:"evaluated_on"`
+	Rows          pipeline.Counts    `json:"rows"`
+	Measures      measures.Report    `json:"measures"`
+	MeanPredictor measures.Report    `json:"mean_predictor"`
+	ModelDigest   string             `json:"model_digest"`
+	Model         string             `json:"model,omitempty"`       // where it is
+	Predictions   string             `json:"predictions,omitempty"` // of held-out rows: where they are
+	HeldOut       []int              `json:"held_out,omitempty"`    // rows of the file, from 0; those of folds are in Folds
+	Numerics      int                `json:"numerics"`
+	Version       string             `json:"version"`
+	Folds         []foldResult       `json:"folds,omitempty"`
+	Curve         string             `json:"curve,omitempty"` // file of the losses step by step
 
 	// Line is what --curve-out writes.
 	Line *protocol.JobCurve `json:"-"`
@@ -68,7 +70,7 @@ func newResult(job, data string, j *algorithms.Job, o *pipeline.Outcome, seconds
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.Baseline,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
-		GainEvaluations: o.Counters["gain_evaluations"],
+		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent,
 	}
 	for _, f := range o.Folds {
 		r.Folds = append(r.Folds, foldResult{f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.Baseline, f.ModelDigest, nil})
@@ -105,6 +107,9 @@ func (r *result) text(w io.Writer) {
 	}
 	if r.Curve != "" {
 		end = append(end, [2]string{"curve", r.Curve})
+	}
+	if len(r.Spent) > 0 {
+		end = append(end, [2]string{"time went to", spentLine(r.Spent)})
 	}
 	pairs(w, end)
 }

@@ -153,6 +153,7 @@ type workerCmd struct {
 	Listen string      `placeholder:"HOST:PORT" help:"Where to serve /metrics, /healthz and /readyz (default: nowhere)."`
 	Cache  units.Bytes `placeholder:"SIZE" help:"Bound of the shard cache on disk, such as 20GiB (default: 64GiB)."`
 	Memory units.Bytes `placeholder:"SIZE" help:"Bound of the memory, such as 8GiB, that a unit on the whole dataset (a tree, a fold) may take; one that would take more goes to another worker (default: none)."`
+	Kept   units.Bytes `name:"kept-memory" default:"256MiB" placeholder:"SIZE" help:"Memory of the process for routing probabilities that leaf updates of ldlf keep, such as 1GiB; without enough they are computed again, to the same bits."`
 
 	serveFlags
 }
@@ -166,6 +167,6 @@ func (c *workerCmd) Run(a *app) error {
 	defer cancel()
 	defer frugal()()
 	return served(ctx, worker.Run(ctx, worker.Config{
-		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), Log: log,
+		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Log: log,
 	}))
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -26,7 +28,9 @@ type trainCmd struct {
 
 	CurveOut string `placeholder:"FILE.csv" help:"Write the losses step by step to FILE.csv."`
 
-	Local bool `help:"Train in this process, without a cluster."`
+	Local      bool        `help:"Train in this process, without a cluster."`
+	KeptMemory units.Bytes `default:"256MiB" placeholder:"SIZE" help:"With --local: memory for routing probabilities that leaf updates of ldlf keep, such as 1GiB; without enough they are computed again, to the same bits."`
+	threadsFlag
 
 	changeFlags
 	dataFlags
@@ -39,6 +43,9 @@ func (c *trainCmd) Run(a *app) error {
 	}
 	if c.Local && c.Audit > 0 {
 		return usagef("--audit compares workers of a cluster; it does not go with --local")
+	}
+	if err := c.checkLocal(); err != nil {
+		return err
 	}
 	file, err := c.read()
 	if err != nil {
@@ -84,6 +91,14 @@ func (c *trainCmd) Run(a *app) error {
 	return a.print(r, r.text)
 }
 
+// checkLocal refuses flags about this process where others train.
+func (c *trainCmd) checkLocal() error {
+	if !c.Local && (c.Threads != 0 || c.KeptMemory != engine.KeptLimit) {
+		return usagef("--threads and --kept-memory belong to --local; coppice worker has --slots and --kept-memory")
+	}
+	return c.threadsFlag.check()
+}
+
 // checkFiles refuses flags about a data file where there is none, and outputs that are
 // inputs as well.
 func (c *trainCmd) checkFiles() error {
@@ -116,7 +131,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 		}
 	}
 	start := time.Now()
-	o, err := local.Run(a.ctx, j, data, local.Options{Progress: m.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
+	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Kept: engine.NewKeptMemory(int(c.KeptMemory)), Spend: true, Progress: m.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -87,7 +87,7 @@ func TestTrainSpec(t *testing.T) {
 	var fromFile, fromFlags, over result
 	inJSON(t, &fromFile, "train", "--local", "--data", data, "--spec", file)
 	inJSON(t, &fromFlags, "train", "--local", "--data", data, "--name", "x", "--seed", "3", "--test-fraction", "0.2", "--set", "trees=2", "--set", "depth=4", "--steps", "50")
-	fromFile.Seconds, fromFlags.Seconds = 0, 0
+	fromFile.Seconds, fromFlags.Seconds, fromFile.Spent, fromFlags.Spent = 0, 0, nil, nil
 	if diff := cmp.Diff(fromFile, fromFlags); diff != "" {
 		t.Error(diff)
 	}

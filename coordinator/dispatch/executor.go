@@ -67,6 +67,10 @@ type Executor struct {
 	verdicts []verdict
 }
 
+// Computed returns how long the slowest part of the last summed round was computed, as
+// workers say.
+func (x *Executor) Computed() time.Duration { return x.slowest }
+
 // acquainted is what a worker was sent of a job. A worker that left and came back
 // is another one, by the same name.
 type acquainted struct {

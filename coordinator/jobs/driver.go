@@ -28,6 +28,8 @@ type driver struct {
 	began   time.Time
 	samples uint64 // as last counted
 	steps   uint64
+	spent   engine.Spent
+	driven  time.Time // since when rounds are measured
 	gauges  *gauges
 	tally   *tally // of collected rounds
 }
@@ -46,14 +48,16 @@ func (d *driver) run(ctx context.Context) error {
 	if g, ok := d.trainer.(algorithms.Gatherer); ok {
 		d.tally.gatherer, options.Watcher = g, d.tally
 	}
-	x := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
+	given := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
 	d.tally.show = func(units int, p algorithms.Progress) {
 		d.gauges.set(p, time.Now())
-		x.Show(units, presentable(p))
+		given.Show(units, presentable(p))
 	}
-	defer x.Close()
+	defer given.Close()
 	d.commits = newCommitter(d)
 	defer d.commits.stop()
+	d.driven = time.Now()
+	x := d.spent.Measure(given, false)
 	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t algorithms.Trainer) error {
 		d.count(t.Progress())
 		d.follow(t)
@@ -160,6 +164,7 @@ func (d *driver) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	outcome.SetSpent(d.spent.Rounds(), time.Since(d.driven))
 	body, err := json.Marshal(outcome)
 	if err != nil {
 		return fmt.Errorf("the job's result: %w", err)

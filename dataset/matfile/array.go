@@ -152,22 +152,23 @@ type SparseMatrix struct {
 	Values []float64
 }
 
-// ReadSparse reads a Sparse array.
-func (a *Array) ReadSparse() (*SparseMatrix, error) {
+// ReadSparse reads a Sparse array of at most limit non-zeros; of more, the error is
+// ErrSize.
+func (a *Array) ReadSparse(limit int) (*SparseMatrix, error) {
 	if err := a.readable(); err != nil {
 		return nil, err
 	}
 	if a.Class != Sparse {
 		return nil, fmt.Errorf("%q is not sparse (class %d): %w", a.Name, a.Class, ErrKind)
 	}
-	m, err := a.readSparse()
+	m, err := a.readSparse(limit)
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", a.Name, err)
 	}
 	return m, m.check(a)
 }
 
-func (a *Array) readSparse() (*SparseMatrix, error) {
+func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 	var parts [2][]int32
 	for i := range parts {
 		n, err := openNumbers(a.s)
@@ -176,6 +177,9 @@ func (a *Array) readSparse() (*SparseMatrix, error) {
 		}
 		if n.kind != miINT32 && n.kind != miUINT32 {
 			return nil, fmt.Errorf("indices of type %d: %w", n.kind, ErrFormat)
+		}
+		if i == 0 && n.left > int64(limit) {
+			return nil, fmt.Errorf("a sparse matrix of %d non-zero values: %w", n.left, ErrSize)
 		}
 		parts[i], err = readAll(n, func(v float64) int32 { return int32(min(max(v, -1), math.MaxInt32)) })
 		if err != nil {

@@ -28,6 +28,8 @@ var (
 	ErrTruncated = errors.New("truncated")
 	// ErrKind says that an array is not of a kind that can be read as asked.
 	ErrKind = errors.New("unsupported kind of array")
+	// ErrSize says that a sparse array has more non-zeros than were asked for.
+	ErrSize = errors.New("too large")
 )
 
 // Data types of elements (table 1-1 of the format's description).

@@ -31,7 +31,7 @@ func readAll(b []byte) (numbers map[string][]float64, texts map[string][]string,
 		}
 		switch {
 		case a.Class == matfile.Sparse:
-			m, err := a.ReadSparse()
+			m, err := a.ReadSparse(1 << 20)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -38,6 +38,7 @@ type Header struct {
 	Order   binary.ByteOrder
 	Fortran bool // elements come column by column
 	Shape   []int
+	Bytes   int64 // of the header: where the first element is
 }
 
 // Dims returns the shape as rows and columns: an array of one dimension is one

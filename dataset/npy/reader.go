@@ -2,6 +2,7 @@ package npy
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -10,17 +11,33 @@ import (
 // Reader reads the elements of an array in the order of the file.
 type Reader struct {
 	Header
-	in  io.Reader
-	buf [1 << 13]byte
+	in   io.Reader
+	buf  [1 << 13]byte
+	last bytes.Buffer // string read
 }
 
 // NewReader reads the header of an array. r should be buffered or in memory.
 func NewReader(r io.Reader) (*Reader, error) {
-	h, err := readHeader(r)
+	c := &counting{in: r}
+	h, err := readHeader(c)
 	if err != nil {
 		return nil, err
 	}
+	h.Bytes = c.n
 	return &Reader{Header: *h, in: r}, nil
+}
+
+// counting counts the bytes that are read.
+type counting struct {
+	in io.Reader
+	n  int64
+}
+
+// Read implements io.Reader.
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // ReadFloats reads the next len(dst) elements of a numeric array.
@@ -34,38 +51,72 @@ func (r *Reader) ReadFloats(dst []float64) error {
 		if _, err := io.ReadFull(r.in, b); err != nil {
 			return truncated(err)
 		}
-		r.decode(dst[:k], b)
+		r.Decode(dst[:k], b)
 		dst = dst[k:]
 	}
 	return nil
 }
 
-func (r *Reader) decode(dst []float64, b []byte) {
-	for i := range dst {
-		dst[i] = r.number(b[i*r.Size:])
+// Decode turns the bytes of len(dst) elements of a numeric array into numbers.
+func (h *Header) Decode(dst []float64, b []byte) {
+	order := h.Order
+	switch h.Kind {
+	case 'f':
+		h.floats(dst, b)
+	case 'i':
+		for i := range dst {
+			switch h.Size {
+			case 1:
+				dst[i] = float64(int8(b[i]))
+			case 2:
+				dst[i] = float64(int16(order.Uint16(b[2*i:])))
+			case 4:
+				dst[i] = float64(int32(order.Uint32(b[4*i:])))
+			default:
+				dst[i] = float64(int64(order.Uint64(b[8*i:])))
+			}
+		}
+	default:
+		for i := range dst {
+			switch h.Size {
+			case 1:
+				dst[i] = float64(b[i])
+			case 2:
+				dst[i] = float64(order.Uint16(b[2*i:]))
+			case 4:
+				dst[i] = float64(order.Uint32(b[4*i:]))
+			default:
+				dst[i] = float64(order.Uint64(b[8*i:]))
+			}
+		}
 	}
 }
 
-func (r *Reader) number(b []byte) float64 {
-	switch r.Size {
-	case 1:
-		if r.Kind == 'i' {
-			return float64(int8(b[0]))
+// floats is Decode of floats; most files are little-endian.
+func (h *Header) floats(dst []float64, b []byte) {
+	little := h.Order == binary.ByteOrder(binary.LittleEndian)
+	switch {
+	case h.Size == 2:
+		for i := range dst {
+			dst[i] = half(h.Order.Uint16(b[2*i:]))
 		}
-		return float64(b[0])
-	case 2:
-		v := r.Order.Uint16(b)
-		switch r.Kind {
-		case 'i':
-			return float64(int16(v))
-		case 'f':
-			return half(v)
+	case h.Size == 4 && little:
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i : 4*i+4])))
 		}
-		return float64(v)
-	case 4:
-		return r.number32(r.Order.Uint32(b))
+	case h.Size == 4:
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(h.Order.Uint32(b[4*i:])))
+		}
+	case little:
+		for i := range dst {
+			dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i : 8*i+8]))
+		}
+	default:
+		for i := range dst {
+			dst[i] = math.Float64frombits(h.Order.Uint64(b[8*i:]))
+		}
 	}
-	return r.number64(r.Order.Uint64(b))
 }
 
 // half returns the value of a float of 16 bits: a sign, 5 bits of exponent, 10 of
@@ -87,26 +138,6 @@ func half(v uint16) float64 {
 	return x
 }
 
-func (r *Reader) number32(v uint32) float64 {
-	switch r.Kind {
-	case 'i':
-		return float64(int32(v))
-	case 'u':
-		return float64(v)
-	}
-	return float64(math.Float32frombits(v))
-}
-
-func (r *Reader) number64(v uint64) float64 {
-	switch r.Kind {
-	case 'i':
-		return float64(int64(v))
-	case 'u':
-		return float64(v)
-	}
-	return math.Float64frombits(v)
-}
-
 // End reports bytes after the last element.
 func (r *Reader) End() error {
 	var b [1]byte
@@ -120,25 +151,42 @@ func (r *Reader) End() error {
 	}
 }
 
-// ReadStrings reads all of an array of one dimension of strings ('U' or 'S').
-func (r *Reader) ReadStrings() ([]string, error) {
+// Texts returns how many strings an array of one dimension of them ('U' or 'S') holds.
+func (r *Reader) Texts() (int, error) {
 	if r.Kind != 'U' && r.Kind != 'S' {
-		return nil, fmt.Errorf("elements of kind %q, strings are expected: %w", r.Kind, ErrType)
+		return 0, fmt.Errorf("elements of kind %q, strings are expected: %w", r.Kind, ErrType)
 	}
 	if len(r.Shape) != 1 {
-		return nil, fmt.Errorf("%d dimensions, one is expected: %w", len(r.Shape), ErrFormat)
+		return 0, fmt.Errorf("%d dimensions, one is expected: %w", len(r.Shape), ErrFormat)
 	}
 	if r.Size == 0 && r.Shape[0] > maxHeader { // elements without bytes: do not believe their number
-		return nil, fmt.Errorf("%d empty strings: %w", r.Shape[0], ErrFormat)
+		return 0, fmt.Errorf("%d empty strings: %w", r.Shape[0], ErrFormat)
+	}
+	return r.Shape[0], nil
+}
+
+// ReadText reads the next string of an array for which Texts has no error.
+func (r *Reader) ReadText() (string, error) {
+	r.last.Reset()
+	if _, err := io.CopyN(&r.last, r.in, int64(r.Size)); err != nil {
+		return "", truncated(err)
+	}
+	return r.text(r.last.Bytes()), nil
+}
+
+// ReadStrings reads all of an array of one dimension of strings ('U' or 'S').
+func (r *Reader) ReadStrings() ([]string, error) {
+	n, err := r.Texts()
+	if err != nil {
+		return nil, err
 	}
 	var all []string
-	var b bytes.Buffer
-	for range r.Shape[0] {
-		b.Reset()
-		if _, err := io.CopyN(&b, r.in, int64(r.Size)); err != nil {
-			return nil, truncated(err)
+	for range n {
+		text, err := r.ReadText()
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, r.text(b.Bytes()))
+		all = append(all, text)
 	}
 	return all, nil
 }

@@ -30,6 +30,9 @@ type Data struct {
 type Options struct {
 	// Lanes is the number of units computed at a time; 0: one for each CPU that Go may use.
 	Lanes int
+	// Kept is the memory for derived values, which may be shared; nil: one of
+	// engine.KeptLimit bytes.
+	Kept *engine.KeptMemory
 	// Progress, where set, is called at most ten times a second and at the end,
 	// never concurrently. For a job of folds it sums over the folds.
 	Progress func(algorithms.Progress)
@@ -49,6 +52,9 @@ type Options struct {
 	// Report, where set, is told how many rounds of such a job are folded and how far it
 	// is, at most twice a second and at its end.
 	Report func(rounds uint64, p algorithms.Progress)
+
+	// Spend has Outcome.Spent set.
+	Spend bool
 
 	every time.Duration // between two checkpoints; 0: checkpointEvery
 }
@@ -71,17 +77,26 @@ func Run(ctx context.Context, j *algorithms.Job, d *Data, o Options) (*pipeline.
 	if o.Lanes < 1 {
 		o.Lanes = runtime.GOMAXPROCS(0)
 	}
-	r := &runner{data: d, meter: newMeter(o.Progress, max(1, j.Folds))}
+	if o.Kept == nil {
+		o.Kept = engine.NewKeptMemory(engine.KeptLimit)
+	}
+	r := &runner{data: d, kept: o.Kept, meter: newMeter(o.Progress, max(1, j.Folds))}
+	began := time.Now()
 	outcome, err := r.run(ctx, j, o)
 	if err != nil {
 		return nil, err
 	}
 	r.meter.flush()
+	if o.Spend {
+		outcome.SetSpent(r.spent.Rounds(), time.Since(began)*time.Duration(max(1, min(j.Folds, o.Lanes))))
+	}
 	return outcome, nil
 }
 
 type runner struct {
 	data  *Data
+	kept  *engine.KeptMemory
+	spent engine.Spent
 	meter *meter
 }
 
@@ -109,7 +124,10 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (outcome
 		observe = reporting(checkpointing(line.observer(r.meter.observer(j.Split.Fold)), line, &o), o.Report, &rounds)
 		defer func() { line.finish(outcome) }()
 	}
-	err = engine.Drive(ctx, trainer, o.Resume.Rounds, engine.NewLocal(kernel, data, o.Lanes, r.child), observe)
+	x := engine.NewLocal(kernel, data, o.Lanes, r.child)
+	x.Share(r.kept)
+	defer x.Forget()
+	err = engine.Drive(ctx, trainer, o.Resume.Rounds, r.spent.Measure(x, true), observe)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,102 @@
+package dataset
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	// columnWindow is how many bytes of rows, as float64, are read of columns at a time.
+	columnWindow = 32 << 20
+	// columnPiece bounds the columns that are read side by side, in bytes.
+	columnPiece = 4 << 20
+	// smallSpool is what stays in memory in place of a temporary file, in bytes.
+	smallSpool = 16 << 20
+)
+
+// columnFile is a matrix that is stored column by column where any part can be read.
+type columnFile struct {
+	in            io.ReaderAt
+	base          int64 // where the first element is
+	rows, columns int
+	size          int // bytes of an element
+	decode        func(dst []float64, b []byte)
+}
+
+// columnReader reads the rows of a columnFile in order, a window of them at a time.
+type columnReader struct {
+	*columnFile
+	window   []float64 // row by row
+	from, to int       // its rows
+	at       int       // the next row
+	raw      []byte
+	piece    []float64 // columns side by side
+}
+
+// begin begins to read f from its first row; nil: there is no such file.
+func (f *columnFile) begin() *columnReader {
+	if f == nil {
+		return nil
+	}
+	return &columnReader{columnFile: f}
+}
+
+// next returns the next row, which lasts until the call after.
+func (r *columnReader) next() ([]float64, error) {
+	if r.at == r.to {
+		if err := r.fill(); err != nil {
+			return nil, err
+		}
+	}
+	i := (r.at - r.from) * r.columns
+	r.at++
+	return r.window[i : i+r.columns : i+r.columns], nil
+}
+
+// fill reads the window after this one.
+func (r *columnReader) fill() error {
+	n := min(max(1, columnWindow/8/r.columns), r.rows-r.to)
+	r.from, r.to = r.to, r.to+n
+	r.window = sized(r.window, n*r.columns)
+	abreast := min(max(1, columnPiece/8/n), 16, r.columns)
+	r.piece, r.raw = sized(r.piece, abreast*n), sized(r.raw, n*r.size)
+	for from := 0; from < r.columns; from += abreast {
+		if err := r.take(from, min(abreast, r.columns-from), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take reads n rows of several columns from column from on into the window.
+func (r *columnReader) take(from, columns, n int) error {
+	for c := range columns {
+		at := r.base + (int64(from+c)*int64(r.rows)+int64(r.from))*int64(r.size)
+		if k, err := r.in.ReadAt(r.raw, at); k < len(r.raw) {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		r.decode(r.piece[c*n:(c+1)*n], r.raw)
+	}
+	for i := range n {
+		row := r.window[i*r.columns+from : i*r.columns+from+columns]
+		for c := range row {
+			row[c] = r.piece[c*n+i]
+		}
+	}
+	return nil
+}
+
+// spoolMemory is spool of what is small.
+func spoolMemory(in io.Reader, size int64) (io.ReaderAt, error) {
+	var b bytes.Buffer
+	n, err := io.Copy(&b, io.LimitReader(in, size+1))
+	if err == nil && n != size {
+		err = fmt.Errorf("%d bytes where %d are expected: %w", n, size, io.ErrUnexpectedEOF)
+	}
+	return bytes.NewReader(b.Bytes()), err
+}

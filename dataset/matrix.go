@@ -1,0 +1,104 @@
+package dataset
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/coppice-ldl/coppice/dataset/npy"
+)
+
+// matrixReader reads the rows of an array of numbers in order.
+type matrixReader struct {
+	*openArray
+	width   int
+	row     []float64
+	columns *columnReader // of an array in Fortran order; nil for others
+}
+
+// matrix begins to read the rows of an array with so many columns.
+func (a *array) matrix(columns int) (*matrixReader, error) {
+	r, err := a.begin()
+	if err != nil {
+		return nil, err
+	}
+	m := &matrixReader{openArray: r, width: columns}
+	if !r.Fortran || columns == 1 {
+		return m, nil
+	}
+	if m.columns, err = a.columns(&r.Header); err != nil {
+		r.Close()
+		return nil, arrayError(a.name, err)
+	}
+	return m, nil
+}
+
+// next returns the next row, which lasts until the call after; memory grows as values come.
+func (m *matrixReader) next() ([]float64, error) {
+	if m.columns != nil {
+		row, err := m.columns.next()
+		return row, arrayError(m.name, err)
+	}
+	for len(m.row) < m.width { // the first row
+		from := len(m.row)
+		m.row = append(m.row, make([]float64, min(m.width-from, tablePiece))...)
+		if err := m.read(m.row[from:]); err != nil || len(m.row) == m.width {
+			return m.row, err
+		}
+	}
+	return m.row, m.read(m.row)
+}
+
+// columns begins to read an array in Fortran order.
+func (a *array) columns(h *npy.Header) (*columnReader, error) {
+	rows, columns, _ := h.Dims()
+	values := int64(rows) * int64(columns) // below 2^56, see checkSize
+	if values > math.MaxInt64/16 {
+		return nil, npy.ErrTruncated
+	}
+	in, size, err := a.random()
+	if err != nil {
+		return nil, err
+	}
+	switch want := h.Bytes + values*int64(h.Size); {
+	case size < want:
+		return nil, npy.ErrTruncated
+	case size > want:
+		return nil, fmt.Errorf("bytes after the last element: %w", npy.ErrFormat)
+	}
+	f := &columnFile{in: in, base: h.Bytes, rows: rows, columns: columns, size: h.Size, decode: h.Decode}
+	return f.begin(), nil
+}
+
+// unpack copies an entry of an archive to where it can be read anywhere, once.
+func (a *array) unpack(size int64) (io.ReaderAt, int64, error) {
+	if a.seeks != nil {
+		return a.seeks, size, nil
+	}
+	if size < 0 {
+		return nil, 0, npy.ErrTruncated
+	}
+	in, err := a.open()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer in.Close()
+	a.seeks, err = spool(bufio.NewReaderSize(in, 1<<16), size)
+	return a.seeks, size, err
+}
+
+// openRandom opens a file for reading anywhere; it is closed once nothing refers to it.
+func openRandom(path string) (io.ReaderAt, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}

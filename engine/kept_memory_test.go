@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// asker asks for room before it derives, as a kernel with large values does.
+type asker struct {
+	zeroKernel
+	bytes int
+	mu    sync.Mutex
+	most  int // values made at once
+}
+
+func (a *asker) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
+	if !u.Fits(a.bytes) {
+		return nil, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.most++
+	return sized(a.bytes), nil
+}
+
+// TestJobsShareKeptMemory: two jobs together keep no more than the process may, however many
+// lanes ask at once; what one gives back the other has.
+func TestJobsShareKeptMemory(t *testing.T) {
+	m := NewKeptMemory(100)
+	a, b, k := m.NewKept(), m.NewKept(), &asker{bytes: 30}
+	var lanes sync.WaitGroup
+	for lane := range 8 {
+		lanes.Go(func() {
+			for range 50 {
+				for _, c := range []*Kept{a, b} {
+					if _, err := c.get(k, algorithms.Unit{ID: lane, Of: 8, Keep: 1}, nil, nil, nil); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	lanes.Wait()
+	if n := len(a.values) + len(b.values); m.Used() != 90 || n != 3 || k.most != 3 {
+		t.Errorf("%d bytes are taken for %d values, %d made; want 90 for 3", m.Used(), n, k.most)
+	}
+	a.Forget()
+	b.get(k, algorithms.Unit{ID: 1, Of: 8}, nil, nil, nil) // a step: the leaf update is over
+	if m.Used() != 0 || len(a.values)+len(b.values) != 0 {
+		t.Errorf("%d bytes are taken once all is given back", m.Used())
+	}
+}
+
+// panicking takes room and panics.
+type panicking struct{ zeroKernel }
+
+func (panicking) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
+	u.Fits(10)
+	panic("planted")
+}
+
+// TestKeptMemoryIsGivenBack where a value comes to nothing: it is smaller than it was said
+// to be, another Keep came meanwhile, or the kernel panics.
+func TestKeptMemoryIsGivenBack(t *testing.T) {
+	m := NewKeptMemory(100)
+	c := m.NewKept()
+	func() {
+		defer func() { _ = recover() }()
+		c.get(panicking{}, algorithms.Unit{Of: 1, Keep: 1}, nil, nil, nil)
+	}()
+	if m.Used() != 0 {
+		t.Errorf("%d bytes are taken after a panic", m.Used())
+	}
+	c.turn(1)
+	taken := 50
+	if !m.take(taken) || !c.put(1, keptKey{0, 0, 1}, sized(20), &taken) || m.Used() != 20 {
+		t.Errorf("%d bytes are taken for a value of 20", m.Used())
+	}
+	if m.take(81) || m.take(-1) || !m.take(80) {
+		t.Error("the room of 100 bytes is not what is left of it")
+	}
+}

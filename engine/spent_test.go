@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+)
+
+// slow takes a while for a round, and says that less was computed.
+type slow struct{ took, computed time.Duration }
+
+func (s *slow) Do(context.Context, uint64, *algorithms.Round, *algorithms.Result) error {
+	for began := time.Now(); time.Since(began) < s.took; {
+	}
+	return nil
+}
+
+func (s *slow) Computed() time.Duration { return s.computed }
+
+// TestSpent: rounds are summed up by their kind, and no more than was computed; whole jobs
+// that are measured by themselves are left out.
+func TestSpent(t *testing.T) {
+	var s Spent
+	x := &slow{took: 2 * time.Millisecond}
+	do := func(apart bool, r *algorithms.Round) {
+		if err := s.Measure(x, apart).Do(t.Context(), 0, r, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(true, &algorithms.Round{Kind: "step"})
+	do(true, &algorithms.Round{Kind: "step"})
+	do(true, &algorithms.Round{Kind: "fold", Children: []*algorithms.Job{{}}})
+	x.computed = time.Nanosecond
+	do(true, &algorithms.Round{Kind: "validation"})
+	do(false, &algorithms.Round{Kind: "tree", How: algorithms.Collect}) // nobody says
+	do(false, &algorithms.Round{Kind: "fold", How: algorithms.Collect, Children: []*algorithms.Job{{}}})
+	got := s.Rounds()
+	if len(got) != 4 || got["step"] < 2*x.took || got["validation"] != x.computed || got["tree"] < x.took || got["fold"] < x.took {
+		t.Errorf("spent %v", got)
+	}
+}
