@@ -40,7 +40,9 @@ const (
 
 // predictor is the working memory of one caller of Predict.
 type predictor struct {
-	x      []uint32  // the used features of a block of rows, or of one row: all zeroBits between calls
+	x      []uint32  // the used features of a block of rows, or of one row: all zeroBits between them
+	places []uint32  // in x, that sparse rows have written
+	dense  int       // numbers, the first of x, that dense rows have written
 	leaves []uint32  // by row of the block, or by tree: the leaf that was reached
 	sums   []float64 // rows×labels
 	rows   int       // of a block
@@ -68,57 +70,49 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 	for w.fits && len(refs) >= lanes {
 		n := min(p.rows, len(refs)/lanes*lanes)
 		for i, ref := range refs[:n] {
-			w.write(w.lane(p.x, i), lanes, shard(ref.Shard), int(ref.Pos))
+			p.write(w, i/lanes*lanes*w.width+i%lanes, lanes, shard(ref.Shard), int(ref.Pos))
 		}
 		m.predictBlock(dst[:n*m.labels], w, p, n)
-		for i, ref := range refs[:n] {
-			w.erase(w.lane(p.x, i), lanes, shard(ref.Shard), int(ref.Pos))
-		}
+		p.wipe()
 		dst, refs = dst[n*m.labels:], refs[n:]
 	}
 	for i, ref := range refs {
-		w.write(p.x, 1, shard(ref.Shard), int(ref.Pos))
+		p.write(w, 0, 1, shard(ref.Shard), int(ref.Pos))
 		m.predictRow(dst[i*m.labels:(i+1)*m.labels], w, p)
-		w.erase(p.x, 1, shard(ref.Shard), int(ref.Pos))
+		p.wipe()
 	}
 }
 
-// lane returns where row i of a block begins: its values are eight apart.
-func (w *walker) lane(x []uint32, i int) []uint32 { return x[i/lanes*lanes*w.width+i%lanes:] }
-
-// write writes the used features of a row to x, stride apart, which is all zeroBits
-// for a sparse row.
-func (w *walker) write(x []uint32, stride int, r *dataset.Rows, pos int) {
+// write writes the used features of a row to x, from a place on, stride apart.
+func (p *predictor) write(w *walker, from, stride int, r *dataset.Rows, pos int) {
 	if !r.Sparse {
 		for c, v := range r.Dense(pos) {
 			if at := w.compact[c]; at != unused {
-				x[int(at)*stride] = clamp(v)
+				p.x[from+int(at)*stride] = clamp(v)
 			}
 		}
+		p.dense = max(p.dense, from+w.width*stride)
 		return
 	}
 	columns, values := r.NonZeros(pos)
 	for i, c := range columns {
 		if at := w.compact[c]; at != unused {
-			x[int(at)*stride] = clamp(values[i])
+			place := from + int(at)*stride
+			p.x[place] = clamp(values[i])
+			p.places = append(p.places, uint32(place))
 		}
 	}
 }
 
-// erase makes a row of x all zeroBits again.
-func (w *walker) erase(x []uint32, stride int, r *dataset.Rows, pos int) {
-	if !r.Sparse {
-		for at := range w.used {
-			x[at*stride] = zeroBits
-		}
-		return
+// wipe makes x all zeroBits again.
+func (p *predictor) wipe() {
+	for _, at := range p.places {
+		p.x[at] = zeroBits
 	}
-	columns, _ := r.NonZeros(pos)
-	for _, c := range columns {
-		if at := w.compact[c]; at != unused {
-			x[int(at)*stride] = zeroBits
-		}
+	for i := range p.x[:min(p.dense, len(p.x))] {
+		p.x[i] = zeroBits
 	}
+	p.places, p.dense = p.places[:0], 0
 }
 
 // predictBlock predicts the first n rows of p.x.

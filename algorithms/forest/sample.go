@@ -39,6 +39,7 @@ func (g *grower) number(t *table, counts []uint32) {
 	g.origin = slices.Grow(g.origin[:0], distinct)
 	s.Weight = slices.Grow(s.Weight[:0], distinct)
 	s.Labels = slices.Grow(s.Labels[:0], distinct*t.labels)
+	s.Notes = s.Notes[:0]
 	for i, count := range counts {
 		local[i] = absent
 		if count > 0 {
@@ -46,6 +47,9 @@ func (g *grower) number(t *table, counts []uint32) {
 			g.origin = append(g.origin, uint32(i))
 			s.Weight = append(s.Weight, count)
 			s.Labels = append(s.Labels, t.label(uint32(i))...)
+			if t.notes != nil {
+				s.Notes = append(s.Notes, t.notes[i])
+			}
 		}
 	}
 }

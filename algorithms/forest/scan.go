@@ -13,15 +13,15 @@ type tables struct {
 // start tells that another node begins.
 func (t *tables) start() { t.made, t.passed = false, 0 }
 
-// pay makes the tables of a node with n0 and n1 copies of both classes, once as many
-// entries come by as the tables have numbers: few columns do not pay for these. It
+// pay makes the tables of a node with n0 and n1 copies of both classes, once half as
+// many entries have come by as there are copies: few columns do not pay for them. It
 // reports whether they are there.
 func (t *tables) pay(entries int, xlogx []int64, n0, n1 uint32) bool {
 	if t.made {
 		return true
 	}
 	t.passed += entries
-	if t.passed <= 2*int(n0+n1) {
+	if 2*t.passed <= int(n0+n1) {
 		return false
 	}
 	t.made = true

@@ -5,14 +5,12 @@ package forest
 import (
 	"unsafe"
 
-	"golang.org/x/sys/cpu"
-
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // accelerated tells whether the kernels of this package run as vector instructions:
 // the numbers are the same. Build with -tags purego to do without.
-var accelerated = num.Accelerated() && cpu.X86.HasBMI2 && cpu.X86.HasPOPCNT
+var accelerated = num.Accelerated()
 
 //go:noescape
 func scanTwoAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)

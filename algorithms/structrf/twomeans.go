@@ -41,8 +41,7 @@ type twoMeans struct {
 	centre  [2][]float64
 	normal  []float64 // centre 1 - centre 0
 
-	sum     []float64 // by label, for a leaf
-	entropy []float64 // by row of the sample: Σ d ln d
+	sum []float64 // by label, for a leaf
 }
 
 // Begin implements forest.Labeller.
@@ -53,11 +52,9 @@ func (k *twoMeans) Begin(s *forest.Sample) {
 		k.stride = (s.Width + 3) &^ 3
 		k.all, k.second, k.moving = make([]int64, k.stride), make([]int64, k.stride), make([]int64, k.stride)
 	}
-	k.entropy = k.entropy[:0]
 	k.fixed = slices.Grow(k.fixed[:0], len(s.Weight)*k.stride)[:len(s.Weight)*k.stride]
 	for row, w := range s.Weight {
 		label := s.Label(uint32(row))
-		k.entropy = append(k.entropy, negativeEntropy(label))
 		grains := k.fixed[row*k.stride : (row+1)*k.stride]
 		for j, v := range label {
 			grains[j] = int64(w) * fixed(float64(v))
@@ -66,7 +63,8 @@ func (k *twoMeans) Begin(s *forest.Sample) {
 	}
 }
 
-// negativeEntropy returns Σ d ln d in nats; terms with d = 0 count 0.
+// negativeEntropy returns Σ d ln d in nats; terms with d = 0 count 0. It is the note of
+// a row.
 func negativeEntropy(d []float32) float64 {
 	sum := 0.0
 	for _, v := range d {
@@ -250,7 +248,7 @@ func (k *twoMeans) Leaf(dst []float32, s *forest.Sample, n *forest.Node) float64
 	loss := 0.0
 	for _, row := range n.Rows {
 		w := float64(s.Weight[row])
-		loss += float64(w * k.entropy[row])
+		loss += float64(w * s.Notes[row])
 		for j, v := range s.Label(row) {
 			sum[j] += float64(w * float64(v))
 		}
