@@ -86,11 +86,12 @@ func (g *grower) divideColumns(p, left, right *place) {
 
 // partition moves the entries of rows of side 0 to the front, both sides in order,
 // and returns their number. An entry's value is new when any was since the last
-// one on its side. spare is as long as entries at least.
+// one on its side. spare is longer than entries by vectorSlack at least, and side
+// by sideSlack than the rows that it has.
 func partition(entries, spare []uint32, side []uint8) int {
-	l, r := 0, 0
-	var newLeft, newRight uint32
-	for _, e := range entries {
+	done, l, newLeft, newRight := startPartition(entries, spare, side)
+	r := done - l
+	for _, e := range entries[done:] {
 		b := uint32(side[e&rowMask])
 		isNew, rest := e&newValue, e&^newValue
 		newLeft |= isNew
@@ -108,9 +109,8 @@ func partition(entries, spare []uint32, side []uint8) int {
 
 // keep moves the entries of rows of one side to the front and returns their number.
 func keep(entries []uint32, side []uint8, want uint8) int {
-	n := 0
-	var isNew uint32
-	for _, e := range entries {
+	done, n, isNew := startKeep(entries, side, want)
+	for _, e := range entries[done:] {
 		b := uint32(side[e&rowMask] ^ want)
 		isNew |= e & newValue
 		entries[n] = e&^newValue | isNew
@@ -119,3 +119,9 @@ func keep(entries []uint32, side []uint8, want uint8) int {
 	}
 	return n
 }
+
+// What kernels may read or write behind the end, in elements.
+const (
+	vectorSlack = 8
+	sideSlack   = 3
+)

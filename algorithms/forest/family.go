@@ -15,6 +15,9 @@ type Family struct {
 	// Classes is the number of class labels that the Labeller gives, at least 2,
 	// for rows of some number of labels.
 	Classes func(labels int) int
+	// Note is a number of each training row that labellers find in Sample.Notes, of the
+	// row's label distribution alone: computed once a job. nil: there are none.
+	Note func(label []float32) float64
 	// NewLabeller makes the labeller of one lane.
 	NewLabeller func(seed uint64) Labeller
 }

@@ -119,6 +119,7 @@ func (k *kernel) sorted(u algorithms.Unit, d *dataset.Data) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.note(k.family.Note)
 	k.data, k.table = d, t
 	return t, nil
 }

@@ -7,6 +7,7 @@ type Sample struct {
 	Width  int       // labels of a row
 	Labels []float32 // rows×Width label degrees
 	Weight []uint32  // how often each row was drawn
+	Notes  []float64 // Family.Note of each row, where the family has it
 	// Class is the class label of each row, as Labeller.Classify last wrote it.
 	Class []uint32
 }

@@ -39,21 +39,40 @@ func slowPredict(m *model, x []float32) []float32 {
 func TestPredict(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		p, _, m := testForest(t, sparse)
-		unseen := makeProblem(77, 130, p.features, p.labels, 0.6)
-		d := unseen.data(3, sparse, dataset.Split{})
-		refs := d.Select(0, 3, dataset.AllRows)
-		shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
-		scratch := m.NewScratch()
-		for _, batch := range []int{1, 3, 4, 130} {
-			for from := 0; from < len(refs); from += batch {
-				part := refs[from:min(from+batch, len(refs))]
-				out := make([]float32, len(part)*m.labels)
-				m.Predict(out, part, shard, scratch)
-				for i, ref := range part {
-					row := int(shard(ref.Shard).Row[ref.Pos])
-					if want := slowPredict(m, unseen.row(row)); !slices.Equal(out[i*m.labels:(i+1)*m.labels], want) {
-						t.Fatalf("sparse %v, batch of %d: row %d is %v, want %v", sparse, batch, row, out[i*m.labels:(i+1)*m.labels], want)
-					}
+		checkRows(t, m, makeProblem(77, 130, p.features, p.labels, 0.6), sparse, []int{1, 3, 4, 8, 12, 130})
+	}
+}
+
+// checkPredictions holds what a model predicts for a problem's rows against the twin.
+func checkPredictions(t fataler, m *model, p *problem) {
+	for _, sparse := range []bool{false, true} {
+		checkRows(t, m, p, sparse, []int{1, 9, p.n})
+	}
+}
+
+// fataler is a test of either kind.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// checkRows predicts a problem's rows in batches of each size, with one scratch.
+func checkRows(t fataler, m *model, p *problem, sparse bool, batches []int) {
+	t.Helper()
+	shards := min(3, p.n)
+	d := p.data(shards, sparse, dataset.Split{})
+	refs := d.Select(0, shards, dataset.AllRows)
+	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
+	scratch := m.NewScratch()
+	for _, batch := range batches {
+		for from := 0; from < len(refs); from += batch {
+			part := refs[from:min(from+batch, len(refs))]
+			out := make([]float32, len(part)*m.labels)
+			m.Predict(out, part, shard, scratch)
+			for i, ref := range part {
+				row := int(shard(ref.Shard).Row[ref.Pos])
+				if want := slowPredict(m, p.row(row)); !slices.Equal(out[i*m.labels:(i+1)*m.labels], want) {
+					t.Fatalf("sparse %v, batch of %d: row %d is %v, want %v", sparse, batch, row, out[i*m.labels:(i+1)*m.labels], want)
 				}
 			}
 		}
@@ -82,7 +101,7 @@ func TestCeil32(t *testing.T) {
 			if x-x != 0 {
 				continue
 			}
-			if (float64(x) < threshold) != (x < ceil32(threshold)) || (float64(x) < threshold) != (ordered(x) < ordered(ceil32(threshold))) {
+			if (float64(x) < threshold) != (x < ceil32(threshold)) || (float64(x) < threshold) != (clamp(x) < orderedBits(ceil32(threshold))) {
 				t.Fatalf("%v and %v compare otherwise after rounding to %v", x, threshold, ceil32(threshold))
 			}
 		}

@@ -6,69 +6,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// walker is the forest in the form that prediction walks, derived from its trees.
-type walker struct {
-	steps   []step
-	roots   []uint32 // by tree: its root in steps
-	compact []uint32 // by feature: its place among the used ones, or unused
-	used    int      // features that split a node
-	width   int      // values of a row as walks read it: used, or 1 for leaves to look at
-}
-
-// step is a node: a row goes on to next where its value is below limit and to
-// next+1 otherwise, compared as ordered. A leaf's next is itself, with a limit that
-// no value reaches.
-type step struct {
-	limit   int32
-	feature uint32 // compact
-	next    uint32
-}
-
-const unused = 1<<32 - 1
-
-// build derives the walker from a checked model.
-func (w *walker) build(m *model) {
-	nodes := 0
-	for _, t := range m.trees {
-		nodes += t.Nodes()
-	}
-	w.steps = make([]step, 0, nodes)
-	w.compact = make([]uint32, m.features)
-	for i := range w.compact {
-		w.compact[i] = unused
-	}
-	for _, t := range m.trees {
-		root := uint32(len(w.steps))
-		w.roots = append(w.roots, root)
-		for i, feature := range t.feature {
-			if feature == leafMark {
-				w.steps = append(w.steps, step{limit: math.MaxInt32, next: root + uint32(i)})
-				continue
-			}
-			w.steps = append(w.steps, step{limit: ordered(ceil32(t.threshold[i])), feature: w.place(feature), next: root + t.left[i]})
-		}
-	}
-	w.width = max(1, w.used)
-}
-
-// place returns a feature's place among the used ones.
-func (w *walker) place(feature uint32) uint32 {
-	if w.compact[feature] == unused {
-		w.compact[feature] = uint32(w.used)
-		w.used++
-	}
-	return w.compact[feature]
-}
-
-// ordered maps a value to an integer that ascends with it, 0 and -0 to 0, so that
-// walks need no branch to compare. It is below math.MaxInt32 even for NaN.
-func ordered(x float32) int32 {
-	b := int32(math.Float32bits(x))
-	if b < 0 {
-		return -(b & math.MaxInt32)
-	}
-	return min(b, math.MaxInt32-1)
-}
+// clamp returns a value's ordered bits, which are below those of every leaf even for NaN.
+func clamp(x float32) uint32 { return min(orderedBits(x), leafLimit-1) }
 
 // ceil32 returns the least float32 that is not below t: x < t and x < ceil32(t)
 // are the same for every float32 x.
@@ -92,120 +31,134 @@ func nextUp(x float32) float32 {
 	return math.Float32frombits(b + 1)
 }
 
-// blockBytes bounds the dense rows that are predicted at a time.
-const blockBytes = 256 << 10
+// blockBytes and blockRows bound the rows that are predicted at a time. Each tree comes
+// into the cache once for a block, beside those values of its rows that trees look at.
+const (
+	blockBytes = 256 << 10
+	blockRows  = 256
+)
 
 // predictor is the working memory of one caller of Predict.
 type predictor struct {
-	x    []int32   // rows×width: the used features of a block of rows, ordered
-	at   []uint32  // by row of the block: its node
-	sums []float64 // rows×labels
-	rows int       // of a block
+	x      []uint32  // the used features of a block of rows, or of one row: all zeroBits between them
+	places []uint32  // in x, that sparse rows have written
+	dense  int       // numbers, the first of x, that dense rows have written
+	leaves []uint32  // by row of the block, or by tree: the leaf that was reached
+	sums   []float64 // rows×labels
+	rows   int       // of a block
 }
 
 // NewScratch implements algorithms.Model.
 func (m *model) NewScratch() any {
 	width := m.walker().width
-	rows := max(lanes, min(256, blockBytes/4/width)/lanes*lanes)
-	return &predictor{
-		rows: rows, x: make([]int32, rows*width), at: make([]uint32, rows), sums: make([]float64, rows*m.labels),
+	rows := max(lanes, min(blockRows, blockBytes/4/width)/lanes*lanes)
+	trees := (len(m.trees) + lanes - 1) / lanes * lanes
+	p := &predictor{
+		rows: rows, x: make([]uint32, rows*width), leaves: make([]uint32, max(rows, trees)), sums: make([]float64, rows*m.labels),
 	}
+	for i := range p.x {
+		p.x[i] = zeroBits
+	}
+	return p
 }
 
-// lanes is how many rows walk down a tree side by side.
-const lanes = 4
-
-// Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4),
-// summed in float64 in the order of the trees.
+// Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4), summed in
+// float64 in the order of the trees. Whole groups of rows walk down a tree side by side;
+// a row alone walks down many trees.
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
 	p, w := scratch.(*predictor), m.walker()
-	for len(refs) > 0 {
-		n := min(p.rows, len(refs))
+	for w.fits && len(refs) >= lanes {
+		n := min(p.rows, len(refs)/lanes*lanes)
 		for i, ref := range refs[:n] {
-			w.write(p.x[i*w.width:(i+1)*w.width], shard(ref.Shard), int(ref.Pos))
+			p.write(w, i/lanes*lanes*w.width+i%lanes, lanes, shard(ref.Shard), int(ref.Pos))
 		}
 		m.predictBlock(dst[:n*m.labels], w, p, n)
-		for i, ref := range refs[:n] {
-			w.erase(p.x[i*w.width:(i+1)*w.width], shard(ref.Shard), int(ref.Pos))
-		}
+		p.wipe()
 		dst, refs = dst[n*m.labels:], refs[n:]
+	}
+	for i, ref := range refs {
+		p.write(w, 0, 1, shard(ref.Shard), int(ref.Pos))
+		m.predictRow(dst[i*m.labels:(i+1)*m.labels], w, p)
+		p.wipe()
 	}
 }
 
-// write writes the used features of a row to x, which is all zeros for a sparse
-// row.
-func (w *walker) write(x []int32, r *dataset.Rows, pos int) {
+// write writes the used features of a row to x, from a place on, stride apart.
+func (p *predictor) write(w *walker, from, stride int, r *dataset.Rows, pos int) {
 	if !r.Sparse {
 		for c, v := range r.Dense(pos) {
 			if at := w.compact[c]; at != unused {
-				x[at] = ordered(v)
+				p.x[from+int(at)*stride] = clamp(v)
 			}
 		}
+		p.dense = max(p.dense, from+w.width*stride)
 		return
 	}
 	columns, values := r.NonZeros(pos)
 	for i, c := range columns {
 		if at := w.compact[c]; at != unused {
-			x[at] = ordered(values[i])
+			place := from + int(at)*stride
+			p.x[place] = clamp(values[i])
+			p.places = append(p.places, uint32(place))
 		}
 	}
 }
 
-// erase makes x all zeros again.
-func (w *walker) erase(x []int32, r *dataset.Rows, pos int) {
-	if !r.Sparse {
-		clear(x)
-		return
+// wipe makes x all zeroBits again.
+func (p *predictor) wipe() {
+	for _, at := range p.places {
+		p.x[at] = zeroBits
 	}
-	columns, _ := r.NonZeros(pos)
-	for _, c := range columns {
-		if at := w.compact[c]; at != unused {
-			x[at] = 0
-		}
+	for i := range p.x[:min(p.dense, len(p.x))] {
+		p.x[i] = zeroBits
 	}
+	p.places, p.dense = p.places[:0], 0
 }
 
 // predictBlock predicts the first n rows of p.x.
 func (m *model) predictBlock(dst []float32, w *walker, p *predictor, n int) {
-	sums := p.sums[:n*m.labels]
+	sums, leaves := p.sums[:n*m.labels], p.leaves[:n]
 	clear(sums)
 	for t, root := range w.roots {
-		tree := m.trees[t]
-		for i := 0; i < n; i += lanes {
-			w.walk(p.at[i:i+lanes], p.x[i*w.width:], root)
+		walkRows(leaves, &w.nodes, p.x, w.width, root, w.depths[t])
+		addLeaves(sums, m.trees[t].leaves, leaves, m.labels)
+	}
+	m.mean(dst, sums)
+}
+
+// predictRow predicts the row that begins p.x.
+func (m *model) predictRow(dst []float32, w *walker, p *predictor) {
+	sums, leaves := p.sums[:m.labels], p.leaves[:(len(m.trees)+lanes-1)/lanes*lanes]
+	clear(sums)
+	if w.fits {
+		for i := copy(leaves, w.roots); i < len(leaves); i++ {
+			leaves[i] = w.roots[0]
 		}
-		for i := range n {
-			leaf := int(tree.left[p.at[i]-root]) * m.labels
-			row := sums[i*m.labels : (i+1)*m.labels]
-			for c, v := range tree.leaves[leaf : leaf+m.labels] {
-				row[c] += float64(v)
-			}
+		walkTrees(leaves, &w.nodes, p.x)
+	} else {
+		for t, tree := range m.trees {
+			leaves[t] = w.descend(tree, p.x)
 		}
 	}
-	trees := float64(len(w.roots))
+	for t, tree := range m.trees {
+		addLeaves(sums, tree.leaves, leaves[t:t+1], m.labels)
+	}
+	m.mean(dst, sums)
+}
+
+// descend takes a row down a tree whose numbers are too large for nodes.
+func (w *walker) descend(t *Tree, x []uint32) (leaf uint32) {
+	at := uint32(0)
+	for t.feature[at] != leafMark {
+		at = t.left[at] + after(x[w.compact[t.feature[at]]], orderedBits(ceil32(t.threshold[at])))
+	}
+	return t.left[at]
+}
+
+// mean divides sums over trees.
+func (m *model) mean(dst []float32, sums []float64) {
+	trees := float64(len(m.trees))
 	for i, sum := range sums {
 		dst[i] = float32(sum / trees)
 	}
-}
-
-// after is 0 where x is below limit and 1 elsewhere.
-func after(x, limit int32) uint32 { return uint32(1 + (int64(x)-int64(limit))>>63) }
-
-// walk takes four rows from root down to their leaves.
-func (w *walker) walk(at []uint32, x []int32, root uint32) {
-	steps, n := w.steps, w.width
-	xa, xb, xc, xd := x[:n], x[n:2*n], x[2*n:3*n], x[3*n:4*n]
-	a, b, c, d := root, root, root, root
-	for {
-		sa, sb, sc, sd := &steps[a], &steps[b], &steps[c], &steps[d]
-		na := sa.next + after(xa[sa.feature], sa.limit)
-		nb := sb.next + after(xb[sb.feature], sb.limit)
-		nc := sc.next + after(xc[sc.feature], sc.limit)
-		nd := sd.next + after(xd[sd.feature], sd.limit)
-		if na == a && nb == b && nc == c && nd == d {
-			break
-		}
-		a, b, c, d = na, nb, nc, nd
-	}
-	at[0], at[1], at[2], at[3] = a, b, c, d
 }

@@ -19,8 +19,8 @@ func (g *grower) drawSample(t *table, tree uint32) {
 	g.number(t, counts)
 	g.sample.Tree, g.sample.Width = tree, t.labels
 	grown(&g.sample.Class, len(g.origin))
-	grown(&g.side, len(g.origin))
-	grown(&g.spare, len(g.origin))
+	grown(&g.side, len(g.origin)+sideSlack)
+	grown(&g.spare, len(g.origin)+vectorSlack)
 	g.rows = slices.Grow(g.rows[:0], len(g.origin))
 	for i := range g.origin {
 		g.rows = append(g.rows, uint32(i))
@@ -39,6 +39,7 @@ func (g *grower) number(t *table, counts []uint32) {
 	g.origin = slices.Grow(g.origin[:0], distinct)
 	s.Weight = slices.Grow(s.Weight[:0], distinct)
 	s.Labels = slices.Grow(s.Labels[:0], distinct*t.labels)
+	s.Notes = s.Notes[:0]
 	for i, count := range counts {
 		local[i] = absent
 		if count > 0 {
@@ -46,6 +47,9 @@ func (g *grower) number(t *table, counts []uint32) {
 			g.origin = append(g.origin, uint32(i))
 			s.Weight = append(s.Weight, count)
 			s.Labels = append(s.Labels, t.label(uint32(i))...)
+			if t.notes != nil {
+				s.Notes = append(s.Notes, t.notes[i])
+			}
 		}
 	}
 }
@@ -94,8 +98,9 @@ func (c *columns) reduce(from *columns, local []uint32, rows, of int) {
 func reduce(dst, column, local []uint32) []uint32 {
 	n := len(dst)
 	dst = dst[:n+len(column)]
-	var pending uint32
-	for _, e := range column {
+	done, kept, pending := startReduce(dst[n:], column, local)
+	n += kept
+	for _, e := range column[done:] {
 		pending |= e & newValue
 		row := local[e&rowMask]
 		dst[n] = row | e&positive | pending

@@ -15,15 +15,15 @@ import (
 func TestOrderedBits(t *testing.T) {
 	v := []float32{-math.MaxFloat32, -1, -math.SmallestNonzeroFloat32, 0, math.SmallestNonzeroFloat32, 1, 2, math.MaxFloat32}
 	for i := 1; i < len(v); i++ {
-		if orderedBits(v[i-1]) >= orderedBits(v[i]) || ordered(v[i-1]) >= ordered(v[i]) {
+		if orderedBits(v[i-1]) >= orderedBits(v[i]) || clamp(v[i-1]) >= clamp(v[i]) {
 			t.Errorf("%v is not below %v", v[i-1], v[i])
 		}
 	}
 	negative := float32(math.Copysign(0, -1))
-	if orderedBits(negative) != zeroBits || orderedBits(0) != zeroBits || ordered(negative) != 0 {
+	if orderedBits(negative) != zeroBits || orderedBits(0) != zeroBits || clamp(negative) != zeroBits {
 		t.Error("zeros have other bits")
 	}
-	if ordered(float32(math.NaN())) == math.MaxInt32 || ordered(math.Float32frombits(0x7fffffff)) == math.MaxInt32 {
+	if clamp(float32(math.NaN())) >= leafLimit || clamp(math.Float32frombits(0x7fffffff)) >= leafLimit {
 		t.Error("NaN passes a leaf")
 	}
 }

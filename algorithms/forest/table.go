@@ -26,6 +26,8 @@ type table struct {
 	sparse  []bool  // by column: its zeros are left out
 	nonZero int     // features of a row that are not 0, the mean rounded up
 
+	notes []float64 // Family.Note by training row, or nil
+
 	draws int     // size of a bootstrap sample
 	xlogx []int64 // up to draws
 }
@@ -55,6 +57,17 @@ func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*table, error)
 		t.columns.sort(t, t.all(), new(sorter))
 	}
 	return t, nil
+}
+
+// note computes a family's Note of each training row.
+func (t *table) note(f func(label []float32) float64) {
+	if f == nil {
+		return
+	}
+	t.notes = make([]float64, len(t.rows))
+	for i := range t.notes {
+		t.notes[i] = f(t.label(uint32(i)))
+	}
 }
 
 // all lists the training rows.

@@ -134,7 +134,7 @@ func TestModelTensors(t *testing.T) {
 	if diff := cmp.Diff(joined(m), joined(back)); diff != "" {
 		t.Errorf("tensors (-want +got):\n%s", diff)
 	}
-	if !slices.Equal(m.walker().steps, back.walker().steps) {
+	if !slices.Equal(m.walker().nodes.list, back.walker().nodes.list) {
 		t.Error("the decoded model walks otherwise")
 	}
 }

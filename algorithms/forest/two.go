@@ -5,6 +5,7 @@ package forest
 type two struct {
 	packed []uint64 // by row: its weight, in the half of its class
 	both   uint64   // of the node
+	tables tables
 }
 
 // startTwo counts the node's classes and returns its entropy times samples.
@@ -16,6 +17,7 @@ func (s *search) startTwo(rows []uint32) int64 {
 		both += w
 	}
 	s.two.both = both
+	s.two.tables.start()
 	return s.disorder(both)
 }
 
@@ -86,6 +88,20 @@ func (s *search) twoTry(passed uint64, index uint32) {
 // twoScan passes over entries, from the entry index on, and tries the threshold
 // before each new value. It returns what has been passed then.
 func (s *search) twoScan(entries []uint32, passed uint64, index uint32) uint64 {
+	t, both := &s.two.tables, s.two.both
+	if s.adaptive || !t.pay(len(entries), s.xlogx, uint32(both), uint32(both>>32)) {
+		return s.twoSteps(entries, passed, index)
+	}
+	found := scanTwo(entries, s.two.packed, t, passed, s.best)
+	s.evaluations += uint64(found.tried)
+	if found.at >= 0 {
+		s.note(found.least, index+uint32(found.at))
+	}
+	return found.passed
+}
+
+// twoSteps is twoScan without tables, and with the adaptive step.
+func (s *search) twoSteps(entries []uint32, passed uint64, index uint32) uint64 {
 	packed, xlogx := s.two.packed, s.xlogx
 	both, best, tried := s.two.both, s.best, uint64(0)
 	n, n0, n1 := s.n, uint32(both), uint32(both>>32)

@@ -14,6 +14,7 @@ func New() algorithms.Algorithm {
 	return forest.Family{
 		Name:    Name,
 		Classes: func(int) int { return 2 },
+		Note:    negativeEntropy,
 		NewLabeller: func(seed uint64) forest.Labeller {
 			return &twoMeans{key: num.NewKey(seed, "structrf/two-means")}
 		},

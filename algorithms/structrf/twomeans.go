@@ -1,6 +1,9 @@
 package structrf
 
 import (
+	"math/bits"
+	"slices"
+
 	"github.com/coppice-ldl/coppice/algorithms/forest"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -21,18 +24,24 @@ const grain = 1 << 36
 type twoMeans struct {
 	key num.Key
 
-	x      []float64 // rows×labels of the node at work
-	weight []float64 // by row
-	far    []float64 // by row: weighted squared distance from the first centre
-	group  []uint32  // by row: 0 or 1
-	copies [2]float64
-	all    []int64 // Σ over all rows, by label
-	second []int64 // Σ over group 1, by label
-	centre [2][]float64
-	normal []float64 // centre 1 - centre 0
+	fixed  []int64 // by row of the sample: weight × degree in grains, of stride numbers
+	stride int     // labels, rounded up to a whole vector
 
-	sum     []float64 // by label, for a leaf
-	entropy []float64 // by row of the sample: Σ d ln d
+	x       []float32 // of the node at work, in blocks
+	far     []float64 // by row of the node: weighted squared distance from the first centre
+	sums    []float64 // by row: the sum of far up to it
+	group   []uint8   // by block: the rows in group 1
+	found   []uint8   // by block: those that are to be
+	joining []uint32  // rows of the sample that move to group 1
+	leaving []uint32  // and to group 0
+	copies  [2]int
+	all     []int64 // Σ over all rows, by label
+	second  []int64 // Σ over group 1, by label
+	moving  []int64 // Σ over rows that leave
+	centre  [2][]float64
+	normal  []float64 // centre 1 - centre 0
+
+	sum []float64 // by label, for a leaf
 }
 
 // Begin implements forest.Labeller.
@@ -40,15 +49,22 @@ func (k *twoMeans) Begin(s *forest.Sample) {
 	if len(k.normal) != s.Width {
 		k.normal, k.sum = make([]float64, s.Width), make([]float64, s.Width)
 		k.centre[0], k.centre[1] = make([]float64, s.Width), make([]float64, s.Width)
-		k.all, k.second = make([]int64, s.Width), make([]int64, s.Width)
+		k.stride = (s.Width + 3) &^ 3
+		k.all, k.second, k.moving = make([]int64, k.stride), make([]int64, k.stride), make([]int64, k.stride)
 	}
-	k.entropy = k.entropy[:0]
-	for row := range s.Weight {
-		k.entropy = append(k.entropy, negativeEntropy(s.Label(uint32(row))))
+	k.fixed = slices.Grow(k.fixed[:0], len(s.Weight)*k.stride)[:len(s.Weight)*k.stride]
+	for row, w := range s.Weight {
+		label := s.Label(uint32(row))
+		grains := k.fixed[row*k.stride : (row+1)*k.stride]
+		for j, v := range label {
+			grains[j] = int64(w) * fixed(float64(v))
+		}
+		clear(grains[len(label):])
 	}
 }
 
-// negativeEntropy returns Σ d ln d in nats; terms with d = 0 count 0.
+// negativeEntropy returns Σ d ln d in nats; terms with d = 0 count 0. It is the note of
+// a row.
 func negativeEntropy(d []float32) float64 {
 	sum := 0.0
 	for _, v := range d {
@@ -66,8 +82,10 @@ func (k *twoMeans) Classify(s *forest.Sample, n *forest.Node) bool {
 	if !k.seed(s, n) {
 		return false
 	}
+	clear(k.all)
+	addRows(k.all, k.fixed, n.Rows)
 	for range maxIterations {
-		moved := k.assign()
+		moved := k.assign(s, n)
 		if k.copies[0] == 0 || k.copies[1] == 0 {
 			return false
 		}
@@ -77,146 +95,146 @@ func (k *twoMeans) Classify(s *forest.Sample, n *forest.Node) bool {
 		k.move()
 	}
 	for i, row := range n.Rows {
-		s.Class[row] = k.group[i]
+		s.Class[row] = uint32(k.group[i/lanes] >> (i % lanes) & 1)
 	}
 	return true
 }
 
-// gather copies the node's label distributions; all rows are in group 0.
+// gather copies the node's label distributions to blocks; all rows are in group 0.
+// What is no row in the last block is a copy of the node's last row.
 func (k *twoMeans) gather(s *forest.Sample, n *forest.Node) {
-	k.x, k.weight, k.group = k.x[:0], k.weight[:0], k.group[:0]
-	clear(k.all)
-	clear(k.second)
-	for _, row := range n.Rows {
-		w := s.Weight[row]
-		for j, v := range s.Label(row) {
-			k.x = append(k.x, float64(v))
-			k.all[j] += int64(w) * fixed(float64(v))
+	blocks := (len(n.Rows) + lanes - 1) / lanes
+	size := s.Width * lanes
+	k.x = slices.Grow(k.x[:0], blocks*size)[:blocks*size]
+	k.group = slices.Grow(k.group[:0], blocks)[:blocks]
+	k.found = slices.Grow(k.found[:0], blocks)[:blocks]
+	clear(k.group)
+	var rows [lanes]uint32
+	for b := range blocks {
+		listed := copy(rows[:], n.Rows[b*lanes:])
+		for i := listed; i < lanes; i++ {
+			rows[i] = n.Rows[len(n.Rows)-1]
 		}
-		k.weight = append(k.weight, float64(w))
-		k.group = append(k.group, 0)
+		gather(k.x[b*size:(b+1)*size], s.Labels, &rows, s.Width)
 	}
-	k.copies = [2]float64{float64(n.Copies), 0}
+	clear(k.second)
+	k.copies = [2]int{n.Copies, 0}
 }
 
 // fixed returns a degree in units of 2^-36, rounded.
 func fixed(x float64) int64 { return int64(float64(x*grain) + 0.5) }
 
-func (k *twoMeans) row(i int) []float64 {
-	c := len(k.normal)
-	return k.x[i*c : (i+1)*c : (i+1)*c]
-}
-
 // seed chooses the first centres by k-means++: a sample drawn evenly, and one drawn
 // by squared distance from it. It reports false where all distances are 0.
 func (k *twoMeans) seed(s *forest.Sample, n *forest.Node) bool {
 	stream := num.NewStream(k.key, n.Path, s.Tree)
-	copy(k.centre[0], k.row(pick(k.weight, float64(stream.Uint64n(uint64(n.Copies))))))
-	k.far = k.far[:0]
+	centre(k.centre[0], s, pickCopy(s, n, stream.Uint64n(uint64(n.Copies))))
+	size := len(k.group) * lanes
+	k.far = slices.Grow(k.far[:0], size)[:size]
+	distances(k.far, k.x, k.centre[0])
+	k.far = k.far[:len(n.Rows)]
+	k.sums = slices.Grow(k.sums[:0], len(n.Rows))[:len(n.Rows)]
 	total := 0.0
-	for i, w := range k.weight {
-		d := float64(w * squaredDistance(k.row(i), k.centre[0]))
-		k.far = append(k.far, d)
+	for i, row := range n.Rows {
+		d := float64(float64(s.Weight[row]) * k.far[i])
 		total += d
+		k.far[i], k.sums[i] = d, total
 	}
 	if total == 0 {
 		return false
 	}
-	copy(k.centre[1], k.row(pick(k.far, float64(stream.Float64()*total))))
+	centre(k.centre[1], s, n.Rows[k.pick(float64(stream.Float64()*total))])
 	return true
 }
 
-// pick returns the first index whose share, the sum of weights up to it, is above
-// at; the last index of a positive weight where rounding leaves none.
-func pick(weights []float64, at float64) int {
-	sum, last := 0.0, 0
-	for i, w := range weights {
-		sum += w
-		if sum > at {
-			return i
-		}
-		if w > 0 {
-			last = i
-		}
+// centre sets dst to the label distribution of a row.
+func centre(dst []float64, s *forest.Sample, row uint32) {
+	for j, v := range s.Label(row) {
+		dst[j] = float64(v)
 	}
-	return last
 }
 
-func squaredDistance(a, b []float64) float64 {
-	sum := 0.0
-	for i, x := range a {
-		d := x - b[i]
-		sum += float64(d * d)
+// pickCopy returns the row of one of the node's copies, of which at precede it.
+func pickCopy(s *forest.Sample, n *forest.Node, at uint64) uint32 {
+	sum := uint64(0)
+	for _, row := range n.Rows {
+		if sum += uint64(s.Weight[row]); sum > at {
+			return row
+		}
 	}
-	return sum
+	return n.Rows[len(n.Rows)-1]
+}
+
+// pick returns the first row of the node whose share, the sum of far up to it, is above
+// at; the last row that is not the first centre where rounding leaves none.
+func (k *twoMeans) pick(at float64) int {
+	i, _ := slices.BinarySearchFunc(k.sums, at, func(sum, at float64) int {
+		if sum > at {
+			return 1
+		}
+		return -1
+	})
+	if i < len(k.sums) {
+		return i
+	}
+	for i--; i > 0 && k.far[i] == 0; i-- {
+	}
+	return i
 }
 
 // assign gives each row to the nearer centre, the first one among ties, and reports
 // whether any changed groups. A row is nearer to the second where it lies beyond
 // the bisecting plane: (c1 - c0)·x > (c1 - c0)·(c0 + c1)/2.
-func (k *twoMeans) assign() (moved bool) {
+func (k *twoMeans) assign(s *forest.Sample, n *forest.Node) (moved bool) {
 	plane := 0.0
 	for j, a := range k.centre[0] {
 		b := k.centre[1][j]
 		k.normal[j] = b - a
 		plane += float64((b - a) * float64(0.5*(a+b)))
 	}
-	n := len(k.group)
-	for i := 0; i+1 < n; i += 2 {
-		a, b := dots(k.row(i), k.row(i+1), k.normal)
-		moved = k.put(i, a > plane) || moved
-		moved = k.put(i+1, b > plane) || moved
+	beyond(k.found, k.x, k.normal, plane)
+	if rest := len(n.Rows) % lanes; rest > 0 {
+		k.found[len(k.found)-1] &= 1<<rest - 1
 	}
-	if n%2 == 1 {
-		a, _ := dots(k.row(n-1), k.row(n-1), k.normal)
-		moved = k.put(n-1, a > plane) || moved
+	k.joining, k.leaving = k.joining[:0], k.leaving[:0]
+	for b, set := range k.found {
+		if changed := set ^ k.group[b]; changed != 0 {
+			k.regroup(s, n.Rows[b*lanes:], set, changed)
+			k.group[b] = set
+		}
 	}
-	return moved
+	addRows(k.second, k.fixed, k.joining)
+	if len(k.leaving) > 0 {
+		clear(k.moving)
+		addRows(k.moving, k.fixed, k.leaving)
+		for j, v := range k.moving {
+			k.second[j] -= v
+		}
+	}
+	return len(k.joining)+len(k.leaving) > 0
 }
 
-// dots returns Σ a[i]·n[i] and Σ b[i]·n[i], each in order: side by side, as one sum
-// alone waits for its own additions.
-func dots(a, b, n []float64) (x, y float64) {
-	a, b = a[:len(n)], b[:len(n)]
-	for i, v := range n {
-		x += float64(a[i] * v)
-		y += float64(b[i] * v)
-	}
-	return x, y
-}
-
-// put puts a row into a group and reports whether it was in the other one.
-func (k *twoMeans) put(i int, second bool) (moved bool) {
-	group := uint32(0)
-	if second {
-		group = 1
-	}
-	if group == k.group[i] {
-		return false
-	}
-	k.change(i, group)
-	return true
-}
-
-// change moves a row to the other group.
-func (k *twoMeans) change(i int, group uint32) {
-	w := k.weight[i]
-	k.group[i] = group
-	k.copies[group] += w
-	k.copies[1-group] -= w
-	n := int64(w)
-	if group == 0 {
-		n = -n
-	}
-	for j, v := range k.row(i) {
-		k.second[j] += n * fixed(v)
+// regroup lists the rows of a block that change groups, and moves their copies: rows
+// begins with those of the block, of which set are in group 1 now.
+func (k *twoMeans) regroup(s *forest.Sample, rows []uint32, set, changed uint8) {
+	for ; changed != 0; changed &= changed - 1 {
+		i := bits.TrailingZeros8(changed)
+		row := rows[i]
+		w := int(s.Weight[row])
+		if set>>i&1 == 1 {
+			k.joining = append(k.joining, row)
+		} else {
+			k.leaving = append(k.leaving, row)
+			w = -w
+		}
+		k.copies[0], k.copies[1] = k.copies[0]-w, k.copies[1]+w
 	}
 }
 
 // move moves the centres to the means of their groups.
 func (k *twoMeans) move() {
-	first, second := float64(k.copies[0]*grain), float64(k.copies[1]*grain)
-	for j, sum := range k.second {
+	first, second := float64(float64(k.copies[0])*grain), float64(float64(k.copies[1])*grain)
+	for j, sum := range k.second[:len(k.normal)] {
 		k.centre[0][j] = float64(k.all[j]-sum) / first
 		k.centre[1][j] = float64(sum) / second
 	}
@@ -230,7 +248,7 @@ func (k *twoMeans) Leaf(dst []float32, s *forest.Sample, n *forest.Node) float64
 	loss := 0.0
 	for _, row := range n.Rows {
 		w := float64(s.Weight[row])
-		loss += float64(w * k.entropy[row])
+		loss += float64(w * s.Notes[row])
 		for j, v := range s.Label(row) {
 			sum[j] += float64(w * float64(v))
 		}

@@ -229,6 +229,9 @@ func TestLeaf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSample(t)
 		n := drawNode(t, s)
+		for row := range s.Weight {
+			s.Notes = append(s.Notes, negativeEntropy(s.Label(uint32(row))))
+		}
 		k := &twoMeans{}
 		k.Begin(s)
 		got := make([]float32, s.Width)

@@ -12,7 +12,7 @@ import (
 // the same operations as the portable kernels, so the same bits. Build with
 // -tags purego to do without.
 
-var accelerated = cpu.X86.HasAVX2 && cpu.X86.HasFMA
+var accelerated = cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2 && cpu.X86.HasPOPCNT
 
 // Accelerated tells whether kernels run as vector instructions here; the bits
 // are the same.

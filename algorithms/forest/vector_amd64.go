@@ -1,0 +1,89 @@
+//go:build !purego
+
+package forest
+
+import (
+	"unsafe"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// accelerated tells whether the kernels of this package run as vector instructions:
+// the numbers are the same. Build with -tags purego to do without.
+var accelerated = num.Accelerated()
+
+//go:noescape
+func scanTwoAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
+
+//go:noescape
+func partitionAVX2(entries *uint32, n int, spare *uint32, side *uint8, order *[256]uint64) (left int, newLeft, newRight uint32)
+
+//go:noescape
+func keepAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, pending uint32)
+
+//go:noescape
+func reduceAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, pending uint32)
+
+// scanTwo is scanTwoGo.
+func scanTwo(entries []uint32, packed []uint64, t *tables, passed uint64, best int64) scanned {
+	if !accelerated || len(entries) == 0 {
+		return scanTwoGo(entries, packed, t, passed, best)
+	}
+	var s scanned
+	s.at, s.least, s.passed, s.tried = scanTwoAsm(unsafe.SliceData(entries), len(entries), unsafe.SliceData(packed),
+		unsafe.SliceData(t.whole), unsafe.SliceData(t.first), unsafe.SliceData(t.second), passed, best)
+	return s
+}
+
+// startPartition does the start of partition: whole vectors of entries.
+func startPartition(entries, spare []uint32, side []uint8) (done, left int, newLeft, newRight uint32) {
+	done = wholeVectors(len(entries))
+	if done > 0 {
+		left, newLeft, newRight = partitionAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(spare),
+			unsafe.SliceData(side), &leftPacked)
+	}
+	return done, left, newLeft << 31, newRight << 31
+}
+
+// startKeep does the start of keep.
+func startKeep(entries []uint32, side []uint8, want uint8) (done, kept int, pending uint32) {
+	done = wholeVectors(len(entries))
+	if done > 0 {
+		kept, pending = keepAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(side), uint32(want-1)&0xff, &leftPacked)
+	}
+	return done, kept, pending << 31
+}
+
+// startReduce does the start of reduce.
+func startReduce(dst, column, local []uint32) (done, kept int, pending uint32) {
+	done = wholeVectors(len(column))
+	if done > 0 {
+		kept, pending = reduceAVX2(unsafe.SliceData(dst), unsafe.SliceData(column), done, unsafe.SliceData(local), &leftPacked)
+	}
+	return done, kept, pending << 31
+}
+
+// wholeVectors returns how many of n entries vectors of eight take.
+func wholeVectors(n int) int {
+	if !accelerated {
+		return 0
+	}
+	return n &^ 7
+}
+
+// leftPacked lists, for each set of a vector's eight lanes, the lanes of the set in
+// ascending order, a byte for each; what follows is of no use.
+var leftPacked = packLeft()
+
+func packLeft() (order [256]uint64) {
+	for set := range order {
+		n := 0
+		for lane := range 8 {
+			if set>>lane&1 == 1 {
+				order[set] |= uint64(lane) << (8 * n)
+				n++
+			}
+		}
+	}
+	return order
+}

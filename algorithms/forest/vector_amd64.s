@@ -1,0 +1,238 @@
+//go:build !purego
+
+#include "textflag.h"
+
+// The parts of an entry: see columns.go.
+DATA rowBits<>+0(SB)/4, $0x3fffffff
+GLOBL rowBits<>(SB), RODATA|NOPTR, $4
+DATA positiveBit<>+0(SB)/4, $0x40000000
+GLOBL positiveBit<>(SB), RODATA|NOPTR, $4
+DATA newBit<>+0(SB)/4, $0x80000000
+GLOBL newBit<>(SB), RODATA|NOPTR, $4
+
+// Shifts that bring bit i of a set of lanes to the top of lane i.
+DATA toTop<>+0(SB)/4, $31
+DATA toTop<>+4(SB)/4, $30
+DATA toTop<>+8(SB)/4, $29
+DATA toTop<>+12(SB)/4, $28
+DATA toTop<>+16(SB)/4, $27
+DATA toTop<>+20(SB)/4, $26
+DATA toTop<>+24(SB)/4, $25
+DATA toTop<>+28(SB)/4, $24
+GLOBL toTop<>(SB), RODATA|NOPTR, $32
+
+// func scanTwoAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
+TEXT ·scanTwoAsm(SB), NOSPLIT, $0-96
+	MOVQ entries+0(FP), SI
+	MOVQ n+8(FP), CX
+	MOVQ packed+16(FP), DI
+	MOVQ whole+24(FP), R8
+	MOVQ first+32(FP), R9
+	MOVQ second+40(FP), R10
+	MOVQ passed+48(FP), AX
+	MOVQ best+56(FP), DX
+	LEAQ (SI)(CX*4), SI
+	NEGQ CX                 // entries are counted up to 0
+	MOVQ $-1, R11           // at, counted from the first entry
+	XORL R12, R12           // tried
+
+loop:
+	MOVL (SI)(CX*4), BX
+	MOVL AX, R13
+	MOVQ AX, R15
+	SHRQ $32, R15
+	LEAQ (R13)(R15*1), R14
+	MOVQ (R8)(R14*8), R14
+	SUBQ (R9)(R13*8), R14
+	SUBQ (R10)(R15*8), R14
+	MOVL BX, R13
+	SHRL $31, R13
+	ADDQ R13, R12
+	CMPQ R14, DX
+	JLT  less
+
+next:
+	ANDL $0x3fffffff, BX
+	ADDQ (DI)(BX*8), AX
+	INCQ CX
+	JNZ  loop
+
+	MOVQ R11, at+64(FP)
+	MOVQ DX, least+72(FP)
+	MOVQ AX, after+80(FP)
+	MOVQ R12, tried+88(FP)
+	RET
+
+less:
+	TESTL R13, R13
+	JZ    next
+	MOVQ  R14, DX
+	MOVQ  n+8(FP), R11
+	ADDQ  CX, R11
+	JMP   next
+
+// FLAGS makes the flags of a vector's entries of which the lanes of keep go one
+// way: an entry is new where any entry is since the last one kept. As a sum: the
+// lanes between are ones, which carry a new value up to the next lane kept, or out of
+// the vector. sum = (new & not) + not + pending.
+#define FLAGS(new, not, pending, sum) \
+	MOVL new, sum;     \
+	ANDL not, sum;     \
+	ADDL not, sum;     \
+	ADDL pending, sum; \
+	MOVL sum, pending; \
+	SHRL $8, pending
+
+// MARK writes the lanes of set to the top bits of the entries in Y0.
+#define MARK(set) \
+	VMOVD        set, X3;    \
+	VPBROADCASTD X3, Y3;     \
+	VPSLLVD      Y12, Y3, Y3; \
+	VPAND        Y13, Y3, Y3; \
+	VPANDN       Y0, Y13, Y0; \
+	VPOR         Y3, Y0, Y0
+
+// PACK moves the lanes of a set in Y0 to the front and stores all eight.
+#define PACK(set, order, to) \
+	VPMOVZXBD (order)(set*8), Y4; \
+	VPERMD    Y0, Y4, Y5;         \
+	VMOVDQU   Y5, (to)
+
+// func partitionAVX2(entries *uint32, n int, spare *uint32, side *uint8, order *[256]uint64) (left int, newLeft, newRight uint32)
+TEXT ·partitionAVX2(SB), NOSPLIT, $0-56
+	MOVQ         entries+0(FP), SI
+	MOVQ         n+8(FP), R12
+	MOVQ         spare+16(FP), R13
+	MOVQ         side+24(FP), DX
+	MOVQ         order+32(FP), R15
+	MOVQ         SI, DI
+	LEAQ         (SI)(R12*4), R12
+	XORL         R10, R10
+	XORL         R11, R11
+	VPBROADCASTD rowBits<>(SB), Y14
+	VPBROADCASTD newBit<>(SB), Y13
+	VMOVDQU      toTop<>(SB), Y12
+
+loop:
+	VMOVDQU    (SI), Y0
+	VPAND      Y14, Y0, Y1
+	VPCMPEQD   Y7, Y7, Y7
+	VPXOR      Y2, Y2, Y2
+	VPGATHERDD Y7, (DX)(Y1*1), Y2
+	VPSLLD     $31, Y2, Y2
+	VMOVMSKPS  Y2, AX            // lanes that go right
+	VMOVMSKPS  Y0, BX            // lanes of a new value
+	MOVL       AX, CX
+	XORL       $0xff, CX         // lanes that go left
+	FLAGS(BX, AX, R10, R8)
+	FLAGS(BX, CX, R11, R9)
+	ANDL       CX, R8
+	ANDL       AX, R9
+	ORL        R8, R9
+	ORL        BX, R9
+	MARK(R9)
+	PACK(CX, R15, DI)
+	PACK(AX, R15, R13)
+	POPCNTL    CX, CX
+	POPCNTL    AX, AX
+	LEAQ       (DI)(CX*4), DI
+	LEAQ       (R13)(AX*4), R13
+	ADDQ       $32, SI
+	CMPQ       SI, R12
+	JLT        loop
+
+	SUBQ entries+0(FP), DI
+	SHRQ $2, DI
+	MOVQ DI, left+40(FP)
+	MOVL R10, newLeft+48(FP)
+	MOVL R11, newRight+52(FP)
+	VZEROUPPER
+	RET
+
+// func keepAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, pending uint32)
+TEXT ·keepAVX2(SB), NOSPLIT, $0-52
+	MOVQ         entries+0(FP), SI
+	MOVQ         n+8(FP), R12
+	MOVQ         side+16(FP), DX
+	MOVL         flip+24(FP), R13
+	MOVQ         order+32(FP), R15
+	MOVQ         SI, DI
+	LEAQ         (SI)(R12*4), R12
+	XORL         R10, R10
+	VPBROADCASTD rowBits<>(SB), Y14
+	VPBROADCASTD newBit<>(SB), Y13
+	VMOVDQU      toTop<>(SB), Y12
+
+loop:
+	VMOVDQU    (SI), Y0
+	VPAND      Y14, Y0, Y1
+	VPCMPEQD   Y7, Y7, Y7
+	VPXOR      Y2, Y2, Y2
+	VPGATHERDD Y7, (DX)(Y1*1), Y2
+	VPSLLD     $31, Y2, Y2
+	VMOVMSKPS  Y2, CX
+	VMOVMSKPS  Y0, BX
+	XORL       R13, CX           // lanes that are kept
+	MOVL       CX, AX
+	XORL       $0xff, AX
+	FLAGS(BX, AX, R10, R8)
+	ORL        BX, R8
+	MARK(R8)
+	PACK(CX, R15, DI)
+	POPCNTL    CX, CX
+	LEAQ       (DI)(CX*4), DI
+	ADDQ       $32, SI
+	CMPQ       SI, R12
+	JLT        loop
+
+	SUBQ entries+0(FP), DI
+	SHRQ $2, DI
+	MOVQ DI, kept+40(FP)
+	MOVL R10, pending+48(FP)
+	VZEROUPPER
+	RET
+
+// func reduceAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, pending uint32)
+TEXT ·reduceAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst+0(FP), DI
+	MOVQ         column+8(FP), SI
+	MOVQ         n+16(FP), R12
+	MOVQ         local+24(FP), DX
+	MOVQ         order+32(FP), R15
+	LEAQ         (SI)(R12*4), R12
+	XORL         R10, R10
+	VPBROADCASTD rowBits<>(SB), Y14
+	VPBROADCASTD newBit<>(SB), Y13
+	VPBROADCASTD positiveBit<>(SB), Y11
+	VPCMPEQD     Y10, Y10, Y10
+	VMOVDQU      toTop<>(SB), Y12
+
+loop:
+	VMOVDQU    (SI), Y0
+	VPAND      Y14, Y0, Y1
+	VPCMPEQD   Y7, Y7, Y7
+	VPXOR      Y2, Y2, Y2
+	VPGATHERDD Y7, (DX)(Y1*4), Y2
+	VPCMPEQD   Y10, Y2, Y6
+	VMOVMSKPS  Y6, AX            // lanes of rows that were not drawn
+	VMOVMSKPS  Y0, BX
+	MOVL       AX, CX
+	XORL       $0xff, CX
+	VPAND      Y11, Y0, Y0
+	VPOR       Y2, Y0, Y0
+	FLAGS(BX, AX, R10, R8)
+	ORL        BX, R8
+	MARK(R8)
+	PACK(CX, R15, DI)
+	POPCNTL    CX, CX
+	LEAQ       (DI)(CX*4), DI
+	ADDQ       $32, SI
+	CMPQ       SI, R12
+	JLT        loop
+
+	SUBQ dst+0(FP), DI
+	SHRQ $2, DI
+	MOVQ DI, kept+40(FP)
+	MOVL R10, pending+48(FP)
+	VZEROUPPER
+	RET

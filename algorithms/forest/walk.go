@@ -1,0 +1,84 @@
+package forest
+
+// node is a node of a forest as rows walk over it. A row whose value is below limit goes
+// on to the left child, the node that is offset further on, the others to the one behind.
+type node struct {
+	limit uint32 // as orderedBits; of a leaf leafLimit and its number, which no value reaches
+	step  uint32 // feature × 4 << bits | offset; of a leaf 0
+}
+
+// leafLimit is above the ordered bits of every value, clamp's included.
+const leafLimit = 0xff800002
+
+// maxLeaves bounds the leaves of a tree whose nodes have this form.
+const maxLeaves = 1<<32 - leafLimit
+
+// lanes is how many walks go on side by side, so that none waits for its memory alone.
+const lanes = 8
+
+// nodes are the nodes of all trees.
+type nodes struct {
+	list []node
+	bits uint32 // of step's offset
+}
+
+// parts returns the offset and the feature of a node.
+func (f *nodes) parts(n node) (offset uint32, feature int) {
+	return n.step & (1<<f.bits - 1), int(n.step >> f.bits / 4)
+}
+
+// walkRowsGo takes eight rows at a time from root down to their leaves and writes the
+// leaves' numbers. x has groups of eight rows: feature i of a group's row j is
+// x[i·8+j] of width·8 numbers. It is what the assembly must equal.
+func walkRowsGo(leaves []uint32, f *nodes, x []uint32, width int, root uint32) {
+	for i := 0; i < len(leaves); i += lanes {
+		group := x[i*width : (i+lanes)*width]
+		for j := 0; j < lanes; j += 4 {
+			at := [4]uint32{root, root, root, root}
+			f.walk(&at, [4][]uint32{group[j:], group[j+1:], group[j+2:], group[j+3:]}, lanes)
+			for k, n := range at {
+				leaves[i+j+k] = f.list[n].limit - leafLimit
+			}
+		}
+	}
+}
+
+// walkTreesGo takes one row down eight trees at a time: roots become leaves' numbers.
+func walkTreesGo(roots []uint32, f *nodes, x []uint32) {
+	for ; len(roots) > 0; roots = roots[4:] {
+		at := [4]uint32(roots)
+		f.walk(&at, [4][]uint32{x, x, x, x}, 1)
+		for k, n := range at {
+			roots[k] = f.list[n].limit - leafLimit
+		}
+	}
+}
+
+// walk takes four walks to their leaves: feature i of walk k is x[k][i·stride].
+func (f *nodes) walk(at *[4]uint32, x [4][]uint32, stride int) {
+	for {
+		moved := uint32(0)
+		for k := range at {
+			n := f.list[at[k]]
+			offset, feature := f.parts(n)
+			moved |= offset
+			at[k] += offset + after(x[k][feature*stride], n.limit)
+		}
+		if moved == 0 {
+			return
+		}
+	}
+}
+
+// after is 0 where x is below limit and 1 elsewhere.
+func after(x, limit uint32) uint32 { return uint32(1 + (int64(x)-int64(limit))>>63) }
+
+// addLeavesGo adds to each row of sums the leaf that it has reached.
+func addLeavesGo(sums []float64, leaves []float32, at []uint32, labels int) {
+	for i, leaf := range at {
+		row := sums[i*labels : (i+1)*labels]
+		for c, v := range leaves[int(leaf)*labels : (int(leaf)+1)*labels] {
+			row[c] += float64(v)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package structrf
+
+// Rows stand in blocks of eight: of block b, label j of row i is x[(b·width+j)·8+i].
+// Vectors run across rows, so a row's sum over labels has the bits that it has alone.
+
+// lanes is the number of rows of a block.
+const lanes = 8
+
+// gatherGo writes the label distributions of eight rows to a block.
+func gatherGo(block, labels []float32, rows *[lanes]uint32, width int) {
+	for i, row := range rows {
+		for j, v := range labels[int(row)*width : (int(row)+1)*width] {
+			block[j*lanes+i] = v
+		}
+	}
+}
+
+// beyondGo writes, for each block, the set of its rows for which Σ x·normal, over
+// labels in order, is above plane.
+func beyondGo(sets []uint8, x []float32, normal []float64, plane float64) {
+	width := len(normal)
+	for b := range sets {
+		var sum [lanes]float64
+		for j, v := range normal {
+			at := (b*width + j) * lanes
+			for i, a := range x[at : at+lanes] {
+				sum[i] += float64(float64(a) * v)
+			}
+		}
+		set := uint8(0)
+		for i, v := range sum {
+			if v > plane {
+				set |= 1 << i
+			}
+		}
+		sets[b] = set
+	}
+}
+
+// distancesGo writes the squared distance of each row of all blocks from centre, summed
+// over labels in order.
+func distancesGo(dst []float64, x []float32, centre []float64) {
+	width := len(centre)
+	for b := 0; b < len(dst)/lanes; b++ {
+		sum := dst[b*lanes : (b+1)*lanes]
+		clear(sum)
+		for j, c := range centre {
+			at := (b*width + j) * lanes
+			for i, a := range x[at : at+lanes] {
+				d := float64(a) - c
+				sum[i] += float64(d * d)
+			}
+		}
+	}
+}
+
+// addRowsGo adds rows of x, each as long as dst, to dst: those that index lists.
+func addRowsGo(dst, x []int64, index []uint32) {
+	width := len(dst)
+	for _, row := range index {
+		for j, v := range x[int(row)*width : (int(row)+1)*width] {
+			dst[j] += v
+		}
+	}
+}

@@ -1,0 +1,15 @@
+//go:build !amd64 || purego
+
+package structrf
+
+func gather(block, labels []float32, rows *[lanes]uint32, width int) {
+	gatherGo(block, labels, rows, width)
+}
+
+func beyond(sets []uint8, x []float32, normal []float64, plane float64) {
+	beyondGo(sets, x, normal, plane)
+}
+
+func distances(dst []float64, x []float32, centre []float64) { distancesGo(dst, x, centre) }
+
+func addRows(dst, x []int64, index []uint32) { addRowsGo(dst, x, index) }
