@@ -314,7 +314,14 @@ func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	ctx := patient(t)
 	s := longFolds()
 	s.Set["steps"], s.Set["patience"] = lasting(100_000), lasting(100_000)
-	c := start(t, 1, 2)
+	c := prepare(t, 1)
+	nats, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: "127.0.0.1"}) // a coordinator's lets nobody hear what workers send
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.stopAll(); nats.Close() })
+	c.tune = func(cfg *coordinator.Config) { cfg.NATS = nats.ClientURL() }
+	c.startAll(2)
 	c.put(ctx, "art")
 	want := localDigest(t, s)
 	f := &foldWatch{handed: make(chan string, 1)}
@@ -335,6 +342,9 @@ func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	if !strings.Contains(string(end.Outcome), want) {
 		t.Errorf("the outcome %.300s lacks the digest %s of --local", end.Outcome, want)
 	}
+	if f.heard == 0 {
+		t.Fatal("nothing was heard of what workers send")
+	}
 	if f.first.Rounds == 0 {
 		t.Skip("the folds ended before a checkpoint was due: this machine is too fast")
 	}
@@ -347,6 +357,7 @@ func TestAChildJobGoesOnElsewhere(t *testing.T) {
 type foldWatch struct {
 	handed chan string         // the worker of the first checkpoint
 	first  protocol.Checkpoint // without its state
+	heard  int                 // messages
 	from   uint64              // the first round that another worker tells of the same fold
 }
 
@@ -370,6 +381,7 @@ func (f *foldWatch) listen(ctx context.Context, c *cluster) (stop func()) {
 }
 
 func (f *foldWatch) hear(m bus.Message) {
+	f.heard++
 	var at protocol.Checkpoint
 	var p protocol.Progress
 	switch {

@@ -138,6 +138,7 @@ func (n *node) openNATS(ctx context.Context) error {
 		Name: "coordinator " + n.cfg.ID, Ping: n.cfg.timeouts.Ping, Traffic: n.metrics, Log: n.cfg.Log,
 		Received: int(n.cfg.Budget.parts().received), Backlog: int(n.cfg.Budget.parts().backlog),
 	}
+	options.MayAnswer = n.subjects.MayAnswer
 	if n.cfg.NATS != "" {
 		options.URLs = strings.Split(n.cfg.NATS, ",")
 	} else {

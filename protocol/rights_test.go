@@ -42,3 +42,29 @@ func overlap(a, b []string) bool {
 	}
 	return len(a) == len(b)
 }
+
+// Who has no name that a worker can have hears the leader alone: not what coordinators pass
+// on to all, either.
+func TestStrangeNamesHearTheLeader(t *testing.T) {
+	s := Subjects{Cluster: "c"}
+	for _, name := range []string{"", "$all", "a/b", "é", "a\x00"} {
+		if heard := s.WorkerHears(name); !slices.Equal(heard, []string{s.Lead()}) {
+			t.Errorf("%q hears %q", name, heard)
+		}
+	}
+}
+
+// Coordinators answer where requests are answered, and nowhere else.
+func TestMayAnswer(t *testing.T) {
+	s := Subjects{Cluster: "c"}
+	for _, reply := range []string{s.Answers("w") + ".x.y", "_INBOX.x"} {
+		if !s.MayAnswer(reply) {
+			t.Errorf("no answer on %s", reply)
+		}
+	}
+	for _, reply := range []string{s.Lead(), s.Beats(), s.Work("w"), s.BlobsOf("w"), s.Blobs(), s.Replicate("a"), "_INBOXES.x", Subjects{Cluster: "d"}.Answers("w") + ".x"} {
+		if s.MayAnswer(reply) {
+			t.Errorf("an answer on %s", reply)
+		}
+	}
+}

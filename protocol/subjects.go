@@ -44,18 +44,31 @@ func (s Subjects) Answers(worker string) string { return s.of("answers." + worke
 // Coordinators' requests are answered on NATS's own subjects.
 const coordinatorAnswers = "_INBOX.>"
 
+// MayAnswer reports whether a coordinator answers a request on the subject that it names for
+// its answer: that of a worker's answers, or NATS's own. Whoever may send a request could
+// otherwise have the coordinator send where only coordinators may.
+func (s Subjects) MayAnswer(reply string) bool {
+	return strings.HasPrefix(reply, s.of("answers.")) || strings.HasPrefix(reply, strings.TrimSuffix(coordinatorAnswers, ">"))
+}
+
 // WorkerSends lists what any worker sends to. Only coordinators listen there.
 func (s Subjects) WorkerSends() []string {
 	return []string{s.Beats(), s.of("results.>"), s.Blobs(), coordinatorAnswers}
 }
 
 // WorkerHears lists what one worker listens to. Only coordinators send there. Who has not the
-// name of a worker, which is one word, may listen to the leader alone.
+// name of a worker, which is of letters, digits, - and _, may listen to the leader alone.
 func (s Subjects) WorkerHears(worker string) []string {
-	if worker == "" || strings.ContainsAny(worker, ".*> \t\r\n") {
+	if worker == "" || strings.ContainsFunc(worker, strange) {
 		return []string{s.Lead()}
 	}
 	return []string{s.Lead(), s.Work(worker), s.BlobsOf(worker), s.Answers(worker) + ".>"}
+}
+
+// strange reports whether a name of a worker has no such character. Those of subjects that
+// all coordinators listen to, such as $all, have.
+func strange(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
 // Replicate takes Replicate requests for one coordinator.

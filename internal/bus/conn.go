@@ -35,13 +35,16 @@ const (
 
 // Options describe a connection.
 type Options struct {
-	URLs    []string      // of NATS servers, any of which will do; tried in this order
-	Server  *Server       // connect to this server in-process instead
-	Name    string        // shown in the server's log
-	Answers string        // the subject below which answers to requests come; default: NATS's own
-	Ping    time.Duration // default DefaultPing
-	Traffic Traffic       // default: not counted
-	Log     *slog.Logger  // default: nothing is logged
+	URLs    []string // of NATS servers, any of which will do; tried in this order
+	Server  *Server  // connect to this server in-process instead
+	Name    string   // shown in the server's log
+	Answers string   // the subject below which answers to requests come; default: NATS's own
+	// MayAnswer says of the subject that a request names for its answer whether it is
+	// answered there; nil: it is. A request that it is not is dropped.
+	MayAnswer func(reply string) bool
+	Ping      time.Duration // default DefaultPing
+	Traffic   Traffic       // default: not counted
+	Log       *slog.Logger  // default: nothing is logged
 	// Received bounds the bytes of messages that came and are not used yet (see Room), and
 	// Backlog those that a subscription has not looked at; beyond it messages are dropped.
 	// Defaults: 2 GiB each.
@@ -57,7 +60,8 @@ type Conn struct {
 	sender  uint64 // names this connection in fragments
 	room    *protocol.Room
 	backlog int
-	server  *Server // the embedded one that it goes to, if it is
+	server  *Server                 // the embedded one that it goes to, if it is
+	answers func(reply string) bool // as Options.MayAnswer
 
 	mu      sync.Mutex // held while the fragments of one message are sent
 	message atomic.Uint64
@@ -65,7 +69,10 @@ type Conn struct {
 }
 
 func newConn(o *Options) *Conn {
-	c := &Conn{traffic: o.Traffic, log: o.Log, sender: rand.Uint64(), room: protocol.NewRoom(o.Received), backlog: o.Backlog, server: o.Server}
+	c := &Conn{traffic: o.Traffic, log: o.Log, sender: rand.Uint64(), room: protocol.NewRoom(o.Received), backlog: o.Backlog, server: o.Server, answers: o.MayAnswer}
+	if c.answers == nil {
+		c.answers = func(string) bool { return true }
+	}
 	if c.traffic == nil {
 		c.traffic = uncounted{}
 	}

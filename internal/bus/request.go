@@ -21,6 +21,10 @@ func (c *Conn) Serve(subject, queue string, f func(req []byte) []byte) (*Subscri
 func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscription, error) {
 	slots := make(chan struct{}, serveAtOnce())
 	sub, err := c.subscribe(subject, queue, func(m Message) {
+		if m.Reply != "" && !c.answers(m.Reply) {
+			c.log.Debug("dropped a request", "subject", m.Subject, "answer", m.Reply)
+			return
+		}
 		slots <- struct{}{}
 		c.serving.Add(1)
 		go func() {

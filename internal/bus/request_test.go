@@ -103,3 +103,30 @@ func TestQueueGroup(t *testing.T) {
 		t.Errorf("%d calls for 50 requests", calls.Load())
 	}
 }
+
+// A request that names another's subject for its answer is dropped: neither it nor its
+// answer, nor what is passed on of it, goes there.
+func TestAnswersWhereTheyMayBe(t *testing.T) {
+	s := startServer(t, ServerOptions{Name: "a"})
+	server := connect(t, Options{Server: s, MayAnswer: func(reply string) bool { return reply == "answers.x" }})
+	client := connect(t, Options{URLs: []string{s.ClientURL()}})
+	victim, answers := listen(t, client, "victim"), listen(t, client, "answers.x")
+	var asked atomic.Int64
+	if _, err := server.Serve("ask", "", func(b []byte) []byte { asked.Add(1); return b }); err != nil {
+		t.Fatal(err)
+	}
+	for _, reply := range []string{"victim", "answers.x"} { // in this order
+		if err := client.Send("ask", reply, message(8, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive(t, answers)
+	select {
+	case <-victim:
+		t.Error("an answer went to another")
+	default:
+	}
+	if asked.Load() != 1 {
+		t.Errorf("%d requests were handled", asked.Load())
+	}
+}
