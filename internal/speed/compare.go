@@ -3,27 +3,47 @@ package speed
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 )
 
+// maxReport bounds the file of a report, in bytes.
+const maxReport = 16 << 20
+
 // ReadReport reads a report that `coppice bench KIND -o json` wrote.
 func ReadReport(path, kind string) (*Report, error) {
-	b, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxReport+1))
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseReport(b, kind)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", path, err)
+	}
+	return r, nil
+}
+
+func parseReport(b []byte, kind string) (*Report, error) {
+	if len(b) > maxReport {
+		return nil, fmt.Errorf("has more than %d bytes: it is no report", maxReport)
+	}
 	var r Report
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("%s is not what coppice bench -o json writes: %w", path, err)
+		return nil, fmt.Errorf("is not what coppice bench -o json writes: %w", err)
 	}
 	if r.Kind != kind {
-		return nil, fmt.Errorf("%s has figures of bench %s, not of bench %s", path, orUnknown(r.Kind), kind)
+		return nil, fmt.Errorf("has figures of bench %s, not of bench %s", orUnknown(r.Kind), kind)
 	}
 	for _, row := range r.Rows {
-		if !(row.Seconds.Median > 0) {
-			return nil, fmt.Errorf("%s: %s, %s: a median of %v s", path, row.Name, row.Of, row.Seconds.Median)
+		if s := row.Seconds; !(s.Min > 0 && s.Min <= s.Median && s.Median <= s.Max) {
+			return nil, fmt.Errorf("says of %s that it took %v s, from %v to %v", row.label(), s.Median, s.Min, s.Max)
 		}
 	}
 	return &r, nil

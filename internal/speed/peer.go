@@ -69,7 +69,8 @@ func StartPeer(ctx context.Context, command string, args ...string) (p *Peer, er
 	}
 	go p.read(stdout)
 	if err := p.hello(ctx); err != nil {
-		return nil, errors.Join(err, p.abandon())
+		p.Close()
+		return nil, err
 	}
 	return p, nil
 }
@@ -119,15 +120,23 @@ func (p *Peer) Do(ctx context.Context, job Job, figures int) (f Figures, err err
 	if err := p.answer(ctx, peerJob, &f); err != nil {
 		return f, err
 	}
+	if err := f.check(figures); err != nil {
+		return f, fmt.Errorf("the peer %s answers %w", p.Name, err)
+	}
+	return f, nil
+}
+
+// check refuses what no run can have found.
+func (f *Figures) check(figures int) error {
 	if len(f.Seconds) != figures {
-		return f, fmt.Errorf("the peer %s answers %d figures, %d are wanted", p.Name, len(f.Seconds), figures)
+		return fmt.Errorf("%d figures, %d are wanted", len(f.Seconds), figures)
 	}
 	for _, s := range f.Seconds {
 		if !(s > 0) {
-			return f, fmt.Errorf("the peer %s says that it took %v s", p.Name, s)
+			return fmt.Errorf("that it took %v s", s)
 		}
 	}
-	return f, nil
+	return nil
 }
 
 // answer reads a line of JSON.
@@ -146,13 +155,24 @@ func (p *Peer) answer(ctx context.Context, limit time.Duration, v any) error {
 		if l.err != nil {
 			return fmt.Errorf("the peer %s: %w", p.Name, l.err)
 		}
-		d := json.NewDecoder(bytes.NewReader(l.text))
-		d.DisallowUnknownFields()
-		if err := d.Decode(v); err != nil {
+		if err := parseLine(l.text, v); err != nil {
 			return fmt.Errorf("the peer %s wrote %q where a line of JSON is wanted: %w", p.Name, shortened(l.text), err)
 		}
 		return nil
 	}
+}
+
+// parseLine reads a line that is one JSON value, with no key that v does not have.
+func parseLine(b []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("more than one value")
+	}
+	return nil
 }
 
 // died says how a peer ended that should not have.
@@ -167,15 +187,7 @@ func (p *Peer) died() error {
 }
 
 // Close tells the peer to end and waits until it has.
-func (p *Peer) Close() error {
-	p.stdin.Close()
-	late := time.AfterFunc(peerEnd, func() { p.process.Process.Kill() })
-	defer late.Stop()
-	return p.abandon()
-}
-
-// abandon waits for the end of a peer whose stdin is closed, or that is done.
-func (p *Peer) abandon() error {
+func (p *Peer) Close() {
 	p.stdin.Close()
 	late := time.AfterFunc(peerEnd, func() { p.process.Process.Kill() })
 	defer late.Stop()
@@ -184,7 +196,6 @@ func (p *Peer) abandon() error {
 	if p.process.ProcessState == nil {
 		p.process.Wait() // how it ended says nothing
 	}
-	return nil
 }
 
 // shortened is what an error shows of a line.

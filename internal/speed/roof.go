@@ -54,12 +54,13 @@ type roofMeter struct {
 	least time.Duration
 }
 
-func newRoofMeter(least time.Duration) *roofMeter {
-	m := &roofMeter{sets: vectorSets(), least: least, buffer: make([]float32, streamSizes[len(streamSizes)-1]/4)}
+// newRoofMeter measures bandwidths of sizes, the least first.
+func newRoofMeter(least time.Duration, sizes []int) *roofMeter {
+	m := &roofMeter{sets: vectorSets(), least: least, buffer: make([]float32, sizes[len(sizes)-1]/4)}
 	for i := range m.buffer {
 		m.buffer[i] = 1
 	}
-	for _, size := range streamSizes {
+	for _, size := range sizes {
 		m.roof.Streams = append(m.roof.Streams, Stream{Bytes: size})
 	}
 	return m
@@ -80,8 +81,9 @@ func (m *roofMeter) measure() {
 		if v.name == portable.name && len(m.sets) > 1 {
 			continue
 		}
-		for j, size := range streamSizes {
-			m.roof.Streams[j].Second = max(m.roof.Streams[j].Second, m.stream(v, size))
+		for j := range m.roof.Streams {
+			s := &m.roof.Streams[j]
+			s.Second = max(s.Second, m.stream(v, s.Bytes))
 		}
 	}
 }

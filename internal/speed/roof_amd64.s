@@ -14,34 +14,63 @@ GLOBL one64<>(SB), RODATA|NOPTR, $8
 // Twelve sums that do not wait for each other: more than a core needs for two
 // instructions a cycle of a latency of four or five.
 
-#define ZERO12(XOR, A) \
-	XOR A##0, A##0, A##0    \
-	XOR A##1, A##1, A##1    \
-	XOR A##2, A##2, A##2    \
-	XOR A##3, A##3, A##3    \
-	XOR A##4, A##4, A##4    \
-	XOR A##5, A##5, A##5    \
-	XOR A##6, A##6, A##6    \
-	XOR A##7, A##7, A##7    \
-	XOR A##8, A##8, A##8    \
-	XOR A##9, A##9, A##9    \
-	XOR A##10, A##10, A##10 \
-	XOR A##11, A##11, A##11
+#define ZEROY(XOR) \
+	XOR Y0, Y0, Y0 \
+	XOR Y1, Y1, Y1 \
+	XOR Y2, Y2, Y2 \
+	XOR Y3, Y3, Y3 \
+	XOR Y4, Y4, Y4 \
+	XOR Y5, Y5, Y5 \
+	XOR Y6, Y6, Y6 \
+	XOR Y7, Y7, Y7 \
+	XOR Y8, Y8, Y8 \
+	XOR Y9, Y9, Y9 \
+	XOR Y10, Y10, Y10 \
+	XOR Y11, Y11, Y11
 
-// A = A·a12 + a13
-#define FMA12(FMA, A) \
-	FMA A##13, A##12, A##0  \
-	FMA A##13, A##12, A##1  \
-	FMA A##13, A##12, A##2  \
-	FMA A##13, A##12, A##3  \
-	FMA A##13, A##12, A##4  \
-	FMA A##13, A##12, A##5  \
-	FMA A##13, A##12, A##6  \
-	FMA A##13, A##12, A##7  \
-	FMA A##13, A##12, A##8  \
-	FMA A##13, A##12, A##9  \
-	FMA A##13, A##12, A##10 \
-	FMA A##13, A##12, A##11
+// Each sum is set to itself times Y12, plus Y13.
+#define FMAY(FMA) \
+	FMA Y13, Y12, Y0 \
+	FMA Y13, Y12, Y1 \
+	FMA Y13, Y12, Y2 \
+	FMA Y13, Y12, Y3 \
+	FMA Y13, Y12, Y4 \
+	FMA Y13, Y12, Y5 \
+	FMA Y13, Y12, Y6 \
+	FMA Y13, Y12, Y7 \
+	FMA Y13, Y12, Y8 \
+	FMA Y13, Y12, Y9 \
+	FMA Y13, Y12, Y10 \
+	FMA Y13, Y12, Y11
+
+#define ZEROZ(XOR) \
+	XOR Z0, Z0, Z0 \
+	XOR Z1, Z1, Z1 \
+	XOR Z2, Z2, Z2 \
+	XOR Z3, Z3, Z3 \
+	XOR Z4, Z4, Z4 \
+	XOR Z5, Z5, Z5 \
+	XOR Z6, Z6, Z6 \
+	XOR Z7, Z7, Z7 \
+	XOR Z8, Z8, Z8 \
+	XOR Z9, Z9, Z9 \
+	XOR Z10, Z10, Z10 \
+	XOR Z11, Z11, Z11
+
+// Each sum is set to itself times Z12, plus Z13.
+#define FMAZ(FMA) \
+	FMA Z13, Z12, Z0 \
+	FMA Z13, Z12, Z1 \
+	FMA Z13, Z12, Z2 \
+	FMA Z13, Z12, Z3 \
+	FMA Z13, Z12, Z4 \
+	FMA Z13, Z12, Z5 \
+	FMA Z13, Z12, Z6 \
+	FMA Z13, Z12, Z7 \
+	FMA Z13, Z12, Z8 \
+	FMA Z13, Z12, Z9 \
+	FMA Z13, Z12, Z10 \
+	FMA Z13, Z12, Z11
 
 // func fma32AVX2(rounds int, out *float32)
 TEXT ·fma32AVX2(SB), NOSPLIT, $0-16
@@ -49,10 +78,10 @@ TEXT ·fma32AVX2(SB), NOSPLIT, $0-16
 	MOVQ         out+8(FP), DI
 	VBROADCASTSS half32<>(SB), Y12
 	VBROADCASTSS one32<>(SB), Y13
-	ZERO12(VXORPS, Y)
+	ZEROY(VXORPS)
 
 loop:
-	FMA12(VFMADD213PS, Y)
+	FMAY(VFMADD213PS)
 	DECQ    CX
 	JNZ     loop
 	VADDPS  Y1, Y0, Y0
@@ -76,10 +105,10 @@ TEXT ·fma64AVX2(SB), NOSPLIT, $0-16
 	MOVQ         out+8(FP), DI
 	VBROADCASTSD half64<>(SB), Y12
 	VBROADCASTSD one64<>(SB), Y13
-	ZERO12(VXORPD, Y)
+	ZEROY(VXORPD)
 
 loop:
-	FMA12(VFMADD213PD, Y)
+	FMAY(VFMADD213PD)
 	DECQ    CX
 	JNZ     loop
 	VADDPD  Y1, Y0, Y0
@@ -103,10 +132,10 @@ TEXT ·fma32AVX512(SB), NOSPLIT, $0-16
 	MOVQ         out+8(FP), DI
 	VBROADCASTSS half32<>(SB), Z12
 	VBROADCASTSS one32<>(SB), Z13
-	ZERO12(VPXORQ, Z)
+	ZEROZ(VPXORQ)
 
 loop:
-	FMA12(VFMADD213PS, Z)
+	FMAZ(VFMADD213PS)
 	DECQ    CX
 	JNZ     loop
 	VADDPS  Z1, Z0, Z0
@@ -130,10 +159,10 @@ TEXT ·fma64AVX512(SB), NOSPLIT, $0-16
 	MOVQ         out+8(FP), DI
 	VBROADCASTSD half64<>(SB), Z12
 	VBROADCASTSD one64<>(SB), Z13
-	ZERO12(VPXORQ, Z)
+	ZEROZ(VPXORQ)
 
 loop:
-	FMA12(VFMADD213PD, Z)
+	FMAZ(VFMADD213PD)
 	DECQ    CX
 	JNZ     loop
 	VADDPD  Z1, Z0, Z0
