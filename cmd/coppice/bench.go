@@ -43,7 +43,7 @@ const benchLimit = 4 * time.Minute
 // benchFlags are those of measurements on one core.
 type benchFlags struct {
 	Runs    int      `default:"6" help:"Runs of everything in turns, after one that does not count; fewer where they would take more than four minutes."`
-	Rows    []string `placeholder:"TEXT,..." help:"Measure only rows with one of these in their name, such as movie."`
+	Rows    []string `sep:"none" placeholder:"TEXT" help:"Measure only rows with this in their name, such as movie; may be repeated."`
 	Compare string   `placeholder:"FILE" help:"Print the ratios to an earlier run, whose -o json this file is."`
 }
 
@@ -112,10 +112,10 @@ func (c *benchForestCmd) Run(a *app) error {
 	return c.withPeers(a, kindForest, &c.peerFlags, []string{"sklearn_forest.py"}, forestCases)
 }
 
-// toMeasure makes cases of datasets; it is nil for a row that nobody wants.
+// toMeasure makes a case of a dataset, which is opened where the case is wanted.
 type toMeasure struct {
 	shape speed.Shape
-	name  string // what --rows looks for
+	name  string // of the rows
 	with  func(s *speed.Set, file string) (speed.Case, error)
 }
 
@@ -132,7 +132,7 @@ func ldlfCases() (all []toMeasure) {
 
 func forestCases() (all []toMeasure) {
 	for _, shape := range []speed.Shape{speed.YeastAlpha, speed.SJAFFE, speed.Movie, speed.Dense} {
-		all = append(all, toMeasure{shape, shape.Name + ", growing", speed.Growing{Trees: 50, Depth: 20, MinSamples: 5}.Grow})
+		all = append(all, toMeasure{shape, shape.Name + ", growing, min_samples 5", speed.Growing{Trees: 50, Depth: 20, MinSamples: 5}.Grow})
 	}
 	for _, g := range []speed.Growing{{Trees: 50, Depth: 20, MinSamples: 20}, {Trees: 50, Depth: 20, MinSamples: 2}, {Trees: 50, Depth: 6, MinSamples: 20}} {
 		all = append(all, toMeasure{speed.Movie, fmt.Sprintf("Movie, predicting, min_samples %d, depth %d", g.MinSamples, g.Depth), g.Predict})
@@ -184,6 +184,7 @@ func casesOf(all []toMeasure, folder, dir string) (cases []speed.Case, sources [
 		if err != nil {
 			return nil, nil, err
 		}
+		c.Name = m.name
 		cases = append(cases, c)
 	}
 	return cases, sources, nil
@@ -255,7 +256,7 @@ func (c *benchFlags) measure(a *app, kind string, p *peerRun, open func() ([]spe
 		cases = c.chosen(cases)
 	}
 	if len(cases) == 0 {
-		return usagef("--rows %s: no row of bench %s has this in its name", strings.Join(c.Rows, ","), kind)
+		return usagef("--rows %s: no row of bench %s has this in its name", strings.Join(c.Rows, " --rows "), kind)
 	}
 	running, skipped, err := p.start(a.ctx, m.show)
 	defer func() {

@@ -72,7 +72,7 @@ func (g Growing) Grow(s *Set, file string) (Case, error) {
 	var model algorithms.Model
 	c := Case{
 		Name: fmt.Sprintf("%s, min_samples %d", s.Name, g.MinSamples), Of: []string{fmt.Sprintf("growing %d trees", g.Trees)},
-		Agreement: growAgreement,
+		Agreement: growAgreement, Cold: true,
 		Run: func(ctx context.Context) (f Figures, err error) {
 			var seconds float64
 			if model, seconds, err = g.grow(ctx, s, j); err != nil {

@@ -17,7 +17,9 @@ type Case struct {
 	Work func() []Work
 	// Jobs are what peers do beside it, by peer.
 	Jobs map[string]Job
-	// Least, where not 0, is how far a peer's loss may be from Coppice's, as a share of
+	// Cold is set where the run that does not count is Coppice's alone: a peer's run is long.
+	Cold bool
+	// Agreement, where not 0, is how far a peer's loss may be from Coppice's, as a share of
 	// it: further off it does other work.
 	Agreement float64
 }
@@ -120,7 +122,7 @@ func (t *turns) round(ctx context.Context, number int) error {
 		}
 		for j, p := range t.peers {
 			job := c.Jobs[p.Name]
-			if job == nil {
+			if job == nil || number == 0 && c.Cold {
 				continue
 			}
 			t.note(p.Name, c, number)

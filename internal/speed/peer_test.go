@@ -92,6 +92,21 @@ func TestPeersInTurns(t *testing.T) {
 	}
 }
 
+// TestColdPeer: where a peer's runs are long, its first one counts.
+func TestColdPeer(t *testing.T) {
+	p, err := startPeer(t, "good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order, notes []string
+	c := counting("a", &order)
+	c.Jobs, c.Cold = map[string]Job{"torch": {}}, true
+	_, err = Measure(t.Context(), "forest", []Case{c}, []*Peer{p}, Options{Runs: 1, quickRoof: true, Note: func(s string) { notes = append(notes, s) }})
+	if err != nil || strings.Join(notes, "; ") != "a: Coppice, a run that does not count; a: Coppice, run 1 of 1; a: torch, run 1 of 1" {
+		t.Errorf("%q: error %v", notes, err)
+	}
+}
+
 // TestPeerThatFails: whatever a peer does wrong is an error that says so.
 func TestPeerThatFails(t *testing.T) {
 	for mode, says := range map[string]string{
