@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -275,6 +276,7 @@ func (c *benchFlags) measure(a *app, kind string, p *peerRun, open func() ([]spe
 	}
 	r.Data, r.Skipped = sources, skipped
 	if earlier != nil {
+		earlier.Rows = slices.DeleteFunc(earlier.Rows, func(row speed.Result) bool { return !c.wants(row.Name) })
 		r.Comparison = speed.Compare(c.Compare, earlier, r)
 	}
 	m.clear()

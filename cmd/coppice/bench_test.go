@@ -81,7 +81,7 @@ func TestBenchKernels(t *testing.T) {
 	if r.Kind != "kernels" || r.Runs != 2 || len(r.Rows) != 4 || r.Roof.F32 <= 0 || r.Versions["Go"] == "" {
 		t.Errorf("%+v", r)
 	}
-	r.Machine.Processor, r.Rows[0].Name = "Abacus", "Other"
+	r.Machine.Processor, r.Rows[0].Name = "Abacus", "AddOuter64 of old"
 	old := filepath.Join(t.TempDir(), "old.json")
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -91,10 +91,13 @@ func TestBenchKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	e = coppice(t, "bench", "kernels", "--runs", "1", "--each", "20us", "--rows", "addouter64", "--compare", old)
-	for _, says := range []string{"one core at the most", "AddOuter64, 64 rows, 18 wide", "against " + old, "the machines differ: before Abacus", "not compared: Other, a call (before only)", "1 run, in turns"} {
+	for _, says := range []string{"one core at the most", "AddOuter64, 64 rows, 18 wide", "against " + old, "the machines differ: before Abacus", "not compared: AddOuter64 of old, a call (before only)", "1 run, in turns"} {
 		if !strings.Contains(e.stdout, says) {
 			t.Errorf("it does not say %q:\n%s%s", says, e.stdout, e.stderr)
 		}
+	}
+	if strings.Contains(e.stdout, "Branch") { // which --rows left out
+		t.Errorf("it compares what was not measured:\n%s", e.stdout)
 	}
 	if e = coppice(t, "bench", "ldlf", "--compare", old); e.code != exitFailed || !strings.Contains(e.stderr, "figures of bench kernels, not of bench ldlf") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)

@@ -15,7 +15,7 @@ import (
 // Machine is what figures depend on.
 type Machine struct {
 	Processor string   `json:"processor"`
-	Cores     int      `json:"cores"`
+	Cores     int      `json:"cores"`                  // that this process may use
 	Memory    int64    `json:"memory_bytes,omitempty"` // 0: not known
 	System    string   `json:"system"`                 // "linux/amd64"
 	Features  []string `json:"features"`               // of the processor, as far as they matter here
