@@ -56,11 +56,11 @@ func Measure(ctx context.Context, kind string, cases []Case, peers []*Peer, o Op
 			r.Versions[name] = version
 		}
 	}
-	roof := newRoofMeter(roofFor, streamSizes)
+	each, sizes := roofFor, streamSizes
 	if o.quickRoof {
-		roof = newRoofMeter(time.Microsecond, streamSizes[:2])
+		each, sizes = time.Microsecond, streamSizes[:2]
 	}
-	t := &turns{cases: cases, peers: peers, options: o, began: time.Now(), roof: roof}
+	t := &turns{cases: cases, peers: peers, options: o, began: time.Now(), roof: newRoofMeter(each, sizes)}
 	if err := t.all(ctx); err != nil {
 		return nil, err
 	}
