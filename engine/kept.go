@@ -60,6 +60,7 @@ type Kept struct {
 	memory *KeptMemory
 
 	mu     sync.Mutex
+	closed bool
 	keep   uint64
 	bytes  int // taken of memory for values
 	values map[keptKey]any
@@ -73,21 +74,32 @@ type keptKey struct {
 // NewKept returns an empty cache of at most limit bytes that shares them with no other.
 func NewKept(limit int) *Kept { return NewKeptMemory(limit).NewKept() }
 
-// Forget drops all values and gives their memory back.
-func (c *Kept) Forget() { c.turn(0) }
+// Forget drops all values and gives their memory back, for good: a unit that is still at
+// work keeps nothing here any more, since nobody would ever give that back.
+func (c *Kept) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begin(0)
+	c.closed = true
+}
 
 // turn drops the values of another Keep; 0 keeps none.
 func (c *Kept) turn(keep uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.keep != keep {
-		c.memory.give(c.bytes)
-		c.keep, c.bytes = keep, 0
-		for _, old := range c.values {
-			drop(old)
-		}
-		clear(c.values)
+	if c.keep != keep && !c.closed {
+		c.begin(keep)
 	}
+}
+
+// begin drops all values for those of a Keep. mu is held.
+func (c *Kept) begin(keep uint64) {
+	c.memory.give(c.bytes)
+	c.keep, c.bytes = keep, 0
+	for _, old := range c.values {
+		drop(old)
+	}
+	clear(c.values)
 }
 
 // get returns the unit's derived value, held for the caller, who drops it.
@@ -137,7 +149,7 @@ func (c *Kept) put(keep uint64, key keptKey, value any, taken *int) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, have := c.values[key]; have || c.keep != keep {
+	if _, have := c.values[key]; have || c.closed || c.keep != keep {
 		return false
 	}
 	if size > *taken && !c.memory.take(size-*taken) {

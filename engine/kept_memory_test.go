@@ -83,3 +83,35 @@ func TestKeptMemoryIsGivenBack(t *testing.T) {
 		t.Error("the room of 100 bytes is not what is left of it")
 	}
 }
+
+// late forgets the cache while it derives, as a worker does that refuses another unit's sums.
+type late struct {
+	zeroKernel
+	cache *Kept
+}
+
+func (l *late) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
+	u.Fits(10)
+	l.cache.Forget()
+	return sized(10), nil
+}
+
+// TestForgottenKeepsNothing: a unit that took hold of its cache before that was forgotten
+// takes no memory for good, whether it derives meanwhile or afterwards.
+func TestForgottenKeepsNothing(t *testing.T) {
+	m := NewKeptMemory(100)
+	c := m.NewKept()
+	for keep := range uint64(3) {
+		if _, err := c.get(&late{cache: c}, algorithms.Unit{Of: 1, Keep: 1 + keep}, nil, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if m.Used() != 0 || len(c.values) != 0 {
+			t.Errorf("%d bytes are taken for %d values of a forgotten cache", m.Used(), len(c.values))
+		}
+	}
+	c = m.NewKept()
+	c.Forget()
+	if _, err := c.get(&asker{bytes: 10}, algorithms.Unit{Of: 1, Keep: 1}, nil, nil, nil); err != nil || m.Used() != 0 {
+		t.Errorf("%d bytes are taken after Forget, %v", m.Used(), err)
+	}
+}

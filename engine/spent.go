@@ -23,6 +23,15 @@ func (s *Spent) Rounds() map[string]time.Duration {
 	return maps.Clone(s.rounds)
 }
 
+// Seconds is Rounds in seconds.
+func (s *Spent) Seconds() map[string]float64 {
+	seconds := make(map[string]float64)
+	for kind, d := range s.Rounds() {
+		seconds[kind] = d.Seconds()
+	}
+	return seconds
+}
+
 func (s *Spent) add(kind string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
@@ -84,16 +83,15 @@ type Counter interface{ Counters() map[string]uint64 }
 // Waiting is the key of Spent for what is no round.
 const Waiting = "waiting"
 
-// SetSpent sets Spent: total is how long the job ran, on so many lanes where jobs ran side
-// by side.
-func (o *Outcome) SetSpent(rounds map[string]time.Duration, total time.Duration) {
+// SetSpent sets Spent by the seconds of rounds of each kind, of total seconds: where jobs ran
+// side by side, those of all lanes.
+func (o *Outcome) SetSpent(rounds map[string]float64, total float64) {
 	o.Spent = make(map[string]float64)
-	rest := total
-	for kind, d := range rounds {
-		o.Spent[kind] += d.Seconds()
-		rest -= d
+	for kind, seconds := range rounds {
+		o.Spent[kind] = seconds
+		total -= seconds
 	}
-	o.Spent[Waiting] = max(0, rest).Seconds()
+	o.Spent[Waiting] = max(0, total)
 }
 
 // progress is where the job of the outcome ended.

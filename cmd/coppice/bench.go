@@ -4,188 +4,291 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strconv"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/bench"
-	"github.com/coppice-ldl/coppice/internal/local"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/bench/peers"
+	"github.com/coppice-ldl/coppice/internal/speed"
 )
 
 type benchCmd struct {
-	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 rows)."`
-	Only         string `enum:"all,structrf,ldlf" default:"all" help:"What to measure: structrf, ldlf or all."`
-	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
-	Runs         int    `default:"5" help:"Runs, after one that does not count."`
-	Turns        int    `default:"4" help:"Jobs of each side in a run, in turns; its figures are their means."`
-	Trees        int    `default:"50" help:"Trees of structrf."`
-	Steps        int    `default:"2000" help:"Gradient steps of ldlf, each one round, without leaf updates."`
-	Batch        int    `default:"128" help:"Rows of a mini-batch of ldlf."`
-
-	dataFlags
-}
-
-// benchReport is what `coppice bench` prints.
-type benchReport struct {
-	Dataset      string      `json:"dataset"`
-	Data         string      `json:"data"`
-	Coordinators int         `json:"coordinators"`
-	Runs         int         `json:"runs"`
-	Turns        int         `json:"turns"`
-	Forest       *bench.Pair `json:"structrf,omitempty"`
-	Step         *bench.Step `json:"ldlf,omitempty"`
+	Kernels benchKernelsCmd `cmd:"" help:"Measure the kernels of internal/num on one core."`
+	LDLF    benchLDLFCmd    `cmd:"" name:"ldlf" help:"Measure steps and leaf updates of ldlf on one core."`
+	Forest  benchForestCmd  `cmd:"" help:"Measure how long structrf takes to grow and to predict on one core."`
+	Cluster benchClusterCmd `cmd:"" default:"withargs" help:"Measure what a cluster costs over training in one process; also without this word."`
 }
 
 // Help implements kong's longer help.
 func (benchCmd) Help() string {
-	return `Starts coordinators and one worker of one slot on this machine and compares jobs on them with the same jobs
-in this process, one unit at a time: what NATS, Raft and the engine cost where nothing fails. Both sides have
-all processors of this machine. Let nothing else run meanwhile.`
+	return `kernels, ldlf and forest measure one core of this machine. Each table has the floor of a row: the time of its
+operations at this core's peak, or of its bytes at this core's bandwidth, both measured in the same rounds, and
+how many times the floor Coppice takes. Without one of these words, bench is bench cluster.`
 }
 
-// Run implements `coppice bench`.
-func (c *benchCmd) Run(a *app) error {
-	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
-		return usagef("--coordinators %d: want 1, 3 or 5", n)
+// The kinds of reports.
+const (
+	kindKernels = "kernels"
+	kindLDLF    = "ldlf"
+	kindForest  = "forest"
+	kindCluster = "cluster"
+)
+
+// benchLimit is the time after which no run begins, so that each command ends in five
+// minutes.
+const benchLimit = 4 * time.Minute
+
+// benchFlags are those of measurements on one core.
+type benchFlags struct {
+	Runs    int      `default:"6" help:"Runs of everything in turns, after one that does not count; fewer where they would take more than four minutes."`
+	Rows    []string `sep:"none" placeholder:"TEXT" help:"Measure only rows with this in their name, such as movie; may be repeated."`
+	Compare string   `placeholder:"FILE" help:"Print the ratios to an earlier run, whose -o json this file is."`
+}
+
+// peerFlags are those of measurements beside which peers may run.
+type peerFlags struct {
+	Peers   bool   `help:"Run other programs that do the same work (bench/peers, in Python) in turns with Coppice."`
+	Python  string `default:"python3" placeholder:"COMMAND" help:"The Python of --peers."`
+	DataDir string `placeholder:"DIR" help:"Folder with Yeast_alpha.mat, Movie.mat and SJAFFE.mat; what is not there is generated in the same shape."`
+}
+
+func (p *peerFlags) check() error {
+	if p.DataDir == "" {
+		return nil
 	}
-	for flag, n := range map[string]int{"runs": c.Runs, "turns": c.Turns, "trees": c.Trees, "steps": c.Steps, "batch": c.Batch} {
-		if n < 1 {
-			return usagef("--%s %d: want at least 1", flag, n)
+	if info, err := os.Stat(p.DataDir); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return usagef("--data-dir %s: not a folder", p.DataDir)
+	}
+	return nil
+}
+
+type benchKernelsCmd struct {
+	benchFlags
+	Each time.Duration `default:"20ms" help:"How long the calls of a figure take together."`
+}
+
+// Run implements `coppice bench kernels`.
+func (c *benchKernelsCmd) Run(a *app) error {
+	if c.Each <= 0 {
+		return usagef("--each %v: want more than 0", c.Each)
+	}
+	return c.measure(a, kindKernels, nil, func() ([]speed.Case, []speed.Source, error) { return speed.Kernels(c.Each), nil, nil })
+}
+
+type benchLDLFCmd struct {
+	benchFlags
+	peerFlags
+}
+
+// Help implements kong's longer help.
+func (benchLDLFCmd) Help() string {
+	return `Trains 5 trees of depth 7 with 64 output units on mini-batches of 64 and 512 rows: gradient steps, and every 100 of
+them a leaf update of 20 iterations over their mini-batches. Peers: torch is PyTorch as a user writes it, tuned is
+written for speed (SciPy, rows counted once). Let nothing else run meanwhile.`
+}
+
+// Run implements `coppice bench ldlf`.
+func (c *benchLDLFCmd) Run(a *app) error {
+	return c.withPeers(a, kindLDLF, &c.peerFlags, []string{"torch_plain.py", "torch_tuned.py"}, ldlfCases)
+}
+
+type benchForestCmd struct {
+	benchFlags
+	peerFlags
+}
+
+// Help implements kong's longer help.
+func (benchForestCmd) Help() string {
+	return `Grows 50 trees on Yeast_alpha, SJAFFE, Movie and a generated set of 2,500 x 243 x 6, and predicts Movie. The peer is
+scikit-learn's RandomForestRegressor. Let nothing else run meanwhile.`
+}
+
+// Run implements `coppice bench forest`.
+func (c *benchForestCmd) Run(a *app) error {
+	return c.withPeers(a, kindForest, &c.peerFlags, []string{"sklearn_forest.py"}, forestCases)
+}
+
+// toMeasure makes a case of a dataset, which is opened where the case is wanted.
+type toMeasure struct {
+	shape speed.Shape
+	name  string // of the rows
+	with  func(s *speed.Set, file string) (speed.Case, error)
+}
+
+func ldlfCases() (all []toMeasure) {
+	for _, shape := range []speed.Shape{speed.YeastAlpha, speed.Movie} {
+		for _, batch := range []int{64, 512} {
+			all = append(all, toMeasure{shape, fmt.Sprintf("%s, batch %d", shape.Name, batch), func(s *speed.Set, file string) (speed.Case, error) {
+				return speed.PaperTraining.Case(s, batch, file)
+			}})
 		}
 	}
-	src, checks, name := dataset.Artificial(quickRows, 1), dataset.Checks{}, "artificial"
-	if c.Data != "" {
-		var err error
-		if src, checks, err = c.open(a, c.Data); err != nil {
+	return all
+}
+
+func forestCases() (all []toMeasure) {
+	for _, shape := range []speed.Shape{speed.YeastAlpha, speed.SJAFFE, speed.Movie, speed.Dense} {
+		all = append(all, toMeasure{shape, shape.Name + ", growing, min_samples 5", speed.Growing{Trees: 50, Depth: 20, MinSamples: 5}.Grow})
+	}
+	for _, g := range []speed.Growing{{Trees: 50, Depth: 20, MinSamples: 20}, {Trees: 50, Depth: 20, MinSamples: 2}, {Trees: 50, Depth: 6, MinSamples: 20}} {
+		all = append(all, toMeasure{speed.Movie, fmt.Sprintf("Movie, predicting, min_samples %d, depth %d", g.MinSamples, g.Depth), g.Predict})
+	}
+	return all
+}
+
+// withPeers measures cases, beside peers where they are wanted.
+func (c *benchFlags) withPeers(a *app, kind string, p *peerFlags, scripts []string, all func() []toMeasure) (err error) {
+	if err := p.check(); err != nil {
+		return err
+	}
+	dir := ""
+	if p.Peers {
+		if dir, err = os.MkdirTemp("", "coppice-bench-"); err != nil {
 			return err
 		}
-		name = datasetName(c.Data)
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	return c.measure(a, name, src, checks)
+	var wanted []toMeasure
+	for _, m := range all() {
+		if c.wants(m.name) {
+			wanted = append(wanted, m)
+		}
+	}
+	cases := func() ([]speed.Case, []speed.Source, error) { return casesOf(wanted, p.DataDir, dir) }
+	return c.measure(a, kind, &peerRun{peerFlags: *p, dir: dir, scripts: scripts}, cases)
 }
 
-// measure starts the cluster, measures, and ends the cluster.
-func (c *benchCmd) measure(a *app, name string, src dataset.Source, checks dataset.Checks) (err error) {
-	dir, err := os.MkdirTemp("", "coppice-bench-")
-	if err != nil {
-		return err
+// casesOf opens the datasets of what is to be measured, each once.
+func casesOf(all []toMeasure, folder, dir string) (cases []speed.Case, sources []speed.Source, err error) {
+	sets := make(map[string]*speed.Set)
+	for _, m := range all {
+		s := sets[m.shape.Name]
+		if s == nil {
+			if s, err = m.shape.Open(folder); err != nil {
+				return nil, nil, err
+			}
+			sets[m.shape.Name] = s
+			sources = append(sources, s.Source)
+		}
+		file := ""
+		if dir != "" {
+			if file, err = s.ForPeers(dir); err != nil {
+				return nil, nil, err
+			}
+		}
+		c, err := m.with(s, file)
+		if err != nil {
+			return nil, nil, err
+		}
+		c.Name = m.name
+		cases = append(cases, c)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(a.ctx, quickReady)
-	defer cancel()
-	cluster, err := proc.Start(ctx, proc.Config{
-		Exe: exe, Dir: dir, Coordinators: c.Coordinators, Workers: 1, WorkerArgs: []string{"--slots", "1"},
-	})
-	if err != nil {
-		return err
-	}
-	report, err := c.compare(a, cluster, name, src, checks)
-	if err != nil && a.ctx.Err() == nil {
-		cluster.Tail(a.stderr, quickTail)
-	}
-	if err = errors.Join(err, cluster.Close()); err != nil {
-		return err
-	}
-	return a.print(report, report.text)
+	return cases, sources, nil
 }
 
-// echoCmd is the other end of a measurement of transfers.
-type echoCmd struct {
-	NATS    string        `name:"nats" required:"" placeholder:"URL" help:"NATS server to answer over."`
-	Bytes   int           `help:"Bytes of an answer."`
-	Compute time.Duration `help:"How long to be busy before each answer."`
-
-	serveFlags
+// peerRun is which peers are to run, and where their files are.
+type peerRun struct {
+	peerFlags
+	dir     string
+	scripts []string
 }
 
-// Run answers what `coppice bench` sends, as a worker does.
-func (c *echoCmd) Run(a *app) error {
-	ctx, _, cancel := c.start(a)
-	defer cancel()
-	defer frugal()()
-	return bench.Echo(ctx, c.NATS, c.Bytes, c.Compute)
+// start starts the peers that can run here.
+func (p *peerRun) start(ctx context.Context, note func(string)) (running []*speed.Peer, skipped []speed.Skipped, err error) {
+	if p == nil || !p.Peers {
+		return nil, nil, nil
+	}
+	if err := peers.Write(p.dir); err != nil {
+		return nil, nil, err
+	}
+	for _, script := range p.scripts {
+		note("starting " + script)
+		peer, err := speed.StartPeer(ctx, p.Python, filepath.Join(p.dir, script))
+		var absent *speed.Absent
+		switch {
+		case errors.As(err, &absent):
+			skipped = append(skipped, speed.Skipped{Peer: script, Reason: absent.Reason})
+		case err != nil:
+			return running, nil, fmt.Errorf("%s: %w", script, err)
+		default:
+			running = append(running, peer)
+		}
+	}
+	return running, skipped, nil
 }
 
-func (c *benchCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {
+// wants reports whether --rows chooses a name.
+func (c *benchFlags) wants(name string) bool {
+	if len(c.Rows) == 0 {
+		return true
+	}
+	for _, text := range c.Rows {
+		if strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// measure measures cases on one core and prints the report.
+func (c *benchFlags) measure(a *app, kind string, p *peerRun, open func() ([]speed.Case, []speed.Source, error)) (err error) {
+	began := time.Now()
+	if c.Runs < 1 {
+		return usagef("--runs %d: want at least 1", c.Runs)
+	}
+	var earlier *speed.Report
+	if c.Compare != "" {
+		if earlier, err = speed.ReadReport(c.Compare, kind); err != nil {
+			return err
+		}
+	}
 	m := newMeter(a.stderr)
 	defer m.clear()
-	d, err := cluster.Client().Import(a.ctx, name, src, importOptions(a.ctx, checks, m))
+	cases, sources, err := open()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	shards, err := cluster.Client().Shards(a.ctx, d.Manifest)
+	if kind == kindKernels {
+		cases = c.chosen(cases)
+	}
+	if len(cases) == 0 {
+		return usagef("--rows %s: no row of bench %s has this in its name", strings.Join(c.Rows, " --rows "), kind)
+	}
+	running, skipped, err := p.start(a.ctx, m.show)
+	defer func() {
+		for _, peer := range running {
+			peer.Close()
+		}
+	}()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b := &bench.Bench{
-		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs, Turns: c.Turns,
-		Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },
+	defer frugal()()                                // as training has it
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one core for everything, the collector included
+	r, err := speed.Measure(a.ctx, kind, cases, running, speed.Options{Runs: c.Runs, Limit: benchLimit - time.Since(began), Note: m.show})
+	if err != nil {
+		return err
 	}
-	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Runs: c.Runs, Turns: c.Turns}
-	if c.Only != "ldlf" {
-		if r.Forest, err = b.Forest(a.ctx, c.Trees); err != nil {
-			return nil, err
+	r.Data, r.Skipped = sources, skipped
+	if earlier != nil {
+		earlier.Rows = slices.DeleteFunc(earlier.Rows, func(row speed.Result) bool { return !c.wants(row.Name) })
+		r.Comparison = speed.Compare(c.Compare, earlier, r)
+	}
+	m.clear()
+	return a.print(r, (&benchText{r, c.Runs}).write)
+}
+
+// chosen are the cases that --rows chooses.
+func (c *benchFlags) chosen(all []speed.Case) (chosen []speed.Case) {
+	for _, one := range all {
+		if c.wants(one.Name) {
+			chosen = append(chosen, one)
 		}
 	}
-	if c.Only != "structrf" {
-		if r.Step, err = b.Step(a.ctx, c.Steps, c.Batch); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
-}
-
-func (r *benchReport) text(w io.Writer) {
-	fmt.Fprintf(w, "%s (%s): %s, one worker of one slot, medians of %s of %s of each side (least to greatest)\n\n",
-		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Runs, "run"), plural(r.Turns, "job"))
-	if f := r.Forest; f != nil {
-		pairs(w, [][2]string{
-			{"structrf, in one process", spread(f.Local)},
-			{"structrf, on the cluster", spread(f.Cluster)},
-			{"of that the worker computed", fmt.Sprintf("%.3f s", f.Computed)},
-			{"more than in one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
-			{"Raft", raftText(f.Raft)},
-			{"model", short(f.Digest) + ", on both sides"},
-		})
-		fmt.Fprintln(w)
-	}
-	if s := r.Step; s != nil {
-		pairs(w, [][2]string{
-			{"ldlf, in one process", fmt.Sprintf("%s, %s a step", spread(s.Pair.Local), micro(s.Local))},
-			{"ldlf, on the cluster", fmt.Sprintf("%s, %s a step", spread(s.Pair.Cluster), micro(s.Cluster))},
-			{"of that the worker computed", micro(s.Computed/float64(s.Steps)) + " a step"},
-			{"transfers of a step", fmt.Sprintf("%s for %s there and %s back", microSpread(s.Transfers), size(int64(s.Sent)), size(int64(s.Received)))},
-			{"beyond these", microSpread(s.Overhead)},
-			{"Raft", raftText(s.Raft)},
-			{"model", short(s.Digest) + ", on both sides"},
-		})
-	}
-}
-
-func spread(s bench.Spread) string {
-	return fmt.Sprintf("%.3f s (%.3f to %.3f)", s.Median, s.Min, s.Max)
-}
-
-// micro writes seconds as microseconds.
-func micro(seconds float64) string {
-	return strconv.FormatFloat(1e6*seconds, 'f', 0, 64) + " µs"
-}
-
-func microSpread(s bench.Spread) string {
-	return fmt.Sprintf("%s (%s to %s)", micro(s.Median), micro(s.Min), micro(s.Max))
-}
-
-// excess is by how many percent a ratio is above 1.
-func excess(ratio float64) float64 { return 100 * (ratio - 1) }
-
-func raftText(r bench.Raft) string {
-	return fmt.Sprintf("a commit under way for %.1f %% of the time, waited for during %.2f %%; %s for an entry",
-		100*r.Flight, 100*r.Wait, time.Duration(r.Proposal*float64(time.Second)).Round(10*time.Microsecond))
+	return chosen
 }

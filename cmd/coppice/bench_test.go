@@ -3,10 +3,13 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/bench"
+	"github.com/coppice-ldl/coppice/internal/speed"
 )
 
 // A small measurement on a real cluster: the figures of a single run belong together,
@@ -36,6 +39,9 @@ func TestBench(t *testing.T) {
 	if least := 4.0 * 3 * 64; s.Sent < least || s.Received < least || s.Sent > 1e5 {
 		t.Errorf("%v bytes a step to the worker and %v back; Θ alone has more than %v", s.Sent, s.Received, least)
 	}
+	if r.Kind != "cluster" || len(r.Rows) != 4 || r.Rows[3].Seconds.Median != s.Pair.Cluster.Median || r.Machine.Cores == 0 || r.Runs != 1 {
+		t.Errorf("%+v", r.Report)
+	}
 	if left := contents(t, tmp); len(left) > 0 {
 		t.Errorf("it left %v", left)
 	}
@@ -43,14 +49,81 @@ func TestBench(t *testing.T) {
 
 func TestBenchUsage(t *testing.T) {
 	for args, says := range map[string]string{
-		"--turns 0":        "turns",
-		"--runs 0":         "runs",
-		"--coordinators 2": "1, 3 or 5",
-		"--only rf":        "structrf",
+		"--turns 0":              "turns",
+		"--runs 0":               "runs",
+		"--coordinators 2":       "1, 3 or 5",
+		"--only rf":              "structrf",
+		"cluster --runs 0":       "runs",
+		"kernels --runs 0":       "runs",
+		"kernels --each 0s":      "each",
+		"kernels --rows nothing": "no row of bench kernels",
+		"ldlf --rows sjaffe":     "no row of bench ldlf",
+		"kernels --peers":        "unknown flag",
+		"nonsense":               "nonsense",
 	} {
 		e := coppice(t, append([]string{"bench"}, strings.Fields(args)...)...)
 		if e.code != exitUsage || !strings.Contains(e.stderr, says) || strings.Count(e.stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %s", args, e.code, e.stderr)
 		}
+	}
+}
+
+// TestBenchKernels: a report in JSON, and a later run that is compared with it.
+func TestBenchKernels(t *testing.T) {
+	e := coppice(t, "bench", "kernels", "--runs", "2", "--each", "20us", "--rows", "AddOuter64, 64 rows", "--rows", "branch", "-o", "json")
+	if e.code != exitOK {
+		t.Fatalf("exit code %d: %s", e.code, e.stderr)
+	}
+	var r speed.Report
+	if err := json.Unmarshal([]byte(e.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Kind != "kernels" || r.Runs != 2 || len(r.Rows) != 4 || r.Roof.F32 <= 0 || r.Versions["Go"] == "" {
+		t.Errorf("%+v", r)
+	}
+	r.Machine.Processor, r.Rows[0].Name = "Abacus", "AddOuter64 of old"
+	old := filepath.Join(t.TempDir(), "old.json")
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e = coppice(t, "bench", "kernels", "--runs", "1", "--each", "20us", "--rows", "addouter64", "--compare", old)
+	for _, says := range []string{"one core at the most", "AddOuter64, 64 rows, 18 wide", "against " + old, "the machines differ: before Abacus", "not compared: AddOuter64 of old, a call (before only)", "1 run, in turns"} {
+		if !strings.Contains(e.stdout, says) {
+			t.Errorf("it does not say %q:\n%s%s", says, e.stdout, e.stderr)
+		}
+	}
+	if strings.Contains(e.stdout, "Branch") { // which --rows left out
+		t.Errorf("it compares what was not measured:\n%s", e.stdout)
+	}
+	if e = coppice(t, "bench", "ldlf", "--compare", old); e.code != exitFailed || !strings.Contains(e.stderr, "figures of bench kernels, not of bench ldlf") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+	if e = coppice(t, "bench", "cluster", "--compare", old+"x"); e.code != exitFailed || !strings.Contains(e.stderr, "no such file") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+}
+
+// TestBenchSkipsPeers: without a Python the table is there all the same, with a reason, and
+// nothing is left behind.
+func TestBenchSkipsPeers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it grows forests")
+	}
+	tmp := t.TempDir()
+	cmd, stdout, stderr := process(t, tmp, "bench", "forest", "--rows", "sjaffe", "--runs", "1", "--peers", "--python", "no-such-python")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	for _, says := range []string{"SJAFFE: generated", "growing 50 trees", "sklearn_forest.py was skipped: no-such-python is not installed"} {
+		if !strings.Contains(stdout.String(), says) {
+			t.Errorf("it does not say %q:\n%s", says, stdout)
+		}
+	}
+	if left := contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
 	}
 }

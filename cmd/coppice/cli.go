@@ -34,7 +34,7 @@ type cli struct {
 	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
 	Restore     restoreCmd     `cmd:"" group:"services" help:"Make the folder of a new cluster from a backup."`
 
-	Bench      benchCmd      `cmd:"" group:"other" help:"Measure what a cluster costs over training in one process."`
+	Bench      benchCmd      `cmd:"" group:"other" help:"Measure what one core does, and what a cluster costs."`
 	Chaos      chaosCmd      `cmd:"" group:"other" help:"Do harm to a cluster on this machine; check that nothing is lost."`
 	NATS       natsCmd       `cmd:"" group:"other" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
 	Echo       echoCmd       `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`

@@ -27,7 +27,7 @@ const (
 )
 
 // networkRows is what "all" stands for.
-const networkRows = "loopback; rtt=20ms; rtt=50ms; rtt=100ms; rtt=200ms heartbeat=500ms; rtt=300ms heartbeat=500ms; " +
+const networkRows = "loopback; rtt=20ms; rtt=50ms; rtt=100ms heartbeat=200ms; rtt=200ms heartbeat=350ms; rtt=300ms heartbeat=500ms; " +
 	"rtt=10ms,rate=1Mbit; rtt=10ms,loss=5%; rtt=10ms,duplicate=10%"
 
 // The variables by which a process is told what to measure.

@@ -164,7 +164,7 @@ func (d *driver) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	outcome.SetSpent(d.spent.Rounds(), time.Since(d.driven))
+	outcome.SetSpent(d.spent.Seconds(), time.Since(d.driven).Seconds())
 	body, err := json.Marshal(outcome)
 	if err != nil {
 		return fmt.Errorf("the job's result: %w", err)

@@ -5,13 +5,13 @@ package bench
 import (
 	"context"
 	"fmt"
-	"sort"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/speed"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
 )
@@ -27,27 +27,12 @@ type Bench struct {
 	Note func(format string, args ...any)
 }
 
-// Spread is the median, least and greatest of some figures.
-type Spread struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-}
-
-// SpreadOf summarizes figures, of which there is at least one.
-func SpreadOf(figures []float64) Spread {
-	f := append([]float64(nil), figures...)
-	sort.Float64s(f)
-	n := len(f)
-	return Spread{Median: (f[(n-1)/2] + f[n/2]) / 2, Min: f[0], Max: f[n-1]}
-}
-
 // Pair is one job measured on both sides, in turns.
 type Pair struct {
-	Local   Spread `json:"local_seconds"`
-	Cluster Spread `json:"cluster_seconds"` // from submission until the result is there
+	Local   speed.Spread `json:"local_seconds"`
+	Cluster speed.Spread `json:"cluster_seconds"` // from submission until the result is there
 	// Ratio is that of each run's two figures.
-	Ratio Spread `json:"ratio"`
+	Ratio speed.Spread `json:"ratio"`
 	// Computed is the mean of the seconds for which the worker computed units.
 	Computed float64 `json:"computed_seconds"`
 	Digest   string  `json:"model_digest"` // of both
@@ -114,12 +99,12 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 }
 
 // over returns the spread of a figure of runs.
-func over(runs []run, figure func(run) float64) Spread {
+func over(runs []run, figure func(run) float64) speed.Spread {
 	var figures []float64
 	for _, r := range runs {
 		figures = append(figures, figure(r))
 	}
-	return SpreadOf(figures)
+	return speed.SpreadOf(figures)
 }
 
 // run runs the job Turns times on each side, in turns, so that both see what else

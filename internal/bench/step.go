@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/speed"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -19,12 +20,12 @@ type Step struct {
 	Cluster float64 `json:"cluster_step_seconds"`
 	// Sent and Received are the bytes that a step takes to the worker and back, and
 	// Transfers the time that just these take one way each, measured after each run.
-	Sent      float64 `json:"bytes_to_worker"`
-	Received  float64 `json:"bytes_to_leader"`
-	Transfers Spread  `json:"transfers_seconds"`
+	Sent      float64      `json:"bytes_to_worker"`
+	Received  float64      `json:"bytes_to_leader"`
+	Transfers speed.Spread `json:"transfers_seconds"`
 	// Overhead is what remains of each run: its step on the cluster, less the local one
 	// and the transfers. Its median is of these differences, not a difference of medians.
-	Overhead Spread `json:"overhead_seconds"`
+	Overhead speed.Spread `json:"overhead_seconds"`
 }
 
 // Step measures steps gradient steps, each a round, without validation and with a
@@ -68,7 +69,7 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 	}
 	s.Pair = *p
 	s.Local, s.Cluster = p.Local.Median/float64(steps), p.Cluster.Median/float64(steps)
-	s.Transfers, s.Overhead = SpreadOf(transfers), SpreadOf(overhead)
+	s.Transfers, s.Overhead = speed.SpreadOf(transfers), speed.SpreadOf(overhead)
 	return s, nil
 }
 

@@ -29,11 +29,13 @@ var layers = []struct {
 	{"metrics", []string{"internal/version"}},
 	{"internal/bus", []string{"protocol"}},
 	{"internal/local", []string{"engine", "algorithms", "dataset"}},
+	{"internal/speed", []string{"engine", "algorithms", "dataset", "internal/num", "internal/version"}},
+	{"bench", nil}, // scripts of the peers
 	{"spec", []string{"protocol", "algorithms", "dataset", "internal/yamltree"}},
 	{"client", []string{"protocol", "dataset", "internal/archive", "internal/units"}},
 	{"internal/netlab", []string{"internal/units"}},
 	{"internal/proc", []string{"client", "protocol"}},
-	{"internal/bench", []string{"internal/proc", "internal/bus", "internal/local", "client", "spec", "protocol", "algorithms"}},
+	{"internal/bench", []string{"internal/proc", "internal/speed", "internal/bus", "internal/local", "client", "spec", "protocol", "algorithms"}},
 	{"internal/chaos", []string{
 		"internal/netlab", "internal/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "algorithms", "dataset",
 	}},
@@ -50,7 +52,7 @@ var layers = []struct {
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
 	{"cmd", []string{
-		"worker", "coordinator", "internal/archive", "internal/netlab", "internal/proc", "internal/bench", "internal/chaos", "internal/bus", "internal/local", "internal/version",
+		"worker", "coordinator", "internal/archive", "internal/netlab", "internal/proc", "internal/bench", "internal/speed", "bench", "internal/chaos", "internal/bus", "internal/local", "internal/version",
 		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
@@ -70,7 +72,7 @@ var owners = map[string][]string{
 	"github.com/jedib0t/go-pretty": {"cmd"},
 	"github.com/mattn/go-isatty":   {"cmd"},
 	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "internal/chaos", "cmd"},
-	"golang.org/x/sys":             {"internal/num", "internal/blobs", "dataset", "worker", "coordinator", "internal/netlab", "internal/proc", "internal/chaos", "cmd"},
+	"golang.org/x/sys":             {"internal/num", "internal/speed", "internal/blobs", "dataset", "worker", "coordinator", "internal/netlab", "internal/proc", "internal/chaos", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.

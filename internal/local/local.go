@@ -88,7 +88,7 @@ func Run(ctx context.Context, j *algorithms.Job, d *Data, o Options) (*pipeline.
 	}
 	r.meter.flush()
 	if o.Spend {
-		outcome.SetSpent(r.spent.Rounds(), time.Since(began)*time.Duration(max(1, min(j.Folds, o.Lanes))))
+		outcome.SetSpent(r.spent.Seconds(), time.Since(began).Seconds()*float64(max(1, min(j.Folds, o.Lanes))))
 	}
 	return outcome, nil
 }

@@ -14,6 +14,9 @@ func joinAVX2(df, mass, left, right, s, t *float32, n int)
 func mul32AVX2(dst, a *float32, n int)
 
 //go:noescape
+func add64AVX2(dst, a *float64, n int)
+
+//go:noescape
 func ratiosAVX2(r *float32, sum *float64, d, below *float32, n int, weight, floor float32) int
 
 // wholeVectors returns how many of n elements the vectors of eight take: none on a
@@ -49,6 +52,15 @@ func mul32(dst, a []float32) int {
 	n := wholeVectors(len(dst))
 	if n > 0 {
 		mul32AVX2(unsafe.SliceData(dst), unsafe.SliceData(a), n)
+	}
+	return n
+}
+
+// add64 does the start of Add64 and returns its length.
+func add64(dst, a []float64) int {
+	n := wholeVectors(len(dst))
+	if n > 0 {
+		add64AVX2(unsafe.SliceData(dst), unsafe.SliceData(a), n)
 	}
 	return n
 }

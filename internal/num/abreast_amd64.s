@@ -124,6 +124,30 @@ done:
 	VZEROUPPER
 	RET
 
+// func add64AVX2(dst, a *float64, n int)
+TEXT ·add64AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ n+16(FP), CX
+	XORQ AX, AX
+	CMPQ AX, CX
+	JGE  done
+
+loop:
+	VMOVUPD (DI)(AX*8), Y0
+	VMOVUPD 32(DI)(AX*8), Y1
+	VADDPD  (SI)(AX*8), Y0, Y0
+	VADDPD  32(SI)(AX*8), Y1, Y1
+	VMOVUPD Y0, (DI)(AX*8)
+	VMOVUPD Y1, 32(DI)(AX*8)
+	ADDQ    $8, AX
+	CMPQ    AX, CX
+	JLT     loop
+
+done:
+	VZEROUPPER
+	RET
+
 // CONST puts a constant into all lanes.
 #define CONST(name, y) VBROADCASTSD name<>(SB), y
 

@@ -56,6 +56,24 @@ func TestMul32(t *testing.T) {
 	})
 }
 
+func TestAdd64(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := width(t)
+		a, b := values(t, n, "a"), values(t, n, "b")
+		dst, src, want := make([]float64, n+2), make([]float64, n), make([]float64, n+2)
+		for i := range src {
+			dst[i+1], src[i] = float64(a.v[i])*1e-9, float64(b.v[i])
+			want[i+1] = dst[i+1] + src[i]
+		}
+		Add64(dst[1:n+1], src)
+		for i, x := range want {
+			if !sameBits64(dst[i], x) {
+				t.Fatalf("sum %d of %d is %v, want %v", i-1, n, dst[i], x)
+			}
+		}
+	})
+}
+
 // TestRatios holds each element against the scalar formula: what is negative, not
 // finite or below the floor, in any lane, included.
 func TestRatios(t *testing.T) {

@@ -118,20 +118,22 @@ func TestAddProduct64T(t *testing.T) {
 	newCrossed(18, 512, 64, 64, 2).check(t)
 }
 
-func FuzzAddProduct64T(f *testing.F) {
-	f.Add(uint8(18), uint8(6), uint8(64), uint8(0), uint32(1))
-	f.Add(uint8(5), uint8(1), uint8(31), uint8(3), uint32(2))
-	f.Fuzz(func(t *testing.T, m, n, k, more uint8, seed uint32) {
-		newCrossed(int(m%70), 1<<(n%10), int(k%100), max(1, int(k%100)+int(more%20)), seed).check(t)
+// TestAddProduct64TShapes draws the shapes and strides that no leaf update has, too.
+func TestAddProduct64TShapes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m, k := rapid.IntRange(0, 70).Draw(rt, "m"), rapid.IntRange(0, 100).Draw(rt, "k")
+		n := rapid.OneOf(rapid.SampledFrom([]int{2, 4, 8, 16, 32, 64, 128, 512}), rapid.IntRange(0, 70)).Draw(rt, "n")
+		newCrossed(m, n, k, max(1, k+rapid.IntRange(0, 20).Draw(rt, "more")), rapid.Uint32().Draw(rt, "seed")).check(t)
 	})
 }
 
-func FuzzAddProduct(f *testing.F) {
-	f.Add(uint8(18), uint8(32), uint8(64), uint32(1))
-	f.Add(uint8(5), uint8(7), uint8(2), uint32(2))
-	f.Fuzz(func(t *testing.T, m8, n8, k8 uint8, seed uint32) {
-		m, n, k := int(m8%70), 1+int(n8%100), int(k8)
-		s := NewStream(Key{9, 1}, 0, seed)
+// TestAddProductShapes holds larger products than TestAddProduct against the portable
+// ones.
+func TestAddProductShapes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, k := rapid.IntRange(0, 70).Draw(t, "m"), rapid.IntRange(0, 130).Draw(t, "k")
+		n := rapid.OneOf(rapid.SampledFrom([]int{8, 31, 32, 33, 64, 65, 96, 128}), rapid.IntRange(1, 150)).Draw(t, "n")
+		s := NewStream(Key{9, 1}, 0, rapid.Uint32().Draw(t, "seed"))
 		a, b, dst := make([]float32, m*k), make([]float32, k*n), newGuarded(m*n)
 		for _, v := range [][]float32{a, b, dst.v} {
 			for i := range v {
@@ -143,12 +145,33 @@ func FuzzAddProduct(f *testing.F) {
 		addProductGo(wantT.v, a, b, m, k, n, 1, m)
 		AddProduct(dst.v, a, b, k, n)
 		AddProductT(gotT.v, a, b, k, n)
-		for i := range want.all {
-			if !sameBits(dst.all[i], want.all[i]) || !sameBits(gotT.all[i], wantT.all[i]) {
-				t.Fatalf("%d×%d, %d terms: value %d is %x and %x, want %x and %x", m, n, k, i-17, dst.all[i], gotT.all[i], want.all[i], wantT.all[i])
-			}
-		}
+		requireSame(t, "AddProduct", dst, want)
+		requireSame(t, "AddProductT", gotT, wantT)
 	})
+}
+
+// TestProductsOfOtherShapesPanic: nothing is read or written outside a matrix.
+func TestProductsOfOtherShapesPanic(t *testing.T) {
+	v, w := make([]float32, 12), make([]float64, 12)
+	for name, f := range map[string]func(){
+		"AddProduct, a":       func() { AddProduct(v, v[:5], v[:8], 2, 4) },
+		"AddProduct, b":       func() { AddProduct(v, v[:6], v[:7], 2, 4) },
+		"AddProduct, dst":     func() { AddProduct(v[:11], v[:6], v[:8], 2, 4) },
+		"AddProductT":         func() { AddProductT(v, v[:6], v[:8], 3, 4) },
+		"AddProduct64T":       func() { AddProduct64T(w, w[:8], v[:8], 4, 4, new(Tile)) },
+		"AddProduct64T terms": func() { AddProduct64T(w[:4], w[:8], v[:8], 5, 4, new(Tile)) },
+		"Quotients":           func() { Quotients(w, v[:5], v, v, 1) },
+		"Momentum":            func() { Momentum(v, v[:3], v, 1, 1, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if s := fmt.Sprint(recover()); len(s) < 4 || s[:4] != "num:" {
+					t.Errorf("panic %q", s)
+				}
+			}()
+			f()
+		})
+	}
 }
 
 func TestQuotients(t *testing.T) {

@@ -30,6 +30,12 @@ func Add32(dst, src []float32) {
 // Add64 adds src to dst, element by element. Both have the same length.
 func Add64(dst, src []float64) {
 	checkSame(len(dst), len(src))
+	done := add64(dst, src)
+	add64Go(dst[done:], src[done:])
+}
+
+func add64Go(dst, src []float64) {
+	dst = dst[:len(src)]
 	for i, x := range src {
 		dst[i] += x
 	}

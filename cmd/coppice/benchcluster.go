@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/bench"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/speed"
+)
+
+type benchClusterCmd struct {
+	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 rows)."`
+	Only         string `enum:"all,structrf,ldlf" default:"all" help:"What to measure: structrf, ldlf or all."`
+	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
+	Runs         int    `default:"5" help:"Runs, after one that does not count."`
+	Turns        int    `default:"4" help:"Jobs of each side in a run, in turns; its figures are their means."`
+	Trees        int    `default:"50" help:"Trees of structrf."`
+	Steps        int    `default:"2000" help:"Gradient steps of ldlf, each one round, without leaf updates."`
+	Batch        int    `default:"128" help:"Rows of a mini-batch of ldlf."`
+	Compare      string `placeholder:"FILE" help:"Print the ratios to an earlier run, whose -o json this file is."`
+
+	dataFlags
+	earlier *speed.Report // Compare's
+}
+
+// readEarlier reads the file of --compare: its faults are told before anything runs.
+func (c *benchClusterCmd) readEarlier() (err error) {
+	if c.Compare != "" {
+		c.earlier, err = speed.ReadReport(c.Compare, kindCluster)
+	}
+	return err
+}
+
+// benchReport is what `coppice bench cluster` prints.
+type benchReport struct {
+	speed.Report             // its rows are the times below
+	Dataset      string      `json:"dataset"`
+	Data         string      `json:"data"`
+	Coordinators int         `json:"coordinators"`
+	Turns        int         `json:"turns"`
+	Forest       *bench.Pair `json:"structrf,omitempty"`
+	Step         *bench.Step `json:"ldlf,omitempty"`
+}
+
+// Help implements kong's longer help.
+func (benchClusterCmd) Help() string {
+	return `Starts coordinators and one worker of one slot on this machine and compares jobs on them with the same jobs
+in this process, one unit at a time: what NATS, Raft and the engine cost where nothing fails. Both sides have
+all processors of this machine. Let nothing else run meanwhile.`
+}
+
+// Run implements `coppice bench cluster`.
+func (c *benchClusterCmd) Run(a *app) error {
+	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
+		return usagef("--coordinators %d: want 1, 3 or 5", n)
+	}
+	for flag, n := range map[string]int{"runs": c.Runs, "turns": c.Turns, "trees": c.Trees, "steps": c.Steps, "batch": c.Batch} {
+		if n < 1 {
+			return usagef("--%s %d: want at least 1", flag, n)
+		}
+	}
+	if err := c.readEarlier(); err != nil {
+		return err
+	}
+	src, checks, name := dataset.Artificial(quickRows, 1), dataset.Checks{}, "artificial"
+	if c.Data != "" {
+		var err error
+		if src, checks, err = c.open(a, c.Data); err != nil {
+			return err
+		}
+		name = datasetName(c.Data)
+	}
+	return c.measure(a, name, src, checks)
+}
+
+// measure starts the cluster, measures, and ends the cluster.
+func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, checks dataset.Checks) (err error) {
+	dir, err := os.MkdirTemp("", "coppice-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, quickReady)
+	defer cancel()
+	cluster, err := proc.Start(ctx, proc.Config{
+		Exe: exe, Dir: dir, Coordinators: c.Coordinators, Workers: 1, WorkerArgs: []string{"--slots", "1"},
+	})
+	if err != nil {
+		return err
+	}
+	report, err := c.compare(a, cluster, name, src, checks)
+	if err != nil && a.ctx.Err() == nil {
+		cluster.Tail(a.stderr, quickTail)
+	}
+	if err = errors.Join(err, cluster.Close()); err != nil {
+		return err
+	}
+	return a.print(report, report.text)
+}
+
+// echoCmd is the other end of a measurement of transfers.
+type echoCmd struct {
+	NATS    string        `name:"nats" required:"" placeholder:"URL" help:"NATS server to answer over."`
+	Bytes   int           `help:"Bytes of an answer."`
+	Compute time.Duration `help:"How long to be busy before each answer."`
+
+	serveFlags
+}
+
+// Run answers what `coppice bench cluster` sends, as a worker does.
+func (c *echoCmd) Run(a *app) error {
+	ctx, _, cancel := c.start(a)
+	defer cancel()
+	defer frugal()()
+	return bench.Echo(ctx, c.NATS, c.Bytes, c.Compute)
+}
+
+func (c *benchClusterCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {
+	m := newMeter(a.stderr)
+	defer m.clear()
+	d, err := cluster.Client().Import(a.ctx, name, src, importOptions(a.ctx, checks, m))
+	if err != nil {
+		return nil, err
+	}
+	shards, err := cluster.Client().Shards(a.ctx, d.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench.Bench{
+		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs, Turns: c.Turns,
+		Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },
+	}
+	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Turns: c.Turns}
+	r.Report = speed.Report{Kind: kindCluster, Machine: speed.ThisMachine(), Versions: speed.Versions(), Runs: c.Runs}
+	if c.Only != "ldlf" {
+		if r.Forest, err = b.Forest(a.ctx, c.Trees); err != nil {
+			return nil, err
+		}
+	}
+	if c.Only != "structrf" {
+		if r.Step, err = b.Step(a.ctx, c.Steps, c.Batch); err != nil {
+			return nil, err
+		}
+	}
+	r.tell()
+	if c.earlier != nil {
+		r.Comparison = speed.Compare(c.Compare, c.earlier, &r.Report)
+	}
+	return r, nil
+}
+
+// tell lists the times as rows, which a later run is compared with.
+func (r *benchReport) tell() {
+	add := func(name string, p *bench.Pair) {
+		r.Rows = append(r.Rows, speed.Result{Name: name, Of: "a job in one process", Seconds: p.Local}, speed.Result{Name: name, Of: "a job on the cluster", Seconds: p.Cluster})
+	}
+	if r.Forest != nil {
+		add("structrf", r.Forest)
+	}
+	if r.Step != nil {
+		add("ldlf", &r.Step.Pair)
+	}
+}
+
+func (r *benchReport) text(w io.Writer) {
+	writeMachine(w, &r.Report)
+	fmt.Fprintf(w, "%s (%s): %s, one worker of one slot, medians of %s of %s of each side (least to greatest)\n\n",
+		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Runs, "run"), plural(r.Turns, "job"))
+	if f := r.Forest; f != nil {
+		pairs(w, [][2]string{
+			{"structrf, in one process", spread(f.Local)},
+			{"structrf, on the cluster", spread(f.Cluster)},
+			{"of that the worker computed", fmt.Sprintf("%.3f s", f.Computed)},
+			{"more than in one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
+			{"Raft", raftText(f.Raft)},
+			{"model", short(f.Digest) + ", on both sides"},
+		})
+		fmt.Fprintln(w)
+	}
+	defer writeComparison(w, r.Comparison)
+	if s := r.Step; s != nil {
+		pairs(w, [][2]string{
+			{"ldlf, in one process", fmt.Sprintf("%s, %s a step", spread(s.Pair.Local), micro(s.Local))},
+			{"ldlf, on the cluster", fmt.Sprintf("%s, %s a step", spread(s.Pair.Cluster), micro(s.Cluster))},
+			{"of that the worker computed", micro(s.Computed/float64(s.Steps)) + " a step"},
+			{"transfers of a step", fmt.Sprintf("%s for %s there and %s back", microSpread(s.Transfers), size(int64(s.Sent)), size(int64(s.Received)))},
+			{"beyond these", microSpread(s.Overhead)},
+			{"Raft", raftText(s.Raft)},
+			{"model", short(s.Digest) + ", on both sides"},
+		})
+	}
+}
+
+func spread(s speed.Spread) string {
+	return fmt.Sprintf("%.3f s (%.3f to %.3f)", s.Median, s.Min, s.Max)
+}
+
+// micro writes seconds as microseconds.
+func micro(seconds float64) string {
+	return strconv.FormatFloat(1e6*seconds, 'f', 0, 64) + " µs"
+}
+
+func microSpread(s speed.Spread) string {
+	return fmt.Sprintf("%s (%s to %s)", micro(s.Median), micro(s.Min), micro(s.Max))
+}
+
+// excess is by how many percent a ratio is above 1.
+func excess(ratio float64) float64 { return 100 * (ratio - 1) }
+
+func raftText(r bench.Raft) string {
+	return fmt.Sprintf("a commit under way for %.1f %% of the time, waited for during %.2f %%; %s for an entry",
+		100*r.Flight, 100*r.Wait, time.Duration(r.Proposal*float64(time.Second)).Round(10*time.Microsecond))
+}

@@ -1,0 +1,46 @@
+package num
+
+import (
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// atPageEnd returns memory of n values behind which nothing may be read or written.
+func atPageEnd[T any](t *testing.T, n int) []T {
+	var one T
+	page, size := unix.Getpagesize(), n*int(unsafe.Sizeof(one))
+	whole := (size + page - 1) / page * page
+	b, err := unix.Mmap(-1, 0, whole+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Skip("no memory can be mapped:", err)
+	}
+	t.Cleanup(func() { unix.Munmap(b) })
+	if err := unix.Mprotect(b[whole:], unix.PROT_NONE); err != nil {
+		t.Skip("no page can be guarded:", err)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b[whole-size:]))), n)
+}
+
+// TestPageEnd runs kernels on slices of their exact lengths at the end of what may be read.
+func TestPageEnd(t *testing.T) {
+	for _, m := range []int{1, 3, 4, 5} {
+		for _, n := range []int{1, 4, 7, 8, 20, 33, 64, 65, 96} {
+			for _, k := range []int{1, 8, 11, 65} {
+				a, b, dst := atPageEnd[float32](t, m*k), atPageEnd[float32](t, k*n), atPageEnd[float32](t, m*n)
+				AddProduct(dst, a, b, k, n)
+				AddProductT(dst, a, b, k, n)
+				stride := (k + 7) / 8 * 8
+				wide, narrow := atPageEnd[float64](t, m*stride), atPageEnd[float32](t, n*stride)
+				AddProduct64T(atPageEnd[float64](t, m*n), wide, narrow, k, stride, new(Tile))
+			}
+			x, y, z := atPageEnd[float32](t, n), atPageEnd[float32](t, n), atPageEnd[float32](t, n)
+			v := atPageEnd[float32](t, n)
+			Momentum(x, y, z, 1, 1, 1)
+			Adam(x, y, z, v, &AdamFactors{Correct1: 1, Correct2: 1, Epsilon: 1})
+			rows := atPageEnd[float32](t, m*n)
+			Quotients(atPageEnd[float64](t, m*n), v, rows, rows, 1)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package speed
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+var tiny = Shape{Name: "tiny", Rows: 300, Features: 8, Labels: 4, Density: 1}
+
+func open(t *testing.T, s Shape, folder string) *Set {
+	t.Helper()
+	set, err := s.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// TestKernels: every entry of the table runs, with positive figures, and has a floor.
+func TestKernels(t *testing.T) {
+	r, err := Measure(t.Context(), "kernels", Kernels(10*time.Microsecond), nil, Options{Runs: 1, quickRoof: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) < len(kernels) {
+		t.Errorf("%d rows", len(r.Rows))
+	}
+	for _, x := range r.Rows {
+		if !(x.Seconds.Median > 0) || !(x.Floor > 0) || x.Bytes == 0 || !(x.Rate(x.Seconds.Median) > 0) {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// TestTraining: a small training has as many steps and leaf updates as it says, its step
+// with leaf updates is the sum of both, and the leaf update's rows are those of its window.
+func TestTraining(t *testing.T) {
+	p := Training{Trees: 2, Depth: 3, Outputs: 8, Rate: 1, Momentum: 0.9, Interval: 5, Intervals: 3, Iterations: 4}
+	for _, s := range []Shape{tiny, {Name: "thin", Rows: 300, Features: 100, Labels: 3, Density: 0.02}} {
+		set := open(t, s, "")
+		c, err := p.Case(set, 64, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := c.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, update, step := f.Seconds[0], f.Seconds[1], f.Seconds[2]
+		if want := step + update/5; !(update > 0 && step > 0) || math.Abs(all-want) > 1e-12 {
+			t.Errorf("%s: %v, want %v of a step and a fifth of an update", s.Name, f.Seconds, want)
+		}
+		if !(f.Loss > 0 && f.Loss < 1) {
+			t.Errorf("%s: the loss is %v", s.Name, f.Loss)
+		}
+		if set.standardise() != (s.Density == 1) || set.Manifest.Sparse != (s.Density < 1) {
+			t.Errorf("%s: standardise %v, sparse %v", s.Name, set.standardise(), set.Manifest.Sparse)
+		}
+		work := c.Work()
+		distinct := work[1].Products / (2 * 2 * 2 * 4 * float64(s.Labels) * 4) // two products, operations, trees, leaves, iterations
+		if math.Abs(distinct-math.Round(distinct)) > 1e-9 || distinct < 200 || distinct > 300 {
+			t.Errorf("%s: %v distinct rows of 320 draws from 300", s.Name, distinct)
+		}
+		if got, want := work[0].F64, work[2].F64+work[1].F64/5; math.Abs(got-want) > 1e-6*want {
+			t.Errorf("%s: %v operations of a step with leaf updates, want %v", s.Name, got, want)
+		}
+	}
+}
+
+// TestIssueCount: a leaf update on Yeast_alpha has the 1.14 GFLOP that it is known by.
+func TestIssueCount(t *testing.T) {
+	set := &Set{Manifest: &dataset.Manifest{Rows: 2465, Features: 24, Labels: 18}}
+	if got := PaperTraining.leafWork(set, 2465).Products; math.Round(got/1e6) != 1136 {
+		t.Errorf("%v operations", got)
+	}
+}
+
+// TestGrowing: growing and predicting have figures, a loss below the mean predictor's
+// scale, and a floor.
+func TestGrowing(t *testing.T) {
+	set := open(t, tiny, "")
+	g := Growing{Trees: 3, Depth: 4, MinSamples: 5}
+	grow, err := g.Grow(set, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	predict, err := g.Predict(set, "x.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var losses []float64
+	for _, c := range []Case{grow, predict} {
+		f, err := c.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := c.Work()
+		if len(f.Seconds) != len(c.Of) || len(work) != len(c.Of) {
+			t.Fatalf("%s: %v, %+v", c.Name, f, work)
+		}
+		for i, w := range work {
+			if !(f.Seconds[i] > 0) || w.Bytes <= 0 || w.F32 <= 0 {
+				t.Errorf("%s, %s: %v s, %+v", c.Name, c.Of[i], f.Seconds[i], w)
+			}
+		}
+		losses = append(losses, f.Loss)
+	}
+	if losses[0] != losses[1] || !(losses[0] > 0 && losses[0] < 1) {
+		t.Errorf("losses %v of the same forest", losses)
+	}
+	if grow.Jobs != nil || predict.Jobs[PeerSklearn]["samples"] != 5 {
+		t.Errorf("jobs %v and %v", grow.Jobs, predict.Jobs)
+	}
+}
+
+// TestShape: without a file there are generated rows of the shape, and it is said.
+func TestShape(t *testing.T) {
+	folder := t.TempDir()
+	for _, folder := range []string{"", folder} {
+		s := open(t, tiny, folder)
+		if !s.Source.Generated || s.Manifest.Rows != 300 || s.Manifest.Features != 8 || s.Manifest.Labels != 4 {
+			t.Errorf("%+v, %+v", s.Source, s.Manifest)
+		}
+	}
+	s := open(t, tiny, "")
+	path, err := s.ForPeers(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.ForPeers(folder); err != nil || again != path || !strings.HasSuffix(path, ".npz") {
+		t.Errorf("%s, then %s, error %v", path, again, err)
+	}
+	src, err := dataset.Open(path, dataset.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := dataset.Build(src, dataset.ImportOptions{})
+	if err != nil || m.Rows != 300 || m.Labels != 4 {
+		t.Errorf("what peers read: %+v, error %v", m, err)
+	}
+}

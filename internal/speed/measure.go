@@ -1,0 +1,201 @@
+package speed
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Case is something that is run again and again.
+type Case struct {
+	Name string
+	Of   []string // what each of its figures is: "a step"
+	// Run does it once.
+	Run func(ctx context.Context) (Figures, error)
+	// Work returns the work of each figure; it is called after runs.
+	Work func() []Work
+	// Jobs are what peers do beside it, by peer.
+	Jobs map[string]Job
+	// Cold is set where the run that does not count is Coppice's alone: a peer's run is long.
+	Cold bool
+	// Agreement, where not 0, is how far a peer's loss may be from Coppice's, as a share of
+	// it: further off it does other work.
+	Agreement float64
+}
+
+// Figures are what a run of a case found: seconds in the order of Case.Of, and the K-L
+// divergence of the model on its training rows, 0 where there is none.
+type Figures struct {
+	Seconds []float64 `json:"seconds"`
+	Loss    float64   `json:"loss"`
+}
+
+// Job is what a peer is asked to do.
+type Job map[string]any
+
+// Options says how cases are measured.
+type Options struct {
+	Runs int // of each case, after one that does not count
+	// Limit bounds the time of all runs: where the next would pass it, there are fewer.
+	Limit time.Duration
+	// Note, where set, is told what runs now.
+	Note func(text string)
+
+	quickRoof bool // for tests: a roof of less than a millisecond
+}
+
+// roofFor is how long each loop of the roof's measurement runs in each round.
+const roofFor = 5 * time.Millisecond
+
+// Measure runs all cases in turns, and peers in turns with them.
+func Measure(ctx context.Context, kind string, cases []Case, peers []*Peer, o Options) (*Report, error) {
+	r := &Report{Kind: kind, Machine: ThisMachine(), Versions: Versions()}
+	for _, p := range peers {
+		for name, version := range p.Versions {
+			r.Versions[name] = version
+		}
+	}
+	each, sizes := roofFor, streamSizes
+	if o.quickRoof {
+		each, sizes = time.Microsecond, streamSizes[:2]
+	}
+	t := &turns{cases: cases, peers: peers, options: o, began: time.Now(), roof: newRoofMeter(each, sizes)}
+	if err := t.all(ctx); err != nil {
+		return nil, err
+	}
+	r.Runs, r.Roof = t.runs, &t.roof.roof
+	for i := range cases {
+		r.Rows = append(r.Rows, t.results(i)...)
+	}
+	return r, nil
+}
+
+// turns are the runs of all cases and peers.
+type turns struct {
+	cases   []Case
+	peers   []*Peer
+	options Options
+	began   time.Time
+	roof    *roofMeter
+
+	runs   int
+	ours   [][]Figures   // by case and run
+	theirs [][][]Figures // by case, peer and run; nil where the peer has no job
+}
+
+func (t *turns) all(ctx context.Context) error {
+	t.ours, t.theirs = make([][]Figures, len(t.cases)), make([][][]Figures, len(t.cases))
+	for i := range t.cases {
+		t.theirs[i] = make([][]Figures, len(t.peers))
+	}
+	longest := time.Duration(0)
+	for number := 0; number <= t.options.Runs; number++ {
+		if number > 1 && time.Since(t.began)+longest > t.options.Limit {
+			break
+		}
+		began := time.Now()
+		t.roof.measure()
+		if err := t.round(ctx, number); err != nil {
+			return err
+		}
+		longest = max(longest, time.Since(began))
+		if number == 0 {
+			longest = 0 // it begins what the later ones have
+		}
+		t.runs = number
+	}
+	return nil
+}
+
+// round runs every case once, and after it each peer's job for it. Round 0 does not count.
+func (t *turns) round(ctx context.Context, number int) error {
+	for i := range t.cases {
+		c := &t.cases[i]
+		t.note("Coppice", c, number)
+		f, err := c.Run(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if number > 0 {
+			t.ours[i] = append(t.ours[i], f)
+		}
+		for j, p := range t.peers {
+			job := c.Jobs[p.Name]
+			if job == nil || number == 0 && c.Cold {
+				continue
+			}
+			t.note(p.Name, c, number)
+			g, err := p.Do(ctx, job, len(c.Of))
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.Name, err)
+			}
+			if err := c.agrees(p.Name, f.Loss, g.Loss); err != nil {
+				return err
+			}
+			if number > 0 {
+				t.theirs[i][j] = append(t.theirs[i][j], g)
+			}
+		}
+	}
+	return nil
+}
+
+func (t *turns) note(who string, c *Case, number int) {
+	if t.options.Note == nil {
+		return
+	}
+	run := fmt.Sprintf("run %d of %d", number, t.options.Runs)
+	if number == 0 {
+		run = "a run that does not count"
+	}
+	t.options.Note(fmt.Sprintf("%s: %s, %s", c.Name, who, run))
+}
+
+// agrees refuses a peer whose loss shows that it does other work.
+func (c *Case) agrees(peer string, ours, theirs float64) error {
+	if c.Agreement > 0 && !(math.Abs(theirs-ours) <= c.Agreement*ours) {
+		return fmt.Errorf("%s: the peer %s ends at a K-L of %.5f, Coppice at %.5f: they do not do the same work", c.Name, peer, theirs, ours)
+	}
+	return nil
+}
+
+// results makes the rows of a case.
+func (t *turns) results(i int) (rows []Result) {
+	c := &t.cases[i]
+	work := c.Work()
+	for k, of := range c.Of {
+		seconds := column(t.ours[i], k)
+		row := Result{Name: c.Name, Of: of, Seconds: SpreadOf(seconds), Work: work[k], Loss: t.ours[i][t.runs-1].Loss}
+		row.Floor = row.Work.Floor(&t.roof.roof)
+		if row.Floor > 0 {
+			row.Times = row.Seconds.Median / row.Floor
+		}
+		for j, p := range t.peers {
+			if t.theirs[i][j] == nil {
+				continue
+			}
+			his := column(t.theirs[i][j], k)
+			row.Peers = append(row.Peers, PeerResult{
+				Peer: p.Name, Seconds: SpreadOf(his), Ratio: SpreadOf(quotients(his, seconds)), Loss: t.theirs[i][j][t.runs-1].Loss,
+			})
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func column(runs []Figures, k int) (all []float64) {
+	for _, f := range runs {
+		all = append(all, f.Seconds[k])
+	}
+	return all
+}
+
+func quotients(a, b []float64) []float64 {
+	q := make([]float64, len(a))
+	for i := range a {
+		q[i] = a[i] / b[i]
+	}
+	return q
+}
