@@ -45,6 +45,7 @@ type Executor struct {
 	// it: else each wait would make the next one longer.
 	pace    [256]time.Duration
 	slowest time.Duration
+	way     way
 	held    time.Time // when workers were last told which shards to have
 	bench   bench
 

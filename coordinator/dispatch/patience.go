@@ -15,7 +15,8 @@ const (
 )
 
 // patience is how long a unit may take, in a round of which most units are in or
-// not, before it is given out again; the worker's round trip comes on top.
+// not, before it is given out again; the worker's round trip, or what answers lately took
+// on their way, comes on top.
 func (x *Executor) patience(most bool) time.Duration {
 	if most {
 		return max(slowBeats*x.d.cfg.Heartbeat, slowPaces*x.pace[x.r.Op])
@@ -34,7 +35,7 @@ func (x *Executor) overdue(now time.Time) {
 			continue
 		}
 		next, has := x.other(u), s.seats[0].worker
-		late := x.d.late(has)
+		late := max(x.d.late(has), x.way.longest)
 		if now.Sub(s.seats[0].sent) < (patience+late)<<s.copies {
 			continue
 		}
@@ -84,6 +85,7 @@ func (x *Executor) giveTo(id string, u int, now time.Time) {
 		return
 	}
 	x.units[u].seats[0] = seat{worker: id}
+	x.way.again = true
 	x.d.cfg.Metrics.UnitsRetried.Inc()
 	x.sendOne(id, u, now)
 }

@@ -12,6 +12,7 @@ import (
 func (x *Executor) sum(ctx context.Context, res *algorithms.Result) error {
 	x.tree.Reset(x.r.Units, x.r.Shape)
 	x.began, x.slowest = time.Now(), 0
+	x.way.begin()
 	x.spread(x.began)
 	x.d.cfg.Metrics.Broadcast.Observe(time.Since(x.began).Seconds())
 	if err := x.seatChecks(ctx, x.began); err != nil {
@@ -47,6 +48,7 @@ func (x *Executor) sum(ctx context.Context, res *algorithms.Result) error {
 	res.Sum, res.Parts = x.tree.Root(), nil
 	pace := &x.pace[x.r.Op]
 	*pace += (x.slowest - *pace) / 8
+	x.way.end(lostBeats * x.d.cfg.Heartbeat)
 	return nil
 }
 
@@ -120,7 +122,9 @@ func (x *Executor) onPart(ctx context.Context, msg []byte) error {
 		return nil
 	}
 	began := time.Now()
-	x.slowest = max(x.slowest, min(computeTime(x.part.Compute), began.Sub(x.began)))
+	computed := min(computeTime(x.part.Compute), began.Sub(x.began))
+	x.slowest = max(x.slowest, computed)
+	x.way.came(began.Sub(x.began), computed)
 	x.worked(x.part.Worker, x.partUnits(), x.part.Compute)
 	if len(x.checks) > 0 {
 		if mine, err := x.checkPart(ctx); mine || err != nil {
