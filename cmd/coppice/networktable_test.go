@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/proc"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -50,6 +52,7 @@ const (
 	tableWorkers        = 2
 	tableRows           = 50_000 // 1.2 MB of shards
 	tableSteps          = 200
+	loopbackSteps       = 4000 // fewer are over before anybody can look
 	stepWithin          = 3 * time.Minute
 	idleFor, idleWithin = 5 * time.Second, 30 * time.Second
 )
@@ -132,7 +135,9 @@ func measureRow(t *testing.T) {
 		args = []string{"--heartbeat", heartbeat}
 	}
 	var c *farCluster
+	steps := tableSteps
 	if settings == "loopback" {
+		steps = loopbackSteps
 		c = &farCluster{start(t, tableCoordinators, tableWorkers), http.DefaultClient}
 	} else {
 		c = startFar(t, settings, tableCoordinators, tableWorkers, args...)
@@ -141,7 +146,7 @@ func measureRow(t *testing.T) {
 	if os.Getenv(phaseKey) == "idle" {
 		m.Elections = c.idle(t)
 	} else {
-		m = c.times(t)
+		m = c.times(t, steps)
 	}
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -166,6 +171,7 @@ func (c *farCluster) idle(t *testing.T) float64 {
 		}
 		return slices.Max(c.each(t, "coppice_raft_term"))
 	}
+	c.answering(t)
 	before, now := -1.0, wait(0)
 	for began := time.Now(); now != before && time.Since(began) < idleWithin; { // the elections of the start
 		before, now = now, wait(idleFor)
@@ -173,8 +179,27 @@ func (c *farCluster) idle(t *testing.T) float64 {
 	return wait(long) - now
 }
 
+// answering waits until every coordinator serves its metrics: one whose log comes from the
+// others does not at first.
+func (c *farCluster) answering(t *testing.T) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		var err error
+		for _, n := range c.Coordinators {
+			_, e := proc.ScrapeBy(t.Context(), c.looks, c.HTTP(n))
+			err = errors.Join(err, e)
+		}
+		if err == nil {
+			return
+		}
+		if time.Since(began) > idleWithin {
+			t.Fatal(err)
+		}
+	}
+}
+
 // times has the cluster do one thing after the other, and goes on where one fails.
-func (c *farCluster) times(t *testing.T) (m tableRow) {
+func (c *farCluster) times(t *testing.T, steps int) (m tableRow) {
 	c.Client().Patience = stepWithin
 	take := func(what string, f func(context.Context) error) float64 {
 		ctx, cancel := context.WithTimeout(t.Context(), stepWithin)
@@ -194,14 +219,14 @@ func (c *farCluster) times(t *testing.T) (m tableRow) {
 	})
 	var job *protocol.JobInfo
 	m.Submit = take("the job", func(ctx context.Context) (err error) {
-		job, err = c.Client().Submit(ctx, farSpec("ldlf", 0, tableSteps))
+		job, err = c.Client().Submit(ctx, farSpec("ldlf", 0, steps))
 		return err
 	})
 	if job != nil {
-		take("ldlf", func(ctx context.Context) (err error) { m.Step, err = c.pace(ctx, job); return err })
+		take("ldlf", func(ctx context.Context) (err error) { m.Step, err = c.pace(ctx, job, uint64(steps)); return err })
 	}
 	m.Trees = take("structrf", func(ctx context.Context) error { return c.run(ctx, farSpec("structrf", 0, 0)) })
-	m.Folds = take("folds", func(ctx context.Context) error { return c.run(ctx, farSpec("ldlf", 4, tableSteps/2)) })
+	m.Folds = take("folds", func(ctx context.Context) error { return c.run(ctx, farSpec("ldlf", 4, steps/2)) })
 	m.Dispatched, m.Retried = c.total(t, "coppice_units_dispatched_total"), c.total(t, "coppice_units_retried_total")
 	return m
 }
@@ -234,9 +259,9 @@ func (c *farCluster) end(ctx context.Context, j *protocol.JobInfo, see func(*pro
 	return j, err
 }
 
-// pace returns the seconds of a step of a job that runs: from its first committed one to
+// pace returns the seconds of a step of a job of so many that runs: from its first committed one to
 // its end.
-func (c *farCluster) pace(ctx context.Context, j *protocol.JobInfo) (float64, error) {
+func (c *farCluster) pace(ctx context.Context, j *protocol.JobInfo, steps uint64) (float64, error) {
 	var first time.Time
 	var from uint64
 	_, err := c.end(ctx, j, func(j *protocol.JobInfo) {
@@ -247,8 +272,8 @@ func (c *farCluster) pace(ctx context.Context, j *protocol.JobInfo) (float64, er
 	if err != nil {
 		return 0, err
 	}
-	if first.IsZero() || from >= tableSteps {
+	if first.IsZero() || from >= steps {
 		return 0, fmt.Errorf("the job was too fast to be seen")
 	}
-	return time.Since(first).Seconds() / float64(tableSteps-from), nil
+	return time.Since(first).Seconds() / float64(steps-from), nil
 }
