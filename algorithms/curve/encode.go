@@ -138,16 +138,24 @@ func Extend(encoded, rest []byte) ([]byte, error) {
 		if last != nil && p.Step <= last.Step {
 			continue
 		}
-		if last != nil && p.Millis >= 0 {
-			p.Millis = max(p.Millis, last.Millis)
-		}
-		c.points = append(c.points, p)
+		c.points = append(c.points, p.notBefore(last))
 	}
-	c.validations, c.best = next.validations, next.best
+	c.validations = next.validations
+	if next.best.Step != c.best.Step { // else it has the time that was kept first
+		c.best = next.best.notBefore(last)
+	}
 	if len(c.points) > JobPoints {
 		return nil, fmt.Errorf("%w: %d points, at most %d are allowed", ErrCurve, len(c.points), JobPoints)
 	}
 	return c.Append(nil), nil
+}
+
+// notBefore returns p with a time, where it is known, that does not go back behind last's.
+func (p Point) notBefore(last *Point) Point {
+	if last != nil && p.Millis >= 0 {
+		p.Millis = max(p.Millis, last.Millis)
+	}
+	return p
 }
 
 // lastPoint returns the last point, or nil.
