@@ -56,6 +56,7 @@ func (s *Store) startNode(log hclog.Logger) (err error) {
 	voters, at := s.servers()
 	n.gate = newGate(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		ServerAddressProvider: at, Logger: log.Named("net"), Stream: n.session, MaxPool: pooledConns, Timeout: s.config.patience(),
+		MaxRPCsInFlight: 1, // see DESIGN.md, One append at a time
 	}), recovering)
 	n.gate.fault, n.gate.dials = s.config.fault, n.session.dials.Load
 	s.folder.stable.abstains.Store(recovering)
