@@ -72,6 +72,23 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
+// recovered checks that a run injected so many faults, and recovered from each.
+func recovered(t *testing.T, report []byte, faults int) {
+	t.Helper()
+	var r chaos.Report
+	if err := json.Unmarshal(report, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Strikes {
+		if !s.Recovered {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(r.Strikes) != faults || r.Digests == 0 {
+		t.Errorf("%d faults, %d digests", len(r.Strikes), r.Digests)
+	}
+}
+
 // TestChaosOfDisks: the leader's disk gives input/output errors, and another is full at the
 // start; nothing stays mounted.
 func TestChaosOfDisks(t *testing.T) {
@@ -87,18 +104,7 @@ func TestChaosOfDisks(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}
-	var r chaos.Report
-	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range r.Strikes {
-		if !s.Recovered {
-			t.Errorf("%+v", s)
-		}
-	}
-	if len(r.Strikes) != len(faults) || r.Digests == 0 {
-		t.Errorf("%d faults, %d digests", len(r.Strikes), r.Digests)
-	}
+	recovered(t, stdout.Bytes(), len(faults))
 	if left := contents(t, tmp); len(left) > 0 {
 		t.Errorf("it left %v", left)
 	}
@@ -119,18 +125,7 @@ func TestChaosOnNetwork(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}
-	var r chaos.Report
-	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range r.Strikes {
-		if !s.Recovered {
-			t.Errorf("%+v", s)
-		}
-	}
-	if len(r.Strikes) != len(faults) || r.Digests == 0 {
-		t.Errorf("%d faults, %d digests", len(r.Strikes), r.Digests)
-	}
+	recovered(t, stdout.Bytes(), len(faults))
 	if left := contents(t, tmp); len(left) > 0 {
 		t.Errorf("it left %v", left)
 	}

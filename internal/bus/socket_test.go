@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -97,61 +98,65 @@ func ends(t *testing.T, ping time.Duration) (*socket, net.Conn) {
 // What is written slowly is written while some of it is taken in time; what is not taken
 // is given up.
 func TestSlowWrites(t *testing.T) {
-	s, far := ends(t, time.Hour)
-	const within = 500 * time.Millisecond
-	taken := make(chan int, 1)
-	go func() {
-		b, total := make([]byte, 8<<10), 0
-		for total < 256<<10 {
-			time.Sleep(within / 16) // 64 KiB in half of the time that they have
-			n, err := io.ReadFull(far, b)
-			if total += n; err != nil {
-				break
+	synctest.Test(t, func(t *testing.T) {
+		s, far := ends(t, time.Hour)
+		const within = 500 * time.Millisecond
+		taken := make(chan int, 1)
+		go func() {
+			b, total := make([]byte, 8<<10), 0
+			for total < 256<<10 {
+				time.Sleep(within / 16) // 64 KiB in half of the time that they have
+				n, err := io.ReadFull(far, b)
+				if total += n; err != nil {
+					break
+				}
 			}
+			taken <- total
+		}()
+		s.SetWriteDeadline(time.Now().Add(within))
+		if n, err := s.Write(make([]byte, 256<<10)); n != 256<<10 || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
 		}
-		taken <- total
-	}()
-	s.SetWriteDeadline(time.Now().Add(within))
-	if n, err := s.Write(make([]byte, 256<<10)); n != 256<<10 || err != nil {
-		t.Errorf("%d bytes, %v", n, err)
-	}
-	if n := <-taken; n != 256<<10 {
-		t.Errorf("%d bytes came", n)
-	}
-	if n, err := s.Write(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("nobody reads: %d bytes, %v", n, err)
-	}
+		if n := <-taken; n != 256<<10 {
+			t.Errorf("%d bytes came", n)
+		}
+		if n, err := s.Write(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("nobody reads: %d bytes, %v", n, err)
+		}
+	})
 }
 
 // A server that says anything now and then is there; one that is silent is not, and a
 // deadline of the library's own holds.
 func TestSilence(t *testing.T) {
-	const ping = 100 * time.Millisecond
-	s, far := ends(t, ping)
-	go func() {
-		for range 10 {
-			time.Sleep(ping)
+	synctest.Test(t, func(t *testing.T) {
+		const ping = 100 * time.Millisecond
+		s, far := ends(t, ping)
+		go func() {
+			for range 10 {
+				time.Sleep(ping)
+				far.Write([]byte{1})
+			}
+		}()
+		b := make([]byte, 1)
+		for i := range 10 {
+			if _, err := s.Read(b); err != nil {
+				t.Fatalf("byte %d: %v", i, err)
+			}
+		}
+		began := time.Now()
+		if _, err := s.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) < (pingsOut+1)*ping {
+			t.Errorf("silence: %v after %v", err, time.Since(began))
+		}
+		s.SetDeadline(time.Now().Add(20 * ping))
+		go func() {
+			time.Sleep(10 * ping)
 			far.Write([]byte{1})
-		}
-	}()
-	b := make([]byte, 1)
-	for i := range 10 {
+		}()
 		if _, err := s.Read(b); err != nil {
-			t.Fatalf("byte %d: %v", i, err)
+			t.Errorf("within the deadline: %v", err)
 		}
-	}
-	began := time.Now()
-	if _, err := s.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) < (pingsOut+1)*ping {
-		t.Errorf("silence: %v after %v", err, time.Since(began))
-	}
-	s.SetDeadline(time.Now().Add(20 * ping))
-	go func() {
-		time.Sleep(10 * ping)
-		far.Write([]byte{1})
-	}()
-	if _, err := s.Read(b); err != nil {
-		t.Errorf("within the deadline: %v", err)
-	}
+	})
 }
 
 // A connection that was made just before the time for it was over has as long as any other
