@@ -36,8 +36,8 @@ func TestWhenToHandOver(t *testing.T) {
 		{time.Second + most + 3, lost, true, true, true},    // but for its disk
 		{time.Hour, nil, false, true, false},
 		{time.Hour + 1, lost, false, true, false}, // a moment is not enough
-		{time.Hour + timeouts.NATSLost/2, lost, false, true, false},
-		{time.Hour + timeouts.NATSLost, lost, false, true, true},
+		{time.Hour + timeouts.NATSLost/looks/2, lost, false, true, false},
+		{time.Hour + 1 + timeouts.NATSLost/looks/2, lost, false, true, true},
 	} {
 		if got := at(step.after, step.why, step.disk, step.leads); got != step.want {
 			t.Errorf("after %v (%v, leads %v): hands over %v, want %v", step.after, step.why, step.leads, got, step.want)

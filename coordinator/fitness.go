@@ -24,6 +24,11 @@ type fitness struct {
 	told  bool      // that nobody else can lead either
 }
 
+// looks is how often NATS is looked at while NATSLost passes. The second look without NATS asks
+// others whether they can lead, the third transfers the leadership. That is soon, because a
+// leader whose routes are cut cannot store a model, and a transfer takes less than 0.1 s.
+const looks = 4
+
 // rests is for how many times NATSLost a leadership lasts at least before it is handed over
 // for NATS: over a bad link another coordinator is soon no better off.
 const rests = 5
@@ -48,7 +53,7 @@ func (f *fitness) look(why error, disk, leads bool, now time.Time, t *protocol.T
 	if disk {
 		return leads
 	}
-	return leads && now.Sub(f.since) >= t.NATSLost-t.NATSLost/4 && now.Sub(f.leads) >= rests*t.NATSLost // a look late at most
+	return leads && now.Sub(f.since) >= t.NATSLost/looks/2 && now.Sub(f.leads) >= rests*t.NATSLost
 }
 
 // agreed takes note of another coordinator that says it is ready, and reports whether it
@@ -63,7 +68,7 @@ func (f *fitness) agreed(id string, disk bool) bool {
 // another says that it is: without NATS no worker hears it, on a full disk nothing
 // can be stored. It returns when ctx is done.
 func (n *node) keepFit(ctx context.Context) {
-	tick := time.NewTicker(min(n.cfg.timeouts.DiskProbe, n.cfg.timeouts.NATSLost/4))
+	tick := time.NewTicker(min(n.cfg.timeouts.DiskProbe, n.cfg.timeouts.NATSLost/looks))
 	defer tick.Stop()
 	var f fitness
 	for {

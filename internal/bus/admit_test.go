@@ -25,8 +25,8 @@ func TestTurnAway(t *testing.T) {
 	eventually(t, "to be lost again", func() bool { return outside.disconnected.Load() == 2 })
 	time.AfterFunc(200*time.Millisecond, a.Admit)
 	eventually(t, "to be let in again", func() bool { return client.ServerName() == "a" && outside.reconnected.Load() == 2 })
-	if inside.disconnected.Load() != 0 || !own.Connected() || a.Routes() != 1 {
-		t.Errorf("inside lost %d times, %d routes", inside.disconnected.Load(), a.Routes())
+	if inside.disconnected.Load() != 0 || !own.Connected() || a.s.NumRoutes() != 1 {
+		t.Errorf("inside lost %d times, %d routes", inside.disconnected.Load(), a.s.NumRoutes())
 	}
 }
 

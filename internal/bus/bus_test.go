@@ -121,7 +121,7 @@ func pair(t testing.TB) (a, b *Server) {
 	t.Helper()
 	a = startServer(t, ServerOptions{Name: "a", Cluster: "c", RoutePort: -1})
 	b = startServer(t, ServerOptions{Name: "b", Cluster: "c", Routes: []string{a.RouteURL()}})
-	eventually(t, "a route", func() bool { return a.Routes() == 1 && b.Routes() == 1 })
+	eventually(t, "a route", func() bool { return a.s.NumRoutes() == 1 && b.s.NumRoutes() == 1 })
 	return a, b
 }
 

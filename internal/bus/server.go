@@ -199,7 +199,9 @@ func (s *Server) RouteURL() string {
 // ClientPort returns the port that clients connect to.
 func (s *Server) ClientPort() int { return s.s.Addr().(*net.TCPAddr).Port }
 
-// Routes returns the number of other servers that this one is connected to.
+// Routes returns the number of other servers that this one is connected to in both
+// directions: they have answered a ping. Over a connection that takes nothing to the
+// other side, routes are made again and again and look whole each time.
 func (s *Server) Routes() int {
 	v, err := s.s.Routez(nil)
 	if err != nil {
@@ -207,7 +209,9 @@ func (s *Server) Routes() int {
 	}
 	names := make(map[string]bool)
 	for _, r := range v.Routes {
-		names[r.RemoteName] = true
+		if rtt, err := time.ParseDuration(r.RTT); err == nil && rtt > 0 {
+			names[r.RemoteName] = true
+		}
 	}
 	return len(names)
 }
