@@ -77,13 +77,13 @@ type Trainer interface {
 
 // Gatherer is what a Trainer implements whose rounds collect: it tells how far a round
 // is before Fold has all parts of it.
-type Gatherer interface {
+type UnitReporter interface {
 	// PartProgress reads off a unit's part what the unit adds to Progress; a tree is a
 	// step. It changes nothing and may be called concurrently between Next and Fold.
-	PartProgress(part []byte) (Progress, error)
+	ResultProgress(part []byte) (Progress, error)
 	// GatherProgress is Progress while the round's units are so far; there is one
 	// entry for each unit.
-	GatherProgress(units []UnitProgress) Progress
+	RoundProgress(units []UnitProgress) Progress
 }
 
 // UnitProgress is how far a unit of a collected round is.
@@ -112,9 +112,9 @@ type Sized interface{ Bytes() int }
 
 // Held is what a derived value implements whose memory serves the next one. It comes
 // from Derive with one holder; the last one to drop it gives it back.
-type Held interface {
-	Hold()
-	Drop()
+type RefCounted interface {
+	Retain()
+	Release()
 }
 
 // Progress is a snapshot for people: nothing decides by it. Losses are K-L.

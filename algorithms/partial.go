@@ -60,5 +60,5 @@ type Result struct {
 	Sum *Partial // of a Sum round: valid during Fold only
 	// Parts are those of a Collect round, in unit order; nil where Round.Has is set.
 	// Fold may set those that it is done with to nil, to free their memory.
-	Parts [][]byte
+	Collected [][]byte
 }

@@ -63,7 +63,7 @@ type Round struct {
 	Vars []Var
 	// Keep, when not 0, names a value worth deriving once and keeping for later
 	// rounds with the same Keep (routing probabilities under Θ of a step).
-	Keep uint64
+	DerivedVersion uint64
 	// Shape is the shape of every partial of a Sum round.
 	Shape Shape
 	// Payloads holds, for a Collect round, each unit's own bytes (may be nil).
@@ -109,27 +109,27 @@ func (v Vars) Version(id uint16) uint64 {
 
 // Unit is one idempotent piece of a round, as its kernel sees it.
 type Unit struct {
-	ID      int
-	Of      int // units in the round
-	Op      uint8
-	Scope   Scope
-	Roles   dataset.Roles
-	Steps   [2]uint64
-	Keep    uint64
-	Payload []byte
-	Child   *Job
+	ID             int
+	Of             int // units in the round
+	Op             uint8
+	Scope          Scope
+	Roles          dataset.Roles
+	Steps          [2]uint64
+	DerivedVersion uint64
+	Payload        []byte
+	Child          *Job
 	// Room, where set, takes so many bytes for the derived value that Derive is about
 	// to make, and tells whether there are as many.
-	Room func(bytes int) bool
+	Reserve func(bytes int) bool
 }
 
 // Fits takes room for a derived value of so many bytes; where there is none, Derive
 // returns nil.
-func (u *Unit) Fits(bytes int) bool { return u.Room == nil || u.Room(bytes) }
+func (u *Unit) TryReserve(bytes int) bool { return u.Reserve == nil || u.Reserve(bytes) }
 
 // Unit returns unit id of the round.
 func (r *Round) Unit(id int) Unit {
-	u := Unit{ID: id, Of: r.Units, Op: r.Op, Scope: r.Scope, Roles: r.Roles, Steps: r.Steps, Keep: r.Keep}
+	u := Unit{ID: id, Of: r.Units, Op: r.Op, Scope: r.Scope, Roles: r.Roles, Steps: r.Steps, DerivedVersion: r.DerivedVersion}
 	if r.Payloads != nil {
 		u.Payload = r.Payloads[id]
 	}

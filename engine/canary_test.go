@@ -62,7 +62,7 @@ func (c *canary) Next() (*algorithms.Round, error) {
 		}
 		return &c.round, nil
 	}
-	c.round.Shape, c.round.Keep = canaryShape, c.done/3+1
+	c.round.Shape, c.round.DerivedVersion = canaryShape, c.done/3+1
 	return &c.round, nil
 }
 
@@ -77,7 +77,7 @@ func (c *canary) Fold(res *algorithms.Result) error {
 			h.Write(b)
 		}
 	}
-	for u, part := range res.Parts {
+	for u, part := range res.Collected {
 		if part == nil {
 			part = collectedPart(byte(u), c.state[:]) // what Has says the state has
 		}
@@ -116,7 +116,7 @@ type derived struct {
 
 func (d *derived) Bytes() int {
 	if d.large {
-		return KeptLimit + 1
+		return DerivedLimit + 1
 	}
 	return 32
 }
@@ -124,8 +124,8 @@ func (d *derived) Bytes() int {
 func (k *canaryKernel) NewScratch() any { return new([canaryWidth]float64) }
 
 func (k *canaryKernel) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
-	d := &derived{keep: u.Keep, unit: u.ID, large: k.large}
-	s := num.NewStream(num.NewKey(u.Keep, "canary/keep"), 0, uint32(u.ID))
+	d := &derived{keep: u.DerivedVersion, unit: u.ID, large: k.large}
+	s := num.NewStream(num.NewKey(u.DerivedVersion, "canary/keep"), 0, uint32(u.ID))
 	for i := range d.seed {
 		d.seed[i] = s.Normal()
 	}
@@ -139,7 +139,7 @@ func (k *canaryKernel) Run(dst *algorithms.Partial, u algorithms.Unit, _ *datase
 		}
 	}
 	d := kept.(*derived)
-	if d.keep != u.Keep || d.unit != u.ID {
+	if d.keep != u.DerivedVersion || d.unit != u.ID {
 		return fmt.Errorf("the value kept is of unit %d under %d", d.unit, d.keep)
 	}
 	sum := scratch.(*[canaryWidth]float64)

@@ -21,19 +21,19 @@ type Collector interface {
 // the kernel's own making.
 func RunCollected(ctx context.Context, k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, child ChildRunner, scratch any) ([]byte, error) {
 	if u.Child != nil {
-		part, err := child(ctx, u.Child)
+		result, err := child(ctx, u.Child)
 		if err != nil {
 			return nil, fmt.Errorf("unit %d: %w", u.ID, err)
 		}
-		return part, nil
+		return result, nil
 	}
 	c, ok := k.(Collector)
 	if !ok {
 		return nil, errors.New("the algorithm collects nothing")
 	}
-	part, err := c.Collect(ctx, u, d, v, scratch)
+	result, err := c.Collect(ctx, u, d, v, scratch)
 	if err != nil {
 		return nil, fmt.Errorf("unit %d: %w", u.ID, err)
 	}
-	return part, nil
+	return result, nil
 }

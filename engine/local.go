@@ -15,7 +15,7 @@ type Local struct {
 	kernel  algorithms.Kernel
 	data    *dataset.Data
 	child   ChildRunner
-	kept    *Kept
+	cache   *DerivedCache
 	scratch []any // one for each lane
 	tree    Tree
 }
@@ -24,19 +24,19 @@ type Local struct {
 type ChildRunner func(ctx context.Context, j *algorithms.Job) ([]byte, error)
 
 // NewLocal returns an executor with the given number of lanes.
-func NewLocal(k algorithms.Kernel, d *dataset.Data, lanes int, child ChildRunner) *Local {
-	l := &Local{kernel: k, data: d, child: child, kept: NewKept(KeptLimit)}
-	for range max(1, lanes) {
+func NewLocal(k algorithms.Kernel, d *dataset.Data, slots int, child ChildRunner) *Local {
+	l := &Local{kernel: k, data: d, child: child, cache: NewDerivedCache(DerivedLimit)}
+	for range max(1, slots) {
 		l.scratch = append(l.scratch, k.NewScratch())
 	}
 	return l
 }
 
 // Share has l keep derived values in memory that others use as well.
-func (l *Local) Share(m *KeptMemory) { l.kept = m.NewKept() }
+func (l *Local) UseMemory(m *DerivedMemory) { l.cache = m.NewCache() }
 
 // Forget gives the memory of derived values back.
-func (l *Local) Forget() { l.kept.Forget() }
+func (l *Local) ReleaseMemory() { l.cache.Close() }
 
 // Do implements Executor.
 func (l *Local) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
@@ -47,14 +47,14 @@ func (l *Local) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algo
 }
 
 func (l *Local) sum(ctx context.Context, r *algorithms.Round, res *algorithms.Result) error {
-	res.Parts = nil
+	res.Collected = nil
 	l.tree.Reset(r.Units, r.Shape)
 	var mu sync.Mutex // guards tree
 	err := l.each(ctx, r, func(u algorithms.Unit, scratch any) error {
 		mu.Lock()
 		p := l.tree.Partial()
 		mu.Unlock()
-		if err := RunUnit(p, l.kernel, u, l.data, r.Vars, l.kept, scratch); err != nil {
+		if err := RunUnit(p, l.kernel, u, l.data, r.Vars, l.cache, scratch); err != nil {
 			return err
 		}
 		mu.Lock()
@@ -62,22 +62,22 @@ func (l *Local) sum(ctx context.Context, r *algorithms.Round, res *algorithms.Re
 		_, err := l.tree.Put(0, u.ID, p)
 		return err
 	})
-	res.Sum, res.Parts = l.tree.Root(), nil
+	res.Sum, res.Collected = l.tree.Root(), nil
 	return err
 }
 
 func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithms.Result) error {
-	res.Sum, res.Parts = nil, nil
-	parts := make([][]byte, r.Units)
+	res.Sum, res.Collected = nil, nil
+	results := make([][]byte, r.Units)
 	err := l.each(ctx, r, func(u algorithms.Unit, scratch any) error {
 		if r.Has != nil && r.Has[u.ID] {
 			return nil
 		}
-		part, err := RunCollected(ctx, l.kernel, u, l.data, r.Vars, l.child, scratch)
-		parts[u.ID] = part
+		result, err := RunCollected(ctx, l.kernel, u, l.data, r.Vars, l.child, scratch)
+		results[u.ID] = result
 		return err
 	})
-	res.Parts = parts
+	res.Collected = results
 	return err
 }
 
@@ -108,7 +108,7 @@ func (l *Local) parallel(ctx context.Context, r *algorithms.Round, f func(algori
 		first  error
 		wait   sync.WaitGroup
 	)
-	take := func() (int, bool) {
+	nextUnit := func() (int, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		next++
@@ -116,7 +116,7 @@ func (l *Local) parallel(ctx context.Context, r *algorithms.Round, f func(algori
 	}
 	for _, scratch := range l.scratch[:min(len(l.scratch), r.Units)] {
 		wait.Go(func() {
-			for id, ok := take(); ok; id, ok = take() {
+			for id, ok := nextUnit(); ok; id, ok = nextUnit() {
 				if err := f(r.Unit(id), scratch); err != nil {
 					mu.Lock()
 					if id < failed {

@@ -47,7 +47,7 @@ func (x *wrongOrder) Do(_ context.Context, _ uint64, r *algorithms.Round, res *a
 	var sum *algorithms.Partial
 	for id := range r.Units {
 		p := x.tree.Partial()
-		if err := RunUnit(p, x.kernel, r.Unit(id), x.data, r.Vars, x.kept, x.scratch[0]); err != nil {
+		if err := RunUnit(p, x.kernel, r.Unit(id), x.data, r.Vars, x.cache, x.scratch[0]); err != nil {
 			return err
 		}
 		if sum == nil {
@@ -146,10 +146,10 @@ func TestCollectSkipsWhatTheTrainerHas(t *testing.T) {
 			t.Fatal(err)
 		}
 		for u, has := range c.has {
-			if ran[u] == has || (res.Parts[u] == nil) != has {
-				t.Errorf("unit %d: has %v, ran %v, part %x", u, has, ran[u], res.Parts[u])
+			if ran[u] == has || (res.Collected[u] == nil) != has {
+				t.Errorf("unit %d: has %v, ran %v, part %x", u, has, ran[u], res.Collected[u])
 			}
-			if want := collectedPart(byte(u), c.state[:]); !has && string(res.Parts[u]) != string(want) {
+			if want := collectedPart(byte(u), c.state[:]); !has && string(res.Collected[u]) != string(want) {
 				t.Errorf("unit %d has the part of another", u)
 			}
 		}
@@ -169,8 +169,8 @@ func TestCollectRunsChildren(t *testing.T) {
 	r := &algorithms.Round{Units: 2, How: algorithms.Collect, Scope: algorithms.Whole, Children: jobs}
 	child := func(_ context.Context, j *algorithms.Job) ([]byte, error) { return []byte{byte(j.Seed)}, nil }
 	var res algorithms.Result
-	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil || res.Parts[0][0] != 5 || res.Parts[1][0] != 6 {
-		t.Errorf("parts %v, error %v", res.Parts, err)
+	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil || res.Collected[0][0] != 5 || res.Collected[1][0] != 6 {
+		t.Errorf("parts %v, error %v", res.Collected, err)
 	}
 	bad := errors.New("bad luck")
 	fail := func(context.Context, *algorithms.Job) ([]byte, error) { return nil, bad }

@@ -9,12 +9,12 @@ import (
 
 // RunUnit computes one unit of a Sum round into dst: the one place where kernels
 // are called, in this process or on a worker.
-func RunUnit(dst *algorithms.Partial, k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, kept *Kept, scratch any) error {
-	value, err := kept.get(k, u, d, v, scratch)
+func RunUnit(dst *algorithms.Partial, k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, cache *DerivedCache, scratch any) error {
+	value, err := cache.get(k, u, d, v, scratch)
 	if err != nil {
 		return fmt.Errorf("unit %d: %w", u.ID, err)
 	}
-	defer drop(value)
+	defer release(value)
 	if err := k.Run(dst, u, d, v, value, scratch); err != nil {
 		return fmt.Errorf("unit %d: %w", u.ID, err)
 	}

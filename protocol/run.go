@@ -128,7 +128,7 @@ func (r *reader) size() int { return r.count(MaxMessage / 4) }
 func (m *Run) Unit(i int) algorithms.Unit {
 	u := algorithms.Unit{
 		ID: int(m.Units[i]), Of: int(m.Of), Op: m.Op, Scope: m.Scope, Roles: m.Roles,
-		Steps: m.Steps, Keep: m.Keep,
+		Steps: m.Steps, DerivedVersion: m.Keep,
 	}
 	if m.How == algorithms.Collect && len(m.Payload[i]) > 0 {
 		u.Payload = m.Payload[i]

@@ -93,7 +93,7 @@ func (w *worker) computeSum(b *batch, i, lane int) error {
 func (w *worker) checkFinite(j *job, p *algorithms.Partial) error {
 	err := checkFinite(p)
 	if err != nil {
-		j.kept.Swap(w.kept.NewKept()).Forget()
+		j.kept.Swap(w.kept.NewCache()).Close()
 	}
 	return err
 }

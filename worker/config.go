@@ -98,7 +98,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.CacheBytes = DefaultCacheBytes
 	}
 	if c.KeptBytes == 0 {
-		c.KeptBytes = engine.KeptLimit
+		c.KeptBytes = engine.DerivedLimit
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -29,8 +29,8 @@ type job struct {
 	kernel   algorithms.Kernel
 	assigned []uint16 // folds of rows, where the split lists them
 	data     *dataset.Data
-	kept     atomic.Pointer[engine.Kept] // derived values; may be replaced
-	scratch  []any                       // by lane; each lane uses its own only
+	kept     atomic.Pointer[engine.DerivedCache] // derived values; may be replaced
+	scratch  []any                               // by lane; each lane uses its own only
 
 	atHand []bool // shards that data has
 	lacks  int    // number of those that it has not
@@ -50,14 +50,14 @@ type job struct {
 	touched   uint64 // when it was last used, by the worker's count of orders
 }
 
-func newJob(ctx context.Context, m *protocol.Setup, lanes int, kept *engine.KeptMemory) *job {
+func newJob(ctx context.Context, m *protocol.Setup, lanes int, kept *engine.DerivedMemory) *job {
 	j := &job{
 		id: m.ID, epoch: m.Epoch, start: m.Start, spec: m.Job, manifest: m.Manifest,
 		ready: make(chan struct{}), scratch: make([]any, lanes),
 		atHand: make([]bool, len(m.Manifest.Shards)), lacks: len(m.Manifest.Shards), values: make(values),
 		units: make(map[unitKey]*collected),
 	}
-	j.kept.Store(kept.NewKept())
+	j.kept.Store(kept.NewCache())
 	j.ctx, j.cancel = context.WithCancel(ctx)
 	return j
 }

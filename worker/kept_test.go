@@ -27,11 +27,11 @@ func (keeper) Run(*algorithms.Partial, algorithms.Unit, *dataset.Data, algorithm
 // TestJobsGiveKeptMemoryBack: what a job keeps counts for all jobs of a worker, until the job
 // is forgotten.
 func TestJobsGiveKeptMemoryBack(t *testing.T) {
-	w := &worker{kept: engine.NewKeptMemory(15)}
+	w := &worker{kept: engine.NewDerivedMemory(15)}
 	var jobs []*job
 	for id := range uint64(2) {
 		j := newJob(t.Context(), &protocol.Setup{ID: id, Manifest: &dataset.Manifest{}}, 1, w.kept)
-		u := algorithms.Unit{Of: 1, Keep: 1}
+		u := algorithms.Unit{Of: 1, DerivedVersion: 1}
 		if err := engine.RunUnit(new(algorithms.Partial), keeper{}, u, nil, nil, j.kept.Load(), nil); err != nil {
 			t.Fatal(err)
 		}

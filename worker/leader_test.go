@@ -146,7 +146,7 @@ func (l *leader) message(id, n uint64, r *algorithms.Round, units []uint32) *pro
 	m := &protocol.Run{
 		Stamp: protocol.Stamp{Epoch: l.epoch, Job: id, Round: n},
 		Kind:  r.Kind, Op: r.Op, Of: uint32(r.Units), Scope: r.Scope, How: r.How, Roles: r.Roles,
-		Steps: r.Steps, Keep: r.Keep, Shape: r.Shape, Units: units, Child: r.Children != nil,
+		Steps: r.Steps, Keep: r.DerivedVersion, Shape: r.Shape, Units: units, Child: r.Children != nil,
 	}
 	for _, v := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: v.ID, Version: v.Version})
@@ -209,7 +209,7 @@ func (x *executor) Do(ctx context.Context, n uint64, r *algorithms.Round, res *a
 			return err
 		}
 	}
-	res.Sum, res.Parts = x.tree.Root(), nil
+	res.Sum, res.Collected = x.tree.Root(), nil
 	return x.compare(ctx, n, r, res)
 }
 

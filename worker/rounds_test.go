@@ -107,7 +107,7 @@ func node(t testing.TB, d *data, j *algorithms.Job, r *algorithms.Round, level, 
 	tree.Reset(r.Units, r.Shape)
 	for u := i << level; u < min((i+1)<<level, r.Units); u++ {
 		p := tree.Partial()
-		if err := engine.RunUnit(p, k, r.Unit(u), at, r.Vars, engine.NewKept(0), k.NewScratch()); err != nil {
+		if err := engine.RunUnit(p, k, r.Unit(u), at, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
 			t.Fatal(err)
 		}
 		must[bool](t)(tree.Put(0, u, p))

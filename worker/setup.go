@@ -165,7 +165,7 @@ func (w *worker) leave(j *job) {
 		w.cache.release(s)
 	}
 	j.opened = nil
-	j.kept.Load().Forget()
+	j.kept.Load().Close()
 }
 
 // forgetIdle forgets the job without work that was used longest ago. mu is held.

@@ -33,7 +33,7 @@ type worker struct {
 	folder   *folder
 	cache    *cache
 	results  *results
-	kept     *engine.KeptMemory // derived values of all jobs
+	kept     *engine.DerivedMemory // derived values of all jobs
 	prefetch *prefetch
 	ping     time.Duration                // between pings of the connection; 0: by the heartbeat
 	session  atomic.Pointer[session]      // nil while there is none
@@ -98,7 +98,7 @@ func (w *worker) run(ctx context.Context) error {
 // open opens the worker's folder and makes what needs no network.
 func open(cfg Config) (*worker, error) {
 	w := &worker{
-		cfg: cfg, log: cfg.Log, kept: engine.NewKeptMemory(cfg.KeptBytes), registry: metrics.Registry(), beat: newPulse(),
+		cfg: cfg, log: cfg.Log, kept: engine.NewDerivedMemory(cfg.KeptBytes), registry: metrics.Registry(), beat: newPulse(),
 		jobs: make(map[uint64]*job), parts: make(chan computed, maxComputed), news: make(chan struct{}, 1),
 	}
 	w.metrics = metrics.NewWorker(w.registry)

@@ -303,7 +303,7 @@ func TestStateCuts(t *testing.T) {
 	if _, err := s.tr.Model(); err == nil {
 		t.Error("there is a model before the round")
 	}
-	if err := s.tr.Fold(&algorithms.Result{Parts: s.parts()}); err != nil {
+	if err := s.tr.Fold(&algorithms.Result{Collected: s.parts()}); err != nil {
 		t.Fatal(err)
 	}
 	s.restore()
@@ -322,13 +322,13 @@ func TestStateCuts(t *testing.T) {
 func TestTrainerRefuses(t *testing.T) {
 	s := newStateTest(t)
 	parts := s.parts()
-	if err := s.tr.Fold(&algorithms.Result{Parts: parts[:2]}); err == nil {
+	if err := s.tr.Fold(&algorithms.Result{Collected: parts[:2]}); err == nil {
 		t.Error("a round of two trees was taken")
 	}
-	if err := s.tr.Fold(&algorithms.Result{Parts: [][]byte{parts[0], parts[1], parts[2][:9]}}); !errors.Is(err, ErrTree) {
+	if err := s.tr.Fold(&algorithms.Result{Collected: [][]byte{parts[0], parts[1], parts[2][:9]}}); !errors.Is(err, ErrTree) {
 		t.Errorf("a corrupt tree: error %v", err)
 	}
-	if err := s.tr.Fold(&algorithms.Result{Parts: parts}); err != nil {
+	if err := s.tr.Fold(&algorithms.Result{Collected: parts}); err != nil {
 		t.Fatal(err)
 	}
 	state, _ := s.tr.AppendState(nil)

@@ -41,16 +41,16 @@ func (t *trainer) Next() (*algorithms.Round, error) {
 // Fold implements algorithms.Trainer. It takes each part away once it has its tree,
 // so that no more than one tree is there twice.
 func (t *trainer) Fold(res *algorithms.Result) error {
-	if len(res.Parts) != t.cfg.Trees {
-		return fmt.Errorf("forest: %d trees were collected, %d are wanted", len(res.Parts), t.cfg.Trees)
+	if len(res.Collected) != t.cfg.Trees {
+		return fmt.Errorf("forest: %d trees were collected, %d are wanted", len(res.Collected), t.cfg.Trees)
 	}
-	trees := make([]*Tree, len(res.Parts))
-	for i, part := range res.Parts {
-		tree, err := DecodeTree(part, t.features, t.labels)
+	trees := make([]*Tree, len(res.Collected))
+	for i, encoded := range res.Collected {
+		tree, err := DecodeTree(encoded, t.features, t.labels)
 		if err != nil {
 			return fmt.Errorf("tree %d: %w", i, err)
 		}
-		trees[i], res.Parts[i] = tree, nil
+		trees[i], res.Collected[i] = tree, nil
 	}
 	t.trees = trees
 	return nil
@@ -82,13 +82,13 @@ func (t *trainer) StepLosses() []float64 {
 }
 
 // PartProgress implements algorithms.Gatherer: the part is a tree.
-func (t *trainer) PartProgress(part []byte) (algorithms.Progress, error) {
-	samples, loss, err := peekTree(part)
+func (t *trainer) ResultProgress(encoded []byte) (algorithms.Progress, error) {
+	samples, loss, err := peekTree(encoded)
 	return algorithms.Progress{Step: 1, Steps: 1, Samples: uint64(samples), Loss: loss}, err
 }
 
 // GatherProgress implements algorithms.Gatherer.
-func (t *trainer) GatherProgress(units []algorithms.UnitProgress) algorithms.Progress {
+func (t *trainer) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
 	p := algorithms.Progress{Steps: uint64(t.cfg.Trees), Loss: -1, Phase: "growing trees"}
 	known, loss := 0, 0.0
 	for i := range units {
@@ -159,7 +159,7 @@ func (t *trainer) restore(b []byte) error {
 		parts = append(parts, bytes.Clone(b[8:8+n]))
 		b = b[8+n:]
 	}
-	if err := t.Fold(&algorithms.Result{Parts: parts}); err != nil {
+	if err := t.Fold(&algorithms.Result{Collected: parts}); err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return nil

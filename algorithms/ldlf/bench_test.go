@@ -85,7 +85,7 @@ func (x *roundRunner) run(b *testing.B) {
 		}
 		dst.Reset(r.Shape)
 		u := r.Unit(id)
-		if u.Keep != 0 && x.kept[id] == nil {
+		if u.DerivedVersion != 0 && x.kept[id] == nil {
 			if x.kept[id], err = x.k.Derive(u, x.d, r.Vars, x.s); err != nil {
 				b.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func BenchmarkLeafUpdate(b *testing.B) {
 				q, best := slices.Clone(tr.q), time.Hour
 				for b.Loop() {
 					for _, r := range x.kept {
-						r.(*routing).Drop()
+						r.(*routing).Release()
 					}
 					x.kept = map[int]any{}
 					copy(tr.q, q) // many updates without a step make subnormal values of it

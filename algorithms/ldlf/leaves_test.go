@@ -199,7 +199,7 @@ func TestLeafSums(t *testing.T) {
 		fc.spoil()
 		_, d := fc.p.data(1, false, dataset.Split{})
 		fc.k.draws = uneven{}
-		u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, Keep: 1}
+		u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, DerivedVersion: 1}
 		want := fc.rowByRow(d, &u)
 		s := fc.k.NewScratch()
 		kept, err := fc.k.Derive(u, d, fc.vars(), s)
@@ -286,7 +286,7 @@ func TestRoutingIsUsedAgain(t *testing.T) {
 	fc.k.draws = all{}
 	s := fc.k.NewScratch()
 	derive := func() *routing {
-		u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}, Keep: 1}
+		u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}, DerivedVersion: 1}
 		r, err := fc.k.Derive(u, d, fc.vars(), s)
 		if err != nil {
 			t.Fatal(err)
@@ -294,13 +294,13 @@ func TestRoutingIsUsedAgain(t *testing.T) {
 		return r.(*routing)
 	}
 	first := derive()
-	first.Hold()
-	first.Drop()
+	first.Retain()
+	first.Release()
 	second := derive()
 	if &second.p[0] == &first.p[0] {
 		t.Fatal("memory that is held serves another unit")
 	}
-	first.Drop()
+	first.Release()
 	if third := derive(); &third.p[0] != &first.p[0] {
 		t.Error("memory that nobody holds is not used again")
 	}
@@ -314,12 +314,12 @@ func TestKeptRouting(t *testing.T) {
 	for _, scaling := range scalings {
 		c.Scaling = scaling
 		var digests []string
-		for _, limit := range []int{engine.KeptLimit, 2000, 0} {
+		for _, limit := range []int{engine.DerivedLimit, 2000, 0} {
 			j := jobOf(c, 3)
 			m, d := p.data(2, false, j.Split)
 			tr, k := start(t, j, m)
-			x, memory := engine.NewLocal(k, d, 1, nil), engine.NewKeptMemory(limit)
-			x.Share(memory)
+			x, memory := engine.NewLocal(k, d, 1, nil), engine.NewDerivedMemory(limit)
+			x.UseMemory(memory)
 			err := engine.Drive(t.Context(), tr, 0, x, func(uint64, algorithms.Trainer) error {
 				if used := memory.Used(); used > limit {
 					t.Errorf("%d bytes are kept of at most %d", used, limit)

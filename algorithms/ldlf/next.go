@@ -68,7 +68,7 @@ func (t *trainer) leavesRound(r *algorithms.Round) {
 	if !t.tellsLoss() {
 		r.Shape.F64++ // by which kernels know
 	}
-	r.Keep = t.leafUpdates + 1 // of which Θ and the window are functions
+	r.DerivedVersion = t.leafUpdates + 1 // of which Θ and the window are functions
 }
 
 // tellsLoss reports whether an iteration of Eq. 12 computes the K-L: the last one of an

@@ -61,10 +61,10 @@ func (r *routing) shape(z *sizes, rows, width int) {
 func (r *routing) Bytes() int { return 4 * (cap(r.weight) + cap(r.d) + cap(r.p)) }
 
 // Hold implements algorithms.Held.
-func (r *routing) Hold() { r.holders.Add(1) }
+func (r *routing) Retain() { r.holders.Add(1) }
 
 // Drop implements algorithms.Held.
-func (r *routing) Drop() {
+func (r *routing) Release() {
 	if r.holders.Add(-1) == 0 {
 		r.spare.put(r)
 	}
@@ -127,7 +127,7 @@ func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, w
 	s := working.(*scratch)
 	refs := u.Rows(d)
 	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, &u, len(refs))
-	if !u.Fits(routingBytes(&k.sizes, len(s.rows), s.abreast.width)) {
+	if !u.TryReserve(routingBytes(&k.sizes, len(s.rows), s.abreast.width)) {
 		return nil, nil
 	}
 	r := k.spare.get()

@@ -9,8 +9,8 @@ func TestSpareIsBounded(t *testing.T) {
 	large := func() *routing { return &routing{p: make([]float32, spareLimit/4/2), spare: &s} }
 	for range 3 {
 		r := large()
-		r.Hold()
-		r.Drop()
+		r.Retain()
+		r.Release()
 	}
 	if len(s.ready) != 2 || s.bytes != spareLimit {
 		t.Fatalf("%d routings of %d bytes are kept", len(s.ready), s.bytes)

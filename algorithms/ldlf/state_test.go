@@ -131,12 +131,12 @@ func TestVersions(t *testing.T) {
 				}
 				seen[at] = string(v.Data)
 			}
-			if r.Keep != 0 {
+			if r.DerivedVersion != 0 {
 				routed := [2]uint64{tr.thetaVersion, r.Steps[0]}
-				if old, ok := keeps[r.Keep]; ok && old != routed {
-					t.Fatalf("%s: keep %d names two routings", name, r.Keep)
+				if old, ok := keeps[r.DerivedVersion]; ok && old != routed {
+					t.Fatalf("%s: keep %d names two routings", name, r.DerivedVersion)
 				}
-				keeps[r.Keep] = routed
+				keeps[r.DerivedVersion] = routed
 			}
 		})
 	}

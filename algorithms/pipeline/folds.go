@@ -51,7 +51,7 @@ func (t *folds) Next() (*algorithms.Round, error) {
 
 // Fold implements algorithms.Trainer.
 func (t *folds) Fold(res *algorithms.Result) error {
-	return t.decode(res.Parts)
+	return t.decode(res.Collected)
 }
 
 func (t *folds) decode(parts [][]byte) error {
@@ -80,7 +80,7 @@ func (t *folds) Progress() algorithms.Progress {
 }
 
 // PartProgress implements algorithms.Gatherer.
-func (t *folds) PartProgress(part []byte) (algorithms.Progress, error) {
+func (t *folds) ResultProgress(part []byte) (algorithms.Progress, error) {
 	o, err := DecodeOutcome(part)
 	if err != nil {
 		return algorithms.Progress{Loss: -1}, err
@@ -89,7 +89,7 @@ func (t *folds) PartProgress(part []byte) (algorithms.Progress, error) {
 }
 
 // GatherProgress implements algorithms.Gatherer.
-func (t *folds) GatherProgress(units []algorithms.UnitProgress) algorithms.Progress {
+func (t *folds) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
 	return SumFolds(units)
 }
 

@@ -176,7 +176,7 @@ func driveWith(t *testing.T, w *work, part []byte) error {
 	}
 	parts := make([][]byte, r.Units)
 	parts[0] = part
-	return tr.Fold(&algorithms.Result{Parts: parts})
+	return tr.Fold(&algorithms.Result{Collected: parts})
 }
 
 // TestNamesOfRowsAreKept from a file, dense and sparse.

@@ -72,8 +72,8 @@ type Finisher interface {
 }
 
 var (
-	_ algorithms.Gatherer = (*single)(nil)
-	_ algorithms.Gatherer = (*folds)(nil)
+	_ algorithms.UnitReporter = (*single)(nil)
+	_ algorithms.UnitReporter = (*folds)(nil)
 )
 
 // Counter is what a Trainer implements that counts something of its own:

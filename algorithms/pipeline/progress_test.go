@@ -110,20 +110,20 @@ func (x noting) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algo
 	if err != nil || r.How != algorithms.Collect {
 		return err
 	}
-	g := x.tr.(algorithms.Gatherer)
+	g := x.tr.(algorithms.UnitReporter)
 	units := make([]algorithms.UnitProgress, r.Units)
-	if p := g.GatherProgress(units); p.Step > p.Steps || r.Kind != "prediction" && p.Step != 0 {
+	if p := g.RoundProgress(units); p.Step > p.Steps || r.Kind != "prediction" && p.Step != 0 {
 		x.t.Errorf("before the round of each %s: %+v", r.Kind, p)
 	}
-	for u, part := range res.Parts {
-		p, err := g.PartProgress(part)
+	for u, part := range res.Collected {
+		p, err := g.ResultProgress(part)
 		if err != nil {
 			x.t.Error(err)
 		}
 		units[u] = algorithms.UnitProgress{Progress: p, Known: true, Done: true}
 	}
-	before := g.GatherProgress(units)
-	again := &algorithms.Result{Parts: append([][]byte{}, res.Parts...)}
+	before := g.RoundProgress(units)
+	again := &algorithms.Result{Collected: append([][]byte{}, res.Collected...)}
 	if r.Kind == "prediction" {
 		return nil
 	}

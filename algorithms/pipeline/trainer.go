@@ -165,7 +165,7 @@ func (t *single) Fold(res *algorithms.Result) error {
 		}
 	case phasePredict:
 		t.hideModel()
-		if err := t.foldPredictions(res.Parts); err != nil {
+		if err := t.foldPredictions(res.Collected); err != nil {
 			return err
 		}
 	}
@@ -202,27 +202,27 @@ func (t *single) StepLosses() []float64 {
 }
 
 // PartProgress implements algorithms.Gatherer.
-func (t *single) PartProgress(part []byte) (algorithms.Progress, error) {
-	if g := t.gatherer(); g != nil {
-		return g.PartProgress(part)
+func (t *single) ResultProgress(part []byte) (algorithms.Progress, error) {
+	if g := t.reporter(); g != nil {
+		return g.ResultProgress(part)
 	}
 	return algorithms.Progress{Loss: -1}, nil
 }
 
 // GatherProgress implements algorithms.Gatherer.
-func (t *single) GatherProgress(units []algorithms.UnitProgress) algorithms.Progress {
-	if g := t.gatherer(); g != nil {
-		return g.GatherProgress(units)
+func (t *single) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
+	if g := t.reporter(); g != nil {
+		return g.RoundProgress(units)
 	}
 	return t.Progress()
 }
 
 // gatherer returns the algorithm's own, while a round of it may be under way.
-func (t *single) gatherer() algorithms.Gatherer {
+func (t *single) reporter() algorithms.UnitReporter {
 	if t.phase != phaseTrain {
 		return nil
 	}
-	g, _ := t.inner.(algorithms.Gatherer)
+	g, _ := t.inner.(algorithms.UnitReporter)
 	return g
 }
 

@@ -93,7 +93,7 @@ func (c *trainCmd) Run(a *app) error {
 
 // checkLocal refuses flags about this process where others train.
 func (c *trainCmd) checkLocal() error {
-	if !c.Local && (c.Threads != 0 || c.KeptMemory != engine.KeptLimit) {
+	if !c.Local && (c.Threads != 0 || c.KeptMemory != engine.DerivedLimit) {
 		return usagef("--threads and --kept-memory belong to --local; coppice worker has --slots and --kept-memory")
 	}
 	return c.threadsFlag.check()
@@ -131,7 +131,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 		}
 	}
 	start := time.Now()
-	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Kept: engine.NewKeptMemory(int(c.KeptMemory)), Spend: true, Progress: m.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
+	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: m.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -280,8 +280,8 @@ func TestAuditCollected(t *testing.T) {
 			if err := d.wait(); err != nil {
 				t.Fatal(err)
 			}
-			if want := "part " + c.recorded; string(d.res.Parts[0]) != want {
-				t.Errorf("part %q, want %q", d.res.Parts[0], want)
+			if want := "part " + c.recorded; string(d.res.Collected[0]) != want {
+				t.Errorf("part %q, want %q", d.res.Collected[0], want)
 			}
 			if c.liar != "" {
 				court.accused(l, c.liar)
@@ -309,7 +309,7 @@ func TestAuditCollectedByTheLeader(t *testing.T) {
 	if err := d.wait(); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(d.res.Parts[0]); got != string(honest(0)) {
+	if got := string(d.res.Collected[0]); got != string(honest(0)) {
 		t.Errorf("part %q", got)
 	}
 	court.accused(l, "w")

@@ -383,6 +383,6 @@ func (c *collection) load(ctx context.Context, res *algorithms.Result) error {
 		}
 		c.parts[u] = part
 	}
-	res.Sum, res.Parts = nil, c.parts
+	res.Sum, res.Collected = nil, c.parts
 	return nil
 }

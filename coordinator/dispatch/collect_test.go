@@ -31,10 +31,10 @@ func (d *doing) collects() {
 	if err := d.wait(); err != nil {
 		d.l.t.Fatal(err)
 	}
-	if d.res.Sum != nil || len(d.res.Parts) != d.r.Units {
-		d.l.t.Fatalf("%d parts of %d units", len(d.res.Parts), d.r.Units)
+	if d.res.Sum != nil || len(d.res.Collected) != d.r.Units {
+		d.l.t.Fatalf("%d parts of %d units", len(d.res.Collected), d.r.Units)
 	}
-	for u, got := range d.res.Parts {
+	for u, got := range d.res.Collected {
 		want := string(partOf(uint32(u)))
 		if d.r.Has != nil && d.r.Has[u] {
 			want = ""

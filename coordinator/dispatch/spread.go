@@ -165,7 +165,7 @@ func (x *Executor) describe(units []uint32) {
 	m.Stamp = protocol.Stamp{Epoch: x.d.cfg.Epoch, Job: x.id, Round: x.round}
 	m.Kind = r.Kind
 	m.Op, m.Of, m.Scope, m.How, m.Roles = r.Op, uint32(r.Units), r.Scope, r.How, r.Roles
-	m.Steps, m.Keep, m.Shape = r.Steps, r.Keep, r.Shape
+	m.Steps, m.Keep, m.Shape = r.Steps, r.DerivedVersion, r.Shape
 	m.Units = units
 	m.Child = r.Children != nil
 	m.Refs, m.Payload = m.Refs[:0], m.Payload[:0]

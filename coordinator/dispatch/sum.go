@@ -45,7 +45,7 @@ func (x *Executor) sum(ctx context.Context, res *algorithms.Result) error {
 		}
 	}
 	x.repeatHold(x.began)
-	res.Sum, res.Parts = x.tree.Root(), nil
+	res.Sum, res.Collected = x.tree.Root(), nil
 	pace := &x.pace[x.r.Op]
 	*pace += (x.slowest - *pace) / 8
 	x.way.end(lostBeats * x.d.cfg.Heartbeat)

@@ -28,7 +28,7 @@ type driver struct {
 	began   time.Time
 	samples uint64 // as last counted
 	steps   uint64
-	spent   engine.Spent
+	spent   engine.RoundTimes
 	driven  time.Time // since when rounds are measured
 	gauges  *gauges
 	tally   *tally // of collected rounds
@@ -45,7 +45,7 @@ func (d *driver) run(ctx context.Context) error {
 	d.gauges.set(d.trainer.Progress(), time.Now())
 	d.tally = &tally{count: d.add}
 	options := dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM}
-	if g, ok := d.trainer.(algorithms.Gatherer); ok {
+	if g, ok := d.trainer.(algorithms.UnitReporter); ok {
 		d.tally.gatherer, options.Watcher = g, d.tally
 	}
 	given := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)

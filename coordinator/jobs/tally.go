@@ -15,7 +15,7 @@ const showEvery = 100 * time.Millisecond
 // counts once: each unit counts by the most that anybody said of it. It implements
 // dispatch.Watcher.
 type tally struct {
-	gatherer algorithms.Gatherer
+	gatherer algorithms.UnitReporter
 	count    func(protocol.Work) // what the units have done more than was counted
 	show     func(units int, p algorithms.Progress)
 
@@ -39,7 +39,7 @@ func (t *tally) Begin(r *algorithms.Round) {
 
 // Read implements dispatch.Watcher.
 func (t *tally) Read(part []byte) (algorithms.Progress, bool) {
-	p, err := t.gatherer.PartProgress(part)
+	p, err := t.gatherer.ResultProgress(part)
 	return p, err == nil // what is wrong with it Fold will say
 }
 
@@ -82,7 +82,7 @@ func (t *tally) add(unit int, done protocol.Work, before bool) (moved bool) {
 func (t *tally) Look(now time.Time) {
 	if t.news && now.Sub(t.shown) >= showEvery {
 		t.news, t.shown = false, now
-		t.show(len(t.units), t.gatherer.GatherProgress(t.units))
+		t.show(len(t.units), t.gatherer.RoundProgress(t.units))
 	}
 }
 

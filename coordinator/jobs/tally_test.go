@@ -15,8 +15,8 @@ import (
 // foldsOf is a Gatherer of folds whose part is its unit's number.
 type foldsOf []algorithms.Progress
 
-func (f foldsOf) PartProgress(part []byte) (algorithms.Progress, error) { return f[part[0]], nil }
-func (f foldsOf) GatherProgress(units []algorithms.UnitProgress) algorithms.Progress {
+func (f foldsOf) ResultProgress(part []byte) (algorithms.Progress, error) { return f[part[0]], nil }
+func (f foldsOf) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
 	return pipeline.SumFolds(units)
 }
 
@@ -27,7 +27,7 @@ type told struct {
 	last algorithms.Progress
 }
 
-func newTold(g algorithms.Gatherer, units int) *told {
+func newTold(g algorithms.UnitReporter, units int) *told {
 	x := &told{}
 	x.tally = tally{gatherer: g, count: func(w protocol.Work) {
 		x.work = protocol.Work{Rounds: x.work.Rounds + w.Rounds, Steps: x.work.Steps + w.Steps, Samples: x.work.Samples + w.Samples}

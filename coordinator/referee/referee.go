@@ -53,7 +53,7 @@ func (r *Referee) Sum(ctx context.Context, c *dispatch.Case, dst *algorithms.Par
 	if err != nil {
 		return err
 	}
-	kept := engine.NewKept(engine.KeptLimit)
+	kept := engine.NewDerivedCache(engine.DerivedLimit)
 	return engine.RunUnit(dst, r.kernel, u, r.data, c.Round.Vars, kept, r.kernel.NewScratch())
 }
 

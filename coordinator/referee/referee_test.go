@@ -56,7 +56,7 @@ type bench struct {
 
 func (b *bench) Do(ctx context.Context, _ uint64, r *algorithms.Round, res *algorithms.Result) error {
 	b.tree.Reset(r.Units, r.Shape)
-	res.Sum, res.Parts = nil, make([][]byte, r.Units)
+	res.Sum, res.Collected = nil, make([][]byte, r.Units)
 	for u := range r.Units {
 		c := &dispatch.Case{ID: 40, Job: b.job, Manifest: b.m, Round: r, Unit: u}
 		if r.How == algorithms.Collect {
@@ -64,7 +64,7 @@ func (b *bench) Do(ctx context.Context, _ uint64, r *algorithms.Round, res *algo
 			if err != nil {
 				return err
 			}
-			res.Parts[u] = part
+			res.Collected[u] = part
 			continue
 		}
 		p := b.tree.Partial()
@@ -76,7 +76,7 @@ func (b *bench) Do(ctx context.Context, _ uint64, r *algorithms.Round, res *algo
 		}
 	}
 	if r.How == algorithms.Sum {
-		res.Sum, res.Parts = b.tree.Root(), nil
+		res.Sum, res.Collected = b.tree.Root(), nil
 	}
 	return nil
 }

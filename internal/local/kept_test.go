@@ -15,7 +15,7 @@ func TestKeptMemoryIsShared(t *testing.T) {
 	j := resolve(t, d, protocol.Spec{Folds: 3})
 	want := run(t, d, j, Options{Lanes: 1})
 	for _, limit := range []int{0, 20000, 1 << 20} {
-		m := engine.NewKeptMemory(limit)
+		m := engine.NewDerivedMemory(limit)
 		got := run(t, d, j, Options{Lanes: 3, Kept: m})
 		if got.ModelDigest != want.ModelDigest || m.Used() != 0 {
 			t.Errorf("%d bytes to keep: model %.12s, want %.12s; %d bytes are taken at the end", limit, got.ModelDigest, want.ModelDigest, m.Used())

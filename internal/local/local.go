@@ -32,7 +32,7 @@ type Options struct {
 	Lanes int
 	// Kept is the memory for derived values, which may be shared; nil: one of
 	// engine.KeptLimit bytes.
-	Kept *engine.KeptMemory
+	Kept *engine.DerivedMemory
 	// Progress, where set, is called at most ten times a second and at the end,
 	// never concurrently. For a job of folds it sums over the folds.
 	Progress func(algorithms.Progress)
@@ -78,7 +78,7 @@ func Run(ctx context.Context, j *algorithms.Job, d *Data, o Options) (*pipeline.
 		o.Lanes = runtime.GOMAXPROCS(0)
 	}
 	if o.Kept == nil {
-		o.Kept = engine.NewKeptMemory(engine.KeptLimit)
+		o.Kept = engine.NewDerivedMemory(engine.DerivedLimit)
 	}
 	r := &runner{data: d, kept: o.Kept, meter: newMeter(o.Progress, max(1, j.Folds))}
 	began := time.Now()
@@ -95,8 +95,8 @@ func Run(ctx context.Context, j *algorithms.Job, d *Data, o Options) (*pipeline.
 
 type runner struct {
 	data  *Data
-	kept  *engine.KeptMemory
-	spent engine.Spent
+	kept  *engine.DerivedMemory
+	spent engine.RoundTimes
 	meter *meter
 }
 
@@ -125,8 +125,8 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (outcome
 		defer func() { line.finish(outcome) }()
 	}
 	x := engine.NewLocal(kernel, data, o.Lanes, r.child)
-	x.Share(r.kept)
-	defer x.Forget()
+	x.UseMemory(r.kept)
+	defer x.ReleaseMemory()
 	err = engine.Drive(ctx, trainer, o.Resume.Rounds, r.spent.Measure(x, true), observe)
 	if err != nil {
 		return nil, err

@@ -138,7 +138,7 @@ func (t *trainer) Next() (*algorithms.Round, error) {
 		return &t.round, nil
 	}
 	t.round.Units, t.round.Roles, t.round.Shape = canaryUnits, dataset.AllRows, canaryShape
-	t.round.Keep = t.done/2 + 1
+	t.round.DerivedVersion = t.done/2 + 1
 	return &t.round, nil
 }
 
@@ -156,7 +156,7 @@ func (t *trainer) Fold(res *algorithms.Result) error {
 			t.sums[i] += p.F64[i]
 		}
 	}
-	for u, part := range res.Parts {
+	for u, part := range res.Collected {
 		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(u)))
 		h.Write(part)
 	}
@@ -238,8 +238,8 @@ func (k *kernel) NewScratch() any { return nil }
 
 // Derive implements algorithms.Kernel.
 func (k *kernel) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
-	d := &derived{keep: u.Keep, unit: u.ID}
-	s := num.NewStream(num.NewKey(u.Keep, "sim/keep"), k.seed, uint32(u.ID))
+	d := &derived{keep: u.DerivedVersion, unit: u.ID}
+	s := num.NewStream(num.NewKey(u.DerivedVersion, "sim/keep"), k.seed, uint32(u.ID))
 	for i := range d.x {
 		d.x[i] = s.Normal()
 	}
@@ -250,7 +250,7 @@ func (k *kernel) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _
 func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, data *dataset.Data, v algorithms.Vars, kept, _ any) error {
 	k.pause(&u, v)
 	d := kept.(*derived)
-	if d.keep != u.Keep || d.unit != u.ID {
+	if d.keep != u.DerivedVersion || d.unit != u.ID {
 		return fmt.Errorf("sim: the value kept is of unit %d under %d", d.unit, d.keep)
 	}
 	key := num.NewKey(binary.LittleEndian.Uint64(v.Get(canaryVar)), "sim/run")

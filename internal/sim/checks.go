@@ -48,11 +48,11 @@ func (s *Sim) fold(seed, round uint64, res *algorithms.Result) {
 		}
 		return
 	}
-	if len(res.Parts) != len(want.parts) {
-		s.fail("fold", "job of seed %d, round %d: %d parts, want %d", seed, round, len(res.Parts), len(want.parts))
+	if len(res.Collected) != len(want.parts) {
+		s.fail("fold", "job of seed %d, round %d: %d parts, want %d", seed, round, len(res.Collected), len(want.parts))
 		return
 	}
-	for u, part := range res.Parts {
+	for u, part := range res.Collected {
 		if blobs.Sum(part) != want.parts[u] {
 			s.fail("fold", "job of seed %d, round %d: part %d is not the reference's", seed, round, u)
 		}

@@ -115,7 +115,7 @@ func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*da
 	if err != nil {
 		return nil, err
 	}
-	x := &recorder{Local: engine.NewLocal(k, data, 1, nil), r: r, kernel: k, data: data, kept: engine.NewKept(engine.KeptLimit)}
+	x := &recorder{Local: engine.NewLocal(k, data, 1, nil), r: r, kernel: k, data: data, kept: engine.NewDerivedCache(engine.DerivedLimit)}
 	line := curve.NewRecorder(curve.JobPoints, nil)
 	line.Observe(t.Progress(), curve.Unknown)
 	note := func(_ uint64, t algorithms.Trainer) error {
@@ -152,7 +152,7 @@ type recorder struct {
 	r      *reference
 	kernel algorithms.Kernel
 	data   *dataset.Data
-	kept   *engine.Kept
+	kept   *engine.DerivedCache
 }
 
 // Do implements engine.Executor.
@@ -162,7 +162,7 @@ func (x *recorder) Do(ctx context.Context, n uint64, r *algorithms.Round, res *a
 	}
 	round := referenceRound{nodes: make(map[node]string)}
 	if r.How == algorithms.Collect {
-		for _, part := range res.Parts {
+		for _, part := range res.Collected {
 			round.parts = append(round.parts, blobs.Sum(part))
 		}
 	} else {

@@ -17,7 +17,7 @@ type asker struct {
 }
 
 func (a *asker) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
-	if !u.Fits(a.bytes) {
+	if !u.TryReserve(a.bytes) {
 		return nil, nil
 	}
 	a.mu.Lock()
@@ -29,14 +29,14 @@ func (a *asker) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ 
 // TestJobsShareKeptMemory: two jobs together keep no more than the process may, however many
 // lanes ask at once; what one gives back the other has.
 func TestJobsShareKeptMemory(t *testing.T) {
-	m := NewKeptMemory(100)
-	a, b, k := m.NewKept(), m.NewKept(), &asker{bytes: 30}
+	m := NewDerivedMemory(100)
+	a, b, k := m.NewCache(), m.NewCache(), &asker{bytes: 30}
 	var lanes sync.WaitGroup
 	for lane := range 8 {
 		lanes.Go(func() {
 			for range 50 {
-				for _, c := range []*Kept{a, b} {
-					if _, err := c.get(k, algorithms.Unit{ID: lane, Of: 8, Keep: 1}, nil, nil, nil); err != nil {
+				for _, c := range []*DerivedCache{a, b} {
+					if _, err := c.get(k, algorithms.Unit{ID: lane, Of: 8, DerivedVersion: 1}, nil, nil, nil); err != nil {
 						t.Error(err)
 					}
 				}
@@ -47,7 +47,7 @@ func TestJobsShareKeptMemory(t *testing.T) {
 	if n := len(a.values) + len(b.values); m.Used() != 90 || n != 3 || k.most != 3 {
 		t.Errorf("%d bytes are taken for %d values, %d made; want 90 for 3", m.Used(), n, k.most)
 	}
-	a.Forget()
+	a.Close()
 	b.get(k, algorithms.Unit{ID: 1, Of: 8}, nil, nil, nil) // a step: the leaf update is over
 	if m.Used() != 0 || len(a.values)+len(b.values) != 0 {
 		t.Errorf("%d bytes are taken once all is given back", m.Used())
@@ -58,28 +58,28 @@ func TestJobsShareKeptMemory(t *testing.T) {
 type panicking struct{ zeroKernel }
 
 func (panicking) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
-	u.Fits(10)
+	u.TryReserve(10)
 	panic("planted")
 }
 
 // TestKeptMemoryIsGivenBack where a value comes to nothing: it is smaller than it was said
 // to be, another Keep came meanwhile, or the kernel panics.
 func TestKeptMemoryIsGivenBack(t *testing.T) {
-	m := NewKeptMemory(100)
-	c := m.NewKept()
+	m := NewDerivedMemory(100)
+	c := m.NewCache()
 	func() {
 		defer func() { _ = recover() }()
-		c.get(panicking{}, algorithms.Unit{Of: 1, Keep: 1}, nil, nil, nil)
+		c.get(panicking{}, algorithms.Unit{Of: 1, DerivedVersion: 1}, nil, nil, nil)
 	}()
 	if m.Used() != 0 {
 		t.Errorf("%d bytes are taken after a panic", m.Used())
 	}
-	c.turn(1)
+	c.setVersion(1)
 	taken := 50
-	if !m.take(taken) || !c.put(1, keptKey{0, 0, 1}, sized(20), &taken) || m.Used() != 20 {
+	if !m.reserve(taken) || !c.store(1, derivedKey{0, 0, 1}, sized(20), &taken) || m.Used() != 20 {
 		t.Errorf("%d bytes are taken for a value of 20", m.Used())
 	}
-	if m.take(81) || m.take(-1) || !m.take(80) {
+	if m.reserve(81) || m.reserve(-1) || !m.reserve(80) {
 		t.Error("the room of 100 bytes is not what is left of it")
 	}
 }
@@ -87,31 +87,31 @@ func TestKeptMemoryIsGivenBack(t *testing.T) {
 // late forgets the cache while it derives, as a worker does that refuses another unit's sums.
 type late struct {
 	zeroKernel
-	cache *Kept
+	cache *DerivedCache
 }
 
 func (l *late) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
-	u.Fits(10)
-	l.cache.Forget()
+	u.TryReserve(10)
+	l.cache.Close()
 	return sized(10), nil
 }
 
 // TestForgottenKeepsNothing: a unit that took hold of its cache before that was forgotten
 // takes no memory for good, whether it derives meanwhile or afterwards.
 func TestForgottenKeepsNothing(t *testing.T) {
-	m := NewKeptMemory(100)
-	c := m.NewKept()
+	m := NewDerivedMemory(100)
+	c := m.NewCache()
 	for keep := range uint64(3) {
-		if _, err := c.get(&late{cache: c}, algorithms.Unit{Of: 1, Keep: 1 + keep}, nil, nil, nil); err != nil {
+		if _, err := c.get(&late{cache: c}, algorithms.Unit{Of: 1, DerivedVersion: 1 + keep}, nil, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if m.Used() != 0 || len(c.values) != 0 {
 			t.Errorf("%d bytes are taken for %d values of a forgotten cache", m.Used(), len(c.values))
 		}
 	}
-	c = m.NewKept()
-	c.Forget()
-	if _, err := c.get(&asker{bytes: 10}, algorithms.Unit{Of: 1, Keep: 1}, nil, nil, nil); err != nil || m.Used() != 0 {
+	c = m.NewCache()
+	c.Close()
+	if _, err := c.get(&asker{bytes: 10}, algorithms.Unit{Of: 1, DerivedVersion: 1}, nil, nil, nil); err != nil || m.Used() != 0 {
 		t.Errorf("%d bytes are taken after Forget, %v", m.Used(), err)
 	}
 }

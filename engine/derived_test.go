@@ -18,7 +18,7 @@ func (s sized) Bytes() int { return int(s) }
 type deriver struct {
 	zeroKernel
 	mu    sync.Mutex
-	calls map[keptKey]int
+	calls map[derivedKey]int
 	value any
 	err   error
 }
@@ -27,9 +27,9 @@ func (d *deriver) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.calls == nil {
-		d.calls = make(map[keptKey]int)
+		d.calls = make(map[derivedKey]int)
 	}
-	d.calls[keptKey{u.Op, u.ID, u.Of}]++
+	d.calls[derivedKey{u.Op, u.ID, u.Of}]++
 	return d.value, d.err
 }
 
@@ -41,10 +41,10 @@ func (d *deriver) total() (n int) {
 }
 
 // ask asks for the kept value of units 0 to n-1.
-func ask(t *testing.T, c *Kept, d *deriver, keep uint64, n int) {
+func ask(t *testing.T, c *DerivedCache, d *deriver, keep uint64, n int) {
 	t.Helper()
 	for u := range n {
-		got, err := c.get(d, algorithms.Unit{ID: u, Of: n, Keep: keep}, nil, nil, nil)
+		got, err := c.get(d, algorithms.Unit{ID: u, Of: n, DerivedVersion: keep}, nil, nil, nil)
 		if err != nil || keep != 0 && got != d.value {
 			t.Fatalf("unit %d: %v, error %v", u, got, err)
 		}
@@ -53,7 +53,7 @@ func ask(t *testing.T, c *Kept, d *deriver, keep uint64, n int) {
 
 // TestKeptDerivesOnce for each unit, until another Keep comes.
 func TestKeptDerivesOnce(t *testing.T) {
-	c, d := NewKept(1000), &deriver{value: sized(10)}
+	c, d := NewDerivedCache(1000), &deriver{value: sized(10)}
 	for range 3 {
 		ask(t, c, d, 1, 5)
 	}
@@ -68,10 +68,10 @@ func TestKeptDerivesOnce(t *testing.T) {
 
 // TestKeptTellsUnitsApart by operation, number and number of units.
 func TestKeptTellsUnitsApart(t *testing.T) {
-	c, d := NewKept(1000), &deriver{value: sized(1)}
+	c, d := NewDerivedCache(1000), &deriver{value: sized(1)}
 	for range 2 {
 		for _, u := range []algorithms.Unit{{ID: 1, Of: 4}, {ID: 2, Of: 4}, {ID: 1, Of: 8}, {ID: 1, Of: 4, Op: 3}} {
-			u.Keep = 9
+			u.DerivedVersion = 9
 			c.get(d, u, nil, nil, nil)
 		}
 	}
@@ -82,7 +82,7 @@ func TestKeptTellsUnitsApart(t *testing.T) {
 
 // TestKeptLimit: what is beyond it is derived each time, the rest stays.
 func TestKeptLimit(t *testing.T) {
-	c, d := NewKept(25), &deriver{value: sized(10)}
+	c, d := NewDerivedCache(25), &deriver{value: sized(10)}
 	for range 3 {
 		ask(t, c, d, 1, 4)
 	}
@@ -93,7 +93,7 @@ func TestKeptLimit(t *testing.T) {
 
 // TestKeptAsksForNothing where Keep is 0, and keeps neither nil nor errors.
 func TestKeptAsksForNothing(t *testing.T) {
-	c, d := NewKept(25), &deriver{value: sized(10)}
+	c, d := NewDerivedCache(25), &deriver{value: sized(10)}
 	ask(t, c, d, 0, 4)
 	if d.total() != 0 {
 		t.Error("a value was derived that nobody keeps")
@@ -102,7 +102,7 @@ func TestKeptAsksForNothing(t *testing.T) {
 	ask(t, c, d, 1, 1)
 	ask(t, c, d, 1, 1)
 	d.err = errors.New("bad luck")
-	if _, err := c.get(d, algorithms.Unit{Keep: 1, Of: 1}, nil, nil, nil); !errors.Is(err, d.err) {
+	if _, err := c.get(d, algorithms.Unit{DerivedVersion: 1, Of: 1}, nil, nil, nil); !errors.Is(err, d.err) {
 		t.Errorf("error %v", err)
 	}
 	if d.total() != 3 || len(c.values) != 0 {
@@ -116,8 +116,8 @@ type heldValue struct {
 	holders int
 }
 
-func (h *heldValue) Hold() { h.holders++ }
-func (h *heldValue) Drop() { h.holders-- }
+func (h *heldValue) Retain()  { h.holders++ }
+func (h *heldValue) Release() { h.holders-- }
 
 // heldDeriver derives values with one holder.
 type heldDeriver struct {
@@ -134,10 +134,10 @@ func (d *heldDeriver) Derive(algorithms.Unit, *dataset.Data, algorithms.Vars, an
 // TestKeptHolds what it keeps until another Keep comes, and no run holds a value when it
 // has ended.
 func TestKeptHolds(t *testing.T) {
-	c, d := NewKept(25), &heldDeriver{}
+	c, d := NewDerivedCache(25), &heldDeriver{}
 	for range 3 {
 		for u := range 3 {
-			if err := RunUnit(new(algorithms.Partial), d, algorithms.Unit{ID: u, Of: 3, Keep: 1}, nil, nil, c, nil); err != nil {
+			if err := RunUnit(new(algorithms.Partial), d, algorithms.Unit{ID: u, Of: 3, DerivedVersion: 1}, nil, nil, c, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -150,7 +150,7 @@ func TestKeptHolds(t *testing.T) {
 			t.Errorf("value %d has %d holders, want %d", i, h.holders, want)
 		}
 	}
-	if err := RunUnit(new(algorithms.Partial), d, algorithms.Unit{Of: 3, Keep: 2}, nil, nil, c, nil); err != nil {
+	if err := RunUnit(new(algorithms.Partial), d, algorithms.Unit{Of: 3, DerivedVersion: 2}, nil, nil, c, nil); err != nil {
 		t.Fatal(err)
 	}
 	if d.made[0].holders != 0 || d.made[1].holders != 0 || d.made[5].holders != 1 {
@@ -161,12 +161,12 @@ func TestKeptHolds(t *testing.T) {
 // TestKeptIsCountedOnce though lanes derive the same unit side by side, and by
 // many goroutines with Keeps that change the count never goes wrong.
 func TestKeptIsCountedOnce(t *testing.T) {
-	c, d := NewKept(1000), &deriver{value: sized(10)}
+	c, d := NewDerivedCache(1000), &deriver{value: sized(10)}
 	var lanes sync.WaitGroup
 	for lane := range 8 {
 		lanes.Go(func() {
 			for i := range 200 {
-				c.get(d, algorithms.Unit{ID: i % 3, Of: 3, Keep: uint64(1 + (i+lane)/50)}, nil, nil, nil)
+				c.get(d, algorithms.Unit{ID: i % 3, Of: 3, DerivedVersion: uint64(1 + (i+lane)/50)}, nil, nil, nil)
 			}
 		})
 	}
@@ -174,12 +174,12 @@ func TestKeptIsCountedOnce(t *testing.T) {
 	if c.bytes != 10*len(c.values) {
 		t.Errorf("%d bytes counted for %d values of 10", c.bytes, len(c.values))
 	}
-	key := keptKey{0, 0, 1}
-	c = NewKept(1000)
-	c.keep = 1
-	c.put(1, key, sized(10), new(int))
-	c.put(1, key, sized(10), new(int))
-	c.put(2, keptKey{0, 1, 1}, sized(10), new(int)) // came too late
+	key := derivedKey{0, 0, 1}
+	c = NewDerivedCache(1000)
+	c.version = 1
+	c.store(1, key, sized(10), new(int))
+	c.store(1, key, sized(10), new(int))
+	c.store(2, derivedKey{0, 1, 1}, sized(10), new(int)) // came too late
 	if c.bytes != 10 || len(c.values) != 1 {
 		t.Errorf("%d bytes of %d values kept, want 10 of 1", c.bytes, len(c.values))
 	}

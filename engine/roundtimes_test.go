@@ -22,7 +22,7 @@ func (s *slow) Computed() time.Duration { return s.computed }
 // TestSpent: rounds are summed up by their kind, and no more than was computed; whole jobs
 // that are measured by themselves are left out.
 func TestSpent(t *testing.T) {
-	var s Spent
+	var s RoundTimes
 	x := &slow{took: 2 * time.Millisecond}
 	do := func(apart bool, r *algorithms.Round) {
 		if err := s.Measure(x, apart).Do(t.Context(), 0, r, nil); err != nil {
@@ -36,7 +36,7 @@ func TestSpent(t *testing.T) {
 	do(true, &algorithms.Round{Kind: "validation"})
 	do(false, &algorithms.Round{Kind: "tree", How: algorithms.Collect}) // nobody says
 	do(false, &algorithms.Round{Kind: "fold", How: algorithms.Collect, Children: []*algorithms.Job{{}}})
-	got := s.Rounds()
+	got := s.ByKind()
 	if len(got) != 4 || got["step"] < 2*x.took || got["validation"] != x.computed || got["tree"] < x.took || got["fold"] < x.took {
 		t.Errorf("spent %v", got)
 	}
