@@ -1,7 +1,7 @@
 // Package algorithms declares what every algorithm of Coppice is made of: a
-// Trainer (the coordinator's half, a deterministic state machine), a Kernel
-// (the worker's half, a pure function) and a Model. The engine that runs them
-// knows no algorithm; see DESIGN.md.
+// Trainer (the leader's half, a deterministic state machine), a Kernel
+// (the workers' half, a pure function) and a Model. engine/DESIGN.md says how
+// the engine, which knows no algorithm, runs them.
 package algorithms
 
 import (
@@ -27,7 +27,7 @@ type Job struct {
 	// Params holds the algorithm's resolved settings in its own JSON form.
 	Params json.RawMessage `json:"settings"`
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows
-	// that are kept with the job; 0: none are. It decides nothing of the model.
+	// that are stored with the job; 0: none are. The model does not depend on it.
 	Predictions int64 `json:"predictions,omitempty"`
 }
 
@@ -75,14 +75,14 @@ type Trainer interface {
 	Model() (Model, error)
 }
 
-// Gatherer is what a Trainer implements whose rounds collect: it tells how far a round
-// is before Fold has all parts of it.
+// UnitReporter is implemented by Trainers whose rounds are collected: it gives the progress
+// of a round whose units are not all done.
 type UnitReporter interface {
-	// PartProgress reads off a unit's part what the unit adds to Progress; a tree is a
-	// step. It changes nothing and may be called concurrently between Next and Fold.
+	// ResultProgress returns what a unit with these result bytes adds to Progress. It
+	// changes nothing and may be called concurrently between Next and Fold.
 	ResultProgress(part []byte) (Progress, error)
-	// GatherProgress is Progress while the round's units are so far; there is one
-	// entry for each unit.
+	// RoundProgress returns the job's Progress from that of the round's units, of which
+	// units lists each.
 	RoundProgress(units []UnitProgress) Progress
 }
 
@@ -90,45 +90,46 @@ type UnitReporter interface {
 type UnitProgress struct {
 	Progress      // of the unit alone
 	Known    bool // Progress is set
-	Done     bool // its part is here
+	Done     bool // its result has arrived
 }
 
 // Kernel is the pure half of an algorithm: the same unit gives the same bytes
 // anywhere. It may be called concurrently with different scratch.
 type Kernel interface {
-	// NewScratch makes the working memory of one lane.
+	// NewScratch makes the working memory of one slot.
 	NewScratch() any
-	// Derive computes the value that u.Keep names, which may be cached and is
-	// handed to every Run with that Keep; it is only called when Keep is not 0.
-	// A nil value says that it is too large to keep: Run then does without.
+	// Derive computes the unit's derived value, which the engine may cache and hands
+	// to every Run of that unit with the same DerivedVersion. It is called only when
+	// DerivedVersion is not 0. A nil value is not cached: Run computes without it.
 	Derive(u Unit, d *dataset.Data, v Vars, scratch any) (any, error)
-	// Run computes the unit into dst, whose slices are shaped and zeroed as
-	// Round.Shape says.
-	Run(dst *Partial, u Unit, d *dataset.Data, v Vars, kept, scratch any) error
+	// Run computes the unit into dst, whose slices have the lengths of Round.Shape and
+	// are zero. derived is the result of Derive, or nil.
+	Run(dst *Partial, u Unit, d *dataset.Data, v Vars, derived, scratch any) error
 }
 
-// Sized is what a derived value implements for caches to count its bytes.
+// Sized is implemented by derived values: a cache counts their bytes.
 type Sized interface{ Bytes() int }
 
-// Held is what a derived value implements whose memory serves the next one. It comes
-// from Derive with one holder; the last one to drop it gives it back.
+// RefCounted is implemented by derived values whose memory is reused. Derive returns the
+// value with one reference; the Release of the last reference frees it for reuse.
 type RefCounted interface {
 	Retain()
 	Release()
 }
 
-// Progress is a snapshot for people: nothing decides by it. Losses are K-L.
+// Progress is for display only. Losses are K-L divergences in nats.
 type Progress struct {
 	Step  uint64 `json:"step"`
 	Steps uint64 `json:"steps"` // 0 where unknown
-	// MostSteps is the greatest number of steps, those of a refit included, where
-	// training may end before; 0: it takes Steps.
+	// MostSteps is the greatest possible number of steps, those of a refit included, if
+	// training may end earlier; 0: training takes Steps.
 	MostSteps uint64 `json:"most_steps,omitempty"`
-	// BestStep is the step of the state with the least validation loss, which is
-	// BestLoss; 0: none yet.
+	// BestStep is the step of the state with the least validation loss, BestLoss;
+	// 0: none yet.
 	BestStep uint64  `json:"best_step,omitempty"`
 	BestLoss float64 `json:"best_loss,omitempty"`
-	// Refit counts those of Steps that train once more, on the validation rows too.
+	// Refit is the number of refit steps among Steps: training on training and
+	// validation rows.
 	Refit   uint64  `json:"refit_steps,omitempty"`
 	Samples uint64  `json:"samples"` // rows processed so far
 	Loss    float64 `json:"loss"`    // the last known training loss; negative: none yet

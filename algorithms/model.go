@@ -12,10 +12,10 @@ type Model interface {
 	NewScratch() any
 	// Predict writes the label distribution of each row of refs, in order, to
 	// dst (len(refs)×labels, row-major). shard returns a shard by number.
-	// Deterministic for each row, whatever the other rows are.
+	// A row's prediction does not depend on the other rows.
 	Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any)
-	// Describe returns what `model show` prints beside the provenance: ordered
-	// pairs of a name and a value.
+	// Describe returns the pairs of a name and a value that `model show` prints after
+	// the provenance, in order.
 	Describe() [][2]string
 }
 
@@ -27,8 +27,8 @@ type Tensor struct {
 	F32  []float32
 	F64  []float64
 	U32  []uint32
-	// Pieces hold the array in parts, one after the other, each in one of F32, F64
-	// and U32, the same for all: so that a model of many arrays, a forest, need not
-	// be copied to be written. A decoded tensor never has them.
+	// Pieces are consecutive pieces of the array, each with its numbers in F32, F64 or
+	// U32, the same field in all. A forest is so written without a copy of its trees'
+	// arrays. A decoded tensor has no Pieces.
 	Pieces []Tensor
 }

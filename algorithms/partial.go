@@ -40,7 +40,7 @@ func zeroed[T float32 | float64](v []T, n int) []T {
 	return v
 }
 
-// Check reports how p differs from shape s, or nil.
+// Check returns an error that says how p differs from shape s, or nil.
 func (p *Partial) Check(s Shape) error {
 	if len(p.F64) != s.F64 || len(p.F32) != s.F32 || p.Width != s.Width ||
 		len(p.Values) != len(p.Index)*s.Width || len(p.Index) > s.Rows {
@@ -58,7 +58,7 @@ func (p *Partial) Check(s Shape) error {
 // Result is what Trainer.Fold receives.
 type Result struct {
 	Sum *Partial // of a Sum round: valid during Fold only
-	// Parts are those of a Collect round, in unit order; nil where Round.Has is set.
-	// Fold may set those that it is done with to nil, to free their memory.
+	// Collected has the bytes of each unit of a Collect round, in unit order; nil for
+	// units of Round.Has. Fold may set elements to nil to free their memory.
 	Collected [][]byte
 }

@@ -12,14 +12,14 @@ type Combine uint8
 const (
 	// Sum adds partials along the pinned tree (design section 8.4).
 	Sum Combine = iota
-	// Collect keeps each unit's bytes, in unit order.
+	// Collect returns each unit's bytes, in unit order.
 	Collect
 )
 
-// MaxKind is the greatest length of a Round's Kind, in bytes.
+// MaxKind is the greatest length of Round.Kind, in bytes.
 const MaxKind = 32
 
-// ValidKind reports whether a Round may have this Kind; empty: it names none.
+// ValidKind reports whether a Round may have this Kind; the empty Kind is valid.
 func ValidKind(kind string) bool {
 	for i := range len(kind) {
 		c := kind[i]
@@ -30,11 +30,11 @@ func ValidKind(kind string) bool {
 	return len(kind) <= MaxKind
 }
 
-// Scope says which part of the dataset a unit needs.
+// Scope says which shards of the dataset a unit needs.
 type Scope uint8
 
 const (
-	// Sharded units own consecutive shards: see Unit.Shards.
+	// Sharded units read consecutive shards: see Unit.Shards.
 	Sharded Scope = iota
 	// Whole units need every shard.
 	Whole
@@ -46,33 +46,34 @@ const (
 // their results are combined.
 type Round struct {
 	Done bool
-	Op   uint8 // which computation: the algorithm's own numbering
-	// Kind is the word for the units of the round in metrics: "step", "tree". It is
-	// a to z, digits, blanks and "-", at most MaxKind of them, and decides nothing.
+	Op   uint8 // which computation, as the algorithm numbers them
+	// Kind names the round's units in metrics: "step", "tree". See ValidKind. It
+	// affects no result.
 	Kind  string
 	Units int // unit u has ID u; a Sharded round has a power of two of them
 	Scope Scope
 	How   Combine
 	// Roles chooses the rows that the units see.
 	Roles dataset.Roles
-	// Steps is the range [from, to) of mini-batches that a unit draws again from
-	// its counter-based stream.
+	// Steps is the range [from, to) of mini-batches, which each unit draws
+	// from its counter-based random stream.
 	Steps [2]uint64
-	// Vars are the values that the units read. A worker may keep a version that
-	// it has, so data is only sent to those that lack it.
+	// Vars are the values that the units read. A worker may keep the versions that it
+	// received: a value is sent only to workers that lack its version.
 	Vars []Var
-	// Keep, when not 0, names a value worth deriving once and keeping for later
-	// rounds with the same Keep (routing probabilities under Θ of a step).
+	// DerivedVersion, when not 0, is the version of the value that Kernel.Derive
+	// makes for each unit. Later rounds with the same version may get it from a cache
+	// (routing probabilities under Θ of a step). Versions grow.
 	DerivedVersion uint64
 	// Shape is the shape of every partial of a Sum round.
 	Shape Shape
 	// Payloads holds, for a Collect round, each unit's own bytes (may be nil).
 	Payloads [][]byte
 	// Children holds, for a Collect round, a whole job for each unit to run; the
-	// part is then the child's encoded Outcome.
+	// unit's result is then the child's encoded Outcome.
 	Children []*Job
-	// Has lists the units of a Collect round whose parts are already folded into
-	// the trainer's state and need not run (may be nil).
+	// Has says, for a Collect round, which units have their results in the trainer's
+	// state already and need not run (may be nil).
 	Has []bool
 }
 
@@ -84,10 +85,10 @@ type Var struct {
 	Data    []byte // little-endian
 }
 
-// Vars are the values at hand for a unit.
+// Vars are the values that a unit can read.
 type Vars []Var
 
-// Get returns the bytes of a value, and panics when the round did not list it.
+// Get returns the bytes of a value. It panics if the round did not list the value.
 func (v Vars) Get(id uint16) []byte {
 	for i := range v {
 		if v[i].ID == id {
@@ -97,7 +98,7 @@ func (v Vars) Get(id uint16) []byte {
 	panic(fmt.Sprintf("algorithms: variable %d is not part of the round", id))
 }
 
-// Version returns the version of a value of the round.
+// Version returns the version of a value. It panics if the round did not list the value.
 func (v Vars) Version(id uint16) uint64 {
 	for i := range v {
 		if v[i].ID == id {
@@ -118,13 +119,13 @@ type Unit struct {
 	DerivedVersion uint64
 	Payload        []byte
 	Child          *Job
-	// Room, where set, takes so many bytes for the derived value that Derive is about
-	// to make, and tells whether there are as many.
+	// Reserve, if set, reserves bytes for the derived value that Derive is about to
+	// make, and reports whether so many are free.
 	Reserve func(bytes int) bool
 }
 
-// Fits takes room for a derived value of so many bytes; where there is none, Derive
-// returns nil.
+// TryReserve reserves memory for a derived value of so many bytes. If it reports false,
+// Derive returns nil.
 func (u *Unit) TryReserve(bytes int) bool { return u.Reserve == nil || u.Reserve(bytes) }
 
 // Unit returns unit id of the round.

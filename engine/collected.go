@@ -9,16 +9,16 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// Collector is what kernels implement whose rounds collect bytes: a tree grown
-// on the whole dataset, for example.
+// Collector is implemented by kernels whose rounds are collected: each unit gives bytes of
+// its own, such as a tree.
 type Collector interface {
 	// Collect computes the unit's bytes; the same unit gives the same bytes
 	// anywhere. It returns early, with ctx's error, when ctx is done.
 	Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, scratch any) ([]byte, error)
 }
 
-// RunCollected computes one unit of a Collect round: a child job, or the bytes of
-// the kernel's own making.
+// RunCollected computes one unit of a Collect round: it runs the unit's child job if it has
+// one, and calls the kernel's Collect otherwise.
 func RunCollected(ctx context.Context, k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, child ChildRunner, scratch any) ([]byte, error) {
 	if u.Child != nil {
 		result, err := child(ctx, u.Child)

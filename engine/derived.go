@@ -7,12 +7,11 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// KeptLimit bounds the bytes of derived values that a process keeps, where nothing else
-// is said.
+// DerivedLimit is the default bound, in bytes, on the derived values of a process.
 const DerivedLimit = 256 << 20
 
-// KeptMemory is the room that all jobs of a process share for their derived values. It is
-// safe for concurrent use.
+// DerivedMemory is the byte budget for derived values that all jobs of a process share. It
+// is safe for concurrent use.
 type DerivedMemory struct {
 	limit int
 
@@ -20,22 +19,22 @@ type DerivedMemory struct {
 	used int
 }
 
-// NewKeptMemory returns a room of limit bytes.
+// NewDerivedMemory returns a budget of limit bytes.
 func NewDerivedMemory(limit int) *DerivedMemory { return &DerivedMemory{limit: limit} }
 
-// NewKept returns an empty cache for one job.
+// NewCache returns an empty cache for one job, which counts against m.
 func (m *DerivedMemory) NewCache() *DerivedCache {
 	return &DerivedCache{memory: m, values: make(map[derivedKey]any)}
 }
 
-// Used returns how many bytes are taken.
+// Used returns the number of reserved bytes.
 func (m *DerivedMemory) Used() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.used
 }
 
-// take takes n bytes if there are as many.
+// reserve reserves n bytes and reports whether so many were free.
 func (m *DerivedMemory) reserve(n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,10 +51,10 @@ func (m *DerivedMemory) release(n int) {
 	m.used -= n
 }
 
-// Kept caches the derived values of one job: those of the newest Keep only,
-// since older ones are never asked for again. A miss derives the value again, so
-// dropping it is always right. It holds what it keeps, where that is counted. It is safe
-// for concurrent use.
+// DerivedCache caches the derived values of one job, those of the newest DerivedVersion
+// only: units never ask for older ones again. A miss derives the value again, so dropping a
+// value never changes a result. The cache retains each RefCounted value. It is safe for
+// concurrent use.
 type DerivedCache struct {
 	memory *DerivedMemory
 
@@ -71,11 +70,11 @@ type derivedKey struct {
 	unit, of int
 }
 
-// NewKept returns an empty cache of at most limit bytes that shares them with no other.
+// NewDerivedCache returns an empty cache with a budget of its own of limit bytes.
 func NewDerivedCache(limit int) *DerivedCache { return NewDerivedMemory(limit).NewCache() }
 
-// Forget drops all values and gives their memory back, for good: a unit that is still at
-// work keeps nothing here any more, since nobody would ever give that back.
+// Close drops all values and releases their memory. A unit that is still running can store
+// nothing afterwards: nothing would release that memory.
 func (c *DerivedCache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +82,7 @@ func (c *DerivedCache) Close() {
 	c.closed = true
 }
 
-// turn drops the values of another Keep; 0 keeps none.
+// setVersion drops all values unless they have this version; version 0 has no values.
 func (c *DerivedCache) setVersion(version uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +91,7 @@ func (c *DerivedCache) setVersion(version uint64) {
 	}
 }
 
-// begin drops all values for those of a Keep. mu is held.
+// reset drops all values and begins a version. mu is held.
 func (c *DerivedCache) reset(version uint64) {
 	c.memory.release(c.bytes)
 	c.version, c.bytes = version, 0
@@ -102,7 +101,8 @@ func (c *DerivedCache) reset(version uint64) {
 	clear(c.values)
 }
 
-// get returns the unit's derived value, held for the caller, who drops it.
+// get returns the unit's derived value from the cache or from Derive; nil: the unit runs
+// without one. The value is retained for the caller, who releases it.
 func (c *DerivedCache) get(k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, scratch any) (any, error) {
 	c.setVersion(u.DerivedVersion)
 	if u.DerivedVersion == 0 {
@@ -140,8 +140,8 @@ func (c *DerivedCache) get(k algorithms.Kernel, u algorithms.Unit, d *dataset.Da
 	return value, nil
 }
 
-// put keeps a value, for which taken bytes of memory are taken, and returns whether it
-// does: then they are as many as the value has.
+// store adds a value, for which *reserved bytes are reserved already, and reports whether it
+// did. It then sets *reserved to the size of the value.
 func (c *DerivedCache) store(version uint64, key derivedKey, value any, reserved *int) bool {
 	size := 0
 	if s, ok := value.(algorithms.Sized); ok {

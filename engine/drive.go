@@ -7,16 +7,16 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 )
 
-// Executor has the units of a round computed and combined.
+// Executor computes the units of a round and combines their results.
 type Executor interface {
 	// Do runs round number n of the job and fills res, which stays valid until
-	// the next call. It blocks until every unit is in, and returns an error only
-	// when the job cannot go on (or ctx is done).
+	// the next call. It blocks until every unit has a result. An error means that the
+	// job cannot go on, or that ctx is done.
 	Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error
 }
 
-// Observer is told after every folded round; rounds counts those folded since
-// the job began. It may marshal the trainer's state. An error stops the job.
+// Observer is called after every Fold; rounds is the number of rounds folded since
+// the job began. It may encode the trainer's state. An error stops the job.
 type Observer func(rounds uint64, t algorithms.Trainer) error
 
 // Drive runs rounds from number start until the trainer says Done or ctx ends.

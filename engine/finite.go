@@ -8,8 +8,8 @@ import (
 )
 
 // CheckFinite returns an error that names the first number of p that is NaN or
-// infinite: bad memory on a machine, or numbers that diverge. Another machine's
-// answer tells which.
+// infinite, or nil. The cause is bad memory on the machine, or training that diverges;
+// a second machine's result tells which.
 func CheckFinite(p *algorithms.Partial) error {
 	if i := firstNonFinite(p.F64); i >= 0 {
 		return nonFinite("float64 value", i, p.F64[i])

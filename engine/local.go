@@ -9,21 +9,20 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// Local computes rounds in this process: the oracle that clusters are held
-// against.
+// Local computes rounds in this process. A cluster must give the same bytes.
 type Local struct {
 	kernel  algorithms.Kernel
 	data    *dataset.Data
 	child   ChildRunner
 	cache   *DerivedCache
-	scratch []any // one for each lane
+	scratch []any // one for each slot
 	tree    Tree
 }
 
 // ChildRunner runs a whole job and returns its encoded Outcome.
 type ChildRunner func(ctx context.Context, j *algorithms.Job) ([]byte, error)
 
-// NewLocal returns an executor with the given number of lanes.
+// NewLocal returns an executor that computes up to slots units at a time.
 func NewLocal(k algorithms.Kernel, d *dataset.Data, slots int, child ChildRunner) *Local {
 	l := &Local{kernel: k, data: d, child: child, cache: NewDerivedCache(DerivedLimit)}
 	for range max(1, slots) {
@@ -32,10 +31,11 @@ func NewLocal(k algorithms.Kernel, d *dataset.Data, slots int, child ChildRunner
 	return l
 }
 
-// Share has l keep derived values in memory that others use as well.
+// UseMemory makes l's derived values count against m, which other executors may share. Call
+// it before the first round.
 func (l *Local) UseMemory(m *DerivedMemory) { l.cache = m.NewCache() }
 
-// Forget gives the memory of derived values back.
+// ReleaseMemory releases the memory of derived values. l must not be used afterwards.
 func (l *Local) ReleaseMemory() { l.cache.Close() }
 
 // Do implements Executor.
@@ -81,11 +81,11 @@ func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithm
 	return err
 }
 
-// each calls f for every unit of the round, on all lanes; the error of the
-// lowest unit that failed is returned.
+// each calls f for every unit of the round, on all slots. It returns the error of the
+// lowest unit that failed.
 func (l *Local) each(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, any) error) error {
 	if len(l.scratch) == 1 || r.Units == 1 {
-		runtime.LockOSThread() // as a worker's lane does
+		runtime.LockOSThread() // as a worker's slot does
 		defer runtime.UnlockOSThread()
 		for id := range r.Units {
 			if err := ctx.Err(); err != nil {

@@ -9,21 +9,21 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 )
 
-// Spent sums up how long rounds took, by their Kind. It is safe for concurrent use: jobs
-// side by side may share one.
+// RoundTimes adds up the durations of rounds by their Kind. It is safe for concurrent use:
+// concurrent jobs may share one.
 type RoundTimes struct {
 	mu     sync.Mutex
 	byKind map[string]time.Duration
 }
 
-// Rounds returns the time spent on rounds of each Kind.
+// ByKind returns the total duration of the rounds of each Kind.
 func (s *RoundTimes) ByKind() map[string]time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.byKind)
 }
 
-// Seconds is Rounds in seconds.
+// Seconds is ByKind in seconds.
 func (s *RoundTimes) Seconds() map[string]float64 {
 	seconds := make(map[string]float64)
 	for kind, d := range s.ByKind() {
@@ -41,17 +41,17 @@ func (s *RoundTimes) add(kind string, d time.Duration) {
 	s.byKind[kind] += d
 }
 
-// Computer is an Executor that can tell how long others computed for a round.
+// ComputeTimer is an Executor that knows how long workers computed for a round.
 type ComputeTimer interface {
 	Executor
-	// Computed returns how long the slowest part of the last summed round was computed, as who
-	// computed it says; 0: it is not known.
+	// Computed returns the longest compute time that a worker reported for a partial of the
+	// last summed round; 0: unknown.
 	Computed() time.Duration
 }
 
-// Measure returns an Executor that adds the time of x's rounds to s: for a Computer, no
-// more of it than was computed. Rounds whose units are whole jobs are left out where these
-// are measured by themselves (apart).
+// Measure returns an Executor that adds the durations of x's rounds to s. If x is a
+// ComputeTimer, a summed round counts at most its Computed. skipChildren leaves out rounds
+// whose units are whole jobs, for callers that measure those jobs themselves.
 func (s *RoundTimes) Measure(x Executor, skipChildren bool) Executor {
 	return &timedExecutor{x, s, skipChildren}
 }

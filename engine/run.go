@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// RunUnit computes one unit of a Sum round into dst: the one place where kernels
-// are called, in this process or on a worker.
+// RunUnit computes one unit of a Sum round into dst. It is the only caller of Kernel.Run, in
+// this process and on workers.
 func RunUnit(dst *algorithms.Partial, k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, cache *DerivedCache, scratch any) error {
 	value, err := cache.get(k, u, d, v, scratch)
 	if err != nil {

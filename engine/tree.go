@@ -1,6 +1,6 @@
-// Package engine runs a job's rounds: it drives a Trainer, has units computed by
-// an Executor and adds their partials along the pinned tree. The local executor
-// lives here; the cluster's is in coordinator. It knows no algorithm.
+// Package engine runs a job's rounds: it drives a Trainer, computes units with an
+// Executor and adds their partials along the pinned tree. The local executor is in this
+// package, the cluster's in coordinator/dispatch. The engine knows no algorithm.
 package engine
 
 import (
@@ -55,7 +55,7 @@ func (t *Tree) Partial() *algorithms.Partial {
 	return p
 }
 
-// Release gives back a partial that was not Put.
+// Release returns a partial that was not Put, for reuse.
 func (t *Tree) Release(p *algorithms.Partial) { t.spare = append(t.spare, p) }
 
 // Put fills node (level, i) and every ancestor that it completes. It reports
@@ -79,7 +79,7 @@ func (t *Tree) Put(level, i int, p *algorithms.Partial) (bool, error) {
 	return true, nil
 }
 
-// climb combines the node with its sibling as long as both are there.
+// climb adds the node to its sibling, and so on up the tree, while both are filled.
 func (t *Tree) climb(level, i int) {
 	for ; level+1 < len(t.levels); level, i = level+1, i/2 {
 		left := t.levels[level][i&^1]
@@ -100,7 +100,7 @@ func (t *Tree) climb(level, i int) {
 	}
 }
 
-// add returns left + right and takes both back.
+// add returns left + right and reuses the memory of both.
 func (t *Tree) add(left, right *algorithms.Partial) *algorithms.Partial {
 	num.Add64(left.F64, right.F64)
 	num.Add32(left.F32, right.F32)
@@ -117,7 +117,7 @@ func (t *Tree) add(left, right *algorithms.Partial) *algorithms.Partial {
 	return sum
 }
 
-// addRows merges the row-sparse parts: an absent row is +0.
+// addRows sets dst's rows to the sums of the rows of a and b; an absent row is +0.
 func addRows(dst, a, b *algorithms.Partial) {
 	i, j, w := 0, 0, a.Width
 	for i < len(a.Index) || j < len(b.Index) {
@@ -159,8 +159,8 @@ func (t *Tree) Root() *algorithms.Partial {
 	return t.levels[len(t.levels)-1][0]
 }
 
-// Nodes calls f with every filled node: what a worker that holds some of the
-// units sends (design section 8.4).
+// Nodes calls f with every filled node: what a worker that computed some of the
+// units sends to the leader (design section 8.4).
 func (t *Tree) Nodes(f func(level, i int, p *algorithms.Partial)) {
 	for level, nodes := range t.levels {
 		for i, p := range nodes {
