@@ -49,10 +49,10 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 // lackArray says that there is no array of a name, and which there are.
 func lackArray(entries map[string]*array, name, flag string, err error) error {
 	if entries["indptr"] != nil && entries["indices"] != nil {
-		return sentencef(err, "a sparse matrix of SciPy; write features and labels with scikit-learn's dump_svmlight_file, "+
+		return kindErrorf(err, "a sparse matrix of SciPy; write features and labels with scikit-learn's dump_svmlight_file, "+
 			"or with NumPy: savez(..., features=X.toarray(), labels=...)")
 	}
-	var h holdings
+	var h fileContents
 	for _, known := range slices.Sorted(maps.Keys(entries)) {
 		if head, err := entries[known].header(); err != nil {
 			h.add(known, "unreadable")
@@ -60,7 +60,7 @@ func lackArray(entries map[string]*array, name, flag string, err error) error {
 			h.add(known, head.Type(), head.Shape...)
 		}
 	}
-	return h.lack("array", name, flag, err)
+	return h.missing("array", name, flag, err)
 }
 
 // readShapes fills in Info.

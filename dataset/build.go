@@ -3,7 +3,7 @@ package dataset
 // Build reads src into memory, cut into shards as Import would cut it, and
 // returns the same manifest as Import.
 func Build(src Source, o ImportOptions) (*Manifest, []*Rows, error) {
-	s, err := newSurvey(src, &o)
+	s, err := scanStats(src, &o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -12,16 +12,16 @@ func Build(src Source, o ImportOptions) (*Manifest, []*Rows, error) {
 	for i := range builders {
 		builders[i] = newBuilder(m, i)
 	}
-	p := newPlacer(m)
+	p := newPartitioner(m)
 	err = scanChecked(src, &o, "sort", m.Rows, func(r *Row, c *checker) error {
-		row, shard, err := p.place(r, c)
+		row, shard, err := p.assign(r, c)
 		if err == nil {
 			builders[shard].add(row)
 		}
 		return err
 	})
 	if err == nil {
-		err = p.done()
+		err = p.checkCounts()
 	}
 	if err != nil {
 		return nil, nil, err

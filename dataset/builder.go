@@ -90,7 +90,7 @@ func (b *builder) sort() {
 }
 
 // placer turns checked rows into stored rows of manifest m.
-type placer struct {
+type partitioner struct {
 	m        *Manifest
 	of       func(uint64) uint64
 	row      storedRow
@@ -98,14 +98,14 @@ type placer struct {
 	nonZeros int64
 }
 
-func newPlacer(m *Manifest) *placer {
+func newPartitioner(m *Manifest) *partitioner {
 	_, of := importOrder(m.Rows)
-	return &placer{m: m, of: of}
+	return &partitioner{m: m, of: of}
 }
 
 // place returns the row that c holds and its shard; both are valid until the
 // next call.
-func (p *placer) place(r *Row, c *checker) (*storedRow, int, error) {
+func (p *partitioner) assign(r *Row, c *checker) (*storedRow, int, error) {
 	if p.rows >= p.m.Rows {
 		return nil, 0, fmt.Errorf("%smore than %d rows: %w", prefix(c.info.File), p.m.Rows, ErrChanged)
 	}
@@ -119,7 +119,7 @@ func (p *placer) place(r *Row, c *checker) (*storedRow, int, error) {
 }
 
 // done reports rows that differ from those of the first pass.
-func (p *placer) done() error {
+func (p *partitioner) checkCounts() error {
 	if p.rows != p.m.Rows || p.nonZeros != p.m.NonZeros {
 		return fmt.Errorf("dataset: %d rows with %d non-zeros, then %d with %d: %w",
 			p.m.Rows, p.m.NonZeros, p.rows, p.nonZeros, ErrChanged)

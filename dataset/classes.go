@@ -9,7 +9,7 @@ import (
 )
 
 // useClasses makes one-hot labels of Row.text.
-func (d *derived) useClasses(classes []string) error {
+func (d *derivedLabels) useClasses(classes []string) error {
 	if len(classes) == 0 {
 		found, err := distinctClasses(d.Source)
 		if err != nil {
@@ -69,7 +69,7 @@ func distinctClasses(src Source) ([]string, error) {
 		return nil, err
 	}
 	if info.unsure && again == 0 && rows >= suspectRows {
-		return nil, sentencef(ErrFormat, "%s: the first line has numbers and the class %q, which is nowhere else: "+
+		return nil, kindErrorf(ErrFormat, "%s: the first line has numbers and the class %q, which is nowhere else: "+
 			"--header yes says that it is a header, --header no that it is a row", file, first)
 	}
 	classes := make([]string, 0, len(seen))

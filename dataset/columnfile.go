@@ -46,7 +46,7 @@ func (f *columnFile) begin() *columnReader {
 // next returns the next row, which lasts until the call after.
 func (r *columnReader) next() ([]float64, error) {
 	if r.at == r.to {
-		if err := r.fill(); err != nil {
+		if err := r.readWindow(); err != nil {
 			return nil, err
 		}
 	}
@@ -56,14 +56,14 @@ func (r *columnReader) next() ([]float64, error) {
 }
 
 // fill reads the window after this one.
-func (r *columnReader) fill() error {
+func (r *columnReader) readWindow() error {
 	n := min(max(1, columnWindow/8/r.columns), r.rows-r.to)
 	r.from, r.to = r.to, r.to+n
 	r.window = sized(r.window, n*r.columns)
 	abreast := min(max(1, columnPiece/8/n), 16, r.columns)
 	r.piece, r.raw = sized(r.piece, abreast*n), sized(r.raw, n*r.size)
 	for from := 0; from < r.columns; from += abreast {
-		if err := r.take(from, min(abreast, r.columns-from), n); err != nil {
+		if err := r.readColumns(from, min(abreast, r.columns-from), n); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (r *columnReader) fill() error {
 }
 
 // take reads n rows of several columns from column from on into the window.
-func (r *columnReader) take(from, columns, n int) error {
+func (r *columnReader) readColumns(from, columns, n int) error {
 	for c := range columns {
 		at := r.base + (int64(from+c)*int64(r.rows)+int64(r.from))*int64(r.size)
 		if k, err := r.in.ReadAt(r.raw, at); k < len(r.raw) {

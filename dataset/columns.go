@@ -71,7 +71,7 @@ func columnList(names []string, n int) string {
 }
 
 // picked is a Source with some of another's features.
-type picked struct {
+type selectedColumns struct {
 	Source
 	info     Info
 	features []int       // of the other, in the order wanted
@@ -84,7 +84,7 @@ func withColumns(src Source, o *OpenOptions) (Source, error) {
 	if len(o.FeatureColumns)+len(o.Drop) == 0 {
 		return src, nil
 	}
-	s := &picked{Source: src, info: src.Info(), at: map[int]int{}}
+	s := &selectedColumns{Source: src, info: src.Info(), at: map[int]int{}}
 	names, n := s.info.FeatureNames, s.info.Features
 	c := csvColumns{used: make([]bool, n)}
 	dropped, err := findColumns(names, n, o.Drop)
@@ -107,7 +107,7 @@ func withColumns(src Source, o *OpenOptions) (Source, error) {
 	return s, nil
 }
 
-func (s *picked) describe() {
+func (s *selectedColumns) describe() {
 	names := s.info.FeatureNames
 	s.info.Features, s.info.FeatureNames = len(s.features), nil
 	for i, old := range s.features {
@@ -119,12 +119,12 @@ func (s *picked) describe() {
 }
 
 // Info describes the rows with the features that were picked.
-func (s *picked) Info() Info { return s.info }
+func (s *selectedColumns) Info() Info { return s.info }
 
 // Scan implements Source.
-func (s *picked) Scan(f func(*Row) error) error {
+func (s *selectedColumns) Scan(f func(*Row) error) error {
 	var row Row
-	p := chosen{picked: s}
+	p := columnSelection{selectedColumns: s}
 	return s.Source.Scan(func(r *Row) error {
 		row = *r
 		if r.Sparse {
@@ -139,13 +139,13 @@ func (s *picked) Scan(f func(*Row) error) error {
 }
 
 // chosen is the features of one row.
-type chosen struct {
-	*picked
+type columnSelection struct {
+	*selectedColumns
 	columns []uint32
 	values  []float64
 }
 
-func (p *chosen) dense(r *Row) error {
+func (p *columnSelection) dense(r *Row) error {
 	if want := p.Source.Info().Features; len(r.Values) != want {
 		return rowErrorf(p.info.File, r.Number, "%d features, %d are expected", len(r.Values), want)
 	}
@@ -156,7 +156,7 @@ func (p *chosen) dense(r *Row) error {
 	return nil
 }
 
-func (p *chosen) sparse(r *Row) {
+func (p *columnSelection) sparse(r *Row) {
 	p.columns, p.values = p.columns[:0], p.values[:0]
 	for j, column := range r.Columns {
 		if i, ok := p.at[int(column)]; ok {

@@ -264,16 +264,16 @@ func TestSpillMemory(t *testing.T) {
 		for _, b := range s.buffers {
 			held += cap(b)
 		}
-		if s.waiting > spillMemory || held > 2*spillMemory+1<<20 {
-			t.Fatalf("after %d rows %d bytes wait in %d bytes of buffers", i+1, s.waiting, held)
+		if s.buffered > spillMemory || held > 2*spillMemory+1<<20 {
+			t.Fatalf("after %d rows %d bytes wait in %d bytes of buffers", i+1, s.buffered, held)
 		}
 	}
 }
 
 // TestRoom: an import that has no room says so before it writes.
 func TestRoom(t *testing.T) {
-	mustContain(t, checkRoom(t.TempDir(), 1<<60), "are free", "TMPDIR")
-	if err := checkRoom(t.TempDir(), 1); err != nil {
+	mustContain(t, checkDiskSpace(t.TempDir(), 1<<60), "are free", "TMPDIR")
+	if err := checkDiskSpace(t.TempDir(), 1); err != nil {
 		t.Error(err)
 	}
 }

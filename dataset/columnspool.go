@@ -31,7 +31,7 @@ func (s *columnSpool[T]) add(values []float64) error {
 	for _, v := range values {
 		s.memory = append(s.memory, T(v))
 	}
-	return s.look()
+	return s.flushIfLarge()
 }
 
 // zeros appends n zeros.
@@ -39,7 +39,7 @@ func (s *columnSpool[T]) zeros(n int) error {
 	for n > 0 {
 		k := min(n, tablePiece)
 		s.memory = append(s.memory, make([]T, k)...)
-		if err := s.look(); err != nil {
+		if err := s.flushIfLarge(); err != nil {
 			return err
 		}
 		n -= k
@@ -48,13 +48,13 @@ func (s *columnSpool[T]) zeros(n int) error {
 }
 
 // look goes over to a file once the values are many, and writes what waits for it.
-func (s *columnSpool[T]) look() (err error) {
+func (s *columnSpool[T]) flushIfLarge() (err error) {
 	if s.file == nil {
 		if len(s.memory)*elementBytes[T]() <= smallSpool {
 			return nil
 		}
 		size := int64(s.rows) * int64(s.columns) * int64(elementBytes[T]())
-		if s.file, err = scratchFile(size); err != nil {
+		if s.file, err = tempFile(size); err != nil {
 			return err
 		}
 		s.out = bufio.NewWriterSize(s.file, 1<<18)

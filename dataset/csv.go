@@ -56,7 +56,7 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 		return nil, err
 	}
 	if o.Header == HeaderAuto && o.known.inNumbers(first, s.dialect.marks) {
-		return nil, sentencef(ErrFormat, "%s: the first line is numbers and has every feature name of the model: --header yes or no says whether it is a header", s.info.File)
+		return nil, kindErrorf(ErrFormat, "%s: the first line is numbers and has every feature name of the model: --header yes or no says whether it is a header", s.info.File)
 	}
 	if s.header, err = hasHeader(first, s.dialect.marks, o); err != nil {
 		return nil, pathError(s.info.File, err)

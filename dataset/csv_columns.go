@@ -13,7 +13,7 @@ type csvColumns struct {
 	features, labels []int
 	rowName          int // -1: none
 	prefixes         []string
-	known            known // by the model that the file is for
+	known            knownColumns // by the model that the file is for
 
 	used []bool // columns that are something already, or dropped
 }
@@ -66,7 +66,7 @@ func countsColumns(first []string) (bool, error) {
 	if first[0] == "" {
 		return true, nil
 	}
-	return false, sentencef(ErrFormat, "line 1 counts columns, 0, 1, ...: --header yes says that it is a header, --header no that it is a row")
+	return false, kindErrorf(ErrFormat, "line 1 counts columns, 0, 1, ...: --header yes says that it is a header, --header no that it is a row")
 }
 
 func labelPrefixes(o *OpenOptions) []string {
@@ -230,7 +230,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	case o.NoLabels:
 		return nil, nil
 	}
-	return nil, sentencef(ErrNoLabels, "no label columns found: name them %s..., or list them with --label-columns; %s",
+	return nil, kindErrorf(ErrNoLabels, "no label columns found: name them %s..., or list them with --label-columns; %s",
 		strings.Join(c.prefixes, "... or "), columnList(names, c.width))
 }
 

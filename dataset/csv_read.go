@@ -78,7 +78,7 @@ func newCSVRecords(file string, in io.Reader, d *dialect) (*csvRecords, error) {
 func (r *csvRecords) First() ([]string, error) {
 	first, err := r.Read()
 	if errors.Is(err, io.EOF) {
-		return nil, sentencef(ErrFormat, "%s: %s", r.file, emptyFile)
+		return nil, kindErrorf(ErrFormat, "%s: %s", r.file, emptyFile)
 	}
 	if err != nil {
 		return nil, r.readError(err)

@@ -30,7 +30,7 @@ func decodeMarked(in *bufio.Reader) (*bufio.Reader, error) {
 	start, _ := in.Peek(16)
 	for _, b := range binaryStarts {
 		if bytes.HasPrefix(start, []byte(b.start)) {
-			return nil, sentencef(ErrFormat, "this is %s", b.advice)
+			return nil, kindErrorf(ErrFormat, "this is %s", b.advice)
 		}
 	}
 	var order binary.ByteOrder = binary.LittleEndian
@@ -42,7 +42,7 @@ func decodeMarked(in *bufio.Reader) (*bufio.Reader, error) {
 		order = binary.BigEndian
 	case bytes.HasPrefix(start, []byte("\xff\xfe")):
 	case bytes.IndexByte(start, 0) >= 0:
-		return nil, sentencef(ErrFormat, "this is no text, or UTF-16 without a byte order mark; save it as UTF-8")
+		return nil, kindErrorf(ErrFormat, "this is no text, or UTF-16 without a byte order mark; save it as UTF-8")
 	default:
 		return in, nil
 	}

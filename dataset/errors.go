@@ -63,17 +63,17 @@ func (e *RowError) Error() string {
 }
 
 // sentence is an error whose own words say enough; kind is what errors.Is finds.
-type sentence struct{ err, kind error }
+type kindError struct{ err, kind error }
 
 // Error says what the error says.
-func (s *sentence) Error() string { return s.err.Error() }
+func (s *kindError) Error() string { return s.err.Error() }
 
 // Unwrap returns the error and its kind.
-func (s *sentence) Unwrap() []error { return []error{s.err, s.kind} }
+func (s *kindError) Unwrap() []error { return []error{s.err, s.kind} }
 
 // sentencef is an error of a kind which its words need not name.
-func sentencef(kind error, format string, args ...any) error {
-	return &sentence{fmt.Errorf(format, args...), kind}
+func kindErrorf(kind error, format string, args ...any) error {
+	return &kindError{fmt.Errorf(format, args...), kind}
 }
 
 func rowErrorf(file string, row int, format string, args ...any) error {

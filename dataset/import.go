@@ -12,7 +12,7 @@ import (
 // take as much room as the shards. Files are not synced to disk. On an error, which names file, row and column where it can, nothing
 // that Import made remains.
 func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
-	s, err := newSurvey(src, &o)
+	s, err := scanStats(src, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 			m, err = nil, errors.Join(err, undo())
 		}
 	}()
-	if err := checkRoom(dir, m.room()); err != nil {
+	if err := checkDiskSpace(dir, m.tempBytes()); err != nil {
 		return nil, err
 	}
 	work, err := os.MkdirTemp(dir, ".import-")
@@ -43,7 +43,7 @@ func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 // room is about how many bytes the files of an import take at most: rows are spilled
 // with 16 bytes each, and a shard's spill file goes once the shard is written. Names are
 // not known yet.
-func (m *Manifest) room() int64 {
+func (m *Manifest) tempBytes() int64 {
 	bytes := contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)
 	return bytes + bytes/int64(len(m.Shards)) + 16*int64(m.Rows)
 }
@@ -70,9 +70,9 @@ func makeFolder(dir string) (undo func() error, err error) {
 // sortRows is the second pass: rows to spill files, then shard by shard into
 // files of work.
 func sortRows(src Source, m *Manifest, work string, o *ImportOptions) error {
-	p, s := newPlacer(m), newSpill(m, work)
+	p, s := newPartitioner(m), newSpill(m, work)
 	err := scanChecked(src, o, "sort", m.Rows, func(r *Row, c *checker) error {
-		row, shard, err := p.place(r, c)
+		row, shard, err := p.assign(r, c)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func sortRows(src Source, m *Manifest, work string, o *ImportOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(p.done(), s.end()); err != nil {
+	if err := errors.Join(p.checkCounts(), s.end()); err != nil {
 		return err
 	}
 	for i := range m.Shards {

@@ -355,11 +355,11 @@ func TestSpillOfManyFlushes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, p, n := newSpill(m, t.TempDir()), newPlacer(m), 0
+	s, p, n := newSpill(m, t.TempDir()), newPartitioner(m), 0
 	s.limit = 1 // a write for each row
 	err = scanChecked(someRows(2000), &ImportOptions{}, "", 0, func(r *Row, c *checker) error {
 		n++
-		row, shard, err := p.place(r, c)
+		row, shard, err := p.assign(r, c)
 		if err != nil {
 			return err
 		}

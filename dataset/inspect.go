@@ -80,20 +80,20 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 type inspector struct {
 	info     Info
 	o        *ImportOptions
-	features *watch
-	labels   []column
+	features *featureStats
+	labels   []columnStats
 	sums     SumSummary
 	rows     int // with labels
 	read     int
 	missing  MissingSummary
-	unfit    unfit
+	unfit    nonFiniteValues
 	limit    float64 // distance from 1 of a sum that passes
 	derived  bool    // labels are made from one age or class
 }
 
 func newInspector(info Info, o *ImportOptions) *inspector {
 	return &inspector{
-		info: info, o: o, features: newWatch(info), labels: make([]column, info.Labels),
+		info: info, o: o, features: newFeatureStats(info), labels: make([]columnStats, info.Labels),
 		sums: SumSummary{FirstOff: -1}, limit: newChecker(info, o.Checks).tolerance,
 	}
 }

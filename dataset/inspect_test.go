@@ -138,12 +138,12 @@ func TestInspectPeople(t *testing.T) {
 // TestInspectWide: of very many features none is looked at by itself, and the rest is
 // said as ever.
 func TestInspectWide(t *testing.T) {
-	path := writeFile(t, "a.svm", fmt.Sprintf("1,0 %d:5\n0.5,0.5 3:nan\n", maxWatched+1))
+	path := writeFile(t, "a.svm", fmt.Sprintf("1,0 %d:5\n0.5,0.5 3:nan\n", maxStatsColumns+1))
 	f, err := Inspect(path, OpenOptions{}, ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Rows != 2 || f.Features != maxWatched+1 || len(f.FeatureColumns) != 0 || f.Missing.Rows != 1 || len(f.Suspects) != 0 || f.LabelSums == nil {
+	if f.Rows != 2 || f.Features != maxStatsColumns+1 || len(f.FeatureColumns) != 0 || f.Missing.Rows != 1 || len(f.Suspects) != 0 || f.LabelSums == nil {
 		t.Errorf("%+v", f)
 	}
 	if notes := strings.Join(f.Notes, "\n"); !strings.Contains(notes, "not looked at one by one") {

@@ -8,10 +8,10 @@ import (
 )
 
 // family is what the kinds of files have in common that differ in packing only.
-type family int
+type fileFamily int
 
 const (
-	matFiles family = iota
+	matFiles fileFamily = iota
 	npzFiles
 	npyFiles
 	csvFiles
@@ -21,7 +21,7 @@ const (
 // fileKind is a kind of data file.
 type fileKind struct {
 	format string // as names end, after a point
-	family family
+	family fileFamily
 	open   func(string, *OpenOptions) (Source, error)
 }
 
@@ -121,11 +121,11 @@ func (k *fileKind) read(path string, o *OpenOptions) (Source, error) {
 
 // check refuses options that mean nothing for this kind of file.
 func (k *fileKind) check(o *OpenOptions) error {
-	csv, variables := []family{csvFiles}, []family{matFiles, npzFiles}
+	csv, variables := []fileFamily{csvFiles}, []fileFamily{matFiles, npzFiles}
 	for _, option := range []struct {
 		flag  string
 		given bool
-		of    []family
+		of    []fileFamily
 		what  string
 	}{
 		{"--delimiter", o.Delimiter != 0, csv, "CSV files"},
@@ -136,8 +136,8 @@ func (k *fileKind) check(o *OpenOptions) error {
 		{"--row-names", o.RowNames != "", csv, "CSV files"},
 		{"--features-variable", o.FeaturesVariable != "", variables, ".mat and .npz files"},
 		{"--labels-variable", o.LabelsVariable != "", variables, ".mat and .npz files"},
-		{"--zero-based", o.ZeroBased, []family{libsvmFiles}, "libsvm files"},
-		{"--labels-file", o.LabelsFile != "", []family{npyFiles}, ".npy files"},
+		{"--zero-based", o.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
+		{"--labels-file", o.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
 	} {
 		if option.given && !slices.Contains(option.of, k.family) {
 			return fmt.Errorf("%s is of use for %s only", option.flag, option.what)

@@ -83,17 +83,17 @@ func (o *LabelOptions) check() error {
 }
 
 // derived is a Source whose labels are made from another's.
-type derived struct {
+type derivedLabels struct {
 	Source
 	info   Info
 	derive func(dst []float64, r *Row) error
 }
 
 // Info describes the rows with their new labels.
-func (d *derived) Info() Info { return d.info }
+func (d *derivedLabels) Info() Info { return d.info }
 
 // Scan implements Source.
-func (d *derived) Scan(f func(*Row) error) error {
+func (d *derivedLabels) Scan(f func(*Row) error) error {
 	labels, row := make([]float64, d.info.Labels), Row{}
 	return d.Source.Scan(func(r *Row) error {
 		if row = *r; r.LeftOut {
@@ -109,7 +109,7 @@ func (d *derived) Scan(f func(*Row) error) error {
 
 // withLabels turns the labels of src into distributions.
 func withLabels(src Source, o *LabelOptions) (Source, error) {
-	d := &derived{Source: src, info: src.Info()}
+	d := &derivedLabels{Source: src, info: src.Info()}
 	switch o.Kind {
 	case Age:
 		d.useAges(o)
@@ -123,7 +123,7 @@ func withLabels(src Source, o *LabelOptions) (Source, error) {
 	return d, nil
 }
 
-func (d *derived) useAges(o *LabelOptions) {
+func (d *derivedLabels) useAges(o *LabelOptions) {
 	file := d.info.File
 	d.info.Labels, d.info.LabelNames = o.High-o.Low+1, nil
 	for k := o.Low; k <= o.High; k++ {
@@ -157,7 +157,7 @@ func gaussian(dst []float64, mean, sigma float64, low int) {
 	}
 }
 
-func (d *derived) useCounts() {
+func (d *derivedLabels) useCounts() {
 	info := d.info
 	d.derive = func(dst []float64, r *Row) error {
 		sum := 0.0

@@ -46,7 +46,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 	if shape.zero && o.CountedFrom == FromOne && !o.ZeroBased {
 		return nil, fmt.Errorf("%s: it counts features from 0, the file that the model was trained on from 1: add 1 to each index, or give --zero-based if the index 0 is the model's first feature: %w", s.info.File, ErrFormat)
 	}
-	s.take(&shape)
+	s.setShape(&shape)
 	if o.schema != nil { // what is missing is filled up
 		s.info.Features = max(s.info.Features, 1)
 	} else if len(s.info.FeatureNames) == 0 {
@@ -77,7 +77,7 @@ func (x *indexShape) add(r *Row) {
 
 // take takes over what the first pass found: an index 0 makes the file count
 // from 0.
-func (s *libsvmSource) take(x *indexShape) {
+func (s *libsvmSource) setShape(x *indexShape) {
 	s.info.Rows, s.info.CountedFrom, s.base = x.rows, FromOne, 1
 	if x.zero {
 		s.info.CountedFrom, s.base = FromZero, 0

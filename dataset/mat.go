@@ -32,9 +32,9 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 		case errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated):
 			err = fmt.Errorf("%w: %w", err, ErrFormat)
 		case errors.Is(err, matfile.ErrSize):
-			err = sentencef(ErrFormat, "%w: at most %d can be read of a sparse matrix of MATLAB, which is turned to rows in memory; write the data as .libsvm", err, maxSparse)
+			err = kindErrorf(ErrFormat, "%w: at most %d can be read of a sparse matrix of MATLAB, which is turned to rows in memory; write the data as .libsvm", err, maxSparse)
 		case errors.Is(err, matfile.ErrHDF5) || errors.Is(err, matfile.ErrV4):
-			err = sentencef(ErrFormat, "%w", err)
+			err = kindErrorf(ErrFormat, "%w", err)
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -83,7 +83,7 @@ type matReader struct {
 	table    *table
 	found    map[string]*variable
 	names    map[string][]string
-	holds    holdings
+	holds    fileContents
 }
 
 func (m *matReader) read(in io.Reader) error {
@@ -97,7 +97,7 @@ func (m *matReader) read(in io.Reader) error {
 			return nil
 		}
 		if err == nil {
-			err = m.take(a)
+			err = m.readArray(a)
 		}
 		if err != nil {
 			return err
@@ -106,7 +106,7 @@ func (m *matReader) read(in io.Reader) error {
 }
 
 // take keeps an array that is wanted; the last of a name counts, as in MATLAB.
-func (m *matReader) take(a *matfile.Array) (err error) {
+func (m *matReader) readArray(a *matfile.Array) (err error) {
 	m.holds.add(a.Name, a.Class.String(), a.Rows, a.Columns)
 	switch a.Name {
 	case m.features:
@@ -175,21 +175,21 @@ func sparseLabels(a *matfile.Array) (*variable, error) {
 // newTableSource puts together what was found in a file.
 func newTableSource(path string, o *OpenOptions, m *matReader) (*tableSource, error) {
 	if m.table == nil {
-		return nil, m.holds.lack("variable", m.features, "--features-variable", ErrFormat)
+		return nil, m.holds.missing("variable", m.features, "--features-variable", ErrFormat)
 	}
 	s := &tableSource{
 		info:     Info{File: path, Rows: m.table.rows, Features: m.table.columns, Sparse: m.table.start != nil},
 		features: m.table, classes: !o.NoLabels && o.Labels.Kind == Class,
 	}
 	if !o.NoLabels {
-		if err := s.takeLabels(o, m); err != nil {
+		if err := s.setLabels(o, m); err != nil {
 			return nil, err
 		}
 	}
-	return s, s.takeNames(m.names)
+	return s, s.setNames(m.names)
 }
 
-func (s *tableSource) takeLabels(o *OpenOptions, m *matReader) error {
+func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 	for _, name := range m.wanted {
 		v := m.found[name]
 		if v == nil {
@@ -207,7 +207,7 @@ func (s *tableSource) takeLabels(o *OpenOptions, m *matReader) error {
 		s.info.Labels, s.labels, s.labelsFile = v.columns, v.values, v.file
 		return nil
 	}
-	return m.holds.lack("variable", m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)
+	return m.holds.missing("variable", m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)
 }
 
 func rowCountError(a string, rowsA int, b string, rowsB int) error {
@@ -222,7 +222,7 @@ func oneColumn(o *OpenOptions, name string, columns int) error {
 	return nil
 }
 
-func (s *tableSource) takeNames(names map[string][]string) error {
+func (s *tableSource) setNames(names map[string][]string) error {
 	s.info.FeatureNames = names["feature_names"]
 	if s.info.Labels > 0 {
 		s.info.LabelNames = names["label_names"]

@@ -103,7 +103,7 @@ func matchNames(model, file []string) (from []int, missing, extra []string) {
 func differ(what string, model, file, missing, extra []string) error {
 	i := firstDifference(model, file)
 	return fmt.Errorf("%s %d (counted from 0): the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s",
-		what, i, verb(what), quoted(model, i), quoted(file, i), someOf(missing), someOf(extra))
+		what, i, verb(what), quoted(model, i), quoted(file, i), listSome(missing), listSome(extra))
 }
 
 // firstDifference returns the first position at which two lists differ.
@@ -123,7 +123,7 @@ func quoted(names []string, i int) string {
 }
 
 // someOf writes the number of names, and the first of them.
-func someOf(names []string) string {
+func listSome(names []string) string {
 	const shown = 5
 	if len(names) == 0 {
 		return "none"

@@ -56,7 +56,7 @@ const (
 )
 
 // filled is a Source whose missing values, NaN so far, are dealt with.
-type filled struct {
+type filledSource struct {
 	Source
 	info    Info
 	missing Missing
@@ -68,7 +68,7 @@ func withMissing(src Source, o *OpenOptions) Source {
 	if o.Missing.refuses() {
 		return src
 	}
-	s := &filled{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == Class}
+	s := &filledSource{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == Class}
 	if s.info.Missing = o.Missing; o.Missing.Drop {
 		s.info.Rows = -1
 	}
@@ -76,10 +76,10 @@ func withMissing(src Source, o *OpenOptions) Source {
 }
 
 // Info describes the rows.
-func (s *filled) Info() Info { return s.info }
+func (s *filledSource) Info() Info { return s.info }
 
 // Scan implements Source.
-func (s *filled) Scan(f func(*Row) error) error {
+func (s *filledSource) Scan(f func(*Row) error) error {
 	var row Row
 	var values []float64
 	return s.Source.Scan(func(r *Row) error {

@@ -54,7 +54,7 @@ func withNamesFile(src Source, path string) (Source, error) {
 // WithNames returns src with the names that n has; file is for messages. The
 // lists must be as long as what they name.
 func WithNames(src Source, file string, n *Names) (Source, error) {
-	s := &named{Source: src, file: file, rows: n.Rows, info: src.Info()}
+	s := &namedSource{Source: src, file: file, rows: n.Rows, info: src.Info()}
 	err := replaceNames(&s.info.FeatureNames, n.Features, s.info.Features, file, "features")
 	if s.info.Labels > 0 {
 		err = errors.Join(err, replaceNames(&s.info.LabelNames, n.Labels, s.info.Labels, file, "labels"))
@@ -102,11 +102,11 @@ func withCleanNames(src Source) Source {
 		return src
 	}
 	info.FeatureNames, info.LabelNames = features, labels
-	return &named{Source: src, info: info}
+	return &namedSource{Source: src, info: info}
 }
 
 // named is a Source with other names.
-type named struct {
+type namedSource struct {
 	Source
 	file string
 	info Info
@@ -114,10 +114,10 @@ type named struct {
 }
 
 // Info describes the rows with their new names.
-func (s *named) Info() Info { return s.info }
+func (s *namedSource) Info() Info { return s.info }
 
 // Scan implements Source.
-func (s *named) Scan(f func(*Row) error) error {
+func (s *namedSource) Scan(f func(*Row) error) error {
 	if len(s.rows) == 0 {
 		return s.Source.Scan(f)
 	}

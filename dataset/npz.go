@@ -64,7 +64,7 @@ func arrayError(name string, err error) error {
 		return nil
 	}
 	if errors.Is(err, npy.ErrType) {
-		return sentencef(ErrFormat, "%q: %w", name, err)
+		return kindErrorf(ErrFormat, "%q: %w", name, err)
 	}
 	known := errors.Is(err, npy.ErrFormat) || errors.Is(err, npy.ErrTruncated)
 	if known || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, zip.ErrFormat) || errors.Is(err, zip.ErrChecksum) {

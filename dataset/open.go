@@ -55,7 +55,7 @@ type OpenOptions struct {
 	Called string
 
 	schema *Schema // of the model that the file is for, see OpenFor
-	known  known
+	known  knownColumns
 }
 
 // shown is how messages call the file at path.
@@ -104,7 +104,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: a pipe or a device, which cannot be read twice; give it as stdin (-), with --data-format", path)
 	}
 	if info.Size() == 0 {
-		return nil, sentencef(ErrFormat, "%s: %s", o.shown(path), emptyFile)
+		return nil, kindErrorf(ErrFormat, "%s: %s", o.shown(path), emptyFile)
 	}
 	src, err := kind.read(path, &o)
 	if err != nil {

@@ -41,7 +41,7 @@ func matchFeatures(src Source, info Info, s *Schema) (*Match, error) {
 	short := 0
 	if info.Sparse && len(file.names) == 0 {
 		if file.n > model.n {
-			return nil, beyond(src, model.n)
+			return nil, checkSparseWidth(src, model.n)
 		}
 		short, file.n = model.n-file.n, model.n
 	}
@@ -57,7 +57,7 @@ func matchFeatures(src Source, info Info, s *Schema) (*Match, error) {
 var errFound = errors.New("found")
 
 // beyond says where a sparse file first has a column that the model does not read.
-func beyond(src Source, features int) error {
+func checkSparseWidth(src Source, features int) error {
 	info := src.Info()
 	err := fmt.Errorf("%s%d features; the model reads %d", prefix(info.File), info.Features, features)
 	scan := src.Scan(func(r *Row) error {

@@ -40,15 +40,15 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 }
 
 // known are the names by which a schema knows columns of a CSV file.
-type known struct {
+type knownColumns struct {
 	features map[string]bool
 	labels   map[string]string // names of labels by column; "" where the column tells
 }
 
 // known finds labels by the columns that were trained on, and by their own names,
 // alone or behind a prefix. A feature goes before a label.
-func (s *Schema) known(prefixes []string) known {
-	k := known{make(map[string]bool), make(map[string]string)}
+func (s *Schema) known(prefixes []string) knownColumns {
+	k := knownColumns{make(map[string]bool), make(map[string]string)}
 	for _, name := range s.FeatureNames {
 		k.features[name] = true
 	}
@@ -72,16 +72,16 @@ func (s *Schema) known(prefixes []string) known {
 	return k
 }
 
-func (k *known) feature(column string) bool { return column != "" && k.features[column] }
+func (k *knownColumns) feature(column string) bool { return column != "" && k.features[column] }
 
-func (k *known) label(column string) bool {
+func (k *knownColumns) label(column string) bool {
 	_, ok := k.labels[column]
 	return ok
 }
 
 // inNumbers tells whether a line of numbers, which looks like a row of data, has the
 // name of every feature.
-func (k *known) inNumbers(line []string, m marks) bool {
+func (k *knownColumns) inNumbers(line []string, m marks) bool {
 	names := make(map[string]bool, len(line))
 	for _, field := range line {
 		if !isFieldNumber(field, m) {

@@ -5,7 +5,7 @@ import (
 )
 
 // tally is what one delimiter makes of the first records of a file.
-type tally struct {
+type delimiterCount struct {
 	delimiter     rune
 	first, widest int  // fields of the first record, and of the one with most
 	even          bool // every record has as many, and is well formed
@@ -13,8 +13,8 @@ type tally struct {
 	comma         bool // decimals may follow a comma
 }
 
-func newTally(head []byte, all bool, delimiter rune, comma bool) (t tally) {
-	t = tally{delimiter: delimiter, even: true, comma: comma || delimiter != ','}
+func newDelimiterCount(head []byte, all bool, delimiter rune, comma bool) (t delimiterCount) {
+	t = delimiterCount{delimiter: delimiter, even: true, comma: comma || delimiter != ','}
 	broken := eachRecord(head, all, delimiter, func(_ int, record []string) {
 		if t.widest == 0 {
 			t.first = len(record)
@@ -29,7 +29,7 @@ func newTally(head []byte, all bool, delimiter rune, comma bool) (t tally) {
 	return t
 }
 
-func (t *tally) count(field string) {
+func (t *delimiterCount) count(field string) {
 	if isMissing(field) {
 		return
 	}
@@ -41,7 +41,7 @@ func (t *tally) count(field string) {
 
 // better tells whether more of t's fields are numbers than of u's; of equals, the
 // one whose records are of one length is better.
-func (t *tally) better(u *tally) bool {
+func (t *delimiterCount) better(u *delimiterCount) bool {
 	a, b := t.numbers*max(u.full, 1), u.numbers*max(t.full, 1)
 	return a > b || a == b && t.even && !u.even
 }
@@ -50,9 +50,9 @@ func (t *tally) better(u *tally) bool {
 // the first line has several, and where that is true of more than one, the better.
 // comma tells that decimals are known to follow a comma.
 func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
-	found := tallies(head, all, comma, func(t *tally) bool { return t.first > 1 })
+	found := delimiterCounts(head, all, comma, func(t *delimiterCount) bool { return t.first > 1 })
 	if len(found) == 0 {
-		found = tallies(head, all, comma, func(t *tally) bool { return t.widest > 1 })
+		found = delimiterCounts(head, all, comma, func(t *delimiterCount) bool { return t.widest > 1 })
 	}
 	if len(found) == 0 {
 		return ',', nil // one column
@@ -65,7 +65,7 @@ func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
 	}
 	for _, t := range found {
 		if t.delimiter != best.delimiter && !best.better(&t) {
-			return 0, sentencef(ErrFormat, "line 1: either %s or %s may stand between the columns; --delimiter says which",
+			return 0, kindErrorf(ErrFormat, "line 1: either %s or %s may stand between the columns; --delimiter says which",
 				delimiterName(best.delimiter), delimiterName(t.delimiter))
 		}
 	}
@@ -73,9 +73,9 @@ func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
 }
 
 // tallies lists what the delimiters make of head where that is wanted.
-func tallies(head []byte, all, comma bool, wanted func(*tally) bool) (found []tally) {
+func delimiterCounts(head []byte, all, comma bool, wanted func(*delimiterCount) bool) (found []delimiterCount) {
 	for _, delimiter := range delimiters {
-		if t := newTally(head, all, delimiter, comma); wanted(&t) {
+		if t := newDelimiterCount(head, all, delimiter, comma); wanted(&t) {
 			found = append(found, t)
 		}
 	}
@@ -128,7 +128,7 @@ func sniffComma(head []byte, all bool, d *dialect) (bool, error) {
 	}
 	comma, point := found.comma, found.point
 	if comma.field != "" && point.field != "" {
-		return false, sentencef(ErrFormat, "%q (line %d, column %d) has a comma, %q (line %d, column %d) a point (columns counted from 0): "+
+		return false, kindErrorf(ErrFormat, "%q (line %d, column %d) has a comma, %q (line %d, column %d) a point (columns counted from 0): "+
 			"--decimal , or --decimal . says which comes before decimals; marks between thousands cannot be read",
 			comma.field, comma.line+d.lines(), comma.column, point.field, point.line+d.lines(), point.column)
 	}

@@ -18,21 +18,21 @@ const spillMemory = 32 << 20
 // records never leave this machine: position, number, count of values, length of
 // the name, then columns, values, labels and name.
 type spill struct {
-	m       *Manifest
-	dir     string
-	limit   int // bytes of a buffer that are worth a write
-	room    int // bytes that a buffer keeps once it is written out
-	waiting int // bytes in all buffers
-	buffers [][]byte
-	row     storedRow // the last one read
-	record  []byte
+	m         *Manifest
+	dir       string
+	limit     int // bytes of a buffer that are worth a write
+	keptBytes int // bytes that a buffer keeps once it is written out
+	buffered  int // bytes in all buffers
+	buffers   [][]byte
+	row       storedRow // the last one read
+	record    []byte
 }
 
 func newSpill(m *Manifest, dir string) *spill {
 	share := spillMemory / len(m.Shards)
 	return &spill{
 		m: m, dir: dir, buffers: make([][]byte, len(m.Shards)),
-		limit: max(1<<12, min(1<<18, share)), room: min(1<<19, 2*share),
+		limit: max(1<<12, min(1<<18, share)), keptBytes: min(1<<19, 2*share),
 	}
 }
 
@@ -49,11 +49,11 @@ func (s *spill) add(shard int, r *storedRow) error {
 	b = append(b, nativeBytes(r.labels)...)
 	b = append(b, r.name...)
 	s.buffers[shard] = b
-	s.waiting += len(b) - before
+	s.buffered += len(b) - before
 	switch {
 	case len(b) >= s.limit:
 		return s.flush(shard)
-	case s.waiting >= spillMemory: // many shards, and little for each
+	case s.buffered >= spillMemory: // many shards, and little for each
 		return s.flushAll()
 	}
 	return nil
@@ -70,8 +70,8 @@ func (s *spill) flush(shard int) error {
 		return err
 	}
 	_, err = f.Write(b)
-	s.waiting -= len(b)
-	if s.buffers[shard] = b[:0]; cap(b) > s.room {
+	s.buffered -= len(b)
+	if s.buffers[shard] = b[:0]; cap(b) > s.keptBytes {
 		s.buffers[shard] = nil
 	}
 	return errors.Join(err, f.Close())

@@ -26,10 +26,10 @@ type Suspect struct {
 const suspectRows = 10
 
 // copied is the correlation above which a feature counts as a copy of a label.
-const copied = 0.999
+const copyCorrelation = 0.999
 
 // suspects lists the features that look wrong, by their numbers.
-func (w *watch) suspects() (all []Suspect) {
+func (w *featureStats) suspects() (all []Suspect) {
 	for i, c := range w.columns {
 		c = c.finish(w.rows)
 		s := Suspect{Feature: i, Name: nameAt(w.info.FeatureNames, i)}
@@ -40,12 +40,12 @@ func (w *watch) suspects() (all []Suspect) {
 	return all
 }
 
-func (w *watch) suspect(i int, c *column, name string) (kind, reason string) {
+func (w *featureStats) suspect(i int, c *columnStats, name string) (kind, reason string) {
 	if c.low == c.high && w.rows > 1 && c.missing == 0 {
 		return SuspectConstant, fmt.Sprintf("is %v in every row", c.low)
 	}
-	if w.pairs != nil {
-		if label, r := w.pairs.closest(i); math.Abs(r) > copied {
+	if w.correlations != nil {
+		if label, r := w.correlations.closest(i); math.Abs(r) > copyCorrelation {
 			return SuspectLabel, fmt.Sprintf("is %s or follows from it (correlation %.4f)", w.target(label), r)
 		}
 	}
@@ -59,8 +59,8 @@ func (w *watch) suspect(i int, c *column, name string) (kind, reason string) {
 }
 
 // target names a label, or what the labels were made from.
-func (w *watch) target(label int) string {
-	if w.info.Labels != len(w.pairs.y0) {
+func (w *featureStats) target(label int) string {
+	if w.info.Labels != len(w.correlations.y0) {
 		return "the label"
 	}
 	if name := nameAt(w.info.LabelNames, label); name != "" {

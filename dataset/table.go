@@ -76,7 +76,7 @@ func sparseTable(name string, rows, columns int, m *matfile.SparseMatrix) (*tabl
 		return nil, fmt.Errorf("%s has %d rows but only %d non-zero values: %w", name, rows, n, ErrFormat)
 	}
 	if rows > 2*maxSparse {
-		return nil, sentencef(ErrFormat, "%s is a sparse matrix of %d rows, which is turned to rows in memory: at most %d can be read; write the data as .libsvm", name, rows, 2*maxSparse)
+		return nil, kindErrorf(ErrFormat, "%s is a sparse matrix of %d rows, which is turned to rows in memory: at most %d can be read; write the data as .libsvm", name, rows, 2*maxSparse)
 	}
 	return byRows(rows, columns, m), nil
 }

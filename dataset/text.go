@@ -55,7 +55,7 @@ func (f *measuredFile) Read(p []byte) (int, error) {
 }
 
 // part returns the share of the file that was read, or -1 where there is no file.
-func (f *measuredFile) part() float64 {
+func (f *measuredFile) readShare() float64 {
 	if f == nil || f.size <= 0 {
 		return -1
 	}
@@ -90,7 +90,7 @@ func (l *lineEnds) Read(p []byte) (int, error) {
 		if at < 0 {
 			return n, err
 		}
-		if i += at; !l.feed(p[i+1 : n]) {
+		if i += at; !l.lineFeedNext(p[i+1 : n]) {
 			p[i] = '\n'
 		}
 	}
@@ -98,7 +98,7 @@ func (l *lineEnds) Read(p []byte) (int, error) {
 
 // feed tells whether a line feed comes next: first in rest, or where that is
 // empty in what was not read yet.
-func (l *lineEnds) feed(rest []byte) bool {
+func (l *lineEnds) lineFeedNext(rest []byte) bool {
 	if len(rest) == 0 {
 		rest, _ = l.in.Peek(1)
 	}

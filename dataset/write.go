@@ -115,7 +115,7 @@ func WriteNPZ(w io.Writer, src Source, o ImportOptions) error {
 		return err
 	}
 	if info.Rows < 0 {
-		s, err := newSurvey(src, &o)
+		s, err := scanStats(src, &o)
 		if err != nil {
 			return err
 		}

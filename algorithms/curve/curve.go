@@ -91,15 +91,15 @@ func (p *Point) UnmarshalJSON(b []byte) error {
 // where their number is; a stride doubles where too many would be kept. So the points with
 // a validation loss, which are rarer, are never crowded out.
 type Curve struct {
-	stride      uint64 // of steps, a power of two
-	every       uint64 // of validations, counted from 0, a power of two
-	validations uint64 // so far
-	points      []Point
-	best        Point // of the least validation loss, among equal ones the first; Step 0: none
+	stride           uint64 // of steps, a power of two
+	validationStride uint64 // of validations, counted from 0, a power of two
+	validations      uint64 // so far
+	points           []Point
+	best             Point // of the least validation loss, among equal ones the first; Step 0: none
 }
 
 // New returns a curve without points.
-func New() *Curve { return &Curve{stride: 1, every: 1} }
+func New() *Curve { return &Curve{stride: 1, validationStride: 1} }
 
 // Points returns the points by step, the one of the least validation loss among them.
 func (c *Curve) Points() []Point {
@@ -128,7 +128,7 @@ func (c *Curve) Best() (Point, bool) { return c.best, c.best.Step > 0 }
 // them, but for the best one and the last one, which are kept whatever their numbers are.
 func (c *Curve) add(p Point, limit int) {
 	most := limit/2 - 1
-	stride, every := c.stride, c.every
+	stride, every := c.stride, c.validationStride
 	switch {
 	case p.validated():
 		if c.best.Step == 0 || p.Validation < c.best.Validation {
@@ -148,7 +148,7 @@ func (c *Curve) add(p Point, limit int) {
 			stride *= 2
 		}
 	}
-	c.thin(stride, every)
+	c.coarsen(stride, every)
 }
 
 // count returns how many points, with or without a validation loss, would be kept with
@@ -171,7 +171,7 @@ func (c *Curve) each(stride, every uint64, do func(*Point)) {
 		keep := p.Step%stride == 0
 		if p.validated() {
 			keep = number%every == 0
-			number += c.every
+			number += c.validationStride
 		}
 		if keep {
 			do(p)
@@ -181,31 +181,31 @@ func (c *Curve) each(stride, every uint64, do func(*Point)) {
 
 // thin changes the strides to multiples of them, and drops the points that are not kept
 // with them.
-func (c *Curve) thin(stride, every uint64) {
-	if stride == c.stride && every == c.every {
+func (c *Curve) coarsen(stride, every uint64) {
+	if stride == c.stride && every == c.validationStride {
 		return
 	}
 	var kept []Point
 	c.each(stride, every, func(p *Point) { kept = append(kept, *p) })
-	c.points, c.stride, c.every = kept, stride, every
+	c.points, c.stride, c.validationStride = kept, stride, every
 }
 
 // Thinned returns the curve with at most limit points, which are at least 4. The best one and
 // the last one are kept.
-func (c *Curve) Thinned(limit int) *Curve {
+func (c *Curve) Coarsened(limit int) *Curve {
 	next, most := *c, limit/2-1
 	for {
-		stride, every := next.stride, next.every
+		stride, every := next.stride, next.validationStride
 		if next.count(true, stride, every) > most {
 			every *= 2
 		}
 		if next.count(false, stride, every) > most {
 			stride *= 2
 		}
-		if stride == next.stride && every == next.every {
+		if stride == next.stride && every == next.validationStride {
 			break
 		}
-		next.thin(stride, every)
+		next.coarsen(stride, every)
 	}
 	last, have := c.lastPoint(), next.lastPoint()
 	if last != nil && (have == nil || have.Step < last.Step) {

@@ -174,13 +174,13 @@ func TestCrashesDoNotShow(t *testing.T) {
 			switch crash := crashes < 5 && rapid.IntRange(0, 2).Draw(t, "a crash") == 0; {
 			case !crash && at+1 > round:
 				before, beforeRound = committed, round
-				rest, mark := r.Rest()
+				rest, mark := r.Uncommitted()
 				if rapid.Bool().Draw(t, "it takes no effect") {
 					continue
 				}
 				committed, round = extend(t, committed, rest), at+1
 				if rapid.Bool().Draw(t, "it is known that it did") {
-					r.Kept(mark)
+					r.Committed(mark)
 				}
 				if d := diff(decode(t, committed).Points(), r.Curve().Points()); d != "" {
 					t.Fatalf("after round %d the committed curve is another: %s", at, d)
@@ -200,7 +200,7 @@ func TestCrashesDoNotShow(t *testing.T) {
 			}
 		}
 		r.End()
-		rest, _ := r.Rest()
+		rest, _ := r.Uncommitted()
 		got := decode(t, extend(t, committed, rest)).Points()
 		if d := diff(whole(j, limit).Points(), got); d != "" {
 			t.Fatalf("limit %d: %s", limit, d)
@@ -279,15 +279,15 @@ func TestARestIsWhatIsNew(t *testing.T) {
 		r.Observe(algorithms.Progress{Step: step, Loss: 1}, 5)
 	}
 	for range 2 {
-		if rest, _ := r.Rest(); len(rest.points) != 10 {
+		if rest, _ := r.Uncommitted(); len(rest.points) != 10 {
 			t.Errorf("%d points of 10 steps that are complete", len(rest.points))
 		}
 	}
-	_, mark := r.Rest()
+	_, mark := r.Uncommitted()
 	r.Observe(algorithms.Progress{Step: 11, Loss: 1}, 5)
-	r.Kept(mark)
+	r.Committed(mark)
 	for range 2 {
-		rest, mark := r.Rest()
+		rest, mark := r.Uncommitted()
 		if want := mark.step - 9; uint64(len(rest.points)) != want {
 			t.Errorf("%d points are new, want %d", len(rest.points), want)
 		}
@@ -300,7 +300,7 @@ func TestTheLargestCurve(t *testing.T) {
 	for i := range uint64(JobPoints) {
 		c.points = append(c.points, Point{i << 54, 1.5, 2.5, int64(i) << 53})
 	}
-	c.stride, c.every, c.validations, c.best = 1<<63, 1<<63, math.MaxUint64, Point{math.MaxUint64, 1, 1, math.MaxInt64}
+	c.stride, c.validationStride, c.validations, c.best = 1<<63, 1<<63, math.MaxUint64, Point{math.MaxUint64, 1, 1, math.MaxInt64}
 	b := c.Append(nil)
 	if len(b) > MaxBytes {
 		t.Errorf("%d bytes, at most %d are allowed", len(b), MaxBytes)
@@ -313,7 +313,7 @@ func TestTheLargestCurve(t *testing.T) {
 // TestExtendRefuses what does not continue a curve.
 func TestExtendRefuses(t *testing.T) {
 	at := func(stride uint64, steps ...uint64) []byte {
-		c := &Curve{stride: stride, every: 1, validations: 3}
+		c := &Curve{stride: stride, validationStride: 1, validations: 3}
 		for _, s := range steps {
 			c.points = append(c.points, Point{s, 1, math.NaN(), Unknown})
 		}
@@ -342,7 +342,7 @@ func TestThinned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := whole(drawJob(t), JobPoints)
 		limit := rapid.IntRange(4, 100).Draw(t, "limit")
-		got := c.Thinned(limit)
+		got := c.Coarsened(limit)
 		if n := len(got.Points()); n > limit {
 			t.Fatalf("%d points, at most %d are allowed", n, limit)
 		}
@@ -369,7 +369,7 @@ func TestThinnedKeepsWhatFits(t *testing.T) {
 	}
 	r.End()
 	want := r.Curve().Points()
-	if d := diff(want, r.Curve().Thinned(FoldPoints).Points()); d != "" || len(want) != FoldPoints-1 {
+	if d := diff(want, r.Curve().Coarsened(FoldPoints).Points()); d != "" || len(want) != FoldPoints-1 {
 		t.Errorf("of %d points: %s", len(want), d)
 	}
 }

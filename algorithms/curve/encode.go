@@ -27,7 +27,7 @@ const (
 // has, the steps since the point before as a varint, its losses as float64, little-endian,
 // and the milliseconds since the point before as a varint; the best point counts from 0.
 func (c *Curve) Append(dst []byte) []byte {
-	for _, v := range []uint64{c.stride, c.every, c.validations, uint64(len(c.points))} {
+	for _, v := range []uint64{c.stride, c.validationStride, c.validations, uint64(len(c.points))} {
 		dst = binary.AppendUvarint(dst, v)
 	}
 	var before Point
@@ -76,11 +76,11 @@ func (p *Point) append(dst []byte, before *Point) []byte {
 // Decode reads what Append wrote.
 func Decode(b []byte) (*Curve, error) {
 	r := &reader{b: b}
-	c := &Curve{stride: r.uvarint(), every: r.uvarint(), validations: r.uvarint()}
+	c := &Curve{stride: r.uvarint(), validationStride: r.uvarint(), validations: r.uvarint()}
 	n := r.uvarint()
 	switch {
-	case r.err == nil && (!isPower(c.stride) || !isPower(c.every)):
-		r.fail("strides of %d and %d", c.stride, c.every)
+	case r.err == nil && (!isPower(c.stride) || !isPower(c.validationStride)):
+		r.fail("strides of %d and %d", c.stride, c.validationStride)
 	case r.err == nil && n > JobPoints:
 		r.fail("%d points, at most %d are allowed", n, JobPoints)
 	}
@@ -129,11 +129,11 @@ func Extend(encoded, rest []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if next.stride < c.stride || next.every < c.every || next.validations < c.validations {
-		return nil, fmt.Errorf("%w: strides of %d and %d after %d and %d", ErrCurve, next.stride, next.every, c.stride, c.every)
+	if next.stride < c.stride || next.validationStride < c.validationStride || next.validations < c.validations {
+		return nil, fmt.Errorf("%w: strides of %d and %d after %d and %d", ErrCurve, next.stride, next.validationStride, c.stride, c.validationStride)
 	}
 	last := c.lastPoint()
-	c.thin(next.stride, next.every)
+	c.coarsen(next.stride, next.validationStride)
 	for _, p := range next.points {
 		if last != nil && p.Step <= last.Step {
 			continue

@@ -11,11 +11,11 @@ import (
 // state, so that a recorder with the curve and the Trainer of any round goes on to the
 // same points.
 type Recorder struct {
-	limit int
-	curve *Curve
-	last  Point // of the step seen last, not in the curve yet; without a loss it never gets there
-	has   bool  // there is one
-	kept  Mark  // up to where Rest leaves out
+	limit     int
+	curve     *Curve
+	last      Point // of the step seen last, not in the curve yet; without a loss it never gets there
+	has       bool  // there is one
+	committed Mark  // up to where Rest leaves out
 }
 
 // Mark is a place in a recorder's curve; zero: its beginning.
@@ -31,7 +31,7 @@ func NewRecorder(limit int, c *Curve) *Recorder {
 		return &Recorder{limit: limit, curve: New()}
 	}
 	r := &Recorder{limit: limit, curve: c}
-	r.kept = r.mark()
+	r.committed = r.mark()
 	return r
 }
 
@@ -103,10 +103,10 @@ func (r *Recorder) Curve() *Curve { return r.curve }
 
 // Rest returns what Extend makes the curve so far of the one that is kept elsewhere, and
 // what to tell Kept once it is kept with it.
-func (r *Recorder) Rest() (*Curve, Mark) {
+func (r *Recorder) Uncommitted() (*Curve, Mark) {
 	rest := *r.curve
 	from := 0
-	for r.kept.any && from < len(rest.points) && rest.points[from].Step <= r.kept.step {
+	for r.committed.any && from < len(rest.points) && rest.points[from].Step <= r.committed.step {
 		from++
 	}
 	rest.points = rest.points[from:len(rest.points):len(rest.points)]
@@ -114,7 +114,7 @@ func (r *Recorder) Rest() (*Curve, Mark) {
 }
 
 // Kept says that a rest is kept for good: the next ones begin behind it.
-func (r *Recorder) Kept(m Mark) { r.kept = m }
+func (r *Recorder) Committed(m Mark) { r.committed = m }
 
 // mark returns the end of the curve so far.
 func (r *Recorder) mark() Mark {

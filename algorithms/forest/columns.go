@@ -45,15 +45,15 @@ func (c *columns) sort(t *table, rows []uint32, z *sorter) {
 		budget = sortBudget
 	}
 	c.layOut(t, rows)
-	grown(&z.next, t.features)
+	resized(&z.next, t.features)
 	for from, to := 0, 0; from < t.features; from = to {
 		for to = from + 1; to < t.features && c.start[to+1]-c.start[from] <= budget; to++ {
 		}
-		grown(&z.keys, c.start[to]-c.start[from])
+		resized(&z.keys, c.start[to]-c.start[from])
 		c.gather(t, rows, z, from, to)
 		for i := from; i < to; i++ {
 			keys := z.keys[c.start[i]-c.start[from] : c.start[i+1]-c.start[from]]
-			sorted, _ := sortKeys(keys, grown(&z.spare, len(keys)))
+			sorted, _ := sortKeys(keys, resized(&z.spare, len(keys)))
 			writeEntries(c.column(i), sorted)
 		}
 	}
@@ -61,7 +61,7 @@ func (c *columns) sort(t *table, rows []uint32, z *sorter) {
 
 // layOut finds out where each column begins.
 func (c *columns) layOut(t *table, rows []uint32) {
-	clear(grown(&c.start, t.features+1))
+	clear(resized(&c.start, t.features+1))
 	for _, row := range rows {
 		t.eachNonZero(row, 0, t.features, func(i int, _ float32) { c.start[i+1]++ })
 	}
@@ -71,13 +71,13 @@ func (c *columns) layOut(t *table, rows []uint32) {
 		}
 		c.start[i+1] += c.start[i]
 	}
-	c.room(c.start[t.features])
+	c.resize(c.start[t.features])
 }
 
 // room makes room for n entries of any value. The old ones go first, since these are
 // most of a grower's memory; the samples of other trees are as large, give or take
 // a little.
-func (c *columns) room(n int) {
+func (c *columns) resize(n int) {
 	if cap(c.entries) < n {
 		c.entries = nil
 		c.entries = make([]uint32, n+n/50)

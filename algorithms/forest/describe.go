@@ -8,7 +8,7 @@ import (
 )
 
 // described is how many of the most used features Describe lists.
-const described = 10
+const describedFeatures = 10
 
 // Describe implements algorithms.Model.
 func (m *model) Describe() [][2]string {
@@ -22,7 +22,7 @@ func (m *model) Describe() [][2]string {
 		{"features used", fmt.Sprintf("%d of %d", m.walker().used, m.features)},
 	}
 	for i, f := range m.Importance() {
-		if i == described {
+		if i == describedFeatures {
 			break
 		}
 		pairs = append(pairs, [2]string{fmt.Sprintf("feature %d", f.Feature),
@@ -61,11 +61,11 @@ func (m *model) Importance() []Importance {
 }
 
 // spread is the least, mean and greatest of some numbers.
-type spread struct {
+type numberSummary struct {
 	n, sum, least, most float64
 }
 
-func (s *spread) add(x float64) {
+func (s *numberSummary) add(x float64) {
 	if s.n == 0 || x < s.least {
 		s.least = x
 	}
@@ -76,19 +76,19 @@ func (s *spread) add(x float64) {
 	s.sum += x
 }
 
-func (s *spread) text(format string) string {
+func (s *numberSummary) text(format string) string {
 	return fmt.Sprintf("mean "+format+" (%.0f to %.0f)", s.sum/max(1, s.n), s.least, s.most)
 }
 
 // summary says of the trees what Describe prints.
-type summary struct {
-	depth, leaves spread // over trees
-	samples       spread // over leaves
+type forestSummary struct {
+	depth, leaves numberSummary // over trees
+	samples       numberSummary // over leaves
 	evaluations   float64
 }
 
-func (m *model) summary() *summary {
-	s := new(summary)
+func (m *model) summary() *forestSummary {
+	s := new(forestSummary)
 	for _, tree := range m.trees {
 		s.leaves.add(float64(tree.Leaves()))
 		s.evaluations += float64(tree.Evaluations)
@@ -126,7 +126,7 @@ func (m *model) TreeText(n int, featureNames, labelNames []string) (string, erro
 		return "", fmt.Errorf("tree %d: the forest has trees 0 to %d", n, len(m.trees)-1)
 	}
 	w := treeWriter{tree: m.trees[n], features: featureNames, labels: labelNames}
-	w.node(0, "", "")
+	w.writeNode(0, "", "")
 	return w.b.String(), nil
 }
 
@@ -136,15 +136,15 @@ type treeWriter struct {
 	b                strings.Builder
 }
 
-func (w *treeWriter) node(i int, first, rest string) {
+func (w *treeWriter) writeNode(i int, first, rest string) {
 	t := w.tree
 	if t.feature[i] == leafMark {
 		fmt.Fprintf(&w.b, "%sleaf  %d samples  %s\n", first, t.samples[i], w.distribution(int(t.left[i])))
 		return
 	}
 	fmt.Fprintf(&w.b, "%s%s < %.6g  %d samples, gain %.4f\n", first, w.feature(t.feature[i]), t.threshold[i], t.samples[i], t.gain[i])
-	w.node(int(t.left[i]), rest+"├─ yes: ", rest+"│       ")
-	w.node(int(t.left[i])+1, rest+"└─ no:  ", rest+"        ")
+	w.writeNode(int(t.left[i]), rest+"├─ yes: ", rest+"│       ")
+	w.writeNode(int(t.left[i])+1, rest+"└─ no:  ", rest+"        ")
 }
 
 func (w *treeWriter) feature(f uint32) string {
@@ -155,7 +155,7 @@ func (w *treeWriter) feature(f uint32) string {
 }
 
 // shown is how many of a leaf's labels are written.
-const shown = 6
+const describedLabels = 6
 
 // distribution writes a leaf's labels, those of the greatest degree first.
 func (w *treeWriter) distribution(leaf int) string {
@@ -166,14 +166,14 @@ func (w *treeWriter) distribution(leaf int) string {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(degrees[b], degrees[a]) })
 	var parts []string
-	for _, c := range order[:min(shown, len(order))] {
+	for _, c := range order[:min(describedLabels, len(order))] {
 		name := fmt.Sprint(c)
 		if c < len(w.labels) {
 			name = w.labels[c]
 		}
 		parts = append(parts, fmt.Sprintf("%s %.3f", name, degrees[c]))
 	}
-	if len(order) > shown {
+	if len(order) > describedLabels {
 		parts = append(parts, "…")
 	}
 	return strings.Join(parts, ", ")

@@ -2,18 +2,18 @@ package forest
 
 // divide divides a node by a split: its rows, and the columns of those children
 // that may be split themselves.
-func (g *grower) divide(p *place, s *split) (left, right place) {
-	g.mark(p, s)
+func (g *grower) divide(p *pendingNode, s *split) (left, right pendingNode) {
+	g.markSides(p, s)
 	n, copies := g.divideRows(p)
-	left = place{from: p.from, to: p.from + n, copies: copies, depth: p.depth + 1, path: 2 * p.path}
-	right = place{from: left.to, to: p.to, copies: p.copies - copies, depth: p.depth + 1, path: 2*p.path + 1}
+	left = pendingNode{from: p.from, to: p.from + n, copies: copies, depth: p.depth + 1, path: 2 * p.path}
+	right = pendingNode{from: left.to, to: p.to, copies: p.copies - copies, depth: p.depth + 1, path: 2*p.path + 1}
 	left.splits, right.splits = g.classify(&left), g.classify(&right)
 	g.divideColumns(p, &left, &right)
 	return left, right
 }
 
 // mark writes the side of each of the node's rows.
-func (g *grower) mark(p *place, s *split) {
+func (g *grower) markSides(p *pendingNode, s *split) {
 	c := g.segments[s.segment]
 	if int(c.to-c.from) < p.to-p.from {
 		zero := uint8(1)
@@ -34,7 +34,7 @@ func (g *grower) mark(p *place, s *split) {
 
 // divideRows moves the rows of the left child to the front, both sides in order,
 // and returns their number and copies.
-func (g *grower) divideRows(p *place) (n, copies int) {
+func (g *grower) divideRows(p *pendingNode) (n, copies int) {
 	rows, r := g.rows[p.from:p.to], 0
 	for _, row := range rows {
 		if g.side[row] != 0 {
@@ -52,10 +52,10 @@ func (g *grower) divideRows(p *place) (n, copies int) {
 
 // divideColumns makes the lists of the children's columns: the right child's in
 // place of the node's, the left child's on top of the stack.
-func (g *grower) divideColumns(p, left, right *place) {
+func (g *grower) divideColumns(p, left, right *pendingNode) {
 	right.base, right.top = p.base, p.base
 	left.base, left.top = p.top, p.top
-	if g.lazy.on || !left.splits && !right.splits {
+	if g.onDemand.enabled || !left.splits && !right.splits {
 		return
 	}
 	g.segments = g.segments[:p.top]
@@ -69,9 +69,9 @@ func (g *grower) divideColumns(p, left, right *place) {
 			n = partition(entries, g.spare, g.side)
 			r = len(entries) - n
 		case left.splits:
-			n = keep(entries, g.side, 0)
+			n = filterSide(entries, g.side, 0)
 		default:
-			r = keep(entries, g.side, 1)
+			r = filterSide(entries, g.side, 1)
 		}
 		if left.splits && varies(entries[:n], nl) {
 			g.segments = append(g.segments, segment{c.column, c.from, c.from + uint32(n)})
@@ -108,8 +108,8 @@ func partition(entries, spare []uint32, side []uint8) int {
 }
 
 // keep moves the entries of rows of one side to the front and returns their number.
-func keep(entries []uint32, side []uint8, want uint8) int {
-	done, n, isNew := startKeep(entries, side, want)
+func filterSide(entries []uint32, side []uint8, want uint8) int {
+	done, n, isNew := startFilterSide(entries, side, want)
 	for _, e := range entries[done:] {
 		b := uint32(side[e&rowMask] ^ want)
 		isNew |= e & newValue

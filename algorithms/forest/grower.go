@@ -15,24 +15,24 @@ type grower struct {
 
 	ctx    context.Context
 	table  *table
-	sample Sample
+	sample BootstrapSample
 	counts []uint32 // by training row: draws
 	local  []uint32 // by training row: its number in the sample, or absent
 	origin []uint32 // by row of the sample: the training row
 
-	rows     []uint32 // rows of the sample, each node's together and ascending
-	columns  columns  // of the sample
-	sorter   sorter
-	entries  []uint32  // those of columns, each node's part together; of a lazy grower, one column
-	segments []segment // a stack: the columns that vary in the node at work
-	spare    []uint32  // right halves during a partition
-	side     []uint8   // by row: 1 where the split sends it to the right
-	search   search
-	choice   chooser
-	lazy     lazy
-	view     Node // handed to the labeller
-	tree     Tree // the tree at work
-	since    int  // nodes since ctx was looked at
+	rows       []uint32 // rows of the sample, each node's together and ascending
+	columns    columns  // of the sample
+	sorter     sorter
+	entries    []uint32  // those of columns, each node's part together; of a lazy grower, one column
+	segments   []segment // a stack: the columns that vary in the node at work
+	spare      []uint32  // right halves during a partition
+	side       []uint8   // by row: 1 where the split sends it to the right
+	search     search
+	features   featureSampler
+	onDemand   onDemandColumns
+	nodeView   Node // handed to the labeller
+	tree       Tree // the tree at work
+	sinceCheck int  // nodes since ctx was looked at
 }
 
 // segment is the part of a sorted column that belongs to a node: entries[from:to].
@@ -40,7 +40,7 @@ type segment struct{ column, from, to uint32 }
 
 // place is a node while the tree grows: rows[from:to] and columns
 // segments[base:top].
-type place struct {
+type pendingNode struct {
 	from, to  int
 	copies    int
 	depth     int
@@ -53,15 +53,15 @@ type place struct {
 func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
 	g.ctx, g.table = ctx, t
 	g.drawSample(t, n)
-	g.choice.begin(&g.cfg, n, t.features)
-	g.lazy.begin(&g.choice, len(g.rows), t.features)
+	g.features.begin(&g.cfg, n, t.features)
+	g.onDemand.begin(&g.features, len(g.rows), t.features)
 	g.fillColumns(t)
 	g.labeller.Begin(&g.sample)
 	g.search.begin(g, t)
 	g.tree.reset(t.labels)
-	root := place{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
+	root := pendingNode{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
 	root.splits = g.classify(&root)
-	if err := g.node(0, &root); err != nil {
+	if err := g.growNode(0, &root); err != nil {
 		return nil, err
 	}
 	g.tree.Evaluations = g.search.evaluations
@@ -71,49 +71,49 @@ func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
 }
 
 // node makes node number at of the tree, and all below it (Algorithm 1).
-func (g *grower) node(at int, p *place) error {
-	if g.since++; g.since >= 256 {
-		g.since = 0
+func (g *grower) growNode(at int, p *pendingNode) error {
+	if g.sinceCheck++; g.sinceCheck >= 256 {
+		g.sinceCheck = 0
 		if err := g.ctx.Err(); err != nil {
 			return err
 		}
 	}
 	g.tree.samples[at] = uint32(p.copies)
 	if !p.splits {
-		g.leaf(at, p)
+		g.makeLeaf(at, p)
 		return nil
 	}
 	best, ok := g.bestSplit(p)
 	if !ok {
-		g.leaf(at, p)
+		g.makeLeaf(at, p)
 		return nil
 	}
 	g.tree.split(at, best.column, g.threshold(&best), best.gain(p.copies))
 	left, right := g.divide(p, &best)
-	if err := g.node(int(g.tree.left[at]), &left); err != nil {
+	if err := g.growNode(int(g.tree.left[at]), &left); err != nil {
 		return err
 	}
-	return g.node(int(g.tree.left[at])+1, &right)
+	return g.growNode(int(g.tree.left[at])+1, &right)
 }
 
 // classify has the class labels of a node's rows written, unless it is a leaf: by
 // its size, its depth or because its rows do not differ.
-func (g *grower) classify(p *place) bool {
+func (g *grower) classify(p *pendingNode) bool {
 	if p.copies < g.cfg.MinSamples || p.depth >= g.cfg.MaxDepth {
 		return false
 	}
-	return g.labeller.Classify(&g.sample, g.show(p))
+	return g.labeller.Classify(&g.sample, g.labellerNode(p))
 }
 
 // show returns a node as labellers see it, until the next call.
-func (g *grower) show(p *place) *Node {
-	g.view = Node{Rows: g.rows[p.from:p.to], Copies: p.copies, Path: p.path}
-	return &g.view
+func (g *grower) labellerNode(p *pendingNode) *Node {
+	g.nodeView = Node{Rows: g.rows[p.from:p.to], Copies: p.copies, Path: p.path}
+	return &g.nodeView
 }
 
-func (g *grower) leaf(at int, p *place) {
+func (g *grower) makeLeaf(at int, p *pendingNode) {
 	dst := g.tree.leaf(at)
-	g.tree.Loss += g.labeller.Leaf(dst, &g.sample, g.show(p))
+	g.tree.Loss += g.labeller.Leaf(dst, &g.sample, g.labellerNode(p))
 }
 
 // threshold returns the split's threshold: half way between the values on both

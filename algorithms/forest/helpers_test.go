@@ -91,7 +91,7 @@ func makeProblem(seed uint64, n, features, labels int, share float64) *problem {
 // degree is above the node's mean or not.
 type halves struct{ mean }
 
-func (h *halves) Classify(s *Sample, n *Node) bool {
+func (h *halves) Classify(s *BootstrapSample, n *Node) bool {
 	sum := 0.0
 	for _, row := range n.Rows {
 		sum += float64(s.Weight[row]) * float64(s.Label(row)[0])
@@ -111,7 +111,7 @@ func (h *halves) Classify(s *Sample, n *Node) bool {
 // highest degree.
 type highest struct{ mean }
 
-func (h *highest) Classify(s *Sample, n *Node) bool {
+func (h *highest) Classify(s *BootstrapSample, n *Node) bool {
 	for _, row := range n.Rows {
 		best := 0
 		for c, v := range s.Label(row) {
@@ -127,9 +127,9 @@ func (h *highest) Classify(s *Sample, n *Node) bool {
 // mean has leaves predict the mean distribution.
 type mean struct{}
 
-func (mean) Begin(*Sample) {}
+func (mean) Begin(*BootstrapSample) {}
 
-func (mean) Leaf(dst []float32, s *Sample, n *Node) float64 {
+func (mean) Leaf(dst []float32, s *BootstrapSample, n *Node) float64 {
 	for c := range dst {
 		sum := 0.0
 		for _, row := range n.Rows {
@@ -141,7 +141,7 @@ func (mean) Leaf(dst []float32, s *Sample, n *Node) float64 {
 }
 
 // families are the algorithms of the tests: one of two classes, one of many.
-var families = map[string]Family{
+var families = map[string]Variant{
 	"two": {
 		Name: "two", Classes: func(int) int { return 2 },
 		NewLabeller: func(uint64) Labeller { return new(halves) },
@@ -158,12 +158,12 @@ func smallConfig() Config {
 	return c
 }
 
-func newKernel(f Family, c Config, seed uint64, d *dataset.Data) *kernel {
-	return &kernel{family: f, cfg: c, seed: seed, labels: d.Manifest.Labels}
+func newKernel(f Variant, c Config, seed uint64, d *dataset.Data) *kernel {
+	return &kernel{variant: f, cfg: c, seed: seed, labels: d.Manifest.Labels}
 }
 
 // growTrees grows a forest of c.Trees trees on some lanes.
-func growTrees(t testing.TB, f Family, c Config, seed uint64, d *dataset.Data, lanes int) []*Tree {
+func growTrees(t testing.TB, f Variant, c Config, seed uint64, d *dataset.Data, lanes int) []*Tree {
 	t.Helper()
 	tr := &trainer{cfg: &c, features: d.Manifest.Features, labels: d.Manifest.Labels}
 	x := engine.NewLocal(newKernel(f, c, seed, d), d, lanes, nil)

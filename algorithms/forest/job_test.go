@@ -124,7 +124,7 @@ func TestSample(t *testing.T) {
 func TestChooser(t *testing.T) {
 	cfg := Default()
 	cfg.Features = "0.3"
-	var marking, asking chooser
+	var marking, asking featureSampler
 	marking.key = num.NewKey(1, "test")
 	asking.key = marking.key
 	marking.begin(&cfg, 2, 30)
@@ -132,14 +132,14 @@ func TestChooser(t *testing.T) {
 	counts := make([]int, 30)
 	const nodes = 20_000
 	for path := range uint64(nodes) {
-		marking.choose(path, 30)
-		asking.choose(path, 1)
+		marking.draw(path, 30)
+		asking.draw(path, 1)
 		n := 0
 		for f := range uint32(30) {
-			if marking.has(f) != asking.has(f) {
+			if marking.tries(f) != asking.tries(f) {
 				t.Fatalf("feature %d of node %d depends on how it is asked for", f, path)
 			}
-			if marking.has(f) {
+			if marking.tries(f) {
 				n++
 				counts[f]++
 			}

@@ -18,15 +18,15 @@ const opGrow uint8 = 1
 // kernel is the worker's half: see algorithms.Kernel and engine.Collector. It is
 // shared by lanes.
 type kernel struct {
-	family Family
-	cfg    Config
-	seed   uint64
-	labels int
+	variant Variant
+	cfg     Config
+	seed    uint64
+	labels  int
 
-	mu    sync.Mutex // held while the table is made: other lanes wait for it
-	data  *dataset.Data
-	table *table
-	idle  []*grower
+	mu          sync.Mutex // held while the table is made: other lanes wait for it
+	data        *dataset.Data
+	table       *table
+	idleGrowers []*grower
 }
 
 // NewScratch implements algorithms.Kernel: a lane has nothing of its own, since
@@ -35,41 +35,41 @@ func (k *kernel) NewScratch() any { return nil }
 
 func (k *kernel) newGrower() *grower {
 	g := &grower{
-		cfg: k.cfg, classes: k.family.Classes(k.labels), labeller: k.family.NewLabeller(k.seed),
-		sampling: num.NewKey(k.seed, k.family.Name+"/bootstrap"),
+		cfg: k.cfg, classes: k.variant.Classes(k.labels), labeller: k.variant.NewLabeller(k.seed),
+		sampling: num.NewKey(k.seed, k.variant.Name+"/bootstrap"),
 	}
-	g.choice.key = num.NewKey(k.seed, k.family.Name+"/features")
+	g.features.key = num.NewKey(k.seed, k.variant.Name+"/features")
 	return g
 }
 
 // take returns a grower that is not at work, the one that was last.
-func (k *kernel) take() *grower {
+func (k *kernel) acquireGrower() *grower {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if n := len(k.idle); n > 0 {
-		g := k.idle[n-1]
-		k.idle = k.idle[:n-1]
+	if n := len(k.idleGrowers); n > 0 {
+		g := k.idleGrowers[n-1]
+		k.idleGrowers = k.idleGrowers[:n-1]
 		return g
 	}
 	return k.newGrower()
 }
 
-func (k *kernel) give(g *grower) {
+func (k *kernel) releaseGrower(g *grower) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.idle = append(k.idle, g)
+	k.idleGrowers = append(k.idleGrowers, g)
 }
 
 // Rest implements pipeline.Rester: growers and table, which may be as large as the
 // dataset, go before a model is there that may be larger. A later tree makes them
 // again.
-func (k *kernel) Rest() {
+func (k *kernel) ReleaseMemory() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.table == nil && k.idle == nil {
+	if k.table == nil && k.idleGrowers == nil {
 		return
 	}
-	k.data, k.table, k.idle = nil, nil, nil
+	k.data, k.table, k.idleGrowers = nil, nil, nil
 	runtime.GC() // what comes next comes in one piece
 }
 
@@ -89,23 +89,23 @@ func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data
 	if u.Op != opGrow {
 		return nil, fmt.Errorf("forest: operation %d is unknown", u.Op)
 	}
-	t, err := k.sorted(u, d)
+	t, err := k.trainingTable(u, d)
 	if err != nil {
 		return nil, err
 	}
-	g := k.take()
+	g := k.acquireGrower()
 	tree, err := g.grow(ctx, t, uint32(u.ID))
 	if err != nil {
 		return nil, err
 	}
-	part := tree.AppendBinary(aligned(tree.Nodes(), tree.Size()))
-	k.give(g)
+	part := tree.AppendBinary(alignedBuffer(tree.Nodes(), tree.Size()))
+	k.releaseGrower(g)
 	return part, nil
 }
 
 // sorted returns the sorted columns of the unit's rows. They are made by the first
 // unit that needs them and kept for the others.
-func (k *kernel) sorted(u algorithms.Unit, d *dataset.Data) (*table, error) {
+func (k *kernel) trainingTable(u algorithms.Unit, d *dataset.Data) (*table, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.data == d {
@@ -119,7 +119,7 @@ func (k *kernel) sorted(u algorithms.Unit, d *dataset.Data) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.note(k.family.Note)
+	t.computeRowValues(k.variant.RowValue)
 	k.data, k.table = d, t
 	return t, nil
 }

@@ -45,11 +45,11 @@ func BenchmarkScan(b *testing.B) {
 				packed[i] = 1 << (32 * side[i])
 				both += packed[i]
 			}
-			t := new(tables)
-			t.pay(1<<30, xlogx(n), uint32(both), uint32(both>>32))
+			t := new(entropyTables)
+			t.prepare(1<<30, xlogx(n), uint32(both), uint32(both>>32))
 			b.SetBytes(int64(4 * n))
 			for b.Loop() {
-				scanTwo(entries, packed, t, 0, 1<<60)
+				scanBinary(entries, packed, t, 0, 1<<60)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/threshold")
 		})

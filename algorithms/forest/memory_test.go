@@ -61,15 +61,15 @@ func TestRest(t *testing.T) {
 		return part
 	}
 	first := collect()
-	if len(k.idle) != 1 || k.table == nil {
+	if len(k.idleGrowers) != 1 || k.table == nil {
 		t.Fatal("nothing is kept between trees")
 	}
-	if again := collect(); !bytes.Equal(again, first) || len(k.idle) != 1 {
+	if again := collect(); !bytes.Equal(again, first) || len(k.idleGrowers) != 1 {
 		t.Error("a grower is not used again, or grows otherwise")
 	}
-	k.Rest()
-	k.Rest()
-	if k.idle != nil || k.table != nil || k.data != nil {
+	k.ReleaseMemory()
+	k.ReleaseMemory()
+	if k.idleGrowers != nil || k.table != nil || k.data != nil {
 		t.Error("a kernel at rest holds memory")
 	}
 	if later := collect(); !bytes.Equal(later, first) {

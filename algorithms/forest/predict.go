@@ -40,12 +40,12 @@ const (
 
 // predictor is the working memory of one caller of Predict.
 type predictor struct {
-	x      []uint32  // the used features of a block of rows, or of one row: all zeroBits between them
-	places []uint32  // in x, that sparse rows have written
-	dense  int       // numbers, the first of x, that dense rows have written
-	leaves []uint32  // by row of the block, or by tree: the leaf that was reached
-	sums   []float64 // rows×labels
-	rows   int       // of a block
+	x       []uint32  // the used features of a block of rows, or of one row: all zeroBits between them
+	written []uint32  // in x, that sparse rows have written
+	dense   int       // numbers, the first of x, that dense rows have written
+	leaves  []uint32  // by row of the block, or by tree: the leaf that was reached
+	sums    []float64 // rows×labels
+	rows    int       // of a block
 }
 
 // NewScratch implements algorithms.Model.
@@ -73,13 +73,13 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 			p.write(w, i/lanes*lanes*w.width+i%lanes, lanes, shard(ref.Shard), int(ref.Pos))
 		}
 		m.predictBlock(dst[:n*m.labels], w, p, n)
-		p.wipe()
+		p.clear()
 		dst, refs = dst[n*m.labels:], refs[n:]
 	}
 	for i, ref := range refs {
 		p.write(w, 0, 1, shard(ref.Shard), int(ref.Pos))
 		m.predictRow(dst[i*m.labels:(i+1)*m.labels], w, p)
-		p.wipe()
+		p.clear()
 	}
 }
 
@@ -99,20 +99,20 @@ func (p *predictor) write(w *walker, from, stride int, r *dataset.Rows, pos int)
 		if at := w.compact[c]; at != unused {
 			place := from + int(at)*stride
 			p.x[place] = clamp(values[i])
-			p.places = append(p.places, uint32(place))
+			p.written = append(p.written, uint32(place))
 		}
 	}
 }
 
 // wipe makes x all zeroBits again.
-func (p *predictor) wipe() {
-	for _, at := range p.places {
+func (p *predictor) clear() {
+	for _, at := range p.written {
 		p.x[at] = zeroBits
 	}
 	for i := range p.x[:min(p.dense, len(p.x))] {
 		p.x[i] = zeroBits
 	}
-	p.places, p.dense = p.places[:0], 0
+	p.written, p.dense = p.written[:0], 0
 }
 
 // predictBlock predicts the first n rows of p.x.
@@ -150,7 +150,7 @@ func (m *model) predictRow(dst []float32, w *walker, p *predictor) {
 func (w *walker) descend(t *Tree, x []uint32) (leaf uint32) {
 	at := uint32(0)
 	for t.feature[at] != leafMark {
-		at = t.left[at] + after(x[w.compact[t.feature[at]]], orderedBits(ceil32(t.threshold[at])))
+		at = t.left[at] + walkRight(x[w.compact[t.feature[at]]], orderedBits(ceil32(t.threshold[at])))
 	}
 	return t.left[at]
 }

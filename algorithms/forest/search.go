@@ -23,7 +23,7 @@ const noEntry = 1<<32 - 1
 
 // gain returns the split's gain in nats (Eq. 2).
 func (s *split) gain(copies int) float64 {
-	return float64(s.total) / unit / float64(copies)
+	return float64(s.total) / nat / float64(copies)
 }
 
 // search finds the best split of one node. Splits are compared by the sum over
@@ -37,11 +37,11 @@ type search struct {
 	beta     float64
 	stride   float64 // αN of Eq. 5
 
-	n     uint32 // copies in the node
-	whole int64  // entropy times samples of the node undivided
-	best  int64  // the least sum so far
-	found bool
-	split split
+	n           uint32 // copies in the node
+	nodeEntropy int64  // entropy times samples of the node undivided
+	best        int64  // the least sum so far
+	found       bool
+	split       split
 
 	// Of the column at work: a threshold is tried where at least next copies are
 	// on its left; zeroLeft tells that the implicit zeros are.
@@ -49,8 +49,8 @@ type search struct {
 	zeroLeft bool
 
 	weight, class []uint32 // of the sample's rows
-	two           two
-	many          many
+	binary        binaryCounts
+	multiclass    multiclassCounts
 }
 
 // begin prepares for a tree.
@@ -59,9 +59,9 @@ func (s *search) begin(g *grower, t *table) {
 	s.adaptive, s.alpha, s.beta = g.cfg.Step == stepAdaptive, g.cfg.Alpha, g.cfg.Beta
 	s.class, s.weight = g.sample.Class, g.sample.Weight
 	if g.classes == 2 {
-		grown(&s.two.packed, len(g.rows))
+		resized(&s.binary.packed, len(g.rows))
 	} else {
-		s.many.shape(g.classes)
+		s.multiclass.shape(g.classes)
 	}
 }
 
@@ -69,12 +69,12 @@ func (s *search) begin(g *grower, t *table) {
 // class.
 func (s *search) start(rows []uint32, n int) bool {
 	s.n, s.found = uint32(n), false
-	if s.many.classes == 0 {
-		s.whole = s.startTwo(rows)
+	if s.multiclass.classes == 0 {
+		s.nodeEntropy = s.startBinary(rows)
 	} else {
-		s.whole = s.startMany(rows)
+		s.nodeEntropy = s.startMulticlass(rows)
 	}
-	s.best = s.whole - minGain
+	s.best = s.nodeEntropy - minGain
 	s.stride = float64(s.alpha * float64(n))
 	return s.best > 0
 }
@@ -88,7 +88,7 @@ func (s *search) step(sum int64) uint32 {
 	}
 	ratio := 1.0
 	if s.found {
-		ratio = float64(s.whole-sum) / float64(s.whole-s.best)
+		ratio = float64(s.nodeEntropy-sum) / float64(s.nodeEntropy-s.best)
 	}
 	far := s.stride / (1 + num.Exp(float64(s.beta*(ratio-0.5))))
 	if far < 2 {
@@ -98,24 +98,24 @@ func (s *search) step(sum int64) uint32 {
 }
 
 // note records a better split of the column at work: entries before index go left.
-func (s *search) note(sum int64, index uint32) {
+func (s *search) record(sum int64, index uint32) {
 	s.best, s.found = sum, true
-	s.split.total, s.split.index, s.split.zeroLeft = s.whole-sum, index, s.zeroLeft
+	s.split.total, s.split.index, s.split.zeroLeft = s.nodeEntropy-sum, index, s.zeroLeft
 }
 
 // bestSplit returns the best split of a node (Eq. 3), and false where none has a
 // gain.
-func (g *grower) bestSplit(p *place) (split, bool) {
+func (g *grower) bestSplit(p *pendingNode) (split, bool) {
 	s := &g.search
 	if !s.start(g.rows[p.from:p.to], p.copies) {
 		return split{}, false
 	}
-	if g.lazy.on {
-		g.choice.choose(p.path, g.table.features)
-		g.lazySplit(p)
+	if g.onDemand.enabled {
+		g.features.draw(p.path, g.table.features)
+		g.splitOnDemand(p)
 	} else {
-		g.choice.choose(p.path, p.top-p.base)
-		g.eagerSplit(p)
+		g.features.draw(p.path, p.top-p.base)
+		g.splitPresorted(p)
 	}
 	if !s.found {
 		return split{}, false
@@ -125,10 +125,10 @@ func (g *grower) bestSplit(p *place) (split, bool) {
 }
 
 // eagerSplit tries the columns of the node's list.
-func (g *grower) eagerSplit(p *place) {
+func (g *grower) splitPresorted(p *pendingNode) {
 	for i := p.base; i < p.top; i++ {
 		c := g.segments[i]
-		if g.choice.has(c.column) && g.tryColumn(g.entries[c.from:c.to], c.from, p.to-p.from) {
+		if g.features.tries(c.column) && g.tryColumn(g.entries[c.from:c.to], c.from, p.to-p.from) {
 			g.search.split.column, g.search.split.segment = c.column, i
 		}
 	}
@@ -141,10 +141,10 @@ func (g *grower) tryColumn(entries []uint32, from uint32, rows int) bool {
 	s := &g.search
 	before := s.best
 	s.next, s.zeroLeft = 1, false
-	if s.many.classes == 0 {
-		s.twoColumn(entries, from, rows)
+	if s.multiclass.classes == 0 {
+		s.binaryColumn(entries, from, rows)
 	} else {
-		s.manyColumn(entries, from, rows)
+		s.multiclassColumn(entries, from, rows)
 	}
 	return s.best < before
 }

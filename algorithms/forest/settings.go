@@ -19,12 +19,12 @@ type setting struct {
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = []setting{
-	whole("trees", "trees of the forest", "50", 1, 10_000, func(c *Config) any { return &c.Trees }),
-	whole("max_depth", "greatest depth of a tree: the root has depth 0, a node at this depth is a leaf", "20", 1, maxDepth,
+	intSetting("trees", "trees of the forest", "50", 1, 10_000, func(c *Config) any { return &c.Trees }),
+	intSetting("max_depth", "greatest depth of a tree: the root has depth 0, a node at this depth is a leaf", "20", 1, maxDepth,
 		func(c *Config) any { return &c.MaxDepth }),
-	real("sampling_ratio", "draws, with replacement, of each tree's sample for each training row", "0.8", 0.0001, 1,
+	floatSetting("sampling_ratio", "draws, with replacement, of each tree's sample for each training row", "0.8", 0.0001, 1,
 		func(c *Config) any { return &c.SamplingRatio }),
-	whole("min_samples", "samples, copies counted, that a node needs to be split", "20", 2, maxDraws,
+	intSetting("min_samples", "samples, copies counted, that a node needs to be split", "20", 2, maxDraws,
 		func(c *Config) any { return &c.MinSamples }),
 	{algorithms.Param{
 		Name: "features", Kind: algorithms.Text, Default: featuresAll, Check: checkFeatures,
@@ -34,16 +34,16 @@ var settings = []setting{
 		Name: "step", Kind: algorithms.Word, Default: stepExhaustive, Words: []string{stepExhaustive, stepAdaptive},
 		Doc: "thresholds tried of a feature: exhaustive tries all, adaptive steps over poor ones (Eq. 5)",
 	}, func(c *Config) any { return &c.Step }},
-	real("alpha", "α of the adaptive step: how long steps are", "0.25", 1e-6, 1, func(c *Config) any { return &c.Alpha }),
-	real("beta", "β of the adaptive step: how sharply steps shorten near the best gain", "8", 0, 100,
+	floatSetting("alpha", "α of the adaptive step: how long steps are", "0.25", 1e-6, 1, func(c *Config) any { return &c.Alpha }),
+	floatSetting("beta", "β of the adaptive step: how sharply steps shorten near the best gain", "8", 0, 100,
 		func(c *Config) any { return &c.Beta }),
 }
 
-func whole(name, doc, def string, lo, hi float64, field func(*Config) any) setting {
+func intSetting(name, doc, def string, lo, hi float64, field func(*Config) any) setting {
 	return setting{algorithms.Param{Name: name, Kind: algorithms.Int, Doc: doc, Default: def, Min: lo, Max: hi}, field}
 }
 
-func real(name, doc, def string, lo, hi float64, field func(*Config) any) setting {
+func floatSetting(name, doc, def string, lo, hi float64, field func(*Config) any) setting {
 	return setting{algorithms.Param{Name: name, Kind: algorithms.Float, Doc: doc, Default: def, Min: lo, Max: hi}, field}
 }
 

@@ -58,7 +58,7 @@ func TestColumnBlocks(t *testing.T) {
 		}
 		for budget := range 3 {
 			var parts columns
-			parts.sort(tab, tab.all(), &sorter{budget: budget*700 + 1})
+			parts.sort(tab, tab.allRows(), &sorter{budget: budget*700 + 1})
 			if !slices.Equal(parts.entries, tab.columns.entries) {
 				t.Errorf("sparse %v: a budget of %d keys gives other entries", sparse, budget*700)
 			}
@@ -71,13 +71,13 @@ func TestXLogX(t *testing.T) {
 	for n, x := range xlogx(5000) {
 		want := 0.0
 		if n > 0 {
-			want = float64(n) * math.Log(float64(n)) * unit
+			want = float64(n) * math.Log(float64(n)) * nat
 		}
 		if math.Abs(float64(x)-want) > 1 {
 			t.Fatalf("xlogx(%d) is %d, want %.1f", n, x, want)
 		}
 	}
-	if most := maxDraws * math.Log(maxDraws) * unit; most >= 1<<62 {
+	if most := maxDraws * math.Log(maxDraws) * nat; most >= 1<<62 {
 		t.Errorf("xlogx(maxDraws) is %.3g, sums of it overflow", most)
 	}
 }

@@ -13,7 +13,7 @@ const maxRows = 1 << 30
 // presorted bounds the entries that a table keeps sorted, for all trees and lanes:
 // 4 MiB. Beyond it each tree sorts its own sample, which takes about a tenth longer
 // but needs no second copy of the features.
-const presorted = 1 << 20
+const maxPresorted = 1 << 20
 
 // table is a job's training rows: made once, and shared by all trees and lanes,
 // which only read it.
@@ -26,7 +26,7 @@ type table struct {
 	sparse  []bool  // by column: its zeros are left out
 	nonZero int     // features of a row that are not 0, the mean rounded up
 
-	notes []float64 // Family.Note by training row, or nil
+	rowValues []float64 // Family.Note by training row, or nil
 
 	draws int     // size of a bootstrap sample
 	xlogx []int64 // up to draws
@@ -49,29 +49,29 @@ func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*table, error)
 		return int(t.shards[a.Shard].Row[a.Pos]) - int(t.shards[b.Shard].Row[b.Pos])
 	})
 	t.xlogx = xlogx(t.draws)
-	entries := t.layOut()
+	entries := t.chooseStorage()
 	if entries > maxEntries {
 		return nil, fmt.Errorf("forest: %d values to sort, more than the %d that are possible", entries, maxEntries)
 	}
-	if entries <= presorted {
-		t.columns.sort(t, t.all(), new(sorter))
+	if entries <= maxPresorted {
+		t.columns.sort(t, t.allRows(), new(sorter))
 	}
 	return t, nil
 }
 
 // note computes a family's Note of each training row.
-func (t *table) note(f func(label []float32) float64) {
+func (t *table) computeRowValues(f func(label []float32) float64) {
 	if f == nil {
 		return
 	}
-	t.notes = make([]float64, len(t.rows))
-	for i := range t.notes {
-		t.notes[i] = f(t.label(uint32(i)))
+	t.rowValues = make([]float64, len(t.rows))
+	for i := range t.rowValues {
+		t.rowValues[i] = f(t.label(uint32(i)))
 	}
 }
 
 // all lists the training rows.
-func (t *table) all() []uint32 {
+func (t *table) allRows() []uint32 {
 	rows := make([]uint32, len(t.rows))
 	for i := range rows {
 		rows[i] = uint32(i)
@@ -106,7 +106,7 @@ func (t *table) value(i uint32, column int) float32 {
 
 // layOut decides which columns are sparse, those of at most two thirds non-zeros,
 // and returns the number of entries of all columns.
-func (t *table) layOut() (entries int) {
+func (t *table) chooseStorage() (entries int) {
 	counts, nonZero := make([]int, t.features), 0
 	for i := range t.rows {
 		t.eachNonZero(uint32(i), 0, t.features, func(column int, _ float32) { counts[column]++ })

@@ -24,10 +24,10 @@ func (t *Tree) reset(labels int) {
 		Labels: labels, feature: t.feature[:0], left: t.left[:0], samples: t.samples[:0],
 		threshold: t.threshold[:0], gain: t.gain[:0], leaves: t.leaves[:0],
 	}
-	t.add()
+	t.addNode()
 }
 
-func (t *Tree) add() {
+func (t *Tree) addNode() {
 	t.feature = append(t.feature, leafMark)
 	t.left = append(t.left, 0)
 	t.samples = append(t.samples, 0)
@@ -39,8 +39,8 @@ func (t *Tree) add() {
 func (t *Tree) split(at int, feature uint32, threshold, gain float64) {
 	t.feature[at], t.threshold[at], t.gain[at] = feature, threshold, gain
 	t.left[at] = uint32(len(t.feature))
-	t.add()
-	t.add()
+	t.addNode()
+	t.addNode()
 }
 
 // leaf makes node at a leaf and returns its distribution, to be filled in.

@@ -259,7 +259,7 @@ func TestDecodeTreeCopiesNothing(t *testing.T) {
 				at += 2
 			}
 			tree.leaf(at)
-			part := tree.AppendBinary(aligned(tree.Nodes(), tree.Size()))
+			part := tree.AppendBinary(alignedBuffer(tree.Nodes(), tree.Size()))
 			back, err := DecodeTree(part, 1, labels)
 			if err != nil {
 				t.Fatal(err)

@@ -17,12 +17,12 @@ import (
 type slow struct {
 	p       *problem
 	c       Config
-	f       Family
+	f       Variant
 	seed    uint64
 	tree    uint32
 	rows    []int // the training rows
 	xlogx   []int64
-	sample  Sample
+	sample  BootstrapSample
 	number  map[int]uint32 // a training row's number in the sample
 	counted uint64
 }
@@ -44,7 +44,7 @@ func (s *slow) grow(l Labeller) *slowNode {
 	}
 	slices.Sort(drawn)
 	s.xlogx = xlogx(len(drawn))
-	s.sample = Sample{Tree: s.tree, Width: s.p.labels}
+	s.sample = BootstrapSample{Tree: s.tree, Width: s.p.labels}
 	s.number = map[int]uint32{}
 	for _, row := range drawn {
 		if _, ok := s.number[row]; !ok {
@@ -265,7 +265,7 @@ func TestTreesEqualTheirTwins(t *testing.T) {
 	}
 }
 
-func checkTwin(t *rapid.T, f Family) {
+func checkTwin(t *rapid.T, f Variant) {
 	p, c := drawProblem(t), drawConfig(t)
 	split := dataset.Split{Seed: 3, TestFraction: rapid.SampledFrom([]float64{0, 0.25}).Draw(t, "test fraction")}
 	seed := rapid.Uint64().Draw(t, "seed")

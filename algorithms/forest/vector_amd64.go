@@ -13,24 +13,24 @@ import (
 var accelerated = num.Accelerated()
 
 //go:noescape
-func scanTwoAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
+func scanBinaryAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
 
 //go:noescape
 func partitionAVX2(entries *uint32, n int, spare *uint32, side *uint8, order *[256]uint64) (left int, newLeft, newRight uint32)
 
 //go:noescape
-func keepAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, pending uint32)
+func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, pending uint32)
 
 //go:noescape
-func reduceAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, pending uint32)
+func selectDrawnAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, pending uint32)
 
 // scanTwo is scanTwoGo.
-func scanTwo(entries []uint32, packed []uint64, t *tables, passed uint64, best int64) scanned {
+func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint64, best int64) scanResult {
 	if !accelerated || len(entries) == 0 {
-		return scanTwoGo(entries, packed, t, passed, best)
+		return scanBinaryGo(entries, packed, t, passed, best)
 	}
-	var s scanned
-	s.at, s.least, s.passed, s.tried = scanTwoAsm(unsafe.SliceData(entries), len(entries), unsafe.SliceData(packed),
+	var s scanResult
+	s.at, s.least, s.passed, s.tried = scanBinaryAsm(unsafe.SliceData(entries), len(entries), unsafe.SliceData(packed),
 		unsafe.SliceData(t.whole), unsafe.SliceData(t.first), unsafe.SliceData(t.second), passed, best)
 	return s
 }
@@ -46,19 +46,19 @@ func startPartition(entries, spare []uint32, side []uint8) (done, left int, newL
 }
 
 // startKeep does the start of keep.
-func startKeep(entries []uint32, side []uint8, want uint8) (done, kept int, pending uint32) {
+func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, pending uint32) {
 	done = wholeVectors(len(entries))
 	if done > 0 {
-		kept, pending = keepAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(side), uint32(want-1)&0xff, &leftPacked)
+		kept, pending = filterSideAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(side), uint32(want-1)&0xff, &leftPacked)
 	}
 	return done, kept, pending << 31
 }
 
 // startReduce does the start of reduce.
-func startReduce(dst, column, local []uint32) (done, kept int, pending uint32) {
+func startSelectDrawn(dst, column, local []uint32) (done, kept int, pending uint32) {
 	done = wholeVectors(len(column))
 	if done > 0 {
-		kept, pending = reduceAVX2(unsafe.SliceData(dst), unsafe.SliceData(column), done, unsafe.SliceData(local), &leftPacked)
+		kept, pending = selectDrawnAVX2(unsafe.SliceData(dst), unsafe.SliceData(column), done, unsafe.SliceData(local), &leftPacked)
 	}
 	return done, kept, pending << 31
 }

@@ -21,8 +21,8 @@ DATA toTop<>+24(SB)/4, $25
 DATA toTop<>+28(SB)/4, $24
 GLOBL toTop<>(SB), RODATA|NOPTR, $32
 
-// func scanTwoAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
-TEXT ·scanTwoAsm(SB), NOSPLIT, $0-96
+// func scanBinaryAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
+TEXT ·scanBinaryAsm(SB), NOSPLIT, $0-96
 	MOVQ entries+0(FP), SI
 	MOVQ n+8(FP), CX
 	MOVQ packed+16(FP), DI
@@ -149,8 +149,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func keepAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, pending uint32)
-TEXT ·keepAVX2(SB), NOSPLIT, $0-52
+// func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, pending uint32)
+TEXT ·filterSideAVX2(SB), NOSPLIT, $0-52
 	MOVQ         entries+0(FP), SI
 	MOVQ         n+8(FP), R12
 	MOVQ         side+16(FP), DX
@@ -192,8 +192,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func reduceAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, pending uint32)
-TEXT ·reduceAVX2(SB), NOSPLIT, $0-52
+// func selectDrawnAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, pending uint32)
+TEXT ·selectDrawnAVX2(SB), NOSPLIT, $0-52
 	MOVQ         dst+0(FP), DI
 	MOVQ         column+8(FP), SI
 	MOVQ         n+16(FP), R12

@@ -3,25 +3,25 @@
 package forest
 
 // scanTwo is scanTwoGo.
-func scanTwo(entries []uint32, packed []uint64, t *tables, passed uint64, best int64) scanned {
-	return scanTwoGo(entries, packed, t, passed, best)
+func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint64, best int64) scanResult {
+	return scanBinaryGo(entries, packed, t, passed, best)
 }
 
 // These do the start of their namesakes: nothing without vectors.
 func startPartition(entries, spare []uint32, side []uint8) (done, left int, newLeft, newRight uint32) {
 	return 0, 0, 0, 0
 }
-func startKeep(entries []uint32, side []uint8, want uint8) (done, kept int, pending uint32) {
+func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, pending uint32) {
 	return 0, 0, 0
 }
-func startReduce(dst, column, local []uint32) (done, kept int, pending uint32) { return 0, 0, 0 }
+func startSelectDrawn(dst, column, local []uint32) (done, kept int, pending uint32) { return 0, 0, 0 }
 
 // walkRows is walkRowsGo for a tree of some depth.
-func walkRows(leaves []uint32, f *nodes, x []uint32, width int, root uint32, _ int) {
+func walkRows(leaves []uint32, f *walkNodes, x []uint32, width int, root uint32, _ int) {
 	walkRowsGo(leaves, f, x, width, root)
 }
 
-func walkTrees(roots []uint32, f *nodes, x []uint32) { walkTreesGo(roots, f, x) }
+func walkTrees(roots []uint32, f *walkNodes, x []uint32) { walkTreesGo(roots, f, x) }
 
 func addLeaves(sums []float64, leaves []float32, at []uint32, labels int) {
 	addLeavesGo(sums, leaves, at, labels)

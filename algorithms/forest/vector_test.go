@@ -81,7 +81,7 @@ func checkDivision(t *rapid.T) {
 	}
 	for b := range want {
 		all, part := framed()
-		if n := keep(part, side, uint8(b)); !slices.Equal(part[:n], want[b]) {
+		if n := filterSide(part, side, uint8(b)); !slices.Equal(part[:n], want[b]) {
 			t.Fatalf("keep side %d: %x, want %x", b, part[:n], want[b])
 		}
 		if all[0] != guard || all[len(all)-1] != guard {
@@ -110,7 +110,7 @@ func checkReduce(t *rapid.T) {
 		want = append(want, local[e&rowMask]|e&^rowMask)
 	}
 	dst := append(make([]uint32, 0, len(column)+1), 5)
-	if got := reduce(dst, column, local); !slices.Equal(got, want) {
+	if got := selectDrawn(dst, column, local); !slices.Equal(got, want) {
 		t.Fatalf("%x, want %x", got, want)
 	}
 }
@@ -139,28 +139,28 @@ func checkScan(t *rapid.T) {
 	}
 	n := uint32(both) + uint32(both>>32)
 	search := search{xlogx: xlogx(int(n)), n: n}
-	search.two.packed, search.two.both = packed, both
-	best := search.disorder(both) - minGain
-	want := scanned{at: -1, least: best, passed: passed}
+	search.binary.packed, search.binary.both = packed, both
+	best := search.binaryEntropy(both) - minGain
+	want := scanResult{at: -1, least: best, passed: passed}
 	for i, e := range entries {
 		if e&newValue != 0 {
 			want.tried++
-			if sum := search.disorder(want.passed) + search.disorder(both-want.passed); sum < want.least {
+			if sum := search.binaryEntropy(want.passed) + search.binaryEntropy(both-want.passed); sum < want.least {
 				want.least, want.at = sum, i
 			}
 		}
 		want.passed += packed[e&rowMask]
 	}
-	tables := new(tables)
-	tables.pay(1<<30, search.xlogx, uint32(both), uint32(both>>32))
-	if got := scanTwo(entries, packed, tables, passed, best); got != want {
+	tables := new(entropyTables)
+	tables.prepare(1<<30, search.xlogx, uint32(both), uint32(both>>32))
+	if got := scanBinary(entries, packed, tables, passed, best); got != want {
 		t.Fatalf("%+v, want %+v", got, want)
 	}
-	if got := scanTwoGo(entries, packed, tables, passed, best); got != want {
+	if got := scanBinaryGo(entries, packed, tables, passed, best); got != want {
 		t.Fatalf("portable: %+v, want %+v", got, want)
 	}
 	search.best, search.split.index, search.split.total = best, 0, 0
-	if got := search.twoSteps(entries, passed, 1); got != want.passed || search.best != want.least ||
+	if got := search.binarySteps(entries, passed, 1); got != want.passed || search.best != want.least ||
 		int(search.split.index) != want.at+1 || int(search.evaluations) != want.tried {
 		t.Fatalf("without tables: passed %x, best %d at %d after %d, want %+v", got, search.best, search.split.index, search.evaluations, want)
 	}

@@ -2,7 +2,7 @@ package forest
 
 // node is a node of a forest as rows walk over it. A row whose value is below limit goes
 // on to the left child, the node that is offset further on, the others to the one behind.
-type node struct {
+type walkNode struct {
 	limit uint32 // as orderedBits; of a leaf leafLimit and its number, which no value reaches
 	step  uint32 // feature × 4 << bits | offset; of a leaf 0
 }
@@ -17,20 +17,20 @@ const maxLeaves = 1<<32 - leafLimit
 const lanes = 8
 
 // nodes are the nodes of all trees.
-type nodes struct {
-	list []node
+type walkNodes struct {
+	list []walkNode
 	bits uint32 // of step's offset
 }
 
 // parts returns the offset and the feature of a node.
-func (f *nodes) parts(n node) (offset uint32, feature int) {
+func (f *walkNodes) parts(n walkNode) (offset uint32, feature int) {
 	return n.step & (1<<f.bits - 1), int(n.step >> f.bits / 4)
 }
 
 // walkRowsGo takes eight rows at a time from root down to their leaves and writes the
 // leaves' numbers. x has groups of eight rows: feature i of a group's row j is
 // x[i·8+j] of width·8 numbers. It is what the assembly must equal.
-func walkRowsGo(leaves []uint32, f *nodes, x []uint32, width int, root uint32) {
+func walkRowsGo(leaves []uint32, f *walkNodes, x []uint32, width int, root uint32) {
 	for i := 0; i < len(leaves); i += lanes {
 		group := x[i*width : (i+lanes)*width]
 		for j := 0; j < lanes; j += 4 {
@@ -44,7 +44,7 @@ func walkRowsGo(leaves []uint32, f *nodes, x []uint32, width int, root uint32) {
 }
 
 // walkTreesGo takes one row down eight trees at a time: roots become leaves' numbers.
-func walkTreesGo(roots []uint32, f *nodes, x []uint32) {
+func walkTreesGo(roots []uint32, f *walkNodes, x []uint32) {
 	for ; len(roots) > 0; roots = roots[4:] {
 		at := [4]uint32(roots)
 		f.walk(&at, [4][]uint32{x, x, x, x}, 1)
@@ -55,14 +55,14 @@ func walkTreesGo(roots []uint32, f *nodes, x []uint32) {
 }
 
 // walk takes four walks to their leaves: feature i of walk k is x[k][i·stride].
-func (f *nodes) walk(at *[4]uint32, x [4][]uint32, stride int) {
+func (f *walkNodes) walk(at *[4]uint32, x [4][]uint32, stride int) {
 	for {
 		moved := uint32(0)
 		for k := range at {
 			n := f.list[at[k]]
 			offset, feature := f.parts(n)
 			moved |= offset
-			at[k] += offset + after(x[k][feature*stride], n.limit)
+			at[k] += offset + walkRight(x[k][feature*stride], n.limit)
 		}
 		if moved == 0 {
 			return
@@ -71,7 +71,7 @@ func (f *nodes) walk(at *[4]uint32, x [4][]uint32, stride int) {
 }
 
 // after is 0 where x is below limit and 1 elsewhere.
-func after(x, limit uint32) uint32 { return uint32(1 + (int64(x)-int64(limit))>>63) }
+func walkRight(x, limit uint32) uint32 { return uint32(1 + (int64(x)-int64(limit))>>63) }
 
 // addLeavesGo adds to each row of sums the leaf that it has reached.
 func addLeavesGo(sums []float64, leaves []float32, at []uint32, labels int) {

@@ -5,16 +5,16 @@ package forest
 import "unsafe"
 
 //go:noescape
-func walkRowsBMI2(leaves *uint32, groups int, nodes *node, x *uint32, groupBytes int, root, bits uint32, pairs int)
+func walkRowsBMI2(leaves *uint32, groups int, nodes *walkNode, x *uint32, groupBytes int, root, bits uint32, pairs int)
 
 //go:noescape
-func walkTreesBMI2(roots *uint32, groups int, nodes *node, x *uint32, bits uint32)
+func walkTreesBMI2(roots *uint32, groups int, nodes *walkNode, x *uint32, bits uint32)
 
 //go:noescape
 func addLeavesAVX2(sums *float64, leaves *float32, at *uint32, n, labels int)
 
 // walkRows is walkRowsGo for a tree of some depth.
-func walkRows(leaves []uint32, f *nodes, x []uint32, width int, root uint32, depth int) {
+func walkRows(leaves []uint32, f *walkNodes, x []uint32, width int, root uint32, depth int) {
 	if !accelerated || len(leaves) == 0 {
 		walkRowsGo(leaves, f, x, width, root)
 		return
@@ -23,7 +23,7 @@ func walkRows(leaves []uint32, f *nodes, x []uint32, width int, root uint32, dep
 		width*lanes*4, root, f.bits, max(1, (depth+1)/2))
 }
 
-func walkTrees(roots []uint32, f *nodes, x []uint32) {
+func walkTrees(roots []uint32, f *walkNodes, x []uint32) {
 	if !accelerated || len(roots) == 0 {
 		walkTreesGo(roots, f, x)
 		return

@@ -9,7 +9,7 @@ import (
 // walker is the forest in the form that prediction walks, derived from its trees: a
 // form in memory only.
 type walker struct {
-	nodes   nodes
+	nodes   walkNodes
 	roots   []uint32 // by tree: its root among the nodes
 	depths  []int    // by tree
 	compact []uint32 // by feature: its place among the used ones, or unused
@@ -38,7 +38,7 @@ func (w *walker) build(m *model) {
 	if !w.fits {
 		return
 	}
-	w.nodes.list = make([]node, 0, size)
+	w.nodes.list = make([]walkNode, 0, size)
 	for _, t := range m.trees {
 		w.add(t)
 	}
@@ -51,12 +51,12 @@ func (w *walker) add(t *Tree) {
 	for i, feature := range t.feature {
 		if feature == leafMark {
 			deepest = max(deepest, depth[i])
-			w.nodes.list = append(w.nodes.list, node{limit: leafLimit + t.left[i]})
+			w.nodes.list = append(w.nodes.list, walkNode{limit: leafLimit + t.left[i]})
 			continue
 		}
 		child := t.left[i]
 		depth[child], depth[child+1] = depth[i]+1, depth[i]+1
-		w.nodes.list = append(w.nodes.list, node{
+		w.nodes.list = append(w.nodes.list, walkNode{
 			limit: orderedBits(ceil32(t.threshold[i])),
 			step:  4*w.compact[feature]<<w.nodes.bits | (child - uint32(i)),
 		})

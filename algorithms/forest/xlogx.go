@@ -10,12 +10,12 @@ import (
 const maxDraws = 1 << 26
 
 // unit is one nat in the fixed-point numbers of xlogx.
-const unit = 1 << 31
+const nat = 1 << 31
 
 // minGain is the gain, times the node's samples, up to which a split is no better
 // than none: 2^-20 nats. It is above the rounding of any sum of table entries
 // that would be 0 exactly (half a unit for each of at most 2^10 entries).
-const minGain = unit >> 20
+const minGain = nat >> 20
 
 // xlogx returns n ln n for n from 0 to most, 0 for 0, as whole multiples of 2^-31.
 // Entropies of counts are sums and differences of its entries: as integers they
@@ -26,7 +26,7 @@ func xlogx(most int) []int64 {
 	table := make([]int64, most+1)
 	for n := 2; n <= most; n++ {
 		x := float64(n)
-		table[n] = int64(math.Floor(float64(float64(x*num.Log(x))*unit) + 0.5))
+		table[n] = int64(math.Floor(float64(float64(x*num.Log(x))*nat) + 0.5))
 	}
 	return table
 }

@@ -96,9 +96,9 @@ func Decode(b []byte) (*File, error) {
 	f.Algorithm = r.name()
 	r.tensors(f)
 	end := r.at
-	stated := r.take(sha256.Size)
-	provenance := r.take(int(min(r.u64(), uint64(len(b)))))
-	tail := r.take(sha256.Size)
+	stated := r.next(sha256.Size)
+	provenance := r.next(int(min(r.u64(), uint64(len(b)))))
+	tail := r.next(sha256.Size)
 	if r.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, r.err)
 	}

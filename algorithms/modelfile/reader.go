@@ -16,7 +16,7 @@ type reader struct {
 	err error
 }
 
-func (r *reader) take(n int) []byte {
+func (r *reader) next(n int) []byte {
 	if r.err == nil && (n < 0 || n > len(r.b)-r.at) {
 		r.err = fmt.Errorf("at byte %d: %w", r.at, io.ErrUnexpectedEOF)
 	}
@@ -28,27 +28,27 @@ func (r *reader) take(n int) []byte {
 }
 
 func (r *reader) u8() byte {
-	if b := r.take(1); b != nil {
+	if b := r.next(1); b != nil {
 		return b[0]
 	}
 	return 0
 }
 
 func (r *reader) u32() uint32 {
-	if b := r.take(4); b != nil {
+	if b := r.next(4); b != nil {
 		return binary.LittleEndian.Uint32(b)
 	}
 	return 0
 }
 
 func (r *reader) u64() uint64 {
-	if b := r.take(8); b != nil {
+	if b := r.next(8); b != nil {
 		return binary.LittleEndian.Uint64(b)
 	}
 	return 0
 }
 
-func (r *reader) name() string { return string(r.take(int(r.u8()))) }
+func (r *reader) name() string { return string(r.next(int(r.u8()))) }
 
 func (r *reader) tensors(f *File) {
 	n := r.u32()
@@ -73,7 +73,7 @@ func (r *reader) tensor() algorithms.Tensor {
 	if r.err == nil && !ok {
 		r.err = fmt.Errorf("tensor %q is larger than the file: its dimensions are %v", t.Name, t.Dims)
 	}
-	data := r.take(n * elementSize(dtype))
+	data := r.next(n * elementSize(dtype))
 	if r.err == nil {
 		setData(&t, dtype, data)
 	}

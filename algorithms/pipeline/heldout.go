@@ -19,7 +19,7 @@ func PredictionBytes(j *algorithms.Job, m *dataset.Manifest, heldOut int) int64 
 }
 
 // keeps tells whether the predictions of the held-out rows are kept.
-func (t *single) keeps() bool {
+func (t *single) keepsPredictions() bool {
 	heldOut := int(t.counts[2])
 	return heldOut > 0 && PredictionBytes(t.job, t.manifest, heldOut) <= t.job.Predictions
 }

@@ -15,8 +15,8 @@ import (
 
 // kernel adds the pipeline's operations to an algorithm's.
 type kernel struct {
-	inner algorithms.Kernel
-	here  *here // where the trainer is in this process
+	inner  algorithms.Kernel
+	shared *sharedModel // where the trainer is in this process
 
 	mu    sync.Mutex       // held while a model is decoded: other lanes wait for it
 	model algorithms.Model // decoded from variable varModel
@@ -65,14 +65,14 @@ func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, s
 // Run implements algorithms.Kernel.
 func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, kept, s any) error {
 	if u.Op >= opMean {
-		k.rest()
+		k.releaseMemory()
 	}
 	switch u.Op {
 	case opMean:
 		sumLabels(dst.F64, u, d)
 		return nil
 	case opEvaluate:
-		m, err := k.trained(v)
+		m, err := k.evaluatedModel(v)
 		if err != nil {
 			return err
 		}
@@ -84,11 +84,11 @@ func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data
 
 // Rester is what a Kernel implements that keeps much memory between units. Rest frees
 // what is not at work; it is called now and then once training is over.
-type Rester interface{ Rest() }
+type MemoryReleaser interface{ ReleaseMemory() }
 
-func (k *kernel) rest() {
-	if r, ok := k.inner.(Rester); ok {
-		r.Rest()
+func (k *kernel) releaseMemory() {
+	if r, ok := k.inner.(MemoryReleaser); ok {
+		r.ReleaseMemory()
 	}
 }
 
@@ -96,8 +96,8 @@ func (k *kernel) rest() {
 // collect.
 func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, s any) ([]byte, error) {
 	if u.Op == opPredict {
-		k.rest()
-		m, err := k.trained(v)
+		k.releaseMemory()
+		m, err := k.evaluatedModel(v)
 		if err != nil {
 			return nil, err
 		}
@@ -153,9 +153,9 @@ func (s *scratch) evaluate(dst []float64, m algorithms.Model, u algorithms.Unit,
 
 // trained returns the model to evaluate: the trainer's own, or the one that was
 // sent. It is decoded once for all lanes.
-func (k *kernel) trained(v algorithms.Vars) (algorithms.Model, error) {
-	if k.here != nil {
-		return k.here.model, nil
+func (k *kernel) evaluatedModel(v algorithms.Vars) (algorithms.Model, error) {
+	if k.shared != nil {
+		return k.shared.model, nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -48,9 +48,9 @@ type single struct {
 	// predicted is the encoded predictions of held-out rows, once known.
 	predicted []byte
 
-	round algorithms.Round
-	model []byte // the model file without provenance, while it is evaluated
-	here  *here  // where the kernel is in this process
+	round  algorithms.Round
+	model  []byte       // the model file without provenance, while it is evaluated
+	shared *sharedModel // where the kernel is in this process
 }
 
 // ErrNumerics is wrapped by New's error about a job that another version of
@@ -105,13 +105,13 @@ func (t *single) Next() (*algorithms.Round, error) {
 }
 
 func (t *single) evaluateRound() error {
-	if err := t.showModel(); err != nil {
+	if err := t.prepareModel(); err != nil {
 		return err
 	}
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
 	t.round.Shape = algorithms.Shape{F64: 2 * measures.Width}
 	t.round.Vars = []algorithms.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
-	if t.here == nil {
+	if t.shared == nil {
 		t.round.Vars = append(t.round.Vars, algorithms.Var{ID: varModel, Version: 1, Data: t.model})
 	}
 	return nil
@@ -126,15 +126,15 @@ func (t *single) evaluated() dataset.Roles {
 }
 
 // showModel makes the model ready for kernels, here or elsewhere.
-func (t *single) showModel() error {
+func (t *single) prepareModel() error {
 	if t.model != nil {
 		return nil
 	}
 	m, err := t.inner.Model()
 	switch {
 	case err != nil:
-	case t.here != nil:
-		t.here.model = m
+	case t.shared != nil:
+		t.shared.model = m
 	default:
 		t.model, _ = modelfile.Encode(t.job.Algorithm, m.Tensors(), nil)
 	}
@@ -142,10 +142,10 @@ func (t *single) showModel() error {
 }
 
 // hideModel frees the memory of an evaluated model.
-func (t *single) hideModel() {
+func (t *single) releaseModel() {
 	t.model, t.round.Vars = nil, nil
-	if t.here != nil {
-		t.here.model = nil
+	if t.shared != nil {
+		t.shared.model = nil
 	}
 }
 
@@ -158,13 +158,13 @@ func (t *single) Fold(res *algorithms.Result) error {
 		t.foldMean(res.Sum.F64)
 	case phaseEvaluate:
 		t.sums = append([]float64{}, res.Sum.F64...)
-		if !t.keeps() {
-			t.hideModel()
+		if !t.keepsPredictions() {
+			t.releaseModel()
 			t.phase = phaseDone
 			return nil
 		}
 	case phasePredict:
-		t.hideModel()
+		t.releaseModel()
 		if err := t.foldPredictions(res.Collected); err != nil {
 			return err
 		}
@@ -302,25 +302,25 @@ func (t *single) restore(b []byte) (inner []byte, err error) {
 		t.counts[i] = binary.LittleEndian.Uint64(b)
 		b = b[8:]
 	}
-	if t.mean, b, err = takeFloats(b, t.manifest.Labels); err != nil {
+	if t.mean, b, err = cutFloats(b, t.manifest.Labels); err != nil {
 		return nil, err
 	}
-	if t.sums, b, err = takeFloats(b, 2*measures.Width); err != nil {
+	if t.sums, b, err = cutFloats(b, 2*measures.Width); err != nil {
 		return nil, err
 	}
-	if t.predicted, b, err = takeBytes(b); err != nil {
+	if t.predicted, b, err = cutBytes(b); err != nil {
 		return nil, err
 	}
-	kept := t.phase == phaseDone && t.keeps()
+	kept := t.phase == phaseDone && t.keepsPredictions()
 	if (t.mean != nil) != (t.phase >= phaseEvaluate) || (t.sums != nil) != (t.phase >= phasePredict) ||
-		(t.predicted != nil) != kept || t.phase == phasePredict && !t.keeps() {
+		(t.predicted != nil) != kept || t.phase == phasePredict && !t.keepsPredictions() {
 		return nil, fmt.Errorf("%w: phase %d does not go with what it holds", ErrState, t.phase)
 	}
 	return b, nil
 }
 
 // takeBytes takes bytes off b; nil where they are none.
-func takeBytes(b []byte) (v, rest []byte, err error) {
+func cutBytes(b []byte) (v, rest []byte, err error) {
 	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
 		return nil, nil, fmt.Errorf("%w: it is cut short", ErrState)
 	}
@@ -332,7 +332,7 @@ func takeBytes(b []byte) (v, rest []byte, err error) {
 }
 
 // takeFloats takes a list of no or n values off b.
-func takeFloats(b []byte, n int) (v []float64, rest []byte, err error) {
+func cutFloats(b []byte, n int) (v []float64, rest []byte, err error) {
 	if len(b) < 4 {
 		return nil, nil, fmt.Errorf("%w: it is cut short", ErrState)
 	}

@@ -70,7 +70,7 @@ func Decode(b []byte) (*Set, error) {
 	}
 	r := &reader{b: b[len(magic):]}
 	labels, flags := int(r.u32()), r.u32()
-	rows := binary.LittleEndian.Uint64(r.take(8))
+	rows := binary.LittleEndian.Uint64(r.next(8))
 	if rows == 0 && flags&(withFolds|withNames) != 0 {
 		return nil, fmt.Errorf("%w: folds or names of no rows", ErrFormat)
 	}
@@ -101,7 +101,7 @@ type reader struct {
 	short bool
 }
 
-func (r *reader) take(n int) []byte {
+func (r *reader) next(n int) []byte {
 	if r.short || n > len(r.b) {
 		r.short = true
 		return make([]byte, min(n, 8))
@@ -111,7 +111,7 @@ func (r *reader) take(n int) []byte {
 	return out
 }
 
-func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.next(4)) }
 
 // fits tells whether n values of a size are there still.
 func (r *reader) fits(n, size int) bool {
@@ -136,7 +136,7 @@ func (r *reader) folds(n int) []uint16 {
 	}
 	out := make([]uint16, n)
 	for i := range out {
-		out[i] = binary.LittleEndian.Uint16(r.take(2))
+		out[i] = binary.LittleEndian.Uint16(r.next(2))
 	}
 	return out
 }
@@ -166,7 +166,7 @@ func (r *reader) texts(n int) []string {
 			r.short = true
 			return nil
 		}
-		out = append(out, string(r.take(int(length))))
+		out = append(out, string(r.next(int(length))))
 	}
 	return out
 }

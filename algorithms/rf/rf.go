@@ -11,18 +11,18 @@ const Name = "rf"
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
-	return forest.Family{
+	return forest.Variant{
 		Name:        Name,
 		Classes:     func(labels int) int { return max(2, labels) },
-		NewLabeller: func(uint64) forest.Labeller { return new(highest) },
+		NewLabeller: func(uint64) forest.Labeller { return new(argmaxLabeller) },
 	}.New()
 }
 
 // highest is the labeller of rf: a row's class is its label of the highest degree.
-type highest struct{ counts []uint32 }
+type argmaxLabeller struct{ counts []uint32 }
 
 // Begin implements forest.Labeller: classes are the same in all nodes.
-func (h *highest) Begin(s *forest.Sample) {
+func (h *argmaxLabeller) Begin(s *forest.BootstrapSample) {
 	h.counts = make([]uint32, s.Width)
 	for row := range s.Class {
 		s.Class[row] = argMax(s.Label(uint32(row)))
@@ -41,7 +41,7 @@ func argMax(v []float32) uint32 {
 }
 
 // Classify implements forest.Labeller.
-func (h *highest) Classify(s *forest.Sample, n *forest.Node) bool {
+func (h *argmaxLabeller) Classify(s *forest.BootstrapSample, n *forest.Node) bool {
 	first := s.Class[n.Rows[0]]
 	for _, row := range n.Rows[1:] {
 		if s.Class[row] != first {
@@ -53,7 +53,7 @@ func (h *highest) Classify(s *forest.Sample, n *forest.Node) bool {
 
 // Leaf implements forest.Labeller: the share of each class. The loss is that of
 // predicting these shares for rows that are wholly of their class.
-func (h *highest) Leaf(dst []float32, s *forest.Sample, n *forest.Node) float64 {
+func (h *argmaxLabeller) Leaf(dst []float32, s *forest.BootstrapSample, n *forest.Node) float64 {
 	clear(h.counts)
 	for _, row := range n.Rows {
 		h.counts[s.Class[row]] += s.Weight[row]

@@ -16,8 +16,8 @@ import (
 func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // sample has four rows of three labels; rows 0 and 2 have ties.
-func sample() *forest.Sample {
-	return &forest.Sample{
+func sample() *forest.BootstrapSample {
+	return &forest.BootstrapSample{
 		Width: 3, Weight: []uint32{1, 2, 1, 4}, Class: make([]uint32, 4),
 		Labels: []float32{
 			0.4, 0.4, 0.2,
@@ -31,7 +31,7 @@ func sample() *forest.Sample {
 // TestClasses: the class is the label of the highest degree, the lowest among ties.
 func TestClasses(t *testing.T) {
 	s := sample()
-	new(highest).Begin(s)
+	new(argmaxLabeller).Begin(s)
 	for row, want := range []uint32{0, 2, 1, 2} {
 		if s.Class[row] != want {
 			t.Errorf("row %d has class %d, want %d", row, s.Class[row], want)
@@ -41,7 +41,7 @@ func TestClasses(t *testing.T) {
 
 // TestClassify: only a node of several classes may be split.
 func TestClassify(t *testing.T) {
-	s, h := sample(), new(highest)
+	s, h := sample(), new(argmaxLabeller)
 	h.Begin(s)
 	if h.Classify(s, &forest.Node{Rows: []uint32{1, 3}, Copies: 6}) {
 		t.Error("rows of one class may be split")
@@ -54,7 +54,7 @@ func TestClassify(t *testing.T) {
 // TestLeaf: a leaf predicts the classes' shares of its copies, with their entropy as
 // the loss.
 func TestLeaf(t *testing.T) {
-	s, h := sample(), new(highest)
+	s, h := sample(), new(argmaxLabeller)
 	h.Begin(s)
 	dst := make([]float32, 3)
 	loss := h.Leaf(dst, s, &forest.Node{Rows: []uint32{0, 1, 2, 3}, Copies: 8})

@@ -11,10 +11,10 @@ const Name = "structrf"
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
-	return forest.Family{
-		Name:    Name,
-		Classes: func(int) int { return 2 },
-		Note:    negativeEntropy,
+	return forest.Variant{
+		Name:     Name,
+		Classes:  func(int) int { return 2 },
+		RowValue: negativeEntropy,
 		NewLabeller: func(seed uint64) forest.Labeller {
 			return &twoMeans{key: num.NewKey(seed, "structrf/two-means")}
 		},

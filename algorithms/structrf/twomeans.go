@@ -13,7 +13,7 @@ const maxIterations = 100
 
 // grain is one in the fixed-point sums of degrees: the sum of a greatest sample
 // stays below 2^63.
-const grain = 1 << 36
+const fixedOne = 1 << 36
 
 // twoMeans is the labeller of structrf: it clusters the label distributions of each
 // node into two groups by k-means (Algorithm 1, lines 8 and 9), each row weighted
@@ -27,25 +27,25 @@ type twoMeans struct {
 	fixed  []int64 // by row of the sample: weight × degree in grains, of stride numbers
 	stride int     // labels, rounded up to a whole vector
 
-	x       []float32 // of the node at work, in blocks
-	far     []float64 // by row of the node: weighted squared distance from the first centre
-	sums    []float64 // by row: the sum of far up to it
-	group   []uint8   // by block: the rows in group 1
-	found   []uint8   // by block: those that are to be
-	joining []uint32  // rows of the sample that move to group 1
-	leaving []uint32  // and to group 0
-	copies  [2]int
-	all     []int64 // Σ over all rows, by label
-	second  []int64 // Σ over group 1, by label
-	moving  []int64 // Σ over rows that leave
-	centre  [2][]float64
-	normal  []float64 // centre 1 - centre 0
+	x          []float32 // of the node at work, in blocks
+	distances  []float64 // by row of the node: weighted squared distance from the first centre
+	sums       []float64 // by row: the sum of far up to it
+	group      []uint8   // by block: the rows in group 1
+	nearSecond []uint8   // by block: those that are to be
+	joining    []uint32  // rows of the sample that move to group 1
+	leaving    []uint32  // and to group 0
+	copies     [2]int
+	all        []int64 // Σ over all rows, by label
+	second     []int64 // Σ over group 1, by label
+	moving     []int64 // Σ over rows that leave
+	centre     [2][]float64
+	normal     []float64 // centre 1 - centre 0
 
 	sum []float64 // by label, for a leaf
 }
 
 // Begin implements forest.Labeller.
-func (k *twoMeans) Begin(s *forest.Sample) {
+func (k *twoMeans) Begin(s *forest.BootstrapSample) {
 	if len(k.normal) != s.Width {
 		k.normal, k.sum = make([]float64, s.Width), make([]float64, s.Width)
 		k.centre[0], k.centre[1] = make([]float64, s.Width), make([]float64, s.Width)
@@ -57,7 +57,7 @@ func (k *twoMeans) Begin(s *forest.Sample) {
 		label := s.Label(uint32(row))
 		grains := k.fixed[row*k.stride : (row+1)*k.stride]
 		for j, v := range label {
-			grains[j] = int64(w) * fixed(float64(v))
+			grains[j] = int64(w) * toFixed(float64(v))
 		}
 		clear(grains[len(label):])
 	}
@@ -77,9 +77,9 @@ func negativeEntropy(d []float32) float64 {
 
 // Classify implements forest.Labeller: a row's class is its cluster. It reports
 // false where all distributions are the same, or one cluster ends up empty.
-func (k *twoMeans) Classify(s *forest.Sample, n *forest.Node) bool {
-	k.gather(s, n)
-	if !k.seed(s, n) {
+func (k *twoMeans) Classify(s *forest.BootstrapSample, n *forest.Node) bool {
+	k.fillBlocks(s, n)
+	if !k.chooseCentres(s, n) {
 		return false
 	}
 	clear(k.all)
@@ -92,7 +92,7 @@ func (k *twoMeans) Classify(s *forest.Sample, n *forest.Node) bool {
 		if !moved {
 			break
 		}
-		k.move()
+		k.moveCentres()
 	}
 	for i, row := range n.Rows {
 		s.Class[row] = uint32(k.group[i/lanes] >> (i % lanes) & 1)
@@ -102,12 +102,12 @@ func (k *twoMeans) Classify(s *forest.Sample, n *forest.Node) bool {
 
 // gather copies the node's label distributions to blocks; all rows are in group 0.
 // What is no row in the last block is a copy of the node's last row.
-func (k *twoMeans) gather(s *forest.Sample, n *forest.Node) {
+func (k *twoMeans) fillBlocks(s *forest.BootstrapSample, n *forest.Node) {
 	blocks := (len(n.Rows) + lanes - 1) / lanes
 	size := s.Width * lanes
 	k.x = slices.Grow(k.x[:0], blocks*size)[:blocks*size]
 	k.group = slices.Grow(k.group[:0], blocks)[:blocks]
-	k.found = slices.Grow(k.found[:0], blocks)[:blocks]
+	k.nearSecond = slices.Grow(k.nearSecond[:0], blocks)[:blocks]
 	clear(k.group)
 	var rows [lanes]uint32
 	for b := range blocks {
@@ -122,23 +122,23 @@ func (k *twoMeans) gather(s *forest.Sample, n *forest.Node) {
 }
 
 // fixed returns a degree in units of 2^-36, rounded.
-func fixed(x float64) int64 { return int64(float64(x*grain) + 0.5) }
+func toFixed(x float64) int64 { return int64(float64(x*fixedOne) + 0.5) }
 
 // seed chooses the first centres by k-means++: a sample drawn evenly, and one drawn
 // by squared distance from it. It reports false where all distances are 0.
-func (k *twoMeans) seed(s *forest.Sample, n *forest.Node) bool {
+func (k *twoMeans) chooseCentres(s *forest.BootstrapSample, n *forest.Node) bool {
 	stream := num.NewStream(k.key, n.Path, s.Tree)
 	centre(k.centre[0], s, pickCopy(s, n, stream.Uint64n(uint64(n.Copies))))
 	size := len(k.group) * lanes
-	k.far = slices.Grow(k.far[:0], size)[:size]
-	distances(k.far, k.x, k.centre[0])
-	k.far = k.far[:len(n.Rows)]
+	k.distances = slices.Grow(k.distances[:0], size)[:size]
+	distances(k.distances, k.x, k.centre[0])
+	k.distances = k.distances[:len(n.Rows)]
 	k.sums = slices.Grow(k.sums[:0], len(n.Rows))[:len(n.Rows)]
 	total := 0.0
 	for i, row := range n.Rows {
-		d := float64(float64(s.Weight[row]) * k.far[i])
+		d := float64(float64(s.Weight[row]) * k.distances[i])
 		total += d
-		k.far[i], k.sums[i] = d, total
+		k.distances[i], k.sums[i] = d, total
 	}
 	if total == 0 {
 		return false
@@ -148,14 +148,14 @@ func (k *twoMeans) seed(s *forest.Sample, n *forest.Node) bool {
 }
 
 // centre sets dst to the label distribution of a row.
-func centre(dst []float64, s *forest.Sample, row uint32) {
+func centre(dst []float64, s *forest.BootstrapSample, row uint32) {
 	for j, v := range s.Label(row) {
 		dst[j] = float64(v)
 	}
 }
 
 // pickCopy returns the row of one of the node's copies, of which at precede it.
-func pickCopy(s *forest.Sample, n *forest.Node, at uint64) uint32 {
+func pickCopy(s *forest.BootstrapSample, n *forest.Node, at uint64) uint32 {
 	sum := uint64(0)
 	for _, row := range n.Rows {
 		if sum += uint64(s.Weight[row]); sum > at {
@@ -177,7 +177,7 @@ func (k *twoMeans) pick(at float64) int {
 	if i < len(k.sums) {
 		return i
 	}
-	for i--; i > 0 && k.far[i] == 0; i-- {
+	for i--; i > 0 && k.distances[i] == 0; i-- {
 	}
 	return i
 }
@@ -185,19 +185,19 @@ func (k *twoMeans) pick(at float64) int {
 // assign gives each row to the nearer centre, the first one among ties, and reports
 // whether any changed groups. A row is nearer to the second where it lies beyond
 // the bisecting plane: (c1 - c0)·x > (c1 - c0)·(c0 + c1)/2.
-func (k *twoMeans) assign(s *forest.Sample, n *forest.Node) (moved bool) {
+func (k *twoMeans) assign(s *forest.BootstrapSample, n *forest.Node) (moved bool) {
 	plane := 0.0
 	for j, a := range k.centre[0] {
 		b := k.centre[1][j]
 		k.normal[j] = b - a
 		plane += float64((b - a) * float64(0.5*(a+b)))
 	}
-	beyond(k.found, k.x, k.normal, plane)
+	aboveThreshold(k.nearSecond, k.x, k.normal, plane)
 	if rest := len(n.Rows) % lanes; rest > 0 {
-		k.found[len(k.found)-1] &= 1<<rest - 1
+		k.nearSecond[len(k.nearSecond)-1] &= 1<<rest - 1
 	}
 	k.joining, k.leaving = k.joining[:0], k.leaving[:0]
-	for b, set := range k.found {
+	for b, set := range k.nearSecond {
 		if changed := set ^ k.group[b]; changed != 0 {
 			k.regroup(s, n.Rows[b*lanes:], set, changed)
 			k.group[b] = set
@@ -216,7 +216,7 @@ func (k *twoMeans) assign(s *forest.Sample, n *forest.Node) (moved bool) {
 
 // regroup lists the rows of a block that change groups, and moves their copies: rows
 // begins with those of the block, of which set are in group 1 now.
-func (k *twoMeans) regroup(s *forest.Sample, rows []uint32, set, changed uint8) {
+func (k *twoMeans) regroup(s *forest.BootstrapSample, rows []uint32, set, changed uint8) {
 	for ; changed != 0; changed &= changed - 1 {
 		i := bits.TrailingZeros8(changed)
 		row := rows[i]
@@ -232,8 +232,8 @@ func (k *twoMeans) regroup(s *forest.Sample, rows []uint32, set, changed uint8) 
 }
 
 // move moves the centres to the means of their groups.
-func (k *twoMeans) move() {
-	first, second := float64(float64(k.copies[0])*grain), float64(float64(k.copies[1])*grain)
+func (k *twoMeans) moveCentres() {
+	first, second := float64(float64(k.copies[0])*fixedOne), float64(float64(k.copies[1])*fixedOne)
 	for j, sum := range k.second[:len(k.normal)] {
 		k.centre[0][j] = float64(k.all[j]-sum) / first
 		k.centre[1][j] = float64(sum) / second
@@ -242,13 +242,13 @@ func (k *twoMeans) move() {
 
 // Leaf implements forest.Labeller: the mean distribution of the leaf's samples. The
 // loss Σ w Σ d ln(d/m) is Σ w Σ d ln d - n Σ m ln m, as m is their mean.
-func (k *twoMeans) Leaf(dst []float32, s *forest.Sample, n *forest.Node) float64 {
+func (k *twoMeans) Leaf(dst []float32, s *forest.BootstrapSample, n *forest.Node) float64 {
 	sum := k.sum
 	clear(sum)
 	loss := 0.0
 	for _, row := range n.Rows {
 		w := float64(s.Weight[row])
-		loss += float64(w * s.Notes[row])
+		loss += float64(w * s.RowValues[row])
 		for j, v := range s.Label(row) {
 			sum[j] += float64(w * float64(v))
 		}

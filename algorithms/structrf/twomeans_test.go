@@ -18,7 +18,7 @@ func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 // slowTwoMeans is the twin of Classify: k-means on a list that holds every copy of
 // every row, with all sums made anew in each iteration. It returns the groups of
 // the copies, or nil for a leaf.
-func slowTwoMeans(key num.Key, s *forest.Sample, n *forest.Node) []uint32 {
+func slowTwoMeans(key num.Key, s *forest.BootstrapSample, n *forest.Node) []uint32 {
 	var copies [][]float64
 	for _, row := range n.Rows {
 		x := make([]float64, s.Width)
@@ -116,12 +116,12 @@ func slowSeeds(stream *num.Stream, copies [][]float64) (a, b []float64) {
 }
 
 // drawSample draws label distributions, some of them alike, on a grid or not.
-func drawSample(t *rapid.T) *forest.Sample {
+func drawSample(t *rapid.T) *forest.BootstrapSample {
 	return sampleOf(t, rapid.SampledFrom([]int{1, 2, 3, 10, 30, 200}).Draw(t, "rows"))
 }
 
-func sampleOf(t *rapid.T, n int) *forest.Sample {
-	s := &forest.Sample{Tree: 3, Width: rapid.IntRange(1, 5).Draw(t, "labels")}
+func sampleOf(t *rapid.T, n int) *forest.BootstrapSample {
+	s := &forest.BootstrapSample{Tree: 3, Width: rapid.IntRange(1, 5).Draw(t, "labels")}
 	stream := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "values"), "test"), 0, 0)
 	grid := rapid.SampledFrom([]float64{2, 4, 1 << 20}).Draw(t, "grid")
 	for range n {
@@ -143,7 +143,7 @@ func sampleOf(t *rapid.T, n int) *forest.Sample {
 }
 
 // drawNode draws a node of some of the sample's rows.
-func drawNode(t *rapid.T, s *forest.Sample) *forest.Node {
+func drawNode(t *rapid.T, s *forest.BootstrapSample) *forest.Node {
 	n := &forest.Node{Path: rapid.Uint64Range(1, 1<<40).Draw(t, "path")}
 	stream := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "in node"), "test"), 0, 0)
 	least := rapid.Uint64Range(0, 3).Draw(t, "left out")
@@ -187,7 +187,7 @@ func TestTwoMeansEqualsItsTwin(t *testing.T) {
 
 // TestTwoMeansFindsPlantedGroups: groups far apart are found whatever the start.
 func TestTwoMeansFindsPlantedGroups(t *testing.T) {
-	s := &forest.Sample{Width: 2}
+	s := &forest.BootstrapSample{Width: 2}
 	for i := range 20 {
 		x := float32(0.1) + float32(i%10)/100
 		if i >= 12 {
@@ -216,7 +216,7 @@ func TestTwoMeansFindsPlantedGroups(t *testing.T) {
 
 // TestEqualDistributionsMakeALeaf: nothing tells the rows apart.
 func TestEqualDistributionsMakeALeaf(t *testing.T) {
-	s := &forest.Sample{Width: 2, Labels: []float32{0.1, 0.9, 0.1, 0.9}, Weight: []uint32{3, 1}, Class: []uint32{0, 0}}
+	s := &forest.BootstrapSample{Width: 2, Labels: []float32{0.1, 0.9, 0.1, 0.9}, Weight: []uint32{3, 1}, Class: []uint32{0, 0}}
 	k := &twoMeans{key: num.NewKey(1, "test")}
 	k.Begin(s)
 	if k.Classify(s, &forest.Node{Rows: []uint32{0, 1}, Copies: 4, Path: 1}) {
@@ -230,7 +230,7 @@ func TestLeaf(t *testing.T) {
 		s := drawSample(t)
 		n := drawNode(t, s)
 		for row := range s.Weight {
-			s.Notes = append(s.Notes, negativeEntropy(s.Label(uint32(row))))
+			s.RowValues = append(s.RowValues, negativeEntropy(s.Label(uint32(row))))
 		}
 		k := &twoMeans{}
 		k.Begin(s)

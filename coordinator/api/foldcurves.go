@@ -67,5 +67,5 @@ func outcomePoints(b []byte) []curve.Point {
 	if err != nil || o.Curve == nil {
 		return nil
 	}
-	return o.Curve.Thinned(curve.FoldPoints).Points()
+	return o.Curve.Coarsened(curve.FoldPoints).Points()
 }

@@ -108,7 +108,7 @@ func (c *committer) land(end committed) error {
 	c.costs = c.costs.with(end.cost)
 	c.interval = stretch(c.costs.typical())
 	if end.err == nil {
-		c.d.curve.Kept(c.mark)
+		c.d.curve.Committed(c.mark)
 	}
 	return end.err
 }
@@ -124,7 +124,7 @@ func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer
 		return nil
 	}
 	c.progress = progressJSON(t.Progress())
-	rest, mark := c.d.curve.Rest()
+	rest, mark := c.d.curve.Uncommitted()
 	c.curve, c.mark = rest.Checked(), mark
 	c.began = time.Now()
 	began, flight := c.began, make(chan committed, 1)

@@ -170,7 +170,7 @@ func (d *driver) finish(ctx context.Context) error {
 		return fmt.Errorf("the job's result: %w", err)
 	}
 	d.curve.End()
-	rest, _ := d.curve.Rest() // of what is known to be committed: a commit may be under way
+	rest, _ := d.curve.Uncommitted() // of what is known to be committed: a commit may be under way
 	now := time.Now()
 	entry := protocol.FinishEntry{
 		Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Progress: progressJSON(d.trainer.Progress()),
@@ -202,7 +202,7 @@ func foldCurves(o *pipeline.Outcome) (list [][]byte) {
 	for _, f := range o.Folds {
 		c := f.Curve
 		if len(o.Folds)*curve.FoldPoints > maxFoldPoints && c != nil {
-			c = c.Thinned(max(4, maxFoldPoints/len(o.Folds)))
+			c = c.Coarsened(max(4, maxFoldPoints/len(o.Folds)))
 		}
 		if c == nil {
 			c = curve.New()

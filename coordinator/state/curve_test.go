@@ -21,8 +21,8 @@ func points(step uint64, loss float64) []byte {
 
 // restOf takes what is new of a curve, encoded.
 func restOf(r *curve.Recorder) []byte {
-	rest, mark := r.Rest()
-	r.Kept(mark)
+	rest, mark := r.Uncommitted()
+	r.Committed(mark)
 	return rest.Append(nil)
 }
 

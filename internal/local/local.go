@@ -111,7 +111,7 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (outcome
 	for i, shard := range r.data.Shards {
 		data.SetShard(i, shard)
 	}
-	trainer, kernel, err := pipeline.NewPair(j, m, o.Resume.State)
+	trainer, kernel, err := pipeline.NewLocalPair(j, m, o.Resume.State)
 	if err != nil {
 		return nil, err
 	}

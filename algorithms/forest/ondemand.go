@@ -8,11 +8,11 @@ import "math/bits"
 
 // lazyShare is how many times the features tried go into all features, at least,
 // where a grower is lazy.
-const lazyShare = 4
+const onDemandShare = 4
 
 // lazy is the working memory of lazy growers.
-type lazy struct {
-	on       bool
+type onDemandColumns struct {
+	enabled  bool
 	member   []bool   // by row: it is in the node at work
 	slot     []uint32 // by feature tried: its place among them
 	slots    []uint32 // of each key, as gathered
@@ -23,20 +23,20 @@ type lazy struct {
 }
 
 // begin prepares for a tree of rows rows.
-func (z *lazy) begin(c *chooser, rows, features int) {
-	z.on = lazyShare*c.tried <= features
-	if !z.on {
+func (z *onDemandColumns) begin(c *featureSampler, rows, features int) {
+	z.enabled = onDemandShare*c.tried <= features
+	if !z.enabled {
 		return
 	}
-	clear(grown(&z.member, rows))
-	grown(&z.slot, features)
+	clear(resized(&z.member, rows))
+	resized(&z.slot, features)
 }
 
 // lazySplit is bestSplit's search for a lazy grower. It leaves the column of the
 // best split as the only segment.
-func (g *grower) lazySplit(p *place) {
-	z, s, rows := &g.lazy, &g.search, g.rows[p.from:p.to]
-	tried := g.choice.sorted()
+func (g *grower) splitOnDemand(p *pendingNode) {
+	z, s, rows := &g.onDemand, &g.search, g.rows[p.from:p.to]
+	tried := g.features.sorted()
 	fromRows := g.rowsAreCheaper(rows, tried)
 	if fromRows {
 		z.gather(g, rows, tried)
@@ -45,19 +45,19 @@ func (g *grower) lazySplit(p *place) {
 		defer z.mark(rows, false)
 	}
 	for i, c := range tried {
-		g.collect(i, c, fromRows)
+		g.collectColumn(i, c, fromRows)
 		if varies(g.entries, len(rows)) && g.tryColumn(g.entries, 0, len(rows)) {
 			s.split.column, s.split.segment = c, i
 		}
 	}
 	if s.found {
-		g.collect(s.split.segment, s.split.column, fromRows)
+		g.collectColumn(s.split.segment, s.split.column, fromRows)
 		g.segments = append(g.segments[:0], segment{s.split.column, 0, uint32(len(g.entries))})
 		s.split.segment = 0
 	}
 }
 
-func (z *lazy) mark(rows []uint32, in bool) {
+func (z *onDemandColumns) mark(rows []uint32, in bool) {
 	for _, row := range rows {
 		z.member[row] = in
 	}
@@ -82,8 +82,8 @@ func (g *grower) rowsAreCheaper(rows, tried []uint32) bool {
 
 // gather collects the keys of the tried features' non-zeros in the node's rows, by
 // slot.
-func (z *lazy) gather(g *grower, rows, tried []uint32) {
-	clear(grown(&z.start, len(tried)+1))
+func (z *onDemandColumns) gather(g *grower, rows, tried []uint32) {
+	clear(resized(&z.start, len(tried)+1))
 	for i, c := range tried {
 		z.slot[c] = uint32(i)
 	}
@@ -93,7 +93,7 @@ func (z *lazy) gather(g *grower, rows, tried []uint32) {
 		if shard.Sparse {
 			columns, values := shard.NonZeros(pos)
 			for i, c := range columns {
-				if g.choice.marked[c] {
+				if g.features.marked[c] {
 					z.add(z.slot[c], values[i], row)
 				}
 			}
@@ -110,7 +110,7 @@ func (z *lazy) gather(g *grower, rows, tried []uint32) {
 	z.bySlot(len(tried))
 }
 
-func (z *lazy) add(slot uint32, x float32, row uint32) {
+func (z *onDemandColumns) add(slot uint32, x float32, row uint32) {
 	if x != 0 {
 		z.slots = append(z.slots, slot)
 		z.gathered = append(z.gathered, makeKey(x, row))
@@ -119,8 +119,8 @@ func (z *lazy) add(slot uint32, x float32, row uint32) {
 }
 
 // bySlot moves what was gathered to keys; start holds where each slot begins.
-func (z *lazy) bySlot(slots int) {
-	keys := grown(&z.keys, len(z.gathered))
+func (z *onDemandColumns) bySlot(slots int) {
+	keys := resized(&z.keys, len(z.gathered))
 	for i, slot := range z.slots {
 		keys[z.start[slot]] = z.gathered[i]
 		z.start[slot]++
@@ -130,12 +130,12 @@ func (z *lazy) bySlot(slots int) {
 }
 
 // collect writes the node's part of a tried column to g.entries, sorted.
-func (g *grower) collect(slot int, column uint32, fromRows bool) {
-	z := &g.lazy
+func (g *grower) collectColumn(slot int, column uint32, fromRows bool) {
+	z := &g.onDemand
 	if fromRows {
 		keys := z.keys[z.start[slot]:z.start[slot+1]]
-		sorted, _ := sortKeys(keys, grown(&z.scratch, len(keys)))
-		writeEntries(grown(&g.entries, len(keys)), sorted)
+		sorted, _ := sortKeys(keys, resized(&z.scratch, len(keys)))
+		writeEntries(resized(&g.entries, len(keys)), sorted)
 		return
 	}
 	g.entries = g.entries[:0]

@@ -46,7 +46,7 @@ func (o *ImportOptions) reportRow(phase string, r *Row, done, of int) error {
 	if of > 0 {
 		return o.report(phase, done, of)
 	}
-	return o.tell(Progress{phase, done, of, r.file.part()})
+	return o.tell(Progress{phase, done, of, r.file.readShare()})
 }
 
 func (o *ImportOptions) tell(p Progress) error {
@@ -60,7 +60,7 @@ func (o *ImportOptions) tell(p Progress) error {
 }
 
 // survey is what the first pass over a source finds.
-type survey struct {
+type sourceStats struct {
 	info      Info
 	rows      int
 	nonZeros  int64
@@ -70,13 +70,13 @@ type survey struct {
 }
 
 // newSurvey checks every row of src.
-func newSurvey(src Source, o *ImportOptions) (*survey, error) {
-	s := &survey{info: src.Info(), lastOut: -1}
+func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
+	s := &sourceStats{info: src.Info(), lastOut: -1}
 	if err := s.info.check(); err != nil {
 		return nil, err
 	}
 	s.meanLabel = make([]float64, s.info.Labels)
-	watch, first := newWatch(s.info), *o
+	watch, first := newFeatureStats(s.info), *o
 	first.LeftOut = s.leaveOut
 	err := scanChecked(src, &first, "check", s.info.Rows, func(r *Row, c *checker) error {
 		s.add(c)
@@ -98,7 +98,7 @@ func newSurvey(src Source, o *ImportOptions) (*survey, error) {
 	return s, nil
 }
 
-func (s *survey) warn(w *watch, warn func(string)) {
+func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 	if n := s.leftOut.count(); n > 0 {
 		warn(fmt.Sprintf("%s%d of %d rows have missing values and are left out; the others keep their numbers", prefix(s.info.File), n, s.rows+n))
 	}
@@ -107,7 +107,7 @@ func (s *survey) warn(w *watch, warn func(string)) {
 	}
 }
 
-func (s *survey) add(c *checker) {
+func (s *sourceStats) add(c *checker) {
 	s.rows++
 	s.nonZeros += int64(c.nonZeros)
 	for i, d := range c.labels {
@@ -115,13 +115,13 @@ func (s *survey) add(c *checker) {
 	}
 }
 
-func (s *survey) leaveOut(row int) {
+func (s *sourceStats) leaveOut(row int) {
 	s.leftOut.add(s.lastOut, row)
 	s.lastOut = row
 }
 
 // check reports rows that make no dataset.
-func (s *survey) check() error {
+func (s *sourceStats) check() error {
 	switch {
 	case len(s.leftOut) > maxLeftOut:
 		return fmt.Errorf("%s%d rows are left out for missing values, which are too many to list; take them out of the file",
@@ -161,7 +161,7 @@ func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row
 }
 
 // manifest returns the manifest but for the shards' digests.
-func (s *survey) manifest() *Manifest {
+func (s *sourceStats) manifest() *Manifest {
 	m := &Manifest{
 		Format: ManifestFormat, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels,
 		NonZeros: s.nonZeros, Sparse: SparseStorage(s.rows, s.info.Features, s.nonZeros),

@@ -5,22 +5,22 @@ import "math"
 // Bounds of a watch: columns that it looks at, pairs of a feature and a label, and
 // rows with which it begins to thin out those that it compares pairs on.
 const (
-	maxWatched = 1 << 20
-	maxPairs   = 1 << 20
-	pairRows   = 256
+	maxStatsColumns = 1 << 20
+	maxPairs        = 1 << 20
+	pairRows        = 256
 )
 
 // watch looks at the features of rows that go by, for what looks wrong with them.
 // Its memory does not grow with the rows.
-type watch struct {
-	info    Info
-	rows    int
-	columns []column // nil: there are too many
-	pairs   *pairs   // nil: there are too many
+type featureStats struct {
+	info         Info
+	rows         int
+	columns      []columnStats // nil: there are too many
+	correlations *correlations // nil: there are too many
 }
 
 // column is what is known of one column.
-type column struct {
+type columnStats struct {
 	low, high float64
 	last      float64
 	seen      int // values, without the zeros that a sparse row leaves out
@@ -30,24 +30,24 @@ type column struct {
 	falls     bool // some value is not above the one before
 }
 
-func newWatch(info Info) *watch {
-	w := &watch{info: info}
-	if info.Features <= maxWatched {
-		w.columns = make([]column, info.Features)
+func newFeatureStats(info Info) *featureStats {
+	w := &featureStats{info: info}
+	if info.Features <= maxStatsColumns {
+		w.columns = make([]columnStats, info.Features)
 	}
 	return w
 }
 
 // add looks at a row that is not left out.
-func (w *watch) add(r *Row) {
+func (w *featureStats) add(r *Row) {
 	if w.columns == nil {
 		return
 	}
-	if n := len(r.targets()); w.pairs == nil && n > 0 && n*w.info.Features <= maxPairs {
-		w.pairs = newPairs(r, w.info.Features)
+	if n := len(r.targets()); w.correlations == nil && n > 0 && n*w.info.Features <= maxPairs {
+		w.correlations = newCorrelations(r, w.info.Features)
 	}
-	if w.pairs != nil && sampled(w.rows) {
-		w.pairs.add(r)
+	if w.correlations != nil && sampled(w.rows) {
+		w.correlations.add(r)
 	}
 	w.rows++
 	if r.Sparse {
@@ -82,7 +82,7 @@ func (r *Row) targets() []float64 {
 	return r.Labels
 }
 
-func (c *column) add(v float64) {
+func (c *columnStats) add(v float64) {
 	if c.seen == 0 || v != v {
 		c.begin(v)
 		return
@@ -107,7 +107,7 @@ func (c *column) add(v float64) {
 }
 
 // begin adds a missing value, or the first one that is not.
-func (c *column) begin(v float64) {
+func (c *columnStats) begin(v float64) {
 	if math.IsNaN(v) {
 		c.missing++
 		return
@@ -120,7 +120,7 @@ func (c *column) begin(v float64) {
 }
 
 // finish returns the column with the zeros that sparse rows left out.
-func (c column) finish(rows int) column {
+func (c columnStats) finish(rows int) columnStats {
 	if out := rows - c.seen - c.missing; out > 0 {
 		if c.seen == 0 {
 			c.low, c.high = 0, 0

@@ -6,8 +6,8 @@ func gather(block, labels []float32, rows *[lanes]uint32, width int) {
 	gatherGo(block, labels, rows, width)
 }
 
-func beyond(sets []uint8, x []float32, normal []float64, plane float64) {
-	beyondGo(sets, x, normal, plane)
+func aboveThreshold(sets []uint8, x []float32, normal []float64, plane float64) {
+	aboveThresholdGo(sets, x, normal, plane)
 }
 
 func distances(dst []float64, x []float32, centre []float64) { distancesGo(dst, x, centre) }

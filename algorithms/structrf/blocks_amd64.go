@@ -16,7 +16,7 @@ var accelerated = num.Accelerated()
 func gatherAVX2(block, labels *float32, rows *uint32, width int)
 
 //go:noescape
-func beyondAVX2(sets *uint8, blocks int, x *float32, normal *float64, width int, plane float64)
+func aboveThresholdAVX2(sets *uint8, blocks int, x *float32, normal *float64, width int, plane float64)
 
 //go:noescape
 func distancesAVX2(dst *float64, blocks int, x *float32, centre *float64, width int)
@@ -32,12 +32,12 @@ func gather(block, labels []float32, rows *[lanes]uint32, width int) {
 	gatherAVX2(unsafe.SliceData(block), unsafe.SliceData(labels), &rows[0], width)
 }
 
-func beyond(sets []uint8, x []float32, normal []float64, plane float64) {
+func aboveThreshold(sets []uint8, x []float32, normal []float64, plane float64) {
 	if !accelerated || len(sets) == 0 {
-		beyondGo(sets, x, normal, plane)
+		aboveThresholdGo(sets, x, normal, plane)
 		return
 	}
-	beyondAVX2(unsafe.SliceData(sets), len(sets), unsafe.SliceData(x), unsafe.SliceData(normal), len(normal), plane)
+	aboveThresholdAVX2(unsafe.SliceData(sets), len(sets), unsafe.SliceData(x), unsafe.SliceData(normal), len(normal), plane)
 }
 
 func distances(dst []float64, x []float32, centre []float64) {

@@ -74,7 +74,7 @@ func checkPlane(t *rapid.T, x []float32, normal []float64, at func(int) []float3
 	}
 	plane := sums[rapid.IntRange(0, len(sums)-1).Draw(t, "on the plane")]
 	sets := make([]uint8, blocks)
-	beyond(sets, x, normal, plane)
+	aboveThreshold(sets, x, normal, plane)
 	for i, sum := range sums {
 		if got := sets[i/lanes]>>(i%lanes)&1 == 1; got != (sum > plane) {
 			t.Fatalf("row %d is beyond: %v, sum %v, plane %v", i, got, sum, plane)
@@ -135,8 +135,8 @@ func TestPortableGroups(t *testing.T) {
 			t.Errorf("%d labels: distances differ", width)
 		}
 		a, b := make([]uint8, 2), make([]uint8, 2)
-		beyond(a, x, v, 0.1)
-		beyondGo(b, x, v, 0.1)
+		aboveThreshold(a, x, v, 0.1)
+		aboveThresholdGo(b, x, v, 0.1)
 		if !slices.Equal(a, b) {
 			t.Errorf("%d labels: sets %v and %v", width, a, b)
 		}
@@ -146,7 +146,7 @@ func TestPortableGroups(t *testing.T) {
 // TestPickWithoutRest: where rounding leaves no share above what was drawn, the last
 // row of a positive share is it.
 func TestPickWithoutRest(t *testing.T) {
-	k := &twoMeans{far: []float64{0, 2, 1, 0, 0}, sums: []float64{0, 2, 3, 3, 3}}
+	k := &twoMeans{distances: []float64{0, 2, 1, 0, 0}, sums: []float64{0, 2, 3, 3, 3}}
 	for at, want := range map[float64]int{0: 1, 1.9: 1, 2: 2, 2.9: 2, 3: 2, 4: 2} {
 		if got := k.pick(at); got != want {
 			t.Errorf("at %v row %d, want %d", at, got, want)
@@ -162,7 +162,7 @@ func BenchmarkBeyond(b *testing.B) {
 			x, normal, sets := make([]float32, blocks*lanes*width), make([]float64, width), make([]uint8, blocks)
 			b.SetBytes(int64(4 * len(x)))
 			for b.Loop() {
-				beyond(sets, x, normal, 1)
+				aboveThreshold(sets, x, normal, 1)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*blocks*lanes), "ns/row")
 		})

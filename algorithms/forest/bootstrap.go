@@ -11,16 +11,16 @@ import (
 func (g *grower) drawSample(t *table, tree uint32) {
 	s := num.NewStream(g.sampling, 0, tree)
 	n := len(t.rows)
-	counts := grown(&g.counts, n)
+	counts := resized(&g.counts, n)
 	clear(counts)
 	for range t.draws {
 		counts[s.Uint64n(uint64(n))]++
 	}
-	g.number(t, counts)
+	g.numberRows(t, counts)
 	g.sample.Tree, g.sample.Width = tree, t.labels
-	grown(&g.sample.Class, len(g.origin))
-	grown(&g.side, len(g.origin)+sideSlack)
-	grown(&g.spare, len(g.origin)+vectorSlack)
+	resized(&g.sample.Class, len(g.origin))
+	resized(&g.side, len(g.origin)+sideSlack)
+	resized(&g.spare, len(g.origin)+vectorSlack)
 	g.rows = slices.Grow(g.rows[:0], len(g.origin))
 	for i := range g.origin {
 		g.rows = append(g.rows, uint32(i))
@@ -28,18 +28,18 @@ func (g *grower) drawSample(t *table, tree uint32) {
 }
 
 // number numbers the rows that were drawn and copies their labels.
-func (g *grower) number(t *table, counts []uint32) {
+func (g *grower) numberRows(t *table, counts []uint32) {
 	distinct := 0
 	for _, count := range counts {
 		if count > 0 {
 			distinct++
 		}
 	}
-	s, local := &g.sample, grown(&g.local, len(counts))
+	s, local := &g.sample, resized(&g.local, len(counts))
 	g.origin = slices.Grow(g.origin[:0], distinct)
 	s.Weight = slices.Grow(s.Weight[:0], distinct)
 	s.Labels = slices.Grow(s.Labels[:0], distinct*t.labels)
-	s.Notes = s.Notes[:0]
+	s.RowValues = s.RowValues[:0]
 	for i, count := range counts {
 		local[i] = absent
 		if count > 0 {
@@ -47,8 +47,8 @@ func (g *grower) number(t *table, counts []uint32) {
 			g.origin = append(g.origin, uint32(i))
 			s.Weight = append(s.Weight, count)
 			s.Labels = append(s.Labels, t.label(uint32(i))...)
-			if t.notes != nil {
-				s.Notes = append(s.Notes, t.notes[i])
+			if t.rowValues != nil {
+				s.RowValues = append(s.RowValues, t.rowValues[i])
 			}
 		}
 	}
@@ -61,14 +61,14 @@ const absent = 1<<32 - 1
 // constant; a lazy grower has none.
 func (g *grower) fillColumns(t *table) {
 	g.segments = g.segments[:0]
-	if g.lazy.on {
+	if g.onDemand.enabled {
 		return
 	}
 	g.entries = nil // of the tree before: see room
 	if t.columns.entries == nil {
 		g.columns.sort(t, g.origin, &g.sorter)
 	} else {
-		g.columns.reduce(&t.columns, g.local, len(g.origin), len(t.rows))
+		g.columns.selectDrawn(&t.columns, g.local, len(g.origin), len(t.rows))
 	}
 	for c := range t.features {
 		if varies(g.columns.column(c), len(g.origin)) {
@@ -80,14 +80,14 @@ func (g *grower) fillColumns(t *table) {
 
 // reduce makes the columns of a sample of rows of from's rows rows out of these:
 // local tells which are in it.
-func (c *columns) reduce(from *columns, local []uint32, rows, of int) {
+func (c *columns) selectDrawn(from *columns, local []uint32, rows, of int) {
 	share := float64(rows) / float64(of)
 	c.entries = slices.Grow(c.entries[:0], int(1.02*share*float64(len(from.entries)))+of) // a guess
 	c.start = append(c.start[:0], 0)
 	for i := range len(from.start) - 1 {
 		column := from.column(i)
 		c.entries = slices.Grow(c.entries, len(column))
-		c.entries = reduce(c.entries, column, local)
+		c.entries = selectDrawn(c.entries, column, local)
 		c.start = append(c.start, len(c.entries))
 	}
 }
@@ -95,10 +95,10 @@ func (c *columns) reduce(from *columns, local []uint32, rows, of int) {
 // reduce appends the entries of a sorted column that are in the sample, with the
 // sample's row numbers: an entry's value is new when any since the last one kept
 // was.
-func reduce(dst, column, local []uint32) []uint32 {
+func selectDrawn(dst, column, local []uint32) []uint32 {
 	n := len(dst)
 	dst = dst[:n+len(column)]
-	done, kept, pending := startReduce(dst[n:], column, local)
+	done, kept, pending := startSelectDrawn(dst[n:], column, local)
 	n += kept
 	for _, e := range column[done:] {
 		pending |= e & newValue
@@ -127,7 +127,7 @@ func varies(entries []uint32, rows int) bool {
 }
 
 // grown resizes *v to n elements of any value, reusing its memory.
-func grown[T any](v *[]T, n int) []T {
+func resized[T any](v *[]T, n int) []T {
 	*v = slices.Grow((*v)[:0], n)[:n]
 	return *v
 }

@@ -85,8 +85,8 @@ done:
 	VZEROUPPER
 	RET
 
-// func beyondAVX2(sets *uint8, blocks int, x *float32, normal *float64, width int, plane float64)
-TEXT ·beyondAVX2(SB), NOSPLIT, $0-48
+// func aboveThresholdAVX2(sets *uint8, blocks int, x *float32, normal *float64, width int, plane float64)
+TEXT ·aboveThresholdAVX2(SB), NOSPLIT, $0-48
 	MOVQ         sets+0(FP), DI
 	MOVQ         blocks+8(FP), CX
 	MOVQ         x+16(FP), SI

@@ -2,27 +2,27 @@ package forest
 
 // two counts the copies of two classes: those of class 0 in the low half of a
 // word, those of class 1 in the high half.
-type two struct {
+type binaryCounts struct {
 	packed []uint64 // by row: its weight, in the half of its class
 	both   uint64   // of the node
-	tables tables
+	tables entropyTables
 }
 
 // startTwo counts the node's classes and returns its entropy times samples.
-func (s *search) startTwo(rows []uint32) int64 {
+func (s *search) startBinary(rows []uint32) int64 {
 	both := uint64(0)
 	for _, row := range rows {
 		w := uint64(s.weight[row]) << (32 * s.class[row])
-		s.two.packed[row] = w
+		s.binary.packed[row] = w
 		both += w
 	}
-	s.two.both = both
-	s.two.tables.start()
-	return s.disorder(both)
+	s.binary.both = both
+	s.binary.tables.reset()
+	return s.binaryEntropy(both)
 }
 
 // disorder is entropy times samples of a count of both classes.
-func (s *search) disorder(counts uint64) int64 {
+func (s *search) binaryEntropy(counts uint64) int64 {
 	a, b := uint32(counts), uint32(counts>>32)
 	return s.xlogx[a+b] - (s.xlogx[a] + s.xlogx[b])
 }
@@ -30,10 +30,10 @@ func (s *search) disorder(counts uint64) int64 {
 // twoColumn tries the thresholds of a column in ascending order. entries are
 // the node's, from is the index of the first; rows of the node without an entry
 // have 0.
-func (s *search) twoColumn(entries []uint32, from uint32, rows int) {
-	packed := s.two.packed
+func (s *search) binaryColumn(entries []uint32, from uint32, rows int) {
+	packed := s.binary.packed
 	if len(entries) == rows {
-		s.twoScan(entries[1:], packed[entries[0]&rowMask], from+1)
+		s.binaryScan(entries[1:], packed[entries[0]&rowMask], from+1)
 		return
 	}
 	rest, flags := uint64(0), uint32(0)
@@ -41,44 +41,44 @@ func (s *search) twoColumn(entries []uint32, from uint32, rows int) {
 		rest += packed[e&rowMask]
 		flags |= e
 	}
-	zeros := s.two.both - rest - packed[entries[0]&rowMask]
+	zeros := s.binary.both - rest - packed[entries[0]&rowMask]
 	if entries[0]&positive != 0 {
 		s.zeroLeft = true
-		s.twoTry(zeros, from)
+		s.binaryTry(zeros, from)
 		if flags&newValue != 0 {
-			s.twoScan(entries[1:], zeros+packed[entries[0]&rowMask], from+1)
+			s.binaryScan(entries[1:], zeros+packed[entries[0]&rowMask], from+1)
 		}
 		return
 	}
-	s.twoSigned(entries, from, zeros)
+	s.binarySignedColumn(entries, from, zeros)
 }
 
 // twoSigned is twoColumn for a column with negative values and implicit
 // zeros.
-func (s *search) twoSigned(entries []uint32, from uint32, zeros uint64) {
-	packed, n := s.two.packed, countNegative(entries)
+func (s *search) binarySignedColumn(entries []uint32, from uint32, zeros uint64) {
+	packed, n := s.binary.packed, countNegative(entries)
 	middle := from + uint32(n)
-	passed := s.twoScan(entries[1:n], packed[entries[0]&rowMask], from+1)
-	s.twoTry(passed, middle)
+	passed := s.binaryScan(entries[1:n], packed[entries[0]&rowMask], from+1)
+	s.binaryTry(passed, middle)
 	if n == len(entries) {
 		return
 	}
 	s.zeroLeft = true
-	s.twoTry(passed+zeros, middle)
-	s.twoScan(entries[n+1:], passed+zeros+packed[entries[n]&rowMask], middle+1)
+	s.binaryTry(passed+zeros, middle)
+	s.binaryScan(entries[n+1:], passed+zeros+packed[entries[n]&rowMask], middle+1)
 }
 
 // twoTry tries one threshold: passed is on its left, index the first entry on
 // its right.
-func (s *search) twoTry(passed uint64, index uint32) {
+func (s *search) binaryTry(passed uint64, index uint32) {
 	l := uint32(passed) + uint32(passed>>32)
 	if l < s.next {
 		return
 	}
 	s.evaluations++
-	sum := s.disorder(passed) + s.disorder(s.two.both-passed)
+	sum := s.binaryEntropy(passed) + s.binaryEntropy(s.binary.both-passed)
 	if sum < s.best {
-		s.note(sum, index)
+		s.record(sum, index)
 	}
 	if s.adaptive {
 		s.next = l + s.step(sum)
@@ -87,23 +87,23 @@ func (s *search) twoTry(passed uint64, index uint32) {
 
 // twoScan passes over entries, from the entry index on, and tries the threshold
 // before each new value. It returns what has been passed then.
-func (s *search) twoScan(entries []uint32, passed uint64, index uint32) uint64 {
-	t, both := &s.two.tables, s.two.both
-	if s.adaptive || !t.pay(len(entries), s.xlogx, uint32(both), uint32(both>>32)) {
-		return s.twoSteps(entries, passed, index)
+func (s *search) binaryScan(entries []uint32, passed uint64, index uint32) uint64 {
+	t, both := &s.binary.tables, s.binary.both
+	if s.adaptive || !t.prepare(len(entries), s.xlogx, uint32(both), uint32(both>>32)) {
+		return s.binarySteps(entries, passed, index)
 	}
-	found := scanTwo(entries, s.two.packed, t, passed, s.best)
+	found := scanBinary(entries, s.binary.packed, t, passed, s.best)
 	s.evaluations += uint64(found.tried)
 	if found.at >= 0 {
-		s.note(found.least, index+uint32(found.at))
+		s.record(found.least, index+uint32(found.at))
 	}
 	return found.passed
 }
 
 // twoSteps is twoScan without tables, and with the adaptive step.
-func (s *search) twoSteps(entries []uint32, passed uint64, index uint32) uint64 {
-	packed, xlogx := s.two.packed, s.xlogx
-	both, best, tried := s.two.both, s.best, uint64(0)
+func (s *search) binarySteps(entries []uint32, passed uint64, index uint32) uint64 {
+	packed, xlogx := s.binary.packed, s.xlogx
+	both, best, tried := s.binary.both, s.best, uint64(0)
 	n, n0, n1 := s.n, uint32(both), uint32(both>>32)
 	for i, e := range entries {
 		if e&newValue != 0 {
@@ -113,7 +113,7 @@ func (s *search) twoSteps(entries []uint32, passed uint64, index uint32) uint64 
 				sum := xlogx[l] - (xlogx[l0] + xlogx[l1]) + xlogx[n-l] - (xlogx[n0-l0] + xlogx[n1-l1])
 				if sum < best {
 					best = sum
-					s.note(sum, index+uint32(i))
+					s.record(sum, index+uint32(i))
 				}
 				if s.adaptive {
 					s.next = l + s.step(sum)

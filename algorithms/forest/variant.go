@@ -9,7 +9,7 @@ import (
 
 // Family is what tells one forest algorithm from another. Its method New makes
 // the entry of the registry.
-type Family struct {
+type Variant struct {
 	// Name is the word that selects the algorithm in a spec.
 	Name string
 	// Classes is the number of class labels that the Labeller gives, at least 2,
@@ -17,18 +17,18 @@ type Family struct {
 	Classes func(labels int) int
 	// Note is a number of each training row that labellers find in Sample.Notes, of the
 	// row's label distribution alone: computed once a job. nil: there are none.
-	Note func(label []float32) float64
+	RowValue func(label []float32) float64
 	// NewLabeller makes the labeller of one lane.
 	NewLabeller func(seed uint64) Labeller
 }
 
 // New returns the algorithm.
-func (f Family) New() algorithms.Algorithm { return algorithm{f} }
+func (f Variant) New() algorithms.Algorithm { return algorithm{f} }
 
-type algorithm struct{ family Family }
+type algorithm struct{ variant Variant }
 
 // Name implements algorithms.Algorithm.
-func (a algorithm) Name() string { return a.family.Name }
+func (a algorithm) Name() string { return a.variant.Name }
 
 // Params implements algorithms.Algorithm.
 func (algorithm) Params() []algorithms.Param { return params() }
@@ -36,7 +36,7 @@ func (algorithm) Params() []algorithms.Param { return params() }
 // Resolve implements algorithms.Algorithm. Errors are *algorithms.ParamError, or say
 // that the dataset has no labels.
 func (a algorithm) Resolve(given algorithms.Values, m *dataset.Manifest) (algorithms.Resolved, error) {
-	return resolve(a.family.Name, given, m)
+	return resolve(a.variant.Name, given, m)
 }
 
 // NewTrainer implements algorithms.Algorithm. An unusable state gives an error that
@@ -83,9 +83,9 @@ func (a algorithm) NewKernel(j *algorithms.Job, m *dataset.Manifest) (algorithms
 		return nil, err
 	}
 	if m.Labels == 0 {
-		return nil, fmt.Errorf("%s: the dataset has no labels", a.family.Name)
+		return nil, fmt.Errorf("%s: the dataset has no labels", a.variant.Name)
 	}
-	return &kernel{family: a.family, cfg: *c, seed: j.Seed, labels: m.Labels}, nil
+	return &kernel{variant: a.variant, cfg: *c, seed: j.Seed, labels: m.Labels}, nil
 }
 
 // DecodeModel implements algorithms.Algorithm. Errors wrap ErrModel.

@@ -1,23 +1,23 @@
 package forest
 
 // many counts the copies of any number of classes.
-type many struct {
+type multiclassCounts struct {
 	classes          int
 	all, left, right []uint32 // by class: in the node, on both sides of the place
 	allSum, sum      int64    // Σ xlogx over all, over left and right
 	passed           uint32   // copies on the left
 }
 
-func (m *many) shape(classes int) {
+func (m *multiclassCounts) shape(classes int) {
 	m.classes = classes
-	grown(&m.all, classes)
-	grown(&m.left, classes)
-	grown(&m.right, classes)
+	resized(&m.all, classes)
+	resized(&m.left, classes)
+	resized(&m.right, classes)
 }
 
 // startMany counts the node's classes and returns its entropy times samples.
-func (s *search) startMany(rows []uint32) int64 {
-	m := &s.many
+func (s *search) startMulticlass(rows []uint32) int64 {
+	m := &s.multiclass
 	clear(m.all)
 	for _, row := range rows {
 		m.all[s.class[row]] += s.weight[row]
@@ -30,39 +30,39 @@ func (s *search) startMany(rows []uint32) int64 {
 }
 
 // manyColumn is twoColumn for many classes.
-func (s *search) manyColumn(entries []uint32, from uint32, rows int) {
-	m := &s.many
+func (s *search) multiclassColumn(entries []uint32, from uint32, rows int) {
+	m := &s.multiclass
 	clear(m.left)
 	copy(m.right, m.all)
 	m.sum, m.passed = m.allSum, 0
 	if len(entries) == rows {
-		s.manyPass(entries[0])
-		s.manyScan(entries[1:], from+1)
+		s.multiclassPass(entries[0])
+		s.multiclassScan(entries[1:], from+1)
 		return
 	}
 	n := countNegative(entries)
 	middle := from + uint32(n)
 	if n > 0 {
-		s.manyPass(entries[0])
-		s.manyScan(entries[1:n], from+1)
-		s.manyTry(middle)
+		s.multiclassPass(entries[0])
+		s.multiclassScan(entries[1:n], from+1)
+		s.multiclassTry(middle)
 	}
 	if n == len(entries) {
 		return
 	}
 	several := s.passZeros(entries[n:])
 	s.zeroLeft = true
-	s.manyTry(middle)
+	s.multiclassTry(middle)
 	if several {
-		s.manyPass(entries[n])
-		s.manyScan(entries[n+1:], middle+1)
+		s.multiclassPass(entries[n])
+		s.multiclassScan(entries[n+1:], middle+1)
 	}
 }
 
 // passZeros passes the implicit zeros: what is on the right but for rest. It
 // reports whether rest has several values.
 func (s *search) passZeros(rest []uint32) (several bool) {
-	m, flags := &s.many, uint32(0)
+	m, flags := &s.multiclass, uint32(0)
 	for c := range m.all {
 		m.left[c] += m.right[c]
 		m.right[c] = 0
@@ -84,8 +84,8 @@ func (s *search) passZeros(rest []uint32) (several bool) {
 }
 
 // manyPass moves an entry to the left.
-func (s *search) manyPass(e uint32) {
-	m, row := &s.many, e&rowMask
+func (s *search) multiclassPass(e uint32) {
+	m, row := &s.multiclass, e&rowMask
 	c, w := s.class[row], s.weight[row]
 	l, r := m.left[c], m.right[c]
 	m.sum += s.xlogx[l+w] - s.xlogx[l] + s.xlogx[r-w] - s.xlogx[r]
@@ -94,15 +94,15 @@ func (s *search) manyPass(e uint32) {
 }
 
 // manyTry tries the threshold at the place: index is the first entry on its right.
-func (s *search) manyTry(index uint32) {
-	m := &s.many
+func (s *search) multiclassTry(index uint32) {
+	m := &s.multiclass
 	if m.passed < s.next {
 		return
 	}
 	s.evaluations++
 	sum := s.xlogx[m.passed] + s.xlogx[s.n-m.passed] - m.sum
 	if sum < s.best {
-		s.note(sum, index)
+		s.record(sum, index)
 	}
 	if s.adaptive {
 		s.next = m.passed + s.step(sum)
@@ -110,11 +110,11 @@ func (s *search) manyTry(index uint32) {
 }
 
 // manyScan is twoScan for many classes.
-func (s *search) manyScan(entries []uint32, index uint32) {
+func (s *search) multiclassScan(entries []uint32, index uint32) {
 	for i, e := range entries {
 		if e&newValue != 0 {
-			s.manyTry(index + uint32(i))
+			s.multiclassTry(index + uint32(i))
 		}
-		s.manyPass(e)
+		s.multiclassPass(e)
 	}
 }

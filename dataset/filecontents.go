@@ -6,12 +6,12 @@ import (
 )
 
 // holdings lists what a .mat or .npz file holds, for messages.
-type holdings []string
+type fileContents []string
 
 // maxHoldings bounds the list.
-const maxHoldings = 20
+const maxListed = 20
 
-func (h *holdings) add(name, kind string, shape ...int) {
+func (h *fileContents) add(name, kind string, shape ...int) {
 	if name == "" {
 		return
 	}
@@ -24,13 +24,13 @@ func (h *holdings) add(name, kind string, shape ...int) {
 
 // lack says that a file has no such variable, what it has, and which flag chooses
 // another.
-func (h holdings) lack(what, name, flag string, err error) error {
-	list := strings.Join(h[:min(maxHoldings, len(h))], ", ")
+func (h fileContents) missing(what, name, flag string, err error) error {
+	list := strings.Join(h[:min(maxListed, len(h))], ", ")
 	switch {
 	case len(h) == 0:
 		list = "nothing"
-	case len(h) > maxHoldings:
+	case len(h) > maxListed:
 		list += ", ..."
 	}
-	return sentencef(err, "no %s %q; the file holds %s; %s names the right one", what, name, list, flag)
+	return kindErrorf(err, "no %s %q; the file holds %s; %s names the right one", what, name, list, flag)
 }

@@ -4,7 +4,7 @@ import "math"
 
 // pairs are the sums from which correlations of features with labels follow. All
 // values are taken from those of the first row, so that large ones do not cancel.
-type pairs struct {
+type correlations struct {
 	rows    int
 	x0, y0  []float64 // of the first row; x0 is nil for sparse rows
 	sx, sxx []float64
@@ -12,28 +12,28 @@ type pairs struct {
 	sxy     []float64 // by feature, then label
 	offsets []float64 // scratch: labels less y0
 
-	holes map[int]*hole // of features with missing values
-	whole hole          // of the others
+	missing     map[int]*labelSums // of features with missing values
+	noneMissing labelSums          // of the others
 }
 
 // hole is what the rows that lack a feature have added to the sums of labels.
-type hole struct {
+type labelSums struct {
 	rows    int
 	sy, syy []float64
 }
 
-func newHole(labels int) hole {
-	return hole{sy: make([]float64, labels), syy: make([]float64, labels)}
+func newLabelSums(labels int) labelSums {
+	return labelSums{sy: make([]float64, labels), syy: make([]float64, labels)}
 }
 
-func newPairs(r *Row, features int) *pairs {
+func newCorrelations(r *Row, features int) *correlations {
 	labels := len(r.targets())
-	p := &pairs{
+	p := &correlations{
 		y0: append([]float64(nil), r.targets()...),
 		sx: make([]float64, features), sxx: make([]float64, features),
 		sy: make([]float64, labels), syy: make([]float64, labels), sxy: make([]float64, features*labels),
-		offsets: make([]float64, labels), holes: map[int]*hole{},
-		whole: newHole(labels),
+		offsets: make([]float64, labels), missing: map[int]*labelSums{},
+		noneMissing: newLabelSums(labels),
 	}
 	if !r.Sparse {
 		p.x0 = append([]float64(nil), r.Values...)
@@ -43,7 +43,7 @@ func newPairs(r *Row, features int) *pairs {
 }
 
 // add adds a row; one of another shape, or without labels, is passed over.
-func (p *pairs) add(r *Row) {
+func (p *correlations) add(r *Row) {
 	targets := r.targets()
 	if len(targets) != len(p.y0) || r.Sparse != (p.x0 == nil) {
 		return
@@ -65,20 +65,20 @@ func (p *pairs) add(r *Row) {
 		switch {
 		case at >= len(p.sx) || x == 0 || math.IsInf(x, 0):
 		case math.IsNaN(x):
-			p.lacks(at)
+			p.addMissing(at)
 		default:
-			p.feature(at, x)
+			p.addFeature(at, x)
 		}
 	}
 }
 
 // lacks takes the row's labels off feature i, which is missing.
-func (p *pairs) lacks(i int) {
-	h := p.holes[i]
+func (p *correlations) addMissing(i int) {
+	h := p.missing[i]
 	if h == nil {
-		made := newHole(len(p.sy))
+		made := newLabelSums(len(p.sy))
 		h = &made
-		p.holes[i] = h
+		p.missing[i] = h
 	}
 	h.rows++
 	for j, y := range p.offsets {
@@ -87,7 +87,7 @@ func (p *pairs) lacks(i int) {
 	}
 }
 
-func (p *pairs) feature(i int, x float64) {
+func (p *correlations) addFeature(i int, x float64) {
 	p.sx[i] += x
 	p.sxx[i] += float64(x * x)
 	sums := p.sxy[i*len(p.offsets) : (i+1)*len(p.offsets)]
@@ -98,10 +98,10 @@ func (p *pairs) feature(i int, x float64) {
 
 // closest returns the label with which feature i correlates most, and how much: 0
 // where one of the two hardly changes, or there are few rows.
-func (p *pairs) closest(i int) (label int, r float64) {
-	h := p.holes[i]
+func (p *correlations) closest(i int) (label int, r float64) {
+	h := p.missing[i]
 	if h == nil {
-		h = &p.whole
+		h = &p.noneMissing
 	}
 	n := float64(p.rows - h.rows)
 	vx := n*p.sxx[i] - float64(p.sx[i]*p.sx[i])

@@ -14,9 +14,9 @@ func TestNotes(t *testing.T) {
 	d := p.data(4, false, dataset.Split{})
 	f := families["two"]
 	for _, note := range []func([]float32) float64{nil, func(label []float32) float64 { return 3*float64(label[0]) - float64(label[1]) }} {
-		f.Note = note
+		f.RowValue = note
 		k := newKernel(f, smallConfig(), 1, d)
-		tab, err := k.sorted(algorithms.Unit{Of: 1, Op: opGrow, Roles: dataset.Train}, d)
+		tab, err := k.trainingTable(algorithms.Unit{Of: 1, Op: opGrow, Roles: dataset.Train}, d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,15 +26,15 @@ func TestNotes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if note == nil {
-				if len(g.sample.Notes) != 0 {
-					t.Errorf("%d notes without a Note", len(g.sample.Notes))
+				if len(g.sample.RowValues) != 0 {
+					t.Errorf("%d notes without a Note", len(g.sample.RowValues))
 				}
 				continue
 			}
-			if len(g.sample.Notes) != len(g.sample.Weight) {
-				t.Fatalf("%d notes of %d rows", len(g.sample.Notes), len(g.sample.Weight))
+			if len(g.sample.RowValues) != len(g.sample.Weight) {
+				t.Fatalf("%d notes of %d rows", len(g.sample.RowValues), len(g.sample.Weight))
 			}
-			for row, got := range g.sample.Notes {
+			for row, got := range g.sample.RowValues {
 				if want := note(g.sample.Label(uint32(row))); got != want {
 					t.Fatalf("tree %d: the note of row %d is %v, want %v", tree, row, got, want)
 				}

@@ -11,8 +11,8 @@ import (
 // scratchFile makes a temporary file of up to size bytes (in the folder that TMPDIR
 // names) which has no name any more: it goes when the program ends, however that ends,
 // or when nothing refers to it.
-func scratchFile(size int64) (*os.File, error) {
-	if err := checkRoom(os.TempDir(), size); err != nil {
+func tempFile(size int64) (*os.File, error) {
+	if err := checkDiskSpace(os.TempDir(), size); err != nil {
 		return nil, err
 	}
 	f, err := os.CreateTemp("", "coppice-columns-")
@@ -32,7 +32,7 @@ func spool(in io.Reader, size int64) (io.ReaderAt, error) {
 	if size <= smallSpool {
 		return spoolMemory(in, size)
 	}
-	f, err := scratchFile(size)
+	f, err := tempFile(size)
 	if err != nil {
 		return nil, err
 	}
@@ -48,23 +48,23 @@ func spool(in io.Reader, size int64) (io.ReaderAt, error) {
 }
 
 // roomError says that a disk has no room for temporary files.
-type roomError struct {
+type diskSpaceError struct {
 	dir        string
 	free, want int64
 }
 
-func (e *roomError) Error() string {
+func (e *diskSpaceError) Error() string {
 	return fmt.Sprintf("%s: %d MiB are free, temporary files need %d MiB; TMPDIR names another folder", e.dir, e.free>>20, (e.want+1<<20-1)>>20)
 }
 
 // checkRoom reports a disk on which size bytes have no room.
-func checkRoom(dir string, size int64) error {
+func checkDiskSpace(dir string, size int64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil || st.Blocks == 0 { // it does not count
 		return nil
 	}
 	if free := int64(st.Bavail) * int64(st.Bsize); free < size {
-		return &roomError{dir, free, size}
+		return &diskSpaceError{dir, free, size}
 	}
 	return nil
 }

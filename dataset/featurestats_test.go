@@ -14,7 +14,7 @@ import (
 // watched scans src and returns the kinds of its suspects by feature.
 func watched(t *testing.T, src Source) map[int]string {
 	t.Helper()
-	w := newWatch(src.Info())
+	w := newFeatureStats(src.Info())
 	if err := src.Scan(func(r *Row) error { w.add(r); return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestCorrelations(t *testing.T) {
 		at := float64(rapid.SampledFrom([]int{0, 1, 1 << 40}).Draw(t, "offset"))
 		slope := rapid.IntRange(-3, 3).Draw(t, "slope")
 		var x, y []float64
-		w := newWatch(Info{Features: 1, Labels: 1})
+		w := newFeatureStats(Info{Features: 1, Labels: 1})
 		for range n {
 			label := float64(rapid.IntRange(0, 50).Draw(t, "y"))
 			value := at + float64(slope)*label + float64(rapid.IntRange(0, 9).Draw(t, "x"))
@@ -128,7 +128,7 @@ func TestCorrelations(t *testing.T) {
 		if slices.Min(x) == slices.Max(x) || slices.Min(y) == slices.Max(y) {
 			return
 		}
-		if _, got := w.pairs.closest(0); math.Abs(got-stat.Correlation(x, y, nil)) > 1e-9 {
+		if _, got := w.correlations.closest(0); math.Abs(got-stat.Correlation(x, y, nil)) > 1e-9 {
 			t.Fatalf("%v, want %v", got, stat.Correlation(x, y, nil))
 		}
 	})
@@ -151,7 +151,7 @@ func TestSampled(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	w := newWatch(suspicious(1, false).info)
+	w := newFeatureStats(suspicious(1, false).info)
 	for _, r := range suspicious(100, false).rows {
 		w.add(&r)
 	}

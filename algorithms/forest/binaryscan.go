@@ -4,19 +4,19 @@ package forest
 // k copies on one side of n in all, xlogx(k) + xlogx(n-k): of all copies (whole), and
 // of those of class 0 and 1 alone (first, second). The entropy times samples of both
 // sides, summed, is whole[l] - first[l0] - second[l1].
-type tables struct {
+type entropyTables struct {
 	made                 bool
 	passed               int // entries that have been scanned without
 	whole, first, second []int64
 }
 
 // start tells that another node begins.
-func (t *tables) start() { t.made, t.passed = false, 0 }
+func (t *entropyTables) reset() { t.made, t.passed = false, 0 }
 
 // pay makes the tables of a node with n0 and n1 copies of both classes, once half as
 // many entries have come by as there are copies: few columns do not pay for them. It
 // reports whether they are there.
-func (t *tables) pay(entries int, xlogx []int64, n0, n1 uint32) bool {
+func (t *entropyTables) prepare(entries int, xlogx []int64, n0, n1 uint32) bool {
 	if t.made {
 		return true
 	}
@@ -33,14 +33,14 @@ func (t *tables) pay(entries int, xlogx []int64, n0, n1 uint32) bool {
 
 // bothSides sets (*v)[k] to x[k] + x[n-k], where x has n+1 numbers.
 func bothSides(v *[]int64, x []int64) {
-	dst, n := grown(v, len(x)), len(x)-1
+	dst, n := resized(v, len(x)), len(x)-1
 	for k, y := range x {
 		dst[k] = y + x[n-k]
 	}
 }
 
 // scanned is what a scan found.
-type scanned struct {
+type scanResult struct {
 	at     int    // of the first entry of those with the least sum, -1 where none is below best
 	least  int64  // that sum, or best
 	passed uint64 // copies before the end, by class
@@ -49,7 +49,7 @@ type scanned struct {
 
 // scanTwoGo tries the threshold before each entry of a new value: what has passed
 // is on its left. It is what the assembly must equal.
-func scanTwoGo(entries []uint32, packed []uint64, t *tables, passed uint64, best int64) scanned {
+func scanBinaryGo(entries []uint32, packed []uint64, t *entropyTables, passed uint64, best int64) scanResult {
 	at, tried := -1, 0
 	whole, first, second := t.whole, t.first, t.second
 	for i, e := range entries {
@@ -62,5 +62,5 @@ func scanTwoGo(entries []uint32, packed []uint64, t *tables, passed uint64, best
 		}
 		passed += packed[e&rowMask]
 	}
-	return scanned{at, best, passed, tried}
+	return scanResult{at, best, passed, tried}
 }

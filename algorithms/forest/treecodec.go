@@ -60,7 +60,7 @@ func peekTree(b []byte) (samples uint32, loss float64, err error) {
 // aligned returns no bytes, with room for a tree of n nodes and size bytes where
 // DecodeTree need not copy it: n is odd, so that a head that begins here ends four
 // bytes before or behind a multiple of eight, and the float64 begin at one.
-func aligned(n, size int) []byte {
+func alignedBuffer(n, size int) []byte {
 	const word = 8
 	at := -(treeHead + 12*n) & (word - 1)
 	b := num.Bytes64(make([]float64, (at+size+word-1)/word))
@@ -89,7 +89,7 @@ func DecodeTree(b []byte, features, labels int) (*Tree, error) {
 		Evaluations: binary.LittleEndian.Uint64(b[13:]),
 		Loss:        math.Float64frombits(binary.LittleEndian.Uint64(b[21:])),
 	}
-	t.take(b[treeHead:], int(nodes))
+	t.readArrays(b[treeHead:], int(nodes))
 	return t, t.check(features)
 }
 
@@ -97,7 +97,7 @@ func DecodeTree(b []byte, features, labels int) (*Tree, error) {
 func word(b []byte, i int) uint64 { return uint64(binary.LittleEndian.Uint32(b[1+4*i:])) }
 
 // take takes the arrays from the bytes behind the head.
-func (t *Tree) take(b []byte, nodes int) {
+func (t *Tree) readArrays(b []byte, nodes int) {
 	next := func(n int) []byte {
 		head := b[:n]
 		b = b[n:]

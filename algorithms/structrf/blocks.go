@@ -17,7 +17,7 @@ func gatherGo(block, labels []float32, rows *[lanes]uint32, width int) {
 
 // beyondGo writes, for each block, the set of its rows for which Σ x·normal, over
 // labels in order, is above plane.
-func beyondGo(sets []uint8, x []float32, normal []float64, plane float64) {
+func aboveThresholdGo(sets []uint8, x []float32, normal []float64, plane float64) {
 	width := len(normal)
 	for b := range sets {
 		var sum [lanes]float64

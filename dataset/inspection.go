@@ -23,8 +23,8 @@ func (s *inspector) finish() *Inspection {
 		found.Suspects = []Suspect{}
 	}
 	if s.features.columns == nil {
-		found.Notes = append(found.Notes, fmt.Sprintf("more than %d features: they were not looked at one by one", maxWatched))
-	} else if s.rows > 0 && s.features.pairs == nil {
+		found.Notes = append(found.Notes, fmt.Sprintf("more than %d features: they were not looked at one by one", maxStatsColumns))
+	} else if s.rows > 0 && s.features.correlations == nil {
 		found.Notes = append(found.Notes, "too many features and labels to look for copies of labels among the features")
 	}
 	if s.rows > 0 {
@@ -34,7 +34,7 @@ func (s *inspector) finish() *Inspection {
 	return found
 }
 
-func (c column) summary(name string) ColumnSummary {
+func (c columnStats) summary(name string) ColumnSummary {
 	s := ColumnSummary{Name: name, Zeros: c.zeros, Missing: c.missing}
 	if seen := c.seen > 0 || c.zeros > 0; seen && !math.IsInf(c.low, 0) && !math.IsInf(c.high, 0) {
 		low, high := c.low, c.high

@@ -10,12 +10,12 @@ import (
 
 // here is what both halves of a job share where they are in one process: a model
 // is evaluated as it is. Elsewhere it travels as bytes and is there twice or more.
-type here struct{ model algorithms.Model }
+type sharedModel struct{ model algorithms.Model }
 
 // NewPair is New and NewKernel for a job whose units are all computed in this
 // process, with less memory. The outcome is the same, to the bit. For a job of
 // folds it makes no difference.
-func NewPair(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, algorithms.Kernel, error) {
+func NewLocalPair(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, algorithms.Kernel, error) {
 	t, err := New(j, m, state)
 	if err != nil {
 		return nil, nil, err
@@ -25,8 +25,8 @@ func NewPair(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, al
 		return nil, nil, err
 	}
 	if s, ok := t.(*single); ok {
-		s.here = new(here)
-		k.here = s.here
+		s.shared = new(sharedModel)
+		k.shared = s.shared
 	}
 	return t, k, nil
 }

@@ -1,0 +1,101 @@
+package dataset
+
+import "github.com/coppice-ldl/coppice/dataset/matfile"
+
+// thin takes a dense matrix in, value by value, column after column. It keeps only
+// the non-zeros while these are few, since a file of counts or of 0 and 1 may be a
+// hundred times as large as what is in it.
+type sparseBuilder struct {
+	rows, columns int
+	done          int // values so far
+	nonZeros      matfile.SparseMatrix
+	dense         *columnSpool[float32] // every value, once the non-zeros are not few
+}
+
+// thinSlack is how many values are looked at before the non-zeros may be too many.
+const denseSlack = 1 << 16
+
+// readTable reads a matrix of features that comes column by column.
+func readTable(rows, columns int, read func([]float64) error) (*table, error) {
+	t := sparseBuilder{rows: rows, columns: columns}
+	var piece [tablePiece]float64
+	for total := rows * columns; t.done < total; {
+		k := min(total-t.done, tablePiece)
+		if err := read(piece[:k]); err != nil {
+			return nil, err
+		}
+		if err := t.add(piece[:k]); err != nil {
+			return nil, err
+		}
+	}
+	return t.table()
+}
+
+func (t *sparseBuilder) add(values []float64) error {
+	if t.dense == nil && (t.denseIsSmaller() || t.rows > 2*maxSparse || len(t.nonZeros.Row) > maxSparse) {
+		if err := t.makeDense(); err != nil {
+			return err
+		}
+	}
+	if t.dense != nil {
+		t.done += len(values)
+		return t.dense.add(values)
+	}
+	for _, v := range values {
+		if v != 0 {
+			t.startColumns(t.done / t.rows)
+			t.nonZeros.Row = append(t.nonZeros.Row, int32(t.done%t.rows))
+			t.nonZeros.Values = append(t.nonZeros.Values, v)
+		}
+		t.done++
+	}
+	return nil
+}
+
+// many reports whether dense storage is smaller than the non-zeros.
+func (t *sparseBuilder) denseIsSmaller() bool {
+	return len(t.nonZeros.Row)*sparseDivisor > t.done+denseSlack
+}
+
+// begin notes where the columns up to number c begin, if that is not known.
+func (t *sparseBuilder) startColumns(c int) {
+	for len(t.nonZeros.Start) <= c {
+		t.nonZeros.Start = append(t.nonZeros.Start, int32(len(t.nonZeros.Row)))
+	}
+}
+
+// expand goes over to dense storage.
+func (t *sparseBuilder) makeDense() error {
+	t.startColumns(t.columns)
+	t.dense = newColumnSpool[float32](t.rows, t.columns)
+	at := 0 // values so far
+	for c := range t.columns {
+		for k := t.nonZeros.Start[c]; k < t.nonZeros.Start[c+1]; k++ {
+			next := c*t.rows + int(t.nonZeros.Row[k])
+			if err := t.dense.zeros(next - at); err != nil {
+				return err
+			}
+			if err := t.dense.add(t.nonZeros.Values[k : k+1]); err != nil {
+				return err
+			}
+			at = next + 1
+		}
+	}
+	t.nonZeros = matfile.SparseMatrix{}
+	return t.dense.zeros(t.done - at)
+}
+
+// table returns the whole matrix by rows, sparse if a dataset of it would be.
+func (t *sparseBuilder) table() (*table, error) {
+	if t.dense == nil && !SparseStorage(t.rows, t.columns, int64(len(t.nonZeros.Row))) {
+		if err := t.makeDense(); err != nil {
+			return nil, err
+		}
+	}
+	if t.dense == nil {
+		t.startColumns(t.columns)
+		return byRows(t.rows, t.columns, &t.nonZeros), nil
+	}
+	dense, file, err := t.dense.end()
+	return &table{rows: t.rows, columns: t.columns, dense: dense, file: file}, err
+}
