@@ -1,14 +1,14 @@
 package forest
 
-// two counts the copies of two classes: those of class 0 in the low half of a
-// word, those of class 1 in the high half.
+// binaryCounts counts copies by class, for two classes: class 0 in the low half of a
+// word, class 1 in the high half.
 type binaryCounts struct {
 	packed []uint64 // by row: its weight, in the half of its class
 	both   uint64   // of the node
 	tables entropyTables
 }
 
-// startTwo counts the node's classes and returns its entropy times samples.
+// startBinary counts the node's classes and returns its entropy times copies.
 func (s *search) startBinary(rows []uint32) int64 {
 	both := uint64(0)
 	for _, row := range rows {
@@ -21,15 +21,15 @@ func (s *search) startBinary(rows []uint32) int64 {
 	return s.binaryEntropy(both)
 }
 
-// disorder is entropy times samples of a count of both classes.
+// binaryEntropy returns the entropy of a count of both classes, times its copies.
 func (s *search) binaryEntropy(counts uint64) int64 {
 	a, b := uint32(counts), uint32(counts>>32)
 	return s.xlogx[a+b] - (s.xlogx[a] + s.xlogx[b])
 }
 
-// twoColumn tries the thresholds of a column in ascending order. entries are
-// the node's, from is the index of the first; rows of the node without an entry
-// have 0.
+// binaryColumn tries the thresholds of a column in ascending order. entries are
+// the node's and the first one has the index from. The node has rows rows; those
+// without an entry have the value 0.
 func (s *search) binaryColumn(entries []uint32, from uint32, rows int) {
 	packed := s.binary.packed
 	if len(entries) == rows {
@@ -53,7 +53,7 @@ func (s *search) binaryColumn(entries []uint32, from uint32, rows int) {
 	s.binarySignedColumn(entries, from, zeros)
 }
 
-// twoSigned is twoColumn for a column with negative values and implicit
+// binarySignedColumn is binaryColumn for a column with negative values and implicit
 // zeros.
 func (s *search) binarySignedColumn(entries []uint32, from uint32, zeros uint64) {
 	packed, n := s.binary.packed, countNegative(entries)
@@ -68,8 +68,7 @@ func (s *search) binarySignedColumn(entries []uint32, from uint32, zeros uint64)
 	s.binaryScan(entries[n+1:], passed+zeros+packed[entries[n]&rowMask], middle+1)
 }
 
-// twoTry tries one threshold: passed is on its left, index the first entry on
-// its right.
+// binaryTry tries the threshold before entry index; passed counts the copies on its left.
 func (s *search) binaryTry(passed uint64, index uint32) {
 	l := uint32(passed) + uint32(passed>>32)
 	if l < s.next {
@@ -85,8 +84,8 @@ func (s *search) binaryTry(passed uint64, index uint32) {
 	}
 }
 
-// twoScan passes over entries, from the entry index on, and tries the threshold
-// before each new value. It returns what has been passed then.
+// binaryScan tries the threshold before each new value of entries, the first of which is
+// entry index; passed counts the copies before it. It returns the copies before the end.
 func (s *search) binaryScan(entries []uint32, passed uint64, index uint32) uint64 {
 	t, both := &s.binary.tables, s.binary.both
 	if s.adaptive || !t.prepare(len(entries), s.xlogx, uint32(both), uint32(both>>32)) {
@@ -100,7 +99,7 @@ func (s *search) binaryScan(entries []uint32, passed uint64, index uint32) uint6
 	return found.passed
 }
 
-// twoSteps is twoScan without tables, and with the adaptive step.
+// binarySteps is binaryScan without tables, and with the adaptive step.
 func (s *search) binarySteps(entries []uint32, passed uint64, index uint32) uint64 {
 	packed, xlogx := s.binary.packed, s.xlogx
 	both, best, tried := s.binary.both, s.best, uint64(0)

@@ -1,21 +1,21 @@
 package forest
 
-// tables hold what a threshold's gain is made of, for one node of two classes. With
-// k copies on one side of n in all, xlogx(k) + xlogx(n-k): of all copies (whole), and
-// of those of class 0 and 1 alone (first, second). The entropy times samples of both
-// sides, summed, is whole[l] - first[l0] - second[l1].
+// entropyTables are lookup tables for the gains at one node of two classes. Element k is
+// xlogx(k) + xlogx(n-k) for n copies: of both classes (whole), of class 0 (first) and of
+// class 1 (second). With l0 and l1 copies on the left, the sum over both sides of entropy
+// times copies is whole[l0+l1] - first[l0] - second[l1].
 type entropyTables struct {
 	made                 bool
-	passed               int // entries that have been scanned without
+	passed               int // entries that were scanned without the tables
 	whole, first, second []int64
 }
 
-// start tells that another node begins.
+// reset prepares for another node.
 func (t *entropyTables) reset() { t.made, t.passed = false, 0 }
 
-// pay makes the tables of a node with n0 and n1 copies of both classes, once half as
-// many entries have come by as there are copies: few columns do not pay for them. It
-// reports whether they are there.
+// prepare makes the tables of a node with n0 and n1 copies of the classes, once half as
+// many entries were scanned as the node has copies: for fewer entries the tables cost more
+// than they save. It reports whether the tables are made.
 func (t *entropyTables) prepare(entries int, xlogx []int64, n0, n1 uint32) bool {
 	if t.made {
 		return true
@@ -39,16 +39,16 @@ func bothSides(v *[]int64, x []int64) {
 	}
 }
 
-// scanned is what a scan found.
+// scanResult is the result of scanBinary.
 type scanResult struct {
-	at     int    // of the first entry of those with the least sum, -1 where none is below best
+	at     int    // the first entry of the least sum; -1 if no sum is below best
 	least  int64  // that sum, or best
 	passed uint64 // copies before the end, by class
 	tried  int    // thresholds
 }
 
-// scanTwoGo tries the threshold before each entry of a new value: what has passed
-// is on its left. It is what the assembly must equal.
+// scanBinaryGo tries the threshold before each entry of a new value; passed counts the
+// copies before the first entry. The assembly must give the same results.
 func scanBinaryGo(entries []uint32, packed []uint64, t *entropyTables, passed uint64, best int64) scanResult {
 	at, tried := -1, 0
 	whole, first, second := t.whole, t.first, t.second

@@ -27,7 +27,7 @@ func (g *grower) drawSample(t *table, tree uint32) {
 	}
 }
 
-// number numbers the rows that were drawn and copies their labels.
+// numberRows numbers the rows that were drawn and copies their labels.
 func (g *grower) numberRows(t *table, counts []uint32) {
 	distinct := 0
 	for _, count := range counts {
@@ -58,13 +58,13 @@ func (g *grower) numberRows(t *table, counts []uint32) {
 const absent = 1<<32 - 1
 
 // fillColumns makes the sample's sorted columns and lists those that are not
-// constant; a lazy grower has none.
+// constant. If columns are sorted on demand, it makes none.
 func (g *grower) fillColumns(t *table) {
 	g.segments = g.segments[:0]
 	if g.onDemand.enabled {
 		return
 	}
-	g.entries = nil // of the tree before: see room
+	g.entries = nil // of the tree before: see columns.resize
 	if t.columns.entries == nil {
 		g.columns.sort(t, g.origin, &g.sorter)
 	} else {
@@ -78,8 +78,9 @@ func (g *grower) fillColumns(t *table) {
 	g.entries = g.columns.entries
 }
 
-// reduce makes the columns of a sample of rows of from's rows rows out of these:
-// local tells which are in it.
+// selectDrawn sets c to the columns of a bootstrap sample, given the columns from of all
+// training rows: rows is the number of distinct rows of the sample, of that of training
+// rows, and local has the sample's number of each training row, or absent.
 func (c *columns) selectDrawn(from *columns, local []uint32, rows, of int) {
 	share := float64(rows) / float64(of)
 	c.entries = slices.Grow(c.entries[:0], int(1.02*share*float64(len(from.entries)))+of) // a guess
@@ -92,9 +93,9 @@ func (c *columns) selectDrawn(from *columns, local []uint32, rows, of int) {
 	}
 }
 
-// reduce appends the entries of a sorted column that are in the sample, with the
-// sample's row numbers: an entry's value is new when any since the last one kept
-// was.
+// selectDrawn appends to dst the entries of a sorted column that are in the sample, with
+// the sample's row numbers. An entry gets the flag newValue if it or an entry that was
+// left out just before it has the flag.
 func selectDrawn(dst, column, local []uint32) []uint32 {
 	n := len(dst)
 	dst = dst[:n+len(column)]
@@ -112,8 +113,8 @@ func selectDrawn(dst, column, local []uint32) []uint32 {
 	return dst[:n]
 }
 
-// varies reports whether a column with these entries has two values among rows
-// rows, of which those without an entry have 0.
+// varies reports whether a column has at least two values, in a node of so many rows;
+// rows without an entry have the value 0.
 func varies(entries []uint32, rows int) bool {
 	if len(entries) != rows {
 		return len(entries) > 0
@@ -126,7 +127,7 @@ func varies(entries []uint32, rows int) bool {
 	return false
 }
 
-// grown resizes *v to n elements of any value, reusing its memory.
+// resized resizes *v to n elements of any value, reusing its memory.
 func resized[T any](v *[]T, n int) []T {
 	*v = slices.Grow((*v)[:0], n)[:n]
 	return *v

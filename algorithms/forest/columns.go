@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// An entry is a row of a column in the order of its values, with two flags. Rows
-// are numbered within the training rows (in a table) or within a sample.
+// An entry is a row number with two flags. A column lists its entries in the order of their
+// values. Rows are numbered within the training rows (in a table) or within a sample.
 const (
 	// newValue marks an entry whose value is above the one before it.
 	newValue = 1 << 31
@@ -18,8 +18,8 @@ const (
 const maxEntries = math.MaxUint32 - 1
 
 // columns are the features of some rows, each sorted by value and then by row:
-// column c is entries[start[c]:start[c+1]]. A sparse column leaves its zeros out; a
-// full one has all rows.
+// column c is entries[start[c]:start[c+1]]. A sparse column has no entries for zeros; a
+// dense column has an entry for each row.
 type columns struct {
 	start   []int
 	entries []uint32
@@ -38,7 +38,7 @@ type sorter struct {
 const sortBudget = 1 << 19
 
 // sort makes the columns of some training rows, which entries number by their
-// place in rows.
+// index in rows.
 func (c *columns) sort(t *table, rows []uint32, z *sorter) {
 	budget := z.budget
 	if budget == 0 {
@@ -59,7 +59,7 @@ func (c *columns) sort(t *table, rows []uint32, z *sorter) {
 	}
 }
 
-// layOut finds out where each column begins.
+// layOut computes where each column begins.
 func (c *columns) layOut(t *table, rows []uint32) {
 	clear(resized(&c.start, t.features+1))
 	for _, row := range rows {
@@ -74,9 +74,9 @@ func (c *columns) layOut(t *table, rows []uint32) {
 	c.resize(c.start[t.features])
 }
 
-// room makes room for n entries of any value. The old ones go first, since these are
-// most of a grower's memory; the samples of other trees are as large, give or take
-// a little.
+// resize sets entries to n entries of any value. It frees the old ones before it allocates
+// new ones, since they are most of a grower's memory. It allocates 2 % more than needed:
+// the samples of other trees differ little in size.
 func (c *columns) resize(n int) {
 	if cap(c.entries) < n {
 		c.entries = nil

@@ -98,8 +98,8 @@ func checkFeatures(text string) error {
 	return nil
 }
 
-// checkDraws refuses a sample that no node of could be split; rows is the number
-// of training rows.
+// checkDraws refuses bootstrap samples that are too large, or too small for a split; rows is
+// the number of training rows.
 func (c *Config) checkDraws(rows int) error {
 	switch n := c.draws(rows); {
 	case n > maxDraws:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// described is how many of the most used features Describe lists.
+// describedFeatures is how many features Describe lists.
 const describedFeatures = 10
 
 // Describe implements algorithms.Model.
@@ -31,16 +31,15 @@ func (m *model) Describe() [][2]string {
 	return pairs
 }
 
-// Importance tells how much a feature is used.
+// Importance says how much the forest uses a feature.
 type Importance struct {
 	Feature int
 	Splits  int
 	Gain    float64 // nats for each sample of a tree, summed over its splits and trees
 }
 
-// Importance lists the features that split a node, those of the greatest total
-// gain first. A split's gain counts by the share of the tree's samples that
-// reached it.
+// Importance lists the features that split a node, the greatest total gain first.
+// A split's gain is weighted by the share of the tree's samples that reached it.
 func (m *model) Importance() []Importance {
 	w := m.walker()
 	list := make([]Importance, w.used)
@@ -60,7 +59,7 @@ func (m *model) Importance() []Importance {
 	return list
 }
 
-// spread is the least, mean and greatest of some numbers.
+// numberSummary holds the least, mean and greatest of some numbers.
 type numberSummary struct {
 	n, sum, least, most float64
 }
@@ -80,7 +79,7 @@ func (s *numberSummary) text(format string) string {
 	return fmt.Sprintf("mean "+format+" (%.0f to %.0f)", s.sum/max(1, s.n), s.least, s.most)
 }
 
-// summary says of the trees what Describe prints.
+// forestSummary is what Describe prints about the trees.
 type forestSummary struct {
 	depth, leaves numberSummary // over trees
 	samples       numberSummary // over leaves
@@ -154,7 +153,7 @@ func (w *treeWriter) feature(f uint32) string {
 	return fmt.Sprintf("x[%d]", f)
 }
 
-// shown is how many of a leaf's labels are written.
+// describedLabels is how many of a leaf's labels are written.
 const describedLabels = 6
 
 // distribution writes a leaf's labels, those of the greatest degree first.

@@ -50,8 +50,8 @@ func (g *grower) divideRows(p *pendingNode) (n, copies int) {
 	return n, copies
 }
 
-// divideColumns makes the lists of the children's columns: the right child's in
-// place of the node's, the left child's on top of the stack.
+// divideColumns makes the lists of the children's columns on the stack: the right child's
+// replaces the node's, the left child's comes on top.
 func (g *grower) divideColumns(p, left, right *pendingNode) {
 	right.base, right.top = p.base, p.base
 	left.base, left.top = p.top, p.top
@@ -84,10 +84,10 @@ func (g *grower) divideColumns(p, left, right *pendingNode) {
 	}
 }
 
-// partition moves the entries of rows of side 0 to the front, both sides in order,
-// and returns their number. An entry's value is new when any was since the last
-// one on its side. spare is longer than entries by vectorSlack at least, and side
-// by sideSlack than the rows that it has.
+// partition moves the entries of rows of side 0 to the front, keeps the order on both
+// sides, and returns the number of those in front. An entry gets the flag newValue if it or
+// an entry of the other side just before it has the flag. spare must be longer than
+// entries by vectorSlack, and side longer than the number of rows by sideSlack.
 func partition(entries, spare []uint32, side []uint8) int {
 	done, l, newLeft, newRight := startPartition(entries, spare, side)
 	r := done - l
@@ -107,7 +107,7 @@ func partition(entries, spare []uint32, side []uint8) int {
 	return l
 }
 
-// keep moves the entries of rows of one side to the front and returns their number.
+// filterSide moves the entries of rows of one side to the front and returns their number.
 func filterSide(entries []uint32, side []uint8, want uint8) int {
 	done, n, isNew := startFilterSide(entries, side, want)
 	for _, e := range entries[done:] {
@@ -120,7 +120,7 @@ func filterSide(entries []uint32, side []uint8, want uint8) int {
 	return n
 }
 
-// What kernels may read or write behind the end, in elements.
+// How many elements behind the end of a slice vector instructions may read or write.
 const (
 	vectorSlack = 8
 	sideSlack   = 3

@@ -10,8 +10,8 @@
 // the lowest threshold among ties. A forest predicts the mean of its trees' leaves
 // (Eq. 4). Thresholds are tried one by one, or with the adaptive step of Eq. 5.
 //
-// Nothing here depends on the number of lanes or on the machine: counts and
+// No result depends on the number of threads or on the machine: counts and
 // entropies are integers (see xlogx), the order of every floating-point sum is
-// fixed, and random numbers belong to (seed, tree, path of the node). DESIGN.md
-// says how trees are grown fast and FORMAT.md what the bytes are.
+// fixed, and random numbers are a function of (seed, tree, path of the node). DESIGN.md
+// says how trees are grown fast, and FORMAT.md describes the bytes.
 package forest

@@ -6,17 +6,17 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// chooser draws the features that a node tries, without replacement: the start of
-// the permutation of all features that belongs to (seed, tree, path).
+// featureSampler draws the features that a node tries, without replacement: the first
+// ones of a random permutation of all features, which is a function of (seed, tree, path).
 type featureSampler struct {
 	key          num.Key
 	tree         uint32
 	tried        int
 	everyFeature bool // every feature is tried
 	drawn        num.Permutation
-	marked       []bool   // by feature: the node tries it; unless looked up in drawn
+	marked       []bool   // by feature: the node tries it; not set if inverse
 	list         []uint32 // those marked, ascending
-	inverse      bool
+	inverse      bool     // tries computes drawn.Inverse
 }
 
 // begin prepares for a tree on q features.
@@ -28,8 +28,8 @@ func (c *featureSampler) begin(cfg *Config, tree uint32, q int) {
 	}
 }
 
-// choose draws the features of a node. It will be asked for at most asks of them,
-// and where these are few each is looked up alone.
+// draw draws the features of a node. The caller calls tries at most asks times: if these
+// are few, tries computes the inverse permutation instead.
 func (c *featureSampler) draw(path uint64, asks int) {
 	if c.everyFeature {
 		return
@@ -49,13 +49,13 @@ func (c *featureSampler) draw(path uint64, asks int) {
 	}
 }
 
-// sorted returns the features that choose drew, ascending.
+// sorted returns the features that draw drew, ascending.
 func (c *featureSampler) sorted() []uint32 {
 	slices.Sort(c.list)
 	return c.list
 }
 
-// has reports whether the node tries a feature.
+// tries reports whether the node tries a feature.
 func (c *featureSampler) tries(feature uint32) bool {
 	switch {
 	case c.everyFeature:

@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// grower is the working memory of one lane: it grows one tree at a time.
+// grower grows one tree at a time and owns all memory for that.
 type grower struct {
 	cfg      Config
 	classes  int // class labels that the labeller gives
@@ -38,7 +38,7 @@ type grower struct {
 // segment is the part of a sorted column that belongs to a node: entries[from:to].
 type segment struct{ column, from, to uint32 }
 
-// place is a node while the tree grows: rows[from:to] and columns
+// pendingNode is a node that is not grown yet: its rows are rows[from:to] and its columns
 // segments[base:top].
 type pendingNode struct {
 	from, to  int
@@ -49,7 +49,7 @@ type pendingNode struct {
 	splits    bool // it may be split: not known to be a leaf
 }
 
-// grow grows tree number n on t. The tree is the grower's own, until the next one.
+// grow grows tree number n on t. The tree is valid until the next call.
 func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
 	g.ctx, g.table = ctx, t
 	g.drawSample(t, n)
@@ -70,7 +70,8 @@ func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
 	return &g.tree, nil
 }
 
-// node makes node number at of the tree, and all below it (Algorithm 1).
+// growNode makes node number at of the tree, and all below it (Algorithm 1 of Chen et al.
+// 2018).
 func (g *grower) growNode(at int, p *pendingNode) error {
 	if g.sinceCheck++; g.sinceCheck >= 256 {
 		g.sinceCheck = 0
@@ -96,8 +97,8 @@ func (g *grower) growNode(at int, p *pendingNode) error {
 	return g.growNode(int(g.tree.left[at])+1, &right)
 }
 
-// classify has the class labels of a node's rows written, unless it is a leaf: by
-// its size, its depth or because its rows do not differ.
+// classify writes the class labels of a node's rows and reports true, or reports that the
+// node is a leaf: it is too small or too deep, or its rows do not differ.
 func (g *grower) classify(p *pendingNode) bool {
 	if p.copies < g.cfg.MinSamples || p.depth >= g.cfg.MaxDepth {
 		return false
@@ -105,7 +106,7 @@ func (g *grower) classify(p *pendingNode) bool {
 	return g.labeller.Classify(&g.sample, g.labellerNode(p))
 }
 
-// show returns a node as labellers see it, until the next call.
+// labellerNode describes a node for the labeller. The result is valid until the next call.
 func (g *grower) labellerNode(p *pendingNode) *Node {
 	g.nodeView = Node{Rows: g.rows[p.from:p.to], Copies: p.copies, Path: p.path}
 	return &g.nodeView
@@ -117,7 +118,7 @@ func (g *grower) makeLeaf(at int, p *pendingNode) {
 }
 
 // threshold returns the split's threshold: half way between the values on both
-// sides, or the upper one where that rounds onto the lower.
+// sides, or the upper value if that rounds to the lower one.
 func (g *grower) threshold(s *split) float64 {
 	lower, upper := 0.0, 0.0 // of implicit zeros
 	if s.lower != noEntry {

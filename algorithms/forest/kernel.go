@@ -15,8 +15,7 @@ import (
 // opGrow grows tree number Unit.ID on the whole dataset's training rows.
 const opGrow uint8 = 1
 
-// kernel is the worker's half: see algorithms.Kernel and engine.Collector. It is
-// shared by lanes.
+// kernel implements algorithms.Kernel and engine.Collector. It is safe for concurrent use.
 type kernel struct {
 	variant Variant
 	cfg     Config
@@ -29,8 +28,8 @@ type kernel struct {
 	idleGrowers []*grower
 }
 
-// NewScratch implements algorithms.Kernel: a lane has nothing of its own, since
-// growers are the kernel's, which can free them all.
+// NewScratch implements algorithms.Kernel. There is no scratch: the kernel owns all
+// growers, so that ReleaseMemory can free them.
 func (k *kernel) NewScratch() any { return nil }
 
 func (k *kernel) newGrower() *grower {
@@ -42,7 +41,7 @@ func (k *kernel) newGrower() *grower {
 	return g
 }
 
-// take returns a grower that is not at work, the one that was last.
+// acquireGrower returns the idle grower that was used last, or a new one.
 func (k *kernel) acquireGrower() *grower {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,8 +59,8 @@ func (k *kernel) releaseGrower(g *grower) {
 	k.idleGrowers = append(k.idleGrowers, g)
 }
 
-// Rest implements pipeline.Rester: growers and table, which may be as large as the
-// dataset, go before a model is there that may be larger. A later tree makes them
+// ReleaseMemory implements pipeline.MemoryReleaser. Growers and table may be as large as
+// the dataset, and the model that is evaluated next may be larger. A later tree makes them
 // again.
 func (k *kernel) ReleaseMemory() {
 	k.mu.Lock()
@@ -70,15 +69,15 @@ func (k *kernel) ReleaseMemory() {
 		return
 	}
 	k.data, k.table, k.idleGrowers = nil, nil, nil
-	runtime.GC() // what comes next comes in one piece
+	runtime.GC() // the model is one large allocation
 }
 
-// Derive implements algorithms.Kernel: nothing is derived from a base.
+// Derive implements algorithms.Kernel: forests have no derived values.
 func (k *kernel) Derive(algorithms.Unit, *dataset.Data, algorithms.Vars, any) (any, error) {
 	return nil, nil
 }
 
-// Run implements algorithms.Kernel: no round of a forest is summed.
+// Run implements algorithms.Kernel. It fails: no round of a forest is summed.
 func (k *kernel) Run(_ *algorithms.Partial, u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _, _ any) error {
 	return fmt.Errorf("forest: operation %d is not summed", u.Op)
 }
@@ -103,8 +102,8 @@ func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data
 	return part, nil
 }
 
-// sorted returns the sorted columns of the unit's rows. They are made by the first
-// unit that needs them and kept for the others.
+// trainingTable returns the table of the unit's rows. The first unit makes it, and the
+// others share it.
 func (k *kernel) trainingTable(u algorithms.Unit, d *dataset.Data) (*table, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,13 +1,13 @@
 package forest
 
-// Sample is one tree's bootstrap sample. Its distinct rows are numbered from 0, in
-// the order of the dataset's original row numbers.
+// BootstrapSample is one tree's bootstrap sample. Its distinct rows are numbered from 0, in
+// the order of the dataset's row numbers.
 type BootstrapSample struct {
 	Tree      uint32
 	Width     int       // labels of a row
 	Labels    []float32 // rows×Width label degrees
 	Weight    []uint32  // how often each row was drawn
-	RowValues []float64 // Family.Note of each row, where the family has it
+	RowValues []float64 // Variant.RowValue of each row; empty if the variant has none
 	// Class is the class label of each row, as Labeller.Classify last wrote it.
 	Class []uint32
 }
@@ -18,7 +18,7 @@ func (s *BootstrapSample) Label(row uint32) []float32 {
 	return s.Labels[i : i+s.Width : i+s.Width]
 }
 
-// Node is a node as a Labeller sees it.
+// Node describes a node to a Labeller.
 type Node struct {
 	Rows   []uint32 // rows of the sample, ascending
 	Copies int      // sum of their weights
@@ -26,10 +26,10 @@ type Node struct {
 }
 
 // Labeller gives each node's rows the class labels whose entropy a split lowers,
-// and each leaf its distribution. One belongs to one lane and is used for one tree
-// at a time; its results depend on seed, tree and node only.
+// and each leaf its distribution. A Labeller is used for one tree at a time, by one
+// goroutine. Its results depend on seed, tree and node only.
 type Labeller interface {
-	// Begin tells that a tree on s begins.
+	// Begin prepares for a tree on s.
 	Begin(s *BootstrapSample)
 	// Classify writes the class of each of the node's rows to s.Class. It reports
 	// false when the node can only be a leaf: its rows do not differ.

@@ -13,8 +13,7 @@ const modelFormat = 1
 // ErrModel is wrapped by every error about the tensors of a model.
 var ErrModel = errors.New("forest: not a forest's tensors")
 
-// model is a trained forest; see algorithms.Model. Its trees share their arrays with
-// whom it was made from.
+// model implements algorithms.Model.
 type model struct {
 	features, labels int
 	trees            []*Tree
@@ -28,15 +27,14 @@ func newModel(trees []*Tree, features, labels int) *model {
 	return &model{trees: trees, features: features, labels: labels}
 }
 
-// walker returns the forest as prediction walks it, which is made when it is first
-// asked for.
+// walker returns the forest in the form that prediction reads, made on the first call.
 func (m *model) walker() *walker {
 	m.derive.Do(func() { m.derived.build(m) })
 	return &m.derived
 }
 
-// Tensors implements algorithms.Model: FORMAT.md describes them. The arrays of the
-// trees stay where they are, as pieces.
+// Tensors implements algorithms.Model. FORMAT.md describes the tensors. Their pieces are
+// the arrays of the trees, not copies.
 func (m *model) Tensors() []algorithms.Tensor {
 	trees, nodes, leaves := len(m.trees), 0, 0
 	sizes := algorithms.Tensor{Name: "nodes", Dims: []int{trees}, U32: make([]uint32, trees)}

@@ -8,8 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// arrays are the tensors of a model, as a model file has them: those of the trees
-// one after the other.
+// arrays are the tensors of a model file: the arrays of all trees, one after the other.
 type arrays struct {
 	features, labels int
 	nodes, leaves    []uint32 // of each tree
@@ -17,8 +16,8 @@ type arrays struct {
 	all              Tree
 }
 
-// decodeModel rebuilds a forest from its tensors, whose memory its trees share. Every
-// walk through a tree ends. Errors wrap ErrModel.
+// decodeModel makes a forest from its tensors, whose memory the trees share. Errors wrap
+// ErrModel.
 func decodeModel(tensors []algorithms.Tensor) (*model, error) {
 	a, err := arraysOf(tensors)
 	if err == nil {
@@ -90,7 +89,7 @@ func (a *arrays) checkShapes(tensors []algorithms.Tensor) error {
 	return nil
 }
 
-// check holds the sizes of the trees against the arrays.
+// check compares the sizes of the trees with the arrays.
 func (a *arrays) check() error {
 	nodes, leaves := uint64(0), uint64(0)
 	for i := range a.nodes {

@@ -1,9 +1,9 @@
 package forest
 
-// many counts the copies of any number of classes.
+// multiclassCounts counts copies by class, for more than two classes.
 type multiclassCounts struct {
 	classes          int
-	all, left, right []uint32 // by class: in the node, on both sides of the place
+	all, left, right []uint32 // by class: in the node, on both sides of the threshold
 	allSum, sum      int64    // Σ xlogx over all, over left and right
 	passed           uint32   // copies on the left
 }
@@ -15,7 +15,7 @@ func (m *multiclassCounts) shape(classes int) {
 	resized(&m.right, classes)
 }
 
-// startMany counts the node's classes and returns its entropy times samples.
+// startMulticlass counts the node's classes and returns its entropy times copies.
 func (s *search) startMulticlass(rows []uint32) int64 {
 	m := &s.multiclass
 	clear(m.all)
@@ -29,7 +29,7 @@ func (s *search) startMulticlass(rows []uint32) int64 {
 	return s.xlogx[s.n] - m.allSum
 }
 
-// manyColumn is twoColumn for many classes.
+// multiclassColumn is binaryColumn for more than two classes.
 func (s *search) multiclassColumn(entries []uint32, from uint32, rows int) {
 	m := &s.multiclass
 	clear(m.left)
@@ -59,8 +59,8 @@ func (s *search) multiclassColumn(entries []uint32, from uint32, rows int) {
 	}
 }
 
-// passZeros passes the implicit zeros: what is on the right but for rest. It
-// reports whether rest has several values.
+// passZeros moves the rows with implicit zeros to the left: all on the right that are not
+// in rest. It reports whether rest has several values.
 func (s *search) passZeros(rest []uint32) (several bool) {
 	m, flags := &s.multiclass, uint32(0)
 	for c := range m.all {
@@ -83,7 +83,7 @@ func (s *search) passZeros(rest []uint32) (several bool) {
 	return flags&newValue != 0
 }
 
-// manyPass moves an entry to the left.
+// multiclassPass moves an entry to the left.
 func (s *search) multiclassPass(e uint32) {
 	m, row := &s.multiclass, e&rowMask
 	c, w := s.class[row], s.weight[row]
@@ -93,7 +93,7 @@ func (s *search) multiclassPass(e uint32) {
 	m.passed += w
 }
 
-// manyTry tries the threshold at the place: index is the first entry on its right.
+// multiclassTry tries the threshold before entry index.
 func (s *search) multiclassTry(index uint32) {
 	m := &s.multiclass
 	if m.passed < s.next {
@@ -109,7 +109,7 @@ func (s *search) multiclassTry(index uint32) {
 	}
 }
 
-// manyScan is twoScan for many classes.
+// multiclassScan is binaryScan for more than two classes.
 func (s *search) multiclassScan(entries []uint32, index uint32) {
 	for i, e := range entries {
 		if e&newValue != 0 {

@@ -2,19 +2,18 @@ package forest
 
 import "math/bits"
 
-// Where a node tries few of the features, keeping all columns divided among the
-// nodes would cost more than it saves: lazy growers sort the columns that a node
-// tries when it tries them.
+// If a node tries few of the features, dividing all sorted columns among the nodes costs
+// more than it saves. The grower then sorts a node's columns when the node tries them.
 
-// lazyShare is how many times the features tried go into all features, at least,
-// where a grower is lazy.
+// onDemandShare is the least ratio of all features to the features tried at which columns
+// are sorted on demand.
 const onDemandShare = 4
 
-// lazy is the working memory of lazy growers.
+// onDemandColumns is the working memory of a grower that sorts columns on demand.
 type onDemandColumns struct {
 	enabled  bool
 	member   []bool   // by row: it is in the node at work
-	slot     []uint32 // by feature tried: its place among them
+	slot     []uint32 // by feature: its index among the features tried
 	slots    []uint32 // of each key, as gathered
 	gathered []uint64
 	keys     []uint64 // by slot: the keys of the node's non-zeros
@@ -32,8 +31,8 @@ func (z *onDemandColumns) begin(c *featureSampler, rows, features int) {
 	resized(&z.slot, features)
 }
 
-// lazySplit is bestSplit's search for a lazy grower. It leaves the column of the
-// best split as the only segment.
+// splitOnDemand searches the best split in columns that are sorted on demand. It leaves
+// the column of the best split as the only segment.
 func (g *grower) splitOnDemand(p *pendingNode) {
 	z, s, rows := &g.onDemand, &g.search, g.rows[p.from:p.to]
 	tried := g.features.sorted()
@@ -118,7 +117,7 @@ func (z *onDemandColumns) add(slot uint32, x float32, row uint32) {
 	}
 }
 
-// bySlot moves what was gathered to keys; start holds where each slot begins.
+// bySlot moves the gathered keys to keys, slot after slot.
 func (z *onDemandColumns) bySlot(slots int) {
 	keys := resized(&z.keys, len(z.gathered))
 	for i, slot := range z.slots {
@@ -129,7 +128,7 @@ func (z *onDemandColumns) bySlot(slots int) {
 	z.start[0] = 0
 }
 
-// collect writes the node's part of a tried column to g.entries, sorted.
+// collectColumn writes the node's entries of a tried column to g.entries, sorted.
 func (g *grower) collectColumn(slot int, column uint32, fromRows bool) {
 	z := &g.onDemand
 	if fromRows {

@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// clamp returns a value's ordered bits, which are below those of every leaf even for NaN.
+// clamp returns a value's ordered bits, lowered for NaN to below the limit of every leaf.
 func clamp(x float32) uint32 { return min(orderedBits(x), leafLimit-1) }
 
 // ceil32 returns the least float32 that is not below t: x < t and x < ceil32(t)
@@ -31,8 +31,8 @@ func nextUp(x float32) float32 {
 	return math.Float32frombits(b + 1)
 }
 
-// blockBytes and blockRows bound the rows that are predicted at a time. Each tree comes
-// into the cache once for a block, beside those values of its rows that trees look at.
+// blockBytes and blockRows bound the rows that are predicted at a time: each tree is read
+// into the processor's cache once for a block, and a block's used features fit in beside it.
 const (
 	blockBytes = 256 << 10
 	blockRows  = 256
@@ -40,9 +40,9 @@ const (
 
 // predictor is the working memory of one caller of Predict.
 type predictor struct {
-	x       []uint32  // the used features of a block of rows, or of one row: all zeroBits between them
-	written []uint32  // in x, that sparse rows have written
-	dense   int       // numbers, the first of x, that dense rows have written
+	x       []uint32  // the used features of a block of rows, or of one row; zeroBits where unset
+	written []uint32  // indices in x that sparse rows have set
+	dense   int       // dense rows have set x[:dense]
 	leaves  []uint32  // by row of the block, or by tree: the leaf that was reached
 	sums    []float64 // rows×labels
 	rows    int       // of a block
@@ -62,9 +62,9 @@ func (m *model) NewScratch() any {
 	return p
 }
 
-// Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4), summed in
-// float64 in the order of the trees. Whole groups of rows walk down a tree side by side;
-// a row alone walks down many trees.
+// Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4 of Chen et al.
+// 2018), summed in float64 in the order of the trees. Groups of eight rows walk down one
+// tree together; a single row walks down eight trees at a time.
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
 	p, w := scratch.(*predictor), m.walker()
 	for w.fits && len(refs) >= lanes {
@@ -83,7 +83,7 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 	}
 }
 
-// write writes the used features of a row to x, from a place on, stride apart.
+// write writes the used features of a row to x[from], x[from+stride] and so on.
 func (p *predictor) write(w *walker, from, stride int, r *dataset.Rows, pos int) {
 	if !r.Sparse {
 		for c, v := range r.Dense(pos) {
@@ -104,7 +104,7 @@ func (p *predictor) write(w *walker, from, stride int, r *dataset.Rows, pos int)
 	}
 }
 
-// wipe makes x all zeroBits again.
+// clear sets x to zeroBits again.
 func (p *predictor) clear() {
 	for _, at := range p.written {
 		p.x[at] = zeroBits
@@ -146,7 +146,7 @@ func (m *model) predictRow(dst []float32, w *walker, p *predictor) {
 	m.mean(dst, sums)
 }
 
-// descend takes a row down a tree whose numbers are too large for nodes.
+// descend walks a row down a tree whose numbers do not fit in walkNodes.
 func (w *walker) descend(t *Tree, x []uint32) (leaf uint32) {
 	at := uint32(0)
 	for t.feature[at] != leafMark {

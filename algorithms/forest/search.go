@@ -26,8 +26,8 @@ func (s *split) gain(copies int) float64 {
 	return float64(s.total) / nat / float64(copies)
 }
 
-// search finds the best split of one node. Splits are compared by the sum over
-// both sides of entropy times samples, in units of xlogx: the less the better.
+// search finds the best split of one node: the one with the least sum over both sides of
+// entropy times copies, in units of xlogx.
 type search struct {
 	xlogx       []int64
 	evaluations uint64
@@ -38,13 +38,13 @@ type search struct {
 	stride   float64 // αN of Eq. 5
 
 	n           uint32 // copies in the node
-	nodeEntropy int64  // entropy times samples of the node undivided
+	nodeEntropy int64  // entropy of the node, times its copies
 	best        int64  // the least sum so far
 	found       bool
 	split       split
 
-	// Of the column at work: a threshold is tried where at least next copies are
-	// on its left; zeroLeft tells that the implicit zeros are.
+	// Of the current column: a threshold is tried if at least next copies are on its
+	// left; zeroLeft says that the implicit zeros are on its left.
 	next     uint32
 	zeroLeft bool
 
@@ -97,7 +97,7 @@ func (s *search) step(sum int64) uint32 {
 	return uint32(far)
 }
 
-// note records a better split of the column at work: entries before index go left.
+// record records a better split of the current column: entries before index go left.
 func (s *search) record(sum int64, index uint32) {
 	s.best, s.found = sum, true
 	s.split.total, s.split.index, s.split.zeroLeft = s.nodeEntropy-sum, index, s.zeroLeft

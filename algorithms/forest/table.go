@@ -10,23 +10,22 @@ import (
 // maxRows bounds the training rows: an entry has 30 bits for a row.
 const maxRows = 1 << 30
 
-// presorted bounds the entries that a table keeps sorted, for all trees and lanes:
-// 4 MiB. Beyond it each tree sorts its own sample, which takes about a tenth longer
+// maxPresorted bounds the entries (4 bytes each) that a table has sorted for all trees. With
+// more of them each tree sorts its own sample, which takes about a tenth longer
 // but needs no second copy of the features.
 const maxPresorted = 1 << 20
 
-// table is a job's training rows: made once, and shared by all trees and lanes,
-// which only read it.
+// table is a job's training rows. It is made once, and all growers read it concurrently.
 type table struct {
 	features, labels int
 	rows             []dataset.RowRef // training rows by original row number
 	shards           []*dataset.Rows
 
-	columns columns // of all training rows; empty where that is too much to keep
+	columns columns // of all training rows; empty if more than maxPresorted
 	sparse  []bool  // by column: its zeros are left out
 	nonZero int     // features of a row that are not 0, the mean rounded up
 
-	rowValues []float64 // Family.Note by training row, or nil
+	rowValues []float64 // Variant.RowValue by training row, or nil
 
 	draws int     // size of a bootstrap sample
 	xlogx []int64 // up to draws
@@ -59,7 +58,7 @@ func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*table, error)
 	return t, nil
 }
 
-// note computes a family's Note of each training row.
+// computeRowValues computes Variant.RowValue of each training row.
 func (t *table) computeRowValues(f func(label []float32) float64) {
 	if f == nil {
 		return
@@ -104,8 +103,8 @@ func (t *table) value(i uint32, column int) float32 {
 	return 0
 }
 
-// layOut decides which columns are sparse, those of at most two thirds non-zeros,
-// and returns the number of entries of all columns.
+// chooseStorage makes columns of at most two thirds non-zeros sparse, and returns the
+// number of entries of all columns.
 func (t *table) chooseStorage() (entries int) {
 	counts, nonZero := make([]int, t.features), 0
 	for i := range t.rows {

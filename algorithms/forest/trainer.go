@@ -17,8 +17,8 @@ var ErrState = errors.New("forest: not a state of this job")
 // stateFormat is the version byte of a trainer's state.
 const stateFormat = 1
 
-// trainer is the coordinator's half: one collected round with a unit for each
-// tree (Algorithm 2). See algorithms.Trainer.
+// trainer implements algorithms.Trainer: one collected round with a unit for each
+// tree (Algorithm 2 of Chen et al. 2018).
 type trainer struct {
 	cfg              *Config
 	features, labels int
@@ -38,8 +38,8 @@ func (t *trainer) Next() (*algorithms.Round, error) {
 	return &t.round, nil
 }
 
-// Fold implements algorithms.Trainer. It takes each part away once it has its tree,
-// so that no more than one tree is there twice.
+// Fold implements algorithms.Trainer. It drops each result once the tree is decoded, so
+// that at most one tree is in memory twice.
 func (t *trainer) Fold(res *algorithms.Result) error {
 	if len(res.Collected) != t.cfg.Trees {
 		return fmt.Errorf("forest: %d trees were collected, %d are wanted", len(res.Collected), t.cfg.Trees)
@@ -71,7 +71,7 @@ func (t *trainer) Progress() algorithms.Progress {
 	return p
 }
 
-// StepLosses implements curve.Stepped: after each tree the mean of the trees' so far.
+// StepLosses implements curve.Stepped: after each tree, the mean loss of the trees so far.
 func (t *trainer) StepLosses() []float64 {
 	losses, sum := make([]float64, len(t.trees)), 0.0
 	for i, tree := range t.trees {
@@ -81,13 +81,13 @@ func (t *trainer) StepLosses() []float64 {
 	return losses
 }
 
-// PartProgress implements algorithms.Gatherer: the part is a tree.
+// ResultProgress implements algorithms.UnitReporter: the result is an encoded tree.
 func (t *trainer) ResultProgress(encoded []byte) (algorithms.Progress, error) {
 	samples, loss, err := peekTree(encoded)
 	return algorithms.Progress{Step: 1, Steps: 1, Samples: uint64(samples), Loss: loss}, err
 }
 
-// GatherProgress implements algorithms.Gatherer.
+// RoundProgress implements algorithms.UnitReporter.
 func (t *trainer) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
 	p := algorithms.Progress{Steps: uint64(t.cfg.Trees), Loss: -1, Phase: "growing trees"}
 	known, loss := 0, 0.0

@@ -15,10 +15,10 @@ type Tree struct {
 	leaves    []float32 // leaves×Labels: distributions
 }
 
-// leafMark stands in the place of a leaf's feature.
+// leafMark is the feature of a leaf.
 const leafMark = 1<<32 - 1
 
-// reset makes t a tree of a root that is neither split nor leaf yet.
+// reset makes t a tree with a root only, which is neither a split node nor a leaf yet.
 func (t *Tree) reset(labels int) {
 	*t = Tree{
 		Labels: labels, feature: t.feature[:0], left: t.left[:0], samples: t.samples[:0],
@@ -35,7 +35,7 @@ func (t *Tree) addNode() {
 	t.gain = append(t.gain, 0)
 }
 
-// split makes node at a split node with two new children.
+// split makes node number at a split node with two new children.
 func (t *Tree) split(at int, feature uint32, threshold, gain float64) {
 	t.feature[at], t.threshold[at], t.gain[at] = feature, threshold, gain
 	t.left[at] = uint32(len(t.feature))
@@ -43,7 +43,7 @@ func (t *Tree) split(at int, feature uint32, threshold, gain float64) {
 	t.addNode()
 }
 
-// leaf makes node at a leaf and returns its distribution, to be filled in.
+// leaf makes node number at a leaf and returns its distribution, for the caller to fill.
 func (t *Tree) leaf(at int) []float32 {
 	n := len(t.leaves)
 	t.left[at] = uint32(n / t.Labels)

@@ -44,7 +44,7 @@ func (t *Tree) AppendBinary(b []byte) []byte {
 // Size is the length of the tree's encoded form.
 func (t *Tree) Size() int { return treeHead + nodeSize*t.Nodes() + 4*len(t.leaves) }
 
-// peekTree returns the draws that an encoded tree was grown on, and its loss.
+// peekTree returns the number of samples that an encoded tree was grown on, and its loss.
 func peekTree(b []byte) (samples uint32, loss float64, err error) {
 	if len(b) < treeHead || b[0] != treeFormat {
 		return 0, -1, fmt.Errorf("%w: it has no head", ErrTree)
@@ -57,9 +57,9 @@ func peekTree(b []byte) (samples uint32, loss float64, err error) {
 	return binary.LittleEndian.Uint32(b[at:]), math.Float64frombits(binary.LittleEndian.Uint64(b[21:])), nil
 }
 
-// aligned returns no bytes, with room for a tree of n nodes and size bytes where
-// DecodeTree need not copy it: n is odd, so that a head that begins here ends four
-// bytes before or behind a multiple of eight, and the float64 begin at one.
+// alignedBuffer returns an empty slice with capacity for an encoded tree of n nodes and size
+// bytes, at an address where the tree's float64 arrays are aligned: DecodeTree then need not
+// copy them.
 func alignedBuffer(n, size int) []byte {
 	const word = 8
 	at := -(treeHead + 12*n) & (word - 1)
@@ -67,9 +67,8 @@ func alignedBuffer(n, size int) []byte {
 	return b[at:at:len(b)]
 }
 
-// DecodeTree reads what AppendBinary wrote. The tree shares the memory of b where its
-// numbers are aligned there, as the kernel has them: b must stay as it is. Errors
-// wrap ErrTree. features is the number of features of a row.
+// DecodeTree reads what AppendBinary wrote, for rows of so many features and labels. The
+// tree may share the memory of b, which must not change afterwards. Errors wrap ErrTree.
 func DecodeTree(b []byte, features, labels int) (*Tree, error) {
 	if len(b) < treeHead {
 		return nil, fmt.Errorf("%w: %d bytes are too few", ErrTree, len(b))
@@ -96,7 +95,7 @@ func DecodeTree(b []byte, features, labels int) (*Tree, error) {
 // word returns number i of the head's uint32.
 func word(b []byte, i int) uint64 { return uint64(binary.LittleEndian.Uint32(b[1+4*i:])) }
 
-// take takes the arrays from the bytes behind the head.
+// readArrays reads the arrays from the bytes after the head.
 func (t *Tree) readArrays(b []byte, nodes int) {
 	next := func(n int) []byte {
 		head := b[:n]
@@ -112,8 +111,8 @@ func (t *Tree) readArrays(b []byte, nodes int) {
 	t.leaves = num.Float32s(b)
 }
 
-// check reports arrays that are no tree: afterwards every walk from the root ends
-// at a leaf, within maxDepth steps.
+// check returns an error unless every walk from the root ends at a leaf within maxDepth
+// steps, and all numbers are in their ranges. Errors wrap ErrTree.
 func (t *Tree) check(features int) error {
 	nodes, leaves := uint32(t.Nodes()), uint32(t.Leaves())
 	depth := make([]uint8, nodes) // plus one; 0: no parent yet

@@ -7,18 +7,18 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// Family is what tells one forest algorithm from another. Its method New makes
-// the entry of the registry.
+// Variant describes a forest algorithm by what differs among them. Its method New
+// makes the algorithm.
 type Variant struct {
 	// Name is the word that selects the algorithm in a spec.
 	Name string
-	// Classes is the number of class labels that the Labeller gives, at least 2,
-	// for rows of some number of labels.
+	// Classes returns the number of class labels that the Labeller gives, at least 2,
+	// for rows with so many labels.
 	Classes func(labels int) int
-	// Note is a number of each training row that labellers find in Sample.Notes, of the
-	// row's label distribution alone: computed once a job. nil: there are none.
+	// RowValue, if set, computes a number from a row's label distribution, once a job for
+	// each training row. Labellers find it in BootstrapSample.RowValues.
 	RowValue func(label []float32) float64
-	// NewLabeller makes the labeller of one lane.
+	// NewLabeller makes the labeller of one grower.
 	NewLabeller func(seed uint64) Labeller
 }
 
@@ -56,8 +56,8 @@ func (a algorithm) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []by
 	return t, t.restore(state)
 }
 
-// checkSplit refuses a split that leaves too few training rows, before anything is
-// sent to workers. Where the split lists the rows only kernels can tell.
+// checkSplit refuses a split that leaves too few training rows. A split that lists the
+// rows is checked by the kernel only, which has them.
 func checkSplit(c *Config, j *algorithms.Job, m *dataset.Manifest) error {
 	if j.Split.Assigned != "" {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// accelerated tells whether the kernels of this package run as vector instructions:
-// the numbers are the same. Build with -tags purego to do without.
+// accelerated says whether this package uses vector instructions. The results are the
+// same bits either way. -tags purego turns them off.
 var accelerated = num.Accelerated()
 
 //go:noescape
@@ -24,7 +24,7 @@ func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[25
 //go:noescape
 func selectDrawnAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, pending uint32)
 
-// scanTwo is scanTwoGo.
+// scanBinary is scanBinaryGo.
 func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint64, best int64) scanResult {
 	if !accelerated || len(entries) == 0 {
 		return scanBinaryGo(entries, packed, t, passed, best)
@@ -35,7 +35,7 @@ func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint
 	return s
 }
 
-// startPartition does the start of partition: whole vectors of entries.
+// startPartition does the first entries of partition, as many as fill whole vectors.
 func startPartition(entries, spare []uint32, side []uint8) (done, left int, newLeft, newRight uint32) {
 	done = wholeVectors(len(entries))
 	if done > 0 {
@@ -45,7 +45,7 @@ func startPartition(entries, spare []uint32, side []uint8) (done, left int, newL
 	return done, left, newLeft << 31, newRight << 31
 }
 
-// startKeep does the start of keep.
+// startFilterSide does the first entries of filterSide, as many as fill whole vectors.
 func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, pending uint32) {
 	done = wholeVectors(len(entries))
 	if done > 0 {
@@ -54,7 +54,7 @@ func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int
 	return done, kept, pending << 31
 }
 
-// startReduce does the start of reduce.
+// startSelectDrawn does the first entries of selectDrawn, as many as fill whole vectors.
 func startSelectDrawn(dst, column, local []uint32) (done, kept int, pending uint32) {
 	done = wholeVectors(len(column))
 	if done > 0 {
@@ -63,7 +63,7 @@ func startSelectDrawn(dst, column, local []uint32) (done, kept int, pending uint
 	return done, kept, pending << 31
 }
 
-// wholeVectors returns how many of n entries vectors of eight take.
+// wholeVectors returns how many of n entries fill whole vectors of eight.
 func wholeVectors(n int) int {
 	if !accelerated {
 		return 0
@@ -72,7 +72,7 @@ func wholeVectors(n int) int {
 }
 
 // leftPacked lists, for each set of a vector's eight lanes, the lanes of the set in
-// ascending order, a byte for each; what follows is of no use.
+// ascending order, a byte for each. The bytes after them are not used.
 var leftPacked = packLeft()
 
 func packLeft() (order [256]uint64) {

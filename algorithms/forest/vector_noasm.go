@@ -2,12 +2,12 @@
 
 package forest
 
-// scanTwo is scanTwoGo.
+// scanBinary is scanBinaryGo.
 func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint64, best int64) scanResult {
 	return scanBinaryGo(entries, packed, t, passed, best)
 }
 
-// These do the start of their namesakes: nothing without vectors.
+// The functions below process whole vectors: nothing without vector instructions.
 func startPartition(entries, spare []uint32, side []uint8) (done, left int, newLeft, newRight uint32) {
 	return 0, 0, 0, 0
 }

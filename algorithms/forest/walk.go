@@ -1,9 +1,10 @@
 package forest
 
-// node is a node of a forest as rows walk over it. A row whose value is below limit goes
-// on to the left child, the node that is offset further on, the others to the one behind.
+// walkNode is a node of a forest in the form that prediction reads. A row whose value is
+// below limit goes to the left child, offset nodes further on; other rows go to the right
+// child, the node after that.
 type walkNode struct {
-	limit uint32 // as orderedBits; of a leaf leafLimit and its number, which no value reaches
+	limit uint32 // as orderedBits; of a leaf leafLimit plus its number, which is above every value
 	step  uint32 // feature × 4 << bits | offset; of a leaf 0
 }
 
@@ -13,10 +14,10 @@ const leafLimit = 0xff800002
 // maxLeaves bounds the leaves of a tree whose nodes have this form.
 const maxLeaves = 1<<32 - leafLimit
 
-// lanes is how many walks go on side by side, so that none waits for its memory alone.
+// lanes is how many walks are interleaved, which hides the latency of memory.
 const lanes = 8
 
-// nodes are the nodes of all trees.
+// walkNodes are the nodes of all trees.
 type walkNodes struct {
 	list []walkNode
 	bits uint32 // of step's offset
@@ -27,9 +28,9 @@ func (f *walkNodes) parts(n walkNode) (offset uint32, feature int) {
 	return n.step & (1<<f.bits - 1), int(n.step >> f.bits / 4)
 }
 
-// walkRowsGo takes eight rows at a time from root down to their leaves and writes the
-// leaves' numbers. x has groups of eight rows: feature i of a group's row j is
-// x[i·8+j] of width·8 numbers. It is what the assembly must equal.
+// walkRowsGo walks rows from root down to their leaves, eight at a time, and writes the
+// leaves' numbers. x has groups of eight rows, each width·8 numbers: feature i of a group's
+// row j is number i·8+j. The assembly must give the same results.
 func walkRowsGo(leaves []uint32, f *walkNodes, x []uint32, width int, root uint32) {
 	for i := 0; i < len(leaves); i += lanes {
 		group := x[i*width : (i+lanes)*width]
@@ -43,7 +44,8 @@ func walkRowsGo(leaves []uint32, f *walkNodes, x []uint32, width int, root uint3
 	}
 }
 
-// walkTreesGo takes one row down eight trees at a time: roots become leaves' numbers.
+// walkTreesGo walks one row down several trees. It replaces each root by the number of the
+// leaf that the row reaches.
 func walkTreesGo(roots []uint32, f *walkNodes, x []uint32) {
 	for ; len(roots) > 0; roots = roots[4:] {
 		at := [4]uint32(roots)
@@ -54,7 +56,7 @@ func walkTreesGo(roots []uint32, f *walkNodes, x []uint32) {
 	}
 }
 
-// walk takes four walks to their leaves: feature i of walk k is x[k][i·stride].
+// walk moves four rows from nodes at to their leaves: feature i of row k is x[k][i·stride].
 func (f *walkNodes) walk(at *[4]uint32, x [4][]uint32, stride int) {
 	for {
 		moved := uint32(0)
@@ -70,10 +72,10 @@ func (f *walkNodes) walk(at *[4]uint32, x [4][]uint32, stride int) {
 	}
 }
 
-// after is 0 where x is below limit and 1 elsewhere.
+// walkRight is 0 if x is below limit, else 1.
 func walkRight(x, limit uint32) uint32 { return uint32(1 + (int64(x)-int64(limit))>>63) }
 
-// addLeavesGo adds to each row of sums the leaf that it has reached.
+// addLeavesGo adds to each row of sums (labels values) the leaf that it reached.
 func addLeavesGo(sums []float64, leaves []float32, at []uint32, labels int) {
 	for i, leaf := range at {
 		row := sums[i*labels : (i+1)*labels]

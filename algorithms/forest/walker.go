@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// walker is the forest in the form that prediction walks, derived from its trees: a
-// form in memory only.
+// walker is a forest in the form that prediction reads. It is derived from the trees and
+// never stored.
 type walker struct {
 	nodes   walkNodes
 	roots   []uint32 // by tree: its root among the nodes
 	depths  []int    // by tree
 	compact []uint32 // by feature: its place among the used ones, or unused
 	used    int      // features that split a node
-	width   int      // values of a row as walks read it: used, or 1 for leaves to look at
-	fits    bool     // nodes are there: none of a node's numbers is too large
+	width   int      // values of a row in walks: used, at least 1
+	fits    bool     // nodes are made: all numbers fit in a walkNode
 }
 
 const unused = 1<<32 - 1
@@ -64,8 +64,8 @@ func (w *walker) add(t *Tree) {
 	w.depths = append(w.depths, int(deepest))
 }
 
-// order gives each used feature its place: what most rows look at stands together, so
-// that it stays in the cache.
+// order numbers the used features by how many samples passed their nodes: features that
+// most rows read are neighbours in memory, and stay in the processor's cache.
 func (w *walker) order(m *model) {
 	visits := make([]uint64, m.features)
 	for _, t := range m.trees {

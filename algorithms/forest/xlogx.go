@@ -9,7 +9,7 @@ import (
 // maxDraws bounds the size of a sample: xlogx(maxDraws) stays below 2^62.
 const maxDraws = 1 << 26
 
-// unit is one nat in the fixed-point numbers of xlogx.
+// nat is one nat in the fixed-point numbers of xlogx.
 const nat = 1 << 31
 
 // minGain is the gain, times the node's samples, up to which a split is no better
@@ -17,10 +17,10 @@ const nat = 1 << 31
 // that would be 0 exactly (half a unit for each of at most 2^10 entries).
 const minGain = nat >> 20
 
-// xlogx returns n ln n for n from 0 to most, 0 for 0, as whole multiples of 2^-31.
-// Entropies of counts are sums and differences of its entries: as integers they
-// are exact whatever the order, so equal splits have equal gains and no machine
-// differs. With c_k samples of class k among n, n times the entropy in nats is
+// xlogx returns n ln n for n from 0 to most, 0 for 0, in units of 2^-31.
+// Entropies of counts are sums and differences of these integers: they are exact in any
+// order, so equal splits have equal gains on every machine.
+// With c_k samples of class k among n, n times the entropy in nats is
 // xlogx(n) - Σ xlogx(c_k).
 func xlogx(most int) []int64 {
 	table := make([]int64, most+1)

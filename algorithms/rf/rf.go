@@ -18,7 +18,7 @@ func New() algorithms.Algorithm {
 	}.New()
 }
 
-// highest is the labeller of rf: a row's class is its label of the highest degree.
+// argmaxLabeller is the labeller of rf: a row's class is its label of the highest degree.
 type argmaxLabeller struct{ counts []uint32 }
 
 // Begin implements forest.Labeller: classes are the same in all nodes.
@@ -51,8 +51,8 @@ func (h *argmaxLabeller) Classify(s *forest.BootstrapSample, n *forest.Node) boo
 	return false
 }
 
-// Leaf implements forest.Labeller: the share of each class. The loss is that of
-// predicting these shares for rows that are wholly of their class.
+// Leaf implements forest.Labeller: the share of each class. The loss is the K-L divergence,
+// in nats, from the one-hot distributions of the rows' classes to these shares.
 func (h *argmaxLabeller) Leaf(dst []float32, s *forest.BootstrapSample, n *forest.Node) float64 {
 	clear(h.counts)
 	for _, row := range n.Rows {

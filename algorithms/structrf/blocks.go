@@ -1,7 +1,7 @@
 package structrf
 
-// Rows stand in blocks of eight: of block b, label j of row i is x[(b·width+j)·8+i].
-// Vectors run across rows, so a row's sum over labels has the bits that it has alone.
+// Rows are stored in blocks of eight: label j of row i of block b is x[(b·width+j)·8+i].
+// A vector has one label of eight rows, so each row's sum over labels is added in order.
 
 // lanes is the number of rows of a block.
 const lanes = 8
@@ -15,7 +15,7 @@ func gatherGo(block, labels []float32, rows *[lanes]uint32, width int) {
 	}
 }
 
-// beyondGo writes, for each block, the set of its rows for which Σ x·normal, over
+// aboveThresholdGo writes, for each block, the set of its rows for which Σ x·normal, over
 // labels in order, is above plane.
 func aboveThresholdGo(sets []uint8, x []float32, normal []float64, plane float64) {
 	width := len(normal)
@@ -37,7 +37,7 @@ func aboveThresholdGo(sets []uint8, x []float32, normal []float64, plane float64
 	}
 }
 
-// distancesGo writes the squared distance of each row of all blocks from centre, summed
+// distancesGo writes the squared distance of each row of all blocks from centre, added
 // over labels in order.
 func distancesGo(dst []float64, x []float32, centre []float64) {
 	width := len(centre)
@@ -54,7 +54,7 @@ func distancesGo(dst []float64, x []float32, centre []float64) {
 	}
 }
 
-// addRowsGo adds rows of x, each as long as dst, to dst: those that index lists.
+// addRowsGo adds to dst the rows of x that index lists; a row is as long as dst.
 func addRowsGo(dst, x []int64, index []uint32) {
 	width := len(dst)
 	for _, row := range index {

@@ -11,25 +11,25 @@ import (
 // maxIterations bounds the iterations of two-means.
 const maxIterations = 100
 
-// grain is one in the fixed-point sums of degrees: the sum of a greatest sample
-// stays below 2^63.
+// fixedOne is 1 in the fixed-point sums of degrees: the sum over the largest sample
+// is below 2^63.
 const fixedOne = 1 << 36
 
 // twoMeans is the labeller of structrf: it clusters the label distributions of each
-// node into two groups by k-means (Algorithm 1, lines 8 and 9), each row weighted
-// by its copies, from one k-means++ start drawn from the stream of (seed, tree,
-// path of the node). Sums over labels are float64, in order. Sums of degrees over a
-// group's rows are whole multiples of 2^-36: they are exact, so a row that changes
-// groups is taken off one sum and added to the other.
+// node into two groups by k-means (Algorithm 1 of Chen et al. 2018, lines 8 and 9). Rows are
+// weighted by their copies. The first centres come from k-means++ with the random stream of
+// (seed, tree, path of the node). Sums over labels are float64, in order. Sums of degrees
+// over a group's rows are integers in units of 2^-36: they are exact, so a row that changes
+// groups is subtracted from one sum and added to the other.
 type twoMeans struct {
 	key num.Key
 
-	fixed  []int64 // by row of the sample: weight × degree in grains, of stride numbers
+	fixed  []int64 // by row of the sample, stride numbers each: weight × degree, fixed-point
 	stride int     // labels, rounded up to a whole vector
 
 	x          []float32 // of the node at work, in blocks
 	distances  []float64 // by row of the node: weighted squared distance from the first centre
-	sums       []float64 // by row: the sum of far up to it
+	sums       []float64 // by row: the sum of distances up to it
 	group      []uint8   // by block: the rows in group 1
 	nearSecond []uint8   // by block: those that are to be
 	joining    []uint32  // rows of the sample that move to group 1
@@ -63,7 +63,7 @@ func (k *twoMeans) Begin(s *forest.BootstrapSample) {
 	}
 }
 
-// negativeEntropy returns Σ d ln d in nats; terms with d = 0 count 0. It is the note of
+// negativeEntropy returns Σ d ln d in nats; terms with d = 0 count 0. It is the RowValue of
 // a row.
 func negativeEntropy(d []float32) float64 {
 	sum := 0.0
@@ -76,7 +76,7 @@ func negativeEntropy(d []float32) float64 {
 }
 
 // Classify implements forest.Labeller: a row's class is its cluster. It reports
-// false where all distributions are the same, or one cluster ends up empty.
+// false if all distributions are equal, or if one cluster becomes empty.
 func (k *twoMeans) Classify(s *forest.BootstrapSample, n *forest.Node) bool {
 	k.fillBlocks(s, n)
 	if !k.chooseCentres(s, n) {
@@ -100,8 +100,8 @@ func (k *twoMeans) Classify(s *forest.BootstrapSample, n *forest.Node) bool {
 	return true
 }
 
-// gather copies the node's label distributions to blocks; all rows are in group 0.
-// What is no row in the last block is a copy of the node's last row.
+// fillBlocks copies the node's label distributions to blocks and puts all rows in group 0.
+// The last block is filled up with copies of the node's last row.
 func (k *twoMeans) fillBlocks(s *forest.BootstrapSample, n *forest.Node) {
 	blocks := (len(n.Rows) + lanes - 1) / lanes
 	size := s.Width * lanes
@@ -121,11 +121,11 @@ func (k *twoMeans) fillBlocks(s *forest.BootstrapSample, n *forest.Node) {
 	k.copies = [2]int{n.Copies, 0}
 }
 
-// fixed returns a degree in units of 2^-36, rounded.
+// toFixed returns a degree in units of 2^-36, rounded.
 func toFixed(x float64) int64 { return int64(float64(x*fixedOne) + 0.5) }
 
-// seed chooses the first centres by k-means++: a sample drawn evenly, and one drawn
-// by squared distance from it. It reports false where all distances are 0.
+// chooseCentres chooses the first centres by k-means++: a sample drawn uniformly, and one
+// drawn by squared distance from it. It reports false if all distances are 0.
 func (k *twoMeans) chooseCentres(s *forest.BootstrapSample, n *forest.Node) bool {
 	stream := num.NewStream(k.key, n.Path, s.Tree)
 	centre(k.centre[0], s, pickCopy(s, n, stream.Uint64n(uint64(n.Copies))))
@@ -154,7 +154,7 @@ func centre(dst []float64, s *forest.BootstrapSample, row uint32) {
 	}
 }
 
-// pickCopy returns the row of one of the node's copies, of which at precede it.
+// pickCopy returns the row of copy number at of the node, from 0.
 func pickCopy(s *forest.BootstrapSample, n *forest.Node, at uint64) uint32 {
 	sum := uint64(0)
 	for _, row := range n.Rows {
@@ -165,8 +165,8 @@ func pickCopy(s *forest.BootstrapSample, n *forest.Node, at uint64) uint32 {
 	return n.Rows[len(n.Rows)-1]
 }
 
-// pick returns the first row of the node whose share, the sum of far up to it, is above
-// at; the last row that is not the first centre where rounding leaves none.
+// pick returns the first row of the node whose sum of distances is above at. If rounding
+// leaves none, it returns the last row with a distance above 0.
 func (k *twoMeans) pick(at float64) int {
 	i, _ := slices.BinarySearchFunc(k.sums, at, func(sum, at float64) int {
 		if sum > at {
@@ -182,9 +182,9 @@ func (k *twoMeans) pick(at float64) int {
 	return i
 }
 
-// assign gives each row to the nearer centre, the first one among ties, and reports
-// whether any changed groups. A row is nearer to the second where it lies beyond
-// the bisecting plane: (c1 - c0)·x > (c1 - c0)·(c0 + c1)/2.
+// assign puts each row in the group of the nearer centre, group 0 among ties, and reports
+// whether any row changed groups. A row is nearer to centre 1 if
+// (c1 - c0)·x > (c1 - c0)·(c0 + c1)/2.
 func (k *twoMeans) assign(s *forest.BootstrapSample, n *forest.Node) (moved bool) {
 	plane := 0.0
 	for j, a := range k.centre[0] {
@@ -214,8 +214,8 @@ func (k *twoMeans) assign(s *forest.BootstrapSample, n *forest.Node) (moved bool
 	return len(k.joining)+len(k.leaving) > 0
 }
 
-// regroup lists the rows of a block that change groups, and moves their copies: rows
-// begins with those of the block, of which set are in group 1 now.
+// regroup lists the rows of a block that change groups (bits of changed), and moves their
+// copies. rows begins with the rows of the block; set has those that are in group 1 now.
 func (k *twoMeans) regroup(s *forest.BootstrapSample, rows []uint32, set, changed uint8) {
 	for ; changed != 0; changed &= changed - 1 {
 		i := bits.TrailingZeros8(changed)
@@ -231,7 +231,7 @@ func (k *twoMeans) regroup(s *forest.BootstrapSample, rows []uint32, set, change
 	}
 }
 
-// move moves the centres to the means of their groups.
+// moveCentres moves the centres to the means of their groups.
 func (k *twoMeans) moveCentres() {
 	first, second := float64(float64(k.copies[0])*fixedOne), float64(float64(k.copies[1])*fixedOne)
 	for j, sum := range k.second[:len(k.normal)] {
