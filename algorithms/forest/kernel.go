@@ -97,9 +97,9 @@ func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data
 	if err != nil {
 		return nil, err
 	}
-	part := tree.AppendBinary(alignedBuffer(tree.Nodes(), tree.Size()))
+	encoded := tree.AppendBinary(alignedBuffer(tree.Nodes(), tree.Size()))
 	k.releaseGrower(g)
-	return part, nil
+	return encoded, nil
 }
 
 // trainingTable returns the table of the unit's rows. The first unit makes it, and the

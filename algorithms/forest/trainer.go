@@ -150,16 +150,16 @@ func (t *trainer) restore(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	var parts [][]byte
-	for len(b) > 0 && len(parts) <= t.cfg.Trees {
+	var encoded [][]byte
+	for len(b) > 0 && len(encoded) <= t.cfg.Trees {
 		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-			return fmt.Errorf("%w: tree %d is cut short", ErrState, len(parts))
+			return fmt.Errorf("%w: tree %d is cut short", ErrState, len(encoded))
 		}
 		n := int(binary.LittleEndian.Uint64(b))
-		parts = append(parts, bytes.Clone(b[8:8+n]))
+		encoded = append(encoded, bytes.Clone(b[8:8+n]))
 		b = b[8+n:]
 	}
-	if err := t.Fold(&algorithms.Result{Collected: parts}); err != nil {
+	if err := t.Fold(&algorithms.Result{Collected: encoded}); err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return nil

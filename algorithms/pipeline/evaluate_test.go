@@ -106,7 +106,7 @@ func TestEvaluationIsRight(t *testing.T) {
 			t.Errorf("%s: rows %v, want %v", name, o.Rows, counts)
 		}
 		near(t, name+", model", model, o.Measures)
-		near(t, name+", mean predictor", baseline, o.Baseline)
+		near(t, name+", mean predictor", baseline, o.MeanPredictor)
 		on := "test rows"
 		if counts.Test == 0 {
 			on = "training rows"
@@ -138,7 +138,7 @@ func TestModelFileTellsItsStory(t *testing.T) {
 	if diff := cmp.Diff(&want, p.Job); diff != "" {
 		t.Errorf("job (-want +got):\n%s", diff)
 	}
-	if p.Measures != o.Measures || p.Baseline != o.Baseline || p.Rows != o.Rows || p.Steps != o.Steps || p.EvaluatedOn != o.EvaluatedOn {
+	if p.Measures != o.Measures || p.MeanPredictor != o.MeanPredictor || p.Rows != o.Rows || p.Steps != o.Steps || p.EvaluatedOn != o.EvaluatedOn {
 		t.Errorf("provenance %+v is not of outcome %+v", p, o)
 	}
 	sum := 0.0
@@ -174,7 +174,7 @@ func TestFoldIsTheJobRunAlone(t *testing.T) {
 			t.Errorf("fold %d: rows %v, want %v", f, got.Rows, counts)
 		}
 		near(t, fmt.Sprintf("fold %d", f), model, got.Measures)
-		near(t, fmt.Sprintf("fold %d, mean", f), baseline, got.Baseline)
+		near(t, fmt.Sprintf("fold %d, mean", f), baseline, got.MeanPredictor)
 		h.Write([]byte(got.ModelDigest))
 		seen[got.ModelDigest] = true
 		means = append(means, got.Measures)

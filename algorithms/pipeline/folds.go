@@ -13,10 +13,10 @@ import (
 // folds runs the job once for each fold, as child jobs, in one collected round.
 // Each child has the digest of the same job run alone.
 type folds struct {
-	job   *algorithms.Job
-	parts [][]byte // the children's encoded outcomes, once collected
-	done  []*Outcome
-	round algorithms.Round
+	job      *algorithms.Job
+	encoded  [][]byte // the children's encoded outcomes, once collected
+	outcomes []*Outcome
+	round    algorithms.Round
 }
 
 func newFolds(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
@@ -37,7 +37,7 @@ func Child(j *algorithms.Job, fold int) *algorithms.Job {
 
 // Next implements algorithms.Trainer.
 func (t *folds) Next() (*algorithms.Round, error) {
-	t.round = algorithms.Round{Done: t.done != nil}
+	t.round = algorithms.Round{Done: t.outcomes != nil}
 	if t.round.Done {
 		return &t.round, nil
 	}
@@ -54,34 +54,34 @@ func (t *folds) Fold(res *algorithms.Result) error {
 	return t.decode(res.Collected)
 }
 
-func (t *folds) decode(parts [][]byte) error {
-	if len(parts) != t.job.Folds {
-		return fmt.Errorf("%d results for %d folds", len(parts), t.job.Folds)
+func (t *folds) decode(encoded [][]byte) error {
+	if len(encoded) != t.job.Folds {
+		return fmt.Errorf("%d results for %d folds", len(encoded), t.job.Folds)
 	}
-	var done []*Outcome
-	for f, part := range parts {
-		o, err := DecodeOutcome(part)
+	var outcomes []*Outcome
+	for f, b := range encoded {
+		o, err := DecodeOutcome(b)
 		if err != nil {
 			return fmt.Errorf("fold %d: %w", f, err)
 		}
-		done = append(done, o)
+		outcomes = append(outcomes, o)
 	}
-	t.parts, t.done = parts, done
+	t.encoded, t.outcomes = encoded, outcomes
 	return nil
 }
 
 // Progress implements algorithms.Trainer: it sums over the folds.
 func (t *folds) Progress() algorithms.Progress {
 	units := make([]algorithms.UnitProgress, t.job.Folds)
-	for f, o := range t.done {
+	for f, o := range t.outcomes {
 		units[f] = algorithms.UnitProgress{Progress: o.progress(), Known: true, Done: true}
 	}
 	return SumFolds(units)
 }
 
 // PartProgress implements algorithms.Gatherer.
-func (t *folds) ResultProgress(part []byte) (algorithms.Progress, error) {
-	o, err := DecodeOutcome(part)
+func (t *folds) ResultProgress(encoded []byte) (algorithms.Progress, error) {
+	o, err := DecodeOutcome(encoded)
 	if err != nil {
 		return algorithms.Progress{Loss: -1}, err
 	}
@@ -101,23 +101,23 @@ func (t *folds) Model() (algorithms.Model, error) {
 
 // Outcome implements Finisher.
 func (t *folds) Outcome() (*Outcome, error) {
-	if t.done == nil {
+	if t.outcomes == nil {
 		return nil, errors.New("the job is not done")
 	}
-	o := &Outcome{ModelDigest: foldsDigest(t.done), EvaluatedOn: t.done[0].EvaluatedOn, Rows: t.done[0].Rows, Folds: t.done}
-	var reports, baselines []measures.Report
-	for _, f := range t.done {
+	o := &Outcome{ModelDigest: foldsDigest(t.outcomes), EvaluatedOn: t.outcomes[0].EvaluatedOn, Rows: t.outcomes[0].Rows, Folds: t.outcomes}
+	var reports, meanPredictors []measures.Report
+	for _, f := range t.outcomes {
 		o.Steps += f.Steps
 		o.RefitSteps += f.RefitSteps
 		o.Samples += f.Samples
 		reports = append(reports, f.Measures)
-		baselines = append(baselines, f.Baseline)
+		meanPredictors = append(meanPredictors, f.MeanPredictor)
 		o.count(f.Counters)
 	}
-	o.Loss = meanLoss(t.done)
-	o.Measures, o.Baseline = measures.OverFolds(reports), measures.OverFolds(baselines)
+	o.Loss = meanLoss(t.outcomes)
+	o.Measures, o.MeanPredictor = measures.OverFolds(reports), measures.OverFolds(meanPredictors)
 	var err error
-	o.Predictions, err = mergePredictions(t.done)
+	o.Predictions, err = mergePredictions(t.outcomes)
 	return o, err
 }
 
@@ -145,10 +145,10 @@ func (o *Outcome) count(counters map[string]uint64) {
 // AppendState implements algorithms.Trainer.
 func (t *folds) AppendState(dst []byte) ([]byte, error) {
 	dst = append(dst, stateVersion)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.parts)))
-	for _, part := range t.parts {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(len(part)))
-		dst = append(dst, part...)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.encoded)))
+	for _, b := range t.encoded {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(len(b)))
+		dst = append(dst, b...)
 	}
 	return dst, nil
 }
@@ -162,13 +162,13 @@ func (t *folds) restore(b []byte) error {
 	if n != 0 && n != t.job.Folds {
 		return fmt.Errorf("%w: %d results for %d folds", ErrState, n, t.job.Folds)
 	}
-	var parts [][]byte
+	var encoded [][]byte
 	for range n {
 		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
 			return fmt.Errorf("%w: it is cut short", ErrState)
 		}
 		size := int(binary.LittleEndian.Uint64(b))
-		parts = append(parts, b[8:8+size:8+size])
+		encoded = append(encoded, b[8:8+size:8+size])
 		b = b[8+size:]
 	}
 	if len(b) > 0 {
@@ -177,5 +177,5 @@ func (t *folds) restore(b []byte) error {
 	if n == 0 {
 		return nil
 	}
-	return t.decode(parts)
+	return t.decode(encoded)
 }

@@ -42,10 +42,10 @@ func (t *single) predictRound() error {
 }
 
 // foldPredictions puts the units' predictions together, by row number in the file.
-func (t *single) foldPredictions(parts [][]byte) error {
+func (t *single) setPredictions(encoded [][]byte) error {
 	var sets []*predictions.Set
-	for u, part := range parts {
-		s, err := predictions.Decode(part)
+	for u, b := range encoded {
+		s, err := predictions.Decode(b)
 		if err != nil {
 			return fmt.Errorf("unit %d: %w", u, err)
 		}

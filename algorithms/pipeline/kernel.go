@@ -63,7 +63,7 @@ func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, s
 }
 
 // Run implements algorithms.Kernel.
-func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, kept, s any) error {
+func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, derived, s any) error {
 	if u.Op >= opMean {
 		k.releaseMemory()
 	}
@@ -79,7 +79,7 @@ func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data
 		s.(*scratch).evaluate(dst.F64, m, u, d, v)
 		return nil
 	}
-	return k.inner.Run(dst, u, d, v, kept, s.(*scratch).inner)
+	return k.inner.Run(dst, u, d, v, derived, s.(*scratch).inner)
 }
 
 // Rester is what a Kernel implements that keeps much memory between units. Rest frees

@@ -36,7 +36,7 @@ type Outcome struct {
 	// Measures are over rows, or over folds for a job of folds.
 	Measures measures.Report `json:"measures"`
 	// Baseline are the same measures of predicting the training mean.
-	Baseline measures.Report `json:"mean_predictor"`
+	MeanPredictor measures.Report `json:"mean_predictor"`
 	// Counters are the algorithm's own counts by name, as a Counter gives them;
 	// for a job of folds they are sums.
 	Counters map[string]uint64 `json:"counters,omitempty"`

@@ -33,7 +33,7 @@ func TestOutcomeRoundTrip(t *testing.T) {
 			Steps:       rapid.Uint64().Draw(t, "steps"), Samples: rapid.Uint64().Draw(t, "samples"), Loss: rapid.Float64().Draw(t, "loss"),
 			EvaluatedOn: rapid.String().Draw(t, "on"), Model: rapid.SliceOf(rapid.Byte()).Draw(t, "model"),
 			Rows:     pipeline.Counts{Train: count.Draw(t, "train"), Validation: count.Draw(t, "validation"), Test: count.Draw(t, "test")},
-			Measures: drawReport(t, "measures"), Baseline: drawReport(t, "baseline"),
+			Measures: drawReport(t, "measures"), MeanPredictor: drawReport(t, "baseline"),
 			Counters: map[string]uint64{"gains": rapid.Uint64().Draw(t, "counter")},
 		}
 		if rapid.Bool().Draw(t, "curve") {

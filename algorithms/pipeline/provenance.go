@@ -10,19 +10,19 @@ import (
 // Provenance is what a model file says of its making, outside the digest. It has
 // no time and no host, so the same job writes the same file.
 type Provenance struct {
-	Job          *algorithms.Job   `json:"job"`
-	Version      string            `json:"version"`
-	Steps        uint64            `json:"steps"`
-	BestStep     uint64            `json:"best_step,omitempty"`
-	RefitSteps   uint64            `json:"refit_steps,omitempty"`
-	Loss         float64           `json:"loss"`
-	EvaluatedOn  string            `json:"evaluated_on"`
-	Rows         Counts            `json:"rows"`
-	Measures     measures.Report   `json:"measures"`
-	Baseline     measures.Report   `json:"mean_predictor"`
-	Counters     map[string]uint64 `json:"counters,omitempty"`
-	FeatureNames []string          `json:"feature_names,omitempty"`
-	LabelNames   []string          `json:"label_names,omitempty"`
+	Job           *algorithms.Job   `json:"job"`
+	Version       string            `json:"version"`
+	Steps         uint64            `json:"steps"`
+	BestStep      uint64            `json:"best_step,omitempty"`
+	RefitSteps    uint64            `json:"refit_steps,omitempty"`
+	Loss          float64           `json:"loss"`
+	EvaluatedOn   string            `json:"evaluated_on"`
+	Rows          Counts            `json:"rows"`
+	Measures      measures.Report   `json:"measures"`
+	MeanPredictor measures.Report   `json:"mean_predictor"`
+	Counters      map[string]uint64 `json:"counters,omitempty"`
+	FeatureNames  []string          `json:"feature_names,omitempty"`
+	LabelNames    []string          `json:"label_names,omitempty"`
 	// Missing and CountedFrom say how the data file was read, as dataset.Manifest has them.
 	Missing     string           `json:"missing,omitempty"`
 	CountedFrom dataset.Counting `json:"counted_from,omitempty"`
@@ -38,7 +38,7 @@ func provenanceOf(j *algorithms.Job, m *dataset.Manifest, o *Outcome, mean []flo
 	learns.Predictions = 0 // what is kept beside the model is no part of how it was made
 	return &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baseline: o.Baseline, Counters: o.Counters,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean,
 		Missing: m.Missing, CountedFrom: m.CountedFrom,
 	}

@@ -155,7 +155,7 @@ func (t *single) Fold(res *algorithms.Result) error {
 	case phaseTrain:
 		return t.inner.Fold(res)
 	case phaseMean:
-		t.foldMean(res.Sum.F64)
+		t.setMean(res.Sum.F64)
 	case phaseEvaluate:
 		t.sums = append([]float64{}, res.Sum.F64...)
 		if !t.keepsPredictions() {
@@ -165,7 +165,7 @@ func (t *single) Fold(res *algorithms.Result) error {
 		}
 	case phasePredict:
 		t.releaseModel()
-		if err := t.foldPredictions(res.Collected); err != nil {
+		if err := t.setPredictions(res.Collected); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func (t *single) Fold(res *algorithms.Result) error {
 	return nil
 }
 
-func (t *single) foldMean(sums []float64) {
+func (t *single) setMean(sums []float64) {
 	for i := range t.counts {
 		t.counts[i] = uint64(sums[i])
 	}
@@ -202,9 +202,9 @@ func (t *single) StepLosses() []float64 {
 }
 
 // PartProgress implements algorithms.Gatherer.
-func (t *single) ResultProgress(part []byte) (algorithms.Progress, error) {
+func (t *single) ResultProgress(result []byte) (algorithms.Progress, error) {
 	if g := t.reporter(); g != nil {
-		return g.ResultProgress(part)
+		return g.ResultProgress(result)
 	}
 	return algorithms.Progress{Loss: -1}, nil
 }
@@ -246,9 +246,9 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	o := &Outcome{
 		Steps: p.Step, BestStep: p.BestStep, RefitSteps: p.Refit, Samples: p.Samples, Loss: p.Loss,
 		EvaluatedOn: "training rows", Predictions: t.predicted,
-		Rows:     Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
-		Measures: measures.FromSums(t.sums[:measures.Width]),
-		Baseline: measures.FromSums(t.sums[measures.Width:]),
+		Rows:          Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
+		Measures:      measures.FromSums(t.sums[:measures.Width]),
+		MeanPredictor: measures.FromSums(t.sums[measures.Width:]),
 	}
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test rows"
@@ -311,9 +311,9 @@ func (t *single) restore(b []byte) (inner []byte, err error) {
 	if t.predicted, b, err = cutBytes(b); err != nil {
 		return nil, err
 	}
-	kept := t.phase == phaseDone && t.keepsPredictions()
+	predicted := t.phase == phaseDone && t.keepsPredictions()
 	if (t.mean != nil) != (t.phase >= phaseEvaluate) || (t.sums != nil) != (t.phase >= phasePredict) ||
-		(t.predicted != nil) != kept || t.phase == phasePredict && !t.keepsPredictions() {
+		(t.predicted != nil) != predicted || t.phase == phasePredict && !t.keepsPredictions() {
 		return nil, fmt.Errorf("%w: phase %d does not go with what it holds", ErrState, t.phase)
 	}
 	return b, nil

@@ -50,7 +50,7 @@ func TestTenFolds(t *testing.T) {
 				t.Skip("takes seconds: not with -short or -race")
 			}
 			forest := runFolds(t, structrf.Name, r.name, nil)
-			kl, mean := get(t, forest.Measures, "kl"), get(t, forest.Baseline, "kl")
+			kl, mean := get(t, forest.Measures, "kl"), get(t, forest.MeanPredictor, "kl")
 			single := runFolds(t, rf.Name, r.name, nil)
 			t.Logf("K-L %.4f of structrf, %.4f of the mean (ratio %.4f, at most %.3f), %.4f of rf (ratio %.2f)",
 				kl.Mean, mean.Mean, kl.Mean/mean.Mean, r.ratio, get(t, single.Measures, "kl").Mean, get(t, single.Measures, "kl").Mean/kl.Mean)

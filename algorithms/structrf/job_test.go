@@ -61,7 +61,7 @@ func TestGoldenDigests(t *testing.T) {
 func TestLearns(t *testing.T) {
 	d := artificial(t, 1000)
 	o := run(t, d, nil, dataset.Split{Seed: 1, TestFraction: 0.1}, 2)
-	kl, mean := get(t, o.Measures, "kl").Mean, get(t, o.Baseline, "kl").Mean
+	kl, mean := get(t, o.Measures, "kl").Mean, get(t, o.MeanPredictor, "kl").Mean
 	t.Logf("K-L %.5f, of the mean %.5f", kl, mean)
 	if kl > mean/10 {
 		t.Errorf("K-L %.5f, of the mean %.5f", kl, mean)

@@ -68,12 +68,12 @@ func newResult(job, data string, j *algorithms.Job, o *pipeline.Outcome, seconds
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.Baseline,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent,
 	}
 	for _, f := range o.Folds {
-		r.Folds = append(r.Folds, foldResult{f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.Baseline, f.ModelDigest, nil})
+		r.Folds = append(r.Folds, foldResult{f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.ModelDigest, nil})
 	}
 	return r
 }
