@@ -46,7 +46,8 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 	return s, nil
 }
 
-// lackArray says that there is no array of a name, and which there are.
+// lackArray returns the error for an array that the file does not have; it lists those that
+// the file has.
 func lackArray(entries map[string]*array, name, flag string, err error) error {
 	if entries["indptr"] != nil && entries["indices"] != nil {
 		return kindErrorf(err, "a sparse matrix of SciPy; write features and labels with scikit-learn's dump_svmlight_file, "+
@@ -170,7 +171,7 @@ func (s *arraySource) Scan(f func(*Row) error) error {
 	return err
 }
 
-// begin opens the arrays; r is to be closed whatever the error.
+// begin opens the arrays. The caller closes r, also after an error.
 func (s *arraySource) begin() (r *arrayRows, err error) {
 	r = new(arrayRows)
 	r.features, err = s.features.matrix(s.info.Features)

@@ -1,9 +1,9 @@
 package dataset
 
 // Blocks reads src in the order of the file and hands it to f in blocks of at
-// most size rows, for prediction and evaluation without an import. Block and
-// names (nil where rows have none) are f's own. Each block is stored sparse or
-// dense by its own density.
+// most size rows, for prediction and evaluation without an import. f may keep the block and
+// the names (nil if rows have none). Each block is stored sparse or dense by its own
+// density.
 func Blocks(src Source, size int, o ImportOptions, f func(*Rows, []string) error) error {
 	info := src.Info()
 	if err := info.check(); err != nil {

@@ -62,7 +62,7 @@ func (b *builder) add(r *storedRow) {
 	b.spans[i] = [2]int{from, len(b.rows.X)}
 }
 
-// finish returns the shard once each of its rows was added.
+// finish returns the shard. Every row must have been added.
 func (b *builder) finish() (*Rows, []string, error) {
 	if b.added != b.rows.N {
 		return nil, nil, fmt.Errorf("dataset: %d rows came for a shard of %d: %w", b.added, b.rows.N, ErrChanged)
@@ -76,7 +76,7 @@ func (b *builder) finish() (*Rows, []string, error) {
 	return b.rows, b.names, nil
 }
 
-// sort brings a sparse shard's values from the order of arrival to that of rows.
+// sort moves a sparse shard's values from the order of arrival to the order of rows.
 func (b *builder) sort() {
 	r := b.rows
 	x, index := make([]float32, 0, len(r.X)), make([]uint32, 0, len(r.X))
@@ -89,7 +89,7 @@ func (b *builder) sort() {
 	r.X, r.Index = x, index
 }
 
-// placer turns checked rows into stored rows of manifest m.
+// partitioner assigns checked rows to the shards of manifest m.
 type partitioner struct {
 	m        *Manifest
 	of       func(uint64) uint64
@@ -103,7 +103,7 @@ func newPartitioner(m *Manifest) *partitioner {
 	return &partitioner{m: m, of: of}
 }
 
-// place returns the row that c holds and its shard; both are valid until the
+// assign returns the row in c in stored form, and its shard. The row is valid until the
 // next call.
 func (p *partitioner) assign(r *Row, c *checker) (*storedRow, int, error) {
 	if p.rows >= p.m.Rows {
@@ -118,7 +118,8 @@ func (p *partitioner) assign(r *Row, c *checker) (*storedRow, int, error) {
 	return &p.row, shardOf(int(position), len(p.m.Shards), p.m.Rows), nil
 }
 
-// done reports rows that differ from those of the first pass.
+// checkCounts returns an error that wraps ErrChanged if the numbers of rows and non-zeros
+// are not those of the first pass.
 func (p *partitioner) checkCounts() error {
 	if p.rows != p.m.Rows || p.nonZeros != p.m.NonZeros {
 		return fmt.Errorf("dataset: %d rows with %d non-zeros, then %d with %d: %w",

@@ -5,21 +5,20 @@ import (
 	"math"
 )
 
-// DefaultTolerance is how far from one a label row may sum by default. It lets
-// pass what float32, or six printed decimals, did to up to a hundred degrees.
+// DefaultTolerance is how far from 1 the sum of a row's label degrees may be by default. It
+// allows for the rounding of up to a hundred degrees to float32 or to six decimals.
 const DefaultTolerance = 1e-4
 
 // Checks says what a row must satisfy.
 type Checks struct {
 	// Normalize divides each label row by its sum.
 	Normalize bool
-	// Tolerance is the greatest distance from one of the sum of a label row
-	// that is taken as it is; 0 means DefaultTolerance.
+	// Tolerance is the greatest distance from 1 of the sum of a row's label degrees;
+	// 0: DefaultTolerance.
 	Tolerance float64
 }
 
-// checker checks rows and converts them to float32. Its slices hold the last
-// row until the next.
+// checker checks rows and converts them to float32. Its slices have the last checked row.
 type checker struct {
 	info      Info
 	normalize bool
@@ -41,7 +40,7 @@ func newChecker(info Info, c Checks) *checker {
 	return &checker{info: info, normalize: c.Normalize, tolerance: c.Tolerance}
 }
 
-// check takes row r over, or says what is wrong with it.
+// check converts row r, or returns an error that says what is wrong with the row.
 func (c *checker) check(r *Row) error {
 	c.sparse, c.nonZeros = r.Sparse, 0
 	c.columns, c.values, c.labels = c.columns[:0], c.values[:0], c.labels[:0]
@@ -158,7 +157,7 @@ func (c *checker) columnError(r *Row, kind string, column int, names []string, r
 	}
 }
 
-// positiveZero rounds to float32 and makes -0 +0, as sparse storage would.
+// positiveZero rounds to float32 and replaces -0 by +0, as sparse storage does.
 func positiveZero(v float64) float32 {
 	x := float32(v)
 	if x == 0 {

@@ -80,7 +80,7 @@ func distinctClasses(src Source) ([]string, error) {
 	return classes, nil
 }
 
-// missingClass says that row r, of a source that info describes, has no class.
+// missingClass returns the error for a row without a class.
 func missingClass(info *Info, r *Row) error {
 	reason := "the class is empty"
 	if text := strings.TrimSpace(r.text); text != "" {

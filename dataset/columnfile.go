@@ -16,7 +16,7 @@ const (
 	smallSpool = 16 << 20
 )
 
-// columnFile is a matrix that is stored column by column where any part can be read.
+// columnFile is a matrix that is stored column by column, with random access.
 type columnFile struct {
 	in            io.ReaderAt
 	base          int64 // where the first element is
@@ -35,7 +35,7 @@ type columnReader struct {
 	piece    []float64 // columns side by side
 }
 
-// begin begins to read f from its first row; nil: there is no such file.
+// begin returns a reader at the first row of f, or nil if f is nil.
 func (f *columnFile) begin() *columnReader {
 	if f == nil {
 		return nil
@@ -43,7 +43,7 @@ func (f *columnFile) begin() *columnReader {
 	return &columnReader{columnFile: f}
 }
 
-// next returns the next row, which lasts until the call after.
+// next returns the next row, which is valid until the next call.
 func (r *columnReader) next() ([]float64, error) {
 	if r.at == r.to {
 		if err := r.readWindow(); err != nil {
@@ -55,22 +55,22 @@ func (r *columnReader) next() ([]float64, error) {
 	return r.window[i : i+r.columns : i+r.columns], nil
 }
 
-// fill reads the window after this one.
+// readWindow reads the next window.
 func (r *columnReader) readWindow() error {
 	n := min(max(1, columnWindow/8/r.columns), r.rows-r.to)
 	r.from, r.to = r.to, r.to+n
 	r.window = sized(r.window, n*r.columns)
-	abreast := min(max(1, columnPiece/8/n), 16, r.columns)
-	r.piece, r.raw = sized(r.piece, abreast*n), sized(r.raw, n*r.size)
-	for from := 0; from < r.columns; from += abreast {
-		if err := r.readColumns(from, min(abreast, r.columns-from), n); err != nil {
+	together := min(max(1, columnPiece/8/n), 16, r.columns)
+	r.piece, r.raw = sized(r.piece, together*n), sized(r.raw, n*r.size)
+	for from := 0; from < r.columns; from += together {
+		if err := r.readColumns(from, min(together, r.columns-from), n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take reads n rows of several columns from column from on into the window.
+// readColumns reads n rows of so many columns, the first of which is from, into the window.
 func (r *columnReader) readColumns(from, columns, n int) error {
 	for c := range columns {
 		at := r.base + (int64(from+c)*int64(r.rows)+int64(r.from))*int64(r.size)
@@ -91,7 +91,7 @@ func (r *columnReader) readColumns(from, columns, n int) error {
 	return nil
 }
 
-// spoolMemory is spool of what is small.
+// spoolMemory is spool into memory.
 func spoolMemory(in io.Reader, size int64) (io.ReaderAt, error) {
 	var b bytes.Buffer
 	n, err := io.Copy(&b, io.LimitReader(in, size+1))

@@ -70,7 +70,7 @@ func columnList(names []string, n int) string {
 	return "the columns are " + list
 }
 
-// picked is a Source with some of another's features.
+// selectedColumns is a Source with some of the features of another.
 type selectedColumns struct {
 	Source
 	info     Info
@@ -78,8 +78,7 @@ type selectedColumns struct {
 	at       map[int]int // where each is in features
 }
 
-// withColumns picks the features that o asks for, of a file that is no text with
-// columns: features only can be chosen and dropped there.
+// withColumns selects the features that o asks for. It is for files other than CSV.
 func withColumns(src Source, o *OpenOptions) (Source, error) {
 	if len(o.FeatureColumns)+len(o.Drop) == 0 {
 		return src, nil
@@ -118,7 +117,7 @@ func (s *selectedColumns) describe() {
 	}
 }
 
-// Info describes the rows with the features that were picked.
+// Info describes the rows with the selected features.
 func (s *selectedColumns) Info() Info { return s.info }
 
 // Scan implements Source.
@@ -138,7 +137,7 @@ func (s *selectedColumns) Scan(f func(*Row) error) error {
 	})
 }
 
-// chosen is the features of one row.
+// columnSelection is the selected features of one row.
 type columnSelection struct {
 	*selectedColumns
 	columns []uint32

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// columnSpool takes in a matrix column by column: what is small stays in memory, what
-// is large goes to a scratch file.
+// columnSpool stores a matrix that comes column by column: in memory if it is small, else in
+// a temporary file.
 type columnSpool[T float32 | float64] struct {
 	rows, columns int
 	memory        []T // all values, or those that wait for the file
@@ -47,7 +47,8 @@ func (s *columnSpool[T]) zeros(n int) error {
 	return nil
 }
 
-// look goes over to a file once the values are many, and writes what waits for it.
+// flushIfLarge changes to a temporary file once the values exceed smallSpool, and writes
+// the buffered values to it.
 func (s *columnSpool[T]) flushIfLarge() (err error) {
 	if s.file == nil {
 		if len(s.memory)*elementBytes[T]() <= smallSpool {

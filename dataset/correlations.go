@@ -2,8 +2,8 @@ package dataset
 
 import "math"
 
-// pairs are the sums from which correlations of features with labels follow. All
-// values are taken from those of the first row, so that large ones do not cancel.
+// correlations are the sums from which correlations of features with labels are computed.
+// The first row is subtracted from all rows, which avoids cancellation of large values.
 type correlations struct {
 	rows    int
 	x0, y0  []float64 // of the first row; x0 is nil for sparse rows
@@ -16,7 +16,7 @@ type correlations struct {
 	noneMissing labelSums          // of the others
 }
 
-// hole is what the rows that lack a feature have added to the sums of labels.
+// labelSums are sums over labels of some rows.
 type labelSums struct {
 	rows    int
 	sy, syy []float64
@@ -42,7 +42,7 @@ func newCorrelations(r *Row, features int) *correlations {
 	return p
 }
 
-// add adds a row; one of another shape, or without labels, is passed over.
+// add adds a row. It ignores a row of another shape, or without labels.
 func (p *correlations) add(r *Row) {
 	targets := r.targets()
 	if len(targets) != len(p.y0) || r.Sparse != (p.x0 == nil) {
@@ -72,7 +72,7 @@ func (p *correlations) add(r *Row) {
 	}
 }
 
-// lacks takes the row's labels off feature i, which is missing.
+// addMissing adds the current row to the rows in which feature i is missing.
 func (p *correlations) addMissing(i int) {
 	h := p.missing[i]
 	if h == nil {
@@ -96,8 +96,8 @@ func (p *correlations) addFeature(i int, x float64) {
 	}
 }
 
-// closest returns the label with which feature i correlates most, and how much: 0
-// where one of the two hardly changes, or there are few rows.
+// closest returns the label with the greatest absolute correlation with feature i, and the
+// correlation. It is 0 if one of the two is nearly constant, or if there are few rows.
 func (p *correlations) closest(i int) (label int, r float64) {
 	h := p.missing[i]
 	if h == nil {

@@ -99,7 +99,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 	s.info.LabelNames = withoutDefaults(s.info.LabelNames, strconv.Itoa)
 }
 
-// withoutDefaults returns no names where all are those that WriteCSV gives to
+// withoutDefaults returns names, or nil if all of them are those that WriteCSV gives to
 // columns without names (a label's without its prefix).
 func withoutDefaults(names []string, byDefault func(int) string) []string {
 	for i, name := range names {

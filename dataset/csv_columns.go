@@ -18,9 +18,9 @@ type csvColumns struct {
 	used []bool // columns that are something already, or dropped
 }
 
-// hasHeader tells whether the first line of a file is a header: it is when it has
-// no number, or when it has a name that is looked for, or when it counts the
-// columns. What may as well be a row is refused.
+// hasHeader reports whether the first line of a file is a header: a line without numbers,
+// with a name that o or the schema asks for, or that counts the columns. A line that could
+// also be a row is an error.
 func hasHeader(first []string, m marks, o *OpenOptions) (bool, error) {
 	if o.Header != HeaderAuto {
 		return o.Header == HeaderYes, nil
@@ -46,8 +46,8 @@ func isFieldNumber(field string, m marks) bool {
 	return reason == ""
 }
 
-// counts tells whether the numbers of a line are 0, 1, 2, ...: so data frames
-// without names write their header. Two numbers are enough beside other fields.
+// counts reports whether the numbers of a line are 0, 1, 2, ...: the header of a data frame
+// without names. Beside other fields two numbers are enough.
 func counts(first []string, m marks) bool {
 	n := 0
 	for _, field := range first {
@@ -94,8 +94,8 @@ func (c *csvColumns) labelName(column string) string {
 	return strings.TrimPrefix(column, c.prefix(column))
 }
 
-// unusual lists the label columns unless each begins with one of the usual prefixes,
-// by which any other file's are found as well.
+// unusual lists the label columns, or none if each begins with one of the usual prefixes:
+// these are found in any other file as well.
 func (c *csvColumns) unusual(names []string) (columns []string) {
 	usual := csvColumns{prefixes: labelPrefixes(&OpenOptions{})}
 	listed := false
@@ -156,7 +156,7 @@ func (c *csvColumns) use(names []string, columns []int) error {
 	return nil
 }
 
-// distinct refuses two columns of one name that are both used; an empty name is none.
+// distinct refuses two used columns with the same name, unless the name is empty.
 func (c *csvColumns) distinct(names []string) error {
 	used := slices.Concat(c.features, c.labels)
 	if c.rowName >= 0 {
@@ -234,8 +234,8 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 		strings.Join(c.prefixes, "... or "), columnList(names, c.width))
 }
 
-// single finds the only label column that a model was trained on, or else the one
-// that is called as the kind of its labels; -1: none.
+// single finds the only label column that a model was trained on, or else the column whose
+// name is the kind of the labels ("age"); -1: none.
 func (c *csvColumns) single(names []string, o *OpenOptions) int {
 	if s := o.schema; s != nil && len(s.LabelColumns.Names) == 1 {
 		if i := slices.Index(names, s.LabelColumns.Names[0]); i >= 0 {
@@ -245,8 +245,8 @@ func (c *csvColumns) single(names []string, o *OpenOptions) int {
 	return slices.IndexFunc(names, func(name string) bool { return name == string(o.Labels.Kind) && !c.known.feature(name) })
 }
 
-// asTrained finds the label columns of a file without a header where those stood on
-// which a model was trained, if the number of columns fits.
+// asTrained finds the label columns of a file without a header: the positions that the model
+// was trained on, if the number of columns is the same.
 func (c *csvColumns) asTrained(names []string, free []int, o *OpenOptions) []int {
 	if names != nil || o.schema == nil {
 		return nil
@@ -259,8 +259,8 @@ func (c *csvColumns) asTrained(names []string, free []int, o *OpenOptions) []int
 	return slices.Clone(at)
 }
 
-// listed finds the columns that LabelOptions.Columns names. Without labels
-// wanted, those that are missing are no fault.
+// listed finds the columns that LabelOptions.Columns names. Missing ones are an error only
+// if labels are wanted.
 func (c *csvColumns) listed(names []string, o *OpenOptions) (found []int, err error) {
 	for _, item := range o.Labels.Columns {
 		columns, err := findColumns(names, c.width, []string{item})

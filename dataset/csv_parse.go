@@ -39,8 +39,8 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 	return nil
 }
 
-// number reads a field; NaN is a missing value that is not refused, otherwise hint
-// says what can be done about it.
+// number reads a field. A missing value is NaN if Missing allows it; else it is refused, and
+// the reason ends with hint.
 func (s *csvSource) number(field, hint string) (v float64, reason string) {
 	if !isMissing(field) {
 		return s.dialect.marks.parse(field)
@@ -74,7 +74,7 @@ func (s *csvSource) textHint(column int) string {
 	return "; --drop leaves a column out"
 }
 
-// textOnly tells whether a record has no number among features and labels.
+// textOnly reports whether a record has no number among features and labels.
 func (s *csvSource) textOnly(record []string) bool {
 	for _, i := range append(append([]int(nil), s.columns.features...), s.columns.labels...) {
 		if _, reason := s.dialect.marks.parse(record[i]); reason == "" {

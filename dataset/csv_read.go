@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// csvReader reads records of at most maxLine bytes, give or take what is read
-// ahead: one quote that is never closed must not bring a whole file into memory.
+// csvReader reads records of at most maxLine bytes, plus a buffer: a quote that is never
+// closed must not read the whole file into memory.
 type csvReader struct {
 	*csv.Reader
 	in    *bounded
@@ -46,9 +46,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// csvRecords reads the records of a CSV file, all of them as wide as the first.
-// Blank lines are nothing, and so are records of empty fields at the end, which
-// spreadsheets leave there.
+// csvRecords reads the records of a CSV file, which must all have as many columns as the
+// first. It skips blank lines, and records of empty fields at the end of the file, which
+// spreadsheets write.
 type csvRecords struct {
 	*csvReader
 	file   string
@@ -106,7 +106,7 @@ func (r *csvRecords) Next() (record []string, err error) {
 	return record, nil
 }
 
-// look reads on to the next record that is not blank.
+// look reads ahead to the next record that is not blank.
 func (r *csvRecords) look() {
 	for {
 		record, err := r.Read()
@@ -134,8 +134,8 @@ func isBlank(record []string) bool {
 	return !slices.ContainsFunc(record, func(s string) bool { return strings.TrimSpace(s) != "" })
 }
 
-// line returns the line in the file of a column of the last record; 0: of a blank
-// one, where it is not known.
+// line returns the line in the file of a column of the last record; 0 if the record was
+// blank, since its line is not known.
 func (r *csvRecords) line(column int) int {
 	if r.inBlank {
 		return 0

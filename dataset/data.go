@@ -9,7 +9,7 @@ import (
 type RowRef struct{ Shard, Pos uint32 }
 
 // Data is a job's dataset as kernels see it: a manifest, the role of every row,
-// and the shards that are at hand. It is safe for concurrent use.
+// and the shards in memory. It is safe for concurrent use.
 type Data struct {
 	Manifest *Manifest
 	roles    []Roles
@@ -34,22 +34,22 @@ func NewData(m *Manifest, roles []Roles) *Data {
 	}
 }
 
-// SetShard puts shard i at hand. Rows of a shard never change.
+// SetShard adds shard i. Rows of a shard never change.
 func (d *Data) SetShard(i int, r *Rows) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shards[i] = r
 }
 
-// HasShard reports whether shard i is at hand.
+// HasShard reports whether shard i was added.
 func (d *Data) HasShard(i int) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.shards[i] != nil
 }
 
-// Shard returns shard i, which must be at hand: a kernel is only run when the
-// shards of its unit are.
+// Shard returns shard i, which must have been added: the shards of a unit are added before
+// the kernel runs.
 func (d *Data) Shard(i int) *Rows {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -89,6 +89,6 @@ func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
 	return refs
 }
 
-// maxSelections bounds the lists that are kept, of a dataset of s shards: what the
-// rounds of a job ask for is far fewer. A list that is dropped is computed again.
+// maxSelections bounds the cached lists, for a dataset of s shards. The rounds of a job need
+// far fewer. A list that is dropped is computed again.
 func maxSelections(s int) int { return 8*s + 64 }

@@ -21,7 +21,8 @@ type dialect struct {
 // lines returns how many lines stand before the first record.
 func (d *dialect) lines() int { return min(d.skip, 1) }
 
-// String describes what is out of the ordinary; "" for commas and points.
+// String describes the dialect where it differs from commas between columns and decimal
+// points; else it returns "".
 func (d *dialect) String() string {
 	var parts []string
 	if d.delimiter != ',' {
@@ -63,7 +64,7 @@ func validDelimiter(r rune) bool {
 	return r > 0 && r != '"' && r != '\r' && r != '\n' && r != '.' && r != '-' && !digit && r != utf8.RuneError
 }
 
-// ParseDecimal reads the mark before decimals; comma tells whether it is one.
+// ParseDecimal reads the decimal separator and reports whether it is a comma.
 func ParseDecimal(s string) (comma bool, err error) {
 	if s != "." && s != "," {
 		return false, fmt.Errorf("decimal %q: want . or ,", s)
@@ -71,15 +72,15 @@ func ParseDecimal(s string) (comma bool, err error) {
 	return s == ",", nil
 }
 
-// sniffBytes is how much of a file is looked at for its dialect, sniffRecords how
-// many records of it.
+// sniffBytes and sniffRecords bound the bytes and records that the dialect of a file is
+// guessed from.
 const (
 	sniffBytes   = 1 << 18
 	sniffRecords = 100
 )
 
-// sniffDialect finds the dialect of a file that begins with head; all tells that
-// head is the whole file. What o says is not looked for.
+// sniffDialect guesses the dialect of a file that begins with head, except for what o
+// gives; all: head is the whole file.
 func sniffDialect(head []byte, all bool, o *OpenOptions) (d dialect, err error) {
 	d.delimiter, d.skip = sepLine(head)
 	if o.Delimiter != 0 {
@@ -99,8 +100,8 @@ func sniffDialect(head []byte, all bool, o *OpenOptions) (d dialect, err error) 
 	return d, err
 }
 
-// sepLine reads a first line such as sep=; which spreadsheets write and read; size
-// is that of the line, 0 where there is none.
+// sepLine reads a first line such as "sep=;", which spreadsheets write; size is the length
+// of that line, or 0 if there is none.
 func sepLine(head []byte) (delimiter rune, size int) {
 	line, _, found := bytes.Cut(head, []byte("\n"))
 	text := strings.Trim(strings.TrimSuffix(string(line[:min(len(line), 16)]), "\r"), `"`)
@@ -119,9 +120,9 @@ func sepLine(head []byte) (delimiter rune, size int) {
 	return delimiter, size
 }
 
-// eachRecord hands the first records of a file to f, as delimiter cuts them, with
-// the line of each. broken tells that one was not well formed; the last, of which
-// head may hold a part only, is left out unless it is the first.
+// eachRecord calls f with the first records of a file, divided by delimiter, and their
+// lines. It leaves out the last record, which head may have a part of only, unless it is the
+// first. broken: a record was not well-formed.
 func eachRecord(head []byte, all bool, delimiter rune, f func(line int, record []string)) (broken bool) {
 	r := csv.NewReader(bytes.NewReader(head))
 	r.Comma, r.FieldsPerRecord, r.ReuseRecord, r.TrimLeadingSpace = delimiter, -1, true, delimiter != '\t'

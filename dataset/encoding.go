@@ -24,8 +24,8 @@ var binaryStarts = []struct{ start, advice string }{
 	{"\x00\x00\xfe\xff", "UTF-32; save it as UTF-8"},
 }
 
-// decodeMarked passes over a byte order mark and decodes UTF-16; without a mark,
-// text is UTF-8. What is no text is refused.
+// decodeMarked skips a byte order mark and decodes UTF-16; text without a mark is UTF-8.
+// Bytes that are not text are an error.
 func decodeMarked(in *bufio.Reader) (*bufio.Reader, error) {
 	start, _ := in.Peek(16)
 	for _, b := range binaryStarts {
@@ -88,8 +88,8 @@ func (r *utf16Reader) fill() {
 	}
 }
 
-// decode sets out to what b says, as far as it is whole, and returns how many
-// bytes that were.
+// decode sets out to the text of b, without an incomplete character at its end, and returns
+// the number of bytes used.
 func (r *utf16Reader) decode(b []byte) (used int, broken bool) {
 	r.buf = r.buf[:0]
 	for len(b)-used >= 2 && !broken {

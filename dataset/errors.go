@@ -62,7 +62,7 @@ func (e *RowError) Error() string {
 	return b.String()
 }
 
-// sentence is an error whose own words say enough; kind is what errors.Is finds.
+// kindError is an error that errors.Is also finds as kind, which its text does not name.
 type kindError struct{ err, kind error }
 
 // Error says what the error says.
@@ -71,7 +71,7 @@ func (s *kindError) Error() string { return s.err.Error() }
 // Unwrap returns the error and its kind.
 func (s *kindError) Unwrap() []error { return []error{s.err, s.kind} }
 
-// sentencef is an error of a kind which its words need not name.
+// kindErrorf returns a formatted error that errors.Is also finds as kind.
 func kindErrorf(kind error, format string, args ...any) error {
 	return &kindError{fmt.Errorf(format, args...), kind}
 }

@@ -2,16 +2,16 @@ package dataset
 
 import "math"
 
-// Bounds of a watch: columns that it looks at, pairs of a feature and a label, and
-// rows with which it begins to thin out those that it compares pairs on.
+// Bounds of featureStats: columns, pairs of a feature and a label, and the number of rows
+// from which on correlations use a sample of the rows only.
 const (
 	maxStatsColumns = 1 << 20
 	maxPairs        = 1 << 20
 	pairRows        = 256
 )
 
-// watch looks at the features of rows that go by, for what looks wrong with them.
-// Its memory does not grow with the rows.
+// featureStats computes statistics of features that show what looks wrong with them. Its
+// memory does not grow with the rows.
 type featureStats struct {
 	info         Info
 	rows         int
@@ -19,7 +19,7 @@ type featureStats struct {
 	correlations *correlations // nil: there are too many
 }
 
-// column is what is known of one column.
+// columnStats are the statistics of one column.
 type columnStats struct {
 	low, high float64
 	last      float64
@@ -38,7 +38,7 @@ func newFeatureStats(info Info) *featureStats {
 	return w
 }
 
-// add looks at a row that is not left out.
+// add adds a row that is not left out.
 func (w *featureStats) add(r *Row) {
 	if w.columns == nil {
 		return
@@ -64,8 +64,8 @@ func (w *featureStats) add(r *Row) {
 	}
 }
 
-// sampled thins rows out as there are more of them: of those between pairRows·2^k
-// and its double, every 2^(k+1)th.
+// sampled reports whether correlations use a row: all rows below pairRows, and every
+// 2^(k+1)-th row from pairRows·2^k up to twice that.
 func sampled(row int) bool {
 	step := 1
 	for n := row / pairRows; n > 0; n /= 2 {
@@ -88,7 +88,7 @@ func (c *columnStats) add(v float64) {
 		return
 	}
 	c.seen++
-	if !c.falls && v <= c.last { // the order is not looked at any more once it is known: it cannot be foreseen
+	if !c.falls && v <= c.last { // falls first: the comparison of random values is mispredicted
 		c.falls = true
 	}
 	c.last = v
@@ -119,7 +119,7 @@ func (c *columnStats) begin(v float64) {
 	c.fraction = v != math.Floor(v)
 }
 
-// finish returns the column with the zeros that sparse rows left out.
+// finish returns the statistics with the zeros that sparse rows do not list.
 func (c columnStats) finish(rows int) columnStats {
 	if out := rows - c.seen - c.missing; out > 0 {
 		if c.seen == 0 {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// holdings lists what a .mat or .npz file holds, for messages.
+// fileContents lists the variables of a .mat or .npz file, for messages.
 type fileContents []string
 
-// maxHoldings bounds the list.
+// maxListed bounds the list.
 const maxListed = 20
 
 func (h *fileContents) add(name, kind string, shape ...int) {
@@ -22,8 +22,8 @@ func (h *fileContents) add(name, kind string, shape ...int) {
 	*h = append(*h, strings.TrimSpace(fmt.Sprintf("%s (%s %s)", name, strings.Join(dims, " x "), kind)))
 }
 
-// lack says that a file has no such variable, what it has, and which flag chooses
-// another.
+// missing returns an error that says that a file has no such variable, lists those that it
+// has, and names the flag that chooses another.
 func (h fileContents) missing(what, name, flag string, err error) error {
 	list := strings.Join(h[:min(maxListed, len(h))], ", ")
 	switch {

@@ -15,9 +15,9 @@ import (
 const MaxFolds = 1 << 16
 
 // FoldsFile reads a CSV file (or .csv.gz) with the header row,fold that gives the
-// fold of each of rows rows, in any order; rows and folds count from 0. It
-// returns the folds by row and their number K, the highest plus one; none may be
-// empty. Errors name the file and the line.
+// fold of each of so many rows, in any order; rows and folds count from 0. It
+// returns the folds by row and the number of folds, none of which may be empty. Errors name
+// the file and the line.
 func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
 	in, closer, err := openText(path)
 	if err != nil {

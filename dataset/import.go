@@ -8,9 +8,9 @@ import (
 
 // Import writes the shards of src into the folder dir, each in a file named by
 // the SHA-256 of its bytes in hex, and returns the manifest. It reads src twice
-// and keeps at most about three shards and 64 MiB in memory; its temporary files in dir
-// take as much room as the shards. Files are not synced to disk. On an error, which names file, row and column where it can, nothing
-// that Import made remains.
+// and has at most about three shards and 64 MiB in memory; its temporary files in dir
+// are as large as the shards. Files are not synced to disk. On an error no file or folder
+// that Import made remains; an error about the data names file, row and column.
 func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 	s, err := scanStats(src, &o)
 	if err != nil {
@@ -40,9 +40,9 @@ func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 	return m, moveShards(m, work, dir)
 }
 
-// room is about how many bytes the files of an import take at most: rows are spilled
-// with 16 bytes each, and a shard's spill file goes once the shard is written. Names are
-// not known yet.
+// tempBytes estimates the greatest number of bytes of an import's files: a spill file has 16
+// bytes more for each row than a shard, and is removed once the shard is written. Names do
+// not count, since they are not known yet.
 func (m *Manifest) tempBytes() int64 {
 	bytes := contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)
 	return bytes + bytes/int64(len(m.Shards)) + 16*int64(m.Rows)

@@ -49,10 +49,9 @@ type MissingSummary struct {
 	Rows   int `json:"rows"`   // with a missing feature or label
 }
 
-// Inspect reads a data file and describes it; nothing is made of it. A file
-// without labels is described without. o.Missing is not looked at: missing values
-// are counted. Its memory grows with the columns, not with the rows (but see
-// FORMAT.md for files that are read into memory).
+// Inspect reads a data file and describes it. The file may have no labels. Missing values
+// are counted, whatever o.Missing says. Memory grows with the columns, not with the rows
+// (but see FORMAT.md for files that are read into memory).
 func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) {
 	o.Missing = Missing{keep: true}
 	src, err := Open(path, o)

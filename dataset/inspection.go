@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// finish returns what was found.
+// finish returns the inspection.
 func (s *inspector) finish() *Inspection {
 	found := &Inspection{
 		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
@@ -43,7 +43,7 @@ func (c columnStats) summary(name string) ColumnSummary {
 	return s
 }
 
-// faults says what an import would refuse.
+// faults lists what an import would refuse.
 func (s *inspector) faults() (lines []string) {
 	if s.read == 0 {
 		lines = append(lines, "no rows")
@@ -58,8 +58,7 @@ func (s *inspector) faults() (lines []string) {
 	return append(lines, s.unfit.faults()...)
 }
 
-// fault says how many values are missing, and what can be done: missing labels are
-// not filled.
+// fault says how many values are missing, and which options accept them.
 func (m *MissingSummary) fault() string {
 	hint := missingHint
 	if m.Labels > 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// family is what the kinds of files have in common that differ in packing only.
+// fileFamily groups the kinds of files that differ in their compression only.
 type fileFamily int
 
 const (
@@ -58,8 +58,7 @@ func openTSV(path string, o *OpenOptions) (Source, error) {
 	return openCSV(path, &tabs)
 }
 
-// others are kinds of files that people have and Open does not read, with what to
-// do about them.
+// others are kinds of files that Open does not read, with advice for messages.
 var others = []struct{ format, advice string }{
 	{"xlsx", "save the sheet as CSV"},
 	{"xlsm", "save the sheet as CSV"},
@@ -119,7 +118,7 @@ func (k *fileKind) read(path string, o *OpenOptions) (Source, error) {
 	return withColumns(src, o)
 }
 
-// check refuses options that mean nothing for this kind of file.
+// check refuses options that do not apply to this kind of file.
 func (k *fileKind) check(o *OpenOptions) error {
 	csv, variables := []fileFamily{csvFiles}, []fileFamily{matFiles, npzFiles}
 	for _, option := range []struct {

@@ -68,7 +68,7 @@ type LabelOptions struct {
 	Classes []string
 }
 
-// check reports options that cannot be.
+// check returns an error for options that contradict each other.
 func (o *LabelOptions) check() error {
 	if o.Kind != Age {
 		return nil
@@ -82,7 +82,8 @@ func (o *LabelOptions) check() error {
 	return nil
 }
 
-// derived is a Source whose labels are made from another's.
+// derivedLabels is a Source whose labels are made from another Source's ages, classes or
+// counts.
 type derivedLabels struct {
 	Source
 	info   Info
@@ -140,9 +141,9 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 	}
 }
 
-// gaussian sets dst[k] to exp(-(low+k-mean)²/(2 sigma²)), divided by the sum of
-// all. The nearest integer's exponent is taken off all, so that a small sigma
-// does not make every degree 0.
+// gaussian sets dst[k] to exp(-(low+k-mean)²/(2 sigma²)), divided by the sum over k. It
+// subtracts the greatest exponent from all, so that a small sigma does not make every
+// degree 0.
 func gaussian(dst []float64, mean, sigma float64, low int) {
 	nearest := math.Floor(mean+0.5) - mean
 	scale := 1 / (2 * float64(sigma*sigma))

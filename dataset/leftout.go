@@ -15,7 +15,7 @@ type LeftOut []byte
 // maxLeftOut bounds the list of a manifest, in bytes.
 const maxLeftOut = 4 << 20
 
-// add appends row, which is above last, the row added before (-1: none).
+// add appends row; last is the row that was appended before, or -1.
 func (l *LeftOut) add(last, row int) { *l = binary.AppendUvarint(*l, uint64(row-last)) }
 
 // Rows lists the row numbers; rows is how many there are in the file.
@@ -46,7 +46,7 @@ func (l LeftOut) count() (n int) {
 // their numbers in it.
 func (m *Manifest) LeftOutRows() []int {
 	rows, err := m.LeftOut.Rows(m.FileRows())
-	if err != nil { // Check has seen to it
+	if err != nil { // Check refuses such a manifest
 		return nil
 	}
 	return rows
@@ -92,8 +92,8 @@ func (m *Manifest) FileRow() []int {
 	return kept
 }
 
-// ToFile puts the number in the file in the place of each number of a row of the dataset.
-// A row that the dataset does not have is an error.
+// ToFile replaces each row number of the dataset by the row's number in the file.
+// A row that the dataset does not have is an error that wraps ErrFormat.
 func (m *Manifest) ToFile(rows []uint32) error {
 	kept := m.FileRow()
 	for i, row := range rows {

@@ -60,7 +60,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 	return s, nil
 }
 
-// indexShape is what the first pass over a libsvm file finds out about indices.
+// indexShape is what the first pass over a libsvm file finds about indices.
 type indexShape struct {
 	rows    int
 	highest int  // index; 0 where there is none
@@ -75,8 +75,8 @@ func (x *indexShape) add(r *Row) {
 	}
 }
 
-// take takes over what the first pass found: an index 0 makes the file count
-// from 0.
+// setShape sets the number of features and the first index from the first pass: a file
+// with an index 0 counts from 0.
 func (s *libsvmSource) setShape(x *indexShape) {
 	s.info.Rows, s.info.CountedFrom, s.base = x.rows, FromOne, 1
 	if x.zero {
@@ -104,7 +104,7 @@ func (s *libsvmSource) labelCount(r *Row) int {
 // zeroBasedComment is what scikit-learn writes into files that count from 0.
 const zeroBasedComment = "Column indices are zero-based"
 
-// directive takes over a comment that describes the file.
+// directive reads a comment that describes the file.
 func (s *libsvmSource) directive(comment string, x *indexShape) error {
 	x.zero = x.zero || strings.TrimSpace(comment) == zeroBasedComment
 	key, value, _ := strings.Cut(comment, ":")
@@ -154,7 +154,7 @@ func (s *libsvmSource) Scan(f func(*Row) error) error {
 	})
 }
 
-// scan parses each line and hands on comments and rows.
+// scan parses each line and calls comment or f.
 func (s *libsvmSource) scan(comment func(string) error, f func(*Row) error) error {
 	in, file, err := openText(s.path)
 	if err != nil {

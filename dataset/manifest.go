@@ -25,8 +25,8 @@ type Manifest struct {
 	LabelNames   []string `json:"label_names,omitempty"`   // empty or Labels long
 	HasRowNames  bool     `json:"has_row_names,omitempty"` // then every shard holds them
 
-	// LabelColumns says where the labels stood in the file, for those that come after
-	// it; like names it is not part of the digest.
+	// LabelColumns says which columns of the file were labels, for later files; like
+	// names it is not part of the digest.
 	LabelColumns LabelColumns `json:"label_columns,omitzero"`
 
 	// Missing is what Missing.String of the import wrote; empty: refused. It and the
@@ -38,7 +38,7 @@ type Manifest struct {
 	// CountedFrom is where a libsvm file begins to count features.
 	CountedFrom Counting `json:"counted_from,omitempty"`
 
-	// MeanLabel is the mean label distribution over all rows, for people; it is
+	// MeanLabel is the mean label distribution over all rows, for display; it is
 	// not part of the digest.
 	MeanLabel []float64 `json:"mean_label,omitempty"`
 }
@@ -68,8 +68,8 @@ func (m *Manifest) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// SameNames reports the first name of a feature or label in which two manifests of
-// one content differ: other is the one that is there already.
+// SameNames returns an error that names the first feature or label whose names in two
+// manifests with the same digest differ; other is the manifest that was stored first.
 func (m *Manifest) SameNames(other *Manifest) error {
 	for _, k := range []struct {
 		what      string
@@ -82,8 +82,9 @@ func (m *Manifest) SameNames(other *Manifest) error {
 	return nil
 }
 
-// SameRows reports that the rows of two manifests of one content have other numbers in
-// their files, since other ones were left out: other is the one that is there already.
+// SameRows returns an error if the rows of two manifests with the same digest have different
+// numbers in their files, since other rows were left out; other is the manifest that was
+// stored first.
 func (m *Manifest) SameRows(other *Manifest) error {
 	if bytes.Equal(m.LeftOut, other.LeftOut) {
 		return nil

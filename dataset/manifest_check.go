@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Check reports a manifest that no import makes.
+// Check returns an error, which wraps ErrFormat, if no import makes such a manifest.
 func (m *Manifest) Check() error {
 	info := Info{
 		Rows: m.Rows, Features: m.Features, Labels: m.Labels,
@@ -41,8 +41,8 @@ func (m *Manifest) Check() error {
 	return nil
 }
 
-// CheckShard reports rows that are not those of shard i: of another shape, or
-// with other row numbers than the import order has there.
+// CheckShard returns an error, which wraps ErrFormat, if r cannot be shard i: its shape or
+// its row numbers are not those of the manifest.
 func (m *Manifest) CheckShard(i int, r *Rows) error {
 	from, to := ShardSpan(i, len(m.Shards), m.Rows)
 	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse {
@@ -83,8 +83,8 @@ func (m *Manifest) LabelName(i int) string {
 	return fmt.Sprint(i)
 }
 
-// Stored returns the rows of an imported dataset in their original order. names
-// holds those of each shard's rows, and is nil where rows have none.
+// Stored returns the rows of an imported dataset in the order of the file. names has the
+// names of each shard's rows; it is nil if rows have no names.
 func Stored(m *Manifest, shards []*Rows, names [][]string) Source {
 	return &stored{m, shards, names}
 }

@@ -69,7 +69,7 @@ type variable struct {
 	file          *columnFile
 }
 
-// turn makes a column of a row.
+// turn transposes a row vector to a column.
 func (v *variable) turn() {
 	v.rows, v.columns = v.columns, 1
 	if v.file != nil {
@@ -105,7 +105,8 @@ func (m *matReader) read(in io.Reader) error {
 	}
 }
 
-// take keeps an array that is wanted; the last of a name counts, as in MATLAB.
+// readArray reads an array if it is one of those wanted. Of several arrays with one name the
+// last one counts, as in MATLAB.
 func (m *matReader) readArray(a *matfile.Array) (err error) {
 	m.holds.add(a.Name, a.Class.String(), a.Rows, a.Columns)
 	switch a.Name {
@@ -172,7 +173,7 @@ func sparseLabels(a *matfile.Array) (*variable, error) {
 	return &variable{a.Rows, a.Columns, values, nil}, nil
 }
 
-// newTableSource puts together what was found in a file.
+// newTableSource makes a Source of the arrays of a file.
 func newTableSource(path string, o *OpenOptions, m *matReader) (*tableSource, error) {
 	if m.table == nil {
 		return nil, m.holds.missing("variable", m.features, "--features-variable", ErrFormat)
@@ -236,5 +237,5 @@ func (s *tableSource) setNames(names map[string][]string) error {
 	return nil
 }
 
-// classText writes a class given as a number the way a text file would.
+// classText formats a class that is a number as a text file would have it.
 func classText(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

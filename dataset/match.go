@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Match says how the columns of a file were brought into a model's order. The JSON
-// form is what commands print.
+// Match says how the columns of a file were matched with a model's. Commands print its JSON
+// form.
 type Match struct {
 	By     string `json:"by"`               // ByName or ByPosition
 	Why    string `json:"why,omitempty"`    // with ByPosition: which side has no names
-	Moved  int    `json:"moved"`            // columns that stand elsewhere in the file
+	Moved  int    `json:"moved"`            // columns that have another position in the file
 	Filled int    `json:"filled,omitempty"` // columns that a sparse file lacks, read as 0
 
 	// from is the file's column of each of the model's; nil: the same.
@@ -30,8 +30,8 @@ type columns struct {
 	names []string
 }
 
-// match finds the file's column for each of the model's; what is "feature" or "label",
-// for messages.
+// match finds the file's column for each of the model's. what is "feature" or "label", for
+// messages.
 func match(what string, model, file columns) (*Match, error) {
 	if len(model.names) == 0 && defaultNames(what, file.names) {
 		model.names = make([]string, model.n)
@@ -98,8 +98,8 @@ func matchNames(model, file []string) (from []int, missing, extra []string) {
 	return from, missing, extra
 }
 
-// differ says where the names of a model and of a file first differ, and how many are
-// on one side only.
+// differ returns an error that says where the names of a model and of a file first differ,
+// and how many are on one side only.
 func differ(what string, model, file, missing, extra []string) error {
 	i := firstDifference(model, file)
 	return fmt.Errorf("%s %d (counted from 0): the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s",
@@ -122,7 +122,7 @@ func quoted(names []string, i int) string {
 	return fmt.Sprintf("%q", names[i])
 }
 
-// someOf writes the number of names, and the first of them.
+// listSome writes the number of names, and the first of them.
 func listSome(names []string) string {
 	const shown = 5
 	if len(names) == 0 {
@@ -152,7 +152,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// defaultNames tells whether names are those that WriteCSV gives to columns without
+// defaultNames reports whether names are those that WriteCSV gives to columns without
 // names, in any order.
 func defaultNames(what string, names []string) bool {
 	all := make([]string, len(names))

@@ -35,7 +35,8 @@ func (a *array) matrix(columns int) (*matrixReader, error) {
 	return m, nil
 }
 
-// next returns the next row, which lasts until the call after; memory grows as values come.
+// next returns the next row, which is valid until the next call. Memory grows with the
+// values that were read.
 func (m *matrixReader) next() ([]float64, error) {
 	if m.columns != nil {
 		row, err := m.columns.next()
@@ -72,7 +73,8 @@ func (a *array) columns(h *npy.Header) (*columnReader, error) {
 	return f.begin(), nil
 }
 
-// unpack copies an entry of an archive to where it can be read anywhere, once.
+// unpack copies an entry of an archive, once, to memory or to a temporary file that allows
+// random access.
 func (a *array) unpack(size int64) (io.ReaderAt, int64, error) {
 	if a.seeks != nil {
 		return a.seeks, size, nil
@@ -89,7 +91,7 @@ func (a *array) unpack(size int64) (io.ReaderAt, int64, error) {
 	return a.seeks, size, err
 }
 
-// openRandom opens a file for reading anywhere; it is closed once nothing refers to it.
+// openRandom opens a file for random access. It is closed by the garbage collector.
 func openRandom(path string) (io.ReaderAt, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

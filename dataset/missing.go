@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Missing says what becomes of missing values: empty fields of text and the words
-// in FORMAT.md, NaN elsewhere. The zero value refuses them.
+// Missing says what readers do with missing values: in text files empty fields and the words
+// that FORMAT.md lists, in other files NaN. The zero value refuses them.
 type Missing struct {
 	// Drop leaves out each row with a missing feature or label; the others keep
 	// their row numbers in the file.
@@ -17,7 +17,7 @@ type Missing struct {
 	Fill  bool
 	Value float64
 
-	keep bool // hand missing values on, for Inspect
+	keep bool // pass missing values on, for Inspect
 }
 
 // ParseMissing reads "refuse" (or nothing), "drop" or a number.
@@ -49,13 +49,13 @@ func (m Missing) String() string {
 // refuses tells whether missing values are refused.
 func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep }
 
-// What errors advise about missing labels, and about missing features.
+// Advice in errors about missing labels, and about missing features.
 const (
 	dropHint    = "; --missing drop leaves such rows out"
 	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there"
 )
 
-// filled is a Source whose missing values, NaN so far, are dealt with.
+// filledSource is a Source that fills, drops or refuses the missing values (NaN) of another.
 type filledSource struct {
 	Source
 	info    Info
@@ -63,7 +63,7 @@ type filledSource struct {
 	classes bool // labels are Row.text
 }
 
-// withMissing deals with the missing values of src, a reader's own rows.
+// withMissing applies o.Missing to the rows of src.
 func withMissing(src Source, o *OpenOptions) Source {
 	if o.Missing.refuses() {
 		return src

@@ -82,7 +82,8 @@ func replaceNames(dst *[]string, names []string, want int, file, what string) er
 	return nil
 }
 
-// distinct refuses a name that two of what have; an empty name is none.
+// distinct refuses names that are not distinct; empty names do not count. what says what
+// they name.
 func distinct(what string, names []string) error {
 	seen := make(map[string]int, len(names))
 	for i, name := range names {
@@ -105,7 +106,7 @@ func withCleanNames(src Source) Source {
 	return &namedSource{Source: src, info: info}
 }
 
-// named is a Source with other names.
+// namedSource is a Source with other names.
 type namedSource struct {
 	Source
 	file string

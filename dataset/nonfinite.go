@@ -5,26 +5,26 @@ import (
 	"math"
 )
 
-// unfit collects the values of features and labels that an import refuses since they
-// are no finite float32. Missing values are none of these.
+// nonFiniteValues collects the values of features and labels that an import refuses since
+// they are not finite as float32. It ignores missing values.
 type nonFiniteValues struct {
 	columns []*nonFiniteColumn // in the order in which they were found
 	at      map[nonFiniteKey]*nonFiniteColumn
 }
 
-// unfitKey is a feature or a label.
+// nonFiniteKey is a feature or a label.
 type nonFiniteKey struct {
 	kind   string
 	column int
 }
 
-// unfitColumn is the first such value of a column, and how many there are.
+// nonFiniteColumn is the first such value of a column, and their number.
 type nonFiniteColumn struct {
 	first RowError
 	count int
 }
 
-// add looks at a row of a source that info describes.
+// add adds the values of a row; info describes its source.
 func (u *nonFiniteValues) add(info *Info, r *Row) {
 	for i, v := range r.Values {
 		if !isFinite32(v) {
@@ -41,7 +41,7 @@ func (u *nonFiniteValues) add(info *Info, r *Row) {
 	}
 }
 
-// fits tells whether a value is a finite float32, or missing.
+// isFinite32 reports whether a value is missing or finite as float32.
 func isFinite32(v float64) bool { return !math.IsInf(float64(float32(v)), 0) }
 
 func (u *nonFiniteValues) found(row int, key nonFiniteKey, names []string, v float64) {
@@ -58,7 +58,7 @@ func (u *nonFiniteValues) found(row int, key nonFiniteKey, names []string, v flo
 	c.count++
 }
 
-// faults says where the first such value of each column is, of the first columns.
+// faults returns a line for each of the first columns, with the column's first such value.
 func (u *nonFiniteValues) faults() (lines []string) {
 	for _, c := range u.columns[:min(warningNames, len(u.columns))] {
 		line := c.first.Error()

@@ -17,7 +17,7 @@ import (
 type array struct {
 	name string // for messages
 	open func() (io.ReadCloser, error)
-	// random opens the bytes for reading anywhere, and tells their number.
+	// random opens the bytes for random access, and returns their number.
 	random func() (in io.ReaderAt, size int64, err error)
 	seeks  io.ReaderAt // what random gave
 }

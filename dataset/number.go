@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// parseNumber reads a decimal number with a point; reason says why it is none.
+// parseNumber reads a decimal number with a point; reason says why field is not one.
 func parseNumber(field string) (v float64, reason string) {
 	field = strings.TrimSpace(field)
 	if field == "" {
@@ -24,7 +24,7 @@ func parseNumber(field string) (v float64, reason string) {
 	return 0, fmt.Sprintf("%.40q is not a number", field)
 }
 
-// marks are what stands between the digits of numbers.
+// marks says how numbers are written.
 type marks struct{ comma bool } // decimals follow a comma
 
 // parse reads a number with these marks.
@@ -50,8 +50,8 @@ func (m marks) parseComma(field string) (v float64, reason string) {
 	return v, reason
 }
 
-// marked tells whether a field has digits, and besides them only what numbers
-// have in some country.
+// marked reports whether a field has digits and otherwise only characters of numbers, as
+// written in some country.
 func marked(field string) bool {
 	digits := false
 	for _, c := range strings.TrimSpace(field) {
@@ -65,12 +65,11 @@ func marked(field string) bool {
 	return digits
 }
 
-// missingWords are what a text file has in place of a missing value, besides
-// nothing at all; capitals do not matter.
+// missingWords are the words for a missing value in text files, in small or capital letters.
+// An empty field is a missing value too.
 var missingWords = []string{"na", "n/a", "#n/a", "nan", "null", "none", "?"}
 
-// isMissing tells whether a field of a text file, or a class, stands for a missing
-// value.
+// isMissing reports whether a field of a text file, or a class, is a missing value.
 func isMissing(field string) bool {
 	field = strings.TrimSpace(field)
 	if field == "" {
@@ -93,5 +92,5 @@ func isNumber(field string) bool {
 	return reason == ""
 }
 
-// nan is how readers hand on a missing value.
+// nan is a missing value in Row.Values and Row.Labels.
 var nan = math.NaN()

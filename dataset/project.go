@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// Matching says how a file was brought to a model; Labels is nil where they were not read.
+// Matching says how the columns of a file were matched with those of a model; Labels is nil
+// if labels were not read.
 type Matching struct {
 	Features *Match `json:"features"`
 	Labels   *Match `json:"labels,omitempty"`
 }
 
-// project gives the rows of src the columns of a schema, in its order.
+// project returns src with the columns of a schema, in its order.
 func project(src Source, s *Schema, labels bool) (Source, *Matching, error) {
 	info := src.Info()
 	f := &Matching{}
@@ -56,7 +57,8 @@ func matchFeatures(src Source, info Info, s *Schema) (*Match, error) {
 // errFound ends a scan.
 var errFound = errors.New("found")
 
-// beyond says where a sparse file first has a column that the model does not read.
+// checkSparseWidth scans src for the first row with a feature that the model does not read,
+// and returns an error that names it.
 func checkSparseWidth(src Source, features int) error {
 	info := src.Info()
 	err := fmt.Errorf("%s%d features; the model reads %d", prefix(info.File), info.Features, features)
@@ -113,7 +115,7 @@ func (p *projected) Scan(f func(*Row) error) error {
 	})
 }
 
-// inFile gives an error about a column the column's place in the file.
+// inFile changes the column in an error from the model's number to the file's.
 func (p *projected) inFile(err error) error {
 	var at *RowError
 	if !errors.As(err, &at) {
@@ -148,8 +150,8 @@ func newReorder(m *Match) *reorder {
 	return r
 }
 
-// dense reorders all values of a row; a row of another length is left as it is, to be
-// refused.
+// dense reorders all values of a row. It returns a row of another length unchanged; the
+// check of rows refuses it.
 func (r *reorder) dense(values []float64) []float64 {
 	if r.from == nil || len(values) != len(r.from) {
 		return values
@@ -160,8 +162,8 @@ func (r *reorder) dense(values []float64) []float64 {
 	return r.values
 }
 
-// sparse reorders the values of a row that lists its columns; so is it with a column
-// that there is not.
+// sparse reorders the values of a sparse row. It returns a row with a column that does not
+// exist unchanged; the check of rows refuses it.
 func (r *reorder) sparse(columns []uint32, values []float64) ([]uint32, []float64) {
 	if r.from == nil || slices.ContainsFunc(columns, func(c uint32) bool { return int(c) >= len(r.to) }) {
 		return columns, values

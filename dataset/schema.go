@@ -39,14 +39,15 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	return project(src, s, !o.NoLabels)
 }
 
-// known are the names by which a schema knows columns of a CSV file.
+// knownColumns are the names of columns of a CSV file that a schema knows.
 type knownColumns struct {
 	features map[string]bool
 	labels   map[string]string // names of labels by column; "" where the column tells
 }
 
-// known finds labels by the columns that were trained on, and by their own names,
-// alone or behind a prefix. A feature goes before a label.
+// known returns the columns that s knows. Labels are known by the columns that were trained
+// on and by their names, with or without a prefix. A name that a feature also has is the
+// feature's.
 func (s *Schema) known(prefixes []string) knownColumns {
 	k := knownColumns{make(map[string]bool), make(map[string]string)}
 	for _, name := range s.FeatureNames {
@@ -79,8 +80,8 @@ func (k *knownColumns) label(column string) bool {
 	return ok
 }
 
-// inNumbers tells whether a line of numbers, which looks like a row of data, has the
-// name of every feature.
+// inNumbers reports whether a line of numbers, which looks like a row of data, has the
+// names of all features.
 func (k *knownColumns) inNumbers(line []string, m marks) bool {
 	names := make(map[string]bool, len(line))
 	for _, field := range line {

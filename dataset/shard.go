@@ -29,8 +29,8 @@ type shardLayout struct {
 // section is a part of an encoded shard, in bytes from its beginning.
 type section struct{ from, to int }
 
-// place computes the sections from the header's numbers, whose bounds keep every
-// sum far below 2^63.
+// place computes the sections from the numbers of the header. These are bounded, so no sum
+// overflows.
 func (l *shardLayout) place() {
 	at := shardHeader
 	next := func(bytes int) section {

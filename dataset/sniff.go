@@ -4,12 +4,12 @@ import (
 	"strings"
 )
 
-// tally is what one delimiter makes of the first records of a file.
+// delimiterCount counts the fields of the first records of a file under one delimiter.
 type delimiterCount struct {
 	delimiter     rune
 	first, widest int  // fields of the first record, and of the one with most
 	even          bool // every record has as many, and is well formed
-	full, numbers int  // fields with a value, and those of them that look like numbers
+	full, numbers int  // fields with a value, and how many of them look like numbers
 	comma         bool // decimals may follow a comma
 }
 
@@ -39,16 +39,15 @@ func (t *delimiterCount) count(field string) {
 	}
 }
 
-// better tells whether more of t's fields are numbers than of u's; of equals, the
-// one whose records are of one length is better.
+// better reports whether a greater share of t's fields than of u's are numbers; among equals
+// the one whose records have equal lengths is better.
 func (t *delimiterCount) better(u *delimiterCount) bool {
 	a, b := t.numbers*max(u.full, 1), u.numbers*max(t.full, 1)
 	return a > b || a == b && t.even && !u.even
 }
 
-// sniffDelimiter finds what stands between the columns: the delimiter with which
-// the first line has several, and where that is true of more than one, the better.
-// comma tells that decimals are known to follow a comma.
+// sniffDelimiter guesses the delimiter: of those that divide the first line into several
+// fields, the best one. comma: decimals are known to follow a comma.
 func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
 	found := delimiterCounts(head, all, comma, func(t *delimiterCount) bool { return t.first > 1 })
 	if len(found) == 0 {
@@ -72,7 +71,7 @@ func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
 	return best.delimiter, nil
 }
 
-// tallies lists what the delimiters make of head where that is wanted.
+// delimiterCounts lists the counts under each delimiter for which wanted is true.
 func delimiterCounts(head []byte, all, comma bool, wanted func(*delimiterCount) bool) (found []delimiterCount) {
 	for _, delimiter := range delimiters {
 		if t := newDelimiterCount(head, all, delimiter, comma); wanted(&t) {
@@ -82,7 +81,7 @@ func delimiterCounts(head []byte, all, comma bool, wanted func(*delimiterCount) 
 	return found
 }
 
-// example is a field and where it stands.
+// example is a field, with its line and column.
 type example struct {
 	field        string
 	line, column int
@@ -110,9 +109,9 @@ func (d *decimals) look(line int, record []string) {
 	}
 }
 
-// sniffComma tells whether decimals follow a comma: some number of the first
-// records has one, and none has a point. The first record, which may be a header,
-// counts only where it is alone.
+// sniffComma guesses whether decimals follow a comma: a number of the first records has a
+// decimal comma and none has a point. The first record, which may be a header, counts only
+// if it is the only one.
 func sniffComma(head []byte, all bool, d *dialect) (bool, error) {
 	var first, found decimals
 	records := 0

@@ -33,10 +33,10 @@ type Info struct {
 	Missing Missing
 	// CountedFrom is where a libsvm file begins to count features.
 	CountedFrom Counting
-	// unsure tells that the first line of a CSV file, which has numbers, was taken for
-	// a row.
+	// unsure: the first line of a CSV file has numbers and was read as a row, but could
+	// be a header.
 	unsure bool
-	// Notes say how a file was read where that is no matter of course.
+	// Notes say how a file was read, where users might expect otherwise.
 	Notes []string
 }
 
@@ -50,7 +50,7 @@ const (
 	FromOne  Counting = "1"
 )
 
-// check reports an Info that no dataset can have.
+// check returns an error if no dataset can have this Info.
 func (i Info) check() error {
 	switch {
 	case i.Features < 1 || i.Features > MaxFeatures:
@@ -101,6 +101,6 @@ type Row struct {
 
 	line int           // in a text file, from 1
 	file *measuredFile // the text file; nil for others
-	raw  []float64     // what Labels were made from, where that were numbers
+	raw  []float64     // the numbers that Labels were made from; nil if there were none
 	text string        // a label as it was written, for classes
 }

@@ -8,20 +8,20 @@ import (
 // ImportOptions says how Import, Build and Blocks check rows and report.
 type ImportOptions struct {
 	Checks
-	// Progress, where set, is called now and then from the importing goroutine.
+	// Progress, if set, is called repeatedly from the importing goroutine.
 	Progress func(Progress)
-	// Warn, where set, is told by Import and Build what looks wrong with columns
-	// of the data, once for each kind of fault.
+	// Warn, if set, is called by Import and Build with a sentence for each kind of
+	// fault that columns of the data seem to have.
 	Warn func(string)
-	// LeftOut, where set, is told by Blocks which rows are left out for missing
-	// values, by their numbers in the file, in order.
+	// LeftOut, if set, is called by Blocks with the number in the file of each row
+	// that is left out for missing values, in order.
 	LeftOut func(row int)
-	// Context, where set, ends the work early: the error is its Err, and
-	// nothing remains.
+	// Context, if set, can end the work early: the error is its Err, and
+	// no files remain.
 	Context context.Context
 }
 
-// Progress tells how far an import is, for people.
+// Progress says how far an import is, for display.
 type Progress struct {
 	Phase string  // "check", "inspect", "read", "sort", "store" or "write"
 	Done  int     // rows, or shards for "store"
@@ -31,7 +31,7 @@ type Progress struct {
 
 const progressRows = 1 << 8 // rows between two reports
 
-// report tells how far a phase is and returns an error where it is to end.
+// report calls Progress and returns the error of Context.
 func (o *ImportOptions) report(phase string, done, of int) error {
 	part := -1.0
 	if of > 0 {
@@ -40,8 +40,8 @@ func (o *ImportOptions) report(phase string, done, of int) error {
 	return o.tell(Progress{phase, done, of, part})
 }
 
-// reportRow is report of a row, the last of so many: where their number is unknown, the
-// place in the file tells how far the phase is.
+// reportRow is report after row r. If the number of rows is unknown (of is -1), the share of
+// the file that was read says how far the phase is.
 func (o *ImportOptions) reportRow(phase string, r *Row, done, of int) error {
 	if of > 0 {
 		return o.report(phase, done, of)
@@ -59,7 +59,7 @@ func (o *ImportOptions) tell(p Progress) error {
 	return nil
 }
 
-// survey is what the first pass over a source finds.
+// sourceStats is what the first pass over a source computes.
 type sourceStats struct {
 	info      Info
 	rows      int
@@ -69,7 +69,7 @@ type sourceStats struct {
 	lastOut   int // the last row in leftOut; -1: none
 }
 
-// newSurvey checks every row of src.
+// scanStats scans src and checks every row.
 func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 	s := &sourceStats{info: src.Info(), lastOut: -1}
 	if err := s.info.check(); err != nil {
@@ -120,7 +120,7 @@ func (s *sourceStats) leaveOut(row int) {
 	s.lastOut = row
 }
 
-// check reports rows that make no dataset.
+// check returns an error if the rows cannot be a dataset.
 func (s *sourceStats) check() error {
 	switch {
 	case len(s.leftOut) > maxLeftOut:
@@ -134,8 +134,8 @@ func (s *sourceStats) check() error {
 	return nil
 }
 
-// scanChecked scans src and hands each row that is not left out on, together with
-// the checker that holds it in float32.
+// scanChecked scans src and calls f with each row that is not left out, and with the checker
+// that has the row's values as float32.
 func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row, *checker) error) error {
 	c, done := newChecker(src.Info(), o.Checks), 0
 	return src.Scan(func(r *Row) error {
@@ -160,7 +160,7 @@ func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row
 	})
 }
 
-// manifest returns the manifest but for the shards' digests.
+// manifest returns the manifest without the digests of the shards.
 func (s *sourceStats) manifest() *Manifest {
 	m := &Manifest{
 		Format: ManifestFormat, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels,

@@ -2,9 +2,9 @@ package dataset
 
 import "github.com/coppice-ldl/coppice/dataset/matfile"
 
-// thin takes a dense matrix in, value by value, column after column. It keeps only
-// the non-zeros while these are few, since a file of counts or of 0 and 1 may be a
-// hundred times as large as what is in it.
+// sparseBuilder builds a table from the values of a dense matrix, column after column. It
+// stores the non-zeros only, as long as they are few: a matrix of counts may be a hundred
+// times as large as its non-zeros.
 type sparseBuilder struct {
 	rows, columns int
 	done          int // values so far
@@ -12,7 +12,7 @@ type sparseBuilder struct {
 	dense         *columnSpool[float32] // every value, once the non-zeros are not few
 }
 
-// thinSlack is how many values are looked at before the non-zeros may be too many.
+// denseSlack is how many values come in before the builder considers dense storage.
 const denseSlack = 1 << 16
 
 // readTable reads a matrix of features that comes column by column.
@@ -52,19 +52,19 @@ func (t *sparseBuilder) add(values []float64) error {
 	return nil
 }
 
-// many reports whether dense storage is smaller than the non-zeros.
+// denseIsSmaller reports whether dense storage needs less memory than the non-zeros.
 func (t *sparseBuilder) denseIsSmaller() bool {
 	return len(t.nonZeros.Row)*sparseDivisor > t.done+denseSlack
 }
 
-// begin notes where the columns up to number c begin, if that is not known.
+// startColumns records where the columns up to number c begin.
 func (t *sparseBuilder) startColumns(c int) {
 	for len(t.nonZeros.Start) <= c {
 		t.nonZeros.Start = append(t.nonZeros.Start, int32(len(t.nonZeros.Row)))
 	}
 }
 
-// expand goes over to dense storage.
+// makeDense changes to dense storage.
 func (t *sparseBuilder) makeDense() error {
 	t.startColumns(t.columns)
 	t.dense = newColumnSpool[float32](t.rows, t.columns)
@@ -85,7 +85,7 @@ func (t *sparseBuilder) makeDense() error {
 	return t.dense.zeros(t.done - at)
 }
 
-// table returns the whole matrix by rows, sparse if a dataset of it would be.
+// table returns the matrix by rows: sparse if SparseStorage says so.
 func (t *sparseBuilder) table() (*table, error) {
 	if t.dense == nil && !SparseStorage(t.rows, t.columns, int64(len(t.nonZeros.Row))) {
 		if err := t.makeDense(); err != nil {

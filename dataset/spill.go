@@ -20,8 +20,8 @@ const spillMemory = 32 << 20
 type spill struct {
 	m         *Manifest
 	dir       string
-	limit     int // bytes of a buffer that are worth a write
-	keptBytes int // bytes that a buffer keeps once it is written out
+	limit     int // bytes at which a buffer is written to its file
+	keptBytes int // capacity that a buffer keeps after a write, at most
 	buffered  int // bytes in all buffers
 	buffers   [][]byte
 	row       storedRow // the last one read
@@ -59,7 +59,7 @@ func (s *spill) add(shard int, r *storedRow) error {
 	return nil
 }
 
-// flush writes a buffer out. One that long rows made large is let go.
+// flush writes a buffer to its file. It frees a buffer that long rows made large.
 func (s *spill) flush(shard int) error {
 	b := s.buffers[shard]
 	if len(b) == 0 {
@@ -87,7 +87,7 @@ func (s *spill) flushAll() error {
 	return nil
 }
 
-// end writes every buffer out and lets go of the memory.
+// end writes every buffer to its file and frees the buffers.
 func (s *spill) end() error {
 	err := s.flushAll()
 	s.buffers = nil
@@ -115,7 +115,7 @@ func (s *spill) build(shard int) (*Rows, []string, error) {
 	}
 }
 
-// read reads the next record into s.row, whose slices last until the next call.
+// read reads the next record into s.row, which is valid until the next call.
 func (s *spill) read(in io.Reader) error {
 	var head [16]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {

@@ -19,9 +19,9 @@ const (
 	AllRows = Train | Validation | Test
 )
 
-// Split says which rows of a dataset a job trains on, validates on and tests on.
-// It is a pure function of original row numbers, so no row can leak, whoever
-// computes it. At most one of TestFraction and Folds decides the test rows.
+// Split says which rows of a dataset a job trains on, validates on and tests on. A row's
+// role is a function of its original row number, so every worker computes the same roles.
+// At most one of TestFraction and Folds decides the test rows.
 type Split struct {
 	Seed uint64 `json:"seed"`
 	// TestFraction of the rows, rounded down but at least one, are test rows.
@@ -55,7 +55,7 @@ func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
 	return roles, nil
 }
 
-// check reports shares and folds that do not exist.
+// check returns an error if a share or a fold is out of range.
 func (s Split) check() error {
 	if !(s.TestFraction >= 0 && s.TestFraction < 1) || !(s.ValidationFraction >= 0 && s.ValidationFraction <= 1) {
 		return fmt.Errorf("dataset: a split holds out %v of the rows to test and %v to validate", s.TestFraction, s.ValidationFraction)

@@ -22,13 +22,14 @@ type Suspect struct {
 	Reason  string `json:"reason"`
 }
 
-// suspectRows is how many rows it takes to call a column with any values suspect.
+// suspectRows is the least number of rows for suspects other than constants.
 const suspectRows = 10
 
-// copied is the correlation above which a feature counts as a copy of a label.
+// copyCorrelation is the absolute correlation above which a feature counts as a copy of a
+// label.
 const copyCorrelation = 0.999
 
-// suspects lists the features that look wrong, by their numbers.
+// suspects lists the features that look wrong, in the order of their numbers.
 func (w *featureStats) suspects() (all []Suspect) {
 	for i, c := range w.columns {
 		c = c.finish(w.rows)
@@ -77,7 +78,7 @@ func namedAsNumber(name string) bool {
 // warningNames is how many features of one kind a warning names.
 const warningNames = 8
 
-// warnings says in a line each what looks wrong.
+// warnings returns a line for each suspect, up to a bound.
 func warnings(suspects []Suspect) (lines []string) {
 	var constant []Suspect
 	byKind := map[string]int{}

@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 )
 
-// table is a matrix of a file that stores columns: dense (in a scratch file where it is
-// large), or compressed sparse rows where start is set.
+// table is a matrix of a file that stores columns: dense (in a temporary file if it is
+// large), or compressed sparse rows if start is set.
 type table struct {
 	rows, columns int
 	dense         []float32 // row-major
@@ -18,8 +18,8 @@ type table struct {
 	values        []float64
 }
 
-// tablePiece is how many values are read at a time, so that memory grows with
-// what a file holds and not with what it claims.
+// tablePiece is how many values are read at a time: memory grows with the values that a
+// file has, not with the number that its header claims.
 const tablePiece = 1 << 12
 
 // readColumns reads rows×columns values that come column by column.
@@ -65,8 +65,8 @@ func checkSize(name string, rows, columns, limit int) error {
 	return nil
 }
 
-// emptyRowsPerValue bounds how many rows of a sparse matrix may be empty, since
-// nothing in a file backs their number.
+// emptyRowsPerValue bounds the empty rows of a sparse matrix. A short file could claim any
+// number of them.
 const emptyRowsPerValue = 64
 
 // sparseTable turns a matrix by columns into one by rows.
@@ -81,8 +81,8 @@ func sparseTable(name string, rows, columns int, m *matfile.SparseMatrix) (*tabl
 	return byRows(rows, columns, m), nil
 }
 
-// maxSparse bounds the non-zeros of a sparse matrix of MATLAB, which is turned to rows in
-// memory: 24 bytes each, and 16 bytes for a row, of which there may be twice as many.
+// maxSparse bounds the non-zeros of a sparse matrix of MATLAB, which is converted to rows in
+// memory: 24 bytes each. It may have twice as many rows, 16 bytes each.
 const maxSparse = 1 << 22
 
 // byRows turns the non-zeros by columns into those by rows.

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scratchFile makes a temporary file of up to size bytes (in the folder that TMPDIR
-// names) which has no name any more: it goes when the program ends, however that ends,
-// or when nothing refers to it.
+// tempFile makes a temporary file for up to size bytes in the folder that TMPDIR names, and
+// removes its name: the system deletes the file when it is closed or the program ends.
 func tempFile(size int64) (*os.File, error) {
 	if err := checkDiskSpace(os.TempDir(), size); err != nil {
 		return nil, err
@@ -26,8 +25,8 @@ func tempFile(size int64) (*os.File, error) {
 	return f, nil
 }
 
-// spool copies at most size bytes of in, all of it, to a scratch file; what is small
-// stays in memory.
+// spool copies in, which must have size bytes, to memory or, if it is large, to a temporary
+// file.
 func spool(in io.Reader, size int64) (io.ReaderAt, error) {
 	if size <= smallSpool {
 		return spoolMemory(in, size)
@@ -47,7 +46,7 @@ func spool(in io.Reader, size int64) (io.ReaderAt, error) {
 	return f, nil
 }
 
-// roomError says that a disk has no room for temporary files.
+// diskSpaceError says that a disk has too little free space for temporary files.
 type diskSpaceError struct {
 	dir        string
 	free, want int64
@@ -57,7 +56,7 @@ func (e *diskSpaceError) Error() string {
 	return fmt.Sprintf("%s: %d MiB are free, temporary files need %d MiB; TMPDIR names another folder", e.dir, e.free>>20, (e.want+1<<20-1)>>20)
 }
 
-// checkRoom reports a disk on which size bytes have no room.
+// checkDiskSpace returns a diskSpaceError if the disk of dir has less than size bytes free.
 func checkDiskSpace(dir string, size int64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil || st.Blocks == 0 { // it does not count

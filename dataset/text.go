@@ -28,7 +28,7 @@ func openText(path string) (*bufio.Reader, *measuredFile, error) {
 	return bufio.NewReaderSize(in, 1<<16), f, nil
 }
 
-// measuredFile is a file that knows how far it was read.
+// measuredFile is a file that counts the bytes read.
 type measuredFile struct {
 	*os.File
 	size, read int64
@@ -54,7 +54,7 @@ func (f *measuredFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// part returns the share of the file that was read, or -1 where there is no file.
+// readShare returns the share of the file that was read, from 0 to 1; -1 if unknown.
 func (f *measuredFile) readShare() float64 {
 	if f == nil || f.size <= 0 {
 		return -1
@@ -62,7 +62,7 @@ func (f *measuredFile) readShare() float64 {
 	return min(1, float64(f.read)/float64(f.size))
 }
 
-// decodeText is openText of what is already open; packed: it must be gzip.
+// decodeText is openText for an open file; packed: the file must be gzip.
 func decodeText(f io.Reader, packed bool) (io.Reader, error) {
 	in := bufio.NewReaderSize(f, 1<<16)
 	if start, _ := in.Peek(2); packed || string(start) == "\x1f\x8b" {
@@ -79,7 +79,7 @@ func decodeText(f io.Reader, packed bool) (io.Reader, error) {
 	return &lineEnds{in}, nil
 }
 
-// lineEnds turns carriage returns that no line feed follows into line feeds.
+// lineEnds turns carriage returns without a line feed after them into line feeds.
 type lineEnds struct{ in *bufio.Reader }
 
 // Read implements io.Reader.
@@ -96,8 +96,8 @@ func (l *lineEnds) Read(p []byte) (int, error) {
 	}
 }
 
-// feed tells whether a line feed comes next: first in rest, or where that is
-// empty in what was not read yet.
+// lineFeedNext reports whether the next byte is a line feed: the first byte of rest or, if
+// rest is empty, the next byte of the file.
 func (l *lineEnds) lineFeedNext(rest []byte) bool {
 	if len(rest) == 0 {
 		rest, _ = l.in.Peek(1)
@@ -105,7 +105,7 @@ func (l *lineEnds) lineFeedNext(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == '\n'
 }
 
-// textError marks what a damaged .gz file gives as ErrFormat.
+// textError makes the errors of a damaged .gz file wrap ErrFormat.
 func textError(err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) ||
@@ -115,7 +115,7 @@ func textError(err error) error {
 	return err
 }
 
-// pathError names the file where the error does not.
+// pathError adds the name of the file to an error that does not have it.
 func pathError(name string, err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {

@@ -210,7 +210,8 @@ func rowNumbers(src Source, rows int, f func(int) error) error {
 	return nil
 }
 
-// CountRows returns the number of rows of src; it scans src where only that can tell.
+// CountRows returns the number of rows of src that are not left out. It scans src if
+// Info.Rows is unknown.
 func CountRows(src Source) (rows int, err error) {
 	if n := src.Info().Rows; n >= 0 {
 		return n, nil
