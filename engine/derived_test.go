@@ -51,8 +51,8 @@ func ask(t *testing.T, c *DerivedCache, d *deriver, keep uint64, n int) {
 	}
 }
 
-// TestKeptDerivesOnce for each unit, until another Keep comes.
-func TestKeptDerivesOnce(t *testing.T) {
+// TestCacheDerivesOnce for each unit, until another version comes.
+func TestCacheDerivesOnce(t *testing.T) {
 	c, d := NewDerivedCache(1000), &deriver{value: sized(10)}
 	for range 3 {
 		ask(t, c, d, 1, 5)
@@ -62,12 +62,12 @@ func TestKeptDerivesOnce(t *testing.T) {
 	}
 	ask(t, c, d, 2, 5)
 	if d.total() != 10 || c.bytes != 50 || len(c.values) != 5 {
-		t.Errorf("a new Keep: %d derived in all, %d values of %d bytes kept", d.total(), len(c.values), c.bytes)
+		t.Errorf("a new version: %d derived in all, %d values of %d bytes kept", d.total(), len(c.values), c.bytes)
 	}
 }
 
-// TestKeptTellsUnitsApart by operation, number and number of units.
-func TestKeptTellsUnitsApart(t *testing.T) {
+// TestCacheTellsUnitsApart by operation, number and number of units.
+func TestCacheTellsUnitsApart(t *testing.T) {
 	c, d := NewDerivedCache(1000), &deriver{value: sized(1)}
 	for range 2 {
 		for _, u := range []algorithms.Unit{{ID: 1, Of: 4}, {ID: 2, Of: 4}, {ID: 1, Of: 8}, {ID: 1, Of: 4, Op: 3}} {
@@ -80,8 +80,8 @@ func TestKeptTellsUnitsApart(t *testing.T) {
 	}
 }
 
-// TestKeptLimit: what is beyond it is derived each time, the rest stays.
-func TestKeptLimit(t *testing.T) {
+// TestDerivedLimit: what is beyond it is derived each time, the rest stays.
+func TestDerivedLimit(t *testing.T) {
 	c, d := NewDerivedCache(25), &deriver{value: sized(10)}
 	for range 3 {
 		ask(t, c, d, 1, 4)
@@ -91,8 +91,8 @@ func TestKeptLimit(t *testing.T) {
 	}
 }
 
-// TestKeptAsksForNothing where Keep is 0, and keeps neither nil nor errors.
-func TestKeptAsksForNothing(t *testing.T) {
+// TestCacheAsksForNothing where DerivedVersion is 0, and keeps neither nil nor errors.
+func TestCacheAsksForNothing(t *testing.T) {
 	c, d := NewDerivedCache(25), &deriver{value: sized(10)}
 	ask(t, c, d, 0, 4)
 	if d.total() != 0 {
@@ -131,9 +131,9 @@ func (d *heldDeriver) Derive(algorithms.Unit, *dataset.Data, algorithms.Vars, an
 	return h, nil
 }
 
-// TestKeptHolds what it keeps until another Keep comes, and no run holds a value when it
+// TestCacheRetains what it keeps until another version comes, and no run holds a value when it
 // has ended.
-func TestKeptHolds(t *testing.T) {
+func TestCacheRetains(t *testing.T) {
 	c, d := NewDerivedCache(25), &heldDeriver{}
 	for range 3 {
 		for u := range 3 {
@@ -154,13 +154,13 @@ func TestKeptHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.made[0].holders != 0 || d.made[1].holders != 0 || d.made[5].holders != 1 {
-		t.Errorf("with another Keep: %d, %d and %d holders", d.made[0].holders, d.made[1].holders, d.made[5].holders)
+		t.Errorf("with another version: %d, %d and %d holders", d.made[0].holders, d.made[1].holders, d.made[5].holders)
 	}
 }
 
-// TestKeptIsCountedOnce though lanes derive the same unit side by side, and by
-// many goroutines with Keeps that change the count never goes wrong.
-func TestKeptIsCountedOnce(t *testing.T) {
+// TestDerivedIsCountedOnce though slots derive the same unit side by side, and by
+// many goroutines with versions that change the count never goes wrong.
+func TestDerivedIsCountedOnce(t *testing.T) {
 	c, d := NewDerivedCache(1000), &deriver{value: sized(10)}
 	var lanes sync.WaitGroup
 	for lane := range 8 {

@@ -26,9 +26,9 @@ func (a *asker) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ 
 	return sized(a.bytes), nil
 }
 
-// TestJobsShareKeptMemory: two jobs together keep no more than the process may, however many
-// lanes ask at once; what one gives back the other has.
-func TestJobsShareKeptMemory(t *testing.T) {
+// TestJobsShareDerivedMemory: two jobs together store no more than the limit, however many
+// slots derive at once; memory that one releases the other can reserve.
+func TestJobsShareDerivedMemory(t *testing.T) {
 	m := NewDerivedMemory(100)
 	a, b, k := m.NewCache(), m.NewCache(), &asker{bytes: 30}
 	var lanes sync.WaitGroup
@@ -62,9 +62,9 @@ func (panicking) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _
 	panic("planted")
 }
 
-// TestKeptMemoryIsGivenBack where a value comes to nothing: it is smaller than it was said
-// to be, another Keep came meanwhile, or the kernel panics.
-func TestKeptMemoryIsGivenBack(t *testing.T) {
+// TestDerivedMemoryIsReleased if a value is not stored: it is smaller than
+// reserved, another version begins meanwhile, or the kernel panics.
+func TestDerivedMemoryIsReleased(t *testing.T) {
 	m := NewDerivedMemory(100)
 	c := m.NewCache()
 	func() {
@@ -96,9 +96,9 @@ func (l *late) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ a
 	return sized(10), nil
 }
 
-// TestForgottenKeepsNothing: a unit that took hold of its cache before that was forgotten
-// takes no memory for good, whether it derives meanwhile or afterwards.
-func TestForgottenKeepsNothing(t *testing.T) {
+// TestClosedStoresNothing: a unit that began before Close does not keep memory
+// reserved, whether it derives before Close or after.
+func TestClosedStoresNothing(t *testing.T) {
 	m := NewDerivedMemory(100)
 	c := m.NewCache()
 	for keep := range uint64(3) {
@@ -106,12 +106,12 @@ func TestForgottenKeepsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.Used() != 0 || len(c.values) != 0 {
-			t.Errorf("%d bytes are taken for %d values of a forgotten cache", m.Used(), len(c.values))
+			t.Errorf("%d bytes are taken for %d values of a closed cache", m.Used(), len(c.values))
 		}
 	}
 	c = m.NewCache()
 	c.Close()
 	if _, err := c.get(&asker{bytes: 10}, algorithms.Unit{Of: 1, DerivedVersion: 1}, nil, nil, nil); err != nil || m.Used() != 0 {
-		t.Errorf("%d bytes are taken after Forget, %v", m.Used(), err)
+		t.Errorf("%d bytes are taken after Close, %v", m.Used(), err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestResumeFromAnyRound: the state after any round, restored elsewhere with
-// another number of lanes, ends with the same digest; rounds are counted from
+// another number of slots, ends with the same digest; rounds are counted from
 // the job's beginning.
 func TestResumeFromAnyRound(t *testing.T) {
 	var states [][]byte

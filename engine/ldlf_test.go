@@ -64,7 +64,7 @@ func (f *forest) grow(t *testing.T, lanes int, state []byte, from uint64, observ
 	return modelfile.Digest(ldlf.Name, m.Tensors())
 }
 
-// TestForestIsTheSame whatever the lanes are, and from the state after any round.
+// TestForestIsTheSame whatever the slots are, and from the state after any round.
 func TestForestIsTheSame(t *testing.T) {
 	f := newForest(t)
 	var states [][]byte

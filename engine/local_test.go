@@ -18,8 +18,8 @@ const songRounds = 20
 // canaryDigest is what 20 rounds of the canary end with: the same on every machine.
 const canaryDigest = "712c5650ea37db872947edc03f998b7e0d25300019fe907d96c6b85cb7e88c05"
 
-// TestLanesChangeNoBits: lanes divide units, never the order of a sum.
-func TestLanesChangeNoBits(t *testing.T) {
+// TestSlotsChangeNoBits: slots divide units, never the order of a sum.
+func TestSlotsChangeNoBits(t *testing.T) {
 	for _, lanes := range []int{0, 1, 2, 5, 64} {
 		if got := sing(t, newCanary(songRounds), &canaryKernel{}, lanes); got != canaryDigest {
 			t.Errorf("%d lanes: digest %s, want %s", lanes, got, canaryDigest)
@@ -60,14 +60,14 @@ func (x *wrongOrder) Do(_ context.Context, _ uint64, r *algorithms.Round, res *a
 	return nil
 }
 
-// TestKeptMissesDeriveTheSame: a cache that keeps nothing changes no bits.
-func TestKeptMissesDeriveTheSame(t *testing.T) {
+// TestMissesDeriveTheSame: a cache that keeps nothing changes no bits.
+func TestMissesDeriveTheSame(t *testing.T) {
 	if got := sing(t, newCanary(songRounds), &canaryKernel{large: true}, 2); got != canaryDigest {
 		t.Errorf("digest %s, want %s", got, canaryDigest)
 	}
 }
 
-// TestErrorsNameTheLowestUnit, whichever lane fails first.
+// TestErrorsNameTheLowestUnit, whichever slot fails first.
 func TestErrorsNameTheLowestUnit(t *testing.T) {
 	bad := errors.New("bad luck")
 	for _, lanes := range []int{1, 2, 5} {
@@ -76,7 +76,7 @@ func TestErrorsNameTheLowestUnit(t *testing.T) {
 			var once sync.Once
 			k := &canaryKernel{fail: func(u algorithms.Unit) error {
 				switch u.ID {
-				case 2: // fails last where lanes run side by side
+				case 2: // fails last where slots run side by side
 					if lanes > 1 {
 						<-late
 					}
@@ -183,7 +183,7 @@ func TestCollectRunsChildren(t *testing.T) {
 	}
 }
 
-// TestLocalDoesNotAllocatePerRound beyond what starting lanes costs.
+// TestLocalDoesNotAllocatePerRound beyond what starting slots costs.
 func TestLocalDoesNotAllocatePerRound(t *testing.T) {
 	l := NewLocal(zeroKernel{}, canaryData(), 1, nil)
 	r := &algorithms.Round{Units: canaryUnits, Shape: canaryShape, Roles: dataset.AllRows}

@@ -16,8 +16,8 @@ const MaxBytes = 16 << 10
 
 var kind = yamltree.Kind{Name: "a spec", Bytes: MaxBytes, Brackets: 100, Looks: `is a list of lines "key: value", without lists or mappings in them`}
 
-// Error is a fault in a spec file, at the line and column (from 1) where it
-// stands. Line 0: nowhere in particular.
+// Error is an error in a spec file, at a line and column (from 1); line 0: in the file as a
+// whole.
 type Error struct {
 	File         string
 	Line, Column int
@@ -39,9 +39,9 @@ type File struct {
 	keys map[string]yamltree.Place // where a value stands
 }
 
-// Parse reads a spec file. algorithm, where not empty, stands in for the one that
-// the file names. Every key and value is checked but for what depends on the
-// dataset; see Locate. Errors are *Error.
+// Parse reads a spec file. algorithm, unless empty, replaces the algorithm of the file. Parse
+// checks every key and value except for what depends on the dataset; see Locate. Errors are
+// *Error.
 func Parse(name string, b []byte, algorithm string) (*File, error) {
 	f := &File{name: name, keys: make(map[string]yamltree.Place)}
 	root, fault := kind.Mapping(b)
@@ -57,8 +57,7 @@ func Parse(name string, b []byte, algorithm string) (*File, error) {
 	return f, nil
 }
 
-// fill takes the keys over: the algorithm first, since it says which others there
-// are.
+// fill sets the keys: the algorithm first, since the other keys depend on it.
 func (f *File) fill(values []*ast.MappingValueNode, algorithm string) error {
 	texts, err := f.texts(values)
 	if err != nil {

@@ -21,8 +21,8 @@ const DefaultSeed = 1
 // MaxFolds bounds folds: a fold's number is stored in 16 bits.
 const MaxFolds = 1 << 16
 
-// DefaultPredictions is how many bytes of held-out predictions a job keeps where its spec
-// does not say, and MaxPredictions the most that it may: they are one blob.
+// DefaultPredictions and MaxPredictions are the default and the greatest value of
+// keep_predictions, in bytes: the predictions of a job are one blob.
 const (
 	DefaultPredictions = 64 << 20
 	MaxPredictions     = 256 << 20
@@ -85,9 +85,8 @@ func Common() []algorithms.Param {
 	return params
 }
 
-// Set gives key the value that text says: one of the common keys, or a setting
-// of s.Algorithm (DefaultAlgorithm where that is empty). Errors are
-// *algorithms.ParamError.
+// Set sets a key of s, one of the common keys or a setting of s.Algorithm (DefaultAlgorithm
+// if that is empty), to the value of text. Errors are *algorithms.ParamError.
 func Set(s *protocol.Spec, name, text string) error {
 	for _, k := range common {
 		if k.Name != name {
@@ -145,7 +144,7 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 	return a, nil
 }
 
-// unknownKey says what would be right where name is no key.
+// unknownKey returns the reason for the error about an unknown key, with the keys that exist.
 func unknownKey(a algorithms.Algorithm, name string) string {
 	names := keyNames(a)
 	return fmt.Sprintf("no such key%s; the keys are %s", didYouMean(name, names), strings.Join(names, ", "))

@@ -6,15 +6,14 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// Memory is an estimate, in bytes, of what a job takes on the coordinator that
-// leads.
+// Memory is an estimate, in bytes, of the memory of a job on the leader.
 type Memory struct {
-	// State is the trainer's state and the copy of it that is being committed; of a
-	// job of folds, whose states are the workers', the outcome of each fold.
+	// State is the training state and the copy of it that is being committed. For a job of
+	// folds, whose training states are on workers, it is the outcomes of the folds.
 	State int64
-	// Tree is what waits in the reduction tree for its sibling, at most.
+	// Tree is the greatest size of the partials in the reduction tree.
 	Tree int64
-	// Message is the largest message between leader and workers, at most: a value, a sum,
+	// Message bounds the largest message between leader and workers: a value, a partial,
 	// or a fold's training state.
 	Message int64
 }
@@ -22,8 +21,8 @@ type Memory struct {
 // Total returns the whole.
 func (m Memory) Total() int64 { return m.State + m.Tree }
 
-// Estimate tells, from a resolved job and its dataset's shape alone, what memory
-// the job takes on the leader; what its data take on workers is not part of it.
+// Estimate estimates a job's memory on the leader from the resolved job and the shape of its
+// dataset. It does not include memory on workers.
 func Estimate(j *algorithms.Job, m *dataset.Manifest) (Memory, error) {
 	a, err := find(j.Algorithm)
 	if err != nil {
@@ -44,11 +43,11 @@ func Estimate(j *algorithms.Job, m *dataset.Manifest) (Memory, error) {
 	return Memory{State: 2*f.State + kept, Tree: f.Node * f.Nodes, Message: f.Node}, nil
 }
 
-// copies is how often predictions of held-out rows are there at most: as parts, taken
-// apart, put together, and in a commit.
+// copies is the greatest number of copies of held-out predictions in memory: collected
+// results, decoded, merged, and in a commit.
 const copies = 4
 
-// predicted is what the predictions that a job keeps take.
+// predicted returns the bytes of the predictions that are stored with a job.
 func predicted(j *algorithms.Job, m *dataset.Manifest) int64 {
 	bytes := pipeline.PredictionBytes(j, m, int(j.Split.TestFraction*float64(m.Rows)))
 	if bytes > j.Predictions {

@@ -10,9 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Resolve makes the job that a spec means on a dataset: every setting has a
-// value, and with the dataset the job decides the model bit for bit. Errors about
-// one key are *algorithms.ParamError.
+// Resolve makes the job of a spec on a dataset. Every setting of the job has a value: the
+// model is a function of job and dataset, bit for bit. Errors about one key are
+// *algorithms.ParamError.
 func Resolve(s protocol.Spec, m *dataset.Manifest) (*algorithms.Job, error) {
 	a, err := find(s.Algorithm)
 	if err != nil {
@@ -43,7 +43,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*algorithms.Job, error) {
 	}, nil
 }
 
-// kept returns the bytes of held-out predictions that a job keeps at most.
+// kept returns the greatest size, in bytes, of the held-out predictions that are stored.
 func kept(s *protocol.Spec) int64 {
 	switch {
 	case s.Folds == 0 && s.TestFraction == 0: // no row is held out
@@ -54,8 +54,8 @@ func kept(s *protocol.Spec) int64 {
 	return DefaultPredictions
 }
 
-// values parses settings given as text; the first that is wrong, in the order of
-// the algorithm's table, is reported.
+// values parses settings given as text. The error is about the first wrong one in the order
+// of the algorithm's table.
 func values(a algorithms.Algorithm, set map[string]string) (algorithms.Values, error) {
 	given, params := make(algorithms.Values, len(set)), a.Params()
 	for i := range params {

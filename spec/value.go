@@ -40,8 +40,8 @@ func parseInt(p *algorithms.Param, text string) (any, error) {
 	return v, nil
 }
 
-// parseFloat takes decimal numbers only: Go's hexadecimal forms, underscores, NaN
-// and infinities are refused.
+// parseFloat reads decimal numbers. It refuses Go's hexadecimal forms, underscores, NaN and
+// infinities.
 func parseFloat(p *algorithms.Param, text string) (any, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.Trim(text, "0123456789.eE+-") != "" || math.IsNaN(v) || v < p.Min || v > p.Max {

@@ -36,7 +36,7 @@ type Config struct {
 	// 0: DefaultCacheBytes.
 	CacheBytes int64
 	// KeptBytes bounds the derived values that all jobs together keep in memory (routing
-	// probabilities during a leaf update). 0: engine.KeptLimit.
+	// probabilities during a leaf update). 0: engine.DerivedLimit.
 	KeptBytes int
 	// MemoryBytes bounds what units that need the whole dataset may take; one that
 	// would take more is refused and goes to another worker. 0: no bound.

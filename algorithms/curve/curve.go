@@ -1,7 +1,7 @@
-// Package curve keeps a job's learning curve: a bounded number of points, each with a
-// step, the losses there and the seconds of running. Which points are kept, with which
-// steps and losses, is a function of the job alone: not of when it was committed, on how
-// many workers it ran, or how often it was begun again.
+// Package curve records a job's learning curve: a bounded number of points, each with a
+// step, its losses and the seconds of running. The steps and losses of the points are a
+// function of the job alone: not of the times of commits, the number of workers or of
+// restarts.
 package curve
 
 import (
@@ -86,16 +86,16 @@ func (p *Point) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Curve is a curve, or the rest of one that another is extended by. Points without a
-// validation loss are kept where their step is a multiple of a stride, those with one
-// where their number is; a stride doubles where too many would be kept. So the points with
-// a validation loss, which are rarer, are never crowded out.
+// Curve is a learning curve, or the points that extend another one (see Extend). It has the
+// points without a validation loss whose step is a multiple of one stride, and those with a
+// validation loss whose number is a multiple of another. A stride doubles once it selects
+// too many points. Two strides keep the points with a validation loss, which are rarer.
 type Curve struct {
 	stride           uint64 // of steps, a power of two
 	validationStride uint64 // of validations, counted from 0, a power of two
 	validations      uint64 // so far
 	points           []Point
-	best             Point // of the least validation loss, among equal ones the first; Step 0: none
+	best             Point // of the least validation loss, the first among equals; Step 0: none
 }
 
 // New returns a curve without points.
@@ -124,8 +124,8 @@ func (c *Curve) Points() []Point {
 // Best returns the point of the least validation loss, and whether there is one.
 func (c *Curve) Best() (Point, bool) { return c.best, c.best.Step > 0 }
 
-// add takes the next point, for a curve of at most limit points: of either kind half of
-// them, but for the best one and the last one, which are kept whatever their numbers are.
+// add adds the next point to a curve of at most limit points: at most limit/2 - 1 of either
+// kind, since the best point and the last point are kept besides.
 func (c *Curve) add(p Point, limit int) {
 	most := limit/2 - 1
 	stride, every := c.stride, c.validationStride
@@ -151,8 +151,7 @@ func (c *Curve) add(p Point, limit int) {
 	c.coarsen(stride, every)
 }
 
-// count returns how many points, with or without a validation loss, would be kept with
-// these strides.
+// count returns how many points, with or without a validation loss, these strides select.
 func (c *Curve) count(validated bool, stride, every uint64) (n int) {
 	c.each(stride, every, func(p *Point) {
 		if p.validated() == validated {
@@ -162,10 +161,10 @@ func (c *Curve) count(validated bool, stride, every uint64) (n int) {
 	return n
 }
 
-// each calls do with the points that are kept with these strides, which are multiples of
-// the curve's.
+// each calls do with the points that these strides select. They must be multiples of the
+// curve's.
 func (c *Curve) each(stride, every uint64, do func(*Point)) {
-	number := uint64(0) // of a kept point with a validation loss
+	number := uint64(0) // of a point with a validation loss
 	for i := range c.points {
 		p := &c.points[i]
 		keep := p.Step%stride == 0
@@ -179,8 +178,8 @@ func (c *Curve) each(stride, every uint64, do func(*Point)) {
 	}
 }
 
-// thin changes the strides to multiples of them, and drops the points that are not kept
-// with them.
+// coarsen sets the strides, to multiples of the curve's, and drops the points that these do
+// not select.
 func (c *Curve) coarsen(stride, every uint64) {
 	if stride == c.stride && every == c.validationStride {
 		return
@@ -190,8 +189,8 @@ func (c *Curve) coarsen(stride, every uint64) {
 	c.points, c.stride, c.validationStride = kept, stride, every
 }
 
-// Thinned returns the curve with at most limit points, which are at least 4. The best one and
-// the last one are kept.
+// Coarsened returns the curve with at most limit points; limit is at least 4. It has the best
+// and the last point.
 func (c *Curve) Coarsened(limit int) *Curve {
 	next, most := *c, limit/2-1
 	for {

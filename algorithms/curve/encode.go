@@ -14,18 +14,19 @@ const MaxBytes = 20 << 10
 // ErrCurve is wrapped by every error about the bytes of a curve.
 var ErrCurve = errors.New("not a learning curve")
 
-// What a point has, in its first byte.
+// Bits of a point's first byte: the fields that the point has.
 const (
 	hasTraining = 1 << iota
 	hasValidation
 	hasMillis
 )
 
-// Append encodes the curve: at most MaxBytes for JobPoints points. As varints the stride
-// of steps, that of validations, their number and the number of points; then the points;
-// then a byte that is 1 where the best point follows. A point is a byte that says what it
-// has, the steps since the point before as a varint, its losses as float64, little-endian,
-// and the milliseconds since the point before as a varint; the best point counts from 0.
+// Append encodes the curve, in at most MaxBytes for JobPoints points: as varints the stride
+// of steps, the stride of validations, the number of validations and of points; then the
+// points; then a byte, which is 1 if the best point follows. A point is a byte with the bits
+// of its fields, the steps since the previous point as a varint, its losses as float64,
+// little-endian, and the milliseconds since the previous point as a varint. The best point
+// has its step and its milliseconds from 0.
 func (c *Curve) Append(dst []byte) []byte {
 	for _, v := range []uint64{c.stride, c.validationStride, c.validations, uint64(len(c.points))} {
 		dst = binary.AppendUvarint(dst, v)
@@ -40,8 +41,8 @@ func (c *Curve) Append(dst []byte) []byte {
 	return c.best.append(append(dst, 1), new(Point))
 }
 
-// Checked is Append to nothing, or nil where Decode would not read it: a curve is for people,
-// and no job fails by it.
+// Checked returns the encoded curve, or nil if Decode would refuse it: a curve is for display,
+// and no job may fail because of it.
 func (c *Curve) Checked() []byte {
 	b := c.Append(nil)
 	if _, err := Decode(b); err != nil || len(b) > MaxBytes {
@@ -50,8 +51,7 @@ func (c *Curve) Checked() []byte {
 	return b
 }
 
-// append encodes the point behind another, and makes before the one that the next is
-// behind.
+// append encodes the point after the point before, and sets before for the next point.
 func (p *Point) append(dst []byte, before *Point) []byte {
 	at, has := len(dst), byte(0)
 	dst = append(dst, 0)
@@ -104,8 +104,7 @@ func Decode(b []byte) (*Curve, error) {
 
 func isPower(v uint64) bool { return v > 0 && v&(v-1) == 0 }
 
-// Equal reports whether two curves have the same points, with the same times, and go on in
-// the same way; both may be nil.
+// Equal reports whether two curves have the same points, times and strides; both may be nil.
 func (c *Curve) Equal(o *Curve) bool {
 	if c == nil || o == nil {
 		return c == o
@@ -113,10 +112,10 @@ func (c *Curve) Equal(o *Curve) bool {
 	return bytes.Equal(c.Append(nil), o.Append(nil))
 }
 
-// Extend returns the encoded curve that continues encoded, which is empty at the
-// beginning, by the encoded rest of a Recorder of the same job that is further. The rest
-// may begin before the end of the curve, where a commit took effect of which the recorder
-// did not know: then those points are there already.
+// Extend returns the encoded curve that encoded (empty at the beginning) becomes with rest,
+// the encoded Uncommitted of a Recorder of the same job. rest may have points that encoded
+// already has, if a commit took effect that the recorder did not know of; they are ignored.
+// Errors wrap ErrCurve.
 func Extend(encoded, rest []byte) ([]byte, error) {
 	if len(rest) == 0 {
 		return encoded, nil
@@ -141,7 +140,7 @@ func Extend(encoded, rest []byte) ([]byte, error) {
 		c.points = append(c.points, p.notBefore(last))
 	}
 	c.validations = next.validations
-	if next.best.Step != c.best.Step { // else it has the time that was kept first
+	if next.best.Step != c.best.Step { // the same point keeps its first time
 		c.best = next.best.notBefore(last)
 	}
 	if len(c.points) > JobPoints {
@@ -150,7 +149,7 @@ func Extend(encoded, rest []byte) ([]byte, error) {
 	return c.Append(nil), nil
 }
 
-// notBefore returns p with a time, where it is known, that does not go back behind last's.
+// notBefore returns p with a time, if known, of at least last's.
 func (p Point) notBefore(last *Point) Point {
 	if last != nil && p.Millis >= 0 {
 		p.Millis = max(p.Millis, last.Millis)
@@ -200,7 +199,7 @@ func (r *reader) byte() byte {
 	return v
 }
 
-// loss reads a loss where there is one: finite and not negative.
+// loss reads a loss, which must be finite and not negative; NaN if the point has none.
 func (r *reader) loss(has bool) float64 {
 	if !has {
 		return math.NaN()
@@ -217,7 +216,7 @@ func (r *reader) loss(has bool) float64 {
 	return v
 }
 
-// point reads the point behind another; grows: its step is greater.
+// point reads the point after the point before, and sets before; grows: the step must grow.
 func (r *reader) point(before *Point, grows bool) Point {
 	has, steps := r.byte(), r.uvarint()
 	p := Point{Step: before.Step + steps, Training: r.loss(has&hasTraining != 0), Validation: r.loss(has&hasValidation != 0), Millis: Unknown}

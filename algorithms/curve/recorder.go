@@ -6,26 +6,26 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 )
 
-// Recorder makes a curve of what a Trainer says of its progress after each round. A point
-// is complete once the next step is seen: until then it is a function of the Trainer's
-// state, so that a recorder with the curve and the Trainer of any round goes on to the
+// Recorder makes a curve from a Trainer's progress after each round. A point is complete,
+// and added to the curve, when the next step begins. Until then it is a function of the
+// Trainer's state: a new recorder with the curve and the Trainer of any round records the
 // same points.
 type Recorder struct {
 	limit     int
 	curve     *Curve
-	last      Point // of the step seen last, not in the curve yet; without a loss it never gets there
-	has       bool  // there is one
-	committed Mark  // up to where Rest leaves out
+	last      Point // of the current step, not in the curve yet; not added if it has no loss
+	has       bool  // last is set
+	committed Mark  // the points before it are committed
 }
 
-// Mark is a place in a recorder's curve; zero: its beginning.
+// Mark is a position in a recorder's curve; the zero Mark is its beginning.
 type Mark struct {
 	any  bool
 	step uint64 // of the last point before it
 }
 
-// NewRecorder returns a recorder of at most limit points that continues c, which it owns
-// from then on; nil: there are no points yet. Rest leaves out what c holds.
+// NewRecorder returns a recorder of at most limit points that continues c, whose points are
+// committed already, and owns c; nil: there are no points yet.
 func NewRecorder(limit int, c *Curve) *Recorder {
 	if c == nil {
 		return &Recorder{limit: limit, curve: New()}
@@ -35,9 +35,9 @@ func NewRecorder(limit int, c *Curve) *Recorder {
 	return r
 }
 
-// Observe takes the progress after a round, or at the beginning of a Trainer that
-// continues; millis are those of running, or Unknown. A step whose losses are not known at
-// its end has no point.
+// Observe records the progress after a round, or of a Trainer that continues from a state.
+// millis are milliseconds of running, or Unknown. A step without known losses at its end has
+// no point.
 func (r *Recorder) Observe(p algorithms.Progress, millis int64) {
 	next := pointOf(p)
 	begins := beginsRefit(p)
@@ -65,13 +65,13 @@ func (r *Recorder) complete() {
 	}
 }
 
-// Stepped is what a Trainer implements that takes several steps in one round, as a forest
-// that collects its trees does: StepLosses returns the training loss after each step so far,
-// from step 1 on.
+// Stepped is implemented by Trainers that take several steps in one round, such as a forest
+// that collects its trees. StepLosses returns the training loss after each step so far, from
+// step 1 on.
 type Stepped interface{ StepLosses() []float64 }
 
-// Follow is Observe of a Trainer's progress after a round, and of the steps within it, whose
-// times are not known.
+// Follow calls Observe with a Trainer's progress after a round, and before that with each
+// step of the round, whose times are unknown.
 func (r *Recorder) Follow(t algorithms.Trainer, millis int64) {
 	p := t.Progress()
 	from := r.last.Step
@@ -97,12 +97,11 @@ func (r *Recorder) End() {
 	}
 }
 
-// Curve returns the curve so far, without the step that is not complete. The recorder
-// goes on using it.
+// Curve returns the curve so far, without the current step. The recorder continues to use it.
 func (r *Recorder) Curve() *Curve { return r.curve }
 
-// Rest returns what Extend makes the curve so far of the one that is kept elsewhere, and
-// what to tell Kept once it is kept with it.
+// Uncommitted returns the points that are not committed yet, as a curve for Extend, and the
+// Mark to call Committed with once they are.
 func (r *Recorder) Uncommitted() (*Curve, Mark) {
 	rest := *r.curve
 	from := 0
@@ -113,7 +112,7 @@ func (r *Recorder) Uncommitted() (*Curve, Mark) {
 	return &rest, r.mark()
 }
 
-// Kept says that a rest is kept for good: the next ones begin behind it.
+// Committed says that the points before m are committed: Uncommitted leaves them out.
 func (r *Recorder) Committed(m Mark) { r.committed = m }
 
 // mark returns the end of the curve so far.
@@ -136,9 +135,9 @@ func pointOf(p algorithms.Progress) Point {
 	return next
 }
 
-// beginsRefit reports whether a refit begins, whose step is that of the end before it, which
-// the last validation is of: there is no point of its own.
+// beginsRefit reports whether p is the beginning of a refit. Its step is also the last step
+// before the refit, which has the point.
 func beginsRefit(p algorithms.Progress) bool { return p.Refit > 0 && p.Step == p.Steps-p.Refit }
 
-// known reports whether a loss is one: not negative, and finite.
+// known reports whether a loss is known: finite and not negative.
 func known(loss float64) bool { return loss >= 0 && !math.IsInf(loss, 1) }

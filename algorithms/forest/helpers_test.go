@@ -162,7 +162,7 @@ func newKernel(f Variant, c Config, seed uint64, d *dataset.Data) *kernel {
 	return &kernel{variant: f, cfg: c, seed: seed, labels: d.Manifest.Labels}
 }
 
-// growTrees grows a forest of c.Trees trees on some lanes.
+// growTrees grows a forest of c.Trees trees on some slots.
 func growTrees(t testing.TB, f Variant, c Config, seed uint64, d *dataset.Data, lanes int) []*Tree {
 	t.Helper()
 	tr := &trainer{cfg: &c, features: d.Manifest.Features, labels: d.Manifest.Labels}

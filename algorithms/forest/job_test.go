@@ -42,7 +42,7 @@ func variants() map[string]Config {
 }
 
 // TestGoldenDigests pins the bits of small forests: a change here is a change of
-// algorithms.Numerics. Storage, shards and lanes do not matter.
+// algorithms.Numerics. Storage, shards and slots do not matter.
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
 		"many adaptive": "c832af550f2b8e46b79d5437ee73f237d0bd5b48106c3c1976eea7b3d4a10113",
@@ -155,7 +155,7 @@ func TestChooser(t *testing.T) {
 	}
 }
 
-// TestGrowDoesNotAllocate: once a lane is warm, trees allocate nothing by node.
+// TestGrowDoesNotAllocate: once a grower is warm, trees allocate nothing by node.
 func TestGrowDoesNotAllocate(t *testing.T) {
 	p := makeProblem(6, 400, 30, 3, 0.3)
 	for name, c := range variants() {
@@ -179,7 +179,7 @@ func TestGrowDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestCancel: a lane stops soon after nobody wants its tree any more.
+// TestCancel: a grower stops soon after nobody wants its tree any more.
 func TestCancel(t *testing.T) {
 	p := makeProblem(6, 2000, 5, 3, 1)
 	d := p.data(4, false, dataset.Split{})

@@ -22,7 +22,7 @@ type kernel struct {
 	seed    uint64
 	labels  int
 
-	mu          sync.Mutex // held while the table is made: other lanes wait for it
+	mu          sync.Mutex // held while the table is made: other slots wait for it
 	data        *dataset.Data
 	table       *table
 	idleGrowers []*grower

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// TestMemory: two lanes at work on a dataset that is not small hold at most twice
+// TestMemory: two slots at work on a dataset that is not small hold at most twice
 // the memory of its shards, so that all is at most three times as much.
 func TestMemory(t *testing.T) {
 	if testing.Short() {

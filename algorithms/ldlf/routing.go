@@ -60,10 +60,10 @@ func (r *routing) shape(z *sizes, rows, width int) {
 // Bytes implements algorithms.Sized.
 func (r *routing) Bytes() int { return 4 * (cap(r.weight) + cap(r.d) + cap(r.p)) }
 
-// Hold implements algorithms.Held.
+// Retain implements algorithms.RefCounted.
 func (r *routing) Retain() { r.holders.Add(1) }
 
-// Drop implements algorithms.Held.
+// Release implements algorithms.RefCounted.
 func (r *routing) Release() {
 	if r.holders.Add(-1) == 0 {
 		r.spare.put(r)

@@ -4,7 +4,7 @@
 //
 // In every formula d is the true distribution of a row, p the predicted one and
 // sums run over labels, in order, in float64. A term 0/0 counts as 0. Where
-// papers print a measure in several ways, the reading here is the one that
+// papers define a measure differently, the definition here is the one that
 // reproduces their figures.
 package measures
 
@@ -148,7 +148,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// pair returns p cut to d's length, and panics where the lengths differ.
+// pair returns p and panics if its length is not d's.
 func pair(d, p []float64) []float64 {
 	if len(d) != len(p) {
 		panic("measures: two rows of different numbers of labels")

@@ -3,8 +3,8 @@ package measures
 import "math"
 
 // Width is the number of sums that describe a set of rows: the number of rows,
-// then Count sums of the measures, then Count sums of their squares. They add up
-// element by element, so that partial sums of shards make the whole's.
+// then Count sums of the measures, then Count sums of their squares. The sums of a dataset
+// are the sums of its shards, added element by element.
 const Width = 1 + 2*Count
 
 // shortRow is the number of labels up to which Accumulate does not allocate.

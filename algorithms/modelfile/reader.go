@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// reader takes fields off a byte slice; after the first error it yields zeros.
+// reader reads fields of a byte slice; after the first error it returns zeros.
 type reader struct {
 	b   []byte
 	at  int

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// writer puts fields one after the other; after the first error it does nothing.
+// writer writes fields; after the first error it does nothing.
 type writer struct {
 	to  io.Writer
 	err error
@@ -77,7 +77,7 @@ func tensorBytes(t *algorithms.Tensor) (dtype byte, data []byte) {
 	return dtypeF32, num.Bytes32(t.F32)
 }
 
-// counter is a writer that counts.
+// counter is an io.Writer that counts the bytes.
 type counter int
 
 // Write implements io.Writer.
@@ -94,7 +94,7 @@ func size(algorithm string, tensors []algorithms.Tensor) int {
 	return int(n) + sha256.Size + 8 + sha256.Size
 }
 
-// must is for writers that cannot fail.
+// must panics on an error of a writer that cannot fail.
 func must(digest string, err error) string {
 	if err != nil {
 		panic("modelfile: " + err.Error())

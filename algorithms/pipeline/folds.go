@@ -79,7 +79,7 @@ func (t *folds) Progress() algorithms.Progress {
 	return SumFolds(units)
 }
 
-// PartProgress implements algorithms.Gatherer.
+// ResultProgress implements algorithms.UnitReporter.
 func (t *folds) ResultProgress(encoded []byte) (algorithms.Progress, error) {
 	o, err := DecodeOutcome(encoded)
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *folds) ResultProgress(encoded []byte) (algorithms.Progress, error) {
 	return o.progress(), nil
 }
 
-// GatherProgress implements algorithms.Gatherer.
+// RoundProgress implements algorithms.UnitReporter.
 func (t *folds) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
 	return SumFolds(units)
 }
@@ -121,7 +121,7 @@ func (t *folds) Outcome() (*Outcome, error) {
 	return o, err
 }
 
-// meanLoss is the mean of the folds' training losses; -1 where one is not known.
+// meanLoss is the mean of the folds' training losses; -1 if one is unknown.
 func meanLoss(folds []*Outcome) (mean float64) {
 	for _, f := range folds {
 		if f.Loss < 0 {

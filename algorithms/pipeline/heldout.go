@@ -8,9 +8,9 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// PredictionBytes is what the predictions of held-out rows take, names of rows not
-// counted; heldOut is the number of such rows of a job that has no folds. With folds it
-// is that of all folds together, so that a fold decides as the whole does.
+// PredictionBytes returns the bytes of the predictions of held-out rows, without names of
+// rows. heldOut is the number of held-out rows of a job without folds. With folds the result
+// is for all folds together, so that each fold makes the same decision.
 func PredictionBytes(j *algorithms.Job, m *dataset.Manifest, heldOut int) int64 {
 	if j.Split.Folds > 0 {
 		heldOut = m.Rows
@@ -18,14 +18,14 @@ func PredictionBytes(j *algorithms.Job, m *dataset.Manifest, heldOut int) int64 
 	return int64(heldOut) * predictions.RowBytes(m.Labels)
 }
 
-// keeps tells whether the predictions of the held-out rows are kept.
+// keepsPredictions reports whether the predictions of the held-out rows are stored.
 func (t *single) keepsPredictions() bool {
 	heldOut := int(t.counts[2])
 	return heldOut > 0 && PredictionBytes(t.job, t.manifest, heldOut) <= t.job.Predictions
 }
 
-// predictRound collects the predictions of the held-out rows: in as few units as keep
-// what one worker reads and answers small, since each answer is a blob.
+// predictRound collects the predictions of the held-out rows. Each result is a blob, so there
+// are as few units as bounds on the bytes that a unit reads and returns allow.
 func (t *single) predictRound() error {
 	if err := t.evaluateRound(); err != nil { // the same values
 		return err
@@ -41,7 +41,8 @@ func (t *single) predictRound() error {
 	return nil
 }
 
-// foldPredictions puts the units' predictions together, by row number in the file.
+// setPredictions merges the units' predictions by row number, and replaces row numbers by
+// those in the file.
 func (t *single) setPredictions(encoded [][]byte) error {
 	var sets []*predictions.Set
 	for u, b := range encoded {
@@ -89,7 +90,7 @@ func (s *scratch) predictRows(m algorithms.Model, u algorithms.Unit, d *dataset.
 	return set.Encode()
 }
 
-// mergePredictions puts those of all folds together; nil where a fold kept none.
+// mergePredictions merges the predictions of all folds; nil if a fold has none.
 func mergePredictions(folds []*Outcome) ([]byte, error) {
 	var sets []*predictions.Set
 	for i, f := range folds {

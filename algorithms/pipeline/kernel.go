@@ -18,16 +18,16 @@ type kernel struct {
 	inner  algorithms.Kernel
 	shared *sharedModel // where the trainer is in this process
 
-	mu    sync.Mutex       // held while a model is decoded: other lanes wait for it
+	mu    sync.Mutex       // held while a model is decoded: other slots wait for the model
 	model algorithms.Model // decoded from variable varModel
-	bytes []byte           // that it was decoded from
+	bytes []byte           // that model was decoded from
 }
 
-// scratch is the working memory of one lane.
+// scratch is the working memory of one slot.
 type scratch struct {
 	inner any
 
-	model   algorithms.Model // that the following is for
+	model   algorithms.Model // that the fields below are for
 	predict any
 	rows    []float32
 	mean    []float32
@@ -82,8 +82,9 @@ func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data
 	return k.inner.Run(dst, u, d, v, derived, s.(*scratch).inner)
 }
 
-// Rester is what a Kernel implements that keeps much memory between units. Rest frees
-// what is not at work; it is called now and then once training is over.
+// MemoryReleaser is implemented by Kernels that keep much memory between units.
+// ReleaseMemory frees what no running unit uses. It is called, more than once, after
+// training.
 type MemoryReleaser interface{ ReleaseMemory() }
 
 func (k *kernel) releaseMemory() {
@@ -92,8 +93,7 @@ func (k *kernel) releaseMemory() {
 	}
 }
 
-// Collect implements engine.Collector for predictions, and for algorithms that
-// collect.
+// Collect implements engine.Collector: for predictions, and for algorithms that implement it.
 func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, s any) ([]byte, error) {
 	if u.Op == opPredict {
 		k.releaseMemory()
@@ -112,8 +112,8 @@ func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data
 	return c.Collect(ctx, u, d, v, s.(*scratch).inner)
 }
 
-// sumLabels counts the rows of each role and sums the label degrees of those
-// that the model learns from.
+// sumLabels adds to dst the numbers of training, validation and test rows, then the sums of
+// the label degrees of the rows that are not test rows.
 func sumLabels(dst []float64, u algorithms.Unit, d *dataset.Data) {
 	for _, ref := range u.Rows(d) {
 		shard := d.Shard(int(ref.Shard))
@@ -151,8 +151,8 @@ func (s *scratch) evaluate(dst []float64, m algorithms.Model, u algorithms.Unit,
 	}
 }
 
-// trained returns the model to evaluate: the trainer's own, or the one that was
-// sent. It is decoded once for all lanes.
+// evaluatedModel returns the model to evaluate: the trainer's if it is in this process, else
+// the one in varModel, which is decoded once for all slots.
 func (k *kernel) evaluatedModel(v algorithms.Vars) (algorithms.Model, error) {
 	if k.shared != nil {
 		return k.shared.model, nil
@@ -171,8 +171,7 @@ func (k *kernel) evaluatedModel(v algorithms.Vars) (algorithms.Model, error) {
 	return m, nil
 }
 
-// prepare makes the working memory for a model, unless it is the one of the call
-// before.
+// prepare makes the working memory for a model, unless the last call was for the same model.
 func (s *scratch) prepare(m algorithms.Model, v algorithms.Vars) {
 	if s.model == m {
 		return

@@ -22,43 +22,42 @@ type Outcome struct {
 	// the folds' digests in order.
 	ModelDigest string `json:"model_digest"`
 	Steps       uint64 `json:"steps"` // those of a refit included
-	// BestStep is the step of the state with the least validation loss; 0 where no
-	// rows validated, and for a job of folds.
+	// BestStep is the step of the state with the least validation loss; 0 if there are no
+	// validation rows, and for a job of folds.
 	BestStep uint64 `json:"best_step,omitempty"`
-	// RefitSteps are the steps that trained once more, on the validation rows too.
+	// RefitSteps is the number of refit steps, on training and validation rows.
 	RefitSteps uint64  `json:"refit_steps,omitempty"`
 	Samples    uint64  `json:"samples"`
 	Loss       float64 `json:"loss"` // the last training loss, as K-L
 	// EvaluatedOn says which rows the measures are of: "test rows", or "training
-	// rows" where the job holds none back.
+	// rows" if the job has no test rows.
 	EvaluatedOn string `json:"evaluated_on"`
 	Rows        Counts `json:"rows"`
-	// Measures are over rows, or over folds for a job of folds.
+	// Measures are over rows; for a job of folds they are over folds.
 	Measures measures.Report `json:"measures"`
 	// Baseline are the same measures of predicting the training mean.
 	MeanPredictor measures.Report `json:"mean_predictor"`
-	// Counters are the algorithm's own counts by name, as a Counter gives them;
-	// for a job of folds they are sums.
+	// Counters are the algorithm's counts by name (see Counter); for a job of folds they
+	// are sums.
 	Counters map[string]uint64 `json:"counters,omitempty"`
 	Folds    []*Outcome        `json:"folds,omitempty"`
 
 	// Spent are the seconds that the job's rounds took, by their kind, and "waiting", the
-	// rest of its time, where who ran the job measured them. They decide nothing and are
-	// not among the bytes of a fold; of folds side by side they are sums.
+	// rest of the job's time; nil if they were not measured. They are not in the encoded
+	// outcome of a fold. For concurrent folds they are sums.
 	Spent map[string]float64 `json:"spent_seconds,omitempty"`
 
-	// Curve is the learning curve, where who ran the job recorded one; nil for a job of
-	// folds.
+	// Curve is the learning curve; nil if none was recorded, and for a job of folds.
 	Curve *curve.Curve `json:"-"`
 	// Model is the model file; empty for a job of folds, whose models are in
 	// Folds.
 	Model []byte `json:"-"`
-	// Predictions is a predictions.Set of the held-out rows, encoded; empty where
-	// there are none or they are too many to be kept. Those of folds are together.
+	// Predictions is the encoded predictions.Set of the held-out rows, for a job of folds
+	// of all folds; empty if there are no such rows or too many to store.
 	Predictions []byte `json:"-"`
 }
 
-// Counts says how many rows played each role.
+// Counts is the number of rows of each role.
 type Counts struct {
 	Train      int `json:"train"`
 	Validation int `json:"validation"`
@@ -76,15 +75,15 @@ var (
 	_ algorithms.UnitReporter = (*folds)(nil)
 )
 
-// Counter is what a Trainer implements that counts something of its own:
-// gain_evaluations, for example.
+// Counter is implemented by Trainers that have counts of their own, such as
+// gain_evaluations.
 type Counter interface{ Counters() map[string]uint64 }
 
-// Waiting is the key of Spent for what is no round.
+// Waiting is the key of Spent for the time that was not spent on rounds.
 const Waiting = "waiting"
 
-// SetSpent sets Spent by the seconds of rounds of each kind, of total seconds: where jobs ran
-// side by side, those of all lanes.
+// SetSpent sets Spent from the seconds of rounds of each kind and the total seconds. For
+// concurrent jobs total is the sum over all slots.
 func (o *Outcome) SetSpent(rounds map[string]float64, total float64) {
 	o.Spent = make(map[string]float64)
 	for kind, seconds := range rounds {
@@ -94,7 +93,7 @@ func (o *Outcome) SetSpent(rounds map[string]float64, total float64) {
 	o.Spent[Waiting] = max(0, total)
 }
 
-// progress is where the job of the outcome ended.
+// progress returns the last progress of the job.
 func (o *Outcome) progress() algorithms.Progress {
 	return algorithms.Progress{Step: o.Steps, Steps: o.Steps, Samples: o.Samples, Loss: o.Loss}
 }
@@ -119,8 +118,8 @@ func (o *Outcome) Encode() ([]byte, error) {
 	return append(b, o.Predictions...), nil
 }
 
-// DecodeOutcome reads what Encode wrote. Bytes that are no curve cost the curve only: no
-// model depends on it.
+// DecodeOutcome reads what Encode wrote. If the curve cannot be decoded, Curve is nil, since
+// no model depends on it.
 func DecodeOutcome(b []byte) (*Outcome, error) {
 	var fields [3][]byte // result, model, curve
 	for i := range fields {
@@ -146,7 +145,7 @@ func DecodeOutcome(b []byte) (*Outcome, error) {
 	return o, nil
 }
 
-// foldsDigest is the identity of a job of folds.
+// foldsDigest returns the model digest of a job of folds.
 func foldsDigest(folds []*Outcome) string {
 	h := sha256.New()
 	h.Write([]byte("coppice-folds\x00"))

@@ -6,10 +6,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 )
 
-// SumFolds is the progress of a job of folds, of which some have ended, some run and
-// some have not begun. Folds stop early: as soon as some have ended, the others are
-// expected to need as many steps as these on average, and before that as many as any
-// may take. Step is never above Steps where that is known.
+// SumFolds returns the progress of a job of folds from the progress of each fold. Folds may
+// stop early: once some are done, each other fold is expected to take their mean number of
+// steps; before that, the greatest Steps of any fold. Step is at most Steps if that is known.
 func SumFolds(folds []algorithms.UnitProgress) algorithms.Progress {
 	sum, losses, done, expected := algorithms.Progress{Loss: -1}, 0, 0, expectedSteps(folds)
 	for i := range folds {
@@ -37,8 +36,8 @@ func SumFolds(folds []algorithms.UnitProgress) algorithms.Progress {
 	return sum
 }
 
-// mostSteps is the greatest number of steps of all folds together, where so many are
-// expected only because no fold has ended yet and each may end earlier; else 0.
+// mostSteps returns the greatest possible number of steps of all folds together, if folds
+// may end earlier; else 0. No fold has ended.
 func mostSteps(folds []algorithms.UnitProgress, expected uint64) uint64 {
 	greatest := uint64(0)
 	for i := range folds {
@@ -50,7 +49,7 @@ func mostSteps(folds []algorithms.UnitProgress, expected uint64) uint64 {
 	return max(expected, greatest*uint64(len(folds)))
 }
 
-// expectedSteps returns the steps that a fold is expected to take; 0: nobody knows.
+// expectedSteps returns the steps that a fold is expected to take; 0: unknown.
 func expectedSteps(folds []algorithms.UnitProgress) (steps uint64) {
 	ended, most := uint64(0), uint64(0)
 	for i := range folds {

@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/version"
 )
 
-// Provenance is what a model file says of its making, outside the digest. It has
-// no time and no host, so the same job writes the same file.
+// Provenance says how the model of a model file was made. The model's digest does not cover
+// it. It has no time and no host, so the same job writes the same file.
 type Provenance struct {
 	Job           *algorithms.Job   `json:"job"`
 	Version       string            `json:"version"`
@@ -26,16 +26,16 @@ type Provenance struct {
 	// Missing and CountedFrom say how the data file was read, as dataset.Manifest has them.
 	Missing     string           `json:"missing,omitempty"`
 	CountedFrom dataset.Counting `json:"counted_from,omitempty"`
-	// LabelColumns says where the labels stood in the file that was trained on.
+	// LabelColumns says which columns of the file that was trained on were labels.
 	LabelColumns dataset.LabelColumns `json:"label_columns,omitzero"`
-	// MeanLabel is the mean label distribution of the rows that were learnt from:
-	// what the mean predictor predicts.
+	// MeanLabel is what the mean predictor predicts: the mean label distribution of the
+	// training and validation rows.
 	MeanLabel []float64 `json:"mean_label"`
 }
 
 func provenanceOf(j *algorithms.Job, m *dataset.Manifest, o *Outcome, mean []float64) *Provenance {
 	learns := *j
-	learns.Predictions = 0 // what is kept beside the model is no part of how it was made
+	learns.Predictions = 0 // predictions that are stored with the job do not change the model
 	return &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,

@@ -8,13 +8,13 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// here is what both halves of a job share where they are in one process: a model
-// is evaluated as it is. Elsewhere it travels as bytes and is there twice or more.
+// sharedModel is the model that the trainer and the kernel of a job share if they are in one
+// process. In different processes the model travels as bytes, and each has a copy.
 type sharedModel struct{ model algorithms.Model }
 
-// NewPair is New and NewKernel for a job whose units are all computed in this
-// process, with less memory. The outcome is the same, to the bit. For a job of
-// folds it makes no difference.
+// NewLocalPair is New and NewKernel for a job whose units are all computed in this
+// process: trainer and kernel share the model, which saves memory. The outcome has the same
+// bits. For a job of folds there is no difference.
 func NewLocalPair(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, algorithms.Kernel, error) {
 	t, err := New(j, m, state)
 	if err != nil {
@@ -31,8 +31,8 @@ func NewLocalPair(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finishe
 	return t, k, nil
 }
 
-// WriteOutcome is t.Outcome but writes the model file to w, and Outcome.Model is
-// empty. A job of folds writes nothing: its models are in Folds.
+// WriteOutcome is t.Outcome but writes the model file to w and leaves Outcome.Model
+// empty. For a job of folds it writes nothing: the models are in Outcome.Folds.
 func WriteOutcome(t Finisher, w io.Writer) (*Outcome, error) {
 	s, ok := t.(*single)
 	if !ok {

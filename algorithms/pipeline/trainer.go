@@ -20,7 +20,7 @@ import (
 const (
 	opMean     = 250 // sums of the training rows' label degrees
 	opEvaluate = 251 // sums of the measures of the model and of the mean
-	opPredict  = 252 // predictions of the rows that were held out
+	opPredict  = 252 // predictions of the held-out rows
 
 	varModel = 0xff00
 	varMean  = 0xff01
@@ -31,7 +31,7 @@ const (
 	phaseTrain = iota
 	phaseMean
 	phaseEvaluate
-	phasePredict // only where predictions are kept
+	phasePredict // only if predictions are stored
 	phaseDone
 )
 
@@ -50,14 +50,15 @@ type single struct {
 
 	round  algorithms.Round
 	model  []byte       // the model file without provenance, while it is evaluated
-	shared *sharedModel // where the kernel is in this process
+	shared *sharedModel // nil unless the kernel is in this process
 }
 
-// ErrNumerics is wrapped by New's error about a job that another version of
-// Coppice computes.
+// ErrNumerics is wrapped by New's error about a job with the numerics of another version of
+// Coppice.
 var ErrNumerics = errors.New("other numerics")
 
-// New starts a job, or continues it from what AppendState wrote.
+// New returns the trainer of a job: from the beginning if state is nil, else from the state,
+// which AppendState wrote. Errors wrap ErrNumerics or ErrState, or are the algorithm's.
 func New(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if j.Numerics != algorithms.Numerics {
 		return nil, fmt.Errorf("%w: the job wants numerics %d, this version computes numerics %d", ErrNumerics, j.Numerics, algorithms.Numerics)
@@ -125,7 +126,7 @@ func (t *single) evaluated() dataset.Roles {
 	return dataset.Train | dataset.Validation
 }
 
-// showModel makes the model ready for kernels, here or elsewhere.
+// prepareModel makes the model available to kernels, in this process or in others.
 func (t *single) prepareModel() error {
 	if t.model != nil {
 		return nil
@@ -141,7 +142,7 @@ func (t *single) prepareModel() error {
 	return err
 }
 
-// hideModel frees the memory of an evaluated model.
+// releaseModel frees the memory of an evaluated model.
 func (t *single) releaseModel() {
 	t.model, t.round.Vars = nil, nil
 	if t.shared != nil {
@@ -193,7 +194,7 @@ func (t *single) Progress() algorithms.Progress {
 	return p
 }
 
-// StepLosses implements curve.Stepped, where the algorithm does.
+// StepLosses implements curve.Stepped; nil if the algorithm does not.
 func (t *single) StepLosses() []float64 {
 	if s, ok := t.inner.(curve.Stepped); ok {
 		return s.StepLosses()
@@ -201,7 +202,7 @@ func (t *single) StepLosses() []float64 {
 	return nil
 }
 
-// PartProgress implements algorithms.Gatherer.
+// ResultProgress implements algorithms.UnitReporter.
 func (t *single) ResultProgress(result []byte) (algorithms.Progress, error) {
 	if g := t.reporter(); g != nil {
 		return g.ResultProgress(result)
@@ -209,7 +210,7 @@ func (t *single) ResultProgress(result []byte) (algorithms.Progress, error) {
 	return algorithms.Progress{Loss: -1}, nil
 }
 
-// GatherProgress implements algorithms.Gatherer.
+// RoundProgress implements algorithms.UnitReporter.
 func (t *single) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
 	if g := t.reporter(); g != nil {
 		return g.RoundProgress(units)
@@ -217,7 +218,7 @@ func (t *single) RoundProgress(units []algorithms.UnitProgress) algorithms.Progr
 	return t.Progress()
 }
 
-// gatherer returns the algorithm's own, while a round of it may be under way.
+// reporter returns the algorithm's UnitReporter while it trains; else nil.
 func (t *single) reporter() algorithms.UnitReporter {
 	if t.phase != phaseTrain {
 		return nil
@@ -237,7 +238,7 @@ func (t *single) Outcome() (*Outcome, error) {
 	})
 }
 
-// outcome makes the outcome; write is to write the model file somewhere.
+// outcome makes the outcome; write writes the model file.
 func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance []byte) error) (*Outcome, error) {
 	if t.phase != phaseDone {
 		return nil, errors.New("the job is not done")
@@ -269,8 +270,8 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 
 const stateVersion = 1
 
-// ErrState is wrapped by every error about the pipeline's own part of a trainer
-// state; the algorithm's part has errors of its own.
+// ErrState is wrapped by every error about the pipeline's part of a training state. Errors
+// about the algorithm's part are the algorithm's.
 var ErrState = errors.New("not a training state of this job")
 
 // AppendState implements algorithms.Trainer.
@@ -319,7 +320,7 @@ func (t *single) restore(b []byte) (inner []byte, err error) {
 	return b, nil
 }
 
-// takeBytes takes bytes off b; nil where they are none.
+// cutBytes reads a length and so many bytes from the start of b; v is nil if the length is 0.
 func cutBytes(b []byte) (v, rest []byte, err error) {
 	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
 		return nil, nil, fmt.Errorf("%w: it is cut short", ErrState)
@@ -331,7 +332,7 @@ func cutBytes(b []byte) (v, rest []byte, err error) {
 	return bytes.Clone(b[8:n]), b[n:], nil
 }
 
-// takeFloats takes a list of no or n values off b.
+// cutFloats reads a count, which must be 0 or n, and so many values from the start of b.
 func cutFloats(b []byte, n int) (v []float64, rest []byte, err error) {
 	if len(b) < 4 {
 		return nil, nil, fmt.Errorf("%w: it is cut short", ErrState)

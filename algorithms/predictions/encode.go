@@ -62,8 +62,8 @@ func appendTexts(b []byte, texts []string) []byte {
 	return b
 }
 
-// Decode reads what Encode wrote. It takes memory for the bytes that are there, never
-// for what a count claims.
+// Decode reads what Encode wrote. It allocates memory for the bytes that b has, not for what
+// a count claims. Errors wrap ErrFormat.
 func Decode(b []byte) (*Set, error) {
 	if len(b) < header || string(b[:len(magic)]) != magic {
 		return nil, fmt.Errorf("%w: it does not begin as one", ErrFormat)
@@ -95,7 +95,7 @@ func Decode(b []byte) (*Set, error) {
 	return s, nil
 }
 
-// reader takes fields off b; once one is short, all are.
+// reader reads fields of b; after the first field that is cut short, all are.
 type reader struct {
 	b     []byte
 	short bool
@@ -113,7 +113,7 @@ func (r *reader) next(n int) []byte {
 
 func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.next(4)) }
 
-// fits tells whether n values of a size are there still.
+// fits reports whether b still has n values of so many bytes.
 func (r *reader) fits(n, size int) bool {
 	r.short = r.short || n > len(r.b)/size
 	return !r.short

@@ -1,5 +1,5 @@
-// Package predictions is what a job keeps of the rows that it held out: the true and
-// the predicted distribution of each, in one blob.
+// Package predictions encodes the predictions of a job's held-out rows: the true and
+// the predicted label distribution of each row, in one blob.
 package predictions
 
 import (
@@ -24,7 +24,7 @@ type Set struct {
 	Names     []string  // of rows; empty: they have none
 }
 
-// RowBytes is what a row with so many labels takes in a blob, but for its name.
+// RowBytes returns the bytes of a row with so many labels in a blob, without its name.
 func RowBytes(labels int) int64 { return 6 + 8*int64(labels) }
 
 // Add appends a row without fold; the slices are copied.
@@ -38,7 +38,7 @@ func (s *Set) Add(row uint32, truth, predicted []float32) {
 func (s *Set) TruthOf(i int) []float32     { return s.Truth[i*s.Labels : (i+1)*s.Labels] }
 func (s *Set) PredictedOf(i int) []float32 { return s.Predicted[i*s.Labels : (i+1)*s.Labels] }
 
-// SetFold says of all rows in which fold they were held out.
+// SetFold sets the fold in which all rows were held out.
 func (s *Set) SetFold(fold int) {
 	s.Fold = make([]uint16, len(s.Row))
 	for i := range s.Fold {
@@ -46,8 +46,8 @@ func (s *Set) SetFold(fold int) {
 	}
 }
 
-// Merge puts sets together, by row number. The sets must have the same labels, and
-// all or none of them folds and names; no row may be there twice.
+// Merge merges sets and sorts the rows by number. The sets must have the same labels, and
+// all or none of them folds and names. A row in two sets is an error.
 func Merge(sets []*Set) (*Set, error) {
 	type place struct{ set, at int }
 	var order []place
@@ -81,8 +81,8 @@ func Merge(sets []*Set) (*Set, error) {
 	return all, nil
 }
 
-// alike compares what sets have; an empty one may be first, and says nothing of folds
-// and names.
+// alike reports whether sets have the same labels and fields. The first set may be empty and
+// then has neither folds nor names.
 func alike(a, b *Set) bool {
 	return a.Labels == b.Labels && slices.Equal(a.LabelNames, b.LabelNames) &&
 		(len(b.Row) == 0 || (len(a.Fold) > 0) == (len(b.Fold) > 0) && (len(a.Names) > 0) == (len(b.Names) > 0))

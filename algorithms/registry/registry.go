@@ -25,8 +25,8 @@ func All() []algorithms.Algorithm {
 // extra are the algorithms that Register added.
 var extra []algorithms.Algorithm
 
-// Register adds an algorithm that no user can run: a simulation's. It is called
-// before anything else of this package, and not concurrently with it.
+// Register adds an algorithm for tests, which no user can run. Call it before any other
+// function of this package.
 func Register(a algorithms.Algorithm) { extra = append(extra, a) }
 
 // Names lists the names of all algorithms.

@@ -12,7 +12,7 @@ import (
 
 var full = algorithms.Values{"min_samples": int64(2)}
 
-// BenchmarkGrow grows 50 trees on one lane, the sorting of the columns included.
+// BenchmarkGrow grows 50 trees on one slot, the sorting of the columns included.
 // The targets: Yeast_alpha 0.8 s, Movie 2 s, SJAFFE 0.25 s.
 func BenchmarkGrow(b *testing.B) {
 	for _, name := range []string{"Yeast_alpha", "Movie", "SJAFFE"} {
@@ -62,7 +62,7 @@ func benchmarkGrow(b *testing.B, name string, set algorithms.Values) {
 }
 
 // BenchmarkGrowPeers grows what scikit-learn's RandomForestRegressor is compared on: 50
-// trees of min_samples 5, on one lane.
+// trees of min_samples 5, on one slot.
 func BenchmarkGrowPeers(b *testing.B) {
 	for _, name := range []string{"Yeast_alpha", "SJAFFE", "Movie", "dense"} {
 		b.Run(name, func(b *testing.B) {

@@ -69,7 +69,7 @@ func jobOf(t testing.TB, m *dataset.Manifest, set algorithms.Values) *algorithms
 	return &algorithms.Job{Algorithm: structrf.Name, Numerics: algorithms.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params}
 }
 
-// grow grows a forest on one lane and returns its trainer.
+// grow grows a forest on one slot and returns its trainer.
 func grow(t testing.TB, j *algorithms.Job, m *dataset.Manifest, d *dataset.Data) algorithms.Trainer {
 	t.Helper()
 	tr, err := structrf.New().NewTrainer(j, m, nil)

@@ -31,7 +31,7 @@ type Options struct {
 	// Lanes is the number of units computed at a time; 0: one for each CPU that Go may use.
 	Lanes int
 	// Kept is the memory for derived values, which may be shared; nil: one of
-	// engine.KeptLimit bytes.
+	// engine.DerivedLimit bytes.
 	Kept *engine.DerivedMemory
 	// Progress, where set, is called at most ten times a second and at the end,
 	// never concurrently. For a job of folds it sums over the folds.
