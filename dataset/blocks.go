@@ -40,7 +40,7 @@ func newBlock(info Info, size int) *block {
 }
 
 func (b *block) add(r *Row, c *checker) {
-	columns, values := c.store(true)
+	columns, values := c.stored(true)
 	b.rows.N++
 	b.rows.X = append(b.rows.X, values...)
 	b.rows.Index = append(b.rows.Index, columns...)

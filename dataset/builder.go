@@ -113,7 +113,7 @@ func (p *partitioner) assign(r *Row, c *checker) (*storedRow, int, error) {
 	p.rows++
 	p.nonZeros += int64(c.nonZeros)
 	position := p.of(number)
-	columns, values := c.store(p.m.Sparse)
+	columns, values := c.stored(p.m.Sparse)
 	p.row = storedRow{uint32(position), uint32(number), columns, values, c.labels, r.Name}
 	return &p.row, shardOf(int(position), len(p.m.Shards), p.m.Rows), nil
 }

@@ -11,7 +11,7 @@ const DefaultTolerance = 1e-4
 
 // Checks says what a row must satisfy.
 type Checks struct {
-	// Normalize divides each label row by its sum.
+	// Normalize divides the label degrees of each row by their sum.
 	Normalize bool
 	// Tolerance is the greatest distance from 1 of the sum of a row's label degrees;
 	// 0: DefaultTolerance.
@@ -30,7 +30,7 @@ type checker struct {
 	sparse   bool
 	nonZeros int
 
-	spare []float32 // other storage form of values, see store
+	spare []float32 // the values in the other storage form, see stored
 }
 
 func newChecker(info Info, c Checks) *checker {
@@ -92,7 +92,7 @@ func (c *checker) checkSparse(r *Row) error {
 	return nil
 }
 
-// badFeature reports the first value of r that is not finite in a float32.
+// badFeature returns the error about the first value of r that is not finite as float32.
 func (c *checker) badFeature(r *Row) error {
 	for i, v := range r.Values {
 		if x := float32(v); x-x != 0 {
@@ -176,9 +176,9 @@ func notFinite(v float64) string {
 	return fmt.Sprintf("%v does not fit in a float32", v)
 }
 
-// store returns the checked features as a dense or a sparse block stores them;
-// columns is nil for dense.
-func (c *checker) store(sparse bool) (columns []uint32, values []float32) {
+// stored returns the checked features in the form of a dense or a sparse shard; columns is
+// nil for dense.
+func (c *checker) stored(sparse bool) (columns []uint32, values []float32) {
 	switch {
 	case sparse == c.sparse:
 		return c.columns, c.values

@@ -12,7 +12,7 @@ type Inspection struct {
 	RowNames bool   `json:"row_names"`
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
-	// FeatureColumns describes each feature; empty where there are too many.
+	// FeatureColumns describes each feature; empty if there are more than maxStatsColumns.
 	FeatureColumns []ColumnSummary `json:"feature_columns"`
 	LabelColumns   []ColumnSummary `json:"label_columns"`
 	// LabelSums describes the sums of the labels of the rows; nil without labels.
@@ -32,7 +32,7 @@ type ColumnSummary struct {
 	Missing int      `json:"missing"`
 }
 
-// SumSummary describes the sums of the label rows.
+// SumSummary describes the sums of the rows' label degrees.
 type SumSummary struct {
 	Least float64 `json:"least"`
 	Most  float64 `json:"most"`
@@ -45,7 +45,7 @@ type SumSummary struct {
 // MissingSummary counts missing values.
 type MissingSummary struct {
 	Values int `json:"values"` // of features
-	Labels int `json:"labels"` // missing; of classes and ages one a row
+	Labels int `json:"labels"` // of labels: of each column, or of a row's class or age
 	Rows   int `json:"rows"`   // with a missing feature or label
 }
 
@@ -65,7 +65,7 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		return nil, err
 	}
 	s := newInspector(src.Info(), &io)
-	s.derived = o.Labels.Kind == Age || o.Labels.Kind == Class
+	s.singleLabel = o.Labels.Kind == Age || o.Labels.Kind == Class
 	if err := src.Scan(s.add); err != nil {
 		return nil, err
 	}
@@ -77,17 +77,17 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 }
 
 type inspector struct {
-	info     Info
-	o        *ImportOptions
-	features *featureStats
-	labels   []columnStats
-	sums     SumSummary
-	rows     int // with labels
-	read     int
-	missing  MissingSummary
-	unfit    nonFiniteValues
-	limit    float64 // distance from 1 of a sum that passes
-	derived  bool    // labels are made from one age or class
+	info        Info
+	o           *ImportOptions
+	features    *featureStats
+	labels      []columnStats
+	sums        SumSummary
+	rows        int // with labels
+	read        int
+	missing     MissingSummary
+	nonFinite   nonFiniteValues
+	limit       float64 // distance from 1 of a sum that passes
+	singleLabel bool    // labels are made from one age or class
 }
 
 func newInspector(info Info, o *ImportOptions) *inspector {
@@ -104,8 +104,8 @@ func (s *inspector) add(r *Row) error {
 		}
 	}
 	s.countMissing(r)
-	s.unfit.add(&s.info, r)
-	if r.LeftOut { // a missing label, from which nothing was made
+	s.nonFinite.add(&s.info, r)
+	if r.LeftOut { // its class or age is missing
 		r.Labels, r.raw = nil, nil
 	} else {
 		s.addLabels(r)
@@ -125,7 +125,7 @@ func (s *inspector) countMissing(r *Row) {
 		if !math.IsNaN(v) {
 			continue
 		}
-		if labels++; !s.derived {
+		if labels++; !s.singleLabel {
 			s.labels[i].missing++
 		}
 	}

@@ -55,7 +55,7 @@ func (s *inspector) faults() (lines []string) {
 		lines = append(lines, fmt.Sprintf("rows whose labels are negative or do not sum to 1: %d, the first is row %d; "+
 			"--normalize divides each row by its sum, and --labels says what labels are", s.sums.Off, s.sums.FirstOff))
 	}
-	return append(lines, s.unfit.faults()...)
+	return append(lines, s.nonFinite.faults()...)
 }
 
 // fault says how many values are missing, and which options accept them.

@@ -47,7 +47,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: it counts features from 0, the file that the model was trained on from 1: add 1 to each index, or give --zero-based if the index 0 is the model's first feature: %w", s.info.File, ErrFormat)
 	}
 	s.setShape(&shape)
-	if o.schema != nil { // what is missing is filled up
+	if o.schema != nil { // missing features are read as 0
 		s.info.Features = max(s.info.Features, 1)
 	} else if len(s.info.FeatureNames) == 0 {
 		s.info.Features = max(s.info.Features, o.Features)
@@ -63,7 +63,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 // indexShape is what the first pass over a libsvm file finds about indices.
 type indexShape struct {
 	rows    int
-	highest int  // index; 0 where there is none
+	highest int  // the highest index; 0 if there is none
 	zero    bool // the first feature has the index 0
 }
 

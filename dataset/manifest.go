@@ -11,7 +11,7 @@ import (
 // ManifestFormat is the version of Manifest's JSON form.
 const ManifestFormat = 1
 
-// Manifest describes an imported dataset; committing it is the import.
+// Manifest describes an imported dataset. The dataset exists once its manifest is committed.
 type Manifest struct {
 	Format   int        `json:"format"`
 	Rows     int        `json:"rows"`
@@ -19,11 +19,11 @@ type Manifest struct {
 	Labels   int        `json:"labels"`
 	NonZeros int64      `json:"non_zeros"` // non-zero feature entries over all rows
 	Sparse   bool       `json:"sparse"`
-	Shards   []ShardRef `json:"shards"` // a power of two of them, in order
+	Shards   []ShardRef `json:"shards"` // their number is a power of two
 
 	FeatureNames []string `json:"feature_names,omitempty"` // empty or Features long
 	LabelNames   []string `json:"label_names,omitempty"`   // empty or Labels long
-	HasRowNames  bool     `json:"has_row_names,omitempty"` // then every shard holds them
+	HasRowNames  bool     `json:"has_row_names,omitempty"` // in the shards
 
 	// LabelColumns says which columns of the file were labels, for later files; like
 	// names it is not part of the digest.
@@ -100,7 +100,7 @@ func (m *Manifest) Density() float64 {
 	return float64(m.NonZeros) / float64(m.Rows) / float64(m.Features)
 }
 
-// ShardSpan returns the rows [from, to) of the import order that shard i of s holds.
+// ShardSpan returns the positions [from, to) in the import order of the rows of shard i of s.
 func ShardSpan(i, s, rows int) (from, to int) {
 	return i * rows / s, (i + 1) * rows / s
 }

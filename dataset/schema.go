@@ -2,18 +2,19 @@ package dataset
 
 import "strings"
 
-// Schema is what a model reads and predicts, in the model's order.
+// Schema is the features that a model reads and the labels that it predicts, in the model's
+// order.
 type Schema struct {
 	Features, Labels int
 
-	FeatureNames []string // empty, or Features long; an empty name is none
+	FeatureNames []string // empty, or Features long; "" for a feature without a name
 	LabelNames   []string // empty, or Labels long
-	// LabelColumns is where the labels stood in the file that was trained on.
+	// LabelColumns says which columns of the file that was trained on were labels.
 	LabelColumns LabelColumns
 }
 
-// LabelColumns says which columns of a CSV file were read as labels, where another
-// file would not show it; it is empty for files of another kind.
+// LabelColumns says which columns of a CSV file were read as labels, if their names do not
+// say so. It is empty for other kinds of files.
 type LabelColumns struct {
 	Names     []string `json:"names,omitempty"`     // from the header, unless they begin with label_ or y_
 	Positions []int    `json:"positions,omitempty"` // from 0, where there is no header
@@ -21,11 +22,11 @@ type LabelColumns struct {
 
 func (c *LabelColumns) count() int { return max(len(c.Names), len(c.Positions)) }
 
-// OpenFor is Open for a model: the features and, where o wants them, the labels come
-// in the order of s. Where both sides have names, they have to be the same ones and
-// decide; otherwise the position does. Label columns that s knows are found without
-// LabelOptions.Columns. A sparse file without names may have fewer features than s:
-// the missing ones are 0.
+// OpenFor is Open for a model: rows have the features and, unless o.NoLabels, the labels of s
+// in the order of s. If both the file and s have names, columns are matched by name, and the
+// names must be the same; otherwise columns are matched by position. Label columns that s
+// knows need not be in LabelOptions.Columns. A sparse file without names may have fewer
+// features than s: the others are 0.
 func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	o.Features, o.schema = s.Features, s
 	o.known = s.known(labelPrefixes(&o))
@@ -42,7 +43,7 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 // knownColumns are the names of columns of a CSV file that a schema knows.
 type knownColumns struct {
 	features map[string]bool
-	labels   map[string]string // names of labels by column; "" where the column tells
+	labels   map[string]string // names of labels by column; "": the label has the column's name
 }
 
 // known returns the columns that s knows. Labels are known by the columns that were trained

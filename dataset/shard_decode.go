@@ -8,11 +8,9 @@ import (
 )
 
 // DecodeShard reads an encoded shard and returns its rows and their names (nil
-// where the shard has none). On little-endian machines the slices of the result
-// alias b where b is aligned on four bytes, as a memory-mapped file is: b must
-// stay as it is while the rows are in use. The names are copies. Whatever b
-// holds, no index of the result leads outside of its slices; an error wraps
-// ErrFormat.
+// if the shard has none). The rows may share the memory of b, which must not change
+// while they are in use; the names are copies. All indices in the result are within its
+// slices. Errors wrap ErrFormat.
 func DecodeShard(b []byte) (*Rows, []string, error) {
 	l, err := parseShardHeader(b)
 	if err != nil {
@@ -38,7 +36,7 @@ func DecodeShard(b []byte) (*Rows, []string, error) {
 	return r, names, err
 }
 
-// check reports slices that do not fit together.
+// check returns an error if the lengths and indices of r's slices contradict each other.
 func (r *Rows) check() error {
 	values := r.N * r.Features
 	if r.Sparse {
@@ -98,7 +96,7 @@ func (l *shardLayout) decodeNames(b []byte) ([]string, error) {
 	return names, nil
 }
 
-// checkPadding makes sure that equal rows have equal bytes.
+// checkPadding refuses padding other than zeros: equal rows then have equal bytes.
 func checkPadding(b []byte, l *shardLayout) error {
 	for _, s := range []section{l.row, l.d, l.x, l.index, l.start, l.ends, l.text} {
 		for _, v := range b[s.to:min(len(b), (s.to+7)&^7)] {
@@ -110,7 +108,8 @@ func checkPadding(b []byte, l *shardLayout) error {
 	return nil
 }
 
-// viewU32 reads a section in place where the machine allows it.
+// viewU32 returns a section as numbers: in place if byte order and alignment allow, else a
+// copy.
 func viewU32(b []byte, s section) []uint32 {
 	b = b[s.from:s.to]
 	if inPlace(b) {

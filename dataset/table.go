@@ -40,7 +40,7 @@ func readColumns[T float32 | float64](rows, columns int, read func([]float64) er
 }
 
 // transpose turns column-major values into row-major ones, in squares that fit
-// the cache.
+// the processor's cache.
 func transpose[T any](values []T, rows, columns int) []T {
 	const edge = 64
 	out := make([]T, len(values))
@@ -56,7 +56,7 @@ func transpose[T any](values []T, rows, columns int) []T {
 	return out
 }
 
-// checkSize refuses shapes that no dataset has before memory is taken for them.
+// checkSize refuses shapes that no dataset has. Call it before memory is allocated.
 func checkSize(name string, rows, columns, limit int) error {
 	if rows < 1 || columns < 1 || rows > MaxRows || columns > limit {
 		return fmt.Errorf("%s is %d x %d; at most %d rows and %d columns can be read: %w",

@@ -70,7 +70,7 @@ func WriteCSV(w io.Writer, src Source, o ImportOptions) error {
 		if info.HasRowNames {
 			record = append(record, r.Name)
 		}
-		_, values := c.store(false)
+		_, values := c.stored(false)
 		record = appendNumbers(appendNumbers(record, values), c.labels)
 		return out.Write(record)
 	})
@@ -122,7 +122,7 @@ func WriteNPZ(w io.Writer, src Source, o ImportOptions) error {
 		info.Rows = s.rows
 	}
 	n := npzWriter{npy.NewArchive(w), src, &o, info}
-	err := n.floats("features", info.Features, func(c *checker) []float32 { _, v := c.store(false); return v })
+	err := n.floats("features", info.Features, func(c *checker) []float32 { _, v := c.stored(false); return v })
 	if err == nil && info.Labels > 0 {
 		err = n.floats("labels", info.Labels, func(c *checker) []float32 { return c.labels })
 	}

@@ -12,9 +12,9 @@ const maxDraws = 1 << 26
 // nat is one nat in the fixed-point numbers of xlogx.
 const nat = 1 << 31
 
-// minGain is the gain, times the node's samples, up to which a split is no better
-// than none: 2^-20 nats. It is above the rounding of any sum of table entries
-// that would be 0 exactly (half a unit for each of at most 2^10 entries).
+// minGain is 2^-20 nats. A node is not split unless the gain times the node's copies is
+// greater. It is above the rounding error of a sum of xlogx entries that is 0 without
+// rounding (2^-32 nats for each of at most 2^10 entries).
 const minGain = nat >> 20
 
 // xlogx returns n ln n for n from 0 to most, 0 for 0, in units of 2^-31.
