@@ -107,11 +107,11 @@ func (h *halves) Classify(s *BootstrapSample, n *Node) bool {
 	return classes[0] && classes[1]
 }
 
-// highest is a Labeller of as many classes as there are labels: the label of the
+// argmaxLabeller is a Labeller of as many classes as there are labels: the label of the
 // highest degree.
-type highest struct{ mean }
+type argmaxLabeller struct{ mean }
 
-func (h *highest) Classify(s *BootstrapSample, n *Node) bool {
+func (h *argmaxLabeller) Classify(s *BootstrapSample, n *Node) bool {
 	for _, row := range n.Rows {
 		best := 0
 		for c, v := range s.Label(row) {
@@ -148,7 +148,7 @@ var families = map[string]Variant{
 	},
 	"many": {
 		Name: "many", Classes: func(labels int) int { return max(2, labels) },
-		NewLabeller: func(uint64) Labeller { return new(highest) },
+		NewLabeller: func(uint64) Labeller { return new(argmaxLabeller) },
 	},
 }
 

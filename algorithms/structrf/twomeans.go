@@ -27,13 +27,13 @@ type twoMeans struct {
 	fixed  []int64 // by row of the sample, stride numbers each: weight × degree, fixed-point
 	stride int     // labels, rounded up to a whole vector
 
-	x          []float32 // of the node at work, in blocks
+	x          []float32 // labels of the current node, in blocks
 	distances  []float64 // by row of the node: weighted squared distance from the first centre
 	sums       []float64 // by row: the sum of distances up to it
 	group      []uint8   // by block: the rows in group 1
-	nearSecond []uint8   // by block: those that are to be
+	nearSecond []uint8   // by block: the rows nearer to centre 1
 	joining    []uint32  // rows of the sample that move to group 1
-	leaving    []uint32  // and to group 0
+	leaving    []uint32  // rows that move to group 0
 	copies     [2]int
 	all        []int64 // Σ over all rows, by label
 	second     []int64 // Σ over group 1, by label

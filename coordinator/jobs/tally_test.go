@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// foldsOf is a Gatherer of folds whose part is its unit's number.
+// foldsOf is a UnitReporter of folds whose result is its unit's number.
 type foldsOf []algorithms.Progress
 
 func (f foldsOf) ResultProgress(part []byte) (algorithms.Progress, error) { return f[part[0]], nil }
