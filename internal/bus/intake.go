@@ -32,10 +32,14 @@ func newIntake(pending int64, waits func() int64) *intake {
 // enter waits until the server may take messages of a sender, of n bytes together, and says
 // so; or says no, once the intake or the sender is closed. Until taken, the server may be
 // taking them.
-func (in *intake) enter(s *sender, n int64) bool {
+func (in *intake) enter(s *sender, n int64) bool { return in.ask(s, n) && <-s.turn }
+
+// ask puts a sender into the line, which says on s.turn whether it may go on. It says no
+// where all is closed.
+func (in *intake) ask(s *sender, n int64) bool {
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	if s.closed || in.closed {
-		in.mu.Unlock()
 		return false
 	}
 	in.line.join(s, n)
@@ -44,15 +48,13 @@ func (in *intake) enter(s *sender, n int64) bool {
 		in.looks = true
 		in.tasks.Go(in.look)
 	}
-	in.mu.Unlock()
-	return <-s.turn
+	return true
 }
 
 // admit lets in whoever is first and has room. in.mu is held.
 func (in *intake) admit() {
 	for s := in.line.first(); s != nil && in.room.fits(s.bytes); s = in.line.first() {
-		in.line.leave(s)
-		in.line.clock = s.start
+		in.line.next()
 		s.entered = s.bytes
 		in.room.entered += s.bytes
 		s.turn <- true

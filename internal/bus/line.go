@@ -73,6 +73,12 @@ func (l *line) first() *sender {
 	return l.senders[0]
 }
 
+// next takes out who is first, whose turn begins.
+func (l *line) next() {
+	l.clock = l.first().start
+	l.leave(l.first())
+}
+
 // leave takes a sender out of the line that waits there.
 func (l *line) leave(s *sender) { heap.Remove(&l.senders, s.place-1) }
 
