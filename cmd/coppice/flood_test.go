@@ -117,7 +117,7 @@ func TestSendersWithoutPause(t *testing.T) {
 	c := floodable(t, size, 1)
 	t.Setenv("COPPICE_SERVER", c.Servers())
 	data := artificialFile(t, t.TempDir(), "set.csv", 2000, 1)
-	args := []string{"train", "--data", data, "--steps", "1000", "-o", "json", "--name"}
+	args := []string{"train", "--data", data, "--steps", "100", "-o", "json", "--name"}
 	began := time.Now()
 	before := works(t, append(args, "before")...)
 	alone := time.Since(began)
