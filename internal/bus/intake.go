@@ -9,7 +9,7 @@ import (
 // while much waits for the connections of this process. NATS would close those, and
 // subscriptions would drop what they cannot hold. The server reads nothing from a client
 // that waits, so the network slows it down. Of those that wait the one goes on first that
-// sent least.
+// will have sent least. What a server of another coordinator sends over a route does not wait.
 type intake struct {
 	waits func() int64 // what waits for the connections of this process, in bytes: a slow look
 	tasks sync.WaitGroup

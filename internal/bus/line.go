@@ -48,10 +48,10 @@ func newSender() *sender { return &sender{turn: make(chan bool, 1)} }
 func (s *sender) waits() bool { return s.place > 0 }
 
 // line orders senders so that each gets the same share, in bytes. The turn of one that sends
-// without pause begins where its last one ended; that of any other begins now. Who begins
-// earlier is first.
+// without pause begins where its last one ended; that of any other begins now. Whose turn ends
+// earlier is first, so that a heartbeat passes large messages, however many wait.
 type line struct {
-	clock   int64 // when the turn began of who was let in last
+	clock   int64 // when the latest turn began of those that were let in
 	joined  uint64
 	senders places
 }
@@ -75,7 +75,7 @@ func (l *line) first() *sender {
 
 // next takes out who is first, whose turn begins.
 func (l *line) next() {
-	l.clock = l.first().start
+	l.clock = max(l.clock, l.first().start)
 	l.leave(l.first())
 }
 
@@ -88,7 +88,7 @@ type places []*sender
 func (p places) Len() int { return len(p) }
 
 func (p places) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(p[i].start, p[j].start), cmp.Compare(p[i].joined, p[j].joined)) < 0
+	return cmp.Or(cmp.Compare(p[i].end, p[j].end), cmp.Compare(p[i].joined, p[j].joined)) < 0
 }
 
 func (p places) Swap(i, j int) {

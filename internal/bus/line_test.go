@@ -131,16 +131,16 @@ func TestLineIsFair(t *testing.T) {
 			l.join(s, rapid.Int64Range(1, largest).Draw(t, "size"))
 		}
 		guest := newSender()
-		turns := make(map[*sender]int) // while the guest waits
+		passed := make(map[*sender]int64) // bytes let in while the guest waits
 		for range 300 {
 			if !guest.waits() && l.clock >= guest.end && rapid.IntRange(0, 10).Draw(t, "guest") == 0 {
-				clear(turns)
+				clear(passed)
 				l.join(guest, rapid.Int64Range(1, largest).Draw(t, "size"))
 			}
 			s := l.first()
 			l.next()
-			if turns[s]++; guest.waits() && turns[s] > 1 {
-				t.Fatal("a sender has two turns while another waits that has had none")
+			if passed[s] += s.bytes; guest.waits() && passed[s] > guest.bytes+largest {
+				t.Fatalf("%d bytes of one sender pass a guest that waits with %d", passed[s], guest.bytes)
 			}
 			if s == guest {
 				continue
@@ -154,4 +154,23 @@ func TestLineIsFair(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A heartbeat waits for no message of those who send without pause, however many they are.
+func TestHeartbeatPassesMessages(t *testing.T) {
+	var l line
+	for range 200 {
+		l.join(newSender(), maxPayload)
+	}
+	guest := newSender()
+	for range 1000 {
+		l.join(guest, 500)
+		if l.first() != guest {
+			t.Fatal("a large message goes first")
+		}
+		l.next()
+		s := l.first()
+		l.next()
+		l.join(s, maxPayload)
+	}
 }
