@@ -18,13 +18,15 @@ import (
 // door is the listener for clients. At most so many of the connections that it has accepted
 // are open: one more is closed before the server hears of it. So descriptors, and what a
 // server does for each connection before it refuses one, are bounded however fast they come.
+// Their messages go through the intake.
 type door struct {
 	*net.TCPListener
-	most int
+	most   int
+	intake *intake
 
 	mu      sync.Mutex
-	open    map[netip.AddrPort]*net.TCPConn // by the address of the client; some are closed by now
-	look    int                             // look which are closed when there are so many
+	open    map[netip.AddrPort]*visitor // by the address of the client; some are closed by now
+	look    int                         // look which are closed when there are so many
 	looked  time.Time
 	refused uint64
 }
@@ -37,7 +39,7 @@ const lookRarely = 10 * time.Millisecond
 const leastLook = 64
 
 // openDoor listens at an address; port -1 is any. most bounds the connections; 0: no bound.
-func openDoor(host string, port, most int) (*door, error) {
+func openDoor(host string, port, most int, in *intake) (*door, error) {
 	if host == "" {
 		host = natsserver.DEFAULT_HOST
 	}
@@ -49,7 +51,7 @@ func openDoor(host string, port, most int) (*door, error) {
 	if most == 0 {
 		most = math.MaxInt
 	}
-	return &door{TCPListener: l.(*net.TCPListener), most: most, look: leastLook, open: make(map[netip.AddrPort]*net.TCPConn)}, nil
+	return &door{TCPListener: l.(*net.TCPListener), most: most, intake: in, look: leastLook, open: make(map[netip.AddrPort]*visitor)}, nil
 }
 
 // give has a server, which is not started yet, take the connections of clients from the door.
@@ -70,15 +72,15 @@ func (d *door) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if d.admit(c, time.Now()) {
-			return c, nil
+		if v := d.admit(c, time.Now()); v != nil {
+			return v, nil
 		}
 		end(c)
 	}
 }
 
-// admit lets a connection in, or not.
-func (d *door) admit(c *net.TCPConn, now time.Time) bool {
+// admit lets a connection in, or not: then it returns nil.
+func (d *door) admit(c *net.TCPConn, now time.Time) *visitor {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.open) >= min(d.most, d.look) && now.Sub(d.looked) >= lookRarely {
@@ -87,16 +89,17 @@ func (d *door) admit(c *net.TCPConn, now time.Time) bool {
 	}
 	if len(d.open) >= d.most {
 		d.refused++
-		return false
+		return nil
 	}
-	d.open[peer(c)] = c
-	return true
+	v := &visitor{TCPConn: c, intake: d.intake, sender: newSender()}
+	d.open[peer(c)] = v
+	return v
 }
 
 // forget forgets connections that are closed.
 func (d *door) forget() {
-	for from, c := range d.open {
-		if closed(c) {
+	for from, v := range d.open {
+		if closed(v.TCPConn) {
 			delete(d.open, from)
 		}
 	}
@@ -114,8 +117,8 @@ func (d *door) cut(peers []netip.AddrPort) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range peers {
-		if c := d.open[p]; c != nil {
-			end(c)
+		if v := d.open[p]; v != nil {
+			end(v)
 			delete(d.open, p)
 		}
 	}
@@ -129,7 +132,10 @@ func (d *door) count() uint64 {
 }
 
 // end closes a connection; nothing of it stays with the system.
-func end(c *net.TCPConn) {
+func end(c interface {
+	SetLinger(seconds int) error
+	Close() error
+}) {
 	_ = c.SetLinger(0) // an error: it is closed
 	c.Close()
 }

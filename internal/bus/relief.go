@@ -28,7 +28,7 @@ type relief struct {
 
 	mu      sync.Mutex
 	leaving int64 // bytes that this process is sending, to each that listens
-	left    int64 // that it has sent since the last look
+	left    int64 // that it has sent since the last look began
 	load    Load
 }
 
@@ -67,11 +67,17 @@ func (s *Server) Load() Load {
 func (s *Server) reserve(subject string, n int) (int64, error) {
 	listeners := s.s.GlobalAccount().Interest(subject)
 	bytes := int64(n) * int64(listeners)
-	if s.relief.fits(bytes) {
+	r := s.relief
+	if r.fits(bytes) {
 		return bytes, nil
 	}
-	s.relieve(bytes, int64(roomy*float64(s.relief.pending)))
-	if s.relief.fits(bytes) {
+	r.looking.Lock()
+	defer r.looking.Unlock()
+	if r.fits(bytes) { // another sender has looked meanwhile
+		return bytes, nil
+	}
+	s.relieve(bytes, int64(roomy*float64(r.pending)))
+	if r.fits(bytes) {
 		return bytes, nil
 	}
 	return 0, fmt.Errorf("%w: %d bytes for %d listeners on %s", ErrListeners, n, listeners, subject)
@@ -101,26 +107,25 @@ func (r *relief) sent(bytes int64) {
 // name beyond the fourth, and, where most of ServerOptions.Connections are taken, those that
 // listen to nothing, the oldest first. It is to be called several times a second, and
 // returns how many it closed. Routes and clients of this process stay.
-func (s *Server) Relieve() int { return s.relieve(0, s.relief.pending) }
+func (s *Server) Relieve() int {
+	s.relief.looking.Lock()
+	defer s.relief.looking.Unlock()
+	return s.relieve(0, s.relief.pending)
+}
 
 // relieve is Relieve that makes room for more bytes, and leaves no more than most of those
-// that wait.
+// that wait. relief.looking is held.
 func (s *Server) relieve(more, most int64) int {
 	r := s.relief
-	r.looking.Lock()
-	defer r.looking.Unlock()
 	r.mu.Lock()
 	more = max(more+r.leaving, r.pending-most)
-	r.left = 0
+	before := r.left
 	r.mu.Unlock()
 	conns, err := s.s.Connz(&natsserver.ConnzOptions{Sort: natsserver.ByPending, Limit: int(^uint32(0) >> 1)})
 	if err != nil {
 		return 0
 	}
-	var load Load
-	for _, c := range conns.Conns {
-		load.Pending += int64(c.Pending)
-	}
+	load := Load{Pending: waiting(conns.Conns)}
 	closed := s.drop(r.excess(conns.Conns, more, time.Now()))
 	for _, c := range closed {
 		load.Pending -= int64(c.Pending)
@@ -129,7 +134,19 @@ func (s *Server) relieve(more, most int64) int {
 	defer r.mu.Unlock()
 	load.Clients, load.Closed = len(conns.Conns)-len(closed), r.load.Closed+uint64(len(closed))
 	r.load = load
+	r.left -= before
 	return len(closed)
+}
+
+// waiting returns the bytes that wait for clients of other processes. What waits for this
+// process is bounded by the intake.
+func waiting(conns []*natsserver.ConnInfo) (bytes int64) {
+	for _, c := range conns {
+		if foreign(c) {
+			bytes += int64(c.Pending)
+		}
+	}
+	return bytes
 }
 
 // drop closes clients at once, and returns those that it has closed. NATS itself would
@@ -152,10 +169,7 @@ func (s *Server) drop(conns []*natsserver.ConnInfo) (closed []*natsserver.ConnIn
 // excess chooses the clients to be closed, of a list with those first for which most
 // waits, so that more bytes may wait.
 func (r *relief) excess(conns []*natsserver.ConnInfo, more int64, now time.Time) (out []*natsserver.ConnInfo) {
-	waits := more
-	for _, c := range conns {
-		waits += int64(c.Pending)
-	}
+	waits := more + waiting(conns)
 	closed := make(map[uint64]bool)
 	choose := func(c *natsserver.ConnInfo) {
 		waits -= int64(c.Pending)

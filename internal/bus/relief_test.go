@@ -56,7 +56,7 @@ func TestDeafClientsAreClosed(t *testing.T) {
 		if err := from.Send("x", "", msg); err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, waiting(t, s))
+		most = max(most, waitingIn(t, s))
 	}
 	if most > bound+int64((many+1)*len(msg)) { // and what the server is taking in
 		t.Errorf("%d bytes waited, at most %d may; %d clients were closed", most, bound, s.Load().Closed)
@@ -65,8 +65,8 @@ func TestDeafClientsAreClosed(t *testing.T) {
 	eventually(t, "all read", func() bool { return n.Load() == sends })
 }
 
-// waiting returns the bytes that wait for all clients.
-func waiting(t *testing.T, s *Server) (bytes int64) {
+// waitingIn returns the bytes that wait for all clients of a server.
+func waitingIn(t *testing.T, s *Server) (bytes int64) {
 	t.Helper()
 	conns, err := s.s.Connz(nil)
 	if err != nil {
@@ -97,7 +97,8 @@ func TestExcess(t *testing.T) {
 		"room for more":       {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 40, 1, 0), conn(3, 0, 1, 0)}, 81, []uint64{1, 2}},
 		"more than possible":  {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 0, 1, 0)}, 1000, []uint64{1}},
 		"the greatest":        {&relief{pending: 100}, []*natsserver.ConnInfo{conn(1, 60, 1, 0), conn(2, 41, 1, 0)}, 0, []uint64{1}},
-		"not this process":    {&relief{pending: 100}, []*natsserver.ConnInfo{inside, conn(2, 41, 1, 0)}, 0, []uint64{2}},
+		"not this process":    {&relief{pending: 100}, []*natsserver.ConnInfo{inside, conn(2, 41, 1, 0)}, 0, nil},
+		"beside this process": {&relief{pending: 100}, []*natsserver.ConnInfo{inside, conn(2, 60, 1, 0), conn(3, 41, 1, 0)}, 0, []uint64{2}},
 		"few connections":     {&relief{pending: 100, connections: 8}, []*natsserver.ConnInfo{conn(1, 0, 0, time.Hour), conn(2, 0, 0, time.Hour)}, 0, nil},
 		"idle ones, by age":   {&relief{pending: 100, connections: 4}, []*natsserver.ConnInfo{conn(1, 0, 0, 5*time.Second), conn(2, 0, 0, time.Hour), conn(3, 0, 1, time.Hour), conn(4, 0, 0, time.Second)}, 0, []uint64{2}},
 		"none that listens":   {&relief{pending: 100, connections: 1}, []*natsserver.ConnInfo{conn(1, 0, 1, time.Hour), conn(2, 0, 2, time.Hour)}, 0, nil},
@@ -145,7 +146,7 @@ func TestDroppedAtOnce(t *testing.T) {
 		if err := from.Send("x", "", message(256<<10, 1)); err != nil {
 			t.Fatal(err)
 		}
-		if stuck.IsZero() && waiting(t, s) > 0 {
+		if stuck.IsZero() && waitingIn(t, s) > 0 {
 			stuck = time.Now()
 		}
 		return s.Load().Closed == 1

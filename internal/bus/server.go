@@ -75,6 +75,8 @@ type Server struct {
 	admission *admission
 	door      *door
 	relief    *relief
+	intake    *intake
+	own       ownLinks
 
 	mu   sync.Mutex
 	opts *natsserver.Options // as they were given, with the routes of now
@@ -90,24 +92,22 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err := free("NATS routes", opts.Cluster.Host, opts.Cluster.Port); err != nil {
 		return nil, err
 	}
-	door, err := openDoor(opts.Host, opts.Port, o.Connections)
-	if err != nil {
+	s := &Server{fatal: make(chan string, 8), admission: &admission{rights: o.Rights}, relief: newRelief(opts.MaxPending, o.Connections)}
+	s.intake = newIntake(opts.MaxPending, s.ownWaits)
+	if s.door, err = openDoor(opts.Host, opts.Port, o.Connections, s.intake); err != nil {
 		return nil, err
 	}
-	admission := &admission{rights: o.Rights}
-	opts.CustomClientAuthentication, opts.AuthTimeout = admission, authSeconds
-	given := opts.Clone() // the library changes its own
-	ns, err := natsserver.NewServer(opts)
-	if err == nil {
-		err = door.give(ns)
+	opts.CustomClientAuthentication, opts.AuthTimeout = s.admission, authSeconds
+	s.opts = opts.Clone() // the library changes its own
+	if s.s, err = natsserver.NewServer(opts); err == nil {
+		err = s.door.give(s.s)
 	}
 	if err != nil {
-		door.Close()
+		s.door.Close()
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	s := &Server{s: ns, fatal: make(chan string, 8), admission: admission, door: door, opts: given, relief: newRelief(opts.MaxPending, o.Connections)}
-	ns.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
-	ns.Start()
+	s.s.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
+	s.s.Start()
 	if err := s.ready(); err != nil {
 		s.Close()
 		return nil, err
@@ -228,6 +228,7 @@ func localURL(a net.Addr) string {
 
 // Close stops the server and waits until it has.
 func (s *Server) Close() {
+	s.intake.close()
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
 }
