@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
 var answersFile = flag.String("answers", "", "write the questions, queries and answers of TestDashboardOnPrometheus to this file, as Markdown")

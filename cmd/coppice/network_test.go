@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/netlab"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/netlab"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
 // onNetwork has this test binary move onto a network of its own before it runs tests.

@@ -7,8 +7,8 @@ import (
 	"sort"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/chaos/proxy"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/chaos/proxy"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
 // fault is something that the suite does to a cluster.

@@ -184,5 +184,5 @@ func (s *total) broke(seed uint64, text string) {
 	if *first {
 		s.stop()
 	}
-	s.broken = append(s.broken, fmt.Sprintf("seed %d: %s\nreplay: go test ./internal/sim -run TestSeeds -sim.seed=%d", seed, text, seed))
+	s.broken = append(s.broken, fmt.Sprintf("seed %d: %s\nreplay: go test ./internal/harness/sim -run TestSeeds -sim.seed=%d", seed, text, seed))
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/internal/chaos/proxy"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/chaos/proxy"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
 // leg is one of the clusters that the suite runs.

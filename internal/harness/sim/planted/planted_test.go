@@ -24,7 +24,7 @@ const within = 200
 // root returns the module's folder.
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs("../../..")
+	dir, err := filepath.Abs("../../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ var failed = regexp.MustCompile(`_test\.go:[0-9]+: (?:[^t\n]|t[^i\n])[^\n]*`)
 // asks for it.
 func TestPlanted(t *testing.T) {
 	if !*plant {
-		t.Skip("takes minutes: go test ./internal/sim/planted -planted -v")
+		t.Skip("takes minutes: go test ./internal/harness/sim/planted -planted -v")
 	}
 	pick, err := regexp.Compile(*only)
 	if err != nil {
@@ -132,7 +132,7 @@ func hunt(t *testing.T, b *Bug) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"-run", "^TestSeeds$", "./internal/sim", "-sim.first", fmt.Sprintf("-sim.seeds=%d", within)}
+	args := []string{"-run", "^TestSeeds$", "./internal/harness/sim", "-sim.first", fmt.Sprintf("-sim.seeds=%d", within)}
 	if b.Test != nil {
 		args = []string{"-run", "^" + b.Test.Name + "$", b.Test.Package}
 	}

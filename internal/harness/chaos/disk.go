@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
 // diskBytes is the size of a small disk: a log of allocated files, snapshots and

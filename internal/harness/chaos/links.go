@@ -5,7 +5,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/internal/chaos/proxy"
+	"github.com/coppice-ldl/coppice/internal/harness/chaos/proxy"
 )
 
 // port is what one of a coordinator's ports is for, and how far it is above the first.

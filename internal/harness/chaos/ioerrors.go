@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
 // A block disk is an ext4 in a file, on a loop device. Unlike a file system in memory it can

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/netlab"
+	"github.com/coppice-ldl/coppice/internal/harness/netlab"
 )
 
 // Jobs are short enough for the round trip, and no shorter than they have to be.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"net"
 
-	"github.com/coppice-ldl/coppice/internal/netlab"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/netlab"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
 // lab is a network on which each process has a host. This process has two addresses on it:

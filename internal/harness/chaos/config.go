@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/netlab"
+	"github.com/coppice-ldl/coppice/internal/harness/netlab"
 )
 
 // ErrUsage is wrapped by errors about what a user asked for.
