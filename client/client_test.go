@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -212,8 +212,7 @@ func TestWatchOverAThinLink(t *testing.T) {
 	})
 	c := connect(t, thin.URL)
 	c.silence = 200 * time.Millisecond
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	last, err := c.Watch(ctx, "3", func(*protocol.JobInfo) {})
 	if err != nil || last.Rounds != 2 || watches.Load() != 1 {
 		t.Errorf("got %+v, %v after %d watches", last, err, watches.Load())

@@ -19,6 +19,9 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
@@ -211,10 +214,7 @@ func localDigest(t *testing.T, s protocol.Spec) string {
 // process.
 func trainedHere(t *testing.T, s protocol.Spec) string {
 	t.Helper()
-	m, shards, err := dataset.Build(dataset.Artificial(600, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Artificial(t, 600)
 	j, err := spec.Resolve(s, m)
 	if err != nil {
 		t.Fatal(err)
@@ -315,11 +315,8 @@ func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	s := longFolds()
 	s.Set["steps"], s.Set["patience"] = lasting(100_000), lasting(100_000)
 	c := prepare(t, 1)
-	nats, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: "127.0.0.1"}) // a coordinator's lets nobody hear what workers send
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.stopAll(); nats.Close() })
+	nats := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing}) // a coordinator's lets nobody hear what workers send
+	t.Cleanup(c.stopAll)
 	c.tune = func(cfg *coordinator.Config) { cfg.NATS = nats.ClientURL() }
 	c.startAll(2)
 	c.put(ctx, "art")
@@ -327,7 +324,7 @@ func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	f := &foldWatch{handed: make(chan string, 1)}
 	stop := f.listen(ctx, c)
 	end := c.train(ctx, s, func() {
-		until(ctx, t, "checkpoint of a fold", func() bool {
+		testkit.Until(t, "checkpoint of a fold", func() bool {
 			select {
 			case id := <-f.handed:
 				c.stop(id)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -101,8 +102,7 @@ func TestAwait(t *testing.T) {
 			job.Store(x.early)
 			m := &mark{job: 12, step: 100, slack: 1, logs: map[string]int64{log: 0}}
 			end := make(chan error, 1)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
+			ctx := testkit.Context(t)
 			go func() {
 				got, err := r.await(ctx, m, time.Now())
 				if err == nil && got.redone != x.redone {

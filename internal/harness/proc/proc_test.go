@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -11,7 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // asChild makes the test binary a child that ends when its stdin closes, or, told
@@ -119,8 +119,7 @@ func TestQuitFrozen(t *testing.T) {
 	if err := n.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	if err := n.Quit(ctx); err != nil || n.Running() {
 		t.Error(err)
 	}
@@ -132,8 +131,7 @@ func TestStartFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	_, err = Start(ctx, Config{Exe: exe, Env: []string{asChild + "=fails"}, Dir: t.TempDir(), Coordinators: 1, Workers: 1})
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "it fails") {
 		t.Errorf("got %v", err)
