@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -278,10 +279,7 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, shards, err := dataset.Build(dataset.Artificial(200, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want, shards := datatest.Artificial(t, 200)
 	if d.Digest != want.Digest() || fake.puts != len(want.Shards) {
 		t.Errorf("digest %s, %d blobs", d.Digest, fake.puts)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -39,10 +40,7 @@ func (c *cluster) gone(digests ...string) bool {
 func TestDeletionFreesTheDisk(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 3)
-	first, _, err := dataset.Build(dataset.Artificial(600, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first, _ := datatest.Artificial(t, 600)
 	var bytes int64
 	for _, s := range first.Shards {
 		bytes += s.Bytes

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -60,10 +61,7 @@ func importData(t testing.TB, src dataset.Source) *data {
 	if d.manifest, err = dataset.Import(src, d.dir, dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, shards, err := dataset.Build(src, dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, shards := datatest.Build(t, src)
 	d.local = &local.Data{Manifest: d.manifest, Shards: shards}
 	return d
 }

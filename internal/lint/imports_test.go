@@ -51,12 +51,13 @@ var layers = []struct {
 		"worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
+	{"internal/harness/testkit", []string{"coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it
 	{"cmd", []string{
 		"worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
 		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
-	{"tools", nil}, // modules of their own
+	{"tools", nil}, // size, and modules of their own
 	{"internal/lint", nil},
 }
 
@@ -112,6 +113,19 @@ func TestImportsRunDownwards(t *testing.T) {
 			dir, ours := strings.CutPrefix(p, module+"/")
 			if ours && !s.test() && !in(dir, layers[i].family) && !in(dir, layers[i].below...) {
 				t.Errorf("%s imports %s: packages of %s may import %v", s.name, dir, layers[i].family, layers[i].below)
+			}
+		}
+	}
+}
+
+// TestHarnessOfTests: what helps tests is in no binary.
+func TestHarnessOfTests(t *testing.T) {
+	forTests := []string{"internal/harness/testkit", "internal/harness/allocs"}
+	for _, s := range sources(t) {
+		for _, p := range s.imports() {
+			dir, ours := strings.CutPrefix(p, module+"/")
+			if ours && !s.test() && in(dir, forTests...) && !in(s.dir(), forTests...) {
+				t.Errorf("%s imports %s, which is for tests", s.name, dir)
 			}
 		}
 	}
