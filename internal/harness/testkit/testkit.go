@@ -79,14 +79,14 @@ func Shared(t testing.TB, name string) string {
 	}
 }
 
-// Listen listens on a free port of loopback until the test ends.
+// Listen listens on a free port of loopback. The caller closes the listener, or hands it to
+// what does.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
 	return l
 }
 
@@ -94,6 +94,6 @@ func Listen(t testing.TB) net.Listener {
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	l := Listen(t)
-	l.Close()
+	defer l.Close()
 	return l.Addr().String()
 }
