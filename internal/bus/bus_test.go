@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -64,35 +65,19 @@ func connect(t testing.TB, o Options) *Conn {
 
 // within is a context that ends with the test's patience.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	return testkit.Context(t)
 }
 
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.After(patience); !cond(); {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
+	testkit.Until(t, what, cond)
 }
 
 // receive waits for the next message.
 func receive(t testing.TB, ch <-chan Message) Message {
 	t.Helper()
-	select {
-	case m := <-ch:
-		return m
-	case <-time.After(patience):
-		t.Fatal("no message came")
-		return Message{}
-	}
+	return testkit.Receive(t, "a message", ch)
 }
 
 func listen(t testing.TB, c *Conn, subject string) <-chan Message {
