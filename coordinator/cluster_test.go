@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
@@ -43,26 +42,14 @@ type cluster struct {
 	stops map[string]func() // by id of coordinator or worker; each waits
 }
 
-// freeBlock finds four ports in a row that are free.
+// freeBlock returns the first of four ports in a row that are free.
 func freeBlock(t *testing.T) int {
 	t.Helper()
-	for range 1000 {
-		port := 12000 + 4*rand.IntN(5000) // below those that the system gives to connections
-		ok := true
-		for i := range 4 {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
-			if err != nil {
-				ok = false
-				break
-			}
-			defer l.Close()
-		}
-		if ok {
-			return port
-		}
+	port, err := proc.FreeBlock()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no four free ports in a row")
-	return 0
+	return port
 }
 
 func start(t *testing.T, coordinators, workers int) *cluster {

@@ -37,10 +37,7 @@ type wire struct {
 
 func newWire(t *testing.T, to string) *wire {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	w := &wire{listener: l, to: to, conns: make(map[net.Conn]bool)}
 	w.work.Go(w.accept)
 	t.Cleanup(func() {

@@ -129,10 +129,7 @@ func TestAllInterfacesAreReachedByLoopback(t *testing.T) {
 }
 
 func TestTakenPortIsNamed(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr)
 	for what, o := range map[string]ServerOptions{
@@ -161,15 +158,10 @@ func TestBadRouteIsNamed(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "nats://" + l.Addr().String()
-	l.Close()
+	url := "nats://" + testkit.FreeAddress(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, err = Connect(ctx, Options{URLs: []string{url}})
+	_, err := Connect(ctx, Options{URLs: []string{url}})
 	if err == nil || !strings.Contains(err.Error(), "no NATS server answers at "+url) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
 	}
@@ -177,10 +169,7 @@ func TestNobodyAnswers(t *testing.T) {
 
 // A listener that never speaks NATS must not hold Connect beyond its deadline.
 func TestMuteServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -54,12 +54,18 @@ func holdBlock(base int) (held []net.Listener, err error) {
 	return held, nil
 }
 
-// FreeAddress returns a loopback address that nobody listens on now, outside the
-// range that systems hand out by themselves.
-func FreeAddress() (string, error) {
+// FreeBlock returns the first of a coordinator's ports that nobody listens on now, on
+// loopback and outside the range that systems hand out by themselves.
+func FreeBlock() (int, error) {
 	bases, err := freeBlocks(1)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	return net.JoinHostPort(host, strconv.Itoa(bases[0])), nil
+	return bases[0], nil
+}
+
+// FreeAddress returns a loopback address of such a port.
+func FreeAddress() (string, error) {
+	base, err := FreeBlock()
+	return net.JoinHostPort(host, strconv.Itoa(base)), err
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -17,10 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // echo starts a server that sends back what it gets, and a proxy to it.
 func echo(t *testing.T) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -166,10 +165,7 @@ func TestDelay(t *testing.T) {
 
 // The end of one side ends the other.
 func TestCloses(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	defer l.Close()
 	p, err := New(l.Addr().String())
 	if err != nil {
@@ -223,10 +219,7 @@ func TestHoldFrom(t *testing.T) {
 
 // While a way is held, nobody at its end learns that the other has closed.
 func TestHoldsClosing(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	defer l.Close()
 	p, err := New(l.Addr().String())
 	if err != nil {
