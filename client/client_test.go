@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -212,8 +213,7 @@ func TestWatchOverAThinLink(t *testing.T) {
 	})
 	c := connect(t, thin.URL)
 	c.silence = 200 * time.Millisecond
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	last, err := c.Watch(ctx, "3", func(*protocol.JobInfo) {})
 	if err != nil || last.Rounds != 2 || watches.Load() != 1 {
 		t.Errorf("got %+v, %v after %d watches", last, err, watches.Load())
@@ -279,10 +279,7 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, shards, err := dataset.Build(dataset.Artificial(200, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want, shards := datatest.Artificial(t, 200)
 	if d.Digest != want.Digest() || fake.puts != len(want.Shards) {
 		t.Errorf("digest %s, %d blobs", d.Digest, fake.puts)
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -144,8 +144,7 @@ func TestEndlessAnswers(t *testing.T) {
 	c := connect(t, s.URL)
 	c.Patience = 0
 	c.maxJSON, c.maxBytes = 1<<20, 1<<20
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	for what, call := range map[string]func() error{
 		"JSON":  func() error { _, err := c.Jobs(ctx); return err },
 		"bytes": func() error { _, err := c.Model(ctx, "m"); return err },

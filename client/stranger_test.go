@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -32,15 +33,6 @@ func says(t *testing.T, l net.Listener, text string) string {
 	return l.Addr().String()
 }
 
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 // What answers and is no coordinator is named with its address in one sentence, at once.
 func TestStrangers(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
@@ -57,11 +49,11 @@ func TestStrangers(t *testing.T) {
 	tests := []struct{ name, address, says string }{
 		{"another HTTP server", plain.URL, "answers GET /v1/jobs with 404 Not Found"},
 		{"a web page", page.URL, "a web page"},
-		{"NATS", says(t, listen(t), "INFO {\"server_id\":\"X\",\"version\":\"2.15.2\"} \r\n"), "NATS answers there"},
-		{"SSH", says(t, listen(t), "SSH-2.0-OpenSSH\r\n"), "does not speak HTTP"},
+		{"NATS", says(t, testkit.Listen(t), "INFO {\"server_id\":\"X\",\"version\":\"2.15.2\"} \r\n"), "NATS answers there"},
+		{"SSH", says(t, testkit.Listen(t), "SSH-2.0-OpenSSH\r\n"), "does not speak HTTP"},
 		{"TLS of Go", strings.TrimPrefix(secure.URL, "https://"), "wants TLS"},
 		{"TLS of nginx", old.URL, "wants TLS"},
-		{"TLS that answers with an alert", says(t, listen(t), "\x15\x03\x01\x00\x02\x02\x46\r\n\r\n"), "wants TLS"},
+		{"TLS that answers with an alert", says(t, testkit.Listen(t), "\x15\x03\x01\x00\x02\x02\x46\r\n\r\n"), "wants TLS"},
 		{"plain HTTP for https", "https://" + strings.TrimPrefix(plain.URL, "http://"), "speaks plain HTTP"},
 	}
 	for _, test := range tests {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -41,7 +42,7 @@ func TestAnswersGoToWhoAsks(t *testing.T) {
 		t.Cleanup(sub.Close)
 	}
 	get := (&protocol.BlobGet{Digest: digest, Length: 6}).Append(nil)
-	until(ctx, t, "answers", func() bool { // each turn asks for all three
+	testkit.Until(t, "answers", func() bool { // each turn asks for all three
 		for _, reply := range []string{s.Work("w"), s.Lead(), s.Answers("w") + ".x"} {
 			if err := conn.Send(s.Blobs(), reply, get); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/worker"
@@ -71,7 +72,7 @@ func TestAuditFindsALiar(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.startLiar("liar", run.audit < 1)
-			until(ctx, t, "all workers", func() bool { return len(c.workers(ctx)) > run.honest })
+			testkit.Until(t, "all workers", func() bool { return len(c.workers(ctx)) > run.honest })
 			job, err := c.client.SubmitRequest(ctx, protocol.SubmitRequest{Spec: run.spec, Audit: run.audit})
 			if err != nil {
 				t.Fatal(err)

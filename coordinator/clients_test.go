@@ -1,19 +1,17 @@
 package coordinator_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // A coordinator that loses the majority sends its NATS clients away, refuses new ones,
 // and lets them in again once it hears a leader.
 func TestSendsClientsAway(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	c := start(t, 3, 0)
 	c.leader(ctx)
 	p := c.peers[0]
@@ -29,11 +27,11 @@ func TestSendsClientsAway(t *testing.T) {
 	for _, other := range c.peers[1:] {
 		c.stop(other.ID)
 	}
-	until(ctx, t, "the client to be sent away", func() bool { return !conn.Connected() })
+	testkit.Until(t, "the client to be sent away", func() bool { return !conn.Connected() })
 	if other, err := bus.Connect(ctx, here); err == nil {
 		other.Close()
 		t.Error("a client was let in")
 	}
 	c.startCoordinator(c.peers[1].ID)
-	until(ctx, t, "the client to be let in again", conn.Connected)
+	testkit.Until(t, "the client to be let in again", conn.Connected)
 }

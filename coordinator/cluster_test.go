@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,6 +17,10 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
@@ -40,26 +42,14 @@ type cluster struct {
 	stops map[string]func() // by id of coordinator or worker; each waits
 }
 
-// freeBlock finds four ports in a row that are free.
+// freeBlock returns the first of four ports in a row that are free.
 func freeBlock(t *testing.T) int {
 	t.Helper()
-	for range 1000 {
-		port := 12000 + 4*rand.IntN(5000) // below those that the system gives to connections
-		ok := true
-		for i := range 4 {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
-			if err != nil {
-				ok = false
-				break
-			}
-			defer l.Close()
-		}
-		if ok {
-			return port
-		}
+	port, err := proc.FreeBlock()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no four free ports in a row")
-	return 0
+	return port
 }
 
 func start(t *testing.T, coordinators, workers int) *cluster {
@@ -211,10 +201,7 @@ func localDigest(t *testing.T, s protocol.Spec) string {
 // process.
 func trainedHere(t *testing.T, s protocol.Spec) string {
 	t.Helper()
-	m, shards, err := dataset.Build(dataset.Artificial(600, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Artificial(t, 600)
 	j, err := spec.Resolve(s, m)
 	if err != nil {
 		t.Fatal(err)
@@ -315,11 +302,8 @@ func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	s := longFolds()
 	s.Set["steps"], s.Set["patience"] = lasting(100_000), lasting(100_000)
 	c := prepare(t, 1)
-	nats, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: "127.0.0.1"}) // a coordinator's lets nobody hear what workers send
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.stopAll(); nats.Close() })
+	nats := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing}) // a coordinator's lets nobody hear what workers send
+	t.Cleanup(c.stopAll)
 	c.tune = func(cfg *coordinator.Config) { cfg.NATS = nats.ClientURL() }
 	c.startAll(2)
 	c.put(ctx, "art")
@@ -327,7 +311,7 @@ func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	f := &foldWatch{handed: make(chan string, 1)}
 	stop := f.listen(ctx, c)
 	end := c.train(ctx, s, func() {
-		until(ctx, t, "checkpoint of a fold", func() bool {
+		testkit.Until(t, "checkpoint of a fold", func() bool {
 			select {
 			case id := <-f.handed:
 				c.stop(id)

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -40,7 +41,7 @@ func TestBlobsAreCollected(t *testing.T) {
 	for _, shard := range d.Manifest.Shards {
 		keep[shard.Digest] = true
 	}
-	until(ctx, t, "the end of what nothing refers to", func() bool {
+	testkit.Until(t, "the end of what nothing refers to", func() bool {
 		if _, err := c.client.PutBlob(ctx, []byte("an import that has just begun")); err != nil { // it stays young
 			t.Fatal(err)
 		}

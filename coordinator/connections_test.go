@@ -6,15 +6,14 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // bounded serves HTTP on at most so many connections.
 func bounded(t *testing.T, most int) (*connections, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	c := boundConnections(l, most)
 	release := make(chan struct{})
 	server := &http.Server{ConnState: c.follow, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

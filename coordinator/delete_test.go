@@ -10,6 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -38,10 +40,7 @@ func (c *cluster) gone(digests ...string) bool {
 func TestDeletionFreesTheDisk(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 3)
-	first, _, err := dataset.Build(dataset.Artificial(600, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first, _ := datatest.Artificial(t, 600)
 	var bytes int64
 	for _, s := range first.Shards {
 		bytes += s.Bytes
@@ -72,7 +71,7 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	if _, err := c.client.DeleteJobs(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "the end of a model that was deleted", func() bool { return c.gone(third.Models[0].Blob) })
+	testkit.Until(t, "the end of a model that was deleted", func() bool { return c.gone(third.Models[0].Blob) })
 	if _, err := c.client.Model(ctx, "b"); err != nil || c.gone(b.Models[0].Blob) || c.gone(third.Predictions.Blob) {
 		t.Errorf("what job b refers to as well went with job a: %v", err)
 	}
@@ -82,7 +81,7 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	if err := c.client.DeleteDataset(ctx, "art"); err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "the end of all blobs", func() bool {
+	testkit.Until(t, "the end of all blobs", func() bool {
 		for _, p := range c.peers {
 			if len(c.blobsOf(p.ID)) > 0 {
 				return false
@@ -90,7 +89,7 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 		}
 		return true
 	})
-	until(ctx, t, "room for an import", func() bool { return more() == nil })
+	testkit.Until(t, "room for an import", func() bool { return more() == nil })
 }
 
 // The leader keeps so many ended jobs, whoever leads, and those of the others are
@@ -107,7 +106,7 @@ func TestKeepJobs(t *testing.T) {
 	for i := range 4 {
 		ids = append(ids, c.train(ctx, tiny(fmt.Sprint("j", i)), nil).ID)
 	}
-	until(ctx, t, "the end of the first two", func() bool { return len(c.jobs(ctx)) == 2 })
+	testkit.Until(t, "the end of the first two", func() bool { return len(c.jobs(ctx)) == 2 })
 	for i, id := range ids {
 		_, err := c.client.Job(ctx, fmt.Sprint(id))
 		if was := i < 2; client.IsNotFound(err) != was || was && !strings.Contains(err.Error(), "was deleted") {

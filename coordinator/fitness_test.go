@@ -19,6 +19,8 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -35,10 +37,7 @@ type wire struct {
 
 func newWire(t *testing.T, to string) *wire {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	w := &wire{listener: l, to: to, conns: make(map[net.Conn]bool)}
 	w.work.Go(w.accept)
 	t.Cleanup(func() {
@@ -120,11 +119,7 @@ func (c *cluster) ready(id string) string {
 // digest. Without NATS anywhere nobody plays ball with the leadership.
 func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 	ctx := deadline(t)
-	server, err := bus.StartServer(bus.ServerOptions{Name: "outside", Host: "127.0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
+	server := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing})
 	c := prepare(t, 3)
 	wires := make(map[string]*wire)
 	for _, p := range c.peers {
@@ -145,7 +140,7 @@ func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 		old = c.leader(ctx)
 		wires[old].set(true)
 		began := time.Now()
-		until(ctx, t, "change of leader", func() bool { l := c.leader(ctx); return l != "" && l != old })
+		testkit.Until(t, "change of leader", func() bool { l := c.leader(ctx); return l != "" && l != old })
 		t.Logf("another led %v after the leader lost NATS", time.Since(began))
 		if why := c.ready(old); !strings.Contains(why, "NATS") {
 			t.Errorf("a coordinator without NATS says %q", why)
@@ -155,12 +150,12 @@ func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 		t.Errorf("digest %s, --local has %s", got, want)
 	}
 	wires[old].set(false)
-	until(ctx, t, "NATS again", func() bool { return c.ready(old) == "" })
+	testkit.Until(t, "NATS again", func() bool { return c.ready(old) == "" })
 	epoch := c.epoch(ctx)
 	for _, w := range wires {
 		w.set(true)
 	}
-	until(ctx, t, "loss of NATS everywhere", func() bool { return c.ready("a") != "" && c.ready("b") != "" && c.ready("c") != "" })
+	testkit.Until(t, "loss of NATS everywhere", func() bool { return c.ready("a") != "" && c.ready("b") != "" && c.ready("c") != "" })
 	timer := time.NewTimer(5 * time.Second) // more than two handovers would take
 	<-timer.C
 	if got := c.epoch(ctx); got != epoch {
@@ -212,15 +207,15 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "a to lead", func() bool { return c.leader(ctx) == "a" || c.client.TransferLeadership(ctx, "a") == nil })
+	testkit.Until(t, "a to lead", func() bool { return c.leader(ctx) == "a" || c.client.TransferLeadership(ctx, "a") == nil })
 	hog := filepath.Join(small, "hog")
 	end := c.train(ctx, s, func() {
 		fill(t, hog)
 		began := time.Now()
-		until(ctx, t, "change of leader", func() bool { l := c.leader(ctx); return l != "" && l != "a" })
+		testkit.Until(t, "change of leader", func() bool { l := c.leader(ctx); return l != "" && l != "a" })
 		t.Logf("another led %v after the disk was full", time.Since(began))
-		until(ctx, t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "no space") })
-		until(ctx, t, "another to lead for good", func() bool { l := c.leader(ctx); return l != "" && l != "a" })
+		testkit.Until(t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "no space") })
+		testkit.Until(t, "another to lead for good", func() bool { l := c.leader(ctx); return l != "" && l != "a" })
 		m, err := c.client.Members(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -237,8 +232,8 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 	if err := os.Remove(hog); err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "a to be ready", func() bool { return c.ready("a") == "" })
-	until(ctx, t, "a to lead again", func() bool { return c.leader(ctx) == "a" || c.client.TransferLeadership(ctx, "a") == nil })
+	testkit.Until(t, "a to be ready", func() bool { return c.ready("a") == "" })
+	testkit.Until(t, "a to lead again", func() bool { return c.leader(ctx) == "a" || c.client.TransferLeadership(ctx, "a") == nil })
 	if models, err := c.client.Models(ctx); err != nil || len(models) != 1 {
 		t.Errorf("%d models, %v", len(models), err)
 	}
@@ -261,14 +256,14 @@ func TestAFullDiskAlone(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Status != http.StatusInsufficientStorage {
 		t.Errorf("an import on a full disk: %v", err)
 	}
-	until(ctx, t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "full") })
+	testkit.Until(t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "full") })
 	s := testSpec(map[string]string{"steps": "300", "trees": "2"})
 	want := localDigest(t, s)
 	job, err := c.client.Submit(ctx, s) // a few bytes of log: room was made for them before
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "the job to say why it does not end", func() bool { // there is no room for its model
+	testkit.Until(t, "the job to say why it does not end", func() bool { // there is no room for its model
 		j, err := c.client.Job(ctx, job.Name)
 		return err == nil && j.WaitingFor == protocol.WaitRetry && strings.Contains(j.Waiting, "no space left")
 	})
@@ -285,7 +280,6 @@ func TestAFullDiskAlone(t *testing.T) {
 func TestAFullDiskAtTheStart(t *testing.T) {
 	for _, coordinators := range []int{1, 3} {
 		t.Run(fmt.Sprint(coordinators), func(t *testing.T) {
-			ctx := deadline(t)
 			c := prepare(t, coordinators)
 			small := c.smallDisk()
 			hog := filepath.Join(small, "hog")
@@ -296,11 +290,11 @@ func TestAFullDiskAtTheStart(t *testing.T) {
 				}
 			}
 			c.startAll(1)
-			until(ctx, t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "the disk is full") })
+			testkit.Until(t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "the disk is full") })
 			if err := os.Remove(hog); err != nil {
 				t.Fatal(err)
 			}
-			until(ctx, t, "a to be ready", func() bool { return c.ready("a") == "" })
+			testkit.Until(t, "a to be ready", func() bool { return c.ready("a") == "" })
 		})
 	}
 }

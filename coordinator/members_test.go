@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/archive"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -40,29 +41,17 @@ func (c *cluster) join(id string, port int) (address string, end <-chan error) {
 	return address, done
 }
 
-// until polls what nothing notifies of.
-func until(ctx context.Context, t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("no %s in time", what)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 // add adds a coordinator and waits until it votes.
 func (c *cluster) add(ctx context.Context, id, address string) {
 	c.t.Helper()
-	until(ctx, c.t, id+" to be added", func() bool {
+	testkit.Until(c.t, id+" to be added", func() bool {
 		_, err := c.client.AddMember(ctx, protocol.AddRequest{ID: id, HTTP: address})
 		if err != nil && !strings.Contains(err.Error(), "no coordinator answers the leader at") {
 			c.t.Fatal(err)
 		}
 		return err == nil
 	})
-	until(ctx, c.t, id+" to vote", func() bool { return c.role(ctx, id) == protocol.RoleVoter || c.role(ctx, id) == protocol.RoleLeader })
+	testkit.Until(c.t, id+" to vote", func() bool { return c.role(ctx, id) == protocol.RoleVoter || c.role(ctx, id) == protocol.RoleLeader })
 }
 
 func (c *cluster) role(ctx context.Context, id string) string {
@@ -117,11 +106,11 @@ func TestReplaceEveryCoordinator(t *testing.T) {
 			case 0: // dead before it is removed
 				c.stop(old)
 			case 1: // it leads
-				until(ctx, t, "the office for "+old, func() bool {
+				testkit.Until(t, "the office for "+old, func() bool {
 					return c.client.TransferLeadership(ctx, old) == nil && c.leader(ctx) == old
 				})
 			}
-			until(ctx, t, old+" to be removed", func() bool {
+			testkit.Until(t, old+" to be removed", func() bool {
 				_, err := c.client.RemoveMember(ctx, old)
 				return err == nil || client.IsNotFound(err)
 			})
@@ -160,7 +149,7 @@ func TestMembersRefuse(t *testing.T) {
 	refused(t, add("d", "127.0.0.1:1"), "no coordinator answers the leader")
 	port := freeBlock(t)
 	address, ended := c.join("d", port)
-	until(ctx, t, "d to answer", func() bool { return !strings.Contains(add("x", address).Error(), "no coordinator answers") })
+	testkit.Until(t, "d to answer", func() bool { return !strings.Contains(add("x", address).Error(), "no coordinator answers") })
 	refused(t, add("x", address), "is coordinator d, not x")
 	if _, err := c.client.RemoveMember(ctx, "z"); !client.IsNotFound(err) {
 		t.Errorf("removing what is not there: %v", err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -156,7 +157,7 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	if s[`coppice_unit_seconds_count{kind="fold"}`] != 2 {
 		t.Errorf("%v folds were timed", s[`coppice_unit_seconds_count{kind="fold"}`])
 	}
-	until(ctx, t, "the end of the job's series", func() bool { // the client may know of it before the driver has ended
+	testkit.Until(t, "the end of the job's series", func() bool { // the client may know of it before the driver has ended
 		s := c.series("a")
 		return !slices.ContainsFunc(training("folds")[3:], func(name string) bool { _, there := s[name]; return there })
 	})
@@ -254,7 +255,7 @@ func TestMetricsOfTheHouse(t *testing.T) {
 		t.Errorf("the backup is %v s old", age)
 	}
 	lag := func(id string) string { return `coppice_raft_peer_lag_entries{coordinator="` + id + `"}` }
-	until(ctx, t, "followers that have all there is", func() bool {
+	testkit.Until(t, "followers that have all there is", func() bool {
 		s = c.series(leader)
 		a, ok := s[lag(others[0])]
 		return ok && a == 0 && s[lag(others[1])] == 0

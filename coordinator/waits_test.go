@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -24,7 +25,7 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "the job to wait for a worker", func() bool {
+	testkit.Until(t, "the job to wait for a worker", func() bool {
 		j, err := c.client.Job(ctx, job.Name)
 		return err == nil && j.WaitingFor == protocol.WaitNoWorker && strings.Contains(j.Waiting, fmt.Sprintf(":%d", c.peers[1].Port))
 	})
@@ -33,7 +34,7 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	for _, r := range protocol.WaitReasons() {
-		until(ctx, t, string(r)+" as a metric", func() bool {
+		testkit.Until(t, string(r)+" as a metric", func() bool {
 			want := 0.0
 			if r == protocol.WaitNoWorker {
 				want = 1
@@ -54,7 +55,7 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 	if err != nil || end.State != protocol.Done || end.Waiting != "" || end.WaitingFor != "" {
 		t.Errorf("%+v, %v", end, err)
 	}
-	until(ctx, t, "the worker to be told", func() bool {
+	testkit.Until(t, "the worker to be told", func() bool {
 		_, text := c.get(c.leader(ctx), "/readyz")
 		return strings.Contains(text, "; 1 worker\n")
 	})
@@ -73,14 +74,14 @@ func TestNoMajorityIsTold(t *testing.T) {
 	for _, id := range away {
 		c.stop(id)
 	}
-	until(ctx, t, "the lost majority to be told", func() bool {
+	testkit.Until(t, "the lost majority to be told", func() bool {
 		status, text := c.get(last, "/readyz")
 		if status != http.StatusServiceUnavailable || !strings.Contains(text, "1 of 3 coordinators answer and 2 are needed") {
 			return false
 		}
 		return strings.Contains(text, away[0]+" (127") && strings.Contains(text, away[1]+" (127")
 	})
-	until(ctx, t, "the lost leader as a metric", func() bool { return c.gauge(last, "coppice_leader_known") == 0 })
+	testkit.Until(t, "the lost leader as a metric", func() bool { return c.gauge(last, "coppice_leader_known") == 0 })
 	if status, _ := c.get(last, "/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz: %d", status)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -72,7 +73,7 @@ func TestEmptiedFolderLosesNothing(t *testing.T) {
 			c.startCoordinator(emptied)
 			c.startCoordinator(late)
 			said, end := false, time.Now().Add(3*time.Second)
-			until(ctx, t, "the emptied one to say for what it waits, and time for an election", func() bool {
+			testkit.Until(t, "the emptied one to say for what it waits, and time for an election", func() bool {
 				status, text := c.get(emptied, "/readyz")
 				said = said || status == http.StatusServiceUnavailable && strings.Contains(text, "has lost what it remembered") && strings.Contains(text, leader+" (127.0.0.1:")
 				if status, _ := c.get(late, "/readyz"); status == http.StatusOK {
@@ -81,7 +82,7 @@ func TestEmptiedFolderLosesNothing(t *testing.T) {
 				return said && time.Now().After(end)
 			})
 			c.startCoordinator(leader)
-			until(ctx, t, "all to be ready", func() bool {
+			testkit.Until(t, "all to be ready", func() bool {
 				for _, p := range c.peers {
 					if status, _ := c.get(p.ID, "/readyz"); status != http.StatusOK {
 						return false
@@ -104,7 +105,7 @@ func TestFirstStartWaits(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	c.startCoordinator("a")
-	until(ctx, t, "a to say for what it waits", func() bool {
+	testkit.Until(t, "a to say for what it waits", func() bool {
 		_, text := c.get("a", "/readyz")
 		return strings.Contains(text, "2 of 3") && strings.Contains(text, "b (127.0.0.1:") && strings.Contains(text, "connection refused")
 	})
@@ -116,7 +117,7 @@ func TestFirstStartWaits(t *testing.T) {
 	c.startCoordinator("b")
 	c.put(ctx, "two")
 	c.startCoordinator("c")
-	until(ctx, t, "c to be ready", func() bool { status, _ := c.get("c", "/readyz"); return status == http.StatusOK })
+	testkit.Until(t, "c to be ready", func() bool { status, _ := c.get("c", "/readyz"); return status == http.StatusOK })
 }
 
 // A coordinator that joined by --join-cluster and whose folder is emptied starts again with
@@ -143,8 +144,8 @@ func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
 	}
 	c.peers = append(c.peers, coordinator.Peer{ID: "d", Host: "127.0.0.1", Port: port})
 	c.join("d", port)
-	until(ctx, t, "d to be ready", func() bool { status, _ := c.get("d", "/readyz"); return status == http.StatusOK })
-	until(ctx, t, "the office for d, which has everything", func() bool {
+	testkit.Until(t, "d to be ready", func() bool { status, _ := c.get("d", "/readyz"); return status == http.StatusOK })
+	testkit.Until(t, "the office for d, which has everything", func() bool {
 		return c.client.TransferLeadership(ctx, "d") == nil && c.leader(ctx) == "d"
 	})
 	for _, name := range []string{"early", "later"} {
@@ -160,15 +161,15 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "early")
-	until(ctx, t, "the office for a", func() bool { return c.client.TransferLeadership(ctx, "a") == nil && c.leader(ctx) == "a" })
-	until(ctx, t, "c to be removed", func() bool {
+	testkit.Until(t, "the office for a", func() bool { return c.client.TransferLeadership(ctx, "a") == nil && c.leader(ctx) == "a" })
+	testkit.Until(t, "c to be removed", func() bool {
 		_, err := c.client.RemoveMember(ctx, "c")
 		return err == nil || client.IsNotFound(err)
 	})
 	c.stop("c")
 	address, _ := c.join("d", c.peers[2].Port)
 	c.add(ctx, "d", address)
-	until(ctx, t, "all to know that c is out", func() bool {
+	testkit.Until(t, "all to know that c is out", func() bool {
 		_, text := c.get("b", "/v1/self")
 		return !strings.Contains(text, `"id":"c"`)
 	})
@@ -177,7 +178,7 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 	c.startCoordinator("b")
 	c.join("d", c.peers[2].Port)
 	c.put(ctx, "later")
-	until(ctx, t, "d to vote", func() bool {
+	testkit.Until(t, "d to vote", func() bool {
 		return c.role(ctx, "d") == protocol.RoleVoter || c.role(ctx, "d") == protocol.RoleLeader
 	})
 }

@@ -107,22 +107,3 @@ func mustBe(t *testing.T, err, target error) {
 		t.Errorf("error %v is not %v", err, target)
 	}
 }
-
-// sharedData finds the folder of real data sets beside the checkout.
-func sharedData(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		path := filepath.Join(dir, "shared", "data")
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-		if dir == filepath.Dir(dir) {
-			t.Skip("no folder shared/data with the real data sets in any parent folder")
-		}
-		dir = filepath.Dir(dir)
-	}
-}

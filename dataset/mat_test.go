@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
-	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 )
 
 func openBytes(t *testing.T, name string, b []byte, o OpenOptions) (Source, error) {

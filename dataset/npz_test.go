@@ -13,7 +13,7 @@ import (
 	"github.com/sbinet/npyio/npz"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 )
 
 // npyBytes makes an array by hand.

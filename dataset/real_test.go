@@ -5,6 +5,8 @@ import (
 	"math"
 	"path/filepath"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // The sums weigh each value by (row mod 7 + 1)·(column mod 5 + 1), so that a
@@ -27,7 +29,7 @@ var realSets = []struct {
 }
 
 func TestRealData(t *testing.T) {
-	dir := sharedData(t)
+	dir := testkit.Shared(t, "data")
 	for _, c := range realSets {
 		src, err := Open(filepath.Join(dir, c.name+".mat"), OpenOptions{})
 		if err != nil {
@@ -75,7 +77,7 @@ func weightedSums(t *testing.T, src Source) (features, labels float64) {
 
 func TestRealAges(t *testing.T) {
 	o := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 2, Low: 0, High: 69}}
-	src, err := Open(filepath.Join(sharedData(t), "FG-Net.mat"), o)
+	src, err := Open(testkit.Shared(t, "data/FG-Net.mat"), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func TestRealAges(t *testing.T) {
 }
 
 func TestRealDigits(t *testing.T) {
-	src, err := Open(filepath.Join(sharedData(t), "digits.csv.gz"), OpenOptions{Labels: LabelOptions{Kind: Class}})
+	src, err := Open(testkit.Shared(t, "data/digits.csv.gz"), OpenOptions{Labels: LabelOptions{Kind: Class}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +120,7 @@ func TestRealDigits(t *testing.T) {
 }
 
 func TestRealFolds(t *testing.T) {
-	dir := filepath.Join(filepath.Dir(sharedData(t)), "folds")
+	dir := testkit.Shared(t, "folds")
 	for _, c := range realSets {
 		folds, k, err := FoldsFile(filepath.Join(dir, c.name+".csv"), c.rows)
 		if err != nil || k != 10 || len(folds) != c.rows {

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 )
 
 // forest is a real job: LDLF with early stopping on the artificial set.
@@ -18,10 +19,7 @@ type forest struct {
 
 func newForest(t *testing.T) *forest {
 	t.Helper()
-	m, shards, err := dataset.Build(dataset.Artificial(600, 3), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Build(t, dataset.Artificial(600, 3))
 	a := ldlf.Algorithm{}
 	resolved, err := a.Resolve(algorithms.Values{
 		"trees": int64(2), "depth": int64(4), "outputs": int64(9), "leaf_batches": int64(8), "leaf_iterations": int64(3), "steps": int64(40),
@@ -33,14 +31,7 @@ func newForest(t *testing.T) *forest {
 		Algorithm: a.Name(), Numerics: algorithms.Numerics, Seed: 5, Dataset: m.Digest(), Params: resolved.Params,
 		Split: dataset.Split{Seed: 5, TestFraction: 0.1, ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin},
 	}}
-	roles, err := f.job.Split.Assign(m.Rows, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.data = dataset.NewData(m, roles)
-	for i, shard := range shards {
-		f.data.SetShard(i, shard)
-	}
+	f.data = datatest.Data(t, m, shards, f.job.Split, nil)
 	if f.kernel, err = a.NewKernel(f.job, m); err != nil {
 		t.Fatal(err)
 	}

@@ -4,16 +4,13 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // The estimate holds what a trainer's state really takes, and follows the settings.
 func TestEstimate(t *testing.T) {
-	m, _, err := dataset.Build(dataset.Artificial(500, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, _ := datatest.Artificial(t, 500)
 	estimate := func(s protocol.Spec) (Memory, int64) {
 		t.Helper()
 		j, err := Resolve(s, m)

@@ -6,18 +6,15 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // FuzzResolve: the spec of a submission comes as JSON: it is refused with the name
 // of what is wrong, or makes a job that resolves to itself.
 func FuzzResolve(f *testing.F) {
-	m, _, err := dataset.Build(dataset.Artificial(300, 1), dataset.ImportOptions{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	m, _ := datatest.Artificial(f, 300)
 	for _, text := range []string{
 		`{"algorithm":"ldlf"}`, `{"algorithm":"rf","seed":18446744073709551615,"folds":10}`,
 		`{"algorithm":"structrf","settings":{"trees":"3","features":"1e-300"},"test_fraction":0.999}`,

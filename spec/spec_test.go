@@ -10,16 +10,14 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 func testManifest(t *testing.T, rows int) *dataset.Manifest {
 	t.Helper()
-	m, _, err := dataset.Build(dataset.Artificial(rows, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, _ := datatest.Artificial(t, rows)
 	return m
 }
 
@@ -255,10 +253,7 @@ func pointer[T any](v T) *T { return &v }
 
 // A job keeps predictions where rows are held out, and as many as its spec says.
 func TestKeepPredictions(t *testing.T) {
-	m, _, err := dataset.Build(dataset.Artificial(100, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, _ := datatest.Artificial(t, 100)
 	for _, c := range []struct {
 		yaml string
 		want int64

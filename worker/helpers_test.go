@@ -21,6 +21,9 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -33,7 +36,7 @@ const (
 	ping      = 10 * time.Second // a busy machine is no broken connection here
 )
 
-var serverOptions = bus.ServerOptions{Host: "127.0.0.1", Ping: ping}
+var serverOptions = bus.ServerOptions{Ping: ping}
 
 // data is an imported dataset.
 type data struct {
@@ -60,10 +63,7 @@ func importData(t testing.TB, src dataset.Source) *data {
 	if d.manifest, err = dataset.Import(src, d.dir, dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, shards, err := dataset.Build(src, dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, shards := datatest.Build(t, src)
 	d.local = &local.Data{Manifest: d.manifest, Shards: shards}
 	return d
 }
@@ -119,11 +119,7 @@ func newCluster(t testing.TB) *cluster {
 func newClusterOf(t testing.TB, options bus.ServerOptions) *cluster {
 	t.Helper()
 	c := &cluster{t: t, blobs: make(map[string]string), asked: make(map[string]int)}
-	var err error
-	if c.server, err = bus.StartServer(options); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.server.Close)
+	c.server = natstest.Server(t, options)
 	c.conn = c.dial()
 	c.info = protocol.Cluster{
 		ID: "test", Version: "t", Protocol: protocol.Version, Numerics: algorithms.Numerics,
@@ -333,24 +329,12 @@ func (x *testWriter) close() {
 // eventually waits until f reports true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(timeout); !f(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", timeout, what)
-		}
-	}
+	testkit.Until(t, what, f)
 }
 
 func receive[T any](t testing.TB, what string, ch <-chan T) T {
 	t.Helper()
-	select {
-	case v := <-ch:
-		return v
-	case <-time.After(timeout):
-		t.Fatalf("not within %v: %s", timeout, what)
-		panic("unreachable")
-	}
+	return testkit.Receive(t, what, ch)
 }
 
 func must[T any](t testing.TB) func(T, error) T {

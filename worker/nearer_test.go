@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -42,8 +43,7 @@ func TestMovesNearer(t *testing.T) {
 	c := newClusterOf(t, options)
 	c.add(d)
 	options.Name, options.Routes = "a", []string{c.server.RouteURL()}
-	server := must[*bus.Server](t)(bus.StartServer(options))
-	t.Cleanup(server.Close)
+	server := natstest.Server(t, options)
 	eventually(t, "a route", func() bool { return server.Routes() == 1 })
 	const nowhere = "nats://127.0.0.1:1"
 	c.set(func(i *protocol.Cluster) {
@@ -116,8 +116,7 @@ func TestFollowsTheMajority(t *testing.T) {
 	c := newClusterOf(t, options)
 	c.add(d)
 	options.Name = "b"
-	other := must[*bus.Server](t)(bus.StartServer(options)) // without a route between them
-	t.Cleanup(other.Close)
+	other := natstest.Server(t, options) // without a route between them
 	c.set(func(i *protocol.Cluster) {
 		i.NATS = []string{c.server.ClientURL(), other.ClientURL()}
 		i.Coordinators = []protocol.MemberEntry{{ID: "a", NATS: c.server.ClientURL()}, {ID: "b", NATS: other.ClientURL()}}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -39,14 +40,7 @@ func samePartial(got, want *algorithms.Partial) error {
 // oracle is the same job in this process.
 func oracle(t testing.TB, d *data, j *algorithms.Job) *engine.Local {
 	t.Helper()
-	roles, err := j.Split.Assign(d.manifest.Rows, d.local.Assigned)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := dataset.NewData(d.manifest, roles)
-	for i, s := range d.local.Shards {
-		at.SetShard(i, s)
-	}
+	at := datatest.Data(t, d.manifest, d.local.Shards, j.Split, d.local.Assigned)
 	k, err := pipeline.NewKernel(j, d.manifest)
 	if err != nil {
 		t.Fatal(err)
@@ -97,11 +91,7 @@ func copyPartial(p *algorithms.Partial) *algorithms.Partial {
 // node computes node (level, i) of a round's tree in this process.
 func node(t testing.TB, d *data, j *algorithms.Job, r *algorithms.Round, level, i int) *algorithms.Partial {
 	t.Helper()
-	roles := must[[]dataset.Roles](t)(j.Split.Assign(d.manifest.Rows, nil))
-	at := dataset.NewData(d.manifest, roles)
-	for s, shard := range d.local.Shards {
-		at.SetShard(s, shard)
-	}
+	at := datatest.Data(t, d.manifest, d.local.Shards, j.Split, nil)
 	k := must[algorithms.Kernel](t)(pipeline.NewKernel(j, d.manifest))
 	var tree engine.Tree
 	tree.Reset(r.Units, r.Shape)

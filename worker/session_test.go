@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -135,8 +135,7 @@ func TestClusterMoves(t *testing.T) {
 	l.to(w, l.message(40, 0, r, allUnits(r.Units)))
 	receive(t, "a part", l.parts)
 
-	server := must[*bus.Server](t)(bus.StartServer(serverOptions))
-	t.Cleanup(server.Close)
+	server := natstest.Server(t, serverOptions)
 	c.server.Close()
 	c.server = server
 	c.set(func(i *protocol.Cluster) { i.NATS = []string{server.ClientURL()} })
@@ -367,8 +366,7 @@ func TestNATSRestarts(t *testing.T) {
 	o := serverOptions
 	o.ClientPort = c.server.ClientPort()
 	c.server.Close()
-	c.server = must[*bus.Server](t)(bus.StartServer(o))
-	t.Cleanup(c.server.Close)
+	c.server = natstest.Server(t, o)
 	c.conn = c.dial()
 	l = c.lead("a", 5)
 	l.beat(w, "all shards again", all)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 )
 
 // autoSets are the sets on which preset auto is held to a K-L over the first folds in
@@ -43,8 +45,8 @@ func TestAutoTrains(t *testing.T) {
 // autoFolds trains with seed 1 on the first n folds and returns the K-L of the test
 // rows, of the models and of the mean predictors.
 func autoFolds(t *testing.T, name string, n int) (model, mean float64) {
-	m, all := realData(t, name+".mat")
-	assigned, folds, err := dataset.FoldsFile(shared(t, "folds/"+name+".csv"), m.Rows)
+	m, shards := datatest.Shared(t, name+".mat")
+	assigned, folds, err := dataset.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,14 +57,7 @@ func autoFolds(t *testing.T, name string, n int) (model, mean float64) {
 	for fold := range n {
 		j := jobOf(c, 1)
 		j.Split.Folds, j.Split.Fold, j.Split.Assigned, j.Split.ValidationMin = folds, fold, "the test's", validationMin
-		roles, err := j.Split.Assign(m.Rows, assigned)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := dataset.NewData(m, roles)
-		for i := range m.Shards {
-			d.SetShard(i, all.Shard(i))
-		}
+		d := datatest.Data(t, m, shards, j.Split, assigned)
 		tr, k := start(t, j, m)
 		drawn := slices.Clone(tr.theta)
 		drive(t, tr, k, d, 2, func(*trainer) {})

@@ -2,8 +2,6 @@ package ldlf
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -11,26 +9,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 )
-
-// shared returns the path of a file of the shared folder beside the checkout, or
-// skips.
-func shared(t testing.TB, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "shared", "data")); err == nil {
-			return filepath.Join(dir, "shared", name)
-		}
-		if dir == filepath.Dir(dir) {
-			t.Skipf("no folder shared/data in any parent folder: %s is not at hand", name)
-		}
-		dir = filepath.Dir(dir)
-	}
-}
 
 // trajectory is a float64 run of the forest by another implementation; see
 // shared/data/README.md.
@@ -107,8 +88,9 @@ func TestGoldenTrajectories(t *testing.T) {
 }
 
 func followGolden(t *testing.T, data, file string, c Config) {
-	m, d := realData(t, data)
-	r, err := npz.Open(shared(t, "golden/"+file))
+	m, shards := datatest.Shared(t, data)
+	d := datatest.Data(t, m, shards, dataset.Split{}, nil)
+	r, err := npz.Open(testkit.Shared(t, "golden/"+file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,27 +131,6 @@ func markOf(tr *trainer, first bool) string {
 		return fmt.Sprint(tr.step)
 	}
 	return ""
-}
-
-// realData builds a dataset of the shared folder as an import would.
-func realData(t testing.TB, name string) (*dataset.Manifest, *dataset.Data) {
-	src, err := dataset.Open(shared(t, "data/"+name), dataset.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, shards, err := dataset.Build(src, dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	roles, err := dataset.Split{}.Assign(m.Rows, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := dataset.NewData(m, roles)
-	for i, rows := range shards {
-		d.SetShard(i, rows)
-	}
-	return m, d
 }
 
 func goldenJob(t testing.TB, c Config, m *dataset.Manifest) (*trainer, *kernel) {

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
 )
 
@@ -29,10 +30,7 @@ func quick() algorithms.Values {
 // newWork builds a job on src; split says which rows it tests on.
 func newWork(t testing.TB, src dataset.Source, split dataset.Split) *work {
 	t.Helper()
-	m, shards, err := dataset.Build(src, dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Build(t, src)
 	a, err := registry.Find("ldlf")
 	if err != nil {
 		t.Fatal(err)
@@ -91,14 +89,7 @@ func (w *work) runWith(t testing.TB, j *algorithms.Job, options local.Options) *
 func (w *work) drive(t testing.TB, state []byte, from uint64, each func(state []byte, phase string)) *pipeline.Outcome {
 	t.Helper()
 	m := w.data.Manifest
-	roles, err := w.job.Split.Assign(m.Rows, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := dataset.NewData(m, roles)
-	for i, shard := range w.data.Shards {
-		d.SetShard(i, shard)
-	}
+	d := datatest.Data(t, m, w.data.Shards, w.job.Split, nil)
 	tr, err := pipeline.New(w.job, m, state)
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 )
 
 // TestSumFolds: a job of folds is never further than its end, whatever its folds say.
@@ -63,14 +63,7 @@ func TestSumFolds(t *testing.T) {
 func rounds(t *testing.T, w *work) (kinds map[string]int, progress []algorithms.Progress) {
 	t.Helper()
 	m := w.data.Manifest
-	roles, err := w.job.Split.Assign(m.Rows, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := dataset.NewData(m, roles)
-	for i, shard := range w.data.Shards {
-		d.SetShard(i, shard)
-	}
+	d := datatest.Data(t, m, w.data.Shards, w.job.Split, nil)
 	tr, err := pipeline.New(w.job, m, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
 
@@ -74,18 +75,8 @@ func TestLeaf(t *testing.T) {
 // 2016, grown on one lane and on three.
 func TestGoldenDigest(t *testing.T) {
 	const want = "05c8e420a4b613d5d148bed7b749bc41e3b6ef4242e61f31cde12583cfe2bfbd"
-	m, shards, err := dataset.Build(dataset.Artificial(400, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	roles, err := dataset.Split{}.Assign(m.Rows, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := dataset.NewData(m, roles)
-	for i, rows := range shards {
-		d.SetShard(i, rows)
-	}
+	m, shards := datatest.Artificial(t, 400)
+	d := datatest.Data(t, m, shards, dataset.Split{}, nil)
 	r, err := New().Resolve(algorithms.Values{"trees": int64(4)}, m)
 	if err != nil {
 		t.Fatal(err)

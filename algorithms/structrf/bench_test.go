@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 )
 
 var full = algorithms.Values{"min_samples": int64(2)}
@@ -48,7 +49,7 @@ func userTime(t testing.TB) time.Duration {
 
 func benchmarkGrow(b *testing.B, name string, set algorithms.Values) {
 	m, shards := source(b, name)
-	d := dataOf(b, m, shards)
+	d := datatest.Data(b, m, shards, dataset.Split{}, nil)
 	j := jobOf(b, m, set)
 	var tr algorithms.Trainer
 	b.ReportAllocs()
@@ -75,16 +76,13 @@ func BenchmarkGrowPeers(b *testing.B) {
 func source(t testing.TB, name string) (*dataset.Manifest, []*dataset.Rows) {
 	t.Helper()
 	if name != "dense" {
-		return load(t, name)
+		return datatest.Shared(t, name+".mat")
 	}
 	src, err := dataset.Generate(dataset.GenerateOptions{Rows: 2500, Features: 243, Labels: 6, Density: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, shards, err := dataset.Build(src, dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Build(t, src)
 	return m, shards
 }
 
@@ -99,8 +97,8 @@ type predicting struct {
 }
 
 func predictingMovie(b *testing.B, set algorithms.Values) *predicting {
-	m, shards := load(b, "Movie")
-	d := dataOf(b, m, shards)
+	m, shards := datatest.Shared(b, "Movie.mat")
+	d := datatest.Data(b, m, shards, dataset.Split{}, nil)
 	model, err := grow(b, jobOf(b, m, set), m, d).Model()
 	if err != nil {
 		b.Fatal(err)

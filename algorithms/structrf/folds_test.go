@@ -10,6 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
 )
 
@@ -112,8 +114,8 @@ func runFolds(t *testing.T, algorithm, name string, set algorithms.Values) *pipe
 	if o := plain[key]; o != nil && set == nil {
 		return o
 	}
-	m, shards := load(t, name)
-	assigned, folds, err := dataset.FoldsFile(shared(t, "folds/"+name+".csv"), m.Rows)
+	m, shards := datatest.Shared(t, name+".mat")
+	assigned, folds, err := dataset.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
 	if err != nil {
 		t.Fatal(err)
 	}

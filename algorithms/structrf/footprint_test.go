@@ -5,16 +5,13 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
 )
 
 // The model that is expected before a job begins is about the one that it makes.
 func TestFootprint(t *testing.T) {
-	m, shards, err := dataset.Build(dataset.Artificial(3000, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Artificial(t, 3000)
 	a := structrf.New()
 	r, err := a.Resolve(algorithms.Values{"trees": int64(4)}, m)
 	if err != nil {

@@ -8,16 +8,14 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
 )
 
 // artificial is the artificial set of Geng 2016.
 func artificial(t *testing.T, rows int) *local.Data {
 	t.Helper()
-	m, shards, err := dataset.Build(dataset.Artificial(rows, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Artificial(t, rows)
 	return &local.Data{Manifest: m, Shards: shards}
 }
 

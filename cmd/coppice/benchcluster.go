@@ -11,8 +11,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bench"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/local"
-	"github.com/coppice-ldl/coppice/internal/proc"
 	"github.com/coppice-ldl/coppice/internal/speed"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
-	"github.com/coppice-ldl/coppice/internal/chaos"
-	"github.com/coppice-ldl/coppice/internal/netlab"
+	"github.com/coppice-ldl/coppice/internal/harness/chaos"
+	"github.com/coppice-ldl/coppice/internal/harness/netlab"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

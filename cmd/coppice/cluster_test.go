@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -31,8 +31,7 @@ func startWith(t *testing.T, cfg proc.Config) *proc.Cluster {
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	c, err := proc.Start(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -50,21 +49,6 @@ func startWith(t *testing.T, cfg proc.Config) *proc.Cluster {
 	return c
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // grow adds workers until there are n.
 func grow(t *testing.T, c *proc.Cluster, n int) {
 	t.Helper()
@@ -73,8 +57,7 @@ func grow(t *testing.T, c *proc.Cluster, n int) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	if err := c.Ready(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +76,7 @@ func midWay(t *testing.T, c *proc.Cluster, name string, args []string, disturb f
 	t.Helper()
 	end := make(chan ended, 1)
 	go func() { end <- coppice(t, append(args, "--name", name, "--server", c.Servers())...) }()
-	until(t, "a quarter of "+name, func() bool {
+	testkit.Until(t, "a quarter of "+name, func() bool {
 		j, err := c.Client().Job(t.Context(), name)
 		if err != nil || j.Progress == nil {
 			return false
@@ -285,7 +268,7 @@ func checkCancel(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	end := make(chan ended, 1)
 	go func() { end <- coppiceIn(ctx, "job", "watch", "long") }()
-	until(t, "the job to run", func() bool {
+	testkit.Until(t, "the job to run", func() bool {
 		var j protocol.JobInfo
 		inJSON(t, &j, "job", "show", "long")
 		return j.State == protocol.Running

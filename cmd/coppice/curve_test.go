@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"math"
 	"os"
@@ -17,7 +16,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -187,8 +187,7 @@ func aCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	c, err := proc.Start(ctx, proc.Config{Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: 1, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +269,7 @@ func watchedCurve(t *testing.T) {
 		t.Fatal(err)
 	}
 	works(t, "job", "resume", "long")
-	until(t, "a rate", func() bool { return len(rate(t)) > 0 })
+	testkit.Until(t, "a rate", func() bool { return len(rate(t)) > 0 })
 	works(t, "job", "cancel", "long")
 	err := cmd.Wait()
 	all := lines(stdout.String())

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 var answersFile = flag.String("answers", "", "write the questions, queries and answers of TestDashboardOnPrometheus to this file, as Markdown")
@@ -127,7 +128,7 @@ func TestDashboardOnPrometheus(t *testing.T) {
 // settle waits until rates have nothing of the job before in them.
 func (p *aPrometheus) settle(t *testing.T, j monitoredJob) {
 	t.Helper()
-	until(t, "a window of "+j.kind+" alone", func() bool {
+	testkit.Until(t, "a window of "+j.kind+" alone", func() bool {
 		m := p.ask(t, `max(count_over_time(coppice_job_progress_ratio{name="`+j.name+`"}[13s]))`)
 		return len(m) == 1 && m[0].value >= 12
 	})
@@ -151,7 +152,7 @@ func (p *aPrometheus) question(t *testing.T, c *proc.Cluster, a *answers, j moni
 				}
 			}
 		}()
-		until(t, "a right answer of "+q.panel+" for "+j.kind, func() bool {
+		testkit.Until(t, "a right answer of "+q.panel+" for "+j.kind, func() bool {
 			if info, err := c.Client().Job(t.Context(), j.name); err == nil && info.State.Final() {
 				t.Fatalf("%s has ended, %s", j.name, info.State)
 			}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // freeAddress returns a loopback address whose port, and the next ones, nobody has.
@@ -40,7 +41,7 @@ func TestSignals(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "the file to be begun", func() bool { return len(contents(t, tmp)) == 1 })
+			testkit.Until(t, "the file to be begun", func() bool { return len(contents(t, tmp)) == 1 })
 			cmd.Process.Signal(s)
 			cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != exitSignal+int(s) || stderr.String() != "coppice: interrupted\n" {
@@ -51,7 +52,7 @@ func TestSignals(t *testing.T) {
 			if err := service.Start(); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "the coordinator to listen", func() bool { return dial(free) })
+			testkit.Until(t, "the coordinator to listen", func() bool { return dial(free) })
 			service.Process.Signal(s)
 			if err := service.Wait(); err != nil {
 				t.Errorf("the service: %v\n%s", err, log)

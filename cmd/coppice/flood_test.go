@@ -20,7 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -71,7 +72,7 @@ func TestFlood(t *testing.T) {
 	use := watchUse(t, c.Coordinators[0].Pid())
 	idle, files := use.rss(), use.most()
 	f := flood(t, c, size)
-	until(t, "the flood", func() bool { return f.begun.Load() >= f.all })
+	testkit.Until(t, "the flood", func() bool { return f.begun.Load() >= f.all })
 	f.felt(t, `coppice_connections_closed_total{service="nats"}`)
 	f.felt(t, `coppice_connections_closed_total{service="http"}`)
 	f.felt(t, "coppice_messages_dropped_total")
@@ -124,7 +125,7 @@ func TestSendersWithoutPause(t *testing.T) {
 	use := watchUse(t, c.Coordinators[0].Pid())
 	idle := use.rss()
 	f := flood(t, c, size)
-	until(t, "the flood", func() bool { return f.begun.Load() >= f.all })
+	testkit.Until(t, "the flood", func() bool { return f.begun.Load() >= f.all })
 	began = time.Now()
 	after := works(t, append(args, "after")...)
 	trained := time.Since(began)
@@ -167,8 +168,7 @@ func floodable(t *testing.T, size floodSize, workers int) *proc.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	c, err := proc.Start(ctx, proc.Config{
 		Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: 1, Workers: workers,
 		Args: []string{"--message-memory", fmt.Sprintf("%dMiB", size.memory), "--max-connections", strconv.Itoa(size.most)},
@@ -468,7 +468,7 @@ func (f *greed) pause(d time.Duration) {
 // felt waits until a counter of the coordinator is above zero.
 func (f *greed) felt(t *testing.T, counter string) {
 	t.Helper()
-	until(t, counter, func() bool { return f.counter(counter) > 0 })
+	testkit.Until(t, counter, func() bool { return f.counter(counter) > 0 })
 }
 
 // counter returns a counter of the coordinator, NaN where it says none.
@@ -491,7 +491,7 @@ func (f *greed) counter(name string) float64 {
 func (f *greed) kept(t *testing.T) {
 	t.Helper()
 	lost := math.NaN()
-	until(t, "metrics", func() bool { lost = f.counter("coppice_nats_disconnects_total"); return !math.IsNaN(lost) })
+	testkit.Until(t, "metrics", func() bool { lost = f.counter("coppice_nats_disconnects_total"); return !math.IsNaN(lost) })
 	if lost != 0 {
 		t.Errorf("the coordinator lost its own connection to NATS %v times", lost)
 	}

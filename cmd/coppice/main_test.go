@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // asCommand makes this test binary the coppice command, so that tests can start
@@ -42,13 +42,9 @@ type ended struct {
 // coppice runs a command line in this process.
 func coppice(t *testing.T, args ...string) ended {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := testkit.Context(t)
 	return coppiceIn(ctx, args...)
 }
-
-// patience is how long a test waits for something that should have happened.
-const patience = 2 * time.Minute
 
 func coppiceIn(ctx context.Context, args ...string) ended {
 	var stdout, stderr bytes.Buffer

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -54,7 +55,7 @@ func replaceLeader(t *testing.T, s *survivors) {
 		t.Fatal(err)
 	}
 	t.Setenv("COPPICE_SERVER", s.c.Servers())
-	until(t, "d to be added", func() bool {
+	testkit.Until(t, "d to be added", func() bool {
 		e := coppice(t, "cluster", "add", d.Name+"="+http)
 		if e.code != exitOK && !strings.Contains(e.stderr, "no coordinator answers the leader at") {
 			t.Fatalf("%+v", e)
@@ -75,7 +76,7 @@ func replaceLeader(t *testing.T, s *survivors) {
 	if err := leader.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the end of "+leader.Name, func() bool { return !leader.Running() })
+	testkit.Until(t, "the end of "+leader.Name, func() bool { return !leader.Running() })
 	if log, err := os.ReadFile(leader.Log); err != nil || !strings.Contains(string(log), coordinator.ErrRemoved.Error()) {
 		t.Errorf("it ended with %v: %s", leader.Err(), log)
 	}

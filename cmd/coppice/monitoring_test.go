@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -48,7 +49,7 @@ func processes(t *testing.T, c *proc.Cluster) (coordinators, workers map[string]
 	t.Helper()
 	var info protocol.Cluster
 	// A coordinator that just lost the leadership may answer, and knows no worker.
-	until(t, "all workers to be shown", func() bool {
+	testkit.Until(t, "all workers to be shown", func() bool {
 		inJSON(t, &info, "cluster", "show", "--server", c.Servers())
 		return len(info.Workers) == len(c.Workers) && !slices.ContainsFunc(info.Workers, func(w protocol.Worker) bool { return w.Metrics == "" })
 	})
@@ -88,7 +89,7 @@ func TestShippedQueries(t *testing.T) {
 			t.Error(f)
 		}
 	}()
-	until(t, "everything that queries name", func() bool {
+	testkit.Until(t, "everything that queries name", func() bool {
 		for _, a := range addresses {
 			series, err := proc.Scrape(t.Context(), a)
 			if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -11,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/netlab"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/netlab"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // onNetwork has this test binary move onto a network of its own before it runs tests.
@@ -79,8 +79,7 @@ func startFar(t *testing.T, settings string, coordinators, workers int, args ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	c, err := proc.Start(ctx, proc.Config{
 		Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: coordinators, Workers: workers, Args: args,
 		Hosts: func(name string) (proc.Host, error) { return n.Host(name) },

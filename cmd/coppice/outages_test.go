@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -122,7 +123,7 @@ func (s *outageSite) fill() {
 // waits waits until the job waits for something.
 func (s *outageSite) waits(reason protocol.WaitReason) {
 	s.t.Helper()
-	until(s.t, "the job to wait for "+string(reason), func() bool {
+	testkit.Until(s.t, "the job to wait for "+string(reason), func() bool {
 		j, err := s.c.Client().Job(s.t.Context(), "j")
 		return err == nil && j.WaitingFor == reason
 	})
@@ -131,7 +132,7 @@ func (s *outageSite) waits(reason protocol.WaitReason) {
 func (s *outageSite) leader() *proc.Node {
 	s.t.Helper()
 	var leader *proc.Node
-	until(s.t, "a leader", func() bool {
+	testkit.Until(s.t, "a leader", func() bool {
 		var err error
 		leader, err = s.c.Leader(s.t.Context())
 		return err == nil && leader != nil
@@ -221,7 +222,7 @@ func (s *outageSite) interrupted() {
 	said := &watched{buf: stderr}
 	cmd.Stderr = said
 	s.must(cmd.Start())
-	until(s.t, "a command to say that it waits", func() bool { return said.has("waiting for the cluster") })
+	testkit.Until(s.t, "a command to say that it waits", func() bool { return said.has("waiting for the cluster") })
 	s.must(cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitSignal+int(syscall.SIGINT) || !said.has("coppice: interrupted\n") {
 		s.t.Errorf("%v: %s", err, stderr)
@@ -258,7 +259,7 @@ func TestOutageOfNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	until(t, "NATS to listen", func() bool { return dial(address) })
+	testkit.Until(t, "NATS to listen", func() bool { return dial(address) })
 	s := &outageSite{t: t, c: startWith(t, proc.Config{Coordinators: 3, Args: []string{"--nats", "nats://" + address}})}
 	s.fill()
 	s.waits(protocol.WaitNoWorker)
@@ -297,7 +298,7 @@ func TestOutageOfADisk(t *testing.T) {
 	s := &outageSite{t: t, c: startWith(t, proc.Config{Dir: dir, Coordinators: 1})}
 	s.fill()
 	s.must(fillUp(filepath.Join(small, "ballast")))
-	until(t, "the full disk to be told", func() bool {
+	testkit.Until(t, "the full disk to be told", func() bool {
 		c, err := s.c.Client().Cluster(t.Context())
 		return err == nil && strings.Contains(c.Problem, "the disk is full")
 	})
@@ -343,7 +344,7 @@ func TestTrainWaitsForAWorker(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "train to say what it waits for", func() bool {
+	testkit.Until(t, "train to say what it waits for", func() bool {
 		return said.has("waits: no worker is connected; start one: coppice worker --join " + c.Servers())
 	})
 	if _, err := c.AddWorker(); err != nil {

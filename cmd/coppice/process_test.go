@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -41,7 +42,7 @@ func TestInterruptLocal(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the file to be begun", func() bool { return len(contents(t, dir)) == 2 })
+	testkit.Until(t, "the file to be begun", func() bool { return len(contents(t, dir)) == 2 })
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestQuickstartKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	until(t, "the children to end", func() bool { return !dial(addresses[0]) && !dial(addresses[1]) })
+	testkit.Until(t, "the children to end", func() bool { return !dial(addresses[0]) && !dial(addresses[1]) })
 }
 
 // dial reports whether somebody listens at an address.

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // aPrometheus is a Prometheus that runs for a test.
@@ -51,7 +53,7 @@ func startPrometheus(t *testing.T, coordinators, workers map[string]string) *aPr
 		}
 	})
 	p := &aPrometheus{"http://" + listen}
-	until(t, "Prometheus to be ready", func() bool {
+	testkit.Until(t, "Prometheus to be ready", func() bool {
 		select {
 		case err := <-ended:
 			ended <- err

@@ -2,14 +2,14 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -39,8 +39,7 @@ func TestQuotas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	c, err := proc.Start(ctx, proc.Config{
 		Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: 1, // no worker: jobs stay
 		Args: []string{"--max-queue", "2", "--max-job-memory", "1MiB", "--max-blob-bytes", "32KiB"},

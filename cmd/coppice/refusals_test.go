@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"math"
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // npyFile encodes a matrix of ones over columns as a .npy file.
@@ -139,17 +139,8 @@ func refused(t *testing.T, files map[string]string, args string, code int, says 
 
 // A port that is taken and a NATS that is not there are named.
 func TestServiceRefusals(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken, nobody := testkit.Listen(t), testkit.FreeAddress(t)
 	t.Cleanup(func() { taken.Close() })
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := free.Addr().String()
-	free.Close()
 	tests := []struct {
 		name string
 		args []string

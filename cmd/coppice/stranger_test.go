@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // The port of NATS, given for that of a coordinator, is told in one line, at once.
@@ -17,7 +19,7 @@ func TestNATSIsNoCoordinator(t *testing.T) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	until(t, "NATS to listen", func() bool { return dial(address) })
+	testkit.Until(t, "NATS to listen", func() bool { return dial(address) })
 	start := time.Now()
 	e := coppice(t, "job", "list", "--server", address)
 	if e.code != exitFailed || strings.Count(e.stderr, "\n") != 1 || !strings.Contains(e.stderr, address+" is no coordinator: NATS answers there") {

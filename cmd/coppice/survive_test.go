@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -32,7 +33,7 @@ func (s *survivors) begin(name string, steps int, more ...string) <-chan ended {
 
 func (s *survivors) underWay(name string) {
 	s.t.Helper()
-	until(s.t, name+" to commit", func() bool {
+	testkit.Until(s.t, name+" to commit", func() bool {
 		j, err := s.c.Client().Job(s.t.Context(), name)
 		return err == nil && j.Progress != nil && j.Progress.Step > 0 && j.State == protocol.Running
 	})
@@ -51,7 +52,7 @@ func (s *survivors) job(name string) *protocol.JobInfo {
 func (s *survivors) killLeader() (restart func()) {
 	s.t.Helper()
 	var leader *proc.Node
-	until(s.t, "a leader", func() (ok bool) {
+	testkit.Until(s.t, "a leader", func() (ok bool) {
 		l, err := s.c.Leader(s.t.Context())
 		leader = l
 		return err == nil && l != nil && l.Running()

@@ -24,18 +24,11 @@ func trainArgs(data string, more ...string) []string {
 	return append(append([]string{"train", "--local", "--data", data}, small...), more...)
 }
 
-// The digest of a small job on the artificial set. It changes only with
-// algorithms.Numerics, and with the rules of preset auto.
-const smallDigest = "d9e947b4633c2db73242b3a1c1711c1b1d2256bb25e1f5bc51f7699671b94c52"
-
 func TestTrainLocal(t *testing.T) {
 	dir := t.TempDir()
 	data := artificialFile(t, dir, "set.csv", 600, 1)
 	var r result
 	inJSON(t, &r, trainArgs(data, "--test-fraction", "0.1", "--seed", "7", "--name", "first")...)
-	if r.ModelDigest != smallDigest {
-		t.Errorf("model digest %s, want %s", r.ModelDigest, smallDigest)
-	}
 	if r.Job != "first" || r.Algorithm != "ldlf" || r.Dataset != "set" || r.Seed != 7 || r.Steps != 400 || r.RefitSteps != 200 || r.BestStep != 200 || r.Seconds <= 0 || r.EvaluatedOn != "test rows" || r.Rows.Test != 60 {
 		t.Errorf("got %+v", r)
 	}

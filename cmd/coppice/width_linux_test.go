@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // terminal opens a pseudo-terminal of a width: what is written to tty is read from
@@ -50,7 +52,7 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	tty.Close()
-	defer time.AfterFunc(patience, func() { cmd.Process.Kill() }).Stop()
+	defer time.AfterFunc(testkit.Limit, func() { cmd.Process.Kill() }).Stop()
 	drawn := drawnOn(screen, 6, func() { cmd.Process.Signal(os.Interrupt) })
 	cmd.Wait()
 	if len(drawn) < 6 {

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -116,15 +117,7 @@ func TestBlobs(t *testing.T) {
 // client tries again.
 func TestNoMajority(t *testing.T) {
 	s := newSite(t)
-	n, err := bus.StartServer(bus.ServerOptions{Name: "api", Host: "127.0.0.1", Ping: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(n.Close)
-	if s.cfg.Blobs.Conn, err = bus.Connect(s.ctx(), bus.Options{Server: n, Ping: limit}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.cfg.Blobs.Conn.Close)
+	s.cfg.Blobs.Conn = natstest.Connect(t, natstest.Server(t, bus.ServerOptions{}))
 	s.cfg.Blobs.Peers = []string{"b", "c"}
 	data := []byte("some bytes")
 	s.refuse(503, "PUT", "/v1/blobs/"+blobs.Sum(data), data, "too few coordinators")

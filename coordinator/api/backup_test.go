@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/archive"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -104,7 +105,7 @@ func TestBackupLacksABlob(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &backup{state: a.cfg.Store.State(), blobs: a.cfg.Blobs}
-	if err := b.gather(a.ctx(), b.state.References()); err != nil {
+	if err := b.gather(testkit.Context(t), b.state.References()); err != nil {
 		t.Fatal(err)
 	}
 	path, err := a.cfg.Blobs.Folder.Path(lost)
@@ -117,7 +118,7 @@ func TestBackupLacksABlob(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w bytes.Buffer
-	if err := b.write(a.ctx(), &w, "c"); err == nil {
+	if err := b.write(testkit.Context(t), &w, "c"); err == nil {
 		t.Error("a backup without a blob is whole")
 	}
 	if _, err := archive.Verify(&w, nil); !errors.Is(err, archive.ErrBroken) || !strings.Contains(err.Error(), lost) {

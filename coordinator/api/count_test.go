@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -21,7 +22,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	cfg.Count = func(route string, code int, took time.Duration, waits bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if took < 0 || took > limit {
+		if took < 0 || took > testkit.Limit {
 			t.Errorf("%s took %v", route, took)
 		}
 		counted = append(counted, fmt.Sprint(route, " ", code, " ", waits))
@@ -45,7 +46,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		"GET /v1/backup 200 false", "GET /v1/cluster 200 true", "GET /v1/jobs/{job} 404 false", "GET /v1/jobs/{job}/watch 200 true",
 		"POST /v1/jobs 200 false", "POST /v1/jobs/{job}/cancel 200 false", "other 404 false", "other 404 false",
 	}
-	c.until("all counted", func() bool { mu.Lock(); defer mu.Unlock(); return len(counted) == len(want) })
+	testkit.Until(t, "all counted", func() bool { mu.Lock(); defer mu.Unlock(); return len(counted) == len(want) })
 	slices.Sort(counted)
 	if !slices.Equal(counted, want) {
 		t.Errorf("counted %q, want %q", counted, want)
@@ -63,7 +64,7 @@ func TestCountedKeepsTheWriter(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		rc := http.NewResponseController(w)
-		if rc.Flush() != nil || rc.SetWriteDeadline(time.Now().Add(limit)) != nil || rc.SetReadDeadline(time.Time{}) != nil {
+		if rc.Flush() != nil || rc.SetWriteDeadline(time.Now().Add(testkit.Limit)) != nil || rc.SetReadDeadline(time.Time{}) != nil {
 			t.Error("the connection is out of reach")
 		}
 	})

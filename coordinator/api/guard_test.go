@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -34,7 +35,7 @@ func hand(t *testing.T, address, text string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(limit))
+	conn.SetDeadline(time.Now().Add(testkit.Limit))
 	if _, err := io.WriteString(conn, text); err != nil {
 		t.Fatal(err)
 	}
@@ -54,16 +55,6 @@ func statusAndText(t *testing.T, conn net.Conn) (status int, text string) {
 		t.Fatal(err)
 	}
 	return r.StatusCode, string(b)
-}
-
-// ended waits until a channel is closed.
-func ended(t *testing.T, what string, ch <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(limit):
-		t.Fatalf("%s: not within %v", what, limit)
-	}
 }
 
 // files lists what is in a folder of blobs.
@@ -95,7 +86,7 @@ func TestUploadsThatStandStill(t *testing.T) {
 	if status, text := statusAndText(t, hand(t, address, put(whole, len(whole))+string(whole))); status != http.StatusOK {
 		t.Fatalf("an upload beside them: status %d, %s", status, text)
 	}
-	if d := time.Since(began); d > limit/2 {
+	if d := time.Since(began); d > 30*time.Second {
 		t.Errorf("it took %v", d)
 	}
 	drips := hand(t, address, put([]byte("drips"), 1<<20))
@@ -116,7 +107,7 @@ func TestUploadsThatStandStill(t *testing.T) {
 			t.Errorf("status %d, %s", status, text)
 		}
 	}
-	a.until("files without a name", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 1 })
+	testkit.Until(t, "files without a name", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 1 })
 }
 
 // An upload whose client goes away leaves no file and takes nothing of the quota; one
@@ -128,14 +119,14 @@ func TestUploadsThatEnd(t *testing.T) {
 	b := bytes.Repeat([]byte("w"), 900<<10)
 	head := fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\n", blobs.Sum(b))
 	hand(t, address, head+"Content-Length: 900000\r\n\r\nabc").Close()
-	a.until("an empty folder", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+	testkit.Until(t, "an empty folder", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
 	big := fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", 2<<20) + strings.Repeat("x", 2<<20)
 	conn := hand(t, address, head)
 	go io.WriteString(conn, big)
 	if status, text := statusAndText(t, conn); status != http.StatusInsufficientStorage || !strings.Contains(text, "--max-blob-bytes") {
 		t.Errorf("more than the quota: status %d, %s", status, text)
 	}
-	a.until("an empty folder again", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+	testkit.Until(t, "an empty folder again", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
 	conn = hand(t, address, head+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(b)))
 	if _, err := conn.Write(b); err != nil {
 		t.Fatal(err)
@@ -171,7 +162,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		}
 	}
 	held[0].Close()
-	a.until("room", func() bool { status, _ := get("/v1/jobs"); return status == http.StatusOK })
+	testkit.Until(t, "room", func() bool { status, _ := get("/v1/jobs"); return status == http.StatusOK })
 }
 
 // Bodies that are being read share their room, and give it back.
@@ -183,12 +174,12 @@ func TestBodiesAreBounded(t *testing.T) {
 		return fmt.Sprintf("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size)
 	}
 	first := hand(t, address, post(12<<10)+`{"token":"`+strings.Repeat("x", 10<<10))
-	a.until("a body in memory", func() bool { return room.Held() > 32<<10 })
+	testkit.Until(t, "a body in memory", func() bool { return room.Held() > 32<<10 })
 	if status, text := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+strings.Repeat("x", 10<<10-10))); status != http.StatusServiceUnavailable {
 		t.Errorf("a second one: status %d, %s", status, text)
 	}
 	first.Close()
-	a.until("room again", func() bool { return room.Held() == 0 })
+	testkit.Until(t, "room again", func() bool { return room.Held() == 0 })
 	if status, _ := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+strings.Repeat("x", 10<<10-10))); status != http.StatusBadRequest {
 		t.Errorf("once there is room: status %d", status)
 	}
@@ -213,9 +204,9 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 		}
 	}), Limits{Requests: 9}, 100*time.Millisecond)
 	late := hand(t, address, "GET /quiet HTTP/1.1\r\nHost: x\r\n\r\n")
-	ended(t, "the handler that says nothing to begin", quiet)
+	testkit.Receive(t, "the handler that says nothing to begin", quiet)
 	hand(t, address, "GET /flood HTTP/1.1\r\nHost: x\r\n\r\n")
-	ended(t, "an answer that nobody reads to be given up", gone)
+	testkit.Receive(t, "an answer that nobody reads to be given up", gone)
 	if !os.IsTimeout(why) {
 		t.Error(why)
 	}
@@ -233,7 +224,7 @@ func TestForwardedUploadsThatStandStill(t *testing.T) {
 	if status, text := statusAndText(t, conn); status != http.StatusRequestTimeout {
 		t.Errorf("status %d, %s", status, text)
 	}
-	a.until("no file", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+	testkit.Until(t, "no file", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
 }
 
 // deadlines is an answer that keeps what the deadlines of its connection were set to.

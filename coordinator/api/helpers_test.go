@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -17,16 +16,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-ldl/coppice/coordinator/replica"
-	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/storetest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// limit bounds every wait; a test that reaches it fails.
-const limit = time.Minute
 
 // patienceHere is borne with a leader that says nothing.
 const patienceHere = time.Second
@@ -43,25 +41,13 @@ type site struct {
 // newSite starts a coordinator that leads.
 func newSite(t testing.TB) *site {
 	t.Helper()
+	s, _ := storetest.Leading(t)
 	log := slog.New(slog.DiscardHandler)
-	s, err := store.Open(store.Config{ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	folder, err := blobs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := serve(t, "a", Config{Store: s, Blobs: &replica.Blobs{Self: "a", Folder: folder, Log: log}, Log: log})
-	a.until("a leader", s.IsLeader)
-	if _, err := s.Lead(a.ctx(), "a"); err != nil {
-		t.Fatal(err)
-	}
 	a.propose(protocol.EntryMember, protocol.MemberEntry{ID: "a", HTTP: strings.TrimPrefix(a.web.URL, "http://")})
 	return a
 }
@@ -97,26 +83,9 @@ func (s *site) follower() *site {
 	return serve(s.t, "b", cfg)
 }
 
-func (s *site) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	s.t.Cleanup(cancel)
-	return ctx
-}
-
-func (s *site) until(what string, done func() bool) {
-	s.t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(limit); !done(); <-tick.C {
-		if time.Now().After(end) {
-			s.t.Fatalf("no %s in %v", what, limit)
-		}
-	}
-}
-
 func (s *site) propose(kind protocol.EntryKind, body any) any {
 	s.t.Helper()
-	_, v, err := s.cfg.Store.Propose(s.ctx(), protocol.EncodeEntry(kind, body))
+	_, v, err := s.cfg.Store.Propose(testkit.Context(s.t), protocol.EncodeEntry(kind, body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -133,7 +102,7 @@ func (s *site) ask(method, path string, body any, header ...string) *http.Respon
 			s.t.Fatal(err)
 		}
 	}
-	r, err := http.NewRequestWithContext(s.ctx(), method, s.web.URL+path, bytes.NewReader(b))
+	r, err := http.NewRequestWithContext(testkit.Context(s.t), method, s.web.URL+path, bytes.NewReader(b))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -196,10 +165,7 @@ func (s *site) problem(answer *http.Response, status int, what string, parts ...
 // imported is a dataset and the bytes of its shards.
 func imported(t testing.TB, rows int) (*dataset.Manifest, [][]byte) {
 	t.Helper()
-	m, shards, err := dataset.Build(dataset.Artificial(rows, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Artificial(t, rows)
 	var encoded [][]byte
 	for _, shard := range shards {
 		encoded = append(encoded, dataset.EncodeShard(shard, nil))
@@ -291,7 +257,7 @@ func (l *lines) next(want protocol.JobState) protocol.JobInfo {
 			if j.State == want {
 				return j
 			}
-		case <-time.After(limit):
+		case <-time.After(testkit.Limit):
 			l.t.Fatalf("no line says %s", want)
 		}
 	}
@@ -307,7 +273,7 @@ func (l *lines) ended() {
 				return
 			}
 			l.t.Errorf("a line after the last: %+v", j)
-		case <-time.After(limit):
+		case <-time.After(testkit.Limit):
 			l.t.Fatal("the watch does not end")
 		}
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -14,7 +13,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -86,8 +86,7 @@ func TestHostileRequests(t *testing.T) {
 // send sends a request whose answer does not matter.
 func (s *site) send(method, path string, body io.Reader) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
+	ctx := testkit.Context(s.t)
 	r, err := http.NewRequestWithContext(ctx, method, s.web.URL+path, body)
 	if err != nil {
 		return // no request
@@ -115,7 +114,7 @@ func raw(t *testing.T, a *site) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.SetDeadline(time.Now().Add(limit))
+		c.SetDeadline(time.Now().Add(testkit.Limit))
 		io.WriteString(c, text) // an error: it is refused already
 		c.(*net.TCPConn).CloseWrite()
 		io.Copy(io.Discard, c)

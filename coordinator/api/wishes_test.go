@@ -11,6 +11,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -222,7 +224,7 @@ func TestForwardingEndsWithTheLeadership(t *testing.T) {
 func TestReadsAreOfTheTerm(t *testing.T) {
 	s := newSite(t)
 	server := &Server{cfg: s.cfg}
-	ctx, cancel := context.WithCancel(s.ctx())
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	before := s.cfg.Store.Stats().LastIndex
 	for range 3 {
 		if err := server.verify(ctx); err != nil {
@@ -243,15 +245,7 @@ func TestReadsAreOfTheTerm(t *testing.T) {
 // found no majority, is not referred to either.
 func TestNoReferenceBeforeAMajority(t *testing.T) {
 	s := newSite(t)
-	n, err := bus.StartServer(bus.ServerOptions{Name: "api", Host: "127.0.0.1", Ping: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(n.Close)
-	if s.cfg.Blobs.Conn, err = bus.Connect(s.ctx(), bus.Options{Server: n, Ping: limit}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.cfg.Blobs.Conn.Close)
+	s.cfg.Blobs.Conn = natstest.Connect(t, natstest.Server(t, bus.ServerOptions{}))
 	s.put("art", 200)
 	m, shards := imported(t, 50)
 	s.cfg.Blobs.Peers = []string{"b", "c"}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -114,11 +115,7 @@ func TestVanishedAtOnce(t *testing.T) {
 // NATS cluster.
 func TestVanishedAcrossRoutes(t *testing.T) {
 	l := newLab(t, 20*quick)
-	far, err := bus.StartServer(bus.ServerOptions{Name: "far", Host: "127.0.0.1", Ping: limit, Cluster: "lab", Routes: []string{l.server.RouteURL()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(far.Close)
+	far := natstest.Server(t, bus.ServerOptions{Name: "far", Cluster: "lab", Routes: []string{l.server.RouteURL()}})
 	near := l.server
 	l.server = far
 	w1 := l.join("w1", 1)

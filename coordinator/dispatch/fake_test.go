@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -118,8 +119,8 @@ func (f *fake) next(kind protocol.Kind) order {
 			if o.kind != protocol.KindHold {
 				f.l.t.Fatalf("worker %s has an order of kind %d, kind %d was due", f.id, o.kind, kind)
 			}
-		case <-time.After(limit):
-			f.l.t.Fatalf("worker %s has no order of kind %d in %v", f.id, kind, limit)
+		case <-time.After(testkit.Limit):
+			f.l.t.Fatalf("worker %s has no order of kind %d in %v", f.id, kind, testkit.Limit)
 		}
 	}
 }

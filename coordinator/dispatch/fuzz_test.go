@@ -11,8 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/internal/allocs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -24,16 +25,7 @@ const resultSlack = 64 << 20
 // FuzzResults hands a leader with a summed and a collected round on their way what
 // comes on its subjects, for these rounds: their drivers neither die nor hang.
 func FuzzResults(f *testing.F) {
-	s, err := bus.StartServer(bus.ServerOptions{Name: "fuzz", Host: "127.0.0.1", Ping: limit})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(s.Close)
-	conn, err := bus.Connect(context.Background(), bus.Options{Server: s, Ping: limit})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(conn.Close)
+	conn := natstest.Connect(f, natstest.Server(f, bus.ServerOptions{}))
 	d := New(Config{
 		ID: "a", Epoch: epoch, Heartbeat: never, Conn: conn, Subjects: subjects, Parts: newFakeParts(),
 		Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),

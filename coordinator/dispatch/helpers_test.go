@@ -22,6 +22,8 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -29,8 +31,6 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	// limit bounds every wait; a test that reaches it fails.
-	limit = time.Minute
 	// never is a heartbeat that no test lives to see: nothing is overdue.
 	never = time.Hour
 	// quick is one of which twenty go by in a test.
@@ -60,11 +60,7 @@ func newLab(t *testing.T, heartbeat time.Duration) *lab {
 
 func newLabWith(t *testing.T, heartbeat time.Duration, change func(*Config)) *lab {
 	t.Helper()
-	s, err := bus.StartServer(bus.ServerOptions{Name: "lab", Host: "127.0.0.1", Ping: limit, RoutePort: -1, Cluster: "lab"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := natstest.Server(t, bus.ServerOptions{RoutePort: -1, Cluster: "lab"})
 	l := &lab{t: t, server: s, parts: newFakeParts(), registry: prometheus.NewRegistry()}
 	l.metrics = metrics.NewCoordinator(l.registry)
 	l.conn = l.connect()
@@ -94,11 +90,7 @@ func newLabWith(t *testing.T, heartbeat time.Duration, change func(*Config)) *la
 		}
 	})
 	t.Cleanup(func() { cancel(); run.Wait() })
-	select {
-	case <-leads: // it listens by now
-	case <-time.After(limit):
-		t.Fatal("the dispatcher does not begin")
-	}
+	testkit.Receive(t, "the dispatcher's beginning", leads) // it listens by now
 	return l
 }
 
@@ -106,30 +98,17 @@ var subjects = protocol.Subjects{Cluster: "lab"}
 
 func (l *lab) connect() *bus.Conn {
 	l.t.Helper()
-	c, err := bus.Connect(l.ctx(), bus.Options{Server: l.server, Ping: limit})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(c.Close)
-	return c
+	return natstest.Connect(l.t, l.server)
 }
 
 func (l *lab) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	l.t.Cleanup(cancel)
-	return ctx
+	return testkit.Context(l.t)
 }
 
-// until polls a condition that nothing notifies of.
+// until waits for a condition that nothing notifies of.
 func (l *lab) until(what string, done func() bool) {
 	l.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(limit); !done(); <-tick.C {
-		if time.Now().After(end) {
-			l.t.Fatalf("no %s in %v", what, limit)
-		}
-	}
+	testkit.Until(l.t, what, done)
 }
 
 // silent declares that a worker has not been heard of for too long.
@@ -216,13 +195,7 @@ func (l *lab) do(x *Executor, n uint64, r *algorithms.Round) *doing {
 
 func (d *doing) wait() error {
 	d.l.t.Helper()
-	select {
-	case err := <-d.done:
-		return err
-	case <-time.After(limit):
-		d.l.t.Fatal("the round does not end")
-		return nil
-	}
+	return testkit.Receive(d.l.t, "the end of the round", d.done)
 }
 
 // sums waits for the end of a summed round and checks its sum.

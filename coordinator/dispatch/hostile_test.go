@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -148,7 +149,7 @@ func TestHostileMessages(t *testing.T) {
 // units that had been given to those that are gone.
 func (d *doing) rest(w *fake) {
 	d.l.t.Helper()
-	for end := time.After(limit); ; {
+	for end := time.After(testkit.Limit); ; {
 		select {
 		case err := <-d.done:
 			d.done <- err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -84,11 +85,11 @@ func TestOfferWaitsForTheInterval(t *testing.T) {
 	j := o.running("one")
 	c, tr := o.committer(j), &stated{state: []byte("first")}
 	c.began = time.Now().Add(time.Hour)
-	if err := c.offer(o.ctx(), 3, tr); err != nil || tr.calls != 0 || c.flight != nil {
+	if err := c.offer(testkit.Context(t), 3, tr); err != nil || tr.calls != 0 || c.flight != nil {
 		t.Fatalf("a state was cut too early, error %v", err)
 	}
 	c.due()
-	if err := c.offer(o.ctx(), 4, tr); err != nil || tr.calls != 1 {
+	if err := c.offer(testkit.Context(t), 4, tr); err != nil || tr.calls != 1 {
 		t.Fatalf("%d states cut, error %v", tr.calls, err)
 	}
 	tr.state = []byte("the trainer goes on while the commit is in flight")
@@ -109,11 +110,11 @@ func TestOneCommitInFlight(t *testing.T) {
 	c, tr := o.committer(o.running("one")), &stated{state: []byte("state")}
 	flight := make(chan committed, 1)
 	c.flight, c.costs = flight, costs{40 * time.Millisecond}
-	if err := c.offer(o.ctx(), 1, tr); err != nil || tr.calls != 0 {
+	if err := c.offer(testkit.Context(t), 1, tr); err != nil || tr.calls != 0 {
 		t.Fatalf("a second commit was begun, error %v", err)
 	}
 	flight <- committed{nil, 40 * time.Millisecond}
-	if err := c.offer(o.ctx(), 1, tr); err != nil || tr.calls != 1 || c.interval != stretch(40*time.Millisecond) {
+	if err := c.offer(testkit.Context(t), 1, tr); err != nil || tr.calls != 1 || c.interval != stretch(40*time.Millisecond) {
 		t.Fatalf("%d states cut, interval %v, error %v", tr.calls, c.interval, err)
 	}
 	if err := c.settle(); err != nil {
@@ -160,7 +161,7 @@ func TestLargeStatesGoInPieces(t *testing.T) {
 		tr.state = bytes.Repeat([]byte{byte(round + 1)}, size)
 		before := o.cfg.Store.State().Index()
 		c.began = time.Now().Add(-time.Hour) // long enough for the largest
-		if err := c.offer(o.ctx(), uint64(round+1), tr); err != nil {
+		if err := c.offer(testkit.Context(t), uint64(round+1), tr); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.settle(); err != nil {
@@ -171,7 +172,7 @@ func TestLargeStatesGoInPieces(t *testing.T) {
 			t.Fatalf("round %d, %d bytes; want round %d, %d bytes", got.Round, got.TrainerBytes, round+1, size)
 		}
 		if size > protocol.MaxRaftState {
-			if b, err := o.cfg.Blobs.Get(o.ctx(), got.TrainerBlob); err != nil || !bytes.Equal(b, tr.state) || got.Trainer != nil || pieces != 1 {
+			if b, err := o.cfg.Blobs.Get(testkit.Context(t), got.TrainerBlob); err != nil || !bytes.Equal(b, tr.state) || got.Trainer != nil || pieces != 1 {
 				t.Errorf("a blob of %d bytes in %d entries, error %v", len(b), pieces, err)
 			}
 			continue
@@ -188,14 +189,14 @@ func TestCommitErrors(t *testing.T) {
 	o := newOffice(t)
 	j := o.running("one")
 	c, tr := o.committer(j), &stated{state: []byte("state"), err: errors.New("bad state")}
-	if err := c.offer(o.ctx(), 1, tr); !errors.Is(err, tr.err) || c.flight != nil {
+	if err := c.offer(testkit.Context(t), 1, tr); !errors.Is(err, tr.err) || c.flight != nil {
 		t.Errorf("a trainer that cannot marshal: error %v", err)
 	}
 	tr.err = nil
 	offer := func(round uint64) error {
 		t.Helper()
 		c.due()
-		if err := c.offer(o.ctx(), round, tr); err != nil {
+		if err := c.offer(testkit.Context(t), round, tr); err != nil {
 			t.Fatal(err)
 		}
 		return c.settle()
@@ -206,7 +207,7 @@ func TestCommitErrors(t *testing.T) {
 	if err := offer(5); !errors.Is(err, state.ErrStaleRound) || !passing(err) {
 		t.Errorf("a round that does not grow: error %v", err)
 	}
-	if _, err := o.store.Lead(o.ctx(), "b"); err != nil {
+	if _, err := o.store.Lead(testkit.Context(t), "b"); err != nil {
 		t.Fatal(err)
 	}
 	if err := offer(6); !errors.Is(err, state.ErrStaleEpoch) || !passing(err) {
@@ -215,7 +216,7 @@ func TestCommitErrors(t *testing.T) {
 	if got := o.job(j.ID); got.Round != 5 {
 		t.Errorf("round %d is committed", got.Round)
 	}
-	ctx, cancel := context.WithCancel(o.ctx())
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	cancel()
 	c.due()
 	if err := c.offer(ctx, 7, tr); err != nil {
@@ -234,14 +235,14 @@ func TestALargeStateWaits(t *testing.T) {
 	j := o.running("one")
 	c, tr := o.committer(j), &stated{state: bytes.Repeat([]byte{1}, 10<<20)}
 	c.began = time.Now().Add(-baseInterval - time.Millisecond)
-	if err := c.offer(o.ctx(), 1, tr); err != nil || c.flight != nil {
+	if err := c.offer(testkit.Context(t), 1, tr); err != nil || c.flight != nil {
 		t.Fatalf("a state of 10 MiB was committed after %v, error %v", baseInterval, err)
 	}
 	if c.interval <= time.Second {
 		t.Errorf("the interval is %v for a commit that takes %v", c.interval, expected(10<<20))
 	}
 	c.began = time.Now().Add(-time.Hour)
-	if err := c.offer(o.ctx(), 2, tr); err != nil {
+	if err := c.offer(testkit.Context(t), 2, tr); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.settle(); err != nil || o.job(j.ID).Round != 2 {

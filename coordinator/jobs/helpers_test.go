@@ -21,15 +21,16 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/storetest"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// limit bounds every wait; a test that reaches it fails.
-const limit = time.Minute
 
 // office is what a leader has: a real store of one node, a folder of blobs, NATS,
 // and no workers.
@@ -44,55 +45,24 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	o := &office{t: t}
-	s, err := store.Open(store.Config{ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s, epoch := storetest.Leading(t)
 	folder, err := blobs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.store, o.blobs = s, &replica.Blobs{Self: "a", Folder: folder, Log: log}
+	o := &office{t: t, store: s, blobs: &replica.Blobs{Self: "a", Folder: folder, Log: log}}
 	o.cfg = Config{
-		Concurrent: 2, Store: s, Blobs: o.blobs,
+		Epoch: epoch, Concurrent: 2, Store: s, Blobs: o.blobs,
 		Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: log,
-	}
-	o.until("a leader", s.IsLeader)
-	if o.cfg.Epoch, err = s.Lead(o.ctx(), "a"); err != nil {
-		t.Fatal(err)
 	}
 	o.dataset()
 	return o
 }
 
-func (o *office) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	o.t.Cleanup(cancel)
-	return ctx
-}
-
-// until polls a condition.
-func (o *office) until(what string, done func() bool) {
-	o.t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(limit); !done(); <-tick.C {
-		if time.Now().After(end) {
-			o.t.Fatalf("no %s in %v", what, limit)
-		}
-	}
-}
-
 // propose proposes an entry and returns what the state machine says.
 func (o *office) propose(kind protocol.EntryKind, body any) any {
 	o.t.Helper()
-	_, v, err := o.cfg.Store.Propose(o.ctx(), protocol.EncodeEntry(kind, body))
+	_, v, err := o.cfg.Store.Propose(testkit.Context(o.t), protocol.EncodeEntry(kind, body))
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -102,10 +72,7 @@ func (o *office) propose(kind protocol.EntryKind, body any) any {
 // dataset imports a small one.
 func (o *office) dataset() {
 	o.t.Helper()
-	m, shards, err := dataset.Build(dataset.Artificial(100, 1), dataset.ImportOptions{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	m, shards := datatest.Artificial(o.t, 100)
 	for _, shard := range shards {
 		if _, err := o.blobs.Folder.Put(dataset.EncodeShard(shard, nil)); err != nil {
 			o.t.Fatal(err)
@@ -151,16 +118,7 @@ func (c *committer) due() { c.began = time.Now().Add(-3 * c.interval / 2) }
 // dispatcher gives the office NATS and a dispatcher.
 func (o *office) dispatcher() {
 	o.t.Helper()
-	s, err := bus.StartServer(bus.ServerOptions{Name: "jobs", Host: "127.0.0.1", Ping: limit})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	o.t.Cleanup(s.Close)
-	conn, err := bus.Connect(o.ctx(), bus.Options{Server: s, Ping: limit})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	o.t.Cleanup(conn.Close)
+	conn := natstest.Connect(o.t, natstest.Server(o.t, bus.ServerOptions{}))
 	o.blobs.Conn = conn
 	o.cfg.Dispatch = dispatch.New(dispatch.Config{
 		ID: "a", Epoch: o.cfg.Epoch, Heartbeat: time.Second, Conn: conn, Subjects: protocol.Subjects{Cluster: "jobs"},
@@ -193,5 +151,5 @@ func (o *office) states() string {
 
 func (o *office) become(want string) {
 	o.t.Helper()
-	o.until(fmt.Sprintf("states %s (now %s)", want, o.states()), func() bool { return o.states() == want })
+	testkit.Until(o.t, fmt.Sprintf("states %s (now %s)", want, o.states()), func() bool { return o.states() == want })
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -154,11 +155,11 @@ func TestOldEpoch(t *testing.T) {
 	o := newOffice(t)
 	o.dispatcher()
 	j := o.submit("one", nil)
-	if _, err := o.store.Lead(o.ctx(), "b"); err != nil {
+	if _, err := o.store.Lead(testkit.Context(t), "b"); err != nil {
 		t.Fatal(err)
 	}
 	d := &driver{m: New(o.cfg), job: j, log: o.cfg.Log}
-	if err := d.run(o.ctx()); !errors.Is(err, state.ErrStaleEpoch) || !passing(err) {
+	if err := d.run(testkit.Context(t)); !errors.Is(err, state.ErrStaleEpoch) || !passing(err) {
 		t.Errorf("error %v", err)
 	}
 	if got := o.job(j.ID); got.State != protocol.Queued {
@@ -174,11 +175,11 @@ func TestLostStateIsNotTheJobsFault(t *testing.T) {
 	o.blobs.Peers = []string{"b"} // who is away
 	j := o.running("one")
 	e := protocol.CommitEntry{Epoch: o.cfg.Epoch, Job: j.ID, Round: 1, Total: 9, Blob: strings.Repeat("0", 64)}
-	if _, _, err := o.cfg.Store.Propose(o.ctx(), e.Append(nil)); err != nil {
+	if _, _, err := o.cfg.Store.Propose(testkit.Context(t), e.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
 	d := &driver{m: New(o.cfg), job: o.job(j.ID), log: o.cfg.Log}
-	if err := d.run(o.ctx()); err == nil || !passing(err) {
+	if err := d.run(testkit.Context(t)); err == nil || !passing(err) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -210,7 +211,7 @@ func TestPartsAreKeptByRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := protocol.Collected{Stamp: protocol.Stamp{Epoch: o.cfg.Epoch, Job: j.ID, Round: 0}, Unit: 3, Digest: digest, Bytes: 6}
-	if err := p.Record(o.ctx(), &m, 10); err != nil {
+	if err := p.Record(testkit.Context(t), &m, 10); err != nil {
 		t.Fatal(err)
 	}
 	if known := p.Known(j.ID, 0); len(known) != 1 || known[3] != digest {
@@ -222,7 +223,7 @@ func TestPartsAreKeptByRound(t *testing.T) {
 	if known := p.Known(99, 0); len(known) != 0 {
 		t.Errorf("known of no job %v", known)
 	}
-	if b, err := p.Load(o.ctx(), digest); err != nil || string(b) != "a tree" {
+	if b, err := p.Load(testkit.Context(t), digest); err != nil || string(b) != "a tree" {
 		t.Errorf("part %q, error %v", b, err)
 	}
 	if info := o.job(j.ID).Info(); info.Collected != 1 || info.Units != 10 {
@@ -236,7 +237,7 @@ func TestRefusedPartsEndTheRound(t *testing.T) {
 	o := newOffice(t)
 	j := o.running("one")
 	e := protocol.CommitEntry{Epoch: o.cfg.Epoch, Job: j.ID, Round: 3, Total: 5, Data: []byte("state")}
-	if _, _, err := o.store.Propose(o.ctx(), e.Append(nil)); err != nil {
+	if _, _, err := o.store.Propose(testkit.Context(t), e.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
 	p := &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}
@@ -245,11 +246,11 @@ func TestRefusedPartsEndTheRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &protocol.Collected{Stamp: protocol.Stamp{Epoch: o.cfg.Epoch, Job: j.ID, Round: 2}, Digest: digest, Bytes: 6}
-	if err := p.Record(o.ctx(), m, 5); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
+	if err := p.Record(testkit.Context(t), m, 5); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
 		t.Errorf("a part of a committed round: %v", err)
 	}
 	m.Round = 3
-	if err := p.Record(o.ctx(), m, 5); err != nil {
+	if err := p.Record(testkit.Context(t), m, 5); err != nil {
 		t.Error(err)
 	}
 }

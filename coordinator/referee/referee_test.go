@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/referee"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
@@ -35,10 +36,7 @@ func (s *shelf) Get(_ context.Context, digest string) ([]byte, error) {
 // data is a small dataset and its shards on a shelf.
 func data(t *testing.T) (*local.Data, *shelf) {
 	t.Helper()
-	m, rows, err := dataset.Build(dataset.Artificial(400, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, rows := datatest.Artificial(t, 400)
 	s := &shelf{blobs: make(map[string][]byte)}
 	for i, shard := range rows {
 		s.blobs[m.Shards[i].Digest] = dataset.EncodeShard(shard, nil)

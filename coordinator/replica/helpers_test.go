@@ -2,7 +2,6 @@ package replica
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"math/rand/v2"
 	"testing"
@@ -12,17 +11,12 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience bounds every wait of these tests, slowPing keeps a loaded machine from
-// losing connections.
-const (
-	patience = time.Minute
-	slowPing = 5 * time.Second
-)
 
 var subjects = protocol.Subjects{Cluster: "test"}
 
@@ -55,8 +49,8 @@ func cluster(t *testing.T, n int) []*member {
 	// A subscription reaches the other servers a moment after its own.
 	for _, m := range members {
 		for _, p := range m.Peers {
-			eventually(t, "an answer of "+p, func() bool {
-				_, err := m.Conn.Request(within(t), subjects.BlobsOf(p), (&protocol.BlobGet{Digest: "none"}).Append(nil))
+			testkit.Until(t, "an answer of "+p, func() bool {
+				_, err := m.Conn.Request(testkit.Context(t), subjects.BlobsOf(p), (&protocol.BlobGet{Digest: "none"}).Append(nil))
 				return err == nil
 			})
 		}
@@ -68,23 +62,8 @@ func name(i int) string { return string(rune('a' + i)) }
 
 func (m *member) start(t *testing.T, routes []string) {
 	t.Helper()
-	var err error
-	m.server, err = bus.StartServer(bus.ServerOptions{Name: m.Self, Host: "127.0.0.1", Cluster: "test", RoutePort: -1, Routes: routes, Ping: slowPing})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.server.Close)
-	m.Conn = connect(t, m.server)
-}
-
-func connect(t *testing.T, s *bus.Server) *bus.Conn {
-	t.Helper()
-	c, err := bus.Connect(within(t), bus.Options{Server: s, Ping: slowPing})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
+	m.server = natstest.Server(t, bus.ServerOptions{Name: m.Self, Cluster: "test", RoutePort: -1, Routes: routes})
+	m.Conn = natstest.Connect(t, m.server)
 }
 
 func (m *member) serve(t *testing.T) {
@@ -112,27 +91,6 @@ func openFolder(t *testing.T) *blobs.Folder {
 		t.Fatal(err)
 	}
 	return f
-}
-
-// within is a context that ends with the test's patience.
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.After(patience); !cond(); {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
 }
 
 // soon fails the test if f takes as long as a timeout does.
@@ -166,7 +124,7 @@ func holders(members []*member, digest string) (n int) {
 func pull(t *testing.T, c *bus.Conn, subject, digest string) ([]byte, error) {
 	t.Helper()
 	var b bytes.Buffer
-	err := c.FetchBlob(within(t), subject, digest, 0, &b)
+	err := c.FetchBlob(testkit.Context(t), subject, digest, 0, &b)
 	return b.Bytes(), err
 }
 
@@ -179,19 +137,10 @@ func deaf(t *testing.T, c *bus.Conn, subject string) <-chan struct{} {
 		t.Fatal(err)
 	}
 	t.Cleanup(sub.Close)
-	if err := c.Flush(within(t)); err != nil {
+	if err := c.Flush(testkit.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	return asked
-}
-
-func received(t *testing.T, what string, ch <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(patience):
-		t.Fatalf("%s: not within %v", what, patience)
-	}
 }
 
 // sent returns bytes as a client sent them, not stored yet.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // A blob is lost where all say that they lack it; a coordinator that is away may
@@ -15,12 +16,12 @@ import (
 func TestALostBlobIsToldFromAnAbsentHolder(t *testing.T) {
 	members := cluster(t, 3)
 	digest := blobs.Sum([]byte("nowhere"))
-	if _, err := members[0].Get(within(t), digest); !errors.Is(err, blobs.ErrMissing) || errors.Is(err, bus.ErrNoBlob) {
+	if _, err := members[0].Get(testkit.Context(t), digest); !errors.Is(err, blobs.ErrMissing) || errors.Is(err, bus.ErrNoBlob) {
 		t.Errorf("a blob that nobody has: %v", err)
 	}
 	members[2].stop()
 	soon(t, "the answer", func() {
-		if _, err := members[0].Get(within(t), digest); !errors.Is(err, bus.ErrNoBlob) || errors.Is(err, blobs.ErrMissing) {
+		if _, err := members[0].Get(testkit.Context(t), digest); !errors.Is(err, bus.ErrNoBlob) || errors.Is(err, blobs.ErrMissing) {
 			t.Errorf("a blob that one who is away may have: %v", err)
 		}
 	})
@@ -52,14 +53,14 @@ func TestAnUnreadableBlobIsNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	unreadable(t, members[0], digest)
-	if _, err := members[0].Get(within(t), digest); !errors.Is(err, syscall.EIO) || errors.Is(err, blobs.ErrMissing) {
+	if _, err := members[0].Get(testkit.Context(t), digest); !errors.Is(err, syscall.EIO) || errors.Is(err, blobs.ErrMissing) {
 		t.Errorf("only here, and unreadable: %v", err)
 	}
 	path, _ := members[0].Folder.Path(digest)
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // a file with a size that cannot be read
 		t.Fatal(err)
 	}
-	if _, err := members[1].Get(within(t), digest); errors.Is(err, blobs.ErrMissing) || !errors.Is(err, bus.ErrNoBlob) {
+	if _, err := members[1].Get(testkit.Context(t), digest); errors.Is(err, blobs.ErrMissing) || !errors.Is(err, bus.ErrNoBlob) {
 		t.Errorf("asked by another, which has none: %v", err)
 	}
 	if err := errors.Join(os.Remove(path), os.WriteFile(path, data, 0o600)); err != nil {
@@ -69,7 +70,7 @@ func TestAnUnreadableBlobIsNotLost(t *testing.T) {
 	if _, err := members[2].Folder.Put(data); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := members[0].Get(within(t), digest); err != nil || string(got) != string(data) {
+	if got, err := members[0].Get(testkit.Context(t), digest); err != nil || string(got) != string(data) {
 		t.Errorf("another has it: %d bytes, %v", len(got), err)
 	}
 	if got, err := members[0].Folder.Get(digest); err != nil || len(got) != len(data) {

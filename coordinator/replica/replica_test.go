@@ -15,6 +15,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -23,25 +25,25 @@ func TestPutReachesAMajority(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
 	data := bytesOf(3*protocol.BlobChunk+17, 1)
-	digest, err := a.Put(within(t), data)
+	digest, err := a.Put(testkit.Context(t), data)
 	if err != nil || digest != blobs.Sum(data) {
 		t.Fatalf("digest %s, error %v", digest, err)
 	}
 	if n := holders(members, digest); n < 2 || !a.Folder.Has(digest) {
 		t.Errorf("%d of 3 have the blob when Put returns", n)
 	}
-	eventually(t, "the third copy", func() bool { return holders(members, digest) == 3 })
+	testkit.Until(t, "the third copy", func() bool { return holders(members, digest) == 3 })
 
 	members[1].down()
 	soon(t, "Put with one coordinator down", func() {
-		digest, err = a.Put(within(t), bytesOf(1000, 2))
+		digest, err = a.Put(testkit.Context(t), bytesOf(1000, 2))
 	})
 	if err != nil || holders(members, digest) != 2 {
 		t.Errorf("one of three down: %d have the blob, error %v", holders(members, digest), err)
 	}
 
 	alone := cluster(t, 1)[0]
-	if digest, err = alone.Put(within(t), data); err != nil || !alone.Folder.Has(digest) {
+	if digest, err = alone.Put(testkit.Context(t), data); err != nil || !alone.Folder.Has(digest) {
 		t.Errorf("a single coordinator: error %v", err)
 	}
 }
@@ -56,18 +58,18 @@ func TestNoMajorityIsSaid(t *testing.T) {
 	data := bytesOf(1000, 1)
 	var digest string
 	var err error
-	soon(t, "Put with two of three down", func() { digest, err = a.Put(within(t), data) })
+	soon(t, "Put with two of three down", func() { digest, err = a.Put(testkit.Context(t), data) })
 	if !errors.Is(err, ErrNoMajority) {
 		t.Fatalf("error %v", err)
 	}
 	if n := holders(members[1:], digest); n != 0 {
 		t.Errorf("%d coordinators that are down have the blob", n)
 	}
-	if err := a.Receive(within(t), digest, sent(t, a, data)); !errors.Is(err, ErrNoMajority) {
+	if err := a.Receive(testkit.Context(t), digest, sent(t, a, data)); !errors.Is(err, ErrNoMajority) {
 		t.Errorf("a client's blob: error %v", err)
 	}
 	members[2].serve(t)
-	eventually(t, "a majority", func() bool { return a.Spread(within(t), digest, uint64(len(data))) == nil })
+	testkit.Until(t, "a majority", func() bool { return a.Spread(testkit.Context(t), digest, uint64(len(data))) == nil })
 	if n := holders(members, digest); n != 2 {
 		t.Errorf("%d have the blob, want 2", n)
 	}
@@ -81,7 +83,7 @@ func TestSlowPeersAreNotWaitedFor(t *testing.T) {
 	members[1].down()
 	deaf(t, members[1].Conn, subjects.Replicate("b"))
 	soon(t, "Put with a deaf coordinator", func() {
-		if _, err := a.Put(within(t), bytesOf(10, 1)); err != nil {
+		if _, err := a.Put(testkit.Context(t), bytesOf(10, 1)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -93,7 +95,7 @@ func TestSlowPeersAreNotWaitedFor(t *testing.T) {
 		_, err := a.Put(ctx, bytesOf(10, 2))
 		done <- err
 	}()
-	received(t, "the request", asked)
+	testkit.Receive(t, "the request", asked)
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
@@ -106,13 +108,13 @@ func TestPeersThatCannotStore(t *testing.T) {
 	for _, m := range members[1:] {
 		remove(t, m.Folder)
 	}
-	_, err := members[0].Put(within(t), bytesOf(10, 1))
+	_, err := members[0].Put(testkit.Context(t), bytesOf(10, 1))
 	if !errors.Is(err, ErrNoMajority) || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("error %v", err)
 	}
 	here := cluster(t, 1)[0]
 	remove(t, here.Folder)
-	if _, err := here.Put(within(t), nil); err == nil || errors.Is(err, ErrNoMajority) {
+	if _, err := here.Put(testkit.Context(t), nil); err == nil || errors.Is(err, ErrNoMajority) {
 		t.Errorf("a folder that is gone here: error %v", err)
 	}
 }
@@ -135,7 +137,7 @@ func TestSharedSubjectFindsWhoHasIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range members { // a worker may be connected to any server
-		worker := connect(t, m.server)
+		worker := natstest.Connect(t, m.server)
 		for range 5 {
 			if got, err := pull(t, worker, subjects.Blobs(), digest); err != nil || !bytes.Equal(got, data) {
 				t.Fatalf("%d bytes, error %v", len(got), err)
@@ -177,13 +179,13 @@ func TestCorruptCopyIsFetchedAgain(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
 	data := bytesOf(5000, 1)
-	digest, err := a.Put(within(t), data)
+	digest, err := a.Put(testkit.Context(t), data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "three copies", func() bool { return holders(members, digest) == 3 })
+	testkit.Until(t, "three copies", func() bool { return holders(members, digest) == 3 })
 	spoil(t, a.Folder, digest)
-	if got, err := a.Get(within(t), digest); err != nil || !bytes.Equal(got, data) {
+	if got, err := a.Get(testkit.Context(t), digest); err != nil || !bytes.Equal(got, data) {
 		t.Fatalf("%d bytes, error %v", len(got), err)
 	}
 	path, _ := a.Folder.Path(digest)
@@ -197,13 +199,13 @@ func TestCorruptCopyIsFetchedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	members[1].down() // the first to be asked is not there
-	if got, err := a.Get(within(t), digest); err != nil || !bytes.Equal(got, data) {
+	if got, err := a.Get(testkit.Context(t), digest); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("a lost copy: %d bytes, error %v", len(got), err)
 	}
-	if _, err := a.Get(within(t), blobs.Sum([]byte("nobody's"))); !errors.Is(err, bus.ErrNoBlob) {
+	if _, err := a.Get(testkit.Context(t), blobs.Sum([]byte("nobody's"))); !errors.Is(err, bus.ErrNoBlob) {
 		t.Errorf("nobody's blob: error %v", err)
 	}
-	if _, err := cluster(t, 1)[0].Get(within(t), digest); !errors.Is(err, blobs.ErrMissing) {
+	if _, err := cluster(t, 1)[0].Get(testkit.Context(t), digest); !errors.Is(err, blobs.ErrMissing) {
 		t.Errorf("a single coordinator: error %v", err)
 	}
 }
@@ -225,7 +227,7 @@ func TestCorruptCopyDoesNotCount(t *testing.T) {
 		}
 		m.serve(t)
 	}
-	digest, err := members[0].Put(within(t), data)
+	digest, err := members[0].Put(testkit.Context(t), data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,19 +242,19 @@ func TestReceiveChecksTheDigest(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
 	data, other := bytesOf(500, 1), bytesOf(500, 2)
-	kept, err := a.Put(within(t), data)
+	kept, err := a.Put(testkit.Context(t), data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, digest := range []string{blobs.Sum(other), "", "../../etc/passwd", strings.ToUpper(kept)} {
-		if err := a.Receive(within(t), digest, sent(t, a, data)); !errors.Is(err, blobs.ErrCorrupt) {
+		if err := a.Receive(testkit.Context(t), digest, sent(t, a, data)); !errors.Is(err, blobs.ErrCorrupt) {
 			t.Errorf("digest %.20q: error %v", digest, err)
 		}
 	}
 	if !a.Folder.Has(kept) || a.Folder.Has(blobs.Sum(other)) {
 		t.Error("a refusal changed what is stored")
 	}
-	if err := a.Receive(within(t), blobs.Sum(other), sent(t, a, other)); err != nil || holders(members, blobs.Sum(other)) < 2 {
+	if err := a.Receive(testkit.Context(t), blobs.Sum(other), sent(t, a, other)); err != nil || holders(members, blobs.Sum(other)) < 2 {
 		t.Errorf("the right bytes: error %v", err)
 	}
 }
@@ -278,20 +280,20 @@ func TestTakeFromAWorker(t *testing.T) {
 	a := members[0]
 	part, lie := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2)
 	good, bad := blobs.Sum(part), blobs.Sum([]byte("something else"))
-	worker := connect(t, members[2].server)
+	worker := natstest.Connect(t, members[2].server)
 	s, err := bus.ServeBlobs(worker, subjects.BlobsOf("w1"), "", served{good: part, bad: lie}.open)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	eventually(t, "the worker", func() bool {
+	testkit.Until(t, "the worker", func() bool {
 		_, err := pull(t, a.Conn, subjects.BlobsOf("w1"), good)
 		return err == nil
 	})
-	if err := a.Take(within(t), "w1", good, uint64(len(part))); err != nil || holders(members, good) != 1 || !a.Folder.Has(good) {
+	if err := a.Take(testkit.Context(t), "w1", good, uint64(len(part))); err != nil || holders(members, good) != 1 || !a.Folder.Has(good) {
 		t.Errorf("%d have the part, error %v", holders(members, good), err)
 	}
-	if err := a.Spread(within(t), good, uint64(len(part))); err != nil || holders(members, good) < 2 {
+	if err := a.Spread(testkit.Context(t), good, uint64(len(part))); err != nil || holders(members, good) < 2 {
 		t.Errorf("%d have the part, error %v", holders(members, good), err)
 	}
 	for what, c := range map[string]struct {
@@ -304,7 +306,7 @@ func TestTakeFromAWorker(t *testing.T) {
 		"a part that it lacks":  {blobs.Sum(lie), 70, bus.ErrNoBlob},
 		"no such worker's part": {bad, 1, bus.ErrBlob},
 	} {
-		if err := a.Take(within(t), "w1", c.digest, c.size); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "worker w1") {
+		if err := a.Take(testkit.Context(t), "w1", c.digest, c.size); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "worker w1") {
 			t.Errorf("%s: error %v", what, err)
 		}
 		if holders(members, c.digest) != 0 {
@@ -325,10 +327,10 @@ func TestStopDoesNotWait(t *testing.T) {
 	asked := deaf(t, a.Conn, subjects.BlobsOf("ghost"))
 	done := make(chan error, 1)
 	go func() {
-		_, err := a.Conn.Request(within(t), subjects.Replicate("b"), (&protocol.Replicate{Digest: blobs.Sum(nil), From: "ghost"}).Append(nil))
+		_, err := a.Conn.Request(testkit.Context(t), subjects.Replicate("b"), (&protocol.Replicate{Digest: blobs.Sum(nil), From: "ghost"}).Append(nil))
 		done <- err
 	}()
-	received(t, "b's request for the blob", asked)
+	testkit.Receive(t, "b's request for the blob", asked)
 	soon(t, "stopping", func() {
 		b.down()
 		b.Conn.Close()
@@ -341,7 +343,7 @@ func TestStopDoesNotWait(t *testing.T) {
 func TestDamagedRequestsAreAnswered(t *testing.T) {
 	members := cluster(t, 1)
 	for _, req := range [][]byte{nil, {protocol.Version, byte(protocol.KindReplicate), '{'}, (&protocol.Replicate{Digest: "no digest", From: "a"}).Append(nil)} {
-		answer, err := members[0].Conn.Request(within(t), subjects.Replicate("a"), req)
+		answer, err := members[0].Conn.Request(testkit.Context(t), subjects.Replicate("a"), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -373,10 +375,10 @@ func TestPutMakesOldCopiesYoung(t *testing.T) {
 		}
 		paths = append(paths, path)
 	}
-	if _, err := members[0].Put(within(t), data); err != nil {
+	if _, err := members[0].Put(testkit.Context(t), data); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "three young copies", func() bool {
+	testkit.Until(t, "three young copies", func() bool {
 		young := 0
 		for _, path := range paths {
 			if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) < time.Hour {
@@ -398,17 +400,17 @@ func TestLostQuestionIsAskedAgain(t *testing.T) {
 		if asked.Add(1) == lost.Load() {
 			return nil
 		}
-		return members[1].onReplicate(within(t), req)
+		return members[1].onReplicate(testkit.Context(t), req)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer sub.Close()
-	eventually(t, "b to serve", func() bool { return members[0].ask("b", nil, protocol.BlobCopy) != nil && asked.Load() > 0 })
+	testkit.Until(t, "b to serve", func() bool { return members[0].ask("b", nil, protocol.BlobCopy) != nil && asked.Load() > 0 })
 	asked.Store(0)
 	lost.Store(1)
 	data := bytesOf(10, 1)
-	digest, err := members[0].Put(within(t), data)
+	digest, err := members[0].Put(testkit.Context(t), data)
 	if err != nil || !members[1].Folder.Has(digest) || asked.Load() != 2 {
 		t.Errorf("asked %d times, error %v", asked.Load(), err)
 	}

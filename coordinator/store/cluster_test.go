@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -35,12 +36,12 @@ func TestFailover(t *testing.T) {
 		if leader.config.ID == id {
 			t.Fatalf("%s still leads", id)
 		}
-		if s, err := leader.Wait(c.ctx(), last); err != nil {
+		if s, err := leader.Wait(testkit.Context(t), last); err != nil {
 			t.Fatal(err)
 		} else {
 			checkMembers(t, s, n)
 		}
-		if _, _, err := old.Propose(c.ctx(), memberEntry(n)); !errors.Is(err, ErrClosed) {
+		if _, _, err := old.Propose(testkit.Context(t), memberEntry(n)); !errors.Is(err, ErrClosed) {
 			t.Errorf("a closed store answers %v", err)
 		}
 		c.start(id, nil)
@@ -56,7 +57,7 @@ func TestFollowerRefuses(t *testing.T) {
 	c := newCluster(t, 3, calm)
 	leader := c.leader()
 	follower := c.followers(leader)[0]
-	_, _, err := follower.Propose(c.ctx(), memberEntry(0))
+	_, _, err := follower.Propose(testkit.Context(t), memberEntry(0))
 	var not *NotLeaderError
 	if !errors.Is(err, ErrNotLeader) || !errors.As(err, &not) {
 		t.Fatalf("a follower answers %v", err)
@@ -64,10 +65,10 @@ func TestFollowerRefuses(t *testing.T) {
 	if not.Leader != "" && not.Leader != leader.config.ID {
 		t.Errorf("it names %q, the leader is %q", not.Leader, leader.config.ID)
 	}
-	if err := follower.TransferLeadership(c.ctx()); !errors.Is(err, ErrNotLeader) {
+	if err := follower.TransferLeadership(testkit.Context(t)); !errors.Is(err, ErrNotLeader) {
 		t.Errorf("a follower hands over: %v", err)
 	}
-	if follower.VerifyLeader(c.ctx()) == nil || follower.Barrier(c.ctx()) == nil {
+	if follower.VerifyLeader(testkit.Context(t)) == nil || follower.Barrier(testkit.Context(t)) == nil {
 		t.Error("a follower passes as the leader")
 	}
 }
@@ -111,17 +112,17 @@ func TestStaleLeader(t *testing.T) {
 	c := newCluster(t, 3, calm)
 	old, epoch := c.lead()
 	job := submitJob(t, c)
-	if err := old.TransferLeadership(c.ctx()); err != nil {
+	if err := old.TransferLeadership(testkit.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	leader, next := c.lead()
 	run := protocol.JobStateEntry{Epoch: epoch, Job: job, State: protocol.Running}
-	index, value, err := leader.Propose(c.ctx(), protocol.EncodeEntry(protocol.EntryJobState, &run))
+	index, value, err := leader.Propose(testkit.Context(t), protocol.EncodeEntry(protocol.EntryJobState, &run))
 	if !errors.Is(err, state.ErrStaleEpoch) || index == 0 || value != nil {
 		t.Errorf("an entry of epoch %d in epoch %d: index %d, %v, %v", epoch, next, index, value, err)
 	}
 	run.Epoch = next
-	_, value, err = leader.Propose(c.ctx(), protocol.EncodeEntry(protocol.EntryJobState, &run))
+	_, value, err = leader.Propose(testkit.Context(t), protocol.EncodeEntry(protocol.EntryJobState, &run))
 	if err != nil || value.(*state.Job).State != protocol.Running {
 		t.Errorf("an entry of this epoch: %v, %v", value, err)
 	}
@@ -147,11 +148,11 @@ func TestMajorityGone(t *testing.T) {
 	for _, f := range c.followers(leader) {
 		c.kill(f.config.ID)
 	}
-	_, _, err := leader.Propose(c.ctx(), memberEntry(1))
+	_, _, err := leader.Propose(testkit.Context(t), memberEntry(1))
 	if !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrNotLeader) {
 		t.Errorf("a leader alone answers %v", err)
 	}
-	c.until("stepping down", func() bool { return !leader.IsLeader() })
+	testkit.Until(t, "stepping down", func() bool { return !leader.IsLeader() })
 	checkMembers(t, leader.State(), 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // Each refusal names what is at fault and leaves nothing behind.
@@ -70,10 +72,7 @@ func TestFolderKeepsItsNode(t *testing.T) {
 		{"other peers", func(c *Config) { c.Peers = append(c.Peers, Peer{"b", "127.0.0.1:1"}) }, ""},
 		{"another format", func(c *Config) { rewrite(t, filepath.Join(c.Dir, formatName), "format 3", "format 9") }, "empty folder"},
 	} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := testkit.Listen(t)
 		config := c.config("a", l)
 		test.change(&config)
 		if _, err := Open(config); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), config.Dir) || !strings.Contains(err.Error(), test.says) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/rtt"
 )
 
@@ -40,7 +41,7 @@ func TestRoundTripsOfAnElection(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	s := c.leader()
-	c.until("round trips", func() bool { return len(s.RoundTrips()) == 2 })
+	testkit.Until(t, "round trips", func() bool { return len(s.RoundTrips()) == 2 })
 	if s.life.Load().session.dials.Load() == 0 {
 		t.Error("no connection is counted")
 	}

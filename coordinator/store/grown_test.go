@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // grown is a cluster that a began alone, with a snapshot of that time, and that b and
@@ -19,8 +21,8 @@ func grown(t *testing.T) *cluster {
 	}
 	for _, id := range []string{"b", "c"} {
 		addr := c.join(id).Addr()
-		c.change(func(s *Store) error { return s.AddNonvoter(c.ctx(), id, addr) })
-		c.change(func(s *Store) error { return s.Promote(c.ctx(), id, addr) })
+		c.change(func(s *Store) error { return s.AddNonvoter(testkit.Context(t), id, addr) })
+		c.change(func(s *Store) error { return s.Promote(testkit.Context(t), id, addr) })
 		c.peers = append(c.peers, Peer{ID: id, RaftAddr: addr})
 	}
 	c.wait(c.propose(memberEntry(20)))
@@ -39,19 +41,19 @@ func TestRecoveryOfTheFirst(t *testing.T) {
 	rewriteFile(t, only(t, filepath.Join(c.dir, "a"), "log/*.wal"), flipIn(memberID(20)))
 	a := c.start("a", nil)
 	term, patience := a.Stats().Term, time.Now().Add(6*a.config.election())
-	c.until("elections", func() bool { return a.IsLeader() || time.Now().After(patience) })
+	testkit.Until(t, "elections", func() bool { return a.IsLeader() || time.Now().After(patience) })
 	if a.IsLeader() || a.Stats().Term != term {
 		t.Fatal("it stands without the others")
 	}
 	c.start("b", nil)
 	c.start("c", nil)
 	c.wait(c.propose(memberEntry(21)))
-	c.until("end of trouble", func() bool { return a.Trouble() == nil })
+	testkit.Until(t, "end of trouble", func() bool { return a.Trouble() == nil })
 	checkMembers(t, a.State(), 22)
 	if names := memberNames(a); names != "abc" {
 		t.Errorf("its members are %s", names)
 	}
-	c.until("office for it", func() bool { return c.leader().HandOver(c.ctx(), "a") == nil && a.IsLeader() })
+	testkit.Until(t, "office for it", func() bool { return c.leader().HandOver(testkit.Context(t), "a") == nil && a.IsLeader() })
 }
 
 // A crash between the two steps in which Raft writes a vote leaves no vote of that

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -22,9 +23,6 @@ import (
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/hashicorp/raft.(*deferError).Error"))
 }
-
-// limit bounds every wait of a test; a test that reaches it fails.
-const limit = time.Minute
 
 // cluster is a set of nodes in this process, on loopback and temporary folders.
 type cluster struct {
@@ -100,10 +98,7 @@ func (c *cluster) startAll() {
 	c.t.Helper()
 	listeners := make(map[string]net.Listener)
 	for i := range c.peers {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		l := testkit.Listen(c.t)
 		listeners[c.peers[i].ID] = l
 		c.peers[i].RaftAddr = l.Addr().String()
 	}
@@ -123,7 +118,7 @@ func (c *cluster) decideAll() {
 	var starts sync.WaitGroup
 	for _, s := range all {
 		starts.Go(func() {
-			if err := c.decide(c.ctx(), s); err != nil {
+			if err := c.decide(testkit.Context(c.t), s); err != nil {
 				c.t.Error(err)
 			}
 		})
@@ -135,7 +130,7 @@ func (c *cluster) decideAll() {
 func (c *cluster) start(id string, l net.Listener) *Store {
 	c.t.Helper()
 	config := c.config(id, l)
-	if err := c.decide(c.ctx(), c.look(config)); err != nil {
+	if err := c.decide(testkit.Context(c.t), c.look(config)); err != nil {
 		c.t.Fatal(err)
 	}
 	return c.open(config)
@@ -203,9 +198,9 @@ func (c *cluster) kill(id string) {
 // leader waits until some node leads and a majority agrees.
 func (c *cluster) leader() *Store {
 	c.t.Helper()
-	ctx := c.ctx()
+	ctx := testkit.Context(c.t)
 	var found *Store
-	c.until("a leader", func() bool {
+	testkit.Until(c.t, "a leader", func() bool {
 		for _, s := range c.nodes {
 			if s.IsLeader() && s.VerifyLeader(ctx) == nil {
 				found = s
@@ -222,7 +217,7 @@ func (c *cluster) lead() (*Store, uint64) {
 	c.t.Helper()
 	for {
 		s := c.leader()
-		epoch, err := s.Lead(c.ctx(), s.config.ID)
+		epoch, err := s.Lead(testkit.Context(c.t), s.config.ID)
 		if err == nil {
 			return s, epoch
 		}
@@ -241,30 +236,12 @@ func (c *cluster) followers(leader *Store) []*Store {
 	return list
 }
 
-// until polls a condition that nothing notifies of.
-func (c *cluster) until(what string, done func() bool) {
-	c.t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(limit); !done(); <-tick.C {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("no %s in %v", what, limit)
-		}
-	}
-}
-
-func (c *cluster) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	c.t.Cleanup(cancel)
-	return ctx
-}
-
 // propose proposes to whoever leads until it is acknowledged, as clients do, and
 // returns the index.
 func (c *cluster) propose(entry []byte) uint64 {
 	c.t.Helper()
 	for {
-		index, _, err := c.leader().Propose(c.ctx(), entry)
+		index, _, err := c.leader().Propose(testkit.Context(c.t), entry)
 		if err == nil {
 			return index
 		}
@@ -276,7 +253,7 @@ func (c *cluster) propose(entry []byte) uint64 {
 func (c *cluster) wait(index uint64) {
 	c.t.Helper()
 	for id, s := range c.nodes {
-		if _, err := s.Wait(c.ctx(), index); err != nil {
+		if _, err := s.Wait(testkit.Context(c.t), index); err != nil {
 			c.t.Fatalf("node %s, entry %d: %v", id, index, err)
 		}
 	}

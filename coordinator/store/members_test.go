@@ -3,21 +3,18 @@ package store
 import (
 	"bytes"
 	"errors"
-	"net"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // join starts a node that waits to be added.
 func (c *cluster) join(id string) *Store {
 	c.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	l := testkit.Listen(c.t)
 	config := c.config(id, l)
 	config.Join, config.RaftAddr = true, l.Addr().String()
 	config.Peers = append(config.Peers[:len(config.Peers):len(config.Peers)], Peer{ID: id, RaftAddr: config.RaftAddr})
@@ -67,16 +64,16 @@ func TestReplaceANode(t *testing.T) {
 	if got := memberNames(d); got != "" || d.Stats().LastIndex != 0 {
 		t.Fatalf("a node that waits has the members %q and a log up to %d", got, d.Stats().LastIndex)
 	}
-	c.change(func(s *Store) error { return s.AddNonvoter(c.ctx(), "d", d.Addr()) })
-	c.until("catching up", func() bool { return d.State().Index() >= c.leader().State().Index() })
+	c.change(func(s *Store) error { return s.AddNonvoter(testkit.Context(t), "d", d.Addr()) })
+	testkit.Until(t, "catching up", func() bool { return d.State().Index() >= c.leader().State().Index() })
 	checkMembers(t, d.State(), n)
 	if got := memberNames(c.leader()); got != "abcd?" {
 		t.Fatalf("members %q", got)
 	}
-	c.change(func(s *Store) error { return s.Promote(c.ctx(), "d", d.Addr()) })
+	c.change(func(s *Store) error { return s.Promote(testkit.Context(t), "d", d.Addr()) })
 	dead := c.followers(c.leader())[0].config.ID
 	c.kill(dead)
-	c.change(func(s *Store) error { return s.Remove(c.ctx(), dead) })
+	c.change(func(s *Store) error { return s.Remove(testkit.Context(t), dead) })
 	c.wait(c.propose(memberEntry(n)))
 	if got := d.Stats().Peers; got != 3 {
 		t.Errorf("%d members: %q", got, memberNames(d))
@@ -105,10 +102,10 @@ func TestRemovedNodeIsQuiet(t *testing.T) {
 	c := newCluster(t, 3, calm)
 	leader := c.leader()
 	out := c.followers(leader)[0]
-	c.change(func(s *Store) error { return s.Remove(c.ctx(), out.config.ID) })
+	c.change(func(s *Store) error { return s.Remove(testkit.Context(t), out.config.ID) })
 	term := leader.Stats().Term
 	deadline := time.Now().Add(6 * leader.config.election())
-	c.until("time in which the removed node could stand for election", func() bool {
+	testkit.Until(t, "time in which the removed node could stand for election", func() bool {
 		c.propose(memberEntry(int(time.Until(deadline) / time.Millisecond)))
 		return time.Now().After(deadline)
 	})
@@ -147,14 +144,14 @@ func TestTransferTo(t *testing.T) {
 	c := newCluster(t, 3, calm)
 	leader := c.leader()
 	to := c.followers(leader)[1]
-	if err := leader.TransferTo(c.ctx(), leader.config.ID); err != nil || !leader.IsLeader() {
+	if err := leader.TransferTo(testkit.Context(t), leader.config.ID); err != nil || !leader.IsLeader() {
 		t.Errorf("to itself: %v", err)
 	}
-	if err := leader.TransferTo(c.ctx(), to.config.ID); err != nil {
+	if err := leader.TransferTo(testkit.Context(t), to.config.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.until("the other to lead", to.IsLeader)
-	if err := leader.TransferTo(c.ctx(), "b"); !errors.Is(err, ErrNotLeader) && leader.config.ID != "b" {
+	testkit.Until(t, "the other to lead", to.IsLeader)
+	if err := leader.TransferTo(testkit.Context(t), "b"); !errors.Is(err, ErrNotLeader) && leader.config.ID != "b" {
 		t.Errorf("a follower hands over: %v", err)
 	}
 }

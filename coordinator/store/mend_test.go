@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // damage changes files of a node's folder as a bad disk would, and returns the
@@ -178,12 +180,12 @@ func TestCorruptWithReplicas(t *testing.T) {
 			d.change(t, filepath.Join(c.dir, id))
 			s := c.start(id, nil)
 			c.wait(c.propose(memberEntry(n)))
-			c.until("end of trouble", func() bool { return s.Trouble() == nil })
+			testkit.Until(t, "end of trouble", func() bool { return s.Trouble() == nil })
 			checkMembers(t, s.State(), n+1)
 			if _, err := os.Stat(s.folder.recover()); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("RECOVER is left: %v", err)
 			}
-			c.until("office for it", func() bool { return c.leader().HandOver(c.ctx(), id) == nil && s.IsLeader() })
+			testkit.Until(t, "office for it", func() bool { return c.leader().HandOver(testkit.Context(t), id) == nil && s.IsLeader() })
 			c.propose(memberEntry(n + 1))
 			checkMembers(t, s.State(), n+2)
 		})
@@ -210,7 +212,7 @@ func TestNoVoteWithoutTheLog(t *testing.T) {
 	c.kill(b)
 	rewriteFile(t, only(t, filepath.Join(c.dir, b), "log/*.wal"), flipIn(memberID(0)))
 	sb, sc := c.start(b, nil), c.start(late, nil)
-	c.until("votes to be refused", func() bool { return sb.life.Load().gate.refused.Load() >= 3 })
+	testkit.Until(t, "votes to be refused", func() bool { return sb.life.Load().gate.refused.Load() >= 3 })
 	if sb.IsLeader() || sc.IsLeader() {
 		t.Fatal("a leader was elected by a node that lost what it had acknowledged")
 	}
@@ -218,7 +220,7 @@ func TestNoVoteWithoutTheLog(t *testing.T) {
 	c.wait(c.propose(memberEntry(2)))
 	for id, s := range c.nodes {
 		checkMembers(t, s.State(), 3)
-		c.until("end of trouble of "+id, func() bool { return s.Trouble() == nil })
+		testkit.Until(t, "end of trouble of "+id, func() bool { return s.Trouble() == nil })
 	}
 }
 
@@ -244,7 +246,7 @@ func TestRecoveryIsRemembered(t *testing.T) {
 	c.start(others[1], nil)
 	s := c.start(id, nil)
 	c.wait(c.propose(memberEntry(1)))
-	c.until("end of trouble", func() bool { return s.Trouble() == nil })
+	testkit.Until(t, "end of trouble", func() bool { return s.Trouble() == nil })
 }
 
 // The votes of a node are not guessed: alone it does not start without them.
@@ -257,10 +259,7 @@ func TestLostVotesAlone(t *testing.T) {
 	if _, err := NewStart(c.config("a", nil)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	if _, err := Open(c.config("a", l)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
@@ -283,7 +282,7 @@ func snapshotted(t *testing.T, nodes, n int) *cluster {
 	}
 	c.wait(last)
 	for _, s := range c.nodes {
-		c.until("snapshot", func() bool { return s.Stats().Snapshots > 1 })
+		testkit.Until(t, "snapshot", func() bool { return s.Stats().Snapshots > 1 })
 	}
 	return c
 }
@@ -312,10 +311,7 @@ func TestCorruptSnapshots(t *testing.T) {
 					rewriteFile(t, path, test.change)
 				}
 				if nodes == 1 {
-					l, err := net.Listen("tcp", "127.0.0.1:0")
-					if err != nil {
-						t.Fatal(err)
-					}
+					l := testkit.Listen(t)
 					if _, err := Open(c.config("a", l)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(test.file)) {
 						t.Errorf("alone: %v", err)
 					}
@@ -323,7 +319,7 @@ func TestCorruptSnapshots(t *testing.T) {
 				}
 				s := c.start("a", nil)
 				c.wait(c.propose(bulkEntry(n)))
-				c.until("end of trouble", func() bool { return s.Trouble() == nil })
+				testkit.Until(t, "end of trouble", func() bool { return s.Trouble() == nil })
 				checkMembers(t, s.State(), n+1)
 			}
 		})

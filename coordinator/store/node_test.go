@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -26,7 +27,7 @@ func TestUnknownEntryStops(t *testing.T) {
 	if !errors.Is(s.Err(), state.ErrUnknownEntry) {
 		t.Errorf("it stopped for %v", s.Err())
 	}
-	if _, _, err := s.Propose(c.ctx(), memberEntry(1)); !errors.Is(err, state.ErrUnknownEntry) {
+	if _, _, err := s.Propose(testkit.Context(t), memberEntry(1)); !errors.Is(err, state.ErrUnknownEntry) {
 		t.Errorf("a stopped node answers %v", err)
 	}
 	if s.Snapshot() == nil {
@@ -50,7 +51,7 @@ func TestProposeAsyncOrder(t *testing.T) {
 		t.Log("the leader changed: once more")
 	}
 	s := c.leader()
-	if err := s.Barrier(c.ctx()); err != nil {
+	if err := s.Barrier(testkit.Context(t)); err != nil {
 		t.Error(err)
 	}
 	checkMembers(t, s.State(), n)
@@ -92,7 +93,7 @@ func TestCloseWhileProposing(t *testing.T) {
 			}
 		})
 	}
-	if _, err := s.Wait(c.ctx(), s.State().Index()+20); err != nil {
+	if _, err := s.Wait(testkit.Context(t), s.State().Index()+20); err != nil {
 		t.Fatal(err)
 	}
 	c.close(s.config.ID)
@@ -142,7 +143,7 @@ func TestLeadership(t *testing.T) {
 	if !<-s.Leadership() {
 		t.Error("the leader is told that it is not")
 	}
-	if err := s.TransferLeadership(c.ctx()); err != nil {
+	if err := s.TransferLeadership(testkit.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	if <-s.Leadership() {
@@ -165,7 +166,7 @@ func TestStats(t *testing.T) {
 		t.Errorf("the leader's: %+v", got)
 	}
 	got = c.followers(leader)[0].Stats()
-	if got.Role != "Follower" || got.LastContact <= 0 || got.LastContact > limit {
+	if got.Role != "Follower" || got.LastContact <= 0 || got.LastContact > testkit.Limit {
 		t.Errorf("a follower's: %+v", got)
 	}
 	if id, addr := leader.Leader(); id != leader.config.ID || addr != leader.Addr() {

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // The age is that of the oldest proposal without an outcome.
@@ -45,10 +47,10 @@ func TestPendingProposal(t *testing.T) {
 	s := c.leader()
 	slow.Store(true)
 	f := s.ProposeAsync(memberEntry(1))
-	c.until("a pending proposal", func() bool { return s.Pending() > 10*time.Millisecond })
+	testkit.Until(t, "a pending proposal", func() bool { return s.Pending() > 10*time.Millisecond })
 	close(held)
 	if _, _, err := f.Result(); err != nil {
 		t.Fatal(err)
 	}
-	c.until("no pending proposal", func() bool { return s.Pending() == 0 })
+	testkit.Until(t, "no pending proposal", func() bool { return s.Pending() == 0 })
 }

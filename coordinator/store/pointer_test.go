@@ -9,7 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
-	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -91,7 +92,7 @@ func TestLeaderDiesWhileASnapshotIsInstalled(t *testing.T) {
 	}
 	c.wait(last)
 	for _, s := range c.nodes {
-		c.until("snapshot", func() bool { return s.Stats().Snapshots > 0 })
+		testkit.Until(t, "snapshot", func() bool { return s.Stats().Snapshots > 0 })
 	}
 	leader := c.leader()
 	id := leader.config.ID
@@ -100,14 +101,14 @@ func TestLeaderDiesWhileASnapshotIsInstalled(t *testing.T) {
 	f.hold[id+" install"] = held
 	f.mu.Unlock()
 	s := c.start(late, nil)
-	c.until("snapshot on its way", func() bool { return f.count(id, "install") > 0 || c.leader() != leader })
+	testkit.Until(t, "snapshot on its way", func() bool { return f.count(id, "install") > 0 || c.leader() != leader })
 	f.mu.Lock()
 	f.fail[id+" install"] = io.ErrUnexpectedEOF // the connection ends in the middle
 	f.mu.Unlock()
 	close(held)
 	c.kill(id)
 	last = c.propose(bulkEntry(n))
-	if _, err := s.Wait(c.ctx(), last); err != nil {
+	if _, err := s.Wait(testkit.Context(t), last); err != nil {
 		t.Fatal(err)
 	}
 	checkMembers(t, s.State(), n+1)

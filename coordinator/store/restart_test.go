@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // faults fails or holds up what nodes do, by operation, until mended.
@@ -84,7 +86,7 @@ func TestHandOverThatHangs(t *testing.T) {
 	s := c.leader()
 	before := s.State().Index()
 	began := time.Now()
-	if err := s.HandOver(c.ctx(), ""); err != nil {
+	if err := s.HandOver(testkit.Context(t), ""); err != nil {
 		t.Fatalf("the handover: %v", err)
 	}
 	t.Logf("handed over by a restart in %v", time.Since(began))
@@ -114,11 +116,11 @@ func TestTransferThatHangsIsNoticed(t *testing.T) {
 	f.mu.Unlock()
 	defer close(held)
 	s := c.leader()
-	if err := s.TransferLeadership(c.ctx()); err == nil {
+	if err := s.TransferLeadership(testkit.Context(t)); err == nil {
 		t.Fatal("the transfer succeeded")
 	}
-	c.until("restart", func() bool {
-		if _, _, err := s.Propose(c.ctx(), memberEntry(1)); err == nil && s.Restarts() == 0 {
+	testkit.Until(t, "restart", func() bool {
+		if _, _, err := s.Propose(testkit.Context(t), memberEntry(1)); err == nil && s.Restarts() == 0 {
 			t.Fatal("a proposal passed: Raft does not hang")
 		}
 		return s.Restarts() == 1
@@ -132,13 +134,13 @@ func TestHandOver(t *testing.T) {
 	c := newCluster(t, 3, calm)
 	s := c.leader()
 	to := c.followers(s)[1].config.ID
-	if err := s.HandOver(c.ctx(), to); err != nil {
+	if err := s.HandOver(testkit.Context(t), to); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.leader().config.ID; got != to || s.Restarts() != 0 {
 		t.Errorf("%s leads, %d restarts", got, s.Restarts())
 	}
-	if err := s.HandOver(c.ctx(), ""); err != nil {
+	if err := s.HandOver(testkit.Context(t), ""); err != nil {
 		t.Errorf("a follower: %v", err)
 	}
 }
@@ -159,10 +161,10 @@ func TestLogFailsOnTheLeader(t *testing.T) {
 		f.set(id, op, fmt.Errorf("no %s: %w", op, syscall.ENOSPC))
 	}
 	tried := f.count(id, "append")
-	if _, _, err := s.Propose(c.ctx(), memberEntry(n)); !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrNotLeader) {
+	if _, _, err := s.Propose(testkit.Context(t), memberEntry(n)); !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrNotLeader) {
 		t.Errorf("a leader whose disk is full answers %v", err)
 	}
-	c.until("loss of office", func() bool { return !s.IsLeader() })
+	testkit.Until(t, "loss of office", func() bool { return !s.IsLeader() })
 	if err := s.Trouble(); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("it says %v", err)
 	}
@@ -181,16 +183,16 @@ func TestLogFailsOnTheLeader(t *testing.T) {
 	f.set(id, "append", nil)
 	f.set(id, "room", nil)
 	last := c.propose(memberEntry(n))
-	if _, err := s.Wait(c.ctx(), last); err != nil {
+	if _, err := s.Wait(testkit.Context(t), last); err != nil {
 		t.Fatal(err)
 	}
-	c.until("end of trouble", func() bool { return s.Trouble() == nil })
+	testkit.Until(t, "end of trouble", func() bool { return s.Trouble() == nil })
 	checkMembers(t, s.State(), n+1)
 	if s.Restarts() != 1 {
 		t.Errorf("%d restarts, want 1", s.Restarts())
 	}
-	c.until("office for it again", func() bool {
-		return c.leader().HandOver(c.ctx(), id) == nil && s.IsLeader()
+	testkit.Until(t, "office for it again", func() bool {
+		return c.leader().HandOver(testkit.Context(t), id) == nil && s.IsLeader()
 	})
 }
 
@@ -205,7 +207,7 @@ func TestLogFailsAlone(t *testing.T) {
 	s := c.nodes["a"]
 	f.set("a", "append", syscall.ENOSPC)
 	f.set("a", "room", syscall.ENOSPC)
-	if _, _, err := s.Propose(c.ctx(), memberEntry(n)); err == nil {
+	if _, _, err := s.Propose(testkit.Context(t), memberEntry(n)); err == nil {
 		t.Error("acknowledged without a disk")
 	}
 	f.set("a", "append", nil)
@@ -292,7 +294,7 @@ func TestRestartKeepsReaders(t *testing.T) {
 	}
 	c.wait(last)
 	s := c.leader()
-	ctx, cancel := context.WithCancel(c.ctx())
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
 	back := make(chan uint64, 1)
 	var watch sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -28,7 +29,7 @@ func TestSnapshots(t *testing.T) {
 	}
 	c.wait(last)
 	for id, s := range c.nodes {
-		c.until("snapshot", func() bool { return s.Stats().Snapshots > 0 })
+		testkit.Until(t, "snapshot", func() bool { return s.Stats().Snapshots > 0 })
 		if logged := s.Stats().LogBytes; logged > n*4<<10-128<<10 {
 			t.Errorf("node %s counts %d bytes since its last snapshot", id, logged)
 		}
@@ -38,7 +39,7 @@ func TestSnapshots(t *testing.T) {
 		}
 	}
 	s := c.start(late, nil)
-	if _, err := s.Wait(c.ctx(), last); err != nil {
+	if _, err := s.Wait(testkit.Context(t), last); err != nil {
 		t.Fatal(err)
 	}
 	checkMembers(t, s.State(), n)

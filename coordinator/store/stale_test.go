@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // puppet speaks to a node as other members of its cluster would.
@@ -89,7 +91,7 @@ func TestStaleLeaderOfAForgottenTerm(t *testing.T) {
 		}
 		return a, nil
 	}
-	if err := c.decide(c.ctx(), c.look(config)); err != nil {
+	if err := c.decide(testkit.Context(t), c.look(config)); err != nil {
 		t.Fatal(err)
 	}
 	s := c.open(config)
@@ -111,7 +113,7 @@ func TestStaleLeaderOfAForgottenTerm(t *testing.T) {
 	}
 	recovers := func() bool { return s.Answer().Phase == PhaseRecovering }
 	deadline := time.Now().Add(3 * s.config.timeouts.DiskProbe)
-	c.until("time for a wrong end of the recovery", func() bool {
+	testkit.Until(t, "time for a wrong end of the recovery", func() bool {
 		if !recovers() {
 			t.Fatal("it votes again without what the leader has")
 		}
@@ -124,7 +126,7 @@ func TestStaleLeaderOfAForgottenTerm(t *testing.T) {
 	if ok, _ := p.append("b", 7, 4); !ok {
 		t.Error("the leader of term 7 is not obeyed")
 	}
-	c.until("the end of the recovery", func() bool { return !recovers() })
+	testkit.Until(t, "the end of the recovery", func() bool { return !recovers() })
 	if p.vote("c", 7, 4, 4) {
 		t.Error("it votes twice in a term: the request of one that has not won it comes late")
 	}

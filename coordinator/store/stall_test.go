@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // A leader that is stopped in the middle of a snapshot does not hold up the follower:
@@ -38,15 +40,11 @@ func TestLeaderStopsWithinASnapshot(t *testing.T) {
 	}
 	c.wait(last)
 	for _, s := range c.nodes {
-		c.until("snapshot", func() bool { return s.Stats().Snapshots > 0 })
+		testkit.Until(t, "snapshot", func() bool { return s.Stats().Snapshots > 0 })
 	}
 	s := c.start(late, nil)
-	select {
-	case <-stopped:
-	case <-time.After(limit):
-		t.Fatal("no snapshot was sent")
-	}
-	c.until("half a snapshot", func() bool { return left(t, filepath.Join(c.dir, late)) > 0 })
+	testkit.Receive(t, "a snapshot", stopped)
+	testkit.Until(t, "half a snapshot", func() bool { return left(t, filepath.Join(c.dir, late)) > 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 6*s.config.patience())
 	defer cancel()
 	if err := s.VerifyLeader(ctx); err != nil && ctx.Err() != nil { // any answer will do
@@ -68,10 +66,10 @@ func TestOldTransferIsForgotten(t *testing.T) {
 		t.Error("one that does not lead takes an old transfer for a hanging one")
 	}
 	follower.handing.Store(&long)
-	if err := leader.TransferTo(c.ctx(), follower.config.ID); err != nil {
+	if err := leader.TransferTo(testkit.Context(t), follower.config.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.until("change of leader", func() bool { return follower.IsLeader() && follower.handing.Load() == nil })
+	testkit.Until(t, "change of leader", func() bool { return follower.IsLeader() && follower.handing.Load() == nil })
 	if n := follower.Restarts(); n != 0 {
 		t.Errorf("Raft was restarted %d times", n)
 	}
@@ -99,13 +97,8 @@ func TestStuckRaftEndsTheProcess(t *testing.T) {
 	s.stop(errStuck)
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
-	select {
-	case err := <-closed:
-		if !errors.Is(err, errStuck) {
-			t.Errorf("closed: %v", err)
-		}
-	case <-time.After(limit):
-		t.Error("it waits for what never ends")
+	if err := testkit.Receive(t, "the end, though one thing never ends", closed); !errors.Is(err, errStuck) {
+		t.Errorf("closed: %v", err)
 	}
 	close(release)
 	<-n.ended

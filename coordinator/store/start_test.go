@@ -3,12 +3,13 @@ package store
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // listed is a cluster of a, b and c, on ports that are free, of which none runs.
@@ -16,14 +17,7 @@ func listed(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), nodes: make(map[string]*Store)}
 	for _, id := range []string{"a", "b", "c"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.peers = append(c.peers, Peer{ID: id, RaftAddr: l.Addr().String()})
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		c.peers = append(c.peers, Peer{ID: id, RaftAddr: testkit.FreeAddress(t)})
 	}
 	t.Cleanup(c.closeAll)
 	return c
@@ -134,7 +128,7 @@ func TestForgottenFolderDoesNotVote(t *testing.T) {
 			began := c.launch(b)
 			s := c.start(late, nil)
 			deadline := time.Now().Add(4 * s.config.election())
-			c.until("time for an election", func() bool {
+			testkit.Until(t, "time for an election", func() bool {
 				if s.IsLeader() {
 					t.Fatal("a leader was elected that lacks what was acknowledged")
 				}
@@ -142,7 +136,7 @@ func TestForgottenFolderDoesNotVote(t *testing.T) {
 			})
 			c.start(a, nil)
 			c.nodes[b] = <-began
-			c.until("the node that forgot to vote again", func() bool { return c.phase(b) == PhaseMember })
+			testkit.Until(t, "the node that forgot to vote again", func() bool { return c.phase(b) == PhaseMember })
 			c.wait(c.propose(memberEntry(2)))
 			checkMembers(t, c.leader().State(), 3)
 		})
@@ -165,7 +159,7 @@ func TestTwoOfThreeForget(t *testing.T) {
 			c.launch(p.ID)
 		}
 	}
-	c.until("both to know that they have lost their logs", func() bool {
+	testkit.Until(t, "both to know that they have lost their logs", func() bool {
 		n := 0
 		for _, p := range c.peers {
 			if c.phase(p.ID) == PhaseLost {
@@ -175,7 +169,7 @@ func TestTwoOfThreeForget(t *testing.T) {
 		return n == 2
 	})
 	deadline := time.Now().Add(4 * up.config.election())
-	c.until("time for an election", func() bool { return time.Now().After(deadline) })
+	testkit.Until(t, "time for an election", func() bool { return time.Now().After(deadline) })
 	if up.IsLeader() || c.phase(up.config.ID) != PhaseMember {
 		t.Errorf("the node that is left leads, or is %s", c.phase(up.config.ID))
 	}
@@ -188,7 +182,7 @@ func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	c := listed(t)
 	s := c.look(c.config("a", nil))
-	ctx, cancel := context.WithTimeout(c.ctx(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(testkit.Context(t), 50*time.Millisecond)
 	defer cancel()
 	if err := c.decide(ctx, s); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("alone: %v", err)
@@ -199,9 +193,9 @@ func TestFirstStart(t *testing.T) {
 		}
 	}
 	c.all("a", "b")
-	c.until("two nodes with a log", func() bool { return c.phase("a") == PhaseMember && c.phase("b") == PhaseMember })
+	testkit.Until(t, "two nodes with a log", func() bool { return c.phase("a") == PhaseMember && c.phase("b") == PhaseMember })
 	c.all("c")
-	c.until("the third to vote", func() bool { return c.phase("c") == PhaseMember })
+	testkit.Until(t, "the third to vote", func() bool { return c.phase("c") == PhaseMember })
 }
 
 // errCrash stands for the end of a process.
@@ -234,7 +228,7 @@ func TestFirstStartCutShort(t *testing.T) {
 				for i, id := range others {
 					c.nodes[id] = <-rest[i]
 				}
-				c.until("all to vote", func() bool {
+				testkit.Until(t, "all to vote", func() bool {
 					for _, id := range append(others, "a") {
 						if c.phase(id) != PhaseMember {
 							return false
@@ -255,7 +249,7 @@ func (c *cluster) crash(config Config) error {
 	}
 	c.answers(config.ID, s.Answer)
 	defer c.answers(config.ID, nil)
-	if err := c.decide(c.ctx(), s); err != nil {
+	if err := c.decide(testkit.Context(c.t), s); err != nil {
 		return err
 	}
 	n, err := Open(config)
@@ -281,7 +275,7 @@ func TestBegunIsNotNew(t *testing.T) {
 	remove(t, filepath.Join(c.dir, "b"))
 	a, began := c.start("a", nil), c.launch("b")
 	deadline := time.Now().Add(4 * a.config.election())
-	c.until("time for an election", func() bool {
+	testkit.Until(t, "time for an election", func() bool {
 		if a.IsLeader() || c.phase("b") != PhaseNew {
 			t.Fatalf("a begins anew with b, which is %s", c.phase("b"))
 		}
@@ -289,7 +283,7 @@ func TestBegunIsNotNew(t *testing.T) {
 	})
 	c.start("c", nil)
 	c.nodes["b"] = <-began
-	c.until("b to vote again", func() bool { return c.phase("b") == PhaseMember })
+	testkit.Until(t, "b to vote again", func() bool { return c.phase("b") == PhaseMember })
 	c.wait(c.propose(memberEntry(1)))
 	checkMembers(t, c.leader().State(), 2)
 }
@@ -327,7 +321,7 @@ func TestForgottenIsRemembered(t *testing.T) {
 			}
 			s := c.start(id, nil)
 			c.wait(c.propose(memberEntry(1)))
-			c.until("end of trouble", func() bool { return s.Trouble() == nil })
+			testkit.Until(t, "end of trouble", func() bool { return s.Trouble() == nil })
 			checkMembers(t, s.State(), 2)
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/npy"
-	"github.com/coppice-ldl/coppice/internal/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	npyio "github.com/sbinet/npyio/npy"
 )
 

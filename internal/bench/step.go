@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/speed"
 	"github.com/coppice-ldl/coppice/protocol"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
-	"github.com/coppice-ldl/coppice/internal/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -64,35 +65,19 @@ func connect(t testing.TB, o Options) *Conn {
 
 // within is a context that ends with the test's patience.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	return testkit.Context(t)
 }
 
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.After(patience); !cond(); {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
+	testkit.Until(t, what, cond)
 }
 
 // receive waits for the next message.
 func receive(t testing.TB, ch <-chan Message) Message {
 	t.Helper()
-	select {
-	case m := <-ch:
-		return m
-	case <-time.After(patience):
-		t.Fatal("no message came")
-		return Message{}
-	}
+	return testkit.Receive(t, "a message", ch)
 }
 
 func listen(t testing.TB, c *Conn, subject string) <-chan Message {
@@ -144,10 +129,7 @@ func TestAllInterfacesAreReachedByLoopback(t *testing.T) {
 }
 
 func TestTakenPortIsNamed(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr)
 	for what, o := range map[string]ServerOptions{
@@ -176,15 +158,10 @@ func TestBadRouteIsNamed(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "nats://" + l.Addr().String()
-	l.Close()
+	url := "nats://" + testkit.FreeAddress(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, err = Connect(ctx, Options{URLs: []string{url}})
+	_, err := Connect(ctx, Options{URLs: []string{url}})
 	if err == nil || !strings.Contains(err.Error(), "no NATS server answers at "+url) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
 	}
@@ -192,10 +169,7 @@ func TestNobodyAnswers(t *testing.T) {
 
 // A listener that never speaks NATS must not hold Connect beyond its deadline.
 func TestMuteServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // proxy carries connections to a server until it is frozen: then they stay open
@@ -21,10 +23,7 @@ type proxy struct {
 
 func startProxy(t *testing.T, to string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	p := &proxy{l: l, to: to, closed: make(chan struct{})}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() { close(p.closed); l.Close(); p.wg.Wait() })

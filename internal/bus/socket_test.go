@@ -12,15 +12,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // thin carries connections to a server over a link of a rate, in bytes a second.
 func thin(t *testing.T, to string, rate int) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	var work sync.WaitGroup
 	closed := make(chan struct{})
 	carry := func(dst, src net.Conn) {
@@ -164,10 +163,7 @@ func TestSilence(t *testing.T) {
 func TestLateConnection(t *testing.T) {
 	s := startServer(t, ServerOptions{Name: "a"})
 	to := strings.TrimPrefix(s.ClientURL(), "nats://")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Listen(t)
 	var work sync.WaitGroup
 	t.Cleanup(func() { l.Close(); work.Wait() })
 	const far, within = 300 * time.Millisecond, 600 * time.Millisecond

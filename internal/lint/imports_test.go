@@ -13,7 +13,7 @@ var layers = []struct {
 	below  []string
 }{
 	{"internal/version", nil},
-	{"internal/allocs", nil},
+	{"internal/harness/allocs", nil},
 	{"internal/rtt", nil},
 	{"internal/machine", nil},
 	{"internal/units", nil},
@@ -33,11 +33,11 @@ var layers = []struct {
 	{"bench", nil}, // scripts of the peers
 	{"spec", []string{"protocol", "algorithms", "dataset", "internal/yamltree"}},
 	{"client", []string{"protocol", "dataset", "internal/archive", "internal/units"}},
-	{"internal/netlab", []string{"internal/units"}},
-	{"internal/proc", []string{"client", "protocol"}},
-	{"internal/bench", []string{"internal/proc", "internal/speed", "internal/bus", "internal/local", "client", "spec", "protocol", "algorithms"}},
-	{"internal/chaos", []string{
-		"internal/netlab", "internal/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "algorithms", "dataset",
+	{"internal/harness/netlab", []string{"internal/units"}},
+	{"internal/harness/proc", []string{"client", "protocol"}},
+	{"internal/bench", []string{"internal/harness/proc", "internal/speed", "internal/bus", "internal/local", "client", "spec", "protocol", "algorithms"}},
+	{"internal/harness/chaos", []string{
+		"internal/harness/netlab", "internal/harness/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "algorithms", "dataset",
 	}},
 	{"worker", []string{
 		"internal/local", "internal/bus", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
@@ -47,16 +47,17 @@ var layers = []struct {
 		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
-	{"internal/sim", []string{
+	{"internal/harness/sim", []string{
 		"worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
 		"engine", "protocol", "metrics", "algorithms", "dataset",
 	}},
+	{"internal/harness/testkit", []string{"coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it
 	{"cmd", []string{
-		"worker", "coordinator", "internal/archive", "internal/netlab", "internal/proc", "internal/bench", "internal/speed", "bench", "internal/chaos", "internal/bus", "internal/local", "internal/version",
+		"worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
 		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
-	{"tools", nil}, // modules of their own
+	{"tools", nil}, // size, and modules of their own
 	{"internal/lint", nil},
 }
 
@@ -71,8 +72,8 @@ var owners = map[string][]string{
 	"github.com/alecthomas/kong":   {"cmd"},
 	"github.com/jedib0t/go-pretty": {"cmd"},
 	"github.com/mattn/go-isatty":   {"cmd"},
-	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "internal/chaos", "cmd"},
-	"golang.org/x/sys":             {"internal/num", "internal/speed", "internal/blobs", "dataset", "worker", "coordinator", "internal/netlab", "internal/proc", "internal/chaos", "cmd"},
+	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "internal/harness/chaos", "cmd"},
+	"golang.org/x/sys":             {"internal/num", "internal/speed", "internal/blobs", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.
@@ -112,6 +113,19 @@ func TestImportsRunDownwards(t *testing.T) {
 			dir, ours := strings.CutPrefix(p, module+"/")
 			if ours && !s.test() && !in(dir, layers[i].family) && !in(dir, layers[i].below...) {
 				t.Errorf("%s imports %s: packages of %s may import %v", s.name, dir, layers[i].family, layers[i].below)
+			}
+		}
+	}
+}
+
+// TestHarnessOfTests: what helps tests is in no binary.
+func TestHarnessOfTests(t *testing.T) {
+	forTests := []string{"internal/harness/testkit", "internal/harness/allocs"}
+	for _, s := range sources(t) {
+		for _, p := range s.imports() {
+			dir, ours := strings.CutPrefix(p, module+"/")
+			if ours && !s.test() && in(dir, forTests...) && !in(s.dir(), forTests...) {
+				t.Errorf("%s imports %s, which is for tests", s.name, dir)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -85,10 +86,7 @@ func (a alike) Scan(f func(*dataset.Row) error) error {
 // TestPerfectFit: a job whose losses are 0 up to rounding ends, with folds and without, and
 // its losses are known.
 func TestPerfectFit(t *testing.T) {
-	m, shards, err := dataset.Build(alike{dataset.Artificial(400, 1)}, dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Build(t, alike{dataset.Artificial(400, 1)})
 	d := &Data{Manifest: m, Shards: shards}
 	for _, algorithm := range []string{"ldlf", "structrf", "rf"} {
 		for _, folds := range []int{0, 2} {

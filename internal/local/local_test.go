@@ -12,17 +12,14 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
 func artificial(t *testing.T, rows int) *Data {
 	t.Helper()
-	m, shards, err := dataset.Build(dataset.Artificial(rows, 1), dataset.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, shards := datatest.Artificial(t, rows)
 	return &Data{Manifest: m, Shards: shards}
 }
 

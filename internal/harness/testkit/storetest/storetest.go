@@ -1,0 +1,30 @@
+// Package storetest opens real stores for tests.
+package storetest
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+)
+
+// Leading opens the store of a cluster of one, coordinator "a", which leads, and returns the
+// epoch. It is closed with the test.
+func Leading(t testing.TB) (s *store.Store, epoch uint64) {
+	t.Helper()
+	s, err := store.Open(store.Config{ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	testkit.Until(t, "a leader", s.IsLeader)
+	if epoch, err = s.Lead(testkit.Context(t), "a"); err != nil {
+		t.Fatal(err)
+	}
+	return s, epoch
+}
