@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // Fold implements algorithms.Trainer.
@@ -107,9 +106,8 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 		return errNoRows
 	}
 	share := 1 / (rows * float64(t.size.trees))
-	t.f.gradient(t.g, sum, float32(share), newScaling(t.input))
 	t.updates++
-	if !t.move() {
+	if !t.move(sum, float32(share)) {
 		return fmt.Errorf("ldlf: Θ is no longer finite after step %d: try a lower learning_rate than %v", t.step+1, t.cfg.LearningRate)
 	}
 	t.step++
@@ -120,14 +118,28 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 	return nil
 }
 
-// move applies the optimiser to Θ.
-func (t *trainer) move() bool {
-	rate := learningRate(t.cfg, t.step)
-	if t.second != nil {
-		a := newAdamFactors(rate, t.cfg.Momentum, t.cfg.WeightDecay, t.updates)
-		return num.Adam(t.theta, t.first, t.second, t.g, &a)
+// move applies the optimiser to Θ, with share times the gradient of sum: a part of Θ
+// after the other, so that the gradient of each stays in the processor's cache.
+func (t *trainer) move(sum *algorithms.Partial, share float32) bool {
+	finite, input := true, newScaling(t.input)
+	step := t.optimizer()
+	for from := 0; from < len(t.theta); from += len(t.g) {
+		to := min(from+len(t.g), len(t.theta))
+		g := t.g[:to-from]
+		t.f.gradient(g, from, sum, share, input)
+		if !step.move(t.theta[from:to], t.first[from:to], part(t.second, from, to), g) {
+			finite = false
+		}
 	}
-	return num.Momentum(t.theta, t.first, t.g, float32(rate), float32(t.cfg.Momentum), float32(t.cfg.WeightDecay))
+	return finite
+}
+
+// part returns v[from:to], of nil nil.
+func part(v []float32, from, to int) []float32 {
+	if v == nil {
+		return nil
+	}
+	return v[from:to]
 }
 
 // foldLeaves takes one iteration of Eq. 12.

@@ -33,9 +33,10 @@ func ratioRows(r []float32, sum []float64, d, g []float32, floor float32, from i
 func transposed(dst []float32, to int, src []float32, from, rows, columns int) (r, c int) {
 	return 0, 0
 }
-func add32(dst, src []float32) int       { return 0 }
-func scale32(v []float32, a float32) int { return 0 }
-func canonical32(v []float32) int        { return 0 }
+func add32(dst, src []float32) int                             { return 0 }
+func scale32(v []float32, a float32) int                       { return 0 }
+func standardise(dst, x []float32, shift, scale []float64) int { return 0 }
+func canonical32(v []float32) int                              { return 0 }
 
 func momentumStart(x, v, g []float32, rate, momentum, decay float32) (int, bool) { return 0, true }
 func adamStart(x, m, v, g []float32, a *AdamFactors) (int, bool)                 { return 0, true }

@@ -13,6 +13,18 @@ func scale32AVX2(v *float32, n int, a float32)
 //go:noescape
 func canonical32AVX2(v *float32, n int)
 
+//go:noescape
+func standardiseAVX2(dst, x *float32, shift, scale *float64, n int)
+
+// standardise does the start of Standardise and returns its length.
+func standardise(dst, x []float32, shift, scale []float64) int {
+	n := wholeVectors(len(dst))
+	if n > 0 {
+		standardiseAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), unsafe.SliceData(shift), unsafe.SliceData(scale), n)
+	}
+	return n
+}
+
 // add32 does the start of Add32 and returns its length.
 func add32(dst, src []float32) int {
 	n := wholeVectors(len(src))

@@ -65,3 +65,29 @@ TEXT ·canonical32AVX2(SB), NOSPLIT, $0-16
 	MOVQ   n+8(FP), CX
 	VXORPS Y15, Y15, Y15
 	EACH(CANONICAL)
+
+// func standardiseAVX2(dst, x *float32, shift, scale *float64, n int)
+TEXT ·standardiseAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ shift+16(FP), R8
+	MOVQ scale+24(FP), R9
+	MOVQ n+32(FP), CX
+	XORQ AX, AX
+
+loop:
+	VCVTPS2PD  (SI)(AX*4), Y0
+	VCVTPS2PD  16(SI)(AX*4), Y1
+	VSUBPD     (R8)(AX*8), Y0, Y0
+	VSUBPD     32(R8)(AX*8), Y1, Y1
+	VMULPD     (R9)(AX*8), Y0, Y0
+	VMULPD     32(R9)(AX*8), Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X0, (DI)(AX*4)
+	VMOVUPS    X1, 16(DI)(AX*4)
+	ADDQ       $8, AX
+	CMPQ       AX, CX
+	JLT        loop
+	VZEROUPPER
+	RET
