@@ -24,10 +24,10 @@ type abreast struct {
 	n       int // samples now, and a few columns more up to whole vectors
 	samples int // of n, where gradients are wanted
 
-	s, t, df   []float32 // outputs×n: σ(f), σ(-f), ∂R/∂f
-	d, g, r    []float32 // labels×n: degrees, predictions, their ratios
-	node, mass []float32 // nodes×n, of one tree
-	loss       []float64 // n: the K-L, summed over trees
+	s, t, df []float32 // outputs×n: σ(f), σ(-f), ∂R/∂f
+	d, g, r  []float32 // labels×n: degrees, predictions, their ratios
+	node     []float32 // nodes×n, of one tree: probabilities, then masses
+	loss     []float64 // n: the K-L, summed over trees
 }
 
 // newAbreast returns what takes rows through forests of sizes z. Its memory is made
@@ -53,7 +53,6 @@ func (a *abreast) ready() {
 
 func (a *abreast) makeGradients() {
 	a.df, a.r = make([]float32, a.outputs*a.width), make([]float32, a.labels*a.width)
-	a.mass = make([]float32, a.nodes()*a.width)
 	a.loss = make([]float64, a.width)
 }
 
@@ -92,10 +91,9 @@ func (a *abreast) begin(samples []sample, f []float32) {
 // tree adds one tree's ∂R/∂f (without the 1/N) and K-L; q is leaves×labels.
 func (a *abreast) tree(phi []uint32, q []float32) {
 	p := a.reach(phi)
-	mass := a.mass[len(phi)*a.n : a.nodes()*a.n]
 	a.predict(p, q)
 	a.ratios()
-	a.leafMass(mass, p, q)
+	a.leafMass(p, q)
 	a.splitGradients(phi)
 }
 
@@ -129,17 +127,16 @@ func (a *abreast) ratios() {
 	num.RatioRows(a.r[:all], a.loss[:a.n], a.d[:all], a.g[:all], gFloor)
 }
 
-// leafMass is the function leafMass for all samples (Eq. 8).
-func (a *abreast) leafMass(mass, p, q []float32) {
-	clear(mass)
-	num.AddProduct(mass, q, a.r[:a.labels*a.n], a.labels, a.n)
-	num.Mul32(mass, p)
+// leafMass is the function leafMass for all samples (Eq. 8), in the place of p.
+func (a *abreast) leafMass(p, q []float32) {
+	num.MulProduct(p, q, a.r[:a.labels*a.n], a.labels, a.n)
 }
 
-// splitGradients is the function splitGradients for all samples (Eq. 6).
+// splitGradients is the function splitGradients for all samples (Eq. 6), from the leaves'
+// masses in a.node.
 func (a *abreast) splitGradients(phi []uint32) {
 	units := a.outputs * a.n
-	num.Ascend(a.df[:units], a.mass[:a.nodes()*a.n], a.s[:units], a.t[:units], phi, a.n)
+	num.Ascend(a.df[:units], a.node[:a.nodes()*a.n], a.s[:units], a.t[:units], phi, a.n)
 }
 
 // end sets df (samples×outputs) to the samples' ∂R/∂f and appends to losses their K-L

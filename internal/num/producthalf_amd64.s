@@ -63,101 +63,111 @@
 #define STORE5 STORE4; STORE(Z8, Z9)
 #define STORE6 STORE5; STORE(Z10, Z11)
 
+// PRODUCT computes all rows of dst in a block of two vectors.
+#define PRODUCT \
+	MOVQ dst+0(FP), DX \
+	MOVQ a+8(FP), R14 \
+	MOVQ b+16(FP), BX \
+	MOVQ m+24(FP), R12 \
+	MOVQ n+40(FP), R10 \
+	MOVQ ai+48(FP), R8 \
+	MOVQ at+56(FP), R9 \
+	SHLQ $2, R8 \
+	SHLQ $2, R9 \
+	SHLQ $2, R10 \
+	LEAQ (R8)(R8*2), CX \
+	LEAQ (R8)(R8*4), R11 \
+six: \
+	CMPQ R12, $6 \
+	JLT  fewer \
+	LOAD6 \
+	BEGIN \
+loop6: \
+	TERMS \
+	ROW6 \
+	NEXT(loop6) \
+	STORE6 \
+	MOVQ R13, DX \
+	LEAQ (R14)(CX*2), R14 \
+	SUBQ $6, R12 \
+	JMP  six \
+fewer: \
+	CMPQ R12, $3 \
+	JEQ  three \
+	JLT  two \
+	CMPQ R12, $4 \
+	JEQ  four \
+	LOAD5 \
+	BEGIN \
+loop5: \
+	TERMS \
+	ROW5 \
+	NEXT(loop5) \
+	STORE5 \
+	JMP done \
+four: \
+	LOAD4 \
+	BEGIN \
+loop4: \
+	TERMS \
+	ROW4 \
+	NEXT(loop4) \
+	STORE4 \
+	JMP done \
+three: \
+	LOAD3 \
+	BEGIN \
+loop3: \
+	TERMS \
+	ROW3 \
+	NEXT(loop3) \
+	STORE3 \
+	JMP done \
+two: \
+	CMPQ R12, $1 \
+	JLT  done \
+	JEQ  one \
+	LOAD2 \
+	BEGIN \
+loop2: \
+	TERMS \
+	ROW2 \
+	NEXT(loop2) \
+	STORE2 \
+	JMP done \
+one: \
+	LOAD1 \
+	BEGIN \
+loop1: \
+	TERMS \
+	ROW1 \
+	NEXT(loop1) \
+	STORE1 \
+done: \
+	VZEROUPPER \
+	RET
+
 // func addProductHalfAVX512(dst, a, b *float32, m, k, n, ai, at int)
 //
 // is addProductAVX2 of 32 columns.
 TEXT ·addProductHalfAVX512(SB), NOSPLIT, $0-64
-	MOVQ dst+0(FP), DX
-	MOVQ a+8(FP), R14
-	MOVQ b+16(FP), BX
-	MOVQ m+24(FP), R12
-	MOVQ n+40(FP), R10
-	MOVQ ai+48(FP), R8
-	MOVQ at+56(FP), R9
-	SHLQ $2, R8
-	SHLQ $2, R9
-	SHLQ $2, R10
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R8)(R8*4), R11
+	PRODUCT
 
-six:
-	CMPQ R12, $6
-	JLT  fewer
-	LOAD6
-	BEGIN
+#undef LOAD
+#define LOAD(x, y) \
+	VPXORQ x, x, x \
+	VPXORQ y, y, y
 
-loop6:
-	TERMS
-	ROW6
-	NEXT(loop6)
-	STORE6
-	MOVQ R13, DX
-	LEAQ (R14)(CX*2), R14
-	SUBQ $6, R12
-	JMP  six
+#undef STORE
+#define STORE(x, y) \
+	VMULPS  (R13), x, x   \
+	VMULPS  64(R13), y, y \
+	VMOVUPS x, (R13)      \
+	VMOVUPS y, 64(R13)    \
+	ADDQ    R10, R13
 
-fewer:
-	CMPQ R12, $3
-	JEQ  three
-	JLT  two
-	CMPQ R12, $4
-	JEQ  four
-	LOAD5
-	BEGIN
-
-loop5:
-	TERMS
-	ROW5
-	NEXT(loop5)
-	STORE5
-	JMP done
-
-four:
-	LOAD4
-	BEGIN
-
-loop4:
-	TERMS
-	ROW4
-	NEXT(loop4)
-	STORE4
-	JMP done
-
-three:
-	LOAD3
-	BEGIN
-
-loop3:
-	TERMS
-	ROW3
-	NEXT(loop3)
-	STORE3
-	JMP done
-
-two:
-	CMPQ R12, $1
-	JLT  done
-	JEQ  one
-	LOAD2
-	BEGIN
-
-loop2:
-	TERMS
-	ROW2
-	NEXT(loop2)
-	STORE2
-	JMP done
-
-one:
-	LOAD1
-	BEGIN
-
-loop1:
-	TERMS
-	ROW1
-	NEXT(loop1)
-	STORE1
-
-done:
-	VZEROUPPER
-	RET
+// func mulProductHalfAVX512(dst, a, b *float32, m, k, n, ai, at int)
+//
+// multiplies 32 columns of dst by what addProductHalfAVX512 adds to zeros.
+TEXT ·mulProductHalfAVX512(SB), NOSPLIT, $0-64
+	PRODUCT

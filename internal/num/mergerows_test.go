@@ -1,0 +1,61 @@
+package num
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestMergeRows holds a merge against a map of rows: lists that are empty, apart, alike
+// and in turns, of widths with and without whole vectors.
+func TestMergeRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		width := rapid.SampledFrom([]int{1, 7, 8, 9, 15, 16, 17, 63, 64, 65}).Draw(t, "width")
+		list := func(name string) (values []float32, index []uint32) {
+			share := rapid.IntRange(0, 10).Draw(t, name+"'s share")
+			s := NewStream(NewKey(rapid.Uint64().Draw(t, name), "test/merge"), 0, 0)
+			for row := range uint32(40) {
+				if int(s.Uint32()%10) >= share {
+					continue
+				}
+				index = append(index, row)
+				for range width {
+					values = append(values, float32(s.Normal()*math.Ldexp(1, int(s.Uint32()%200)-140))) // some subnormal, none -0
+				}
+			}
+			Canonical32(values)
+			return values, index
+		}
+		a, aIndex := list("a")
+		b, bIndex := list("b")
+		want := map[uint32][]float32{}
+		for i, row := range aIndex {
+			want[row] = append([]float32{}, a[i*width:(i+1)*width]...)
+		}
+		for i, row := range bIndex {
+			if want[row] == nil {
+				want[row] = make([]float32, width)
+			}
+			for j, x := range b[i*width : (i+1)*width] {
+				want[row][j] += x
+			}
+		}
+		most := len(aIndex) + len(bIndex)
+		dst, index := make([]float32, most*width), make([]uint32, most)
+		n := MergeRows(dst, index, a, b, aIndex, bIndex, width)
+		if n != len(want) {
+			t.Fatalf("%d rows of %v and %v, want %d", n, aIndex, bIndex, len(want))
+		}
+		for i, row := range index[:n] {
+			if i > 0 && index[i-1] >= row {
+				t.Fatalf("rows %v are not ascending", index[:n])
+			}
+			for j, x := range dst[i*width : (i+1)*width] {
+				if math.Float32bits(x) != math.Float32bits(want[row][j]) {
+					t.Fatalf("row %d, value %d is %v, want %v", row, j, x, want[row][j])
+				}
+			}
+		}
+	})
+}
