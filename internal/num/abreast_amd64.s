@@ -46,63 +46,6 @@ GLOBL logMantissa<>(SB), RODATA|NOPTR, $8
 DATA logInteger<>+0(SB)/8, $0x4330000000000000 // 2^52: its last bits count ones
 GLOBL logInteger<>(SB), RODATA|NOPTR, $8
 
-// func branchAVX2(left, right, p, s, t *float32, n int)
-TEXT ·branchAVX2(SB), NOSPLIT, $0-48
-	MOVQ left+0(FP), DI
-	MOVQ right+8(FP), DX
-	MOVQ p+16(FP), SI
-	MOVQ s+24(FP), R8
-	MOVQ t+32(FP), R9
-	MOVQ n+40(FP), CX
-	XORQ AX, AX
-	CMPQ AX, CX
-	JGE  done
-
-loop:
-	VMOVUPS (SI)(AX*4), Y0
-	VMULPS  (R8)(AX*4), Y0, Y1
-	VMULPS  (R9)(AX*4), Y0, Y2
-	VMOVUPS Y1, (DI)(AX*4)
-	VMOVUPS Y2, (DX)(AX*4)
-	ADDQ    $8, AX
-	CMPQ    AX, CX
-	JLT     loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func joinAVX2(df, mass, left, right, s, t *float32, n int)
-TEXT ·joinAVX2(SB), NOSPLIT, $0-56
-	MOVQ df+0(FP), DI
-	MOVQ mass+8(FP), DX
-	MOVQ left+16(FP), SI
-	MOVQ right+24(FP), BX
-	MOVQ s+32(FP), R8
-	MOVQ t+40(FP), R9
-	MOVQ n+48(FP), CX
-	XORQ AX, AX
-	CMPQ AX, CX
-	JGE  done
-
-loop:
-	VMOVUPS (SI)(AX*4), Y0
-	VMOVUPS (BX)(AX*4), Y1
-	VADDPS  Y1, Y0, Y2
-	VMOVUPS Y2, (DX)(AX*4)
-	VMULPS  (R8)(AX*4), Y1, Y1
-	VMULPS  (R9)(AX*4), Y0, Y0
-	VSUBPS  Y0, Y1, Y1
-	VADDPS  (DI)(AX*4), Y1, Y1
-	VMOVUPS Y1, (DI)(AX*4)
-	ADDQ    $8, AX
-	CMPQ    AX, CX
-	JLT     loop
-
-done:
-	VZEROUPPER
-	RET
-
 // func mul32AVX2(dst, a *float32, n int)
 TEXT ·mul32AVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI

@@ -18,8 +18,6 @@ func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) boo
 func sigmoidPairs(s, t, f []float32) int { return 0 }
 
 // These do the start of their namesakes and return its length.
-func branch(left, right, p, s, t []float32) int                                    { return 0 }
-func join(df, mass, left, right, s, t []float32) int                               { return 0 }
 func add64(dst, a []float64) int                                                   { return 0 }
 func mul32(dst, a []float32) int                                                   { return 0 }
 func ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) int { return 0 }

@@ -49,3 +49,18 @@ func ascendGo(df, mass, s, t []float32, phi []uint32, n int) {
 		joinGo(df[u:u+n], mass[i*n:(i+1)*n], mass[(2*i+1)*n:(2*i+2)*n], mass[(2*i+2)*n:(2*i+3)*n], s[u:u+n], t[u:u+n])
 	}
 }
+
+func branchGo(left, right, p, s, t []float32) {
+	left, right, s, t = left[:len(p)], right[:len(p)], s[:len(p)], t[:len(p)]
+	for i, x := range p {
+		left[i], right[i] = x*s[i], x*t[i]
+	}
+}
+
+func joinGo(df, mass, left, right, s, t []float32) {
+	mass, left, right, s, t = mass[:len(df)], left[:len(df)], right[:len(df)], s[:len(df)], t[:len(df)]
+	for i := range df {
+		mass[i] = left[i] + right[i]
+		df[i] += float32(s[i]*right[i]) - float32(t[i]*left[i])
+	}
+}
