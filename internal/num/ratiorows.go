@@ -14,8 +14,10 @@ func RatioRows(r []float32, sum []float64, d, g []float32, floor float32) {
 		done, width := ratioRows(r, sum, d, g, floor, at)
 		at += done
 		end := min(n, at+width) // what vectors of whole columns leave
-		ratioColumns(r, sum, d, g, floor, at, end)
-		at = end
+		if at < end {
+			ratioColumns(r, sum, d, g, floor, at, end)
+			at = end
+		}
 	}
 }
 
