@@ -45,7 +45,7 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) (*trainer, error) {
 
 // gradientValues is about how many parameters the optimiser moves at once: their
 // gradient, moments and values are what the first level of the cache holds.
-const gradientValues = 1 << 11
+const gradientValues = 1 << 12
 
 // start puts the trainer at the beginning of a pass: of the job, or of the refit.
 func (t *trainer) start() {
