@@ -39,7 +39,6 @@ type linearSpace struct {
 
 	touched []uint64 // a bit for each feature
 	slot    []uint32 // where a touched feature's row is in Partial.Values
-	at      []uint32 // slots of one row's non-zeros
 }
 
 func (f *linear) workspace() workspace {
@@ -277,11 +276,7 @@ func (f *linear) backwardDense(dst *algorithms.Partial, df []float32, samples []
 var one = []float32{1}
 
 func (f *linear) backwardSparse(dst *algorithms.Partial, df []float32, x *sample, input scaling, s *linearSpace) {
-	s.at = s.at[:0]
-	for _, c := range x.columns {
-		s.at = append(s.at, s.slot[c])
-	}
-	num.AddOuterAt(dst.Values, s.at, s.nonZeros(x, input), df)
+	num.AddOuterVia(dst.Values, s.slot, x.columns, s.nonZeros(x, input), df)
 	if f.bias || f.scaled {
 		num.AddOuter64(dst.F64[gradientAt:], one, df)
 	}

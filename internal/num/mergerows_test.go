@@ -42,20 +42,59 @@ func TestMergeRows(t *testing.T) {
 			}
 		}
 		most := len(aIndex) + len(bIndex)
-		dst, index := make([]float32, most*width), make([]uint32, most)
-		n := MergeRows(dst, index, a, b, aIndex, bIndex, width)
-		if n != len(want) {
-			t.Fatalf("%d rows of %v and %v, want %d", n, aIndex, bIndex, len(want))
-		}
-		for i, row := range index[:n] {
-			if i > 0 && index[i-1] >= row {
-				t.Fatalf("rows %v are not ascending", index[:n])
+		vectors(func(name string) {
+			dst, index := make([]float32, most*width), make([]uint32, most)
+			n := MergeRows(dst, index, a, b, aIndex, bIndex, width)
+			if n != len(want) {
+				t.Fatalf("%s: %d rows of %v and %v, want %d", name, n, aIndex, bIndex, len(want))
 			}
-			for j, x := range dst[i*width : (i+1)*width] {
-				if math.Float32bits(x) != math.Float32bits(want[row][j]) {
-					t.Fatalf("row %d, value %d is %v, want %v", row, j, x, want[row][j])
+			for i, row := range index[:n] {
+				if i > 0 && index[i-1] >= row {
+					t.Fatalf("%s: rows %v are not ascending", name, index[:n])
+				}
+				for j, x := range dst[i*width : (i+1)*width] {
+					if math.Float32bits(x) != math.Float32bits(want[row][j]) {
+						t.Fatalf("%s: row %d, value %d is %v, want %v", name, row, j, x, want[row][j])
+					}
 				}
 			}
+		})
+	})
+}
+
+// TestAddOuterVia holds it against AddOuterAt of the slots, looked up.
+func TestAddOuterVia(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, slots := rapid.IntRange(1, 9).Draw(t, "rows"), rapid.IntRange(1, 20).Draw(t, "slots")
+		n, k := rapid.SampledFrom([]int{1, 8, 17, 63, 64, 65, 128}).Draw(t, "n"), rapid.IntRange(0, 12).Draw(t, "k")
+		m, a, x := values(t, rows*n, "m"), values(t, k, "a"), values(t, n, "x")
+		slot, index, at := make([]uint32, slots), make([]uint32, k), make([]uint32, k)
+		for i := range slot {
+			slot[i] = uint32(rapid.IntRange(0, rows-1).Draw(t, "slot"))
 		}
+		for i := range index {
+			index[i] = uint32(rapid.IntRange(0, slots-1).Draw(t, "index"))
+			at[i] = slot[index[i]]
+		}
+		want := m.clone()
+		addOuterAtGo(want.v, at, a.v, x.v)
+		vectors(func(name string) {
+			got := m.clone()
+			AddOuterVia(got.v, slot, index, a.v, x.v)
+			requireSame(t, name, got, want)
+		})
+		if k == 0 {
+			return
+		}
+		slot = append(slot, uint32(rows)) // a slot of no row; behind it there is no slot
+		index[k-1] = uint32(slots + rapid.IntRange(0, 1).Draw(t, "beyond"))
+		vectors(func(name string) {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic of a row outside", name)
+				}
+			}()
+			AddOuterVia(m.v, slot, index, a.v, x.v)
+		})
 	})
 }
