@@ -27,6 +27,9 @@ type featureFunction interface {
 	// Eq. 5), of which forward has just had these, with this workspace; df is
 	// len(samples)×outputs.
 	backward(dst *algorithms.Partial, df []float32, samples []sample, w *weights, ws workspace)
+	// gradientRows returns the rows of outputs values that make up the gradient of the
+	// first n parameters, where no other one of these differs from 0; n 0: there are none.
+	gradientRows(sum *algorithms.Partial, x scaling) (values []float32, index []uint32, n int)
 	// gradient sets g to factor times the gradient that sum holds, of the parameters
 	// from the given one on: whole rows of Θ's, outputs each.
 	gradient(g []float32, from int, sum *algorithms.Partial, factor float32, x scaling)

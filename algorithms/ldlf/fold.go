@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // Fold implements algorithms.Trainer.
@@ -121,17 +122,30 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 // move applies the optimiser to Θ, with share times the gradient of sum: a part of Θ
 // after the other, so that the gradient of each stays in the processor's cache.
 func (t *trainer) move(sum *algorithms.Partial, share float32) bool {
-	finite, input := true, newScaling(t.input)
-	step := t.optimizer()
-	for from := 0; from < len(t.theta); from += len(t.g) {
+	input, step := newScaling(t.input), t.optimizer()
+	from, finite := t.moveRows(sum, share, input, &step)
+	for from < len(t.theta) {
 		to := min(from+len(t.g), len(t.theta))
 		g := t.g[:to-from]
 		t.f.gradient(g, from, sum, share, input)
 		if !step.move(t.theta[from:to], t.first[from:to], part(t.second, from, to), g) {
 			finite = false
 		}
+		from = to
 	}
 	return finite
+}
+
+// moveRows is move of the first n parameters, of whose gradient few rows are there.
+func (t *trainer) moveRows(sum *algorithms.Partial, share float32, input scaling, o *optimizer) (n int, finite bool) {
+	if t.second != nil {
+		return 0, true
+	}
+	values, index, n := t.f.gradientRows(sum, input)
+	if n == 0 {
+		return 0, true
+	}
+	return n, num.MomentumRows(t.theta[:n], t.first[:n], values, index, t.size.outputs, share, o.rate, o.momentum, o.decay)
 }
 
 // part returns v[from:to], of nil nil.

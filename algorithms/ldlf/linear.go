@@ -282,6 +282,13 @@ func (f *linear) backwardSparse(dst *algorithms.Partial, df []float32, x *sample
 	}
 }
 
+func (f *linear) gradientRows(sum *algorithms.Partial, input scaling) (values []float32, index []uint32, n int) {
+	if !f.sparse || !input.none() {
+		return nil, nil, 0
+	}
+	return sum.Values, sum.Index, f.features * f.outputs
+}
+
 func (f *linear) gradient(g []float32, from int, sum *algorithms.Partial, factor float32, input scaling) {
 	if f.sparse {
 		f.sparseGradient(g, from/f.outputs, sum, input)

@@ -44,3 +44,6 @@ func mergeRows(dst []float32, index []uint32, a, b []float32, aIndex, bIndex []u
 
 func momentumStart(x, v, g []float32, rate, momentum, decay float32) (int, bool) { return 0, true }
 func adamStart(x, m, v, g []float32, a *AdamFactors) (int, bool)                 { return 0, true }
+func momentumRows(x, v, values []float32, index []uint32, width int, factor, rate, momentum, decay float32) (done, finite bool) {
+	return false, false
+}
