@@ -2,109 +2,80 @@
 
 #include "textflag.h"
 
-// Registers:
-//   SI, BX rows of a and b   R8, R9 their indices   R10, R11 where these end
-//   DI the row of dst        R12 its index          R13 bytes of a row
-//   AX, CX the rows added: of a row that one list lacks the other's, with all bits masked
-//   off, so that no branch depends on which list has it
-
-// MERGE merges rows of vectors of W bytes until one list ends. MASKS turns R14 and R15, which
-// are all ones where a and b have the row, into masks; SUM adds a vector of both.
-#define MERGE(MASKS, SUM, W) \
-	MOVQ dst+0(FP), DI \
-	MOVQ index+8(FP), R12 \
-	MOVQ a+16(FP), SI \
-	MOVQ b+24(FP), BX \
-	MOVQ aIndex+32(FP), R8 \
-	MOVQ bIndex+40(FP), R9 \
-	MOVQ aRows+48(FP), R10 \
-	MOVQ bRows+56(FP), R11 \
-	MOVQ width+64(FP), R13 \
-	LEAQ (R8)(R10*4), R10 \
-	LEAQ (R9)(R11*4), R11 \
-	SHLQ $2, R13 \
-row: \
-	CMPQ R8, R10 \
-	JEQ  done \
-	CMPQ R9, R11 \
-	JEQ  done \
-	MOVL (R8), AX \
-	MOVL (R9), CX \
-	XORL R14, R14 \
-	XORL R15, R15 \
-	MOVL AX, DX \
-	CMPL AX, CX \
-	CMOVLHI CX, DX \
-	SETLS R14 \
-	SETCC R15 \
-	MOVL DX, (R12) \
-	ADDQ $4, R12 \
-	LEAQ (R8)(R14*4), R8 \
-	LEAQ (R9)(R15*4), R9 \
-	NEGQ R14 \
-	NEGQ R15 \
-	MASKS \
-	MOVQ SI, AX \
-	MOVQ BX, CX \
-	TESTQ R14, R14 \
-	CMOVQEQ BX, AX \
-	TESTQ R15, R15 \
-	CMOVQEQ SI, CX \
-	ANDQ R13, R14 \
-	ANDQ R13, R15 \
-	ADDQ R14, SI \
-	ADDQ R15, BX \
-	XORQ DX, DX \
-vector: \
-	SUM \
-	ADDQ    $W, DX \
-	CMPQ    DX, R13 \
-	JLT     vector \
-	ADDQ    R13, DI \
-	JMP     row \
-done: \
-	VZEROUPPER \
-	SUBQ aIndex+32(FP), R8 \
-	SUBQ bIndex+40(FP), R9 \
-	SUBQ index+8(FP), R12 \
-	SHRQ $2, R8 \
-	SHRQ $2, R9 \
-	SHRQ $2, R12 \
-	MOVQ R8, i+72(FP) \
-	MOVQ R9, j+80(FP) \
-	MOVQ R12, n+88(FP) \
-	RET
-
-#define MASKS2 \
-	VMOVQ R14, X14         \
-	VMOVQ R15, X15         \
-	VPBROADCASTD X14, Y14  \
-	VPBROADCASTD X15, Y15
-
-#define SUM2 \
-	VANDPS  (AX)(DX*1), Y14, Y0 \
-	VANDPS  (CX)(DX*1), Y15, Y1 \
-	VADDPS  Y1, Y0, Y0          \
-	VMOVUPS Y0, (DI)(DX*1)
-
-#define MASKS512 \
-	KMOVW R14, K1 \
-	KMOVW R15, K2
-
-#define SUM512 \
-	VMOVUPS.Z (AX)(DX*1), K1, Z0 \
-	VMOVUPS.Z (CX)(DX*1), K2, Z1 \
-	VADDPS    Z1, Z0, Z0         \
-	VMOVUPS   Z0, (DI)(DX*1)
-
 // func mergeRowsAVX2(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width int) (i, j, n int)
 //
-// width is a multiple of 8 and not 0.
+// width is a multiple of 8 and not 0. A row that one list lacks is the other's with all
+// bits masked off, so that no branch depends on which has it.
 TEXT ·mergeRowsAVX2(SB), NOSPLIT, $0-96
-	MERGE(MASKS2, SUM2, 32)
+	MOVQ dst+0(FP), DI
+	MOVQ index+8(FP), R12
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), BX
+	MOVQ aIndex+32(FP), R8
+	MOVQ bIndex+40(FP), R9
+	MOVQ aRows+48(FP), R10
+	MOVQ bRows+56(FP), R11
+	MOVQ width+64(FP), R13
+	LEAQ (R8)(R10*4), R10 // the lists' ends
+	LEAQ (R9)(R11*4), R11
+	SHLQ $2, R13
 
-// func mergeRowsAVX512(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width int) (i, j, n int)
-//
-// is mergeRowsAVX2 of a multiple of 16.
-TEXT ·mergeRowsAVX512(SB), NOSPLIT, $0-96
-	MERGE(MASKS512, SUM512, 64)
+row:
+	CMPQ R8, R10
+	JEQ  done
+	CMPQ R9, R11
+	JEQ  done
+	MOVL (R8), AX
+	MOVL (R9), CX
+	XORL R14, R14
+	XORL R15, R15
+	MOVL AX, DX
+	CMPL AX, CX
+	CMOVLHI CX, DX
+	SETLS R14         // a has the row
+	SETCC R15         // b has it
+	MOVL DX, (R12)
+	ADDQ $4, R12
+	LEAQ (R8)(R14*4), R8
+	LEAQ (R9)(R15*4), R9
+	NEGQ R14
+	NEGQ R15
+	VMOVQ R14, X14
+	VMOVQ R15, X15
+	VPBROADCASTD X14, Y14
+	VPBROADCASTD X15, Y15
+	MOVQ SI, AX
+	MOVQ BX, CX
+	TESTQ R14, R14
+	CMOVQEQ BX, AX
+	TESTQ R15, R15
+	CMOVQEQ SI, CX
+	ANDQ R13, R14
+	ANDQ R13, R15
+	ADDQ R14, SI
+	ADDQ R15, BX
+	XORQ DX, DX
+
+vector:
+	VANDPS  (AX)(DX*1), Y14, Y0
+	VANDPS  (CX)(DX*1), Y15, Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DI)(DX*1)
+	ADDQ    $32, DX
+	CMPQ    DX, R13
+	JLT     vector
+	ADDQ    R13, DI
+	JMP     row
+
+done:
+	VZEROUPPER
+	SUBQ aIndex+32(FP), R8
+	SUBQ bIndex+40(FP), R9
+	SUBQ index+8(FP), R12
+	SHRQ $2, R8
+	SHRQ $2, R9
+	SHRQ $2, R12
+	MOVQ R8, i+72(FP)
+	MOVQ R9, j+80(FP)
+	MOVQ R12, n+88(FP)
+	RET

@@ -2,7 +2,7 @@ package num
 
 import "testing"
 
-// A step's shapes: 32 samples, trees of 63 split nodes over 64 units, 18 labels.
+// The shapes of a gradient step of one unit: 32 samples, trees of 63 split nodes over 64 units, 18 labels.
 const (
 	benchColumns = 32
 	benchSplits  = 63
@@ -78,7 +78,69 @@ func BenchmarkAddProductLeaves(b *testing.B) {
 	})
 	b.Run("mass", func(b *testing.B) {
 		for b.Loop() {
-			AddProduct(p, q, g, benchLabels, benchColumns)
+			MulProduct(p, q, g, benchLabels, benchColumns)
+			p[0] = 1 // else all become 0
 		}
 	})
+}
+
+// benchRows are every tenth row of 1,869, and every eleventh.
+func benchRows(every int) (values []float32, index []uint32) {
+	for row := 0; row < 1869; row += every {
+		index = append(index, uint32(row))
+	}
+	return benchValues(len(index) * benchUnits), index
+}
+
+func BenchmarkMergeRows(b *testing.B) {
+	x, xIndex := benchRows(10)
+	y, yIndex := benchRows(11)
+	dst, index := make([]float32, len(x)+len(y)), make([]uint32, len(xIndex)+len(yIndex))
+	for b.Loop() {
+		MergeRows(dst, index, x, y, xIndex, yIndex, benchUnits)
+	}
+}
+
+func BenchmarkMomentumRows(b *testing.B) {
+	g, index := benchRows(10)
+	x, v := benchValues(1869*benchUnits), make([]float32, 1869*benchUnits)
+	for b.Loop() {
+		MomentumRows(x, v, g, index, benchUnits, 0.01, 1, 0.9, 1e-5)
+	}
+}
+
+func BenchmarkAddOuterVia(b *testing.B) {
+	m, index := benchRows(20)
+	a, x, slot := benchValues(len(index)), benchValues(benchUnits), make([]uint32, 1869)
+	for i, row := range index {
+		slot[row] = uint32(i)
+	}
+	for b.Loop() {
+		AddOuterVia(m, slot, index, a, x)
+	}
+}
+
+func BenchmarkVectorLoops(b *testing.B) {
+	v, w := benchValues(1600), benchValues(1600)
+	shift, scale := make([]float64, len(v)), make([]float64, len(v))
+	for name, run := range map[string]func(){
+		"Add32":       func() { Add32(v, w) },
+		"Scale32":     func() { Scale32(v, 1) },
+		"Canonical32": func() { Canonical32(v) },
+		"Standardise": func() { Standardise(v, w, shift, scale) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				run()
+			}
+		})
+	}
+}
+
+func BenchmarkPermutationAppend(b *testing.B) {
+	p := NewPermutation(NewKey(1, "bench"), 0, 0, 154)
+	var dst []uint32
+	for b.Loop() {
+		dst = p.Append(dst[:0], 64, benchColumns)
+	}
 }
