@@ -112,15 +112,15 @@ func (t *Tree) add(left, right *algorithms.Partial) *algorithms.Partial {
 	sum := t.Partial()
 	sum.F64, left.F64 = left.F64, sum.F64
 	sum.F32, left.F32 = left.F32, sum.F32
-	addRows(sum, left, right)
+	addRows(sum, left, right, t.shape.Rows)
 	t.Release(left)
 	t.Release(right)
 	return sum
 }
 
-// addRows merges the row-sparse parts: an absent row is +0.
-func addRows(dst, a, b *algorithms.Partial) {
-	most := len(a.Index) + len(b.Index)
+// addRows merges the row-sparse parts, of so many rows at the most: an absent row is +0.
+func addRows(dst, a, b *algorithms.Partial, rows int) {
+	most := min(rows, len(a.Index)+len(b.Index))
 	dst.Index = slices.Grow(dst.Index[:0], most)[:most]
 	dst.Values = slices.Grow(dst.Values[:0], most*a.Width)[:most*a.Width]
 	n := num.MergeRows(dst.Values, dst.Index, a.Values, b.Values, a.Index, b.Index, a.Width)

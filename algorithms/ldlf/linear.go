@@ -273,7 +273,7 @@ func (f *linear) backwardDense(dst *algorithms.Partial, df []float32, samples []
 	})
 }
 
-var one = []float32{1}
+var one = []float32{1} // by which rows are added to float64 sums
 
 func (f *linear) backwardSparse(dst *algorithms.Partial, df []float32, x *sample, input scaling, s *linearSpace) {
 	num.AddOuterVia(dst.Values, s.slot, x.columns, s.nonZeros(x, input), df)

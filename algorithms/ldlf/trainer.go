@@ -43,8 +43,8 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) (*trainer, error) {
 	return t, nil
 }
 
-// gradientValues is about how many parameters the optimiser moves at once: their
-// gradient, moments and values are what the first level of the cache holds.
+// gradientValues is about how many parameters the optimiser moves at once: their gradient
+// is 16 KiB, which the first level of the cache keeps.
 const gradientValues = 1 << 12
 
 // start puts the trainer at the beginning of a pass: of the job, or of the refit.

@@ -96,7 +96,7 @@ func TestBenchKernels(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s%s", says, e.stdout, e.stderr)
 		}
 	}
-	if strings.Contains(e.stdout, "Branch") { // which --rows left out
+	if strings.Contains(e.stdout, "Descend") { // which --rows left out
 		t.Errorf("it compares what was not measured:\n%s", e.stdout)
 	}
 	if e = coppice(t, "bench", "ldlf", "--compare", old); e.code != exitFailed || !strings.Contains(e.stderr, "figures of bench kernels, not of bench ldlf") {

@@ -1,8 +1,8 @@
 package num
 
 // MergeRows sets dst to the sum of two lists of rows of width values, each with ascending
-// indices: a row that only one has is +0 in the other. dst and index have room for what a and
-// b have together, and share no memory with these. It returns the number of rows.
+// indices: a row that only one has is +0 in the other. dst and index have room for all rows
+// of the sum, and share no memory with a and b. It returns the number of rows.
 func MergeRows(dst []float32, index []uint32, a, b []float32, aIndex, bIndex []uint32, width int) int {
 	if len(a) != len(aIndex)*width || len(b) != len(bIndex)*width || len(dst) != len(index)*width {
 		panic("num: rows of another width")
@@ -27,6 +27,9 @@ func MergeRows(dst []float32, index []uint32, a, b []float32, aIndex, bIndex []u
 			i, j = i+1, j+1
 		}
 		n++
+	}
+	if len(aIndex)-i+len(bIndex)-j > len(index)-n {
+		panic("num: no room for a sum of rows")
 	}
 	copy(dst[n*width:], a[i*width:])
 	n += copy(index[n:], aIndex[i:])

@@ -2,11 +2,11 @@
 
 #include "textflag.h"
 
-// func mergeRowsAVX2(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width int) (i, j, n int)
+// func mergeRowsAVX2(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width, room int) (i, j, n int)
 //
-// width is a multiple of 8 and not 0. A row that one list lacks is the other's with all
+// width is a multiple of 8 and not 0; dst has room for so many rows. A row that one list lacks is the other's with all
 // bits masked off, so that no branch depends on which has it.
-TEXT ·mergeRowsAVX2(SB), NOSPLIT, $0-96
+TEXT ·mergeRowsAVX2(SB), NOSPLIT, $8-104
 	MOVQ dst+0(FP), DI
 	MOVQ index+8(FP), R12
 	MOVQ a+16(FP), SI
@@ -19,8 +19,13 @@ TEXT ·mergeRowsAVX2(SB), NOSPLIT, $0-96
 	LEAQ (R8)(R10*4), R10 // the lists' ends
 	LEAQ (R9)(R11*4), R11
 	SHLQ $2, R13
+	MOVQ room+72(FP), AX
+	LEAQ (R12)(AX*4), AX
+	MOVQ AX, end-8(SP)
 
 row:
+	CMPQ R12, end-8(SP)
+	JEQ  done
 	CMPQ R8, R10
 	JEQ  done
 	CMPQ R9, R11
@@ -75,7 +80,7 @@ done:
 	SHRQ $2, R8
 	SHRQ $2, R9
 	SHRQ $2, R12
-	MOVQ R8, i+72(FP)
-	MOVQ R9, j+80(FP)
-	MOVQ R12, n+88(FP)
+	MOVQ R8, i+80(FP)
+	MOVQ R9, j+88(FP)
+	MOVQ R12, n+96(FP)
 	RET

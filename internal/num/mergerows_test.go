@@ -41,7 +41,7 @@ func TestMergeRows(t *testing.T) {
 				want[row][j] += x
 			}
 		}
-		most := len(aIndex) + len(bIndex)
+		most := rapid.IntRange(len(want), len(aIndex)+len(bIndex)).Draw(t, "room")
 		vectors(func(name string) {
 			dst, index := make([]float32, most*width), make([]uint32, most)
 			n := MergeRows(dst, index, a, b, aIndex, bIndex, width)
