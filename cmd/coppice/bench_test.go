@@ -70,7 +70,7 @@ func TestBenchUsage(t *testing.T) {
 
 // TestBenchKernels: a report in JSON, and a later run that is compared with it.
 func TestBenchKernels(t *testing.T) {
-	e := coppice(t, "bench", "kernels", "--runs", "2", "--each", "20us", "--rows", "AddOuter64, 64 rows", "--rows", "branch", "-o", "json")
+	e := coppice(t, "bench", "kernels", "--runs", "2", "--each", "20us", "--rows", "AddOuter64, 64 rows", "--rows", "descend, 63 split nodes, 32", "-o", "json")
 	if e.code != exitOK {
 		t.Fatalf("exit code %d: %s", e.code, e.stderr)
 	}
