@@ -2,6 +2,7 @@ package num
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -59,6 +60,30 @@ func TestMergeRows(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// TestMergeRowsRoom: where there is no room for all rows, nothing is written behind it.
+func TestMergeRowsRoom(t *testing.T) {
+	a, aIndex, bIndex := make([]float32, 3*8), []uint32{0, 2, 5}, []uint32{1, 2, 4}
+	vectors(func(name string) {
+		for room := range 5 {
+			dst, index := newGuarded(room*8), make([]uint32, room, 9)
+			want := dst.clone()
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s: no panic with room for %d of 5 rows", name, room)
+					}
+				}()
+				MergeRows(dst.v, index, a, a, aIndex, bIndex, 8)
+			}()
+			clear(dst.v)
+			clear(want.v)
+			if !slices.Equal(dst.all, want.all) || index[:9][room] != 0 {
+				t.Errorf("%s: with room for %d rows, memory behind it is written", name, room)
+			}
+		}
 	})
 }
 
