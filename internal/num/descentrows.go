@@ -14,22 +14,28 @@ func MomentumRows(x, v, values []float32, index []uint32, width int, factor, rat
 	if done, finite := momentumRows(x, v, values, index, width, factor, rate, momentum, decay); done {
 		return finite
 	}
-	return momentumRowsGo(x, v, values, index, width, factor, rate, momentum, decay)
+	return momentumPieces(x, v, values, index, width, factor, rate, momentum, decay)
 }
 
-func momentumRowsGo(x, v, values []float32, index []uint32, width int, factor, rate, momentum, decay float32) bool {
+// momentumPieces is MomentumRows by calls of Momentum, for a piece of a row each.
+func momentumPieces(x, v, values []float32, index []uint32, width int, factor, rate, momentum, decay float32) bool {
+	var piece [64]float32
 	finite, k := true, 0
-	for row := range len(x) / width {
-		here := k < len(index) && int(index[k]) == row
-		for i := row * width; i < (row+1)*width; i++ {
-			g := [1]float32{}
-			if here {
-				g[0] = values[k*width+i-row*width] * factor
-			}
-			finite = momentumGo(x[i:i+1], v[i:i+1], g[:], rate, momentum, decay) && finite
-		}
-		if here {
+	for first := 0; first < len(x); first += width {
+		var given []float32
+		if k < len(index) && int(index[k])*width == first {
+			given = values[k*width : (k+1)*width]
 			k++
+		}
+		for i := 0; i < width; i += len(piece) {
+			g := piece[:min(len(piece), width-i)]
+			clear(g)
+			if given != nil {
+				copy(g, given[i:])
+				Scale32(g, factor)
+			}
+			from, to := first+i, first+i+len(g)
+			finite = Momentum(x[from:to], v[from:to], g, rate, momentum, decay) && finite
 		}
 	}
 	return finite
