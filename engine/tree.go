@@ -5,6 +5,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -111,33 +112,20 @@ func (t *Tree) add(left, right *algorithms.Partial) *algorithms.Partial {
 	sum := t.Partial()
 	sum.F64, left.F64 = left.F64, sum.F64
 	sum.F32, left.F32 = left.F32, sum.F32
-	addRows(sum, left, right)
+	addRows(sum, left, right, t.shape.Rows)
 	t.Release(left)
 	t.Release(right)
 	return sum
 }
 
-// addRows sets dst's rows to the sums of the rows of a and b; an absent row is +0.
-func addRows(dst, a, b *algorithms.Partial) {
-	i, j, w := 0, 0, a.Width
-	for i < len(a.Index) || j < len(b.Index) {
-		switch {
-		case j == len(b.Index) || i < len(a.Index) && a.Index[i] < b.Index[j]:
-			dst.Index = append(dst.Index, a.Index[i])
-			dst.Values = append(dst.Values, a.Values[i*w:(i+1)*w]...)
-			i++
-		case i == len(a.Index) || b.Index[j] < a.Index[i]:
-			dst.Index = append(dst.Index, b.Index[j])
-			dst.Values = append(dst.Values, b.Values[j*w:(j+1)*w]...)
-			j++
-		default:
-			n := len(dst.Values)
-			dst.Index = append(dst.Index, a.Index[i])
-			dst.Values = append(dst.Values, a.Values[i*w:(i+1)*w]...)
-			num.Add32(dst.Values[n:], b.Values[j*w:(j+1)*w])
-			i, j = i+1, j+1
-		}
-	}
+// addRows sets dst's rows, of which there are at most rows, to the sums of the rows of a and b.
+// An absent row is +0.
+func addRows(dst, a, b *algorithms.Partial, rows int) {
+	most := min(rows, len(a.Index)+len(b.Index))
+	dst.Index = slices.Grow(dst.Index[:0], most)[:most]
+	dst.Values = slices.Grow(dst.Values[:0], most*a.Width)[:most*a.Width]
+	n := num.MergeRows(dst.Values, dst.Index, a.Values, b.Values, a.Index, b.Index, a.Width)
+	dst.Index, dst.Values = dst.Index[:n], dst.Values[:n*a.Width]
 }
 
 // Covered reports whether node (level, i) or an ancestor of it is filled, so that

@@ -11,6 +11,7 @@ const (
 	fewRows       = 10
 	minAbreast    = 8
 	abreastValues = 1 << 16
+	lanesAbreast  = 16 // columns go up to a multiple
 )
 
 // abreast takes rows through the trees side by side: each of its matrices has a row
@@ -19,13 +20,14 @@ const (
 type abreast struct {
 	outputs, labels, leaves int
 
-	width int // the most samples at once
-	n     int // samples now
+	width   int // the most samples at once
+	n       int // samples now, and a few columns more up to whole vectors
+	samples int // of n, where gradients are wanted
 
-	s, t, df   []float32 // outputs×n: σ(f), σ(-f), ∂R/∂f
-	d, g, r    []float32 // labels×n: degrees, predictions, their ratios
-	node, mass []float32 // nodes×n, of one tree
-	kl, loss   []float64 // n: the K-L of one tree, and summed over trees
+	s, t, df []float32 // outputs×n: σ(f), σ(-f), ∂R/∂f
+	d, g, r  []float32 // labels×n: degrees, predictions, their ratios
+	node     []float32 // nodes×n, of one tree: probabilities, then masses
+	loss     []float64 // n: the K-L, summed over trees
 }
 
 // newAbreast returns what takes rows through forests of sizes z. Its memory is made
@@ -51,14 +53,10 @@ func (a *abreast) ready() {
 
 func (a *abreast) makeGradients() {
 	a.df, a.r = make([]float32, a.outputs*a.width), make([]float32, a.labels*a.width)
-	a.mass = make([]float32, a.nodes()*a.width)
-	a.kl, a.loss = make([]float64, a.width), make([]float64, a.width)
+	a.loss = make([]float64, a.width)
 }
 
 func (a *abreast) nodes() int { return 2*a.leaves - 1 }
-
-// row returns row i of one of a's matrices.
-func (a *abreast) row(m []float32, i int) []float32 { return m[i*a.n : (i+1)*a.n : (i+1)*a.n] }
 
 // take takes samples up with their outputs f (len(samples)×outputs), in rows of n
 // values: beyond the samples' there are outputs and degrees of 0.
@@ -69,14 +67,11 @@ func (a *abreast) take(samples []sample, f []float32, n int) {
 		clear(a.s[:a.outputs*n])
 		clear(a.d[:a.labels*n])
 	}
+	num.Transpose32(a.s, n, f, a.outputs, len(samples), a.outputs)
 	for i := range samples {
-		for j, y := range f[i*a.outputs : (i+1)*a.outputs] {
-			a.s[j*n+i] = y
-		}
-		for c, y := range samples[i].d {
-			a.d[c*n+i] = y
-		}
+		copy(a.g[i*a.labels:(i+1)*a.labels], samples[i].d)
 	}
+	num.Transpose32(a.d, n, a.g, a.labels, len(samples), a.labels)
 	units := a.outputs * n
 	num.SigmoidPairs(a.s[:units], a.t[:units], a.s[:units])
 }
@@ -86,32 +81,27 @@ func (a *abreast) begin(samples []sample, f []float32) {
 	if a.df == nil {
 		a.makeGradients()
 	}
-	a.take(samples, f, len(samples))
-	clear(a.df)
+	a.samples = len(samples)
+	lanes := min(a.width, lanesAbreast)
+	a.take(samples, f, (len(samples)+lanes-1)/lanes*lanes)
+	clear(a.df[:a.outputs*a.n])
 	clear(a.loss)
 }
 
 // tree adds one tree's ∂R/∂f (without the 1/N) and K-L; q is leaves×labels.
 func (a *abreast) tree(phi []uint32, q []float32) {
 	p := a.reach(phi)
-	mass := a.mass[len(phi)*a.n : a.nodes()*a.n]
 	a.predict(p, q)
 	a.ratios()
-	a.leafMass(mass, p, q)
+	a.leafMass(p, q)
 	a.splitGradients(phi)
 }
 
 // reach is the function reach for all samples (Eq. 1). It returns the leaves' part,
 // leaves×n.
 func (a *abreast) reach(phi []uint32) []float32 {
-	root := a.row(a.node, 0)
-	for i := range root {
-		root[i] = 1
-	}
-	for n, unit := range phi {
-		u := int(unit)
-		num.Branch(a.row(a.node, 2*n+1), a.row(a.node, 2*n+2), a.row(a.node, n), a.row(a.s, u), a.row(a.t, u))
-	}
+	units := a.outputs * a.n
+	num.Descend(a.node[:a.nodes()*a.n], a.s[:units], a.t[:units], phi, a.n)
 	return a.node[len(phi)*a.n : a.nodes()*a.n]
 }
 
@@ -133,37 +123,25 @@ func (a *abreast) predict(p, q []float32) []float32 {
 
 // ratios is the function ratios for all samples, each of weight 1.
 func (a *abreast) ratios() {
-	kl := a.kl[:a.n]
-	clear(kl)
-	for c := range a.labels {
-		num.Ratios(a.row(a.r, c), kl, a.row(a.d, c), a.row(a.g, c), 1, gFloor)
-	}
-	num.Add64(a.loss[:a.n], kl)
+	all := a.labels * a.n
+	num.RatioRows(a.r[:all], a.loss[:a.n], a.d[:all], a.g[:all], gFloor)
 }
 
-// leafMass is the function leafMass for all samples (Eq. 8).
-func (a *abreast) leafMass(mass, p, q []float32) {
-	clear(mass)
-	num.AddProduct(mass, q, a.r[:a.labels*a.n], a.labels, a.n)
-	num.Mul32(mass, p)
+// leafMass is the function leafMass for all samples (Eq. 8), in the place of p.
+func (a *abreast) leafMass(p, q []float32) {
+	num.MulProduct(p, q, a.r[:a.labels*a.n], a.labels, a.n)
 }
 
-// splitGradients is the function splitGradients for all samples (Eq. 6).
+// splitGradients is the function splitGradients for all samples (Eq. 6), from the leaves'
+// masses in a.node.
 func (a *abreast) splitGradients(phi []uint32) {
-	for n := len(phi) - 1; n >= 0; n-- {
-		u := int(phi[n])
-		num.Join(a.row(a.df, u), a.row(a.mass, n), a.row(a.mass, 2*n+1), a.row(a.mass, 2*n+2), a.row(a.s, u), a.row(a.t, u))
-	}
+	units := a.outputs * a.n
+	num.Ascend(a.df[:units], a.node[:a.nodes()*a.n], a.s[:units], a.t[:units], phi, a.n)
 }
 
 // end sets df (samples×outputs) to the samples' ∂R/∂f and appends to losses their K-L
 // summed over trees.
 func (a *abreast) end(df []float32, losses []float64) []float64 {
-	for i := range a.n {
-		row := df[i*a.outputs : (i+1)*a.outputs]
-		for j := range row {
-			row[j] = a.df[j*a.n+i]
-		}
-	}
-	return append(losses, a.loss[:a.n]...)
+	num.Transpose32(df, a.outputs, a.df, a.n, a.outputs, a.samples)
+	return append(losses, a.loss[:a.samples]...)
 }

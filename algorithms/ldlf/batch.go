@@ -29,14 +29,13 @@ func (p permutations) draw(dst []uint32, u *algorithms.Unit, n int, step uint64)
 	}
 	at := step * uint64(share)
 	epoch, offset := at/uint64(n), at%uint64(n)
-	perm := num.NewPermutation(p.key, epoch, uint32(u.ID), uint64(n))
-	for range share {
-		if offset == uint64(n) {
-			epoch, offset = epoch+1, 0
-			perm = num.NewPermutation(p.key, epoch, uint32(u.ID), uint64(n))
-		}
-		dst = append(dst, uint32(perm.At(offset)))
-		offset++
+	dst = slices.Grow(dst, share)
+	for share > 0 {
+		perm := num.NewPermutation(p.key, epoch, uint32(u.ID), uint64(n))
+		k := min(share, n-int(offset))
+		dst = perm.Append(dst, offset, k)
+		share -= k
+		epoch, offset = epoch+1, 0
 	}
 	return dst
 }

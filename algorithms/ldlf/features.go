@@ -24,10 +24,15 @@ type featureFunction interface {
 	// afterwards.
 	begin(dst *algorithms.Partial, samples []sample, ws workspace)
 	// backward adds Σ df·∂f/∂Θ over the samples to dst (the second factor of
-	// Eq. 5); df is len(samples)×outputs.
+	// Eq. 5), of which forward has just had these, with this workspace; df is
+	// len(samples)×outputs.
 	backward(dst *algorithms.Partial, df []float32, samples []sample, w *weights, ws workspace)
-	// gradient sets g (parameters) to factor times the gradient that sum holds.
-	gradient(g []float32, sum *algorithms.Partial, factor float32, x scaling)
+	// gradientRows returns the rows of outputs values that make up the gradient of the
+	// first n parameters, where no other one of these differs from 0; n 0: there are none.
+	gradientRows(sum *algorithms.Partial, x scaling) (values []float32, index []uint32, n int)
+	// gradient sets g to factor times the gradient that sum holds, of the parameters
+	// from the given one on: whole rows of Θ's, outputs each.
+	gradient(g []float32, from int, sum *algorithms.Partial, factor float32, x scaling)
 }
 
 // workspace is a feature function's working memory: its own type.

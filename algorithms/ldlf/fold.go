@@ -107,9 +107,8 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 		return errNoRows
 	}
 	share := 1 / (rows * float64(t.size.trees))
-	t.f.gradient(t.g, sum, float32(share), newScaling(t.input))
 	t.updates++
-	if !t.move() {
+	if !t.move(sum, float32(share)) {
 		return fmt.Errorf("ldlf: Θ is no longer finite after step %d: try a lower learning_rate than %v", t.step+1, t.cfg.LearningRate)
 	}
 	t.step++
@@ -120,14 +119,41 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 	return nil
 }
 
-// move applies the optimiser to Θ.
-func (t *trainer) move() bool {
-	rate := learningRate(t.cfg, t.step)
-	if t.second != nil {
-		a := newAdamFactors(rate, t.cfg.Momentum, t.cfg.WeightDecay, t.updates)
-		return num.Adam(t.theta, t.first, t.second, t.g, &a)
+// move applies the optimiser to Θ, with share times the gradient of sum: a part of Θ
+// after the other, so that the gradient of each stays in the processor's cache.
+func (t *trainer) move(sum *algorithms.Partial, share float32) bool {
+	input, step := newScaling(t.input), t.optimizer()
+	from, finite := t.moveRows(sum, share, input, &step)
+	for from < len(t.theta) {
+		to := min(from+len(t.g), len(t.theta))
+		g := t.g[:to-from]
+		t.f.gradient(g, from, sum, share, input)
+		if !step.move(t.theta[from:to], t.first[from:to], part(t.second, from, to), g) {
+			finite = false
+		}
+		from = to
 	}
-	return num.Momentum(t.theta, t.first, t.g, float32(rate), float32(t.cfg.Momentum), float32(t.cfg.WeightDecay))
+	return finite
+}
+
+// moveRows is move of the first n parameters, of whose gradient few rows are there.
+func (t *trainer) moveRows(sum *algorithms.Partial, share float32, input scaling, o *optimizer) (n int, finite bool) {
+	if t.second != nil {
+		return 0, true
+	}
+	values, index, n := t.f.gradientRows(sum, input)
+	if n == 0 {
+		return 0, true
+	}
+	return n, num.MomentumRows(t.theta[:n], t.first[:n], values, index, t.size.outputs, share, o.rate, o.momentum, o.decay)
+}
+
+// part returns v[from:to], of nil nil.
+func part(v []float32, from, to int) []float32 {
+	if v == nil {
+		return nil
+	}
+	return v[from:to]
 }
 
 // foldLeaves takes one iteration of Eq. 12.

@@ -5,9 +5,9 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// Footprint implements algorithms.Measured. The state is Θ, its gradient and its one
+// Footprint implements algorithms.Measured. The state is Θ, its one
 // or two moments, and q; with validation the best Θ and q, and with a margin those of the reference; with scaling the shift
-// and scale of each feature. A node of the reduction holds a gradient (Θ's size) or
+// and scale of each feature; counters, losses and a part of a gradient. A node of the reduction holds a gradient (Θ's size) or
 // a leaf update's sums (a float64 for each element of q).
 func (Algorithm) Footprint(j *algorithms.Job, m *dataset.Manifest) (algorithms.Footprint, error) {
 	c, err := parseConfig(j.Params)
@@ -16,7 +16,7 @@ func (Algorithm) Footprint(j *algorithms.Job, m *dataset.Manifest) (algorithms.F
 	}
 	z := newSizes(c, m.Features, m.Labels)
 	theta, q := 4*int64(z.theta()), 4*int64(z.q())
-	f := algorithms.Footprint{State: 3*theta + q, Model: theta + q, Node: max(theta, 2*q), Nodes: int64(len(m.Shards))}
+	f := algorithms.Footprint{State: 2*theta + q + min(theta, 4*gradientValues) + 256, Model: theta + q, Node: max(theta, 2*q), Nodes: int64(len(m.Shards))}
 	if c.Optimizer == optimizerAdam {
 		f.State += theta
 	}

@@ -96,7 +96,7 @@ func (fc *forestCase) kernelGradient(t testing.TB, sparse bool) []float64 {
 		t.Fatalf("%v rows were drawn of %d", dst.F64[0], m.Rows)
 	}
 	g := make([]float32, len(fc.theta))
-	k.f.gradient(g, &dst, float32(1/(dst.F64[0]*float64(fc.z.trees))), scaling{})
+	k.f.gradient(g, 0, &dst, float32(1/(dst.F64[0]*float64(fc.z.trees))), scaling{})
 	return widened(g)
 }
 

@@ -39,7 +39,6 @@ type linearSpace struct {
 
 	touched []uint64 // a bit for each feature
 	slot    []uint32 // where a touched feature's row is in Partial.Values
-	at      []uint32 // slots of one row's non-zeros
 }
 
 func (f *linear) workspace() workspace {
@@ -119,23 +118,34 @@ func (f *linear) together(samples []sample) bool {
 }
 
 // eachDense calls do with dense rows as a matrix, scaled, some at a time; from is the
-// first one's number.
-func (f *linear) eachDense(samples []sample, input scaling, s *linearSpace, do func(from, n int, x []float32)) {
+// first one's number. again tells that forward has just had the same ones.
+func (f *linear) eachDense(samples []sample, input scaling, s *linearSpace, again bool, do func(from, n int, x []float32)) {
 	most := gatheredValues / max(1, f.features)
 	for from := 0; from < len(samples); from += most {
 		part := samples[from:min(from+most, len(samples))]
-		s.matrix = s.matrix[:0]
-		for i := range part {
-			s.matrix = append(s.matrix, s.dense(&part[i], input)...)
+		if !again || len(part) < len(samples) {
+			s.gather(part, input, f.features)
 		}
 		do(from, len(part), s.matrix)
+	}
+}
+
+// gather sets s.matrix to dense rows, scaled.
+func (s *linearSpace) gather(samples []sample, input scaling, features int) {
+	s.matrix = slices.Grow(s.matrix[:0], len(samples)*features)[:len(samples)*features]
+	for i := range samples {
+		if row := s.matrix[i*features : (i+1)*features]; input.none() {
+			copy(row, samples[i].x)
+		} else {
+			input.dense(row, samples[i].x)
+		}
 	}
 }
 
 // forwardDense is forward of dense rows as products of matrices.
 func (f *linear) forwardDense(dst []float32, samples []sample, w *weights, s *linearSpace) {
 	rows, bias := f.split(w.theta)
-	f.eachDense(samples, w.input, s, func(from, n int, x []float32) {
+	f.eachDense(samples, w.input, s, false, func(from, n int, x []float32) {
 		out := dst[from*f.outputs : (from+n)*f.outputs]
 		for i := range n {
 			f.startDense(out[i*f.outputs:(i+1)*f.outputs], bias)
@@ -252,7 +262,7 @@ func (f *linear) backward(dst *algorithms.Partial, df []float32, samples []sampl
 // backwardDense is backward of dense rows as products of matrices.
 func (f *linear) backwardDense(dst *algorithms.Partial, df []float32, samples []sample, w *weights, s *linearSpace) {
 	rows, bias := f.split(dst.F32)
-	f.eachDense(samples, w.input, s, func(from, n int, x []float32) {
+	f.eachDense(samples, w.input, s, true, func(from, n int, x []float32) {
 		d := df[from*f.outputs : (from+n)*f.outputs]
 		num.AddProductT(rows, x, d, n, f.outputs)
 		if f.bias {
@@ -263,40 +273,51 @@ func (f *linear) backwardDense(dst *algorithms.Partial, df []float32, samples []
 	})
 }
 
+var one = []float32{1} // by which rows are added to float64 sums
+
 func (f *linear) backwardSparse(dst *algorithms.Partial, df []float32, x *sample, input scaling, s *linearSpace) {
-	s.at = s.at[:0]
-	for _, c := range x.columns {
-		s.at = append(s.at, s.slot[c])
-	}
-	num.AddOuterAt(dst.Values, s.at, s.nonZeros(x, input), df)
+	num.AddOuterVia(dst.Values, s.slot, x.columns, s.nonZeros(x, input), df)
 	if f.bias || f.scaled {
-		for j, v := range df {
-			dst.F64[gradientAt+j] += float64(v)
-		}
+		num.AddOuter64(dst.F64[gradientAt:], one, df)
 	}
 }
 
-func (f *linear) gradient(g []float32, sum *algorithms.Partial, factor float32, input scaling) {
-	if !f.sparse {
-		for i, v := range sum.F32 {
-			g[i] = v * factor
-		}
-		return
+func (f *linear) gradientRows(sum *algorithms.Partial, input scaling) (values []float32, index []uint32, n int) {
+	if !f.sparse || !input.none() {
+		return nil, nil, 0
 	}
-	rows, bias := f.split(g)
-	clear(rows)
-	for i, c := range sum.Index {
-		copy(rows[int(c)*f.outputs:(int(c)+1)*f.outputs], sum.Values[i*f.outputs:])
-	}
-	for i, shift := range input.shift {
-		a := shift * input.scale[i]
-		row := rows[i*f.outputs : (i+1)*f.outputs]
-		for j := range row {
-			row[j] = float32(float64(row[j]) - float64(a*sum.F64[gradientAt+j]))
-		}
-	}
-	for j := range bias {
-		bias[j] = float32(sum.F64[gradientAt+j])
+	return sum.Values, sum.Index, f.features * f.outputs
+}
+
+func (f *linear) gradient(g []float32, from int, sum *algorithms.Partial, factor float32, input scaling) {
+	if f.sparse {
+		f.sparseGradient(g, from/f.outputs, sum, input)
+	} else {
+		copy(g, sum.F32[from:])
 	}
 	num.Scale32(g, factor)
+}
+
+// sparseGradient sets g to some of the gradient's rows, the first of which is row.
+func (f *linear) sparseGradient(g []float32, row int, sum *algorithms.Partial, input scaling) {
+	n := f.outputs
+	end := row + len(g)/n
+	clear(g)
+	at, _ := slices.BinarySearch(sum.Index, uint32(row))
+	for ; at < len(sum.Index) && int(sum.Index[at]) < end; at++ {
+		copy(g[(int(sum.Index[at])-row)*n:][:n], sum.Values[at*n:])
+	}
+	if !input.none() {
+		for i := row; i < min(end, f.features); i++ {
+			a, part := input.shift[i]*input.scale[i], g[(i-row)*n:][:n]
+			for j, v := range part {
+				part[j] = float32(float64(v) - float64(a*sum.F64[gradientAt+j]))
+			}
+		}
+	}
+	if end > f.features { // the bias's
+		for j := range n {
+			g[len(g)-n+j] = float32(sum.F64[gradientAt+j])
+		}
+	}
 }

@@ -22,6 +22,30 @@ func newAdamFactors(rate, beta1, decay float64, t uint64) num.AdamFactors {
 	return a
 }
 
+// optimizer is one step of the optimiser of a job.
+type optimizer struct {
+	rate, momentum, decay float32
+	adam                  num.AdamFactors
+}
+
+func (t *trainer) optimizer() optimizer {
+	rate := learningRate(t.cfg, t.step)
+	o := optimizer{rate: float32(rate), momentum: float32(t.cfg.Momentum), decay: float32(t.cfg.WeightDecay)}
+	if t.second != nil {
+		o.adam = newAdamFactors(rate, t.cfg.Momentum, t.cfg.WeightDecay, t.updates)
+	}
+	return o
+}
+
+// move applies the step to parameters x, with their gradient g, and their moments; second
+// is nil but for Adam. It reports whether all of x is finite.
+func (o *optimizer) move(x, first, second, g []float32) bool {
+	if second != nil {
+		return num.Adam(x, first, second, g, &o.adam)
+	}
+	return num.Momentum(x, first, g, o.rate, o.momentum, o.decay)
+}
+
 // power returns x^n by repeated squaring.
 func power(x float64, n uint64) float64 {
 	y := 1.0

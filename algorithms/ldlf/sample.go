@@ -27,9 +27,15 @@ func sampleOf(r *dataset.Rows, pos int) sample {
 
 // gather appends the samples at positions rows of refs to dst.
 func gather(dst []sample, rows []uint32, refs []dataset.RowRef, d *dataset.Data) []sample {
+	var shard *dataset.Rows
+	of := -1
 	for _, row := range rows {
 		ref := refs[row]
-		dst = append(dst, sampleOf(d.Shard(int(ref.Shard)), int(ref.Pos)))
+		if int(ref.Shard) != of { // asking for one takes a lock
+			of = int(ref.Shard)
+			shard = d.Shard(of)
+		}
+		dst = append(dst, sampleOf(shard, int(ref.Pos)))
 	}
 	return dst
 }

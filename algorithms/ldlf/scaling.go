@@ -1,5 +1,7 @@
 package ldlf
 
+import "github.com/coppice-ldl/coppice/internal/num"
+
 // scaling maps a feature x_i to (x_i - shift_i)·scale_i. The zero value maps
 // nothing. Values are float64, so that a column far from zero keeps its digits.
 type scaling struct {
@@ -19,10 +21,7 @@ func (x scaling) none() bool { return x.scale == nil }
 
 // dense sets dst to the scaled features of a dense row.
 func (x scaling) dense(dst, row []float32) {
-	shift, scale := x.shift[:len(row)], x.scale[:len(row)]
-	for i, v := range row {
-		dst[i] = float32((float64(v) - shift[i]) * scale[i])
-	}
+	num.Standardise(dst, row, x.shift, x.scale)
 }
 
 // nonZeros sets dst to x_i·scale_i of a sparse row's non-zeros: what is left of

@@ -25,7 +25,7 @@ type trainer struct {
 
 	round   algorithms.Round // what Next returns, used again each time
 	vars    [5]algorithms.Var
-	g       []float32  // the gradient, in Θ's shape
+	g       []float32  // the gradient of a part of Θ
 	columns [2]float64 // varColumns of the round
 }
 
@@ -38,10 +38,14 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) (*trainer, error) {
 	t := &trainer{
 		cfg: c, size: z, shards: len(m.Shards), seed: seed, f: f, phi: drawPhi(z, seed),
 		state: newState(c, z, f.parameters()),
-		g:     make([]float32, f.parameters()),
+		g:     make([]float32, min(f.parameters(), max(1, gradientValues/z.outputs)*z.outputs)),
 	}
 	return t, nil
 }
+
+// gradientValues is about how many parameters the optimiser moves at once: their gradient
+// is 16 KiB, which the first level of the cache keeps.
+const gradientValues = 1 << 12
 
 // start puts the trainer at the beginning of a pass: of the job, or of the refit.
 func (t *trainer) start() {

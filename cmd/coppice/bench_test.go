@@ -70,7 +70,7 @@ func TestBenchUsage(t *testing.T) {
 
 // TestBenchKernels: a report in JSON, and a later run that is compared with it.
 func TestBenchKernels(t *testing.T) {
-	e := coppice(t, "bench", "kernels", "--runs", "2", "--each", "20us", "--rows", "AddOuter64, 64 rows", "--rows", "branch", "-o", "json")
+	e := coppice(t, "bench", "kernels", "--runs", "2", "--each", "20us", "--rows", "AddOuter64, 64 rows", "--rows", "descend, 63 split nodes, 32", "-o", "json")
 	if e.code != exitOK {
 		t.Fatalf("exit code %d: %s", e.code, e.stderr)
 	}
@@ -96,7 +96,7 @@ func TestBenchKernels(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s%s", says, e.stdout, e.stderr)
 		}
 	}
-	if strings.Contains(e.stdout, "Branch") { // which --rows left out
+	if strings.Contains(e.stdout, "Descend") { // which --rows left out
 		t.Errorf("it compares what was not measured:\n%s", e.stdout)
 	}
 	if e = coppice(t, "bench", "ldlf", "--compare", old); e.code != exitFailed || !strings.Contains(e.stderr, "figures of bench kernels, not of bench ldlf") {

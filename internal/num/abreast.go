@@ -3,31 +3,6 @@ package num
 // The kernels of trees that many rows go down side by side: slices of one value for
 // each row. Lanes run across rows, so a row's bits are what it has alone.
 
-// Branch splits the probability p of reaching a split node between its children:
-// left = p·s and right = p·t, where s and t are the probabilities of going there.
-func Branch(left, right, p, s, t []float32) {
-	n := len(p)
-	checkSame(len(left), n)
-	checkSame(len(right), n)
-	checkSame(len(s), n)
-	checkSame(len(t), n)
-	done := branch(left, right, p, s, t)
-	branchGo(left[done:], right[done:], p[done:], s[done:], t[done:])
-}
-
-// Join is Branch's way back: it sets mass to left + right, the masses of a split
-// node's children, and adds s·right - t·left to df, each product rounded.
-func Join(df, mass, left, right, s, t []float32) {
-	n := len(df)
-	checkSame(len(mass), n)
-	checkSame(len(left), n)
-	checkSame(len(right), n)
-	checkSame(len(s), n)
-	checkSame(len(t), n)
-	done := join(df, mass, left, right, s, t)
-	joinGo(df[done:], mass[done:], left[done:], right[done:], s[done:], t[done:])
-}
-
 // Mul32 multiplies dst by a, element by element. Both have the same length.
 func Mul32(dst, a []float32) {
 	checkSame(len(dst), len(a))
@@ -52,21 +27,6 @@ func Ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) {
 
 // ratioLanes is how many ratios a vector has.
 const ratioLanes = 4
-
-func branchGo(left, right, p, s, t []float32) {
-	left, right, s, t = left[:len(p)], right[:len(p)], s[:len(p)], t[:len(p)]
-	for i, x := range p {
-		left[i], right[i] = x*s[i], x*t[i]
-	}
-}
-
-func joinGo(df, mass, left, right, s, t []float32) {
-	mass, left, right, s, t = mass[:len(df)], left[:len(df)], right[:len(df)], s[:len(df)], t[:len(df)]
-	for i := range df {
-		mass[i] = left[i] + right[i]
-		df[i] += float32(s[i]*right[i]) - float32(t[i]*left[i])
-	}
-}
 
 func mul32Go(dst, a []float32) {
 	a = a[:len(dst)]

@@ -5,12 +5,6 @@ package num
 import "unsafe"
 
 //go:noescape
-func branchAVX2(left, right, p, s, t *float32, n int)
-
-//go:noescape
-func joinAVX2(df, mass, left, right, s, t *float32, n int)
-
-//go:noescape
 func mul32AVX2(dst, a *float32, n int)
 
 //go:noescape
@@ -26,25 +20,6 @@ func wholeVectors(n int) int {
 		return 0
 	}
 	return n &^ 7
-}
-
-// branch does the start of Branch and returns its length.
-func branch(left, right, p, s, t []float32) int {
-	n := wholeVectors(len(p))
-	if n > 0 {
-		branchAVX2(unsafe.SliceData(left), unsafe.SliceData(right), unsafe.SliceData(p), unsafe.SliceData(s), unsafe.SliceData(t), n)
-	}
-	return n
-}
-
-// join does the start of Join and returns its length.
-func join(df, mass, left, right, s, t []float32) int {
-	n := wholeVectors(len(df))
-	if n > 0 {
-		joinAVX2(unsafe.SliceData(df), unsafe.SliceData(mass), unsafe.SliceData(left), unsafe.SliceData(right),
-			unsafe.SliceData(s), unsafe.SliceData(t), n)
-	}
-	return n
 }
 
 // mul32 does the start of Mul32 and returns its length.

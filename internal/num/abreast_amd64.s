@@ -46,63 +46,6 @@ GLOBL logMantissa<>(SB), RODATA|NOPTR, $8
 DATA logInteger<>+0(SB)/8, $0x4330000000000000 // 2^52: its last bits count ones
 GLOBL logInteger<>(SB), RODATA|NOPTR, $8
 
-// func branchAVX2(left, right, p, s, t *float32, n int)
-TEXT ·branchAVX2(SB), NOSPLIT, $0-48
-	MOVQ left+0(FP), DI
-	MOVQ right+8(FP), DX
-	MOVQ p+16(FP), SI
-	MOVQ s+24(FP), R8
-	MOVQ t+32(FP), R9
-	MOVQ n+40(FP), CX
-	XORQ AX, AX
-	CMPQ AX, CX
-	JGE  done
-
-loop:
-	VMOVUPS (SI)(AX*4), Y0
-	VMULPS  (R8)(AX*4), Y0, Y1
-	VMULPS  (R9)(AX*4), Y0, Y2
-	VMOVUPS Y1, (DI)(AX*4)
-	VMOVUPS Y2, (DX)(AX*4)
-	ADDQ    $8, AX
-	CMPQ    AX, CX
-	JLT     loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func joinAVX2(df, mass, left, right, s, t *float32, n int)
-TEXT ·joinAVX2(SB), NOSPLIT, $0-56
-	MOVQ df+0(FP), DI
-	MOVQ mass+8(FP), DX
-	MOVQ left+16(FP), SI
-	MOVQ right+24(FP), BX
-	MOVQ s+32(FP), R8
-	MOVQ t+40(FP), R9
-	MOVQ n+48(FP), CX
-	XORQ AX, AX
-	CMPQ AX, CX
-	JGE  done
-
-loop:
-	VMOVUPS (SI)(AX*4), Y0
-	VMOVUPS (BX)(AX*4), Y1
-	VADDPS  Y1, Y0, Y2
-	VMOVUPS Y2, (DX)(AX*4)
-	VMULPS  (R8)(AX*4), Y1, Y1
-	VMULPS  (R9)(AX*4), Y0, Y0
-	VSUBPS  Y0, Y1, Y1
-	VADDPS  (DI)(AX*4), Y1, Y1
-	VMOVUPS Y1, (DI)(AX*4)
-	ADDQ    $8, AX
-	CMPQ    AX, CX
-	JLT     loop
-
-done:
-	VZEROUPPER
-	RET
-
 // func mul32AVX2(dst, a *float32, n int)
 TEXT ·mul32AVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI
@@ -258,4 +201,128 @@ loop:
 done:
 	VZEROUPPER
 	MOVQ AX, ret+48(FP)
+	RET
+
+// CONST8 puts a constant into all lanes.
+#define CONST8(name, z) VBROADCASTSD name<>(SB), z
+
+// TERM8 sets z to term + w·z, with w in Z6.
+#define TERM8(term, z) \
+	VMULPD z, Z6, z    \
+	VADDPD term, z, z
+
+// func ratioRowsAVX512(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32) int
+//
+// Eight columns of RatioRows at a time, of rows of n values: the operations of ratiosAVX2.
+// It ends before a vector with a ratio that is 0, not normal or not finite, whose r may
+// be written and whose sum is not.
+TEXT ·ratioRowsAVX512(SB), NOSPLIT, $0-72
+	MOVQ         r+0(FP), DI
+	MOVQ         sum+8(FP), DX
+	MOVQ         d+16(FP), SI
+	MOVQ         below+24(FP), BX
+	MOVQ         n+40(FP), R8
+	MOVQ         columns+48(FP), R9
+	VBROADCASTSS floor+56(FP), Y13
+	SHLQ         $2, R8
+	XORQ         AX, AX
+	VPXORQ       Z10, Z10, Z10
+	CONST8(logTwo, Z11)
+	CONST8(logOne, Z12)
+	CONST8(logHalf, Z14)
+	CONST8(logSqrt2, Z15)
+	CONST8(logLeast, Z16)
+	CONST8(logMost, Z17)
+	CONST8(ln2Hi, Z18)
+	CONST8(ln2Lo, Z19)
+	CONST8(term3, Z21)
+	CONST8(term5, Z22)
+	CONST8(term7, Z23)
+	CONST8(term9, Z24)
+	CONST8(term11, Z25)
+	CONST8(term13, Z26)
+	CONST8(term15, Z27)
+	CONST8(term17, Z28)
+	CONST8(term19, Z29)
+	CONST8(term21, Z30)
+
+block:
+	MOVQ   rows+32(FP), R10
+	LEAQ   (SI)(AX*4), R11
+	LEAQ   (BX)(AX*4), R12
+	LEAQ   (DI)(AX*4), R13
+	VPXORQ Z20, Z20, Z20
+	KXNORB K3, K3, K3
+
+row:
+	VMOVUPS   (R12), Y0
+	VMAXPS    Y0, Y13, Y0         // g, a NaN too
+	VMOVUPS   (R11), Y1
+	VDIVPS    Y0, Y1, Y2          // r
+	VMOVUPS   Y2, (R13)
+	VCMPPS    $0x1e, Y10, Y1, K1  // d > 0
+	VCVTPS2PD Y0, Z0
+	VCVTPS2PD Y1, Z1
+	VDIVPD    Z0, Z1, Z0
+	VBLENDMPD Z0, Z12, K1, Z0     // x, or 1
+	VMOVAPD.Z Z1, K1, Z1          // d, or 0
+	VCMPPD    $0x1d, Z16, Z0, K3, K3 // x >= least
+	VCMPPD    $0x12, Z17, Z0, K3, K3 // x <= most
+
+	VGETEXPPD  Z0, Z7               // k
+	VGETMANTPD $0, Z0, Z0           // m in [1, 2)
+	VCMPPD     $0x1e, Z15, Z0, K2   // m > √2
+	VMULPD     Z14, Z0, K2, Z0      // m in [1/√2, √2]
+	VADDPD     Z12, Z7, K2, Z7
+	VSUBPD     Z12, Z0, Z0          // f
+
+	VADDPD  Z11, Z0, Z4
+	VDIVPD  Z4, Z0, Z4 // s
+	VMULPD  Z4, Z4, Z5 // z
+	VMULPD  Z5, Z5, Z6 // w
+	VMOVAPD Z29, Z8
+	TERM8(Z27, Z8)
+	TERM8(Z25, Z8)
+	TERM8(Z23, Z8)
+	TERM8(Z21, Z8)     // odd
+	VMULPD  Z8, Z5, Z8
+	VMOVAPD Z30, Z5
+	TERM8(Z28, Z5)
+	TERM8(Z26, Z5)
+	TERM8(Z24, Z5)
+	TERM8(Z22, Z5)     // even
+	VMULPD  Z5, Z6, Z5
+	VADDPD  Z5, Z8, Z8 // R
+
+	VMULPD Z14, Z0, Z5
+	VMULPD Z0, Z5, Z5 // f²/2
+	VADDPD Z8, Z5, Z8
+	VMULPD Z8, Z4, Z8
+	VMULPD Z19, Z7, Z6
+	VADDPD Z6, Z8, Z8
+	VSUBPD Z8, Z5, Z8
+	VSUBPD Z0, Z8, Z8
+	VMULPD Z18, Z7, Z6
+	VSUBPD Z8, Z6, Z8 // ln x
+
+	VMULPD Z8, Z1, Z8
+	VADDPD Z8, Z20, Z20
+	ADDQ   R8, R11
+	ADDQ   R8, R12
+	ADDQ   R8, R13
+	DECQ   R10
+	JNZ    row
+
+	KMOVB   K3, R10
+	CMPB    R10, $-1
+	JNE     done
+	VADDPD  (DX)(AX*8), Z20, Z20
+	VMOVUPD Z20, (DX)(AX*8)
+	ADDQ    $8, AX
+	CMPQ    AX, R9
+	JLT     block
+
+done:
+	VZEROUPPER
+	MOVQ AX, ret+64(FP)
 	RET

@@ -10,39 +10,6 @@ import (
 // width draws how many rows stand abreast: no vector, whole ones, and some with a rest.
 func width(t *rapid.T) int { return rapid.IntRange(0, 70).Draw(t, "width") }
 
-func TestBranch(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := width(t)
-		p, s, u := values(t, n, "p"), values(t, n, "s"), values(t, n, "t")
-		left, right := newGuarded(n), newGuarded(n)
-		wantLeft, wantRight := left.clone(), right.clone()
-		for i := range n {
-			wantLeft.v[i], wantRight.v[i] = p.v[i]*s.v[i], p.v[i]*u.v[i]
-		}
-		Branch(left.v, right.v, p.v, s.v, u.v)
-		requireSame(t, "left", left, wantLeft)
-		requireSame(t, "right", right, wantRight)
-	})
-}
-
-func TestJoin(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := width(t)
-		df, left, right := values(t, n, "df"), values(t, n, "left"), values(t, n, "right")
-		s, u, mass := values(t, n, "s"), values(t, n, "t"), newGuarded(n)
-		wantDF, wantMass := df.clone(), mass.clone()
-		for i := range n {
-			toRight, toLeft := float32(s.v[i]*right.v[i]), float32(u.v[i]*left.v[i])
-			change := float32(toRight - toLeft)
-			wantDF.v[i] = wantDF.v[i] + change
-			wantMass.v[i] = left.v[i] + right.v[i]
-		}
-		Join(df.v, mass.v, left.v, right.v, s.v, u.v)
-		requireSame(t, "df", df, wantDF)
-		requireSame(t, "mass", mass, wantMass)
-	})
-}
-
 func TestMul32(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := width(t)

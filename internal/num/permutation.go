@@ -60,6 +60,74 @@ func (p *Permutation) At(i uint64) uint64 {
 	return i
 }
 
+// Append appends the numbers at k positions, from the given one on, to dst: At of one
+// after the other. n is at most 2^32. It panics when there are not so many positions.
+func (p *Permutation) Append(dst []uint32, from uint64, k int) []uint32 {
+	if k <= 0 {
+		return dst
+	}
+	p.check(from)
+	p.check(from + uint64(k-1))
+	for ; k > 0; k -= together {
+		n := min(k, together)
+		dst = p.appendFew(dst, from, n)
+		from += uint64(n)
+	}
+	return dst
+}
+
+// together is how many numbers are sought beside each other.
+const together = 32
+
+// appendFew is Append of up to together numbers. All take one round of the network after
+// the other, four at a time, for none waits for another; then those that are outside
+// again.
+func (p *Permutation) appendFew(dst []uint32, from uint64, k int) []uint32 {
+	var x [together + 3]uint64
+	var to [together + 3]int
+	start := len(dst)
+	for i := range k {
+		x[i], to[i] = from+uint64(i), start+i
+		dst = append(dst, 0)
+	}
+	for k > 0 {
+		outside := 0
+		for i := 0; i < k; i += 4 {
+			y := [4]uint64{x[i], x[i+1], x[i+2], x[i+3]} // beyond k whatever there is
+			p.forward4(&y)
+			for j := range min(4, k-i) {
+				dst[to[i+j]] = uint32(y[j])
+				x[outside], to[outside] = y[j], to[i+j]
+				if y[j] >= p.n {
+					outside++
+				}
+			}
+		}
+		k = outside
+	}
+	return dst
+}
+
+// forward4 is forward of four numbers.
+func (p *Permutation) forward4(x *[4]uint64) {
+	low, mLow, mHigh := p.low&63, p.mLow, p.mHigh
+	l0, l1, l2, l3 := x[0]&mLow, x[1]&mLow, x[2]&mLow, x[3]&mLow
+	h0, h1, h2, h3 := x[0]>>low, x[1]>>low, x[2]>>low, x[3]>>low
+	for i := 0; i < p.rounds; i += 2 {
+		k := p.keys[i]
+		l0 ^= stir(h0^k) & mLow
+		l1 ^= stir(h1^k) & mLow
+		l2 ^= stir(h2^k) & mLow
+		l3 ^= stir(h3^k) & mLow
+		k = p.keys[i+1]
+		h0 ^= stir(l0^k) & mHigh
+		h1 ^= stir(l1^k) & mHigh
+		h2 ^= stir(l2^k) & mHigh
+		h3 ^= stir(l3^k) & mHigh
+	}
+	x[0], x[1], x[2], x[3] = h0<<low|l0, h1<<low|l1, h2<<low|l2, h3<<low|l3
+}
+
 // Inverse returns the position of number j: At(Inverse(j)) = j. It panics when j
 // is not below n.
 func (p *Permutation) Inverse(j uint64) uint64 {

@@ -49,6 +49,10 @@ func addProduct(dst, a, b []float32, m, k, n, ai, at int) {
 		done = n &^ (wideColumns - 1)
 		addProductAVX512(&dst[0], &a[0], &b[0], m, k, n, ai, at, done)
 	}
+	if wide && n-done >= halfColumns {
+		addProductHalfAVX512(&dst[done], &a[0], &b[done], m, k, n, ai, at)
+		done += halfColumns
+	}
 	if done < n {
 		addProductAVX2(&dst[done], &a[0], &b[done], m, k, n, ai, at, n-done)
 	}

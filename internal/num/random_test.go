@@ -280,3 +280,20 @@ func chiSquare(counts []int) float64 {
 	}
 	return x
 }
+
+// TestPermutationAppend holds numbers that are sought together against one at a time.
+func TestPermutationAppend(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Uint64Range(1, 3000).Draw(t, "n")
+		p := NewPermutation(NewKey(rapid.Uint64().Draw(t, "seed"), "p"), 3, 1, n)
+		from := rapid.Uint64Range(0, n-1).Draw(t, "from")
+		k := rapid.IntRange(0, int(min(100, n-from))).Draw(t, "k")
+		want := []uint32{7}
+		for i := range uint64(k) {
+			want = append(want, uint32(p.At(from+i)))
+		}
+		if got := p.Append([]uint32{7}, from, k); !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}

@@ -36,6 +36,9 @@ func addOuter64AVX2(m *float64, n int, a *float32, rows int, x *float32)
 //go:noescape
 func sigmoidPairsAVX2(s, t, f *float32, n int)
 
+//go:noescape
+func sigmoidPairsAVX512(s, t, f *float32, n int)
+
 func mulAddRows(dst, a, m []float32) {
 	if !accelerated {
 		mulAddRowsGo(dst, a, m)
@@ -88,6 +91,11 @@ func addOuter64(m []float64, a, x []float32) {
 func sigmoidPairs(s, t, f []float32) int {
 	if !accelerated {
 		return 0
+	}
+	if wide {
+		n := len(f) &^ 7
+		sigmoidPairsAVX512(unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(f), n)
+		return n
 	}
 	n := len(f) &^ 3
 	sigmoidPairsAVX2(unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(f), n)

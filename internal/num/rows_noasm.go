@@ -18,12 +18,32 @@ func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) boo
 func sigmoidPairs(s, t, f []float32) int { return 0 }
 
 // These do the start of their namesakes and return its length.
-func branch(left, right, p, s, t []float32) int                                    { return 0 }
-func join(df, mass, left, right, s, t []float32) int                               { return 0 }
 func add64(dst, a []float64) int                                                   { return 0 }
 func mul32(dst, a []float32) int                                                   { return 0 }
 func ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) int { return 0 }
 func quotients(r []float64, w, d, g []float32, floor float32) int                  { return 0 }
 
+func descend(node, s, t []float32, phi []uint32, n int) bool    { return false }
+func ascend(df, mass, s, t []float32, phi []uint32, n int) bool { return false }
+func ratioRows(r []float32, sum []float64, d, g []float32, floor float32, from int) (done, width int) {
+	return 0, mostColumns
+}
+func transposed(dst []float32, to int, src []float32, from, rows, columns int) (r, c int) {
+	return 0, 0
+}
+func add32(dst, src []float32) int                             { return 0 }
+func scale32(v []float32, a float32) int                       { return 0 }
+func standardise(dst, x []float32, shift, scale []float64) int { return 0 }
+func canonical32(v []float32) int                              { return 0 }
+
+func addOuterVia(m []float32, slot, index []uint32, a, x []float32) bool { return false }
+func mulProduct(dst, a, b []float32, m, k, n int) bool                   { return false }
+func mergeRows(dst []float32, index []uint32, a, b []float32, aIndex, bIndex []uint32, width int) (i, j, n int) {
+	return 0, 0, 0
+}
+
 func momentumStart(x, v, g []float32, rate, momentum, decay float32) (int, bool) { return 0, true }
 func adamStart(x, m, v, g []float32, a *AdamFactors) (int, bool)                 { return 0, true }
+func momentumRows(x, v, values []float32, index []uint32, width int, factor, rate, momentum, decay float32) (done, finite bool) {
+	return false, false
+}

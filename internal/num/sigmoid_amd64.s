@@ -119,3 +119,93 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func sigmoidPairsAVX512(s, t, f *float32, n int)
+//
+// is sigmoidPairsAVX2 of eight lanes, n a multiple of 8.
+TEXT ·sigmoidPairsAVX512(SB), NOSPLIT, $0-32
+	MOVQ  s+0(FP), DI
+	MOVQ  t+8(FP), DX
+	MOVQ  f+16(FP), SI
+	MOVQ  n+24(FP), CX
+	SUBQ  $8, CX
+	JLT   done
+	LEAQ  ·exp2Hi(SB), R8
+	LEAQ  ·exp2Lo(SB), R9
+
+	VBROADCASTSD invStep<>(SB), Z15
+	VBROADCASTSD shift<>(SB), Z14
+	VBROADCASTSD stepHi<>(SB), Z13
+	VBROADCASTSD stepLo<>(SB), Z12
+	VBROADCASTSD floor<>(SB), Z11
+	VBROADCASTSD sign<>(SB), Z10
+	VBROADCASTSD one<>(SB), Z9
+	VBROADCASTSD c6<>(SB), Z16
+	VBROADCASTSD c5<>(SB), Z17
+	VBROADCASTSD c4<>(SB), Z18
+	VBROADCASTSD c3<>(SB), Z19
+	VBROADCASTSD c2<>(SB), Z20
+	VPBROADCASTQ index63<>(SB), Z21
+	VPBROADCASTQ bias<>(SB), Z22
+
+loop:
+	VMOVUPS   (SI), Y0
+	VCVTPS2PD Y0, Z1
+	VORPD     Z10, Z1, Z1 // -|f|
+	VMAXPD    Z1, Z11, Z1 // NaN stays: the first operand is given back
+
+	VMULPD Z15, Z1, Z2
+	VADDPD Z14, Z2, Z2 // shifted
+	VSUBPD Z14, Z2, Z3 // k
+	VMULPD Z13, Z3, Z4
+	VSUBPD Z4, Z1, Z1
+	VMULPD Z12, Z3, Z4
+	VSUBPD Z4, Z1, Z1  // r
+
+	VMULPD Z16, Z1, Z3
+	VADDPD Z17, Z3, Z3
+	VMULPD Z3, Z1, Z3
+	VADDPD Z18, Z3, Z3
+	VMULPD Z3, Z1, Z3
+	VADDPD Z19, Z3, Z3
+	VMULPD Z3, Z1, Z3
+	VADDPD Z20, Z3, Z3
+	VMULPD Z1, Z1, Z4
+	VMULPD Z3, Z4, Z4
+	VADDPD Z4, Z1, Z4 // p = r + r²(...)
+
+	VPANDQ     Z21, Z2, Z5
+	KXNORB     K1, K1, K1
+	VPXORQ     Z7, Z7, Z7
+	VGATHERQPD (R8)(Z5*8), K1, Z7 // hi
+	KXNORB     K1, K1, K1
+	VPXORQ     Z3, Z3, Z3
+	VGATHERQPD (R9)(Z5*8), K1, Z3 // lo
+	VMULPD     Z4, Z7, Z4
+	VADDPD     Z4, Z3, Z4
+	VADDPD     Z4, Z7, Z4         // y
+
+	VPADDQ Z22, Z2, Z2
+	VPSRLQ $6, Z2, Z2
+	VPSLLQ $52, Z2, Z2
+	VMULPD Z2, Z4, Z4 // e
+
+	VADDPD    Z9, Z4, Z5 // 1 + e
+	VDIVPD    Z5, Z9, Z6
+	VDIVPD    Z5, Z4, Z7
+	VCVTPD2PS Z6, Y6
+	VCVTPD2PS Z7, Y7
+	VPMOVD2M  Y0, K2
+	VBLENDMPS Y7, Y6, K2, Y2 // σ(f): the small side where f has its sign bit
+	VBLENDMPS Y6, Y7, K2, Y3
+	VMOVUPS   Y2, (DI)
+	VMOVUPS   Y3, (DX)
+	ADDQ      $32, SI
+	ADDQ      $32, DI
+	ADDQ      $32, DX
+	SUBQ      $8, CX
+	JGE       loop
+
+done:
+	VZEROUPPER
+	RET

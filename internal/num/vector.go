@@ -22,6 +22,12 @@ func Sum64(v []float32) float64 {
 // Add32 adds src to dst, element by element. Both have the same length.
 func Add32(dst, src []float32) {
 	checkSame(len(dst), len(src))
+	done := add32(dst, src)
+	add32Go(dst[done:], src[done:])
+}
+
+func add32Go(dst, src []float32) {
+	dst = dst[:len(src)]
 	for i, x := range src {
 		dst[i] += x
 	}
@@ -43,6 +49,10 @@ func add64Go(dst, src []float64) {
 
 // Scale32 multiplies v by a.
 func Scale32(v []float32, a float32) {
+	scale32Go(v[scale32(v, a):], a)
+}
+
+func scale32Go(v []float32, a float32) {
 	for i := range v {
 		v[i] *= a
 	}
@@ -58,6 +68,10 @@ func Scale64(v []float64, a float64) {
 // Canonical32 turns each -0 of v into +0, as partials are written (design
 // section 8.4); then an absent row and a row of zeros are the same bytes.
 func Canonical32(v []float32) {
+	canonical32Go(v[canonical32(v):])
+}
+
+func canonical32Go(v []float32) {
 	for i, x := range v {
 		if x == 0 {
 			v[i] = 0

@@ -47,13 +47,23 @@ var kernels = []kernel{
 		r, sum, d, g := make([]float32, n), make([]float64, n), filled(n), filled(n)
 		return func() { num.Ratios(r, sum, d, g, 1, 1e-20) }, inCache(2*n, (logOps+2)*n, (4*3+8*2)*n)
 	}},
-	{"Branch", []int{64}, func(n int) (func(), Work) {
-		left, right, p, s, t := make([]float32, n), make([]float32, n), filled(n), filled(n), filled(n)
-		return func() { num.Branch(left, right, p, s, t) }, inCache(2*n, 0, 4*5*n)
+	{"Descend, 63 split nodes", []int{32, 64}, func(n int) (func(), Work) {
+		node, s, t, phi := make([]float32, (2*rowsOf-1)*n), filled(rowsOf*n), filled(rowsOf*n), make([]uint32, rowsOf-1)
+		for i := range phi {
+			phi[i] = uint32(i)
+		}
+		return func() { num.Descend(node, s, t, phi, n) }, inCache(2*len(phi)*n, 0, 4*5*len(phi)*n)
 	}},
-	{"Join", []int{64}, func(n int) (func(), Work) {
-		df, mass, left, right, s, t := make([]float32, n), make([]float32, n), filled(n), filled(n), filled(n), filled(n)
-		return func() { num.Join(df, mass, left, right, s, t) }, inCache(5*n, 0, 4*7*n)
+	{"Ascend, 63 split nodes", []int{32, 64}, func(n int) (func(), Work) {
+		df, mass, s, t, phi := make([]float32, rowsOf*n), filled((2*rowsOf-1)*n), filled(rowsOf*n), filled(rowsOf*n), make([]uint32, rowsOf-1)
+		for i := range phi {
+			phi[i] = uint32(i)
+		}
+		return func() { num.Ascend(df, mass, s, t, phi, n) }, inCache(5*len(phi)*n, 0, 4*7*len(phi)*n)
+	}},
+	{"RatioRows, 18 rows, with K-L", []int{32, 64}, func(n int) (func(), Work) {
+		r, sum, d, g := make([]float32, 18*n), make([]float64, n), filled(18*n), filled(18*n)
+		return func() { num.RatioRows(r, sum, d, g, 1e-20) }, inCache(18*n, 18*(logOps+1)*n, 18*4*3*n+8*2*n)
 	}},
 }
 

@@ -1,0 +1,14 @@
+//go:build !purego
+
+package num
+
+// vectors calls do with each width of vectors that the processor has, and with none.
+func vectors(do func(name string)) {
+	has, most := accelerated, wide
+	defer func() { accelerated, wide = has, most }()
+	do("the widest vectors")
+	wide = false
+	do("narrower vectors")
+	accelerated = false
+	do("no vectors")
+}

@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package num
+
+func vectors(do func(name string)) { do("no vectors") }
