@@ -33,7 +33,7 @@ type Pair struct {
 	Cluster speed.Spread `json:"cluster_seconds"` // from submission until the result is there
 	// Ratio is that of each run's two figures.
 	Ratio speed.Spread `json:"ratio"`
-	// Computed is the mean of the seconds for which the worker computed units.
+	// Computed is the mean of the seconds for which the workers together computed units.
 	Computed float64 `json:"computed_seconds"`
 	Digest   string  `json:"model_digest"` // of both
 
@@ -64,7 +64,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 	}
 	p := &Pair{}
 	var runs []run
-	var leader, worker proc.Series
+	var leader, workers proc.Series
 	for number := range b.Runs + 1 {
 		b.Note("%s: run %d of %d", s.Algorithm, number, b.Runs)
 		r, err := b.run(ctx, job, s, p)
@@ -73,7 +73,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 		}
 		if number > 0 {
 			runs = append(runs, r)
-		} else if leader, worker, err = b.series(ctx); err != nil {
+		} else if leader, workers, err = b.series(ctx); err != nil {
 			return nil, err
 		}
 		if after != nil {
@@ -82,7 +82,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 			}
 		}
 	}
-	leaderNow, workerNow, err := b.series(ctx)
+	leaderNow, workersNow, err := b.series(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 	for _, r := range runs {
 		seconds += r.cluster * float64(b.Turns)
 	}
-	p.Computed = computedIn(worker, workerNow) / jobs
+	p.Computed = computedIn(workers, workersNow) / jobs
 	p.Raft = raftOf(leader, leaderNow, seconds)
 	return p, nil
 }
@@ -166,8 +166,8 @@ func (p *Pair) same(digest string) error {
 	return nil
 }
 
-// series reads the metrics of the leader and of the only worker.
-func (b *Bench) series(ctx context.Context) (leader, worker proc.Series, err error) {
+// series reads the metrics of the leader and, summed, of the workers.
+func (b *Bench) series(ctx context.Context) (leader, workers proc.Series, err error) {
 	info, err := b.Cluster.Client().Cluster(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -179,8 +179,17 @@ func (b *Bench) series(ctx context.Context) (leader, worker proc.Series, err err
 	if leader, err = proc.Scrape(ctx, address); err != nil {
 		return nil, nil, err
 	}
-	worker, err = proc.Scrape(ctx, info.Workers[0].Metrics)
-	return leader, worker, err
+	workers = make(proc.Series)
+	for _, w := range info.Workers {
+		one, err := proc.Scrape(ctx, w.Metrics)
+		if err != nil {
+			return nil, nil, err
+		}
+		for name, value := range one {
+			workers[name] += value
+		}
+	}
+	return leader, workers, nil
 }
 
 func addressOf(info *protocol.Cluster) (string, error) {

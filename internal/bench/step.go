@@ -18,7 +18,9 @@ type Step struct {
 	Pair
 	Local   float64 `json:"local_step_seconds"`
 	Cluster float64 `json:"cluster_step_seconds"`
-	// Sent and Received are the bytes that a step takes to the worker and back, and
+	// More is by how much a step on the cluster takes longer, of each run.
+	More speed.Spread `json:"more_seconds"`
+	// Sent and Received are the bytes that a step takes to one worker and back, and
 	// Transfers the time that just these take one way each, measured after each run.
 	Sent      float64      `json:"bytes_to_worker"`
 	Received  float64      `json:"bytes_to_leader"`
@@ -46,7 +48,7 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 			err = errors.Join(err, x.close(ctx))
 		}
 	}()
-	var transfers, overhead []float64
+	var more, transfers, overhead []float64
 	p, err := b.measure(ctx, job, func(number int, r run) error {
 		here, there := r.local/float64(steps), r.cluster/float64(steps)
 		if number == 0 {
@@ -54,14 +56,14 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 			if err != nil {
 				return err
 			}
-			all := float64(b.Turns * steps)
+			all := float64(b.Turns * steps * len(b.Cluster.Workers))
 			s.Sent = delta(before, now, "coppice_nats_received_bytes_total") / all
 			s.Received = delta(before, now, "coppice_nats_sent_bytes_total") / all
 			x, err = b.exchange(ctx, int(s.Sent), int(s.Received), time.Duration(here*float64(time.Second)))
 			return err
 		}
 		seconds, err := x.measure(ctx)
-		transfers, overhead = append(transfers, seconds), append(overhead, there-here-seconds)
+		more, transfers, overhead = append(more, there-here), append(transfers, seconds), append(overhead, there-here-seconds)
 		return err
 	})
 	if err != nil {
@@ -69,7 +71,7 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 	}
 	s.Pair = *p
 	s.Local, s.Cluster = p.Local.Median/float64(steps), p.Cluster.Median/float64(steps)
-	s.Transfers, s.Overhead = speed.SpreadOf(transfers), speed.SpreadOf(overhead)
+	s.More, s.Transfers, s.Overhead = speed.SpreadOf(more), speed.SpreadOf(transfers), speed.SpreadOf(overhead)
 	return s, nil
 }
 
