@@ -186,8 +186,9 @@ func (r *benchReport) text(w io.Writer) {
 			{"structrf, on the cluster", spread(f.Cluster)},
 			{"units were computed for", fmt.Sprintf("%.3f s, of all workers", f.Computed)},
 			{"more than in one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
+			{"bytes of a job", fmt.Sprintf("%s to the workers and %s back", size(int64(f.Sent)), size(int64(f.Received)))},
 			{"Raft", raftText(f.Raft)},
-			{"model", short(f.Digest) + ", on both sides"},
+			{"model", short(f.Digest) + " of the first job, on both sides"},
 		})
 		fmt.Fprintln(w)
 	}
@@ -198,10 +199,10 @@ func (r *benchReport) text(w io.Writer) {
 			{"ldlf, on the cluster", fmt.Sprintf("%s, %s a step", spread(s.Pair.Cluster), micro(s.Cluster))},
 			{"more than in one process", microSpread(s.More) + " a step"},
 			{"units were computed for", micro(s.Computed/float64(s.Steps)) + " a step, of all workers"},
-			{"transfers of a step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), size(int64(s.Sent)), size(int64(s.Received)))},
+			{"transfers of a step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), size(int64(s.There)), size(int64(s.Back)))},
 			{"beyond these", microSpread(s.Overhead)},
 			{"Raft", raftText(s.Raft)},
-			{"model", short(s.Digest) + ", on both sides"},
+			{"model", short(s.Digest) + " of the first job, on both sides"},
 		})
 	}
 }

@@ -288,8 +288,11 @@ func TestTakeFromAWorker(t *testing.T) {
 		_, err := pull(t, a.Conn, subjects.BlobsOf("w1"), good)
 		return err == nil
 	})
-	if err := a.Take(within(t), "w1", good, uint64(len(part))); err != nil || holders(members, good) != 1 || !a.Folder.Has(good) {
-		t.Errorf("%d have the part, error %v", holders(members, good), err)
+	for _, way := range []string{"fetched", "here already"} {
+		got, err := a.Take(within(t), "w1", good, uint64(len(part)))
+		if err != nil || !bytes.Equal(got, part) || holders(members, good) != 1 || !a.Folder.Has(good) {
+			t.Errorf("%s: %d bytes, %d have the part, error %v", way, len(got), holders(members, good), err)
+		}
 	}
 	if err := a.Spread(within(t), good, uint64(len(part))); err != nil || holders(members, good) < 2 {
 		t.Errorf("%d have the part, error %v", holders(members, good), err)
@@ -304,7 +307,7 @@ func TestTakeFromAWorker(t *testing.T) {
 		"a part that it lacks":  {blobs.Sum(lie), 70, bus.ErrNoBlob},
 		"no such worker's part": {bad, 1, bus.ErrBlob},
 	} {
-		if err := a.Take(within(t), "w1", c.digest, c.size); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "worker w1") {
+		if _, err := a.Take(within(t), "w1", c.digest, c.size); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "worker w1") {
 			t.Errorf("%s: error %v", what, err)
 		}
 		if holders(members, c.digest) != 0 {

@@ -20,10 +20,10 @@ type Step struct {
 	Cluster float64 `json:"cluster_step_seconds"`
 	// More is by how much a step on the cluster takes longer, of each run.
 	More speed.Spread `json:"more_seconds"`
-	// Sent and Received are the bytes that a step takes to one worker and back, and
+	// There and Back are the bytes that a step takes to one worker and back, and
 	// Transfers the time that just these take one way each, measured after each run.
-	Sent      float64      `json:"bytes_to_worker"`
-	Received  float64      `json:"bytes_to_leader"`
+	There     float64      `json:"bytes_to_worker"`
+	Back      float64      `json:"bytes_to_leader"`
 	Transfers speed.Spread `json:"transfers_seconds"`
 	// Overhead is what remains of each run: its step on the cluster, less the local one
 	// and the transfers. Its median is of these differences, not a difference of medians.
@@ -34,7 +34,7 @@ type Step struct {
 // single short leaf update before them.
 func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error) {
 	job := stepSpec(b.Dataset, steps, batch)
-	if _, err := b.there(ctx, job, &Pair{}); err != nil { // it brings the worker its shards
+	if _, _, err := b.there(ctx, job); err != nil { // it brings the worker its shards
 		return nil, err
 	}
 	_, before, err := b.series(ctx)
@@ -57,9 +57,9 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 				return err
 			}
 			all := float64(b.Turns * steps * len(b.Cluster.Workers))
-			s.Sent = delta(before, now, "coppice_nats_received_bytes_total") / all
-			s.Received = delta(before, now, "coppice_nats_sent_bytes_total") / all
-			x, err = b.exchange(ctx, int(s.Sent), int(s.Received), time.Duration(here*float64(time.Second)))
+			s.There = delta(before, now, "coppice_nats_received_bytes_total") / all
+			s.Back = delta(before, now, "coppice_nats_sent_bytes_total") / all
+			x, err = b.exchange(ctx, int(s.There), int(s.Back), time.Duration(here*float64(time.Second)))
 			return err
 		}
 		seconds, err := x.measure(ctx)
