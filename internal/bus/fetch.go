@@ -34,8 +34,9 @@ const (
 // and ErrBlob when the bytes are not those of the digest: only after nil may
 // what was written be used. A w that is a Summer is asked for their digest.
 func (c *Conn) FetchBlob(ctx context.Context, subject, digest string, size int64, w io.Writer) error {
-	f := &fetch{c: c, subject: subject, digest: digest}
+	f := &fetch{c: c, subject: subject, digest: digest, window: c.windows.begin(subject)}
 	if err := f.run(ctx, size, w); err != nil {
+		c.windows.failed(subject)
 		return fmt.Errorf("fetch blob %s from %s: %w", digest, subject, err)
 	}
 	return nil
@@ -89,7 +90,7 @@ type outcome struct {
 }
 
 func (f *fetch) run(ctx context.Context, size int64, w io.Writer) error {
-	length := f.window.piece()
+	length := f.window.first(size)
 	first := f.fetch(ctx, 0, uint32(length))
 	if first.err != nil {
 		return first.err
@@ -105,6 +106,7 @@ func (f *fetch) run(ctx context.Context, size int64, w io.Writer) error {
 	if got := to.Digest(); got != f.digest {
 		return fmt.Errorf("%w: their digest is %s", ErrBlob, got)
 	}
+	f.c.windows.ended(f.subject, &f.window, total)
 	return nil
 }
 
