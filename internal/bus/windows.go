@@ -15,8 +15,8 @@ const (
 )
 
 // windows remembers how wide the window of the last pull from each subject became, so that
-// the next one need not find out from the beginning: a tree takes a request or two in place
-// of ten.
+// the next one need not find out from the beginning: a tree takes one request in place of
+// eight.
 type windows struct {
 	mu    sync.Mutex
 	bytes map[string]float64 // by subject
