@@ -167,25 +167,26 @@ func (b *Blobs) Put(ctx context.Context, data []byte) (digest string, err error)
 	return digest, b.Spread(ctx, digest, uint64(len(data)))
 }
 
-// Take fetches a blob from a worker, stores it here and returns its bytes: as they
-// came, or where the blob is here already, as they are read.
+// Take fetches a blob from a worker, stores it here and returns its bytes: of a small one
+// as they came, of others as they are read.
 func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) ([]byte, error) {
-	if b.has(digest) {
-		if err := b.Folder.Renew(digest); err != nil {
-			return nil, fmt.Errorf("blob %s: %w", digest, err)
+	subject, small := b.Subjects.BlobsOf(worker), 0 < size && size <= mostCopied
+	if !small || b.has(digest) {
+		if err := b.fetch(ctx, subject, digest, int64(size)); err != nil {
+			return nil, fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
 		}
 		return b.Get(ctx, digest)
 	}
-	var copied bytes.Buffer
-	copied.Grow(int(min(size, firstCopy)))
-	if err := b.pullTo(ctx, b.Subjects.BlobsOf(worker), digest, int64(size), &copied); err != nil {
+	copied := bytes.NewBuffer(make([]byte, 0, size))
+	if err := b.pullTo(ctx, subject, digest, int64(size), copied); err != nil {
 		return nil, fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
 	}
 	return copied.Bytes(), nil
 }
 
-// firstCopy bounds the memory that a blob has for its size alone, before its bytes come.
-const firstCopy = 1 << 20
+// mostCopied is the size up to which a blob's bytes are kept as they come: memory is taken
+// for what a worker says that it has.
+const mostCopied = 1 << 20
 
 // Spread returns once a majority has synced a blob that this folder has, and makes it
 // young here. The error wraps blobs.ErrMissing where this folder has it no more.

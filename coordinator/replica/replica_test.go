@@ -276,10 +276,10 @@ func (s served) open(digest string) (bus.Blob, error) {
 func TestTakeFromAWorker(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
-	part, lie := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2)
+	part, lie, large := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2), bytesOf(mostCopied+1, 3)
 	good, bad := blobs.Sum(part), blobs.Sum([]byte("something else"))
 	worker := connect(t, members[2].server)
-	s, err := bus.ServeBlobs(worker, subjects.BlobsOf("w1"), "", served{good: part, bad: lie}.open)
+	s, err := bus.ServeBlobs(worker, subjects.BlobsOf("w1"), "", served{good: part, bad: lie, blobs.Sum(large): large}.open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,9 +289,12 @@ func TestTakeFromAWorker(t *testing.T) {
 		return err == nil
 	})
 	for _, way := range []string{"fetched", "here already"} {
-		got, err := a.Take(within(t), "w1", good, uint64(len(part)))
-		if err != nil || !bytes.Equal(got, part) || holders(members, good) != 1 || !a.Folder.Has(good) {
-			t.Errorf("%s: %d bytes, %d have the part, error %v", way, len(got), holders(members, good), err)
+		for _, want := range [][]byte{part, large} {
+			digest := blobs.Sum(want)
+			got, err := a.Take(within(t), "w1", digest, uint64(len(want)))
+			if err != nil || !bytes.Equal(got, want) || holders(members, digest) != 1 || !a.Folder.Has(digest) {
+				t.Errorf("%s: %d bytes, %d have the part, error %v", way, len(got), holders(members, digest), err)
+			}
 		}
 	}
 	if err := a.Spread(within(t), good, uint64(len(part))); err != nil || holders(members, good) < 2 {
