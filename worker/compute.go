@@ -15,7 +15,7 @@ import (
 // lane is one goroutine that computes units, until its lanes are closed. One for
 // collected units, which are long, keeps its thread, and by that mostly its processor
 // with the caches. One for summed rounds does not: the thread that brought its message
-// goes on with it at once, where to wake another takes a third of a short unit's time.
+// goes on with it at once, where to wake another takes half as long as a short step.
 func (w *worker) lane(l *lanes, number int) {
 	if l.kind == collectLanes {
 		runtime.LockOSThread()
