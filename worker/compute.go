@@ -12,11 +12,14 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 )
 
-// lane is one goroutine that computes units, until its lanes are closed. It keeps its
-// thread, and by that mostly its processor with the caches: what comes between two
-// units (messages, garbage) would else have it go on wherever it ended.
+// lane is one goroutine that computes units, until its lanes are closed. One for
+// collected units, which are long, keeps its thread, and by that mostly its processor
+// with the caches. One for summed rounds does not: the thread that brought its message
+// goes on with it at once, where to wake another takes half as long as a short step.
 func (w *worker) lane(l *lanes, number int) {
-	runtime.LockOSThread()
+	if l.kind == collectLanes {
+		runtime.LockOSThread()
+	}
 	debug.SetPanicOnFault(true) // a shard's file that is cut short under us: see caught
 	for {
 		w.mu.Lock()

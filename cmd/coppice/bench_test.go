@@ -36,8 +36,11 @@ func TestBench(t *testing.T) {
 	if want := s.Cluster - s.Local - s.Transfers.Median; math.Abs(s.Overhead.Median-want) > 1e-9 || s.Transfers.Median <= 0 {
 		t.Errorf("a step takes %v, and %v in one process; with transfers of %v that leaves %v, not %v", s.Cluster, s.Local, s.Transfers.Median, want, s.Overhead.Median)
 	}
-	if least := 4.0 * 3 * 64; s.Sent < least || s.Received < least || s.Sent > 1e5 {
-		t.Errorf("%v bytes a step to the worker and %v back; Θ alone has more than %v", s.Sent, s.Received, least)
+	if f := r.Forest; f.Sent < 100 || f.Received < 100 {
+		t.Errorf("%v bytes to the worker and %v back", f.Sent, f.Received)
+	}
+	if least := 4.0 * 3 * 64; s.There < least || s.Back < least || s.There > 1e5 {
+		t.Errorf("%v bytes a step to the worker and %v back; Θ alone has more than %v", s.There, s.Back, least)
 	}
 	if r.Kind != "cluster" || len(r.Rows) != 4 || r.Rows[3].Seconds.Median != s.Pair.Cluster.Median || r.Machine.Cores == 0 || r.Runs != 1 {
 		t.Errorf("%+v", r.Report)

@@ -20,6 +20,7 @@ type benchClusterCmd struct {
 	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 rows)."`
 	Only         string `enum:"all,structrf,ldlf" default:"all" help:"What to measure: structrf, ldlf or all."`
 	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
+	Workers      int    `default:"1" help:"Workers of one slot each."`
 	Runs         int    `default:"5" help:"Runs, after one that does not count."`
 	Turns        int    `default:"4" help:"Jobs of each side in a run, in turns; its figures are their means."`
 	Trees        int    `default:"50" help:"Trees of structrf."`
@@ -45,6 +46,7 @@ type benchReport struct {
 	Dataset      string      `json:"dataset"`
 	Data         string      `json:"data"`
 	Coordinators int         `json:"coordinators"`
+	Workers      int         `json:"workers"`
 	Turns        int         `json:"turns"`
 	Forest       *bench.Pair `json:"structrf,omitempty"`
 	Step         *bench.Step `json:"ldlf,omitempty"`
@@ -52,9 +54,9 @@ type benchReport struct {
 
 // Help implements kong's longer help.
 func (benchClusterCmd) Help() string {
-	return `Starts coordinators and one worker of one slot on this machine and compares jobs on them with the same jobs
-in this process, one unit at a time: what NATS, Raft and the engine cost where nothing fails. Both sides have
-all processors of this machine. Let nothing else run meanwhile.`
+	return `Starts coordinators and a worker of one slot (or several) on this machine and compares jobs on them with the
+same jobs in this process, one unit at a time: what NATS, Raft and the engine cost where nothing fails. Both sides
+have all processors of this machine. Let nothing else run meanwhile.`
 }
 
 // Run implements `coppice bench cluster`.
@@ -62,7 +64,7 @@ func (c *benchClusterCmd) Run(a *app) error {
 	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
 		return usagef("--coordinators %d: want 1, 3 or 5", n)
 	}
-	for flag, n := range map[string]int{"runs": c.Runs, "turns": c.Turns, "trees": c.Trees, "steps": c.Steps, "batch": c.Batch} {
+	for flag, n := range map[string]int{"workers": c.Workers, "runs": c.Runs, "turns": c.Turns, "trees": c.Trees, "steps": c.Steps, "batch": c.Batch} {
 		if n < 1 {
 			return usagef("--%s %d: want at least 1", flag, n)
 		}
@@ -95,7 +97,7 @@ func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, check
 	ctx, cancel := context.WithTimeout(a.ctx, quickReady)
 	defer cancel()
 	cluster, err := proc.Start(ctx, proc.Config{
-		Exe: exe, Dir: dir, Coordinators: c.Coordinators, Workers: 1, WorkerArgs: []string{"--slots", "1"},
+		Exe: exe, Dir: dir, Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"},
 	})
 	if err != nil {
 		return err
@@ -142,7 +144,7 @@ func (c *benchClusterCmd) compare(a *app, cluster *proc.Cluster, name string, sr
 		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs, Turns: c.Turns,
 		Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },
 	}
-	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Turns: c.Turns}
+	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Workers: c.Workers, Turns: c.Turns}
 	r.Report = speed.Report{Kind: kindCluster, Machine: speed.ThisMachine(), Versions: speed.Versions(), Runs: c.Runs}
 	if c.Only != "ldlf" {
 		if r.Forest, err = b.Forest(a.ctx, c.Trees); err != nil {
@@ -176,16 +178,17 @@ func (r *benchReport) tell() {
 
 func (r *benchReport) text(w io.Writer) {
 	writeMachine(w, &r.Report)
-	fmt.Fprintf(w, "%s (%s): %s, one worker of one slot, medians of %s of %s of each side (least to greatest)\n\n",
-		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Runs, "run"), plural(r.Turns, "job"))
+	fmt.Fprintf(w, "%s (%s): %s, %s of one slot, medians of %s of %s of each side (least to greatest)\n\n",
+		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Workers, "worker"), plural(r.Runs, "run"), plural(r.Turns, "job"))
 	if f := r.Forest; f != nil {
 		pairs(w, [][2]string{
 			{"structrf, in one process", spread(f.Local)},
 			{"structrf, on the cluster", spread(f.Cluster)},
-			{"of that the worker computed", fmt.Sprintf("%.3f s", f.Computed)},
+			{"units were computed for", fmt.Sprintf("%.3f s, of all workers", f.Computed)},
 			{"more than in one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
+			{"bytes of a job", fmt.Sprintf("%s to the workers and %s back", size(int64(f.Sent)), size(int64(f.Received)))},
 			{"Raft", raftText(f.Raft)},
-			{"model", short(f.Digest) + ", on both sides"},
+			{"model", short(f.Digest) + " of the first job, on both sides"},
 		})
 		fmt.Fprintln(w)
 	}
@@ -194,11 +197,12 @@ func (r *benchReport) text(w io.Writer) {
 		pairs(w, [][2]string{
 			{"ldlf, in one process", fmt.Sprintf("%s, %s a step", spread(s.Pair.Local), micro(s.Local))},
 			{"ldlf, on the cluster", fmt.Sprintf("%s, %s a step", spread(s.Pair.Cluster), micro(s.Cluster))},
-			{"of that the worker computed", micro(s.Computed/float64(s.Steps)) + " a step"},
-			{"transfers of a step", fmt.Sprintf("%s for %s there and %s back", microSpread(s.Transfers), size(int64(s.Sent)), size(int64(s.Received)))},
+			{"more than in one process", microSpread(s.More) + " a step"},
+			{"units were computed for", micro(s.Computed/float64(s.Steps)) + " a step, of all workers"},
+			{"transfers of a step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), size(int64(s.There)), size(int64(s.Back)))},
 			{"beyond these", microSpread(s.Overhead)},
 			{"Raft", raftText(s.Raft)},
-			{"model", short(s.Digest) + ", on both sides"},
+			{"model", short(s.Digest) + " of the first job, on both sides"},
 		})
 	}
 }

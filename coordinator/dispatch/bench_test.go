@@ -35,11 +35,11 @@ type bench struct {
 
 type noParts struct{}
 
-func (noParts) Known(uint64, uint64) map[uint32]string                  { return nil }
-func (noParts) Fetch(context.Context, *protocol.Collected) error        { return nil }
-func (noParts) Keep([]byte) (string, error)                             { return "", nil }
-func (noParts) Record(context.Context, *protocol.Collected, int) error  { return nil }
-func (noParts) Load(ctx context.Context, digest string) ([]byte, error) { return nil, nil }
+func (noParts) Known(uint64, uint64) map[uint32]string                     { return nil }
+func (noParts) Fetch(context.Context, *protocol.Collected) ([]byte, error) { return nil, nil }
+func (noParts) Keep([]byte) (string, error)                                { return "", nil }
+func (noParts) Record(context.Context, *protocol.Collected, int) error     { return nil }
+func (noParts) Load(ctx context.Context, digest string) ([]byte, error)    { return nil, nil }
 
 func newBench(b *testing.B) *bench {
 	b.Helper()

@@ -283,10 +283,7 @@ func (c *collection) bring(ctx context.Context, a *answer, round uint64, unit ui
 		stamp := protocol.Stamp{Epoch: c.x.d.cfg.Epoch, Job: c.x.id, Round: round}
 		return &protocol.Collected{Stamp: stamp, Unit: unit, Digest: digest, Bytes: uint64(len(a.bytes))}, a.bytes, err
 	}
-	if err := parts.Fetch(ctx, a.part); err != nil {
-		return nil, nil, err
-	}
-	bytes, err := parts.Load(ctx, a.part.Digest)
+	bytes, err := parts.Fetch(ctx, a.part)
 	return a.part, bytes, err
 }
 

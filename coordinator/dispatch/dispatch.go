@@ -50,14 +50,14 @@ var ErrOver = errors.New("the round is over")
 type Parts interface {
 	// Known returns the digests of the parts recorded for a round, by unit.
 	Known(job, round uint64) map[uint32]string
-	// Fetch brings a part here from the worker that made it.
-	Fetch(ctx context.Context, c *protocol.Collected) error
+	// Fetch brings a part here from the worker that made it and returns its bytes.
+	Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error)
 	// Keep stores a part here that the leader computed itself and returns its digest.
 	Keep(part []byte) (digest string, err error)
 	// Record has a majority sync a part that is here and commits it; of is the number
 	// of units in the round. The error wraps blobs.ErrMissing where it is here no more.
 	Record(ctx context.Context, c *protocol.Collected, of int) error
-	// Load returns the bytes of a part that is recorded, or here.
+	// Load returns the bytes of a part that is recorded.
 	Load(ctx context.Context, digest string) ([]byte, error)
 }
 

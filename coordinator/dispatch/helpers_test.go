@@ -282,13 +282,16 @@ func (p *fakeParts) Known(job, round uint64) map[uint32]string {
 	return p.known
 }
 
-func (p *fakeParts) Fetch(ctx context.Context, c *protocol.Collected) error {
+func (p *fakeParts) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
 	if p.fetch != nil {
 		if err := p.fetch(c); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return p.Load(ctx, c.Digest)
 }
 
 func (p *fakeParts) Keep(part []byte) (string, error) {

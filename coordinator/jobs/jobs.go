@@ -42,7 +42,7 @@ type Log interface {
 type Blobs interface {
 	Put(ctx context.Context, data []byte) (digest string, err error)
 	Keep(data []byte) (digest string, err error)
-	Take(ctx context.Context, worker, digest string, size uint64) error
+	Take(ctx context.Context, worker, digest string, size uint64) ([]byte, error)
 	Spread(ctx context.Context, digest string, size uint64) error
 	Get(ctx context.Context, digest string) ([]byte, error)
 }
@@ -308,7 +308,7 @@ func (p *Parts) Known(job, round uint64) map[uint32]string {
 }
 
 // Fetch implements dispatch.Parts.
-func (p *Parts) Fetch(ctx context.Context, c *protocol.Collected) error {
+func (p *Parts) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
 	return p.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes)
 }
 

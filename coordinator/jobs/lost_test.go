@@ -53,11 +53,11 @@ func (b *oneBlob) Keep(data []byte) (string, error) { return b.Put(context.Backg
 
 func (b *oneBlob) Spread(context.Context, string, uint64) error { return nil }
 
-func (b *oneBlob) Take(_ context.Context, _, digest string, _ uint64) error {
+func (b *oneBlob) Take(_ context.Context, _, digest string, _ uint64) ([]byte, error) {
 	if digest == b.lost {
 		b.lost = ""
 	}
-	return nil
+	return nil, nil
 }
 
 func (b *oneBlob) Get(_ context.Context, digest string) ([]byte, error) {
@@ -96,7 +96,8 @@ func TestALostPartIsComputedAgain(t *testing.T) {
 	}
 	known(map[uint32]string{0: a})
 	again := &protocol.Collected{Stamp: protocol.Stamp{Job: job}, Unit: 1, Digest: b}
-	if err := errors.Join(p.Fetch(t.Context(), again), p.Record(t.Context(), again, 2)); err != nil {
+	_, fetched := p.Fetch(t.Context(), again)
+	if err := errors.Join(fetched, p.Record(t.Context(), again, 2)); err != nil {
 		t.Fatal(err)
 	}
 	known(both)

@@ -3,6 +3,7 @@
 package replica
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -111,16 +112,36 @@ func (b *Blobs) fetch(ctx context.Context, subject, digest string, size int64) e
 
 // pull brings a blob into the folder, in place of what may be there.
 func (b *Blobs) pull(ctx context.Context, subject, digest string, size int64) error {
+	return b.pullTo(ctx, subject, digest, size, nil)
+}
+
+// pullTo is pull, with a copy of the bytes for the caller where it gives a buffer.
+func (b *Blobs) pullTo(ctx context.Context, subject, digest string, size int64, copied *bytes.Buffer) error {
 	w, err := b.Folder.Writer()
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	if err := b.Conn.FetchBlob(ctx, subject, digest, size, w); err != nil {
+	if err := b.Conn.FetchBlob(ctx, subject, digest, size, &twice{w, copied}); err != nil {
 		return err
 	}
 	_, err = w.Commit(digest)
 	return err
+}
+
+// twice writes a blob, and a copy where there is a buffer.
+type twice struct {
+	*blobs.Writer
+	copied *bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (t *twice) Write(p []byte) (int, error) {
+	n, err := t.Writer.Write(p)
+	if t.copied != nil {
+		t.copied.Write(p[:n])
+	}
+	return n, err
 }
 
 // has reports whether the blob is here and, as this process found when it first
@@ -146,13 +167,26 @@ func (b *Blobs) Put(ctx context.Context, data []byte) (digest string, err error)
 	return digest, b.Spread(ctx, digest, uint64(len(data)))
 }
 
-// Take fetches a blob from a worker and stores it here.
-func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) error {
-	if err := b.fetch(ctx, b.Subjects.BlobsOf(worker), digest, int64(size)); err != nil {
-		return fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
+// Take fetches a blob from a worker, stores it here and returns its bytes: of a small one
+// as they came, of others as they are read.
+func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) ([]byte, error) {
+	subject, small := b.Subjects.BlobsOf(worker), 0 < size && size <= mostCopied
+	if !small || b.has(digest) {
+		if err := b.fetch(ctx, subject, digest, int64(size)); err != nil {
+			return nil, fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
+		}
+		return b.Get(ctx, digest)
 	}
-	return nil
+	copied := bytes.NewBuffer(make([]byte, 0, size))
+	if err := b.pullTo(ctx, subject, digest, int64(size), copied); err != nil {
+		return nil, fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
+	}
+	return copied.Bytes(), nil
 }
+
+// mostCopied is the size up to which a blob's bytes are kept as they come: memory is taken
+// for what a worker says that it has.
+const mostCopied = 1 << 20
 
 // Spread returns once a majority has synced a blob that this folder has, and makes it
 // young here. The error wraps blobs.ErrMissing where this folder has it no more.

@@ -278,10 +278,10 @@ func (s served) open(digest string) (bus.Blob, error) {
 func TestTakeFromAWorker(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
-	part, lie := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2)
+	part, lie, large := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2), bytesOf(mostCopied+1, 3)
 	good, bad := blobs.Sum(part), blobs.Sum([]byte("something else"))
 	worker := natstest.Connect(t, members[2].server)
-	s, err := bus.ServeBlobs(worker, subjects.BlobsOf("w1"), "", served{good: part, bad: lie}.open)
+	s, err := bus.ServeBlobs(worker, subjects.BlobsOf("w1"), "", served{good: part, bad: lie, blobs.Sum(large): large}.open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,8 +290,14 @@ func TestTakeFromAWorker(t *testing.T) {
 		_, err := pull(t, a.Conn, subjects.BlobsOf("w1"), good)
 		return err == nil
 	})
-	if err := a.Take(testkit.Context(t), "w1", good, uint64(len(part))); err != nil || holders(members, good) != 1 || !a.Folder.Has(good) {
-		t.Errorf("%d have the part, error %v", holders(members, good), err)
+	for _, way := range []string{"fetched", "here already"} {
+		for _, want := range [][]byte{part, large} {
+			digest := blobs.Sum(want)
+			got, err := a.Take(testkit.Context(t), "w1", digest, uint64(len(want)))
+			if err != nil || !bytes.Equal(got, want) || holders(members, digest) != 1 || !a.Folder.Has(digest) {
+				t.Errorf("%s: %d bytes, %d have the part, error %v", way, len(got), holders(members, digest), err)
+			}
+		}
 	}
 	if err := a.Spread(testkit.Context(t), good, uint64(len(part))); err != nil || holders(members, good) < 2 {
 		t.Errorf("%d have the part, error %v", holders(members, good), err)
@@ -306,7 +312,7 @@ func TestTakeFromAWorker(t *testing.T) {
 		"a part that it lacks":  {blobs.Sum(lie), 70, bus.ErrNoBlob},
 		"no such worker's part": {bad, 1, bus.ErrBlob},
 	} {
-		if err := a.Take(testkit.Context(t), "w1", c.digest, c.size); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "worker w1") {
+		if _, err := a.Take(testkit.Context(t), "w1", c.digest, c.size); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "worker w1") {
 			t.Errorf("%s: error %v", what, err)
 		}
 		if holders(members, c.digest) != 0 {

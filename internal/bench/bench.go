@@ -3,11 +3,11 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/local"
@@ -33,9 +33,12 @@ type Pair struct {
 	Cluster speed.Spread `json:"cluster_seconds"` // from submission until the result is there
 	// Ratio is that of each run's two figures.
 	Ratio speed.Spread `json:"ratio"`
-	// Computed is the mean of the seconds for which the worker computed units.
+	// Computed is the mean of the seconds for which the workers together computed units.
 	Computed float64 `json:"computed_seconds"`
-	Digest   string  `json:"model_digest"` // of both
+	// Sent and Received are the mean bytes that a job takes to the workers and back.
+	Sent     float64 `json:"job_bytes_to_workers"`
+	Received float64 `json:"job_bytes_to_leader"`
+	Digest   string  `json:"model_digest"` // of the first job, on both sides
 
 	Steps uint64 `json:"steps"`
 	Raft  Raft   `json:"raft"`
@@ -58,22 +61,18 @@ type run struct{ local, cluster float64 }
 // measure has a job run on both sides Runs times, after one run that does not count.
 // after, where set, is called after each, the first included, whose number is 0.
 func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number int, r run) error) (*Pair, error) {
-	job, err := spec.Resolve(s, b.Data.Manifest)
-	if err != nil {
-		return nil, err
-	}
 	p := &Pair{}
 	var runs []run
-	var leader, worker proc.Series
+	var leader, workers proc.Series
 	for number := range b.Runs + 1 {
 		b.Note("%s: run %d of %d", s.Algorithm, number, b.Runs)
-		r, err := b.run(ctx, job, s, p)
+		r, err := b.run(ctx, s, number, p)
 		if err != nil {
 			return nil, err
 		}
 		if number > 0 {
 			runs = append(runs, r)
-		} else if leader, worker, err = b.series(ctx); err != nil {
+		} else if leader, workers, err = b.series(ctx); err != nil {
 			return nil, err
 		}
 		if after != nil {
@@ -82,7 +81,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 			}
 		}
 	}
-	leaderNow, workerNow, err := b.series(ctx)
+	leaderNow, workersNow, err := b.series(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +92,8 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 	for _, r := range runs {
 		seconds += r.cluster * float64(b.Turns)
 	}
-	p.Computed = computedIn(worker, workerNow) / jobs
+	p.Computed = computedIn(workers, workersNow) / jobs
+	p.Sent, p.Received = delta(workers, workersNow, "coppice_nats_received_bytes_total")/jobs, delta(workers, workersNow, "coppice_nats_sent_bytes_total")/jobs
 	p.Raft = raftOf(leader, leaderNow, seconds)
 	return p, nil
 }
@@ -108,66 +108,65 @@ func over(runs []run, figure func(run) float64) speed.Spread {
 }
 
 // run runs the job Turns times on each side, in turns, so that both see what else
-// the machine does.
-func (b *Bench) run(ctx context.Context, job *algorithms.Job, s protocol.Spec, p *Pair) (r run, err error) {
-	for range b.Turns {
-		here, err := b.here(ctx, job, p)
+// the machine does. Each turn has a seed of its own: of a job that ran before, the
+// coordinators have all trees.
+func (b *Bench) run(ctx context.Context, s protocol.Spec, number int, p *Pair) (r run, err error) {
+	for turn := range b.Turns {
+		seed := uint64(spec.DefaultSeed + number*b.Turns + turn)
+		s.Seed = &seed
+		here, digest, err := b.here(ctx, s, p)
 		if err != nil {
 			return r, err
 		}
-		there, err := b.there(ctx, s, p)
+		there, other, err := b.there(ctx, s)
 		if err != nil {
 			return r, err
 		}
+		if digest != other {
+			return r, fmt.Errorf("the models differ: %s in one process and %s", digest, other)
+		}
+		p.Digest = cmp.Or(p.Digest, digest)
 		r.local += here / float64(b.Turns)
 		r.cluster += there / float64(b.Turns)
 	}
 	return r, nil
 }
 
-// here runs the job in this process, one unit at a time as a worker of one slot
-// does, and returns the seconds that it took.
-func (b *Bench) here(ctx context.Context, job *algorithms.Job, p *Pair) (float64, error) {
+// here runs the job in this process, one unit at a time as a worker of one slot does,
+// and returns the seconds that it took and the model's digest.
+func (b *Bench) here(ctx context.Context, s protocol.Spec, p *Pair) (seconds float64, digest string, err error) {
+	job, err := spec.Resolve(s, b.Data.Manifest)
+	if err != nil {
+		return 0, "", err
+	}
 	began := time.Now()
 	o, err := local.Run(ctx, job, b.Data, local.Options{Lanes: 1})
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	seconds := time.Since(began).Seconds()
 	p.Steps = o.Steps
-	return seconds, p.same(o.ModelDigest)
+	return time.Since(began).Seconds(), o.ModelDigest, nil
 }
 
 // there runs the job on the cluster.
-func (b *Bench) there(ctx context.Context, s protocol.Spec, p *Pair) (float64, error) {
+func (b *Bench) there(ctx context.Context, s protocol.Spec) (seconds float64, digest string, err error) {
 	began := time.Now()
 	j, err := b.Cluster.Client().Submit(ctx, s)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if j, err = b.Cluster.Client().Watch(ctx, fmt.Sprint(j.ID), func(*protocol.JobInfo) {}); err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	seconds := time.Since(began).Seconds()
+	seconds = time.Since(began).Seconds()
 	if j.State != protocol.Done {
-		return 0, fmt.Errorf("the job ended as %s: %s", j.State, j.Error)
+		return 0, "", fmt.Errorf("the job ended as %s: %s", j.State, j.Error)
 	}
-	return seconds, p.same(j.Models[0].Digest)
+	return seconds, j.Models[0].Digest, nil
 }
 
-// same holds every run's model against the first one's.
-func (p *Pair) same(digest string) error {
-	if p.Digest == "" {
-		p.Digest = digest
-	}
-	if digest != p.Digest {
-		return fmt.Errorf("the models differ: %s and %s", p.Digest, digest)
-	}
-	return nil
-}
-
-// series reads the metrics of the leader and of the only worker.
-func (b *Bench) series(ctx context.Context) (leader, worker proc.Series, err error) {
+// series reads the metrics of the leader and, summed, of the workers.
+func (b *Bench) series(ctx context.Context) (leader, workers proc.Series, err error) {
 	info, err := b.Cluster.Client().Cluster(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -179,8 +178,17 @@ func (b *Bench) series(ctx context.Context) (leader, worker proc.Series, err err
 	if leader, err = proc.Scrape(ctx, address); err != nil {
 		return nil, nil, err
 	}
-	worker, err = proc.Scrape(ctx, info.Workers[0].Metrics)
-	return leader, worker, err
+	workers = make(proc.Series)
+	for _, w := range info.Workers {
+		one, err := proc.Scrape(ctx, w.Metrics)
+		if err != nil {
+			return nil, nil, err
+		}
+		for name, value := range one {
+			workers[name] += value
+		}
+	}
+	return leader, workers, nil
 }
 
 func addressOf(info *protocol.Cluster) (string, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Forest measures StructRF with trees of the paper's settings: one worker of one
-// slot against one lane here.
+// Forest measures StructRF with trees of the paper's settings: workers of one slot
+// against one lane here.
 func (b *Bench) Forest(ctx context.Context, trees int) (*Pair, error) {
 	return b.measure(ctx, protocol.Spec{
 		Algorithm: "structrf", Dataset: b.Dataset, Set: map[string]string{"trees": strconv.Itoa(trees)},

@@ -18,10 +18,12 @@ type Step struct {
 	Pair
 	Local   float64 `json:"local_step_seconds"`
 	Cluster float64 `json:"cluster_step_seconds"`
-	// Sent and Received are the bytes that a step takes to the worker and back, and
+	// More is by how much a step on the cluster takes longer, of each run.
+	More speed.Spread `json:"more_seconds"`
+	// There and Back are the bytes that a step takes to one worker and back, and
 	// Transfers the time that just these take one way each, measured after each run.
-	Sent      float64      `json:"bytes_to_worker"`
-	Received  float64      `json:"bytes_to_leader"`
+	There     float64      `json:"bytes_to_worker"`
+	Back      float64      `json:"bytes_to_leader"`
 	Transfers speed.Spread `json:"transfers_seconds"`
 	// Overhead is what remains of each run: its step on the cluster, less the local one
 	// and the transfers. Its median is of these differences, not a difference of medians.
@@ -32,7 +34,7 @@ type Step struct {
 // single short leaf update before them.
 func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error) {
 	job := stepSpec(b.Dataset, steps, batch)
-	if _, err := b.there(ctx, job, &Pair{}); err != nil { // it brings the worker its shards
+	if _, _, err := b.there(ctx, job); err != nil { // it brings the worker its shards
 		return nil, err
 	}
 	_, before, err := b.series(ctx)
@@ -46,7 +48,7 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 			err = errors.Join(err, x.close(ctx))
 		}
 	}()
-	var transfers, overhead []float64
+	var more, transfers, overhead []float64
 	p, err := b.measure(ctx, job, func(number int, r run) error {
 		here, there := r.local/float64(steps), r.cluster/float64(steps)
 		if number == 0 {
@@ -54,14 +56,14 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 			if err != nil {
 				return err
 			}
-			all := float64(b.Turns * steps)
-			s.Sent = delta(before, now, "coppice_nats_received_bytes_total") / all
-			s.Received = delta(before, now, "coppice_nats_sent_bytes_total") / all
-			x, err = b.exchange(ctx, int(s.Sent), int(s.Received), time.Duration(here*float64(time.Second)))
+			all := float64(b.Turns * steps * len(b.Cluster.Workers))
+			s.There = delta(before, now, "coppice_nats_received_bytes_total") / all
+			s.Back = delta(before, now, "coppice_nats_sent_bytes_total") / all
+			x, err = b.exchange(ctx, int(s.There), int(s.Back), time.Duration(here*float64(time.Second)))
 			return err
 		}
 		seconds, err := x.measure(ctx)
-		transfers, overhead = append(transfers, seconds), append(overhead, there-here-seconds)
+		more, transfers, overhead = append(more, there-here), append(transfers, seconds), append(overhead, there-here-seconds)
 		return err
 	})
 	if err != nil {
@@ -69,7 +71,7 @@ func (b *Bench) Step(ctx context.Context, steps, batch int) (s *Step, err error)
 	}
 	s.Pair = *p
 	s.Local, s.Cluster = p.Local.Median/float64(steps), p.Cluster.Median/float64(steps)
-	s.Transfers, s.Overhead = speed.SpreadOf(transfers), speed.SpreadOf(overhead)
+	s.More, s.Transfers, s.Overhead = speed.SpreadOf(more), speed.SpreadOf(transfers), speed.SpreadOf(overhead)
 	return s, nil
 }
 

@@ -58,6 +58,9 @@ func (w *Writer) Write(b []byte) (int, error) {
 // Size returns the number of bytes written.
 func (w *Writer) Size() int64 { return w.size }
 
+// Digest returns the digest of the bytes written.
+func (w *Writer) Digest() string { return hex.EncodeToString(w.sum.Sum(nil)) }
+
 // Commit ends the blob, names it by its digest and returns that. Where want is
 // not empty and is not the digest, nothing is stored and the error is ErrCorrupt.
 // When it returns nil the blob is on the disk (unless opened with NoSync).
@@ -66,7 +69,7 @@ func (w *Writer) Commit(want string) (digest string, err error) {
 		panic("blobs: Commit after Commit or Close")
 	}
 	defer w.Close()
-	digest = hex.EncodeToString(w.sum.Sum(nil))
+	digest = w.Digest()
 	if want != "" && want != digest {
 		return "", fmt.Errorf("%w: %d bytes received for %s have digest %s", ErrCorrupt, w.size, want, digest)
 	}

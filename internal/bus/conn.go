@@ -62,6 +62,7 @@ type Conn struct {
 	backlog int
 	server  *Server                 // the embedded one that it goes to, if it is
 	answers func(reply string) bool // as Options.MayAnswer
+	windows windows                 // of pulls of blobs
 
 	mu      sync.Mutex // held while the fragments of one message are sent
 	message atomic.Uint64

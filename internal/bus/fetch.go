@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"sync"
 	"time"
@@ -31,14 +32,40 @@ const (
 // that get lost are asked for again, and a lost connection is waited for until
 // ctx is done. It returns ErrNoBlob when nobody has the blob or nobody answers,
 // and ErrBlob when the bytes are not those of the digest: only after nil may
-// what was written be used.
+// what was written be used. A w that is a Summer is asked for their digest.
 func (c *Conn) FetchBlob(ctx context.Context, subject, digest string, size int64, w io.Writer) error {
-	f := &fetch{c: c, subject: subject, digest: digest}
+	f := &fetch{c: c, subject: subject, digest: digest, window: c.windows.begin(subject)}
 	if err := f.run(ctx, size, w); err != nil {
+		c.windows.failed(subject)
 		return fmt.Errorf("fetch blob %s from %s: %w", digest, subject, err)
 	}
 	return nil
 }
+
+// Summer is a writer that sums what is written to it, so that it is summed once.
+type Summer interface {
+	io.Writer
+	// Digest returns the SHA-256, in hex, of all that was written.
+	Digest() string
+}
+
+// summed is a Summer of a writer that is none.
+type summed struct {
+	io.Writer
+	sum hash.Hash
+}
+
+// summer returns w as a Summer.
+func summer(w io.Writer) Summer {
+	if s, ok := w.(Summer); ok {
+		return s
+	}
+	sum := sha256.New()
+	return &summed{io.MultiWriter(w, sum), sum}
+}
+
+// Digest implements Summer.
+func (s *summed) Digest() string { return hex.EncodeToString(s.sum.Sum(nil)) }
 
 // fetch is one pull of a blob.
 type fetch struct {
@@ -63,7 +90,7 @@ type outcome struct {
 }
 
 func (f *fetch) run(ctx context.Context, size int64, w io.Writer) error {
-	length := f.window.piece()
+	length := f.window.first(size)
 	first := f.fetch(ctx, 0, uint32(length))
 	if first.err != nil {
 		return first.err
@@ -72,13 +99,14 @@ func (f *fetch) run(ctx context.Context, size int64, w io.Writer) error {
 	if total > MaxBlob || size > 0 && total != uint64(size) {
 		return fmt.Errorf("%w: it has %d bytes, %d are expected, %d are possible", ErrBlob, total, size, int64(MaxBlob))
 	}
-	sum := sha256.New()
-	if err := f.pull(ctx, first, length, io.MultiWriter(w, sum)); err != nil {
+	to := summer(w)
+	if err := f.pull(ctx, first, length, to); err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != f.digest {
+	if got := to.Digest(); got != f.digest {
 		return fmt.Errorf("%w: their digest is %s", ErrBlob, got)
 	}
+	f.c.windows.ended(f.subject, &f.window, total)
 	return nil
 }
 

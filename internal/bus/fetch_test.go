@@ -2,6 +2,7 @@ package bus
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -64,6 +65,37 @@ func TestFetchBlob(t *testing.T) {
 			if !bytes.Equal(got.Bytes(), b) {
 				t.Errorf("%d bytes changed", len(b))
 			}
+		}
+	}
+}
+
+// sums is a Summer; lie is what it says of what was written.
+type sums struct {
+	bytes.Buffer
+	lie string
+}
+
+func (s *sums) Digest() string {
+	sum := sha256.Sum256(s.Bytes())
+	return cmp.Or(s.lie, hex.EncodeToString(sum[:]))
+}
+
+// A writer that sums what it is given is believed, and the digest is compared all the same.
+func TestFetchBlobToASummer(t *testing.T) {
+	s := startServer(t, ServerOptions{Name: "a"})
+	h := holds{}
+	good := h.put(message(1<<20, 1))
+	bad := strings.Repeat("0", 64)
+	h[bad] = message(1<<20, 1) // under a name not its own
+	serveBlobs(t, connect(t, Options{Server: s}), "blobs.a", "", h.open)
+	c := connect(t, Options{Server: s})
+	var got sums
+	if err := c.FetchBlob(within(t), "blobs.a", good, 0, &got); err != nil || !bytes.Equal(got.Bytes(), h[good]) {
+		t.Errorf("%d bytes, error %v", got.Len(), err)
+	}
+	for name, w := range map[string]*sums{bad: {}, good: {lie: bad}} {
+		if err := c.FetchBlob(within(t), "blobs.a", name, 0, w); !errors.Is(err, ErrBlob) {
+			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }
