@@ -121,6 +121,16 @@ type Unit struct {
 	// Room, where set, takes so many bytes for the derived value that Derive is about
 	// to make, and tells whether there are as many.
 	Room func(bytes int) bool
+	// Lanes, where set, lends idle lanes to Derive and Run. They change no bits.
+	Lanes Lanes
+}
+
+// Helpers returns how many idle lanes there are to help with the unit.
+func (u *Unit) Helpers() int {
+	if u.Lanes == nil {
+		return 0
+	}
+	return u.Lanes.Idle()
 }
 
 // Fits takes room for a derived value of so many bytes; where there is none, Derive

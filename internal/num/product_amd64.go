@@ -18,13 +18,16 @@ func addProductAVX512(dst, a, b *float32, m, k, n, ai, at, columns int)
 func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead uintptr, step int)
 
 //go:noescape
-func widenAVX512(tile *float64, b *float32, k, columns, stride int)
+func widenFourAVX2(tile *float64, b *float32, k, stride int)
 
 //go:noescape
 func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead uintptr, step int)
 
 //go:noescape
-func widenAVX2(tile *float64, b *float32, k, columns, stride int)
+func turnAVX2(turned, b *float32, k, columns, stride int)
+
+//go:noescape
+func widenAVX2(wide *float64, v *float32, n int)
 
 //go:noescape
 func quotientsAVX2(r *float64, w, d, below *float32, n int, floor float32)
@@ -57,12 +60,12 @@ func addProduct(dst, a, b []float32, m, k, n, ai, at int) {
 // addProduct64T does AddProduct64T where it can: vectors run along the rows of b, and the
 // transposing of b along eight of its columns. A leaf update's next product has its b right
 // behind this one's, and it is on its way to the cache meanwhile.
-func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) bool {
+func addProduct64T(dst []float64, width int, a []float64, b []float32, k, stride int, tile *Tile) bool {
 	m, n := len(a)/stride, len(b)/stride
 	if !accelerated || n%4 != 0 || stride%8 != 0 {
 		return false
 	}
-	if m == 0 || k == 0 {
+	if k == 0 {
 		return true
 	}
 	for t := 0; t < k; t += tileTerms {
@@ -70,13 +73,17 @@ func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) boo
 		for j := 0; j < n; {
 			columns, from := tileWidth(n-j), &b[j*stride+t]
 			ahead := uintptr(unsafe.Pointer(from)) + uintptr(4*len(b)) // only fetched, whatever is there
-			step := 4*columns*stride/(terms*((m+2)/3)) + 1
-			if columns == tileColumns {
-				widenAVX512(&tile[0], from, terms, columns, stride)
-				addTileAVX512(&dst[j], &a[t], &tile[0], m, terms, n, stride, ahead, step)
+			step := 4*columns*stride/(terms*((m+2)/3)) + 1 // 3 rows at a time, or more
+			if columns == 4 {
+				widenFourAVX2(&tile.wide[0], from, terms, stride)
 			} else {
-				widenAVX2(&tile[0], from, terms, columns, stride)
-				addTileAVX2(&dst[j], &a[t], &tile[0], m, terms, n, columns, stride, ahead, step)
+				turnAVX2(&tile.turned[0], from, terms, columns, stride)
+				widenAVX2(&tile.wide[0], &tile.turned[0], terms*columns)
+			}
+			if columns == tileColumns {
+				addTileAVX512(&dst[j], &a[t], &tile.wide[0], m, terms, width, stride, ahead, step)
+			} else {
+				addTileAVX2(&dst[j], &a[t], &tile.wide[0], m, terms, width, columns, stride, ahead, step)
 			}
 			j += columns
 		}

@@ -6,13 +6,13 @@ package num
 // are the same.
 func Accelerated() bool { return false }
 
-func mulAddRows(dst, a, m []float32)                                              { mulAddRowsGo(dst, a, m) }
-func mulAddRowsAt(dst, a []float32, index []uint32, m []float32)                  { mulAddRowsAtGo(dst, a, index, m) }
-func addOuter(m, a, x []float32)                                                  { addOuterGo(m, a, x) }
-func addOuterAt(m []float32, index []uint32, a, x []float32)                      { addOuterAtGo(m, index, a, x) }
-func addOuter64(m []float64, a, x []float32)                                      { addOuter64Go(m, a, x) }
-func addProduct(dst, a, b []float32, m, k, n, ai, at int)                         { addProductGo(dst, a, b, m, k, n, ai, at) }
-func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) bool { return false }
+func mulAddRows(dst, a, m []float32)                                           { mulAddRowsGo(dst, a, m) }
+func mulAddRowsAt(dst, a []float32, index []uint32, m []float32)               { mulAddRowsAtGo(dst, a, index, m) }
+func addOuter(m, a, x []float32)                                               { addOuterGo(m, a, x) }
+func addOuterAt(m []float32, index []uint32, a, x []float32)                   { addOuterAtGo(m, index, a, x) }
+func addOuter64(m []float64, a, x []float32)                                   { addOuter64Go(m, a, x) }
+func addProduct(dst, a, b []float32, m, k, n, ai, at int)                      { addProductGo(dst, a, b, m, k, n, ai, at) }
+func addProduct64T([]float64, int, []float64, []float32, int, int, *Tile) bool { return false }
 
 // sigmoidPairs does the start of SigmoidPairs and returns its length.
 func sigmoidPairs(s, t, f []float32) int { return 0 }
