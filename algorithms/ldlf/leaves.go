@@ -1,6 +1,8 @@
 package ldlf
 
 import (
+	"slices"
+
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -27,7 +29,6 @@ func (k *kernel) leafSums(dst *algorithms.Partial, u *algorithms.Unit, d *datase
 	default:
 		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, s)
 	}
-	k.leavesFirst(t, &s.leaves)
 }
 
 // leavesFirst turns t from trees×labels×leaves to trees×leaves×labels.
@@ -35,22 +36,32 @@ func (k *kernel) leavesFirst(t []float64, l *leafSpace) {
 	for i := range k.trees {
 		sums := treeOf(t, i, k.treeQ())
 		copy(l.sums, sums)
-		transpose(sums, l.sums, k.leaves)
+		num.Transpose64(sums, l.sums, k.leaves)
 	}
 }
 
-// keptSums takes block after block of kept routing; t is trees×labels×leaves.
+// keptSums takes tree after tree and its blocks of kept routing: t is zero before, and
+// trees×leaves×labels.
 func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLoss bool, s *scratch) {
 	s.abreast.ready()
 	l := &s.leaves
+	if tellsLoss {
+		n := k.trees * allColumns(kept.rows, kept.width)
+		l.shared = slices.Grow(l.shared[:0], n)[:n]
+	}
+	for i := range k.trees {
+		clear(l.sums)
+		for from := 0; from < kept.rows; from += kept.width {
+			b := kept.block(from, &k.sizes)
+			p := kept.leaves(from, b.columns, i, &k.sizes)
+			k.blockRatios(l.r, kept.losses(l.shared, from, b, k.trees, tellsLoss), i, b, p, q, s)
+			num.AddProduct64T(l.sums, k.leaves, l.r[:k.labels*b.columns], p, b.n, b.columns, kept.after(from, i, &k.sizes), l.tile)
+		}
+		num.Transpose64(treeOf(t, i, k.treeQ()), l.sums, k.leaves)
+	}
 	for from := 0; from < kept.rows; from += kept.width {
 		b := kept.block(from, &k.sizes)
-		for i := range k.trees {
-			p := kept.leaves(from, b.columns, i, &k.sizes)
-			k.blockRatios(l.r, l.kl[:k.trees*b.columns], i, b, p, q, tellsLoss, s)
-			k.blockSums(t, i, b, p, l)
-		}
-		b.count(dst, l.kl[:k.trees*b.columns], tellsLoss)
+		b.count(dst, kept.losses(l.shared, from, b, k.trees, tellsLoss))
 	}
 }
 
@@ -60,31 +71,31 @@ func (k *kernel) routedSums(dst, t []float64, u *algorithms.Unit, d *dataset.Dat
 	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, u, len(refs))
 	for from := 0; from < len(s.rows); from += s.abreast.width {
 		b := k.takeBlock(from, s, refs, d, v, s)
+		var kl []float64
+		if tellsLoss {
+			kl = l.kl[:k.trees*b.columns]
+		}
 		for i := range k.trees {
 			p := s.abreast.reach(k.treePhi(k.phi, i))
-			k.blockRatios(l.r, l.kl[:k.trees*b.columns], i, b, p, v.q, tellsLoss, s)
-			k.blockSums(t, i, b, p, l)
+			k.blockRatios(l.r, kl, i, b, p, v.q, s)
+			num.AddProduct64T(treeOf(t, i, k.treeQ()), k.leaves, l.r[:k.labels*b.columns], p, b.n, b.columns, nil, l.tile)
 		}
-		b.count(dst, l.kl[:k.trees*b.columns], tellsLoss)
+		b.count(dst, kl)
 	}
+	k.leavesFirst(t, l)
 }
 
 // blockRatios sets r (labels×columns) to w d / g of a block of rows under tree i, and the
-// tree's part of kl (trees×columns) to the rows' K-L; p is the tree's leaves×columns.
-func (k *kernel) blockRatios(r, kl []float64, i int, b leafBlock, p, q []float32, tellsLoss bool, s *scratch) {
+// tree's part of kl (trees×columns), where it is not nil, to the rows' K-L; p is the tree's
+// leaves×columns.
+func (k *kernel) blockRatios(r, kl []float64, i int, b leafBlock, p, q []float32, s *scratch) {
 	a := &s.abreast
 	a.n = b.columns
 	g := a.predict(p, treeOf(q, i, k.treeQ()))
 	num.Quotients(r[:len(g)], b.weight, b.d, g, gFloor)
-	if tellsLoss {
+	if kl != nil {
 		b.divergences(treeOf(kl, i, b.columns), g, s.leaves.ratio[:b.columns])
 	}
-}
-
-// blockSums adds a block of rows to the sums of Eq. 12 of tree i; t is
-// trees×labels×leaves until all rows are in.
-func (k *kernel) blockSums(t []float64, i int, b leafBlock, p []float32, l *leafSpace) {
-	num.AddProduct64T(treeOf(t, i, k.treeQ()), k.leaves, l.r[:k.labels*b.columns], p, b.n, b.columns, l.tile)
 }
 
 // divergences sets kl to the rows' K-L in one tree; see ratios.
@@ -96,14 +107,11 @@ func (b leafBlock) divergences(kl []float64, g, ratio []float32) {
 }
 
 // count adds the block's rows, their weights and, row after row and tree after tree,
-// their K-L: kl is trees×columns.
-func (b leafBlock) count(dst, kl []float64, tellsLoss bool) {
+// their K-L, where kl (trees×columns) has it.
+func (b leafBlock) count(dst, kl []float64) {
 	dst[0] += float64(b.n)
 	for i, w := range b.weight[:b.n] {
 		dst[1] += float64(w)
-		if !tellsLoss {
-			continue
-		}
 		for at := i; at < len(kl); at += b.columns {
 			dst[2] += float64(float64(w) * kl[at])
 		}

@@ -118,6 +118,27 @@ func (r *routing) leaves(from, columns, tree int, z *sizes) []float32 {
 	return treeOf(r.p[from*z.trees*z.leaves:], tree, z.leaves*columns)
 }
 
+// after returns what is read after a tree's routing in the block that begins with column
+// from: the tree's in the next block, or the next tree's in the first one.
+func (r *routing) after(from, tree int, z *sizes) []float32 {
+	if from += r.width; from >= r.rows {
+		from, tree = 0, tree+1
+	}
+	if tree == z.trees {
+		return nil
+	}
+	return r.leaves(from, r.block(from, z).columns, tree, z)
+}
+
+// losses returns the part of kl, of all columns, that is of the block b, which begins with
+// column from: trees×columns; nil where nobody wants it.
+func (r *routing) losses(kl []float64, from int, b leafBlock, trees int, wanted bool) []float64 {
+	if !wanted {
+		return nil
+	}
+	return treeOf(kl[from*trees:], 0, trees*b.columns)
+}
+
 // Derive implements algorithms.Kernel: the routing of a leaf update's unit, or nil
 // where there is no room for it.
 func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, working any) (any, error) {
@@ -193,7 +214,7 @@ type leafSpace struct {
 	tile   *num.Tile
 	routed routed
 	share  leafShare
-	shared []float64 // ratios, then K-L, of the rows that lanes share
+	shared []float64 // of many blocks: ratios where lanes share them, and K-L
 }
 
 // begin makes room for a block of so many columns, and a tree of so many values of q.

@@ -53,9 +53,10 @@ func (k *kernel) sharedSums(dst []float64, lanes algorithms.Lanes, l *leafSpace)
 		lanes.Do(k.trees*tiles, (*sharedSums)(x))
 		for from := x.from; from < x.to; from += x.kept.width {
 			b := x.kept.block(from, &k.sizes)
-			b.count(dst, x.losses(from, b), x.tellsLoss)
+			b.count(dst, x.losses(from, b))
 		}
 	}
+	k.leavesFirst(x.t, l)
 	*x = leafShare{}
 }
 
@@ -64,9 +65,10 @@ func (x *leafShare) ratios(i, from int, b leafBlock) []float64 {
 	return treeOf(x.r[(from-x.from)*x.k.trees*x.k.labels:], i, x.k.labels*b.columns)
 }
 
-// losses returns all trees' K-L of the block that begins with column from.
+// losses returns all trees' K-L of the block that begins with column from; nil: nobody
+// wants them.
 func (x *leafShare) losses(from int, b leafBlock) []float64 {
-	return treeOf(x.kl[(from-x.from)*x.k.trees:], 0, x.k.trees*b.columns)
+	return x.kept.losses(x.kl, from-x.from, b, x.k.trees, x.tellsLoss)
 }
 
 // Part implements algorithms.Parts.
@@ -78,7 +80,7 @@ func (p *sharedRatios) Part(i int, working any) {
 	b := x.kept.block(from, &k.sizes)
 	for tree := range k.trees {
 		p := x.kept.leaves(from, b.columns, tree, &k.sizes)
-		k.blockRatios(x.ratios(tree, from, b), x.losses(from, b), tree, b, p, x.q, x.tellsLoss, s)
+		k.blockRatios(x.ratios(tree, from, b), x.losses(from, b), tree, b, p, x.q, s)
 	}
 }
 
@@ -94,6 +96,10 @@ func (p *sharedSums) Part(i int, working any) {
 	for from := x.from; from < x.to; from += x.kept.width {
 		b := x.kept.block(from, &k.sizes)
 		p := x.kept.leaves(from, b.columns, tree, &k.sizes)[first*b.columns : end*b.columns]
-		num.AddProduct64T(t[first:], k.leaves, x.ratios(tree, from, b), p, b.n, b.columns, s.leaves.tile)
+		var next []float32
+		if last := from+x.kept.width >= x.to; !last {
+			next = x.kept.after(from, tree, &k.sizes)[first*x.kept.width:]
+		}
+		num.AddProduct64T(t[first:], k.leaves, x.ratios(tree, from, b), p, b.n, b.columns, next, s.leaves.tile)
 	}
 }

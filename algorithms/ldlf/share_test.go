@@ -36,7 +36,6 @@ func (fc *forestCase) sharedTwin(d *dataset.Data, u algorithms.Unit, dst []float
 	t := dst[leafAt : leafAt+k.q()]
 	s.leaves.share = leafShare{k: k, kept: kept.(*routing), q: fc.q, t: t, tellsLoss: tellsLoss}
 	k.sharedSums(dst, u.Lanes, &s.leaves)
-	k.leavesFirst(t, &s.leaves)
 }
 
 // TestSharedChunks: rows beyond what is at hand at a time follow the others.

@@ -37,8 +37,9 @@ type Tile struct {
 // AddProduct64T adds the product of a (m×stride) and the transpose of b (n×stride),
 // of the first k columns of both, to the first n columns of dst, whose m rows are width
 // apart: dst[i,j] += a[i,t]·b[j,t] for t = 0, 1, ..., k-1 in order, the product exact and
-// the sum rounded once. The values of a are float32's.
-func AddProduct64T(dst []float64, width int, a []float64, b []float32, k, stride int, tile *Tile) {
+// the sum rounded once. The values of a are float32's. Meanwhile next, which is read
+// after b, is fetched to the cache.
+func AddProduct64T(dst []float64, width int, a []float64, b []float32, k, stride int, next []float32, tile *Tile) {
 	if stride <= 0 || k < 0 || k > stride || len(a)%stride != 0 || len(b)%stride != 0 {
 		panic("num: a product of matrices whose shapes differ")
 	}
@@ -49,7 +50,7 @@ func AddProduct64T(dst []float64, width int, a []float64, b []float32, k, stride
 	if n > width || len(dst) < (m-1)*width+n {
 		panic("num: a product of matrices whose shapes differ")
 	}
-	if !addProduct64T(dst, width, a, b, k, stride, tile) {
+	if !addProduct64T(dst, width, a, b, k, stride, next, tile) {
 		addProduct64TGo(dst, width, a, b, k, stride)
 	}
 }
@@ -67,5 +68,19 @@ func Quotients(r []float64, w, d, g []float32, floor float32) {
 		x, y, z := r[at:at+n], d[at:at+n], g[at:at+n]
 		done := quotients(x, w, y, z, floor)
 		quotientsGo(x[done:], w[done:], y[done:], z[done:], floor)
+	}
+}
+
+// Transpose64 sets dst to the transpose of m, whose rows have n values.
+func Transpose64(dst, m []float64, n int) {
+	checkSame(len(dst), len(m))
+	if n <= 0 || len(m)%n != 0 {
+		panic("num: a matrix of incomplete rows")
+	}
+	rows := len(m) / n
+	for i := transpose64(dst, m, rows, n); i < rows; i++ {
+		for j, x := range m[i*n : (i+1)*n] {
+			dst[j*rows+i] = x
+		}
 	}
 }

@@ -50,7 +50,7 @@
 #define TERM6(B, F) TERM5(B, F); TERM(B, F, (AX)(BX*1), Z20, Z21, Z22, Z23)
 
 // GROUP computes as many rows of dst in a block as ROWS and TERMS take: n of them.
-#define GROUP(ROWS, TERMS, BROADCAST, FMA, STEP, terms, n, loop, next) \
+#define GROUP(ROWS, TERMS, BROADCAST, FMA, terms, n, loop, next) \
 	LEAQ  (DX)(R10*2), R11 \
 	ADDQ  R10, R11         \
 	ROWS(LOAD4)            \
@@ -72,7 +72,7 @@ loop: \
 	JMP   next
 
 // BLOCK computes all rows of dst in a block.
-#define BLOCK(BROADCAST, FMA, STEP, terms, rows, six, five, four, three, two, one, l6, l5, l4, l3, l2, l1, end) \
+#define BLOCK(BROADCAST, FMA, terms, rows, six, five, four, three, two, one, l6, l5, l4, l3, l2, l1, end) \
 rows: \
 	CMPQ R12, $11 \
 	JGE  six      \
@@ -94,22 +94,22 @@ rows: \
 	JEQ  one      \
 	JMP  end      \
 six: \
-	GROUP(ROW6, TERM6, BROADCAST, FMA, STEP, terms, 6, l6, rows) \
+	GROUP(ROW6, TERM6, BROADCAST, FMA, terms, 6, l6, rows) \
 five: \
-	GROUP(ROW5, TERM5, BROADCAST, FMA, STEP, terms, 5, l5, rows) \
+	GROUP(ROW5, TERM5, BROADCAST, FMA, terms, 5, l5, rows) \
 four: \
-	GROUP(ROW4, TERM4, BROADCAST, FMA, STEP, terms, 4, l4, rows) \
+	GROUP(ROW4, TERM4, BROADCAST, FMA, terms, 4, l4, rows) \
 three: \
-	GROUP(ROW3, TERM3, BROADCAST, FMA, STEP, terms, 3, l3, rows) \
+	GROUP(ROW3, TERM3, BROADCAST, FMA, terms, 3, l3, rows) \
 two: \
-	GROUP(ROW2, TERM2, BROADCAST, FMA, STEP, terms, 2, l2, rows) \
+	GROUP(ROW2, TERM2, BROADCAST, FMA, terms, 2, l2, rows) \
 one: \
-	GROUP(ROW1, TERM1, BROADCAST, FMA, STEP, terms, 1, l1, rows) \
+	GROUP(ROW1, TERM1, BROADCAST, FMA, terms, 1, l1, rows) \
 end:
 
 #define READ LOAD4((R13), Z24, Z25, Z26, Z27)
 
-#define STEP32 \
+#define STEP \
 	ADDQ R9, AX   \
 	ADDQ R10, R13
 
@@ -136,7 +136,7 @@ block:
 	MOVQ m+24(FP), R12
 	MOVQ a+8(FP), R14
 	MOVQ DI, DX
-	BLOCK(VBROADCASTSS, VFMADD231PS, STEP32, k+32(FP), rows, six, five, four, three, two, one, l6, l5, l4, l3, l2, l1, end)
+	BLOCK(VBROADCASTSS, VFMADD231PS, k+32(FP), rows, six, five, four, three, two, one, l6, l5, l4, l3, l2, l1, end)
 	ADDQ $256, DI
 	ADDQ $256, SI
 	SUBQ $64, left-8(SP)
@@ -147,16 +147,22 @@ block:
 #undef BASE
 #define BASE R9
 
-#define STEP64 \
-	PREFETCHT0 (DI)      \
-	ADDQ       SI, DI    \
-	ADDQ       $8, AX    \
-	ADDQ       $256, R13
+#define STEP64(row) \
+	PREFETCHT0 (DI)       \
+	PREFETCHT0 64(DI)     \
+	ADDQ       SI, DI     \
+	ADDQ       $8, AX     \
+	ADDQ       $row, R13
 
-// func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead uintptr, step int)
+#undef STEP
+#define STEP STEP64(256)
+#undef BASE
+#define BASE R9
+
+// func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead *float32, step int)
 //
 // adds a (m×stride, its first k columns) times the tile (k×32) to the first 32 columns of
-// dst (m×n). It fetches what is ahead, step bytes on for each term.
+// dst (m×n). It fetches 128 bytes of what is ahead, step bytes on for each term.
 TEXT ·addTileAVX512(SB), NOSPLIT, $0-72
 	MOVQ dst+0(FP), DX
 	MOVQ a+8(FP), R14
@@ -170,6 +176,36 @@ TEXT ·addTileAVX512(SB), NOSPLIT, $0-72
 	SHLQ $3, R10
 	LEAQ (R8)(R8*2), CX
 	LEAQ (R8)(R8*4), BX
-	BLOCK(VBROADCASTSD, VFMADD231PD, STEP64, k+32(FP), rows, six, five, four, three, two, one, l6, l5, l4, l3, l2, l1, end)
+	BLOCK(VBROADCASTSD, VFMADD231PD, k+32(FP), rows, six, five, four, three, two, one, l6, l5, l4, l3, l2, l1, end)
+	VZEROUPPER
+	RET
+
+#undef READ
+#define READ \
+	VCVTPS2PD (R13), Z24   \
+	VCVTPS2PD 32(R13), Z25 \
+	VCVTPS2PD 64(R13), Z26 \
+	VCVTPS2PD 96(R13), Z27
+#undef STEP
+#define STEP STEP64(128)
+
+// func addTurnedAVX512(dst, a *float64, turned *float32, m, k, n, stride int, ahead *float32, step int)
+//
+// is addTileAVX512 of a tile that is widened on the way: for one group of rows, six at the
+// most.
+TEXT ·addTurnedAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), DX
+	MOVQ a+8(FP), R14
+	MOVQ turned+16(FP), R9
+	MOVQ m+24(FP), R12
+	MOVQ n+40(FP), R10
+	MOVQ stride+48(FP), R8
+	MOVQ ahead+56(FP), DI
+	MOVQ step+64(FP), SI
+	SHLQ $3, R8
+	SHLQ $3, R10
+	LEAQ (R8)(R8*2), CX
+	LEAQ (R8)(R8*4), BX
+	BLOCK(VBROADCASTSD, VFMADD231PD, k+32(FP), rows, six, five, four, three, two, one, l6, l5, l4, l3, l2, l1, end)
 	VZEROUPPER
 	RET

@@ -15,19 +15,25 @@ func addProductAVX2(dst, a, b *float32, m, k, n, ai, at, columns int)
 func addProductAVX512(dst, a, b *float32, m, k, n, ai, at, columns int)
 
 //go:noescape
-func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead uintptr, step int)
+func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead *float32, step int)
 
 //go:noescape
 func widenFourAVX2(tile *float64, b *float32, k, stride int)
 
 //go:noescape
-func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead uintptr, step int)
+func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead *float32, step int)
+
+//go:noescape
+func addTurnedAVX512(dst, a *float64, turned *float32, m, k, n, stride int, ahead *float32, step int)
 
 //go:noescape
 func turnAVX2(turned, b *float32, k, columns, stride int)
 
 //go:noescape
 func widenAVX2(wide *float64, v *float32, n int)
+
+//go:noescape
+func transposeAVX2(dst, m *float64, rows, n int)
 
 //go:noescape
 func quotientsAVX2(r *float64, w, d, below *float32, n int, floor float32)
@@ -38,6 +44,9 @@ var wide = accelerated && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.H
 
 // wideColumns is how many columns of float32 a block of these takes.
 const wideColumns = 64
+
+// wideRows is how many rows of a product they take at a time.
+const wideRows = 6
 
 func addProduct(dst, a, b []float32, m, k, n, ai, at int) {
 	if !accelerated {
@@ -58,9 +67,8 @@ func addProduct(dst, a, b []float32, m, k, n, ai, at int) {
 }
 
 // addProduct64T does AddProduct64T where it can: vectors run along the rows of b, and the
-// transposing of b along eight of its columns. A leaf update's next product has its b right
-// behind this one's, and it is on its way to the cache meanwhile.
-func addProduct64T(dst []float64, width int, a []float64, b []float32, k, stride int, tile *Tile) bool {
+// transposing of b along eight of its columns.
+func addProduct64T(dst []float64, width int, a []float64, b []float32, k, stride int, next []float32, tile *Tile) bool {
 	m, n := len(a)/stride, len(b)/stride
 	if !accelerated || n%4 != 0 || stride%8 != 0 {
 		return false
@@ -72,23 +80,46 @@ func addProduct64T(dst []float64, width int, a []float64, b []float32, k, stride
 		terms := min(tileTerms, k-t)
 		for j := 0; j < n; {
 			columns, from := tileWidth(n-j), &b[j*stride+t]
-			ahead := uintptr(unsafe.Pointer(from)) + uintptr(4*len(b)) // only fetched, whatever is there
-			step := 4*columns*stride/(terms*((m+2)/3)) + 1 // 3 rows at a time, or more
-			if columns == 4 {
-				widenFourAVX2(&tile.wide[0], from, terms, stride)
-			} else {
-				turnAVX2(&tile.turned[0], from, terms, columns, stride)
-				widenAVX2(&tile.wide[0], &tile.turned[0], terms*columns)
+			ahead := from // only fetched
+			if at := j*stride + t; at < len(next) {
+				ahead = &next[at]
 			}
-			if columns == tileColumns {
-				addTileAVX512(&dst[j], &a[t], &tile.wide[0], m, terms, width, stride, ahead, step)
-			} else {
-				addTileAVX2(&dst[j], &a[t], &tile.wide[0], m, terms, width, columns, stride, ahead, step)
+			to, x := &dst[j], &a[t]
+			step := 4*columns*stride/(terms*groups(m, columns)) + 1
+			switch columns {
+			case 4:
+				widenFourAVX2(&tile.wide[0], from, terms, stride)
+				addTileAVX2(to, x, &tile.wide[0], m, terms, width, columns, stride, ahead, step)
+			case 16:
+				tile.widen(from, terms, columns, stride)
+				addTileAVX2(to, x, &tile.wide[0], m, terms, width, columns, stride, ahead, step)
+			default:
+				if m <= wideRows {
+					turnAVX2(&tile.turned[0], from, terms, columns, stride)
+					addTurnedAVX512(to, x, &tile.turned[0], m, terms, width, stride, ahead, step)
+				} else {
+					tile.widen(from, terms, columns, stride)
+					addTileAVX512(to, x, &tile.wide[0], m, terms, width, stride, ahead, step)
+				}
 			}
 			j += columns
 		}
 	}
 	return true
+}
+
+// widen sets the tile to the transpose of the first k columns of b, widened.
+func (tile *Tile) widen(b *float32, k, columns, stride int) {
+	turnAVX2(&tile.turned[0], b, k, columns, stride)
+	widenAVX2(&tile.wide[0], &tile.turned[0], k*columns)
+}
+
+// groups returns how often a product of m rows goes through a tile.
+func groups(m, columns int) int {
+	if columns == tileColumns {
+		return (m + wideRows - 1) / wideRows
+	}
+	return (m + 2) / 3
 }
 
 // tileWidth returns how many of n columns a tile takes next.
@@ -100,6 +131,15 @@ func tileWidth(n int) int {
 		return 16
 	}
 	return 4
+}
+
+// transpose64 does the first rows of Transpose64 and returns how many.
+func transpose64(dst, m []float64, rows, n int) int {
+	if !accelerated || rows < 4 || n%4 != 0 {
+		return 0
+	}
+	transposeAVX2(&dst[0], &m[0], rows, n)
+	return rows &^ 3
 }
 
 // quotients does the start of Quotients and returns its length.

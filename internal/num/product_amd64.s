@@ -261,7 +261,7 @@ done:
 	PREFETCHT0 (SI) \
 	ADDQ       DI, SI
 
-// func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead uintptr, step int)
+// func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead *float32, step int)
 //
 // adds a (m×stride, its first k columns) times the tile (k×columns) to the first
 // columns, 16 or 4, of dst (m×n). Of 16 columns it fetches what is ahead, step bytes on
@@ -426,6 +426,55 @@ eight:
 	ADDQ      $32, BX
 	SUBQ      $8, CX
 	JGT       eight
+	VZEROUPPER
+	RET
+
+// func transposeAVX2(dst, m *float64, rows, n int)
+//
+// sets the first columns of dst (n×rows) to the transpose of the first rows of m (rows×n), as
+// many as are a multiple of 4; n is a multiple of 4.
+TEXT ·transposeAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ m+8(FP), SI
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), R8
+	MOVQ DX, R10
+	SHLQ $3, R10           // bytes of a row of dst
+	LEAQ (R10)(R10*2), R11
+	SHLQ $3, R8            // of m
+	LEAQ (R8)(R8*2), R9
+	SUBQ $4, DX
+
+four:
+	MOVQ n+24(FP), CX
+	MOVQ SI, BX
+	MOVQ DI, AX
+
+block:
+	VMOVUPD     (BX), X0
+	VMOVUPD     (BX)(R8*1), X1
+	VMOVUPD     16(BX), X2
+	VMOVUPD     16(BX)(R8*1), X3
+	VINSERTF128 $1, (BX)(R8*2), Y0, Y0
+	VINSERTF128 $1, (BX)(R9*1), Y1, Y1
+	VINSERTF128 $1, 16(BX)(R8*2), Y2, Y2
+	VINSERTF128 $1, 16(BX)(R9*1), Y3, Y3
+	VUNPCKLPD   Y1, Y0, Y4
+	VUNPCKHPD   Y1, Y0, Y5
+	VUNPCKLPD   Y3, Y2, Y6
+	VUNPCKHPD   Y3, Y2, Y7
+	VMOVUPD     Y4, (AX)
+	VMOVUPD     Y5, (AX)(R10*1)
+	VMOVUPD     Y6, (AX)(R10*2)
+	VMOVUPD     Y7, (AX)(R11*1)
+	LEAQ        (AX)(R10*4), AX
+	ADDQ        $32, BX
+	SUBQ        $4, CX
+	JGT         block
+	LEAQ        (SI)(R8*4), SI
+	ADDQ        $32, DI
+	SUBQ        $4, DX
+	JGE         four
 	VZEROUPPER
 	RET
 
