@@ -29,10 +29,7 @@ const (
 )
 
 // Tile is working memory of AddProduct64T.
-type Tile struct {
-	wide   [tileTerms * tileColumns]float64
-	turned [tileTerms * tileColumns]float32
-}
+type Tile [tileTerms * tileColumns]float64
 
 // AddProduct64T adds the product of a (m×stride) and the transpose of b (n×stride),
 // of the first k columns of both, to the first n columns of dst, whose m rows are width
@@ -64,10 +61,8 @@ func Quotients(r []float64, w, d, g []float32, floor float32) {
 	if n == 0 || len(r)%n != 0 {
 		panic("num: a matrix of incomplete rows")
 	}
-	for at := 0; at < len(r); at += n {
-		x, y, z := r[at:at+n], d[at:at+n], g[at:at+n]
-		done := quotients(x, w, y, z, floor)
-		quotientsGo(x[done:], w[done:], y[done:], z[done:], floor)
+	for at := quotients(r, w, d, g, floor); at < len(r); at += n {
+		quotientsGo(r[at:at+n], w, d[at:at+n], g[at:at+n], floor)
 	}
 }
 

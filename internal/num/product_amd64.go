@@ -36,7 +36,7 @@ func widenAVX2(wide *float64, v *float32, n int)
 func transposeAVX2(dst, m *float64, rows, n int)
 
 //go:noescape
-func quotientsAVX2(r *float64, w, d, below *float32, n int, floor float32)
+func quotientsAVX2(r *float64, w, d, below *float32, rows, n int, floor float32)
 
 // wide tells whether the products take vectors of 64 bytes, which gain more than a
 // sixth: see BENCHMARKS.md.
@@ -88,18 +88,17 @@ func addProduct64T(dst []float64, width int, a []float64, b []float32, k, stride
 			step := 4*columns*stride/(terms*groups(m, columns)) + 1
 			switch columns {
 			case 4:
-				widenFourAVX2(&tile.wide[0], from, terms, stride)
-				addTileAVX2(to, x, &tile.wide[0], m, terms, width, columns, stride, ahead, step)
+				widenFourAVX2(&tile[0], from, terms, stride)
+				addTileAVX2(to, x, &tile[0], m, terms, width, columns, stride, ahead, step)
 			case 16:
 				tile.widen(from, terms, columns, stride)
-				addTileAVX2(to, x, &tile.wide[0], m, terms, width, columns, stride, ahead, step)
+				addTileAVX2(to, x, &tile[0], m, terms, width, columns, stride, ahead, step)
 			default:
 				if m <= wideRows {
-					turnAVX2(&tile.turned[0], from, terms, columns, stride)
-					addTurnedAVX512(to, x, &tile.turned[0], m, terms, width, stride, ahead, step)
+					addTurnedAVX512(to, x, tile.turn(from, terms, columns, stride), m, terms, width, stride, ahead, step)
 				} else {
 					tile.widen(from, terms, columns, stride)
-					addTileAVX512(to, x, &tile.wide[0], m, terms, width, stride, ahead, step)
+					addTileAVX512(to, x, &tile[0], m, terms, width, stride, ahead, step)
 				}
 			}
 			j += columns
@@ -108,10 +107,19 @@ func addProduct64T(dst []float64, width int, a []float64, b []float32, k, stride
 	return true
 }
 
-// widen sets the tile to the transpose of the first k columns of b, widened.
+// turn sets the end of the tile to the transpose of the first k columns of b, and returns
+// it.
+func (tile *Tile) turn(b *float32, k, columns, stride int) *float32 {
+	n := (k + 3) &^ 3 * columns
+	turned := (*float32)(unsafe.Pointer(&tile[n/2]))
+	turnAVX2(turned, b, k, columns, stride)
+	return turned
+}
+
+// widen sets the tile to the transpose of the first k columns of b, widened. What widens
+// reads ahead of what it writes.
 func (tile *Tile) widen(b *float32, k, columns, stride int) {
-	turnAVX2(&tile.turned[0], b, k, columns, stride)
-	widenAVX2(&tile.wide[0], &tile.turned[0], k*columns)
+	widenAVX2(&tile[0], tile.turn(b, k, columns, stride), (k+3)&^3*columns)
 }
 
 // groups returns how often a product of m rows goes through a tile.
@@ -142,11 +150,12 @@ func transpose64(dst, m []float64, rows, n int) int {
 	return rows &^ 3
 }
 
-// quotients does the start of Quotients and returns its length.
+// quotients does all of Quotients, or nothing, and returns how many.
 func quotients(r []float64, w, d, g []float32, floor float32) int {
-	n := wholeVectors(len(r))
-	if n > 0 {
-		quotientsAVX2(unsafe.SliceData(r), unsafe.SliceData(w), unsafe.SliceData(d), unsafe.SliceData(g), n, floor)
+	n := wholeVectors(len(w))
+	if n < len(w) || n == 0 || len(r) == 0 {
+		return 0
 	}
-	return n
+	quotientsAVX2(&r[0], &w[0], &d[0], &g[0], len(r)/n, n, floor)
+	return len(r)
 }

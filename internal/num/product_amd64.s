@@ -478,17 +478,20 @@ block:
 	VZEROUPPER
 	RET
 
-// func quotientsAVX2(r *float64, w, d, below *float32, n int, floor float32)
+// func quotientsAVX2(r *float64, w, d, below *float32, rows, n int, floor float32)
 //
 // n is a multiple of 8.
-TEXT ·quotientsAVX2(SB), NOSPLIT, $0-44
+TEXT ·quotientsAVX2(SB), NOSPLIT, $0-52
 	MOVQ         r+0(FP), DI
 	MOVQ         w+8(FP), R8
 	MOVQ         d+16(FP), SI
 	MOVQ         below+24(FP), BX
-	MOVQ         n+32(FP), CX
-	VBROADCASTSS floor+40(FP), Y13
-	XORQ         AX, AX
+	MOVQ         rows+32(FP), DX
+	MOVQ         n+40(FP), CX
+	VBROADCASTSS floor+48(FP), Y13
+
+row:
+	XORQ AX, AX
 
 loop:
 	VMOVUPS      (BX)(AX*4), Y0
@@ -504,5 +507,10 @@ loop:
 	ADDQ         $8, AX
 	CMPQ         AX, CX
 	JLT          loop
+	LEAQ         (BX)(CX*4), BX
+	LEAQ         (SI)(CX*4), SI
+	LEAQ         (DI)(CX*8), DI
+	DECQ         DX
+	JNZ          row
 	VZEROUPPER
 	RET
