@@ -23,11 +23,13 @@ func (k *kernel) leafSums(dst *algorithms.Partial, u *algorithms.Unit, d *datase
 	switch {
 	case kept == nil:
 		k.routedSums(dst.F64, t, u, d, v, tellsLoss, s)
-	case kept.rows*k.q() >= shareFrom && u.Helpers() > 0:
+	case kept.rows*k.q() < shareFrom || u.Helpers() == 0:
+		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, nil, s)
+	case k.trees > 1:
+		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, u.Lanes, s)
+	default:
 		s.leaves.share = leafShare{k: k, kept: kept, q: v.q, t: t, tellsLoss: tellsLoss}
 		k.sharedSums(dst.F64, u.Lanes, &s.leaves)
-	default:
-		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, s)
 	}
 }
 
@@ -40,29 +42,40 @@ func (k *kernel) leavesFirst(t []float64, l *leafSpace) {
 	}
 }
 
-// keptSums takes tree after tree and its blocks of kept routing: t is zero before, and
-// trees×leaves×labels.
-func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLoss bool, s *scratch) {
-	s.abreast.ready()
+// keptSums takes kept routing, tree after tree, in one lane or, where lanes is set, in
+// several; t is zero before, and trees×leaves×labels.
+func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLoss bool, lanes algorithms.Lanes, s *scratch) {
 	l := &s.leaves
+	x := &l.share
+	*x = leafShare{k: k, kept: kept, q: q, t: t, tellsLoss: tellsLoss, to: kept.rows}
 	if tellsLoss {
 		n := k.trees * allColumns(kept.rows, kept.width)
 		l.shared = slices.Grow(l.shared[:0], n)[:n]
+		x.kl = l.shared
 	}
-	for i := range k.trees {
-		clear(l.sums)
-		for from := 0; from < kept.rows; from += kept.width {
-			b := kept.block(from, &k.sizes)
-			p := kept.leaves(from, b.columns, i, &k.sizes)
-			k.blockRatios(l.r, kept.losses(l.shared, from, b, k.trees, tellsLoss), i, b, p, q, s)
-			num.AddProduct64T(l.sums, k.leaves, l.r[:k.labels*b.columns], p, b.n, b.columns, kept.after(from, i, &k.sizes), l.tile)
+	if lanes != nil {
+		lanes.Do(k.trees, (*sharedTrees)(x))
+	} else {
+		for i := range k.trees {
+			x.tree(i, s)
 		}
-		num.Transpose64(treeOf(t, i, k.treeQ()), l.sums, k.leaves)
 	}
-	for from := 0; from < kept.rows; from += kept.width {
-		b := kept.block(from, &k.sizes)
-		b.count(dst, kept.losses(l.shared, from, b, k.trees, tellsLoss))
+	x.count(dst)
+	*x = leafShare{}
+}
+
+// tree computes tree i's sums, block after block.
+func (x *leafShare) tree(i int, s *scratch) {
+	k, l := x.k, &s.leaves
+	s.abreast.ready()
+	clear(l.sums)
+	for from := 0; from < x.kept.rows; from += x.kept.width {
+		b := x.kept.block(from, &k.sizes)
+		p := x.kept.leaves(from, b.columns, i, &k.sizes)
+		k.blockRatios(l.r, x.losses(from, b), i, b, p, x.q, s)
+		num.AddProduct64T(l.sums, k.leaves, l.r[:k.labels*b.columns], p, b.n, b.columns, x.kept.after(from, i, &k.sizes), l.tile)
 	}
+	num.Transpose64(treeOf(x.t, i, k.treeQ()), l.sums, k.leaves)
 }
 
 // routedSums is keptSums where there is no room for the routing of all blocks.

@@ -209,8 +209,12 @@ func TestLeafSums(t *testing.T) {
 		for name, sums := range map[string]func(dst *algorithms.Partial) error{
 			"kept":     func(dst *algorithms.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), kept, s) },
 			"not kept": func(dst *algorithms.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), nil, s) },
-			"shared": func(dst *algorithms.Partial) error {
-				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want))
+			"shared by trees": func(dst *algorithms.Partial) error {
+				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want), true)
+				return nil
+			},
+			"shared by rows and leaves": func(dst *algorithms.Partial) error {
+				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want), false)
 				return nil
 			},
 		} {

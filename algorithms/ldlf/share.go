@@ -7,7 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// Where lanes have nothing to do they share a unit's leaf update: first g and the ratios, by
+// Where lanes have nothing to do they share a unit's leaf update by its trees: nothing of
+// one is read in another. A tree alone they share in two halves: first g and the ratios, by
 // rows, then T, by leaves. Each sum takes its rows in the order that it takes them in one
 // lane.
 const (
@@ -27,9 +28,19 @@ type leafShare struct {
 	t         []float64 // trees×labels×leaves
 	tellsLoss bool
 
-	from, to int       // the rows that are shared now: whole blocks
+	from, to int       // the rows at hand: whole blocks
 	r        []float64 // trees×labels×columns of each block: ratios
 	kl       []float64 // trees×columns of each block
+}
+
+// sharedTrees are the trees.
+type sharedTrees leafShare
+
+// Part implements algorithms.Parts.
+func (p *sharedTrees) Part(i int, working any) {
+	x, s := (*leafShare)(p), working.(*scratch)
+	s.leaves.begin(x.k.labels, s.abreast.width, x.k.treeQ())
+	x.tree(i, s)
 }
 
 // sharedRatios are the parts of the first half: one for each block of rows.
@@ -51,10 +62,7 @@ func (k *kernel) sharedSums(dst []float64, lanes algorithms.Lanes, l *leafSpace)
 		x.r, x.kl = l.shared[:k.trees*k.labels*columns], l.shared[k.trees*k.labels*columns:]
 		lanes.Do((columns+x.kept.width-1)/x.kept.width, (*sharedRatios)(x))
 		lanes.Do(k.trees*tiles, (*sharedSums)(x))
-		for from := x.from; from < x.to; from += x.kept.width {
-			b := x.kept.block(from, &k.sizes)
-			b.count(dst, x.losses(from, b))
-		}
+		x.count(dst)
 	}
 	k.leavesFirst(x.t, l)
 	*x = leafShare{}
@@ -69,6 +77,14 @@ func (x *leafShare) ratios(i, from int, b leafBlock) []float64 {
 // wants them.
 func (x *leafShare) losses(from int, b leafBlock) []float64 {
 	return x.kept.losses(x.kl, from-x.from, b, x.k.trees, x.tellsLoss)
+}
+
+// count adds the rows at hand up; see leafBlock.count.
+func (x *leafShare) count(dst []float64) {
+	for from := x.from; from < x.to; from += x.kept.width {
+		b := x.kept.block(from, &x.k.sizes)
+		b.count(dst, x.losses(from, b))
+	}
 }
 
 // Part implements algorithms.Parts.

@@ -25,7 +25,7 @@ func (c crew) Do(n int, p algorithms.Parts) {
 }
 
 // sharedTwin is leafSums as several lanes do it, whatever the size of the unit.
-func (fc *forestCase) sharedTwin(d *dataset.Data, u algorithms.Unit, dst []float64, tellsLoss bool) {
+func (fc *forestCase) sharedTwin(d *dataset.Data, u algorithms.Unit, dst []float64, tellsLoss, byTrees bool) {
 	k, s := fc.k, fc.k.NewScratch().(*scratch)
 	u.Lanes = crew{k}
 	kept, err := k.Derive(u, d, fc.vars(), s)
@@ -34,6 +34,10 @@ func (fc *forestCase) sharedTwin(d *dataset.Data, u algorithms.Unit, dst []float
 	}
 	s.leaves.begin(k.labels, s.abreast.width, k.treeQ())
 	t := dst[leafAt : leafAt+k.q()]
+	if byTrees {
+		k.keptSums(dst, t, kept.(*routing), fc.q, tellsLoss, u.Lanes, s)
+		return
+	}
 	s.leaves.share = leafShare{k: k, kept: kept.(*routing), q: fc.q, t: t, tellsLoss: tellsLoss}
 	k.sharedSums(dst, u.Lanes, &s.leaves)
 }
@@ -48,7 +52,7 @@ func TestSharedChunks(t *testing.T) {
 	u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, Keep: 1}
 	want := fc.rowByRow(d, &u)
 	got := make([]float64, len(want))
-	fc.sharedTwin(d, u, got, true)
+	fc.sharedTwin(d, u, got, true, false)
 	for i, x := range got {
 		if math.Float64bits(x) != math.Float64bits(want[i]) {
 			t.Fatalf("value %d is %v, want %v", i, x, want[i])
@@ -76,6 +80,7 @@ func TestLanesShareLeafUpdates(t *testing.T) {
 	c.Depth, c.Outputs, c.BatchSize, c.LeafBatches, c.Steps = 7, 64, 250, 12, 24
 	p := makeProblem(5, 2600, 5, 9, 1)
 	for _, shards := range []int{1, 3} {
+		c.Trees = 4 - shards // one alone has two halves
 		want := ""
 		for _, limit := range []int{engine.KeptLimit, 0} {
 			for lanes := 1; lanes <= 4; lanes++ {
