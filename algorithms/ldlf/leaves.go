@@ -25,11 +25,8 @@ func (k *kernel) leafSums(dst *algorithms.Partial, u *algorithms.Unit, d *datase
 		k.routedSums(dst.F64, t, u, d, v, tellsLoss, s)
 	case kept.rows*k.q() < shareFrom || u.Helpers() == 0:
 		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, nil, s)
-	case k.trees > 1:
-		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, u.Lanes, s)
 	default:
-		s.leaves.share = leafShare{k: k, kept: kept, q: v.q, t: t, tellsLoss: tellsLoss}
-		k.sharedSums(dst.F64, u.Lanes, &s.leaves)
+		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, u.Lanes, s)
 	}
 }
 
@@ -47,14 +44,14 @@ func (k *kernel) leavesFirst(t []float64, l *leafSpace) {
 func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLoss bool, lanes algorithms.Lanes, s *scratch) {
 	l := &s.leaves
 	x := &l.share
-	*x = leafShare{k: k, kept: kept, q: q, t: t, tellsLoss: tellsLoss, to: kept.rows}
+	*x = leafShare{k: k, kept: kept, q: q, t: t}
 	if tellsLoss {
 		n := k.trees * allColumns(kept.rows, kept.width)
-		l.shared = slices.Grow(l.shared[:0], n)[:n]
-		x.kl = l.shared
+		l.kl = slices.Grow(l.kl[:0], n)[:n]
+		x.kl = l.kl
 	}
 	if lanes != nil {
-		lanes.Do(k.trees, (*sharedTrees)(x))
+		lanes.Do(k.trees, x)
 	} else {
 		for i := range k.trees {
 			x.tree(i, s)
@@ -62,20 +59,6 @@ func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLos
 	}
 	x.count(dst)
 	*x = leafShare{}
-}
-
-// tree computes tree i's sums, block after block.
-func (x *leafShare) tree(i int, s *scratch) {
-	k, l := x.k, &s.leaves
-	s.abreast.ready()
-	clear(l.sums)
-	for from := 0; from < x.kept.rows; from += x.kept.width {
-		b := x.kept.block(from, &k.sizes)
-		p := x.kept.leaves(from, b.columns, i, &k.sizes)
-		k.blockRatios(l.r, x.losses(from, b), i, b, p, x.q, s)
-		num.AddProduct64T(l.sums, k.leaves, l.r[:k.labels*b.columns], p, b.n, b.columns, x.kept.after(from, i, &k.sizes), l.tile)
-	}
-	num.Transpose64(treeOf(x.t, i, k.treeQ()), l.sums, k.leaves)
 }
 
 // routedSums is keptSums where there is no room for the routing of all blocks.
@@ -86,12 +69,13 @@ func (k *kernel) routedSums(dst, t []float64, u *algorithms.Unit, d *dataset.Dat
 		b := k.takeBlock(from, s, refs, d, v, s)
 		var kl []float64
 		if tellsLoss {
-			kl = l.kl[:k.trees*b.columns]
+			l.kl = slices.Grow(l.kl[:0], k.trees*b.columns)[:k.trees*b.columns]
+			kl = l.kl
 		}
 		for i := range k.trees {
 			p := s.abreast.reach(k.treePhi(k.phi, i))
 			k.blockRatios(l.r, kl, i, b, p, v.q, s)
-			num.AddProduct64T(treeOf(t, i, k.treeQ()), k.leaves, l.r[:k.labels*b.columns], p, b.n, b.columns, nil, l.tile)
+			num.AddProduct64T(treeOf(t, i, k.treeQ()), l.r[:k.labels*b.columns], p, b.n, b.columns, nil, l.tile)
 		}
 		b.count(dst, kl)
 	}

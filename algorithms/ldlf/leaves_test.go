@@ -209,12 +209,8 @@ func TestLeafSums(t *testing.T) {
 		for name, sums := range map[string]func(dst *algorithms.Partial) error{
 			"kept":     func(dst *algorithms.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), kept, s) },
 			"not kept": func(dst *algorithms.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), nil, s) },
-			"shared by trees": func(dst *algorithms.Partial) error {
-				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want), true)
-				return nil
-			},
-			"shared by rows and leaves": func(dst *algorithms.Partial) error {
-				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want), false)
+			"shared": func(dst *algorithms.Partial) error {
+				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want))
 				return nil
 			},
 		} {

@@ -130,15 +130,6 @@ func (r *routing) after(from, tree int, z *sizes) []float32 {
 	return r.leaves(from, r.block(from, z).columns, tree, z)
 }
 
-// losses returns the part of kl, of all columns, that is of the block b, which begins with
-// column from: trees×columns; nil where nobody wants it.
-func (r *routing) losses(kl []float64, from int, b leafBlock, trees int, wanted bool) []float64 {
-	if !wanted {
-		return nil
-	}
-	return treeOf(kl[from*trees:], 0, trees*b.columns)
-}
-
 // Derive implements algorithms.Kernel: the routing of a leaf update's unit, or nil
 // where there is no room for it.
 func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, working any) (any, error) {
@@ -209,19 +200,17 @@ type leafSpace struct {
 	weight []float32 // of a block's columns
 	r      []float64 // labels×columns: ratios, widened
 	ratio  []float32 // columns: ratios that nobody reads
-	kl     []float64 // trees×columns
+	kl     []float64 // trees×columns, of one block or of each
 	sums   []float64 // of one tree, to be transposed
 	tile   *num.Tile
 	routed routed
 	share  leafShare
-	shared []float64 // of many blocks: ratios where lanes share them, and K-L
 }
 
 // begin makes room for a block of so many columns, and a tree of so many values of q.
 func (l *leafSpace) begin(labels, columns, q int) {
 	l.r = slices.Grow(l.r[:0], labels*columns)[:labels*columns]
 	l.ratio = slices.Grow(l.ratio[:0], columns)[:columns]
-	l.kl = slices.Grow(l.kl[:0], l.trees*columns)[:l.trees*columns]
 	l.sums = slices.Grow(l.sums[:0], q)[:q]
 	if l.tile == nil {
 		l.tile = new(num.Tile)

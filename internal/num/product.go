@@ -32,23 +32,15 @@ const (
 type Tile [tileTerms * tileColumns]float64
 
 // AddProduct64T adds the product of a (m×stride) and the transpose of b (n×stride),
-// of the first k columns of both, to the first n columns of dst, whose m rows are width
-// apart: dst[i,j] += a[i,t]·b[j,t] for t = 0, 1, ..., k-1 in order, the product exact and
-// the sum rounded once. The values of a are float32's. Meanwhile next, which is read
-// after b, is fetched to the cache.
-func AddProduct64T(dst []float64, width int, a []float64, b []float32, k, stride int, next []float32, tile *Tile) {
-	if stride <= 0 || k < 0 || k > stride || len(a)%stride != 0 || len(b)%stride != 0 {
+// of the first k columns of both, to dst (m×n): dst[i,j] += a[i,t]·b[j,t] for t = 0,
+// 1, ..., k-1 in order, the product exact and the sum rounded once. The values of a
+// are float32's. Meanwhile next, which is read after b, is fetched to the cache.
+func AddProduct64T(dst, a []float64, b []float32, k, stride int, next []float32, tile *Tile) {
+	if stride <= 0 || k < 0 || k > stride || len(a)%stride != 0 || len(b)%stride != 0 || len(dst) != len(a)/stride*(len(b)/stride) {
 		panic("num: a product of matrices whose shapes differ")
 	}
-	m, n := len(a)/stride, len(b)/stride
-	if m == 0 || n == 0 {
-		return
-	}
-	if n > width || len(dst) < (m-1)*width+n {
-		panic("num: a product of matrices whose shapes differ")
-	}
-	if !addProduct64T(dst, width, a, b, k, stride, next, tile) {
-		addProduct64TGo(dst, width, a, b, k, stride)
+	if !addProduct64T(dst, a, b, k, stride, next, tile) {
+		addProduct64TGo(dst, a, b, k, stride)
 	}
 }
 

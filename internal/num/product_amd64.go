@@ -68,12 +68,12 @@ func addProduct(dst, a, b []float32, m, k, n, ai, at int) {
 
 // addProduct64T does AddProduct64T where it can: vectors run along the rows of b, and the
 // transposing of b along eight of its columns.
-func addProduct64T(dst []float64, width int, a []float64, b []float32, k, stride int, next []float32, tile *Tile) bool {
+func addProduct64T(dst, a []float64, b []float32, k, stride int, next []float32, tile *Tile) bool {
 	m, n := len(a)/stride, len(b)/stride
 	if !accelerated || n%4 != 0 || stride%8 != 0 {
 		return false
 	}
-	if k == 0 {
+	if m == 0 || k == 0 {
 		return true
 	}
 	for t := 0; t < k; t += tileTerms {
@@ -89,16 +89,16 @@ func addProduct64T(dst []float64, width int, a []float64, b []float32, k, stride
 			switch columns {
 			case 4:
 				widenFourAVX2(&tile[0], from, terms, stride)
-				addTileAVX2(to, x, &tile[0], m, terms, width, columns, stride, ahead, step)
+				addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
 			case 16:
 				tile.widen(from, terms, columns, stride)
-				addTileAVX2(to, x, &tile[0], m, terms, width, columns, stride, ahead, step)
+				addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
 			default:
 				if m <= wideRows {
-					addTurnedAVX512(to, x, tile.turn(from, terms, columns, stride), m, terms, width, stride, ahead, step)
+					addTurnedAVX512(to, x, tile.turn(from, terms, columns, stride), m, terms, n, stride, ahead, step)
 				} else {
 					tile.widen(from, terms, columns, stride)
-					addTileAVX512(to, x, &tile[0], m, terms, width, stride, ahead, step)
+					addTileAVX512(to, x, &tile[0], m, terms, n, stride, ahead, step)
 				}
 			}
 			j += columns

@@ -12,10 +12,10 @@ func addProductGo(dst, a, b []float32, m, k, n, ai, at int) {
 	}
 }
 
-func addProduct64TGo(dst []float64, width int, a []float64, b []float32, k, stride int) {
+func addProduct64TGo(dst, a []float64, b []float32, k, stride int) {
 	n := len(b) / stride
 	for i := range len(a) / stride {
-		x, row := a[i*stride:i*stride+k], dst[i*width:i*width+n]
+		x, row := a[i*stride:i*stride+k], dst[i*n:i*n+n]
 		j := 0
 		for ; j+4 <= n; j += 4 {
 			addDots64(row[j:j+4], x, b[j*stride:], stride)

@@ -95,8 +95,8 @@ func (c *crossed) check(t testing.TB) {
 			}
 		}
 	})
-	got := c.sums(func(dst []float64) { AddProduct64T(dst, c.n, c.a, c.b, c.k, c.stride, c.b[:len(c.b)/2], new(Tile)) })
-	portable := c.sums(func(dst []float64) { addProduct64TGo(dst, c.n, c.a, c.b, c.k, c.stride) })
+	got := c.sums(func(dst []float64) { AddProduct64T(dst, c.a, c.b, c.k, c.stride, c.b[:len(c.b)/2], new(Tile)) })
+	portable := c.sums(func(dst []float64) { addProduct64TGo(dst, c.a, c.b, c.k, c.stride) })
 	for i, w := range want {
 		if !sameBits64(got[i], w) || !sameBits64(portable[i], w) {
 			t.Fatalf("%d×%d, %d terms of %d: value %d is %x, portable %x, want %x", c.m, c.n, c.k, c.stride, i-crossedPad, got[i], portable[i], w)
@@ -158,8 +158,8 @@ func TestProductsOfOtherShapesPanic(t *testing.T) {
 		"AddProduct, b":       func() { AddProduct(v, v[:6], v[:7], 2, 4) },
 		"AddProduct, dst":     func() { AddProduct(v[:11], v[:6], v[:8], 2, 4) },
 		"AddProductT":         func() { AddProductT(v, v[:6], v[:8], 3, 4) },
-		"AddProduct64T":       func() { AddProduct64T(w[:3], 2, w[:8], v[:8], 4, 4, nil, new(Tile)) },
-		"AddProduct64T terms": func() { AddProduct64T(w[:4], 2, w[:8], v[:8], 5, 4, nil, new(Tile)) },
+		"AddProduct64T":       func() { AddProduct64T(w[:3], w[:8], v[:8], 4, 4, nil, new(Tile)) },
+		"AddProduct64T terms": func() { AddProduct64T(w[:4], w[:8], v[:8], 5, 4, nil, new(Tile)) },
 		"Quotients":           func() { Quotients(w, v[:5], v, v, 1) },
 		"Momentum":            func() { Momentum(v, v[:3], v, 1, 1, 1) },
 	} {
@@ -224,8 +224,8 @@ func BenchmarkProducts(b *testing.B) {
 		for name, f := range map[string]func(){
 			"AddProductT":      func() { AddProductT(g, q, p, leaves, rows) },
 			"AddProductT/go":   func() { addProductGo(g, q, p, labels, leaves, rows, 1, labels) },
-			"AddProduct64T":    func() { AddProduct64T(sums, leaves, r, p, rows, rows, p, tile) },
-			"AddProduct64T/go": func() { addProduct64TGo(sums, leaves, r, p, rows, rows) },
+			"AddProduct64T":    func() { AddProduct64T(sums, r, p, rows, rows, p, tile) },
+			"AddProduct64T/go": func() { addProduct64TGo(sums, r, p, rows, rows) },
 		} {
 			b.Run(fmt.Sprintf("%s/labels=%d", name, labels), func(b *testing.B) {
 				for b.Loop() {

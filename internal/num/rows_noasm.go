@@ -12,7 +12,7 @@ func addOuter(m, a, x []float32)                                 { addOuterGo(m,
 func addOuterAt(m []float32, index []uint32, a, x []float32)     { addOuterAtGo(m, index, a, x) }
 func addOuter64(m []float64, a, x []float32)                     { addOuter64Go(m, a, x) }
 func addProduct(dst, a, b []float32, m, k, n, ai, at int)        { addProductGo(dst, a, b, m, k, n, ai, at) }
-func addProduct64T([]float64, int, []float64, []float32, int, int, []float32, *Tile) bool {
+func addProduct64T(dst, a []float64, b []float32, k, stride int, next []float32, tile *Tile) bool {
 	return false
 }
 
