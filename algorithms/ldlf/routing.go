@@ -196,7 +196,6 @@ var zeros [32]float32
 
 // leafSpace is the working memory of Eq. 12's sums.
 type leafSpace struct {
-	trees  int
 	weight []float32 // of a block's columns
 	r      []float64 // labels×columns: ratios, widened
 	ratio  []float32 // columns: ratios that nobody reads
