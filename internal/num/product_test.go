@@ -107,7 +107,7 @@ func (c *crossed) check(t testing.TB) {
 // TestAddProduct64T holds it against the sums written out, in all shapes of a leaf
 // update: labels, leaves and rows.
 func TestAddProduct64T(t *testing.T) {
-	for _, m := range []int{1, 2, 3, 4, 5, 7, 8, 9, 17, 64, 65} {
+	for _, m := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 17, 18, 64, 65} {
 		for _, n := range []int{1, 2, 4, 6, 8, 16, 20, 32, 64} {
 			for _, k := range []int{0, 1, 8, 31, 32, 33, 64, 65} {
 				newCrossed(m, n, k, k+(8-k%8), uint32(k)).check(t)
