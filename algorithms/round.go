@@ -122,6 +122,16 @@ type Unit struct {
 	// Reserve, if set, reserves bytes for the derived value that Derive is about to
 	// make, and reports whether so many are free.
 	Reserve func(bytes int) bool
+	// Lanes, if set, lends idle lanes to Derive and Run. They change no bits.
+	Lanes Lanes
+}
+
+// Helpers returns how many idle lanes can help with the unit.
+func (u *Unit) Helpers() int {
+	if u.Lanes == nil {
+		return 0
+	}
+	return u.Lanes.Idle()
 }
 
 // TryReserve reserves memory for a derived value of so many bytes. If it reports false,

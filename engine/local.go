@@ -11,22 +11,25 @@ import (
 
 // Local computes rounds in this process. A cluster must give the same bytes.
 type Local struct {
-	kernel  algorithms.Kernel
-	data    *dataset.Data
-	child   ChildRunner
-	cache   *DerivedCache
-	scratch []any // one for each slot
-	tree    Tree
+	kernel algorithms.Kernel
+	data   *dataset.Data
+	child  ChildRunner
+	cache  *DerivedCache
+	lanes  int
+	lender lender
+	taken  []*lane
+	tree   Tree
 }
 
 // ChildRunner runs a whole job and returns its encoded Outcome.
 type ChildRunner func(ctx context.Context, j *algorithms.Job) ([]byte, error)
 
-// NewLocal returns an executor that computes up to slots units at a time.
-func NewLocal(k algorithms.Kernel, d *dataset.Data, slots int, child ChildRunner) *Local {
-	l := &Local{kernel: k, data: d, child: child, cache: NewDerivedCache(DerivedLimit)}
-	for range max(1, slots) {
-		l.scratch = append(l.scratch, k.NewScratch())
+// NewLocal returns an executor with the given number of lanes: it computes so many units
+// at a time.
+func NewLocal(k algorithms.Kernel, d *dataset.Data, lanes int, child ChildRunner) *Local {
+	l := &Local{kernel: k, data: d, child: child, cache: NewDerivedCache(DerivedLimit), lanes: max(1, lanes)}
+	for range l.lanes {
+		l.lender.newLane(k.NewScratch())
 	}
 	return l
 }
@@ -50,11 +53,12 @@ func (l *Local) sum(ctx context.Context, r *algorithms.Round, res *algorithms.Re
 	res.Collected = nil
 	l.tree.Reset(r.Units, r.Shape)
 	var mu sync.Mutex // guards tree
-	err := l.each(ctx, r, func(u algorithms.Unit, scratch any) error {
+	err := l.each(ctx, r, func(u algorithms.Unit, x *lane) error {
 		mu.Lock()
 		p := l.tree.Partial()
 		mu.Unlock()
-		if err := RunUnit(p, l.kernel, u, l.data, r.Vars, l.cache, scratch); err != nil {
+		u.Lanes = x
+		if err := RunUnit(p, l.kernel, u, l.data, r.Vars, l.cache, x.scratch); err != nil {
 			return err
 		}
 		mu.Lock()
@@ -69,11 +73,11 @@ func (l *Local) sum(ctx context.Context, r *algorithms.Round, res *algorithms.Re
 func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithms.Result) error {
 	res.Sum, res.Collected = nil, nil
 	results := make([][]byte, r.Units)
-	err := l.each(ctx, r, func(u algorithms.Unit, scratch any) error {
+	err := l.each(ctx, r, func(u algorithms.Unit, x *lane) error {
 		if r.Has != nil && r.Has[u.ID] {
 			return nil
 		}
-		result, err := RunCollected(ctx, l.kernel, u, l.data, r.Vars, l.child, scratch)
+		result, err := RunCollected(ctx, l.kernel, u, l.data, r.Vars, l.child, x.scratch)
 		results[u.ID] = result
 		return err
 	})
@@ -81,17 +85,19 @@ func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithm
 	return err
 }
 
-// each calls f for every unit of the round, on all slots. It returns the error of the
+// each calls f for every unit of the round, on all lanes. It returns the error of the
 // lowest unit that failed.
-func (l *Local) each(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, any) error) error {
-	if len(l.scratch) == 1 || r.Units == 1 {
-		runtime.LockOSThread() // as a worker's slot does
+func (l *Local) each(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, *lane) error) error {
+	if l.lanes == 1 || r.Units == 1 {
+		runtime.LockOSThread() // as a worker's lane does
 		defer runtime.UnlockOSThread()
+		x := l.lender.take()
+		defer l.lender.give(x)
 		for id := range r.Units {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := f(r.Unit(id), l.scratch[0]); err != nil {
+			if err := f(r.Unit(id), x); err != nil {
 				return err
 			}
 		}
@@ -100,7 +106,17 @@ func (l *Local) each(ctx context.Context, r *algorithms.Round, f func(algorithms
 	return l.parallel(ctx, r, f)
 }
 
-func (l *Local) parallel(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, any) error) error {
+// takeLanes takes n lanes for units, before any of them could be lent: between rounds all are
+// idle.
+func (l *Local) takeLanes(n int) []*lane {
+	l.taken = l.taken[:0]
+	for range n {
+		l.taken = append(l.taken, l.lender.take())
+	}
+	return l.taken
+}
+
+func (l *Local) parallel(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, *lane) error) error {
 	var (
 		mu     sync.Mutex
 		next   int
@@ -114,10 +130,11 @@ func (l *Local) parallel(ctx context.Context, r *algorithms.Round, f func(algori
 		next++
 		return next - 1, next <= r.Units && first == nil && ctx.Err() == nil
 	}
-	for _, scratch := range l.scratch[:min(len(l.scratch), r.Units)] {
+	for _, x := range l.takeLanes(min(l.lanes, r.Units)) {
 		wait.Go(func() {
+			defer l.lender.give(x)
 			for id, ok := nextUnit(); ok; id, ok = nextUnit() {
-				if err := f(r.Unit(id), scratch); err != nil {
+				if err := f(r.Unit(id), x); err != nil {
 					mu.Lock()
 					if id < failed {
 						failed, first = id, err

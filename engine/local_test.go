@@ -47,7 +47,7 @@ func (x *wrongOrder) Do(_ context.Context, _ uint64, r *algorithms.Round, res *a
 	var sum *algorithms.Partial
 	for id := range r.Units {
 		p := x.tree.Partial()
-		if err := RunUnit(p, x.kernel, r.Unit(id), x.data, r.Vars, x.cache, x.scratch[0]); err != nil {
+		if err := RunUnit(p, x.kernel, r.Unit(id), x.data, r.Vars, x.cache, x.kernel.NewScratch()); err != nil {
 			return err
 		}
 		if sum == nil {

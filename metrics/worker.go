@@ -43,7 +43,7 @@ func NewWorker(reg prometheus.Registerer) *Worker {
 		"Messages of a leader that were dropped, by reason: of an earlier epoch, late (of an earlier round), or malformed.",
 		"reason", "epoch", "late", "malformed")
 	m.Slots = s.gauge("worker_slots", "Units that this worker computes at once.")
-	m.Busy = s.gauge("worker_busy_slots", "Units that this worker computes now.")
+	m.Busy = s.gauge("worker_busy_slots", "Units that this worker computes now, and threads that help with them.")
 	m.Jobs = s.gauge("worker_jobs", "Jobs that this worker holds in memory.")
 	m.Epoch = s.gauge("worker_epoch", "Highest epoch of a leader seen.")
 	m.Connected = s.gauge("worker_connected", "1 while connected to NATS.")

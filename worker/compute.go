@@ -12,18 +12,19 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 )
 
-// lane is one goroutine that computes units, until its lanes are closed. One for
-// collected units, which are long, keeps its thread, and by that mostly its processor
-// with the caches. One for summed rounds does not: the thread that brought its message
-// goes on with it at once, where to wake another takes half as long as a short step.
-func (w *worker) lane(l *lanes, number int) {
-	if l.kind == collectLanes {
+// run is one lane, until the lanes are closed. A lane for collected units, which are long,
+// keeps its thread, and by that mostly its processor with the caches. A lane for summed
+// rounds does not: the thread that brought its message goes on with it at once, where to
+// wake another takes half as long as a short step.
+func (x *lane) run() {
+	if x.lanes.kind == collectLanes {
 		runtime.LockOSThread()
 	}
 	debug.SetPanicOnFault(true) // a shard's file that is cut short under us: see caught
+	w, l := x.w, x.lanes
 	for {
 		w.mu.Lock()
-		b, i, ok := l.take()
+		t, ok := l.take()
 		if ok {
 			w.busy++
 		}
@@ -31,7 +32,12 @@ func (w *worker) lane(l *lanes, number int) {
 		if !ok {
 			return
 		}
-		took := w.compute(b, i, number)
+		if t.helps != nil {
+			x.lend(t.helps)
+			continue
+		}
+		b := t.batch
+		took := w.compute(b, t.i, x)
 		w.mu.Lock()
 		w.busy--
 		b.job.used[l.kind] += took
@@ -46,13 +52,13 @@ func (w *worker) lane(l *lanes, number int) {
 }
 
 // compute computes one unit and returns how long it took.
-func (w *worker) compute(b *batch, i, lane int) time.Duration {
+func (w *worker) compute(b *batch, i int, x *lane) time.Duration {
 	began := time.Now()
 	var err error
 	if b.run.How == algorithms.Sum {
-		err = w.computeSum(b, i, lane)
+		err = w.computeSum(b, i, x)
 	} else {
-		err = w.computeCollected(b, i, lane)
+		err = w.computeCollected(b, i, x.number)
 	}
 	took := time.Since(began)
 	w.metrics.UnitSeconds.Observe(b.run.Kind, took.Seconds())
@@ -68,12 +74,12 @@ func (w *worker) compute(b *batch, i, lane int) time.Duration {
 }
 
 // computeSum computes a unit of a summed round into the batch's tree.
-func (w *worker) computeSum(b *batch, i, lane int) error {
+func (w *worker) computeSum(b *batch, i int, x *lane) error {
 	began := time.Now()
 	b.mu.Lock()
 	p := b.tree.Partial()
 	b.mu.Unlock()
-	err := w.runKernel(p, b, i, lane)
+	err := w.runKernel(p, b, i, x)
 	if err == nil {
 		err = w.checkFinite(b.job, p)
 	}
@@ -101,12 +107,13 @@ func (w *worker) checkFinite(j *job, p *algorithms.Partial) error {
 	return err
 }
 
-func (w *worker) runKernel(p *algorithms.Partial, b *batch, i, lane int) (err error) {
+func (w *worker) runKernel(p *algorithms.Partial, b *batch, i int, x *lane) (err error) {
 	j := b.job
-	defer w.caught(j, lane, &err)
+	defer w.caught(j, x.number, &err)
 	u := b.run.Unit(i)
+	u.Lanes, x.job = x, j
 	w.metrics.Rows.Add(float64(len(u.Rows(j.data))))
-	return engine.RunUnit(p, j.kernel, u, j.data, b.vars, j.kept.Load(), w.scratch(j, lane))
+	return engine.RunUnit(p, j.kernel, u, j.data, b.vars, j.kept.Load(), w.scratch(j, x.number))
 }
 
 // scratch returns a lane's working memory for a job; only the lane itself asks.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,6 +22,17 @@ type lanes struct {
 	ready  []*batch // with units that nobody has started
 	clock  time.Duration
 	closed bool
+
+	waiting int     // lanes that have nothing to do
+	lenders []*lane // whose units idle lanes may help with
+}
+
+// task is what a lane does next: unit i of a batch or, where helps is set, parts of the
+// unit of another lane.
+type task struct {
+	batch *batch
+	i     int
+	helps *lane
 }
 
 func newLanes(kind int, mu *sync.Mutex) *lanes {
@@ -52,23 +64,57 @@ func (l *lanes) has(j *job) bool {
 	return false
 }
 
-// take waits for a unit and returns its batch and its position there; ok is
-// false once the lanes are closed. The mutex is held.
-func (l *lanes) take() (b *batch, i int, ok bool) {
-	for len(l.ready) == 0 && !l.closed {
+// take waits for something to do: units go before help. ok is false once the lanes are
+// closed. The mutex is held.
+func (l *lanes) take() (t task, ok bool) {
+	for !l.closed {
+		if len(l.ready) > 0 {
+			return l.takeUnit(), true
+		}
+		if x := l.lender(); x != nil {
+			x.share.Join()
+			return task{helps: x}, true
+		}
+		l.waiting++
 		l.wake.Wait()
+		l.waiting--
 	}
-	if l.closed {
-		return nil, 0, false
-	}
-	b = l.first()
+	return task{}, false
+}
+
+func (l *lanes) takeUnit() task {
+	b := l.first()
 	l.clock = max(l.clock, b.job.used[l.kind])
-	i = b.next
+	i := b.next
 	b.next++
 	if b.next == b.size() {
 		l.remove(b)
 	}
-	return b, i, true
+	return task{batch: b, i: i}
+}
+
+// lender returns a lane whose unit has parts that nobody has begun, or nil.
+func (l *lanes) lender() *lane {
+	for _, x := range l.lenders {
+		if x.share.Open() {
+			return x
+		}
+	}
+	return nil
+}
+
+// offer has up to n idle lanes help with the unit of lane x.
+func (l *lanes) offer(x *lane, n int) {
+	l.lenders = append(l.lenders, x)
+	for range min(n, l.waiting) {
+		l.wake.Signal()
+	}
+}
+
+// withdraw ends offer: nobody joins any more.
+func (l *lanes) withdraw(x *lane) {
+	at := slices.Index(l.lenders, x)
+	l.lenders = slices.Delete(l.lenders, at, at+1)
 }
 
 func (l *lanes) first() *batch {

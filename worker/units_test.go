@@ -85,7 +85,8 @@ func TestLanes(t *testing.T) {
 	count := map[*job]int{}
 	step := func(n int) {
 		for range n {
-			b, _, ok := l.take()
+			next, ok := l.take()
+			b := next.batch
 			if !ok {
 				t.Fatal("the lanes are closed")
 			}
@@ -109,7 +110,7 @@ func TestLanes(t *testing.T) {
 		t.Errorf("units given out: %d, %d, %d", count[slow], count[quick], count[late])
 	}
 	l.close()
-	if _, _, ok := l.take(); ok {
+	if _, ok := l.take(); ok {
 		t.Error("closed lanes give out a unit")
 	}
 }

@@ -148,7 +148,7 @@ func (w *worker) begin() {
 	w.metrics.OnScrape(w.observe)
 	for kind, l := range w.lanes {
 		for i := range w.cfg.Slots {
-			w.crew.Go(func() { w.lane(l, kind*w.cfg.Slots+i) })
+			w.crew.Go((&lane{w: w, lanes: l, number: kind*w.cfg.Slots + i}).run)
 		}
 	}
 	for range keepers {

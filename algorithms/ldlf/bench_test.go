@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -149,6 +150,37 @@ func BenchmarkLeafUpdate(b *testing.B) {
 				work := x.sum.F64[0] * float64(tr.size.q()*tr.cfg.LeafIterations) * 2 * 2 // two products
 				b.ReportMetric(work*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 				b.ReportMetric(work/best.Seconds()/1e9, "GFLOP/s-best")
+			})
+		}
+	}
+}
+
+// BenchmarkLeafLanes is a leaf update of one unit in several lanes, as the engine runs it.
+func BenchmarkLeafLanes(b *testing.B) {
+	for _, s := range shapes {
+		for lanes := 1; lanes <= 4; lanes++ {
+			b.Run(fmt.Sprintf("%s/lanes=%d", s.name, lanes), func(b *testing.B) {
+				tr, k, d := benchJob(b, s, 63) // one unit
+				x, q := engine.NewLocal(k, d, lanes, nil), slices.Clone(tr.q)
+				var res algorithms.Result
+				b.ReportAllocs()
+				for b.Loop() {
+					copy(tr.q, q)
+					tr.qVersion++
+					tr.step, tr.phase = 100, phaseLeaves
+					for tr.phase == phaseLeaves {
+						r, err := tr.Next()
+						if err != nil {
+							b.Fatal(err)
+						}
+						if err := x.Do(b.Context(), 1, r, &res); err != nil {
+							b.Fatal(err)
+						}
+						if err := tr.Fold(&res); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
 			})
 		}
 	}

@@ -1,6 +1,8 @@
 package ldlf
 
 import (
+	"slices"
+
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -17,45 +19,80 @@ const leafAt = 3
 func (k *kernel) leafSums(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, v *values, kept *routing, s *scratch) {
 	t := dst.F64[leafAt : leafAt+k.q()]
 	tellsLoss := len(dst.F64) == leafAt+len(t)
-	s.abreast.ready()
 	s.leaves.begin(k.labels, s.abreast.width, k.treeQ())
-	if kept != nil {
-		for from := 0; from < kept.rows; from += kept.width {
-			b := kept.block(from, &k.sizes)
-			for i := range k.trees {
-				k.blockSums(t, i, b, kept.leaves(from, b.columns, i, &k.sizes), v.q, tellsLoss, s)
-			}
-			b.count(dst.F64, tellsLoss, &s.leaves)
-		}
-	} else {
-		refs := u.Rows(d)
-		s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, u, len(refs))
-		k.eachBlock(refs, d, v, s, func(_ int, b leafBlock) {
-			for i := range k.trees {
-				k.blockSums(t, i, b, s.abreast.reach(k.treePhi(k.phi, i)), v.q, tellsLoss, s)
-			}
-			b.count(dst.F64, tellsLoss, &s.leaves)
-		})
-	}
-	for i := range k.trees {
-		sums := treeOf(t, i, k.treeQ())
-		copy(s.leaves.sums, sums)
-		transpose(sums, s.leaves.sums, k.leaves)
+	switch {
+	case kept == nil:
+		k.routedSums(dst.F64, t, u, d, v, tellsLoss, s)
+	case kept.rows*k.q() < shareFrom || u.Helpers() == 0:
+		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, nil, s)
+	default:
+		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, u.Lanes, s)
 	}
 }
 
-// blockSums adds a block of rows to the sums of Eq. 12 of tree i; t is
-// trees×labels×leaves until all rows are in, and p the tree's leaves×columns.
-func (k *kernel) blockSums(t []float64, i int, b leafBlock, p, q []float32, tellsLoss bool, s *scratch) {
-	a, l := &s.abreast, &s.leaves
+// leavesFirst turns t from trees×labels×leaves to trees×leaves×labels.
+func (k *kernel) leavesFirst(t []float64, l *leafSpace) {
+	for i := range k.trees {
+		sums := treeOf(t, i, k.treeQ())
+		copy(l.sums, sums)
+		num.Transpose64(sums, l.sums, k.leaves)
+	}
+}
+
+// keptSums takes kept routing, tree after tree, in one lane or, where lanes is set, in
+// several; t is zero before, and trees×leaves×labels.
+func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLoss bool, lanes algorithms.Lanes, s *scratch) {
+	l := &s.leaves
+	x := &l.share
+	*x = leafShare{k: k, kept: kept, q: q, t: t}
+	if tellsLoss {
+		n := k.trees * allColumns(kept.rows, kept.width)
+		l.kl = slices.Grow(l.kl[:0], n)[:n]
+		x.kl = l.kl
+	}
+	if lanes != nil {
+		lanes.Do(k.trees, x)
+	} else {
+		for i := range k.trees {
+			x.tree(i, s)
+		}
+	}
+	x.count(dst)
+	*x = leafShare{}
+}
+
+// routedSums is keptSums where there is no room for the routing of all blocks.
+func (k *kernel) routedSums(dst, t []float64, u *algorithms.Unit, d *dataset.Data, v *values, tellsLoss bool, s *scratch) {
+	refs, l := u.Rows(d), &s.leaves
+	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, u, len(refs))
+	for from := 0; from < len(s.rows); from += s.abreast.width {
+		b := k.takeBlock(from, s, refs, d, v, s)
+		var kl []float64
+		if tellsLoss {
+			l.kl = slices.Grow(l.kl[:0], k.trees*b.columns)[:k.trees*b.columns]
+			kl = l.kl
+		}
+		for i := range k.trees {
+			p := s.abreast.reach(k.treePhi(k.phi, i))
+			k.blockRatios(l.r, kl, i, b, p, v.q, s)
+			num.AddProduct64T(treeOf(t, i, k.treeQ()), l.r[:k.labels*b.columns], p, b.n, b.columns, nil, l.tile)
+		}
+		b.count(dst, kl)
+	}
+	k.leavesFirst(t, l)
+}
+
+// blockRatios sets r (labels×columns) to w d / g of a block of rows under tree i, and the
+// tree's part of kl (trees×columns), where it is not nil, to the rows' K-L; p is the tree's
+// leaves×columns.
+func (k *kernel) blockRatios(r, kl []float64, i int, b leafBlock, p, q []float32, s *scratch) {
+	a := &s.abreast
 	a.n = b.columns
 	g := a.predict(p, treeOf(q, i, k.treeQ()))
-	r := l.r[:len(g)]
-	num.Quotients(r, b.weight, b.d, g, gFloor)
-	if tellsLoss {
-		b.divergences(treeOf(l.kl, i, b.columns), g, l.ratio[:b.columns])
+	num.Quotients(r[:len(g)], b.weight, b.d, g, gFloor)
+	if kl != nil {
+		b.divergences(treeOf(kl, i, b.columns), g, s.leaves.ratio[:b.columns])
 	}
-	num.AddProduct64T(treeOf(t, i, k.treeQ()), r, p, b.n, b.columns, l.tile)
 }
 
 // divergences sets kl to the rows' K-L in one tree; see ratios.
@@ -67,16 +104,13 @@ func (b leafBlock) divergences(kl []float64, g, ratio []float32) {
 }
 
 // count adds the block's rows, their weights and, row after row and tree after tree,
-// their K-L.
-func (b leafBlock) count(dst []float64, tellsLoss bool, l *leafSpace) {
+// their K-L, where kl (trees×columns) has it.
+func (b leafBlock) count(dst, kl []float64) {
 	dst[0] += float64(b.n)
 	for i, w := range b.weight[:b.n] {
 		dst[1] += float64(w)
-		if !tellsLoss {
-			continue
-		}
-		for tree := range l.trees {
-			dst[2] += float64(float64(w) * l.kl[tree*b.columns+i])
+		for at := i; at < len(kl); at += b.columns {
+			dst[2] += float64(float64(w) * kl[at])
 		}
 	}
 }

@@ -189,7 +189,7 @@ func (fc *forestCase) spoil() {
 }
 
 // TestLeafSums holds the blocked sums against the rows one after the other, bit for bit,
-// with kept routing and without, with the K-L and without.
+// with kept routing and without, in one lane and in several, with the K-L and without.
 func TestLeafSums(t *testing.T) {
 	c := smallConfig()
 	c.Trees = 2
@@ -206,11 +206,18 @@ func TestLeafSums(t *testing.T) {
 		if err != nil || kept == nil {
 			t.Fatalf("routing %v, error %v", kept, err)
 		}
-		for name, r := range map[string]any{"kept": kept, "not kept": nil} {
+		for name, sums := range map[string]func(dst *algorithms.Partial) error{
+			"kept":     func(dst *algorithms.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), kept, s) },
+			"not kept": func(dst *algorithms.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), nil, s) },
+			"shared": func(dst *algorithms.Partial) error {
+				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want))
+				return nil
+			},
+		} {
 			for _, more := range []int{0, 1} {
 				var dst algorithms.Partial
 				dst.Reset(algorithms.Shape{F64: len(want) + more})
-				if err := fc.k.Run(&dst, u, d, fc.vars(), r, s); err != nil {
+				if err := sums(&dst); err != nil {
 					t.Fatal(err)
 				}
 				for i, x := range dst.F64 {

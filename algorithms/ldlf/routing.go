@@ -118,6 +118,18 @@ func (r *routing) leaves(from, columns, tree int, z *sizes) []float32 {
 	return treeOf(r.p[from*z.trees*z.leaves:], tree, z.leaves*columns)
 }
 
+// after returns what is read after a tree's routing in the block that begins with column
+// from: the tree's in the next block, or the next tree's in the first one.
+func (r *routing) after(from, tree int, z *sizes) []float32 {
+	if from += r.width; from >= r.rows {
+		from, tree = 0, tree+1
+	}
+	if tree == z.trees {
+		return nil
+	}
+	return r.leaves(from, r.block(from, z).columns, tree, z)
+}
+
 // Derive implements algorithms.Kernel: the routing of a leaf update's unit, or nil
 // where there is no room for it.
 func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, working any) (any, error) {
@@ -132,30 +144,51 @@ func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, w
 	}
 	r := k.spare.get()
 	r.shape(&k.sizes, len(s.rows), s.abreast.width)
-	x := k.values(v, varTheta, varQ, s)
-	k.eachBlock(refs, d, x, s, func(from int, b leafBlock) {
-		copy(r.weight[from:], b.weight)
-		copy(r.d[from*k.labels:], b.d)
-		for i := range k.trees {
-			copy(r.leaves(from, b.columns, i, &k.sizes), s.abreast.reach(k.treePhi(k.phi, i)))
+	x := &s.leaves.routed
+	*x = routed{k: k, r: r, refs: refs, data: d, values: k.values(v, varTheta, varQ, s), of: s}
+	if blocks := (len(s.rows) + r.width - 1) / r.width; blocks > 1 && u.Helpers() > 0 {
+		u.Lanes.Do(blocks, x)
+	} else {
+		for i := range blocks {
+			x.Part(i, s)
 		}
-	})
+	}
+	*x = routed{}
 	return r, nil
 }
 
-// eachBlock takes the rows s.rows of refs, which weigh s.weight, up in s.abreast, block
-// after block, and calls do with the index of the block's first row.
-func (k *kernel) eachBlock(refs []dataset.RowRef, d *dataset.Data, v *values, s *scratch, do func(from int, b leafBlock)) {
-	a := &s.abreast
-	for from := 0; from < len(s.rows); from += a.width {
-		n := min(a.width, len(s.rows)-from)
-		columns := columnsOf(n, a.width)
-		s.batch = gather(s.batch[:0], s.rows[from:from+n], refs, d)
-		k.f.forward(s.f, s.batch, &v.weights, s.ws)
-		a.take(s.batch, s.f, columns)
-		s.leaves.weight = append(append(s.leaves.weight[:0], s.weight[from:from+n]...), zeros[:columns-n]...)
-		do(from, leafBlock{n: n, columns: columns, weight: s.leaves.weight, d: a.d[:k.labels*columns]})
+// routed is a routing while its blocks are derived, by several lanes perhaps.
+type routed struct {
+	k      *kernel
+	r      *routing
+	refs   []dataset.RowRef
+	data   *dataset.Data
+	values *values
+	of     *scratch // has the window's rows
+}
+
+// Part implements algorithms.Parts: block i.
+func (x *routed) Part(i int, working any) {
+	k, s, from := x.k, working.(*scratch), i*x.r.width
+	b := k.takeBlock(from, x.of, x.refs, x.data, x.values, s)
+	copy(x.r.weight[from:], b.weight)
+	copy(x.r.d[from*k.labels:], b.d)
+	for tree := range k.trees {
+		copy(x.r.leaves(from, b.columns, tree, &k.sizes), s.abreast.reach(k.treePhi(k.phi, tree)))
 	}
+}
+
+// takeBlock takes the rows of.rows of refs, which weigh of.weight, from position from on up
+// in s.abreast: a block of them.
+func (k *kernel) takeBlock(from int, of *scratch, refs []dataset.RowRef, d *dataset.Data, v *values, s *scratch) leafBlock {
+	a := &s.abreast
+	n := min(a.width, len(of.rows)-from)
+	columns := columnsOf(n, a.width)
+	s.batch = gather(s.batch[:0], of.rows[from:from+n], refs, d)
+	k.f.forward(s.f, s.batch, &v.weights, s.ws)
+	a.take(s.batch, s.f, columns)
+	s.leaves.weight = append(append(s.leaves.weight[:0], of.weight[from:from+n]...), zeros[:columns-n]...)
+	return leafBlock{n: n, columns: columns, weight: s.leaves.weight, d: a.d[:k.labels*columns]}
 }
 
 // zeros are the weights of columns that are no rows.
@@ -163,20 +196,20 @@ var zeros [32]float32
 
 // leafSpace is the working memory of Eq. 12's sums.
 type leafSpace struct {
-	trees  int
 	weight []float32 // of a block's columns
 	r      []float64 // labels×columns: ratios, widened
 	ratio  []float32 // columns: ratios that nobody reads
-	kl     []float64 // trees×columns
+	kl     []float64 // trees×columns, of one block or of each
 	sums   []float64 // of one tree, to be transposed
 	tile   *num.Tile
+	routed routed
+	share  leafShare
 }
 
 // begin makes room for a block of so many columns, and a tree of so many values of q.
 func (l *leafSpace) begin(labels, columns, q int) {
 	l.r = slices.Grow(l.r[:0], labels*columns)[:labels*columns]
 	l.ratio = slices.Grow(l.ratio[:0], columns)[:columns]
-	l.kl = slices.Grow(l.kl[:0], l.trees*columns)[:l.trees*columns]
 	l.sums = slices.Grow(l.sums[:0], q)[:q]
 	if l.tile == nil {
 		l.tile = new(num.Tile)

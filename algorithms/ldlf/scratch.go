@@ -35,7 +35,6 @@ func newScratch(z *sizes, f featureFunction) *scratch {
 		node: make([]float32, z.nodes()), mass: make([]float32, z.nodes()),
 		g: make([]float32, z.labels), r: make([]float32, z.labels), terms: make([]float64, z.labels),
 		abreast: a,
-		leaves:  leafSpace{trees: z.trees},
 		ws:      f.workspace(),
 	}
 }

@@ -26,6 +26,7 @@ type kernel struct {
 // scratch is the working memory of one slot.
 type scratch struct {
 	inner any
+	lent  lent
 
 	model   algorithms.Model // that the fields below are for
 	predict any
@@ -59,7 +60,9 @@ func (k *kernel) NewScratch() any { return &scratch{inner: k.inner.NewScratch()}
 
 // Derive implements algorithms.Kernel.
 func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, s any) (any, error) {
-	return k.inner.Derive(u, d, v, s.(*scratch).inner)
+	own := s.(*scratch)
+	own.lend(&u)
+	return k.inner.Derive(u, d, v, own.inner)
 }
 
 // Run implements algorithms.Kernel.
@@ -79,7 +82,9 @@ func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data
 		s.(*scratch).evaluate(dst.F64, m, u, d, v)
 		return nil
 	}
-	return k.inner.Run(dst, u, d, v, derived, s.(*scratch).inner)
+	own := s.(*scratch)
+	own.lend(&u)
+	return k.inner.Run(dst, u, d, v, derived, own.inner)
 }
 
 // MemoryReleaser is implemented by Kernels that keep much memory between units.

@@ -33,7 +33,8 @@ func TestPageEnd(t *testing.T) {
 				AddProductT(dst, a, b, k, n)
 				stride := (k + 7) / 8 * 8
 				wide, narrow := atPageEnd[float64](t, m*stride), atPageEnd[float32](t, n*stride)
-				AddProduct64T(atPageEnd[float64](t, m*n), wide, narrow, k, stride, new(Tile))
+				AddProduct64T(atPageEnd[float64](t, m*n), wide, narrow, k, stride, narrow, new(Tile))
+				Transpose64(atPageEnd[float64](t, m*n), atPageEnd[float64](t, m*n), n)
 			}
 			x, y, z := atPageEnd[float32](t, n), atPageEnd[float32](t, n), atPageEnd[float32](t, n)
 			v := atPageEnd[float32](t, n)

@@ -34,12 +34,12 @@ type Tile [tileTerms * tileColumns]float64
 // AddProduct64T adds the product of a (m×stride) and the transpose of b (n×stride),
 // of the first k columns of both, to dst (m×n): dst[i,j] += a[i,t]·b[j,t] for t = 0,
 // 1, ..., k-1 in order, the product exact and the sum rounded once. The values of a
-// are float32's.
-func AddProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) {
+// are float32's. Meanwhile next, which is read after b, is fetched to the cache.
+func AddProduct64T(dst, a []float64, b []float32, k, stride int, next []float32, tile *Tile) {
 	if stride <= 0 || k < 0 || k > stride || len(a)%stride != 0 || len(b)%stride != 0 || len(dst) != len(a)/stride*(len(b)/stride) {
 		panic("num: a product of matrices whose shapes differ")
 	}
-	if !addProduct64T(dst, a, b, k, stride, tile) {
+	if !addProduct64T(dst, a, b, k, stride, next, tile) {
 		addProduct64TGo(dst, a, b, k, stride)
 	}
 }
@@ -53,9 +53,21 @@ func Quotients(r []float64, w, d, g []float32, floor float32) {
 	if n == 0 || len(r)%n != 0 {
 		panic("num: a matrix of incomplete rows")
 	}
-	for at := 0; at < len(r); at += n {
-		x, y, z := r[at:at+n], d[at:at+n], g[at:at+n]
-		done := quotients(x, w, y, z, floor)
-		quotientsGo(x[done:], w[done:], y[done:], z[done:], floor)
+	for at := quotients(r, w, d, g, floor); at < len(r); at += n {
+		quotientsGo(r[at:at+n], w, d[at:at+n], g[at:at+n], floor)
+	}
+}
+
+// Transpose64 sets dst to the transpose of m, whose rows have n values.
+func Transpose64(dst, m []float64, n int) {
+	checkSame(len(dst), len(m))
+	if n <= 0 || len(m)%n != 0 {
+		panic("num: a matrix of incomplete rows")
+	}
+	rows := len(m) / n
+	for i := transpose64(dst, m, rows, n); i < rows; i++ {
+		for j, x := range m[i*n : (i+1)*n] {
+			dst[j*rows+i] = x
+		}
 	}
 }

@@ -15,19 +15,28 @@ func addProductAVX2(dst, a, b *float32, m, k, n, ai, at, columns int)
 func addProductAVX512(dst, a, b *float32, m, k, n, ai, at, columns int)
 
 //go:noescape
-func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead uintptr, step int)
+func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead *float32, step int)
 
 //go:noescape
-func widenAVX512(tile *float64, b *float32, k, columns, stride int)
+func widenFourAVX2(tile *float64, b *float32, k, stride int)
 
 //go:noescape
-func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead uintptr, step int)
+func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead *float32, step int)
 
 //go:noescape
-func widenAVX2(tile *float64, b *float32, k, columns, stride int)
+func addTurnedAVX512(dst, a *float64, turned *float32, m, k, n, stride int, ahead *float32, step int)
 
 //go:noescape
-func quotientsAVX2(r *float64, w, d, below *float32, n int, floor float32)
+func turnAVX2(turned, b *float32, k, columns, stride int)
+
+//go:noescape
+func widenAVX2(wide *float64, v *float32, n int)
+
+//go:noescape
+func transpose64AVX2(dst, m *float64, rows, n int)
+
+//go:noescape
+func quotientsAVX2(r *float64, w, d, below *float32, rows, n int, floor float32)
 
 // wide tells whether the products take vectors of 64 bytes, which gain more than a
 // sixth: see BENCHMARKS.md.
@@ -35,6 +44,9 @@ var wide = accelerated && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.H
 
 // wideColumns is how many columns of float32 a block of these takes.
 const wideColumns = 64
+
+// wideRows is how many rows of a product they take at a time.
+const wideRows = 6
 
 func addProduct(dst, a, b []float32, m, k, n, ai, at int) {
 	if !accelerated {
@@ -59,9 +71,8 @@ func addProduct(dst, a, b []float32, m, k, n, ai, at int) {
 }
 
 // addProduct64T does AddProduct64T where it can: vectors run along the rows of b, and the
-// transposing of b along eight of its columns. A leaf update's next product has its b right
-// behind this one's, and it is on its way to the cache meanwhile.
-func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) bool {
+// transposing of b along eight of its columns.
+func addProduct64T(dst, a []float64, b []float32, k, stride int, next []float32, tile *Tile) bool {
 	m, n := len(a)/stride, len(b)/stride
 	if !accelerated || n%4 != 0 || stride%8 != 0 {
 		return false
@@ -73,19 +84,54 @@ func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) boo
 		terms := min(tileTerms, k-t)
 		for j := 0; j < n; {
 			columns, from := tileWidth(n-j), &b[j*stride+t]
-			ahead := uintptr(unsafe.Pointer(from)) + uintptr(4*len(b)) // only fetched, whatever is there
-			step := 4*columns*stride/(terms*((m+2)/3)) + 1
-			if columns == tileColumns {
-				widenAVX512(&tile[0], from, terms, columns, stride)
-				addTileAVX512(&dst[j], &a[t], &tile[0], m, terms, n, stride, ahead, step)
-			} else {
-				widenAVX2(&tile[0], from, terms, columns, stride)
-				addTileAVX2(&dst[j], &a[t], &tile[0], m, terms, n, columns, stride, ahead, step)
+			ahead := from // only fetched
+			if at := j*stride + t; at < len(next) {
+				ahead = &next[at]
+			}
+			to, x := &dst[j], &a[t]
+			step := 4*columns*stride/(terms*groups(m, columns)) + 1
+			switch columns {
+			case 4:
+				widenFourAVX2(&tile[0], from, terms, stride)
+				addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
+			case 16:
+				tile.widen(from, terms, columns, stride)
+				addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
+			default:
+				if m <= wideRows {
+					addTurnedAVX512(to, x, tile.turn(from, terms, columns, stride), m, terms, n, stride, ahead, step)
+				} else {
+					tile.widen(from, terms, columns, stride)
+					addTileAVX512(to, x, &tile[0], m, terms, n, stride, ahead, step)
+				}
 			}
 			j += columns
 		}
 	}
 	return true
+}
+
+// turn sets the end of the tile to the transpose of the first k columns of b, and returns
+// it.
+func (tile *Tile) turn(b *float32, k, columns, stride int) *float32 {
+	n := (k + 3) &^ 3 * columns
+	turned := (*float32)(unsafe.Pointer(&tile[n/2]))
+	turnAVX2(turned, b, k, columns, stride)
+	return turned
+}
+
+// widen sets the tile to the transpose of the first k columns of b, widened. What widens
+// reads ahead of what it writes.
+func (tile *Tile) widen(b *float32, k, columns, stride int) {
+	widenAVX2(&tile[0], tile.turn(b, k, columns, stride), (k+3)&^3*columns)
+}
+
+// groups returns how often a product of m rows goes through a tile.
+func groups(m, columns int) int {
+	if columns == tileColumns {
+		return (m + wideRows - 1) / wideRows
+	}
+	return (m + 2) / 3
 }
 
 // tileWidth returns how many of n columns a tile takes next.
@@ -99,11 +145,21 @@ func tileWidth(n int) int {
 	return 4
 }
 
-// quotients does the start of Quotients and returns its length.
-func quotients(r []float64, w, d, g []float32, floor float32) int {
-	n := wholeVectors(len(r))
-	if n > 0 {
-		quotientsAVX2(unsafe.SliceData(r), unsafe.SliceData(w), unsafe.SliceData(d), unsafe.SliceData(g), n, floor)
+// transpose64 does the first rows of Transpose64 and returns how many.
+func transpose64(dst, m []float64, rows, n int) int {
+	if !accelerated || rows < 4 || n%4 != 0 {
+		return 0
 	}
-	return n
+	transpose64AVX2(&dst[0], &m[0], rows, n)
+	return rows &^ 3
+}
+
+// quotients does all of Quotients, or nothing, and returns how many.
+func quotients(r []float64, w, d, g []float32, floor float32) int {
+	n := wholeVectors(len(w))
+	if n < len(w) || n == 0 || len(r) == 0 {
+		return 0
+	}
+	quotientsAVX2(&r[0], &w[0], &d[0], &g[0], len(r)/n, n, floor)
+	return len(r)
 }

@@ -261,7 +261,7 @@ done:
 	PREFETCHT0 (SI) \
 	ADDQ       DI, SI
 
-// func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead uintptr, step int)
+// func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead *float32, step int)
 //
 // adds a (m×stride, its first k columns) times the tile (k×columns) to the first
 // columns, 16 or 4, of dst (m×n). Of 16 columns it fetches what is ahead, step bytes on
@@ -308,118 +308,17 @@ done:
 	VZEROUPPER
 	RET
 
-#undef V0
-#undef V1
-#undef V2
-#undef V3
-#undef V4
-#undef V5
-#undef V6
-#undef V7
-#undef V8
-#undef V9
-#undef V10
-#undef V11
-#undef V12
-#undef V13
-#undef V14
-#undef V15
-#undef W1
-#undef W2
-#undef W3
-
-#define V0 Z0
-#define V1 Z1
-#define V2 Z2
-#define V3 Z3
-#define V4 Z4
-#define V5 Z5
-#define V6 Z6
-#define V7 Z7
-#define V8 Z8
-#define V9 Z9
-#define V10 Z10
-#define V11 Z11
-#define V12 Z12
-#define V13 Z13
-#define V14 Z14
-#define V15 Z15
-#define W1 64
-#define W2 128
-#define W3 192
-
-#undef AHEAD
-#define AHEAD
-
-// func addProductAVX512(dst, a, b *float32, m, k, n, ai, at, columns int)
+// func turnAVX2(turned, b *float32, k, columns, stride int)
 //
-// is addProductAVX2 of a multiple of 64 columns.
-TEXT ·addProductAVX512(SB), NOSPLIT, $8-72
-	MOVQ dst+0(FP), DI
-	MOVQ a+8(FP), SI
-	MOVQ b+16(FP), BX
-	MOVQ n+40(FP), R10
-	MOVQ ai+48(FP), R8
-	MOVQ at+56(FP), R9
-	MOVQ columns+64(FP), R11
-	MOVQ R11, left-8(SP)
-	SHLQ $2, R8
-	SHLQ $2, R9
-	SHLQ $2, R10
-	MOVQ R10, R11
-	LEAQ (R8)(R8*2), CX
-
-block:
-	MOVQ m+24(FP), R12
-	MOVQ SI, R14
-	MOVQ DI, DX
-	BLOCK(VBROADCASTSS, VFMADD231PS, k+32(FP), rows, three, two, one, loop3, loop2, loop1, end)
-	ADDQ $256, DI
-	ADDQ $256, BX
-	SUBQ $64, left-8(SP)
-	JGT  block
-	VZEROUPPER
-	RET
-
-#undef AHEAD
-#define AHEAD \
-	PREFETCHT0 (SI) \
-	ADDQ       DI, SI
-
-// func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead uintptr, step int)
-//
-// is addTileAVX2 of 32 columns.
-TEXT ·addTileAVX512(SB), NOSPLIT, $0-72
-	MOVQ ahead+56(FP), SI
-	MOVQ step+64(FP), DI
-	MOVQ dst+0(FP), DX
-	MOVQ a+8(FP), R14
-	MOVQ tile+16(FP), BX
-	MOVQ m+24(FP), R12
-	MOVQ n+40(FP), R10
-	MOVQ stride+48(FP), R8
-	MOVQ $8, R9
-	MOVQ $256, R11
-	SHLQ $3, R8
-	SHLQ $3, R10
-	LEAQ (R8)(R8*2), CX
-	BLOCK(VBROADCASTSD, VFMADD231PD, k+32(FP), rows, three, two, one, loop3, loop2, loop1, end)
-	VZEROUPPER
-	RET
-
-#define WIDEN512(y, to) \
-	VCVTPS2PD y, Z12  \
-	VMOVUPD   Z12, to
-
-// func widenAVX512(tile *float64, b *float32, k, columns, stride int)
-//
-// is widenAVX2 of a multiple of 8 columns.
-TEXT ·widenAVX512(SB), NOSPLIT, $0-40
-	MOVQ tile+0(FP), DI
+// sets turned (k×columns) to the transpose of the first k columns of b, which has columns
+// rows of stride values each; both have room for k rounded up to a multiple of 4. columns
+// is a multiple of 8.
+TEXT ·turnAVX2(SB), NOSPLIT, $0-40
+	MOVQ turned+0(FP), DI
 	MOVQ b+8(FP), SI
 	MOVQ columns+24(FP), DX
 	MOVQ stride+32(FP), R8
-	LEAQ (DX*8), R10
+	LEAQ (DX*4), R10       // bytes of a row of turned
 	LEAQ (R10)(R10*2), R11
 	SHLQ $2, R8
 	LEAQ (R8)(R8*2), R9
@@ -428,66 +327,83 @@ eight:
 	MOVQ k+16(FP), CX
 	MOVQ DI, AX
 	MOVQ SI, BX
+	LEAQ (SI)(R8*4), R12
 
 four:
-	LEAQ        (BX)(R8*4), R12
-	VMOVUPS     (BX), X0
-	VMOVUPS     (BX)(R8*1), X1
-	VMOVUPS     (BX)(R8*2), X2
-	VMOVUPS     (BX)(R9*1), X3
-	VINSERTF128 $1, (R12), Y0, Y0
-	VINSERTF128 $1, (R12)(R8*1), Y1, Y1
-	VINSERTF128 $1, (R12)(R8*2), Y2, Y2
-	VINSERTF128 $1, (R12)(R9*1), Y3, Y3
-	VUNPCKLPS   Y1, Y0, Y4
-	VUNPCKHPS   Y1, Y0, Y5
-	VUNPCKLPS   Y3, Y2, Y6
-	VUNPCKHPS   Y3, Y2, Y7
-	VUNPCKLPD   Y6, Y4, Y8
-	VUNPCKHPD   Y6, Y4, Y9
-	VUNPCKLPD   Y7, Y5, Y10
-	VUNPCKHPD   Y7, Y5, Y11
-	WIDEN512(Y8, (AX))
-	WIDEN512(Y9, (AX)(R10*1))
-	WIDEN512(Y10, (AX)(R10*2))
-	WIDEN512(Y11, (AX)(R11*1))
+	VMOVDQU     (BX), X0
+	VMOVDQU     (BX)(R8*1), X1
+	VMOVDQU     (BX)(R8*2), X2
+	VMOVDQU     (BX)(R9*1), X3
+	VINSERTI128 $1, (R12), Y0, Y0
+	VINSERTI128 $1, (R12)(R8*1), Y1, Y1
+	VINSERTI128 $1, (R12)(R8*2), Y2, Y2
+	VINSERTI128 $1, (R12)(R9*1), Y3, Y3
+	VPUNPCKLDQ  Y1, Y0, Y4
+	VPUNPCKHDQ  Y1, Y0, Y5
+	VPUNPCKLDQ  Y3, Y2, Y6
+	VPUNPCKHDQ  Y3, Y2, Y7
+	VPUNPCKLQDQ Y6, Y4, Y8  // column 0 of b
+	VPUNPCKHQDQ Y6, Y4, Y9  // 1
+	VPUNPCKLQDQ Y7, Y5, Y10 // 2
+	VPUNPCKHQDQ Y7, Y5, Y11 // 3
+	VMOVDQU     Y8, (AX)
+	VMOVDQU     Y9, (AX)(R10*1)
+	VMOVDQU     Y10, (AX)(R10*2)
+	VMOVDQU     Y11, (AX)(R11*1)
 	LEAQ        (AX)(R10*4), AX
 	ADDQ        $16, BX
+	ADDQ        $16, R12
 	SUBQ        $4, CX
 	JGT         four
-	ADDQ        $64, DI
+	ADDQ        $32, DI
 	LEAQ        (SI)(R8*8), SI
 	SUBQ        $8, DX
 	JGT         eight
 	VZEROUPPER
 	RET
 
-#define WIDEN(x, y, low, high) \
+// func widenAVX2(wide *float64, v *float32, n int)
+//
+// n is a multiple of 16. A load widens at half the price of a register.
+TEXT ·widenAVX2(SB), NOSPLIT, $0-24
+	MOVQ wide+0(FP), DI
+	MOVQ v+8(FP), SI
+	MOVQ n+16(FP), CX
+
+sixteen:
+	VCVTPS2PD (SI), Y0
+	VCVTPS2PD 16(SI), Y1
+	VCVTPS2PD 32(SI), Y2
+	VCVTPS2PD 48(SI), Y3
+	VMOVUPD   Y0, (DI)
+	VMOVUPD   Y1, 32(DI)
+	VMOVUPD   Y2, 64(DI)
+	VMOVUPD   Y3, 96(DI)
+	ADDQ      $64, SI
+	ADDQ      $128, DI
+	SUBQ      $16, CX
+	JGT       sixteen
+	VZEROUPPER
+	RET
+
+#define WIDEN4(x, y, low, high) \
 	VCVTPS2PD    x, Y12     \
 	VMOVUPD      Y12, low   \
 	VEXTRACTF128 $1, y, X13 \
 	VCVTPS2PD    X13, Y13   \
 	VMOVUPD      Y13, high
 
-// func widenAVX2(tile *float64, b *float32, k, columns, stride int)
+// func widenFourAVX2(tile *float64, b *float32, k, stride int)
 //
-// sets the tile (k×columns) to the first k columns of b, transposed and widened; b has
-// columns rows of stride values each, and both the tile and b have room for k rounded
-// up to a multiple of 8. columns is a multiple of 4.
-TEXT ·widenAVX2(SB), NOSPLIT, $0-40
-	MOVQ tile+0(FP), DI
-	MOVQ b+8(FP), SI
-	MOVQ columns+24(FP), DX
-	MOVQ stride+32(FP), R8
-	LEAQ (DX*8), R10       // bytes of a row of the tile
-	LEAQ (R10)(R10*2), R11
+// sets the tile (k×4) to the transpose of the first k columns of b, widened; b has four rows
+// of stride values, and both have room for k rounded up to a multiple of 8.
+TEXT ·widenFourAVX2(SB), NOSPLIT, $0-32
+	MOVQ tile+0(FP), AX
+	MOVQ b+8(FP), BX
+	MOVQ k+16(FP), CX
+	MOVQ stride+24(FP), R8
 	SHLQ $2, R8
 	LEAQ (R8)(R8*2), R9
-
-four:
-	MOVQ k+16(FP), CX
-	MOVQ DI, AX
-	MOVQ SI, BX
 
 eight:
 	VMOVUPS   (BX), Y0
@@ -502,33 +418,80 @@ eight:
 	VUNPCKHPD Y6, Y4, Y9   // 1 and 5
 	VUNPCKLPD Y7, Y5, Y10  // 2 and 6
 	VUNPCKHPD Y7, Y5, Y11  // 3 and 7
-	LEAQ      (AX)(R10*4), R12
-	WIDEN(X8, Y8, (AX), (R12))
-	WIDEN(X9, Y9, (AX)(R10*1), (R12)(R10*1))
-	WIDEN(X10, Y10, (AX)(R10*2), (R12)(R10*2))
-	WIDEN(X11, Y11, (AX)(R11*1), (R12)(R11*1))
-	LEAQ      (R12)(R10*4), AX
+	WIDEN4(X8, Y8, (AX), 128(AX))
+	WIDEN4(X9, Y9, 32(AX), 160(AX))
+	WIDEN4(X10, Y10, 64(AX), 192(AX))
+	WIDEN4(X11, Y11, 96(AX), 224(AX))
+	ADDQ      $256, AX
 	ADDQ      $32, BX
 	SUBQ      $8, CX
 	JGT       eight
-	ADDQ      $32, DI
-	LEAQ      (SI)(R8*4), SI
-	SUBQ      $4, DX
-	JGT       four
 	VZEROUPPER
 	RET
 
-// func quotientsAVX2(r *float64, w, d, below *float32, n int, floor float32)
+// func transpose64AVX2(dst, m *float64, rows, n int)
+//
+// sets the first columns of dst (n×rows) to the transpose of the first rows of m (rows×n), as
+// many as are a multiple of 4; n is a multiple of 4.
+TEXT ·transpose64AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ m+8(FP), SI
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), R8
+	MOVQ DX, R10
+	SHLQ $3, R10           // bytes of a row of dst
+	LEAQ (R10)(R10*2), R11
+	SHLQ $3, R8            // of m
+	LEAQ (R8)(R8*2), R9
+	SUBQ $4, DX
+
+four:
+	MOVQ n+24(FP), CX
+	MOVQ SI, BX
+	MOVQ DI, AX
+
+block:
+	VMOVUPD     (BX), X0
+	VMOVUPD     (BX)(R8*1), X1
+	VMOVUPD     16(BX), X2
+	VMOVUPD     16(BX)(R8*1), X3
+	VINSERTF128 $1, (BX)(R8*2), Y0, Y0
+	VINSERTF128 $1, (BX)(R9*1), Y1, Y1
+	VINSERTF128 $1, 16(BX)(R8*2), Y2, Y2
+	VINSERTF128 $1, 16(BX)(R9*1), Y3, Y3
+	VUNPCKLPD   Y1, Y0, Y4
+	VUNPCKHPD   Y1, Y0, Y5
+	VUNPCKLPD   Y3, Y2, Y6
+	VUNPCKHPD   Y3, Y2, Y7
+	VMOVUPD     Y4, (AX)
+	VMOVUPD     Y5, (AX)(R10*1)
+	VMOVUPD     Y6, (AX)(R10*2)
+	VMOVUPD     Y7, (AX)(R11*1)
+	LEAQ        (AX)(R10*4), AX
+	ADDQ        $32, BX
+	SUBQ        $4, CX
+	JGT         block
+	LEAQ        (SI)(R8*4), SI
+	ADDQ        $32, DI
+	SUBQ        $4, DX
+	JGE         four
+	VZEROUPPER
+	RET
+
+// func quotientsAVX2(r *float64, w, d, below *float32, rows, n int, floor float32)
 //
 // n is a multiple of 8.
-TEXT ·quotientsAVX2(SB), NOSPLIT, $0-44
+TEXT ·quotientsAVX2(SB), NOSPLIT, $0-52
 	MOVQ         r+0(FP), DI
 	MOVQ         w+8(FP), R8
 	MOVQ         d+16(FP), SI
 	MOVQ         below+24(FP), BX
-	MOVQ         n+32(FP), CX
-	VBROADCASTSS floor+40(FP), Y13
-	XORQ         AX, AX
+	MOVQ         rows+32(FP), DX
+	MOVQ         n+40(FP), CX
+	VBROADCASTSS floor+48(FP), Y13
+
+row:
+	XORQ AX, AX
 
 loop:
 	VMOVUPS      (BX)(AX*4), Y0
@@ -544,5 +507,10 @@ loop:
 	ADDQ         $8, AX
 	CMPQ         AX, CX
 	JLT          loop
+	LEAQ         (BX)(CX*4), BX
+	LEAQ         (SI)(CX*4), SI
+	LEAQ         (DI)(CX*8), DI
+	DECQ         DX
+	JNZ          row
 	VZEROUPPER
 	RET

@@ -95,7 +95,7 @@ func (c *crossed) check(t testing.TB) {
 			}
 		}
 	})
-	got := c.sums(func(dst []float64) { AddProduct64T(dst, c.a, c.b, c.k, c.stride, new(Tile)) })
+	got := c.sums(func(dst []float64) { AddProduct64T(dst, c.a, c.b, c.k, c.stride, c.b[:len(c.b)/2], new(Tile)) })
 	portable := c.sums(func(dst []float64) { addProduct64TGo(dst, c.a, c.b, c.k, c.stride) })
 	for i, w := range want {
 		if !sameBits64(got[i], w) || !sameBits64(portable[i], w) {
@@ -107,7 +107,7 @@ func (c *crossed) check(t testing.TB) {
 // TestAddProduct64T holds it against the sums written out, in all shapes of a leaf
 // update: labels, leaves and rows.
 func TestAddProduct64T(t *testing.T) {
-	for _, m := range []int{1, 2, 3, 4, 5, 7, 8, 9, 17, 64, 65} {
+	for _, m := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 17, 18, 64, 65} {
 		for _, n := range []int{1, 2, 4, 6, 8, 16, 20, 32, 64} {
 			for _, k := range []int{0, 1, 8, 31, 32, 33, 64, 65} {
 				newCrossed(m, n, k, k+(8-k%8), uint32(k)).check(t)
@@ -158,8 +158,8 @@ func TestProductsOfOtherShapesPanic(t *testing.T) {
 		"AddProduct, b":       func() { AddProduct(v, v[:6], v[:7], 2, 4) },
 		"AddProduct, dst":     func() { AddProduct(v[:11], v[:6], v[:8], 2, 4) },
 		"AddProductT":         func() { AddProductT(v, v[:6], v[:8], 3, 4) },
-		"AddProduct64T":       func() { AddProduct64T(w, w[:8], v[:8], 4, 4, new(Tile)) },
-		"AddProduct64T terms": func() { AddProduct64T(w[:4], w[:8], v[:8], 5, 4, new(Tile)) },
+		"AddProduct64T":       func() { AddProduct64T(w[:3], w[:8], v[:8], 4, 4, nil, new(Tile)) },
+		"AddProduct64T terms": func() { AddProduct64T(w[:4], w[:8], v[:8], 5, 4, nil, new(Tile)) },
 		"Quotients":           func() { Quotients(w, v[:5], v, v, 1) },
 		"Momentum":            func() { Momentum(v, v[:3], v, 1, 1, 1) },
 	} {
@@ -172,6 +172,24 @@ func TestProductsOfOtherShapesPanic(t *testing.T) {
 			f()
 		})
 	}
+}
+
+func TestTranspose64(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, n := rapid.IntRange(0, 70).Draw(t, "rows"), rapid.IntRange(1, 70).Draw(t, "n")
+		m, dst := make([]float64, rows*n), make([]float64, rows*n)
+		for i := range m {
+			m[i] = float64(i)
+		}
+		Transpose64(dst, m, n)
+		for i := range rows {
+			for j := range n {
+				if dst[j*rows+i] != m[i*n+j] {
+					t.Fatalf("%d×%d: value (%d, %d) is %v", rows, n, j, i, dst[j*rows+i])
+				}
+			}
+		}
+	})
 }
 
 func TestQuotients(t *testing.T) {
@@ -206,7 +224,7 @@ func BenchmarkProducts(b *testing.B) {
 		for name, f := range map[string]func(){
 			"AddProductT":      func() { AddProductT(g, q, p, leaves, rows) },
 			"AddProductT/go":   func() { addProductGo(g, q, p, labels, leaves, rows, 1, labels) },
-			"AddProduct64T":    func() { AddProduct64T(sums, r, p, rows, rows, tile) },
+			"AddProduct64T":    func() { AddProduct64T(sums, r, p, rows, rows, p, tile) },
 			"AddProduct64T/go": func() { addProduct64TGo(sums, r, p, rows, rows) },
 		} {
 			b.Run(fmt.Sprintf("%s/labels=%d", name, labels), func(b *testing.B) {

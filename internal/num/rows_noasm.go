@@ -6,13 +6,15 @@ package num
 // are the same.
 func Accelerated() bool { return false }
 
-func mulAddRows(dst, a, m []float32)                                              { mulAddRowsGo(dst, a, m) }
-func mulAddRowsAt(dst, a []float32, index []uint32, m []float32)                  { mulAddRowsAtGo(dst, a, index, m) }
-func addOuter(m, a, x []float32)                                                  { addOuterGo(m, a, x) }
-func addOuterAt(m []float32, index []uint32, a, x []float32)                      { addOuterAtGo(m, index, a, x) }
-func addOuter64(m []float64, a, x []float32)                                      { addOuter64Go(m, a, x) }
-func addProduct(dst, a, b []float32, m, k, n, ai, at int)                         { addProductGo(dst, a, b, m, k, n, ai, at) }
-func addProduct64T(dst, a []float64, b []float32, k, stride int, tile *Tile) bool { return false }
+func mulAddRows(dst, a, m []float32)                             { mulAddRowsGo(dst, a, m) }
+func mulAddRowsAt(dst, a []float32, index []uint32, m []float32) { mulAddRowsAtGo(dst, a, index, m) }
+func addOuter(m, a, x []float32)                                 { addOuterGo(m, a, x) }
+func addOuterAt(m []float32, index []uint32, a, x []float32)     { addOuterAtGo(m, index, a, x) }
+func addOuter64(m []float64, a, x []float32)                     { addOuter64Go(m, a, x) }
+func addProduct(dst, a, b []float32, m, k, n, ai, at int)        { addProductGo(dst, a, b, m, k, n, ai, at) }
+func addProduct64T(dst, a []float64, b []float32, k, stride int, next []float32, tile *Tile) bool {
+	return false
+}
 
 // sigmoidPairs does the start of SigmoidPairs and returns its length.
 func sigmoidPairs(s, t, f []float32) int { return 0 }
@@ -22,6 +24,7 @@ func add64(dst, a []float64) int                                                
 func mul32(dst, a []float32) int                                                   { return 0 }
 func ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) int { return 0 }
 func quotients(r []float64, w, d, g []float32, floor float32) int                  { return 0 }
+func transpose64(dst, m []float64, rows, n int) int                                { return 0 }
 
 func descend(node, s, t []float32, phi []uint32, n int) bool    { return false }
 func ascend(df, mass, s, t []float32, phi []uint32, n int) bool { return false }

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// partsFunc is Parts as a function.
+type partsFunc func(i int, scratch any)
+
+func (f partsFunc) Part(i int, scratch any) { f(i, scratch) }
+
+// TestShareComputesEachPartOnce, in no more lanes than there are, each with a scratch of
+// its own.
+func TestShareComputesEachPartOnce(t *testing.T) {
+	for lanes := 1; lanes <= 5; lanes++ {
+		var l lender
+		for i := range lanes {
+			l.newLane(i)
+		}
+		x := l.take()
+		for n := range 40 {
+			counts := make([]atomic.Int32, n)
+			used := make([]atomic.Bool, lanes)
+			x.Do(n, partsFunc(func(i int, scratch any) {
+				counts[i].Add(1)
+				if used[scratch.(int)].Swap(true) {
+					t.Error("two parts use a scratch at the same time")
+				}
+				used[scratch.(int)].Store(false)
+			}))
+			for i := range counts {
+				if got := counts[i].Load(); got != 1 {
+					t.Errorf("%d lanes: part %d of %d is computed %d times", lanes, i, n, got)
+				}
+			}
+			if l.Idle() != lanes-1 {
+				t.Fatalf("%d lanes are idle afterwards, want %d", l.Idle(), lanes-1)
+			}
+		}
+	}
+}
+
+// TestIdleLanesHelp: parts that wait for each other end, since each has a lane.
+func TestIdleLanesHelp(t *testing.T) {
+	var l lender
+	for i := range 3 {
+		l.newLane(i)
+	}
+	x := l.take()
+	for range 20 {
+		var here sync.WaitGroup
+		here.Add(3)
+		x.Do(3, partsFunc(func(int, any) {
+			here.Done()
+			here.Wait()
+		}))
+	}
+	if n := testing.AllocsPerRun(100, func() { x.Do(3, nothing{}) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+type nothing struct{}
+
+func (nothing) Part(int, any) {}
+
+// TestPanicOfAPart is the panic of the unit that has it, whichever lane computed it, once
+// nobody computes any more; then the lanes go on.
+func TestPanicOfAPart(t *testing.T) {
+	for bad := range 3 {
+		var l lender
+		for i := range 3 {
+			l.newLane(i)
+		}
+		x := l.take()
+		var here sync.WaitGroup
+		here.Add(3)
+		func() {
+			defer func() {
+				if r := recover(); r != "bad luck" {
+					t.Errorf("part %d: panic %v", bad, r)
+				}
+			}()
+			x.Do(5, partsFunc(func(i int, _ any) {
+				if i >= 3 {
+					return
+				}
+				here.Done()
+				here.Wait()
+				if i == bad {
+					panic("bad luck")
+				}
+			}))
+			t.Errorf("part %d: no panic", bad)
+		}()
+		if l.Idle() != 2 {
+			t.Errorf("part %d: %d lanes are idle afterwards", bad, l.Idle())
+		}
+		x.Do(4, nothing{})
+	}
+}
