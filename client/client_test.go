@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -128,7 +128,7 @@ func TestWatch(t *testing.T) {
 	job := func(index uint64, state protocol.JobState, rounds uint64, step ...uint64) protocol.JobInfo {
 		j := protocol.JobInfo{ID: 3, Index: index, State: state, Rounds: rounds}
 		for _, s := range step {
-			j.Progress = &algorithms.Progress{Step: s}
+			j.Progress = &round.Progress{Step: s}
 		}
 		return j
 	}

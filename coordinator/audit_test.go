@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/worker"
 )
 
@@ -24,7 +24,7 @@ func (c *cluster) startLiar(id string, each bool) {
 	}
 	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf, Log: c.log.With("node", id)}
 	var answers atomic.Int64
-	cfg.Spoil = func(_ uint32, sum *algorithms.Partial, part []byte) {
+	cfg.Spoil = func(_ uint32, sum *round.Partial, part []byte) {
 		if answers.Add(1) > 1 && !each {
 			return
 		}

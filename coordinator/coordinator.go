@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/members"
@@ -26,6 +25,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // node is a running coordinator. Its parts are opened in the order of its fields
@@ -360,7 +360,7 @@ func (n *node) hears(s *state.State) bool {
 
 func (n *node) describeCluster(s *state.State) protocol.Cluster {
 	c := protocol.Cluster{
-		ID: n.subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
+		ID: n.subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
 		Coordinators: s.Members(), NATS: n.natsURLs(), Distrusted: s.DistrustedWorkers(), Problem: n.problem(), Warning: n.warning(),
 	}

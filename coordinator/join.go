@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // The times of joining.
@@ -136,9 +136,9 @@ func askToJoin(ctx context.Context, address string) (*joined, error) {
 // mayJoin refuses to join a cluster that would not have this coordinator. One that is a
 // member already, at the same address, has lost its folder and fetches what it remembered.
 func (c *Config) mayJoin(address string, j *joined) error {
-	if j.Protocol != protocol.Version || j.Numerics != algorithms.Numerics {
+	if j.Protocol != protocol.Version || j.Numerics != round.Numerics {
 		return fmt.Errorf("the cluster at %s (%s) speaks protocol %d and computes numerics %d; this coordinator (%s) speaks %d and computes %d",
-			address, j.Version, j.Protocol, j.Numerics, version.String, protocol.Version, algorithms.Numerics)
+			address, j.Version, j.Protocol, j.Numerics, version.String, protocol.Version, round.Numerics)
 	}
 	if h := time.Duration(j.Heartbeat) * time.Millisecond; h != c.Heartbeat.Truncate(time.Millisecond) { // which is what is told
 		return fmt.Errorf("%w: the cluster at %s has a heartbeat of %v; start with --heartbeat %v", ErrUsage, address, h, h)

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // ErrRemoved ends a coordinator that was removed from its cluster.
@@ -57,7 +57,7 @@ func (n *node) describe() protocol.Self {
 func (n *node) identity(cluster string, a store.Answer) protocol.Self {
 	s := protocol.Self{
 		MemberEntry: n.roster.self, Cluster: cluster,
-		Protocol: protocol.Version, Numerics: algorithms.Numerics, Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
+		Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
 		External: n.cfg.NATS, Contact: -1,
 		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Mark: a.Mark, Founders: a.Founders, Leads: a.Leads,
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // The canary is an algorithm whose every bit depends on every round: units sum
@@ -26,7 +27,7 @@ const (
 	canaryVar   = 7
 )
 
-var canaryShape = algorithms.Shape{F64: canaryWidth, F32: canaryWidth, Rows: canaryRows, Width: 2}
+var canaryShape = round.Shape{F64: canaryWidth, F32: canaryWidth, Rows: canaryRows, Width: 2}
 
 // canary is the Trainer. Rounds go: two sums that share a kept value, then a
 // collected round.
@@ -34,7 +35,7 @@ type canary struct {
 	rounds uint64 // in all
 	done   uint64
 	state  [32]byte
-	round  algorithms.Round
+	round  round.Round
 	has    []bool // for collected rounds, where set
 	broken error  // for Fold to return
 }
@@ -48,15 +49,15 @@ func restoredCanary(rounds uint64, state []byte) *canary {
 	return c
 }
 
-func (c *canary) Next() (*algorithms.Round, error) {
-	c.round = algorithms.Round{Done: c.done == c.rounds}
+func (c *canary) Next() (*round.Round, error) {
+	c.round = round.Round{Done: c.done == c.rounds}
 	if c.round.Done {
 		return &c.round, nil
 	}
 	c.round.Units, c.round.Roles = canaryUnits, dataset.AllRows
-	c.round.Vars = []algorithms.Var{{ID: canaryVar, Version: c.done + 1, Data: bytes.Clone(c.state[:])}}
+	c.round.Vars = []round.Var{{ID: canaryVar, Version: c.done + 1, Data: bytes.Clone(c.state[:])}}
 	if c.done%3 == 2 {
-		c.round.How, c.round.Scope, c.round.Has = algorithms.Collect, algorithms.None, c.has
+		c.round.How, c.round.Scope, c.round.Has = round.Collect, round.None, c.has
 		for u := range canaryUnits {
 			c.round.Payloads = append(c.round.Payloads, []byte{byte(u)})
 		}
@@ -66,7 +67,7 @@ func (c *canary) Next() (*algorithms.Round, error) {
 	return &c.round, nil
 }
 
-func (c *canary) Fold(res *algorithms.Result) error {
+func (c *canary) Fold(res *round.Result) error {
 	if c.broken != nil {
 		return c.broken
 	}
@@ -92,8 +93,8 @@ func (c *canary) AppendState(dst []byte) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint64(dst, c.done), c.state[:]...), nil
 }
 
-func (c *canary) Progress() algorithms.Progress {
-	return algorithms.Progress{Step: c.done, Steps: c.rounds}
+func (c *canary) Progress() round.Progress {
+	return round.Progress{Step: c.done, Steps: c.rounds}
 }
 func (c *canary) Model() (algorithms.Model, error) {
 	return nil, errors.New("a canary has no model")
@@ -102,12 +103,13 @@ func (c *canary) digest() string { return fmt.Sprintf("%x", c.state) }
 
 // canaryKernel is the Kernel; fail, where set, breaks units.
 type canaryKernel struct {
-	fail  func(u algorithms.Unit) error
+	fail  func(u round.Unit) error
 	large bool // its derived values are beyond any limit
 }
 
 // derived is what the canary keeps of a unit.
 type derived struct {
+	round.Unpooled
 	keep  uint64
 	unit  int
 	seed  [4]float64
@@ -123,7 +125,7 @@ func (d *derived) Bytes() int {
 
 func (k *canaryKernel) NewScratch() any { return new([canaryWidth]float64) }
 
-func (k *canaryKernel) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
+func (k *canaryKernel) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
 	d := &derived{keep: u.DerivedVersion, unit: u.ID, large: k.large}
 	s := num.NewStream(num.NewKey(u.DerivedVersion, "canary/keep"), 0, uint32(u.ID))
 	for i := range d.seed {
@@ -132,7 +134,7 @@ func (k *canaryKernel) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.V
 	return d, nil
 }
 
-func (k *canaryKernel) Run(dst *algorithms.Partial, u algorithms.Unit, _ *dataset.Data, v algorithms.Vars, kept, scratch any) error {
+func (k *canaryKernel) Run(dst *round.Partial, u round.Unit, _ *dataset.Data, v round.Vars, kept round.Derived, scratch any) error {
 	if k.fail != nil {
 		if err := k.fail(u); err != nil {
 			return err
@@ -168,7 +170,7 @@ func collectedPart(payload byte, state []byte) []byte {
 	return sum[:]
 }
 
-func (k *canaryKernel) Collect(ctx context.Context, u algorithms.Unit, _ *dataset.Data, v algorithms.Vars, _ any) ([]byte, error) {
+func (k *canaryKernel) Collect(ctx context.Context, u round.Unit, _ *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	if k.fail != nil {
 		if err := k.fail(u); err != nil {
 			return nil, err
@@ -186,7 +188,7 @@ func canaryData() *dataset.Data {
 	return dataset.NewData(m, make([]dataset.Roles, canaryUnits))
 }
 
-func ignore(uint64, algorithms.Trainer) error { return nil }
+func ignore(uint64, round.Trainer) error { return nil }
 
 // sing drives a canary from a state to its end.
 func sing(t testing.TB, c *canary, k *canaryKernel, lanes int) string {

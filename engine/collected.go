@@ -5,21 +5,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
-
-// Collector is implemented by kernels whose rounds are collected: each unit gives bytes of
-// its own, such as a tree.
-type Collector interface {
-	// Collect computes the unit's bytes; the same unit gives the same bytes
-	// anywhere. It returns early, with ctx's error, when ctx is done.
-	Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, scratch any) ([]byte, error)
-}
 
 // RunCollected computes one unit of a Collect round: it runs the unit's child job if it has
 // one, and calls the kernel's Collect otherwise.
-func RunCollected(ctx context.Context, k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, child ChildRunner, scratch any) ([]byte, error) {
+func RunCollected(ctx context.Context, k round.Kernel, u round.Unit, d *dataset.Data, v round.Vars, child ChildRunner, scratch any) ([]byte, error) {
 	if u.Child != nil {
 		result, err := child(ctx, u.Child)
 		if err != nil {
@@ -27,7 +19,7 @@ func RunCollected(ctx context.Context, k algorithms.Kernel, u algorithms.Unit, d
 		}
 		return result, nil
 	}
-	c, ok := k.(Collector)
+	c, ok := k.(round.CollectKernel)
 	if !ok {
 		return nil, errors.New("the algorithm collects nothing")
 	}

@@ -3,8 +3,8 @@ package engine
 import (
 	"sync"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // DerivedLimit is the default bound, in bytes, on the derived values of a process.
@@ -24,7 +24,7 @@ func NewDerivedMemory(limit int) *DerivedMemory { return &DerivedMemory{limit: l
 
 // NewCache returns an empty cache for one job, which counts against m.
 func (m *DerivedMemory) NewCache() *DerivedCache {
-	return &DerivedCache{memory: m, values: make(map[derivedKey]any)}
+	return &DerivedCache{memory: m, values: make(map[derivedKey]round.Derived)}
 }
 
 // Used returns the number of reserved bytes.
@@ -62,7 +62,7 @@ type DerivedCache struct {
 	closed  bool
 	version uint64
 	bytes   int // taken of memory for values
-	values  map[derivedKey]any
+	values  map[derivedKey]round.Derived
 }
 
 type derivedKey struct {
@@ -96,14 +96,14 @@ func (c *DerivedCache) reset(version uint64) {
 	c.memory.release(c.bytes)
 	c.version, c.bytes = version, 0
 	for _, old := range c.values {
-		release(old)
+		old.Release()
 	}
 	clear(c.values)
 }
 
 // get returns the unit's derived value from the cache or from Derive; nil: the unit runs
 // without one. The value is retained for the caller, who releases it.
-func (c *DerivedCache) get(k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, scratch any) (any, error) {
+func (c *DerivedCache) get(k round.SumKernel, u round.Unit, d *dataset.Data, v round.Vars, scratch any) (round.Derived, error) {
 	c.setVersion(u.DerivedVersion)
 	if u.DerivedVersion == 0 {
 		return nil, nil
@@ -112,7 +112,7 @@ func (c *DerivedCache) get(k algorithms.Kernel, u algorithms.Unit, d *dataset.Da
 	c.mu.Lock()
 	value, ok := c.values[key]
 	if ok {
-		retain(value)
+		value.Retain()
 	}
 	c.mu.Unlock()
 	if ok {
@@ -142,11 +142,8 @@ func (c *DerivedCache) get(k algorithms.Kernel, u algorithms.Unit, d *dataset.Da
 
 // store adds a value, for which *reserved bytes are reserved already, and reports whether it
 // did. It then sets *reserved to the size of the value.
-func (c *DerivedCache) store(version uint64, key derivedKey, value any, reserved *int) bool {
-	size := 0
-	if s, ok := value.(algorithms.Sized); ok {
-		size = s.Bytes()
-	}
+func (c *DerivedCache) store(version uint64, key derivedKey, value round.Derived, reserved *int) bool {
+	size := value.Bytes()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, have := c.values[key]; have || c.closed || c.version != version {
@@ -161,18 +158,6 @@ func (c *DerivedCache) store(version uint64, key derivedKey, value any, reserved
 	*reserved = size
 	c.bytes += size
 	c.values[key] = value
-	retain(value)
+	value.Retain()
 	return true
-}
-
-func retain(value any) {
-	if h, ok := value.(algorithms.RefCounted); ok {
-		h.Retain()
-	}
-}
-
-func release(value any) {
-	if h, ok := value.(algorithms.RefCounted); ok {
-		h.Release()
-	}
 }

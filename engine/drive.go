@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Executor computes the units of a round and combines their results.
@@ -12,16 +12,16 @@ type Executor interface {
 	// Do runs round number n of the job and fills res, which stays valid until
 	// the next call. It blocks until every unit has a result. An error means that the
 	// job cannot go on, or that ctx is done.
-	Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error
+	Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error
 }
 
 // Observer is called after every Fold; rounds is the number of rounds folded since
 // the job began. It may encode the trainer's state. An error stops the job.
-type Observer func(rounds uint64, t algorithms.Trainer) error
+type Observer func(rounds uint64, t round.Trainer) error
 
 // Drive runs rounds from number start until the trainer says Done or ctx ends.
-func Drive(ctx context.Context, t algorithms.Trainer, start uint64, x Executor, observe Observer) error {
-	var res algorithms.Result
+func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, observe Observer) error {
+	var res round.Result
 	for n := start; ; n++ {
 		if err := ctx.Err(); err != nil {
 			return err

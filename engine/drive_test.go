@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestResumeFromAnyRound: the state after any round, restored elsewhere with
@@ -15,7 +15,7 @@ import (
 func TestResumeFromAnyRound(t *testing.T) {
 	var states [][]byte
 	c := newCanary(songRounds)
-	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 2, nil), func(rounds uint64, tr algorithms.Trainer) error {
+	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 2, nil), func(rounds uint64, tr round.Trainer) error {
 		if rounds != uint64(len(states))+1 {
 			t.Errorf("%d rounds after %d observations", rounds, len(states))
 		}
@@ -38,7 +38,7 @@ func TestResumeFromAnyRound(t *testing.T) {
 func TestObserverStopsTheJob(t *testing.T) {
 	stop := errors.New("stop")
 	c := newCanary(songRounds)
-	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 1, nil), func(rounds uint64, _ algorithms.Trainer) error {
+	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 1, nil), func(rounds uint64, _ round.Trainer) error {
 		if rounds == 5 {
 			return stop
 		}
@@ -52,12 +52,12 @@ func TestObserverStopsTheJob(t *testing.T) {
 // unable is a Trainer that has no next round.
 type unable struct{ *canary }
 
-func (unable) Next() (*algorithms.Round, error) { return nil, errors.New("no idea") }
+func (unable) Next() (*round.Round, error) { return nil, errors.New("no idea") }
 
 // executorFunc is an Executor.
-type executorFunc func(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error
+type executorFunc func(ctx context.Context, n uint64, r *round.Round, res *round.Result) error
 
-func (f executorFunc) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
+func (f executorFunc) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	return f(ctx, n, r, res)
 }
 
@@ -65,12 +65,12 @@ func (f executorFunc) Do(ctx context.Context, n uint64, r *algorithms.Round, res
 func TestErrorsNameTheRound(t *testing.T) {
 	bad := errors.New("bad luck")
 	var asked []uint64
-	x := executorFunc(func(_ context.Context, n uint64, _ *algorithms.Round, res *algorithms.Result) error {
+	x := executorFunc(func(_ context.Context, n uint64, _ *round.Round, res *round.Result) error {
 		asked = append(asked, n)
 		if n == 9 {
 			return bad
 		}
-		*res = algorithms.Result{Sum: new(algorithms.Partial)}
+		*res = round.Result{Sum: new(round.Partial)}
 		return nil
 	})
 	if err := Drive(t.Context(), newCanary(100), 7, x, ignore); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "round 9: ") {

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // CheckFinite returns an error that names the first number of p that is NaN or
 // infinite, or nil. The cause is bad memory on the machine, or training that diverges;
 // a second machine's result tells which.
-func CheckFinite(p *algorithms.Partial) error {
+func CheckFinite(p *round.Partial) error {
 	if i := firstNonFinite(p.F64); i >= 0 {
 		return nonFinite("float64 value", i, p.F64[i])
 	}

@@ -8,13 +8,14 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // forest is a real job: LDLF with early stopping on the artificial set.
 type forest struct {
-	job    *algorithms.Job
+	job    *round.Job
 	data   *dataset.Data
-	kernel algorithms.Kernel
+	kernel round.Kernel
 }
 
 func newForest(t *testing.T) *forest {
@@ -27,8 +28,8 @@ func newForest(t *testing.T) *forest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &forest{job: &algorithms.Job{
-		Algorithm: a.Name(), Numerics: algorithms.Numerics, Seed: 5, Dataset: m.Digest(), Params: resolved.Params,
+	f := &forest{job: &round.Job{
+		Algorithm: a.Name(), Numerics: round.Numerics, Seed: 5, Dataset: m.Digest(), Params: resolved.Params,
 		Split: dataset.Split{Seed: 5, TestFraction: 0.1, ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin},
 	}}
 	f.data = datatest.Data(t, m, shards, f.job.Split, nil)
@@ -59,7 +60,7 @@ func (f *forest) grow(t *testing.T, lanes int, state []byte, from uint64, observ
 func TestForestIsTheSame(t *testing.T) {
 	f := newForest(t)
 	var states [][]byte
-	want := f.grow(t, 1, nil, 0, func(_ uint64, tr algorithms.Trainer) error {
+	want := f.grow(t, 1, nil, 0, func(_ uint64, tr round.Trainer) error {
 		state, err := tr.AppendState(nil)
 		states = append(states, state)
 		return err

@@ -1,9 +1,10 @@
 package engine
 
 import (
+	"os"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // lender has the lanes of a Local that are at nothing.
@@ -12,7 +13,7 @@ type lender struct {
 	idle []*lane
 }
 
-// lane is one lane of a Local. It lends the idle ones to its unit (algorithms.Lanes).
+// lane is one lane of a Local. It lends the idle ones to its unit (round.Lanes).
 type lane struct {
 	*lender
 	scratch any
@@ -47,15 +48,15 @@ func (l *lender) give(x *lane) {
 	l.idle = append(l.idle, x)
 }
 
-// Idle implements algorithms.Lanes.
+// Idle implements round.Lanes.
 func (l *lender) Idle() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.idle)
 }
 
-// Do implements algorithms.Lanes.
-func (x *lane) Do(n int, p algorithms.Parts) {
+// Do implements round.Lanes.
+func (x *lane) Do(n int, p round.Parts) {
 	x.own.Begin(n, p)
 	defer x.own.End()
 	for range n - 1 {
@@ -73,7 +74,9 @@ func (x *lane) Do(n int, p algorithms.Parts) {
 // helpOut is a lent lane's work. It is idle again before the one that it helped goes on.
 func (x *lane) helpOut() {
 	s := x.helps
-	s.Help(x.scratch)
+	if stack := s.Help(x.scratch); stack != nil {
+		os.Stderr.Write(stack) // the lender panics, and its stack does not have this one
+	}
 	x.give(x)
 	s.Leave()
 }

@@ -5,13 +5,13 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Local computes rounds in this process. A cluster must give the same bytes.
 type Local struct {
-	kernel algorithms.Kernel
+	kernel round.Kernel
 	data   *dataset.Data
 	child  ChildRunner
 	cache  *DerivedCache
@@ -22,11 +22,11 @@ type Local struct {
 }
 
 // ChildRunner runs a whole job and returns its encoded Outcome.
-type ChildRunner func(ctx context.Context, j *algorithms.Job) ([]byte, error)
+type ChildRunner func(ctx context.Context, j *round.Job) ([]byte, error)
 
 // NewLocal returns an executor with the given number of lanes: it computes so many units
 // at a time.
-func NewLocal(k algorithms.Kernel, d *dataset.Data, lanes int, child ChildRunner) *Local {
+func NewLocal(k round.Kernel, d *dataset.Data, lanes int, child ChildRunner) *Local {
 	l := &Local{kernel: k, data: d, child: child, cache: NewDerivedCache(DerivedLimit), lanes: max(1, lanes)}
 	for range l.lanes {
 		l.lender.newLane(k.NewScratch())
@@ -42,18 +42,18 @@ func (l *Local) UseMemory(m *DerivedMemory) { l.cache = m.NewCache() }
 func (l *Local) ReleaseMemory() { l.cache.Close() }
 
 // Do implements Executor.
-func (l *Local) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
-	if r.How == algorithms.Collect {
+func (l *Local) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
+	if r.How == round.Collect {
 		return l.collect(ctx, r, res)
 	}
 	return l.sum(ctx, r, res)
 }
 
-func (l *Local) sum(ctx context.Context, r *algorithms.Round, res *algorithms.Result) error {
+func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) error {
 	res.Collected = nil
 	l.tree.Reset(r.Units, r.Shape)
 	var mu sync.Mutex // guards tree
-	err := l.each(ctx, r, func(u algorithms.Unit, x *lane) error {
+	err := l.each(ctx, r, func(u round.Unit, x *lane) error {
 		mu.Lock()
 		p := l.tree.Partial()
 		mu.Unlock()
@@ -70,10 +70,10 @@ func (l *Local) sum(ctx context.Context, r *algorithms.Round, res *algorithms.Re
 	return err
 }
 
-func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithms.Result) error {
+func (l *Local) collect(ctx context.Context, r *round.Round, res *round.Result) error {
 	res.Sum, res.Collected = nil, nil
 	results := make([][]byte, r.Units)
-	err := l.each(ctx, r, func(u algorithms.Unit, x *lane) error {
+	err := l.each(ctx, r, func(u round.Unit, x *lane) error {
 		if r.Has != nil && r.Has[u.ID] {
 			return nil
 		}
@@ -87,7 +87,7 @@ func (l *Local) collect(ctx context.Context, r *algorithms.Round, res *algorithm
 
 // each calls f for every unit of the round, on all lanes. It returns the error of the
 // lowest unit that failed.
-func (l *Local) each(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, *lane) error) error {
+func (l *Local) each(ctx context.Context, r *round.Round, f func(round.Unit, *lane) error) error {
 	if l.lanes == 1 || r.Units == 1 {
 		runtime.LockOSThread() // as a worker's lane does
 		defer runtime.UnlockOSThread()
@@ -116,7 +116,7 @@ func (l *Local) takeLanes(n int) []*lane {
 	return l.taken
 }
 
-func (l *Local) parallel(ctx context.Context, r *algorithms.Round, f func(algorithms.Unit, *lane) error) error {
+func (l *Local) parallel(ctx context.Context, r *round.Round, f func(round.Unit, *lane) error) error {
 	var (
 		mu     sync.Mutex
 		next   int

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 const songRounds = 20
@@ -42,9 +42,9 @@ func TestCanaryShowsAnotherOrder(t *testing.T) {
 // wrongOrder sums from left to right.
 type wrongOrder struct{ *Local }
 
-func (x *wrongOrder) Do(_ context.Context, _ uint64, r *algorithms.Round, res *algorithms.Result) error {
+func (x *wrongOrder) Do(_ context.Context, _ uint64, r *round.Round, res *round.Result) error {
 	x.tree.Reset(r.Units, r.Shape)
-	var sum *algorithms.Partial
+	var sum *round.Partial
 	for id := range r.Units {
 		p := x.tree.Partial()
 		if err := RunUnit(p, x.kernel, r.Unit(id), x.data, r.Vars, x.cache, x.kernel.NewScratch()); err != nil {
@@ -71,10 +71,10 @@ func TestMissesDeriveTheSame(t *testing.T) {
 func TestErrorsNameTheLowestUnit(t *testing.T) {
 	bad := errors.New("bad luck")
 	for _, lanes := range []int{1, 2, 5} {
-		for _, round := range []uint64{0, 2} { // a summed one, a collected one
+		for _, number := range []uint64{0, 2} { // a summed one, a collected one
 			late := make(chan struct{})
 			var once sync.Once
-			k := &canaryKernel{fail: func(u algorithms.Unit) error {
+			k := &canaryKernel{fail: func(u round.Unit) error {
 				switch u.ID {
 				case 2: // fails last where slots run side by side
 					if lanes > 1 {
@@ -88,10 +88,10 @@ func TestErrorsNameTheLowestUnit(t *testing.T) {
 				return nil
 			}}
 			c := newCanary(songRounds)
-			c.done = round
-			err := Drive(t.Context(), c, round, NewLocal(k, canaryData(), lanes, nil), ignore)
-			if !errors.Is(err, bad) || !strings.Contains(err.Error(), "unit 2:") || !strings.Contains(err.Error(), fmt.Sprintf("round %d:", round)) {
-				t.Errorf("%d lanes, round %d: error %v", lanes, round, err)
+			c.done = number
+			err := Drive(t.Context(), c, number, NewLocal(k, canaryData(), lanes, nil), ignore)
+			if !errors.Is(err, bad) || !strings.Contains(err.Error(), "unit 2:") || !strings.Contains(err.Error(), fmt.Sprintf("round %d:", number)) {
+				t.Errorf("%d lanes, round %d: error %v", lanes, number, err)
 			}
 		}
 	}
@@ -100,19 +100,19 @@ func TestErrorsNameTheLowestUnit(t *testing.T) {
 // TestCancellation stops between units and returns ctx's error.
 func TestCancellation(t *testing.T) {
 	for _, lanes := range []int{1, 3} {
-		for _, round := range []uint64{0, 2} {
+		for _, number := range []uint64{0, 2} {
 			ctx, cancel := context.WithCancel(t.Context())
 			var ran atomic.Int32
-			k := &canaryKernel{fail: func(algorithms.Unit) error {
+			k := &canaryKernel{fail: func(round.Unit) error {
 				ran.Add(1)
 				cancel()
 				return nil
 			}}
 			c := newCanary(songRounds)
-			c.done = round
-			err := Drive(ctx, c, round, NewLocal(k, canaryData(), lanes, nil), ignore)
-			if !errors.Is(err, context.Canceled) || c.done != round {
-				t.Errorf("%d lanes, round %d: error %v after round %d", lanes, round, err, c.done)
+			c.done = number
+			err := Drive(ctx, c, number, NewLocal(k, canaryData(), lanes, nil), ignore)
+			if !errors.Is(err, context.Canceled) || c.done != number {
+				t.Errorf("%d lanes, round %d: error %v after round %d", lanes, number, err, c.done)
 			}
 			if n := int(ran.Load()); n > lanes {
 				t.Errorf("%d lanes: %d units were begun after the end", lanes, n-lanes)
@@ -132,7 +132,7 @@ func TestCollectSkipsWhatTheTrainerHas(t *testing.T) {
 	for _, lanes := range []int{1, 5} {
 		var mu sync.Mutex
 		ran := make(map[int]bool)
-		k := &canaryKernel{fail: func(u algorithms.Unit) error {
+		k := &canaryKernel{fail: func(u round.Unit) error {
 			mu.Lock()
 			defer mu.Unlock()
 			ran[u.ID] = true
@@ -141,7 +141,7 @@ func TestCollectSkipsWhatTheTrainerHas(t *testing.T) {
 		c := newCanary(3)
 		c.done, c.has = 2, []bool{false, true, false, false, true, false, false, true}
 		r, _ := c.Next()
-		var res algorithms.Result
+		var res round.Result
 		if err := NewLocal(k, canaryData(), lanes, nil).Do(t.Context(), 2, r, &res); err != nil {
 			t.Fatal(err)
 		}
@@ -160,20 +160,20 @@ func TestCollectSkipsWhatTheTrainerHas(t *testing.T) {
 }
 
 // summing is a kernel that collects nothing.
-type summing struct{ algorithms.Kernel }
+type summing struct{ round.Kernel }
 
 // TestCollectRunsChildren through the runner that the executor was given, and a
 // kernel that collects nothing is an error.
 func TestCollectRunsChildren(t *testing.T) {
-	jobs := []*algorithms.Job{{Seed: 5}, {Seed: 6}}
-	r := &algorithms.Round{Units: 2, How: algorithms.Collect, Scope: algorithms.Whole, Children: jobs}
-	child := func(_ context.Context, j *algorithms.Job) ([]byte, error) { return []byte{byte(j.Seed)}, nil }
-	var res algorithms.Result
+	jobs := []*round.Job{{Seed: 5}, {Seed: 6}}
+	r := &round.Round{Units: 2, How: round.Collect, Scope: round.Whole, Children: jobs}
+	child := func(_ context.Context, j *round.Job) ([]byte, error) { return []byte{byte(j.Seed)}, nil }
+	var res round.Result
 	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil || res.Collected[0][0] != 5 || res.Collected[1][0] != 6 {
 		t.Errorf("parts %v, error %v", res.Collected, err)
 	}
 	bad := errors.New("bad luck")
-	fail := func(context.Context, *algorithms.Job) ([]byte, error) { return nil, bad }
+	fail := func(context.Context, *round.Job) ([]byte, error) { return nil, bad }
 	if err := NewLocal(&canaryKernel{}, canaryData(), 1, fail).Do(t.Context(), 0, r, &res); !errors.Is(err, bad) || !strings.Contains(err.Error(), "unit 0") {
 		t.Errorf("a child that fails: error %v", err)
 	}
@@ -186,8 +186,8 @@ func TestCollectRunsChildren(t *testing.T) {
 // TestLocalDoesNotAllocatePerRound beyond what starting slots costs.
 func TestLocalDoesNotAllocatePerRound(t *testing.T) {
 	l := NewLocal(zeroKernel{}, canaryData(), 1, nil)
-	r := &algorithms.Round{Units: canaryUnits, Shape: canaryShape, Roles: dataset.AllRows}
-	var res algorithms.Result
+	r := &round.Round{Units: canaryUnits, Shape: canaryShape, Roles: dataset.AllRows}
+	var res round.Result
 	do := func() {
 		if err := l.Do(t.Context(), 0, r, &res); err != nil {
 			t.Fatal(err)
@@ -202,9 +202,9 @@ func TestLocalDoesNotAllocatePerRound(t *testing.T) {
 type zeroKernel struct{}
 
 func (zeroKernel) NewScratch() any { return nil }
-func (zeroKernel) Derive(algorithms.Unit, *dataset.Data, algorithms.Vars, any) (any, error) {
+func (zeroKernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
-func (zeroKernel) Run(*algorithms.Partial, algorithms.Unit, *dataset.Data, algorithms.Vars, any, any) error {
+func (zeroKernel) Run(*round.Partial, round.Unit, *dataset.Data, round.Vars, round.Derived, any) error {
 	return nil
 }

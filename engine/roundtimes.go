@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // RoundTimes adds up the durations of rounds by their Kind. It is safe for concurrent use:
@@ -63,14 +63,14 @@ type timedExecutor struct {
 }
 
 // Do implements Executor.
-func (m *timedExecutor) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
+func (m *timedExecutor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	began := time.Now()
 	err := m.Executor.Do(ctx, n, r, res)
 	if m.skipChildren && r.Children != nil {
 		return err
 	}
 	took := time.Since(began)
-	if c, ok := m.Executor.(ComputeTimer); ok && r.How == algorithms.Sum && c.Computed() > 0 {
+	if c, ok := m.Executor.(ComputeTimer); ok && r.How == round.Sum && c.Computed() > 0 {
 		took = min(took, c.Computed())
 	}
 	m.times.add(r.Kind, took)

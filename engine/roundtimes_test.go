@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // slow takes a while for a round, and says that less was computed.
 type slow struct{ took, computed time.Duration }
 
-func (s *slow) Do(context.Context, uint64, *algorithms.Round, *algorithms.Result) error {
+func (s *slow) Do(context.Context, uint64, *round.Round, *round.Result) error {
 	for began := time.Now(); time.Since(began) < s.took; {
 	}
 	return nil
@@ -24,18 +24,18 @@ func (s *slow) Computed() time.Duration { return s.computed }
 func TestSpent(t *testing.T) {
 	var s RoundTimes
 	x := &slow{took: 2 * time.Millisecond}
-	do := func(apart bool, r *algorithms.Round) {
+	do := func(apart bool, r *round.Round) {
 		if err := s.Measure(x, apart).Do(t.Context(), 0, r, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	do(true, &algorithms.Round{Kind: "step"})
-	do(true, &algorithms.Round{Kind: "step"})
-	do(true, &algorithms.Round{Kind: "fold", Children: []*algorithms.Job{{}}})
+	do(true, &round.Round{Kind: "step"})
+	do(true, &round.Round{Kind: "step"})
+	do(true, &round.Round{Kind: "fold", Children: []*round.Job{{}}})
 	x.computed = time.Nanosecond
-	do(true, &algorithms.Round{Kind: "validation"})
-	do(false, &algorithms.Round{Kind: "tree", How: algorithms.Collect}) // nobody says
-	do(false, &algorithms.Round{Kind: "fold", How: algorithms.Collect, Children: []*algorithms.Job{{}}})
+	do(true, &round.Round{Kind: "validation"})
+	do(false, &round.Round{Kind: "tree", How: round.Collect}) // nobody says
+	do(false, &round.Round{Kind: "fold", How: round.Collect, Children: []*round.Job{{}}})
 	got := s.ByKind()
 	if len(got) != 4 || got["step"] < 2*x.took || got["validation"] != x.computed || got["tree"] < x.took || got["fold"] < x.took {
 		t.Errorf("spent %v", got)

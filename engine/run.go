@@ -3,19 +3,25 @@ package engine
 import (
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
-// RunUnit computes one unit of a Sum round into dst. It is the only caller of Kernel.Run, in
+// RunUnit computes one unit of a Sum round into dst. It is the only caller of SumKernel.Run, in
 // this process and on workers.
-func RunUnit(dst *algorithms.Partial, k algorithms.Kernel, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, cache *DerivedCache, scratch any) error {
-	value, err := cache.get(k, u, d, v, scratch)
+func RunUnit(dst *round.Partial, k round.Kernel, u round.Unit, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
+	s, ok := k.(round.SumKernel)
+	if !ok {
+		return fmt.Errorf("unit %d: the algorithm sums nothing", u.ID)
+	}
+	value, err := cache.get(s, u, d, v, scratch)
 	if err != nil {
 		return fmt.Errorf("unit %d: %w", u.ID, err)
 	}
-	defer release(value)
-	if err := k.Run(dst, u, d, v, value, scratch); err != nil {
+	if value != nil {
+		defer value.Release()
+	}
+	if err := s.Run(dst, u, d, v, value, scratch); err != nil {
 		return fmt.Errorf("unit %d: %w", u.ID, err)
 	}
 	canonical(dst)

@@ -1,10 +1,11 @@
 package engine
 
 import (
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Share is the parts of one unit while lanes compute them together: those of the lane that
@@ -12,7 +13,7 @@ import (
 // which comes before End, and the end of its Help. Its memory serves one set of parts
 // after the other.
 type Share struct {
-	parts   algorithms.Parts
+	parts   round.Parts
 	n       int64
 	next    atomic.Int64 // the first part that nobody has begun
 	helpers sync.WaitGroup
@@ -22,7 +23,7 @@ type Share struct {
 }
 
 // Begin makes n parts ready.
-func (s *Share) Begin(n int, p algorithms.Parts) {
+func (s *Share) Begin(n int, p round.Parts) {
 	s.parts, s.n = p, int64(n)
 	s.next.Store(0)
 }
@@ -42,18 +43,19 @@ func (s *Share) Work(scratch any) {
 // Join announces a helper.
 func (s *Share) Join() { s.helpers.Add(1) }
 
-// Help is Work of a helper. It reports whether no part panicked: one that did has End
-// panic.
-func (s *Share) Help(scratch any) (ok bool) {
+// Help is Work of a helper. If a part panics, End panics with the same value, and Help
+// returns the stack of the part; else nil.
+func (s *Share) Help(scratch any) (stack []byte) {
 	defer func() {
 		if r := recover(); r != nil {
+			stack = debug.Stack()
 			s.mu.Lock()
 			s.panicked = r
 			s.mu.Unlock()
 		}
 	}()
 	s.Work(scratch)
-	return true
+	return nil
 }
 
 // Leave is the end of a helper's part in it.

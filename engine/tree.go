@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Tree is the pinned reduction tree of one Sum round (design section 8.4): node
@@ -17,13 +17,13 @@ import (
 // its two children. It is not safe for concurrent use.
 type Tree struct {
 	units  int
-	shape  algorithms.Shape
-	levels [][]*algorithms.Partial // levels[l][i], nil until filled
-	spare  []*algorithms.Partial
+	shape  round.Shape
+	levels [][]*round.Partial // levels[l][i], nil until filled
+	spare  []*round.Partial
 }
 
 // Reset prepares the tree for a round, reusing the memory of the one before.
-func (t *Tree) Reset(units int, shape algorithms.Shape) {
+func (t *Tree) Reset(units int, shape round.Shape) {
 	for _, level := range t.levels {
 		for i, p := range level {
 			if p != nil {
@@ -35,7 +35,7 @@ func (t *Tree) Reset(units int, shape algorithms.Shape) {
 	if t.units != units {
 		t.levels = t.levels[:0]
 		for n := units; ; n = (n + 1) / 2 {
-			t.levels = append(t.levels, make([]*algorithms.Partial, n))
+			t.levels = append(t.levels, make([]*round.Partial, n))
 			if n == 1 {
 				break
 			}
@@ -45,24 +45,24 @@ func (t *Tree) Reset(units int, shape algorithms.Shape) {
 }
 
 // Partial returns a partial shaped and zeroed for the round: fill it and Put it.
-func (t *Tree) Partial() *algorithms.Partial {
-	var p *algorithms.Partial
+func (t *Tree) Partial() *round.Partial {
+	var p *round.Partial
 	if n := len(t.spare); n > 0 {
 		p, t.spare = t.spare[n-1], t.spare[:n-1]
 	} else {
-		p = new(algorithms.Partial)
+		p = new(round.Partial)
 	}
 	p.Reset(t.shape)
 	return p
 }
 
 // Release returns a partial that was not Put, for reuse.
-func (t *Tree) Release(p *algorithms.Partial) { t.spare = append(t.spare, p) }
+func (t *Tree) Release(p *round.Partial) { t.spare = append(t.spare, p) }
 
 // Put fills node (level, i) and every ancestor that it completes. It reports
 // false when the node was filled or covered already: p is then ignored. The tree
 // owns p from here on.
-func (t *Tree) Put(level, i int, p *algorithms.Partial) (bool, error) {
+func (t *Tree) Put(level, i int, p *round.Partial) (bool, error) {
 	if level < 0 || level >= len(t.levels) || i < 0 || i >= len(t.levels[level]) {
 		t.Release(p)
 		return false, fmt.Errorf("node (%d, %d) is not in a tree of %d units", level, i, t.units)
@@ -102,7 +102,7 @@ func (t *Tree) climb(level, i int) {
 }
 
 // add returns left + right and reuses the memory of both.
-func (t *Tree) add(left, right *algorithms.Partial) *algorithms.Partial {
+func (t *Tree) add(left, right *round.Partial) *round.Partial {
 	num.Add64(left.F64, right.F64)
 	num.Add32(left.F32, right.F32)
 	if t.shape.Rows == 0 {
@@ -120,7 +120,7 @@ func (t *Tree) add(left, right *algorithms.Partial) *algorithms.Partial {
 
 // addRows sets dst's rows, of which there are at most rows, to the sums of the rows of a and b.
 // An absent row is +0.
-func addRows(dst, a, b *algorithms.Partial, rows int) {
+func addRows(dst, a, b *round.Partial, rows int) {
 	most := min(rows, len(a.Index)+len(b.Index))
 	dst.Index = slices.Grow(dst.Index[:0], most)[:most]
 	dst.Values = slices.Grow(dst.Values[:0], most*a.Width)[:most*a.Width]
@@ -140,7 +140,7 @@ func (t *Tree) Covered(level, i int) bool {
 }
 
 // Root returns the sum of all units, or nil while some are missing.
-func (t *Tree) Root() *algorithms.Partial {
+func (t *Tree) Root() *round.Partial {
 	if len(t.levels) == 0 {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (t *Tree) Root() *algorithms.Partial {
 
 // Nodes calls f with every filled node: what a worker that computed some of the
 // units sends to the leader (design section 8.4).
-func (t *Tree) Nodes(f func(level, i int, p *algorithms.Partial)) {
+func (t *Tree) Nodes(f func(level, i int, p *round.Partial)) {
 	for level, nodes := range t.levels {
 		for i, p := range nodes {
 			if p != nil {

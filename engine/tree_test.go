@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // slowSum is the twin of Tree: it recurses over the pinned tree on dense values.
@@ -50,7 +50,7 @@ func drawUnits(t *rapid.T, units int) [][]float32 {
 }
 
 // fill writes a unit's values into p as a dense and as a row-sparse partial.
-func fill(p *algorithms.Partial, values []float32) {
+func fill(p *round.Partial, values []float32) {
 	copy(p.F32, values)
 	for i, v := range values {
 		p.F64[i] = float64(v)
@@ -64,9 +64,9 @@ func fill(p *algorithms.Partial, values []float32) {
 	}
 }
 
-var testShape = algorithms.Shape{F64: testRows * testWidth, F32: testRows * testWidth, Rows: testRows, Width: testWidth}
+var testShape = round.Shape{F64: testRows * testWidth, F32: testRows * testWidth, Rows: testRows, Width: testWidth}
 
-func denseRows(p *algorithms.Partial) []float32 {
+func denseRows(p *round.Partial) []float32 {
 	dense := make([]float32, testRows*testWidth)
 	for i, row := range p.Index {
 		copy(dense[int(row)*testWidth:], p.Values[i*testWidth:(i+1)*testWidth])
@@ -111,7 +111,7 @@ func TestTreeTakesInnerNodes(t *testing.T) {
 					own.Put(0, u, p)
 				}
 			}
-			own.Nodes(func(level, i int, p *algorithms.Partial) {
+			own.Nodes(func(level, i int, p *round.Partial) {
 				q := leader.Partial()
 				q.F64 = append(q.F64[:0], p.F64...)
 				q.F32 = append(q.F32[:0], p.F32...)
@@ -149,14 +149,14 @@ func seq(n int) []int {
 
 func TestTreeRefusesWhatDoesNotFit(t *testing.T) {
 	var tree Tree
-	tree.Reset(4, algorithms.Shape{F64: 2})
+	tree.Reset(4, round.Shape{F64: 2})
 	if _, err := tree.Put(0, 4, tree.Partial()); err == nil {
 		t.Error("a node outside the tree was taken")
 	}
 	if _, err := tree.Put(3, 0, tree.Partial()); err == nil {
 		t.Error("a level outside the tree was taken")
 	}
-	if _, err := tree.Put(0, 0, &algorithms.Partial{F64: make([]float64, 3)}); err == nil {
+	if _, err := tree.Put(0, 0, &round.Partial{F64: make([]float64, 3)}); err == nil {
 		t.Error("a partial of another shape was taken")
 	}
 	used, _ := tree.Put(0, 1, tree.Partial())
@@ -188,7 +188,7 @@ func TestTreeDoesNotAllocateInSteadyState(t *testing.T) {
 
 func TestCanonicalWritesNegativeZeroAsZero(t *testing.T) {
 	negative := math.Copysign(0, -1)
-	p := &algorithms.Partial{F64: []float64{negative}, F32: []float32{float32(negative)}, Values: []float32{float32(negative)}}
+	p := &round.Partial{F64: []float64{negative}, F32: []float32{float32(negative)}, Values: []float32{float32(negative)}}
 	canonical(p)
 	if math.Signbit(p.F64[0]) || math.Signbit(float64(p.F32[0])) || math.Signbit(float64(p.Values[0])) {
 		t.Error("-0 was kept in a partial")

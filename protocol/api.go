@@ -3,9 +3,9 @@ package protocol
 import (
 	"encoding/json"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // JobState is where a job stands.
@@ -187,16 +187,16 @@ type Spec struct {
 // JobInfo describes a job, from committed state, and of a round of trees or folds that
 // is under way what the leader knows beside.
 type JobInfo struct {
-	ID       uint64               `json:"id"`
-	Index    uint64               `json:"index"` // of the log entry that the job was read after: it grows
-	Name     string               `json:"name"`
-	State    JobState             `json:"state"`
-	Error    string               `json:"error,omitempty"`
-	Dataset  string               `json:"dataset"`
-	Job      *algorithms.Job      `json:"job"`
-	Spec     json.RawMessage      `json:"spec,omitempty"`
-	Progress *algorithms.Progress `json:"progress,omitempty"`
-	Rounds   uint64               `json:"rounds"` // committed
+	ID       uint64          `json:"id"`
+	Index    uint64          `json:"index"` // of the log entry that the job was read after: it grows
+	Name     string          `json:"name"`
+	State    JobState        `json:"state"`
+	Error    string          `json:"error,omitempty"`
+	Dataset  string          `json:"dataset"`
+	Job      *round.Job      `json:"job"`
+	Spec     json.RawMessage `json:"spec,omitempty"`
+	Progress *round.Progress `json:"progress,omitempty"`
+	Rounds   uint64          `json:"rounds"` // committed
 	// Collected is the number of finished units of a collected round, Units of all,
 	// InFlight of those that workers compute just now, as the leader knows.
 	Collected int `json:"collected,omitempty"`

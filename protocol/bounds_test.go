@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestBounds: what exceeds a stated bound is refused though the bytes are there.
@@ -27,7 +27,7 @@ func TestBounds(t *testing.T) {
 		}
 		return box(f...)
 	}
-	part := func() message { return &Part{Partial: new(algorithms.Partial)} }
+	part := func() message { return &Part{Partial: new(round.Partial)} }
 	commit := func(e CommitEntry) []byte { return e.Append(nil) }
 	for _, c := range []struct {
 		what string
@@ -37,10 +37,10 @@ func TestBounds(t *testing.T) {
 		{"a unit beyond the round", new(Run), run(func(m *Run) { m.Units[0] = 4 })},
 		{"a round without units", new(Run), run(func(m *Run) { m.Of, m.Units = 0, nil })},
 		{"too many units", new(Run), run(func(m *Run) { m.Of = MaxUnits + 1 })},
-		{"a long kind", new(Run), run(func(m *Run) { m.Kind = strings.Repeat("x", algorithms.MaxKind+1) })},
+		{"a long kind", new(Run), run(func(m *Run) { m.Kind = strings.Repeat("x", round.MaxKind+1) })},
 		{"a kind that is no word", new(Run), run(func(m *Run) { m.Kind = "\xff" })},
-		{"an unknown scope", new(Run), run(func(m *Run) { m.Scope = algorithms.None + 1 })},
-		{"an unknown combination", new(Run), run(func(m *Run) { m.How = algorithms.Collect + 1 })},
+		{"an unknown scope", new(Run), run(func(m *Run) { m.Scope = round.None + 1 })},
+		{"an unknown combination", new(Run), run(func(m *Run) { m.How = round.Collect + 1 })},
 		{"a huge float64 shape", new(Run), run(func(m *Run) { m.Shape.F64 = MaxMessage/8 + 1 })},
 		{"a huge float32 shape", new(Run), run(func(m *Run) { m.Shape.F32 = MaxMessage/4 + 1 })},
 		{"a huge number of rows", new(Run), run(func(m *Run) { m.Shape.Rows = MaxMessage/4 + 1 })},
@@ -92,7 +92,7 @@ func TestGreatestSizes(t *testing.T) {
 		m    message
 		most int
 	}{
-		{&Run{Kind: long[:algorithms.MaxKind], Of: MaxUnits, Units: units, Refs: refs}, 160 + 10*MaxVars + 4*len(units)},
+		{&Run{Kind: long[:round.MaxKind], Of: MaxUnits, Units: units, Refs: refs}, 160 + 10*MaxVars + 4*len(units)},
 		{&Collected{Worker: long, Digest: sampleText}, 64<<10 + 200},
 		{&Progress{Worker: long}, 64<<10 + 200},
 		{&Need{Worker: long, Refs: refs}, 64<<10 + 1<<10},
@@ -135,7 +135,7 @@ func TestProgrammersMistakesPanic(t *testing.T) {
 func TestHotMessagesDoNotAllocate(t *testing.T) {
 	run := &Run{Kind: "step", Of: 16, Refs: []Ref{{1, 2}, {3, 4}}, Units: []uint32{1, 2, 3}}
 	value := &Value{Data: make([]byte, 1000)}
-	partial := &algorithms.Partial{F64: make([]float64, 9), F32: make([]float32, 9), Index: make([]uint32, 3), Values: make([]float32, 6), Width: 2}
+	partial := &round.Partial{F64: make([]float64, 9), F32: make([]float32, 9), Index: make([]uint32, 3), Values: make([]float32, 6), Width: 2}
 	part := &Part{Worker: "w1", Partial: partial}
 	for _, into := range []message{new(Run), new(Value)} {
 		var m message = run
@@ -154,7 +154,7 @@ func TestHotMessagesDoNotAllocate(t *testing.T) {
 	}
 	for shift := range 8 {
 		buf := part.Append(make([]byte, shift))[shift:]
-		into := &Part{Partial: new(algorithms.Partial)}
+		into := &Part{Partial: new(round.Partial)}
 		if n := testing.AllocsPerRun(50, func() {
 			if err := into.Decode(buf); err != nil {
 				t.Error(err)

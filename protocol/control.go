@@ -3,8 +3,8 @@ package protocol
 import (
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Beat is a worker's heartbeat: published at every heartbeat interval, and at
@@ -68,7 +68,7 @@ type Setup struct {
 	// it, lest it take the rounds for late ones.
 	Start    uint64            `json:"start,omitempty"`
 	ID       uint64            `json:"id"`
-	Job      *algorithms.Job   `json:"job"`
+	Job      *round.Job        `json:"job"`
 	Manifest *dataset.Manifest `json:"manifest"`
 }
 

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // EntryKind is the second byte of a log entry, after Version.
@@ -81,7 +81,7 @@ type SubmitEntry struct {
 	Name    string          `json:"name,omitempty"` // empty: named after its ID
 	Dataset string          `json:"dataset"`        // name
 	Spec    json.RawMessage `json:"spec"`           // as the user wrote it, for display
-	Job     *algorithms.Job `json:"job"`
+	Job     *round.Job      `json:"job"`
 	// AuditPPM is how many units of a million are computed twice, at most a million.
 	AuditPPM uint32 `json:"audit_ppm,omitempty"`
 	// MaxQueue, where set, refuses a new job while that many have not ended.

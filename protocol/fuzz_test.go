@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // What a decoder may allocate for n bytes: JSON's values are larger than their
@@ -125,7 +125,7 @@ func FuzzPeekStamp(f *testing.F) {
 			return
 		}
 		var p Part
-		p.Partial = new(algorithms.Partial)
+		p.Partial = new(round.Partial)
 		if p.Decode(b) == nil && p.Stamp != s {
 			t.Fatalf("peeked %v, decoded %v", s, p.Stamp)
 		}

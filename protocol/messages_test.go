@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // codec is a message or entry as the tests below see all of them.
@@ -44,7 +44,7 @@ func (e *entry[E]) Decode(b []byte) error    { return DecodeEntry(b, &e.body) }
 var (
 	sampleStamp = Stamp{Epoch: 0x0102030405060708, Job: 9, Round: 1 << 33}
 	sampleText  = strings.Repeat("0123456789abcdef", 4)
-	sampleJob   = &algorithms.Job{
+	sampleJob   = &round.Job{
 		Algorithm: "ldlf", Numerics: 1, Seed: 7, Dataset: sampleText, Folds: 10, Params: json.RawMessage(`{"trees":5}`),
 		Split: dataset.Split{Seed: 7, Folds: 10, Fold: 3, Assigned: sampleText, ValidationFraction: 0.1, ValidationMin: 20},
 	}
@@ -70,16 +70,16 @@ func codecs() []codec {
 		jsonMessage("Reply", KindReply, &Reply{Error: "no room"}),
 		binaryMessage("Value", KindValue, drawValue, &Value{Epoch: 12, Job: 40, Ref: Ref{0xfffe, 412}, Data: []byte{1, 2, 3}}),
 		binaryMessage("Run", KindRun, drawRun, &Run{
-			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: algorithms.Sharded, How: algorithms.Sum, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
-			Shape: algorithms.Shape{F64: 2, F32: 3, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Units: []uint32{4, 5, 15},
+			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: round.Sharded, How: round.Sum, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
+			Shape: round.Shape{F64: 2, F32: 3, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Units: []uint32{4, 5, 15},
 		}),
 		binaryMessage("Run/collect", KindRun, drawRun, &Run{
-			Stamp: sampleStamp, Op: 4, Of: 10, Scope: algorithms.Whole, How: algorithms.Collect, Roles: dataset.AllRows, Child: true,
+			Stamp: sampleStamp, Op: 4, Of: 10, Scope: round.Whole, How: round.Collect, Roles: dataset.AllRows, Child: true,
 			Units: []uint32{0, 9}, Payload: [][]byte{{}, {0xaa, 0xbb}},
 		}),
 		binaryMessage("Part", KindPart, drawPart, &Part{
 			Stamp: sampleStamp, Worker: "w1", Level: 2, Index: 3, Compute: 1500000,
-			Partial: &algorithms.Partial{F64: []float64{1, -2.5}, F32: []float32{0.5}, Index: []uint32{7, 1868}, Values: []float32{1, 2, 3, 4}, Width: 2},
+			Partial: &round.Partial{F64: []float64{1, -2.5}, F32: []float32{0.5}, Index: []uint32{7, 1868}, Values: []float32{1, 2, 3, 4}, Width: 2},
 		}),
 		binaryMessage("Collected", KindCollected, drawCollected, &Collected{Stamp: sampleStamp, Worker: "w1", Unit: 3, Compute: 99, Digest: sampleText, Bytes: 4096}),
 		binaryMessage("Need", KindNeed, drawNeed, &Need{Stamp: sampleStamp, Worker: "w1", Setup: true, Refs: []Ref{{1, 412}}}),
@@ -145,7 +145,7 @@ func binaryMessage[M any, P interface {
 	empty := func() message {
 		m := P(new(M))
 		if part, ok := any(m).(*Part); ok {
-			part.Partial = new(algorithms.Partial)
+			part.Partial = new(round.Partial)
 		}
 		return m
 	}
@@ -180,16 +180,16 @@ func drawRun(t *rapid.T) *Run {
 	size := rapid.IntRange(0, MaxMessage/12) // so that a partial fits in a message
 	m := &Run{
 		Stamp: drawStamp(t), Kind: rapid.StringMatching("[a-z0-9 -]{0,32}").Draw(t, "kind"), Op: rapid.Byte().Draw(t, "op"), Of: rapid.Uint32Range(1, MaxUnits).Draw(t, "of"),
-		Scope: rapid.SampledFrom([]algorithms.Scope{algorithms.Sharded, algorithms.Whole, algorithms.None}).Draw(t, "scope"),
-		How:   rapid.SampledFrom([]algorithms.Combine{algorithms.Sum, algorithms.Collect}).Draw(t, "how"),
+		Scope: rapid.SampledFrom([]round.Scope{round.Sharded, round.Whole, round.None}).Draw(t, "scope"),
+		How:   rapid.SampledFrom([]round.Combine{round.Sum, round.Collect}).Draw(t, "how"),
 		Roles: dataset.Roles(rapid.Byte().Draw(t, "roles")), Child: rapid.Bool().Draw(t, "child"),
 		Steps: [2]uint64{rapid.Uint64().Draw(t, "from"), rapid.Uint64().Draw(t, "to")}, Keep: rapid.Uint64().Draw(t, "keep"),
-		Shape: algorithms.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), Rows: size.Draw(t, "rows"), Width: size.Draw(t, "width")},
+		Shape: round.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), Rows: size.Draw(t, "rows"), Width: size.Draw(t, "width")},
 		Refs:  drawRefs(t), Units: rapid.SliceOfN(rapid.Uint32Range(0, 0), 0, 20).Draw(t, "units"),
 	}
 	for i := range m.Units {
 		m.Units[i] = rapid.Uint32Range(0, m.Of-1).Draw(t, "unit")
-		if m.How == algorithms.Collect {
+		if m.How == round.Collect {
 			m.Payload = append(m.Payload, drawBytes(t, "payload", 9))
 		}
 	}
@@ -201,7 +201,7 @@ func drawPart(t *rapid.T) *Part {
 	return &Part{
 		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Level: rapid.Byte().Draw(t, "level"),
 		Index: rapid.Uint32().Draw(t, "index"), Compute: rapid.Uint64().Draw(t, "compute"),
-		Partial: &algorithms.Partial{
+		Partial: &round.Partial{
 			F64: rapid.SliceOfN(rapid.Float64(), 0, 9).Draw(t, "f64"), F32: floats.Draw(t, "f32"), Width: int(rapid.Uint32().Draw(t, "width")),
 			Index: rapid.SliceOfN(rapid.Uint32(), 0, 9).Draw(t, "rows"), Values: floats.Draw(t, "values"),
 		},

@@ -1,8 +1,8 @@
 package protocol
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Part is a node of a round's reduction tree: level 0 is a unit, a higher level
@@ -13,7 +13,7 @@ type Part struct {
 	Level   uint8
 	Index   uint32
 	Compute uint64 // nanoseconds that the worker computed
-	Partial *algorithms.Partial
+	Partial *round.Partial
 }
 
 // Append encodes the message.

@@ -3,7 +3,7 @@ package protocol
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // MaxCount bounds the counts of a Progress: float64 holds them all.
@@ -56,8 +56,8 @@ func (m *Progress) Decode(b []byte) error {
 }
 
 // Progress returns the message as what a Trainer says.
-func (m *Progress) Progress() algorithms.Progress {
-	p := algorithms.Progress{Step: m.Done.Steps, Steps: m.Steps, MostSteps: m.Most, Samples: m.Done.Samples, Loss: m.Loss}
+func (m *Progress) Progress() round.Progress {
+	p := round.Progress{Step: m.Done.Steps, Steps: m.Steps, MostSteps: m.Most, Samples: m.Done.Samples, Loss: m.Loss}
 	if p.Steps > 0 {
 		p.Step = min(p.Step, p.Steps)
 	}

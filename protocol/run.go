@@ -1,8 +1,8 @@
 package protocol
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Stamp fences and addresses a message: which leader, which job, which round.
@@ -34,12 +34,12 @@ type Run struct {
 	Kind    string // word for the units, for metrics: algorithms.ValidKind
 	Op      uint8
 	Of      uint32 // units in the round
-	Scope   algorithms.Scope
-	How     algorithms.Combine
+	Scope   round.Scope
+	How     round.Combine
 	Roles   dataset.Roles
 	Steps   [2]uint64
 	Keep    uint64
-	Shape   algorithms.Shape
+	Shape   round.Shape
 	Refs    []Ref
 	Units   []uint32
 	Payload [][]byte // of a Collect round: one for each of Units, may be empty
@@ -63,7 +63,7 @@ func (m *Run) Append(dst []byte) []byte {
 	dst = le.AppendUint32(dst, uint32(len(m.Units)))
 	for i, u := range m.Units {
 		dst = le.AppendUint32(dst, u)
-		if m.How == algorithms.Collect {
+		if m.How == round.Collect {
 			dst = appendBytes(dst, m.payload(i))
 		}
 	}
@@ -88,20 +88,20 @@ func boolByte(b bool) byte {
 func (m *Run) Decode(b []byte) error {
 	r := read(b, KindRun)
 	m.Stamp = r.stamp()
-	m.Kind = r.again(m.Kind, algorithms.MaxKind)
-	m.Op, m.Scope, m.How = r.u8(), algorithms.Scope(r.u8()), algorithms.Combine(r.u8())
+	m.Kind = r.again(m.Kind, round.MaxKind)
+	m.Op, m.Scope, m.How = r.u8(), round.Scope(r.u8()), round.Combine(r.u8())
 	m.Roles, m.Child = dataset.Roles(r.u8()), r.flag()
 	m.Of = uint32(r.count(MaxUnits))
 	m.Steps[0], m.Steps[1], m.Keep = r.u64(), r.u64(), r.u64()
-	m.Shape = algorithms.Shape{F64: r.count(MaxMessage / 8), F32: r.size(), Rows: r.size(), Width: r.size()}
+	m.Shape = round.Shape{F64: r.count(MaxMessage / 8), F32: r.size(), Rows: r.size(), Width: r.size()}
 	m.Refs, m.Units, m.Payload = r.refs(m.Refs), m.Units[:0], m.Payload[:0]
 	for n := r.count(MaxUnits); n > 0 && r.err == nil; n-- {
 		m.unit(&r)
 	}
-	if !algorithms.ValidKind(m.Kind) {
+	if !round.ValidKind(m.Kind) {
 		r.fail("units of kind %q", m.Kind)
 	}
-	if m.Scope > algorithms.None || m.How > algorithms.Collect || m.Of == 0 {
+	if m.Scope > round.None || m.How > round.Collect || m.Of == 0 {
 		r.fail("scope %d, combination %d, %d units", m.Scope, m.How, m.Of)
 	}
 	if 8*m.Shape.F64+4*m.Shape.F32 > MaxMessage {
@@ -116,7 +116,7 @@ func (m *Run) unit(r *reader) {
 		r.fail("unit %d of %d", u, m.Of)
 	}
 	m.Units = append(m.Units, u)
-	if m.How == algorithms.Collect {
+	if m.How == round.Collect {
 		m.Payload = append(m.Payload, r.bytes())
 	}
 }
@@ -125,12 +125,12 @@ func (m *Run) unit(r *reader) {
 func (r *reader) size() int { return r.count(MaxMessage / 4) }
 
 // Unit returns the i-th of the message's units as its kernel sees it.
-func (m *Run) Unit(i int) algorithms.Unit {
-	u := algorithms.Unit{
+func (m *Run) Unit(i int) round.Unit {
+	u := round.Unit{
 		ID: int(m.Units[i]), Of: int(m.Of), Op: m.Op, Scope: m.Scope, Roles: m.Roles,
 		Steps: m.Steps, DerivedVersion: m.Keep,
 	}
-	if m.How == algorithms.Collect && len(m.Payload[i]) > 0 {
+	if m.How == round.Collect && len(m.Payload[i]) > 0 {
 		u.Payload = m.Payload[i]
 	}
 	return u

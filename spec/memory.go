@@ -1,9 +1,9 @@
 package spec
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Memory is an estimate, in bytes, of the memory of a job on the leader.
@@ -23,16 +23,12 @@ func (m Memory) Total() int64 { return m.State + m.Tree }
 
 // Estimate estimates a job's memory on the leader from the resolved job and the shape of its
 // dataset. It does not include memory on workers.
-func Estimate(j *algorithms.Job, m *dataset.Manifest) (Memory, error) {
+func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 	a, err := find(j.Algorithm)
 	if err != nil {
 		return Memory{}, err
 	}
-	measured, ok := a.(algorithms.Measured)
-	if !ok {
-		return Memory{}, nil
-	}
-	f, err := measured.Footprint(j, m)
+	f, err := a.Footprint(j, m)
 	if err != nil {
 		return Memory{}, err
 	}
@@ -48,7 +44,7 @@ func Estimate(j *algorithms.Job, m *dataset.Manifest) (Memory, error) {
 const copies = 4
 
 // predicted returns the bytes of the predictions that are stored with a job.
-func predicted(j *algorithms.Job, m *dataset.Manifest) int64 {
+func predicted(j *round.Job, m *dataset.Manifest) int64 {
 	bytes := pipeline.PredictionBytes(j, m, int(j.Split.TestFraction*float64(m.Rows)))
 	if bytes > j.Predictions {
 		return 0

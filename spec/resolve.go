@@ -8,12 +8,13 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Resolve makes the job of a spec on a dataset. Every setting of the job has a value: the
 // model is a function of job and dataset, bit for bit. Errors about one key are
 // *algorithms.ParamError.
-func Resolve(s protocol.Spec, m *dataset.Manifest) (*algorithms.Job, error) {
+func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	a, err := find(s.Algorithm)
 	if err != nil {
 		return nil, err
@@ -33,8 +34,8 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*algorithms.Job, error) {
 	if s.Seed != nil {
 		seed = *s.Seed
 	}
-	return &algorithms.Job{
-		Algorithm: a.Name(), Numerics: algorithms.Numerics, Seed: seed, Dataset: m.Digest(),
+	return &round.Job{
+		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(),
 		Split: dataset.Split{
 			Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned,
 			ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // FuzzResolve: the spec of a submission comes as JSON: it is refused with the name
@@ -28,7 +29,7 @@ func FuzzResolve(f *testing.F) {
 		if json.Unmarshal(b, &s) != nil {
 			return
 		}
-		var j *algorithms.Job
+		var j *round.Job
 		var err error
 		allocs.AtMost(t, 256*len(b)+1<<20, "a submission", func() { j, err = Resolve(s, m) })
 		if err != nil {
@@ -42,7 +43,7 @@ func FuzzResolve(f *testing.F) {
 			t.Fatalf("the split of %s: %v", b, err)
 		}
 		once, _ := json.Marshal(j)
-		back := new(algorithms.Job)
+		back := new(round.Job)
 		if err := json.Unmarshal(once, back); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 func testManifest(t *testing.T, rows int) *dataset.Manifest {
@@ -151,7 +152,7 @@ func TestResolve(t *testing.T) {
 			if diff := cmp.Diff(test.want, j.Split); diff != "" {
 				t.Error(diff)
 			}
-			if j.Algorithm != DefaultAlgorithm || j.Numerics != algorithms.Numerics || j.Dataset != m.Digest() || j.Seed != j.Split.Seed || j.Folds != test.jobs {
+			if j.Algorithm != DefaultAlgorithm || j.Numerics != round.Numerics || j.Dataset != m.Digest() || j.Seed != j.Split.Seed || j.Folds != test.jobs {
 				t.Errorf("got %+v", j)
 			}
 		})

@@ -10,13 +10,14 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // bench is a worker without a network that has a job and its shards.
 type bench struct {
 	*worker
 	orders orders
-	round  *algorithms.Round
+	round  *round.Round
 	values []protocol.Value
 	run    protocol.Run
 	buf    []byte

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // batch is the units of one Run message. The worker's mutex guards it, but for
@@ -16,7 +16,7 @@ type batch struct {
 	job   *job
 	run   protocol.Run // its memory is the batch's own
 	reply string       // subject for answers
-	vars  algorithms.Vars
+	vars  round.Vars
 	held  []*value
 	units []*collected // of a collected round: one for each of run.Units
 
@@ -43,7 +43,7 @@ func (b *batch) begin(reply string) {
 	b.vars, b.held = b.job.values.hold(b.run.Refs, b.vars[:0], b.held[:0])
 	b.took = slices.Grow(b.took[:0], b.size())[:b.size()]
 	clear(b.took)
-	if b.run.How == algorithms.Sum {
+	if b.run.How == round.Sum {
 		b.tree.Reset(int(b.run.Of), b.run.Shape)
 	}
 }
@@ -77,7 +77,7 @@ func (b *batch) shards(i int) (lo, hi int) {
 	if b.run.Child {
 		return 0, s
 	}
-	u := algorithms.Unit{ID: int(b.run.Units[i]), Of: int(b.run.Of), Scope: b.run.Scope}
+	u := round.Unit{ID: int(b.run.Units[i]), Of: int(b.run.Of), Scope: b.run.Scope}
 	return u.Shards(s)
 }
 

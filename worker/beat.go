@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 const (
@@ -80,7 +80,7 @@ func (w *worker) from() string {
 // send publishes one beat.
 func (p *pulse) send(w *worker, full, leaving bool) {
 	p.beat = protocol.Beat{
-		Worker: w.id, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
+		Worker: w.id, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Slots: w.cfg.Slots, Metrics: w.address, Leaving: leaving, Full: full, Busy: w.inWork(),
 	}
 	if trip := w.trip.Load(); trip != nil {

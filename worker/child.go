@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // childRunner runs a unit's child job on the shards of its parent, from where the
 // payload says that it got to elsewhere. It hands checkpoints to the leader.
 func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildRunner {
-	return func(ctx context.Context, child *algorithms.Job) ([]byte, error) {
+	return func(ctx context.Context, child *round.Job) ([]byte, error) {
 		options := local.Options{Kept: w.kept, Checkpoint: func(at local.Checkpoint) { w.checkpoint(c, at) },
-			Report: func(rounds uint64, p algorithms.Progress) { w.report(c, rounds, p) }}
+			Report: func(rounds uint64, p round.Progress) { w.report(c, rounds, p) }}
 		if len(payload) > 0 {
 			var resume protocol.Resume
 			if err := resume.Decode(payload); err != nil {
@@ -35,7 +35,7 @@ type told struct {
 }
 
 // report tells the leader the numbers of a child job.
-func (w *worker) report(c *collected, rounds uint64, p algorithms.Progress) {
+func (w *worker) report(c *collected, rounds uint64, p round.Progress) {
 	loss := p.Loss
 	if loss-loss != 0 { // no number
 		loss = -1

@@ -13,15 +13,16 @@ import (
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // foldsRound returns a job of folds and its one round.
-func foldsRound(t testing.TB, d *data, folds int, given algorithms.Values) (*algorithms.Job, *algorithms.Round) {
+func foldsRound(t testing.TB, d *data, folds int, given algorithms.Values) (*round.Job, *round.Round) {
 	t.Helper()
 	j := newTestJob(t, d, 7, given)
 	j.Folds, j.Split.Folds, j.Split.TestFraction = folds, folds, 0
 	trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
-	r := must[*algorithms.Round](t)(trainer.Next())
+	r := must[*round.Round](t)(trainer.Next())
 	return j, r
 }
 
@@ -147,7 +148,7 @@ func TestSumsPassCollectedUnits(t *testing.T) {
 	j := newTestJob(t, d, 7, nil)
 	trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
 	e := l.executor(41, j, d, w)
-	none := func(uint64, algorithms.Trainer) error { return nil }
+	none := func(uint64, round.Trainer) error { return nil }
 	if err := engine.Drive(t.Context(), trainer, 0, e, none); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // run is one lane, until the lanes are closed. A lane for collected units, which are long,
@@ -55,7 +55,7 @@ func (x *lane) run() {
 func (w *worker) compute(b *batch, i int, x *lane) time.Duration {
 	began := time.Now()
 	var err error
-	if b.run.How == algorithms.Sum {
+	if b.run.How == round.Sum {
 		err = w.computeSum(b, i, x)
 	} else {
 		err = w.computeCollected(b, i, x.number)
@@ -99,7 +99,7 @@ func (w *worker) computeSum(b *batch, i int, x *lane) error {
 
 // checkFinite refuses a partial with a NaN or an infinity. What was derived may
 // be at fault and is derived anew when the unit is asked for again.
-func (w *worker) checkFinite(j *job, p *algorithms.Partial) error {
+func (w *worker) checkFinite(j *job, p *round.Partial) error {
 	err := checkFinite(p)
 	if err != nil {
 		j.kept.Swap(w.kept.NewCache()).Close()
@@ -107,11 +107,12 @@ func (w *worker) checkFinite(j *job, p *algorithms.Partial) error {
 	return err
 }
 
-func (w *worker) runKernel(p *algorithms.Partial, b *batch, i int, x *lane) (err error) {
+func (w *worker) runKernel(p *round.Partial, b *batch, i int, x *lane) (err error) {
 	j := b.job
 	defer w.caught(j, x.number, &err)
 	u := b.run.Unit(i)
 	u.Lanes, x.job = x, j
+	defer func() { x.job = nil }() // an idle lane keeps no job in memory
 	w.metrics.Rows.Add(float64(len(u.Rows(j.data))))
 	return engine.RunUnit(p, j.kernel, u, j.data, b.vars, j.kept.Load(), w.scratch(j, x.number))
 }

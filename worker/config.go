@@ -8,10 +8,10 @@ import (
 	"regexp"
 	"runtime"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Config says how a worker runs. Join and Dir must be given.
@@ -49,7 +49,7 @@ type Config struct {
 	// Spoil, where set, may change what the worker computed of a unit before it is
 	// sent: the partial of a summed round, or the bytes of a collected one (the
 	// other is nil). It is for tests of what finds a worker that computes wrongly.
-	Spoil func(unit uint32, sum *algorithms.Partial, part []byte)
+	Spoil func(unit uint32, sum *round.Partial, part []byte)
 	// Ready, where set, is called once the worker takes orders.
 	Ready func(Info)
 }

@@ -3,8 +3,8 @@ package worker
 import (
 	"errors"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // failure says why a unit was not computed.
@@ -40,7 +40,7 @@ func failureOf(err error) *failure {
 // checkFinite returns a failure that names the first number of p that is NaN or
 // infinite: bad memory on this machine, or numbers that diverge. The leader tells
 // which by asking another worker.
-func checkFinite(p *algorithms.Partial) error {
+func checkFinite(p *round.Partial) error {
 	if err := engine.CheckFinite(p); err != nil {
 		return &failure{nonFinite: true, err: err}
 	}

@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // three is a cluster of three coordinators with NATS servers of their own, as one that
@@ -21,7 +21,7 @@ import (
 func three(leader string, epoch uint64) *protocol.Cluster {
 	c := &protocol.Cluster{
 		ID: "x", Leader: leader, Epoch: epoch, Heartbeat: 25,
-		Protocol: protocol.Version, Numerics: algorithms.Numerics,
+		Protocol: protocol.Version, Numerics: round.Numerics,
 	}
 	for _, id := range []string{"a", "b", "c"} {
 		c.Coordinators = append(c.Coordinators, protocol.MemberEntry{ID: id, NATS: "nats://" + id})

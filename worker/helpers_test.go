@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,7 +70,7 @@ func importData(t testing.TB, src dataset.Source) *data {
 }
 
 // newTestJob resolves a small job.
-func newTestJob(t testing.TB, d *data, seed uint64, given algorithms.Values) *algorithms.Job {
+func newTestJob(t testing.TB, d *data, seed uint64, given algorithms.Values) *round.Job {
 	t.Helper()
 	a, err := registry.Find("ldlf")
 	if err != nil {
@@ -86,8 +87,8 @@ func newTestJob(t testing.TB, d *data, seed uint64, given algorithms.Values) *al
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &algorithms.Job{
-		Algorithm: "ldlf", Numerics: algorithms.Numerics, Seed: seed, Dataset: d.manifest.Digest(), Params: r.Params,
+	return &round.Job{
+		Algorithm: "ldlf", Numerics: round.Numerics, Seed: seed, Dataset: d.manifest.Digest(), Params: r.Params,
 		Split: dataset.Split{
 			Seed: seed, TestFraction: 0.1,
 			ValidationFraction: r.ValidationFraction, ValidationMin: r.ValidationMin,
@@ -122,7 +123,7 @@ func newClusterOf(t testing.TB, options bus.ServerOptions) *cluster {
 	c.server = natstest.Server(t, options)
 	c.conn = c.dial()
 	c.info = protocol.Cluster{
-		ID: "test", Version: "t", Protocol: protocol.Version, Numerics: algorithms.Numerics,
+		ID: "test", Version: "t", Protocol: protocol.Version, Numerics: round.Numerics,
 		NATS: []string{c.server.ClientURL()}, Heartbeat: int(heartbeat / time.Millisecond),
 	}
 	c.subjects = protocol.Subjects{Cluster: c.info.ID}

@@ -9,17 +9,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // honest lists messages that a leader of epoch e sends of job id: a Setup, the
 // values of its first round, the round, and what else there is.
-func honest(t testing.TB, e, id uint64, d *data, j *algorithms.Job) [][]byte {
+func honest(t testing.TB, e, id uint64, d *data, j *round.Job) [][]byte {
 	t.Helper()
 	list, _ := rounds(t, d, j, 1)
 	l := &leader{epoch: e}
@@ -37,7 +37,7 @@ func honest(t testing.TB, e, id uint64, d *data, j *algorithms.Job) [][]byte {
 	messages = append(messages, run.Append(nil))
 	run.Of, run.Units, run.Refs = 3, []uint32{2, 2, 0, 1, 1}, nil
 	messages = append(messages, run.Append(nil))
-	run.How, run.Child, run.Payload = algorithms.Collect, true, [][]byte{{1}, {2}, {}, nil, bytes.Repeat([]byte{0xff}, 40)}
+	run.How, run.Child, run.Payload = round.Collect, true, [][]byte{{1}, {2}, {}, nil, bytes.Repeat([]byte{0xff}, 40)}
 	return append(messages, run.Append(nil))
 }
 
@@ -69,8 +69,8 @@ func mutated(rng *rand.Rand, m []byte) []byte {
 }
 
 // lies are messages that are well-formed and yet wrong.
-func lies(d *data, j *algorithms.Job) [][]byte {
-	setup := func(id uint64, change func(*algorithms.Job, *dataset.Manifest)) []byte {
+func lies(d *data, j *round.Job) [][]byte {
+	setup := func(id uint64, change func(*round.Job, *dataset.Manifest)) []byte {
 		job, m := *j, *d.manifest
 		change(&job, &m)
 		job.Dataset = m.Digest()
@@ -78,12 +78,12 @@ func lies(d *data, j *algorithms.Job) [][]byte {
 	}
 	messages := [][]byte{
 		{}, {protocol.Version}, {9, 9},
-		setup(50, func(_ *algorithms.Job, m *dataset.Manifest) { m.Rows = 1 << 62 }),
-		setup(51, func(_ *algorithms.Job, m *dataset.Manifest) { m.Shards = m.Shards[:1] }),
-		setup(52, func(_ *algorithms.Job, m *dataset.Manifest) { m.Features, m.Labels = -1, -1 }),
-		setup(53, func(j *algorithms.Job, _ *dataset.Manifest) { j.Split.TestFraction = 1e300 }),
-		setup(54, func(j *algorithms.Job, _ *dataset.Manifest) { j.Split.Folds, j.Split.Fold = 2, math.MaxInt }),
-		setup(55, func(j *algorithms.Job, _ *dataset.Manifest) { j.Params = []byte(`{"trees":1000,"depth":20}`) }),
+		setup(50, func(_ *round.Job, m *dataset.Manifest) { m.Rows = 1 << 62 }),
+		setup(51, func(_ *round.Job, m *dataset.Manifest) { m.Shards = m.Shards[:1] }),
+		setup(52, func(_ *round.Job, m *dataset.Manifest) { m.Features, m.Labels = -1, -1 }),
+		setup(53, func(j *round.Job, _ *dataset.Manifest) { j.Split.TestFraction = 1e300 }),
+		setup(54, func(j *round.Job, _ *dataset.Manifest) { j.Split.Folds, j.Split.Fold = 2, math.MaxInt }),
+		setup(55, func(j *round.Job, _ *dataset.Manifest) { j.Params = []byte(`{"trees":1000,"depth":20}`) }),
 		(&protocol.Hold{Epoch: 5, Shards: []dataset.ShardRef{{Digest: "../../etc/passwd", Bytes: -1}, {Digest: strings.Repeat("0", 64), Bytes: math.MaxInt64}}}).Append(nil),
 		(&protocol.Lead{Epoch: 4, Coordinator: strings.Repeat("x", 1<<20)}).Append(nil),
 		make([]byte, 9<<20), // more than NATS carries at once
@@ -91,8 +91,8 @@ func lies(d *data, j *algorithms.Job) [][]byte {
 	for kind := range 256 {
 		messages = append(messages, []byte{protocol.Version, byte(kind)}, append([]byte{protocol.Version, byte(kind)}, bytes.Repeat([]byte{0xff}, 100)...))
 	}
-	messages = append(messages, setup(41, func(*algorithms.Job, *dataset.Manifest) {}))
-	huge := &protocol.Run{Stamp: protocol.Stamp{Epoch: 5, Job: 41, Round: 1 << 40}, Of: protocol.MaxUnits, Shape: algorithms.Shape{F64: protocol.MaxMessage / 8}}
+	messages = append(messages, setup(41, func(*round.Job, *dataset.Manifest) {}))
+	huge := &protocol.Run{Stamp: protocol.Stamp{Epoch: 5, Job: 41, Round: 1 << 40}, Of: protocol.MaxUnits, Shape: round.Shape{F64: protocol.MaxMessage / 8}}
 	for u := range uint32(protocol.MaxUnits / 2) {
 		huge.Units = append(huge.Units, 2*u)
 	}
@@ -178,7 +178,7 @@ func TestHostileMessages(t *testing.T) {
 	e := l.executor(99, j, d, w)     // what a value of job 40 was said to be is kept
 	e.check = oracle(t, d, j)
 	trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
-	if err := engine.Drive(t.Context(), trainer, 0, e, func(uint64, algorithms.Trainer) error { return nil }); err != nil {
+	if err := engine.Drive(t.Context(), trainer, 0, e, func(uint64, round.Trainer) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	sameOutcome(t, trainer, j, d)
@@ -216,7 +216,7 @@ func TestValuesAreBounded(t *testing.T) {
 func TestPartialsAreBounded(t *testing.T) {
 	w := &worker{cfg: Config{Slots: 2}}
 	batchOf := func(f64 int, of uint32, units ...uint32) *batch {
-		return &batch{run: protocol.Run{How: algorithms.Sum, Of: of, Units: units, Shape: algorithms.Shape{F64: f64}}}
+		return &batch{run: protocol.Run{How: round.Sum, Of: of, Units: units, Shape: round.Shape{F64: f64}}}
 	}
 	scattered := make([]uint32, 1<<10)
 	for i := range scattered {

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // job is what a worker keeps of a job: all of it can be had again. The worker's
@@ -18,7 +18,7 @@ type job struct {
 	id       uint64
 	epoch    uint64 // of the latest Setup
 	start    uint64 // of it
-	spec     *algorithms.Job
+	spec     *round.Job
 	manifest *dataset.Manifest
 	ctx      context.Context // ends when the job is forgotten
 	cancel   context.CancelFunc
@@ -26,7 +26,7 @@ type job struct {
 	// Set before ready is closed, and constant afterwards.
 	ready    chan struct{}
 	failure  *failure
-	kernel   algorithms.Kernel
+	kernel   round.Kernel
 	assigned []uint16 // folds of rows, where the split lists them
 	data     *dataset.Data
 	kept     atomic.Pointer[engine.DerivedCache] // derived values; may be replaced
@@ -135,7 +135,7 @@ func (j *job) settle(b *batch) {
 }
 
 func (j *job) unmark(b *batch, unit uint32) {
-	if b.run.How == algorithms.Sum && b.run.Stamp == j.stamp && int(unit) < len(j.pending) {
+	if b.run.How == round.Sum && b.run.Stamp == j.stamp && int(unit) < len(j.pending) {
 		j.pending[unit] = false
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // ErrVersion is wrapped by the error of a worker that meets a cluster of another
@@ -142,9 +142,9 @@ func (j *joiner) askOne(ctx context.Context, address, cluster, wait string) (*pr
 
 // checkCluster tells whether a worker of this version can serve the cluster.
 func checkCluster(address string, c *protocol.Cluster) error {
-	if c.Protocol != protocol.Version || c.Numerics != algorithms.Numerics {
+	if c.Protocol != protocol.Version || c.Numerics != round.Numerics {
 		return fmt.Errorf("%w: the coordinator at %s (%s) speaks protocol %d and computes numerics %d; this worker (%s) speaks protocol %d and computes numerics %d",
-			ErrVersion, address, c.Version, c.Protocol, c.Numerics, version.String, protocol.Version, algorithms.Numerics)
+			ErrVersion, address, c.Version, c.Protocol, c.Numerics, version.String, protocol.Version, round.Numerics)
 	}
 	if c.ID == "" || len(c.NATS) == 0 || c.Heartbeat <= 0 {
 		return fmt.Errorf("%s: the cluster is not formed yet", address)

@@ -3,24 +3,24 @@ package worker
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // keeper is a kernel that derives 10 bytes.
-type keeper struct{ algorithms.Kernel }
+type keeper struct{ round.Kernel }
 
-type tenBytes struct{}
+type tenBytes struct{ round.Unpooled }
 
 func (tenBytes) Bytes() int { return 10 }
 
-func (keeper) Derive(algorithms.Unit, *dataset.Data, algorithms.Vars, any) (any, error) {
+func (keeper) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return tenBytes{}, nil
 }
 
-func (keeper) Run(*algorithms.Partial, algorithms.Unit, *dataset.Data, algorithms.Vars, any, any) error {
+func (keeper) Run(*round.Partial, round.Unit, *dataset.Data, round.Vars, round.Derived, any) error {
 	return nil
 }
 
@@ -31,8 +31,8 @@ func TestJobsGiveKeptMemoryBack(t *testing.T) {
 	var jobs []*job
 	for id := range uint64(2) {
 		j := newJob(t.Context(), &protocol.Setup{ID: id, Manifest: &dataset.Manifest{}}, 1, w.kept)
-		u := algorithms.Unit{Of: 1, DerivedVersion: 1}
-		if err := engine.RunUnit(new(algorithms.Partial), keeper{}, u, nil, nil, j.kept.Load(), nil); err != nil {
+		u := round.Unit{Of: 1, DerivedVersion: 1}
+		if err := engine.RunUnit(new(round.Partial), keeper{}, u, nil, nil, j.kept.Load(), nil); err != nil {
 			t.Fatal(err)
 		}
 		jobs = append(jobs, j)

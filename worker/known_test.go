@@ -15,9 +15,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // oneCoordinator answers as the only coordinator of a cluster.
@@ -32,7 +32,7 @@ func coordinatorThatKnows(t *testing.T, cluster, other string) *httptest.Server 
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"id":%q,"protocol":%d,"numerics":%d,"heartbeat_ms":100,"nats":["nats://x:1"],"coordinators":[{"id":"a","http":%q}]}`,
-			cluster, protocol.Version, algorithms.Numerics, cmp.Or(other, r.Host))
+			cluster, protocol.Version, round.Numerics, cmp.Or(other, r.Host))
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -169,7 +169,7 @@ func TestCoordinatorsAreForgotten(t *testing.T) {
 	j := openJoiner(t, dir, slog.New(slog.DiscardHandler), join)
 	tell := func(leader string, others ...string) {
 		t.Helper()
-		c := &protocol.Cluster{ID: "c1", Leader: leader, Protocol: protocol.Version, Numerics: algorithms.Numerics, Heartbeat: 100, NATS: []string{"nats://x:1"}}
+		c := &protocol.Cluster{ID: "c1", Leader: leader, Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: 100, NATS: []string{"nats://x:1"}}
 		for i, a := range others {
 			c.Coordinators = append(c.Coordinators, protocol.MemberEntry{ID: fmt.Sprint(i), HTTP: a})
 		}

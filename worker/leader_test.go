@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // leader speaks the leader's half of the protocol.
@@ -91,7 +91,7 @@ func (l *leader) sort(b []byte) {
 	var err error
 	switch kind {
 	case protocol.KindPart:
-		m := &protocol.Part{Partial: new(algorithms.Partial)}
+		m := &protocol.Part{Partial: new(round.Partial)}
 		err = m.Decode(b)
 		l.parts <- m
 	case protocol.KindCollected:
@@ -129,12 +129,12 @@ func (l *leader) to(w *running, m interface{ Append([]byte) []byte }) {
 	l.publish(l.subjects.Work(w.id), m.Append(nil))
 }
 
-func (l *leader) setup(w *running, id uint64, j *algorithms.Job, m *dataset.Manifest) {
+func (l *leader) setup(w *running, id uint64, j *round.Job, m *dataset.Manifest) {
 	l.t.Helper()
 	l.to(w, &protocol.Setup{Epoch: l.epoch, ID: id, Job: j, Manifest: m})
 }
 
-func (l *leader) values(w *running, id uint64, r *algorithms.Round) {
+func (l *leader) values(w *running, id uint64, r *round.Round) {
 	l.t.Helper()
 	for _, v := range r.Vars {
 		l.to(w, &protocol.Value{Epoch: l.epoch, Job: id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data})
@@ -142,7 +142,7 @@ func (l *leader) values(w *running, id uint64, r *algorithms.Round) {
 }
 
 // message is the Run message of some units of a round.
-func (l *leader) message(id, n uint64, r *algorithms.Round, units []uint32) *protocol.Run {
+func (l *leader) message(id, n uint64, r *round.Round, units []uint32) *protocol.Run {
 	m := &protocol.Run{
 		Stamp: protocol.Stamp{Epoch: l.epoch, Job: id, Round: n},
 		Kind:  r.Kind, Op: r.Op, Of: uint32(r.Units), Scope: r.Scope, How: r.How, Roles: r.Roles,
@@ -167,7 +167,7 @@ func allUnits(n int) []uint32 {
 type executor struct {
 	l       *leader
 	id      uint64
-	job     *algorithms.Job
+	job     *round.Job
 	data    *data
 	workers []*running
 	mail    chan bus.Message
@@ -176,7 +176,7 @@ type executor struct {
 	check   *engine.Local // where set, every sum must be the same
 }
 
-func (l *leader) executor(id uint64, j *algorithms.Job, d *data, workers ...*running) *executor {
+func (l *leader) executor(id uint64, j *round.Job, d *data, workers ...*running) *executor {
 	x := &executor{l: l, id: id, job: j, data: d, workers: workers, mail: make(chan bus.Message, 1000)}
 	l.mu.Lock()
 	l.jobs[id] = x.mail
@@ -185,8 +185,8 @@ func (l *leader) executor(id uint64, j *algorithms.Job, d *data, workers ...*run
 }
 
 // Do implements engine.Executor.
-func (x *executor) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
-	if r.How != algorithms.Sum {
+func (x *executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
+	if r.How != round.Sum {
 		return fmt.Errorf("this test sums")
 	}
 	x.tree.Reset(r.Units, r.Shape)
@@ -232,11 +232,11 @@ func (x *executor) receive(ctx context.Context, n uint64) error {
 	}
 }
 
-func (x *executor) compare(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
+func (x *executor) compare(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	if x.check == nil {
 		return nil
 	}
-	var want algorithms.Result
+	var want round.Result
 	if err := x.check.Do(ctx, n, r, &want); err != nil {
 		return err
 	}

@@ -3,12 +3,12 @@ package worker
 import (
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // lane is one goroutine that computes units. It lends its unit the lanes of its kind that
-// wait for one (algorithms.Lanes).
+// wait for one (round.Lanes).
 type lane struct {
 	w      *worker
 	lanes  *lanes
@@ -17,15 +17,15 @@ type lane struct {
 	share  engine.Share
 }
 
-// Idle implements algorithms.Lanes.
+// Idle implements round.Lanes.
 func (x *lane) Idle() int {
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()
 	return x.lanes.waiting
 }
 
-// Do implements algorithms.Lanes.
-func (x *lane) Do(n int, p algorithms.Parts) {
+// Do implements round.Lanes.
+func (x *lane) Do(n int, p round.Parts) {
 	x.share.Begin(n, p)
 	x.w.mu.Lock()
 	x.lanes.offer(x, n-1)
@@ -45,7 +45,8 @@ func (x *lane) withdraw() {
 // panicked may be in any state; the unit fails by it.
 func (x *lane) lend(other *lane) {
 	began, j := time.Now(), other.job
-	if !other.share.Help(x.w.scratch(j, x.number)) {
+	if stack := other.share.Help(x.w.scratch(j, x.number)); stack != nil {
+		x.w.log.Error("a part of a unit panicked", "job", j.id, "stack", string(stack))
 		j.scratch[x.number] = nil
 	}
 	x.w.mu.Lock()

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // orders handles the leader's messages to this worker, one at a time.
@@ -239,7 +239,7 @@ func (w *worker) take(run *protocol.Run, reply string, need *protocol.Need) (aga
 		return nil
 	}
 	b := j.blank(run)
-	if b.run.How == algorithms.Collect {
+	if b.run.How == round.Collect {
 		again = j.admitCollected(b, reply)
 	} else {
 		j.admit(b)

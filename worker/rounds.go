@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // start hands a batch to its lanes, at once or when its job and shards are at
@@ -34,7 +34,7 @@ func (w *worker) start(b *batch, reply string) {
 }
 
 func (w *worker) lanesOf(b *batch) *lanes {
-	if b.run.How == algorithms.Collect {
+	if b.run.How == round.Collect {
 		return w.lanes[collectLanes]
 	}
 	return w.lanes[sumLanes]
@@ -129,13 +129,13 @@ func (w *worker) checkPartials(b *batch) error {
 // tooLarge says why a batch would take more memory than this worker has, or returns
 // nil.
 func (w *worker) tooLarge(b *batch) error {
-	if b.run.How == algorithms.Sum {
+	if b.run.How == round.Sum {
 		if err := w.checkPartials(b); err != nil {
 			return err
 		}
 	}
 	limit := w.cfg.MemoryBytes
-	if limit == 0 || b.run.Scope != algorithms.Whole && !b.run.Child {
+	if limit == 0 || b.run.Scope != round.Whole && !b.run.Child {
 		return nil
 	}
 	need := int64(0)
@@ -247,12 +247,12 @@ func (w *worker) end(b *batch) {
 	w.mu.Lock()
 	dropped := b.dropped
 	w.mu.Unlock()
-	if b.run.How == algorithms.Sum && !dropped {
+	if b.run.How == round.Sum && !dropped {
 		w.sendParts(b)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b.run.How == algorithms.Sum {
+	if b.run.How == round.Sum {
 		b.job.settle(b)
 	}
 	w.retire(b)
@@ -264,7 +264,7 @@ func (w *worker) sendParts(b *batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.part.Stamp, b.part.Worker = b.run.Stamp, w.id
-	b.tree.Nodes(func(level, i int, p *algorithms.Partial) {
+	b.tree.Nodes(func(level, i int, p *round.Partial) {
 		b.part.Level, b.part.Index, b.part.Partial = uint8(level), uint32(i), p
 		b.part.Compute = uint64(b.computed(level, i))
 		b.buf = b.part.Append(b.buf[:0])
@@ -333,7 +333,7 @@ func (w *worker) dropBatch(b *batch) {
 // supersedeSums stops the summed rounds of a job. mu is held.
 func (w *worker) supersedeSums(j *job) {
 	for i := len(j.live) - 1; i >= 0; i-- {
-		if j.live[i].run.How == algorithms.Sum {
+		if j.live[i].run.How == round.Sum {
 			w.dropBatch(j.live[i])
 		}
 	}

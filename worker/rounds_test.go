@@ -17,10 +17,11 @@ import (
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // samePartial reports the first bit in which two partials differ.
-func samePartial(got, want *algorithms.Partial) error {
+func samePartial(got, want *round.Partial) error {
 	for _, x := range []struct {
 		name      string
 		got, want []byte
@@ -38,7 +39,7 @@ func samePartial(got, want *algorithms.Partial) error {
 }
 
 // oracle is the same job in this process.
-func oracle(t testing.TB, d *data, j *algorithms.Job) *engine.Local {
+func oracle(t testing.TB, d *data, j *round.Job) *engine.Local {
 	t.Helper()
 	at := datatest.Data(t, d.manifest, d.local.Shards, j.Split, d.local.Assigned)
 	k, err := pipeline.NewKernel(j, d.manifest)
@@ -50,7 +51,7 @@ func oracle(t testing.TB, d *data, j *algorithms.Job) *engine.Local {
 
 // rounds drives a job in this process and returns copies of its first n rounds
 // and their results.
-func rounds(t testing.TB, d *data, j *algorithms.Job, n int) (list []*algorithms.Round, sums []*algorithms.Partial) {
+func rounds(t testing.TB, d *data, j *round.Job, n int) (list []*round.Round, sums []*round.Partial) {
 	t.Helper()
 	trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
 	x := oracle(t, d, j)
@@ -60,7 +61,7 @@ func rounds(t testing.TB, d *data, j *algorithms.Job, n int) (list []*algorithms
 			t.Fatal("the job is shorter than the test wants", err)
 		}
 		list = append(list, copyRound(r))
-		var res algorithms.Result
+		var res round.Result
 		if err := x.Do(t.Context(), uint64(i), r, &res); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func rounds(t testing.TB, d *data, j *algorithms.Job, n int) (list []*algorithms
 	return list, sums
 }
 
-func copyRound(r *algorithms.Round) *algorithms.Round {
+func copyRound(r *round.Round) *round.Round {
 	c := *r
 	c.Vars = slices.Clone(r.Vars)
 	for i := range c.Vars {
@@ -81,7 +82,7 @@ func copyRound(r *algorithms.Round) *algorithms.Round {
 	return &c
 }
 
-func copyPartial(p *algorithms.Partial) *algorithms.Partial {
+func copyPartial(p *round.Partial) *round.Partial {
 	c := *p
 	c.F64, c.F32 = slices.Clone(p.F64), slices.Clone(p.F32)
 	c.Index, c.Values = slices.Clone(p.Index), slices.Clone(p.Values)
@@ -89,10 +90,10 @@ func copyPartial(p *algorithms.Partial) *algorithms.Partial {
 }
 
 // node computes node (level, i) of a round's tree in this process.
-func node(t testing.TB, d *data, j *algorithms.Job, r *algorithms.Round, level, i int) *algorithms.Partial {
+func node(t testing.TB, d *data, j *round.Job, r *round.Round, level, i int) *round.Partial {
 	t.Helper()
 	at := datatest.Data(t, d.manifest, d.local.Shards, j.Split, nil)
-	k := must[algorithms.Kernel](t)(pipeline.NewKernel(j, d.manifest))
+	k := must[round.Kernel](t)(pipeline.NewKernel(j, d.manifest))
 	var tree engine.Tree
 	tree.Reset(r.Units, r.Shape)
 	for u := i << level; u < min((i+1)<<level, r.Units); u++ {
@@ -102,8 +103,8 @@ func node(t testing.TB, d *data, j *algorithms.Job, r *algorithms.Round, level, 
 		}
 		must[bool](t)(tree.Put(0, u, p))
 	}
-	var found *algorithms.Partial
-	tree.Nodes(func(l, n int, p *algorithms.Partial) {
+	var found *round.Partial
+	tree.Nodes(func(l, n int, p *round.Partial) {
 		if l == level && n == i {
 			found = p
 		}
@@ -140,7 +141,7 @@ func TestJobEqualsLocal(t *testing.T) {
 			e := l.executor(40, j, d, workers...)
 			e.check = oracle(t, d, j)
 			trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
-			none := func(uint64, algorithms.Trainer) error { return nil }
+			none := func(uint64, round.Trainer) error { return nil }
 			if err := engine.Drive(t.Context(), trainer, 0, e, none); err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +150,7 @@ func TestJobEqualsLocal(t *testing.T) {
 	}
 }
 
-func sameOutcome(t testing.TB, trainer pipeline.Finisher, j *algorithms.Job, d *data) {
+func sameOutcome(t testing.TB, trainer pipeline.Finisher, j *round.Job, d *data) {
 	t.Helper()
 	want := must[*pipeline.Outcome](t)(local.Run(t.Context(), j, d.local, local.Options{Lanes: 1}))
 	got := must[*pipeline.Outcome](t)(trainer.Outcome())
@@ -168,13 +169,13 @@ func TestTwoJobsAtOnce(t *testing.T) {
 	w1, w2 := c.start(Config{}), c.start(Config{Slots: 1})
 	ends := make(chan error, 2)
 	var trainers []pipeline.Finisher
-	jobs := []*algorithms.Job{newTestJob(t, a, 1, nil), newTestJob(t, b, 2, nil)}
+	jobs := []*round.Job{newTestJob(t, a, 1, nil), newTestJob(t, b, 2, nil)}
 	for i, d := range []*data{a, b} {
 		trainer := must[pipeline.Finisher](t)(pipeline.New(jobs[i], d.manifest, nil))
 		trainers = append(trainers, trainer)
 		e := l.executor(uint64(50+i), jobs[i], d, w1, w2)
 		go func() {
-			ends <- engine.Drive(context.Background(), trainer, 0, e, func(uint64, algorithms.Trainer) error { return nil })
+			ends <- engine.Drive(context.Background(), trainer, 0, e, func(uint64, round.Trainer) error { return nil })
 		}()
 	}
 	for range 2 {
@@ -463,10 +464,10 @@ func TestBadSetup(t *testing.T) {
 	w := c.start(Config{})
 	j := newTestJob(t, d, 7, nil)
 	list, _ := rounds(t, d, j, 1)
-	for i, spoil := range []func(*algorithms.Job){
-		func(j *algorithms.Job) { j.Algorithm = "oak" },
-		func(j *algorithms.Job) { j.Dataset = strings.Repeat("0", 64) },
-		func(j *algorithms.Job) { j.Numerics++ },
+	for i, spoil := range []func(*round.Job){
+		func(j *round.Job) { j.Algorithm = "oak" },
+		func(j *round.Job) { j.Dataset = strings.Repeat("0", 64) },
+		func(j *round.Job) { j.Numerics++ },
 	} {
 		wrong := *j
 		spoil(&wrong)

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // beat waits for a beat of w that f likes.
@@ -39,7 +40,7 @@ func TestBeats(t *testing.T) {
 	l := c.lead("a", 5)
 	w := c.start(Config{Slots: 3, Listen: "127.0.0.1:0"})
 	b := l.beat(w, "a full beat", func(b protocol.Beat) bool { return b.Full })
-	if b.Protocol != protocol.Version || b.Numerics != algorithms.Numerics || b.Slots != 3 || b.Metrics != w.address || len(b.Holds) > 0 {
+	if b.Protocol != protocol.Version || b.Numerics != round.Numerics || b.Slots != 3 || b.Metrics != w.address || len(b.Holds) > 0 {
 		t.Errorf("got %+v", b)
 	}
 	l.to(w, &protocol.Hold{Epoch: 5, Shards: d.manifest.Shards})
@@ -218,7 +219,7 @@ func TestOtherVersion(t *testing.T) {
 		c := newCluster(t)
 		c.set(change)
 		err := Run(t.Context(), Config{Join: []string{c.http.URL}, Dir: t.TempDir()})
-		want := fmt.Sprintf("speaks protocol %d and computes numerics %d", protocol.Version, algorithms.Numerics)
+		want := fmt.Sprintf("speaks protocol %d and computes numerics %d", protocol.Version, round.Numerics)
 		if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "91") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v", err)
 		}
@@ -373,7 +374,7 @@ func TestNATSRestarts(t *testing.T) {
 	j := newTestJob(t, d, 7, nil)
 	trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
 	e := l.executor(41, j, d, w)
-	if err := engine.Drive(t.Context(), trainer, 0, e, func(uint64, algorithms.Trainer) error { return nil }); err != nil {
+	if err := engine.Drive(t.Context(), trainer, 0, e, func(uint64, round.Trainer) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	sameOutcome(t, trainer, j, d)

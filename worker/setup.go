@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // maxJobs bounds the jobs that a worker keeps, for when Forget messages get
@@ -62,7 +62,7 @@ func (w *worker) setUp(m *protocol.Setup) {
 }
 
 // sameJob compares specs, which name their dataset by its digest.
-func sameJob(a, b *algorithms.Job) bool {
+func sameJob(a, b *round.Job) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
@@ -91,8 +91,8 @@ func (w *worker) makeJob(j *job) (err error) {
 	if digest := j.manifest.Digest(); digest != j.spec.Dataset {
 		return fmt.Errorf("worker: job %d is for dataset %.12s and came with %.12s", j.id, j.spec.Dataset, digest)
 	}
-	if j.spec.Numerics != algorithms.Numerics {
-		return fmt.Errorf("worker: job %d wants numerics %d, this worker computes numerics %d", j.id, j.spec.Numerics, algorithms.Numerics)
+	if j.spec.Numerics != round.Numerics {
+		return fmt.Errorf("worker: job %d wants numerics %d, this worker computes numerics %d", j.id, j.spec.Numerics, round.Numerics)
 	}
 	if err := checkManifest(j.manifest); err != nil {
 		return err

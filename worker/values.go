@@ -1,8 +1,8 @@
 package worker
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // keptVersions is how many versions of a value a job keeps: the one that a round
@@ -117,12 +117,12 @@ func (v values) missing(refs []protocol.Ref) []protocol.Ref {
 
 // hold appends the versions that refs name, all of them at hand, to vars and
 // held.
-func (v values) hold(refs []protocol.Ref, vars algorithms.Vars, held []*value) (algorithms.Vars, []*value) {
+func (v values) hold(refs []protocol.Ref, vars round.Vars, held []*value) (round.Vars, []*value) {
 	for _, ref := range refs {
 		y := v.find(ref)
 		y.users++
 		held = append(held, y)
-		vars = append(vars, algorithms.Var{ID: ref.ID, Version: ref.Version, Data: y.data})
+		vars = append(vars, round.Var{ID: ref.ID, Version: ref.Version, Data: y.data})
 	}
 	return vars, held
 }

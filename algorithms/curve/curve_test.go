@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // job is what a Trainer says of its progress, round by round.
-type job []algorithms.Progress
+type job []round.Progress
 
 // drawJob draws the rounds of a job that updates leaves and validates every few steps, and
 // may train once more in the end. A loss may be not known for a while: within a step, for
@@ -26,7 +26,7 @@ func drawJob(t *rapid.T) (j job) {
 	validates, refit := rapid.Bool().Draw(t, "validates"), rapid.Bool().Draw(t, "refit")
 	losses := rapid.SliceOfN(rapid.Float64Range(0, 4), 1, 9).Draw(t, "losses")
 	gaps := rapid.SliceOfN(rapid.SampledFrom([]float64{0, 0, 0, 0, -1e-10, math.NaN(), math.Inf(1)}), 1, 9).Draw(t, "gaps")
-	p := algorithms.Progress{Steps: steps, Loss: -1, Phase: "scaling"}
+	p := round.Progress{Steps: steps, Loss: -1, Phase: "scaling"}
 	n := 0
 	say := func() { j = append(j, p) }
 	loss := func() float64 {
@@ -217,7 +217,7 @@ func TestCrashesDoNotShow(t *testing.T) {
 // with what is committed.
 func TestALossThatComesAndGoes(t *testing.T) {
 	r := NewRecorder(JobPoints, nil)
-	for _, p := range []algorithms.Progress{
+	for _, p := range []round.Progress{
 		{Step: 129, Loss: 0.5}, {Step: 130, Loss: 0.25}, {Step: 130, Loss: -1e-10}, {Step: 130, Loss: 0.125},
 		{Step: 131, Loss: 0.5}, {Step: 131, Loss: math.NaN()}, {Step: 132, Loss: 0.0625},
 	} {
@@ -232,14 +232,14 @@ func TestALossThatComesAndGoes(t *testing.T) {
 
 // forest is a Trainer of which the last loss is not known.
 type forest struct {
-	algorithms.Trainer
+	round.Trainer
 	losses []float64
 }
 
 func (f *forest) StepLosses() []float64 { return f.losses }
 
-func (f *forest) Progress() algorithms.Progress {
-	return algorithms.Progress{Step: uint64(len(f.losses)), Steps: uint64(len(f.losses)), Loss: f.losses[len(f.losses)-1]}
+func (f *forest) Progress() round.Progress {
+	return round.Progress{Step: uint64(len(f.losses)), Steps: uint64(len(f.losses)), Loss: f.losses[len(f.losses)-1]}
 }
 
 // TestFollowGoesForward: the steps of a round are told once, also where the loss at its end
@@ -276,7 +276,7 @@ func decode(t interface{ Fatal(...any) }, b []byte) *Curve {
 func TestARestIsWhatIsNew(t *testing.T) {
 	r := NewRecorder(JobPoints, nil)
 	for step := range uint64(11) {
-		r.Observe(algorithms.Progress{Step: step, Loss: 1}, 5)
+		r.Observe(round.Progress{Step: step, Loss: 1}, 5)
 	}
 	for range 2 {
 		if rest, _ := r.Uncommitted(); len(rest.points) != 10 {
@@ -284,7 +284,7 @@ func TestARestIsWhatIsNew(t *testing.T) {
 		}
 	}
 	_, mark := r.Uncommitted()
-	r.Observe(algorithms.Progress{Step: 11, Loss: 1}, 5)
+	r.Observe(round.Progress{Step: 11, Loss: 1}, 5)
 	r.Committed(mark)
 	for range 2 {
 		rest, mark := r.Uncommitted()
@@ -361,7 +361,7 @@ func TestThinned(t *testing.T) {
 func TestThinnedKeepsWhatFits(t *testing.T) {
 	r := NewRecorder(FoldPoints, nil)
 	for step := uint64(1); step < FoldPoints; step++ {
-		p := algorithms.Progress{Step: step, Loss: 0.5}
+		p := round.Progress{Step: step, Loss: 0.5}
 		if step%2 == 1 && step < FoldPoints-1 {
 			p.Validation, p.ValidatedAt = 0.25, step
 		}
@@ -396,7 +396,7 @@ func TestPointJSON(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r := NewRecorder(8, nil)
 	for step := range uint64(30) {
-		r.Observe(algorithms.Progress{Step: step, Loss: 1, Validation: 2 - float64(step)/20, ValidatedAt: step / 3 * 3}, int64(step*100))
+		r.Observe(round.Progress{Step: step, Loss: 1, Validation: 2 - float64(step)/20, ValidatedAt: step / 3 * 3}, int64(step*100))
 	}
 	f.Add(r.Curve().Append(nil))
 	f.Add(New().Append(nil))

@@ -3,7 +3,7 @@ package curve
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Recorder makes a curve from a Trainer's progress after each round. A point is complete,
@@ -38,7 +38,7 @@ func NewRecorder(limit int, c *Curve) *Recorder {
 // Observe records the progress after a round, or of a Trainer that continues from a state.
 // millis are milliseconds of running, or Unknown. A step without known losses at its end has
 // no point.
-func (r *Recorder) Observe(p algorithms.Progress, millis int64) {
+func (r *Recorder) Observe(p round.Progress, millis int64) {
 	next := pointOf(p)
 	begins := beginsRefit(p)
 	if r.has && begins && next.Step == r.last.Step && next.validated() {
@@ -72,13 +72,13 @@ type Stepped interface{ StepLosses() []float64 }
 
 // Follow calls Observe with a Trainer's progress after a round, and before that with each
 // step of the round, whose times are unknown.
-func (r *Recorder) Follow(t algorithms.Trainer, millis int64) {
+func (r *Recorder) Follow(t round.Trainer, millis int64) {
 	p := t.Progress()
 	from := r.last.Step
 	if s, ok := t.(Stepped); ok && p.Step > from+1 {
 		losses := s.StepLosses()
 		for step := from + 1; step < min(p.Step, uint64(len(losses))); step++ {
-			r.Observe(algorithms.Progress{Step: step, Steps: p.Steps, Loss: losses[step-1]}, Unknown)
+			r.Observe(round.Progress{Step: step, Steps: p.Steps, Loss: losses[step-1]}, Unknown)
 		}
 	}
 	r.Observe(p, millis)
@@ -124,7 +124,7 @@ func (r *Recorder) mark() Mark {
 }
 
 // pointOf returns the point of a progress.
-func pointOf(p algorithms.Progress) Point {
+func pointOf(p round.Progress) Point {
 	next := Point{Step: p.Step, Training: math.NaN(), Validation: math.NaN(), Millis: Unknown}
 	if known(p.Loss) {
 		next.Training = p.Loss
@@ -137,7 +137,7 @@ func pointOf(p algorithms.Progress) Point {
 
 // beginsRefit reports whether p is the beginning of a refit. Its step is also the last step
 // before the refit, which has the point.
-func beginsRefit(p algorithms.Progress) bool { return p.Refit > 0 && p.Step == p.Steps-p.Refit }
+func beginsRefit(p round.Progress) bool { return p.Refit > 0 && p.Step == p.Steps-p.Refit }
 
 // known reports whether a loss is known: finite and not negative.
 func known(loss float64) bool { return loss >= 0 && !math.IsInf(loss, 1) }

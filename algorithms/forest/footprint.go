@@ -3,6 +3,7 @@ package forest
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // The bytes of an encoded tree beside its leaves' distributions (FORMAT.md).
@@ -11,10 +12,10 @@ const (
 	nodeBytes     = 28
 )
 
-// Footprint implements algorithms.Measured. A node is split while min_samples or more
+// Footprint implements algorithms.Algorithm. A node is split while min_samples or more
 // reach it, so a tree has about 2·draws/min_samples leaves, at most one for each draw
 // and 2^max_depth. The state is all trees, encoded and decoded; nothing is reduced.
-func (algorithm) Footprint(j *algorithms.Job, m *dataset.Manifest) (algorithms.Footprint, error) {
+func (algorithm) Footprint(j *round.Job, m *dataset.Manifest) (algorithms.Footprint, error) {
 	c, err := parseConfig(j.Params)
 	if err != nil {
 		return algorithms.Footprint{}, err

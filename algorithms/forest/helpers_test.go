@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // problem is a small dataset in float32, dense, row-major.
@@ -167,7 +167,7 @@ func growTrees(t testing.TB, f Variant, c Config, seed uint64, d *dataset.Data, 
 	t.Helper()
 	tr := &trainer{cfg: &c, features: d.Manifest.Features, labels: d.Manifest.Labels}
 	x := engine.NewLocal(newKernel(f, c, seed, d), d, lanes, nil)
-	err := engine.Drive(context.Background(), tr, 0, x, func(uint64, algorithms.Trainer) error { return nil })
+	err := engine.Drive(context.Background(), tr, 0, x, func(uint64, round.Trainer) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/num/nofuse"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestNothingFuses holds the rule of internal/num: trees are the same bits everywhere.
@@ -186,7 +187,7 @@ func TestCancel(t *testing.T) {
 	k := newKernel(families["two"], smallConfig(), 1, d)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	u := algorithms.Unit{Of: 1, Op: opGrow, Scope: algorithms.Whole, Roles: dataset.Train}
+	u := round.Unit{Of: 1, Op: opGrow, Scope: round.Whole, Roles: dataset.Train}
 	if _, err := k.Collect(ctx, u, d, nil, k.NewScratch()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -197,7 +198,7 @@ func TestUnusableRows(t *testing.T) {
 	p := makeProblem(6, 20, 2, 2, 1)
 	c := smallConfig()
 	c.MinSamples = 15
-	u := algorithms.Unit{Of: 1, Op: opGrow, Scope: algorithms.Whole, Roles: dataset.Train}
+	u := round.Unit{Of: 1, Op: opGrow, Scope: round.Whole, Roles: dataset.Train}
 	for fraction, want := range map[float64]string{0.5: "fewer than the 15", 0.99: "fewer than the 15"} {
 		d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: fraction})
 		k := newKernel(families["two"], c, 1, d)
@@ -229,19 +230,19 @@ func TestTrainerChecksTheSplit(t *testing.T) {
 	}
 }
 
-func testJob(t *testing.T, given algorithms.Values, m *dataset.Manifest) *algorithms.Job {
+func testJob(t *testing.T, given algorithms.Values, m *dataset.Manifest) *round.Job {
 	t.Helper()
 	r, err := families["two"].New().Resolve(given, m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &algorithms.Job{Algorithm: "two", Numerics: algorithms.Numerics, Seed: 1, Params: r.Params}
+	return &round.Job{Algorithm: "two", Numerics: round.Numerics, Seed: 1, Params: r.Params}
 }
 
 // stateTest is a job whose trainer is restored from its state again and again.
 type stateTest struct {
 	*testing.T
-	job *algorithms.Job
+	job *round.Job
 	d   *dataset.Data
 	tr  algorithms.Trainer
 }
@@ -282,7 +283,7 @@ func (s *stateTest) restore() {
 func (s *stateTest) parts() (parts [][]byte) {
 	s.Helper()
 	r, _ := s.tr.Next()
-	if r.Done || r.Units != 3 || r.Scope != algorithms.Whole || r.How != algorithms.Collect || r.Roles != dataset.Train {
+	if r.Done || r.Units != 3 || r.Scope != round.Whole || r.How != round.Collect || r.Roles != dataset.Train {
 		s.Fatalf("round %+v", r)
 	}
 	k := newKernel(families["two"], *s.tr.(*trainer).cfg, s.job.Seed, s.d)
@@ -303,7 +304,7 @@ func TestStateCuts(t *testing.T) {
 	if _, err := s.tr.Model(); err == nil {
 		t.Error("there is a model before the round")
 	}
-	if err := s.tr.Fold(&algorithms.Result{Collected: s.parts()}); err != nil {
+	if err := s.tr.Fold(&round.Result{Collected: s.parts()}); err != nil {
 		t.Fatal(err)
 	}
 	s.restore()
@@ -322,13 +323,13 @@ func TestStateCuts(t *testing.T) {
 func TestTrainerRefuses(t *testing.T) {
 	s := newStateTest(t)
 	parts := s.parts()
-	if err := s.tr.Fold(&algorithms.Result{Collected: parts[:2]}); err == nil {
+	if err := s.tr.Fold(&round.Result{Collected: parts[:2]}); err == nil {
 		t.Error("a round of two trees was taken")
 	}
-	if err := s.tr.Fold(&algorithms.Result{Collected: [][]byte{parts[0], parts[1], parts[2][:9]}}); !errors.Is(err, ErrTree) {
+	if err := s.tr.Fold(&round.Result{Collected: [][]byte{parts[0], parts[1], parts[2][:9]}}); !errors.Is(err, ErrTree) {
 		t.Errorf("a corrupt tree: error %v", err)
 	}
-	if err := s.tr.Fold(&algorithms.Result{Collected: parts}); err != nil {
+	if err := s.tr.Fold(&round.Result{Collected: parts}); err != nil {
 		t.Fatal(err)
 	}
 	state, _ := s.tr.AppendState(nil)

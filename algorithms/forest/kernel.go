@@ -7,15 +7,17 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // opGrow grows tree number Unit.ID on the whole dataset's training rows.
 const opGrow uint8 = 1
 
-// kernel implements algorithms.Kernel and engine.Collector. It is safe for concurrent use.
+var _ round.CollectKernel = (*kernel)(nil)
+
+// kernel implements round.CollectKernel. It is safe for concurrent use.
 type kernel struct {
 	variant Variant
 	cfg     Config
@@ -28,7 +30,7 @@ type kernel struct {
 	idleGrowers []*grower
 }
 
-// NewScratch implements algorithms.Kernel. There is no scratch: the kernel owns all
+// NewScratch implements round.Kernel. There is no scratch: the kernel owns all
 // growers, so that ReleaseMemory can free them.
 func (k *kernel) NewScratch() any { return nil }
 
@@ -72,19 +74,9 @@ func (k *kernel) ReleaseMemory() {
 	runtime.GC() // the model is one large allocation
 }
 
-// Derive implements algorithms.Kernel: forests have no derived values.
-func (k *kernel) Derive(algorithms.Unit, *dataset.Data, algorithms.Vars, any) (any, error) {
-	return nil, nil
-}
-
-// Run implements algorithms.Kernel. It fails: no round of a forest is summed.
-func (k *kernel) Run(_ *algorithms.Partial, u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _, _ any) error {
-	return fmt.Errorf("forest: operation %d is not summed", u.Op)
-}
-
-// Collect implements engine.Collector: it grows one tree and returns its encoded
+// Collect implements round.CollectKernel: it grows one tree and returns its encoded
 // form.
-func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, _ algorithms.Vars, _ any) ([]byte, error) {
+func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	if u.Op != opGrow {
 		return nil, fmt.Errorf("forest: operation %d is unknown", u.Op)
 	}
@@ -104,7 +96,7 @@ func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data
 
 // trainingTable returns the table of the unit's rows. The first unit makes it, and the
 // others share it.
-func (k *kernel) trainingTable(u algorithms.Unit, d *dataset.Data) (*table, error) {
+func (k *kernel) trainingTable(u round.Unit, d *dataset.Data) (*table, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.data == d {

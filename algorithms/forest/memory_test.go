@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestMemory: two slots at work on a dataset that is not small hold at most twice
@@ -52,7 +52,7 @@ func TestMemory(t *testing.T) {
 func TestRest(t *testing.T) {
 	d := makeProblem(6, 300, 5, 3, 1).data(4, false, dataset.Split{})
 	k := newKernel(families["two"], smallConfig(), 1, d)
-	u := algorithms.Unit{Of: 1, Op: opGrow, Scope: algorithms.Whole, Roles: dataset.Train}
+	u := round.Unit{Of: 1, Op: opGrow, Scope: round.Whole, Roles: dataset.Train}
 	collect := func() []byte {
 		part, err := k.Collect(t.Context(), u, d, nil, k.NewScratch())
 		if err != nil {

@@ -3,8 +3,8 @@ package forest
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestNotes: a sample has the notes of its rows, tree after tree, and none where the
@@ -16,7 +16,7 @@ func TestNotes(t *testing.T) {
 	for _, note := range []func([]float32) float64{nil, func(label []float32) float64 { return 3*float64(label[0]) - float64(label[1]) }} {
 		f.RowValue = note
 		k := newKernel(f, smallConfig(), 1, d)
-		tab, err := k.trainingTable(algorithms.Unit{Of: 1, Op: opGrow, Roles: dataset.Train}, d)
+		tab, err := k.trainingTable(round.Unit{Of: 1, Op: opGrow, Roles: dataset.Train}, d)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // FuzzRestore: no bytes make a trainer panic or take memory out of proportion, and
@@ -74,7 +74,7 @@ func FuzzSettings(f *testing.F) {
 			t.Fatalf("%s is read as %+v, error %v", again, back, err)
 		}
 		m := &dataset.Manifest{Format: 1, Rows: int(rows), Features: 3, Labels: 2, Shards: make([]dataset.ShardRef, 1)}
-		j := &algorithms.Job{Algorithm: "two", Numerics: algorithms.Numerics, Seed: 1, Params: raw}
+		j := &round.Job{Algorithm: "two", Numerics: round.Numerics, Seed: 1, Params: raw}
 		tr, err := a.NewTrainer(j, m, nil)
 		if err != nil {
 			return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // ErrState is wrapped by every error about a trainer's state.
@@ -17,30 +18,30 @@ var ErrState = errors.New("forest: not a state of this job")
 // stateFormat is the version byte of a trainer's state.
 const stateFormat = 1
 
-// trainer implements algorithms.Trainer: one collected round with a unit for each
+// trainer implements round.Trainer: one collected round with a unit for each
 // tree (Algorithm 2 of Chen et al. 2018).
 type trainer struct {
 	cfg              *Config
 	features, labels int
 
 	trees []*Tree // once collected
-	round algorithms.Round
+	round round.Round
 }
 
-// Next implements algorithms.Trainer.
-func (t *trainer) Next() (*algorithms.Round, error) {
-	t.round = algorithms.Round{Done: t.trees != nil}
+// Next implements round.Trainer.
+func (t *trainer) Next() (*round.Round, error) {
+	t.round = round.Round{Done: t.trees != nil}
 	if !t.round.Done {
-		t.round = algorithms.Round{
-			Op: opGrow, Kind: "tree", Units: t.cfg.Trees, Scope: algorithms.Whole, How: algorithms.Collect, Roles: dataset.Train,
+		t.round = round.Round{
+			Op: opGrow, Kind: "tree", Units: t.cfg.Trees, Scope: round.Whole, How: round.Collect, Roles: dataset.Train,
 		}
 	}
 	return &t.round, nil
 }
 
-// Fold implements algorithms.Trainer. It drops each result once the tree is decoded, so
+// Fold implements round.Trainer. It drops each result once the tree is decoded, so
 // that at most one tree is in memory twice.
-func (t *trainer) Fold(res *algorithms.Result) error {
+func (t *trainer) Fold(res *round.Result) error {
 	if len(res.Collected) != t.cfg.Trees {
 		return fmt.Errorf("forest: %d trees were collected, %d are wanted", len(res.Collected), t.cfg.Trees)
 	}
@@ -56,9 +57,9 @@ func (t *trainer) Fold(res *algorithms.Result) error {
 	return nil
 }
 
-// Progress implements algorithms.Trainer: a step is a tree, a sample a draw.
-func (t *trainer) Progress() algorithms.Progress {
-	p := algorithms.Progress{Steps: uint64(t.cfg.Trees), Step: uint64(len(t.trees)), Loss: -1, Phase: "growing trees"}
+// Progress implements round.Trainer: a step is a tree, a sample a draw.
+func (t *trainer) Progress() round.Progress {
+	p := round.Progress{Steps: uint64(t.cfg.Trees), Step: uint64(len(t.trees)), Loss: -1, Phase: "growing trees"}
 	if t.trees == nil {
 		return p
 	}
@@ -82,14 +83,14 @@ func (t *trainer) StepLosses() []float64 {
 }
 
 // ResultProgress implements algorithms.UnitReporter: the result is an encoded tree.
-func (t *trainer) ResultProgress(encoded []byte) (algorithms.Progress, error) {
+func (t *trainer) ResultProgress(encoded []byte) (round.Progress, error) {
 	samples, loss, err := peekTree(encoded)
-	return algorithms.Progress{Step: 1, Steps: 1, Samples: uint64(samples), Loss: loss}, err
+	return round.Progress{Step: 1, Steps: 1, Samples: uint64(samples), Loss: loss}, err
 }
 
 // RoundProgress implements algorithms.UnitReporter.
-func (t *trainer) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
-	p := algorithms.Progress{Steps: uint64(t.cfg.Trees), Loss: -1, Phase: "growing trees"}
+func (t *trainer) RoundProgress(units []round.UnitProgress) round.Progress {
+	p := round.Progress{Steps: uint64(t.cfg.Trees), Loss: -1, Phase: "growing trees"}
 	known, loss := 0, 0.0
 	for i := range units {
 		u := &units[i]
@@ -108,7 +109,7 @@ func (t *trainer) RoundProgress(units []algorithms.UnitProgress) algorithms.Prog
 	return p
 }
 
-// Counters implements pipeline.Counter.
+// Counters implements algorithms.Trainer.
 func (t *trainer) Counters() map[string]uint64 {
 	evaluations := uint64(0)
 	for _, tree := range t.trees {
@@ -125,7 +126,7 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	return newModel(t.trees, t.features, t.labels), nil
 }
 
-// AppendState implements algorithms.Trainer: the format byte, then, once they are
+// AppendState implements round.Trainer: the format byte, then, once they are
 // collected, the encoded trees, each after its length (u64).
 func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 	dst = append(dst, stateFormat)
@@ -159,7 +160,7 @@ func (t *trainer) restore(b []byte) error {
 		encoded = append(encoded, bytes.Clone(b[8:8+n]))
 		b = b[8+n:]
 	}
-	if err := t.Fold(&algorithms.Result{Collected: encoded}); err != nil {
+	if err := t.Fold(&round.Result{Collected: encoded}); err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return nil

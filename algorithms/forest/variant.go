@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Variant describes a forest algorithm by what differs among them. Its method New
@@ -41,7 +42,7 @@ func (a algorithm) Resolve(given algorithms.Values, m *dataset.Manifest) (algori
 
 // NewTrainer implements algorithms.Algorithm. An unusable state gives an error that
 // wraps ErrState.
-func (a algorithm) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
+func (a algorithm) NewTrainer(j *round.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
 	c, err := parseConfig(j.Params)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func (a algorithm) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []by
 
 // checkSplit refuses a split that leaves too few training rows. A split that lists the
 // rows is checked by the kernel only, which has them.
-func checkSplit(c *Config, j *algorithms.Job, m *dataset.Manifest) error {
+func checkSplit(c *Config, j *round.Job, m *dataset.Manifest) error {
 	if j.Split.Assigned != "" {
 		return nil
 	}
@@ -76,8 +77,8 @@ func checkSplit(c *Config, j *algorithms.Job, m *dataset.Manifest) error {
 }
 
 // NewKernel implements algorithms.Algorithm. The kernel implements
-// engine.Collector.
-func (a algorithm) NewKernel(j *algorithms.Job, m *dataset.Manifest) (algorithms.Kernel, error) {
+// round.CollectKernel.
+func (a algorithm) NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	c, err := parseConfig(j.Params)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestAbreast holds that a row has the bits that it has alone, whatever stands beside
@@ -79,9 +79,9 @@ func TestStepWidth(t *testing.T) {
 	k.draws = all{}
 	shape := k.f.gradientShape()
 	shape.F64 += gradientAt
-	unit := algorithms.Unit{Of: 1, Op: opStep, Roles: 1, Steps: [2]uint64{0, 1}}
-	partial := func(width int) *algorithms.Partial {
-		dst := new(algorithms.Partial)
+	unit := round.Unit{Of: 1, Op: opStep, Roles: 1, Steps: [2]uint64{0, 1}}
+	partial := func(width int) *round.Partial {
+		dst := new(round.Partial)
 		dst.Reset(shape)
 		s := k.NewScratch().(*scratch)
 		s.abreast.width = width

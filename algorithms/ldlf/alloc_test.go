@@ -3,8 +3,8 @@ package ldlf
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestAllocations: in steady state neither the kernel's Run nor the trainer's Next
@@ -40,7 +40,7 @@ func allocationsOfRound(t *testing.T, tr *trainer, k *kernel, d *dataset.Data, s
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sum, part algorithms.Partial
+	var sum, part round.Partial
 	sum.Reset(r.Shape)
 	part.Reset(r.Shape)
 	for id := range r.Units { // once to size every buffer, and for the sum
@@ -65,7 +65,7 @@ func allocationsOfRound(t *testing.T, tr *trainer, k *kernel, d *dataset.Data, s
 		if _, err := tr.Next(); err != nil {
 			t.Fatal(err)
 		}
-		if err := tr.Fold(&algorithms.Result{Sum: &sum}); err != nil {
+		if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -73,7 +73,7 @@ func allocationsOfRound(t *testing.T, tr *trainer, k *kernel, d *dataset.Data, s
 }
 
 // add sums dense parts, and keeps one unit's of sparse ones: enough to fold.
-func add(sum, part *algorithms.Partial, shape algorithms.Shape) {
+func add(sum, part *round.Partial, shape round.Shape) {
 	for i, v := range part.F64 {
 		sum.F64[i] += v
 	}

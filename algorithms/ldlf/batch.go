@@ -5,13 +5,14 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // sampler draws mini-batches.
 type sampler interface {
 	// draw appends to dst the positions, among the n training rows of unit u, of
 	// the unit's share of mini-batch step, in the order of drawing.
-	draw(dst []uint32, u *algorithms.Unit, n int, step uint64) []uint32
+	draw(dst []uint32, u *round.Unit, n int, step uint64) []uint32
 }
 
 // permutations draws by counter-based permutations (design section 8.3): a unit
@@ -22,7 +23,7 @@ type permutations struct {
 	batch int
 }
 
-func (p permutations) draw(dst []uint32, u *algorithms.Unit, n int, step uint64) []uint32 {
+func (p permutations) draw(dst []uint32, u *round.Unit, n int, step uint64) []uint32 {
 	share := algorithms.BatchShare(u.ID, u.Of, p.batch)
 	if n == 0 || share == 0 {
 		return dst
@@ -43,7 +44,7 @@ func (p permutations) draw(dst []uint32, u *algorithms.Unit, n int, step uint64)
 // count adds to counts, of the training rows of unit u, how often each is drawn in the
 // unit's share of mini-batches steps. It takes whole epochs at once, and of one that is
 // cut the rows that are fewer: those drawn or those left out.
-func (p permutations) count(counts []uint32, u *algorithms.Unit, steps [2]uint64) {
+func (p permutations) count(counts []uint32, u *round.Unit, steps [2]uint64) {
 	n, share := uint64(len(counts)), uint64(algorithms.BatchShare(u.ID, u.Of, p.batch))
 	if n == 0 || share == 0 {
 		return
@@ -84,7 +85,7 @@ func addAt(counts []uint32, perm *num.Permutation, from, to uint64, x uint32) {
 // window counts the draws of the unit's mini-batches u.Steps: it sets rows to the
 // distinct positions drawn, ascending, and weights to how often each was. counts
 // is working memory.
-func window(rows []uint32, weights []float32, counts []uint32, draws sampler, u *algorithms.Unit, n int) (r []uint32, w []float32, c []uint32) {
+func window(rows []uint32, weights []float32, counts []uint32, draws sampler, u *round.Unit, n int) (r []uint32, w []float32, c []uint32) {
 	counts = slices.Grow(counts[:0], n)[:n]
 	clear(counts)
 	if p, ok := draws.(permutations); ok {

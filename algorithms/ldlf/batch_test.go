@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestDraw holds the mini-batches against design section 8.3, written out: at
@@ -16,7 +16,7 @@ func TestDraw(outer *testing.T) {
 	rapid.Check(outer, func(t *rapid.T) {
 		p := permutations{num.NewKey(rapid.Uint64().Draw(t, "seed"), "ldlf/batch"), rapid.IntRange(1, 300).Draw(t, "batch")}
 		of := 1 << rapid.IntRange(0, 4).Draw(t, "units")
-		u := algorithms.Unit{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of}
+		u := round.Unit{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of}
 		n := rapid.IntRange(0, 60).Draw(t, "rows")
 		share := (u.ID+1)*p.batch/of - u.ID*p.batch/of
 		for step := range uint64(20) {
@@ -39,7 +39,7 @@ func TestDraw(outer *testing.T) {
 // TestDrawEpochs: every row comes once before any comes again.
 func TestDrawEpochs(t *testing.T) {
 	p := permutations{num.NewKey(1, "ldlf/batch"), 12}
-	u := algorithms.Unit{Of: 1}
+	u := round.Unit{Of: 1}
 	const n = 30
 	var walk []uint32
 	for step := range uint64(20) {
@@ -65,7 +65,7 @@ func TestWindowCounts(outer *testing.T) {
 		p := permutations{num.NewKey(rapid.Uint64().Draw(t, "seed"), "ldlf/batch"), rapid.IntRange(1, 90).Draw(t, "batch")}
 		of := 1 << rapid.IntRange(0, 3).Draw(t, "units")
 		from := rapid.Uint64Range(0, 50).Draw(t, "from")
-		u := algorithms.Unit{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of, Steps: [2]uint64{from, from + rapid.Uint64Range(0, 9).Draw(t, "steps")}}
+		u := round.Unit{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of, Steps: [2]uint64{from, from + rapid.Uint64Range(0, 9).Draw(t, "steps")}}
 		n := rapid.IntRange(0, 200).Draw(t, "rows")
 		drawn := struct{ sampler }{p} // which counts nothing by itself
 		rows, weights, _ := window(nil, nil, nil, p, &u, n)
@@ -79,7 +79,7 @@ func TestWindowCounts(outer *testing.T) {
 // TestWindow: distinct rows, ascending, with their counts.
 func TestWindow(t *testing.T) {
 	p := permutations{num.NewKey(1, "ldlf/batch"), 7}
-	u := algorithms.Unit{Of: 1, Steps: [2]uint64{3, 9}}
+	u := round.Unit{Of: 1, Steps: [2]uint64{3, 9}}
 	counts := map[uint32]float32{}
 	for step := u.Steps[0]; step < u.Steps[1]; step++ {
 		for _, row := range p.draw(nil, &u, 25, step) {

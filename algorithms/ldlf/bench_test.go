@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // shape is a dataset's shape for benchmarks, with generated values.
@@ -70,8 +70,8 @@ type roundRunner struct {
 	k         *kernel
 	d         *dataset.Data
 	s         any
-	sum, part algorithms.Partial
-	kept      map[int]any
+	sum, part round.Partial
+	kept      map[int]round.Derived
 }
 
 func (x *roundRunner) run(b *testing.B) {
@@ -99,7 +99,7 @@ func (x *roundRunner) run(b *testing.B) {
 			num.Add32(x.sum.F32, dst.F32)
 		}
 	}
-	if err := x.tr.Fold(&algorithms.Result{Sum: &x.sum}); err != nil {
+	if err := x.tr.Fold(&round.Result{Sum: &x.sum}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -137,7 +137,7 @@ func BenchmarkLeafUpdate(b *testing.B) {
 					for _, r := range x.kept {
 						r.(*routing).Release()
 					}
-					x.kept = map[int]any{}
+					x.kept = map[int]round.Derived{}
 					copy(tr.q, q) // many updates without a step make subnormal values of it
 					tr.qVersion++
 					tr.step, tr.phase = 100, phaseLeaves
@@ -162,7 +162,7 @@ func BenchmarkLeafLanes(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/lanes=%d", s.name, lanes), func(b *testing.B) {
 				tr, k, d := benchJob(b, s, 63) // one unit
 				x, q := engine.NewLocal(k, d, lanes, nil), slices.Clone(tr.q)
-				var res algorithms.Result
+				var res round.Result
 				b.ReportAllocs()
 				for b.Loop() {
 					copy(tr.q, q)

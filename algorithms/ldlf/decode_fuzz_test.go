@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // FuzzDecodeModel changes tensors of models, whatever the digest of their file
@@ -111,7 +112,7 @@ func FuzzSettings(f *testing.F) {
 		if z := newSizes(c, m.Features, m.Labels); z.theta() > 1<<16 || z.q() > 1<<16 {
 			return // what it takes is checked, but would take long here
 		}
-		j := &algorithms.Job{Algorithm: Name, Numerics: algorithms.Numerics, Seed: 1, Params: raw, Split: dataset.Split{ValidationFraction: c.ValidationFraction}}
+		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Params: raw, Split: dataset.Split{ValidationFraction: c.ValidationFraction}}
 		k, errK := Algorithm{}.NewKernel(j, m)
 		tr, errT := Algorithm{}.NewTrainer(j, m, nil)
 		if (errK == nil) != (errT == nil) {

@@ -16,7 +16,7 @@ const stateFormat = 3
 // ErrState is wrapped by every error about a trainer's state.
 var ErrState = errors.New("ldlf: not a state of this job")
 
-// AppendState implements algorithms.Trainer.
+// AppendState implements round.Trainer.
 func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 	dst = append(dst, stateFormat, byte(t.phase), flagByte(t.best.any), flagByte(t.reference.any))
 	for _, v := range t.counters() {

@@ -1,8 +1,8 @@
 package ldlf
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // featureFunction is f(x; Θ) of section 3.1, which maps a row to the output units
@@ -17,22 +17,22 @@ type featureFunction interface {
 	workspace() workspace
 	// gradientShape is what backward fills in a partial, beside the first
 	// gradientAt values of F64.
-	gradientShape() algorithms.Shape
+	gradientShape() round.Shape
 	// forward writes f(x; Θ) of every sample to dst (len(samples)×outputs).
 	forward(dst []float32, samples []sample, w *weights, ws workspace)
 	// begin readies dst for the samples of a unit, all of which backward sees
 	// afterwards.
-	begin(dst *algorithms.Partial, samples []sample, ws workspace)
+	begin(dst *round.Partial, samples []sample, ws workspace)
 	// backward adds Σ df·∂f/∂Θ over the samples to dst (the second factor of
 	// Eq. 5), of which forward has just had these, with this workspace; df is
 	// len(samples)×outputs.
-	backward(dst *algorithms.Partial, df []float32, samples []sample, w *weights, ws workspace)
+	backward(dst *round.Partial, df []float32, samples []sample, w *weights, ws workspace)
 	// gradientRows returns the rows of outputs values that make up the gradient of the
 	// first n parameters, where no other one of these differs from 0; n 0: there are none.
-	gradientRows(sum *algorithms.Partial, x scaling) (values []float32, index []uint32, n int)
+	gradientRows(sum *round.Partial, x scaling) (values []float32, index []uint32, n int)
 	// gradient sets g to factor times the gradient that sum holds, of the parameters
 	// from the given one on: whole rows of Θ's, outputs each.
-	gradient(g []float32, from int, sum *algorithms.Partial, factor float32, x scaling)
+	gradient(g []float32, from int, sum *round.Partial, factor float32, x scaling)
 }
 
 // workspace is a feature function's working memory: its own type.

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
-// Fold implements algorithms.Trainer.
-func (t *trainer) Fold(r *algorithms.Result) error {
+// Fold implements round.Trainer.
+func (t *trainer) Fold(r *round.Result) error {
 	if r.Sum == nil {
 		return fmt.Errorf("ldlf: a result without a sum")
 	}
@@ -101,7 +101,7 @@ func (t *trainer) foldExtremes(sum []float64) error {
 
 // foldStep takes the gradient step: the mean over the rows drawn and over the
 // trees of what the units summed (Eq. 13).
-func (t *trainer) foldStep(sum *algorithms.Partial) error {
+func (t *trainer) foldStep(sum *round.Partial) error {
 	rows := sum.F64[0]
 	if rows == 0 {
 		return errNoRows
@@ -121,7 +121,7 @@ func (t *trainer) foldStep(sum *algorithms.Partial) error {
 
 // move applies the optimiser to Θ, with share times the gradient of sum: a part of Θ
 // after the other, so that the gradient of each stays in the processor's cache.
-func (t *trainer) move(sum *algorithms.Partial, share float32) bool {
+func (t *trainer) move(sum *round.Partial, share float32) bool {
 	input, step := newScaling(t.input), t.optimizer()
 	from, finite := t.moveRows(sum, share, input, &step)
 	for from < len(t.theta) {
@@ -137,7 +137,7 @@ func (t *trainer) move(sum *algorithms.Partial, share float32) bool {
 }
 
 // moveRows is move of the first n parameters, of whose gradient few rows are there.
-func (t *trainer) moveRows(sum *algorithms.Partial, share float32, input scaling, o *optimizer) (n int, finite bool) {
+func (t *trainer) moveRows(sum *round.Partial, share float32, input scaling, o *optimizer) (n int, finite bool) {
 	if t.second != nil {
 		return 0, true
 	}

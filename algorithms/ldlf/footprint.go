@@ -3,13 +3,14 @@ package ldlf
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
-// Footprint implements algorithms.Measured. The state is Θ, its one
+// Footprint implements algorithms.Algorithm. The state is Θ, its one
 // or two moments, and q; with validation the best Θ and q, and with a margin those of the reference; with scaling the shift
 // and scale of each feature; counters, losses and a part of a gradient. A node of the reduction holds a gradient (Θ's size) or
 // a leaf update's sums (a float64 for each element of q).
-func (Algorithm) Footprint(j *algorithms.Job, m *dataset.Manifest) (algorithms.Footprint, error) {
+func (Algorithm) Footprint(j *round.Job, m *dataset.Manifest) (algorithms.Footprint, error) {
 	c, err := parseConfig(j.Params)
 	if err != nil {
 		return algorithms.Footprint{}, err

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // trajectory is a float64 run of the forest by another implementation; see
@@ -60,7 +61,7 @@ type given struct {
 func newGiven(rows []uint32, batch, units int, d *dataset.Data) *given {
 	g := &given{rows: rows, batch: batch, unit: make([]uint32, d.Manifest.Rows), at: make([]uint32, d.Manifest.Rows)}
 	for u := range units {
-		unit := algorithms.Unit{ID: u, Of: units, Roles: dataset.Train}
+		unit := round.Unit{ID: u, Of: units, Roles: dataset.Train}
 		for i, ref := range unit.Rows(d) {
 			row := d.Shard(int(ref.Shard)).Row[ref.Pos]
 			g.unit[row], g.at[row] = uint32(u), uint32(i)
@@ -69,7 +70,7 @@ func newGiven(rows []uint32, batch, units int, d *dataset.Data) *given {
 	return g
 }
 
-func (g *given) draw(dst []uint32, u *algorithms.Unit, _ int, step uint64) []uint32 {
+func (g *given) draw(dst []uint32, u *round.Unit, _ int, step uint64) []uint32 {
 	for _, row := range g.rows[int(step)*g.batch : (int(step)+1)*g.batch] {
 		if int(g.unit[row]) == u.ID {
 			dst = append(dst, g.at[row])

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // forestCase is a random forest with random leaves, and rows to look at.
@@ -59,8 +59,8 @@ func newCase(c *Config, p *problem, seed uint64, deviation float64) *forestCase 
 	return fc
 }
 
-func (fc *forestCase) vars() algorithms.Vars {
-	return algorithms.Vars{
+func (fc *forestCase) vars() round.Vars {
+	return round.Vars{
 		{ID: varTheta, Version: 1, Data: num.Bytes32(fc.theta)},
 		{ID: varQ, Version: 1, Data: num.Bytes32(fc.q)},
 	}
@@ -69,7 +69,7 @@ func (fc *forestCase) vars() algorithms.Vars {
 // all is a sampler that draws every row once.
 type all struct{}
 
-func (all) draw(dst []uint32, _ *algorithms.Unit, n int, _ uint64) []uint32 {
+func (all) draw(dst []uint32, _ *round.Unit, n int, _ uint64) []uint32 {
 	for i := range n {
 		dst = append(dst, uint32(i))
 	}
@@ -86,9 +86,9 @@ func (fc *forestCase) kernelGradient(t testing.TB, sparse bool) []float64 {
 	k.f = &f
 	shape := k.f.gradientShape()
 	shape.F64 += gradientAt
-	var dst algorithms.Partial
+	var dst round.Partial
 	dst.Reset(shape)
-	u := algorithms.Unit{Of: 1, Op: opStep, Roles: 1, Steps: [2]uint64{0, 1}}
+	u := round.Unit{Of: 1, Op: opStep, Roles: 1, Steps: [2]uint64{0, 1}}
 	if err := k.Run(&dst, u, d, fc.vars(), nil, k.NewScratch()); err != nil {
 		t.Fatal(err)
 	}

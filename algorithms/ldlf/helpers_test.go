@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // problem is a small dataset in float32, dense, row-major.
@@ -109,18 +109,18 @@ func smallConfig() *Config {
 	}
 }
 
-func jobOf(c *Config, seed uint64) *algorithms.Job {
+func jobOf(c *Config, seed uint64) *round.Job {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		panic(err)
 	}
-	j := &algorithms.Job{Algorithm: Name, Numerics: algorithms.Numerics, Seed: seed, Params: raw}
+	j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: seed, Params: raw}
 	j.Split = dataset.Split{Seed: seed, ValidationFraction: c.ValidationFraction}
 	return j
 }
 
 // start makes the trainer and kernel of a job.
-func start(t testing.TB, j *algorithms.Job, m *dataset.Manifest) (*trainer, *kernel) {
+func start(t testing.TB, j *round.Job, m *dataset.Manifest) (*trainer, *kernel) {
 	t.Helper()
 	tr, err := Algorithm{}.NewTrainer(j, m, nil)
 	if err != nil {
@@ -146,7 +146,7 @@ func train(t testing.TB, c *Config, p *problem, shards int, sparse bool, lanes i
 func drive(t testing.TB, tr *trainer, k *kernel, d *dataset.Data, lanes int, each func(*trainer)) {
 	t.Helper()
 	x := engine.NewLocal(k, d, lanes, nil)
-	err := engine.Drive(context.Background(), tr, 0, x, func(uint64, algorithms.Trainer) error {
+	err := engine.Drive(context.Background(), tr, 0, x, func(uint64, round.Trainer) error {
 		each(tr)
 		return nil
 	})

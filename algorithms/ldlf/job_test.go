@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestLanes: threads change no bits.
@@ -289,9 +289,9 @@ func TestNoTrainingRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var empty algorithms.Partial
+		var empty round.Partial
 		empty.Reset(r.Shape)
-		if err := tr.Fold(&algorithms.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "no training rows") {
+		if err := tr.Fold(&round.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "no training rows") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -313,12 +313,12 @@ func TestDiverges(t *testing.T) {
 		if r.Done {
 			t.Fatal("the job ended")
 		}
-		var sum algorithms.Partial
+		var sum round.Partial
 		sum.Reset(r.Shape)
-		if err := k.Run(&sum, algorithms.Unit{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}, d, r.Vars, nil, s); err != nil {
+		if err := k.Run(&sum, round.Unit{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}, d, r.Vars, nil, s); err != nil {
 			t.Fatal(err)
 		}
-		if err := tr.Fold(&algorithms.Result{Sum: &sum}); err != nil {
+		if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {
 			if !strings.Contains(err.Error(), "learning_rate") {
 				t.Errorf("error %v", err)
 			}

@@ -3,9 +3,9 @@ package ldlf
 import (
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // The operations of rounds (Round.Op).
@@ -30,7 +30,9 @@ const (
 	varReferenceQ
 )
 
-// kernel is the worker's half: see algorithms.Kernel. It is shared by lanes.
+var _ round.SumKernel = (*kernel)(nil)
+
+// kernel is the worker's half: see round.SumKernel. It is shared by lanes.
 type kernel struct {
 	sizes
 	phi    []uint32 // trees×splits
@@ -52,8 +54,8 @@ func newKernel(c *Config, seed uint64, m *dataset.Manifest) (*kernel, error) {
 	}, nil
 }
 
-// Run implements algorithms.Kernel.
-func (k *kernel) Run(dst *algorithms.Partial, unit algorithms.Unit, d *dataset.Data, v algorithms.Vars, kept, working any) error {
+// Run implements round.Kernel.
+func (k *kernel) Run(dst *round.Partial, unit round.Unit, d *dataset.Data, v round.Vars, kept round.Derived, working any) error {
 	s := working.(*scratch)
 	s.unit = unit
 	u := &s.unit
@@ -88,7 +90,7 @@ func (k *kernel) Run(dst *algorithms.Partial, unit algorithms.Unit, d *dataset.D
 const maxWindow = 1e6
 
 // checkWindow refuses a unit of more mini-batches than any job has.
-func checkWindow(u *algorithms.Unit) error {
+func checkWindow(u *round.Unit) error {
 	if n := u.Steps[1] - u.Steps[0]; n > maxWindow { // huge as well where they descend
 		return fmt.Errorf("ldlf: a unit of the mini-batches %d to %d", u.Steps[0], u.Steps[1])
 	}
@@ -102,7 +104,7 @@ type values struct {
 	qVersion uint64
 }
 
-func (k *kernel) values(v algorithms.Vars, theta, q uint16, s *scratch) *values {
+func (k *kernel) values(v round.Vars, theta, q uint16, s *scratch) *values {
 	x := &s.values
 	x.theta, x.version = num.Float32s(v.Get(theta)), v.Version(theta)
 	x.q, x.qVersion = num.Float32s(v.Get(q)), v.Version(q)

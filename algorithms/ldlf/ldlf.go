@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Name is the word that selects the algorithm in a spec.
@@ -39,7 +40,7 @@ func (Algorithm) Resolve(given algorithms.Values, m *dataset.Manifest) (algorith
 
 // NewTrainer implements algorithms.Algorithm. An unusable state gives an error that
 // wraps ErrState.
-func (Algorithm) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
+func (Algorithm) NewTrainer(j *round.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
 	c, err := configOf(j)
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (Algorithm) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []byte
 }
 
 // NewKernel implements algorithms.Algorithm.
-func (Algorithm) NewKernel(j *algorithms.Job, m *dataset.Manifest) (algorithms.Kernel, error) {
+func (Algorithm) NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	c, err := configOf(j)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (Algorithm) DecodeModel(tensors []algorithms.Tensor) (algorithms.Model, err
 
 // configOf reads a job's settings; a validation share that differs from the
 // split's would stop early on rows that do not exist.
-func configOf(j *algorithms.Job) (*Config, error) {
+func configOf(j *round.Job) (*Config, error) {
 	c, err := parseConfig(j.Params)
 	if err != nil {
 		return nil, err

@@ -3,9 +3,9 @@ package ldlf
 import (
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // leafAt is the number of F64 values of a leaf update's partial before the sums:
@@ -16,7 +16,7 @@ const leafAt = 3
 // u.Steps. F64 holds the distinct rows, their multiplicities, the K-L summed over
 // rows and trees, and for each tree, leaf and class Σ_i w_i p(ℓ|x_i) d_ic / g_c(x_i).
 // Where F64 has a value more, that stays 0, nobody wants the K-L and it is 0 too.
-func (k *kernel) leafSums(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, v *values, kept *routing, s *scratch) {
+func (k *kernel) leafSums(dst *round.Partial, u *round.Unit, d *dataset.Data, v *values, kept *routing, s *scratch) {
 	t := dst.F64[leafAt : leafAt+k.q()]
 	tellsLoss := len(dst.F64) == leafAt+len(t)
 	s.leaves.begin(k.labels, s.abreast.width, k.treeQ())
@@ -41,7 +41,7 @@ func (k *kernel) leavesFirst(t []float64, l *leafSpace) {
 
 // keptSums takes kept routing, tree after tree, in one lane or, where lanes is set, in
 // several; t is zero before, and trees×leaves×labels.
-func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLoss bool, lanes algorithms.Lanes, s *scratch) {
+func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLoss bool, lanes round.Lanes, s *scratch) {
 	l := &s.leaves
 	x := &l.share
 	*x = leafShare{k: k, kept: kept, q: q, t: t}
@@ -62,7 +62,7 @@ func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLos
 }
 
 // routedSums is keptSums where there is no room for the routing of all blocks.
-func (k *kernel) routedSums(dst, t []float64, u *algorithms.Unit, d *dataset.Data, v *values, tellsLoss bool, s *scratch) {
+func (k *kernel) routedSums(dst, t []float64, u *round.Unit, d *dataset.Data, v *values, tellsLoss bool, s *scratch) {
 	refs, l := u.Rows(d), &s.leaves
 	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, u, len(refs))
 	for from := 0; from < len(s.rows); from += s.abreast.width {

@@ -7,10 +7,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // leafRound is one iteration of Eq. 12 over all rows, by the kernel and update.
@@ -18,9 +18,9 @@ func (fc *forestCase) leafRound(t testing.TB, update func(q []float32, sums []fl
 	_, d := fc.p.data(1, false, dataset.Split{})
 	k := *fc.k
 	k.draws = all{}
-	var dst algorithms.Partial
-	dst.Reset(algorithms.Shape{F64: leafAt + fc.z.q()})
-	u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}}
+	var dst round.Partial
+	dst.Reset(round.Shape{F64: leafAt + fc.z.q()})
+	u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}}
 	if err := k.Run(&dst, u, d, fc.vars(), nil, k.NewScratch()); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestUnreachedLeafKeepsItsDistribution(t *testing.T) {
 // once, and some never.
 type uneven struct{}
 
-func (uneven) draw(dst []uint32, _ *algorithms.Unit, n int, step uint64) []uint32 {
+func (uneven) draw(dst []uint32, _ *round.Unit, n int, step uint64) []uint32 {
 	for i := range n {
 		if (uint64(i)+step)%2 == 0 && i%7 != 5 {
 			dst = append(dst, uint32(i))
@@ -146,7 +146,7 @@ func (uneven) draw(dst []uint32, _ *algorithms.Unit, n int, step uint64) []uint3
 }
 
 // rowByRow is leafSums one row after the other: its slow twin.
-func (fc *forestCase) rowByRow(d *dataset.Data, u *algorithms.Unit) []float64 {
+func (fc *forestCase) rowByRow(d *dataset.Data, u *round.Unit) []float64 {
 	k, s := fc.k, fc.k.NewScratch().(*scratch)
 	refs := u.Rows(d)
 	rows, weights, _ := window(nil, nil, nil, uneven{}, u, len(refs))
@@ -199,24 +199,24 @@ func TestLeafSums(t *testing.T) {
 		fc.spoil()
 		_, d := fc.p.data(1, false, dataset.Split{})
 		fc.k.draws = uneven{}
-		u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, DerivedVersion: 1}
+		u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, DerivedVersion: 1}
 		want := fc.rowByRow(d, &u)
 		s := fc.k.NewScratch()
 		kept, err := fc.k.Derive(u, d, fc.vars(), s)
 		if err != nil || kept == nil {
 			t.Fatalf("routing %v, error %v", kept, err)
 		}
-		for name, sums := range map[string]func(dst *algorithms.Partial) error{
-			"kept":     func(dst *algorithms.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), kept, s) },
-			"not kept": func(dst *algorithms.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), nil, s) },
-			"shared": func(dst *algorithms.Partial) error {
+		for name, sums := range map[string]func(dst *round.Partial) error{
+			"kept":     func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), kept, s) },
+			"not kept": func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), nil, s) },
+			"shared": func(dst *round.Partial) error {
 				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want))
 				return nil
 			},
 		} {
 			for _, more := range []int{0, 1} {
-				var dst algorithms.Partial
-				dst.Reset(algorithms.Shape{F64: len(want) + more})
+				var dst round.Partial
+				dst.Reset(round.Shape{F64: len(want) + more})
 				if err := sums(&dst); err != nil {
 					t.Fatal(err)
 				}
@@ -261,22 +261,22 @@ func TestLossOfTheLastIteration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var sum algorithms.Partial
+			var sum round.Partial
 			sum.Reset(r.Shape)
-			u := algorithms.Unit{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}
+			u := round.Unit{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}
 			if err := k.Run(&sum, u, d, r.Vars, nil, s); err != nil {
 				t.Fatal(err)
 			}
 			want := before
 			if phase == phaseLeaves && (last || first) {
-				full := algorithms.Partial{}
-				full.Reset(algorithms.Shape{F64: leafAt + tr.size.q()})
+				full := round.Partial{}
+				full.Reset(round.Shape{F64: leafAt + tr.size.q()})
 				if err := k.Run(&full, u, d, r.Vars, nil, s); err != nil {
 					t.Fatal(err)
 				}
 				want = full.F64[2] / (full.F64[1] * float64(tr.size.trees))
 			}
-			if err := tr.Fold(&algorithms.Result{Sum: &sum}); err != nil {
+			if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {
 				t.Fatal(err)
 			}
 			if phase == phaseLeaves && (tr.loss != want || want == 0) {
@@ -293,7 +293,7 @@ func TestRoutingIsUsedAgain(t *testing.T) {
 	fc.k.draws = all{}
 	s := fc.k.NewScratch()
 	derive := func() *routing {
-		u := algorithms.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}, DerivedVersion: 1}
+		u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}, DerivedVersion: 1}
 		r, err := fc.k.Derive(u, d, fc.vars(), s)
 		if err != nil {
 			t.Fatal(err)
@@ -327,7 +327,7 @@ func TestKeptRouting(t *testing.T) {
 			tr, k := start(t, j, m)
 			x, memory := engine.NewLocal(k, d, 1, nil), engine.NewDerivedMemory(limit)
 			x.UseMemory(memory)
-			err := engine.Drive(t.Context(), tr, 0, x, func(uint64, algorithms.Trainer) error {
+			err := engine.Drive(t.Context(), tr, 0, x, func(uint64, round.Trainer) error {
 				if used := memory.Used(); used > limit {
 					t.Errorf("%d bytes are kept of at most %d", used, limit)
 				}

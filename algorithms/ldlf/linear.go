@@ -5,8 +5,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // linear is the feature function of the shallow forest, f(x; Θ) = Θᵀx + bias
@@ -202,18 +202,18 @@ func (f *linear) sparseStart(s *linearSpace, w *weights) []float32 {
 // gradientShape: dense data sum into the whole of Θ's shape; sparse data into the
 // rows that the samples touch, and Σ df, from which the bias's row and the part
 // of the scaling's shift follow, into F64.
-func (f *linear) gradientShape() algorithms.Shape {
+func (f *linear) gradientShape() round.Shape {
 	if !f.sparse {
-		return algorithms.Shape{F32: f.parameters()}
+		return round.Shape{F32: f.parameters()}
 	}
-	shape := algorithms.Shape{Rows: f.features, Width: f.outputs}
+	shape := round.Shape{Rows: f.features, Width: f.outputs}
 	if f.bias || f.scaled {
 		shape.F64 = f.outputs
 	}
 	return shape
 }
 
-func (f *linear) begin(dst *algorithms.Partial, samples []sample, ws workspace) {
+func (f *linear) begin(dst *round.Partial, samples []sample, ws workspace) {
 	if !f.sparse {
 		return
 	}
@@ -239,7 +239,7 @@ func (f *linear) begin(dst *algorithms.Partial, samples []sample, ws workspace) 
 	clear(dst.Values)
 }
 
-func (f *linear) backward(dst *algorithms.Partial, df []float32, samples []sample, w *weights, ws workspace) {
+func (f *linear) backward(dst *round.Partial, df []float32, samples []sample, w *weights, ws workspace) {
 	s := ws.(*linearSpace)
 	if !f.sparse && f.together(samples) {
 		f.backwardDense(dst, df, samples, w, s)
@@ -260,7 +260,7 @@ func (f *linear) backward(dst *algorithms.Partial, df []float32, samples []sampl
 }
 
 // backwardDense is backward of dense rows as products of matrices.
-func (f *linear) backwardDense(dst *algorithms.Partial, df []float32, samples []sample, w *weights, s *linearSpace) {
+func (f *linear) backwardDense(dst *round.Partial, df []float32, samples []sample, w *weights, s *linearSpace) {
 	rows, bias := f.split(dst.F32)
 	f.eachDense(samples, w.input, s, true, func(from, n int, x []float32) {
 		d := df[from*f.outputs : (from+n)*f.outputs]
@@ -275,21 +275,21 @@ func (f *linear) backwardDense(dst *algorithms.Partial, df []float32, samples []
 
 var one = []float32{1} // by which rows are added to float64 sums
 
-func (f *linear) backwardSparse(dst *algorithms.Partial, df []float32, x *sample, input scaling, s *linearSpace) {
+func (f *linear) backwardSparse(dst *round.Partial, df []float32, x *sample, input scaling, s *linearSpace) {
 	num.AddOuterVia(dst.Values, s.slot, x.columns, s.nonZeros(x, input), df)
 	if f.bias || f.scaled {
 		num.AddOuter64(dst.F64[gradientAt:], one, df)
 	}
 }
 
-func (f *linear) gradientRows(sum *algorithms.Partial, input scaling) (values []float32, index []uint32, n int) {
+func (f *linear) gradientRows(sum *round.Partial, input scaling) (values []float32, index []uint32, n int) {
 	if !f.sparse || !input.none() {
 		return nil, nil, 0
 	}
 	return sum.Values, sum.Index, f.features * f.outputs
 }
 
-func (f *linear) gradient(g []float32, from int, sum *algorithms.Partial, factor float32, input scaling) {
+func (f *linear) gradient(g []float32, from int, sum *round.Partial, factor float32, input scaling) {
 	if f.sparse {
 		f.sparseGradient(g, from/f.outputs, sum, input)
 	} else {
@@ -299,7 +299,7 @@ func (f *linear) gradient(g []float32, from int, sum *algorithms.Partial, factor
 }
 
 // sparseGradient sets g to some of the gradient's rows, the first of which is row.
-func (f *linear) sparseGradient(g []float32, row int, sum *algorithms.Partial, input scaling) {
+func (f *linear) sparseGradient(g []float32, row int, sum *round.Partial, input scaling) {
 	n := f.outputs
 	end := row + len(g)/n
 	clear(g)

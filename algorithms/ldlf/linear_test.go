@@ -3,8 +3,8 @@ package ldlf
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestDenseTogether holds that dense rows that are multiplied together have the outputs
@@ -36,7 +36,7 @@ func TestDenseTogether(t *testing.T) {
 		}
 		df, ws := draw(test.rows*test.outputs), f.workspace()
 		out, want := make([]float32, len(df)), make([]float32, len(df))
-		var sum, wantSum algorithms.Partial
+		var sum, wantSum round.Partial
 		sum.Reset(f.gradientShape())
 		wantSum.Reset(f.gradientShape())
 		f.forward(out, samples, w, ws)

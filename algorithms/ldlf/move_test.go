@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestMove holds the optimiser, which moves a part of Θ after the other and takes sparse
@@ -54,10 +54,10 @@ func moveTwice(t *testing.T, name string, tr *trainer) {
 }
 
 // drawSum draws the sum of a step's partials.
-func drawSum(tr *trainer, s *num.Stream) *algorithms.Partial {
+func drawSum(tr *trainer, s *num.Stream) *round.Partial {
 	shape := tr.f.gradientShape()
 	shape.F64 += gradientAt
-	sum := new(algorithms.Partial)
+	sum := new(round.Partial)
 	sum.Reset(shape)
 	for row := range uint32(shape.Rows) {
 		if s.Uint32()%5 == 0 {
@@ -77,7 +77,7 @@ func drawSum(tr *trainer, s *num.Stream) *algorithms.Partial {
 }
 
 // wholeMove is the trainer's move with the whole gradient at once.
-func wholeMove(tr *trainer, sum *algorithms.Partial, share float32, theta, first, second []float32) bool {
+func wholeMove(tr *trainer, sum *round.Partial, share float32, theta, first, second []float32) bool {
 	g := slices.Clone(sum.F32)
 	if len(g) == 0 {
 		g = wholeSparse(tr, sum, len(theta))
@@ -90,7 +90,7 @@ func wholeMove(tr *trainer, sum *algorithms.Partial, share float32, theta, first
 }
 
 // wholeSparse is the gradient that row-sparse partials add up to.
-func wholeSparse(tr *trainer, sum *algorithms.Partial, n int) []float32 {
+func wholeSparse(tr *trainer, sum *round.Partial, n int) []float32 {
 	g, outputs := make([]float32, n), tr.size.outputs
 	for i, row := range sum.Index {
 		copy(g[int(row)*outputs:], sum.Values[i*outputs:(i+1)*outputs])

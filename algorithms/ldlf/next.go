@@ -6,21 +6,22 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // slotLimit bounds the F64 values of a min-max round: 8 MiB.
 const slotLimit = 1 << 20
 
-// Next implements algorithms.Trainer.
-func (t *trainer) Next() (*algorithms.Round, error) {
+// Next implements round.Trainer.
+func (t *trainer) Next() (*round.Round, error) {
 	r := &t.round
-	*r = algorithms.Round{Kind: t.phase.kind(), Units: t.shards, How: algorithms.Sum, Scope: algorithms.Sharded, Roles: t.learns()}
+	*r = round.Round{Kind: t.phase.kind(), Units: t.shards, How: round.Sum, Scope: round.Sharded, Roles: t.learns()}
 	switch t.phase {
 	case phaseSums:
 		r.Op, r.Shape.F64 = opSums, 1+t.size.features
 	case phaseSquares:
 		means, _ := t.halves()
-		t.vars[0] = algorithms.Var{ID: varMeans, Version: 1 + t.passes, Data: num.Bytes64(means)}
+		t.vars[0] = round.Var{ID: varMeans, Version: 1 + t.passes, Data: num.Bytes64(means)}
 		r.Op, r.Shape.F64, r.Vars = opSquares, 1+t.size.features, t.vars[:1]
 	case phaseExtremes:
 		t.extremesRound(r)
@@ -38,10 +39,10 @@ func (t *trainer) Next() (*algorithms.Round, error) {
 	return r, nil
 }
 
-func (t *trainer) extremesRound(r *algorithms.Round) {
+func (t *trainer) extremesRound(r *round.Round) {
 	from, to := t.chunk()
 	t.columns = [2]float64{float64(from), float64(to)}
-	t.vars[0] = algorithms.Var{ID: varColumns, Version: uint64(from), Data: num.Bytes64(t.columns[:])}
+	t.vars[0] = round.Var{ID: varColumns, Version: uint64(from), Data: num.Bytes64(t.columns[:])}
 	r.Op, r.Shape.F64, r.Vars = opExtremes, t.shards*(1+2*(to-from)), t.vars[:1]
 }
 
@@ -52,7 +53,7 @@ func (t *trainer) chunk() (from, to int) {
 	return from, min(t.size.features, from+max(1, slotLimit/(2*t.shards)))
 }
 
-func (t *trainer) stepRound(r *algorithms.Round) {
+func (t *trainer) stepRound(r *round.Round) {
 	r.Op, r.Units = opStep, algorithms.BatchUnits(t.cfg.BatchSize, t.shards)
 	r.Steps = [2]uint64{t.step, t.step + 1}
 	r.Vars = t.parameters()
@@ -60,7 +61,7 @@ func (t *trainer) stepRound(r *algorithms.Round) {
 	r.Shape.F64 += gradientAt
 }
 
-func (t *trainer) leavesRound(r *algorithms.Round) {
+func (t *trainer) leavesRound(r *round.Round) {
 	r.Op, r.Units = opLeaves, algorithms.BatchUnits(t.cfg.BatchSize, t.shards)
 	r.Steps = t.window()
 	r.Vars = t.parameters()
@@ -79,14 +80,14 @@ func (t *trainer) tellsLoss() bool {
 
 // validationRound evaluates the present state, and beside it the reference where the
 // difference has to be judged by its standard error.
-func (t *trainer) validationRound(r *algorithms.Round) {
+func (t *trainer) validationRound(r *round.Round) {
 	r.Op, r.Shape.F64, r.Roles, r.Vars = opValidate, 2, dataset.Validation, t.parameters()
 	if !t.compares() {
 		return
 	}
 	n := len(r.Vars)
-	t.vars[n] = algorithms.Var{ID: varReferenceTheta, Version: t.reference.thetaVersion, Data: num.Bytes32(t.reference.theta)}
-	t.vars[n+1] = algorithms.Var{ID: varReferenceQ, Version: t.reference.qVersion, Data: num.Bytes32(t.reference.q)}
+	t.vars[n] = round.Var{ID: varReferenceTheta, Version: t.reference.thetaVersion, Data: num.Bytes32(t.reference.theta)}
+	t.vars[n+1] = round.Var{ID: varReferenceQ, Version: t.reference.qVersion, Data: num.Bytes32(t.reference.q)}
 	r.Op, r.Shape.F64, r.Vars = opCompare, 4, t.vars[:n+2]
 }
 
@@ -102,13 +103,13 @@ func (t *trainer) window() [2]uint64 {
 }
 
 // parameters lists Θ, q and the scaling.
-func (t *trainer) parameters() []algorithms.Var {
-	t.vars[0] = algorithms.Var{ID: varTheta, Version: t.thetaVersion, Data: num.Bytes32(t.theta)}
-	t.vars[1] = algorithms.Var{ID: varQ, Version: t.qVersion, Data: num.Bytes32(t.q)}
+func (t *trainer) parameters() []round.Var {
+	t.vars[0] = round.Var{ID: varTheta, Version: t.thetaVersion, Data: num.Bytes32(t.theta)}
+	t.vars[1] = round.Var{ID: varQ, Version: t.qVersion, Data: num.Bytes32(t.q)}
 	if t.input == nil {
 		return t.vars[:2]
 	}
-	t.vars[2] = algorithms.Var{ID: varScaling, Version: 1 + t.passes, Data: num.Bytes64(t.input)}
+	t.vars[2] = round.Var{ID: varScaling, Version: 1 + t.passes, Data: num.Bytes64(t.input)}
 	return t.vars[:3]
 }
 

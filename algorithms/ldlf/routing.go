@@ -5,9 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // leafBlock is a block of a window's rows as Eq. 12 takes them: a column for each row,
@@ -57,7 +57,7 @@ func (r *routing) shape(z *sizes, rows, width int) {
 	r.p = slices.Grow(r.p[:0], n)[:n]
 }
 
-// Bytes implements algorithms.Sized.
+// Bytes implements round.Derived.
 func (r *routing) Bytes() int { return 4 * (cap(r.weight) + cap(r.d) + cap(r.p)) }
 
 // Retain implements algorithms.RefCounted.
@@ -130,9 +130,9 @@ func (r *routing) after(from, tree int, z *sizes) []float32 {
 	return r.leaves(from, r.block(from, z).columns, tree, z)
 }
 
-// Derive implements algorithms.Kernel: the routing of a leaf update's unit, or nil
+// Derive implements round.Kernel: the routing of a leaf update's unit, or nil
 // where there is no room for it.
-func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, working any) (any, error) {
+func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, working any) (round.Derived, error) {
 	if err := checkWindow(&u); err != nil {
 		return nil, err
 	}

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // scaleBy runs the scaling rounds of a job and returns shifts and scales.
@@ -22,7 +22,7 @@ func scaleBy(t *testing.T, kind string, p *problem, shards int, sparse bool) (sh
 		if err != nil {
 			t.Fatal(err)
 		}
-		var sum, part algorithms.Partial
+		var sum, part round.Partial
 		sum.Reset(r.Shape)
 		for id := range r.Units {
 			part.Reset(r.Shape)
@@ -31,7 +31,7 @@ func scaleBy(t *testing.T, kind string, p *problem, shards int, sparse bool) (sh
 			}
 			add(&sum, &part, r.Shape)
 		}
-		if err := tr.Fold(&algorithms.Result{Sum: &sum}); err != nil {
+		if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,10 +133,10 @@ func TestMinMaxChunks(t *testing.T) {
 			t.Fatalf("the chunk begins at %d, want %d", from, columns)
 		}
 		columns = to
-		var sum algorithms.Partial
+		var sum round.Partial
 		sum.Reset(r.Shape)
 		sum.F64[0] = 1
-		if err := tr.Fold(&algorithms.Result{Sum: &sum}); err != nil {
+		if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,10 +1,10 @@
 package ldlf
 
-import "github.com/coppice-ldl/coppice/algorithms"
+import "github.com/coppice-ldl/coppice/round"
 
 // scratch is the working memory of one lane of a kernel or one caller of Predict.
 type scratch struct {
-	unit   algorithms.Unit // what is being run
+	unit   round.Unit // what is being run
 	values values
 	rows   []uint32 // positions among a unit's rows
 	weight []float32
@@ -39,5 +39,5 @@ func newScratch(z *sizes, f featureFunction) *scratch {
 	}
 }
 
-// NewScratch implements algorithms.Kernel.
+// NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any { return newScratch(&k.sizes, k.f) }

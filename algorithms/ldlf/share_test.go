@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // crew lends lanes to a unit without an engine: every part runs in a lane of its own.
@@ -15,7 +15,7 @@ type crew struct{ k *kernel }
 
 func (crew) Idle() int { return 3 }
 
-func (c crew) Do(n int, p algorithms.Parts) {
+func (c crew) Do(n int, p round.Parts) {
 	var wait sync.WaitGroup
 	for i := range n {
 		wait.Go(func() { p.Part(n-1-i, c.k.NewScratch()) })
@@ -24,7 +24,7 @@ func (c crew) Do(n int, p algorithms.Parts) {
 }
 
 // sharedTwin is leafSums as several lanes do it, whatever the size of the unit.
-func (fc *forestCase) sharedTwin(d *dataset.Data, u algorithms.Unit, dst []float64, tellsLoss bool) {
+func (fc *forestCase) sharedTwin(d *dataset.Data, u round.Unit, dst []float64, tellsLoss bool) {
 	k, s := fc.k, fc.k.NewScratch().(*scratch)
 	u.Lanes = crew{k}
 	kept, err := k.Derive(u, d, fc.vars(), s)
@@ -41,17 +41,17 @@ type counted struct {
 	shared atomic.Int32
 }
 
-func (c *counted) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, kept, s any) error {
+func (c *counted) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, kept round.Derived, s any) error {
 	u.Lanes = countedLanes{u.Lanes, &c.shared}
 	return c.kernel.Run(dst, u, d, v, kept, s)
 }
 
 type countedLanes struct {
-	algorithms.Lanes
+	round.Lanes
 	n *atomic.Int32
 }
 
-func (c countedLanes) Do(n int, p algorithms.Parts) {
+func (c countedLanes) Do(n int, p round.Parts) {
 	c.n.Add(1)
 	c.Lanes.Do(n, p)
 }
@@ -72,7 +72,7 @@ func TestLanesShareLeafUpdates(t *testing.T) {
 				x := &counted{kernel: k}
 				l := engine.NewLocal(x, d, lanes, nil)
 				l.UseMemory(engine.NewDerivedMemory(limit))
-				if err := engine.Drive(t.Context(), tr, 0, l, func(uint64, algorithms.Trainer) error { return nil }); err != nil {
+				if err := engine.Drive(t.Context(), tr, 0, l, func(uint64, round.Trainer) error { return nil }); err != nil {
 					t.Fatal(err)
 				}
 				got := digest(modelOf(t, tr))

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // variants are small jobs that between them go through every phase.
@@ -48,7 +49,7 @@ func cutEverywhere(t *testing.T, c *Config, p *problem, sparse bool) string {
 	var tr algorithms.Trainer
 	tr, k := start(t, j, m)
 	x := engine.NewLocal(k, d, 1, nil)
-	var res algorithms.Result
+	var res round.Result
 	for n := uint64(0); ; n++ {
 		r, err := tr.Next()
 		if err != nil {
@@ -68,7 +69,7 @@ func cutEverywhere(t *testing.T, c *Config, p *problem, sparse bool) string {
 	return digest(modelOf(t, tr.(*trainer)))
 }
 
-func restored(t *testing.T, j *algorithms.Job, m *dataset.Manifest, tr algorithms.Trainer) algorithms.Trainer {
+func restored(t *testing.T, j *round.Job, m *dataset.Manifest, tr algorithms.Trainer) algorithms.Trainer {
 	t.Helper()
 	state, err := tr.AppendState([]byte("before"))
 	if err != nil {
@@ -172,7 +173,7 @@ func TestRestoreRefuses(t *testing.T) {
 
 // FuzzRestore: no bytes make a trainer panic, and what it accepts it writes again.
 func FuzzRestore(f *testing.F) {
-	var jobs []*algorithms.Job
+	var jobs []*round.Job
 	var manifests []*dataset.Manifest
 	for _, name := range []string{"standard", "minmax", "early", "plain", "refit"} {
 		c := variants()[name]

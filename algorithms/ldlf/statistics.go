@@ -4,15 +4,15 @@ import (
 	"math"
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // The scaling's rounds: sums, then squared deviations for standard scaling;
 // extremes for min-max. All are float64 sums over the training rows.
 
 // sums adds up the unit's rows: F64 holds the number of rows and Σ x_i.
-func sums(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data) {
+func sums(dst *round.Partial, u *round.Unit, d *dataset.Data) {
 	total := dst.F64[1:]
 	for _, ref := range u.Rows(d) {
 		x := sampleOf(d.Shard(int(ref.Shard)), int(ref.Pos))
@@ -31,7 +31,7 @@ func sums(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data) {
 
 // squares adds up squared deviations: F64 holds the number of rows and
 // Σ (x_i - mean_i)². A sparse column's zeros add (zeros)·mean_i² at the end.
-func squares(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, mean []float64, s *scratch) {
+func squares(dst *round.Partial, u *round.Unit, d *dataset.Data, mean []float64, s *scratch) {
 	total := dst.F64[1:]
 	s.counts = slices.Grow(s.counts[:0], len(mean))[:len(mean)]
 	clear(s.counts)
@@ -62,7 +62,7 @@ func square(x float64) float64 { return float64(x * x) }
 // are no sums, so each unit writes to its own slots and leaves the others zero:
 // F64 holds a number of rows for each unit, then for each unit a (least, greatest)
 // pair for each column.
-func extremes(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, columns []float64, s *scratch) {
+func extremes(dst *round.Partial, u *round.Unit, d *dataset.Data, columns []float64, s *scratch) {
 	from, to := int(columns[0]), int(columns[1])
 	refs := u.Rows(d)
 	dst.F64[u.ID] = float64(len(refs))

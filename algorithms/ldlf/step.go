@@ -1,15 +1,15 @@
 package ldlf
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // step computes the unit's part of the gradient on mini-batch u.Steps[0]: F64
 // holds the rows drawn and their K-L summed over rows and trees, the rest is the
 // feature function's. Rows are taken in the order of drawing.
-func (k *kernel) step(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, v *values, s *scratch) {
+func (k *kernel) step(dst *round.Partial, u *round.Unit, d *dataset.Data, v *values, s *scratch) {
 	refs := u.Rows(d)
 	s.rows = k.draws.draw(s.rows[:0], u, len(refs), u.Steps[0])
 	s.batch = gather(s.batch[:0], s.rows, refs, d)

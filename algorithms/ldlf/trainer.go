@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // errNoRows says that a split leaves nothing to train on.
@@ -23,8 +24,8 @@ type trainer struct {
 	phi    []uint32
 	*state
 
-	round   algorithms.Round // what Next returns, used again each time
-	vars    [5]algorithms.Var
+	round   round.Round // what Next returns, used again each time
+	vars    [5]round.Var
 	g       []float32  // the gradient of a part of Θ
 	columns [2]float64 // varColumns of the round
 }
@@ -158,11 +159,11 @@ func (t *trainer) learns() dataset.Roles {
 	return dataset.Train
 }
 
-// Progress implements algorithms.Trainer. Loss is the mean over rows and trees of
+// Progress implements round.Trainer. Loss is the mean over rows and trees of
 // Eq. 3 less the labels' entropy, on the last mini-batch or window. Losses that rounding
 // made negative are told as 0.
-func (t *trainer) Progress() algorithms.Progress {
-	p := algorithms.Progress{
+func (t *trainer) Progress() round.Progress {
+	p := round.Progress{
 		Step: t.before + t.step, Steps: t.before + t.limit(), MostSteps: t.mostSteps(), BestStep: t.best.step, Samples: t.samples,
 		Loss: -1, Validation: max(0, t.validation), ValidatedAt: t.validatedAt, Phase: t.phase.String(),
 	}
@@ -191,6 +192,9 @@ func (t *trainer) mostSteps() uint64 {
 	}
 	return t.limit()
 }
+
+// Counters implements algorithms.Trainer.
+func (t *trainer) Counters() map[string]uint64 { return nil }
 
 // Model implements algorithms.Trainer: the state of the best validation; the last one
 // where there was none, or after a refit.

@@ -1,9 +1,9 @@
 package ldlf
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // klFloor bounds predictions from below in validation, as the measures do.
@@ -11,7 +11,7 @@ const klFloor = 1e-12
 
 // validate sums the K-L divergence of the forest's predictions over the unit's
 // rows: F64 holds the rows and the sum. s.losses is left with each row's.
-func (k *kernel) validate(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, v *values, s *scratch) {
+func (k *kernel) validate(dst *round.Partial, u *round.Unit, d *dataset.Data, v *values, s *scratch) {
 	s.losses = s.losses[:0]
 	k.eachLoss(u, d, v, s, func(_ int, loss float64) { s.losses = append(s.losses, loss) })
 	dst.F64[0] = float64(len(s.losses))
@@ -22,7 +22,7 @@ func (k *kernel) validate(dst *algorithms.Partial, u *algorithms.Unit, d *datase
 
 // compare adds to validate's sums those of the reference's losses less the
 // present ones, and of the squares of these differences.
-func (k *kernel) compare(dst *algorithms.Partial, u *algorithms.Unit, d *dataset.Data, reference *values, s *scratch) {
+func (k *kernel) compare(dst *round.Partial, u *round.Unit, d *dataset.Data, reference *values, s *scratch) {
 	k.eachLoss(u, d, reference, s, func(i int, loss float64) {
 		gain := loss - s.losses[i]
 		dst.F64[2] += gain
@@ -31,7 +31,7 @@ func (k *kernel) compare(dst *algorithms.Partial, u *algorithms.Unit, d *dataset
 }
 
 // eachLoss calls do with the K-L of every row of the unit.
-func (k *kernel) eachLoss(u *algorithms.Unit, d *dataset.Data, v *values, s *scratch, do func(i int, loss float64)) {
+func (k *kernel) eachLoss(u *round.Unit, d *dataset.Data, v *values, s *scratch, do func(i int, loss float64)) {
 	refs := u.Rows(d)
 	block := s.abreast.width
 	for from := 0; from < len(refs); from += block {

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // The golden model: one tensor of each type, a scalar and an empty one.
@@ -62,7 +63,7 @@ func TestLayout(t *testing.T) {
 	f32 := func(v float32) string { return u32(math.Float32bits(v)) }
 	f64 := func(v float64) string { return u64(math.Float64bits(v)) }
 	zero := math.Copysign(0, -1)
-	want := "coppice-model\x00" + u32(1) + u32(algorithms.Numerics) + "\x04ldlf" + u32(5) +
+	want := "coppice-model\x00" + u32(1) + u32(round.Numerics) + "\x04ldlf" + u32(5) +
 		"\x08settings\x03\x01" + u64(3) + u32(1) + u32(5) + u32(0xfffffffe) +
 		"\x0dscaling.shift\x02\x02" + u64(2) + u64(1) + f64(0.5) + f64(zero) +
 		"\x05theta\x01\x02" + u64(2) + u64(2) + f32(1) + f32(-2) + f32(0.25) + f32(float32(zero)) +
@@ -128,7 +129,7 @@ func drawTensor(t *rapid.T) algorithms.Tensor {
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := &File{
-			Algorithm: rapid.StringMatching(`[a-z-]{1,20}`).Draw(t, "algorithm"), Numerics: algorithms.Numerics,
+			Algorithm: rapid.StringMatching(`[a-z-]{1,20}`).Draw(t, "algorithm"), Numerics: round.Numerics,
 			Provenance: rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "provenance"),
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "tensors") {
@@ -170,7 +171,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 // head is a file up to its tensors, whose number is n.
 func head(n uint32) []byte {
 	b := binary.LittleEndian.AppendUint32([]byte(magic), Format)
-	b = binary.LittleEndian.AppendUint32(b, algorithms.Numerics)
+	b = binary.LittleEndian.AppendUint32(b, round.Numerics)
 	return binary.LittleEndian.AppendUint32(append(b, 0), n)
 }
 
@@ -279,7 +280,7 @@ func fuzzOne(t *testing.T, file []byte) {
 		}
 		return
 	}
-	if got.Numerics != algorithms.Numerics {
+	if got.Numerics != round.Numerics {
 		return
 	}
 	if again, digest := Encode(got.Algorithm, got.Tensors, got.Provenance); !bytes.Equal(again, file) || digest != got.Digest {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // writer writes fields; after the first error it does nothing.
@@ -25,7 +26,7 @@ func (w *writer) bytes(b []byte) {
 // tensors writes what the digest covers.
 func (w *writer) tensors(algorithm string, tensors []algorithms.Tensor) {
 	b := binary.LittleEndian.AppendUint32([]byte(magic), Format)
-	b = binary.LittleEndian.AppendUint32(b, algorithms.Numerics)
+	b = binary.LittleEndian.AppendUint32(b, round.Numerics)
 	b = appendName(b, algorithm)
 	w.bytes(binary.LittleEndian.AppendUint32(b, uint32(len(tensors))))
 	for i := range tensors {

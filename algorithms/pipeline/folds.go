@@ -8,18 +8,19 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // folds runs the job once for each fold, as child jobs, in one collected round.
 // Each child has the digest of the same job run alone.
 type folds struct {
-	job      *algorithms.Job
+	job      *round.Job
 	encoded  [][]byte // the children's encoded outcomes, once collected
 	outcomes []*Outcome
-	round    algorithms.Round
+	round    round.Round
 }
 
-func newFolds(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
+func newFolds(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	t := &folds{job: j}
 	if state == nil {
 		return t, nil
@@ -28,29 +29,29 @@ func newFolds(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, e
 }
 
 // Child returns the job of one fold of a job of folds.
-func Child(j *algorithms.Job, fold int) *algorithms.Job {
+func Child(j *round.Job, fold int) *round.Job {
 	child := *j
 	child.Folds = 0
 	child.Split.Fold = fold
 	return &child
 }
 
-// Next implements algorithms.Trainer.
-func (t *folds) Next() (*algorithms.Round, error) {
-	t.round = algorithms.Round{Done: t.outcomes != nil}
+// Next implements round.Trainer.
+func (t *folds) Next() (*round.Round, error) {
+	t.round = round.Round{Done: t.outcomes != nil}
 	if t.round.Done {
 		return &t.round, nil
 	}
 	t.round.Kind = "fold"
-	t.round.Units, t.round.Scope, t.round.How = t.job.Folds, algorithms.Whole, algorithms.Collect
+	t.round.Units, t.round.Scope, t.round.How = t.job.Folds, round.Whole, round.Collect
 	for f := range t.job.Folds {
 		t.round.Children = append(t.round.Children, Child(t.job, f))
 	}
 	return &t.round, nil
 }
 
-// Fold implements algorithms.Trainer.
-func (t *folds) Fold(res *algorithms.Result) error {
+// Fold implements round.Trainer.
+func (t *folds) Fold(res *round.Result) error {
 	return t.decode(res.Collected)
 }
 
@@ -70,28 +71,31 @@ func (t *folds) decode(encoded [][]byte) error {
 	return nil
 }
 
-// Progress implements algorithms.Trainer: it sums over the folds.
-func (t *folds) Progress() algorithms.Progress {
-	units := make([]algorithms.UnitProgress, t.job.Folds)
+// Progress implements round.Trainer: it sums over the folds.
+func (t *folds) Progress() round.Progress {
+	units := make([]round.UnitProgress, t.job.Folds)
 	for f, o := range t.outcomes {
-		units[f] = algorithms.UnitProgress{Progress: o.progress(), Known: true, Done: true}
+		units[f] = round.UnitProgress{Progress: o.progress(), Known: true, Done: true}
 	}
 	return SumFolds(units)
 }
 
 // ResultProgress implements algorithms.UnitReporter.
-func (t *folds) ResultProgress(encoded []byte) (algorithms.Progress, error) {
+func (t *folds) ResultProgress(encoded []byte) (round.Progress, error) {
 	o, err := DecodeOutcome(encoded)
 	if err != nil {
-		return algorithms.Progress{Loss: -1}, err
+		return round.Progress{Loss: -1}, err
 	}
 	return o.progress(), nil
 }
 
 // RoundProgress implements algorithms.UnitReporter.
-func (t *folds) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
+func (t *folds) RoundProgress(units []round.UnitProgress) round.Progress {
 	return SumFolds(units)
 }
+
+// Counters implements algorithms.Trainer: each fold counts for itself.
+func (t *folds) Counters() map[string]uint64 { return nil }
 
 // Model implements algorithms.Trainer: a job of folds has one model for each fold,
 // in its Outcome, and none of its own.
@@ -142,7 +146,7 @@ func (o *Outcome) count(counters map[string]uint64) {
 	}
 }
 
-// AppendState implements algorithms.Trainer.
+// AppendState implements round.Trainer.
 func (t *folds) AppendState(dst []byte) ([]byte, error) {
 	dst = append(dst, stateVersion)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.encoded)))

@@ -6,12 +6,13 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // PredictionBytes returns the bytes of the predictions of held-out rows, without names of
 // rows. heldOut is the number of held-out rows of a job without folds. With folds the result
 // is for all folds together, so that each fold makes the same decision.
-func PredictionBytes(j *algorithms.Job, m *dataset.Manifest, heldOut int) int64 {
+func PredictionBytes(j *round.Job, m *dataset.Manifest, heldOut int) int64 {
 	if j.Split.Folds > 0 {
 		heldOut = m.Rows
 	}
@@ -33,7 +34,7 @@ func (t *single) predictRound() error {
 	const reads, answers = 64 << 20, 4 << 20
 	pieces := max(t.manifest.Bytes()/reads, int64(t.counts[2])*predictions.RowBytes(t.manifest.Labels)/answers)
 	t.round.Op, t.round.Kind = opPredict, "prediction"
-	t.round.How, t.round.Shape, t.round.Roles = algorithms.Collect, algorithms.Shape{}, dataset.Test
+	t.round.How, t.round.Shape, t.round.Roles = round.Collect, round.Shape{}, dataset.Test
 	t.round.Units = 1
 	for int64(t.round.Units) <= pieces && t.round.Units < len(t.manifest.Shards) {
 		t.round.Units *= 2
@@ -71,7 +72,7 @@ func (t *single) setPredictions(encoded [][]byte) error {
 }
 
 // predictRows returns the encoded predictions of a unit's rows.
-func (s *scratch) predictRows(m algorithms.Model, u algorithms.Unit, d *dataset.Data, v algorithms.Vars) []byte {
+func (s *scratch) predictRows(m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) []byte {
 	s.prepare(m, v)
 	labels := len(s.mean)
 	set := &predictions.Set{Labels: labels}

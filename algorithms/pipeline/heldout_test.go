@@ -6,12 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestPredictions: what is kept is what the model of the file predicts of each test row,
@@ -161,7 +161,7 @@ func driveWith(t *testing.T, w *work, part []byte) error {
 	var last []byte
 	w.drive(t, nil, 0, func(state []byte, _ string) {
 		if tr, err := pipeline.New(w.job, m, state); err == nil {
-			if r, err := tr.Next(); err == nil && r.How == algorithms.Collect {
+			if r, err := tr.Next(); err == nil && r.How == round.Collect {
 				last = state
 			}
 		}
@@ -176,7 +176,7 @@ func driveWith(t *testing.T, w *work, part []byte) error {
 	}
 	parts := make([][]byte, r.Units)
 	parts[0] = part
-	return tr.Fold(&algorithms.Result{Collected: parts})
+	return tr.Fold(&round.Result{Collected: parts})
 }
 
 // TestNamesOfRowsAreKept from a file, dense and sparse.

@@ -12,11 +12,12 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // work is a small job and its data.
 type work struct {
-	job  *algorithms.Job
+	job  *round.Job
 	data *local.Data
 }
 
@@ -41,8 +42,8 @@ func newWork(t testing.TB, src dataset.Source, split dataset.Split) *work {
 	}
 	split.ValidationFraction, split.ValidationMin = resolved.ValidationFraction, resolved.ValidationMin
 	return &work{
-		job: &algorithms.Job{
-			Algorithm: "ldlf", Numerics: algorithms.Numerics, Seed: 5, Dataset: m.Digest(), Split: split, Folds: split.Folds, Params: resolved.Params,
+		job: &round.Job{
+			Algorithm: "ldlf", Numerics: round.Numerics, Seed: 5, Dataset: m.Digest(), Split: split, Folds: split.Folds, Params: resolved.Params,
 			Predictions: 1 << 20,
 		},
 		data: &local.Data{Manifest: m, Shards: shards},
@@ -70,12 +71,12 @@ func folds(t testing.TB) *work {
 }
 
 // run runs a job by itself.
-func (w *work) run(t testing.TB, j *algorithms.Job) *pipeline.Outcome {
+func (w *work) run(t testing.TB, j *round.Job) *pipeline.Outcome {
 	t.Helper()
 	return w.runWith(t, j, local.Options{Lanes: 2})
 }
 
-func (w *work) runWith(t testing.TB, j *algorithms.Job, options local.Options) *pipeline.Outcome {
+func (w *work) runWith(t testing.TB, j *round.Job, options local.Options) *pipeline.Outcome {
 	t.Helper()
 	o, err := local.Run(context.Background(), j, w.data, options)
 	if err != nil {
@@ -98,8 +99,8 @@ func (w *work) drive(t testing.TB, state []byte, from uint64, each func(state []
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := func(_ context.Context, j *algorithms.Job) ([]byte, error) { return w.run(t, j).Encode() }
-	err = engine.Drive(context.Background(), tr, from, engine.NewLocal(k, d, 1, child), func(_ uint64, tr algorithms.Trainer) error {
+	child := func(_ context.Context, j *round.Job) ([]byte, error) { return w.run(t, j).Encode() }
+	err = engine.Drive(context.Background(), tr, from, engine.NewLocal(k, d, 1, child), func(_ uint64, tr round.Trainer) error {
 		state, err := tr.AppendState([]byte("before"))
 		each(bytes.TrimPrefix(state, []byte("before")), tr.Progress().Phase)
 		return err

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // FuzzJob: a job and its manifest come as JSON, in a Setup and from the log. They
@@ -28,7 +28,7 @@ func FuzzJob(f *testing.F) {
 	f.Add([]byte(`{"algorithm":"rf","numerics":1,"folds":-1,"split":{"folds":-9,"fold":7}}`), []byte(`{"format":1,"rows":9}`))
 	f.Add([]byte(`{}`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, job, manifest []byte) {
-		j, m := new(algorithms.Job), new(dataset.Manifest)
+		j, m := new(round.Job), new(dataset.Manifest)
 		if json.Unmarshal(job, j) != nil || json.Unmarshal(manifest, m) != nil || m.Check() != nil || !small(j, m) {
 			return
 		}
@@ -50,7 +50,7 @@ func FuzzJob(f *testing.F) {
 
 // small reports whether a job's memory, which its settings may ask for, is little
 // enough to be made thousands of times.
-func small(j *algorithms.Job, m *dataset.Manifest) bool {
+func small(j *round.Job, m *dataset.Manifest) bool {
 	var sizes struct{ Trees, Depth, Outputs int }
 	json.Unmarshal(j.Params, &sizes)
 	return m.Rows <= 1<<12 && m.Features <= 1<<12 && m.Labels <= 1<<8 && j.Folds <= 1<<12 &&

@@ -11,11 +11,17 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+var (
+	_ round.SumKernel     = (*kernel)(nil)
+	_ round.CollectKernel = (*kernel)(nil)
 )
 
 // kernel adds the pipeline's operations to an algorithm's.
 type kernel struct {
-	inner  algorithms.Kernel
+	inner  round.Kernel
 	shared *sharedModel // where the trainer is in this process
 
 	mu    sync.Mutex       // held while a model is decoded: other slots wait for the model
@@ -35,7 +41,7 @@ type scratch struct {
 }
 
 // NewKernel returns the kernel of a job.
-func NewKernel(j *algorithms.Job, m *dataset.Manifest) (algorithms.Kernel, error) {
+func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	k, err := newKernel(j, m)
 	if err != nil {
 		return nil, err
@@ -43,7 +49,7 @@ func NewKernel(j *algorithms.Job, m *dataset.Manifest) (algorithms.Kernel, error
 	return k, nil
 }
 
-func newKernel(j *algorithms.Job, m *dataset.Manifest) (*kernel, error) {
+func newKernel(j *round.Job, m *dataset.Manifest) (*kernel, error) {
 	a, err := registry.Find(j.Algorithm)
 	if err != nil {
 		return nil, err
@@ -55,18 +61,28 @@ func newKernel(j *algorithms.Job, m *dataset.Manifest) (*kernel, error) {
 	return &kernel{inner: inner}, nil
 }
 
-// NewScratch implements algorithms.Kernel.
+// NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any { return &scratch{inner: k.inner.NewScratch()} }
 
-// Derive implements algorithms.Kernel.
-func (k *kernel) Derive(u algorithms.Unit, d *dataset.Data, v algorithms.Vars, s any) (any, error) {
+// errSum and errCollect say that a round is not of the kind that the algorithm computes.
+var (
+	errSum     = errors.New("the algorithm sums nothing")
+	errCollect = errors.New("the algorithm collects nothing")
+)
+
+// Derive implements round.SumKernel.
+func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, s any) (round.Derived, error) {
+	inner, ok := k.inner.(round.SumKernel)
+	if !ok {
+		return nil, errSum
+	}
 	own := s.(*scratch)
 	own.lend(&u)
-	return k.inner.Derive(u, d, v, own.inner)
+	return inner.Derive(u, d, v, own.inner)
 }
 
-// Run implements algorithms.Kernel.
-func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, derived, s any) error {
+// Run implements round.SumKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, s any) error {
 	if u.Op >= opMean {
 		k.releaseMemory()
 	}
@@ -82,24 +98,23 @@ func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, d *dataset.Data
 		s.(*scratch).evaluate(dst.F64, m, u, d, v)
 		return nil
 	}
+	inner, ok := k.inner.(round.SumKernel)
+	if !ok {
+		return errSum
+	}
 	own := s.(*scratch)
 	own.lend(&u)
-	return k.inner.Run(dst, u, d, v, derived, own.inner)
+	return inner.Run(dst, u, d, v, derived, own.inner)
 }
 
-// MemoryReleaser is implemented by Kernels that keep much memory between units.
-// ReleaseMemory frees what no running unit uses. It is called, more than once, after
-// training.
-type MemoryReleaser interface{ ReleaseMemory() }
-
 func (k *kernel) releaseMemory() {
-	if r, ok := k.inner.(MemoryReleaser); ok {
+	if r, ok := k.inner.(round.MemoryReleaser); ok {
 		r.ReleaseMemory()
 	}
 }
 
-// Collect implements engine.Collector: for predictions, and for algorithms that implement it.
-func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data, v algorithms.Vars, s any) ([]byte, error) {
+// Collect implements round.CollectKernel: for predictions, and for algorithms that collect.
+func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v round.Vars, s any) ([]byte, error) {
 	if u.Op == opPredict {
 		k.releaseMemory()
 		m, err := k.evaluatedModel(v)
@@ -108,18 +123,16 @@ func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, d *dataset.Data
 		}
 		return s.(*scratch).predictRows(m, u, d, v), nil
 	}
-	c, ok := k.inner.(interface {
-		Collect(context.Context, algorithms.Unit, *dataset.Data, algorithms.Vars, any) ([]byte, error)
-	})
+	inner, ok := k.inner.(round.CollectKernel)
 	if !ok {
-		return nil, errors.New("the algorithm collects nothing")
+		return nil, errCollect
 	}
-	return c.Collect(ctx, u, d, v, s.(*scratch).inner)
+	return inner.Collect(ctx, u, d, v, s.(*scratch).inner)
 }
 
 // sumLabels adds to dst the numbers of training, validation and test rows, then the sums of
 // the label degrees of the rows that are not test rows.
-func sumLabels(dst []float64, u algorithms.Unit, d *dataset.Data) {
+func sumLabels(dst []float64, u round.Unit, d *dataset.Data) {
 	for _, ref := range u.Rows(d) {
 		shard := d.Shard(int(ref.Shard))
 		switch d.Role(shard.Row[ref.Pos]) {
@@ -141,7 +154,7 @@ func sumLabels(dst []float64, u algorithms.Unit, d *dataset.Data) {
 const evaluateRows = 256
 
 // evaluate sums the measures of the model, then those of the mean predictor.
-func (s *scratch) evaluate(dst []float64, m algorithms.Model, u algorithms.Unit, d *dataset.Data, v algorithms.Vars) {
+func (s *scratch) evaluate(dst []float64, m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) {
 	s.prepare(m, v)
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	labels := len(s.mean)
@@ -158,7 +171,7 @@ func (s *scratch) evaluate(dst []float64, m algorithms.Model, u algorithms.Unit,
 
 // evaluatedModel returns the model to evaluate: the trainer's if it is in this process, else
 // the one in varModel, which is decoded once for all slots.
-func (k *kernel) evaluatedModel(v algorithms.Vars) (algorithms.Model, error) {
+func (k *kernel) evaluatedModel(v round.Vars) (algorithms.Model, error) {
 	if k.shared != nil {
 		return k.shared.model, nil
 	}
@@ -177,7 +190,7 @@ func (k *kernel) evaluatedModel(v algorithms.Vars) (algorithms.Model, error) {
 }
 
 // prepare makes the working memory for a model, unless the last call was for the same model.
-func (s *scratch) prepare(m algorithms.Model, v algorithms.Vars) {
+func (s *scratch) prepare(m algorithms.Model, v round.Vars) {
 	if s.model == m {
 		return
 	}

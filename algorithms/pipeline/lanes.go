@@ -1,24 +1,24 @@
 package pipeline
 
-import "github.com/coppice-ldl/coppice/algorithms"
+import "github.com/coppice-ldl/coppice/round"
 
 // lent is the lanes of a unit as the algorithm's kernel sees them: each has the kernel's own
 // scratch.
 type lent struct {
-	algorithms.Lanes
-	parts algorithms.Parts
+	round.Lanes
+	parts round.Parts
 }
 
 // lend has the algorithm's kernel see u's lanes with its own scratch.
-func (s *scratch) lend(u *algorithms.Unit) {
+func (s *scratch) lend(u *round.Unit) {
 	if u.Lanes != nil {
 		s.lent.Lanes = u.Lanes
 		u.Lanes = &s.lent
 	}
 }
 
-// Do implements algorithms.Lanes.
-func (l *lent) Do(n int, p algorithms.Parts) {
+// Do implements round.Lanes.
+func (l *lent) Do(n int, p round.Parts) {
 	l.parts = p
 	l.Lanes.Do(n, l)
 }

@@ -3,7 +3,7 @@ package pipeline
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // oneLane computes all parts in one lane, whose scratch it is.
@@ -11,7 +11,7 @@ type oneLane struct{ scratch *scratch }
 
 func (oneLane) Idle() int { return 1 }
 
-func (x oneLane) Do(n int, p algorithms.Parts) {
+func (x oneLane) Do(n int, p round.Parts) {
 	for i := range n {
 		p.Part(i, x.scratch)
 	}
@@ -26,14 +26,14 @@ func (x noted) Part(i int, scratch any) { x[i] = scratch }
 // algorithm's parts get its own.
 func TestPartsHaveTheKernelsScratch(t *testing.T) {
 	own := &scratch{}
-	u := algorithms.Unit{Lanes: oneLane{&scratch{inner: "theirs"}}}
+	u := round.Unit{Lanes: oneLane{&scratch{inner: "theirs"}}}
 	own.lend(&u)
 	got := make(noted, 2)
 	u.Lanes.Do(2, got)
 	if u.Helpers() != 1 || got[0] != "theirs" || got[1] != "theirs" {
 		t.Errorf("%d helpers, parts with %v", u.Helpers(), got)
 	}
-	alone := algorithms.Unit{}
+	alone := round.Unit{}
 	own.lend(&alone)
 	if alone.Helpers() != 0 {
 		t.Error("a unit without lanes has helpers")

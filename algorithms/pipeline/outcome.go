@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Outcome is what a job ends with.
@@ -37,7 +38,7 @@ type Outcome struct {
 	Measures measures.Report `json:"measures"`
 	// Baseline are the same measures of predicting the training mean.
 	MeanPredictor measures.Report `json:"mean_predictor"`
-	// Counters are the algorithm's counts by name (see Counter); for a job of folds they
+	// Counters are the algorithm's counts by name (algorithms.Trainer.Counters); for a job of folds they
 	// are sums.
 	Counters map[string]uint64 `json:"counters,omitempty"`
 	Folds    []*Outcome        `json:"folds,omitempty"`
@@ -71,13 +72,9 @@ type Finisher interface {
 }
 
 var (
-	_ algorithms.UnitReporter = (*single)(nil)
-	_ algorithms.UnitReporter = (*folds)(nil)
+	_ round.UnitReporter = (*single)(nil)
+	_ round.UnitReporter = (*folds)(nil)
 )
-
-// Counter is implemented by Trainers that have counts of their own, such as
-// gain_evaluations.
-type Counter interface{ Counters() map[string]uint64 }
 
 // Waiting is the key of Spent for the time that was not spent on rounds.
 const Waiting = "waiting"
@@ -94,8 +91,8 @@ func (o *Outcome) SetSpent(rounds map[string]float64, total float64) {
 }
 
 // progress returns the last progress of the job.
-func (o *Outcome) progress() algorithms.Progress {
-	return algorithms.Progress{Step: o.Steps, Steps: o.Steps, Samples: o.Samples, Loss: o.Loss}
+func (o *Outcome) progress() round.Progress {
+	return round.Progress{Step: o.Steps, Steps: o.Steps, Samples: o.Samples, Loss: o.Loss}
 }
 
 // Encode returns the bytes by which a child job reports its outcome, model, curve and

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 func drawReport(t *rapid.T, name string) (r measures.Report) {
@@ -38,7 +38,7 @@ func TestOutcomeRoundTrip(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "curve") {
 			r := curve.NewRecorder(curve.FoldPoints, nil)
-			r.Observe(algorithms.Progress{Step: rapid.Uint64().Draw(t, "step"), Loss: rapid.Float64Range(0, 9).Draw(t, "loss")}, curve.Unknown)
+			r.Observe(round.Progress{Step: rapid.Uint64().Draw(t, "step"), Loss: rapid.Float64Range(0, 9).Draw(t, "loss")}, curve.Unknown)
 			r.End()
 			o.Curve = r.Curve()
 		}

@@ -3,14 +3,14 @@ package pipeline
 import (
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // SumFolds returns the progress of a job of folds from the progress of each fold. Folds may
 // stop early: once some are done, each other fold is expected to take their mean number of
 // steps; before that, the greatest Steps of any fold. Step is at most Steps if that is known.
-func SumFolds(folds []algorithms.UnitProgress) algorithms.Progress {
-	sum, losses, done, expected := algorithms.Progress{Loss: -1}, 0, 0, expectedSteps(folds)
+func SumFolds(folds []round.UnitProgress) round.Progress {
+	sum, losses, done, expected := round.Progress{Loss: -1}, 0, 0, expectedSteps(folds)
 	for i := range folds {
 		f := &folds[i]
 		step, steps := f.Step, max(f.Step, expected)
@@ -38,7 +38,7 @@ func SumFolds(folds []algorithms.UnitProgress) algorithms.Progress {
 
 // mostSteps returns the greatest possible number of steps of all folds together, if folds
 // may end earlier; else 0. No fold has ended.
-func mostSteps(folds []algorithms.UnitProgress, expected uint64) uint64 {
+func mostSteps(folds []round.UnitProgress, expected uint64) uint64 {
 	greatest := uint64(0)
 	for i := range folds {
 		greatest = max(greatest, folds[i].MostSteps)
@@ -50,7 +50,7 @@ func mostSteps(folds []algorithms.UnitProgress, expected uint64) uint64 {
 }
 
 // expectedSteps returns the steps that a fold is expected to take; 0: unknown.
-func expectedSteps(folds []algorithms.UnitProgress) (steps uint64) {
+func expectedSteps(folds []round.UnitProgress) (steps uint64) {
 	ended, most := uint64(0), uint64(0)
 	for i := range folds {
 		f := &folds[i]

@@ -12,12 +12,13 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestSumFolds: a job of folds is never further than its end, whatever its folds say.
 func TestSumFolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		folds := make([]algorithms.UnitProgress, rapid.IntRange(1, 6).Draw(t, "folds"))
+		folds := make([]round.UnitProgress, rapid.IntRange(1, 6).Draw(t, "folds"))
 		done := 0
 		for i := range folds {
 			f := &folds[i]
@@ -39,20 +40,20 @@ func TestSumFolds(t *testing.T) {
 			t.Fatalf("all are done at step %d of %d", p.Step, p.Steps)
 		}
 	})
-	got := pipeline.SumFolds([]algorithms.UnitProgress{
-		{Progress: algorithms.Progress{Step: 40, Steps: 40, Samples: 400, Loss: 0.2}, Known: true, Done: true},
-		{Progress: algorithms.Progress{Step: 10, Steps: 100, Samples: 100, Loss: 0.6}, Known: true},
-		{Progress: algorithms.Progress{Loss: -1}},
+	got := pipeline.SumFolds([]round.UnitProgress{
+		{Progress: round.Progress{Step: 40, Steps: 40, Samples: 400, Loss: 0.2}, Known: true, Done: true},
+		{Progress: round.Progress{Step: 10, Steps: 100, Samples: 100, Loss: 0.6}, Known: true},
+		{Progress: round.Progress{Loss: -1}},
 	})
-	want := algorithms.Progress{Step: 50, Steps: 120, Samples: 500, Loss: 0.4, Phase: "1 of 3 folds done"}
+	want := round.Progress{Step: 50, Steps: 120, Samples: 500, Loss: 0.4, Phase: "1 of 3 folds done"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	early := []algorithms.UnitProgress{{Progress: algorithms.Progress{Step: 10, Steps: 100, MostSteps: 150}, Known: true}, {}}
+	early := []round.UnitProgress{{Progress: round.Progress{Step: 10, Steps: 100, MostSteps: 150}, Known: true}, {}}
 	if p := pipeline.SumFolds(early); p.MostSteps != 300 {
 		t.Errorf("two folds of at most 150 steps take at most %d", p.MostSteps)
 	}
-	early[1] = algorithms.UnitProgress{Progress: algorithms.Progress{Step: 40, Steps: 40}, Known: true, Done: true}
+	early[1] = round.UnitProgress{Progress: round.Progress{Step: 40, Steps: 40}, Known: true, Done: true}
 	if p := pipeline.SumFolds(early); p.MostSteps != 0 || p.Steps != 80 {
 		t.Errorf("once a fold has ended, the steps are expected: %+v", p)
 	}
@@ -60,7 +61,7 @@ func TestSumFolds(t *testing.T) {
 
 // rounds drives a job of an algorithm and returns the rounds' kinds with their numbers,
 // and the progress after each, and that of the gatherer with all parts at hand.
-func rounds(t *testing.T, w *work) (kinds map[string]int, progress []algorithms.Progress) {
+func rounds(t *testing.T, w *work) (kinds map[string]int, progress []round.Progress) {
 	t.Helper()
 	m := w.data.Manifest
 	d := datatest.Data(t, m, w.data.Shards, w.job.Split, nil)
@@ -72,10 +73,10 @@ func rounds(t *testing.T, w *work) (kinds map[string]int, progress []algorithms.
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := func(_ context.Context, j *algorithms.Job) ([]byte, error) { return w.run(t, j).Encode() }
+	child := func(_ context.Context, j *round.Job) ([]byte, error) { return w.run(t, j).Encode() }
 	kinds = make(map[string]int)
 	x := noting{engine.NewLocal(k, d, 1, child), t, kinds, tr}
-	err = engine.Drive(context.Background(), tr, 0, x, func(uint64, algorithms.Trainer) error {
+	err = engine.Drive(context.Background(), tr, 0, x, func(uint64, round.Trainer) error {
 		progress = append(progress, tr.Progress())
 		return nil
 	})
@@ -94,17 +95,17 @@ type noting struct {
 	tr    pipeline.Finisher
 }
 
-func (x noting) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
-	if !algorithms.ValidKind(r.Kind) || r.Kind == "" {
+func (x noting) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
+	if !round.ValidKind(r.Kind) || r.Kind == "" {
 		x.t.Errorf("round %d is of kind %q", n, r.Kind)
 	}
 	x.kinds[r.Kind]++
 	err := x.Executor.Do(ctx, n, r, res)
-	if err != nil || r.How != algorithms.Collect {
+	if err != nil || r.How != round.Collect {
 		return err
 	}
-	g := x.tr.(algorithms.UnitReporter)
-	units := make([]algorithms.UnitProgress, r.Units)
+	g := x.tr.(round.UnitReporter)
+	units := make([]round.UnitProgress, r.Units)
 	if p := g.RoundProgress(units); p.Step > p.Steps || r.Kind != "prediction" && p.Step != 0 {
 		x.t.Errorf("before the round of each %s: %+v", r.Kind, p)
 	}
@@ -113,10 +114,10 @@ func (x noting) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algo
 		if err != nil {
 			x.t.Error(err)
 		}
-		units[u] = algorithms.UnitProgress{Progress: p, Known: true, Done: true}
+		units[u] = round.UnitProgress{Progress: p, Known: true, Done: true}
 	}
 	before := g.RoundProgress(units)
-	again := &algorithms.Result{Collected: append([][]byte{}, res.Collected...)}
+	again := &round.Result{Collected: append([][]byte{}, res.Collected...)}
 	if r.Kind == "prediction" {
 		return nil
 	}

@@ -1,16 +1,16 @@
 package pipeline
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Provenance says how the model of a model file was made. The model's digest does not cover
 // it. It has no time and no host, so the same job writes the same file.
 type Provenance struct {
-	Job           *algorithms.Job   `json:"job"`
+	Job           *round.Job        `json:"job"`
 	Version       string            `json:"version"`
 	Steps         uint64            `json:"steps"`
 	BestStep      uint64            `json:"best_step,omitempty"`
@@ -33,7 +33,7 @@ type Provenance struct {
 	MeanLabel []float64 `json:"mean_label"`
 }
 
-func provenanceOf(j *algorithms.Job, m *dataset.Manifest, o *Outcome, mean []float64) *Provenance {
+func provenanceOf(j *round.Job, m *dataset.Manifest, o *Outcome, mean []float64) *Provenance {
 	learns := *j
 	learns.Predictions = 0 // predictions that are stored with the job do not change the model
 	return &Provenance{

@@ -6,6 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // sharedModel is the model that the trainer and the kernel of a job share if they are in one
@@ -15,7 +16,7 @@ type sharedModel struct{ model algorithms.Model }
 // NewLocalPair is New and NewKernel for a job whose units are all computed in this
 // process: trainer and kernel share the model, which saves memory. The outcome has the same
 // bits. For a job of folds there is no difference.
-func NewLocalPair(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, algorithms.Kernel, error) {
+func NewLocalPair(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, round.Kernel, error) {
 	t, err := New(j, m, state)
 	if err != nil {
 		return nil, nil, err

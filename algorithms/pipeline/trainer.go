@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // The pipeline's own operations and variables, above those of any algorithm.
@@ -37,7 +38,7 @@ const (
 
 // single trains one model and evaluates it.
 type single struct {
-	job      *algorithms.Job
+	job      *round.Job
 	manifest *dataset.Manifest
 	inner    algorithms.Trainer
 
@@ -48,7 +49,7 @@ type single struct {
 	// predicted is the encoded predictions of held-out rows, once known.
 	predicted []byte
 
-	round  algorithms.Round
+	round  round.Round
 	model  []byte       // the model file without provenance, while it is evaluated
 	shared *sharedModel // nil unless the kernel is in this process
 }
@@ -59,9 +60,9 @@ var ErrNumerics = errors.New("other numerics")
 
 // New returns the trainer of a job: from the beginning if state is nil, else from the state,
 // which AppendState wrote. Errors wrap ErrNumerics or ErrState, or are the algorithm's.
-func New(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
-	if j.Numerics != algorithms.Numerics {
-		return nil, fmt.Errorf("%w: the job wants numerics %d, this version computes numerics %d", ErrNumerics, j.Numerics, algorithms.Numerics)
+func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
+	if j.Numerics != round.Numerics {
+		return nil, fmt.Errorf("%w: the job wants numerics %d, this version computes numerics %d", ErrNumerics, j.Numerics, round.Numerics)
 	}
 	if j.Folds > 0 {
 		return newFolds(j, m, state)
@@ -81,8 +82,8 @@ func New(j *algorithms.Job, m *dataset.Manifest, state []byte) (Finisher, error)
 	return t, err
 }
 
-// Next implements algorithms.Trainer.
-func (t *single) Next() (*algorithms.Round, error) {
+// Next implements round.Trainer.
+func (t *single) Next() (*round.Round, error) {
 	if t.phase == phaseTrain {
 		r, err := t.inner.Next()
 		if err != nil || !r.Done {
@@ -90,11 +91,11 @@ func (t *single) Next() (*algorithms.Round, error) {
 		}
 		t.phase = phaseMean
 	}
-	t.round = algorithms.Round{Units: len(t.manifest.Shards), Scope: algorithms.Sharded, How: algorithms.Sum}
+	t.round = round.Round{Units: len(t.manifest.Shards), Scope: round.Sharded, How: round.Sum}
 	switch t.phase {
 	case phaseMean:
 		t.round.Op, t.round.Kind, t.round.Roles = opMean, "label mean", dataset.AllRows
-		t.round.Shape = algorithms.Shape{F64: 3 + t.manifest.Labels}
+		t.round.Shape = round.Shape{F64: 3 + t.manifest.Labels}
 	case phaseEvaluate:
 		return &t.round, t.evaluateRound()
 	case phasePredict:
@@ -110,10 +111,10 @@ func (t *single) evaluateRound() error {
 		return err
 	}
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
-	t.round.Shape = algorithms.Shape{F64: 2 * measures.Width}
-	t.round.Vars = []algorithms.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
+	t.round.Shape = round.Shape{F64: 2 * measures.Width}
+	t.round.Vars = []round.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
 	if t.shared == nil {
-		t.round.Vars = append(t.round.Vars, algorithms.Var{ID: varModel, Version: 1, Data: t.model})
+		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Data: t.model})
 	}
 	return nil
 }
@@ -150,8 +151,8 @@ func (t *single) releaseModel() {
 	}
 }
 
-// Fold implements algorithms.Trainer.
-func (t *single) Fold(res *algorithms.Result) error {
+// Fold implements round.Trainer.
+func (t *single) Fold(res *round.Result) error {
 	switch t.phase {
 	case phaseTrain:
 		return t.inner.Fold(res)
@@ -185,8 +186,8 @@ func (t *single) setMean(sums []float64) {
 	}
 }
 
-// Progress implements algorithms.Trainer.
-func (t *single) Progress() algorithms.Progress {
+// Progress implements round.Trainer.
+func (t *single) Progress() round.Progress {
 	p := t.inner.Progress()
 	if t.phase > phaseTrain {
 		p.Phase = "evaluation"
@@ -203,15 +204,15 @@ func (t *single) StepLosses() []float64 {
 }
 
 // ResultProgress implements algorithms.UnitReporter.
-func (t *single) ResultProgress(result []byte) (algorithms.Progress, error) {
+func (t *single) ResultProgress(result []byte) (round.Progress, error) {
 	if g := t.reporter(); g != nil {
 		return g.ResultProgress(result)
 	}
-	return algorithms.Progress{Loss: -1}, nil
+	return round.Progress{Loss: -1}, nil
 }
 
 // RoundProgress implements algorithms.UnitReporter.
-func (t *single) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
+func (t *single) RoundProgress(units []round.UnitProgress) round.Progress {
 	if g := t.reporter(); g != nil {
 		return g.RoundProgress(units)
 	}
@@ -219,13 +220,16 @@ func (t *single) RoundProgress(units []algorithms.UnitProgress) algorithms.Progr
 }
 
 // reporter returns the algorithm's UnitReporter while it trains; else nil.
-func (t *single) reporter() algorithms.UnitReporter {
+func (t *single) reporter() round.UnitReporter {
 	if t.phase != phaseTrain {
 		return nil
 	}
-	g, _ := t.inner.(algorithms.UnitReporter)
+	g, _ := t.inner.(round.UnitReporter)
 	return g
 }
+
+// Counters implements algorithms.Trainer.
+func (t *single) Counters() map[string]uint64 { return t.inner.Counters() }
 
 // Model implements algorithms.Trainer.
 func (t *single) Model() (algorithms.Model, error) { return t.inner.Model() }
@@ -254,9 +258,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test rows"
 	}
-	if c, ok := t.inner.(Counter); ok {
-		o.Counters = c.Counters()
-	}
+	o.Counters = t.inner.Counters()
 	m, err := t.inner.Model()
 	if err != nil {
 		return nil, err
@@ -274,7 +276,7 @@ const stateVersion = 1
 // about the algorithm's part are the algorithm's.
 var ErrState = errors.New("not a training state of this job")
 
-// AppendState implements algorithms.Trainer.
+// AppendState implements round.Trainer.
 func (t *single) AppendState(dst []byte) ([]byte, error) {
 	dst = append(dst, stateVersion, t.phase)
 	for _, c := range t.counts {

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // sealed makes a file of tensors as they stand in one, with the right sums: a file
@@ -76,7 +77,7 @@ func FuzzModel(f *testing.F) {
 				}
 				continue
 			}
-			if file.Numerics == algorithms.Numerics && modelfile.Digest(file.Algorithm, m.Tensors()) != file.Digest {
+			if file.Numerics == round.Numerics && modelfile.Digest(file.Algorithm, m.Tensors()) != file.Digest {
 				t.Fatal("the model's tensors are not the file's")
 			}
 			predict(m)

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // BenchmarkGrow grows 50 trees of min_samples 2 on one lane.
@@ -21,7 +22,7 @@ func BenchmarkGrow(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			j := &algorithms.Job{Algorithm: rf.Name, Numerics: algorithms.Numerics, Seed: 1, Params: r.Params}
+			j := &round.Job{Algorithm: rf.Name, Numerics: round.Numerics, Seed: 1, Params: r.Params}
 			for b.Loop() {
 				k, err := rf.New().NewKernel(j, m)
 				if err != nil {
@@ -31,7 +32,7 @@ func BenchmarkGrow(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				none := func(uint64, algorithms.Trainer) error { return nil }
+				none := func(uint64, round.Trainer) error { return nil }
 				if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, d, 1, nil), none); err != nil {
 					b.Fatal(err)
 				}

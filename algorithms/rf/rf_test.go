@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num/nofuse"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestNothingFuses holds the rule of internal/num: leaves are the same bits everywhere.
@@ -81,7 +82,7 @@ func TestGoldenDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &algorithms.Job{Algorithm: Name, Numerics: algorithms.Numerics, Seed: 1, Params: r.Params}
+	j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Params: r.Params}
 	for _, lanes := range []int{1, 3} {
 		if got := modelfile.Digest(Name, train(t, j, m, d, lanes).Tensors()); got != want {
 			t.Errorf("%d lanes: digest %s, want %s", lanes, got, want)
@@ -89,7 +90,7 @@ func TestGoldenDigest(t *testing.T) {
 	}
 }
 
-func train(t *testing.T, j *algorithms.Job, m *dataset.Manifest, d *dataset.Data, lanes int) algorithms.Model {
+func train(t *testing.T, j *round.Job, m *dataset.Manifest, d *dataset.Data, lanes int) algorithms.Model {
 	t.Helper()
 	tr, err := New().NewTrainer(j, m, nil)
 	if err != nil {
@@ -99,7 +100,7 @@ func train(t *testing.T, j *algorithms.Job, m *dataset.Manifest, d *dataset.Data
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := func(uint64, algorithms.Trainer) error { return nil }
+	none := func(uint64, round.Trainer) error { return nil }
 	if err := engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, lanes, nil), none); err != nil {
 		t.Fatal(err)
 	}

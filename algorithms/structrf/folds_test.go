@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // six are the measures of Chen et al. 2018, in the order of their tables.
@@ -127,8 +128,8 @@ func runFolds(t *testing.T, algorithm, name string, set algorithms.Values) *pipe
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &algorithms.Job{
-		Algorithm: algorithm, Numerics: algorithms.Numerics, Seed: 1, Dataset: m.Digest(), Folds: folds, Params: r.Params,
+	j := &round.Job{
+		Algorithm: algorithm, Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Folds: folds, Params: r.Params,
 		Split: dataset.Split{Seed: 1, Folds: folds, Assigned: "folds of the test"},
 	}
 	o, err := local.Run(t.Context(), j, &local.Data{Manifest: m, Shards: shards, Assigned: assigned}, local.Options{})

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // The model that is expected before a job begins is about the one that it makes.
@@ -17,8 +18,8 @@ func TestFootprint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &algorithms.Job{Algorithm: "structrf", Numerics: algorithms.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params}
-	f, err := a.(algorithms.Measured).Footprint(j, m)
+	j := &round.Job{Algorithm: "structrf", Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params}
+	f, err := a.Footprint(j, m)
 	if err != nil {
 		t.Fatal(err)
 	}

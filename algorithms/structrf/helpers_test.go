@@ -8,20 +8,21 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // jobOf resolves a job of structrf.
-func jobOf(t testing.TB, m *dataset.Manifest, set algorithms.Values) *algorithms.Job {
+func jobOf(t testing.TB, m *dataset.Manifest, set algorithms.Values) *round.Job {
 	t.Helper()
 	r, err := structrf.New().Resolve(set, m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &algorithms.Job{Algorithm: structrf.Name, Numerics: algorithms.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params}
+	return &round.Job{Algorithm: structrf.Name, Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params}
 }
 
 // grow grows a forest on one slot and returns its trainer.
-func grow(t testing.TB, j *algorithms.Job, m *dataset.Manifest, d *dataset.Data) algorithms.Trainer {
+func grow(t testing.TB, j *round.Job, m *dataset.Manifest, d *dataset.Data) algorithms.Trainer {
 	t.Helper()
 	tr, err := structrf.New().NewTrainer(j, m, nil)
 	if err != nil {
@@ -31,7 +32,7 @@ func grow(t testing.TB, j *algorithms.Job, m *dataset.Manifest, d *dataset.Data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := func(uint64, algorithms.Trainer) error { return nil }
+	none := func(uint64, round.Trainer) error { return nil }
 	if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, d, 1, nil), none); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -81,5 +80,5 @@ func rootSplit(t *testing.T, step string, telling []int) (evaluations uint64, ga
 			gain = tensor.Pieces[0].F64[0]
 		}
 	}
-	return tr.(pipeline.Counter).Counters()["gain_evaluations"], gain
+	return tr.Counters()["gain_evaluations"], gain
 }

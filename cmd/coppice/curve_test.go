@@ -14,11 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // timed is a point at a second.
@@ -52,7 +52,7 @@ func TestSparkline(t *testing.T) {
 // The ETA follows the rate of the curve's second half; where training may end early it is
 // at most that.
 func TestEstimate(t *testing.T) {
-	running := func(p algorithms.Progress) *protocol.JobInfo {
+	running := func(p round.Progress) *protocol.JobInfo {
 		return &protocol.JobInfo{State: protocol.Running, Progress: &p}
 	}
 	slowStart := []curve.Point{timed(1, 1, 10), timed(100, 1, 20), timed(200, 1, 30)}
@@ -62,13 +62,13 @@ func TestEstimate(t *testing.T) {
 		points []curve.Point
 		want   *estimate
 	}{
-		{"by its seconds", running(algorithms.Progress{Step: 50, Steps: 100}), nil, &estimate{Seconds: 30}},
-		{"by its curve", running(algorithms.Progress{Step: 200, Steps: 300}), slowStart, &estimate{Rate: 10, Seconds: 10}},
-		{"early stopping", running(algorithms.Progress{Step: 200, Steps: 300, MostSteps: 300}), slowStart, &estimate{Rate: 10, Seconds: 10, AtMost: true}},
-		{"a refit to come", running(algorithms.Progress{Step: 200, Steps: 300, MostSteps: 600}), slowStart, &estimate{Rate: 10, Seconds: 40, AtMost: true}},
-		{"no step yet", running(algorithms.Progress{Steps: 100}), nil, nil},
+		{"by its seconds", running(round.Progress{Step: 50, Steps: 100}), nil, &estimate{Seconds: 30}},
+		{"by its curve", running(round.Progress{Step: 200, Steps: 300}), slowStart, &estimate{Rate: 10, Seconds: 10}},
+		{"early stopping", running(round.Progress{Step: 200, Steps: 300, MostSteps: 300}), slowStart, &estimate{Rate: 10, Seconds: 10, AtMost: true}},
+		{"a refit to come", running(round.Progress{Step: 200, Steps: 300, MostSteps: 600}), slowStart, &estimate{Rate: 10, Seconds: 40, AtMost: true}},
+		{"no step yet", running(round.Progress{Steps: 100}), nil, nil},
 		{"nothing known", &protocol.JobInfo{State: protocol.Running}, nil, nil},
-		{"not running", &protocol.JobInfo{State: protocol.Paused, Progress: &algorithms.Progress{Step: 5, Steps: 9}}, nil, nil},
+		{"not running", &protocol.JobInfo{State: protocol.Paused, Progress: &round.Progress{Step: 5, Steps: 9}}, nil, nil},
 	} {
 		if diff := cmp.Diff(test.want, estimateOf(test.job, test.points, 30)); diff != "" {
 			t.Errorf("%s: %s", test.what, diff)
@@ -78,8 +78,8 @@ func TestEstimate(t *testing.T) {
 	if got := e.text(); got != "at most 3m05s" {
 		t.Errorf("%q", got)
 	}
-	p := algorithms.Progress{Step: 10, Steps: 100, MostSteps: 100, Samples: 640, Loss: -1}
-	if got, want := trainingLine(p, algorithms.Progress{}, 10*time.Second), " 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
+	p := round.Progress{Step: 10, Steps: 100, MostSteps: 100, Samples: 640, Loss: -1}
+	if got, want := trainingLine(p, round.Progress{}, 10*time.Second), " 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -87,7 +87,7 @@ func TestEstimate(t *testing.T) {
 // A job of trees or folds and one that predicts have units too: how far they are, and how
 // long they take, their steps tell.
 func TestStepsOfUnits(t *testing.T) {
-	of := func(units, collected int, p *algorithms.Progress) *protocol.JobInfo {
+	of := func(units, collected int, p *round.Progress) *protocol.JobInfo {
 		return &protocol.JobInfo{State: protocol.Running, Ran: 30, Since: 1000, Units: units, Collected: collected, Progress: p}
 	}
 	now := time.Unix(1000, 0)
@@ -99,15 +99,15 @@ func TestStepsOfUnits(t *testing.T) {
 		lines   [][2]string
 	}{
 		{
-			"folds, none done", of(3, 0, &algorithms.Progress{Step: 50, Steps: 200, Loss: 0.5}), "25 %", "1m30s",
+			"folds, none done", of(3, 0, &round.Progress{Step: 50, Steps: 200, Loss: 0.5}), "25 %", "1m30s",
 			[][2]string{{"step", "50 of 200"}, {"training loss", "K-L 0.50000"}, {"ETA", "1m30s"}},
 		},
 		{
-			"trees", of(8, 2, &algorithms.Progress{Step: 2, Steps: 8, Loss: 0.5}), "25 %", "1m30s",
+			"trees", of(8, 2, &round.Progress{Step: 2, Steps: 8, Loss: 0.5}), "25 %", "1m30s",
 			[][2]string{{"step", "2 of 8"}, {"training loss", "K-L 0.50000"}, {"ETA", "1m30s"}},
 		},
 		{
-			"predictions", of(12, 0, &algorithms.Progress{Step: 100, Steps: 100, Loss: 0.5}), "100 %", "0 ms",
+			"predictions", of(12, 0, &round.Progress{Step: 100, Steps: 100, Loss: 0.5}), "100 %", "0 ms",
 			[][2]string{{"step", "100 of 100"}, {"training loss", "K-L 0.50000"}, {"ETA", "0 ms"}},
 		},
 		{"trees kept by another leader", of(8, 2, nil), "25 %", "-", nil},

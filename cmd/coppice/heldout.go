@@ -9,11 +9,11 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -86,7 +86,7 @@ func noPredictions(job string, o *pipeline.Outcome) error {
 }
 
 // keepable refuses to train for predictions that would not be kept.
-func keepable(j *algorithms.Job, m *dataset.Manifest, assigned []uint16) error {
+func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
 	roles, err := j.Split.Assign(m.Rows, assigned)
 	if err != nil {
 		return err

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // tested is the number of rows that were held out, in all folds together.
@@ -21,7 +21,7 @@ func (r *result) tested() int {
 }
 
 // heldOut lists the rows that were held out, by their numbers in the file.
-func (r *result) heldOut(j *algorithms.Job, m *dataset.Manifest, assigned []uint16) (err error) {
+func (r *result) heldOut(j *round.Job, m *dataset.Manifest, assigned []uint16) (err error) {
 	if r.Rows.Test == 0 {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (r *result) addHeldOut(a *app, cl *client.Client, j *protocol.JobInfo) erro
 }
 
 // assignedFolds reads the list of folds of a job that was given one.
-func assignedFolds(a *app, cl *client.Client, j *algorithms.Job, m *dataset.Manifest) ([]uint16, error) {
+func assignedFolds(a *app, cl *client.Client, j *round.Job, m *dataset.Manifest) ([]uint16, error) {
 	if j.Split.Assigned == "" {
 		return nil, nil
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // helpCmd is --help as a command.
@@ -58,12 +58,12 @@ func (versionCmd) Run(a *app) error {
 		Version  string `json:"version"`
 		Protocol int    `json:"protocol"`
 		Numerics int    `json:"numerics"`
-	}{version.String, protocol.Version, algorithms.Numerics}
+	}{version.String, protocol.Version, round.Numerics}
 	return a.print(v, func(w io.Writer) { writeVersion(w) })
 }
 
 func writeVersion(w io.Writer) {
-	fmt.Fprintf(w, "coppice %s (protocol %d, numerics %d)\n", version.String, protocol.Version, algorithms.Numerics)
+	fmt.Fprintf(w, "coppice %s (protocol %d, numerics %d)\n", version.String, protocol.Version, round.Numerics)
 }
 
 // versionFlag is --version.

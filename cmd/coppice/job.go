@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 type jobCmd struct {
@@ -109,7 +109,7 @@ func percent(j *protocol.JobInfo) string {
 	return "-"
 }
 
-func stepOf(p *algorithms.Progress) string {
+func stepOf(p *round.Progress) string {
 	if p == nil {
 		return "-"
 	}
@@ -128,14 +128,14 @@ func klOf(j *protocol.JobInfo) string {
 	return "-"
 }
 
-func lossOf(p *algorithms.Progress) string {
+func lossOf(p *round.Progress) string {
 	if p == nil || p.Loss < 0 {
 		return "-"
 	}
 	return figure(p.Loss)
 }
 
-func algorithmOf(j *algorithms.Job) string {
+func algorithmOf(j *round.Job) string {
 	if j == nil {
 		return "-"
 	}

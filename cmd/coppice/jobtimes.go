@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // estimate is how long a job will still run.
@@ -26,7 +26,7 @@ func (e *estimate) text() string {
 
 // stepsLeft is how many steps are to come, and whether they may be fewer; -1 where it is
 // not known.
-func stepsLeft(p *algorithms.Progress) (left float64, atMost bool) {
+func stepsLeft(p *round.Progress) (left float64, atMost bool) {
 	most := max(p.Steps, p.MostSteps)
 	if p.Step == 0 || most < p.Step {
 		return -1, false
@@ -111,7 +111,7 @@ func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lin
 }
 
 // stepText tells the step of a progress, of how many.
-func stepText(p *algorithms.Progress) string {
+func stepText(p *round.Progress) string {
 	switch {
 	case p.MostSteps > 0:
 		return count(p.Step) + " of at most " + count(p.MostSteps)

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // model is a model file, decoded.
@@ -97,7 +98,7 @@ func (m *model) shown(name, dataset string) *modelShown {
 }
 
 // repeat writes the command that trains the same model again.
-func repeat(j *algorithms.Job, dataset string) string {
+func repeat(j *round.Job, dataset string) string {
 	parts := []string{"coppice train"}
 	if dataset != "" {
 		parts = append(parts, "--dataset "+dataset)
@@ -149,7 +150,7 @@ func (s *modelShown) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n%s\n", again, s.Repeat)
 }
 
-func splitLine(j *algorithms.Job) string {
+func splitLine(j *round.Job) string {
 	var parts []string
 	switch s := j.Split; {
 	case s.Assigned != "":

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // three are the members of a cluster.
@@ -147,8 +147,8 @@ func TestMeterWaiting(t *testing.T) {
 	said(13*time.Second, 4, "step 5 of 10")
 }
 
-func progressAt(step, of uint64) *algorithms.Progress {
-	return &algorithms.Progress{Step: step, Steps: of, Loss: 0.5}
+func progressAt(step, of uint64) *round.Progress {
+	return &round.Progress{Step: step, Steps: of, Loss: 0.5}
 }
 
 // What the coordinators said explains an error for some seconds; of a command that fails

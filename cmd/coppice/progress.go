@@ -9,7 +9,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 const (
@@ -30,7 +30,7 @@ type meter struct {
 	now      func() time.Time
 
 	start, last time.Time
-	first       *algorithms.Progress // as seen first: rates count from there
+	first       *round.Progress // as seen first: rates count from there
 	firstAt     time.Time
 	shown       bool
 	waits       string // what was said last of what is waited for
@@ -80,7 +80,7 @@ func (m *meter) warn(text string) {
 }
 
 // training shows the progress of a job.
-func (m *meter) training(p algorithms.Progress) {
+func (m *meter) training(p round.Progress) {
 	now := m.now()
 	if m.first == nil {
 		m.first, m.firstAt = &p, now
@@ -89,7 +89,7 @@ func (m *meter) training(p algorithms.Progress) {
 }
 
 // trainingLine describes p; elapsed is the time since first.
-func trainingLine(p, first algorithms.Progress, elapsed time.Duration) string {
+func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 	var parts []string
 	if p.Steps > 0 {
 		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*float64(p.Step)/float64(p.Steps)),

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // slowMeter returns a meter and what moves its clock.
@@ -22,7 +22,7 @@ func slowMeter(terminal bool) (m *meter, out *bytes.Buffer, pass func(time.Durat
 func TestMeterLines(t *testing.T) {
 	m, out, pass := slowMeter(false)
 	for i := range 100 {
-		m.training(algorithms.Progress{Step: uint64(i), Steps: 100, Samples: uint64(i) * 64, Loss: 0.5, Phase: "training"})
+		m.training(round.Progress{Step: uint64(i), Steps: 100, Samples: uint64(i) * 64, Loss: 0.5, Phase: "training"})
 		if i == 19 && out.Len() > 0 {
 			t.Errorf("after 1.9 s it has shown %q", out)
 		}
@@ -60,14 +60,14 @@ func TestMeterJob(t *testing.T) {
 		{
 			protocol.JobInfo{
 				State: protocol.Running, Units: 8, Collected: 2, InFlight: 3,
-				Progress: &algorithms.Progress{Step: 2, Steps: 8, Loss: 0.5, Phase: "growing trees"},
+				Progress: &round.Progress{Step: 2, Steps: 8, Loss: 0.5, Phase: "growing trees"},
 			}, " 25 %  step 2 of 8  K-L 0.50000  growing trees",
 		},
-		{protocol.JobInfo{State: protocol.Running, Progress: &algorithms.Progress{Step: 5, Loss: -1}}, "step 5"},
+		{protocol.JobInfo{State: protocol.Running, Progress: &round.Progress{Step: 5, Loss: -1}}, "step 5"},
 		{
 			protocol.JobInfo{
-				State: protocol.Running, Job: &algorithms.Job{Folds: 3}, Units: 3, Collected: 1,
-				Progress: &algorithms.Progress{Step: 50, Steps: 100, Loss: -1, Phase: "1 of 3 folds done"},
+				State: protocol.Running, Job: &round.Job{Folds: 3}, Units: 3, Collected: 1,
+				Progress: &round.Progress{Step: 50, Steps: 100, Loss: -1, Phase: "1 of 3 folds done"},
 			}, " 50 %  step 50 of 100  1 of 3 folds done",
 		},
 	} {

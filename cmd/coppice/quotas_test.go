@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // An audit that cannot be is wrong usage.
@@ -107,7 +107,7 @@ func TestSuspectIsShown(t *testing.T) {
 // A job's time leaves its pauses out, and its ETA follows.
 func TestTimesOfAPausedJob(t *testing.T) {
 	now := time.Unix(10_000, 0)
-	j := &protocol.JobInfo{State: protocol.Running, Started: 1000, Since: 9990, Ran: 20, Progress: &algorithms.Progress{Step: 50, Steps: 100}}
+	j := &protocol.JobInfo{State: protocol.Running, Started: 1000, Since: 9990, Ran: 20, Progress: &round.Progress{Step: 50, Steps: 100}}
 	if got := secondsOf(j, now); got != (times{"30.0 s", "30.0 s"}) {
 		t.Errorf("running: %+v", got)
 	}

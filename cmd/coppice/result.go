@@ -6,12 +6,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // result is what `coppice train` ends with.
@@ -64,7 +64,7 @@ type foldResult struct {
 	HeldOut       []int           `json:"held_out,omitempty"`
 }
 
-func newResult(job, data string, j *algorithms.Job, o *pipeline.Outcome, seconds float64) *result {
+func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds float64) *result {
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),

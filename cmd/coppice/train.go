@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -159,7 +159,7 @@ func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data,
 }
 
 // resolve makes the job and, where --split gives the folds, reads them.
-func (c *trainCmd) resolve(file *spec.File, data *local.Data) (*algorithms.Job, error) {
+func (c *trainCmd) resolve(file *spec.File, data *local.Data) (*round.Job, error) {
 	if c.Split != "" {
 		folds, err := readFolds(c.Split, data.Manifest)
 		if err != nil {

@@ -11,13 +11,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/archive"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // backup streams the state after all that was acknowledged before the request, and
@@ -91,7 +91,7 @@ func (n *counter) Write(b []byte) (int, error) {
 func (b *backup) write(ctx context.Context, w io.Writer, cluster string) error {
 	a, err := archive.NewWriter(w, archive.Header{
 		Cluster: cluster, Index: b.state.Index(), Epoch: b.state.Epoch(), Created: time.Now().Unix(),
-		Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
+		Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Blobs: len(b.digests), Bytes: b.bytes,
 	})
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"io"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestCurve: what is committed of a curve is told, by number or name, also of folds; the
@@ -25,7 +25,7 @@ func TestCurve(t *testing.T) {
 	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
 	r := curve.NewRecorder(curve.JobPoints, nil)
 	for step := range uint64(4) {
-		r.Observe(algorithms.Progress{Step: step, Loss: 0.5, Validation: 0.25, ValidatedAt: 2}, int64(1000*step))
+		r.Observe(round.Progress{Step: step, Loss: 0.5, Validation: 0.25, ValidatedAt: 2}, int64(1000*step))
 	}
 	r.End()
 	line := r.Curve().Append(nil)
@@ -52,7 +52,7 @@ func TestCurvesOfFolds(t *testing.T) {
 	epoch := s.cfg.Store.State().Epoch()
 	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
 	line := curve.NewRecorder(curve.FoldPoints, nil)
-	line.Observe(algorithms.Progress{Step: 7, Loss: 0.5}, curve.Unknown)
+	line.Observe(round.Progress{Step: 7, Loss: 0.5}, curve.Unknown)
 	line.End()
 	part, err := (&pipeline.Outcome{Model: []byte("model"), Curve: line.Curve()}).Encode()
 	if err != nil {

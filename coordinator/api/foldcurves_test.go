@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // shelf has the results of folds, and counts how often each is read.
@@ -23,7 +23,7 @@ func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	r := curve.NewRecorder(curve.JobPoints, nil)
 	for step := range uint64(300) {
-		r.Observe(algorithms.Progress{Step: step, Loss: 0.5}, curve.Unknown)
+		r.Observe(round.Progress{Step: step, Loss: 0.5}, curve.Unknown)
 	}
 	r.End()
 	b, err := (&pipeline.Outcome{Curve: r.Curve()}).Encode()

@@ -9,12 +9,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestJobList: states, order and limit are the coordinator's to apply.
@@ -74,7 +74,7 @@ func many(t testing.TB, n int) *state.State {
 	apply(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: "art", Manifest: m})
 	params := json.RawMessage(`{"note":"` + strings.Repeat("p", 2000) + `"}`)
 	for i := range n {
-		job := &algorithms.Job{Algorithm: "ldlf", Numerics: 1, Seed: uint64(i), Dataset: m.Digest(), Params: params, Split: dataset.Split{Seed: 1}}
+		job := &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: uint64(i), Dataset: m.Digest(), Params: params, Split: dataset.Split{Seed: 1}}
 		apply(protocol.EntrySubmit, protocol.SubmitEntry{Token: fmt.Sprint("token", i), Name: fmt.Sprint("job-", i), Dataset: "art", Spec: params, Job: job, Time: 1})
 		id := index
 		apply(protocol.EntryJobState, protocol.JobStateEntry{Epoch: st.Epoch(), Job: id, State: protocol.Running, Time: 2})

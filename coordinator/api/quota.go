@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -25,7 +25,7 @@ type Quotas struct {
 var errQuota = errors.New("over quota")
 
 // checkMemory refuses a job that is expected to take more than one may.
-func (q *Quotas) checkMemory(j *algorithms.Job, m *dataset.Manifest) error {
+func (q *Quotas) checkMemory(j *round.Job, m *dataset.Manifest) error {
 	if q.JobMemory <= 0 && q.Message <= 0 {
 		return nil
 	}

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // theReferee is the seat of the leader itself: no worker's name has a space.
@@ -18,7 +18,7 @@ const theReferee = "the leader"
 
 // answer is what a seat says of a unit.
 type answer struct {
-	sum    *algorithms.Partial // of a summed round
+	sum    *round.Partial      // of a summed round
 	digest string              // of a collected one's bytes
 	part   *protocol.Collected // where a worker has them
 	bytes  []byte              // where the leader has them
@@ -247,7 +247,7 @@ func (x *Executor) judge(ctx context.Context, u int, right *answer) error {
 		if err := x.d.accuse(ctx, at.worker, reason); err != nil {
 			return err
 		}
-		x.redo = x.r.How == algorithms.Sum
+		x.redo = x.r.How == round.Sum
 	}
 	return x.accept(ctx, u, right)
 }
@@ -258,7 +258,7 @@ func (x *Executor) accept(ctx context.Context, u int, right *answer) error {
 	if s.check == audited {
 		x.d.cfg.Metrics.Audits.Inc()
 	}
-	if x.r.How == algorithms.Collect {
+	if x.r.How == round.Collect {
 		x.store(ctx, u, right)
 		return nil
 	}

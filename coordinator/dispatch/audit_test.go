@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // court is a Referee that computes as honest workers do, and the record of who was
@@ -43,7 +43,7 @@ func (c *court) ask(u int) error {
 	return err
 }
 
-func (c *court) Sum(_ context.Context, k *Case, dst *algorithms.Partial) error {
+func (c *court) Sum(_ context.Context, k *Case, dst *round.Partial) error {
 	if err := c.ask(k.Unit); err != nil {
 		return err
 	}

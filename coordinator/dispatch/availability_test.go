@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Each worker counts once, by what keeps it from computing units of a job.
@@ -18,7 +18,7 @@ func TestAvailability(t *testing.T) {
 	c := newCrew(time.Second, map[string]string{"wrong": "other bytes"})
 	now := time.Now()
 	for _, id := range []string{"b", "a", "small", "wrong", "cut", "old"} {
-		beat := protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: algorithms.Numerics}
+		beat := protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: round.Numerics}
 		if id == "old" {
 			beat.Protocol++
 		}

@@ -12,12 +12,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
 	"github.com/coppice-ldl/coppice/worker"
 
@@ -28,7 +28,7 @@ import (
 type bench struct {
 	conn   *bus.Conn
 	d      *dispatch.Dispatcher
-	job    *algorithms.Job
+	job    *round.Job
 	data   *dataset.Manifest
 	shards []*dataset.Rows
 }
@@ -106,7 +106,7 @@ func (x *bench) run(b *testing.B, f func(context.Context)) {
 }
 
 func (x *bench) startWorker(b *testing.B, s *bus.Server) {
-	info := protocol.Cluster{ID: "bench", Protocol: protocol.Version, Numerics: algorithms.Numerics, NATS: []string{s.ClientURL()}, Heartbeat: 50}
+	info := protocol.Cluster{ID: "bench", Protocol: protocol.Version, Numerics: round.Numerics, NATS: []string{s.ClientURL()}, Heartbeat: 50}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(info) }))
 	b.Cleanup(web.Close)
 	cfg := worker.Config{Join: []string{strings.TrimPrefix(web.URL, "http://")}, ID: "w", Dir: b.TempDir(), Slots: 1}
@@ -120,8 +120,8 @@ func BenchmarkEmptyRound(b *testing.B) {
 	exec := x.d.Executor(1, x.job, x.data, dispatch.ExecutorOptions{})
 	defer exec.Close()
 	const opMean = 250 // pipeline's sums of label degrees
-	r := &algorithms.Round{Op: opMean, Units: 1, Scope: algorithms.Sharded, How: algorithms.Sum, Shape: algorithms.Shape{F64: 3 + x.data.Labels}}
-	var res algorithms.Result
+	r := &round.Round{Op: opMean, Units: 1, Scope: round.Sharded, How: round.Sum, Shape: round.Shape{F64: 3 + x.data.Labels}}
+	var res round.Result
 	if err := exec.Do(b.Context(), 0, r, &res); err != nil {
 		b.Fatal(err)
 	}

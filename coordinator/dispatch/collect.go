@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // collect runs a collected round: each worker is given as many units as it has
@@ -18,7 +18,7 @@ import (
 // unfinished units are ever computed again. The round ends when all parts are here and
 // recorded, but for the last of the short ones, which are recorded meanwhile: unless
 // that has failed so far.
-func (x *Executor) collect(ctx context.Context, res *algorithms.Result) error {
+func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units))}
 	x.collecting = c
@@ -369,7 +369,7 @@ func (c *collection) onStored(s stored) error {
 }
 
 // load reads the parts that were recorded before.
-func (c *collection) load(ctx context.Context, res *algorithms.Result) error {
+func (c *collection) load(ctx context.Context, res *round.Result) error {
 	for u, digest := range c.digests {
 		if digest == "" || c.parts[u] != nil {
 			continue

@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // collecting is a collected round; each unit has bytes of its own.
-func collecting(units int) *algorithms.Round {
-	r := &algorithms.Round{Op: 4, Units: units, How: algorithms.Collect, Scope: algorithms.Whole}
+func collecting(units int) *round.Round {
+	r := &round.Round{Op: 4, Units: units, How: round.Collect, Scope: round.Whole}
 	for u := range units {
 		r.Payloads = append(r.Payloads, []byte{byte(u), 9})
 	}
@@ -57,7 +57,7 @@ func TestCollect(t *testing.T) {
 	busy = append(busy, w.first(0), w.run(), w.run())
 	for u := range uint32(5) {
 		task := busy[0]
-		if task.unit() != u || string(task.run.Payload[0]) != string(d.r.Payloads[u]) || task.run.How != algorithms.Collect || task.run.Scope != algorithms.Whole || task.run.Child {
+		if task.unit() != u || string(task.run.Payload[0]) != string(d.r.Payloads[u]) || task.run.How != round.Collect || task.run.Scope != round.Whole || task.run.Child {
 			t.Errorf("unit %d: run %+v", u, task.run)
 		}
 		w.idle() // two slots, three units
@@ -130,7 +130,7 @@ func TestCollectSkipsWhatIsThere(t *testing.T) {
 	d.collects()
 	w.idle()
 	l.parts.known = nil
-	all := l.do(x, 4, &algorithms.Round{Units: 2, How: algorithms.Collect, Has: []bool{true, true}})
+	all := l.do(x, 4, &round.Round{Units: 2, How: round.Collect, Has: []bool{true, true}})
 	all.collects() // nothing is left to do
 }
 
@@ -363,7 +363,7 @@ func TestChildrenGoOnElsewhere(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	r := &algorithms.Round{Units: 1, How: algorithms.Collect, Scope: algorithms.Whole, Children: []*algorithms.Job{{Seed: 1}}}
+	r := &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Children: []*round.Job{{Seed: 1}}}
 	d := l.do(x, 3, r)
 	task := w1.first(0)
 	if !task.run.Child || len(task.run.Payload[0]) != 0 {

@@ -6,8 +6,8 @@ import (
 	"sort"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // worker is what the leader knows of one worker: all of it is rebuilt from beats.
@@ -159,8 +159,8 @@ func (c *crew) refusal(b *protocol.Beat) string {
 		return "it is not trusted: " + reason
 	case b.Protocol != protocol.Version:
 		return fmt.Sprintf("it speaks protocol %d, this coordinator %d", b.Protocol, protocol.Version)
-	case b.Numerics != algorithms.Numerics:
-		return fmt.Sprintf("it computes numerics %d, this coordinator %d", b.Numerics, algorithms.Numerics)
+	case b.Numerics != round.Numerics:
+		return fmt.Sprintf("it computes numerics %d, this coordinator %d", b.Numerics, round.Numerics)
 	}
 	return ""
 }

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 func aBeat(id string) *protocol.Beat {
-	return &protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: algorithms.Numerics, Slots: 1}
+	return &protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
 }
 
 // TestCrewChangesWhenItShould: plans are made anew for a worker that comes, goes,
@@ -273,7 +273,7 @@ func TestHoldsAreBounded(t *testing.T) {
 		return list
 	}
 	say := func(id string, n int, leaving bool) int {
-		c.hear(&protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: algorithms.Numerics, Full: true, Holds: digests(n), Leaving: leaving}, time.Unix(1, 0))
+		c.hear(&protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: round.Numerics, Full: true, Holds: digests(n), Leaving: leaving}, time.Unix(1, 0))
 		if w := c.workers[id]; w != nil {
 			return len(w.holds)
 		}

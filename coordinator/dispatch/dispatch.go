@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Config is what a Dispatcher needs.
@@ -66,7 +66,7 @@ type Parts interface {
 // a time, and return early with ctx's error when ctx is done.
 type Referee interface {
 	// Sum computes a unit of a summed round into dst, which is shaped and zeroed.
-	Sum(ctx context.Context, c *Case, dst *algorithms.Partial) error
+	Sum(ctx context.Context, c *Case, dst *round.Partial) error
 	// Collect computes the bytes of a unit of a collected round.
 	Collect(ctx context.Context, c *Case) ([]byte, error)
 }
@@ -74,9 +74,9 @@ type Referee interface {
 // Case is a unit for a Referee.
 type Case struct {
 	ID       uint64 // of the job
-	Job      *algorithms.Job
+	Job      *round.Job
 	Manifest *dataset.Manifest
-	Round    *algorithms.Round
+	Round    *round.Round
 	Unit     int
 }
 
@@ -256,7 +256,7 @@ type ExecutorOptions struct {
 }
 
 // Executor returns the executor of a job. Close it when the job ends or stops.
-func (d *Dispatcher) Executor(id uint64, job *algorithms.Job, m *dataset.Manifest, o ExecutorOptions) *Executor {
+func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o ExecutorOptions) *Executor {
 	x := &Executor{
 		d: d, id: id, job: job, manifest: m, options: o,
 		mail:  newMailbox(d.cfg.Conn.Room()),

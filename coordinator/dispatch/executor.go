@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Executor has one job's rounds computed by the crew. It implements
@@ -19,7 +19,7 @@ type Executor struct {
 	d        *Dispatcher
 	id       uint64
 	start    uint64 // see protocol.Setup
-	job      *algorithms.Job
+	job      *round.Job
 	manifest *dataset.Manifest
 	options  ExecutorOptions
 
@@ -34,7 +34,7 @@ type Executor struct {
 	timer  *time.Timer // of summed rounds
 
 	round  uint64
-	r      *algorithms.Round
+	r      *round.Round
 	units  []unitState
 	redo   bool   // a worker was accused: the summed round begins anew
 	checks []int  // units of the round whose two answers are compared
@@ -161,7 +161,7 @@ func (s *unitState) seatOf(worker string) *seat {
 }
 
 // Do implements engine.Executor.
-func (x *Executor) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
+func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	x.round, x.r, x.crewAt, x.redo = n, r, 0, false
 	if cap(x.units) < r.Units {
 		x.units = make([]unitState, r.Units)
@@ -170,7 +170,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *algorithms.Round, res *a
 	clear(x.units)
 	x.sample()
 	defer x.bench.end()
-	if r.How == algorithms.Collect {
+	if r.How == round.Collect {
 		return x.collect(ctx, res)
 	}
 	return x.sum(ctx, res)
@@ -236,7 +236,7 @@ func (x *Executor) sendOwn(id string) {
 
 // open reports whether a unit's result is still needed from a worker.
 func (x *Executor) open(u int) bool {
-	if x.r.How == algorithms.Collect {
+	if x.r.How == round.Collect {
 		return x.units[u].state == running
 	}
 	return !x.tree.Covered(0, u)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // What stops a unit for a passing reason (a full disk, a shard that is not to be
@@ -120,7 +120,7 @@ func (x *Executor) able() []*worker {
 // ableNow is able with d.mu held.
 func (x *Executor) ableNow() []*worker {
 	list := x.d.crew.usable()
-	if x.r.How == algorithms.Sum {
+	if x.r.How == round.Sum {
 		list = x.d.crew.prompt()
 	}
 	if len(x.unable) == 0 {

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // fake is a worker that does nothing by itself: the test reads its orders and
@@ -69,7 +69,7 @@ func (f *fake) listen() {
 // beat says that the worker is alive, and what change adds.
 func (f *fake) beat(change func(*protocol.Beat)) {
 	f.l.t.Helper()
-	b := protocol.Beat{Worker: f.id, Version: "test", Protocol: protocol.Version, Numerics: algorithms.Numerics, Slots: 1}
+	b := protocol.Beat{Worker: f.id, Version: "test", Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
 	change(&b)
 	if err := f.conn.Send(subjects.Beats(), "", b.Append(nil)); err != nil {
 		f.l.t.Fatal(err)
@@ -184,7 +184,7 @@ func (t *task) send(b []byte) {
 // part says one unit's partial, after changing the message.
 func (t *task) part(unit uint32, change func(*protocol.Part)) {
 	t.f.l.t.Helper()
-	p := new(algorithms.Partial)
+	p := new(round.Partial)
 	p.Reset(t.run.Shape)
 	fill(p, t.run.Round, int(unit))
 	m := protocol.Part{Stamp: t.run.Stamp, Worker: t.f.id, Index: unit, Compute: 1000, Partial: p}
@@ -212,7 +212,7 @@ func (t *task) nodes() (sent int) {
 		fill(p, t.run.Round, int(u))
 		tree.Put(0, int(u), p)
 	}
-	tree.Nodes(func(level, i int, p *algorithms.Partial) {
+	tree.Nodes(func(level, i int, p *round.Partial) {
 		m := protocol.Part{Stamp: t.run.Stamp, Worker: t.f.id, Level: uint8(level), Index: uint32(i), Partial: p}
 		t.send(m.Append(nil))
 		sent++

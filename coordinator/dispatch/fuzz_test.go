@@ -10,12 +10,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // resultSlack is what handling a message allocates beside what follows its size:
@@ -33,13 +33,13 @@ func FuzzResults(f *testing.F) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var drivers sync.WaitGroup
 	f.Cleanup(func() { cancel(); drivers.Wait() })
-	collected := &algorithms.Round{Op: 4, Units: 3, Scope: algorithms.Whole, How: algorithms.Collect}
-	for id, r := range map[uint64]*algorithms.Round{jobID: summed(4, variable(1, 10)), jobID + 1: collected} {
-		x := d.Executor(id, &algorithms.Job{Algorithm: "canary", Seed: id}, manifest(), ExecutorOptions{})
+	collected := &round.Round{Op: 4, Units: 3, Scope: round.Whole, How: round.Collect}
+	for id, r := range map[uint64]*round.Round{jobID: summed(4, variable(1, 10)), jobID + 1: collected} {
+		x := d.Executor(id, &round.Job{Algorithm: "canary", Seed: id}, manifest(), ExecutorOptions{})
 		drivers.Go(func() {
 			defer x.Close()
 			for ctx.Err() == nil { // again where it failed, or was answered
-				var res algorithms.Result
+				var res round.Result
 				x.Do(ctx, 5, r, &res)
 			}
 		})
@@ -49,12 +49,12 @@ func FuzzResults(f *testing.F) {
 			f.Add(m, true)
 		}
 	}
-	p := new(algorithms.Partial)
+	p := new(round.Partial)
 	p.Reset(labShape)
 	stamp := protocol.Stamp{Epoch: epoch, Job: jobID, Round: 5}
 	f.Add((&protocol.Part{Stamp: stamp, Worker: "w1", Level: 2, Partial: p}).Append(nil), true)
 	f.Add((&protocol.Fail{Stamp: stamp, Worker: "w1", NonFinite: true}).Append(nil), false)
-	beat := &protocol.Beat{Worker: "w1", Protocol: protocol.Version, Numerics: algorithms.Numerics, Slots: 2, Full: true}
+	beat := &protocol.Beat{Worker: "w1", Protocol: protocol.Version, Numerics: round.Numerics, Slots: 2, Full: true}
 	f.Add(beat.Append(nil), false)
 	f.Fuzz(func(t *testing.T, b []byte, first bool) {
 		b = bytes.Clone(b)

@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -26,6 +25,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -173,20 +173,20 @@ func manifest() *dataset.Manifest {
 // executor makes the executor of a job; it is closed with the test.
 func (l *lab) executor(id uint64) *Executor {
 	l.t.Helper()
-	return l.d.Executor(id, &algorithms.Job{Algorithm: "canary", Seed: id}, manifest(), l.options)
+	return l.d.Executor(id, &round.Job{Algorithm: "canary", Seed: id}, manifest(), l.options)
 }
 
 // doing is a round on its way.
 type doing struct {
 	l      *lab
-	r      *algorithms.Round
+	r      *round.Round
 	n      uint64
-	res    algorithms.Result
+	res    round.Result
 	done   chan error
 	cancel context.CancelFunc
 }
 
-func (l *lab) do(x *Executor, n uint64, r *algorithms.Round) *doing {
+func (l *lab) do(x *Executor, n uint64, r *round.Round) *doing {
 	ctx, cancel := context.WithCancel(l.ctx())
 	d := &doing{l: l, r: r, n: n, done: make(chan error, 1), cancel: cancel}
 	go func() { d.done <- x.Do(ctx, n, r, &d.res) }()
@@ -219,20 +219,20 @@ func (d *doing) pending() {
 	}
 }
 
-var labShape = algorithms.Shape{F64: 2, F32: 3, Rows: 4, Width: 2}
+var labShape = round.Shape{F64: 2, F32: 3, Rows: 4, Width: 2}
 
 // summed is a round of units.
-func summed(units int, vars ...algorithms.Var) *algorithms.Round {
-	return &algorithms.Round{Op: 3, Units: units, How: algorithms.Sum, Shape: labShape, Roles: dataset.Train, Steps: [2]uint64{5, 6}, Vars: vars}
+func summed(units int, vars ...round.Var) *round.Round {
+	return &round.Round{Op: 3, Units: units, How: round.Sum, Shape: labShape, Roles: dataset.Train, Steps: [2]uint64{5, 6}, Vars: vars}
 }
 
-func variable(id uint16, version uint64) algorithms.Var {
-	return algorithms.Var{ID: id, Version: version, Data: fmt.Appendf(nil, "value %d of %d", version, id)}
+func variable(id uint16, version uint64) round.Var {
+	return round.Var{ID: id, Version: version, Data: fmt.Appendf(nil, "value %d of %d", version, id)}
 }
 
 // fill computes a unit of a round: numbers of magnitudes far apart, so that
 // another order of the sum, or a unit counted twice, shows.
-func fill(p *algorithms.Partial, round uint64, unit int) {
+func fill(p *round.Partial, round uint64, unit int) {
 	rng := rand.New(rand.NewPCG(round, uint64(unit)))
 	value := func() float64 { return math.Ldexp(rng.Float64()-0.5, rng.IntN(60)-30) }
 	for i := range p.F64 {
@@ -250,7 +250,7 @@ func fill(p *algorithms.Partial, round uint64, unit int) {
 }
 
 // sumOf is what a round sums up to.
-func sumOf(r *algorithms.Round, n uint64) *algorithms.Partial {
+func sumOf(r *round.Round, n uint64) *round.Partial {
 	var tree engine.Tree
 	tree.Reset(r.Units, r.Shape)
 	for u := range r.Units {

@@ -10,27 +10,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // answers lists messages of a worker in a summed round, honest and not, but for
 // those that would rightly end the job.
-func answers(round uint64) [][]byte {
-	stamp := protocol.Stamp{Epoch: epoch, Job: jobID, Round: round}
-	p := new(algorithms.Partial)
+func answers(number uint64) [][]byte {
+	stamp := protocol.Stamp{Epoch: epoch, Job: jobID, Round: number}
+	p := new(round.Partial)
 	p.Reset(labShape)
-	fill(p, round+100, 0)
-	wide := &algorithms.Partial{F64: make([]float64, 1<<16), Index: []uint32{3, 2, math.MaxUint32}, Values: make([]float32, 3), Width: 1}
+	fill(p, number+100, 0)
+	wide := &round.Partial{F64: make([]float64, 1<<16), Index: []uint32{3, 2, math.MaxUint32}, Values: make([]float32, 3), Width: 1}
 	return [][]byte{
 		(&protocol.Part{Stamp: stamp, Worker: "ghost", Level: 255, Index: math.MaxUint32, Compute: math.MaxUint64, Partial: p}).Append(nil),
 		(&protocol.Part{Stamp: stamp, Worker: strings.Repeat("x", protocol.MaxText), Level: 0, Index: 1 << 31, Partial: p}).Append(nil),
 		(&protocol.Part{Stamp: stamp, Worker: "ghost", Level: 0, Index: 0, Partial: wide}).Append(nil),
-		(&protocol.Part{Stamp: protocol.Stamp{Epoch: epoch - 1, Job: jobID, Round: round}, Worker: "w1", Partial: p}).Append(nil),
-		(&protocol.Part{Stamp: protocol.Stamp{Epoch: math.MaxUint64, Job: jobID, Round: round}, Worker: "w1", Partial: p}).Append(nil),
-		(&protocol.Part{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID, Round: round + 1}, Worker: "w1", Partial: p}).Append(nil),
-		(&protocol.Part{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID + 1, Round: round}, Worker: "w1", Partial: p}).Append(nil),
+		(&protocol.Part{Stamp: protocol.Stamp{Epoch: epoch - 1, Job: jobID, Round: number}, Worker: "w1", Partial: p}).Append(nil),
+		(&protocol.Part{Stamp: protocol.Stamp{Epoch: math.MaxUint64, Job: jobID, Round: number}, Worker: "w1", Partial: p}).Append(nil),
+		(&protocol.Part{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID, Round: number + 1}, Worker: "w1", Partial: p}).Append(nil),
+		(&protocol.Part{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID + 1, Round: number}, Worker: "w1", Partial: p}).Append(nil),
 		(&protocol.Need{Stamp: stamp, Worker: "a b\r\nPUB x 0\r\n", Setup: true}).Append(nil),
 		(&protocol.Need{Stamp: stamp, Worker: "ghost", Refs: make([]protocol.Ref, protocol.MaxVars)}).Append(nil),
 		(&protocol.Fail{Stamp: stamp, Worker: "ghost", Unit: math.MaxUint32, Reason: "why"}).Append(nil),
@@ -51,7 +51,7 @@ func answers(round uint64) [][]byte {
 // right: a leader believes its workers' numbers and permanent failures.
 func harmless(b []byte) bool {
 	var fail protocol.Fail
-	part := protocol.Part{Partial: new(algorithms.Partial)}
+	part := protocol.Part{Partial: new(round.Partial)}
 	switch {
 	case fail.Decode(b) == nil:
 		return !fail.Permanent
@@ -102,7 +102,7 @@ func TestHostileMessages(t *testing.T) {
 	task := w.first(1)
 	results := protocol.ResultsOf(subjects.Results("a", epoch), "ghost")
 	list := answers(5)
-	beat := (&protocol.Beat{Worker: "w9", Protocol: protocol.Version, Numerics: algorithms.Numerics, Slots: math.MaxInt, Full: true, Holds: make([]string, 1<<12)}).Append(nil)
+	beat := (&protocol.Beat{Worker: "w9", Protocol: protocol.Version, Numerics: round.Numerics, Slots: math.MaxInt, Full: true, Holds: make([]string, 1<<12)}).Append(nil)
 	for _, m := range append(list, beat) {
 		send(results, m)
 		send(subjects.Beats(), m)
@@ -118,7 +118,7 @@ func TestHostileMessages(t *testing.T) {
 		send(subjects.Beats(), b.Append(nil))
 	}
 	for _, id := range []string{"", "a.b", "*", ">", "a b", "x\r\nPUB y 0\r\n", strings.Repeat("n", 65)} {
-		b := protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: algorithms.Numerics, Slots: 1}
+		b := protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
 		send(subjects.Beats(), b.Append(nil))
 	}
 	l.until("a full crew", func() bool {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // mailbox passes messages from the subscription to a job's driver, which must
@@ -33,7 +33,7 @@ type stored struct {
 	part   []byte
 	// progress is how far the unit is, where the part tells. before is set instead of all
 	// that where the part was recorded before the round began here.
-	progress, before *algorithms.Progress
+	progress, before *round.Progress
 }
 
 func newMailbox(room *protocol.Room) *mailbox {

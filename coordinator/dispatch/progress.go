@@ -4,22 +4,22 @@ import (
 	"context"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Watcher is told how far the units of collected rounds are. All but Read is called by
 // the goroutine that calls Do.
 type Watcher interface {
 	// Begin is told of a round that begins.
-	Begin(r *algorithms.Round)
+	Begin(r *round.Round)
 	// Read reads off the bytes of a unit how far it is. It may be called concurrently;
 	// false: they do not tell.
-	Read(part []byte) (algorithms.Progress, bool)
+	Read(part []byte) (round.Progress, bool)
 	// Have is told that the result of a unit is here; before: it was recorded before
 	// this round began here. Progress is nil where it is not known (yet).
-	Have(unit int, p *algorithms.Progress, before bool)
+	Have(unit int, p *round.Progress, before bool)
 	// Report is told what a worker says of a unit's child job.
 	Report(m *protocol.Progress)
 	// Look is called now and then.
@@ -29,28 +29,28 @@ type Watcher interface {
 // unwatched is the Watcher of a job that has none.
 type unwatched struct{}
 
-func (unwatched) Begin(*algorithms.Round)                     {}
-func (unwatched) Read([]byte) (p algorithms.Progress, _ bool) { return p, false }
-func (unwatched) Have(int, *algorithms.Progress, bool)        {}
-func (unwatched) Report(*protocol.Progress)                   {}
-func (unwatched) Look(time.Time)                              {}
+func (unwatched) Begin(*round.Round)                     {}
+func (unwatched) Read([]byte) (p round.Progress, _ bool) { return p, false }
+func (unwatched) Have(int, *round.Progress, bool)        {}
+func (unwatched) Report(*protocol.Progress)              {}
+func (unwatched) Look(time.Time)                         {}
 
 // Live is how far a job is that this leader drives, beyond what is committed.
 type Live struct {
 	Units    int // of the collected round under way, or of the last one
 	InFlight int // of them, that workers compute just now
 	// Progress is nil where the committed one is all there is to tell.
-	Progress *algorithms.Progress
+	Progress *round.Progress
 }
 
 // shown is what Show was told last.
 type shown struct {
 	units    int
-	progress algorithms.Progress
+	progress round.Progress
 }
 
 // Show makes known how far the job is, of whose round there are so many units.
-func (x *Executor) Show(units int, p algorithms.Progress) { x.shown.Store(&shown{units, p}) }
+func (x *Executor) Show(units int, p round.Progress) { x.shown.Store(&shown{units, p}) }
 
 // Live tells how far a job is, where this leader drives it.
 func (d *Dispatcher) Live(job uint64) (live Live, ok bool) {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // notes is a Watcher that writes down what it is told.
@@ -43,14 +43,14 @@ func (n *notes) count(prefix string) (found int) {
 	return found
 }
 
-func (n *notes) Begin(r *algorithms.Round) { n.note("begin %d", r.Units) }
+func (n *notes) Begin(r *round.Round) { n.note("begin %d", r.Units) }
 
 // Read takes the length of a part for its steps.
-func (n *notes) Read(part []byte) (algorithms.Progress, bool) {
-	return algorithms.Progress{Step: uint64(len(part))}, len(part) > 0
+func (n *notes) Read(part []byte) (round.Progress, bool) {
+	return round.Progress{Step: uint64(len(part))}, len(part) > 0
 }
 
-func (n *notes) Have(unit int, p *algorithms.Progress, before bool) {
+func (n *notes) Have(unit int, p *round.Progress, before bool) {
 	if p == nil {
 		n.note("have %d before=%v", unit, before)
 		return
@@ -71,7 +71,7 @@ func TestProgressOfChildren(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, &algorithms.Round{Units: 1, How: algorithms.Collect, Scope: algorithms.Whole, Children: []*algorithms.Job{{Seed: 1}}})
+	d := l.do(x, 3, &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Children: []*round.Job{{Seed: 1}}})
 	task := w1.first(0)
 	say := func(step uint64, change func(*protocol.Progress)) {
 		m := protocol.Progress{Stamp: task.run.Stamp, Worker: "w1", Done: protocol.Work{Steps: step}}
@@ -93,7 +93,7 @@ func TestProgressOfChildren(t *testing.T) {
 	if want := fmt.Sprintf("have 0 before=false step %d", len(partOf(0))); !n.has("begin 1") || !n.has(want) || n.count("have") != 1 {
 		t.Errorf("taken in were %q, not %q", n.list, want)
 	}
-	x.Show(1, algorithms.Progress{Step: 7})
+	x.Show(1, round.Progress{Step: 7})
 	if live, ok := l.d.Live(jobID); !ok || live.Units != 1 || live.Progress.Step != 7 {
 		t.Errorf("live is %+v", live)
 	}
@@ -138,7 +138,7 @@ func TestWorkByWorker(t *testing.T) {
 	if task1.run.Kind != "step" {
 		t.Errorf("the worker is told of %q", task1.run.Kind)
 	}
-	liar := &protocol.Part{Stamp: task1.run.Stamp, Worker: "nobody", Level: 200, Compute: math.MaxUint64, Partial: new(algorithms.Partial)}
+	liar := &protocol.Part{Stamp: task1.run.Stamp, Worker: "nobody", Level: 200, Compute: math.MaxUint64, Partial: new(round.Partial)}
 	task1.send(liar.Append(nil))
 	task1.parts()
 	task2.parts()

@@ -8,9 +8,9 @@ import (
 
 	"maps"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // verdict is what the referee computed of a unit, or why it did not.
@@ -45,14 +45,14 @@ func (d *Dispatcher) consult(ctx context.Context, c *Case) (*answer, error) {
 	case d.referee <- struct{}{}:
 	}
 	defer func() { <-d.referee }()
-	if c.Round.How == algorithms.Collect {
+	if c.Round.How == round.Collect {
 		b, err := d.cfg.Referee.Collect(ctx, c)
 		if err != nil {
 			return nil, err
 		}
 		return &answer{bytes: b, digest: blobs.Sum(b)}, nil
 	}
-	p := new(algorithms.Partial)
+	p := new(round.Partial)
 	p.Reset(c.Round.Shape)
 	if err := d.cfg.Referee.Sum(ctx, c, p); err != nil {
 		return nil, err

@@ -3,9 +3,9 @@ package dispatch
 import (
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // spread gives every unit of a summed round that nobody live computes to a
@@ -147,7 +147,7 @@ func (x *Executor) acquaint(id string) *acquainted {
 
 // lacks reports whether the worker was not sent this version yet, and notes that
 // it is now.
-func (k *acquainted) lacks(v *algorithms.Var) bool {
+func (k *acquainted) lacks(v *round.Var) bool {
 	for i := range k.refs {
 		if k.refs[i].ID == v.ID {
 			lacks := k.refs[i].Version != v.Version
@@ -172,7 +172,7 @@ func (x *Executor) describe(units []uint32) {
 	for _, v := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: v.ID, Version: v.Version})
 	}
-	if r.How != algorithms.Collect {
+	if r.How != round.Collect {
 		return
 	}
 	for _, u := range units {

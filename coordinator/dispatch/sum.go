@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
-func (x *Executor) sum(ctx context.Context, res *algorithms.Result) error {
+func (x *Executor) sum(ctx context.Context, res *round.Result) error {
 	x.tree.Reset(x.r.Units, x.r.Shape)
 	x.began, x.slowest = time.Now(), 0
 	x.way.begin()

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestRounds: a job goes out once, each version of a value once, and every unit to
@@ -165,7 +165,7 @@ func TestUnwantedParts(t *testing.T) {
 		l.dropped(metrics.DropMisshapen, misshapen)
 	}
 	stamp := task.run.Stamp
-	whole := (&protocol.Part{Stamp: stamp, Partial: new(algorithms.Partial)}).Append(nil)
+	whole := (&protocol.Part{Stamp: stamp, Partial: new(round.Partial)}).Append(nil)
 	for _, b := range [][]byte{{}, {1}, {9, 6}} { // the bus drops these
 		task.send(b)
 	}

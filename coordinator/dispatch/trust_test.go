@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestJudgedIsFetchedAgain: a part that the leader judged and that could not be
@@ -63,7 +63,7 @@ func TestCheckpointOfALiar(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, &algorithms.Round{Units: 1, How: algorithms.Collect, Scope: algorithms.Whole, Children: []*algorithms.Job{{Seed: 1}}})
+	d := l.do(x, 3, &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Children: []*round.Job{{Seed: 1}}})
 	task := w1.first(0)
 	say := func(unit uint32) {
 		m := protocol.Checkpoint{Stamp: task.run.Stamp, Worker: "w1", Unit: unit, Resume: protocol.Resume{Rounds: 500, State: []byte("state")}}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // baseInterval is the commit interval while commits are cheap.
@@ -74,7 +74,7 @@ func expected(bytes int) time.Duration {
 }
 
 // offer cuts and commits the state if the interval is over.
-func (c *committer) offer(ctx context.Context, rounds uint64, t algorithms.Trainer) error {
+func (c *committer) offer(ctx context.Context, rounds uint64, t round.Trainer) error {
 	age := time.Since(c.began)
 	if age < c.interval {
 		return nil
@@ -114,7 +114,7 @@ func (c *committer) land(end committed) error {
 }
 
 // cut marshals the state and sends it on its way.
-func (c *committer) cut(ctx context.Context, rounds uint64, t algorithms.Trainer) error {
+func (c *committer) cut(ctx context.Context, rounds uint64, t round.Trainer) error {
 	var err error
 	if c.buf, err = t.AppendState(c.buf[:0]); err != nil {
 		return fmt.Errorf("training state: %w", err)

@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestStretch: the interval is 200 ms while commits are cheap, grows to keep them
@@ -63,7 +63,7 @@ func TestTypicalCost(t *testing.T) {
 
 // stated is a Trainer of which only the state counts.
 type stated struct {
-	algorithms.Trainer
+	round.Trainer
 	state []byte
 	err   error
 	calls int
@@ -74,8 +74,8 @@ func (s *stated) AppendState(dst []byte) ([]byte, error) {
 	return append(dst, s.state...), s.err
 }
 
-func (s *stated) Progress() algorithms.Progress {
-	return algorithms.Progress{Step: uint64(s.calls), Loss: 0.5}
+func (s *stated) Progress() round.Progress {
+	return round.Progress{Step: uint64(s.calls), Loss: 0.5}
 }
 
 // TestOfferWaitsForTheInterval: a state is cut when the interval is over, not

@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // driver runs one job on the leader.
@@ -45,11 +45,11 @@ func (d *driver) run(ctx context.Context) error {
 	d.gauges.set(d.trainer.Progress(), time.Now())
 	d.tally = &tally{count: d.add}
 	options := dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM}
-	if g, ok := d.trainer.(algorithms.UnitReporter); ok {
+	if g, ok := d.trainer.(round.UnitReporter); ok {
 		d.tally.gatherer, options.Watcher = g, d.tally
 	}
 	given := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
-	d.tally.show = func(units int, p algorithms.Progress) {
+	d.tally.show = func(units int, p round.Progress) {
 		d.gauges.set(p, time.Now())
 		given.Show(units, presentable(p))
 	}
@@ -58,7 +58,7 @@ func (d *driver) run(ctx context.Context) error {
 	defer d.commits.stop()
 	d.driven = time.Now()
 	x := d.spent.Measure(given, false)
-	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t algorithms.Trainer) error {
+	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t round.Trainer) error {
 		d.count(t.Progress())
 		d.follow(t)
 		return d.commits.offer(ctx, rounds, t)
@@ -120,7 +120,7 @@ func (d *driver) restoreCurve() {
 
 // follow records the losses after a round. A job of folds has none of its own: its folds
 // have theirs.
-func (d *driver) follow(t algorithms.Trainer) {
+func (d *driver) follow(t round.Trainer) {
 	if d.job.Job.Folds == 0 {
 		d.curve.Follow(t, d.time().Milliseconds())
 	}
@@ -128,7 +128,7 @@ func (d *driver) follow(t algorithms.Trainer) {
 
 // count moves the metrics of the job on after a round. The steps of a collected round
 // were counted when its units came.
-func (d *driver) count(p algorithms.Progress) {
+func (d *driver) count(p round.Progress) {
 	done := protocol.Work{Rounds: 1}
 	if !d.tally.end() {
 		done.Steps, done.Samples = p.Step-min(p.Step, d.steps), p.Samples-min(p.Samples, d.samples)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // gauges are the series of one running job. They are gone once it has ended: what is
@@ -24,7 +24,7 @@ func newGauges(all *metrics.Coordinator, name string) *gauges {
 }
 
 // set shows how far the job is, and that it has just moved.
-func (g *gauges) set(p algorithms.Progress, now time.Time) {
+func (g *gauges) set(p round.Progress, now time.Time) {
 	g.steps.Set(float64(p.Step))
 	g.moved.Set(float64(now.UnixMilli()) / 1000)
 	if p.Steps > 0 {

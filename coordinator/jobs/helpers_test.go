@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
@@ -27,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/storetest"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -83,7 +83,7 @@ func (o *office) dataset() {
 }
 
 // submit queues a job; change may alter it after it was resolved.
-func (o *office) submit(name string, change func(*algorithms.Job)) *state.Job {
+func (o *office) submit(name string, change func(*round.Job)) *state.Job {
 	o.t.Helper()
 	job, err := spec.Resolve(protocol.Spec{Algorithm: "ldlf", Dataset: "art", Name: name}, o.m)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
@@ -27,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Log is the replicated log as those who lead see it; *store.Store documents the
@@ -350,7 +350,7 @@ func (p *Parts) Load(ctx context.Context, digest string) ([]byte, error) {
 
 // presentable returns progress for display. JSON has no word for a loss that is not
 // finite: it counts as not known.
-func presentable(p algorithms.Progress) algorithms.Progress {
+func presentable(p round.Progress) round.Progress {
 	if p.Loss-p.Loss != 0 {
 		p.Loss = -1
 	}
@@ -364,7 +364,7 @@ func presentable(p algorithms.Progress) algorithms.Progress {
 }
 
 // progressJSON encodes progress for display.
-func progressJSON(p algorithms.Progress) []byte {
+func progressJSON(p round.Progress) []byte {
 	b, err := json.Marshal(presentable(p))
 	if err != nil {
 		panic(fmt.Sprintf("jobs: progress does not marshal: %v", err))

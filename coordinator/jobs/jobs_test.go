@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
@@ -20,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestDecide: jobs start in the order of submission while there is room; those
@@ -117,7 +117,7 @@ func TestPassing(t *testing.T) {
 // TestProgressIsJSON whatever the loss is.
 func TestProgressIsJSON(t *testing.T) {
 	for loss, want := range map[float64]string{0.25: "0.25", math.Inf(1): "-1", math.NaN(): "-1"} {
-		if got := string(progressJSON(algorithms.Progress{Step: 3, Loss: loss})); !strings.Contains(got, `"loss":`+want+`,`) {
+		if got := string(progressJSON(round.Progress{Step: 3, Loss: loss})); !strings.Contains(got, `"loss":`+want+`,`) {
 			t.Errorf("a loss of %v: %s", loss, got)
 		}
 	}
@@ -128,7 +128,7 @@ func TestProgressIsJSON(t *testing.T) {
 func TestManager(t *testing.T) {
 	o := newOffice(t)
 	o.dispatcher()
-	one, bad := o.submit("one", nil), o.submit("bad", func(j *algorithms.Job) { j.Params = []byte(`{"trees":-1}`) })
+	one, bad := o.submit("one", nil), o.submit("bad", func(j *round.Job) { j.Params = []byte(`{"trees":-1}`) })
 	stop := o.manage()
 	o.become(`{"bad":"failed","one":"running"}`)
 	if got := o.job(bad.ID); got.Error == "" || got.Ended == 0 {

@@ -7,18 +7,18 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // A job that another version's numerics computes takes no place, in the queue or
 // where an earlier leader ran it, and says what it waits for.
 func TestOtherNumericsWait(t *testing.T) {
-	own := &algorithms.Job{Numerics: algorithms.Numerics}
-	other := &algorithms.Job{Numerics: algorithms.Numerics + 1}
+	own := &round.Job{Numerics: round.Numerics}
+	other := &round.Job{Numerics: round.Numerics + 1}
 	list := []*state.Job{
 		{ID: 1, State: protocol.Running, Job: other}, {ID: 2, State: protocol.Queued, Job: other},
 		{ID: 3, State: protocol.Queued, Job: own}, {ID: 4, State: protocol.Done, Job: other},
@@ -125,7 +125,7 @@ func withParts(t *testing.T, parts ...string) *state.State {
 	m.Shards = []dataset.ShardRef{{Digest: blobs.Sum([]byte("shard")), Rows: 4, Bytes: 100}}
 	apply(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "d", Manifest: m})
 	apply(protocol.EntryLead, &protocol.LeadEntry{Node: "a", Nonce: "n"})
-	job := &algorithms.Job{Algorithm: "structrf", Numerics: algorithms.Numerics, Seed: 1, Dataset: m.Digest(), Params: []byte("{}")}
+	job := &round.Job{Algorithm: "structrf", Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: []byte("{}")}
 	apply(protocol.EntrySubmit, &protocol.SubmitEntry{Token: "t", Name: "j", Dataset: "d", Spec: []byte("{}"), Job: job})
 	id := s.JobByName("j").ID
 	apply(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: s.Epoch(), Job: id, State: protocol.Running})

@@ -3,8 +3,8 @@ package jobs
 import (
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // showEvery is the least time between two looks at how far a collected round is: to
@@ -15,22 +15,22 @@ const showEvery = 100 * time.Millisecond
 // counts once: each unit counts by the most that anybody said of it. It implements
 // dispatch.Watcher.
 type tally struct {
-	gatherer algorithms.UnitReporter
+	gatherer round.UnitReporter
 	count    func(protocol.Work) // what the units have done more than was counted
-	show     func(units int, p algorithms.Progress)
+	show     func(units int, p round.Progress)
 
 	active  bool // a round is under way
 	used    bool // there was one
-	units   []algorithms.UnitProgress
+	units   []round.UnitProgress
 	counted []protocol.Work // by unit: here, and by earlier leaders
 	news    bool            // there is some since it was shown
 	shown   time.Time
 }
 
 // Begin implements dispatch.Watcher.
-func (t *tally) Begin(r *algorithms.Round) {
+func (t *tally) Begin(r *round.Round) {
 	t.active, t.used, t.news = true, true, true
-	t.units = make([]algorithms.UnitProgress, r.Units)
+	t.units = make([]round.UnitProgress, r.Units)
 	for i := range t.units {
 		t.units[i].Loss = -1
 	}
@@ -38,13 +38,13 @@ func (t *tally) Begin(r *algorithms.Round) {
 }
 
 // Read implements dispatch.Watcher.
-func (t *tally) Read(part []byte) (algorithms.Progress, bool) {
+func (t *tally) Read(part []byte) (round.Progress, bool) {
 	p, err := t.gatherer.ResultProgress(part)
 	return p, err == nil // what is wrong with it Fold will say
 }
 
 // Have implements dispatch.Watcher.
-func (t *tally) Have(unit int, p *algorithms.Progress, before bool) {
+func (t *tally) Have(unit int, p *round.Progress, before bool) {
 	u := &t.units[unit]
 	u.Done, t.news = true, true
 	if p == nil {

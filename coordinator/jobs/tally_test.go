@@ -7,16 +7,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // foldsOf is a UnitReporter of folds whose result is its unit's number.
-type foldsOf []algorithms.Progress
+type foldsOf []round.Progress
 
-func (f foldsOf) ResultProgress(part []byte) (algorithms.Progress, error) { return f[part[0]], nil }
-func (f foldsOf) RoundProgress(units []algorithms.UnitProgress) algorithms.Progress {
+func (f foldsOf) ResultProgress(part []byte) (round.Progress, error) { return f[part[0]], nil }
+func (f foldsOf) RoundProgress(units []round.UnitProgress) round.Progress {
 	return pipeline.SumFolds(units)
 }
 
@@ -24,20 +24,20 @@ func (f foldsOf) RoundProgress(units []algorithms.UnitProgress) algorithms.Progr
 type told struct {
 	tally
 	work protocol.Work
-	last algorithms.Progress
+	last round.Progress
 }
 
-func newTold(g algorithms.UnitReporter, units int) *told {
+func newTold(g round.UnitReporter, units int) *told {
 	x := &told{}
 	x.tally = tally{gatherer: g, count: func(w protocol.Work) {
 		x.work = protocol.Work{Rounds: x.work.Rounds + w.Rounds, Steps: x.work.Steps + w.Steps, Samples: x.work.Samples + w.Samples}
-	}, show: func(_ int, p algorithms.Progress) { x.last = p }}
-	x.Begin(&algorithms.Round{Units: units})
+	}, show: func(_ int, p round.Progress) { x.last = p }}
+	x.Begin(&round.Round{Units: units})
 	return x
 }
 
 // look shows how far the units are now.
-func (x *told) look() algorithms.Progress {
+func (x *told) look() round.Progress {
 	x.shown, x.news = time.Time{}, true
 	x.Look(time.Now())
 	return x.last
@@ -58,7 +58,7 @@ func TestTallyCountsOnce(t *testing.T) {
 		ends := make(foldsOf, units)
 		for u := range ends {
 			steps := rapid.Uint64Range(1, 100).Draw(t, "steps")
-			ends[u] = algorithms.Progress{Step: steps, Steps: steps, Samples: 10 * steps, Loss: 0.5}
+			ends[u] = round.Progress{Step: steps, Steps: steps, Samples: 10 * steps, Loss: 0.5}
 		}
 		x := newTold(ends, units)
 		var want protocol.Work

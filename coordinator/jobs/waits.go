@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Wait is for what a job waits: Reason for programs, Text for people, with the command
@@ -36,7 +36,7 @@ const PendingLong = 3 * time.Second
 // foreign reports whether a job has not ended and another version computes its numerics: it
 // takes no place on this leader.
 func foreign(job *state.Job) bool {
-	return job.Job != nil && !job.State.Final() && job.Job.Numerics != algorithms.Numerics
+	return job.Job != nil && !job.State.Final() && job.Job.Numerics != round.Numerics
 }
 
 // Waits tells for what each job waits that is queued or running and that does, by id.
@@ -69,7 +69,7 @@ func (f *Facts) wait(job *state.Job, place int, run []string) Wait {
 	switch {
 	case foreign(job):
 		return Wait{protocol.WaitNumerics, fmt.Sprintf("it needs a leader that computes numerics %d; this one computes %d: run its version on a coordinator, then: coppice cluster transfer ID",
-			job.Job.Numerics, algorithms.Numerics)}
+			job.Job.Numerics, round.Numerics)}
 	case f.Unrecorded != "":
 		return Wait{protocol.WaitCommit, "nothing can be recorded: " + f.Unrecorded + "; see: coppice cluster members"}
 	case f.NATS != "":

@@ -8,10 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // available makes facts of a leader all of whose jobs find these workers.
@@ -22,9 +22,9 @@ func available(a dispatch.Availability) *Facts {
 // Each thing that a job may wait for has its reason, and a text with what is known and
 // the command that helps.
 func TestWhatAJobWaitsFor(t *testing.T) {
-	own := &algorithms.Job{Numerics: algorithms.Numerics}
+	own := &round.Job{Numerics: round.Numerics}
 	running := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: own}
-	foreign := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: &algorithms.Job{Numerics: algorithms.Numerics + 1}}
+	foreign := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: &round.Job{Numerics: round.Numerics + 1}}
 	usable := available(dispatch.Availability{Usable: 1, Unable: []string{"w1"}, Distrusted: []string{"w2"}})
 	stuck, lonely := *usable, *usable
 	stuck.Unrecorded, lonely.NATS = "the disk is full", "it is cut off"
@@ -46,7 +46,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 		{"refused", running, available(dispatch.Availability{Refused: []string{"w5: it speaks protocol 9"}}), protocol.WaitRefused, []string{"w5: it speaks protocol 9"}},
 		{"no NATS", running, &lonely, protocol.WaitNATS, []string{"it is cut off", "coppice cluster members"}},
 		{"nothing recorded", running, &stuck, protocol.WaitCommit, []string{"the disk is full", "coppice cluster members"}},
-		{"numerics", foreign, &stuck, protocol.WaitNumerics, []string{fmt.Sprint(algorithms.Numerics + 1)}},
+		{"numerics", foreign, &stuck, protocol.WaitNumerics, []string{fmt.Sprint(round.Numerics + 1)}},
 	} {
 		got := Waits([]*state.Job{test.job}, test.facts)[1]
 		if got.Reason != test.want || (got.Text == "") != (test.want == "") {
@@ -76,11 +76,11 @@ func TestPlacesInTheQueue(t *testing.T) {
 			if s == protocol.Running {
 				run++
 			}
-			numerics := algorithms.Numerics
+			numerics := round.Numerics
 			if s == protocol.Queued && rapid.IntRange(0, 5).Draw(t, "foreign") == 0 {
 				numerics++
 			}
-			all = append(all, &state.Job{ID: uint64(i + 1), Name: fmt.Sprint("j", i+1), State: s, Job: &algorithms.Job{Numerics: numerics}})
+			all = append(all, &state.Job{ID: uint64(i + 1), Name: fmt.Sprint("j", i+1), State: s, Job: &round.Job{Numerics: numerics}})
 		}
 		f := available(dispatch.Availability{Usable: 1})
 		f.Concurrent = limit

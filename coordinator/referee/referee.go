@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // DefaultMemory bounds, in bytes, the decoded shards that a Referee holds.
@@ -38,7 +38,7 @@ type Referee struct {
 	Memory int64 // bytes of shards; 0: DefaultMemory
 
 	job    uint64
-	kernel algorithms.Kernel
+	kernel round.Kernel
 	data   *dataset.Data
 	folds  []uint16 // of rows, where the split lists them
 	bytes  int64    // of the shards in data
@@ -47,7 +47,7 @@ type Referee struct {
 var _ dispatch.Referee = (*Referee)(nil)
 
 // Sum implements dispatch.Referee.
-func (r *Referee) Sum(ctx context.Context, c *dispatch.Case, dst *algorithms.Partial) (err error) {
+func (r *Referee) Sum(ctx context.Context, c *dispatch.Case, dst *round.Partial) (err error) {
 	defer caught(&err)
 	u, err := r.prepare(ctx, c)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Referee) Collect(ctx context.Context, c *dispatch.Case) (part []byte, e
 	if err != nil {
 		return nil, err
 	}
-	child := func(ctx context.Context, j *algorithms.Job) ([]byte, error) {
+	child := func(ctx context.Context, j *round.Job) ([]byte, error) {
 		return local.Child(ctx, j, r.whole(c.Manifest), local.Options{})
 	}
 	return engine.RunCollected(ctx, r.kernel, u, r.data, c.Round.Vars, child, r.kernel.NewScratch())
@@ -78,7 +78,7 @@ func caught(err *error) {
 }
 
 // prepare brings the kernel and the shards of a unit to hand.
-func (r *Referee) prepare(ctx context.Context, c *dispatch.Case) (u algorithms.Unit, err error) {
+func (r *Referee) prepare(ctx context.Context, c *dispatch.Case) (u round.Unit, err error) {
 	if r.kernel == nil || r.job != c.ID {
 		if err := r.take(ctx, c); err != nil {
 			r.kernel = nil

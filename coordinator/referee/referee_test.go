@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/referee"
@@ -14,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -47,17 +47,17 @@ func data(t *testing.T) (*local.Data, *shelf) {
 // bench runs a job with every unit computed by a referee.
 type bench struct {
 	r    *referee.Referee
-	job  *algorithms.Job
+	job  *round.Job
 	m    *dataset.Manifest
 	tree engine.Tree
 }
 
-func (b *bench) Do(ctx context.Context, _ uint64, r *algorithms.Round, res *algorithms.Result) error {
+func (b *bench) Do(ctx context.Context, _ uint64, r *round.Round, res *round.Result) error {
 	b.tree.Reset(r.Units, r.Shape)
 	res.Sum, res.Collected = nil, make([][]byte, r.Units)
 	for u := range r.Units {
 		c := &dispatch.Case{ID: 40, Job: b.job, Manifest: b.m, Round: r, Unit: u}
-		if r.How == algorithms.Collect {
+		if r.How == round.Collect {
 			part, err := b.r.Collect(ctx, c)
 			if err != nil {
 				return err
@@ -73,7 +73,7 @@ func (b *bench) Do(ctx context.Context, _ uint64, r *algorithms.Round, res *algo
 			return err
 		}
 	}
-	if r.How == algorithms.Sum {
+	if r.How == round.Sum {
 		res.Sum, res.Collected = b.tree.Root(), nil
 	}
 	return nil
@@ -111,7 +111,7 @@ func TestReferee(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := &bench{r: &referee.Referee{Blobs: blobs, Memory: c.memory}, job: job, m: d.Manifest}
-			if err := engine.Drive(t.Context(), trainer, 0, b, func(uint64, algorithms.Trainer) error { return nil }); err != nil {
+			if err := engine.Drive(t.Context(), trainer, 0, b, func(uint64, round.Trainer) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 			got, err := trainer.Outcome()
@@ -145,11 +145,11 @@ func TestRefereeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	round, err := trainer.Next()
+	due, err := trainer.Next()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &dispatch.Case{ID: 40, Job: job, Manifest: d.Manifest, Round: round}
+	c := &dispatch.Case{ID: 40, Job: job, Manifest: d.Manifest, Round: due}
 	if _, err := (&referee.Referee{Blobs: blobs, Memory: 1000}).Collect(t.Context(), c); !errors.Is(err, referee.ErrTooLarge) {
 		t.Errorf("error %v", err)
 	}
@@ -179,11 +179,11 @@ func TestRefereeChecksShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	round, err := trainer.Next()
+	due, err := trainer.Next()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &dispatch.Case{ID: 40, Job: job, Manifest: d.Manifest, Round: round}
+	c := &dispatch.Case{ID: 40, Job: job, Manifest: d.Manifest, Round: due}
 	digest := d.Manifest.Shards[0].Digest
 	good := blobs.blobs[digest]
 	for name, damage := range map[string]func(r *dataset.Rows){
@@ -200,8 +200,8 @@ func TestRefereeChecksShards(t *testing.T) {
 		bad.Row = append([]uint32(nil), rows.Row...)
 		damage(&bad)
 		blobs.blobs[digest] = dataset.EncodeShard(&bad, nil)
-		var p algorithms.Partial
-		p.Reset(round.Shape)
+		var p round.Partial
+		p.Reset(due.Shape)
 		if err := (&referee.Referee{Blobs: blobs}).Sum(t.Context(), c, &p); !errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("%s: error %v", name, err)
 		}

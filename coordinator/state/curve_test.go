@@ -5,16 +5,16 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // points is an encoded curve that ends at a step with a training loss.
 func points(step uint64, loss float64) []byte {
 	r := curve.NewRecorder(curve.JobPoints, nil)
-	r.Observe(algorithms.Progress{Step: step - 1, Loss: 2 * loss}, int64(step-1)*100)
-	r.Observe(algorithms.Progress{Step: step, Loss: loss}, int64(step)*100)
+	r.Observe(round.Progress{Step: step - 1, Loss: 2 * loss}, int64(step-1)*100)
+	r.Observe(round.Progress{Step: step, Loss: loss}, int64(step)*100)
 	r.End()
 	return restOf(r)
 }
@@ -34,7 +34,7 @@ func TestACurveGoesWithItsState(t *testing.T) {
 	epoch := m.s.Epoch()
 	r := curve.NewRecorder(curve.JobPoints, nil)
 	observe := func(step uint64) []byte {
-		r.Observe(algorithms.Progress{Step: step, Loss: 1 / float64(step)}, int64(step))
+		r.Observe(round.Progress{Step: step, Loss: 1 / float64(step)}, int64(step))
 		return restOf(r)
 	}
 	check := func() {

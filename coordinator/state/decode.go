@@ -6,10 +6,10 @@ import (
 	"io"
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Decode reads a snapshot that Encode wrote. The error wraps ErrSnapshot where the
@@ -101,7 +101,7 @@ func (r *reader) deleted(s *State) {
 }
 
 func (r *reader) job(s *State) {
-	j := &Job{ID: r.u64(), Job: new(algorithms.Job)}
+	j := &Job{ID: r.u64(), Job: new(round.Job)}
 	j.Name, j.Token, j.Dataset = r.text(), r.text(), r.text()
 	j.State, j.Error, j.Suspect = protocol.JobState(r.text()), r.text(), r.text()
 	r.json(j.Job)

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // field is one thing that a job was asked for, by the name that users give it.
@@ -29,7 +29,7 @@ func difference(j *Job, e *protocol.SubmitEntry) string {
 
 // fieldsOf lists what a job was asked for: what is plainest first, then the settings in
 // their order.
-func fieldsOf(dataset string, ppm uint32, j *algorithms.Job) []field {
+func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 	all := []field{
 		{"algorithm", j.Algorithm}, {"dataset", dataset}, {"dataset's digest", j.Dataset}, {"seed", fmt.Sprint(j.Seed)},
 		{"test_fraction", fmt.Sprint(j.Split.TestFraction)}, {"folds", fmt.Sprint(j.Folds)}, {"split file", orNone(j.Split.Assigned)},

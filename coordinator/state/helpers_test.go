@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // digest returns a well-formed digest that c fills.
@@ -23,8 +23,8 @@ func manifest(c byte) *dataset.Manifest {
 	}
 }
 
-func jobOn(m *dataset.Manifest, seed uint64) *algorithms.Job {
-	return &algorithms.Job{Algorithm: "ldlf", Numerics: 1, Seed: seed, Dataset: m.Digest(), Params: json.RawMessage(`{"trees": 5}`)}
+func jobOn(m *dataset.Manifest, seed uint64) *round.Job {
+	return &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: seed, Dataset: m.Digest(), Params: json.RawMessage(`{"trees": 5}`)}
 }
 
 // machine applies entries one after the other.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Job is the record of a job. It is immutable: an entry that changes a job makes
@@ -21,7 +21,7 @@ type Job struct {
 	// Manifest describes the dataset; nil once the job has ended.
 	Manifest *dataset.Manifest
 	Spec     json.RawMessage // as the user wrote it
-	Job      *algorithms.Job
+	Job      *round.Job
 	State    protocol.JobState
 	Error    string // why it failed
 	Suspect  string // why its results may be wrong
@@ -118,11 +118,11 @@ func (j *Job) Info() protocol.JobInfo {
 	return info
 }
 
-func (j *Job) progress() *algorithms.Progress {
+func (j *Job) progress() *round.Progress {
 	if len(j.Progress) == 0 {
 		return nil
 	}
-	p := new(algorithms.Progress)
+	p := new(round.Progress)
 	if json.Unmarshal(j.Progress, p) != nil {
 		return nil
 	}

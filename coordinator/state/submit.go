@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // million is the greatest audit: every unit.
@@ -82,7 +82,7 @@ func (s *State) unended() (n int) {
 	return n
 }
 
-func jobJSON(j *algorithms.Job) []byte {
+func jobJSON(j *round.Job) []byte {
 	b, err := json.Marshal(j)
 	if err != nil {
 		panic(fmt.Sprintf("state: a job that was read from JSON does not marshal: %v", err))

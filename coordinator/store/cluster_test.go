@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // A leader that is closed or killed has a successor with all that was
@@ -134,7 +134,7 @@ func submitJob(t *testing.T, c *cluster) uint64 {
 	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: 4, Features: 2, Labels: 2}
 	m.Shards = []dataset.ShardRef{{Digest: string(bytes.Repeat([]byte("ab"), 32)), Rows: 4, Bytes: 100}}
 	c.propose(protocol.EncodeEntry(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "d", Manifest: m}))
-	job := &algorithms.Job{Algorithm: "ldlf", Numerics: 1, Seed: 1, Dataset: m.Digest(), Params: []byte("{}")}
+	job := &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: 1, Dataset: m.Digest(), Params: []byte("{}")}
 	c.propose(protocol.EncodeEntry(protocol.EntrySubmit, &protocol.SubmitEntry{Token: "t", Name: "j", Dataset: "d", Spec: []byte("{}"), Job: job}))
 	return c.leader().State().JobByName("j").ID
 }

@@ -23,38 +23,39 @@ var layers = []struct {
 	{"internal/blobs", nil},
 	{"internal/archive", nil},
 	{"dataset", []string{"internal/num"}},
-	{"algorithms", []string{"dataset", "internal/num", "internal/version"}},
-	{"engine", []string{"algorithms", "dataset", "internal/num"}},
-	{"protocol", []string{"algorithms", "dataset", "internal/num"}},
+	{"round", []string{"dataset"}},
+	{"algorithms", []string{"round", "dataset", "internal/num", "internal/version"}},
+	{"engine", []string{"round", "dataset", "internal/num"}},
+	{"protocol", []string{"round", "algorithms/curve", "algorithms/measures", "dataset", "internal/num"}}, // what jobs show, and no algorithm
 	{"metrics", []string{"internal/version"}},
 	{"internal/bus", []string{"protocol"}},
-	{"internal/local", []string{"engine", "algorithms", "dataset"}},
-	{"internal/speed", []string{"engine", "algorithms", "dataset", "internal/num", "internal/version"}},
+	{"internal/local", []string{"engine", "round", "algorithms", "dataset"}},
+	{"internal/speed", []string{"engine", "round", "algorithms", "dataset", "internal/num", "internal/version"}},
 	{"bench", nil}, // scripts of the peers
-	{"spec", []string{"protocol", "algorithms", "dataset", "internal/yamltree"}},
+	{"spec", []string{"protocol", "round", "algorithms", "dataset", "internal/yamltree"}},
 	{"client", []string{"protocol", "dataset", "internal/archive", "internal/units"}},
 	{"internal/harness/netlab", []string{"internal/units"}},
 	{"internal/harness/proc", []string{"client", "protocol"}},
-	{"internal/bench", []string{"internal/harness/proc", "internal/speed", "internal/bus", "internal/local", "client", "spec", "protocol", "algorithms"}},
+	{"internal/bench", []string{"internal/harness/proc", "internal/speed", "internal/bus", "internal/local", "client", "spec", "protocol", "round", "algorithms"}},
 	{"internal/harness/chaos", []string{
-		"internal/harness/netlab", "internal/harness/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "algorithms", "dataset",
+		"internal/harness/netlab", "internal/harness/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "round", "algorithms", "dataset",
 	}},
 	{"worker", []string{
 		"internal/local", "internal/bus", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
-		"engine", "protocol", "metrics", "algorithms", "dataset",
+		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"coordinator", []string{
 		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
-		"engine", "protocol", "metrics", "algorithms", "dataset",
+		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/sim", []string{
 		"worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
-		"engine", "protocol", "metrics", "algorithms", "dataset",
+		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/testkit", []string{"coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it
 	{"cmd", []string{
 		"worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
-		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "algorithms", "dataset",
+		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "round", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
 	{"tools", nil}, // size, and modules of their own
@@ -78,7 +79,7 @@ var owners = map[string][]string{
 
 // pure families know no transport, log or metrics, not even in tests.
 var (
-	pure    = []string{"algorithms", "dataset", "internal/num"}
+	pure    = []string{"round", "algorithms", "dataset", "internal/num"}
 	foreign = []string{"github.com/nats-io", "github.com/hashicorp", "github.com/prometheus"}
 )
 

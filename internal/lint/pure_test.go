@@ -12,7 +12,7 @@ var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net",
 
 // deterministic families compute what reaches a digest or the Raft state: they
 // have no clock, no global randomness and no network.
-var deterministic = []string{"algorithms", "internal/num", "coordinator/state"}
+var deterministic = []string{"round", "algorithms", "dataset", "internal/num", "coordinator/state"}
 
 func TestDeterministicPackagesHaveNoClock(t *testing.T) {
 	for _, s := range sources(t) {
@@ -27,6 +27,28 @@ func TestDeterministicPackagesHaveNoClock(t *testing.T) {
 	}
 }
 
+// sequential families start no goroutine: who runs them divides the work.
+var sequential = []string{"round", "algorithms", "dataset"}
+
+func TestAlgorithmsStartNoGoroutine(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() || !in(s.dir(), sequential...) {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s:%d: a goroutine", s.name, s.line(n.Pos()))
+			case *ast.SelectorExpr:
+				if n.Sel.Name == "Go" || n.Sel.Name == "AfterFunc" {
+					t.Errorf("%s:%d: %s starts a goroutine", s.name, s.line(n.Pos()), n.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
 // exact are the functions of package math that give the same bits on every
 // processor, in every build mode. Constants are exact as well.
 var exact = []string{
@@ -36,7 +58,7 @@ var exact = []string{
 
 // arithmetic families compute what reaches a digest or a measure; they use
 // internal/num, and of package math only what is exact.
-var arithmetic = []string{"algorithms", "dataset", "internal/num", "engine", "internal/local"}
+var arithmetic = []string{"round", "algorithms", "dataset", "internal/num", "engine", "internal/local"}
 
 func TestOnlyExactMath(t *testing.T) {
 	for _, s := range sources(t) {

@@ -3,10 +3,10 @@ package local
 import (
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // line records a job's learning curve; nil records nothing.
@@ -16,7 +16,7 @@ type line struct {
 }
 
 // record begins or continues the curve of a job whose trainer begins or continues.
-func (o *Options) record(t algorithms.Trainer) (*line, error) {
+func (o *Options) record(t round.Trainer) (*line, error) {
 	if o.Points == 0 {
 		return nil, nil
 	}
@@ -48,7 +48,7 @@ func (l *line) observer(beside engine.Observer) engine.Observer {
 	if l == nil {
 		return beside
 	}
-	return func(rounds uint64, t algorithms.Trainer) error {
+	return func(rounds uint64, t round.Trainer) error {
 		l.Follow(t, l.millis())
 		return beside(rounds, t)
 	}

@@ -11,11 +11,11 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Data is a dataset in memory, as dataset.Build makes it.
@@ -35,7 +35,7 @@ type Options struct {
 	Kept *engine.DerivedMemory
 	// Progress, where set, is called at most ten times a second and at the end,
 	// never concurrently. For a job of folds it sums over the folds.
-	Progress func(algorithms.Progress)
+	Progress func(round.Progress)
 	// Resume continues a job that is not one of folds; zero: from its beginning.
 	Resume Checkpoint
 	// Model, where set, has the model file of a job that is not one of folds written
@@ -51,7 +51,7 @@ type Options struct {
 	Timed  bool
 	// Report, where set, is told how many rounds of such a job are folded and how far it
 	// is, at most twice a second and at its end.
-	Report func(rounds uint64, p algorithms.Progress)
+	Report func(rounds uint64, p round.Progress)
 
 	// Spend has Outcome.Spent set.
 	Spend bool
@@ -70,7 +70,7 @@ type Checkpoint struct {
 const checkpointEvery = 2 * time.Second
 
 // Run runs a job to its end, or until ctx is done.
-func Run(ctx context.Context, j *algorithms.Job, d *Data, o Options) (*pipeline.Outcome, error) {
+func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outcome, error) {
 	if digest := d.Manifest.Digest(); j.Dataset != digest {
 		return nil, fmt.Errorf("the job is for the dataset %.12s, this is %.12s", j.Dataset, digest)
 	}
@@ -101,7 +101,7 @@ type runner struct {
 }
 
 // run drives one job, whose folds come back here as child jobs.
-func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (outcome *pipeline.Outcome, err error) {
+func (r *runner) run(ctx context.Context, j *round.Job, o Options) (outcome *pipeline.Outcome, err error) {
 	m := r.data.Manifest
 	roles, err := j.Split.Assign(m.Rows, r.data.Assigned)
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *runner) run(ctx context.Context, j *algorithms.Job, o Options) (outcome
 	if err != nil {
 		return nil, err
 	}
-	observe, rounds := func(uint64, algorithms.Trainer) error { return nil }, o.Resume.Rounds
+	observe, rounds := func(uint64, round.Trainer) error { return nil }, o.Resume.Rounds
 	if j.Folds == 0 {
 		line, err := o.record(trainer)
 		if err != nil {
@@ -150,7 +150,7 @@ func checkpointing(observe engine.Observer, line *line, o *Options) engine.Obser
 	}
 	var buf []byte
 	last := time.Now()
-	return func(rounds uint64, t algorithms.Trainer) error {
+	return func(rounds uint64, t round.Trainer) error {
 		if err := observe(rounds, t); err != nil {
 			return err
 		}
@@ -170,12 +170,12 @@ func checkpointing(observe engine.Observer, line *line, o *Options) engine.Obser
 const reportEvery = 500 * time.Millisecond
 
 // reporting adds reports to an observer, and counts the rounds.
-func reporting(observe engine.Observer, tell func(uint64, algorithms.Progress), count *uint64) engine.Observer {
+func reporting(observe engine.Observer, tell func(uint64, round.Progress), count *uint64) engine.Observer {
 	if tell == nil {
 		return observe
 	}
 	last := time.Now()
-	return func(rounds uint64, t algorithms.Trainer) error {
+	return func(rounds uint64, t round.Trainer) error {
 		*count = rounds
 		if time.Since(last) >= reportEvery {
 			tell(rounds, t.Progress())
@@ -187,7 +187,7 @@ func reporting(observe engine.Observer, tell func(uint64, algorithms.Progress), 
 
 // child implements engine.ChildRunner: the folds run side by side, each in one
 // lane.
-func (r *runner) child(ctx context.Context, j *algorithms.Job) ([]byte, error) {
+func (r *runner) child(ctx context.Context, j *round.Job) ([]byte, error) {
 	if j.Folds > 0 {
 		return nil, errors.New("a fold cannot have folds of its own")
 	}
@@ -200,7 +200,7 @@ func (r *runner) child(ctx context.Context, j *algorithms.Job) ([]byte, error) {
 
 // Child runs a child job, a fold, and returns its encoded outcome: the same bytes wherever
 // it ran. Of o, Resume, Checkpoint and Report count.
-func Child(ctx context.Context, j *algorithms.Job, d *Data, o Options) ([]byte, error) {
+func Child(ctx context.Context, j *round.Job, d *Data, o Options) ([]byte, error) {
 	o.Lanes, o.Points = 1, curve.FoldPoints
 	outcome, err := Run(ctx, j, d, o)
 	if err != nil {

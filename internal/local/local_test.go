@@ -9,11 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -23,7 +23,7 @@ func artificial(t *testing.T, rows int) *Data {
 	return &Data{Manifest: m, Shards: shards}
 }
 
-func resolve(t *testing.T, d *Data, s protocol.Spec) *algorithms.Job {
+func resolve(t *testing.T, d *Data, s protocol.Spec) *round.Job {
 	t.Helper()
 	if s.Set == nil {
 		s.Set = map[string]string{"steps": "150", "trees": "2", "depth": "4", "leaf_batches": "50"}
@@ -35,7 +35,7 @@ func resolve(t *testing.T, d *Data, s protocol.Spec) *algorithms.Job {
 	return j
 }
 
-func run(t *testing.T, d *Data, j *algorithms.Job, o Options) *pipeline.Outcome {
+func run(t *testing.T, d *Data, j *round.Job, o Options) *pipeline.Outcome {
 	t.Helper()
 	outcome, err := Run(t.Context(), j, d, o)
 	if err != nil {
@@ -95,8 +95,8 @@ func TestListedFolds(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	d := artificial(t, 200)
-	var seen []algorithms.Progress
-	outcome := run(t, d, resolve(t, d, protocol.Spec{Folds: 2}), Options{Progress: func(p algorithms.Progress) { seen = append(seen, p) }})
+	var seen []round.Progress
+	outcome := run(t, d, resolve(t, d, protocol.Spec{Folds: 2}), Options{Progress: func(p round.Progress) { seen = append(seen, p) }})
 	last := seen[len(seen)-1]
 	if last.Step != outcome.Steps || last.Steps != outcome.Steps || last.Samples != outcome.Samples || last.Phase != "2 of 2 folds done" {
 		t.Errorf("the last progress is %+v of %d steps", last, outcome.Steps)

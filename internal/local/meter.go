@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // interval is the least time between two reports of progress.
@@ -13,15 +13,15 @@ const interval = 100 * time.Millisecond
 
 // meter sums the progress of the jobs that run side by side.
 type meter struct {
-	report func(algorithms.Progress)
+	report func(round.Progress)
 
 	mu    sync.Mutex
-	parts []algorithms.UnitProgress
+	parts []round.UnitProgress
 	last  time.Time
 }
 
-func newMeter(report func(algorithms.Progress), parts int) *meter {
-	return &meter{report: report, parts: make([]algorithms.UnitProgress, parts)}
+func newMeter(report func(round.Progress), parts int) *meter {
+	return &meter{report: report, parts: make([]round.UnitProgress, parts)}
 }
 
 // part is the index of a fold's entry: the only one where a job has no folds.
@@ -29,12 +29,12 @@ func (m *meter) part(fold int) int { return min(fold, len(m.parts)-1) }
 
 // observer returns the Observer of the job of one fold. It asks the trainer only
 // when a report is due, so that short rounds stay short.
-func (m *meter) observer(fold int) func(uint64, algorithms.Trainer) error {
+func (m *meter) observer(fold int) func(uint64, round.Trainer) error {
 	if m.report == nil {
-		return func(uint64, algorithms.Trainer) error { return nil }
+		return func(uint64, round.Trainer) error { return nil }
 	}
 	i, next := m.part(fold), time.Time{}
-	return func(_ uint64, t algorithms.Trainer) error {
+	return func(_ uint64, t round.Trainer) error {
 		now := time.Now()
 		if now.Before(next) {
 			return nil
@@ -45,10 +45,10 @@ func (m *meter) observer(fold int) func(uint64, algorithms.Trainer) error {
 	}
 }
 
-func (m *meter) put(i int, p algorithms.Progress, now time.Time) {
+func (m *meter) put(i int, p round.Progress, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.parts[i] = algorithms.UnitProgress{Progress: p, Known: true}
+	m.parts[i] = round.UnitProgress{Progress: p, Known: true}
 	if now.Sub(m.last) >= interval {
 		m.last = now
 		m.report(m.sum())
@@ -56,11 +56,11 @@ func (m *meter) put(i int, p algorithms.Progress, now time.Time) {
 }
 
 // done notes the end of one job. A job that stopped early has done all its steps.
-func (m *meter) done(fold int, p algorithms.Progress) {
+func (m *meter) done(fold int, p round.Progress) {
 	p.Steps = p.Step
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.parts[m.part(fold)] = algorithms.UnitProgress{Progress: p, Known: true, Done: true}
+	m.parts[m.part(fold)] = round.UnitProgress{Progress: p, Known: true, Done: true}
 }
 
 func (m *meter) flush() {
@@ -71,7 +71,7 @@ func (m *meter) flush() {
 	}
 }
 
-func (m *meter) sum() algorithms.Progress {
+func (m *meter) sum() round.Progress {
 	if len(m.parts) == 1 {
 		return m.parts[0].Progress
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Growing is which forest of StructRF is grown, by Coppice and its peers.
@@ -28,19 +29,19 @@ var distinctShare = 1 - math.Exp(-sampling)
 // minimise the squared error of the labels, ours split two clusters of them.
 const growAgreement = 0.5
 
-func (g Growing) job(s *Set) (*algorithms.Job, error) {
+func (g Growing) job(s *Set) (*round.Job, error) {
 	r, err := structrf.New().Resolve(algorithms.Values{
 		"trees": int64(g.Trees), "max_depth": int64(g.Depth), "min_samples": int64(g.MinSamples),
 	}, s.Manifest)
 	if err != nil {
 		return nil, err
 	}
-	return &algorithms.Job{Algorithm: structrf.Name, Numerics: algorithms.Numerics, Seed: 1, Dataset: s.Manifest.Digest(), Params: r.Params}, nil
+	return &round.Job{Algorithm: structrf.Name, Numerics: round.Numerics, Seed: 1, Dataset: s.Manifest.Digest(), Params: r.Params}, nil
 }
 
 // grow grows the forest, one tree at a time, and returns the seconds from the rows in
 // memory to a model.
-func (g Growing) grow(ctx context.Context, s *Set, j *algorithms.Job) (algorithms.Model, float64, error) {
+func (g Growing) grow(ctx context.Context, s *Set, j *round.Job) (algorithms.Model, float64, error) {
 	runtime.GC() // what ran before leaves no garbage to it
 	began := time.Now()
 	trainer, err := structrf.New().NewTrainer(j, s.Manifest, nil)

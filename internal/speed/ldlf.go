@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Training is what is trained of LDLF, by Coppice and its peers: the paper's forest, and
@@ -73,7 +74,7 @@ func (t Training) Case(s *Set, batch int, file string) (Case, error) {
 
 // job resolves the training: the steps before the first leaf update have no gradient, and
 // only fill its window.
-func (t Training) job(s *Set, batch int) (*algorithms.Job, error) {
+func (t Training) job(s *Set, batch int) (*round.Job, error) {
 	scaling := "none"
 	if s.standardise() {
 		scaling = "standard"
@@ -87,12 +88,12 @@ func (t Training) job(s *Set, batch int) (*algorithms.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &algorithms.Job{Algorithm: "ldlf", Numerics: algorithms.Numerics, Seed: 1, Dataset: s.Manifest.Digest(), Params: r.Params}, nil
+	return &round.Job{Algorithm: "ldlf", Numerics: round.Numerics, Seed: 1, Dataset: s.Manifest.Digest(), Params: r.Params}, nil
 }
 
 // run trains once, one unit at a time, as a job in one process does. distinct are the
 // different rows of a leaf update's window.
-func (t Training) run(ctx context.Context, s *Set, j *algorithms.Job) (f Figures, distinct float64, err error) {
+func (t Training) run(ctx context.Context, s *Set, j *round.Job) (f Figures, distinct float64, err error) {
 	trainer, err := ldlf.Algorithm{}.NewTrainer(j, s.Manifest, nil)
 	if err != nil {
 		return f, 0, err
@@ -116,12 +117,12 @@ func (t Training) run(ctx context.Context, s *Set, j *algorithms.Job) (f Figures
 	return f, w.distinct, nil
 }
 
-func nothing(uint64, algorithms.Trainer) error { return nil }
+func nothing(uint64, round.Trainer) error { return nil }
 
 // phases is a trainer that adds up the time from Next to Fold by what the round was, from
 // the first gradient step on.
 type phases struct {
-	algorithms.Trainer
+	round.Trainer
 	kind  string
 	began time.Time
 
@@ -130,8 +131,8 @@ type phases struct {
 	distinct           float64 // rows of the last iteration
 }
 
-// Next implements algorithms.Trainer.
-func (p *phases) Next() (*algorithms.Round, error) {
+// Next implements round.Trainer.
+func (p *phases) Next() (*round.Round, error) {
 	p.began = time.Now()
 	r, err := p.Trainer.Next()
 	if err == nil {
@@ -140,8 +141,8 @@ func (p *phases) Next() (*algorithms.Round, error) {
 	return r, err
 }
 
-// Fold implements algorithms.Trainer.
-func (p *phases) Fold(r *algorithms.Result) error {
+// Fold implements round.Trainer.
+func (p *phases) Fold(r *round.Result) error {
 	before := p.Progress().Samples
 	err := p.Trainer.Fold(r)
 	spent := time.Since(p.began)

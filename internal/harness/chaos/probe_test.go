@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 const runsLine = `time=2026-01-01T00:00:00Z level=INFO msg="the job runs" job=12 name=ldlf-1 round=%d step=%d epoch=%d` + "\n"
@@ -76,7 +76,7 @@ func fakeRig(t *testing.T) (*rig, *atomic.Pointer[protocol.JobInfo]) {
 }
 
 func at(rounds, step uint64) *protocol.JobInfo {
-	return &protocol.JobInfo{ID: 12, State: protocol.Running, Rounds: rounds, Progress: &algorithms.Progress{Step: step}}
+	return &protocol.JobInfo{ID: 12, State: protocol.Running, Rounds: rounds, Progress: &round.Progress{Step: step}}
 }
 
 // Progress counts only beyond what was in flight at the fault, or beyond where a

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Canary is the name of the simulation's algorithm. Every bit of its state
@@ -36,7 +37,7 @@ const (
 	canaryTallies    = canaryUnits    // float64 values: unit u adds 1 to its own
 )
 
-var canaryShape = algorithms.Shape{F64: canaryWidth + canaryTallies, F32: canaryWidth, Rows: canaryRows, Width: 2}
+var canaryShape = round.Shape{F64: canaryWidth + canaryTallies, F32: canaryWidth, Rows: canaryRows, Width: 2}
 
 // canaryParams is Job.Params.
 type canaryParams struct {
@@ -50,10 +51,10 @@ type watcher interface {
 	// next is told that a job's trainer was asked for a round.
 	next(seed, round uint64)
 	// fold is told what a job's trainer is given.
-	fold(seed, round uint64, res *algorithms.Result)
+	fold(seed, round uint64, res *round.Result)
 	// compute returns how long a unit takes in the round that reads a version of the
 	// canary's value.
-	compute(seed, version uint64, u *algorithms.Unit) time.Duration
+	compute(seed, version uint64, u *round.Unit) time.Duration
 }
 
 // watching is the simulation that runs; one does at a time.
@@ -76,7 +77,7 @@ func (canary) Resolve(algorithms.Values, *dataset.Manifest) (algorithms.Resolved
 	return algorithms.Resolved{}, errors.New("sim: nobody asks for a canary by name")
 }
 
-func (canary) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
+func (canary) NewTrainer(j *round.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
 	t := &trainer{seed: j.Seed, labels: m.Labels}
 	if err := json.Unmarshal(j.Params, &t.params); err != nil {
 		return nil, fmt.Errorf("sim: %w", err)
@@ -93,8 +94,12 @@ func (canary) NewTrainer(j *algorithms.Job, m *dataset.Manifest, state []byte) (
 	return t, nil
 }
 
-func (canary) NewKernel(j *algorithms.Job, _ *dataset.Manifest) (algorithms.Kernel, error) {
+func (canary) NewKernel(j *round.Job, _ *dataset.Manifest) (round.Kernel, error) {
 	return &kernel{seed: j.Seed}, nil
+}
+
+func (canary) Footprint(*round.Job, *dataset.Manifest) (algorithms.Footprint, error) {
+	return algorithms.Footprint{}, nil
 }
 
 func (canary) DecodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
@@ -112,26 +117,26 @@ type trainer struct {
 	done   uint64
 	chain  [sha256.Size]byte
 	sums   [canaryWidth]float64
-	round  algorithms.Round
+	round  round.Round
 }
 
-// Next implements algorithms.Trainer.
-func (t *trainer) Next() (*algorithms.Round, error) {
+// Next implements round.Trainer.
+func (t *trainer) Next() (*round.Round, error) {
 	if w := watched(); w != nil {
 		w.next(t.seed, t.done)
 	}
-	t.round = algorithms.Round{Done: t.done == t.params.Rounds}
+	t.round = round.Round{Done: t.done == t.params.Rounds}
 	if t.round.Done {
 		return &t.round, nil
 	}
 	var table [canaryTableBytes]byte
 	binary.LittleEndian.PutUint64(table[:], t.done/tableEvery)
-	t.round.Vars = []algorithms.Var{
+	t.round.Vars = []round.Var{
 		{ID: canaryVar, Version: t.done + 1, Data: append([]byte(nil), t.chain[:]...)},
 		{ID: canaryTable, Version: t.done/tableEvery + 1, Data: table[:]},
 	}
 	if t.params.Collect && t.done%canaryEvery == canaryEvery-1 {
-		t.round.Units, t.round.How, t.round.Scope = canaryParts, algorithms.Collect, algorithms.None
+		t.round.Units, t.round.How, t.round.Scope = canaryParts, round.Collect, round.None
 		for u := range canaryParts {
 			t.round.Payloads = append(t.round.Payloads, []byte{byte(u)})
 		}
@@ -142,8 +147,8 @@ func (t *trainer) Next() (*algorithms.Round, error) {
 	return &t.round, nil
 }
 
-// Fold implements algorithms.Trainer.
-func (t *trainer) Fold(res *algorithms.Result) error {
+// Fold implements round.Trainer.
+func (t *trainer) Fold(res *round.Result) error {
 	if w := watched(); w != nil {
 		w.fold(t.seed, t.done, res)
 	}
@@ -166,7 +171,7 @@ func (t *trainer) Fold(res *algorithms.Result) error {
 }
 
 // partialBytes returns all bits of a partial.
-func partialBytes(p *algorithms.Partial) []byte {
+func partialBytes(p *round.Partial) []byte {
 	var b []byte
 	for _, v := range [][]byte{num.Bytes64(p.F64), num.Bytes32(p.F32), num.BytesU32(p.Index), num.Bytes32(p.Values)} {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(v))), v...)
@@ -174,7 +179,7 @@ func partialBytes(p *algorithms.Partial) []byte {
 	return b
 }
 
-// AppendState implements algorithms.Trainer.
+// AppendState implements round.Trainer.
 func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 	dst = binary.LittleEndian.AppendUint64(dst, t.done)
 	dst = append(dst, t.chain[:]...)
@@ -182,9 +187,9 @@ func (t *trainer) AppendState(dst []byte) ([]byte, error) {
 	return append(dst, make([]byte, t.params.Padding)...), nil
 }
 
-// Progress implements algorithms.Trainer.
-func (t *trainer) Progress() algorithms.Progress {
-	p := algorithms.Progress{Step: t.done, Steps: t.params.Rounds, Loss: float64(t.chain[0])}
+// Progress implements round.Trainer.
+func (t *trainer) Progress() round.Progress {
+	p := round.Progress{Step: t.done, Steps: t.params.Rounds, Loss: float64(t.chain[0])}
 	if t.done%3 == 0 {
 		p.Validation, p.ValidatedAt = float64(t.chain[1]), t.done
 	}
@@ -194,7 +199,9 @@ func (t *trainer) Progress() algorithms.Progress {
 	return p
 }
 
-// Model implements algorithms.Trainer.
+// Model implements round.Trainer.
+func (t *trainer) Counters() map[string]uint64 { return nil }
+
 func (t *trainer) Model() (algorithms.Model, error) {
 	words := make([]uint32, 8)
 	for i := range words {
@@ -226,6 +233,7 @@ type kernel struct{ seed uint64 }
 
 // derived is the value that a canary keeps of a unit.
 type derived struct {
+	round.Unpooled
 	keep uint64
 	unit int
 	x    [4]float64
@@ -233,11 +241,11 @@ type derived struct {
 
 func (*derived) Bytes() int { return 48 }
 
-// NewScratch implements algorithms.Kernel.
+// NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any { return nil }
 
-// Derive implements algorithms.Kernel.
-func (k *kernel) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _ any) (any, error) {
+// Derive implements round.Kernel.
+func (k *kernel) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
 	d := &derived{keep: u.DerivedVersion, unit: u.ID}
 	s := num.NewStream(num.NewKey(u.DerivedVersion, "sim/keep"), k.seed, uint32(u.ID))
 	for i := range d.x {
@@ -246,8 +254,8 @@ func (k *kernel) Derive(u algorithms.Unit, _ *dataset.Data, _ algorithms.Vars, _
 	return d, nil
 }
 
-// Run implements algorithms.Kernel.
-func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, data *dataset.Data, v algorithms.Vars, kept, _ any) error {
+// Run implements round.Kernel.
+func (k *kernel) Run(dst *round.Partial, u round.Unit, data *dataset.Data, v round.Vars, kept round.Derived, _ any) error {
 	k.pause(&u, v)
 	d := kept.(*derived)
 	if d.keep != u.DerivedVersion || d.unit != u.ID {
@@ -273,8 +281,8 @@ func (k *kernel) Run(dst *algorithms.Partial, u algorithms.Unit, data *dataset.D
 	return nil
 }
 
-// Collect implements engine.Collector.
-func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, _ *dataset.Data, v algorithms.Vars, _ any) ([]byte, error) {
+// Collect implements round.CollectKernel.
+func (k *kernel) Collect(ctx context.Context, u round.Unit, _ *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	k.pause(&u, v)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -288,7 +296,7 @@ func (k *kernel) Collect(ctx context.Context, u algorithms.Unit, _ *dataset.Data
 }
 
 // pause is the virtual time that a unit computes.
-func (k *kernel) pause(u *algorithms.Unit, v algorithms.Vars) {
+func (k *kernel) pause(u *round.Unit, v round.Vars) {
 	if w := watched(); w != nil {
 		time.Sleep(w.compute(k.seed, v.Version(canaryVar), u))
 	}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Violation is a promise that was broken.
@@ -40,7 +40,7 @@ func (s *Sim) failLocked(check, format string, args ...any) {
 func (s *Sim) next(_, _ uint64) { s.reach(Dispatch) }
 
 // fold implements watcher: what a trainer is given is what it is undisturbed.
-func (s *Sim) fold(seed, round uint64, res *algorithms.Result) {
+func (s *Sim) fold(seed, round uint64, res *round.Result) {
 	want := s.given.data[seed].rounds[round]
 	if res.Sum != nil {
 		if got := string(partialBytes(res.Sum)); got != want.root {
@@ -60,7 +60,7 @@ func (s *Sim) fold(seed, round uint64, res *algorithms.Result) {
 }
 
 // tally tells how often each unit is in a sum.
-func tally(p *algorithms.Partial) string {
+func tally(p *round.Partial) string {
 	for _, n := range p.F64[canaryWidth:] {
 		if n != 1 {
 			return fmt.Sprintf("units were counted %v times", p.F64[canaryWidth:])
@@ -70,9 +70,9 @@ func tally(p *algorithms.Partial) string {
 }
 
 // compute implements watcher.
-func (s *Sim) compute(seed, version uint64, u *algorithms.Unit) time.Duration {
+func (s *Sim) compute(seed, version uint64, u *round.Unit) time.Duration {
 	r := num.NewStream(num.NewKey(s.seed^seed<<32, "sim/pace"), version, uint32(u.ID))
-	if u.Scope == algorithms.None {
+	if u.Scope == round.None {
 		return time.Duration(20e6 + r.Uint64n(130e6))
 	}
 	return time.Duration(4e6 + r.Uint64n(21e6))
@@ -96,7 +96,7 @@ func (s *Sim) arrives(_, to *host, m *bus.Message) {
 			s.obeys(to, run.Epoch, &run)
 		}
 	case protocol.KindPart:
-		part := protocol.Part{Partial: new(algorithms.Partial)}
+		part := protocol.Part{Partial: new(round.Partial)}
 		if part.Decode(m.Data) == nil {
 			s.node(&part)
 			s.fenced(&part)

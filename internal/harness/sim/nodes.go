@@ -9,13 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/coordinator/office"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/worker"
 )
 
@@ -156,7 +156,7 @@ func (s *Sim) clusters(h *host) (list []*protocol.Cluster, err error) {
 			continue
 		}
 		c := &protocol.Cluster{
-			ID: subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: algorithms.Numerics,
+			ID: subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 			Heartbeat: int(heartbeat / time.Millisecond), NATS: []string{"sim"},
 		}
 		st := v.State()

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // The simulation's dataset.
@@ -34,7 +34,7 @@ type material struct {
 
 // reference is a job computed undisturbed, in one process.
 type reference struct {
-	job    *algorithms.Job
+	job    *round.Job
 	digest string // of the model
 	rounds []referenceRound
 	states []string // after so many rounds, from 1 on
@@ -95,8 +95,8 @@ func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*da
 	if err != nil {
 		return nil, err
 	}
-	r := &reference{job: &algorithms.Job{
-		Algorithm: Canary, Numerics: algorithms.Numerics, Seed: seed, Dataset: m.Digest(), Params: body,
+	r := &reference{job: &round.Job{
+		Algorithm: Canary, Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Params: body,
 		Split: dataset.Split{Seed: seed, TestFraction: 0.2}, Predictions: 1 << 20,
 	}}
 	roles, err := r.job.Split.Assign(m.Rows, nil)
@@ -118,7 +118,7 @@ func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*da
 	x := &recorder{Local: engine.NewLocal(k, data, 1, nil), r: r, kernel: k, data: data, kept: engine.NewDerivedCache(engine.DerivedLimit)}
 	line := curve.NewRecorder(curve.JobPoints, nil)
 	line.Observe(t.Progress(), curve.Unknown)
-	note := func(_ uint64, t algorithms.Trainer) error {
+	note := func(_ uint64, t round.Trainer) error {
 		line.Observe(t.Progress(), curve.Unknown)
 		r.curves = append(r.curves, curveText(line.Curve()))
 		b, err := t.AppendState(nil)
@@ -150,40 +150,40 @@ func curveText(c *curve.Curve) string {
 type recorder struct {
 	*engine.Local
 	r      *reference
-	kernel algorithms.Kernel
+	kernel round.Kernel
 	data   *dataset.Data
 	kept   *engine.DerivedCache
 }
 
 // Do implements engine.Executor.
-func (x *recorder) Do(ctx context.Context, n uint64, r *algorithms.Round, res *algorithms.Result) error {
+func (x *recorder) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	if err := x.Local.Do(ctx, n, r, res); err != nil {
 		return err
 	}
-	round := referenceRound{nodes: make(map[node]string)}
-	if r.How == algorithms.Collect {
+	found := referenceRound{nodes: make(map[node]string)}
+	if r.How == round.Collect {
 		for _, part := range res.Collected {
-			round.parts = append(round.parts, blobs.Sum(part))
+			found.parts = append(found.parts, blobs.Sum(part))
 		}
 	} else {
-		round.root = string(partialBytes(res.Sum))
+		found.root = string(partialBytes(res.Sum))
 		for level := 0; 1<<level <= r.Units; level++ {
 			for i := range r.Units >> level {
 				p, err := x.node(r, level, i)
 				if err != nil {
 					return err
 				}
-				round.nodes[node{level, i}] = p
+				found.nodes[node{level, i}] = p
 			}
 		}
 	}
-	x.r.rounds = append(x.r.rounds, round)
+	x.r.rounds = append(x.r.rounds, found)
 	return nil
 }
 
 // node computes a node of the tree from the units below it; their number is a
 // power of two.
-func (x *recorder) node(r *algorithms.Round, level, i int) (string, error) {
+func (x *recorder) node(r *round.Round, level, i int) (string, error) {
 	var tree engine.Tree
 	tree.Reset(r.Units, r.Shape)
 	for u := i << level; u < (i+1)<<level; u++ {
@@ -196,7 +196,7 @@ func (x *recorder) node(r *algorithms.Round, level, i int) (string, error) {
 		}
 	}
 	var found string
-	tree.Nodes(func(l, j int, p *algorithms.Partial) {
+	tree.Nodes(func(l, j int, p *round.Partial) {
 		if l == level && j == i {
 			found = string(partialBytes(p))
 		}

@@ -1,4 +1,4 @@
-package algorithms
+package round
 
 import "fmt"
 
@@ -44,12 +44,12 @@ func zeroed[T float32 | float64](v []T, n int) []T {
 func (p *Partial) Check(s Shape) error {
 	if len(p.F64) != s.F64 || len(p.F32) != s.F32 || p.Width != s.Width ||
 		len(p.Values) != len(p.Index)*s.Width || len(p.Index) > s.Rows {
-		return fmt.Errorf("algorithms: a partial of %d float64, %d float32 and %d rows of %d; %+v is expected",
+		return fmt.Errorf("round: a partial of %d float64, %d float32 and %d rows of %d; %+v is expected",
 			len(p.F64), len(p.F32), len(p.Index), p.Width, s)
 	}
 	for i, row := range p.Index {
 		if int(row) >= s.Rows || i > 0 && p.Index[i-1] >= row {
-			return fmt.Errorf("algorithms: a partial's row list is not ascending within %d rows", s.Rows)
+			return fmt.Errorf("round: a partial's row list is not ascending within %d rows", s.Rows)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package algorithms
+package round
 
 // Lanes lends a unit the lanes of its process that have no unit of their own.
 type Lanes interface {

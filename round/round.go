@@ -1,0 +1,74 @@
+package round
+
+import "github.com/coppice-ldl/coppice/dataset"
+
+// Combine says how the results of a round's units become one.
+type Combine uint8
+
+const (
+	// Sum adds partials along the pinned tree (design section 8.4).
+	Sum Combine = iota
+	// Collect returns each unit's bytes, in unit order.
+	Collect
+)
+
+// MaxKind is the greatest length of Round.Kind, in bytes.
+const MaxKind = 32
+
+// ValidKind reports whether a Round may have this Kind; the empty Kind is valid.
+func ValidKind(kind string) bool {
+	for i := range len(kind) {
+		c := kind[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == ' ' || c == '-') {
+			return false
+		}
+	}
+	return len(kind) <= MaxKind
+}
+
+// Scope says which shards of the dataset a unit needs.
+type Scope uint8
+
+const (
+	// Sharded units read consecutive shards: see Unit.Shards.
+	Sharded Scope = iota
+	// Whole units need every shard.
+	Whole
+	// None units need no data.
+	None
+)
+
+// Round is one exchange: values for the workers, units of work, and the way
+// their results are combined.
+type Round struct {
+	Done bool
+	Op   uint8 // which computation, as the algorithm numbers them
+	// Kind names the round's units in metrics: "step", "tree". See ValidKind. It
+	// affects no result.
+	Kind  string
+	Units int // unit u has ID u; a Sharded round has a power of two of them
+	Scope Scope
+	How   Combine
+	// Roles chooses the rows that the units see.
+	Roles dataset.Roles
+	// Steps is the range [from, to) of mini-batches, which each unit draws
+	// from its counter-based random stream.
+	Steps [2]uint64
+	// Vars are the values that the units read. A worker may keep the versions that it
+	// received: a value is sent only to workers that lack its version.
+	Vars []Var
+	// DerivedVersion, when not 0, is the version of the value that Kernel.Derive
+	// makes for each unit. Later rounds with the same version may get it from a cache
+	// (routing probabilities under Θ of a step). Versions grow.
+	DerivedVersion uint64
+	// Shape is the shape of every partial of a Sum round.
+	Shape Shape
+	// Payloads holds, for a Collect round, each unit's own bytes (may be nil).
+	Payloads [][]byte
+	// Children holds, for a Collect round, a whole job for each unit to run; the
+	// unit's result is then the child's encoded Outcome.
+	Children []*Job
+	// Has says, for a Collect round, which units have their results in the trainer's
+	// state already and need not run (may be nil).
+	Has []bool
+}

@@ -1,0 +1,35 @@
+package round
+
+// Trainer is the deterministic half of an algorithm. It has no clock, goroutine,
+// I/O, map iteration or global randomness. Next and Fold alternate; AppendState
+// may be called between Fold and Next only.
+type Trainer interface {
+	// Next returns the next round; it and what it points to stay valid and
+	// unchanged until Fold. A Round with Done set ends the job.
+	Next() (*Round, error)
+	// Fold takes the result of the round that Next returned.
+	Fold(*Result) error
+	// AppendState appends the state to dst: NewTrainer with it continues to the
+	// same bits.
+	AppendState(dst []byte) ([]byte, error)
+	// Progress tells how far the job is.
+	Progress() Progress
+}
+
+// UnitReporter is implemented by Trainers whose rounds are collected: it gives the progress
+// of a round whose units are not all done.
+type UnitReporter interface {
+	// ResultProgress returns what a unit with these result bytes adds to Progress. It
+	// changes nothing and may be called concurrently between Next and Fold.
+	ResultProgress(part []byte) (Progress, error)
+	// RoundProgress returns the job's Progress from that of the round's units, of which
+	// units lists each.
+	RoundProgress(units []UnitProgress) Progress
+}
+
+// UnitProgress is how far a unit of a collected round is.
+type UnitProgress struct {
+	Progress      // of the unit alone
+	Known    bool // Progress is set
+	Done     bool // its result has arrived
+}

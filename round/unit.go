@@ -1,0 +1,62 @@
+package round
+
+import "github.com/coppice-ldl/coppice/dataset"
+
+// Unit is one idempotent piece of a round, as its kernel sees it.
+type Unit struct {
+	ID             int
+	Of             int // units in the round
+	Op             uint8
+	Scope          Scope
+	Roles          dataset.Roles
+	Steps          [2]uint64
+	DerivedVersion uint64
+	Payload        []byte
+	Child          *Job
+	// Reserve, if set, reserves bytes for the derived value that Derive is about to
+	// make, and reports whether so many are free.
+	Reserve func(bytes int) bool
+	// Lanes, if set, lends idle lanes to Derive and Run. They change no bits.
+	Lanes Lanes
+}
+
+// Helpers returns how many idle lanes can help with the unit.
+func (u *Unit) Helpers() int {
+	if u.Lanes == nil {
+		return 0
+	}
+	return u.Lanes.Idle()
+}
+
+// TryReserve reserves memory for a derived value of so many bytes. If it reports false,
+// Derive returns nil.
+func (u *Unit) TryReserve(bytes int) bool { return u.Reserve == nil || u.Reserve(bytes) }
+
+// Unit returns unit id of the round.
+func (r *Round) Unit(id int) Unit {
+	u := Unit{ID: id, Of: r.Units, Op: r.Op, Scope: r.Scope, Roles: r.Roles, Steps: r.Steps, DerivedVersion: r.DerivedVersion}
+	if r.Payloads != nil {
+		u.Payload = r.Payloads[id]
+	}
+	if r.Children != nil {
+		u.Child = r.Children[id]
+	}
+	return u
+}
+
+// Shards returns the range [lo, hi) of shards, of s in all, that the unit needs.
+func (u Unit) Shards(s int) (lo, hi int) {
+	switch u.Scope {
+	case Whole:
+		return 0, s
+	case None:
+		return 0, 0
+	}
+	return u.ID * s / u.Of, (u.ID + 1) * s / u.Of
+}
+
+// Rows lists the rows that the unit sees.
+func (u Unit) Rows(d *dataset.Data) []dataset.RowRef {
+	lo, hi := u.Shards(len(d.Manifest.Shards))
+	return d.Select(lo, hi, u.Roles)
+}
