@@ -92,11 +92,11 @@ func (f *linear) forward(dst []float32, samples []sample, w *weights, ws workspa
 		x, out := &samples[i], dst[i*f.outputs:(i+1)*f.outputs]
 		if x.sparse {
 			copy(out, f.sparseStart(s, w))
-			num.MulAddRowsAt(out, s.nonZeros(x, w.input), x.columns, rows)
+			num.MulAddRowsAt(out, s.nonZeros(x, &w.input), x.columns, rows)
 			continue
 		}
 		f.startDense(out, bias)
-		num.MulAddRows(out, s.dense(x, w.input), rows)
+		num.MulAddRows(out, s.dense(x, &w.input), rows)
 	}
 }
 
@@ -155,7 +155,7 @@ func (f *linear) forwardDense(dst []float32, samples []sample, w *weights, s *li
 }
 
 // dense returns the scaled features of a dense row.
-func (s *linearSpace) dense(x *sample, input scaling) []float32 {
+func (s *linearSpace) dense(x *sample, input *scaling) []float32 {
 	if input.none() {
 		return x.x
 	}
@@ -165,7 +165,7 @@ func (s *linearSpace) dense(x *sample, input scaling) []float32 {
 }
 
 // nonZeros returns the scaled non-zeros of a sparse row.
-func (s *linearSpace) nonZeros(x *sample, input scaling) []float32 {
+func (s *linearSpace) nonZeros(x *sample, input *scaling) []float32 {
 	if input.none() {
 		return x.x
 	}
@@ -248,11 +248,11 @@ func (f *linear) backward(dst *round.Partial, df []float32, samples []sample, w 
 	for i := range samples {
 		x, d := &samples[i], df[i*f.outputs:(i+1)*f.outputs]
 		if f.sparse {
-			f.backwardSparse(dst, d, x, w.input, s)
+			f.backwardSparse(dst, d, x, &w.input, s)
 			continue
 		}
 		rows, bias := f.split(dst.F32)
-		num.AddOuter(rows, s.dense(x, w.input), d)
+		num.AddOuter(rows, s.dense(x, &w.input), d)
 		if f.bias {
 			num.Add32(bias, d)
 		}
@@ -275,7 +275,7 @@ func (f *linear) backwardDense(dst *round.Partial, df []float32, samples []sampl
 
 var one = []float32{1} // by which rows are added to float64 sums
 
-func (f *linear) backwardSparse(dst *round.Partial, df []float32, x *sample, input scaling, s *linearSpace) {
+func (f *linear) backwardSparse(dst *round.Partial, df []float32, x *sample, input *scaling, s *linearSpace) {
 	num.AddOuterVia(dst.Values, s.slot, x.columns, s.nonZeros(x, input), df)
 	if f.bias || f.scaled {
 		num.AddOuter64(dst.F64[gradientAt:], one, df)

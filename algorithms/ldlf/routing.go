@@ -30,6 +30,7 @@ func columnsOf(n, width int) int {
 // Θ. A block that begins at column i begins at i times its rows everywhere.
 type routing struct {
 	rows   int
+	drawn  float64   // the sum of weights
 	width  int       // columns of a block, of the last one or fewer
 	weight []float32 // columns
 	d      []float32 // labels×columns, of each block
@@ -144,6 +145,7 @@ func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, working any
 	}
 	r := k.spare.get()
 	r.shape(&k.sizes, len(s.rows), s.abreast.width)
+	r.drawn = num.Sum64(s.weight)
 	x := &s.leaves.routed
 	*x = routed{k: k, r: r, refs: refs, data: d, values: k.values(v, varTheta, varQ, s), of: s}
 	if blocks := (len(s.rows) + r.width - 1) / r.width; blocks > 1 && u.Helpers() > 0 {

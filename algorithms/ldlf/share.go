@@ -37,8 +37,14 @@ func (x *leafShare) tree(i int, s *scratch) {
 	num.Transpose64(treeOf(x.t, i, k.treeQ()), l.sums, k.leaves)
 }
 
-// count adds the blocks up; see leafBlock.count.
+// count adds the blocks up; see leafBlock.count. The weights are integers, whose sum is the
+// same in every order.
 func (x *leafShare) count(dst []float64) {
+	if x.kl == nil {
+		dst[0] += float64(x.kept.rows)
+		dst[1] += x.kept.drawn
+		return
+	}
 	for from := 0; from < x.kept.rows; from += x.kept.width {
 		b := x.kept.block(from, &x.k.sizes)
 		b.count(dst, x.losses(from, b))

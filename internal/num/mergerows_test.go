@@ -12,7 +12,7 @@ import (
 // and in turns, of widths with and without whole vectors.
 func TestMergeRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		width := rapid.SampledFrom([]int{1, 7, 8, 9, 15, 16, 17, 63, 64, 65}).Draw(t, "width")
+		width := rapid.SampledFrom([]int{1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 128}).Draw(t, "width")
 		list := func(name string) (values []float32, index []uint32) {
 			share := rapid.IntRange(0, 10).Draw(t, name+"'s share")
 			s := NewStream(NewKey(rapid.Uint64().Draw(t, name), "test/merge"), 0, 0)
@@ -65,10 +65,16 @@ func TestMergeRows(t *testing.T) {
 
 // TestMergeRowsRoom: where there is no room for all rows, nothing is written behind it.
 func TestMergeRowsRoom(t *testing.T) {
-	a, aIndex, bIndex := make([]float32, 3*8), []uint32{0, 2, 5}, []uint32{1, 2, 4}
+	for _, width := range []int{8, 64} {
+		mergeWithoutRoom(t, width)
+	}
+}
+
+func mergeWithoutRoom(t *testing.T, width int) {
+	a, aIndex, bIndex := make([]float32, 3*width), []uint32{0, 2, 5}, []uint32{1, 2, 4}
 	vectors(func(name string) {
 		for room := range 5 {
-			dst, index := newGuarded(room*8), make([]uint32, room, 9)
+			dst, index := newGuarded(room*width), make([]uint32, room, 9)
 			want := dst.clone()
 			func() {
 				defer func() {
@@ -76,7 +82,7 @@ func TestMergeRowsRoom(t *testing.T) {
 						t.Errorf("%s: no panic with room for %d of 5 rows", name, room)
 					}
 				}()
-				MergeRows(dst.v, index, a, a, aIndex, bIndex, 8)
+				MergeRows(dst.v, index, a, a, aIndex, bIndex, width)
 			}()
 			clear(dst.v)
 			clear(want.v)

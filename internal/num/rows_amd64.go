@@ -25,6 +25,9 @@ func mulAddRowsAVX2(dst *float32, n int, a *float32, rows int, m *float32)
 func mulAddRowsAtAVX2(dst *float32, n int, a *float32, rows int, m *float32, index *uint32, limit int) bool
 
 //go:noescape
+func mulAddRowsAtAVX512(dst *float32, n int, a *float32, rows int, m *float32, index *uint32, limit int) bool
+
+//go:noescape
 func addOuterAVX2(m *float32, n int, a *float32, rows int, x *float32)
 
 //go:noescape
@@ -53,7 +56,11 @@ func mulAddRowsAt(dst, a []float32, index []uint32, m []float32) {
 		mulAddRowsAtGo(dst, a, index, m)
 		return
 	}
-	if !mulAddRowsAtAVX2(unsafe.SliceData(dst), n, unsafe.SliceData(a), len(a), unsafe.SliceData(m),
+	run := mulAddRowsAtAVX2
+	if wide && n%64 == 0 && len(a) > 0 {
+		run = mulAddRowsAtAVX512
+	}
+	if !run(unsafe.SliceData(dst), n, unsafe.SliceData(a), len(a), unsafe.SliceData(m),
 		unsafe.SliceData(index), len(m)/n) {
 		panicIndex()
 	}

@@ -101,8 +101,11 @@ func TestMulAddRowsAt(t *testing.T) {
 		portable := dst.clone()
 		mulAddRowsAtGo(portable.v, a.v, index, m.v)
 		requireSame(t, "portable", portable, want)
-		MulAddRowsAt(dst.v, a.v, index, m.v)
-		requireSame(t, "MulAddRowsAt", dst, want)
+		vectors(func(name string) {
+			got := dst.clone()
+			MulAddRowsAt(got.v, a.v, index, m.v)
+			requireSame(t, name, got, want)
+		})
 	})
 }
 
@@ -179,6 +182,7 @@ func TestRowsOutsideTheirMatrixPanic(t *testing.T) {
 		"MulAddRowsAt":             func() { MulAddRowsAt(x, one, []uint32{3}, m) },
 		"MulAddRowsAt far":         func() { MulAddRowsAt(x, one, []uint32{math.MaxUint32}, m) },
 		"MulAddRowsAt lengths":     func() { MulAddRowsAt(x, one, []uint32{1, 2}, m) },
+		"MulAddRowsAt wide":        func() { MulAddRowsAt(make([]float32, 64), []float32{1, 1}, []uint32{2, 3}, make([]float32, 200)) },
 		"mulAddRowsAtGo":           func() { mulAddRowsAtGo(x, one, []uint32{3}, m) },
 		"AddOuter":                 func() { AddOuter(m, make([]float32, 4), x) },
 		"AddOuterAt":               func() { AddOuterAt(m, []uint32{3}, one, x) },

@@ -9,9 +9,8 @@ package num
 // node is (2·len(phi)+1)×n, s and t are units×n.
 func Descend(node, s, t []float32, phi []uint32, n int) {
 	checkWalk(len(node), len(s), len(t), len(phi), n)
-	root := node[:n]
-	for i := range root {
-		root[i] = 1
+	for root := node[:n]; len(root) > 0; {
+		root = root[copy(root, ones[:]):]
 	}
 	if !descend(node, s, t, phi, n) {
 		descendGo(node, s, t, phi, n)
@@ -35,6 +34,14 @@ func checkWalk(node, s, t, splits, n int) {
 		panic("num: a walk over matrices of other shapes")
 	}
 }
+
+// ones is what the root's row is copied from.
+var ones = func() (v [64]float32) {
+	for i := range v {
+		v[i] = 1
+	}
+	return v
+}()
 
 func descendGo(node, s, t []float32, phi []uint32, n int) {
 	for i, unit := range phi {
