@@ -1,7 +1,5 @@
-// Package algorithms declares what every algorithm of Coppice is made of: a
-// Trainer (the leader's half, a deterministic state machine), a Kernel
-// (the workers' half, a pure function) and a Model. engine/DESIGN.md says how
-// the engine, which knows no algorithm, runs them.
+// Package algorithms declares what every algorithm of Coppice has beside the Trainer and
+// the Kernel of package round: a name, settings, an estimate of its memory, and a Model.
 package algorithms
 
 import (
