@@ -138,7 +138,7 @@ func (n *node) quotas() api.Quotas {
 // relieveEvery is the time between two looks at what NATS clients take, and relieveSoon
 // that where it is much, which is an eighth of what may be.
 const (
-	relieveEvery = 100 * time.Millisecond
+	relieveEvery = 250 * time.Millisecond
 	relieveSoon  = 20 * time.Millisecond
 	much         = 8
 )

@@ -13,7 +13,7 @@ func (n *node) keepClients(ctx context.Context) {
 	if n.nats == nil {
 		return
 	}
-	tick := time.NewTicker(n.cfg.timeouts.CutOff / 5)
+	tick := time.NewTicker(n.cfg.timeouts.CutOff / 4)
 	defer tick.Stop()
 	well, sent := time.Now(), 0
 	for {

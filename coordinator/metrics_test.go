@@ -98,7 +98,7 @@ func patient(t *testing.T) context.Context {
 // longFolds is a job of two folds that take more than a second each.
 func longFolds() protocol.Spec {
 	s := testSpec(map[string]string{
-		"steps": lasting(15000), "patience": "1000", "refit": "false", "trees": "1", "depth": "3", "batch_size": "64", "leaf_iterations": "2",
+		"steps": lasting(40000), "patience": "1000", "refit": "false", "trees": "1", "depth": "3", "batch_size": "64", "leaf_iterations": "2",
 		"leaf_batches": "50",
 	})
 	s.TestFraction, s.Folds, s.Name = 0, 2, "folds"
