@@ -53,7 +53,7 @@ func (m *DerivedMemory) release(n int) {
 
 // DerivedCache caches the derived values of one job, those of the newest DerivedVersion
 // only: units never ask for older ones again. A miss derives the value again, so dropping a
-// value never changes a result. The cache retains each RefCounted value. It is safe for
+// value never changes a result. The cache retains each value. It is safe for
 // concurrent use.
 type DerivedCache struct {
 	memory *DerivedMemory

@@ -61,10 +61,10 @@ func (r *routing) shape(z *sizes, rows, width int) {
 // Bytes implements round.Derived.
 func (r *routing) Bytes() int { return 4 * (cap(r.weight) + cap(r.d) + cap(r.p)) }
 
-// Retain implements algorithms.RefCounted.
+// Retain implements round.Derived.
 func (r *routing) Retain() { r.holders.Add(1) }
 
-// Release implements algorithms.RefCounted.
+// Release implements round.Derived.
 func (r *routing) Release() {
 	if r.holders.Add(-1) == 0 {
 		r.spare.put(r)
@@ -169,7 +169,7 @@ type routed struct {
 	of     *scratch // has the window's rows
 }
 
-// Part implements algorithms.Parts: block i.
+// Part implements round.Parts: block i.
 func (x *routed) Part(i int, working any) {
 	k, s, from := x.k, working.(*scratch), i*x.r.width
 	b := k.takeBlock(from, x.of, x.refs, x.data, x.values, s)

@@ -16,7 +16,7 @@ type leafShare struct {
 	kl   []float64 // trees×columns of each block; nil: nobody wants it
 }
 
-// Part implements algorithms.Parts: tree i.
+// Part implements round.Parts: tree i.
 func (x *leafShare) Part(i int, working any) {
 	s := working.(*scratch)
 	s.leaves.begin(x.k.labels, s.abreast.width, x.k.treeQ())

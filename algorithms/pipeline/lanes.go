@@ -23,5 +23,5 @@ func (l *lent) Do(n int, p round.Parts) {
 	l.Lanes.Do(n, l)
 }
 
-// Part implements algorithms.Parts.
+// Part implements round.Parts.
 func (l *lent) Part(i int, s any) { l.parts.Part(i, s.(*scratch).inner) }

@@ -86,7 +86,7 @@ func rounds(t *testing.T, w *work) (kinds map[string]int, progress []round.Progr
 	return kinds, progress
 }
 
-// noting notes the kinds of rounds, and holds what a Gatherer says of their parts
+// noting notes the kinds of rounds, and holds what a UnitReporter says of their results
 // against the progress once they are folded.
 type noting struct {
 	engine.Executor

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -184,18 +184,11 @@ func (c *farCluster) idle(t *testing.T) float64 {
 // others does not at first.
 func (c *farCluster) answering(t *testing.T) {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		var err error
-		for _, n := range c.Coordinators {
-			_, e := proc.ScrapeBy(t.Context(), c.looks, c.HTTP(n))
-			err = errors.Join(err, e)
-		}
-		if err == nil {
-			return
-		}
-		if time.Since(began) > idleWithin {
-			t.Fatal(err)
-		}
+	for _, n := range c.Coordinators {
+		testkit.Until(t, "metrics of "+n.Name, func() bool {
+			_, err := proc.ScrapeBy(t.Context(), c.looks, c.HTTP(n))
+			return err == nil
+		})
 	}
 }
 

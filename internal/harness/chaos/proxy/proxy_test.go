@@ -163,25 +163,31 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// The end of one side ends the other.
-func TestCloses(t *testing.T) {
+// joined returns a proxy and the two ends of a connection through it.
+func joined(t *testing.T) (p *Proxy, client, server net.Conn) {
+	t.Helper()
 	l := testkit.Listen(t)
-	defer l.Close()
+	t.Cleanup(func() { l.Close() })
 	p, err := New(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	c := dial(t, p)
-	server, err := l.Accept()
-	if err != nil {
+	t.Cleanup(func() { p.Close() })
+	client = dial(t, p)
+	if server, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { server.Close() })
+	return p, client, server
+}
+
+// The end of one side ends the other.
+func TestCloses(t *testing.T) {
+	_, c, server := joined(t)
 	c.Close()
 	if err := expect(t, server, "x", soon); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)
 	}
-	server.Close()
 }
 
 // What one dialler is sent or sends can be held back, and others are not; that an end
@@ -219,19 +225,7 @@ func TestHoldFrom(t *testing.T) {
 
 // While a way is held, nobody at its end learns that the other has closed.
 func TestHoldsClosing(t *testing.T) {
-	l := testkit.Listen(t)
-	defer l.Close()
-	p, err := New(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	c := dial(t, p)
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	p, c, server := joined(t)
 	p.Hold(There)
 	c.Close()
 	if err := expect(t, server, "x", hush); !errors.Is(err, os.ErrDeadlineExceeded) {
