@@ -5,21 +5,26 @@ package algorithms
 import (
 	"encoding/json"
 
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// Algorithm is one entry of the registry.
+// Algorithm is one entry of the registry. Package learner makes it of what an algorithm is.
 type Algorithm interface {
 	// Name is the word that selects the algorithm in a spec: "ldlf".
 	Name() string
+	// Doc says what the algorithm is, in one line.
+	Doc() string
+	// Predicts is what its models predict.
+	Predicts() Output
 	// Params lists the settings that a spec may give, in the order of help texts.
-	Params() []Param
+	Params() []param.Param
 	// Resolve checks the settings that the user gave, fills in the rest (presets
 	// may look at the dataset) and returns the JSON that becomes Job.Params, and
-	// the validation share that goes into Job.Split. Errors are *ParamError
+	// the validation share that goes into Job.Split. Errors are *param.Error
 	// where one setting is at fault.
-	Resolve(given Values, m *dataset.Manifest) (Resolved, error)
+	Resolve(given param.Values, m *dataset.Manifest) (Resolved, error)
 	// NewTrainer starts a job; state is nil, or what AppendState wrote.
 	NewTrainer(j *round.Job, m *dataset.Manifest, state []byte) (Trainer, error)
 	// NewKernel makes the job's kernel; it is shared by concurrent units.

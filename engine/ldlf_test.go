@@ -3,9 +3,9 @@ package engine
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/round"
@@ -21,8 +21,8 @@ type forest struct {
 func newForest(t *testing.T) *forest {
 	t.Helper()
 	m, shards := datatest.Build(t, dataset.Artificial(600, 3))
-	a := ldlf.Algorithm{}
-	resolved, err := a.Resolve(algorithms.Values{
+	a := ldlf.New()
+	resolved, err := a.Resolve(param.Values{
 		"trees": int64(2), "depth": int64(4), "outputs": int64(9), "leaf_batches": int64(8), "leaf_iterations": int64(3), "steps": int64(40),
 	}, m)
 	if err != nil {
@@ -42,7 +42,7 @@ func newForest(t *testing.T) *forest {
 // grow drives the job from a state (nil: its beginning) to its end.
 func (f *forest) grow(t *testing.T, lanes int, state []byte, from uint64, observe Observer) (digest string) {
 	t.Helper()
-	tr, err := ldlf.Algorithm{}.NewTrainer(f.job, f.data.Manifest, state)
+	tr, err := ldlf.New().NewTrainer(f.job, f.data.Manifest, state)
 	if err != nil {
 		t.Fatal(err)
 	}

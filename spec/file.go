@@ -6,7 +6,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -118,7 +118,7 @@ func (f *File) set(t text) error {
 	if err == nil {
 		return nil
 	}
-	var p *algorithms.ParamError
+	var p *param.Error
 	if errors.As(err, &p) && !f.known(t.key) {
 		f.keys[t.key] = t.at
 	}
@@ -138,7 +138,7 @@ func (f *File) known(name string) bool {
 // Locate adds the file, line and column to an error about one of the file's
 // values, such as Resolve returns; other errors are returned as they are.
 func (f *File) Locate(err error) error {
-	var p *algorithms.ParamError
+	var p *param.Error
 	if !errors.As(err, &p) {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -30,55 +31,54 @@ const (
 
 // key is one of the keys that every spec may have.
 type key struct {
-	algorithms.Param
-	set func(s *protocol.Spec, text string) error // text passed ParseValue
+	param.Param
+	set func(s *protocol.Spec, value any) // a value that Param.Parse returned
 }
 
 // common lists the keys of every spec, in the order of help texts.
 var common = []key{
 	{
-		algorithms.Param{Name: "algorithm", Kind: algorithms.Word, Doc: "what to train", Default: DefaultAlgorithm, Words: registry.Names()},
-		func(s *protocol.Spec, text string) error { s.Algorithm = text; return nil },
+		param.Param{Name: "algorithm", Kind: param.KindWord, Doc: "what to train", Default: DefaultAlgorithm, Words: registry.Names()},
+		func(s *protocol.Spec, value any) { s.Algorithm = value.(string) },
 	},
 	{
-		algorithms.Param{Name: "dataset", Kind: algorithms.Text, Doc: "name of an imported dataset", Default: "the one of --data or --dataset", Check: protocol.CheckName},
-		func(s *protocol.Spec, text string) error { s.Dataset = text; return nil },
+		param.Param{Name: "dataset", Kind: param.KindText, Doc: "name of an imported dataset", Default: "the one of --data or --dataset", Form: nameForm, Check: protocol.CheckName},
+		func(s *protocol.Spec, value any) { s.Dataset = value.(string) },
 	},
 	{
-		algorithms.Param{Name: "name", Kind: algorithms.Text, Doc: "name of the job and its model", Default: "the job's number", Check: protocol.CheckName},
-		func(s *protocol.Spec, text string) error { s.Name = text; return nil },
+		param.Param{Name: "name", Kind: param.KindText, Doc: "name of the job and its model", Default: "the job's number", Form: nameForm, Check: protocol.CheckName},
+		func(s *protocol.Spec, value any) { s.Name = value.(string) },
 	},
 	{
-		algorithms.Param{Name: "seed", Kind: algorithms.Text, Doc: "seed of everything random: a whole number from 0 to 2^64 - 1", Default: "1", Check: checkSeed},
-		setSeed,
-	},
-	{
-		algorithms.Param{Name: "test_fraction", Kind: algorithms.Float, Doc: "share of the rows held out for testing; not with folds", Default: "0", Min: 0, Max: math.Nextafter(1, 0)},
-		func(s *protocol.Spec, text string) (err error) {
-			s.TestFraction, err = strconv.ParseFloat(text, 64)
-			return err
+		param.Param{Name: "seed", Kind: param.KindText, Doc: "seed of everything random", Default: "1, never the clock", Form: "a whole number from 0 to 2^64 - 1", Check: checkSeed},
+		func(s *protocol.Spec, value any) {
+			seed, _ := strconv.ParseUint(value.(string), 10, 64) // checked
+			s.Seed = &seed
 		},
 	},
 	{
-		algorithms.Param{Name: "folds", Kind: algorithms.Int, Doc: "cross-validation: train once for each of so many folds; 0: once on all", Default: "0", Min: 0, Max: MaxFolds},
-		func(s *protocol.Spec, text string) (err error) {
-			s.Folds, err = strconv.Atoi(text)
-			return err
-		},
+		param.Param{Name: "test_fraction", Kind: param.KindFloat, Doc: "share of the rows held out for testing, not with folds; 0: measures are of the training rows", Default: "0", Min: 0, Max: math.Nextafter(1, 0)},
+		func(s *protocol.Spec, value any) { s.TestFraction = value.(float64) },
 	},
 	{
-		algorithms.Param{Name: "keep_predictions", Kind: algorithms.Int, Doc: "bytes that the predictions of held-out rows may take to be kept with the job; 0: none are", Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
-		func(s *protocol.Spec, text string) error {
-			n, err := strconv.ParseInt(text, 10, 64)
+		param.Param{Name: "folds", Kind: param.KindInt, Doc: "cross-validation: train once for each of so many folds, 2 or more and at most the number of rows; 0: once on all", Default: "0", Min: 0, Max: MaxFolds},
+		func(s *protocol.Spec, value any) { s.Folds = int(value.(int64)) },
+	},
+	{
+		param.Param{Name: "keep_predictions", Kind: param.KindInt, Doc: "bytes that the predictions of held-out rows may take to be kept with the job; 0: none are", Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
+		func(s *protocol.Spec, value any) {
+			n := value.(int64)
 			s.KeepPredictions = &n
-			return err
 		},
 	},
 }
 
+// nameForm is what protocol.CheckName lets pass.
+const nameForm = "1 to 100 letters, digits, `.`, `_`, `-`, a letter or digit first, not digits only"
+
 // Common lists the keys that every spec may have, in the order of help texts.
-func Common() []algorithms.Param {
-	var params []algorithms.Param
+func Common() []param.Param {
+	var params []param.Param
 	for _, k := range common {
 		params = append(params, k.Param)
 	}
@@ -86,25 +86,22 @@ func Common() []algorithms.Param {
 }
 
 // Set sets a key of s, one of the common keys or a setting of s.Algorithm (DefaultAlgorithm
-// if that is empty), to the value of text. Errors are *algorithms.ParamError.
+// if that is empty), to the value of text. Errors are *param.Error.
 func Set(s *protocol.Spec, name, text string) error {
 	for _, k := range common {
-		if k.Name != name {
-			continue
-		}
-		if _, err := ParseValue(&k.Param, text); err != nil {
+		if k.Name == name {
+			value, err := k.Parse(text)
+			if err == nil {
+				k.set(s, value)
+			}
 			return err
 		}
-		if err := k.set(s, text); err != nil {
-			return wrong(&k.Param, text)
-		}
-		return nil
 	}
 	p, err := setting(s.Algorithm, name)
 	if err != nil {
 		return err
 	}
-	if _, err := ParseValue(p, text); err != nil {
+	if _, err := p.Parse(text); err != nil {
 		return err
 	}
 	if s.Set == nil {
@@ -115,7 +112,7 @@ func Set(s *protocol.Spec, name, text string) error {
 }
 
 // setting finds a setting of an algorithm.
-func setting(algorithm, name string) (*algorithms.Param, error) {
+func setting(algorithm, name string) (*param.Param, error) {
 	a, err := find(algorithm)
 	if err != nil {
 		return nil, err
@@ -126,7 +123,7 @@ func setting(algorithm, name string) (*algorithms.Param, error) {
 			return &params[i], nil
 		}
 	}
-	return nil, &algorithms.ParamError{Name: name, Reason: unknownKey(a, name)}
+	return nil, unknownKey(a, name)
 }
 
 func find(algorithm string) (algorithms.Algorithm, error) {
@@ -136,18 +133,15 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 	a, err := registry.Find(algorithm)
 	if err != nil {
 		names := registry.Names()
-		return nil, &algorithms.ParamError{
-			Name:   "algorithm",
-			Reason: fmt.Sprintf("%q is unknown%s; known are %s", algorithm, didYouMean(algorithm, names), strings.Join(names, ", ")),
-		}
+		return nil, param.Errorf("algorithm", "%q is unknown%s; known are %s", algorithm, Suggest(algorithm, names), strings.Join(names, ", "))
 	}
 	return a, nil
 }
 
-// unknownKey returns the reason for the error about an unknown key, with the keys that exist.
-func unknownKey(a algorithms.Algorithm, name string) string {
+// unknownKey returns the error about an unknown key, with the keys that exist.
+func unknownKey(a algorithms.Algorithm, name string) error {
 	names := keyNames(a)
-	return fmt.Sprintf("no such key%s; the keys are %s", didYouMean(name, names), strings.Join(names, ", "))
+	return param.Errorf(name, "no such key%s; the keys are %s", Suggest(name, names), strings.Join(names, ", "))
 }
 
 func keyNames(a algorithms.Algorithm) []string {
@@ -163,10 +157,4 @@ func checkSeed(text string) error {
 		return fmt.Errorf("not a whole number from 0 to %d", uint64(math.MaxUint64))
 	}
 	return nil
-}
-
-func setSeed(s *protocol.Spec, text string) error {
-	seed, err := strconv.ParseUint(text, 10, 64)
-	s.Seed = &seed
-	return err
 }

@@ -1,11 +1,11 @@
 package spec
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -13,7 +13,7 @@ import (
 
 // Resolve makes the job of a spec on a dataset. Every setting of the job has a value: the
 // model is a function of job and dataset, bit for bit. Errors about one key are
-// *algorithms.ParamError.
+// *param.Error.
 func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	a, err := find(s.Algorithm)
 	if err != nil {
@@ -57,14 +57,14 @@ func kept(s *protocol.Spec) int64 {
 
 // values parses settings given as text. The error is about the first wrong one in the order
 // of the algorithm's table.
-func values(a algorithms.Algorithm, set map[string]string) (algorithms.Values, error) {
-	given, params := make(algorithms.Values, len(set)), a.Params()
+func values(a algorithms.Algorithm, set map[string]string) (param.Values, error) {
+	given, params := make(param.Values, len(set)), a.Params()
 	for i := range params {
 		text, ok := set[params[i].Name]
 		if !ok {
 			continue
 		}
-		v, err := ParseValue(&params[i], text)
+		v, err := params[i].Parse(text)
 		if err != nil {
 			return nil, err
 		}
@@ -79,29 +79,25 @@ func values(a algorithms.Algorithm, set map[string]string) (algorithms.Values, e
 			unknown = append(unknown, name)
 		}
 	}
-	name := slices.Min(unknown)
-	return nil, &algorithms.ParamError{Name: name, Reason: unknownKey(a, name)}
+	return nil, unknownKey(a, slices.Min(unknown))
 }
 
 func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
-	fail := func(name, format string, args ...any) error {
-		return &algorithms.ParamError{Name: name, Reason: fmt.Sprintf(format, args...)}
-	}
 	switch f := s.TestFraction; {
 	case math.IsNaN(f) || f < 0 || f >= 1:
-		return fail("test_fraction", "%v is not a number from 0 to below 1", f)
+		return param.Errorf("test_fraction", "%v is not a number from 0 to below 1", f)
 	case f > 0 && (s.Folds != 0 || s.Assigned != ""):
-		return fail("test_fraction", "does not go with folds: each fold is tested by the model of the others")
+		return param.Errorf("test_fraction", "does not go with folds: each fold is tested by the model of the others")
 	case f > 0 && m.Rows < 2:
-		return fail("test_fraction", "the dataset has %d rows; holding out a row leaves none", m.Rows)
+		return param.Errorf("test_fraction", "the dataset has %d rows; holding out a row leaves none", m.Rows)
 	case s.Folds < 0 || s.Folds == 1 || s.Folds > MaxFolds:
-		return fail("folds", "%d is not 0, nor a whole number from 2 to %d", s.Folds, MaxFolds)
+		return param.Errorf("folds", "%d is not 0, nor a whole number from 2 to %d", s.Folds, MaxFolds)
 	case s.Folds > m.Rows:
-		return fail("folds", "%d folds of %d rows: some would be empty", s.Folds, m.Rows)
+		return param.Errorf("folds", "%d folds of %d rows: some would be empty", s.Folds, m.Rows)
 	case s.KeepPredictions != nil && (*s.KeepPredictions < 0 || *s.KeepPredictions > MaxPredictions):
-		return fail("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
+		return param.Errorf("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
 	case s.Assigned != "" && s.Folds == 0:
-		return fail("folds", "rows are assigned to folds, but their number is not given")
+		return param.Errorf("folds", "rows are assigned to folds, but their number is not given")
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -33,7 +33,7 @@ func FuzzResolve(f *testing.F) {
 		var err error
 		allocs.AtMost(t, 256*len(b)+1<<20, "a submission", func() { j, err = Resolve(s, m) })
 		if err != nil {
-			var p *algorithms.ParamError
+			var p *param.Error
 			if !errors.As(err, &p) && err.Error() == "" {
 				t.Fatalf("error %v", err)
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
@@ -182,7 +182,7 @@ func TestResolveErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Resolve(test.spec, m)
-			var p *algorithms.ParamError
+			var p *param.Error
 			if !errors.As(err, &p) || p.Name != test.key {
 				t.Errorf("got %v, want an error about %s", err, test.key)
 			}

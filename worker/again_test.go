@@ -3,7 +3,7 @@ package worker
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -16,7 +16,7 @@ func TestDrivenAgain(t *testing.T) {
 	c.add(d)
 	l := c.lead("a", 5)
 	w := c.start(Config{})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	r := list[0]
 	setup := &protocol.Setup{Epoch: 5, Start: 2, ID: 40, Job: j, Manifest: d.manifest}

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -24,7 +24,7 @@ type bench struct {
 }
 
 // newBench prepares a gradient step of a job.
-func newBench(t testing.TB, src dataset.Source, given algorithms.Values) *bench {
+func newBench(t testing.TB, src dataset.Source, given param.Values) *bench {
 	t.Helper()
 	d := importData(t, src)
 	dir := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -26,7 +26,7 @@ func TestShardChanged(t *testing.T) {
 			c.add(d)
 			l := c.lead("a", 5)
 			w := c.start(Config{Slots: 1})
-			j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+			j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 			list, sums := rounds(t, d, j, 1)
 			l.setup(w, 40, j, d.manifest)
 			l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))

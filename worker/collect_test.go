@@ -6,8 +6,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -17,7 +17,7 @@ import (
 )
 
 // foldsRound returns a job of folds and its one round.
-func foldsRound(t testing.TB, d *data, folds int, given algorithms.Values) (*round.Job, *round.Round) {
+func foldsRound(t testing.TB, d *data, folds int, given param.Values) (*round.Job, *round.Round) {
 	t.Helper()
 	j := newTestJob(t, d, 7, given)
 	j.Folds, j.Split.Folds, j.Split.TestFraction = folds, folds, 0
@@ -91,7 +91,7 @@ func childJobs(t *testing.T, assigned bool) {
 }
 
 // long is a child job that does not end by itself.
-var long = algorithms.Values{"steps": int64(1 << 40), "validation_fraction": 0.0}
+var long = param.Values{"steps": int64(1 << 40), "validation_fraction": 0.0}
 
 func working(w *running, n int) func() bool {
 	return func() bool {

@@ -16,7 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -70,13 +70,13 @@ func importData(t testing.TB, src dataset.Source) *data {
 }
 
 // newTestJob resolves a small job.
-func newTestJob(t testing.TB, d *data, seed uint64, given algorithms.Values) *round.Job {
+func newTestJob(t testing.TB, d *data, seed uint64, given param.Values) *round.Job {
 	t.Helper()
 	a, err := registry.Find("ldlf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := algorithms.Values{
+	values := param.Values{
 		"trees": int64(2), "depth": int64(4), "steps": int64(30), "leaf_batches": int64(10),
 		"leaf_iterations": int64(3), "batch_size": int64(128),
 	}

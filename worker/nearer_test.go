@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -58,7 +58,7 @@ func TestMovesNearer(t *testing.T) {
 	}
 	// compute has the worker compute a round, asked again where a message is lost that
 	// has a route to take; it returns the partial.
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	compute := func(w *running, l *leader) (p *protocol.Part) {
 		t.Helper()
@@ -124,7 +124,7 @@ func TestFollowsTheMajority(t *testing.T) {
 	})
 	l := c.lead("a", 5)
 	w := c.start(Config{})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))

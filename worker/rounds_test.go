@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -122,10 +122,10 @@ func TestJobEqualsLocal(t *testing.T) {
 		name    string
 		src     dataset.Source
 		workers int
-		given   algorithms.Values
+		given   param.Values
 	}{
 		{"dense/1", dense(), 1, nil},
-		{"dense/3", dense(), 3, algorithms.Values{"batch_size": int64(512)}},
+		{"dense/3", dense(), 3, param.Values{"batch_size": int64(512)}},
 		{"sparse/2", sparse(), 2, nil},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestPartsAreMaximalNodes(t *testing.T) {
 	c.add(d)
 	l := c.lead("a", 5)
 	w := c.start(Config{})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, _ := rounds(t, d, j, 1)
 	r := list[0]
 	if r.Units != 16 {
@@ -264,7 +264,7 @@ func TestDuplicateRun(t *testing.T) {
 	c.add(d)
 	l := c.lead("a", 5)
 	w := c.start(Config{})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	r := list[0]
 	run := l.message(40, 0, r, allUnits(r.Units))
@@ -316,7 +316,7 @@ func TestNewerRoundSupersedes(t *testing.T) {
 	c.add(d)
 	l := c.lead("a", 5)
 	w := c.start(Config{})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	r := list[0]
 	open := c.close()
@@ -385,7 +385,7 @@ func TestMissingShard(t *testing.T) {
 	c.remove(d.manifest.Shards[6].Digest)
 	l := c.lead("a", 5)
 	w := c.start(Config{})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, _ := rounds(t, d, j, 1)
 	r := list[0]
 	l.setup(w, 40, j, d.manifest)
@@ -489,7 +489,7 @@ func TestForgetMidRun(t *testing.T) {
 	c.add(d)
 	l := c.lead("a", 5)
 	w := c.start(Config{})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, _ := rounds(t, d, j, 1)
 	r := list[0]
 	l.setup(w, 40, j, d.manifest)
@@ -554,7 +554,7 @@ func TestNewEpochDropsSums(t *testing.T) {
 	c.add(d)
 	old := c.lead("a", 5)
 	w := c.start(Config{})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, _ := rounds(t, d, j, 1)
 	open := c.close()
 	old.setup(w, 40, j, d.manifest)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -103,7 +103,7 @@ func TestCorruptCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	w = c.start(Config{Dir: dir})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
@@ -129,7 +129,7 @@ func TestClusterMoves(t *testing.T) {
 	c.add(d)
 	l := c.lead("a", 5)
 	w := c.start(Config{})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	r := list[0]
 	l.setup(w, 40, j, d.manifest)
@@ -168,7 +168,7 @@ func TestClusterBeginsAnew(t *testing.T) {
 	c.add(d)
 	l := c.lead("a", 50)
 	w := c.start(Config{})
-	old := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	old := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, _ := rounds(t, d, old, 1)
 	l.setup(w, 40, old, d.manifest)
 	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
@@ -176,7 +176,7 @@ func TestClusterBeginsAnew(t *testing.T) {
 
 	c.set(func(i *protocol.Cluster) { i.Epoch, i.Leader = 3, "a" })
 	l = c.lead("a", 3)
-	j := newTestJob(t, d, 8, algorithms.Values{"scaling": "minmax"})
+	j := newTestJob(t, d, 8, param.Values{"scaling": "minmax"})
 	list, sums := rounds(t, d, j, 1)
 	l.beat(w, "an answer to the new log's leader", func(protocol.Beat) bool { // obeyed once the worker knows
 		l.setup(w, 40, j, d.manifest)
@@ -198,7 +198,7 @@ func TestAnotherJobOfTheSameNumber(t *testing.T) {
 	l := c.lead("a", 5)
 	w := c.start(Config{})
 	for _, scaling := range []string{"standard", "minmax"} {
-		j := newTestJob(t, d, 7, algorithms.Values{"scaling": scaling})
+		j := newTestJob(t, d, 7, param.Values{"scaling": scaling})
 		list, sums := rounds(t, d, j, 1)
 		l.setup(w, 40, j, d.manifest)
 		l.values(w, 40, list[0])
@@ -322,7 +322,7 @@ func TestShardCutShort(t *testing.T) {
 	c.add(d)
 	l := c.lead("a", 5)
 	w := c.start(Config{Slots: 1})
-	j := newTestJob(t, d, 7, algorithms.Values{"scaling": "standard"})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	run := l.message(40, 0, list[0], allUnits(list[0].Units))
 	l.setup(w, 40, j, d.manifest)

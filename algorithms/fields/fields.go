@@ -49,8 +49,8 @@ func Read(b []byte, version byte, state func(*List)) error {
 	return l.err
 }
 
-// Reading reports whether the pass reads.
-func (l *List) Reading() bool { return l.reading }
+// Reading reports whether the pass reads, and has found no error so far.
+func (l *List) Reading() bool { return l.reading && l.err == nil }
 
 // Check refuses a state that is being read unless ok; the format says what is wrong. It does
 // nothing while a state is written.

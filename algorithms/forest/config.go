@@ -1,14 +1,12 @@
 package forest
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 )
 
 // The words that settings take.
@@ -23,50 +21,16 @@ const (
 // maxDepth bounds the depth of trees: a node's path fits a uint64.
 const maxDepth = 60
 
-// Config holds the resolved settings of a job. Its JSON form is Job.Params: every
-// field is present, in this order, so equal settings have equal bytes.
+// Config holds the settings of a job, which settings describes.
 type Config struct {
-	Trees         int     `json:"trees"`
-	MaxDepth      int     `json:"max_depth"`      // the root has depth 0; a node at this depth is a leaf
-	SamplingRatio float64 `json:"sampling_ratio"` // draws with replacement for each training row
-	MinSamples    int     `json:"min_samples"`    // a node of fewer, copies counted, is a leaf
-	Features      string  `json:"features"`       // tried at a node: all, sqrt or a share of them
-	Step          string  `json:"step"`           // exhaustive or adaptive
-	Alpha         float64 `json:"alpha"`          // α of Eq. 5
-	Beta          float64 `json:"beta"`           // β of Eq. 5
-}
-
-// Default returns the paper's settings (section 4.4).
-func Default() Config {
-	return Config{
-		Trees: 50, MaxDepth: 20, SamplingRatio: 0.8, MinSamples: 20,
-		Features: featuresAll, Step: stepExhaustive, Alpha: 0.25, Beta: 8,
-	}
-}
-
-// parseConfig reads the JSON form strictly: unknown keys and values out of range
-// are errors.
-func parseConfig(raw json.RawMessage) (*Config, error) {
-	c := new(Config)
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(c); err != nil {
-		return nil, fmt.Errorf("forest: settings: %w", err)
-	}
-	if err := c.check(); err != nil {
-		return nil, fmt.Errorf("forest: %w", err)
-	}
-	return c, nil
-}
-
-// check returns a *algorithms.ParamError for the first setting out of its range.
-func (c *Config) check() error {
-	for i := range settings {
-		if err := settings[i].check(c); err != nil {
-			return err
-		}
-	}
-	return nil
+	Trees         int
+	MaxDepth      int     // the root has depth 0; a node at this depth is a leaf
+	SamplingRatio float64 // draws with replacement for each training row
+	MinSamples    int     // a node of fewer, copies counted, is a leaf
+	Features      string  // tried at a node: all, sqrt or a share of them
+	Step          string  // exhaustive or adaptive
+	Alpha         float64 // α of Eq. 5
+	Beta          float64 // β of Eq. 5
 }
 
 // draws is the size of a bootstrap sample of n training rows.
@@ -93,7 +57,7 @@ func checkFeatures(text string) error {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.Trim(text, "0123456789.eE+-") != "" || !(v > 0 && v <= 1) {
-		return fmt.Errorf("want all, sqrt, or a share of the features above 0 and at most 1")
+		return errors.New("want all, sqrt, or a share of the features above 0 and at most 1")
 	}
 	return nil
 }
@@ -103,15 +67,11 @@ func checkFeatures(text string) error {
 func (c *Config) checkDraws(rows int) error {
 	switch n := c.draws(rows); {
 	case n > maxDraws:
-		return paramError("sampling_ratio", "%v of %d training rows are %d draws, more than the %d that are possible",
+		return param.Errorf("sampling_ratio", "%v of %d training rows are %d draws, more than the %d that are possible",
 			c.SamplingRatio, rows, n, maxDraws)
 	case n < c.MinSamples:
-		return paramError("min_samples", "%v of %d training rows are %d draws, fewer than the %d that a node needs to be split: give less, or more rows",
+		return param.Errorf("min_samples", "%v of %d training rows are %d draws, fewer than the %d that a node needs to be split: give less, or more rows",
 			c.SamplingRatio, rows, n, c.MinSamples)
 	}
 	return nil
-}
-
-func paramError(name, format string, args ...any) error {
-	return &algorithms.ParamError{Name: name, Reason: fmt.Sprintf(format, args...)}
 }

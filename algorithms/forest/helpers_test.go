@@ -153,7 +153,7 @@ var families = map[string]Variant{
 }
 
 func smallConfig() Config {
-	c := Default()
+	c := *settings.Default()
 	c.Trees, c.MinSamples = 3, 2
 	return c
 }

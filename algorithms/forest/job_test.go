@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/num/nofuse"
@@ -123,7 +125,7 @@ func TestSample(t *testing.T) {
 // TestChooser: exactly the stated number of features, each as often as the others,
 // the same however they are asked for.
 func TestChooser(t *testing.T) {
-	cfg := Default()
+	cfg := *settings.Default()
 	cfg.Features = "0.3"
 	var marking, asking featureSampler
 	marking.key = num.NewKey(1, "test")
@@ -224,13 +226,13 @@ func TestTrainerChecksTheSplit(t *testing.T) {
 	}
 	j.Split = dataset.Split{Seed: 1, TestFraction: 0.5}
 	_, err := families["two"].New().NewTrainer(j, m, nil)
-	var param *algorithms.ParamError
+	var param *param.Error
 	if !errors.As(err, &param) || param.Name != "min_samples" {
 		t.Errorf("error %v", err)
 	}
 }
 
-func testJob(t *testing.T, given algorithms.Values, m *dataset.Manifest) *round.Job {
+func testJob(t *testing.T, given param.Values, m *dataset.Manifest) *round.Job {
 	t.Helper()
 	r, err := families["two"].New().Resolve(given, m)
 	if err != nil {
@@ -250,7 +252,7 @@ type stateTest struct {
 func newStateTest(t *testing.T) *stateTest {
 	p := makeProblem(6, 60, 4, 3, 1)
 	s := &stateTest{T: t, d: p.data(2, false, dataset.Split{})}
-	s.job = testJob(t, algorithms.Values{"trees": int64(3), "min_samples": int64(2)}, s.d.Manifest)
+	s.job = testJob(t, param.Values{"trees": int64(3), "min_samples": int64(2)}, s.d.Manifest)
 	s.tr = s.trainer(nil)
 	return s
 }
@@ -334,7 +336,7 @@ func TestTrainerRefuses(t *testing.T) {
 	}
 	state, _ := s.tr.AppendState(nil)
 	for _, bad := range [][]byte{{}, {9}, state[:20], state[:len(state)-1], append(slices.Clone(state), state[1:]...)} {
-		if _, err := families["two"].New().NewTrainer(s.job, s.d.Manifest, bad); !errors.Is(err, ErrState) {
+		if _, err := families["two"].New().NewTrainer(s.job, s.d.Manifest, bad); !errors.Is(err, fields.ErrState) {
 			t.Errorf("%d bytes of state: error %v", len(bad), err)
 		}
 	}
@@ -344,7 +346,7 @@ func TestTrainerRefuses(t *testing.T) {
 func TestSettings(t *testing.T) {
 	m := &dataset.Manifest{Rows: 100, Features: 9, Labels: 3}
 	a := families["two"].New()
-	for want, given := range map[string]algorithms.Values{
+	for want, given := range map[string]param.Values{
 		"trees: 0 is not a whole number from 1":         {"trees": int64(0)},
 		"max_depth: 0 is not a whole number from 1":     {"max_depth": int64(0)},
 		"max_depth: 61 is not":                          {"max_depth": int64(61)},
@@ -356,14 +358,14 @@ func TestSettings(t *testing.T) {
 		`features: "0": want`:                           {"features": "0"},
 		`features: "1.5": want`:                         {"features": "1.5"},
 		`features: "0x1p-1": want`:                      {"features": "0x1p-1"},
-		`step: "slow" is not one of exhaustive, adapt`:  {"step": "slow"},
+		`step: "slow" is not exhaustive or adaptive`:    {"step": "slow"},
 		"alpha: 0 is not a number":                      {"alpha": 0.0},
 		"beta: -1 is not a number":                      {"beta": -1.0},
 		"depth: two has no such setting":                {"depth": int64(5), "zeal": 1.0},
 		"trees: a float64 is not a whole number":        {"trees": 5.0},
 	} {
 		_, err := a.Resolve(given, m)
-		var param *algorithms.ParamError
+		var param *param.Error
 		if !errors.As(err, &param) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v: error %v, want %s...", given, err, want)
 		}
@@ -381,7 +383,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%s, error %v", r.Params, err)
 	}
 	for _, bad := range []string{`{"trees":50}`, strings.Replace(want, `"trees"`, `"more":1,"trees"`, 1), `{`} {
-		if _, err := parseConfig(json.RawMessage(bad)); err == nil {
+		if _, err := settings.Parse(json.RawMessage(bad)); err == nil {
 			t.Errorf("%s was taken", bad)
 		}
 	}

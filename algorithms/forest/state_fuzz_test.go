@@ -3,10 +3,10 @@ package forest
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/round"
@@ -18,7 +18,7 @@ func FuzzRestore(f *testing.F) {
 	c := smallConfig()
 	d := makeProblem(1, 40, 3, 2, 1).data(1, false, dataset.Split{})
 	done := &trainer{cfg: &c, features: 3, labels: 2, trees: growTrees(f, families["two"], c, 1, d, 1)}
-	state, err := done.AppendState(nil)
+	state, err := fields.Append(nil, stateFormat, done.State)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -29,14 +29,14 @@ func FuzzRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tr := &trainer{cfg: &c, features: 3, labels: 2}
 		var err error
-		allocs.AtMost(t, 16*len(b)+64<<10, "a trainer's state", func() { err = tr.restore(bytes.Clone(b)) })
+		allocs.AtMost(t, 16*len(b)+64<<10, "a trainer's state", func() { err = fields.Read(bytes.Clone(b), stateFormat, tr.State) })
 		if err != nil {
-			if !errors.Is(err, ErrState) {
+			if !errors.Is(err, fields.ErrState) {
 				t.Fatalf("error %v", err)
 			}
 			return
 		}
-		if again, err := tr.AppendState(nil); err != nil || !bytes.Equal(again, b) {
+		if again, err := fields.Append(nil, stateFormat, tr.State); err != nil || !bytes.Equal(again, b) {
 			t.Fatalf("a state of %d bytes is written again as %d, error %v", len(b), len(again), err)
 		}
 		tr.Progress()
@@ -51,26 +51,27 @@ func FuzzRestore(f *testing.F) {
 // FuzzSettings: the settings of a job come as JSON, from the log and from the
 // leader: they are refused, or those of a job whose halves can be made.
 func FuzzSettings(f *testing.F) {
-	raw, err := json.Marshal(smallConfig())
+	c := smallConfig()
+	raw, err := settings.JSON(&c)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(raw, uint16(100))
+	f.Add([]byte(raw), uint16(100))
 	f.Add(bytes.Replace(raw, []byte(`"all"`), []byte(`"1e-300"`), 1), uint16(1))
 	f.Add([]byte(`{"trees":1e9}`), uint16(9))
 	a := families["two"].New()
 	f.Fuzz(func(t *testing.T, raw []byte, rows uint16) {
 		var c *Config
 		var err error
-		allocs.AtMost(t, 64*len(raw)+64<<10, "settings", func() { c, err = parseConfig(raw) })
+		allocs.AtMost(t, 64*len(raw)+64<<10, "settings", func() { c, err = settings.Parse(raw) })
 		if err != nil || rows == 0 {
 			return
 		}
-		again, err := json.Marshal(c)
+		again, err := settings.JSON(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := parseConfig(again); err != nil || *back != *c {
+		if back, err := settings.Parse(again); err != nil || *back != *c {
 			t.Fatalf("%s is read as %+v, error %v", again, back, err)
 		}
 		m := &dataset.Manifest{Format: 1, Rows: int(rows), Features: 3, Labels: 2, Shards: make([]dataset.ShardRef, 1)}

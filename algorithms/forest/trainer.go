@@ -2,25 +2,23 @@ package forest
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// ErrState is wrapped by every error about a trainer's state.
-var ErrState = errors.New("forest: not a state of this job")
-
-// stateFormat is the version byte of a trainer's state.
+// stateFormat is the version of the fields of a state.
 const stateFormat = 1
 
 // trainer implements round.Trainer: one collected round with a unit for each
 // tree (Algorithm 2 of Chen et al. 2018).
 type trainer struct {
+	learner.Base
 	cfg              *Config
 	features, labels int
 
@@ -126,42 +124,25 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	return newModel(t.trees, t.features, t.labels), nil
 }
 
-// AppendState implements round.Trainer: the format byte, then, once they are
-// collected, the encoded trees, each after its length (u64).
-func (t *trainer) AppendState(dst []byte) ([]byte, error) {
-	dst = append(dst, stateFormat)
+// State implements learner.Trainer: the encoded trees, once they are collected.
+func (t *trainer) State(l *fields.List) {
+	if !l.Tail(t.trees != nil) {
+		return
+	}
 	size := 0
 	for _, tree := range t.trees {
 		size += 8 + tree.Size()
 	}
-	dst = slices.Grow(dst, size)
-	for _, tree := range t.trees {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(tree.Size()))
-		dst = tree.AppendBinary(dst)
-	}
-	return dst, nil
-}
-
-// restore reads what AppendState wrote for the same job.
-func (t *trainer) restore(b []byte) error {
-	if len(b) == 0 || b[0] != stateFormat {
-		return fmt.Errorf("%w: this program reads format %d", ErrState, stateFormat)
-	}
-	b = b[1:]
-	if len(b) == 0 {
-		return nil
-	}
-	var encoded [][]byte
-	for len(b) > 0 && len(encoded) <= t.cfg.Trees {
-		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-			return fmt.Errorf("%w: tree %d is cut short", ErrState, len(encoded))
+	l.Grow(size)
+	for i := range t.cfg.Trees {
+		tree := new(Tree)
+		if i < len(t.trees) {
+			tree = t.trees[i]
 		}
-		n := int(binary.LittleEndian.Uint64(b))
-		encoded = append(encoded, bytes.Clone(b[8:8+n]))
-		b = b[8+n:]
+		l.Part(tree.Size(), tree.AppendBinary, func(encoded []byte) error {
+			tree, err := DecodeTree(bytes.Clone(encoded), t.features, t.labels)
+			t.trees = append(t.trees, tree)
+			return err
+		})
 	}
-	if err := t.Fold(&round.Result{Collected: encoded}); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -165,7 +166,7 @@ func TestDecodeModelRefuses(t *testing.T) {
 		"a degree of 2": func(v []algorithms.Tensor) []algorithms.Tensor { v[9].F32[0] = 2; return v },
 	} {
 		tensors := joined(m)
-		if _, err := decodeModel(change(tensors)); !errors.Is(err, ErrModel) {
+		if _, err := families["two"].New().DecodeModel(change(tensors)); !errors.Is(err, learner.ErrModel) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

@@ -1,9 +1,8 @@
 package forest
 
 import (
-	"fmt"
-
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -13,6 +12,8 @@ import (
 type Variant struct {
 	// Name is the word that selects the algorithm in a spec.
 	Name string
+	// Doc says what the algorithm is, in one line.
+	Doc string
 	// Classes returns the number of class labels that the Labeller gives, at least 2,
 	// for rows with so many labels.
 	Classes func(labels int) int
@@ -24,37 +25,24 @@ type Variant struct {
 }
 
 // New returns the algorithm.
-func (f Variant) New() algorithms.Algorithm { return algorithm{f} }
-
-type algorithm struct{ variant Variant }
-
-// Name implements algorithms.Algorithm.
-func (a algorithm) Name() string { return a.variant.Name }
-
-// Params implements algorithms.Algorithm.
-func (algorithm) Params() []algorithms.Param { return params() }
-
-// Resolve implements algorithms.Algorithm. Errors are *algorithms.ParamError, or say
-// that the dataset has no labels.
-func (a algorithm) Resolve(given algorithms.Values, m *dataset.Manifest) (algorithms.Resolved, error) {
-	return resolve(a.variant.Name, given, m)
-}
-
-// NewTrainer implements algorithms.Algorithm. An unusable state gives an error that
-// wraps ErrState.
-func (a algorithm) NewTrainer(j *round.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
-	c, err := parseConfig(j.Params)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkSplit(c, j, m); err != nil {
-		return nil, err
-	}
-	t := &trainer{cfg: c, features: m.Features, labels: m.Labels}
-	if state == nil {
-		return t, nil
-	}
-	return t, t.restore(state)
+func (f Variant) New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:     f.Name,
+		Doc:      f.Doc,
+		Predicts: algorithms.Distribution,
+		Settings: settings,
+		Fits:     func(c *Config, m *dataset.Manifest) error { return c.checkDraws(m.Rows) },
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			t := &trainer{cfg: j.Config, features: j.Manifest.Features, labels: j.Manifest.Labels}
+			return t, checkSplit(j.Config, j.Job, j.Manifest)
+		},
+		StateVersion: stateFormat,
+		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
+			return &kernel{variant: f, cfg: *j.Config, seed: j.Seed, labels: j.Manifest.Labels}, nil
+		},
+		Model:  func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
+		Memory: memory,
+	})
 }
 
 // checkSplit refuses a split that leaves too few training rows. A split that lists the
@@ -74,26 +62,4 @@ func checkSplit(c *Config, j *round.Job, m *dataset.Manifest) error {
 		}
 	}
 	return c.checkDraws(rows)
-}
-
-// NewKernel implements algorithms.Algorithm. The kernel implements
-// round.CollectKernel.
-func (a algorithm) NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
-	c, err := parseConfig(j.Params)
-	if err != nil {
-		return nil, err
-	}
-	if m.Labels == 0 {
-		return nil, fmt.Errorf("%s: the dataset has no labels", a.variant.Name)
-	}
-	return &kernel{variant: a.variant, cfg: *c, seed: j.Seed, labels: m.Labels}, nil
-}
-
-// DecodeModel implements algorithms.Algorithm. Errors wrap ErrModel.
-func (a algorithm) DecodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
-	m, err := decodeModel(tensors)
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
 }

@@ -93,9 +93,14 @@ type copied struct {
 	input   []float64
 }
 
+// vectorsOf lists what putBack copies back.
+func vectorsOf(tr *trainer) [][]float32 {
+	return [][]float32{tr.theta, tr.first, tr.second, tr.q, tr.best.theta, tr.best.q}
+}
+
 func snapshot(tr *trainer) *copied {
 	c := &copied{state: *tr.state, input: append([]float64{}, tr.input...)}
-	for _, v := range tr.vectors() {
+	for _, v := range vectorsOf(tr) {
 		c.vectors = append(c.vectors, append([]float32{}, v...))
 	}
 	return c
@@ -104,20 +109,7 @@ func snapshot(tr *trainer) *copied {
 func (c *copied) putBack(tr *trainer) {
 	*tr.state = c.state
 	copy(tr.input, c.input)
-	for i, v := range c.vectors {
-		switch i { // as vectors lists them
-		case 0:
-			copy(tr.theta, v)
-		case 1:
-			copy(tr.first, v)
-		case 2:
-			copy(tr.second, v)
-		case 3:
-			copy(tr.q, v)
-		case 4:
-			copy(tr.best.theta, v)
-		case 5:
-			copy(tr.best.q, v)
-		}
+	for i, v := range vectorsOf(tr) {
+		copy(v, c.vectors[i])
 	}
 }

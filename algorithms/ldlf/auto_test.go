@@ -50,10 +50,7 @@ func autoFolds(t *testing.T, name string, n int) (model, mean float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := resolve(nil, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := mustResolve(t, nil, m)
 	for fold := range n {
 		j := jobOf(c, 1)
 		j.Split.Folds, j.Split.Fold, j.Split.Assigned, j.Split.ValidationMin = folds, fold, "the test's", validationMin

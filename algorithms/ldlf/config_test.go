@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -17,9 +18,13 @@ var (
 	movie = &dataset.Manifest{Rows: 7755, Features: 1869, Labels: 5, NonZeros: 7755 * 21, Sparse: true}
 )
 
-func mustResolve(t *testing.T, given algorithms.Values, m *dataset.Manifest) *Config {
+func mustResolve(t *testing.T, given param.Values, m *dataset.Manifest) *Config {
 	t.Helper()
-	c, err := resolve(given, m)
+	r, err := New().Resolve(given, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := settings.Parse(r.Params)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,16 +53,16 @@ func TestPresets(t *testing.T) {
 	}
 	for _, x := range []struct {
 		name  string
-		given algorithms.Values
+		given param.Values
 		m     *dataset.Manifest
 		want  Config
 	}{
 		{"auto, dense", nil, yeast, dense},
-		{"auto, sparse", algorithms.Values{"preset": "auto"}, movie, sparse},
+		{"auto, sparse", param.Values{"preset": "auto"}, movie, sparse},
 		{"auto, few rows", nil, &dataset.Manifest{Rows: 213, Features: 24, Labels: 6, NonZeros: 213 * 24}, small},
 		{"auto, many rows", nil, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, large},
-		{"auto without validation", algorithms.Values{"validation_fraction": 0.0}, yeast, unvalidated},
-		{"paper", algorithms.Values{"preset": "paper"}, movie, paper},
+		{"auto without validation", param.Values{"validation_fraction": 0.0}, yeast, unvalidated},
+		{"paper", param.Values{"preset": "paper"}, movie, paper},
 	} {
 		if got := mustResolve(t, x.given, x.m); *got != x.want {
 			t.Errorf("%s: %+v, want %+v", x.name, *got, x.want)
@@ -66,7 +71,7 @@ func TestPresets(t *testing.T) {
 }
 
 func TestGivenOverrides(t *testing.T) {
-	c := mustResolve(t, algorithms.Values{
+	c := mustResolve(t, param.Values{
 		"preset": "paper", "trees": int64(20), "learning_rate": 5.0, "bias": false, "init": "normal", "init_std": 1.0,
 		"scaling": "minmax", "steps": int64(300), "depth": int64(9),
 	}, movie)
@@ -76,13 +81,13 @@ func TestGivenOverrides(t *testing.T) {
 	if c.Outputs != 256 {
 		t.Errorf("%d outputs for depth 9, want 256", c.Outputs)
 	}
-	if c := mustResolve(t, algorithms.Values{"optimizer": "adam"}, yeast); c.LearningRate != adamRate {
+	if c := mustResolve(t, param.Values{"optimizer": "adam"}, yeast); c.LearningRate != adamRate {
 		t.Errorf("Adam begins with rate %v", c.LearningRate)
 	}
-	if c := mustResolve(t, algorithms.Values{"preset": "paper", "init_std": 0.5}, yeast); c.Init != "normal" {
+	if c := mustResolve(t, param.Values{"preset": "paper", "init_std": 0.5}, yeast); c.Init != "normal" {
 		t.Errorf("init_std alone gives init %s", c.Init)
 	}
-	if c := mustResolve(t, algorithms.Values{"init": "xavier"}, yeast); c.InitStd != 0 {
+	if c := mustResolve(t, param.Values{"init": "xavier"}, yeast); c.InitStd != 0 {
 		t.Errorf("xavier with deviation %v", c.InitStd)
 	}
 }
@@ -90,22 +95,9 @@ func TestGivenOverrides(t *testing.T) {
 // TestResolvedRepeats: the resolved settings, given again, resolve to themselves,
 // so the printed command repeats a job.
 func TestResolvedRepeats(t *testing.T) {
-	for _, given := range []algorithms.Values{nil, {"preset": "paper"}, {"optimizer": "adam"}} {
+	for _, given := range []param.Values{nil, {"preset": "paper"}, {"optimizer": "adam"}} {
 		first := mustResolve(t, given, movie)
-		again := algorithms.Values{}
-		for _, s := range settings {
-			switch p := s.field(first).(type) {
-			case *int:
-				again[s.Name] = int64(*p)
-			case *float64:
-				again[s.Name] = *p
-			case *bool:
-				again[s.Name] = *p
-			case *string:
-				again[s.Name] = *p
-			}
-		}
-		if second := mustResolve(t, again, yeast); *second != *first {
+		if second := mustResolve(t, settings.Values(first), yeast); *second != *first {
 			t.Errorf("%+v became %+v", *first, *second)
 		}
 	}
@@ -113,44 +105,44 @@ func TestResolvedRepeats(t *testing.T) {
 
 func TestWrongSettings(t *testing.T) {
 	for _, x := range []struct {
-		given algorithms.Values
+		given param.Values
 		name  string
 		says  string
 	}{
-		{algorithms.Values{"depth": int64(40)}, "depth", "from 2 to 20"},
-		{algorithms.Values{"depth": int64(1)}, "depth", "from 2 to 20"},
-		{algorithms.Values{"outputs": int64(62)}, "outputs", "at least 63"},
-		{algorithms.Values{"depth": int64(8), "outputs": int64(64)}, "outputs", "at least 127"},
-		{algorithms.Values{"batch_size": int64(0)}, "batch_size", "from 1"},
-		{algorithms.Values{"learning_rate": -1.0}, "learning_rate", "not a number from"},
-		{algorithms.Values{"learning_rate": math.NaN()}, "learning_rate", "NaN"},
-		{algorithms.Values{"momentum": 1.0}, "momentum", "0.9999"},
-		{algorithms.Values{"optimizer": "lbfgs"}, "optimizer", "one of sgd, adam"},
-		{algorithms.Values{"preset": "best"}, "preset", "one of auto, paper"},
-		{algorithms.Values{"scaling": true}, "scaling", "one of none, standard, minmax"},
-		{algorithms.Values{"trees": 5.5}, "trees", "whole number"},
-		{algorithms.Values{"validation_fraction": 0.7}, "validation_fraction", "to 0.5"},
-		{algorithms.Values{"init": "normal", "init_std": 0.0}, "init_std", "above 0"},
-		{algorithms.Values{"init": "xavier", "init_std": 1.0}, "init_std", "normal"},
-		{algorithms.Values{"tree": int64(5)}, "tree", "no such setting"},
-		{algorithms.Values{"refit": true, "preset": "paper"}, "refit", "validation_fraction"},
-		{algorithms.Values{"trees": int64(1000), "depth": int64(17)}, "depth", "more than"},
-		{algorithms.Values{"outputs": int64(1 << 20)}, "outputs", "Θ would hold"},
+		{param.Values{"depth": int64(40)}, "depth", "from 2 to 20"},
+		{param.Values{"depth": int64(1)}, "depth", "from 2 to 20"},
+		{param.Values{"outputs": int64(62)}, "outputs", "at least 63"},
+		{param.Values{"depth": int64(8), "outputs": int64(64)}, "outputs", "at least 127"},
+		{param.Values{"batch_size": int64(0)}, "batch_size", "from 1"},
+		{param.Values{"learning_rate": -1.0}, "learning_rate", "not a number from"},
+		{param.Values{"learning_rate": math.NaN()}, "learning_rate", "NaN"},
+		{param.Values{"momentum": 1.0}, "momentum", "0.9999"},
+		{param.Values{"optimizer": "lbfgs"}, "optimizer", "not sgd or adam"},
+		{param.Values{"preset": "best"}, "preset", "not auto or paper"},
+		{param.Values{"scaling": true}, "scaling", "not none, standard or minmax"},
+		{param.Values{"trees": 5.5}, "trees", "whole number"},
+		{param.Values{"validation_fraction": 0.7}, "validation_fraction", "to 0.5"},
+		{param.Values{"init": "normal", "init_std": 0.0}, "init_std", "above 0"},
+		{param.Values{"init": "xavier", "init_std": 1.0}, "init_std", "normal"},
+		{param.Values{"tree": int64(5)}, "tree", "no such setting"},
+		{param.Values{"refit": true, "preset": "paper"}, "refit", "validation_fraction"},
+		{param.Values{"trees": int64(1000), "depth": int64(17)}, "depth", "more than"},
+		{param.Values{"outputs": int64(1 << 20)}, "outputs", "Θ would hold"},
 	} {
-		_, err := Algorithm{}.Resolve(x.given, movie)
-		var p *algorithms.ParamError
+		_, err := New().Resolve(x.given, movie)
+		var p *param.Error
 		if !errors.As(err, &p) || p.Name != x.name || !strings.Contains(p.Reason, x.says) {
 			t.Errorf("%v: error %v, want one of %s that says %q", x.given, err, x.name, x.says)
 		}
 	}
-	if _, err := (Algorithm{}).Resolve(nil, &dataset.Manifest{Rows: 9, Features: 3}); !errors.Is(err, errNoLabels) {
+	if _, err := New().Resolve(nil, &dataset.Manifest{Rows: 9, Features: 3}); !errors.Is(err, learner.ErrNoLabels) {
 		t.Errorf("without labels: error %v", err)
 	}
 }
 
 // TestParams: every field of Config is a setting, described once, in JSON order.
 func TestParams(t *testing.T) {
-	r, err := Algorithm{}.Resolve(nil, yeast)
+	r, err := New().Resolve(nil, yeast)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +153,7 @@ func TestParams(t *testing.T) {
 	if err := json.Unmarshal(r.Params, &fields); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range (Algorithm{}).Params() {
+	for _, p := range New().Params() {
 		if _, ok := fields[p.Name]; !ok || p.Doc == "" || p.Default == "" {
 			t.Errorf("setting %q is not in the JSON form, or lacks its text", p.Name)
 		}
@@ -173,24 +165,24 @@ func TestParams(t *testing.T) {
 }
 
 func TestParseConfigStrict(t *testing.T) {
-	good, err := json.Marshal(smallConfig())
+	good, err := settings.JSON(smallConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"", "{}", "[]", strings.Replace(string(good), "trees", "forest", 1), strings.Replace(string(good), `"depth":4`, `"depth":40`, 1)} {
-		if _, err := parseConfig([]byte(bad)); err == nil {
+		if _, err := settings.Parse([]byte(bad)); err == nil {
 			t.Errorf("%.40q is accepted", bad)
 		}
 	}
 	j := jobOf(smallConfig(), 1)
 	j.Split.ValidationFraction = 0.3
-	if _, err := (Algorithm{}).NewKernel(j, yeast); err == nil {
+	if _, err := New().NewKernel(j, yeast); err == nil {
 		t.Error("a split with another validation share is accepted")
 	}
 }
 
 func TestLearningRate(t *testing.T) {
-	c := mustResolve(t, algorithms.Values{"preset": "paper"}, yeast)
+	c := mustResolve(t, param.Values{"preset": "paper"}, yeast)
 	for step, want := range map[uint64]float64{0: 0.1, 9999: 0.1, 10000: 0.05, 20000: 0.025, 24999: 0.025} {
 		if got := learningRate(c, step); got != want {
 			t.Errorf("step %d: rate %v, want %v", step, got, want)

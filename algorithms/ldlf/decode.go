@@ -1,122 +1,64 @@
 package ldlf
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// ErrModel is wrapped by every error about a model's tensors.
-var ErrModel = errors.New("ldlf: not a model of this algorithm")
+// modelFormat is the version of the tensors.
+const modelFormat = 1
 
-// settingsLength is the length of the settings tensor: format, trees, depth,
-// outputs, features, labels, bias (0 or 1), scaling (index in scalings).
-const settingsLength = 8
+// scalings numbers the scalings in a model's settings.
+var scalings = []string{scalingNone, scalingStandard, scalingMinMax}
 
-func (m *model) settings() []uint32 {
-	bias := uint32(0)
+// tensors lists the tensors: settings, then scaling (where there is any), φ, Θ, q.
+func (m *model) tensors(l *learner.Tensors) {
+	bias, kind := 0, slices.Index(scalings, m.kind)
 	if m.bias {
 		bias = 1
 	}
-	return []uint32{
-		modelFormat, uint32(m.trees), uint32(m.depth), uint32(m.outputs), uint32(m.features), uint32(m.labels),
-		bias, uint32(slices.Index(scalings, m.kind)),
+	l.Settings(modelFormat, learner.Within(&m.trees, 1, maxTrees), learner.Within(&m.depth, minDepth, maxDepth),
+		learner.Within(&m.outputs, 1, maxOutputs), learner.Within(&m.features, 1, maxValues), learner.Within(&m.labels, 1, maxValues),
+		learner.Within(&bias, 0, 1), learner.Within(&kind, 0, len(scalings)-1))
+	if l.Reading() {
+		*m = *newModel(newSizes(&Config{Trees: m.trees, Depth: m.depth, Outputs: m.outputs, Bias: bias == 1}, m.features, m.labels),
+			scalings[max(0, kind)], nil, nil, nil, nil)
+		l.Check(m.outputs >= m.splits && m.theta() <= maxValues && m.sizes.q() <= maxValues, "%+v are too many values", m.sizes)
 	}
-}
-
-// decodeModel rebuilds a model; the tensors' slices are kept.
-func decodeModel(tensors []algorithms.Tensor) (*model, error) {
-	m, err := decodeSettings(tensors)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrModel, err)
-	}
-	want := m.Tensors()
-	if len(tensors) != len(want) {
-		return nil, fmt.Errorf("%w: %d tensors where %d belong", ErrModel, len(tensors), len(want))
-	}
-	for i := range want {
-		if err := sameShape(&tensors[i], &want[i]); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrModel, err)
+	if x := newScaling(m.input); m.kind != scalingNone {
+		l.F64("scaling.shift", &x.shift, m.features)
+		l.F64("scaling.scale", &x.scale, m.features)
+		if l.Reading() {
+			m.input = slices.Concat(x.shift, x.scale)
+			m.weights.input = newScaling(m.input)
 		}
 	}
-	if err := m.fill(tensors); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrModel, err)
-	}
-	return m, nil
+	l.U32("phi", &m.phi, m.trees, m.splits)
+	l.F32("theta", &m.weights.theta, m.theta()/max(1, m.outputs), m.outputs)
+	l.F32("q", &m.q, m.trees, m.leaves, m.labels)
 }
 
-// decodeSettings reads the first tensor into a model whose other tensors are
-// still zero.
-func decodeSettings(tensors []algorithms.Tensor) (*model, error) {
-	if len(tensors) == 0 || tensors[0].Name != "settings" || len(tensors[0].U32) != settingsLength {
-		return nil, errors.New("the first tensor is not settings")
-	}
-	v := tensors[0].U32
-	if v[0] != modelFormat {
-		return nil, fmt.Errorf("format %d, this program reads %d", v[0], modelFormat)
-	}
-	if v[1] < 1 || v[1] > 1000 || v[2] < 2 || v[2] > 20 || v[3] < 1 || v[3] > 1<<20 || v[4] < 1 || v[5] < 1 || v[6] > 1 || int(v[7]) >= len(scalings) {
-		return nil, fmt.Errorf("settings %v are out of range", v)
-	}
-	c := &Config{Trees: int(v[1]), Depth: int(v[2]), Outputs: int(v[3]), Bias: v[6] == 1}
-	z := newSizes(c, int(v[4]), int(v[5]))
-	if z.outputs < z.splits || z.features > maxValues || z.labels > maxValues || z.theta() > maxValues || z.q() > maxValues {
-		return nil, fmt.Errorf("settings %v are out of range", v)
-	}
-	m := newModel(z, scalings[v[7]], nil, nil, nil, nil)
-	if m.kind != scalingNone {
-		m.input = []float64{} // so that Tensors lists it
-	}
-	return m, nil
+// decodeModel makes a model of its tensors, whose memory it keeps but for the scaling's.
+func decodeModel(tensors []algorithms.Tensor) (*model, error) {
+	m := new(model)
+	return m, learner.ReadTensors(tensors, func(l *learner.Tensors) {
+		m.tensors(l)
+		l.Check(num.Finite64(m.input) && num.Finite32(m.weights.theta), "a value is not finite")
+		l.Check(!slices.ContainsFunc(m.q, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) }),
+			"a leaf's probability is negative or not finite")
+		if l.Reading() {
+			err := m.checkPhi()
+			l.Check(err == nil, "%w", err)
+		}
+	})
 }
 
-// sameShape reports how a tensor differs from the one that belongs there.
-func sameShape(have, want *algorithms.Tensor) error {
-	if have.Name != want.Name || !slices.Equal(have.Dims, want.Dims) {
-		return fmt.Errorf("tensor %q %v where %q %v belongs", have.Name, have.Dims, want.Name, want.Dims)
-	}
-	n := 1
-	for _, d := range want.Dims {
-		n *= d
-	}
-	var f32, f64, u32 int
-	switch want.Name {
-	case "settings", "phi":
-		u32 = n
-	case "theta", "q":
-		f32 = n
-	default:
-		f64 = n
-	}
-	if len(have.F32) != f32 || len(have.F64) != f64 || len(have.U32) != u32 {
-		return fmt.Errorf("tensor %q does not hold its %d values", have.Name, n)
-	}
-	return nil
-}
-
-// fill takes the tensors' values, which have the right shapes.
-func (m *model) fill(tensors []algorithms.Tensor) error {
-	if rest := tensors[1:]; m.kind != scalingNone {
-		m.input = slices.Concat(rest[0].F64, rest[1].F64)
-	}
-	last := tensors[len(tensors)-3:]
-	m.phi, m.q = last[0].U32, last[2].F32
-	m.weights = weights{theta: last[1].F32, input: newScaling(m.input)}
-	switch {
-	case !num.Finite64(m.input) || !num.Finite32(m.weights.theta):
-		return errors.New("a value is not finite")
-	case slices.ContainsFunc(m.q, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) }):
-		return errors.New("a leaf's probability is negative or not finite")
-	}
-	return m.checkPhi()
-}
-
-// checkPhi reports a split node whose output unit does not exist, or comes twice
-// in its tree.
+// checkPhi reports a split node whose output unit does not exist, or comes twice in its tree.
 func (m *model) checkPhi() error {
 	seen := make([]int, m.outputs)
 	for i, unit := range m.phi {

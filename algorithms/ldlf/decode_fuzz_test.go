@@ -1,13 +1,13 @@
 package ldlf
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"slices"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
@@ -33,15 +33,16 @@ func FuzzDecodeModel(f *testing.F) {
 		for ; len(changes) >= 6; changes = changes[6:] {
 			change(&tensors[int(changes[0])%len(tensors)], changes[1], changes[2:6])
 		}
-		var m *model
+		var decoded algorithms.Model
 		var err error
-		allocs.AtMost(t, 64*size+16<<20, "a model", func() { m, err = decodeModel(tensors) })
+		allocs.AtMost(t, 64*size+16<<20, "a model", func() { decoded, err = New().DecodeModel(tensors) })
 		if err != nil {
-			if !errors.Is(err, ErrModel) {
+			if !errors.Is(err, learner.ErrModel) {
 				t.Fatalf("error %v", err)
 			}
 			return
 		}
+		m := decoded.(*model)
 		if modelfile.Digest(Name, m.Tensors()) != modelfile.Digest(Name, tensors) {
 			t.Fatal("a decoded model has other tensors")
 		}
@@ -87,25 +88,25 @@ func predictOnce(m *model) {
 // leader: they are refused, or those of a job whose halves can be made.
 func FuzzSettings(f *testing.F) {
 	for _, c := range variants() {
-		raw, err := json.Marshal(c)
+		raw, err := settings.JSON(c)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(raw, uint32(3), uint16(2))
+		f.Add([]byte(raw), uint32(3), uint16(2))
 	}
 	f.Add([]byte(`{"trees":1000,"depth":20}`), uint32(1<<24), uint16(65535))
 	f.Fuzz(func(t *testing.T, raw []byte, features uint32, labels uint16) {
 		var c *Config
 		var err error
-		allocs.AtMost(t, 64*len(raw)+64<<10, "settings", func() { c, err = parseConfig(raw) })
+		allocs.AtMost(t, 64*len(raw)+64<<10, "settings", func() { c, err = settings.Parse(raw) })
 		if err != nil || features == 0 || labels == 0 || features > dataset.MaxFeatures {
 			return
 		}
-		again, err := json.Marshal(c)
+		again, err := settings.JSON(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := parseConfig(again); err != nil || *back != *c {
+		if back, err := settings.Parse(again); err != nil || *back != *c {
 			t.Fatalf("%s is read as %+v, error %v", again, back, err)
 		}
 		m := &dataset.Manifest{Format: 1, Rows: 100, Features: int(features), Labels: int(labels), Shards: make([]dataset.ShardRef, 1)}
@@ -113,8 +114,8 @@ func FuzzSettings(f *testing.F) {
 			return // what it takes is checked, but would take long here
 		}
 		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Params: raw, Split: dataset.Split{ValidationFraction: c.ValidationFraction}}
-		k, errK := Algorithm{}.NewKernel(j, m)
-		tr, errT := Algorithm{}.NewTrainer(j, m, nil)
+		k, errK := New().NewKernel(j, m)
+		tr, errT := New().NewTrainer(j, m, nil)
 		if (errK == nil) != (errT == nil) {
 			t.Fatalf("kernel: %v, trainer: %v", errK, errT)
 		}

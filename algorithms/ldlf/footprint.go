@@ -3,18 +3,13 @@ package ldlf
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
 )
 
-// Footprint implements algorithms.Algorithm. The state is Θ, its one
+// memory estimates the memory of a trainer. The state is Θ, its one
 // or two moments, and q; with validation the best Θ and q, and with a margin those of the reference; with scaling the shift
 // and scale of each feature; counters, losses and a part of a gradient. A node of the reduction holds a gradient (Θ's size) or
 // a leaf update's sums (a float64 for each element of q).
-func (Algorithm) Footprint(j *round.Job, m *dataset.Manifest) (algorithms.Footprint, error) {
-	c, err := parseConfig(j.Params)
-	if err != nil {
-		return algorithms.Footprint{}, err
-	}
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	z := newSizes(c, m.Features, m.Labels)
 	theta, q := 4*int64(z.theta()), 4*int64(z.q())
 	f := algorithms.Footprint{State: 2*theta + q + min(theta, 4*gradientValues) + 256, Model: theta + q, Node: max(theta, 2*q), Nodes: int64(len(m.Shards))}
@@ -30,5 +25,5 @@ func (Algorithm) Footprint(j *round.Job, m *dataset.Manifest) (algorithms.Footpr
 	if c.Scaling != scalingNone {
 		f.State += 16 * int64(m.Features)
 	}
-	return f, nil
+	return f
 }

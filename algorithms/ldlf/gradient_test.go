@@ -37,10 +37,7 @@ func drawCase(t *rapid.T) *forestCase {
 
 func newCase(c *Config, p *problem, seed uint64, deviation float64) *forestCase {
 	m, _ := p.data(1, false, jobOf(c, 1).Split)
-	k, err := newKernel(c, seed, m)
-	if err != nil {
-		panic(err)
-	}
+	k := newKernel(c, seed, m)
 	s := num.NewStream(num.NewKey(seed, "case"), 0, 0)
 	fc := &forestCase{z: k.sizes, k: k, phi: k.phi, p: p, theta: make([]float32, k.sizes.theta()), q: make([]float32, k.sizes.q())}
 	for i := range fc.theta {

@@ -2,7 +2,6 @@ package ldlf
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
@@ -110,7 +109,7 @@ func smallConfig() *Config {
 }
 
 func jobOf(c *Config, seed uint64) *round.Job {
-	raw, err := json.Marshal(c)
+	raw, err := settings.JSON(c)
 	if err != nil {
 		panic(err)
 	}
@@ -122,11 +121,11 @@ func jobOf(c *Config, seed uint64) *round.Job {
 // start makes the trainer and kernel of a job.
 func start(t testing.TB, j *round.Job, m *dataset.Manifest) (*trainer, *kernel) {
 	t.Helper()
-	tr, err := Algorithm{}.NewTrainer(j, m, nil)
+	tr, err := New().NewTrainer(j, m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := Algorithm{}.NewKernel(j, m)
+	k, err := New().NewKernel(j, m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,16 +42,13 @@ type kernel struct {
 	spare  *spare
 }
 
-func newKernel(c *Config, seed uint64, m *dataset.Manifest) (*kernel, error) {
-	if err := checkSize(c, m); err != nil {
-		return nil, err
-	}
+func newKernel(c *Config, seed uint64, m *dataset.Manifest) *kernel {
 	z := newSizes(c, m.Features, m.Labels)
 	return &kernel{
 		sizes: z, phi: drawPhi(z, seed), f: newLinear(c, z, m.Sparse),
 		draws:  permutations{num.NewKey(seed, "ldlf/batch"), c.BatchSize},
 		scaled: c.Scaling != scalingNone, spare: new(spare),
-	}, nil
+	}
 }
 
 // Run implements round.Kernel.

@@ -4,14 +4,9 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 )
-
-// modelFormat is the version of the tensors below.
-const modelFormat = 1
-
-// Numbers of the scalings in a model's settings.
-var scalings = []string{scalingNone, scalingStandard, scalingMinMax}
 
 // model is a trained forest; see algorithms.Model.
 type model struct {
@@ -32,22 +27,8 @@ func newModel(z sizes, kind string, input []float64, phi []uint32, theta, q []fl
 	}
 }
 
-// Tensors implements algorithms.Model: settings, then scaling (where there is
-// any), φ, Θ, q.
-func (m *model) Tensors() []algorithms.Tensor {
-	tensors := []algorithms.Tensor{{Name: "settings", Dims: []int{settingsLength}, U32: m.settings()}}
-	if m.input != nil {
-		x := newScaling(m.input)
-		tensors = append(tensors,
-			algorithms.Tensor{Name: "scaling.shift", Dims: []int{m.features}, F64: x.shift},
-			algorithms.Tensor{Name: "scaling.scale", Dims: []int{m.features}, F64: x.scale})
-	}
-	rows := m.theta() / m.outputs
-	return append(tensors,
-		algorithms.Tensor{Name: "phi", Dims: []int{m.trees, m.splits}, U32: m.phi},
-		algorithms.Tensor{Name: "theta", Dims: []int{rows, m.outputs}, F32: m.weights.theta},
-		algorithms.Tensor{Name: "q", Dims: []int{m.trees, m.leaves, m.labels}, F32: m.q})
-}
+// Tensors implements algorithms.Model.
+func (m *model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.tensors) }
 
 // Shape implements algorithms.Model.
 func (m *model) Shape() (features, labels int) { return m.features, m.labels }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -23,7 +24,7 @@ func TestModelRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Algorithm{}.DecodeModel(f.Tensors)
+		again, err := New().DecodeModel(f.Tensors)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -74,7 +75,7 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 		return v
 	}
-	if _, err := (Algorithm{}).DecodeModel(tensors()); err != nil {
+	if _, err := New().DecodeModel(tensors()); err != nil {
 		t.Fatalf("unbent: %v", err)
 	}
 	for name, bend := range map[string]func([]algorithms.Tensor) []algorithms.Tensor{
@@ -107,7 +108,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"infinite leaf":  func(v []algorithms.Tensor) []algorithms.Tensor { v[5].F32[0] = float32(math.Inf(1)); return v },
 		"other name":     func(v []algorithms.Tensor) []algorithms.Tensor { v[1].Name = "shift"; return v },
 	} {
-		if _, err := (Algorithm{}).DecodeModel(bend(tensors())); !errors.Is(err, ErrModel) {
+		if _, err := New().DecodeModel(bend(tensors())); !errors.Is(err, learner.ErrModel) {
 			t.Errorf("%s: error %v, want ErrModel", name, err)
 		}
 	}

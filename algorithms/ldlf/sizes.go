@@ -1,9 +1,5 @@
 package ldlf
 
-import "errors"
-
-var errNoLabels = errors.New("the dataset has no labels to learn")
-
 // maxValues bounds Θ and q: what one value of a round can hold (512 MiB).
 const maxValues = 1 << 27
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/round"
@@ -76,7 +77,7 @@ func restored(t *testing.T, j *round.Job, m *dataset.Manifest, tr algorithms.Tra
 		t.Fatal(err)
 	}
 	state = state[len("before"):]
-	again, err := Algorithm{}.NewTrainer(j, m, state)
+	again, err := New().NewTrainer(j, m, state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"too far":  append([]byte{stateFormat, state[1], state[2], 255}, state[4:]...),
 		"no state": []byte("coppice"),
 	} {
-		if _, err := (Algorithm{}).NewTrainer(j, m, bad); !errors.Is(err, ErrState) {
+		if _, err := New().NewTrainer(j, m, bad); !errors.Is(err, fields.ErrState) {
 			t.Errorf("%s: error %v, want ErrState", name, err)
 		}
 	}
@@ -192,7 +193,7 @@ func FuzzRestore(f *testing.F) {
 		if state == nil {
 			return
 		}
-		tr, err := Algorithm{}.NewTrainer(jobs[i], manifests[i], state)
+		tr, err := New().NewTrainer(jobs[i], manifests[i], state)
 		if err != nil {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -16,6 +17,7 @@ var errNoRows = errors.New("ldlf: no training rows")
 // trainer is the coordinator's half: see algorithms.Trainer. Next only describes
 // the state; Fold changes it, up to the next round that has something to compute.
 type trainer struct {
+	learner.Base
 	cfg    *Config
 	size   sizes
 	shards int
@@ -30,23 +32,22 @@ type trainer struct {
 	columns [2]float64 // varColumns of the round
 }
 
-func newTrainer(c *Config, seed uint64, m *dataset.Manifest) (*trainer, error) {
-	if err := checkSize(c, m); err != nil {
-		return nil, err
-	}
+func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
 	z := newSizes(c, m.Features, m.Labels)
 	f := newLinear(c, z, m.Sparse)
-	t := &trainer{
+	return &trainer{
 		cfg: c, size: z, shards: len(m.Shards), seed: seed, f: f, phi: drawPhi(z, seed),
 		state: newState(c, z, f.parameters()),
 		g:     make([]float32, min(f.parameters(), max(1, gradientValues/z.outputs)*z.outputs)),
 	}
-	return t, nil
 }
 
 // gradientValues is about how many parameters the optimiser moves at once: their gradient
 // is 16 KiB, which the first level of the cache keeps.
 const gradientValues = 1 << 12
+
+// Start implements learner.Trainer.
+func (t *trainer) Start() { t.start() }
 
 // start puts the trainer at the beginning of a pass: of the job, or of the refit.
 func (t *trainer) start() {
@@ -192,9 +193,6 @@ func (t *trainer) mostSteps() uint64 {
 	}
 	return t.limit()
 }
-
-// Counters implements algorithms.Trainer.
-func (t *trainer) Counters() map[string]uint64 { return nil }
 
 // Model implements algorithms.Trainer: the state of the best validation; the last one
 // where there was none, or after a refit.

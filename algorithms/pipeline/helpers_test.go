@@ -5,7 +5,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -22,8 +22,8 @@ type work struct {
 }
 
 // settings that train in milliseconds.
-func quick() algorithms.Values {
-	return algorithms.Values{
+func quick() param.Values {
+	return param.Values{
 		"trees": int64(2), "depth": int64(3), "outputs": int64(4), "leaf_batches": int64(6), "leaf_iterations": int64(2), "steps": int64(18),
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/engine"
@@ -138,7 +138,7 @@ func TestKindsAndProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolved, err := a.Resolve(algorithms.Values{"trees": int64(5)}, forest.data.Manifest)
+	resolved, err := a.Resolve(param.Values{"trees": int64(5)}, forest.data.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/internal/local"
 )
@@ -21,7 +21,7 @@ func TestPair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := a.Resolve(algorithms.Values{"trees": int64(3)}, forest.data.Manifest)
+	r, err := a.Resolve(param.Values{"trees": int64(3)}, forest.data.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}

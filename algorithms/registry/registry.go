@@ -16,7 +16,7 @@ import (
 // All lists every algorithm, in the order of help texts.
 func All() []algorithms.Algorithm {
 	return []algorithms.Algorithm{
-		ldlf.Algorithm{},
+		ldlf.New(),
 		structrf.New(),
 		rf.New(),
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -18,7 +18,7 @@ func BenchmarkGrow(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			m, shards := datatest.Shared(b, name+".mat")
 			d := datatest.Data(b, m, shards, dataset.Split{}, nil)
-			r, err := rf.New().Resolve(algorithms.Values{"min_samples": int64(2)}, m)
+			r, err := rf.New().Resolve(param.Values{"min_samples": int64(2)}, m)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/forest"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
@@ -78,7 +79,7 @@ func TestGoldenDigest(t *testing.T) {
 	const want = "05c8e420a4b613d5d148bed7b749bc41e3b6ef4242e61f31cde12583cfe2bfbd"
 	m, shards := datatest.Artificial(t, 400)
 	d := datatest.Data(t, m, shards, dataset.Split{}, nil)
-	r, err := New().Resolve(algorithms.Values{"trees": int64(4)}, m)
+	r, err := New().Resolve(param.Values{"trees": int64(4)}, m)
 	if err != nil {
 		t.Fatal(err)
 	}

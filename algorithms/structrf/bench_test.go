@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 )
 
-var full = algorithms.Values{"min_samples": int64(2)}
+var full = param.Values{"min_samples": int64(2)}
 
 // BenchmarkGrow grows 50 trees on one slot, the sorting of the columns included.
 // The targets: Yeast_alpha 0.8 s, Movie 2 s, SJAFFE 0.25 s.
@@ -28,11 +29,11 @@ func BenchmarkGrowOptions(b *testing.B) {
 		b.Run(name+"/min_samples=20", func(b *testing.B) { benchmarkGrow(b, name, nil) })
 		for _, features := range []string{"sqrt", "0.33"} {
 			b.Run(name+"/features="+features, func(b *testing.B) {
-				benchmarkGrow(b, name, algorithms.Values{"min_samples": int64(2), "features": features})
+				benchmarkGrow(b, name, param.Values{"min_samples": int64(2), "features": features})
 			})
 		}
 		b.Run(name+"/step=adaptive", func(b *testing.B) {
-			benchmarkGrow(b, name, algorithms.Values{"min_samples": int64(2), "step": "adaptive"})
+			benchmarkGrow(b, name, param.Values{"min_samples": int64(2), "step": "adaptive"})
 		})
 	}
 }
@@ -46,7 +47,7 @@ func userTime(t testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano())
 }
 
-func benchmarkGrow(b *testing.B, name string, set algorithms.Values) {
+func benchmarkGrow(b *testing.B, name string, set param.Values) {
 	m, shards := source(b, name)
 	d := datatest.Data(b, m, shards, dataset.Split{}, nil)
 	j := jobOf(b, m, set)
@@ -66,7 +67,7 @@ func benchmarkGrow(b *testing.B, name string, set algorithms.Values) {
 func BenchmarkGrowPeers(b *testing.B) {
 	for _, name := range []string{"Yeast_alpha", "SJAFFE", "Movie", "dense"} {
 		b.Run(name, func(b *testing.B) {
-			benchmarkGrow(b, name, algorithms.Values{"min_samples": int64(5)})
+			benchmarkGrow(b, name, param.Values{"min_samples": int64(5)})
 		})
 	}
 }
@@ -95,7 +96,7 @@ type predicting struct {
 	trees   int
 }
 
-func predictingMovie(b *testing.B, set algorithms.Values) *predicting {
+func predictingMovie(b *testing.B, set param.Values) *predicting {
 	m, shards := datatest.Shared(b, "Movie.mat")
 	d := datatest.Data(b, m, shards, dataset.Split{}, nil)
 	model, err := grow(b, jobOf(b, m, set), m, d).Model()
@@ -113,10 +114,10 @@ func predictingMovie(b *testing.B, set algorithms.Values) *predicting {
 func BenchmarkPredictMovie(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		set  algorithms.Values
+		set  param.Values
 	}{
 		{"min_samples=20", nil}, {"min_samples=2", full},
-		{"leaves=64", algorithms.Values{"max_depth": int64(6)}},
+		{"leaves=64", param.Values{"max_depth": int64(6)}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			p := predictingMovie(b, c.set)
@@ -135,7 +136,7 @@ func BenchmarkPredictMovie(b *testing.B) {
 func BenchmarkPredictRow(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		set  algorithms.Values
+		set  param.Values
 	}{{"min_samples=20", nil}, {"min_samples=2", full}} {
 		b.Run(c.name, func(b *testing.B) {
 			p := predictingMovie(b, c.set)

@@ -3,8 +3,8 @@ package structrf_test
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
@@ -87,7 +87,7 @@ func TestAdaptiveStepLosesNothing(t *testing.T) {
 				t.Skip("takes seconds: not with -short or -race")
 			}
 			all := runFolds(t, structrf.Name, name, nil)
-			some := runFolds(t, structrf.Name, name, algorithms.Values{"step": "adaptive"})
+			some := runFolds(t, structrf.Name, name, param.Values{"step": "adaptive"})
 			const counter = "gain_evaluations"
 			t.Logf("%d gain evaluations, %d with the adaptive step: %.2f times fewer", all.Counters[counter],
 				some.Counters[counter], float64(all.Counters[counter])/float64(some.Counters[counter]))
@@ -109,7 +109,7 @@ func TestAdaptiveStepLosesNothing(t *testing.T) {
 var plain = map[string]*pipeline.Outcome{}
 
 // runFolds runs a job of the ten folds in shared/folds.
-func runFolds(t *testing.T, algorithm, name string, set algorithms.Values) *pipeline.Outcome {
+func runFolds(t *testing.T, algorithm, name string, set param.Values) *pipeline.Outcome {
 	t.Helper()
 	key := algorithm + " " + name
 	if o := plain[key]; o != nil && set == nil {

@@ -3,7 +3,7 @@ package structrf_test
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
@@ -14,7 +14,7 @@ import (
 func TestFootprint(t *testing.T) {
 	m, shards := datatest.Artificial(t, 3000)
 	a := structrf.New()
-	r, err := a.Resolve(algorithms.Values{"trees": int64(4)}, m)
+	r, err := a.Resolve(param.Values{"trees": int64(4)}, m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -12,7 +13,7 @@ import (
 )
 
 // jobOf resolves a job of structrf.
-func jobOf(t testing.TB, m *dataset.Manifest, set algorithms.Values) *round.Job {
+func jobOf(t testing.TB, m *dataset.Manifest, set param.Values) *round.Job {
 	t.Helper()
 	r, err := structrf.New().Resolve(set, m)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -19,7 +19,7 @@ func artificial(t *testing.T, rows int) *local.Data {
 	return &local.Data{Manifest: m, Shards: shards}
 }
 
-func run(t *testing.T, d *local.Data, set algorithms.Values, split dataset.Split, lanes int) *pipeline.Outcome {
+func run(t *testing.T, d *local.Data, set param.Values, split dataset.Split, lanes int) *pipeline.Outcome {
 	t.Helper()
 	j := jobOf(t, d.Manifest, set)
 	j.Split = split
@@ -37,12 +37,12 @@ func TestGoldenDigests(t *testing.T) {
 	d := artificial(t, 400)
 	split := dataset.Split{Seed: 1, TestFraction: 0.1}
 	for _, c := range []struct {
-		set  algorithms.Values
+		set  param.Values
 		want string
 	}{
-		{algorithms.Values{"trees": int64(4)}, "f999de43b150531590dbaa2e80930c915d0271738fc67324bef19f606113c46c"},
-		{algorithms.Values{"trees": int64(4), "step": "adaptive"}, "4145403b56859d52189873ad4ded2b65a80eee3978d5525e55309b4199a9ab27"},
-		{algorithms.Values{"trees": int64(4), "features": "0.5", "min_samples": int64(2)}, "003d32c5972501b4d1ac1742a91b56f888a2c6b32559cb18f05942a8ac024e50"},
+		{param.Values{"trees": int64(4)}, "f999de43b150531590dbaa2e80930c915d0271738fc67324bef19f606113c46c"},
+		{param.Values{"trees": int64(4), "step": "adaptive"}, "4145403b56859d52189873ad4ded2b65a80eee3978d5525e55309b4199a9ab27"},
+		{param.Values{"trees": int64(4), "features": "0.5", "min_samples": int64(2)}, "003d32c5972501b4d1ac1742a91b56f888a2c6b32559cb18f05942a8ac024e50"},
 	} {
 		one, three := run(t, d, c.set, split, 1), run(t, d, c.set, split, 3)
 		if one.ModelDigest != three.ModelDigest {
@@ -84,7 +84,7 @@ func TestLearns(t *testing.T) {
 // TestFolds: each fold is the job run alone on its rows, and counters are summed.
 func TestFolds(t *testing.T) {
 	d := artificial(t, 300)
-	set := algorithms.Values{"trees": int64(3)}
+	set := param.Values{"trees": int64(3)}
 	all := run(t, d, set, dataset.Split{Seed: 1, Folds: 3}, 2)
 	sum := uint64(0)
 	for i, f := range all.Folds {

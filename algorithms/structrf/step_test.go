@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -69,7 +69,7 @@ func TestAdaptiveStepOnOneNode(t *testing.T) {
 // rootSplit grows a tree of one split on 10,000 draws.
 func rootSplit(t *testing.T, step string, telling []int) (evaluations uint64, gain float64) {
 	m, d := generate(10_000, 36, 1, telling...)
-	set := algorithms.Values{"trees": int64(1), "max_depth": int64(1), "sampling_ratio": 1.0, "step": step}
+	set := param.Values{"trees": int64(1), "max_depth": int64(1), "sampling_ratio": 1.0, "step": step}
 	tr := grow(t, jobOf(t, m, set), m, d)
 	model, err := tr.Model()
 	if err != nil {

@@ -13,6 +13,7 @@ const Name = "structrf"
 func New() algorithms.Algorithm {
 	return forest.Variant{
 		Name:     Name,
+		Doc:      "structured random forest (Chen et al. 2018): two-means on the label distributions of each node makes its classes",
 		Classes:  func(int) int { return 2 },
 		RowValue: negativeEntropy,
 		NewLabeller: func(seed uint64) forest.Labeller {

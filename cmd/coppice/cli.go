@@ -6,7 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -64,7 +64,7 @@ func isUsage(err error) bool {
 	var (
 		usage   usageError
 		inFile  *spec.Error
-		setting *algorithms.ParamError
+		setting *param.Error
 	)
 	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting)
 }

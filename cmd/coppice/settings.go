@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/spec"
 )
@@ -40,10 +40,10 @@ func (s *specFlags) printSettings(a *app) error {
 	})
 }
 
-func settingInfos(params []algorithms.Param) []settingInfo {
+func settingInfos(params []param.Param) []settingInfo {
 	var infos []settingInfo
 	for _, p := range params {
-		infos = append(infos, settingInfo{p.Name, spec.Wanted(&p), p.Default, p.Doc})
+		infos = append(infos, settingInfo{p.Name, p.Wanted(), p.Default, p.Doc})
 	}
 	return infos
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
@@ -101,7 +101,7 @@ func setFlag(to *protocol.Spec, flag, key, value string) error {
 	if err == nil {
 		return nil
 	}
-	var p *algorithms.ParamError
+	var p *param.Error
 	if flag != "--set" && errors.As(err, &p) {
 		return usagef("%s: %s", flag, p.Reason)
 	}

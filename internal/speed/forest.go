@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -30,7 +31,7 @@ var distinctShare = 1 - math.Exp(-sampling)
 const growAgreement = 0.5
 
 func (g Growing) job(s *Set) (*round.Job, error) {
-	r, err := structrf.New().Resolve(algorithms.Values{
+	r, err := structrf.New().Resolve(param.Values{
 		"trees": int64(g.Trees), "max_depth": int64(g.Depth), "min_samples": int64(g.MinSamples),
 	}, s.Manifest)
 	if err != nil {

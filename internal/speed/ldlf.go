@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -79,7 +79,7 @@ func (t Training) job(s *Set, batch int) (*round.Job, error) {
 	if s.standardise() {
 		scaling = "standard"
 	}
-	r, err := ldlf.Algorithm{}.Resolve(algorithms.Values{
+	r, err := ldlf.New().Resolve(param.Values{
 		"preset": "paper", "trees": int64(t.Trees), "depth": int64(t.Depth), "outputs": int64(t.Outputs), "scaling": scaling,
 		"batch_size": int64(batch), "learning_rate": t.Rate, "learning_rate_step": int64(0), "momentum": t.Momentum,
 		"leaf_batches": int64(t.Interval), "leaf_iterations": int64(t.Iterations), "steps": int64(t.Interval * (t.Intervals + 1)),
@@ -94,11 +94,11 @@ func (t Training) job(s *Set, batch int) (*round.Job, error) {
 // run trains once, one unit at a time, as a job in one process does. distinct are the
 // different rows of a leaf update's window.
 func (t Training) run(ctx context.Context, s *Set, j *round.Job) (f Figures, distinct float64, err error) {
-	trainer, err := ldlf.Algorithm{}.NewTrainer(j, s.Manifest, nil)
+	trainer, err := ldlf.New().NewTrainer(j, s.Manifest, nil)
 	if err != nil {
 		return f, 0, err
 	}
-	k, err := ldlf.Algorithm{}.NewKernel(j, s.Manifest)
+	k, err := ldlf.New().NewKernel(j, s.Manifest)
 	if err != nil {
 		return f, 0, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -70,10 +71,12 @@ func watched() watcher {
 // canary is the algorithm. It implements algorithms.Algorithm.
 type canary struct{}
 
-func (canary) Name() string               { return Canary }
-func (canary) Params() []algorithms.Param { return nil }
+func (canary) Name() string                { return Canary }
+func (canary) Doc() string                 { return "an algorithm whose state tells every mistake" }
+func (canary) Predicts() algorithms.Output { return algorithms.Distribution }
+func (canary) Params() []param.Param       { return nil }
 
-func (canary) Resolve(algorithms.Values, *dataset.Manifest) (algorithms.Resolved, error) {
+func (canary) Resolve(param.Values, *dataset.Manifest) (algorithms.Resolved, error) {
 	return algorithms.Resolved{}, errors.New("sim: nobody asks for a canary by name")
 }
 

@@ -1,0 +1,135 @@
+// Package param describes settings: what a job spec may say, what is refused and why, what help
+// and documents print, and how the settings of a job are written as JSON. An algorithm has one
+// Table of its settings, and all of these come from it.
+package param
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind is the type of a setting.
+type Kind uint8
+
+// The kinds of settings.
+const (
+	KindInt Kind = iota
+	KindFloat
+	KindBool
+	KindWord // one of Param.Words
+	KindText // Param.Check decides
+)
+
+// Param describes one setting.
+type Param struct {
+	Name    string
+	Kind    Kind
+	Doc     string  // one line
+	Default string  // as help prints it
+	Min     float64 // inclusive, of numbers
+	Max     float64 // inclusive, of numbers
+	Words   []string
+	Form    string // of texts: what they look like
+	// Check, of texts, returns why a value is wrong.
+	Check func(string) error
+}
+
+// Values are settings that a user gave: int64, float64, bool or string by Param.Kind. They
+// come from Param.Parse.
+type Values map[string]any
+
+// Has reports whether a setting was given.
+func (v Values) Has(name string) bool {
+	_, ok := v[name]
+	return ok
+}
+
+// Error says which setting is wrong, why, and what would be right.
+type Error struct {
+	Name   string
+	Reason string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Name, e.Reason) }
+
+// Errorf returns an *Error about a setting.
+func Errorf(name, format string, args ...any) error {
+	return &Error{Name: name, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Parse reads a value of a setting: int64, float64, bool or string, as Values holds them.
+// Errors are *Error and say what would be right.
+func (p *Param) Parse(text string) (any, error) {
+	quoted := strconv.Quote(text)
+	switch p.Kind {
+	case KindInt:
+		if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return v, p.check(v, quoted)
+		}
+	case KindFloat:
+		// Go's hexadecimal forms, underscores, NaN and infinities are no numbers here.
+		if v, err := strconv.ParseFloat(text, 64); err == nil && strings.Trim(text, "0123456789.eE+-") == "" {
+			return v, p.check(v, quoted)
+		}
+	case KindBool:
+		if text == "true" || text == "false" {
+			return text == "true", nil
+		}
+	default:
+		return text, p.check(text, quoted)
+	}
+	return nil, p.wrong(quoted)
+}
+
+// check reports a value outside the setting's range; shown is the value as the error has it.
+func (p *Param) check(value any, shown string) error {
+	right := true
+	switch v := value.(type) {
+	case int64:
+		right = float64(v) >= p.Min && float64(v) <= p.Max
+	case float64:
+		right = v >= p.Min && v <= p.Max // and not NaN
+	case string:
+		if p.Kind == KindWord {
+			right = slices.Contains(p.Words, v)
+		} else if p.Check != nil {
+			if err := p.Check(v); err != nil {
+				return Errorf(p.Name, "%s: %v", shown, err)
+			}
+		}
+	}
+	if right {
+		return nil
+	}
+	return p.wrong(shown)
+}
+
+func (p *Param) wrong(value string) error { return Errorf(p.Name, "%s is not %s", value, p.Wanted()) }
+
+// Wanted says what values a setting takes: "a whole number from 2 to 20".
+func (p *Param) Wanted() string {
+	switch p.Kind {
+	case KindInt:
+		return fmt.Sprintf("a whole number from %.0f to %.0f", p.Min, p.Max)
+	case KindFloat:
+		if p.Max == math.Nextafter(1, 0) {
+			return fmt.Sprintf("a number from %v to below 1", p.Min)
+		}
+		return fmt.Sprintf("a number from %v to %v", p.Min, p.Max)
+	case KindBool:
+		return "true or false"
+	case KindWord:
+		if len(p.Words) == 1 {
+			return p.Words[0]
+		}
+		last := len(p.Words) - 1
+		return strings.Join(p.Words[:last], ", ") + " or " + p.Words[last]
+	}
+	if p.Form != "" {
+		return p.Form
+	}
+	return "a text"
+}
