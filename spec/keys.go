@@ -74,7 +74,7 @@ var common = []key{
 }
 
 // nameForm is what protocol.CheckName lets pass.
-const nameForm = "1 to 100 letters, digits, `.`, `_`, `-`, a letter or digit first, not digits only"
+const nameForm = "1 to 100 letters, digits, dots, underscores and hyphens, a letter or digit first, not digits only"
 
 // Common lists the keys that every spec may have, in the order of help texts.
 func Common() []param.Param {

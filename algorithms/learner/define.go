@@ -105,14 +105,14 @@ func (a *algorithm[C]) config(j *round.Job) (*C, error) {
 	return c, nil
 }
 
-// job reads and checks a job. A validation share that differs from the split's would validate
-// on rows that do not exist.
+// job reads and checks a job. An algorithm whose validation share differs from the split's would
+// validate on rows that do not exist.
 func (a *algorithm[C]) job(j *round.Job, m *dataset.Manifest) (*Job[C], error) {
 	c, err := a.config(j)
 	if err != nil {
 		return nil, err
 	}
-	if share, _ := a.validation(c); j.Split.ValidationFraction != share {
+	if share, _ := a.validation(c); a.d.Validation != nil && j.Split.ValidationFraction != share {
 		return nil, a.errorf("the split validates on %v of the rows, the settings on %v", j.Split.ValidationFraction, share)
 	}
 	return &Job[C]{Job: j, Config: c, Manifest: m}, a.fits(c, m)

@@ -116,9 +116,9 @@ func (p *Param) Wanted() string {
 		return fmt.Sprintf("a whole number from %.0f to %.0f", p.Min, p.Max)
 	case KindFloat:
 		if p.Max == math.Nextafter(1, 0) {
-			return fmt.Sprintf("a number from %v to below 1", p.Min)
+			return fmt.Sprintf("a number from %s to below 1", plain(p.Min))
 		}
-		return fmt.Sprintf("a number from %v to %v", p.Min, p.Max)
+		return fmt.Sprintf("a number from %s to %s", plain(p.Min), plain(p.Max))
 	case KindBool:
 		return "true or false"
 	case KindWord:

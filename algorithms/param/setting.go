@@ -94,7 +94,7 @@ func (s *Of[C, T]) defaults(first string) string {
 // plain returns a value as users write it.
 func plain(v any) string {
 	if f, ok := v.(float64); ok {
-		return strings.Replace(strconv.FormatFloat(f, 'g', -1, 64), "e-0", "e-", 1)
+		return strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(f, 'g', -1, 64))
 	}
 	return fmt.Sprint(v)
 }

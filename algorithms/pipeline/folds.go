@@ -1,11 +1,11 @@
 package pipeline
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
@@ -148,38 +148,23 @@ func (o *Outcome) count(counters map[string]uint64) {
 
 // AppendState implements round.Trainer.
 func (t *folds) AppendState(dst []byte) ([]byte, error) {
-	dst = append(dst, stateVersion)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.encoded)))
-	for _, b := range t.encoded {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(len(b)))
-		dst = append(dst, b...)
+	return fields.Append(dst, stateVersion, t.state)
+}
+
+// state lists the fields of the state: the encoded outcomes, once they are collected.
+func (t *folds) state(l *fields.List) {
+	n := l.Count(len(t.encoded), t.job.Folds)
+	if l.Reading() && n > 0 {
+		t.encoded = make([][]byte, n)
 	}
-	return dst, nil
+	for i := range t.encoded {
+		l.Bytes(&t.encoded[i])
+	}
 }
 
 func (t *folds) restore(b []byte) error {
-	if len(b) < 5 || b[0] != stateVersion {
-		return fmt.Errorf("%w: it is not of this version", ErrState)
+	if err := fields.Read(b, stateVersion, t.state); err != nil || t.encoded == nil {
+		return err
 	}
-	n := int(binary.LittleEndian.Uint32(b[1:]))
-	b = b[5:]
-	if n != 0 && n != t.job.Folds {
-		return fmt.Errorf("%w: %d results for %d folds", ErrState, n, t.job.Folds)
-	}
-	var encoded [][]byte
-	for range n {
-		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-			return fmt.Errorf("%w: it is cut short", ErrState)
-		}
-		size := int(binary.LittleEndian.Uint64(b))
-		encoded = append(encoded, b[8:8+size:8+size])
-		b = b[8+size:]
-	}
-	if len(b) > 0 {
-		return fmt.Errorf("%w: %d bytes follow its end", ErrState, len(b))
-	}
-	if n == 0 {
-		return nil
-	}
-	return t.decode(encoded)
+	return t.decode(t.encoded)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 )
 
@@ -68,7 +69,7 @@ func TestDamagedStates(t *testing.T) {
 		} {
 			if _, err := pipeline.New(w.job, w.data.Manifest, change(bytes.Clone(last))); err == nil {
 				t.Errorf("%s: a state with %s was taken", name, what)
-			} else if what == "another version" && !errors.Is(err, pipeline.ErrState) {
+			} else if what == "another version" && !errors.Is(err, fields.ErrState) {
 				t.Errorf("%s: error %v", name, err)
 			}
 		}

@@ -2,13 +2,13 @@ package pipeline
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
@@ -59,7 +59,7 @@ type single struct {
 var ErrNumerics = errors.New("other numerics")
 
 // New returns the trainer of a job: from the beginning if state is nil, else from the state,
-// which AppendState wrote. Errors wrap ErrNumerics or ErrState, or are the algorithm's.
+// which AppendState wrote. Errors wrap ErrNumerics or fields.ErrState, or are the algorithm's.
 func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if j.Numerics != round.Numerics {
 		return nil, fmt.Errorf("%w: the job wants numerics %d, this version computes numerics %d", ErrNumerics, j.Numerics, round.Numerics)
@@ -72,13 +72,10 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 		return nil, err
 	}
 	t := &single{job: j, manifest: m}
-	var inner []byte
 	if state != nil {
-		if inner, err = t.restore(state); err != nil {
-			return nil, err
-		}
+		return t, t.restore(state, a)
 	}
-	t.inner, err = a.NewTrainer(j, m, inner)
+	t.inner, err = a.NewTrainer(j, m, nil)
 	return t, err
 }
 
@@ -270,82 +267,36 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	return o, write(o, m, provenance)
 }
 
+// stateVersion is the version of the fields of both kinds of states.
 const stateVersion = 1
-
-// ErrState is wrapped by every error about the pipeline's part of a training state. Errors
-// about the algorithm's part are the algorithm's.
-var ErrState = errors.New("not a training state of this job")
 
 // AppendState implements round.Trainer.
 func (t *single) AppendState(dst []byte) ([]byte, error) {
-	dst = append(dst, stateVersion, t.phase)
-	for _, c := range t.counts {
-		dst = binary.LittleEndian.AppendUint64(dst, c)
-	}
-	dst = appendFloats(dst, t.mean)
-	dst = appendFloats(dst, t.sums)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(t.predicted)))
-	dst = append(dst, t.predicted...)
-	return t.inner.AppendState(dst)
+	return fields.Append(dst, stateVersion, func(l *fields.List) { t.state(l, nil) })
 }
 
-func appendFloats(dst []byte, v []float64) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(v)))
-	return append(dst, num.Bytes64(v)...)
-}
-
-// restore reads the pipeline's part of a state and returns the inner trainer's.
-func (t *single) restore(b []byte) (inner []byte, err error) {
-	if len(b) < 2+8*len(t.counts) || b[0] != stateVersion || b[1] > phaseDone {
-		return nil, fmt.Errorf("%w: it is not of this version", ErrState)
-	}
-	t.phase = b[1]
-	b = b[2:]
-	for i := range t.counts {
-		t.counts[i] = binary.LittleEndian.Uint64(b)
-		b = b[8:]
-	}
-	if t.mean, b, err = cutFloats(b, t.manifest.Labels); err != nil {
-		return nil, err
-	}
-	if t.sums, b, err = cutFloats(b, 2*measures.Width); err != nil {
-		return nil, err
-	}
-	if t.predicted, b, err = cutBytes(b); err != nil {
-		return nil, err
-	}
+// state lists the fields of the state: the pipeline's, then the algorithm's, which are read by
+// restore.
+func (t *single) state(l *fields.List, restore func(inner []byte) error) {
+	l.Byte(&t.phase)
+	l.Uint64(&t.counts[0], &t.counts[1], &t.counts[2])
+	l.Known(&t.mean, t.manifest.Labels)
+	l.Known(&t.sums, 2*measures.Width)
+	l.Bytes(&t.predicted)
 	predicted := t.phase == phaseDone && t.keepsPredictions()
-	if (t.mean != nil) != (t.phase >= phaseEvaluate) || (t.sums != nil) != (t.phase >= phasePredict) ||
-		(t.predicted != nil) != predicted || t.phase == phasePredict && !t.keepsPredictions() {
-		return nil, fmt.Errorf("%w: phase %d does not go with what it holds", ErrState, t.phase)
-	}
-	return b, nil
+	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase >= phaseEvaluate) && (t.sums != nil) == (t.phase >= phasePredict) &&
+		(t.predicted != nil) == predicted && (t.phase != phasePredict || t.keepsPredictions()),
+		"phase %d does not go with what it holds", t.phase)
+	l.Rest(func(dst []byte) ([]byte, error) { return t.inner.AppendState(dst) }, restore)
 }
 
-// cutBytes reads a length and so many bytes from the start of b; v is nil if the length is 0.
-func cutBytes(b []byte) (v, rest []byte, err error) {
-	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-		return nil, nil, fmt.Errorf("%w: it is cut short", ErrState)
-	}
-	n := 8 + int(binary.LittleEndian.Uint64(b))
-	if n == 8 {
-		return nil, b[8:], nil
-	}
-	return bytes.Clone(b[8:n]), b[n:], nil
-}
-
-// cutFloats reads a count, which must be 0 or n, and so many values from the start of b.
-func cutFloats(b []byte, n int) (v []float64, rest []byte, err error) {
-	if len(b) < 4 {
-		return nil, nil, fmt.Errorf("%w: it is cut short", ErrState)
-	}
-	have := int(binary.LittleEndian.Uint32(b))
-	b = b[4:]
-	if have == 0 {
-		return nil, b, nil
-	}
-	if have != n || len(b) < 8*n {
-		return nil, nil, fmt.Errorf("%w: %d values where %d belong", ErrState, have, n)
-	}
-	return append([]float64{}, num.Float64s(b[:8*n])...), b[8*n:], nil
+// restore reads a state; the algorithm's part makes its trainer.
+func (t *single) restore(b []byte, a algorithms.Algorithm) error {
+	return fields.Read(b, stateVersion, func(l *fields.List) {
+		t.state(l, func(inner []byte) (err error) {
+			t.predicted = bytes.Clone(t.predicted)
+			t.inner, err = a.NewTrainer(t.job, t.manifest, inner)
+			return err
+		})
+	})
 }

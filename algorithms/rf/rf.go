@@ -13,7 +13,7 @@ const Name = "rf"
 func New() algorithms.Algorithm {
 	return forest.Variant{
 		Name:        Name,
-		Doc:         "random forest on single labels: a row has the class of its highest degree",
+		Doc:         "the random forest that structrf is compared with: the label of highest degree is a row's class",
 		Classes:     func(labels int) int { return max(2, labels) },
 		NewLabeller: func(uint64) forest.Labeller { return new(argmaxLabeller) },
 	}.New()

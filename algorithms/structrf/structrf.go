@@ -12,8 +12,9 @@ const Name = "structrf"
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return forest.Variant{
-		Name:     Name,
-		Doc:      "structured random forest (Chen et al. 2018): two-means on the label distributions of each node makes its classes",
+		Name: Name,
+		Doc: "the structured random forest of Chen et al. 2018: at each node two-means on the label distributions makes " +
+			"two classes, and the split with the greatest information gain about them is taken",
 		Classes:  func(int) int { return 2 },
 		RowValue: negativeEntropy,
 		NewLabeller: func(seed uint64) forest.Labeller {

@@ -144,8 +144,8 @@ func values(n *kong.Node, f *kong.Flag) (all []candidate) {
 			all = append(all, candidate{v, ""})
 		}
 	case f.Name == "algorithm":
-		for _, name := range registry.Names() {
-			all = append(all, candidate{name, ""})
+		for _, a := range registry.All() {
+			all = append(all, candidate{a.Name(), a.Doc()})
 		}
 	case f.Name == "set":
 		seen := make(map[string]bool)

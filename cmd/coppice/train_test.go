@@ -13,8 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
-	"github.com/coppice-ldl/coppice/spec"
 )
 
 // small are settings of a job that ends at once.
@@ -309,23 +307,6 @@ func TestVersionAndSettings(t *testing.T) {
 	for _, key := range strings.Fields("trees depth outputs bias scaling batch_size optimizer learning_rate learning_rate_step learning_rate_decay momentum weight_decay init init_std leaf_iterations leaf_batches validation_fraction patience") {
 		if !have[key] {
 			t.Errorf("%s is not described", key)
-		}
-	}
-}
-
-// The page on specs tells of every key.
-func TestSpecPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/spec.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	params := spec.Common()
-	for _, a := range registry.All() {
-		params = append(params, a.Params()...)
-	}
-	for _, p := range params {
-		if !strings.Contains(string(page), "| `"+p.Name+"` |") {
-			t.Errorf("docs/spec.md does not tell of %s", p.Name)
 		}
 	}
 }
