@@ -16,8 +16,8 @@ type sampler interface {
 }
 
 // permutations draws by counter-based permutations (design section 8.3): a unit
-// walks through its n rows in the order of permutation (epoch, unit), b_u rows a
-// step, and takes the next epoch's permutation when it has seen them all.
+// walks through its n rows in the order of permutation (pass, unit), b_u rows a
+// step, and takes the permutation of its next pass when it has seen them all.
 type permutations struct {
 	key   num.Key
 	batch int
@@ -29,21 +29,21 @@ func (p permutations) draw(dst []uint32, u *round.Unit, n int, step uint64) []ui
 		return dst
 	}
 	at := step * uint64(share)
-	epoch, offset := at/uint64(n), at%uint64(n)
+	pass, offset := at/uint64(n), at%uint64(n)
 	dst = slices.Grow(dst, share)
 	for share > 0 {
-		perm := num.NewPermutation(p.key, epoch, uint32(u.ID), uint64(n))
+		perm := num.NewPermutation(p.key, pass, uint32(u.ID), uint64(n))
 		k := min(share, n-int(offset))
 		dst = perm.Append(dst, offset, k)
 		share -= k
-		epoch, offset = epoch+1, 0
+		pass, offset = pass+1, 0
 	}
 	return dst
 }
 
 // count adds to counts, of the training rows of unit u, how often each is drawn in the
-// unit's share of mini-batches steps. It takes whole epochs at once, and of one that is
-// cut the rows that are fewer: those drawn or those left out.
+// unit's share of mini-batches steps. It takes whole passes over the rows at once, and of one
+// that is cut the rows that are fewer: those drawn or those left out.
 func (p permutations) count(counts []uint32, u *round.Unit, steps [2]uint64) {
 	n, share := uint64(len(counts)), uint64(algorithms.BatchShare(u.ID, u.Of, p.batch))
 	if n == 0 || share == 0 {
@@ -51,14 +51,14 @@ func (p permutations) count(counts []uint32, u *round.Unit, steps [2]uint64) {
 	}
 	end := steps[1] * share
 	for at := steps[0] * share; at < end; {
-		epoch, from := at/n, at%n
+		pass, from := at/n, at%n
 		to := min(n, from+end-at)
 		at += to - from
 		if to-from == n {
 			addAll(counts, 1)
 			continue
 		}
-		perm := num.NewPermutation(p.key, epoch, uint32(u.ID), n)
+		perm := num.NewPermutation(p.key, pass, uint32(u.ID), n)
 		if to-from <= n/2 {
 			addAt(counts, &perm, from, to, 1)
 			continue

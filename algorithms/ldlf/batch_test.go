@@ -11,7 +11,7 @@ import (
 )
 
 // TestDraw holds the mini-batches against design section 8.3, written out: at
-// position step·b_u + i of its walk a unit takes permutation (epoch, u) of its rows.
+// position step·b_u + i of its walk a unit takes permutation (pass, u) of its rows.
 func TestDraw(outer *testing.T) {
 	rapid.Check(outer, func(t *rapid.T) {
 		p := permutations{num.NewKey(rapid.Uint64().Draw(t, "seed"), "ldlf/batch"), rapid.IntRange(1, 300).Draw(t, "batch")}
@@ -36,8 +36,8 @@ func TestDraw(outer *testing.T) {
 	})
 }
 
-// TestDrawEpochs: every row comes once before any comes again.
-func TestDrawEpochs(t *testing.T) {
+// TestDrawPasses: every row comes once before any comes again.
+func TestDrawPasses(t *testing.T) {
 	p := permutations{num.NewKey(1, "ldlf/batch"), 12}
 	u := round.Unit{Of: 1}
 	const n = 30
@@ -46,20 +46,20 @@ func TestDrawEpochs(t *testing.T) {
 		walk = p.draw(walk, &u, n, step)
 	}
 	for from := 0; from+n <= len(walk); from += n {
-		epoch := slices.Clone(walk[from : from+n])
-		slices.Sort(epoch)
-		for i, row := range epoch {
+		pass := slices.Clone(walk[from : from+n])
+		slices.Sort(pass)
+		for i, row := range pass {
 			if int(row) != i {
-				t.Fatalf("epoch %d draws %v", from/n, epoch)
+				t.Fatalf("pass %d draws %v", from/n, pass)
 			}
 		}
 	}
 	if slices.Equal(walk[:n], walk[n:2*n]) {
-		t.Error("two epochs have the same order")
+		t.Error("two passes have the same order")
 	}
 }
 
-// TestWindowCounts holds the counts of whole and cut epochs against the draws.
+// TestWindowCounts holds the counts of whole and cut passes against the draws.
 func TestWindowCounts(outer *testing.T) {
 	rapid.Check(outer, func(t *rapid.T) {
 		p := permutations{num.NewKey(rapid.Uint64().Draw(t, "seed"), "ldlf/batch"), rapid.IntRange(1, 90).Draw(t, "batch")}

@@ -71,7 +71,7 @@ type roundRunner struct {
 	d         *dataset.Data
 	s         any
 	sum, part round.Partial
-	kept      map[int]round.Derived
+	derived   map[int]round.Derived
 }
 
 func (x *roundRunner) run(b *testing.B) {
@@ -86,12 +86,12 @@ func (x *roundRunner) run(b *testing.B) {
 		}
 		dst.Reset(r.Shape)
 		u := r.Unit(id)
-		if u.DerivedVersion != 0 && x.kept[id] == nil {
-			if x.kept[id], err = x.k.Derive(u, x.d, r.Vars, x.s); err != nil {
+		if u.DerivedVersion != 0 && x.derived[id] == nil {
+			if x.derived[id], err = x.k.Derive(u, x.d, r.Vars, x.s); err != nil {
 				b.Fatal(err)
 			}
 		}
-		if err := x.k.Run(dst, u, x.d, r.Vars, x.kept[id], x.s); err != nil {
+		if err := x.k.Run(dst, u, x.d, r.Vars, x.derived[id], x.s); err != nil {
 			b.Fatal(err)
 		}
 		if id > 0 && r.Shape.Rows == 0 {
@@ -134,10 +134,10 @@ func BenchmarkLeafUpdate(b *testing.B) {
 				b.ReportAllocs()
 				q, best := slices.Clone(tr.q), time.Hour
 				for b.Loop() {
-					for _, r := range x.kept {
+					for _, r := range x.derived {
 						r.(*routing).Release()
 					}
-					x.kept = map[int]round.Derived{}
+					x.derived = map[int]round.Derived{}
 					copy(tr.q, q) // many updates without a step make subnormal values of it
 					tr.qVersion++
 					tr.step, tr.phase = 100, phaseLeaves

@@ -55,7 +55,7 @@ func newKernel(c *Config, seed uint64, m *dataset.Manifest) (*kernel, error) {
 }
 
 // Run implements round.Kernel.
-func (k *kernel) Run(dst *round.Partial, unit round.Unit, d *dataset.Data, v round.Vars, kept round.Derived, working any) error {
+func (k *kernel) Run(dst *round.Partial, unit round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
 	s := working.(*scratch)
 	s.unit = unit
 	u := &s.unit
@@ -72,7 +72,7 @@ func (k *kernel) Run(dst *round.Partial, unit round.Unit, d *dataset.Data, v rou
 	case opStep:
 		k.step(dst, u, d, k.values(v, varTheta, varQ, s), s)
 	case opLeaves:
-		r, _ := kept.(*routing)
+		r, _ := derived.(*routing)
 		k.leafSums(dst, u, d, k.values(v, varTheta, varQ, s), r, s)
 	case opValidate:
 		k.validate(dst, u, d, k.values(v, varTheta, varQ, s), s)

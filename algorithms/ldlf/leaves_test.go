@@ -160,9 +160,9 @@ func (fc *forestCase) rowByRow(d *dataset.Data, u *round.Unit) []float64 {
 		for tree := range k.trees {
 			reach(s.node, s.s, s.t, k.treePhi(k.phi, tree))
 			p := s.node[k.splits:]
-			predict(s.g, p, treeOf(v.q, tree, k.treeQ()))
+			predict(s.g, p, chunk(v.q, tree, k.treeQ()))
 			dst[2] += float64(float64(weights[i]) * ratios(s.r, row.d, s.g, weights[i], s.terms))
-			num.AddOuter64(treeOf(dst[leafAt:], tree, k.treeQ()), p, s.r)
+			num.AddOuter64(chunk(dst[leafAt:], tree, k.treeQ()), p, s.r)
 		}
 	}
 	return dst
@@ -189,7 +189,7 @@ func (fc *forestCase) spoil() {
 }
 
 // TestLeafSums holds the blocked sums against the rows one after the other, bit for bit,
-// with kept routing and without, in one lane and in several, with the K-L and without.
+// with derived routing and without, in one lane and in several, with the K-L and without.
 func TestLeafSums(t *testing.T) {
 	c := smallConfig()
 	c.Trees = 2
@@ -202,13 +202,13 @@ func TestLeafSums(t *testing.T) {
 		u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, DerivedVersion: 1}
 		want := fc.rowByRow(d, &u)
 		s := fc.k.NewScratch()
-		kept, err := fc.k.Derive(u, d, fc.vars(), s)
-		if err != nil || kept == nil {
-			t.Fatalf("routing %v, error %v", kept, err)
+		derived, err := fc.k.Derive(u, d, fc.vars(), s)
+		if err != nil || derived == nil {
+			t.Fatalf("routing %v, error %v", derived, err)
 		}
 		for name, sums := range map[string]func(dst *round.Partial) error{
-			"kept":     func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), kept, s) },
-			"not kept": func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), nil, s) },
+			"derived":     func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), derived, s) },
+			"not derived": func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), nil, s) },
 			"shared": func(dst *round.Partial) error {
 				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want))
 				return nil
@@ -313,9 +313,9 @@ func TestRoutingIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestKeptRouting: an iteration with kept routing probabilities gives the bits of
+// TestDerivedRouting: an iteration with derived routing probabilities gives the bits of
 // one that computes them again.
-func TestKeptRouting(t *testing.T) {
+func TestDerivedRouting(t *testing.T) {
 	c := smallConfig()
 	p := makeProblem(9, 150, 6, 3, 1)
 	for _, scaling := range scalings {
@@ -329,7 +329,7 @@ func TestKeptRouting(t *testing.T) {
 			x.UseMemory(memory)
 			err := engine.Drive(t.Context(), tr, 0, x, func(uint64, round.Trainer) error {
 				if used := memory.Used(); used > limit {
-					t.Errorf("%d bytes are kept of at most %d", used, limit)
+					t.Errorf("%d bytes are cached of at most %d", used, limit)
 				}
 				return nil
 			})

@@ -42,8 +42,8 @@ func TestDenseTogether(t *testing.T) {
 		f.forward(out, samples, w, ws)
 		f.backward(&sum, df, samples, w, ws)
 		for i := range samples {
-			f.forward(treeOf(want, i, test.outputs), samples[i:i+1], w, ws)
-			f.backward(&wantSum, treeOf(df, i, test.outputs), samples[i:i+1], w, ws)
+			f.forward(chunk(want, i, test.outputs), samples[i:i+1], w, ws)
+			f.backward(&wantSum, chunk(df, i, test.outputs), samples[i:i+1], w, ws)
 		}
 		if at := firstOther(out, want); at >= 0 {
 			t.Errorf("%+v: output %d is %v, alone %v", test, at, out[at], want[at])

@@ -61,7 +61,7 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 	for i, ref := range refs {
 		s.batch = append(s.batch[:0], sampleOf(shard(ref.Shard), int(ref.Pos)))
 		m.f.forward(s.f, s.batch, &m.weights, s.ws)
-		predictForest(treeOf(dst, i, m.labels), s.f[:m.outputs], m.q, m.phi, &m.sizes, s)
+		predictForest(chunk(dst, i, m.labels), s.f[:m.outputs], m.q, m.phi, &m.sizes, s)
 	}
 }
 

@@ -116,7 +116,7 @@ func (r *routing) block(from int, z *sizes) leafBlock {
 // leaves returns a tree's routing probabilities, leaves×columns, in the block that
 // begins with column from.
 func (r *routing) leaves(from, columns, tree int, z *sizes) []float32 {
-	return treeOf(r.p[from*z.trees*z.leaves:], tree, z.leaves*columns)
+	return chunk(r.p[from*z.trees*z.leaves:], tree, z.leaves*columns)
 }
 
 // after returns what is read after a tree's routing in the block that begins with column
@@ -140,11 +140,11 @@ func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, working any
 	s := working.(*scratch)
 	refs := u.Rows(d)
 	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, &u, len(refs))
-	if !u.TryReserve(routingBytes(&k.sizes, len(s.rows), s.abreast.width)) {
+	if !u.TryReserve(routingBytes(&k.sizes, len(s.rows), s.block.width)) {
 		return nil, nil
 	}
 	r := k.spare.get()
-	r.shape(&k.sizes, len(s.rows), s.abreast.width)
+	r.shape(&k.sizes, len(s.rows), s.block.width)
 	r.drawn = num.Sum64(s.weight)
 	x := &s.leaves.routed
 	*x = routed{k: k, r: r, refs: refs, data: d, values: k.values(v, varTheta, varQ, s), of: s}
@@ -176,14 +176,14 @@ func (x *routed) Part(i int, working any) {
 	copy(x.r.weight[from:], b.weight)
 	copy(x.r.d[from*k.labels:], b.d)
 	for tree := range k.trees {
-		copy(x.r.leaves(from, b.columns, tree, &k.sizes), s.abreast.reach(k.treePhi(k.phi, tree)))
+		copy(x.r.leaves(from, b.columns, tree, &k.sizes), s.block.reach(k.treePhi(k.phi, tree)))
 	}
 }
 
 // takeBlock takes the rows of.rows of refs, which weigh of.weight, from position from on up
-// in s.abreast: a block of them.
+// in s.block: a block of them.
 func (k *kernel) takeBlock(from int, of *scratch, refs []dataset.RowRef, d *dataset.Data, v *values, s *scratch) leafBlock {
-	a := &s.abreast
+	a := &s.block
 	n := min(a.width, len(of.rows)-from)
 	columns := columnsOf(n, a.width)
 	s.batch = gather(s.batch[:0], of.rows[from:from+n], refs, d)

@@ -12,14 +12,14 @@ type scratch struct {
 	losses []float64 // of the rows drawn for a step, or of the unit's validation rows
 	batch  []sample
 
-	f, df   []float32 // abreast.width×outputs
-	s, t    []float32 // outputs: σ(f), σ(-f)
-	node    []float32 // nodes of one tree
-	mass    []float32 // the same
-	g, r    []float32 // labels
-	terms   []float64 // labels
-	abreast abreast
-	leaves  leafSpace
+	f, df  []float32 // block.width×outputs
+	s, t   []float32 // outputs: σ(f), σ(-f)
+	node   []float32 // nodes of one tree
+	mass   []float32 // the same
+	g, r   []float32 // labels
+	terms  []float64 // labels
+	block  rowBlock
+	leaves leafSpace
 
 	qT        []float32 // trees×labels×leaves, of version qTVersion, where few rows are a unit's; nil: none yet
 	qTVersion uint64
@@ -28,14 +28,14 @@ type scratch struct {
 }
 
 func newScratch(z *sizes, f featureFunction) *scratch {
-	a := newAbreast(z)
+	a := newRowBlock(z)
 	return &scratch{
 		f: make([]float32, a.width*z.outputs), df: make([]float32, a.width*z.outputs),
 		s: make([]float32, z.outputs), t: make([]float32, z.outputs),
 		node: make([]float32, z.nodes()), mass: make([]float32, z.nodes()),
 		g: make([]float32, z.labels), r: make([]float32, z.labels), terms: make([]float64, z.labels),
-		abreast: a,
-		ws:      f.workspace(),
+		block: a,
+		ws:    f.workspace(),
 	}
 }
 

@@ -49,7 +49,7 @@ func (z *sizes) nodes() int { return z.splits + z.leaves }
 // treePhi returns tree k's part of φ (trees×splits).
 func (z *sizes) treePhi(phi []uint32, k int) []uint32 { return phi[k*z.splits : (k+1)*z.splits] }
 
-// treeOf returns tree k's part of a vector of equal parts, such as q.
-func treeOf[T float32 | float64](v []T, k, width int) []T {
+// chunk returns tree k's part of a vector of equal parts, such as q.
+func chunk[T float32 | float64](v []T, k, width int) []T {
 	return v[k*width : (k+1)*width : (k+1)*width]
 }

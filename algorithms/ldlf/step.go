@@ -17,7 +17,7 @@ func (k *kernel) step(dst *round.Partial, u *round.Unit, d *dataset.Data, v *val
 	dst.F64[0] = float64(len(s.batch))
 	s.losses = s.losses[:0]
 	for rest := s.batch; len(rest) > 0; {
-		n := min(s.abreast.width, len(rest))
+		n := min(s.block.width, len(rest))
 		k.gradients(rest[:n], v, s)
 		k.f.backward(dst, s.df[:n*k.outputs], rest[:n], &v.weights, s.ws)
 		rest = rest[n:]
@@ -26,7 +26,7 @@ func (k *kernel) step(dst *round.Partial, u *round.Unit, d *dataset.Data, v *val
 }
 
 // lossRows is how many rows' K-L are summed before they are added to the unit's: a
-// matter of its last bit, which is not to depend on how many rows stand abreast.
+// matter of its last bit, which does not depend on the size of blocks.
 const lossRows = 32
 
 func sumLosses(losses []float64) (sum float64) {
@@ -42,7 +42,7 @@ func sumLosses(losses []float64) (sum float64) {
 
 // gradients sets s.df to ∂R/∂f of the samples, summed over trees (Eq. 13 without
 // its 1/N and 1/K), and appends each one's K-L, summed over trees, to s.losses. There
-// are as many samples as stand abreast, or fewer.
+// are as many samples as a block has, or fewer.
 func (k *kernel) gradients(samples []sample, v *values, s *scratch) {
 	k.f.forward(s.f, samples, &v.weights, s.ws)
 	if len(samples) < fewRows {
@@ -50,10 +50,10 @@ func (k *kernel) gradients(samples []sample, v *values, s *scratch) {
 		k.rowGradients(samples, v.q, s)
 		return
 	}
-	a := &s.abreast
+	a := &s.block
 	a.begin(samples, s.f)
 	for i := range k.trees {
-		a.tree(k.treePhi(k.phi, i), treeOf(v.q, i, k.treeQ()))
+		a.tree(k.treePhi(k.phi, i), chunk(v.q, i, k.treeQ()))
 	}
 	s.losses = a.end(s.df, s.losses)
 }
@@ -62,8 +62,8 @@ func (k *kernel) gradients(samples []sample, v *values, s *scratch) {
 func (k *kernel) rowGradients(samples []sample, q []float32, s *scratch) {
 	clear(s.df[:len(samples)*k.outputs])
 	for i := range samples {
-		num.SigmoidPairs(s.s, s.t, treeOf(s.f, i, k.outputs))
-		s.losses = append(s.losses, k.rowGradient(treeOf(s.df, i, k.outputs), samples[i].d, q, s))
+		num.SigmoidPairs(s.s, s.t, chunk(s.f, i, k.outputs))
+		s.losses = append(s.losses, k.rowGradient(chunk(s.df, i, k.outputs), samples[i].d, q, s))
 	}
 }
 
@@ -75,9 +75,9 @@ func (k *kernel) rowGradient(df, d, q []float32, s *scratch) float64 {
 		phi := k.treePhi(k.phi, i)
 		reach(s.node, s.s, s.t, phi)
 		p := s.node[k.splits:]
-		predict(s.g, p, treeOf(q, i, k.treeQ()))
+		predict(s.g, p, chunk(q, i, k.treeQ()))
 		loss += ratios(s.r, d, s.g, 1, s.terms)
-		leafMass(s.mass[k.splits:], p, s.r, treeOf(s.qT, i, k.treeQ()))
+		leafMass(s.mass[k.splits:], p, s.r, chunk(s.qT, i, k.treeQ()))
 		splitGradients(df, s.mass, s.s, s.t, phi)
 	}
 	return loss
@@ -93,7 +93,7 @@ func (k *kernel) transposeQ(v *values, s *scratch) {
 		s.qT = make([]float32, k.q())
 	}
 	for i := range k.trees {
-		transpose(treeOf(s.qT, i, k.treeQ()), treeOf(v.q, i, k.treeQ()), k.labels)
+		transpose(chunk(s.qT, i, k.treeQ()), chunk(v.q, i, k.treeQ()), k.labels)
 	}
 	s.qTVersion = v.qVersion
 }

@@ -33,7 +33,7 @@ func (k *kernel) compare(dst *round.Partial, u *round.Unit, d *dataset.Data, ref
 // eachLoss calls do with the K-L of every row of the unit.
 func (k *kernel) eachLoss(u *round.Unit, d *dataset.Data, v *values, s *scratch, do func(i int, loss float64)) {
 	refs := u.Rows(d)
-	block := s.abreast.width
+	block := s.block.width
 	for from := 0; from < len(refs); from += block {
 		s.batch = s.batch[:0]
 		for _, ref := range refs[from:min(from+block, len(refs))] {
@@ -41,7 +41,7 @@ func (k *kernel) eachLoss(u *round.Unit, d *dataset.Data, v *values, s *scratch,
 		}
 		k.f.forward(s.f, s.batch, &v.weights, s.ws)
 		for i := range s.batch {
-			predictForest(s.g, treeOf(s.f, i, k.outputs), v.q, k.phi, &k.sizes, s)
+			predictForest(s.g, chunk(s.f, i, k.outputs), v.q, k.phi, &k.sizes, s)
 			do(from+i, divergence(s.batch[i].d, s.g))
 		}
 	}
@@ -54,7 +54,7 @@ func predictForest(g, f, q []float32, phi []uint32, z *sizes, s *scratch) {
 	clear(g)
 	for i := range z.trees {
 		reach(s.node, s.s, s.t, z.treePhi(phi, i))
-		num.MulAddRows(g, s.node[z.splits:], treeOf(q, i, z.treeQ()))
+		num.MulAddRows(g, s.node[z.splits:], chunk(q, i, z.treeQ()))
 	}
 	for c := range g {
 		g[c] /= float32(z.trees)
