@@ -1,13 +1,16 @@
 package ldlf
 
-import "github.com/coppice-ldl/coppice/internal/num"
+import (
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
 
 // A block has up to maxBlock rows, whose values together are no more than blockValues, so
 // that a processor's cache holds them. Fewer than fewRows rows are processed row by row;
 // forests too large for the cache use blocks of minBlock rows. The size changes no bits.
 const (
 	maxBlock    = 64
-	fewRows       = 10
+	fewRows     = 10
 	minBlock    = 8
 	blockValues = 1 << 16
 	blockLanes  = 16 // columns go up to a multiple
@@ -59,7 +62,7 @@ func (a *rowBlock) nodes() int { return 2*a.leaves - 1 }
 
 // take takes samples up with their outputs f (len(samples)×outputs), in rows of n
 // values: beyond the samples' there are outputs and degrees of 0.
-func (a *rowBlock) take(samples []sample, f []float32, n int) {
+func (a *rowBlock) take(samples []gradient.Sample, f []float32, n int) {
 	a.ready()
 	a.n = n
 	if n > len(samples) {
@@ -68,7 +71,7 @@ func (a *rowBlock) take(samples []sample, f []float32, n int) {
 	}
 	num.Transpose32(a.s, n, f, a.outputs, len(samples), a.outputs)
 	for i := range samples {
-		copy(a.g[i*a.labels:(i+1)*a.labels], samples[i].d)
+		copy(a.g[i*a.labels:(i+1)*a.labels], samples[i].D)
 	}
 	num.Transpose32(a.d, n, a.g, a.labels, len(samples), a.labels)
 	units := a.outputs * n
@@ -76,7 +79,7 @@ func (a *rowBlock) take(samples []sample, f []float32, n int) {
 }
 
 // begin takes samples up for their gradients.
-func (a *rowBlock) begin(samples []sample, f []float32) {
+func (a *rowBlock) begin(samples []gradient.Sample, f []float32) {
 	if a.df == nil {
 		a.makeGradients()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -39,9 +40,9 @@ func TestRowBlock(t *testing.T) {
 		s := num.NewStream(num.NewKey(1, "outputs"), 0, 0)
 		for from := 0; from < rows; from += a.width {
 			n := min(a.width, rows-from)
-			samples, f := make([]sample, n), make([]float32, n*fc.z.outputs)
+			samples, f := make([]gradient.Sample, n), make([]float32, n*fc.z.outputs)
 			for i := range samples {
-				samples[i].d = chunk(fc.p.d, from+i, fc.z.labels)
+				samples[i].D = chunk(fc.p.d, from+i, fc.z.labels)
 			}
 			for i := range f {
 				f[i] = float32(8 * s.Normal())
@@ -55,7 +56,7 @@ func TestRowBlock(t *testing.T) {
 			for i := range samples {
 				row := make([]float32, fc.z.outputs)
 				num.SigmoidPairs(alone.s, alone.t, chunk(f, i, fc.z.outputs))
-				if want := fc.k.rowGradient(row, samples[i].d, fc.q, alone); losses[i] != want {
+				if want := fc.k.rowGradient(row, samples[i].D, fc.q, alone); losses[i] != want {
 					t.Fatalf("row %d of a block of %d: K-L %v, alone %v", i, n, losses[i], want)
 				}
 				for j, y := range chunk(df, i, fc.z.outputs) {
@@ -76,15 +77,15 @@ func TestStepWidth(t *testing.T) {
 	fc := newCase(c, makeProblem(5, 150, 4, 5, 1), 5, 1)
 	m, d := fc.p.data(1, false, jobOf(c, 1).Split)
 	k := *fc.k
-	k.draws = all{}
-	shape := k.f.gradientShape()
-	shape.F64 += gradientAt
-	unit := round.Unit{Of: 1, Op: opStep, Roles: 1, Steps: [2]uint64{0, 1}}
+	k.descent.Draws = all{}
+	shape := k.descent.Function.GradientShape()
+	shape.F64 += gradient.GradientAt
+	unit := round.Unit{Of: 1, Op: gradient.OpStep, Roles: 1, Steps: [2]uint64{0, 1}}
 	partial := func(width int) *round.Partial {
 		dst := new(round.Partial)
 		dst.Reset(shape)
 		s := k.NewScratch().(*scratch)
-		s.block.width = width
+		s.block.width, s.Block = width, width
 		if err := k.Run(dst, unit, d, fc.vars(), nil, s); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -14,7 +16,7 @@ import (
 var ErrModel = errors.New("ldlf: not a model of this algorithm")
 
 // settingsLength is the length of the settings tensor: format, trees, depth,
-// outputs, features, labels, bias (0 or 1), scaling (index in scalings).
+// outputs, features, labels, bias (0 or 1), scaling (index in scaling.Kinds).
 const settingsLength = 8
 
 func (m *model) settings() []uint32 {
@@ -24,7 +26,7 @@ func (m *model) settings() []uint32 {
 	}
 	return []uint32{
 		modelFormat, uint32(m.trees), uint32(m.depth), uint32(m.outputs), uint32(m.features), uint32(m.labels),
-		bias, uint32(slices.Index(scalings, m.kind)),
+		bias, uint32(slices.Index(scaling.Kinds, m.kind)),
 	}
 }
 
@@ -59,7 +61,7 @@ func decodeSettings(tensors []algorithms.Tensor) (*model, error) {
 	if v[0] != modelFormat {
 		return nil, fmt.Errorf("format %d, this program reads %d", v[0], modelFormat)
 	}
-	if v[1] < 1 || v[1] > 1000 || v[2] < 2 || v[2] > 20 || v[3] < 1 || v[3] > 1<<20 || v[4] < 1 || v[5] < 1 || v[6] > 1 || int(v[7]) >= len(scalings) {
+	if v[1] < 1 || v[1] > 1000 || v[2] < 2 || v[2] > 20 || v[3] < 1 || v[3] > 1<<20 || v[4] < 1 || v[5] < 1 || v[6] > 1 || int(v[7]) >= len(scaling.Kinds) {
 		return nil, fmt.Errorf("settings %v are out of range", v)
 	}
 	c := &Config{Trees: int(v[1]), Depth: int(v[2]), Outputs: int(v[3]), Bias: v[6] == 1}
@@ -67,11 +69,17 @@ func decodeSettings(tensors []algorithms.Tensor) (*model, error) {
 	if z.outputs < z.splits || z.features > maxValues || z.labels > maxValues || z.theta() > maxValues || z.q() > maxValues {
 		return nil, fmt.Errorf("settings %v are out of range", v)
 	}
-	m := newModel(z, scalings[v[7]], nil, nil, nil, nil)
-	if m.kind != scalingNone {
-		m.input = []float64{} // so that Tensors lists it
+	f := gradient.Decode(gradient.Options{Features: z.features, Outputs: z.outputs, Bias: z.bias}, functionTensors(tensors))
+	if z.parameters = gradient.Parameters(f); z.theta() > maxValues {
+		return nil, fmt.Errorf("a feature function of %d parameters", z.theta())
 	}
-	return m, nil
+	return newModel(z, f, scaling.Kinds[v[7]], scaling.Values{}, nil, nil, nil), nil
+}
+
+// functionTensors returns what stands between φ and q, the feature function's tensors.
+func functionTensors(tensors []algorithms.Tensor) []algorithms.Tensor {
+	i := slices.IndexFunc(tensors, func(t algorithms.Tensor) bool { return t.Name == "phi" })
+	return tensors[min(i+1, len(tensors)-1) : len(tensors)-1]
 }
 
 // sameShape reports how a tensor differs from the one that belongs there.
@@ -87,10 +95,10 @@ func sameShape(have, want *algorithms.Tensor) error {
 	switch want.Name {
 	case "settings", "phi":
 		u32 = n
-	case "theta", "q":
-		f32 = n
-	default:
+	case "scaling.shift", "scaling.scale":
 		f64 = n
+	default:
+		f32 = n
 	}
 	if len(have.F32) != f32 || len(have.F64) != f64 || len(have.U32) != u32 {
 		return fmt.Errorf("tensor %q does not hold its %d values", have.Name, n)
@@ -100,14 +108,13 @@ func sameShape(have, want *algorithms.Tensor) error {
 
 // fill takes the tensors' values, which have the right shapes.
 func (m *model) fill(tensors []algorithms.Tensor) error {
-	if rest := tensors[1:]; m.kind != scalingNone {
-		m.input = slices.Concat(rest[0].F64, rest[1].F64)
+	if m.kind != scaling.None {
+		m.weights.Input = scaling.Values{Shift: tensors[1].F64, Scale: tensors[2].F64}
 	}
-	last := tensors[len(tensors)-3:]
-	m.phi, m.q = last[0].U32, last[2].F32
-	m.weights = weights{theta: last[1].F32, input: newScaling(m.input)}
+	own := functionTensors(tensors)
+	m.phi, m.weights.Theta, m.q = tensors[len(tensors)-2-len(own)].U32, gradient.Theta(own), tensors[len(tensors)-1].F32
 	switch {
-	case !num.Finite64(m.input) || !num.Finite32(m.weights.theta):
+	case !num.Finite64(m.weights.Input.Shift) || !num.Finite64(m.weights.Input.Scale) || !num.Finite32(m.weights.Theta):
 		return errors.New("a value is not finite")
 	case slices.ContainsFunc(m.q, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) }):
 		return errors.New("a leaf's probability is negative or not finite")

@@ -50,7 +50,7 @@ func (Algorithm) NewTrainer(j *round.Job, m *dataset.Manifest, state []byte) (al
 		return nil, err
 	}
 	if state == nil {
-		t.start()
+		t.Start()
 		return t, nil
 	}
 	if err := t.restore(state); err != nil {

@@ -3,6 +3,7 @@ package ldlf
 import (
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -16,17 +17,18 @@ const leafAt = 3
 // u.Steps. F64 holds the distinct rows, their multiplicities, the K-L summed over
 // rows and trees, and for each tree, leaf and class Σ_i w_i p(ℓ|x_i) d_ic / g_c(x_i).
 // Where F64 has a value more, that stays 0, nobody wants the K-L and it is 0 too.
-func (k *kernel) leafSums(dst *round.Partial, u *round.Unit, d *dataset.Data, v *values, r *routing, s *scratch) {
+func (k *kernel) leafSums(dst *round.Partial, u *round.Unit, d *dataset.Data, v *gradient.Values, r *routing, s *scratch) {
 	t := dst.F64[leafAt : leafAt+k.q()]
 	tellsLoss := len(dst.F64) == leafAt+len(t)
+	q, _ := qOf(v)
 	s.leaves.begin(k.labels, s.block.width, k.treeQ())
 	switch {
 	case r == nil:
 		k.routedSums(dst.F64, t, u, d, v, tellsLoss, s)
 	case r.rows*k.q() < shareFrom || u.Helpers() == 0:
-		k.derivedSums(dst.F64, t, r, v.q, tellsLoss, nil, s)
+		k.derivedSums(dst.F64, t, r, q, tellsLoss, nil, s)
 	default:
-		k.derivedSums(dst.F64, t, r, v.q, tellsLoss, u.Lanes, s)
+		k.derivedSums(dst.F64, t, r, q, tellsLoss, u.Lanes, s)
 	}
 }
 
@@ -62,11 +64,12 @@ func (k *kernel) derivedSums(dst, t []float64, r *routing, q []float32, tellsLos
 }
 
 // routedSums is derivedSums where there is no room for the routing of all blocks.
-func (k *kernel) routedSums(dst, t []float64, u *round.Unit, d *dataset.Data, v *values, tellsLoss bool, s *scratch) {
+func (k *kernel) routedSums(dst, t []float64, u *round.Unit, d *dataset.Data, v *gradient.Values, tellsLoss bool, s *scratch) {
 	refs, l := u.Rows(d), &s.leaves
-	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, u, len(refs))
-	for from := 0; from < len(s.rows); from += s.block.width {
-		b := k.takeBlock(from, s, refs, d, v, s)
+	s.window.Count(k.descent.Draws, u, len(refs))
+	q, _ := qOf(v)
+	for from := 0; from < len(s.window.Rows); from += s.block.width {
+		b := k.takeBlock(from, &s.window, refs, d, v, s)
 		var kl []float64
 		if tellsLoss {
 			l.kl = slices.Grow(l.kl[:0], k.trees*b.columns)[:k.trees*b.columns]
@@ -74,7 +77,7 @@ func (k *kernel) routedSums(dst, t []float64, u *round.Unit, d *dataset.Data, v 
 		}
 		for i := range k.trees {
 			p := s.block.reach(k.treePhi(k.phi, i))
-			k.blockRatios(l.r, kl, i, b, p, v.q, s)
+			k.blockRatios(l.r, kl, i, b, p, q, s)
 			num.AddProduct64T(chunk(t, i, k.treeQ()), l.r[:k.labels*b.columns], p, b.n, b.columns, nil, l.tile)
 		}
 		b.count(dst, kl)

@@ -4,14 +4,13 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // modelFormat is the version of the tensors below.
 const modelFormat = 1
-
-// Numbers of the scalings in a model's settings.
-var scalings = []string{scalingNone, scalingStandard, scalingMinMax}
 
 // model is a trained forest; see algorithms.Model.
 type model struct {
@@ -19,34 +18,22 @@ type model struct {
 	kind    string // of scaling
 	phi     []uint32
 	q       []float32
-	weights weights
-	input   []float64 // shifts, then scales
-	f       featureFunction
+	weights gradient.Weights
+	f       gradient.Function
 }
 
-func newModel(z sizes, kind string, input []float64, phi []uint32, theta, q []float32) *model {
-	return &model{
-		sizes: z, kind: kind, phi: phi, q: q, input: input,
-		weights: weights{theta: theta, input: newScaling(input)},
-		f:       &linear{features: z.features, outputs: z.outputs, bias: z.bias},
-	}
+func newModel(z sizes, f gradient.Function, kind string, x scaling.Values, phi []uint32, theta, q []float32) *model {
+	return &model{sizes: z, kind: kind, phi: phi, q: q, weights: gradient.Weights{Theta: theta, Input: x}, f: f}
 }
 
 // Tensors implements algorithms.Model: settings, then scaling (where there is
-// any), φ, Θ, q.
+// any), φ, the feature function's, q.
 func (m *model) Tensors() []algorithms.Tensor {
 	tensors := []algorithms.Tensor{{Name: "settings", Dims: []int{settingsLength}, U32: m.settings()}}
-	if m.input != nil {
-		x := newScaling(m.input)
-		tensors = append(tensors,
-			algorithms.Tensor{Name: "scaling.shift", Dims: []int{m.features}, F64: x.shift},
-			algorithms.Tensor{Name: "scaling.scale", Dims: []int{m.features}, F64: x.scale})
-	}
-	rows := m.theta() / m.outputs
-	return append(tensors,
-		algorithms.Tensor{Name: "phi", Dims: []int{m.trees, m.splits}, U32: m.phi},
-		algorithms.Tensor{Name: "theta", Dims: []int{rows, m.outputs}, F32: m.weights.theta},
-		algorithms.Tensor{Name: "q", Dims: []int{m.trees, m.leaves, m.labels}, F32: m.q})
+	tensors = append(tensors, scaling.Tensors(m.kind, m.features, m.weights.Input)...)
+	tensors = append(tensors, algorithms.Tensor{Name: "phi", Dims: []int{m.trees, m.splits}, U32: m.phi})
+	tensors = append(tensors, gradient.Tensors(m.f, m.weights.Theta)...)
+	return append(tensors, algorithms.Tensor{Name: "q", Dims: []int{m.trees, m.leaves, m.labels}, F32: m.q})
 }
 
 // Shape implements algorithms.Model.
@@ -59,9 +46,9 @@ func (m *model) NewScratch() any { return newScratch(&m.sizes, m.f) }
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, working any) {
 	s := working.(*scratch)
 	for i, ref := range refs {
-		s.batch = append(s.batch[:0], sampleOf(shard(ref.Shard), int(ref.Pos)))
-		m.f.forward(s.f, s.batch, &m.weights, s.ws)
-		predictForest(chunk(dst, i, m.labels), s.f[:m.outputs], m.q, m.phi, &m.sizes, s)
+		s.Batch = append(s.Batch[:0], gradient.SampleOf(shard(ref.Shard), int(ref.Pos)))
+		m.f.Predict(s.F, s.Batch, &m.weights, s.Space)
+		predictForest(chunk(dst, i, m.labels), s.F[:m.outputs], m.q, m.phi, &m.sizes, s)
 	}
 }
 

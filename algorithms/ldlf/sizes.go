@@ -1,6 +1,10 @@
 package ldlf
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+)
 
 var errNoLabels = errors.New("the dataset has no labels to learn")
 
@@ -14,28 +18,24 @@ type sizes struct {
 	features, labels int
 	outputs          int
 	bias             bool
+	parameters       int // the length of Θ
 }
 
 func newSizes(c *Config, features, labels int) sizes {
 	splits := splitNodes(c.Depth)
-	return sizes{
+	z := sizes{
 		trees: c.Trees, depth: c.Depth, splits: splits, leaves: splits + 1,
 		features: features, labels: labels, outputs: c.Outputs, bias: c.Bias,
 	}
+	z.parameters = gradient.Parameters(newFunction(c, z, false, 0))
+	return z
 }
 
 // splitNodes returns the split nodes of a tree of depth h: 2^(h-1) - 1.
 func splitNodes(h int) int { return 1<<(h-1) - 1 }
 
-// theta returns the length of Θ: one row of outputs for each feature, and the
-// bias's row.
-func (z *sizes) theta() int {
-	n := z.features * z.outputs
-	if z.bias {
-		n += z.outputs
-	}
-	return n
-}
+// theta returns the length of Θ.
+func (z *sizes) theta() int { return z.parameters }
 
 // treeQ returns the length of one tree's q (leaves×labels).
 func (z *sizes) treeQ() int { return z.leaves * z.labels }

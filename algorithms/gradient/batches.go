@@ -1,4 +1,4 @@
-package ldlf
+package gradient
 
 import (
 	"slices"
@@ -8,23 +8,24 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// sampler draws mini-batches.
-type sampler interface {
-	// draw appends to dst the positions, among the n training rows of unit u, of
+// Sampler draws mini-batches.
+type Sampler interface {
+	// Draw appends to dst the positions, among the n training rows of unit u, of
 	// the unit's share of mini-batch step, in the order of drawing.
-	draw(dst []uint32, u *round.Unit, n int, step uint64) []uint32
+	Draw(dst []uint32, u *round.Unit, n int, step uint64) []uint32
 }
 
-// permutations draws by counter-based permutations (design section 8.3): a unit
+// Batches draw by counter-based permutations (design section 8.3): a unit
 // walks through its n rows in the order of permutation (pass, unit), b_u rows a
 // step, and takes the permutation of its next pass when it has seen them all.
-type permutations struct {
-	key   num.Key
-	batch int
+type Batches struct {
+	Key  num.Key
+	Size int // rows of a mini-batch, over all units
 }
 
-func (p permutations) draw(dst []uint32, u *round.Unit, n int, step uint64) []uint32 {
-	share := algorithms.BatchShare(u.ID, u.Of, p.batch)
+// Draw implements Sampler.
+func (p Batches) Draw(dst []uint32, u *round.Unit, n int, step uint64) []uint32 {
+	share := algorithms.BatchShare(u.ID, u.Of, p.Size)
 	if n == 0 || share == 0 {
 		return dst
 	}
@@ -32,7 +33,7 @@ func (p permutations) draw(dst []uint32, u *round.Unit, n int, step uint64) []ui
 	pass, offset := at/uint64(n), at%uint64(n)
 	dst = slices.Grow(dst, share)
 	for share > 0 {
-		perm := num.NewPermutation(p.key, pass, uint32(u.ID), uint64(n))
+		perm := num.NewPermutation(p.Key, pass, uint32(u.ID), uint64(n))
 		k := min(share, n-int(offset))
 		dst = perm.Append(dst, offset, k)
 		share -= k
@@ -44,8 +45,8 @@ func (p permutations) draw(dst []uint32, u *round.Unit, n int, step uint64) []ui
 // count adds to counts, of the training rows of unit u, how often each is drawn in the
 // unit's share of mini-batches steps. It takes whole passes over the rows at once, and of one
 // that is cut the rows that are fewer: those drawn or those left out.
-func (p permutations) count(counts []uint32, u *round.Unit, steps [2]uint64) {
-	n, share := uint64(len(counts)), uint64(algorithms.BatchShare(u.ID, u.Of, p.batch))
+func (p Batches) count(counts []uint32, u *round.Unit, steps [2]uint64) {
+	n, share := uint64(len(counts)), uint64(algorithms.BatchShare(u.ID, u.Of, p.Size))
 	if n == 0 || share == 0 {
 		return
 	}
@@ -58,7 +59,7 @@ func (p permutations) count(counts []uint32, u *round.Unit, steps [2]uint64) {
 			addAll(counts, 1)
 			continue
 		}
-		perm := num.NewPermutation(p.key, pass, uint32(u.ID), n)
+		perm := num.NewPermutation(p.Key, pass, uint32(u.ID), n)
 		if to-from <= n/2 {
 			addAt(counts, &perm, from, to, 1)
 			continue
@@ -82,28 +83,33 @@ func addAt(counts []uint32, perm *num.Permutation, from, to uint64, x uint32) {
 	}
 }
 
-// window counts the draws of the unit's mini-batches u.Steps: it sets rows to the
-// distinct positions drawn, ascending, and weights to how often each was. counts
-// is working memory.
-func window(rows []uint32, weights []float32, counts []uint32, draws sampler, u *round.Unit, n int) (r []uint32, w []float32, c []uint32) {
-	counts = slices.Grow(counts[:0], n)[:n]
-	clear(counts)
-	if p, ok := draws.(permutations); ok {
-		p.count(counts, u, u.Steps)
+// Window is the rows that a unit draws in some consecutive mini-batches.
+type Window struct {
+	Rows    []uint32  // the distinct positions drawn, ascending
+	Weights []float32 // how often each was
+	counts  []uint32
+}
+
+// Count sets w to the draws of the unit's mini-batches u.Steps from its n training rows. It
+// uses w's memory again.
+func (w *Window) Count(draws Sampler, u *round.Unit, n int) {
+	w.counts = slices.Grow(w.counts[:0], n)[:n]
+	clear(w.counts)
+	if p, ok := draws.(Batches); ok {
+		p.count(w.counts, u, u.Steps)
 	} else {
 		for step := u.Steps[0]; step < u.Steps[1]; step++ {
-			rows = draws.draw(rows[:0], u, n, step)
-			for _, row := range rows {
-				counts[row]++
+			w.Rows = draws.Draw(w.Rows[:0], u, n, step)
+			for _, row := range w.Rows {
+				w.counts[row]++
 			}
 		}
 	}
-	rows, weights = rows[:0], weights[:0]
-	for row, count := range counts {
+	w.Rows, w.Weights = w.Rows[:0], w.Weights[:0]
+	for row, count := range w.counts {
 		if count > 0 {
-			rows = append(rows, uint32(row))
-			weights = append(weights, float32(count))
+			w.Rows = append(w.Rows, uint32(row))
+			w.Weights = append(w.Weights, float32(count))
 		}
 	}
-	return rows, weights, counts
 }
