@@ -134,7 +134,7 @@ func (c *functionCase) checkGradient(t *testing.T) {
 		size = max(size, math.Abs(float64(x)))
 	}
 	for i, x := range g {
-		wide, narrow := 2*c.difference(i, 1./32), 2*c.difference(i, 1./64)
+		wide, narrow := 2*c.difference(i, 1./64), 2*c.difference(i, 1./128)
 		if math.Abs(wide-narrow) > 1e-4*size {
 			kinks++
 			continue
