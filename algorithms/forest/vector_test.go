@@ -194,7 +194,7 @@ func randomTree(s *num.Stream, features, labels, depth int) *Tree {
 
 func gridValue(s *num.Stream) float64 { return float64(int(s.Uint64n(9))-4) / 2 }
 
-// checkWalk holds rows walking abreast, alone, and by the trees' arrays against the twin.
+// checkWalk holds rows that walk in blocks, alone, and by the trees' arrays against the twin.
 func checkWalk(t *rapid.T) {
 	s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "values"), "test"), 0, 0)
 	features := rapid.SampledFrom([]int{1, 2, 7, 40}).Draw(t, "features")

@@ -1,8 +1,11 @@
 package ldlf
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -17,16 +20,16 @@ func TestAllocations(t *testing.T) {
 			m, d := p.data(4, sparse, j.Split)
 			tr, k := start(t, j, m)
 			s := k.NewScratch()
-			seen := [phases]bool{}
+			seen := [gradient.PhaseDone + 1]bool{}
 			for range 60 {
-				if tr.phase == phaseDone {
+				if tr.Phase == gradient.PhaseDone {
 					break
 				}
 				allocs := allocationsOfRound(t, tr, k, d, s)
-				if seen[tr.phase] && allocs > 0 {
-					t.Errorf("%s (sparse %v): %v allocations in a round after %s", name, sparse, allocs, tr.phase)
+				if seen[tr.Phase] && allocs > 0 {
+					t.Errorf("%s (sparse %v): %v allocations in a round before phase %d", name, sparse, allocs, tr.Phase)
 				}
-				seen[tr.phase] = tr.step > 10 // every buffer has its size
+				seen[tr.Phase] = tr.Step > 10 // every buffer has its size
 			}
 		}
 	}
@@ -60,8 +63,9 @@ func allocationsOfRound(t *testing.T, tr *trainer, k *kernel, d *dataset.Data, s
 		}
 	})
 	before := snapshot(tr)
+	f32, f64 := vectorsOf(tr)
 	allocs += testing.AllocsPerRun(1, func() {
-		before.putBack(tr)
+		before.putBack(tr, f32, f64)
 		if _, err := tr.Next(); err != nil {
 			t.Fatal(err)
 		}
@@ -86,30 +90,49 @@ func add(sum, part *round.Partial, shape round.Shape) {
 	}
 }
 
-// kept is a copy of a trainer's state.
+// copied is a copy of a trainer's state.
 type copied struct {
-	state
-	vectors [][]float32
-	input   []float64
-}
-
-// vectorsOf lists what putBack copies back.
-func vectorsOf(tr *trainer) [][]float32 {
-	return [][]float32{tr.theta, tr.first, tr.second, tr.q, tr.best.theta, tr.best.q}
+	trainer   trainer
+	descent   gradient.Descent
+	fit       scaling.Fit
+	optimizer gradient.Optimizer
+	stopping  gradient.Stopping
+	vectors   []gradient.Vector
+	float32s  [][]float32
+	float64s  [][]float64
 }
 
 func snapshot(tr *trainer) *copied {
-	c := &copied{state: *tr.state, input: append([]float64{}, tr.input...)}
-	for _, v := range vectorsOf(tr) {
-		c.vectors = append(c.vectors, append([]float32{}, v...))
+	c := &copied{trainer: *tr, descent: *tr.Descent, fit: *tr.Fit, optimizer: *tr.Optimizer, stopping: *tr.Stopping, vectors: slices.Clone(tr.Vectors)}
+	f32, f64 := vectorsOf(tr)
+	for _, v := range f32 {
+		c.float32s = append(c.float32s, slices.Clone(v))
+	}
+	for _, v := range f64 {
+		c.float64s = append(c.float64s, slices.Clone(v))
 	}
 	return c
 }
 
-func (c *copied) putBack(tr *trainer) {
-	*tr.state = c.state
-	copy(tr.input, c.input)
-	for i, v := range vectorsOf(tr) {
-		copy(v, c.vectors[i])
+// vectorsOf lists the vectors of a trainer's state.
+func vectorsOf(tr *trainer) (f32 [][]float32, f64 [][]float64) {
+	f32 = append(f32, tr.Optimizer.First, tr.Optimizer.Second)
+	for _, vectors := range [][]gradient.Vector{tr.Vectors, tr.Stopping.Best.Vectors, tr.Stopping.Reference.Vectors} {
+		for _, v := range vectors {
+			f32 = append(f32, v.Data)
+		}
+	}
+	x := tr.Fit.Values()
+	return f32, append(f64, x.Shift, x.Scale)
+}
+
+func (c *copied) putBack(tr *trainer, f32 [][]float32, f64 [][]float64) {
+	*tr, *tr.Descent, *tr.Fit, *tr.Optimizer, *tr.Stopping = c.trainer, c.descent, c.fit, c.optimizer, c.stopping
+	copy(tr.Vectors, c.vectors)
+	for i, v := range c.float32s {
+		copy(f32[i], v)
+	}
+	for i, v := range c.float64s {
+		copy(f64[i], v)
 	}
 }

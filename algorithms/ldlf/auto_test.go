@@ -56,10 +56,10 @@ func autoFolds(t *testing.T, name string, n int) (model, mean float64) {
 		j.Split.Folds, j.Split.Fold, j.Split.Assigned, j.Split.ValidationMin = folds, fold, "the test's", validationMin
 		d := datatest.Data(t, m, shards, j.Split, assigned)
 		tr, k := start(t, j, m)
-		drawn := slices.Clone(tr.theta)
+		drawn := slices.Clone(tr.Theta())
 		drive(t, tr, k, d, 2, func(*trainer) {})
 		trained := modelOf(t, tr)
-		if slices.Equal(trained.weights.theta, drawn) {
+		if slices.Equal(trained.weights.Theta, drawn) {
 			t.Errorf("fold %d: Θ is the one that was drawn", fold)
 		}
 		a, b := testLosses(trained, d)

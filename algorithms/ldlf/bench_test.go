@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -38,12 +39,9 @@ func benchJob(b *testing.B, s shape, batch int) (*trainer, *kernel, *dataset.Dat
 	j := jobOf(c, 1)
 	m, d := p.data(16, s.sparse, j.Split)
 	tr, k := start(b, j, m)
-	copy(tr.q, randomQ(tr.size))
-	if tr.input != nil {
-		_, scale := tr.halves()
-		for i := range scale {
-			scale[i] = 1
-		}
+	copy(tr.q.Data, randomQ(tr.size))
+	for i := range tr.Fit.Values().Scale {
+		tr.Fit.Values().Scale[i] = 1
 	}
 	return tr, k, d
 }
@@ -71,7 +69,7 @@ type roundRunner struct {
 	d         *dataset.Data
 	s         any
 	sum, part round.Partial
-	kept      map[int]round.Derived
+	derived   map[int]round.Derived
 }
 
 func (x *roundRunner) run(b *testing.B) {
@@ -86,12 +84,12 @@ func (x *roundRunner) run(b *testing.B) {
 		}
 		dst.Reset(r.Shape)
 		u := r.Unit(id)
-		if u.DerivedVersion != 0 && x.kept[id] == nil {
-			if x.kept[id], err = x.k.Derive(u, x.d, r.Vars, x.s); err != nil {
+		if u.DerivedVersion != 0 && x.derived[id] == nil {
+			if x.derived[id], err = x.k.Derive(u, x.d, r.Vars, x.s); err != nil {
 				b.Fatal(err)
 			}
 		}
-		if err := x.k.Run(dst, u, x.d, r.Vars, x.kept[id], x.s); err != nil {
+		if err := x.k.Run(dst, u, x.d, r.Vars, x.derived[id], x.s); err != nil {
 			b.Fatal(err)
 		}
 		if id > 0 && r.Shape.Rows == 0 {
@@ -114,7 +112,7 @@ func BenchmarkStep(b *testing.B) {
 				x := &roundRunner{tr: tr, k: k, d: d, s: k.NewScratch()}
 				b.ReportAllocs()
 				for b.Loop() {
-					tr.phase = phaseStep
+					tr.Phase = gradient.PhaseStep
 					x.run(b)
 				}
 				b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/step")
@@ -132,17 +130,17 @@ func BenchmarkLeafUpdate(b *testing.B) {
 				tr, k, d := benchJob(b, s, batch)
 				x := &roundRunner{tr: tr, k: k, d: d, s: k.NewScratch()}
 				b.ReportAllocs()
-				q, best := slices.Clone(tr.q), time.Hour
+				q, best := slices.Clone(tr.q.Data), time.Hour
 				for b.Loop() {
-					for _, r := range x.kept {
+					for _, r := range x.derived {
 						r.(*routing).Release()
 					}
-					x.kept = map[int]round.Derived{}
-					copy(tr.q, q) // many updates without a step make subnormal values of it
-					tr.qVersion++
-					tr.step, tr.phase = 100, phaseLeaves
+					x.derived = map[int]round.Derived{}
+					copy(tr.q.Data, q) // many updates without a step make subnormal values of it
+					tr.q.Version++
+					tr.Step, tr.Phase = 100, gradient.PhaseOwn
 					began := time.Now()
-					for tr.phase == phaseLeaves {
+					for tr.Phase == gradient.PhaseOwn {
 						x.run(b)
 					}
 					best = min(best, time.Since(began))
@@ -161,14 +159,14 @@ func BenchmarkLeafLanes(b *testing.B) {
 		for lanes := 1; lanes <= 4; lanes++ {
 			b.Run(fmt.Sprintf("%s/lanes=%d", s.name, lanes), func(b *testing.B) {
 				tr, k, d := benchJob(b, s, 63) // one unit
-				x, q := engine.NewLocal(k, d, lanes, nil), slices.Clone(tr.q)
+				x, q := engine.NewLocal(k, d, lanes, nil), slices.Clone(tr.q.Data)
 				var res round.Result
 				b.ReportAllocs()
 				for b.Loop() {
-					copy(tr.q, q)
-					tr.qVersion++
-					tr.step, tr.phase = 100, phaseLeaves
-					for tr.phase == phaseLeaves {
+					copy(tr.q.Data, q)
+					tr.q.Version++
+					tr.Step, tr.Phase = 100, gradient.PhaseOwn
+					for tr.Phase == gradient.PhaseOwn {
 						r, err := tr.Next()
 						if err != nil {
 							b.Fatal(err)

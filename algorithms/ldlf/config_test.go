@@ -180,12 +180,3 @@ func TestParseConfigStrict(t *testing.T) {
 		t.Error("a split with another validation share is accepted")
 	}
 }
-
-func TestLearningRate(t *testing.T) {
-	c := mustResolve(t, param.Values{"preset": "paper"}, yeast)
-	for step, want := range map[uint64]float64{0: 0.1, 9999: 0.1, 10000: 0.05, 20000: 0.025, 24999: 0.025} {
-		if got := learningRate(c, step); got != want {
-			t.Errorf("step %d: rate %v, want %v", step, got, want)
-		}
-	}
-}

@@ -6,49 +6,51 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // modelFormat is the version of the tensors.
 const modelFormat = 1
 
-// scalings numbers the scalings in a model's settings.
-var scalings = []string{scalingNone, scalingStandard, scalingMinMax}
-
-// tensors lists the tensors: settings, then scaling (where there is any), φ, Θ, q.
+// tensors lists the tensors: settings, then scaling (where there is any), φ, the feature
+// function's, q.
 func (m *model) tensors(l *learner.Tensors) {
-	bias, kind := 0, slices.Index(scalings, m.kind)
+	bias, kind := 0, slices.Index(scaling.Kinds, m.kind)
 	if m.bias {
 		bias = 1
 	}
-	l.Settings(modelFormat, learner.Within(&m.trees, 1, maxTrees), learner.Within(&m.depth, minDepth, maxDepth),
+	if !l.Settings(modelFormat, learner.Within(&m.trees, 1, maxTrees), learner.Within(&m.depth, minDepth, maxDepth),
 		learner.Within(&m.outputs, 1, maxOutputs), learner.Within(&m.features, 1, maxValues), learner.Within(&m.labels, 1, maxValues),
-		learner.Within(&bias, 0, 1), learner.Within(&kind, 0, len(scalings)-1))
+		learner.Within(&bias, 0, 1), learner.Within(&kind, 0, len(scaling.Kinds)-1)) {
+		return
+	}
 	if l.Reading() {
-		*m = *newModel(newSizes(&Config{Trees: m.trees, Depth: m.depth, Outputs: m.outputs, Bias: bias == 1}, m.features, m.labels),
-			scalings[max(0, kind)], nil, nil, nil, nil)
+		m.sizes = newSizes(&Config{Trees: m.trees, Depth: m.depth, Outputs: m.outputs, Bias: bias == 1}, m.features, m.labels)
+		m.kind, m.f = scaling.Kinds[kind], gradient.Decode(gradient.Options{Features: m.features, Outputs: m.outputs, Bias: m.bias}, functionTensors(l.Left()))
+		m.parameters = gradient.Parameters(m.f)
 		l.Check(m.outputs >= m.splits && m.theta() <= maxValues && m.sizes.q() <= maxValues, "%+v are too many values", m.sizes)
 	}
-	if x := newScaling(m.input); m.kind != scalingNone {
-		l.F64("scaling.shift", &x.shift, m.features)
-		l.F64("scaling.scale", &x.scale, m.features)
-		if l.Reading() {
-			m.input = slices.Concat(x.shift, x.scale)
-			m.weights.input = newScaling(m.input)
-		}
-	}
+	m.weights.Input.Tensors(l, m.kind, m.features)
 	l.U32("phi", &m.phi, m.trees, m.splits)
-	l.F32("theta", &m.weights.theta, m.theta()/max(1, m.outputs), m.outputs)
+	gradient.Tensors(l, m.f, &m.weights.Theta)
 	l.F32("q", &m.q, m.trees, m.leaves, m.labels)
 }
 
-// decodeModel makes a model of its tensors, whose memory it keeps but for the scaling's.
+// functionTensors returns what stands between φ and q, the feature function's tensors.
+func functionTensors(tensors []algorithms.Tensor) []algorithms.Tensor {
+	i := slices.IndexFunc(tensors, func(t algorithms.Tensor) bool { return t.Name == "phi" })
+	return tensors[min(i+1, max(0, len(tensors)-1)):max(0, len(tensors)-1)]
+}
+
+// decodeModel makes a model of its tensors, whose memory it may keep.
 func decodeModel(tensors []algorithms.Tensor) (*model, error) {
 	m := new(model)
 	return m, learner.ReadTensors(tensors, func(l *learner.Tensors) {
 		m.tensors(l)
-		l.Check(num.Finite64(m.input) && num.Finite32(m.weights.theta), "a value is not finite")
+		l.Check(num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) && num.Finite32(m.weights.Theta), "a value is not finite")
 		l.Check(!slices.ContainsFunc(m.q, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) }),
 			"a leaf's probability is negative or not finite")
 		if l.Reading() {

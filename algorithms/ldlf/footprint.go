@@ -2,6 +2,7 @@ package ldlf
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -12,7 +13,7 @@ import (
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	z := newSizes(c, m.Features, m.Labels)
 	theta, q := 4*int64(z.theta()), 4*int64(z.q())
-	f := algorithms.Footprint{State: 2*theta + q + min(theta, 4*gradientValues) + 256, Model: theta + q, Node: max(theta, 2*q), Nodes: int64(len(m.Shards))}
+	f := algorithms.Footprint{State: 2*theta + q + min(theta, 4*gradient.PartValues) + 256, Model: theta + q, Node: max(theta, 2*q), Nodes: int64(len(m.Shards))}
 	if c.Optimizer == optimizerAdam {
 		f.State += theta
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/sbinet/npyio/npz"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
@@ -70,7 +71,7 @@ func newGiven(rows []uint32, batch, units int, d *dataset.Data) *given {
 	return g
 }
 
-func (g *given) draw(dst []uint32, u *round.Unit, _ int, step uint64) []uint32 {
+func (g *given) Draw(dst []uint32, u *round.Unit, _ int, step uint64) []uint32 {
 	for _, row := range g.rows[int(step)*g.batch : (int(step)+1)*g.batch] {
 		if int(g.unit[row]) == u.ID {
 			dst = append(dst, g.at[row])
@@ -103,10 +104,10 @@ func followGolden(t *testing.T, data, file string, c Config) {
 	if slowed { // the last mark, at step 1,000, takes minutes then
 		tr.cfg.Steps, marks = 200, 4
 	}
-	k.draws = newGiven(g.i32("rows"), 64, algorithms.BatchUnits(64, len(m.Shards)), d)
+	k.descent.Draws = newGiven(g.i32("rows"), 64, algorithms.BatchUnits(64, len(m.Shards)), d)
 	k.phi = g.i32("phi")
 	copy(tr.phi, k.phi)
-	copy(tr.theta, narrowed(g.f64("theta0")))
+	copy(tr.Theta(), narrowed(g.f64("theta0")))
 	seen := 0
 	see := func(tr *trainer) {
 		if mark := markOf(tr, seen == 0); mark != "" {
@@ -126,10 +127,10 @@ func followGolden(t *testing.T, data, file string, c Config) {
 // update is the state after step 1.
 func markOf(tr *trainer, first bool) string {
 	switch {
-	case first && tr.phase == phaseLeaves:
+	case first && tr.Phase == gradient.PhaseOwn:
 		return "1"
-	case tr.phase != phaseLeaves && slices.Contains([]uint64{100, 101, 200, 1000}, tr.step):
-		return fmt.Sprint(tr.step)
+	case tr.Phase != gradient.PhaseOwn && slices.Contains([]uint64{100, 101, 200, 1000}, tr.Step):
+		return fmt.Sprint(tr.Step)
 	}
 	return ""
 }
@@ -144,7 +145,7 @@ func goldenJob(t testing.TB, c Config, m *dataset.Manifest) (*trainer, *kernel) 
 
 // compare holds the trainer's state against a mark of the trajectory.
 func (g *trajectory) compare(mark string, tr *trainer, d *dataset.Data) {
-	m := newModel(tr.size, tr.cfg.Scaling, tr.input, tr.phi, tr.theta, tr.q)
+	m := newModel(tr.size, tr.Function, tr.cfg.Scaling, tr.Fit.Values(), tr.phi, tr.Theta(), tr.q.Data)
 	predicted := predictAll(m, d)
 	want := g.f64("pred_" + mark)
 	e := maxDifference(predicted[:len(want)], want)
@@ -152,7 +153,7 @@ func (g *trajectory) compare(mark string, tr *trainer, d *dataset.Data) {
 	eKL := abs(kl - g.f64("kl_" + mark)[0])
 	theta := g.f64("theta_" + mark)
 	g.t.Logf("mark %s: predictions within %.1e, K-L %.6f within %.1e, Θ within %.1e, q within %.1e",
-		mark, e, kl, eKL, maxDifference(tr.theta[:len(theta)], theta), maxDifference(tr.q, g.f64("q_"+mark)))
+		mark, e, kl, eKL, maxDifference(tr.Theta()[:len(theta)], theta), maxDifference(tr.q.Data, g.f64("q_"+mark)))
 	if !(e <= 1e-5) || !(eKL <= 1e-6) {
 		g.t.Errorf("mark %s: predictions differ by %.2g (at most 1e-5), K-L by %.2g (at most 1e-6)", mark, e, eKL)
 	}

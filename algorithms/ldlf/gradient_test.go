@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -58,15 +60,15 @@ func newCase(c *Config, p *problem, seed uint64, deviation float64) *forestCase 
 
 func (fc *forestCase) vars() round.Vars {
 	return round.Vars{
-		{ID: varTheta, Version: 1, Data: num.Bytes32(fc.theta)},
-		{ID: varQ, Version: 1, Data: num.Bytes32(fc.q)},
+		{ID: 0xfe10, Version: 1, Data: num.Bytes32(fc.theta)},
+		{ID: 0xfe11, Version: 1, Data: num.Bytes32(fc.q)},
 	}
 }
 
 // all is a sampler that draws every row once.
 type all struct{}
 
-func (all) draw(dst []uint32, _ *round.Unit, n int, _ uint64) []uint32 {
+func (all) Draw(dst []uint32, _ *round.Unit, n int, _ uint64) []uint32 {
 	for i := range n {
 		dst = append(dst, uint32(i))
 	}
@@ -77,15 +79,14 @@ func (all) draw(dst []uint32, _ *round.Unit, n int, _ uint64) []uint32 {
 func (fc *forestCase) kernelGradient(t testing.TB, sparse bool) []float64 {
 	m, d := fc.p.data(1, sparse, jobOf(smallConfig(), 1).Split)
 	k := *fc.k
-	k.draws = all{}
-	f := *fc.k.f.(*linear)
-	f.sparse = sparse
-	k.f = &f
-	shape := k.f.gradientShape()
-	shape.F64 += gradientAt
+	k.descent.Draws = all{}
+	k.descent.Function = newFunction(smallConfig(), fc.z, sparse, 0)
+	f := k.descent.Function
+	shape := f.GradientShape()
+	shape.F64 += gradient.GradientAt
 	var dst round.Partial
 	dst.Reset(shape)
-	u := round.Unit{Of: 1, Op: opStep, Roles: 1, Steps: [2]uint64{0, 1}}
+	u := round.Unit{Of: 1, Op: gradient.OpStep, Roles: 1, Steps: [2]uint64{0, 1}}
 	if err := k.Run(&dst, u, d, fc.vars(), nil, k.NewScratch()); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func (fc *forestCase) kernelGradient(t testing.TB, sparse bool) []float64 {
 		t.Fatalf("%v rows were drawn of %d", dst.F64[0], m.Rows)
 	}
 	g := make([]float32, len(fc.theta))
-	k.f.gradient(g, 0, &dst, float32(1/(dst.F64[0]*float64(fc.z.trees))), scaling{})
+	f.Gradient(g, 0, &dst, float32(1/(dst.F64[0]*float64(fc.z.trees))), new(scaling.Values))
 	return widened(g)
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -54,7 +56,7 @@ func TestGoldenDigests(t *testing.T) {
 // to rounding, whatever the scaling.
 func TestStorage(t *testing.T) {
 	p := makeProblem(7, 240, 9, 4, 0.4)
-	for _, scaling := range scalings {
+	for _, scaling := range scaling.Kinds {
 		for _, bias := range []bool{true, false} {
 			c := smallConfig()
 			c.Scaling, c.Bias, c.LearningRate, c.Steps = scaling, bias, 0.5, 40
@@ -124,19 +126,28 @@ func TestStopsEarly(t *testing.T) {
 			if validated {
 				losses = append(losses, validationLosses(tr, d))
 			}
-			validated = tr.phase == phaseValidate
+			validated = tr.Phase == gradient.PhaseValidation
 		})
 		best, end := choose(losses, margin, c.Patience)
-		if len(losses) != end+1 || tr.step >= uint64(c.Steps) || tr.best.step != uint64((best+2)*c.LeafBatches) { // none before the first gradient step
-			t.Errorf("margin %v: best of step %d, stopped at step %d; want validations %d and %d", margin, tr.best.step, tr.step, best, end)
+		if len(losses) != end+1 || tr.Step >= uint64(c.Steps) || tr.Stopping.Best.Step != uint64((best+2)*c.LeafBatches) { // none before the first gradient step
+			t.Errorf("margin %v: best of step %d, stopped at step %d; want validations %d and %d", margin, tr.Stopping.Best.Step, tr.Step, best, end)
 		}
-		if want := total(losses[best]) / float64(len(losses[best])); abs(tr.best.loss-want) > 1e-12 {
-			t.Errorf("margin %v: the best loss is %v, want %v", margin, tr.best.loss, want)
+		if want := total(losses[best]) / float64(len(losses[best])); abs(tr.Stopping.Best.Loss-want) > 1e-12 {
+			t.Errorf("margin %v: the best loss is %v, want %v", margin, tr.Stopping.Best.Loss, want)
 		}
-		if got := modelOf(t, tr); &got.q[0] != &tr.best.q[0] {
+		if got := modelOf(t, tr); &got.q[0] != &tr.Stopping.Best.Vectors[1].Data[0] {
 			t.Errorf("margin %v: the model is not the best state", margin)
 		}
 	}
+}
+
+func moments(v []float64) (mean, deviation float64) {
+	mean = total(v) / float64(len(v))
+	sum := 0.0
+	for _, x := range v {
+		sum += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(sum / float64(len(v)))
 }
 
 // choose finds the best validation, and the one that ends the job, from the rows'
@@ -175,13 +186,13 @@ func TestNeverUntrained(t *testing.T) {
 			j := jobOf(c, 3)
 			m, d := p.data(4, false, j.Split)
 			tr, k := start(t, j, m)
-			drawn := slices.Clone(tr.theta)
+			drawn := slices.Clone(tr.Theta())
 			drive(t, tr, k, d, 1, func(*trainer) {})
-			if slices.Equal(modelOf(t, tr).weights.theta, drawn) {
+			if slices.Equal(modelOf(t, tr).weights.Theta, drawn) {
 				t.Errorf("leaf_first %v, margin %v: the model's Θ is the one that was drawn", first, margin)
 			}
-			if tr.best.step <= map[bool]uint64{false: uint64(c.LeafBatches)}[first] {
-				t.Errorf("leaf_first %v, margin %v: best at step %d", first, margin, tr.best.step)
+			if tr.Stopping.Best.Step <= map[bool]uint64{false: uint64(c.LeafBatches)}[first] {
+				t.Errorf("leaf_first %v, margin %v: best at step %d", first, margin, tr.Stopping.Best.Step)
 			}
 		}
 	}
@@ -191,7 +202,7 @@ func TestNeverUntrained(t *testing.T) {
 // as were best.
 func TestRefit(t *testing.T) {
 	p := makeProblem(4, 300, 7, 3, 0.5)
-	for _, scaling := range scalings {
+	for _, scaling := range scaling.Kinds {
 		c := variants()["refit"]
 		c.Scaling = scaling
 		j := jobOf(c, 3)
@@ -200,11 +211,11 @@ func TestRefit(t *testing.T) {
 		tr, k := start(t, j, m)
 		drive(t, tr, k, d, 1, func(*trainer) {})
 		end := tr
-		if end.best.step == 0 || end.before <= end.best.step || end.Progress().Step != end.before+end.best.step {
-			t.Fatalf("scaling %s: best at step %d of %d, %d in all", scaling, end.best.step, end.before, end.Progress().Step)
+		if end.Stopping.Best.Step == 0 || end.Before <= end.Stopping.Best.Step || end.Progress().Step != end.Before+end.Stopping.Best.Step {
+			t.Fatalf("scaling %s: best at step %d of %d, %d in all", scaling, end.Stopping.Best.Step, end.Before, end.Progress().Step)
 		}
 		alone := *c
-		alone.Refit, alone.ValidationFraction, alone.Steps = false, 0, int(end.best.step)
+		alone.Refit, alone.ValidationFraction, alone.Steps = false, 0, int(end.Stopping.Best.Step)
 		j = jobOf(&alone, 3)
 		j.Split.TestFraction = 0.2
 		m, d = p.data(4, true, j.Split)
@@ -218,11 +229,11 @@ func TestRefit(t *testing.T) {
 
 // validationLosses computes again what the round just folded found.
 func validationLosses(tr *trainer, d *dataset.Data) []float64 {
-	m := newModel(tr.size, tr.cfg.Scaling, tr.input, tr.phi, tr.theta, tr.q)
+	m := newModel(tr.size, tr.Function, tr.cfg.Scaling, tr.Fit.Values(), tr.phi, tr.Theta(), tr.q.Data)
 	s := m.NewScratch()
 	out := make([]float32, m.labels)
 	var losses []float64
-	for _, ref := range d.Select(0, tr.shards, dataset.Validation) {
+	for _, ref := range d.Select(0, len(d.Manifest.Shards), dataset.Validation) {
 		shard := d.Shard(int(ref.Shard))
 		m.Predict(out, []dataset.RowRef{ref}, func(uint32) *dataset.Rows { return shard }, s)
 		losses = append(losses, divergence(shard.Label(int(ref.Pos)), out))
@@ -237,11 +248,11 @@ func TestIncompleteSet(t *testing.T) {
 	m, d := p.data(4, false, dataset.Split{})
 	tr, k := start(t, jobOf(c, 3), m)
 	drive(t, tr, k, d, 1, func(*trainer) {})
-	if tr.qVersion != 4*uint64(c.LeafIterations) || tr.step != 24 || tr.thetaVersion != 19 {
-		t.Errorf("q version %d, step %d, Θ version %d", tr.qVersion, tr.step, tr.thetaVersion)
+	if tr.q.Version != 4*uint64(c.LeafIterations) || tr.Step != 24 || tr.Vectors[0].Version != 19 {
+		t.Errorf("q version %d, step %d, Θ version %d", tr.q.Version, tr.Step, tr.Vectors[0].Version)
 	}
-	if tr.updates != 19 {
-		t.Errorf("%d updates of Θ, want 19: the first 5 steps have no gradient", tr.updates)
+	if tr.Optimizer.Updates != 19 {
+		t.Errorf("%d updates of Θ, want 19: the first 5 steps have no gradient", tr.Optimizer.Updates)
 	}
 }
 
@@ -255,7 +266,7 @@ func TestUnderflow(t *testing.T) {
 	p := makeProblem(2, 8, 3, 3, 1)
 	m := train(t, c, p, 1, false, 1)
 	_, d := p.data(1, false, dataset.Split{})
-	if !num.Finite32(m.q) || !num.Finite32(m.weights.theta) || !num.Finite32(predictAll(m, d)) {
+	if !num.Finite32(m.q) || !num.Finite32(m.weights.Theta) || !num.Finite32(predictAll(m, d)) {
 		t.Fatal("a value is not finite")
 	}
 	for l := 0; l < len(m.q); l += m.labels {
@@ -264,8 +275,8 @@ func TestUnderflow(t *testing.T) {
 		}
 	}
 	s := newScratch(&m.sizes, m.f)
-	m.f.forward(s.f, []sample{sampleOf(d.Shard(0), 0)}, &m.weights, s.ws)
-	num.SigmoidPairs(s.s, s.t, s.f[:m.outputs])
+	m.f.Predict(s.F, []gradient.Sample{gradient.SampleOf(d.Shard(0), 0)}, &m.weights, s.Space)
+	num.SigmoidPairs(s.s, s.t, s.F[:m.outputs])
 	reach(s.node, s.s, s.t, m.treePhi(m.phi, 0))
 	zero := 0
 	for _, v := range s.node[m.splits:] {

@@ -3,6 +3,7 @@ package ldlf
 import (
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -16,37 +17,38 @@ const leafAt = 3
 // u.Steps. F64 holds the distinct rows, their multiplicities, the K-L summed over
 // rows and trees, and for each tree, leaf and class Σ_i w_i p(ℓ|x_i) d_ic / g_c(x_i).
 // Where F64 has a value more, that stays 0, nobody wants the K-L and it is 0 too.
-func (k *kernel) leafSums(dst *round.Partial, u *round.Unit, d *dataset.Data, v *values, kept *routing, s *scratch) {
+func (k *kernel) leafSums(dst *round.Partial, u *round.Unit, d *dataset.Data, v *gradient.Values, r *routing, s *scratch) {
 	t := dst.F64[leafAt : leafAt+k.q()]
 	tellsLoss := len(dst.F64) == leafAt+len(t)
-	s.leaves.begin(k.labels, s.abreast.width, k.treeQ())
+	q, _ := qOf(v)
+	s.leaves.begin(k.labels, s.block.width, k.treeQ())
 	switch {
-	case kept == nil:
+	case r == nil:
 		k.routedSums(dst.F64, t, u, d, v, tellsLoss, s)
-	case kept.rows*k.q() < shareFrom || u.Helpers() == 0:
-		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, nil, s)
+	case r.rows*k.q() < shareFrom || u.Helpers() == 0:
+		k.derivedSums(dst.F64, t, r, q, tellsLoss, nil, s)
 	default:
-		k.keptSums(dst.F64, t, kept, v.q, tellsLoss, u.Lanes, s)
+		k.derivedSums(dst.F64, t, r, q, tellsLoss, u.Lanes, s)
 	}
 }
 
 // leavesFirst turns t from trees×labels×leaves to trees×leaves×labels.
 func (k *kernel) leavesFirst(t []float64, l *leafSpace) {
 	for i := range k.trees {
-		sums := treeOf(t, i, k.treeQ())
+		sums := chunk(t, i, k.treeQ())
 		copy(l.sums, sums)
 		num.Transpose64(sums, l.sums, k.leaves)
 	}
 }
 
-// keptSums takes kept routing, tree after tree, in one lane or, where lanes is set, in
+// derivedSums takes derived routing, tree after tree, in one lane or, where lanes is set, in
 // several; t is zero before, and trees×leaves×labels.
-func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLoss bool, lanes round.Lanes, s *scratch) {
+func (k *kernel) derivedSums(dst, t []float64, r *routing, q []float32, tellsLoss bool, lanes round.Lanes, s *scratch) {
 	l := &s.leaves
 	x := &l.share
-	*x = leafShare{k: k, kept: kept, q: q, t: t}
+	*x = leafShare{k: k, routing: r, q: q, t: t}
 	if tellsLoss {
-		n := k.trees * allColumns(kept.rows, kept.width)
+		n := k.trees * allColumns(r.rows, r.width)
 		l.kl = slices.Grow(l.kl[:0], n)[:n]
 		x.kl = l.kl
 	}
@@ -61,21 +63,22 @@ func (k *kernel) keptSums(dst, t []float64, kept *routing, q []float32, tellsLos
 	*x = leafShare{}
 }
 
-// routedSums is keptSums where there is no room for the routing of all blocks.
-func (k *kernel) routedSums(dst, t []float64, u *round.Unit, d *dataset.Data, v *values, tellsLoss bool, s *scratch) {
+// routedSums is derivedSums where there is no room for the routing of all blocks.
+func (k *kernel) routedSums(dst, t []float64, u *round.Unit, d *dataset.Data, v *gradient.Values, tellsLoss bool, s *scratch) {
 	refs, l := u.Rows(d), &s.leaves
-	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, u, len(refs))
-	for from := 0; from < len(s.rows); from += s.abreast.width {
-		b := k.takeBlock(from, s, refs, d, v, s)
+	s.window.Count(k.descent.Draws, u, len(refs))
+	q, _ := qOf(v)
+	for from := 0; from < len(s.window.Rows); from += s.block.width {
+		b := k.takeBlock(from, &s.window, refs, d, v, s)
 		var kl []float64
 		if tellsLoss {
 			l.kl = slices.Grow(l.kl[:0], k.trees*b.columns)[:k.trees*b.columns]
 			kl = l.kl
 		}
 		for i := range k.trees {
-			p := s.abreast.reach(k.treePhi(k.phi, i))
-			k.blockRatios(l.r, kl, i, b, p, v.q, s)
-			num.AddProduct64T(treeOf(t, i, k.treeQ()), l.r[:k.labels*b.columns], p, b.n, b.columns, nil, l.tile)
+			p := s.block.reach(k.treePhi(k.phi, i))
+			k.blockRatios(l.r, kl, i, b, p, q, s)
+			num.AddProduct64T(chunk(t, i, k.treeQ()), l.r[:k.labels*b.columns], p, b.n, b.columns, nil, l.tile)
 		}
 		b.count(dst, kl)
 	}
@@ -86,12 +89,12 @@ func (k *kernel) routedSums(dst, t []float64, u *round.Unit, d *dataset.Data, v 
 // tree's part of kl (trees×columns), where it is not nil, to the rows' K-L; p is the tree's
 // leaves×columns.
 func (k *kernel) blockRatios(r, kl []float64, i int, b leafBlock, p, q []float32, s *scratch) {
-	a := &s.abreast
+	a := &s.block
 	a.n = b.columns
-	g := a.predict(p, treeOf(q, i, k.treeQ()))
+	g := a.predict(p, chunk(q, i, k.treeQ()))
 	num.Quotients(r[:len(g)], b.weight, b.d, g, gFloor)
 	if kl != nil {
-		b.divergences(treeOf(kl, i, b.columns), g, s.leaves.ratio[:b.columns])
+		b.divergences(chunk(kl, i, b.columns), g, s.leaves.ratio[:b.columns])
 	}
 }
 

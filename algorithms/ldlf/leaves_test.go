@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -17,7 +19,7 @@ import (
 func (fc *forestCase) leafRound(t testing.TB, update func(q []float32, sums []float64, labels int)) {
 	_, d := fc.p.data(1, false, dataset.Split{})
 	k := *fc.k
-	k.draws = all{}
+	k.descent.Draws = all{}
 	var dst round.Partial
 	dst.Reset(round.Shape{F64: leafAt + fc.z.q()})
 	u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}}
@@ -115,9 +117,9 @@ func inverted(q float32, sum float64, leaf []float32, sums []float64) float64 {
 func overshoot(q float32, sum float64, leaf []float32, sums []float64) float64 {
 	all := 0.0
 	for c, x := range leaf {
-		all += float64(x) * power(sums[c], 10)
+		all += float64(x) * math.Pow(sums[c], 10)
 	}
-	return float64(q) * power(sum, 10) / all
+	return float64(q) * math.Pow(sum, 10) / all
 }
 
 // TestUnreachedLeafKeepsItsDistribution: no 0/0 where nothing arrives.
@@ -136,7 +138,7 @@ func TestUnreachedLeafKeepsItsDistribution(t *testing.T) {
 // once, and some never.
 type uneven struct{}
 
-func (uneven) draw(dst []uint32, _ *round.Unit, n int, step uint64) []uint32 {
+func (uneven) Draw(dst []uint32, _ *round.Unit, n int, step uint64) []uint32 {
 	for i := range n {
 		if (uint64(i)+step)%2 == 0 && i%7 != 5 {
 			dst = append(dst, uint32(i))
@@ -149,20 +151,23 @@ func (uneven) draw(dst []uint32, _ *round.Unit, n int, step uint64) []uint32 {
 func (fc *forestCase) rowByRow(d *dataset.Data, u *round.Unit) []float64 {
 	k, s := fc.k, fc.k.NewScratch().(*scratch)
 	refs := u.Rows(d)
-	rows, weights, _ := window(nil, nil, nil, uneven{}, u, len(refs))
+	var w gradient.Window
+	w.Count(uneven{}, u, len(refs))
 	dst := make([]float64, leafAt+k.q())
-	v := k.values(fc.vars(), varTheta, varQ, s)
-	for i, row := range gather(nil, rows, refs, d) {
-		k.f.forward(s.f, []sample{row}, &v.weights, s.ws)
-		num.SigmoidPairs(s.s, s.t, s.f[:k.outputs])
+	s.Values.Read(fc.vars())
+	v := &s.Values
+	q, _ := qOf(v)
+	for i, row := range gradient.Gather(nil, w.Rows, refs, d) {
+		k.descent.Function.Predict(s.F, []gradient.Sample{row}, &v.Weights, s.Space)
+		num.SigmoidPairs(s.s, s.t, s.F[:k.outputs])
 		dst[0]++
-		dst[1] += float64(weights[i])
+		dst[1] += float64(w.Weights[i])
 		for tree := range k.trees {
 			reach(s.node, s.s, s.t, k.treePhi(k.phi, tree))
 			p := s.node[k.splits:]
-			predict(s.g, p, treeOf(v.q, tree, k.treeQ()))
-			dst[2] += float64(float64(weights[i]) * ratios(s.r, row.d, s.g, weights[i], s.terms))
-			num.AddOuter64(treeOf(dst[leafAt:], tree, k.treeQ()), p, s.r)
+			predict(s.g, p, chunk(q, tree, k.treeQ()))
+			dst[2] += float64(float64(w.Weights[i]) * ratios(s.r, row.D, s.g, w.Weights[i], s.terms))
+			num.AddOuter64(chunk(dst[leafAt:], tree, k.treeQ()), p, s.r)
 		}
 	}
 	return dst
@@ -189,7 +194,7 @@ func (fc *forestCase) spoil() {
 }
 
 // TestLeafSums holds the blocked sums against the rows one after the other, bit for bit,
-// with kept routing and without, in one lane and in several, with the K-L and without.
+// with derived routing and without, in one lane and in several, with the K-L and without.
 func TestLeafSums(t *testing.T) {
 	c := smallConfig()
 	c.Trees = 2
@@ -198,17 +203,17 @@ func TestLeafSums(t *testing.T) {
 		fc := newCase(c, makeProblem(uint64(labels), rows, 3, labels, 1), 7, deviation)
 		fc.spoil()
 		_, d := fc.p.data(1, false, dataset.Split{})
-		fc.k.draws = uneven{}
+		fc.k.descent.Draws = uneven{}
 		u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, DerivedVersion: 1}
 		want := fc.rowByRow(d, &u)
 		s := fc.k.NewScratch()
-		kept, err := fc.k.Derive(u, d, fc.vars(), s)
-		if err != nil || kept == nil {
-			t.Fatalf("routing %v, error %v", kept, err)
+		derived, err := fc.k.Derive(u, d, fc.vars(), s)
+		if err != nil || derived == nil {
+			t.Fatalf("routing %v, error %v", derived, err)
 		}
 		for name, sums := range map[string]func(dst *round.Partial) error{
-			"kept":     func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), kept, s) },
-			"not kept": func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), nil, s) },
+			"derived":     func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), derived, s) },
+			"not derived": func(dst *round.Partial) error { return fc.k.Run(dst, u, d, fc.vars(), nil, s) },
 			"shared": func(dst *round.Partial) error {
 				fc.sharedTwin(d, u, dst.F64, len(dst.F64) == len(want))
 				return nil
@@ -254,9 +259,9 @@ func TestLossOfTheLastIteration(t *testing.T) {
 		m, d := p.data(1, false, j.Split)
 		tr, k := start(t, j, m)
 		s := k.NewScratch()
-		for tr.phase != phaseDone {
-			before, phase, last := tr.loss, tr.phase, tr.iteration+1 == uint64(c.LeafIterations)
-			first := tr.samples == 0
+		for tr.Phase != gradient.PhaseDone {
+			before, phase, last := tr.Loss, tr.Phase, tr.iteration+1 == uint64(c.LeafIterations)
+			first := tr.Samples == 0
 			r, err := tr.Next()
 			if err != nil {
 				t.Fatal(err)
@@ -268,7 +273,7 @@ func TestLossOfTheLastIteration(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := before
-			if phase == phaseLeaves && (last || first) {
+			if phase == gradient.PhaseOwn && (last || first) {
 				full := round.Partial{}
 				full.Reset(round.Shape{F64: leafAt + tr.size.q()})
 				if err := k.Run(&full, u, d, r.Vars, nil, s); err != nil {
@@ -279,8 +284,8 @@ func TestLossOfTheLastIteration(t *testing.T) {
 			if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {
 				t.Fatal(err)
 			}
-			if phase == phaseLeaves && (tr.loss != want || want == 0) {
-				t.Fatalf("%s, step %d: the loss is %v, want %v (last iteration: %v)", name, tr.step, tr.loss, want, last)
+			if phase == gradient.PhaseOwn && (tr.Loss != want || want == 0) {
+				t.Fatalf("%s, step %d: the loss is %v, want %v (last iteration: %v)", name, tr.Step, tr.Loss, want, last)
 			}
 		}
 	}
@@ -290,7 +295,7 @@ func TestLossOfTheLastIteration(t *testing.T) {
 func TestRoutingIsUsedAgain(t *testing.T) {
 	fc := newCase(smallConfig(), makeProblem(6, 90, 4, 3, 1), 6, 1)
 	_, d := fc.p.data(1, false, dataset.Split{})
-	fc.k.draws = all{}
+	fc.k.descent.Draws = all{}
 	s := fc.k.NewScratch()
 	derive := func() *routing {
 		u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}, DerivedVersion: 1}
@@ -313,12 +318,12 @@ func TestRoutingIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestKeptRouting: an iteration with kept routing probabilities gives the bits of
+// TestDerivedRouting: an iteration with derived routing probabilities gives the bits of
 // one that computes them again.
-func TestKeptRouting(t *testing.T) {
+func TestDerivedRouting(t *testing.T) {
 	c := smallConfig()
 	p := makeProblem(9, 150, 6, 3, 1)
-	for _, scaling := range scalings {
+	for _, scaling := range scaling.Kinds {
 		c.Scaling = scaling
 		var digests []string
 		for _, limit := range []int{engine.DerivedLimit, 2000, 0} {
@@ -329,7 +334,7 @@ func TestKeptRouting(t *testing.T) {
 			x.UseMemory(memory)
 			err := engine.Drive(t.Context(), tr, 0, x, func(uint64, round.Trainer) error {
 				if used := memory.Used(); used > limit {
-					t.Errorf("%d bytes are kept of at most %d", used, limit)
+					t.Errorf("%d bytes are cached of at most %d", used, limit)
 				}
 				return nil
 			})

@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -14,17 +16,12 @@ type model struct {
 	kind    string // of scaling
 	phi     []uint32
 	q       []float32
-	weights weights
-	input   []float64 // shifts, then scales
-	f       featureFunction
+	weights gradient.Weights
+	f       gradient.Function
 }
 
-func newModel(z sizes, kind string, input []float64, phi []uint32, theta, q []float32) *model {
-	return &model{
-		sizes: z, kind: kind, phi: phi, q: q, input: input,
-		weights: weights{theta: theta, input: newScaling(input)},
-		f:       &linear{features: z.features, outputs: z.outputs, bias: z.bias},
-	}
+func newModel(z sizes, f gradient.Function, kind string, x scaling.Values, phi []uint32, theta, q []float32) *model {
+	return &model{sizes: z, kind: kind, phi: phi, q: q, weights: gradient.Weights{Theta: theta, Input: x}, f: f}
 }
 
 // Tensors implements algorithms.Model.
@@ -40,9 +37,9 @@ func (m *model) NewScratch() any { return newScratch(&m.sizes, m.f) }
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, working any) {
 	s := working.(*scratch)
 	for i, ref := range refs {
-		s.batch = append(s.batch[:0], sampleOf(shard(ref.Shard), int(ref.Pos)))
-		m.f.forward(s.f, s.batch, &m.weights, s.ws)
-		predictForest(treeOf(dst, i, m.labels), s.f[:m.outputs], m.q, m.phi, &m.sizes, s)
+		s.Batch = append(s.Batch[:0], gradient.SampleOf(shard(ref.Shard), int(ref.Pos)))
+		m.f.Predict(s.F, s.Batch, &m.weights, s.Space)
+		predictForest(chunk(dst, i, m.labels), s.F[:m.outputs], m.q, m.phi, &m.sizes, s)
 	}
 }
 

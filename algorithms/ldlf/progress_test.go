@@ -54,12 +54,12 @@ func TestRoundingIsNoLoss(t *testing.T) {
 		t.Errorf("before the first round the loss is %v", p.Loss)
 	}
 	const rounding = -2.5e-10
-	tr.samples, tr.step, tr.validatedAt = 9, 2, 2
-	tr.loss, tr.validation, tr.best.any, tr.best.loss = rounding, rounding, true, rounding
+	tr.Samples, tr.Step, tr.Stopping.At = 9, 2, 2
+	tr.Loss, tr.Stopping.Loss, tr.Stopping.Best.Any, tr.Stopping.Best.Loss = rounding, rounding, true, rounding
 	if p := tr.Progress(); p.Loss != 0 || p.Validation != 0 || p.BestLoss != 0 {
 		t.Errorf("losses of %v are told as %+v", rounding, p)
 	}
-	if tr.loss != rounding || tr.validation != rounding || tr.best.loss != rounding {
+	if tr.Loss != rounding || tr.Stopping.Loss != rounding || tr.Stopping.Best.Loss != rounding {
 		t.Error("the state is another")
 	}
 }

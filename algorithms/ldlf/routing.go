@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -116,7 +117,7 @@ func (r *routing) block(from int, z *sizes) leafBlock {
 // leaves returns a tree's routing probabilities, leaves×columns, in the block that
 // begins with column from.
 func (r *routing) leaves(from, columns, tree int, z *sizes) []float32 {
-	return treeOf(r.p[from*z.trees*z.leaves:], tree, z.leaves*columns)
+	return chunk(r.p[from*z.trees*z.leaves:], tree, z.leaves*columns)
 }
 
 // after returns what is read after a tree's routing in the block that begins with column
@@ -139,16 +140,18 @@ func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, working any
 	}
 	s := working.(*scratch)
 	refs := u.Rows(d)
-	s.rows, s.weight, s.counts = window(s.rows, s.weight, s.counts, k.draws, &u, len(refs))
-	if !u.TryReserve(routingBytes(&k.sizes, len(s.rows), s.abreast.width)) {
+	w := &s.window
+	w.Count(k.descent.Draws, &u, len(refs))
+	if !u.TryReserve(routingBytes(&k.sizes, len(w.Rows), s.block.width)) {
 		return nil, nil
 	}
 	r := k.spare.get()
-	r.shape(&k.sizes, len(s.rows), s.abreast.width)
-	r.drawn = num.Sum64(s.weight)
+	r.shape(&k.sizes, len(w.Rows), s.block.width)
+	r.drawn = num.Sum64(w.Weights)
+	s.Values.Read(v)
 	x := &s.leaves.routed
-	*x = routed{k: k, r: r, refs: refs, data: d, values: k.values(v, varTheta, varQ, s), of: s}
-	if blocks := (len(s.rows) + r.width - 1) / r.width; blocks > 1 && u.Helpers() > 0 {
+	*x = routed{k: k, r: r, refs: refs, data: d, values: &s.Values, of: w}
+	if blocks := (len(w.Rows) + r.width - 1) / r.width; blocks > 1 && u.Helpers() > 0 {
 		u.Lanes.Do(blocks, x)
 	} else {
 		for i := range blocks {
@@ -165,8 +168,8 @@ type routed struct {
 	r      *routing
 	refs   []dataset.RowRef
 	data   *dataset.Data
-	values *values
-	of     *scratch // has the window's rows
+	values *gradient.Values
+	of     *gradient.Window
 }
 
 // Part implements round.Parts: block i.
@@ -176,20 +179,20 @@ func (x *routed) Part(i int, working any) {
 	copy(x.r.weight[from:], b.weight)
 	copy(x.r.d[from*k.labels:], b.d)
 	for tree := range k.trees {
-		copy(x.r.leaves(from, b.columns, tree, &k.sizes), s.abreast.reach(k.treePhi(k.phi, tree)))
+		copy(x.r.leaves(from, b.columns, tree, &k.sizes), s.block.reach(k.treePhi(k.phi, tree)))
 	}
 }
 
-// takeBlock takes the rows of.rows of refs, which weigh of.weight, from position from on up
-// in s.abreast: a block of them.
-func (k *kernel) takeBlock(from int, of *scratch, refs []dataset.RowRef, d *dataset.Data, v *values, s *scratch) leafBlock {
-	a := &s.abreast
-	n := min(a.width, len(of.rows)-from)
+// takeBlock takes the rows of a window, of which refs are all, from position from on up
+// in s.block: a block of them.
+func (k *kernel) takeBlock(from int, of *gradient.Window, refs []dataset.RowRef, d *dataset.Data, v *gradient.Values, s *scratch) leafBlock {
+	a := &s.block
+	n := min(a.width, len(of.Rows)-from)
 	columns := columnsOf(n, a.width)
-	s.batch = gather(s.batch[:0], of.rows[from:from+n], refs, d)
-	k.f.forward(s.f, s.batch, &v.weights, s.ws)
-	a.take(s.batch, s.f, columns)
-	s.leaves.weight = append(append(s.leaves.weight[:0], of.weight[from:from+n]...), zeros[:columns-n]...)
+	s.Batch = gradient.Gather(s.Batch[:0], of.Rows[from:from+n], refs, d)
+	k.descent.Function.Predict(s.F, s.Batch, &v.Weights, s.Space)
+	a.take(s.Batch, s.F, columns)
+	s.leaves.weight = append(append(s.leaves.weight[:0], of.Weights[from:from+n]...), zeros[:columns-n]...)
 	return leafBlock{n: n, columns: columns, weight: s.leaves.weight, d: a.d[:k.labels*columns]}
 }
 

@@ -1,43 +1,43 @@
 package ldlf
 
-import "github.com/coppice-ldl/coppice/round"
+import (
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/round"
+)
 
 // scratch is the working memory of one lane of a kernel or one caller of Predict.
 type scratch struct {
+	gradient.Scratch
+	loss   forestLoss
 	unit   round.Unit // what is being run
-	values values
-	rows   []uint32 // positions among a unit's rows
-	weight []float32
-	counts []uint32
-	losses []float64 // of the rows drawn for a step, or of the unit's validation rows
-	batch  []sample
+	window gradient.Window
 
-	f, df   []float32 // abreast.width×outputs
-	s, t    []float32 // outputs: σ(f), σ(-f)
-	node    []float32 // nodes of one tree
-	mass    []float32 // the same
-	g, r    []float32 // labels
-	terms   []float64 // labels
-	abreast abreast
-	leaves  leafSpace
+	s, t   []float32 // outputs: σ(f), σ(-f)
+	node   []float32 // nodes of one tree
+	mass   []float32 // the same
+	g, r   []float32 // labels
+	terms  []float64 // labels
+	block  rowBlock
+	leaves leafSpace
 
 	qT        []float32 // trees×labels×leaves, of version qTVersion, where few rows are a unit's; nil: none yet
 	qTVersion uint64
-
-	ws workspace
 }
 
-func newScratch(z *sizes, f featureFunction) *scratch {
-	a := newAbreast(z)
+func newScratch(z *sizes, f gradient.Function) *scratch {
+	a := newRowBlock(z)
 	return &scratch{
-		f: make([]float32, a.width*z.outputs), df: make([]float32, a.width*z.outputs),
-		s: make([]float32, z.outputs), t: make([]float32, z.outputs),
+		Scratch: gradient.NewScratch(f, z.outputs, a.width),
+		s:       make([]float32, z.outputs), t: make([]float32, z.outputs),
 		node: make([]float32, z.nodes()), mass: make([]float32, z.nodes()),
 		g: make([]float32, z.labels), r: make([]float32, z.labels), terms: make([]float64, z.labels),
-		abreast: a,
-		ws:      f.workspace(),
+		block: a,
 	}
 }
 
 // NewScratch implements round.Kernel.
-func (k *kernel) NewScratch() any { return newScratch(&k.sizes, k.f) }
+func (k *kernel) NewScratch() any {
+	s := newScratch(&k.sizes, k.descent.Function)
+	s.loss = forestLoss{k, s}
+	return s
+}

@@ -1,6 +1,9 @@
 package ldlf
 
-import "github.com/coppice-ldl/coppice/algorithms/param"
+import (
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+)
 
 // settings lists what a spec may say, in the order of help texts. The defaults of preset paper
 // are those of the paper's section 4; those of auto were chosen by inner validation
@@ -15,7 +18,7 @@ var settings = param.Table[Config]{
 		Says("64, or 2^(depth-1) where that is more"),
 	param.Bool("bias", "the feature function has a bias", true, func(c *Config) *bool { return &c.Bias }),
 	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
-		func(c *Config) *string { return &c.Scaling }, scalings...).
+		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
 		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
 	param.Int("batch_size", "rows of a mini-batch", 1, 1<<20, 128, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 64),
 	param.Word("optimizer", "sgd (with momentum) or adam (β2 0.999, ε 1e-8)", func(c *Config) *string { return &c.Optimizer }, optimizerSGD, optimizerAdam),

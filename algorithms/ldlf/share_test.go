@@ -27,12 +27,12 @@ func (c crew) Do(n int, p round.Parts) {
 func (fc *forestCase) sharedTwin(d *dataset.Data, u round.Unit, dst []float64, tellsLoss bool) {
 	k, s := fc.k, fc.k.NewScratch().(*scratch)
 	u.Lanes = crew{k}
-	kept, err := k.Derive(u, d, fc.vars(), s)
+	derived, err := k.Derive(u, d, fc.vars(), s)
 	if err != nil {
 		panic(err)
 	}
-	s.leaves.begin(k.labels, s.abreast.width, k.treeQ())
-	k.keptSums(dst, dst[leafAt:leafAt+k.q()], kept.(*routing), fc.q, tellsLoss, u.Lanes, s)
+	s.leaves.begin(k.labels, s.block.width, k.treeQ())
+	k.derivedSums(dst, dst[leafAt:leafAt+k.q()], derived.(*routing), fc.q, tellsLoss, u.Lanes, s)
 }
 
 // counted is a kernel that counts what it has lanes share.
@@ -41,9 +41,9 @@ type counted struct {
 	shared atomic.Int32
 }
 
-func (c *counted) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, kept round.Derived, s any) error {
+func (c *counted) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, s any) error {
 	u.Lanes = countedLanes{u.Lanes, &c.shared}
-	return c.kernel.Run(dst, u, d, v, kept, s)
+	return c.kernel.Run(dst, u, d, v, derived, s)
 }
 
 type countedLanes struct {
@@ -57,7 +57,7 @@ func (c countedLanes) Do(n int, p round.Parts) {
 }
 
 // TestLanesShareLeafUpdates: any number of lanes ends with the same model, of one unit and
-// of three, with kept routing and without.
+// of three, with derived routing and without.
 func TestLanesShareLeafUpdates(t *testing.T) {
 	c := smallConfig()
 	c.Depth, c.Outputs, c.BatchSize, c.LeafBatches, c.Steps = 7, 64, 250, 12, 24
@@ -80,10 +80,10 @@ func TestLanesShareLeafUpdates(t *testing.T) {
 					want = got
 				}
 				if got != want {
-					t.Errorf("%d units, %d lanes, %d bytes kept: digest %s, want %s", shards, lanes, limit, got, want)
+					t.Errorf("%d units, %d lanes, %d bytes cached: digest %s, want %s", shards, lanes, limit, got, want)
 				}
 				if n, shares := x.shared.Load(), shards == 1 && lanes > 1 && limit > 0; shares != (n > 0) {
-					t.Errorf("%d units, %d lanes, %d bytes kept: lanes shared %d times", shards, lanes, limit, n)
+					t.Errorf("%d units, %d lanes, %d bytes cached: lanes shared %d times", shards, lanes, limit, n)
 				}
 			}
 		}

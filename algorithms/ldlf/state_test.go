@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/round"
@@ -134,7 +135,7 @@ func TestVersions(t *testing.T) {
 				seen[at] = string(v.Data)
 			}
 			if r.DerivedVersion != 0 {
-				routed := [2]uint64{tr.thetaVersion, r.Steps[0]}
+				routed := [2]uint64{tr.Vectors[0].Version, r.Steps[0]}
 				if old, ok := keeps[r.DerivedVersion]; ok && old != routed {
 					t.Fatalf("%s: keep %d names two routings", name, r.DerivedVersion)
 				}
@@ -154,17 +155,24 @@ func TestRestoreRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const phaseAt = 17 // format, leaf updates and iteration stand before
+	changed := func(at int, b byte) []byte {
+		bad := bytes.Clone(state)
+		bad[at] = b
+		return bad
+	}
 	for name, bad := range map[string][]byte{
-		"empty":    {},
-		"short":    state[:len(state)-1],
-		"long":     append(bytes.Clone(state), 0),
-		"format":   append([]byte{9}, state[1:]...),
-		"refit":    append(append(bytes.Clone(state[:4]), 1), state[5:]...),
-		"phase":    append([]byte{stateFormat, byte(phases)}, state[2:]...),
-		"min-max":  append([]byte{stateFormat, byte(phaseExtremes)}, state[2:]...),
-		"flag":     append([]byte{stateFormat, state[1], 2}, state[3:]...),
-		"too far":  append([]byte{stateFormat, state[1], state[2], 255}, state[4:]...),
-		"no state": []byte("coppice"),
+		"empty":     {},
+		"short":     state[:len(state)-1],
+		"long":      append(bytes.Clone(state), 0),
+		"format":    append([]byte{9}, state[1:]...),
+		"iteration": changed(9, 200),
+		"phase":     changed(phaseAt, byte(gradient.PhaseDone+1)),
+		"too early": changed(phaseAt, byte(gradient.PhaseOwn)),
+		"refit":     changed(phaseAt+1, 1),
+		"flag":      changed(phaseAt+1, 2),
+		"too far":   changed(phaseAt+10, 255),
+		"no state":  []byte("coppice"),
 	} {
 		if _, err := New().NewTrainer(j, m, bad); !errors.Is(err, fields.ErrState) {
 			t.Errorf("%s: error %v, want ErrState", name, err)

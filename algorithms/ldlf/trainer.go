@@ -5,204 +5,136 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// errNoRows says that a split leaves nothing to train on.
-var errNoRows = errors.New("ldlf: no training rows")
-
-// trainer is the coordinator's half: see algorithms.Trainer. Next only describes
-// the state; Fold changes it, up to the next round that has something to compute.
+// trainer is the coordinator's half: see algorithms.Trainer. Algorithm 1 is a gradient.Descent
+// with leaf_batches steps to an interval, whose own rounds are the iterations of Eq. 12.
 type trainer struct {
-	learner.Base
-	cfg    *Config
-	size   sizes
-	shards int
-	seed   uint64
-	f      featureFunction
-	phi    []uint32
-	*state
+	*gradient.Descent
+	cfg  *Config
+	size sizes
+	phi  []uint32
+	q    *gradient.Vector // trees×leaves×labels
 
-	round   round.Round // what Next returns, used again each time
-	vars    [5]round.Var
-	g       []float32  // the gradient of a part of Θ
-	columns [2]float64 // varColumns of the round
+	leafUpdates uint64 // leaf updates done
+	iteration   uint64 // of the leaf update under way
 }
 
 func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
 	z := newSizes(c, m.Features, m.Labels)
-	f := newLinear(c, z, m.Sparse)
-	return &trainer{
-		cfg: c, size: z, shards: len(m.Shards), seed: seed, f: f, phi: drawPhi(z, seed),
-		state: newState(c, z, f.parameters()),
-		g:     make([]float32, min(f.parameters(), max(1, gradientValues/z.outputs)*z.outputs)),
+	q := uniformQ(z)
+	t := &trainer{
+		Descent: gradient.NewDescent(descentSettings(c), newFunction(c, z, m.Sparse, seed), num.NewKey(seed, "ldlf/theta"), m, q),
+		cfg:     c, size: z, phi: drawPhi(z, seed),
+	}
+	t.q = &t.Vectors[1]
+	t.Restart = func() { fillUniform(q, z.labels) }
+	t.Flat = func() bool { return isUniform(q, z.labels) }
+	return t
+}
+
+func descentSettings(c *Config) gradient.Settings {
+	return gradient.Settings{
+		Rule: gradient.Rule{
+			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep), RateDecay: c.LearningRateDecay,
+			Momentum: c.Momentum, Decay: c.WeightDecay,
+		},
+		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience), Margin: c.ValidationMargin},
+		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.LeafBatches), Refit: c.Refit,
+		Terms: c.Trees, OwnKind: "leaf update", OwnFirst: c.LeafFirst,
 	}
 }
 
-// gradientValues is about how many parameters the optimiser moves at once: their gradient
-// is 16 KiB, which the first level of the cache keeps.
-const gradientValues = 1 << 12
-
-// Start implements learner.Trainer.
-func (t *trainer) Start() { t.start() }
-
-// start puts the trainer at the beginning of a pass: of the job, or of the refit.
-func (t *trainer) start() {
-	t.f.initialise(t.theta, num.NewKey(t.seed, "ldlf/theta"))
-	switch t.cfg.Scaling {
-	case scalingStandard:
-		t.phase = phaseSums
-	case scalingMinMax:
-		t.phase = phaseExtremes
-	default:
-		t.train()
+// Next implements round.Trainer.
+func (t *trainer) Next() (*round.Round, error) {
+	r, err := t.Descent.Next()
+	if err == nil && t.Phase == gradient.PhaseOwn {
+		t.leafRound(r)
 	}
+	return r, err
 }
 
-// train begins Algorithm 1.
-func (t *trainer) train() {
-	if t.cfg.LeafFirst {
-		t.phase = phaseLeaves
-		return
+// leafRound completes the round of an iteration of Eq. 12.
+func (t *trainer) leafRound(r *round.Round) {
+	r.Op, r.Steps = opLeaves, t.window()
+	r.Shape.F64 = leafAt + t.size.q()
+	if !t.tellsLoss() {
+		r.Shape.F64++ // by which kernels know
 	}
-	t.resume()
+	r.DerivedVersion = t.leafUpdates + 1 // of which Θ and the window are functions
 }
 
-// resume goes on to the next gradient step. While every q is uniform a step has a
-// gradient of exactly zero: it counts, but neither Θ nor the moments move.
-func (t *trainer) resume() {
-	t.phase = phaseStep
-	if isUniform(t.q, t.size.labels) {
-		set := uint64(t.cfg.LeafBatches)
-		t.step = min(t.limit(), (t.step/set+1)*set)
-		t.stepped()
-	}
+// tellsLoss reports whether an iteration of Eq. 12 computes the K-L: the last one of an
+// update, and the first one of all, so that there is a loss to show.
+func (t *trainer) tellsLoss() bool {
+	return t.Samples == 0 || t.iteration+1 == uint64(t.cfg.LeafIterations)
 }
 
-// stepped goes on after a gradient step: to a leaf update when a set of
-// mini-batches is complete (an incomplete last set gets none, as in Algorithm 1).
-func (t *trainer) stepped() {
-	switch {
-	case t.step%uint64(t.cfg.LeafBatches) == 0:
-		t.phase = phaseLeaves
-	case !t.ended():
-		t.phase = phaseStep
-	case t.validates(): // a last state that no leaf update has just validated
-		t.phase = phaseValidate
-	default:
-		t.phase = phaseDone
-	}
+// window returns the mini-batches of the leaf update at the present step: the last
+// leaf_batches, or, for an update that begins the job, the first ones to come.
+func (t *trainer) window() [2]uint64 {
+	n := uint64(t.cfg.LeafBatches)
+	to := max(t.Step, n)
+	return [2]uint64{to - n, to}
 }
 
-// updated goes on after a leaf update.
-func (t *trainer) updated() {
-	switch {
-	case t.validates():
-		t.phase = phaseValidate
-	case t.ended():
-		t.phase = phaseDone
-	default:
-		t.resume()
+// Fold implements round.Trainer.
+func (t *trainer) Fold(r *round.Result) error {
+	var err error
+	if t.Phase == gradient.PhaseOwn {
+		err = t.foldLeaves(r)
+	} else {
+		err = t.Descent.Fold(r)
 	}
+	if err != nil {
+		return fmt.Errorf("ldlf: %w", err)
+	}
+	return nil
 }
 
-// validates reports whether the present state may be kept: not in a refit, and not
-// from before the first gradient step, when Θ is still what it was drawn as.
-func (t *trainer) validates() bool {
-	return t.cfg.ValidationFraction > 0 && !t.refits() && t.updates > 0
+// foldLeaves takes one iteration of Eq. 12.
+func (t *trainer) foldLeaves(r *round.Result) error {
+	if r.Sum == nil {
+		return errors.New("a result without a sum")
+	}
+	sum := r.Sum.F64
+	if sum[0] == 0 {
+		return algorithms.ErrNoRows
+	}
+	updateLeaves(t.q.Data, sum[leafAt:], t.size.labels)
+	t.q.Version++
+	if t.tellsLoss() {
+		t.Loss = sum[2] / (sum[1] * float64(t.size.trees))
+	}
+	t.Samples += uint64(sum[0])
+	if t.iteration++; t.iteration == uint64(t.cfg.LeafIterations) {
+		t.iteration = 0
+		t.leafUpdates++
+		t.Resume()
+	}
+	return nil
 }
 
-// validated goes on after a validation.
-func (t *trainer) validated() {
-	switch {
-	case !t.ended() && t.stale < uint64(t.cfg.Patience):
-		t.resume()
-	case t.cfg.Refit && t.best.any:
-		t.refit()
-	default:
-		t.phase = phaseDone
-	}
+// stateFormat is the version of the fields of a state.
+const stateFormat = 4
+
+// State implements learner.Trainer.
+func (t *trainer) State(l *fields.List) {
+	l.Uint64(&t.leafUpdates, &t.iteration)
+	l.Check(t.iteration < uint64(t.cfg.LeafIterations), "iteration %d of %d", t.iteration, t.cfg.LeafIterations)
+	t.Descent.State(l)
 }
 
-// refit begins again, on all rows that are not test rows, for as many steps as were
-// best.
-func (t *trainer) refit() {
-	t.passes, t.before = 1, t.step
-	t.step, t.updates, t.column = 0, 0, 0
-	t.thetaVersion++
-	t.qVersion++
-	clear(t.first)
-	clear(t.second)
-	fillUniform(t.q, t.size.labels)
-	t.start()
-}
-
-func (t *trainer) refits() bool { return t.passes > 0 }
-
-// limit is the greatest number of steps of this pass.
-func (t *trainer) limit() uint64 {
-	if t.refits() {
-		return t.best.step
-	}
-	return uint64(t.cfg.Steps)
-}
-
-func (t *trainer) ended() bool { return t.step >= t.limit() }
-
-// learns returns the roles of the rows that this pass learns from.
-func (t *trainer) learns() dataset.Roles {
-	if t.refits() {
-		return dataset.Train | dataset.Validation
-	}
-	return dataset.Train
-}
-
-// Progress implements round.Trainer. Loss is the mean over rows and trees of
-// Eq. 3 less the labels' entropy, on the last mini-batch or window. Losses that rounding
-// made negative are told as 0.
-func (t *trainer) Progress() round.Progress {
-	p := round.Progress{
-		Step: t.before + t.step, Steps: t.before + t.limit(), MostSteps: t.mostSteps(), BestStep: t.best.step, Samples: t.samples,
-		Loss: -1, Validation: max(0, t.validation), ValidatedAt: t.validatedAt, Phase: t.phase.String(),
-	}
-	if t.samples > 0 {
-		p.Loss = max(0, t.loss)
-	}
-	if t.best.any {
-		p.BestLoss = max(0, t.best.loss)
-	}
-	if t.refits() {
-		p.Refit = t.limit()
-	}
-	return p
-}
-
-// mostSteps is how many steps a job with early stopping takes at the most; 0 where it is
-// known how many it takes.
-func (t *trainer) mostSteps() uint64 {
-	switch {
-	case t.cfg.ValidationFraction == 0 || t.refits():
-		return 0
-	case t.cfg.Refit:
-		return 2 * t.limit()
-	case uint64(t.cfg.Patience)*uint64(t.cfg.LeafBatches) >= t.limit(): // no earlier than at the end
-		return 0
-	}
-	return t.limit()
-}
-
-// Model implements algorithms.Trainer: the state of the best validation; the last one
-// where there was none, or after a refit.
+// Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
-	if t.phase != phaseDone {
-		return nil, fmt.Errorf("ldlf: no model yet: the job is at step %d of %d (%s)", t.step, t.cfg.Steps, t.phase)
+	v, err := t.Trained()
+	if err != nil {
+		return nil, fmt.Errorf("ldlf: %w", err)
 	}
-	theta, q := t.theta, t.q
-	if t.best.any && !t.refits() {
-		theta, q = t.best.theta, t.best.q
-	}
-	return newModel(t.size, t.cfg.Scaling, t.input, t.phi, theta, q), nil
+	return newModel(t.size, t.Function, t.cfg.Scaling, t.Fit.Values(), t.phi, v[0].Data, v[1].Data), nil
 }

@@ -1,50 +1,19 @@
 package ldlf
 
 import (
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // klFloor bounds predictions from below in validation, as the measures do.
 const klFloor = 1e-12
 
-// validate sums the K-L divergence of the forest's predictions over the unit's
-// rows: F64 holds the rows and the sum. s.losses is left with each row's.
-func (k *kernel) validate(dst *round.Partial, u *round.Unit, d *dataset.Data, v *values, s *scratch) {
-	s.losses = s.losses[:0]
-	k.eachLoss(u, d, v, s, func(_ int, loss float64) { s.losses = append(s.losses, loss) })
-	dst.F64[0] = float64(len(s.losses))
-	for _, loss := range s.losses {
-		dst.F64[1] += loss
-	}
-}
-
-// compare adds to validate's sums those of the reference's losses less the
-// present ones, and of the squares of these differences.
-func (k *kernel) compare(dst *round.Partial, u *round.Unit, d *dataset.Data, reference *values, s *scratch) {
-	k.eachLoss(u, d, reference, s, func(i int, loss float64) {
-		gain := loss - s.losses[i]
-		dst.F64[2] += gain
-		dst.F64[3] += float64(gain * gain)
-	})
-}
-
-// eachLoss calls do with the K-L of every row of the unit.
-func (k *kernel) eachLoss(u *round.Unit, d *dataset.Data, v *values, s *scratch, do func(i int, loss float64)) {
-	refs := u.Rows(d)
-	block := s.abreast.width
-	for from := 0; from < len(refs); from += block {
-		s.batch = s.batch[:0]
-		for _, ref := range refs[from:min(from+block, len(refs))] {
-			s.batch = append(s.batch, sampleOf(d.Shard(int(ref.Shard)), int(ref.Pos)))
-		}
-		k.f.forward(s.f, s.batch, &v.weights, s.ws)
-		for i := range s.batch {
-			predictForest(s.g, treeOf(s.f, i, k.outputs), v.q, k.phi, &k.sizes, s)
-			do(from+i, divergence(s.batch[i].d, s.g))
-		}
-	}
+// Validation implements gradient.Loss: the K-L divergence of the forest's prediction.
+func (l *forestLoss) Validation(f []float32, x *gradient.Sample, v *gradient.Values) float64 {
+	k, s := l.k, l.s
+	q, _ := qOf(v)
+	predictForest(s.g, f, q, k.phi, &k.sizes, s)
+	return divergence(x.D, s.g)
 }
 
 // predictForest sets g (labels) to the mean of the trees' predictions for a row
@@ -54,7 +23,7 @@ func predictForest(g, f, q []float32, phi []uint32, z *sizes, s *scratch) {
 	clear(g)
 	for i := range z.trees {
 		reach(s.node, s.s, s.t, z.treePhi(phi, i))
-		num.MulAddRows(g, s.node[z.splits:], treeOf(q, i, z.treeQ()))
+		num.MulAddRows(g, s.node[z.splits:], chunk(q, i, z.treeQ()))
 	}
 	for c := range g {
 		g[c] /= float32(z.trees)

@@ -52,9 +52,12 @@ type Number struct {
 // Within is a number from least to most.
 func Within(v *int, least, most int) Number { return Number{v, least, most} }
 
+// Left returns the tensors that are left to read. Their names and shapes are a file's.
+func (l *Tensors) Left() []algorithms.Tensor { return l.all }
+
 // Settings lists the tensor "settings", the first of every model: the version of its format,
-// then numbers, all as uint32.
-func (l *Tensors) Settings(format uint32, numbers ...Number) {
+// then numbers, all as uint32. It reports whether the numbers are set.
+func (l *Tensors) Settings(format uint32, numbers ...Number) bool {
 	values := []uint32{format}
 	for _, n := range numbers {
 		values = append(values, uint32(*n.v))
@@ -68,6 +71,7 @@ func (l *Tensors) Settings(format uint32, numbers ...Number) {
 			*n.v = int(v)
 		}
 	}
+	return l.err == nil
 }
 
 // U32 lists a tensor of uint32, row-major.

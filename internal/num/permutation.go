@@ -32,8 +32,8 @@ type Permutation struct {
 	keys   [maxRounds]uint64
 }
 
-// NewPermutation returns the permutation (key, epoch, unit) of [0, n).
-func NewPermutation(key Key, epoch uint64, unit uint32, n uint64) Permutation {
+// NewPermutation returns the permutation (key, pass, unit) of [0, n).
+func NewPermutation(key Key, pass uint64, unit uint32, n uint64) Permutation {
 	width := 2
 	if n > 4 {
 		width = bits.Len64(n - 1)
@@ -41,7 +41,7 @@ func NewPermutation(key Key, epoch uint64, unit uint32, n uint64) Permutation {
 	low := uint(width / 2)
 	p := Permutation{n: n, low: low, mLow: 1<<low - 1, mHigh: 1<<(uint(width)-low) - 1, rounds: permRounds(width)}
 	for i := 0; i < p.rounds; i += 2 {
-		b := Philox(key, [4]uint32{uint32(epoch), uint32(epoch >> 32), unit, uint32(i / 2)})
+		b := Philox(key, [4]uint32{uint32(pass), uint32(pass >> 32), unit, uint32(i / 2)})
 		p.keys[i] = uint64(b[0]) | uint64(b[1])<<32
 		p.keys[i+1] = uint64(b[2]) | uint64(b[3])<<32
 	}

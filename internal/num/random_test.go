@@ -146,7 +146,7 @@ func TestPermutationIsBijection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := NewKey(rapid.Uint64().Draw(t, "seed"), "p")
 		n := rapid.OneOf(rapid.Uint64Range(0, 40), rapid.Uint64Range(0, 5000)).Draw(t, "n")
-		p := NewPermutation(key, rapid.Uint64().Draw(t, "epoch"), rapid.Uint32().Draw(t, "unit"), n)
+		p := NewPermutation(key, rapid.Uint64().Draw(t, "pass"), rapid.Uint32().Draw(t, "unit"), n)
 		seen := make([]bool, n)
 		for i := range n {
 			x := p.At(i)
@@ -180,8 +180,8 @@ func TestPermutationIsUniform(t *testing.T) {
 		index := map[string]int{}
 		var counts []int
 		cells := []int{0, 1, 2, 6, 24, 120, 720}[n]
-		for epoch := range uint64(cells * 40) {
-			p := NewPermutation(key, epoch, 0, n)
+		for pass := range uint64(cells * 40) {
+			p := NewPermutation(key, pass, 0, n)
 			word := make([]byte, n)
 			for i := range n {
 				word[i] = byte(p.At(i))
@@ -223,13 +223,13 @@ func TestPermutationIsUniform(t *testing.T) {
 	}
 }
 
-// TestPermutationDiffers holds that epochs, units and keys give unrelated orders.
+// TestPermutationDiffers holds that passes, units and keys give unrelated orders.
 func TestPermutationDiffers(t *testing.T) {
 	const n = 2465
 	base := NewPermutation(NewKey(1, "a"), 5, 6, n)
 	for name, p := range map[string]Permutation{
 		"key": NewPermutation(NewKey(2, "a"), 5, 6, n), "purpose": NewPermutation(NewKey(1, "b"), 5, 6, n),
-		"epoch": NewPermutation(NewKey(1, "a"), 6, 6, n), "high epoch": NewPermutation(NewKey(1, "a"), 1<<32+5, 6, n),
+		"pass": NewPermutation(NewKey(1, "a"), 6, 6, n), "high pass": NewPermutation(NewKey(1, "a"), 1<<32+5, 6, n),
 		"unit": NewPermutation(NewKey(1, "a"), 5, 7, n),
 	} {
 		same := 0

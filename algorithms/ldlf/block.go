@@ -1,23 +1,25 @@
 package ldlf
 
-import "github.com/coppice-ldl/coppice/internal/num"
-
-// Up to maxAbreast rows go through the trees at once: as many as have no more than
-// abreastValues values together, which a processor's cache holds. Fewer than fewRows
-// are faster one after the other, as all rows of forests too large for more are, whose
-// outputs are computed for minAbreast rows at once. How many changes no bits.
-const (
-	maxAbreast    = 64
-	fewRows       = 10
-	minAbreast    = 8
-	abreastValues = 1 << 16
-	lanesAbreast  = 16 // columns go up to a multiple
+import (
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// abreast takes rows through the trees side by side: each of its matrices has a row
+// A block has up to maxBlock rows, whose values together are no more than blockValues, so
+// that a processor's cache holds them. Fewer than fewRows rows are processed row by row;
+// forests too large for the cache use blocks of minBlock rows. The size changes no bits.
+const (
+	maxBlock    = 64
+	fewRows     = 10
+	minBlock    = 8
+	blockValues = 1 << 16
+	blockLanes  = 16 // columns go up to a multiple
+)
+
+// rowBlock takes a block of rows through the trees: each of its matrices has a row
 // for what one value is in all samples, so that the arithmetic of a split node or a leaf
 // is on whole vectors. A sample's bits are those that it has alone.
-type abreast struct {
+type rowBlock struct {
 	outputs, labels, leaves int
 
 	width   int // the most samples at once
@@ -30,19 +32,19 @@ type abreast struct {
 	loss     []float64 // n: the K-L, summed over trees
 }
 
-// newAbreast returns what takes rows through forests of sizes z. Its memory is made
-// when it is needed first: validation and prediction do without.
-func newAbreast(z *sizes) abreast {
+// newRowBlock returns a row block for trees of sizes z. Buffers are allocated on first use:
+// validation and prediction never need them.
+func newRowBlock(z *sizes) rowBlock {
 	each := 2*z.nodes() + 4*z.outputs + 3*z.labels
-	w := maxAbreast
-	for w > minAbreast && w*each > abreastValues {
+	w := maxBlock
+	for w > minBlock && w*each > blockValues {
 		w /= 2
 	}
-	return abreast{outputs: z.outputs, labels: z.labels, leaves: z.leaves, width: w}
+	return rowBlock{outputs: z.outputs, labels: z.labels, leaves: z.leaves, width: w}
 }
 
 // ready makes what routing and predictions need, makeGradients the rest.
-func (a *abreast) ready() {
+func (a *rowBlock) ready() {
 	if a.s != nil {
 		return
 	}
@@ -51,16 +53,16 @@ func (a *abreast) ready() {
 	a.node = make([]float32, a.nodes()*a.width)
 }
 
-func (a *abreast) makeGradients() {
+func (a *rowBlock) makeGradients() {
 	a.df, a.r = make([]float32, a.outputs*a.width), make([]float32, a.labels*a.width)
 	a.loss = make([]float64, a.width)
 }
 
-func (a *abreast) nodes() int { return 2*a.leaves - 1 }
+func (a *rowBlock) nodes() int { return 2*a.leaves - 1 }
 
 // take takes samples up with their outputs f (len(samples)×outputs), in rows of n
 // values: beyond the samples' there are outputs and degrees of 0.
-func (a *abreast) take(samples []sample, f []float32, n int) {
+func (a *rowBlock) take(samples []gradient.Sample, f []float32, n int) {
 	a.ready()
 	a.n = n
 	if n > len(samples) {
@@ -69,7 +71,7 @@ func (a *abreast) take(samples []sample, f []float32, n int) {
 	}
 	num.Transpose32(a.s, n, f, a.outputs, len(samples), a.outputs)
 	for i := range samples {
-		copy(a.g[i*a.labels:(i+1)*a.labels], samples[i].d)
+		copy(a.g[i*a.labels:(i+1)*a.labels], samples[i].D)
 	}
 	num.Transpose32(a.d, n, a.g, a.labels, len(samples), a.labels)
 	units := a.outputs * n
@@ -77,19 +79,19 @@ func (a *abreast) take(samples []sample, f []float32, n int) {
 }
 
 // begin takes samples up for their gradients.
-func (a *abreast) begin(samples []sample, f []float32) {
+func (a *rowBlock) begin(samples []gradient.Sample, f []float32) {
 	if a.df == nil {
 		a.makeGradients()
 	}
 	a.samples = len(samples)
-	lanes := min(a.width, lanesAbreast)
+	lanes := min(a.width, blockLanes)
 	a.take(samples, f, (len(samples)+lanes-1)/lanes*lanes)
 	clear(a.df[:a.outputs*a.n])
 	clear(a.loss)
 }
 
 // tree adds one tree's ∂R/∂f (without the 1/N) and K-L; q is leaves×labels.
-func (a *abreast) tree(phi []uint32, q []float32) {
+func (a *rowBlock) tree(phi []uint32, q []float32) {
 	p := a.reach(phi)
 	a.predict(p, q)
 	a.ratios()
@@ -99,7 +101,7 @@ func (a *abreast) tree(phi []uint32, q []float32) {
 
 // reach is the function reach for all samples (Eq. 1). It returns the leaves' part,
 // leaves×n.
-func (a *abreast) reach(phi []uint32) []float32 {
+func (a *rowBlock) reach(phi []uint32) []float32 {
 	units := a.outputs * a.n
 	num.Descend(a.node[:a.nodes()*a.n], a.s[:units], a.t[:units], phi, a.n)
 	return a.node[len(phi)*a.n : a.nodes()*a.n]
@@ -111,7 +113,7 @@ const leafRun = 512
 
 // predict is the function predict for all samples (Eq. 2): it sets a.g, labels×n, from
 // p, leaves×n, and returns it.
-func (a *abreast) predict(p, q []float32) []float32 {
+func (a *rowBlock) predict(p, q []float32) []float32 {
 	g := a.g[:a.labels*a.n]
 	clear(g)
 	for l := 0; l < a.leaves; l += leafRun {
@@ -122,26 +124,26 @@ func (a *abreast) predict(p, q []float32) []float32 {
 }
 
 // ratios is the function ratios for all samples, each of weight 1.
-func (a *abreast) ratios() {
+func (a *rowBlock) ratios() {
 	all := a.labels * a.n
 	num.RatioRows(a.r[:all], a.loss[:a.n], a.d[:all], a.g[:all], gFloor)
 }
 
 // leafMass is the function leafMass for all samples (Eq. 8), in the place of p.
-func (a *abreast) leafMass(p, q []float32) {
+func (a *rowBlock) leafMass(p, q []float32) {
 	num.MulProduct(p, q, a.r[:a.labels*a.n], a.labels, a.n)
 }
 
 // splitGradients is the function splitGradients for all samples (Eq. 6), from the leaves'
 // masses in a.node.
-func (a *abreast) splitGradients(phi []uint32) {
+func (a *rowBlock) splitGradients(phi []uint32) {
 	units := a.outputs * a.n
 	num.Ascend(a.df[:units], a.node[:a.nodes()*a.n], a.s[:units], a.t[:units], phi, a.n)
 }
 
 // end sets df (samples×outputs) to the samples' ∂R/∂f and appends to losses their K-L
 // summed over trees.
-func (a *abreast) end(df []float32, losses []float64) []float64 {
+func (a *rowBlock) end(df []float32, losses []float64) []float64 {
 	num.Transpose32(df, a.outputs, a.df, a.n, a.outputs, a.samples)
 	return append(losses, a.loss[:a.samples]...)
 }

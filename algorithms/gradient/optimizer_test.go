@@ -1,4 +1,4 @@
-package ldlf
+package gradient
 
 import (
 	"math"
@@ -25,7 +25,7 @@ func TestOptimisers(t *testing.T) {
 		for i := range g {
 			g[i] = float32(s.Normal())
 		}
-		a := newAdamFactors(rate, momentum, decay, uint64(step))
+		a := (&Rule{Momentum: momentum, Decay: decay}).adamFactors(rate, uint64(step))
 		if !num.Momentum(theta, v, g, rate, momentum, decay) || !num.Adam(thetaA, m, w, g, &a) {
 			t.Fatal("Θ is said not to be finite")
 		}
@@ -55,7 +55,7 @@ func TestOptimisersSeeInfinity(t *testing.T) {
 	if num.Momentum(zero(), zero(), []float32{0, inf}, 1, 0, 0) {
 		t.Error("sgd passes an infinite Θ")
 	}
-	if a := newAdamFactors(1, 0.9, 0, 1); num.Adam([]float32{0, inf}, zero(), zero(), zero(), &a) {
+	if a := (&Rule{Momentum: 0.9}).adamFactors(1, 1); num.Adam([]float32{0, inf}, zero(), zero(), zero(), &a) {
 		t.Error("adam passes an infinite Θ")
 	}
 }
@@ -68,32 +68,22 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// TestInitialTheta: Xavier's bound, the normal's deviation, the bias at 0.
-func TestInitialTheta(t *testing.T) {
-	f := &linear{features: 300, outputs: 64, bias: true, deviation: 0.5}
-	theta := make([]float32, f.parameters())
-	f.initialise(theta, num.NewKey(1, "ldlf/theta"))
-	bound := math.Sqrt(3.0 / 300)
-	rows, bias := f.split(theta)
-	_, deviation := moments(widened(rows))
-	if largest(widened(rows)) > bound || abs(deviation-bound/math.Sqrt(3)) > 0.01*bound || largest(widened(bias)) > 1e-9 {
-		t.Errorf("Xavier: bound %v, deviation %v", largest(widened(rows)), deviation)
+func TestLearningRate(t *testing.T) {
+	r := Rule{Rate: 0.1, RateStep: 10_000, RateDecay: 0.5}
+	for step, want := range map[uint64]float64{0: 0.1, 9999: 0.1, 10000: 0.05, 20000: 0.025, 24999: 0.025} {
+		if got := r.rate(step); got != want {
+			t.Errorf("step %d: rate %v, want %v", step, got, want)
+		}
 	}
-	f.normal = true
-	f.initialise(theta, num.NewKey(1, "ldlf/theta"))
-	if mean, deviation := moments(widened(rows)); abs(deviation-0.5) > 0.01 || abs(mean) > 0.02 {
-		t.Errorf("normal: mean %v, deviation %v", mean, deviation)
+	if r.RateStep = 0; r.rate(1e9) != 0.1 {
+		t.Error("a rate that never changes does")
 	}
 }
 
-// TestPhi: every tree reads distinct units, and trees differ.
-func TestPhi(t *testing.T) {
-	z := newSizes(&Config{Trees: 5, Depth: 7, Outputs: 64}, 3, 2)
-	m := newModel(z, scalingNone, nil, drawPhi(z, 1), nil, nil)
-	if err := m.checkPhi(); err != nil {
-		t.Error(err)
+func maxDifference(a []float32, b []float64) float64 {
+	worst := 0.0
+	for i := range a {
+		worst = max(worst, math.Abs(float64(a[i])-b[i]))
 	}
-	if z.treePhi(m.phi, 0)[0] == z.treePhi(m.phi, 1)[0] && z.treePhi(m.phi, 0)[1] == z.treePhi(m.phi, 1)[1] {
-		t.Error("two trees begin with the same units")
-	}
+	return worst
 }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// width draws how many rows stand abreast: no vector, whole ones, and some with a rest.
+// width draws how many rows a block has: no vector, whole ones, and some with a rest.
 func width(t *rapid.T) int { return rapid.IntRange(0, 70).Draw(t, "width") }
 
 func TestMul32(t *testing.T) {

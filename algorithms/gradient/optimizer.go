@@ -1,0 +1,153 @@
+package gradient
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Adam's constants beside β1, which is Rule.Momentum: those of Kingma and
+// Ba 2015.
+const (
+	adamBeta2   = 0.999
+	adamEpsilon = 1e-8
+)
+
+// Rule says how an optimiser moves Θ: SGD with momentum, or Adam.
+type Rule struct {
+	Adam      bool
+	Rate      float64 // learning rate of the first step
+	RateStep  uint64  // steps after which the rate is multiplied by RateDecay; 0: never
+	RateDecay float64
+	Momentum  float64 // of SGD; β1 of Adam
+	Decay     float64 // the gradient gains Decay·Θ
+}
+
+// rate returns the learning rate of the step that follows step steps.
+func (r *Rule) rate(step uint64) float64 {
+	if r.RateStep == 0 {
+		return r.Rate
+	}
+	return r.Rate * power(r.RateDecay, step/r.RateStep)
+}
+
+// power returns x^n by repeated squaring.
+func power(x float64, n uint64) float64 {
+	y := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			y *= x
+		}
+		x *= x
+	}
+	return y
+}
+
+// adamFactors returns the factors of update number t, counted from 1.
+func (r *Rule) adamFactors(rate float64, t uint64) num.AdamFactors {
+	a := num.AdamFactors{
+		Rate: float32(rate), Decay: float32(r.Decay), Beta1: float32(r.Momentum), Beta2: adamBeta2, Epsilon: adamEpsilon,
+		Correct1: float32(1 - power(r.Momentum, t)), Correct2: float32(1 - power(adamBeta2, t)),
+	}
+	a.Rest1, a.Rest2 = 1-a.Beta1, 1-a.Beta2
+	return a
+}
+
+// PartValues is about how many parameters an Optimizer moves at once: their gradient
+// is 16 KiB, which the first level of the cache keeps.
+const PartValues = 1 << 12
+
+// Optimizer moves the parameters of a function. The moves are dense: every element
+// decays and moves at every step (accuracy.md, Conventions).
+type Optimizer struct {
+	Rule
+	First   []float32 // SGD's v, Adam's m
+	Second  []float32 // Adam's v; nil with SGD
+	Updates uint64    // moves since the beginning: Adam's t
+	g       []float32 // the gradient of a part of Θ
+}
+
+// NewOptimizer returns an optimiser of f's parameters.
+func NewOptimizer(r Rule, f Function) *Optimizer {
+	n := Parameters(f)
+	o := &Optimizer{Rule: r, First: make([]float32, n)}
+	if r.Adam {
+		o.Second = make([]float32, n)
+	}
+	o.g = make([]float32, min(n, max(1, PartValues/f.Stride())*f.Stride()))
+	return o
+}
+
+// Reset forgets the moments, for training that begins again.
+func (o *Optimizer) Reset() {
+	o.Updates = 0
+	clear(o.First)
+	clear(o.Second)
+}
+
+// State lists the fields of a training state.
+func (o *Optimizer) State(l *fields.List) {
+	l.Uint64(&o.Updates)
+	l.Float32s(o.First, o.Second)
+}
+
+// move is one step of the optimiser.
+type move struct {
+	rate, momentum, decay float32
+	adam                  num.AdamFactors
+}
+
+func (o *Optimizer) move(step uint64) move {
+	rate := o.rate(step)
+	m := move{rate: float32(rate), momentum: float32(o.Momentum), decay: float32(o.Decay)}
+	if o.Adam {
+		m.adam = o.adamFactors(rate, o.Updates)
+	}
+	return m
+}
+
+// apply moves parameters x, with their gradient g, and their moments; second
+// is nil but for Adam. It reports whether all of x is finite.
+func (m *move) apply(x, first, second, g []float32) bool {
+	if second != nil {
+		return num.Adam(x, first, second, g, &m.adam)
+	}
+	return num.Momentum(x, first, g, m.rate, m.momentum, m.decay)
+}
+
+// Move takes the step that follows step steps: theta moves along share times the gradient
+// that sum holds of f's loss with inputs scaled by x. It reports whether all of theta is
+// finite. Θ moves a part after the other, so that the gradient of each stays in the
+// processor's cache.
+func (o *Optimizer) Move(theta []float32, f Function, sum *round.Partial, share float32, x *scaling.Values, step uint64) (finite bool) {
+	o.Updates++
+	m := o.move(step)
+	from, finite := o.moveRows(&m, theta, f, sum, share, x)
+	for from < len(theta) {
+		to := min(from+len(o.g), len(theta))
+		g := o.g[:to-from]
+		f.Gradient(g, from, sum, share, x)
+		if !m.apply(theta[from:to], o.First[from:to], part(o.Second, from, to), g) {
+			finite = false
+		}
+		from = to
+	}
+	return finite
+}
+
+// moveRows is Move of the first n parameters, of whose gradient few rows are there.
+func (o *Optimizer) moveRows(m *move, theta []float32, f Function, sum *round.Partial, share float32, x *scaling.Values) (n int, finite bool) {
+	if n = f.GradientRows(x); n == 0 || o.Adam {
+		return 0, true
+	}
+	return n, num.MomentumRows(theta[:n], o.First[:n], sum.Values, sum.Index, sum.Width, share, m.rate, m.momentum, m.decay)
+}
+
+// part returns v[from:to], of nil nil.
+func part(v []float32, from, to int) []float32 {
+	if v == nil {
+		return nil
+	}
+	return v[from:to]
+}

@@ -1,0 +1,160 @@
+package gradient
+
+import (
+	"math"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Vector is a part of what is trained: Θ, or numbers of an algorithm's own such as q.
+type Vector struct {
+	Data    []float32
+	Version uint64 // how often Data has changed
+}
+
+func (v *Vector) state(l *fields.List) {
+	l.Uint64(&v.Version)
+	l.Float32s(v.Data)
+}
+
+// appendVars appends vectors as variables whose IDs count from first.
+func appendVars(vars []round.Var, first uint16, vectors []Vector) []round.Var {
+	for i := range vectors {
+		vars = append(vars, round.Var{ID: first + uint16(i), Version: vectors[i].Version, Data: num.Bytes32(vectors[i].Data)})
+	}
+	return vars
+}
+
+// Snapshot is a copy of the vectors at a validation.
+type Snapshot struct {
+	Any     bool // there is one
+	Step    uint64
+	Loss    float64 // of the validation rows; +Inf where there is none
+	Vectors []Vector
+}
+
+func newSnapshot(vectors []Vector) Snapshot {
+	s := Snapshot{Loss: math.Inf(1), Vectors: slices.Clone(vectors)}
+	for i := range s.Vectors {
+		s.Vectors[i].Data = make([]float32, len(vectors[i].Data))
+	}
+	return s
+}
+
+func (s *Snapshot) take(step uint64, loss float64, vectors []Vector) {
+	s.Any, s.Step, s.Loss = true, step, loss
+	for i := range vectors {
+		s.Vectors[i].Version = vectors[i].Version
+		copy(s.Vectors[i].Data, vectors[i].Data)
+	}
+}
+
+func (s *Snapshot) state(l *fields.List) {
+	l.Bool(&s.Any)
+	if !s.Any {
+		return
+	}
+	l.Uint64(&s.Step)
+	l.Float64(&s.Loss)
+	for i := range s.Vectors {
+		s.Vectors[i].state(l)
+	}
+}
+
+// StopRule says when training stops early.
+type StopRule struct {
+	Validates bool
+	// Patience is after how many validations without improvement training stops.
+	Patience uint64
+	// Margin is by how many standard errors of the paired difference a validation must be
+	// better than the reference to be an improvement; 0: by anything.
+	Margin float64
+}
+
+// Stopping is early stopping: the vectors of the least validation loss (among ties the
+// earliest), and the validations since the last improvement. The zero value never validates.
+type Stopping struct {
+	StopRule
+	Best      Snapshot
+	Reference Snapshot // of the last improvement; only with a margin
+	Stale     uint64   // validations since the last improvement
+	Loss      float64  // of the last validation
+	At        uint64   // step of the last validation; 0: none yet
+}
+
+// NewStopping returns early stopping of a job that trains vectors.
+func NewStopping(r StopRule, vectors []Vector) *Stopping {
+	s := &Stopping{StopRule: r}
+	if r.Validates {
+		s.Best = newSnapshot(vectors)
+		if r.Margin > 0 {
+			s.Reference = newSnapshot(vectors)
+		}
+	}
+	return s
+}
+
+// Next makes r, of which Vars has the present vectors, a validation: with a margin also of the
+// reference, on the same rows.
+func (s *Stopping) Next(r *round.Round) {
+	r.Op, r.Kind, r.Shape.F64 = OpValidate, "validation", 2
+	if s.Reference.Any {
+		r.Op, r.Shape.F64 = OpCompare, 4
+		r.Vars = appendVars(r.Vars, varReference, s.Reference.Vectors)
+	}
+}
+
+// Fold takes the sums of a validation at a step. Without validation rows nothing is decided.
+func (s *Stopping) Fold(sum []float64, step uint64, vectors []Vector) {
+	rows := sum[0]
+	if !(rows > 0) {
+		return
+	}
+	loss := sum[1] / rows
+	s.Loss, s.At = loss, step
+	improved := s.improved(loss, sum)
+	if loss < s.Best.Loss {
+		s.Best.take(step, loss, vectors)
+	}
+	if !improved {
+		s.Stale++
+		return
+	}
+	s.Stale = 0
+	if s.Margin > 0 {
+		s.Reference.take(step, loss, vectors)
+	}
+}
+
+// improved reports whether a validation resets the patience: where its loss is the
+// least so far, or, with a margin, where it beats the reference by more than so many
+// standard errors of the mean difference.
+func (s *Stopping) improved(loss float64, sum []float64) bool {
+	if !s.Reference.Any {
+		return loss < s.Best.Loss
+	}
+	rows := sum[0]
+	gain := sum[2] / rows
+	variance := max(0, sum[3]/rows-float64(gain*gain))
+	return gain > s.Margin*math.Sqrt(variance/rows)
+}
+
+// Over reports whether the patience is at its end.
+func (s *Stopping) Over() bool { return s.Stale >= s.Patience }
+
+// State lists the fields of a training state.
+func (s *Stopping) State(l *fields.List) {
+	if !s.Validates {
+		return
+	}
+	l.Uint64(&s.Stale, &s.At)
+	l.Float64(&s.Loss)
+	s.Best.state(l)
+	if s.Margin > 0 {
+		s.Reference.state(l)
+	}
+	l.Check(s.Best.Any || !s.Reference.Any, "a reference without a best validation")
+}
