@@ -9,7 +9,8 @@ import (
 // Name is the word that selects the algorithm in a spec.
 const Name = "structrf"
 
-// New returns the algorithm.
+// New returns the algorithm: the two classes of a node are the clusters that two-means makes of
+// its rows' label distributions.
 func New() algorithms.Algorithm {
 	return forest.Variant{
 		Name: Name,
