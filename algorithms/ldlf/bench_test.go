@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -23,8 +24,8 @@ type shape struct {
 }
 
 var shapes = []shape{
-	{"Yeast_alpha_2465x24x18", 2465, 24, 18, 1, false, scalingStandard},
-	{"Movie_7755x1869x5", 7755, 1869, 5, 0.011, true, scalingNone},
+	{"Yeast_alpha_2465x24x18", 2465, 24, 18, 1, false, scaling.Standard},
+	{"Movie_7755x1869x5", 7755, 1869, 5, 0.011, true, scaling.None},
 }
 
 // benchJob is the paper's forest (5 trees, depth 7, 64 units) on a shape, brought

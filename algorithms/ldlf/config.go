@@ -7,10 +7,6 @@ const (
 	presetAuto  = "auto"
 	presetPaper = "paper"
 
-	scalingNone     = "none"
-	scalingStandard = "standard"
-	scalingMinMax   = "minmax"
-
 	optimizerSGD  = "sgd"
 	optimizerAdam = "adam"
 

@@ -3,6 +3,7 @@ package ldlf
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -23,7 +24,7 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 			f.State += theta + q
 		}
 	}
-	if c.Scaling != scalingNone {
+	if c.Scaling != scaling.None {
 		f.State += 16 * int64(m.Features)
 	}
 	return f

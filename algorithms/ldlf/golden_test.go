@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
@@ -83,8 +84,8 @@ func (g *given) Draw(dst []uint32, u *round.Unit, _ int, step uint64) []uint32 {
 // TestGoldenTrajectories follows the float64 trajectories in shared/golden, given
 // their rows, Θ0 and φ, with the trainer, kernel and reduction of real jobs.
 func TestGoldenTrajectories(t *testing.T) {
-	sjaffe := Config{Scaling: scalingStandard, LearningRate: 1}
-	movie := Config{Scaling: scalingNone, LearningRate: 5}
+	sjaffe := Config{Scaling: scaling.Standard, LearningRate: 1}
+	movie := Config{Scaling: scaling.None, LearningRate: 5}
 	t.Run("SJAFFE", func(t *testing.T) { followGolden(t, "SJAFFE.mat", "ldlf_sjaffe.npz", sjaffe) })
 	t.Run("Movie", func(t *testing.T) { followGolden(t, "Movie.mat", "ldlf_movie.npz", movie) })
 }

@@ -78,7 +78,7 @@ func TestStorage(t *testing.T) {
 func TestLearns(t *testing.T) {
 	p := makeProblem(1, 600, 5, 3, 1)
 	for name, change := range map[string]func(*Config){
-		"sgd":  func(c *Config) { c.Scaling = scalingStandard },
+		"sgd":  func(c *Config) { c.Scaling = scaling.Standard },
 		"adam": func(c *Config) { c.Optimizer, c.LearningRate = optimizerAdam, 0.02 },
 	} {
 		c := smallConfig()

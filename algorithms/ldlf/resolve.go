@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -31,7 +32,7 @@ const adamRate = 0.001
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
-		c.Scaling = scalingStandard
+		c.Scaling = scaling.Standard
 	}
 	if !given.Has("outputs") && c.Depth >= minDepth && c.Depth <= maxDepth {
 		c.Outputs = max(leastOutputs, 1<<(c.Depth-1))

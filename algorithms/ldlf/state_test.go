@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/round"
@@ -17,15 +18,15 @@ import (
 // variants are small jobs that between them go through every phase.
 func variants() map[string]*Config {
 	standard := smallConfig()
-	standard.Scaling, standard.ValidationFraction, standard.ValidationMargin = scalingStandard, 0.2, 0.5
+	standard.Scaling, standard.ValidationFraction, standard.ValidationMargin = scaling.Standard, 0.2, 0.5
 	minmax := smallConfig()
-	minmax.Scaling, minmax.Optimizer, minmax.LearningRate, minmax.LeafFirst = scalingMinMax, optimizerAdam, 0.02, true
+	minmax.Scaling, minmax.Optimizer, minmax.LearningRate, minmax.LeafFirst = scaling.MinMax, optimizerAdam, 0.02, true
 	early := smallConfig()
 	early.ValidationFraction, early.Patience, early.LearningRate, early.LeafBatches, early.Steps = 0.2, 1, 40, 2, 60
 	plain := smallConfig()
 	plain.Bias = false
 	refit := smallConfig()
-	refit.Scaling, refit.ValidationFraction, refit.Patience, refit.LeafFirst, refit.LeafBatches, refit.Steps = scalingStandard, 0.2, 2, true, 2, 60
+	refit.Scaling, refit.ValidationFraction, refit.Patience, refit.LeafFirst, refit.LeafBatches, refit.Steps = scaling.Standard, 0.2, 2, true, 2, 60
 	refit.LearningRate, refit.Refit = 20, true
 	return map[string]*Config{"standard": standard, "minmax": minmax, "early": early, "plain": plain, "refit": refit}
 }
