@@ -28,23 +28,23 @@ func appendVars(vars []round.Var, first uint16, vectors []Vector) []round.Var {
 	return vars
 }
 
-// Snapshot is a copy of the vectors at a validation.
-type Snapshot struct {
+// Validated is a copy of the vectors at a validation.
+type Validated struct {
 	Any     bool // there is one
 	Step    uint64
 	Loss    float64 // of the validation rows; +Inf where there is none
 	Vectors []Vector
 }
 
-func newSnapshot(vectors []Vector) Snapshot {
-	s := Snapshot{Loss: math.Inf(1), Vectors: slices.Clone(vectors)}
+func newValidated(vectors []Vector) Validated {
+	s := Validated{Loss: math.Inf(1), Vectors: slices.Clone(vectors)}
 	for i := range s.Vectors {
 		s.Vectors[i].Data = make([]float32, len(vectors[i].Data))
 	}
 	return s
 }
 
-func (s *Snapshot) take(step uint64, loss float64, vectors []Vector) {
+func (s *Validated) take(step uint64, loss float64, vectors []Vector) {
 	s.Any, s.Step, s.Loss = true, step, loss
 	for i := range vectors {
 		s.Vectors[i].Version = vectors[i].Version
@@ -52,7 +52,7 @@ func (s *Snapshot) take(step uint64, loss float64, vectors []Vector) {
 	}
 }
 
-func (s *Snapshot) state(l *fields.List) {
+func (s *Validated) state(l *fields.List) {
 	l.Bool(&s.Any)
 	if !s.Any {
 		return
@@ -78,20 +78,20 @@ type StopRule struct {
 // earliest), and the validations since the last improvement. The zero value never validates.
 type Stopping struct {
 	StopRule
-	Best      Snapshot
-	Reference Snapshot // of the last improvement; only with a margin
-	Stale     uint64   // validations since the last improvement
-	Loss      float64  // of the last validation
-	At        uint64   // step of the last validation; 0: none yet
+	Best      Validated
+	Reference Validated // of the last improvement; only with a margin
+	Stale     uint64    // validations since the last improvement
+	Loss      float64   // of the last validation
+	At        uint64    // step of the last validation; 0: none yet
 }
 
 // NewStopping returns early stopping of a job that trains vectors.
 func NewStopping(r StopRule, vectors []Vector) *Stopping {
 	s := &Stopping{StopRule: r}
 	if r.Validates {
-		s.Best = newSnapshot(vectors)
+		s.Best = newValidated(vectors)
 		if r.Margin > 0 {
-			s.Reference = newSnapshot(vectors)
+			s.Reference = newValidated(vectors)
 		}
 	}
 	return s
