@@ -45,9 +45,9 @@ type Settings struct {
 
 // Descent is the trainer of an algorithm whose Θ goes down a gradient, all but the model: it
 // computes the scaling, then takes steps, validates at the end of each interval and after the
-// last step, stops early and refits. An algorithm embeds it in its learner.Trainer. In PhaseOwn the algorithm's own Next completes the round that
-// Next returns, and its own Fold takes the result in place of Fold; after the last such round
-// of an interval it calls Resume.
+// last step, stops early and refits. An algorithm embeds it in its learner.Trainer. In PhaseOwn
+// the algorithm's own Next completes the round that Next returns, and its own Fold takes the
+// result in place of Fold; after the last such round of an interval it calls Resume.
 type Descent struct {
 	learner.Base
 	Settings

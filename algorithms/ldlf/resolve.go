@@ -18,7 +18,7 @@ const validationMin = 20
 // leastOutputs are the output units of trees that need no more.
 const leastOutputs = 64
 
-// Preset auto updates the leaves, and validates, about once an epoch: within these
+// Preset auto updates the leaves, and validates, about once a pass over the rows: within these
 // bounds.
 const (
 	leastLeafBatches = 10

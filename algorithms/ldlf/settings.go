@@ -39,7 +39,7 @@ var settings = param.Table[Config]{
 	param.Int("leaf_iterations", "iterations of Eq. 12 in a leaf update", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }),
 	param.Int("leaf_batches", "mini-batches between leaf updates, on which the update works", 1, maxWindow, mostLeafBatches,
 		func(c *Config) *int { return &c.LeafBatches }).
-		Says("auto: rows / batch_size, about an epoch, 10 to 100; paper: 100"),
+		Says("auto: rows / batch_size, about a pass over the rows, 10 to 100; paper: 100"),
 	param.Bool("leaf_first", "begin with a leaf update instead of steps that a uniform q leaves without gradient", true,
 		func(c *Config) *bool { return &c.LeafFirst }).Preset(presetPaper, false),
 	param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.2,
