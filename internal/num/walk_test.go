@@ -158,3 +158,14 @@ func TestSigmoidWidths(t *testing.T) {
 		}
 	})
 }
+
+// TestRatioOfQuotient holds that a quotient of float32 values in float64, rounded once more,
+// is their quotient in float32.
+func TestRatioOfQuotient(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, g := anyFloat32().Draw(t, "d"), anyFloat32().Draw(t, "g")
+		if a, b := float32(float64(d)/float64(g)), d/g; !sameBits(a, b) {
+			t.Fatalf("%x/%x is %x in float32 and %x in float64", d, g, b, a)
+		}
+	})
+}
