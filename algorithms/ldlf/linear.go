@@ -37,8 +37,10 @@ type linearSpace struct {
 	version uint64 // of start
 	sum     []float64
 
-	touched []uint64 // a bit for each feature
-	slot    []uint32 // where a touched feature's row is in Partial.Values
+	touched []uint64        // a bit for each feature
+	slot    []uint32        // where a touched feature's row is in Partial.Values, or its first term
+	terms   []num.OuterTerm // of the rows that samples touch
+	listed  bool            // whether they are summed as lists: where backward sees all samples at once
 }
 
 func (f *linear) workspace() workspace {
@@ -213,7 +215,7 @@ func (f *linear) gradientShape() round.Shape {
 	return shape
 }
 
-func (f *linear) begin(dst *round.Partial, samples []sample, ws workspace) {
+func (f *linear) begin(dst *round.Partial, samples []sample, most int, ws workspace) {
 	if !f.sparse {
 		return
 	}
@@ -221,6 +223,13 @@ func (f *linear) begin(dst *round.Partial, samples []sample, ws workspace) {
 	if s.touched == nil {
 		s.touched = make([]uint64, (f.features+63)/64)
 		s.slot = make([]uint32, f.features)
+	}
+	before := s.listed
+	if s.listed = len(samples) <= most; s.listed {
+		if !before {
+			clear(s.slot)
+		}
+		return
 	}
 	for i := range samples {
 		for _, c := range samples[i].columns {
@@ -245,12 +254,12 @@ func (f *linear) backward(dst *round.Partial, df []float32, samples []sample, w 
 		f.backwardDense(dst, df, samples, w, s)
 		return
 	}
+	if f.sparse {
+		f.backwardSparse(dst, df, samples, &w.input, s)
+		return
+	}
 	for i := range samples {
 		x, d := &samples[i], df[i*f.outputs:(i+1)*f.outputs]
-		if f.sparse {
-			f.backwardSparse(dst, d, x, &w.input, s)
-			continue
-		}
 		rows, bias := f.split(dst.F32)
 		num.AddOuter(rows, s.dense(x, &w.input), d)
 		if f.bias {
@@ -275,10 +284,18 @@ func (f *linear) backwardDense(dst *round.Partial, df []float32, samples []sampl
 
 var one = []float32{1} // by which rows are added to float64 sums
 
-func (f *linear) backwardSparse(dst *round.Partial, df []float32, x *sample, input *scaling, s *linearSpace) {
-	num.AddOuterVia(dst.Values, s.slot, x.columns, s.nonZeros(x, input), df)
-	if f.bias || f.scaled {
-		num.AddOuter64(dst.F64[gradientAt:], one, df)
+func (f *linear) backwardSparse(dst *round.Partial, df []float32, samples []sample, input *scaling, s *linearSpace) {
+	if s.listed {
+		f.sumRows(dst, df, samples, input, s)
+	}
+	for i := range samples {
+		x, d := &samples[i], df[i*f.outputs:(i+1)*f.outputs]
+		if !s.listed {
+			num.AddOuterVia(dst.Values, s.slot, x.columns, s.nonZeros(x, input), d)
+		}
+		if f.bias || f.scaled {
+			num.AddOuter64(dst.F64[gradientAt:], one, d)
+		}
 	}
 }
 

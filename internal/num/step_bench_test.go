@@ -144,3 +144,23 @@ func BenchmarkPermutationAppend(b *testing.B) {
 		dst = p.Append(dst[:0], 64, benchColumns)
 	}
 }
+
+// BenchmarkSumOuters are the rows of a gradient that one unit's samples touch: 21 of 1,869
+// each. It reads a row for each term and writes one for each sum.
+func BenchmarkSumOuters(b *testing.B) {
+	const rows, each = 1869, 21
+	x, terms := benchValues(benchColumns*benchUnits), make([]OuterTerm, benchColumns*each)
+	touched, head := make([]uint64, (rows+63)/64), make([]uint32, rows)
+	dst, index := make([]float32, len(terms)*benchUnits), make([]uint32, len(terms))
+	n := 0
+	for b.Loop() {
+		for i := range terms {
+			row := uint32(i) * 2654435761 % rows
+			terms[i] = OuterTerm{A: 0.5, X: uint32(i / each), Next: head[row]}
+			head[row] = uint32(i + 1)
+			touched[row/64] |= 1 << (row % 64)
+		}
+		n = SumOuters(dst, index, touched, head, terms, x, benchUnits)
+	}
+	b.ReportMetric(float64((n+len(terms))*benchUnits*4*b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+}
