@@ -63,8 +63,7 @@ func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) erro
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		_, err := l.tree.Put(0, u.ID, p)
-		return err
+		return l.tree.PutUnit(u.ID, p)
 	})
 	res.Sum, res.Collected = l.tree.Root(), nil
 	return err

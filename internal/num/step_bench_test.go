@@ -164,3 +164,23 @@ func BenchmarkSumOuters(b *testing.B) {
 	}
 	b.ReportMetric(float64((n+len(terms))*benchUnits*4*b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
 }
+
+// BenchmarkSumRows are the partials of 16 units, each of which has about 550 of 1,869 rows. It
+// reads them and writes their sum.
+func BenchmarkSumRows(b *testing.B) {
+	lists, s, all := make([]Rows, MostRows), NewStream(NewKey(1, "bench/rows"), 0, 0), 0
+	for i := range lists {
+		for row := range uint32(1869) {
+			if s.Uint32()%100 < 30 {
+				lists[i].Index = append(lists[i].Index, row)
+			}
+		}
+		lists[i].Values = benchValues(len(lists[i].Index) * benchUnits)
+		all += len(lists[i].Index)
+	}
+	dst, index, n := make([]float32, 1869*benchUnits), make([]uint32, 1869), 0
+	for b.Loop() {
+		n = SumRows(dst, index, lists, benchUnits)
+	}
+	b.ReportMetric(float64((n+all)*benchUnits*4*b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+}
