@@ -18,9 +18,19 @@ func SumOuters(dst []float32, index []uint32, touched []uint64, head []uint32, t
 	if width <= 0 || len(x)%width != 0 || len(dst) != len(index)*width || len(head) > 64*len(touched) || 64*len(touched) > len(head)+63 {
 		panic("num: a sum of rows of other shapes")
 	}
+	if rows := countBits(touched); rows > len(index) || len(head)%64 > 0 && touched[len(touched)-1]>>(len(head)%64) != 0 {
+		panicIndex()
+	}
 	n, ok := sumOuters(dst, index, touched, head, terms, x, width)
 	if !ok {
 		n = sumOutersGo(dst, index, touched, head, terms, x, width)
+	}
+	return n
+}
+
+func countBits(words []uint64) (n int) {
+	for _, word := range words {
+		n += bits.OnesCount64(word)
 	}
 	return n
 }

@@ -5,7 +5,7 @@ package num
 import "unsafe"
 
 //go:noescape
-func sumOutersAVX2(dst *float32, index *uint32, touched *uint64, words int, head *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width, room int) int
+func sumOutersAVX2(dst *float32, index *uint32, touched *uint64, words int, head *uint32, terms *OuterTerm, count int, x *float32, of, width int) int
 
 // sumOuters does SumOuters where rows are whole blocks of eight vectors.
 func sumOuters(dst []float32, index []uint32, touched []uint64, head []uint32, terms []OuterTerm, x []float32, width int) (int, bool) {
@@ -13,7 +13,7 @@ func sumOuters(dst []float32, index []uint32, touched []uint64, head []uint32, t
 		return 0, false
 	}
 	n := sumOutersAVX2(unsafe.SliceData(dst), unsafe.SliceData(index), unsafe.SliceData(touched), len(touched), unsafe.SliceData(head),
-		len(head), unsafe.SliceData(terms), len(terms), unsafe.SliceData(x), len(x)/width, width, len(index))
+		unsafe.SliceData(terms), len(terms), unsafe.SliceData(x), len(x)/width, width)
 	if n < 0 {
 		panicIndex()
 	}
