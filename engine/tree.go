@@ -20,6 +20,7 @@ type Tree struct {
 	shape  round.Shape
 	levels [][]*round.Partial // levels[l][i], nil until filled
 	spare  []*round.Partial
+	rows   []float32 // working memory of sums
 }
 
 // Reset prepares the tree for a round, reusing the memory of the one before.
@@ -92,7 +93,8 @@ func (t *Tree) checkNode(level, i int, p *round.Partial) error {
 // groupLevel is the level of the nodes whose units' rows are summed at once.
 const groupLevel = 4
 
-// PutUnit is Put of a unit's node. Rows wait until all units under the same node of
+// PutUnit is Put of a unit's node, whose rows may be computed later where there are more
+// units. Rows wait until all units under the same node of
 // groupLevel are there, or under the root: then they are summed at once, to the same bits.
 // A round puts units by PutUnit or by Put, not by both.
 func (t *Tree) PutUnit(i int, p *round.Partial) error {
@@ -131,13 +133,14 @@ func (t *Tree) addAll(units []*round.Partial) *round.Partial {
 	var lists [1 << groupLevel]num.Rows
 	most := 0
 	for i, p := range units {
-		lists[i] = num.Rows{Values: p.Values, Index: p.Index}
+		lists[i] = num.Rows{Values: p.Values, Index: p.Index, Later: p.Later}
 		most += len(p.Index)
 	}
 	most = min(most, t.shape.Rows)
 	sum.Index = slices.Grow(sum.Index, most)[:most]
 	sum.Values = slices.Grow(sum.Values, most*t.shape.Width)[:most*t.shape.Width]
-	n := num.SumRows(sum.Values, sum.Index, lists[:len(units)], t.shape.Width)
+	var n int
+	n, t.rows = num.SumRows(sum.Values, sum.Index, lists[:len(units)], t.shape.Width, t.rows)
 	sum.Index, sum.Values = sum.Index[:n], sum.Values[:n*t.shape.Width]
 	t.spare = append(t.spare, units...)
 	return sum

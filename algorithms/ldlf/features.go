@@ -20,9 +20,9 @@ type featureFunction interface {
 	gradientShape() round.Shape
 	// forward writes f(x; Θ) of every sample to dst (len(samples)×outputs).
 	forward(dst []float32, samples []sample, w *weights, ws workspace)
-	// begin readies dst for the samples of a unit, all of which backward sees
+	// begin readies dst for the samples of unit u, all of which backward sees
 	// afterwards, most at a time.
-	begin(dst *round.Partial, samples []sample, most int, ws workspace)
+	begin(dst *round.Partial, u *round.Unit, samples []sample, most int, ws workspace)
 	// backward adds Σ df·∂f/∂Θ over the samples to dst (the second factor of
 	// Eq. 5), of which forward has just had these, with this workspace; df is
 	// len(samples)×outputs.

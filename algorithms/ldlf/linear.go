@@ -37,10 +37,11 @@ type linearSpace struct {
 	version uint64 // of start
 	sum     []float64
 
-	touched []uint64        // a bit for each feature
-	slot    []uint32        // where a touched feature's row is in Partial.Values, or its first term
-	terms   []num.OuterTerm // of the rows that samples touch
-	listed  bool            // whether they are summed as lists: where backward sees all samples at once
+	touched []uint64   // a bit for each feature
+	slot    []uint32   // where a touched feature's row is in Partial.Values, or its first term
+	outers  num.Outers // the sums of these rows
+	listed  bool       // whether they are lists of terms: where backward sees all samples at once
+	later   bool       // whether they may be computed later
 }
 
 func (f *linear) workspace() workspace {
@@ -215,7 +216,7 @@ func (f *linear) gradientShape() round.Shape {
 	return shape
 }
 
-func (f *linear) begin(dst *round.Partial, samples []sample, most int, ws workspace) {
+func (f *linear) begin(dst *round.Partial, u *round.Unit, samples []sample, most int, ws workspace) {
 	if !f.sparse {
 		return
 	}
@@ -225,6 +226,7 @@ func (f *linear) begin(dst *round.Partial, samples []sample, most int, ws worksp
 		s.slot = make([]uint32, f.features)
 	}
 	before := s.listed
+	s.later = u.Later
 	if s.listed = len(samples) <= most; s.listed {
 		if !before {
 			clear(s.slot)

@@ -1,7 +1,6 @@
 package ldlf
 
 import (
-	"math/bits"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -9,27 +8,43 @@ import (
 )
 
 // sumRows sets dst's rows to Σ x df over samples, all of the unit's that there are: of each
-// feature that they have, its samples in order.
+// feature that they have, its samples in order. Where they may be computed later, it leaves
+// them so, with a copy of df.
 func (f *linear) sumRows(dst *round.Partial, df []float32, samples []sample, input *scaling, s *linearSpace) {
-	f.list(samples, input, s)
-	rows := 0
-	for _, word := range s.touched {
-		rows += bits.OnesCount64(word)
+	o := &s.outers
+	if s.later {
+		if before, ok := dst.Before.(*num.Outers); ok {
+			o = before
+		} else {
+			o = new(num.Outers)
+		}
 	}
+	o.Terms = f.list(o.Terms, samples, input, s)
+	rows := num.CountBits(s.touched)
 	dst.Index = slices.Grow(dst.Index[:0], rows)[:rows]
+	o.First = slices.Grow(o.First[:0], rows)[:rows]
+	num.ListRows(dst.Index, o.First, s.touched, s.slot)
+	o.Width = f.outputs
+	df = df[:len(samples)*f.outputs]
+	if s.later {
+		o.X = append(o.X[:0], df...)
+		dst.Later = o
+		return
+	}
+	o.X = df
 	dst.Values = slices.Grow(dst.Values[:0], rows*f.outputs)[:rows*f.outputs]
-	num.SumOuters(dst.Values, dst.Index, s.touched, s.slot, s.terms, df[:len(samples)*f.outputs], f.outputs)
+	o.Compute(dst.Values, 0)
 }
 
-// list makes a list of terms of each feature that samples have: s.slot begins it. The last
-// term comes first, so that each is put before those that follow it.
-func (f *linear) list(samples []sample, input *scaling, s *linearSpace) {
+// list makes a list of terms of each feature that samples have, in the place of terms: s.slot
+// begins it. The last term comes first, so that each is put before those that follow it.
+func (f *linear) list(terms []num.OuterTerm, samples []sample, input *scaling, s *linearSpace) []num.OuterTerm {
 	n := 0
 	for i := range samples {
 		n += len(samples[i].columns)
 	}
-	s.terms = slices.Grow(s.terms[:0], n)[:n]
-	terms, slot, touched := s.terms, s.slot, s.touched
+	terms = slices.Grow(terms[:0], n)[:n]
+	slot, touched := s.slot, s.touched
 	for i := len(samples) - 1; i >= 0; i-- {
 		x := s.nonZeros(&samples[i], input)
 		columns := samples[i].columns[:len(x)]
@@ -41,4 +56,5 @@ func (f *linear) list(samples []sample, input *scaling, s *linearSpace) {
 			touched[c/64] |= 1 << (c % 64)
 		}
 	}
+	return terms
 }

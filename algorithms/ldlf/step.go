@@ -13,7 +13,7 @@ func (k *kernel) step(dst *round.Partial, u *round.Unit, d *dataset.Data, v *val
 	refs := u.Rows(d)
 	s.rows = k.draws.draw(s.rows[:0], u, len(refs), u.Steps[0])
 	s.batch = gather(s.batch[:0], s.rows, refs, d)
-	k.f.begin(dst, s.batch, s.abreast.width, s.ws)
+	k.f.begin(dst, u, s.batch, s.abreast.width, s.ws)
 	dst.F64[0] = float64(len(s.batch))
 	s.losses = s.losses[:0]
 	for rest := s.batch; len(rest) > 0; {

@@ -9,51 +9,60 @@ type OuterTerm struct {
 	X, Next uint32
 }
 
-// SumOuters sets dst to rows of a sum of outer products, and index to their numbers: those
-// whose bits are set in touched, ascending. head has, for each number, one more than that of
-// its first term. dst[n,j] is fma(A, x[X,j], ...) of its terms in order, begun at 0, with +0
-// in the place of -0. x has rows of width values; dst and index have room for all rows. It
-// clears touched, and head of all rows, and returns the number of rows.
-func SumOuters(dst []float32, index []uint32, touched []uint64, head []uint32, terms []OuterTerm, x []float32, width int) int {
-	if width <= 0 || len(x)%width != 0 || len(dst) != len(index)*width || len(head) > 64*len(touched) || 64*len(touched) > len(head)+63 {
-		panic("num: a sum of rows of other shapes")
-	}
-	if rows := countBits(touched); rows > len(index) || len(head)%64 > 0 && touched[len(touched)-1]>>(len(head)%64) != 0 {
-		panicIndex()
-	}
-	n, ok := sumOuters(dst, index, touched, head, terms, x, width)
-	if !ok {
-		n = sumOutersGo(dst, index, touched, head, terms, x, width)
+// Outers are rows of a sum of outer products. First has one more than the number of each
+// row's first term; X has rows of Width values.
+type Outers struct {
+	First []uint32
+	Terms []OuterTerm
+	X     []float32
+	Width int
+}
+
+// ListRows sets index to the numbers whose bits are set in touched, ascending, and first to
+// their heads. It clears touched, and head of these, and returns how many there are.
+func ListRows(index, first []uint32, touched []uint64, head []uint32) (n int) {
+	for i, word := range touched {
+		touched[i] = 0
+		for ; word != 0; word &= word - 1 {
+			row := uint32(i*64 + bits.TrailingZeros64(word))
+			index[n], first[n] = row, head[row]
+			head[row] = 0
+			n++
+		}
 	}
 	return n
 }
 
-func countBits(words []uint64) (n int) {
+// CountBits returns how many bits of words are set.
+func CountBits(words []uint64) (n int) {
 	for _, word := range words {
 		n += bits.OnesCount64(word)
 	}
 	return n
 }
 
-func sumOutersGo(dst []float32, index []uint32, touched []uint64, head []uint32, terms []OuterTerm, x []float32, width int) (n int) {
-	for i, word := range touched {
-		touched[i] = 0
-		for ; word != 0; word &= word - 1 {
-			row := i*64 + bits.TrailingZeros64(word)
-			index[n] = uint32(row)
-			sum := dst[n*width : (n+1)*width]
-			clear(sum)
-			at := head[row]
-			head[row] = 0
-			for more := true; more; more = at > 0 {
-				term := &terms[at-1]
-				from := int(term.X) * width
-				mulAddRow(sum, term.A, x[from:from+width])
-				at = term.Next
-			}
-			Canonical32(sum)
-			n++
-		}
+// Compute sets dst to whole rows, the first of which is from: dst[i,j] is fma(A, X[X,j], ...)
+// of its terms in order, begun at 0, with +0 in the place of -0.
+func (o *Outers) Compute(dst []float32, from int) {
+	if o.Width <= 0 || len(dst)%o.Width != 0 || len(o.X)%o.Width != 0 {
+		panic("num: rows of another width")
 	}
-	return n
+	first := o.First[from : from+len(dst)/o.Width]
+	if len(first) > 0 && !sumOuters(dst, first, o.Terms, o.X, o.Width) {
+		o.computeGo(dst, first)
+	}
+}
+
+func (o *Outers) computeGo(dst []float32, first []uint32) {
+	for i, at := range first {
+		sum := dst[i*o.Width : (i+1)*o.Width]
+		clear(sum)
+		for more := true; more; more = at > 0 {
+			term := &o.Terms[at-1]
+			from := int(term.X) * o.Width
+			mulAddRow(sum, term.A, o.X[from:from+o.Width])
+			at = term.Next
+		}
+		Canonical32(sum)
+	}
 }

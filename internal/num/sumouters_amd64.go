@@ -5,17 +5,16 @@ package num
 import "unsafe"
 
 //go:noescape
-func sumOutersAVX2(dst *float32, index *uint32, touched *uint64, words int, head *uint32, terms *OuterTerm, count int, x *float32, of, width int) int
+func sumOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width int) bool
 
-// sumOuters does SumOuters where rows are whole blocks of eight vectors.
-func sumOuters(dst []float32, index []uint32, touched []uint64, head []uint32, terms []OuterTerm, x []float32, width int) (int, bool) {
-	if !accelerated || width%64 != 0 || len(touched) == 0 {
-		return 0, false
+// sumOuters does Outers.Compute where rows are whole blocks of eight vectors.
+func sumOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {
+	if !accelerated || width%64 != 0 {
+		return false
 	}
-	n := sumOutersAVX2(unsafe.SliceData(dst), unsafe.SliceData(index), unsafe.SliceData(touched), len(touched), unsafe.SliceData(head),
-		unsafe.SliceData(terms), len(terms), unsafe.SliceData(x), len(x)/width, width)
-	if n < 0 {
+	if !sumOutersAVX2(unsafe.SliceData(dst), unsafe.SliceData(first), len(first), unsafe.SliceData(terms), len(terms),
+		unsafe.SliceData(x), len(x)/width, width) {
 		panicIndex()
 	}
-	return n, true
+	return true
 }

@@ -9,13 +9,13 @@
 // TERM puts a term's number into all lanes, its row of x into CX and the next one into R14.
 #define TERM \
 	DECQ         R14               \
-	CMPQ         R14, count+48(FP) \
+	CMPQ         R14, R12          \
 	JAE          outside           \
 	LEAQ         (R14)(R14*2), R15 \
 	VBROADCASTSS (R9)(R15*4), Y8   \
 	MOVL         4(R9)(R15*4), CX  \
 	MOVL         8(R9)(R15*4), R14 \
-	CMPQ         CX, of+64(FP)     \
+	CMPQ         CX, R13           \
 	JAE          outside           \
 	IMULQ        R11, CX           \
 	ADDQ         R10, CX
@@ -25,41 +25,30 @@
 	VADDPS  Y9, y, y \
 	VMOVUPS y, at(DI)
 
-// func sumOutersAVX2(dst *float32, index *uint32, touched *uint64, words int, head *uint32, terms *OuterTerm, count int, x *float32, of, width int) int
+// func sumOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width int) bool
 //
-// width is a multiple of 64; neither it nor words is 0. Blocks of 64 columns stay in
+// width is a multiple of 64; neither it nor rows is 0. Blocks of 64 columns stay in
 // registers for all terms. The first product stands for its sum with 0: a -0 of it becomes
-// +0 in the end. It returns -1 where there is no such term or row of x.
-//   SI the next word of touched   R13 the number of its first bit   BX its bits left
-//   DI the row's block of dst     R12 the next number               R8 head
-//   R9 terms                      R10 x at the block                R11 bytes of a row
-//   DX the row's first term, R14 the next one, R15 its place        AX columns left, CX the row
-TEXT ·sumOutersAVX2(SB), NOSPLIT, $0-88
+// +0 in the end. It returns false where there is no such term or row of x.
+//   DI the row's block of dst     SI first, BX rows left     R12 count, R13 rows of x
+//   R9 terms                      R10 x at the block         R11 bytes of a row
+//   DX the row's first term, R14 the next one, R15 its place AX columns left, CX the row of x
+TEXT ·sumOutersAVX2(SB), NOSPLIT, $0-65
 	MOVQ   dst+0(FP), DI
-	MOVQ   index+8(FP), R12
-	MOVQ   touched+16(FP), SI
-	MOVQ   head+32(FP), R8
-	MOVQ   terms+40(FP), R9
-	MOVQ   width+72(FP), R11
+	MOVQ   first+8(FP), SI
+	MOVQ   rows+16(FP), BX
+	MOVQ   terms+24(FP), R9
+	MOVQ   count+32(FP), R12
+	MOVQ   of+48(FP), R13
+	MOVQ   width+56(FP), R11
 	SHLQ   $2, R11
-	XORQ   R13, R13
 	VXORPS Y9, Y9, Y9
 
-word:
-	MOVQ  (SI), BX
-	MOVQ  $0, (SI)
-	TESTQ BX, BX
-	JZ    next
-
 row:
-	BSFQ BX, CX
-	ADDQ R13, CX
-	MOVL CX, (R12)
-	ADDQ $4, R12
-	MOVL (R8)(CX*4), DX
-	MOVL $0, (R8)(CX*4)
-	MOVQ x+56(FP), R10
-	MOVQ width+72(FP), AX
+	MOVL (SI), DX
+	ADDQ $4, SI
+	MOVQ x+40(FP), R10
+	MOVQ width+56(FP), AX
 
 block:
 	MOVL  DX, R14
@@ -101,22 +90,13 @@ store:
 	ADDQ         $256, R10
 	SUBQ         $64, AX
 	JNZ          block
-	LEAQ         -1(BX), AX
-	ANDQ         AX, BX
+	DECQ         BX
 	JNZ          row
-
-next:
-	ADDQ $8, SI
-	ADDQ $64, R13
-	DECQ words+24(FP)
-	JNZ  word
 	VZEROUPPER
-	SUBQ index+8(FP), R12
-	SHRQ $2, R12
-	MOVQ R12, ret+80(FP)
+	MOVB         $1, ret+64(FP)
 	RET
 
 outside:
 	VZEROUPPER
-	MOVQ $-1, ret+80(FP)
+	MOVB $0, ret+64(FP)
 	RET

@@ -59,48 +59,48 @@ func TestSumOuters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOuters(t)
 		want, wantIndex := o.sum()
-		room := rapid.IntRange(0, 2).Draw(t, "room")
+		from := rapid.IntRange(0, len(wantIndex)).Draw(t, "from")
 		vectors(func(name string) {
-			dst, index := newGuarded((len(wantIndex)+room)*o.width), make([]uint32, len(wantIndex)+room)
-			wanted := dst.clone()
-			copy(wanted.v, want)
+			index, first := make([]uint32, len(wantIndex)), make([]uint32, len(wantIndex))
 			touched, head := slices.Clone(o.touched), slices.Clone(o.head)
-			n := SumOuters(dst.v, index, touched, head, o.terms, o.x.v, o.width)
-			if n != len(wantIndex) || !slices.Equal(index[:n], wantIndex) {
-				t.Fatalf("%s: rows %v, want %v", name, index[:n], wantIndex)
+			if n := CountBits(touched); n != len(wantIndex) {
+				t.Fatalf("%s: %d rows, want %d", name, n, len(wantIndex))
 			}
-			requireSame(t, name, dst, wanted)
+			if n := ListRows(index, first, touched, head); n != len(wantIndex) || !slices.Equal(index, wantIndex) {
+				t.Fatalf("%s: rows %v, want %v", name, index, wantIndex)
+			}
 			if slices.Max(touched) != 0 || slices.Max(head) != 0 {
 				t.Fatalf("%s: touched or head is not cleared", name)
 			}
+			outers := Outers{First: first, Terms: o.terms, X: o.x.v, Width: o.width}
+			dst := newGuarded((len(wantIndex) - from) * o.width)
+			wanted := dst.clone()
+			copy(wanted.v, want[from*o.width:])
+			outers.Compute(dst.v, from)
+			requireSame(t, name, dst, wanted)
 		})
 	})
 }
 
-// TestSumOutersOutside: where there is no such row, term or room, nothing else is read or
-// written.
+// TestSumOutersOutside: there is no such term, or row of x, or row.
 func TestSumOutersOutside(t *testing.T) {
 	const width = 64
-	for what, o := range map[string]drawnOuters{
-		"a term":        {touched: []uint64{1}, head: []uint32{2}, terms: []OuterTerm{{A: 1}}},
-		"no term":       {touched: []uint64{1}, head: []uint32{0}, terms: []OuterTerm{{A: 1}}},
-		"a next term":   {touched: []uint64{1}, head: []uint32{1}, terms: []OuterTerm{{A: 1, Next: 2}}},
-		"a row of x":    {touched: []uint64{1}, head: []uint32{1}, terms: []OuterTerm{{A: 1, X: 1}}},
-		"a number":      {touched: []uint64{2}, head: []uint32{1}, terms: []OuterTerm{{A: 1}}},
-		"no more room":  {touched: []uint64{3}, head: []uint32{1, 1}, terms: []OuterTerm{{A: 1}}},
-		"other numbers": {touched: []uint64{1, 0}, head: []uint32{1}, terms: []OuterTerm{{A: 1}}},
+	x := make([]float32, width)
+	for what, o := range map[string]Outers{
+		"a term":      {First: []uint32{2}, Terms: []OuterTerm{{A: 1}}, X: x, Width: width},
+		"no term":     {First: []uint32{0}, Terms: []OuterTerm{{A: 1}}, X: x, Width: width},
+		"a next term": {First: []uint32{1}, Terms: []OuterTerm{{A: 1, Next: 2}}, X: x, Width: width},
+		"a row of x":  {First: []uint32{1}, Terms: []OuterTerm{{A: 1, X: 1}}, X: x, Width: width},
+		"a row":       {Terms: []OuterTerm{{A: 1}}, X: x, Width: width},
+		"a width":     {First: []uint32{1}, Terms: []OuterTerm{{A: 1}}, X: x, Width: width - 1},
 	} {
 		vectors(func(name string) {
-			dst, index := newGuarded(width), make([]uint32, 1, 2)
 			defer func() {
 				if recover() == nil {
 					t.Errorf("%s, %s: no panic", what, name)
 				}
-				if index[:2][1] != 0 {
-					t.Errorf("%s, %s: memory behind index is written", what, name)
-				}
 			}()
-			SumOuters(dst.v, index, slices.Clone(o.touched), slices.Clone(o.head), o.terms, make([]float32, width), width)
+			o.Compute(make([]float32, width), 0)
 		})
 	}
 }

@@ -11,16 +11,16 @@ func sumRowsAVX2(dst *float32, there uint64, place *[MostRows]uint32, lists *[Mo
 var zeroRow [1 << 10]float32
 
 // sum does sumGo where rows are whole blocks of four vectors.
-func (s *rowSum) sum(dst []float32, lists []Rows, width int) bool {
+func (s *rowSum) sum(dst []float32, lists, width int) bool {
 	if !accelerated || width%32 != 0 || width > len(zeroRow) {
 		return false
 	}
 	var values [MostRows]*float32
 	for i := range lists {
-		values[i] = unsafe.SliceData(lists[i].Values)
+		values[i] = unsafe.SliceData(s.values[i])
 	}
 	groups := 1
-	for 4*groups < len(lists) {
+	for 4*groups < lists {
 		groups *= 2
 	}
 	if s.there != 0 {

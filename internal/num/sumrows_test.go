@@ -41,6 +41,14 @@ func sumOfRows(lists []Rows, row uint32, j, width int) (sum float32, there bool)
 	return left + right, l || r
 }
 
+// rowsLater are rows that are copied when they are needed.
+type rowsLater struct {
+	values []float32
+	width  int
+}
+
+func (r rowsLater) Compute(dst []float32, from int) { copy(dst, r.values[from*r.width:][:len(dst)]) }
+
 func TestSumRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.SampledFrom([]int{1, 31, 32, 33, 64, 65, 96, 1024, 1056}).Draw(t, "width")
@@ -61,11 +69,16 @@ func TestSumRows(t *testing.T) {
 			}
 		}
 		room := len(wantIndex) + rapid.IntRange(0, 2).Draw(t, "room")
+		for i := range lists {
+			if rapid.Bool().Draw(t, "later") {
+				lists[i] = Rows{Index: lists[i].Index, Later: rowsLater{lists[i].Values, width}}
+			}
+		}
 		vectors(func(name string) {
 			dst, index := newGuarded(room*width), make([]uint32, room)
 			wanted := dst.clone()
 			copy(wanted.v, want)
-			n := SumRows(dst.v, index, lists, width)
+			n, _ := SumRows(dst.v, index, lists, width, nil)
 			if !slices.Equal(index[:n], wantIndex) {
 				t.Fatalf("%s: rows %v, want %v", name, index[:n], wantIndex)
 			}
@@ -93,7 +106,7 @@ func TestSumRowsRefuses(t *testing.T) {
 					t.Errorf("%s, %s: no panic, or memory behind the sum is written", what, name)
 				}
 			}()
-			SumRows(dst.v, index, lists, 64)
+			SumRows(dst.v, index, lists, 64, nil)
 		})
 	}
 }
