@@ -68,7 +68,7 @@ func TestAscend(t *testing.T) {
 
 // TestWalkOutside: a unit that is none must not be read.
 func TestWalkOutside(t *testing.T) {
-	for _, n := range []int{5, 8, 16} {
+	for _, n := range []int{5, 8, 16, 32} {
 		node, s, df := make([]float32, 3*n), make([]float32, 2*n), make([]float32, 2*n)
 		for name, walk := range map[string]func(){
 			"Descend": func() { Descend(node, s, s, []uint32{2}, n) },
