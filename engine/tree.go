@@ -19,8 +19,8 @@ type Tree struct {
 	units  int
 	shape  round.Shape
 	levels [][]*round.Partial // levels[l][i], nil until filled
+	rows   []float32          // working memory of sums
 	spare  []*round.Partial
-	rows   []float32 // working memory of sums
 }
 
 // Reset prepares the tree for a round, reusing the memory of the one before.
