@@ -35,7 +35,8 @@ func ratioRows(r []float32, sum []float64, d, g []float32, floor float32, from i
 }
 
 // ratioTerms is how many vectors of a column go through a part of the logarithm at a time.
-const ratioTerms = 16
+const ratioTerms = 32
 
-// ratioWork is what these parts leave to each other: four vectors of each.
-type ratioWork [ratioTerms][4][ratioLanes]float64
+// ratioWork is what these parts leave to each other, four vectors of each, and room to align
+// them.
+type ratioWork [ratioTerms*4*ratioLanes + ratioLanes]float64

@@ -45,13 +45,16 @@ QUAD(quadMost, $0x43300000000007fe)
 // written and whose sum is not. The quotient in float64, which Log takes, is d/g in float32
 // when it is rounded once more: 53 bits are more than twice 24. Up to ratioTerms rows go
 // through two parts, one after the other, so that many of them are under way at once.
-// Between, work has d, f, s and k of each.
+// Between, work has d, f, s and k of each, where vectors are aligned: one that
+// crosses a line of the cache is slow.
 TEXT ·ratioRowsAVX2(SB), NOSPLIT, $0-80
 	MOVQ r+0(FP), DI
 	MOVQ d+16(FP), SI
 	MOVQ below+24(FP), BX
 	MOVQ n+40(FP), R8
 	MOVQ work+64(FP), R15
+	ADDQ $31, R15
+	ANDQ $~31, R15
 	SHLQ $2, R8
 	XORQ AX, AX
 
@@ -65,7 +68,7 @@ block:
 	VMOVAPD Y14, Y15             // the greatest
 
 some:
-	MOVQ    $16, CX
+	MOVQ    $32, CX
 	CMPQ    R10, CX
 	CMOVQLT R10, CX
 	SUBQ    CX, R10

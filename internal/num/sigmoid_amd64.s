@@ -60,10 +60,10 @@ EXP(expBias, $65472)
 // func sigmoidPairsAVX2(s, t, f *float32, n int)
 //
 // SigmoidPair of n values, a multiple of 4: the operations of expParts and SigmoidPair,
-// each rounded, none fused. Up to eight vectors of four go through three parts, one after
-// the other, so that so many are under way at once. Between, 0(SP) has r, then e, of each,
-// 256(SP) its place in the table, 512(SP) its power of two.
-TEXT ·sigmoidPairsAVX2(SB), NOSPLIT, $768-32
+// each rounded, none fused. Up to seven vectors of four go through three parts, one after
+// the other, so that so many are under way at once. Between, 0(R15), aligned, has r, then e,
+// of each, 224(R15) its place in the table, 448(R15) its power of two.
+TEXT ·sigmoidPairsAVX2(SB), NOSPLIT, $704-32
 	MOVQ  s+0(FP), DI
 	MOVQ  t+8(FP), DX
 	MOVQ  f+16(FP), SI
@@ -71,14 +71,16 @@ TEXT ·sigmoidPairsAVX2(SB), NOSPLIT, $768-32
 	TESTQ CX, CX
 	JLE   done
 	LEAQ  ·exp2Pairs(SB), R8
+	LEAQ  31(SP), R15
+	ANDQ  $~31, R15
 
 chunk:
-	MOVQ    $32, R13
+	MOVQ    $28, R13
 	CMPQ    CX, R13
 	CMOVQLT CX, R13
 	SUBQ    R13, CX
 	SHLQ    $3, R13               // bytes of float64
-	LEAQ    0(SP), AX
+	MOVQ    R15, AX
 	LEAQ    (AX)(R13*1), R14
 	MOVQ    SI, BX
 	VBROADCASTSD invStep<>(SB), Y15
@@ -104,17 +106,17 @@ reduce:
 	VMOVUPD   Y1, (AX)
 	VPSLLQ    $4, Y2, Y5
 	VPAND     Y9, Y5, Y5
-	VMOVDQU   Y5, 256(AX)
+	VMOVDQU   Y5, 224(AX)
 	VPADDQ    Y8, Y2, Y2
 	VPSRLQ    $6, Y2, Y2
 	VPSLLQ    $52, Y2, Y2
-	VMOVDQU   Y2, 512(AX)
+	VMOVDQU   Y2, 448(AX)
 	ADDQ      $16, BX
 	ADDQ      $32, AX
 	CMPQ      AX, R14
 	JLT       reduce
 
-	LEAQ    0(SP), AX
+	MOVQ    R15, AX
 	VMOVUPD expC6<>(SB), Y15
 	VMOVUPD expC5<>(SB), Y14
 	VMOVUPD expC4<>(SB), Y13
@@ -134,22 +136,22 @@ exponential:
 	VMULPD    Y1, Y1, Y4
 	VMULPD    Y3, Y4, Y4
 	VADDPD    Y4, Y1, Y4 // p = r + r²(...)
-	PAIR(256, R9, X5)
-	PAIR(264, R10, X6)
-	PAIRED(272, R11, Y5)
-	PAIRED(280, R12, Y6)
+	PAIR(224, R9, X5)
+	PAIR(232, R10, X6)
+	PAIRED(240, R11, Y5)
+	PAIRED(248, R12, Y6)
 	VUNPCKLPD Y6, Y5, Y7 // hi
 	VUNPCKHPD Y6, Y5, Y3 // lo
 	VMULPD    Y4, Y7, Y4
 	VADDPD    Y4, Y3, Y4
 	VADDPD    Y4, Y7, Y4 // y
-	VMULPD    512(AX), Y4, Y4
+	VMULPD    448(AX), Y4, Y4
 	VMOVUPD   Y4, (AX)   // e
 	ADDQ      $32, AX
 	CMPQ      AX, R14
 	JLT       exponential
 
-	LEAQ         0(SP), AX
+	MOVQ         R15, AX
 	VBROADCASTSD one<>(SB), Y15
 
 quotient:
