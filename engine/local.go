@@ -57,14 +57,13 @@ func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) erro
 		mu.Lock()
 		p := l.tree.Partial()
 		mu.Unlock()
-		u.Lanes = x
+		u.Lanes, u.Later = x, r.Units > 1
 		if err := RunUnit(p, l.kernel, u, l.data, r.Vars, l.cache, x.scratch); err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		_, err := l.tree.Put(0, u.ID, p)
-		return err
+		return l.tree.PutUnit(u.ID, p)
 	})
 	res.Sum, res.Collected = l.tree.Root(), nil
 	return err

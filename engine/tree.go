@@ -19,6 +19,7 @@ type Tree struct {
 	units  int
 	shape  round.Shape
 	levels [][]*round.Partial // levels[l][i], nil until filled
+	rows   []float32          // working memory of sums
 	spare  []*round.Partial
 }
 
@@ -63,12 +64,7 @@ func (t *Tree) Release(p *round.Partial) { t.spare = append(t.spare, p) }
 // false when the node was filled or covered already: p is then ignored. The tree
 // owns p from here on.
 func (t *Tree) Put(level, i int, p *round.Partial) (bool, error) {
-	if level < 0 || level >= len(t.levels) || i < 0 || i >= len(t.levels[level]) {
-		t.Release(p)
-		return false, fmt.Errorf("node (%d, %d) is not in a tree of %d units", level, i, t.units)
-	}
-	if err := p.Check(t.shape); err != nil {
-		t.Release(p)
+	if err := t.checkNode(level, i, p); err != nil {
 		return false, err
 	}
 	if t.Covered(level, i) {
@@ -78,6 +74,76 @@ func (t *Tree) Put(level, i int, p *round.Partial) (bool, error) {
 	t.levels[level][i] = p
 	t.climb(level, i)
 	return true, nil
+}
+
+// checkNode releases p where there is no such node, or where it has another shape.
+func (t *Tree) checkNode(level, i int, p *round.Partial) error {
+	var err error
+	if level < 0 || level >= len(t.levels) || i < 0 || i >= len(t.levels[level]) {
+		err = fmt.Errorf("node (%d, %d) is not in a tree of %d units", level, i, t.units)
+	} else {
+		err = p.Check(t.shape)
+	}
+	if err != nil {
+		t.Release(p)
+	}
+	return err
+}
+
+// groupLevel is the level of the nodes whose units' rows are summed at once.
+const groupLevel = 4
+
+// PutUnit is Put of a unit's node, whose rows may be computed later where there are more
+// units. Rows wait until all units under the same node of
+// groupLevel are there, or under the root: then they are summed at once, to the same bits.
+// A round puts units by PutUnit or by Put, not by both.
+func (t *Tree) PutUnit(i int, p *round.Partial) error {
+	if t.shape.Rows == 0 || t.units == 1 {
+		_, err := t.Put(0, i, p)
+		return err
+	}
+	if err := t.checkNode(0, i, p); err != nil {
+		return err
+	}
+	level := min(groupLevel, len(t.levels)-1)
+	group := i >> level
+	units := t.levels[0][group<<level : min((group+1)<<level, t.units)]
+	units[i-group<<level] = p
+	if slices.Contains(units, nil) {
+		return nil
+	}
+	t.levels[level][group] = t.addAll(units)
+	clear(units)
+	t.climb(level, group)
+	return nil
+}
+
+// addAll returns the sum of up to 1<<groupLevel units, along the tree, and reuses the
+// memory of all.
+func (t *Tree) addAll(units []*round.Partial) *round.Partial {
+	for step := 1; step < len(units); step *= 2 {
+		for i := 0; i+step < len(units); i += 2 * step {
+			num.Add64(units[i].F64, units[i+step].F64)
+			num.Add32(units[i].F32, units[i+step].F32)
+		}
+	}
+	sum := t.Partial()
+	sum.F64, units[0].F64 = units[0].F64, sum.F64
+	sum.F32, units[0].F32 = units[0].F32, sum.F32
+	var lists [1 << groupLevel]num.Rows
+	most := 0
+	for i, p := range units {
+		lists[i] = num.Rows{Values: p.Values, Index: p.Index, Later: p.Later}
+		most += len(p.Index)
+	}
+	most = min(most, t.shape.Rows)
+	sum.Index = slices.Grow(sum.Index, most)[:most]
+	sum.Values = slices.Grow(sum.Values, most*t.shape.Width)[:most*t.shape.Width]
+	var n int
+	n, t.rows = num.SumRows(sum.Values, sum.Index, lists[:len(units)], t.shape.Width, t.rows)
+	sum.Index, sum.Values = sum.Index[:n], sum.Values[:n*t.shape.Width]
+	t.spare = append(t.spare, units...)
+	return sum
 }
 
 // climb adds the node to its sibling, and so on up the tree, while both are filled.

@@ -92,6 +92,36 @@ func TestTreeAddsAlongThePinnedTreeWhateverTheOrder(t *testing.T) {
 	})
 }
 
+// later are rows that are copied when they are needed.
+type later struct{ values []float32 }
+
+func (l later) Compute(dst []float32, from int) { copy(dst, l.values[from*testWidth:][:len(dst)]) }
+
+// TestTreePutUnit holds sums of up to 16 units at once to the pinned tree, of rows that are
+// there and rows that are computed later.
+func TestTreePutUnit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		units := rapid.IntRange(1, 50).Draw(t, "units")
+		leaves := drawUnits(t, units)
+		want := slowSum(leaves)
+		var tree Tree
+		for range 2 { // the second time with the memory of the first
+			tree.Reset(units, testShape)
+			for _, u := range rapid.Permutation(seq(units)).Draw(t, "order") {
+				p := tree.Partial()
+				fill(p, leaves[u])
+				if units > 1 && rapid.Bool().Draw(t, "later") {
+					p.Later, p.Values = later{p.Values}, nil
+				}
+				if err := tree.PutUnit(u, p); err != nil {
+					t.Fatalf("unit %d: %v", u, err)
+				}
+			}
+			checkRoot(t, &tree, want)
+		}
+	})
+}
+
 // TestTreeTakesInnerNodes splits the units among workers that send inner nodes,
 // and repeats some messages: each node is filled once.
 func TestTreeTakesInnerNodes(t *testing.T) {
@@ -159,6 +189,14 @@ func TestTreeRefusesWhatDoesNotFit(t *testing.T) {
 	if _, err := tree.Put(0, 0, &round.Partial{F64: make([]float64, 3)}); err == nil {
 		t.Error("a partial of another shape was taken")
 	}
+	tree.Reset(4, testShape)
+	if err := tree.PutUnit(4, tree.Partial()); err == nil {
+		t.Error("a unit outside the tree was taken")
+	}
+	if err := tree.PutUnit(0, &round.Partial{F64: make([]float64, 3)}); err == nil {
+		t.Error("a unit's partial of another shape was taken")
+	}
+	tree.Reset(4, round.Shape{F64: 2})
 	used, _ := tree.Put(0, 1, tree.Partial())
 	again, _ := tree.Put(0, 1, tree.Partial())
 	if !used || again {
@@ -167,6 +205,11 @@ func TestTreeRefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func TestTreeDoesNotAllocateInSteadyState(t *testing.T) {
+	steadyState(t, func(tree *Tree, u int, p *round.Partial) { tree.Put(0, u, p) })
+	steadyState(t, func(tree *Tree, u int, p *round.Partial) { tree.PutUnit(u, p) })
+}
+
+func steadyState(t *testing.T, put func(tree *Tree, u int, p *round.Partial)) {
 	var tree Tree
 	round := func() {
 		tree.Reset(8, testShape)
@@ -176,7 +219,7 @@ func TestTreeDoesNotAllocateInSteadyState(t *testing.T) {
 				p.Index = append(p.Index, uint32(row))
 				p.Values = append(p.Values, 1, 2, 3)
 			}
-			tree.Put(0, u, p)
+			put(&tree, u, p)
 		}
 	}
 	round()

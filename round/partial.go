@@ -11,6 +11,13 @@ type Shape struct {
 	Rows, Width int
 }
 
+// Rows are rows of values that are computed when they are needed.
+type Rows interface {
+	// Compute sets dst to whole rows, the first of which is from. None of their values is
+	// -0.
+	Compute(dst []float32, from int)
+}
+
 // Partial is one node of a reduction: sums, never averages.
 type Partial struct {
 	F64 []float64
@@ -20,6 +27,10 @@ type Partial struct {
 	Index  []uint32
 	Values []float32
 	Width  int
+	// Later, where Run may leave it, computes the rows of Index; Values is empty then.
+	Later Rows
+	// Before is Later of a round before: Run may use its memory again.
+	Before Rows
 }
 
 // Reset shapes p for s and zeroes it, reusing its memory.
@@ -29,6 +40,9 @@ func (p *Partial) Reset(s Shape) {
 	p.Index = p.Index[:0]
 	p.Values = p.Values[:0]
 	p.Width = s.Width
+	if p.Later != nil {
+		p.Before, p.Later = p.Later, nil
+	}
 }
 
 func zeroed[T float32 | float64](v []T, n int) []T {
@@ -42,8 +56,12 @@ func zeroed[T float32 | float64](v []T, n int) []T {
 
 // Check returns an error that says how p differs from shape s, or nil.
 func (p *Partial) Check(s Shape) error {
+	rows := len(p.Index)
+	if p.Later != nil {
+		rows = 0
+	}
 	if len(p.F64) != s.F64 || len(p.F32) != s.F32 || p.Width != s.Width ||
-		len(p.Values) != len(p.Index)*s.Width || len(p.Index) > s.Rows {
+		len(p.Values) != rows*s.Width || len(p.Index) > s.Rows {
 		return fmt.Errorf("round: a partial of %d float64, %d float32 and %d rows of %d; %+v is expected",
 			len(p.F64), len(p.F32), len(p.Index), p.Width, s)
 	}

@@ -16,6 +16,8 @@ type Unit struct {
 	// Reserve, if set, reserves bytes for the derived value that Derive is about to
 	// make, and reports whether so many are free.
 	Reserve func(bytes int) bool
+	// Later permits Run to leave the partial's rows to be computed later (Partial.Later).
+	Later bool
 	// Lanes, if set, lends idle lanes to Derive and Run. They change no bits.
 	Lanes Lanes
 }

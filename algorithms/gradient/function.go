@@ -32,9 +32,9 @@ type Function interface {
 	// GradientShape is what Backward fills in a partial, beside the first GradientAt
 	// values of F64.
 	GradientShape() round.Shape
-	// Begin readies dst for the samples of a unit, all of which Backward sees
-	// afterwards.
-	Begin(dst *round.Partial, samples []Sample, ws Workspace)
+	// Begin readies dst for the samples of unit u, all of which Backward sees
+	// afterwards, most at a time.
+	Begin(dst *round.Partial, u *round.Unit, samples []Sample, most int, ws Workspace)
 	// Backward adds Σ df·∂f/∂Θ over the samples to dst, of which Forward has just had
 	// these, with this workspace; df is len(samples)×outputs.
 	Backward(dst *round.Partial, df []float32, samples []Sample, w *Weights, ws Workspace)

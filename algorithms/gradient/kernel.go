@@ -107,7 +107,7 @@ func (k *Kernel) step(dst *round.Partial, u *round.Unit, d *dataset.Data, l Loss
 	refs, w, step := u.Rows(d), &s.Values.Weights, u.Steps[0]
 	s.rows = k.Draws.Draw(s.rows[:0], u, len(refs), step)
 	s.Batch = Gather(s.Batch[:0], s.rows, refs, d)
-	k.Function.Begin(dst, s.Batch, s.Space)
+	k.Function.Begin(dst, u, s.Batch, s.Block, s.Space)
 	dst.F64[0] = float64(len(s.Batch))
 	s.losses = s.losses[:0]
 	for rest := s.Batch; len(rest) > 0; {

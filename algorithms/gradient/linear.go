@@ -33,8 +33,11 @@ type linearSpace struct {
 	version uint64 // of start
 	sum     []float64
 
-	touched []uint64 // a bit for each feature
-	slot    []uint32 // where a touched feature's row is in Partial.Values
+	touched []uint64   // a bit for each feature
+	slot    []uint32   // where a touched feature's row is in Partial.Values, or its first term
+	outers  num.Outers // the sums of these rows
+	listed  bool       // whether they are lists of terms: where Backward sees all samples at once
+	later   bool       // whether they may be computed later
 }
 
 // NewWorkspace implements Function.
@@ -220,7 +223,7 @@ func (f *Linear) GradientShape() round.Shape {
 }
 
 // Begin implements Function.
-func (f *Linear) Begin(dst *round.Partial, samples []Sample, ws Workspace) {
+func (f *Linear) Begin(dst *round.Partial, u *round.Unit, samples []Sample, most int, ws Workspace) {
 	if !f.Sparse {
 		return
 	}
@@ -228,6 +231,14 @@ func (f *Linear) Begin(dst *round.Partial, samples []Sample, ws Workspace) {
 	if s.touched == nil {
 		s.touched = make([]uint64, (f.Features+63)/64)
 		s.slot = make([]uint32, f.Features)
+	}
+	before := s.listed
+	s.later = u.Later
+	if s.listed = len(samples) <= most; s.listed {
+		if !before {
+			clear(s.slot)
+		}
+		return
 	}
 	for i := range samples {
 		for _, c := range samples[i].Columns {
@@ -253,12 +264,12 @@ func (f *Linear) Backward(dst *round.Partial, df []float32, samples []Sample, w 
 		f.backwardDense(dst, df, samples, w, s)
 		return
 	}
+	if f.Sparse {
+		f.backwardSparse(dst, df, samples, &w.Input, s)
+		return
+	}
 	for i := range samples {
 		x, d := &samples[i], df[i*f.Outputs:(i+1)*f.Outputs]
-		if f.Sparse {
-			f.backwardSparse(dst, d, x, &w.Input, s)
-			continue
-		}
 		rows, bias := f.split(dst.F32)
 		num.AddOuter(rows, s.dense(x, &w.Input), d)
 		if f.Bias {
@@ -283,10 +294,18 @@ func (f *Linear) backwardDense(dst *round.Partial, df []float32, samples []Sampl
 
 var one = []float32{1} // by which rows are added to float64 sums
 
-func (f *Linear) backwardSparse(dst *round.Partial, df []float32, x *Sample, input *scaling.Values, s *linearSpace) {
-	num.AddOuterVia(dst.Values, s.slot, x.Columns, s.nonZeros(x, input), df)
-	if f.Bias || f.Scaled {
-		num.AddOuter64(dst.F64[GradientAt:], one, df)
+func (f *Linear) backwardSparse(dst *round.Partial, df []float32, samples []Sample, input *scaling.Values, s *linearSpace) {
+	if s.listed {
+		f.sumRows(dst, df, samples, input, s)
+	}
+	for i := range samples {
+		x, d := &samples[i], df[i*f.Outputs:(i+1)*f.Outputs]
+		if !s.listed {
+			num.AddOuterVia(dst.Values, s.slot, x.Columns, s.nonZeros(x, input), d)
+		}
+		if f.Bias || f.Scaled {
+			num.AddOuter64(dst.F64[GradientAt:], one, d)
+		}
 	}
 }
 

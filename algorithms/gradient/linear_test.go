@@ -2,6 +2,7 @@ package gradient
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
@@ -52,6 +53,68 @@ func TestDenseTogether(t *testing.T) {
 		}
 		if at := firstOther(sum.F32, wantSum.F32); at >= 0 {
 			t.Errorf("%+v: gradient %d is %v, alone %v", test, at, sum.F32[at], wantSum.F32[at])
+		}
+	}
+}
+
+// TestSparseTogether holds that the gradient of sparse rows of which Backward sees all at
+// once, now or later, is bit for bit what it is of a few at a time.
+func TestSparseTogether(t *testing.T) {
+	for _, test := range []struct {
+		rows, features, outputs, nonZeros int
+		bias, scaled                      bool
+	}{{1, 1, 1, 1, true, false}, {32, 1869, 64, 21, true, false}, {33, 100, 64, 10, false, true}, {40, 65, 7, 9, true, true}, {3, 64, 128, 0, true, false}} {
+		f := &Linear{Options{Features: test.features, Outputs: test.outputs, Bias: test.bias, Scaled: test.scaled, Sparse: true}}
+		s := num.NewStream(num.NewKey(3, "sparse"), 0, 0)
+		w := &Weights{}
+		if test.scaled {
+			w.Input = scaling.Of(make([]float64, 2*test.features))
+			for i := range w.Input.Scale {
+				w.Input.Shift[i], w.Input.Scale[i] = s.Normal(), s.Float64()
+			}
+		}
+		samples, df := make([]Sample, test.rows), make([]float32, test.rows*test.outputs)
+		for i := range samples {
+			samples[i].Sparse = true
+			for c := range uint32(test.features) {
+				if int(s.Uint32())%test.features < test.nonZeros {
+					samples[i].Columns, samples[i].X = append(samples[i].Columns, c), append(samples[i].X, float32(s.Normal()))
+				}
+			}
+		}
+		for i := range df {
+			df[i] = float32(s.Normal())
+		}
+		ws := f.NewWorkspace()
+		sum := func(p *round.Partial, u *round.Unit, most int) *round.Partial {
+			p.Reset(f.GradientShape())
+			p.F64 = make([]float64, GradientAt+test.outputs)
+			f.Begin(p, u, samples, most, ws)
+			for from := 0; from < len(samples); from += most {
+				to := min(from+most, len(samples))
+				f.Backward(p, df[from*test.outputs:to*test.outputs], samples[from:to], w, ws)
+			}
+			if p.Later != nil {
+				p.Values = make([]float32, len(p.Index)*test.outputs)
+				p.Later.Compute(p.Values, 0)
+			}
+			num.Canonical32(p.Values)
+			return p
+		}
+		var again round.Partial
+		want := sum(new(round.Partial), &round.Unit{}, max(1, len(samples)/2))
+		for range 2 { // the second time with the memory of the first, and after the other way
+			for what, got := range map[string]*round.Partial{
+				"at once": sum(new(round.Partial), &round.Unit{}, len(samples)), "later": sum(&again, &round.Unit{Later: true}, len(samples)),
+			} {
+				if !slices.Equal(got.Index, want.Index) || !slices.Equal(got.F64, want.F64) {
+					t.Errorf("%+v, %s: rows %v or sums differ from %v", test, what, got.Index, want.Index)
+				}
+				if at := firstOther(got.Values, want.Values); at >= 0 {
+					t.Errorf("%+v, %s: value %d is %v, by parts %v", test, what, at, got.Values[at], want.Values[at])
+				}
+			}
+			want = sum(new(round.Partial), &round.Unit{}, max(1, len(samples)/2))
 		}
 	}
 }

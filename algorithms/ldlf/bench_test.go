@@ -184,3 +184,36 @@ func BenchmarkLeafLanes(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkLocalStep is one gradient step as a process with one lane computes it: the units,
+// their sum along the tree, and the trainer's part.
+func BenchmarkLocalStep(b *testing.B) {
+	for _, s := range shapes {
+		for _, batch := range []int{64, 512} {
+			b.Run(fmt.Sprintf("%s/batch=%d", s.name, batch), func(b *testing.B) {
+				tr, k, d := benchJob(b, s, batch)
+				x := engine.NewLocal(k, d, 1, nil)
+				var res round.Result
+				b.ReportAllocs()
+				for b.Loop() {
+					tr.Phase = gradient.PhaseStep
+					localRound(b, x, tr, &res)
+				}
+			})
+		}
+	}
+}
+
+// localRound runs and folds the trainer's next round.
+func localRound(b *testing.B, x *engine.Local, tr *trainer, res *round.Result) {
+	r, err := tr.Next()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := x.Do(b.Context(), 1, r, res); err != nil {
+		b.Fatal(err)
+	}
+	if err := tr.Fold(res); err != nil {
+		b.Fatal(err)
+	}
+}

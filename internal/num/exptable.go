@@ -39,3 +39,11 @@ var exp2Lo = [64]float64{
 	0x1.2ed02d75b3707p-55, 0x1.c2300696db532p-54, -0x1.1a5cd4f184b5cp-54, 0x1.39e8980a9cc8fp-55,
 	-0x1.e9c23179c2893p-54, 0x1.dc7f486a4b6b0p-54, 0x1.9d3e12dd8a18bp-54, 0x1.74853f3a5931ep-55,
 }
+
+// exp2Pairs are the pairs exp2Hi[i], exp2Lo[i].
+var exp2Pairs = func() (pairs [64][2]float64) {
+	for i := range pairs {
+		pairs[i] = [2]float64{exp2Hi[i], exp2Lo[i]}
+	}
+	return pairs
+}()

@@ -27,6 +27,9 @@ func addTileAVX2(dst, a, tile *float64, m, k, n, columns, stride int, ahead *flo
 func addTurnedAVX512(dst, a *float64, turned *float32, m, k, n, stride int, ahead *float32, step int)
 
 //go:noescape
+func addTurnedAVX2(dst, a *float64, turned *float32, m, k, n, stride int, ahead *float32, skip, step int)
+
+//go:noescape
 func turnAVX2(turned, b *float32, k, columns, stride int)
 
 //go:noescape
@@ -95,8 +98,12 @@ func addProduct64T(dst, a []float64, b []float32, k, stride int, next []float32,
 				widenFourAVX2(&tile[0], from, terms, stride)
 				addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
 			case 16:
-				tile.widen(from, terms, columns, stride)
-				addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
+				if m > 3 {
+					addTurned(dst[j:], a[t:], tile.turn(from, terms, columns, stride), m, terms, n, stride, ahead, step)
+				} else {
+					tile.widen(from, terms, columns, stride)
+					addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
+				}
 			default:
 				if m <= wideRows {
 					addTurnedAVX512(to, x, tile.turn(from, terms, columns, stride), m, terms, n, stride, ahead, step)
@@ -109,6 +116,20 @@ func addProduct64T(dst, a []float64, b []float32, k, stride int, next []float32,
 		}
 	}
 	return true
+}
+
+// addTurned adds the products of 16 columns that are widened on the way, of m rows: groups of
+// up to six, all about as large.
+func addTurned(dst, a []float64, turned *float32, m, k, n, stride int, ahead *float32, step int) {
+	all := (m + wideRows - 1) / wideRows
+	step = step*groups(m, 16)/(2*all) + 1
+	for group := range all {
+		rows := (m + all - group - 1) / (all - group)
+		addTurnedAVX2(&dst[0], &a[0], turned, rows, k, n, stride, ahead, 2*group*k*step, step)
+		if m -= rows; m > 0 {
+			dst, a = dst[rows*n:], a[rows*stride:]
+		}
+	}
 }
 
 // turn sets the end of the tile to the transpose of the first k columns of b, and returns

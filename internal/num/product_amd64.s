@@ -256,6 +256,69 @@ done:
 	VZEROUPPER
 	RET
 
+#undef LOAD4
+#define LOAD4(at, a, b, c, d) \
+	VXORPS a, a, a \
+	VXORPS b, b, b \
+	VXORPS c, c, c \
+	VXORPS d, d, d
+
+#undef STORE4
+#define STORE4(at, a, b, c, d) \
+	VMULPS  0 at, a, a  \
+	VMULPS  W1 at, b, b \
+	VMULPS  W2 at, c, c \
+	VMULPS  W3 at, d, d \
+	VMOVUPS a, 0 at     \
+	VMOVUPS b, W1 at    \
+	VMOVUPS c, W2 at    \
+	VMOVUPS d, W3 at
+
+// func mulProductAVX2(dst, a, b *float32, m, k, n, ai, at, columns int)
+//
+// multiplies the first columns of dst, a multiple of 32, by what addProductAVX2 adds to
+// zeros. None of m, k and columns is 0.
+TEXT ·mulProductAVX2(SB), NOSPLIT, $8-72
+	MOVQ dst+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), BX
+	MOVQ n+40(FP), R10
+	MOVQ ai+48(FP), R8
+	MOVQ at+56(FP), R9
+	MOVQ columns+64(FP), R11
+	MOVQ R11, left-8(SP)
+	SHLQ $2, R8
+	SHLQ $2, R9
+	SHLQ $2, R10
+	MOVQ R10, R11
+	LEAQ (R8)(R8*2), CX
+
+block:
+	MOVQ m+24(FP), R12
+	MOVQ SI, R14
+	MOVQ DI, DX
+	BLOCK(VBROADCASTSS, VFMADD231PS, k+32(FP), rows, three, two, one, loop3, loop2, loop1, end)
+	ADDQ $128, DI
+	ADDQ $128, BX
+	SUBQ $32, left-8(SP)
+	JNZ  block
+	VZEROUPPER
+	RET
+
+#undef LOAD4
+#define LOAD4(at, a, b, c, d) \
+	VMOVUPS 0 at, a  \
+	VMOVUPS W1 at, b \
+	VMOVUPS W2 at, c \
+	VMOVUPS W3 at, d
+
+#undef STORE4
+#define STORE4(at, a, b, c, d) \
+	VMOVUPS a, 0 at  \
+	VMOVUPS b, W1 at \
+	VMOVUPS c, W2 at \
+	VMOVUPS d, W3 at
+
 #undef AHEAD
 #define AHEAD \
 	PREFETCHT0 (SI) \

@@ -5,20 +5,38 @@ package num
 import "unsafe"
 
 //go:noescape
+func ratioRowsAVX2(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32, work *ratioWork) int
+
+//go:noescape
 func ratioRowsAVX512(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32) int
 
 // ratioRows does RatioRows from the column from on, as far as whole vectors without a
 // ratio that is not finite go. It returns the number of columns done, and how many are
 // to be done otherwise before the next vector.
 func ratioRows(r []float32, sum []float64, d, g []float32, floor float32, from int) (done, width int) {
-	if !wide {
+	if !accelerated {
 		return 0, mostColumns
 	}
-	n := len(sum)
-	columns := (n - from) &^ 7
-	if columns == 0 || len(r) == 0 {
-		return 0, 8
+	lanes := ratioLanes
+	if wide {
+		lanes = 2 * ratioLanes
 	}
-	return ratioRowsAVX512(unsafe.SliceData(r[from:]), unsafe.SliceData(sum[from:]), unsafe.SliceData(d[from:]), unsafe.SliceData(g[from:]),
-		len(r)/n, n, columns, floor), 8
+	n := len(sum)
+	columns := (n - from) &^ (lanes - 1)
+	if columns == 0 || len(r) == 0 {
+		return 0, lanes
+	}
+	rr, s, dd, gg := unsafe.SliceData(r[from:]), unsafe.SliceData(sum[from:]), unsafe.SliceData(d[from:]), unsafe.SliceData(g[from:])
+	if wide {
+		return ratioRowsAVX512(rr, s, dd, gg, len(r)/n, n, columns, floor), lanes
+	}
+	var work ratioWork
+	return ratioRowsAVX2(rr, s, dd, gg, len(r)/n, n, columns, floor, &work), lanes
 }
+
+// ratioTerms is how many vectors of a column go through a part of the logarithm at a time.
+const ratioTerms = 32
+
+// ratioWork is what these parts leave to each other, four vectors of each, and room to align
+// them.
+type ratioWork [ratioTerms*4*ratioLanes + ratioLanes]float64

@@ -40,7 +40,11 @@ func standardise(dst, x []float32, shift, scale []float64) int { return 0 }
 func canonical32(v []float32) int                              { return 0 }
 
 func addOuterVia(m []float32, slot, index []uint32, a, x []float32) bool { return false }
-func mulProduct(dst, a, b []float32, m, k, n int) bool                   { return false }
+func sumOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {
+	return false
+}
+func (s *rowSum) sum(dst []float32, lists, width int) bool { return false }
+func mulProduct(dst, a, b []float32, m, k, n int) bool     { return false }
 func mergeRows(dst []float32, index []uint32, a, b []float32, aIndex, bIndex []uint32, width int) (i, j, n int) {
 	return 0, 0, 0
 }

@@ -32,78 +32,134 @@ GLOBL index63<>(SB), RODATA|NOPTR, $8
 DATA bias<>+0(SB)/8, $65472
 GLOBL bias<>(SB), RODATA|NOPTR, $8
 
+// EXP is a constant in all lanes of a vector, to be an operand from memory.
+#define EXP(name, x) \
+	DATA name<>+0(SB)/8, x   \
+	DATA name<>+8(SB)/8, x   \
+	DATA name<>+16(SB)/8, x  \
+	DATA name<>+24(SB)/8, x  \
+	GLOBL name<>(SB), RODATA|NOPTR, $32
+
+EXP(expC6, $0x3f56c16c16c16c17)
+EXP(expC5, $0x3f81111111111111)
+EXP(expC4, $0x3fa5555555555555)
+EXP(expC3, $0x3fc5555555555555)
+EXP(expC2, $0x3fe0000000000000)
+EXP(expPlace, $1008) // of exp2Pairs, in bytes
+EXP(expBias, $65472)
+
+// PAIR puts exp2Hi and exp2Lo of the entry whose place is in memory side by side.
+#define PAIR(at, reg, x) \
+	MOVQ    at(AX), reg     \
+	VMOVUPD (R8)(reg*1), x
+
+#define PAIRED(at, reg, y) \
+	MOVQ        at(AX), reg            \
+	VINSERTF128 $1, (R8)(reg*1), y, y
+
 // func sigmoidPairsAVX2(s, t, f *float32, n int)
 //
-// Four lanes of SigmoidPair at a time, n a multiple of 4: the operations of
-// expParts and SigmoidPair, each rounded, none fused.
-TEXT ·sigmoidPairsAVX2(SB), NOSPLIT, $0-32
+// SigmoidPair of n values, a multiple of 4: the operations of expParts and SigmoidPair,
+// each rounded, none fused. Up to seven vectors of four go through three parts, one after
+// the other, so that so many are under way at once. Between, 0(R15), aligned, has r, then e,
+// of each, 224(R15) its place in the table, 448(R15) its power of two.
+TEXT ·sigmoidPairsAVX2(SB), NOSPLIT, $704-32
 	MOVQ  s+0(FP), DI
 	MOVQ  t+8(FP), DX
 	MOVQ  f+16(FP), SI
 	MOVQ  n+24(FP), CX
-	SUBQ  $4, CX
-	JLT   done
-	LEAQ  ·exp2Hi(SB), R8
-	LEAQ  ·exp2Lo(SB), R9
+	TESTQ CX, CX
+	JLE   done
+	LEAQ  ·exp2Pairs(SB), R8
+	LEAQ  31(SP), R15
+	ANDQ  $~31, R15
 
+chunk:
+	MOVQ    $28, R13
+	CMPQ    CX, R13
+	CMOVQLT CX, R13
+	SUBQ    R13, CX
+	SHLQ    $3, R13               // bytes of float64
+	MOVQ    R15, AX
+	LEAQ    (AX)(R13*1), R14
+	MOVQ    SI, BX
 	VBROADCASTSD invStep<>(SB), Y15
 	VBROADCASTSD shift<>(SB), Y14
 	VBROADCASTSD stepHi<>(SB), Y13
 	VBROADCASTSD stepLo<>(SB), Y12
 	VBROADCASTSD floor<>(SB), Y11
 	VBROADCASTSD sign<>(SB), Y10
-	VBROADCASTSD one<>(SB), Y9
+	VMOVUPD      expPlace<>(SB), Y9
+	VMOVUPD      expBias<>(SB), Y8
 
-loop:
-	VMOVUPS   (SI), X0
-	VCVTPS2PD X0, Y1
+reduce:
+	VCVTPS2PD (BX), Y1
 	VORPD     Y10, Y1, Y1 // -|f|
 	VMAXPD    Y1, Y11, Y1 // NaN stays: the first operand is given back
+	VMULPD    Y15, Y1, Y2
+	VADDPD    Y14, Y2, Y2 // shifted
+	VSUBPD    Y14, Y2, Y3 // k
+	VMULPD    Y13, Y3, Y4
+	VSUBPD    Y4, Y1, Y1
+	VMULPD    Y12, Y3, Y4
+	VSUBPD    Y4, Y1, Y1  // r
+	VMOVUPD   Y1, (AX)
+	VPSLLQ    $4, Y2, Y5
+	VPAND     Y9, Y5, Y5
+	VMOVDQU   Y5, 224(AX)
+	VPADDQ    Y8, Y2, Y2
+	VPSRLQ    $6, Y2, Y2
+	VPSLLQ    $52, Y2, Y2
+	VMOVDQU   Y2, 448(AX)
+	ADDQ      $16, BX
+	ADDQ      $32, AX
+	CMPQ      AX, R14
+	JLT       reduce
 
-	VMULPD Y15, Y1, Y2
-	VADDPD Y14, Y2, Y2 // shifted
-	VSUBPD Y14, Y2, Y3 // k
-	VMULPD Y13, Y3, Y4
-	VSUBPD Y4, Y1, Y1
-	VMULPD Y12, Y3, Y4
-	VSUBPD Y4, Y1, Y1  // r
+	MOVQ    R15, AX
+	VMOVUPD expC6<>(SB), Y15
+	VMOVUPD expC5<>(SB), Y14
+	VMOVUPD expC4<>(SB), Y13
+	VMOVUPD expC3<>(SB), Y12
+	VMOVUPD expC2<>(SB), Y11
 
-	VBROADCASTSD c6<>(SB), Y5
-	VMULPD       Y5, Y1, Y3
-	VBROADCASTSD c5<>(SB), Y5
-	VADDPD       Y5, Y3, Y3
-	VMULPD       Y3, Y1, Y3
-	VBROADCASTSD c4<>(SB), Y5
-	VADDPD       Y5, Y3, Y3
-	VMULPD       Y3, Y1, Y3
-	VBROADCASTSD c3<>(SB), Y5
-	VADDPD       Y5, Y3, Y3
-	VMULPD       Y3, Y1, Y3
-	VBROADCASTSD c2<>(SB), Y5
-	VADDPD       Y5, Y3, Y3
-	VMULPD       Y1, Y1, Y4
-	VMULPD       Y3, Y4, Y4
-	VADDPD       Y4, Y1, Y4 // p = r + r²(...)
+exponential:
+	VMOVUPD   (AX), Y1
+	VMULPD    Y15, Y1, Y3
+	VADDPD    Y14, Y3, Y3
+	VMULPD    Y3, Y1, Y3
+	VADDPD    Y13, Y3, Y3
+	VMULPD    Y3, Y1, Y3
+	VADDPD    Y12, Y3, Y3
+	VMULPD    Y3, Y1, Y3
+	VADDPD    Y11, Y3, Y3
+	VMULPD    Y1, Y1, Y4
+	VMULPD    Y3, Y4, Y4
+	VADDPD    Y4, Y1, Y4 // p = r + r²(...)
+	PAIR(224, R9, X5)
+	PAIR(232, R10, X6)
+	PAIRED(240, R11, Y5)
+	PAIRED(248, R12, Y6)
+	VUNPCKLPD Y6, Y5, Y7 // hi
+	VUNPCKHPD Y6, Y5, Y3 // lo
+	VMULPD    Y4, Y7, Y4
+	VADDPD    Y4, Y3, Y4
+	VADDPD    Y4, Y7, Y4 // y
+	VMULPD    448(AX), Y4, Y4
+	VMOVUPD   Y4, (AX)   // e
+	ADDQ      $32, AX
+	CMPQ      AX, R14
+	JLT       exponential
 
-	VPBROADCASTQ index63<>(SB), Y5
-	VPAND        Y5, Y2, Y5
-	VPCMPEQD     Y6, Y6, Y6
-	VGATHERQPD   Y6, (R8)(Y5*8), Y7 // hi
-	VPCMPEQD     Y6, Y6, Y6
-	VGATHERQPD   Y6, (R9)(Y5*8), Y3 // lo
-	VMULPD       Y4, Y7, Y4
-	VADDPD       Y4, Y3, Y4
-	VADDPD       Y4, Y7, Y4         // y
+	MOVQ         R15, AX
+	VBROADCASTSD one<>(SB), Y15
 
-	VPBROADCASTQ bias<>(SB), Y5
-	VPADDQ       Y5, Y2, Y2
-	VPSRLQ       $6, Y2, Y2
-	VPSLLQ       $52, Y2, Y2
-	VMULPD       Y2, Y4, Y4 // e
-
-	VADDPD     Y9, Y4, Y5 // 1 + e
-	VDIVPD     Y5, Y9, Y6
-	VDIVPD     Y5, Y4, Y7
+quotient:
+	VMOVUPD    (AX), Y4
+	VADDPD     Y15, Y4, Y5 // d = 1 + e
+	VDIVPD     Y5, Y15, Y6
+	VDIVPD     Y5, Y4, Y7 // e/d
+	VMOVUPS    (SI), X0
 	VCVTPD2PSY Y6, X6
 	VCVTPD2PSY Y7, X7
 	VBLENDVPS  X0, X7, X6, X2 // σ(f): the small side where f has its sign bit
@@ -113,8 +169,11 @@ loop:
 	ADDQ       $16, SI
 	ADDQ       $16, DI
 	ADDQ       $16, DX
-	SUBQ       $4, CX
-	JGE        loop
+	ADDQ       $32, AX
+	CMPQ       AX, R14
+	JLT        quotient
+	TESTQ      CX, CX
+	JNZ        chunk
 
 done:
 	VZEROUPPER

@@ -68,7 +68,7 @@ func TestSigmoidPairs(t *testing.T) {
 // TestAssemblyDoesNotFuse reads the source: one fused instruction would change a
 // float32 result about once in 10^8, too rarely to be seen above.
 func TestAssemblyDoesNotFuse(t *testing.T) {
-	for _, file := range []string{"sigmoid_amd64.s", "ratios_amd64.s"} {
+	for _, file := range []string{"sigmoid_amd64.s", "ratios_amd64.s", "ratiorows_amd64.s"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -144,3 +144,56 @@ func BenchmarkPermutationAppend(b *testing.B) {
 		dst = p.Append(dst[:0], 64, benchColumns)
 	}
 }
+
+// benchOuters are the rows of a gradient that one unit's samples touch: 21 of 1,869 each.
+func benchOuters(unit int) (index []uint32, o *Outers) {
+	const rows, each = 1869, 21
+	o = &Outers{X: benchValues(benchColumns * benchUnits), Terms: make([]OuterTerm, benchColumns*each), Width: benchUnits}
+	touched, head := make([]uint64, (rows+63)/64), make([]uint32, rows)
+	s := NewStream(NewKey(1, "bench/outers"), 0, uint32(unit))
+	for i := range o.Terms {
+		row := s.Uint32() % rows
+		o.Terms[i] = OuterTerm{A: 0.5, X: uint32(i / each), Next: head[row]}
+		head[row] = uint32(i + 1)
+		touched[row/64] |= 1 << (row % 64)
+	}
+	index, o.First = make([]uint32, CountBits(touched)), make([]uint32, CountBits(touched))
+	ListRows(index, o.First, touched, head)
+	return index, o
+}
+
+// BenchmarkSumOuters reads a row for each term and writes one for each sum.
+func BenchmarkSumOuters(b *testing.B) {
+	index, o := benchOuters(0)
+	dst := make([]float32, len(index)*benchUnits)
+	for b.Loop() {
+		o.Compute(dst, 0)
+	}
+	b.ReportMetric(float64((len(index)+len(o.Terms))*benchUnits*4*b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+}
+
+// BenchmarkSumRows are the partials of 16 units. It reads their rows, or the rows of their
+// terms, and writes their sum.
+func BenchmarkSumRows(b *testing.B) {
+	for _, later := range []bool{false, true} {
+		name := map[bool]string{false: "there", true: "later"}[later]
+		b.Run(name, func(b *testing.B) {
+			lists, all := make([]Rows, MostRows), 0
+			for i := range lists {
+				index, o := benchOuters(i)
+				lists[i] = Rows{Index: index, Later: o}
+				all += len(o.Terms)
+				if !later {
+					lists[i] = Rows{Index: index, Values: benchValues(len(index) * benchUnits)}
+					all += len(index) - len(o.Terms)
+				}
+			}
+			dst, index, n := make([]float32, 1869*benchUnits), make([]uint32, 1869), 0
+			var work []float32
+			for b.Loop() {
+				n, work = SumRows(dst, index, lists, benchUnits, work)
+			}
+			b.ReportMetric(float64((n+all)*benchUnits*4*b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+		})
+	}
+}

@@ -39,12 +39,6 @@ done: \
 	VMULPS  at(DI), Y15, y \
 	VMOVUPS y, at(DI)
 
-#define CANONICAL(at, y) \
-	VMOVUPS at(DI), y        \
-	VCMPPS  $0, Y15, y, Y14  \
-	VANDNPS y, Y14, y        \
-	VMOVUPS y, at(DI)
-
 // func add32AVX2(dst, a *float32, n int)
 TEXT ·add32AVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI
@@ -59,12 +53,71 @@ TEXT ·scale32AVX2(SB), NOSPLIT, $0-20
 	VBROADCASTSS a+16(FP), Y15
 	EACH(SCALE)
 
+// CANONICAL puts +0 in the place of -0: Y15 is -0.
+#define CANONICAL(at, y) \
+	VPCMPEQD at(DI), Y15, y    \
+	VPANDN   at(DI), y, y      \
+	VMOVDQU  y, at(DI)
+
 // func canonical32AVX2(v *float32, n int)
+//
+// Blocks without -0 are only read.
 TEXT ·canonical32AVX2(SB), NOSPLIT, $0-16
-	MOVQ   v+0(FP), DI
-	MOVQ   n+8(FP), CX
-	VXORPS Y15, Y15, Y15
-	EACH(CANONICAL)
+	MOVQ     v+0(FP), DI
+	MOVQ     n+8(FP), CX
+	VPCMPEQD Y15, Y15, Y15
+	VPSLLD   $31, Y15, Y15
+	SUBQ     $64, CX
+	JLT      rest
+
+block:
+	VPCMPEQD 0(DI), Y15, Y0
+	VPCMPEQD 32(DI), Y15, Y1
+	VPCMPEQD 64(DI), Y15, Y2
+	VPCMPEQD 96(DI), Y15, Y3
+	VPCMPEQD 128(DI), Y15, Y4
+	VPCMPEQD 160(DI), Y15, Y5
+	VPCMPEQD 192(DI), Y15, Y6
+	VPCMPEQD 224(DI), Y15, Y7
+	VPOR     Y1, Y0, Y0
+	VPOR     Y3, Y2, Y2
+	VPOR     Y5, Y4, Y4
+	VPOR     Y7, Y6, Y6
+	VPOR     Y2, Y0, Y0
+	VPOR     Y6, Y4, Y4
+	VPOR     Y4, Y0, Y0
+	VPTEST   Y0, Y0
+	JNZ      some
+
+next:
+	ADDQ $256, DI
+	SUBQ $64, CX
+	JGE  block
+
+rest:
+	ADDQ $64, CX
+	JZ   done
+
+one:
+	CANONICAL(0, Y0)
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JNZ  one
+
+done:
+	VZEROUPPER
+	RET
+
+some:
+	CANONICAL(0, Y0)
+	CANONICAL(32, Y1)
+	CANONICAL(64, Y2)
+	CANONICAL(96, Y3)
+	CANONICAL(128, Y4)
+	CANONICAL(160, Y5)
+	CANONICAL(192, Y6)
+	CANONICAL(224, Y7)
+	JMP next
 
 // func standardiseAVX2(dst, x *float32, shift, scale *float64, n int)
 TEXT ·standardiseAVX2(SB), NOSPLIT, $0-40

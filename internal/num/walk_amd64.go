@@ -8,10 +8,16 @@ import "unsafe"
 func descendAVX2(node, s, t *float32, phi *uint32, splits, n, units int) bool
 
 //go:noescape
+func descendFourAVX2(node, s, t *float32, phi *uint32, splits, n, units int) bool
+
+//go:noescape
 func descendAVX512(node, s, t *float32, phi *uint32, splits, n, units int) bool
 
 //go:noescape
 func ascendAVX2(df, mass, s, t *float32, phi *uint32, splits, n, units int) bool
+
+//go:noescape
+func ascendFourAVX2(df, mass, s, t *float32, phi *uint32, splits, n, units int) bool
 
 //go:noescape
 func ascendAVX512(df, mass, s, t *float32, phi *uint32, splits, n, units int) bool
@@ -22,8 +28,11 @@ func descend(node, s, t []float32, phi []uint32, n int) bool {
 		return false
 	}
 	run := descendAVX2
-	if wide && n%16 == 0 {
+	switch {
+	case wide && n%16 == 0:
 		run = descendAVX512
+	case n%32 == 0:
+		run = descendFourAVX2
 	}
 	if !run(unsafe.SliceData(node), unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(phi), len(phi), n, len(s)/n) {
 		panicIndex()
@@ -37,8 +46,11 @@ func ascend(df, mass, s, t []float32, phi []uint32, n int) bool {
 		return false
 	}
 	run := ascendAVX2
-	if wide && n%16 == 0 {
+	switch {
+	case wide && n%16 == 0:
 		run = ascendAVX512
+	case n%32 == 0:
+		run = ascendFourAVX2
 	}
 	if !run(unsafe.SliceData(df), unsafe.SliceData(mass), unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(phi), len(phi), n, len(s)/n) {
 		panicIndex()

@@ -68,7 +68,7 @@ func TestAscend(t *testing.T) {
 
 // TestWalkOutside: a unit that is none must not be read.
 func TestWalkOutside(t *testing.T) {
-	for _, n := range []int{5, 8, 16} {
+	for _, n := range []int{5, 8, 16, 32} {
 		node, s, df := make([]float32, 3*n), make([]float32, 2*n), make([]float32, 2*n)
 		for name, walk := range map[string]func(){
 			"Descend": func() { Descend(node, s, s, []uint32{2}, n) },
@@ -155,6 +155,17 @@ func TestSigmoidWidths(t *testing.T) {
 			if a, b := SigmoidPair(x); !sameBits(s[i], a) || !sameBits(u[i], b) {
 				t.Errorf("%s: σ(±%v) = %v and %v, want %v and %v", name, x, s[i], u[i], a, b)
 			}
+		}
+	})
+}
+
+// TestRatioOfQuotient holds that a quotient of float32 values in float64, rounded once more,
+// is their quotient in float32.
+func TestRatioOfQuotient(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, g := anyFloat32().Draw(t, "d"), anyFloat32().Draw(t, "g")
+		if a, b := float32(float64(d)/float64(g)), d/g; !sameBits(a, b) {
+			t.Fatalf("%x/%x is %x in float32 and %x in float64", d, g, b, a)
 		}
 	})
 }

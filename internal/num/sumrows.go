@@ -1,0 +1,159 @@
+package num
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// Rows are rows of equal width that have numbers, ascending. Where Later is set, it computes
+// them.
+type Rows struct {
+	Values []float32
+	Index  []uint32
+	Later  interface{ Compute(dst []float32, from int) }
+}
+
+// MostRows is how many lists SumRows takes.
+const MostRows = 16
+
+// SumRows sets dst to the sum of lists of rows of width values, and index to the numbers of
+// the rows that any of them has. The lists are the leaves of a pinned tree: of each two
+// neighbours the left one plus the right one, then of each two sums, and so on; a node
+// without a right child is its left child, and a row that a list lacks is +0. No value of
+// theirs is -0. dst and index have room for all rows of the sum and share no memory with
+// the lists. It returns the number of rows.
+//
+// What is computed later is computed a block of rows at a time, into work, which SumRows
+// returns, perhaps enlarged.
+func SumRows(dst []float32, index []uint32, lists []Rows, width int, work []float32) (n int, space []float32) {
+	if width <= 0 || len(dst) != len(index)*width || len(lists) > MostRows {
+		panic("num: rows of another width")
+	}
+	for i := range lists {
+		if lists[i].Later == nil && len(lists[i].Values) != len(lists[i].Index)*width {
+			panic("num: rows of another width")
+		}
+	}
+	s := rowSum{work: work[:0]}
+	for s.next(lists) {
+		s.compute(lists, width)
+		if bits.OnesCount64(s.there) > len(index)-n {
+			panic("num: no room for a sum of rows")
+		}
+		rows := s.numbers(index[n:])
+		to := dst[n*width : (n+rows)*width]
+		if !s.sum(to, len(lists), width) {
+			s.sumGo(to, len(lists), width)
+		}
+		n += rows
+	}
+	return n, s.work
+}
+
+// rowBlock is how many numbers a block has.
+const rowBlock = 64
+
+// rowSum is a sum of rows whose numbers are in a block.
+type rowSum struct {
+	first  uint32 // the block's first number
+	there  uint64 // bit i: some list has number first + i
+	place  [rowBlock][MostRows]uint32
+	before [MostRows]int // how many of a list's rows are in the blocks before
+	taken  [MostRows]int // and in this one
+	work   []float32     // rows of this block that are computed
+	values [MostRows][]float32
+}
+
+// next goes on to the next block in which there are rows: place has one more than theirs in
+// each list, 0 where the list has none.
+func (s *rowSum) next(lists []Rows) bool {
+	least, any := ^uint32(0), false
+	for i := range lists {
+		if index := lists[i].Index; s.taken[i] < len(index) {
+			least, any = min(least, index[s.taken[i]]), true
+		}
+	}
+	s.first, s.there = least&^(rowBlock-1), 0
+	clear(s.place[:])
+	for i := range lists {
+		s.locate(i, &lists[i])
+	}
+	return any
+}
+
+// locate finds the rows of list i that are in the block.
+func (s *rowSum) locate(i int, list *Rows) {
+	at, index, base := s.taken[i], list.Index, 0
+	if list.Later != nil {
+		base = at
+	}
+	s.before[i] = at
+	for ; at < len(index) && index[at]&^(rowBlock-1) == s.first; at++ {
+		c := index[at] & (rowBlock - 1)
+		s.there |= 1 << c
+		s.place[c][i] = uint32(at - base + 1)
+	}
+	s.taken[i] = at
+}
+
+// compute computes the block's rows that are computed later: values has where each list's
+// are, from the place 1 on.
+func (s *rowSum) compute(lists []Rows, width int) {
+	rows := 0
+	for i := range lists {
+		if lists[i].Later != nil {
+			rows += s.taken[i] - s.before[i]
+		}
+	}
+	s.work = slices.Grow(s.work[:0], rows*width)[:rows*width]
+	rest := s.work
+	for i := range lists {
+		s.values[i] = lists[i].Values
+		if lists[i].Later != nil {
+			n := (s.taken[i] - s.before[i]) * width
+			s.values[i], rest = rest[:n], rest[n:]
+			if n > 0 {
+				lists[i].Later.Compute(s.values[i], s.before[i])
+			}
+		}
+	}
+}
+
+// numbers sets index to the block's numbers that are there, and returns how many.
+func (s *rowSum) numbers(index []uint32) (n int) {
+	for there := s.there; there != 0; there &= there - 1 {
+		index[n] = s.first + uint32(bits.TrailingZeros64(there))
+		n++
+	}
+	return n
+}
+
+// sumGo sets dst to the sum of the block's rows, some columns at a time.
+func (s *rowSum) sumGo(dst []float32, lists, width int) {
+	var leaves [MostRows][64]float32
+	for there := s.there; there != 0; there &= there - 1 {
+		place, row := &s.place[bits.TrailingZeros64(there)], dst[:width]
+		dst = dst[width:]
+		for from := 0; from < width; from += 64 {
+			n := min(64, width-from)
+			for i := range lists {
+				if at := int(place[i]); at == 0 {
+					clear(leaves[i][:n])
+				} else {
+					copy(leaves[i][:n], s.values[i][(at-1)*width+from:])
+				}
+			}
+			addLeaves(leaves[:lists], n)
+			copy(row[from:], leaves[0][:n])
+		}
+	}
+}
+
+// addLeaves sets the first n values of the first leaf to the sum of all along the tree.
+func addLeaves(leaves [][64]float32, n int) {
+	for step := 1; step < len(leaves); step *= 2 {
+		for i := 0; i+step < len(leaves); i += 2 * step {
+			Add32(leaves[i][:n], leaves[i+step][:n])
+		}
+	}
+}
