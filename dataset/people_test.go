@@ -11,7 +11,7 @@ import (
 
 var writePeople = flag.Bool("write-people", false, "write the table of docs/data.md anew")
 
-// people is the folder of files as people have them; make.py there made them.
+// people is the folder of files as people have them; testdata/people/make.py made them.
 var people = filepath.Join("testdata", "people")
 
 // peopleOptions reads the flags of a case, as the commands have them.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 
@@ -85,7 +86,7 @@ func (l *Local) collect(ctx context.Context, r *round.Round, res *round.Result) 
 }
 
 // each calls f for every unit of the round, on all lanes. It returns the error of the
-// lowest unit that failed.
+// lowest unit that failed or panicked.
 func (l *Local) each(ctx context.Context, r *round.Round, f func(round.Unit, *lane) error) error {
 	if l.lanes == 1 || r.Units == 1 {
 		runtime.LockOSThread() // as a worker's lane does
@@ -96,13 +97,24 @@ func (l *Local) each(ctx context.Context, r *round.Round, f func(round.Unit, *la
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := f(r.Unit(id), x); err != nil {
+			if err := guarded(f, r.Unit(id), x); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	return l.parallel(ctx, r, f)
+}
+
+// guarded calls f with its panic turned into an error, which names the unit.
+func guarded(f func(round.Unit, *lane) error, u round.Unit, x *lane) (err error) {
+	defer func() {
+		if p, ok := err.(*Panic); ok {
+			err = fmt.Errorf("unit %d: %w", u.ID, p)
+		}
+	}()
+	defer Guard(&err, "computing the unit")
+	return f(u, x)
 }
 
 // takeLanes takes n lanes for units, before any of them could be lent: between rounds all are
@@ -133,7 +145,7 @@ func (l *Local) parallel(ctx context.Context, r *round.Round, f func(round.Unit,
 		wait.Go(func() {
 			defer l.lender.give(x)
 			for id, ok := nextUnit(); ok; id, ok = nextUnit() {
-				if err := f(r.Unit(id), x); err != nil {
+				if err := guarded(f, r.Unit(id), x); err != nil {
 					mu.Lock()
 					if id < failed {
 						failed, first = id, err

@@ -57,7 +57,7 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 //	POST   /v1/members                     AddRequest -> Members
 //	DELETE /v1/members/{id}                -> Members
 //	POST   /v1/transfer                    TransferRequest -> Members
-//	GET    /v1/backup                      a backup (BACKUP.md of internal/archive)
+//	GET    /v1/backup                      a backup (internal/archive/BACKUP.md)
 //	GET    /metrics, /healthz, /readyz
 
 // Problem is the body of an error.

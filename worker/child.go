@@ -24,7 +24,7 @@ func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildR
 			options.Resume = local.Checkpoint(resume)
 			w.log.Info("a fold goes on here", "job", j.id, "unit", c.unit, "round", resume.Rounds)
 		}
-		return local.Child(ctx, child, j.whole(), options)
+		return local.Child(ctx, j.open, child, options)
 	}
 }
 
@@ -66,15 +66,6 @@ func (t *told) again(s protocol.Stamp) protocol.Progress {
 	m := t.last
 	m.Stamp = s
 	return t.tell(m)
-}
-
-// whole is the job's dataset, every shard of which is at hand.
-func (j *job) whole() *local.Data {
-	d := &local.Data{Manifest: j.manifest, Assigned: j.assigned}
-	for s := range j.manifest.Shards {
-		d.Shards = append(d.Shards, j.data.Shard(s))
-	}
-	return d
 }
 
 // checkpoint tells the leader how far a child job is.

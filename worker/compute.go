@@ -20,7 +20,7 @@ func (x *lane) run() {
 	if x.lanes.kind == collectLanes {
 		runtime.LockOSThread()
 	}
-	debug.SetPanicOnFault(true) // a shard's file that is cut short under us: see caught
+	debug.SetPanicOnFault(true) // a shard's file that is cut short under us: see afterPanic
 	w, l := x.w, x.lanes
 	for {
 		w.mu.Lock()
@@ -63,6 +63,7 @@ func (w *worker) compute(b *batch, i int, x *lane) time.Duration {
 	took := time.Since(began)
 	w.metrics.UnitSeconds.Observe(b.run.Kind, took.Seconds())
 	if err != nil {
+		err = w.afterPanic(b.job, x.number, err)
 		w.fail(b, i, err)
 		if errors.Is(err, errFault) {
 			w.distrust(b.job)
@@ -109,18 +110,18 @@ func (w *worker) checkFinite(j *job, p *round.Partial) error {
 
 func (w *worker) runKernel(p *round.Partial, b *batch, i int, x *lane) (err error) {
 	j := b.job
-	defer w.caught(j, x.number, &err)
+	defer engine.Guard(&err, computing)
 	u := b.run.Unit(i)
 	u.Lanes, x.job = x, j
 	defer func() { x.job = nil }() // an idle lane keeps no job in memory
-	w.metrics.Rows.Add(float64(len(u.Rows(j.data))))
-	return engine.RunUnit(p, j.kernel, u, j.data, b.vars, j.kept.Load(), w.scratch(j, x.number))
+	w.metrics.Rows.Add(float64(len(u.Rows(j.open.Data))))
+	return engine.RunUnit(p, j.open.Kernel, u, j.open.Data, b.vars, j.kept.Load(), w.scratch(j, x.number))
 }
 
 // scratch returns a lane's working memory for a job; only the lane itself asks.
 func (w *worker) scratch(j *job, lane int) any {
 	if j.scratch[lane] == nil {
-		j.scratch[lane] = j.kernel.NewScratch()
+		j.scratch[lane] = j.open.Kernel.NewScratch()
 	}
 	return j.scratch[lane]
 }
@@ -128,29 +129,33 @@ func (w *worker) scratch(j *job, lane int) any {
 // collect computes the bytes of a collected unit.
 func (w *worker) collect(ctx context.Context, b *batch, i, lane int) (part []byte, err error) {
 	j := b.job
-	defer w.caught(j, lane, &err)
+	defer engine.Guard(&err, computing)
 	u := b.run.Unit(i)
 	if b.run.Child {
 		u.Child = childOf(j, u.ID)
-		return engine.RunCollected(ctx, j.kernel, u, j.data, b.vars, w.childRunner(j, b.units[i], u.Payload), nil)
+		return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, b.vars, w.childRunner(j, b.units[i], u.Payload), nil)
 	}
-	return engine.RunCollected(ctx, j.kernel, u, j.data, b.vars, nil, w.scratch(j, lane))
+	return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, b.vars, nil, w.scratch(j, lane))
 }
 
-// caught turns a kernel's panic into a failure. The lane's scratch memory may be
-// in any state after it and is dropped. A fault at an address is a shard's file
-// that was cut short or cannot be read: another worker may do better.
-func (w *worker) caught(j *job, lane int, err *error) {
-	r := recover()
-	if r == nil {
-		return
+const computing = "computing the unit"
+
+// afterPanic returns the failure of a unit that panicked, and any other error as it is. The
+// lane's scratch memory may be in any state after a panic and is dropped. A fault at an
+// address is a shard's file that was cut short or cannot be read: another worker may do
+// better.
+func (w *worker) afterPanic(j *job, lane int, err error) error {
+	stack := engine.PanicStack(err)
+	if stack == "" {
+		return err
 	}
-	w.log.Error("computing a unit panicked", "job", j.id, "panic", r, "stack", string(debug.Stack()))
+	w.log.Error("computing a unit panicked", "job", j.id, "reason", err, "stack", stack)
 	j.scratch[lane] = nil
-	*err = permanent(fmt.Errorf("worker: computing the unit panicked: %v", r))
-	if fault, ok := r.(addressed); ok {
-		*err = passing(fmt.Errorf("%w: %w", errFault, fault))
+	var fault addressed
+	if errors.As(err, &fault) {
+		return passing(fmt.Errorf("%w: %w", errFault, fault))
 	}
+	return permanent(err)
 }
 
 // addressed is what the runtime panics with after debug.SetPanicOnFault.

@@ -178,7 +178,7 @@ func FuzzCacheFile(f *testing.F) {
 				}
 				return
 			}
-			if err := checkShard(s.rows, d.manifest, 0); err == nil && digest != d.manifest.Shards[0].Digest {
+			if err := d.manifest.CheckShard(0, s.rows); err == nil && digest != d.manifest.Shards[0].Digest {
 				s.rows.Label(s.rows.N - 1)
 			}
 			c.release(s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/jobrun"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -24,17 +25,14 @@ type job struct {
 	cancel   context.CancelFunc
 
 	// Set before ready is closed, and constant afterwards.
-	ready    chan struct{}
-	failure  *failure
-	kernel   round.Kernel
-	assigned []uint16 // folds of rows, where the split lists them
-	data     *dataset.Data
-	kept     atomic.Pointer[engine.DerivedCache] // derived values; may be replaced
-	scratch  []any                               // by lane; each lane uses its own only
+	ready   chan struct{}
+	failure *failure                            // nil: open is set
+	open    *jobrun.Job                         // its shards come when units need them
+	kept    atomic.Pointer[engine.DerivedCache] // derived values; may be replaced
+	scratch []any                               // by lane; each lane uses its own only
 
-	atHand []bool // shards that data has
-	lacks  int    // number of those that it has not
-	opened []*shard
+	lacks  int      // number of shards that open has not
+	shards []*shard // that it has
 	values values
 
 	stamp   protocol.Stamp // of the round in work
@@ -54,8 +52,7 @@ func newJob(ctx context.Context, m *protocol.Setup, lanes int, kept *engine.Deri
 	j := &job{
 		id: m.ID, epoch: m.Epoch, start: m.Start, spec: m.Job, manifest: m.Manifest,
 		ready: make(chan struct{}), scratch: make([]any, lanes),
-		atHand: make([]bool, len(m.Manifest.Shards)), lacks: len(m.Manifest.Shards), values: make(values),
-		units: make(map[unitKey]*collected),
+		lacks: len(m.Manifest.Shards), values: make(values), units: make(map[unitKey]*collected),
 	}
 	j.kept.Store(kept.NewCache())
 	j.ctx, j.cancel = context.WithCancel(ctx)
@@ -99,7 +96,7 @@ func (j *job) complete(b *batch) bool {
 	for i := range b.run.Units {
 		lo, hi := b.shards(i)
 		for s := lo; s < hi; s++ {
-			if !j.atHand[s] {
+			if !j.open.Data.HasShard(s) {
 				return false
 			}
 		}

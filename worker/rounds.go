@@ -72,7 +72,7 @@ func (w *worker) prepare(b *batch) {
 // units cannot be computed.
 func (w *worker) gather(b *batch) []error {
 	j, errs := b.job, make([]error, b.size())
-	lacks := make([]error, len(j.atHand)) // by shard
+	lacks := make([]error, len(j.manifest.Shards)) // by shard
 	refusal := w.tooLarge(b)
 	if j.ctx.Err() == nil && j.failure == nil && refusal == nil {
 		w.loadShards(b, lacks)
@@ -174,7 +174,7 @@ func (w *worker) lacking(b *batch) []int {
 	for i := range b.run.Units {
 		lo, hi := b.shards(i)
 		for s := lo; s < hi; s++ {
-			if !b.job.atHand[s] {
+			if !b.job.open.Data.HasShard(s) {
 				lacks = append(lacks, s)
 			}
 		}
@@ -183,63 +183,49 @@ func (w *worker) lacking(b *batch) []int {
 	return slices.Compact(lacks)
 }
 
-// loadShard brings one shard to the job's hand. Whatever stops it is a passing
-// failure, unless the shard itself is wrong.
+// loadShard adds one shard to the job. Whatever stops it is a passing failure, unless
+// the shard itself is wrong.
 func (w *worker) loadShard(j *job, s int) error {
-	opened, err := w.openShard(j, s)
+	opened, err := w.addShard(j, s)
 	var f *failure
 	switch {
 	case errors.As(err, &f):
 		return err
 	case err != nil:
 		return passing(err)
+	case opened == nil: // another batch was faster
+		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if j.atHand[s] { // another batch was faster
-		w.cache.release(opened)
-		return nil
-	}
-	j.data.SetShard(s, opened.rows)
-	j.atHand[s] = true
 	j.lacks--
-	j.opened = append(j.opened, opened)
+	j.shards = append(j.shards, opened)
 	return nil
 }
 
-// openShard opens a shard that is as the manifest says. Where it is not, its file is
-// read once more: it may have changed since it was found right.
-func (w *worker) openShard(j *job, s int) (*shard, error) {
+// addShard opens a shard and adds it to the job; nil: the job has it already. Where it is
+// not as the manifest says, its file is read once more: it may have changed since it was
+// found right.
+func (w *worker) addShard(j *job, s int) (*shard, error) {
 	ref := j.manifest.Shards[s]
 	for again := false; ; again = true {
 		opened, err := w.cache.acquire(j.ctx, ref)
 		if err != nil {
 			return nil, err
 		}
-		if err = checkShard(opened.rows, j.manifest, s); err == nil {
+		added, err := j.open.AddShard(s, opened.rows)
+		if added {
 			return opened, nil
 		}
 		w.cache.release(opened)
-		if again {
-			return nil, permanent(err)
+		switch {
+		case err == nil:
+			return nil, nil
+		case again:
+			return nil, permanent(fmt.Errorf("shard %.12s: %w", ref.Digest, err))
 		}
 		w.cache.distrust(j.ctx, []dataset.ShardRef{ref})
 	}
-}
-
-// checkShard makes sure that kernels may index by what the manifest says.
-func checkShard(r *dataset.Rows, m *dataset.Manifest, s int) error {
-	ref := m.Shards[s]
-	if r.N != ref.Rows || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse {
-		return fmt.Errorf("worker: shard %d (%.12s) has %d rows of %d features and %d labels; the manifest says %d, %d and %d",
-			s, ref.Digest, r.N, r.Features, r.Labels, ref.Rows, m.Features, m.Labels)
-	}
-	for _, row := range r.Row {
-		if int(row) >= m.Rows {
-			return fmt.Errorf("worker: shard %d (%.12s) has row %d of a dataset of %d", s, ref.Digest, row, m.Rows)
-		}
-	}
-	return nil
 }
 
 // end answers a summed batch whose units are all computed, and gives it up.

@@ -377,6 +377,36 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
+// Shards that a manifest lists in each other's place have the digests and the shapes that it
+// says, and other rows: their units fail for good, and no others.
+func TestShardsInEachOthersPlace(t *testing.T) {
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	l := c.lead("a", 5)
+	w := c.start(Config{})
+	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
+	list, _ := rounds(t, d, j, 1)
+	m := *d.manifest
+	m.Shards = slices.Clone(m.Shards)
+	at := slices.IndexFunc(m.Shards[1:], func(s dataset.ShardRef) bool { return s.Rows == m.Shards[0].Rows }) + 1
+	m.Shards[0], m.Shards[at] = m.Shards[at], m.Shards[0]
+	j.Dataset = m.Digest()
+	l.setup(w, 40, j, &m)
+	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	failed := map[uint32]bool{}
+	for range 2 {
+		f := receive(t, "a failure", l.fails)
+		failed[f.Unit] = true
+		if !f.Permanent || !strings.Contains(f.Reason, m.Shards[f.Unit].Digest[:12]) || !strings.Contains(f.Reason, "holds row") {
+			t.Errorf("got %+v", f)
+		}
+	}
+	if !failed[0] || !failed[uint32(at)] {
+		t.Errorf("units %v failed", failed)
+	}
+}
+
 // A shard that nobody has fails the units that need it, for now, and no others.
 func TestMissingShard(t *testing.T) {
 	d := importData(t, dense())
@@ -505,7 +535,7 @@ func TestForgetMidRun(t *testing.T) {
 	eventually(t, "the job is closed", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.jobs[40] == nil && forgotten.users == 0 && forgotten.opened == nil
+		return w.jobs[40] == nil && forgotten.users == 0 && forgotten.shards == nil
 	})
 	open()
 	if n := openShards(w); n != 0 {

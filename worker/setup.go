@@ -7,8 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/jobrun"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -69,7 +68,7 @@ func sameJob(a, b *round.Job) bool {
 }
 
 func (w *worker) prepareJob(j *job) {
-	if err := w.makeJob(j); err != nil {
+	if err := w.openJob(j); err != nil {
 		j.failure = failureOf(err)
 		if j.ctx.Err() == nil {
 			w.log.Warn("a job was not set up", "job", j.id, "reason", err)
@@ -81,59 +80,28 @@ func (w *worker) prepareJob(j *job) {
 	w.leave(j)
 }
 
-// makeJob makes the job's kernel and data; its shards come when units need them.
-func (w *worker) makeJob(j *job) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("worker: setting up the job panicked: %v", r)
-		}
-	}()
-	if digest := j.manifest.Digest(); digest != j.spec.Dataset {
-		return fmt.Errorf("worker: job %d is for dataset %.12s and came with %.12s", j.id, j.spec.Dataset, digest)
+// openJob opens the job.
+func (w *worker) openJob(j *job) (err error) {
+	if j.manifest.Rows > maxRows {
+		return fmt.Errorf("worker: a dataset of %d rows; a worker serves at most %d", j.manifest.Rows, maxRows)
 	}
-	if j.spec.Numerics != round.Numerics {
-		return fmt.Errorf("worker: job %d wants numerics %d, this worker computes numerics %d", j.id, j.spec.Numerics, round.Numerics)
-	}
-	if err := checkManifest(j.manifest); err != nil {
-		return err
-	}
-	if j.assigned, err = w.fetchAssigned(j.ctx, j.spec.Split, j.manifest.Rows); err != nil {
-		return err
-	}
-	roles, err := j.spec.Split.Assign(j.manifest.Rows, j.assigned)
-	if err != nil {
-		return err
-	}
-	j.data = dataset.NewData(j.manifest, roles)
-	j.kernel, err = pipeline.NewKernel(j.spec, j.manifest)
+	j.open, err = jobrun.Open(j.spec, j.manifest, func(digest string, size int64) ([]byte, error) { return w.fetchFolds(j.ctx, digest, size) })
 	return err
 }
 
-// checkManifest refuses a dataset that no import makes, or of too many rows.
-func checkManifest(m *dataset.Manifest) error {
-	if m.Rows > maxRows {
-		return fmt.Errorf("worker: a dataset of %d rows; a worker serves at most %d", m.Rows, maxRows)
-	}
-	return m.Check()
-}
-
-// fetchAssigned fetches the fold of each row where the split lists them.
-func (w *worker) fetchAssigned(ctx context.Context, s dataset.Split, rows int) ([]uint16, error) {
-	if s.Assigned == "" {
-		return nil, nil
-	}
+// fetchFolds fetches the list of folds of a job's split.
+func (w *worker) fetchFolds(ctx context.Context, digest string, size int64) ([]byte, error) {
 	var b bytes.Buffer
 	for {
-		err := w.fetch(ctx, s.Assigned, int64(2*rows), &b)
+		err := w.fetch(ctx, digest, size, &b)
 		if err == nil {
-			break
+			return b.Bytes(), nil
 		}
 		if !errors.Is(err, errMoved) || ctx.Err() != nil {
 			return nil, passing(err)
 		}
 		b.Reset()
 	}
-	return dataset.DecodeFolds(b.Bytes(), rows)
 }
 
 // forget stops a job and drops what is kept of it; the last user closes it. mu
@@ -161,10 +129,10 @@ func (w *worker) leave(j *job) {
 	if j.users > 0 || !j.forgotten {
 		return
 	}
-	for _, s := range j.opened {
+	for _, s := range j.shards {
 		w.cache.release(s)
 	}
-	j.opened = nil
+	j.shards = nil
 	j.kept.Load().Close()
 }
 

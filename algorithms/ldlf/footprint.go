@@ -26,6 +26,24 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	}
 	if c.Scaling != scaling.None {
 		f.State += 16 * int64(m.Features)
+		f.Model += 16 * int64(m.Features)
 	}
+	f.Model += 4 * int64(modelSettings+z.trees*z.splits)
+	f.Node = max(f.Node, largestNode(c, &z, m))
 	return f
+}
+
+// modelSettings is the length of a model's tensor of settings.
+const modelSettings = 8
+
+// largestNode returns the bytes of the largest partial: a gradient with its numbers of rows
+// and sums, a leaf update, or a round of scaling.
+func largestNode(c *Config, z *sizes, m *dataset.Manifest) int64 {
+	step := 4*z.theta() + 4*z.features + 8*(gradientAt+z.outputs)
+	node := max(step, 8*(leafAt+z.q()+1), 8*(1+z.features))
+	if c.Scaling == scalingMinMax {
+		s := len(m.Shards)
+		node = max(node, 8*s*(1+2*min(z.features, max(1, slotLimit/(2*s)))))
+	}
+	return int64(node)
 }

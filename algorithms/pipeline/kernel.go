@@ -40,16 +40,11 @@ type scratch struct {
 	mean    []float32
 }
 
-// NewKernel returns the kernel of a job.
+// NewKernel returns the kernel of a job. Errors wrap ErrNumerics or are the algorithm's.
 func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
-	k, err := newKernel(j, m)
-	if err != nil {
+	if err := checkNumerics(j); err != nil {
 		return nil, err
 	}
-	return k, nil
-}
-
-func newKernel(j *round.Job, m *dataset.Manifest) (*kernel, error) {
 	a, err := registry.Find(j.Algorithm)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -13,23 +12,14 @@ import (
 // process. In different processes the model travels as bytes, and each has a copy.
 type sharedModel struct{ model algorithms.Model }
 
-// NewLocalPair is New and NewKernel for a job whose units are all computed in this
-// process: trainer and kernel share the model, which saves memory. The outcome has the same
-// bits. For a job of folds there is no difference.
-func NewLocalPair(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, round.Kernel, error) {
-	t, err := New(j, m, state)
-	if err != nil {
-		return nil, nil, err
-	}
-	k, err := newKernel(j, m)
-	if err != nil {
-		return nil, nil, err
-	}
+// ShareModel makes t and k, which New and NewKernel returned for one job, share the model,
+// which saves memory where all units are computed in this process. Call it before the first
+// round. The outcome has the same bits. For a job of folds there is no difference.
+func ShareModel(t Finisher, k round.Kernel) {
 	if s, ok := t.(*single); ok {
 		s.shared = new(sharedModel)
-		k.shared = s.shared
+		k.(*kernel).shared = s.shared
 	}
-	return t, k, nil
 }
 
 // WriteOutcome is t.Outcome but writes the model file to w and leaves Outcome.Model

@@ -54,15 +54,22 @@ type single struct {
 	shared *sharedModel // nil unless the kernel is in this process
 }
 
-// ErrNumerics is wrapped by New's error about a job with the numerics of another version of
-// Coppice.
+// ErrNumerics is wrapped by the errors of New and NewKernel about a job with the numerics of
+// another version of Coppice.
 var ErrNumerics = errors.New("other numerics")
+
+func checkNumerics(j *round.Job) error {
+	if j.Numerics != round.Numerics {
+		return fmt.Errorf("%w: the job wants numerics %d, this version computes numerics %d", ErrNumerics, j.Numerics, round.Numerics)
+	}
+	return nil
+}
 
 // New returns the trainer of a job: from the beginning if state is nil, else from the state,
 // which AppendState wrote. Errors wrap ErrNumerics or fields.ErrState, or are the algorithm's.
 func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
-	if j.Numerics != round.Numerics {
-		return nil, fmt.Errorf("%w: the job wants numerics %d, this version computes numerics %d", ErrNumerics, j.Numerics, round.Numerics)
+	if err := checkNumerics(j); err != nil {
+		return nil, err
 	}
 	if j.Folds > 0 {
 		return newFolds(j, m, state)

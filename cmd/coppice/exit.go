@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/engine"
 )
 
 // The exit codes. A command that a signal ended has 128 and the signal's number: 129
@@ -80,7 +81,7 @@ func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 	case errors.As(err, &plain):
 		fmt.Fprintln(stderr, f.Error)
 	default:
-		fmt.Fprintf(stderr, "coppice: %s\n", f.Error)
+		fmt.Fprintf(stderr, "coppice: %s\n%s", f.Error, engine.PanicStack(err))
 	}
 	return f.Code
 }

@@ -63,7 +63,7 @@ func processes(t *testing.T, c *proc.Cluster) (coordinators, workers map[string]
 	return coordinators, workers
 }
 
-// TestShippedQueries: Prometheus's parser takes every query of METRICS.md, of the dashboard and of
+// TestShippedQueries: Prometheus's parser takes every query of metrics/METRICS.md, of the dashboard and of
 // the alerts, and what they name is there in a cluster that runs jobs of every kind.
 func TestShippedQueries(t *testing.T) {
 	queries := shippedQueries(t)

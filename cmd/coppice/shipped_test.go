@@ -20,7 +20,7 @@ const (
 // shippedQuery is a query as Prometheus gets it.
 type shippedQuery struct {
 	where    string // a file's kind, and the place in it
-	question string // of METRICS.md, or the title of the dashboard's row
+	question string // of metrics/METRICS.md, or the title of the dashboard's row
 	panel    string // title; empty elsewhere
 	expr     string
 }
@@ -31,10 +31,10 @@ func shippedQueries(t *testing.T) []shippedQuery {
 	return slices.Concat(pageQueries(t), dashboardQueries(t), ruleQueries(t))
 }
 
-// inText finds what stands in METRICS.md between backticks, with a metric's name and more.
+// inText finds what stands in metrics/METRICS.md between backticks, with a metric's name and more.
 var inText = regexp.MustCompile("`([^`]*coppice_\\w+[^`\\w][^`]*|[^`]+coppice_\\w+)`")
 
-// pageQueries lists the queries of METRICS.md: its promql blocks, and those within its text.
+// pageQueries lists the queries of metrics/METRICS.md: its promql blocks, and those within its text.
 func pageQueries(t *testing.T) (all []shippedQuery) {
 	t.Helper()
 	question, block := "", []string(nil)

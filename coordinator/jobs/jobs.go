@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -22,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -248,11 +248,11 @@ func pause(ctx context.Context) {
 // else one bad job would end every coordinator that comes to lead.
 func (d *driver) guarded(ctx context.Context) (err error) {
 	defer func() {
-		if r := recover(); r != nil {
-			d.log.Error("a job's algorithm panicked", "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("the algorithm panicked: %v", r)
+		if stack := engine.PanicStack(err); stack != "" {
+			d.log.Error("a job's algorithm panicked", "reason", err, "stack", stack)
 		}
 	}()
+	defer engine.Guard(&err, "the algorithm")
 	return d.run(ctx)
 }
 

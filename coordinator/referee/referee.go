@@ -8,14 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/jobrun"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -37,51 +36,55 @@ type Referee struct {
 	Blobs  Blobs
 	Memory int64 // bytes of shards; 0: DefaultMemory
 
-	job    uint64
-	kernel round.Kernel
-	data   *dataset.Data
-	folds  []uint16 // of rows, where the split lists them
-	bytes  int64    // of the shards in data
+	id    uint64      // of job
+	job   *jobrun.Job // nil: none is open
+	bytes int64       // of its shards
 }
 
 var _ dispatch.Referee = (*Referee)(nil)
 
 // Sum implements dispatch.Referee.
 func (r *Referee) Sum(ctx context.Context, c *dispatch.Case, dst *round.Partial) (err error) {
-	defer caught(&err)
+	defer withStack(&err)
+	defer engine.Guard(&err, computing)
 	u, err := r.prepare(ctx, c)
 	if err != nil {
 		return err
 	}
 	kept := engine.NewDerivedCache(engine.DerivedLimit)
-	return engine.RunUnit(dst, r.kernel, u, r.data, c.Round.Vars, kept, r.kernel.NewScratch())
+	return engine.RunUnit(dst, r.job.Kernel, u, r.job.Data, c.Round.Vars, kept, r.job.Kernel.NewScratch())
 }
 
 // Collect implements dispatch.Referee.
 func (r *Referee) Collect(ctx context.Context, c *dispatch.Case) (part []byte, err error) {
-	defer caught(&err)
+	defer withStack(&err)
+	defer engine.Guard(&err, computing)
 	u, err := r.prepare(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	child := func(ctx context.Context, j *round.Job) ([]byte, error) {
-		return local.Child(ctx, j, r.whole(c.Manifest), local.Options{})
+		return local.Child(ctx, r.job, j, local.Options{})
 	}
-	return engine.RunCollected(ctx, r.kernel, u, r.data, c.Round.Vars, child, r.kernel.NewScratch())
+	return engine.RunCollected(ctx, r.job.Kernel, u, r.job.Data, c.Round.Vars, child, r.job.Kernel.NewScratch())
 }
 
-// caught turns a kernel's panic into an error.
-func caught(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("computing the unit panicked: %v\n%s", p, debug.Stack())
+const computing = "computing the unit"
+
+// withStack adds the stack of a panic to the error that it became: the leader logs it.
+func withStack(err *error) {
+	if stack := engine.PanicStack(*err); stack != "" {
+		*err = fmt.Errorf("%w\n%s", *err, stack)
 	}
 }
 
-// prepare brings the kernel and the shards of a unit to hand.
+// prepare brings the job and the shards of a unit to hand. Another job before it is given
+// up.
 func (r *Referee) prepare(ctx context.Context, c *dispatch.Case) (u round.Unit, err error) {
-	if r.kernel == nil || r.job != c.ID {
-		if err := r.take(ctx, c); err != nil {
-			r.kernel = nil
+	if r.job == nil || r.id != c.ID {
+		r.id, r.bytes = c.ID, 0
+		r.job, err = jobrun.Open(c.Job, c.Manifest, func(digest string, _ int64) ([]byte, error) { return r.Blobs.Get(ctx, digest) })
+		if err != nil {
 			return u, err
 		}
 	}
@@ -93,27 +96,6 @@ func (r *Referee) prepare(ctx context.Context, c *dispatch.Case) (u round.Unit, 
 	return u, r.load(ctx, c.Manifest, lo, hi)
 }
 
-// take makes the kernel of a job and forgets the one before.
-func (r *Referee) take(ctx context.Context, c *dispatch.Case) (err error) {
-	r.job, r.kernel, r.folds, r.bytes = c.ID, nil, nil, 0
-	if digest := c.Job.Split.Assigned; digest != "" {
-		b, err := r.Blobs.Get(ctx, digest)
-		if err != nil {
-			return fmt.Errorf("the folds of rows: %w", err)
-		}
-		if r.folds, err = dataset.DecodeFolds(b, c.Manifest.Rows); err != nil {
-			return err
-		}
-	}
-	roles, err := c.Job.Split.Assign(c.Manifest.Rows, r.folds)
-	if err != nil {
-		return err
-	}
-	r.data = dataset.NewData(c.Manifest, roles)
-	r.kernel, err = pipeline.NewKernel(c.Job, c.Manifest)
-	return err
-}
-
 // load decodes the shards [lo, hi) that are not there yet; where they would not fit
 // beside the others, those go.
 func (r *Referee) load(ctx context.Context, m *dataset.Manifest, lo, hi int) error {
@@ -123,7 +105,7 @@ func (r *Referee) load(ctx context.Context, m *dataset.Manifest, lo, hi int) err
 	}
 	for s := lo; s < hi; s++ {
 		all += m.Shards[s].Bytes
-		if !r.data.HasShard(s) {
+		if !r.job.Data.HasShard(s) {
 			need += m.Shards[s].Bytes
 		}
 	}
@@ -132,12 +114,12 @@ func (r *Referee) load(ctx context.Context, m *dataset.Manifest, lo, hi int) err
 	}
 	if r.bytes+need > limit {
 		for s := range m.Shards {
-			r.data.SetShard(s, nil)
+			r.job.Data.SetShard(s, nil)
 		}
 		r.bytes = 0
 	}
 	for s := lo; s < hi; s++ {
-		if !r.data.HasShard(s) {
+		if !r.job.Data.HasShard(s) {
 			if err := r.loadShard(ctx, m, s); err != nil {
 				return err
 			}
@@ -153,21 +135,11 @@ func (r *Referee) loadShard(ctx context.Context, m *dataset.Manifest, s int) err
 	}
 	rows, _, err := dataset.DecodeShard(b)
 	if err == nil {
-		err = m.CheckShard(s, rows)
+		_, err = r.job.AddShard(s, rows)
 	}
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", s, err)
 	}
-	r.data.SetShard(s, rows)
 	r.bytes += m.Shards[s].Bytes
 	return nil
-}
-
-// whole is the job's dataset, every shard of which is at hand.
-func (r *Referee) whole(m *dataset.Manifest) *local.Data {
-	d := &local.Data{Manifest: m, Assigned: r.folds}
-	for s := range m.Shards {
-		d.Shards = append(d.Shards, r.data.Shard(s))
-	}
-	return d
 }

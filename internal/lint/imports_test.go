@@ -26,10 +26,12 @@ var layers = []struct {
 	{"round", []string{"dataset"}},
 	{"algorithms", []string{"round", "dataset", "internal/num", "internal/version"}},
 	{"engine", []string{"round", "dataset", "internal/num"}},
+	{"algorithms/algorithmtest", []string{"engine", "round", "algorithms", "dataset", "internal/num"}},    // for tests: nobody above may import it
 	{"protocol", []string{"round", "algorithms/curve", "algorithms/measures", "dataset", "internal/num"}}, // what jobs show, and no algorithm
 	{"metrics", []string{"internal/version"}},
 	{"internal/bus", []string{"protocol"}},
-	{"internal/local", []string{"engine", "round", "algorithms", "dataset"}},
+	{"jobrun", []string{"engine", "round", "algorithms", "dataset"}},
+	{"internal/local", []string{"jobrun", "engine", "round", "algorithms", "dataset"}},
 	{"internal/speed", []string{"engine", "round", "algorithms", "dataset", "internal/num", "internal/version"}},
 	{"bench", nil}, // scripts of the peers
 	{"spec", []string{"protocol", "round", "algorithms", "dataset", "internal/yamltree"}},
@@ -41,15 +43,15 @@ var layers = []struct {
 		"internal/harness/netlab", "internal/harness/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "round", "algorithms", "dataset",
 	}},
 	{"worker", []string{
-		"internal/local", "internal/bus", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
+		"jobrun", "internal/local", "internal/bus", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"coordinator", []string{
-		"spec", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
+		"spec", "jobrun", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/sim", []string{
-		"worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
+		"jobrun", "worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/testkit", []string{"coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it
@@ -83,14 +85,16 @@ var (
 	foreign = []string{"github.com/nats-io", "github.com/hashicorp", "github.com/prometheus"}
 )
 
-// family returns the index in layers of a folder's family, -1 for none.
+// family returns the index in layers of a folder's family, the narrowest that it is in; -1
+// for none.
 func family(dir string) int {
+	found := -1
 	for i, l := range layers {
-		if in(dir, l.family) {
-			return i
+		if in(dir, l.family) && (found < 0 || len(l.family) > len(layers[found].family)) {
+			found = i
 		}
 	}
-	return -1
+	return found
 }
 
 func TestLayersRunDownwards(t *testing.T) {
@@ -121,7 +125,7 @@ func TestImportsRunDownwards(t *testing.T) {
 
 // TestHarnessOfTests: what helps tests is in no binary.
 func TestHarnessOfTests(t *testing.T) {
-	forTests := []string{"internal/harness/testkit", "internal/harness/allocs"}
+	forTests := []string{"internal/harness/testkit", "internal/harness/allocs", "algorithms/algorithmtest"}
 	for _, s := range sources(t) {
 		for _, p := range s.imports() {
 			dir, ours := strings.CutPrefix(p, module+"/")

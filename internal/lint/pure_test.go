@@ -58,7 +58,7 @@ var exact = []string{
 
 // arithmetic families compute what reaches a digest or a measure; they use
 // internal/num, and of package math only what is exact.
-var arithmetic = []string{"round", "algorithms", "dataset", "internal/num", "engine", "internal/local"}
+var arithmetic = []string{"round", "algorithms", "dataset", "internal/num", "engine", "jobrun", "internal/local"}
 
 func TestOnlyExactMath(t *testing.T) {
 	for _, s := range sources(t) {

@@ -53,8 +53,13 @@ func TestCurve(t *testing.T) {
 // bytes.
 func TestChildGoesOn(t *testing.T) {
 	d := artificial(t, 200)
-	j := pipeline.Child(resolve(t, d, protocol.Spec{Folds: 2, Set: map[string]string{"steps": "300", "trees": "2", "depth": "3", "leaf_batches": "10"}}), 1)
-	want, err := Child(t.Context(), j, d, Options{})
+	of := resolve(t, d, protocol.Spec{Folds: 2, Set: map[string]string{"steps": "300", "trees": "2", "depth": "3", "leaf_batches": "10"}})
+	j := pipeline.Child(of, 1)
+	parent, err := d.open(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Child(t.Context(), parent, j, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,12 +68,12 @@ func TestChildGoesOn(t *testing.T) {
 		at = append(at, Checkpoint{c.Rounds, bytes.Clone(c.State), bytes.Clone(c.Curve)})
 	}})
 	for i := 0; i < len(at); i += max(1, len(at)/9) {
-		got, err := Child(t.Context(), j, d, Options{Resume: at[i]})
+		got, err := Child(t.Context(), parent, j, Options{Resume: at[i]})
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("from round %d: other bytes, error %v", at[i].Rounds, err)
 		}
 	}
-	if _, err := Child(t.Context(), j, d, Options{Resume: Checkpoint{1, at[0].State, []byte{9}}}); err == nil {
+	if _, err := Child(t.Context(), parent, j, Options{Resume: Checkpoint{1, at[0].State, []byte{9}}}); err == nil {
 		t.Error("bytes that are no curve passed")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/jobrun"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -71,18 +71,15 @@ const checkpointEvery = 2 * time.Second
 
 // Run runs a job to its end, or until ctx is done.
 func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outcome, error) {
-	if digest := d.Manifest.Digest(); j.Dataset != digest {
-		return nil, fmt.Errorf("the job is for the dataset %.12s, this is %.12s", j.Dataset, digest)
+	job, err := d.open(j)
+	if err != nil {
+		return nil, err
 	}
 	if o.Lanes < 1 {
 		o.Lanes = runtime.GOMAXPROCS(0)
 	}
-	if o.Kept == nil {
-		o.Kept = engine.NewDerivedMemory(engine.DerivedLimit)
-	}
-	r := &runner{data: d, kept: o.Kept, meter: newMeter(o.Progress, max(1, j.Folds))}
-	began := time.Now()
-	outcome, err := r.run(ctx, j, o)
+	r, began := newRunner(job, &o), time.Now()
+	outcome, err := r.run(ctx, job, o)
 	if err != nil {
 		return nil, err
 	}
@@ -93,28 +90,42 @@ func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outco
 	return outcome, nil
 }
 
+// open opens a job with all shards.
+func (d *Data) open(j *round.Job) (*jobrun.Job, error) {
+	list := func(string, int64) ([]byte, error) { return dataset.EncodeFolds(d.Assigned), nil }
+	job, err := jobrun.Open(j, d.Manifest, list)
+	for i, shard := range d.Shards {
+		if err == nil {
+			_, err = job.AddShard(i, shard)
+		}
+	}
+	return job, err
+}
+
 type runner struct {
-	data  *Data
+	job   *jobrun.Job
 	kept  *engine.DerivedMemory
 	spent engine.RoundTimes
 	meter *meter
 }
 
+func newRunner(job *jobrun.Job, o *Options) *runner {
+	r := &runner{job: job, kept: o.Kept, meter: newMeter(o.Progress, max(1, job.Spec.Folds))}
+	if r.kept == nil {
+		r.kept = engine.NewDerivedMemory(engine.DerivedLimit)
+	}
+	return r
+}
+
 // run drives one job, whose folds come back here as child jobs.
-func (r *runner) run(ctx context.Context, j *round.Job, o Options) (outcome *pipeline.Outcome, err error) {
-	m := r.data.Manifest
-	roles, err := j.Split.Assign(m.Rows, r.data.Assigned)
+func (r *runner) run(ctx context.Context, job *jobrun.Job, o Options) (outcome *pipeline.Outcome, err error) {
+	defer engine.Guard(&err, "training")
+	j := job.Spec
+	trainer, err := pipeline.New(j, job.Data.Manifest, o.Resume.State)
 	if err != nil {
 		return nil, err
 	}
-	data := dataset.NewData(m, roles)
-	for i, shard := range r.data.Shards {
-		data.SetShard(i, shard)
-	}
-	trainer, kernel, err := pipeline.NewLocalPair(j, m, o.Resume.State)
-	if err != nil {
-		return nil, err
-	}
+	pipeline.ShareModel(trainer, job.Kernel)
 	observe, rounds := func(uint64, round.Trainer) error { return nil }, o.Resume.Rounds
 	if j.Folds == 0 {
 		line, err := o.record(trainer)
@@ -124,7 +135,8 @@ func (r *runner) run(ctx context.Context, j *round.Job, o Options) (outcome *pip
 		observe = reporting(checkpointing(line.observer(r.meter.observer(j.Split.Fold)), line, &o), o.Report, &rounds)
 		defer func() { line.finish(outcome) }()
 	}
-	x := engine.NewLocal(kernel, data, o.Lanes, r.child)
+	child := func(ctx context.Context, j *round.Job) ([]byte, error) { return r.child(ctx, j, Options{}) }
+	x := engine.NewLocal(job.Kernel, job.Data, o.Lanes, child)
 	x.UseMemory(r.kept)
 	defer x.ReleaseMemory()
 	err = engine.Drive(ctx, trainer, o.Resume.Rounds, r.spent.Measure(x, true), observe)
@@ -185,24 +197,24 @@ func reporting(observe engine.Observer, tell func(uint64, round.Progress), count
 	}
 }
 
-// child implements engine.ChildRunner: the folds run side by side, each in one
-// lane.
-func (r *runner) child(ctx context.Context, j *round.Job) ([]byte, error) {
+// Child runs a child job, a fold of the job that parent is, which has all shards. It
+// returns the encoded outcome: the same bytes wherever it ran. Of o, Kept, Resume,
+// Checkpoint and Report count.
+func Child(ctx context.Context, parent *jobrun.Job, j *round.Job, o Options) ([]byte, error) {
+	return newRunner(parent, &o).child(ctx, j, o)
+}
+
+// child runs a fold in one lane; others run beside it.
+func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 	if j.Folds > 0 {
 		return nil, errors.New("a fold cannot have folds of its own")
 	}
-	outcome, err := r.run(ctx, j, Options{Lanes: 1, Points: curve.FoldPoints})
+	child, err := r.job.Child(j)
 	if err != nil {
 		return nil, err
 	}
-	return outcome.Encode()
-}
-
-// Child runs a child job, a fold, and returns its encoded outcome: the same bytes wherever
-// it ran. Of o, Resume, Checkpoint and Report count.
-func Child(ctx context.Context, j *round.Job, d *Data, o Options) ([]byte, error) {
 	o.Lanes, o.Points = 1, curve.FoldPoints
-	outcome, err := Run(ctx, j, d, o)
+	outcome, err := r.run(ctx, child, o)
 	if err != nil {
 		return nil, err
 	}

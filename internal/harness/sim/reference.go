@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/jobrun"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -99,23 +100,20 @@ func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*da
 		Algorithm: Canary, Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Params: body,
 		Split: dataset.Split{Seed: seed, TestFraction: 0.2}, Predictions: 1 << 20,
 	}}
-	roles, err := r.job.Split.Assign(m.Rows, nil)
+	job, err := jobrun.Open(r.job, m, nil)
 	if err != nil {
 		return nil, err
 	}
-	data := dataset.NewData(m, roles)
 	for i, rows := range shards {
-		data.SetShard(i, rows)
-	}
-	k, err := pipeline.NewKernel(r.job, m)
-	if err != nil {
-		return nil, err
+		if _, err := job.AddShard(i, rows); err != nil {
+			return nil, err
+		}
 	}
 	t, err := pipeline.New(r.job, m, nil)
 	if err != nil {
 		return nil, err
 	}
-	x := &recorder{Local: engine.NewLocal(k, data, 1, nil), r: r, kernel: k, data: data, kept: engine.NewDerivedCache(engine.DerivedLimit)}
+	x := &recorder{Local: engine.NewLocal(job.Kernel, job.Data, 1, nil), r: r, job: job, kept: engine.NewDerivedCache(engine.DerivedLimit)}
 	line := curve.NewRecorder(curve.JobPoints, nil)
 	line.Observe(t.Progress(), curve.Unknown)
 	note := func(_ uint64, t round.Trainer) error {
@@ -149,10 +147,9 @@ func curveText(c *curve.Curve) string {
 // recorder is engine.Local that notes what each node and part is.
 type recorder struct {
 	*engine.Local
-	r      *reference
-	kernel round.Kernel
-	data   *dataset.Data
-	kept   *engine.DerivedCache
+	r    *reference
+	job  *jobrun.Job
+	kept *engine.DerivedCache
 }
 
 // Do implements engine.Executor.
@@ -188,7 +185,7 @@ func (x *recorder) node(r *round.Round, level, i int) (string, error) {
 	tree.Reset(r.Units, r.Shape)
 	for u := i << level; u < (i+1)<<level; u++ {
 		p := tree.Partial()
-		if err := engine.RunUnit(p, x.kernel, r.Unit(u), x.data, r.Vars, x.kept, x.kernel.NewScratch()); err != nil {
+		if err := engine.RunUnit(p, x.job.Kernel, r.Unit(u), x.job.Data, r.Vars, x.kept, x.job.Kernel.NewScratch()); err != nil {
 			return "", err
 		}
 		if _, err := tree.Put(0, u, p); err != nil {

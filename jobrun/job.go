@@ -1,0 +1,91 @@
+package jobrun
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Job is an open job: everything that units are computed with, but for the shards that
+// were not added yet. It is safe for concurrent use.
+type Job struct {
+	Spec   *round.Job
+	Kernel round.Kernel
+	Data   *dataset.Data // the manifest, the rows' roles, and the shards
+
+	folds []uint16   // of rows, where the split lists them
+	adds  sync.Mutex // held while a shard is added
+}
+
+// List returns the encoded list of folds of so many bytes that a split names by its digest
+// (dataset.EncodeFolds).
+type List func(digest string, bytes int64) ([]byte, error)
+
+// Open prepares a job on the dataset of a manifest, without shards. Where the job's split
+// lists folds, they come from list. An error says that the job and the dataset do not
+// belong together, that no import makes such a manifest, or that this version of Coppice
+// cannot compute the job; what list returns is wrapped.
+func Open(spec *round.Job, m *dataset.Manifest, list List) (j *Job, err error) {
+	defer engine.Guard(&err, "setting up the job")
+	if digest := m.Digest(); digest != spec.Dataset {
+		return nil, fmt.Errorf("the job is for dataset %.12s and came with %.12s", spec.Dataset, digest)
+	}
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	var folds []uint16
+	if digest := spec.Split.Assigned; digest != "" {
+		b, err := list(digest, 2*int64(m.Rows))
+		if err != nil {
+			return nil, fmt.Errorf("the job's list of folds: %w", err)
+		}
+		if folds, err = dataset.DecodeFolds(b, m.Rows); err != nil {
+			return nil, err
+		}
+	}
+	return open(spec, m, folds)
+}
+
+func open(spec *round.Job, m *dataset.Manifest, folds []uint16) (*Job, error) {
+	roles, err := spec.Split.Assign(m.Rows, folds)
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := pipeline.NewKernel(spec, m)
+	if err != nil {
+		return nil, err
+	}
+	return &Job{Spec: spec, Kernel: kernel, Data: dataset.NewData(m, roles), folds: folds}, nil
+}
+
+// AddShard checks that rows are shard i of the manifest and adds them, unless the job has
+// that shard already: then it reports false. An error wraps dataset.ErrFormat.
+func (j *Job) AddShard(i int, rows *dataset.Rows) (added bool, err error) {
+	if err := j.Data.Manifest.CheckShard(i, rows); err != nil {
+		return false, err
+	}
+	j.adds.Lock()
+	defer j.adds.Unlock()
+	if j.Data.HasShard(i) {
+		return false, nil
+	}
+	j.Data.SetShard(i, rows)
+	return true, nil
+}
+
+// Child opens a child job, a fold, on the shards of j, which has them all. The shards are
+// not checked again.
+func (j *Job) Child(spec *round.Job) (child *Job, err error) {
+	defer engine.Guard(&err, "setting up the fold")
+	if child, err = open(spec, j.Data.Manifest, j.folds); err != nil {
+		return nil, err
+	}
+	for i := range j.Data.Manifest.Shards {
+		child.Data.SetShard(i, j.Data.Shard(i))
+	}
+	return child, nil
+}
