@@ -39,11 +39,6 @@ const modelSettings = 8
 // largestNode returns the bytes of the largest partial: a gradient with its numbers of rows
 // and sums, a leaf update, or a round of scaling.
 func largestNode(c *Config, z *sizes, m *dataset.Manifest) int64 {
-	step := 4*z.theta() + 4*z.features + 8*(gradientAt+z.outputs)
-	node := max(step, 8*(leafAt+z.q()+1), 8*(1+z.features))
-	if c.Scaling == scalingMinMax {
-		s := len(m.Shards)
-		node = max(node, 8*s*(1+2*min(z.features, max(1, slotLimit/(2*s)))))
-	}
-	return int64(node)
+	step := 4*z.theta() + 4*z.features + 8*(gradient.GradientAt+z.outputs)
+	return int64(max(step, 8*(leafAt+z.q()+1), 8*scaling.MostSums(c.Scaling, m)))
 }

@@ -96,7 +96,21 @@ func (f *Fit) Next(r *round.Round) {
 // partials bounded.
 func (f *Fit) chunk() (from, to int) {
 	from = int(f.column)
-	return from, min(f.features, from+max(1, slotLimit/(2*f.shards)))
+	return from, min(f.features, from+mostColumns(f.shards))
+}
+
+// mostColumns returns how many columns a minmax round takes at the most.
+func mostColumns(shards int) int { return max(1, slotLimit/(2*shards)) }
+
+// MostSums returns the greatest number of F64 values of a round of a kind of scaling.
+func MostSums(kind string, m *dataset.Manifest) int {
+	switch kind {
+	case None:
+		return 0
+	case MinMax:
+		return len(m.Shards) * (1 + 2*min(m.Features, mostColumns(len(m.Shards))))
+	}
+	return 1 + m.Features
 }
 
 // Fold takes the sums of the round that Next described. The error is algorithms.ErrNoRows.
