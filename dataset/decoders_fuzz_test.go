@@ -92,6 +92,13 @@ func FuzzManifest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b)
+	scaled := *left
+	scaled.LabelType.Scale, scaled.HasIntervals = &Scale{Low: -1, True: TrueMode}, true
+	scaled.Groups = &Groups{Digest: left.Shards[0].Digest, Names: []string{"a", "b"}}
+	if b, err = json.Marshal(&scaled); err != nil || scaled.Check() != nil {
+		f.Fatal(err, scaled.Check())
+	}
+	f.Add(b)
 	f.Add([]byte(`{"format":1,"rows":4294967295,"features":16777216,"labels":65536,"non_zeros":-1,"shards":[{},{}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := new(Manifest)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -161,7 +160,7 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 }
 
 // importAs imports a file of a job under its own name, or, where other data or the same
-// with other names of columns or numbers of rows has that, with the beginning of its
+// with other names of columns, numbers of rows, labels or groups has that, with the beginning of its
 // digest added.
 func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := os.MkdirTemp("", "coppice-import-")
@@ -175,7 +174,7 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 	}
 	have, err := cl.Dataset(ctx, name)
 	switch {
-	case err == nil && have.Digest == m.Digest() && cmp.Or(m.SameNames(have.Manifest), m.SameRows(have.Manifest)) == nil:
+	case err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
 		return have, nil
 	case err == nil:
 		name += "-" + m.Digest()[:8]
