@@ -67,8 +67,8 @@ func (t *LabelType) String(labels int) string {
 	}
 }
 
-// same tells whether two types are equal.
-func (t *LabelType) same(other *LabelType) bool {
+// Same tells whether two types are equal.
+func (t *LabelType) Same(other *LabelType) bool {
 	a, b := t.Scale, other.Scale
 	return t.Classes == other.Classes && (a == nil) == (b == nil) && (a == nil || *a == *b)
 }

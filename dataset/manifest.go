@@ -102,7 +102,7 @@ func (m *Manifest) SameNames(other *Manifest) error {
 // SameLabels returns an error if the labels of two manifests with the same digest are of
 // different types; other is the manifest that was stored first.
 func (m *Manifest) SameLabels(other *Manifest) error {
-	if m.LabelType.same(&other.LabelType) {
+	if m.LabelType.Same(&other.LabelType) {
 		return nil
 	}
 	return fmt.Errorf("its labels are %s, those of the new one %s", other.LabelType.String(other.Labels), m.LabelType.String(m.Labels))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -25,6 +26,9 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	}
 	if err := checkSplit(&s, m); err != nil {
 		return nil, err
+	}
+	if _, err := pipeline.PlanOf(a.Name(), m.Labels, m.LabelType); err != nil {
+		return nil, &param.Error{Name: "algorithm", Reason: err.Error()}
 	}
 	resolved, err := a.Resolve(given, m)
 	if err != nil {

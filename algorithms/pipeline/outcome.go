@@ -38,6 +38,9 @@ type Outcome struct {
 	Measures measures.Report `json:"measures"`
 	// Baseline are the same measures of predicting the training mean.
 	MeanPredictor measures.Report `json:"mean_predictor"`
+	// Added are the measures beside these, which the type of the labels and what is
+	// predicted allow; nil: there are none. Of a fold they are without confusion matrices.
+	Added *Added `json:"added,omitempty"`
 	// Counters are the algorithm's counts by name (algorithms.Trainer.Counters); for a job of folds they
 	// are sums.
 	Counters map[string]uint64 `json:"counters,omitempty"`

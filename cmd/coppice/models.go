@@ -77,6 +77,7 @@ type modelShown struct {
 	Dataset  string `json:"dataset,omitempty"` // name, where a cluster knows it
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
+	Predicts string `json:"predicts"`
 	*pipeline.Provenance
 	Describe []described `json:"describe"`
 	Repeat   string      `json:"repeat"`
@@ -88,7 +89,7 @@ type described struct {
 }
 
 func (m *model) shown(name, dataset string) *modelShown {
-	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: dataset, Provenance: m.provenance}
+	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: dataset, Predicts: m.output().String(), Provenance: m.provenance}
 	s.Features, s.Labels = m.Shape()
 	for _, d := range m.Describe() {
 		s.Describe = append(s.Describe, described{d[0], d[1]})
@@ -130,6 +131,8 @@ func (s *modelShown) text(w io.Writer) {
 		{"shape", fmt.Sprintf("%s, %s", plural(s.Features, "feature"), plural(s.Labels, "label"))},
 		{"feature names", nameList(s.FeatureNames)},
 		{"label names", nameList(s.LabelNames)},
+		{"labels are", s.LabelType.String(s.Labels)},
+		{"predicts", s.Predicts},
 		{"seed", fmt.Sprint(j.Seed)},
 		{"split", splitLine(j)},
 		{"rows", rowsLine(s.Rows, 0)},
@@ -142,7 +145,7 @@ func (s *modelShown) text(w io.Writer) {
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
-	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows", s.Measures, s.MeanPredictor)
+	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows", s.Measures, s.MeanPredictor, s.Added)
 	again := "To train it again:"
 	if s.Dataset == "" {
 		again = "To train it again, where FILE has the same data and the flags about reading it are added:"
