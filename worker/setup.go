@@ -122,9 +122,12 @@ func (w *worker) fetchAssigned(ctx context.Context, s dataset.Split, rows int) (
 	if s.Assigned == "" {
 		return nil, nil
 	}
+	if s.Overlap && (s.Folds < 1 || s.Folds > dataset.MaxSplits) {
+		return nil, fmt.Errorf("worker: a list of %d splits", s.Folds)
+	}
 	var b bytes.Buffer
 	for {
-		err := w.fetch(ctx, s.Assigned, int64(2*rows), &b)
+		err := w.fetch(ctx, s.Assigned, 2*int64(s.AssignedLength(rows)), &b)
 		if err == nil {
 			break
 		}
@@ -133,7 +136,7 @@ func (w *worker) fetchAssigned(ctx context.Context, s dataset.Split, rows int) (
 		}
 		b.Reset()
 	}
-	return dataset.DecodeFolds(b.Bytes(), rows)
+	return s.Decode(b.Bytes(), rows)
 }
 
 // forget stops a job and drops what is kept of it; the last user closes it. mu

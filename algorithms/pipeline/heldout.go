@@ -16,6 +16,9 @@ import (
 func PredictionBytes(j *round.Job, m *dataset.Manifest, heldOut int) int64 {
 	if j.Split.Folds > 0 {
 		heldOut = m.Rows
+		if j.Split.Overlap { // each row may be tested in each split
+			heldOut *= j.Split.Folds
+		}
 	}
 	return int64(heldOut) * rowBytes(j, m)
 }

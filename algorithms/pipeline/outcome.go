@@ -30,6 +30,8 @@ type Outcome struct {
 	RefitSteps uint64  `json:"refit_steps,omitempty"`
 	Samples    uint64  `json:"samples"`
 	Loss       float64 `json:"loss"` // the last training loss, as K-L
+	// Group is the name of the group that was tested, where the fold is one of groups.
+	Group string `json:"group,omitempty"`
 	// EvaluatedOn says which rows the measures are of: "test rows", or "training
 	// rows" if the job has no test rows.
 	EvaluatedOn string `json:"evaluated_on"`

@@ -17,6 +17,7 @@ type Provenance struct {
 	RefitSteps    uint64            `json:"refit_steps,omitempty"`
 	Loss          float64           `json:"loss"`
 	EvaluatedOn   string            `json:"evaluated_on"`
+	Group         string            `json:"group,omitempty"` // that was tested
 	Rows          Counts            `json:"rows"`
 	Measures      measures.Report   `json:"measures"`
 	MeanPredictor measures.Report   `json:"mean_predictor"`
@@ -43,7 +44,7 @@ func provenanceOf(j *round.Job, m *dataset.Manifest, o *Outcome, mean []float64)
 	learns.Predictions = 0 // predictions that are stored with the job do not change the model
 	p := &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
+		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean[:m.Labels],
 		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, LabelType: m.LabelType,
 	}

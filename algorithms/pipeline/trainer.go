@@ -255,7 +255,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	p := t.inner.Progress()
 	o := &Outcome{
 		Steps: p.Step, BestStep: p.BestStep, RefitSteps: p.Refit, Samples: p.Samples, Loss: p.Loss,
-		EvaluatedOn: "training rows", Predictions: t.predicted,
+		EvaluatedOn: "training rows", Predictions: t.predicted, Group: testedGroup(t.job, t.manifest),
 		Rows: Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
 	}
 	o.Measures, o.MeanPredictor, o.Added = Measured(t.plan, t.sums[:t.plan.Width()], t.sums[t.plan.Width():])

@@ -59,8 +59,8 @@ func (s *Set) SetFold(fold int) {
 	}
 }
 
-// Merge merges sets and sorts the rows by number. The sets must have the same labels, and
-// all or none of them folds and names. A row in two sets is an error.
+// Merge merges sets and sorts the rows by number, then by fold. The sets must have the same
+// labels, and all or none of them folds and names. A row in two sets of one fold is an error.
 func Merge(sets []*Set) (*Set, error) {
 	type place struct{ set, at int }
 	var order []place
@@ -73,13 +73,19 @@ func Merge(sets []*Set) (*Set, error) {
 		}
 	}
 	row := func(p place) uint32 { return sets[p.set].Row[p.at] }
-	slices.SortFunc(order, func(a, b place) int { return cmp.Compare(row(a), row(b)) })
+	fold := func(p place) int {
+		if f := sets[p.set].Fold; len(f) > 0 {
+			return int(f[p.at])
+		}
+		return 0
+	}
+	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(row(a), row(b)), cmp.Compare(fold(a), fold(b))) })
 	all := &Set{}
 	if len(sets) > 0 {
 		all.Labels, all.LabelNames, all.Type, all.Number = sets[0].Labels, sets[0].LabelNames, sets[0].Type, sets[0].Number
 	}
 	for i, p := range order {
-		if i > 0 && row(order[i-1]) == row(p) {
+		if i > 0 && row(order[i-1]) == row(p) && fold(order[i-1]) == fold(p) {
 			return nil, fmt.Errorf("%w: row %d is there twice", ErrFormat, row(p))
 		}
 		s := sets[p.set]

@@ -118,7 +118,7 @@ func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutWriter, error) {
 	if c.PredictionsOut == "" {
 		return nil, nil
 	}
-	if file.Folds == 0 && file.TestFraction == 0 && c.Split == "" {
+	if file.Folds == 0 && file.TestFraction == 0 && !file.GroupFolds && c.Split == "" {
 		return nil, usagef("--predictions-out: no rows are held out; give --test-fraction, --folds or --split")
 	}
 	format, err := new(formatFlag).of(c.PredictionsOut)

@@ -94,12 +94,13 @@ func (m *model) shown(name, dataset string) *modelShown {
 	for _, d := range m.Describe() {
 		s.Describe = append(s.Describe, described{d[0], d[1]})
 	}
-	s.Repeat = repeat(m.provenance.Job, dataset)
+	s.Repeat = repeat(m.provenance, dataset)
 	return s
 }
 
 // repeat writes the command that trains the same model again.
-func repeat(j *round.Job, dataset string) string {
+func repeat(p *pipeline.Provenance, dataset string) string {
+	j := p.Job
 	parts := []string{"coppice train"}
 	if dataset != "" {
 		parts = append(parts, "--dataset "+dataset)
@@ -108,6 +109,10 @@ func repeat(j *round.Job, dataset string) string {
 	}
 	parts = append(parts, "--algorithm "+j.Algorithm, fmt.Sprintf("--seed %d", j.Seed))
 	switch {
+	case j.Split.Overlap:
+		parts = append(parts, "--split SPLITS.csv")
+	case p.Group != "":
+		parts = append(parts, "--folds groups")
 	case j.Split.Assigned != "":
 		parts = append(parts, "--split FOLDS.csv")
 	case j.Split.Folds > 0:
@@ -134,7 +139,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"labels are", s.LabelType.String(s.Labels)},
 		{"predicts", s.Predicts},
 		{"seed", fmt.Sprint(j.Seed)},
-		{"split", splitLine(j)},
+		{"split", splitLine(j, s.Group)},
 		{"rows", rowsLine(s.Rows, 0)},
 		{"settings", settingsLine(j.Params)},
 		{"steps", stepsLine(s.Steps, s.BestStep, s.RefitSteps)},
@@ -153,9 +158,14 @@ func (s *modelShown) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n%s\n", again, s.Repeat)
 }
 
-func splitLine(j *round.Job) string {
+// splitLine describes a job's split; group is the one that it tests, or empty.
+func splitLine(j *round.Job, group string) string {
 	var parts []string
 	switch s := j.Split; {
+	case group != "":
+		parts = append(parts, fmt.Sprintf("the group %q tested, one of %d", group, s.Folds))
+	case s.Overlap:
+		parts = append(parts, fmt.Sprintf("split %d of %d, listed (%s)", s.Fold, s.Folds, short(s.Assigned)))
 	case s.Assigned != "":
 		parts = append(parts, fmt.Sprintf("fold %d of %d, listed (%s)", s.Fold, s.Folds, short(s.Assigned)))
 	case s.Folds > 0:

@@ -54,6 +54,7 @@ type result struct {
 
 // foldResult is the part of a result that differs from fold to fold.
 type foldResult struct {
+	Group         string          `json:"group,omitempty"` // that was tested, of folds of groups
 	Steps         uint64          `json:"steps"`
 	BestStep      uint64          `json:"best_step,omitempty"`
 	RefitSteps    uint64          `json:"refit_steps,omitempty"`
@@ -75,7 +76,7 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent,
 	}
 	for _, f := range o.Folds {
-		r.Folds = append(r.Folds, foldResult{f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, nil})
+		r.Folds = append(r.Folds, foldResult{f.Group, f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, nil})
 	}
 	return r
 }

@@ -101,7 +101,7 @@ func (r *Referee) take(ctx context.Context, c *dispatch.Case) (err error) {
 		if err != nil {
 			return fmt.Errorf("the folds of rows: %w", err)
 		}
-		if r.folds, err = dataset.DecodeFolds(b, c.Manifest.Rows); err != nil {
+		if r.folds, err = c.Job.Split.Decode(b, c.Manifest.Rows); err != nil {
 			return err
 		}
 	}
