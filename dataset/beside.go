@@ -38,7 +38,7 @@ func (b *BesideOptions) names() (all []string) {
 func (b *BesideOptions) trim() error {
 	b.Values, b.Groups, b.Intervals = strings.TrimSpace(b.Values), strings.TrimSpace(b.Groups), trimmed(b.Intervals)
 	if n := len(b.Intervals); n != 0 && n != 2 {
-		return fmt.Errorf("intervals: want two columns, the least and the greatest number of each row; %d are listed", n)
+		return fmt.Errorf("intervals: want two columns, the least and the greatest number of each row, not %d", n)
 	}
 	return nil
 }

@@ -148,6 +148,24 @@ func TestBesideRefuses(t *testing.T) {
 	mustContain(t, err, "a.libsvm", "--values is of use for CSV, .mat and .npz files only")
 }
 
+// TestBesideInspected: inspect counts the rows that an import refuses, and says what labels
+// would be.
+func TestBesideInspected(t *testing.T) {
+	path := writeFile(t, "a.csv", strings.Replace(strings.Replace(agedCSV, ",9,9,9", ",9,9,8", 1), ",5,6", ",5.6,6", 1))
+	found, err := Inspect(path, aged(), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.LabelsAre != "a scale from 0 to 9, with exact numbers" {
+		t.Errorf("labels are %s", found.LabelsAre)
+	}
+	if i := slices.IndexFunc(found.Warnings, func(w string) bool {
+		return strings.Contains(w, "refuses: 2, the first: ") && strings.Contains(w, "row 1")
+	}); i < 0 {
+		t.Errorf("%q", found.Warnings)
+	}
+}
+
 // TestBesideDropped: rows without a group or a number are left out, and groups follow.
 func TestBesideDropped(t *testing.T) {
 	o := aged()

@@ -112,7 +112,7 @@ func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
 		return o, dataset.Checks{}, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
 	}
 	if n := len(d.Intervals); n != 0 && n != 2 {
-		return o, dataset.Checks{}, usagef("--intervals: want two columns, the least and the greatest number of each row; %d are listed", n)
+		return o, dataset.Checks{}, usagef("--intervals: want two columns, the least and the greatest number of each row, not %d", n)
 	}
 	o.Beside = dataset.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
 	return o, dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}, d.ages(&o.Labels)
