@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -17,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 func provenance(t *testing.T, f *modelfile.File) *pipeline.Provenance {
@@ -163,6 +165,31 @@ func TestDistributionsHaveNoneAdded(t *testing.T) {
 	for _, key := range []string{"added", "label_type", "median"} {
 		if _, ok := said[key]; ok || o.Added != nil {
 			t.Errorf("%s is there", key)
+		}
+	}
+}
+
+// TestAddedOfAnOutcomeThatLies: an outcome of another process may lack what it should have.
+func TestAddedOfAnOutcomeThatLies(t *testing.T) {
+	w := folds(t)
+	tr, err := pipeline.New(w.job, w.data.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, added := range []string{`{}`, `{"model":{}}`, `{"model":{"classes":{"confusion":[[1],[2,3],null]}}}`, `{"model":{"scale":{}},"mean_predictor":{"classes":null}}`} {
+		head := []byte(`{"added":` + added + `}`)
+		one := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
+		one = append(one, head...)
+		one = append(one, make([]byte, 16)...)
+		if err := tr.Fold(&round.Result{Collected: [][]byte{one, one, one}}); err != nil {
+			t.Fatal(err)
+		}
+		o, err := tr.Outcome()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Encode(); err != nil {
+			t.Errorf("%s: %v", added, err)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func addedOverFolds(folds []*Outcome) *Added {
 // withoutConfusion returns a fold's outcome without its confusion matrices: the job has
 // their sum.
 func withoutConfusion(o *Outcome) *Outcome {
-	if o.Added == nil || o.Added.Model.Classes == nil {
+	if o.Added == nil || o.Added.Model == nil || o.Added.Model.Classes == nil {
 		return o
 	}
 	bare := *o

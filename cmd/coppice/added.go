@@ -22,7 +22,7 @@ func addedLines(a *pipeline.Added) (lines []measureLine) {
 		return nil
 	}
 	m, b := a.Model, a.Baseline()
-	if b == nil {
+	if m == nil || b == nil {
 		return nil
 	}
 	switch {
