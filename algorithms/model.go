@@ -10,8 +10,9 @@ type Model interface {
 	Shape() (features, labels int)
 	// NewScratch makes the working memory of one caller of Predict.
 	NewScratch() any
-	// Predict writes the label distribution of each row of refs, in order, to
-	// dst (len(refs)×labels, row-major). shard returns a shard by number.
+	// Predict writes what the algorithm predicts (Output) of each row of refs, in order, to
+	// dst: a label distribution or class shares (len(refs)×labels, row-major), or a number
+	// for each. shard returns a shard by number.
 	// A row's prediction does not depend on the other rows.
 	Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any)
 	// Describe returns the pairs of a name and a value that `model show` prints after
@@ -31,4 +32,24 @@ type Tensor struct {
 	// U32, the same field in all. A forest is so written without a copy of its trees'
 	// arrays. A decoded tensor has no Pieces.
 	Pieces []Tensor
+}
+
+// Width returns how many values Model.Predict writes for a row of a dataset with so many
+// labels.
+func (o Output) Width(labels int) int {
+	if o == Number {
+		return 1
+	}
+	return labels
+}
+
+// String names what is predicted, as users read it.
+func (o Output) String() string {
+	switch o {
+	case ClassShares:
+		return "class shares"
+	case Number:
+		return "a number"
+	}
+	return "label distributions"
 }

@@ -57,6 +57,11 @@ func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, d
 			return nil, err
 		}
 	}
+	if m.Groups != nil { // a dataset of the same digest may have others
+		if err := c.PutFile(ctx, m.Groups.Digest, filepath.Join(dir, m.Groups.Digest)); err != nil {
+			return nil, err
+		}
+	}
 	return c.putDataset(ctx, name, m)
 }
 

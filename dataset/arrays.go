@@ -40,10 +40,16 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 	if err == nil {
 		err = s.readNames(entries)
 	}
+	var src Source = s
+	if beside := (besideArrays{}); err == nil {
+		if beside, err = o.Beside.arrays(entries); err == nil {
+			src, err = withBeside(s, &o.Beside, beside, func(name, flag string) error { return lackArray(entries, name, flag, ErrFormat) })
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return s, nil
+	return src, nil
 }
 
 // lackArray returns the error for an array that the file does not have; it lists those that

@@ -47,6 +47,12 @@ func (b *block) add(r *Row, c *checker) {
 	b.rows.Start = append(b.rows.Start, uint32(len(b.rows.X)))
 	b.rows.D = append(b.rows.D, c.labels...)
 	b.rows.Row = append(b.rows.Row, uint32(r.Number))
+	if b.info.HasValues {
+		b.rows.Value = append(b.rows.Value, r.Value)
+	}
+	if b.info.HasIntervals {
+		b.rows.Interval = append(b.rows.Interval, r.Interval[:]...)
+	}
 	if b.info.HasRowNames {
 		b.names = append(b.names, r.Name)
 	}

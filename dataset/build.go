@@ -26,6 +26,7 @@ func Build(src Source, o ImportOptions) (*Manifest, []*Rows, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	p.finishGroups(&o)
 	shards := make([]*Rows, len(builders))
 	for i, b := range builders {
 		rows, names, err := b.finish()

@@ -28,6 +28,12 @@ func newBuilder(m *Manifest, shard int) *builder {
 	} else {
 		b.rows.X = make([]float32, n*m.Features)
 	}
+	if m.HasValues {
+		b.rows.Value = make([]float64, n)
+	}
+	if m.HasIntervals {
+		b.rows.Interval = make([]float64, 2*n)
+	}
 	if m.HasRowNames {
 		b.names = make([]string, n)
 	}
@@ -41,6 +47,7 @@ type storedRow struct {
 	columns  []uint32
 	values   []float32
 	labels   []float32
+	numbers  []float64 // the exact number, then the interval, where the dataset has them
 	name     string
 }
 
@@ -49,6 +56,13 @@ func (b *builder) add(r *storedRow) {
 	b.added++
 	b.rows.Row[i] = r.number
 	copy(b.rows.D[i*b.rows.Labels:], r.labels)
+	numbers := r.numbers
+	if b.rows.Value != nil {
+		b.rows.Value[i], numbers = numbers[0], numbers[1:]
+	}
+	if b.rows.Interval != nil {
+		copy(b.rows.Interval[2*i:], numbers)
+	}
 	if b.names != nil {
 		b.names[i] = r.name
 	}
@@ -96,11 +110,12 @@ type partitioner struct {
 	row      storedRow
 	rows     int
 	nonZeros int64
+	groups   *groupRows
 }
 
 func newPartitioner(m *Manifest) *partitioner {
 	_, of := importOrder(m.Rows)
-	return &partitioner{m: m, of: of}
+	return &partitioner{m: m, of: of, groups: newGroupRows(m)}
 }
 
 // assign returns the row in c in stored form, and its shard. The row is valid until the
@@ -109,13 +124,48 @@ func (p *partitioner) assign(r *Row, c *checker) (*storedRow, int, error) {
 	if p.rows >= p.m.Rows {
 		return nil, 0, fmt.Errorf("%smore than %d rows: %w", prefix(c.info.File), p.m.Rows, ErrChanged)
 	}
+	if err := p.groups.add(c.info.File, r); err != nil {
+		return nil, 0, err
+	}
 	number := uint64(p.rows) // of the rows that are not left out
 	p.rows++
 	p.nonZeros += int64(c.nonZeros)
 	position := p.of(number)
 	columns, values := c.stored(p.m.Sparse)
-	p.row = storedRow{uint32(position), uint32(number), columns, values, c.labels, r.Name}
+	p.row = storedRow{uint32(position), uint32(number), columns, values, c.labels, p.m.numbers(p.row.numbers[:0], r), r.Name}
 	return &p.row, shardOf(int(position), len(p.m.Shards), p.m.Rows), nil
+}
+
+// finishGroups names the blob of the rows' groups in the manifest and returns it; nil: they
+// have none.
+func (p *partitioner) finishGroups(o *ImportOptions) []byte {
+	blob := p.groups.finish(p.m)
+	if blob != nil && o.Groups != nil {
+		o.Groups(p.groups.rows)
+	}
+	return blob
+}
+
+// numbers appends what the shards keep of a row's numbers on a scale.
+func (m *Manifest) numbers(dst []float64, r *Row) []float64 {
+	if m.HasValues {
+		dst = append(dst, r.Value)
+	}
+	if m.HasIntervals {
+		dst = append(dst, r.Interval[:]...)
+	}
+	return dst
+}
+
+// numberCount is how many numbers on a scale the shards keep of each row.
+func (m *Manifest) numberCount() (n int) {
+	if m.HasValues {
+		n++
+	}
+	if m.HasIntervals {
+		n += 2
+	}
+	return n
 }
 
 // checkCounts returns an error that wraps ErrChanged if the numbers of rows and non-zeros

@@ -47,7 +47,10 @@ func (c *checker) check(r *Row) error {
 	if err := c.checkFeatures(r); err != nil {
 		return err
 	}
-	return c.checkLabels(r)
+	if err := c.checkLabels(r); err != nil {
+		return err
+	}
+	return c.info.checkBeside(r)
 }
 
 func (c *checker) checkFeatures(r *Row) error {

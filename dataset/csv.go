@@ -78,6 +78,7 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 func (s *csvSource) describe(o *OpenOptions) {
 	c := &s.columns
 	s.info.Rows, s.info.Features, s.info.Labels, s.info.HasRowNames = -1, len(c.features), len(c.labels), c.rowName >= 0
+	o.Beside.describe(&s.info)
 	if note := s.dialect.String(); note != "" {
 		s.info.Notes = append(s.info.Notes, "read with "+note)
 	}
@@ -91,7 +92,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 	for _, i := range c.labels {
 		s.info.LabelNames = append(s.info.LabelNames, c.labelName(s.names[i]))
 	}
-	s.info.LabelColumns.Names = c.unusual(s.names)
+	s.info.LabelColumns.Names, s.info.LabelColumns.Beside = c.unusual(s.names), c.besideNames(s.names)
 	if o.schema != nil { // where default names stand in another order they count
 		return
 	}

@@ -12,6 +12,8 @@ type csvColumns struct {
 	width            int // columns of the file
 	features, labels []int
 	rowName          int // -1: none
+	value, group     int // of exact numbers and of groups; -1: none
+	interval         []int
 	prefixes         []string
 	known            knownColumns // by the model that the file is for
 
@@ -26,7 +28,7 @@ func hasHeader(first []string, m marks, o *OpenOptions) (bool, error) {
 		return o.Header == HeaderYes, nil
 	}
 	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
-	wanted := slices.Concat([]string{"row_name", "name", o.RowNames, string(o.Labels.Kind)}, o.Labels.Columns, o.FeatureColumns, o.Drop)
+	wanted := slices.Concat([]string{"row_name", "name", o.RowNames, string(o.Labels.Kind)}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Beside.names())
 	numbers := false
 	for _, field := range first {
 		if field = strings.TrimSpace(field); isFieldNumber(field, m) {
@@ -123,6 +125,9 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		err = c.use(names, c.features)
 	}
 	if err == nil {
+		err = c.chooseBeside(names, o)
+	}
+	if err == nil {
 		err = c.chooseRowName(names, o.RowNames)
 	}
 	if err == nil {
@@ -131,8 +136,11 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 	if err == nil {
 		err = c.use(names, c.labels)
 	}
+	if err == nil {
+		err = c.useValue(names)
+	}
 	for i := range n {
-		if !c.used[i] && len(o.FeatureColumns) == 0 && !c.known.label(nameAt(names, i)) {
+		if !c.used[i] && len(o.FeatureColumns) == 0 && !c.known.label(nameAt(names, i)) && !c.known.beside[nameAt(names, i)] {
 			c.features = append(c.features, i)
 		}
 	}

@@ -36,7 +36,7 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 		}
 		row.Labels = append(row.Labels, v)
 	}
-	return nil
+	return s.parseBeside(row, record, r)
 }
 
 // number reads a field. A missing value is NaN if Missing allows it; else it is refused, and

@@ -92,6 +92,13 @@ func FuzzManifest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b)
+	scaled := *left
+	scaled.LabelType.Scale, scaled.HasIntervals = &Scale{Low: -1, True: TrueMode}, true
+	scaled.Groups = &Groups{Digest: left.Shards[0].Digest, Names: []string{"a", "b"}}
+	if b, err = json.Marshal(&scaled); err != nil || scaled.Check() != nil {
+		f.Fatal(err, scaled.Check())
+	}
+	f.Add(b)
 	f.Add([]byte(`{"format":1,"rows":4294967295,"features":16777216,"labels":65536,"non_zeros":-1,"shards":[{},{}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := new(Manifest)
@@ -215,6 +222,8 @@ func FuzzSplit(f *testing.F) {
 	f.Add([]byte(`{"folds":3,"fold":9223372036854775807}`), uint16(3))
 	f.Add([]byte(`{"folds":9223372036854775807,"fold":9}`), uint16(3))
 	f.Add([]byte(`{"validation_fraction":1,"validation_min":-9}`), uint16(0))
+	f.Add([]byte(`{"folds":4,"inner":3,"inner_fold":2,"validation_fraction":0.2}`), uint16(25))
+	f.Add([]byte(`{"inner":65536,"inner_fold":9,"inner_whole":true,"overlap":true}`), uint16(3))
 	f.Fuzz(func(t *testing.T, b []byte, rows uint16) {
 		var s Split
 		if json.Unmarshal(b, &s) != nil || s.Assigned != "" {
@@ -228,7 +237,7 @@ func FuzzSplit(f *testing.F) {
 			t.Fatalf("%d roles of %d rows", len(roles), rows)
 		}
 		for i, r := range roles {
-			if r != Train && r != Validation && r != Test {
+			if r != Train && r != Validation && r != Test && (r != Outside || s.Inner == 0) {
 				t.Fatalf("row %d has the roles %b", i, r)
 			}
 		}

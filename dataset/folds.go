@@ -37,8 +37,13 @@ func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, foldsError(err)
 	}
+	return readFoldRows(r, header, rows)
+}
+
+// readFoldRows reads folds after the header.
+func readFoldRows(r *csvReader, header []string, rows int) ([]uint16, int, error) {
 	if len(header) != 2 || strings.TrimSpace(header[0]) != "row" || strings.TrimSpace(header[1]) != "fold" {
-		return nil, 0, fmt.Errorf("line 1: want the header row,fold: %w", ErrFormat)
+		return nil, 0, fmt.Errorf("line 1: want the header row,fold, or row and a column of 0 and 1 for each split: %w", ErrFormat)
 	}
 	f := foldList{lines: make([]int, rows), folds: make([]uint16, rows)}
 	for {
@@ -71,25 +76,21 @@ type foldList struct {
 }
 
 func (f *foldList) add(line int, record []string) error {
-	rows := len(f.lines)
-	row, err := strconv.Atoi(strings.TrimSpace(record[0]))
-	if err != nil || row < 0 || row >= rows {
-		return fmt.Errorf("row %.20q: want a number from 0 to %d: %w", record[0], rows-1, ErrFormat)
+	row, err := listedRow(f.lines, line, record[0])
+	if err != nil {
+		return err
 	}
 	fold, err := strconv.Atoi(strings.TrimSpace(record[1]))
 	if err != nil || fold < 0 || fold >= MaxFolds {
 		return fmt.Errorf("fold %.20q: want a number from 0 to %d: %w", record[1], MaxFolds-1, ErrFormat)
 	}
-	if f.lines[row] != 0 {
-		return fmt.Errorf("row %d stands in line %d already: %w", row, f.lines[row], ErrFormat)
-	}
-	f.lines[row], f.folds[row] = line, uint16(fold)
+	f.folds[row] = uint16(fold)
 	return nil
 }
 
 func (f *foldList) finish() ([]uint16, int, error) {
 	if row := slices.Index(f.lines, 0); row >= 0 {
-		return nil, 0, fmt.Errorf("row %d (counted from 0) of %d is missing: %w", row, len(f.lines), ErrRowCount)
+		return nil, 0, missingRow(row, len(f.lines))
 	}
 	k, err := countFolds(f.folds)
 	return f.folds, k, err
@@ -112,7 +113,7 @@ func countFolds(folds []uint16) (int, error) {
 }
 
 // EncodeFolds returns the blob that Split.Assigned names: a little-endian uint16
-// for each row.
+// for each row, or, with Split.Overlap, several.
 func EncodeFolds(folds []uint16) []byte {
 	b := make([]byte, 0, 2*len(folds))
 	for _, f := range folds {
@@ -121,7 +122,7 @@ func EncodeFolds(folds []uint16) []byte {
 	return b
 }
 
-// DecodeFolds reads what EncodeFolds wrote for rows rows.
+// DecodeFolds reads what EncodeFolds wrote for rows rows; see Split.Decode.
 func DecodeFolds(b []byte, rows int) ([]uint16, error) {
 	if len(b)%2 != 0 || len(b)/2 != rows {
 		return nil, fmt.Errorf("dataset: a split of %d bytes for %d rows: %w", len(b), rows, ErrFormat)

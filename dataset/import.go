@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Import writes the shards of src into the folder dir, each in a file named by
-// the SHA-256 of its bytes in hex, and returns the manifest. It reads src twice
+// Import writes the shards of src, and the groups of its rows where they have some, into the
+// folder dir, each in a file named by the SHA-256 of its bytes in hex, and returns the manifest. It reads src twice
 // and has at most about three shards and 64 MiB in memory; its temporary files in dir
 // are as large as the shards. Files are not synced to disk. On an error no file or folder
 // that Import made remains; an error about the data names file, row and column.
@@ -84,6 +84,11 @@ func sortRows(src Source, m *Manifest, work string, o *ImportOptions) error {
 	if err := errors.Join(p.checkCounts(), s.end()); err != nil {
 		return err
 	}
+	if blob := p.finishGroups(o); blob != nil {
+		if err := os.WriteFile(filepath.Join(work, m.Groups.Digest), blob, 0o666); err != nil {
+			return err
+		}
+	}
 	for i := range m.Shards {
 		if err := writeShard(s, i, work); err != nil {
 			return err
@@ -105,7 +110,18 @@ func writeShard(s *spill, i int, work string) error {
 	return os.WriteFile(filepath.Join(work, s.m.Shards[i].Digest), b, 0o666)
 }
 
-// moveShards moves the shard files from work to dir, or takes back those moved.
+// blobs lists the digests of the files that an import makes.
+func (m *Manifest) blobs() (digests []string) {
+	for _, s := range m.Shards {
+		digests = append(digests, s.Digest)
+	}
+	if m.Groups != nil {
+		digests = append(digests, m.Groups.Digest)
+	}
+	return digests
+}
+
+// moveShards moves the files of shards and groups from work to dir, or takes back those moved.
 func moveShards(m *Manifest, work, dir string) (err error) {
 	var moved []string
 	defer func() {
@@ -116,12 +132,12 @@ func moveShards(m *Manifest, work, dir string) (err error) {
 			err = errors.Join(err, os.Remove(path))
 		}
 	}()
-	for _, s := range m.Shards {
-		to := filepath.Join(dir, s.Digest)
+	for _, digest := range m.blobs() {
+		to := filepath.Join(dir, digest)
 		if _, err := os.Stat(to); err == nil {
 			continue // the same bytes, from an earlier import
 		}
-		if err := os.Rename(filepath.Join(work, s.Digest), to); err != nil {
+		if err := os.Rename(filepath.Join(work, digest), to); err != nil {
 			return err
 		}
 		moved = append(moved, to)

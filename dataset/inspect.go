@@ -12,6 +12,8 @@ type Inspection struct {
 	RowNames bool   `json:"row_names"`
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
+	// LabelsAre says what an import would take the labels for.
+	LabelsAre string `json:"labels_are"`
 	// FeatureColumns describes each feature; empty if there are more than maxStatsColumns.
 	FeatureColumns []ColumnSummary `json:"feature_columns"`
 	LabelColumns   []ColumnSummary `json:"label_columns"`
@@ -88,6 +90,8 @@ type inspector struct {
 	nonFinite   nonFiniteValues
 	limit       float64 // distance from 1 of a sum that passes
 	singleLabel bool    // labels are made from one age or class
+	beside      int     // rows whose exact number, interval or group an import would refuse
+	firstBeside error   // of the first of them
 }
 
 func newInspector(info Info, o *ImportOptions) *inspector {
@@ -109,6 +113,11 @@ func (s *inspector) add(r *Row) error {
 		r.Labels, r.raw = nil, nil
 	} else {
 		s.addLabels(r)
+		if err := s.info.checkBeside(r); err != nil {
+			if s.beside++; s.beside == 1 {
+				s.firstBeside = err
+			}
+		}
 	}
 	s.features.add(r)
 	return nil

@@ -10,7 +10,7 @@ import (
 func (s *inspector) finish() *Inspection {
 	found := &Inspection{
 		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
-		Features: s.info.Features, Labels: s.info.Labels, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
+		LabelsAre: s.info.LabelType.String(s.info.Labels), Features: s.info.Features, Labels: s.info.Labels, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
 		Suspects: s.features.suspects(), Notes: append([]string{}, s.info.Notes...),
 	}
 	for i, c := range s.features.columns {
@@ -54,6 +54,9 @@ func (s *inspector) faults() (lines []string) {
 	if s.sums.Off > 0 {
 		lines = append(lines, fmt.Sprintf("rows whose labels are negative or do not sum to 1: %d, the first is row %d; "+
 			"--normalize divides each row by its sum, and --labels says what labels are", s.sums.Off, s.sums.FirstOff))
+	}
+	if s.beside > 0 {
+		lines = append(lines, fmt.Sprintf("rows whose exact number, interval or group an import refuses: %d, the first: %v", s.beside, s.firstBeside))
 	}
 	return append(lines, s.nonFinite.faults()...)
 }

@@ -121,6 +121,7 @@ func (k *fileKind) read(path string, o *OpenOptions) (Source, error) {
 // check refuses options that do not apply to this kind of file.
 func (k *fileKind) check(o *OpenOptions) error {
 	csv, variables := []fileFamily{csvFiles}, []fileFamily{matFiles, npzFiles}
+	besides := []fileFamily{csvFiles, matFiles, npzFiles}
 	for _, option := range []struct {
 		flag  string
 		given bool
@@ -135,6 +136,9 @@ func (k *fileKind) check(o *OpenOptions) error {
 		{"--row-names", o.RowNames != "", csv, "CSV files"},
 		{"--features-variable", o.FeaturesVariable != "", variables, ".mat and .npz files"},
 		{"--labels-variable", o.LabelsVariable != "", variables, ".mat and .npz files"},
+		{"--values", o.Beside.Values != "", besides, "CSV, .mat and .npz files"},
+		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, .mat and .npz files"},
+		{"--groups", o.Beside.Groups != "", besides, "CSV, .mat and .npz files"},
 		{"--zero-based", o.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
 		{"--labels-file", o.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
 	} {

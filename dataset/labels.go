@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -62,6 +63,9 @@ type LabelOptions struct {
 	Sigma float64
 	// Low and High bound the integers at which the Gaussian is taken, inclusive.
 	Low, High int
+	// Ordered says that the labels of Distributions and Counts are a scale: the integers
+	// from Low to High.
+	Ordered bool
 	// Classes, where given, are the classes in their order (those of a model);
 	// otherwise they are the distinct ones of the file, sorted, by value where
 	// all are numbers.
@@ -70,13 +74,16 @@ type LabelOptions struct {
 
 // check returns an error for options that contradict each other.
 func (o *LabelOptions) check() error {
-	if o.Kind != Age {
+	if o.Kind == Class && o.Ordered {
+		return errors.New("classes are no scale")
+	}
+	if o.Kind != Age && !o.Ordered {
 		return nil
 	}
-	if !(o.Sigma > 0) || math.IsInf(o.Sigma, 0) {
+	if o.Kind == Age && !(o.Sigma > 0) || o.Kind == Age && math.IsInf(o.Sigma, 0) {
 		return fmt.Errorf("sigma %v: want a number above 0", o.Sigma)
 	}
-	if o.Low >= o.High || o.High-o.Low >= MaxLabels {
+	if o.Low >= o.High || o.High-o.Low >= MaxLabels || o.Low < -maxNumber || o.High >= maxNumber {
 		return fmt.Errorf("range %d:%d: want LOW:HIGH, the lower first, of at most %d numbers", o.Low, o.High, MaxLabels)
 	}
 	return nil
@@ -110,26 +117,34 @@ func (d *derivedLabels) Scan(f func(*Row) error) error {
 
 // withLabels turns the labels of src into distributions.
 func withLabels(src Source, o *LabelOptions) (Source, error) {
-	d := &derivedLabels{Source: src, info: src.Info()}
+	d := &derivedLabels{Source: src, info: src.Info(), derive: asTheyAre}
 	switch o.Kind {
 	case Age:
 		d.useAges(o)
 	case Counts:
 		d.useCounts()
 	case Class:
-		return d, d.useClasses(o.Classes)
+		if err := d.useClasses(o.Classes); err != nil {
+			return nil, err
+		}
+		d.info.LabelType.Classes = true
 	default:
-		return src, nil
+		if !o.Ordered && !d.info.HasValues && !d.info.HasIntervals {
+			return src, nil
+		}
 	}
-	return d, nil
+	return d, d.scaled(o)
+}
+
+// asTheyAre derives nothing.
+func asTheyAre(dst []float64, r *Row) error {
+	copy(dst, r.Labels)
+	return nil
 }
 
 func (d *derivedLabels) useAges(o *LabelOptions) {
 	file := d.info.File
-	d.info.Labels, d.info.LabelNames = o.High-o.Low+1, nil
-	for k := o.Low; k <= o.High; k++ {
-		d.info.LabelNames = append(d.info.LabelNames, strconv.Itoa(k))
-	}
+	d.info.Labels, d.info.LabelNames = o.High-o.Low+1, nil // named by scaled
 	d.derive = func(dst []float64, r *Row) error {
 		age := r.Labels[0]
 		r.raw = r.Labels

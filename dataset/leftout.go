@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // LeftOut lists the rows of a file that were left out, by their numbers in it,
@@ -54,25 +53,6 @@ func (m *Manifest) LeftOutRows() []int {
 
 // FileRows is the number of rows of the file that the dataset was imported from.
 func (m *Manifest) FileRows() int { return m.Rows + m.LeftOut.count() }
-
-// FoldsFile reads the folds of the rows of the file that the dataset was imported
-// from, see the function FoldsFile, and returns those of the dataset's rows.
-func (m *Manifest) FoldsFile(path string) (folds []uint16, k int, err error) {
-	all, k, err := FoldsFile(path, m.FileRows())
-	kept := m.FileRow()
-	if err != nil || kept == nil {
-		return all, k, err
-	}
-	for _, row := range kept {
-		folds = append(folds, all[row])
-	}
-	for fold := range k {
-		if !slices.Contains(folds, uint16(fold)) {
-			return nil, 0, fmt.Errorf("%s: all rows of fold %d are left out for missing values: %w", path, fold, ErrFormat)
-		}
-	}
-	return folds, k, nil
-}
 
 // FileRow returns the number that each row of the dataset has in the file that it
 // was imported from; nil where it is the same.

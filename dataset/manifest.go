@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -24,6 +25,16 @@ type Manifest struct {
 	FeatureNames []string `json:"feature_names,omitempty"` // empty or Features long
 	LabelNames   []string `json:"label_names,omitempty"`   // empty or Labels long
 	HasRowNames  bool     `json:"has_row_names,omitempty"` // in the shards
+
+	// LabelType says what the labels are; like names it is not part of the digest. An
+	// algorithm that reads a scale's numbers writes them into Job.Params.
+	LabelType LabelType `json:"label_type,omitzero"`
+	// HasValues and HasIntervals: the rows in the shards have a Value, an Interval.
+	HasValues    bool `json:"has_values,omitempty"`
+	HasIntervals bool `json:"has_intervals,omitempty"`
+
+	// Groups says what the rows belong to; nil: nothing.
+	Groups *Groups `json:"groups,omitempty"`
 
 	// LabelColumns says which columns of the file were labels, for later files; like
 	// names it is not part of the digest.
@@ -68,6 +79,12 @@ func (m *Manifest) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// Same returns an error if two manifests with the same digest differ in what the digest does
+// not cover: names, type of labels, groups, or row numbers; other was stored first.
+func (m *Manifest) Same(other *Manifest) error {
+	return cmp.Or(m.SameNames(other), m.SameRows(other), m.SameLabels(other), m.SameGroups(other))
+}
+
 // SameNames returns an error that names the first feature or label whose names in two
 // manifests with the same digest differ; other is the manifest that was stored first.
 func (m *Manifest) SameNames(other *Manifest) error {
@@ -80,6 +97,15 @@ func (m *Manifest) SameNames(other *Manifest) error {
 		}
 	}
 	return nil
+}
+
+// SameLabels returns an error if the labels of two manifests with the same digest are of
+// different types; other is the manifest that was stored first.
+func (m *Manifest) SameLabels(other *Manifest) error {
+	if m.LabelType.Same(&other.LabelType) {
+		return nil
+	}
+	return fmt.Errorf("its labels are %s, those of the new one %s", other.LabelType.String(other.Labels), m.LabelType.String(m.Labels))
 }
 
 // SameRows returns an error if the rows of two manifests with the same digest have different

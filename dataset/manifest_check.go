@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 )
 
@@ -16,6 +17,12 @@ func (m *Manifest) Check() error {
 	}
 	if err := info.check(); err != nil {
 		return fmt.Errorf("dataset: a manifest: %w: %w", err, ErrFormat)
+	}
+	if err := m.LabelType.check(m.Labels, m.HasValues); err != nil || m.HasIntervals && m.LabelType.Scale == nil {
+		return fmt.Errorf("dataset: a manifest of labels that cannot be: %w", errors.Join(err, ErrFormat))
+	}
+	if err := m.Groups.check(m.Rows); err != nil {
+		return fmt.Errorf("dataset: a manifest: %w", errors.Join(err, ErrFormat))
 	}
 	if _, err := ParseMissing(m.Missing); err != nil {
 		return fmt.Errorf("dataset: a manifest: %w: %w", err, ErrFormat)
@@ -45,7 +52,8 @@ func (m *Manifest) Check() error {
 // its row numbers are not those of the manifest.
 func (m *Manifest) CheckShard(i int, r *Rows) error {
 	from, to := ShardSpan(i, len(m.Shards), m.Rows)
-	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse {
+	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse ||
+		(r.Value != nil) != m.HasValues || (r.Interval != nil) != m.HasIntervals {
 		return fmt.Errorf("dataset: shard %d is %d x %d x %d: %w", i, r.N, r.Features, r.Labels, ErrFormat)
 	}
 	at, _ := importOrder(m.Rows)
@@ -100,7 +108,8 @@ func (s *stored) Info() Info {
 	return Info{
 		Rows: s.m.Rows, Features: s.m.Features, Labels: s.m.Labels,
 		FeatureNames: s.m.FeatureNames, LabelNames: s.m.LabelNames, HasRowNames: s.names != nil,
-		LabelColumns: s.m.LabelColumns,
+		LabelColumns: s.m.LabelColumns, LabelType: s.m.LabelType,
+		HasValues: s.m.HasValues, HasIntervals: s.m.HasIntervals,
 	}
 }
 
@@ -138,5 +147,11 @@ func (r *Rows) row(i int, dst *Row) {
 	}
 	for _, d := range r.Label(i) {
 		dst.Labels = append(dst.Labels, float64(d))
+	}
+	if r.Value != nil {
+		dst.Value = r.Value[i]
+	}
+	if r.Interval != nil {
+		dst.Interval = [2]float64(r.Interval[2*i:])
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
@@ -26,6 +27,7 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 	m := matReader{
 		features: o.featuresVariable(), wanted: o.labelVariables(),
 		found: map[string]*variable{}, names: map[string][]string{},
+		besides: o.Beside.names(), beside: besideArrays{map[string][]float64{}, map[string][]string{}},
 	}
 	if err := m.read(in); err != nil {
 		switch {
@@ -38,7 +40,13 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	src, err := newTableSource(path, o, &m)
+	table, err := newTableSource(path, o, &m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	src, err := withBeside(table, &o.Beside, m.beside, func(name, flag string) error {
+		return m.holds.missing("variable", name, flag, ErrFormat)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -83,6 +91,8 @@ type matReader struct {
 	table    *table
 	found    map[string]*variable
 	names    map[string][]string
+	besides  []string // those that OpenOptions.Beside names
+	beside   besideArrays
 	holds    fileContents
 }
 
@@ -116,6 +126,13 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 	case "feature_names", "label_names", "row_names":
 		if a.Class == matfile.Cell || a.Class == matfile.Char {
 			m.names[a.Name], err = a.Strings()
+		}
+		return err
+	}
+	if slices.Contains(m.besides, a.Name) {
+		err = readMATBeside(a, m.beside)
+		if v := m.beside.numbers[a.Name]; err == nil && v != nil && slices.Contains(m.wanted, a.Name) {
+			m.found[a.Name] = &variable{len(v), 1, v, nil}
 		}
 		return err
 	}

@@ -86,7 +86,7 @@ func (s *filledSource) Scan(f func(*Row) error) error {
 		row = *r
 		label := slices.IndexFunc(r.Labels, math.IsNaN)
 		feature := slices.IndexFunc(r.Values, math.IsNaN)
-		unlabelled := label >= 0 || s.classes && isMissing(r.text)
+		unlabelled := label >= 0 || s.classes && isMissing(r.text) || s.info.lacksBeside(r)
 		switch {
 		case s.missing.keep:
 			row.LeftOut = unlabelled

@@ -215,13 +215,19 @@ func TestLeftOutImport(t *testing.T) {
 	if len(warned) == 0 || !bytes.Contains([]byte(warned[0]), []byte("2 of 4 rows")) {
 		t.Errorf("%q", warned)
 	}
-	folds, k, err := m.FoldsFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,1\n3,0\n"))
-	if !slices.Equal(folds, []uint16{1, 0}) || k != 2 || err != nil {
-		t.Errorf("%v, %d, error %v", folds, k, err)
+	list, err := m.SplitFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,1\n3,0\n"))
+	if err != nil || !slices.Equal(list.Assigned, []uint16{1, 0}) || list.Folds != 2 || list.Overlap {
+		t.Fatalf("%+v, error %v", list, err)
 	}
-	_, _, err = m.FoldsFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,0\n3,1\n"))
+	list, err = m.SplitFile(writeFile(t, "f.csv", "row,a,b\n0,0,1\n1,0,1\n2,1,1\n3,1,0\n"))
+	if err != nil || !slices.Equal(list.Assigned, []uint16{2, 1}) || !list.Overlap {
+		t.Errorf("%+v, error %v", list, err)
+	}
+	_, err = m.SplitFile(writeFile(t, "f.csv", "row,a\n0,1\n1,0\n2,0\n3,1\n"))
+	mustContain(t, err, "f.csv", "left out", "split 0 tests every row")
+	_, err = m.SplitFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,0\n3,1\n"))
 	mustContain(t, err, "f.csv", "fold 0")
-	_, _, err = m.FoldsFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n"))
+	_, err = m.SplitFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n"))
 	mustContain(t, err, "f.csv")
 
 	dir := t.TempDir()

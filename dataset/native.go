@@ -38,3 +38,10 @@ func putF32(b []byte, values []float32) {
 		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
 	}
 }
+
+// putF64 is putU32 for float64.
+func putF64(b []byte, values []float64) {
+	for i, v := range values {
+		binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(v))
+	}
+}

@@ -11,6 +11,7 @@ import (
 // label distributions.
 type OpenOptions struct {
 	Labels LabelOptions
+	Beside BesideOptions
 	// NoLabels reads features only: labels, where the file has them, are passed
 	// over, as prediction wants it.
 	NoLabels bool
@@ -89,6 +90,9 @@ func Open(path string, o OpenOptions) (Source, error) {
 	}
 	o.Labels.Columns, o.FeatureColumns, o.Drop = trimmed(o.Labels.Columns), trimmed(o.FeatureColumns), trimmed(o.Drop)
 	o.RowNames = strings.TrimSpace(o.RowNames)
+	if err := o.Beside.trim(); err != nil {
+		return nil, err
+	}
 	kind, err := kindOf(path, &o)
 	if err != nil {
 		return nil, err

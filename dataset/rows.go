@@ -25,6 +25,12 @@ type Rows struct {
 	// Manifest.FileRow, or, in what Blocks gives, in the file.
 	Row []uint32
 
+	// Value holds the exact number of each row on the scale of the labels, and Interval
+	// two for each row: the least and the greatest number that it may have. Both are nil
+	// where rows have none. See Scale.Number and Scale.Interval.
+	Value    []float64
+	Interval []float64
+
 	// NameText holds the names of rows, one after the other, and NameEnds where each
 	// ends; both are nil where rows have none.
 	NameEnds []uint32

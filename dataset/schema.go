@@ -18,6 +18,8 @@ type Schema struct {
 type LabelColumns struct {
 	Names     []string `json:"names,omitempty"`     // from the header, unless they begin with label_ or y_
 	Positions []int    `json:"positions,omitempty"` // from 0, where there is no header
+	// Beside names the columns with exact numbers, intervals and groups, from the header.
+	Beside []string `json:"beside,omitempty"`
 }
 
 func (c *LabelColumns) count() int { return max(len(c.Names), len(c.Positions)) }
@@ -44,13 +46,14 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 type knownColumns struct {
 	features map[string]bool
 	labels   map[string]string // names of labels by column; "": the label has the column's name
+	beside   map[string]bool   // columns beside features and labels, which are neither
 }
 
 // known returns the columns that s knows. Labels are known by the columns that were trained
 // on and by their names, with or without a prefix. A name that a feature also has is the
 // feature's.
 func (s *Schema) known(prefixes []string) knownColumns {
-	k := knownColumns{make(map[string]bool), make(map[string]string)}
+	k := knownColumns{make(map[string]bool), make(map[string]string), make(map[string]bool)}
 	for _, name := range s.FeatureNames {
 		k.features[name] = true
 	}
@@ -69,6 +72,11 @@ func (s *Schema) known(prefixes []string) knownColumns {
 		add(column, "")
 		if len(s.LabelNames) == len(s.LabelColumns.Names) {
 			add(column, s.LabelNames[i])
+		}
+	}
+	for _, column := range s.LabelColumns.Beside {
+		if column != "" && !k.features[column] {
+			k.beside[column] = true
 		}
 	}
 	return k

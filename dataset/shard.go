@@ -13,16 +13,23 @@ const (
 
 	flagSparse = 1 << 0
 	flagNames  = 1 << 1
+	// A shard of rows with exact numbers, or intervals, has a section for each. Shards
+	// without them are as they were before there were any.
+	flagValues    = 1 << 2
+	flagIntervals = 1 << 3
+	flagAll       = flagSparse | flagNames | flagValues | flagIntervals
 )
 
 // shardLayout is the header of an encoded shard and where its sections begin.
 type shardLayout struct {
 	sparse, names          bool
+	exact, intervals       bool
 	rows, features, labels int
 	values                 int // length of X
 	nameBytes              int
 
 	row, d, x, index, start, ends, text section
+	value, interval                     section
 	size                                int
 }
 
@@ -49,16 +56,24 @@ func (l *shardLayout) place() {
 		l.ends = next(4 * l.rows)
 		l.text = next(l.nameBytes)
 	}
+	if l.exact {
+		l.value = next(8 * l.rows)
+	}
+	if l.intervals {
+		l.interval = next(16 * l.rows)
+	}
 	l.size = at
 }
 
 func (l *shardLayout) appendHeader(b []byte) []byte {
 	flags := uint32(0)
-	if l.sparse {
-		flags |= flagSparse
-	}
-	if l.names {
-		flags |= flagNames
+	for _, f := range []struct {
+		bit uint32
+		set bool
+	}{{flagSparse, l.sparse}, {flagNames, l.names}, {flagValues, l.exact}, {flagIntervals, l.intervals}} {
+		if f.set {
+			flags |= f.bit
+		}
 	}
 	b = append(b, shardMagic...)
 	for _, v := range []uint32{shardVersion, flags, uint32(l.rows), uint32(l.features), uint32(l.labels), 0} {
@@ -84,10 +99,11 @@ func parseShardHeader(b []byte) (*shardLayout, error) {
 	flags := u32(12)
 	l := &shardLayout{
 		sparse: flags&flagSparse != 0, names: flags&flagNames != 0,
+		exact: flags&flagValues != 0, intervals: flags&flagIntervals != 0,
 		rows: int(u32(16)), features: int(u32(20)), labels: int(u32(24)),
 	}
 	values, nameBytes := u64(32), u64(40)
-	ok := flags&^(flagSparse|flagNames) == 0 && u32(28) == 0 && u64(56) == 0 &&
+	ok := flags&^flagAll == 0 && u32(28) == 0 && u64(56) == 0 &&
 		l.rows <= MaxRows && l.features >= 1 && l.features <= MaxFeatures && l.labels <= MaxLabels &&
 		nameBytes <= MaxRows && (l.names || nameBytes == 0)
 	if l.sparse {

@@ -23,6 +23,12 @@ func DecodeShard(b []byte) (*Rows, []string, error) {
 	if l.sparse {
 		r.Index, r.Start = viewU32(b, l.index), viewU32(b, l.start)
 	}
+	if l.exact {
+		r.Value = viewF64(b, l.value)
+	}
+	if l.intervals {
+		r.Interval = viewF64(b, l.interval)
+	}
 	if err := r.check(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", err, ErrFormat)
 	}
@@ -46,8 +52,29 @@ func (r *Rows) check() error {
 		return fmt.Errorf("dataset: a block of %d rows holds %d numbers, %d label degrees and %d values",
 			r.N, len(r.Row), len(r.D), len(r.X))
 	}
+	if err := r.checkNumbers(); err != nil {
+		return err
+	}
 	if r.Sparse {
 		return r.checkSparse()
+	}
+	return nil
+}
+
+// checkNumbers checks the exact numbers and the intervals of rows.
+func (r *Rows) checkNumbers() error {
+	if r.Value != nil && len(r.Value) != r.N || r.Interval != nil && len(r.Interval) != 2*r.N {
+		return fmt.Errorf("dataset: a block of %d rows holds %d exact numbers and %d ends of intervals", r.N, len(r.Value), len(r.Interval))
+	}
+	for i, v := range r.Value {
+		if v-v != 0 {
+			return fmt.Errorf("dataset: the exact number of row %d of a block is %v", i, v)
+		}
+	}
+	for i := 0; i < len(r.Interval); i += 2 {
+		if low, high := r.Interval[i], r.Interval[i+1]; !(low <= high) || low-low != 0 || high-high != 0 {
+			return fmt.Errorf("dataset: the interval of row %d of a block is %v to %v", i/2, low, high)
+		}
 	}
 	return nil
 }
@@ -98,7 +125,7 @@ func (l *shardLayout) decodeNames(b []byte) ([]string, error) {
 
 // checkPadding refuses padding other than zeros: equal rows then have equal bytes.
 func checkPadding(b []byte, l *shardLayout) error {
-	for _, s := range []section{l.row, l.d, l.x, l.index, l.start, l.ends, l.text} {
+	for _, s := range []section{l.row, l.d, l.x, l.index, l.start, l.ends, l.text, l.value, l.interval} {
 		for _, v := range b[s.to:min(len(b), (s.to+7)&^7)] {
 			if v != 0 && s.to != 0 {
 				return fmt.Errorf("dataset: a shard's padding is not zero: %w", ErrFormat)
@@ -131,6 +158,19 @@ func viewF32(b []byte, s section) []float32 {
 	v := make([]float32, len(b)/4)
 	for i := range v {
 		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
+}
+
+// viewF64 is viewU32 for float64; a section of none is not nil.
+func viewF64(b []byte, s section) []float64 {
+	b = b[s.from:s.to]
+	if inPlace(b) && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%8 == 0 {
+		return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+	}
+	v := make([]float64, len(b)/8)
+	for i := range v {
+		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
 	}
 	return v
 }

@@ -15,7 +15,7 @@ func EncodeShard(r *Rows, names []string) []byte {
 		panic(fmt.Sprintf("dataset: %d names for %d rows", len(names), r.N))
 	}
 	l := &shardLayout{
-		sparse: r.Sparse, names: names != nil,
+		sparse: r.Sparse, names: names != nil, exact: r.Value != nil, intervals: r.Interval != nil,
 		rows: r.N, features: r.Features, labels: r.Labels, values: len(r.X),
 	}
 	for _, name := range names {
@@ -34,6 +34,8 @@ func EncodeShard(r *Rows, names []string) []byte {
 		putU32(b[l.index.from:], r.Index)
 		putU32(b[l.start.from:], r.Start)
 	}
+	putF64(b[l.value.from:l.value.to], r.Value)
+	putF64(b[l.interval.from:l.interval.to], r.Interval)
 	if names != nil {
 		putNames(b[l.ends.from:], b[l.text.from:], names)
 	}

@@ -30,8 +30,15 @@ func sparseRows() *Rows {
 	}
 }
 
+// numberedRows have exact numbers and intervals.
+func numberedRows() *Rows {
+	r := denseRows()
+	r.Value, r.Interval = []float64{1.5, -2, 1e300}, []float64{1, 2, -2, -2, 0, 1e308}
+	return r
+}
+
 func TestShardRoundTrip(t *testing.T) {
-	for name, r := range map[string]*Rows{"dense": denseRows(), "sparse": sparseRows()} {
+	for name, r := range map[string]*Rows{"dense": denseRows(), "sparse": sparseRows(), "numbered": numberedRows()} {
 		for _, names := range [][]string{nil, {"", "b", "Zoë"}} {
 			b := EncodeShard(r, names)
 			for shift := range 2 { // aligned, then not
@@ -149,9 +156,38 @@ func checkDecoded(t *testing.T, b []byte) {
 	}
 }
 
+// The sections of exact numbers and intervals follow all others.
+func TestNumberedShardGoldenBytes(t *testing.T) {
+	r := &Rows{N: 1, Features: 1, Labels: 2, X: []float32{1}, D: []float32{1, 0}, Row: []uint32{0}, Value: []float64{1.5}, Interval: []float64{1, 2}}
+	want := strings.Join([]string{
+		"434f505348415244", "01000000", "0c000000", "01000000", "01000000", "02000000", "00000000",
+		"0100000000000000", "0000000000000000", "7000000000000000", "0000000000000000",
+		"0000000000000000", "0000803f00000000", "0000803f00000000", // row number, labels, value
+		"000000000000f83f", "000000000000f03f0000000000000040", // exact number, interval
+	}, "")
+	if got := hex.EncodeToString(EncodeShard(r, nil)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, v := range []string{"f0ff", "f87f"} { // -Inf, NaN
+		b := EncodeShard(r, nil)
+		bad, _ := hex.DecodeString(v)
+		copy(b[len(b)-18:], bad)
+		if _, _, err := DecodeShard(b); !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: error %v", v, err)
+		}
+	}
+	b := EncodeShard(r, nil)
+	copy(b[len(b)-8:], b[len(b)-40:]) // the interval ends at 0
+	if _, _, err := DecodeShard(b); !errors.Is(err, ErrFormat) {
+		t.Errorf("a turned interval: error %v", err)
+	}
+}
+
 func FuzzDecodeShard(f *testing.F) {
 	f.Add(EncodeShard(denseRows(), nil))
 	f.Add(EncodeShard(sparseRows(), []string{"a", "", "bc"}))
+	f.Add(EncodeShard(numberedRows(), nil))
+	f.Add(EncodeShard(numberedRows(), []string{"a", "", "bc"}))
 	f.Fuzz(func(t *testing.T, b []byte) { checkDecoded(t, b) })
 }
 

@@ -23,6 +23,10 @@ type Info struct {
 	LabelNames   []string // empty or Labels long
 	HasRowNames  bool
 
+	// LabelType says what the labels are.
+	LabelType LabelType
+	// HasValues, HasIntervals and HasGroups: rows have a Value, an Interval, a Group.
+	HasValues, HasIntervals, HasGroups bool
 	// LabelColumns says where in a CSV file the labels stand.
 	LabelColumns LabelColumns
 	// Sparse says that rows list their columns, so that a file may end before the
@@ -69,6 +73,12 @@ func (i Info) check() error {
 	if n := i.LabelColumns.count(); n > 1 && n != i.Labels {
 		return fmt.Errorf("%s%d label columns for %d labels", prefix(i.File), n, i.Labels)
 	}
+	if i.HasIntervals && i.LabelType.Scale == nil {
+		return fmt.Errorf("%sintervals of labels that are no scale", prefix(i.File))
+	}
+	if err := i.LabelType.check(i.Labels, i.HasValues); err != nil {
+		return fmt.Errorf("%s%w", prefix(i.File), err)
+	}
 	if err := distinct("features", i.FeatureNames); err != nil {
 		return fmt.Errorf("%s%w", prefix(i.File), err)
 	}
@@ -95,6 +105,12 @@ type Row struct {
 	Values  []float64
 	Labels  []float64 // Info.Labels degrees
 	Name    string
+	// Value is the exact number of a row on the scale of the labels, and Interval the
+	// least and the greatest that it may be, where Info says that there are such.
+	Value    float64
+	Interval [2]float64
+	// Group is what the row belongs to, such as a person, where Info.HasGroups.
+	Group string
 	// LeftOut rows have a missing value and are in no dataset; only their Number
 	// and Name mean anything.
 	LeftOut bool

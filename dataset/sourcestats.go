@@ -13,6 +13,9 @@ type ImportOptions struct {
 	// Warn, if set, is called by Import and Build with a sentence for each kind of
 	// fault that columns of the data seem to have.
 	Warn func(string)
+	// Groups, if set, is called by Import and Build with the group of each row, where the
+	// rows have groups.
+	Groups func([]uint16)
 	// LeftOut, if set, is called by Blocks with the number in the file of each row
 	// that is left out for missing values, in order.
 	LeftOut func(row int)
@@ -65,6 +68,7 @@ type sourceStats struct {
 	rows      int
 	nonZeros  int64
 	meanLabel []float64
+	groups    groupSet
 	leftOut   LeftOut
 	lastOut   int // the last row in leftOut; -1: none
 }
@@ -81,7 +85,7 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 	err := scanChecked(src, &first, "check", s.info.Rows, func(r *Row, c *checker) error {
 		s.add(c)
 		watch.add(r)
-		return nil
+		return s.groups.add(&s.info, r)
 	})
 	if err == nil {
 		err = s.check()
@@ -166,6 +170,7 @@ func (s *sourceStats) manifest() *Manifest {
 		Format: ManifestFormat, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels,
 		NonZeros: s.nonZeros, Sparse: SparseStorage(s.rows, s.info.Features, s.nonZeros),
 		FeatureNames: s.info.FeatureNames, LabelNames: s.info.LabelNames,
+		LabelType: s.info.LabelType, HasValues: s.info.HasValues, HasIntervals: s.info.HasIntervals, Groups: s.groups.sorted(),
 		HasRowNames: s.info.HasRowNames, LabelColumns: s.info.LabelColumns, MeanLabel: s.meanLabel,
 		Missing: s.info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.info.CountedFrom,
 	}

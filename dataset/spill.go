@@ -16,7 +16,7 @@ const spillMemory = 32 << 20
 // spill sorts stored rows into one temporary file for each shard. A file is open
 // only while a buffer is written out, so any number of shards will do. Its
 // records never leave this machine: position, number, count of values, length of
-// the name, then columns, values, labels and name.
+// the name, then columns, values, labels, numbers on a scale and name.
 type spill struct {
 	m         *Manifest
 	dir       string
@@ -47,6 +47,7 @@ func (s *spill) add(shard int, r *storedRow) error {
 	b = append(b, nativeBytes(r.columns)...)
 	b = append(b, nativeBytes(r.values)...)
 	b = append(b, nativeBytes(r.labels)...)
+	b = append(b, nativeFloats(r.numbers)...)
 	b = append(b, r.name...)
 	s.buffers[shard] = b
 	s.buffered += len(b) - before
@@ -129,8 +130,9 @@ func (s *spill) read(in io.Reader) error {
 	}
 	r.position, r.number = u32(0), u32(1)
 	r.columns, r.values, r.labels = sized(r.columns, columns), sized(r.values, values), sized(r.labels, s.m.Labels)
+	r.numbers = sized(r.numbers, s.m.numberCount())
 	s.record = sized(s.record, name)
-	for _, b := range [][]byte{nativeBytes(r.columns), nativeBytes(r.values), nativeBytes(r.labels), s.record} {
+	for _, b := range [][]byte{nativeBytes(r.columns), nativeBytes(r.values), nativeBytes(r.labels), nativeFloats(r.numbers), s.record} {
 		if _, err := io.ReadFull(in, b); err != nil {
 			return io.ErrUnexpectedEOF
 		}

@@ -15,13 +15,15 @@ const (
 	Train Roles = 1 << iota
 	Validation
 	Test
-	// AllRows chooses every row.
+	// Outside rows are seen by no round: the test rows of the outer fold, in an inner one.
+	Outside
+	// AllRows chooses every row that is not outside.
 	AllRows = Train | Validation | Test
 )
 
 // Split says which rows of a dataset a job trains on, validates on and tests on. A row's
 // role is a function of its original row number, so every worker computes the same roles.
-// At most one of TestFraction and Folds decides the test rows.
+// At most one of TestFraction and Folds decides the test rows; Inner cuts the others again.
 type Split struct {
 	Seed uint64 `json:"seed"`
 	// TestFraction of the rows, rounded down but at least one, are test rows.
@@ -32,6 +34,17 @@ type Split struct {
 	// Assigned is the digest of a blob that holds each row's fold as a
 	// little-endian uint16, by original row number; empty: a seeded permutation.
 	Assigned string `json:"assigned,omitempty"`
+	// Overlap says that Assigned has Folds splits whose test rows may be the same: for
+	// each row, as many uint16 as have a bit for each split. Bit k mod 16 of number k / 16
+	// is 1 where split k tests the row.
+	Overlap bool `json:"overlap,omitempty"`
+	// Inner > 0 divides the rows that are not test rows into Inner folds. Those of
+	// InnerFold are test rows then, and the test rows of the outer split are outside.
+	Inner     int `json:"inner,omitempty"`
+	InnerFold int `json:"inner_fold,omitempty"`
+	// InnerWhole makes inner folds of whole folds of Assigned, whose rows belong together:
+	// of persons, for example.
+	InnerWhole bool `json:"inner_whole,omitempty"`
 	// ValidationFraction of the rows that are not test rows validate, rounded
 	// down but at least ValidationMin (and at most half of them).
 	ValidationFraction float64 `json:"validation_fraction,omitempty"`
@@ -41,7 +54,7 @@ type Split struct {
 // Assign returns the role of every original row number. assigned is the decoded
 // blob that Split.Assigned names, or nil.
 func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	roles := make([]Roles, rows)
@@ -51,26 +64,101 @@ func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
 	if err := s.assignTest(roles, assigned); err != nil {
 		return nil, err
 	}
+	if s.Inner > 0 {
+		s.assignInner(roles, assigned)
+	}
 	s.assignValidation(roles)
 	return roles, nil
 }
 
-// check returns an error if a share or a fold is out of range.
-func (s Split) check() error {
+// AssignedLength is the length of the list that Assigned names, of so many rows.
+func (s Split) AssignedLength(rows int) int {
+	if s.Overlap {
+		return rows * splitWords(s.Folds)
+	}
+	return rows
+}
+
+// Decode reads the blob that Assigned names. Call it for a split that Assign takes.
+func (s Split) Decode(b []byte, rows int) ([]uint16, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	return DecodeFolds(b, s.AssignedLength(rows))
+}
+
+// Check returns an error if a share or a fold is out of range.
+func (s Split) Check() error {
 	if !(s.TestFraction >= 0 && s.TestFraction < 1) || !(s.ValidationFraction >= 0 && s.ValidationFraction <= 1) {
 		return fmt.Errorf("dataset: a split holds out %v of the rows to test and %v to validate", s.TestFraction, s.ValidationFraction)
 	}
 	if s.Folds < 0 || s.Folds > MaxFolds || s.Fold < 0 || s.Folds > 0 && s.Fold >= s.Folds {
 		return fmt.Errorf("dataset: a split has no fold %d of %d", s.Fold, s.Folds)
 	}
+	if s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > MaxSplits) {
+		return fmt.Errorf("dataset: %d splits whose test rows overlap, and no list of them", s.Folds)
+	}
+	return s.checkInner()
+}
+
+// checkInner returns an error if there is no such inner fold.
+func (s Split) checkInner() error {
+	if s.Inner == 0 && s.InnerFold == 0 && !s.InnerWhole {
+		return nil
+	}
+	if s.Inner < 2 || s.Inner > MaxFolds || s.InnerFold < 0 || s.InnerFold >= s.Inner {
+		return fmt.Errorf("dataset: a split has no inner fold %d of %d", s.InnerFold, s.Inner)
+	}
+	if s.InnerWhole && (s.Assigned == "" || s.Overlap || s.Folds-1 < s.Inner) {
+		return fmt.Errorf("dataset: %d inner folds of whole ones; the split lists %d folds", s.Inner, s.Folds)
+	}
 	return nil
+}
+
+// assignInner divides the rows that are not test rows.
+func (s Split) assignInner(roles []Roles, assigned []uint16) {
+	var rest []int
+	for i, r := range roles {
+		if r == Test {
+			roles[i] = Outside
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	key := num.NewKey(s.Seed, "split/inner")
+	if !s.InnerWhole {
+		n := len(rest)
+		p := num.NewPermutation(key, 0, 0, uint64(n))
+		for i := s.InnerFold * n / s.Inner; i < (s.InnerFold+1)*n/s.Inner; i++ {
+			roles[rest[p.At(uint64(i))]] = Test
+		}
+		return
+	}
+	n := s.Folds - 1
+	p, tested := num.NewPermutation(key, 0, 0, uint64(n)), make(map[int]bool)
+	for i := s.InnerFold * n / s.Inner; i < (s.InnerFold+1)*n/s.Inner; i++ {
+		fold := int(p.At(uint64(i)))
+		if fold >= s.Fold {
+			fold++ // that of the outer test rows
+		}
+		tested[fold] = true
+	}
+	for _, row := range rest {
+		if tested[int(assigned[row])] {
+			roles[row] = Test
+		}
+	}
 }
 
 func (s Split) assignTest(roles []Roles, assigned []uint16) error {
 	n := len(roles)
 	if s.Assigned != "" {
-		if len(assigned) != n {
-			return fmt.Errorf("dataset: the split lists %d rows, the dataset has %d", len(assigned), n)
+		if len(assigned) != s.AssignedLength(n) {
+			return fmt.Errorf("dataset: the split lists %d rows, the dataset has %d", len(assigned)/max(1, s.AssignedLength(1)), n)
+		}
+		if s.Overlap {
+			s.assignOverlap(roles, assigned)
+			return nil
 		}
 		for i, f := range assigned {
 			if int(f) == s.Fold {
@@ -93,13 +181,23 @@ func (s Split) assignTest(roles []Roles, assigned []uint16) error {
 	return nil
 }
 
+// assignOverlap reads one of the splits that may overlap.
+func (s Split) assignOverlap(roles []Roles, assigned []uint16) {
+	words := splitWords(s.Folds)
+	for i := range roles {
+		if assigned[i*words+s.Fold/16]>>(s.Fold%16)&1 != 0 {
+			roles[i] = Test
+		}
+	}
+}
+
 func (s Split) assignValidation(roles []Roles) {
 	if s.ValidationFraction <= 0 {
 		return
 	}
 	var rest []int
 	for i, r := range roles {
-		if r != Test {
+		if r == Train {
 			rest = append(rest, i)
 		}
 	}

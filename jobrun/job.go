@@ -37,13 +37,16 @@ func Open(spec *round.Job, m *dataset.Manifest, list List) (j *Job, err error) {
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
+	if err := spec.Split.Check(); err != nil {
+		return nil, err
+	}
 	var folds []uint16
 	if digest := spec.Split.Assigned; digest != "" {
-		b, err := list(digest, 2*int64(m.Rows))
+		b, err := list(digest, 2*int64(spec.Split.AssignedLength(m.Rows)))
 		if err != nil {
 			return nil, fmt.Errorf("the job's list of folds: %w", err)
 		}
-		if folds, err = dataset.DecodeFolds(b, m.Rows); err != nil {
+		if folds, err = spec.Split.Decode(b, m.Rows); err != nil {
 			return nil, err
 		}
 	}

@@ -177,6 +177,10 @@ type Spec struct {
 	// Assigned is the digest of a blob that gives each row's fold (see
 	// dataset.Split); Folds is then the number of folds.
 	Assigned string `json:"assigned,omitempty"`
+	// Overlap says that the blob has Folds splits whose test rows may be the same.
+	Overlap bool `json:"overlap,omitempty"`
+	// GroupFolds makes a fold of each group of the dataset.
+	GroupFolds bool `json:"group_folds,omitempty"`
 	// KeepPredictions is how many bytes the predictions of held-out rows may take to be
 	// kept with the job; nil: the default, 0: none are.
 	KeepPredictions *int64 `json:"keep_predictions,omitempty"`

@@ -65,6 +65,10 @@ var common = []key{
 		func(s *protocol.Spec, value any) { s.Folds = int(value.(int64)) },
 	},
 	{
+		param.Param{Name: "group_folds", Kind: param.KindBool, Doc: "cross-validation: train once for each group of the dataset (--groups of its import), which is tested; not with folds", Default: "false"},
+		func(s *protocol.Spec, value any) { s.GroupFolds = value.(bool) },
+	},
+	{
 		param.Param{Name: "keep_predictions", Kind: param.KindInt, Doc: "bytes that the predictions of held-out rows may take to be kept with the job; 0: none are", Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
 		func(s *protocol.Spec, value any) {
 			n := value.(int64)

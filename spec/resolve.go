@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -23,8 +24,14 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := useGroups(&s, m); err != nil {
+		return nil, err
+	}
 	if err := checkSplit(&s, m); err != nil {
 		return nil, err
+	}
+	if _, err := pipeline.PlanOf(a.Name(), m.Labels, m.LabelType); err != nil {
+		return nil, param.Errorf("algorithm", "%v", err)
 	}
 	resolved, err := a.Resolve(given, m)
 	if err != nil {
@@ -37,7 +44,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	return &round.Job{
 		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(),
 		Split: dataset.Split{
-			Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned,
+			Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
 			ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
 		},
 		Folds: s.Folds, Params: resolved.Params, Predictions: kept(&s),
@@ -82,6 +89,23 @@ func values(a algorithms.Algorithm, set map[string]string) (param.Values, error)
 	return nil, unknownKey(a, slices.Min(unknown))
 }
 
+// useGroups makes the groups of the dataset the folds of the spec, if it asks for them.
+func useGroups(s *protocol.Spec, m *dataset.Manifest) error {
+	const key = "group_folds"
+	switch {
+	case !s.GroupFolds:
+		return nil
+	case s.Folds != 0 || s.Assigned != "" || s.TestFraction != 0:
+		return param.Errorf(key, "does not go with other folds, nor with a test fraction")
+	case m.Groups == nil:
+		return param.Errorf(key, "the dataset has no groups; its import names a column of them by --groups")
+	case len(m.Groups.Names) < 2:
+		return param.Errorf(key, "the dataset has one group; at least two are needed")
+	}
+	s.Assigned, s.Folds = m.Groups.Digest, len(m.Groups.Names)
+	return nil
+}
+
 func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	switch f := s.TestFraction; {
 	case math.IsNaN(f) || f < 0 || f >= 1:
@@ -90,9 +114,11 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 		return param.Errorf("test_fraction", "does not go with folds: each fold is tested by the model of the others")
 	case f > 0 && m.Rows < 2:
 		return param.Errorf("test_fraction", "the dataset has %d rows; holding out a row leaves none", m.Rows)
-	case s.Folds < 0 || s.Folds == 1 || s.Folds > MaxFolds:
+	case s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > dataset.MaxSplits):
+		return param.Errorf("folds", "%d splits that overlap need a list of them, and at most %d are possible", s.Folds, dataset.MaxSplits)
+	case s.Folds < 0 || s.Folds == 1 && !s.Overlap || s.Folds > MaxFolds:
 		return param.Errorf("folds", "%d is not 0, nor a whole number from 2 to %d", s.Folds, MaxFolds)
-	case s.Folds > m.Rows:
+	case s.Folds > m.Rows && !s.Overlap:
 		return param.Errorf("folds", "%d folds of %d rows: some would be empty", s.Folds, m.Rows)
 	case s.KeepPredictions != nil && (*s.KeepPredictions < 0 || *s.KeepPredictions > MaxPredictions):
 		return param.Errorf("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)

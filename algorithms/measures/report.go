@@ -63,7 +63,7 @@ type statJSON struct {
 func (r Report) MarshalJSON() ([]byte, error) {
 	b := bytes.NewBufferString("{")
 	for i, s := range r {
-		v, err := json.Marshal(statJSON{finite(s.Mean), finite(s.Std)})
+		v, err := json.Marshal(s)
 		if err != nil {
 			return nil, fmt.Errorf("measures: %s: %w", All[i].Name, err)
 		}

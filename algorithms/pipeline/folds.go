@@ -108,9 +108,10 @@ func (t *folds) Outcome() (*Outcome, error) {
 	if t.outcomes == nil {
 		return nil, errors.New("the job is not done")
 	}
-	o := &Outcome{ModelDigest: foldsDigest(t.outcomes), EvaluatedOn: t.outcomes[0].EvaluatedOn, Rows: t.outcomes[0].Rows, Folds: t.outcomes}
+	o := &Outcome{ModelDigest: foldsDigest(t.outcomes), EvaluatedOn: t.outcomes[0].EvaluatedOn, Rows: t.outcomes[0].Rows, Added: addedOverFolds(t.outcomes)}
 	var reports, meanPredictors []measures.Report
 	for _, f := range t.outcomes {
+		o.Folds = append(o.Folds, withoutConfusion(f))
 		o.Steps += f.Steps
 		o.RefitSteps += f.RefitSteps
 		o.Samples += f.Samples

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
@@ -15,8 +16,20 @@ import (
 func PredictionBytes(j *round.Job, m *dataset.Manifest, heldOut int) int64 {
 	if j.Split.Folds > 0 {
 		heldOut = m.Rows
+		if j.Split.Overlap { // each row may be tested in each split
+			heldOut *= j.Split.Folds
+		}
 	}
-	return int64(heldOut) * predictions.RowBytes(m.Labels)
+	return int64(heldOut) * rowBytes(j, m)
+}
+
+// rowBytes returns the bytes of a row's predictions.
+func rowBytes(j *round.Job, m *dataset.Manifest) int64 {
+	bytes := predictions.RowBytes(m.Labels)
+	if m.LabelType.Scale != nil {
+		bytes += 8
+	}
+	return bytes
 }
 
 // keepsPredictions reports whether the predictions of the held-out rows are stored.
@@ -25,21 +38,27 @@ func (t *single) keepsPredictions() bool {
 	return heldOut > 0 && PredictionBytes(t.job, t.manifest, heldOut) <= t.job.Predictions
 }
 
-// predictRound collects the predictions of the held-out rows. Each result is a blob, so there
-// are as few units as bounds on the bytes that a unit reads and returns allow.
+// predictRound collects the predictions of the held-out rows.
 func (t *single) predictRound() error {
 	if err := t.evaluateRound(); err != nil { // the same values
 		return err
 	}
-	const reads, answers = 64 << 20, 4 << 20
-	pieces := max(t.manifest.Bytes()/reads, int64(t.counts[2])*predictions.RowBytes(t.manifest.Labels)/answers)
 	t.round.Op, t.round.Kind = opPredict, "prediction"
 	t.round.How, t.round.Shape, t.round.Roles = round.Collect, round.Shape{}, dataset.Test
-	t.round.Units = 1
-	for int64(t.round.Units) <= pieces && t.round.Units < len(t.manifest.Shards) {
-		t.round.Units *= 2
-	}
+	t.round.Units = t.collectingUnits(int64(t.counts[2]) * rowBytes(t.job, t.manifest))
 	return nil
+}
+
+// collectingUnits returns the number of units of a round that reads all shards and collects
+// so many bytes. Each result is a blob, so there are as few units as bounds on the bytes that a
+// unit reads and returns allow.
+func (t *single) collectingUnits(bytes int64) int {
+	const reads, answers = 64 << 20, 4 << 20
+	pieces, units := max(t.manifest.Bytes()/reads, bytes/answers), 1
+	for int64(units) <= pieces && units < len(t.manifest.Shards) {
+		units *= 2
+	}
+	return units
 }
 
 // setPredictions merges the units' predictions by row number, and replaces row numbers by
@@ -72,17 +91,20 @@ func (t *single) setPredictions(encoded [][]byte) error {
 }
 
 // predictRows returns the encoded predictions of a unit's rows.
-func (s *scratch) predictRows(m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) []byte {
-	s.prepare(m, v)
-	labels := len(s.mean)
-	set := &predictions.Set{Labels: labels}
+func (s *scratch) predictRows(plan *measures.Plan, m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) []byte {
+	s.prepare(plan, m, v)
+	width := len(s.mean)
+	set := &predictions.Set{Labels: plan.Labels, Type: plan.Type, Number: plan.Number}
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	for refs := u.Rows(d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
 		block := refs[:min(evaluateRows, len(refs))]
-		s.model.Predict(s.rows[:len(block)*labels], block, shard, s.predict)
+		s.model.Predict(s.rows[:len(block)*width], block, shard, s.predict)
 		for i, ref := range block {
 			rows := d.Shard(int(ref.Shard))
-			set.Add(rows.Row[ref.Pos], rows.Label(int(ref.Pos)), s.rows[i*labels:(i+1)*labels])
+			set.Add(rows.Row[ref.Pos], rows.Label(int(ref.Pos)), s.rows[i*width:(i+1)*width])
+			if scale := plan.Type.Scale; scale != nil {
+				set.True = append(set.True, scale.Number(rows, int(ref.Pos)))
+			}
 			if rows.Named() {
 				set.Names = append(set.Names, rows.Name(int(ref.Pos)))
 			}

@@ -14,7 +14,7 @@ import (
 // are refused, or a worker can make the kernel and its memory, and the coordinator
 // the trainer and its first round.
 func FuzzJob(f *testing.F) {
-	for _, w := range []*work{artificial(f), folds(f)} {
+	for _, w := range []*work{artificial(f), folds(f), newNumbers(f, dataset.Split{Seed: 5, TestFraction: 0.3, Inner: 3})} {
 		job, err := json.Marshal(w.job)
 		if err != nil {
 			f.Fatal(err)

@@ -23,6 +23,7 @@ var (
 type kernel struct {
 	inner  round.Kernel
 	shared *sharedModel // where the trainer is in this process
+	plan   *measures.Plan
 
 	mu    sync.Mutex       // held while a model is decoded: other slots wait for the model
 	model algorithms.Model // decoded from variable varModel
@@ -37,7 +38,7 @@ type scratch struct {
 	model   algorithms.Model // that the fields below are for
 	predict any
 	rows    []float32
-	mean    []float32
+	mean    []float32 // what the model must beat predicts of every row
 }
 
 // NewKernel returns the kernel of a job. Errors wrap ErrNumerics or are the algorithm's.
@@ -53,7 +54,11 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{inner: inner}, nil
+	plan, err := PlanOf(j.Algorithm, m.Labels, m.LabelType)
+	if err != nil {
+		return nil, err
+	}
+	return &kernel{inner: inner, plan: plan}, nil
 }
 
 // NewScratch implements round.Kernel.
@@ -90,7 +95,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 		if err != nil {
 			return err
 		}
-		s.(*scratch).evaluate(dst.F64, m, u, d, v)
+		s.(*scratch).evaluate(dst.F64, k.plan, m, u, d, v)
 		return nil
 	}
 	inner, ok := k.inner.(round.SumKernel)
@@ -110,13 +115,17 @@ func (k *kernel) releaseMemory() {
 
 // Collect implements round.CollectKernel: for predictions, and for algorithms that collect.
 func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v round.Vars, s any) ([]byte, error) {
+	if u.Op == opMean && k.plan.Number {
+		k.releaseMemory()
+		return k.collectNumbers(u, d), nil
+	}
 	if u.Op == opPredict {
 		k.releaseMemory()
 		m, err := k.evaluatedModel(v)
 		if err != nil {
 			return nil, err
 		}
-		return s.(*scratch).predictRows(m, u, d, v), nil
+		return s.(*scratch).predictRows(k.plan, m, u, d, v), nil
 	}
 	inner, ok := k.inner.(round.CollectKernel)
 	if !ok {
@@ -148,18 +157,18 @@ func sumLabels(dst []float64, u round.Unit, d *dataset.Data) {
 // evaluateRows is how many rows are predicted at a time.
 const evaluateRows = 256
 
-// evaluate sums the measures of the model, then those of the mean predictor.
-func (s *scratch) evaluate(dst []float64, m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) {
-	s.prepare(m, v)
+// evaluate sums the measures of the model, then those of the mean predictor or the median.
+func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) {
+	s.prepare(plan, m, v)
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
-	labels := len(s.mean)
+	width, sums := len(s.mean), plan.Width()
 	for refs := u.Rows(d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
 		block := refs[:min(evaluateRows, len(refs))]
-		s.model.Predict(s.rows[:len(block)*labels], block, shard, s.predict)
+		s.model.Predict(s.rows[:len(block)*width], block, shard, s.predict)
 		for i, ref := range block {
-			label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
-			measures.Accumulate(dst[:measures.Width], label, s.rows[i*labels:(i+1)*labels])
-			measures.Accumulate(dst[measures.Width:], label, s.mean)
+			rows, at := d.Shard(int(ref.Shard)), int(ref.Pos)
+			plan.Add(dst[:sums], rows, at, s.rows[i*width:(i+1)*width])
+			plan.Add(dst[sums:], rows, at, s.mean)
 		}
 	}
 }
@@ -185,15 +194,19 @@ func (k *kernel) evaluatedModel(v round.Vars) (algorithms.Model, error) {
 }
 
 // prepare makes the working memory for a model, unless the last call was for the same model.
-func (s *scratch) prepare(m algorithms.Model, v round.Vars) {
+func (s *scratch) prepare(plan *measures.Plan, m algorithms.Model, v round.Vars) {
 	if s.model == m {
 		return
 	}
-	_, labels := m.Shape()
+	_, width := m.Shape()
+	mean := num.Float64s(v.Get(varMean))
+	if plan.Number {
+		width, mean = 1, mean[plan.Labels:]
+	}
 	s.model, s.predict = m, m.NewScratch()
-	s.rows = make([]float32, evaluateRows*labels)
-	s.mean = make([]float32, labels)
-	for c, degree := range num.Float64s(v.Get(varMean)) {
+	s.rows = make([]float32, evaluateRows*width)
+	s.mean = make([]float32, width)
+	for c, degree := range mean {
 		s.mean[c] = float32(degree)
 	}
 }

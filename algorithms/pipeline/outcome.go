@@ -30,6 +30,8 @@ type Outcome struct {
 	RefitSteps uint64  `json:"refit_steps,omitempty"`
 	Samples    uint64  `json:"samples"`
 	Loss       float64 `json:"loss"` // the last training loss, as K-L
+	// Group is the name of the group that was tested, where the fold is one of groups.
+	Group string `json:"group,omitempty"`
 	// EvaluatedOn says which rows the measures are of: "test rows", or "training
 	// rows" if the job has no test rows.
 	EvaluatedOn string `json:"evaluated_on"`
@@ -38,6 +40,9 @@ type Outcome struct {
 	Measures measures.Report `json:"measures"`
 	// Baseline are the same measures of predicting the training mean.
 	MeanPredictor measures.Report `json:"mean_predictor"`
+	// Added are the measures beside these, which the type of the labels and what is
+	// predicted allow; nil: there are none. Of a fold they are without confusion matrices.
+	Added *Added `json:"added,omitempty"`
 	// Counters are the algorithm's counts by name (algorithms.Trainer.Counters); for a job of folds they
 	// are sums.
 	Counters map[string]uint64 `json:"counters,omitempty"`

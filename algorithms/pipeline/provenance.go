@@ -17,12 +17,16 @@ type Provenance struct {
 	RefitSteps    uint64            `json:"refit_steps,omitempty"`
 	Loss          float64           `json:"loss"`
 	EvaluatedOn   string            `json:"evaluated_on"`
+	Group         string            `json:"group,omitempty"` // that was tested
 	Rows          Counts            `json:"rows"`
 	Measures      measures.Report   `json:"measures"`
 	MeanPredictor measures.Report   `json:"mean_predictor"`
+	Added         *Added            `json:"added,omitempty"`
 	Counters      map[string]uint64 `json:"counters,omitempty"`
 	FeatureNames  []string          `json:"feature_names,omitempty"`
 	LabelNames    []string          `json:"label_names,omitempty"`
+	// LabelType says what the labels are.
+	LabelType dataset.LabelType `json:"label_type,omitzero"`
 	// Missing and CountedFrom say how the data file was read, as dataset.Manifest has them.
 	Missing     string           `json:"missing,omitempty"`
 	CountedFrom dataset.Counting `json:"counted_from,omitempty"`
@@ -31,15 +35,21 @@ type Provenance struct {
 	// MeanLabel is what the mean predictor predicts: the mean label distribution of the
 	// training and validation rows.
 	MeanLabel []float64 `json:"mean_label"`
+	// Median is the median of these rows' numbers, which a model of numbers must beat.
+	Median *float64 `json:"median,omitempty"`
 }
 
 func provenanceOf(j *round.Job, m *dataset.Manifest, o *Outcome, mean []float64) *Provenance {
 	learns := *j
 	learns.Predictions = 0 // predictions that are stored with the job do not change the model
-	return &Provenance{
+	p := &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
-		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean,
-		Missing: m.Missing, CountedFrom: m.CountedFrom,
+		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
+		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean[:m.Labels],
+		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, LabelType: m.LabelType,
 	}
+	if len(mean) > m.Labels {
+		p.Median = &mean[m.Labels]
+	}
+	return p
 }

@@ -40,10 +40,11 @@ const (
 type single struct {
 	job      *round.Job
 	manifest *dataset.Manifest
+	plan     *measures.Plan
 	inner    algorithms.Trainer
 
 	phase  uint8
-	mean   []float64 // mean label distribution of the rows trained on, once known
+	mean   []float64 // mean label distribution of the rows trained on, and median where a number is predicted, once known
 	counts [3]uint64 // rows by role: train, validation, test
 	sums   []float64 // of opEvaluate, once known
 	// predicted is the encoded predictions of held-out rows, once known.
@@ -78,7 +79,11 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &single{job: j, manifest: m}
+	plan, err := PlanOf(j.Algorithm, m.Labels, m.LabelType)
+	if err != nil {
+		return nil, err
+	}
+	t := &single{job: j, manifest: m, plan: plan}
 	if state != nil {
 		return t, t.restore(state, a)
 	}
@@ -98,8 +103,7 @@ func (t *single) Next() (*round.Round, error) {
 	t.round = round.Round{Units: len(t.manifest.Shards), Scope: round.Sharded, How: round.Sum}
 	switch t.phase {
 	case phaseMean:
-		t.round.Op, t.round.Kind, t.round.Roles = opMean, "label mean", dataset.AllRows
-		t.round.Shape = round.Shape{F64: 3 + t.manifest.Labels}
+		t.meanRound()
 	case phaseEvaluate:
 		return &t.round, t.evaluateRound()
 	case phasePredict:
@@ -115,7 +119,7 @@ func (t *single) evaluateRound() error {
 		return err
 	}
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
-	t.round.Shape = round.Shape{F64: 2 * measures.Width}
+	t.round.Shape = round.Shape{F64: 2 * t.plan.Width()}
 	t.round.Vars = []round.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
 	if t.shared == nil {
 		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Data: t.model})
@@ -161,7 +165,11 @@ func (t *single) Fold(res *round.Result) error {
 	case phaseTrain:
 		return t.inner.Fold(res)
 	case phaseMean:
-		t.setMean(res.Sum.F64)
+		if !t.plan.Number {
+			t.setMean(res.Sum.F64)
+		} else if err := t.setMedian(res.Collected); err != nil {
+			return err
+		}
 	case phaseEvaluate:
 		t.sums = append([]float64{}, res.Sum.F64...)
 		if !t.keepsPredictions() {
@@ -254,11 +262,10 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	p := t.inner.Progress()
 	o := &Outcome{
 		Steps: p.Step, BestStep: p.BestStep, RefitSteps: p.Refit, Samples: p.Samples, Loss: p.Loss,
-		EvaluatedOn: "training rows", Predictions: t.predicted,
-		Rows:          Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
-		Measures:      measures.FromSums(t.sums[:measures.Width]),
-		MeanPredictor: measures.FromSums(t.sums[measures.Width:]),
+		EvaluatedOn: "training rows", Predictions: t.predicted, Group: testedGroup(t.job, t.manifest),
+		Rows: Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
 	}
+	o.Measures, o.MeanPredictor, o.Added = Measured(t.plan, t.sums[:t.plan.Width()], t.sums[t.plan.Width():])
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test rows"
 	}
@@ -287,8 +294,8 @@ func (t *single) AppendState(dst []byte) ([]byte, error) {
 func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	l.Byte(&t.phase)
 	l.Uint64(&t.counts[0], &t.counts[1], &t.counts[2])
-	l.Known(&t.mean, t.manifest.Labels)
-	l.Known(&t.sums, 2*measures.Width)
+	l.Known(&t.mean, t.meanLength())
+	l.Known(&t.sums, 2*t.plan.Width())
 	l.Bytes(&t.predicted)
 	predicted := t.phase == phaseDone && t.keepsPredictions()
 	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase >= phaseEvaluate) && (t.sums != nil) == (t.phase >= phasePredict) &&

@@ -4,16 +4,21 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // A blob, little-endian:
 //
 //	magic "COPPRED1"
-//	labels u32, flags u32 (1 folds, 2 names of rows, 4 names of labels), rows u64
+//	labels u32, flags u32 (1 folds, 2 names of rows, 4 names of labels, 8 classes, 16 a scale, 32 numbers), rows u64
 //	row numbers in the file u32 x rows
 //	folds u16 x rows                   with flag 1
 //	true degrees f32 x rows x labels
-//	predicted degrees f32 x rows x labels
+//	predicted degrees f32 x rows x labels; with flag 32 a number f32 x rows
+//	what true numbers are u8 (1 value, 2 mode, 3 expected), low i32 with flag 16
+//	true numbers f64 x rows            with flag 16
 //	names of rows                      with flag 2
 //	names of labels                    with flag 4
 //
@@ -25,12 +30,19 @@ const (
 	withFolds      = 1
 	withNames      = 2
 	withLabelNames = 4
+	ofClasses      = 8
+	ofScale        = 16
+	ofNumbers      = 32
+	allFlags       = 63
 )
 
 // Encode returns the one encoding of a set.
 func (s *Set) Encode() []byte {
 	flags := uint32(0)
-	for bit, there := range map[uint32]bool{withFolds: len(s.Fold) > 0, withNames: len(s.Names) > 0, withLabelNames: len(s.LabelNames) > 0} {
+	for bit, there := range map[uint32]bool{
+		withFolds: len(s.Fold) > 0, withNames: len(s.Names) > 0, withLabelNames: len(s.LabelNames) > 0,
+		ofClasses: s.Type.Classes, ofScale: s.Type.Scale != nil, ofNumbers: s.Number,
+	} {
 		if there {
 			flags |= bit
 		}
@@ -51,7 +63,37 @@ func (s *Set) Encode() []byte {
 			b = le.AppendUint32(b, math.Float32bits(v))
 		}
 	}
-	return appendTexts(appendTexts(b, s.Names), s.LabelNames)
+	return appendTexts(appendTexts(s.appendScale(b), s.Names), s.LabelNames)
+}
+
+// truths are the kinds of true numbers, by their number in a blob from 1.
+var truths = []dataset.Truth{dataset.TrueValue, dataset.TrueMode, dataset.TrueExpected}
+
+// appendScale appends what a set has of a scale.
+func (s *Set) appendScale(b []byte) []byte {
+	scale := s.Type.Scale
+	if scale == nil {
+		return b
+	}
+	b = append(b, byte(1+slices.Index(truths, scale.True)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(int32(scale.Low)))
+	for _, v := range s.True {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+// scale reads what appendScale wrote of so many rows.
+func (r *reader) scale(s *Set, rows int) {
+	kind, low := r.next(1)[0], int32(r.u32())
+	if kind < 1 || int(kind) > len(truths) || !r.fits(rows, 8) {
+		r.short = true
+		return
+	}
+	s.Type.Scale = &dataset.Scale{Low: int(low), True: truths[kind-1]}
+	for range rows {
+		s.True = append(s.True, math.Float64frombits(binary.LittleEndian.Uint64(r.next(8))))
+	}
 }
 
 func appendTexts(b []byte, texts []string) []byte {
@@ -74,7 +116,7 @@ func Decode(b []byte) (*Set, error) {
 	if rows == 0 && flags&(withFolds|withNames) != 0 {
 		return nil, fmt.Errorf("%w: folds or names of no rows", ErrFormat)
 	}
-	if labels < 1 || flags > withFolds|withNames|withLabelNames || rows > uint64(len(r.b))/4 {
+	if labels < 1 || flags > allFlags || rows > uint64(len(r.b))/4 {
 		return nil, fmt.Errorf("%w: %d rows of %d labels", ErrFormat, rows, labels)
 	}
 	s, n := &Set{Labels: labels}, int(rows)
@@ -82,7 +124,11 @@ func Decode(b []byte) (*Set, error) {
 	if flags&withFolds != 0 {
 		s.Fold = r.folds(n)
 	}
-	s.Truth, s.Predicted = r.floats(n, labels), r.floats(n, labels)
+	s.Type.Classes, s.Number = flags&ofClasses != 0, flags&ofNumbers != 0
+	s.Truth, s.Predicted = r.floats(n, labels), r.floats(n, s.Width())
+	if flags&ofScale != 0 {
+		r.scale(s, n)
+	}
 	if flags&withNames != 0 {
 		s.Names = r.texts(n)
 	}

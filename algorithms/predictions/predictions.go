@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // ErrFormat is wrapped by every error about bytes that Encode did not write.
@@ -16,11 +18,14 @@ var ErrFormat = errors.New("predictions: damaged or of another format")
 type Set struct {
 	Labels     int
 	LabelNames []string // empty, or Labels long
+	Type       dataset.LabelType
+	Number     bool // a number is predicted of each row
 
 	Row       []uint32  // numbers in the file; of a unit, in the dataset
 	Fold      []uint16  // that the row was held out in; empty: the job has no folds
 	Truth     []float32 // rows x Labels, row-major
-	Predicted []float32 // the same
+	Predicted []float32 // the same, or a number for each row
+	True      []float64 // the true numbers of rows, of labels that are a scale; else empty
 	Names     []string  // of rows; empty: they have none
 }
 
@@ -34,9 +39,17 @@ func (s *Set) Add(row uint32, truth, predicted []float32) {
 	s.Predicted = append(s.Predicted, predicted...)
 }
 
-// TruthOf and PredictedOf return the distributions of the set's row i.
+// Width is how many values are predicted of a row.
+func (s *Set) Width() int {
+	if s.Number {
+		return 1
+	}
+	return s.Labels
+}
+
+// TruthOf returns the true distribution of the set's row i, PredictedOf what is predicted.
 func (s *Set) TruthOf(i int) []float32     { return s.Truth[i*s.Labels : (i+1)*s.Labels] }
-func (s *Set) PredictedOf(i int) []float32 { return s.Predicted[i*s.Labels : (i+1)*s.Labels] }
+func (s *Set) PredictedOf(i int) []float32 { return s.Predicted[i*s.Width() : (i+1)*s.Width()] }
 
 // SetFold sets the fold in which all rows were held out.
 func (s *Set) SetFold(fold int) {
@@ -46,8 +59,8 @@ func (s *Set) SetFold(fold int) {
 	}
 }
 
-// Merge merges sets and sorts the rows by number. The sets must have the same labels, and
-// all or none of them folds and names. A row in two sets is an error.
+// Merge merges sets and sorts the rows by number, then by fold. The sets must have the same
+// labels, and all or none of them folds and names. A row in two sets of one fold is an error.
 func Merge(sets []*Set) (*Set, error) {
 	type place struct{ set, at int }
 	var order []place
@@ -60,19 +73,28 @@ func Merge(sets []*Set) (*Set, error) {
 		}
 	}
 	row := func(p place) uint32 { return sets[p.set].Row[p.at] }
-	slices.SortFunc(order, func(a, b place) int { return cmp.Compare(row(a), row(b)) })
+	fold := func(p place) int {
+		if f := sets[p.set].Fold; len(f) > 0 {
+			return int(f[p.at])
+		}
+		return 0
+	}
+	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(row(a), row(b)), cmp.Compare(fold(a), fold(b))) })
 	all := &Set{}
 	if len(sets) > 0 {
-		all.Labels, all.LabelNames = sets[0].Labels, sets[0].LabelNames
+		all.Labels, all.LabelNames, all.Type, all.Number = sets[0].Labels, sets[0].LabelNames, sets[0].Type, sets[0].Number
 	}
 	for i, p := range order {
-		if i > 0 && row(order[i-1]) == row(p) {
+		if i > 0 && row(order[i-1]) == row(p) && fold(order[i-1]) == fold(p) {
 			return nil, fmt.Errorf("%w: row %d is there twice", ErrFormat, row(p))
 		}
 		s := sets[p.set]
 		all.Add(s.Row[p.at], s.TruthOf(p.at), s.PredictedOf(p.at))
 		if len(s.Fold) > 0 {
 			all.Fold = append(all.Fold, s.Fold[p.at])
+		}
+		if len(s.True) > 0 {
+			all.True = append(all.True, s.True[p.at])
 		}
 		if len(s.Names) > 0 {
 			all.Names = append(all.Names, s.Names[p.at])
@@ -84,6 +106,6 @@ func Merge(sets []*Set) (*Set, error) {
 // alike reports whether sets have the same labels and fields. The first set may be empty and
 // then has neither folds nor names.
 func alike(a, b *Set) bool {
-	return a.Labels == b.Labels && slices.Equal(a.LabelNames, b.LabelNames) &&
+	return a.Labels == b.Labels && a.Number == b.Number && a.Type.Same(&b.Type) && slices.Equal(a.LabelNames, b.LabelNames) &&
 		(len(b.Row) == 0 || (len(a.Fold) > 0) == (len(b.Fold) > 0) && (len(a.Names) > 0) == (len(b.Names) > 0))
 }

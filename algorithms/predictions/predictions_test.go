@@ -10,16 +10,24 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 )
 
 // draw makes a set of distinct rows.
 func draw(t *rapid.T) *Set {
-	s := &Set{Labels: rapid.IntRange(1, 4).Draw(t, "labels")}
+	s := &Set{Labels: rapid.IntRange(1, 4).Draw(t, "labels"), Number: rapid.Bool().Draw(t, "number")}
+	s.Type.Classes = rapid.Bool().Draw(t, "classes")
+	if rapid.Bool().Draw(t, "scale") {
+		s.Type.Scale = &dataset.Scale{Low: rapid.IntRange(-9, 9).Draw(t, "low"), True: rapid.SampledFrom(truths).Draw(t, "truth")}
+	}
 	rows := rapid.SliceOfNDistinct(rapid.Uint32Max(200), 1, 30, rapid.ID).Draw(t, "rows")
 	for _, row := range rows {
 		v := rapid.SliceOfN(rapid.Float32Range(0, 1), 2*s.Labels, 2*s.Labels).Draw(t, "degrees")
-		s.Add(row, v[:s.Labels], v[s.Labels:])
+		s.Add(row, v[:s.Labels], v[s.Labels:][:s.Width()])
+		if s.Type.Scale != nil {
+			s.True = append(s.True, float64(v[0])/3)
+		}
 	}
 	if rapid.Bool().Draw(t, "names") {
 		for _, row := range rows {
@@ -46,13 +54,16 @@ func TestMergeAndEncode(t *testing.T) {
 		}
 		pieces := make([]*Set, 3)
 		for i := range pieces {
-			pieces[i] = &Set{Labels: s.Labels, LabelNames: s.LabelNames}
+			pieces[i] = &Set{Labels: s.Labels, LabelNames: s.LabelNames, Type: s.Type, Number: s.Number}
 		}
 		for i, row := range s.Row {
 			p := pieces[rapid.IntRange(0, 2).Draw(t, "piece")]
 			p.Add(row, s.TruthOf(i), s.PredictedOf(i))
 			if s.Fold != nil {
 				p.Fold = append(p.Fold, s.Fold[i])
+			}
+			if s.True != nil {
+				p.True = append(p.True, s.True[i])
 			}
 			if s.Names != nil {
 				p.Names = append(p.Names, s.Names[i])
@@ -100,6 +111,10 @@ func FuzzDecode(f *testing.F) {
 	s.SetFold(7)
 	f.Add(s.Encode())
 	f.Add((&Set{Labels: 1}).Encode())
+	n := &Set{Labels: 2, Number: true, Type: dataset.LabelType{Scale: &dataset.Scale{Low: -3, True: dataset.TrueValue}}, True: []float64{1.5}}
+	n.Add(4, []float32{0, 1}, []float32{-2.5})
+	f.Add(n.Encode())
+	f.Add((&Set{Labels: 3, Type: dataset.LabelType{Classes: true}}).Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var s *Set
 		var err error

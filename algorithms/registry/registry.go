@@ -48,6 +48,15 @@ func Find(name string) (algorithms.Algorithm, error) {
 	return nil, fmt.Errorf("algorithm %q is unknown; known are: %s", name, strings.Join(Names(), ", "))
 }
 
+// Output returns what the models of an algorithm predict.
+func Output(name string) algorithms.Output {
+	a, err := Find(name)
+	if err != nil {
+		return algorithms.Distribution
+	}
+	return a.Predicts()
+}
+
 // Model decodes a model file into its file and model.
 func Model(b []byte) (*modelfile.File, algorithms.Model, error) {
 	f, err := modelfile.Decode(b)

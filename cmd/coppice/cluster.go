@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,23 +20,27 @@ import (
 
 // foldList is the contents of a --split file.
 type foldList struct {
-	rows   []uint16
-	count  int
+	*dataset.SplitList
 	blob   []byte
 	digest string
 }
 
 func readFolds(path string, m *dataset.Manifest) (*foldList, error) {
-	folds, n, err := m.FoldsFile(path)
+	list, err := m.SplitFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if n < 2 {
+	if list.Folds < 2 && !list.Overlap {
 		return nil, fmt.Errorf("%s: a single fold; at least two are needed", path)
 	}
-	blob := dataset.EncodeFolds(folds)
+	blob := dataset.EncodeFolds(list.Assigned)
 	sum := sha256.Sum256(blob)
-	return &foldList{folds, n, blob, hex.EncodeToString(sum[:])}, nil
+	return &foldList{list, blob, hex.EncodeToString(sum[:])}, nil
+}
+
+// into has the spec use the list.
+func (f *foldList) into(s *protocol.Spec) {
+	s.Assigned, s.Folds, s.Overlap = f.digest, f.Folds, f.Overlap
 }
 
 // fetch reads a cluster's dataset into memory.
@@ -52,7 +55,14 @@ func (c *trainCmd) fetch(a *app, name string) (string, *local.Data, error) {
 		return "", nil, err
 	}
 	shards, err := cl.Shards(a.ctx, d.Manifest)
-	return name, &local.Data{Manifest: d.Manifest, Shards: shards}, err
+	data := &local.Data{Manifest: d.Manifest, Shards: shards}
+	if g := d.Manifest.Groups; g != nil && err == nil {
+		var b []byte
+		if b, err = cl.Blob(a.ctx, g.Digest); err == nil {
+			data.Assigned, err = dataset.DecodeFolds(b, d.Manifest.Rows)
+		}
+	}
+	return name, data, err
 }
 
 // trainThere trains on a cluster and waits for the end.
@@ -124,17 +134,22 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 		if err != nil {
 			return nil, err
 		}
-		assigned = folds.rows
+		assigned = folds.Assigned
 		if _, err := cl.PutBlob(a.ctx, folds.blob); err != nil {
 			return nil, err
 		}
-		file.Spec.Assigned, file.Spec.Folds = folds.digest, folds.count
+		folds.into(&file.Spec)
 	}
 	resolved, err := spec.Resolve(file.Spec, set.Manifest)
 	if err != nil {
 		return nil, file.Locate(err)
 	}
 	if keep {
+		if assigned == nil {
+			if assigned, err = assignedFolds(a, cl, resolved, set.Manifest); err != nil {
+				return nil, err
+			}
+		}
 		if err := keepable(resolved, set.Manifest, assigned); err != nil {
 			return nil, err
 		}
@@ -161,7 +176,7 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 }
 
 // importAs imports a file of a job under its own name, or, where other data or the same
-// with other names of columns or numbers of rows has that, with the beginning of its
+// with other names of columns, numbers of rows, labels or groups has that, with the beginning of its
 // digest added.
 func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := os.MkdirTemp("", "coppice-import-")
@@ -175,7 +190,7 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 	}
 	have, err := cl.Dataset(ctx, name)
 	switch {
-	case err == nil && have.Digest == m.Digest() && cmp.Or(m.SameNames(have.Manifest), m.SameRows(have.Manifest)) == nil:
+	case err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
 		return have, nil
 	case err == nil:
 		name += "-" + m.Digest()[:8]

@@ -74,12 +74,15 @@ func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 // dataFlags say how a data file with labels is read.
 type dataFlags struct {
 	fileFlags
-	Sigma          float64 `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
-	Range          string  `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the Gaussian of --labels age covers, such as 0:69."`
-	LabelsVariable string  `placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
-	LabelsFile     string  `placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
-	Normalize      bool    `group:"data" help:"Divide each label row by its sum."`
-	Tolerance      float64 `placeholder:"T" group:"data" help:"How far from 1 the labels of a row may sum (default: 0.0001)."`
+	Sigma          float64  `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
+	Range          string   `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the labels are, such as 0:69: those that the Gaussian of --labels age covers; of distributions and counts, which are then an ordered scale, one for each label."`
+	Values         string   `placeholder:"C" group:"data" help:"Column of a CSV file, or variable, with the exact number of each row on the scale of --range; it may be the age itself."`
+	Intervals      []string `placeholder:"C" group:"data" help:"Two of these, with the least and the greatest number of each row (default: [a, a + 1 - 1e-9] for a whole number a)."`
+	Groups         string   `placeholder:"C" group:"data" help:"One of these, with what each row belongs to, such as a person: for --folds groups."`
+	LabelsVariable string   `placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
+	LabelsFile     string   `placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
+	Normalize      bool     `group:"data" help:"Divide each label row by its sum."`
+	Tolerance      float64  `placeholder:"T" group:"data" help:"How far from 1 the labels of a row may sum (default: 0.0001)."`
 }
 
 // open opens a data file, or stdin, as the flags say.
@@ -108,16 +111,30 @@ func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
 	if math.IsNaN(d.Tolerance) || d.Tolerance < 0 || d.Tolerance > 1 {
 		return o, dataset.Checks{}, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
 	}
+	if n := len(d.Intervals); n != 0 && n != 2 {
+		return o, dataset.Checks{}, usagef("--intervals: want two columns, the least and the greatest number of each row, not %d", n)
+	}
+	o.Beside = dataset.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
 	return o, dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}, d.ages(&o.Labels)
 }
 
-// ages takes --sigma and --range over, which belong to --labels age only.
+// ages takes --sigma and --range over.
 func (d *dataFlags) ages(o *dataset.LabelOptions) (err error) {
+	switch {
+	case o.Kind != dataset.Age && d.Sigma != 0:
+		return usagef("--sigma belongs to --labels age")
+	case o.Kind == dataset.Class && d.Range != "":
+		return usagef("--range says which numbers labels are; classes are none")
+	case d.Range == "" && (d.Values != "" || len(d.Intervals) > 0) && o.Kind != dataset.Age:
+		return usagef("--values and --intervals are numbers on a scale: they need --range")
+	}
 	if o.Kind != dataset.Age {
-		if d.Sigma != 0 || d.Range != "" {
-			return usagef("--sigma and --range belong to --labels age")
+		if d.Range == "" {
+			return nil
 		}
-		return nil
+		o.Ordered = true
+		o.Low, o.High, err = parseRange(d.Range)
+		return err
 	}
 	if math.IsNaN(d.Sigma) || math.IsInf(d.Sigma, 0) || d.Sigma <= 0 {
 		return usagef("--labels age needs --sigma with a number above 0, such as --sigma 2")
@@ -125,11 +142,16 @@ func (d *dataFlags) ages(o *dataset.LabelOptions) (err error) {
 	if d.Range == "" {
 		return usagef("--labels age needs --range LOW:HIGH, such as --range 0:69")
 	}
-	if o.Low, o.High, err = dataset.ParseRange(d.Range); err != nil {
-		return usageError{err}
-	}
 	o.Sigma = d.Sigma
-	return nil
+	o.Low, o.High, err = parseRange(d.Range)
+	return err
+}
+
+func parseRange(text string) (low, high int, err error) {
+	if low, high, err = dataset.ParseRange(text); err != nil {
+		err = usagef("--%w", err)
+	}
+	return low, high, err
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

@@ -59,33 +59,44 @@ func (c *importCmd) Run(a *app) error {
 
 // datasetInfo is a dataset as the commands print it.
 type datasetInfo struct {
-	Name         string    `json:"name"`
-	Digest       string    `json:"digest"`
-	Rows         int       `json:"rows"`
-	Features     int       `json:"features"`
-	Labels       int       `json:"labels"`
-	Sparse       bool      `json:"sparse"`
-	NonZeros     int64     `json:"non_zeros"`
-	Shards       int       `json:"shards"`
-	Bytes        int64     `json:"bytes"`
-	Imported     int64     `json:"imported"` // Unix seconds
-	LabelNames   []string  `json:"label_names,omitempty"`
-	FeatureNames []string  `json:"feature_names,omitempty"`
-	MeanLabel    []float64 `json:"mean_label,omitempty"`
-	Missing      string    `json:"missing"`                 // refuse, drop or a number
-	CountedFrom  string    `json:"counted_from,omitempty"`  // of a libsvm file: 0 or 1
-	LeftOut      int       `json:"left_out,omitempty"`      // rows of the file
-	LeftOutRows  leftOut   `json:"left_out_rows,omitempty"` // their numbers, of show
+	Name         string             `json:"name"`
+	Digest       string             `json:"digest"`
+	Rows         int                `json:"rows"`
+	Features     int                `json:"features"`
+	Labels       int                `json:"labels"`
+	Sparse       bool               `json:"sparse"`
+	NonZeros     int64              `json:"non_zeros"`
+	Shards       int                `json:"shards"`
+	Bytes        int64              `json:"bytes"`
+	Imported     int64              `json:"imported"`             // Unix seconds
+	LabelType    *dataset.LabelType `json:"label_type,omitempty"` // unless they are distributions
+	Intervals    bool               `json:"has_intervals,omitempty"`
+	Groups       []string           `json:"groups,omitempty"`
+	LabelNames   []string           `json:"label_names,omitempty"`
+	FeatureNames []string           `json:"feature_names,omitempty"`
+	MeanLabel    []float64          `json:"mean_label,omitempty"`
+	Missing      string             `json:"missing"`                 // refuse, drop or a number
+	CountedFrom  string             `json:"counted_from,omitempty"`  // of a libsvm file: 0 or 1
+	LeftOut      int                `json:"left_out,omitempty"`      // rows of the file
+	LeftOutRows  leftOut            `json:"left_out_rows,omitempty"` // their numbers, of show
 }
 
 func describeDataset(d *protocol.Dataset) *datasetInfo {
 	m := d.Manifest
-	return &datasetInfo{
+	info := &datasetInfo{
 		Name: d.Name, Digest: d.Digest, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
 		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), Imported: d.Time,
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
 		Missing: cmp.Or(m.Missing, "refuse"), CountedFrom: string(m.CountedFrom), LeftOut: m.FileRows() - m.Rows,
+		Intervals: m.HasIntervals,
 	}
+	if m.LabelType != (dataset.LabelType{}) {
+		info.LabelType = &m.LabelType
+	}
+	if m.Groups != nil {
+		info.Groups = m.Groups.Names
+	}
+	return info
 }
 
 type datasetListCmd struct{ serverFlags }
@@ -149,6 +160,8 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"feature names", nameList(d.FeatureNames)},
 			{"labels", count(d.Labels)},
 			{"label names", nameList(d.LabelNames)},
+			{"labels are", labelsLine(set.Manifest)},
+			{"groups", groupsLine(d.Groups)},
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%d, %s", d.Shards, size(d.Bytes))},
 			{"imported", clock(d.Imported)},
@@ -156,6 +169,23 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"mean label", meanLine(set.Manifest)},
 		})
 	})
+}
+
+// labelsLine says what the labels are.
+func labelsLine(m *dataset.Manifest) string {
+	s := m.LabelType.String(m.Labels)
+	if m.HasIntervals {
+		s += ", with intervals"
+	}
+	return s
+}
+
+// groupsLine lists the groups.
+func groupsLine(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s: %s", count(len(names)), nameList(names))
 }
 
 // meanLine writes the mean label distribution, at most 20 labels of it.

@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
 type evaluateCmd struct {
-	Model  string `required:"" placeholder:"FILE" help:"Model file."`
-	Data   string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
-	PerRow bool   `help:"Give the measures of each row as well, as CSV."`
-	Out    string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
+	Model     string `required:"" placeholder:"FILE" help:"Model file."`
+	Data      string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
+	PerRow    bool   `help:"Give the measures of each row as well, as CSV."`
+	Confusion bool   `help:"Print the confusion matrix of a model of classes as well; -o json has it anyway."`
+	Out       string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
 
 	formatFlag
 	threadsFlag
@@ -65,6 +68,9 @@ func (c *evaluateCmd) Run(a *app) error {
 	}
 	a.tell(src)
 	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched}
+	if err := c.plan(m, e, src.Info()); err != nil {
+		return err
+	}
 	rows, err := c.perRow(a, e, src)
 	if err != nil {
 		return err
@@ -84,6 +90,32 @@ func (c *evaluateCmd) Run(a *app) error {
 	return a.printBeside(c.Out, e, e.text)
 }
 
+// plan finds out which measures there are, and refuses flags about others.
+func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
+	t, err := m.typeOf(info)
+	if err != nil {
+		return usageError{err}
+	}
+	_, labels := m.Shape()
+	if e.plan, err = pipeline.PlanOf(m.file.Algorithm, labels, t); err != nil {
+		return err
+	}
+	if c.PerRow && e.plan.Number {
+		return usagef("--per-row gives measures of distributions; this model predicts numbers")
+	}
+	if !c.Confusion {
+		return nil
+	}
+	switch {
+	case !t.Classes:
+		return usagef("--confusion is of classes; the labels of this model are %s", t.String(labels))
+	case labels > measures.MaxConfusion:
+		return usagef("--confusion: %d classes; the matrix of more than %d is not kept", labels, measures.MaxConfusion)
+	}
+	e.confusion = m.classes()
+	return nil
+}
+
 // evaluation is what `coppice evaluate` prints.
 type evaluation struct {
 	ModelDigest   string            `json:"model_digest"`
@@ -91,10 +123,14 @@ type evaluation struct {
 	Rows          int               `json:"rows"`
 	Measures      measures.Report   `json:"measures"`
 	MeanPredictor measures.Report   `json:"mean_predictor"`
+	Added         *pipeline.Added   `json:"added,omitempty"`
 	Matched       *dataset.Matching `json:"matched"`
 	PerRow        []rowMeasures     `json:"per_row,omitempty"`
 	LeftOut       leftOut           `json:"left_out,omitempty"` // rows of the file
 	Out           string            `json:"out,omitempty"`
+
+	plan      *measures.Plan
+	confusion []string // the names of the classes of a confusion matrix that the text has; nil: none
 }
 
 // rowMeasures are the measures of one row, of the model and of the mean predictor.
@@ -106,7 +142,10 @@ type rowMeasures struct {
 
 func (e *evaluation) text(w io.Writer) {
 	title := fmt.Sprintf("Measures of %s on %s: mean and deviation over %s", short(e.ModelDigest), e.Data, plural(e.Rows, "row"))
-	writeMeasures(w, title, e.Measures, e.MeanPredictor)
+	writeMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
+	if e.confusion != nil {
+		writeConfusion(w, e.Added.Model.Classes, e.confusion)
+	}
 	if text := e.LeftOut.String(); text != "" {
 		fmt.Fprintf(w, "\n%s\n", text)
 	}
@@ -118,19 +157,19 @@ func (e *evaluation) text(w io.Writer) {
 
 // evaluate sums the measures of the model and of the mean predictor over src.
 func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOptions, rows rowSink) error {
-	mean := make([]float32, len(m.provenance.MeanLabel))
-	for i, v := range m.provenance.MeanLabel {
-		mean[i] = float32(v)
+	mean, err := m.mean()
+	if err != nil {
+		return err
 	}
-	if _, labels := m.Shape(); len(mean) != labels {
-		return errors.New("the model file has no mean label distribution to compare with")
-	}
-	model, baseline := make([]float64, measures.Width), make([]float64, measures.Width)
-	err := m.predict(src, o, func(p *predicted) error {
+	model, baseline := make([]float64, e.plan.Width()), make([]float64, e.plan.Width())
+	err = m.predict(src, o, func(p *predicted) error {
 		for i := range p.rows.N {
+			e.plan.Add(model, p.rows, i, p.row(i))
+			e.plan.Add(baseline, p.rows, i, mean)
+			if e.plan.Number {
+				continue
+			}
 			label := p.rows.Label(i)
-			measures.Accumulate(model, label, p.row(i))
-			measures.Accumulate(baseline, label, mean)
 			if err := rows.take(p.name(i), measures.OfRow(label, p.row(i)), measures.OfRow(label, mean)); err != nil {
 				return err
 			}
@@ -138,6 +177,25 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 		e.Rows += p.rows.N
 		return nil
 	})
-	e.Measures, e.MeanPredictor = measures.FromSums(model), measures.FromSums(baseline)
+	e.Measures, e.MeanPredictor, e.Added = pipeline.Measured(e.plan, model, baseline)
 	return err
+}
+
+// mean returns what the model must beat predicts of every row: the mean label distribution,
+// or the median where the model predicts a number.
+func (m *model) mean() ([]float32, error) {
+	if m.output() == algorithms.Number {
+		if m.provenance.Median == nil {
+			return nil, errors.New("the model file has no median to compare with")
+		}
+		return []float32{float32(*m.provenance.Median)}, nil
+	}
+	mean := make([]float32, len(m.provenance.MeanLabel))
+	for i, v := range m.provenance.MeanLabel {
+		mean[i] = float32(v)
+	}
+	if _, labels := m.Shape(); len(mean) != labels {
+		return nil, errors.New("the model file has no mean label distribution to compare with")
+	}
+	return mean, nil
 }

@@ -118,7 +118,7 @@ func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutWriter, error) {
 	if c.PredictionsOut == "" {
 		return nil, nil
 	}
-	if file.Folds == 0 && file.TestFraction == 0 && c.Split == "" {
+	if file.Folds == 0 && file.TestFraction == 0 && !file.GroupFolds && c.Split == "" {
 		return nil, usagef("--predictions-out: no rows are held out; give --test-fraction, --folds or --split")
 	}
 	format, err := new(formatFlag).of(c.PredictionsOut)
@@ -182,11 +182,12 @@ func writeHeldOut(w io.Writer, f dataset.Format, s *predictions.Set) error {
 }
 
 // heldOutCSV writes row, the row's name and the fold where there are such, then true_ and
-// predicted_ columns for each label.
+// predicted_ columns for each label (or number, the one that is predicted), then the true class
+// or the true number, and what is read off the prediction.
 func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	out := csv.NewWriter(buffer)
-	record := heldOutHeader(s, names)
+	record, derived := heldOutHeader(s, names), heldOutDerivation(s, names)
 	if err := out.Write(record); err != nil {
 		return err
 	}
@@ -203,7 +204,13 @@ func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 				record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
 			}
 		}
-		if err := out.Write(record); err != nil {
+		if s.Type.Classes {
+			record = append(record, names[dataset.Greatest(s.TruthOf(i))])
+		}
+		if len(s.True) > 0 {
+			record = append(record, numberText(s.True[i]))
+		}
+		if err := out.Write(derived.fields(record, s.PredictedOf(i))); err != nil {
 			return err
 		}
 	}
@@ -219,27 +226,72 @@ func heldOutHeader(s *predictions.Set, names []string) []string {
 	if len(s.Fold) > 0 {
 		header = append(header, "fold")
 	}
-	for _, prefix := range []string{"true_", "predicted_"} {
+	for _, name := range names {
+		header = append(header, "true_"+name)
+	}
+	if s.Number {
+		header = append(header, "number")
+	} else {
 		for _, name := range names {
-			header = append(header, prefix+name)
+			header = append(header, "predicted_"+name)
 		}
 	}
-	return header
+	if s.Type.Classes {
+		header = append(header, "true_class")
+	}
+	if len(s.True) > 0 {
+		header = append(header, "true_number")
+	}
+	return append(header, heldOutDerivation(s, names).columns()...)
+}
+
+// heldOutDerivation says what is read off the predictions of a set.
+func heldOutDerivation(s *predictions.Set, names []string) *derivation {
+	if s.Number {
+		return &derivation{}
+	}
+	return &derivation{of: s.Type, labels: names}
 }
 
 // heldOutNPZ writes the arrays "rows" and "folds" (int64), "labels" and "predictions"
-// (float32, rows x labels), "label_names" and "row_names".
+// (float32, rows x labels), what heldOutTruth writes, "label_names" and "row_names".
 func heldOutNPZ(w io.Writer, s *predictions.Set, names []string) error {
 	z := npy.NewArchive(w)
 	err := cmp.Or(
 		heldOutInts(z, "rows", s.Row), heldOutInts(z, "folds", s.Fold),
-		heldOutFloats(z, "labels", s.Truth, s.Labels), heldOutFloats(z, "predictions", s.Predicted, s.Labels),
+		heldOutFloats(z, "labels", s.Truth, s.Labels), heldOutFloats(z, "predictions", s.Predicted, s.Width()),
+		heldOutTruth(z, s, names),
 		z.List("label_names", names),
 	)
 	if err == nil && len(s.Names) > 0 {
 		err = z.List("row_names", s.Names)
 	}
 	return cmp.Or(err, z.Close())
+}
+
+// heldOutTruth writes the true classes (true_class, int64) or the true numbers (true_number,
+// float32), and what is read off the predictions.
+func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
+	derived := derivedArrays{derivation: heldOutDerivation(s, names)}
+	var classes []int32
+	var numbers []float32
+	for i := range s.Row {
+		derived.add(s.PredictedOf(i))
+		if s.Type.Classes {
+			classes = append(classes, int32(dataset.Greatest(s.TruthOf(i))))
+		}
+		if len(s.True) > 0 {
+			numbers = append(numbers, float32(s.True[i]))
+		}
+	}
+	var err error
+	if s.Type.Classes {
+		err = writeInts(z, "true_class", classes)
+	}
+	if err == nil && numbers != nil {
+		err = heldOutFloats(z, "true_number", numbers, 1)
+	}
+	return cmp.Or(err, derived.write(z))
 }
 
 func heldOutInts[T uint16 | uint32](z *npy.Archive, name string, values []T) error {

@@ -83,5 +83,5 @@ func assignedFolds(a *app, cl *client.Client, j *round.Job, m *dataset.Manifest)
 	if err != nil {
 		return nil, err
 	}
-	return dataset.DecodeFolds(b, m.Rows)
+	return j.Split.Decode(b, m.Rows)
 }

@@ -53,6 +53,7 @@ func writeInspection(w io.Writer, f *dataset.Inspection) {
 		{"rows", count(f.Rows)},
 		{"features", count(f.Features)},
 		{"labels", count(f.Labels)},
+		{"labels are", f.LabelsAre},
 		{"row names", yesNo(f.RowNames)},
 		{"missing", missingLine(f)},
 	}

@@ -227,7 +227,7 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	if err != nil {
 		if j.Job != nil {
 			lines = append(lines, [2]string{"algorithm", j.Job.Algorithm}, [2]string{"dataset", j.Dataset},
-				[2]string{"seed", fmt.Sprint(j.Job.Seed)}, [2]string{"split", splitLine(j.Job)}, [2]string{"settings", settingsLine(j.Job.Params)})
+				[2]string{"seed", fmt.Sprint(j.Job.Seed)}, [2]string{"split", splitLine(j.Job, "")}, [2]string{"settings", settingsLine(j.Job.Params)})
 		}
 		pairs(w, lines)
 		return

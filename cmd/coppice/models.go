@@ -77,6 +77,7 @@ type modelShown struct {
 	Dataset  string `json:"dataset,omitempty"` // name, where a cluster knows it
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
+	Predicts string `json:"predicts"`
 	*pipeline.Provenance
 	Describe []described `json:"describe"`
 	Repeat   string      `json:"repeat"`
@@ -88,17 +89,18 @@ type described struct {
 }
 
 func (m *model) shown(name, dataset string) *modelShown {
-	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: dataset, Provenance: m.provenance}
+	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: dataset, Predicts: m.output().String(), Provenance: m.provenance}
 	s.Features, s.Labels = m.Shape()
 	for _, d := range m.Describe() {
 		s.Describe = append(s.Describe, described{d[0], d[1]})
 	}
-	s.Repeat = repeat(m.provenance.Job, dataset)
+	s.Repeat = repeat(m.provenance, dataset)
 	return s
 }
 
 // repeat writes the command that trains the same model again.
-func repeat(j *round.Job, dataset string) string {
+func repeat(p *pipeline.Provenance, dataset string) string {
+	j := p.Job
 	parts := []string{"coppice train"}
 	if dataset != "" {
 		parts = append(parts, "--dataset "+dataset)
@@ -107,6 +109,10 @@ func repeat(j *round.Job, dataset string) string {
 	}
 	parts = append(parts, "--algorithm "+j.Algorithm, fmt.Sprintf("--seed %d", j.Seed))
 	switch {
+	case j.Split.Overlap:
+		parts = append(parts, "--split SPLITS.csv")
+	case p.Group != "":
+		parts = append(parts, "--folds groups")
 	case j.Split.Assigned != "":
 		parts = append(parts, "--split FOLDS.csv")
 	case j.Split.Folds > 0:
@@ -130,8 +136,10 @@ func (s *modelShown) text(w io.Writer) {
 		{"shape", fmt.Sprintf("%s, %s", plural(s.Features, "feature"), plural(s.Labels, "label"))},
 		{"feature names", nameList(s.FeatureNames)},
 		{"label names", nameList(s.LabelNames)},
+		{"labels are", s.LabelType.String(s.Labels)},
+		{"predicts", s.Predicts},
 		{"seed", fmt.Sprint(j.Seed)},
-		{"split", splitLine(j)},
+		{"split", splitLine(j, s.Group)},
 		{"rows", rowsLine(s.Rows, 0)},
 		{"settings", settingsLine(j.Params)},
 		{"steps", stepsLine(s.Steps, s.BestStep, s.RefitSteps)},
@@ -142,7 +150,7 @@ func (s *modelShown) text(w io.Writer) {
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
-	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows", s.Measures, s.MeanPredictor)
+	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows", s.Measures, s.MeanPredictor, s.Added)
 	again := "To train it again:"
 	if s.Dataset == "" {
 		again = "To train it again, where FILE has the same data and the flags about reading it are added:"
@@ -150,9 +158,14 @@ func (s *modelShown) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n%s\n", again, s.Repeat)
 }
 
-func splitLine(j *round.Job) string {
+// splitLine describes a job's split; group is the one that it tests, or empty.
+func splitLine(j *round.Job, group string) string {
 	var parts []string
 	switch s := j.Split; {
+	case group != "":
+		parts = append(parts, fmt.Sprintf("the group %q tested, one of %d", group, s.Folds))
+	case s.Overlap:
+		parts = append(parts, fmt.Sprintf("split %d of %d, listed (%s)", s.Fold, s.Folds, short(s.Assigned)))
 	case s.Assigned != "":
 		parts = append(parts, fmt.Sprintf("fold %d of %d, listed (%s)", s.Fold, s.Folds, short(s.Assigned)))
 	case s.Folds > 0:

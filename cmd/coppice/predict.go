@@ -14,7 +14,7 @@ const blockRows = 1024
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
 	Data  string `required:"" placeholder:"FILE" help:"Data file, or - for stdin; labels in it are ignored."`
-	Out   string `required:"" placeholder:"FILE" help:"File to write, with a distribution for each row: .csv, .csv.gz or .npz; - for stdout."`
+	Out   string `required:"" placeholder:"FILE" help:"File to write, with a prediction for each row: .csv, .csv.gz or .npz; - for stdout."`
 
 	formatFlag
 	threadsFlag
@@ -24,7 +24,8 @@ type predictCmd struct {
 // Help implements kong's HelpProvider.
 func (predictCmd) Help() string {
 	return `Columns are matched with the model's by name where both have names, in any order; otherwise by position, and the output
-says so.`
+says so. After the degrees of the labels come, of a model of classes, the class of the greatest (predicted_class) and, of
+one of labels on a scale, the expected number, the median and the mode.`
 }
 
 // Run implements `coppice predict`.
@@ -83,9 +84,10 @@ func (c *predictCmd) Run(a *app) error {
 		Out         string            `json:"out"`
 		ModelDigest string            `json:"model_digest"`
 		Classes     []string          `json:"labels"`
+		Columns     []string          `json:"columns"` // of each row, after its name or number
 		Matched     *dataset.Matching `json:"matched"`
 		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
-	}{rows, c.Out, m.file.Digest, m.classes(), matched, dropped}
+	}{rows, c.Out, m.file.Digest, m.classes(), m.columns(), matched, dropped}
 	if text := dropped.String(); text != "" {
 		a.note("%s: %s", src.Info().File, text)
 	}
@@ -100,12 +102,12 @@ type predicted struct {
 	rows   *dataset.Rows
 	names  []string // nil where rows have none
 	values []float32
-	labels int
+	width  int           // of a row
 	done   chan struct{} // the values are there
 }
 
 // row returns the prediction of row i of the block.
-func (p *predicted) row(i int) []float32 { return p.values[i*p.labels : (i+1)*p.labels] }
+func (p *predicted) row(i int) []float32 { return p.values[i*p.width : (i+1)*p.width] }
 
 // name returns the name of row i of the block, or its number in the file.
 func (p *predicted) name(i int) string {
@@ -117,7 +119,7 @@ func (p *predicted) name(i int) string {
 
 // predict predicts the rows of src, block by block, and calls f with one after the other.
 func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*predicted) error) error {
-	p := newPredictor(m, max(1, m.threads), f)
+	p := newPredictor(m, m.width(), max(1, m.threads), f)
 	err := dataset.Blocks(src, blockRows, o, p.add)
 	if failed := p.end(); failed != nil {
 		return failed

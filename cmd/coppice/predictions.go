@@ -30,17 +30,18 @@ func (m *model) writePredictions(w io.Writer, f dataset.Format, src dataset.Sour
 func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	out := csv.NewWriter(buffer)
-	if err := out.Write(append([]string{"row"}, m.classes()...)); err != nil {
+	if err := out.Write(append([]string{"row"}, m.columns()...)); err != nil {
 		return 0, err
 	}
 	var record []string
+	derived := m.derivation()
 	err = m.predict(src, o, func(p *predicted) error {
 		for i := range p.rows.N {
 			record = append(record[:0], p.name(i))
 			for _, v := range p.row(i) {
 				record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
 			}
-			if err := out.Write(record); err != nil {
+			if err := out.Write(derived.fields(record, p.row(i))); err != nil {
 				return err
 			}
 		}
@@ -57,25 +58,29 @@ func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOpti
 	return rows, buffer.Flush()
 }
 
-// predictNPZ writes the arrays "predictions" (float32, rows x labels), "label_names",
+// predictNPZ writes the arrays "predictions" (float32, rows x labels or x 1), "label_names",
+// what is read off the predictions (see derivedArrays),
 // "rows" (int64, numbers in the file) and, where rows have names, "row_names".
 func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
 	if rows, err = dataset.CountRows(src); err != nil {
 		return 0, err
 	}
 	z := npy.NewArchive(w)
-	_, labels := m.Shape()
-	out, err := z.Floats("predictions", rows, labels)
+	width, derived := m.width(), derivedArrays{derivation: m.derivation()}
+	out, err := z.Floats("predictions", rows, width)
 	if err != nil {
 		return 0, err
 	}
 	done := 0
 	err = m.predict(src, o, func(p *predicted) error {
 		done += p.rows.N
-		return out.Write(p.values[:p.rows.N*labels])
+		for i := range p.rows.N {
+			derived.add(p.row(i))
+		}
+		return out.Write(p.values[:p.rows.N*width])
 	})
 	if err == nil {
-		err = cmp.Or(out.Flush(), sameRows(done, rows), z.List("label_names", m.classes()))
+		err = cmp.Or(out.Flush(), sameRows(done, rows), z.List("label_names", m.classes()), derived.write(z))
 	}
 	if err == nil {
 		err = writeRows(z, src, rows)

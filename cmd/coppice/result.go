@@ -35,6 +35,7 @@ type result struct {
 	Rows          pipeline.Counts    `json:"rows"`
 	Measures      measures.Report    `json:"measures"`
 	MeanPredictor measures.Report    `json:"mean_predictor"`
+	Added         *pipeline.Added    `json:"added,omitempty"` // measures of classes, of a scale or of numbers
 	ModelDigest   string             `json:"model_digest"`
 	Model         string             `json:"model,omitempty"`       // where it is
 	Predictions   string             `json:"predictions,omitempty"` // of held-out rows: where they are
@@ -53,6 +54,7 @@ type result struct {
 
 // foldResult is the part of a result that differs from fold to fold.
 type foldResult struct {
+	Group         string          `json:"group,omitempty"` // that was tested, of folds of groups
 	Steps         uint64          `json:"steps"`
 	BestStep      uint64          `json:"best_step,omitempty"`
 	RefitSteps    uint64          `json:"refit_steps,omitempty"`
@@ -60,6 +62,7 @@ type foldResult struct {
 	Rows          pipeline.Counts `json:"rows"`
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_predictor"`
+	Added         *pipeline.Added `json:"added,omitempty"`
 	ModelDigest   string          `json:"model_digest"`
 	HeldOut       []int           `json:"held_out,omitempty"`
 }
@@ -68,12 +71,12 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent,
 	}
 	for _, f := range o.Folds {
-		r.Folds = append(r.Folds, foldResult{f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.ModelDigest, nil})
+		r.Folds = append(r.Folds, foldResult{f.Group, f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, nil})
 	}
 	return r
 }
@@ -96,7 +99,7 @@ func (r *result) text(w io.Writer) {
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
-	writeMeasures(w, r.title(), r.Measures, r.MeanPredictor)
+	writeMeasures(w, r.title(), r.Measures, r.MeanPredictor, r.Added)
 	fmt.Fprintln(w)
 	end := [][2]string{{"model digest", r.ModelDigest}}
 	if r.Model != "" {
@@ -188,17 +191,26 @@ func settingsPairs(raw json.RawMessage) []string {
 	return list
 }
 
-// writeMeasures writes a table of measures, the mean predictor's beside the
-// model's.
-func writeMeasures(w io.Writer, title string, model, mean measures.Report) {
+// writeMeasures writes a table of measures, those of what the model must beat beside the
+// model's. A model of numbers has none of the ten.
+func writeMeasures(w io.Writer, title string, model, mean measures.Report, added *pipeline.Added) {
 	fmt.Fprintln(w, title)
-	t := newTable(w, []string{"", "model", "±", "mean predictor", "±", "better is"}, 2, 3, 4, 5)
-	for i, m := range measures.All {
+	beat, lines := "mean predictor", []measureLine(nil)
+	if added != nil && added.MedianPredictor != nil {
+		beat = "median predictor"
+	} else {
+		for i, m := range measures.All {
+			lines = append(lines, measureLine{m.Title, model[i], mean[i], m.HigherIsBetter})
+		}
+	}
+	t := newTable(w, []string{"", "model", "±", beat, "±", "better is"}, 2, 3, 4, 5)
+	for _, l := range append(lines, addedLines(added)...) {
 		better := "lower"
-		if m.HigherIsBetter {
+		if l.higher {
 			better = "higher"
 		}
-		t.AppendRow(rowOf(m.Title, figure(model[i].Mean), figure(model[i].Std), figure(mean[i].Mean), figure(mean[i].Std), better))
+		t.AppendRow(rowOf(l.title, figure(l.model.Mean), figure(l.model.Std), figure(l.mean.Mean), figure(l.mean.Std), better))
 	}
 	t.Render()
+	writeScores(w, added)
 }

@@ -24,8 +24,8 @@ type specFlags struct {
 	Seed         string   `placeholder:"N" help:"Seed of everything random (default: 1)."`
 	Steps        string   `placeholder:"N" help:"Steps at most, the same as --set steps=N; early stopping stays on."`
 	TestFraction string   `placeholder:"F" help:"Share of the rows held out for the measures."`
-	Folds        string   `placeholder:"K" help:"Train once for each of K folds and average the measures."`
-	Split        string   `placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds."`
+	Folds        string   `placeholder:"K" help:"Train once for each of K folds and average the measures; groups: once for each group of the dataset, which is tested (see --groups)."`
+	Split        string   `placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds; or with row and a column of 0 and 1 for each split: train once for each, where 1 is a test row."`
 	Name         string   `placeholder:"NAME" help:"Name of the job and its model."`
 	Settings     bool     `help:"Print the algorithm's settings and stop."`
 }
@@ -62,6 +62,9 @@ func (s *specFlags) apply(to *protocol.Spec) error {
 		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
 		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
 		{"--test-fraction", "test_fraction", s.TestFraction}, {"--folds", "folds", s.Folds},
+	}
+	if s.Folds == "groups" {
+		flags[len(flags)-1].key, flags[len(flags)-1].value = "group_folds", "true"
 	}
 	given := make(map[string]string) // the flag that gave a key
 	set := func(flag, key, value string) error {
@@ -112,7 +115,7 @@ func (s *specFlags) checkSplit(to *protocol.Spec) error {
 	if s.Split == "" {
 		return nil
 	}
-	if to.Folds != 0 || to.TestFraction != 0 {
+	if to.Folds != 0 || to.TestFraction != 0 || to.GroupFolds {
 		return usagef("--split says which rows are tested; it does not go with folds or a test fraction")
 	}
 	if _, err := os.Stat(s.Split); errors.Is(err, fs.ErrNotExist) {

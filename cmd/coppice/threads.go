@@ -47,8 +47,8 @@ type predictor struct {
 	err error // of take
 }
 
-// newPredictor begins threads; end ends them.
-func newPredictor(m algorithms.Model, threads int, take func(*predicted) error) *predictor {
+// newPredictor begins threads; end ends them. width is how many values are predicted of a row.
+func newPredictor(m algorithms.Model, width, threads int, take func(*predicted) error) *predictor {
 	n := 2 * threads
 	p := &predictor{
 		model: m, take: take, refs: make([]dataset.RowRef, blockRows),
@@ -57,9 +57,8 @@ func newPredictor(m algorithms.Model, threads int, take func(*predicted) error) 
 	for i := range p.refs {
 		p.refs[i].Pos = uint32(i)
 	}
-	_, labels := m.Shape()
 	for range n {
-		p.free <- &predicted{labels: labels, values: make([]float32, blockRows*labels), done: make(chan struct{}, 1)}
+		p.free <- &predicted{width: width, values: make([]float32, blockRows*width), done: make(chan struct{}, 1)}
 	}
 	for range threads {
 		p.lanes.Go(p.lane)
@@ -84,7 +83,7 @@ func (p *predictor) lane() {
 	scratch := p.model.NewScratch()
 	for b := range p.work {
 		rows := b.rows
-		p.model.Predict(b.values[:rows.N*b.labels], p.refs[:rows.N], func(uint32) *dataset.Rows { return rows }, scratch)
+		p.model.Predict(b.values[:rows.N*b.width], p.refs[:rows.N], func(uint32) *dataset.Rows { return rows }, scratch)
 		b.done <- struct{}{}
 	}
 }

@@ -86,7 +86,7 @@ func TestPredictorKeepsOrder(t *testing.T) {
 	stop := errors.New("stop")
 	for _, last := range []float32{20, 7} {
 		next = 0
-		p := newPredictor(l, 4, func(b *predicted) error {
+		p := newPredictor(l, 1, 4, func(b *predicted) error {
 			if b.values[0] != next {
 				t.Errorf("block %v came as number %v", b.values[0], next)
 			}

@@ -145,7 +145,8 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 	return r, o, r.heldOut(j, data.Manifest, data.Assigned)
 }
 
-// load reads the data into memory, from a file or from a cluster.
+// load reads the data into memory, from a file or from a cluster, with the groups of its rows
+// as the folds of a split by groups.
 func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data, error) {
 	if c.Data == "" {
 		return c.fetch(a, file.Dataset)
@@ -154,8 +155,11 @@ func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data,
 	if err != nil {
 		return "", nil, err
 	}
-	manifest, shards, err := dataset.Build(src, importOptions(a.ctx, checks, m))
-	return datasetName(c.Data), &local.Data{Manifest: manifest, Shards: shards}, err
+	data := new(local.Data)
+	options := importOptions(a.ctx, checks, m)
+	options.Groups = func(groups []uint16) { data.Assigned = groups }
+	data.Manifest, data.Shards, err = dataset.Build(src, options)
+	return datasetName(c.Data), data, err
 }
 
 // resolve makes the job and, where --split gives the folds, reads them.
@@ -165,8 +169,8 @@ func (c *trainCmd) resolve(file *spec.File, data *local.Data) (*round.Job, error
 		if err != nil {
 			return nil, err
 		}
-		data.Assigned = folds.rows
-		file.Spec.Assigned, file.Spec.Folds = folds.digest, folds.count
+		data.Assigned = folds.Assigned
+		folds.into(&file.Spec)
 	}
 	j, err := spec.Resolve(file.Spec, data.Manifest)
 	return j, file.Locate(err)

@@ -107,6 +107,14 @@ func (s *Server) checkManifest(ctx context.Context, m *dataset.Manifest) error {
 			return notSent(fmt.Sprintf("shard %d", i), shard.Digest, err)
 		}
 	}
+	if g := m.Groups; g != nil {
+		if err := s.present(ctx, g.Digest); err != nil {
+			return notSent("the list of groups", g.Digest, err)
+		}
+		if err := s.secure(ctx, g.Digest); err != nil {
+			return err
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelShards)
 	for _, shard := range m.Shards {

@@ -133,7 +133,7 @@ func (s *Server) submit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, bad{err}
 	}
-	if a := req.Spec.Assigned; a != "" {
+	if a := job.Split.Assigned; a != "" {
 		if err := s.present(r.Context(), a); err != nil {
 			return nil, notSent("the split", a, err)
 		}

@@ -29,7 +29,7 @@ func isDigest(text string) bool {
 	return true
 }
 
-// References returns the digests of all blobs that must be kept: the shards of
+// References returns the digests of all blobs that must be kept: the shards and groups of
 // datasets, the splits that jobs were given, and what jobs have: collected parts,
 // a trainer state, models, predictions. The map is the caller's.
 func (s *State) References() map[string]bool {
@@ -37,6 +37,9 @@ func (s *State) References() map[string]bool {
 	for _, d := range s.datasets {
 		for i := range d.Manifest.Shards {
 			refs[d.Manifest.Shards[i].Digest] = true
+		}
+		if g := d.Manifest.Groups; g != nil {
+			refs[g.Digest] = true
 		}
 	}
 	for _, j := range s.jobs {

@@ -32,10 +32,14 @@ func (s *State) datasetPut(e *protocol.DatasetPutEntry) (any, error) {
 	for k := range d.Manifest.Shards {
 		s.keep(d.Manifest.Shards[k].Digest)
 	}
+	if g := d.Manifest.Groups; g != nil {
+		s.keep(g.Digest)
+	}
 	return d, nil
 }
 
-// same returns the dataset that exists if the new one has its content, names and row numbers.
+// same returns the dataset that exists if the new one has its content, names, row numbers,
+// type of labels and groups.
 func same(old, d *protocol.Dataset) (any, error) {
 	m := old.Manifest
 	if old.Digest == d.Digest {
@@ -44,6 +48,12 @@ func same(old, d *protocol.Dataset) (any, error) {
 		}
 		if err := d.Manifest.SameRows(m); err != nil {
 			return nil, fmt.Errorf("dataset %q %w, of another file: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+		}
+		if err := d.Manifest.SameLabels(m); err != nil {
+			return nil, fmt.Errorf("dataset %q %w with labels of another type: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+		}
+		if err := d.Manifest.SameGroups(m); err != nil {
+			return nil, fmt.Errorf("dataset %q %w with other groups: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
 		}
 		return old, nil
 	}
@@ -60,6 +70,9 @@ func checkManifest(m *dataset.Manifest) error {
 	}
 	if m.Rows < 1 || m.Features < 1 || m.Labels < 1 || len(m.Shards) == 0 {
 		return invalid("a dataset of %d rows, %d features, %d labels, %d shards", m.Rows, m.Features, m.Labels, len(m.Shards))
+	}
+	if g := m.Groups; g != nil && !isDigest(g.Digest) {
+		return invalid("groups of a manifest with the digest %.80q", g.Digest)
 	}
 	for i, sh := range m.Shards {
 		if !isDigest(sh.Digest) || sh.Rows < 0 || sh.Bytes < 0 {

@@ -38,6 +38,27 @@ func TestDatasets(t *testing.T) {
 	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "of another file") {
 		t.Errorf("the same content of other rows: %v", err)
 	}
+	typed := put('d')
+	typed.Manifest.LabelType.Classes = true
+	err = m.refused(protocol.EntryDatasetPut, typed)
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "its labels are distributions, those of the new one classes") {
+		t.Errorf("the same content with labels of another type: %v", err)
+	}
+	grouped := put('d')
+	grouped.Manifest.Groups = &dataset.Groups{Digest: digest('9'), Names: []string{"ann", "bob"}}
+	err = m.refused(protocol.EntryDatasetPut, grouped)
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "no groups, those of the new one to 2 groups") {
+		t.Errorf("the same content with groups: %v", err)
+	}
+	grouped.Name = "persons"
+	m.do(protocol.EntryDatasetPut, grouped)
+	if !m.s.References()[digest('9')] {
+		t.Error("the list of groups may be deleted")
+	}
+	m.do(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "persons"})
+	if m.s.References()[digest('9')] {
+		t.Error("the list of groups is kept without its dataset")
+	}
 	err = m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), m.s.Jobs()[0].Name) {
 		t.Errorf("deletion of a dataset in use: %v", err)

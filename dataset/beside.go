@@ -1,0 +1,353 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset/matfile"
+)
+
+// BesideOptions names what a file has of its rows beside features and labels: columns of a
+// CSV file, as LabelOptions.Columns names them, or variables of a .mat or .npz file.
+type BesideOptions struct {
+	// Values has the exact number of each row on the scale of the labels; it may be the
+	// label of kind Age itself.
+	Values string
+	// Intervals has the least and the greatest number of each row: two names, or none.
+	Intervals []string
+	// Groups has what each row belongs to, such as a person.
+	Groups string
+}
+
+// names lists what is named.
+func (b *BesideOptions) names() (all []string) {
+	for _, name := range append([]string{b.Values, b.Groups}, b.Intervals...) {
+		if name != "" {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// trim takes blanks off the ends of the names and returns an error for an interval that has
+// not two of them.
+func (b *BesideOptions) trim() error {
+	b.Values, b.Groups, b.Intervals = strings.TrimSpace(b.Values), strings.TrimSpace(b.Groups), trimmed(b.Intervals)
+	if n := len(b.Intervals); n != 0 && n != 2 {
+		return fmt.Errorf("intervals: want two columns, the least and the greatest number of each row, not %d", n)
+	}
+	return nil
+}
+
+// describe tells Info what rows have.
+func (b *BesideOptions) describe(i *Info) {
+	i.HasValues, i.HasIntervals, i.HasGroups = b.Values != "", len(b.Intervals) > 0, b.Groups != ""
+}
+
+// besideSource is a Source whose rows get what arrays have beside their features. The arrays
+// are in memory.
+type besideSource struct {
+	Source
+	info    Info
+	numbers [3][]float64 // exact numbers, least, greatest; nil: none
+	groups  []string
+}
+
+// besideArrays are arrays of a file, by name, that BesideOptions names: numbers or texts.
+type besideArrays struct {
+	numbers map[string][]float64
+	texts   map[string][]string
+}
+
+// withBeside gives the rows of src what o names; missing makes the error for an array that
+// the file does not have.
+func withBeside(src Source, o *BesideOptions, a besideArrays, missing func(name, flag string) error) (Source, error) {
+	if len(o.names()) == 0 {
+		return src, nil
+	}
+	s := &besideSource{Source: src, info: src.Info()}
+	o.describe(&s.info)
+	wanted := append([]string{o.Values}, o.Intervals...)
+	for i, name := range wanted {
+		if name == "" {
+			continue
+		}
+		flag := "--intervals"
+		if i == 0 {
+			flag = "--values"
+		}
+		numbers, ok := a.numbers[name]
+		if !ok {
+			return nil, missing(name, flag)
+		}
+		if s.numbers[i] = numbers; len(numbers) != s.info.Rows {
+			return nil, rowCountError("features", s.info.Rows, name, len(numbers))
+		}
+	}
+	if o.Groups == "" {
+		return s, nil
+	}
+	texts, ok := a.texts[o.Groups]
+	if numbers, numeric := a.numbers[o.Groups]; numeric && !ok {
+		ok = true
+		for _, v := range numbers {
+			texts = append(texts, classText(v))
+		}
+	}
+	if !ok {
+		return nil, missing(o.Groups, "--groups")
+	}
+	if s.groups = texts; len(texts) != s.info.Rows {
+		return nil, rowCountError("features", s.info.Rows, o.Groups, len(texts))
+	}
+	return s, nil
+}
+
+// Info describes the rows.
+func (s *besideSource) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *besideSource) Scan(f func(*Row) error) error {
+	var row Row
+	return s.Source.Scan(func(r *Row) error {
+		row = *r
+		for i, numbers := range s.numbers {
+			switch {
+			case numbers == nil:
+			case i == 0:
+				row.Value = numbers[r.Number]
+			default:
+				row.Interval[i-1] = numbers[r.Number]
+			}
+		}
+		if s.groups != nil {
+			row.Group = s.groups[r.Number]
+		}
+		return f(&row)
+	})
+}
+
+// arrays reads the arrays of an archive that are named.
+func (b *BesideOptions) arrays(entries map[string]*array) (besideArrays, error) {
+	a := besideArrays{map[string][]float64{}, map[string][]string{}}
+	for _, name := range b.names() {
+		entry := entries[name]
+		if entry == nil {
+			continue
+		}
+		h, err := entry.header()
+		if err != nil {
+			return a, err
+		}
+		if h.Kind == 'U' || h.Kind == 'S' {
+			a.texts[name], err = readStrings(entry)
+		} else {
+			a.numbers[name], err = entry.column()
+		}
+		if err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// column reads an array of one number for each row; memory follows the bytes that are there.
+func (a *array) column() (all []float64, err error) {
+	r, err := a.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	rows, columns, ok := r.Dims()
+	if !ok || columns != 1 || rows > MaxRows {
+		return nil, fmt.Errorf("%q: one number for each row is expected: %w", a.name, ErrFormat)
+	}
+	var piece [tablePiece]float64
+	for left := rows; left > 0; {
+		k := min(left, tablePiece)
+		if err := r.read(piece[:k]); err != nil {
+			return nil, err
+		}
+		all, left = append(all, piece[:k]...), left-k
+	}
+	return all, nil
+}
+
+// readMATBeside reads an array of one number or text for each row.
+func readMATBeside(a *matfile.Array, into besideArrays) (err error) {
+	if a.Class == matfile.Cell || a.Class == matfile.Char {
+		into.texts[a.Name], err = a.Strings()
+		return err
+	}
+	if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
+		return fmt.Errorf("%q: one number for each row is expected: %w", a.Name, ErrFormat)
+	}
+	if err := checkSize(a.Name, max(a.Rows, a.Columns), 1, 1); err != nil {
+		return err
+	}
+	var all []float64
+	var piece [tablePiece]float64
+	for left := a.Rows * a.Columns; left > 0; {
+		k := min(left, tablePiece)
+		if err := a.Read(piece[:k]); err != nil {
+			return err
+		}
+		all, left = append(all, piece[:k]...), left-k
+	}
+	into.numbers[a.Name] = all
+	return nil
+}
+
+// chooseBeside finds the columns that o names, except that the exact numbers are still free:
+// they may be the label.
+func (c *csvColumns) chooseBeside(names []string, o *OpenOptions) error {
+	c.value, c.group, c.interval = -1, -1, nil
+	var err error
+	find := func(flag, name string) int {
+		i, failed := findColumn(names, c.width, name)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("%s: %w", flag, failed)
+		}
+		return i
+	}
+	if o.Beside.Values != "" {
+		c.value = find("--values", o.Beside.Values)
+	}
+	var taken []int
+	for _, name := range o.Beside.Intervals {
+		c.interval = append(c.interval, find("--intervals", name))
+		taken = c.interval
+	}
+	if o.Beside.Groups != "" {
+		c.group = find("--groups", o.Beside.Groups)
+		taken = append(slices.Clone(taken), c.group)
+	}
+	if c.value >= 0 && o.Labels.Kind != Age {
+		taken = append(slices.Clone(taken), c.value)
+	}
+	if err != nil {
+		return err
+	}
+	return c.use(names, taken)
+}
+
+// useValue marks the column of exact numbers as used where it is not the label.
+func (c *csvColumns) useValue(names []string) error {
+	if c.value < 0 || c.used[c.value] {
+		return nil
+	}
+	return c.use(names, []int{c.value})
+}
+
+// besideNames lists the names of the columns beside features and labels, for later files.
+func (c *csvColumns) besideNames(names []string) (all []string) {
+	for _, i := range append([]int{c.value, c.group}, c.interval...) {
+		if i >= 0 && names != nil && !slices.Contains(c.labels, i) {
+			all = append(all, names[i])
+		}
+	}
+	return all
+}
+
+// parseBeside reads what a record has beside features and labels.
+func (s *csvSource) parseBeside(row *Row, record []string, r *csvRecords) error {
+	read := func(i int, v *float64) error {
+		number, reason := s.number(record[i], dropHint)
+		if reason != "" {
+			return s.fieldError(row.Number, i, reason, record, r)
+		}
+		*v = number
+		return nil
+	}
+	c := &s.columns
+	if c.value >= 0 {
+		if err := read(c.value, &row.Value); err != nil {
+			return err
+		}
+	}
+	for k, i := range c.interval {
+		if err := read(i, &row.Interval[k]); err != nil {
+			return err
+		}
+	}
+	if c.group >= 0 {
+		row.Group = strings.Clone(strings.TrimSpace(record[c.group]))
+		if err := notUTF8("its group", row.Group); err != nil {
+			return s.fieldError(row.Number, c.group, err.Error(), record, r)
+		}
+	}
+	return nil
+}
+
+// lacksBeside tells whether a row has a missing value beside features and labels.
+func (i *Info) lacksBeside(r *Row) bool {
+	return i.HasValues && math.IsNaN(r.Value) || i.HasGroups && isMissing(r.Group) ||
+		i.HasIntervals && (math.IsNaN(r.Interval[0]) || math.IsNaN(r.Interval[1]))
+}
+
+// maxGroupName bounds the name of a group, in bytes.
+const maxGroupName = 100
+
+// checkBeside returns an error that says what is wrong with the numbers and the group of a row.
+func (i *Info) checkBeside(r *Row) error {
+	if i.lacksBeside(r) {
+		return rowErrorf(i.File, r.Number, "its exact number, an end of its interval or its group is missing%s", dropHint)
+	}
+	s := i.LabelType.Scale
+	if i.HasValues {
+		if v, high := r.Value, s.Low+i.Labels-1; !(v >= float64(s.Low) && v < float64(high+1)) {
+			return rowErrorf(i.File, r.Number, "its exact number, %v, is not within the range %d to %d", v, s.Low, high)
+		}
+	}
+	if i.HasIntervals {
+		if err := checkInterval(r, i.HasValues); err != nil {
+			return rowErrorf(i.File, r.Number, "%v", err)
+		}
+	}
+	if i.HasGroups && len(r.Group) > maxGroupName {
+		return rowErrorf(i.File, r.Number, "the name of its group has %d bytes, at most %d are allowed", len(r.Group), maxGroupName)
+	}
+	return nil
+}
+
+func checkInterval(r *Row, valued bool) error {
+	switch low, high := r.Interval[0], r.Interval[1]; {
+	case low-low != 0 || high-high != 0:
+		return fmt.Errorf("its interval, %v to %v, is not finite", low, high)
+	case low > high:
+		return fmt.Errorf("its interval begins at %v, above its end, %v", low, high)
+	case valued && (r.Value < low || r.Value > high):
+		return fmt.Errorf("its exact number, %v, is outside its interval, %v to %v", r.Value, low, high)
+	}
+	return nil
+}
+
+// scaled gives src the scale that o asks for.
+func (d *derivedLabels) scaled(o *LabelOptions) error {
+	if o.Kind != Age && !o.Ordered {
+		if d.info.HasValues || d.info.HasIntervals {
+			return errors.New("exact numbers and intervals belong to labels on a scale: give its range, as LOW:HIGH")
+		}
+		return nil
+	}
+	if n := o.High - o.Low + 1; n != d.info.Labels {
+		return fmt.Errorf("%s%s; the range %d:%d has %d numbers, one for each label", prefix(d.info.File), counted(d.info.Labels, "label"), o.Low, o.High, n)
+	}
+	d.info.LabelType.Scale = &Scale{Low: o.Low, True: TrueExpected}
+	if o.Kind == Age {
+		d.info.LabelType.Scale.True = TrueMode
+	}
+	if d.info.HasValues {
+		d.info.LabelType.Scale.True = TrueValue
+	}
+	if len(d.info.LabelNames) == 0 {
+		for k := o.Low; k <= o.High; k++ {
+			d.info.LabelNames = append(d.info.LabelNames, strconv.Itoa(k))
+		}
+	}
+	return nil
+}

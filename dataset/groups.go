@@ -1,0 +1,136 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+)
+
+// Groups says what the rows of a dataset belong to, such as persons. A blob has the group
+// of each row, as a list of folds does: leave-one-group-out is the split that the blob
+// lists. Like names they are not part of the dataset's digest.
+type Groups struct {
+	Digest string   `json:"digest"` // of EncodeFolds of the rows' groups
+	Names  []string `json:"names"`  // by group: sorted, by value where all are numbers
+}
+
+// MaxGroups bounds the number of groups, and maxGroupBytes their names, in bytes.
+const (
+	MaxGroups     = MaxFolds
+	maxGroupBytes = 1 << 20
+)
+
+// check returns an error if no import makes such groups of so many rows.
+func (g *Groups) check(rows int) error {
+	if g == nil {
+		return nil
+	}
+	digest, err := hex.DecodeString(g.Digest)
+	if n := len(g.Names); err != nil || len(digest) != sha256.Size || n < 1 || n > MaxGroups || n > rows {
+		return fmt.Errorf("%d groups of %d rows: %w", len(g.Names), rows, ErrFormat)
+	}
+	bytes := 0
+	for _, name := range g.Names {
+		if bytes += len(name); name == "" || bytes > maxGroupBytes {
+			return fmt.Errorf("groups without a name, or with too long ones: %w", ErrFormat)
+		}
+	}
+	return distinct("groups", g.Names)
+}
+
+// SameGroups returns an error if the rows of two manifests with the same digest belong to
+// other groups; other is the manifest that was stored first.
+func (m *Manifest) SameGroups(other *Manifest) error {
+	a, b := m.Groups, other.Groups
+	if (a == nil) == (b == nil) && (a == nil || a.Digest == b.Digest && slices.Equal(a.Names, b.Names)) {
+		return nil
+	}
+	return fmt.Errorf("its rows belong to %s, those of the new one to %s", other.Groups, m.Groups)
+}
+
+// String counts the groups; nil: none.
+func (g *Groups) String() string {
+	switch {
+	case g == nil:
+		return "no groups"
+	case len(g.Names) == 1:
+		return "1 group"
+	}
+	return fmt.Sprintf("%d groups", len(g.Names))
+}
+
+// groupSet collects the names of groups in the first pass over a source.
+type groupSet struct {
+	seen  map[string]bool
+	bytes int
+}
+
+// add notes the group of a row.
+func (g *groupSet) add(info *Info, r *Row) error {
+	if !info.HasGroups || g.seen[r.Group] {
+		return nil
+	}
+	if g.seen == nil {
+		g.seen = make(map[string]bool)
+	}
+	g.seen[r.Group] = true
+	if g.bytes += len(r.Group); len(g.seen) > MaxGroups || g.bytes > maxGroupBytes {
+		return rowErrorf(info.File, r.Number, "with its group there are more than %d, or their names take more than %d bytes", MaxGroups, maxGroupBytes)
+	}
+	return nil
+}
+
+// sorted returns the groups without their rows; nil: there are none.
+func (g *groupSet) sorted() *Groups {
+	if len(g.seen) == 0 {
+		return nil
+	}
+	all := &Groups{}
+	for name := range g.seen {
+		all.Names = append(all.Names, name)
+	}
+	sortClasses(all.Names)
+	return all
+}
+
+// groupRows has the group of each row, in the second pass.
+type groupRows struct {
+	number map[string]uint16
+	rows   []uint16
+}
+
+func newGroupRows(m *Manifest) *groupRows {
+	if m.Groups == nil {
+		return nil
+	}
+	g := &groupRows{number: make(map[string]uint16), rows: make([]uint16, 0, m.Rows)}
+	for i, name := range m.Groups.Names {
+		g.number[name] = uint16(i)
+	}
+	return g
+}
+
+// add appends the group of a row.
+func (g *groupRows) add(file string, r *Row) error {
+	if g == nil {
+		return nil
+	}
+	n, ok := g.number[r.Group]
+	if !ok {
+		return fmt.Errorf("%srow %d (counted from 0): its group, %q, was not there before: %w", prefix(file), r.Number, r.Group, ErrChanged)
+	}
+	g.rows = append(g.rows, n)
+	return nil
+}
+
+// finish gives m the digest of the blob, which it returns.
+func (g *groupRows) finish(m *Manifest) []byte {
+	if g == nil {
+		return nil
+	}
+	blob := EncodeFolds(g.rows)
+	sum := sha256.Sum256(blob)
+	m.Groups.Digest = hex.EncodeToString(sum[:])
+	return blob
+}

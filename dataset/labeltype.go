@@ -1,0 +1,142 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// LabelType says what the labels of a dataset are. The zero value: degrees of labels in no
+// order.
+type LabelType struct {
+	// Classes: each row has one label of degree 1, its class.
+	Classes bool `json:"classes,omitempty"`
+	// Scale: the labels are whole numbers in ascending order; nil: they are not.
+	Scale *Scale `json:"scale,omitempty"`
+}
+
+// Scale says which numbers the labels of an ordered scale are: label i is Low + i.
+type Scale struct {
+	Low  int   `json:"low"`
+	True Truth `json:"true"`
+}
+
+// Truth says which number of a row on a scale is the true one, which errors are measured
+// from.
+type Truth string
+
+// The values of Truth.
+const (
+	TrueValue    Truth = "value"    // the exact number that the shards have (Rows.Value)
+	TrueMode     Truth = "mode"     // the mode of the row's distribution: of ages without exact numbers
+	TrueExpected Truth = "expected" // the expected value of the row's distribution
+)
+
+// maxNumber bounds the numbers of a scale: neighbours are told apart as float32.
+const maxNumber = 1 << 23
+
+// check returns an error if no dataset has such labels. values: the rows have exact numbers.
+func (t *LabelType) check(labels int, values bool) error {
+	s := t.Scale
+	switch {
+	case s == nil && values:
+		return errors.New("exact numbers of labels that are no scale")
+	case s == nil:
+		return nil
+	case t.Classes:
+		return errors.New("labels that are classes and a scale")
+	case labels < 2 || s.Low < -maxNumber || s.Low+labels > maxNumber:
+		return fmt.Errorf("a scale of %d numbers from %d", labels, s.Low)
+	case (s.True == TrueValue) != values || !values && s.True != TrueMode && s.True != TrueExpected:
+		return fmt.Errorf("the true numbers %.20q", s.True)
+	}
+	return nil
+}
+
+// String describes the type in a few words; labels is their number.
+func (t *LabelType) String(labels int) string {
+	switch s := t.Scale; {
+	case t.Classes:
+		return "classes"
+	case s == nil:
+		return "distributions"
+	case s.True == TrueValue:
+		return fmt.Sprintf("a scale from %d to %d, with exact numbers", s.Low, s.Low+labels-1)
+	default:
+		return fmt.Sprintf("a scale from %d to %d", s.Low, s.Low+labels-1)
+	}
+}
+
+// Same tells whether two types are equal.
+func (t *LabelType) Same(other *LabelType) bool {
+	a, b := t.Scale, other.Scale
+	return t.Classes == other.Classes && (a == nil) == (b == nil) && (a == nil || *a == *b)
+}
+
+// Expected returns the expected number of a distribution p over the scale, Σ y p / Σ p.
+func (s *Scale) Expected(p []float32) float64 {
+	sum, total := 0.0, 0.0
+	for i, v := range p {
+		sum += float64(float64(i) * float64(v))
+		total += float64(v)
+	}
+	return float64(s.Low) + sum/total
+}
+
+// Median returns the least number at which the cumulative share of p is at least a half of
+// all.
+func (s *Scale) Median(p []float32) float64 {
+	total := 0.0
+	for _, v := range p {
+		total += float64(v)
+	}
+	half, sum := total/2, 0.0
+	for i, v := range p {
+		if sum += float64(v); sum >= half {
+			return float64(s.Low + i)
+		}
+	}
+	return math.NaN() // a share is not a number
+}
+
+// Mode returns the number of the greatest share of p, of equal ones the lowest.
+func (s *Scale) Mode(p []float32) float64 { return float64(s.Low + Greatest(p)) }
+
+// Greatest returns the label of the greatest share, of equal ones the lowest.
+func Greatest(p []float32) int {
+	best := 0
+	for i, v := range p {
+		if v > p[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// Number returns the true number of row i of r.
+func (s *Scale) Number(r *Rows, i int) float64 {
+	switch s.True {
+	case TrueValue:
+		return r.Value[i]
+	case TrueMode:
+		return s.Mode(r.Label(i))
+	}
+	return s.Expected(r.Label(i))
+}
+
+// wholeInterval is what is missing of 1 in the interval of a whole number: an age a is
+// reached on one birthday and lasts until just before the next.
+const wholeInterval = 1 - 1e-9
+
+// Interval returns the least and the greatest number that row i of r may have: the interval
+// that its file gave, or else [a, a + 1 - 1e-9] where its number a is whole, or else [a, a].
+func (s *Scale) Interval(r *Rows, i int) (low, high float64) {
+	if r.Interval != nil {
+		return r.Interval[2*i], r.Interval[2*i+1]
+	}
+	a := s.Number(r, i)
+	if a == math.Floor(a) {
+		return a, a + wholeInterval
+	}
+	return a, a
+}

@@ -1,0 +1,183 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxSplits bounds the number of splits with test rows of their own in one file.
+const MaxSplits = 1 << 10
+
+// SplitList is what a split file says: Split.Assigned, Folds and Overlap.
+type SplitList struct {
+	Assigned []uint16 // by row; with Overlap splitWords(Folds) for each row
+	Folds    int
+	Overlap  bool
+}
+
+// splitWords is how many uint16 have a bit for each of so many splits.
+func splitWords(splits int) int { return (splits + 15) / 16 }
+
+// SplitFile reads a CSV file (or .csv.gz) of so many rows: of folds, as FoldsFile does, or
+// with the header row and a column for each split, which is 1 in test rows and 0 in others.
+// Each split has rows of both kinds. Errors name the file, the line and the column.
+func SplitFile(path string, rows int) (*SplitList, error) {
+	in, closer, err := openText(path)
+	if err != nil {
+		return nil, pathError(path, err)
+	}
+	defer closer.Close()
+	s, err := readSplits(in, rows)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func readSplits(in io.Reader, rows int) (*SplitList, error) {
+	r := newCSVReader(in)
+	header, err := r.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, foldsError(err)
+	}
+	header = trimmed(header)
+	if len(header) < 2 || header[0] != "row" || len(header) == 2 && header[1] == "fold" {
+		folds, k, err := readFoldRows(r, header, rows)
+		return &SplitList{Assigned: folds, Folds: k}, err
+	}
+	m := maskList{names: slices.Clone(header[1:]), words: splitWords(len(header) - 1), lines: make([]int, rows)}
+	if err := m.begin(rows); err != nil {
+		return nil, err
+	}
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return m.finish()
+		}
+		if err != nil {
+			return nil, foldsError(err)
+		}
+		line, _ := r.FieldPos(0)
+		if err := m.add(line, record); err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+}
+
+type maskList struct {
+	names []string
+	words int
+	lines []int // by row: where it was listed; 0: not yet
+	masks []uint16
+}
+
+func (m *maskList) begin(rows int) error {
+	if n := len(m.names); n > MaxSplits {
+		return fmt.Errorf("line 1: %d splits, at most %d can be read: %w", n, MaxSplits, ErrFormat)
+	}
+	if err := distinct("splits", m.names); err != nil {
+		return fmt.Errorf("line 1: %w: %w", err, ErrFormat)
+	}
+	m.masks = make([]uint16, rows*m.words)
+	return nil
+}
+
+func (m *maskList) add(line int, record []string) error {
+	row, err := listedRow(m.lines, line, record[0])
+	if err != nil {
+		return err
+	}
+	for k, field := range record[1:] {
+		switch strings.TrimSpace(field) {
+		case "0":
+		case "1":
+			m.masks[row*m.words+k/16] |= 1 << (k % 16)
+		default:
+			return fmt.Errorf("%q is %.20q: want 1 for a test row or 0: %w", m.names[k], field, ErrFormat)
+		}
+	}
+	return nil
+}
+
+// listedRow reads the number of a row, which must not have been listed, and notes its line.
+func listedRow(lines []int, line int, field string) (int, error) {
+	rows := len(lines)
+	row, err := strconv.Atoi(strings.TrimSpace(field))
+	if err != nil || row < 0 || row >= rows {
+		return 0, fmt.Errorf("row %.20q: want a number from 0 to %d: %w", field, rows-1, ErrFormat)
+	}
+	if lines[row] != 0 {
+		return 0, fmt.Errorf("row %d stands in line %d already: %w", row, lines[row], ErrFormat)
+	}
+	lines[row] = line
+	return row, nil
+}
+
+func (m *maskList) finish() (*SplitList, error) {
+	if row := slices.Index(m.lines, 0); row >= 0 {
+		return nil, missingRow(row, len(m.lines))
+	}
+	s := &SplitList{Assigned: m.masks, Folds: len(m.names), Overlap: true}
+	return s, s.check(m.names, len(m.lines))
+}
+
+func missingRow(row, rows int) error {
+	return fmt.Errorf("row %d (counted from 0) of %d is missing: %w", row, rows, ErrRowCount)
+}
+
+// check returns an error if a split tests no row, or all of them; names may be nil.
+func (s *SplitList) check(names []string, rows int) error {
+	words := splitWords(s.Folds)
+	for k := range s.Folds {
+		tests := 0
+		for row := range rows {
+			tests += int(s.Assigned[row*words+k/16] >> (k % 16) & 1)
+		}
+		what := fmt.Sprintf("split %d", k)
+		if names != nil {
+			what = fmt.Sprintf("split %q", names[k])
+		}
+		switch tests {
+		case 0:
+			return fmt.Errorf("%s tests no row: %w", what, ErrFormat)
+		case rows:
+			return fmt.Errorf("%s tests every row, and none is left to train on: %w", what, ErrFormat)
+		}
+	}
+	return nil
+}
+
+// SplitFile reads a split file of the rows of the file that the dataset was imported from, see
+// the function SplitFile, and returns what it says of the dataset's rows.
+func (m *Manifest) SplitFile(path string) (*SplitList, error) {
+	s, err := SplitFile(path, m.FileRows())
+	kept := m.FileRow()
+	if err != nil || kept == nil {
+		return s, err
+	}
+	words := 1
+	if s.Overlap {
+		words = splitWords(s.Folds)
+	}
+	all := s.Assigned
+	s.Assigned = make([]uint16, 0, len(kept)*words)
+	for _, row := range kept {
+		s.Assigned = append(s.Assigned, all[row*words:(row+1)*words]...)
+	}
+	if s.Overlap {
+		if err := s.check(nil, len(kept)); err != nil {
+			return nil, fmt.Errorf("%s: without the rows that are left out for missing values, %w", path, err)
+		}
+		return s, nil
+	}
+	for fold := range s.Folds {
+		if !slices.Contains(s.Assigned, uint16(fold)) {
+			return nil, fmt.Errorf("%s: all rows of fold %d are left out for missing values: %w", path, fold, ErrFormat)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,207 @@
+package dataset
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+)
+
+// TestSplitFile reads both kinds of files, and the roles are those of the columns.
+func TestSplitFile(t *testing.T) {
+	s, err := SplitFile(writeFile(t, "f.csv", "row,fold\n2,1\n0,0\n3,0\n1,2\n"), 4)
+	if err != nil || s.Overlap || s.Folds != 3 || !slices.Equal(s.Assigned, []uint16{0, 2, 1, 0}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	header, rows := []string{"row"}, []string{"1", "0", "2"}
+	for k := range 18 { // two words; split k tests row k mod 3, and the last also the next
+		header = append(header, "s"+string(rune('a'+k)))
+		for i, line := range rows {
+			row := int(line[0] - '0')
+			bit := ",0"
+			if row == k%3 || k == 17 && row == (k+1)%3 {
+				bit = ", 1"
+			}
+			rows[i] += bit
+		}
+	}
+	content := strings.Join(header, ",") + "\n" + strings.Join(rows, "\n") + "\n"
+	s, err = SplitFile(writeFile(t, "f.csv", content), 3)
+	if err != nil || !s.Overlap || s.Folds != 18 || len(s.Assigned) != 6 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	blob := EncodeFolds(s.Assigned)
+	for k := range 18 {
+		split := Split{Folds: 18, Fold: k, Assigned: "x", Overlap: true}
+		assigned, err := split.Decode(blob, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles, err := split.Assign(3, assigned)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for row, role := range roles {
+			if want := row == k%3 || k == 17 && row == (k+1)%3; (role == Test) != want {
+				t.Errorf("split %d: row %d is %d", k, row, role)
+			}
+		}
+	}
+	if _, err := (Split{Folds: 18, Assigned: "x", Overlap: true}).Assign(4, s.Assigned); err == nil {
+		t.Error("a list of three rows for four")
+	}
+}
+
+func TestSplitFileErrors(t *testing.T) {
+	for content, c := range map[string]struct {
+		says string
+		want error
+	}{
+		"row,a,b\n0,1,0\n1,0,2\n":                        {`line 3: "b" is "2": want 1 for a test row or 0`, ErrFormat},
+		"row,a,b\n0,1,0\n1,0\n":                          {"line 3", ErrFormat},
+		"row,a,b\n0,1,0\n1,0,\n":                         {`line 3: "b" is ""`, ErrFormat},
+		"row,a,b\n0,1,0\n0,0,1\n":                        {"line 3: row 0 stands in line 2", ErrFormat},
+		"row,a,b\n0,1,0\n2,0,1\n":                        {`line 3: row "2": want a number from 0 to 1`, ErrFormat},
+		"row,a,b\n0,1,0\n":                               {"row 1 (counted from 0) of 2 is missing", ErrRowCount},
+		"row,a,b\n0,1,0\n1,0,0\n":                        {`split "b" tests no row`, ErrFormat},
+		"row,a,b\n0,1,1\n1,0,1\n":                        {`split "b" tests every row`, ErrFormat},
+		"row,a,a\n0,1,0\n1,0,1\n":                        {"both named", ErrFormat},
+		"line,a\n0,1\n1,0\n":                             {"line 1: want the header row,fold, or row and a column of 0 and 1", ErrFormat},
+		"row\n0\n1\n":                                    {"line 1", ErrFormat},
+		"row" + strings.Repeat(",a", MaxSplits+1) + "\n": {"1025 splits, at most 1024", ErrFormat},
+	} {
+		_, err := SplitFile(writeFile(t, "f.csv", content), 2)
+		mustContain(t, err, "f.csv", c.says)
+		mustBe(t, err, c.want)
+	}
+	_, err := SplitFile("none.csv", 2)
+	mustBe(t, err, os.ErrNotExist)
+}
+
+// FuzzSplitFile: a file of splits is refused, or each of its splits has test rows and others.
+func FuzzSplitFile(f *testing.F) {
+	f.Add("row,a,b\n0,1,0\n1,0,1\n", 2)
+	f.Add("row,fold\n1,0\n0,1\n", 2)
+	f.Add("row"+strings.Repeat(",a", 40)+"\n0", 1)
+	f.Fuzz(func(t *testing.T, content string, rows int) {
+		if rows < 0 || rows > 1000 {
+			return
+		}
+		var s *SplitList
+		var err error
+		allocs.AtMost(t, 64*len(content)+(16+2*len(content)/8)*rows+64<<10, "a split file", func() { s, err = readSplits(strings.NewReader(content), rows) })
+		if err != nil || !s.Overlap {
+			return
+		}
+		for k := range s.Folds {
+			roles, err := Split{Folds: s.Folds, Fold: k, Assigned: "x", Overlap: true}.Assign(rows, s.Assigned)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := count(roles, Test); n == 0 || n == rows {
+				t.Fatalf("split %d tests %d of %d rows", k, n, rows)
+			}
+		}
+	})
+}
+
+// TestInnerFolds: the inner folds of a fold cut its training rows, its test rows are outside,
+// and no other field of the split changes; validation rows come off the inner training rows.
+func TestInnerFolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.IntRange(30, 60).Draw(t, "rows")
+		outer := Split{Seed: rapid.Uint64().Draw(t, "seed"), Folds: rapid.IntRange(4, 6).Draw(t, "folds")}
+		outer.Fold = rapid.IntRange(0, outer.Folds-1).Draw(t, "fold")
+		var assigned []uint16
+		switch rapid.IntRange(0, 2).Draw(t, "listed") {
+		case 1:
+			outer.InnerWhole = true
+			fallthrough
+		case 2:
+			outer.Assigned = "x"
+			for row := range rows {
+				assigned = append(assigned, uint16(row%outer.Folds))
+			}
+		}
+		whole := outer
+		whole.InnerWhole = false
+		before, err := whole.Assign(rows, assigned)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner := outer
+		inner.Inner = rapid.IntRange(2, 3).Draw(t, "inner")
+		inner.ValidationFraction = rapid.SampledFrom([]float64{0, .3}).Draw(t, "validation")
+		tested, together := make([]int, rows), map[uint16]int{}
+		for inner.InnerFold = range inner.Inner {
+			roles, err := inner.Assign(rows, assigned)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for row, role := range roles {
+				if (role == Outside) != (before[row] == Test) {
+					t.Fatalf("row %d has the role %d, %d before", row, role, before[row])
+				}
+				if role == Test {
+					tested[row]++
+					if outer.InnerWhole {
+						if f, ok := together[assigned[row]]; ok && f != inner.InnerFold {
+							t.Fatalf("the rows of fold %d are tested in inner folds %d and %d", assigned[row], f, inner.InnerFold)
+						}
+						together[assigned[row]] = inner.InnerFold
+					}
+				}
+			}
+			if n := count(roles, Validation); (n > 0) != (inner.ValidationFraction > 0) || count(roles, Train) == 0 || count(roles, Test) == 0 {
+				t.Fatalf("%d rows validate, %d train, %d test", n, count(roles, Train), count(roles, Test))
+			}
+		}
+		for row, n := range tested {
+			if (n == 1) != (before[row] != Test) || n > 1 {
+				t.Fatalf("row %d is tested %d times", row, n)
+			}
+		}
+	})
+}
+
+// TestOutsideIsUnseen: no selection of roles but its own has outside rows.
+func TestOutsideIsUnseen(t *testing.T) {
+	m, shards, err := Build(Artificial(40, 1), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Split{Seed: 3, TestFraction: 0.25, Inner: 3, InnerFold: 1}
+	roles, err := s.Assign(m.Rows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewData(m, roles)
+	for i, r := range shards {
+		d.SetShard(i, r)
+	}
+	if n := len(d.Select(0, len(shards), AllRows)); n != 30 {
+		t.Errorf("%d rows are seen, want 30", n)
+	}
+	b, err := json.Marshal(Split{Seed: 3, TestFraction: 0.25})
+	if err != nil || string(b) != `{"seed":3,"test_fraction":0.25}` {
+		t.Errorf("a split without inner folds is %s", b)
+	}
+}
+
+// TestSplitsThatCannotBe are refused.
+func TestSplitsThatCannotBe(t *testing.T) {
+	for _, s := range []Split{
+		{Inner: 1}, {Inner: -2}, {Inner: 3, InnerFold: 3}, {Inner: 3, InnerFold: -1}, {InnerFold: 1}, {InnerWhole: true},
+		{Inner: 2, InnerWhole: true}, {Folds: 3, Assigned: "x", Inner: 3, InnerWhole: true}, {Inner: MaxFolds + 1},
+		{Overlap: true}, {Overlap: true, Folds: 3}, {Overlap: true, Assigned: "x"}, {Overlap: true, Assigned: "x", Folds: MaxSplits + 1},
+	} {
+		if _, err := s.Assign(4, make([]uint16, 4)); err == nil {
+			t.Errorf("%+v is taken", s)
+		}
+	}
+}

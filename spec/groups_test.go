@@ -1,0 +1,51 @@
+package spec
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestGroupFolds: the groups of the dataset become the folds of the job, or the spec is
+// refused by the key that is at fault.
+func TestGroupFolds(t *testing.T) {
+	m := *testManifest(t, 100)
+	f, err := Parse("job.yaml", []byte("group_folds: true\n"), "rf")
+	if err != nil || !f.GroupFolds {
+		t.Fatal(err)
+	}
+	refuse := func(what, key, says string, m *dataset.Manifest, s protocol.Spec) {
+		t.Helper()
+		_, err := Resolve(s, m)
+		var p *param.Error
+		if !errors.As(err, &p) || p.Name != key || !strings.Contains(p.Reason, says) {
+			t.Errorf("%s: error %v", what, err)
+		}
+	}
+	refuse("no groups", "group_folds", "has no groups", &m, f.Spec)
+	m.Groups = &dataset.Groups{Digest: strings.Repeat("ab", 32), Names: []string{"ann"}}
+	refuse("one group", "group_folds", "at least two", &m, f.Spec)
+	m.Groups.Names = []string{"ann", "bob", "cy"}
+	for what, s := range map[string]protocol.Spec{
+		"folds": {GroupFolds: true, Folds: 3}, "a test fraction": {GroupFolds: true, TestFraction: 0.1}, "a list": {GroupFolds: true, Assigned: m.Groups.Digest, Folds: 3},
+	} {
+		refuse(what, "group_folds", "does not go with", &m, s)
+	}
+	j, err := Resolve(f.Spec, &m)
+	if err != nil || j.Folds != 3 || j.Split.Folds != 3 || j.Split.Assigned != m.Groups.Digest || j.Split.Overlap || j.Predictions == 0 {
+		t.Errorf("%+v, error %v", j, err)
+	}
+	for what, s := range map[string]protocol.Spec{
+		"no list": {Overlap: true, Folds: 2}, "no splits": {Overlap: true, Assigned: m.Groups.Digest},
+		"too many": {Overlap: true, Assigned: m.Groups.Digest, Folds: dataset.MaxSplits + 1},
+	} {
+		refuse(what, "folds", "overlap", &m, s)
+	}
+	if j, err = Resolve(protocol.Spec{Overlap: true, Assigned: m.Groups.Digest, Folds: 1}, &m); err != nil || !j.Split.Overlap || j.Folds != 1 {
+		t.Errorf("one split: %+v, error %v", j, err)
+	}
+}
