@@ -256,18 +256,6 @@ func TestDrawsDoNotAllocate(t *testing.T) {
 	}
 }
 
-func TestSequenceDraw(t *testing.T) {
-	dst := make([]int, 63)
-	SequenceDraw(dst, NewKey(1, "phi"), 2, 64)
-	seen := map[int]bool{}
-	for _, x := range dst {
-		if x < 0 || x >= 64 || seen[x] {
-			t.Fatalf("%d is out of range or comes twice", x)
-		}
-		seen[x] = true
-	}
-}
-
 // chiSquare returns Pearson's statistic of counts against equal frequencies.
 func chiSquare(counts []int) float64 {
 	total, x := 0, 0.0

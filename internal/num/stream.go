@@ -87,16 +87,3 @@ func Shuffle(key Key, unit uint32, v []int32) {
 		v[i], v[j] = v[j], v[i]
 	}
 }
-
-// SequenceDraw fills dst with len(dst) distinct numbers of [0, n) in random
-// order: the start of the permutation (key, 0, unit) of [0, n). It panics when n
-// is less than len(dst).
-func SequenceDraw(dst []int, key Key, unit uint32, n int) {
-	if n < len(dst) {
-		panic("num: more distinct numbers drawn than there are")
-	}
-	p := NewPermutation(key, 0, unit, uint64(n))
-	for i := range dst {
-		dst[i] = int(p.At(uint64(i)))
-	}
-}

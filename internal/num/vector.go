@@ -1,15 +1,5 @@
 package num
 
-// Dot64 returns the sum of a[i]·b[i] in float64, in order; the products are exact.
-func Dot64(a, b []float32) float64 {
-	b = b[:len(a)]
-	sum := 0.0
-	for i, x := range a {
-		sum += float64(float64(x) * float64(b[i]))
-	}
-	return sum
-}
-
 // Sum64 returns the sum of v in float64, in order.
 func Sum64(v []float32) float64 {
 	sum := 0.0
@@ -53,13 +43,6 @@ func Scale32(v []float32, a float32) {
 }
 
 func scale32Go(v []float32, a float32) {
-	for i := range v {
-		v[i] *= a
-	}
-}
-
-// Scale64 multiplies v by a.
-func Scale64(v []float64, a float64) {
 	for i := range v {
 		v[i] *= a
 	}
