@@ -1,0 +1,198 @@
+package lbfgs
+
+import "math"
+
+// Options says when a Minimiser ends. The zero value ends where no step lowers the function.
+type Options struct {
+	// Iterations is the greatest number of accepted steps; 0: no bound.
+	Iterations int
+	// Gradient is the greatest absolute element of the gradient at which the point counts as
+	// a minimum.
+	Gradient float64
+	// Fall is the fall of the function in one iteration, as a share of the greater of 1 and
+	// the function's absolute values, at which the minimiser stops; 0: it does not stop by this.
+	Fall float64
+}
+
+// Reason says why a Minimiser ended.
+type Reason uint8
+
+// The reasons. Running is the reason of one that has not ended.
+const (
+	Running Reason = iota
+	Iterations
+	Gradient
+	Fall
+	NoStep    // no step along the last directions lowers the function
+	NotFinite // the function or its gradient is not finite at the start
+	reasons
+)
+
+// String returns the reason in words.
+func (r Reason) String() string {
+	return [...]string{
+		"not at its end", "as many iterations as are allowed", "the gradient is small enough", "the function falls too little",
+		"no step lowers the function", "the function is not finite at the start", "unknown",
+	}[min(r, reasons)]
+}
+
+// pairs is how many changes of point and gradient the method remembers.
+const pairs = 10
+
+// Minimiser looks for a minimum. Its memory is (2·10 + 4)·n float64 for n variables.
+type Minimiser struct {
+	options Options
+
+	x, g      []float64 // the best point so far and the gradient there
+	direction []float64 // of the search under way
+	point     []float64 // x + step·direction: where the function is wanted
+	f         float64   // at x
+	begun     bool      // f and g are known
+	restarted bool      // the direction is -g because searches along others failed
+	reason    Reason
+
+	iterations  uint64
+	evaluations uint64
+	memory      memory
+	search      search
+}
+
+// New returns a Minimiser that begins at a point, which it copies.
+func New(start []float64, o Options) *Minimiser {
+	n := len(start)
+	m := &Minimiser{
+		options: o, x: make([]float64, n), g: make([]float64, n), direction: make([]float64, n), point: make([]float64, n),
+		memory: newMemory(n),
+	}
+	copy(m.x, start)
+	copy(m.point, start)
+	return m
+}
+
+// Point returns the point at which Tell wants the function. It is valid until Tell.
+func (m *Minimiser) Point() []float64 { return m.point }
+
+// Best returns the point of the least value so far; it is valid until Tell.
+func (m *Minimiser) Best() []float64 { return m.x }
+
+// Value returns the function at Best; it is not a number before the first Tell.
+func (m *Minimiser) Value() float64 {
+	if !m.begun {
+		return math.NaN()
+	}
+	return m.f
+}
+
+// Slope returns the greatest absolute element of the gradient at Best; 0 before the first Tell.
+func (m *Minimiser) Slope() float64 { return greatest(m.g) }
+
+// Iterations returns the number of accepted steps.
+func (m *Minimiser) Iterations() int { return int(m.iterations) }
+
+// Evaluations returns the number of calls of Tell.
+func (m *Minimiser) Evaluations() int { return int(m.evaluations) }
+
+// Done reports whether the minimiser has ended. Tell must not be called afterwards.
+func (m *Minimiser) Done() bool { return m.reason != Running }
+
+// Reason says why the minimiser ended.
+func (m *Minimiser) Reason() Reason { return m.reason }
+
+// Tell hands over the function and its gradient at Point. It copies the gradient. Values that
+// are not finite count as a step that is too long.
+func (m *Minimiser) Tell(f float64, g []float64) {
+	m.evaluations++
+	if !m.begun {
+		m.begin(f, g)
+		return
+	}
+	switch slope := dot(g, m.direction); m.search.next(f, slope) {
+	case searching:
+		m.aim()
+	case accepted:
+		m.accept(f, g)
+	case failed:
+		m.restart()
+	}
+}
+
+// begin takes the function at the start.
+func (m *Minimiser) begin(f float64, g []float64) {
+	m.begun, m.f = true, f
+	copy(m.g, g)
+	switch {
+	case !finite(f) || !finite(greatest(g)):
+		m.reason = NotFinite
+	case greatest(g) <= m.options.Gradient:
+		m.reason = Gradient
+	default:
+		m.descend()
+	}
+}
+
+// accept makes the trial the best point and goes on from there.
+func (m *Minimiser) accept(f float64, g []float64) {
+	m.memory.remember(m.x, m.g, m.point, g)
+	fall := (m.f - f) / max(math.Abs(m.f), math.Abs(f), 1)
+	copy(m.x, m.point)
+	copy(m.g, g)
+	m.f, m.restarted = f, false
+	m.iterations++
+	switch {
+	case greatest(g) <= m.options.Gradient:
+		m.reason = Gradient
+	case m.options.Fall > 0 && fall <= m.options.Fall:
+		m.reason = Fall
+	case m.options.Iterations > 0 && m.iterations >= uint64(m.options.Iterations):
+		m.reason = Iterations
+	default:
+		m.descend()
+	}
+}
+
+// restart follows a search without success: once along the negative gradient, then the
+// minimiser ends.
+func (m *Minimiser) restart() {
+	if m.memory.count == 0 || m.restarted {
+		m.reason = NoStep
+		return
+	}
+	m.memory.forget()
+	m.restarted = true
+	m.descend()
+}
+
+// descend begins a search along the direction of the method; the first step is 1, or at most
+// 1 long where nothing is remembered yet.
+func (m *Minimiser) descend() {
+	m.memory.direction(m.direction, m.g)
+	slope := dot(m.g, m.direction)
+	if !(slope < 0) { // by rounding
+		m.restart()
+		return
+	}
+	step := 1.0
+	if m.memory.count == 0 {
+		step = min(1, 1/math.Sqrt(dot(m.g, m.g)))
+	}
+	m.search.begin(m.f, slope, step)
+	m.aim()
+}
+
+// aim sets the point of the search's step.
+func (m *Minimiser) aim() {
+	for i, d := range m.direction {
+		m.point[i] = m.x[i] + float64(m.search.step*d)
+	}
+}
+
+// greatest returns the greatest absolute element; not a number if an element is none.
+func greatest(v []float64) float64 {
+	most := 0.0
+	for _, x := range v {
+		most = max(most, math.Abs(x))
+	}
+	return most
+}
+
+func finite(x float64) bool { return x-x == 0 }
