@@ -48,7 +48,7 @@ func betweenHigher(best, here end) float64 {
 	if math.Abs(c-best.step) < math.Abs(parabola-best.step) {
 		return c
 	}
-	return c + (parabola-c)/2
+	return c + float64((parabola-c)/2)
 }
 
 // betweenSlopes is for a trial whose slope has the other sign: the step of the cubic or of the

@@ -81,7 +81,7 @@ func (s *search) next(f, slope float64) verdict {
 }
 
 // slope is that of the line below which the function must lie.
-func (s *search) slope() float64 { return decrease * s.start.slope }
+func (s *search) slope() float64 { return float64(decrease * s.start.slope) }
 
 // stuck reports whether the bracket is too narrow for another trial.
 func (s *search) stuck() bool {

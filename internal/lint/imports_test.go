@@ -20,11 +20,12 @@ var layers = []struct {
 	{"internal/yamltree", nil},
 	{"internal/config", []string{"internal/yamltree"}},
 	{"internal/num", nil},
+	{"internal/linalg", []string{"internal/num"}},
 	{"internal/blobs", nil},
 	{"internal/archive", nil},
 	{"dataset", []string{"internal/num"}},
 	{"round", []string{"dataset"}},
-	{"algorithms", []string{"round", "dataset", "internal/num", "internal/version"}},
+	{"algorithms", []string{"round", "dataset", "internal/num", "internal/linalg", "internal/version"}},
 	{"engine", []string{"round", "dataset", "internal/num"}},
 	{"algorithms/algorithmtest", []string{"engine", "round", "algorithms", "dataset", "internal/num"}},    // for tests: nobody above may import it
 	{"protocol", []string{"round", "algorithms/curve", "algorithms/measures", "dataset", "internal/num"}}, // what jobs show, and no algorithm
@@ -81,7 +82,7 @@ var owners = map[string][]string{
 
 // pure families know no transport, log or metrics, not even in tests.
 var (
-	pure    = []string{"round", "algorithms", "dataset", "internal/num"}
+	pure    = []string{"round", "algorithms", "dataset", "internal/num", "internal/linalg"}
 	foreign = []string{"github.com/nats-io", "github.com/hashicorp", "github.com/prometheus"}
 )
 
