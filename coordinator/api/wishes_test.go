@@ -212,11 +212,14 @@ func TestForwardingEndsWithTheLeadership(t *testing.T) {
 	f := s.follower()
 	z := "z"
 	f.leader.Store(&z)
+	led := make(chan struct{})
 	go func() {
+		defer close(led)
 		<-hangs
 		lead("a")
 	}()
 	f.refuse(503, "GET", "/v1/jobs", nil, "did not answer")
+	<-led // the proposal ends with the test's context
 }
 
 // TestReadsAreOfTheTerm: whoever has won the lead anew answers from a state that has
