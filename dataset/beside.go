@@ -284,9 +284,21 @@ func (s *csvSource) parseBeside(row *Row, record []string, r *csvRecords) error 
 }
 
 // lacksBeside tells whether a row has a missing value beside features and labels.
-func (i *Info) lacksBeside(r *Row) bool {
-	return i.HasValues && math.IsNaN(r.Value) || i.HasGroups && isMissing(r.Group) ||
-		i.HasIntervals && (math.IsNaN(r.Interval[0]) || math.IsNaN(r.Interval[1]))
+func (i *Info) lacksBeside(r *Row) bool { return i.missingBeside(r) != "" }
+
+// missingBeside says which value beside features and labels a row lacks; empty: none.
+func (i *Info) missingBeside(r *Row) string {
+	switch {
+	case i.HasValues && math.IsNaN(r.Value):
+		return "its exact number"
+	case i.HasIntervals && math.IsNaN(r.Interval[0]):
+		return "the least number of its interval"
+	case i.HasIntervals && math.IsNaN(r.Interval[1]):
+		return "the greatest number of its interval"
+	case i.HasGroups && isMissing(r.Group):
+		return "its group"
+	}
+	return ""
 }
 
 // maxGroupName bounds the name of a group, in bytes.
@@ -294,8 +306,8 @@ const maxGroupName = 100
 
 // checkBeside returns an error that says what is wrong with the numbers and the group of a row.
 func (i *Info) checkBeside(r *Row) error {
-	if i.lacksBeside(r) {
-		return rowErrorf(i.File, r.Number, "its exact number, an end of its interval or its group is missing%s", dropHint)
+	if what := i.missingBeside(r); what != "" {
+		return rowErrorf(i.File, r.Number, "%s is missing%s", what, dropHint)
 	}
 	s := i.LabelType.Scale
 	if i.HasValues {

@@ -107,7 +107,7 @@ func TestBesideRefuses(t *testing.T) {
 		"no number":        {",5,6", ",five,6", nil, []string{"row 1", "line 3", `"from"`, "five"}},
 		"infinite":         {",5,6", ",5,1e999", nil, []string{"row 1"}},
 		"missing end":      {",5,6", ",5,", nil, []string{"row 1", "line 3", `"to"`, "--missing drop"}},
-		"missing group":    {"bob", "NA", nil, []string{"row 1", "group", "--missing drop"}},
+		"missing group":    {"bob", "NA", nil, []string{"row 1 (counted from 0): its group is missing; --missing drop"}},
 		"long group":       {"bob", strings.Repeat("b", 101), nil, []string{"row 1", "101 bytes"}},
 		"no column":        {"x", "x", func(o *OpenOptions) { o.Beside.Groups = "person" }, []string{"a.csv", "--groups", `no column "person"`, "x, who, age"}},
 		"one end":          {"x", "x", func(o *OpenOptions) { o.Beside.Intervals = []string{"from"} }, []string{"want two columns"}},
@@ -143,6 +143,21 @@ func TestBesideRefuses(t *testing.T) {
 		o.Beside.Groups = "person"
 		_, err := openFile(t, file, agedFiles()[file], o)
 		mustContain(t, err, file, name+` "person"`, "--groups", "who")
+	}
+	for text, says := range map[string]string{
+		"3,NA,2": "row 1 (counted from 0): the least number of its interval is missing", "3,2,NA": "the greatest number of its interval is missing",
+		"NA,2,3": "its exact number is missing",
+	} {
+		o := OpenOptions{
+			Labels:  LabelOptions{Kind: Counts, Columns: []string{"p", "q"}, Ordered: true, Low: 3, High: 4},
+			Beside:  BesideOptions{Values: "v", Intervals: []string{"from", "to"}},
+			Missing: Missing{Fill: true},
+		}
+		src, err := openFile(t, "b.csv", "x,p,q,v,from,to\n1,1,2,3,3,4\n1,1,2,"+text+"\n", o)
+		if err == nil {
+			_, _, err = Build(src, ImportOptions{})
+		}
+		mustContain(t, err, says)
 	}
 	_, err := openFile(t, "a.libsvm", "3 1:2\n", aged())
 	mustContain(t, err, "a.libsvm", "--values is of use for CSV, .mat and .npz files only")

@@ -84,7 +84,7 @@ func (o *LabelOptions) check() error {
 		return fmt.Errorf("sigma %v: want a number above 0", o.Sigma)
 	}
 	if o.Low >= o.High || o.High-o.Low >= MaxLabels || o.Low < -maxNumber || o.High >= maxNumber {
-		return fmt.Errorf("range %d:%d: want LOW:HIGH, the lower first, of at most %d numbers", o.Low, o.High, MaxLabels)
+		return fmt.Errorf("range %d:%d: want LOW:HIGH, the lower first, of at most %d numbers from %d to %d", o.Low, o.High, MaxLabels, -maxNumber, maxNumber-1)
 	}
 	return nil
 }

@@ -74,6 +74,8 @@ func TestAgeErrors(t *testing.T) {
 			t.Errorf("%+v was accepted", o)
 		}
 	}
+	_, err := openFile(t, "a.csv", "f,age\n1,5\n", OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 2, Low: 8388600, High: 8388700}})
+	mustContain(t, err, "range 8388600:8388700", "65536 numbers from -8388608 to 8388607")
 }
 
 func TestClasses(t *testing.T) {
