@@ -39,6 +39,26 @@ func (g *Groups) check(rows int) error {
 	return distinct("groups", g.Names)
 }
 
+// Check returns an error if b is no list of the groups of so many rows, in which each group has a
+// row. It wraps ErrFormat.
+func (g *Groups) Check(b []byte, rows int) error {
+	of, err := DecodeFolds(b, rows)
+	if err != nil {
+		return err
+	}
+	counts := make([]int, len(g.Names))
+	for i, group := range of {
+		if int(group) >= len(counts) {
+			return fmt.Errorf("row %d belongs to group %d of %d: %w", i, group, len(counts), ErrFormat)
+		}
+		counts[group]++
+	}
+	if i := slices.Index(counts, 0); i >= 0 {
+		return fmt.Errorf("no row belongs to the group %q: %w", g.Names[i], ErrFormat)
+	}
+	return nil
+}
+
 // SameGroups returns an error if the rows of two manifests with the same digest belong to
 // other groups; other is the manifest that was stored first.
 func (m *Manifest) SameGroups(other *Manifest) error {

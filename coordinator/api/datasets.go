@@ -107,11 +107,8 @@ func (s *Server) checkManifest(ctx context.Context, m *dataset.Manifest) error {
 			return notSent(fmt.Sprintf("shard %d", i), shard.Digest, err)
 		}
 	}
-	if g := m.Groups; g != nil {
-		if err := s.present(ctx, g.Digest); err != nil {
-			return notSent("the list of groups", g.Digest, err)
-		}
-		if err := s.secure(ctx, g.Digest); err != nil {
+	if m.Groups != nil {
+		if err := s.checkGroups(ctx, m.Groups, m.Rows); err != nil {
 			return err
 		}
 	}
@@ -121,6 +118,30 @@ func (s *Server) checkManifest(ctx context.Context, m *dataset.Manifest) error {
 		g.Go(func() error { return s.secure(ctx, shard.Digest) })
 	}
 	return g.Wait()
+}
+
+// checkGroups refuses a list of groups that was not sent, or that is none of so many rows, and
+// returns once a majority has it.
+func (s *Server) checkGroups(ctx context.Context, g *dataset.Groups, rows int) error {
+	const what = "the list of groups"
+	if err := s.present(ctx, g.Digest); err != nil {
+		return notSent(what, g.Digest, err)
+	}
+	size, err := s.cfg.Blobs.Folder.Size(g.Digest)
+	if err != nil {
+		return err
+	}
+	if size != 2*int64(rows) {
+		return fmt.Errorf("%w: %s has %d bytes, not 2 for each of %d rows", errBad, what, size, rows)
+	}
+	b, err := s.cfg.Blobs.Folder.Get(g.Digest)
+	if err != nil {
+		return err
+	}
+	if err := g.Check(b, rows); err != nil {
+		return fmt.Errorf("%w: %s: %w", errBad, what, err)
+	}
+	return s.secure(ctx, g.Digest)
 }
 
 func (s *Server) deleteDataset(r *http.Request) (any, error) {
