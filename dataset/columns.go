@@ -10,8 +10,9 @@ import (
 // lastColumn names the last column in a list of columns.
 const lastColumn = "last"
 
-// findColumns finds the columns of a list: each item is a header, a number from 0,
-// "last", or a range of two of these, FROM:TO, both included.
+// findColumns returns the numbers, from 0, of the columns that a list names. An item of the
+// list is a header, a number from 0, "last", or a range FROM:TO of two of these, both
+// included. names has the headers or is nil; n is the number of columns.
 func findColumns(names []string, n int, list []string) (found []int, err error) {
 	for _, item := range list {
 		from, to, err := findRange(names, n, item)
@@ -25,6 +26,7 @@ func findColumns(names []string, n int, list []string) (found []int, err error) 
 	return found, nil
 }
 
+// findRange returns the first and the last column of an item of a list.
 func findRange(names []string, n int, item string) (from, to int, err error) {
 	from, err = findColumn(names, n, item)
 	first, last, isRange := strings.Cut(item, ":")
@@ -43,7 +45,7 @@ func findRange(names []string, n int, item string) (from, to int, err error) {
 	return from, to, nil
 }
 
-// findColumn finds a column by header, by number from 0, or as "last".
+// findColumn returns the number of a column, given its header, its number or "last".
 func findColumn(names []string, n int, name string) (int, error) {
 	if i := slices.Index(names, name); i >= 0 {
 		return i, nil
@@ -70,20 +72,21 @@ func columnList(names []string, n int) string {
 	return "the columns are " + list
 }
 
-// selectedColumns is a Source with some of the features of another.
+// selectedColumns is a Source with some of the features of another Source.
 type selectedColumns struct {
-	Source
-	info     Info
-	features []int       // of the other, in the order wanted
-	at       map[int]int // where each is in features
+	Source               // the other Source
+	info     Info        // of the selected features
+	features []int       // the selected features by their numbers in Source, in the order asked for
+	index    map[int]int // by number in Source: the index in features
 }
 
-// withColumns selects the features that o asks for. It is for files other than CSV.
+// withColumns returns src with only the features that o asks for. It is for all kinds of
+// files but CSV; columns are features here.
 func withColumns(src Source, o *OpenOptions) (Source, error) {
 	if len(o.FeatureColumns)+len(o.Drop) == 0 {
 		return src, nil
 	}
-	s := &selectedColumns{Source: src, info: src.Info(), at: map[int]int{}}
+	s := &selectedColumns{Source: src, info: src.Info(), index: map[int]int{}}
 	names, n := s.info.FeatureNames, s.info.Features
 	c := csvColumns{used: make([]bool, n)}
 	dropped, err := findColumns(names, n, o.Drop)
@@ -106,11 +109,12 @@ func withColumns(src Source, o *OpenOptions) (Source, error) {
 	return s, nil
 }
 
+// describe sets info and index from features.
 func (s *selectedColumns) describe() {
 	names := s.info.FeatureNames
 	s.info.Features, s.info.FeatureNames = len(s.features), nil
 	for i, old := range s.features {
-		s.at[old] = i
+		s.index[old] = i
 		if names != nil {
 			s.info.FeatureNames = append(s.info.FeatureNames, names[old])
 		}
@@ -123,7 +127,7 @@ func (s *selectedColumns) Info() Info { return s.info }
 // Scan implements Source.
 func (s *selectedColumns) Scan(f func(*Row) error) error {
 	var row Row
-	p := columnSelection{selectedColumns: s}
+	p := selectedRow{selectedColumns: s}
 	return s.Source.Scan(func(r *Row) error {
 		row = *r
 		if r.Sparse {
@@ -137,14 +141,15 @@ func (s *selectedColumns) Scan(f func(*Row) error) error {
 	})
 }
 
-// columnSelection is the selected features of one row.
-type columnSelection struct {
+// selectedRow is the selected features of one row.
+type selectedRow struct {
 	*selectedColumns
-	columns []uint32
+	columns []uint32 // of a sparse row: as Row.Columns
 	values  []float64
 }
 
-func (p *columnSelection) dense(r *Row) error {
+// dense sets p to the selected features of a dense row.
+func (p *selectedRow) dense(r *Row) error {
 	if want := p.Source.Info().Features; len(r.Values) != want {
 		return rowErrorf(p.info.File, r.Number, "%d features, %d are expected", len(r.Values), want)
 	}
@@ -155,10 +160,11 @@ func (p *columnSelection) dense(r *Row) error {
 	return nil
 }
 
-func (p *columnSelection) sparse(r *Row) {
+// sparse sets p to the selected features of a sparse row, in ascending order of columns.
+func (p *selectedRow) sparse(r *Row) {
 	p.columns, p.values = p.columns[:0], p.values[:0]
 	for j, column := range r.Columns {
-		if i, ok := p.at[int(column)]; ok {
+		if i, ok := p.index[int(column)]; ok {
 			k, _ := slices.BinarySearch(p.columns, uint32(i))
 			p.columns = slices.Insert(p.columns, k, uint32(i))
 			p.values = slices.Insert(p.values, k, r.Values[j])

@@ -6,48 +6,51 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// Kernel is the workers' half of an algorithm, a pure function: the same unit gives the
-// same bytes anywhere. A kernel is a SumKernel, a CollectKernel or both, by the rounds that
-// its trainer asks for. Units may be computed concurrently, each with a scratch of its own.
+// Kernel is the half of an algorithm that runs on workers. It is a pure function: the same
+// unit gives the same bytes on every machine. A kernel whose trainer asks for summed rounds
+// is a SumKernel, one whose trainer asks for collected rounds is a CollectKernel; a kernel
+// may be both. Units may be computed concurrently, each with a scratch of its own.
 type Kernel interface {
-	// NewScratch makes the working memory of one lane.
+	// NewScratch makes the working memory of one lane, which computes one unit at a time.
 	NewScratch() any
 }
 
 // SumKernel computes the units of rounds that are summed.
 type SumKernel interface {
 	Kernel
-	// Derive computes the unit's derived value, which the engine may cache and hands
-	// to every Run of that unit with the same DerivedVersion. It is called only when
-	// DerivedVersion is not 0. A nil value is not cached: Run computes without it.
+	// Derive computes the unit's derived value. The engine may cache the value, and passes
+	// it to every Run of that unit with the same DerivedVersion. Derive is called only when
+	// Round.DerivedVersion is not 0. A nil value is not cached: Run then gets nil.
 	Derive(u Unit, d *dataset.Data, v Vars, scratch any) (Derived, error)
-	// Run computes the unit into dst, whose slices have the lengths of Round.Shape and
-	// are zero. derived is the result of Derive, or nil.
+	// Run computes the unit into dst. The slices of dst have the lengths of Round.Shape,
+	// and their elements are 0. derived is the result of Derive, or nil.
 	Run(dst *Partial, u Unit, d *dataset.Data, v Vars, derived Derived, scratch any) error
 }
 
 // CollectKernel computes the units of rounds that are collected.
 type CollectKernel interface {
 	Kernel
-	// Collect computes the unit's bytes. It returns early, with ctx's error, when ctx
-	// is done.
+	// Collect computes the unit's result as bytes. When ctx is done, Collect stops and
+	// returns the error of ctx.
 	Collect(ctx context.Context, u Unit, d *dataset.Data, v Vars, scratch any) ([]byte, error)
 }
 
 // MemoryReleaser is implemented by Kernels that keep much memory between units.
-// ReleaseMemory frees what no running unit uses. It is called, more than once, after
-// training.
+// ReleaseMemory frees the memory that no running unit uses. It may be called several times
+// after training.
 type MemoryReleaser interface{ ReleaseMemory() }
 
-// Derived is a value that Derive makes for a unit. Derive returns it with one reference; the
-// Release of the last reference frees its memory for reuse.
+// Derived is a value that Derive makes for a unit. It counts its references: Derive returns
+// it with one, Retain adds one and Release takes one away. When no reference is left, the
+// kernel may use the memory of the value for another one.
 type Derived interface {
-	Bytes() int // size, as a cache counts it
+	Bytes() int // the size that a cache counts for the value
 	Retain()
 	Release()
 }
 
-// Unpooled is embedded by Derived values whose memory nobody reuses.
+// Unpooled is embedded by Derived values whose memory is left to the garbage collector: their
+// references need no count.
 type Unpooled struct{}
 
 // Retain implements Derived.

@@ -196,7 +196,7 @@ func checkEnd(ctx context.Context, a algorithms.Algorithm, p *problem, v param.V
 		_, err := j.kernel()
 		return err
 	}
-	if err := j.shadow(ctx, endRounds, false); err != nil {
+	if err := j.compareRestored(ctx, endRounds, false); err != nil {
 		return err
 	}
 	_, _, err = j.measured(ctx, endRounds)

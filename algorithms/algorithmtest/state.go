@@ -12,14 +12,18 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// checkStates holds a trainer that runs from the beginning against one that is restored
-// from its state before every round: both ask for the same round, fold its result to the
-// same state, and end with the same model. A field that the state lacks shows at the first
-// round that depends on it. A state that is cut short is refused.
-func (j *job) checkStates(ctx context.Context) error { return j.shadow(ctx, maxRounds, true) }
+// checkStates runs a whole job and compares two trainers before and after every round: one
+// that runs from the beginning, and one that is restored from the state of the first before
+// the round. Both must ask for the same round, have the same state after its result, and end
+// with the same model. If the state lacks a field, the first round that depends on the field
+// differs. A state that is cut short must be refused.
+func (j *job) checkStates(ctx context.Context) error {
+	return j.compareRestored(ctx, maxRounds, true)
+}
 
-// shadow is checkStates for at most so many rounds; toEnd: the job has to end within them.
-func (j *job) shadow(ctx context.Context, rounds int, toEnd bool) error {
+// compareRestored is checkStates for a number of rounds at most. If toEnd is set, a job that
+// has not ended after these rounds is an error.
+func (j *job) compareRestored(ctx context.Context, rounds int, toEnd bool) error {
 	t, x, err := j.start()
 	if err != nil {
 		return err
@@ -28,19 +32,19 @@ func (j *job) shadow(ctx context.Context, rounds int, toEnd bool) error {
 	if err != nil {
 		return err
 	}
-	law := newLaw(len(j.shards))
+	rules := newRules(len(j.shards))
 	for n := range rounds {
 		if n > 0 {
 			if other, err = j.restored(t); err != nil {
 				return fmt.Errorf("before round %d: %w", n, err)
 			}
 		}
-		done, err := j.step(ctx, uint64(n), x, t, other, law)
+		done, err := j.step(ctx, uint64(n), x, t, other, rules)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", n, err)
 		}
 		if done {
-			return j.sameEnd(t, other)
+			return j.sameModels(t, other)
 		}
 		if !toEnd && t.Progress().Samples > endSamples {
 			return nil
@@ -52,7 +56,8 @@ func (j *job) shadow(ctx context.Context, rounds int, toEnd bool) error {
 	return nil
 }
 
-// restored returns a trainer with the state of t.
+// restored returns a new trainer that is restored from the state of t. It also checks that
+// bytes that are too short or too long are refused.
 func (j *job) restored(t algorithms.Trainer) (algorithms.Trainer, error) {
 	state, err := stateOf(t)
 	if err != nil {
@@ -64,22 +69,22 @@ func (j *job) restored(t algorithms.Trainer) (algorithms.Trainer, error) {
 		return nil, fmt.Errorf("the state is refused: %w", err)
 	}
 	for i := range b {
-		b[i] ^= 0xa5 // the trainer does not keep the caller's bytes
+		b[i] ^= 0xa5 // a trainer must not keep the caller's bytes: this changes them
 	}
 	for _, n := range []int{0, 1, len(state) / 2, len(state) - 1} {
-		if n < len(state) && j.accepts(state[:n]) {
+		if n < len(state) && j.acceptsWrong(state[:n]) {
 			return nil, fmt.Errorf("a state of %d bytes is accepted when it is cut to %d", len(state), n)
 		}
 	}
-	if j.accepts(append(bytes.Clone(state), 0)) {
+	if j.acceptsWrong(append(bytes.Clone(state), 0)) {
 		return nil, fmt.Errorf("a state with a byte after its end is accepted")
 	}
 	return other, sameTrainers(t, other)
 }
 
-// accepts reports whether a trainer can be restored from bytes that are no state: none has
-// them as its own.
-func (j *job) accepts(b []byte) bool {
+// acceptsWrong reports whether a trainer can be restored from b although b is wrong: the state
+// of the restored trainer is not b.
+func (j *job) acceptsWrong(b []byte) bool {
 	t, err := j.trainer(append([]byte{}, b...))
 	if err != nil {
 		return false
@@ -88,7 +93,8 @@ func (j *job) accepts(b []byte) bool {
 	return err != nil || !bytes.Equal(state, b)
 }
 
-// stateOf returns the state. Asking for it changes nothing and keeps what stands in dst.
+// stateOf returns the state of t. It asks twice: the first call of AppendState must not change
+// the state, and the second call must keep the bytes that dst begins with.
 func stateOf(t algorithms.Trainer) ([]byte, error) {
 	state, err := t.AppendState(nil)
 	if err != nil {
@@ -105,7 +111,7 @@ func stateOf(t algorithms.Trainer) ([]byte, error) {
 	return state, nil
 }
 
-// sameTrainers compares what two trainers say of themselves.
+// sameTrainers returns an error if the two trainers differ in state, progress or counters.
 func sameTrainers(t, other algorithms.Trainer) error {
 	a, err := stateOf(t)
 	if err != nil {
@@ -126,8 +132,8 @@ func sameTrainers(t, other algorithms.Trainer) error {
 	return nil
 }
 
-// step runs one round with both trainers.
-func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other algorithms.Trainer, law *law) (done bool, err error) {
+// step runs round n with both trainers. done: there is no such round, the job has ended.
+func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other algorithms.Trainer, rules *rules) (done bool, err error) {
 	r, err := t.Next()
 	if err != nil {
 		return false, err
@@ -137,19 +143,19 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 		return false, fmt.Errorf("of a restored trainer: %w", err)
 	}
 	if !reflect.DeepEqual(r, s) {
-		return false, fmt.Errorf("a restored trainer asks for another round (%s of %d units where %s of %d are due)", s.Kind, s.Units, r.Kind, r.Units)
+		return false, fmt.Errorf("a restored trainer asks for another round (%s of %d units; %s of %d units is right)", s.Kind, s.Units, r.Kind, r.Units)
 	}
 	if r.Done {
 		return true, nil
 	}
-	if err := law.check(r); err != nil {
+	if err := rules.check(r); err != nil {
 		return false, err
 	}
 	var res round.Result
 	if err := x.Do(ctx, n, r, &res); err != nil {
 		return false, err
 	}
-	if err := law.checkResult(r, &res); err != nil {
+	if err := rules.checkResult(r, &res); err != nil {
 		return false, err
 	}
 	second := cloneResult(&res)
@@ -162,6 +168,7 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 	return false, sameTrainers(t, other)
 }
 
+// cloneResult copies a result, since Fold may change the result that it takes.
 func cloneResult(res *round.Result) *round.Result {
 	c := &round.Result{}
 	if p := res.Sum; p != nil {
@@ -180,7 +187,8 @@ func clonePartial(p *round.Partial) *round.Partial {
 	}
 }
 
-func (j *job) sameEnd(t, other algorithms.Trainer) error {
+// sameModels returns an error if the models of the two trainers differ.
+func (j *job) sameModels(t, other algorithms.Trainer) error {
 	a, err := j.digest(t)
 	if err != nil {
 		return err

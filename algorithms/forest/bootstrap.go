@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// drawSample draws the bootstrap sample of a tree (Algorithm 2): t.draws training
-// rows with replacement.
+// drawSample draws the bootstrap sample of a tree (Algorithm 2 of Chen et al. 2018):
+// t.draws training rows with replacement.
 func (g *grower) drawSample(t *table, tree uint32) {
 	s := num.NewStream(g.sampling, 0, tree)
 	n := len(t.rows)
@@ -27,7 +27,8 @@ func (g *grower) drawSample(t *table, tree uint32) {
 	}
 }
 
-// numberRows numbers the rows that were drawn and copies their labels.
+// numberRows gives each distinct row of the sample its local number, and copies the rows'
+// labels. counts has how often each training row was drawn.
 func (g *grower) numberRows(t *table, counts []uint32) {
 	distinct := 0
 	for _, count := range counts {
@@ -54,21 +55,21 @@ func (g *grower) numberRows(t *table, counts []uint32) {
 	}
 }
 
-// absent marks a training row that was not drawn.
+// absent stands for the local number of a training row that is not in the sample.
 const absent = 1<<32 - 1
 
-// fillColumns makes the sample's sorted columns and lists those that are not
-// constant. If columns are sorted on demand, it makes none.
+// fillColumns makes the sample's sorted columns, and a segment for each column with at least
+// two values. If columns are sorted on demand, it makes none.
 func (g *grower) fillColumns(t *table) {
 	g.segments = g.segments[:0]
 	if g.onDemand.enabled {
 		return
 	}
-	g.entries = nil // of the tree before: see columns.resize
+	g.entries = nil // otherwise columns.resize cannot free the entries of the last tree
 	if t.columns.entries == nil {
 		g.columns.sort(t, g.origin, &g.sorter)
 	} else {
-		g.columns.selectDrawn(&t.columns, g.local, len(g.origin), len(t.rows))
+		g.columns.selectSample(&t.columns, g.local, len(g.origin), len(t.rows))
 	}
 	for c := range t.features {
 		if varies(g.columns.column(c), len(g.origin)) {
@@ -78,43 +79,44 @@ func (g *grower) fillColumns(t *table) {
 	g.entries = g.columns.entries
 }
 
-// selectDrawn sets c to the columns of a bootstrap sample, given the columns from of all
-// training rows: rows is the number of distinct rows of the sample, of that of training
-// rows, and local has the sample's number of each training row, or absent.
-func (c *columns) selectDrawn(from *columns, local []uint32, rows, of int) {
-	share := float64(rows) / float64(of)
-	c.entries = slices.Grow(c.entries[:0], int(1.02*share*float64(len(from.entries)))+of) // a guess
+// selectSample sets c to the columns of a bootstrap sample. all are the columns of all
+// training rows. local has the local number of each training row, or absent. distinct is
+// the number of distinct rows of the sample, rows the number of training rows.
+func (c *columns) selectSample(all *columns, local []uint32, distinct, rows int) {
+	share := float64(distinct) / float64(rows)
+	c.entries = slices.Grow(c.entries[:0], int(1.02*share*float64(len(all.entries)))+rows) // an estimate
 	c.start = append(c.start[:0], 0)
-	for i := range len(from.start) - 1 {
-		column := from.column(i)
+	for i := range len(all.start) - 1 {
+		column := all.column(i)
 		c.entries = slices.Grow(c.entries, len(column))
 		c.entries = selectDrawn(c.entries, column, local)
 		c.start = append(c.start, len(c.entries))
 	}
 }
 
-// selectDrawn appends to dst the entries of a sorted column that are in the sample, with
-// the sample's row numbers. An entry gets the flag newValue if it or an entry that was
-// left out just before it has the flag.
+// selectDrawn appends to dst the entries of a sorted column whose rows are in the sample,
+// with the rows' local numbers. An entry of the result has the flag newValue if the entry in
+// column has the flag, or one of the entries that were left out just before it. dst must have
+// room for all of column.
 func selectDrawn(dst, column, local []uint32) []uint32 {
 	n := len(dst)
 	dst = dst[:n+len(column)]
-	done, kept, pending := startSelectDrawn(dst[n:], column, local)
+	done, kept, isNew := startSelectDrawn(dst[n:], column, local)
 	n += kept
 	for _, e := range column[done:] {
-		pending |= e & newValue
+		isNew |= e & newValue
 		row := local[e&rowMask]
-		dst[n] = row | e&positive | pending
+		dst[n] = row | e&positive | isNew
 		if row != absent {
 			n++
-			pending = 0
+			isNew = 0
 		}
 	}
 	return dst[:n]
 }
 
-// varies reports whether a column has at least two values, in a node of so many rows;
-// rows without an entry have the value 0.
+// varies reports whether a column has at least two values in a node. entries are those of the
+// node, rows is the number of its rows; a row without an entry has the value 0.
 func varies(entries []uint32, rows int) bool {
 	if len(entries) != rows {
 		return len(entries) > 0
@@ -127,7 +129,8 @@ func varies(entries []uint32, rows int) bool {
 	return false
 }
 
-// resized resizes *v to n elements of any value, reusing its memory.
+// resized makes *v a slice of n elements and returns it. The elements may have any values.
+// The memory of *v is used again if it is large enough.
 func resized[T any](v *[]T, n int) []T {
 	*v = slices.Grow((*v)[:0], n)[:n]
 	return *v

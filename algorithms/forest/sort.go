@@ -5,13 +5,15 @@ import (
 	"slices"
 )
 
-// A key is a value and a row in one word: the value's bits, made to ascend with it,
-// above the row's number.
+// A key is a 64-bit number that stands for a value and a row. The upper 32 bits are the
+// value's ordered bits, the lower 32 bits are the row's number.
 
-// zeroBits are the ordered bits of 0: negative values lie below, positive above.
+// zeroBits are the ordered bits of 0. Those of a negative value are less, those of a
+// positive value are greater.
 const zeroBits = 1 << 31
 
-// orderedBits maps a finite value to bits that ascend with it; -0 counts as 0.
+// orderedBits returns the ordered bits of a finite value: of two values, the greater one has
+// the greater bits. -0 has the bits of 0.
 func orderedBits(x float32) uint32 {
 	b := math.Float32bits(x)
 	switch {
@@ -27,13 +29,14 @@ func makeKey(x float32, row uint32) uint64 {
 	return uint64(orderedBits(x))<<32 | uint64(row)
 }
 
-// radixLeast is the number of keys from which counting beats comparing.
-const radixLeast = 200
+// minRadixKeys is the number of keys from which on a radix sort is faster than slices.Sort.
+const minRadixKeys = 200
 
-// sortKeys sorts keys whose rows ascend already; it returns them in keys or spare,
-// and the other slice. Both have the same length.
+// sortKeys sorts keys by value and then by row. The keys must be given in ascending order of
+// their rows, since the radix sort compares values only; it is stable. spare is working
+// memory as long as keys. sorted is one of the two slices, other is the other one.
 func sortKeys(keys, spare []uint64) (sorted, other []uint64) {
-	if len(keys) < radixLeast {
+	if len(keys) < minRadixKeys {
 		slices.Sort(keys)
 		return keys, spare
 	}
@@ -47,7 +50,7 @@ func sortKeys(keys, spare []uint64) (sorted, other []uint64) {
 		shift := 32 + 11*digit
 		c := &counts[digit]
 		if int(c[keys[0]>>shift&0x7ff]) == len(keys) {
-			continue // all alike
+			continue // all keys have the same digit
 		}
 		sum := uint32(0)
 		for i, n := range c {

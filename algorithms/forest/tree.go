@@ -1,24 +1,26 @@
 package forest
 
-// Tree is a grown tree as parallel arrays by node: node 0 is the root, and the
-// children of a split node stand side by side behind it.
+// Tree is a grown tree. Element i of feature, left, samples, threshold and gain is about
+// node i. Node 0 is the root. The two children of a split node have consecutive numbers,
+// which are greater than its own.
 type Tree struct {
 	Labels      int
-	Evaluations uint64  // gains that were computed to grow it
-	Loss        float64 // mean K-L of its samples from their leaves, nats
+	Evaluations uint64  // gain evaluations while it was grown
+	Loss        float64 // training loss: the mean K-L divergence of the samples from their leaves, in nats
 
-	feature   []uint32  // of a split node; leafMark of a leaf
-	left      []uint32  // the left child, the right one follows; of a leaf its number
-	samples   []uint32  // copies of rows that reached the node
-	threshold []float64 // rows with a value below it go left; 0 of a leaf
-	gain      []float64 // of the split, nats; 0 of a leaf
-	leaves    []float32 // leaves×Labels: distributions
+	feature   []uint32  // of a split node: the feature that it tests; of a leaf: leafMark
+	left      []uint32  // of a split node: its left child, and left + 1 is the right one; of a leaf: its number
+	samples   []uint32  // samples (rows with their copies) that reached the node
+	threshold []float64 // of a split node: rows with a value below it go left; of a leaf: 0
+	gain      []float64 // of a split node: of its split, in nats; of a leaf: 0
+	leaves    []float32 // leaves×Labels: label distributions
 }
 
-// leafMark is the feature of a leaf.
+// leafMark is what feature has for a leaf.
 const leafMark = 1<<32 - 1
 
-// reset makes t a tree with a root only, which is neither a split node nor a leaf yet.
+// reset makes t a tree of one node, the root. A call of split or leaf must follow for it, as
+// for each new node.
 func (t *Tree) reset(labels int) {
 	*t = Tree{
 		Labels: labels, feature: t.feature[:0], left: t.left[:0], samples: t.samples[:0],
@@ -27,6 +29,7 @@ func (t *Tree) reset(labels int) {
 	t.addNode()
 }
 
+// addNode adds a node with the next number.
 func (t *Tree) addNode() {
 	t.feature = append(t.feature, leafMark)
 	t.left = append(t.left, 0)
@@ -35,18 +38,18 @@ func (t *Tree) addNode() {
 	t.gain = append(t.gain, 0)
 }
 
-// split makes node number at a split node with two new children.
-func (t *Tree) split(at int, feature uint32, threshold, gain float64) {
-	t.feature[at], t.threshold[at], t.gain[at] = feature, threshold, gain
-	t.left[at] = uint32(len(t.feature))
+// split makes a node a split node and adds its two children.
+func (t *Tree) split(node int, feature uint32, threshold, gain float64) {
+	t.feature[node], t.threshold[node], t.gain[node] = feature, threshold, gain
+	t.left[node] = uint32(len(t.feature))
 	t.addNode()
 	t.addNode()
 }
 
-// leaf makes node number at a leaf and returns its distribution, for the caller to fill.
-func (t *Tree) leaf(at int) []float32 {
+// leaf makes a node a leaf and returns its label distribution, for the caller to fill.
+func (t *Tree) leaf(node int) []float32 {
 	n := len(t.leaves)
-	t.left[at] = uint32(n / t.Labels)
+	t.left[node] = uint32(n / t.Labels)
 	for range t.Labels {
 		t.leaves = append(t.leaves, 0)
 	}

@@ -7,28 +7,29 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// Variant describes a forest algorithm by what differs among them. Its method New
-// makes the algorithm.
+// Variant has the parts of a forest algorithm that structrf and rf do not share. Its method
+// New makes the algorithm.
 type Variant struct {
 	// Name is the word that selects the algorithm in a spec.
 	Name string
 	// Doc says what the algorithm is, in one line.
 	Doc string
-	// Classes returns the number of class labels that the Labeller gives, at least 2,
-	// for rows with so many labels.
+	// Classes returns the number of different class labels that the Labeller gives, at least
+	// 2. labels is the number of labels of the dataset.
 	Classes func(labels int) int
-	// RowValue, if set, computes a number from a row's label distribution, once a job for
-	// each training row. Labellers find it in BootstrapSample.RowValues.
+	// RowValue, if set, computes a number from the label distribution of a row. A kernel
+	// calls it once for each training row; Labellers find the numbers in
+	// BootstrapSample.RowValues.
 	RowValue func(label []float32) float64
 	// NewLabeller makes the labeller of one grower.
 	NewLabeller func(seed uint64) Labeller
 }
 
 // New returns the algorithm.
-func (f Variant) New() algorithms.Algorithm {
+func (v Variant) New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:     f.Name,
-		Doc:      f.Doc,
+		Name:     v.Name,
+		Doc:      v.Doc,
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fits:     func(c *Config, m *dataset.Manifest) error { return c.checkDraws(m.Rows) },
@@ -38,15 +39,16 @@ func (f Variant) New() algorithms.Algorithm {
 		},
 		StateVersion: stateFormat,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
-			return &kernel{variant: f, cfg: *j.Config, seed: j.Seed, labels: j.Manifest.Labels}, nil
+			return &kernel{variant: v, cfg: *j.Config, seed: j.Seed, labels: j.Manifest.Labels}, nil
 		},
 		Model:  func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
 		Memory: memory,
 	})
 }
 
-// checkSplit refuses a split that leaves too few training rows. A split that lists the
-// rows is checked by the kernel only, which has them.
+// checkSplit returns an error if the job's split leaves so few or so many training rows that
+// a bootstrap sample is too small or too large. If the folds are a list in a blob
+// (Split.Assigned), it returns nil: the trainer does not have the list, and newTable checks.
 func checkSplit(c *Config, j *round.Job, m *dataset.Manifest) error {
 	if j.Split.Assigned != "" {
 		return nil

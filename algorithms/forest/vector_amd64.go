@@ -19,10 +19,10 @@ func scanBinaryAsm(entries *uint32, n int, packed *uint64, whole, first, second 
 func partitionAVX2(entries *uint32, n int, spare *uint32, side *uint8, order *[256]uint64) (left int, newLeft, newRight uint32)
 
 //go:noescape
-func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, pending uint32)
+func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, isNew uint32)
 
 //go:noescape
-func selectDrawnAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, pending uint32)
+func selectDrawnAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, isNew uint32)
 
 // scanBinary is scanBinaryGo.
 func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint64, best int64) scanResult {
@@ -46,21 +46,21 @@ func startPartition(entries, spare []uint32, side []uint8) (done, left int, newL
 }
 
 // startFilterSide does the first entries of filterSide, as many as fill whole vectors.
-func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, pending uint32) {
+func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, isNew uint32) {
 	done = wholeVectors(len(entries))
 	if done > 0 {
-		kept, pending = filterSideAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(side), uint32(want-1)&0xff, &leftPacked)
+		kept, isNew = filterSideAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(side), uint32(want-1)&0xff, &leftPacked)
 	}
-	return done, kept, pending << 31
+	return done, kept, isNew << 31
 }
 
 // startSelectDrawn does the first entries of selectDrawn, as many as fill whole vectors.
-func startSelectDrawn(dst, column, local []uint32) (done, kept int, pending uint32) {
+func startSelectDrawn(dst, column, local []uint32) (done, kept int, isNew uint32) {
 	done = wholeVectors(len(column))
 	if done > 0 {
-		kept, pending = selectDrawnAVX2(unsafe.SliceData(dst), unsafe.SliceData(column), done, unsafe.SliceData(local), &leftPacked)
+		kept, isNew = selectDrawnAVX2(unsafe.SliceData(dst), unsafe.SliceData(column), done, unsafe.SliceData(local), &leftPacked)
 	}
-	return done, kept, pending << 31
+	return done, kept, isNew << 31
 }
 
 // wholeVectors returns how many of n entries fill whole vectors of eight.

@@ -149,7 +149,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, pending uint32)
+// func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, isNew uint32)
 TEXT ·filterSideAVX2(SB), NOSPLIT, $0-52
 	MOVQ         entries+0(FP), SI
 	MOVQ         n+8(FP), R12
@@ -188,11 +188,11 @@ loop:
 	SUBQ entries+0(FP), DI
 	SHRQ $2, DI
 	MOVQ DI, kept+40(FP)
-	MOVL R10, pending+48(FP)
+	MOVL R10, isNew+48(FP)
 	VZEROUPPER
 	RET
 
-// func selectDrawnAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, pending uint32)
+// func selectDrawnAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, isNew uint32)
 TEXT ·selectDrawnAVX2(SB), NOSPLIT, $0-52
 	MOVQ         dst+0(FP), DI
 	MOVQ         column+8(FP), SI
@@ -233,6 +233,6 @@ loop:
 	SUBQ dst+0(FP), DI
 	SHRQ $2, DI
 	MOVQ DI, kept+40(FP)
-	MOVL R10, pending+48(FP)
+	MOVL R10, isNew+48(FP)
 	VZEROUPPER
 	RET

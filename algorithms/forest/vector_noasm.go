@@ -2,27 +2,36 @@
 
 package forest
 
+// This build has no vector instructions: each function below is its twin in Go, or leaves
+// all entries to the caller.
+
 // scanBinary is scanBinaryGo.
 func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint64, best int64) scanResult {
 	return scanBinaryGo(entries, packed, t, passed, best)
 }
 
-// The functions below process whole vectors: nothing without vector instructions.
+// startPartition processes no entries: partition processes all of them.
 func startPartition(entries, spare []uint32, side []uint8) (done, left int, newLeft, newRight uint32) {
 	return 0, 0, 0, 0
 }
-func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, pending uint32) {
+
+// startFilterSide processes no entries: filterSide processes all of them.
+func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, isNew uint32) {
 	return 0, 0, 0
 }
-func startSelectDrawn(dst, column, local []uint32) (done, kept int, pending uint32) { return 0, 0, 0 }
 
-// walkRows is walkRowsGo for a tree of some depth.
+// startSelectDrawn processes no entries: selectDrawn processes all of them.
+func startSelectDrawn(dst, column, local []uint32) (done, kept int, isNew uint32) { return 0, 0, 0 }
+
+// walkRows is walkRowsGo. The last parameter, the depth of the tree, is for the assembly.
 func walkRows(leaves []uint32, f *walkNodes, x []uint32, width int, root uint32, _ int) {
 	walkRowsGo(leaves, f, x, width, root)
 }
 
+// walkTrees is walkTreesGo.
 func walkTrees(roots []uint32, f *walkNodes, x []uint32) { walkTreesGo(roots, f, x) }
 
-func addLeaves(sums []float64, leaves []float32, at []uint32, labels int) {
-	addLeavesGo(sums, leaves, at, labels)
+// addLeaves is addLeavesGo.
+func addLeaves(sums []float64, leaves []float32, reached []uint32, labels int) {
+	addLeavesGo(sums, leaves, reached, labels)
 }

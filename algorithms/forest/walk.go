@@ -75,9 +75,11 @@ func (f *walkNodes) walk(at *[4]uint32, x [4][]uint32, stride int) {
 // walkRight is 0 if x is below limit, else 1.
 func walkRight(x, limit uint32) uint32 { return uint32(1 + (int64(x)-int64(limit))>>63) }
 
-// addLeavesGo adds to each row of sums (labels values) the leaf that it reached.
-func addLeavesGo(sums []float64, leaves []float32, at []uint32, labels int) {
-	for i, leaf := range at {
+// addLeavesGo adds to each row of sums the distribution of the leaf that the row reached.
+// sums is rows×labels, leaves (the distributions) leaves×labels; reached has the number of
+// each row's leaf.
+func addLeavesGo(sums []float64, leaves []float32, reached []uint32, labels int) {
+	for i, leaf := range reached {
 		row := sums[i*labels : (i+1)*labels]
 		for c, v := range leaves[int(leaf)*labels : (int(leaf)+1)*labels] {
 			row[c] += float64(v)

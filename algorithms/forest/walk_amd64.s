@@ -32,7 +32,7 @@
 	SUBL $0xff800002, BX; \
 	MOVL BX, at(DX)
 
-// func walkRowsBMI2(leaves *uint32, groups int, nodes *node, x *uint32, groupBytes int, root, bits uint32, pairs int)
+// func walkRowsBMI2(leaves *uint32, groups int, nodes *walkNode, x *uint32, groupBytes int, root, bits uint32, pairs int)
 TEXT ·walkRowsBMI2(SB), NOSPLIT, $8-56
 	MOVQ nodes+16(FP), SI
 	MOVQ x+24(FP), DI
@@ -90,7 +90,7 @@ done:
 	JNZ  group
 	RET
 
-// func walkTreesBMI2(roots *uint32, groups int, nodes *node, x *uint32, bits uint32)
+// func walkTreesBMI2(roots *uint32, groups int, nodes *walkNode, x *uint32, bits uint32)
 TEXT ·walkTreesBMI2(SB), NOSPLIT, $0-36
 	MOVQ nodes+16(FP), SI
 	MOVQ x+24(FP), DI
@@ -145,14 +145,14 @@ done:
 	JNZ  group
 	RET
 
-// func addLeavesAVX2(sums *float64, leaves *float32, at *uint32, n, labels int)
+// func addLeavesAVX2(sums *float64, leaves *float32, reached *uint32, n, labels int)
 TEXT ·addLeavesAVX2(SB), NOSPLIT, $0-40
 	MOVQ sums+0(FP), DI
 	MOVQ leaves+8(FP), SI
-	MOVQ at+16(FP), DX
+	MOVQ reached+16(FP), DX
 	MOVQ n+24(FP), R8
 	MOVQ labels+32(FP), R9
-	LEAQ (DX)(R8*4), R8   // the end of at
+	LEAQ (DX)(R8*4), R8   // the end of reached
 
 row:
 	MOVL  (DX), AX

@@ -1,11 +1,14 @@
 package num
 
-// The walks over all nodes of a tree whose matrices have a row for each node or output
-// unit and a column for each of n samples. Nodes are in heap order; phi has the output
-// unit of each split node. Lanes run across samples.
+// Descend and Ascend pass over all nodes of a tree for n samples at a time. Their matrices
+// have a row for each node or for each output unit, and a column for each sample. Nodes are
+// in heap order: the children of node i are 2i+1 (left) and 2i+2 (right), and the split
+// nodes come first. phi has the output unit of each split node. s and t have, for each
+// output unit, the probabilities of going left and right. Lanes run across samples.
 
-// Descend sets node's first row to 1 and each other one to its parent's times s of the
-// parent's unit, on the left, or t, on the right: the probabilities of reaching nodes.
+// Descend sets node to the probabilities that the samples reach each node. The first row,
+// the root's, is 1. The row of a left child is its parent's row times the row of s of the
+// parent's output unit; for a right child it is t in place of s.
 // node is (2·len(phi)+1)×n, s and t are units×n.
 func Descend(node, s, t []float32, phi []uint32, n int) {
 	checkWalk(len(node), len(s), len(t), len(phi), n)
@@ -17,9 +20,11 @@ func Descend(node, s, t []float32, phi []uint32, n int) {
 	}
 }
 
-// Ascend is Descend's way back, from the last split node to the first: it sets mass of
-// each to left + right, those of its children, and adds s·right - t·left to df of its
-// unit, each product rounded. df, s and t are units×n, mass is (2·len(phi)+1)×n.
+// Ascend goes through the split nodes from the last to the first. With left and right the
+// rows of mass of the node's children, it sets the node's row of mass to left + right, and
+// adds s·right - t·left to the row of df of the node's output unit, where s and t are that
+// unit's rows and each product is rounded. The caller sets the rows of mass of the leaves.
+// df, s and t are units×n, mass is (2·len(phi)+1)×n.
 func Ascend(df, mass, s, t []float32, phi []uint32, n int) {
 	checkSame(len(df), len(s))
 	checkWalk(len(mass), len(s), len(t), len(phi), n)
@@ -28,6 +33,7 @@ func Ascend(df, mass, s, t []float32, phi []uint32, n int) {
 	}
 }
 
+// checkWalk panics if the lengths of the matrices do not fit a tree with so many split nodes.
 func checkWalk(node, s, t, splits, n int) {
 	checkSame(s, t)
 	if n <= 0 || s%n != 0 || node != (2*splits+1)*n {
@@ -35,7 +41,7 @@ func checkWalk(node, s, t, splits, n int) {
 	}
 }
 
-// ones is what the root's row is copied from.
+// ones is copied to the root's row, piece after piece.
 var ones = func() (v [64]float32) {
 	for i := range v {
 		v[i] = 1
@@ -57,6 +63,7 @@ func ascendGo(df, mass, s, t []float32, phi []uint32, n int) {
 	}
 }
 
+// branchGo sets the rows of a node's children, given the node's row p.
 func branchGo(left, right, p, s, t []float32) {
 	left, right, s, t = left[:len(p)], right[:len(p)], s[:len(p)], t[:len(p)]
 	for i, x := range p {
@@ -64,6 +71,7 @@ func branchGo(left, right, p, s, t []float32) {
 	}
 }
 
+// joinGo is Ascend for one split node.
 func joinGo(df, mass, left, right, s, t []float32) {
 	mass, left, right, s, t = mass[:len(df)], left[:len(df)], right[:len(df)], s[:len(df)], t[:len(df)]
 	for i := range df {

@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// law is what package round says of the rounds of a job.
-type law struct {
+// rules checks what package round demands of the rounds of a job.
+type rules struct {
 	shards  int
 	values  map[valueKey][32]byte
 	derived uint64
@@ -23,10 +23,12 @@ type valueKey struct {
 	version uint64
 }
 
-func newLaw(shards int) *law { return &law{shards: shards, values: make(map[valueKey][32]byte)} }
+func newRules(shards int) *rules {
+	return &rules{shards: shards, values: make(map[valueKey][32]byte)}
+}
 
 // check returns what is wrong with a round.
-func (l *law) check(r *round.Round) error {
+func (l *rules) check(r *round.Round) error {
 	l.hashes = l.hashes[:0]
 	for _, v := range r.Vars {
 		sum := sha256.Sum256(v.Data)
@@ -59,7 +61,7 @@ func (l *law) check(r *round.Round) error {
 }
 
 // checkResult returns what is wrong with a round's sum, or with the round after its units ran.
-func (l *law) checkResult(r *round.Round, res *round.Result) error {
+func (l *rules) checkResult(r *round.Round, res *round.Result) error {
 	for i, v := range r.Vars {
 		if sha256.Sum256(v.Data) != l.hashes[i] {
 			return fmt.Errorf("units changed the bytes of value %d", v.ID)
