@@ -54,7 +54,7 @@ func (x *wrongOrder) Do(_ context.Context, _ uint64, r *round.Round, res *round.
 			sum = p
 			continue
 		}
-		sum = x.tree.add(sum, p)
+		sum = x.tree.add(0, sum, p)
 	}
 	res.Sum = sum
 	return nil

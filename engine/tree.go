@@ -21,15 +21,16 @@ type Tree struct {
 	levels [][]*round.Partial // levels[l][i], nil until filled
 	rows   []float32          // working memory of sums
 	spare  []*round.Partial
+	sums   []*round.Partial // spare ones that held sums: they have room for more rows than a unit's
 }
 
 // Reset prepares the tree for a round, reusing the memory of the one before.
 func (t *Tree) Reset(units int, shape round.Shape) {
-	for _, level := range t.levels {
-		for i, p := range level {
+	for level, nodes := range t.levels {
+		for i, p := range nodes {
 			if p != nil {
-				t.spare = append(t.spare, p)
-				level[i] = nil
+				t.release(level, p)
+				nodes[i] = nil
 			}
 		}
 	}
@@ -47,18 +48,41 @@ func (t *Tree) Reset(units int, shape round.Shape) {
 
 // Partial returns a partial shaped and zeroed for the round: fill it and Put it.
 func (t *Tree) Partial() *round.Partial {
-	var p *round.Partial
-	if n := len(t.spare); n > 0 {
-		p, t.spare = t.spare[n-1], t.spare[:n-1]
-	} else {
-		p = new(round.Partial)
+	if len(t.spare) == 0 {
+		return t.sum()
 	}
+	return t.last(&t.spare)
+}
+
+// sum returns a partial for the sum of others. It takes none that held a unit: each partial would
+// come to have room for a sum, and there are many more units than sums.
+func (t *Tree) sum() *round.Partial {
+	if len(t.sums) == 0 {
+		t.sums = append(t.sums, new(round.Partial))
+	}
+	return t.last(&t.sums)
+}
+
+// last takes the last partial of a list.
+func (t *Tree) last(list *[]*round.Partial) *round.Partial {
+	n := len(*list) - 1
+	p := (*list)[n]
+	*list = (*list)[:n]
 	p.Reset(t.shape)
 	return p
 }
 
 // Release returns a partial that was not Put, for reuse.
-func (t *Tree) Release(p *round.Partial) { t.spare = append(t.spare, p) }
+func (t *Tree) Release(p *round.Partial) { t.release(0, p) }
+
+// release keeps the partial of a node of a level for reuse.
+func (t *Tree) release(level int, p *round.Partial) {
+	if level == 0 {
+		t.spare = append(t.spare, p)
+	} else {
+		t.sums = append(t.sums, p)
+	}
+}
 
 // Put fills node (level, i) and every ancestor that it completes. It reports
 // false when the node was filled or covered already: p is then ignored. The tree
@@ -127,7 +151,7 @@ func (t *Tree) addAll(units []*round.Partial) *round.Partial {
 			num.Add32(units[i].F32, units[i+step].F32)
 		}
 	}
-	sum := t.Partial()
+	sum := t.sum()
 	sum.F64, units[0].F64 = units[0].F64, sum.F64
 	sum.F32, units[0].F32 = units[0].F32, sum.F32
 	var lists [1 << groupLevel]num.Rows
@@ -162,25 +186,25 @@ func (t *Tree) climb(level, i int) {
 		if right == nil {
 			return
 		}
-		t.levels[level+1][i/2] = t.add(left, right)
+		t.levels[level+1][i/2] = t.add(level, left, right)
 		t.levels[level][i&^1], t.levels[level][i|1] = nil, nil
 	}
 }
 
-// add returns left + right and reuses the memory of both.
-func (t *Tree) add(left, right *round.Partial) *round.Partial {
+// add returns left + right, two nodes of a level, and reuses the memory of both.
+func (t *Tree) add(level int, left, right *round.Partial) *round.Partial {
 	num.Add64(left.F64, right.F64)
 	num.Add32(left.F32, right.F32)
 	if t.shape.Rows == 0 {
-		t.Release(right)
+		t.release(level, right)
 		return left
 	}
-	sum := t.Partial()
+	sum := t.sum()
 	sum.F64, left.F64 = left.F64, sum.F64
 	sum.F32, left.F32 = left.F32, sum.F32
 	addRows(sum, left, right, t.shape.Rows)
-	t.Release(left)
-	t.Release(right)
+	t.release(level, left)
+	t.release(level, right)
 	return sum
 }
 

@@ -229,6 +229,34 @@ func steadyState(t *testing.T, put func(tree *Tree, u int, p *round.Partial)) {
 	}
 }
 
+// TestTreeKeepsRoomForSumsApart: however many rounds there are, partials of units come to have no
+// room for sums. Units have one row each, sums all of them.
+func TestTreeKeepsRoomForSumsApart(t *testing.T) {
+	const units = 64
+	for name, put := range map[string]func(tree *Tree, u int, p *round.Partial){
+		"Put":     func(tree *Tree, u int, p *round.Partial) { tree.Put(0, u, p) },
+		"PutUnit": func(tree *Tree, u int, p *round.Partial) { tree.PutUnit(u, p) },
+	} {
+		var tree Tree
+		for range 3 * units {
+			tree.Reset(units, round.Shape{Rows: units, Width: 32})
+			for u := range units {
+				p := tree.Partial()
+				p.Index = append(p.Index, uint32(u))
+				p.Values = append(p.Values, make([]float32, 32)...)
+				put(&tree, u, p)
+			}
+		}
+		rows := 0
+		for _, p := range append(tree.spare, tree.sums...) {
+			rows += cap(p.Index)
+		}
+		if most := 6 * units; rows > most {
+			t.Errorf("%s: spare partials have room for %d rows, want at most %d", name, rows, most)
+		}
+	}
+}
+
 func TestCanonicalWritesNegativeZeroAsZero(t *testing.T) {
 	negative := math.Copysign(0, -1)
 	p := &round.Partial{F64: []float64{negative}, F32: []float32{float32(negative)}, Values: []float32{float32(negative)}}
