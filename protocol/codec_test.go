@@ -69,7 +69,7 @@ type raw []byte
 
 // box is the slow twin of Append: it writes fields as PROTOCOL.md draws them.
 func box(fields ...any) []byte {
-	b := []byte{2} // Version
+	b := []byte{3} // Version
 	for _, f := range fields {
 		switch v := f.(type) {
 		case Kind:
@@ -191,7 +191,7 @@ func TestDamage(t *testing.T) {
 // TestVersionIsNamed: a process of another version is told both.
 func TestVersionIsNamed(t *testing.T) {
 	_, err := KindOf([]byte{9, 1})
-	if err == nil || !strings.Contains(err.Error(), "version 9") || !strings.Contains(err.Error(), "version 2") {
+	if err == nil || !strings.Contains(err.Error(), "version 9") || !strings.Contains(err.Error(), "version 3") {
 		t.Errorf("error %v does not name both versions", err)
 	}
 }

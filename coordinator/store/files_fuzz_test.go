@@ -129,7 +129,7 @@ func FuzzFolder(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good, []byte{})
-	f.Add([]byte("coppice raft folder, format 3, node a\n"), []byte{1})
+	f.Add([]byte("coppice raft folder, format 4, node a\n"), []byte{1})
 	f.Add([]byte("coppice raft folder, format 1, node b\n"), bytes.Repeat([]byte{0xff}, 12))
 	f.Add([]byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, format, acked []byte) {

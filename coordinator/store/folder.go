@@ -11,7 +11,7 @@ import (
 )
 
 // folderFormat is the version of the folder's layout.
-const folderFormat = 3
+const folderFormat = 4
 
 // The names in a folder. The snapshot store makes "snapshots" by itself.
 const (

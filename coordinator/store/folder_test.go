@@ -70,7 +70,7 @@ func TestFolderKeepsItsNode(t *testing.T) {
 	}{
 		{"another node", func(c *Config) { c.ID, c.Peers = "b", nil }, "it is of coordinator a, not of b"},
 		{"other peers", func(c *Config) { c.Peers = append(c.Peers, Peer{"b", "127.0.0.1:1"}) }, ""},
-		{"another format", func(c *Config) { rewrite(t, filepath.Join(c.Dir, formatName), "format 3", "format 9") }, "empty folder"},
+		{"another format", func(c *Config) { rewrite(t, filepath.Join(c.Dir, formatName), "format 4", "format 9") }, "empty folder"},
 	} {
 		l := testkit.Listen(t)
 		config := c.config("a", l)
@@ -82,7 +82,7 @@ func TestFolderKeepsItsNode(t *testing.T) {
 			t.Errorf("%s: the listener is left open: %v", test.name, err)
 		}
 	}
-	rewrite(t, filepath.Join(c.dir, "a", formatName), "format 9", "format 3")
+	rewrite(t, filepath.Join(c.dir, "a", formatName), "format 9", "format 4")
 	c.start("a", nil)
 	c.propose(memberEntry(1))
 	checkMembers(t, c.leader().State(), 2)

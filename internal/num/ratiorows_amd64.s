@@ -10,7 +10,7 @@
 	DATA name<>+24(SB)/8, x  \
 	GLOBL name<>(SB), RODATA|NOPTR, $32
 
-// The constants of Log, as abreast_amd64.s has them.
+// The constants of Log, as ratios_amd64.s has them.
 QUAD(quadOne, $0x3ff0000000000000)
 QUAD(quadTwo, $0x4000000000000000)
 QUAD(quadHalf, $0x3fe0000000000000)
