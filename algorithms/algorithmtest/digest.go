@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -14,7 +15,8 @@ import (
 
 // checkDigest runs the job on one lane, on three lanes, and on three workers which get the
 // units in blocks that change from round to round, with derived values that they keep or
-// not: the model and the counters are the same. A job with another seed is another job.
+// not: the model and the counters are the same. So they are where the test rows have other
+// features and labels: no round of training may read these.
 func (j *job) checkDigest(ctx context.Context) error {
 	want, counters, err := j.runOn(ctx, func(k round.Kernel) (engine.Executor, error) { return engine.NewLocal(k, j.data, 1, noChildren), nil })
 	if err != nil {
@@ -23,6 +25,9 @@ func (j *job) checkDigest(ctx context.Context) error {
 	for name, make := range map[string]func(round.Kernel) (engine.Executor, error){
 		"on three lanes":             func(k round.Kernel) (engine.Executor, error) { return engine.NewLocal(k, j.data, 3, noChildren), nil },
 		"on three workers in blocks": func(round.Kernel) (engine.Executor, error) { return newCrowd(j, 3) },
+		"with other test rows": func(k round.Kernel) (engine.Executor, error) {
+			return engine.NewLocal(k, j.otherTestRows(), 1, noChildren), nil
+		},
 	} {
 		got, others, err := j.runOn(ctx, make)
 		if err != nil {
@@ -33,6 +38,33 @@ func (j *job) checkDigest(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// otherTestRows returns the job's data with other features and labels in the test rows.
+func (j *job) otherTestRows() *dataset.Data {
+	d := dataset.NewData(j.manifest, j.roles)
+	for i, shard := range j.shards {
+		other := *shard
+		other.X, other.D = slices.Clone(shard.X), slices.Clone(shard.D)
+		for pos, row := range other.Row {
+			if j.roles[row] != dataset.Test {
+				continue
+			}
+			var x []float32
+			if other.Sparse {
+				_, x = other.NonZeros(pos)
+			} else {
+				x = other.Dense(pos)
+			}
+			for k := range x {
+				x[k] *= -3
+			}
+			label := other.Label(pos)
+			copy(label, append(slices.Clone(label[1:]), label[0]))
+		}
+		d.SetShard(i, &other)
+	}
+	return d
 }
 
 // runOn runs the job to its end and returns the model's digest and the counters.

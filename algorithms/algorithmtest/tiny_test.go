@@ -149,6 +149,9 @@ func (t *tinyTrainer) Next() (*round.Round, error) {
 		t.caller = nil
 	}
 	t.round = round.Round{Kind: "step", Units: 8, Roles: dataset.Train, Shape: round.Shape{F64: len(t.theta) + 1}, DerivedVersion: 1}
+	if t.fault == "trains on test rows" {
+		t.round.Roles = dataset.AllRows
+	}
 	version := t.step + 1
 	switch t.fault {
 	case "gives two values one version":

@@ -36,6 +36,7 @@ func TestBrokenTwins(t *testing.T) {
 		"reads another unit's shard":             "units",
 		"writes to the rows":                     "units",
 		"derives from what changes":              "units",
+		"trains on test rows":                    "digest",
 		"allocates":                              "allocations",
 		"loses a tensor":                         "model",
 		"accepts a model without a tensor":       "model",
