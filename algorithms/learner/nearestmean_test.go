@@ -32,14 +32,16 @@ func nearestMean() algorithms.Algorithm {
 			return &trainer{job: j, sums: make([]float64, n)}, nil
 		},
 		StateVersion: 1,
-		Kernel:       func(*learner.Job[config]) (round.Kernel, error) { return kernel{}, nil },
+		Kernel: func(j *learner.Job[config]) (round.Kernel, error) {
+			return kernel{j.Manifest.Features}, nil
+		},
 		Model: func(tensors []algorithms.Tensor) (algorithms.Model, error) {
 			m := new(model)
 			return m, learner.ReadTensors(tensors, m.tensors)
 		},
 		Memory: func(_ *config, m *dataset.Manifest) algorithms.Footprint {
 			n := 8 * int64(m.Labels*(1+m.Features))
-			return algorithms.Footprint{State: n, Model: n / 2, Node: n, Nodes: int64(len(m.Shards))}
+			return algorithms.Footprint{State: n + 2, Model: n + 12, Node: n, Nodes: int64(len(m.Shards))}
 		},
 	})
 }
@@ -99,21 +101,38 @@ func (t *trainer) Model() (algorithms.Model, error) {
 }
 
 // kernel sums the rows of a unit.
-type kernel struct{}
+type kernel struct{ features int }
 
-func (kernel) NewScratch() any { return nil }
+func (k kernel) NewScratch() any { return make(values, k.features) }
+
+// values is room for the features of a sparse row, zeros included.
+type values []float32
+
+// of returns the features of a row, which is dense or sparse.
+func (v values) of(rows *dataset.Rows, pos int) []float32 {
+	if !rows.Sparse {
+		return rows.Dense(pos)
+	}
+	clear(v)
+	columns, nonZeros := rows.NonZeros(pos)
+	for i, c := range columns {
+		v[c] = nonZeros[i]
+	}
+	return v
+}
 func (kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-func (kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, _ round.Vars, _ round.Derived, _ any) error {
+func (kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, _ round.Vars, _ round.Derived, scratch any) error {
 	for _, ref := range u.Rows(d) {
 		rows := d.Shard(int(ref.Shard))
+		features := scratch.(values).of(rows, int(ref.Pos))
 		for c, degree := range rows.Label(int(ref.Pos)) {
 			own := dst.F64[c*(1+rows.Features):]
 			own[0] += float64(degree)
-			for i, x := range rows.Dense(int(ref.Pos)) {
-				own[1+i] += float64(degree) * float64(x)
+			for i, x := range features {
+				own[1+i] += float64(float64(degree) * float64(x))
 			}
 		}
 	}
@@ -133,17 +152,19 @@ func (m *model) tensors(l *learner.Tensors) {
 
 func (m *model) Tensors() []algorithms.Tensor  { return learner.ListTensors(m.tensors) }
 func (m *model) Shape() (features, labels int) { return m.features, m.labels }
-func (m *model) NewScratch() any               { return nil }
+func (m *model) NewScratch() any               { return make(values, m.features) }
 func (m *model) Describe() [][2]string         { return [][2]string{{"labels", fmt.Sprint(m.labels)}} }
 
-func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, _ any) {
+func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
 	clear(dst)
 	for i, ref := range refs {
+		features := scratch.(values).of(shard(ref.Shard), int(ref.Pos))
 		best, least := 0, float32(-1)
 		for c := range m.labels {
 			far := float32(0)
-			for j, x := range shard(ref.Shard).Dense(int(ref.Pos)) {
-				far += (x - m.means[c*m.features+j]) * (x - m.means[c*m.features+j])
+			for j, x := range features {
+				d := x - m.means[c*m.features+j]
+				far += float32(d * d)
 			}
 			if least < 0 || far < least {
 				best, least = c, far
