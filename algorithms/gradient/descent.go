@@ -259,7 +259,7 @@ func (d *Descent) foldStep(sum *round.Partial) error {
 	share := 1 / (rows * float64(d.Terms))
 	d.input = d.Fit.Values()
 	if !d.Optimizer.Move(d.Theta(), d.Function, sum, float32(share), &d.input, d.Step) {
-		return fmt.Errorf("Θ is no longer finite after step %d: try a lower learning_rate than %v", d.Step+1, d.Rate)
+		return fmt.Errorf("a value of Θ is no longer finite after step %d: try a lower learning_rate than %v", d.Step+1, d.Rate)
 	}
 	d.Step++
 	d.Vectors[0].Version++

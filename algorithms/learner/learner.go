@@ -63,8 +63,15 @@ type Trainer interface {
 	State(l *fields.List)
 	// Start begins the job. A trainer that is restored is not started.
 	Start()
+	binder
+}
+
+// binder is told by Define which fields make up the state.
+type binder interface {
 	bind(version byte, state func(*fields.List))
 }
+
+var _ binder = (*Base)(nil)
 
 // Base is embedded in every trainer. It writes the trainer's state, starts with nothing, and
 // has no counters.

@@ -37,9 +37,6 @@ func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, 
 	return p, nil
 }
 
-// width is how many values are predicted of a row.
-func (t *single) width() int { return registry.Output(t.job.Algorithm).Width(t.manifest.Labels) }
-
 // meanLength is the length of single.mean: the mean distribution, and the median where a
 // number is predicted.
 func (t *single) meanLength() int {

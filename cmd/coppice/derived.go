@@ -86,7 +86,7 @@ func (a *derivedArrays) write(z *npy.Archive) error {
 	return nil
 }
 
-func writeInts(z *npy.Archive, name string, values []int32) error {
+func writeInts[T int32 | uint16 | uint32](z *npy.Archive, name string, values []T) error {
 	out, err := z.Ints(name, len(values))
 	if err != nil {
 		return err

@@ -298,16 +298,7 @@ func heldOutInts[T uint16 | uint32](z *npy.Archive, name string, values []T) err
 	if len(values) == 0 {
 		return nil
 	}
-	out, err := z.Ints(name, len(values))
-	if err != nil {
-		return err
-	}
-	for _, v := range values {
-		if err := out.Write([]int64{int64(v)}); err != nil {
-			return err
-		}
-	}
-	return out.Flush()
+	return writeInts(z, name, values)
 }
 
 func heldOutFloats(z *npy.Archive, name string, values []float32, labels int) error {

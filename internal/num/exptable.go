@@ -40,10 +40,12 @@ var exp2Lo = [64]float64{
 	-0x1.e9c23179c2893p-54, 0x1.dc7f486a4b6b0p-54, 0x1.9d3e12dd8a18bp-54, 0x1.74853f3a5931ep-55,
 }
 
-// exp2Pairs are the pairs exp2Hi[i], exp2Lo[i].
+// exp2Pairs are the pairs exp2Hi[i], exp2Lo[i], which sigmoid_amd64.s reads.
 var exp2Pairs = func() (pairs [64][2]float64) {
 	for i := range pairs {
 		pairs[i] = [2]float64{exp2Hi[i], exp2Lo[i]}
 	}
 	return pairs
 }()
+
+var _ = &exp2Pairs
