@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"sync/atomic"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/param"
@@ -263,7 +264,7 @@ type tinyKernel struct {
 	fault  string
 	c      tinyConfig
 	labels int
-	calls  float64
+	calls  atomic.Int64
 	seen   map[int]float64
 }
 
@@ -320,10 +321,10 @@ func (k *tinyKernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v ro
 		at := math.Float64frombits(binary.LittleEndian.Uint64(theta[8*c:]))
 		dst.F64[c] -= n * at
 	}
-	k.calls++
+	calls := float64(k.calls.Add(1))
 	switch k.fault {
 	case "counts its calls":
-		dst.F64[0] += 1e-9 * k.calls
+		dst.F64[0] += 1e-9 * calls
 	case "computes otherwise with idle lanes":
 		if u.Helpers() > 0 {
 			dst.F64[0] += 1e-9
@@ -343,9 +344,9 @@ func (k *tinyKernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v ro
 
 func (k *tinyKernel) Collect(_ context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	sums := k.sums(u, d, make([]float64, k.labels+1))
-	k.calls++
+	calls := float64(k.calls.Add(1))
 	if k.fault == "collects by the order of its calls" {
-		sums[u.Payload[0]] += k.calls
+		sums[u.Payload[0]] += calls
 	}
 	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(sums[u.Payload[0]])), nil
 }

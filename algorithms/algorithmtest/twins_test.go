@@ -51,6 +51,9 @@ func TestBrokenTwins(t *testing.T) {
 		"estimates too small a model":            "memory",
 	} {
 		t.Run(fault, func(t *testing.T) {
+			if raceDetector && (fault == "allocates" || strings.HasPrefix(fault, "writes to")) {
+				t.Skip("lanes write to the same memory: the race detector finds the fault")
+			}
 			err := Check(t.Context(), tiny{fault})
 			if err == nil {
 				t.Fatal("the suite passes it")
