@@ -103,7 +103,7 @@ func followGolden(t *testing.T, data, file string, c Config) {
 	marks := 5
 	tr, k := goldenJob(t, c, m)
 	if slowed { // the last mark, at step 1,000, takes minutes then
-		tr.cfg.Steps, marks = 200, 4
+		tr.Steps, marks = 200, 4
 	}
 	k.descent.Draws = newGiven(g.i32("rows"), 64, algorithms.BatchUnits(64, len(m.Shards)), d)
 	k.phi = g.i32("phi")
