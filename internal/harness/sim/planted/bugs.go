@@ -26,7 +26,7 @@ type Edit struct {
 // Bugs lists what is planted, one at a time.
 var Bugs = []Bug{
 	{"a sum in the order of arrival", []Edit{
-		{"engine/tree.go", "	spare  []*round.Partial\n}", "	spare  []*round.Partial\n	came   []round.Partial\n}"},
+		{"engine/tree.go", "	units  int\n	shape  round.Shape\n", "	units  int\n	shape  round.Shape\n	came   []round.Partial\n"},
 		{"engine/tree.go", "	t.units, t.shape = units, shape\n", "	t.units, t.shape, t.came = units, shape, nil\n"},
 		{"engine/tree.go", "	t.levels[level][i] = p\n	t.climb(level, i)\n", `	t.came = append(t.came, round.Partial{F64: append([]float64(nil), p.F64...), F32: append([]float32(nil), p.F32...)})
 	t.levels[level][i] = p
