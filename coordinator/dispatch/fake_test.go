@@ -101,8 +101,12 @@ func (f *fake) take(m bus.Message) {
 	if err != nil {
 		f.l.t.Errorf("worker %s: %v", f.id, err)
 	}
-	if o.kind != protocol.KindProbe {
-		f.orders <- o
+	if o.kind == protocol.KindProbe {
+		return
+	}
+	select {
+	case f.orders <- o:
+	case <-f.l.t.Context().Done(): // nobody reads orders any more
 	}
 }
 
