@@ -33,20 +33,20 @@ func (s *search) binaryEntropy(counts uint64) int64 {
 func (s *search) binaryColumn(entries []uint32, from uint32, rows int) {
 	packed := s.binary.packed
 	if len(entries) == rows {
-		s.binaryScan(entries[1:], packed[entries[0]&rowMask], from+1)
+		s.binaryScan(entries[1:], packed[entries[0]&RowMask], from+1)
 		return
 	}
 	rest, flags := uint64(0), uint32(0)
 	for _, e := range entries[1:] {
-		rest += packed[e&rowMask]
+		rest += packed[e&RowMask]
 		flags |= e
 	}
-	zeros := s.binary.both - rest - packed[entries[0]&rowMask]
-	if entries[0]&positive != 0 {
+	zeros := s.binary.both - rest - packed[entries[0]&RowMask]
+	if entries[0]&Positive != 0 {
 		s.zeroLeft = true
 		s.binaryTry(zeros, from)
-		if flags&newValue != 0 {
-			s.binaryScan(entries[1:], zeros+packed[entries[0]&rowMask], from+1)
+		if flags&NewValue != 0 {
+			s.binaryScan(entries[1:], zeros+packed[entries[0]&RowMask], from+1)
 		}
 		return
 	}
@@ -56,16 +56,16 @@ func (s *search) binaryColumn(entries []uint32, from uint32, rows int) {
 // binarySignedColumn is binaryColumn for a column with negative values and implicit
 // zeros.
 func (s *search) binarySignedColumn(entries []uint32, from uint32, zeros uint64) {
-	packed, n := s.binary.packed, countNegative(entries)
+	packed, n := s.binary.packed, CountNegative(entries)
 	middle := from + uint32(n)
-	passed := s.binaryScan(entries[1:n], packed[entries[0]&rowMask], from+1)
+	passed := s.binaryScan(entries[1:n], packed[entries[0]&RowMask], from+1)
 	s.binaryTry(passed, middle)
 	if n == len(entries) {
 		return
 	}
 	s.zeroLeft = true
 	s.binaryTry(passed+zeros, middle)
-	s.binaryScan(entries[n+1:], passed+zeros+packed[entries[n]&rowMask], middle+1)
+	s.binaryScan(entries[n+1:], passed+zeros+packed[entries[n]&RowMask], middle+1)
 }
 
 // binaryTry tries the threshold before entry index; passed counts the copies on its left.
@@ -105,7 +105,7 @@ func (s *search) binarySteps(entries []uint32, passed uint64, index uint32) uint
 	both, best, tried := s.binary.both, s.best, uint64(0)
 	n, n0, n1 := s.n, uint32(both), uint32(both>>32)
 	for i, e := range entries {
-		if e&newValue != 0 {
+		if e&NewValue != 0 {
 			l0, l1 := uint32(passed), uint32(passed>>32)
 			if l := l0 + l1; l >= s.next {
 				tried++
@@ -119,7 +119,7 @@ func (s *search) binarySteps(entries []uint32, passed uint64, index uint32) uint
 				}
 			}
 		}
-		passed += packed[e&rowMask]
+		passed += packed[e&RowMask]
 	}
 	s.evaluations += tried
 	return passed

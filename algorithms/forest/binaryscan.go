@@ -53,14 +53,14 @@ func scanBinaryGo(entries []uint32, packed []uint64, t *entropyTables, passed ui
 	at, tried := -1, 0
 	whole, first, second := t.whole, t.first, t.second
 	for i, e := range entries {
-		if e&newValue != 0 {
+		if e&NewValue != 0 {
 			tried++
 			l0, l1 := uint32(passed), uint32(passed>>32)
 			if sum := whole[l0+l1] - first[l0] - second[l1]; sum < best {
 				best, at = sum, i
 			}
 		}
-		passed += packed[e&rowMask]
+		passed += packed[e&RowMask]
 	}
 	return scanResult{at, best, passed, tried}
 }

@@ -8,7 +8,7 @@ import (
 
 // drawSample draws the bootstrap sample of a tree (Algorithm 2 of Chen et al. 2018):
 // t.draws training rows with replacement.
-func (g *grower) drawSample(t *table, tree uint32) {
+func (g *grower) drawSample(t *Table, tree uint32) {
 	s := num.NewStream(g.sampling, 0, tree)
 	n := len(t.rows)
 	counts := resized(&g.counts, n)
@@ -19,8 +19,8 @@ func (g *grower) drawSample(t *table, tree uint32) {
 	g.numberRows(t, counts)
 	g.sample.Tree, g.sample.Width = tree, t.labels
 	resized(&g.sample.Class, len(g.origin))
-	resized(&g.side, len(g.origin)+sideSlack)
-	resized(&g.spare, len(g.origin)+vectorSlack)
+	resized(&g.side, len(g.origin)+SideSlack)
+	resized(&g.spare, len(g.origin)+VectorSlack)
 	g.rows = slices.Grow(g.rows[:0], len(g.origin))
 	for i := range g.origin {
 		g.rows = append(g.rows, uint32(i))
@@ -29,7 +29,7 @@ func (g *grower) drawSample(t *table, tree uint32) {
 
 // numberRows gives each distinct row of the sample its local number, and copies the rows'
 // labels. counts has how often each training row was drawn.
-func (g *grower) numberRows(t *table, counts []uint32) {
+func (g *grower) numberRows(t *Table, counts []uint32) {
 	distinct := 0
 	for _, count := range counts {
 		if count > 0 {
@@ -47,7 +47,7 @@ func (g *grower) numberRows(t *table, counts []uint32) {
 			local[i] = uint32(len(g.origin))
 			g.origin = append(g.origin, uint32(i))
 			s.Weight = append(s.Weight, count)
-			s.Labels = append(s.Labels, t.label(uint32(i))...)
+			s.Labels = append(s.Labels, t.Label(uint32(i))...)
 			if t.rowValues != nil {
 				s.RowValues = append(s.RowValues, t.rowValues[i])
 			}
@@ -60,7 +60,7 @@ const absent = 1<<32 - 1
 
 // fillColumns makes the sample's sorted columns, and a segment for each column with at least
 // two values. If columns are sorted on demand, it makes none.
-func (g *grower) fillColumns(t *table) {
+func (g *grower) fillColumns(t *Table) {
 	g.segments = g.segments[:0]
 	if g.onDemand.enabled {
 		return
@@ -72,7 +72,7 @@ func (g *grower) fillColumns(t *table) {
 		g.columns.selectSample(&t.columns, g.local, len(g.origin), len(t.rows))
 	}
 	for c := range t.features {
-		if varies(g.columns.column(c), len(g.origin)) {
+		if Varies(g.columns.column(c), len(g.origin)) {
 			g.segments = append(g.segments, segment{uint32(c), uint32(g.columns.start[c]), uint32(g.columns.start[c+1])})
 		}
 	}
@@ -95,7 +95,7 @@ func (c *columns) selectSample(all *columns, local []uint32, distinct, rows int)
 }
 
 // selectDrawn appends to dst the entries of a sorted column whose rows are in the sample,
-// with the rows' local numbers. An entry of the result has the flag newValue if the entry in
+// with the rows' local numbers. An entry of the result has the flag NewValue if the entry in
 // column has the flag, or one of the entries that were left out just before it. dst must have
 // room for all of column.
 func selectDrawn(dst, column, local []uint32) []uint32 {
@@ -104,9 +104,9 @@ func selectDrawn(dst, column, local []uint32) []uint32 {
 	done, kept, isNew := startSelectDrawn(dst[n:], column, local)
 	n += kept
 	for _, e := range column[done:] {
-		isNew |= e & newValue
-		row := local[e&rowMask]
-		dst[n] = row | e&positive | isNew
+		isNew |= e & NewValue
+		row := local[e&RowMask]
+		dst[n] = row | e&Positive | isNew
 		if row != absent {
 			n++
 			isNew = 0
@@ -115,14 +115,14 @@ func selectDrawn(dst, column, local []uint32) []uint32 {
 	return dst[:n]
 }
 
-// varies reports whether a column has at least two values in a node. entries are those of the
+// Varies reports whether a column has at least two values in a node. entries are those of the
 // node, rows is the number of its rows; a row without an entry has the value 0.
-func varies(entries []uint32, rows int) bool {
+func Varies(entries []uint32, rows int) bool {
 	if len(entries) != rows {
 		return len(entries) > 0
 	}
 	for _, e := range entries[1:] {
-		if e&newValue != 0 {
+		if e&NewValue != 0 {
 			return true
 		}
 	}

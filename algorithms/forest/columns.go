@@ -7,11 +7,12 @@ import (
 // An entry is a row number with two flags. A column lists its entries in the order of their
 // values. Rows are numbered within the training rows (in a table) or within a sample.
 const (
-	// newValue marks an entry whose value is above the one before it.
-	newValue = 1 << 31
-	// positive marks an entry whose value is above 0.
-	positive = 1 << 30
-	rowMask  = positive - 1
+	// NewValue marks an entry whose value is above the one before it.
+	NewValue = 1 << 31
+	// Positive marks an entry whose value is above 0.
+	Positive = 1 << 30
+	// RowMask has the bits of an entry's row.
+	RowMask = Positive - 1
 )
 
 // maxEntries bounds the entries of all columns.
@@ -39,7 +40,7 @@ const sortBudget = 1 << 19
 
 // sort makes the columns of some training rows, which entries number by their
 // index in rows.
-func (c *columns) sort(t *table, rows []uint32, z *sorter) {
+func (c *columns) sort(t *Table, rows []uint32, z *sorter) {
 	budget := z.budget
 	if budget == 0 {
 		budget = sortBudget
@@ -60,7 +61,7 @@ func (c *columns) sort(t *table, rows []uint32, z *sorter) {
 }
 
 // layOut computes where each column begins.
-func (c *columns) layOut(t *table, rows []uint32) {
+func (c *columns) layOut(t *Table, rows []uint32) {
 	clear(resized(&c.start, t.features+1))
 	for _, row := range rows {
 		t.eachNonZero(row, 0, t.features, func(i int, _ float32) { c.start[i+1]++ })
@@ -87,7 +88,7 @@ func (c *columns) resize(n int) {
 
 // gather writes the keys of columns [from, to), column after column, rows
 // ascending.
-func (c *columns) gather(t *table, rows []uint32, z *sorter, from, to int) {
+func (c *columns) gather(t *Table, rows []uint32, z *sorter, from, to int) {
 	for i := from; i < to; i++ {
 		z.next[i] = c.start[i] - c.start[from]
 		if !t.sparse[i] {
@@ -114,10 +115,10 @@ func writeEntries(dst []uint32, sorted []uint64) {
 	for i, k := range sorted {
 		e, bits := uint32(k), uint32(k>>32)
 		if bits != last {
-			e |= newValue
+			e |= NewValue
 		}
 		if bits > zeroBits {
-			e |= positive
+			e |= Positive
 		}
 		dst[i], last = e, bits
 	}

@@ -11,7 +11,7 @@ import (
 const describedFeatures = 10
 
 // Describe implements algorithms.Model.
-func (m *model) Describe() [][2]string {
+func (m *Ensemble) Describe() [][2]string {
 	s := m.summary()
 	pairs := [][2]string{
 		{"trees", fmt.Sprint(len(m.trees))},
@@ -40,7 +40,7 @@ type Importance struct {
 
 // Importance lists the features that split a node, the greatest total gain first.
 // A split's gain is weighted by the share of the tree's samples that reached it.
-func (m *model) Importance() []Importance {
+func (m *Ensemble) Importance() []Importance {
 	w := m.walker()
 	list := make([]Importance, w.used)
 	for _, tree := range m.trees {
@@ -86,7 +86,7 @@ type forestSummary struct {
 	evaluations   float64
 }
 
-func (m *model) summary() *forestSummary {
+func (m *Ensemble) summary() *forestSummary {
 	s := new(forestSummary)
 	for _, tree := range m.trees {
 		s.leaves.add(float64(tree.Leaves()))
@@ -115,16 +115,19 @@ func (t *Tree) depths() []int {
 }
 
 // Trees returns the number of trees, for TreeText.
-func (m *model) Trees() int { return len(m.trees) }
+func (m *Ensemble) Trees() int { return len(m.trees) }
 
 // TreeText draws one tree, counted from 0, with a line for each node: the test of a
 // split node, its samples and gain, its left child and all below it, then its
 // right child. Names may be empty; then numbers stand for them.
-func (m *model) TreeText(n int, featureNames, labelNames []string) (string, error) {
+func (m *Ensemble) TreeText(n int, featureNames, labelNames []string) (string, error) {
 	if n < 0 || n >= len(m.trees) {
 		return "", fmt.Errorf("tree %d: the forest has trees 0 to %d", n, len(m.trees)-1)
 	}
 	w := treeWriter{tree: m.trees[n], features: featureNames, labels: labelNames}
+	if w.tree.Labels < m.labels {
+		w.labels = []string{labelName(labelNames, n%m.labels)}
+	}
 	w.writeNode(0, "", "")
 	return w.b.String(), nil
 }
@@ -166,14 +169,18 @@ func (w *treeWriter) distribution(leaf int) string {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(degrees[b], degrees[a]) })
 	var parts []string
 	for _, c := range order[:min(describedLabels, len(order))] {
-		name := fmt.Sprint(c)
-		if c < len(w.labels) {
-			name = w.labels[c]
-		}
-		parts = append(parts, fmt.Sprintf("%s %.3f", name, degrees[c]))
+		parts = append(parts, fmt.Sprintf("%s %.3f", labelName(w.labels, c), degrees[c]))
 	}
 	if len(order) > describedLabels {
 		parts = append(parts, "…")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// labelName returns the name of a label, or its number.
+func labelName(names []string, label int) string {
+	if label < len(names) {
+		return names[label]
+	}
+	return fmt.Sprint(label)
 }

@@ -12,23 +12,30 @@ func (g *grower) divide(p *pendingNode, s *split) (left, right pendingNode) {
 	return left, right
 }
 
-// mark writes the side of each of the node's rows.
+// markSides writes the side of each of the node's rows.
 func (g *grower) markSides(p *pendingNode, s *split) {
 	c := g.segments[s.segment]
-	if int(c.to-c.from) < p.to-p.from {
+	MarkSides(g.side, g.rows[p.from:p.to], g.entries[c.from:c.to], int(s.index-c.from), s.zeroLeft)
+}
+
+// MarkSides sets side, for each of a node's rows, to 0 where a split sends the row to the left
+// and to 1 where it sends it to the right. entries are those of the split's column in the node,
+// of which index go left; zeroLeft says where rows without an entry go.
+func MarkSides(side []uint8, rows, entries []uint32, index int, zeroLeft bool) {
+	if len(entries) < len(rows) {
 		zero := uint8(1)
-		if s.zeroLeft {
+		if zeroLeft {
 			zero = 0
 		}
-		for _, row := range g.rows[p.from:p.to] {
-			g.side[row] = zero
+		for _, row := range rows {
+			side[row] = zero
 		}
 	}
-	for _, e := range g.entries[c.from:s.index] {
-		g.side[e&rowMask] = 0
+	for _, e := range entries[:index] {
+		side[e&RowMask] = 0
 	}
-	for _, e := range g.entries[s.index:c.to] {
-		g.side[e&rowMask] = 1
+	for _, e := range entries[index:] {
+		side[e&RowMask] = 1
 	}
 }
 
@@ -66,34 +73,34 @@ func (g *grower) divideColumns(p, left, right *pendingNode) {
 		var n, r int
 		switch {
 		case left.splits && right.splits:
-			n = partition(entries, g.spare, g.side)
+			n = Partition(entries, g.spare, g.side)
 			r = len(entries) - n
 		case left.splits:
-			n = filterSide(entries, g.side, 0)
+			n = FilterSide(entries, g.side, 0)
 		default:
-			r = filterSide(entries, g.side, 1)
+			r = FilterSide(entries, g.side, 1)
 		}
-		if left.splits && varies(entries[:n], nl) {
+		if left.splits && Varies(entries[:n], nl) {
 			g.segments = append(g.segments, segment{c.column, c.from, c.from + uint32(n)})
 			left.top++
 		}
-		if right.splits && varies(entries[n:n+r], nr) {
+		if right.splits && Varies(entries[n:n+r], nr) {
 			g.segments[right.top] = segment{c.column, c.from + uint32(n), c.from + uint32(n+r)}
 			right.top++
 		}
 	}
 }
 
-// partition moves the entries of rows of side 0 to the front, keeps the order on both
-// sides, and returns the number of those in front. An entry gets the flag newValue if it or
+// Partition moves the entries of rows of side 0 to the front, keeps the order on both
+// sides, and returns the number of those in front. An entry gets the flag NewValue if it or
 // an entry of the other side just before it has the flag. spare must be longer than
-// entries by vectorSlack, and side longer than the number of rows by sideSlack.
-func partition(entries, spare []uint32, side []uint8) int {
+// entries by VectorSlack, and side longer than the number of rows by SideSlack.
+func Partition(entries, spare []uint32, side []uint8) int {
 	done, l, newLeft, newRight := startPartition(entries, spare, side)
 	r := done - l
 	for _, e := range entries[done:] {
-		b := uint32(side[e&rowMask])
-		isNew, rest := e&newValue, e&^newValue
+		b := uint32(side[e&RowMask])
+		isNew, rest := e&NewValue, e&^NewValue
 		newLeft |= isNew
 		newRight |= isNew
 		entries[l] = rest | newLeft
@@ -107,13 +114,13 @@ func partition(entries, spare []uint32, side []uint8) int {
 	return l
 }
 
-// filterSide moves the entries of rows of one side to the front and returns their number.
-func filterSide(entries []uint32, side []uint8, want uint8) int {
+// FilterSide moves the entries of rows of one side to the front and returns their number.
+func FilterSide(entries []uint32, side []uint8, want uint8) int {
 	done, n, isNew := startFilterSide(entries, side, want)
 	for _, e := range entries[done:] {
-		b := uint32(side[e&rowMask] ^ want)
-		isNew |= e & newValue
-		entries[n] = e&^newValue | isNew
+		b := uint32(side[e&RowMask] ^ want)
+		isNew |= e & NewValue
+		entries[n] = e&^NewValue | isNew
 		isNew &= -b
 		n += int(1 - b)
 	}
@@ -122,6 +129,6 @@ func filterSide(entries []uint32, side []uint8, want uint8) int {
 
 // How many elements behind the end of a slice vector instructions may read or write.
 const (
-	vectorSlack = 8
-	sideSlack   = 3
+	VectorSlack = 8
+	SideSlack   = 3
 )

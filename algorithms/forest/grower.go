@@ -14,7 +14,7 @@ type grower struct {
 	sampling num.Key // of bootstrap samples
 
 	ctx    context.Context
-	table  *table
+	table  *Table
 	sample BootstrapSample
 	counts []uint32 // by training row: draws
 	local  []uint32 // by training row: its number in the sample, or absent
@@ -50,7 +50,7 @@ type pendingNode struct {
 }
 
 // grow grows tree number n on t. The tree is valid until the next call.
-func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
+func (g *grower) grow(ctx context.Context, t *Table, n uint32) (*Tree, error) {
 	g.ctx, g.table = ctx, t
 	g.drawSample(t, n)
 	g.features.begin(&g.cfg, n, t.features)
@@ -58,7 +58,7 @@ func (g *grower) grow(ctx context.Context, t *table, n uint32) (*Tree, error) {
 	g.fillColumns(t)
 	g.labeller.Begin(&g.sample)
 	g.search.begin(g, t)
-	g.tree.reset(t.labels)
+	g.tree.Reset(t.labels)
 	root := pendingNode{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
 	root.splits = g.classify(&root)
 	if err := g.growNode(0, &root); err != nil {
@@ -89,7 +89,7 @@ func (g *grower) growNode(at int, p *pendingNode) error {
 		g.makeLeaf(at, p)
 		return nil
 	}
-	g.tree.split(at, best.column, g.threshold(&best), best.gain(p.copies))
+	g.tree.Split(at, best.column, g.threshold(&best), best.gain(p.copies))
 	left, right := g.divide(p, &best)
 	if err := g.growNode(int(g.tree.left[at]), &left); err != nil {
 		return err
@@ -113,20 +113,25 @@ func (g *grower) labellerNode(p *pendingNode) *Node {
 }
 
 func (g *grower) makeLeaf(at int, p *pendingNode) {
-	dst := g.tree.leaf(at)
+	dst := g.tree.Leaf(at)
 	g.tree.Loss += g.labeller.Leaf(dst, &g.sample, g.labellerNode(p))
 }
 
-// threshold returns the split's threshold: half way between the values on both
-// sides, or the upper value if that rounds to the lower one.
+// threshold returns the split's threshold.
 func (g *grower) threshold(s *split) float64 {
 	lower, upper := 0.0, 0.0 // of implicit zeros
-	if s.lower != noEntry {
+	if s.lower != NoEntry {
 		lower = g.valueAt(s.lower, s.column)
 	}
-	if s.upper != noEntry {
+	if s.upper != NoEntry {
 		upper = g.valueAt(s.upper, s.column)
 	}
+	return Between(lower, upper)
+}
+
+// Between returns the threshold between two values of a column: half way, or the upper value if
+// that rounds to the lower one.
+func Between(lower, upper float64) float64 {
 	t := float64((lower + upper) / 2)
 	if !(t > lower) {
 		t = upper
@@ -136,5 +141,5 @@ func (g *grower) threshold(s *split) float64 {
 
 // valueAt returns the value of an entry of a column.
 func (g *grower) valueAt(entry, column uint32) float64 {
-	return float64(g.table.value(g.origin[g.entries[entry]&rowMask], int(column)))
+	return float64(g.table.Value(g.origin[g.entries[entry]&RowMask], int(column)))
 }

@@ -26,7 +26,7 @@ type kernel struct {
 
 	mu          sync.Mutex // held while the table is made: other slots wait for it
 	data        *dataset.Data
-	table       *table
+	table       *Table
 	idleGrowers []*grower
 }
 
@@ -96,7 +96,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ r
 
 // trainingTable returns the table of the unit's rows. The first unit makes it, and the
 // others share it.
-func (k *kernel) trainingTable(u round.Unit, d *dataset.Data) (*table, error) {
+func (k *kernel) trainingTable(u round.Unit, d *dataset.Data) (*Table, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.data == d {

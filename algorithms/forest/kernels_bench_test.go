@@ -11,13 +11,13 @@ import (
 func benchmarkEntries(n int) (entries []uint32, side []uint8) {
 	s := num.NewStream(num.NewKey(1, "bench"), 0, 0)
 	for row := range uint32(n) {
-		entries, side = append(entries, row|newValue), append(side, uint8(s.Uint64n(2)))
+		entries, side = append(entries, row|NewValue), append(side, uint8(s.Uint64n(2)))
 	}
 	for i := range entries {
 		j := int(s.Uint64n(uint64(n)))
 		entries[i], entries[j] = entries[j], entries[i]
 	}
-	return entries, append(side, make([]uint8, sideSlack)...)[:n]
+	return entries, append(side, make([]uint8, SideSlack)...)[:n]
 }
 
 // BenchmarkPartition divides a column; bytes are those of its entries.
@@ -25,10 +25,10 @@ func BenchmarkPartition(b *testing.B) {
 	for _, n := range []int{12, 100, 1500} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			entries, side := benchmarkEntries(n)
-			spare := make([]uint32, n+vectorSlack)
+			spare := make([]uint32, n+VectorSlack)
 			b.SetBytes(int64(4 * n))
 			for b.Loop() {
-				partition(entries, spare, side)
+				Partition(entries, spare, side)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/entry")
 		})
@@ -63,14 +63,14 @@ func BenchmarkWalk(b *testing.B) {
 			s := num.NewStream(num.NewKey(1, "bench"), 0, 0)
 			const features, rows = 24, 256
 			tree := new(Tree)
-			tree.reset(1)
+			tree.Reset(1)
 			var grow func(at, depth int)
 			grow = func(at, depth int) {
 				if depth == 0 {
-					tree.leaf(at)
+					tree.Leaf(at)
 					return
 				}
-				tree.split(at, uint32(s.Uint64n(features)), s.Normal(), 0)
+				tree.Split(at, uint32(s.Uint64n(features)), s.Normal(), 0)
 				left := int(tree.left[at])
 				grow(left, depth-1)
 				grow(left+1, depth-1)

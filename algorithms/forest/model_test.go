@@ -82,9 +82,9 @@ func checkRows(t fataler, m *model, p *problem, sparse bool, batches []int) {
 // TestWideBlocks: models that read more features than a block of rows holds.
 func TestWideBlocks(t *testing.T) {
 	tree := new(Tree)
-	tree.reset(1)
-	tree.split(0, 0, 0.5, 0.1)
-	tree.leaf(1)[0], tree.leaf(2)[0] = 0.25, 1
+	tree.Reset(1)
+	tree.Split(0, 0, 0.5, 0.1)
+	tree.Leaf(1)[0], tree.Leaf(2)[0] = 0.25, 1
 	m := newModel([]*Tree{tree}, 1<<17, 1)
 	m.walker().width = 1 << 17
 	if p := m.NewScratch().(*predictor); p.rows != lanes {

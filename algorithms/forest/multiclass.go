@@ -40,7 +40,7 @@ func (s *search) multiclassColumn(entries []uint32, from uint32, rows int) {
 		s.multiclassScan(entries[1:], from+1)
 		return
 	}
-	n := countNegative(entries)
+	n := CountNegative(entries)
 	middle := from + uint32(n)
 	if n > 0 {
 		s.multiclassPass(entries[0])
@@ -68,7 +68,7 @@ func (s *search) passZeros(rest []uint32) (several bool) {
 		m.right[c] = 0
 	}
 	for i, e := range rest {
-		row := e & rowMask
+		row := e & RowMask
 		m.right[s.class[row]] += s.weight[row]
 		if i > 0 {
 			flags |= e
@@ -80,12 +80,12 @@ func (s *search) passZeros(rest []uint32) (several bool) {
 		m.passed += m.left[c]
 		m.sum += s.xlogx[m.left[c]] + s.xlogx[n]
 	}
-	return flags&newValue != 0
+	return flags&NewValue != 0
 }
 
 // multiclassPass moves an entry to the left.
 func (s *search) multiclassPass(e uint32) {
-	m, row := &s.multiclass, e&rowMask
+	m, row := &s.multiclass, e&RowMask
 	c, w := s.class[row], s.weight[row]
 	l, r := m.left[c], m.right[c]
 	m.sum += s.xlogx[l+w] - s.xlogx[l] + s.xlogx[r-w] - s.xlogx[r]
@@ -112,7 +112,7 @@ func (s *search) multiclassTry(index uint32) {
 // multiclassScan is binaryScan for more than two classes.
 func (s *search) multiclassScan(entries []uint32, index uint32) {
 	for i, e := range entries {
-		if e&newValue != 0 {
+		if e&NewValue != 0 {
 			s.multiclassTry(index + uint32(i))
 		}
 		s.multiclassPass(e)

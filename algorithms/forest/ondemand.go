@@ -45,7 +45,7 @@ func (g *grower) splitOnDemand(p *pendingNode) {
 	}
 	for i, c := range tried {
 		g.collectColumn(i, c, fromRows)
-		if varies(g.entries, len(rows)) && g.tryColumn(g.entries, 0, len(rows)) {
+		if Varies(g.entries, len(rows)) && g.tryColumn(g.entries, 0, len(rows)) {
 			s.split.column, s.split.segment = c, i
 		}
 	}
@@ -140,9 +140,9 @@ func (g *grower) collectColumn(slot int, column uint32, fromRows bool) {
 	g.entries = g.entries[:0]
 	isNew := uint32(0)
 	for _, e := range g.table.columns.column(int(column)) {
-		isNew |= e & newValue
-		if row := g.local[e&rowMask]; row != absent && z.member[row] {
-			g.entries = append(g.entries, row|e&positive|isNew)
+		isNew |= e & NewValue
+		if row := g.local[e&RowMask]; row != absent && z.member[row] {
+			g.entries = append(g.entries, row|e&Positive|isNew)
 			isNew = 0
 		}
 	}

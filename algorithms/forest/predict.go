@@ -49,7 +49,7 @@ type predictor struct {
 }
 
 // NewScratch implements algorithms.Model.
-func (m *model) NewScratch() any {
+func (m *Ensemble) NewScratch() any {
 	width := m.walker().width
 	rows := max(lanes, min(blockRows, blockBytes/4/width)/lanes*lanes)
 	trees := (len(m.trees) + lanes - 1) / lanes * lanes
@@ -63,22 +63,48 @@ func (m *model) NewScratch() any {
 }
 
 // Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4 of Chen et al.
-// 2018), summed in float64 in the order of the trees. Groups of eight rows walk down one
-// tree together; a single row walks down eight trees at a time.
+// 2018), summed in float64 in the order of the trees.
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
+	trees := float64(len(m.trees))
+	m.EachSums(refs, shard, scratch, func(from int, sums []float64) {
+		for i, sum := range sums {
+			dst[from*m.labels+i] = float32(sum / trees)
+		}
+	})
+}
+
+// EachSums computes, for each row, the sums of the leaves that the row reaches (rows×labels), in
+// the order of the trees. It calls do with the sums of some rows at a time, of which the first is
+// row from; do may change them. scratch is of NewScratch.
+func (m *Ensemble) EachSums(refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any, do func(from int, sums []float64)) {
+	p := scratch.(*predictor)
+	for from := 0; from < len(refs); {
+		n := min(p.rows, len(refs)-from)
+		sums := p.sums[:n*m.labels]
+		clear(sums)
+		m.AddSums(sums, refs[from:from+n], shard, scratch)
+		do(from, sums)
+		from += n
+	}
+}
+
+// AddSums adds to each row of sums (rows×labels) the leaves that the row reaches, in the order of
+// the trees. Groups of eight rows walk down one tree together; a single row walks down eight trees
+// at a time.
+func (m *Ensemble) AddSums(sums []float64, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
 	p, w := scratch.(*predictor), m.walker()
 	for w.fits && len(refs) >= lanes {
 		n := min(p.rows, len(refs)/lanes*lanes)
 		for i, ref := range refs[:n] {
 			p.write(w, i/lanes*lanes*w.width+i%lanes, lanes, shard(ref.Shard), int(ref.Pos))
 		}
-		m.predictBlock(dst[:n*m.labels], w, p, n)
+		m.addBlock(sums[:n*m.labels], w, p, n)
 		p.clear()
-		dst, refs = dst[n*m.labels:], refs[n:]
+		sums, refs = sums[n*m.labels:], refs[n:]
 	}
 	for i, ref := range refs {
 		p.write(w, 0, 1, shard(ref.Shard), int(ref.Pos))
-		m.predictRow(dst[i*m.labels:(i+1)*m.labels], w, p)
+		m.addRow(sums[i*m.labels:(i+1)*m.labels], w, p)
 		p.clear()
 	}
 }
@@ -115,21 +141,31 @@ func (p *predictor) clear() {
 	p.written, p.dense = p.written[:0], 0
 }
 
-// predictBlock predicts the first n rows of p.x.
-func (m *model) predictBlock(dst []float32, w *walker, p *predictor, n int) {
-	sums, leaves := p.sums[:n*m.labels], p.leaves[:n]
-	clear(sums)
+// addBlock adds the leaves of the first n rows of p.x.
+func (m *Ensemble) addBlock(sums []float64, w *walker, p *predictor, n int) {
+	leaves := p.leaves[:n]
 	for t, root := range w.roots {
 		walkRows(leaves, &w.nodes, p.x, w.width, root, w.depths[t])
-		addLeaves(sums, m.trees[t].leaves, leaves, m.labels)
+		m.addTree(sums, t, leaves)
 	}
-	m.mean(dst, sums)
 }
 
-// predictRow predicts the row that begins p.x.
-func (m *model) predictRow(dst []float32, w *walker, p *predictor) {
-	sums, leaves := p.sums[:m.labels], p.leaves[:(len(m.trees)+lanes-1)/lanes*lanes]
-	clear(sums)
+// addTree adds the leaves of tree t that rows reached.
+func (m *Ensemble) addTree(sums []float64, t int, reached []uint32) {
+	tree := m.trees[t]
+	if tree.Labels == m.labels {
+		addLeaves(sums, tree.leaves, reached, m.labels)
+		return
+	}
+	label := t % m.labels
+	for i, leaf := range reached {
+		sums[i*m.labels+label] += float64(tree.leaves[leaf])
+	}
+}
+
+// addRow adds the leaves of the row that begins p.x.
+func (m *Ensemble) addRow(sums []float64, w *walker, p *predictor) {
+	leaves := p.leaves[:(len(m.trees)+lanes-1)/lanes*lanes]
 	if w.fits {
 		for i := copy(leaves, w.roots); i < len(leaves); i++ {
 			leaves[i] = w.roots[0]
@@ -140,10 +176,9 @@ func (m *model) predictRow(dst []float32, w *walker, p *predictor) {
 			leaves[t] = w.descend(tree, p.x)
 		}
 	}
-	for t, tree := range m.trees {
-		addLeaves(sums, tree.leaves, leaves[t:t+1], m.labels)
+	for t := range m.trees {
+		m.addTree(sums, t, leaves[t:t+1])
 	}
-	m.mean(dst, sums)
 }
 
 // descend walks a row down a tree whose numbers do not fit in walkNodes.
@@ -153,12 +188,4 @@ func (w *walker) descend(t *Tree, x []uint32) (leaf uint32) {
 		at = t.left[at] + walkRight(x[w.compact[t.feature[at]]], orderedBits(ceil32(t.threshold[at])))
 	}
 	return t.left[at]
-}
-
-// mean divides sums over trees.
-func (m *model) mean(dst []float32, sums []float64) {
-	trees := float64(len(m.trees))
-	for i, sum := range sums {
-		dst[i] = float32(sum / trees)
-	}
 }

@@ -13,13 +13,13 @@ type split struct {
 	segment  int    // where the column's segment stands on the stack
 	index    uint32 // of the first entry on the right; the segment's end: none
 	zeroLeft bool   // rows without an entry go left
-	lower    uint32 // the last entry on the left, or noEntry: an implicit zero
-	upper    uint32 // the first entry on the right, or noEntry
+	lower    uint32 // the last entry on the left, or NoEntry: an implicit zero
+	upper    uint32 // the first entry on the right, or NoEntry
 	total    int64  // gain times the node's samples, in units of xlogx
 }
 
-// noEntry stands for the implicit zeros of a sparse column.
-const noEntry = 1<<32 - 1
+// NoEntry stands for the implicit zeros of a sparse column.
+const NoEntry = 1<<32 - 1
 
 // gain returns the split's gain in nats (Eq. 2).
 func (s *split) gain(copies int) float64 {
@@ -54,7 +54,7 @@ type search struct {
 }
 
 // begin prepares for a tree.
-func (s *search) begin(g *grower, t *table) {
+func (s *search) begin(g *grower, t *Table) {
 	s.xlogx, s.evaluations = t.xlogx, 0
 	s.adaptive, s.alpha, s.beta = g.cfg.Step == stepAdaptive, g.cfg.Alpha, g.cfg.Beta
 	s.class, s.weight = g.sample.Class, g.sample.Weight
@@ -120,7 +120,8 @@ func (g *grower) bestSplit(p *pendingNode) (split, bool) {
 	if !s.found {
 		return split{}, false
 	}
-	g.neighbours(&s.split, p.to-p.from)
+	c := g.segments[s.split.segment]
+	s.split.lower, s.split.upper = Neighbours(g.entries, c.from, c.to, s.split.index, s.split.zeroLeft, p.to-p.from)
 	return s.split, true
 }
 
@@ -149,26 +150,29 @@ func (g *grower) tryColumn(entries []uint32, from uint32, rows int) bool {
 	return s.best < before
 }
 
-// neighbours finds the entries on both sides of a split.
-func (g *grower) neighbours(s *split, rows int) {
-	c := g.segments[s.segment]
-	s.lower, s.upper = s.index-1, s.index
-	if int(c.to-c.from) == rows {
-		return
+// Neighbours returns the entries on both sides of a threshold before entry index of a column,
+// NoEntry for an implicit zero. The column's entries in the node, which has so many rows, are
+// entries[from:to].
+func Neighbours(entries []uint32, from, to, index uint32, zeroLeft bool, rows int) (lower, upper uint32) {
+	lower, upper = index-1, index
+	if int(to-from) == rows {
+		return lower, upper
 	}
 	switch {
-	case s.zeroLeft && (s.index == c.from || g.entries[s.index-1]&positive == 0):
-		s.lower = noEntry
-	case !s.zeroLeft && (s.index == c.to || g.entries[s.index]&positive != 0):
-		s.upper = noEntry
+	case zeroLeft && (index == from || entries[index-1]&Positive == 0):
+		lower = NoEntry
+	case !zeroLeft && (index == to || entries[index]&Positive != 0):
+		upper = NoEntry
 	}
+	return lower, upper
 }
 
-// countNegative returns how many entries, the first ones, are not positive.
-func countNegative(entries []uint32) int {
-	if entries[0]&positive != 0 {
+// CountNegative returns how many entries of a column, the first ones, are not positive. There
+// is at least one entry.
+func CountNegative(entries []uint32) int {
+	if entries[0]&Positive != 0 {
 		return 0
 	}
-	n, _ := slices.BinarySearchFunc(entries, positive, func(e uint32, _ int) int { return int(e&positive) - positive })
+	n, _ := slices.BinarySearchFunc(entries, Positive, func(e uint32, _ int) int { return int(e&Positive) - Positive })
 	return n
 }

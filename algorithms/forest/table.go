@@ -15,14 +15,15 @@ const maxRows = 1 << 30
 // but needs no second copy of the features.
 const maxPresorted = 1 << 20
 
-// table is a job's training rows. It is made once, and all growers read it concurrently.
-type table struct {
+// Table is a job's training rows. It is made once, and all growers read it concurrently.
+type Table struct {
 	features, labels int
 	rows             []dataset.RowRef // training rows by original row number
 	shards           []*dataset.Rows
 
 	columns columns // of all training rows; empty if more than maxPresorted
 	sparse  []bool  // by column: its zeros are left out
+	entries int     // of all columns
 	nonZero int     // features of a row that are not 0, the mean rounded up
 
 	rowValues []float64 // Variant.RowValue by training row, or nil
@@ -31,15 +32,39 @@ type table struct {
 	xlogx []int64 // up to draws
 }
 
-// newTable makes the table of the training rows of d; refs lists them in any order.
-func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*table, error) {
-	if len(refs) > maxRows {
-		return nil, fmt.Errorf("forest: %d training rows, more than the %d that are possible", len(refs), maxRows)
+// NewTable makes the table of the training rows of d, with all columns sorted; refs lists the rows
+// in any order. Rows are numbered from 0 in the order of the dataset.
+func NewTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
+	t, err := unsortedTable(d, refs)
+	if err == nil {
+		t.columns.sort(t, t.allRows(), new(sorter))
 	}
+	return t, err
+}
+
+// newTable makes the table of a forest, whose columns are sorted unless they are too many.
+func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
 	if err := c.checkDraws(len(refs)); err != nil {
 		return nil, err
 	}
-	t := &table{features: d.Manifest.Features, labels: d.Manifest.Labels, draws: c.draws(len(refs))}
+	t, err := unsortedTable(d, refs)
+	if err != nil {
+		return nil, err
+	}
+	t.draws = c.draws(len(refs))
+	t.xlogx = xlogx(t.draws)
+	if t.entries <= maxPresorted {
+		t.columns.sort(t, t.allRows(), new(sorter))
+	}
+	return t, nil
+}
+
+// unsortedTable makes a table without columns.
+func unsortedTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
+	if len(refs) > maxRows {
+		return nil, fmt.Errorf("forest: %d training rows, more than the %d that are possible", len(refs), maxRows)
+	}
+	t := &Table{features: d.Manifest.Features, labels: d.Manifest.Labels}
 	for i := range d.Manifest.Shards {
 		t.shards = append(t.shards, d.Shard(i))
 	}
@@ -47,30 +72,33 @@ func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*table, error)
 	slices.SortFunc(t.rows, func(a, b dataset.RowRef) int {
 		return int(t.shards[a.Shard].Row[a.Pos]) - int(t.shards[b.Shard].Row[b.Pos])
 	})
-	t.xlogx = xlogx(t.draws)
-	entries := t.chooseStorage()
-	if entries > maxEntries {
-		return nil, fmt.Errorf("forest: %d values to sort, more than the %d that are possible", entries, maxEntries)
-	}
-	if entries <= maxPresorted {
-		t.columns.sort(t, t.allRows(), new(sorter))
+	t.entries = t.chooseStorage()
+	if t.entries > maxEntries {
+		return nil, fmt.Errorf("forest: %d values to sort, more than the %d that are possible", t.entries, maxEntries)
 	}
 	return t, nil
 }
 
+// Refs lists the training rows in the order of their numbers. The list must not be changed.
+func (t *Table) Refs() []dataset.RowRef { return t.rows }
+
+// Column returns the entries of a feature, sorted by value and then by row; rows without an entry
+// have the value 0. They must not be changed.
+func (t *Table) Column(feature int) []uint32 { return t.columns.column(feature) }
+
 // computeRowValues computes Variant.RowValue of each training row.
-func (t *table) computeRowValues(f func(label []float32) float64) {
+func (t *Table) computeRowValues(f func(label []float32) float64) {
 	if f == nil {
 		return
 	}
 	t.rowValues = make([]float64, len(t.rows))
 	for i := range t.rowValues {
-		t.rowValues[i] = f(t.label(uint32(i)))
+		t.rowValues[i] = f(t.Label(uint32(i)))
 	}
 }
 
 // all lists the training rows.
-func (t *table) allRows() []uint32 {
+func (t *Table) allRows() []uint32 {
 	rows := make([]uint32, len(t.rows))
 	for i := range rows {
 		rows[i] = uint32(i)
@@ -79,19 +107,19 @@ func (t *table) allRows() []uint32 {
 }
 
 // row returns the shard and position of a training row.
-func (t *table) row(i uint32) (*dataset.Rows, int) {
+func (t *Table) row(i uint32) (*dataset.Rows, int) {
 	ref := t.rows[i]
 	return t.shards[ref.Shard], int(ref.Pos)
 }
 
-// label returns the label distribution of a training row.
-func (t *table) label(i uint32) []float32 {
+// Label returns the label distribution of a training row.
+func (t *Table) Label(i uint32) []float32 {
 	shard, pos := t.row(i)
 	return shard.Label(pos)
 }
 
-// value returns one feature of a training row.
-func (t *table) value(i uint32, column int) float32 {
+// Value returns one feature of a training row.
+func (t *Table) Value(i uint32, column int) float32 {
 	shard, pos := t.row(i)
 	if !shard.Sparse {
 		return shard.Dense(pos)[column]
@@ -105,7 +133,7 @@ func (t *table) value(i uint32, column int) float32 {
 
 // chooseStorage makes columns of at most two thirds non-zeros sparse, and returns the
 // number of entries of all columns.
-func (t *table) chooseStorage() (entries int) {
+func (t *Table) chooseStorage() (entries int) {
 	counts, nonZero := make([]int, t.features), 0
 	for i := range t.rows {
 		t.eachNonZero(uint32(i), 0, t.features, func(column int, _ float32) { counts[column]++ })
@@ -124,7 +152,7 @@ func (t *table) chooseStorage() (entries int) {
 }
 
 // eachNonZero calls f for the non-zero features of a training row in [from, to).
-func (t *table) eachNonZero(i uint32, from, to int, f func(column int, x float32)) {
+func (t *Table) eachNonZero(i uint32, from, to int, f func(column int, x float32)) {
 	shard, pos := t.row(i)
 	if !shard.Sparse {
 		for j, x := range shard.Dense(pos)[from:to] {

@@ -19,9 +19,9 @@ type Tree struct {
 // leafMark is what feature has for a leaf.
 const leafMark = 1<<32 - 1
 
-// reset makes t a tree of one node, the root. A call of split or leaf must follow for it, as
+// Reset makes t a tree of one node, the root. A call of Split or Leaf must follow for it, as
 // for each new node.
-func (t *Tree) reset(labels int) {
+func (t *Tree) Reset(labels int) {
 	*t = Tree{
 		Labels: labels, feature: t.feature[:0], left: t.left[:0], samples: t.samples[:0],
 		threshold: t.threshold[:0], gain: t.gain[:0], leaves: t.leaves[:0],
@@ -38,16 +38,16 @@ func (t *Tree) addNode() {
 	t.gain = append(t.gain, 0)
 }
 
-// split makes a node a split node and adds its two children.
-func (t *Tree) split(node int, feature uint32, threshold, gain float64) {
+// Split makes a node a split node and adds its two children.
+func (t *Tree) Split(node int, feature uint32, threshold, gain float64) {
 	t.feature[node], t.threshold[node], t.gain[node] = feature, threshold, gain
 	t.left[node] = uint32(len(t.feature))
 	t.addNode()
 	t.addNode()
 }
 
-// leaf makes a node a leaf and returns its label distribution, for the caller to fill.
-func (t *Tree) leaf(node int) []float32 {
+// Leaf makes a node a leaf and returns its label distribution, for the caller to fill.
+func (t *Tree) Leaf(node int) []float32 {
 	n := len(t.leaves)
 	t.left[node] = uint32(n / t.Labels)
 	for range t.Labels {
@@ -55,6 +55,9 @@ func (t *Tree) leaf(node int) []float32 {
 	}
 	return t.leaves[n:]
 }
+
+// SetSamples says how many samples reached a node.
+func (t *Tree) SetSamples(node, n int) { t.samples[node] = uint32(n) }
 
 // Nodes is the number of nodes.
 func (t *Tree) Nodes() int { return len(t.feature) }

@@ -19,11 +19,11 @@ import (
 // stump is a tree of one split, of feature 2.
 func stump() *Tree {
 	t := &Tree{Evaluations: 7, Loss: 0.25}
-	t.reset(2)
+	t.Reset(2)
 	t.Evaluations, t.Loss = 7, 0.25
-	t.split(0, 2, 1.5, 0.5)
-	copy(t.leaf(1), []float32{0.25, 0.75})
-	copy(t.leaf(2), []float32{1, 0})
+	t.Split(0, 2, 1.5, 0.5)
+	copy(t.Leaf(1), []float32{0.25, 0.75})
+	copy(t.Leaf(2), []float32{1, 0})
 	copy(t.samples, []uint32{9, 4, 5})
 	return t
 }
@@ -92,15 +92,15 @@ func TestDecodeTreeRefuses(t *testing.T) {
 func TestDeepTrees(t *testing.T) {
 	for _, depth := range []int{maxDepth, maxDepth + 1} {
 		tree := new(Tree)
-		tree.reset(1)
+		tree.Reset(1)
 		at := 0
 		for range depth {
-			tree.split(at, 0, 0, 0)
-			tree.leaf(int(tree.left[at]))
+			tree.Split(at, 0, 0, 0)
+			tree.Leaf(int(tree.left[at]))
 			at = int(tree.left[at]) + 1
 		}
-		tree.leaf(at)
-		if err := tree.check(1); (err == nil) != (depth <= maxDepth) {
+		tree.Leaf(at)
+		if err := tree.check(1, degrees); (err == nil) != (depth <= maxDepth) {
 			t.Errorf("depth %d: error %v", depth, err)
 		}
 	}
@@ -252,14 +252,14 @@ func TestDecodeTreeCopiesNothing(t *testing.T) {
 	for leaves := 1; leaves <= 9; leaves++ {
 		for labels := 1; labels <= 3; labels++ {
 			tree := new(Tree)
-			tree.reset(labels)
+			tree.Reset(labels)
 			at := 0
 			for range leaves - 1 {
-				tree.split(at, 0, 0.5, 0.1)
-				tree.leaf(at + 1)
+				tree.Split(at, 0, 0.5, 0.1)
+				tree.Leaf(at + 1)
 				at += 2
 			}
-			tree.leaf(at)
+			tree.Leaf(at)
 			part := tree.AppendBinary(alignedBuffer(tree.Nodes(), tree.Size()))
 			back, err := DecodeTree(part, 1, labels)
 			if err != nil {

@@ -67,9 +67,25 @@ func alignedBuffer(n, size int) []byte {
 	return b[at:at:len(b)]
 }
 
-// DecodeTree reads what AppendBinary wrote, for rows of so many features and labels. The
-// tree may share the memory of b, which must not change afterwards. Errors wrap ErrTree.
+// LeafRange is the least and the greatest number that a leaf may have.
+type LeafRange struct{ Least, Most float32 }
+
+// degrees is the range of label degrees; Values that of all finite numbers.
+var (
+	degrees = LeafRange{0, 1 + 1e-5}
+	Values  = LeafRange{-math.MaxFloat32, math.MaxFloat32}
+)
+
+// DecodeTree reads what AppendBinary wrote, for rows of so many features and labels, where leaves
+// have label distributions. See DecodeTreeOf.
 func DecodeTree(b []byte, features, labels int) (*Tree, error) {
+	return DecodeTreeOf(b, features, labels, degrees)
+}
+
+// DecodeTreeOf reads what AppendBinary wrote, for rows of so many features, with leaves of so many
+// numbers within r. The tree may share the memory of b, which must not change afterwards. Errors
+// wrap ErrTree.
+func DecodeTreeOf(b []byte, features, labels int, r LeafRange) (*Tree, error) {
 	if len(b) < treeHead {
 		return nil, fmt.Errorf("%w: %d bytes are too few", ErrTree, len(b))
 	}
@@ -89,7 +105,7 @@ func DecodeTree(b []byte, features, labels int) (*Tree, error) {
 		Loss:        math.Float64frombits(binary.LittleEndian.Uint64(b[21:])),
 	}
 	t.readArrays(b[treeHead:], int(nodes))
-	return t, t.check(features)
+	return t, t.check(features, r)
 }
 
 // word returns number i of the head's uint32.
@@ -113,7 +129,7 @@ func (t *Tree) readArrays(b []byte, nodes int) {
 
 // check returns an error unless every walk from the root ends at a leaf within maxDepth
 // steps, and all numbers are in their ranges. Errors wrap ErrTree.
-func (t *Tree) check(features int) error {
+func (t *Tree) check(features int, r LeafRange) error {
 	nodes, leaves := uint32(t.Nodes()), uint32(t.Leaves())
 	depth := make([]uint8, nodes) // plus one; 0: no parent yet
 	depth[0] = 1
@@ -144,8 +160,8 @@ func (t *Tree) check(features int) error {
 		return fmt.Errorf("%w: %d of %d leaves are used", ErrTree, seen, leaves)
 	}
 	for i, v := range t.leaves {
-		if !(v >= 0 && v <= 1+1e-5) {
-			return fmt.Errorf("%w: leaf %d has a degree of %v", ErrTree, i/t.Labels, v)
+		if !(v >= r.Least && v <= r.Most) {
+			return fmt.Errorf("%w: leaf %d has a number of %v", ErrTree, i/t.Labels, v)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint
 	return s
 }
 
-// startPartition does the first entries of partition, as many as fill whole vectors.
+// startPartition does the first entries of Partition, as many as fill whole vectors.
 func startPartition(entries, spare []uint32, side []uint8) (done, left int, newLeft, newRight uint32) {
 	done = wholeVectors(len(entries))
 	if done > 0 {
@@ -45,7 +45,7 @@ func startPartition(entries, spare []uint32, side []uint8) (done, left int, newL
 	return done, left, newLeft << 31, newRight << 31
 }
 
-// startFilterSide does the first entries of filterSide, as many as fill whole vectors.
+// startFilterSide does the first entries of FilterSide, as many as fill whole vectors.
 func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, isNew uint32) {
 	done = wholeVectors(len(entries))
 	if done > 0 {

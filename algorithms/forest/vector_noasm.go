@@ -10,12 +10,12 @@ func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint
 	return scanBinaryGo(entries, packed, t, passed, best)
 }
 
-// startPartition processes no entries: partition processes all of them.
+// startPartition processes no entries: Partition processes all of them.
 func startPartition(entries, spare []uint32, side []uint8) (done, left int, newLeft, newRight uint32) {
 	return 0, 0, 0, 0
 }
 
-// startFilterSide processes no entries: filterSide processes all of them.
+// startFilterSide processes no entries: FilterSide processes all of them.
 func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, isNew uint32) {
 	return 0, 0, 0
 }

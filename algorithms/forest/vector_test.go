@@ -16,9 +16,9 @@ func drawEntries(t *rapid.T, rows int) []uint32 {
 	often := rapid.Uint64Range(1, 9).Draw(t, "a new value in")
 	var list []uint32
 	for row := range uint32(rows) {
-		e := row | uint32(s.Uint64n(2))*positive
+		e := row | uint32(s.Uint64n(2))*Positive
 		if s.Uint64n(often) == 0 {
-			e |= newValue
+			e |= NewValue
 		}
 		list = append(list, e)
 	}
@@ -33,7 +33,7 @@ func drawEntries(t *rapid.T, rows int) []uint32 {
 func drawSides(t *rapid.T, rows int) []uint8 {
 	s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "sides"), "test"), 0, 0)
 	share := rapid.SampledFrom([]float64{0, 0.02, 0.5, 0.98, 1}).Draw(t, "on the right")
-	side := make([]uint8, rows, rows+sideSlack)
+	side := make([]uint8, rows, rows+SideSlack)
 	for i := range side {
 		if s.Float64() < share {
 			side[i] = 1
@@ -42,17 +42,17 @@ func drawSides(t *rapid.T, rows int) []uint8 {
 	return side
 }
 
-// slowKeep is the twin of keep and of one side of partition.
+// slowKeep is the twin of keep and of one side of Partition.
 func slowKeep(entries []uint32, in func(row uint32) bool) (kept []uint32) {
 	isNew := false
 	for _, e := range entries {
-		isNew = isNew || e&newValue != 0
-		if !in(e & rowMask) {
+		isNew = isNew || e&NewValue != 0
+		if !in(e & RowMask) {
 			continue
 		}
-		e &^= newValue
+		e &^= NewValue
 		if isNew {
-			e |= newValue
+			e |= NewValue
 		}
 		kept, isNew = append(kept, e), false
 	}
@@ -72,7 +72,7 @@ func checkDivision(t *rapid.T) {
 		want[b] = slowKeep(entries, func(row uint32) bool { return side[row] == uint8(b) })
 	}
 	all, part := framed()
-	n := partition(part, make([]uint32, rows+vectorSlack), side)
+	n := Partition(part, make([]uint32, rows+VectorSlack), side)
 	if !slices.Equal(part[:n], want[0]) || !slices.Equal(part[n:], want[1]) {
 		t.Fatalf("partition: %x | %x, want %x | %x", part[:n], part[n:], want[0], want[1])
 	}
@@ -81,7 +81,7 @@ func checkDivision(t *rapid.T) {
 	}
 	for b := range want {
 		all, part := framed()
-		if n := filterSide(part, side, uint8(b)); !slices.Equal(part[:n], want[b]) {
+		if n := FilterSide(part, side, uint8(b)); !slices.Equal(part[:n], want[b]) {
 			t.Fatalf("keep side %d: %x, want %x", b, part[:n], want[b])
 		}
 		if all[0] != guard || all[len(all)-1] != guard {
@@ -90,7 +90,7 @@ func checkDivision(t *rapid.T) {
 	}
 }
 
-// TestDivision holds partition and keep against the twin, for all lengths and shares.
+// TestDivision holds Partition and keep against the twin, for all lengths and shares.
 func TestDivision(t *testing.T) { rapid.Check(t, checkDivision) }
 
 func FuzzDivision(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkDivision)) }
@@ -107,7 +107,7 @@ func checkReduce(t *rapid.T) {
 	}
 	want := []uint32{5}
 	for _, e := range slowKeep(column, func(row uint32) bool { return local[row] != absent }) {
-		want = append(want, local[e&rowMask]|e&^rowMask)
+		want = append(want, local[e&RowMask]|e&^RowMask)
 	}
 	dst := append(make([]uint32, 0, len(column)+1), 5)
 	if got := selectDrawn(dst, column, local); !slices.Equal(got, want) {
@@ -133,7 +133,7 @@ func checkScan(t *rapid.T) {
 	}
 	passed := packed[rows-1] // as if its entry were before: in the list or not
 	for _, e := range entries {
-		if int(e&rowMask) == rows-1 {
+		if int(e&RowMask) == rows-1 {
 			passed = 0
 		}
 	}
@@ -143,13 +143,13 @@ func checkScan(t *rapid.T) {
 	best := search.binaryEntropy(both) - minGain
 	want := scanResult{at: -1, least: best, passed: passed}
 	for i, e := range entries {
-		if e&newValue != 0 {
+		if e&NewValue != 0 {
 			want.tried++
 			if sum := search.binaryEntropy(want.passed) + search.binaryEntropy(both-want.passed); sum < want.least {
 				want.least, want.at = sum, i
 			}
 		}
-		want.passed += packed[e&rowMask]
+		want.passed += packed[e&RowMask]
 	}
 	tables := new(entropyTables)
 	tables.prepare(1<<30, search.xlogx, uint32(both), uint32(both>>32))
@@ -174,16 +174,16 @@ func FuzzScan(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkScan)) }
 // randomTree makes a tree of any shape with thresholds on the grid of the values.
 func randomTree(s *num.Stream, features, labels, depth int) *Tree {
 	tree := new(Tree)
-	tree.reset(labels)
+	tree.Reset(labels)
 	var grow func(at, depth int)
 	grow = func(at, depth int) {
 		if depth == 0 || s.Uint64n(8) == 0 {
-			for c := range tree.leaf(at) {
+			for c := range tree.Leaf(at) {
 				tree.leaves[len(tree.leaves)-labels+c] = float32(s.Float64())
 			}
 			return
 		}
-		tree.split(at, uint32(s.Uint64n(uint64(features))), gridValue(s), 0)
+		tree.Split(at, uint32(s.Uint64n(uint64(features))), gridValue(s), 0)
 		left := int(tree.left[at])
 		grow(left, depth-1)
 		grow(left+1, depth-1-int(s.Uint64n(uint64(depth)))/2)
@@ -210,7 +210,7 @@ func checkWalk(t *rapid.T) {
 	var trees []*Tree
 	for range rapid.SampledFrom([]int{1, 7, 8, 9, 20}).Draw(t, "trees") {
 		tree := randomTree(s, features, labels, rapid.IntRange(0, 9).Draw(t, "depth"))
-		if err := tree.check(features); err != nil {
+		if err := tree.check(features, degrees); err != nil {
 			t.Fatal(err)
 		}
 		trees = append(trees, tree)

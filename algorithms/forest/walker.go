@@ -21,7 +21,7 @@ type walker struct {
 const unused = 1<<32 - 1
 
 // build derives the walker from a checked model.
-func (w *walker) build(m *model) {
+func (w *walker) build(m *Ensemble) {
 	w.order(m)
 	size, furthest, leaves := 0, uint32(0), 0
 	for _, t := range m.trees {
@@ -66,7 +66,7 @@ func (w *walker) add(t *Tree) {
 
 // order numbers the used features by how many samples passed their nodes: features that
 // most rows read are neighbours in memory, and stay in the processor's cache.
-func (w *walker) order(m *model) {
+func (w *walker) order(m *Ensemble) {
 	visits := make([]uint64, m.features)
 	for _, t := range m.trees {
 		for i, feature := range t.feature {
