@@ -9,42 +9,61 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// Vector is a part of what is trained: Θ, or numbers of an algorithm's own such as q.
-type Vector struct {
-	Data    []float32
+// VectorOf is a part of what is trained: Θ, or numbers of an algorithm's own such as q.
+type VectorOf[T float32 | float64] struct {
+	Data    []T
 	Version uint64 // how often Data has changed
 }
 
-func (v *Vector) state(l *fields.List) {
+// Vector is a vector of a Descent.
+type Vector = VectorOf[float32]
+
+func (v *VectorOf[T]) state(l *fields.List) {
 	l.Uint64(&v.Version)
-	l.Float32s(v.Data)
+	switch data := any(v.Data).(type) {
+	case []float32:
+		l.Float32s(data)
+	case []float64:
+		l.Float64s(data)
+	}
+}
+
+// bytes returns the numbers as a variable has them.
+func (v *VectorOf[T]) bytes() []byte {
+	switch data := any(v.Data).(type) {
+	case []float32:
+		return num.Bytes32(data)
+	case []float64:
+		return num.Bytes64(data)
+	}
+	return nil
 }
 
 // appendVars appends vectors as variables whose IDs count from first.
-func appendVars(vars []round.Var, first uint16, vectors []Vector) []round.Var {
+func appendVars[T float32 | float64](vars []round.Var, first uint16, vectors []VectorOf[T]) []round.Var {
 	for i := range vectors {
-		vars = append(vars, round.Var{ID: first + uint16(i), Version: vectors[i].Version, Data: num.Bytes32(vectors[i].Data)})
+		vars = append(vars, round.Var{ID: first + uint16(i), Version: vectors[i].Version, Data: vectors[i].bytes()})
 	}
 	return vars
 }
 
 // Validated is a copy of the vectors at a validation.
-type Validated struct {
+type Validated[T float32 | float64] struct {
 	Any     bool // there is one
 	Step    uint64
 	Loss    float64 // of the validation rows; +Inf where there is none
-	Vectors []Vector
+	Vectors []VectorOf[T]
 }
 
-func newValidated(vectors []Vector) Validated {
-	s := Validated{Loss: math.Inf(1), Vectors: slices.Clone(vectors)}
+func newValidated[T float32 | float64](vectors []VectorOf[T]) Validated[T] {
+	s := Validated[T]{Loss: math.Inf(1), Vectors: slices.Clone(vectors)}
 	for i := range s.Vectors {
-		s.Vectors[i].Data = make([]float32, len(vectors[i].Data))
+		s.Vectors[i].Data = make([]T, len(vectors[i].Data))
 	}
 	return s
 }
 
-func (s *Validated) take(step uint64, loss float64, vectors []Vector) {
+func (s *Validated[T]) take(step uint64, loss float64, vectors []VectorOf[T]) {
 	s.Any, s.Step, s.Loss = true, step, loss
 	for i := range vectors {
 		s.Vectors[i].Version = vectors[i].Version
@@ -52,7 +71,7 @@ func (s *Validated) take(step uint64, loss float64, vectors []Vector) {
 	}
 }
 
-func (s *Validated) state(l *fields.List) {
+func (s *Validated[T]) state(l *fields.List) {
 	l.Bool(&s.Any)
 	if !s.Any {
 		return
@@ -74,20 +93,23 @@ type StopRule struct {
 	Margin float64
 }
 
-// Stopping is early stopping: the vectors of the least validation loss (among ties the
+// StoppingOf is early stopping: the vectors of the least validation loss (among ties the
 // earliest), and the validations since the last improvement. The zero value never validates.
-type Stopping struct {
+type StoppingOf[T float32 | float64] struct {
 	StopRule
-	Best      Validated
-	Reference Validated // of the last improvement; only with a margin
-	Stale     uint64    // validations since the last improvement
-	Loss      float64   // of the last validation
-	At        uint64    // step of the last validation; 0: none yet
+	Best      Validated[T]
+	Reference Validated[T] // of the last improvement; only with a margin
+	Stale     uint64       // validations since the last improvement
+	Loss      float64      // of the last validation
+	At        uint64       // step of the last validation; 0: none yet
 }
 
+// Stopping is the early stopping of a Descent.
+type Stopping = StoppingOf[float32]
+
 // NewStopping returns early stopping of a job that trains vectors.
-func NewStopping(r StopRule, vectors []Vector) *Stopping {
-	s := &Stopping{StopRule: r}
+func NewStopping[T float32 | float64](r StopRule, vectors []VectorOf[T]) *StoppingOf[T] {
+	s := &StoppingOf[T]{StopRule: r}
 	if r.Validates {
 		s.Best = newValidated(vectors)
 		if r.Margin > 0 {
@@ -99,7 +121,7 @@ func NewStopping(r StopRule, vectors []Vector) *Stopping {
 
 // Next makes r, of which Vars has the present vectors, a validation: with a margin also of the
 // reference, on the same rows.
-func (s *Stopping) Next(r *round.Round) {
+func (s *StoppingOf[T]) Next(r *round.Round) {
 	r.Op, r.Kind, r.Shape.F64 = OpValidate, "validation", 2
 	if s.Reference.Any {
 		r.Op, r.Shape.F64 = OpCompare, 4
@@ -108,7 +130,7 @@ func (s *Stopping) Next(r *round.Round) {
 }
 
 // Fold takes the sums of a validation at a step. Without validation rows nothing is decided.
-func (s *Stopping) Fold(sum []float64, step uint64, vectors []Vector) {
+func (s *StoppingOf[T]) Fold(sum []float64, step uint64, vectors []VectorOf[T]) {
 	rows := sum[0]
 	if !(rows > 0) {
 		return
@@ -132,7 +154,7 @@ func (s *Stopping) Fold(sum []float64, step uint64, vectors []Vector) {
 // improved reports whether a validation resets the patience: where its loss is the
 // least so far, or, with a margin, where it beats the reference by more than so many
 // standard errors of the mean difference.
-func (s *Stopping) improved(loss float64, sum []float64) bool {
+func (s *StoppingOf[T]) improved(loss float64, sum []float64) bool {
 	if !s.Reference.Any {
 		return loss < s.Best.Loss
 	}
@@ -143,10 +165,10 @@ func (s *Stopping) improved(loss float64, sum []float64) bool {
 }
 
 // Over reports whether the patience is at its end.
-func (s *Stopping) Over() bool { return s.Stale >= s.Patience }
+func (s *StoppingOf[T]) Over() bool { return s.Stale >= s.Patience }
 
 // State lists the fields of a training state.
-func (s *Stopping) State(l *fields.List) {
+func (s *StoppingOf[T]) State(l *fields.List) {
 	if !s.Validates {
 		return
 	}

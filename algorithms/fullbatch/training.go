@@ -1,0 +1,270 @@
+package fullbatch
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// OpEvaluate is the operation (Round.Op) of an evaluation: F64 holds the rows, the sum of their
+// losses, and the objective's sums.
+const OpEvaluate uint8 = 220
+
+// SumsAt is the number of F64 values of an evaluation that are not the objective's: rows, and
+// the sum of their losses.
+const SumsAt = 2
+
+// Objective is the function that a Training minimises. The workers sum over rows; the
+// objective makes the function and its gradient of the sums.
+type Objective interface {
+	// Sums is how many values an evaluation sums beside the rows and their losses.
+	Sums() int
+	// AppendVars appends the values by which a kernel evaluates the function, and
+	// validates, at point x. Equal versions are equal points. The values stay valid
+	// until the next call.
+	AppendVars(vars []round.Var, x []float64, version uint64) []round.Var
+	// Fold sets g to the gradient at point x and returns the function there. rows is above 0.
+	Fold(g, x []float64, rows, losses float64, sums []float64) float64
+}
+
+// Optimiser looks for a minimum, one evaluation at a time: lbfgs.Minimiser is one.
+type Optimiser interface {
+	// Point returns the point at which Tell wants the function. It is valid until Tell.
+	Point() []float64
+	// Tell hands over the function and its gradient at Point.
+	Tell(f float64, g []float64)
+	// Best returns the point after the last iteration, or the first point. It is valid
+	// until Tell.
+	Best() []float64
+	// Iterations returns how many iterations are done: an iteration is one or more
+	// evaluations, and sets Best.
+	Iterations() int
+	// Done reports whether there is nothing more to evaluate.
+	Done() bool
+	// State lists the fields of the state.
+	State(l *fields.List)
+}
+
+// Phase is what the next round of a Training computes.
+type Phase uint8
+
+// The phases of a job, in the order in which they begin.
+const (
+	PhaseScaling Phase = iota
+	PhaseOwn           // the algorithm's own rounds before the first evaluation
+	PhaseEvaluate
+	PhaseValidation
+	PhaseDone
+	phases
+)
+
+// Settings decide the course of a Training.
+type Settings struct {
+	gradient.StopRule
+	Scaling  string // a kind of package scaling
+	Steps    uint64 // iterations of the optimiser, at most
+	Interval uint64 // iterations from one validation to the next
+	// OwnKind is the Round.Kind of the algorithm's own rounds before the first evaluation, such as
+	// "means"; "": it has none.
+	OwnKind string
+	// Derived is the Round.DerivedVersion of evaluations: 1 where the kernel derives
+	// something of the rows alone, else 0.
+	Derived uint64
+}
+
+// Training is the trainer of an algorithm that evaluates all training rows at each step, all
+// but the model: it computes the scaling, then evaluates, validates after every Interval-th
+// iteration and after the last one, and stops early. An algorithm embeds it in its
+// learner.Trainer. In PhaseOwn the algorithm's own Next completes the round that Next
+// returns, and its own Fold takes the result in place of Fold; after the last such round it calls
+// Resume.
+type Training struct {
+	learner.Base
+	Settings
+	Objective Objective
+	Optimiser Optimiser
+	Fit       *scaling.Fit
+	Stopping  *gradient.StoppingOf[float64]
+
+	Phase       Phase
+	Evaluations uint64
+	Samples     uint64  // rows processed
+	Loss        float64 // mean loss of the training rows at Best
+
+	shards  int
+	slope   []float64                     // the gradient, while an evaluation is folded
+	vectors [1]gradient.VectorOf[float64] // Best, as Stopping keeps it
+	round   round.Round                   // what Next returns, used again each time
+	vars    []round.Var
+}
+
+// New returns the training of a job on a dataset, which begins where the optimiser
+// does. The objective may read the scaling of fit, which is the training's.
+func New(set Settings, o Objective, by Optimiser, fit *scaling.Fit, m *dataset.Manifest) *Training {
+	t := &Training{Settings: set, Objective: o, Optimiser: by, Fit: fit, shards: len(m.Shards), slope: make([]float64, len(by.Point()))}
+	t.Stopping = gradient.NewStopping(set.StopRule, t.best())
+	return t
+}
+
+// best returns the optimiser's best point as the vectors that Stopping keeps.
+func (t *Training) best() []gradient.VectorOf[float64] {
+	t.vectors[0].Data = t.Optimiser.Best()
+	return t.vectors[:]
+}
+
+// Start implements learner.Trainer.
+func (t *Training) Start() {
+	t.Fit.Begin()
+	if t.Fit.Done() {
+		t.scaled()
+	}
+}
+
+// scaled goes on once inputs can be scaled.
+func (t *Training) scaled() {
+	if t.Phase = PhaseOwn; t.OwnKind == "" {
+		t.Resume()
+	}
+}
+
+// Resume goes on to the next evaluation.
+func (t *Training) Resume() {
+	if t.Phase = PhaseEvaluate; t.Optimiser.Done() || t.Stopping.Validates && t.Stopping.Over() {
+		t.Phase = PhaseDone
+	}
+}
+
+// iterations returns the optimiser's number.
+func (t *Training) iterations() uint64 { return uint64(t.Optimiser.Iterations()) }
+
+// Next implements round.Trainer. It only describes the state. In PhaseOwn the round has no
+// operation or shape yet.
+func (t *Training) Next() (*round.Round, error) {
+	r := &t.round
+	*r = round.Round{Units: t.shards, How: round.Sum, Scope: round.Sharded, Roles: dataset.Train}
+	switch t.Phase {
+	case PhaseScaling:
+		t.Fit.Next(r)
+	case PhaseOwn:
+		r.Kind = t.OwnKind
+	case PhaseEvaluate:
+		r.Op, r.Kind, r.DerivedVersion = OpEvaluate, "evaluation", t.Derived
+		r.Shape.F64 = SumsAt + t.Objective.Sums()
+		t.vars = t.Objective.AppendVars(t.vars[:0], t.Optimiser.Point(), 2*t.Evaluations)
+		r.Vars = t.vars
+	case PhaseValidation:
+		r.Roles = dataset.Validation
+		t.vars = t.Objective.AppendVars(t.vars[:0], t.Optimiser.Best(), 2*t.iterations()+1)
+		r.Vars = t.vars
+		t.Stopping.Next(r)
+	case PhaseDone:
+		r.Done = true
+	}
+	return r, nil
+}
+
+// Fold implements round.Trainer, but in PhaseOwn.
+func (t *Training) Fold(r *round.Result) error {
+	if r.Sum == nil {
+		return errors.New("a result without a sum")
+	}
+	switch t.Phase {
+	case PhaseScaling:
+		if err := t.Fit.Fold(r.Sum.F64); err != nil {
+			return err
+		}
+		if t.Fit.Done() {
+			t.scaled()
+		}
+	case PhaseEvaluate:
+		return t.evaluated(r.Sum.F64)
+	case PhaseValidation:
+		t.Stopping.Fold(r.Sum.F64, t.iterations(), t.best())
+		t.Resume()
+	default:
+		return fmt.Errorf("nothing to fold in phase %q", t.phaseName())
+	}
+	return nil
+}
+
+// evaluated takes the sums of an evaluation.
+func (t *Training) evaluated(sum []float64) error {
+	rows := sum[0]
+	if rows == 0 {
+		return algorithms.ErrNoRows
+	}
+	before := t.iterations()
+	f := t.Objective.Fold(t.slope, t.Optimiser.Point(), rows, sum[1], sum[SumsAt:])
+	if t.Evaluations == 0 && f-f != 0 {
+		return errors.New("the loss is not finite where training begins")
+	}
+	t.Optimiser.Tell(f, t.slope)
+	t.Evaluations++
+	t.Samples += uint64(rows)
+	if t.Evaluations == 1 || t.iterations() > before {
+		t.Loss = sum[1] / rows
+	}
+	if t.validates(before) {
+		t.Phase = PhaseValidation
+		return nil
+	}
+	t.Resume()
+	return nil
+}
+
+// validates reports whether the best point is validated now, after an evaluation before which so
+// many iterations were done: at the end of an interval, and at the end of the search.
+func (t *Training) validates(before uint64) bool {
+	n := t.iterations()
+	if !t.Validates || n == 0 {
+		return false
+	}
+	return n > before && n%t.Interval == 0 || t.Optimiser.Done() && t.Stopping.At != n
+}
+
+// Trained returns the point of the model: that of the best validation, or the last one where
+// there was none. It is valid until Fold.
+func (t *Training) Trained() ([]float64, error) {
+	switch {
+	case t.Phase != PhaseDone:
+		return nil, fmt.Errorf("no model yet: the job is at iteration %d of %d (%s)", t.iterations(), t.Steps, t.phaseName())
+	case t.Stopping.Best.Any:
+		return t.Stopping.Best.Vectors[0].Data, nil
+	}
+	return t.Optimiser.Best(), nil
+}
+
+// State lists the fields of a training state, from which the job goes on to the same bits.
+func (t *Training) State(l *fields.List) {
+	l.Byte((*uint8)(&t.Phase))
+	l.Uint64(&t.Evaluations, &t.Samples)
+	l.Float64(&t.Loss)
+	t.Fit.State(l)
+	t.Optimiser.State(l)
+	t.Stopping.State(l)
+	l.Check(t.occurs(), "phase %d does not occur in it", t.Phase)
+	n := t.iterations()
+	l.Check(n <= t.Steps && n <= t.Evaluations, "iteration %d of %d after %d evaluations", n, t.Steps, t.Evaluations)
+	l.Check(t.Stopping.At <= n && t.Stopping.Best.Step <= n, "a validation at iteration %d", t.Stopping.At)
+}
+
+// occurs reports whether a run of the job can be in the phase.
+func (t *Training) occurs() bool {
+	ended := t.Optimiser.Done() || t.Validates && t.Stopping.Over()
+	switch {
+	case t.Phase >= phases, (t.Phase == PhaseScaling) == t.Fit.Done():
+		return false
+	case t.Phase <= PhaseOwn:
+		return t.Evaluations == 0 && (t.Phase == PhaseScaling || t.OwnKind != "")
+	case t.Phase == PhaseValidation:
+		return t.Validates && t.iterations() > 0
+	}
+	return ended == (t.Phase == PhaseDone)
+}
