@@ -29,7 +29,7 @@ func DecodeShard(b []byte) (*Rows, []string, error) {
 	if l.intervals {
 		r.Interval = viewF64(b, l.interval)
 	}
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", err, ErrFormat)
 	}
 	if err := checkPadding(b, l); err != nil {
@@ -42,8 +42,8 @@ func DecodeShard(b []byte) (*Rows, []string, error) {
 	return r, names, err
 }
 
-// check returns an error if the lengths and indices of r's slices contradict each other.
-func (r *Rows) check() error {
+// Check returns an error if the lengths and indices of r's slices contradict each other.
+func (r *Rows) Check() error {
 	values := r.N * r.Features
 	if r.Sparse {
 		values = len(r.Index)

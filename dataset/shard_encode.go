@@ -8,7 +8,7 @@ import (
 // EncodeShard returns the one encoding of a block of rows (FORMAT.md). names
 // holds a name for each row, or is nil. It panics where r is not well-formed.
 func EncodeShard(r *Rows, names []string) []byte {
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		panic(err)
 	}
 	if names != nil && len(names) != r.N {
