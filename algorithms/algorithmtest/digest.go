@@ -46,6 +46,7 @@ func (j *job) otherTestRows() *dataset.Data {
 	for i, shard := range j.shards {
 		other := *shard
 		other.X, other.D = slices.Clone(shard.X), slices.Clone(shard.D)
+		other.Value, other.Interval = slices.Clone(shard.Value), slices.Clone(shard.Interval)
 		for pos, row := range other.Row {
 			if j.roles[row] != dataset.Test {
 				continue
@@ -61,6 +62,12 @@ func (j *job) otherTestRows() *dataset.Data {
 			}
 			label := other.Label(pos)
 			copy(label, append(slices.Clone(label[1:]), label[0]))
+			if other.Value != nil {
+				other.Value[pos] = scaleLow
+			}
+			if other.Interval != nil {
+				other.Interval[2*pos], other.Interval[2*pos+1] = scaleLow-1, scaleLow+1
+			}
 		}
 		d.SetShard(i, &other)
 	}

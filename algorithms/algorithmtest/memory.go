@@ -95,8 +95,7 @@ func (j *job) checkAllocations(ctx context.Context) error {
 		return err
 	}
 	refs, scratch := j.refs(), m.NewScratch()
-	_, labels := m.Shape()
-	dst := make([]float32, len(refs)*labels)
+	dst := make([]float32, len(refs)*j.width())
 	shard := j.shard
 	if n := allocations(func() { m.Predict(dst, refs, shard, scratch) }); n > 0 {
 		return fmt.Errorf("a prediction of %d rows allocates %d times", len(refs), n)

@@ -34,7 +34,7 @@ func (j *job) checkModel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if features, labels := m.Shape(); features != j.manifest.Features || j.a.Predicts() == algorithms.Distribution && labels != j.manifest.Labels {
+	if features, labels := m.Shape(); features != j.manifest.Features || labels != j.manifest.Labels {
 		return fmt.Errorf("the model reads %d features and predicts %d labels, of %d and %d", features, labels, j.manifest.Features, j.manifest.Labels)
 	}
 	file, digest := modelfile.Encode(j.a.Name(), m.Tensors(), nil)
@@ -69,10 +69,12 @@ func (j *job) refs() []dataset.RowRef { return j.data.Select(0, len(j.shards), d
 
 func (j *job) shard(i uint32) *dataset.Rows { return j.shards[i] }
 
+// width is how many values are predicted of a row.
+func (j *job) width() int { return j.a.Predicts().Width(j.manifest.Labels) }
+
 // predict predicts rows with scratch memory of their own.
 func (j *job) predict(m algorithms.Model, refs []dataset.RowRef) []float32 {
-	_, labels := m.Shape()
-	dst := make([]float32, len(refs)*labels)
+	dst := make([]float32, len(refs)*j.width())
 	m.Predict(dst, refs, j.shard, m.NewScratch())
 	return dst
 }
@@ -86,10 +88,10 @@ func (j *job) checkPredictions(ctx context.Context) error {
 		return err
 	}
 	refs := j.refs()
-	_, labels := m.Shape()
+	width := j.width()
 	want := j.predict(m, refs)
 	for i := range refs {
-		if err := j.lawful(want[i*labels : (i+1)*labels]); err != nil {
+		if err := j.lawful(want[i*width : (i+1)*width]); err != nil {
 			return fmt.Errorf("row %d: %w", i, err)
 		}
 	}
@@ -98,7 +100,7 @@ func (j *job) checkPredictions(ctx context.Context) error {
 		got := make([]float32, 0, len(want))
 		for from := 0; from < len(refs); from += block {
 			part := refs[from:min(from+block, len(refs))]
-			dst := slices.Repeat([]float32{-7}, len(part)*labels)
+			dst := slices.Repeat([]float32{-7}, len(part)*width)
 			m.Predict(dst, part, j.unlabelled, scratch)
 			got = append(got, dst...)
 		}
@@ -111,7 +113,7 @@ func (j *job) checkPredictions(ctx context.Context) error {
 	got := j.predict(m, backwards)
 	for i := range refs {
 		at := len(refs) - 1 - i
-		if !bytes.Equal(num.Bytes32(got[at*labels:(at+1)*labels]), num.Bytes32(want[i*labels:(i+1)*labels])) {
+		if !bytes.Equal(num.Bytes32(got[at*width:(at+1)*width]), num.Bytes32(want[i*width:(i+1)*width])) {
 			return fmt.Errorf("row %d is predicted otherwise when the order is reversed", i)
 		}
 	}
@@ -136,6 +138,6 @@ func (j *job) lawful(predicted []float32) error {
 // unlabelled is a shard whose labels say nothing.
 func (j *job) unlabelled(i uint32) *dataset.Rows {
 	r := *j.shards[i]
-	r.D = make([]float32, len(r.D))
+	r.D, r.Value, r.Interval = make([]float32, len(r.D)), nil, nil
 	return &r
 }

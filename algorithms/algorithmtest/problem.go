@@ -18,20 +18,26 @@ type problem struct {
 	shards   []*dataset.Rows
 }
 
-// problems makes the datasets; the first is dense.
-func problems() (list []*problem, err error) {
+// problems makes the datasets; the first is dense. Where numbers are predicted, the labels are a
+// scale.
+func problems(predicts algorithms.Output) (list []*problem, err error) {
 	for _, p := range []struct {
-		name string
-		o    dataset.GenerateOptions
+		name  string
+		o     dataset.GenerateOptions
+		scale onScale
 	}{
-		{"dense", dataset.GenerateOptions{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}},
-		{"sparse", dataset.GenerateOptions{Rows: 140, Features: 60, Labels: 3, Density: 0.1, Seed: 2}},
-		{"one feature", dataset.GenerateOptions{Rows: 130, Features: 1, Labels: 3, Density: 1, Seed: 3}},
-		{"two labels", dataset.GenerateOptions{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4}},
+		{"dense", dataset.GenerateOptions{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}, onScale{truth: dataset.TrueValue}},
+		{"sparse", dataset.GenerateOptions{Rows: 140, Features: 60, Labels: 3, Density: 0.1, Seed: 2}, onScale{truth: dataset.TrueMode}},
+		{"one feature", dataset.GenerateOptions{Rows: 130, Features: 1, Labels: 3, Density: 1, Seed: 3}, onScale{truth: dataset.TrueExpected}},
+		{"two labels", dataset.GenerateOptions{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4}, onScale{truth: dataset.TrueValue, intervals: true}},
 	} {
 		src, err := dataset.Generate(p.o)
 		if err != nil {
 			return nil, err
+		}
+		if predicts == algorithms.Number {
+			p.scale.Source = src
+			src = p.scale
 		}
 		m, shards, err := dataset.Build(src, dataset.ImportOptions{})
 		if err != nil {

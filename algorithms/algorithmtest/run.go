@@ -78,7 +78,7 @@ var whole = []struct {
 
 // checks lists the tests of an algorithm.
 func checks(a algorithms.Algorithm, cases []Case) ([]check, error) {
-	sets, err := problems()
+	sets, err := problems(a.Predicts())
 	if err != nil {
 		return nil, err
 	}
