@@ -19,7 +19,10 @@ func distribution(t *rapid.T, n int, name string) []float64 {
 			v[j] = rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 1e-9, 1})).Draw(t, name)
 		}
 	}
-	floats.Scale(1/floats.Sum(v), v)
+	sum := floats.Sum(v)
+	for j := range v {
+		v[j] /= sum // 1/sum is infinite for the least sums
+	}
 	return v
 }
 
