@@ -15,8 +15,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// clients keep a cluster busy: one feeds it long jobs of each algorithm, one after
-// the other, and one submits, pauses, resumes, cancels and deletes small ones.
+// clients keep a cluster busy: two feed it long jobs, each of one algorithm, one after
+// the other; one feeds it jobs of all other algorithms; and one submits, pauses, resumes,
+// cancels and deletes small ones.
 type clients struct {
 	work    *workload
 	ledger  *ledger
@@ -35,6 +36,9 @@ func (c *clients) start(ctx context.Context, seed uint64, watched string) {
 		if tasks := c.work.long[a]; len(tasks) > 0 {
 			c.running.Go(func() { c.must(ctx, c.feed(ctx, a, tasks, a == watched)) })
 		}
+	}
+	if len(c.work.other) > 0 {
+		c.running.Go(func() { c.must(ctx, c.feedOthers(ctx, rand.New(rand.NewPCG(seed, streamOf+2)))) })
 	}
 	c.running.Go(func() { c.must(ctx, c.disturb(ctx, rand.New(rand.NewPCG(seed, streamOf+1)))) })
 }
@@ -155,12 +159,20 @@ func (c *clients) disturb(ctx context.Context, rng *rand.Rand) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-c.stopping:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(leastPause + time.Duration(rng.Int64N(int64(mostPause-leastPause)))):
+		if err := c.rest(ctx, leastPause+time.Duration(rng.Int64N(int64(mostPause-leastPause)))); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// rest waits, or until no new jobs are wanted.
+func (c *clients) rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-c.stopping:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type Config struct {
 	// machine can have, those of which recovery is measured in two rounds of five,
 	// those that last in one of twenty, the others in one of ten, each at least once.
 	Faults []string
-	// Algorithm restricts the jobs to those of one algorithm; empty: both.
+	// Algorithm restricts the jobs to those of one of Algorithms; empty: both, and short ones of all others.
 	Algorithm string
 	Workers   int
 	// Bound is how long a recovery may take; 0: DefaultBound.
@@ -57,7 +57,7 @@ const DefaultBound = 30 * time.Second
 // MaxRounds bounds Config.Rounds.
 const MaxRounds = 10_000
 
-// The algorithms that the suite has jobs for.
+// The algorithms that the suite has long jobs for.
 const (
 	ldlf     = "ldlf"
 	structRF = "structrf"
@@ -75,7 +75,7 @@ func (c Config) prepared() (Config, error) {
 		return c, fmt.Errorf("%w: %d workers: want 2 to 16, so that one may be lost", ErrUsage, c.Workers)
 	}
 	if c.Algorithm != "" && !slices.Contains(Algorithms, c.Algorithm) {
-		return c, fmt.Errorf("%w: the suite has no jobs of %q, but of %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " and "))
+		return c, fmt.Errorf("%w: the suite has no long jobs of %q, but of %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " and "))
 	}
 	for i, name := range c.Faults {
 		if find(name) == nil {

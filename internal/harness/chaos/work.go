@@ -27,6 +27,7 @@ type workload struct {
 	sources map[string]func() dataset.Source // of the datasets, by name
 	long    map[string][]*task               // by algorithm: those that faults hit
 	short   []*task                          // those of the clients, which pause and cancel
+	other   []*task                          // one for each algorithm without long jobs
 }
 
 // The names of the data in the cluster: the trees' has more rows, so that a tree
@@ -88,7 +89,8 @@ func newWorkload(ctx context.Context, c *Config) (*workload, error) {
 	if c.Algorithm != ldlf {
 		w.sources[treesData] = func() dataset.Source { return dataset.Artificial(z.treeRows, dataSeed) }
 	}
-	return w, w.compute(ctx, w.tasks(c, z))
+	tasks := w.tasks(c, z)
+	return w, w.compute(ctx, tasks)
 }
 
 // tasks makes the tasks.
@@ -102,6 +104,10 @@ func (w *workload) tasks(c *Config, z sizes) (all []*task) {
 		}
 		t := &task{spec: shortSpec(seed, z)}
 		w.short, all = append(w.short, t), append(all, t)
+	}
+	if c.Algorithm == "" {
+		w.other = w.others()
+		all = append(all, w.other...)
 	}
 	return all
 }
