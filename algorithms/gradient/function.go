@@ -1,6 +1,8 @@
 package gradient
 
 import (
+	"slices"
+
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
@@ -69,6 +71,7 @@ const GradientAt = 2
 type Layer struct {
 	Name string
 	Dims []int
+	Bias bool // it has biases alone, which Rule.SpareBiases keeps from decay
 }
 
 func (l *Layer) size() int {
@@ -114,8 +117,10 @@ type Options struct {
 	Bias              bool
 	Sparse            bool    // rows are sparse
 	Scaled            bool    // inputs are scaled
-	Normal            bool    // Θ begins as N(0, Deviation²), else uniform (Xavier)
+	Normal            bool    // linear: Θ begins as N(0, Deviation²), else uniform (Xavier)
 	Deviation         float64 // with Normal
+	Hidden            int     // units of a network's hidden layer
+	Start             Start   // of a network's weights
 	Seed              uint64  // of streams that a function draws from in training
 }
 
@@ -132,6 +137,14 @@ type Kind struct {
 // otherwise. A new kind is a file of this package and a line here.
 var Functions = []Kind{
 	{"linear", newLinear, decodeLinear},
+	{"relu", newReLU, decodeReLU},
+	{"logistic", newLogistic, decodeLogistic},
+}
+
+// KindOf returns the kind of a name, which must be one of Functions.
+func KindOf(name string) Kind {
+	i := slices.IndexFunc(Functions, func(k Kind) bool { return k.Name == name })
+	return Functions[i]
 }
 
 // Decode returns the function that a model's tensors are of. Whether the tensors are right is

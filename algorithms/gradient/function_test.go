@@ -19,7 +19,7 @@ func TestFunctions(t *testing.T) {
 		for _, sparse := range []bool{false, true} {
 			for _, scaled := range []bool{false, true} {
 				for _, bias := range []bool{false, true} {
-					o := Options{Features: 7, Outputs: 5, Bias: bias, Sparse: sparse, Scaled: scaled, Normal: true, Deviation: 0.5, Seed: 3}
+					o := Options{Features: 7, Outputs: 5, Hidden: 6, Bias: bias, Sparse: sparse, Scaled: scaled, Normal: true, Deviation: 0.5, Seed: 3}
 					t.Run(fmt.Sprintf("%s/sparse=%v/scaled=%v/bias=%v", kind.Name, sparse, scaled, bias), func(t *testing.T) {
 						c := newFunctionCase(kind, o)
 						c.checkGradient(t)

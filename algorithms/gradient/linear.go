@@ -48,7 +48,7 @@ func (f *Linear) NewWorkspace() Workspace {
 }
 
 // Layout implements Function.
-func (f *Linear) Layout() []Layer { return []Layer{{"theta", []int{f.rows(), f.Outputs}}} }
+func (f *Linear) Layout() []Layer { return []Layer{{Name: "theta", Dims: []int{f.rows(), f.Outputs}}} }
 
 // rows returns the rows of Θ.
 func (f *Linear) rows() int {
