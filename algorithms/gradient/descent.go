@@ -30,6 +30,7 @@ const (
 type Settings struct {
 	Rule
 	StopRule
+	PlateauRule
 	Scaling   string // a kind of package scaling
 	BatchSize int    // rows of a mini-batch
 	Steps     uint64 // gradient steps, at most
@@ -56,6 +57,7 @@ type Descent struct {
 	Fit       *scaling.Fit
 	Optimizer *Optimizer
 	Stopping  *Stopping
+	Plateau   Plateau
 
 	// Restart, if set, puts the algorithm's own vectors to where training begins.
 	Restart func()
@@ -82,7 +84,7 @@ type Descent struct {
 func NewDescent(set Settings, f Function, key num.Key, m *dataset.Manifest, own ...[]float32) *Descent {
 	d := &Descent{
 		Settings: set, Function: f, Vectors: []Vector{{Data: make([]float32, Parameters(f))}},
-		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f), Loss: -1,
+		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f), Plateau: newPlateau(), Loss: -1,
 		key: key, shards: len(m.Shards), vars: make([]round.Var, 0, 2*(1+len(own))+1),
 	}
 	for _, v := range own {
@@ -140,10 +142,11 @@ func (d *Descent) stepped() {
 
 // Resume goes on at the end of an interval, after the algorithm's own rounds.
 func (d *Descent) Resume() {
+	d.Plateau.close(&d.PlateauRule)
 	switch {
 	case d.validates():
 		d.Phase = PhaseValidation
-	case d.ended():
+	case d.ended() || d.Plateau.over(&d.PlateauRule):
 		d.Phase = PhaseDone
 	default:
 		d.resume()
@@ -159,7 +162,7 @@ func (d *Descent) validates() bool {
 // validated goes on after a validation.
 func (d *Descent) validated() {
 	switch {
-	case !d.ended() && !d.Stopping.Over():
+	case !d.ended() && !d.Stopping.Over() && !d.Plateau.over(&d.PlateauRule):
 		d.resume()
 	case d.Refit && d.Stopping.Best.Any:
 		d.refit()
@@ -171,7 +174,7 @@ func (d *Descent) validated() {
 // refit begins again, on all rows that are not test rows, for as many steps as were
 // best.
 func (d *Descent) refit() {
-	d.Refitting, d.Before, d.Step = true, d.Step, 0
+	d.Refitting, d.Before, d.Step, d.Plateau = true, d.Step, 0, newPlateau()
 	for i := range d.Vectors {
 		d.Vectors[i].Version++
 	}
@@ -258,6 +261,9 @@ func (d *Descent) foldStep(sum *round.Partial) error {
 	}
 	share := 1 / (rows * float64(d.Terms))
 	d.input = d.Fit.Values()
+	if d.PlateauPatience > 0 {
+		d.Plateau.add(rows, sum.F64[1]/float64(d.Terms)+float64(rows*d.Optimizer.Penalty(d.Theta())))
+	}
 	if !d.Optimizer.Move(d.Theta(), d.Function, sum, float32(share), &d.input, d.Step) {
 		return fmt.Errorf("a value of Θ is no longer finite after step %d: try a lower learning_rate than %v", d.Step+1, d.Rate)
 	}
@@ -293,6 +299,9 @@ func (d *Descent) State(l *fields.List) {
 	}
 	d.Optimizer.State(l)
 	d.Stopping.State(l)
+	if d.PlateauPatience > 0 {
+		d.Plateau.state(l)
+	}
 	l.Check(d.occurs(), "phase %d does not occur in it", d.Phase)
 	l.Check(d.Before <= d.Steps && d.Step <= d.limit() && d.limit() <= d.Steps && !(d.Phase == PhaseStep && d.ended()), "step %d of %d", d.Step, d.limit())
 	l.Check(d.Stopping.At <= d.Before+d.Step, "a validation at step %d", d.Stopping.At)

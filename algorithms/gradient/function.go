@@ -24,8 +24,8 @@ type Function interface {
 	// NewWorkspace makes the working memory of one lane.
 	NewWorkspace() Workspace
 
-	// Predict writes f(x; Θ) of every sample to dst (len(samples)×outputs), as prediction,
-	// validation and leaf updates need it: without dropout.
+	// Predict writes f(x; Θ) of every sample to dst (len(samples)×outputs, or longer), as
+	// prediction, validation and leaf updates need it: without dropout.
 	Predict(dst []float32, samples []Sample, w *Weights, ws Workspace)
 	// Forward is Predict for the gradient of mini-batch step: with dropout, whose streams
 	// count steps and Sample.Row; it leaves in ws what Backward needs.

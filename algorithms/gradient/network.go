@@ -141,7 +141,7 @@ func (f *Network) Predict(dst []float32, samples []Sample, w *Weights, ws Worksp
 	f.first.Predict(s.hidden, samples, f.firstWeights(w, s), s.first)
 	f.activation.apply(s.hidden, s.slope)
 	_, last := f.split(w.Theta)
-	f.last.forward(dst, s.hidden, last)
+	f.last.forward(dst[:len(samples)*f.Outputs], s.hidden, last)
 }
 
 // GradientShape implements Function: the first layer's shape as Linear has it, and W₂ and b₂

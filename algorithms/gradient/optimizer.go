@@ -22,6 +22,8 @@ type Rule struct {
 	RateDecay float64
 	Momentum  float64 // of SGD; β1 of Adam
 	Decay     float64 // the gradient gains Decay·Θ
+	// SpareBiases keeps the tensors of biases (Layer.Bias) from decay.
+	SpareBiases bool
 }
 
 // rate returns the learning rate of the step that follows step steps.
@@ -66,12 +68,34 @@ type Optimizer struct {
 	Second  []float32 // Adam's v; nil with SGD
 	Updates uint64    // moves since the beginning: Adam's t
 	g       []float32 // the gradient of a part of Θ
+	spans   []span    // Θ from its beginning to its end
+}
+
+// span is consecutive parameters which all decay, or all do not.
+type span struct {
+	to     int // where it ends in Θ; it begins where the one before ends
+	decays bool
+}
+
+// spansOf returns the spans of a function's parameters under a rule.
+func spansOf(f Function, r *Rule) (spans []span) {
+	to := 0
+	for _, l := range f.Layout() {
+		to += l.size()
+		decays := !(l.Bias && r.SpareBiases)
+		if n := len(spans); n > 0 && spans[n-1].decays == decays {
+			spans[n-1].to = to
+		} else {
+			spans = append(spans, span{to, decays})
+		}
+	}
+	return spans
 }
 
 // NewOptimizer returns an optimiser of f's parameters.
 func NewOptimizer(r Rule, f Function) *Optimizer {
 	n := Parameters(f)
-	o := &Optimizer{Rule: r, First: make([]float32, n)}
+	o := &Optimizer{Rule: r, First: make([]float32, n), spans: spansOf(f, &r)}
 	if r.Adam {
 		o.Second = make([]float32, n)
 	}
@@ -107,6 +131,15 @@ func (o *Optimizer) move(step uint64) move {
 	return m
 }
 
+// of returns the step of parameters that decay, or of those that do not.
+func (m *move) of(decays bool) move {
+	step := *m
+	if !decays {
+		step.decay, step.adam.Decay = 0, 0
+	}
+	return step
+}
+
 // apply moves parameters x, with their gradient g, and their moments; second
 // is nil but for Adam. It reports whether all of x is finite.
 func (m *move) apply(x, first, second, g []float32) bool {
@@ -128,12 +161,44 @@ func (o *Optimizer) Move(theta []float32, f Function, sum *round.Partial, share 
 		to := min(from+len(o.g), len(theta))
 		g := o.g[:to-from]
 		f.Gradient(g, from, sum, share, x)
-		if !m.apply(theta[from:to], o.First[from:to], part(o.Second, from, to), g) {
+		if !o.applySpans(&m, theta, g, from) {
 			finite = false
 		}
 		from = to
 	}
 	return finite
+}
+
+// applySpans moves the parameters from from on that have the gradient g, span by span.
+func (o *Optimizer) applySpans(m *move, theta, g []float32, from int) (finite bool) {
+	finite = true
+	for _, p := range o.spans {
+		to := min(p.to, from+len(g))
+		if to <= from {
+			continue
+		}
+		step := m.of(p.decays)
+		if !step.apply(theta[from:to], o.First[from:to], part(o.Second, from, to), g[:to-from]) {
+			finite = false
+		}
+		from, g = to, g[to-from:]
+	}
+	return finite
+}
+
+// Penalty returns Decay/2·Σ Θ² over the parameters that decay: what the optimiser minimises
+// beside the mean loss.
+func (o *Optimizer) Penalty(theta []float32) float64 {
+	sum, from := 0.0, 0
+	for _, p := range o.spans {
+		if p.decays {
+			for _, x := range theta[from:p.to] {
+				sum += float64(float64(x) * float64(x))
+			}
+		}
+		from = p.to
+	}
+	return o.Decay / 2 * sum
 }
 
 // moveRows is Move of the first n parameters, of whose gradient few rows are there.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/aabp"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
@@ -19,6 +20,7 @@ func All() []algorithms.Algorithm {
 		ldlf.New(),
 		structrf.New(),
 		rf.New(),
+		aabp.New(),
 	}
 }
 

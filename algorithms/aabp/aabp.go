@@ -1,0 +1,35 @@
+package aabp
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "aa-bp"
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:     Name,
+		Doc:      "the network AA-BP of Geng 2016: one hidden layer and a softmax, trained by back-propagation",
+		Predicts: algorithms.Distribution,
+		Settings: settings,
+		Fill:     (*Config).fill,
+		Check:    (*Config).check,
+		Fits:     checkSize,
+		Validation: func(c *Config) (share float64, least int) {
+			return c.ValidationFraction, validationMin
+		},
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			return newTrainer(j.Config, j.Seed, j.Manifest), nil
+		},
+		StateVersion: 1,
+		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
+			return newKernel(j.Config, j.Seed, j.Manifest), nil
+		},
+		Model:  decodeModel,
+		Memory: memory,
+	})
+}

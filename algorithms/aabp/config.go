@@ -1,0 +1,141 @@
+package aabp
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// The words that settings take.
+const (
+	presetAuto  = "auto"
+	presetPaper = "paper"
+
+	lossKL      = "kl"
+	lossSquared = "squared"
+
+	unitLogistic = "logistic"
+	unitReLU     = "relu"
+)
+
+// maxHidden bounds the hidden units, maxValues the length of Θ.
+const (
+	maxHidden = 1 << 16
+	maxValues = 1 << 27
+)
+
+// Config holds the settings of a job, which settings describes.
+type Config struct {
+	Preset             string
+	Loss               string
+	Hidden             int
+	Units              string
+	Scaling            string
+	BatchSize          int
+	LearningRate       float64
+	WeightDecay        float64
+	ValidationFraction float64
+	ValidationSteps    int
+	Patience           int
+	Refit              bool
+	Steps              int
+}
+
+// settings lists what a spec may say, in the order of help texts. The source of preset paper
+// does not say how its network was trained: its units, rate and steps are chosen here.
+var settings = param.Table[Config]{
+	param.Word("preset", "auto fits the dataset and stops early; paper has the squared error, raw features and no early stopping",
+		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+	param.Word("loss", "kl (K-L divergence) or squared (half the squared error of the degrees)",
+		func(c *Config) *string { return &c.Loss }, lossKL, lossSquared).Preset(presetPaper, lossSquared),
+	param.Int("hidden", "units of the hidden layer", 1, maxHidden, 64, func(c *Config) *int { return &c.Hidden }),
+	param.Word("units", "hidden units: logistic (first weights uniform, Glorot and Bengio 2010) or relu (normal, He et al. 2015)",
+		func(c *Config) *string { return &c.Units }, unitLogistic, unitReLU),
+	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
+		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
+	param.Int("batch_size", "rows of a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }),
+	param.Float("learning_rate", "learning rate of Adam (β1 0.9, β2 0.999, ε 1e-8)", 1e-12, 1e6, 1e-3, func(c *Config) *float64 { return &c.LearningRate }),
+	param.Float("weight_decay", "decay of every weight, biases left out: the gradient gains weight_decay·W", 0, 1, 0,
+		func(c *Config) *float64 { return &c.WeightDecay }),
+	param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
+	param.Int("validation_steps", "steps from one validation to the next", 1, 1e6, mostValidationSteps, func(c *Config) *int { return &c.ValidationSteps }).
+		Says("rows / batch_size, about a pass over the rows, 10 to 100"),
+	param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
+	param.Bool("refit", "train once more, on the validation rows too, for as many steps as were best", true,
+		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
+	param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
+		Preset(presetPaper, 5000),
+}
+
+// What presets and defaults follow from.
+const (
+	denseShare           = 0.2 // of non-zero entries, from which preset auto standardises
+	validationMin        = 20  // least number of rows that early stopping validates on
+	leastValidationSteps = 10
+	mostValidationSteps  = 100
+)
+
+// fill computes what depends on the data or on other settings and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
+		c.Scaling = scaling.Standard
+	}
+	if !given.Has("validation_steps") && c.BatchSize >= 1 {
+		c.ValidationSteps = min(max(leastValidationSteps, m.Rows/c.BatchSize), mostValidationSteps)
+	}
+	if !given.Has("refit") && c.ValidationFraction == 0 {
+		c.Refit = false
+	}
+}
+
+// check returns a *param.Error for the first setting that contradicts another.
+func (c *Config) check() error {
+	if c.Refit && c.ValidationFraction == 0 {
+		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many steps as were best by validation")
+	}
+	return nil
+}
+
+// checkSize refuses a network whose parameters no partial could carry.
+func checkSize(c *Config, m *dataset.Manifest) error {
+	if n := gradient.Parameters(newFunction(c, 0, m)); n > maxValues {
+		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units, %d labels), more than the %d that are possible",
+			n, m.Features, c.Hidden, m.Labels, maxValues)
+	}
+	return nil
+}
+
+// newFunction returns the network of a job.
+func newFunction(c *Config, seed uint64, m *dataset.Manifest) gradient.Function {
+	o := gradient.Options{
+		Features: m.Features, Outputs: m.Labels, Bias: true, Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Hidden: c.Hidden, Seed: seed,
+	}
+	if c.Units == unitReLU {
+		o.Start = gradient.He
+	}
+	return gradient.KindOf(c.Units).New(o)
+}
+
+// descentSettings returns the course of training.
+func descentSettings(c *Config) gradient.Settings {
+	return gradient.Settings{
+		Rule:     gradient.Rule{Adam: true, Rate: c.LearningRate, Momentum: 0.9, Decay: c.WeightDecay, SpareBiases: true},
+		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience)},
+		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.ValidationSteps), Refit: c.Refit, Terms: 1,
+	}
+}
+
+// modelSettings is the length of a model's tensor of settings.
+const modelSettings = 6
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	set := descentSettings(c)
+	f := gradient.Memory(&set, newFunction(c, 0, m), m, 0)
+	f.Model += 4 * modelSettings
+	return f
+}
