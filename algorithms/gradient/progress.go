@@ -31,6 +31,8 @@ func (d *Descent) Progress() round.Progress {
 // known how many it takes.
 func (d *Descent) mostSteps() uint64 {
 	switch {
+	case d.PlateauPatience > 0:
+		return d.limit()
 	case !d.Validates || d.Refitting:
 		return 0
 	case d.Refit:

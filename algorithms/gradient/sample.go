@@ -14,6 +14,8 @@ type Sample struct {
 	Columns []uint32  // of a sparse row
 	X       []float32 // features, or the non-zeros of a sparse row
 	D       []float32 // label degrees; nil where the shard has none
+	Shard   *dataset.Rows
+	Pos     int // of the row in Shard, which also has its number on a scale
 }
 
 // SampleOf returns the row of r at a position.
@@ -24,7 +26,7 @@ func SampleOf(r *dataset.Rows, pos int) (s Sample) {
 
 // take sets s to the row of r at a position.
 func (s *Sample) take(r *dataset.Rows, pos int) {
-	*s = Sample{}
+	*s = Sample{Shard: r, Pos: pos}
 	if r.Sparse {
 		s.Sparse = true
 		s.Columns, s.X = r.NonZeros(pos)

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/aabp"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
@@ -21,6 +22,7 @@ func All() []algorithms.Algorithm {
 		structrf.New(),
 		rf.New(),
 		aabp.New(),
+		mlpregression.New(),
 	}
 }
 

@@ -1,0 +1,115 @@
+package mlpregression
+
+import (
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/target"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// The words of the setting preset.
+const (
+	presetAuto  = "auto"
+	presetPaper = "paper"
+)
+
+// maxHidden bounds the hidden units, maxValues the length of Θ.
+const (
+	maxHidden = 1 << 16
+	maxValues = 1 << 27
+)
+
+// Config holds the settings of a job, which settings describes.
+type Config struct {
+	Preset       string
+	Hidden       int
+	Scaling      string
+	Alpha        float64
+	BatchSize    int
+	LearningRate float64
+	Epochs       int
+	Tolerance    float64
+	Patience     int
+	Scale        target.Scale
+}
+
+// The α of preset auto for features that are standardised, and of all others.
+const (
+	standardAlpha = 10
+	rawAlpha      = 1e-4
+)
+
+// settings lists what a spec may say, in the order of help texts. The paper says nothing of its
+// network but its error.
+var settings = slices.Concat(param.Table[Config]{
+	param.Word("preset", "auto fits the dataset; paper has raw features", func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+	param.Int("hidden", "units of the hidden layer, rectifiers", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
+	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
+		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
+	param.Float("alpha", "α: the loss of a mini-batch gains α/2 times the squared weights, biases left out, divided by batch_size", 0, 1e6, rawAlpha,
+		func(c *Config) *float64 { return &c.Alpha }).Says("auto: 10 with scaling standard, else 1e-4; paper: 1e-4"),
+	param.Int("batch_size", "rows of a mini-batch", 1, 1<<20, 32, func(c *Config) *int { return &c.BatchSize }),
+	param.Float("learning_rate", "learning rate of Adam (β1 0.9, β2 0.999, ε 1e-8)", 1e-12, 1e6, 1e-3, func(c *Config) *float64 { return &c.LearningRate }),
+	param.Int("epochs", "passes over the training rows, at most", 1, 1e6, 200, func(c *Config) *int { return &c.Epochs }),
+	param.Float("tolerance", "by how much the mean loss of an epoch must be below the least before to count as a fall", 0, 1e6, 1e-4,
+		func(c *Config) *float64 { return &c.Tolerance }),
+	param.Int("patience", "epochs in a row without a fall of the training loss after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
+}, target.Settings(func(c *Config) *target.Scale { return &c.Scale }))
+
+// denseShare is the share of non-zero entries from which preset auto standardises.
+const denseShare = 0.2
+
+// fill computes what depends on the data or on other settings and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
+		c.Scaling = scaling.Standard
+	}
+	if !given.Has("alpha") && c.Preset == presetAuto && c.Scaling == scaling.Standard {
+		c.Alpha = standardAlpha
+	}
+	c.Scale.Fill(given, m)
+}
+
+// fits refuses labels that are no scale, and a network whose parameters no partial could carry.
+func (c *Config) fits(m *dataset.Manifest) error {
+	if n := gradient.Parameters(newFunction(c, 0, m)); n > maxValues {
+		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units), more than the %d that are possible",
+			n, m.Features, c.Hidden, maxValues)
+	}
+	return c.Scale.Fits(m, Name)
+}
+
+// newFunction returns the network of a job.
+func newFunction(c *Config, seed uint64, m *dataset.Manifest) gradient.Function {
+	return gradient.KindOf("relu").New(gradient.Options{
+		Features: m.Features, Outputs: 1, Bias: true, Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Hidden: c.Hidden, Seed: seed,
+	})
+}
+
+// descentSettings returns the course of training on so many rows.
+func descentSettings(c *Config, rows uint64) gradient.Settings {
+	epoch := (rows + uint64(c.BatchSize) - 1) / uint64(c.BatchSize)
+	return gradient.Settings{
+		Rule: gradient.Rule{
+			Adam: true, Rate: c.LearningRate, Momentum: 0.9, Decay: c.Alpha / float64(c.BatchSize), SpareBiases: true,
+		},
+		PlateauRule: gradient.PlateauRule{PlateauPatience: uint64(c.Patience), PlateauFall: c.Tolerance},
+		Scaling:     c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Epochs) * epoch, Interval: epoch, Terms: 1,
+	}
+}
+
+// modelNumbers is the bytes of a model's settings and target.
+const modelNumbers = 4*5 + 8*2
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	set := descentSettings(c, 1)
+	f := gradient.Memory(&set, newFunction(c, 0, m), m, 0)
+	f.Model += modelNumbers
+	return f
+}

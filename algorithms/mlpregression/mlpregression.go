@@ -1,0 +1,31 @@
+package mlpregression
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "mlp-regression"
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:     Name,
+		Doc:      "a perceptron of one hidden layer that predicts the number of a row on the scale of the labels",
+		Predicts: algorithms.Number,
+		Settings: settings,
+		Fill:     (*Config).fill,
+		Fits:     (*Config).fits,
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			return newTrainer(j.Config, j.Seed, j.Manifest), nil
+		},
+		StateVersion: 1,
+		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
+			return newKernel(j.Config, j.Seed, j.Manifest), nil
+		},
+		Model:  decodeModel,
+		Memory: memory,
+	})
+}
