@@ -1,0 +1,27 @@
+package mlpregression
+
+import (
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/internal/num/nofuse"
+)
+
+// TestNothingFuses: a model's bits do not depend on the processor.
+func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
+
+// sets are settings of jobs that train in milliseconds.
+func sets() []param.Values {
+	return []param.Values{
+		{"hidden": int64(3), "epochs": int64(3)},
+		{"preset": "paper", "hidden": int64(2), "epochs": int64(30), "tolerance": 0.5, "patience": int64(2)},
+		{"scaling": "minmax", "hidden": int64(4), "epochs": int64(2), "batch_size": int64(64)},
+	}
+}
+
+func FuzzRestore(f *testing.F) { algorithmtest.FuzzRestore(f, New(), sets()...) }
+
+func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, New(), sets()...) }
+
+func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, New(), sets()...) }
