@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/aabp"
+	"github.com/coppice-ldl/coppice/algorithms/cpnn"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
@@ -23,6 +24,7 @@ func All() []algorithms.Algorithm {
 		rf.New(),
 		aabp.New(),
 		mlpregression.New(),
+		cpnn.New(),
 	}
 }
 

@@ -1,0 +1,155 @@
+package cpnn
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/rprop"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// The words that settings take.
+const (
+	presetAuto  = "auto"
+	presetPaper = "paper"
+
+	inputOneHot = "one-hot"
+	inputNumber = "number"
+
+	initScaled = "scaled"
+	initHalf   = "half"
+)
+
+// maxHidden bounds the hidden units, maxValues the parameters.
+const (
+	maxHidden = 1 << 16
+	maxValues = 1 << 26
+)
+
+// The bounds and the factors of Rprop's steps: those of the method's public implementations.
+const (
+	leastStep = 0.0024787521766663585 // exp(-6)
+	mostStep  = 50
+	grow      = 1.2
+	shrink    = 0.5
+)
+
+// Config holds the settings of a job, which settings describes.
+type Config struct {
+	Preset             string
+	LabelInput         string
+	Hidden             int
+	Init               string
+	Scaling            string
+	FirstStep          float64
+	Steps              int
+	ValidationFraction float64
+	ValidationSteps    int
+	Patience           int
+}
+
+// settings lists what a spec may say, in the order of help texts. The defaults of preset paper are
+// those of the method's public implementations.
+var settings = param.Table[Config]{
+	param.Word("preset", "auto fits the dataset and stops early; paper has raw features, the public implementations' start and no early stopping",
+		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+	param.Word("label_input", "how the network reads a label: one-hot, or by its number, for labels in an order",
+		func(c *Config) *string { return &c.LabelInput }, inputOneHot, inputNumber).Says("number where the labels are a scale, else one-hot"),
+	param.Int("hidden", "units of the hidden layer, logistic", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
+	param.Word("init", "first weights: half, uniform within ±1/2; or scaled, those of the features uniform within ±1/sqrt(features) and the others as with half",
+		func(c *Config) *string { return &c.Init }, initScaled, initHalf).Preset(presetPaper, initHalf),
+	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
+		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
+	param.Float("first_step", "Δ₀: the first step of each weight by Rprop, which later is from exp(-6) to 50", leastStep, mostStep, 0.01,
+		func(c *Config) *float64 { return &c.FirstStep }).Preset(presetPaper, 0.1),
+	param.Int("steps", "steps of Rprop, at most; early stopping may end before", 1, 1<<40, 400, func(c *Config) *int { return &c.Steps }),
+	param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
+	param.Int("validation_steps", "steps from one validation to the next", 1, 1<<40, 10, func(c *Config) *int { return &c.ValidationSteps }),
+	param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 5, func(c *Config) *int { return &c.Patience }),
+}
+
+// What presets follow from.
+const (
+	denseShare    = 0.2 // of non-zero entries, from which preset auto standardises
+	validationMin = 20  // least number of rows that early stopping validates on
+)
+
+// fill computes what depends on the data and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
+		c.Scaling = scaling.Standard
+	}
+	if !given.Has("label_input") && m.LabelType.Scale != nil {
+		c.LabelInput = inputNumber
+	}
+}
+
+// checkSize refuses a network with more parameters than a partial can carry.
+func checkSize(c *Config, m *dataset.Manifest) error {
+	if z := sizesOf(c, m); z.values() > maxValues {
+		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units, %d labels), more than the %d that are possible",
+			z.values(), z.features, z.hidden, z.labels, maxValues)
+	}
+	return nil
+}
+
+// sizes are the numbers that shape a network.
+type sizes struct {
+	features, labels, hidden int
+	number                   bool // labels are read by their numbers
+}
+
+func sizesOf(c *Config, m *dataset.Manifest) sizes {
+	return sizes{m.Features, m.Labels, c.Hidden, c.LabelInput == inputNumber}
+}
+
+// inputs returns how many inputs a label has.
+func (z *sizes) inputs() int {
+	if z.number {
+		return 1
+	}
+	return z.labels
+}
+
+// values returns the number of parameters.
+func (z *sizes) values() int { return (z.features + z.inputs() + 2) * z.hidden }
+
+// weights are the parts of a vector of parameters, in this order; each row has a value for every
+// hidden unit.
+type weights struct {
+	features []float64 // W₁: features×hidden
+	labels   []float64 // of the label's inputs: inputs×hidden
+	bias     []float64 // b₁: hidden
+	output   []float64 // w₂: hidden
+}
+
+// split returns the parts of a vector like the parameters.
+func (z *sizes) split(v []float64) weights {
+	a := z.features * z.hidden
+	b := a + z.inputs()*z.hidden
+	return weights{v[:a:a], v[a:b:b], v[b : b+z.hidden : b+z.hidden], v[b+z.hidden:]}
+}
+
+// numberOf returns the number of label c, from 0 to 1.
+func (z *sizes) numberOf(c int) float64 { return float64(c) / float64(max(1, z.labels-1)) }
+
+// trainingSettings returns the course of training.
+func trainingSettings(c *Config) fullbatch.Settings {
+	return fullbatch.Settings{
+		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience)},
+		Scaling:  c.Scaling, Steps: uint64(c.Steps), Interval: uint64(c.ValidationSteps),
+	}
+}
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	z, set := sizesOf(c, m), trainingSettings(c)
+	n := z.values()
+	f := fullbatch.Memory(&set, n, rprop.Bytes(n), n, m)
+	f.Model = 8*int64(n) + 4*modelSettings
+	return f
+}

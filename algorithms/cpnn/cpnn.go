@@ -1,0 +1,34 @@
+package cpnn
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "cpnn"
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:     Name,
+		Doc:      "the conditional probability neural network of Geng et al. 2013, which reads a row and a label, fitted by Rprop on all training rows",
+		Predicts: algorithms.Distribution,
+		Settings: settings,
+		Fill:     (*Config).fill,
+		Fits:     checkSize,
+		Validation: func(c *Config) (share float64, least int) {
+			return c.ValidationFraction, validationMin
+		},
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			return newTrainer(j.Config, j.Seed, j.Manifest), nil
+		},
+		StateVersion: 1,
+		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
+			return &kernel{sizesOf(j.Config, j.Manifest)}, nil
+		},
+		Model:  decodeModel,
+		Memory: memory,
+	})
+}

@@ -1,0 +1,12 @@
+// Package cpnn implements the conditional probability neural network of Geng, Yin and Zhou 2013
+// ("Facial Age Estimation by Learning from Label Distributions"): a network reads a row x and a
+// label y and gives one output; with logistic hidden units h(x, y),
+//
+//	p(y|x) = exp(w₂·h(x, y)) / Σ_y' exp(w₂·h(x, y'))
+//
+// A label is given by its number, scaled to 0 to 1, which needs labels in an order, or as one-hot
+// (1 in the label's place, 0 in the others). What is minimised is the mean K-L divergence over all training
+// rows, by Rprop, in float64.
+//
+// The hidden sums are W₁x + V_y + b₁. W₁x is computed once for a row and shared by its labels.
+package cpnn

@@ -1,0 +1,129 @@
+package cpnn
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+var _ round.SumKernel = (*kernel)(nil)
+
+// kernel is the worker's half: see round.SumKernel. It is shared by lanes.
+type kernel struct{ sizes }
+
+// scratch is the working memory of a lane.
+type scratch struct {
+	space
+	unit    round.Unit // in work
+	own     []float64  // labels×hidden: derivatives by what a label adds to the hidden sums
+	deltas  []float64  // blockRows×hidden: derivatives by W₁x
+	scaling scaling.Scratch
+}
+
+// NewScratch implements round.Kernel.
+func (k *kernel) NewScratch() any {
+	return &scratch{space: newSpace(k.sizes), own: make([]float64, k.labels*k.hidden), deltas: make([]float64, blockRows*k.hidden)}
+}
+
+// Derive implements round.SumKernel.
+func (k *kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+	return nil, nil
+}
+
+// Run implements round.SumKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
+	s := working.(*scratch)
+	s.unit = u
+	if scaling.Run(dst, &s.unit, d, v, &s.scaling) {
+		return nil
+	}
+	if u.Op != fullbatch.OpEvaluate && u.Op != gradient.OpValidate {
+		return fmt.Errorf("%s: operation %d is unknown", Name, u.Op)
+	}
+	w := k.split(num.Float64s(v.Get(varWeights)))
+	s.begin(&w)
+	if u.Op == gradient.OpValidate {
+		s.validate(dst, d, &w)
+		return nil
+	}
+	s.evaluate(dst, d, &w)
+	return nil
+}
+
+// validate sums the unit's rows: F64 holds their number and their K-L divergences.
+func (s *scratch) validate(dst *round.Partial, d *dataset.Data, w *weights) {
+	s.eachBlock(d, w, func(rows *dataset.Rows, refs []dataset.RowRef) {
+		for i, ref := range refs {
+			s.score(i, w.output)
+			kl, _ := s.loss(rows.Label(int(ref.Pos)))
+			dst.F64[0]++
+			dst.F64[1] += kl
+		}
+	})
+}
+
+// evaluate sums the unit's rows: F64 holds their number, their K-L divergences and the gradient by the effective
+// weights.
+func (s *scratch) evaluate(dst *round.Partial, d *dataset.Data, w *weights) {
+	g := s.split(dst.F64[fullbatch.SumsAt:])
+	clear(s.own)
+	s.eachBlock(d, w, func(rows *dataset.Rows, refs []dataset.RowRef) {
+		deltas := s.deltas[:len(refs)*s.hidden]
+		clear(deltas)
+		for i, ref := range refs {
+			s.score(i, w.output)
+			label := rows.Label(int(ref.Pos))
+			kl, mass := s.loss(label)
+			dst.F64[0]++
+			dst.F64[1] += kl
+			s.back(deltas[i*s.hidden:][:s.hidden], g.output, label, mass, w.output)
+		}
+		s.addOuters(g.features, rows, refs, deltas)
+	})
+	s.spread(&g)
+}
+
+// back adds the derivatives of the row that score and loss have just had: by W₁x to delta, by w₂
+// to output, and by what each label adds to s.own.
+func (s *scratch) back(delta, output []float64, label []float32, mass float64, w2 []float64) {
+	for c, p := range s.scores {
+		r := float64(mass*p) - float64(label[c])
+		h, own := s.units[c*s.hidden:][:s.hidden], s.own[c*s.hidden:][:s.hidden]
+		for j, x := range h {
+			output[j] += float64(r * x)
+			e := r * w2[j] * (x * (1 - x))
+			delta[j] += e
+			own[j] += e
+		}
+	}
+}
+
+// spread adds s.own to the gradients by the label's inputs and by b₁.
+func (s *scratch) spread(g *weights) {
+	for c := range s.sizes.labels {
+		own, to, factor := s.own[c*s.hidden:][:s.hidden], g.labels, s.numberOf(c)
+		if !s.number {
+			to, factor = g.labels[c*s.hidden:][:s.hidden], 1
+		}
+		for j, e := range own {
+			to[j] += float64(factor * e)
+			g.bias[j] += e
+		}
+	}
+}
+
+// eachBlock calls do with the unit's rows, some of one shard at a time, once W₁x is known.
+func (s *scratch) eachBlock(d *dataset.Data, w *weights, do func(*dataset.Rows, []dataset.RowRef)) {
+	for refs := s.unit.Rows(d); len(refs) > 0; {
+		n := blockOf(refs)
+		rows := d.Shard(int(refs[0].Shard))
+		s.share(rows, refs[:n], w.features)
+		do(rows, refs[:n])
+		refs = refs[n:]
+	}
+}
