@@ -96,7 +96,7 @@ func (s *scratch) back(delta, output []float64, label []float32, mass float64, w
 		h, own := s.units[c*s.hidden:][:s.hidden], s.own[c*s.hidden:][:s.hidden]
 		for j, x := range h {
 			output[j] += float64(r * x)
-			e := r * w2[j] * (x * (1 - x))
+			e := float64(r * w2[j] * (x * (1 - x)))
 			delta[j] += e
 			own[j] += e
 		}
