@@ -55,7 +55,7 @@ var settings = slices.Concat(param.Table[Config]{
 		func(c *Config) *float64 { return &c.Alpha }).Says("auto: 10 with scaling standard, else 1e-4; paper: 1e-4"),
 	param.Int("batch_size", "rows of a mini-batch", 1, 1<<20, 32, func(c *Config) *int { return &c.BatchSize }),
 	param.Float("learning_rate", "learning rate of Adam (β1 0.9, β2 0.999, ε 1e-8)", 1e-12, 1e6, 1e-3, func(c *Config) *float64 { return &c.LearningRate }),
-	param.Int("epochs", "passes over the training rows, at most", 1, 1e6, 200, func(c *Config) *int { return &c.Epochs }),
+	param.Int("epochs", "epochs at most: in each, as many rows are drawn as there are training rows", 1, 1e6, 200, func(c *Config) *int { return &c.Epochs }),
 	param.Float("tolerance", "by how much the mean loss of an epoch must be below the least before to count as a fall", 0, 1e6, 1e-4,
 		func(c *Config) *float64 { return &c.Tolerance }),
 	param.Int("patience", "epochs in a row without a fall of the training loss after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
