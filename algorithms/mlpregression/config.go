@@ -31,7 +31,7 @@ type Config struct {
 	Alpha        float64
 	BatchSize    int
 	LearningRate float64
-	Epochs       int
+	Passes       int
 	Tolerance    float64
 	Patience     int
 	Scale        target.Scale
@@ -55,10 +55,10 @@ var settings = slices.Concat(param.Table[Config]{
 		func(c *Config) *float64 { return &c.Alpha }).Says("auto: 10 with scaling standard, else 1e-4; paper: 1e-4"),
 	param.Int("batch_size", "rows of a mini-batch", 1, 1<<20, 32, func(c *Config) *int { return &c.BatchSize }),
 	param.Float("learning_rate", "learning rate of Adam (β1 0.9, β2 0.999, ε 1e-8)", 1e-12, 1e6, 1e-3, func(c *Config) *float64 { return &c.LearningRate }),
-	param.Int("epochs", "epochs at most: in each, as many rows are drawn as there are training rows", 1, 1e6, 200, func(c *Config) *int { return &c.Epochs }),
-	param.Float("tolerance", "by how much the mean loss of an epoch must be below the least before to count as a fall", 0, 1e6, 1e-4,
+	param.Int("passes", "passes through the training rows, at most", 1, 1e6, 200, func(c *Config) *int { return &c.Passes }),
+	param.Float("tolerance", "by how much the mean loss of a pass must be below the least before to count as a fall", 0, 1e6, 1e-4,
 		func(c *Config) *float64 { return &c.Tolerance }),
-	param.Int("patience", "epochs in a row without a fall of the training loss after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
+	param.Int("patience", "passes in a row without a fall of the training loss after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
 }, target.Settings(func(c *Config) *target.Scale { return &c.Scale }))
 
 // denseShare is the share of non-zero entries from which preset auto standardises.
@@ -91,15 +91,15 @@ func newFunction(c *Config, seed uint64, m *dataset.Manifest) gradient.Function 
 	})
 }
 
-// descentSettings returns the course of training on so many rows.
+// descentSettings returns the course of training on so many rows: an interval is a pass.
 func descentSettings(c *Config, rows uint64) gradient.Settings {
-	epoch := (rows + uint64(c.BatchSize) - 1) / uint64(c.BatchSize)
+	pass := (rows + uint64(c.BatchSize) - 1) / uint64(c.BatchSize)
 	return gradient.Settings{
 		Rule: gradient.Rule{
 			Adam: true, Rate: c.LearningRate, Momentum: 0.9, Decay: c.Alpha / float64(c.BatchSize), SpareBiases: true,
 		},
 		PlateauRule: gradient.PlateauRule{PlateauPatience: uint64(c.Patience), PlateauFall: c.Tolerance},
-		Scaling:     c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Epochs) * epoch, Interval: epoch, Terms: 1,
+		Scaling:     c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Passes) * pass, Interval: pass, Terms: 1,
 	}
 }
 

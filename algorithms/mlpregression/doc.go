@@ -4,6 +4,6 @@
 //
 // The target is standardised by the training rows. What is minimised is half the squared error,
 // in means over mini-batches, and α ‖W‖²/(2 N) of the weights, with N the rows of a mini-batch.
-// Training ends after so many epochs, passes over the training rows, or once that loss has not fallen
+// Training ends after so many passes through the training rows, or once that loss has not fallen
 // enough for some of them.
 package mlpregression

@@ -14,9 +14,9 @@ func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 // sets are settings of jobs that train in milliseconds.
 func sets() []param.Values {
 	return []param.Values{
-		{"hidden": int64(3), "epochs": int64(3)},
-		{"preset": "paper", "hidden": int64(2), "epochs": int64(30), "tolerance": 0.5, "patience": int64(2)},
-		{"scaling": "minmax", "hidden": int64(4), "epochs": int64(2), "batch_size": int64(64)},
+		{"hidden": int64(3), "passes": int64(3)},
+		{"preset": "paper", "hidden": int64(2), "passes": int64(30), "tolerance": 0.5, "patience": int64(2)},
+		{"scaling": "minmax", "hidden": int64(4), "passes": int64(2), "batch_size": int64(64)},
 	}
 }
 

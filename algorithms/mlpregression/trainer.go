@@ -14,7 +14,7 @@ import (
 )
 
 // trainer is the coordinator's half: a round that computes the target's mean and deviation, then
-// a gradient.Descent whose intervals are epochs.
+// a gradient.Descent whose intervals are passes.
 type trainer struct {
 	*gradient.Descent
 	cfg    *Config

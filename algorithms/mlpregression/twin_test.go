@@ -25,7 +25,7 @@ type twin struct {
 	alpha, rate             float64
 	steps                   float64 // of Adam
 	first, second           []float64
-	best, epochLoss, epochN float64
+	best, passLoss, passN float64
 	stale                   int
 }
 
@@ -68,7 +68,7 @@ func (w *twin) predict(x []float64) (z []float64, f float64) {
 	return z, f
 }
 
-// step takes a step of Adam on a mini-batch, whose objective it adds to the epoch's.
+// step takes a step of Adam on a mini-batch, whose objective it adds to the pass's.
 func (w *twin) step(xs [][]float64, ys []float64) {
 	n := float64(len(xs))
 	square := 0.0
@@ -100,8 +100,8 @@ func (w *twin) step(xs [][]float64, ys []float64) {
 			}
 		}
 	}
-	w.epochLoss += loss * n
-	w.epochN += n
+	w.passLoss += loss * n
+	w.passN += n
 	w.steps++
 	at := 0
 	move := func(v *float64, g float64) {
@@ -124,16 +124,16 @@ func (w *twin) step(xs [][]float64, ys []float64) {
 	move(&w.b2, gb2)
 }
 
-// endEpoch counts the epochs in a row whose loss did not fall by the tolerance.
-func (w *twin) endEpoch(tolerance float64) {
-	loss := w.epochLoss / w.epochN
+// endPass counts the passes in a row whose loss did not fall by the tolerance.
+func (w *twin) endPass(tolerance float64) {
+	loss := w.passLoss / w.passN
 	if loss > w.best-tolerance {
 		w.stale++
 	} else {
 		w.stale = 0
 	}
 	w.best = math.Min(w.best, loss)
-	w.epochLoss, w.epochN = 0, 0
+	w.passLoss, w.passN = 0, 0
 }
 
 // onScale gives generated rows numbers from 5 on.
@@ -166,10 +166,10 @@ func generated(t testing.TB, rows int, density float64) *dataset.Data {
 	return datatest.Data(t, m, shards, dataset.Split{Seed: 5, TestFraction: 0.1}, nil)
 }
 
-// small are settings of a job of a few epochs.
+// small are settings of a job of a few passes.
 func small() *Config {
 	return &Config{
-		Preset: presetAuto, Hidden: 5, Scaling: scaling.Standard, Alpha: 0.5, BatchSize: 20, LearningRate: 0.01, Epochs: 30, Tolerance: 0.002, Patience: 4,
+		Preset: presetAuto, Hidden: 5, Scaling: scaling.Standard, Alpha: 0.5, BatchSize: 20, LearningRate: 0.01, Passes: 30, Tolerance: 0.002, Patience: 4,
 		Scale: target.Scale{Low: 5, True: string(dataset.TrueValue)},
 	}
 }
@@ -218,13 +218,13 @@ func rowsOf(d *dataset.Data, refs []dataset.RowRef, v scaling.Values) (xs [][]fl
 	return xs, ys
 }
 
-// TestTwin: a job ends in the same epoch as the twin on the same mini-batches, and predicts what
-// the twin does. It stops by its loss, or after the last epoch.
+// TestTwin: a job ends in the same pass as the twin on the same mini-batches, and predicts what
+// the twin does. It stops by its loss, or after the last pass.
 func TestTwin(t *testing.T) {
 	for _, density := range []float64{1, 0.3} {
-		for _, epochs := range []int{7, 400} {
+		for _, passes := range []int{7, 400} {
 			d, c := generated(t, 103, density), small()
-			c.Epochs = epochs
+			c.Passes = passes
 			tr, k := drive(t, c, d, 1), newKernel(c, 3, d.Manifest)
 			u := round.Unit{Of: 1, Roles: dataset.Train}
 			train := u.Rows(d)
@@ -235,9 +235,9 @@ func TestTwin(t *testing.T) {
 			if math.Abs(tr.target[0]-w.mean) > 1e-12 || math.Abs(tr.target[1]-w.deviation) > 1e-12 {
 				t.Fatalf("target %v, of the twin %v and %v", tr.target, w.mean, w.deviation)
 			}
-			step, epoch := uint64(0), uint64(len(train)+c.BatchSize-1)/uint64(c.BatchSize)
-			for e := 0; e < c.Epochs && w.stale < c.Patience; e++ {
-				for range epoch {
+			step, pass := uint64(0), uint64(len(train)+c.BatchSize-1)/uint64(c.BatchSize)
+			for e := 0; e < c.Passes && w.stale < c.Patience; e++ {
+				for range pass {
 					var refs []dataset.RowRef
 					for _, at := range k.descent.Draws.Draw(nil, &u, len(train), step) {
 						refs = append(refs, train[at])
@@ -245,10 +245,10 @@ func TestTwin(t *testing.T) {
 					w.step(rowsOf(d, refs, tr.Fit.Values()))
 					step++
 				}
-				w.endEpoch(c.Tolerance)
+				w.endPass(c.Tolerance)
 			}
-			if tr.Step != step || (epochs == 400) != (step < uint64(epochs)*epoch) {
-				t.Errorf("density %v, %d epochs: the job ended at step %d, the twin at %d", density, epochs, tr.Step, step)
+			if tr.Step != step || (passes == 400) != (step < uint64(passes)*pass) {
+				t.Errorf("density %v, %d passes: the job ended at step %d, the twin at %d", density, passes, tr.Step, step)
 			}
 			compare(t, tr, w, d)
 		}
@@ -281,7 +281,7 @@ func TestConstantTarget(t *testing.T) {
 			r.Value[j] = 7
 		}
 	}
-	c.Epochs, c.Tolerance = 300, 0
+	c.Passes, c.Tolerance = 300, 0
 	tr := drive(t, c, d, 1)
 	if tr.target != [2]float64{7, 1} {
 		t.Fatalf("target %v", tr.target)
