@@ -196,3 +196,6 @@ func greatest(v []float64) float64 {
 }
 
 func finite(x float64) bool { return x-x == 0 }
+
+// Bytes is the memory of a Minimiser of n variables; its state is no longer.
+func Bytes(n int) int64 { return 8*(2*pairs+4)*int64(n) + 512 }

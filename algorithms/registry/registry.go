@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
+	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 )
 
@@ -25,6 +26,7 @@ func All() []algorithms.Algorithm {
 		aabp.New(),
 		mlpregression.New(),
 		cpnn.New(),
+		sabfgs.New(),
 	}
 }
 

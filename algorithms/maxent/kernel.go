@@ -1,0 +1,173 @@
+package maxent
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// varWeights are the effective weights of a round (Var.ID): float64, (features+1)×labels.
+const varWeights = 1
+
+// Terms are what an algorithm adds to the K-L divergence of a row.
+type Terms interface {
+	// Sums is how many values of F64 they sum, behind the others of an evaluation.
+	Sums() int
+	// Begin reads the values of the round.
+	Begin(v round.Vars)
+	// Add adds the derivatives of the row's terms by its scores to r, of which p is the
+	// prediction and d the label distribution, and what they sum to sums.
+	Add(r, sums, p []float64, d []float32)
+}
+
+// Kernel is the workers' half of an evaluation and of a validation.
+type Kernel struct{ Features, Labels int }
+
+// Scratch is the working memory of one lane.
+type Scratch struct {
+	Terms Terms      // nil: none
+	Unit  round.Unit // of the caller: a copy that stays where it is
+
+	space     space
+	residuals []float64 // blockRows×labels
+	scaling   scaling.Scratch
+}
+
+// NewScratch makes the working memory of a lane; terms may be nil.
+func (k *Kernel) NewScratch(terms Terms) *Scratch {
+	return &Scratch{Terms: terms, space: newSpace(k.Labels), residuals: make([]float64, blockRows*k.Labels)}
+}
+
+// Evaluation is the number of values that an evaluation sums beside the rows and their losses,
+// without terms: Σ x rᵀ (features×labels) and Σ r (labels), where r = p - d.
+func Evaluation(features, labels int) int { return (features + 1) * labels }
+
+// Run computes a unit of an evaluation, of a validation or of the scaling; it reports false, and
+// does nothing, where the round is the algorithm's own.
+func (k *Kernel) Run(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch) bool {
+	if scaling.Run(dst, u, d, v, &s.scaling) {
+		return true
+	}
+	switch u.Op {
+	case fullbatch.OpEvaluate:
+		s.begin(v)
+		k.evaluate(dst, u, d, Weights(v), s)
+		if known, ok := derived.(*negentropy); ok {
+			dst.F64[1] += known.sum
+		} else {
+			dst.F64[1] += labelNegentropy(u, d)
+		}
+	case gradient.OpValidate:
+		k.validate(dst, u, d, Weights(v), s)
+	default:
+		return false
+	}
+	return true
+}
+
+// Weights returns the effective weights that a round carries.
+func Weights(v round.Vars) []float64 { return num.Float64s(v.Get(varWeights)) }
+
+func (s *Scratch) begin(v round.Vars) {
+	if s.Terms != nil {
+		s.Terms.Begin(v)
+	}
+}
+
+// negentropy is Σ d ln d over the labels of a unit's rows: the part of the K-L divergence that no
+// weights change.
+type negentropy struct {
+	round.Unpooled
+	sum float64
+}
+
+// Bytes implements round.Derived.
+func (*negentropy) Bytes() int { return 64 }
+
+// Derive implements round.SumKernel for evaluations.
+func (k *Kernel) Derive(u round.Unit, d *dataset.Data) round.Derived {
+	if !u.TryReserve((*negentropy)(nil).Bytes()) {
+		return nil
+	}
+	return &negentropy{sum: labelNegentropy(&u, d)}
+}
+
+func labelNegentropy(u *round.Unit, d *dataset.Data) (sum float64) {
+	for _, ref := range u.Rows(d) {
+		sum += rowNegentropy(d.Shard(int(ref.Shard)).Label(int(ref.Pos)))
+	}
+	return sum
+}
+
+func rowNegentropy(label []float32) (sum float64) {
+	for _, x := range label {
+		if x > 0 {
+			sum += float64(float64(x) * num.Log(float64(x)))
+		}
+	}
+	return sum
+}
+
+// evaluate sums the unit's rows: F64 holds their number, the cross-entropies -Σ d ln p, Σ x rᵀ, Σ r and
+// the sums of the terms.
+func (k *Kernel) evaluate(dst *round.Partial, u *round.Unit, d *dataset.Data, weights []float64, s *Scratch) {
+	refs := u.Rows(d)
+	dst.F64[0] = float64(len(refs))
+	outers := dst.F64[fullbatch.SumsAt:][:k.Features*k.Labels]
+	total := dst.F64[fullbatch.SumsAt+len(outers):][:k.Labels]
+	own := dst.F64[fullbatch.SumsAt+len(outers)+len(total):]
+	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
+	for len(refs) > 0 {
+		b := next(refs, shard)
+		refs = refs[len(b.refs):]
+		scores := s.space.score(&b, weights)
+		residuals := s.residuals[:len(scores)]
+		for i, ref := range b.refs {
+			p, r, label := scores[i*k.Labels:][:k.Labels], residuals[i*k.Labels:][:k.Labels], b.rows.Label(int(ref.Pos))
+			dst.F64[1] += residual(r, p, label)
+			if s.Terms != nil {
+				s.Terms.Add(r, own, p, label)
+			}
+			for c, x := range r {
+				total[c] += x
+			}
+		}
+		s.space.addOuters(outers, &b, residuals)
+	}
+}
+
+// residual replaces a row's scores p by its prediction, sets r to the derivatives of the row's
+// cross-entropy by the scores and returns the cross-entropy. The degrees of a row sum to 1 up to
+// rounding; their sum is taken as it is, so that the derivatives are those of the loss.
+func residual(r, p []float64, label []float32) float64 {
+	mass, product := 0.0, 0.0
+	for c, x := range label {
+		mass += float64(x)
+		product += float64(float64(x) * p[c])
+	}
+	logSum := Softmax(p)
+	for c, x := range label {
+		r[c] = float64(mass*p[c]) - float64(x)
+	}
+	return float64(mass*logSum) - product
+}
+
+// validate sums the unit's rows: F64 holds their number and their K-L divergences.
+func (k *Kernel) validate(dst *round.Partial, u *round.Unit, d *dataset.Data, weights []float64, s *Scratch) {
+	refs := u.Rows(d)
+	dst.F64[0] = float64(len(refs))
+	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
+	for len(refs) > 0 {
+		b := next(refs, shard)
+		refs = refs[len(b.refs):]
+		scores := s.space.score(&b, weights)
+		for i, ref := range b.refs {
+			label := b.rows.Label(int(ref.Pos))
+			at := i * k.Labels
+			dst.F64[1] += rowNegentropy(label) + residual(s.residuals[:k.Labels], scores[at:at+k.Labels], label)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package maxent
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/lbfgs"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// The presets. Paper is the papers' own course: raw features, all iterations.
+const (
+	Auto  = "auto"
+	Paper = "paper"
+)
+
+// validationMin is the least number of rows that early stopping validates on.
+const validationMin = 20
+
+// denseShare is the share of non-zero entries from which preset auto standardises: mostly binary
+// features are harmed by it.
+const denseShare = 0.2
+
+// Settings are what fits by L-BFGS have in common.
+type Settings struct {
+	Preset             string
+	Bias               bool
+	Scaling            string
+	Iterations         int
+	Tolerance          float64
+	Ftol               float64
+	ValidationFraction float64
+	ValidationInterval int
+	Patience           int
+}
+
+// First lists the settings that stand first in the table of an algorithm, whose Config has Settings.
+func First[C any](of func(*C) *Settings, paper string, bias *param.Of[C, bool]) param.Table[C] {
+	return param.Table[C]{
+		param.Word("preset", "auto fits the dataset and stops early; paper is "+paper, func(c *C) *string { return &of(c).Preset }, Auto, Paper),
+		bias,
+		param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+			func(c *C) *string { return &of(c).Scaling }, scaling.Kinds...).
+			Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
+	}
+}
+
+// Last lists the settings that stand last.
+func Last[C any](of func(*C) *Settings) param.Table[C] {
+	return param.Table[C]{
+		param.Int("iterations", "iterations of L-BFGS at most; tolerance, ftol or early stopping may end before", 1, 1<<40, 300,
+			func(c *C) *int { return &of(c).Iterations }),
+		param.Float("tolerance", "stop where no element of the gradient is greater; 0: only where it is exactly zero", 0, 1e6, 1e-7,
+			func(c *C) *float64 { return &of(c).Tolerance }),
+		param.Float("ftol", "stop where an iteration lowers the loss by at most this share of it (of 1 where the loss is below 1); 0: never", 0, 1, 0,
+			func(c *C) *float64 { return &of(c).Ftol }),
+		param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(Paper, 0),
+		param.Int("validation_interval", "iterations from one validation to the next", 1, 1<<40, 10,
+			func(c *C) *int { return &of(c).ValidationInterval }),
+		param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 5,
+			func(c *C) *int { return &of(c).Patience }),
+	}
+}
+
+// Fill computes what depends on the data and was not given.
+func (s *Settings) Fill(given param.Values, m *dataset.Manifest) {
+	if !given.Has("scaling") && s.Preset == Auto && m.Density() >= denseShare {
+		s.Scaling = scaling.Standard
+	}
+}
+
+// Validation returns the share and the least number of validation rows.
+func (s *Settings) Validation() (share float64, least int) {
+	return s.ValidationFraction, validationMin
+}
+
+// training returns the settings of the rounds.
+func (s *Settings) training() fullbatch.Settings {
+	return fullbatch.Settings{
+		StopRule: gradient.StopRule{Validates: s.ValidationFraction > 0, Patience: uint64(s.Patience)},
+		Scaling:  s.Scaling, Steps: uint64(s.Iterations), Interval: uint64(s.ValidationInterval), Derived: 1,
+	}
+}
+
+// Memory estimates the memory of a fit whose kernel's terms sum so many values.
+func (s *Settings) Memory(terms int, m *dataset.Manifest) algorithms.Footprint {
+	n := Evaluation(m.Features, m.Labels)
+	set := s.training()
+	f := fullbatch.Memory(&set, n, lbfgs.Bytes(n), n+terms, m)
+	f.Model = 8*int64(n) + 12
+	return f
+}

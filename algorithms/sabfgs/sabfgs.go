@@ -1,0 +1,68 @@
+// Package sabfgs is the algorithm SA-BFGS of Geng 2016: the maximum-entropy model of package
+// maxent, whose weights minimise the mean K-L divergence by a quasi-Newton method. The method is
+// L-BFGS (package lbfgs); decay of the weights and early stopping are settings.
+package sabfgs
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/maxent"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "sa-bfgs"
+
+// stateVersion is the version of a trainer's state.
+const stateVersion = 1
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:     Name,
+		Doc:      "the maximum-entropy model of Geng 2016, fitted by L-BFGS on all training rows",
+		Predicts: algorithms.Distribution,
+		Settings: settings,
+		Fill:     (*Config).fill,
+		Fits: func(_ *Config, m *dataset.Manifest) error {
+			_, err := maxent.Size(m)
+			return err
+		},
+		Validation: func(c *Config) (share float64, least int) { return c.Validation() },
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			return maxent.NewTrainer(&j.Config.Settings, j.Config.L2, "", j.Manifest), nil
+		},
+		StateVersion: stateVersion,
+		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
+			return &kernel{maxent.Kernel{Features: j.Manifest.Features, Labels: j.Manifest.Labels}}, nil
+		},
+		Model:  maxent.Decode,
+		Memory: func(c *Config, m *dataset.Manifest) algorithms.Footprint { return c.Memory(0, m) },
+	})
+}
+
+var _ round.SumKernel = (*kernel)(nil)
+
+// kernel is the workers' half: all of it is maxent's.
+type kernel struct{ shared maxent.Kernel }
+
+// NewScratch implements round.Kernel.
+func (k *kernel) NewScratch() any { return k.shared.NewScratch(nil) }
+
+// Derive implements round.SumKernel.
+func (k *kernel) Derive(u round.Unit, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+	return k.shared.Derive(u, d), nil
+}
+
+// Run implements round.SumKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
+	s := scratch.(*maxent.Scratch)
+	s.Unit = u
+	if !k.shared.Run(dst, &s.Unit, d, v, derived, s) {
+		return fmt.Errorf("sa-bfgs: operation %d is unknown", u.Op)
+	}
+	return nil
+}
