@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // function returns a value and writes the gradient to g.
@@ -153,7 +154,7 @@ func TestStepsSatisfyWolfe(t *testing.T) {
 		if !begun || m.iterations == iterations {
 			continue
 		}
-		slope0, slope := dot(g0, d), dot(g, d)
+		slope0, slope := num.Dot64(g0, d), num.Dot64(g, d)
 		if f > f0+1e-3*step*slope0 || math.Abs(slope) > 0.9*math.Abs(slope0) {
 			t.Errorf("iteration %d: f %v to %v, slope %v to %v, step %v", m.iterations, f0, f, slope0, slope, step)
 		}

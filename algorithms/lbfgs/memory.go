@@ -1,5 +1,7 @@
 package lbfgs
 
+import "github.com/coppice-ldl/coppice/internal/num"
+
 // memory holds the last changes of the point (s) and of the gradient (y), the newest last.
 type memory struct {
 	n     int
@@ -34,7 +36,7 @@ func (h *memory) remember(x0, g0, x1, g1 []float64) {
 	for i := range s {
 		s[i], y[i] = x1[i]-x0[i], g1[i]-g0[i]
 	}
-	sy, yy := dot(s, y), dot(y, y)
+	sy, yy := num.Dot64(s, y), num.Dot64(y, y)
 	if !(sy > curvature*yy) {
 		return
 	}
@@ -54,41 +56,14 @@ func (h *memory) direction(d, g []float64) {
 	var alpha [pairs]float64
 	for i := h.count - 1; i >= 0; i-- {
 		s, y, rho := h.pair(i)
-		alpha[i] = rho * dot(s, d)
-		add(d, -alpha[i], y)
+		alpha[i] = rho * num.Dot64(s, d)
+		num.AddScaled64(d, -alpha[i], y)
 	}
 	for i := range d {
 		d[i] *= h.scale
 	}
 	for i := range h.count {
 		s, y, rho := h.pair(i)
-		add(d, alpha[i]-float64(rho*dot(y, d)), s)
+		num.AddScaled64(d, alpha[i]-float64(rho*num.Dot64(y, d)), s)
 	}
-}
-
-// add adds a·v to d.
-func add(d []float64, a float64, v []float64) {
-	v = v[:len(d)]
-	for i := range d {
-		d[i] += float64(a * v[i])
-	}
-}
-
-// dot returns Σ a·b: four sums of every fourth product, added at the end. The order is part
-// of the numerics.
-func dot(a, b []float64) float64 {
-	var s0, s1, s2, s3 float64
-	b = b[:len(a)]
-	i := 0
-	for ; i+4 <= len(a); i += 4 {
-		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
-		s0 += float64(x[0] * y[0])
-		s1 += float64(x[1] * y[1])
-		s2 += float64(x[2] * y[2])
-		s3 += float64(x[3] * y[3])
-	}
-	for ; i < len(a); i++ {
-		s0 += float64(a[i] * b[i])
-	}
-	return (s0 + s1) + (s2 + s3)
 }

@@ -1,6 +1,10 @@
 package lbfgs
 
-import "math"
+import (
+	"math"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
 
 // Options says when a Minimiser ends. The zero value ends where no step lowers the function.
 type Options struct {
@@ -106,7 +110,7 @@ func (m *Minimiser) Tell(f float64, g []float64) {
 		m.begin(f, g)
 		return
 	}
-	switch slope := dot(g, m.direction); m.search.next(f, slope) {
+	switch slope := num.Dot64(g, m.direction); m.search.next(f, slope) {
 	case searching:
 		m.aim()
 	case accepted:
@@ -166,14 +170,14 @@ func (m *Minimiser) restart() {
 // 1 long where nothing is remembered yet.
 func (m *Minimiser) descend() {
 	m.memory.direction(m.direction, m.g)
-	slope := dot(m.g, m.direction)
+	slope := num.Dot64(m.g, m.direction)
 	if !(slope < 0) { // by rounding
 		m.restart()
 		return
 	}
 	step := 1.0
 	if m.memory.count == 0 {
-		step = min(1, 1/math.Sqrt(dot(m.g, m.g)))
+		step = min(1, 1/math.Sqrt(num.Dot64(m.g, m.g)))
 	}
 	m.search.begin(m.f, slope, step)
 	m.aim()

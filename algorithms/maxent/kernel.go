@@ -32,7 +32,8 @@ type Scratch struct {
 	Unit  round.Unit // of the caller: a copy that stays where it is
 
 	space     space
-	residuals []float64 // blockRows×labels
+	residuals []float64          // blockRows×labels
+	mass      [blockRows]float64 // sums of the rows' degrees
 	scaling   scaling.Scratch
 }
 
@@ -125,13 +126,13 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Unit, d *dataset.Data, we
 		refs = refs[len(b.refs):]
 		scores := s.space.score(&b, weights)
 		residuals := s.residuals[:len(scores)]
-		for i, ref := range b.refs {
-			p, r, label := scores[i*k.Labels:][:k.Labels], residuals[i*k.Labels:][:k.Labels], b.rows.Label(int(ref.Pos))
-			dst.F64[1] += residual(r, p, label)
-			if s.Terms != nil {
-				s.Terms.Add(r, own, p, label)
-			}
-			for c, x := range r {
+		dst.F64[1] += s.crossEntropy(scores, &b)
+		s.residual(residuals, scores, &b)
+		if s.Terms != nil {
+			s.addTerms(residuals, own, scores, &b)
+		}
+		for i := range b.refs {
+			for c, x := range residuals[i*k.Labels:][:k.Labels] {
 				total[c] += x
 			}
 		}
@@ -139,20 +140,49 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Unit, d *dataset.Data, we
 	}
 }
 
-// residual replaces a row's scores p by its prediction, sets r to the derivatives of the row's
-// cross-entropy by the scores and returns the cross-entropy. The degrees of a row sum to 1 up to
-// rounding; their sum is taken as it is, so that the derivatives are those of the loss.
-func residual(r, p []float64, label []float32) float64 {
-	mass, product := 0.0, 0.0
-	for c, x := range label {
-		mass += float64(x)
-		product += float64(float64(x) * p[c])
+// crossEntropy replaces the scores of a block's rows by exponentials and returns the sum of the
+// rows' cross-entropies. The degrees of a row sum to 1 up to rounding; their sum is taken as it is,
+// so that the residuals are the derivatives of the loss.
+func (s *Scratch) crossEntropy(scores []float64, b *block) float64 {
+	n := s.space.labels
+	sum := 0.0
+	for i, ref := range b.refs {
+		label := b.rows.Label(int(ref.Pos))
+		row := scores[i*n : i*n+n : i*n+n]
+		mass := 0.0
+		for c, x := range label[:len(row)] {
+			mass += float64(x)
+			sum -= float64(float64(x) * row[c])
+		}
+		s.mass[i] = mass
 	}
-	logSum := Softmax(p)
-	for c, x := range label {
-		r[c] = float64(mass*p[c]) - float64(x)
+	s.space.exponentials(scores)
+	for i, log := range s.space.logs[:len(b.refs)] {
+		sum += float64(s.mass[i] * log)
 	}
-	return float64(mass*logSum) - product
+	return sum
+}
+
+// residual sets r to the derivatives of the cross-entropies of a block's rows by their scores.
+func (s *Scratch) residual(r, exponentials []float64, b *block) {
+	n := s.space.labels
+	for i, ref := range b.refs {
+		share := s.mass[i] * s.space.shares[i]
+		label := b.rows.Label(int(ref.Pos))
+		row, to := exponentials[i*n:i*n+n:i*n+n], r[i*n:i*n+n:i*n+n]
+		for c, x := range label[:len(row)] {
+			to[c] = float64(share*row[c]) - float64(x)
+		}
+	}
+}
+
+// addTerms adds the terms of a block's rows.
+func (s *Scratch) addTerms(r, sums, exponentials []float64, b *block) {
+	s.space.normalise(exponentials)
+	n := s.space.labels
+	for i, ref := range b.refs {
+		s.Terms.Add(r[i*n:][:n], sums, exponentials[i*n:][:n], b.rows.Label(int(ref.Pos)))
+	}
 }
 
 // validate sums the unit's rows: F64 holds their number and their K-L divergences.
@@ -164,10 +194,9 @@ func (k *Kernel) validate(dst *round.Partial, u *round.Unit, d *dataset.Data, we
 		b := next(refs, shard)
 		refs = refs[len(b.refs):]
 		scores := s.space.score(&b, weights)
-		for i, ref := range b.refs {
-			label := b.rows.Label(int(ref.Pos))
-			at := i * k.Labels
-			dst.F64[1] += rowNegentropy(label) + residual(s.residuals[:k.Labels], scores[at:at+k.Labels], label)
+		for _, ref := range b.refs {
+			dst.F64[1] += rowNegentropy(b.rows.Label(int(ref.Pos)))
 		}
+		dst.F64[1] += s.crossEntropy(scores, &b)
 	}
 }

@@ -59,10 +59,12 @@ func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 	for len(refs) > 0 {
 		b := next(refs, shard)
 		scores := s.score(&b, m.Weights)
-		for i := range b.refs {
-			Softmax(scores[i*m.Labels:][:m.Labels])
-		}
+		s.exponentials(scores)
+		s.normalise(scores)
 		for i, p := range scores {
+			if p != p { // weights and features whose products are beyond all numbers
+				p = 1 / float64(m.Labels)
+			}
 			dst[i] = float32(p)
 		}
 		dst, refs = dst[len(scores):], refs[len(b.refs):]

@@ -8,30 +8,25 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// The rows and the features of a block of dense rows. They change no bits.
+// The rows of a block, and the features of a block of dense rows. They change no bits.
 const (
 	blockRows     = 64
 	blockFeatures = 1 << 10
 )
 
-// block is consecutive rows of one storage: some dense ones, or one sparse one.
+// block is some consecutive rows of a shard.
 type block struct {
-	rows   *dataset.Rows
-	refs   []dataset.RowRef
-	sparse bool
+	rows *dataset.Rows
+	refs []dataset.RowRef
 }
 
 // next returns the block that refs begin with.
 func next(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) block {
-	rows := shard(refs[0].Shard)
-	if rows.Sparse {
-		return block{rows, refs[:1], true}
-	}
 	n := 1
 	for n < min(len(refs), blockRows) && refs[n].Shard == refs[0].Shard {
 		n++
 	}
-	return block{rows, refs[:n], false}
+	return block{shard(refs[0].Shard), refs[:n]}
 }
 
 // space is the memory in which blocks of rows are multiplied.
@@ -39,10 +34,12 @@ type space struct {
 	labels int
 	values []float64 // rows×features, float64, of a part of the features
 	scores []float64 // blockRows×labels
+	logs   []float64 // blockRows: ln Σ exp(s_c)
+	shares []float64 // blockRows: one over the sums of the exponentials
 }
 
 func newSpace(labels int) space {
-	return space{labels: labels, scores: make([]float64, blockRows*labels)}
+	return space{labels: labels, scores: make([]float64, blockRows*labels), logs: make([]float64, blockRows), shares: make([]float64, blockRows)}
 }
 
 // part sets s.values to the features [from, to) of dense rows.
@@ -68,9 +65,11 @@ func (s *space) score(b *block, weights []float64) []float64 {
 	for i := range n {
 		copy(scores[i*s.labels:], offsets)
 	}
-	if b.sparse {
-		columns, values := b.rows.NonZeros(int(b.refs[0].Pos))
-		num.MulAddRowsAt64(scores, values, columns, weights)
+	if b.rows.Sparse {
+		for i, ref := range b.refs {
+			columns, values := b.rows.NonZeros(int(ref.Pos))
+			num.MulAddRowsAt64(scores[i*s.labels:][:s.labels], values, columns, weights)
+		}
 		return scores
 	}
 	to := linalg.Of(scores, n, s.labels)
@@ -84,9 +83,11 @@ func (s *space) score(b *block, weights []float64) []float64 {
 // addOuters adds Σ x rᵀ of the block's rows, of which score has just had the same ones, to sums
 // (features×labels); residuals are rows×labels.
 func (s *space) addOuters(sums []float64, b *block, residuals []float64) {
-	if b.sparse {
-		columns, values := b.rows.NonZeros(int(b.refs[0].Pos))
-		num.AddOuterAt64(sums, columns, values, residuals)
+	if b.rows.Sparse {
+		for i, ref := range b.refs {
+			columns, values := b.rows.NonZeros(int(ref.Pos))
+			num.AddOuterAt64(sums, columns, values, residuals[i*s.labels:][:s.labels])
+		}
 		return
 	}
 	features := len(sums) / s.labels
@@ -101,29 +102,42 @@ func (s *space) addOuters(sums []float64, b *block, residuals []float64) {
 	}
 }
 
-// greatest bounds scores, so that sums of features and weights beyond all numbers have shares.
-const greatest = 0x1p1000
-
-// Softmax replaces the scores of one row by their shares exp(s_c) / Σ exp(s_c') and returns
-// ln Σ exp(s_c).
-func Softmax(s []float64) float64 {
-	most, sum := -greatest, 0.0
-	for c, x := range s {
-		if !(x >= -greatest && x <= greatest) {
-			x = min(max(x, -greatest), greatest)
-			if x != x {
-				x = -greatest
+// exponentials replaces the scores of rows by exp(s_c - most), with each row's greatest score, and
+// sets s.shares to each row's 1/Σ of these, s.logs to ln Σ exp(s_c).
+func (s *space) exponentials(scores []float64) {
+	n := s.labels
+	rows := len(scores) / n
+	logs, shares := s.logs[:rows], s.shares[:rows]
+	for i := range logs {
+		row := scores[i*n : i*n+n : i*n+n]
+		most := row[0]
+		for _, x := range row {
+			if x > most {
+				most = x
 			}
-			s[c] = x
 		}
-		most = max(most, x)
+		for c := range row {
+			row[c] -= most
+		}
+		logs[i] = most
 	}
-	for c, x := range s {
-		s[c] = num.Exp(x - most)
-		sum += s[c]
+	num.Exps(scores, scores)
+	for i := range logs {
+		sum := 0.0
+		for _, x := range scores[i*n : i*n+n : i*n+n] {
+			sum += x
+		}
+		shares[i] = 1 / sum
+		logs[i] += num.Log(sum)
 	}
-	for c := range s {
-		s[c] /= sum
+}
+
+// normalise makes predictions of the exponentials of rows.
+func (s *space) normalise(exponentials []float64) {
+	for i := range len(exponentials) / s.labels {
+		row := exponentials[i*s.labels:][:s.labels]
+		for c := range row {
+			row[c] *= s.shares[i]
+		}
 	}
-	return most + num.Log(sum)
 }

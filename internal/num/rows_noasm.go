@@ -38,6 +38,12 @@ func add32(dst, src []float32) int                             { return 0 }
 func scale32(v []float32, a float32) int                       { return 0 }
 func standardise(dst, x []float32, shift, scale []float64) int { return 0 }
 func canonical32(v []float32) int                              { return 0 }
+func canonical64(v []float64) int                              { return 0 }
+func exps(dst, x []float64) int                                { return 0 }
+func dot64(s *[4]float64, a, b []float64) int                  { return 0 }
+func addScaled64Vectors(dst []float64, a float64, x []float64) int {
+	return 0
+}
 
 func addOuterVia(m []float32, slot, index []uint32, a, x []float32) bool { return false }
 func sumOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {

@@ -64,6 +64,10 @@ func canonical32Go(v []float32) {
 
 // Canonical64 is Canonical32 for float64.
 func Canonical64(v []float64) {
+	canonical64Go(v[canonical64(v):])
+}
+
+func canonical64Go(v []float64) {
 	for i, x := range v {
 		if x == 0 {
 			v[i] = 0
