@@ -1,0 +1,193 @@
+package sabfgs
+
+import (
+	"math"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
+	"github.com/coppice-ldl/coppice/algorithms/maxent"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/num/nofuse"
+)
+
+func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
+
+// cases are small jobs.
+var cases = []algorithmtest.Case{
+	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
+	{Name: "auto", Set: param.Values{"iterations": int64(12), "validation_interval": int64(3), "patience": int64(2)}},
+	{Name: "minmax", Set: param.Values{"iterations": int64(12), "scaling": "minmax", "validation_fraction": 0.0}},
+}
+
+// sets are the settings of the cases.
+func sets() (list []param.Values) {
+	for _, c := range cases {
+		list = append(list, c.Set)
+	}
+	return list
+}
+
+func FuzzRestore(f *testing.F)     { algorithmtest.FuzzRestore(f, New(), sets()...) }
+func FuzzSettings(f *testing.F)    { algorithmtest.FuzzSettings(f, New(), sets()...) }
+func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, New(), sets()...) }
+
+// problem builds generated rows, whose features differ in size so that fits are not easy.
+func problem(t testing.TB, density float64) (*dataset.Manifest, []*dataset.Rows) {
+	t.Helper()
+	src, err := dataset.Generate(dataset.GenerateOptions{Rows: 300, Features: 20, Labels: 4, Density: density, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, shards := datatest.Build(t, src)
+	for _, rows := range shards {
+		for i := range rows.X {
+			column := i % m.Features
+			if m.Sparse {
+				column = int(rows.Index[i])
+			}
+			rows.X[i] *= []float32{1, 8, 0.125, 30, 0.5}[column%5]
+		}
+	}
+	return m, shards
+}
+
+// train runs a job to its end.
+func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given param.Values, lanes int, cut bool) algorithms.Trainer {
+	t.Helper()
+	j := algorithmtest.Job(t, New(), given, m, dataset.Split{Seed: 5, TestFraction: 0.1})
+	d := datatest.Data(t, m, shards, j.Split, nil)
+	each := algorithmtest.Cut(t, New(), j, m)
+	if !cut {
+		each = nil
+	}
+	return algorithmtest.Train(t, New(), j, d, lanes, each)
+}
+
+// TestGoldenDigests pins the bits of small jobs, on one lane and on many, and cut after every
+// round. The searches of these jobs take more than one trial here and there.
+func TestGoldenDigests(t *testing.T) {
+	want := map[string]string{
+		"paper":         "6505aff929b438f9f6b9d7759ebd9a208c75014543c33b7177b174bf7b98f6b5",
+		"auto":          "ee792484d0b3d99ba835dfc1a2d6adeb6001be732fa79e8dbc3fe57dbf0c5ffa",
+		"minmax":        "6eb0dc3edaa5b0934e45668a04e7a6aa4b0a4d4a9cafb6967303ed9520a42c8c",
+		"long":          "16ceab0b1c44c82a3153c8e0f8b562145663e4409c3ed2bcdd24a64ab302b802",
+		"paper sparse":  "91ce5dfa83af3e9fb0b00caefad0093addb58cfa8e16a0dd7438f7affa6fd74b",
+		"auto sparse":   "c3b9dedb706348da00ab3407b888c23db5c6563b6d4df513c7a79b3cbe9c6827",
+		"minmax sparse": "7da6b821180959224d245f65db32cbc90540df70c8fc187f26a1e88a2c2921b8",
+		"long sparse":   "81d7d1622fbae8fff440033366f40ece6cf599014f61d46eab8b26c5089da0c4",
+	}
+	for _, density := range []float64{1, 0.1} {
+		m, shards := problem(t, density)
+		for _, c := range append(cases, algorithmtest.Case{Name: "long", Set: param.Values{"preset": "paper", "iterations": int64(60)}}) {
+			tr := train(t, m, shards, c.Set, 1, false)
+			name := c.Name
+			if m.Sparse {
+				name += " sparse"
+			}
+			one := algorithmtest.Digest(t, New(), tr)
+			if one != want[name] {
+				t.Errorf("%q: %q,", name, one)
+			}
+			if many := algorithmtest.Digest(t, New(), train(t, m, shards, c.Set, 3, false)); many != one {
+				t.Errorf("%s: on three lanes %s", name, many)
+			}
+			if cut := algorithmtest.Digest(t, New(), train(t, m, shards, c.Set, 1, true)); cut != one {
+				t.Errorf("%s: cut after every round %s", name, cut)
+			}
+			if by := tr.(*maxent.Trainer); c.Name == "long" && by.Evaluations < by.Progress().Step+3 {
+				t.Errorf("%s: %d evaluations in %d iterations: no search of several trials is cut", name, by.Evaluations, by.Progress().Step)
+			}
+		}
+	}
+}
+
+// TestStopsEarly: the model is the point of the least validation loss, which is the mean K-L of
+// the validation rows, and training ends once the patience does.
+func TestStopsEarly(t *testing.T) {
+	m, shards := problem(t, 1)
+	given := param.Values{"l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3}
+	j := algorithmtest.Job(t, New(), given, m, dataset.Split{Seed: 5})
+	d := datatest.Data(t, m, shards, j.Split, nil)
+	best, at, last := math.Inf(1), uint64(0), uint64(0)
+	tr := algorithmtest.Train(t, New(), j, d, 1, func(tr algorithms.Trainer) algorithms.Trainer {
+		if p := tr.Progress(); p.ValidatedAt != last {
+			if last = p.ValidatedAt; last%2 != 0 {
+				t.Errorf("a validation at iteration %d", last)
+			}
+			if p.Validation < best {
+				best, at = p.Validation, last
+			}
+		}
+		return tr
+	}).(*maxent.Trainer)
+	p := tr.Progress()
+	if p.BestStep != at || p.BestLoss != best || p.Step != at+2*3 || p.Step >= p.Steps {
+		t.Errorf("progress %+v, want the best at %d, %v", p, at, best)
+	}
+	model, err := tr.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kl, _ := divergence(model, d, dataset.Validation); math.Abs(kl-best) > 1e-6 {
+		t.Errorf("the model's K-L of the validation rows is %v, want %v", kl, best)
+	}
+}
+
+// divergence returns the mean K-L of rows of some roles, of a model and of predicting the mean of the
+// training and validation rows.
+func divergence(m algorithms.Model, d *dataset.Data, roles dataset.Roles) (model, mean float64) {
+	shards, labels := len(d.Manifest.Shards), d.Manifest.Labels
+	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
+	average := make([]float64, labels)
+	rest := d.Select(0, shards, dataset.Train|dataset.Validation)
+	for _, ref := range rest {
+		for c, x := range shard(ref.Shard).Label(int(ref.Pos)) {
+			average[c] += float64(x) / float64(len(rest))
+		}
+	}
+	refs := d.Select(0, shards, roles)
+	p := make([]float32, len(refs)*labels)
+	m.Predict(p, refs, shard, m.NewScratch())
+	for i, ref := range refs {
+		for c, x := range shard(ref.Shard).Label(int(ref.Pos)) {
+			if x > 0 {
+				model += float64(x) * math.Log(float64(x)/max(1e-12, float64(p[i*labels+c]))) / float64(len(refs))
+				mean += float64(x) * math.Log(float64(x)/average[c]) / float64(len(refs))
+			}
+		}
+	}
+	return model, mean
+}
+
+// TestPresets: what follows from the data.
+func TestPresets(t *testing.T) {
+	dense := &dataset.Manifest{Rows: 213, Features: 243, Labels: 6, NonZeros: 213 * 243}
+	sparse := &dataset.Manifest{Rows: 7755, Features: 1869, Labels: 5, NonZeros: 7755 * 21, Sparse: true}
+	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 300, Tolerance: 1e-7, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
+	raw, paper := shared, shared
+	raw.Scaling = "none"
+	paper.Preset, paper.Bias, paper.Scaling, paper.ValidationFraction = "paper", false, "none", 0
+	for _, x := range []struct {
+		name  string
+		given param.Values
+		m     *dataset.Manifest
+		want  Config
+	}{
+		{"auto, dense", nil, dense, Config{shared, 1e-2}},
+		{"auto, sparse", nil, sparse, Config{raw, 3e-4}},
+		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, 1e-2}},
+		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, 0}},
+		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, 0.1}},
+	} {
+		r, err := New().Resolve(x.given, x.m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := settings.Parse(r.Params); err != nil || *c != x.want {
+			t.Errorf("%s: %+v, want %+v, error %v", x.name, *c, x.want, err)
+		}
+	}
+}
