@@ -13,6 +13,7 @@ type Objective struct {
 	Features, Labels int
 	Bias             bool
 	L2               float64
+	Summed           bool // L2 is a weight of the sum over rows, not of the mean
 	Fit              *scaling.Fit
 	// TermSums is Terms.Sums of the kernel's terms, the first of which is the sum of the rows'
 	// terms; 0: none.
@@ -83,18 +84,18 @@ func (o *Objective) Fold(g, x []float64, rows, losses float64, sums []float64) f
 	if o.TermSums > 0 {
 		f += float64(sums[n+o.Labels] * share)
 	}
-	return f + o.decay(g, x[:n])
+	return f + o.decay(g, x[:n], share)
 }
 
 // decay adds L2·W to the gradient and returns ½·L2·‖W‖².
-func (o *Objective) decay(g, w []float64) float64 {
-	if o.L2 == 0 {
+func (o *Objective) decay(g, w []float64, share float64) float64 {
+	l2 := o.L2
+	if o.Summed {
+		l2 *= share
+	}
+	if l2 == 0 {
 		return 0
 	}
-	sum := 0.0
-	for i, v := range w {
-		g[i] += float64(o.L2 * v)
-		sum += float64(v * v)
-	}
-	return float64(0.5 * o.L2 * sum)
+	num.AddScaled64(g[:len(w)], l2, w)
+	return float64(0.5 * l2 * num.Dot64(w, w))
 }

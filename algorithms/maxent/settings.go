@@ -36,14 +36,15 @@ type Settings struct {
 	Patience           int
 }
 
-// First lists the settings that stand first in the table of an algorithm, whose Config has Settings.
-func First[C any](of func(*C) *Settings, paper string, bias *param.Of[C, bool]) param.Table[C] {
+// First lists the settings that stand first in the table of an algorithm, whose Config has Settings: paper
+// and scaled say what the preset paper is, and how features are scaled where the setting is not given.
+func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C, bool]) param.Table[C] {
 	return param.Table[C]{
 		param.Word("preset", "auto fits the dataset and stops early; paper is "+paper, func(c *C) *string { return &of(c).Preset }, Auto, Paper),
 		bias,
 		param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
 			func(c *C) *string { return &of(c).Scaling }, scaling.Kinds...).
-			Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
+			Says(scaled),
 	}
 }
 
@@ -65,9 +66,9 @@ func Last[C any](of func(*C) *Settings) param.Table[C] {
 	}
 }
 
-// Fill computes what depends on the data and was not given.
-func (s *Settings) Fill(given param.Values, m *dataset.Manifest) {
-	if !given.Has("scaling") && s.Preset == Auto && m.Density() >= denseShare {
+// FillScaling chooses the scaling by the data where it was not given, with preset paper if both.
+func (s *Settings) FillScaling(given param.Values, m *dataset.Manifest, both bool) {
+	if !given.Has("scaling") && (both || s.Preset == Auto) && m.Density() >= denseShare {
 		s.Scaling = scaling.Standard
 	}
 }

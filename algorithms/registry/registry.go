@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/aabp"
 	"github.com/coppice-ldl/coppice/algorithms/cpnn"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
@@ -27,6 +28,7 @@ func All() []algorithms.Algorithm {
 		mlpregression.New(),
 		cpnn.New(),
 		sabfgs.New(),
+		ldlldm.New(),
 	}
 }
 

@@ -24,7 +24,7 @@ func shared(c *Config) *maxent.Settings { return &c.Settings }
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = append(append(
-	maxent.First(shared, "the paper's: the fit without decay, by all iterations",
+	maxent.First(shared, "the paper's: the fit without decay, by all iterations", "auto: standard if at least 20 % of the entries are non-zero, else none; paper: none",
 		param.Bool("bias", "each label has an offset", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
 	param.Float("l2", "decay: the loss gains ½·l2·‖W‖², without the offsets", 0, 1e6, decayRaw, func(c *Config) *float64 { return &c.L2 }).
 		Preset(maxent.Paper, 0).Says("auto: 0.01 where features are scaled, else 3e-4; paper: 0")),
@@ -32,7 +32,7 @@ var settings = append(append(
 
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
-	c.Fill(given, m)
+	c.FillScaling(given, m, false)
 	if !given.Has("l2") && c.Preset == maxent.Auto && c.Scaling != scaling.None {
 		c.L2 = decayScaled
 	}

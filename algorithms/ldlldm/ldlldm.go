@@ -1,0 +1,98 @@
+package ldlldm
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/maxent"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "ldl-ldm"
+
+// stateVersion is the version of a trainer's state.
+const stateVersion = 1
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:         Name,
+		Doc:          "LDL-LDM of Wang and Geng 2021: a maximum-entropy model on the manifold of label distributions",
+		Predicts:     algorithms.Distribution,
+		Settings:     settings,
+		Fill:         (*Config).fill,
+		Fits:         fits,
+		Validation:   func(c *Config) (share float64, least int) { return c.Validation() },
+		Trainer:      func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j), nil },
+		StateVersion: stateVersion,
+		Kernel:       func(j *learner.Job[Config]) (round.Kernel, error) { return newKernel(j), nil },
+		Model:        maxent.Decode,
+		Memory:       memory,
+	})
+}
+
+// Config holds the settings of a job, which settings describes.
+type Config struct {
+	maxent.Settings
+	L1       float64
+	L2       float64
+	L3       float64
+	Clusters int
+}
+
+func shared(c *Config) *maxent.Settings { return &c.Settings }
+
+// settings lists what a spec may say, in the order of help texts.
+var settings = append(append(
+	maxent.First(shared, "the authors': all iterations", "standard if at least 20 % of the entries are non-zero, else none",
+		param.Bool("bias", "each label has an offset", true, func(c *Config) *bool { return &c.Bias })),
+	param.Float("l1", "decay: the sum over rows of losses gains ½·l1·‖W‖², without the offsets", 0, 1e9, 1e-3, func(c *Config) *float64 { return &c.L1 }),
+	param.Float("l2", "weight of the distance of predictions from the manifold of all label distributions", 0, 1e6, 1,
+		func(c *Config) *float64 { return &c.L2 }),
+	param.Float("l3", "weight of the distance of predictions from the manifold of their cluster", 0, 1e6, 1,
+		func(c *Config) *float64 { return &c.L3 }),
+	param.Int("clusters", "clusters of the rows by their labels (k-means)", 1, 1000, manyClusters, func(c *Config) *int { return &c.Clusters }).
+		Says("10; with fewer than 100 rows 1")),
+	maxent.Last(shared)...)
+
+// The clusters where none are given.
+const (
+	manyClusters = 10
+	fewRows      = 100 // below it there is one
+)
+
+// fill computes what depends on the data and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	c.FillScaling(given, m, true)
+	if !given.Has("clusters") && m.Rows < fewRows {
+		c.Clusters = 1
+	}
+}
+
+// mostProducts bounds the products of labels that a round sums: 512 MiB.
+const mostProducts = 1 << 26
+
+// fits refuses a model that is too large, and clusters whose products of labels are too many.
+func fits(c *Config, m *dataset.Manifest) error {
+	if _, err := maxent.Size(m); err != nil {
+		return err
+	}
+	if n := int64(c.Clusters+1) * int64(m.Labels) * int64(m.Labels); n > mostProducts {
+		return param.Errorf("clusters", "the products of labels would be %d values ((%d clusters + 1) × %d labels²), more than the %d that are possible",
+			n, c.Clusters, m.Labels, mostProducts)
+	}
+	return nil
+}
+
+// memory estimates the memory of a job's trainer: the state also has centres and a matrix for each
+// cluster, of which there are copies while they are computed.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	f := c.Memory(1, m)
+	clusters, labels := int64(c.Clusters), int64(m.Labels)
+	f.State += 8*clusters*labels*(1+labels) + 8*4*labels*labels + 64
+	f.State += int64(len(m.Shards)) * clusters * int64(entryBytes(m.Labels))
+	f.Node = max(f.Node, 8*(clusters+1)*labels*labels, 8*clusters*(labels+1))
+	return f
+}
