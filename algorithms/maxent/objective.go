@@ -80,7 +80,7 @@ func (o *Objective) Fold(g, x []float64, rows, losses float64, sums []float64) f
 	for i := range g {
 		g[i] *= share
 	}
-	f := losses * share
+	f := float64(losses * share)
 	if o.TermSums > 0 {
 		f += float64(sums[n+o.Labels] * share)
 	}
