@@ -1,0 +1,432 @@
+package ldlldm
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
+	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
+	"github.com/coppice-ldl/coppice/algorithms/maxent"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/linalg"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/internal/num/nofuse"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
+
+// cases are the jobs of the golden digests and of the fuzz targets.
+var cases = []algorithmtest.Case{
+	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
+	{Name: "auto", Set: param.Values{"iterations": int64(12), "validation_interval": int64(3), "clusters": int64(3)}},
+	{Name: "raw", Set: param.Values{"iterations": int64(12), "scaling": "none", "validation_fraction": 0.0, "bias": false, "clusters": int64(1)}},
+}
+
+func FuzzRestore(f *testing.F)     { algorithmtest.FuzzRestore(f, New(), cases...) }
+func FuzzSettings(f *testing.F)    { algorithmtest.FuzzSettings(f, New(), cases...) }
+func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, New(), cases...) }
+
+// FuzzEntries: the rows that a unit drew come from a worker: they are refused, or written again as
+// they were.
+func FuzzEntries(f *testing.F) {
+	list := []entry{{3, 7, []float32{0.5, 0.5}}, {9, 2, []float32{0, 1}}}
+	f.Add(appendEntries(nil, list))
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		list, err := parseEntries(b, 3, 2)
+		if err != nil {
+			if !errors.Is(err, errEntries) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		if len(list) > 3 || !bytes.Equal(appendEntries(nil, list), b) {
+			t.Fatalf("%d rows are written again otherwise", len(list))
+		}
+	})
+}
+
+func problem(t testing.TB, o dataset.GenerateOptions) (*dataset.Manifest, []*dataset.Rows) {
+	t.Helper()
+	src, err := dataset.Generate(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return datatest.Build(t, src)
+}
+
+// TestGoldenDigests pins the bits of small jobs, on one lane and on many, and cut after every
+// round.
+func TestGoldenDigests(t *testing.T) {
+	want := map[string]string{
+		"paper":        "89fa581df8c8abd47a4d1e25b807e289c2e1250ef5fb6185a903e8e0c599c92f",
+		"auto":         "07d8724969dde705baec03b6a0da5780174b6c06609f86f8933f727af751aaf0",
+		"raw":          "0fece2b68460e36cde98072761a0d2d7ae94670f52f8b4b0d73da3f0da21c10c",
+		"paper sparse": "293cde4767bd016f808f4ab46425ad9b3ef1ba9542b21f43c9c40446e20b5246",
+		"auto sparse":  "5fd7aa7879649d0ef2a3b84c427f3009c40856d8596ed1dfa9fbcc0767427fdd",
+		"raw sparse":   "5e7f91a1c1318a281a5b910a0843c2b9ba0f37283686360fa1689f410b217b93",
+	}
+	for _, o := range []dataset.GenerateOptions{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2}, {Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
+		m, shards := problem(t, o)
+		for _, c := range cases {
+			name := c.Name
+			if m.Sparse {
+				name += " sparse"
+			}
+			j := algorithmtest.Job(t, New(), c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
+			d := datatest.Data(t, m, shards, j.Split, nil)
+			one := algorithmtest.Digest(t, New(), algorithmtest.Train(t, New(), j, d, 1, nil))
+			if one != want[name] {
+				t.Errorf("%q: %q,", name, one)
+			}
+			if many := algorithmtest.Digest(t, New(), algorithmtest.Train(t, New(), j, d, 3, nil)); many != one {
+				t.Errorf("%s: on three lanes %s", name, many)
+			}
+			if cut := algorithmtest.Digest(t, New(), algorithmtest.Train(t, New(), j, d, 1, algorithmtest.Cut(t, New(), j, m))); cut != one {
+				t.Errorf("%s: cut after every round %s", name, cut)
+			}
+		}
+	}
+}
+
+// twin computes the clusters, the manifolds and the loss of section 3's equations by plain loops over
+// rows, from the trainer's centres.
+type twin struct {
+	c       *Config
+	x, d    [][]float64
+	cluster []int
+	z       [][][]float64 // Z⁰, then Z^g
+}
+
+func newTwin(t *testing.T, c *Config, d *dataset.Data, centres []float64) *twin {
+	w := &twin{c: c}
+	for _, ref := range d.Select(0, len(d.Manifest.Shards), dataset.Train) {
+		rows := d.Shard(int(ref.Shard))
+		x := make([]float64, 0, d.Manifest.Features+1)
+		for _, v := range rows.Dense(int(ref.Pos)) {
+			x = append(x, float64(v))
+		}
+		var label []float64
+		for _, v := range rows.Label(int(ref.Pos)) {
+			label = append(label, float64(v))
+		}
+		w.x, w.d = append(w.x, append(x, 1)), append(w.d, label)
+		w.cluster = append(w.cluster, w.nearest(centres, label))
+	}
+	for g := -1; g < c.Clusters; g++ {
+		w.z = append(w.z, w.manifold(t, g))
+	}
+	return w
+}
+
+func (w *twin) nearest(centres, label []float64) int {
+	best, least := 0, math.Inf(1)
+	for g := range w.c.Clusters {
+		far := 0.0
+		for i, v := range label {
+			far += (v - centres[g*len(label)+i]) * (v - centres[g*len(label)+i])
+		}
+		if far < least {
+			best, least = g, far
+		}
+	}
+	return best
+}
+
+// manifold returns Z of a cluster (-1: of all rows) by Gaussian elimination on differences of columns.
+func (w *twin) manifold(t *testing.T, g int) [][]float64 {
+	n := len(w.d[0])
+	z := make([][]float64, n)
+	for i := range z {
+		z[i] = make([]float64, n)
+	}
+	for col := range n {
+		k := make([][]float64, n-1)
+		trace := 0.0
+		for i := range k {
+			k[i] = make([]float64, n)
+			for j := range n - 1 {
+				for r, d := range w.d {
+					if g < 0 || w.cluster[r] == g {
+						k[i][j] += (d[other(i, col)] - d[col]) * (d[other(j, col)] - d[col])
+					}
+				}
+			}
+			k[i][n-1] = 1
+			trace += k[i][i]
+		}
+		add := 1e-3 * trace
+		if trace < 1e-14 {
+			add = 1e-3
+		}
+		for i := range k {
+			k[i][i] += add
+		}
+		eliminate(k)
+		sum := 0.0
+		for i := range k {
+			sum += k[i][n-1]
+		}
+		for i := range k {
+			z[other(i, col)][col] = k[i][n-1] / sum
+		}
+	}
+	return z
+}
+
+func eliminate(k [][]float64) {
+	for i := range k {
+		for r := range k {
+			if r == i {
+				continue
+			}
+			by := k[r][i] / k[i][i]
+			for j := range k[r] {
+				k[r][j] -= by * k[i][j]
+			}
+		}
+	}
+	for i := range k {
+		k[i][len(k)] /= k[i][i]
+	}
+}
+
+// loss is J(W)/N, with the labels' entropy taken off.
+func (w *twin) loss(weights []float64) float64 {
+	labels := len(w.d[0])
+	sum := 0.0
+	for i, x := range w.x {
+		p, total := make([]float64, labels), 0.0
+		for c := range p {
+			for j, v := range x {
+				p[c] += v * weights[j*labels+c]
+			}
+			p[c] = math.Exp(p[c])
+			total += p[c]
+		}
+		for c := range p {
+			p[c] /= total
+			if d := w.d[i][c]; d > 0 {
+				sum += d * math.Log(d/p[c])
+			}
+		}
+		sum += w.c.L2*far(p, w.z[0]) + w.c.L3*far(p, w.z[1+w.cluster[i]])
+	}
+	for _, v := range weights[:len(weights)-labels] {
+		sum += w.c.L1 / 2 * v * v
+	}
+	return sum / float64(len(w.x))
+}
+
+// far is ‖p(I - Z)‖².
+func far(p []float64, z [][]float64) (sum float64) {
+	for t := range p {
+		v := p[t]
+		for j := range p {
+			v -= p[j] * z[j][t]
+		}
+		sum += v * v
+	}
+	return sum
+}
+
+// TestGradient: the loss and its gradient at a random point, with the manifolds of the trainer's rounds, are
+// those of the twin, whose gradient is by central differences: of usual labels, of two labels, and where
+// all labels of a cluster are equal.
+func TestGradient(t *testing.T) {
+	for name, o := range map[string]dataset.GenerateOptions{
+		"usual":        {Rows: 80, Features: 4, Labels: 5, Density: 1, Seed: 3},
+		"two labels":   {Rows: 80, Features: 4, Labels: 2, Density: 1, Seed: 4},
+		"equal labels": {Rows: 80, Features: 4, Labels: 3, Density: 1, Seed: 5},
+	} {
+		m, shards := problem(t, o)
+		if name == "equal labels" {
+			equalLabels(shards)
+		}
+		given := param.Values{"preset": "paper", "scaling": "none", "clusters": int64(3), "l1": 0.5, "l2": 0.7, "l3": 1.3, "iterations": int64(3)}
+		j := algorithmtest.Job(t, New(), given, m, dataset.Split{})
+		d := datatest.Data(t, m, shards, j.Split, nil)
+		tr := algorithmtest.Train(t, New(), j, d, 1, nil).(*trainer)
+		checkMeans(t, name, tr, d)
+		w := newTwin(t, tr.cfg, d, tr.centres)
+		k, err := New().NewKernel(j, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := make([]float64, tr.Objective.Point())
+		s := num.NewStream(num.NewKey(1, "test"), 0, 0)
+		for i := range x {
+			x[i] = 0.4 * s.Normal()
+		}
+		f, g := evaluate(t, k.(*kernel), tr, d, x)
+		if want := w.loss(x); math.Abs(f-want) > 1e-10 {
+			t.Errorf("%s: loss %v, want %v", name, f, want)
+		}
+		for i, at := range x {
+			const h = 1e-5
+			x[i] = at + h
+			up := w.loss(x)
+			x[i] = at - h
+			down := w.loss(x)
+			x[i] = at
+			if want := (up - down) / (2 * h); math.Abs(g[i]-want) > 1e-8 {
+				t.Fatalf("%s: derivative %d is %v, want %v", name, i, g[i], want)
+			}
+		}
+	}
+}
+
+// equalLabels gives the rows two label distributions, one of them uniform, so that clusters have equal
+// labels, and one cluster none.
+func equalLabels(shards []*dataset.Rows) {
+	for _, rows := range shards {
+		for i := range rows.N {
+			if d := rows.Label(i); rows.Row[i]%3 == 0 {
+				copy(d, []float32{0.25, 0.25, 0.5})
+			} else {
+				copy(d, []float32{0.375, 0.375, 0.25})
+			}
+		}
+	}
+}
+
+// checkMeans: each centre is the mean of the rows that are nearest to it.
+func checkMeans(t *testing.T, name string, tr *trainer, d *dataset.Data) {
+	t.Helper()
+	sums := make([]float64, len(tr.centres))
+	rows := make([]float64, tr.cfg.Clusters)
+	for _, ref := range d.Select(0, len(d.Manifest.Shards), dataset.Train) {
+		label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
+		g := nearest(tr.centres, label)
+		rows[g]++
+		for c, v := range label {
+			sums[g*len(label)+c] += float64(v)
+		}
+	}
+	for i, sum := range sums {
+		if n := rows[i/tr.labels]; n > 0 && math.Abs(sum/n-tr.centres[i]) > 1e-12 {
+			t.Errorf("%s: value %d of the centres is %v, the mean of its rows %v", name, i, tr.centres[i], sum/n)
+		}
+	}
+	if tr.moved == mostMeans {
+		t.Errorf("%s: k-means has not ended", name)
+	}
+}
+
+func evaluate(t *testing.T, k *kernel, tr *trainer, d *dataset.Data, x []float64) (f float64, g []float64) {
+	t.Helper()
+	r := &round.Round{Op: fullbatch.OpEvaluate, Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1)}
+	var sum round.Partial
+	sum.Reset(round.Shape{F64: fullbatch.SumsAt + tr.Objective.Sums()})
+	if err := k.Run(&sum, round.Unit{Of: 1, Op: r.Op, Roles: r.Roles}, d, r.Vars, nil, k.NewScratch()); err != nil {
+		t.Fatal(err)
+	}
+	g = make([]float64, len(x))
+	return tr.Objective.Fold(g, x, sum.F64[0], sum.F64[1], sum.F64[fullbatch.SumsAt:]), g
+}
+
+// TestDraw: the first centres are the rows with the least random numbers, however rows are shared among
+// units.
+func TestDraw(t *testing.T) {
+	m, shards := problem(t, dataset.GenerateOptions{Rows: 90, Features: 2, Labels: 3, Density: 1, Seed: 6})
+	d := datatest.Data(t, m, shards, dataset.Split{Seed: 1, TestFraction: 0.2}, nil)
+	key := num.NewKey(11, "ldl-ldm/start")
+	var rows []uint32
+	for _, ref := range d.Select(0, len(m.Shards), dataset.Train) {
+		rows = append(rows, d.Shard(int(ref.Shard)).Row[ref.Pos])
+	}
+	slices.SortFunc(rows, func(a, b uint32) int { return compare(entry{order: orderOf(key, a)}, entry{order: orderOf(key, b)}) })
+	for units := 1; units <= len(m.Shards); units *= 2 {
+		var drawn []entry
+		for id := range units {
+			u := round.Unit{ID: id, Of: units, Roles: dataset.Train}
+			list, err := parseEntries(appendEntries(nil, draw(7, key, &u, d)), 7, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range list {
+				drawn = insert(drawn, e, 7)
+			}
+		}
+		for i, e := range drawn {
+			if e.row != rows[i] {
+				t.Errorf("%d units: row %d is drawn as number %d, want %d", units, e.row, i, rows[i])
+			}
+		}
+	}
+}
+
+// TestDistanceOfNothing: products that are all zero, and one label, give finite matrices.
+func TestDistanceOfNothing(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		for _, v := range distance(linalg.New(n, n)).V {
+			if v-v != 0 {
+				t.Errorf("%d labels: %v", n, v)
+			}
+		}
+	}
+}
+
+// TestTrains: with few rows there is one cluster; with equal labels and with two labels a job ends with a
+// model that is no worse than the mean.
+func TestTrains(t *testing.T) {
+	for name, o := range map[string]dataset.GenerateOptions{
+		"few rows": {Rows: 60, Features: 3, Labels: 4, Density: 1, Seed: 1}, "two labels": {Rows: 200, Features: 3, Labels: 2, Density: 1, Seed: 1},
+		"equal labels": {Rows: 200, Features: 3, Labels: 3, Density: 1, Seed: 1},
+	} {
+		m, shards := problem(t, o)
+		if name == "equal labels" {
+			equalLabels(shards)
+		}
+		j := algorithmtest.Job(t, New(), param.Values{"validation_fraction": 0.0}, m, dataset.Split{})
+		d := datatest.Data(t, m, shards, j.Split, nil)
+		tr := algorithmtest.Train(t, New(), j, d, 2, nil).(*trainer)
+		if want := map[bool]int{true: 1, false: 10}[m.Rows < 100]; tr.cfg.Clusters != want {
+			t.Errorf("%s: %d clusters", name, tr.cfg.Clusters)
+		}
+		model, err := tr.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !num.Finite64(model.(*maxent.Model).Weights) || tr.Progress().Loss > 0.5 {
+			t.Errorf("%s: progress %+v", name, tr.Progress())
+		}
+	}
+}
+
+// TestCollectedIsChecked: bytes that no unit draws end the job with an error.
+func TestCollectedIsChecked(t *testing.T) {
+	m, _ := problem(t, dataset.GenerateOptions{Rows: 200, Features: 3, Labels: 2, Density: 1, Seed: 1})
+	j := algorithmtest.Job(t, New(), param.Values{"preset": "paper", "scaling": "none"}, m, dataset.Split{})
+	for _, b := range [][]byte{{1}, bytes.Repeat([]byte{0xff}, entryBytes(2)), make([]byte, 2*entryBytes(2)), make([]byte, 11*entryBytes(2))} {
+		tr, err := New().NewTrainer(j, m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Fold(&round.Result{Collected: [][]byte{b}}); !errors.Is(err, errEntries) {
+			t.Errorf("%d bytes: error %v", len(b), err)
+		}
+	}
+	tr, err := New().NewTrainer(j, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Fold(&round.Result{Collected: [][]byte{nil}}); !errors.Is(err, algorithms.ErrNoRows) {
+		t.Errorf("no rows: error %v", err)
+	}
+}
+
+// TestTooManyProducts: the setting is named, with the numbers.
+func TestTooManyProducts(t *testing.T) {
+	_, err := New().Resolve(nil, &dataset.Manifest{Rows: 1000, Features: 2, Labels: 5000, NonZeros: 2000})
+	if wrong, ok := errors.AsType[*param.Error](err); !ok || wrong.Name != "clusters" {
+		t.Errorf("error %v", err)
+	}
+}
