@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/quadratic"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
@@ -29,6 +30,7 @@ func All() []algorithms.Algorithm {
 		cpnn.New(),
 		sabfgs.New(),
 		ldlldm.New(),
+		quadratic.New(),
 	}
 }
 

@@ -6,6 +6,7 @@ package target
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -81,4 +82,26 @@ func (s *Scale) Number(r *dataset.Rows, i int) float64 {
 func (s *Scale) Interval(r *dataset.Rows, i int) (low, high float64) {
 	of := s.scale()
 	return of.Interval(r, i)
+}
+
+// Ends returns the first and the last number of a scale of so many labels.
+func (s *Scale) Ends(labels int) []float64 {
+	return []float64{float64(s.Low), float64(s.Low + labels - 1)}
+}
+
+// CheckEnds returns an error unless a scale of so many labels can have these ends.
+func CheckEnds(ends []float64, labels int) error {
+	if low := ends[0]; !(low >= -mostLow && low <= mostLow) || low != math.Floor(low) || ends[1] != low+float64(labels-1) {
+		return fmt.Errorf("a scale from %v to %v of %d labels", ends[0], ends[1], labels)
+	}
+	return nil
+}
+
+// Float32 returns the finite float32 that is nearest to a prediction; of NaN, which only features
+// beyond all measure give, 0.
+func Float32(v float64) float32 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
 }

@@ -1,0 +1,14 @@
+package quadratic_test
+
+import (
+	"slices"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// resultOf is a result of one unit.
+func resultOf(b []byte) *round.Result { return &round.Result{Collected: [][]byte{b}} }
+
+// bytesOf has n times the same number.
+func bytesOf(v float64, n int) []byte { return num.Bytes64(slices.Repeat([]float64{v}, n)) }

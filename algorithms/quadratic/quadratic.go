@@ -1,0 +1,52 @@
+package quadratic
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/target"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name selects the algorithm in a spec.
+const Name = "quadratic"
+
+// Config holds the settings of a job.
+type Config struct {
+	Preset string
+	Clip   bool
+	Ridge  float64
+	Scale  target.Scale
+}
+
+var settings = append(param.Table[Config]{
+	param.Word("preset", "auto cuts predictions to the scale; paper is the equation alone", func(c *Config) *string { return &c.Preset }, "auto", "paper"),
+	param.Bool("clip", "predictions are cut to the numbers of the labels", true, func(c *Config) *bool { return &c.Clip }).Preset("paper", false),
+	param.Float("ridge", "where columns depend on one another: what is added to the mean squares of the standardised columns",
+		1e-14, 1, 1e-10, func(c *Config) *float64 { return &c.Ridge }),
+}, target.Settings(func(c *Config) *target.Scale { return &c.Scale })...)
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name: Name, Doc: "quadratic model of numbers on a scale (Eq. 19 of Yan et al. 2007)", Predicts: algorithms.Number, Settings: settings,
+		Fill: func(c *Config, given param.Values, m *dataset.Manifest) { c.Scale.Fill(given, m) },
+		Fits: func(c *Config, m *dataset.Manifest) error { return c.Scale.Fits(m, Name) },
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			return &trainer{cfg: j.Config, features: j.Manifest.Features, labels: j.Manifest.Labels}, nil
+		},
+		StateVersion: 1,
+		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
+			return &kernel{cfg: *j.Config, features: j.Manifest.Features}, nil
+		},
+		Model: func(tensors []algorithms.Tensor) (algorithms.Model, error) {
+			m := new(model)
+			return m, learner.ReadTensors(tensors, m.tensors)
+		},
+		Memory: func(_ *Config, m *dataset.Manifest) algorithms.Footprint {
+			n := 8 * int64(fitValues(m.Features))
+			return algorithms.Footprint{State: n + 5, Model: n + 32}
+		},
+	})
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package quadratic_test
+
+const slowed = true

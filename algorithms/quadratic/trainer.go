@@ -1,0 +1,102 @@
+package quadratic
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// opFit fits the model to the training rows of the whole dataset.
+const opFit uint8 = 1
+
+// trainer asks for one round, the fit.
+type trainer struct {
+	learner.Base
+	cfg              *Config
+	features, labels int
+	fit              []float64 // as fit.values orders them; nil until it is known
+	round            round.Round
+}
+
+// State implements learner.Trainer.
+func (t *trainer) State(l *fields.List) {
+	l.Known(&t.fit, fitValues(t.features))
+	if l.Reading() && t.fit != nil {
+		l.Check(finite(t.fit), "a value that is not finite")
+	}
+}
+
+// Next implements round.Trainer.
+func (t *trainer) Next() (*round.Round, error) {
+	t.round = round.Round{Done: t.fit != nil}
+	if !t.round.Done {
+		t.round = round.Round{Op: opFit, Kind: "fit", Units: 1, Scope: round.Whole, How: round.Collect, Roles: dataset.Train}
+	}
+	return &t.round, nil
+}
+
+// Fold implements round.Trainer. No bytes say that there are no training rows.
+func (t *trainer) Fold(res *round.Result) error {
+	b := res.Collected[0]
+	if len(b) == 0 {
+		return algorithms.ErrNoRows
+	}
+	if want := 8 * fitValues(t.features); len(b) != want {
+		return fmt.Errorf("quadratic: a fit of %d bytes, want %d", len(b), want)
+	}
+	fit := append([]float64{}, num.Float64s(b)...)
+	if !finite(fit) {
+		return fmt.Errorf("quadratic: a fit with a value that is not finite")
+	}
+	t.fit = fit
+	return nil
+}
+
+func finite(v []float64) bool {
+	for _, x := range v {
+		if x-x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Progress implements round.Trainer.
+func (t *trainer) Progress() round.Progress {
+	p := round.Progress{Steps: 1, Loss: -1, Phase: "fit"}
+	if t.fit != nil {
+		p.Step = 1
+	}
+	return p
+}
+
+// Counters implements algorithms.Trainer.
+func (t *trainer) Counters() map[string]uint64 {
+	counters := map[string]uint64{"constant_columns": 0, "ridge_fits": 0}
+	if t.fit == nil {
+		return counters
+	}
+	f := fitOf(t.fit, t.features)
+	counters["constant_columns"] = uint64(f.constantColumns())
+	if f.Ridge > 0 {
+		counters["ridge_fits"] = 1
+	}
+	return counters
+}
+
+// Model implements algorithms.Trainer.
+func (t *trainer) Model() (algorithms.Model, error) {
+	if t.fit == nil {
+		return nil, fmt.Errorf("quadratic: there is no fit yet")
+	}
+	m := &model{features: t.features, labels: t.labels, fit: fitOf(t.fit, t.features), scale: t.cfg.Scale.Ends(t.labels)}
+	if t.cfg.Clip {
+		m.clip = 1
+	}
+	return m, nil
+}
