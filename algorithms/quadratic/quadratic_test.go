@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
@@ -257,11 +258,11 @@ func TestPersons(t *testing.T) {
 	}
 }
 
-// FuzzRestore: see scaletest.FuzzRestore.
-func FuzzRestore(f *testing.F) { scaletest.FuzzRestore(f, quadratic.New(), nil, paper) }
+// FuzzRestore: see algorithmtest.FuzzRestore.
+func FuzzRestore(f *testing.F) { algorithmtest.FuzzRestore(f, quadratic.New(), nil, paper) }
 
-// FuzzSettings: see scaletest.FuzzSettings.
-func FuzzSettings(f *testing.F) { scaletest.FuzzSettings(f, quadratic.New(), nil, paper) }
+// FuzzSettings: see algorithmtest.FuzzSettings.
+func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, quadratic.New(), nil, paper) }
 
-// FuzzDecodeModel: see scaletest.FuzzDecodeModel.
-func FuzzDecodeModel(f *testing.F) { scaletest.FuzzDecodeModel(f, quadratic.New(), nil, paper) }
+// FuzzDecodeModel: see algorithmtest.FuzzDecodeModel.
+func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, quadratic.New(), nil, paper) }

@@ -57,7 +57,7 @@ var layers = []struct {
 	}},
 	{"internal/harness/testkit", []string{"coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it
 	{"internal/harness/testkit/scaletest", []string{
-		"internal/harness/testkit", "internal/harness/allocs", "internal/local", "engine", "round", "algorithms", "dataset", "internal/num",
+		"internal/harness/testkit", "internal/local", "engine", "round", "algorithms", "dataset", "internal/num",
 	}},
 	{"cmd", []string{
 		"worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
