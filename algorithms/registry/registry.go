@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
+	"github.com/coppice-ldl/coppice/algorithms/ranking"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
@@ -31,6 +32,7 @@ func All() []algorithms.Algorithm {
 		sabfgs.New(),
 		ldlldm.New(),
 		quadratic.New(),
+		ranking.New(),
 	}
 }
 

@@ -1,9 +1,10 @@
 // Package scaletest has what tests of algorithms that predict numbers share: rows on a scale,
-// jobs on them, leave-one-person-out on FG-Net, and the bodies of fuzz targets.
+// jobs on them, and leave-one-person-out on FG-Net.
 package scaletest
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -201,29 +202,28 @@ func nonZeros(r *dataset.Rows, i int) (columns []uint32, values []float32) {
 // floors of predictions that are cut to 0 to 69.
 func Persons(t testing.TB, a algorithms.Algorithm, given param.Values) (mae, floored, cut float64) {
 	t.Helper()
-	src, err := dataset.Open(testkit.Shared(t, "data/FG-Net.mat"), dataset.OpenOptions{
-		Labels: dataset.LabelOptions{Ordered: true, Low: 0, High: 69}, Beside: dataset.BesideOptions{Values: "age"}, FeatureColumns: []string{"0:199"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, shards, err := dataset.Build(src, dataset.ImportOptions{Checks: dataset.Checks{Normalize: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	persons, k, err := dataset.FoldsFile(testkit.Shared(t, "folds/FG-Net-persons.csv"), m.Rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := a.Resolve(given, m)
+	return persons(t, a, given, func(j *round.Job) { j.Folds = j.Split.Folds })
+}
+
+// Person is Persons for one person alone.
+func Person(t testing.TB, a algorithms.Algorithm, given param.Values, person int) (mae, floored, cut float64) {
+	t.Helper()
+	return persons(t, a, given, func(j *round.Job) { j.Split.Fold = person })
+}
+
+func persons(t testing.TB, a algorithms.Algorithm, given param.Values, choose func(*round.Job)) (mae, floored, cut float64) {
+	t.Helper()
+	d := fgNet(t)
+	r, err := a.Resolve(given, d.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := &round.Job{
-		Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Folds: k, Params: r.Params, Predictions: 1 << 24,
-		Split: dataset.Split{Seed: 1, Folds: k, Assigned: "persons"},
+		Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Dataset: d.Manifest.Digest(), Params: r.Params, Predictions: 1 << 24,
+		Split: dataset.Split{Seed: 1, Folds: int(slices.Max(d.Assigned)) + 1, Assigned: "persons"},
 	}
-	o, err := local.Run(t.Context(), j, &local.Data{Manifest: m, Shards: shards, Assigned: persons}, local.Options{})
+	choose(j)
+	o, err := local.Run(t.Context(), j, d, local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,4 +239,24 @@ func Persons(t testing.TB, a algorithms.Algorithm, given param.Values) (mae, flo
 		cut += math.Abs(math.Floor(min(max(v, 0), 69))-truth) / n
 	}
 	return mae, floored, cut
+}
+
+// fgNet reads FG-Net with its persons as folds.
+func fgNet(t testing.TB) *local.Data {
+	t.Helper()
+	src, err := dataset.Open(testkit.Shared(t, "data/FG-Net.mat"), dataset.OpenOptions{
+		Labels: dataset.LabelOptions{Ordered: true, Low: 0, High: 69}, Beside: dataset.BesideOptions{Values: "age"}, FeatureColumns: []string{"0:199"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, shards, err := dataset.Build(src, dataset.ImportOptions{Checks: dataset.Checks{Normalize: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, _, err := dataset.FoldsFile(testkit.Shared(t, "folds/FG-Net-persons.csv"), m.Rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &local.Data{Manifest: m, Shards: shards, Assigned: of}
 }

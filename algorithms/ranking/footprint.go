@@ -1,0 +1,25 @@
+package ranking
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	encoded, tensors := rows.Bytes(m, &rows.Wanted{Most: c.Landmarks})
+	marks, n := int64(m.Rows), int64(c.Kernels)
+	if c.Landmarks > 0 {
+		marks = min(marks, int64(c.Landmarks))
+	}
+	numbers := 3*(marks+n) + int64(mostTrace(c)) + int64(m.Features)
+	f := algorithms.Footprint{State: encoded + 8*numbers + 128, Model: tensors + 8*(marks+2*n+int64(mostTrace(c))) + 128}
+	if c.Landmarks > 0 {
+		all := marks * (marks + 1) / 2
+		f.State += 8 * all
+		f.Node = 8 * max(1+marks+all, 1+int64(m.Features), 1+n+n*(n+1)/2)
+		f.Nodes = int64(units(c, m))
+	}
+	return f
+}

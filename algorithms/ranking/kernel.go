@@ -1,0 +1,66 @@
+package ranking
+
+import (
+	"context"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// The operations.
+const (
+	opRows    uint8 = iota + 1 // collects landmarks
+	opFit                      // the whole fit, of all rows
+	opSums                     // sums of features
+	opSquares                  // squared distances from the mean
+	opStage                    // the sums of a stage of the alternation
+)
+
+// The variables.
+const (
+	varMean   uint16 = iota // of the features
+	varKept                 // landmarks, as an encoded shard
+	varWidth                // the deviation of the features
+	varNow                  // the stage, then u, then v
+	varLabels               // u and v that the rows' numbers are taken at; nothing: they are the middles of the intervals
+)
+
+var (
+	_ round.SumKernel     = (*kernel)(nil)
+	_ round.CollectKernel = (*kernel)(nil)
+)
+
+// kernel computes fits and sums.
+type kernel struct {
+	cfg    Config
+	wanted rows.Wanted
+
+	mu    sync.Mutex // held while landmarks are decoded
+	kept  []byte     // that marks were made from
+	marks *marks
+}
+
+// newKernel returns the kernel of a job.
+func newKernel(j *learner.Job[Config]) *kernel {
+	return &kernel{cfg: *j.Config, wanted: wanted(j)}
+}
+
+// wanted says which rows are landmarks.
+func wanted(j *learner.Job[Config]) rows.Wanted {
+	return rows.Wanted{Most: j.Config.Landmarks, Key: num.NewKey(j.Seed, "ranking/landmarks")}
+}
+
+// Collect implements round.CollectKernel.
+func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+	switch u.Op {
+	case opRows:
+		return rows.Collect(u, d, &k.wanted), nil
+	case opFit:
+		return k.fit(ctx, u, d)
+	}
+	return nil, errOperation(u.Op)
+}

@@ -1,0 +1,116 @@
+package ranking
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/target"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// modelFormat is the version of the tensors.
+const modelFormat = 1
+
+// model implements algorithms.Model.
+type model struct {
+	labels  int
+	kernels int
+	clip    int // 1: predictions are cut to the scale
+	damped  int // steps
+	rows    *dataset.Rows
+	sizes   rows.Sizes
+
+	u, v   []float64
+	widths []float64 // δ_o²
+	scale  []float64 // the first and the last number
+	trace  []float64 // the objective before each solution, and at the end
+
+	derive    sync.Once
+	distances *rows.Distances
+}
+
+// tensors lists the tensors.
+func (m *model) tensors(l *learner.Tensors) {
+	if l.Reading() {
+		m.rows = new(dataset.Rows)
+	}
+	count := len(m.trace)
+	numbers := append([]learner.Number{
+		learner.Within(&m.labels, 2, dataset.MaxLabels), learner.Within(&m.kernels, 1, maxKernels), learner.Within(&m.clip, 0, 1),
+		learner.Within(&m.damped, 0, 1<<31-1), learner.Within(&count, 1, 1<<20),
+	}, m.sizes.Numbers()...)
+	l.Settings(modelFormat, numbers...)
+	l.Check(m.sizes.Labels == 0, "rows with %d labels", m.sizes.Labels)
+	l.F64("u", &m.u, m.sizes.Rows)
+	l.F64("v", &m.v, m.kernels)
+	l.F64("squared_widths", &m.widths, m.kernels)
+	l.F64("scale", &m.scale, 2)
+	l.F64("objective", &m.trace, count)
+	rows.Tensors(l, &m.sizes, m.rows)
+	if l.Reading() {
+		m.check(l)
+	}
+}
+
+func (m *model) check(l *learner.Tensors) {
+	if err := target.CheckEnds(m.scale, m.labels); err != nil {
+		l.Check(false, "%w", err)
+	}
+	for _, all := range [][]float64{m.u, m.v, m.widths, m.trace} {
+		for _, x := range all {
+			l.Check(x-x == 0, "a value that is not finite")
+		}
+	}
+	for _, w := range m.widths {
+		l.Check(w > 0, "a squared width of %v", w)
+	}
+}
+
+// Tensors implements algorithms.Model.
+func (m *model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.tensors) }
+
+// Shape implements algorithms.Model.
+func (m *model) Shape() (features, labels int) { return m.sizes.Features, m.labels }
+
+// Describe implements algorithms.Model.
+func (m *model) Describe() [][2]string {
+	objective := fmt.Sprintf("%.6g", m.trace[len(m.trace)-1])
+	return [][2]string{
+		{"landmarks", fmt.Sprint(m.sizes.Rows)}, {"weights of kernels", fmt.Sprintf("%.6g", m.v)}, {"objective", objective},
+		{"damped steps", fmt.Sprint(m.damped)}, {"cut to the scale", fmt.Sprint(m.clip == 1)},
+	}
+}
+
+// predictor is the working memory of one caller of Predict.
+type predictor struct {
+	*rows.Scratch
+	squares, kernel, sums []float64
+}
+
+// NewScratch implements algorithms.Model.
+func (m *model) NewScratch() any {
+	m.derive.Do(func() { m.distances = rows.NewDistances(m.rows, nil) })
+	n := m.sizes.Rows
+	return &predictor{m.distances.NewScratch(), make([]float64, n), make([]float64, n), make([]float64, m.kernels)}
+}
+
+// Predict implements algorithms.Model: Eq. 4.
+func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
+	s := scratch.(*predictor)
+	for i := range refs {
+		m.distances.To(s.squares, refs[i:i+1], shard, s.Scratch)
+		for o, width := range m.widths {
+			copy(s.kernel, s.squares)
+			rows.Gaussian(s.kernel, width)
+			s.sums[o] = dot(s.kernel, m.u)
+		}
+		v := dot(s.sums, m.v)
+		if m.clip == 1 {
+			v = min(max(v, m.scale[0]), m.scale[1])
+		}
+		dst[i] = target.Float32(v)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package ranking_test
+
+const slowed = true

@@ -1,0 +1,74 @@
+package ranking
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/target"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name selects the algorithm in a spec.
+const Name = "ranking"
+
+// maxLandmarks bounds the partial of a round: its products of pairs of landmarks take 16 MiB.
+const maxLandmarks = 2048
+
+// maxKernels bounds the number of kernels: the width of the last is 2^-2 of the sample's deviation.
+const maxKernels = 16
+
+// Config holds the settings of a job.
+type Config struct {
+	Preset      string
+	Landmarks   int     // 0: all training rows
+	Kernels     int     // n
+	Widths      string  // widthsWide or widthsPrinted
+	Lambda      float64 // λ of Eqs 17 and 18
+	Loops       int     // inner loops of an M-step, at most
+	Tolerance   float64 // changes of u and v at which an M-step ends
+	Rounds      int     // of EM, at most
+	Refinements int     // of a solution
+	Clip        bool
+	Scale       target.Scale
+}
+
+// The words of widths.
+const (
+	widthsWide    = "wide"
+	widthsPrinted = "printed"
+)
+
+var settings = append(param.Table[Config]{
+	param.Word("preset", "auto cuts predictions to the scale; paper is the model alone", func(c *Config) *string { return &c.Preset }, "auto", "paper"),
+	param.Int("landmarks", "rows that kernels are taken with, drawn from the training rows; 0: all of them, with their kernel matrices in memory",
+		0, maxLandmarks, 0, func(c *Config) *int { return &c.Landmarks }),
+	param.Int("kernels", "Gaussian kernels, o = 0, 1, ...", 1, maxKernels, 4, func(c *Config) *int { return &c.Kernels }),
+	param.Word("widths", "of kernel o, in deviations of the features: wide, 2^((10-o)/2.5), or printed, 2^((o-10)/2.5) as the paper has it",
+		func(c *Config) *string { return &c.Widths }, widthsWide, widthsPrinted),
+	param.Float("lambda", "λ of Eqs 17 and 18: what the squares of the weights cost", 1e-9, 1e6, 5e-4, func(c *Config) *float64 { return &c.Lambda }),
+	param.Int("loops", "inner loops at most, each a solution for u and one for v", 1, 1000, 20, func(c *Config) *int { return &c.Loops }),
+	param.Float("tolerance", "lengths of the changes of u and v below which inner loops end", 0, 1, 1e-4, func(c *Config) *float64 { return &c.Tolerance }),
+	param.Int("em_rounds", "rounds of EM at most: in each of them but the first, the numbers of the rows move within their intervals first",
+		1, 100, 1, func(c *Config) *int { return &c.Rounds }),
+	param.Int("refinements", "times that a solution is refined by its residual", 2, 20, 2, func(c *Config) *int { return &c.Refinements }),
+	param.Bool("clip", "predictions are cut to the numbers of the labels", true, func(c *Config) *bool { return &c.Clip }).Preset("paper", false),
+}, target.Settings(func(c *Config) *target.Scale { return &c.Scale })...)
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name: Name, Doc: "ranking with uncertain labels: a bilinear model of kernels for numbers on a scale (Yan et al. 2007)",
+		Predicts: algorithms.Number, Settings: settings,
+		Fill:         func(c *Config, given param.Values, m *dataset.Manifest) { c.Scale.Fill(given, m) },
+		Fits:         func(c *Config, m *dataset.Manifest) error { return c.Scale.Fits(m, Name) },
+		Trainer:      func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j), nil },
+		StateVersion: 1,
+		Kernel:       func(j *learner.Job[Config]) (round.Kernel, error) { return newKernel(j), nil },
+		Model: func(tensors []algorithms.Tensor) (algorithms.Model, error) {
+			m := new(model)
+			return m, learner.ReadTensors(tensors, m.tensors)
+		},
+		Memory: memory,
+	})
+}

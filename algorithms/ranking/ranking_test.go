@@ -1,0 +1,182 @@
+package ranking_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/ranking"
+	"github.com/coppice-ldl/coppice/algorithms/target"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/scaletest"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+func digest(t testing.TB, tr algorithms.Trainer) string {
+	t.Helper()
+	m, err := tr.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modelfile.Digest(ranking.Name, m.Tensors())
+}
+
+// TestGolden holds the bits of models, for one lane and many, and of trainings whose state is cut
+// before each round.
+func TestGolden(t *testing.T) {
+	p := scaletest.New(t, scaletest.Rows{N: 500, Features: 4, Density: 1, Seed: 1})
+	for _, c := range []struct {
+		name, want string
+		set        param.Values
+	}{
+		{"exact", "afb9cb0067b2d05e6405d4ff86042232f503c5ead9ae1533ff663244240a5830", exact},
+		{"by sums", "06183a9aa0c12f1220b9b0bac2247e760acc646eac9c53d70f153d6e416f6584", bySums},
+	} {
+		for lanes := 1; lanes <= 4; lanes++ {
+			if got := digest(t, p.Run(t, ranking.New(), c.set, lanes, nil)); got != c.want {
+				t.Errorf("%s, %d lanes: digest %s, want %s", c.name, lanes, got, c.want)
+			}
+		}
+		cut := p.Run(t, ranking.New(), c.set, 2, func(j *round.Job, tr algorithms.Trainer) algorithms.Trainer {
+			state, err := tr.AppendState(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := ranking.New().NewTrainer(j, p.Manifest, bytes.Clone(state))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return again
+		})
+		if got := digest(t, cut); got != c.want {
+			t.Errorf("%s, cut before each round: digest %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestAllLandmarks: with each training row a landmark, sums over shards predict as the exact
+// fit, dense rows and sparse ones.
+func TestAllLandmarks(t *testing.T) {
+	for name, rows := range map[string]scaletest.Rows{
+		"dense": {N: 300, Features: 5, Density: 1, Seed: 2}, "sparse": {N: 300, Features: 40, Density: 0.1, Seed: 2},
+	} {
+		p := scaletest.New(t, rows)
+		whole := param.Values{"preset": "paper", "loops": int64(6), "em_rounds": int64(2)}
+		sums := param.Values{"preset": "paper", "loops": int64(6), "em_rounds": int64(2), "landmarks": int64(2048)}
+		want := p.Predict(t, p.Model(t, ranking.New(), whole), dataset.AllRows)
+		for i, v := range p.Predict(t, p.Model(t, ranking.New(), sums), dataset.AllRows) {
+			if math.Abs(float64(v-want[i])) > 1e-6*11 {
+				t.Errorf("%s: row %d: %v by sums, %v exactly", name, i, v, want[i])
+			}
+		}
+	}
+}
+
+// TestFewLandmarks: a tenth of the rows as landmarks predicts numbers better than the mean.
+func TestFewLandmarks(t *testing.T) {
+	p := scaletest.New(t, scaletest.Rows{N: 600, Features: 3, Density: 1, Seed: 2})
+	m := p.Model(t, ranking.New(), param.Values{"landmarks": int64(60)})
+	_, y := p.Widened(t, dataset.Test)
+	mae, median := 0.0, 0.0
+	middle := slices.Sorted(slices.Values(y))[len(y)/2]
+	for i, v := range p.Predict(t, m, dataset.Test) {
+		mae += math.Abs(float64(v)-y[i]) / float64(len(y))
+		median += math.Abs(middle-y[i]) / float64(len(y))
+	}
+	if mae > median/3 {
+		t.Errorf("mean absolute error %v, of the median %v", mae, median)
+	}
+	if text := m.Describe(); text[0] != [2]string{"landmarks", "60"} {
+		t.Errorf("description %v", text)
+	}
+}
+
+// TestRefuses: labels that are no scale, damaged fits and states, features beyond all measure.
+func TestRefuses(t *testing.T) {
+	m, _ := datatest.Artificial(t, 50)
+	if _, err := ranking.New().Resolve(nil, m); !errors.Is(err, target.ErrNoScale) || !strings.HasPrefix(err.Error(), "ranking: it learns numbers") {
+		t.Errorf("error %v", err)
+	}
+	p := scaletest.New(t, scaletest.Rows{N: 30, Features: 2, Density: 1, Seed: 5})
+	j := p.Job(t, ranking.New(), exact)
+	start := func() algorithms.Trainer {
+		tr, err := ranking.New().NewTrainer(j, p.Manifest, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}
+	if err := start().Fold(&round.Result{Collected: [][]byte{dataset.EncodeShard(&dataset.Rows{Features: 2}, nil)}}); !errors.Is(err, algorithms.ErrNoRows) {
+		t.Errorf("no rows: error %v", err)
+	}
+	if err := start().Fold(&round.Result{Collected: [][]byte{{1, 2, 3}}}); err == nil {
+		t.Error("rows of three bytes are accepted")
+	}
+	fits := map[string][]byte{"short": make([]byte, 8*5), "odd": make([]byte, 8*40+1), "long": make([]byte, 8*400)}
+	nan := make([]float64, 5+4+27)
+	nan[20] = math.NaN()
+	fits["not finite"] = num.Bytes64(nan)
+	loops := make([]float64, 5+4+27)
+	loops[1] = 1.5
+	fits["half a loop"] = num.Bytes64(loops)
+	for name, fit := range fits {
+		tr := collected(t, p, j, start())
+		if err := tr.Fold(&round.Result{Collected: [][]byte{fit}}); err == nil {
+			t.Errorf("%s: a fit of %d bytes is accepted", name, len(fit))
+		}
+	}
+	for _, state := range [][]byte{{}, {1}, {9, 0}, {1, 7}, append([]byte{1, 5}, make([]byte, 60)...)} {
+		if _, err := ranking.New().NewTrainer(j, p.Manifest, state); !errors.Is(err, fields.ErrState) {
+			t.Errorf("state %v: error %v", state, err)
+		}
+	}
+}
+
+// collected is a trainer that has the rows.
+func collected(t *testing.T, p *scaletest.Problem, j *round.Job, tr algorithms.Trainer) algorithms.Trainer {
+	t.Helper()
+	k, err := ranking.New().NewKernel(j, p.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tr.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := round.Result{}
+	for i := range r.Units {
+		b, err := k.(round.CollectKernel).Collect(t.Context(), r.Unit(i), p.Data(t), nil, k.NewScratch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Collected = append(res.Collected, b)
+	}
+	if err := tr.Fold(&res); err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// TestPersons: three persons of FG-Net, held out one at a time. Their mean absolute errors are
+// those of an independent implementation with QR of [A; √λ I]. All 82 persons take minutes.
+func TestPersons(t *testing.T) {
+	if slowed || testing.Short() {
+		t.Skip("takes seconds: not with -short or -race")
+	}
+	for person, want := range map[int]float64{0: 6.44956, 13: 7.26598, 41: 4.07700} {
+		mae, floored, _ := scaletest.Person(t, ranking.New(), param.Values{"preset": "paper"}, person)
+		t.Logf("person %d: MAE %.5f, floored %.5f", person, mae, floored)
+		if math.Abs(mae-want) > 1e-3 {
+			t.Errorf("person %d: MAE %.5f, want %.5f", person, mae, want)
+		}
+	}
+}
