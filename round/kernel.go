@@ -40,6 +40,13 @@ type CollectKernel interface {
 // after training.
 type MemoryReleaser interface{ ReleaseMemory() }
 
+// Demanding is implemented by Kernels whose units on the whole dataset may need far more memory
+// than the dataset: matrices between all rows. Demand returns the most that such a unit takes, in
+// bytes, and what it takes them for; 0: no more than others.
+type Demanding interface {
+	Demand() (bytes int64, what string)
+}
+
 // Derived is a value that Derive makes for a unit. It counts its references: Derive returns
 // it with one, Retain adds one and Release takes one away. When no reference is left, the
 // kernel may use the memory of the value for another one.

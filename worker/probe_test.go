@@ -4,8 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/jobrun"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestProbe: a worker takes a probe without a word, as a message of its epoch; once
@@ -61,5 +64,33 @@ func TestUnable(t *testing.T) {
 	f := receive(t, "a failure", l.fails)
 	if !f.Unable || f.Permanent || f.NonFinite || !strings.Contains(f.Reason, "--memory of worker") {
 		t.Errorf("got %+v", f)
+	}
+}
+
+// demanding is a kernel whose units on the whole dataset take 5000 bytes.
+type demanding struct{}
+
+func (demanding) NewScratch() any         { return nil }
+func (demanding) Demand() (int64, string) { return 5000, "2 matrices" }
+
+// TestDemand: a unit on the whole dataset, or a child job, is refused where the algorithm's own
+// arrays are beyond --memory; units of shards are not.
+func TestDemand(t *testing.T) {
+	for _, x := range []struct {
+		limit int64
+		run   protocol.Run
+		ok    bool
+	}{
+		{4999, protocol.Run{How: round.Collect, Scope: round.Whole}, false},
+		{4999, protocol.Run{How: round.Collect, Child: true}, false},
+		{4999, protocol.Run{How: round.Collect}, true},
+		{5000, protocol.Run{How: round.Collect, Scope: round.Whole}, true},
+		{0, protocol.Run{How: round.Collect, Scope: round.Whole}, true},
+	} {
+		w := &worker{cfg: Config{MemoryBytes: x.limit}, id: "w"}
+		err := w.tooLarge(&batch{run: x.run, job: &job{manifest: &dataset.Manifest{}, open: &jobrun.Job{Kernel: demanding{}}}})
+		if (err == nil) != x.ok || err != nil && (!failureOf(err).unable || !strings.Contains(err.Error(), "(2 matrices), and --memory of worker w allows")) {
+			t.Errorf("limit %d, %+v: error %v", x.limit, x.run, err)
+		}
 	}
 }

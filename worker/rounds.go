@@ -142,11 +142,32 @@ func (w *worker) tooLarge(b *batch) error {
 	for _, shard := range b.job.manifest.Shards {
 		need += wholeShare * shard.Bytes
 	}
+	if err := w.demand(b); err != nil {
+		return err
+	}
 	if need <= limit {
 		return nil
 	}
 	return unable(fmt.Errorf("worker: a unit on the whole dataset takes up to %s, and --memory of worker %s allows %s",
 		units.Format(need), w.id, units.Format(limit)))
+}
+
+// demand says why the arrays that the algorithm makes for a unit on the whole dataset would take
+// more memory than this worker has, or returns nil.
+func (w *worker) demand(b *batch) error {
+	if b.job.open == nil {
+		return nil
+	}
+	k, ok := b.job.open.Kernel.(round.Demanding)
+	if !ok {
+		return nil
+	}
+	bytes, what := k.Demand()
+	if bytes <= w.cfg.MemoryBytes {
+		return nil
+	}
+	return unable(fmt.Errorf("worker: a unit on the whole dataset takes up to %s (%s), and --memory of worker %s allows %s",
+		units.Format(bytes), what, w.id, units.Format(w.cfg.MemoryBytes)))
 }
 
 // fetchAtOnce is how many shards one batch fetches at the same time.

@@ -70,6 +70,14 @@ var (
 	errCollect = errors.New("the algorithm collects nothing")
 )
 
+// Demand implements round.Demanding: for the algorithm, whose units those of folds are too.
+func (k *kernel) Demand() (bytes int64, what string) {
+	if inner, ok := k.inner.(round.Demanding); ok {
+		return inner.Demand()
+	}
+	return 0, ""
+}
+
 // Derive implements round.SumKernel.
 func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, s any) (round.Derived, error) {
 	inner, ok := k.inner.(round.SumKernel)

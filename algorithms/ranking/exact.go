@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -36,6 +37,18 @@ func (k *kernel) fit(ctx context.Context, u round.Unit, d *dataset.Data) ([]byte
 		p.exact(a, &q)
 	}
 	return encodeFit(a, deviation), nil
+}
+
+// Demand implements round.Demanding: the matrices of an exact fit.
+func (k *kernel) Demand() (bytes int64, what string) {
+	if k.cfg.Landmarks > 0 {
+		return 0, ""
+	}
+	n, matrices := int64(k.rows), int64(k.cfg.Kernels)+2
+	if n > 1<<27 { // beyond any memory, and the product would be too large a number
+		n = 1 << 27
+	}
+	return matrices * n * n * 8, fmt.Sprintf("%d matrices of %d×%d numbers of an exact fit; the setting landmarks, such as 1000, needs none of them", matrices, k.rows, k.rows)
 }
 
 // whole makes the part of all rows, with the kernels between each two of them.

@@ -32,11 +32,13 @@ const (
 var (
 	_ round.SumKernel     = (*kernel)(nil)
 	_ round.CollectKernel = (*kernel)(nil)
+	_ round.Demanding     = (*kernel)(nil)
 )
 
 // kernel computes fits and sums.
 type kernel struct {
 	cfg    Config
+	rows   int // of the dataset
 	wanted rows.Wanted
 
 	mu    sync.Mutex // held while landmarks are decoded
@@ -46,7 +48,7 @@ type kernel struct {
 
 // newKernel returns the kernel of a job.
 func newKernel(j *learner.Job[Config]) *kernel {
-	return &kernel{cfg: *j.Config, wanted: wanted(j)}
+	return &kernel{cfg: *j.Config, rows: j.Manifest.Rows, wanted: wanted(j)}
 }
 
 // wanted says which rows are landmarks.

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/scaletest"
+	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -178,5 +179,32 @@ func TestPersons(t *testing.T) {
 		if math.Abs(mae-want) > 1e-3 {
 			t.Errorf("person %d: MAE %.5f, want %.5f", person, mae, want)
 		}
+	}
+}
+
+// TestBeyondMemory: an exact fit whose matrices are larger than is allowed is refused with the numbers,
+// also one fold of it; with landmarks it is not.
+func TestBeyondMemory(t *testing.T) {
+	p := scaletest.New(t, scaletest.Rows{N: 100, Features: 2, Density: 1, Seed: 1})
+	d := &local.Data{Manifest: p.Manifest, Shards: p.Shards}
+	run := func(set param.Values, folds int, memory int64) error {
+		j := p.Job(t, ranking.New(), set)
+		if folds > 0 {
+			j.Folds, j.Split = folds, dataset.Split{Seed: 1, Folds: folds}
+		}
+		_, err := local.Run(t.Context(), j, d, local.Options{Memory: memory})
+		return err
+	}
+	const need = 6 * 100 * 100 * 8
+	for _, folds := range []int{0, 2} {
+		if err := run(exact, folds, need-1); !errors.Is(err, local.ErrMemory) || !strings.Contains(err.Error(), "480000 bytes (6 matrices of 100×100 numbers") {
+			t.Errorf("%d folds: error %v", folds, err)
+		}
+		if err := run(exact, folds, need); err != nil {
+			t.Errorf("%d folds: error %v", folds, err)
+		}
+	}
+	if err := run(bySums, 0, 1); err != nil {
+		t.Errorf("landmarks: error %v", err)
 	}
 }

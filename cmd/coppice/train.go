@@ -29,6 +29,7 @@ type trainCmd struct {
 	CurveOut string `placeholder:"FILE.csv" help:"Write the losses step by step to FILE.csv."`
 
 	Local      bool        `help:"Train in this process, without a cluster."`
+	Memory     units.Bytes `placeholder:"SIZE" help:"With --local: bound of the memory, such as 8GiB, that a unit on the whole dataset (an exact fit) may take; a job that needs more is refused (default: none)."`
 	KeptMemory units.Bytes `default:"256MiB" placeholder:"SIZE" help:"With --local: memory for routing probabilities that leaf updates of ldlf keep, such as 1GiB; without enough they are computed again, to the same bits."`
 	threadsFlag
 
@@ -93,8 +94,8 @@ func (c *trainCmd) Run(a *app) error {
 
 // checkLocal refuses flags about this process where others train.
 func (c *trainCmd) checkLocal() error {
-	if !c.Local && (c.Threads != 0 || c.KeptMemory != engine.DerivedLimit) {
-		return usagef("--threads and --kept-memory belong to --local; coppice worker has --slots and --kept-memory")
+	if !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit) {
+		return usagef("--threads, --memory and --kept-memory belong to --local; coppice worker has --slots, --memory and --kept-memory")
 	}
 	return c.threadsFlag.check()
 }
@@ -131,7 +132,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 		}
 	}
 	start := time.Now()
-	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: m.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
+	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Memory: int64(c.Memory), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: m.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
 	if err != nil {
 		return nil, nil, err
 	}

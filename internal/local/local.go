@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"time"
@@ -33,6 +34,8 @@ type Options struct {
 	// Kept is the memory for derived values, which may be shared; nil: one of
 	// engine.DerivedLimit bytes.
 	Kept *engine.DerivedMemory
+	// Memory, where not 0, bounds what a unit on the whole dataset may take in bytes (round.Demanding).
+	Memory int64
 	// Progress, where set, is called at most ten times a second and at the end,
 	// never concurrently. For a job of folds it sums over the folds.
 	Progress func(round.Progress)
@@ -75,6 +78,9 @@ func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outco
 	if err != nil {
 		return nil, err
 	}
+	if err := o.allows(job.Kernel); err != nil {
+		return nil, err
+	}
 	if o.Lanes < 1 {
 		o.Lanes = runtime.GOMAXPROCS(0)
 	}
@@ -88,6 +94,21 @@ func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outco
 		outcome.SetSpent(r.spent.Seconds(), time.Since(began).Seconds()*float64(max(1, min(j.Folds, o.Lanes))))
 	}
 	return outcome, nil
+}
+
+// ErrMemory is wrapped by Run's error about a job whose units take more than Options.Memory.
+var ErrMemory = errors.New("over the memory that is allowed")
+
+// allows returns an error if a unit on the whole dataset takes too much.
+func (o *Options) allows(k round.Kernel) error {
+	d, ok := k.(round.Demanding)
+	if !ok || o.Memory == 0 {
+		return nil
+	}
+	if bytes, what := d.Demand(); bytes > o.Memory {
+		return fmt.Errorf("%w: a unit on the whole dataset takes up to %d bytes (%s), and %d are allowed (--memory)", ErrMemory, bytes, what, o.Memory)
+	}
+	return nil
 }
 
 // open opens a job with all shards.
