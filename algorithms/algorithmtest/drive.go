@@ -12,6 +12,14 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
+// Sets returns the settings of cases.
+func Sets(cases []Case) (sets []param.Values) {
+	for _, c := range cases {
+		sets = append(sets, c.Set)
+	}
+	return sets
+}
+
 // Job resolves settings into a job; its split also keeps the validation rows that the settings
 // ask for.
 func Job(t testing.TB, a algorithms.Algorithm, given param.Values, m *dataset.Manifest, split dataset.Split) *round.Job {

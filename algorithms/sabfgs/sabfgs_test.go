@@ -22,17 +22,9 @@ var cases = []algorithmtest.Case{
 	{Name: "minmax", Set: param.Values{"iterations": int64(12), "scaling": "minmax", "validation_fraction": 0.0}},
 }
 
-// sets are the settings of the cases.
-func sets() (list []param.Values) {
-	for _, c := range cases {
-		list = append(list, c.Set)
-	}
-	return list
-}
-
-func FuzzRestore(f *testing.F)     { algorithmtest.FuzzRestore(f, New(), sets()...) }
-func FuzzSettings(f *testing.F)    { algorithmtest.FuzzSettings(f, New(), sets()...) }
-func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, New(), sets()...) }
+func FuzzRestore(f *testing.F)     { algorithmtest.FuzzRestore(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzSettings(f *testing.F)    { algorithmtest.FuzzSettings(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, New(), algorithmtest.Sets(cases)...) }
 
 // problem builds generated rows, whose features differ in size so that fits are not easy.
 func problem(t testing.TB, density float64) (*dataset.Manifest, []*dataset.Rows) {
