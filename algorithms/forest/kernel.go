@@ -89,7 +89,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ r
 	if err != nil {
 		return nil, err
 	}
-	encoded := tree.AppendBinary(alignedBuffer(tree.Nodes(), tree.Size()))
+	encoded := tree.Encode()
 	k.releaseGrower(g)
 	return encoded, nil
 }

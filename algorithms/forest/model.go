@@ -17,9 +17,9 @@ type Ensemble struct {
 	derived walker
 }
 
-// NewEnsemble joins trees.
-func NewEnsemble(trees []*Tree, features, labels int) *Ensemble {
-	return &Ensemble{trees: trees, features: features, labels: labels}
+// Join makes m the ensemble of trees, before it predicts.
+func (m *Ensemble) Join(trees []*Tree, features, labels int) {
+	m.trees, m.features, m.labels = trees, features, labels
 }
 
 // walker returns the trees in the form that prediction reads, made on the first call.
@@ -36,7 +36,9 @@ type model struct{ Ensemble }
 
 // newModel joins trees into a forest.
 func newModel(trees []*Tree, features, labels int) *model {
-	return &model{Ensemble{trees: trees, features: features, labels: labels}}
+	m := new(model)
+	m.Join(trees, features, labels)
+	return m
 }
 
 // Tensors implements algorithms.Model. The pieces of tensors are the arrays of the trees, not

@@ -20,7 +20,7 @@ type file struct {
 	labels int
 }
 
-func newFile(m *Ensemble) *file { return &file{Arrays: *m.Arrays(m.labels), labels: m.labels} }
+func newFile(m *Ensemble) *file { return &file{Arrays: *m.Arrays(), labels: m.labels} }
 
 // tensors lists the tensors.
 func (f *file) tensors(l *learner.Tensors) {
@@ -56,9 +56,9 @@ type Arrays struct {
 	pieces        []*Tree // of a model that is written
 }
 
-// Arrays returns the arrays of the trees, whose leaves have so many numbers.
-func (m *Ensemble) Arrays(width int) *Arrays {
-	a := &Arrays{Count: len(m.trees), Features: m.features, Width: width, pieces: m.trees}
+// Arrays returns the arrays of the trees.
+func (m *Ensemble) Arrays() *Arrays {
+	a := &Arrays{Count: len(m.trees), Features: m.features, Width: m.trees[0].Labels, pieces: m.trees}
 	for _, t := range m.trees {
 		a.nodes, a.leaves = append(a.nodes, uint32(t.Nodes())), append(a.leaves, uint32(t.Leaves()))
 		a.evaluations = append(a.evaluations, float64(t.Evaluations))

@@ -82,6 +82,9 @@ func unsortedTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
 // Refs lists the training rows in the order of their numbers. The list must not be changed.
 func (t *Table) Refs() []dataset.RowRef { return t.rows }
 
+// Entries returns the entries of all columns, one column after the other. They must not be changed.
+func (t *Table) Entries() []uint32 { return t.columns.entries }
+
 // Column returns the entries of a feature, sorted by value and then by row; rows without an entry
 // have the value 0. They must not be changed.
 func (t *Table) Column(feature int) []uint32 { return t.columns.column(feature) }

@@ -42,7 +42,11 @@ func (t *Tree) AppendBinary(b []byte) []byte {
 }
 
 // Size is the length of the tree's encoded form.
-func (t *Tree) Size() int { return treeHead + nodeSize*t.Nodes() + 4*len(t.leaves) }
+func (t *Tree) Size() int { return TreeBytes(t.Nodes(), len(t.leaves)) }
+
+// TreeBytes is the length of the encoded form of a tree of so many nodes, whose leaves have so
+// many numbers in all.
+func TreeBytes(nodes, numbers int) int { return treeHead + nodeSize*nodes + 4*numbers }
 
 // peekTree returns the number of samples that an encoded tree was grown on, and its loss.
 func peekTree(b []byte) (samples uint32, loss float64, err error) {
@@ -56,6 +60,9 @@ func peekTree(b []byte) (samples uint32, loss float64, err error) {
 	}
 	return binary.LittleEndian.Uint32(b[at:]), math.Float64frombits(binary.LittleEndian.Uint64(b[21:])), nil
 }
+
+// Encode returns the tree's encoded form at an address where DecodeTree need not copy it.
+func (t *Tree) Encode() []byte { return t.AppendBinary(alignedBuffer(t.Nodes(), t.Size())) }
 
 // alignedBuffer returns an empty slice with capacity for an encoded tree of n nodes and size
 // bytes, at an address where the tree's float64 arrays are aligned: DecodeTree then need not

@@ -8,9 +8,11 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/aabp"
+	"github.com/coppice-ldl/coppice/algorithms/aosoldlogitboost"
 	"github.com/coppice-ldl/coppice/algorithms/cpnn"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
+	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
@@ -33,6 +35,8 @@ func All() []algorithms.Algorithm {
 		ldlldm.New(),
 		quadratic.New(),
 		ranking.New(),
+		ldlogitboost.New(),
+		aosoldlogitboost.New(),
 	}
 }
 

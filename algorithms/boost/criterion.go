@@ -1,0 +1,58 @@
+package boost
+
+// Pair is the first and the second derivative of a row's loss, or sums of them over rows, in
+// units of 2^-Bits.
+type Pair struct{ G, H int64 }
+
+func (p Pair) add(q Pair) Pair { return Pair{p.G + q.G, p.H + q.H} }
+
+func (p Pair) less(q Pair) Pair { return Pair{p.G - q.G, p.H - q.H} }
+
+// Choice is what a Criterion chose at a node: two labels.
+type Choice struct{ Up, Down uint16 }
+
+// Criterion says what a tree is fitted to. A criterion is used for one tree at a time. Its results depend
+// on the gradients and the node's rows only.
+//
+// A node of sums G and H has the score G²/(H + L2), and a split gains what both sides' scores have
+// more than the node's, under the node's pairs.
+type Criterion interface {
+	// L2 returns what is added to H, as a number.
+	L2() float64
+	// Begin prepares for tree number tree of a round.
+	Begin(g *Gradients, tree int)
+	// Node writes pairs for the node's rows, by row, and returns their sums over these and
+	// what was chosen. The pairs are read before the next call of Node.
+	Node(rows []uint32, pairs []Pair) (Pair, Choice)
+	// Leaf writes what a leaf of the sums adds to the scores; dst has a leaf's width.
+	Leaf(dst []float32, sum Pair, c Choice)
+}
+
+// Gradients are what is known of the training rows at the beginning of a round.
+type Gradients struct {
+	Rows, Labels int
+	P            []float64 // rows×Labels: the predicted degrees
+	D            []float32 // rows×Labels: the true ones
+	Bits         int       // derivatives are multiples of 2^-Bits
+	unit         float64   // 2^Bits
+	loss         float64   // mean K-L, in nats
+
+	rounds int
+	users  int // growers that read it
+}
+
+// Fixed returns x, at most 2 in size, in units of 2^-Bits: the nearest whole number.
+func (g *Gradients) Fixed(x float64) int64 { return roundToInt(float64(x * g.unit)) }
+
+// Number returns what so many units are.
+func (g *Gradients) Number(x int64) float64 { return float64(x) / g.unit }
+
+// bitsFor returns k of the units of 2^-k in which the derivatives of so many rows are summed: sums of
+// numbers of at most 1 are whole numbers of at most 2^52, which float64 has exactly.
+func bitsFor(rows int) int {
+	log := 0
+	for 1<<log < rows {
+		log++
+	}
+	return min(40, 52-log)
+}
