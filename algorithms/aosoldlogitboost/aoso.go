@@ -30,9 +30,12 @@ const most = 5
 // where h_rc sums p_r (1 - p_r) + p_c (1 - p_c) + 2 p_r p_c; among ties the lower label. The
 // node's score is (G_s - G_r)² / (2 h_rs).
 type oneOnOne struct {
+	labels int
 	g      *boost.Gradients
-	sums   []int64 // G_c
-	second []int64 // h_rc
+	first  []int64 // rows×labels: g_c
+	second []int64 // rows×labels: p_c (1 - p_c)
+	sums   []int64 // G_c of a node
+	curves []int64 // h_rc of a node
 }
 
 // L2 implements boost.Criterion.
@@ -40,25 +43,23 @@ func (*oneOnOne) L2() float64 { return 0 }
 
 // Begin implements boost.Criterion.
 func (c *oneOnOne) Begin(g *boost.Gradients, _ int) {
-	c.g = g
-	if len(c.sums) != g.Labels {
-		c.sums, c.second = make([]int64, g.Labels), make([]int64, g.Labels)
+	c.g, c.labels = g, g.Labels
+	if n := g.Rows * g.Labels; len(c.first) != n {
+		c.first, c.second = make([]int64, n), make([]int64, n)
+		c.sums, c.curves = make([]int64, g.Labels), make([]int64, g.Labels)
+	}
+	for i, p := range g.P {
+		c.first[i] = g.Fixed(p - float64(g.D[i]))
+		c.second[i] = g.Fixed(float64(p * (1 - p)))
 	}
 }
 
 // Node implements boost.Criterion: G of a pair is g_s - g_r, H twice the second derivative.
 func (c *oneOnOne) Node(rows []uint32, pairs []boost.Pair) (sum boost.Pair, chosen boost.Choice) {
-	if c.g.Labels < 2 {
-		clearPairs(rows, pairs)
-		return sum, chosen
-	}
 	r, s := c.choose(rows)
 	for _, row := range rows {
-		p, d := c.row(row)
-		pair := boost.Pair{
-			G: c.g.Fixed(p[s]-float64(d[s])) - c.g.Fixed(p[r]-float64(d[r])),
-			H: 2 * c.curvature(p, r, s),
-		}
+		at := int(row) * c.labels
+		pair := boost.Pair{G: c.first[at+s] - c.first[at+r], H: 2 * c.curve(at, r, s)}
 		pairs[row] = pair
 		sum.G += pair.G
 		sum.H += pair.H
@@ -66,31 +67,18 @@ func (c *oneOnOne) Node(rows []uint32, pairs []boost.Pair) (sum boost.Pair, chos
 	return sum, boost.Choice{Up: uint16(r), Down: uint16(s)}
 }
 
-func clearPairs(rows []uint32, pairs []boost.Pair) {
-	for _, row := range rows {
-		pairs[row] = boost.Pair{}
-	}
+// curve is the part that the row whose labels begin at at has in h_rs.
+func (c *oneOnOne) curve(at, r, s int) int64 {
+	p := c.g.P[at : at+c.labels]
+	return c.second[at+r] + c.second[at+s] + 2*c.g.Fixed(float64(p[r]*p[s]))
 }
 
-// row returns the predicted and the true degrees of a row.
-func (c *oneOnOne) row(row uint32) (p []float64, d []float32) {
-	from, to := int(row)*c.g.Labels, int(row+1)*c.g.Labels
-	return c.g.P[from:to:to], c.g.D[from:to:to]
-}
-
-// curvature is a row's part of h_rs.
-func (c *oneOnOne) curvature(p []float64, r, s int) int64 {
-	return c.g.Fixed(float64(p[r]*(1-p[r]))) + c.g.Fixed(float64(p[s]*(1-p[s]))) + 2*c.g.Fixed(float64(p[r]*p[s]))
-}
-
-// choose returns the labels r and s of a node.
+// choose returns the labels r and s of a node; r = s where there is one label.
 func (c *oneOnOne) choose(rows []uint32) (r, s int) {
 	clear(c.sums)
-	clear(c.second)
 	for _, row := range rows {
-		p, d := c.row(row)
-		for k := range p {
-			c.sums[k] += c.g.Fixed(p[k] - float64(d[k]))
+		for k, g := range c.first[int(row)*c.labels : int(row+1)*c.labels] {
+			c.sums[k] += g
 		}
 	}
 	for k, sum := range c.sums {
@@ -98,31 +86,31 @@ func (c *oneOnOne) choose(rows []uint32) (r, s int) {
 			r = k
 		}
 	}
+	clear(c.curves)
 	for _, row := range rows {
-		p, _ := c.row(row)
-		for k := range p {
-			c.second[k] += c.curvature(p, r, k)
+		for k := range c.curves {
+			c.curves[k] += c.curve(int(row)*c.labels, r, k)
 		}
 	}
+	return r, c.opponent(r)
+}
+
+// opponent returns s.
+func (c *oneOnOne) opponent(r int) (s int) {
 	best := -1.0
 	for k := range c.sums {
-		if k == r {
-			continue
-		}
 		g := float64(c.sums[k] - c.sums[r])
-		if score := float64(g*g) / float64(max(1, c.second[k])); score > best {
+		if score := float64(g*g) / float64(max(1, c.curves[k])); k != r && score > best {
 			best, s = score, k
 		}
 	}
-	return r, s
+	return s
 }
 
 // Leaf implements boost.Criterion: γ = (G_s - G_r) / h_rs, at most 5 in size, for r, and -γ for s.
 func (c *oneOnOne) Leaf(dst []float32, sum boost.Pair, chosen boost.Choice) {
-	if c.g.Labels < 2 {
-		return
-	}
 	step := float64(sum.G) / float64(max(1, sum.H/2))
 	step = max(-most, min(most, step))
-	dst[chosen.Up], dst[chosen.Down] = float32(step), -float32(step)
+	dst[chosen.Up] += float32(step)
+	dst[chosen.Down] -= float32(step)
 }

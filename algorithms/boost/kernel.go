@@ -40,13 +40,15 @@ type kernel struct {
 
 // training is what a kernel keeps of the training rows.
 type training struct {
-	table   *forest.Table
-	roots   []segment
-	labels  []float32 // rows×labels
-	entropy []float64 // Σ d ln d, by row
-	sums    *rowSums
-	current *Gradients
-	spare   *Gradients
+	table    *forest.Table
+	binned   *binned
+	segments []segment // the other columns, sorted
+	entries  []uint32  // of these, one column after the other
+	labels   []float32 // rows×labels
+	entropy  []float64 // Σ d ln d, by row
+	sums     *rowSums
+	current  *Gradients
+	spare    *Gradients
 }
 
 // validation is what a kernel keeps of the validation rows of some shards.
@@ -220,7 +222,13 @@ func newTraining(d *dataset.Data, refs []dataset.RowRef, leafRows int) (*trainin
 		}
 		t.entropy = append(t.entropy, entropy)
 	}
-	t.roots = rootSegments(table, d.Manifest.Features, leafRows)
+	var sorted []uint32
+	t.binned, sorted = newBinned(table, d.Manifest.Features, leafRows)
+	for _, c := range sorted {
+		from := len(t.entries)
+		t.entries = append(t.entries, table.Column(int(c))...)
+		t.segments = append(t.segments, segment{c, uint32(from), uint32(len(t.entries))})
+	}
 	return t, nil
 }
 

@@ -16,7 +16,12 @@ const leastDegree = 1e-12
 // leastLog is ln leastDegree.
 const leastLog = -27.631021115928547
 
-func roundToInt(x float64) int64 { return int64(math.Floor(x + 0.5)) }
+// roundToInt returns the whole number nearest to x, which is less than 2^51 in size; the even one
+// of two.
+func roundToInt(x float64) int64 {
+	const shift = 0x1.8p52 // numbers from 2^52 to 2^53 are whole, and their bits count them
+	return int64(math.Float64bits(x+shift)) - 0x4338000000000000
+}
 
 // rowSums are sums of leaves of some rows, with the number of rounds that made them.
 type rowSums struct {

@@ -31,23 +31,28 @@ type leastSquares struct {
 	l2    float64
 	g     *boost.Gradients
 	label int
+	known bool // the pairs of all rows are written
 }
 
 // L2 implements boost.Criterion.
 func (c *leastSquares) L2() float64 { return c.l2 }
 
 // Begin implements boost.Criterion: tree number c of a round is about label c.
-func (c *leastSquares) Begin(g *boost.Gradients, tree int) { c.g, c.label = g, tree }
+func (c *leastSquares) Begin(g *boost.Gradients, tree int) { c.g, c.label, c.known = g, tree, false }
 
-// Node implements boost.Criterion.
+// Node implements boost.Criterion. A row's pair is the same in all nodes: the root writes it.
 func (c *leastSquares) Node(rows []uint32, pairs []boost.Pair) (sum boost.Pair, _ boost.Choice) {
+	if !c.known {
+		c.known = true
+		for _, row := range rows {
+			at := int(row)*c.g.Labels + c.label
+			p, d := c.g.P[at], float64(c.g.D[at])
+			pairs[row] = boost.Pair{G: c.g.Fixed(p - d), H: c.g.Fixed(float64(p * (1 - p)))}
+		}
+	}
 	for _, row := range rows {
-		at := int(row)*c.g.Labels + c.label
-		p, d := c.g.P[at], float64(c.g.D[at])
-		pair := boost.Pair{G: c.g.Fixed(p - d), H: c.g.Fixed(float64(p * (1 - p)))}
-		pairs[row] = pair
-		sum.G += pair.G
-		sum.H += pair.H
+		sum.G += pairs[row].G
+		sum.H += pairs[row].H
 	}
 	return sum, boost.Choice{}
 }
