@@ -41,6 +41,24 @@ type Gradients struct {
 	users  int // growers that read it
 }
 
+// newGradients returns the gradients of rows of degrees d (rows×labels), before any prediction.
+func newGradients(d []float32, labels int) *Gradients {
+	rows := len(d) / labels
+	bits := bitsFor(rows)
+	return &Gradients{Rows: rows, Labels: labels, D: d, P: make([]float64, len(d)), Bits: bits, unit: float64(uint64(1) << bits)}
+}
+
+// GradientsAt returns the gradients of rows of degrees d (rows×labels) that are predicted by F (the
+// same shape).
+func GradientsAt(f []float64, d []float32, labels int) *Gradients {
+	g := newGradients(d, labels)
+	copy(g.P, f)
+	for i := 0; i < len(f); i += labels {
+		softmax(g.P[i : i+labels])
+	}
+	return g
+}
+
 // Fixed returns x, at most 2 in size, in units of 2^-Bits: the nearest whole number.
 func (g *Gradients) Fixed(x float64) int64 { return roundToInt(float64(x * g.unit)) }
 

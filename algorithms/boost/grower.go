@@ -25,6 +25,11 @@ type grower struct {
 	tree      forest.Tree
 	idle      [][]bin // memory for bins
 	kept      int     // nodes that have bins
+	memory    int     // for bins, in bytes
+}
+
+func newGrower(v *Variant, c *Config, labels int) *grower {
+	return &grower{cfg: c, width: v.width(labels), criterion: v.NewCriterion(c), memory: binMemory}
 }
 
 // node is a node of the tree at work: its rows are rows[from:to] and its sorted columns
@@ -128,7 +133,7 @@ func (g *grower) findSplit(n *node) {
 	}
 	n.gain, n.split = s.best-score, s.split
 	n.threshold = g.threshold(n)
-	if g.kept*binBytes*len(n.bins) > binMemory {
+	if g.kept*binBytes*len(n.bins) > g.memory {
 		g.dropBins(n)
 	}
 }

@@ -192,7 +192,7 @@ func (k *kernel) acquire(u round.Unit, d *dataset.Data, v round.Vars) (*training
 		k.growers = k.growers[:n-1]
 		return k.training, gradients, g, nil
 	}
-	return k.training, gradients, &grower{cfg: k.cfg, width: k.form.width, criterion: k.variant.NewCriterion(k.cfg)}, nil
+	return k.training, gradients, newGrower(k.variant, k.cfg, k.form.labels), nil
 }
 
 // release takes back what acquire returned.
@@ -253,14 +253,6 @@ func (t *training) gradients(k *kernel, d *dataset.Data, v round.Vars) (*Gradien
 	return g, nil
 }
 
-func newGradients(labels []float32, width int) *Gradients {
-	rows := len(labels) / width
-	bits := bitsFor(rows)
-	return &Gradients{
-		Rows: rows, Labels: width, D: labels, P: make([]float64, len(labels)), Bits: bits, unit: float64(uint64(1) << bits),
-	}
-}
-
 // predict computes P and the loss.
 func (g *Gradients) predict(t *training, s *scores) {
 	loss := 0.0
@@ -268,14 +260,12 @@ func (g *Gradients) predict(t *training, s *scores) {
 	for i := range g.Rows {
 		f := g.P[i*g.Labels : (i+1)*g.Labels]
 		s.apply(f)
-		row := t.entropy[i]
-		shift := 0.0
+		row, whole := t.entropy[i], 0.0
 		for c, degree := range g.D[i*g.Labels : (i+1)*g.Labels] {
 			row -= float64(float64(degree) * f[c])
-			shift += float64(degree)
+			whole += float64(degree)
 		}
-		logSum := softmax(f)
-		loss += row + float64(shift*logSum)
+		loss += row + float64(whole*softmax(f))
 	}
 	g.loss = max(0, loss/float64(g.Rows))
 }
