@@ -46,11 +46,18 @@ func cut(b []byte) (tree, rest []byte, err error) {
 // decode reads the next tree of b. The tree may share the memory of b.
 func (f *form) decode(b []byte) (*forest.Tree, error) {
 	t, err := forest.DecodeTreeOf(b, f.features, f.width, forest.Values)
-	if err == nil && t.Leaves() > f.leaves {
-		err = fmt.Errorf("%w: it has %d leaves, %d are possible", forest.ErrTree, t.Leaves(), f.leaves)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.Leaves() > f.leaves:
+		return nil, fmt.Errorf("%w: it has %d leaves, %d are possible", forest.ErrTree, t.Leaves(), f.leaves)
+	case !(t.Loss >= 0 && finite(t.Loss)):
+		return nil, fmt.Errorf("%w: the loss before it is %v", forest.ErrTree, t.Loss)
 	}
-	return t, err
+	return t, nil
 }
+
+func finite(x float64) bool { return x-x == 0 }
 
 // next reads the trees of the first round of b, and returns what follows it.
 func (f *form) next(dst []*forest.Tree, b []byte) (trees []*forest.Tree, rest []byte, err error) {

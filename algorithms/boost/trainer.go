@@ -217,6 +217,7 @@ func (t *trainer) State(l *fields.List) {
 	l.Check(t.phase < phases, "there is no phase %d", t.phase)
 	l.Check(rounds <= uint64(t.cfg.Rounds) && t.validated <= rounds && t.bestRound <= t.validated, "round %d of %d, validated at %d, best at %d",
 		rounds, t.cfg.Rounds, t.validated, t.bestRound)
+	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation), "losses are %v, %v, %v", t.loss, t.bestLoss, t.validation)
 	l.Check(t.lawful(), "phase %d does not go with round %d", t.phase, rounds)
 	for _, f := range t.start {
 		l.Check(f >= -64 && f <= 0, "F begins at %v", f)
