@@ -50,11 +50,22 @@ func linear() []algorithms.Tensor {
 	}
 }
 
+// boosted is the least boosted model of one number a leaf: one round of two labels.
+func boosted() []algorithms.Tensor {
+	trees := stump()
+	trees[len(trees)-1] = algorithms.Tensor{Name: "leaf", Dims: []int{3, 1}, F32: []float32{1, -0.25, 0.5}}
+	return append([]algorithms.Tensor{
+		trees[0],
+		{Name: "start", Dims: []int{2}, F64: []float64{-1, -0.5}},
+		{Name: "factor", Dims: []int{1}, F64: []float64{0.05}},
+	}, trees[1:]...)
+}
+
 // FuzzModel reads model files as "coppice model", prediction and evaluation do:
 // what comes out has the digest of its tensors and predicts a row, and memory
 // follows the file's size.
 func FuzzModel(f *testing.F) {
-	for name, tensors := range map[string][]algorithms.Tensor{"ldlf": linear(), "structrf": stump(), "rf": stump()} {
+	for name, tensors := range map[string][]algorithms.Tensor{"ldlf": linear(), "structrf": stump(), "rf": stump(), "ldlogitboost": boosted()} {
 		file, _ := modelfile.Encode(name, tensors, nil)
 		body := file[:len(file)-2*sha256.Size-8]
 		if !bytes.Equal(sealed(body), file) {
