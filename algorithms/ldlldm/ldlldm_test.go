@@ -29,9 +29,11 @@ var cases = []algorithmtest.Case{
 	{Name: "raw", Set: param.Values{"iterations": int64(12), "scaling": "none", "validation_fraction": 0.0, "bias": false, "clusters": int64(1)}},
 }
 
-func FuzzRestore(f *testing.F)     { algorithmtest.FuzzRestore(f, New(), algorithmtest.Sets(cases)...) }
-func FuzzSettings(f *testing.F)    { algorithmtest.FuzzSettings(f, New(), algorithmtest.Sets(cases)...) }
-func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzRestore(f *testing.F)  { algorithmtest.FuzzRestore(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzDecodeModel(f *testing.F) {
+	algorithmtest.FuzzDecodeModel(f, New(), algorithmtest.Sets(cases)...)
+}
 
 // FuzzEntries: the rows that a unit drew come from a worker: they are refused, or written again as
 // they were.

@@ -17,16 +17,16 @@ import (
 
 // twin is the perceptron and its training in float64, written from the equations.
 type twin struct {
-	hidden                  int
-	w1                      [][]float64 // features×hidden
-	b1, w2                  []float64
-	b2                      float64
-	mean, deviation         float64 // of the target
-	alpha, rate             float64
-	steps                   float64 // of Adam
-	first, second           []float64
+	hidden                int
+	w1                    [][]float64 // features×hidden
+	b1, w2                []float64
+	b2                    float64
+	mean, deviation       float64 // of the target
+	alpha, rate           float64
+	steps                 float64 // of Adam
+	first, second         []float64
 	best, passLoss, passN float64
-	stale                   int
+	stale                 int
 }
 
 // newTwin begins with a trainer's parameters.

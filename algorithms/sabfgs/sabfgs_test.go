@@ -22,9 +22,11 @@ var cases = []algorithmtest.Case{
 	{Name: "minmax", Set: param.Values{"iterations": int64(12), "scaling": "minmax", "validation_fraction": 0.0}},
 }
 
-func FuzzRestore(f *testing.F)     { algorithmtest.FuzzRestore(f, New(), algorithmtest.Sets(cases)...) }
-func FuzzSettings(f *testing.F)    { algorithmtest.FuzzSettings(f, New(), algorithmtest.Sets(cases)...) }
-func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzRestore(f *testing.F)  { algorithmtest.FuzzRestore(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzDecodeModel(f *testing.F) {
+	algorithmtest.FuzzDecodeModel(f, New(), algorithmtest.Sets(cases)...)
+}
 
 // problem builds generated rows, whose features differ in size so that fits are not easy.
 func problem(t testing.TB, density float64) (*dataset.Manifest, []*dataset.Rows) {
