@@ -43,6 +43,13 @@ type Resolved struct {
 	ValidationMin      int
 }
 
+// Parent is implemented by algorithms whose trainers ask for rounds of child jobs.
+type Parent interface {
+	// Child returns the job of a unit of such a round: the one that the trainer lists in
+	// Round.Children. An error says that the job has no such unit.
+	Child(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error)
+}
+
 // Trainer is a round.Trainer that ends with a model.
 type Trainer interface {
 	round.Trainer

@@ -16,6 +16,15 @@ type Trainer interface {
 	Progress() Progress
 }
 
+// PartTaker is implemented by Trainers that keep results of a collected round before all are
+// there: the state has them then, and the round that Next describes after a restart says so
+// (Round.Has).
+type PartTaker interface {
+	// TakePart takes the result of a unit, between Next and Fold; AppendState may follow. The
+	// round that Next returned stays as it is, and Fold takes the result again.
+	TakePart(unit int, part []byte) error
+}
+
 // UnitReporter is implemented by Trainers whose rounds are collected: it gives the progress
 // of a round whose units are not all done.
 type UnitReporter interface {

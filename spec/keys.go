@@ -137,7 +137,7 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 	a, err := registry.Find(algorithm)
 	if err != nil {
 		names := registry.Names()
-		return nil, param.Errorf("algorithm", "%q is unknown%s; known are %s", algorithm, Suggest(algorithm, names), strings.Join(names, ", "))
+		return nil, param.Errorf("algorithm", "%q is unknown%s; known are %s", algorithm, param.Suggest(algorithm, names), strings.Join(names, ", "))
 	}
 	return a, nil
 }
@@ -145,7 +145,7 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 // unknownKey returns the error about an unknown key, with the keys that exist.
 func unknownKey(a algorithms.Algorithm, name string) error {
 	names := keyNames(a)
-	return param.Errorf(name, "no such key%s; the keys are %s", Suggest(name, names), strings.Join(names, ", "))
+	return param.Errorf(name, "no such key%s; the keys are %s", param.Suggest(name, names), strings.Join(names, ", "))
 }
 
 func keyNames(a algorithms.Algorithm) []string {

@@ -214,17 +214,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"depth", "deph", 1}, {"flaw", "lawn", 2}} {
-		if got := distance(test.a, test.b); got != test.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", test.a, test.b, got, test.want)
-		}
-	}
-}
-
 // No text makes the parser panic, and what it takes can be set again.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"", "trees: 5\n", "a: [b, {c: d}]\n", "x: &a\n", "depth: 4\n---\n", "\"seed\": 'x'\n", "? a\n: b\n", "{trees: 3, depth: 4}", "%YAML 1.2\n---\ntrees: 1", "a: |\n  b\n"} {

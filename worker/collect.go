@@ -4,9 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // unitKey names a collected unit of a job.
@@ -32,9 +30,6 @@ type collected struct {
 	bytes   uint64
 	compute time.Duration
 }
-
-// childOf returns the job that a unit of a round of child jobs runs.
-func childOf(j *job, unit int) *round.Job { return pipeline.Child(j.spec, unit) }
 
 // admitCollected keeps the units of b that nobody has computed or computes.
 // Those that are done are returned.

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -132,7 +133,9 @@ func (w *worker) collect(ctx context.Context, b *batch, i, lane int) (part []byt
 	defer engine.Guard(&err, computing)
 	u := b.run.Unit(i)
 	if b.run.Child {
-		u.Child = childOf(j, u.ID)
+		if u.Child, err = pipeline.ChildOf(j.spec, j.manifest, u.ID); err != nil {
+			return nil, err
+		}
 		return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, b.vars, w.childRunner(j, b.units[i], u.Payload), nil)
 	}
 	return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, b.vars, nil, w.scratch(j, lane))

@@ -148,6 +148,18 @@ func (a *algorithm[C]) NewKernel(j *round.Job, m *dataset.Manifest) (round.Kerne
 	return a.d.Kernel(job)
 }
 
+// Child implements algorithms.Parent.
+func (a *algorithm[C]) Child(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
+	if a.d.Child == nil {
+		return nil, a.errorf("the algorithm has no child jobs")
+	}
+	job, err := a.job(j, m)
+	if err != nil {
+		return nil, err
+	}
+	return a.d.Child(job, unit)
+}
+
 // DecodeModel implements algorithms.Algorithm. Errors wrap ErrModel.
 func (a *algorithm[C]) DecodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
 	m, err := a.d.Model(tensors)

@@ -35,6 +35,9 @@ type Param struct {
 	Form    string // of texts: what they look like
 	// Check, of texts, returns why a value is wrong.
 	Check func(string) error
+	// ItemKey, where set, says that the text is a list of items (ParseItems), and is the key
+	// of an item's name: a spec file may have a list of mappings instead of the text.
+	ItemKey string
 }
 
 // Values are settings that a user gave: int64, float64, bool or string by Param.Kind. They

@@ -62,6 +62,11 @@ func Text[C any](name, doc, form, def string, check func(string) error, field fu
 	return newOf(Param{Name: name, Kind: KindText, Doc: doc, Form: form, Check: check}, def, field)
 }
 
+// Items is a list of items, each of which a spec file names by key.
+func Items[C any](name, doc, key, def string, check func(string) error, field func(*C) *string) *Of[C, string] {
+	return newOf(Param{Name: name, Kind: KindText, Doc: doc, Form: ItemsForm, Check: check, ItemKey: key}, def, field)
+}
+
 func newOf[C any, T comparable](p Param, def T, field func(*C) *T) *Of[C, T] {
 	return &Of[C, T]{param: p, field: field, def: def}
 }

@@ -154,7 +154,7 @@ func bareClasses(a *measures.Added) *measures.Added {
 // testedGroup returns the name of the group whose rows a job tests; empty: it tests no group.
 func testedGroup(j *round.Job, m *dataset.Manifest) string {
 	g, s := m.Groups, j.Split
-	if g == nil || s.Assigned != g.Digest || s.Overlap || s.Fold >= len(g.Names) {
+	if g == nil || s.Assigned != g.Digest || s.Overlap || s.Inner > 0 || s.Fold >= len(g.Names) {
 		return ""
 	}
 	return g.Names[s.Fold]

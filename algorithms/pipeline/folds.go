@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/childjob"
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -34,6 +36,23 @@ func Child(j *round.Job, fold int) *round.Job {
 	child.Folds = 0
 	child.Split.Fold = fold
 	return &child
+}
+
+// ChildOf returns the job of a unit of a round of child jobs: a fold, or what the job's
+// algorithm says. Errors are the algorithm's.
+func ChildOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
+	if j.Folds > 0 {
+		return Child(j, unit), nil
+	}
+	a, err := registry.Find(j.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := a.(algorithms.Parent)
+	if !ok {
+		return nil, fmt.Errorf("%s has no child jobs", j.Algorithm)
+	}
+	return p.Child(j, m, unit)
 }
 
 // Next implements round.Trainer.
@@ -87,6 +106,13 @@ func (t *folds) ResultProgress(encoded []byte) (round.Progress, error) {
 		return round.Progress{Loss: -1}, err
 	}
 	return o.progress(), nil
+}
+
+// SumFolds returns the progress of a job of folds from the progress of each fold.
+func SumFolds(folds []round.UnitProgress) round.Progress {
+	sum, done := childjob.Sum(folds)
+	sum.Phase = fmt.Sprintf("%d of %d folds done", done, len(folds))
+	return sum
 }
 
 // RoundProgress implements algorithms.UnitReporter.

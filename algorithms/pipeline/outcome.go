@@ -5,13 +5,12 @@ package pipeline
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/childjob"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/round"
@@ -46,7 +45,9 @@ type Outcome struct {
 	// Counters are the algorithm's counts by name (algorithms.Trainer.Counters); for a job of folds they
 	// are sums.
 	Counters map[string]uint64 `json:"counters,omitempty"`
-	Folds    []*Outcome        `json:"folds,omitempty"`
+	// Mixture says how the model adds up others; nil: it does not.
+	Mixture *algorithms.Mixture `json:"mixture,omitempty"`
+	Folds   []*Outcome          `json:"folds,omitempty"`
 
 	// Spent are the seconds that the job's rounds took, by their kind, and "waiting", the
 	// rest of the job's time; nil if they were not measured. They are not in the encoded
@@ -107,42 +108,29 @@ func (o *Outcome) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a fold's result: %w", err)
 	}
-	b := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
-	b = append(b, head...)
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(o.Model)))
-	b = append(b, o.Model...)
-	var line []byte
+	c := childjob.Outcome{Head: head, Model: o.Model, Predictions: o.Predictions}
 	if o.Curve != nil {
-		line = o.Curve.Append(nil)
+		c.Curve = o.Curve.Append(nil)
 	}
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(line)))
-	b = append(b, line...)
-	return append(b, o.Predictions...), nil
+	return c.Encode(), nil
 }
 
 // DecodeOutcome reads what Encode wrote. If the curve cannot be decoded, Curve is nil, since
 // no model depends on it.
 func DecodeOutcome(b []byte) (*Outcome, error) {
-	var fields [3][]byte // result, model, curve
-	for i := range fields {
-		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-			return nil, errors.New("a fold's result is cut short")
-		}
-		n := 8 + int(binary.LittleEndian.Uint64(b))
-		fields[i], b = b[8:n:n], b[n:]
+	c, err := childjob.Decode(b)
+	if err != nil {
+		return nil, err
 	}
 	o := new(Outcome)
-	if err := json.Unmarshal(fields[0], o); err != nil {
-		return nil, fmt.Errorf("a fold's result: %w", err)
+	if err := json.Unmarshal(c.Head, o); err != nil {
+		return nil, fmt.Errorf("%w: %w", childjob.ErrFormat, err)
 	}
-	o.Model = fields[1]
-	if len(fields[2]) > 0 {
-		if c, err := curve.Decode(fields[2]); err == nil {
-			o.Curve = c
+	o.Model, o.Predictions = c.Model, c.Predictions
+	if len(c.Curve) > 0 {
+		if line, err := curve.Decode(c.Curve); err == nil {
+			o.Curve = line
 		}
-	}
-	if len(b) > 0 {
-		o.Predictions = b
 	}
 	return o, nil
 }

@@ -240,6 +240,14 @@ func (t *single) reporter() round.UnitReporter {
 	return g
 }
 
+// TakePart implements round.PartTaker; what the algorithm does not keep is taken by Fold.
+func (t *single) TakePart(unit int, part []byte) error {
+	if k, ok := t.inner.(round.PartTaker); ok && t.phase == phaseTrain {
+		return k.TakePart(unit, part)
+	}
+	return nil
+}
+
 // Counters implements algorithms.Trainer.
 func (t *single) Counters() map[string]uint64 { return t.inner.Counters() }
 
@@ -249,6 +257,10 @@ func (t *single) Model() (algorithms.Model, error) { return t.inner.Model() }
 // Outcome implements Finisher.
 func (t *single) Outcome() (*Outcome, error) {
 	return t.outcome(func(o *Outcome, m algorithms.Model, provenance []byte) error {
+		if t.job.NoModel {
+			o.ModelDigest = modelfile.Digest(t.job.Algorithm, m.Tensors())
+			return nil
+		}
 		o.Model, o.ModelDigest = modelfile.Encode(t.job.Algorithm, m.Tensors(), provenance)
 		return nil
 	})
@@ -270,6 +282,9 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 		o.EvaluatedOn = "test rows"
 	}
 	o.Counters = t.inner.Counters()
+	if x, ok := t.inner.(algorithms.Mixer); ok {
+		o.Mixture = x.Mixture()
+	}
 	m, err := t.inner.Model()
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/aabp"
 	"github.com/coppice-ldl/coppice/algorithms/aosoldlogitboost"
 	"github.com/coppice-ldl/coppice/algorithms/cpnn"
+	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
@@ -24,7 +25,7 @@ import (
 
 // All lists every algorithm, in the order of help texts.
 func All() []algorithms.Algorithm {
-	return []algorithms.Algorithm{
+	single := []algorithms.Algorithm{
 		ldlf.New(),
 		structrf.New(),
 		rf.New(),
@@ -38,6 +39,7 @@ func All() []algorithms.Algorithm {
 		ldlogitboost.New(),
 		aosoldlogitboost.New(),
 	}
+	return append(single, ensemble.New(single))
 }
 
 // extra are the algorithms that Register added.

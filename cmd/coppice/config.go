@@ -9,8 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/internal/config"
-	"github.com/coppice-ldl/coppice/spec"
 )
 
 // outside gives flags that are not on the command line their values: from variables of
@@ -144,7 +144,7 @@ func known(n *kong.Node, s *config.Section) error {
 	for _, k := range s.Keys {
 		if k.Section == nil {
 			if !slices.Contains(flags, k.Name) {
-				return s.Errorf(k.Place, "there is no flag --%s%s", k.Name, spec.Suggest(k.Name, flags))
+				return s.Errorf(k.Place, "there is no flag --%s%s", k.Name, param.Suggest(k.Name, flags))
 			}
 			continue
 		}

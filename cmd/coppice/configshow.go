@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/coppice-ldl/coppice/spec"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 )
 
 type configCmd struct {
@@ -62,7 +62,7 @@ func (c *configShowCmd) Run(a *app, k *kong.Kong, o *outside) error {
 		return err
 	}
 	for _, name := range shown.Unknown {
-		a.note("note: %s is the variable of no flag%s", name, spec.Suggest(name, variables(k.Model.Node)))
+		a.note("note: %s is the variable of no flag%s", name, param.Suggest(name, variables(k.Model.Node)))
 	}
 	return a.print(shown, func(w io.Writer) {
 		t := newTable(w, []string{"command", "flag", "value", "from"})

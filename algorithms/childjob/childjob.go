@@ -1,0 +1,49 @@
+// Package childjob has what a job that consists of other jobs needs of them: the bytes by
+// which a child job reports its outcome, and the progress of all of them together.
+package childjob
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+)
+
+// ErrFormat is wrapped by every error about bytes that are no outcome of a child job.
+var ErrFormat = errors.New("the result of a child job is damaged, or of another format")
+
+// Outcome is what a child job ends with.
+type Outcome struct {
+	Head        json.RawMessage // pipeline.Outcome in JSON
+	Model       []byte          // the model file; empty where the job keeps none
+	Curve       []byte          // the encoded learning curve, or empty
+	Predictions []byte          // the encoded predictions.Set of the held-out rows, or empty
+}
+
+// Encode returns the bytes: head, model and curve, each after its length in 8 bytes,
+// little-endian, then the predictions.
+func (o *Outcome) Encode() []byte {
+	b := make([]byte, 0, 3*8+len(o.Head)+len(o.Model)+len(o.Curve)+len(o.Predictions))
+	for _, field := range [][]byte{o.Head, o.Model, o.Curve} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(field)))
+		b = append(b, field...)
+	}
+	return append(b, o.Predictions...)
+}
+
+// Decode reads what Encode wrote; the fields share the memory of b. What is in the fields is
+// not checked. Errors wrap ErrFormat.
+func Decode(b []byte) (*Outcome, error) {
+	var fields [3][]byte
+	for i := range fields {
+		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
+			return nil, ErrFormat
+		}
+		n := 8 + int(binary.LittleEndian.Uint64(b))
+		fields[i], b = b[8:n:n], b[n:]
+	}
+	o := &Outcome{Head: fields[0], Model: fields[1], Curve: fields[2]}
+	if len(b) > 0 {
+		o.Predictions = b
+	}
+	return o, nil
+}

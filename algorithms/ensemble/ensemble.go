@@ -1,0 +1,62 @@
+package ensemble
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "ensemble"
+
+// New returns the algorithm; of others it takes its members.
+func New(others []algorithms.Algorithm) algorithms.Algorithm {
+	k := kin(others)
+	return learner.Define(learner.Definition[Config]{
+		Name:     Name,
+		Doc:      "the weighted sum of the predictions of other algorithms, its members, which are trained as jobs of their own",
+		Predicts: algorithms.Distribution,
+		Settings: k.settings(),
+		Fill:     k.fill,
+		Fits:     k.fits,
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			members, err := k.resolve(j.Config.Members, j.Manifest)
+			return newTrainer(j, members), err
+		},
+		StateVersion: stateVersion,
+		Kernel:       func(*learner.Job[Config]) (round.Kernel, error) { return kernel{}, nil },
+		Child: func(j *learner.Job[Config], unit int) (*round.Job, error) {
+			members, err := k.resolve(j.Config.Members, j.Manifest)
+			if err != nil {
+				return nil, err
+			}
+			return child(j, members, unit)
+		},
+		Model:  k.decodeModel,
+		Memory: k.memory,
+	})
+}
+
+// kernel computes nothing: all units are child jobs.
+type kernel struct{}
+
+// NewScratch implements round.Kernel.
+func (kernel) NewScratch() any { return nil }
+
+// fill resolves the settings of the members; what is wrong with them fits reports.
+func (k kin) fill(c *Config, _ param.Values, m *dataset.Manifest) {
+	if members, err := k.resolve(c.Members, m); err == nil {
+		c.Members = format(members)
+	}
+}
+
+// fits refuses members that do not go with the data, and folds without rows.
+func (k kin) fits(c *Config, m *dataset.Manifest) error {
+	if c.Weights == weightsFitted && c.InnerFolds > m.Rows {
+		return param.Errorf("inner_folds", "%d folds of %d rows: some would be empty", c.InnerFolds, m.Rows)
+	}
+	_, err := k.resolve(c.Members, m)
+	return err
+}

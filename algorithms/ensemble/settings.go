@@ -1,0 +1,34 @@
+package ensemble
+
+import "github.com/coppice-ldl/coppice/algorithms/param"
+
+// The words of the setting weights.
+const (
+	weightsFitted = "fitted"
+	weightsMean   = "mean"
+)
+
+// Config holds the settings of a job, which settings describes.
+type Config struct {
+	Members    string // a list of param.Item; of a resolved job each has all of its settings
+	Weights    string
+	InnerFolds int
+	WeightRows int
+}
+
+// settings lists what a spec may say, in the order of help texts.
+func (k kin) settings() param.Table[Config] {
+	return param.Table[Config]{
+		param.Items("members", "algorithms whose predictions are added up, with settings of their own; in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
+			"algorithm", defaultMembers, k.check, func(c *Config) *string { return &c.Members }).Says(defaultMembers),
+		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them; mean: all weights are the same",
+			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean),
+		param.Int("inner_folds", "folds of the training rows that fitted weights are chosen by: each member is trained once for each, and once on all", 2, 20, 5,
+			func(c *Config) *int { return &c.InnerFolds }),
+		param.Int("weight_rows", "rows at most that weights are fitted to; of more, so many are drawn", 1, 10_000_000, 100_000,
+			func(c *Config) *int { return &c.WeightRows }),
+	}
+}
+
+// defaultMembers are two algorithms that err on different rows.
+const defaultMembers = "structrf,ldlf"

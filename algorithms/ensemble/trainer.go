@@ -1,0 +1,200 @@
+package ensemble
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/childjob"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+var (
+	_ round.PartTaker    = (*trainer)(nil)
+	_ round.UnitReporter = (*trainer)(nil)
+	_ algorithms.Mixer   = (*trainer)(nil)
+)
+
+// trainer asks for one round, of all child jobs, and computes the weights of what they predict.
+type trainer struct {
+	learner.Base
+	job     *learner.Job[Config]
+	members []member
+
+	results []result  // by unit
+	weights []float64 // by member; nil until all results are there
+	kl      []float64 // of each member, then of the ensemble, on the rows of the weights; nil for the mean
+	rows    uint64    // that the weights were fitted to
+	round   round.Round
+}
+
+func newTrainer(j *learner.Job[Config], members []member) *trainer {
+	return &trainer{job: j, members: members, results: make([]result, j.Config.units(len(members)))}
+}
+
+// Next implements round.Trainer.
+func (t *trainer) Next() (*round.Round, error) {
+	t.round = round.Round{Done: t.weights != nil}
+	if t.round.Done {
+		return &t.round, nil
+	}
+	t.round.Kind, t.round.Units, t.round.Scope, t.round.How = "member", len(t.results), round.Whole, round.Collect
+	t.round.Has = make([]bool, len(t.results))
+	for unit := range t.results {
+		t.round.Has[unit] = t.results[unit].head != nil
+		c, err := child(t.job, t.members, unit)
+		if err != nil {
+			return nil, err
+		}
+		t.round.Children = append(t.round.Children, c)
+	}
+	return &t.round, nil
+}
+
+// TakePart implements round.PartTaker.
+func (t *trainer) TakePart(unit int, part []byte) error {
+	r, err := t.read(unit, part)
+	if err != nil {
+		return fmt.Errorf("ensemble: the result of %s (child job %d): %w", t.members[unit%len(t.members)].label, unit, err)
+	}
+	t.results[unit] = *r
+	return nil
+}
+
+// Fold implements round.Trainer.
+func (t *trainer) Fold(res *round.Result) error {
+	if len(res.Collected) != len(t.results) {
+		return fmt.Errorf("ensemble: %d results were collected, %d are wanted", len(res.Collected), len(t.results))
+	}
+	for unit, part := range res.Collected {
+		if part == nil && t.results[unit].head != nil {
+			continue
+		}
+		if err := t.TakePart(unit, part); err != nil {
+			return err
+		}
+		res.Collected[unit] = nil
+	}
+	return t.weigh()
+}
+
+// weigh computes the weights of the members from their results.
+func (t *trainer) weigh() error {
+	count := len(t.members)
+	if t.job.Config.Weights == weightsMean {
+		t.weights = uniform(count)
+		return nil
+	}
+	s, err := t.sample()
+	if err != nil {
+		return err
+	}
+	t.weights, t.rows = s.fit(), uint64(s.rows())
+	for m := range count {
+		t.kl = append(t.kl, s.divergence(only(m, count)))
+	}
+	t.kl = append(t.kl, s.divergence(t.weights))
+	for i := range t.results {
+		t.results[i].predictions = nil
+	}
+	return nil
+}
+
+// Progress implements round.Trainer: the steps and samples of all child jobs.
+func (t *trainer) Progress() round.Progress {
+	units := make([]round.UnitProgress, len(t.results))
+	for i := range t.results {
+		if r := &t.results[i]; r.head != nil {
+			units[i] = round.UnitProgress{Progress: r.numbers.progress(), Known: true, Done: true}
+		}
+	}
+	p := t.RoundProgress(units)
+	if t.weights != nil {
+		p.Loss = t.loss()
+	}
+	return p
+}
+
+// loss is the weighted sum of the members' training losses, -1 where one has none.
+func (t *trainer) loss() (sum float64) {
+	for m, w := range t.weights {
+		loss := t.results[m].numbers.Loss
+		if loss < 0 {
+			return -1
+		}
+		sum += float64(w * loss)
+	}
+	return sum
+}
+
+// ResultProgress implements round.UnitReporter.
+func (t *trainer) ResultProgress(part []byte) (round.Progress, error) {
+	o, err := childjob.Decode(part)
+	if err != nil {
+		return round.Progress{Loss: -1}, err
+	}
+	n, err := readNumbers(o.Head)
+	return n.progress(), err
+}
+
+// RoundProgress implements round.UnitReporter. The jobs of one member are alike, those of
+// different members are not.
+func (t *trainer) RoundProgress(units []round.UnitProgress) round.Progress {
+	all, ended, count := round.Progress{Loss: -1}, 0, len(t.members)
+	for m := range count {
+		var own []round.UnitProgress
+		for u := m; u < len(units); u += count {
+			own = append(own, units[u])
+		}
+		p, done := childjob.Sum(own)
+		all.Step, all.Steps, all.Samples, ended = all.Step+p.Step, all.Steps+p.Steps, all.Samples+p.Samples, ended+done
+	}
+	all.Phase = fmt.Sprintf("%d of %d models trained", ended, len(units))
+	return all
+}
+
+// Counters implements algorithms.Trainer: the sums of the child jobs'.
+func (t *trainer) Counters() map[string]uint64 {
+	var sums map[string]uint64
+	for i := range t.results {
+		for name, n := range t.results[i].numbers.Counters {
+			if sums == nil {
+				sums = make(map[string]uint64)
+			}
+			sums[name] += n
+		}
+	}
+	return sums
+}
+
+var errNoModel = errors.New("ensemble: the members are not trained yet")
+
+// Model implements algorithms.Trainer.
+func (t *trainer) Model() (algorithms.Model, error) {
+	if t.weights == nil {
+		return nil, errNoModel
+	}
+	m := &model{weights: t.weights}
+	for i := range t.members {
+		m.names = append(m.names, t.members[i].Name())
+		m.members = append(m.members, t.results[i].trained)
+	}
+	return m, m.check()
+}
+
+// Mixture implements algorithms.Mixer.
+func (t *trainer) Mixture() *algorithms.Mixture {
+	x := &algorithms.Mixture{Rows: int(t.rows)}
+	for m, w := range t.weights {
+		share := algorithms.Share{Member: t.members[m].label, Weight: w}
+		if t.kl != nil {
+			share.OutOfFoldKL = &t.kl[m]
+		}
+		x.Members = append(x.Members, share)
+	}
+	if t.kl != nil {
+		x.OutOfFoldKL = &t.kl[len(t.weights)]
+	}
+	return x
+}
