@@ -18,15 +18,15 @@ import (
 // not: the model and the counters are the same. So they are where the test rows have other
 // features and labels: no round of training may read these.
 func (j *job) checkDigest(ctx context.Context) error {
-	want, counters, err := j.runOn(ctx, func(k round.Kernel) (engine.Executor, error) { return engine.NewLocal(k, j.data, 1, noChildren), nil })
+	want, counters, err := j.runOn(ctx, func(k round.Kernel) (engine.Executor, error) { return j.local(k, j.data, 1), nil })
 	if err != nil {
 		return err
 	}
 	for name, make := range map[string]func(round.Kernel) (engine.Executor, error){
-		"on three lanes":             func(k round.Kernel) (engine.Executor, error) { return engine.NewLocal(k, j.data, 3, noChildren), nil },
+		"on three lanes":             func(k round.Kernel) (engine.Executor, error) { return j.local(k, j.data, 3), nil },
 		"on three workers in blocks": func(round.Kernel) (engine.Executor, error) { return newCrowd(j, 3) },
 		"with other test rows": func(k round.Kernel) (engine.Executor, error) {
-			return engine.NewLocal(k, j.otherTestRows(), 1, noChildren), nil
+			return j.local(k, j.otherTestRows(), 1), nil
 		},
 	} {
 		got, others, err := j.runOn(ctx, make)
@@ -167,7 +167,7 @@ func (w *member) do(ctx context.Context, r *round.Round, res *round.Result, to *
 		switch u := r.Unit(id); {
 		case !mine(id) || r.Has != nil && r.Has[id]:
 		case r.How == round.Collect:
-			res.Collected[id], err = engine.RunCollected(ctx, w.kernel, u, w.data, r.Vars, noChildren, w.scratch)
+			res.Collected[id], err = engine.RunCollected(ctx, w.kernel, u, w.data, r.Vars, children(w.data), w.scratch)
 		default:
 			p := w.tree.Partial()
 			if err = engine.RunUnit(p, w.kernel, u, w.data, r.Vars, w.cache, w.scratch); err == nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -20,7 +19,7 @@ func (j *job) trained(ctx context.Context) (algorithms.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := j.train(ctx, engine.NewLocal(k, j.data, 1, noChildren), ignore)
+	t, err := j.train(ctx, j.local(k, j.data, 1), ignore)
 	if err != nil {
 		return nil, err
 	}

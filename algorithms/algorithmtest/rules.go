@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"reflect"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/round"
@@ -47,16 +49,35 @@ func (l *rules) check(r *round.Round) error {
 		return fmt.Errorf("it has %d units", r.Units)
 	case r.Scope == round.Sharded && (r.Units&(r.Units-1) != 0 || r.Units > l.shards):
 		return fmt.Errorf("%d units of %d shards: want a power of two, no more than shards", r.Units, l.shards)
-	case r.Scope != round.None && r.Roles&dataset.AllRows == 0:
+	case r.Scope != round.None && r.Children == nil && r.Roles&dataset.AllRows == 0:
 		return fmt.Errorf("its units see no rows: Roles is %d", r.Roles)
 	case r.DerivedVersion != 0 && r.DerivedVersion < l.derived:
 		return fmt.Errorf("its derived values have the version %d, after %d", r.DerivedVersion, l.derived)
 	case r.Payloads != nil && (!collected || len(r.Payloads) != r.Units), r.Has != nil && (!collected || len(r.Has) != r.Units):
 		return fmt.Errorf("%d payloads and %d marks for %d units", len(r.Payloads), len(r.Has), r.Units)
-	case r.Children != nil:
-		return errChild
+	case r.Children != nil && (!collected || len(r.Children) != r.Units):
+		return fmt.Errorf("%d child jobs for %d units", len(r.Children), r.Units)
 	}
 	l.derived = max(l.derived, r.DerivedVersion)
+	return nil
+}
+
+// checkChildren holds the child jobs of a round against those that workers make of the unit's
+// number.
+func (j *job) checkChildren(r *round.Round) error {
+	p, ok := j.a.(algorithms.Parent)
+	if len(r.Children) > 0 && !ok {
+		return fmt.Errorf("a round has child jobs, and the algorithm is no algorithms.Parent")
+	}
+	for unit, c := range r.Children {
+		again, err := p.Child(j.spec, j.manifest, unit)
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(c, again) || c.Folds != 0 {
+			return fmt.Errorf("the round's child job %d is not the algorithm's, or has folds", unit)
+		}
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -100,6 +101,9 @@ func (t *table) whole(f func(lo, def float64) float64) param.Values {
 		if p.Kind == param.KindInt {
 			v[p.Name] = int64(f(p.Min, float64(t.defaults[p.Name].(int64))))
 		}
+		if p.ItemKey != "" {
+			v[p.Name] = t.items(t.defaults[p.Name].(string), f)
+		}
 	}
 	for {
 		_, err := t.a.Resolve(v, t.manifest)
@@ -112,6 +116,32 @@ func (t *table) whole(f func(lo, def float64) float64) param.Values {
 		}
 		delete(v, wrong.Name)
 	}
+}
+
+// items sets the whole numbers of each algorithm of a list.
+func (t *table) items(list string, f func(lo, def float64) float64) string {
+	items, err := param.ParseItems(list)
+	if err != nil {
+		return list // newJob reports it
+	}
+	for i := range items {
+		a, err := registry.Find(items[i].Name)
+		if err != nil {
+			return list
+		}
+		own, err := newTable(a, t.manifest)
+		if err != nil {
+			return list
+		}
+		items[i].Set = nil
+		values := own.whole(f)
+		for _, p := range own.params {
+			if value, ok := values[p.Name]; ok {
+				items[i].Set = append(items[i].Set, param.Pair{Key: p.Name, Value: fmt.Sprint(value)})
+			}
+		}
+	}
+	return param.FormatItems(items)
 }
 
 // with returns the middle with one more setting.

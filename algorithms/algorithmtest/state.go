@@ -151,6 +151,9 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 	if err := rules.check(r); err != nil {
 		return false, err
 	}
+	if err := j.checkChildren(r); err != nil {
+		return false, err
+	}
 	var res round.Result
 	if err := x.Do(ctx, n, r, &res); err != nil {
 		return false, err

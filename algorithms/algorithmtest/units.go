@@ -46,8 +46,6 @@ func (j *job) checkUnits(ctx context.Context) error {
 
 func ignore(uint64, round.Trainer) error { return nil }
 
-func noChildren(context.Context, *round.Job) ([]byte, error) { return nil, errChild }
-
 // executorFunc is an engine.Executor.
 type executorFunc func(ctx context.Context, n uint64, r *round.Round, res *round.Result) error
 
@@ -142,13 +140,14 @@ func (a *apart) alone(u round.Unit, f func(k round.Kernel, lo, hi int) error) er
 }
 
 func (a *apart) compareCollected(ctx context.Context, u round.Unit, r *round.Round, want []byte) error {
-	got, err := engine.RunCollected(ctx, a.kernel, u, a.j.data, r.Vars, noChildren, a.scratch)
+	got, err := engine.RunCollected(ctx, a.kernel, u, a.j.data, r.Vars, children(a.j.data), a.scratch)
 	if err != nil {
 		return err
 	}
 	var alone []byte
 	err = a.alone(u, func(k round.Kernel, lo, hi int) (err error) {
-		alone, err = engine.RunCollected(ctx, k, u, a.j.dataOf(lo, hi), r.Vars, noChildren, k.NewScratch())
+		d := a.j.dataOf(lo, hi)
+		alone, err = engine.RunCollected(ctx, k, u, d, r.Vars, children(d), k.NewScratch())
 		return err
 	})
 	if err == nil && (!bytes.Equal(got, want) || !bytes.Equal(alone, want)) {

@@ -28,8 +28,8 @@ func statOf(n, sum, squares float64) Stat {
 	return Stat{mean, math.Sqrt(max(squares/n-float64(mean*mean), 0))}
 }
 
-// statOver returns mean and population standard deviation of values.
-func statOver(values []float64) Stat {
+// StatOver returns mean and population standard deviation of values.
+func StatOver(values []float64) Stat {
 	n, sum, squares := float64(len(values)), 0.0, 0.0
 	for _, v := range values {
 		sum += v
@@ -48,5 +48,5 @@ func overFolds[T any](folds []T, of func(*T) Stat) Stat {
 	for i := range folds {
 		means = append(means, of(&folds[i]).Mean)
 	}
-	return statOver(means)
+	return StatOver(means)
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/version"
@@ -23,8 +24,10 @@ type Provenance struct {
 	MeanPredictor measures.Report   `json:"mean_predictor"`
 	Added         *Added            `json:"added,omitempty"`
 	Counters      map[string]uint64 `json:"counters,omitempty"`
-	FeatureNames  []string          `json:"feature_names,omitempty"`
-	LabelNames    []string          `json:"label_names,omitempty"`
+	// Mixture says how the model adds up others.
+	Mixture      *algorithms.Mixture `json:"mixture,omitempty"`
+	FeatureNames []string            `json:"feature_names,omitempty"`
+	LabelNames   []string            `json:"label_names,omitempty"`
 	// LabelType says what the labels are.
 	LabelType dataset.LabelType `json:"label_type,omitzero"`
 	// Missing and CountedFrom say how the data file was read, as dataset.Manifest has them.
@@ -46,7 +49,7 @@ func provenanceOf(j *round.Job, m *dataset.Manifest, o *Outcome, mean []float64)
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean[:m.Labels],
-		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, LabelType: m.LabelType,
+		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: m.LabelType,
 	}
 	if len(mean) > m.Labels {
 		p.Median = &mean[m.Labels]

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -40,10 +41,12 @@ type result struct {
 	Model         string             `json:"model,omitempty"`       // where it is
 	Predictions   string             `json:"predictions,omitempty"` // of held-out rows: where they are
 	HeldOut       []int              `json:"held_out,omitempty"`    // rows of the file, from 0; those of folds are in Folds
-	Numerics      int                `json:"numerics"`
-	Version       string             `json:"version"`
-	Folds         []foldResult       `json:"folds,omitempty"`
-	Curve         string             `json:"curve,omitempty"` // file of the losses step by step
+	// Mixture says how an ensemble weighs its members; that of a fold is in Folds.
+	Mixture  *algorithms.Mixture `json:"mixture,omitempty"`
+	Numerics int                 `json:"numerics"`
+	Version  string              `json:"version"`
+	Folds    []foldResult        `json:"folds,omitempty"`
+	Curve    string              `json:"curve,omitempty"` // file of the losses step by step
 
 	// Line is what --curve-out writes.
 	Line *protocol.JobCurve `json:"-"`
@@ -65,6 +68,8 @@ type foldResult struct {
 	Added         *pipeline.Added `json:"added,omitempty"`
 	ModelDigest   string          `json:"model_digest"`
 	HeldOut       []int           `json:"held_out,omitempty"`
+
+	Mixture *algorithms.Mixture `json:"mixture,omitempty"`
 }
 
 func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds float64) *result {
@@ -73,10 +78,10 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
-		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent,
+		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture,
 	}
 	for _, f := range o.Folds {
-		r.Folds = append(r.Folds, foldResult{f.Group, f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, nil})
+		r.Folds = append(r.Folds, foldResult{f.Group, f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, nil, f.Mixture})
 	}
 	return r
 }
@@ -100,6 +105,7 @@ func (r *result) text(w io.Writer) {
 	pairs(w, lines)
 	fmt.Fprintln(w)
 	writeMeasures(w, r.title(), r.Measures, r.MeanPredictor, r.Added)
+	r.writeMixture(w)
 	fmt.Fprintln(w)
 	end := [][2]string{{"model digest", r.ModelDigest}}
 	if r.Model != "" {

@@ -1,0 +1,141 @@
+package ensemble
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/internal/num/nofuse"
+)
+
+// TestNothingFuses holds the rule of internal/num.
+func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
+
+// drawSample draws rows with degrees that sum to 1; members may be alike, and predict zeros.
+func drawSample(t *rapid.T) *sample {
+	s := &sample{members: rapid.IntRange(2, 4).Draw(t, "members"), labels: rapid.IntRange(2, 4).Draw(t, "labels")}
+	distribution := func(name string, least float64) []float32 {
+		v, sum := make([]float64, s.labels), 0.0
+		for c := range v {
+			v[c] = least + rapid.SampledFrom([]float64{0, 0.1, 0.5, 1, 2, 7}).Draw(t, name)
+			sum += v[c]
+		}
+		p := make([]float32, s.labels)
+		for c := range v {
+			if p[c] = float32(1 / float64(s.labels)); sum > 0 {
+				p[c] = float32(v[c] / sum)
+			}
+		}
+		return p
+	}
+	near := rapid.SampledFrom([]float64{0, 0.05, 5, 500}).Draw(t, "near") // how alike members are
+	for range rapid.IntRange(1, 30).Draw(t, "rows") {
+		var p [][]float32
+		for range s.members {
+			p = append(p, distribution("predicted", near))
+		}
+		s.add(distribution("truth", 0), p)
+	}
+	return s
+}
+
+// naive is f by definition, in a loop of its own.
+func naive(s *sample, w []float64) (f float64) {
+	for i := range s.rows() {
+		for c := range s.labels {
+			mix := 0.0
+			for m := range s.members {
+				mix += w[m] * math.Max(float64(s.predicted[(i*s.members+m)*s.labels+c]), float64(float32(1e-12)))
+			}
+			if d := float64(s.truth[i*s.labels+c]); d > 0 {
+				f += d * math.Log(d/mix) / float64(s.rows())
+			}
+		}
+	}
+	return f
+}
+
+// plain is the iteration of Eq. 12 of Shen et al. 2017, by definition.
+func plain(s *sample, iterations int) []float64 {
+	w := uniform(s.members)
+	for range iterations {
+		next := make([]float64, s.members)
+		for i := range s.rows() {
+			for c := range s.labels {
+				mix := 0.0
+				for m := range w {
+					mix += w[m] * float64(s.predicted[(i*s.members+m)*s.labels+c])
+				}
+				for m := range w {
+					next[m] += float64(s.truth[i*s.labels+c]) * w[m] * float64(s.predicted[(i*s.members+m)*s.labels+c]) / mix / float64(s.rows())
+				}
+			}
+		}
+		w = next
+	}
+	normalise(w)
+	return w
+}
+
+// TestFitIsTheMinimum: no weights have a lower divergence, neither those of many plain
+// iterations, nor a member's alone, nor ones near by; and the gradient is that of differences.
+func TestFitIsTheMinimum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSample(t)
+		w := s.fit()
+		if !onSimplex(w) {
+			t.Fatalf("weights %v", w)
+		}
+		f := naive(s, w)
+		if got := s.divergence(w); math.Abs(got-f) > 1e-12*(1+math.Abs(f)) {
+			t.Fatalf("the divergence is %v, %v by definition", got, f)
+		}
+		others := [][]float64{plain(s, 1000), uniform(s.members)}
+		for m := range w {
+			others = append(others, only(m, s.members))
+			for k := range w {
+				if k != m && w[k] > 0 {
+					v := slices.Clone(w)
+					moved := math.Min(v[k], 1e-3)
+					v[m], v[k] = v[m]+moved, v[k]-moved
+					others = append(others, v)
+				}
+			}
+		}
+		for _, v := range others {
+			if g := naive(s, v); g < f-1e-8 {
+				t.Fatalf("%v has the divergence %v, %v have %v", w, f, v, g)
+			}
+		}
+		g := make([]float64, s.members)
+		u := uniform(s.members)
+		s.evaluate(g, u)
+		for m := range u {
+			const h = 1e-6
+			up, down := slices.Clone(u), slices.Clone(u)
+			up[m], down[m] = u[m]+h, u[m]-h
+			slope := (naive(s, up) - naive(s, down)) / (2 * h)
+			if math.Abs(slope+g[m]) > 1e-5*(1+math.Abs(slope)) {
+				t.Fatalf("∂f/∂w_%d is %v, by differences %v", m, -g[m], slope)
+			}
+		}
+	})
+}
+
+// TestAlikeMembers: where members predict nearly the same, 500 plain iterations are far from
+// the minimum; fit is not.
+func TestAlikeMembers(t *testing.T) {
+	s := &sample{members: 2, labels: 2}
+	for i := range 200 {
+		d := float32(0.4 + 0.001*float64(i%100))
+		s.add([]float32{d, 1 - d}, [][]float32{{d + 0.004, 1 - d - 0.004}, {d + 0.03, 1 - d - 0.03}})
+	}
+	if w := plain(s, 500); w[1] < 0.01 {
+		t.Fatalf("plain iterations end at %v: the example is too easy", w)
+	}
+	if w := s.fit(); w[1] > 1e-6 {
+		t.Errorf("weights %v, want the first member alone", w)
+	}
+}
