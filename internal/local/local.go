@@ -3,7 +3,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +36,7 @@ type Options struct {
 	// Memory, where not 0, bounds what a unit on the whole dataset may take in bytes (round.Demanding).
 	Memory int64
 	// Progress, where set, is called at most ten times a second and at the end,
-	// never concurrently. For a job of folds it sums over the folds.
+	// never concurrently. For a job with child jobs it sums over these.
 	Progress func(round.Progress)
 	// Resume continues a job that is not one of folds; zero: from its beginning.
 	Resume Checkpoint
@@ -69,9 +68,6 @@ type Checkpoint struct {
 	Curve  []byte // encoded; empty where none is recorded
 }
 
-// checkpointEvery is the time between two checkpoints.
-const checkpointEvery = 2 * time.Second
-
 // Run runs a job to its end, or until ctx is done.
 func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outcome, error) {
 	job, err := d.open(j)
@@ -89,9 +85,8 @@ func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outco
 	if err != nil {
 		return nil, err
 	}
-	r.meter.flush()
 	if o.Spend {
-		outcome.SetSpent(r.spent.Seconds(), time.Since(began).Seconds()*float64(max(1, min(j.Folds, o.Lanes))))
+		outcome.SetSpent(r.spent.Seconds(), time.Since(began).Seconds()*float64(max(1, min(r.children, o.Lanes))))
 	}
 	return outcome, nil
 }
@@ -124,111 +119,69 @@ func (d *Data) open(j *round.Job) (*jobrun.Job, error) {
 }
 
 type runner struct {
-	job   *jobrun.Job
-	kept  *engine.DerivedMemory
-	spent engine.RoundTimes
-	meter *meter
+	job      *jobrun.Job
+	kept     *engine.DerivedMemory
+	spent    engine.RoundTimes
+	children int // of the job, side by side
 }
 
 func newRunner(job *jobrun.Job, o *Options) *runner {
-	r := &runner{job: job, kept: o.Kept, meter: newMeter(o.Progress, max(1, job.Spec.Folds))}
+	r := &runner{job: job, kept: o.Kept}
 	if r.kept == nil {
 		r.kept = engine.NewDerivedMemory(engine.DerivedLimit)
 	}
 	return r
 }
 
-// run drives one job, whose folds come back here as child jobs.
+// run drives one job, whose child jobs come back here.
 func (r *runner) run(ctx context.Context, job *jobrun.Job, o Options) (outcome *pipeline.Outcome, err error) {
 	defer engine.Guard(&err, "training")
-	j := job.Spec
-	trainer, err := pipeline.New(j, job.Data.Manifest, o.Resume.State)
+	trainer, err := pipeline.New(job.Spec, job.Data.Manifest, o.Resume.State)
 	if err != nil {
 		return nil, err
 	}
 	pipeline.ShareModel(trainer, job.Kernel)
-	observe, rounds := func(uint64, round.Trainer) error { return nil }, o.Resume.Rounds
-	if j.Folds == 0 {
+	observe, tells := func(uint64, round.Trainer) error { return nil }, newTeller(&o)
+	f := &family{trainer: trainer, teller: tells, run: r.child}
+	if job.Spec.Folds == 0 {
 		line, err := o.record(trainer)
 		if err != nil {
 			return nil, err
 		}
-		observe = reporting(checkpointing(line.observer(r.meter.observer(j.Split.Fold)), line, &o), o.Report, &rounds)
+		c := &checkpointer{o: &o, line: line, last: time.Now()}
+		observe = c.observer(line.observer(observe))
+		f.take = c.taker(trainer, tells)
 		defer func() { line.finish(outcome) }()
 	}
-	child := func(ctx context.Context, j *round.Job) ([]byte, error) { return r.child(ctx, j, Options{}) }
-	x := engine.NewLocal(job.Kernel, job.Data, o.Lanes, child)
+	x := engine.NewLocal(job.Kernel, job.Data, o.Lanes, f.child)
 	x.UseMemory(r.kept)
 	defer x.ReleaseMemory()
-	err = engine.Drive(ctx, trainer, o.Resume.Rounds, r.spent.Measure(x, true), observe)
+	f.Executor = r.spent.Measure(x, true)
+	err = engine.Drive(ctx, trainer, o.Resume.Rounds, f, tells.observer(observe))
 	if err != nil {
 		return nil, err
 	}
-	if j.Folds == 0 {
-		r.meter.done(j.Split.Fold, trainer.Progress())
-		if o.Report != nil {
-			o.Report(rounds, trainer.Progress())
-		}
+	if job == r.job {
+		r.children = f.most
 	}
+	tells.end(trainer.Progress())
 	if o.Model != nil {
 		return pipeline.WriteOutcome(trainer, o.Model)
 	}
 	return trainer.Outcome()
 }
 
-// checkpointing adds checkpoints to an observer.
-func checkpointing(observe engine.Observer, line *line, o *Options) engine.Observer {
-	if o.Checkpoint == nil {
-		return observe
-	}
-	var buf []byte
-	last := time.Now()
-	return func(rounds uint64, t round.Trainer) error {
-		if err := observe(rounds, t); err != nil {
-			return err
-		}
-		if time.Since(last) >= cmp.Or(o.every, checkpointEvery) {
-			var err error
-			if buf, err = t.AppendState(buf[:0]); err != nil {
-				return err
-			}
-			o.Checkpoint(Checkpoint{rounds, buf, line.encoded()})
-			last = time.Now()
-		}
-		return nil
-	}
-}
-
-// reportEvery is the least time between two reports.
-const reportEvery = 500 * time.Millisecond
-
-// reporting adds reports to an observer, and counts the rounds.
-func reporting(observe engine.Observer, tell func(uint64, round.Progress), count *uint64) engine.Observer {
-	if tell == nil {
-		return observe
-	}
-	last := time.Now()
-	return func(rounds uint64, t round.Trainer) error {
-		*count = rounds
-		if time.Since(last) >= reportEvery {
-			tell(rounds, t.Progress())
-			last = time.Now()
-		}
-		return observe(rounds, t)
-	}
-}
-
-// Child runs a child job, a fold of the job that parent is, which has all shards. It
+// Child runs a child job, such as a fold, of the job that parent is, which has all shards. It
 // returns the encoded outcome: the same bytes wherever it ran. Of o, Kept, Resume,
 // Checkpoint and Report count.
 func Child(ctx context.Context, parent *jobrun.Job, j *round.Job, o Options) ([]byte, error) {
 	return newRunner(parent, &o).child(ctx, j, o)
 }
 
-// child runs a fold in one lane; others run beside it.
+// child runs a child job in one lane; others run beside it.
 func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 	if j.Folds > 0 {
-		return nil, errors.New("a fold cannot have folds of its own")
+		return nil, errors.New("a child job cannot have folds of its own")
 	}
 	child, err := r.job.Child(j)
 	if err != nil {
