@@ -88,6 +88,7 @@ func (f *File) fill(values []*ast.MappingValueNode, algorithm string) error {
 type text struct {
 	key, value   string
 	at, valuesAt yamltree.Place
+	list         *ast.SequenceNode // the value instead of a text
 }
 
 func (f *File) texts(values []*ast.MappingValueNode) ([]text, error) {
@@ -103,17 +104,30 @@ func (f *File) texts(values []*ast.MappingValueNode) ([]text, error) {
 			return nil, f.errorAt(at, "%s: given a second time; the first is in line %d", k.Value, first.Line)
 		}
 		seen[k.Value] = at
-		value, ok := yamltree.Scalar(n.Value)
-		if !ok {
-			return nil, f.errorAt(at, "%s: %s is not a value; a value is a number, true, false or a word", k.Value, kindOf(n.Value))
+		t := text{key: k.Value, at: at, valuesAt: yamltree.PlaceOf(n.Value.GetToken())}
+		if t.value, ok = yamltree.Scalar(n.Value); !ok {
+			if t.list, ok = n.Value.(*ast.SequenceNode); !ok {
+				return nil, f.notValue(at, k.Value, n.Value)
+			}
 		}
-		texts = append(texts, text{k.Value, value, at, yamltree.PlaceOf(n.Value.GetToken())})
+		texts = append(texts, t)
 	}
 	return texts, nil
 }
 
+func (f *File) notValue(at yamltree.Place, key string, n ast.Node) *Error {
+	return f.errorAt(at, "%s: %s is not a value; a value is a number, true, false or a word", key, kindOf(n))
+}
+
 func (f *File) set(t text) error {
 	f.keys[t.key] = t.valuesAt
+	if t.list != nil {
+		value, err := f.items(t)
+		if err != nil {
+			return err
+		}
+		t.value = value
+	}
 	err := Set(&f.Spec, t.key, t.value)
 	if err == nil {
 		return nil

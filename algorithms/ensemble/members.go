@@ -43,7 +43,7 @@ func (k kin) parse(text string) ([]member, error) {
 		return nil, err
 	}
 	if len(items) < leastMembers || len(items) > mostMembers {
-		return nil, fmt.Errorf("%d members; an ensemble has %d to %d", len(items), leastMembers, mostMembers)
+		return nil, fmt.Errorf("%d are given; an ensemble has %d to %d members", len(items), leastMembers, mostMembers)
 	}
 	members, labels := make([]member, len(items)), labelled(names(items))
 	for i, item := range items {

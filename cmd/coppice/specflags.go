@@ -22,6 +22,7 @@ type specFlags struct {
 	Spec         string   `placeholder:"FILE" help:"Job spec in YAML; flags override it."`
 	Set          []string `sep:"none" placeholder:"KEY=VALUE" help:"A setting of the algorithm; may be given again and again, each key once, here or by a flag of its own."`
 	Seed         string   `placeholder:"N" help:"Seed of everything random (default: 1)."`
+	Members      string   `placeholder:"A,B" help:"Members of an ensemble, the same as --set members=A,B: each may have settings, such as structrf:trees=100."`
 	Steps        string   `placeholder:"N" help:"Steps at most, the same as --set steps=N; early stopping stays on."`
 	TestFraction string   `placeholder:"F" help:"Share of the rows held out for the measures."`
 	Folds        string   `placeholder:"K" help:"Train once for each of K folds and average the measures; groups: once for each group of the dataset, which is tested (see --groups)."`
@@ -91,8 +92,13 @@ func (s *specFlags) apply(to *protocol.Spec) error {
 			return err
 		}
 	}
-	if s.Steps != "" {
-		return set("--steps", "steps", s.Steps)
+	for _, f := range []struct{ flag, key, value string }{{"--steps", "steps", s.Steps}, {"--members", "members", s.Members}} {
+		if f.value == "" {
+			continue
+		}
+		if err := set(f.flag, f.key, f.value); err != nil {
+			return err
+		}
 	}
 	return nil
 }
