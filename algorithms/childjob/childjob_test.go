@@ -1,0 +1,33 @@
+package childjob_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/childjob"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+)
+
+// FuzzDecode: bytes are an outcome that is encoded to the same bytes, or refused.
+func FuzzDecode(f *testing.F) {
+	o := childjob.Outcome{Head: []byte(`{"steps":1}`), Model: []byte("model"), Curve: []byte("curve"), Predictions: []byte("rows")}
+	f.Add(o.Encode())
+	f.Add(new(childjob.Outcome).Encode())
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	f.Add(o.Encode()[:20])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var o *childjob.Outcome
+		var err error
+		allocs.AtMost(t, 64<<10, "an outcome", func() { o, err = childjob.Decode(b) })
+		if err != nil {
+			if !errors.Is(err, childjob.ErrFormat) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		if !bytes.Equal(o.Encode(), b) {
+			t.Fatalf("%d bytes are encoded as %d", len(b), len(o.Encode()))
+		}
+	})
+}

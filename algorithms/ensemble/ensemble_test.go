@@ -1,0 +1,312 @@
+package ensemble
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// TestMembersAreRefused: each text is refused with the name of the setting and a reason.
+func TestMembersAreRefused(t *testing.T) {
+	a := New(family())
+	for text, want := range map[string]string{
+		"structrf,ensemble":                     "an ensemble cannot be a member of an ensemble; members may be ldlf, structrf, rf",
+		"structrf,regression":                   "regression predicts a number, and members predict label distributions",
+		"structrf,ldfl":                         `the algorithm "ldfl" is unknown (did you mean "ldlf"?)`,
+		"structrf":                              "1 are given; an ensemble has 2 to 16 members",
+		strings.Repeat("rf,", 16) + "rf":        "17 are given",
+		"structrf:tree=3,ldlf":                  `structrf: tree: no such setting (did you mean "trees"?); the settings are trees, max_depth`,
+		"structrf:trees=0,ldlf":                 `structrf: trees: "0" is not a whole number from 1 to 10000`,
+		"structrf,rf,structrf:trees=x":          `structrf 2: trees: "x" is not a whole number`,
+		"structrf:trees=1:trees=2,ldlf":         "structrf: trees: it is given twice",
+		"structrf:trees,ldlf":                   `structrf: want KEY=VALUE after the colon, not "trees"`,
+		"structrf,,ldlf":                        "a name, a key or a value is missing",
+		"":                                      "a name, a key or a value is missing",
+		`structrf:features="1,ldlf`:             "a quote without its end",
+		`structrf:features="no",ldlf`:           `structrf: features: "no": want all, sqrt`,
+		"structrf:min_samples=2,ldlf:outputs=2": "ldlf: outputs: 2 units are fewer than the 63 split nodes",
+		"structrf,ldlf":                         "structrf: min_samples: 0.8 of 8 training rows are 6 draws, fewer than the 20",
+	} {
+		_, err := a.Resolve(param.Values{"members": text}, smallManifest())
+		var wrong *param.Error
+		if !errors.As(err, &wrong) || wrong.Name != "members" || !strings.Contains(wrong.Reason, want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+	_, err := a.Resolve(param.Values{"members": smallMembers, "inner_folds": int64(9)}, smallManifest())
+	if err == nil || err.Error() != "inner_folds: 9 folds of 8 rows: some would be empty" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSettingsAreResolved: members get all of their settings, and given again these are the
+// same; a member may be there twice.
+func TestSettingsAreResolved(t *testing.T) {
+	k := family()
+	members, err := k.resolve(`structrf:min_samples=2, structrf : trees = 3:min_samples=2:features="0.5"`, smallManifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const settings = "max_depth=20:sampling_ratio=0.8:min_samples=2:features="
+	text := format(members)
+	if want := "structrf:trees=50:" + settings + "all:step=exhaustive:alpha=0.25:beta=8,structrf:trees=3:" + settings + "0.5:step=exhaustive:alpha=0.25:beta=8"; text != want {
+		t.Errorf("%s, want %s", text, want)
+	}
+	if again, err := k.resolve(text, smallManifest()); err != nil || format(again) != text {
+		t.Errorf("given again: %v", err)
+	}
+	if members[1].label != "structrf 2" {
+		t.Errorf("the second is called %q", members[1].label)
+	}
+}
+
+// TestChildren: which rows each child job trains on, and what it keeps.
+func TestChildren(t *testing.T) {
+	j := smallJob(t, nil)
+	j.Split.Folds, j.Split.Fold, j.Predictions = 4, 1, 100
+	a := New(family()).(algorithms.Parent)
+	outer, err := j.Split.Assign(8, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := make([]int, 8)
+	for unit := range 6 {
+		c, err := a.Child(j, smallManifest(), unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles, err := c.Split.Assign(8, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner := unit >= 2
+		if c.Algorithm != []string{"structrf", "rf"}[unit%2] || c.Folds != 0 || (c.Predictions > 0) != inner || c.NoModel != inner || c.Seed != j.Seed {
+			t.Errorf("unit %d: %+v", unit, c)
+		}
+		for row, r := range roles {
+			switch {
+			case !inner && r != outer[row]:
+				t.Errorf("unit %d: row %d has the role %d, %d in the job", unit, row, r, outer[row])
+			case inner && (r == dataset.Outside) != (outer[row] == dataset.Test):
+				t.Errorf("unit %d: row %d has the role %d, %d in the job", unit, row, r, outer[row])
+			case inner && r == dataset.Test:
+				tested[row]++
+			}
+		}
+	}
+	for row, n := range tested {
+		if want := 2; outer[row] != dataset.Test && n != want || outer[row] == dataset.Test && n != 0 {
+			t.Errorf("row %d is predicted %d times by inner jobs", row, n)
+		}
+	}
+	for _, unit := range []int{-1, 6} {
+		if _, err := a.Child(j, smallManifest(), unit); err == nil {
+			t.Errorf("there is a unit %d", unit)
+		}
+	}
+}
+
+// TestChildValidates: a member that stops early validates on rows of its own training rows, in
+// inner folds too; groups stay whole.
+func TestChildValidates(t *testing.T) {
+	m := smallManifest()
+	m.Rows, m.Groups = 300, &dataset.Groups{Digest: "groups", Names: []string{"a", "b", "c", "d"}}
+	a := New(family())
+	r, err := a.Resolve(param.Values{"inner_folds": int64(3)}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Params: r.Params, Split: dataset.Split{Assigned: "groups", Folds: 4, Fold: 2}}
+	assigned := make([]uint16, 300)
+	for i := range assigned {
+		assigned[i] = uint16(i % 4)
+	}
+	for unit := range 8 {
+		c, err := a.(algorithms.Parent).Child(j, m, unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles, err := c.Split.Assign(300, assigned)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := map[dataset.Roles]int{}
+		held := map[uint16]bool{}
+		for row, r := range roles {
+			counts[r]++
+			if r == dataset.Test {
+				held[assigned[row]] = true
+			}
+		}
+		trained := 225
+		if unit >= 2 {
+			trained = 150
+		}
+		validates := 0
+		if c.Algorithm == "ldlf" {
+			validates = trained / 5
+		}
+		if counts[dataset.Validation] != validates || counts[dataset.Train] != trained-validates || len(held) != 1 {
+			t.Errorf("unit %d (%s): rows by role %v, groups held out %v", unit, c.Algorithm, counts, held)
+		}
+	}
+}
+
+// TestFold: the weights of six results, in whichever order they are taken; a result that does
+// not belong is refused.
+func TestFold(t *testing.T) {
+	j := smallJob(t, nil)
+	tr, err := newSmall(t, j, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := &round.Result{Collected: make([][]byte, 6)}
+	for unit := range 6 {
+		if unit%2 == 0 {
+			res.Collected[unit] = part(t, unit)
+		} else if err := tr.TakePart(unit, part(t, unit)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tr.Model(); err == nil {
+		t.Error("there is a model before the end")
+	}
+	if err := tr.Fold(res); err != nil {
+		t.Fatal(err)
+	}
+	x := tr.Mixture()
+	if x.Rows != 8 || x.Members[0].Weight < 1-1e-3 || x.Members[0].Member != "structrf" || *x.Members[1].OutOfFoldKL <= *x.Members[0].OutOfFoldKL {
+		t.Errorf("%+v", x)
+	}
+	if p := tr.Progress(); p.Step != 12 || p.Steps != 12 || p.Samples != 96 || math.Abs(p.Loss-0.5) > 1e-12 || p.Phase != "6 of 6 models trained" {
+		t.Errorf("%+v", p)
+	}
+	if n := tr.Counters()["gain_evaluations"]; n != 15 {
+		t.Errorf("%d gain evaluations", n)
+	}
+	m, err := tr.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := m.Describe(); lines[0][0] != "weight of structrf" || !slices.ContainsFunc(lines, func(l [2]string) bool { return strings.HasPrefix(l[0], "rf: ") }) {
+		t.Errorf("%v", lines)
+	}
+	for unit, other := range map[int]int{0: 1, 1: 2, 2: 0} {
+		if err := tr.TakePart(unit, part(t, other)); err == nil {
+			t.Errorf("unit %d takes the result of unit %d", unit, other)
+		}
+	}
+	if err := tr.TakePart(0, []byte{1}); err == nil {
+		t.Error("a byte is a result")
+	}
+}
+
+// TestMean: without inner folds, all weights are the same.
+func TestMean(t *testing.T) {
+	tr, err := newSmall(t, smallJob(t, param.Values{"weights": "mean"}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Fold(&round.Result{Collected: [][]byte{part(t, 0), part(t, 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	if x := tr.Mixture(); x.Members[0].Weight != 0.5 || x.OutOfFoldKL != nil || x.Rows != 0 {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestDraw: of more rows than wanted, so many are drawn, others by another seed.
+func TestDraw(t *testing.T) {
+	count := func(v []bool) (n int) {
+		for _, d := range v {
+			if d {
+				n++
+			}
+		}
+		return n
+	}
+	if draw(1, 10, 10) != nil || count(draw(1, 1000, 10)) != 10 || slices.Equal(draw(1, 1000, 10), draw(2, 1000, 10)) {
+		t.Error("other rows are drawn")
+	}
+	tr, err := newSmall(t, smallJob(t, param.Values{"weight_rows": int64(3)}), after(t, smallJob(t, param.Values{"weight_rows": int64(3)}), 6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := tr.sample(); err != nil || s.rows() != 3 {
+		t.Errorf("%v, error %v", s, err)
+	}
+}
+
+// TestPredict: a prediction is the weighted sum of the members', by definition.
+func TestPredict(t *testing.T) {
+	rows := &dataset.Rows{N: 600, Features: 3, Labels: 2}
+	var refs []dataset.RowRef
+	for i := range rows.N {
+		rows.X = append(rows.X, 0, float32(i%2), 0)
+		refs = append(refs, dataset.RowRef{Pos: uint32(i)})
+	}
+	m := &model{weights: []float64{0.25, 0.75}, names: []string{"rf", "rf"}}
+	for _, low := range []float32{0.25, 0.5} {
+		one, err := family()[2].DecodeModel(stump(low))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.members = append(m.members, one)
+	}
+	out := make([]float32, 1200)
+	m.Predict(out, refs, func(uint32) *dataset.Rows { return rows }, m.NewScratch())
+	for i := range rows.N {
+		want := float32(0.75) // mean of 1 and 0.5
+		if i%2 == 1 {
+			want = 0.25*(0.25+0.5)/2 + 0.75*0.5
+		}
+		if out[2*i] != want || out[2*i+1] != 1-want {
+			t.Fatalf("row %d: %v, want %v", i, out[2*i:2*i+2], want)
+		}
+	}
+}
+
+// TestModelsAreRefused: tensors that are bent in one way each.
+func TestModelsAreRefused(t *testing.T) {
+	for want, bend := range map[string]func([]algorithms.Tensor) []algorithms.Tensor{
+		`the tensor "settings" is missing`: func([]algorithms.Tensor) []algorithms.Tensor { return nil },
+		"the weights are [0.5 0.75]":       func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0] = 0.5; return v },
+		"the weights are [-0.5 1.5]":       func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0], v[1].F64[1] = -0.5, 1.5; return v },
+		"the tensors of member 1 are missing": func(v []algorithms.Tensor) []algorithms.Tensor {
+			return v[:12]
+		},
+		`"0/none/x" belongs to no member`: func(v []algorithms.Tensor) []algorithms.Tensor {
+			return append(v, algorithms.Tensor{Name: "0/none/x"})
+		},
+		`the algorithm "none" is unknown`: func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/none/x"; return v },
+		"an ensemble cannot be a member":  func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/ensemble/x"; return v },
+		"have other shapes":               func(v []algorithms.Tensor) []algorithms.Tensor { v[12].U32[2] = 4; return v },
+	} {
+		m := &model{weights: []float64{0.25, 0.75}, names: []string{"rf", "rf"}}
+		for range 2 {
+			one, err := family()[2].DecodeModel(stump(0.25))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.members = append(m.members, one)
+		}
+		file, _ := modelfile.Encode(Name, m.Tensors(), nil)
+		f, err := modelfile.Decode(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = New(family()).DecodeModel(bend(f.Tensors))
+		if !errors.Is(err, learner.ErrModel) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}

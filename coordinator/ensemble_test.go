@@ -1,0 +1,70 @@
+package coordinator_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// smallEnsemble is a job of 2 × (1 + 3) child jobs.
+func smallEnsemble() protocol.Spec {
+	return protocol.Spec{
+		Algorithm: "ensemble", Dataset: "art", TestFraction: 0.1,
+		Set: map[string]string{
+			"members": "structrf:trees=8:min_samples=4,ldlf:steps=400:trees=2:depth=4:leaf_batches=20", "inner_folds": "3",
+		},
+	}
+}
+
+// TestEnsemble trains an ensemble on one worker, then on three of which one goes away while
+// members are trained, and the leader too; then once for each of two folds: the digests are
+// those of --local, and the outcome has the weights.
+func TestEnsemble(t *testing.T) {
+	ctx := deadline(t)
+	s := smallEnsemble()
+	want := localDigest(t, s)
+	c := start(t, 3, 1)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	end := c.train(ctx, s, nil)
+	if got := end.Models[0].Digest; got != want {
+		t.Errorf("one worker: digest %s, --local has %s", got, want)
+	}
+	var o pipeline.Outcome
+	if err := json.Unmarshal(end.Outcome, &o); err != nil || o.Mixture == nil || len(o.Mixture.Members) != 2 || o.Mixture.Rows != 540 {
+		t.Fatalf("the outcome has the weights %+v, error %v", o.Mixture, err)
+	}
+	if o.Steps <= 8 || end.Progress.Step != o.Steps {
+		t.Errorf("%d steps, the job tells of %d", o.Steps, end.Progress.Step)
+	}
+	c.startWorker("w1")
+	c.startWorker("w2")
+	s.Name = "again"
+	if _, err := c.client.Submit(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
+		if j.Collected >= 2 && !stopped {
+			stopped = true
+			c.stop("w1")
+			c.stop(c.leader(ctx))
+		}
+	})
+	if err != nil || end.State != protocol.Done || end.Models[0].Digest != want {
+		t.Errorf("%+v, error %v: --local has %s", end, err, want)
+	}
+	if !stopped {
+		t.Error("the job ended before two members were trained")
+	}
+	s.Name, s.TestFraction, s.Folds = "folds", 0, 2
+	want = localDigest(t, s)
+	end = c.train(ctx, s, nil)
+	if err := json.Unmarshal(end.Outcome, &o); err != nil || o.ModelDigest != want || len(end.Models) != 2 {
+		t.Errorf("folds: digest %s of %d models, error %v; --local has %s", o.ModelDigest, len(end.Models), err, want)
+	}
+}
