@@ -8,8 +8,8 @@ import (
 
 // The bounds of the iteration that fits weights.
 const (
-	mostPasses   = 500 // over the rows
-	greatestGap  = 1e-9
+	mostPasses   = 500   // over the rows
+	greatestGap  = 1e-9  // nats
 	leastDegree  = 1e-12 // predicted degrees are at least this
 	greatestStep = 1 << 20
 )
@@ -42,7 +42,7 @@ func (s *sample) add(truth []float32, predicted [][]float32) {
 // where members predict nearly the same; so η doubles as long as f falls, and falls back to a
 // quarter where f would rise. Since f is convex, f(w) is above its minimum by
 // max_m g_m - Σ_m w_m g_m at most (the sum is that of degrees, 1 but for rounding): fit ends once
-// that is below greatestGap, or f falls no more.
+// that is below greatestGap, f falls no more, or after mostPasses.
 func (s *sample) fit() []float64 {
 	w, g := uniform(s.members), make([]float64, s.members)
 	next, after := make([]float64, s.members), make([]float64, s.members)

@@ -105,7 +105,7 @@ func TestFitIsTheMinimum(t *testing.T) {
 			}
 		}
 		for _, v := range others {
-			if g := naive(s, v); g < f-1e-8 {
+			if g := naive(s, v); g < f-1e-5 { // of members that are made to be hard: mostPasses ends the fit
 				t.Fatalf("%v has the divergence %v, %v have %v", w, f, v, g)
 			}
 		}
