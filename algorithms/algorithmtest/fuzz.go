@@ -14,7 +14,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -88,7 +87,7 @@ func addStates(f *testing.F, which int, j *job) {
 		f.Add(uint8(which), state)
 		return err
 	}
-	t, err := j.train(f.Context(), engine.NewLocal(k, j.data, 1, noChildren), add)
+	t, err := j.train(f.Context(), j.local(k, j.data, 1), add)
 	if err == nil {
 		err = add(0, t)
 	}

@@ -1,12 +1,10 @@
 package algorithmtest
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/param"
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/round"
@@ -114,34 +112,4 @@ var errEndless = fmt.Errorf("the job has not ended after %d rounds", maxRounds)
 // local returns an executor of so many lanes.
 func (j *job) local(k round.Kernel, d *dataset.Data, lanes int) *engine.Local {
 	return engine.NewLocal(k, d, lanes, children(d))
-}
-
-// children runs child jobs on the shards of d, each with roles of its own.
-func children(d *dataset.Data) engine.ChildRunner {
-	return func(ctx context.Context, spec *round.Job) ([]byte, error) {
-		roles, err := spec.Split.Assign(d.Manifest.Rows, nil)
-		if err != nil {
-			return nil, err
-		}
-		own := dataset.NewData(d.Manifest, roles)
-		for i := range d.Manifest.Shards {
-			own.SetShard(i, d.Shard(i))
-		}
-		t, err := pipeline.New(spec, d.Manifest, nil)
-		if err != nil {
-			return nil, err
-		}
-		k, err := pipeline.NewKernel(spec, d.Manifest)
-		if err != nil {
-			return nil, err
-		}
-		if err := engine.Drive(ctx, t, 0, engine.NewLocal(k, own, 1, nil), ignore); err != nil {
-			return nil, err
-		}
-		o, err := t.Outcome()
-		if err != nil {
-			return nil, err
-		}
-		return o.Encode()
-	}
 }

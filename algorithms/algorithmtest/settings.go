@@ -9,7 +9,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/param"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -125,7 +124,7 @@ func (t *table) items(list string, f func(lo, def float64) float64) string {
 		return list // newJob reports it
 	}
 	for i := range items {
-		a, err := registry.Find(items[i].Name)
+		a, err := kin.Find(items[i].Name)
 		if err != nil {
 			return list
 		}

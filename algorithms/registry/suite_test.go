@@ -4,8 +4,11 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
+	"github.com/coppice-ldl/coppice/algorithms/algorithmtest/kintest"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 )
+
+func init() { kintest.Use() }
 
 // TestContract: every algorithm passes the suite of algorithms/algorithmtest.
 func TestContract(t *testing.T) {
