@@ -1,0 +1,5 @@
+//go:build !race
+
+package boost_test
+
+const slowed = false
