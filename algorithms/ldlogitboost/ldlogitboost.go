@@ -25,8 +25,9 @@ func New() algorithms.Algorithm {
 }
 
 // leastSquares is the criterion of a tree for one label c, with g = p_c - d_c and h = p_c (1 - p_c).
-// With weights h and the working response -g/h, the weighted squared error falls by twice the gain of
-// sums: the response, whose division by a small h would magnify errors, is not computed.
+// With weights h and the working response -g/h, the weighted squared error of a split is less than the
+// node's by the gain of sums: the response, whose division by a small h would magnify errors, is not
+// computed.
 type leastSquares struct {
 	l2    float64
 	g     *boost.Gradients
