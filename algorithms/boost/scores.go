@@ -98,5 +98,5 @@ const lossBits = 26
 
 // exactLoss returns a row's loss as a multiple of 2^-lossBits.
 func exactLoss(loss float64) float64 {
-	return float64(roundToInt(float64(loss*(1<<lossBits)))) / (1 << lossBits)
+	return float64(float64(roundToInt(float64(loss*(1<<lossBits)))) / (1 << lossBits))
 }
