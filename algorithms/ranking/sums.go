@@ -23,7 +23,6 @@ type marks struct {
 // scratch is the working memory of one lane, made for the landmarks of the job.
 type scratch struct {
 	features  []float32
-	point     []float64
 	marks     *marks // that the fields below are for
 	distances *rows.Scratch
 	block     *part
