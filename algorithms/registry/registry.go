@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/aabp"
+	"github.com/coppice-ldl/coppice/algorithms/aaknn"
 	"github.com/coppice-ldl/coppice/algorithms/aosoldlogitboost"
 	"github.com/coppice-ldl/coppice/algorithms/cpnn"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
@@ -38,6 +39,7 @@ func All() []algorithms.Algorithm {
 		ranking.New(),
 		ldlogitboost.New(),
 		aosoldlogitboost.New(),
+		aaknn.New(),
 	}
 	return append(single, ensemble.New(single))
 }

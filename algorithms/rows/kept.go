@@ -100,3 +100,16 @@ func Bytes(m *dataset.Manifest, w *Wanted) (encoded, tensors int64) {
 	const head = 8 + 64 + 5*8 // size, header, padding
 	return tensors + head, tensors
 }
+
+// mostScale is greater than the scale of any column: features are float32.
+const mostScale = 1e60
+
+// CheckScale refuses factors of features under which distances might not be finite.
+func CheckScale(scale []float64) error {
+	for i, x := range scale {
+		if !(x > 0 && x <= mostScale) {
+			return fmt.Errorf("%w: feature %d is multiplied by %v", ErrRows, i, x)
+		}
+	}
+	return nil
+}

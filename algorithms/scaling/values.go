@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -15,6 +16,18 @@ const (
 
 // Kinds lists the kinds in the order of their numbers in model files.
 var Kinds = []string{None, Standard, MinMax}
+
+// denseShare is the share of non-zero entries from which Rule standardises: mostly binary
+// features are harmed by it.
+const denseShare = 0.2
+
+// Rule returns the kind of scaling for a dataset where a spec names none and the preset is auto.
+func Rule(m *dataset.Manifest) string {
+	if m.Density() >= denseShare {
+		return Standard
+	}
+	return None
+}
 
 // Values map a feature x_i to (x_i - Shift_i)·Scale_i. The zero value maps nothing. Values are
 // float64, so that a column far from zero keeps its digits. What is called for each row takes

@@ -1,0 +1,99 @@
+package aaknn
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// The presets.
+const (
+	presetAuto  = "auto"
+	presetPaper = "paper"
+)
+
+// autoK is the k that is chosen by the training rows.
+const autoK = "auto"
+
+// Config holds the settings of a job.
+type Config struct {
+	Preset  string
+	K       string // auto, or a number
+	Scaling string
+}
+
+// settings lists what a spec may say, in the order of help texts. Preset paper has the k of
+// Geng 2016's experiments; his toolbox has 4 by default.
+var settings = param.Table[Config]{
+	param.Word("preset", "auto fits the dataset; paper has the k of Geng 2016 and raw features",
+		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+	param.Text("k", "neighbours of a row; auto: 4, 8, 16, ... up to a quarter of the training rows, whichever predicts "+
+		"training rows from the others with the least K-L, in a time that grows with the square of the rows",
+		"auto, or a number of rows from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(presetPaper, "5"),
+	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
+		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
+}
+
+// checkK reports why a value of k is wrong.
+func checkK(text string) error {
+	if text == autoK {
+		return nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 32); err != nil || n == 0 || text[0] == '+' {
+		return errors.New("want auto, or a number of rows from 1")
+	}
+	return nil
+}
+
+// neighbours returns k; 0: auto.
+func (c *Config) neighbours() int {
+	n, _ := strconv.Atoi(c.K) // checked
+	return n
+}
+
+// fill computes what depends on the data and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	if !given.Has("scaling") && c.Preset == presetAuto {
+		c.Scaling = scaling.Rule(m)
+	}
+}
+
+// fits refuses more neighbours than rows.
+func (c *Config) fits(m *dataset.Manifest) error { return c.fitsRows(m.Rows) }
+
+func (c *Config) fitsRows(rows int) error {
+	if k := c.neighbours(); k > rows {
+		return param.Errorf("k", "%d neighbours, but there are only %d training rows", k, rows)
+	}
+	return nil
+}
+
+// candidates lists the k that auto chooses among, for so many training rows: each has as many
+// other rows.
+func candidates(rows int) []int {
+	list := []int{min(4, max(1, rows-1))}
+	for k := 8; k <= rows/4; k *= 2 {
+		list = append(list, k)
+	}
+	return list
+}
+
+// memory estimates the memory of a trainer: the training rows, in a state and in the model.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	encoded, tensors := rows.Bytes(m, &wanted)
+	f := algorithms.Footprint{
+		State: encoded + stateBytes, Model: tensors + 4*modelSettings,
+		Node: int64(8 * scaling.MostSums(c.Scaling, m)), Nodes: int64(len(m.Shards)),
+	}
+	if c.Scaling != scaling.None {
+		f.State += 16*int64(m.Features) + 17
+		f.Model += 16 * int64(m.Features)
+	}
+	return f
+}

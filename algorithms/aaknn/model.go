@@ -1,0 +1,138 @@
+package aaknn
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+const (
+	modelFormat = 1
+	// modelSettings is the length of a model's tensor of settings.
+	modelSettings = 8
+)
+
+// model is the training rows and k; see algorithms.Model.
+type model struct {
+	rows.Sizes
+	k     int
+	kind  string // of scaling
+	scale scaling.Values
+	kept  dataset.Rows
+
+	once sync.Once
+	from *rows.Distances // made by the first prediction
+}
+
+// tensors lists the tensors.
+func (m *model) tensors(l *learner.Tensors) {
+	kind := 0
+	for i, name := range scaling.Kinds {
+		if name == m.kind {
+			kind = i
+		}
+	}
+	numbers := append(m.Sizes.Numbers(), learner.Within(&m.k, 1, dataset.MaxRows), learner.Within(&kind, 0, len(scaling.Kinds)-1))
+	if l.Settings(modelFormat, numbers...) {
+		m.kind = scaling.Kinds[kind]
+	}
+	l.Check(m.k <= m.Rows && m.Labels > 0, "%d neighbours of %d rows with %d labels", m.k, m.Rows, m.Labels)
+	m.scale.Tensors(l, m.kind, m.Features)
+	if l.Reading() {
+		err := rows.CheckScale(m.scale.Scale)
+		l.Check(err == nil, "%w", err)
+	}
+	rows.Tensors(l, &m.Sizes, &m.kept)
+}
+
+func decodeModel(tensors []algorithms.Tensor) (*model, error) {
+	m := new(model)
+	return m, learner.ReadTensors(tensors, m.tensors)
+}
+
+// Tensors implements algorithms.Model.
+func (m *model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.tensors) }
+
+// Shape implements algorithms.Model.
+func (m *model) Shape() (features, labels int) { return m.Features, m.Labels }
+
+// Describe implements algorithms.Model.
+func (m *model) Describe() [][2]string {
+	return [][2]string{
+		{"neighbours", fmt.Sprint(m.k)},
+		{"rows kept", fmt.Sprint(m.Rows)},
+		{"scaling", m.kind},
+	}
+}
+
+// distances returns the distances to the rows.
+func (m *model) distances() *rows.Distances {
+	m.once.Do(func() { m.from = rows.NewDistances(&m.kept, m.scale.Scale) })
+	return m.from
+}
+
+// atATime is how many rows are predicted at a time.
+const atATime = 8
+
+// scratch is the working memory of one caller of Predict.
+type scratch struct {
+	rows    *rows.Scratch
+	squares []float64 // atATime×Rows
+	nearest *nearest
+	sums    []float64 // labels
+}
+
+// NewScratch implements algorithms.Model.
+func (m *model) NewScratch() any {
+	return &scratch{
+		rows: m.distances().NewScratch(), squares: make([]float64, atATime*m.Rows),
+		nearest: newNearest([]int{m.k}, m.Rows), sums: make([]float64, m.Labels),
+	}
+}
+
+// Predict implements algorithms.Model: the sum of the neighbours' label distributions, in the
+// order of their row numbers, divided by its own sum.
+func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, working any) {
+	s := working.(*scratch)
+	for at := 0; at < len(refs); at += atATime {
+		block := refs[at:min(at+atATime, len(refs))]
+		m.distances().To(s.squares[:len(block)*m.Rows], block, shard, s.rows)
+		for i := range block {
+			s.nearest.find(s.squares[i*m.Rows : (i+1)*m.Rows])
+			clear(s.sums)
+			for _, row := range s.nearest.rows {
+				addLabel(s.sums, m.kept.Label(int(row)))
+			}
+			total := sum(s.sums)
+			for c, v := range s.sums {
+				dst[(at+i)*m.Labels+c] = share(v, total, m.Labels)
+			}
+		}
+	}
+}
+
+func addLabel(sums []float64, label []float32) {
+	for c, d := range label {
+		sums[c] += float64(d)
+	}
+}
+
+func sum(v []float64) (total float64) {
+	for _, x := range v {
+		total += x
+	}
+	return total
+}
+
+// share returns v/total; labels that no neighbour has any of are all the same.
+func share(v, total float64, labels int) float32 {
+	if total == 0 {
+		return float32(1 / float64(labels))
+	}
+	return float32(v / total)
+}
