@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
+	"github.com/coppice-ldl/coppice/algorithms/ldsvr"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
@@ -40,6 +41,7 @@ func All() []algorithms.Algorithm {
 		ldlogitboost.New(),
 		aosoldlogitboost.New(),
 		aaknn.New(),
+		ldsvr.New(),
 	}
 	return append(single, ensemble.New(single))
 }

@@ -163,6 +163,29 @@ func Join(parts [][]byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error)
 	return r, check(r, m.Rows)
 }
 
+// Select returns some rows of r, whose positions ascend.
+func Select(r *dataset.Rows, at []int) *dataset.Rows {
+	refs := make([]dataset.RowRef, len(at))
+	for i, pos := range at {
+		refs[i].Pos = uint32(pos)
+	}
+	m := &dataset.Manifest{Features: r.Features, Labels: r.Labels, Sparse: r.Sparse}
+	return gather(refs, func(uint32) *dataset.Rows { return r }, m, r.Labels > 0)
+}
+
+// Decode reads rows that Join returned, or some of them, and that dataset.EncodeShard encoded. They
+// may share the memory of b. Errors wrap ErrRows.
+func Decode(b []byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
+	r, err := decode(b, m, w)
+	if err != nil {
+		return nil, err
+	}
+	if r.N == 0 {
+		return nil, fmt.Errorf("%w: there are none", ErrRows)
+	}
+	return r, check(r, m.Rows)
+}
+
 // decode reads an encoded shard of kept rows, which may share the memory of b.
 func decode(b []byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
 	r, _, err := dataset.DecodeShard(b)

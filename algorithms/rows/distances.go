@@ -20,7 +20,8 @@ type Distances struct {
 	columns []uint32 // sparse: those that are not zero in all rows, ascending
 	start   []int    // of each of them in row and value, and the end
 	row     []uint32
-	value   []float64 // scaled
+	value   []float64   // scaled
+	whole   [][]float64 // of each: all rows, zeros included; nil: few are not zero
 }
 
 // queries is how many rows a Scratch of dense rows holds.

@@ -20,15 +20,9 @@ func Field(l *fields.List, r **dataset.Rows, m *dataset.Manifest, w *Wanted) {
 		if len(b) == 0 {
 			return nil
 		}
-		kept, err := decode(bytes.Clone(b), m, w)
-		if err != nil {
-			return err
-		}
-		if kept.N == 0 {
-			return fmt.Errorf("%w: there are none", ErrRows)
-		}
+		kept, err := Decode(bytes.Clone(b), m, w)
 		*r = kept
-		return check(kept, m.Rows)
+		return err
 	})
 }
 

@@ -20,6 +20,7 @@ func (d *Distances) fillColumns(r *dataset.Rows) {
 		total += n
 	}
 	d.start = append(d.start, total)
+	d.whole = make([][]float64, len(d.columns))
 	d.row, d.value = make([]uint32, total), make([]float64, total)
 	for i := range r.N {
 		columns, values := r.NonZeros(i)
@@ -28,12 +29,25 @@ func (d *Distances) fillColumns(r *dataset.Rows) {
 			at[c]++
 		}
 	}
+	for k := range d.columns {
+		if from, to := d.start[k], d.start[k+1]; wholeShare*(to-from) >= d.n {
+			d.whole[k] = make([]float64, d.n)
+			for i, r := range d.row[from:to] {
+				d.whole[k][r] = d.value[from+i]
+			}
+		}
+	}
 }
 
-// longest returns the greatest number of rows of a column.
+// wholeShare: a column with a value in one row of so many, or more, has its zeros too.
+const wholeShare = 8
+
+// longest returns the greatest number of rows of a column without its zeros.
 func (d *Distances) longest() (n int) {
 	for i := range d.columns {
-		n = max(n, d.start[i+1]-d.start[i])
+		if d.whole[i] == nil {
+			n = max(n, d.start[i+1]-d.start[i])
+		}
 	}
 	return n
 }
@@ -79,6 +93,10 @@ func (d *Distances) toSparse(dst []float64, r *dataset.Rows, pos int, s *Scratch
 
 // addSquares adds a column in which the row is zero.
 func (d *Distances) addSquares(dst []float64, k int) {
+	if whole := d.whole[k]; whole != nil {
+		num.AddSquares(dst, whole, 0)
+		return
+	}
 	from, to := d.start[k], d.start[k+1]
 	value := d.value[from:to]
 	for i, r := range d.row[from:to] {
@@ -89,6 +107,10 @@ func (d *Distances) addSquares(dst []float64, k int) {
 
 // addDifferences adds a column in which the row is x.
 func (d *Distances) addDifferences(dst []float64, k int, x float64, s *Scratch) {
+	if whole := d.whole[k]; whole != nil {
+		num.AddSquares(dst, whole, x)
+		return
+	}
 	from, to := d.start[k], d.start[k+1]
 	value, sums := d.value[from:to], s.sums[:to-from]
 	for i, r := range d.row[from:to] {

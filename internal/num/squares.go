@@ -31,3 +31,19 @@ func AddConstant(v []float64, x float64) {
 		v[i] += x
 	}
 }
+
+// AddSquares adds (x - y_i)² to each element i of v. The difference, its square and the sum are
+// rounded one by one.
+func AddSquares(v, y []float64, x float64) {
+	checkSame(len(v), len(y))
+	done := addSquares(v, y, x)
+	addSquaresGo(v[done:], y[done:], x)
+}
+
+func addSquaresGo(v, y []float64, x float64) {
+	y = y[:len(v)]
+	for i := range v {
+		d := x - y[i]
+		v[i] += float64(d * d)
+	}
+}

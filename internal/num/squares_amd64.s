@@ -60,3 +60,28 @@ eight:
 	JNZ     eight
 	VZEROUPPER
 	RET
+
+// func addSquaresAVX2(v, y *float64, n int, x float64)
+//
+// n is a multiple of 8 and not 0.
+TEXT ·addSquaresAVX2(SB), NOSPLIT, $0-32
+	MOVQ         v+0(FP), DI
+	MOVQ         y+8(FP), SI
+	MOVQ         n+16(FP), CX
+	VBROADCASTSD x+24(FP), Y15
+
+eight:
+	VSUBPD  (SI), Y15, Y0
+	VSUBPD  32(SI), Y15, Y1
+	VMULPD  Y0, Y0, Y0
+	VMULPD  Y1, Y1, Y1
+	VADDPD  (DI), Y0, Y0
+	VADDPD  32(DI), Y1, Y1
+	VMOVUPD Y0, (DI)
+	VMOVUPD Y1, 32(DI)
+	ADDQ    $64, SI
+	ADDQ    $64, DI
+	SUBQ    $8, CX
+	JNZ     eight
+	VZEROUPPER
+	RET

@@ -47,6 +47,20 @@ func TestAddConstant(t *testing.T) {
 	}
 }
 
+func TestAddSquares(t *testing.T) {
+	s := NewStream(NewKey(2, "test/squares"), 0, 0)
+	for n := range 40 {
+		v, want, y, x := make([]float64, n), make([]float64, n), make([]float64, n), s.Normal()
+		for i := range v {
+			v[i], y[i] = s.Normal(), s.Normal()
+			want[i] = v[i] + float64((x-y[i])*(x-y[i]))
+		}
+		if AddSquares(v, y, x); !slices.Equal(v, want) {
+			t.Fatalf("%v, want %v", v, want)
+		}
+	}
+}
+
 func BenchmarkSquares(b *testing.B) {
 	const n = 243
 	panel, x, dst := make([]float64, SquaresRows*n), make([]float64, n), make([]float64, SquaresRows)

@@ -1,0 +1,134 @@
+package ldsvr
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// The presets.
+const (
+	presetAuto  = "auto"
+	presetPaper = "paper"
+)
+
+const (
+	// mostExact is the greatest number of rows whose fit is exact by default, and the number
+	// of rows, at most, between which the mean distance is taken.
+	mostExact = 2000
+	// defaultLandmarks is the number of landmarks above that.
+	defaultLandmarks = 512
+	// mostLandmarks bounds landmarks: a partial has half its square of float64.
+	mostLandmarks = 2048
+	// mostBytes bounds what a unit takes for an exact fit.
+	mostBytes = 4 << 30
+)
+
+// Config holds the settings of a job.
+type Config struct {
+	Preset     string
+	Scaling    string
+	Landmarks  int // 0: all training rows, exactly
+	Cost       float64
+	Epsilon    float64
+	Clamp      float64
+	Width      float64
+	Iterations int
+	Tolerance  float64
+}
+
+// settings lists what a spec may say, in the order of help texts.
+var settings = param.Table[Config]{
+	param.Word("preset", "auto scales dense features; paper has raw features",
+		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
+		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
+	param.Int("landmarks", "training rows that the fitted function is a combination of, drawn at random; 0: all, exactly, in one unit of work that takes "+
+		"16 bytes for each pair of rows", 0, mostLandmarks, 0, func(c *Config) *int { return &c.Landmarks }).
+		Says("512 if the dataset has more than 2,000 rows, else 0"),
+	param.Float("cost", "C: weight of the losses beside the norm of the function", 1e-6, 1e6, 1, func(c *Config) *float64 { return &c.Cost }),
+	param.Float("epsilon", "ε: a row whose logits are off by no more, in Euclidean norm, has no loss", 0, 1e3, 0.1, func(c *Config) *float64 { return &c.Epsilon }),
+	param.Float("clamp", "degrees are brought into clamp to 1 - clamp before their logits are taken", 1e-12, 0.1, 1e-3, func(c *Config) *float64 { return &c.Clamp }),
+	param.Float("width", "width of the Gaussian kernel, in mean distances between training rows", 1e-3, 1e3, 1, func(c *Config) *float64 { return &c.Width }),
+	param.Int("iterations", "steps of reweighted least squares at most", 1, 10_000, 50, func(c *Config) *int { return &c.Iterations }),
+	param.Float("tolerance", "the fit ends with a step that lowers the objective by at most this share of it", 0, 1, 1e-6,
+		func(c *Config) *float64 { return &c.Tolerance }),
+}
+
+// fill computes what depends on the data and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	if !given.Has("scaling") && c.Preset == presetAuto {
+		c.Scaling = scaling.Rule(m)
+	}
+	if !given.Has("landmarks") && m.Rows > mostExact {
+		c.Landmarks = defaultLandmarks
+	}
+}
+
+// exactBytes estimates what the unit of an exact fit takes: the kernel matrix, a system of the
+// same size, and two of the values of all labels.
+func exactBytes(m *dataset.Manifest) int64 {
+	n := int64(m.Rows)
+	return 16*n*n + 48*n*int64(m.Labels)
+}
+
+// mostSystem bounds the values of landmarks for all labels.
+const mostSystem = 1 << 27
+
+// fits refuses fits that no unit or partial can hold.
+func (c *Config) fits(m *dataset.Manifest) error {
+	if need := exactBytes(m); c.Landmarks == 0 && need > mostBytes {
+		return param.Errorf("landmarks", "an exact fit of %d rows takes %.1f GiB in one unit of work, more than the %d GiB that are possible; give a number, such as %d",
+			m.Rows, float64(need)/(1<<30), mostBytes>>30, defaultLandmarks)
+	}
+	if n := int64(c.Landmarks) * int64(m.Labels); n > mostSystem {
+		return param.Errorf("landmarks", "%d landmarks for %d labels are %d values, more than the %d that are possible", c.Landmarks, m.Labels, n, int64(mostSystem))
+	}
+	return nil
+}
+
+// kept are the rows of a model: landmarks, or all.
+func (c *Config) kept(seed uint64) *rows.Wanted {
+	return &rows.Wanted{Most: c.Landmarks, Key: num.NewKey(seed, "ldsvr/landmarks")}
+}
+
+// between are the rows between which the mean distance is taken. The landmarks are among them,
+// unless there are more landmarks.
+func (c *Config) between(seed uint64) *rows.Wanted {
+	w := c.kept(seed)
+	w.Most = mostExact
+	return w
+}
+
+// collected are the rows of the round that finds landmarks.
+func (c *Config) collected(seed uint64) *rows.Wanted {
+	w := c.kept(seed)
+	w.Most = max(c.Landmarks, mostExact)
+	return w
+}
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	encoded, tensors := rows.Bytes(m, c.kept(0))
+	n := int64(m.Rows)
+	if c.Landmarks > 0 {
+		n = min(n, int64(c.Landmarks))
+	}
+	values := 8 * (n + 1) * int64(m.Labels)
+	f := algorithms.Footprint{
+		State: encoded + 2*values + stateBytes, Model: tensors + values + 8 + 4*modelSettings,
+		Node: int64(8 * scaling.MostSums(c.Scaling, m)), Nodes: int64(len(m.Shards)),
+	}
+	if c.Landmarks > 0 {
+		f.Node = max(f.Node, 8*int64(gramSums(int(n), m.Labels)))
+	}
+	if c.Scaling != scaling.None {
+		f.State += 16*int64(m.Features) + 17
+		f.Model += 16 * int64(m.Features)
+	}
+	return f
+}
