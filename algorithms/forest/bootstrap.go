@@ -1,21 +1,12 @@
 package forest
 
-import (
-	"slices"
-
-	"github.com/coppice-ldl/coppice/internal/num"
-)
+import "slices"
 
 // drawSample draws the bootstrap sample of a tree (Algorithm 2 of Chen et al. 2018):
 // t.draws training rows with replacement.
 func (g *grower) drawSample(t *Table, tree uint32) {
-	s := num.NewStream(g.sampling, 0, tree)
-	n := len(t.rows)
-	counts := resized(&g.counts, n)
-	clear(counts)
-	for range t.draws {
-		counts[s.Uint64n(uint64(n))]++
-	}
+	counts := resized(&g.counts, len(t.rows))
+	Draw(counts, g.sampling, tree, t.draws)
 	g.numberRows(t, counts)
 	g.sample.Tree, g.sample.Width = tree, t.labels
 	resized(&g.sample.Class, len(g.origin))

@@ -12,15 +12,7 @@ const describedFeatures = 10
 
 // Describe implements algorithms.Model.
 func (m *Ensemble) Describe() [][2]string {
-	s := m.summary()
-	pairs := [][2]string{
-		{"trees", fmt.Sprint(len(m.trees))},
-		{"depth", s.depth.text("%.1f")},
-		{"leaves", s.leaves.text("%.1f") + fmt.Sprintf(", %.0f in all", s.leaves.sum)},
-		{"samples per leaf", s.samples.text("%.1f")},
-		{"gain evaluations", fmt.Sprintf("%.0f", s.evaluations)},
-		{"features used", fmt.Sprintf("%d of %d", m.walker().used, m.features)},
-	}
+	pairs := append(m.DescribeTrees(), [2]string{"features used", fmt.Sprintf("%d of %d", m.walker().used, m.features)})
 	for i, f := range m.Importance() {
 		if i == describedFeatures {
 			break
@@ -85,6 +77,21 @@ type forestSummary struct {
 	samples       numberSummary // over leaves
 	evaluations   float64
 }
+
+// DescribeTrees returns the pairs of Describe that do not speak of features.
+func (m *Ensemble) DescribeTrees() [][2]string {
+	s := m.summary()
+	return [][2]string{
+		{"trees", fmt.Sprint(len(m.trees))},
+		{"depth", s.depth.text("%.1f")},
+		{"leaves", s.leaves.text("%.1f") + fmt.Sprintf(", %.0f in all", s.leaves.sum)},
+		{"samples per leaf", s.samples.text("%.1f")},
+		{"gain evaluations", fmt.Sprintf("%.0f", s.evaluations)},
+	}
+}
+
+// Depth returns the depth of the deepest leaf of a checked tree; the root has depth 0.
+func (t *Tree) Depth() int { return slices.Max(t.depths()) }
 
 func (m *Ensemble) summary() *forestSummary {
 	s := new(forestSummary)

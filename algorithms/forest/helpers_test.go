@@ -165,11 +165,11 @@ func newKernel(f Variant, c Config, seed uint64, d *dataset.Data) *kernel {
 // growTrees grows a forest of c.Trees trees on some slots.
 func growTrees(t testing.TB, f Variant, c Config, seed uint64, d *dataset.Data, lanes int) []*Tree {
 	t.Helper()
-	tr := &trainer{cfg: &c, features: d.Manifest.Features, labels: d.Manifest.Labels}
+	tr := newTrainer(&c, d.Manifest.Features, d.Manifest.Labels)
 	x := engine.NewLocal(newKernel(f, c, seed, d), d, lanes, nil)
 	err := engine.Drive(context.Background(), tr, 0, x, func(uint64, round.Trainer) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tr.trees
+	return tr.Trees
 }

@@ -107,7 +107,7 @@ func TestSample(t *testing.T) {
 			if i > 0 && g.origin[i-1] >= g.origin[i] {
 				t.Fatal("rows are not ascending")
 			}
-			shard, pos := tab.row(g.origin[i])
+			shard, pos := tab.At(g.origin[i])
 			if w == 0 || !slices.Equal(g.sample.Label(uint32(i)), shard.Label(pos)) || d.Role(shard.Row[pos]) != dataset.Train {
 				t.Fatalf("row %d of the sample is wrong", i)
 			}
@@ -189,7 +189,7 @@ func TestCancel(t *testing.T) {
 	k := newKernel(families["two"], smallConfig(), 1, d)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	u := round.Unit{Of: 1, Op: opGrow, Scope: round.Whole, Roles: dataset.Train}
+	u := round.Unit{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
 	if _, err := k.Collect(ctx, u, d, nil, k.NewScratch()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -200,7 +200,7 @@ func TestUnusableRows(t *testing.T) {
 	p := makeProblem(6, 20, 2, 2, 1)
 	c := smallConfig()
 	c.MinSamples = 15
-	u := round.Unit{Of: 1, Op: opGrow, Scope: round.Whole, Roles: dataset.Train}
+	u := round.Unit{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
 	for fraction, want := range map[float64]string{0.5: "fewer than the 15", 0.99: "fewer than the 15"} {
 		d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: fraction})
 		k := newKernel(families["two"], c, 1, d)
@@ -288,7 +288,11 @@ func (s *stateTest) parts() (parts [][]byte) {
 	if r.Done || r.Units != 3 || r.Scope != round.Whole || r.How != round.Collect || r.Roles != dataset.Train {
 		s.Fatalf("round %+v", r)
 	}
-	k := newKernel(families["two"], *s.tr.(*trainer).cfg, s.job.Seed, s.d)
+	c, err := settings.Parse(s.job.Params)
+	if err != nil {
+		s.Fatal(err)
+	}
+	k := newKernel(families["two"], *c, s.job.Seed, s.d)
 	for id := range r.Units {
 		part, err := k.Collect(s.Context(), r.Unit(id), s.d, nil, k.NewScratch())
 		if err != nil {

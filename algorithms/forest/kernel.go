@@ -12,9 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// opGrow grows tree number Unit.ID on the whole dataset's training rows.
-const opGrow uint8 = 1
-
 var _ round.CollectKernel = (*kernel)(nil)
 
 // kernel implements round.CollectKernel. It is safe for concurrent use.
@@ -77,7 +74,7 @@ func (k *kernel) ReleaseMemory() {
 // Collect implements round.CollectKernel: it grows one tree and returns its encoded
 // form.
 func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
-	if u.Op != opGrow {
+	if u.Op != OpGrow {
 		return nil, fmt.Errorf("forest: operation %d is unknown", u.Op)
 	}
 	t, err := k.trainingTable(u, d)

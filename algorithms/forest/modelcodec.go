@@ -36,7 +36,7 @@ func decodeModel(tensors []algorithms.Tensor) (*model, error) {
 	if err := learner.ReadTensors(tensors, f.tensors); err != nil {
 		return nil, err
 	}
-	trees, err := f.Trees(degrees)
+	trees, err := f.Trees(Degrees)
 	if err != nil {
 		return nil, err
 	}

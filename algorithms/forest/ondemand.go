@@ -88,7 +88,7 @@ func (z *onDemandColumns) gather(g *grower, rows, tried []uint32) {
 	}
 	z.slots, z.gathered = z.slots[:0], z.gathered[:0]
 	for _, row := range rows {
-		shard, pos := g.table.row(g.origin[row])
+		shard, pos := g.table.At(g.origin[row])
 		if shard.Sparse {
 			columns, values := shard.NonZeros(pos)
 			for i, c := range columns {

@@ -17,7 +17,8 @@ import (
 func FuzzRestore(f *testing.F) {
 	c := smallConfig()
 	d := makeProblem(1, 40, 3, 2, 1).data(1, false, dataset.Split{})
-	done := &trainer{cfg: &c, features: 3, labels: 2, trees: growTrees(f, families["two"], c, 1, d, 1)}
+	done := newTrainer(&c, 3, 2)
+	done.Trees = growTrees(f, families["two"], c, 1, d, 1)
 	state, err := fields.Append(nil, stateFormat, done.State)
 	if err != nil {
 		f.Fatal(err)
@@ -27,7 +28,7 @@ func FuzzRestore(f *testing.F) {
 	f.Add(append([]byte{stateFormat}, bytes.Repeat([]byte{0xff}, 9)...))
 	f.Add(bytes.Repeat(binary.LittleEndian.AppendUint64([]byte{stateFormat}, 0), 4))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		tr := &trainer{cfg: &c, features: 3, labels: 2}
+		tr := newTrainer(&c, 3, 2)
 		var err error
 		allocs.AtMost(t, 16*len(b)+64<<10, "a trainer's state", func() { err = fields.Read(bytes.Clone(b), stateFormat, tr.State) })
 		if err != nil {
@@ -44,7 +45,7 @@ func FuzzRestore(f *testing.F) {
 		if r, err := tr.Next(); err != nil || !r.Done {
 			return
 		}
-		useModel(t, tr.trees)
+		useModel(t, tr.Trees)
 	})
 }
 

@@ -18,8 +18,7 @@ const maxPresorted = 1 << 20
 // Table is a job's training rows. It is made once, and all growers read it concurrently.
 type Table struct {
 	features, labels int
-	rows             []dataset.RowRef // training rows by original row number
-	shards           []*dataset.Rows
+	Rows
 
 	columns columns // of all training rows; empty if more than maxPresorted
 	sparse  []bool  // by column: its zeros are left out
@@ -64,14 +63,7 @@ func unsortedTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
 	if len(refs) > maxRows {
 		return nil, fmt.Errorf("forest: %d training rows, more than the %d that are possible", len(refs), maxRows)
 	}
-	t := &Table{features: d.Manifest.Features, labels: d.Manifest.Labels}
-	for i := range d.Manifest.Shards {
-		t.shards = append(t.shards, d.Shard(i))
-	}
-	t.rows = slices.Clone(refs)
-	slices.SortFunc(t.rows, func(a, b dataset.RowRef) int {
-		return int(t.shards[a.Shard].Row[a.Pos]) - int(t.shards[b.Shard].Row[b.Pos])
-	})
+	t := &Table{features: d.Manifest.Features, labels: d.Manifest.Labels, Rows: NewRows(d, refs)}
 	t.entries = t.chooseStorage()
 	if t.entries > maxEntries {
 		return nil, fmt.Errorf("forest: %d values to sort, more than the %d that are possible", t.entries, maxEntries)
@@ -109,21 +101,9 @@ func (t *Table) allRows() []uint32 {
 	return rows
 }
 
-// row returns the shard and position of a training row.
-func (t *Table) row(i uint32) (*dataset.Rows, int) {
-	ref := t.rows[i]
-	return t.shards[ref.Shard], int(ref.Pos)
-}
-
-// Label returns the label distribution of a training row.
-func (t *Table) Label(i uint32) []float32 {
-	shard, pos := t.row(i)
-	return shard.Label(pos)
-}
-
 // Value returns one feature of a training row.
 func (t *Table) Value(i uint32, column int) float32 {
-	shard, pos := t.row(i)
+	shard, pos := t.At(i)
 	if !shard.Sparse {
 		return shard.Dense(pos)[column]
 	}
@@ -156,7 +136,7 @@ func (t *Table) chooseStorage() (entries int) {
 
 // eachNonZero calls f for the non-zero features of a training row in [from, to).
 func (t *Table) eachNonZero(i uint32, from, to int, f func(column int, x float32)) {
-	shard, pos := t.row(i)
+	shard, pos := t.At(i)
 	if !shard.Sparse {
 		for j, x := range shard.Dense(pos)[from:to] {
 			if x != 0 {

@@ -64,3 +64,18 @@ func (t *Tree) Nodes() int { return len(t.feature) }
 
 // Leaves is the number of leaves.
 func (t *Tree) Leaves() int { return len(t.leaves) / t.Labels }
+
+// Samples returns how many samples (rows with their copies) reached a node.
+func (t *Tree) Samples(node int) uint32 { return t.samples[node] }
+
+// Test returns the feature that a split node tests and its left child; the right child is the
+// node after that. Of a leaf split is false, and left is its number among the leaves.
+func (t *Tree) Test(node int) (feature, left uint32, split bool) {
+	return t.feature[node], t.left[node], t.feature[node] != leafMark
+}
+
+// Distribution returns the label distribution of a leaf.
+func (t *Tree) Distribution(leaf int) []float32 { return t.leaves[leaf*t.Labels:][:t.Labels] }
+
+// Training implements Grown.
+func (t *Tree) Training() (samples uint32, loss float64) { return t.samples[0], t.Loss }

@@ -100,7 +100,7 @@ func TestDeepTrees(t *testing.T) {
 			at = int(tree.left[at]) + 1
 		}
 		tree.Leaf(at)
-		if err := tree.check(1, degrees); (err == nil) != (depth <= maxDepth) {
+		if err := tree.check(1, Degrees); (err == nil) != (depth <= maxDepth) {
 			t.Errorf("depth %d: error %v", depth, err)
 		}
 	}
@@ -182,7 +182,7 @@ func FuzzDecodeTree(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tree, err := DecodeTree(b, 3, 2)
-		samples, loss, bad := peekTree(b)
+		samples, loss, bad := PeekTree(b)
 		if err != nil {
 			return
 		}

@@ -48,8 +48,8 @@ func (t *Tree) Size() int { return TreeBytes(t.Nodes(), len(t.leaves)) }
 // many numbers in all.
 func TreeBytes(nodes, numbers int) int { return treeHead + nodeSize*nodes + 4*numbers }
 
-// peekTree returns the number of samples that an encoded tree was grown on, and its loss.
-func peekTree(b []byte) (samples uint32, loss float64, err error) {
+// PeekTree returns the number of samples that an encoded tree was grown on, and its loss.
+func PeekTree(b []byte) (samples uint32, loss float64, err error) {
 	if len(b) < treeHead || b[0] != treeFormat {
 		return 0, -1, fmt.Errorf("%w: it has no head", ErrTree)
 	}
@@ -77,16 +77,16 @@ func alignedBuffer(n, size int) []byte {
 // LeafRange is the least and the greatest number that a leaf may have.
 type LeafRange struct{ Least, Most float32 }
 
-// degrees is the range of label degrees; Values that of all finite numbers.
+// Degrees is the range of label degrees; Values that of all finite numbers.
 var (
-	degrees = LeafRange{0, 1 + 1e-5}
+	Degrees = LeafRange{0, 1 + 1e-5}
 	Values  = LeafRange{-math.MaxFloat32, math.MaxFloat32}
 )
 
 // DecodeTree reads what AppendBinary wrote, for rows of so many features and labels, where leaves
 // have label distributions. See DecodeTreeOf.
 func DecodeTree(b []byte, features, labels int) (*Tree, error) {
-	return DecodeTreeOf(b, features, labels, degrees)
+	return DecodeTreeOf(b, features, labels, Degrees)
 }
 
 // DecodeTreeOf reads what AppendBinary wrote, for rows of so many features, with leaves of so many

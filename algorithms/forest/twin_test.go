@@ -298,7 +298,7 @@ func checkTwin(t *rapid.T, f Variant) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := got.check(p.features, degrees); err != nil {
+			if err := got.check(p.features, Degrees); err != nil {
 				t.Fatal(err)
 			}
 			s := &slow{p: p, c: c, f: f, seed: seed, tree: tree, rows: rows}

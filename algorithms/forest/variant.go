@@ -34,7 +34,7 @@ func (v Variant) New() algorithms.Algorithm {
 		Settings: settings,
 		Fits:     func(c *Config, m *dataset.Manifest) error { return c.checkDraws(m.Rows) },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
-			t := &trainer{cfg: j.Config, features: j.Manifest.Features, labels: j.Manifest.Labels}
+			t := newTrainer(j.Config, j.Manifest.Features, j.Manifest.Labels)
 			return t, checkSplit(j.Config, j.Job, j.Manifest)
 		},
 		StateVersion: stateFormat,

@@ -210,7 +210,7 @@ func checkWalk(t *rapid.T) {
 	var trees []*Tree
 	for range rapid.SampledFrom([]int{1, 7, 8, 9, 20}).Draw(t, "trees") {
 		tree := randomTree(s, features, labels, rapid.IntRange(0, 9).Draw(t, "depth"))
-		if err := tree.check(features, degrees); err != nil {
+		if err := tree.check(features, Degrees); err != nil {
 			t.Fatal(err)
 		}
 		trees = append(trees, tree)

@@ -61,11 +61,34 @@ func boosted() []algorithms.Tensor {
 	}, trees[1:]...)
 }
 
+// perceptrons is the least neural decision forest: a tree of two leaves and a network without hidden units.
+func perceptrons() []algorithms.Tensor {
+	return []algorithms.Tensor{
+		{Name: "settings", Dims: []int{7}, U32: []uint32{1, 1, 3, 2, 2, 1, 1}},
+		{Name: "hidden", Dims: []int{1}, U32: []uint32{0}},
+		{Name: "inputs", Dims: []int{1, 2}, U32: []uint32{0, 2}},
+		{Name: "shift", Dims: []int{1, 2}, F32: []float32{1, 2}},
+		{Name: "scale", Dims: []int{1, 2}, F32: []float32{1, 0.5}},
+		{Name: "weights", Dims: []int{3}, F32: []float32{1, -1, 0.5}},
+		{Name: "nodes", Dims: []int{1}, U32: []uint32{3}},
+		{Name: "leaves", Dims: []int{1}, U32: []uint32{2}},
+		{Name: "gain_evaluations", Dims: []int{1}, F64: []float64{7}},
+		{Name: "feature", Dims: []int{3}, U32: []uint32{0, 1<<32 - 1, 1<<32 - 1}},
+		{Name: "left", Dims: []int{3}, U32: []uint32{1, 0, 1}},
+		{Name: "samples", Dims: []int{3}, U32: []uint32{9, 4, 5}},
+		{Name: "threshold", Dims: []int{3}, F64: []float64{0, 0, 0}},
+		{Name: "gain", Dims: []int{3}, F64: []float64{0.1, 0, 0}},
+		{Name: "leaf", Dims: []int{2, 2}, F32: []float32{1, 0, 0.25, 0.75}},
+	}
+}
+
 // FuzzModel reads model files as "coppice model", prediction and evaluation do:
 // what comes out has the digest of its tensors and predicts a row, and memory
 // follows the file's size.
 func FuzzModel(f *testing.F) {
-	for name, tensors := range map[string][]algorithms.Tensor{"ldlf": linear(), "structrf": stump(), "rf": stump(), "ldlogitboost": boosted()} {
+	for name, tensors := range map[string][]algorithms.Tensor{
+		"ldlf": linear(), "structrf": stump(), "rf": stump(), "ldlogitboost": boosted(), "ndf": perceptrons(),
+	} {
 		file, _ := modelfile.Encode(name, tensors, nil)
 		body := file[:len(file)-2*sha256.Size-8]
 		if !bytes.Equal(sealed(body), file) {

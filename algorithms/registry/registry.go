@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ldsvr"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/ndf"
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
@@ -42,6 +43,7 @@ func All() []algorithms.Algorithm {
 		aosoldlogitboost.New(),
 		aaknn.New(),
 		ldsvr.New(),
+		ndf.New(),
 	}
 	return append(single, ensemble.New(single))
 }

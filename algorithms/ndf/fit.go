@@ -1,0 +1,345 @@
+package ndf
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Iterations of Eq. 4 of the supplement.
+const (
+	startUpdates = 10   // to compare random networks
+	stepUpdates  = 3    // before each step of Adam
+	finalUpdates = 1000 // at most, of the trained network
+	finalChange  = 1e-9 // that ends them
+)
+
+// Adam's constants beside the learning rate: those of Kingma and Ba 2015.
+const (
+	adamBeta1   = 0.9
+	adamBeta2   = 0.999
+	adamEpsilon = 1e-8
+)
+
+// fitter trains the network of one node after the other and owns all memory for that.
+type fitter struct {
+	cfg    *Config
+	keys   keys
+	source *source
+	reader reader
+	net    network
+	drawn  []uint32 // rows of a mini-batch
+
+	all    batch // all rows of the node, if it is small enough
+	part   batch // a mini-batch
+	single batch // a block of a large node
+
+	pi           posteriors
+	outs         [][]float32 // by start: outputs of all rows
+	starts       [][]float32 // by start: weights
+	routing      routing     // of all rows
+	order        []uint64    // of the median
+	g            []float64
+	slopes       []float32
+	grad, m1, m2 []float32
+	evaluations  uint64 // of log Q or its gradient
+}
+
+// keys select the random streams of a seed.
+type keys struct{ bootstrap, inputs, hidden, weights, batches num.Key }
+
+func newKeys(seed uint64) keys {
+	key := func(purpose string) num.Key { return num.NewKey(seed, "ndf/"+purpose) }
+	return keys{key("bootstrap"), key("inputs"), key("hidden"), key("weights"), key("batches")}
+}
+
+// node is a node whose network is trained.
+type node struct {
+	tree   uint32
+	path   uint64   // 1 for the root; the children of p are 2p (left) and 2p+1
+	rows   []uint32 // training rows; rows of classes in the order of the classes
+	copies int      // sum of their draws
+}
+
+// fit trains the network of a node. It returns the outputs of the node's rows, and
+// log Q/n + H(π̂): with binary routing it is the information gain, otherwise more (theorem 1 of
+// the supplement). The network and outputs are valid until the next call.
+func (f *fitter) fit(ctx context.Context, n *node) (out []float32, gain float64, err error) {
+	f.topology(n)
+	f.scale(n)
+	f.reader.begin(&f.net, f.source.features, f.source.sparse)
+	defer f.reader.end(&f.net, f.source.sparse)
+	f.loadNode(n)
+	f.start(n)
+	if err := f.descend(ctx, n); err != nil {
+		return nil, 0, err
+	}
+	f.evaluate(n, [][]float32{f.net.weights}, f.outs)
+	out = f.outs[0]
+	f.routing.set(out)
+	f.pi.start(&f.all.masses, f.routing.left, f.routing.right)
+	for range finalUpdates {
+		if f.pi.update(&f.all.masses, f.routing.left, f.routing.right) < finalChange {
+			break
+		}
+	}
+	f.evaluations++
+	return out, f.pi.logQ(&f.all.masses, f.routing.left, f.routing.right)/f.all.total + f.entropy(), nil
+}
+
+// entropy returns H(π̂), the entropy of the class shares of all rows.
+func (f *fitter) entropy() float64 {
+	h := 0.0
+	for c := range f.all.classes {
+		_, _, w := f.all.segment(c)
+		if share := num.Sum64(w) / f.all.total; share > 0 {
+			h -= float64(share * num.Log(share))
+		}
+	}
+	return h
+}
+
+// topology draws the inputs of a node and the number of hidden units.
+func (f *fitter) topology(n *node) {
+	q := f.source.features
+	m := f.cfg.inputs(q)
+	drawn := num.NewPermutation(f.keys.inputs, n.path, n.tree, uint64(q))
+	f.net.inputs = drawn.Append(f.net.inputs[:0], 0, m)
+	slices.Sort(f.net.inputs)
+	t := f.cfg.hidden()
+	switch {
+	case t.adaptive:
+		f.net.hidden = min(max(n.copies/samplesForAUnit, t.least), t.most)
+	default:
+		s := num.NewStream(f.keys.hidden, n.path, n.tree)
+		f.net.hidden = t.least + int(s.Uint64n(uint64(t.most-t.least+1)))
+	}
+	resized(&f.net.weights, parameters(m, f.net.hidden))
+}
+
+// scale sets the means and deviations of the inputs over the node's samples.
+func (f *fitter) scale(n *node) {
+	m := len(f.net.inputs)
+	shift, scale := resized(&f.net.shift, m), resized(&f.net.scale, m)
+	sums := resized(&f.g, 2*m)
+	mean, square := sums[:m], sums[m:]
+	f.source.moments(mean, square, f.net.inputs, n.rows, float64(n.copies))
+	for i := range m {
+		deviation := math.Sqrt(square[i])
+		shift[i], scale[i] = float32(mean[i]), 0
+		if s := 1 / deviation; deviation > 1e-7*math.Abs(mean[i]) && s <= math.MaxFloat32 {
+			scale[i] = float32(s)
+		}
+	}
+}
+
+// large reports whether the steps of a node take mini-batches.
+func (f *fitter) large(n *node) bool { return len(n.rows) > f.cfg.BatchAbove }
+
+// loadNode loads the masses of all rows, and, unless the node is large, their inputs.
+func (f *fitter) loadNode(n *node) {
+	f.source.masses(&f.all.masses, n.rows)
+	f.pi.resize(f.source.classes)
+	if !f.large(n) {
+		f.load(&f.all, n.rows)
+	}
+}
+
+// evaluate computes the outputs of all rows under each of some weights.
+func (f *fitter) evaluate(n *node, weights, outs [][]float32) {
+	for from := 0; from < len(n.rows); from += blockRows {
+		to := min(from+blockRows, len(n.rows))
+		b := &f.single
+		at := 0
+		if f.large(n) {
+			f.load(b, n.rows[from:to])
+		} else {
+			b, at = &f.all, from/blockRows
+		}
+		for i, w := range weights {
+			f.net.forward(&b.blocks[at], w)
+			copy(outs[i][from:to], b.blocks[at].out)
+		}
+	}
+}
+
+// start draws random networks, sets b₂ such that half of the samples go to either side, and
+// keeps the network of the highest log Q.
+func (f *fitter) start(n *node) {
+	resizeAll(&f.outs, f.cfg.Starts, len(n.rows))
+	resizeAll(&f.starts, f.cfg.Starts, len(f.net.weights))
+	for i, w := range f.starts {
+		f.draw(w, num.NewStream(f.keys.weights, n.path<<32|uint64(i), n.tree))
+	}
+	f.evaluate(n, f.starts, f.outs)
+	best, most := 0, math.Inf(-1)
+	for i, out := range f.outs {
+		median := f.median(out, n.rows)
+		f.starts[i][len(f.net.weights)-1] -= median
+		for j := range out {
+			out[j] -= median
+		}
+		if q := f.compare(out); q > most {
+			best, most = i, q
+		}
+	}
+	copy(f.net.weights, f.starts[best])
+}
+
+// compare returns log Q of outputs after a few iterations of Eq. 4.
+func (f *fitter) compare(out []float32) float64 {
+	f.routing.set(out)
+	f.pi.start(&f.all.masses, f.routing.left, f.routing.right)
+	for range startUpdates {
+		f.pi.update(&f.all.masses, f.routing.left, f.routing.right)
+	}
+	f.evaluations++
+	return f.pi.logQ(&f.all.masses, f.routing.left, f.routing.right)
+}
+
+// draw draws weights: W₁ ~ N(0, 1/inputs), b₁ ~ N(0, 1) and w₂ ~ N(0, 4/hidden); b₂ is 0.
+func (f *fitter) draw(weights []float32, s *num.Stream) {
+	m, h := len(f.net.inputs), f.net.hidden
+	first, last := 1/math.Sqrt(float64(m)), 1/math.Sqrt(float64(m))
+	if h > 0 {
+		last = 2 / math.Sqrt(float64(h))
+	}
+	for i := range weights {
+		switch {
+		case i == len(weights)-1:
+			weights[i] = 0
+		case f.net.isBias(i):
+			weights[i] = float32(s.Normal())
+		case i < h*(m+1):
+			weights[i] = float32(first * s.Normal())
+		default:
+			weights[i] = float32(last * s.Normal())
+		}
+	}
+}
+
+// median returns an output that half of the samples, copies counted, do not exceed.
+func (f *fitter) median(out []float32, rows []uint32) float32 {
+	order := resized(&f.order, len(out))
+	all := uint64(0)
+	for i, x := range out {
+		draws := uint64(f.source.counts[rows[i]])
+		order[i] = uint64(orderedBits(x))<<32 | draws
+		all += draws
+	}
+	slices.Sort(order)
+	below := uint64(0)
+	for _, o := range order {
+		if below += o & (1<<32 - 1); 2*below >= all {
+			return fromOrdered(uint32(o >> 32))
+		}
+	}
+	return 0
+}
+
+// orderedBits returns a number that is ordered as the finite x are.
+func orderedBits(x float32) uint32 {
+	b := math.Float32bits(x)
+	if b>>31 == 1 {
+		return ^b
+	}
+	return b | 1<<31
+}
+
+func fromOrdered(b uint32) float32 {
+	if b>>31 == 1 {
+		return math.Float32frombits(b &^ (1 << 31))
+	}
+	return math.Float32frombits(^b)
+}
+
+// descend takes the steps of Adam.
+func (f *fitter) descend(ctx context.Context, n *node) error {
+	w := f.net.weights
+	for _, v := range []*[]float32{&f.grad, &f.m1, &f.m2} {
+		clear(resized(v, len(w)))
+	}
+	a := num.AdamFactors{Rate: float32(f.cfg.LearningRate), Beta1: adamBeta1, Beta2: adamBeta2, Rest1: 1 - adamBeta1, Rest2: 1 - adamBeta2, Epsilon: adamEpsilon}
+	beta1, beta2 := 1.0, 1.0
+	for step := range f.cfg.Iters {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b := &f.all
+		if f.large(n) {
+			b = &f.part
+			f.source.masses(&b.masses, f.drawBatch(n, step))
+			f.load(b, f.drawn)
+		}
+		f.gradient(b)
+		beta1, beta2 = beta1*adamBeta1, beta2*adamBeta2
+		a.Correct1, a.Correct2 = float32(1-beta1), float32(1-beta2)
+		num.Adam(w, f.m1, f.m2, f.grad, &a)
+	}
+	return nil
+}
+
+// drawBatch draws the mini-batch of a step: the next rows of a permutation, a new one for each
+// pass over the node's rows, in the order of the node.
+func (f *fitter) drawBatch(n *node, step int) []uint32 {
+	rows, size := len(n.rows), f.cfg.BatchSize
+	passes := rows / size // of mini-batches in a pass; the last rows of a pass are left out
+	drawn := num.NewPermutation(f.keys.batches, n.path<<32|uint64(step/passes), n.tree, uint64(rows))
+	f.drawn = drawn.Append(f.drawn[:0], uint64(step%passes*size), size)
+	slices.Sort(f.drawn)
+	for i, at := range f.drawn {
+		f.drawn[i] = n.rows[at]
+	}
+	return f.drawn
+}
+
+// gradient sets grad to the gradient of -log Q/n + ℓ1·‖weights‖₁ on a batch.
+func (f *fitter) gradient(b *batch) {
+	f.evaluations++
+	for i := range b.blocks {
+		f.net.forward(&b.blocks[i], f.net.weights)
+	}
+	b.routing.set(b.out)
+	f.pi.start(&b.masses, b.routing.left, b.routing.right)
+	for range stepUpdates {
+		f.pi.update(&b.masses, b.routing.left, b.routing.right)
+	}
+	g, slopes := resized(&f.g, b.rows), resized(&f.slopes, b.rows)
+	f.pi.gradient(g, &b.masses, b.routing.left, b.routing.right)
+	for i, x := range g {
+		slopes[i] = float32(-x * b.routing.left[i] * b.routing.right[i] / b.total)
+	}
+	clear(f.grad)
+	for i := range b.blocks {
+		from := i * blockRows
+		f.net.backward(f.grad, &b.blocks[i], f.net.weights, slopes[from:from+b.blocks[i].rows])
+	}
+	f.penalise()
+}
+
+// penalise adds the slope of the ℓ1 penalty: its sign, 0 at 0; biases have none.
+func (f *fitter) penalise() {
+	if f.cfg.L1 == 0 {
+		return
+	}
+	l1 := float32(f.cfg.L1)
+	for i, w := range f.net.weights {
+		if !f.net.isBias(i) {
+			f.grad[i] += l1 * float32(cmp.Compare(w, 0))
+		}
+	}
+}
+
+// resizeAll makes *v count slices of n elements.
+func resizeAll(v *[][]float32, count, n int) {
+	for len(*v) < count {
+		*v = append(*v, nil)
+	}
+	*v = (*v)[:count]
+	for i := range *v {
+		resized(&(*v)[i], n)
+	}
+}

@@ -1,0 +1,169 @@
+package ndf
+
+import (
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms/forest"
+)
+
+// source is a job's training rows, with the draws of a tree.
+type source struct {
+	forest.Rows
+	features, classes int
+	sparse            bool
+	class             []uint32 // by training row: its class; nil: some row has more than one
+	counts            []uint32 // by training row: how often the tree drew it
+}
+
+// classesOf returns the class of each row, or nil if a row has degrees of several labels.
+func classesOf(r *forest.Rows) []uint32 {
+	class := make([]uint32, r.Len())
+	for i := range class {
+		class[i] = absent
+		for c, d := range r.Label(uint32(i)) {
+			if d == 0 {
+				continue
+			}
+			if class[i] != absent {
+				return nil
+			}
+			class[i] = uint32(c)
+		}
+		if class[i] == absent {
+			return nil
+		}
+	}
+	return class
+}
+
+// order sorts rows as masses wants them.
+func (s *source) order(rows []uint32) {
+	if s.class != nil {
+		slices.SortStableFunc(rows, func(a, b uint32) int { return int(s.class[a]) - int(s.class[b]) })
+	}
+}
+
+// pure reports whether all of a node's rows have the same labels.
+func (s *source) pure(rows []uint32) bool {
+	if s.class != nil {
+		return s.class[rows[0]] == s.class[rows[len(rows)-1]]
+	}
+	first := s.Label(rows[0])
+	for _, row := range rows[1:] {
+		if !slices.Equal(s.Label(row), first) {
+			return false
+		}
+	}
+	return true
+}
+
+// masses sets m to the label masses of rows.
+func (s *source) masses(m *masses, rows []uint32) {
+	m.classes, m.rows, m.single, m.total = s.classes, len(rows), s.class != nil, 0
+	if m.single {
+		s.singleMasses(m, rows)
+		return
+	}
+	w := resized(&m.w, s.classes*len(rows))
+	for i, row := range rows {
+		draws := float32(s.counts[row])
+		for c, d := range s.Label(row) {
+			mass := draws * d
+			w[c*len(rows)+i] = mass
+			m.total += float64(mass)
+		}
+	}
+}
+
+func (s *source) singleMasses(m *masses, rows []uint32) {
+	w, from := resized(&m.w, len(rows)), resized(&m.from, s.classes+1)
+	clear(from)
+	for i, row := range rows {
+		c := s.class[row]
+		w[i] = float32(s.counts[row]) * s.Label(row)[c]
+		m.total += float64(w[i])
+		from[c+1]++
+	}
+	for c := range s.classes {
+		from[c+1] += from[c]
+	}
+}
+
+// moments sets mean and square to the means of the features that columns lists, and of the squares
+// of the distances from these means, over rows with their copies, of which there are so many.
+func (s *source) moments(mean, square []float64, columns, rows []uint32, copies float64) {
+	clear(mean)
+	clear(square)
+	s.eachValue(columns, rows, func(i int, w, x float64) { mean[i] += float64(w * x) })
+	for i := range mean {
+		mean[i] /= copies
+	}
+	present := make([]float64, len(columns))
+	s.eachValue(columns, rows, func(i int, w, x float64) {
+		present[i] += w
+		square[i] += float64(w * float64((x-mean[i])*(x-mean[i])))
+	})
+	for i := range square {
+		square[i] = (square[i] + float64((copies-present[i])*float64(mean[i]*mean[i]))) / copies
+	}
+}
+
+// eachValue calls f for the values of rows in the columns that are listed, with the number of
+// the column in the list and the copies of the row; of sparse rows for the non-zero ones.
+func (s *source) eachValue(columns, rows []uint32, f func(i int, w, x float64)) {
+	for _, row := range rows {
+		w := float64(s.counts[row])
+		shard, pos := s.At(row)
+		if !shard.Sparse {
+			x := shard.Dense(pos)
+			for i, c := range columns {
+				f(i, w, float64(x[c]))
+			}
+			continue
+		}
+		nonZero, values := shard.NonZeros(pos)
+		i := 0
+		for j, c := range nonZero {
+			for i < len(columns) && columns[i] < c {
+				i++
+			}
+			if i < len(columns) && columns[i] == c {
+				f(i, w, float64(values[j]))
+			}
+		}
+	}
+}
+
+// batch is rows on their way through a network, in blocks, with their label masses.
+type batch struct {
+	masses
+	blocks  []block
+	z, zt   []float32 // of all blocks
+	t       []float32
+	out     []float32
+	routing routing
+}
+
+// load reads the inputs of rows.
+func (f *fitter) load(b *batch, rows []uint32) {
+	width, units := len(f.net.inputs)+1, 0
+	if f.net.hidden > 0 {
+		units = f.net.hidden + 1
+	}
+	n := len(rows)
+	z, zt, t, out := resized(&b.z, n*width), resized(&b.zt, n*width), resized(&b.t, n*units), resized(&b.out, n)
+	b.blocks = b.blocks[:0]
+	for from := 0; from < n; from += blockRows {
+		to := min(from+blockRows, n)
+		k := block{
+			rows: to - from, z: z[from*width : to*width], zt: zt[from*width : to*width],
+			t: t[from*units : to*units], out: out[from:to],
+		}
+		for i, row := range rows[from:to] {
+			shard, pos := f.source.At(row)
+			f.reader.read(k.z[i*width:(i+1)*width], &f.net, shard, pos)
+		}
+		k.transpose(len(f.net.inputs))
+		b.blocks = append(b.blocks, k)
+	}
+}
