@@ -238,10 +238,11 @@ func (t *trainer) kernels() linalg.Matrix {
 
 // Progress implements round.Trainer: a step is an iteration.
 func (t *trainer) Progress() round.Progress {
-	p := round.Progress{Step: t.done, MostSteps: uint64(t.job.Config.Iterations), Loss: t.loss, Phase: "scaling"}
+	most := uint64(t.job.Config.Iterations)
+	p := round.Progress{Step: t.done, Steps: most, MostSteps: most, Loss: t.loss, Phase: "scaling"}
 	switch {
 	case t.ended():
-		p.Steps, p.Phase = p.Step, "done"
+		p.Steps, p.MostSteps, p.Phase = p.Step, 0, "done"
 	case t.kept != nil:
 		p.Phase = "least squares"
 	case t.fit.Done():
@@ -249,9 +250,6 @@ func (t *trainer) Progress() round.Progress {
 	}
 	return p
 }
-
-// Counters implements algorithms.Trainer.
-func (t *trainer) Counters() map[string]uint64 { return nil }
 
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
