@@ -53,7 +53,7 @@ var settings = param.Table[Config]{
 	param.Float("cost", "C: weight of the losses beside the norm of the function", 1e-6, 1e6, 1, func(c *Config) *float64 { return &c.Cost }),
 	param.Float("epsilon", "ε: a row whose logits are off by no more, in Euclidean norm, has no loss", 0, 1e3, 0.1, func(c *Config) *float64 { return &c.Epsilon }),
 	param.Float("clamp", "degrees are brought into clamp to 1 - clamp before their logits are taken", 1e-12, 0.1, 1e-3, func(c *Config) *float64 { return &c.Clamp }),
-	param.Float("width", "width of the Gaussian kernel, in mean distances between training rows", 1e-3, 1e3, 1, func(c *Config) *float64 { return &c.Width }),
+	param.Float("width", "width of the Gaussian function of the distance, in mean distances between training rows", 1e-3, 1e3, 1, func(c *Config) *float64 { return &c.Width }),
 	param.Int("iterations", "steps of reweighted least squares at most", 1, 10_000, 50, func(c *Config) *int { return &c.Iterations }),
 	param.Float("tolerance", "the fit ends with a step that lowers the objective by at most this share of it", 0, 1, 1e-6,
 		func(c *Config) *float64 { return &c.Tolerance }),

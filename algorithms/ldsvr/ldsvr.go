@@ -25,7 +25,7 @@ const Name = "ldsvr"
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
-		Doc: "the LDSVR of Geng and Hou 2015: support vector regression of the logits of all degrees, with a Gaussian kernel; " +
+		Doc: "the LDSVR of Geng and Hou 2015: support vector regression of the logits ln(d/(1-d)) of all degrees d, with Gaussian functions of distances; " +
 			"above 2,000 rows by 512 landmarks unless the spec says otherwise",
 		Predicts:     algorithms.Distribution,
 		Settings:     settings,

@@ -82,7 +82,7 @@ func (m *model) Describe() [][2]string {
 	if m.landmarks == 1 {
 		fit = fmt.Sprintf("%d landmarks", m.Rows)
 	}
-	return [][2]string{{"fit", fit}, {"kernel", fmt.Sprintf("Gaussian, width %.6g", m.width[0])}, {"scaling", m.kind}}
+	return [][2]string{{"fit", fit}, {"function", fmt.Sprintf("Gaussian of the distance, width %.6g", m.width[0])}, {"scaling", m.kind}}
 }
 
 // distances returns the distances to the rows.

@@ -246,7 +246,7 @@ func (t *trainer) Progress() round.Progress {
 	case t.kept != nil:
 		p.Phase = "least squares"
 	case t.fit.Done():
-		p.Phase = "kernel"
+		p.Phase = "collecting rows"
 	}
 	return p
 }
