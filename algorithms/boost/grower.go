@@ -70,6 +70,9 @@ func (g *grower) grow(ctx context.Context, t *training, gradients *Gradients, nu
 
 // begin makes the root.
 func (g *grower) begin(t *training, gradients *Gradients, number int) {
+	for i := range g.nodes { // of a tree that was not finished
+		g.dropBins(&g.nodes[i])
+	}
 	g.training, g.gradients = t, gradients
 	n := gradients.Rows
 	for i := range sized(&g.rows, n) {
