@@ -71,9 +71,6 @@ func unsortedTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
 	return t, nil
 }
 
-// Refs lists the training rows in the order of their numbers. The list must not be changed.
-func (t *Table) Refs() []dataset.RowRef { return t.rows }
-
 // Entries returns the entries of all columns, one column after the other. They must not be changed.
 func (t *Table) Entries() []uint32 { return t.columns.entries }
 

@@ -22,7 +22,7 @@ type model struct {
 	trees                    []*Tree
 	networks                 [][]network // by tree and split node
 	most                     int         // hidden units of a network
-	ensemble                 *forest.Ensemble
+	ensemble                 forest.Ensemble
 }
 
 // newModel joins checked trees into a forest.
@@ -37,7 +37,6 @@ func newModel(trees []*Tree, features, labels, inputs int, soft bool) *model {
 		m.networks = append(m.networks, list)
 		inner = append(inner, t.Tree)
 	}
-	m.ensemble = new(forest.Ensemble)
 	m.ensemble.Join(inner, features, labels)
 	return m
 }
