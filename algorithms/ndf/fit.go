@@ -275,7 +275,7 @@ func (f *fitter) descend(ctx context.Context, n *node) error {
 			f.load(b, f.drawn)
 		}
 		f.gradient(b)
-		beta1, beta2 = beta1*adamBeta1, beta2*adamBeta2
+		beta1, beta2 = float64(beta1*adamBeta1), float64(beta2*adamBeta2)
 		a.Correct1, a.Correct2 = float32(1-beta1), float32(1-beta2)
 		num.Adam(w, f.m1, f.m2, f.grad, &a)
 	}
@@ -328,7 +328,7 @@ func (f *fitter) penalise() {
 	l1 := float32(f.cfg.L1)
 	for i, w := range f.net.weights {
 		if !f.net.isBias(i) {
-			f.grad[i] += l1 * float32(cmp.Compare(w, 0))
+			f.grad[i] += float32(l1 * float32(cmp.Compare(w, 0)))
 		}
 	}
 }

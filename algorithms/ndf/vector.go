@@ -82,7 +82,7 @@ func tanh32(x float32) float32 {
 	p = 0.5 + float32(r*p)
 	p = 1 + float32(r*p)
 	p = 1 + float32(r*p)
-	e := p * math.Float32frombits((math.Float32bits(shifted)+127)<<23)
+	e := float32(p * math.Float32frombits((math.Float32bits(shifted)+127)<<23))
 	t := (1 - e) / (1 + e)
 	return math.Float32frombits(math.Float32bits(t) | math.Float32bits(x)&(1<<31))
 }
