@@ -17,7 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
-	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/freeport"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
@@ -45,7 +45,7 @@ type cluster struct {
 // freeBlock returns the first of four ports in a row that are free.
 func freeBlock(t *testing.T) int {
 	t.Helper()
-	port, err := proc.FreeBlock()
+	port, err := freeport.Block()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/freeport"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // freeAddress returns a loopback address whose port, and the next ones, nobody has.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := proc.FreeAddress()
+	address, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}

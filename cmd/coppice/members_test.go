@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/internal/harness/freeport"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -85,7 +86,7 @@ func replaceLeader(t *testing.T, s *survivors) {
 // restoredDigest starts a cluster of one from a backup and waits for its job.
 func restoredDigest(t *testing.T, dir, backup string) string {
 	t.Helper()
-	at, err := proc.FreeAddress()
+	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}

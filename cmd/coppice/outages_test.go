@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/harness/freeport"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -250,7 +251,7 @@ func (w *watched) has(text string) bool {
 
 // Without NATS commands are served, and say that the workers cannot be reached.
 func TestOutageOfNATS(t *testing.T) {
-	address, err := proc.FreeAddress()
+	address, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}

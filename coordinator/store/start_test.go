@@ -24,7 +24,7 @@ func listed(t *testing.T) *cluster {
 }
 
 // launch starts a node that may have to wait for others; the channel has it once it
-// runs.
+// runs, and is closed where it could not start.
 func (c *cluster) launch(id string) <-chan *Store {
 	c.t.Helper()
 	config := c.config(id, nil)
@@ -34,6 +34,7 @@ func (c *cluster) launch(id string) <-chan *Store {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(ended)
+		defer close(done)
 		if err := c.decide(ctx, s); err != nil {
 			if ctx.Err() == nil {
 				c.t.Errorf("%s: %v", id, err)
@@ -66,8 +67,18 @@ func (c *cluster) all(ids ...string) {
 		done = append(done, c.launch(id))
 	}
 	for i, id := range ids {
-		c.nodes[id] = <-done[i]
+		c.await(id, done[i])
 	}
+}
+
+// await waits for a node that was launched.
+func (c *cluster) await(id string, done <-chan *Store) {
+	c.t.Helper()
+	node := <-done
+	if node == nil {
+		c.t.Fatalf("%s did not start", id)
+	}
+	c.nodes[id] = node
 }
 
 // phase is what a node says of itself; empty: nothing.
@@ -135,7 +146,7 @@ func TestForgottenFolderDoesNotVote(t *testing.T) {
 				return time.Now().After(deadline)
 			})
 			c.start(a, nil)
-			c.nodes[b] = <-began
+			c.await(b, began)
 			testkit.Until(t, "the node that forgot to vote again", func() bool { return c.phase(b) == PhaseMember })
 			c.wait(c.propose(memberEntry(2)))
 			checkMembers(t, c.leader().State(), 3)
@@ -226,7 +237,7 @@ func TestFirstStartCutShort(t *testing.T) {
 				}
 				c.all("a")
 				for i, id := range others {
-					c.nodes[id] = <-rest[i]
+					c.await(id, rest[i])
 				}
 				testkit.Until(t, "all to vote", func() bool {
 					for _, id := range append(others, "a") {
@@ -282,7 +293,7 @@ func TestBegunIsNotNew(t *testing.T) {
 		return time.Now().After(deadline)
 	})
 	c.start("c", nil)
-	c.nodes["b"] = <-began
+	c.await("b", began)
 	testkit.Until(t, "b to vote again", func() bool { return c.phase("b") == PhaseMember })
 	c.wait(c.propose(memberEntry(1)))
 	checkMembers(t, c.leader().State(), 2)

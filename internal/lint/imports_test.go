@@ -38,10 +38,11 @@ var layers = []struct {
 	{"spec", []string{"protocol", "round", "algorithms", "dataset", "internal/yamltree"}},
 	{"client", []string{"protocol", "dataset", "internal/archive", "internal/units"}},
 	{"internal/harness/netlab", []string{"internal/units"}},
-	{"internal/harness/proc", []string{"client", "protocol"}},
+	{"internal/harness/freeport", nil},
+	{"internal/harness/proc", []string{"internal/harness/freeport", "client", "protocol"}},
 	{"internal/bench", []string{"internal/harness/proc", "internal/speed", "internal/bus", "internal/local", "client", "spec", "protocol", "round", "algorithms"}},
 	{"internal/harness/chaos", []string{
-		"internal/harness/netlab", "internal/harness/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "round", "algorithms", "dataset",
+		"internal/harness/netlab", "internal/harness/freeport", "internal/harness/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "round", "algorithms", "dataset",
 	}},
 	{"worker", []string{
 		"jobrun", "internal/local", "internal/bus", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
@@ -55,7 +56,7 @@ var layers = []struct {
 		"jobrun", "worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
-	{"internal/harness/testkit", []string{"coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it
+	{"internal/harness/testkit", []string{"internal/harness/freeport", "coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it
 	{"internal/harness/testkit/scaletest", []string{
 		"internal/harness/testkit", "internal/local", "engine", "round", "algorithms", "dataset", "internal/num",
 	}},

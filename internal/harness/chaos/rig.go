@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/internal/harness/chaos/proxy"
+	"github.com/coppice-ldl/coppice/internal/harness/freeport"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
@@ -122,7 +123,7 @@ func (r *rig) join(pc *proc.Config) {
 
 // startNATS starts the external NATS, and a proxy to it for each process.
 func (r *rig) startNATS(workers int) error {
-	address, err := proc.FreeAddress()
+	address, err := freeport.Address()
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os/exec"
 	"strconv"
+
+	"github.com/coppice-ldl/coppice/internal/harness/freeport"
 )
 
 // Host is where a process runs: a machine, as far as the network is concerned.
@@ -16,7 +18,7 @@ type Host interface {
 // loopback is this machine, by its loopback address.
 type loopback struct{}
 
-func (loopback) Address() string         { return host }
+func (loopback) Address() string         { return freeport.Host }
 func (loopback) Start(c *exec.Cmd) error { return c.Start() }
 
 // host returns where the process of a name runs.
@@ -47,12 +49,12 @@ func (c *Cluster) addresses() (servers, inside []string, err error) {
 	if c.cfg.Behind != nil {
 		blocks *= 2
 	}
-	ports, err := freeBlocks(blocks)
+	ports, err := freeport.Blocks(blocks)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, port := range ports {
-		servers = append(servers, net.JoinHostPort(host, strconv.Itoa(port)))
+		servers = append(servers, net.JoinHostPort(freeport.Host, strconv.Itoa(port)))
 	}
 	if c.cfg.Behind == nil {
 		return servers, nil, nil
@@ -63,7 +65,7 @@ func (c *Cluster) addresses() (servers, inside []string, err error) {
 // address returns an address for one coordinator.
 func (c *Cluster) address(name string) (string, error) {
 	if c.cfg.Hosts == nil {
-		return FreeAddress()
+		return freeport.Address()
 	}
 	h, err := c.host(name)
 	if err != nil {

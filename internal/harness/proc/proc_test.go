@@ -2,12 +2,10 @@ package proc
 
 import (
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -43,51 +41,6 @@ func child(t *testing.T, how string) *Node {
 	}
 	t.Cleanup(func() { n.Kill() })
 	return n
-}
-
-func TestFreeBlocks(t *testing.T) {
-	found, err := freeBlocks(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := make(map[int]bool)
-	for _, base := range found {
-		for port := base; port < base+blockPorts; port++ {
-			if seen[port] {
-				t.Errorf("port %d is in two blocks", port)
-			}
-			seen[port] = true
-			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-			if err != nil {
-				t.Errorf("a port that was found is not free: %v", err)
-				continue
-			}
-			l.Close()
-		}
-	}
-	if len(seen) != 3*blockPorts {
-		t.Errorf("%d ports", len(seen))
-	}
-}
-
-// A block with a port that is taken is not used.
-func TestHoldBlock(t *testing.T) {
-	found, err := freeBlocks(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(found[0]+2)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	held, err := holdBlock(found[0])
-	for _, l := range held {
-		l.Close()
-	}
-	if err == nil || len(held) != 2 {
-		t.Errorf("held %d ports, %v", len(held), err)
-	}
 }
 
 func TestNode(t *testing.T) {
@@ -172,18 +125,6 @@ func TestLaunch(t *testing.T) {
 	if _, err := os.Stat(log); err != nil {
 		t.Errorf("its log: %v", err)
 	}
-}
-
-func TestFreeAddress(t *testing.T) {
-	address, err := FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatalf("the address is not free: %v", err)
-	}
-	l.Close()
 }
 
 // Processes get arguments of their own, and the name of a worker that has left is

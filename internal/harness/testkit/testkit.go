@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/freeport"
 )
 
 // Limit bounds every wait. A test that reaches it fails; it is far beyond what a wait takes
@@ -93,7 +95,9 @@ func Listen(t testing.TB) net.Listener {
 // FreeAddress returns an address of loopback on which nobody listens now.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l := Listen(t)
-	defer l.Close()
-	return l.Addr().String()
+	address, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
 }

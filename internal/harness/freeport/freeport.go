@@ -1,0 +1,85 @@
+// Package freeport finds ports of loopback on which nobody listens, for tests and for clusters
+// on one machine, where an address must be known before a process listens on it. The ports lie
+// below those that systems hand out by themselves, so that no connection of another process
+// takes one meanwhile.
+package freeport
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync/atomic"
+)
+
+// Host is loopback.
+const Host = "127.0.0.1"
+
+// BlockPorts is how many ports in a row a coordinator uses.
+const BlockPorts = 4
+
+// The blocks in which ports are sought.
+const (
+	lowestPort = 20000
+	blocks     = (32000 - lowestPort) / BlockPorts
+)
+
+// next is the block to look at next, modulo blocks: this process finds none twice before it has
+// looked at all.
+var next atomic.Uint64
+
+func init() { next.Store(rand.Uint64N(blocks)) }
+
+// Blocks returns the first ports of n blocks that are free now. An error says that there are
+// fewer.
+func Blocks(n int) ([]int, error) {
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			l.Close()
+		}
+	}()
+	var found []int
+	for i := 0; i < blocks && len(found) < n; i++ {
+		base := lowestPort + int(next.Add(1)%blocks)*BlockPorts
+		block, err := hold(base)
+		held = append(held, block...)
+		if err == nil {
+			found = append(found, base)
+		}
+	}
+	if len(found) < n {
+		return nil, errors.New("no free ports on " + Host)
+	}
+	return found, nil
+}
+
+// hold listens on every port of a block.
+func hold(base int) (held []net.Listener, err error) {
+	for port := base; port < base+BlockPorts; port++ {
+		l, err := net.Listen("tcp", address(port))
+		if err != nil {
+			return held, fmt.Errorf("port %d: %w", port, err)
+		}
+		held = append(held, l)
+	}
+	return held, nil
+}
+
+func address(port int) string { return net.JoinHostPort(Host, strconv.Itoa(port)) }
+
+// Block returns the first port of a block that is free now. Errors: as of Blocks.
+func Block() (int, error) {
+	bases, err := Blocks(1)
+	if err != nil {
+		return 0, err
+	}
+	return bases[0], nil
+}
+
+// Address returns the address of a port that is free now. Errors: as of Blocks.
+func Address() (string, error) {
+	base, err := Block()
+	return address(base), err
+}
