@@ -35,6 +35,11 @@ var layers = []struct {
 	{"internal/local", []string{"jobrun", "engine", "round", "algorithms", "dataset"}},
 	{"internal/speed", []string{"engine", "round", "algorithms", "dataset", "internal/num", "internal/version"}},
 	{"bench", nil}, // scripts of the peers
+	{"experiment/result", nil},
+	{"experiment/folds", []string{"internal/num"}},
+	{"experiment/statistics", nil},
+	{"experiment/figure", []string{"experiment/statistics"}},
+	{"experiment/report", []string{"experiment/result", "experiment/statistics", "experiment/figure", "algorithms/measures"}},
 	{"spec", []string{"protocol", "round", "algorithms", "dataset", "internal/yamltree"}},
 	{"client", []string{"protocol", "dataset", "internal/archive", "internal/units"}},
 	{"internal/harness/netlab", []string{"internal/units"}},

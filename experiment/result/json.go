@@ -1,0 +1,87 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Encode writes the table as JSON. Equal tables give equal bytes.
+func (t *Table) Encode(out io.Writer) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(t)
+}
+
+// Decode reads what Encode wrote, and validates it. An unknown key is an error, as is more
+// text behind the table. Errors wrap ErrTable, those of reading aside.
+func Decode(in io.Reader) (*Table, error) {
+	t := new(Table)
+	d := json.NewDecoder(in)
+	d.DisallowUnknownFields()
+	if err := d.Decode(t); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrTable)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("more text behind the table: %w", ErrTable)
+	}
+	return t, t.Validate()
+}
+
+// numbers are floats in JSON, null where one is not finite.
+type numbers []float64
+
+func (n numbers) MarshalJSON() ([]byte, error) {
+	list := make([]*float64, len(n))
+	for i, v := range n {
+		if v-v == 0 {
+			list[i] = &n[i]
+		}
+	}
+	return json.Marshal(list)
+}
+
+func (n *numbers) UnmarshalJSON(b []byte) error {
+	var list []*float64
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	*n = make(numbers, len(list))
+	for i, v := range list {
+		(*n)[i] = math.NaN()
+		if v != nil {
+			(*n)[i] = *v
+		}
+	}
+	return nil
+}
+
+// plain is a Cell without its methods; cellJSON replaces its lists.
+type plain Cell
+
+type cellJSON struct {
+	plain
+	Values numbers `json:"values,omitempty"`
+	Mean   numbers `json:"mean,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c Cell) MarshalJSON() ([]byte, error) {
+	return json.Marshal(cellJSON{plain(c), c.Values, c.Mean})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Cell) UnmarshalJSON(b []byte) error {
+	var v cellJSON
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return err
+	}
+	*c = Cell(v.plain)
+	c.Values, c.Mean = v.Values, v.Mean
+	return nil
+}

@@ -1,0 +1,72 @@
+// Package result has the table of an experiment: what each cell gave, and what reports and
+// figures are made from. A table holds no clock and no place: two runs that gave the same
+// measures have tables that differ in Cell.Seconds alone.
+package result
+
+// The states of a cell.
+const (
+	Done    = "done"    // measured: Values and Mean are there
+	Failed  = "failed"  // ended with an error, which Error has
+	Missing = "missing" // not begun, or cancelled
+	Running = "running"
+)
+
+// Table is an experiment's outcome so far: what reports and figures are made from. Each cell
+// is one job: one row of the table (an algorithm with its settings) on one fold of one dataset.
+type Table struct {
+	Name     string    `json:"name"`
+	Datasets []Dataset `json:"datasets"`
+	// Rows are the rows of the printed table; rows of data are counted in Dataset.Rows.
+	Rows []Row `json:"rows"`
+	// Measures are names of package measures, each once.
+	Measures  []string    `json:"measures"`
+	Cells     []Cell      `json:"cells"`
+	Published []Published `json:"published,omitempty"`
+}
+
+// Dataset is one of the datasets of an experiment.
+type Dataset struct {
+	Name     string `json:"name"`
+	Rows     int    `json:"rows"`
+	Features int    `json:"features"`
+	Labels   int    `json:"labels"`
+	Folds    int    `json:"folds"` // of one repeat
+	Digest   string `json:"digest"`
+}
+
+// Row is an algorithm with its settings.
+type Row struct {
+	Name      string            `json:"name"`
+	Algorithm string            `json:"algorithm"`
+	Preset    string            `json:"preset,omitempty"`
+	Settings  map[string]string `json:"settings,omitempty"` // beside the preset's
+}
+
+// Cell is one job of an experiment.
+type Cell struct {
+	Dataset int    `json:"dataset"` // index into Table.Datasets
+	Row     int    `json:"row"`     // index into Table.Rows
+	Repeat  int    `json:"repeat,omitempty"`
+	Fold    int    `json:"fold"`
+	State   string `json:"state"`
+	Error   string `json:"error,omitempty"` // of a failed cell
+	// Values and Mean have a number for each of Table.Measures, as means over the test rows
+	// of the fold: the model's and the mean predictor's. A number that is not finite, such
+	// as the K-L divergence of a model that predicts a number, is null in JSON and NaN here.
+	Values  []float64 `json:"values,omitempty"`
+	Mean    []float64 `json:"mean,omitempty"`
+	Rows    int       `json:"test_rows,omitempty"`
+	Seconds float64   `json:"seconds,omitempty"` // of computing
+	Digest  string    `json:"digest,omitempty"`  // of the model
+}
+
+// Published is a figure that a paper prints, to stand beside the table's own. Row may be a
+// name that the table has no row of: a method that only the paper ran.
+type Published struct {
+	Dataset   string  `json:"dataset"`
+	Row       string  `json:"row"`
+	Measure   string  `json:"measure"`
+	Value     float64 `json:"value"`
+	Deviation float64 `json:"deviation,omitempty"` // 0: the source prints none
+	Source    string  `json:"source"`
+}

@@ -1,0 +1,106 @@
+package result
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func table() *Table {
+	return &Table{
+		Name:     "small",
+		Datasets: []Dataset{{Name: "Movie", Rows: 10, Features: 2, Labels: 5, Folds: 2, Digest: "ab"}},
+		Rows:     []Row{{Name: "forest", Algorithm: "ldlf", Preset: "auto", Settings: map[string]string{"trees": "5", "depth": "7"}}, {Name: "mean", Algorithm: "mean"}},
+		Measures: []string{"kl", "cosine"},
+		Cells: []Cell{
+			{State: Done, Values: []float64{.1, math.NaN()}, Mean: []float64{.2, .9}, Rows: 5, Seconds: 1.5, Digest: "cd"},
+			{Fold: 1, State: Failed, Error: "no rows"},
+			{Row: 1, State: Missing},
+			{Row: 1, Repeat: 2, State: Running},
+		},
+		Published: []Published{{Dataset: "Movie", Row: "a paper's own", Measure: "kl", Value: .08, Deviation: .01, Source: "Table 1"}},
+	}
+}
+
+func TestJSON(t *testing.T) {
+	var first, second bytes.Buffer
+	want := table()
+	if err := want.Encode(&first); err != nil {
+		t.Fatal(err)
+	}
+	if text := first.String(); !strings.Contains(text, `"values":[0.1,null]`) || !strings.Contains(text, `"mean":[0.2,0.9]`) {
+		t.Error(text)
+	}
+	got, err := Decode(bytes.NewReader(first.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
+		t.Error(d)
+	}
+	if err := got.Encode(&second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Errorf("%v; encoded again:\n%s\nwant\n%s", err, second.String(), first.String())
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := table().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Table){
+		"dataset 0 has no name":              func(t *Table) { t.Datasets[0].Name = "" },
+		`two of the name row "mean"`:         func(t *Table) { t.Rows[0].Name = "mean" },
+		`two of the name measure "kl"`:       func(t *Table) { t.Measures[1] = "kl" },
+		"5 labels and 0 folds":               func(t *Table) { t.Datasets[0].Folds = 0 },
+		"cell 2: dataset 1 of 1":             func(t *Table) { t.Cells[2].Dataset = 1 },
+		"cell 2: row -1 of 2":                func(t *Table) { t.Cells[2].Row = -1 },
+		"cell 2: fold 2 of 2":                func(t *Table) { t.Cells[2].Fold = 2 },
+		"cell 2: repeat -1":                  func(t *Table) { t.Cells[2].Repeat = -1 },
+		`cell 2: state "odd"`:                func(t *Table) { t.Cells[2].State = "odd" },
+		"cell 1: it failed without an error": func(t *Table) { t.Cells[1].Error = "" },
+		"has 1 values and 2 of the mean":     func(t *Table) { t.Cells[0].Values = []float64{1} },
+		"missing and has 2 values":           func(t *Table) { t.Cells[0].State = Missing },
+		"NaN seconds":                        func(t *Table) { t.Cells[0].Seconds = math.NaN() },
+		"same as cell 0: Movie, forest":      func(t *Table) { t.Cells[1].Fold = 0 },
+		`no dataset "Music"`:                 func(t *Table) { t.Published[0].Dataset = "Music" },
+		`no measure "clark"`:                 func(t *Table) { t.Published[0].Measure = "clark" },
+		"published figure 0 names no row":    func(t *Table) { t.Published[0].Row = "" },
+		"published figure 0: NaN ± 0.01":     func(t *Table) { t.Published[0].Value = math.NaN() },
+	} {
+		one := table()
+		change(one)
+		if err := one.Validate(); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrTable) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		if err := one.Encode(new(bytes.Buffer)); err == nil {
+			t.Errorf("%q: it was encoded", want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	var text bytes.Buffer
+	if err := table().Encode(&text); err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{text.String(), text.String() + "{}", "{}", `{"more":1}`, `{"cells":[{"more":1}]}`, `{"cells":[{"values":[null]}]}`, ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var got *Table
+		var err error
+		allocs.AtMost(t, 256*len(s)+64<<10, "a table", func() { got, err = Decode(strings.NewReader(s)) })
+		if err != nil {
+			return
+		}
+		if err := got.Encode(new(bytes.Buffer)); err != nil {
+			t.Errorf("decoded, and not encoded: %v", err)
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// ErrTable is what errors of Validate and Decode wrap.
+var ErrTable = errors.New("no table of an experiment")
+
+// Validate returns an error, which names the field at fault, if a name is missing or stands
+// twice, an index is out of range, a list has the wrong length, or two cells are the same one.
+func (t *Table) Validate() error {
+	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkCells, t.checkPublished} {
+		if err := check(); err != nil {
+			return fmt.Errorf("%w: %w", err, ErrTable)
+		}
+	}
+	return nil
+}
+
+func (t *Table) checkNames() error {
+	for _, list := range []struct {
+		what  string
+		names []string
+	}{
+		{"dataset", namesOf(t.Datasets, func(d *Dataset) string { return d.Name })},
+		{"row", namesOf(t.Rows, func(r *Row) string { return r.Name })},
+		{"measure", t.Measures},
+	} {
+		for i, name := range list.names {
+			if name == "" {
+				return fmt.Errorf("%s %d has no name", list.what, i)
+			}
+			if slices.Index(list.names, name) < i {
+				return fmt.Errorf("two of the name %s %q", list.what, name)
+			}
+		}
+	}
+	return nil
+}
+
+func namesOf[T any](list []T, of func(*T) string) []string {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = of(&list[i])
+	}
+	return names
+}
+
+func (t *Table) checkDatasets() error {
+	for i := range t.Datasets {
+		d := &t.Datasets[i]
+		if d.Rows < 0 || d.Features < 0 || d.Labels < 0 || d.Folds < 1 {
+			return fmt.Errorf("dataset %q has %d rows, %d features, %d labels and %d folds", d.Name, d.Rows, d.Features, d.Labels, d.Folds)
+		}
+	}
+	return nil
+}
+
+// place is which cell a cell is.
+type place struct{ dataset, row, repeat, fold int }
+
+func (t *Table) checkCells() error {
+	seen := make(map[place]int, len(t.Cells))
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		if err := t.checkCell(c); err != nil {
+			return fmt.Errorf("cell %d: %w", i, err)
+		}
+		p := place{c.Dataset, c.Row, c.Repeat, c.Fold}
+		if first, twice := seen[p]; twice {
+			return fmt.Errorf("cell %d: it is the same as cell %d: %s", i, first, t.CellName(c))
+		}
+		seen[p] = i
+	}
+	return nil
+}
+
+func (t *Table) checkCell(c *Cell) error {
+	switch {
+	case c.Dataset < 0 || c.Dataset >= len(t.Datasets):
+		return fmt.Errorf("dataset %d of %d", c.Dataset, len(t.Datasets))
+	case c.Row < 0 || c.Row >= len(t.Rows):
+		return fmt.Errorf("row %d of %d", c.Row, len(t.Rows))
+	case c.Repeat < 0:
+		return fmt.Errorf("repeat %d", c.Repeat)
+	case c.Fold < 0 || c.Fold >= t.Datasets[c.Dataset].Folds:
+		return fmt.Errorf("fold %d of %d", c.Fold, t.Datasets[c.Dataset].Folds)
+	case c.Rows < 0 || !(c.Seconds >= 0 && c.Seconds <= math.MaxFloat64):
+		return fmt.Errorf("%d test rows, %v seconds", c.Rows, c.Seconds)
+	}
+	return t.checkState(c)
+}
+
+func (t *Table) checkState(c *Cell) error {
+	want := 0
+	switch c.State {
+	case Done:
+		want = len(t.Measures)
+	case Failed:
+		if c.Error == "" {
+			return fmt.Errorf("it failed without an error")
+		}
+	case Missing, Running:
+	default:
+		return fmt.Errorf("state %q: want %s, %s, %s or %s", c.State, Done, Failed, Missing, Running)
+	}
+	if len(c.Values) != want || len(c.Mean) != want {
+		return fmt.Errorf("it is %s and has %d values and %d of the mean predictor, want %d of each", c.State, len(c.Values), len(c.Mean), want)
+	}
+	return nil
+}
+
+func (t *Table) checkPublished() error {
+	for i := range t.Published {
+		p := &t.Published[i]
+		dataset := slices.ContainsFunc(t.Datasets, func(d Dataset) bool { return d.Name == p.Dataset })
+		switch {
+		case !dataset:
+			return fmt.Errorf("published figure %d: the table has no dataset %q", i, p.Dataset)
+		case !slices.Contains(t.Measures, p.Measure):
+			return fmt.Errorf("published figure %d: the table has no measure %q", i, p.Measure)
+		case p.Row == "":
+			return fmt.Errorf("published figure %d names no row", i)
+		case math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || !(p.Deviation >= 0 && p.Deviation <= math.MaxFloat64):
+			return fmt.Errorf("published figure %d: %v ± %v", i, p.Value, p.Deviation)
+		}
+	}
+	return nil
+}
+
+// CellName names a cell of a valid table in errors and reports.
+func (t *Table) CellName(c *Cell) string {
+	name := fmt.Sprintf("%s, %s, fold %d", t.Datasets[c.Dataset].Name, t.Rows[c.Row].Name, c.Fold)
+	if c.Repeat > 0 {
+		name += fmt.Sprintf(" of repeat %d", c.Repeat)
+	}
+	return name
+}
