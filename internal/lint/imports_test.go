@@ -36,7 +36,7 @@ var layers = []struct {
 	{"internal/speed", []string{"engine", "round", "algorithms", "dataset", "internal/num", "internal/version"}},
 	{"bench", nil}, // scripts of the peers
 	{"experiment/result", nil},
-	{"experiment/folds", []string{"internal/num"}},
+	{"experiment/folds", []string{"dataset"}},
 	{"experiment/statistics", nil},
 	{"experiment/figure", []string{"experiment/statistics"}},
 	{"experiment/report", []string{"experiment/result", "experiment/statistics", "experiment/figure", "algorithms/measures"}},
@@ -85,6 +85,7 @@ var owners = map[string][]string{
 	"github.com/alecthomas/kong":   {"cmd"},
 	"github.com/jedib0t/go-pretty": {"cmd"},
 	"github.com/mattn/go-isatty":   {"cmd"},
+	"gonum.org/v1/gonum":           {"experiment/folds", "experiment/statistics"},
 	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "internal/harness/chaos", "cmd"},
 	"golang.org/x/sys":             {"internal/num", "internal/speed", "internal/blobs", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
 }

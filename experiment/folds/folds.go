@@ -1,0 +1,150 @@
+// Package folds divides the rows of a dataset into folds: by Coppice's own permutation, as
+// scikit-learn does, by groups, or as a file says. All of it is a function of its arguments.
+package folds
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// The ways to divide rows.
+const (
+	Seeded      = "seeded"       // as the folds of a job are: dataset.Split with a seed
+	ScikitLearn = "scikit-learn" // as KFold(k, shuffle=True, random_state=seed): see KFold
+	Groups      = "groups"       // each group is a fold: leave-one-group-out
+	File        = "file"         // as a split file says: see dataset.SplitFile
+)
+
+// ErrFolds is what errors of Check and Divide wrap.
+var ErrFolds = errors.New("these rows cannot be divided into these folds")
+
+// Scheme says how rows are divided. Folds, Seed and Repeats are of the first two ways alone:
+// groups and files say all by themselves.
+type Scheme struct {
+	Way   string
+	Folds int
+	Seed  uint64
+	// Repeats is how often the rows are divided; repeat r, from 0, has the seed Seed + r.
+	Repeats int
+}
+
+// Rows is what a scheme must know of a dataset.
+type Rows struct {
+	Count  int
+	Groups []uint16           // the group of each row, counted from 0; nil: there are none
+	File   *dataset.SplitList // of Count rows; nil: there is no file
+}
+
+// Check returns an error, which wraps ErrFolds, if the scheme divides no rows at all.
+func (s *Scheme) Check() error {
+	switch s.Way {
+	case Seeded, ScikitLearn:
+	case Groups, File:
+		if s.Folds != 0 || s.Seed != 0 || s.Repeats > 1 {
+			return fmt.Errorf("the folds of %s have no number, seed or repeats of their own: %w", s.Way, ErrFolds)
+		}
+		return nil
+	default:
+		return fmt.Errorf("folds %q: want %s, %s, %s or %s: %w", s.Way, Seeded, ScikitLearn, Groups, File, ErrFolds)
+	}
+	switch {
+	case s.Folds < 2 || s.Folds > dataset.MaxFolds:
+		return fmt.Errorf("%d folds: want 2 to %d: %w", s.Folds, dataset.MaxFolds, ErrFolds)
+	case s.Repeats < 1:
+		return fmt.Errorf("%d repeats: want at least 1: %w", s.Repeats, ErrFolds)
+	case s.lastSeed() < s.Seed:
+		return fmt.Errorf("seed %d and %d repeats: the last seed exceeds %d: %w", s.Seed, s.Repeats, uint64(math.MaxUint64), ErrFolds)
+	case s.Way == ScikitLearn && s.lastSeed() > math.MaxUint32:
+		return fmt.Errorf("seed %d: scikit-learn's seeds end at %d: %w", s.lastSeed(), uint32(math.MaxUint32), ErrFolds)
+	}
+	return nil
+}
+
+func (s *Scheme) lastSeed() uint64 { return s.Seed + uint64(s.Repeats) - 1 }
+
+// Divide returns the folds of one repeat, counted from 0. Errors wrap ErrFolds.
+func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if repeat < 0 || repeat >= max(1, s.Repeats) {
+		return nil, fmt.Errorf("repeat %d of %d: %w", repeat, max(1, s.Repeats), ErrFolds)
+	}
+	seed := s.Seed + uint64(repeat)
+	switch s.Way {
+	case Groups:
+		return byGroup(rows)
+	case File:
+		return byFile(rows)
+	case ScikitLearn:
+		folds, err := KFold(rows.Count, s.Folds, uint32(seed))
+		return &dataset.SplitList{Assigned: folds, Folds: s.Folds}, err
+	}
+	folds, err := seeded(rows.Count, s.Folds, seed)
+	return &dataset.SplitList{Assigned: folds, Folds: s.Folds}, err
+}
+
+// byGroup makes a fold of each group.
+func byGroup(rows *Rows) (*dataset.SplitList, error) {
+	if len(rows.Groups) != rows.Count || rows.Count == 0 {
+		return nil, fmt.Errorf("%d rows and the groups of %d: %w", rows.Count, len(rows.Groups), ErrFolds)
+	}
+	used := make([]bool, 1<<16)
+	folds := 0
+	for _, g := range rows.Groups {
+		used[g] = true
+		folds = max(folds, int(g)+1)
+	}
+	for g, rowsOfIt := range used[:folds] {
+		if !rowsOfIt {
+			return nil, fmt.Errorf("group %d of %d has no rows: %w", g, folds, ErrFolds)
+		}
+	}
+	if folds < 2 {
+		return nil, fmt.Errorf("all rows belong to one group: nothing is left to train on: %w", ErrFolds)
+	}
+	return &dataset.SplitList{Assigned: rows.Groups, Folds: folds}, nil
+}
+
+// byFile takes the splits of a file.
+func byFile(rows *Rows) (*dataset.SplitList, error) {
+	if rows.File == nil {
+		return nil, fmt.Errorf("there is no split file: %w", ErrFolds)
+	}
+	s := dataset.Split{Folds: rows.File.Folds, Overlap: rows.File.Overlap, Assigned: File}
+	if want := s.AssignedLength(rows.Count); len(rows.File.Assigned) != want {
+		return nil, fmt.Errorf("the split file lists %d values, want %d for %d rows: %w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
+	}
+	return rows.File, nil
+}
+
+// seeded returns the fold of each row as jobs with `--folds k --seed seed` have it.
+func seeded(rows, k int, seed uint64) ([]uint16, error) {
+	if err := enough(rows, k); err != nil {
+		return nil, err
+	}
+	folds := make([]uint16, rows)
+	for fold := range k {
+		roles, err := dataset.Split{Seed: seed, Folds: k, Fold: fold}.Assign(rows, nil)
+		if err != nil {
+			return nil, err
+		}
+		for row, r := range roles {
+			if r == dataset.Test {
+				folds[row] = uint16(fold)
+			}
+		}
+	}
+	return folds, nil
+}
+
+// enough returns an error if there are fewer rows than folds.
+func enough(rows, k int) error {
+	if k < 2 || k > dataset.MaxFolds || rows < k {
+		return fmt.Errorf("%d folds of %d rows: want 2 to %d folds, each with a row: %w", k, rows, dataset.MaxFolds, ErrFolds)
+	}
+	return nil
+}
