@@ -1,0 +1,97 @@
+// Package statistics compares models by their measures on the same folds or datasets: paired
+// tests, ranks, and the corrections for several comparisons. Inputs are small lists (folds,
+// datasets), in float64; distributions come from gonum.
+//
+// P-values are two-sided. They go into reports and reach no digest: the last bits of a p-value
+// may differ between processors.
+package statistics
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Test is the outcome of a test.
+type Test struct {
+	Statistic float64
+	P         float64 // NaN: too few values for this test
+}
+
+// Differences returns a - b, value by value; the lists have one length.
+func Differences(a, b []float64) []float64 {
+	if len(a) != len(b) {
+		panic("statistics: two lists of different lengths")
+	}
+	d := make([]float64, len(a))
+	for i := range a {
+		d[i] = a[i] - b[i]
+	}
+	return d
+}
+
+// Moments are the mean of n values and their sample standard deviation, which divides by
+// n - 1 (NaN of fewer than two values).
+type Moments struct{ Mean, Deviation float64 }
+
+// MomentsOf returns the moments of values, and exactly 0 as the deviation of equal values.
+func MomentsOf(values []float64) Moments {
+	n, sum, squares := float64(len(values)), 0.0, 0.0
+	for _, v := range values {
+		sum += v - values[0]
+	}
+	if n == 0 {
+		return Moments{math.NaN(), math.NaN()}
+	}
+	shift := sum / n
+	for _, v := range values {
+		e := v - values[0] - shift
+		squares += float64(e * e)
+	}
+	if n == 1 {
+		return Moments{values[0], math.NaN()}
+	}
+	return Moments{values[0] + shift, math.Sqrt(squares / (n - 1))}
+}
+
+// PairedT is Student's paired t-test: t = mean / (deviation / sqrt(n)) of the n differences d,
+// with n - 1 degrees of freedom. Over folds its p is too small, as the training rows of any
+// two folds overlap: see CorrectedT. Differences that are all 0 have P = 1, others that are
+// all equal have P = 0. At least two differences are needed.
+func PairedT(d []float64) Test {
+	return tTest(d, 1/float64(len(d)))
+}
+
+// CorrectedT is the corrected resampled t-test of Nadeau and Bengio 2003: PairedT with the
+// variance deviation² (1/n + ratio) in place of deviation²/n, where ratio is the number of
+// test rows over that of training rows: 1/9 for ten folds.
+func CorrectedT(d []float64, ratio float64) Test {
+	return tTest(d, 1/float64(len(d))+ratio)
+}
+
+// tTest is a t-test whose mean has the variance deviation² times factor.
+func tTest(d []float64, factor float64) Test {
+	m := MomentsOf(d)
+	switch {
+	case len(d) < 2:
+		return Test{math.NaN(), math.NaN()}
+	case m.Mean == 0 && m.Deviation == 0:
+		return Test{0, 1}
+	}
+	t := m.Mean / (m.Deviation * math.Sqrt(factor))
+	if math.IsInf(t, 0) {
+		return Test{t, 0}
+	}
+	return Test{t, 2 * distuv.StudentsT{Sigma: 1, Nu: float64(len(d) - 1)}.CDF(-math.Abs(t))}
+}
+
+// CohensD is the effect size d_z of paired differences: their mean over their sample standard
+// deviation (Cohen 1988, section 2.3.5). It is not Cohen's d of two independent samples, which
+// divides by the deviation within these. 0 for differences that are all 0.
+func CohensD(d []float64) float64 {
+	m := MomentsOf(d)
+	if m.Mean == 0 {
+		return 0
+	}
+	return m.Mean / m.Deviation
+}
