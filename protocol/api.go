@@ -184,6 +184,10 @@ type Spec struct {
 	// KeepPredictions is how many bytes the predictions of held-out rows may take to be
 	// kept with the job; nil: the default, 0: none are.
 	KeepPredictions *int64 `json:"keep_predictions,omitempty"`
+	// Measures is "all" for more measures than the ten, Clip is "pyldl" to clip degrees as
+	// PyLDL does before they are compared; else they are empty.
+	Measures string `json:"measures,omitempty"`
+	Clip     string `json:"clip,omitempty"`
 	// Set holds the algorithm's settings as text, by name.
 	Set map[string]string `json:"settings,omitempty"`
 }

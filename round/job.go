@@ -25,6 +25,10 @@ type Job struct {
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows
 	// that are stored with the job; 0: none are. The model does not depend on it.
 	Predictions int64 `json:"predictions,omitempty"`
+	// Measures says which measures the job has, and Clip whether degrees are clipped for
+	// them: see pipeline.JobPlan. The model does not depend on either.
+	Measures string `json:"measures,omitempty"`
+	Clip     string `json:"clip,omitempty"`
 	// NoModel leaves the model out of the job's outcome, which has its digest: the child job
 	// is trained for its predictions.
 	NoModel bool `json:"no_model,omitempty"`

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -75,6 +77,28 @@ var common = []key{
 			s.KeepPredictions = &n
 		},
 	},
+	{
+		param.Param{Name: "measures", Kind: param.KindWord, Doc: "measures of distributions: ten; or all, which are Spearman, Jensen-Shannon, zero-one loss and error probability as well", Default: ten, Words: []string{ten, pipeline.AllMeasures}},
+		func(s *protocol.Spec, value any) { s.Measures = unless(ten, value) },
+	},
+	{
+		param.Param{Name: "clip", Kind: param.KindWord, Doc: "pyldl: degrees are at least 2.2e-16 where PyLDL has it so (K-L, Sørensen, squared χ², Clark, Canberra, Jensen-Shannon); none: as they are", Default: none, Words: []string{none, string(measures.PyLDL)}},
+		func(s *protocol.Spec, value any) { s.Clip = unless(none, value) },
+	},
+}
+
+// ten and none are the defaults of measures and clip, which a spec stores as an empty text.
+const (
+	ten  = "ten"
+	none = "none"
+)
+
+// unless returns a word, or an empty text where it is the default.
+func unless(standard string, value any) string {
+	if word := value.(string); word != standard {
+		return word
+	}
+	return ""
 }
 
 // nameForm is what protocol.CheckName lets pass.

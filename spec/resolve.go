@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -30,8 +31,8 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err := checkSplit(&s, m); err != nil {
 		return nil, err
 	}
-	if _, err := pipeline.PlanOf(a.Name(), m.Labels, m.LabelType); err != nil {
-		return nil, param.Errorf("algorithm", "%v", err)
+	if err := checkMeasures(a.Name(), &s, m); err != nil {
+		return nil, err
 	}
 	resolved, err := a.Resolve(given, m)
 	if err != nil {
@@ -47,8 +48,27 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 			Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
 			ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
 		},
-		Folds: s.Folds, Params: resolved.Params, Predictions: kept(&s),
+		Folds: s.Folds, Params: resolved.Params, Predictions: kept(&s), Measures: s.Measures, Clip: s.Clip,
 	}, nil
+}
+
+// checkMeasures returns an error about a spec whose model has not the measures it asks for. A
+// submission may be of any client: its words are checked here as well.
+func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) error {
+	plan, err := pipeline.PlanOf(algorithm, m.Labels, m.LabelType)
+	switch {
+	case err != nil:
+		return param.Errorf("algorithm", "%v", err)
+	case s.Measures != pipeline.TenMeasures && s.Measures != pipeline.AllMeasures:
+		return param.Errorf("measures", "%.20q is not %s or %s", s.Measures, ten, pipeline.AllMeasures)
+	case s.Clip != string(measures.NoClip) && s.Clip != string(measures.PyLDL):
+		return param.Errorf("clip", "%.20q is not %s or %s", s.Clip, none, measures.PyLDL)
+	}
+	plan.More, plan.Clip = s.Measures == pipeline.AllMeasures, measures.Clip(s.Clip)
+	if err := pipeline.CheckPlan(plan, algorithm); err != nil {
+		return param.Errorf("measures", "%v", err)
+	}
+	return nil
 }
 
 // kept returns the greatest size, in bytes, of the held-out predictions that are stored.

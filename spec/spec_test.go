@@ -169,6 +169,8 @@ func TestResolveErrors(t *testing.T) {
 		{"negative fraction", "test_fraction", protocol.Spec{TestFraction: -0.1}},
 		{"not a number", "test_fraction", protocol.Spec{TestFraction: math.NaN()}},
 		{"one fold", "folds", protocol.Spec{Folds: 1}},
+		{"unknown measures", "measures", protocol.Spec{Measures: "odd"}},
+		{"unknown clip", "clip", protocol.Spec{Clip: "none"}},
 		{"too many predictions", "keep_predictions", protocol.Spec{Folds: 2, KeepPredictions: pointer[int64](MaxPredictions + 1)}},
 		{"fewer than no predictions", "keep_predictions", protocol.Spec{Folds: 2, KeepPredictions: pointer[int64](-1)}},
 		{"more folds than rows", "folds", protocol.Spec{Folds: 101}},

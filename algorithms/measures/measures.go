@@ -21,13 +21,18 @@ const MinPrediction = 1e-12
 // count 0; p is clamped from below at MinPrediction. Lower is better; 0 when
 // p = d.
 func KL(d, p []float64) float64 {
+	return divergence(d, p, MinPrediction)
+}
+
+// divergence is KL with p clamped from below at least.
+func divergence(d, p []float64, least float64) float64 {
 	p = pair(d, p)
 	sum := 0.0
 	for j, x := range d {
 		if x == 0 {
 			continue
 		}
-		sum += float64(x * num.Log(x/max(p[j], MinPrediction)))
+		sum += float64(x * num.Log(x/max(p[j], least)))
 	}
 	return sum
 }

@@ -12,6 +12,8 @@ type Plan struct {
 	Labels int
 	Type   dataset.LabelType
 	Number bool // a number is predicted; otherwise a distribution or class shares
+	More   bool // the measures More as well, unless a number is predicted
+	Clip   Clip // of distributions, in the ten and in More
 }
 
 // Added are the measures beside the ten. Each is nil where it does not apply.
@@ -19,22 +21,34 @@ type Added struct {
 	Classes *Classes  `json:"classes,omitempty"`
 	Scale   *OnScale  `json:"scale,omitempty"`
 	Number  *OfNumber `json:"number,omitempty"`
+	// Distribution are those that a job has where its spec asks for all measures.
+	Distribution *OfDistribution `json:"distribution,omitempty"`
 }
 
 // None tells whether there are none.
-func (a *Added) None() bool { return a == nil || a.Classes == nil && a.Scale == nil && a.Number == nil }
+func (a *Added) None() bool {
+	return a == nil || a.Classes == nil && a.Scale == nil && a.Number == nil && a.Distribution == nil
+}
 
 // Width is the number of sums that describe a set of rows: those of the ten (see the
-// constant Width), of a number their number of rows alone, then those of classes, of the three
+// constant Width), of a number their number of rows alone, then those of More, then those of classes, of the three
 // numbers of a distribution over a scale, or of a number and the number floored.
 func (p *Plan) Width() int {
 	switch {
 	case p.Number:
 		return 1 + 2*errorWidth
 	case p.Type.Classes:
-		return Width + classWidth(p.Labels)
+		return p.distributionWidth() + classWidth(p.Labels)
 	case p.Type.Scale != nil:
-		return Width + 3*errorWidth
+		return p.distributionWidth() + 3*errorWidth
+	}
+	return p.distributionWidth()
+}
+
+// distributionWidth is the number of sums of distributions: of the ten, and of More.
+func (p *Plan) distributionWidth() int {
+	if p.More {
+		return Width + moreWidth
 	}
 	return Width
 }
@@ -53,8 +67,8 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) {
 		addError(dst[1+errorWidth:], truth, math.Floor(v))
 		return
 	}
-	Accumulate(dst[:Width], r.Label(i), predicted)
-	added := dst[Width:]
+	p.addDistribution(dst, r.Label(i), predicted)
+	added := dst[p.distributionWidth():]
 	switch {
 	case p.Type.Classes:
 		addClass(added, r.Label(i), predicted)
@@ -63,6 +77,14 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) {
 		addError(added[:errorWidth], truth, s.Expected(predicted))
 		addError(added[errorWidth:2*errorWidth], truth, s.Median(predicted))
 		addError(added[2*errorWidth:], truth, s.Mode(predicted))
+	}
+}
+
+// addDistribution adds a row to the sums of the ten, and of More.
+func (p *Plan) addDistribution(dst []float64, d, predicted []float32) {
+	accumulate(dst[:Width], ClippedRow(d, predicted, p.Clip))
+	if p.More {
+		addMore(dst[Width:], MoreOfRow(d, predicted, p.Clip))
 	}
 }
 
@@ -78,50 +100,60 @@ func (p *Plan) Read(sums []float64) (Report, *Added) {
 			Number: errorsFrom(n, sums[1:1+errorWidth]), Floored: errorsFrom(n, sums[1+errorWidth:]),
 		}}
 	}
-	r, added := FromSums(sums[:Width]), sums[Width:]
+	r, added, a := FromSums(sums[:Width]), sums[p.distributionWidth():], new(Added)
+	if p.More {
+		a.Distribution = moreFrom(n, sums[Width:])
+	}
 	switch {
 	case p.Type.Classes:
-		return r, &Added{Classes: classesFrom(added, p.Labels)}
+		a.Classes = classesFrom(added, p.Labels)
 	case p.Type.Scale != nil:
-		return r, &Added{Scale: &OnScale{
+		a.Scale = &OnScale{
 			Expected: errorsFrom(n, added[:errorWidth]), Median: errorsFrom(n, added[errorWidth:2*errorWidth]), Mode: errorsFrom(n, added[2*errorWidth:]),
-		}}
+		}
 	}
-	return r, nil
+	if a.None() {
+		return r, nil
+	}
+	return r, a
 }
 
 // AddedOverFolds returns the measures beside the ten over folds: means of the folds' means
 // with their deviation, and sums of the confusion matrices. nil: a fold has none.
 func AddedOverFolds(folds []*Added) *Added {
-	var classes []Classes
-	var scales []OnScale
-	var numbers []OfNumber
-	for _, f := range folds {
-		switch {
-		case f == nil:
-		case f.Classes != nil:
-			classes = append(classes, *f.Classes)
-		case f.Scale != nil:
-			scales = append(scales, *f.Scale)
-		case f.Number != nil:
-			numbers = append(numbers, *f.Number)
+	all := new(Added)
+	if of := of(folds, func(a *Added) *OfDistribution { return a.Distribution }); of != nil {
+		all.Distribution = moreOverFolds(of)
+	}
+	if of := of(folds, func(a *Added) *Classes { return a.Classes }); of != nil {
+		all.Classes = classesOverFolds(of)
+	}
+	if of := of(folds, func(a *Added) *OnScale { return a.Scale }); of != nil {
+		all.Scale = &OnScale{
+			Expected: errorsOverFolds(of, func(s *OnScale) *Errors { return &s.Expected }),
+			Median:   errorsOverFolds(of, func(s *OnScale) *Errors { return &s.Median }),
+			Mode:     errorsOverFolds(of, func(s *OnScale) *Errors { return &s.Mode }),
 		}
 	}
-	switch len(folds) {
-	case 0:
-	case len(classes):
-		return &Added{Classes: classesOverFolds(classes)}
-	case len(scales):
-		return &Added{Scale: &OnScale{
-			Expected: errorsOverFolds(scales, func(s *OnScale) *Errors { return &s.Expected }),
-			Median:   errorsOverFolds(scales, func(s *OnScale) *Errors { return &s.Median }),
-			Mode:     errorsOverFolds(scales, func(s *OnScale) *Errors { return &s.Mode }),
-		}}
-	case len(numbers):
-		return &Added{Number: &OfNumber{
-			Number:  errorsOverFolds(numbers, func(n *OfNumber) *Errors { return &n.Number }),
-			Floored: errorsOverFolds(numbers, func(n *OfNumber) *Errors { return &n.Floored }),
-		}}
+	if of := of(folds, func(a *Added) *OfNumber { return a.Number }); of != nil {
+		all.Number = &OfNumber{
+			Number:  errorsOverFolds(of, func(n *OfNumber) *Errors { return &n.Number }),
+			Floored: errorsOverFolds(of, func(n *OfNumber) *Errors { return &n.Floored }),
+		}
 	}
-	return nil
+	if all.None() {
+		return nil
+	}
+	return all
+}
+
+// of returns a part of each fold's measures; nil: a fold has it not, or there are no folds.
+func of[T any](folds []*Added, part func(*Added) *T) (all []T) {
+	for _, f := range folds {
+		if f == nil || part(f) == nil {
+			return nil
+		}
+		all = append(all, *part(f))
+	}
+	return all
 }

@@ -37,8 +37,13 @@ func Accumulate(dst []float64, d, p []float32) {
 	if len(dst) != Width {
 		panic("measures: sums of the wrong width")
 	}
+	accumulate(dst, OfRow(d, p))
+}
+
+// accumulate adds the measures of a row to the sums dst.
+func accumulate(dst []float64, row Row) {
 	dst[0]++
-	for i, v := range OfRow(d, p) {
+	for i, v := range row {
 		dst[1+i] += v
 		dst[1+Count+i] += float64(v * v)
 	}

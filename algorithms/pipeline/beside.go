@@ -27,6 +27,32 @@ type Added struct {
 // Baseline returns the measures of what a model must beat.
 func (a *Added) Baseline() *measures.Added { return cmp.Or(a.MeanPredictor, a.MedianPredictor) }
 
+// The values of round.Job.Measures: the ten, or More as well.
+const (
+	TenMeasures = ""
+	AllMeasures = "all"
+)
+
+// JobPlan returns which measures a job has. Errors are those of PlanOf, or say that the job asks
+// for what a model of numbers has not.
+func JobPlan(j *round.Job, m *dataset.Manifest) (*measures.Plan, error) {
+	p, err := PlanOf(j.Algorithm, m.Labels, m.LabelType)
+	if err != nil {
+		return nil, err
+	}
+	p.More, p.Clip = j.Measures == AllMeasures, measures.Clip(j.Clip)
+	return p, CheckPlan(p, j.Algorithm)
+}
+
+// CheckPlan returns an error if a plan asks for measures of distributions, and numbers are
+// predicted.
+func CheckPlan(p *measures.Plan, algorithm string) error {
+	if p.Number && (p.More || p.Clip != measures.NoClip) {
+		return fmt.Errorf("%s predicts numbers; more measures and clipping are of distributions", algorithm)
+	}
+	return nil
+}
+
 // PlanOf returns which measures there are of a job's model on labels of a type. An error
 // says that the algorithm predicts numbers and the labels are none.
 func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, error) {
@@ -148,7 +174,9 @@ func bareClasses(a *measures.Added) *measures.Added {
 	}
 	c := *a.Classes
 	c.Confusion = nil
-	return &measures.Added{Classes: &c}
+	bare := *a
+	bare.Classes = &c
+	return &bare
 }
 
 // testedGroup returns the name of the group whose rows a job tests; empty: it tests no group.

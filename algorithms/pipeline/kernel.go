@@ -54,7 +54,7 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := PlanOf(j.Algorithm, m.Labels, m.LabelType)
+	plan, err := JobPlan(j, m)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := PlanOf(j.Algorithm, m.Labels, m.LabelType)
+	plan, err := JobPlan(j, m)
 	if err != nil {
 		return nil, err
 	}

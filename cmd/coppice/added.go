@@ -25,6 +25,17 @@ func addedLines(a *pipeline.Added) (lines []measureLine) {
 	if m == nil || b == nil {
 		return nil
 	}
+	if m.Distribution != nil && b.Distribution != nil {
+		of, mean := m.Distribution.Stats(), b.Distribution.Stats()
+		for i, x := range measures.More {
+			lines = append(lines, measureLine{x.Title, *of[i], *mean[i], x.HigherIsBetter})
+		}
+	}
+	return append(lines, byTypeLines(m, b)...)
+}
+
+// byTypeLines lists the measures that the type of the labels allows.
+func byTypeLines(m, b *measures.Added) []measureLine {
 	switch {
 	case m.Classes != nil && b.Classes != nil:
 		m, b := m.Classes, b.Classes

@@ -16,6 +16,8 @@ type evaluateCmd struct {
 	Data      string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
 	PerRow    bool   `help:"Give the measures of each row as well, as CSV."`
 	Confusion bool   `help:"Print the confusion matrix of a model of classes as well; -o json has it anyway."`
+	Measures  string `default:"ten" enum:"ten,all" help:"ten: the usual measures; all: Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
+	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does."`
 	Out       string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
 
 	formatFlag
@@ -100,6 +102,12 @@ func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 	if e.plan, err = pipeline.PlanOf(m.file.Algorithm, labels, t); err != nil {
 		return err
 	}
+	if e.plan.More = c.Measures == pipeline.AllMeasures; c.Clip != "none" {
+		e.plan.Clip, e.Clip = measures.Clip(c.Clip), c.Clip
+	}
+	if err := pipeline.CheckPlan(e.plan, m.file.Algorithm); err != nil {
+		return usageError{err}
+	}
 	if c.PerRow && e.plan.Number {
 		return usagef("--per-row gives measures of distributions; this model predicts numbers")
 	}
@@ -124,6 +132,7 @@ type evaluation struct {
 	Measures      measures.Report   `json:"measures"`
 	MeanPredictor measures.Report   `json:"mean_predictor"`
 	Added         *pipeline.Added   `json:"added,omitempty"`
+	Clip          string            `json:"clip,omitempty"`
 	Matched       *dataset.Matching `json:"matched"`
 	PerRow        []rowMeasures     `json:"per_row,omitempty"`
 	LeftOut       leftOut           `json:"left_out,omitempty"` // rows of the file
@@ -141,7 +150,7 @@ type rowMeasures struct {
 }
 
 func (e *evaluation) text(w io.Writer) {
-	title := fmt.Sprintf("Measures of %s on %s: mean and deviation over %s", short(e.ModelDigest), e.Data, plural(e.Rows, "row"))
+	title := fmt.Sprintf("Measures of %s on %s: mean and deviation over %s%s", short(e.ModelDigest), e.Data, plural(e.Rows, "row"), clipText(e.Clip))
 	writeMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
 	if e.confusion != nil {
 		writeConfusion(w, e.Added.Model.Classes, e.confusion)
@@ -170,7 +179,7 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 				continue
 			}
 			label := p.rows.Label(i)
-			if err := rows.take(p.name(i), measures.OfRow(label, p.row(i)), measures.OfRow(label, mean)); err != nil {
+			if err := rows.take(p.name(i), measures.ClippedRow(label, p.row(i), e.plan.Clip), measures.ClippedRow(label, mean, e.plan.Clip)); err != nil {
 				return err
 			}
 		}

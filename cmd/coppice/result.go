@@ -37,6 +37,7 @@ type result struct {
 	Measures      measures.Report    `json:"measures"`
 	MeanPredictor measures.Report    `json:"mean_predictor"`
 	Added         *pipeline.Added    `json:"added,omitempty"` // measures of classes, of a scale or of numbers
+	Clip          string             `json:"clip,omitempty"`  // of degrees, before they were compared
 	ModelDigest   string             `json:"model_digest"`
 	Model         string             `json:"model,omitempty"`       // where it is
 	Predictions   string             `json:"predictions,omitempty"` // of held-out rows: where they are
@@ -76,7 +77,7 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added, Clip: j.Clip,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture,
 	}
@@ -157,9 +158,17 @@ func (r *result) speed() string {
 
 func (r *result) title() string {
 	if n := len(r.Folds); n > 0 {
-		return fmt.Sprintf("Measures on the %s: mean and deviation over %d folds", r.EvaluatedOn, n)
+		return fmt.Sprintf("Measures on the %s: mean and deviation over %d folds%s", r.EvaluatedOn, n, clipText(r.Clip))
 	}
-	return fmt.Sprintf("Measures on the %s: mean and deviation over rows", r.EvaluatedOn)
+	return fmt.Sprintf("Measures on the %s: mean and deviation over rows%s", r.EvaluatedOn, clipText(r.Clip))
+}
+
+// clipText is what the title of a table of measures says of clipped degrees.
+func clipText(clip string) string {
+	if clip == "" {
+		return ""
+	}
+	return ", degrees clipped as " + clip + " does"
 }
 
 func rowsLine(c pipeline.Counts, folds int) string {

@@ -27,6 +27,8 @@ type specFlags struct {
 	TestFraction string   `placeholder:"F" help:"Share of the rows held out for the measures."`
 	Folds        string   `placeholder:"K" help:"Train once for each of K folds and average the measures; groups: once for each group of the dataset, which is tested (see --groups)."`
 	Split        string   `placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds; or with row and a column of 0 and 1 for each split: train once for each, where 1 is a test row."`
+	Measures     string   `placeholder:"all" help:"Print Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
+	Clip         string   `placeholder:"pyldl" help:"Clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does; the model is the same."`
 	Name         string   `placeholder:"NAME" help:"Name of the job and its model."`
 	Settings     bool     `help:"Print the algorithm's settings and stop."`
 }
@@ -62,7 +64,7 @@ func (s *specFlags) apply(to *protocol.Spec) error {
 	flags := []struct{ flag, key, value string }{
 		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
 		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
-		{"--test-fraction", "test_fraction", s.TestFraction}, {"--folds", "folds", s.Folds},
+		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures}, {"--clip", "clip", s.Clip}, {"--folds", "folds", s.Folds},
 	}
 	if s.Folds == "groups" {
 		flags[len(flags)-1].key, flags[len(flags)-1].value = "group_folds", "true"

@@ -130,6 +130,39 @@ func TestPredictAndEvaluate(t *testing.T) {
 	}
 }
 
+// TestMoreMeasures: --measures all and --clip change what is printed and no model; a job of folds,
+// the spec and evaluate know them as well.
+func TestMoreMeasures(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "set.csv", 300, 1)
+	model := filepath.Join(dir, "m.coppice")
+	var plain, more, folds result
+	inJSON(t, &plain, trainArgs(data)...)
+	inJSON(t, &more, trainArgs(data, "--measures", "all", "--clip", "pyldl", "--model-out", model)...)
+	if plain.ModelDigest != more.ModelDigest || plain.Added != nil || plain.Clip != "" || more.Clip != "pyldl" {
+		t.Errorf("digests %s and %s, clip %q", plain.ModelDigest, more.ModelDigest, more.Clip)
+	}
+	own, mean := more.Added.Model.Distribution, more.Added.MeanPredictor.Distribution
+	if !(own.Spearman.Mean > mean.Spearman.Mean && own.JensenShannon.Mean < mean.JensenShannon.Mean && own.ZeroOne.Mean <= mean.ZeroOne.Mean && own.ErrorProbability.Mean <= mean.ErrorProbability.Mean) {
+		t.Errorf("%+v, of the mean predictor %+v", own, mean)
+	}
+	var e evaluation
+	inJSON(t, &e, "evaluate", "--model", model, "--data", data, "--measures", "all", "--clip", "pyldl")
+	if got := e.Added.Model.Distribution; !near(got.Spearman.Mean, own.Spearman.Mean) || !near(got.JensenShannon.Mean, own.JensenShannon.Mean) || !near(e.Measures[0].Mean, more.Measures[0].Mean) {
+		t.Errorf("evaluated %+v, trained %+v", got, own)
+	}
+	inJSON(t, &folds, trainArgs(data, "--folds", "2", "--set", "measures=all")...)
+	if a := folds.Added; a == nil || a.Model.Distribution == nil || folds.Folds[1].Added.Model.Distribution == nil {
+		t.Errorf("of folds: %+v", a)
+	}
+	text := works(t, "evaluate", "--model", model, "--data", data, "--measures", "all", "--clip", "pyldl")
+	for _, says := range []string{"Spearman", "Jensen-Shannon", "Zero-one loss", "Error probability", "degrees clipped as pyldl does"} {
+		if !strings.Contains(text, says) {
+			t.Errorf("the text does not say %q:\n%s", says, text)
+		}
+	}
+}
+
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(b)) }
 
 func readCSV(t *testing.T, path string) [][]string {

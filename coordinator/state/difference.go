@@ -34,9 +34,17 @@ func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 		{"algorithm", j.Algorithm}, {"dataset", dataset}, {"dataset's digest", j.Dataset}, {"seed", fmt.Sprint(j.Seed)},
 		{"test_fraction", fmt.Sprint(j.Split.TestFraction)}, {"folds", fmt.Sprint(j.Folds)}, {"split file", orNone(j.Split.Assigned)},
 		{"keep_predictions", fmt.Sprint(j.Predictions)},
+		{"measures", orTen(j.Measures)}, {"clip", orNone(j.Clip)},
 		{"audit", fmt.Sprintf("%d units of a million", ppm)}, {"numerics", fmt.Sprint(j.Numerics)},
 	}
 	return append(all, settingsOf(j.Params)...)
+}
+
+func orTen(text string) string {
+	if text == "" {
+		return "ten"
+	}
+	return text
 }
 
 func orNone(text string) string {
