@@ -76,11 +76,18 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 	if err != nil {
 		return err
 	}
+	if s.info.Shape, err = imageShape(s.features.name, h); err != nil {
+		return err
+	}
 	rows, columns, err := shapeOf(s.features.name, h, MaxFeatures)
 	if err != nil {
 		return err
 	}
 	s.info.Rows, s.info.Features = rows, columns
+	if s.info.Shape != (Shape{}) {
+		s.info.Notes = append(s.info.Notes, fmt.Sprintf("each row of %q is an image of %s with %d x %d pixels (height x width)",
+			s.features.name, counted(s.info.Shape.Channels, "channel"), s.info.Shape.Height, s.info.Shape.Width))
+	}
 	if s.labels == nil {
 		return nil
 	}
@@ -102,10 +109,32 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 	return err
 }
 
+// imageShape returns the shape of the rows of an array of three dimensions (rows x height x
+// width) or four (rows x channels x height x width), whose header it makes one of two. Others have none.
+func imageShape(name string, h *npy.Header) (s Shape, err error) {
+	switch sides := h.Shape; len(sides) {
+	case 3:
+		s = Shape{1, sides[1], sides[2]}
+	case 4:
+		s = Shape{sides[1], sides[2], sides[3]}
+	default:
+		return s, nil
+	}
+	columns, err := volume([]int{s.Channels, s.Height, s.Width}, MaxFeatures)
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("%q is an array of %v: %w: %w", name, h.Shape, err, ErrFormat)
+	case h.Fortran:
+		return s, fmt.Errorf("%q has %d dimensions in Fortran order; write it with numpy.ascontiguousarray: %w", name, len(h.Shape), ErrFormat)
+	}
+	h.Shape = []int{h.Shape[0], columns}
+	return s, nil
+}
+
 func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err error) {
 	rows, columns, ok := h.Dims()
 	if !ok {
-		return 0, 0, fmt.Errorf("%q has %d dimensions, two are expected: %w", name, len(h.Shape), ErrFormat)
+		return 0, 0, fmt.Errorf("%q has %d dimensions; two are expected, or of features three or four for images: %w", name, len(h.Shape), ErrFormat)
 	}
 	if h.Kind == 'U' || h.Kind == 'S' {
 		return 0, 0, fmt.Errorf("%q holds strings, numbers are expected: %w", name, ErrFormat)

@@ -112,7 +112,7 @@ func withColumns(src Source, o *OpenOptions) (Source, error) {
 // describe sets info and index from features.
 func (s *selectedColumns) describe() {
 	names := s.info.FeatureNames
-	s.info.Features, s.info.FeatureNames = len(s.features), nil
+	s.info.Features, s.info.FeatureNames, s.info.Shape = len(s.features), nil, Shape{}
 	for i, old := range s.features {
 		s.index[old] = i
 		if names != nil {

@@ -33,6 +33,10 @@ type Manifest struct {
 	HasValues    bool `json:"has_values,omitempty"`
 	HasIntervals bool `json:"has_intervals,omitempty"`
 
+	// Shape says that the features of a row are an image; like names it is not part of the
+	// digest. An algorithm that reads it writes it into Job.Params.
+	Shape Shape `json:"shape,omitzero"`
+
 	// Groups says what the rows belong to; nil: nothing.
 	Groups *Groups `json:"groups,omitempty"`
 
@@ -80,9 +84,9 @@ func (m *Manifest) Digest() string {
 }
 
 // Same returns an error if two manifests with the same digest differ in what the digest does
-// not cover: names, type of labels, groups, or row numbers; other was stored first.
+// not cover: names, type of labels, shape, groups, or row numbers; other was stored first.
 func (m *Manifest) Same(other *Manifest) error {
-	return cmp.Or(m.SameNames(other), m.SameRows(other), m.SameLabels(other), m.SameGroups(other))
+	return cmp.Or(m.SameNames(other), m.SameRows(other), m.SameLabels(other), m.sameShape(other), m.SameGroups(other))
 }
 
 // SameNames returns an error that names the first feature or label whose names in two
@@ -106,6 +110,15 @@ func (m *Manifest) SameLabels(other *Manifest) error {
 		return nil
 	}
 	return fmt.Errorf("its labels are %s, those of the new one %s", other.LabelType.String(other.Labels), m.LabelType.String(m.Labels))
+}
+
+// sameShape returns an error if the rows of two manifests with the same digest are images of
+// different shapes; other is the manifest that was stored first.
+func (m *Manifest) sameShape(other *Manifest) error {
+	if m.Shape == other.Shape {
+		return nil
+	}
+	return fmt.Errorf("the shape of its rows is %s, that of the new one %s", cmp.Or(other.Shape.String(), "none"), cmp.Or(m.Shape.String(), "none"))
 }
 
 // SameRows returns an error if the rows of two manifests with the same digest have different

@@ -10,7 +10,7 @@ import (
 func (m *Manifest) Check() error {
 	info := Info{
 		Rows: m.Rows, Features: m.Features, Labels: m.Labels,
-		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns,
+		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, Shape: m.Shape,
 	}
 	if m.Format != ManifestFormat {
 		return fmt.Errorf("dataset: a manifest of format %d, this program reads %d: %w", m.Format, ManifestFormat, ErrFormat)
@@ -108,7 +108,7 @@ func (s *stored) Info() Info {
 	return Info{
 		Rows: s.m.Rows, Features: s.m.Features, Labels: s.m.Labels,
 		FeatureNames: s.m.FeatureNames, LabelNames: s.m.LabelNames, HasRowNames: s.names != nil,
-		LabelColumns: s.m.LabelColumns, LabelType: s.m.LabelType,
+		LabelColumns: s.m.LabelColumns, LabelType: s.m.LabelType, Shape: s.m.Shape,
 		HasValues: s.m.HasValues, HasIntervals: s.m.HasIntervals,
 	}
 }

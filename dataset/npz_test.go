@@ -137,7 +137,7 @@ func TestNPZErrors(t *testing.T) {
 		"row counts":   {npzBytes("features", good, "labels", other), ErrRowCount, `"features" has 2 rows, "labels" has 3`},
 		"row names":    {npzBytes("features", other, "labels", other, "row_names", text), ErrRowCount, `"row_names" has 2`},
 		"strings":      {npzBytes("features", text, "labels", good), ErrFormat, "strings, numbers are expected"},
-		"dimensions":   {npzBytes("features", npyBytes("<f4", false, "(2, 1, 1)", []float32{1, 2}), "labels", good), ErrFormat, "3 dimensions"},
+		"dimensions":   {npzBytes("features", npyBytes("<f4", false, "(2, 1, 1, 1, 1)", []float32{1, 2}), "labels", good), ErrFormat, "5 dimensions"},
 		"no .npy":      {npzBytes("features", []byte("hello"), "labels", good), ErrFormat, `"features"`},
 		"few values":   {npzBytes("features", npyBytes("<f4", false, "(2, 1)", []float32{1}), "labels", good), ErrFormat, "row 1"},
 		"more values":  {npzBytes("features", good, "labels", npyBytes("<f4", false, "(2, 1)", []float32{1, 1, 1})), ErrFormat, `"labels"`},

@@ -43,6 +43,8 @@ type OpenOptions struct {
 	// FeaturesVariable and LabelsVariable are the variables of a .mat or .npz file
 	// to read; empty: "features", and for labels see Open.
 	FeaturesVariable, LabelsVariable string
+	// Shape declares the features as images; the zero value leaves it to the file.
+	Shape Shape
 	// ZeroBased counts the features of a libsvm file from 0 though no index is 0.
 	ZeroBased bool
 	// CountedFrom is how the libsvm file that a model was trained on counted features.
@@ -114,7 +116,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	src = withMissing(src, &o)
+	src = withShape(withMissing(src, &o), o.Shape)
 	if !o.NoLabels {
 		if src, err = withLabels(src, &o.Labels); err != nil {
 			return nil, err

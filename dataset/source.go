@@ -27,6 +27,8 @@ type Info struct {
 	LabelType LabelType
 	// HasValues, HasIntervals and HasGroups: rows have a Value, an Interval, a Group.
 	HasValues, HasIntervals, HasGroups bool
+	// Shape says that the features are images.
+	Shape Shape
 	// LabelColumns says where in a CSV file the labels stand.
 	LabelColumns LabelColumns
 	// Sparse says that rows list their columns, so that a file may end before the
@@ -69,6 +71,9 @@ func (i Info) check() error {
 	}
 	if n := len(i.LabelNames); n != 0 && n != i.Labels {
 		return fmt.Errorf("%s%d label names for %d labels", prefix(i.File), n, i.Labels)
+	}
+	if err := i.Shape.check(i.Features); err != nil {
+		return fmt.Errorf("%s%w", prefix(i.File), err)
 	}
 	if n := i.LabelColumns.count(); n > 1 && n != i.Labels {
 		return fmt.Errorf("%s%d label columns for %d labels", prefix(i.File), n, i.Labels)

@@ -30,6 +30,8 @@ type Provenance struct {
 	LabelNames   []string            `json:"label_names,omitempty"`
 	// LabelType says what the labels are.
 	LabelType dataset.LabelType `json:"label_type,omitzero"`
+	// Shape is that of the images that the model reads.
+	Shape dataset.Shape `json:"shape,omitzero"`
 	// Missing and CountedFrom say how the data file was read, as dataset.Manifest has them.
 	Missing     string           `json:"missing,omitempty"`
 	CountedFrom dataset.Counting `json:"counted_from,omitempty"`
@@ -49,7 +51,7 @@ func provenanceOf(j *round.Job, m *dataset.Manifest, o *Outcome, mean []float64)
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean[:m.Labels],
-		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: m.LabelType,
+		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: m.LabelType, Shape: m.Shape,
 	}
 	if len(mean) > m.Labels {
 		p.Median = &mean[m.Labels]

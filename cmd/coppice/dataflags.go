@@ -74,6 +74,7 @@ func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 // dataFlags say how a data file with labels is read.
 type dataFlags struct {
 	fileFlags
+	Shape          string   `placeholder:"CxHxW" group:"data" help:"The features of a row are an image of so many channels x height x width, such as 1x8x8 (default: as a .npz array of three or four dimensions says)."`
 	Sigma          float64  `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
 	Range          string   `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the labels are, such as 0:69: those that the Gaussian of --labels age covers; of distributions and counts, which are then an ordered scale, one for each label."`
 	Values         string   `placeholder:"C" group:"data" help:"Column of a CSV file, or variable, with the exact number of each row on the scale of --range; it may be the age itself."`
@@ -108,6 +109,11 @@ func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
 		return o, dataset.Checks{}, err
 	}
 	o.LabelsFile, o.LabelsVariable = d.LabelsFile, d.LabelsVariable
+	if d.Shape != "" {
+		if o.Shape, err = dataset.ParseShape(d.Shape); err != nil {
+			return o, dataset.Checks{}, usagef("--%w", err)
+		}
+	}
 	if math.IsNaN(d.Tolerance) || d.Tolerance < 0 || d.Tolerance > 1 {
 		return o, dataset.Checks{}, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
 	}

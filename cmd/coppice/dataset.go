@@ -66,6 +66,7 @@ type datasetInfo struct {
 	Labels       int                `json:"labels"`
 	Sparse       bool               `json:"sparse"`
 	NonZeros     int64              `json:"non_zeros"`
+	Shape        string             `json:"shape,omitempty"` // of images
 	Shards       int                `json:"shards"`
 	Bytes        int64              `json:"bytes"`
 	Imported     int64              `json:"imported"`             // Unix seconds
@@ -88,7 +89,7 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), Imported: d.Time,
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
 		Missing: cmp.Or(m.Missing, "refuse"), CountedFrom: string(m.CountedFrom), LeftOut: m.FileRows() - m.Rows,
-		Intervals: m.HasIntervals,
+		Intervals: m.HasIntervals, Shape: m.Shape.String(),
 	}
 	if m.LabelType != (dataset.LabelType{}) {
 		info.LabelType = &m.LabelType
@@ -157,6 +158,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"digest", d.Digest},
 			{"rows", count(d.Rows)},
 			{"features", count(d.Features)},
+			{"shape", cmp.Or(d.Shape, "none")},
 			{"feature names", nameList(d.FeatureNames)},
 			{"labels", count(d.Labels)},
 			{"label names", nameList(d.LabelNames)},

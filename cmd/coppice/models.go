@@ -133,7 +133,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"digest", s.Digest},
 		{"algorithm", fmt.Sprintf("%s (numerics %d, version %s)", j.Algorithm, j.Numerics, s.Version)},
 		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
-		{"shape", fmt.Sprintf("%s, %s", plural(s.Features, "feature"), plural(s.Labels, "label"))},
+		{"shape", strings.TrimSuffix(fmt.Sprintf("%s, %s, images of %s", plural(s.Features, "feature"), plural(s.Labels, "label"), s.Shape), ", images of ")},
 		{"feature names", nameList(s.FeatureNames)},
 		{"label names", nameList(s.LabelNames)},
 		{"labels are", s.LabelType.String(s.Labels)},

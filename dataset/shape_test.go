@@ -1,0 +1,124 @@
+package dataset
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+)
+
+func TestParseShape(t *testing.T) {
+	s, err := ParseShape("3x32x48")
+	if err != nil || s != (Shape{3, 32, 48}) || s.Size() != 3*32*48 || s.String() != "3x32x48" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, text := range []string{"", "8x8", "1x8x8x8", "0x8x8", "-1x8x8", "1x08x8", "1x8x8 ", "axbxc", "16777216x16777216x16777216", "2x4096x4096"} {
+		if s, err := ParseShape(text); err == nil {
+			t.Errorf("%q is %v", text, s)
+		}
+	}
+}
+
+func FuzzShape(f *testing.F) {
+	f.Add("1x8x8")
+	f.Add("16777216x1x1")
+	f.Add("4294967296x4294967296x1")
+	f.Fuzz(func(t *testing.T, text string) {
+		allocs.AtMost(t, 64*len(text)+64<<10, "a shape", func() {
+			s, err := ParseShape(text)
+			if err == nil && (s.String() != text || s.Size() < 1 || s.Size() > MaxFeatures || s.check(s.Size()) != nil) {
+				t.Errorf("%q is %+v of %d", text, s, s.Size())
+			}
+		})
+	})
+}
+
+// TestShapeOfArrays: arrays of three and four dimensions are images, whose pixels stand in the
+// order of the array.
+func TestShapeOfArrays(t *testing.T) {
+	values := make([]float32, 24)
+	for i := range values {
+		values[i] = float32(i)
+	}
+	for shape, want := range map[string]Shape{"(2, 3, 4)": {1, 3, 4}, "(2, 2, 2, 3)": {2, 2, 3}, "(2, 12)": {}} {
+		src, err := openBytes(t, "a.npz", npzBytes("features", npyBytes("<f4", false, shape, values), "labels", npyBytes("<f4", false, "(2,)", []float32{1, 1})), OpenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, rows := src.Info(), collect(t, src)
+		if info.Shape != want || info.Features != 12 || len(info.Notes) > 0 != (want != Shape{}) {
+			t.Errorf("%s: %+v", shape, info)
+		}
+		if rows[1].Values[5] != 17 {
+			t.Errorf("%s: row 1 is %v", shape, rows[1].Values)
+		}
+		m, _, err := Build(src, ImportOptions{})
+		if err != nil || m.Shape != want || m.Check() != nil {
+			t.Errorf("%s: %v, %+v", shape, err, m)
+		}
+	}
+}
+
+func TestShapeRefused(t *testing.T) {
+	labels := npyBytes("<f4", false, "(2,)", []float32{1, 1})
+	for name, c := range map[string]struct {
+		features []byte
+		shape    Shape
+		says     string
+	}{
+		"other size": {npyBytes("<f4", false, "(2, 12)", make([]float32, 24)), Shape{1, 2, 5}, "the shape 1x2x5 has 10 numbers, a row has 12 features"},
+		"Fortran":    {npyBytes("<f4", true, "(2, 3, 4)", make([]float32, 24)), Shape{}, "ascontiguousarray"},
+		"five":       {npyBytes("<f4", false, "(2, 1, 1, 3, 4)", make([]float32, 24)), Shape{}, "5 dimensions"},
+		"too large":  {npyBytes("<f4", false, "(2, 999999, 999999, 999999)", []float32{1}), Shape{}, "16777216"},
+		"no pixels":  {npyBytes("<f4", false, "(2, 0, 4)", []float32{1}), Shape{}, "[2 0 4]"},
+	} {
+		_, err := openBytes(t, "a.npz", npzBytes("features", c.features, "labels", labels), OpenOptions{Shape: c.shape})
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "a.npz") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestShapeInManifest: the shape is kept, is no part of the digest, and manifests of other data have the
+// bytes that they had.
+func TestShapeInManifest(t *testing.T) {
+	plain, _, err := Build(Artificial(20, 1), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shaped, _, err := Build(withShape(Artificial(20, 1), Shape{3, 1, 1}), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain.Digest() != shaped.Digest() {
+		t.Error("the shape changes the digest")
+	}
+	if err := shaped.Same(plain); err == nil || !strings.Contains(err.Error(), "3x1x1") {
+		t.Errorf("another shape under the same name: %v", err)
+	}
+	b, _ := json.Marshal(plain)
+	if strings.Contains(string(b), "shape") {
+		t.Errorf("%s", b)
+	}
+	b, _ = json.Marshal(shaped)
+	var back Manifest
+	if err := json.Unmarshal(b, &back); err != nil || back.Shape != (Shape{3, 1, 1}) || back.Check() != nil {
+		t.Errorf("%v, %s", err, b)
+	}
+	if back.Shape.Width = 2; back.Check() == nil {
+		t.Error("a shape of other features passes")
+	}
+	if err := json.Unmarshal([]byte(`{"shape": "3x1"}`), &back); err == nil {
+		t.Error("half a shape is read")
+	}
+}
+
+// TestShapeOfSelectedFeatures: some features of an image are no image.
+func TestShapeOfSelectedFeatures(t *testing.T) {
+	b := npzBytes("features", npyBytes("<f4", false, "(2, 2, 2)", make([]float32, 8)), "labels", npyBytes("<f4", false, "(2,)", []float32{1, 1}))
+	src, err := openBytes(t, "a.npz", b, OpenOptions{Drop: []string{"0"}})
+	if err != nil || src.Info().Shape != (Shape{}) {
+		t.Errorf("%v, %v", err, src)
+	}
+}
