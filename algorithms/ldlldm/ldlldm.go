@@ -36,6 +36,7 @@ func New() algorithms.Algorithm {
 // Config holds the settings of a job, which settings describes.
 type Config struct {
 	maxent.Settings
+	maxent.Search
 	L1       float64
 	L2       float64
 	L3       float64
@@ -43,6 +44,7 @@ type Config struct {
 }
 
 func shared(c *Config) *maxent.Settings { return &c.Settings }
+func search(c *Config) *maxent.Search   { return &c.Search }
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = append(append(
@@ -55,7 +57,7 @@ var settings = append(append(
 		func(c *Config) *float64 { return &c.L3 }),
 	param.Int("clusters", "clusters of the rows by their labels (k-means)", 1, 1000, manyClusters, func(c *Config) *int { return &c.Clusters }).
 		Says("10; with fewer than 100 rows 1")),
-	maxent.Last(shared)...)
+	maxent.Last(shared, search)...)
 
 // The clusters where none are given.
 const (

@@ -42,7 +42,7 @@ type trainer struct {
 func newTrainer(j *learner.Job[Config]) *trainer {
 	c, labels := j.Config, j.Manifest.Labels
 	t := &trainer{
-		Trainer: maxent.NewTrainer(&c.Settings, c.L1, "clustering", j.Manifest), cfg: c, labels: labels,
+		Trainer: maxent.NewTrainer(&c.Settings, c.Search, c.L1, "clustering", j.Manifest), cfg: c, labels: labels,
 		centres: make([]float64, c.Clusters*labels), matrices: make([]float64, c.Clusters*labels*labels),
 	}
 	t.Objective.Summed, t.Objective.TermSums = true, 1

@@ -56,17 +56,36 @@ func (k *Kernel) Run(dst *round.Partial, u *round.Unit, d *dataset.Data, v round
 	case fullbatch.OpEvaluate:
 		s.begin(v)
 		k.evaluate(dst, u, d, Weights(v), s)
-		if known, ok := derived.(*negentropy); ok {
-			dst.F64[1] += known.sum
-		} else {
-			dst.F64[1] += labelNegentropy(u, d)
-		}
+		dst.F64[1] += negentropyOf(derived, u, d)
 	case gradient.OpValidate:
 		k.validate(dst, u, d, Weights(v), s)
 	default:
 		return false
 	}
 	return true
+}
+
+// EachRow calls do with each row of a unit and its prediction p (labels), times the sum of the row's
+// degrees, which is 1 up to rounding: p - d are then the derivatives of the row's loss by its
+// scores. F64 gets the number of rows and the sum of their K-L divergences.
+func (k *Kernel) EachRow(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch, do func(rows *dataset.Rows, pos int, p []float64)) {
+	refs, weights := u.Rows(d), Weights(v)
+	dst.F64[0] = float64(len(refs))
+	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
+	for len(refs) > 0 {
+		b := next(refs, shard)
+		refs = refs[len(b.refs):]
+		scores := s.space.score(&b, weights)
+		dst.F64[1] += s.crossEntropy(scores, &b)
+		for i, ref := range b.refs {
+			p, share := scores[i*k.Labels:][:k.Labels], s.mass[i]*s.space.shares[i]
+			for c := range p {
+				p[c] *= share
+			}
+			do(b.rows, int(ref.Pos), p)
+		}
+	}
+	dst.F64[1] += negentropyOf(derived, u, d)
 }
 
 // Weights returns the effective weights that a round carries.
@@ -94,6 +113,14 @@ func (k *Kernel) Derive(u round.Unit, d *dataset.Data) round.Derived {
 		return nil
 	}
 	return &negentropy{sum: labelNegentropy(&u, d)}
+}
+
+// negentropyOf returns Σ d ln d of a unit's rows, which derived has where there was room for it.
+func negentropyOf(derived round.Derived, u *round.Unit, d *dataset.Data) float64 {
+	if known, ok := derived.(*negentropy); ok {
+		return known.sum
+	}
+	return labelNegentropy(u, d)
 }
 
 func labelNegentropy(u *round.Unit, d *dataset.Data) (sum float64) {

@@ -157,7 +157,7 @@ func TestEvaluation(t *testing.T) {
 func compare(t *testing.T, m *dataset.Manifest, d *dataset.Data, kind string, bias bool) {
 	t.Helper()
 	const l2 = 0.03
-	tr := NewTrainer(&Settings{Scaling: kind, Bias: bias, ValidationFraction: 0.2, ValidationInterval: 1, Patience: 1, Iterations: 9}, l2, "", m)
+	tr := NewTrainer(&Settings{Scaling: kind, Bias: bias, ValidationFraction: 0.2, ValidationInterval: 1, Patience: 1, Iterations: 9}, Search{}, l2, "", m)
 	k := &Kernel{m.Features, m.Labels}
 	s := k.NewScratch(nil)
 	tr.Start()

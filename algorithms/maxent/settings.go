@@ -23,18 +23,19 @@ const validationMin = 20
 // features are harmed by it.
 const denseShare = 0.2
 
-// Settings are what fits by L-BFGS have in common.
+// Settings are what all fits have in common.
 type Settings struct {
 	Preset             string
 	Bias               bool
 	Scaling            string
 	Iterations         int
-	Tolerance          float64
-	Ftol               float64
 	ValidationFraction float64
 	ValidationInterval int
 	Patience           int
 }
+
+// Search are the settings of L-BFGS.
+type Search struct{ Tolerance, Ftol float64 }
 
 // First lists the settings that stand first in the table of an algorithm, whose Config has Settings: paper
 // and scaled say what the preset paper is, and how features are scaled where the setting is not given.
@@ -48,15 +49,21 @@ func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C,
 	}
 }
 
-// Last lists the settings that stand last.
-func Last[C any](of func(*C) *Settings) param.Table[C] {
-	return param.Table[C]{
+// Last lists the settings that stand last in the table of a fit by L-BFGS.
+func Last[C any](of func(*C) *Settings, search func(*C) *Search) param.Table[C] {
+	return append(param.Table[C]{
 		param.Int("iterations", "iterations of L-BFGS at most; tolerance, ftol or early stopping may end before", 1, 1<<40, 300,
 			func(c *C) *int { return &of(c).Iterations }),
 		param.Float("tolerance", "stop where no element of the gradient is greater; 0: only where it is exactly zero", 0, 1e6, 1e-7,
-			func(c *C) *float64 { return &of(c).Tolerance }),
+			func(c *C) *float64 { return &search(c).Tolerance }),
 		param.Float("ftol", "stop where an iteration lowers the loss by at most this share of it (of 1 where the loss is below 1); 0: never", 0, 1, 0,
-			func(c *C) *float64 { return &of(c).Ftol }),
+			func(c *C) *float64 { return &search(c).Ftol }),
+	}, Stopping(of)...)
+}
+
+// Stopping lists the settings of early stopping.
+func Stopping[C any](of func(*C) *Settings) param.Table[C] {
+	return param.Table[C]{
 		param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(Paper, 0),
 		param.Int("validation_interval", "iterations from one validation to the next", 1, 1<<40, 10,
@@ -78,19 +85,25 @@ func (s *Settings) Validation() (share float64, least int) {
 	return s.ValidationFraction, validationMin
 }
 
-// training returns the settings of the rounds.
-func (s *Settings) training() fullbatch.Settings {
+// Training returns the settings of the rounds.
+func (s *Settings) Training() fullbatch.Settings {
 	return fullbatch.Settings{
 		StopRule: gradient.StopRule{Validates: s.ValidationFraction > 0, Patience: uint64(s.Patience)},
 		Scaling:  s.Scaling, Steps: uint64(s.Iterations), Interval: uint64(s.ValidationInterval), Derived: 1,
 	}
 }
 
-// Memory estimates the memory of a fit whose kernel's terms sum so many values.
+// Memory estimates the memory of a fit by L-BFGS whose kernel's terms sum so many values.
 func (s *Settings) Memory(terms int, m *dataset.Manifest) algorithms.Footprint {
 	n := Evaluation(m.Features, m.Labels)
-	set := s.training()
-	f := fullbatch.Memory(&set, n, lbfgs.Bytes(n), n+terms, m)
+	return s.MemoryOf(lbfgs.Bytes(n), n+terms, m)
+}
+
+// MemoryOf estimates the memory of a fit whose optimiser keeps so many bytes, and whose evaluations
+// sum so many values beside the rows and their losses.
+func (s *Settings) MemoryOf(optimiser int64, sums int, m *dataset.Manifest) algorithms.Footprint {
+	n, set := Evaluation(m.Features, m.Labels), s.Training()
+	f := fullbatch.Memory(&set, n, optimiser, sums, m)
 	f.Model = 8*int64(n) + 12
 	return f
 }

@@ -16,11 +16,11 @@ type Trainer struct {
 }
 
 // NewTrainer returns the trainer of a job; ownKind is fullbatch.Settings.OwnKind.
-func NewTrainer(s *Settings, l2 float64, ownKind string, m *dataset.Manifest) *Trainer {
+func NewTrainer(s *Settings, search Search, l2 float64, ownKind string, m *dataset.Manifest) *Trainer {
 	fit := scaling.NewFit(s.Scaling, m)
 	o := &Objective{Features: m.Features, Labels: m.Labels, Bias: s.Bias, L2: l2, Fit: fit}
-	by := lbfgs.New(make([]float64, o.Point()), lbfgs.Options{Iterations: s.Iterations, Gradient: s.Tolerance, Fall: s.Ftol})
-	set := s.training()
+	by := lbfgs.New(make([]float64, o.Point()), lbfgs.Options{Iterations: s.Iterations, Gradient: search.Tolerance, Fall: search.Ftol})
+	set := s.Training()
 	set.OwnKind = ownKind
 	return &Trainer{fullbatch.New(set, o, by, fit, m), o}
 }

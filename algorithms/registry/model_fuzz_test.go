@@ -82,12 +82,20 @@ func perceptrons() []algorithms.Tensor {
 	}
 }
 
+// entropy is the least maximum-entropy model: a feature, two labels.
+func entropy() []algorithms.Tensor {
+	return []algorithms.Tensor{
+		{Name: "settings", Dims: []int{3}, U32: []uint32{1, 1, 2}},
+		{Name: "weights", Dims: []int{2, 2}, F64: []float64{0.5, -0.5, 0, 0.25}},
+	}
+}
+
 // FuzzModel reads model files as "coppice model", prediction and evaluation do:
 // what comes out has the digest of its tensors and predicts a row, and memory
 // follows the file's size.
 func FuzzModel(f *testing.F) {
 	for name, tensors := range map[string][]algorithms.Tensor{
-		"ldlf": linear(), "structrf": stump(), "rf": stump(), "ldlogitboost": boosted(), "ndf": perceptrons(),
+		"ldlf": linear(), "structrf": stump(), "rf": stump(), "ldlogitboost": boosted(), "ndf": perceptrons(), "sa-iis": entropy(),
 	} {
 		file, _ := modelfile.Encode(name, tensors, nil)
 		body := file[:len(file)-2*sha256.Size-8]

@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
+	"github.com/coppice-ldl/coppice/algorithms/saiis"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 )
 
@@ -36,6 +37,7 @@ func All() []algorithms.Algorithm {
 		mlpregression.New(),
 		cpnn.New(),
 		sabfgs.New(),
+		saiis.New(),
 		ldlldm.New(),
 		quadratic.New(),
 		ranking.New(),

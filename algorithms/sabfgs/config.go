@@ -10,6 +10,7 @@ import (
 // Config holds the settings of a job, which settings describes.
 type Config struct {
 	maxent.Settings
+	maxent.Search
 	L2 float64
 }
 
@@ -21,6 +22,7 @@ const (
 )
 
 func shared(c *Config) *maxent.Settings { return &c.Settings }
+func search(c *Config) *maxent.Search   { return &c.Search }
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = append(append(
@@ -28,7 +30,7 @@ var settings = append(append(
 		param.Bool("bias", "each label has an offset", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
 	param.Float("l2", "decay: the loss gains ½·l2·‖W‖², without the offsets", 0, 1e6, decayRaw, func(c *Config) *float64 { return &c.L2 }).
 		Preset(maxent.Paper, 0).Says("auto: 0.01 where features are scaled, else 3e-4; paper: 0")),
-	maxent.Last(shared)...)
+	maxent.Last(shared, search)...)
 
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {

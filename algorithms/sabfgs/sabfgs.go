@@ -33,7 +33,7 @@ func New() algorithms.Algorithm {
 		},
 		Validation: func(c *Config) (share float64, least int) { return c.Validation() },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
-			return maxent.NewTrainer(&j.Config.Settings, j.Config.L2, "", j.Manifest), nil
+			return maxent.NewTrainer(&j.Config.Settings, j.Config.Search, j.Config.L2, "", j.Manifest), nil
 		},
 		StateVersion: stateVersion,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {

@@ -160,7 +160,8 @@ func divergence(m algorithms.Model, d *dataset.Data, roles dataset.Roles) (model
 func TestPresets(t *testing.T) {
 	dense := &dataset.Manifest{Rows: 213, Features: 243, Labels: 6, NonZeros: 213 * 243}
 	sparse := &dataset.Manifest{Rows: 7755, Features: 1869, Labels: 5, NonZeros: 7755 * 21, Sparse: true}
-	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 300, Tolerance: 1e-7, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
+	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 300, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
+	search := maxent.Search{Tolerance: 1e-7}
 	raw, paper := shared, shared
 	raw.Scaling = "none"
 	paper.Preset, paper.Bias, paper.Scaling, paper.ValidationFraction = "paper", false, "none", 0
@@ -170,11 +171,11 @@ func TestPresets(t *testing.T) {
 		m     *dataset.Manifest
 		want  Config
 	}{
-		{"auto, dense", nil, dense, Config{shared, 1e-2}},
-		{"auto, sparse", nil, sparse, Config{raw, 3e-4}},
-		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, 1e-2}},
-		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, 0}},
-		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, 0.1}},
+		{"auto, dense", nil, dense, Config{shared, search, 1e-2}},
+		{"auto, sparse", nil, sparse, Config{raw, search, 3e-4}},
+		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, search, 1e-2}},
+		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, search, 0}},
+		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, search, 0.1}},
 	} {
 		r, err := New().Resolve(x.given, x.m)
 		if err != nil {

@@ -19,7 +19,8 @@ const numbersData = "chaos-numbers"
 // otherSettings are those of the algorithms without long jobs: with them a job takes
 // about a second. An algorithm that is absent has its defaults.
 var otherSettings = map[string]map[string]string{
-	"rf": {"trees": "20", "max_depth": "8"},
+	"rf":     {"trees": "20", "max_depth": "8"},
+	"sa-iis": {"iterations": "100"},
 }
 
 // otherRows is how many rows the data of numbers have.

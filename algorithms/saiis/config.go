@@ -1,0 +1,59 @@
+package saiis
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/maxent"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// Config holds the settings of a job, which settings describes.
+type Config struct {
+	maxent.Settings
+	NewtonSteps int
+	Tolerance   float64
+}
+
+func shared(c *Config) *maxent.Settings { return &c.Settings }
+
+// settings lists what a spec may say, in the order of help texts.
+var settings = append(append(
+	maxent.First(shared, "the paper's: raw features, all iterations", "auto: standard if at least 20 % of the entries are non-zero, else none; paper: none",
+		param.Bool("bias", "each label has an offset", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
+	param.Int("iterations", "iterations of improved iterative scaling at most; tolerance or early stopping may end before", 1, 1<<40, 200,
+		func(c *Config) *int { return &c.Iterations }),
+	param.Int("newton_steps", "Newton steps at most by which an iteration looks for the change of each weight", 1, 1000, 6,
+		func(c *Config) *int { return &c.NewtonSteps }),
+	param.Float("tolerance", "the change of a weight is found where its equation is off by at most this share of the sum of the feature's absolute values; training ends where all changes are found to be 0",
+		0, 1, 1e-6, func(c *Config) *float64 { return &c.Tolerance })),
+	maxent.Stopping(shared)...)
+
+// fill computes what depends on the data and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) { c.FillScaling(given, m, false) }
+
+// memory estimates the memory of a job's trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	z := sizesOf(c, m)
+	return c.MemoryOf(minimiserBytes(z.values())+z.knownBytes(), max(z.sums(), z.knownSums()), m)
+}
+
+// sizes are the numbers that shape a fit.
+type sizes struct {
+	features, labels, units int
+	bias                    bool
+}
+
+func sizesOf(c *Config, m *dataset.Manifest) sizes {
+	return sizes{m.Features, m.Labels, len(m.Shards), c.Bias}
+}
+
+// inputs returns the number of inputs: the features, and a 1 with a bias.
+func (z *sizes) inputs() int {
+	if z.bias {
+		return z.features + 1
+	}
+	return z.features
+}
+
+// values returns the number of weights.
+func (z *sizes) values() int { return z.inputs() * z.labels }

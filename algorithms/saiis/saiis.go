@@ -1,0 +1,36 @@
+package saiis
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/maxent"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "sa-iis"
+
+// stateVersion is the version of a trainer's state.
+const stateVersion = 1
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:     Name,
+		Doc:      "the maximum-entropy model of Geng 2016, fitted by improved iterative scaling on all training rows",
+		Predicts: algorithms.Distribution,
+		Settings: settings,
+		Fill:     (*Config).fill,
+		Fits: func(_ *Config, m *dataset.Manifest) error {
+			_, err := maxent.Size(m)
+			return err
+		},
+		Validation:   func(c *Config) (share float64, least int) { return c.Validation() },
+		Trainer:      func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j.Config, j.Manifest), nil },
+		StateVersion: stateVersion,
+		Kernel:       func(j *learner.Job[Config]) (round.Kernel, error) { return newKernel(j.Config, j.Manifest), nil },
+		Model:        maxent.Decode,
+		Memory:       memory,
+	})
+}
