@@ -86,6 +86,7 @@ var owners = map[string][]string{
 	"github.com/jedib0t/go-pretty": {"cmd"},
 	"github.com/mattn/go-isatty":   {"cmd"},
 	"gonum.org/v1/gonum":           {"experiment/folds", "experiment/statistics"},
+	"gonum.org/v1/plot":            {"experiment/figure"},
 	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "internal/harness/chaos", "cmd"},
 	"golang.org/x/sys":             {"internal/num", "internal/speed", "internal/blobs", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
 }

@@ -1,0 +1,179 @@
+package figure
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/experiment/statistics"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// CriticalDifferences is Demšar's diagram (2006, section 3.2.2): average ranks along an axis, the
+// best at the left, and a bar over models whose ranks differ by less than Difference. All names
+// stand at the left, one below the other, so that no line crosses a name.
+type CriticalDifferences struct {
+	Title      string
+	Names      []string
+	Ranks      []float64 // of each name, within 1 and len(Names)
+	Difference float64
+}
+
+// The measures of the diagram, in points.
+const (
+	nameLine   = vg.Length(13) // from name to name
+	cliqueLine = vg.Length(5)  // from bar to bar
+	axisBand   = vg.Length(42) // difference, numbers and axis
+	tickLength = vg.Length(4)
+)
+
+// Figure returns the figure. Errors wrap ErrData: fewer than two models, or ranks that are none.
+func (d *CriticalDifferences) Figure() (*Figure, error) {
+	k := len(d.Names)
+	if k < 2 || len(d.Ranks) != k || !(d.Difference > 0) {
+		return nil, fmt.Errorf("%d models, %d ranks and the difference %v: %w", k, len(d.Ranks), d.Difference, ErrData)
+	}
+	for i, r := range d.Ranks {
+		if !(r >= 1 && r <= float64(k)) {
+			return nil, fmt.Errorf("%q has the rank %v of %d: %w", d.Names[i], r, k, ErrData)
+		}
+	}
+	g := d.layout()
+	return &Figure{width: columnWidth, height: g.height(), draw: g.draw}, nil
+}
+
+// diagram is a diagram whose models are sorted by rank.
+type diagram struct {
+	title      string
+	names      []string // with the rank
+	ranks      []float64
+	difference float64
+	cliques    []statistics.Clique
+}
+
+func (d *CriticalDifferences) layout() *diagram {
+	order := make([]int, len(d.Ranks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case d.Ranks[a] < d.Ranks[b]:
+			return -1
+		case d.Ranks[a] > d.Ranks[b]:
+			return 1
+		}
+		return 0
+	})
+	g := &diagram{title: d.Title, difference: d.Difference}
+	for _, i := range order {
+		g.ranks = append(g.ranks, d.Ranks[i])
+		g.names = append(g.names, fmt.Sprintf("%s  %.2f", cut(d.Names[i]), d.Ranks[i]))
+	}
+	g.cliques = statistics.Cliques(g.ranks, d.Difference)
+	return g
+}
+
+// bars is the room for the bars of cliques, below the axis.
+func (g *diagram) bars() vg.Length { return vg.Length(len(g.cliques)+1) * cliqueLine }
+
+func (g *diagram) top() vg.Length { return axisBand + headHeight(g.title, nil) }
+
+func (g *diagram) height() vg.Length {
+	return g.top() + g.bars() + vg.Length(len(g.names))*nameLine + 2*margin
+}
+
+// scale places ranks on the canvas.
+type scale struct {
+	from, unit vg.Length
+	axis       vg.Length // its height on the canvas
+}
+
+func (s scale) at(rank float64) vg.Length { return s.from + vg.Length(rank-1)*s.unit }
+
+func (g *diagram) draw(c draw.Canvas) {
+	c = draw.Crop(c, margin, -margin, margin, -margin)
+	from := c.Min.X + g.nameWidth() + 10
+	s := scale{from: from, unit: (c.Max.X - 8 - from) / vg.Length(len(g.ranks)-1), axis: c.Max.Y - g.top()}
+	head(c, g.title, nil)
+	g.drawAxis(c, s)
+	g.drawDifference(c, s)
+	for i, clique := range g.cliques {
+		y := s.axis - vg.Length(i+1)*cliqueLine
+		c.StrokeLine2(draw.LineStyle{Color: hairline.Color, Width: 2.6}, s.at(g.ranks[clique.First])-3, y, s.at(g.ranks[clique.Last])+3, y)
+	}
+	for i := range g.names {
+		g.drawName(c, s, i)
+	}
+}
+
+// drawAxis draws the axis of ranks, numbered so that numbers do not touch.
+func (g *diagram) drawAxis(c draw.Canvas, s scale) {
+	k := len(g.ranks)
+	c.StrokeLine2(hairline, s.at(1), s.axis, s.at(float64(k)), s.axis)
+	numbers, every := letters(tickSize, draw.XCenter, draw.YBottom), 1
+	for vg.Length(every)*s.unit < numbers.Width("00")*1.4 {
+		every++
+	}
+	for rank := 1; rank <= k; rank++ {
+		x := s.at(float64(rank))
+		c.StrokeLine2(hairline, x, s.axis, x, s.axis+tickLength)
+		if (rank-1)%every == 0 {
+			c.FillText(numbers, vg.Point{X: x, Y: s.axis + tickLength + 1}, strconv.Itoa(rank))
+		}
+	}
+	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: (s.at(1) + s.at(float64(k))) / 2, Y: s.axis + tickLength + tickSize + 3}, "average rank (1 is best)")
+}
+
+// drawDifference draws a bar as long as the critical difference, or an arrow as long as the axis
+// where that is shorter, with its name at the left.
+func (g *diagram) drawDifference(c draw.Canvas, s scale) {
+	y, x0 := s.axis+tickLength+tickSize+labelSize+9, s.at(1)
+	x1, text := x0+vg.Length(g.difference)*s.unit, fmt.Sprintf("critical difference %.2f", g.difference)
+	longest := s.at(float64(len(g.ranks)))
+	beyond := x1 > longest
+	x1 = min(x1, longest)
+	c.StrokeLine2(draw.LineStyle{Color: hairline.Color, Width: 1.2}, x0, y, x1, y)
+	c.StrokeLine2(hairline, x0, y-2.5, x0, y+2.5)
+	if beyond {
+		c.StrokeLines(hairline, []vg.Point{{X: x1 - 4, Y: y - 2.5}, {X: x1, Y: y}, {X: x1 - 4, Y: y + 2.5}})
+	} else {
+		c.StrokeLine2(hairline, x1, y-2.5, x1, y+2.5)
+	}
+	c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: x0 - 5, Y: y}, text)
+}
+
+// longestName bounds the width of names; longer ones are cut.
+const longestName = vg.Length(110)
+
+// nameWidth is the width of the column of names, which has room for the name of the difference.
+func (g *diagram) nameWidth() vg.Length {
+	style := letters(tickSize, 0, 0)
+	width := style.Width("critical difference 00.00")
+	for _, name := range g.names {
+		width = max(width, style.Width(name))
+	}
+	return width
+}
+
+// cut shortens a name that is wider than longestName.
+func cut(name string) string {
+	style, runes := letters(tickSize, 0, 0), []rune(name)
+	if style.Width(name) <= longestName {
+		return name
+	}
+	for len(runes) > 1 && style.Width(string(runes)+"…") > longestName {
+		runes = runes[:len(runes)-1]
+	}
+	return string(runes) + "…"
+}
+
+// drawName draws a model's name, with a line from it to its rank.
+func (g *diagram) drawName(c draw.Canvas, s scale, i int) {
+	x, y := s.at(g.ranks[i]), s.axis-g.bars()-(vg.Length(i)+0.5)*nameLine
+	style := letters(tickSize, draw.XLeft, draw.YCenter)
+	end := c.Min.X + style.Width(g.names[i]) + 3
+	c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x, Y: y}, {X: end, Y: y}})
+	c.FillText(style, vg.Point{X: c.Min.X, Y: y}, g.names[i])
+}

@@ -1,0 +1,249 @@
+package figure
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var pictures = flag.String("pictures", "", "write every figure of the tests to this folder, to look at")
+
+// figurer is what a figure is made from.
+type figurer interface{ Figure() (*Figure, error) }
+
+// scores is a figurer of cumulative scores.
+type scores struct{}
+
+func (scores) Figure() (*Figure, error) {
+	return CumulativeScores("FG-Net, by persons", "years", []string{"ldlf", "ranking"}, [][]float64{
+		{.08, .21, .33, .45, .55, .63, .70, .76, .81, .85, .88}, {0, .14, .27, .38, .48, .58, .66, .74, .79, .82, .85},
+	})
+}
+
+// examples are figures of every kind, with many and few, long and short of everything.
+func examples() map[string]figurer {
+	curve := Lines{Title: "Movie, fold 0", X: Axis{Name: "step"}, Y: Axis{Name: "K-L divergence", Unit: "nats", Log: true}}
+	for s, name := range []string{"training", "validation"} {
+		line := Series{Name: name}
+		for i := range 200 {
+			line.X = append(line.X, float64(100*i))
+			line.Y = append(line.Y, .08+.01*float64(s)+.2*math.Exp(-float64(i)/30)*(1+.05*math.Sin(float64(i*(s+3)))))
+		}
+		curve.Series = append(curve.Series, line)
+	}
+	sweep := Lines{Title: "Depth of the trees", X: Axis{Name: "depth", Unit: "levels"}, Y: Axis{Name: "K-L divergence", Unit: "nats"}}
+	for s := range 7 {
+		line := Series{Name: fmt.Sprintf("dataset number %d", s)}
+		for depth := range 8 {
+			line.X = append(line.X, float64(depth+2))
+			line.Y = append(line.Y, .05+.01*float64(s)+.03/float64(depth+1))
+			line.Deviation = append(line.Deviation, .002)
+		}
+		sweep.Series = append(sweep.Series, line)
+	}
+	flat := Lines{X: Axis{Name: "trees", Log: true}, Y: Axis{Name: "accuracy", Unit: "%"}, Series: []Series{{Name: "one", X: []float64{1, 10, 100}, Y: []float64{3, 3, 3}}}}
+	many := CriticalDifferences{Title: "Sixteen algorithms on eight datasets", Difference: 6.1}
+	for i := range 16 {
+		many.Names = append(many.Names, fmt.Sprintf("algorithm-%d, preset auto", i))
+		many.Ranks = append(many.Ranks, 1.5+float64(i*i%17)*.8)
+	}
+	return map[string]figurer{
+		"critical":       &CriticalDifferences{Names: []string{"mean", "ldlf", "structrf", "sa-bfgs", "rf"}, Ranks: []float64{4.75, 1.5, 1.75, 3.125, 3.875}, Difference: 2.16},
+		"critical-many":  &many,
+		"critical-large": &CriticalDifferences{Title: "Two models, three datasets", Names: []string{"first", "second, with a name that goes on and on and on"}, Ranks: []float64{1.33, 1.67}, Difference: 1.13},
+		"curve":          &curve, "sweep": &sweep, "flat": &flat, "scores": scores{},
+		"distributions": &Distributions{
+			Title: "SJAFFE, fold 0", Labels: Axis{Name: "emotion"}, Names: []string{"happy", "sad", "surprise", "anger", "disgust", "fear"},
+			Rows: []Compared{
+				{"row 3 (K-L 0.01)", []float64{.4, .1, .2, .1, .1, .1}, []float64{.35, .15, .2, .1, .1, .1}},
+				{"row 17 (K-L 0.03)", []float64{.1, .3, .1, .2, .2, .1}, []float64{.15, .25, .1, .2, .15, .15}},
+				{"row 208 (K-L 0.1)", []float64{.1, .1, .1, .1, .2, .4}, []float64{.2, .2, .1, .2, .1, .2}},
+			},
+		},
+		"ages":          &Distributions{Labels: Axis{Name: "age", Unit: "years"}, Rows: []Compared{{"person 4", bump(70, 25, 4), bump(70, 28, 6)}}},
+		"confusion":     &Confusion{Title: "digits", Classes: strings.Split("0123456789", ""), Counts: diagonal(10)},
+		"confusion-few": &Confusion{Classes: []string{"background", "leaf", "stem and root"}, Counts: diagonal(3)},
+		"confusion-max": &Confusion{Title: "A hundred classes", Classes: numbered(100), Counts: diagonal(100)},
+		"colours":       artificial(),
+	}
+}
+
+func numbered(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprint("c", i))
+	}
+	return names
+}
+
+func diagonal(n int) [][]uint64 {
+	counts := make([][]uint64, n)
+	for i := range counts {
+		counts[i] = make([]uint64, n)
+		counts[i][i], counts[i][(i*3+1)%n] = 170+uint64(i), 9
+	}
+	return counts
+}
+
+func bump(n int, middle, width float64) (v []float64) {
+	for i := range n {
+		z := (float64(i) - middle) / width
+		v = append(v, math.Exp(-z*z/2)/width/2.5)
+	}
+	return v
+}
+
+func artificial() *ColourMap {
+	m := &ColourMap{Title: "Artificial set", X: Axis{Name: "x1"}, Y: Axis{Name: "x2"}, FromX: -1, ToX: 1, FromY: -1, ToY: 1, Columns: 40, Lines: 40}
+	for i, name := range []string{"true", "ldlf"} {
+		one := Map{Name: name}
+		for y := range m.Lines {
+			for x := range m.Columns {
+				a, b := float64(x)/20-1, float64(y)/20-1
+				one.Degrees = append(one.Degrees, [3]float64{.3 + .2*a*b, .3 + .1*math.Sin(3*(a+b)) + .02*float64(i), .4 - .2*a})
+			}
+		}
+		m.Maps = append(m.Maps, one)
+	}
+	return m
+}
+
+// TestFigures: every kind gives a well-formed SVG with its texts and a PNG of the width of a
+// column, and the same bytes each time.
+func TestFigures(t *testing.T) {
+	for name, example := range examples() {
+		f, err := example.Figure()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		svg, picture := both(t, f)
+		var again bytes.Buffer
+		if err := f.SVG(&again); err != nil || !bytes.Equal(svg, again.Bytes()) {
+			t.Errorf("%s: drawn twice, it differs, error %v", name, err)
+		}
+		d := xml.NewDecoder(bytes.NewReader(svg))
+		for {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+		}
+		if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("<script")) || bytes.Contains(svg, []byte("font-family:Liberation Sans;")) {
+			t.Errorf("%s: the SVG has a number that is none, a script, or one font alone", name)
+		}
+		img, err := png.Decode(bytes.NewReader(picture))
+		if err != nil || img.Bounds().Dx() != 992 {
+			t.Errorf("%s: a PNG of %v, %v", name, img.Bounds(), err)
+		}
+		if *pictures != "" {
+			for ext, b := range map[string][]byte{".svg": svg, ".png": picture} {
+				if err := os.WriteFile(filepath.Join(*pictures, name+ext), b, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func both(t *testing.T, f *Figure) (svg, picture []byte) {
+	t.Helper()
+	var a, b bytes.Buffer
+	if err := errors.Join(f.SVG(&a), f.PNG(&b)); err != nil {
+		t.Fatal(err)
+	}
+	return a.Bytes(), b.Bytes()
+}
+
+// TestTexts: names, axes and units are texts of the SVG.
+func TestTexts(t *testing.T) {
+	for name, wants := range map[string][]string{
+		"critical":  {"average rank (1 is best)", "critical difference 2.16", ">ldlf  1.50<"},
+		"curve":     {"K-L divergence (nats)", ">step<", ">validation<"},
+		"scores":    {"error, at most (years)", "rows (%)"},
+		"ages":      {"age (years)", ">degree<", ">predicted<"},
+		"confusion": {"true class", "predicted class", ">179<"},
+		"colours":   {">x1<", ">label 3<", ">ldlf<"},
+	} {
+		f, err := examples()[name].Figure()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := f.Element()
+		if err != nil || !strings.HasPrefix(text, "<svg") {
+			t.Errorf("%s: %.20s, %v", name, text, err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the SVG has no %q", name, want)
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	nan := math.NaN()
+	for i, bad := range []figurer{
+		&Lines{},
+		&Lines{Series: make([]Series, mostSeries+1)},
+		&Lines{Series: []Series{{X: []float64{1}, Y: []float64{1, 2}}}},
+		&Lines{Series: []Series{{X: []float64{1}, Y: []float64{nan}}}},
+		&Lines{Series: []Series{{X: []float64{1}, Y: []float64{1}, Deviation: []float64{}}}},
+		&Lines{X: Axis{Log: true}, Series: []Series{{X: []float64{0}, Y: []float64{1}}}},
+		&Lines{Y: Axis{Log: true}, Series: []Series{{X: []float64{1}, Y: []float64{1}, Deviation: []float64{2}}}},
+		&CriticalDifferences{Names: []string{"a"}, Ranks: []float64{1}, Difference: 1},
+		&CriticalDifferences{Names: []string{"a", "b"}, Ranks: []float64{1, nan}, Difference: 1},
+		&CriticalDifferences{Names: []string{"a", "b"}, Ranks: []float64{1, 2}},
+		&Distributions{},
+		&Distributions{Rows: []Compared{{"a", []float64{1}, nil}}},
+		&Distributions{Rows: []Compared{{"a", []float64{1}, []float64{nan}}}},
+		&Distributions{Names: []string{"x", "y"}, Rows: []Compared{{"a", []float64{1}, []float64{1}}}},
+		&Distributions{Rows: make([]Compared, mostPanels+1)},
+		&Confusion{},
+		&Confusion{Classes: []string{"a", "b"}, Counts: [][]uint64{{1, 2}, {1}}},
+		&ColourMap{},
+		&ColourMap{FromX: 0, ToX: 1, FromY: 0, ToY: 1, Columns: 2, Lines: 2, Maps: []Map{{Name: "a"}}},
+	} {
+		if _, err := bad.Figure(); !errors.Is(err, ErrData) {
+			t.Errorf("%d: error %v", i, err)
+		}
+	}
+	if _, err := CumulativeScores("", "", []string{"a"}, nil); !errors.Is(err, ErrData) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestTicks: multiples of 1, 2 or 5, few enough, all within the axis.
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		least, greatest float64
+		log             bool
+		want            string
+	}{
+		{0, 20000, false, "0 5000 10000 15000 20000"}, {.012, .031, false, "0.015 0.020 0.025 0.030"}, {-1, 1, false, "-1.0 -0.5 0.0 0.5 1.0"},
+		{.08, .3, true, "0.10 0.15 0.20 0.25 0.30"}, {.05, .3, true, "0.05 0.1 0.2"}, {1, 1e6, true, "1 10 100 1e+03 1e+04 1e+05 1e+06"},
+	} {
+		var labels []string
+		for _, tick := range (ticks{c.log, mostTicks}).Ticks(c.least, c.greatest) {
+			if tick.Value < c.least-1e-9 || tick.Value > c.greatest*(1+1e-9) {
+				t.Errorf("%v is outside of %v and %v", tick.Value, c.least, c.greatest)
+			}
+			if tick.Label != "" {
+				labels = append(labels, tick.Label)
+			}
+		}
+		if got := strings.Join(labels, " "); got != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.least, c.greatest, got, c.want)
+		}
+	}
+}

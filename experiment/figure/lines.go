@@ -1,0 +1,168 @@
+package figure
+
+import (
+	"fmt"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+)
+
+// Series is a line of a figure. Deviation, where it is there, has a bar for each point, of this
+// much up and down.
+type Series struct {
+	Name            string
+	X, Y, Deviation []float64
+}
+
+// Lines is a figure of lines: learning curves (steps against a loss), sweeps (a setting against a
+// measure, with deviations over folds), or cumulative scores.
+type Lines struct {
+	Title  string
+	X, Y   Axis
+	Series []Series // at most 30
+}
+
+// mostSeries bounds the lines of a figure; mostGlyphs the marks on one of them.
+const (
+	mostSeries = 30
+	mostGlyphs = 12
+)
+
+const linesHeight = 62 * vg.Millimeter
+
+// Figure returns the figure. Errors wrap ErrData: there is no series or point, lengths differ, a
+// value is not finite, or not above 0 on a logarithmic axis.
+func (l *Lines) Figure() (*Figure, error) {
+	if len(l.Series) == 0 || len(l.Series) > mostSeries {
+		return nil, fmt.Errorf("%d series, want 1 to %d: %w", len(l.Series), mostSeries, ErrData)
+	}
+	p := newPlot(l.X, l.Y)
+	p.Add(grid())
+	var entries legend
+	for i := range l.Series {
+		s := &l.Series[i]
+		if err := l.check(s); err != nil {
+			return nil, err
+		}
+		if err := addSeries(p, s, i); err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry{s.Name, lineSample(i)})
+	}
+	widen(&p.X)
+	widen(&p.Y)
+	return withLegend(p, l.Title, entries, linesHeight), nil
+}
+
+// CumulativeScores returns a figure of the share of rows, in percent, whose error is at most 0, 1,
+// 2 and so on; each list of scores holds shares from 0 to 1.
+func CumulativeScores(title, unit string, names []string, scores [][]float64) (*Figure, error) {
+	if len(names) != len(scores) {
+		return nil, fmt.Errorf("%d names of %d lists of scores: %w", len(names), len(scores), ErrData)
+	}
+	l := Lines{Title: title, X: Axis{Name: "error, at most", Unit: unit}, Y: Axis{Name: "rows", Unit: "%"}}
+	for i, list := range scores {
+		s := Series{Name: names[i]}
+		for most, share := range list {
+			s.X, s.Y = append(s.X, float64(most)), append(s.Y, 100*share)
+		}
+		l.Series = append(l.Series, s)
+	}
+	return l.Figure()
+}
+
+// check returns an error if a series cannot be drawn.
+func (l *Lines) check(s *Series) error {
+	what := fmt.Sprintf("series %q", s.Name)
+	switch {
+	case len(s.X) == 0 || len(s.X) != len(s.Y):
+		return fmt.Errorf("%s has %d and %d values: %w", what, len(s.X), len(s.Y), ErrData)
+	case s.Deviation != nil && len(s.Deviation) != len(s.X):
+		return fmt.Errorf("%s has %d points and %d deviations: %w", what, len(s.X), len(s.Deviation), ErrData)
+	}
+	for _, values := range [][]float64{s.X, s.Y, s.Deviation} {
+		if err := finite(what, values); err != nil {
+			return err
+		}
+	}
+	for i := range s.X {
+		low := s.Y[i]
+		if s.Deviation != nil {
+			low -= s.Deviation[i]
+		}
+		if l.X.Log && s.X[i] <= 0 || l.Y.Log && low <= 0 {
+			return fmt.Errorf("%s: point %d reaches %v, %v, which a logarithmic axis does not have: %w", what, i, s.X[i], low, ErrData)
+		}
+	}
+	return nil
+}
+
+// addSeries adds a line with some glyphs, and bars where there are deviations.
+func addSeries(p *plot.Plot, s *Series, i int) error {
+	points := make(plotter.XYs, len(s.X))
+	for j := range points {
+		points[j] = plotter.XY{X: s.X[j], Y: s.Y[j]}
+	}
+	line, err := plotter.NewLine(points)
+	if err != nil {
+		return err
+	}
+	line.LineStyle = lineOf(i)
+	marks, err := plotter.NewScatter(marked(points, i))
+	if err != nil {
+		return err
+	}
+	marks.GlyphStyle = glyphOf(i)
+	p.Add(line, marks)
+	if s.Deviation == nil {
+		return nil
+	}
+	bars := make(plotter.YErrors, len(points))
+	for j, d := range s.Deviation {
+		bars[j].Low, bars[j].High = d, d
+	}
+	errorBars, err := plotter.NewYErrorBars(struct {
+		plotter.XYer
+		plotter.YErrorer
+	}{points, bars})
+	if err != nil {
+		return err
+	}
+	errorBars.LineStyle = hairline
+	errorBars.LineStyle.Color = lineOf(i).Color
+	p.Add(errorBars)
+	return nil
+}
+
+// marked picks at most mostGlyphs points, other ones for each series.
+func marked(points plotter.XYs, i int) plotter.XYs {
+	step := (len(points) + mostGlyphs - 1) / mostGlyphs
+	var picked plotter.XYs
+	for j := 0; j < len(points); j++ {
+		if step == 1 || j%step == (i*step/4+step/2)%step {
+			picked = append(picked, points[j])
+		}
+	}
+	return picked
+}
+
+// grid are thin grey lines at the ticks.
+func grid() *plotter.Grid {
+	g := plotter.NewGrid()
+	g.Horizontal.Color, g.Vertical.Color = pale, pale
+	g.Horizontal.Width, g.Vertical.Width = 0.4, 0.4
+	return g
+}
+
+// widen gives an axis whose values are all the same some room.
+func widen(a *plot.Axis) {
+	if a.Min != a.Max {
+		return
+	}
+	if _, log := a.Scale.(plot.LogScale); log {
+		a.Min, a.Max = a.Min/2, a.Max*2
+		return
+	}
+	a.Min, a.Max = a.Min-1, a.Max+1
+}
