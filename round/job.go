@@ -10,6 +10,9 @@ import (
 // alters a digest raises it.
 const Numerics = 1
 
+// AlgorithmCells stands in Job.Algorithm of a job of cells.
+const AlgorithmCells = "cells"
+
 // Job is a resolved job: with the dataset it decides the model, bit for bit.
 type Job struct {
 	Algorithm string        `json:"algorithm"`
@@ -20,6 +23,9 @@ type Job struct {
 	// Folds > 0 runs the job once for each fold of Split as child jobs and
 	// averages their measures.
 	Folds int `json:"folds,omitempty"`
+	// Cells, where set, runs the job as cells: child jobs with algorithms and settings of their
+	// own. Algorithm is AlgorithmCells then.
+	Cells *Cells `json:"cells,omitempty"`
 	// Params holds the algorithm's resolved settings in its own JSON form.
 	Params json.RawMessage `json:"settings"`
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows

@@ -24,6 +24,9 @@ func (m Memory) Total() int64 { return m.State + m.Tree }
 // Estimate estimates a job's memory on the leader from the resolved job and the shape of its
 // dataset. It does not include memory on workers.
 func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
+	if j.Cells != nil {
+		return estimateCells(j, m)
+	}
 	a, err := find(j.Algorithm)
 	if err != nil {
 		return Memory{}, err
@@ -37,6 +40,37 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 		return Memory{State: 2*int64(j.Folds)*f.Model + kept, Message: f.State}, nil
 	}
 	return Memory{State: 2*f.State + kept, Tree: f.Node * f.Nodes, Message: f.Node}, nil
+}
+
+// cellBytes is about what the outcome of a cell takes without its model, and its child job.
+const cellBytes = 6 << 10
+
+// estimateCells estimates a job of cells: the outcomes of all, with the models where these are
+// kept.
+func estimateCells(j *round.Job, m *dataset.Manifest) (all Memory, err error) {
+	if err := j.Cells.Check(j.Split.Folds, j.Split.Overlap); err != nil {
+		return all, err
+	}
+	folds := int64(j.Cells.Repeats) * int64(j.Cells.Folds)
+	for i := range j.Cells.Rows {
+		row, one := &j.Cells.Rows[i], *j
+		one.Cells, one.Algorithm, one.Params = nil, row.Algorithm, row.Params
+		a, err := find(row.Algorithm)
+		if err != nil {
+			return all, err
+		}
+		f, err := a.Footprint(&one, m)
+		if err != nil {
+			return all, err
+		}
+		size := int64(cellBytes)
+		if j.Cells.Models {
+			size += 2 * f.Model
+		}
+		all.State += folds * size
+		all.Message = max(all.Message, f.State)
+	}
+	return all, nil
 }
 
 // copies is the greatest number of copies of held-out predictions in memory: collected

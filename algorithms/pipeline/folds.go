@@ -38,10 +38,13 @@ func Child(j *round.Job, fold int) *round.Job {
 	return &child
 }
 
-// ChildOf returns the job of a unit of a round of child jobs: a fold, or what the job's
-// algorithm says. Errors are the algorithm's.
+// ChildOf returns the job of a unit of a round of child jobs: a fold, a cell, or what the job's
+// algorithm says. Errors are the algorithm's, or say that there is no such cell.
 func ChildOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
-	if j.Folds > 0 {
+	switch {
+	case j.Cells != nil:
+		return Cell(j, unit)
+	case j.Folds > 0:
 		return Child(j, unit), nil
 	}
 	a, err := registry.Find(j.Algorithm)

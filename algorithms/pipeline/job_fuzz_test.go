@@ -25,6 +25,8 @@ func FuzzJob(f *testing.F) {
 		}
 		f.Add(job, manifest)
 	}
+	f.Add([]byte(`{"algorithm":"cells","numerics":1,"split":{"folds":2},"cells":{"rows":[{"algorithm":"rf","settings":{}},{"only":[1]}],"repeats":2,"folds":2}}`), []byte(`{"format":1,"rows":9}`))
+	f.Add([]byte(`{"algorithm":"cells","numerics":1,"cells":{"rows":[{}],"repeats":-1,"folds":1000000}}`), []byte(`{"format":1,"rows":9}`))
 	f.Add([]byte(`{"algorithm":"rf","numerics":1,"folds":-1,"split":{"folds":-9,"fold":7}}`), []byte(`{"format":1,"rows":9}`))
 	f.Add([]byte(`{}`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, job, manifest []byte) {
@@ -53,6 +55,9 @@ func FuzzJob(f *testing.F) {
 func small(j *round.Job, m *dataset.Manifest) bool {
 	var sizes struct{ Trees, Depth, Outputs int }
 	json.Unmarshal(j.Params, &sizes)
+	if j.Cells != nil && (len(j.Cells.Rows) > 9 || j.Cells.Repeats > 1<<5 || j.Cells.Folds > 1<<5) {
+		return false
+	}
 	return m.Rows <= 1<<12 && m.Features <= 1<<12 && m.Labels <= 1<<8 && j.Folds <= 1<<12 &&
 		sizes.Trees <= 10 && sizes.Depth <= 8 && sizes.Outputs <= 1<<8
 }

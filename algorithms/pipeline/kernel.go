@@ -46,6 +46,9 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	if err := checkNumerics(j); err != nil {
 		return nil, err
 	}
+	if j.Cells != nil {
+		return newCellsKernel(j, m)
+	}
 	a, err := registry.Find(j.Algorithm)
 	if err != nil {
 		return nil, err

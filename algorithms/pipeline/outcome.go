@@ -48,6 +48,11 @@ type Outcome struct {
 	// Mixture says how the model adds up others; nil: it does not.
 	Mixture *algorithms.Mixture `json:"mixture,omitempty"`
 	Folds   []*Outcome          `json:"folds,omitempty"`
+	// Error says why a cell failed, whose other fields are empty.
+	Error string `json:"error,omitempty"`
+	// CellCount is the number of cells of a job of cells, CellsFailed of those that failed.
+	CellCount   int `json:"cell_count,omitempty"`
+	CellsFailed int `json:"cells_failed,omitempty"`
 
 	// Spent are the seconds that the job's rounds took, by their kind, and "waiting", the
 	// rest of the job's time; nil if they were not measured. They are not in the encoded
@@ -62,6 +67,8 @@ type Outcome struct {
 	// Predictions is the encoded predictions.Set of the held-out rows, for a job of folds
 	// of all folds; empty if there are no such rows or too many to store.
 	Predictions []byte `json:"-"`
+	// Cells are the encoded outcomes of the cells of a job of cells, by unit.
+	Cells [][]byte `json:"-"`
 }
 
 // Counts is the number of rows of each role.
@@ -80,6 +87,7 @@ type Finisher interface {
 var (
 	_ round.UnitReporter = (*single)(nil)
 	_ round.UnitReporter = (*folds)(nil)
+	_ round.UnitReporter = (*cells)(nil)
 )
 
 // Waiting is the key of Spent for the time that was not spent on rounds.

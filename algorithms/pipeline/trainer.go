@@ -72,7 +72,10 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if err := checkNumerics(j); err != nil {
 		return nil, err
 	}
-	if j.Folds > 0 {
+	switch {
+	case j.Cells != nil:
+		return newCells(j, state)
+	case j.Folds > 0:
 		return newFolds(j, m, state)
 	}
 	a, err := registry.Find(j.Algorithm)

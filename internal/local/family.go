@@ -9,6 +9,9 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
+// childRunner runs a child job and returns its encoded outcome.
+type childRunner func(ctx context.Context, j *round.Job, o Options) ([]byte, error)
+
 // family is a job and the child jobs of the round that it is in. It implements
 // engine.Executor, to see the rounds, and runs the child jobs.
 type family struct {
@@ -16,7 +19,7 @@ type family struct {
 	trainer round.Trainer
 	teller  *teller
 	take    func(unit int, part []byte) error // a result, before the round ends; nil: only at its end
-	run     func(ctx context.Context, j *round.Job, o Options) ([]byte, error)
+	run     childRunner
 	most    int // children that a round had
 
 	mu       sync.Mutex

@@ -86,7 +86,7 @@ func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outco
 		return nil, err
 	}
 	if o.Spend {
-		outcome.SetSpent(r.spent.Seconds(), time.Since(began).Seconds()*float64(max(1, min(r.children, o.Lanes))))
+		outcome.SetSpent(r.spent.Seconds(), time.Since(began).Seconds()*float64(max(1, min(r.most, o.Lanes))))
 	}
 	return outcome, nil
 }
@@ -119,10 +119,10 @@ func (d *Data) open(j *round.Job) (*jobrun.Job, error) {
 }
 
 type runner struct {
-	job      *jobrun.Job
-	kept     *engine.DerivedMemory
-	spent    engine.RoundTimes
-	children int // of the job, side by side
+	job   *jobrun.Job
+	kept  *engine.DerivedMemory
+	spent engine.RoundTimes
+	most  int // child jobs of a round of the job
 }
 
 func newRunner(job *jobrun.Job, o *Options) *runner {
@@ -142,8 +142,8 @@ func (r *runner) run(ctx context.Context, job *jobrun.Job, o Options) (outcome *
 	}
 	pipeline.ShareModel(trainer, job.Kernel)
 	observe, tells := func(uint64, round.Trainer) error { return nil }, newTeller(&o)
-	f := &family{trainer: trainer, teller: tells, run: r.child}
-	if job.Spec.Folds == 0 {
+	f := &family{trainer: trainer, teller: tells, run: r.children(job)}
+	if job.Spec.Folds == 0 && job.Spec.Cells == nil {
 		line, err := o.record(trainer)
 		if err != nil {
 			return nil, err
@@ -162,7 +162,7 @@ func (r *runner) run(ctx context.Context, job *jobrun.Job, o Options) (outcome *
 		return nil, err
 	}
 	if job == r.job {
-		r.children = f.most
+		r.most = f.most
 	}
 	tells.end(trainer.Progress())
 	if o.Model != nil {
@@ -175,22 +175,50 @@ func (r *runner) run(ctx context.Context, job *jobrun.Job, o Options) (outcome *
 // returns the encoded outcome: the same bytes wherever it ran. Of o, Kept, Resume,
 // Checkpoint and Report count.
 func Child(ctx context.Context, parent *jobrun.Job, j *round.Job, o Options) ([]byte, error) {
-	return newRunner(parent, &o).child(ctx, j, o)
+	return newRunner(parent, &o).children(parent)(ctx, j, o)
 }
 
 // child runs a child job in one lane; others run beside it.
 func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
-	if j.Folds > 0 {
-		return nil, errors.New("a child job cannot have folds of its own")
+	if j.Folds > 0 || j.Cells != nil {
+		return nil, errors.New("a child job cannot have folds or cells of its own")
 	}
 	child, err := r.job.Child(j)
 	if err != nil {
 		return nil, err
 	}
 	o.Lanes, o.Points = 1, curve.FoldPoints
+	if r.job.Spec.Cells != nil {
+		o.Points = 0
+	}
 	outcome, err := r.run(ctx, child, o)
 	if err != nil {
 		return nil, err
 	}
 	return outcome.Encode()
 }
+
+// children returns what runs the child jobs of a job: of a job of cells those that fail have
+// outcomes too.
+func (r *runner) children(job *jobrun.Job) childRunner {
+	if job.Spec.Cells == nil {
+		return r.child
+	}
+	return func(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
+		part, err := r.child(ctx, j, o)
+		if ofCell(ctx, err) {
+			return pipeline.FailedOutcome(err).Encode()
+		}
+		return part, err
+	}
+}
+
+// ofCell reports whether an error is the cell's own, wherever it runs: neither an end that was
+// asked for nor a fault at an address, of a shard's file that cannot be read.
+func ofCell(ctx context.Context, err error) bool {
+	var fault interface{ Addr() uintptr }
+	return err != nil && ctx.Err() == nil && !errors.As(err, &fault)
+}
+
+// Open opens a job on the data, for Child.
+func Open(j *round.Job, d *Data) (*jobrun.Job, error) { return d.open(j) }

@@ -1,0 +1,259 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// cells runs the cells of an experiment on one dataset, as child jobs, in one collected round.
+// Each has the digest of the same job run alone. A cell that fails has an outcome with the
+// error, and the others go on.
+type cells struct {
+	job      *round.Job
+	units    int
+	encoded  [][]byte // the cells' encoded outcomes, once collected
+	failures int
+	digest   string
+	round    round.Round
+}
+
+// phaseFailed is the phase of a cell that failed.
+const phaseFailed = "failed"
+
+func newCells(j *round.Job, state []byte) (Finisher, error) {
+	if err := checkCells(j); err != nil {
+		return nil, err
+	}
+	t := &cells{job: j, units: j.Cells.Count()}
+	if state == nil {
+		return t, nil
+	}
+	return t, t.restore(state)
+}
+
+func checkCells(j *round.Job) error {
+	if j.Folds > 0 {
+		return errors.New("a job of cells has no folds of its own")
+	}
+	return j.Cells.Check(j.Split.Folds, j.Split.Overlap)
+}
+
+// Cell returns the job of one cell of a job of cells: what training on that fold alone, with
+// the row's algorithm and settings, would be.
+func Cell(j *round.Job, unit int) (*round.Job, error) {
+	if err := checkCells(j); err != nil {
+		return nil, err
+	}
+	cell, ok := j.Cells.At(unit)
+	if !ok {
+		return nil, fmt.Errorf("there is no cell %d of %d", unit, j.Cells.Count())
+	}
+	return cellJob(j, cell), nil
+}
+
+func cellJob(j *round.Job, cell round.Cell) *round.Job {
+	child, row := *j, &j.Cells.Rows[cell.Row]
+	child.Cells, child.NoModel = nil, !j.Cells.Models
+	child.Algorithm, child.Params = row.Algorithm, row.Params
+	child.Seed += uint64(cell.Repeat)
+	child.Split.Seed += uint64(cell.Repeat)
+	child.Split.Fold = j.Cells.Index(cell) % j.Split.Folds
+	child.Split.ValidationFraction, child.Split.ValidationMin = row.ValidationFraction, row.ValidationMin
+	return &child
+}
+
+// Next implements round.Trainer.
+func (t *cells) Next() (*round.Round, error) {
+	t.round = round.Round{Done: t.encoded != nil}
+	if t.round.Done {
+		return &t.round, nil
+	}
+	t.round.Kind = "cell"
+	t.round.Units, t.round.Scope, t.round.How = t.units, round.Whole, round.Collect
+	for _, cell := range t.job.Cells.All() {
+		t.round.Children = append(t.round.Children, cellJob(t.job, cell))
+	}
+	return &t.round, nil
+}
+
+// Fold implements round.Trainer.
+func (t *cells) Fold(res *round.Result) error { return t.decode(res.Collected) }
+
+// decode reads the results, one at a time: all together may be large.
+func (t *cells) decode(encoded [][]byte) error {
+	if len(encoded) != t.units {
+		return fmt.Errorf("%d results for %d cells", len(encoded), t.units)
+	}
+	h, failures := sha256.New(), 0
+	h.Write([]byte("coppice-cells\x00"))
+	for unit, b := range encoded {
+		o, err := DecodeOutcome(b)
+		if err != nil {
+			return fmt.Errorf("cell %d: %w", unit, err)
+		}
+		if o.Error != "" {
+			failures++
+		}
+		fmt.Fprintf(h, "%s\x00", o.ModelDigest)
+	}
+	t.encoded, t.failures, t.digest = slices.Clone(encoded), failures, hex.EncodeToString(h.Sum(nil))
+	return nil
+}
+
+// Progress implements round.Trainer: its steps are cells.
+func (t *cells) Progress() round.Progress {
+	p := round.Progress{Steps: uint64(t.units), Loss: -1}
+	if t.encoded != nil {
+		p.Step = p.Steps
+	}
+	p.Phase = cellsPhase(int(p.Step), 0, t.failures)
+	return p
+}
+
+func cellsPhase(done, running, failed int) string {
+	text := fmt.Sprintf("cells: %d done", done-failed)
+	if running > 0 {
+		text += fmt.Sprintf(", %d running", running)
+	}
+	if failed > 0 {
+		text += fmt.Sprintf(", %d failed", failed)
+	}
+	return text
+}
+
+// ResultProgress implements algorithms.UnitReporter.
+func (t *cells) ResultProgress(encoded []byte) (round.Progress, error) {
+	o, err := DecodeOutcome(encoded)
+	if err != nil {
+		return round.Progress{Loss: -1}, err
+	}
+	p := o.progress()
+	if o.Error != "" {
+		p.Phase = phaseFailed
+	}
+	return p, nil
+}
+
+// RoundProgress implements algorithms.UnitReporter.
+func (t *cells) RoundProgress(units []round.UnitProgress) round.Progress {
+	p := round.Progress{Steps: uint64(len(units)), Loss: -1}
+	running, failed := 0, 0
+	for i := range units {
+		u := &units[i]
+		p.Samples += u.Samples
+		switch {
+		case u.Done:
+			p.Step++
+			if u.Phase == phaseFailed {
+				failed++
+			}
+		case u.Known:
+			running++
+		}
+	}
+	p.Phase = cellsPhase(int(p.Step), running, failed)
+	return p
+}
+
+// Counters implements algorithms.Trainer: each cell counts for itself.
+func (t *cells) Counters() map[string]uint64 { return nil }
+
+// Model implements algorithms.Trainer: cells have models, and the job has none of its own.
+func (t *cells) Model() (algorithms.Model, error) {
+	return nil, errors.New("a job of cells has no model of its own")
+}
+
+// Outcome implements Finisher. It has no measures: rows differ in algorithm and settings.
+func (t *cells) Outcome() (*Outcome, error) {
+	if t.encoded == nil {
+		return nil, errors.New("the job is not done")
+	}
+	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test rows", CellCount: t.units, CellsFailed: t.failures, Cells: t.encoded}
+	for i := range o.Measures {
+		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
+	}
+	o.MeanPredictor = o.Measures
+	return o, nil
+}
+
+// AppendState implements round.Trainer.
+func (t *cells) AppendState(dst []byte) ([]byte, error) {
+	return fields.Append(dst, stateVersion, t.state)
+}
+
+// state lists the fields of the state: the encoded outcomes, once they are collected.
+func (t *cells) state(l *fields.List) {
+	n := l.Count(len(t.encoded), t.units)
+	if l.Reading() && n > 0 {
+		t.encoded = make([][]byte, n)
+	}
+	for i := range t.encoded {
+		l.Bytes(&t.encoded[i])
+	}
+}
+
+func (t *cells) restore(b []byte) error {
+	if err := fields.Read(b, stateVersion, t.state); err != nil || t.encoded == nil {
+		return err
+	}
+	return t.decode(t.encoded)
+}
+
+// FailedOutcome is what a cell ends with that failed.
+func FailedOutcome(err error) *Outcome {
+	text := err.Error()
+	return &Outcome{Error: text[:min(len(text), maxError)], Loss: -1}
+}
+
+// maxError bounds the text of a cell's error, in bytes.
+const maxError = 256
+
+// cellsKernel is the kernel of a job of cells, which computes nothing: each cell has a kernel
+// of its own.
+type cellsKernel struct {
+	bytes int64
+	what  string
+}
+
+// newCellsKernel knows what the cells take. A row whose kernel cannot be made takes nothing:
+// each of its cells says why.
+func newCellsKernel(j *round.Job, m *dataset.Manifest) (*cellsKernel, error) {
+	if err := checkCells(j); err != nil {
+		return nil, err
+	}
+	k := new(cellsKernel)
+	for row := range j.Cells.Rows {
+		child := cellJob(j, round.Cell{Row: row})
+		a, err := registry.Find(child.Algorithm)
+		if err != nil {
+			continue
+		}
+		inner, err := a.NewKernel(child, m)
+		if err != nil {
+			continue
+		}
+		if d, ok := inner.(round.Demanding); ok {
+			if bytes, what := d.Demand(); bytes > k.bytes {
+				k.bytes, k.what = bytes, what
+			}
+		}
+	}
+	return k, nil
+}
+
+// NewScratch implements round.Kernel.
+func (k *cellsKernel) NewScratch() any { return nil }
+
+// Demand implements round.Demanding: what the most demanding row takes.
+func (k *cellsKernel) Demand() (bytes int64, what string) { return k.bytes, k.what }

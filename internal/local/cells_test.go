@@ -1,0 +1,149 @@
+package local
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// quickSettings train each algorithm in milliseconds.
+var quickSettings = map[string]map[string]string{
+	"ldlf":     {"steps": "60", "trees": "2", "depth": "3", "leaf_batches": "10"},
+	"structrf": {"trees": "3"},
+	"ensemble": {"members": "structrf:trees=2,structrf:trees=3", "inner_folds": "2"},
+}
+
+// cellsOf is a job of cells of some algorithms on folds of the data.
+func cellsOf(t *testing.T, d *Data, folds, repeats int, algorithms ...string) *round.Job {
+	t.Helper()
+	j := resolve(t, d, protocol.Spec{Folds: folds, Set: quickSettings["ldlf"]})
+	j.Algorithm, j.Params, j.Folds, j.Predictions = round.AlgorithmCells, nil, 0, 0
+	j.Split.ValidationFraction, j.Split.ValidationMin = 0, 0
+	j.Cells = &round.Cells{Repeats: repeats, Folds: folds}
+	for _, a := range algorithms {
+		of := resolve(t, d, protocol.Spec{Algorithm: a, Folds: folds, Set: quickSettings[a]})
+		j.Cells.Rows = append(j.Cells.Rows, round.CellRow{
+			Algorithm: a, Params: of.Params, ValidationFraction: of.Split.ValidationFraction, ValidationMin: of.Split.ValidationMin,
+		})
+	}
+	return j
+}
+
+// TestCells: each cell has the digest and the measures of the same fold of a job of folds with
+// the repeat's seed, on one lane and on many.
+func TestCells(t *testing.T) {
+	d := artificial(t, 200)
+	names := []string{"ldlf", "structrf", "ensemble"}
+	j := cellsOf(t, d, 2, 2, names...)
+	want := run(t, d, j, Options{Lanes: 1})
+	if got := run(t, d, j, Options{Lanes: 3}); got.ModelDigest != want.ModelDigest || !reflect.DeepEqual(got.Cells, want.Cells) {
+		t.Error("three lanes have other cells than one")
+	}
+	for _, b := range want.Cells {
+		if o, _ := pipeline.DecodeOutcome(b); o.Error != "" {
+			t.Error(o.Error)
+		}
+	}
+	if want.CellCount != 12 || want.CellsFailed != 0 {
+		t.Fatalf("%d cells, %d failed", want.CellCount, want.CellsFailed)
+	}
+	for _, a := range names {
+		for repeat := range 2 {
+			seed := uint64(1 + repeat)
+			of := run(t, d, resolve(t, d, protocol.Spec{Algorithm: a, Folds: 2, Seed: &seed, Set: quickSettings[a]}), Options{})
+			for unit, cell := range j.Cells.All() {
+				if j.Cells.Rows[cell.Row].Algorithm != a || cell.Repeat != repeat {
+					continue
+				}
+				o, err := pipeline.DecodeOutcome(want.Cells[unit])
+				if err != nil {
+					t.Fatal(err)
+				}
+				alone := of.Folds[cell.Fold]
+				if o.ModelDigest != alone.ModelDigest || o.Measures != alone.Measures || o.MeanPredictor != alone.MeanPredictor || len(o.Model) > 0 {
+					t.Errorf("%s, repeat %d, fold %d: digest %.12s, alone %.12s", a, repeat, cell.Fold, o.ModelDigest, alone.ModelDigest)
+				}
+			}
+		}
+	}
+}
+
+// TestFailedCell: a cell that fails says why, and the others have what they have without it.
+func TestFailedCell(t *testing.T) {
+	d := artificial(t, 200)
+	j := cellsOf(t, d, 2, 1, "structrf", "structrf")
+	j.Cells.Rows[0].Params = json.RawMessage(`{"trees":-1}`)
+	j.Cells.Rows = append(j.Cells.Rows, round.CellRow{Algorithm: "nothing", Params: json.RawMessage(`{}`), Only: []int{1}})
+	o := run(t, d, j, Options{Lanes: 2})
+	if o.CellCount != 5 || o.CellsFailed != 3 {
+		t.Fatalf("%d of %d cells failed", o.CellsFailed, o.CellCount)
+	}
+	whole := run(t, d, cellsOf(t, d, 2, 1, "structrf"), Options{})
+	for unit, cell := range j.Cells.All() {
+		c, err := pipeline.DecodeOutcome(o.Cells[unit])
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch cell.Row {
+		case 1:
+			if alone, _ := pipeline.DecodeOutcome(whole.Cells[cell.Fold]); alone.ModelDigest != c.ModelDigest || c.Error != "" {
+				t.Errorf("fold %d: %+v", cell.Fold, c)
+			}
+		default:
+			if c.Error == "" || c.ModelDigest != "" || strings.Contains(c.Error, "\n") {
+				t.Errorf("the cell %v has the error %q", cell, c.Error)
+			}
+		}
+	}
+}
+
+// TestModelsOfCells are kept where they are asked for, and are those of the fold alone.
+func TestModelsOfCells(t *testing.T) {
+	d := artificial(t, 200)
+	j := cellsOf(t, d, 2, 1, "structrf")
+	j.Cells.Models = true
+	c, err := pipeline.DecodeOutcome(run(t, d, j, Options{}).Cells[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := resolve(t, d, protocol.Spec{Algorithm: "structrf", Folds: 2, Set: quickSettings["structrf"]})
+	if alone := run(t, d, pipeline.Child(of, 1), Options{}); string(alone.Model) != string(c.Model) || len(c.Model) == 0 {
+		t.Errorf("a model of %d bytes, alone of %d", len(c.Model), len(alone.Model))
+	}
+}
+
+// TestCellsGoOn: a job of cells whose state was written at its end goes on from there.
+func TestCellsGoOn(t *testing.T) {
+	d := artificial(t, 200)
+	j := cellsOf(t, d, 2, 1, "structrf")
+	trainer, err := pipeline.New(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := trainer.Next(); err != nil {
+		t.Fatal(err)
+	}
+	want := run(t, d, j, Options{})
+	if err := trainer.Fold(&round.Result{Collected: want.Cells}); err != nil {
+		t.Fatal(err)
+	}
+	state, err := trainer.AppendState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := pipeline.New(j, d.Manifest, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := again.Next(); err != nil || !r.Done {
+		t.Fatalf("the job is not done, error %v", err)
+	}
+	if o, err := again.Outcome(); err != nil || o.ModelDigest != want.ModelDigest {
+		t.Errorf("another outcome, error %v", err)
+	}
+}

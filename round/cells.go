@@ -1,0 +1,134 @@
+package round
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// MaxCells bounds the cells of a job and of an experiment.
+const MaxCells = 1_000_000
+
+// Cells are the child jobs of a job of cells: one for each row, repeat and fold of one
+// dataset. The list is short: it is not expanded.
+type Cells struct {
+	Rows []CellRow `json:"rows"`
+	// Repeats is how often each fold is run: repeat r with the seed of the job + r.
+	Repeats int `json:"repeats"`
+	// Folds is the number of folds of each repeat. The job's split has so many, or, where its
+	// splits overlap, may have Repeats times so many: those of each repeat after each other.
+	Folds int `json:"folds"`
+	// Models keeps the models of the cells.
+	Models bool `json:"models,omitempty"`
+}
+
+// CellRow is an algorithm with its settings, resolved.
+type CellRow struct {
+	Algorithm          string          `json:"algorithm"`
+	Params             json.RawMessage `json:"settings"`
+	ValidationFraction float64         `json:"validation_fraction,omitempty"`
+	ValidationMin      int             `json:"validation_min,omitempty"`
+	// Only lists the folds that the row is run for, ascending, as Cell.Index counts them;
+	// empty: all.
+	Only []int `json:"only,omitempty"`
+}
+
+// Cell is one cell: a row, from 0, a repeat and a fold of it.
+type Cell struct{ Row, Repeat, Fold int }
+
+// Check returns an error if the cells are none, too many, or not folds of a split with so many
+// folds.
+func (c *Cells) Check(folds int, overlap bool) error {
+	if len(c.Rows) == 0 || len(c.Rows) > MaxCells || c.Repeats < 1 || c.Repeats > MaxCells || c.Folds < 1 || c.Folds > MaxCells {
+		return fmt.Errorf("cells of %d rows, %d repeats and %d folds", len(c.Rows), c.Repeats, c.Folds)
+	}
+	if n := int64(c.Repeats) * int64(c.Folds); n > MaxCells || int64(folds) != int64(c.Folds) && !(overlap && int64(folds) == n) {
+		return fmt.Errorf("cells of %d repeats of %d folds; the split has %d folds", c.Repeats, c.Folds, folds)
+	}
+	for i := range c.Rows {
+		if err := c.checkOnly(&c.Rows[i]); err != nil {
+			return err
+		}
+	}
+	if n := c.count(); n > MaxCells {
+		return fmt.Errorf("%d cells, at most %d are possible", n, MaxCells)
+	}
+	return nil
+}
+
+func (c *Cells) checkOnly(r *CellRow) error {
+	for i, at := range r.Only {
+		if at < 0 || at >= c.Repeats*c.Folds || i > 0 && r.Only[i-1] >= at {
+			return fmt.Errorf("a row of cells with the fold %d of %d, or out of order", at, c.Repeats*c.Folds)
+		}
+	}
+	return nil
+}
+
+func (c *Cells) count() (n int64) {
+	for i := range c.Rows {
+		if only := len(c.Rows[i].Only); only > 0 {
+			n += int64(only)
+		} else {
+			n += int64(c.Repeats) * int64(c.Folds)
+		}
+	}
+	return n
+}
+
+// Count returns the number of cells, for cells that Check passed.
+func (c *Cells) Count() int { return int(c.count()) }
+
+// whole reports whether each row is run for all folds.
+func (c *Cells) whole() bool {
+	return !slices.ContainsFunc(c.Rows, func(r CellRow) bool { return len(r.Only) > 0 })
+}
+
+// At returns the cell of a unit: those of the first fold come first, in the order of rows, so
+// that each row has a result soon. ok: there is one.
+func (c *Cells) At(unit int) (cell Cell, ok bool) {
+	if unit < 0 {
+		return cell, false
+	}
+	if c.whole() {
+		at := unit / len(c.Rows)
+		return Cell{unit % len(c.Rows), at / c.Folds, at % c.Folds}, at < c.Repeats*c.Folds
+	}
+	for found, ok := range c.each {
+		if unit == 0 {
+			return found, ok
+		}
+		unit--
+	}
+	return cell, false
+}
+
+// All lists the cells, by unit.
+func (c *Cells) All() []Cell {
+	list := make([]Cell, 0, c.Count())
+	for cell := range c.each {
+		list = append(list, cell)
+	}
+	return list
+}
+
+// each calls yield for each cell, by unit.
+func (c *Cells) each(yield func(Cell, bool) bool) {
+	passed := make([]int, len(c.Rows)) // of Only
+	for at := range c.Repeats * c.Folds {
+		for i := range c.Rows {
+			if only := c.Rows[i].Only; len(only) > 0 {
+				if passed[i] == len(only) || only[passed[i]] != at {
+					continue
+				}
+				passed[i]++
+			}
+			if !yield(Cell{i, at / c.Folds, at % c.Folds}, true) {
+				return
+			}
+		}
+	}
+}
+
+// Index numbers the folds of all repeats.
+func (c *Cells) Index(cell Cell) int { return cell.Repeat*c.Folds + cell.Fold }
