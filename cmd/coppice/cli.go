@@ -24,6 +24,8 @@ type cli struct {
 	Predict    predictCmd    `cmd:"" group:"models" help:"Predict label distributions with a model."`
 	Evaluate   evaluateCmd   `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
 
+	Experiment experimentCmd `cmd:"" group:"models" help:"Run every dataset, algorithm, setting and fold of a spec; report the table."`
+
 	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
 	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`
 	Model   modelCmd   `cmd:"" group:"things" help:"List, show, download and delete models."`

@@ -65,8 +65,10 @@ var layers = []struct {
 	{"internal/harness/testkit/scaletest", []string{
 		"internal/harness/testkit", "internal/local", "engine", "round", "algorithms", "dataset", "internal/num",
 	}},
+	{"experiment", []string{"experiment/result", "experiment/folds", "spec", "protocol", "round", "algorithms", "dataset", "internal/yamltree"}},
+	{"experiment/runner", []string{"experiment", "internal/local", "jobrun", "engine", "round", "algorithms", "dataset"}},
 	{"cmd", []string{
-		"worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
+		"experiment", "experiment/runner", "experiment/result", "experiment/report", "experiment/folds", "worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
 		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "round", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
@@ -80,7 +82,7 @@ var owners = map[string][]string{
 	"github.com/nats-io":           {"internal/bus"},
 	"github.com/hashicorp":         {"coordinator/store"},
 	"github.com/prometheus":        {"metrics", "coordinator", "worker"},
-	"github.com/goccy/go-yaml":     {"spec", "internal/config", "internal/yamltree"},
+	"github.com/goccy/go-yaml":     {"spec", "experiment", "internal/config", "internal/yamltree"},
 	"github.com/grafana":           {"tools/grafana"},
 	"github.com/alecthomas/kong":   {"cmd"},
 	"github.com/jedib0t/go-pretty": {"cmd"},

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/local"
+)
+
+// pathOptions are the keys of a dataset whose values are paths.
+var pathOptions = []string{"names", "labels_file"}
+
+// reading makes the flags of a dataset of the spec, which are those of train.
+func (s *specArg) reading(of *experiment.Spec, d *experiment.Dataset) (*dataFlags, error) {
+	var flags struct{ dataFlags }
+	parser, err := kong.New(&flags, kong.Name("dataset"), kong.Exit(func(int) {}), groups)
+	if err != nil {
+		return nil, err
+	}
+	var args []string
+	for _, o := range d.Options {
+		value := o.Value
+		if slices.Contains(pathOptions, o.Key) {
+			value = s.path(value)
+		}
+		args = append(args, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+value)
+	}
+	if _, err := parser.Parse(args); err != nil {
+		return nil, of.Error(d.At, "dataset %s: %v", d.Name, err)
+	}
+	return &flags.dataFlags, nil
+}
+
+// source opens the file of a dataset.
+func (s *specArg) source(a *app, of *experiment.Spec, d *experiment.Dataset) (dataset.Source, dataset.Checks, error) {
+	flags, err := s.reading(of, d)
+	if err != nil {
+		return nil, dataset.Checks{}, err
+	}
+	src, checks, err := flags.open(a, s.path(d.File))
+	if isUsage(err) {
+		err = of.Error(d.At, "dataset %s: %v", d.Name, err)
+	}
+	return src, checks, err
+}
+
+// isThere reports whether the file of a dataset is there; where it is not, the spec may have
+// datasets skipped.
+func (s *specArg) isThere(of *experiment.Spec, d *experiment.Dataset) (bool, error) {
+	_, err := os.Stat(s.path(d.File))
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, fs.ErrNotExist) && of.SkipMissing:
+		return false, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return false, of.Error(d.At, "dataset %s: %s: no such file; --data names another folder, and the key \"missing: skip\" passes by what is not there", d.Name, s.path(d.File))
+	}
+	return false, fmt.Errorf("dataset %s: %w", d.Name, err)
+}
+
+// splits reads the file of folds of a dataset, if it has one.
+func (s *specArg) splits(d *experiment.Dataset, m *dataset.Manifest) (*dataset.SplitList, error) {
+	if d.Folds.Way != folds.File {
+		return nil, nil
+	}
+	return m.SplitFile(s.path(d.Folds.File))
+}
+
+// loaded is a dataset in memory and what is planned on it.
+type loaded struct {
+	plan *experiment.Plan
+	data *local.Data
+}
+
+// load reads the datasets into memory and plans their cells; skipped are the names of those
+// that are not there.
+func (s *specArg) load(a *app, of *experiment.Spec) (sets []*loaded, skipped []string, err error) {
+	m := newMeter(a.stderr)
+	defer m.clear()
+	for i := range of.Datasets {
+		d := &of.Datasets[i]
+		if d.On != "" {
+			return nil, nil, of.Error(d.At, "dataset %s is on a cluster; with --local a dataset is a file", d.Name)
+		}
+		there, err := s.isThere(of, d)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !there {
+			a.note("skipped: dataset %s, since %s is not there", d.Name, s.path(d.File))
+			skipped = append(skipped, d.Name)
+			continue
+		}
+		l, err := s.loadOne(a, m, of, d)
+		if err != nil {
+			return nil, nil, err
+		}
+		sets = append(sets, l)
+	}
+	if len(sets) == 0 {
+		return nil, nil, fmt.Errorf("%s: none of its datasets is there", s.Spec)
+	}
+	return sets, skipped, nil
+}
+
+func (s *specArg) loadOne(a *app, m *meter, of *experiment.Spec, d *experiment.Dataset) (*loaded, error) {
+	src, checks, err := s.source(a, of, d)
+	if err != nil {
+		return nil, err
+	}
+	l := &loaded{data: new(local.Data)}
+	var byGroup []uint16
+	options := importOptions(a.ctx, checks, m)
+	options.Groups = func(g []uint16) { byGroup = g }
+	if l.data.Manifest, l.data.Shards, err = dataset.Build(src, options); err != nil {
+		return nil, err
+	}
+	splits, err := s.splits(d, l.data.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	l.plan, err = experiment.NewPlan(of, d, &experiment.Data{Manifest: l.data.Manifest, Groups: byGroup, Splits: splits})
+	if err != nil {
+		return nil, err
+	}
+	l.data.Assigned = l.plan.Assigned
+	return l, nil
+}

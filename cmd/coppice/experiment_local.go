@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/experiment"
+	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/runner"
+)
+
+// runHere runs in this process the cells that have no record, and returns the table.
+func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table, err error) {
+	defer frugal()()
+	sets, skipped, err := c.load(a, s)
+	if err != nil {
+		return nil, err
+	}
+	var plans []*experiment.Plan
+	for _, l := range sets {
+		if l.plan.Job != nil {
+			l.plan.Job.Cells.Models = c.KeepModels
+		}
+		plans = append(plans, l.plan)
+	}
+	layout, err := experiment.NewLayout(s, plans, skipped)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := experiment.OpenFolder(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	records := folder.Records()
+	if n := layout.Strange(records); n > 0 {
+		a.note("%s in %s is of no cell of this spec, or of another version's numerics; it is kept", plural(n, "record"), c.Dir)
+	}
+	if err := folder.PutLayout(layout); err != nil {
+		return nil, err
+	}
+	works, err := c.works(a, sets, records)
+	if err != nil {
+		return nil, err
+	}
+	err = c.compute(a, layout.Table, works, folder)
+	if errors.Is(err, context.Canceled) {
+		return nil, interrupted{fmt.Sprintf("interrupted; the cells that ended are in %s, and the same command runs the others", c.Dir)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return layout.Fill(folder.Records(), nil), nil
+}
+
+// works lists what there is to do.
+func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*experiment.Record) ([]*runner.Work, error) {
+	var works []*runner.Work
+	todo, kept := 0, 0
+	for _, l := range sets {
+		cells, err := l.plan.Cells()
+		if err != nil {
+			return nil, err
+		}
+		w := &runner.Work{Plan: l.plan, Data: l.data}
+		for _, cell := range cells {
+			if r := records[cell.Key]; r != nil && (r.Outcome.Error == "" || !c.RetryFailed) {
+				kept++
+				continue
+			}
+			w.Cells = append(w.Cells, cell)
+		}
+		todo += len(w.Cells)
+		if len(w.Cells) > 0 {
+			works = append(works, w)
+		}
+	}
+	a.note("%s to run, %s", plural(todo, "cell"), endedBefore(kept))
+	return works, nil
+}
+
+func endedBefore(n int) string {
+	if n == 1 {
+		return "1 has ended before"
+	}
+	return count(n) + " have ended before"
+}
+
+// compute runs cells and records each that ends.
+func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work, folder *experiment.Folder) error {
+	m := newMeter(a.stderr)
+	defer m.clear()
+	return runner.Run(a.ctx, works, runner.Options{
+		Lanes: c.threadsFlag.count(),
+		Put: func(w *runner.Work, cell *experiment.Cell, r *experiment.Record) error {
+			if r.Outcome.Error != "" {
+				a.note("failed: %s, %s, %s: %s", w.Plan.Dataset.Name, t.Rows[cell.Row].Name, foldOf(cell), r.Outcome.Error)
+			}
+			return folder.Put(r)
+		},
+		Show: func(s runner.Status) { m.show(statusLine(s)) },
+	})
+}
+
+func foldOf(c *experiment.Cell) string {
+	if c.Repeat > 0 {
+		return fmt.Sprintf("repeat %d, fold %d", c.Repeat, c.Fold)
+	}
+	return fmt.Sprintf("fold %d", c.Fold)
+}
+
+// statusLine describes how far a run is.
+func statusLine(s runner.Status) string {
+	text := fmt.Sprintf("%3.0f %%  %s of %s cells, %d running", 100*float64(s.Done+s.Failed)/float64(max(1, s.Cells)), count(s.Done+s.Failed), count(s.Cells), s.Running)
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %s failed", count(s.Failed))
+	}
+	if s.Known {
+		text += "  ETA " + duration(s.Left)
+	}
+	return text
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+)
+
+// experimentSpec writes a spec of two datasets, and the datasets.
+func experimentSpec(t *testing.T, dir, rows string) string {
+	t.Helper()
+	artificialFile(t, dir, "first.csv", 150, 1)
+	artificialFile(t, dir, "second.csv", 120, 2)
+	return write(t, dir, "e.yaml", `name: e
+seed: 5
+datasets:
+  - first.csv
+  - {file: second.csv, folds: {sklearn: 2, seed: 4, repeats: 2}}
+folds: 3
+measures: [kl, clark]
+rows:
+  - {algorithm: structrf, settings: {trees: 3}}
+  - ranking
+`+rows)
+}
+
+// tableOf reads the table that a command prints as JSON, without the seconds.
+func tableOf(t *testing.T, args ...string) *tables.Table {
+	t.Helper()
+	table, err := tables.Decode(strings.NewReader(works(t, append(args, "--format", "json")...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range table.Cells {
+		table.Cells[i].Seconds = 0
+	}
+	return table
+}
+
+// TestExperimentLocal: cells have the digests of folds that train alone, rows that do not go
+// with the data fail with a reason, and what has ended is not run again.
+func TestExperimentLocal(t *testing.T) {
+	dir := t.TempDir()
+	spec := experimentSpec(t, dir, "")
+	table := tableOf(t, "experiment", "run", spec, "--local", "--threads", "2")
+	var alone result
+	inJSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "first.csv"), "--algorithm", "structrf", "--set", "trees=3", "--folds", "3", "--seed", "5")
+	if len(table.Cells) != 2*(3+4) {
+		t.Fatalf("%d cells", len(table.Cells))
+	}
+	for _, c := range table.Cells {
+		switch {
+		case c.Row == 1:
+			if c.State != tables.Failed || !strings.Contains(c.Error, "ranking predicts numbers") {
+				t.Errorf("%+v", c)
+			}
+		case c.State != tables.Done:
+			t.Errorf("%+v", c)
+		case c.Dataset == 0:
+			f := alone.Folds[c.Fold]
+			if kl, _ := f.Measures.Get("kl"); c.Digest != f.ModelDigest || c.Values[0] != kl.Mean || c.Rows != 50 {
+				t.Errorf("fold %d: %+v, alone %.12s", c.Fold, c, f.ModelDigest)
+			}
+		}
+	}
+	e := coppice(t, "experiment", "run", spec, "--local")
+	if e.code != exitOK || !strings.Contains(e.stderr, "0 cells to run, 7 have ended before") || !strings.Contains(e.stdout, "structrf trees=3") {
+		t.Errorf("again: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
+	}
+	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
+	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "7 cells to run, 7 have ended before") {
+		t.Errorf("with another row: exit code %d\n%s", e.code, e.stderr)
+	}
+	if text := works(t, "experiment", "show", filepath.Join(dir, "e.experiment")); !strings.Contains(text, "14 done, 7 failed") || !strings.Contains(text, "failed: first, ranking (3 cells): ranking predicts") {
+		t.Errorf("shown:\n%s", text)
+	}
+}
+
+// TestFoldAsListed: a cell on scikit-learn's folds has the digest that training with these
+// folds in a file has.
+func TestFoldAsListed(t *testing.T) {
+	dir := t.TempDir()
+	table := tableOf(t, "experiment", "run", experimentSpec(t, dir, ""), "--local", "--keep-models")
+	models, err := filepath.Glob(filepath.Join(dir, "e.experiment", "models", "*.model"))
+	if err != nil || len(models) != 7 {
+		t.Fatalf("%d models, error %v", len(models), err)
+	}
+	c := table.Cells[6+3] // second.csv, repeat 1, fold 1
+	if c.Dataset != 1 || c.Repeat != 1 || c.Fold != 1 {
+		t.Fatalf("%+v", c)
+	}
+	found := false
+	for _, path := range models {
+		var m struct {
+			Digest string `json:"digest"`
+		}
+		inJSON(t, &m, "model", "show", path)
+		found = found || m.Digest == c.Digest
+	}
+	if !found {
+		t.Errorf("no model has the digest %s", c.Digest)
+	}
+}
+
+// TestKilledExperiment: a run that is killed, and one that is interrupted, leave the cells that
+// ended, the next one runs the others, and the table is that of an undisturbed run.
+func TestKilledExperiment(t *testing.T) {
+	dir, whole := t.TempDir(), t.TempDir()
+	more := "  - {algorithm: ldlf, settings: {steps: 200, patience: 1000}, grid: {depth: [3, 4], trees: [1, 2]}}\n"
+	spec := experimentSpec(t, dir, more)
+	want := tableOf(t, "experiment", "run", experimentSpec(t, whole, more), "--local")
+	log := filepath.Join(dir, "e.experiment", "cells.log")
+	lines := func() int {
+		b, _ := os.ReadFile(log)
+		return strings.Count(string(b), "\n")
+	}
+	for i, signal := range []os.Signal{os.Kill, os.Interrupt} {
+		cmd, _, stderr := process(t, dir, "experiment", "run", spec, "--local", "--threads", "1")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Until(t, "some cells to end", func() bool { return lines() >= 6*(i+1) })
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		err := cmd.Wait()
+		if signal == os.Interrupt && (cmd.ProcessState.ExitCode() != exitSignal+2 || !strings.Contains(stderr.String(), "the same command runs the others")) {
+			t.Errorf("%v: %s", err, stderr)
+		}
+	}
+	before := lines()
+	if all := 35; before >= all {
+		t.Fatalf("all %d cells ended before the end", before)
+	}
+	e := coppice(t, "experiment", "run", spec, "--local")
+	if says := fmt.Sprintf("%d cells to run, %d have ended before", 35-before, before); e.code != exitOK || !strings.Contains(e.stderr, says) {
+		t.Errorf("want %q:\n%s", says, e.stderr)
+	}
+	if diff := cmp.Diff(asJSON(t, want), asJSON(t, tableOf(t, "experiment", "report", spec))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestExperimentRefusals: what is wrong with a spec ends with exit code 2 and its place.
+func TestExperimentRefusals(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 30, 1)
+	for text, want := range map[string]string{
+		"name: e\ndatasets: [first.csv]\nrows: [structrv]":                         "e.yaml:3:8: algorithm: \"structrv\" is unknown",
+		"name: e\ndatasets: [third.csv]\nrows: [rf]":                               "e.yaml:2:12: dataset third: ",
+		"name: e\ndatasets: [first.csv]\nrows: [rf]\nfolds: 31":                    "e.yaml:4:8: dataset first: 31 folds of 30 rows",
+		"name: e\ndatasets: [{file: first.csv, labels: odd}]\nrows: [rf]":          "e.yaml:2:12: dataset first: --labels must be one of",
+		"name: e\ndatasets: [{dataset: first}]\nrows: [rf]":                        "e.yaml:2:12: dataset first is on a cluster",
+		"name: e\ndatasets: [first.csv]\nrows: [rf]\nmeasures: [k-l]\n":            "did you mean \"kl\"?",
+		"name: e\ndatasets: [first.csv]\nrows: [rf]\nfolds: {file: nowhere.csv}\n": "nowhere.csv",
+	} {
+		e := coppice(t, "experiment", "run", write(t, dir, "e.yaml", text), "--local")
+		if want := want; !strings.Contains(e.stderr, want) || e.stdout != "" || e.code == exitOK || e.code != exitUsage && !strings.Contains(want, "nowhere") {
+			t.Errorf("%q: exit code %d, %s\nwant %q", text, e.code, e.stderr, want)
+		}
+	}
+	if e := coppice(t, "experiment", "show", dir); e.code != exitFailed || !strings.Contains(e.stderr, "no experiment was begun there") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+	skips := write(t, dir, "e.yaml", "name: e\nmissing: skip\ndatasets: [third.csv, first.csv]\nrows: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\nfolds: 2")
+	if e := coppice(t, "experiment", "run", skips, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "skipped: dataset third") || strings.Contains(e.stdout, "third") {
+		t.Errorf("exit code %d: %s%s", e.code, e.stderr, e.stdout)
+	}
+}

@@ -1,0 +1,160 @@
+package experiment
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+)
+
+func recordOf(n int, why string) *Record {
+	return &Record{Key: strings.Repeat(fmt.Sprint(n), 64), Seconds: float64(n), Outcome: &pipeline.Outcome{Error: why, Steps: uint64(n)}}
+}
+
+func put(t *testing.T, dir string, records ...*Record) {
+	t.Helper()
+	f, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		if err := f.Put(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func recorded(t *testing.T, dir string) map[string]*Record {
+	t.Helper()
+	f, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return f.Records()
+}
+
+// TestTornRecord: wherever a crash cuts the file off, all records before the cut stay, and the
+// next ones follow them.
+func TestTornRecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "e")
+	put(t, dir, recordOf(1, ""), recordOf(2, ""))
+	path := filepath.Join(dir, cellsFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := bytes.IndexByte(whole, '\n') + 1
+	for _, cut := range []int{0, 1, first - 1, first, first + 1, first + 20, len(whole) - 1} {
+		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		put(t, dir, recordOf(3, ""))
+		records, want := recorded(t, dir), 1
+		if cut >= first {
+			want = 2
+		}
+		if len(records) != want || records[recordOf(3, "").Key] == nil {
+			t.Errorf("cut at %d: %d records", cut, len(records))
+		}
+	}
+}
+
+// TestFolder: a later record replaces an earlier one; models are files; one process at a time;
+// damage and strangers' folders are refused.
+func TestFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "e")
+	model := recordOf(2, "")
+	model.Outcome.Model = []byte("model")
+	put(t, dir, recordOf(1, "failed"), model, recordOf(1, ""))
+	records := recorded(t, dir)
+	if len(records) != 2 || records[recordOf(1, "").Key].Outcome.Error != "" || records[model.Key].Seconds != 2 {
+		t.Errorf("%v", records)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, modelsDir, model.Key+".model")); string(b) != "model" {
+		t.Errorf("model %q, error %v", b, err)
+	}
+	f, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("opened twice: %v", err)
+	}
+	f.Close()
+	path := filepath.Join(dir, cellsFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[30] ^= 1
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolder(dir); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), "line 1") {
+		t.Errorf("damaged: %v", err)
+	}
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "mine"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolder(other); !errors.Is(err, ErrFolder) {
+		t.Errorf("a folder of somebody else: %v", err)
+	}
+}
+
+// FuzzRecords: whatever is in the file, records that were read are written to bytes that are
+// read again.
+func FuzzRecords(f *testing.F) {
+	one, _ := encodeRecord(recordOf(1, "why"))
+	two, _ := encodeRecord(recordOf(2, ""))
+	f.Add(append(one, two...))
+	f.Add(append(one, two[:9]...))
+	f.Add([]byte("00000000 \n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var records map[string]*Record
+		var end int64
+		var err error
+		allocs.AtMost(t, 128*len(b)+256<<10, "records", func() { records, end, err = readRecords(bytes.NewReader(b)) })
+		if err != nil {
+			if !errors.Is(err, ErrFolder) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		if end < 0 || end > int64(len(b)) {
+			t.Fatalf("the records end at %d of %d", end, len(b))
+		}
+		for _, r := range records {
+			line, err := encodeRecord(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, _, err := readRecords(bytes.NewReader(line)); err != nil || again[r.Key] == nil {
+				t.Fatalf("%q is not read again: %v", line, err)
+			}
+		}
+	})
+}
+
+// FuzzLayout: a layout is one whose cells have keys, or an error.
+func FuzzLayout(f *testing.F) {
+	f.Add([]byte(`{"table":{"name":"a","datasets":[],"rows":[],"measures":[],"cells":[]},"keys":[]}`))
+	f.Add([]byte(`{"keys":["a"]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, err := decodeLayout(b)
+		if err != nil {
+			return
+		}
+		l.Fill(nil, nil)
+	})
+}

@@ -1,0 +1,141 @@
+package experiment
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+// whole is a spec with every key.
+const whole = `name: whole
+seed: 3
+missing: skip
+datasets:
+  - data/Movie.mat
+  - {file: faces.csv.gz, name: SJAFFE, labels: age, sigma: 2, label_columns: [a, b], folds: {sklearn: 5, seed: 9, repeats: 4}}
+  - dataset: persons
+    folds: groups
+folds: {k: 10, repeats: 2}
+rows:
+  - rf
+  - algorithm: ldlf
+    name: "forest of {trees}, {preset}"
+    settings: {steps: 100}
+    grid: {trees: [1, 5], preset: [auto, paper]}
+  - {algorithm: structrf, settings: {trees: 3}}
+measures: [kl, clark]
+published:
+  - {dataset: Movie, row: StructRF of the paper, source: Table 3, figures: {kl: 0.0842±0.005, clark: .5}}
+`
+
+func TestParse(t *testing.T) {
+	s, err := Parse("whole.yaml", []byte(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Name != "whole" || s.Seed != 3 || !s.SkipMissing || !slices.Equal(s.Measures, []string{"kl", "clark"}) {
+		t.Errorf("%+v", s)
+	}
+	var names []string
+	for _, r := range s.Rows {
+		names = append(names, r.Name)
+	}
+	want := []string{"rf", "forest of 1, auto", "forest of 1, paper", "forest of 5, auto", "forest of 5, paper", "structrf trees=3"}
+	if !slices.Equal(names, want) || s.Rows[2].Settings["preset"] != "paper" || s.Rows[2].Settings["steps"] != "100" {
+		t.Errorf("the rows are %q", names)
+	}
+	movie, faces, persons := s.Datasets[0], s.Datasets[1], s.Datasets[2]
+	if movie.Name != "Movie" || movie.Folds.Way != folds.Seeded || movie.Folds.Scheme.Folds != 10 || movie.Folds.Repeats != 2 || movie.Folds.Seed != 3 {
+		t.Errorf("%+v", movie)
+	}
+	if faces.Name != "SJAFFE" || faces.Folds.Way != folds.ScikitLearn || faces.Folds.Seed != 9 || faces.Folds.Repeats != 4 || len(faces.Options) != 3 || faces.Options[2].Value != "a,b" {
+		t.Errorf("%+v", faces)
+	}
+	if persons.On != "persons" || persons.Folds.Way != folds.Groups || persons.Folds.Repeats != 1 {
+		t.Errorf("%+v", persons)
+	}
+	if len(s.Published) != 2 || s.Published[0].Value != .0842 || s.Published[0].Deviation != .005 || s.Published[1].Measure != "clark" {
+		t.Errorf("%+v", s.Published)
+	}
+}
+
+// TestParseErrors: what is wrong is named with its line and column, and what is near.
+func TestParseErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "s.yaml: empty"},
+		{"name: a\nrows: [rf]", "s.yaml: the key datasets is missing"},
+		{"name: a\ndataset: [b]", `s.yaml:2:1: a spec of an experiment: no such key as "dataset" (did you mean "datasets"?)`},
+		{"name: a\ndatasets: [b]\nrows: [structrv]", `s.yaml:3:8: algorithm: "structrv" is unknown (did you mean "structrf"?)`},
+		{"name: a\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    settings: {tress: 5}", `s.yaml:5:16: tress: ldlf has no such setting (did you mean "trees"?)`},
+		{"name: a\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    settings: {trees: -5}", `s.yaml:5:23: trees: "-5" is not a whole number`},
+		{"name: a\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    settings: {folds: 5}", `s.yaml:5:16: folds: a row has settings of its algorithm`},
+		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, preset: auto}", `s.yaml:4:21: preset: rf has no such setting`},
+		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, grid: {}}", "s.yaml:4:21: grid: it is empty"},
+		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, grid: {trees: []}}", "s.yaml:4:28: trees: the list is empty"},
+		{"name: a\ndatasets: [b]\nrows: [rf, rf]", `s.yaml:3:12: a second row with the name "rf"; the first is in line 3`},
+		{"name: a\ndatasets: [b, c/b.mat]\nrows: [rf]", `s.yaml:2:15: a second dataset with the name "b"`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nmeasures: [kl, clerk]", `s.yaml:4:16: no such measure as "clerk" (did you mean "clark"?)`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: 1", "s.yaml:4:8: folds: \"1\" is not a whole number from 2"},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 3, sklearn: 4}", "s.yaml:4:15: folds: sklearn does not go with k"},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {seed: 3}", "folds: how many is missing"},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {groups: true, seed: 3}", "folds: groups have no seed"},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {sklearn: 10, repeats: 103}", "at most 1024 are possible"},
+		{"name: a\ndatasets: [b]\nrows: [rf, ldlf]\nfolds: {k: 10, repeats: 50001}", "s.yaml:2:12: more than 1000000 cells"},
+		{"name: a\ndatasets: [{dataset: b, sigma: 3}]\nrows: [rf]", "sigma says how a file is read"},
+		{"name: a\ndatasets: [{name: b}]\nrows: [rf]", "give one of the keys file and dataset"},
+		{"name: a\ndatasets: [{file: b, lables: age}]\nrows: [rf]", `no such key as "lables" (did you mean "labels"?)`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: c, row: x, figures: {kl: 1}}]", `s.yaml:4:23: no such dataset as "c" (did you mean "b"?)`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: b, row: x, figures: {kl: one}}]", `kl: "one" is no number`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nmeasures: [kl]\npublished: [{dataset: b, row: x, figures: {clark: 1}}]", "does not have the measure clark"},
+		{"name: a b\ndatasets: [b]\nrows: [rf]", "s.yaml:1:7: name:"},
+		{"name: a\nname: b", `s.yaml:2:1: mapping key "name" already defined`},
+		{"- a", "is a mapping with the keys"},
+	} {
+		_, err := Parse("s.yaml", []byte(c.text))
+		var at *spec.Error
+		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &at) {
+			t.Errorf("%q: error %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// FuzzParse: any text is a spec whose rows and datasets have names, or an error of the file.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte("name: a\ndatasets: [b]\nrows: [{algorithm: ensemble, settings: {members: [rf, structrf]}}]\nfolds: {file: x}"))
+	f.Add([]byte("? [a]\n: b"))
+	f.Add([]byte("name: !!str a\ndatasets: &x [*x]"))
+	shipped, _ := filepath.Glob("../experiments/*.yaml")
+	for _, path := range shipped {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 8<<10 {
+			return
+		}
+		var s *Spec
+		var err error
+		allocs.AtMost(t, 1<<30, "a spec", func() { s, err = Parse("f.yaml", b) })
+		if err != nil {
+			var at *spec.Error
+			if !errors.As(err, &at) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		if s.Name == "" || len(s.Rows) == 0 || len(s.Datasets) == 0 || s.Rows[0].Name == "" || s.Datasets[0].Name == "" {
+			t.Fatalf("%+v", s)
+		}
+	})
+}

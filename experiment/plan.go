@@ -1,0 +1,264 @@
+package experiment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+// Data is what a plan must know of a dataset.
+type Data struct {
+	Manifest *dataset.Manifest
+	Groups   []uint16           // the group of each row; nil: there are none
+	Splits   *dataset.SplitList // of the file that the folds name; nil: they name none
+}
+
+// Plan is what an experiment runs on one dataset.
+type Plan struct {
+	Dataset  Dataset
+	Manifest *dataset.Manifest
+	// Job is the job of the cells; nil: no row goes with the dataset.
+	Job *round.Job
+	// Rows lists, for each row of Job.Cells, its index in Spec.Rows.
+	Rows []int
+	// Refused says why a row of Spec.Rows does not go with the dataset: its cells have failed.
+	Refused map[int]string
+	// Assigned is the list that Job.Split.Assigned names, or nil.
+	Assigned []uint16
+	// Repeats and Folds are those of each row.
+	Repeats, Folds int
+}
+
+// listed reports whether folds are lists, which their own seed does not make.
+func (s *Spec) listed(f *Folds) bool {
+	return f.Way == folds.ScikitLearn || f.Way == folds.Seeded && f.Seed != s.Seed
+}
+
+// NewPlan makes the plan of a spec for one of its datasets. Errors name the dataset's place in
+// the spec: folds that the rows cannot be divided into, or too many cells.
+func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
+	split, list, err := s.split(&d.Folds, data)
+	if err != nil {
+		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
+	}
+	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
+	if s.listed(&d.Folds) {
+		p.Folds = d.Folds.Scheme.Folds
+	}
+	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds}
+	for i := range s.Rows {
+		row, err := resolve(&s.Rows[i], data.Manifest)
+		if err != nil {
+			p.Refused[i] = err.Error()
+			continue
+		}
+		cells.Rows, p.Rows = append(cells.Rows, *row), append(p.Rows, i)
+	}
+	if len(cells.Rows) == 0 {
+		return p, nil
+	}
+	if err := cells.Check(split.Folds, split.Overlap); err != nil {
+		return nil, s.Error(d.At, "dataset %s: %v", d.Name, err)
+	}
+	p.Job = &round.Job{
+		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(), Split: *split, Cells: cells,
+	}
+	return p, nil
+}
+
+// resolve makes a row of cells for a dataset.
+func resolve(r *Row, m *dataset.Manifest) (*round.CellRow, error) {
+	j, err := spec.Resolve(protocol.Spec{Algorithm: r.Algorithm, Set: r.Settings}, m)
+	var about *param.Error
+	switch {
+	case errors.As(err, &about) && about.Name == "algorithm":
+		return nil, errors.New(about.Reason)
+	case err != nil:
+		return nil, err
+	}
+	return &round.CellRow{
+		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction, ValidationMin: j.Split.ValidationMin,
+	}, nil
+}
+
+// split makes the split of all folds, and the list that it names.
+func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
+	rows := &folds.Rows{Count: data.Manifest.Rows, Groups: data.Groups, File: data.Splits}
+	split := &dataset.Split{Seed: s.Seed}
+	if f.Way == folds.Seeded && !s.listed(f) {
+		split.Folds = f.Scheme.Folds
+		_, err := f.Divide(rows, 0) // whether the rows can be divided so
+		return split, nil, err
+	}
+	if f.Way == folds.Groups && data.Manifest.Groups == nil {
+		return nil, nil, errors.New("it has no groups; the key groups of the dataset, or --groups of its import, names a column of them")
+	}
+	var lists []*dataset.SplitList
+	for repeat := range max(1, f.Scheme.Repeats) {
+		list, err := f.Divide(rows, repeat)
+		if err != nil {
+			return nil, nil, err
+		}
+		lists = append(lists, list)
+	}
+	list := lists[0]
+	if s.listed(f) {
+		list = overlapping(lists, rows.Count)
+	}
+	blob := dataset.EncodeFolds(list.Assigned)
+	sum := sha256.Sum256(blob)
+	split.Folds, split.Overlap, split.Assigned = list.Folds, list.Overlap, hex.EncodeToString(sum[:])
+	if list.Folds < 2 && !list.Overlap {
+		return nil, nil, errors.New("a single fold; at least two are needed")
+	}
+	return split, list.Assigned, nil
+}
+
+// overlapping makes one list of the folds of several.
+func overlapping(lists []*dataset.SplitList, rows int) *dataset.SplitList {
+	all := &dataset.SplitList{Overlap: true}
+	for _, l := range lists {
+		all.Folds += l.Folds
+	}
+	words := dataset.Split{Folds: all.Folds, Overlap: true}.AssignedLength(1)
+	all.Assigned = make([]uint16, rows*words)
+	from := 0
+	for _, l := range lists {
+		for row, fold := range l.Assigned {
+			at := from + int(fold)
+			all.Assigned[row*words+at/16] |= 1 << (at % 16)
+		}
+		from += l.Folds
+	}
+	return all
+}
+
+// Cell is a cell of a plan.
+type Cell struct {
+	Unit int // of Plan.Job
+	Row  int // of Spec.Rows
+	round.Cell
+	Key string
+}
+
+// Cells lists the cells of the plan's job by unit. Keys are the SHA-256 of what decides a cell:
+// dataset, algorithm, resolved settings, split, seed and numerics.
+func (p *Plan) Cells() ([]Cell, error) {
+	if p.Job == nil {
+		return nil, nil
+	}
+	rows := make(map[int]int)
+	for i, row := range p.Rows {
+		rows[i] = row
+	}
+	return CellsOf(p.Job, p.Assigned, p.Manifest.Rows, rows)
+}
+
+// CellsOf lists the cells of a job of cells by unit; rows gives the row of a spec for each of
+// the job's (absent: -1), assigned is the list that its split names.
+func CellsOf(j *round.Job, assigned []uint16, count int, rows map[int]int) ([]Cell, error) {
+	tested := make(map[int]string) // of folds of a list that overlaps
+	var list []Cell
+	for unit, at := range j.Cells.All() {
+		row, ok := rows[at.Row]
+		if !ok {
+			row = -1
+		}
+		child, err := pipeline.Cell(j, unit)
+		if err != nil {
+			return nil, err
+		}
+		fold := child.Split.Fold
+		if _, known := tested[fold]; j.Split.Overlap && !known {
+			if tested[fold], err = testRows(child.Split, assigned, count); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, Cell{unit, row, at, keyOf(child, tested[fold])})
+	}
+	return list, nil
+}
+
+// testRows returns the SHA-256 of which rows a split tests.
+func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
+	roles, err := s.Assign(rows, assigned)
+	if err != nil {
+		return "", err
+	}
+	b := make([]byte, rows)
+	for i, r := range roles {
+		if r == dataset.Test {
+			b[i] = 1
+		}
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// keyOf returns the key of a child job. Of a list that overlaps only the tested rows count: more
+// splits in the list do not change a cell.
+func keyOf(child *round.Job, tested string) string {
+	c := *child
+	c.NoModel, c.Predictions = false, 0
+	if c.Split.Overlap {
+		c.Split.Assigned, c.Split.Folds, c.Split.Fold, c.Split.Overlap = tested, 0, 0, false
+	}
+	b, err := json.Marshal(&c)
+	if err != nil {
+		panic(fmt.Sprintf("experiment: a job that was made here does not marshal: %v", err))
+	}
+	sum := sha256.Sum256(append([]byte("coppice-cell\x00"), b...))
+	return hex.EncodeToString(sum[:])
+}
+
+// Only returns the job of the cells that want wants of the plan's, and for each of its rows the
+// index in Plan.Rows; nil: there are none.
+func (p *Plan) Only(cells []Cell, want func(*Cell) bool) *round.Job {
+	if p.Job == nil {
+		return nil
+	}
+	only := make(map[int][]int) // by row of the job
+	for i := range cells {
+		if want(&cells[i]) {
+			only[cells[i].Cell.Row] = append(only[cells[i].Cell.Row], p.Job.Cells.Index(cells[i].Cell))
+		}
+	}
+	j, c := *p.Job, *p.Job.Cells
+	c.Rows = nil
+	for i, r := range p.Job.Cells.Rows {
+		folds := only[i]
+		if len(folds) == 0 {
+			continue
+		}
+		slices.Sort(folds)
+		if len(folds) < p.Repeats*p.Folds {
+			r.Only = folds
+		}
+		c.Rows = append(c.Rows, r)
+	}
+	if len(c.Rows) == 0 {
+		return nil
+	}
+	j.Cells = &c
+	return &j
+}
+
+// place is where folds stand in the spec, or the dataset where the spec has none.
+func (f *Folds) place(d *Dataset) yamltree.Place {
+	if f.At.Line == 0 {
+		return d.At
+	}
+	return f.At
+}

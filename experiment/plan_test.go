@@ -1,0 +1,236 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// planned makes the plan of a spec for its only dataset, of 60 rows.
+func planned(t testing.TB, text string) (*Spec, *Plan) {
+	t.Helper()
+	s, err := Parse("s.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := datatest.Artificial(t, 60)
+	p, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, p
+}
+
+// keysOf returns the keys of a plan's cells by row name, repeat and fold.
+func keysOf(t testing.TB, s *Spec, p *Plan) map[string]string {
+	t.Helper()
+	cells, err := p.Cells()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, seen := make(map[string]string), make(map[string]bool)
+	for _, c := range cells {
+		keys[fmt.Sprintf("%s %d %d", s.Rows[c.Row].Name, c.Repeat, c.Fold)] = c.Key
+		if seen[c.Key] {
+			t.Fatalf("two cells have the key %s", c.Key)
+		}
+		seen[c.Key] = true
+	}
+	return keys
+}
+
+// TestKeysStay: more rows, repeats and settings written otherwise leave the keys of cells that
+// were there; another seed, setting or number of folds changes them.
+func TestKeysStay(t *testing.T) {
+	base := "name: a\ndatasets: [b]\nrows: [{algorithm: structrf, name: s}]\nfolds: "
+	for _, folds := range []string{"{k: 3}", "{sklearn: 3, seed: 0}", "{k: 3, seed: 5}"} {
+		s, p := planned(t, base+folds)
+		before := keysOf(t, s, p)
+		if len(before) != 3 {
+			t.Fatalf("%s: %d cells", folds, len(before))
+		}
+		more := strings.Replace(base, "[{", "[rf, {settings: {trees: 50}, ", 1) + strings.Replace(folds, "}", ", repeats: 3}", 1)
+		s, p = planned(t, more)
+		after := keysOf(t, s, p)
+		if len(after) != 18 {
+			t.Fatalf("%s: %d cells", folds, len(after))
+		}
+		for at, key := range before {
+			if after[at] != key {
+				t.Errorf("%s: the key of %s has changed", folds, at)
+			}
+		}
+		for _, other := range []string{strings.Replace(base, "name: s", "name: s, settings: {trees: 49}", 1) + folds, "seed: 2\n" + base + folds, base + strings.Replace(folds, "3", "4", 1)} {
+			s, p = planned(t, other)
+			for at, key := range keysOf(t, s, p) {
+				if before[at] == key {
+					t.Errorf("%s: %s has the same key in %q", folds, at, other)
+				}
+			}
+		}
+	}
+}
+
+// TestSplits: each cell tests the rows that the folds say, whatever the form of the list.
+func TestSplits(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		k, repeats := rapid.IntRange(2, 9).Draw(r, "k"), rapid.IntRange(1, 4).Draw(r, "repeats")
+		way := rapid.SampledFrom([]string{"k", "sklearn"}).Draw(r, "way")
+		seed := rapid.Uint64Range(0, 99).Draw(r, "seed")
+		s, p := planned(t, fmt.Sprintf("name: a\nseed: 7\ndatasets: [b]\nrows: [rf, ldlf]\nfolds: {%s: %d, seed: %d, repeats: %d}", way, k, seed, repeats))
+		scheme := folds.Scheme{Way: map[string]string{"k": folds.Seeded, "sklearn": folds.ScikitLearn}[way], Folds: k, Seed: seed, Repeats: repeats}
+		for unit, at := range p.Job.Cells.All() {
+			j, err := pipeline.Cell(p.Job, unit)
+			if err != nil {
+				r.Fatal(err)
+			}
+			roles, err := j.Split.Assign(60, p.Assigned)
+			if err != nil {
+				r.Fatal(err)
+			}
+			want, err := scheme.Divide(&folds.Rows{Count: 60}, at.Repeat)
+			if err != nil {
+				r.Fatal(err)
+			}
+			for row, role := range roles {
+				if (role == dataset.Test) != (int(want.Assigned[row]) == at.Fold) {
+					r.Fatalf("cell %v: row %d has the role %d, its fold is %d", at, row, role, want.Assigned[row])
+				}
+			}
+			if j.Seed != 7+uint64(at.Repeat) || j.Algorithm != s.Rows[at.Row].Algorithm {
+				r.Fatalf("cell %v has seed %d and %s", at, j.Seed, j.Algorithm)
+			}
+		}
+	})
+}
+
+// TestGroupsOfAPlan: groups of the dataset are folds, under the digest that jobs of groups have.
+func TestGroupsOfAPlan(t *testing.T) {
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [{algorithm: rf, settings: {min_samples: 2}}]\nfolds: groups"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := datatest.Artificial(t, 6)
+	groups := []uint16{1, 0, 2, 1, 0, 2}
+	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: it has no groups") {
+		t.Errorf("without groups: %v", err)
+	}
+	m.Groups = &dataset.Groups{Names: []string{"a", "b", "c"}}
+	p, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, Groups: groups})
+	if err != nil || p.Job == nil {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if p.Folds != 3 || !slices.Equal(p.Assigned, groups) || p.Job.Split.Overlap {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, Groups: groups[:3]}); err == nil {
+		t.Error("groups of other rows passed")
+	}
+}
+
+// TestPlanErrors: folds above the rows, and rows that do not go with the data.
+func TestPlanErrors(t *testing.T) {
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [rf]\nfolds: 61"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := datatest.Artificial(t, 60)
+	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: 61 folds of 60 rows") {
+		t.Errorf("error %v", err)
+	}
+	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [ranking, rf]\nfolds: 2")
+	if p.Refused[0] == "" || p.Refused[1] != "" || !slices.Equal(p.Rows, []int{1}) {
+		t.Errorf("%+v", p)
+	}
+	l, err := NewLayout(s, []*Plan{p}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := Count(l.Table); n != (Counts{Failed: 2, Missing: 2}) || l.Keys[0] != "" || l.Keys[2] == "" {
+		t.Errorf("%+v, keys %q", n, l.Keys)
+	}
+	if _, p := planned(t, "name: a\ndatasets: [b]\nrows: [ranking]\nfolds: 2"); p.Job != nil {
+		t.Error("a plan without rows has a job")
+	}
+}
+
+// TestOnly: the job of some cells has those and no others, with the same keys.
+func TestOnly(t *testing.T) {
+	_, p := planned(t, "name: a\ndatasets: [b]\nrows: [ranking, rf, structrf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
+	cells, err := p.Cells()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		chosen := make(map[string]bool)
+		for _, c := range cells {
+			chosen[c.Key] = rapid.Bool().Draw(t, "chosen")
+		}
+		j := p.Only(cells, func(c *Cell) bool { return chosen[c.Key] })
+		n := 0
+		if j != nil {
+			some, err := CellsOf(j, p.Assigned, 60, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range some {
+				if !chosen[c.Key] {
+					t.Fatalf("the cell %v was not chosen", c)
+				}
+			}
+			n = len(some)
+		}
+		for _, yes := range chosen {
+			if yes {
+				n--
+			}
+		}
+		if n != 0 {
+			t.Fatalf("%d cells too many", n)
+		}
+	})
+	if p.Job.Cells.Rows[0].Only != nil {
+		t.Error("the plan's own job has changed")
+	}
+}
+
+// TestFill: records come to their cells, with the measures in the order of the table.
+func TestFill(t *testing.T) {
+	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [rf, structrf]\nfolds: 2\nmeasures: [clark, kl]")
+	l, err := NewLayout(s, []*Plan{p}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &pipeline.Outcome{ModelDigest: "d", Rows: pipeline.Counts{Test: 30}}
+	o.Measures[0].Mean, o.Measures[7].Mean, o.MeanPredictor[0].Mean = 1, 2, 3
+	table := l.Fill(map[string]*Record{
+		l.Keys[1]: {Key: l.Keys[1], Seconds: 4, Outcome: o},
+		l.Keys[2]: {Key: l.Keys[2], Outcome: &pipeline.Outcome{Error: "why"}},
+	}, map[string]bool{l.Keys[3]: true})
+	if err := table.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	c := table.Cells[1]
+	if c.Row != 0 || c.Fold != 1 || c.Seconds != 4 || c.Digest != "d" || c.Rows != 30 || !slices.Equal(c.Values, []float64{2, 1}) || !slices.Equal(c.Mean, []float64{0, 3}) {
+		t.Errorf("%+v", c)
+	}
+	if table.Cells[2].Error != "why" || table.Cells[3].State != result.Running || l.Table.Cells[1].State != result.Missing {
+		t.Errorf("%+v", table.Cells)
+	}
+	if n := Count(table); n != (Counts{1, 1, 1, 1}) || l.Strange(map[string]*Record{"x": nil, l.Keys[0]: nil}) != 1 {
+		t.Errorf("%+v", n)
+	}
+	if round.Numerics != p.Job.Numerics {
+		t.Error("other numerics")
+	}
+}

@@ -1,0 +1,111 @@
+package runner
+
+import "time"
+
+// Queue hands out the cells of groups, each of which is one row on one dataset, whose cells
+// take about as long as each other. It is not safe for concurrent use.
+type Queue struct {
+	groups  []group
+	done    int
+	seconds float64 // of all that are done
+	running map[int]running
+	next    int // number of the next cell that is handed out
+}
+
+type group struct {
+	cells   int // not handed out
+	begun   bool
+	done    int
+	seconds float64 // of those that are done
+}
+
+type running struct {
+	group int
+	since time.Time
+}
+
+// NewQueue makes the queue of so many cells of each group.
+func NewQueue(cells []int) *Queue {
+	q := &Queue{running: make(map[int]running)}
+	for _, n := range cells {
+		q.groups = append(q.groups, group{cells: n})
+	}
+	return q
+}
+
+// Next returns the group of the next cell, and a number to end it by; ok: there is one. Each
+// group's first cell comes before any second, so that its time is known; then come the cells
+// that take longest, so that no long one is last.
+func (q *Queue) Next(now time.Time) (of, number int, ok bool) {
+	of = -1
+	for i := range q.groups {
+		g := &q.groups[i]
+		if g.cells == 0 {
+			continue
+		}
+		if !g.begun {
+			of = i
+			break
+		}
+		if of < 0 || q.estimate(i) > q.estimate(of) {
+			of = i
+		}
+	}
+	if of < 0 {
+		return 0, 0, false
+	}
+	q.groups[of].cells--
+	q.groups[of].begun = true
+	number = q.next
+	q.next++
+	q.running[number] = running{of, now}
+	return of, number, true
+}
+
+// End notes that a cell has ended.
+func (q *Queue) End(number int, now time.Time) (seconds float64) {
+	r := q.running[number]
+	delete(q.running, number)
+	seconds = now.Sub(r.since).Seconds()
+	g := &q.groups[r.group]
+	g.done++
+	g.seconds += seconds
+	q.done++
+	q.seconds += seconds
+	return seconds
+}
+
+// estimate returns the seconds that a cell of a group takes: the mean of its own, else of all.
+func (q *Queue) estimate(of int) float64 {
+	if g := &q.groups[of]; g.done > 0 {
+		return g.seconds / float64(g.done)
+	}
+	if q.done == 0 {
+		return 0
+	}
+	return q.seconds / float64(q.done)
+}
+
+// Left estimates the seconds until all cells have ended, on so many lanes; known: a cell has
+// ended.
+func (q *Queue) Left(now time.Time, lanes int) (seconds float64, known bool) {
+	if q.done == 0 {
+		return 0, false
+	}
+	longest := 0.0
+	for i := range q.groups {
+		if n := q.groups[i].cells; n > 0 {
+			seconds += float64(n) * q.estimate(i)
+			longest = max(longest, q.estimate(i))
+		}
+	}
+	for _, r := range q.running {
+		left := max(0, q.estimate(r.group)-now.Sub(r.since).Seconds())
+		seconds += left
+		longest = max(longest, left)
+	}
+	return max(longest, seconds/float64(max(1, lanes))), true
+}
+
+// Running is how many cells are handed out and have not ended.
+func (q *Queue) Running() int { return len(q.running) }

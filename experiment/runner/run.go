@@ -1,0 +1,196 @@
+// Package runner computes the cells of experiments in this process.
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/jobrun"
+)
+
+// Work is what there is to do of one dataset.
+type Work struct {
+	Plan  *experiment.Plan
+	Data  *local.Data
+	Cells []experiment.Cell // of Plan: those that are run
+}
+
+// Status is how far the cells are.
+type Status struct {
+	Done, Failed, Running, Cells int
+	Left                         float64 // seconds, as estimated from cells that ended
+	Known                        bool    // Left is
+}
+
+// Options says how cells are run; none of them changes a result.
+type Options struct {
+	Lanes int // cells at a time
+	// Put is given the record of each cell that ended, one at a time; its error ends the run.
+	Put func(w *Work, c *experiment.Cell, r *experiment.Record) error
+	// Show, where set, is told how far the run is when a cell ends, and each second.
+	Show func(Status)
+}
+
+// Run runs the cells until all have ended, or ctx is done: what is computing then is dropped.
+func Run(ctx context.Context, works []*Work, o Options) error {
+	s := &session{Options: o, kept: engine.NewDerivedMemory(engine.DerivedLimit)}
+	var counts []int
+	for _, w := range works {
+		parent, err := local.Open(w.Plan.Job, w.Data)
+		if err != nil {
+			return err
+		}
+		s.add(w, parent)
+	}
+	for _, g := range s.groups {
+		counts = append(counts, len(g.cells))
+		s.status.Cells += len(g.cells)
+	}
+	s.queue = NewQueue(counts)
+	return s.run(ctx)
+}
+
+// row is the cells of one row on one dataset.
+type row struct {
+	work   *Work
+	parent *jobrun.Job
+	cells  []*experiment.Cell // that nobody has begun
+}
+
+type session struct {
+	Options
+	kept   *engine.DerivedMemory
+	groups []*row
+
+	mu      sync.Mutex // of what follows, and held during Put and Show
+	queue   *Queue
+	status  Status
+	failure error
+}
+
+// add makes groups of a dataset's cells.
+func (s *session) add(w *Work, parent *jobrun.Job) {
+	groups := make(map[int]*row)
+	for i := range w.Cells {
+		c := &w.Cells[i]
+		g := groups[c.Row]
+		if g == nil {
+			g = &row{work: w, parent: parent}
+			groups[c.Row] = g
+			s.groups = append(s.groups, g)
+		}
+		g.cells = append(g.cells, c)
+	}
+}
+
+func (s *session) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ticks := make(chan struct{})
+	go s.tick(ctx, ticks)
+	var lanes sync.WaitGroup
+	for range max(1, s.Lanes) {
+		lanes.Go(func() {
+			for s.one(ctx, stop) {
+			}
+		})
+	}
+	lanes.Wait()
+	err := ctx.Err()
+	stop()
+	<-ticks
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return s.failure
+	}
+	return err
+}
+
+// tick shows how far the run is each second.
+func (s *session) tick(ctx context.Context, ended chan<- struct{}) {
+	defer close(ended)
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			s.mu.Lock()
+			s.show()
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *session) show() {
+	if s.Show == nil {
+		return
+	}
+	s.status.Running = s.queue.Running()
+	s.status.Left, s.status.Known = s.queue.Left(time.Now(), s.Lanes)
+	s.Show(s.status)
+}
+
+// one runs the next cell; false: there is none, or the run has ended.
+func (s *session) one(ctx context.Context, stop context.CancelFunc) bool {
+	g, c, number := s.begin(ctx)
+	if c == nil {
+		return false
+	}
+	o, err := s.compute(ctx, g, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seconds := s.queue.End(number, time.Now())
+	if err == nil {
+		err = s.Put(g.work, c, &experiment.Record{Key: c.Key, Seconds: seconds, Outcome: o})
+	}
+	if err != nil {
+		if s.failure == nil && ctx.Err() == nil {
+			s.failure = err
+		}
+		stop()
+		return false
+	}
+	s.status.Done++
+	if o.Error != "" {
+		s.status.Done--
+		s.status.Failed++
+	}
+	s.show()
+	return true
+}
+
+func (s *session) begin(ctx context.Context) (*row, *experiment.Cell, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, nil, 0
+	}
+	of, number, ok := s.queue.Next(time.Now())
+	if !ok {
+		return nil, nil, 0
+	}
+	g := s.groups[of]
+	c := g.cells[0]
+	g.cells = g.cells[1:]
+	return g, c, number
+}
+
+func (s *session) compute(ctx context.Context, g *row, c *experiment.Cell) (*pipeline.Outcome, error) {
+	child, err := pipeline.Cell(g.work.Plan.Job, c.Unit)
+	if err != nil {
+		return nil, err
+	}
+	part, err := local.Child(ctx, g.parent, child, local.Options{Kept: s.kept})
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.DecodeOutcome(part)
+}

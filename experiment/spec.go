@@ -1,0 +1,95 @@
+package experiment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+// Spec says what an experiment runs.
+type Spec struct {
+	Name     string
+	Seed     uint64 // of repeat 0; repeat r has Seed + r
+	Datasets []Dataset
+	Rows     []Row // grids are expanded
+	Measures []string
+	// SkipMissing passes over datasets whose files are not there.
+	SkipMissing bool
+	Published   []Published
+
+	file string
+}
+
+// Dataset is a dataset of a spec.
+type Dataset struct {
+	Name string
+	// File is the path of a data file, as the spec has it, or On the name of a dataset on the
+	// cluster.
+	File, On string
+	// Options say how the file is read: names of flags without dashes, and their values.
+	Options []param.Pair
+	Folds   Folds
+
+	At yamltree.Place
+}
+
+// Folds says how the rows of a dataset are divided.
+type Folds struct {
+	folds.Scheme
+	// Repeats is how often each fold is run, with other seeds; of groups and files too.
+	Repeats int
+	File    string // of Way folds.File, as the spec has it
+
+	At yamltree.Place
+}
+
+// Row is an algorithm with settings.
+type Row struct {
+	Name      string
+	Algorithm string
+	Settings  map[string]string // the preset is one of them
+
+	At yamltree.Place
+}
+
+// Published is a figure that a paper prints.
+type Published struct {
+	result.Published
+	At yamltree.Place
+}
+
+// Error returns an error about a place in the spec's file; zero: about the file as a whole.
+func (s *Spec) Error(at yamltree.Place, format string, args ...any) error {
+	return &spec.Error{File: s.file, Line: at.Line, Column: at.Column, Reason: fmt.Sprintf(format, args...)}
+}
+
+// DefaultMeasures are those of a spec that names none: the six of Geng 2016.
+var DefaultMeasures = []string{"chebyshev", "clark", "canberra", "kl", "cosine", "intersection"}
+
+// measureNames lists all measures.
+func measureNames() []string {
+	var names []string
+	for i := range measures.All {
+		names = append(names, measures.All[i].Name)
+	}
+	return names
+}
+
+// rowName is the name of a row that has none: the algorithm, its preset, and its settings.
+func rowName(algorithm string, settings []param.Pair) string {
+	parts := []string{algorithm}
+	for _, s := range settings {
+		if s.Key == "preset" {
+			parts = append(parts, s.Value)
+		} else {
+			parts = append(parts, s.Key+"="+s.Value)
+		}
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,118 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/internal/yamltree"
+)
+
+// MaxBytes bounds the text of a spec of an experiment.
+const MaxBytes = 256 << 10
+
+var kind = yamltree.Kind{
+	Name: "a spec of an experiment", Bytes: MaxBytes, Brackets: 4000,
+	Looks: "is a mapping with the keys " + strings.Join(topKeys, ", "),
+}
+
+// entry is a key of a mapping and its value.
+type entry struct {
+	key     string
+	at      yamltree.Place // of the key
+	valueAt yamltree.Place
+	value   ast.Node
+}
+
+// fault is an error at a place: reading a spec ends by a panic with one, and Parse returns it.
+type fault struct{ err error }
+
+func (s *Spec) fail(at yamltree.Place, format string, args ...any) {
+	panic(fault{s.Error(at, format, args...)})
+}
+
+// mapping lists the entries of a mapping, each of which has one of the keys; nil: any.
+func (s *Spec) mapping(n ast.Node, what string, keys []string) []entry {
+	var values []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		values = n.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{n}
+	default:
+		s.fail(placeOf(n), "%s: want a mapping", what)
+	}
+	var list []entry
+	seen := make(map[string]yamltree.Place)
+	for _, v := range values {
+		e := entry{at: placeOf(v.Key), valueAt: placeOf(v.Value), value: v.Value}
+		key, ok := v.Key.(ast.Node)
+		if ok {
+			e.key, ok = yamltree.Scalar(key)
+		}
+		if !ok {
+			s.fail(e.at, "%s: a key is a plain word", what)
+		}
+		if first, twice := seen[e.key]; twice {
+			s.fail(e.at, "%s: %s is given a second time; the first is in line %d", what, e.key, first.Line)
+		}
+		seen[e.key] = e.at
+		if keys != nil && !slices.Contains(keys, e.key) {
+			s.fail(e.at, "%s: no such key as %q%s; the keys are %s", what, e.key, param.Suggest(e.key, keys), strings.Join(keys, ", "))
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func placeOf(n ast.Node) yamltree.Place {
+	if n == nil {
+		return yamltree.Place{}
+	}
+	return yamltree.PlaceOf(n.GetToken())
+}
+
+// text returns the text of a value.
+func (s *Spec) text(e entry) string {
+	v, ok := yamltree.Scalar(e.value)
+	if !ok {
+		s.fail(e.at, "%s: want a number or a word", e.key)
+	}
+	return v
+}
+
+// sequence lists the items of a list, of which there is at least one.
+func (s *Spec) sequence(e entry) []ast.Node {
+	list, ok := e.value.(*ast.SequenceNode)
+	if !ok {
+		s.fail(e.at, "%s: want a list", e.key)
+	}
+	if len(list.Values) == 0 {
+		s.fail(e.at, "%s: the list is empty", e.key)
+	}
+	return list.Values
+}
+
+// number reads a whole number from low to high.
+func (s *Spec) number(e entry, low, high int64) int64 {
+	p := param.Param{Name: e.key, Kind: param.KindInt, Min: float64(low), Max: float64(high)}
+	v, err := p.Parse(s.text(e))
+	if err != nil {
+		s.fail(e.valueAt, "%v", err)
+	}
+	return v.(int64)
+}
+
+// texts lists the texts of a list of values.
+func (s *Spec) texts(e entry) (list []string) {
+	for _, n := range s.sequence(e) {
+		v, ok := yamltree.Scalar(n)
+		if !ok {
+			s.fail(placeOf(n), "%s: want numbers or words", e.key)
+		}
+		list = append(list, v)
+	}
+	return list
+}
