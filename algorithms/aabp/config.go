@@ -3,6 +3,7 @@ package aabp
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -16,8 +17,8 @@ const (
 	lossKL      = "kl"
 	lossSquared = "squared"
 
-	unitLogistic = "logistic"
-	unitReLU     = "relu"
+	unitLogistic = network.LogisticUnits
+	unitReLU     = network.ReLUUnits
 )
 
 // maxHidden bounds the hidden units, maxValues the length of Θ.
@@ -111,13 +112,14 @@ func checkSize(c *Config, m *dataset.Manifest) error {
 
 // newFunction returns the network of a job.
 func newFunction(c *Config, seed uint64, m *dataset.Manifest) gradient.Function {
-	o := gradient.Options{
-		Features: m.Features, Outputs: m.Labels, Bias: true, Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Hidden: c.Hidden, Seed: seed,
-	}
+	start := network.Glorot
 	if c.Units == unitReLU {
-		o.Start = gradient.He
+		start = network.He
 	}
-	return gradient.KindOf(c.Units).New(o)
+	return network.New(network.Plan{
+		Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Seed: seed,
+		Layers: network.Hidden(m.Features, c.Hidden, m.Labels, c.Units, start),
+	})
 }
 
 // descentSettings returns the course of training.

@@ -3,7 +3,7 @@
 //
 //	Sample     a row as functions and losses read it
 //	Batches    the rows of a mini-batch, drawn by counters
-//	Function   f(x; Θ) with its gradient: linear, or a network; Functions lists the kinds
+//	Function   f(x; Θ) with its gradient: Linear, or one of package network
 //	Optimizer  SGD with momentum, Adam
 //	Stopping   early stopping by validation loss
 //	Descent    the loop over these: the leader's half of a learner, but for its model
@@ -13,8 +13,7 @@
 // softmaxtest is the smallest one. LDLF adds leaf updates: rounds of its own between the steps,
 // and q, which is validated and stored beside Θ.
 //
-// A network is a file here that implements Function and a line in Functions; TestFunctions then
-// holds it against finite differences.
+// Package gradienttest holds a Function against finite differences.
 //
 // The rounds have the operations 210 to 212 and the variables 0xfe10 to 0xfe1f; those of the
 // scaling come before.

@@ -1,9 +1,6 @@
 package gradient
 
 import (
-	"slices"
-
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -74,7 +71,8 @@ type Layer struct {
 	Bias bool // it has biases alone, which Rule.SpareBiases keeps from decay
 }
 
-func (l *Layer) size() int {
+// Size returns how many values the tensor has.
+func (l *Layer) Size() int {
 	n := 1
 	for _, d := range l.Dims {
 		n *= d
@@ -86,7 +84,7 @@ func (l *Layer) size() int {
 func Parameters(f Function) int {
 	n := 0
 	for _, l := range f.Layout() {
-		n += l.size()
+		n += l.Size()
 	}
 	return n
 }
@@ -96,7 +94,7 @@ func Tensors(l *learner.Tensors, f Function, theta *[]float32) {
 	var read []float32
 	rest := *theta
 	for i, layer := range f.Layout() {
-		n := min(layer.size(), len(rest))
+		n := min(layer.Size(), len(rest))
 		values := rest[:n:n]
 		rest = rest[n:]
 		l.F32(layer.Name, &values, layer.Dims...)
@@ -111,49 +109,12 @@ func Tensors(l *learner.Tensors, f Function, theta *[]float32) {
 	}
 }
 
-// Options are what feature functions are made from.
+// Options are what a linear feature function is made from.
 type Options struct {
 	Features, Outputs int
 	Bias              bool
 	Sparse            bool    // rows are sparse
 	Scaled            bool    // inputs are scaled
-	Normal            bool    // linear: Θ begins as N(0, Deviation²), else uniform (Xavier)
+	Normal            bool    // Θ begins as N(0, Deviation²), else uniform (Xavier)
 	Deviation         float64 // with Normal
-	Hidden            int     // units of a network's hidden layer
-	Start             Start   // of a network's weights
-	Seed              uint64  // of streams that a function draws from in training
-}
-
-// Kind is a kind of feature functions.
-type Kind struct {
-	Name string
-	New  func(Options) Function
-	// Decode returns the function whose model has these tensors, or nil where they are of
-	// another kind. They are a file's: any names, any dimensions.
-	Decode func(Options, []algorithms.Tensor) Function
-}
-
-// Functions lists the kinds; the first is what an algorithm takes unless a setting says
-// otherwise. A new kind is a file of this package and a line here.
-var Functions = []Kind{
-	{"linear", newLinear, decodeLinear},
-	{"relu", newReLU, decodeReLU},
-	{"logistic", newLogistic, decodeLogistic},
-}
-
-// KindOf returns the kind of a name, which must be one of Functions.
-func KindOf(name string) Kind {
-	i := slices.IndexFunc(Functions, func(k Kind) bool { return k.Name == name })
-	return Functions[i]
-}
-
-// Decode returns the function that a model's tensors are of. Whether the tensors are right is
-// for the caller to compare: see Tensors.
-func Decode(o Options, tensors []algorithms.Tensor) Function {
-	for _, k := range Functions {
-		if f := k.Decode(o, tensors); f != nil {
-			return f
-		}
-	}
-	return Functions[0].New(o)
 }

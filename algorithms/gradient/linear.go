@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -14,15 +13,6 @@ import (
 // Linear is the linear feature function, f(x; Θ) = Θᵀx + bias. Θ is (features, then the bias's
 // row if there is one)×outputs, row-major.
 type Linear struct{ Options }
-
-func newLinear(o Options) Function { return &Linear{o} }
-
-func decodeLinear(o Options, tensors []algorithms.Tensor) Function {
-	if len(tensors) == 0 || tensors[0].Name != "theta" {
-		return nil
-	}
-	return newLinear(o)
-}
 
 // linearSpace is the working memory of Linear.
 type linearSpace struct {

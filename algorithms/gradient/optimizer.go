@@ -81,7 +81,7 @@ type span struct {
 func spansOf(f Function, r *Rule) (spans []span) {
 	to := 0
 	for _, l := range f.Layout() {
-		to += l.size()
+		to += l.Size()
 		decays := !(l.Bias && r.SpareBiases)
 		if n := len(spans); n > 0 && spans[n-1].decays == decays {
 			spans[n-1].to = to

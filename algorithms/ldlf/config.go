@@ -1,6 +1,9 @@
 package ldlf
 
-import "github.com/coppice-ldl/coppice/algorithms/param"
+import (
+	"github.com/coppice-ldl/coppice/algorithms/network"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+)
 
 // The words that settings take.
 const (
@@ -12,6 +15,7 @@ const (
 
 	initXavier = "xavier"
 	initNormal = "normal"
+	initHe     = "he"
 )
 
 // The bounds of a forest's shape, in settings and in models.
@@ -47,6 +51,7 @@ type Config struct {
 	Patience           int
 	Refit              bool
 	Steps              int
+	Network            network.Config
 }
 
 // check returns a *param.Error for the first setting that contradicts another.
@@ -63,6 +68,22 @@ func (c *Config) check() error {
 	}
 	if c.Init == initXavier && c.InitStd != 0 {
 		return param.Errorf("init_std", "belongs to init normal: with xavier the bound follows from the number of features")
+	}
+	if err := c.Network.Check(); err != nil {
+		return err
+	}
+	return c.checkStart()
+}
+
+// checkStart returns a *param.Error where the first Θ does not go with the feature function.
+func (c *Config) checkStart() error {
+	switch deep := c.Network.Deep(); {
+	case deep && c.Init != initHe:
+		return param.Errorf("init", "%s belongs to features linear: features mlp and conv begin with he", c.Init)
+	case deep && c.InitStd != 0:
+		return param.Errorf("init_std", "belongs to features linear: with he the deviation follows from each layer's inputs")
+	case !deep && c.Init == initHe:
+		return param.Errorf("init", "he belongs to features mlp and conv")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -29,13 +30,19 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	if l.Reading() {
 		m.sizes = newSizes(&Config{Trees: m.trees, Depth: m.depth, Outputs: m.outputs, Bias: bias == 1}, m.features, m.labels)
-		m.kind, m.f = scaling.Kinds[kind], gradient.Decode(gradient.Options{Features: m.features, Outputs: m.outputs, Bias: m.bias}, functionTensors(l.Left()))
+		var err error
+		m.kind = scaling.Kinds[kind]
+		m.f, err = m.decodeFunction(functionTensors(l.Left()))
+		l.Check(err == nil, "%w", err)
+		if err != nil {
+			return
+		}
 		m.parameters = gradient.Parameters(m.f)
 		l.Check(m.outputs >= m.splits && m.theta() <= maxValues && m.sizes.q() <= maxValues, "%+v are too many values", m.sizes)
 	}
 	m.weights.Input.Tensors(l, m.kind, m.features)
 	l.U32("phi", &m.phi, m.trees, m.splits)
-	gradient.Tensors(l, m.f, &m.weights.Theta)
+	network.Tensors(l, m.f, &m.weights.Theta)
 	l.F32("q", &m.q, m.trees, m.leaves, m.labels)
 }
 

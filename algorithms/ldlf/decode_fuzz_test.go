@@ -18,12 +18,14 @@ import (
 // would say: what decodeModel takes has the same tensors, and predicts.
 func FuzzDecodeModel(f *testing.F) {
 	var models []*model
-	for _, name := range []string{"standard", "minmax", "plain"} {
+	for _, name := range []string{"standard", "minmax", "plain", "hidden layers", "convolutions"} {
 		models = append(models, train(f, variants()[name], makeProblem(4, 60, 3, 2, 1), 2, false, 1))
 	}
 	f.Add(uint8(0), []byte{})
 	f.Add(uint8(1), []byte{0, 1, 0xff, 0xff, 0xff, 0xff})
 	f.Add(uint8(2), []byte{2, 0, 0, 0, 0xc0, 0x7f, 3, 5, 0, 0, 0, 0x80})
+	f.Add(uint8(3), []byte{2, 5, 2, 0, 0, 0})
+	f.Add(uint8(4), []byte{2, 6, 0xff, 0xff, 0, 0, 2, 7, 0xff, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, which uint8, changes []byte) {
 		tensors := cloneTensors(models[int(which)%len(models)].Tensors())
 		size := 0

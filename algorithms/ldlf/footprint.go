@@ -3,6 +3,7 @@ package ldlf
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -29,7 +30,9 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 		f.Model += 16 * int64(m.Features)
 	}
 	f.Model += 4 * int64(modelSettings+z.trees*z.splits)
-	f.Node = max(f.Node, largestNode(c, &z, m))
+	function := newFunction(c, z, m.Sparse, 0)
+	f.Model += network.TableBytes(function)
+	f.Node = max(f.Node, largestNode(c, function, &z, m))
 	return f
 }
 
@@ -38,7 +41,6 @@ const modelSettings = 8
 
 // largestNode returns the bytes of the largest partial: a gradient with its numbers of rows
 // and sums, a leaf update, or a round of scaling.
-func largestNode(c *Config, z *sizes, m *dataset.Manifest) int64 {
-	step := 4*z.theta() + 4*z.features + 8*(gradient.GradientAt+z.outputs)
-	return int64(max(step, 8*(leafAt+z.q()+1), 8*scaling.MostSums(c.Scaling, m)))
+func largestNode(c *Config, f gradient.Function, z *sizes, m *dataset.Manifest) int64 {
+	return max(gradient.StepBytes(f), int64(8*(leafAt+z.q()+1)), int64(8*scaling.MostSums(c.Scaling, m)))
 }

@@ -40,6 +40,11 @@ func TestGoldenDigests(t *testing.T) {
 		"plain sparse":    "cfcd41b3f1e10baca3a21912b3069e2abb4bd0df95cab8474bf8ac6c33579e9c",
 		"refit dense":     "5a099ede9a1ef268d5f2bcc7a6f4ddc24f96af2ad9d0f501a70a36a49e8346d7",
 		"refit sparse":    "0291d8a4f9edf291091f05bfa6003b24325e776403199ae907e03be32565f39d",
+
+		"hidden layers dense":  "9d56ef34030ead6f9261f12592443962260f895c2900a7ab86de71a54ef96343",
+		"hidden layers sparse": "574a4cf853e06d48887acb250b8e2d5b76616c5b89521d82568c0dfd7fcad13a",
+		"convolutions dense":   "32ba4e8e2630cc1c943ac6c0f7fe33466dd83b2e0dca9c32742fdfd1bb9a9c22",
+		"convolutions sparse":  "d3f97ebf05afa6c014b5abe9269e4e845d5d232ff3c807486bddecdd7d963aa5",
 	}
 	p := makeProblem(4, 200, 7, 3, 0.5)
 	for name, c := range variants() {

@@ -13,7 +13,7 @@ const Name = "ldlf"
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name:     Name,
-		Doc:      "the label distribution learning forests of Shen et al. 2017: differentiable trees on a linear feature function",
+		Doc:      "the label distribution learning forests of Shen et al. 2017: differentiable trees on a linear function or a network",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

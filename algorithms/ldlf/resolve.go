@@ -29,15 +29,53 @@ const (
 // rates are SGD's.
 const adamRate = 0.001
 
+// What preset auto has with a network in the place of a linear function.
+const (
+	deepBatch      = 64
+	deepRate       = 0.1 // of SGD
+	deepDecay      = 1e-3
+	deepValidation = 0.1
+	deepPatience   = 15
+	leastWindow    = 50   // leaf_batches: at least so many,
+	mostWindow     = 1000 // and more where the window would not have all rows, up to so many
+)
+
+// fillDeep sets what a network has in the place of the defaults of a linear function, and was not
+// given.
+func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
+	c.Network.Fill(given)
+	if !c.Network.Deep() {
+		return
+	}
+	param.StandIn(given, "init", &c.Init, initHe)
+	param.StandIn(given, "init_std", &c.InitStd, 0)
+	if c.Preset != presetAuto {
+		return
+	}
+	param.StandIn(given, "batch_size", &c.BatchSize, deepBatch)
+	param.StandIn(given, "optimizer", &c.Optimizer, optimizerAdam)
+	if c.Optimizer == optimizerSGD {
+		param.StandIn(given, "learning_rate", &c.LearningRate, deepRate)
+	}
+	param.StandIn(given, "weight_decay", &c.WeightDecay, deepDecay)
+	param.StandIn(given, "validation_fraction", &c.ValidationFraction, deepValidation)
+	param.StandIn(given, "patience", &c.Patience, deepPatience)
+	param.StandIn(given, "refit", &c.Refit, false)
+	if c.BatchSize >= 1 {
+		param.StandIn(given, "leaf_batches", &c.LeafBatches, min(max(leastWindow, (m.Rows+c.BatchSize-1)/c.BatchSize), mostWindow))
+	}
+}
+
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	c.fillDeep(given, m)
 	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
 		c.Scaling = scaling.Standard
 	}
 	if !given.Has("outputs") && c.Depth >= minDepth && c.Depth <= maxDepth {
 		c.Outputs = max(leastOutputs, 1<<(c.Depth-1))
 	}
-	if !given.Has("leaf_batches") && c.Preset == presetAuto && c.BatchSize >= 1 {
+	if !given.Has("leaf_batches") && c.Preset == presetAuto && c.BatchSize >= 1 && !c.Network.Deep() {
 		c.LeafBatches = min(max(leastLeafBatches, m.Rows/c.BatchSize), mostLeafBatches)
 	}
 	if !given.Has("refit") && c.ValidationFraction == 0 {
@@ -46,7 +84,7 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if !given.Has("learning_rate") && c.Optimizer == optimizerAdam {
 		c.LearningRate = adamRate
 	}
-	if !given.Has("init") && given.Has("init_std") && c.InitStd > 0 {
+	if !given.Has("init") && given.Has("init_std") && c.InitStd > 0 && !c.Network.Deep() {
 		c.Init = initNormal
 	}
 	if !given.Has("init_std") && c.Init == initNormal {
@@ -63,6 +101,9 @@ func meanNonZeros(m *dataset.Manifest) float64 {
 
 // checkSize refuses a forest whose parameters no partial could carry.
 func checkSize(c *Config, m *dataset.Manifest) error {
+	if err := c.Network.Fits(m, c.Bias, outputLayer(c.Outputs)); err != nil {
+		return err
+	}
 	z := newSizes(c, m.Features, m.Labels)
 	if z.theta() > maxValues {
 		return param.Errorf("outputs", "Θ would hold %d values (%d features × %d units), more than the %d that are possible",

@@ -28,7 +28,9 @@ func variants() map[string]*Config {
 	refit := smallConfig()
 	refit.Scaling, refit.ValidationFraction, refit.Patience, refit.LeafFirst, refit.LeafBatches, refit.Steps = scaling.Standard, 0.2, 2, true, 2, 60
 	refit.LearningRate, refit.Refit = 20, true
-	return map[string]*Config{"standard": standard, "minmax": minmax, "early": early, "plain": plain, "refit": refit}
+	return map[string]*Config{
+		"standard": standard, "minmax": minmax, "early": early, "plain": plain, "refit": refit, "hidden layers": deepConfig(), "convolutions": imageConfig(),
+	}
 }
 
 // TestStateCuts cuts a job after every round: a trainer restored from the bytes

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/algorithms/target"
@@ -86,8 +87,9 @@ func (c *Config) fits(m *dataset.Manifest) error {
 
 // newFunction returns the network of a job.
 func newFunction(c *Config, seed uint64, m *dataset.Manifest) gradient.Function {
-	return gradient.KindOf("relu").New(gradient.Options{
-		Features: m.Features, Outputs: 1, Bias: true, Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Hidden: c.Hidden, Seed: seed,
+	return network.New(network.Plan{
+		Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Seed: seed,
+		Layers: network.Hidden(m.Features, c.Hidden, 1, network.ReLUUnits, network.Glorot),
 	})
 }
 

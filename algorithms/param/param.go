@@ -50,6 +50,14 @@ func (v Values) Has(name string) bool {
 	return ok
 }
 
+// StandIn sets the field of a setting that was not given to a default that follows from the data or
+// from other settings.
+func StandIn[T any](given Values, name string, field *T, value T) {
+	if !given.Has(name) {
+		*field = value
+	}
+}
+
 // Error says which setting is wrong, why, and what would be right.
 type Error struct {
 	Name   string

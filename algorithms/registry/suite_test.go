@@ -5,14 +5,24 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest/kintest"
+	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/network"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 )
 
 func init() { kintest.Use() }
 
+// cases are jobs that the suite does not derive from the settings.
+var cases = map[string][]algorithmtest.Case{
+	ldlf.Name: {{Name: "convolutions", Set: param.Values{
+		"features": network.Conv, "shape": "row", "channels": "3,2", "pool": int64(1), "hidden": "4", "leaf_batches": int64(3), "steps": int64(12), "layer_norm": true,
+	}}},
+}
+
 // TestContract: every algorithm passes the suite of algorithms/algorithmtest.
 func TestContract(t *testing.T) {
 	for _, a := range registry.All() {
-		t.Run(a.Name(), func(t *testing.T) { algorithmtest.Run(t, a) })
+		t.Run(a.Name(), func(t *testing.T) { algorithmtest.Run(t, a, cases[a.Name()]...) })
 	}
 }

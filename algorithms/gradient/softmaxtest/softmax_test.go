@@ -15,11 +15,11 @@ import (
 )
 
 // functionOf returns the function of a job: an output for each label.
-func functionOf(kind gradient.Kind, set *gradient.Settings, seed uint64, m *dataset.Manifest) gradient.Function {
-	return kind.New(gradient.Options{
+func functionOf(set *gradient.Settings, seed uint64, m *dataset.Manifest) gradient.Function {
+	return &gradient.Linear{Options: gradient.Options{
 		Features: m.Features, Outputs: m.Labels, Bias: true, Sparse: m.Sparse, Scaled: set.Scaling != scaling.None,
-		Normal: true, Deviation: 0.01, Seed: seed,
-	})
+		Normal: true, Deviation: 0.01,
+	}}
 }
 
 // trainer is the leader's half.
@@ -28,8 +28,8 @@ type trainer struct {
 	labels int
 }
 
-func newTrainer(kind gradient.Kind, set gradient.Settings, seed uint64, m *dataset.Manifest) *trainer {
-	return &trainer{gradient.NewDescent(set, functionOf(kind, &set, seed, m), num.NewKey(seed, "softmax/theta"), m), m.Labels}
+func newTrainer(set gradient.Settings, seed uint64, m *dataset.Manifest) *trainer {
+	return &trainer{gradient.NewDescent(set, functionOf(&set, seed, m), num.NewKey(seed, "softmax/theta"), m), m.Labels}
 }
 
 // AppendState implements round.Trainer.
@@ -38,9 +38,9 @@ func (t *trainer) AppendState(dst []byte) ([]byte, error) { return fields.Append
 // kernel is the workers' half.
 type kernel struct{ descent gradient.Kernel }
 
-func newKernel(kind gradient.Kind, set *gradient.Settings, seed uint64, m *dataset.Manifest) *kernel {
+func newKernel(set *gradient.Settings, seed uint64, m *dataset.Manifest) *kernel {
 	return &kernel{gradient.Kernel{
-		Function: functionOf(kind, set, seed, m), Outputs: m.Labels,
+		Function: functionOf(set, seed, m), Outputs: m.Labels,
 		Draws: gradient.Batches{Key: num.NewKey(seed, "softmax/batch"), Size: set.BatchSize},
 	}}
 }

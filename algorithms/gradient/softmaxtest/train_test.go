@@ -45,10 +45,9 @@ func settings() gradient.Settings {
 // train runs a job to its end; each sees the trainer after every round and may return another.
 func train(t testing.TB, set gradient.Settings, d *dataset.Data, each func(*trainer) *trainer) *trainer {
 	t.Helper()
-	kind := gradient.Functions[0]
-	tr := newTrainer(kind, set, 3, d.Manifest)
+	tr := newTrainer(set, 3, d.Manifest)
 	tr.Start()
-	x := engine.NewLocal(newKernel(kind, &set, 3, d.Manifest), d, 2, nil)
+	x := engine.NewLocal(newKernel(&set, 3, d.Manifest), d, 2, nil)
 	var res round.Result
 	for n := uint64(0); ; n++ {
 		r, err := tr.Next()
@@ -197,7 +196,7 @@ func TestGradient(t *testing.T) {
 		set := settings()
 		set.BatchSize = len(r.x) // below 64: one unit, which draws each row once
 		set.Momentum, set.Steps = 0, 1
-		before := newTrainer(gradient.Functions[0], set, 3, d.Manifest)
+		before := newTrainer(set, 3, d.Manifest)
 		before.Start()
 		r.set(before.Theta())
 		tr := train(t, set, d, same)
@@ -283,7 +282,7 @@ func again(t testing.TB, set gradient.Settings, m *dataset.Manifest, tr *trainer
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := newTrainer(gradient.Functions[0], set, 3, m)
+	next := newTrainer(set, 3, m)
 	if err := fields.Read(state, 1, next.State); err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +363,7 @@ func TestModel(t *testing.T) {
 // TestErrors: a job without rows and a round of another's are errors.
 func TestErrors(t *testing.T) {
 	d := data(t, 60, 1, 0)
-	tr := newTrainer(gradient.Functions[0], settings(), 3, d.Manifest)
+	tr := newTrainer(settings(), 3, d.Manifest)
 	tr.Start()
 	r, err := tr.Next()
 	if err != nil {
@@ -380,7 +379,7 @@ func TestErrors(t *testing.T) {
 	if _, err := tr.Model(); err == nil {
 		t.Error("a model before the end")
 	}
-	k := newKernel(gradient.Functions[0], &gradient.Settings{BatchSize: 1}, 3, d.Manifest)
+	k := newKernel(&gradient.Settings{BatchSize: 1}, 3, d.Manifest)
 	if err := k.Run(&empty, round.Unit{Of: 1, Op: 9}, d, nil, nil, k.NewScratch()); err == nil {
 		t.Error("an unknown operation is run")
 	}

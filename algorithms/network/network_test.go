@@ -1,0 +1,54 @@
+package network
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/gradient/gradienttest"
+	"github.com/coppice-ldl/coppice/internal/num/nofuse"
+)
+
+// TestNothingFuses: a model's bits do not depend on the processor.
+func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
+
+// plans are networks of each kind, of 12 features and 5 outputs.
+func plans() map[string][]Layer {
+	image, small := Shape{1, 3, 4}, Shape{3, 1, 2}
+	return map[string][]Layer{
+		"relu":     Hidden(12, 6, 5, ReLUUnits, He),
+		"logistic": Hidden(12, 6, 5, LogisticUnits, Glorot),
+		"without biases": {
+			&Dense{Name: "hidden", From: Flat(12), Outputs: 6, Start: He},
+			&ReLU{Of: Flat(6)}, &Dense{Name: "output", From: Flat(6), Outputs: 5, Start: He},
+		},
+		"deep": {
+			&Dense{Name: "a", Biases: "a.bias", From: Flat(12), Outputs: 8, Start: He},
+			&Norm{Name: "b", Of: Flat(8)}, &ReLU{Of: Flat(8)}, &Dropout{Of: Flat(8), Rate: 0.25},
+			&Dense{Name: "c", Biases: "c.bias", From: Flat(8), Outputs: 7, Start: He},
+			&Logistic{Of: Flat(7)}, &Dense{Name: "d", Biases: "d.bias", From: Flat(7), Outputs: 5, Start: He},
+		},
+		"convolution": {
+			&Convolution{Name: "a", Biases: "a.bias", From: image, Outputs: 3, Size: 3, Stride: 1, Padding: 1, Start: He},
+			&Norm{Name: "b", Of: Shape{3, 3, 4}}, &ReLU{Of: Shape{3, 3, 4}}, &Pool{Of: Shape{3, 3, 4}, Size: 2},
+			&Dense{Name: "c", Biases: "c.bias", From: small, Outputs: 5, Start: He},
+		},
+	}
+}
+
+// TestNetworks holds networks against what gradient.Function promises, on dense and sparse rows,
+// scaled and not.
+func TestNetworks(t *testing.T) {
+	for name, layers := range plans() {
+		for _, sparse := range []bool{false, true} {
+			for _, scaled := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/sparse=%v/scaled=%v", name, sparse, scaled), func(t *testing.T) {
+					f := New(Plan{Sparse: sparse, Scaled: scaled, Seed: 3, Layers: layers})
+					gradienttest.Check(t, f, gradienttest.Options{Features: 12, Outputs: 5, Sparse: sparse, Scaled: scaled},
+						func([]algorithms.Tensor) gradient.Function { return New(Plan{Layers: layers}) })
+				})
+			}
+		}
+	}
+}

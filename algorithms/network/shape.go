@@ -1,0 +1,55 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Shape is that of a row's values: images of so many rows and columns, one behind the other.
+// A row without an image has the shape n×1×1.
+type Shape struct{ Channels, Height, Width int }
+
+// Flat returns the shape of n values that are no image.
+func Flat(n int) Shape { return Shape{n, 1, 1} }
+
+// Area returns the positions of an image.
+func (s Shape) Area() int { return s.Height * s.Width }
+
+// Size returns the number of values.
+func (s Shape) Size() int { return s.Channels * s.Area() }
+
+// String returns the shape as settings have it: 1x8x8.
+func (s Shape) String() string { return fmt.Sprintf("%dx%dx%d", s.Channels, s.Height, s.Width) }
+
+// maxSide bounds each number of a shape, and of a list of units.
+const maxSide = 1 << 16
+
+var errShape = errors.New("it is not CHANNELSxHEIGHTxWIDTH, such as 1x8x8")
+
+// parseShape reads what String writes.
+func parseShape(text string) (Shape, error) {
+	parts := strings.Split(text, "x")
+	if len(parts) != 3 {
+		return Shape{}, errShape
+	}
+	n, err := parseNumbers(parts)
+	if err != nil {
+		return Shape{}, errShape
+	}
+	return Shape{n[0], n[1], n[2]}, nil
+}
+
+// parseNumbers reads whole numbers from 1 to maxSide.
+func parseNumbers(texts []string) ([]int, error) {
+	numbers := make([]int, len(texts))
+	for i, text := range texts {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxSide || strconv.Itoa(n) != text {
+			return nil, fmt.Errorf("%q is no whole number from 1 to %d", text, maxSide)
+		}
+		numbers[i] = n
+	}
+	return numbers, nil
+}
