@@ -18,6 +18,7 @@ const (
 // space is the memory in which rows go through a network.
 type space struct {
 	sizes
+	spans  [blockRows]num.Span
 	dense  []float64 // rows×features of a part of the features of a block
 	shared []float64 // blockRows×hidden: W₁x
 	labels []float64 // labels×hidden: what a label adds to W₁x, b₁ included
@@ -66,15 +67,20 @@ func (s *space) part(rows *dataset.Rows, refs []dataset.RowRef, from, to int) li
 	return linalg.Of(s.dense, len(refs), n)
 }
 
+// entries returns where the entries of sparse rows stand.
+func (s *space) entries(rows *dataset.Rows, refs []dataset.RowRef) []num.Span {
+	for i, ref := range refs {
+		s.spans[i] = num.Span{From: rows.Start[ref.Pos], To: rows.Start[ref.Pos+1]}
+	}
+	return s.spans[:len(refs)]
+}
+
 // share sets s.shared to W₁x of the rows of a block: the products by ascending feature.
 func (s *space) share(rows *dataset.Rows, refs []dataset.RowRef, w1 []float64) {
 	shared := s.shared[:len(refs)*s.hidden]
 	clear(shared)
 	if rows.Sparse {
-		for i, ref := range refs {
-			columns, values := rows.NonZeros(int(ref.Pos))
-			num.MulAddRowsAt64(shared[i*s.hidden:][:s.hidden], values, columns, w1)
-		}
+		num.AddSparseProduct64(shared, s.entries(rows, refs), rows.X, rows.Index, w1, s.hidden)
 		return
 	}
 	to := linalg.Of(shared, len(refs), s.hidden)
@@ -87,10 +93,7 @@ func (s *space) share(rows *dataset.Rows, refs []dataset.RowRef, w1 []float64) {
 // addOuters adds Σ x δᵀ of a block's rows to sums (features×hidden); deltas are rows×hidden.
 func (s *space) addOuters(sums []float64, rows *dataset.Rows, refs []dataset.RowRef, deltas []float64) {
 	if rows.Sparse {
-		for i, ref := range refs {
-			columns, values := rows.NonZeros(int(ref.Pos))
-			num.AddOuterAt64(sums, columns, values, deltas[i*s.hidden:][:s.hidden])
-		}
+		num.AddSparseProductT64(sums, s.entries(rows, refs), rows.X, rows.Index, deltas, s.hidden)
 		return
 	}
 	d := linalg.Of(deltas, len(refs), s.hidden)

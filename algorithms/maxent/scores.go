@@ -32,6 +32,7 @@ func next(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) block {
 // space is the memory in which blocks of rows are multiplied.
 type space struct {
 	labels int
+	spans  [blockRows]num.Span
 	values []float64 // rows×features, float64, of a part of the features
 	scores []float64 // blockRows×labels
 	logs   []float64 // blockRows: ln Σ exp(s_c)
@@ -55,6 +56,14 @@ func (s *space) part(b *block, from, to int) linalg.Matrix {
 	return linalg.Of(s.values, len(b.refs), n)
 }
 
+// entries returns where the entries of sparse rows stand.
+func (s *space) entries(b *block) []num.Span {
+	for i, ref := range b.refs {
+		s.spans[i] = num.Span{From: b.rows.Start[ref.Pos], To: b.rows.Start[ref.Pos+1]}
+	}
+	return s.spans[:len(b.refs)]
+}
+
 // score returns w_c·x + b_c of the block's rows (rows×labels). Each is the offset, to which the
 // products with the features are added in their order.
 func (s *space) score(b *block, weights []float64) []float64 {
@@ -66,10 +75,7 @@ func (s *space) score(b *block, weights []float64) []float64 {
 		copy(scores[i*s.labels:], offsets)
 	}
 	if b.rows.Sparse {
-		for i, ref := range b.refs {
-			columns, values := b.rows.NonZeros(int(ref.Pos))
-			num.MulAddRowsAt64(scores[i*s.labels:][:s.labels], values, columns, weights)
-		}
+		num.AddSparseProduct64(scores, s.entries(b), b.rows.X, b.rows.Index, weights, s.labels)
 		return scores
 	}
 	to := linalg.Of(scores, n, s.labels)
@@ -84,10 +90,7 @@ func (s *space) score(b *block, weights []float64) []float64 {
 // (features×labels); residuals are rows×labels.
 func (s *space) addOuters(sums []float64, b *block, residuals []float64) {
 	if b.rows.Sparse {
-		for i, ref := range b.refs {
-			columns, values := b.rows.NonZeros(int(ref.Pos))
-			num.AddOuterAt64(sums, columns, values, residuals[i*s.labels:][:s.labels])
-		}
+		num.AddSparseProductT64(sums, s.entries(b), b.rows.X, b.rows.Index, residuals, s.labels)
 		return
 	}
 	features := len(sums) / s.labels
@@ -111,10 +114,8 @@ func (s *space) exponentials(scores []float64) {
 	for i := range logs {
 		row := scores[i*n : i*n+n : i*n+n]
 		most := row[0]
-		for _, x := range row {
-			if x > most {
-				most = x
-			}
+		for _, x := range row[1:] {
+			most = max(most, x)
 		}
 		for c := range row {
 			row[c] -= most

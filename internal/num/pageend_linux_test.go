@@ -41,6 +41,12 @@ func TestPageEnd(t *testing.T) {
 			Momentum(x, y, z, 1, 1, 1)
 			Adam(x, y, z, v, &AdamFactors{Correct1: 1, Correct2: 1, Epsilon: 1})
 			rows := atPageEnd[float32](t, m*n)
+			entries, columns := atPageEnd[float32](t, 2), atPageEnd[uint32](t, 2)
+			two := atPageEnd[Span](t, 2)
+			two[0].To, two[1] = 1, Span{1, 2}
+			columns[1] = uint32(m - 1)
+			AddSparseProduct64(atPageEnd[float64](t, 2*n), two, entries, columns, atPageEnd[float64](t, m*n), n)
+			AddSparseProductT64(atPageEnd[float64](t, m*n), two, entries, columns, atPageEnd[float64](t, 2*n), n)
 			Quotients(atPageEnd[float64](t, m*n), v, rows, rows, 1)
 		}
 	}
