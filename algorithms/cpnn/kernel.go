@@ -3,6 +3,7 @@ package cpnn
 import (
 	"fmt"
 
+	"github.com/coppice-ldl/coppice/algorithms/blocks"
 	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
@@ -20,14 +21,16 @@ type kernel struct{ sizes }
 type scratch struct {
 	space
 	unit    round.Unit // in work
-	own     []float64  // labels×hidden: derivatives by what a label adds to the hidden sums
-	deltas  []float64  // blockRows×hidden: derivatives by W₁x
+	block   blocks.Block
+	own     []float64 // labels×hidden: derivatives by what a label adds to the hidden sums
+	deltas  []float64 // MaxRows×hidden: derivatives by W₁x
+	errors  []float64 // hidden: derivatives by the hidden sums of a row and a label
 	scaling scaling.Scratch
 }
 
 // NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any {
-	return &scratch{space: newSpace(k.sizes), own: make([]float64, k.labels*k.hidden), deltas: make([]float64, blockRows*k.hidden)}
+	return &scratch{space: newSpace(k.sizes), own: make([]float64, k.labels*k.hidden), deltas: make([]float64, blocks.MaxRows*k.hidden), errors: make([]float64, k.hidden)}
 }
 
 // Derive implements round.SumKernel.
@@ -57,10 +60,10 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 
 // validate sums the unit's rows: F64 holds their number and their K-L divergences.
 func (s *scratch) validate(dst *round.Partial, d *dataset.Data, w *weights) {
-	s.eachBlock(d, w, func(rows *dataset.Rows, refs []dataset.RowRef) {
-		for i, ref := range refs {
+	s.eachBlock(d, w, func(b *blocks.Block) {
+		for i := range b.Refs {
 			s.score(i, w.output)
-			kl, _ := s.loss(rows.Label(int(ref.Pos)))
+			kl, _ := s.loss(b.Label(i))
 			dst.F64[0]++
 			dst.F64[1] += kl
 		}
@@ -72,18 +75,18 @@ func (s *scratch) validate(dst *round.Partial, d *dataset.Data, w *weights) {
 func (s *scratch) evaluate(dst *round.Partial, d *dataset.Data, w *weights) {
 	g := s.split(dst.F64[fullbatch.SumsAt:])
 	clear(s.own)
-	s.eachBlock(d, w, func(rows *dataset.Rows, refs []dataset.RowRef) {
-		deltas := s.deltas[:len(refs)*s.hidden]
+	s.eachBlock(d, w, func(b *blocks.Block) {
+		deltas := s.deltas[:len(b.Refs)*s.hidden]
 		clear(deltas)
-		for i, ref := range refs {
+		for i := range b.Refs {
 			s.score(i, w.output)
-			label := rows.Label(int(ref.Pos))
+			label := b.Label(i)
 			kl, mass := s.loss(label)
 			dst.F64[0]++
 			dst.F64[1] += kl
 			s.back(deltas[i*s.hidden:][:s.hidden], g.output, label, mass, w.output)
 		}
-		s.addOuters(g.features, rows, refs, deltas)
+		s.multiply.AddProductT(g.features, b, deltas, s.hidden)
 	})
 	s.spread(&g)
 }
@@ -93,13 +96,13 @@ func (s *scratch) evaluate(dst *round.Partial, d *dataset.Data, w *weights) {
 func (s *scratch) back(delta, output []float64, label []float32, mass float64, w2 []float64) {
 	for c, p := range s.scores {
 		r := float64(mass*p) - float64(label[c])
-		h, own := s.units[c*s.hidden:][:s.hidden], s.own[c*s.hidden:][:s.hidden]
+		h := s.units[c*s.hidden:][:s.hidden]
+		num.AddScaled64(output, r, h)
 		for j, x := range h {
-			output[j] += float64(r * x)
-			e := float64(r * w2[j] * (x * (1 - x)))
-			delta[j] += e
-			own[j] += e
+			s.errors[j] = r * w2[j] * (x * (1 - x))
 		}
+		num.Add64(delta, s.errors)
+		num.Add64(s.own[c*s.hidden:][:s.hidden], s.errors)
 	}
 }
 
@@ -118,12 +121,12 @@ func (s *scratch) spread(g *weights) {
 }
 
 // eachBlock calls do with the unit's rows, some of one shard at a time, once W₁x is known.
-func (s *scratch) eachBlock(d *dataset.Data, w *weights, do func(*dataset.Rows, []dataset.RowRef)) {
+func (s *scratch) eachBlock(d *dataset.Data, w *weights, do func(*blocks.Block)) {
+	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	for refs := s.unit.Rows(d); len(refs) > 0; {
-		n := blockOf(refs)
-		rows := d.Shard(int(refs[0].Shard))
-		s.share(rows, refs[:n], w.features)
-		do(rows, refs[:n])
-		refs = refs[n:]
+		s.block = blocks.Next(refs, shard)
+		s.share(&s.block, w.features)
+		do(&s.block)
+		refs = refs[len(s.block.Refs):]
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/blocks"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -63,9 +64,9 @@ func (m *model) NewScratch() any {
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, working any) {
 	s, w := working.(*space), m.split(m.values)
 	for len(refs) > 0 {
-		n := blockOf(refs)
-		rows := shard(refs[0].Shard)
-		s.share(rows, refs[:n], w.features)
+		b := blocks.Next(refs, shard)
+		n := len(b.Refs)
+		s.share(&b, w.features)
 		for i := range n {
 			s.score(i, w.output)
 			s.normalise()

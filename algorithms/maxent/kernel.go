@@ -1,6 +1,7 @@
 package maxent
 
 import (
+	"github.com/coppice-ldl/coppice/algorithms/blocks"
 	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
@@ -32,14 +33,14 @@ type Scratch struct {
 	Unit  round.Unit // of the caller: a copy that stays where it is
 
 	space     space
-	residuals []float64          // blockRows×labels
-	mass      [blockRows]float64 // sums of the rows' degrees
+	residuals []float64               // MaxRows×labels
+	mass      [blocks.MaxRows]float64 // sums of the rows' degrees
 	scaling   scaling.Scratch
 }
 
 // NewScratch makes the working memory of a lane; terms may be nil.
 func (k *Kernel) NewScratch(terms Terms) *Scratch {
-	return &Scratch{Terms: terms, space: newSpace(k.Labels), residuals: make([]float64, blockRows*k.Labels)}
+	return &Scratch{Terms: terms, space: newSpace(k.Labels), residuals: make([]float64, blocks.MaxRows*k.Labels)}
 }
 
 // Evaluation is the number of values that an evaluation sums beside the rows and their losses,
@@ -73,16 +74,16 @@ func (k *Kernel) EachRow(dst *round.Partial, u *round.Unit, d *dataset.Data, v r
 	dst.F64[0] = float64(len(refs))
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	for len(refs) > 0 {
-		b := next(refs, shard)
-		refs = refs[len(b.refs):]
+		b := blocks.Next(refs, shard)
+		refs = refs[len(b.Refs):]
 		scores := s.space.score(&b, weights)
 		dst.F64[1] += s.crossEntropy(scores, &b)
-		for i, ref := range b.refs {
+		for i, ref := range b.Refs {
 			p, share := scores[i*k.Labels:][:k.Labels], s.mass[i]*s.space.shares[i]
 			for c := range p {
 				p[c] *= share
 			}
-			do(b.rows, int(ref.Pos), p)
+			do(b.Rows, int(ref.Pos), p)
 		}
 	}
 	dst.F64[1] += negentropyOf(derived, u, d)
@@ -149,8 +150,8 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Unit, d *dataset.Data, we
 	own := dst.F64[fullbatch.SumsAt+len(outers)+len(total):]
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	for len(refs) > 0 {
-		b := next(refs, shard)
-		refs = refs[len(b.refs):]
+		b := blocks.Next(refs, shard)
+		refs = refs[len(b.Refs):]
 		scores := s.space.score(&b, weights)
 		residuals := s.residuals[:len(scores)]
 		dst.F64[1] += s.crossEntropy(scores, &b)
@@ -158,23 +159,23 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Unit, d *dataset.Data, we
 		if s.Terms != nil {
 			s.addTerms(residuals, own, scores, &b)
 		}
-		for i := range b.refs {
+		for i := range b.Refs {
 			for c, x := range residuals[i*k.Labels:][:k.Labels] {
 				total[c] += x
 			}
 		}
-		s.space.addOuters(outers, &b, residuals)
+		s.space.multiply.AddProductT(outers, &b, residuals, k.Labels)
 	}
 }
 
 // crossEntropy replaces the scores of a block's rows by exponentials and returns the sum of the
 // rows' cross-entropies. The degrees of a row sum to 1 up to rounding; their sum is taken as it is,
 // so that the residuals are the derivatives of the loss.
-func (s *Scratch) crossEntropy(scores []float64, b *block) float64 {
+func (s *Scratch) crossEntropy(scores []float64, b *blocks.Block) float64 {
 	n := s.space.labels
 	sum := 0.0
-	for i, ref := range b.refs {
-		label := b.rows.Label(int(ref.Pos))
+	for i := range b.Refs {
+		label := b.Label(i)
 		row := scores[i*n : i*n+n : i*n+n]
 		mass := 0.0
 		for c, x := range label[:len(row)] {
@@ -184,18 +185,18 @@ func (s *Scratch) crossEntropy(scores []float64, b *block) float64 {
 		s.mass[i] = mass
 	}
 	s.space.exponentials(scores)
-	for i, log := range s.space.logs[:len(b.refs)] {
+	for i, log := range s.space.logs[:len(b.Refs)] {
 		sum += float64(s.mass[i] * log)
 	}
 	return sum
 }
 
 // residual sets r to the derivatives of the cross-entropies of a block's rows by their scores.
-func (s *Scratch) residual(r, exponentials []float64, b *block) {
+func (s *Scratch) residual(r, exponentials []float64, b *blocks.Block) {
 	n := s.space.labels
-	for i, ref := range b.refs {
+	for i := range b.Refs {
 		share := s.mass[i] * s.space.shares[i]
-		label := b.rows.Label(int(ref.Pos))
+		label := b.Label(i)
 		row, to := exponentials[i*n:i*n+n:i*n+n], r[i*n:i*n+n:i*n+n]
 		for c, x := range label[:len(row)] {
 			to[c] = float64(share*row[c]) - float64(x)
@@ -204,11 +205,11 @@ func (s *Scratch) residual(r, exponentials []float64, b *block) {
 }
 
 // addTerms adds the terms of a block's rows.
-func (s *Scratch) addTerms(r, sums, exponentials []float64, b *block) {
+func (s *Scratch) addTerms(r, sums, exponentials []float64, b *blocks.Block) {
 	s.space.normalise(exponentials)
 	n := s.space.labels
-	for i, ref := range b.refs {
-		s.Terms.Add(r[i*n:][:n], sums, exponentials[i*n:][:n], b.rows.Label(int(ref.Pos)))
+	for i := range b.Refs {
+		s.Terms.Add(r[i*n:][:n], sums, exponentials[i*n:][:n], b.Label(i))
 	}
 }
 
@@ -218,11 +219,11 @@ func (k *Kernel) validate(dst *round.Partial, u *round.Unit, d *dataset.Data, we
 	dst.F64[0] = float64(len(refs))
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	for len(refs) > 0 {
-		b := next(refs, shard)
-		refs = refs[len(b.refs):]
+		b := blocks.Next(refs, shard)
+		refs = refs[len(b.Refs):]
 		scores := s.space.score(&b, weights)
-		for _, ref := range b.refs {
-			dst.F64[1] += rowNegentropy(b.rows.Label(int(ref.Pos)))
+		for i := range b.Refs {
+			dst.F64[1] += rowNegentropy(b.Label(i))
 		}
 		dst.F64[1] += s.crossEntropy(scores, &b)
 	}

@@ -138,7 +138,7 @@ func TestEvaluation(t *testing.T) {
 	for _, o := range []dataset.GenerateOptions{
 		{Rows: 90, Features: 7, Labels: 4, Density: 1, Seed: 1},
 		{Rows: 120, Features: 30, Labels: 3, Density: 0.1, Seed: 2},
-		{Rows: 40, Features: blockFeatures + 9, Labels: 2, Density: 1, Seed: 3},
+		{Rows: 40, Features: 1<<10 + 9, Labels: 2, Density: 1, Seed: 3},
 	} {
 		src, err := dataset.Generate(o)
 		if err != nil {

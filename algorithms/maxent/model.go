@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/blocks"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -57,7 +58,7 @@ func (m *Model) NewScratch() any {
 func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
 	s := scratch.(*space)
 	for len(refs) > 0 {
-		b := next(refs, shard)
+		b := blocks.Next(refs, shard)
 		scores := s.score(&b, m.Weights)
 		s.exponentials(scores)
 		s.normalise(scores)
@@ -67,7 +68,7 @@ func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 			}
 			dst[i] = float32(p)
 		}
-		dst, refs = dst[len(scores):], refs[len(b.refs):]
+		dst, refs = dst[len(scores):], refs[len(b.Refs):]
 	}
 }
 
