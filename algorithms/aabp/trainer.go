@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/softmax"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -36,8 +37,8 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	return &model{
-		features: t.features, labels: t.labels, hidden: t.cfg.Hidden, units: t.cfg.Units, kind: t.cfg.Scaling,
-		f: t.Function, weights: gradient.Weights{Theta: v[0].Data, Input: t.Fit.Values()},
-	}, nil
+	p := softmax.Predictor{
+		Features: t.features, Labels: t.labels, Function: t.Function, Weights: gradient.Weights{Theta: v[0].Data, Input: t.Fit.Values()},
+	}
+	return &model{Predictor: p, hidden: t.cfg.Hidden, units: t.cfg.Units, kind: t.cfg.Scaling}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -45,7 +46,7 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 
 // Describe implements algorithms.Model.
 func (m *model) Describe() [][2]string {
-	return [][2]string{
+	all := [][2]string{
 		{"trees", fmt.Sprint(m.trees)},
 		{"depth", fmt.Sprint(m.depth)},
 		{"leaves", fmt.Sprintf("%d in each tree", m.leaves)},
@@ -54,4 +55,8 @@ func (m *model) Describe() [][2]string {
 		{"scaling", m.kind},
 		{"parameters", fmt.Sprintf("%d of Θ, %d of q", m.theta(), m.sizes.q())},
 	}
+	if n, ok := m.f.(*network.Network); ok {
+		all = append(all, [2]string{"network", network.Describe(n)})
+	}
+	return all
 }

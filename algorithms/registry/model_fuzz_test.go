@@ -90,12 +90,24 @@ func entropy() []algorithms.Tensor {
 	}
 }
 
+// convolutions is the least network with a convolution: of 1x1 on an image of 1x1x2, to two outputs.
+func convolutions() []algorithms.Tensor {
+	return []algorithms.Tensor{
+		{Name: "settings", Dims: []int{4}, U32: []uint32{1, 2, 2, 0}},
+		{Name: "layers", Dims: []int{4, 5}, U32: []uint32{0, 1, 1, 2, 1, 2, 1, 1, 1, 0, 3, 0, 0, 0, 0, 1, 2, 0, 0, 0}},
+		{Name: "convolution1", Dims: []int{1, 1, 1, 1}, F32: []float32{-1}},
+		{Name: "convolution1.bias", Dims: []int{1}, F32: []float32{0.5}},
+		{Name: "output", Dims: []int{2, 2}, F32: []float32{1, 2, 3, 4}},
+		{Name: "output.bias", Dims: []int{2}, F32: []float32{0, 1}},
+	}
+}
+
 // FuzzModel reads model files as "coppice model", prediction and evaluation do:
 // what comes out has the digest of its tensors and predicts a row, and memory
 // follows the file's size.
 func FuzzModel(f *testing.F) {
 	for name, tensors := range map[string][]algorithms.Tensor{
-		"ldlf": linear(), "structrf": stump(), "rf": stump(), "ldlogitboost": boosted(), "ndf": perceptrons(), "sa-iis": entropy(),
+		"ldlf": linear(), "structrf": stump(), "rf": stump(), "ldlogitboost": boosted(), "ndf": perceptrons(), "sa-iis": entropy(), "dldl": convolutions(),
 	} {
 		file, _ := modelfile.Encode(name, tensors, nil)
 		body := file[:len(file)-2*sha256.Size-8]

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/aaknn"
 	"github.com/coppice-ldl/coppice/algorithms/aosoldlogitboost"
 	"github.com/coppice-ldl/coppice/algorithms/cpnn"
+	"github.com/coppice-ldl/coppice/algorithms/dldl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
@@ -33,6 +34,7 @@ func All() []algorithms.Algorithm {
 		ldlf.New(),
 		structrf.New(),
 		rf.New(),
+		dldl.New(),
 		aabp.New(),
 		mlpregression.New(),
 		cpnn.New(),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest/kintest"
+	"github.com/coppice-ldl/coppice/algorithms/dldl"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/param"
@@ -15,9 +16,16 @@ func init() { kintest.Use() }
 
 // cases are jobs that the suite does not derive from the settings.
 var cases = map[string][]algorithmtest.Case{
-	ldlf.Name: {{Name: "convolutions", Set: param.Values{
-		"features": network.Conv, "shape": "row", "channels": "3,2", "pool": int64(1), "hidden": "4", "leaf_batches": int64(3), "steps": int64(12), "layer_norm": true,
-	}}},
+	ldlf.Name: {convolutions("leaf_batches")},
+	dldl.Name: {convolutions("validation_steps")},
+}
+
+// convolutions is a job on a network that begins with convolutions; interval is the setting that
+// tells how many steps there are from one validation to the next.
+func convolutions(interval string) algorithmtest.Case {
+	return algorithmtest.Case{Name: "convolutions", Set: param.Values{
+		"features": network.Conv, "shape": "row", "channels": "3,2", "pool": int64(1), "hidden": "4", interval: int64(3), "steps": int64(12), "layer_norm": true,
+	}}
 }
 
 // TestContract: every algorithm passes the suite of algorithms/algorithmtest.

@@ -19,6 +19,7 @@ const numbersData = "chaos-numbers"
 // otherSettings are those of the algorithms without long jobs: with them a job takes
 // about a second. An algorithm that is absent has its defaults.
 var otherSettings = map[string]map[string]string{
+	"dldl":   {"hidden": "32", "steps": "2000"},
 	"rf":     {"trees": "20", "max_depth": "8"},
 	"sa-iis": {"iterations": "100"},
 }

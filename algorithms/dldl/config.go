@@ -1,0 +1,128 @@
+package dldl
+
+import (
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/network"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// The words of the setting optimizer.
+const (
+	optimizerAdam = "adam"
+	optimizerSGD  = "sgd"
+)
+
+// Config holds the settings of a job, which settings describes.
+type Config struct {
+	Network            network.Config
+	Bias               bool
+	Scaling            string
+	BatchSize          int
+	Optimizer          string
+	LearningRate       float64
+	LearningRateStep   int
+	LearningRateDecay  float64
+	Momentum           float64
+	WeightDecay        float64
+	ValidationFraction float64
+	ValidationSteps    int
+	Patience           int
+	Refit              bool
+	Steps              int
+}
+
+// settings lists what a spec may say, in the order of help texts.
+var settings = slices.Concat(
+	network.Settings(func(c *Config) *network.Config { return &c.Network }, network.MLP, network.Conv),
+	param.Table[Config]{
+		param.Bool("bias", "layers have biases", true, func(c *Config) *bool { return &c.Bias }),
+		param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+			func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
+			Says("standard if at least 20 % of the entries are non-zero, else none"),
+		param.Int("batch_size", "rows of a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }),
+		param.Word("optimizer", "adam (β2 0.999, ε 1e-8) or sgd (with momentum)", func(c *Config) *string { return &c.Optimizer }, optimizerAdam, optimizerSGD),
+		param.Float("learning_rate", "learning rate of the first step", 1e-12, 1e6, adamRate, func(c *Config) *float64 { return &c.LearningRate }).
+			Says("0.001; with sgd 0.1"),
+		param.Int("learning_rate_step", "steps after which the learning rate is multiplied by learning_rate_decay; 0: never", 0, 1<<40, 0,
+			func(c *Config) *int { return &c.LearningRateStep }),
+		param.Float("learning_rate_decay", "factor of the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
+			func(c *Config) *float64 { return &c.LearningRateDecay }),
+		param.Float("momentum", "β1 of adam; momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
+		param.Float("weight_decay", "decay of every parameter, biases included: the gradient gains weight_decay·Θ", 0, 1, 1e-3,
+			func(c *Config) *float64 { return &c.WeightDecay }),
+		param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+			func(c *Config) *float64 { return &c.ValidationFraction }),
+		param.Int("validation_steps", "steps from one validation to the next", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }),
+		param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }),
+		param.Bool("refit", "train once more, on the validation rows too, for as many steps as were best", false, func(c *Config) *bool { return &c.Refit }),
+		param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }),
+	})
+
+// The learning rates where none is given.
+const (
+	adamRate = 0.001
+	sgdRate  = 0.1
+)
+
+// validationMin is the least number of rows that early stopping validates on.
+const validationMin = 20
+
+// fill computes what depends on the data or on other settings and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	c.Network.Fill(given)
+	param.StandIn(given, "scaling", &c.Scaling, scaling.Rule(m))
+	if c.Optimizer == optimizerSGD {
+		param.StandIn(given, "learning_rate", &c.LearningRate, sgdRate)
+	}
+}
+
+// check returns a *param.Error for the first setting that contradicts another.
+func (c *Config) check() error {
+	if c.Refit && c.ValidationFraction == 0 {
+		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many steps as were best by validation")
+	}
+	return c.Network.Check()
+}
+
+// fits refuses a network that does not go with the data.
+func fits(c *Config, m *dataset.Manifest) error { return c.Network.Fits(m, c.Bias, output(m)) }
+
+// output is the last layer: it starts small, so that the first prediction is nearly uniform.
+func output(m *dataset.Manifest) network.Output {
+	return network.Output{Units: m.Labels, Start: network.Small}
+}
+
+// newFunction returns the network of a job.
+func newFunction(c *Config, seed uint64, m *dataset.Manifest) gradient.Function {
+	return network.New(network.Plan{
+		Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Seed: seed, Layers: c.Network.Layers(m.Features, c.Bias, output(m)),
+	})
+}
+
+// descentSettings returns the course of training.
+func descentSettings(c *Config) gradient.Settings {
+	return gradient.Settings{
+		Rule: gradient.Rule{
+			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep), RateDecay: c.LearningRateDecay,
+			Momentum: c.Momentum, Decay: c.WeightDecay,
+		},
+		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience)},
+		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.ValidationSteps), Refit: c.Refit, Terms: 1,
+	}
+}
+
+// modelSettings is the length of a model's tensor of settings.
+const modelSettings = 4
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	set, f := descentSettings(c), newFunction(c, 0, m)
+	a := gradient.Memory(&set, f, m, 0)
+	a.Model += 4*modelSettings + network.TableBytes(f)
+	return a
+}

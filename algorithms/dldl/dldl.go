@@ -1,0 +1,35 @@
+package dldl
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "dldl"
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:     Name,
+		Doc:      "the deep label distribution learning of Gao et al. 2017: a network of hidden layers and convolutions to a softmax",
+		Predicts: algorithms.Distribution,
+		Settings: settings,
+		Fill:     (*Config).fill,
+		Check:    (*Config).check,
+		Fits:     fits,
+		Validation: func(c *Config) (share float64, least int) {
+			return c.ValidationFraction, validationMin
+		},
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			return newTrainer(j.Config, j.Seed, j.Manifest), nil
+		},
+		StateVersion: 1,
+		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
+			return newKernel(j.Config, j.Seed, j.Manifest), nil
+		},
+		Model:  decodeModel,
+		Memory: memory,
+	})
+}

@@ -1,0 +1,52 @@
+package dldl
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/softmax"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// trainer is the coordinator's half: a gradient.Descent and nothing else.
+type trainer struct {
+	*gradient.Descent
+	scaling          string
+	features, labels int
+}
+
+func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
+	d := gradient.NewDescent(descentSettings(c), newFunction(c, seed, m), num.NewKey(seed, "dldl/theta"), m)
+	return &trainer{Descent: d, scaling: c.Scaling, features: m.Features, labels: m.Labels}
+}
+
+// newKernel returns the workers' half.
+func newKernel(c *Config, seed uint64, m *dataset.Manifest) *softmax.Kernel {
+	return &softmax.Kernel{Name: Name, Kernel: gradient.Kernel{
+		Function: newFunction(c, seed, m), Outputs: m.Labels,
+		Draws: gradient.Batches{Key: num.NewKey(seed, "dldl/batch"), Size: c.BatchSize},
+	}}
+}
+
+// Fold implements round.Trainer.
+func (t *trainer) Fold(r *round.Result) error {
+	if err := t.Descent.Fold(r); err != nil {
+		return fmt.Errorf("%s: %w", Name, err)
+	}
+	return nil
+}
+
+// Model implements algorithms.Trainer.
+func (t *trainer) Model() (algorithms.Model, error) {
+	v, err := t.Trained()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	m := &model{scaling: t.scaling}
+	m.Features, m.Labels, m.Function = t.features, t.labels, t.Function
+	m.Weights = gradient.Weights{Theta: v[0].Data, Input: t.Fit.Values()}
+	return m, nil
+}
