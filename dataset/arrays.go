@@ -76,6 +76,7 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 	if err != nil {
 		return err
 	}
+	images := len(h.Shape) == 4
 	if s.info.Shape, err = imageShape(s.features.name, h); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 		return err
 	}
 	s.info.Rows, s.info.Features = rows, columns
-	if s.info.Shape != (Shape{}) {
+	if images { // whose channels might stand last
 		s.info.Notes = append(s.info.Notes, fmt.Sprintf("each row of %q is an image of %s with %d x %d pixels (height x width)",
 			s.features.name, counted(s.info.Shape.Channels, "channel"), s.info.Shape.Height, s.info.Shape.Width))
 	}

@@ -104,14 +104,14 @@ func (p *correlations) closest(i int) (label int, r float64) {
 		h = &p.noneMissing
 	}
 	n := float64(p.rows - h.rows)
-	vx := n*p.sxx[i] - float64(p.sx[i]*p.sx[i])
+	vx := float64(n*p.sxx[i]) - float64(p.sx[i]*p.sx[i])
 	for j := range p.sy {
 		sy, syy := p.sy[j]-h.sy[j], p.syy[j]-h.syy[j]
-		vy := n*syy - float64(sy*sy)
+		vy := float64(n*syy) - float64(sy*sy)
 		if n < suspectRows || !(vx > 1e-9*n*p.sxx[i]) || !(vy > 1e-9*n*syy) {
 			continue
 		}
-		c := (n*p.sxy[i*len(p.sy)+j] - float64(p.sx[i]*sy)) / math.Sqrt(vx) / math.Sqrt(vy)
+		c := (float64(n*p.sxy[i*len(p.sy)+j]) - float64(p.sx[i]*sy)) / math.Sqrt(vx) / math.Sqrt(vy)
 		if math.Abs(c) > math.Abs(r) {
 			label, r = j, c
 		}

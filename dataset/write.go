@@ -52,9 +52,40 @@ func Write(w io.Writer, f Format, src Source, o ImportOptions) error {
 	return fmt.Errorf("dataset: the format %q is none of csv, csv.gz and npz", f)
 }
 
+// What files call what rows have beside features and label distributions.
+const (
+	classColumn = "class"
+	valueColumn = "value"
+	leastColumn = "least"
+	mostColumn  = "most"
+	groupColumn = "group"
+)
+
+// ReadFlags returns the flags with which a file that Write made of such rows is read, but for its
+// name; they are empty where none are needed.
+func ReadFlags(info *Info) (flags []string) {
+	if info.LabelType.Classes {
+		flags = append(flags, "--labels class")
+	}
+	if s := info.LabelType.Scale; s != nil {
+		flags = append(flags, fmt.Sprintf("--range %d:%d", s.Low, s.Low+info.Labels-1))
+	}
+	if info.HasValues {
+		flags = append(flags, "--values "+valueColumn)
+	}
+	if info.HasIntervals {
+		flags = append(flags, "--intervals "+leastColumn+","+mostColumn)
+	}
+	if info.HasGroups {
+		flags = append(flags, "--groups "+groupColumn)
+	}
+	return flags
+}
+
 // WriteCSV writes src with a header: row_name (where rows have names), features,
-// and labels with the prefix "label_". Numbers are the shortest that read back as
-// the same float32.
+// and labels with the prefix "label_", or the class of each row as "class". Exact numbers, intervals and
+// groups follow as "value", "least" and "most", and "group". Numbers are the shortest that read back as
+// the same float32 (exact numbers and intervals: float64).
 func WriteCSV(w io.Writer, src Source, o ImportOptions) error {
 	info := src.Info()
 	if err := info.check(); err != nil {
@@ -71,8 +102,13 @@ func WriteCSV(w io.Writer, src Source, o ImportOptions) error {
 			record = append(record, r.Name)
 		}
 		_, values := c.stored(false)
-		record = appendNumbers(appendNumbers(record, values), c.labels)
-		return out.Write(record)
+		record = appendNumbers(record, values)
+		if info.LabelType.Classes {
+			record = append(record, info.className(Greatest(c.labels)))
+		} else {
+			record = appendNumbers(record, c.labels)
+		}
+		return out.Write(info.appendBeside(record, r))
 	})
 	out.Flush()
 	return cmp.Or(err, out.Error())
@@ -90,11 +126,55 @@ func csvHeader(info *Info) (record []string) {
 		}
 	}
 	for i := range info.Labels {
+		if info.LabelType.Classes {
+			break
+		}
 		if info.LabelNames != nil {
 			record = append(record, "label_"+info.LabelNames[i])
 		} else {
 			record = append(record, defaultLabelName(i))
 		}
+	}
+	if info.LabelType.Classes {
+		record = append(record, classColumn)
+	}
+	return append(record, info.besideColumns()...)
+}
+
+// className returns the name of class i, or its number.
+func (i *Info) className(class int) string {
+	if class < len(i.LabelNames) {
+		return i.LabelNames[class]
+	}
+	return strconv.Itoa(class)
+}
+
+// besideColumns lists the columns beside features and labels.
+func (i *Info) besideColumns() (names []string) {
+	if i.HasValues {
+		names = append(names, valueColumn)
+	}
+	if i.HasIntervals {
+		names = append(names, leastColumn, mostColumn)
+	}
+	if i.HasGroups {
+		names = append(names, groupColumn)
+	}
+	return names
+}
+
+// appendBeside appends what besideColumns names.
+func (i *Info) appendBeside(record []string, r *Row) []string {
+	number := func(v float64) { record = append(record, strconv.FormatFloat(v, 'g', -1, 64)) }
+	if i.HasValues {
+		number(r.Value)
+	}
+	if i.HasIntervals {
+		number(r.Interval[0])
+		number(r.Interval[1])
+	}
+	if i.HasGroups {
+		record = append(record, r.Group)
 	}
 	return record
 }
@@ -106,8 +186,9 @@ func appendNumbers(record []string, values []float32) []string {
 	return record
 }
 
-// WriteNPZ writes src as float32 arrays "features" and "labels", and the names as
-// "feature_names", "label_names" and "row_names" where there are any. It scans src
+// WriteNPZ writes src as float32 arrays "features" (of images with a dimension for each of their sides) and "labels", or
+// the class of each row as "class", and the names as
+// "feature_names", "label_names" and "row_names" where there are any. What else rows have is called as in WriteCSV. It scans src
 // once for each array.
 func WriteNPZ(w io.Writer, src Source, o ImportOptions) error {
 	info := src.Info()
@@ -122,9 +203,16 @@ func WriteNPZ(w io.Writer, src Source, o ImportOptions) error {
 		info.Rows = s.rows
 	}
 	n := npzWriter{npy.NewArchive(w), src, &o, info}
-	err := n.floats("features", info.Features, func(c *checker) []float32 { _, v := c.stored(false); return v })
-	if err == nil && info.Labels > 0 {
-		err = n.floats("labels", info.Labels, func(c *checker) []float32 { return c.labels })
+	err := n.floats("features", info.featureSides(), func(c *checker) []float32 { _, v := c.stored(false); return v })
+	switch {
+	case err != nil || info.Labels == 0:
+	case info.LabelType.Classes:
+		err = n.texts(classColumn, func(_ *Row, c *checker) string { return info.className(Greatest(c.labels)) })
+	default:
+		err = n.floats("labels", []int{info.Labels}, func(c *checker) []float32 { return c.labels })
+	}
+	if err == nil {
+		err = n.beside()
 	}
 	if err == nil {
 		err = n.names()
@@ -139,27 +227,75 @@ type npzWriter struct {
 	info    Info
 }
 
-func (n *npzWriter) floats(name string, columns int, values func(*checker) []float32) error {
-	out, err := n.archive.Floats(name, n.info.Rows, columns)
-	if err != nil {
-		return err
+// featureSides are the dimensions of the features of a row.
+func (i *Info) featureSides() []int {
+	switch s := i.Shape; {
+	case s == Shape{}:
+		return []int{i.Features}
+	case s.Channels == 1:
+		return []int{s.Height, s.Width}
+	default:
+		return []int{s.Channels, s.Height, s.Width}
 	}
+}
+
+// each calls f with each row.
+func (n *npzWriter) each(f func(*Row, *checker) error) error {
 	rows := 0
-	err = scanChecked(n.src, n.o, "write", n.info.Rows, func(_ *Row, c *checker) error {
+	err := scanChecked(n.src, n.o, "write", n.info.Rows, func(r *Row, c *checker) error {
 		rows++
-		return out.Write(values(c))
+		return f(r, c)
 	})
 	if err == nil && rows != n.info.Rows {
 		err = fmt.Errorf("dataset: %d rows, %d are expected: %w", rows, n.info.Rows, ErrChanged)
 	}
+	return err
+}
+
+func (n *npzWriter) floats(name string, sides []int, values func(*checker) []float32) error {
+	out, err := n.archive.Floats(name, append([]int{n.info.Rows}, sides...)...)
+	if err != nil {
+		return err
+	}
+	err = n.each(func(_ *Row, c *checker) error { return out.Write(values(c)) })
 	return cmp.Or(err, out.Flush())
+}
+
+func (n *npzWriter) doubles(name string, value func(*Row) float64) error {
+	out, err := n.archive.Doubles(name, n.info.Rows)
+	if err != nil {
+		return err
+	}
+	err = n.each(func(r *Row, _ *checker) error { return out.Write([]float64{value(r)}) })
+	return cmp.Or(err, out.Flush())
+}
+
+func (n *npzWriter) texts(name string, value func(*Row, *checker) string) error {
+	return n.archive.Strings(name, n.info.Rows, func(f func(string) error) error {
+		return n.each(func(r *Row, c *checker) error { return f(value(r, c)) })
+	})
+}
+
+// beside writes exact numbers, intervals and groups.
+func (n *npzWriter) beside() (err error) {
+	if n.info.HasValues {
+		err = n.doubles(valueColumn, func(r *Row) float64 { return r.Value })
+	}
+	if n.info.HasIntervals {
+		err = cmp.Or(err, n.doubles(leastColumn, func(r *Row) float64 { return r.Interval[0] }),
+			n.doubles(mostColumn, func(r *Row) float64 { return r.Interval[1] }))
+	}
+	if n.info.HasGroups {
+		err = cmp.Or(err, n.texts(groupColumn, func(r *Row, _ *checker) string { return r.Group }))
+	}
+	return err
 }
 
 func (n *npzWriter) names() (err error) {
 	if len(n.info.FeatureNames) > 0 {
 		err = n.archive.List("feature_names", n.info.FeatureNames)
 	}
-	if err == nil && len(n.info.LabelNames) > 0 {
+	if err == nil && len(n.info.LabelNames) > 0 && !n.info.LabelType.Classes {
 		err = n.archive.List("label_names", n.info.LabelNames)
 	}
 	if err != nil || !n.info.HasRowNames {

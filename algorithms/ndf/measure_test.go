@@ -75,20 +75,6 @@ func digits(t testing.TB) (list []*problem) {
 	return list
 }
 
-// textured returns the patches of textures: the images from 40 on are test images.
-func textured(t testing.TB, seed uint64) *problem {
-	t.Helper()
-	m, shards := datatest.Build(t, patches(seed))
-	p := &problem{m, shards, make([]dataset.Roles, m.Rows)}
-	for row := range p.roles {
-		p.roles[row] = dataset.Train
-		if row >= 40*patchesOfImage {
-			p.roles[row] = dataset.Test
-		}
-	}
-	return p
-}
-
 // train trains a model.
 func (p *problem) train(t testing.TB, a algorithms.Algorithm, seed uint64, given param.Values) algorithms.Model {
 	t.Helper()

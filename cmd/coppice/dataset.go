@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -19,6 +17,7 @@ type datasetCmd struct {
 	Inspect  inspectCmd       `cmd:"" help:"Describe a data file and warn of what looks wrong; nothing is imported."`
 	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs it."`
 	Generate generateCmd      `cmd:"" help:"Write a generated dataset to a file."`
+	Patches  patchesCmd       `cmd:"" help:"Cut images whose pixels have classes into rows, one for each patch."`
 }
 
 type importCmd struct {
@@ -220,86 +219,4 @@ func (c *datasetDeleteCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(map[string]string{"deleted": c.Name}, func(w io.Writer) { fmt.Fprintf(w, "deleted %s\n", c.Name) })
-}
-
-type generateCmd struct {
-	Kind     string  `enum:"artificial,random" default:"artificial" help:"artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse."`
-	Out      string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
-	Rows     int     `default:"2500" help:"Rows."`
-	Features int     `placeholder:"N" help:"Features of --kind random (default: 100)."`
-	Labels   int     `placeholder:"N" help:"Labels of --kind random (default: 10)."`
-	Density  float64 `placeholder:"D" help:"Share of features of --kind random that are not 0 (default: 1)."`
-	Seed     string  `default:"1" help:"Seed."`
-
-	formatFlag
-}
-
-// Run implements `coppice dataset generate`.
-func (c *generateCmd) Run(a *app) error {
-	src, err := c.source()
-	if err != nil {
-		return err
-	}
-	if err := c.write(a, src); err != nil {
-		return err
-	}
-	info := src.Info()
-	r := struct {
-		Out      string `json:"out"`
-		Rows     int    `json:"rows"`
-		Features int    `json:"features"`
-		Labels   int    `json:"labels"`
-	}{c.Out, info.Rows, info.Features, info.Labels}
-	return a.printBeside(c.Out, r, func(w io.Writer) {
-		fmt.Fprintf(w, "%s x %s, %s: %s\n", plural(r.Rows, "row"), plural(r.Features, "feature"), plural(r.Labels, "label"), outName(r.Out))
-	})
-}
-
-func (c *generateCmd) write(a *app, src dataset.Source) error {
-	format, err := c.of(c.Out)
-	if err != nil {
-		return err
-	}
-	out, err := a.createOutput(c.Out)
-	if err != nil {
-		return err
-	}
-	defer out.discard()
-	m := newMeter(a.stderr)
-	err = dataset.Write(out, format, src, readingFor(a.ctx, "writing", dataset.Checks{}, m))
-	m.clear()
-	if err != nil {
-		return err
-	}
-	return out.commit()
-}
-
-func (c *generateCmd) source() (dataset.Source, error) {
-	seed, err := strconv.ParseUint(c.Seed, 10, 64)
-	if err != nil {
-		return nil, usagef("--seed %q: want a whole number from 0 to %d", c.Seed, uint64(math.MaxUint64))
-	}
-	if c.Rows < 1 || c.Rows > dataset.MaxRows {
-		return nil, usagef("--rows %d: want a whole number from 1 to %d", c.Rows, dataset.MaxRows)
-	}
-	if c.Kind == "artificial" {
-		if c.Features != 0 || c.Labels != 0 || c.Density != 0 {
-			return nil, usagef("--features, --labels and --density belong to --kind random: the artificial set has 3 features and 3 labels")
-		}
-		return dataset.Artificial(c.Rows, seed), nil
-	}
-	o := dataset.GenerateOptions{Rows: c.Rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
-	src, err := dataset.Generate(o)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return src, nil
-}
-
-// orDefault returns v, or d where v is not given.
-func orDefault[T int | float64](v, d T) T {
-	if v == 0 {
-		return d
-	}
-	return v
 }

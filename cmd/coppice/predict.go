@@ -13,8 +13,9 @@ const blockRows = 1024
 
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
-	Data  string `required:"" placeholder:"FILE" help:"Data file, or - for stdin; labels in it are ignored."`
-	Out   string `required:"" placeholder:"FILE" help:"File to write, with a prediction for each row: .csv, .csv.gz or .npz; - for stdout."`
+	Data  string `placeholder:"FILE" help:"Data file, or - for stdin; labels in it are ignored."`
+	Image string `placeholder:"FILE" help:"PNG or JPEG image, in place of --data: a model of patches predicts the class of each pixel."`
+	Out   string `required:"" placeholder:"FILE" help:"File to write, with a prediction for each row: .csv, .csv.gz or .npz; - for stdout. With --image a .png with a palette of the classes."`
 
 	formatFlag
 	threadsFlag
@@ -25,19 +26,28 @@ type predictCmd struct {
 func (predictCmd) Help() string {
 	return `Columns are matched with the model's by name where both have names, in any order; otherwise by position, and the output
 says so. After the degrees of the labels come, of a model of classes, the class of the greatest (predicted_class) and, of
-one of labels on a scale, the expected number, the median and the mode.`
+one of labels on a scale, the expected number, the median and the mode.
+
+With --image the model's rows must be patches (dataset patches). Each pixel has the class that is predicted of the patch
+around it; beyond its borders the image is mirrored. -o json has the share of each class.`
 }
 
 // Run implements `coppice predict`.
 func (c *predictCmd) Run(a *app) error {
+	if err := c.threadsFlag.check(); err != nil {
+		return err
+	}
+	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names, c.Image); err != nil {
+		return err
+	}
+	switch {
+	case (c.Data == "") == (c.Image == ""):
+		return usagef("give --data FILE, or --image FILE")
+	case c.Image != "":
+		return c.labelImage(a)
+	}
 	format, err := c.of(c.Out)
 	if err != nil {
-		return err
-	}
-	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names); err != nil {
-		return err
-	}
-	if err := c.threadsFlag.check(); err != nil {
 		return err
 	}
 	m, err := openModel(c.Model)

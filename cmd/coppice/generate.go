@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/patches"
+)
+
+type generateCmd struct {
+	Kind     string  `enum:"artificial,random,ages,textures" default:"artificial" help:"artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels with a map of classes each, for dataset patches."`
+	Out      string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. Of --kind textures a folder, which gets the folders images and maps."`
+	Rows     *int    `placeholder:"N" help:"Rows (default: 2500; of --kind ages 2000)."`
+	Features int     `placeholder:"N" help:"Features of --kind random (default: 100)."`
+	Labels   int     `placeholder:"N" help:"Labels of --kind random (default: 10)."`
+	Density  float64 `placeholder:"D" help:"Share of features of --kind random that are not 0 (default: 1)."`
+	Seed     string  `default:"1" help:"Seed."`
+
+	formatFlag
+}
+
+// Run implements `coppice dataset generate`.
+func (c *generateCmd) Run(a *app) error {
+	seed, err := strconv.ParseUint(c.Seed, 10, 64)
+	if err != nil {
+		return usagef("--seed %q: want a whole number from 0 to %d", c.Seed, uint64(math.MaxUint64))
+	}
+	if c.Kind != "random" && (c.Features != 0 || c.Labels != 0 || c.Density != 0) {
+		return usagef("--features, --labels and --density belong to --kind random: the shape of the others is fixed")
+	}
+	if c.Kind == "textures" {
+		return c.textures(a, seed)
+	}
+	src, err := c.source(seed)
+	if err != nil {
+		return err
+	}
+	if err := writeData(a, c.Out, &c.formatFlag, src); err != nil {
+		return err
+	}
+	r := writtenAs(c.Out, src)
+	return a.printBeside(c.Out, r, r.text)
+}
+
+// written describes a data file that was written.
+type written struct {
+	Out      string `json:"out"`
+	Rows     int    `json:"rows"`
+	Features int    `json:"features"`
+	Labels   int    `json:"labels"`
+	Shape    string `json:"shape,omitempty"`
+	Read     string `json:"read,omitempty"` // the flags that the file is read with
+}
+
+func writtenAs(out string, src dataset.Source) *written {
+	info := src.Info()
+	return &written{out, info.Rows, info.Features, info.Labels, info.Shape.String(), strings.Join(dataset.ReadFlags(&info), " ")}
+}
+
+func (r *written) text(w io.Writer) {
+	fmt.Fprintf(w, "%s x %s, %s: %s\n", plural(r.Rows, "row"), plural(r.Features, "feature"), plural(r.Labels, "label"), outName(r.Out))
+	flags := r.Read
+	if ending, _ := dataset.FormatOf(r.Out); r.Shape != "" && ending != dataset.NPZ {
+		flags += " --shape " + r.Shape
+	}
+	if flags != "" {
+		fmt.Fprintf(w, "read it with %s\n", strings.TrimSpace(flags))
+	}
+}
+
+// writeData writes rows to a data file.
+func writeData(a *app, path string, f *formatFlag, src dataset.Source) error {
+	format, err := f.of(path)
+	if err != nil {
+		return err
+	}
+	out, err := a.createOutput(path)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	m := newMeter(a.stderr)
+	err = dataset.Write(out, format, src, readingFor(a.ctx, "writing", dataset.Checks{}, m))
+	m.clear()
+	if err != nil {
+		return err
+	}
+	return out.commit()
+}
+
+func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
+	rows := 2500
+	switch {
+	case c.Rows != nil:
+		rows = *c.Rows
+	case c.Kind == "ages":
+		rows = dataset.AgesRows
+	}
+	if rows < 1 || rows > dataset.MaxRows {
+		return nil, usagef("--rows %d: want a whole number from 1 to %d", rows, dataset.MaxRows)
+	}
+	switch c.Kind {
+	case "artificial":
+		return dataset.Artificial(rows, seed), nil
+	case "ages":
+		return dataset.Ages(rows, seed), nil
+	}
+	o := dataset.GenerateOptions{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
+	src, err := dataset.Generate(o)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return src, nil
+}
+
+// textures writes the images and the maps of the set of textures to a new folder.
+func (c *generateCmd) textures(a *app, seed uint64) error {
+	if c.Rows != nil || c.Format != "" {
+		return usagef("--rows and --format are not of --kind textures, which writes %d images", patches.TextureImages)
+	}
+	if err := newFolder(c.Out); err != nil {
+		return err
+	}
+	set := patches.Textures(seed)
+	pictures, maps := filepath.Join(c.Out, "images"), filepath.Join(c.Out, "maps")
+	if err := errors.Join(os.MkdirAll(pictures, 0o777), os.MkdirAll(maps, 0o777)); err != nil {
+		return err
+	}
+	for i := range set.Len() {
+		name := set.NameOf(i) + ".png"
+		if err := errors.Join(writeImage(filepath.Join(pictures, name), set, i), writeClasses(filepath.Join(maps, name), set, i)); err != nil {
+			return err
+		}
+	}
+	r := struct {
+		Images int    `json:"images"`
+		Out    string `json:"out"`
+	}{set.Len(), c.Out}
+	return a.print(r, func(w io.Writer) {
+		fmt.Fprintf(w, "%s with a map each: %s, %s\n", plural(r.Images, "image"), pictures, maps)
+	})
+}
+
+// newFolder refuses a path where there is something already, unless it is an empty folder.
+func newFolder(path string) error {
+	if path == stdoutName {
+		return usagef("--out -: images need a folder")
+	}
+	entries, err := os.ReadDir(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(entries) > 0:
+		return fmt.Errorf("%s: the folder is not empty; give the name of a new one", path)
+	}
+	return nil
+}
+
+func writeImage(path string, set patches.Set, i int) error {
+	m, err := set.Image(i)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := images.WriteGrey(&b, patches.Shown(m)); err != nil {
+		return err
+	}
+	return writeFile(path, b.Bytes())
+}
+
+// writeClasses writes the map of an image, whose classes are numbers below 256.
+func writeClasses(path string, set patches.Set, i int) error {
+	m, err := set.Map(i)
+	if err != nil {
+		return err
+	}
+	names, classes := []string{}, make([]uint8, len(m.Classes))
+	for i, c := range m.Classes {
+		for len(names) <= int(c) {
+			names = append(names, strconv.Itoa(len(names)))
+		}
+		classes[i] = uint8(c)
+	}
+	p, err := images.NewPalette(names)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b, m.Height, m.Width, classes); err != nil {
+		return err
+	}
+	return writeFile(path, b.Bytes())
+}
+
+// orDefault returns v, or d where v is not given.
+func orDefault[T int | float64](v, d T) T {
+	if v == 0 {
+		return d
+	}
+	return v
+}

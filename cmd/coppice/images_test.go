@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset/images"
+)
+
+// putImages makes the folders images and maps, each of four images whose left is dark and of the
+// class 2, and whose right is light and of the class 7.
+func putImages(t *testing.T, dir string) {
+	t.Helper()
+	for _, folder := range []string{"images", "maps"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	palette, err := images.NewPalette([]string{"2", "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 { // the border is elsewhere in each
+		m := &images.Image{Channels: 1, Height: 12, Width: 16, Pixels: make([]float32, 12*16)}
+		classes := make([]uint8, len(m.Pixels))
+		for k := range m.Pixels {
+			m.Pixels[k] = float32(k%5) / 50
+			if k%16 >= 6+i {
+				m.Pixels[k], classes[k] = m.Pixels[k]+0.5, 1
+			}
+		}
+		var picture, classMap bytes.Buffer
+		if err := images.WriteGrey(&picture, m); err != nil {
+			t.Fatal(err)
+		}
+		if err := palette.Write(&classMap, 12, 16, classes); err != nil {
+			t.Fatal(err)
+		}
+		name := string(rune('a'+i)) + ".png"
+		write(t, filepath.Join(dir, "images"), name, picture.String())
+		write(t, filepath.Join(dir, "maps"), name, classMap.String())
+	}
+}
+
+// TestLabelledImages: images and their maps become patches, and the map that a model of these puts
+// together is that of the image, but for borders.
+func TestLabelledImages(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	putImages(t, dir)
+	var cut cutImages
+	inJSON(t, &cut, "dataset", "patches", "--images", at("images"), "--maps", at("maps"), "--out", at("train.npz"), "--test-images", "1", "--test-out", at("test.csv"),
+		"--patch", "3", "--stride", "1")
+	if cut.Images != 4 || strings.Join(cut.Classes, " ") != "2 7" || cut.Train.Rows != 3*10*14 || cut.Test.Rows != 10*14 || cut.Train.Shape != "1x3x3" {
+		t.Errorf("%+v, %+v, %+v", cut, cut.Train, cut.Test)
+	}
+	works(t, "train", "--local", "--data", at("train.npz"), "--labels", "class", "--groups", "group", "--algorithm", "rf", "--set", "trees=5", "--model-out", at("m.model"))
+	if shown := works(t, "model", "show", at("m.model")); !strings.Contains(shown, "1x3x3") {
+		t.Errorf("the model does not show the shape:\n%s", shown)
+	}
+	works(t, "evaluate", "--model", at("m.model"), "--data", at("test.csv"), "--labels", "class", "--groups", "group")
+	var labelled imageMap
+	inJSON(t, &labelled, "predict", "--model", at("m.model"), "--image", at("images/d.png"), "--out", at("map.png"))
+	got, err := images.ReadMap(strings.NewReader(read(t, at("map.png"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := images.ReadMap(strings.NewReader(read(t, at("maps/d.png"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, sevens := 0, 0
+	for k, c := range got.Classes {
+		if c == want.Classes[k] {
+			same++
+		}
+		if c == 7 {
+			sevens++
+		}
+	}
+	if got.Height != 12 || got.Width != 16 || same < 12*16-24 {
+		t.Errorf("%d of %d pixels are right", same, len(want.Classes))
+	}
+	if l := labelled.Classes; len(l) != 2 || l[1].Class != "7" || l[1].Pixels != sevens || l[0].Share+l[1].Share != 1 || labelled.Width != 16 {
+		t.Errorf("%+v", labelled)
+	}
+	text := works(t, "predict", "--model", at("m.model"), "--image", at("images/d.png"), "--out", at("map.png"))
+	if !strings.Contains(text, "16 x 12 pixels") {
+		t.Errorf("%s", text)
+	}
+	refusedImages(t, dir)
+}
+
+// refusedImages gives commands what they cannot use, in the folder of TestLabelledImages.
+func refusedImages(t *testing.T, dir string) {
+	t.Helper()
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"predict --model @/m.model --image @/images/d.png --out @/map.csv", exitUsage, ".png"},
+		{"predict --model @/m.model --image @/images/d.png --out @/map.png --format csv", exitUsage, "--format"},
+		{"predict --model @/m.model --image @/images/d.png --out @/map.png --drop 1", exitUsage, "--drop"},
+		{"predict --model @/m.model --image @/images/d.png --data @/test.csv --out @/map.png", exitUsage, "--image"},
+		{"predict --model @/m.model --out @/map.png", exitUsage, "--data"},
+		{"predict --model @/m.model --image @/images/d.png --out @/images/d.png", exitUsage, "reads that file"},
+		{"predict --model @/m.model --image @/train.npz --out @/map.png", exitFailed, "train.npz"},
+		{"dataset patches --images @/images --maps @/maps --out @/p.npz --patch 0", exitUsage, "patch"},
+		{"dataset patches --images @/images --maps @/maps --out @/p.txt", exitUsage, "p.txt"},
+		{"dataset patches --images @/images --maps @/maps --out @/p.npz --test-images 1", exitUsage, "--test-out"},
+		{"dataset patches --images @/images --maps @/maps --out @/p.npz --test-images 4 --test-out @/q.npz", exitUsage, "4 images"},
+		{"dataset patches --images @/images --maps @/images --out @/p.npz --patch 13", exitFailed, "smaller than a patch"},
+		{"dataset patches --images @/images --maps @/nowhere --out @/p.npz", exitFailed, "nowhere"},
+	} {
+		e := coppice(t, strings.Fields(strings.ReplaceAll(c.args, "@", dir))...)
+		if e.code != c.code || !strings.Contains(e.stderr, c.says) {
+			t.Errorf("%s: exit code %d, %s; want %d and %q", c.args, e.code, e.stderr, c.code, c.says)
+		}
+	}
+}
+
+// TestModelWithoutPatches: a model of rows that are no images labels none.
+func TestModelWithoutPatches(t *testing.T) {
+	dir := t.TempDir()
+	data, model := write(t, dir, "x.csv", kinds()), filepath.Join(dir, "m")
+	works(t, "train", "--local", "--data", data, "--labels", "class", "--algorithm", "rf", "--set", "trees=2", "--model-out", model)
+	if e := coppice(t, "predict", "--model", model, "--image", data, "--out", filepath.Join(dir, "map.png")); e.code != exitFailed || !strings.Contains(e.stderr, "does not read patches") {
+		t.Errorf("%d, %s", e.code, e.stderr)
+	}
+}
+
+// TestGeneratedImages: ages are read back with the flags that generate tells, and textures are a
+// folder of images and maps.
+func TestGeneratedImages(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ages.npz")
+	var made written
+	inJSON(t, &made, "dataset", "generate", "--kind", "ages", "--rows", "40", "--out", file)
+	if made.Rows != 40 || made.Shape != "1x32x32" || made.Read != "--range 0:69 --values value" {
+		t.Errorf("%+v", made)
+	}
+	var inspected struct {
+		Rows      int    `json:"rows"`
+		LabelsAre string `json:"labels_are"`
+	}
+	inJSON(t, &inspected, append([]string{"dataset", "inspect", file}, strings.Fields(made.Read)...)...)
+	if inspected.Rows != 40 || inspected.LabelsAre != "a scale from 0 to 69, with exact numbers" {
+		t.Errorf("%+v", inspected)
+	}
+	folder := filepath.Join(dir, "t")
+	works(t, "dataset", "generate", "--kind", "textures", "--out", folder)
+	if e := coppice(t, "dataset", "generate", "--kind", "textures", "--out", folder); e.code != exitFailed || !strings.Contains(e.stderr, "not empty") {
+		t.Errorf("into a folder that is not empty: %d, %s", e.code, e.stderr)
+	}
+	if e := coppice(t, "dataset", "generate", "--kind", "textures", "--out", folder, "--rows", "3"); e.code != exitUsage {
+		t.Errorf("rows of textures: %d", e.code)
+	}
+	var cut cutImages
+	inJSON(t, &cut, "dataset", "patches", "--images", filepath.Join(folder, "images"), "--maps", filepath.Join(folder, "maps"), "--out", filepath.Join(dir, "p.npz"), "--stride", "40")
+	if cut.Images != 60 || cut.Train.Rows != 240 || len(cut.Classes) != 4 {
+		t.Errorf("%+v, %+v", cut, cut.Train)
+	}
+}

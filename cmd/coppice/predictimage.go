@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/patches"
+)
+
+// imageMap is what `coppice predict --image` prints.
+type imageMap struct {
+	Out         string       `json:"out"`
+	ModelDigest string       `json:"model_digest"`
+	Width       int          `json:"width"`
+	Height      int          `json:"height"`
+	Classes     []classShare `json:"classes"`
+}
+
+// classShare is how much of an image is of a class.
+type classShare struct {
+	Class  string  `json:"class"`
+	Pixels int     `json:"pixels"`
+	Share  float64 `json:"share"`
+}
+
+// labelImage predicts the class of each pixel of an image.
+func (c *predictCmd) labelImage(a *app) error {
+	if strings.ToLower(filepath.Ext(c.Out)) != ".png" {
+		return usagef("--out %s: the map of an image is a PNG file; the name must end in .png", c.Out)
+	}
+	plain := fileFlags{Labels: "distributions", Header: "auto"}
+	if name := differing(reflect.ValueOf(c.fileFlags), reflect.ValueOf(plain)); name != "" || c.Format != "" {
+		return usagef("%s belongs to --data, not to --image", cmp.Or(name, "--format"))
+	}
+	m, err := openModel(c.Model)
+	if err != nil {
+		return err
+	}
+	if m.output() == algorithms.Number {
+		return fmt.Errorf("%s: the model predicts numbers, a map needs classes", c.Model)
+	}
+	m.threads = c.threadsFlag.count()
+	src, img, err := m.patchesOf(c.Image)
+	if err != nil {
+		return err
+	}
+	palette, err := images.NewPalette(m.classes())
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	progress := newMeter(a.stderr)
+	classes, err := m.classesOf(src, readingFor(a.ctx, "predicting", dataset.Checks{}, progress))
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := palette.Write(&b, img.Height, img.Width, classes); err != nil {
+		return err
+	}
+	if err := writeFile(c.Out, b.Bytes()); err != nil {
+		return err
+	}
+	r := &imageMap{c.Out, m.file.Digest, img.Width, img.Height, shares(m.classes(), classes)}
+	return a.print(r, r.text)
+}
+
+// patchesOf reads an image as the rows of a model: a patch for each pixel.
+func (m *model) patchesOf(path string) (dataset.Source, *images.Image, error) {
+	shape := m.provenance.Shape
+	side, err := patches.CheckModel(shape)
+	if err != nil {
+		return nil, nil, err
+	}
+	img, err := patches.OpenImage(path, shape.Channels)
+	if err != nil {
+		return nil, nil, err
+	}
+	src, err := patches.Whole(img, side)
+	return src, img, err
+}
+
+// classesOf returns the class of the greatest share of each row, by its number.
+func (m *model) classesOf(src dataset.Source, o dataset.ImportOptions) (classes []uint8, err error) {
+	err = m.predict(src, o, func(p *predicted) error {
+		for i := range p.rows.N {
+			classes = append(classes, uint8(dataset.Greatest(p.row(i))))
+		}
+		return nil
+	})
+	return classes, err
+}
+
+// shares counts the pixels of each class.
+func shares(names []string, classes []uint8) []classShare {
+	list := make([]classShare, len(names))
+	for i, name := range names {
+		list[i].Class = name
+	}
+	for _, c := range classes {
+		list[c].Pixels++
+	}
+	for i := range list {
+		list[i].Share = float64(list[i].Pixels) / float64(len(classes))
+	}
+	return list
+}
+
+func (r *imageMap) text(w io.Writer) {
+	fmt.Fprintf(w, "%s with the classes of %d x %d pixels (width x height)\n", r.Out, r.Width, r.Height)
+	t := newTable(w, []string{"class", "pixels", "share"}, 2, 3)
+	for _, c := range r.Classes {
+		t.AppendRow(rowOf(c.Class, count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))
+	}
+	t.Render()
+}

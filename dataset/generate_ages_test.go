@@ -1,0 +1,167 @@
+package dataset
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// goldenAges is the digest of this set's first version.
+const goldenAges = "b3de1513933266b1982af8acf8bc507c6ea390d80ba681b9cf276271f7847af0"
+
+func TestGoldenAges(t *testing.T) {
+	m, _, err := Build(Ages(100, 1), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Digest(); got != goldenAges {
+		t.Errorf("digest %s, want %s", got, goldenAges)
+	}
+	if m.Shape != (Shape{1, 32, 32}) || m.LabelType.Scale.True != TrueValue || m.Check() != nil {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestAgesShown: ages are uniform, labels are their Gaussians, and the upper third of the ellipse is the
+// lighter, the older.
+func TestAgesShown(t *testing.T) {
+	const rows = 700
+	var seen [agesCount]int
+	var ages, tops []float64
+	err := Ages(rows, 3).Scan(func(r *Row) error {
+		age := int(r.Value)
+		seen[age]++
+		ages = append(ages, r.Value)
+		tops = append(tops, r.Values[8*agesSide+15]) // a pixel that is hair in nearly every image
+		best, sum := 0, 0.0
+		for k, d := range r.Labels {
+			if sum += d; d > r.Labels[best] {
+				best = k
+			}
+		}
+		if best != age || math.Abs(sum-1) > 1e-12 {
+			t.Errorf("age %d: labels %v", age, r.Labels)
+		}
+		if k := min(age+3, agesCount-1); math.Abs(math.Log(r.Labels[age]/r.Labels[k])-math.Pow(float64(k-age)/3, 2)/2) > 1e-9 {
+			t.Errorf("age %d: labels %v", age, r.Labels)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for age, n := range seen {
+		if n > 30 {
+			t.Errorf("%d of %d rows have the age %d", n, rows, age)
+		}
+	}
+	if r := correlation(ages, tops); r < 0.6 {
+		t.Errorf("the correlation of age and the tone of the upper third is %.2f", r)
+	}
+}
+
+func correlation(x, y []float64) float64 {
+	var sx, sy, sxx, syy, sxy float64
+	n := float64(len(x))
+	for i := range x {
+		sx, sy = sx+x[i], sy+y[i]
+		sxx, syy, sxy = sxx+x[i]*x[i], syy+y[i]*y[i], sxy+x[i]*y[i]
+	}
+	return (sxy - sx*sy/n) / math.Sqrt((sxx-sx*sx/n)*(syy-sy*sy/n))
+}
+
+// TestAgesLines: each line darkens pixels of the ellipse once, by .15, and only few.
+func TestAgesLines(t *testing.T) {
+	for unit := range 50 {
+		f := face{pixels: make([]float64, agesSide*agesSide), cx: 15.5, cy: 15.5, a: 10, b: 13}
+		f.line(num.NewStream(num.NewKey(1, "test"), 0, uint32(unit)))
+		dark := 0
+		for i, v := range f.pixels {
+			if v == -0.15 {
+				dark++
+				if !f.inside(float64(i%agesSide), float64(i/agesSide)) {
+					t.Errorf("pixel %d is outside", i)
+				}
+			} else if v != 0 {
+				t.Errorf("pixel %d is %v", i, v)
+			}
+		}
+		if dark > 8 {
+			t.Errorf("a line has %d pixels", dark)
+		}
+	}
+}
+
+// TestWrittenAsTheyAre: what is written of classes, exact numbers, intervals, groups and images is read back as
+// the same dataset by the flags that ReadFlags has.
+func TestWrittenAsTheyAre(t *testing.T) {
+	classes := someRows(40)
+	classes.info.LabelType.Classes, classes.info.HasGroups, classes.info.LabelNames = true, true, []string{"a", "b", "c"}[:classes.info.Labels]
+	classes.info.Shape = Shape{1, 1, classes.info.Features}
+	for i := range classes.rows {
+		r := &classes.rows[i]
+		clear(r.Labels)
+		r.Labels[i%len(r.Labels)], r.Group = 1, []string{"x", "y"}[i%2]
+	}
+	ranges := someRows(40)
+	ranges.info.LabelType.Scale, ranges.info.LabelNames = &Scale{Low: 5, True: TrueValue}, nil
+	ranges.info.HasValues, ranges.info.HasIntervals, ranges.info.Shape = true, true, Shape{ranges.info.Features, 1, 1}
+	for k := range ranges.info.Labels {
+		ranges.info.LabelNames = append(ranges.info.LabelNames, []string{"5", "6", "7", "8", "9"}[k])
+	}
+	for i := range ranges.rows {
+		ranges.rows[i].Value, ranges.rows[i].Interval = 5.1, [2]float64{5, 5.25}
+	}
+	beside := BesideOptions{Groups: "group"}
+	scale := LabelOptions{Ordered: true, Low: 5, High: 5 + ranges.info.Labels - 1}
+	numbers := BesideOptions{Values: "value", Intervals: []string{"least", "most"}}
+	for name, c := range map[string]struct {
+		src   Source
+		o     OpenOptions
+		flags []string
+	}{
+		"classes": {classes, OpenOptions{Labels: LabelOptions{Kind: Class}, Beside: beside, Shape: classes.info.Shape}, []string{"--labels class", "--groups group"}},
+		"scale":   {ranges, OpenOptions{Labels: scale, Beside: numbers, Shape: ranges.info.Shape}, []string{"", "--values value", "--intervals least,most"}},
+		"ages": {Ages(40, 1), OpenOptions{Labels: LabelOptions{Ordered: true, High: 69}, Beside: BesideOptions{Values: "value"}, Shape: Shape{1, 32, 32}},
+			[]string{"--range 0:69", "--values value"}},
+	} {
+		want, _, err := Build(c.src, ImportOptions{})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		info := c.src.Info()
+		flags := ReadFlags(&info)
+		if name == "scale" {
+			flags[0] = ""
+		}
+		if !slices.Equal(flags, c.flags) {
+			t.Errorf("%s: flags %q", name, flags)
+		}
+		for _, file := range []string{"a.csv", "a.npz"} {
+			path, o := filepath.Join(t.TempDir(), file), c.o
+			if file == "a.npz" {
+				o.Shape = Shape{} // the file has it
+			}
+			if err := writeTo(path, c.src); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			back, err := Open(path, o)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			got, _, err := Build(back, ImportOptions{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			want.LabelColumns = got.LabelColumns
+			if d := cmp.Diff(want, got); d != "" || want.Digest() != got.Digest() {
+				t.Errorf("%s, %s: %s", name, file, d)
+			}
+		}
+	}
+}

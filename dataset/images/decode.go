@@ -1,0 +1,130 @@
+package images
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"io"
+)
+
+// Errors of this package; compare with errors.Is.
+var (
+	// ErrFormat says that a file is no image that can be read.
+	ErrFormat = errors.New("not an image that can be read")
+	// ErrTooLarge says that an image has more pixels than can be read.
+	ErrTooLarge = errors.New("the image is too large")
+)
+
+// MaxPixels bounds the pixels of a file, which take up to 16 bytes each while it is read.
+const MaxPixels = 1 << 24
+
+// perByte bounds the pixels for each byte of a file. Deflate makes at most 1,032 bytes of one, and
+// a byte holds at most eight pixels of a PNG; JPEG stays far below.
+const perByte = 8 * 1032
+
+// kind is a kind of file.
+type kind struct {
+	name   string
+	config func(io.Reader) (image.Config, error)
+	decode func(io.Reader) (image.Image, error)
+}
+
+// The kinds of files, and how they begin.
+var (
+	pngFiles, jpegFiles   = kind{"PNG", png.DecodeConfig, png.Decode}, kind{"JPEG", jpeg.DecodeConfig, jpeg.Decode}
+	pngStarts, jpegStarts = []byte("\x89PNG\r\n\x1a\n"), []byte("\xff\xd8\xff")
+)
+
+// kindOf returns the kind of a file by its first bytes.
+func kindOf(in io.Reader) (*kind, error) {
+	head := make([]byte, len(pngStarts))
+	n, err := io.ReadFull(in, head)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, err
+	case bytes.Equal(head, pngStarts):
+		return &pngFiles, nil
+	case bytes.HasPrefix(head[:n], jpegStarts):
+		return &jpegFiles, nil
+	case n == 0:
+		return nil, fmt.Errorf("the file is empty: %w", ErrFormat)
+	}
+	return nil, fmt.Errorf("neither a PNG nor a JPEG file: %w", ErrFormat)
+}
+
+// decoder reads a file from its beginning, again and again.
+type decoder struct {
+	in    io.ReadSeeker
+	most  int // pixels
+	bytes int64
+	kind  *kind
+}
+
+// newDecoder finds out what kind of file there is.
+func newDecoder(in io.ReadSeeker, most int) (*decoder, error) {
+	d := &decoder{in: in, most: most}
+	var err error
+	if d.bytes, err = in.Seek(0, io.SeekEnd); err != nil {
+		return nil, err
+	}
+	if err := d.rewind(); err != nil {
+		return nil, err
+	}
+	d.kind, err = kindOf(in)
+	return d, err
+}
+
+func (d *decoder) rewind() error {
+	_, err := d.in.Seek(0, io.SeekStart)
+	return err
+}
+
+// decode reads the image once its size is known to be possible.
+func (d *decoder) decode() (image.Image, error) {
+	if err := d.rewind(); err != nil {
+		return nil, err
+	}
+	c, err := d.kind.config(d.in)
+	if err != nil {
+		return nil, d.failed(err)
+	}
+	if err := checkPixels(c.Width, c.Height, d.most, d.bytes); err != nil {
+		return nil, err
+	}
+	if err := d.rewind(); err != nil {
+		return nil, err
+	}
+	img, err := d.kind.decode(d.in)
+	if err != nil {
+		return nil, d.failed(err)
+	}
+	if b := img.Bounds(); b.Dx() != c.Width || b.Dy() != c.Height {
+		return nil, fmt.Errorf("a %s file that begins as %d x %d pixels and has %d x %d: %w", d.kind.name, c.Width, c.Height, b.Dx(), b.Dy(), ErrFormat)
+	}
+	return img, nil
+}
+
+// failed says what is wrong with the bytes.
+func (d *decoder) failed(err error) error {
+	var damaged png.FormatError
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &damaged) && string(damaged) == io.ErrUnexpectedEOF.Error() {
+		return fmt.Errorf("the %s file is cut short: %w", d.kind.name, ErrFormat)
+	}
+	return fmt.Errorf("%w: %w", err, ErrFormat)
+}
+
+// checkPixels refuses sizes that are too large, for this program or for a file of so many bytes.
+func checkPixels(width, height, most int, size int64) error {
+	switch {
+	case width < 1 || height < 1:
+		return fmt.Errorf("%d x %d pixels: %w", width, height, ErrFormat)
+	case height > most/width:
+		return fmt.Errorf("%d x %d pixels (width x height), at most %d are read: make it smaller: %w", width, height, most, ErrTooLarge)
+	case int64(width)*int64(height)/perByte > size:
+		return fmt.Errorf("%d x %d pixels in %d bytes: %w", width, height, size, ErrFormat)
+	}
+	return nil
+}
