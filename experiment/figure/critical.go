@@ -69,7 +69,7 @@ func (d *CriticalDifferences) layout() *diagram {
 	g := &diagram{title: d.Title, difference: d.Difference}
 	for _, i := range order {
 		g.ranks = append(g.ranks, d.Ranks[i])
-		g.names = append(g.names, fmt.Sprintf("%s  %.2f", cut(d.Names[i]), d.Ranks[i]))
+		g.names = append(g.names, fmt.Sprintf("%s %.2f", cut(d.Names[i]), d.Ranks[i]))
 	}
 	g.cliques = statistics.Cliques(g.ranks, d.Difference)
 	return g

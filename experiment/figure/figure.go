@@ -8,8 +8,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"math"
+	"regexp"
+	"strconv"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -33,7 +36,7 @@ type Figure struct {
 }
 
 // SVG writes the figure as a whole SVG document. Its texts are texts, in Liberation Sans where the
-// reader has that, else in another font of the same widths or in any without serifs.
+// reader has that, else in another font without serifs, and as wide as in Liberation Sans.
 func (f *Figure) SVG(w io.Writer) error {
 	c := vgsvg.New(f.width, f.height)
 	f.draw(draw.New(c))
@@ -41,8 +44,23 @@ func (f *Figure) SVG(w io.Writer) error {
 	if _, err := c.WriteTo(&b); err != nil {
 		return err
 	}
-	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;")))
+	_, err := io.WriteString(w, svgText.ReplaceAllStringFunc(b.String(), anyFont))
 	return err
+}
+
+// svgText finds a text of vgsvg, with what stands before its style, the size of its letters and
+// what it says.
+var svgText = regexp.MustCompile(`(<text [^>]*?style="[^"]*?font-family:Liberation Sans)(;[^"]*?font-size:([0-9.]+)px[^"]*")>([^<]*)</text>`)
+
+// anyFont lets a text be in another font than Liberation Sans and keep its width.
+func anyFont(element string) string {
+	m := svgText.FindStringSubmatch(element)
+	size, err := strconv.ParseFloat(m[3], 64)
+	if err != nil || m[4] == "" {
+		return element
+	}
+	width := letters(vg.Length(size), 0, 0).Width(html.UnescapeString(m[4]))
+	return fmt.Sprintf(`%s,Arimo,Arial,Helvetica,sans-serif%s textLength="%.5g" lengthAdjust="spacingAndGlyphs">%s</text>`, m[1], m[2], width.Points(), m[4])
 }
 
 // PNG writes the figure as a PNG picture of 300 dots an inch.

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"github.com/coppice-ldl/coppice/experiment/statistics"
+)
+
+// Against compares a row with the best one on the same folds. P-values are two-sided; those named
+// Holm are adjusted for the comparisons of one dataset and measure.
+type Against struct {
+	Best string `json:"best"`
+	// CorrectedT is the corrected resampled t-test of Nadeau and Bengio, T the paired t-test.
+	CorrectedT     number `json:"corrected_t_p"`
+	CorrectedTHolm number `json:"corrected_t_p_holm"`
+	T              number `json:"t_p"`
+	THolm          number `json:"t_p_holm"`
+	Wilcoxon       number `json:"wilcoxon_p"`
+	WilcoxonHolm   number `json:"wilcoxon_p_holm"`
+	// EffectSize is Cohen's d of the paired differences, the row's value less the best's: their
+	// mean over their sample deviation.
+	EffectSize number `json:"effect_size"`
+}
+
+// compare compares every row that has all folds with the best.
+func (r *Result) compare(g *grid, d, m, best int) {
+	reference, ratio := g.values(d, best, m), g.ratio(d, best)
+	var others []*Against
+	var corrected, plain, signed []float64
+	for i := range r.Lines {
+		if i == best || !r.Lines[i].Complete() {
+			continue
+		}
+		differences := statistics.Differences(g.values(d, i, m), reference)
+		a := &Against{Best: r.Lines[best].Row, EffectSize: number(statistics.CohensD(differences))}
+		corrected = append(corrected, statistics.CorrectedT(differences, ratio).P)
+		plain = append(plain, statistics.PairedT(differences).P)
+		signed = append(signed, wilcoxon(differences))
+		others, r.Lines[i].Against = append(others, a), a
+	}
+	for i, h := range statistics.Holm(corrected) {
+		others[i].CorrectedT, others[i].CorrectedTHolm = number(corrected[i]), number(h)
+	}
+	for i, h := range statistics.Holm(plain) {
+		others[i].T, others[i].THolm = number(plain[i]), number(h)
+	}
+	for i, h := range statistics.Holm(signed) {
+		others[i].Wilcoxon, others[i].WilcoxonHolm = number(signed[i]), number(h)
+	}
+}
+
+// wilcoxon is the p-value of the signed-rank test, and that of the t-tests for fewer than two
+// differences, which is none.
+func wilcoxon(differences []float64) float64 {
+	if len(differences) < 2 {
+		return statistics.PairedT(differences).P
+	}
+	return statistics.Wilcoxon(differences).P
+}
+
+// worse reports whether the corrected t-test, adjusted by Holm, finds a row worse than the best.
+func (l *Line) worse(level float64) bool {
+	return l.Against != nil && float64(l.Against.CorrectedTHolm) < level
+}

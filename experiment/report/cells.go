@@ -1,0 +1,78 @@
+package report
+
+import (
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// mostNamed bounds the cells that a report names one by one; it counts the others.
+const mostNamed = 100
+
+// Cells counts the cells by their state, and names those without measures.
+type Cells struct {
+	All     int `json:"all"`
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+	Missing int `json:"missing"`
+	Running int `json:"running"`
+	// Failures are the first failed cells, and Gaps the first that are missing or running.
+	Failures []Failure `json:"failures,omitempty"`
+	Gaps     []string  `json:"gaps,omitempty"`
+}
+
+// Failure is a failed cell with its error.
+type Failure struct {
+	Cell  string `json:"cell"`
+	Error string `json:"error"`
+}
+
+func cellsOf(t *result.Table) Cells {
+	n := Cells{All: len(t.Cells)}
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		switch c.State {
+		case result.Done:
+			n.Done++
+			continue
+		case result.Failed:
+			n.Failed++
+			if len(n.Failures) < mostNamed {
+				n.Failures = append(n.Failures, Failure{t.CellName(c), c.Error})
+			}
+			continue
+		case result.Missing:
+			n.Missing++
+		case result.Running:
+			n.Running++
+		}
+		if len(n.Gaps) < mostNamed {
+			n.Gaps = append(n.Gaps, t.CellName(c)+" ("+c.State+")")
+		}
+	}
+	return n
+}
+
+// Time is how long the done cells of a row took on a dataset, in seconds of computing.
+type Time struct {
+	Row     string `json:"row"`
+	Dataset string `json:"dataset"`
+	Cells   int    `json:"cells"`
+	Total   number `json:"total_seconds"`
+}
+
+// timesOf adds up times by row and dataset.
+func timesOf(t *result.Table) []Time {
+	times := make([]Time, 0, len(t.Rows)*len(t.Datasets))
+	for r := range t.Rows {
+		for d := range t.Datasets {
+			times = append(times, Time{Row: t.Rows[r].Name, Dataset: t.Datasets[d].Name})
+		}
+	}
+	for i := range t.Cells {
+		if c := &t.Cells[i]; c.State == result.Done {
+			own := &times[c.Row*len(t.Datasets)+c.Dataset]
+			own.Cells++
+			own.Total += number(c.Seconds)
+		}
+	}
+	return times
+}

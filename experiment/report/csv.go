@@ -1,0 +1,73 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"math"
+	"strconv"
+)
+
+// csvHeader names the columns of writeCSV.
+var csvHeader = []string{
+	"dataset", "measure", "row", "folds", "wanted", "mean", "deviation", "place", "mean_predictor", "mean_predictor_deviation", "average_rank",
+	"best", "corrected_t_p", "corrected_t_p_holm", "t_p", "t_p_holm", "wilcoxon_p", "wilcoxon_p_holm", "effect_size", "published", "published_deviation", "source",
+}
+
+// writeCSV writes a line for each dataset, measure and row, with all digits. Of several published
+// figures it has the first. Times and cells without measures are in the other formats.
+func writeCSV(w io.Writer, s *Summary) error {
+	out := csv.NewWriter(w)
+	out.Write(csvHeader) // an error comes again below
+	for i := range s.Results {
+		r := &s.Results[i]
+		for row := range r.Lines {
+			out.Write(s.csvLine(r, &r.Lines[row], i%len(s.Measures)))
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
+	record := []string{
+		r.Dataset, r.Measure, l.Row, strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted), exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
+		exact(r.MeanPredictor.Mean), exact(r.MeanPredictor.Deviation), s.Rankings[m].exactRank(l.Row),
+	}
+	if a := l.Against; a != nil {
+		record = append(record, a.Best, exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T), exact(a.THolm), exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize))
+	} else {
+		record = append(record, make([]string, 8)...)
+	}
+	for _, p := range s.Published {
+		if p.Dataset == r.Dataset && p.Measure == r.Measure && p.Row == l.Row {
+			return append(record, exact(number(p.Value)), exact(number(p.Deviation)), p.Source)
+		}
+	}
+	return append(record, "", "", "")
+}
+
+// exactRank is the average rank of a row; empty: it has none.
+func (r *Ranking) exactRank(row string) string {
+	for _, own := range r.Rows {
+		if own.Row == row {
+			return exact(own.Rank)
+		}
+	}
+	return ""
+}
+
+// exact is a number with all its digits; empty where it is not finite.
+func exact(n number) string {
+	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(float64(n), 'g', -1, 64)
+}
+
+// writeJSON writes the summary.
+func writeJSON(w io.Writer, s *Summary) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(s)
+}

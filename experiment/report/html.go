@@ -1,0 +1,99 @@
+package report
+
+import (
+	"bufio"
+	"html"
+	"io"
+)
+
+// htmlStyle is the whole style of a page: black on white, columns of figures in line, tables that are
+// not torn apart in print and that can be moved sideways on a narrow screen.
+const htmlStyle = `
+body { font: 15px/1.45 "Liberation Sans", Arial, Helvetica, sans-serif; color: #111; background: #fff; margin: 0 auto; padding: 1.5em; max-width: 62em; }
+h1 { font-size: 1.6em; } h2 { font-size: 1.25em; margin: 2em 0 .5em; border-bottom: 1px solid #999; }
+p, li { max-width: 48em; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; margin: 1.2em 0; }
+table { border-collapse: collapse; border-top: 2px solid #111; border-bottom: 2px solid #111; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: bold; padding-bottom: .4em; }
+th, td { padding: .2em .7em; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; white-space: normal; min-width: 9em; overflow-wrap: anywhere; }
+thead th { border-bottom: 1px solid #111; } tbody th { font-weight: normal; }
+.texts td, .texts th { text-align: left; }
+tr.rule > * { border-top: 1px solid #111; }
+figure { margin: 1.2em 0; } figure svg { width: 100%; max-width: 30em; height: auto; } figcaption { font-size: .9em; }
+@media print { body { font-size: 9pt; padding: 0; max-width: none; } h2 { break-after: avoid; } .wide { overflow: visible; } table, figure { break-inside: avoid; } th, td { padding: .1em .45em; } figure svg { max-width: 84mm; } }
+`
+
+// writeHTML writes a report as one page without scripts, and without anything from elsewhere.
+func writeHTML(w io.Writer, s *Summary) error {
+	d, err := s.layout()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	title := html.EscapeString(d.title)
+	out.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" + title + "</title>\n<style>" + htmlStyle + "</style>\n</head>\n<body>\n<h1>" + title + "</h1>\n")
+	for _, b := range d.blocks {
+		switch b := b.(type) {
+		case heading:
+			out.WriteString("<h2>" + html.EscapeString(string(b)) + "</h2>\n")
+		case paragraph:
+			out.WriteString("<p>" + html.EscapeString(string(b)) + "</p>\n")
+		case list:
+			out.WriteString("<ul>\n")
+			for _, item := range b {
+				out.WriteString("<li>" + html.EscapeString(item) + "</li>\n")
+			}
+			out.WriteString("</ul>\n")
+		case table:
+			writeHTMLTable(out, b)
+		case picture:
+			out.WriteString("<figure>\n" + b.svg + "\n<figcaption>" + html.EscapeString(b.caption) + "</figcaption>\n</figure>\n")
+		}
+	}
+	out.WriteString("</body>\n</html>\n")
+	return out.Flush()
+}
+
+func writeHTMLTable(out *bufio.Writer, t table) {
+	class := ""
+	if t.texts {
+		class = ` class="texts"`
+	}
+	out.WriteString("<div class=\"wide\"><table" + class + ">\n<caption>" + html.EscapeString(t.caption) + "</caption>\n<thead><tr>")
+	for _, h := range t.header {
+		out.WriteString("<th scope=\"col\">" + html.EscapeString(h) + "</th>")
+	}
+	out.WriteString("</tr></thead>\n<tbody>\n")
+	for _, l := range t.lines {
+		row := "<tr>"
+		if l.rule {
+			row = `<tr class="rule">`
+		}
+		out.WriteString(row)
+		for i, c := range l.cells {
+			if i == 0 {
+				out.WriteString(`<th scope="row">` + c.inHTML() + "</th>")
+				continue
+			}
+			out.WriteString("<td>" + c.inHTML() + "</td>")
+		}
+		out.WriteString("</tr>\n")
+	}
+	out.WriteString("</tbody>\n</table></div>\n")
+}
+
+// inHTML is a cell with its style.
+func (c cell) inHTML() string {
+	text := html.EscapeString(c.text)
+	switch c.place {
+	case 1:
+		text = "<strong>" + text + "</strong>"
+	case 2:
+		text = "<u>" + text + "</u>"
+	}
+	if c.worse {
+		text += " •"
+	}
+	return text
+}

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// latexHead and latexTail stand around a report. Each table between them can be copied alone; it
+// needs the package booktabs.
+const (
+	latexHead = `\documentclass{article}
+\usepackage[utf8]{inputenc}
+\usepackage[T1]{fontenc}
+\usepackage{booktabs}
+\usepackage[margin=20mm]{geometry}
+\setlength{\emergencystretch}{3em}
+\begin{document}
+`
+	latexTail = `\end{document}
+`
+)
+
+// mostWaiting is how many tables may wait for their place: LaTeX has room for some 50.
+const mostWaiting = 12
+
+// longName is the length of a name, in letters, from which names are broken into lines.
+const longName = 30
+
+// writeLaTeX writes a report as a document of LaTeX.
+func writeLaTeX(w io.Writer, s *Summary) error {
+	d, err := s.layout()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	out.WriteString(latexHead + `\section*{` + latex(d.title) + "}\n")
+	tables := 0
+	for _, b := range d.blocks {
+		out.WriteString("\n")
+		switch b := b.(type) {
+		case heading:
+			out.WriteString(`\subsection*{` + latex(string(b)) + "}\n")
+		case paragraph:
+			out.WriteString(latex(string(b)) + "\n")
+		case list:
+			writeLaTeXList(out, b)
+		case table:
+			writeLaTeXTable(out, b)
+			if tables++; tables%mostWaiting == 0 {
+				out.WriteString("\\clearpage\n")
+			}
+		}
+	}
+	out.WriteString(latexTail)
+	return out.Flush()
+}
+
+func writeLaTeXList(out *bufio.Writer, items list) {
+	out.WriteString("\\begin{itemize}\n")
+	for _, item := range items {
+		out.WriteString(`\item {}` + latex(item) + "\n")
+	}
+	out.WriteString("\\end{itemize}\n")
+}
+
+func writeLaTeXTable(out *bufio.Writer, t table) {
+	column, names := "r", "l"
+	for _, l := range t.lines {
+		if utf8.RuneCountInString(l.cells[0].text) >= longName {
+			names = `p{45mm}`
+		}
+	}
+	if t.texts {
+		column = "l"
+	}
+	fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n\\caption{%s}\n\\begin{tabular}{@{}%s%s@{}}\n\\toprule\n", latex(t.caption), names, strings.Repeat(column, len(t.header)-1))
+	for i, h := range t.header {
+		if i > 0 {
+			out.WriteString(" & ")
+		}
+		out.WriteString(latex(h))
+	}
+	out.WriteString(" \\\\\n\\midrule\n")
+	for _, l := range t.lines {
+		if l.rule {
+			out.WriteString("\\midrule\n")
+		}
+		for i, c := range l.cells {
+			if i > 0 {
+				out.WriteString(" & ")
+			}
+			out.WriteString(c.inLaTeX())
+		}
+		out.WriteString(" \\\\\n")
+	}
+	out.WriteString("\\bottomrule\n\\end{tabular}\n\\end{table}\n")
+}
+
+// inLaTeX is a cell with its style.
+func (c cell) inLaTeX() string {
+	text := latex(c.text)
+	switch c.place {
+	case 1:
+		text = `\textbf{\boldmath ` + text + "}"
+	case 2:
+		text = `\underline{` + text + "}"
+	}
+	if c.worse {
+		text += ` $\bullet$`
+	}
+	return text
+}
+
+// latexOf are characters that LaTeX needs in another way.
+var latexOf = map[rune]string{
+	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`, '~': `\textasciitilde{}`, '^': `\textasciicircum{}`,
+	'<': `$<$`, '>': `$>$`, '|': `$|$`, '"': `\textquotedbl{}`, '±': `$\pm$`, '•': `$\bullet$`, '²': `$^2$`, 'χ': `$\chi$`, 'Σ': `$\Sigma$`, '√': `$\sqrt{\ }$`, '·': `$\cdot$`, '…': `\ldots{}`,
+	'-': `-{}`, '\'': `\textquotesingle{}`, '`': `\textasciigrave{}`,
+}
+
+// latex is a text on one line, of which nothing is read as a command. Letters that LaTeX does not
+// know by itself stand as their number, such as U+4E2D.
+func latex(text string) string {
+	var b strings.Builder
+	for _, r := range oneLine(text) {
+		switch replaced, ok := latexOf[r]; {
+		case ok:
+			b.WriteString(replaced)
+		case r < 0x20 || r == 0x7f || r >= 0x80 && (r < 0xc0 || r > 0x17e):
+			fmt.Fprintf(&b, "U+%04X", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,315 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// columns bounds the datasets beside each other in a table; the others follow in further tables.
+const columns = 4
+
+// layout makes the document of a summary.
+func (s *Summary) layout() (*document, error) {
+	d := &document{title: s.Name}
+	d.add(paragraph(s.cellsText()), s.datasetsTable(), s.rowsTable(), heading("Measures"), paragraph(s.explanation()))
+	for m := range s.Measures {
+		d.addMeasure(s, m)
+	}
+	for m := range s.Measures {
+		if m == 0 || s.allTests {
+			d.addTests(s, m)
+		}
+	}
+	if err := d.addRankings(s); err != nil {
+		return nil, err
+	}
+	d.addTimes(s)
+	d.addProblems(&s.Cells)
+	return d, nil
+}
+
+// add appends blocks.
+func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...) }
+
+// cellsText counts the cells.
+func (s *Summary) cellsText() string {
+	c := &s.Cells
+	text := fmt.Sprintf("%s of %s done", strconv.Itoa(c.Done), count(c.All, "cell is", "cells are"))
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{c.Failed, "failed"}, {c.Missing, "missing"}, {c.Running, "running"}} {
+		if part.n > 0 {
+			text += fmt.Sprintf("; %d %s", part.n, part.what)
+		}
+	}
+	if c.Done < c.All {
+		text += ". They are named at the end; figures of rows that lack folds say how many folds they have, and are not compared"
+	}
+	return text + "."
+}
+
+// explanation says what figures mean.
+func (s *Summary) explanation() string {
+	return fmt.Sprintf("Figures are means over the test rows of a fold, then over folds and repeats, all with the same weight; ± is the %s standard deviation "+
+		"over folds. The best is bold and the second underlined, by figures before rounding. • marks rows that are worse than the best by the corrected "+
+		"resampled t-test (Nadeau and Bengio 2003), adjusted by Holm 1979 within a dataset, at the level %v. The mean predictor predicts "+
+		"the mean label distribution of the training rows.", s.Deviations, s.Level)
+}
+
+func (s *Summary) datasetsTable() table {
+	t := table{caption: "Datasets", header: []string{"dataset", "rows", "features", "labels", "folds", "digest"}}
+	for _, d := range s.Datasets {
+		t.lines = append(t.lines, line{cells: plain(d.Name, strconv.Itoa(d.Rows), strconv.Itoa(d.Features), strconv.Itoa(d.Labels), strconv.Itoa(d.Folds), d.Digest[:min(12, len(d.Digest))])})
+	}
+	return t
+}
+
+func (s *Summary) rowsTable() table {
+	t := table{caption: "Rows", header: []string{"row", "algorithm", "preset", "settings"}, texts: true}
+	for _, r := range s.Rows {
+		var settings []string
+		for _, key := range slices.Sorted(maps.Keys(r.Settings)) {
+			settings = append(settings, key+"="+r.Settings[key])
+		}
+		t.lines = append(t.lines, line{cells: plain(r.Name, r.Algorithm, orNone(r.Preset), orNone(strings.Join(settings, " ")))})
+	}
+	return t
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}
+
+// addMeasure adds the tables of one measure.
+func (d *document) addMeasure(s *Summary, m int) {
+	measure, _ := measures.Find(s.Measures[m])
+	direction := "lower is better"
+	if measure.HigherIsBetter {
+		direction = "higher is better"
+	}
+	for from := 0; from < len(s.Datasets); from += columns {
+		to := min(from+columns, len(s.Datasets))
+		t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"row"}}
+		if from > 0 {
+			t.caption += ", continued"
+		}
+		for _, set := range s.Datasets[from:to] {
+			t.header = append(t.header, set.Name)
+		}
+		t.lines = s.measureLines(m, from, to)
+		d.add(t)
+	}
+}
+
+// measureLines are the lines of a measure: the rows, each with what papers print of it below, then
+// the mean predictor, then methods that only papers have.
+func (s *Summary) measureLines(m, from, to int) (lines []line) {
+	published := s.publishedLines(m, from, to)
+	for row := range s.Rows {
+		l := line{cells: plain(s.Rows[row].Name)}
+		for d := from; d < to; d++ {
+			r := s.at(d, m)
+			own := &r.Lines[row]
+			l.cells = append(l.cells, cell{text: own.text(r.digits()), place: own.Place, worse: own.worse(s.Level)})
+		}
+		lines = append(lines, l)
+		for _, p := range published {
+			if p.row == s.Rows[row].Name {
+				lines = append(lines, p.line)
+			}
+		}
+	}
+	l := line{rule: true, cells: plain("mean predictor")}
+	for d := from; d < to; d++ {
+		r := s.at(d, m)
+		l.cells = append(l.cells, cell{text: r.MeanPredictor.text(r.digits())})
+	}
+	lines = append(lines, l)
+	for _, p := range published {
+		if !slices.ContainsFunc(s.Rows, func(r result.Row) bool { return r.Name == p.row }) {
+			lines = append(lines, p.line)
+		}
+	}
+	return lines
+}
+
+// addTests adds a table of tests for each dataset.
+func (d *document) addTests(s *Summary, m int) {
+	measure, _ := measures.Find(s.Measures[m])
+	d.add(heading("Tests against the best: "+measure.Title), paragraph("P-values are two-sided, over the folds that both rows have; those in brackets are adjusted by Holm for the "+
+		"rows of the table. The corrected t-test is the one to read: folds share training rows, which the plain t-test and Wilcoxon's signed-rank test take no notice of; "+
+		"they stand here since papers print them. The effect size is Cohen's d of the paired differences (their mean over their sample deviation)."))
+	for set := range s.Datasets {
+		r := s.at(set, m)
+		t := table{header: []string{"row", "corrected t", "paired t", "Wilcoxon", "effect size"}}
+		for i := range r.Lines {
+			if a := r.Lines[i].Against; a != nil {
+				t.caption = fmt.Sprintf("%s: against %s", r.Dataset, a.Best)
+				t.lines = append(t.lines, line{cells: plain(r.Lines[i].Row, both(a.CorrectedT, a.CorrectedTHolm), both(a.T, a.THolm), both(a.Wilcoxon, a.WilcoxonHolm), fixed(a.EffectSize, 2))})
+			}
+		}
+		if len(t.lines) > 0 {
+			d.add(t)
+		}
+	}
+}
+
+// both is a p-value with its adjusted one.
+func both(p, adjusted number) string {
+	if pText(p) == none {
+		return none
+	}
+	return pText(p) + " (" + pText(adjusted) + ")"
+}
+
+// addRankings adds the average ranks by all measures, and the tests of each.
+func (d *document) addRankings(s *Summary) error {
+	if len(s.Datasets) < 2 || len(s.Rows) < 2 {
+		return nil
+	}
+	d.add(heading("Ranks over datasets"), paragraph("Ranks go from 1 for the best, ties have the mean of their ranks. Two rows differ where their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
+	for m := range s.Rankings {
+		r := &s.Rankings[m]
+		d.add(paragraph(r.text()))
+		if r.Friedman == nil || m > 0 && !s.allTests {
+			continue
+		}
+		svg, err := r.picture()
+		if err != nil {
+			return err
+		}
+		measure, _ := measures.Find(r.Measure)
+		d.add(picture{svg, fmt.Sprintf("Average ranks by %s. A bar joins rows that do not differ at the level %v.", measure.Title, s.Level)})
+	}
+	return nil
+}
+
+// ranksTable has the average ranks: a line for each row, a column for each measure.
+func (s *Summary) ranksTable() table {
+	t := table{caption: "Average ranks", header: []string{"row"}}
+	for _, name := range s.Measures {
+		measure, _ := measures.Find(name)
+		t.header = append(t.header, measure.Title)
+	}
+	for _, row := range s.Rows {
+		l := line{cells: plain(row.Name)}
+		for m := range s.Rankings {
+			l.cells = append(l.cells, s.Rankings[m].cell(row.Name))
+		}
+		t.lines = append(t.lines, l)
+	}
+	return t
+}
+
+// cell is a row's rank.
+func (r *Ranking) cell(row string) cell {
+	for i, own := range r.Rows {
+		if own.Row != row {
+			continue
+		}
+		c := cell{text: fixed(own.Rank, 2)}
+		switch {
+		case own.Rank == r.Rows[0].Rank:
+			c.place = 1
+		case i > 0 && !slices.ContainsFunc(r.Rows[:i], func(x Ranked) bool { return x.Rank != r.Rows[0].Rank && x.Rank < own.Rank }):
+			c.place = 2
+		}
+		return c
+	}
+	return cell{text: none}
+}
+
+// text says what the tests of ranks say.
+func (r *Ranking) text() string {
+	measure, _ := measures.Find(r.Measure)
+	text := fmt.Sprintf("%s: over %s", measure.Title, count(len(r.Datasets), "dataset", "datasets"))
+	if len(r.LeftOut) > 0 {
+		text += fmt.Sprintf(" (left out, since rows lack folds there: %s)", strings.Join(r.LeftOut, ", "))
+	}
+	f := r.Friedman
+	if f == nil {
+		return text + "; Friedman's test needs two datasets and two rows at least."
+	}
+	text += fmt.Sprintf(", Friedman's χ² is %s (p = %s) and Nemenyi's critical difference %s.", fixed(f.ChiSquared, 2), pText(f.P), fixed(f.CriticalDifference, 2))
+	if len(f.Alike) == 0 {
+		return text + " All rows differ."
+	}
+	var runs []string
+	for _, names := range f.Alike {
+		runs = append(runs, strings.Join(names, ", "))
+	}
+	return text + " Rows that do not differ: " + strings.Join(runs, "; ") + "."
+}
+
+// picture draws the ranks.
+func (r *Ranking) picture() (string, error) {
+	d := figure.CriticalDifferences{Difference: float64(r.Friedman.CriticalDifference)}
+	for _, row := range r.Rows {
+		d.Names, d.Ranks = append(d.Names, row.Row), append(d.Ranks, float64(row.Rank))
+	}
+	f, err := d.Figure()
+	if err != nil {
+		return "", err
+	}
+	return f.Element()
+}
+
+// addTimes adds the seconds of computing by row.
+func (d *document) addTimes(s *Summary) {
+	if s.Times == nil {
+		return
+	}
+	d.add(heading("Times"))
+	for from := 0; from < len(s.Datasets); from += columns {
+		to := min(from+columns, len(s.Datasets))
+		t := table{caption: "Seconds of computing: means of a cell, and the sum over all datasets", header: []string{"row"}}
+		for _, set := range s.Datasets[from:to] {
+			t.header = append(t.header, set.Name)
+		}
+		t.header = append(t.header, "all cells")
+		for row := range s.Rows {
+			l, total := line{cells: plain(s.Rows[row].Name)}, number(0)
+			for i, own := range s.Times[row*len(s.Datasets) : (row+1)*len(s.Datasets)] {
+				if total += own.Total; i >= from && i < to {
+					l.cells = append(l.cells, cell{text: fixed(own.Total/number(own.Cells), 2)})
+				}
+			}
+			l.cells = append(l.cells, cell{text: fixed(total, 1)})
+			t.lines = append(t.lines, l)
+		}
+		d.add(t)
+	}
+}
+
+// addProblems names the cells without measures.
+func (d *document) addProblems(c *Cells) {
+	if c.Failed > 0 {
+		var names list
+		for _, f := range c.Failures {
+			names = append(names, f.Cell+": "+f.Error)
+		}
+		d.add(heading("Failed cells"), further(names, c.Failed))
+	}
+	if n := c.Missing + c.Running; n > 0 {
+		d.add(heading("Missing and running cells"), further(c.Gaps, n))
+	}
+}
+
+// further says how many of n are not in a list.
+func further(names list, n int) list {
+	if n > len(names) {
+		return append(names, fmt.Sprintf("and %d more", n-len(names)))
+	}
+	return names
+}

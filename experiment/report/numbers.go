@@ -1,0 +1,75 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// none stands where there is no number.
+const none = "-"
+
+// digits is how many decimals figures of one dataset and measure have: 4, as papers print; more where
+// the least would have fewer than two digits, fewer where it has more than five.
+func (r *Result) digits() int {
+	least := math.Inf(1)
+	for i := range r.Lines {
+		if v := math.Abs(float64(r.Lines[i].Mean)); v > 0 && v < least {
+			least = v
+		}
+	}
+	if math.IsInf(least, 0) {
+		return 4
+	}
+	order := int(math.Floor(math.Log10(least)))
+	return min(max(1-order, min(4, max(1, 4-order))), 8)
+}
+
+// text is a mean with its deviation.
+func (f Figure) text(digits int) string {
+	if f.Folds == 0 {
+		return none
+	}
+	mean := strconv.FormatFloat(float64(f.Mean), 'f', digits, 64)
+	if math.IsNaN(float64(f.Deviation)) {
+		return mean
+	}
+	return mean + " ± " + strconv.FormatFloat(float64(f.Deviation), 'f', digits, 64)
+}
+
+// text is a line's figure; one that lacks folds says how many it has.
+func (l *Line) text(digits int) string {
+	if l.Folds == 0 || l.Complete() {
+		return l.Figure.text(digits)
+	}
+	return fmt.Sprintf("%s (%d of %d)", l.Figure.text(digits), l.Folds, l.Wanted)
+}
+
+// pText is a p-value.
+func pText(p number) string {
+	switch v := float64(p); {
+	case math.IsNaN(v):
+		return none
+	case v < 0.0001:
+		return "< 0.0001"
+	default:
+		return strconv.FormatFloat(v, 'f', 4, 64)
+	}
+}
+
+// fixed is a number with so many decimals.
+func fixed(n number, digits int) string {
+	v := float64(n)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return none
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
+// count is a number of things.
+func count(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + more
+}

@@ -1,0 +1,48 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// publishedLine are the published figures of one row from one source.
+type publishedLine struct {
+	row, source string
+	line        line
+}
+
+// publishedLines are the lines of published figures of a measure on some datasets, by row and
+// source in the order of the table.
+func (s *Summary) publishedLines(m, from, to int) (lines []publishedLine) {
+	for i := range s.Published {
+		p := &s.Published[i]
+		column := slices.IndexFunc(s.Datasets[from:to], func(d result.Dataset) bool { return d.Name == p.Dataset })
+		if p.Measure != s.Measures[m] || column < 0 {
+			continue
+		}
+		at := slices.IndexFunc(lines, func(l publishedLine) bool { return l.row == p.Row && l.source == p.Source })
+		if at < 0 {
+			at = len(lines)
+			lines = append(lines, publishedLine{p.Row, p.Source, line{cells: plain(publishedName(p))}})
+			for range to - from {
+				lines[at].line.cells = append(lines[at].line.cells, cell{text: none})
+			}
+		}
+		f := Figure{Mean: number(p.Value), Deviation: number(p.Deviation), Folds: 1}
+		text := f.text(s.at(from+column, m).digits())
+		if p.Deviation == 0 { // the source prints none
+			text = fixed(f.Mean, s.at(from+column, m).digits())
+		}
+		lines[at].line.cells[1+column].text = text
+	}
+	return lines
+}
+
+// publishedName names the row and the source.
+func publishedName(p *result.Published) string {
+	if p.Source == "" {
+		return p.Row + " (published)"
+	}
+	return p.Row + " (published: " + p.Source + ")"
+}

@@ -1,0 +1,72 @@
+// Package report makes reports of experiments from their tables: measures with their deviations,
+// tests, ranks, times and what failed, as text, Markdown, CSV, JSON, LaTeX or HTML. A report is a
+// function of the table and the options: equal tables give equal bytes, and without times so do
+// two runs of one experiment.
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// ErrOptions is what errors about options wrap.
+var ErrOptions = errors.New("no such report")
+
+// Options say what is in a report.
+type Options struct {
+	NoTimes bool
+	// Sample divides squared deviations over folds by their number less one; otherwise the
+	// deviation is that of the population.
+	Sample bool
+	// Level is the level of tests and of the critical difference; 0: 0.05.
+	Level float64
+	// AllTests shows the tests of every measure; otherwise text, Markdown, LaTeX and HTML have
+	// those of the first. CSV and JSON have all in any case.
+	AllTests bool
+}
+
+// writers are the formats.
+var writers = map[string]func(io.Writer, *Summary) error{
+	"table": writeText, "md": writeMarkdown, "csv": writeCSV, "json": writeJSON, "latex": writeLaTeX, "html": writeHTML,
+}
+
+// Formats lists the names of formats, in the order of help texts.
+func Formats() []string { return []string{"table", "md", "csv", "json", "latex", "html"} }
+
+// Write writes a report. The error wraps ErrOptions or result.ErrTable, or is the writer's.
+func Write(w io.Writer, t *result.Table, format string, o Options) error {
+	write, ok := writers[format]
+	if !ok {
+		return fmt.Errorf("format %q: want one of %s: %w", format, strings.Join(Formats(), ", "), ErrOptions)
+	}
+	s, err := Summarize(t, o)
+	if err != nil {
+		return err
+	}
+	return write(w, s)
+}
+
+// check returns the options with their defaults.
+func (o Options) check(t *result.Table) (Options, error) {
+	if o.Level == 0 {
+		o.Level = 0.05
+	}
+	if !(o.Level > 0 && o.Level < 1) {
+		return o, fmt.Errorf("level %v: want a number above 0 and below 1: %w", o.Level, ErrOptions)
+	}
+	for _, name := range t.Measures {
+		if _, ok := measures.Find(name); !ok {
+			return o, fmt.Errorf("measure %q: known are %s: %w", name, strings.Join(measures.Names(), ", "), ErrOptions)
+		}
+	}
+	if slices.Contains([]int{len(t.Datasets), len(t.Rows), len(t.Measures)}, 0) {
+		return o, fmt.Errorf("a table of %d datasets, %d rows and %d measures: %w", len(t.Datasets), len(t.Rows), len(t.Measures), ErrOptions)
+	}
+	return o, t.Validate()
+}

@@ -1,0 +1,261 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	update = flag.Bool("update", false, "write the golden reports in testdata anew")
+	pages  = flag.String("pages", "", "write the reports of the tests to this folder, to look at")
+)
+
+// sample is a table with everything: five rows on five datasets, a failed and two missing cells, a
+// model of numbers, published figures of a row and of another method, and names with special characters.
+func sample() *result.Table {
+	t := &result.Table{Name: "Trees & networks: 100% of <them>", Measures: []string{"kl", "cosine"}}
+	for i, name := range []string{"Movie", "SJAFFE", "Yeast_alpha", "Yeast_spo5", "Music"} {
+		t.Datasets = append(t.Datasets, result.Dataset{Name: name, Rows: 400 * (i + 1), Features: 24, Labels: 6, Folds: 5, Digest: strings.Repeat(fmt.Sprint(i), 64)})
+	}
+	t.Rows = []result.Row{
+		{Name: "ldlf", Algorithm: "ldlf", Preset: "auto"}, {Name: "ldlf_paper", Algorithm: "ldlf", Preset: "paper", Settings: map[string]string{"trees": "5", "depth": "7"}},
+		{Name: "structrf", Algorithm: "structrf"}, {Name: "sa-bfgs", Algorithm: "sa-bfgs"}, {Name: "numbers", Algorithm: "mlp-regression"},
+	}
+	for d := range t.Datasets {
+		for row := range t.Rows {
+			for fold := range t.Datasets[d].Folds {
+				c := result.Cell{Dataset: d, Row: row, Fold: fold, State: result.Done, Rows: t.Datasets[d].Rows / 5, Seconds: 1.25 * float64(row+1), Digest: "ab"}
+				wave := .004 * math.Sin(float64(7*d+3*fold)+.4*float64(row))
+				kl := .05*float64(d+1)/float64(1+3*(d%2)) + .003*float64((row+d)%3) + wave
+				c.Values, c.Mean = []float64{kl, 1 - kl/2}, []float64{kl*1.5 + .01, .9}
+				if t.Rows[row].Name == "numbers" {
+					c.Values, c.Mean = []float64{math.NaN(), math.NaN()}, []float64{math.NaN(), math.NaN()}
+				}
+				t.Cells = append(t.Cells, c)
+			}
+		}
+	}
+	lose(&t.Cells[3], result.Failed, "the step 12 of 400 gave a loss that is not finite | see the log")
+	lose(&t.Cells[6], result.Missing, "")
+	lose(&t.Cells[7], result.Running, "")
+	t.Published = []result.Published{
+		{Dataset: "Movie", Row: "ldlf_paper", Measure: "kl", Value: .073, Deviation: .005, Source: "Table 1"},
+		{Dataset: "SJAFFE", Row: "a method of others", Measure: "kl", Value: .0412, Source: "Shen et al. 2017"},
+		{Dataset: "Yeast_alpha", Row: "a method of others", Measure: "kl", Value: .1, Source: "Shen et al. 2017"},
+	}
+	return t
+}
+
+func lose(c *result.Cell, state, err string) {
+	*c = result.Cell{Dataset: c.Dataset, Row: c.Row, Fold: c.Fold, State: state, Error: err}
+}
+
+func written(t *testing.T, table *result.Table, format string, o Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, table, format, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestGolden: the reports of the sample, line by line. The page of HTML has pictures and is not
+// among them.
+func TestGolden(t *testing.T) {
+	for _, format := range Formats() {
+		got := written(t, sample(), format, Options{})
+		if *pages != "" {
+			if err := os.WriteFile(filepath.Join(*pages, "report."+format), []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if format == "html" || format == "json" || format == "csv" { // the last digits of p-values may differ between processors
+			continue
+		}
+		path := filepath.Join("testdata", "report."+format)
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), got); d != "" {
+			t.Errorf("%s (-update writes it anew):\n%s", format, d)
+		}
+	}
+}
+
+// TestNoTimes: two runs that differ in times alone give the same bytes without them, in every
+// format, whatever the order of their cells.
+func TestNoTimes(t *testing.T) {
+	other := sample()
+	for i := range other.Cells {
+		other.Cells[i].Seconds *= 1.7
+	}
+	for _, format := range Formats() {
+		a, b := written(t, sample(), format, Options{NoTimes: true}), written(t, other, format, Options{NoTimes: true})
+		if a != b {
+			t.Errorf("%s: the reports differ", format)
+		}
+		if format != "csv" && written(t, other, format, Options{}) == b {
+			t.Errorf("%s: times are not shown", format)
+		}
+	}
+}
+
+// TestByHand: figures, places and tests of a table small enough to work out.
+func TestByHand(t *testing.T) {
+	table := &result.Table{
+		Name: "hand", Measures: []string{"cosine"}, Datasets: []result.Dataset{{Name: "a", Rows: 30, Folds: 3}},
+		Rows: []result.Row{{Name: "good"}, {Name: "same"}, {Name: "worse"}, {Name: "part"}},
+	}
+	for row, values := range [][]float64{{.9, .8, .7}, {.9, .8, .7}, {.8, .7, .5}, {.99, .99}} {
+		for fold, v := range values {
+			table.Cells = append(table.Cells, result.Cell{Row: row, Fold: fold, State: result.Done, Values: []float64{v}, Mean: []float64{.5}, Rows: 10})
+		}
+	}
+	table.Cells = append(table.Cells, result.Cell{Row: 3, Fold: 2, State: result.Missing})
+	for sample, want := range map[bool]float64{false: math.Sqrt(.02 / 3), true: .1} {
+		s, err := Summarize(table, Options{Sample: sample})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Results[0].Lines[0]; math.Abs(float64(got.Mean)-.8) > 1e-12 || math.Abs(float64(got.Deviation)-want) > 1e-12 {
+			t.Errorf("sample %v: %v ± %v, want 0.8 ± %v", sample, got.Mean, got.Deviation, want)
+		}
+	}
+	s, err := Summarize(table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := s.Results[0].Lines
+	if lines[0].Place != 1 || lines[1].Place != 1 || lines[2].Place != 2 || lines[3].Place != 0 || lines[3].Folds != 2 || lines[3].Against != nil || lines[0].Against != nil {
+		t.Errorf("%+v", lines)
+	}
+	if a := lines[1].Against; a == nil || a.CorrectedT != 1 || a.Wilcoxon != 1 || a.EffectSize != 0 {
+		t.Errorf("against an equal row: %+v", a)
+	}
+	// Differences -.1, -.1, -.2: mean -.4/3, deviation .1/sqrt(3), so t = -.4/3 / (.1/sqrt(3) · sqrt(1/3 + 10/20))
+	// = -2.52982; twice the tail of Student's t with 2 degrees of freedom is 1 - |t|/sqrt(2 + t²) = 0.12713.
+	a := lines[2].Against
+	if math.Abs(float64(a.CorrectedT)-.12713) > 1e-5 || math.Abs(float64(a.CorrectedTHolm)-2*.12713) > 1e-5 || math.Abs(float64(a.EffectSize)+4/math.Sqrt(3)) > 1e-9 || a.Wilcoxon != .25 {
+		t.Errorf("%+v", a)
+	}
+	if r := s.Rankings[0]; len(r.Datasets) != 0 || len(r.LeftOut) != 1 || r.Friedman != nil {
+		t.Errorf("a row lacks a fold, and there is a ranking: %+v", r)
+	}
+}
+
+// TestMeanPredictor: its line is what the cells say, also where the first rows have none.
+func TestMeanPredictor(t *testing.T) {
+	s, err := Summarize(sample(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := s.Results[0].MeanPredictor; f.Folds != 5 || !(f.Mean > .05 && f.Mean < .2) {
+		t.Errorf("%+v", f)
+	}
+	if c := s.Cells; c.All != 125 || c.Done != 122 || c.Failed != 1 || c.Missing != 1 || c.Running != 1 || len(c.Failures) != 1 || len(c.Gaps) != 2 {
+		t.Errorf("%+v", c)
+	}
+	if r := s.Rankings[0]; len(r.Rows) != 4 || len(r.Datasets) != 4 || strings.Join(r.LeftOut, "") != "Movie" || r.Friedman == nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestWellFormed: CSV has equal lines, JSON is JSON without names that are not shown, and HTML is a whole
+// page without scripts and without anything from elsewhere.
+func TestWellFormed(t *testing.T) {
+	records, err := csv.NewReader(strings.NewReader(written(t, sample(), "csv", Options{}))).ReadAll()
+	if err != nil || len(records) != 1+5*5*2 {
+		t.Errorf("%d lines of CSV, %v", len(records), err)
+	}
+	var s struct {
+		Results []struct{ Lines []struct{ Mean *float64 } }
+		Times   []struct{}
+	}
+	if err := json.Unmarshal([]byte(written(t, sample(), "json", Options{})), &s); err != nil || len(s.Results) != 10 || len(s.Times) != 25 || s.Results[0].Lines[4].Mean != nil {
+		t.Errorf("%v: %+v", err, s)
+	}
+	page := written(t, sample(), "html", Options{})
+	for _, bad := range []string{"<script", "http:", "src=", "@import", "url(", "<them>"} {
+		if strings.Contains(strings.ReplaceAll(strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, ""), `xmlns:xlink="http://www.w3.org/1999/xlink"`, ""), bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	body := page[strings.Index(page, "<body>"):strings.Index(page, "</html>")]
+	d := xml.NewDecoder(strings.NewReader(body))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(body, "<svg") || !strings.Contains(body, "<strong>") || !strings.Contains(body, "<u>") {
+		t.Error("the page has no figure, no best or no second")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for want, c := range map[string]struct {
+		format string
+		o      Options
+		change func(*result.Table)
+	}{
+		`format "pdf": want one of table, md`: {"pdf", Options{}, func(*result.Table) {}},
+		"level 2":                             {"table", Options{Level: 2}, func(*result.Table) {}},
+		`measure "odd": known are kl`:         {"table", Options{}, func(t *result.Table) { t.Measures[0] = "odd" }},
+		"0 rows":                              {"table", Options{}, func(t *result.Table) { t.Rows = nil }},
+		"cell 0: dataset 9 of 5":              {"table", Options{}, func(t *result.Table) { t.Cells[0].Dataset = 9 }},
+	} {
+		table := sample()
+		c.change(table)
+		err := Write(io.Discard, table, c.format, c.o)
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrOptions) && !errors.Is(err, result.ErrTable) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// TestNothingDone: a table whose cells have not begun is a report in every format.
+func TestNothingDone(t *testing.T) {
+	table := sample()
+	for i := range table.Cells {
+		lose(&table.Cells[i], result.Missing, "")
+	}
+	for _, format := range Formats() {
+		if text := written(t, table, format, Options{}); strings.Contains(text, "NaN") {
+			t.Errorf("%s has a number that is none", format)
+		}
+	}
+	if text := written(t, table, "table", Options{}); !strings.Contains(text, "and 25 more") {
+		t.Error("the missing cells are not counted")
+	}
+}
+
+func TestDigits(t *testing.T) {
+	for mean, want := range map[number]int{.0536: 4, .0054: 4, .00005: 6, 5.33: 4, 12.5: 3, 1234: 1, 0: 4} {
+		r := Result{Lines: []Line{{Figure: Figure{Mean: mean}}}}
+		if got := r.digits(); got != want {
+			t.Errorf("%v: %d digits, want %d", mean, got, want)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package report
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// pageWidth is where paragraphs of text are broken.
+const pageWidth = 110
+
+// writeText writes a report for terminals. The best has a star, the second a plus.
+func writeText(w io.Writer, s *Summary) error {
+	d, err := s.layout()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	out.WriteString(d.title + "\n" + strings.Repeat("=", utf8.RuneCountInString(d.title)) + "\n")
+	for _, b := range d.blocks {
+		switch b := b.(type) {
+		case heading:
+			out.WriteString("\n" + string(b) + "\n" + strings.Repeat("-", utf8.RuneCountInString(string(b))) + "\n")
+		case paragraph:
+			out.WriteString("\n" + broken(marksInText.Replace(string(b)), pageWidth))
+		case list:
+			out.WriteString("\n")
+			for _, item := range b {
+				out.WriteString("- " + oneLine(item) + "\n")
+			}
+		case table:
+			writeTextTable(out, b)
+		}
+	}
+	return out.Flush()
+}
+
+// marksInText says how styles look in text.
+var marksInText = strings.NewReplacer("The best is bold and the second underlined", "The best has a star (*) and the second a plus (+)")
+
+// broken breaks a text between words.
+func broken(text string, width int) string {
+	var b strings.Builder
+	used := 0
+	for _, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case used == 0:
+		case used+1+n > width:
+			b.WriteString("\n")
+			used = 0
+		default:
+			b.WriteString(" ")
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String() + "\n"
+}
+
+// oneLine puts a text on one line.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// writeTextTable writes names to the left and values to the right of their columns.
+func writeTextTable(out *bufio.Writer, t table) {
+	widths := make([]int, len(t.header))
+	for i, h := range t.header {
+		widths[i] = utf8.RuneCountInString(h)
+	}
+	for _, l := range t.lines {
+		for i, c := range l.cells {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.inText()))
+		}
+	}
+	total := 2 * (len(widths) - 1)
+	for _, n := range widths {
+		total += n
+	}
+	out.WriteString("\n" + t.caption + "\n")
+	writeTextLine(out, plain(t.header...), widths, t.texts)
+	out.WriteString(strings.Repeat("-", total) + "\n")
+	for _, l := range t.lines {
+		if l.rule {
+			out.WriteString(strings.Repeat("-", total) + "\n")
+		}
+		writeTextLine(out, l.cells, widths, t.texts)
+	}
+}
+
+func writeTextLine(out *bufio.Writer, cells []cell, widths []int, left bool) {
+	var b strings.Builder
+	for i, c := range cells {
+		text := c.inText()
+		space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		switch {
+		case i == 0:
+			b.WriteString(text + space)
+		case left:
+			b.WriteString("  " + text + space)
+		default:
+			b.WriteString("  " + space + text)
+		}
+	}
+	out.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+}
+
+// inText is a cell with its marks; values without a mark have room for one.
+func (c cell) inText() string {
+	text := oneLine(c.text)
+	if !strings.Contains(text, "±") {
+		return text
+	}
+	switch {
+	case c.place == 1:
+		return text + " *"
+	case c.place == 2 && c.worse:
+		return text + "+•"
+	case c.place == 2:
+		return text + " +"
+	case c.worse:
+		return text + " •"
+	}
+	return text + "  "
+}
