@@ -128,7 +128,11 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		err = c.chooseBeside(names, o)
 	}
 	if err == nil {
-		err = c.chooseRowName(names, o.RowNames)
+		if o.Images != "" {
+			err = c.chooseImages(names, o.RowNames)
+		} else {
+			err = c.chooseRowName(names, o.RowNames)
+		}
 	}
 	if err == nil {
 		c.labels, err = c.chooseLabels(names, o)
@@ -140,7 +144,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		err = c.useValue(names)
 	}
 	for i := range n {
-		if !c.used[i] && len(o.FeatureColumns) == 0 && !c.known.label(nameAt(names, i)) && !c.known.beside[nameAt(names, i)] {
+		if !c.used[i] && len(o.FeatureColumns) == 0 && o.Images == "" && !c.known.label(nameAt(names, i)) && !c.known.beside[nameAt(names, i)] {
 			c.features = append(c.features, i)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // parse reads row n from a record, which r has just read.
 func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error {
-	row.Number, row.Values, row.Labels = n, row.Values[:0], row.Labels[:0]
+	row.Number, row.line, row.Values, row.Labels = n, r.line(0), row.Values[:0], row.Labels[:0]
 	for _, i := range s.columns.features {
 		v, reason := s.number(record[i], missingHint)
 		if reason != "" {

@@ -102,7 +102,7 @@ func newInspector(info Info, o *ImportOptions) *inspector {
 }
 
 func (s *inspector) add(r *Row) error {
-	if s.read++; s.read%progressRows == 0 {
+	if s.read++; s.read%progressRows == 0 || s.info.slow {
 		if err := s.o.reportRow("inspect", r, s.read, s.info.Rows); err != nil {
 			return err
 		}

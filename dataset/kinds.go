@@ -136,6 +136,7 @@ func (k *fileKind) check(o *OpenOptions) error {
 		{"--row-names", o.RowNames != "", csv, "CSV files"},
 		{"--features-variable", o.FeaturesVariable != "", variables, ".mat and .npz files"},
 		{"--labels-variable", o.LabelsVariable != "", variables, ".mat and .npz files"},
+		{"--images", o.Images != "", csv, "CSV files"},
 		{"--values", o.Beside.Values != "", besides, "CSV, .mat and .npz files"},
 		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, .mat and .npz files"},
 		{"--groups", o.Beside.Groups != "", besides, "CSV, .mat and .npz files"},

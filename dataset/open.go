@@ -45,6 +45,9 @@ type OpenOptions struct {
 	FeaturesVariable, LabelsVariable string
 	// Shape declares the features as images; the zero value leaves it to the file.
 	Shape Shape
+	// Images is a folder with the PNG and JPEG files that the rows of a CSV file name: their
+	// pixels, resized to Shape, are the features; empty: the features are columns.
+	Images string
 	// ZeroBased counts the features of a libsvm file from 0 though no index is 0.
 	ZeroBased bool
 	// CountedFrom is how the libsvm file that a model was trained on counted features.
@@ -95,6 +98,9 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if err := o.Beside.trim(); err != nil {
 		return nil, err
 	}
+	if err := o.checkImages(); err != nil {
+		return nil, err
+	}
 	kind, err := kindOf(path, &o)
 	if err != nil {
 		return nil, err
@@ -116,11 +122,16 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	src = withShape(withMissing(src, &o), o.Shape)
+	if src = withMissing(src, &o); o.Images == "" {
+		src = withShape(src, o.Shape)
+	}
 	if !o.NoLabels {
 		if src, err = withLabels(src, &o.Labels); err != nil {
 			return nil, err
 		}
+	}
+	if src, err = withImages(src, &o); err != nil {
+		return nil, err
 	}
 	if o.NamesFile != "" {
 		if src, err = withNamesFile(src, o.NamesFile); err != nil {

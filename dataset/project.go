@@ -16,6 +16,9 @@ type Matching struct {
 // project returns src with the columns of a schema, in its order.
 func project(src Source, s *Schema, labels bool) (Source, *Matching, error) {
 	info := src.Info()
+	if a, b := s.Shape, info.Shape; a != b && a != (Shape{}) && b != (Shape{}) {
+		return nil, nil, fmt.Errorf("%sits rows are images of %v, those of the model of %v", prefix(info.File), b, a)
+	}
 	f := &Matching{}
 	var err error
 	if f.Features, err = matchFeatures(src, info, s); err != nil {

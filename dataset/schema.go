@@ -11,6 +11,8 @@ type Schema struct {
 	LabelNames   []string // empty, or Labels long
 	// LabelColumns says which columns of the file that was trained on were labels.
 	LabelColumns LabelColumns
+	// Shape is that of the images that the model was trained on; the zero value: of none.
+	Shape Shape
 }
 
 // LabelColumns says which columns of a CSV file were read as labels, if their names do not
@@ -32,6 +34,9 @@ func (c *LabelColumns) count() int { return max(len(c.Names), len(c.Positions)) 
 func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	o.Features, o.schema = s.Features, s
 	o.known = s.known(labelPrefixes(&o))
+	if o.Images != "" && o.Shape == (Shape{}) {
+		o.Shape = s.Shape
+	}
 	if o.Labels.Kind == Class {
 		o.Labels.Classes = s.LabelNames
 	}

@@ -42,6 +42,8 @@ type Info struct {
 	// unsure: the first line of a CSV file has numbers and was read as a row, but could
 	// be a header.
 	unsure bool
+	// slow: a row takes long to read, so that progress is reported after each.
+	slow bool
 	// Notes say how a file was read, where users might expect otherwise.
 	Notes []string
 }

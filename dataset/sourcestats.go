@@ -146,7 +146,7 @@ func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row
 		if r.Number != done || done == MaxRows {
 			return rowErrorf(c.info.File, r.Number, "here row %d of at most %d is expected", done, MaxRows)
 		}
-		if done++; done%progressRows == 0 {
+		if done++; done%progressRows == 0 || c.info.slow {
 			if err := o.reportRow(phase, r, done, of); err != nil {
 				return err
 			}

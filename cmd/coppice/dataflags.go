@@ -26,6 +26,7 @@ type fileFlags struct {
 	Decimal        string   `placeholder:"M" group:"data" help:"What comes before decimals in a CSV file: . or , (default: as the first lines show)."`
 	Missing        string   `placeholder:"M" group:"data" help:"What becomes of rows with missing values: refuse; drop, which leaves them out; or a number, which takes the place of missing features (default: refuse; of predict and evaluate: as for training)."`
 
+	Images           string `placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images that a column of the CSV file names (image, file, filename, or --row-names): their pixels, resized to --shape (1xHxW grey, 3xHxW red, green, blue), are the features."`
 	FeaturesVariable string `placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the features (default: features)."`
 	ZeroBased        bool   `group:"data" help:"Count the features of a libsvm file from 0, though no index is 0."`
 	DataFormat       string `placeholder:"F" group:"data" help:"What the data file is, whatever its name; needed for stdin (-): csv, tsv, libsvm, npz, npy, mat, or the first three with .gz."`
@@ -46,7 +47,7 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 		o.Header = dataset.Header(f.Header)
 	}
 	o.FeatureColumns, o.Drop = f.FeatureColumns, f.Drop
-	o.FeaturesVariable, o.ZeroBased, o.Format = f.FeaturesVariable, f.ZeroBased, f.DataFormat
+	o.Images, o.FeaturesVariable, o.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
 	return o, f.written(&o)
 }
 

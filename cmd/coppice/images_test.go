@@ -165,3 +165,42 @@ func TestGeneratedImages(t *testing.T) {
 		t.Errorf("%+v, %+v", cut, cut.Train)
 	}
 }
+
+// TestImagesOfCSV: a model is trained on the images that a CSV file names, resized, and predicts
+// others by their names.
+func TestImagesOfCSV(t *testing.T) {
+	dir := t.TempDir()
+	putImages(t, dir)
+	labels := "image,class\n"
+	for range 12 {
+		labels += "a.png,left\nb.png,left\nc.png,right\nd.png,right\n"
+	}
+	data, folder, model := write(t, dir, "labels.csv", labels), filepath.Join(dir, "images"), filepath.Join(dir, "m.model")
+	works(t, "train", "--local", "--data", data, "--images", folder, "--shape", "1x3x8", "--labels", "class", "--algorithm", "rf", "--set", "trees=5", "--model-out", model)
+	if shown := works(t, "model", "show", model); !strings.Contains(shown, "images of 1x3x8") {
+		t.Errorf("%s", shown)
+	}
+	wanted := write(t, dir, "wanted.csv", "image\na.png\nd.png\n")
+	out := works(t, "predict", "--model", model, "--data", wanted, "--images", folder, "--out", "-")
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "a.png,") || !strings.HasSuffix(lines[1], ",left") || !strings.HasSuffix(lines[2], ",right") {
+		t.Errorf("%s", out)
+	}
+	works(t, "evaluate", "--model", model, "--data", data, "--images", folder, "--labels", "class")
+	var inspected struct {
+		Features int `json:"features"`
+	}
+	inJSON(t, &inspected, "dataset", "inspect", data, "--images", folder, "--shape", "3x2x2", "--labels", "class")
+	if inspected.Features != 12 {
+		t.Errorf("%+v", inspected)
+	}
+	for args, says := range map[string]string{
+		"dataset inspect @/labels.csv --images @/images --labels class":                                 "--shape",
+		"dataset inspect @/labels.csv --images @/images --labels class --shape 8x8":                     "shape",
+		"dataset inspect @/labels.csv --images @/maps/a.png --labels class --shape 1x2x2":               "a.png",
+		"evaluate --model @/m.model --data @/labels.csv --images @/images --shape 3x1x8 --labels class": "3x1x8",
+	} {
+		if e := coppice(t, strings.Fields(strings.ReplaceAll(args, "@", dir))...); e.code == exitOK || !strings.Contains(e.stderr, says) {
+			t.Errorf("%s: exit code %d, %s; want %q", args, e.code, e.stderr, says)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 func (m *model) schema() *dataset.Schema {
 	s := &dataset.Schema{
 		FeatureNames: m.provenance.FeatureNames, LabelNames: m.provenance.LabelNames, LabelColumns: m.provenance.LabelColumns,
+		Shape: m.provenance.Shape,
 	}
 	s.Features, s.Labels = m.Shape()
 	return s

@@ -1,0 +1,188 @@
+package dataset
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/color"
+	"image/png"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+)
+
+// pictures makes a folder with a dark and a light image and one that is none.
+func pictures(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, c := range map[string]color.NRGBA{"dark.png": {0, 0, 0, 255}, "light.png": {255, 51, 0, 255}} {
+		m := image.NewNRGBA(image.Rect(0, 0, 6, 4))
+		for i := range 24 {
+			m.SetNRGBA(i%6, i/6, c)
+		}
+		var b bytes.Buffer
+		if err := png.Encode(&b, m); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "text.png"), []byte("hello"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestImageFiles(t *testing.T) {
+	dir := pictures(t)
+	small := Shape{3, 1, 2}
+	for name, c := range map[string]struct {
+		content string
+		o       OpenOptions
+		labels  string
+	}{
+		"distributions": {"image,label_a,label_b\ndark.png,0.25,0.75\nlight.png,1,0\n", OpenOptions{}, "a b"},
+		"classes":       {"file;what;class\ndark.png;x;night\n./light.png;y;day\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "day night"},
+		"row names":     {"note,picture,class\nx,dark.png,1\ny,light.png,2\n", OpenOptions{RowNames: "picture", Labels: LabelOptions{Kind: Class}}, "1 2"},
+		"ages":          {"name,age\ndark.png,1\nlight.png,2.5\n", OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, Low: 0, High: 3}, Beside: BesideOptions{Values: "age"}}, "0 1 2 3"},
+		"dropped":       {"image,class\ndark.png,1\nnowhere.png,\nlight.png,2\n", OpenOptions{Labels: LabelOptions{Kind: Class}, Missing: Missing{Drop: true}}, "1 2"},
+	} {
+		c.o.Images, c.o.Shape = dir, small
+		src, err := openFile(t, "a.csv", c.content, c.o)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		info := src.Info()
+		if info.Features != 6 || info.Shape != small || strings.Join(info.LabelNames, " ") != c.labels || !info.HasRowNames || info.FeatureNames != nil {
+			t.Errorf("%s: %+v", name, info)
+		}
+		if want := map[bool]int{false: 2, true: -1}[c.o.Missing.Drop]; info.Rows != want {
+			t.Errorf("%s: %d rows", name, info.Rows)
+		}
+		var rows []Row
+		for _, r := range collect(t, src) {
+			if !r.LeftOut {
+				rows = append(rows, r)
+			}
+		}
+		if len(rows) != 2 || !slices.Equal(rows[0].Values, make([]float64, 6)) || !slices.Equal(rows[1].Values, []float64{1, 1, float64(float32(0.2)), float64(float32(0.2)), 0, 0}) {
+			t.Errorf("%s: %v", name, rows)
+		}
+		if m, _, err := Build(src, ImportOptions{}); err != nil || m.Shape != small || !m.HasRowNames {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestImageFilesOfModel: for a model images have the shape of those that it was trained on.
+func TestImageFilesOfModel(t *testing.T) {
+	dir := pictures(t)
+	path := writeFile(t, "a.csv", "image,class\ndark.png,1\n")
+	s := &Schema{Features: 4, Labels: 2, LabelNames: []string{"1", "2"}, Shape: Shape{1, 2, 2}}
+	src, _, err := OpenFor(path, OpenOptions{Images: dir, NoLabels: true}, s)
+	if err != nil || src.Info().Shape != s.Shape || len(collect(t, src)) != 1 {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := OpenFor(path, OpenOptions{Images: dir, NoLabels: true, Shape: Shape{1, 1, 4}}, s); err == nil || !strings.Contains(err.Error(), "1x1x4") || !strings.Contains(err.Error(), "1x2x2") {
+		t.Errorf("another shape: %v", err)
+	}
+}
+
+func TestImageFilesRefused(t *testing.T) {
+	dir := pictures(t)
+	shape := Shape{1, 2, 2}
+	class := LabelOptions{Kind: Class}
+	for name, c := range map[string]struct {
+		content string
+		o       OpenOptions
+		says    []string
+	}{
+		"no image":     {"image,class\ndark.png,1\ntext.png,2\n", OpenOptions{Shape: shape}, []string{"a.csv", "row 1", "line 3", `"text.png"`, "neither a PNG nor a JPEG"}},
+		"not there":    {"image,class\nno.png,1\n", OpenOptions{Shape: shape}, []string{"row 0", "line 2", `"no.png"`, "no such file"}},
+		"outside":      {"image,class\n../a.csv,1\n", OpenOptions{Shape: shape}, []string{"row 0", "../a.csv", "escapes"}},
+		"folder":       {"image,class\nfolder,1\n", OpenOptions{Shape: shape}, []string{"row 0", "it is no file"}},
+		"no name":      {"image,class\n ,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is empty"}},
+		"no column":    {"picture,class\ndark.png,1\n", OpenOptions{Shape: shape}, []string{"a.csv", "--row-names"}},
+		"no shape":     {"image,class\ndark.png,1\n", OpenOptions{}, []string{"--shape"}},
+		"channels":     {"image,class\ndark.png,1\n", OpenOptions{Shape: Shape{2, 2, 2}}, []string{"--shape 2x2x2"}},
+		"feature":      {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, Drop: []string{"class"}}, []string{"--drop"}},
+		"other folder": {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, Images: filepath.Join(dir, "nowhere")}, []string{"nowhere"}},
+		"a file":       {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, Images: filepath.Join(dir, "dark.png")}, []string{"dark.png"}},
+	} {
+		if c.o.Labels = class; c.o.Images == "" {
+			c.o.Images = dir
+		}
+		src, err := openFile(t, "a.csv", c.content, c.o)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		for _, text := range c.says {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v, want %q", name, err, text)
+			}
+		}
+		if name == "not there" && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v", err)
+		}
+	}
+	if _, err := openFile(t, "a.libsvm", "1 1:2\n", OpenOptions{Images: dir, Shape: shape}); err == nil || !strings.Contains(err.Error(), "--images") {
+		t.Errorf("a libsvm file: %v", err)
+	}
+}
+
+// TestImageProgress: images take long, so that progress is reported after each.
+func TestImageProgress(t *testing.T) {
+	src, err := openFile(t, "a.csv", "image,class\ndark.png,1\nlight.png,2\n", OpenOptions{Images: pictures(t), Shape: Shape{1, 2, 2}, Labels: LabelOptions{Kind: Class}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []float64
+	_, _, err = Build(src, ImportOptions{Progress: func(p Progress) {
+		if p.Phase == "check" {
+			parts = append(parts, p.Part)
+		}
+	}})
+	if err != nil || !slices.Equal(parts, []float64{0.5, 1}) {
+		t.Errorf("%v, %v", parts, err)
+	}
+}
+
+// FuzzImageCSV: a CSV file that names images is read or refused; no name leaves the folder.
+func FuzzImageCSV(f *testing.F) {
+	dir := pictures(f)
+	f.Add("image,class\ndark.png,1\nlight.png,2\n")
+	f.Add("image,class\n../../etc/passwd,1\n")
+	f.Add("row_name,class\ntext.png,1\n")
+	f.Add("image,class\nfolder/../dark.png,1\n\"\x00\",2\n")
+	f.Fuzz(func(t *testing.T, content string) {
+		path := filepath.Join(t.TempDir(), "a.csv")
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		allocs.AtMost(t, 32*1100*len(content)+4<<20, "a CSV file of images", func() {
+			src, err := Open(path, OpenOptions{Images: dir, Shape: Shape{1, 2, 2}, Labels: LabelOptions{Kind: Class}})
+			if err != nil {
+				return
+			}
+			err = src.Scan(func(r *Row) error {
+				if len(r.Values) != 4 {
+					t.Fatalf("%d values", len(r.Values))
+				}
+				return nil
+			})
+			if err == nil && src.Info().Shape != (Shape{1, 2, 2}) {
+				t.Fatalf("%+v", src.Info())
+			}
+		})
+	})
+}
