@@ -19,7 +19,7 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts.
 func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
-		param.Items("members", "algorithms whose predictions are added up, with settings of their own; in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
+		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
 			"algorithm", defaultMembers, k.check, func(c *Config) *string { return &c.Members }).Says(defaultMembers),
 		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them; mean: all weights are the same",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean),
