@@ -74,7 +74,7 @@ const validationMin = 20
 
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
-	c.Network.Fill(given)
+	c.Network.Fill(given, m)
 	param.StandIn(given, "scaling", &c.Scaling, scaling.Rule(m))
 	if c.Optimizer == optimizerSGD {
 		param.StandIn(given, "learning_rate", &c.LearningRate, sgdRate)

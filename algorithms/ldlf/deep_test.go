@@ -43,7 +43,13 @@ func TestDeepDefaults(t *testing.T) {
 	if c.Network != want || c.LeafBatches != (yeast.Rows+6)/7 {
 		t.Errorf("conv: %+v", c)
 	}
-	c = resolve(t, param.Values{"features": "mlp", "preset": "paper"}, yeast)
+	images := *yeast
+	images.Shape = dataset.Shape{Channels: 2, Height: 3, Width: 4}
+	c = resolve(t, param.Values{"features": "conv", "pool": int64(1)}, &images)
+	if c.Network.Shape != "2x3x4" {
+		t.Errorf("images: %+v", c)
+	}
+	c = resolve(t, param.Values{"features": "mlp", "preset": "paper"}, &images)
 	if c.Optimizer != optimizerSGD || c.LearningRate != 0.1 || c.BatchSize != 64 || c.Network.Hidden != "128" || c.ValidationFraction != 0 {
 		t.Errorf("paper: %+v", c)
 	}
@@ -93,7 +99,7 @@ func TestDeepErrors(t *testing.T) {
 		{param.Values{"features": "mlp", "init_std": 0.1}, "init_std", "belongs to features linear"},
 		{param.Values{"features": "conv"}, "shape", "needs the shape of a row"},
 		{conv("shape", "1x8x8"), "shape", "1x8x8 is 64 values, the dataset has 24 features"},
-		{conv("shape", "8x8"), "shape", "it is not CHANNELSxHEIGHTxWIDTH"},
+		{conv("shape", "8x8"), "shape", "want CHANNELSxHEIGHTxWIDTH"},
 		{conv("pool", int64(5)), "pool", "squares of 5x5 leave nothing of the 4x6 positions behind convolution 1"},
 		{conv("pool", int64(3)), "pool", "squares of 3x3 leave nothing of the 1x2 positions behind convolution 2"},
 		{conv("kernel", int64(7), "padding", int64(1)), "kernel", "7x7 positions do not fit in the 4x6 that convolution 1 reads"},

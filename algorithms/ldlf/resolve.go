@@ -43,7 +43,7 @@ const (
 // fillDeep sets what a network has in the place of the defaults of a linear function, and was not
 // given.
 func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
-	c.Network.Fill(given)
+	c.Network.Fill(given, m)
 	if !c.Network.Deep() {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // The kinds of feature functions: the words of the setting features.
@@ -53,7 +54,7 @@ func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 		param.Bool("layer_norm", "layer normalisation behind each hidden layer and each convolution (Ba et al. 2016)", false,
 			func(c *C) *bool { return &of(c).LayerNorm }),
 		param.Text("shape", "what a row is an image of, such as 1x8x8 for 64 features; row: 1x1xFEATURES (with features conv)",
-			"CHANNELSxHEIGHTxWIDTH, row or none", none, checkShape, func(c *C) *string { return &of(c).Shape }).Says("none"),
+			"CHANNELSxHEIGHTxWIDTH, row or none", none, checkShape, func(c *C) *string { return &of(c).Shape }).Says("with features conv that of the dataset (--shape), else none"),
 		param.Text("channels", "channels behind each convolution, which come before the hidden layers (with features conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Channels }).Says("16,32 with features conv, else none"),
 		param.Int("kernel", "side of the square that an output of a convolution reads (with features conv)", 0, maxSize, 0,
@@ -108,7 +109,7 @@ func checkShape(text string) error {
 	if text == none || text == row {
 		return nil
 	}
-	_, err := parseShape(text)
+	_, err := dataset.ParseShape(text)
 	return err
 }
 
@@ -124,8 +125,9 @@ const (
 // Deep reports whether the feature function is a network.
 func (c *Config) Deep() bool { return c.Features == MLP || c.Features == Conv }
 
-// Fill sets what was not given and follows from the kind of the feature function.
-func (c *Config) Fill(given param.Values) {
+// Fill sets what was not given and follows from the kind of the feature function, or from the
+// dataset.
+func (c *Config) Fill(given param.Values, m *dataset.Manifest) {
 	if !c.Deep() {
 		return
 	}
@@ -135,6 +137,9 @@ func (c *Config) Fill(given param.Values) {
 	}
 	if c.Features != Conv {
 		return
+	}
+	if m.Shape != (dataset.Shape{}) {
+		param.StandIn(given, "shape", &c.Shape, m.Shape.String())
 	}
 	param.StandIn(given, "channels", &c.Channels, defaultChannels)
 	param.StandIn(given, "kernel", &c.Kernel, defaultKernel)
@@ -201,7 +206,7 @@ func (c *Config) checkConv() error {
 	}
 	switch {
 	case c.Shape == none:
-		return param.Errorf("shape", "features conv needs the shape of a row, such as 1x8x8 for 64 features")
+		return param.Errorf("shape", "features conv needs the shape of a row, which the dataset does not have: give it, such as 1x8x8 for 64 features, here or when the data are read (--shape)")
 	case c.Channels == none:
 		return param.Errorf("channels", "features conv needs a convolution: give its channels")
 	case c.Padding >= c.Kernel:

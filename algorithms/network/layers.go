@@ -58,11 +58,11 @@ func (c *Config) image(features int) Shape {
 	if c.Shape == row {
 		return Shape{1, 1, features}
 	}
-	s, err := parseShape(c.Shape)
+	s, err := dataset.ParseShape(c.Shape)
 	if err != nil {
 		panic("network: a shape that was not checked: " + c.Shape)
 	}
-	return s
+	return Shape(s)
 }
 
 // MaxValues bounds Θ: what one value of a round can hold (512 MiB). maxRow bounds what a layer

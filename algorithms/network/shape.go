@@ -1,10 +1,10 @@
 package network
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // Shape is that of a row's values: images of so many rows and columns, one behind the other.
@@ -21,25 +21,10 @@ func (s Shape) Area() int { return s.Height * s.Width }
 func (s Shape) Size() int { return s.Channels * s.Area() }
 
 // String returns the shape as settings have it: 1x8x8.
-func (s Shape) String() string { return fmt.Sprintf("%dx%dx%d", s.Channels, s.Height, s.Width) }
+func (s Shape) String() string { return dataset.Shape(s).String() }
 
-// maxSide bounds each number of a shape, and of a list of units.
+// maxSide bounds each number of a list of units.
 const maxSide = 1 << 16
-
-var errShape = errors.New("it is not CHANNELSxHEIGHTxWIDTH, such as 1x8x8")
-
-// parseShape reads what String writes.
-func parseShape(text string) (Shape, error) {
-	parts := strings.Split(text, "x")
-	if len(parts) != 3 {
-		return Shape{}, errShape
-	}
-	n, err := parseNumbers(parts)
-	if err != nil {
-		return Shape{}, errShape
-	}
-	return Shape{n[0], n[1], n[2]}, nil
-}
 
 // parseNumbers reads whole numbers from 1 to maxSide.
 func parseNumbers(texts []string) ([]int, error) {
