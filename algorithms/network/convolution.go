@@ -65,10 +65,9 @@ func (l *Convolution) NewSpace(uint64, int) Space {
 
 // Forward implements Layer: of each output the bias, then the products by ascending t.
 func (l *Convolution) Forward(v *Values, _ *Pass, ws Space) {
-	s, w := ws.(*convolutionSpace), window{l}
+	s, w := ws.(*convolutionSpace), l.window()
 	weights, b := l.split(v.Theta)
-	_, to := l.Shapes()
-	n, m, area := l.From.Size(), to.Size(), to.Area()
+	n, m, area := l.From.Size(), w.to.Size(), w.to.Area()
 	for i := range len(v.X) / n {
 		y := v.Y[i*m : (i+1)*m]
 		clear(y)
@@ -89,11 +88,10 @@ func fill(v []float32, x float32) {
 // Backward implements Layer: sums of Θ by ascending row and position; DX by ascending output, then
 // by ascending t.
 func (l *Convolution) Backward(v *Values, _ *Pass, ws Space) {
-	s, w := ws.(*convolutionSpace), window{l}
+	s, w := ws.(*convolutionSpace), l.window()
 	weights, _ := l.split(v.Theta)
 	sum, b := l.split(v.Sum)
-	_, to := l.Shapes()
-	n, m, area := l.From.Size(), to.Size(), to.Area()
+	n, m, area := l.From.Size(), w.to.Size(), w.to.Area()
 	for i := range len(v.X) / n {
 		dy := v.DY[i*m : (i+1)*m]
 		num.Transpose32(s.turned, l.Outputs, dy, area, l.Outputs, area)
