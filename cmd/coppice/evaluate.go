@@ -16,7 +16,7 @@ type evaluateCmd struct {
 	Data      string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
 	PerRow    bool   `help:"Give the measures of each row as well, as CSV."`
 	Confusion bool   `help:"Print the confusion matrix of a model of classes as well; -o json has it anyway."`
-	Measures  string `default:"ten" enum:"ten,all" help:"ten: the usual measures; all: Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
+	Measures  string `default:"ten" enum:"ten,all" help:"ten: the usual measures; all: Spearman, Jensen-Shannon, zero-one loss and error probability as well, but not of each row."`
 	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does."`
 	Out       string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
 

@@ -150,7 +150,7 @@ func (s *modelShown) text(w io.Writer) {
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
-	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows", s.Measures, s.MeanPredictor, s.Added)
+	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
 	again := "To train it again:"
 	if s.Dataset == "" {
 		again = "To train it again, where FILE has the same data and the flags about reading it are added:"

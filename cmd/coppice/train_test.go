@@ -155,6 +155,9 @@ func TestMoreMeasures(t *testing.T) {
 	if a := folds.Added; a == nil || a.Model.Distribution == nil || folds.Folds[1].Added.Model.Distribution == nil {
 		t.Errorf("of folds: %+v", a)
 	}
+	if shown := works(t, "model", "show", model); !strings.Contains(shown, "degrees clipped as pyldl does") {
+		t.Errorf("the model does not say how it was measured:\n%s", shown)
+	}
 	text := works(t, "evaluate", "--model", model, "--data", data, "--measures", "all", "--clip", "pyldl")
 	for _, says := range []string{"Spearman", "Jensen-Shannon", "Zero-one loss", "Error probability", "degrees clipped as pyldl does"} {
 		if !strings.Contains(text, says) {
