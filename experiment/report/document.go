@@ -6,7 +6,7 @@ type document struct {
 	blocks []block
 }
 
-// block is one of heading, paragraph, list, table and picture.
+// block is one of heading, paragraph, list, table, picture and pictureHeading.
 type block any
 
 type (
@@ -41,6 +41,9 @@ type cell struct {
 type picture struct {
 	svg, caption string
 }
+
+// pictureHeading is a heading above pictures alone, which formats without pictures leave out.
+type pictureHeading string
 
 func plain(texts ...string) (cells []cell) {
 	for _, t := range texts {

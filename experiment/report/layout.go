@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +28,7 @@ func (s *Summary) layout() (*document, error) {
 			d.addTests(s, m)
 		}
 	}
-	if err := d.addRankings(s); err != nil {
+	if err := errors.Join(d.addRankings(s), d.addSweeps(s)); err != nil {
 		return nil, err
 	}
 	d.addTimes(s)
@@ -156,7 +157,7 @@ func (d *document) addTests(s *Summary, m int) {
 		for i := range r.Lines {
 			if a := r.Lines[i].Against; a != nil {
 				t.caption = fmt.Sprintf("%s: against %s", r.Dataset, a.Best)
-				t.lines = append(t.lines, line{cells: plain(r.Lines[i].Row, both(a.CorrectedT, a.CorrectedTHolm), both(a.T, a.THolm), both(a.Wilcoxon, a.WilcoxonHolm), fixed(a.EffectSize, 2))})
+				t.lines = append(t.lines, line{cells: plain(r.Lines[i].Row, both(a.CorrectedT, a.CorrectedTHolm), both(a.T, a.THolm), both(a.Wilcoxon, a.WilcoxonHolm), effectText(a.EffectSize))})
 			}
 		}
 		if len(t.lines) > 0 {

@@ -57,6 +57,17 @@ func pText(p number) string {
 	}
 }
 
+// effectText is an effect size; beyond 100, differences are equal but for rounding.
+func effectText(n number) string {
+	switch {
+	case n > 100:
+		return "> 100"
+	case n < -100:
+		return "< -100"
+	}
+	return fixed(n, 2)
+}
+
 // fixed is a number with so many decimals.
 func fixed(n number, digits int) string {
 	v := float64(n)
