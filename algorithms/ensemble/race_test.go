@@ -1,0 +1,6 @@
+//go:build race
+
+package ensemble_test
+
+// slowed tells that the race detector makes everything some ten times slower.
+const slowed = true
