@@ -63,6 +63,35 @@ func (c *Client) SubmitRequest(ctx context.Context, r protocol.SubmitRequest) (*
 	return &v, c.json(ctx, http.MethodPost, at("jobs"), r, &v)
 }
 
+// SubmitExperiment queues the jobs of an experiment, all of them or none. A submission that is
+// sent again because its answer was lost makes no other jobs.
+func (c *Client) SubmitExperiment(ctx context.Context, r protocol.ExperimentRequest) (*protocol.JobList, error) {
+	if r.Token == "" {
+		r.Token = rand.Text()
+	}
+	var v protocol.JobList
+	return &v, c.json(ctx, http.MethodPost, at("experiments"), r, &v)
+}
+
+// Cells returns the outcomes of the cells of a job that have ended; each is given to take.
+func (c *Client) Cells(ctx context.Context, job string, take func(protocol.CellOutcome) error) error {
+	for from := 0; ; {
+		var page protocol.JobCells
+		if err := c.json(ctx, http.MethodGet, at("jobs", job, "cells")+"?from="+strconv.Itoa(from), nil, &page); err != nil {
+			return err
+		}
+		for _, cell := range page.Cells {
+			if err := take(cell); err != nil {
+				return err
+			}
+		}
+		if page.Next <= from {
+			return nil
+		}
+		from = page.Next
+	}
+}
+
 // Jobs lists all jobs with all that is known of them, the oldest first.
 func (c *Client) Jobs(ctx context.Context) ([]protocol.JobInfo, error) {
 	list, err := c.ListJobs(ctx, protocol.JobQuery{Sort: "submitted", Full: true})

@@ -158,3 +158,29 @@ func FuzzLayout(f *testing.F) {
 		l.Fill(nil, nil)
 	})
 }
+
+// FuzzJobSpec: what a job keeps of an experiment makes a layout of at most a million cells, or an
+// error.
+func FuzzJobSpec(f *testing.F) {
+	f.Add([]byte(`{"outline":{"table":{"name":"a","datasets":[{"name":"d","folds":2}],"rows":[{"name":"r"}],"measures":["kl"],"cells":[]},"sets":[{"repeats":3,"refused":{"0":"why"}}]},"dataset":0,"rows":[0]}`))
+	f.Add([]byte(`{"outline":{"table":{"datasets":[{"folds":1000000}],"rows":[{},{}]},"sets":[{"repeats":1000000}]}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := DecodeJobSpec(b)
+		if err != nil {
+			if !errors.Is(err, ErrFolder) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		cells := 0
+		for i, set := range s.Outline.Sets {
+			if i < len(s.Outline.Table.Datasets) {
+				cells += max(0, min(set.Repeats, 1<<20)) * max(0, min(s.Outline.Table.Datasets[i].Folds, 1<<20))
+			}
+		}
+		if cells > 1<<12 && cells <= 1<<20 { // it is lawful, and takes long
+			return
+		}
+		s.Outline.Layout(nil)
+	})
+}

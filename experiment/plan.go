@@ -74,6 +74,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	p.Job = &round.Job{
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(), Split: *split, Cells: cells,
+		Params: json.RawMessage(`{}`),
 	}
 	return p, nil
 }
@@ -223,11 +224,11 @@ func keyOf(child *round.Job, tested string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Only returns the job of the cells that want wants of the plan's, and for each of its rows the
-// index in Plan.Rows; nil: there are none.
-func (p *Plan) Only(cells []Cell, want func(*Cell) bool) *round.Job {
+// Only returns the job of those of the plan's cells that want wants, and for each of its rows
+// the index in Spec.Rows; nil: there are none.
+func (p *Plan) Only(cells []Cell, want func(*Cell) bool) (of *round.Job, rows []int) {
 	if p.Job == nil {
-		return nil
+		return nil, nil
 	}
 	only := make(map[int][]int) // by row of the job
 	for i := range cells {
@@ -246,13 +247,13 @@ func (p *Plan) Only(cells []Cell, want func(*Cell) bool) *round.Job {
 		if len(folds) < p.Repeats*p.Folds {
 			r.Only = folds
 		}
-		c.Rows = append(c.Rows, r)
+		c.Rows, rows = append(c.Rows, r), append(rows, p.Rows[i])
 	}
 	if len(c.Rows) == 0 {
-		return nil
+		return nil, nil
 	}
 	j.Cells = &c
-	return &j
+	return &j, rows
 }
 
 // place is where folds stand in the spec, or the dataset where the spec has none.

@@ -176,7 +176,7 @@ func TestOnly(t *testing.T) {
 		for _, c := range cells {
 			chosen[c.Key] = rapid.Bool().Draw(t, "chosen")
 		}
-		j := p.Only(cells, func(c *Cell) bool { return chosen[c.Key] })
+		j, rows := p.Only(cells, func(c *Cell) bool { return chosen[c.Key] })
 		n := 0
 		if j != nil {
 			some, err := CellsOf(j, p.Assigned, 60, nil)
@@ -188,7 +188,14 @@ func TestOnly(t *testing.T) {
 					t.Fatalf("the cell %v was not chosen", c)
 				}
 			}
-			n = len(some)
+			if n = len(some); len(rows) != len(j.Cells.Rows) {
+				t.Fatalf("rows %v of %d", rows, len(j.Cells.Rows))
+			}
+			for i, row := range rows {
+				if j.Cells.Rows[i].Algorithm != []string{"ranking", "rf", "structrf"}[row] {
+					t.Fatalf("row %d is %s", row, j.Cells.Rows[i].Algorithm)
+				}
+			}
 		}
 		for _, yes := range chosen {
 			if yes {

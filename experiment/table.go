@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"fmt"
+
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/round"
@@ -16,25 +18,91 @@ type Layout struct {
 	Skipped []string `json:"skipped,omitempty"`
 }
 
-// NewLayout puts the plans of a spec together; skipped are the names of datasets without.
-func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
-	l := &Layout{Table: &result.Table{Name: s.Name, Measures: s.Measures}, Skipped: skipped}
+// Outline is an experiment without its cells: what the jobs of a cluster keep of it, so that a
+// report needs them alone.
+type Outline struct {
+	Table *result.Table `json:"table"` // without cells
+	Sets  []Set         `json:"sets"`  // of the table's datasets
+	// Skipped are the datasets whose files are not there.
+	Skipped []string `json:"skipped,omitempty"`
+}
+
+// Set says of a dataset which cells each row has.
+type Set struct {
+	Repeats int `json:"repeats"`
+	// Refused says, by the number of a row, why it does not go with the dataset.
+	Refused map[int]string `json:"refused,omitempty"`
+}
+
+// NewOutline puts the plans of a spec together; skipped are the names of datasets without.
+func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
+	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Cells: []result.Cell{}}, Skipped: skipped}
 	for i := range s.Rows {
-		l.Table.Rows = append(l.Table.Rows, rowOf(&s.Rows[i]))
+		o.Table.Rows = append(o.Table.Rows, rowOf(&s.Rows[i]))
 	}
-	for i, p := range plans {
+	for _, p := range plans {
 		m := p.Manifest
-		l.Table.Datasets = append(l.Table.Datasets, result.Dataset{Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest()})
-		if err := l.add(s, i, p); err != nil {
-			return nil, err
-		}
+		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest()})
+		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused})
 		for _, f := range s.Published {
 			if f.Dataset == p.Dataset.Name {
-				l.Table.Published = append(l.Table.Published, f.Published)
+				o.Table.Published = append(o.Table.Published, f.Published)
 			}
 		}
 	}
+	return o
+}
+
+// Place is which cell a cell is, by the numbers of dataset and row in the table.
+type Place struct{ Dataset, Row, Repeat, Fold int }
+
+// Layout returns the layout whose cells have the given keys.
+func (o *Outline) Layout(keys map[Place]string) (*Layout, error) {
+	t := *o.Table
+	l := &Layout{Table: &t, Skipped: o.Skipped}
+	if len(o.Sets) != len(t.Datasets) {
+		return nil, fmt.Errorf("%w: %d datasets and %d sets of cells", ErrFolder, len(t.Datasets), len(o.Sets))
+	}
+	cells := 0
+	for d, set := range o.Sets {
+		if cells += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Rows); set.Repeats > round.MaxCells || t.Datasets[d].Folds > round.MaxCells || cells > round.MaxCells {
+			return nil, fmt.Errorf("%w: more than %d cells", ErrFolder, round.MaxCells)
+		}
+		for row := range t.Rows {
+			l.addRow(Place{Dataset: d, Row: row}, &set, keys)
+		}
+	}
 	return l, l.Table.Validate()
+}
+
+// addRow adds the cells of a row on a dataset: by repeat, then by fold.
+func (l *Layout) addRow(at Place, set *Set, keys map[Place]string) {
+	why, refused := set.Refused[at.Row]
+	for at.Repeat = range max(0, set.Repeats) {
+		for at.Fold = range max(0, l.Table.Datasets[at.Dataset].Folds) {
+			c := result.Cell{Dataset: at.Dataset, Row: at.Row, Repeat: at.Repeat, Fold: at.Fold, State: result.Missing}
+			if refused {
+				c.State, c.Error = result.Failed, why
+			}
+			l.Table.Cells = append(l.Table.Cells, c)
+			l.Keys = append(l.Keys, keys[at])
+		}
+	}
+}
+
+// NewLayout puts the plans of a spec together; skipped are the names of datasets without.
+func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
+	keys := make(map[Place]string)
+	for i, p := range plans {
+		cells, err := p.Cells()
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range cells {
+			keys[Place{i, c.Row, c.Repeat, c.Fold}] = c.Key
+		}
+	}
+	return NewOutline(s, plans, skipped).Layout(keys)
 }
 
 func rowOf(r *Row) result.Row {
@@ -49,29 +117,6 @@ func rowOf(r *Row) result.Row {
 		row.Settings[key] = value
 	}
 	return row
-}
-
-// add adds the cells of a plan: by row, then by repeat and fold.
-func (l *Layout) add(s *Spec, dataset int, p *Plan) error {
-	cells, err := p.Cells()
-	if err != nil {
-		return err
-	}
-	keys := make(map[round.Cell]string)
-	for _, c := range cells {
-		keys[round.Cell{Row: c.Row, Repeat: c.Repeat, Fold: c.Fold}] = c.Key
-	}
-	for row := range s.Rows {
-		for at := range p.Repeats * p.Folds {
-			c := result.Cell{Dataset: dataset, Row: row, Repeat: at / p.Folds, Fold: at % p.Folds, State: result.Missing}
-			if why, refused := p.Refused[row]; refused {
-				c.State, c.Error = result.Failed, why
-			}
-			l.Table.Cells = append(l.Table.Cells, c)
-			l.Keys = append(l.Keys, keys[round.Cell{Row: row, Repeat: c.Repeat, Fold: c.Fold}])
-		}
-	}
-	return nil
 }
 
 // Record is what is known of a cell that ended.

@@ -195,16 +195,20 @@ type Spec struct {
 // JobInfo describes a job, from committed state, and of a round of trees or folds that
 // is under way what the leader knows beside.
 type JobInfo struct {
-	ID       uint64          `json:"id"`
-	Index    uint64          `json:"index"` // of the log entry that the job was read after: it grows
-	Name     string          `json:"name"`
-	State    JobState        `json:"state"`
-	Error    string          `json:"error,omitempty"`
-	Dataset  string          `json:"dataset"`
-	Job      *round.Job      `json:"job"`
-	Spec     json.RawMessage `json:"spec,omitempty"`
-	Progress *round.Progress `json:"progress,omitempty"`
-	Rounds   uint64          `json:"rounds"` // committed
+	ID    uint64 `json:"id"`
+	Index uint64 `json:"index"` // of the log entry that the job was read after: it grows
+	Name  string `json:"name"`
+	// Experiment is the name of the experiment that the job is of; empty: of none.
+	Experiment string          `json:"experiment,omitempty"`
+	State      JobState        `json:"state"`
+	Error      string          `json:"error,omitempty"`
+	Dataset    string          `json:"dataset"`
+	Job        *round.Job      `json:"job"`
+	Spec       json.RawMessage `json:"spec,omitempty"`
+	Progress   *round.Progress `json:"progress,omitempty"`
+	Rounds     uint64          `json:"rounds"` // committed
+	// CellCount is the number of cells of a job of cells.
+	CellCount int `json:"cell_count,omitempty"`
 	// Collected is the number of finished units of a collected round, Units of all,
 	// InFlight of those that workers compute just now, as the leader knows.
 	Collected int `json:"collected,omitempty"`
@@ -240,6 +244,37 @@ type JobInfo struct {
 	// EvaluatedOn names ("test rows" or "training rows"); Outcome has more of them.
 	Measures    map[string]float64 `json:"measures,omitempty"`
 	EvaluatedOn string             `json:"evaluated_on,omitempty"`
+}
+
+// ExperimentRequest submits the jobs of an experiment, all of them or none.
+type ExperimentRequest struct {
+	Token string          `json:"token"` // names the submission, as in a SubmitRequest
+	Name  string          `json:"name"`
+	Jobs  []ExperimentJob `json:"jobs"`
+}
+
+// ExperimentJob is a job of cells on one dataset.
+type ExperimentJob struct {
+	Name    string          `json:"name"`
+	Dataset string          `json:"dataset"` // name
+	Job     *round.Job      `json:"job"`
+	Spec    json.RawMessage `json:"spec"` // what a report needs beside the results
+}
+
+// CellsPage is the greatest number of cells in one answer, and in one blob of outcomes.
+const CellsPage = 1000
+
+// JobCells are the outcomes of some cells of a job that have ended.
+type JobCells struct {
+	Cells []CellOutcome `json:"cells"`
+	// Next is the unit to ask for next; 0: there are no more.
+	Next int `json:"next"`
+}
+
+// CellOutcome is what a cell ended with.
+type CellOutcome struct {
+	Unit    int             `json:"unit"`
+	Outcome json.RawMessage `json:"result"` // pipeline.Outcome
 }
 
 // JobCurve is the learning curve of a job, as far as it is committed: of a job of folds

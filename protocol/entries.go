@@ -32,6 +32,7 @@ const (
 	EntryMemberRemove  EntryKind = 16
 	EntryJobsDelete    EntryKind = 17
 	EntryModelDelete   EntryKind = 18
+	EntryExperiment    EntryKind = 19
 )
 
 // LeadEntry makes Node the leader: the epoch is the entry's log index. Nonce
@@ -84,10 +85,23 @@ type SubmitEntry struct {
 	Job     *round.Job      `json:"job"`
 	// AuditPPM is how many units of a million are computed twice, at most a million.
 	AuditPPM uint32 `json:"audit_ppm,omitempty"`
+	// Experiment is the name of the experiment that the job is of; empty: of none.
+	Experiment string `json:"experiment,omitempty"`
 	// MaxQueue, where set, refuses a new job while that many have not ended.
 	MaxQueue uint32 `json:"max_queue,omitempty"`
 	Time     int64  `json:"time"`
 }
+
+// ExperimentEntry queues the jobs of an experiment, all of them or none. The first job's ID is
+// the entry's log index, or above those of an earlier Experiment entry, and the others follow.
+// Tokens, names and bounds are those of a SubmitEntry.
+type ExperimentEntry struct {
+	Name string        `json:"name"`
+	Jobs []SubmitEntry `json:"jobs"` // at most MaxExperimentJobs, each with a name
+}
+
+// MaxExperimentJobs bounds the jobs of one ExperimentEntry.
+const MaxExperimentJobs = 1 << 10
 
 // Millis returns the milliseconds of t beyond its Unix second.
 func Millis(t time.Time) int64 { return t.UnixMilli() - 1000*t.Unix() }
@@ -128,6 +142,9 @@ type FinishEntry struct {
 	Models  []ModelRef      `json:"models"` // one, or one for each fold
 	// Predictions are those of held-out rows, where they are kept.
 	Predictions *BlobRef `json:"predictions,omitempty"`
+	// Cells are the outcomes of the cells of a job of cells, by unit: each blob is a
+	// childjob.List of the next ones.
+	Cells []CellsRef `json:"cells,omitempty"`
 	// Progress is the last algorithms.Progress, for display.
 	Progress json.RawMessage `json:"progress,omitempty"`
 	// Curve is the rest of the learning curve, as in a CommitEntry; FoldCurves are those
@@ -150,6 +167,12 @@ type ModelRef struct {
 type BlobRef struct {
 	Blob  string `json:"blob"` // its SHA-256
 	Bytes uint64 `json:"bytes"`
+}
+
+// CellsRef names a blob with the outcomes of some cells.
+type CellsRef struct {
+	BlobRef
+	Count int `json:"count"` // cells
 }
 
 // CancelEntry cancels a job that is queued, running or paused. A job that is

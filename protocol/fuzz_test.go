@@ -93,6 +93,7 @@ func FuzzSuspectEntry(f *testing.F)       { fuzz(f, "entry/Suspect") }
 func FuzzTrustEntry(f *testing.F)         { fuzz(f, "entry/Trust") }
 func FuzzMemberRemoveEntry(f *testing.F)  { fuzz(f, "entry/MemberRemove") }
 func FuzzJobsDeleteEntry(f *testing.F)    { fuzz(f, "entry/JobsDelete") }
+func FuzzExperimentEntry(f *testing.F)    { fuzz(f, "entry/Experiment") }
 func FuzzModelDeleteEntry(f *testing.F)   { fuzz(f, "entry/ModelDelete") }
 
 // FuzzResume: the payload of a child job, which has no header.

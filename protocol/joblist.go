@@ -27,10 +27,15 @@ type JobQuery struct {
 	Sort string
 	// Limit is how many jobs are listed, the first in that order; 0: all.
 	Limit int
+	// Experiment, where set, lists the jobs of that experiment; AnyExperiment those of any.
+	Experiment string
 	// Full lists all that is known of each job. Otherwise spec, settings, result and
 	// models are left out, and texts are cut.
 	Full bool
 }
+
+// AnyExperiment in JobQuery.Experiment stands for all experiments; no name is so.
+const AnyExperiment = "*"
 
 // DefaultJobOrder lists the newest job first.
 const DefaultJobOrder = "-submitted"
@@ -92,6 +97,9 @@ func (q *JobQuery) Values() url.Values {
 	if q.Limit > 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
 	}
+	if q.Experiment != "" {
+		v.Set("experiment", q.Experiment)
+	}
 	if q.Full {
 		v.Set("full", "true")
 	}
@@ -116,12 +124,14 @@ func ParseJobQuery(v url.Values) (q JobQuery, err error) {
 			if q.Limit, err = strconv.Atoi(text); err != nil {
 				return q, fmt.Errorf("limit=%.80q: want a number of jobs, 0 for all", text)
 			}
+		case "experiment":
+			q.Experiment = text
 		case "full":
 			if q.Full, err = strconv.ParseBool(text); err != nil {
 				return q, fmt.Errorf("full=%.80q: want true or false", text)
 			}
 		default:
-			return q, fmt.Errorf("a list of jobs takes no %.80q, but state, sort, limit and full", key)
+			return q, fmt.Errorf("a list of jobs takes no %.80q, but state, sort, limit, experiment and full", key)
 		}
 	}
 	return q, q.Check()

@@ -48,6 +48,10 @@ var (
 		Algorithm: "ldlf", Numerics: 1, Seed: 7, Dataset: sampleText, Folds: 10, Params: json.RawMessage(`{"trees":5}`),
 		Split: dataset.Split{Seed: 7, Folds: 10, Fold: 3, Assigned: sampleText, ValidationFraction: 0.1, ValidationMin: 20},
 	}
+	sampleCells = &round.Job{
+		Algorithm: "cells", Numerics: 1, Seed: 7, Dataset: sampleText, Split: dataset.Split{Seed: 7, Folds: 10}, Params: json.RawMessage(`{}`),
+		Cells: &round.Cells{Repeats: 2, Folds: 10, Rows: []round.CellRow{{Algorithm: "ldlf", Params: json.RawMessage(`{"trees":5}`), Only: []int{3, 11}}}},
+	}
 	sampleManifest = &dataset.Manifest{
 		Format: 1, Rows: 213, Features: 243, Labels: 6, NonZeros: 51000, Sparse: false,
 		Shards:       []dataset.ShardRef{{Digest: sampleText, Rows: 213, Bytes: 218000}},
@@ -123,6 +127,9 @@ func codecs() []codec {
 		jsonEntry("entry/MemberRemove", EntryMemberRemove, MemberRemoveEntry{ID: "a"}),
 		jsonEntry("entry/JobsDelete", EntryJobsDelete, JobsDeleteEntry{Jobs: []uint64{40, 1 << 60}, Time: 1700000000}),
 		jsonEntry("entry/ModelDelete", EntryModelDelete, ModelDeleteEntry{Job: 40, Time: 1700000000}),
+		jsonEntry("entry/Experiment", EntryExperiment, ExperimentEntry{Name: "e", Jobs: []SubmitEntry{{
+			Token: "t/0", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"dataset":0}`), Job: sampleCells, MaxQueue: 1000, Time: 1700000000,
+		}}}),
 	}
 }
 
@@ -294,7 +301,7 @@ func TestEveryKindHasACodec(t *testing.T) {
 			t.Errorf("message kind %d is not tested", k)
 		}
 	}
-	for k := EntryLead; k <= EntryModelDelete; k++ {
+	for k := EntryLead; k <= EntryExperiment; k++ {
 		if !seen[fmt.Sprint("entry", Kind(k))] {
 			t.Errorf("entry kind %d is not tested", k)
 		}

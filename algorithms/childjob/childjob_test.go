@@ -9,6 +9,26 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 )
 
+// FuzzList: bytes are a list that is encoded to the same bytes, or refused.
+func FuzzList(f *testing.F) {
+	f.Add(childjob.AppendList(nil, [][]byte{nil, []byte("ab")}))
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0x80, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var parts [][]byte
+		var err error
+		allocs.AtMost(t, 16*len(b)+64<<10, "a list", func() { parts, err = childjob.List(b) })
+		if err != nil {
+			if !errors.Is(err, childjob.ErrFormat) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		if !bytes.Equal(childjob.AppendList(nil, parts), b) {
+			t.Fatalf("%d bytes are encoded otherwise", len(b))
+		}
+	})
+}
+
 // FuzzDecode: bytes are an outcome that is encoded to the same bytes, or refused.
 func FuzzDecode(f *testing.F) {
 	o := childjob.Outcome{Head: []byte(`{"steps":1}`), Model: []byte("model"), Curve: []byte("curve"), Predictions: []byte("rows")}

@@ -10,12 +10,18 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 type experimentCmd struct {
 	Run    experimentRunCmd    `cmd:"" help:"Run every dataset, row and fold of a spec, on a cluster or with --local in this process."`
+	List   experimentListCmd   `cmd:"" help:"List the experiments of a cluster."`
 	Show   experimentShowCmd   `cmd:"" help:"Show how far an experiment is, which cells failed and why, and its table."`
+	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then its table."`
 	Report experimentReportCmd `cmd:"" help:"Write the table of an experiment."`
+	Extend experimentExtendCmd `cmd:"" help:"Submit the cells of a spec that its experiment on a cluster does not have."`
+	Cancel experimentCancelCmd `cmd:"" help:"End the jobs of an experiment; cells of jobs that have not ended are lost."`
+	Delete experimentDeleteCmd `cmd:"" help:"Delete an experiment that has ended from a cluster."`
 }
 
 // specArg names the spec of an experiment and where its data is.
@@ -61,9 +67,10 @@ type experimentRunCmd struct {
 	Dir         string `placeholder:"DIR" help:"With --local: folder of the cells that have ended; a run goes on with those (default: NAME.experiment beside the spec)."`
 	Local       bool   `help:"Run in this process, without a cluster."`
 	RetryFailed bool   `help:"Run the cells again that failed."`
-	KeepModels  bool   `help:"Keep the model of each cell."`
+	KeepModels  bool   `help:"With --local: keep the model of each cell that is run, in the folder models of --dir."`
 	threadsFlag
 	reportFlags
+	changeFlags
 }
 
 // Run implements `coppice experiment run`.
@@ -71,12 +78,18 @@ func (c *experimentRunCmd) Run(a *app) error {
 	if err := c.threadsFlag.check(); err != nil {
 		return err
 	}
-	if !c.Local {
-		return usagef("give --local")
+	if !c.Local && (c.Threads != 0 || c.Dir != "") {
+		return usagef("--threads and --dir belong to --local; a cluster has its workers, and keeps the cells")
+	}
+	if !c.Local && c.KeepModels {
+		return usagef("--keep-models belongs to --local: a cluster keeps the digests of cells' models, from which coppice train makes a model again")
 	}
 	s, err := c.read()
 	if err != nil {
 		return err
+	}
+	if !c.Local {
+		return c.runThere(a, s)
 	}
 	if c.Dir == "" {
 		c.Dir = folderOf(c.Spec, s.Name)
@@ -88,22 +101,49 @@ func (c *experimentRunCmd) Run(a *app) error {
 	return c.write(a, t)
 }
 
-// whatArg names an experiment that was begun.
-type whatArg struct {
-	What string `arg:"" placeholder:"EXPERIMENT" help:"Spec of the experiment, or the folder of its cells."`
+// runThere submits the cells that no job of the experiment has, and waits for the end.
+func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	e, n, err := c.submit(a, cl, s, c.RetryFailed)
+	if err != nil {
+		return err
+	}
+	if len(e.jobs) == 0 {
+		return fmt.Errorf("%s: no row goes with any dataset, so there is nothing to run; --local shows why", c.Spec)
+	}
+	a.note("%s submitted; experiment %s", plural(n, "cell"), s.Name)
+	return watchAndReport(a, cl, s.Name, &c.reportFlags)
 }
 
-// table reads the experiment.
-func (w *whatArg) table() (*tables.Table, []string, error) {
-	dir := w.What
-	if info, err := os.Stat(dir); err != nil {
-		return nil, nil, err
-	} else if !info.IsDir() {
+// whatArg names an experiment that was begun.
+type whatArg struct {
+	What string `arg:"" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its cells, or its name on the cluster."`
+	serverFlags
+}
+
+// table reads the experiment: from a folder, or, where there is none or --server is given, from
+// the cluster.
+func (w *whatArg) table(a *app) (*tables.Table, []string, error) {
+	dir, name := w.What, w.What
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		if protocol.CheckName(name) != nil {
+			return nil, nil, err
+		}
+		return w.there(a, name)
+	case !info.IsDir():
 		s, err := (&specArg{Spec: w.What}).read()
 		if err != nil {
 			return nil, nil, err
 		}
-		dir = folderOf(w.What, s.Name)
+		dir, name = folderOf(w.What, s.Name), s.Name
+		if _, err := os.Stat(dir); err != nil || len(w.Server) > 0 {
+			return w.there(a, name)
+		}
 	}
 	l, records, err := experiment.ReadFolder(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -113,6 +153,20 @@ func (w *whatArg) table() (*tables.Table, []string, error) {
 		return nil, nil, err
 	}
 	return l.Fill(records, nil), l.Skipped, nil
+}
+
+// there reads the experiment from the cluster.
+func (w *whatArg) there(a *app, name string) (*tables.Table, []string, error) {
+	cl, err := w.connect(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer cl.Close()
+	e, err := readJobs(a.ctx, cl, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return e.table(a.ctx)
 }
 
 type experimentShowCmd struct{ whatArg }
@@ -127,7 +181,7 @@ type shownExperiment struct {
 
 // Run implements `coppice experiment show`.
 func (c *experimentShowCmd) Run(a *app) error {
-	t, skipped, err := c.table()
+	t, skipped, err := c.table(a)
 	if err != nil {
 		return err
 	}
@@ -205,7 +259,7 @@ type experimentReportCmd struct {
 
 // Run implements `coppice experiment report`.
 func (c *experimentReportCmd) Run(a *app) error {
-	t, _, err := c.table()
+	t, _, err := c.table(a)
 	if err != nil {
 		return err
 	}

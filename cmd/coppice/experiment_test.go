@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // experimentSpec writes a spec of two datasets, and the datasets.
@@ -183,4 +185,100 @@ func TestExperimentRefusals(t *testing.T) {
 	if e := coppice(t, "experiment", "run", skips, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "skipped: dataset third") || strings.Contains(e.stdout, "third") {
 		t.Errorf("exit code %d: %s%s", e.code, e.stderr, e.stdout)
 	}
+}
+
+// TestExperimentOnCluster: the table of a cluster is that of --local; what ended is not run
+// again; an extension runs only what is new; an experiment is listed, cancelled and deleted.
+func TestExperimentOnCluster(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, 1, 2)
+	server := []string{"--server", c.Servers()}
+	on := func(args ...string) []string { return append(args, server...) }
+	spec := experimentSpec(t, dir, "")
+	table := tableOf(t, on("experiment", "run", spec)...)
+	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", spec, "--local")), asJSON(t, table)); diff != "" {
+		t.Error(diff)
+	}
+	if e := coppice(t, on("experiment", "run", spec)...); e.code != exitOK || !strings.Contains(e.stderr, "0 cells submitted") {
+		t.Errorf("again: exit code %d\n%s", e.code, e.stderr)
+	}
+	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
+	if text := works(t, on("experiment", "extend", spec)...); !strings.Contains(text, "7 cells added") {
+		t.Errorf("extended: %s", text)
+	}
+	works(t, on("experiment", "watch", "e")...)
+	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", spec, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
+		t.Error(diff)
+	}
+	if text := works(t, on("job", "show", "e.second.2")...); !strings.Contains(text, "experiment    e") {
+		t.Errorf("job show:\n%s", text)
+	}
+	var list []standing
+	inJSON(t, &list, on("experiment", "list")...)
+	if len(list) != 1 || list[0].Name != "e" || list[0].State != "done" || list[0].Jobs != 4 || list[0].Cells != 14 || list[0].Done != 14 {
+		t.Errorf("%+v", list)
+	}
+	works(t, on("experiment", "delete", "e")...)
+	if e := coppice(t, on("experiment", "show", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, `no experiment "e"`) {
+		t.Errorf("deleted: exit code %d\n%s", e.code, e.stderr)
+	}
+}
+
+// TestKilledClusterExperiment: while everything is killed and starts again, a cluster ends an
+// experiment with the table of --local, and runs no cell again whose result was recorded.
+func TestKilledClusterExperiment(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, 3, 2)
+	more := "  - {algorithm: ldlf, settings: {steps: 300, patience: 1000, trees: 3}, grid: {depth: [4, 5, 6]}}\n"
+	spec := experimentSpec(t, dir, more)
+	want := tableOf(t, "experiment", "run", spec, "--local")
+	end := make(chan ended, 1)
+	go func() {
+		end <- coppice(t, "experiment", "run", spec, "--server", c.Servers(), "--format", "json")
+	}()
+	recorded := func() int {
+		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
+		if err != nil {
+			return 0
+		}
+		return recordedCells(list.Jobs)
+	}
+	testkit.Until(t, "some cells to be recorded", func() bool { return recorded() >= 4 })
+	before := recorded()
+	for _, n := range slices.Concat(c.Coordinators, c.Workers) {
+		if err := n.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range slices.Concat(c.Coordinators, c.Workers) {
+		if err := n.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := 0
+	testkit.Until(t, "the cluster to answer", func() bool { after = recorded(); return after > 0 })
+	if after < before {
+		t.Errorf("%d cells are recorded, %d were before", after, before)
+	}
+	e := <-end
+	if e.code != exitOK {
+		t.Fatalf("exit code %d\n%s", e.code, e.stderr)
+	}
+	table, err := tables.Decode(strings.NewReader(e.stdout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(asJSON(t, want), asJSON(t, table)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// recordedCells counts the cells whose results are committed.
+func recordedCells(jobs []protocol.JobInfo) (n int) {
+	for i := range jobs {
+		if n += jobs[i].Collected; jobs[i].State == protocol.Done {
+			n += jobs[i].CellCount
+		}
+	}
+	return n
 }

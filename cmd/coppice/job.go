@@ -223,6 +223,10 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	for _, l := range lossLines(line.Points) {
 		lines = append(lines, [2]string{l[0] + " curve", l[1]})
 	}
+	if j.CellCount > 0 {
+		pairs(w, append(lines, cellLines(j)...))
+		return
+	}
 	r, _, err := finished(j)
 	if err != nil {
 		if j.Job != nil {
@@ -277,6 +281,9 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return err
 	}
 	a.warnSuspect(j)
+	if j.CellCount > 0 {
+		return a.print(j, func(w io.Writer) { pairs(w, cellLines(j)) })
+	}
 	r.Model = modelHint(j)
 	if err := r.addHeldOut(a, cl, j); err != nil {
 		return err

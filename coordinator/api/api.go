@@ -168,6 +168,8 @@ func Handler(cfg Config) http.Handler {
 	leader("POST /v1/jobs/prune", s.pruneJobs)
 	leader("GET /v1/jobs/{job}", s.job)
 	leader("GET /v1/jobs/{job}/curve", s.curve)
+	leader("GET /v1/jobs/{job}/cells", s.cells)
+	leader("POST /v1/experiments", s.submitExperiment)
 	leader("POST /v1/jobs/{job}/cancel", s.cancel)
 	leader("POST /v1/jobs/{job}/pause", s.pause)
 	leader("POST /v1/jobs/{job}/resume", s.resume)

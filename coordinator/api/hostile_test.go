@@ -134,7 +134,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	a.get("POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "d", Manifest: m}, nil)
 	requests := []string{
-		"POST /v1/jobs", "POST /v1/datasets", "POST /v1/datasets/check", "PUT /v1/blobs/" + m.Shards[0].Digest,
+		"POST /v1/jobs", "POST /v1/experiments", "POST /v1/datasets", "POST /v1/datasets/check", "PUT /v1/blobs/" + m.Shards[0].Digest,
 		"POST /v1/jobs/1/cancel", "POST /v1/workers/w/trust", "POST /v1/jobs/delete", "POST /v1/jobs/prune",
 	}
 	seed := func(which uint8, v any) {

@@ -38,7 +38,7 @@ func (s *Server) list(st *state.State, chosen []*state.Job, total int, full bool
 func abridge(info *protocol.JobInfo) {
 	if info.Job != nil {
 		j := *info.Job
-		j.Params, info.Job = nil, &j
+		j.Params, j.Cells, info.Job = nil, nil, &j
 	}
 	info.Spec, info.Outcome, info.Models = nil, nil, nil
 	info.Error, info.Suspect, info.Waiting = protocol.Brief(info.Error), protocol.Brief(info.Suspect), protocol.Brief(info.Waiting)
@@ -58,7 +58,7 @@ func choose(jobs []*state.Job, q *protocol.JobQuery) (chosen []*state.Job, total
 	key, descending := q.Order()
 	var ranks []rank
 	for _, j := range jobs {
-		if len(q.States) == 0 || slices.Contains(q.States, j.State) {
+		if (len(q.States) == 0 || slices.Contains(q.States, j.State)) && ofExperiment(j, q.Experiment) {
 			ranks = append(ranks, rankOf(j, key))
 		}
 	}
@@ -77,6 +77,11 @@ func choose(jobs []*state.Job, q *protocol.JobQuery) (chosen []*state.Job, total
 		chosen = append(chosen, r.job)
 	}
 	return chosen, total
+}
+
+// ofExperiment reports whether a job is of the experiment that a query asks for.
+func ofExperiment(j *state.Job, name string) bool {
+	return name == "" || j.Experiment == name || name == protocol.AnyExperiment && j.Experiment != ""
 }
 
 func rankOf(j *state.Job, key string) rank {

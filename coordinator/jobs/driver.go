@@ -113,15 +113,18 @@ func (d *driver) restoreCurve() {
 		}
 	}
 	d.curve = curve.NewRecorder(curve.JobPoints, committed)
-	if d.job.Job.Folds == 0 {
+	if d.single() {
 		d.curve.Observe(d.trainer.Progress(), d.time().Milliseconds())
 	}
 }
 
+// single reports whether the job trains one model of its own.
+func (d *driver) single() bool { return d.job.Job.Folds == 0 && d.job.Job.Cells == nil }
+
 // follow records the losses after a round. A job of folds has none of its own: its folds
 // have theirs.
 func (d *driver) follow(t round.Trainer) {
-	if d.job.Job.Folds == 0 {
+	if d.single() {
 		d.curve.Follow(t, d.time().Milliseconds())
 	}
 }
@@ -160,6 +163,10 @@ func (d *driver) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	cells, err := d.storeCells(ctx, outcome.Cells)
+	if err != nil {
+		return err
+	}
 	predicted, err := d.storePredictions(ctx, outcome.Predictions)
 	if err != nil {
 		return err
@@ -173,7 +180,7 @@ func (d *driver) finish(ctx context.Context) error {
 	rest, _ := d.curve.Uncommitted() // of what is known to be committed: a commit may be under way
 	now := time.Now()
 	entry := protocol.FinishEntry{
-		Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Progress: progressJSON(d.trainer.Progress()),
+		Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Cells: cells, Progress: progressJSON(d.trainer.Progress()),
 		Curve: rest.Checked(), FoldCurves: foldCurves(outcome), Seconds: d.time().Seconds(), Time: now.Unix(), Millis: protocol.Millis(now),
 	}
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
@@ -214,6 +221,9 @@ func foldCurves(o *pipeline.Outcome) (list [][]byte) {
 
 func (d *driver) storeModels(ctx context.Context, o *pipeline.Outcome) ([]protocol.ModelRef, error) {
 	outcomes := o.Folds
+	if d.job.Job.Cells != nil {
+		return nil, nil // each is with its cell
+	}
 	if len(outcomes) == 0 {
 		outcomes = []*pipeline.Outcome{o}
 	}

@@ -12,7 +12,7 @@ type Result struct {
 	// Value is, by kind: Lead the epoch (uint64); DatasetPut the
 	// *protocol.Dataset; Submit, JobState, Commit, Collected, Finish, Cancel,
 	// Pause, Resume and ModelDelete the *Job as it is now; JobsDelete the jobs that
-	// it deleted ([]*Job, by ID); Condemn the digests that were marked ([]string);
+	// it deleted ([]*Job, by ID); Experiment its jobs ([]*Job, in its order); Condemn the digests that were marked ([]string);
 	// otherwise, and with Err, nil.
 	Value any
 	// Err says why the entry was refused. It wraps ErrUnknownEntry where the
@@ -80,6 +80,7 @@ var appliers = map[protocol.EntryKind]applier{
 	protocol.EntryMemberRemove:  body((*State).memberRemove),
 	protocol.EntryJobsDelete:    body((*State).jobsDelete),
 	protocol.EntryModelDelete:   body((*State).modelDelete),
+	protocol.EntryExperiment:    body((*State).experiment),
 }
 
 // body makes an applier of a rule for an entry with a JSON body.

@@ -63,6 +63,9 @@ func (j *Job) references(refs map[string]bool) {
 	for i := range j.Models {
 		refs[j.Models[i].Blob] = true
 	}
+	for i := range j.Cells {
+		refs[j.Cells[i].Blob] = true
+	}
 	if j.Predictions != nil {
 		refs[j.Predictions.Blob] = true
 	}

@@ -12,13 +12,16 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
+// beforeCells is the version of snapshots before jobs of cells, which are read too.
+const beforeCells = 2
+
 // Decode reads a snapshot that Encode wrote. The error wraps ErrSnapshot where the
 // bytes are at fault.
 func Decode(src io.Reader) (*State, error) {
 	r := &reader{r: bufio.NewReaderSize(src, maxStep)}
 	r.expect(magic, "it does not begin like one")
-	if v := r.u8(); r.err == nil && v != SnapshotVersion {
-		r.fail("it has version %d; this process reads version %d", v, SnapshotVersion)
+	if r.version = r.u8(); r.err == nil && r.version != SnapshotVersion && r.version != beforeCells {
+		r.fail("it has version %d; this process reads versions %d and %d", r.version, beforeCells, SnapshotVersion)
 	}
 	s := New()
 	s.index, s.epoch = r.u64(), r.u64()
@@ -94,7 +97,7 @@ func (r *reader) condemn(s *State) {
 
 func (r *reader) deleted(s *State) {
 	d := &DeletedJob{ID: r.u64(), Time: int64(r.u64()), Name: r.text(), Token: r.text()}
-	if n := len(s.deleted); n > 0 && s.deleted[n-1].ID >= d.ID || d.ID > s.index || s.Job(d.ID) != nil {
+	if n := len(s.deleted); n > 0 && s.deleted[n-1].ID >= d.ID || s.Job(d.ID) != nil {
 		r.fail("the deleted %v is out of order, or there", d)
 	}
 	s.deleted = append(s.deleted, d)
@@ -126,6 +129,12 @@ func (r *reader) job(s *State) {
 	})
 	j.ModelDeleted = int64(r.u64())
 	j.measured = measuredBy(j.Outcome)
+	if r.version > beforeCells {
+		j.Experiment = r.text()
+		r.list(MaxModels, func() {
+			j.Cells = append(j.Cells, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: r.text(), Bytes: r.u64()}, Count: r.count(round.MaxCells)})
+		})
+	}
 	if r.u8() != 0 {
 		j.Predictions = &protocol.BlobRef{Blob: r.text(), Bytes: r.u64()}
 	}
@@ -163,7 +172,7 @@ func (r *reader) pending() *pending {
 
 // adopt puts a job that was read into the state, with its dataset's manifest.
 func (s *State) adopt(j *Job) error {
-	if n := len(s.jobs); n > 0 && s.jobs[n-1].ID >= j.ID || j.ID > s.index {
+	if n := len(s.jobs); n > 0 && s.jobs[n-1].ID >= j.ID {
 		return fmt.Errorf("out of order at index %d", s.index)
 	}
 	for i := 1; i < len(j.Collected); i++ {

@@ -10,7 +10,7 @@ import (
 )
 
 // SnapshotVersion is the version of the snapshot format, its byte after the magic.
-const SnapshotVersion = 2
+const SnapshotVersion = 3
 
 // magic begins a snapshot and trailer ends it.
 const (
@@ -120,6 +120,12 @@ func (w *writer) job(j *Job) {
 		w.u64(m.Bytes)
 	}
 	w.u64(uint64(j.ModelDeleted))
+	w.text(j.Experiment)
+	w.u64(uint64(len(j.Cells)))
+	for _, c := range j.Cells {
+		w.text(c.Blob)
+		w.u64(c.Bytes, uint64(c.Count))
+	}
 	if j.Predictions == nil {
 		w.u8(0)
 		return

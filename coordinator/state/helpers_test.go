@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -100,6 +101,17 @@ func submitEntry(token, name string, seed uint64) *protocol.SubmitEntry {
 	return &protocol.SubmitEntry{
 		Token: token, Name: name, Dataset: "yeast", Spec: json.RawMessage(`{"algorithm":"ldlf"}`), Job: jobOn(manifest('d'), seed), Time: 2,
 	}
+}
+
+// experimentEntry is an experiment of so many jobs.
+func experimentEntry(token, name string, jobs int) *protocol.ExperimentEntry {
+	e := &protocol.ExperimentEntry{Name: name}
+	for i := range jobs {
+		one := submitEntry(fmt.Sprintf("%s/%d", token, i), fmt.Sprintf("%s.%d", name, i), uint64(i))
+		one.Job.Algorithm, one.Job.Cells = round.AlgorithmCells, &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}}, Repeats: 1, Folds: 4}
+		e.Jobs = append(e.Jobs, *one)
+	}
+	return e
 }
 
 func encode(t testing.TB, s *State) []byte {

@@ -14,10 +14,12 @@ import (
 // Job is the record of a job. It is immutable: an entry that changes a job makes
 // a new record.
 type Job struct {
-	ID      uint64 // index of its Submit entry
-	Name    string
-	Token   string
-	Dataset string // name
+	ID   uint64 // index of its Submit entry
+	Name string
+	// Experiment is that which the job is of; empty: of none.
+	Experiment string
+	Token      string
+	Dataset    string // name
 	// Manifest describes the dataset; nil once the job has ended.
 	Manifest *dataset.Manifest
 	Spec     json.RawMessage // as the user wrote it
@@ -58,6 +60,8 @@ type Job struct {
 	ModelDeleted int64
 	// Predictions are those of held-out rows, or nil.
 	Predictions *protocol.BlobRef
+	// Cells are the outcomes of the cells of a done job of cells.
+	Cells []protocol.CellsRef
 
 	Submitted, Started, Ended int64 // Unix seconds, for display; 0: not yet
 	// EndIndex is that of the log entry that ended the job: which of two ended first, no
@@ -102,13 +106,16 @@ func comparePart(a, b Part) int {
 // Info describes the job to a user.
 func (j *Job) Info() protocol.JobInfo {
 	info := protocol.JobInfo{
-		ID: j.ID, Name: j.Name, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
+		ID: j.ID, Name: j.Name, Experiment: j.Experiment, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
 		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
 		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran), ModelDeleted: j.ModelDeleted,
 	}
 	if j.State.Final() && j.State != protocol.Done {
 		info.Seconds = info.Ran
+	}
+	if j.Job != nil && j.Job.Cells != nil {
+		info.CellCount = j.Job.Cells.Count()
 	}
 	info.Measures, info.EvaluatedOn = j.measured.info()
 	if n := len(j.Collected); n > 0 {

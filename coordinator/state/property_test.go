@@ -57,6 +57,8 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	case protocol.EntryJobsDelete:
 		other, _ := drawJob(t, s)
 		return kind, &protocol.JobsDeleteEntry{Jobs: rapid.SampledFrom([][]uint64{{job}, {job, other}, {other, 1 << 50}, nil}).Draw(t, "jobs"), Time: 4}
+	case protocol.EntryExperiment:
+		return kind, experimentEntry(name, name, rapid.IntRange(0, 3).Draw(t, "jobs"))
 	case protocol.EntryModelDelete:
 		return kind, &protocol.ModelDeleteEntry{Job: job, Time: 5}
 	default:
@@ -314,6 +316,7 @@ func FuzzApply(f *testing.F) {
 	f.Add(encodeEntry(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}))
 	f.Add(encodeEntry(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{j.ID, 7}}))
 	f.Add(encodeEntry(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID}))
+	f.Add(encodeEntry(protocol.EntryExperiment, experimentEntry("t", "e", 2)))
 	f.Add([]byte{protocol.Version, 99})
 	start := m.s
 	f.Fuzz(func(t *testing.T, entry []byte) {

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // MaxModels bounds the models of one job.
@@ -90,11 +91,18 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 		}
 		s.keep(p.Blob)
 	}
+	for i, c := range e.Cells {
+		if !isDigest(c.Blob) || c.Count < 1 || c.Count > round.MaxCells || len(e.Cells) > MaxModels {
+			return nil, invalid("blob %d of %d of cells is %.80q with %d cells", i, len(e.Cells), c.Blob, c.Count)
+		}
+		s.keep(c.Blob)
+	}
 	if len(e.FoldCurves) > dataset.MaxFolds {
 		return nil, invalid("curves of %d folds, at most %d are allowed", len(e.FoldCurves), dataset.MaxFolds)
 	}
 	next := j.end(protocol.Done, s.index, e.Time, e.Millis)
 	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds
+	next.Cells = e.Cells
 	next.measured = measuredBy(e.Outcome)
 	next.Curve, next.FoldCurves = extended(j.Curve, e.Curve), foldCurves(e.FoldCurves)
 	if len(e.Progress) > 0 {

@@ -56,13 +56,19 @@ func golden(t testing.TB) *State {
 	})
 	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: bare.ID, Time: 9})
 	m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w1", Jobs: []uint64{done.ID}, Reason: "unit 3 differs", Time: 7})
+	cells := m.do(protocol.EntryExperiment, experimentEntry("t6", "e", 2)).([]*Job)[1]
+	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: cells.ID, State: protocol.Running, Time: 10})
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{
+		Epoch: epoch, Job: cells.ID, Outcome: []byte(`{"steps":4}`), Time: 11,
+		Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6'), Bytes: 7}, Count: 4}},
+	})
 	return m.s
 }
 
 // The bytes of a snapshot only change with SnapshotVersion.
 func TestGoldenSnapshot(t *testing.T) {
 	s := golden(t)
-	path := filepath.Join("testdata", "snapshot-v2.golden")
+	path := filepath.Join("testdata", "snapshot-v3.golden")
 	if *update {
 		if err := os.WriteFile(path, encode(t, s), 0o644); err != nil {
 			t.Fatal(err)
@@ -81,6 +87,21 @@ func TestGoldenSnapshot(t *testing.T) {
 	}
 }
 
+// TestOlderSnapshot: a snapshot of the version before is read, and written in this version.
+func TestOlderSnapshot(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "snapshot-v2.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := decode(t, b)
+	if len(s.Jobs()) != 4 || s.Jobs()[1].Name != "done" || s.Jobs()[1].Predictions == nil || s.Jobs()[1].Experiment != "" {
+		t.Errorf("%d jobs", len(s.Jobs()))
+	}
+	if again := decode(t, encode(t, s)); !bytes.Equal(encode(t, s), encode(t, again)) {
+		t.Error("it is not the same in this version")
+	}
+}
+
 // A snapshot of which any part is missing or that goes on is refused.
 func TestDamagedSnapshot(t *testing.T) {
 	b := encode(t, golden(t))
@@ -92,7 +113,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	newer := bytes.Clone(b)
 	newer[len(magic)]++
 	_, err := Decode(bytes.NewReader(newer))
-	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "version 2") {
+	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "versions 2 and 3") {
 		t.Errorf("a newer version: %v", err)
 	}
 	if _, err := Decode(bytes.NewReader(append(b, 0))); !errors.Is(err, ErrSnapshot) {

@@ -99,15 +99,57 @@ func (s *State) queue(e *protocol.SubmitEntry) (any, error) {
 		return nil, invalid("a job for content %.80q of dataset %q, which has %s", e.Job.Dataset, d.Name, d.Digest)
 	}
 	j := &Job{
-		ID: s.index, Name: e.Name, Token: e.Token, Dataset: e.Dataset, Manifest: d.Manifest, Spec: e.Spec,
+		ID: s.nextID(), Name: e.Name, Experiment: e.Experiment, Token: e.Token, Dataset: e.Dataset, Manifest: d.Manifest, Spec: e.Spec,
 		Job: e.Job, State: protocol.Queued, AuditPPM: e.AuditPPM, Submitted: e.Time,
 	}
 	if j.Name == "" {
-		j.Name = s.freeName(fmt.Sprintf("%s-%d", e.Job.Algorithm, s.index))
+		j.Name = s.freeName(fmt.Sprintf("%s-%d", e.Job.Algorithm, j.ID))
 	}
 	s.jobs = inserted(s.jobs, len(s.jobs), j) // the greatest ID so far
 	s.keep(e.Job.Split.Assigned)
 	return j, nil
+}
+
+// nextID returns the ID of a new job: the entry's index, or, where the entry makes several, or
+// one before it made many, the next that is above all others.
+func (s *State) nextID() uint64 {
+	id := s.index
+	if n := len(s.jobs); n > 0 {
+		id = max(id, s.jobs[n-1].ID+1)
+	}
+	if n := len(s.deleted); n > 0 {
+		id = max(id, s.deleted[n-1].ID+1)
+	}
+	return id
+}
+
+// experiment queues the jobs of an experiment. What a refused entry changed is thrown away, so
+// all of them are queued or none.
+func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
+	if err := checkName(e.Name); err != nil {
+		return nil, err
+	}
+	if n := len(e.Jobs); n == 0 || n > protocol.MaxExperimentJobs {
+		return nil, invalid("%d jobs of an experiment, want 1 to %d", n, protocol.MaxExperimentJobs)
+	}
+	var made []*Job
+	for i := range e.Jobs {
+		one := e.Jobs[i]
+		if one.Name == "" || one.Job == nil || one.Job.Cells == nil {
+			return nil, invalid("job %d of an experiment has no name, or no cells", i)
+		}
+		one.Experiment = e.Name
+		v, err := s.submit(&one)
+		if err != nil {
+			return nil, err
+		}
+		j := v.(*Job)
+		if j.Experiment != e.Name {
+			return nil, fmt.Errorf("%v %w, and is not of the experiment %s", j, ErrExists, e.Name)
+		}
+		made = append(made, j)
+	}
+	return made, nil
 }
 
 // freeName returns name, or name with a number behind it where a user gave

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// standing is how far an experiment on a cluster is.
+type standing struct {
+	Name  string `json:"name"`
+	Jobs  int    `json:"jobs"`
+	State string `json:"state"` // running, queued, paused, done, failed or cancelled
+	Done  int    `json:"cells_done"`
+	Cells int    `json:"cells"`
+	// Phases has a text for each job that runs.
+	Phases    []string `json:"phases,omitempty"`
+	Submitted int64    `json:"submitted"`
+	Errors    []string `json:"errors,omitempty"`
+}
+
+// stateOrder lists states: that of an experiment is the first that one of its jobs has.
+var stateOrder = []protocol.JobState{protocol.Running, protocol.Queued, protocol.Paused, protocol.Failed, protocol.Cancelled, protocol.Done}
+
+// standingsOf groups jobs by experiment, in the order of their newest jobs.
+func standingsOf(jobs []protocol.JobInfo) []*standing {
+	var list []*standing
+	for i := range jobs {
+		j := &jobs[i]
+		at := slices.IndexFunc(list, func(p *standing) bool { return p.Name == j.Experiment })
+		if at < 0 {
+			at = len(list)
+			list = append(list, &standing{Name: j.Experiment, State: string(j.State), Submitted: j.Submitted})
+		}
+		list[at].add(j)
+	}
+	return list
+}
+
+func (p *standing) add(j *protocol.JobInfo) {
+	p.Jobs++
+	p.Submitted = min(p.Submitted, j.Submitted)
+	if slices.Index(stateOrder, j.State) < slices.Index(stateOrder, protocol.JobState(p.State)) {
+		p.State = string(j.State)
+	}
+	switch j.State {
+	case protocol.Failed, protocol.Cancelled:
+		if j.Error != "" {
+			p.Errors = append(p.Errors, fmt.Sprintf("job %s failed: %s", j.Name, j.Error))
+		}
+		return // its cells have no results
+	case protocol.Done:
+		p.Done += j.CellCount
+	case protocol.Running:
+		done := j.Collected
+		if j.Progress != nil {
+			done = max(done, int(j.Progress.Step))
+			p.Phases = append(p.Phases, j.Name+": "+j.Progress.Phase)
+		}
+		p.Done += done
+	default:
+		p.Done += j.Collected
+	}
+	p.Cells += j.CellCount
+}
+
+func (p *standing) ended() bool {
+	return p.State == string(protocol.Done) || p.State == string(protocol.Failed) || p.State == string(protocol.Cancelled)
+}
+
+// pollEvery is the time between two looks at an experiment.
+const pollEvery = time.Second
+
+// watchExperiment shows how far an experiment is until all of its jobs have ended.
+func watchExperiment(a *app, cl *client.Client, name string) error {
+	m := newMeter(a.stderr)
+	defer m.clear()
+	cl.Faithful = true // the cluster keeps the jobs, however long it is away
+	first, firstAt := -1, time.Now()
+	for {
+		list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: name})
+		if err != nil {
+			return leftExperiment(name, err)
+		}
+		if len(list.Jobs) == 0 {
+			return fmt.Errorf("the cluster has no experiment %q", name)
+		}
+		p := standingsOf(list.Jobs)[0]
+		if p.ended() {
+			for _, text := range p.Errors {
+				a.note("%s", text)
+			}
+			return nil
+		}
+		if first < 0 {
+			first, firstAt = p.Done, time.Now()
+		}
+		m.show(p.line(first, time.Since(firstAt).Seconds(), waitsOf(list.Jobs)))
+		select {
+		case <-a.ctx.Done():
+			return leftExperiment(name, a.ctx.Err())
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// line describes how far the experiment is; first were done seconds ago.
+func (p *standing) line(first int, seconds float64, waits string) string {
+	text := fmt.Sprintf("%3.0f %%  %s of %s cells", 100*float64(p.Done)/float64(max(1, p.Cells)), count(p.Done), count(p.Cells))
+	if p.Done > first {
+		text += "  ETA " + duration(seconds*float64(p.Cells-p.Done)/float64(p.Done-first))
+	}
+	if len(p.Phases) > 0 {
+		text += "  " + p.Phases[0]
+	}
+	if len(p.Phases) > 1 {
+		text += fmt.Sprintf(" and %d more", len(p.Phases)-1)
+	}
+	return text + waits
+}
+
+// waitsOf says for what a running job waits.
+func waitsOf(jobs []protocol.JobInfo) string {
+	for i := range jobs {
+		if j := &jobs[i]; j.State == protocol.Running && j.Waiting != "" {
+			return "  waits: " + j.Waiting
+		}
+	}
+	return ""
+}
+
+func leftExperiment(name string, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return interrupted{fmt.Sprintf("experiment %s goes on without this command; watch it: coppice experiment watch %s; end it: coppice experiment cancel %s", name, name, name)}
+}
+
+// nameArg names an experiment on a cluster.
+type nameArg struct {
+	Name string `arg:"" help:"Name of the experiment."`
+}
+
+// cellLines describes a job of an experiment.
+func cellLines(j *protocol.JobInfo) [][2]string {
+	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"cells", count(j.CellCount)}}
+	if r, o, err := finished(j); err == nil {
+		lines = append(lines, [2]string{"failed cells", count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
+	}
+	return append(lines, [2]string{"results", "coppice experiment report " + j.Experiment})
+}
+
+type experimentListCmd struct{ serverFlags }
+
+// Run implements `coppice experiment list`.
+func (c *experimentListCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: protocol.AnyExperiment})
+	if err != nil {
+		return err
+	}
+	all := standingsOf(list.Jobs)
+	if all == nil {
+		all = []*standing{}
+	}
+	return a.print(all, func(w io.Writer) {
+		t := newTable(w, []string{"experiment", "state", "cells", "done", "jobs", "submitted"}, 3, 4, 5)
+		for _, p := range all {
+			t.AppendRow(rowOf(p.Name, p.State, count(p.Cells), count(p.Done), count(p.Jobs), clock(p.Submitted)))
+		}
+		t.Render()
+	})
+}
+
+type experimentWatchCmd struct {
+	nameArg
+	reportFlags
+	serverFlags
+}
+
+// Run implements `coppice experiment watch`.
+func (c *experimentWatchCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	a.asks.patient(protocol.ClientRead)
+	return watchAndReport(a, cl, c.Name, &c.reportFlags)
+}
+
+func watchAndReport(a *app, cl *client.Client, name string, f *reportFlags) error {
+	if err := watchExperiment(a, cl, name); err != nil {
+		return err
+	}
+	e, err := readJobs(a.ctx, cl, name)
+	if err != nil {
+		return err
+	}
+	t, _, err := e.table(a.ctx)
+	if err != nil {
+		return err
+	}
+	return f.write(a, t)
+}
+
+type experimentCancelCmd struct {
+	nameArg
+	changeFlags
+}
+
+// Run implements `coppice experiment cancel`.
+func (c *experimentCancelCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	jobs, err := jobsOf(a, cl, c.Name)
+	if err != nil {
+		return err
+	}
+	cancelled := []string{}
+	for i := range jobs {
+		j := &jobs[i]
+		if j.State.Final() {
+			continue
+		}
+		if _, err := cl.Cancel(a.ctx, fmt.Sprint(j.ID)); err != nil {
+			return err
+		}
+		cancelled = append(cancelled, j.Name)
+	}
+	return a.print(cancelled, func(w io.Writer) {
+		fmt.Fprintf(w, "experiment %s: %s cancelled, %d had ended before\n", c.Name, plural(len(cancelled), "job"), len(jobs)-len(cancelled))
+	})
+}
+
+// jobsOf lists the jobs of an experiment, of which there is one at least.
+func jobsOf(a *app, cl *client.Client, name string) ([]protocol.JobInfo, error) {
+	if err := protocol.CheckName(name); err != nil {
+		return nil, usagef("%q: %w", name, err)
+	}
+	list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: name})
+	if err == nil && len(list.Jobs) == 0 {
+		return nil, fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", name)
+	}
+	return list.Jobs, err
+}
+
+type experimentDeleteCmd struct {
+	nameArg
+	changeFlags
+}
+
+// Run implements `coppice experiment delete`.
+func (c *experimentDeleteCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	jobs, err := jobsOf(a, cl, c.Name)
+	if err != nil {
+		return err
+	}
+	var numbers []string
+	for i := range jobs {
+		numbers = append(numbers, fmt.Sprint(jobs[i].ID))
+	}
+	d, err := cl.DeleteJobs(a.ctx, numbers...)
+	if err != nil {
+		return err
+	}
+	return a.print(d, func(w io.Writer) {
+		fmt.Fprintf(w, "experiment %s was deleted, with %s\n", c.Name, plural(len(d.Jobs), "job"))
+	})
+}
+
+type experimentExtendCmd struct {
+	specArg
+	RetryFailed bool `help:"Run the cells again that failed."`
+	changeFlags
+}
+
+// Run implements `coppice experiment extend`.
+func (c *experimentExtendCmd) Run(a *app) error {
+	s, err := c.read()
+	if err != nil {
+		return err
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if _, err := jobsOf(a, cl, s.Name); err != nil {
+		return err
+	}
+	_, n, err := c.submit(a, cl, s, c.RetryFailed)
+	if err != nil {
+		return err
+	}
+	return a.print(struct {
+		Name  string `json:"name"`
+		Cells int    `json:"cells"`
+	}{s.Name, n}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s added; watch them: coppice experiment watch %s\n", plural(n, "cell"), s.Name)
+	})
+}

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coppice-ldl/coppice/algorithms/childjob"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// submitExperiment queues the jobs of an experiment, all of them or none. The same token again
+// answers with the jobs that it made.
+func (s *Server) submitExperiment(r *http.Request) (any, error) {
+	var req protocol.ExperimentRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	if req.Token == "" || len(req.Token) > protocol.MaxToken-8 {
+		return nil, fmt.Errorf("%w: a submission needs a token, of at most %d characters", errBad, protocol.MaxToken-8)
+	}
+	if err := checkName("experiment", req.Name); err != nil {
+		return nil, err
+	}
+	if n := len(req.Jobs); n == 0 || n > protocol.MaxExperimentJobs {
+		return nil, fmt.Errorf("%w: %d jobs of an experiment, want 1 to %d", errBad, n, protocol.MaxExperimentJobs)
+	}
+	e := protocol.ExperimentEntry{Name: req.Name}
+	for i := range req.Jobs {
+		entry, err := s.experimentJob(r.Context(), &req.Jobs[i])
+		if err != nil {
+			return nil, err
+		}
+		entry.Token = fmt.Sprintf("%s/%d", req.Token, i)
+		e.Jobs = append(e.Jobs, *entry)
+	}
+	_, made, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntryExperiment, e))
+	if err != nil {
+		return nil, err
+	}
+	jobs := made.([]*state.Job)
+	return s.list(s.cfg.Store.State(), jobs, len(jobs), false), nil
+}
+
+// experimentJob checks one job of an experiment.
+func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (*protocol.SubmitEntry, error) {
+	if err := checkName("job", j.Name); err != nil {
+		return nil, err
+	}
+	if j.Job == nil || j.Job.Cells == nil || j.Job.Algorithm != round.AlgorithmCells || j.Job.Numerics != round.Numerics {
+		return nil, fmt.Errorf("%w: job %s of an experiment has no cells, or is of another version", errBad, j.Name)
+	}
+	d, err := s.findDataset(j.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.Job.Split.Check(); err != nil {
+		return nil, bad{err}
+	}
+	if err := j.Job.Cells.Check(j.Job.Split.Folds, j.Job.Split.Overlap); err != nil {
+		return nil, bad{fmt.Errorf("job %s: %w", j.Name, err)}
+	}
+	if a := j.Job.Split.Assigned; a != "" {
+		if err := s.present(ctx, a); err != nil {
+			return nil, notSent("the split", a, err)
+		}
+		if err := s.secure(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.cfg.Quotas.checkMemory(j.Job, d.Manifest); err != nil {
+		return nil, err
+	}
+	return &protocol.SubmitEntry{Name: j.Name, Dataset: d.Name, Spec: j.Spec, Job: j.Job, MaxQueue: uint32(s.cfg.Quotas.Queue), Time: time.Now().Unix()}, nil
+}
+
+// cells answers with the outcomes of cells that have ended, from a unit on, at most a page.
+func (s *Server) cells(r *http.Request) (any, error) {
+	j, err := s.findJob(s.cfg.Store.State(), r)
+	if err != nil {
+		return nil, err
+	}
+	if j.Job.Cells == nil {
+		return nil, fmt.Errorf("%w: %v has no cells", errBad, j)
+	}
+	from := 0
+	if text := r.URL.Query().Get("from"); text != "" {
+		if from, err = strconv.Atoi(text); err != nil || from < 0 {
+			return nil, fmt.Errorf("%w: from=%.80q: want the number of a cell", errBad, text)
+		}
+	}
+	if j.State == protocol.Done {
+		return s.storedCells(r.Context(), j, from)
+	}
+	return s.recordedCells(r.Context(), j, from)
+}
+
+// storedCells reads the blob that has the outcome of a cell of a job that is done.
+func (s *Server) storedCells(ctx context.Context, j *state.Job, from int) (*protocol.JobCells, error) {
+	first := 0
+	for _, ref := range j.Cells {
+		next := first + ref.Count
+		if from >= next {
+			first = next
+			continue
+		}
+		b, err := s.cfg.Blobs.Get(ctx, ref.Blob)
+		if err != nil {
+			return nil, err
+		}
+		parts, err := childjob.List(b)
+		if err != nil || len(parts) != ref.Count {
+			return nil, fmt.Errorf("%v: blob %s has %d cells, not %d: %w", j, ref.Blob, len(parts), ref.Count, childjob.ErrFormat)
+		}
+		answer := &protocol.JobCells{Cells: []protocol.CellOutcome{}}
+		for i := from - first; i < len(parts); i++ {
+			if err := addCell(answer, first+i, parts[i]); err != nil {
+				return nil, err
+			}
+		}
+		if next < j.Job.Cells.Count() {
+			answer.Next = next
+		}
+		return answer, nil
+	}
+	return &protocol.JobCells{Cells: []protocol.CellOutcome{}}, nil
+}
+
+// recordedCells reads what is recorded of a job that has not ended. A result that is not at
+// hand is left out: it may be there later.
+func (s *Server) recordedCells(ctx context.Context, j *state.Job, from int) (*protocol.JobCells, error) {
+	answer := &protocol.JobCells{Cells: []protocol.CellOutcome{}}
+	bytes := uint64(0)
+	for _, part := range j.Parts(j.Round + 1) {
+		if int(part.Unit) < from {
+			continue
+		}
+		if len(answer.Cells) == protocol.CellsPage || bytes > maxFoldReads || ctx.Err() != nil {
+			answer.Next = int(part.Unit)
+			break
+		}
+		bytes += part.Bytes
+		b, err := s.cfg.Blobs.Folder.Get(part.Digest)
+		if err != nil {
+			continue
+		}
+		if err := addCell(answer, int(part.Unit), b); err != nil {
+			return nil, err
+		}
+	}
+	return answer, ctx.Err()
+}
+
+func addCell(to *protocol.JobCells, unit int, part []byte) error {
+	o, err := childjob.Decode(part)
+	if err != nil {
+		return err
+	}
+	to.Cells = append(to.Cells, protocol.CellOutcome{Unit: unit, Outcome: json.RawMessage(o.Head)})
+	return nil
+}
