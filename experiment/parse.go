@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -18,7 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/spec"
 )
 
-var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "rows", "measures", "published"}
+var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "rows", "measures", "clip", "published"}
 
 // Parse reads the spec of an experiment from the text of a file. It checks all that does not
 // depend on the data. Errors are *spec.Error, with line and column.
@@ -79,6 +80,13 @@ func (s *Spec) read(list []entry) {
 	s.Measures = DefaultMeasures
 	if e, ok := at["measures"]; ok {
 		s.Measures = s.measures(e)
+	}
+	if e, ok := at["clip"]; ok {
+		given := protocol.Spec{}
+		if err := spec.Set(&given, "clip", s.text(e)); err != nil {
+			s.fail(e.valueAt, "%v", err)
+		}
+		s.Clip = given.Clip
 	}
 	if e, ok := at["published"]; ok {
 		for _, n := range s.sequence(e) {
@@ -395,7 +403,7 @@ func (s *Spec) measures(e entry) []string {
 }
 
 func (s *Spec) measure(at yamltree.Place, name string) {
-	if known := measureNames(); !slices.Contains(known, name) {
+	if known := measures.Names(); !slices.Contains(known, name) {
 		s.fail(at, "no such measure as %q%s; the measures are %s", name, param.Suggest(name, known), strings.Join(known, ", "))
 	}
 }

@@ -59,7 +59,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds}
 	for i := range s.Rows {
-		row, err := resolve(&s.Rows[i], data.Manifest)
+		row, err := s.resolve(&s.Rows[i], data.Manifest)
 		if err != nil {
 			p.Refused[i] = err.Error()
 			continue
@@ -74,14 +74,14 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	p.Job = &round.Job{
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(), Split: *split, Cells: cells,
-		Params: json.RawMessage(`{}`),
+		Params: json.RawMessage(`{}`), Measures: s.more(), Clip: s.Clip,
 	}
 	return p, nil
 }
 
 // resolve makes a row of cells for a dataset.
-func resolve(r *Row, m *dataset.Manifest) (*round.CellRow, error) {
-	j, err := spec.Resolve(protocol.Spec{Algorithm: r.Algorithm, Set: r.Settings}, m)
+func (s *Spec) resolve(r *Row, m *dataset.Manifest) (*round.CellRow, error) {
+	j, err := spec.Resolve(protocol.Spec{Algorithm: r.Algorithm, Set: r.Settings, Measures: s.more(), Clip: s.Clip}, m)
 	var about *param.Error
 	switch {
 	case errors.As(err, &about) && about.Name == "algorithm":

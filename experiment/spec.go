@@ -2,10 +2,12 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
@@ -19,6 +21,7 @@ type Spec struct {
 	Datasets []Dataset
 	Rows     []Row // grids are expanded
 	Measures []string
+	Clip     string // round.Job.Clip
 	// SkipMissing passes over datasets whose files are not there.
 	SkipMissing bool
 	Published   []Published
@@ -72,13 +75,14 @@ func (s *Spec) Error(at yamltree.Place, format string, args ...any) error {
 // DefaultMeasures are those of a spec that names none: the six of Geng 2016.
 var DefaultMeasures = []string{"chebyshev", "clark", "canberra", "kl", "cosine", "intersection"}
 
-// measureNames lists all measures.
-func measureNames() []string {
-	var names []string
-	for i := range measures.All {
-		names = append(names, measures.All[i].Name)
+// more returns round.Job.Measures: whether a measure beside the ten is wanted.
+func (s *Spec) more() string {
+	for _, m := range measures.More {
+		if slices.Contains(s.Measures, m.Name) {
+			return pipeline.AllMeasures
+		}
 	}
-	return names
+	return pipeline.TenMeasures
 }
 
 // rowName is the name of a row that has none: the algorithm, its preset, and its settings.

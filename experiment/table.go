@@ -2,7 +2,9 @@ package experiment
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/round"
@@ -144,7 +146,7 @@ func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *resu
 }
 
 // fill sets what a record says of a cell.
-func fill(c *result.Cell, r *Record, measures []string) {
+func fill(c *result.Cell, r *Record, names []string) {
 	o := r.Outcome
 	c.Seconds = r.Seconds
 	if o.Error != "" {
@@ -152,11 +154,23 @@ func fill(c *result.Cell, r *Record, measures []string) {
 		return
 	}
 	c.State, c.Digest, c.Rows = result.Done, o.ModelDigest, o.Rows.Test
-	for _, name := range measures {
-		model, _ := o.Measures.Get(name)
-		mean, _ := o.MeanPredictor.Get(name)
-		c.Values, c.Mean = append(c.Values, model.Mean), append(c.Mean, mean.Mean)
+	var model, baseline *measures.Added
+	if o.Added != nil {
+		model, baseline = o.Added.Model, o.Added.Baseline()
 	}
+	for _, name := range names {
+		c.Values = append(c.Values, value(name, o.Measures, model))
+		c.Mean = append(c.Mean, value(name, o.MeanPredictor, baseline))
+	}
+}
+
+// value returns a mean, NaN where the model has no such measure.
+func value(name string, r measures.Report, a *measures.Added) float64 {
+	v, ok := measures.Value(name, r, a)
+	if !ok {
+		return math.NaN()
+	}
+	return v.Mean
 }
 
 // Counts are how many cells of a table have which state.
@@ -167,19 +181,24 @@ type Counts struct {
 	Missing int `json:"missing"`
 }
 
+// Add counts one more cell.
+func (n *Counts) Add(state string) {
+	switch state {
+	case result.Done:
+		n.Done++
+	case result.Failed:
+		n.Failed++
+	case result.Running:
+		n.Running++
+	default:
+		n.Missing++
+	}
+}
+
 // Count counts the cells of a table.
 func Count(t *result.Table) (n Counts) {
 	for i := range t.Cells {
-		switch t.Cells[i].State {
-		case result.Done:
-			n.Done++
-		case result.Failed:
-			n.Failed++
-		case result.Running:
-			n.Running++
-		default:
-			n.Missing++
-		}
+		n.Add(t.Cells[i].State)
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +17,9 @@ import (
 type experimentCmd struct {
 	Run    experimentRunCmd    `cmd:"" help:"Run every dataset, row and fold of a spec, on a cluster or with --local in this process."`
 	List   experimentListCmd   `cmd:"" help:"List the experiments of a cluster."`
-	Show   experimentShowCmd   `cmd:"" help:"Show how far an experiment is, which cells failed and why, and its table."`
+	Show   experimentShowCmd   `cmd:"" help:"Show how far an experiment is, and which cells failed and why."`
 	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then its table."`
-	Report experimentReportCmd `cmd:"" help:"Write the table of an experiment."`
+	Report experimentReportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
 	Extend experimentExtendCmd `cmd:"" help:"Submit the cells of a spec that its experiment on a cluster does not have."`
 	Cancel experimentCancelCmd `cmd:"" help:"End the jobs of an experiment; cells of jobs that have not ended are lost."`
 	Delete experimentDeleteCmd `cmd:"" help:"Delete an experiment that has ended from a cluster."`
@@ -75,7 +76,7 @@ type experimentRunCmd struct {
 
 // Run implements `coppice experiment run`.
 func (c *experimentRunCmd) Run(a *app) error {
-	if err := c.threadsFlag.check(); err != nil {
+	if err := cmp.Or(c.threadsFlag.check(), c.reportFlags.check()); err != nil {
 		return err
 	}
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
@@ -186,11 +187,11 @@ func (c *experimentShowCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(shownExperiment{t.Name, experiment.Count(t), skipped, t}, func(w io.Writer) {
-		writeExperiment(w, t, skipped)
+		writeExperiment(w, t, skipped, c.What)
 	})
 }
 
-func writeExperiment(w io.Writer, t *tables.Table, skipped []string) {
+func writeExperiment(w io.Writer, t *tables.Table, skipped []string, what string) {
 	n := experiment.Count(t)
 	lines := [][2]string{{"experiment", t.Name}, {"cells", cellCounts(n)}}
 	if len(skipped) > 0 {
@@ -198,8 +199,35 @@ func writeExperiment(w io.Writer, t *tables.Table, skipped []string) {
 	}
 	pairs(w, lines)
 	writeFailures(w, t)
+	progress := newTable(w, []string{"dataset", "row", "done", "failed", "missing"}, 3, 4, 5)
+	for _, r := range rowCounts(t) {
+		progress.AppendRow(rowOf(r.dataset, r.row, count(r.Done), count(r.Failed), count(r.Missing+r.Running)))
+	}
 	fmt.Fprintln(w)
-	writeTable(w, t)
+	progress.Render()
+	fmt.Fprintf(w, "\nthe measures: coppice experiment report %s\n", what)
+}
+
+// rowCount is how far a row is on a dataset.
+type rowCount struct {
+	dataset, row string
+	experiment.Counts
+}
+
+// rowCounts counts the cells of each row on each dataset.
+func rowCounts(t *tables.Table) (list []*rowCount) {
+	type pair struct{ dataset, row int }
+	at := make(map[pair]*rowCount)
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		p := pair{c.Dataset, c.Row}
+		if at[p] == nil {
+			at[p] = &rowCount{dataset: t.Datasets[c.Dataset].Name, row: t.Rows[c.Row].Name}
+			list = append(list, at[p])
+		}
+		at[p].Add(c.State)
+	}
+	return list
 }
 
 func cellCounts(n experiment.Counts) string {
@@ -259,6 +287,9 @@ type experimentReportCmd struct {
 
 // Run implements `coppice experiment report`.
 func (c *experimentReportCmd) Run(a *app) error {
+	if err := c.reportFlags.check(); err != nil {
+		return err
+	}
 	t, _, err := c.table(a)
 	if err != nil {
 		return err

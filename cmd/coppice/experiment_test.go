@@ -37,7 +37,7 @@ rows:
 // tableOf reads the table that a command prints as JSON, without the seconds.
 func tableOf(t *testing.T, args ...string) *tables.Table {
 	t.Helper()
-	table, err := tables.Decode(strings.NewReader(works(t, append(args, "--format", "json")...)))
+	table, err := tables.Decode(strings.NewReader(works(t, append(args, "-o", "json")...)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestExperimentLocal(t *testing.T) {
 		}
 	}
 	e := coppice(t, "experiment", "run", spec, "--local")
-	if e.code != exitOK || !strings.Contains(e.stderr, "0 cells to run, 7 have ended before") || !strings.Contains(e.stdout, "structrf trees=3") {
+	if e.code != exitOK || !strings.Contains(e.stderr, "0 cells to run, 7 have ended before") || !strings.Contains(e.stdout, "structrf trees=3") || !strings.Contains(e.stdout, "mean predictor") {
 		t.Errorf("again: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
@@ -234,7 +234,7 @@ func TestKilledClusterExperiment(t *testing.T) {
 	want := tableOf(t, "experiment", "run", spec, "--local")
 	end := make(chan ended, 1)
 	go func() {
-		end <- coppice(t, "experiment", "run", spec, "--server", c.Servers(), "--format", "json")
+		end <- coppice(t, "experiment", "run", spec, "--server", c.Servers(), "-o", "json")
 	}()
 	recorded := func() int {
 		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})

@@ -190,6 +190,9 @@ type experimentWatchCmd struct {
 
 // Run implements `coppice experiment watch`.
 func (c *experimentWatchCmd) Run(a *app) error {
+	if err := c.reportFlags.check(); err != nil {
+		return err
+	}
 	cl, err := c.connect(a)
 	if err != nil {
 		return err
