@@ -27,6 +27,8 @@ type Config struct {
 	LearningRate       float64
 	LearningRateStep   int
 	LearningRateDecay  float64
+	Warmup             int
+	Cosine             bool
 	Momentum           float64
 	WeightDecay        float64
 	ValidationFraction float64
@@ -52,6 +54,8 @@ var settings = slices.Concat(
 			func(c *Config) *int { return &c.LearningRateStep }),
 		param.Float("learning_rate_decay", "factor of the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 			func(c *Config) *float64 { return &c.LearningRateDecay }),
+		param.Int("warmup", "steps in which the learning rate grows evenly to what it would be without; 0: none", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
+		param.Bool("cosine", "the learning rate falls to 0 at the step of number steps, as half a cosine does", false, func(c *Config) *bool { return &c.Cosine }),
 		param.Float("momentum", "β1 of adam; momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 		param.Float("weight_decay", "decay of every parameter, biases included: the gradient gains weight_decay·Θ", 0, 1, 1e-3,
 			func(c *Config) *float64 { return &c.WeightDecay }),
@@ -98,22 +102,26 @@ func output(m *dataset.Manifest) network.Output {
 }
 
 // newFunction returns the network of a job.
-func newFunction(c *Config, seed uint64, m *dataset.Manifest) gradient.Function {
+func newFunction(c *Config, seed uint64, m *dataset.Manifest) *network.Network {
 	return network.New(network.Plan{
 		Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Seed: seed, Layers: c.Network.Layers(m.Features, c.Bias, output(m)),
 	})
 }
 
 // descentSettings returns the course of training.
-func descentSettings(c *Config) gradient.Settings {
-	return gradient.Settings{
+func descentSettings(c *Config, f *network.Network) gradient.Settings {
+	set := gradient.Settings{
 		Rule: gradient.Rule{
 			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep), RateDecay: c.LearningRateDecay,
-			Momentum: c.Momentum, Decay: c.WeightDecay,
+			Warmup: uint64(c.Warmup), Momentum: c.Momentum, Decay: c.WeightDecay, Factors: c.Network.Factors(f.Layers),
 		},
 		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience)},
 		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.ValidationSteps), Refit: c.Refit, Terms: 1,
 	}
+	if c.Cosine {
+		set.Cosine = set.Steps
+	}
+	return set
 }
 
 // modelSettings is the length of a model's tensor of settings.
@@ -121,7 +129,8 @@ const modelSettings = 4
 
 // memory estimates the memory of a trainer.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	set, f := descentSettings(c), newFunction(c, 0, m)
+	f := newFunction(c, 0, m)
+	set := descentSettings(c, f)
 	a := gradient.Memory(&set, f, m, 0)
 	a.Model += 4*modelSettings + network.TableBytes(f)
 	return a

@@ -19,7 +19,8 @@ type trainer struct {
 }
 
 func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
-	d := gradient.NewDescent(descentSettings(c), newFunction(c, seed, m), num.NewKey(seed, "dldl/theta"), m)
+	f := newFunction(c, seed, m)
+	d := gradient.NewDescent(descentSettings(c, f), f, num.NewKey(seed, "dldl/theta"), m)
 	return &trainer{Descent: d, scaling: c.Scaling, features: m.Features, labels: m.Labels}
 }
 

@@ -20,18 +20,39 @@ type Rule struct {
 	Rate      float64 // learning rate of the first step
 	RateStep  uint64  // steps after which the rate is multiplied by RateDecay; 0: never
 	RateDecay float64
+	Warmup    uint64  // steps in which the rate grows evenly from near 0; 0: none
+	Cosine    uint64  // steps until which the rate falls to 0 as half a cosine does; 0: it does not
 	Momentum  float64 // of SGD; β1 of Adam
 	Decay     float64 // the gradient gains Decay·Θ
 	// SpareBiases keeps the tensors of biases (Layer.Bias) from decay.
 	SpareBiases bool
+	// Factors multiply the rate of tensors, by name; 1 where there is none. With 0 a tensor keeps
+	// its first values, and its moments rest.
+	Factors map[string]float64
 }
 
 // rate returns the learning rate of the step that follows step steps.
 func (r *Rule) rate(step uint64) float64 {
-	if r.RateStep == 0 {
-		return r.Rate
+	rate := r.Rate
+	if r.RateStep > 0 {
+		rate *= power(r.RateDecay, step/r.RateStep)
 	}
-	return r.Rate * power(r.RateDecay, step/r.RateStep)
+	if r.Cosine > 0 {
+		_, cosine := num.SinCos2Pi(float64(min(step, r.Cosine)) / float64(2*r.Cosine))
+		rate *= (1 + cosine) / 2
+	}
+	if step < r.Warmup {
+		rate *= float64(step+1) / float64(r.Warmup)
+	}
+	return rate
+}
+
+// factor returns what the rate of a tensor is multiplied by.
+func (r *Rule) factor(name string) float64 {
+	if f, ok := r.Factors[name]; ok {
+		return f
+	}
+	return 1
 }
 
 // power returns x^n by repeated squaring.
@@ -71,10 +92,11 @@ type Optimizer struct {
 	spans   []span    // Θ from its beginning to its end
 }
 
-// span is consecutive parameters which all decay, or all do not.
+// span is consecutive parameters that move alike.
 type span struct {
 	to     int // where it ends in Θ; it begins where the one before ends
 	decays bool
+	factor float64 // of the rate
 }
 
 // spansOf returns the spans of a function's parameters under a rule.
@@ -82,11 +104,11 @@ func spansOf(f Function, r *Rule) (spans []span) {
 	to := 0
 	for _, l := range f.Layout() {
 		to += l.Size()
-		decays := !(l.Bias && r.SpareBiases)
-		if n := len(spans); n > 0 && spans[n-1].decays == decays {
+		next := span{to, !(l.Bias && r.SpareBiases), r.factor(l.Name)}
+		if n := len(spans); n > 0 && spans[n-1].decays == next.decays && spans[n-1].factor == next.factor {
 			spans[n-1].to = to
 		} else {
-			spans = append(spans, span{to, decays})
+			spans = append(spans, next)
 		}
 	}
 	return spans
@@ -131,11 +153,14 @@ func (o *Optimizer) move(step uint64) move {
 	return m
 }
 
-// of returns the step of parameters that decay, or of those that do not.
-func (m *move) of(decays bool) move {
+// of returns the step of a span.
+func (m *move) of(p *span) move {
 	step := *m
-	if !decays {
+	if !p.decays {
 		step.decay, step.adam.Decay = 0, 0
+	}
+	if p.factor != 1 {
+		step.rate, step.adam.Rate = step.rate*float32(p.factor), step.adam.Rate*float32(p.factor)
 	}
 	return step
 }
@@ -172,13 +197,13 @@ func (o *Optimizer) Move(theta []float32, f Function, sum *round.Partial, share 
 // applySpans moves the parameters from from on that have the gradient g, span by span.
 func (o *Optimizer) applySpans(m *move, theta, g []float32, from int) (finite bool) {
 	finite = true
-	for _, p := range o.spans {
+	for i := range o.spans {
+		p := &o.spans[i]
 		to := min(p.to, from+len(g))
 		if to <= from {
 			continue
 		}
-		step := m.of(p.decays)
-		if !step.apply(theta[from:to], o.First[from:to], part(o.Second, from, to), g[:to-from]) {
+		if step := m.of(p); p.factor != 0 && !step.apply(theta[from:to], o.First[from:to], part(o.Second, from, to), g[:to-from]) {
 			finite = false
 		}
 		from, g = to, g[to-from:]
@@ -206,7 +231,12 @@ func (o *Optimizer) moveRows(m *move, theta []float32, f Function, sum *round.Pa
 	if n = f.GradientRows(x); n == 0 || o.Adam {
 		return 0, true
 	}
-	return n, num.MomentumRows(theta[:n], o.First[:n], sum.Values, sum.Index, sum.Width, share, m.rate, m.momentum, m.decay)
+	p := &o.spans[0] // rows are of the first tensor, and have no biases
+	if p.factor == 0 {
+		return n, true
+	}
+	step := m.of(p)
+	return n, num.MomentumRows(theta[:n], o.First[:n], sum.Values, sum.Index, sum.Width, share, step.rate, step.momentum, step.decay)
 }
 
 // part returns v[from:to], of nil nil.

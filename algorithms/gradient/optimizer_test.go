@@ -87,3 +87,29 @@ func maxDifference(a []float32, b []float64) float64 {
 	}
 	return worst
 }
+
+// TestSchedules: the rate grows evenly in the warm-up, falls as half a cosine, and is divided
+// by steps, each on top of the others.
+func TestSchedules(t *testing.T) {
+	for _, c := range []struct {
+		r    Rule
+		step uint64
+		want float64
+	}{
+		{Rule{Rate: 3}, 1000, 3},
+		{Rule{Rate: 3, Warmup: 10}, 0, 0.3},
+		{Rule{Rate: 3, Warmup: 10}, 8, 2.7},
+		{Rule{Rate: 3, Warmup: 10}, 9, 3},
+		{Rule{Rate: 3, Warmup: 10}, 10, 3},
+		{Rule{Rate: 2, Cosine: 100}, 0, 2},
+		{Rule{Rate: 2, Cosine: 100}, 50, 1},
+		{Rule{Rate: 2, Cosine: 100}, 25, 1 + math.Sqrt(0.5)},
+		{Rule{Rate: 2, Cosine: 100}, 100, 0},
+		{Rule{Rate: 2, Cosine: 100}, 1000, 0},
+		{Rule{Rate: 8, RateStep: 10, RateDecay: 0.5, Cosine: 100, Warmup: 100}, 50, 8 / 32. / 2 * 0.51},
+	} {
+		if got := c.r.rate(c.step); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%+v: the rate of step %d is %v, want %v", c.r, c.step, got, c.want)
+		}
+	}
+}

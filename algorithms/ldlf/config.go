@@ -39,6 +39,8 @@ type Config struct {
 	LearningRate       float64
 	LearningRateStep   int
 	LearningRateDecay  float64
+	Warmup             int
+	Cosine             bool
 	Momentum           float64
 	WeightDecay        float64
 	Init               string

@@ -2,6 +2,7 @@ package ldlf
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,7 @@ func imageConfig() *Config {
 	c := deepConfig()
 	c.Network = network.Config{
 		Features: network.Conv, Hidden: "5", Shape: "row", Channels: "3,2", Kernel: 3, Stride: 1, Padding: 1, Pool: 1, Pooling: "max", Dropout: 0.5,
+		Freeze: "none", Rates: "none",
 	}
 	return c
 }
@@ -33,13 +35,13 @@ func imageConfig() *Config {
 // setting is given.
 func TestDeepDefaults(t *testing.T) {
 	c := resolve(t, param.Values{"features": "mlp"}, yeast)
-	want := network.Config{Features: "mlp", Hidden: "128", Channels: "none", Shape: "none", Pooling: "max", Dropout: 0.5}
+	want := network.Config{Features: "mlp", Hidden: "128", Channels: "none", Shape: "none", Pooling: "max", Dropout: 0.5, Freeze: "none", Rates: "none"}
 	if c.Network != want || c.BatchSize != 64 || c.Optimizer != optimizerAdam || c.LearningRate != 1e-3 || c.WeightDecay != 1e-3 || !c.LeafFirst ||
 		c.LeafBatches != 50 || c.ValidationFraction != 0.1 || c.Patience != 15 || c.Refit || c.Init != initHe || c.InitStd != 0 || c.Scaling != scaling.Standard {
 		t.Errorf("mlp: %+v", c)
 	}
 	c = resolve(t, param.Values{"features": "conv", "shape": "1x4x6", "batch_size": int64(7), "kernel": int64(5), "hidden": "none"}, yeast)
-	want = network.Config{Features: "conv", Hidden: "none", Channels: "16,32", Shape: "1x4x6", Kernel: 5, Stride: 1, Padding: 2, Pool: 2, Pooling: "max"}
+	want = network.Config{Features: "conv", Hidden: "none", Channels: "16,32", Shape: "1x4x6", Kernel: 5, Stride: 1, Padding: 2, Pool: 2, Pooling: "max", Freeze: "none", Rates: "none"}
 	if c.Network != want || c.LeafBatches != (yeast.Rows+6)/7 {
 		t.Errorf("conv: %+v", c)
 	}
@@ -97,6 +99,12 @@ func TestDeepErrors(t *testing.T) {
 		{param.Values{"features": "mlp", "dropout": -0.1}, "dropout", "a number from 0 to below 1"},
 		{param.Values{"features": "mlp", "init": "xavier"}, "init", "belongs to features linear"},
 		{param.Values{"features": "mlp", "init_std": 0.1}, "init_std", "belongs to features linear"},
+		{param.Values{"freeze": "output"}, "freeze", "a linear function has no layers"},
+		{param.Values{"features": "mlp", "freeze": "hidden2,output"}, "freeze", `there is no layer "hidden2": the layers are hidden1, output`},
+		{param.Values{"features": "mlp", "freeze": "output,output"}, "freeze", `"output" comes twice`},
+		{param.Values{"features": "mlp", "rates": "output:0"}, "rates", `"0" is no number above 0`},
+		{param.Values{"features": "mlp", "rates": "output"}, "rates", "the name of a layer is missing, or its factor"},
+		{param.Values{"features": "mlp", "rates": "output:2", "freeze": "output"}, "rates", "output is among those of freeze"},
 		{param.Values{"features": "conv"}, "shape", "needs the shape of a row"},
 		{conv("shape", "1x8x8"), "shape", "1x8x8 is 64 values, the dataset has 24 features"},
 		{conv("shape", "8x8"), "shape", "want CHANNELSxHEIGHTxWIDTH"},
@@ -140,5 +148,24 @@ func TestDeepLearns(t *testing.T) {
 	deep.Network.Hidden, deep.Network.Dropout, deep.Network.LayerNorm = "16", 0, false
 	if linear, network := loss(smallConfig()), loss(deep); !(network < linear/3) {
 		t.Errorf("K-L %v, of a linear function %v", network, linear)
+	}
+}
+
+// TestFreeze: frozen layers keep their bytes, biases and normalisation too, and the others move.
+func TestFreeze(t *testing.T) {
+	p := makeProblem(8, 200, 5, 3, 1)
+	c := deepConfig()
+	c.Network.Freeze, c.Network.Rates, c.Warmup, c.Cosine, c.ValidationFraction = "hidden1,output", "hidden2:0.5", 5, true, 0
+	m, d := p.data(4, false, dataset.Split{})
+	tr, k := start(t, jobOf(c, 3), m)
+	first := slices.Clone(tr.Theta())
+	drive(t, tr, k, d, 1, func(*trainer) {})
+	at := 0
+	for _, l := range tr.Function.Layout() {
+		frozen := !strings.HasPrefix(l.Name, "hidden2")
+		if same := slices.Equal(first[at:at+l.Size()], tr.Theta()[at:at+l.Size()]); same != frozen {
+			t.Errorf("%s: the same is %v", l.Name, same)
+		}
+		at += l.Size()
 	}
 }

@@ -34,6 +34,8 @@ var settings = slices.Concat(param.Table[Config]{
 		func(c *Config) *int { return &c.LearningRateStep }).Preset(presetPaper, 10_000),
 	param.Float("learning_rate_decay", "factor of the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 		func(c *Config) *float64 { return &c.LearningRateDecay }),
+	param.Int("warmup", "steps in which the learning rate grows evenly to what it would be without; 0: none", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
+	param.Bool("cosine", "the learning rate falls to 0 at the step of number steps, as half a cosine does", false, func(c *Config) *bool { return &c.Cosine }),
 	param.Float("momentum", "momentum of sgd; β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 	param.Float("weight_decay", "decay of every parameter, the bias included: the gradient gains weight_decay·Θ", 0, 1, 1e-5,
 		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -28,8 +29,9 @@ type trainer struct {
 func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
 	z := newSizes(c, m.Features, m.Labels)
 	q := uniformQ(z)
+	f := newFunction(c, z, m.Sparse, seed)
 	t := &trainer{
-		Descent: gradient.NewDescent(descentSettings(c), newFunction(c, z, m.Sparse, seed), num.NewKey(seed, "ldlf/theta"), m, q),
+		Descent: gradient.NewDescent(descentSettings(c, f), f, num.NewKey(seed, "ldlf/theta"), m, q),
 		cfg:     c, size: z, phi: drawPhi(z, seed),
 	}
 	t.q = &t.Vectors[1]
@@ -38,16 +40,23 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
 	return t
 }
 
-func descentSettings(c *Config) gradient.Settings {
-	return gradient.Settings{
+func descentSettings(c *Config, f gradient.Function) gradient.Settings {
+	set := gradient.Settings{
 		Rule: gradient.Rule{
 			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep), RateDecay: c.LearningRateDecay,
-			Momentum: c.Momentum, Decay: c.WeightDecay,
+			Warmup: uint64(c.Warmup), Momentum: c.Momentum, Decay: c.WeightDecay,
 		},
 		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience), Margin: c.ValidationMargin},
 		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.LeafBatches), Refit: c.Refit,
 		Terms: c.Trees, OwnKind: "leaf update", OwnFirst: c.LeafFirst,
 	}
+	if c.Cosine {
+		set.Cosine = set.Steps
+	}
+	if n, ok := f.(*network.Network); ok {
+		set.Factors = c.Network.Factors(n.Layers)
+	}
+	return set
 }
 
 // Next implements round.Trainer.

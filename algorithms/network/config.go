@@ -37,6 +37,8 @@ type Config struct {
 	Dropout   float64
 	LayerNorm bool
 	Shape     string
+	Freeze    string // a list of layers
+	Rates     string // a list of layers with factors
 }
 
 // maxSize bounds the sides of windows.
@@ -45,7 +47,7 @@ const maxSize = 31
 // Settings lists the settings of the field that of returns. features are the kinds that the algorithm
 // takes, of which the first is the default.
 func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
-	return param.Table[C]{
+	return append(param.Table[C]{
 		param.Word("features", kinds(features), func(c *C) *string { return &of(c).Features }, features...),
 		param.Text("hidden", "units of the hidden layers, rectifiers each (with features mlp or conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Hidden }).Says("128 with features mlp or conv, else none"),
@@ -65,7 +67,7 @@ func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 		param.Int("pool", "side of the square that becomes one value behind a convolution; 1: every value stays", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Pool }).Says("2 with features conv, else 0"),
 		param.Word("pooling", "what it becomes: its greatest value (max) or the mean (average)", func(c *C) *string { return &of(c).Pooling }, max2d, average),
-	}
+	}, rateSettings(of)...)
 }
 
 // kinds describes the setting features.
@@ -175,6 +177,10 @@ func (c *Config) checkLinear() error {
 		return param.Errorf("dropout", why)
 	case c.LayerNorm:
 		return param.Errorf("layer_norm", why)
+	case c.Freeze != none:
+		return param.Errorf("freeze", why)
+	case c.Rates != none:
+		return param.Errorf("rates", why)
 	}
 	return c.checkNoImages()
 }

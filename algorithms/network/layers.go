@@ -85,13 +85,13 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 			return err
 		}
 	}
-	n := 0
-	for _, l := range c.Layers(m.Features, biased, o) {
+	n, layers := 0, c.Layers(m.Features, biased, o)
+	for _, l := range layers {
 		if n += parameters(l); n > MaxValues {
 			return param.Errorf("hidden", "the network would have more than the %d parameters that are possible: %d in its first layers alone", MaxValues, n)
 		}
 	}
-	return nil
+	return c.fitsRates(layers)
 }
 
 // fitsImages follows an image through the convolutions.
