@@ -63,7 +63,7 @@ var settings = slices.Concat(
 			func(c *Config) *float64 { return &c.ValidationFraction }),
 		param.Int("validation_steps", "steps from one validation to the next", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }),
 		param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }),
-		param.Bool("refit", "train once more, on the validation rows too, for as many steps as were best", false, func(c *Config) *bool { return &c.Refit }),
+		param.Bool("refit", "train once more, on the validation rows too, for as many steps as were best", true, func(c *Config) *bool { return &c.Refit }),
 		param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }),
 	})
 
@@ -82,6 +82,9 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	param.StandIn(given, "scaling", &c.Scaling, scaling.Rule(m))
 	if c.Optimizer == optimizerSGD {
 		param.StandIn(given, "learning_rate", &c.LearningRate, sgdRate)
+	}
+	if c.ValidationFraction == 0 {
+		param.StandIn(given, "refit", &c.Refit, false)
 	}
 }
 

@@ -21,8 +21,8 @@ func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 // sets are settings of jobs that train in milliseconds.
 func sets() []param.Values {
 	return []param.Values{
-		{"hidden": "4,3", "steps": int64(40), "validation_steps": int64(5), "patience": int64(2)},
-		{"features": "conv", "shape": "row", "channels": "2", "pool": int64(1), "hidden": "none", "steps": int64(20), "layer_norm": true, "optimizer": "sgd"},
+		{"hidden": "4,3", "steps": int64(40), "validation_steps": int64(5), "patience": int64(2), "refit": false},
+		{"features": "conv", "shape": "row", "channels": "2", "pool": int64(1), "hidden": "none", "steps": int64(20), "layer_norm": true, "optimizer": "sgd", "refit": false},
 		{"features": "conv", "shape": "row", "channels": "2,2", "pool": int64(1), "hidden": "3", "steps": int64(12), "validation_steps": int64(4), "refit": true, "bias": false},
 	}
 }

@@ -42,6 +42,9 @@ type Settings struct {
 	// as "leaf update"; "": it has none. With OwnFirst they come before the first step too.
 	OwnKind  string
 	OwnFirst bool
+
+	// FreshMoments: each interval begins with moments of 0.
+	FreshMoments bool
 }
 
 // Descent is the trainer of an algorithm whose Θ goes down a gradient, all but the model: it
@@ -64,6 +67,9 @@ type Descent struct {
 	// Flat, if set, reports that the gradient is exactly zero until the next rounds of its own. The
 	// steps till then count, without rounds: neither Θ nor the moments move.
 	Flat func() bool
+
+	// Idle, if set, returns which output units must not move in a step; nil: all move.
+	Idle func(step uint64) []bool
 
 	Phase     Phase
 	Refitting bool
@@ -264,7 +270,7 @@ func (d *Descent) foldStep(sum *round.Partial) error {
 	if d.PlateauPatience > 0 {
 		d.Plateau.add(rows, sum.F64[1]/float64(d.Terms)+float64(rows*d.Optimizer.Penalty(d.Theta())))
 	}
-	if !d.Optimizer.Move(d.Theta(), d.Function, sum, float32(share), &d.input, d.Step) {
+	if !d.move(sum, float32(share)) {
 		return fmt.Errorf("a value of Θ is no longer finite after step %d: try a lower learning_rate than %v", d.Step+1, d.Rate)
 	}
 	d.Step++
@@ -273,6 +279,19 @@ func (d *Descent) foldStep(sum *round.Partial) error {
 	d.Samples += uint64(rows)
 	d.stepped()
 	return nil
+}
+
+// move takes the optimiser's step; it reports whether all of Θ is finite.
+func (d *Descent) move(sum *round.Partial, share float32) (finite bool) {
+	if d.FreshMoments && d.Step%d.Interval == 0 {
+		d.Optimizer.Reset()
+	}
+	if d.Idle != nil {
+		if idle := d.Idle(d.Step); idle != nil {
+			return d.Optimizer.MoveBut(idle, d.Theta(), d.Function, sum, share, &d.input, d.Step)
+		}
+	}
+	return d.Optimizer.Move(d.Theta(), d.Function, sum, share, &d.input, d.Step)
 }
 
 // Trained returns the vectors of the model: those of the best validation; the last ones where

@@ -18,6 +18,9 @@ type Function interface {
 	Layout() []Layer
 	// Initialise fills Θ with its first values, from streams of the key.
 	Initialise(theta []float32, key num.Key)
+	// OutputsFrom returns the first parameter that belongs to one output unit alone: from there
+	// on parameters belong to unit 0, 1, ... and again to unit 0.
+	OutputsFrom() (first, units int)
 	// NewWorkspace makes the working memory of one lane.
 	NewWorkspace() Workspace
 

@@ -40,6 +40,9 @@ func (f *Linear) NewWorkspace() Workspace {
 // Layout implements Function.
 func (f *Linear) Layout() []Layer { return []Layer{{Name: "theta", Dims: []int{f.rows(), f.Outputs}}} }
 
+// OutputsFrom implements Function.
+func (f *Linear) OutputsFrom() (first, units int) { return 0, f.Outputs }
+
 // rows returns the rows of Θ.
 func (f *Linear) rows() int {
 	if f.Bias {

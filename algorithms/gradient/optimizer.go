@@ -90,6 +90,7 @@ type Optimizer struct {
 	Updates uint64    // moves since the beginning: Adam's t
 	g       []float32 // the gradient of a part of Θ
 	spans   []span    // Θ from its beginning to its end
+	kept    kept
 }
 
 // span is consecutive parameters that move alike.

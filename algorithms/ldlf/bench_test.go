@@ -32,7 +32,7 @@ var shapes = []shape{
 // to where q is no longer uniform.
 func benchJob(b *testing.B, s shape, batch int) (*trainer, *kernel, *dataset.Data) {
 	p := makeProblem(1, s.rows, s.features, s.labels, s.share)
-	c := &Config{Network: settings.Default().Network, Scaling: s.scaling, LearningRate: 0.5}
+	c := &Config{Network: settings.Default().Network, Strategy: strategyJoint, Scaling: s.scaling, LearningRate: 0.5}
 	c.Preset, c.Trees, c.Depth, c.Outputs, c.Bias = presetPaper, 5, 7, 64, true
 	c.BatchSize, c.Optimizer, c.Momentum, c.WeightDecay = batch, optimizerSGD, 0.9, 1e-5
 	c.LearningRateDecay, c.Init, c.Patience = 1, initXavier, 1

@@ -54,6 +54,9 @@ type Config struct {
 	Refit              bool
 	Steps              int
 	Network            network.Config
+	Strategy           string
+	ResetMomentum      bool
+	OwnUnits           bool
 }
 
 // check returns a *param.Error for the first setting that contradicts another.
@@ -72,6 +75,9 @@ func (c *Config) check() error {
 		return param.Errorf("init_std", "belongs to init normal: with xavier the bound follows from the number of features")
 	}
 	if err := c.Network.Check(); err != nil {
+		return err
+	}
+	if err := c.checkStrategy(); err != nil {
 		return err
 	}
 	return c.checkStart()

@@ -33,7 +33,7 @@ func mustResolve(t *testing.T, given param.Values, m *dataset.Manifest) *Config 
 
 func TestPresets(t *testing.T) {
 	dense := Config{
-		Network: settings.Default().Network, Preset: "auto", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "standard", BatchSize: 128,
+		Network: settings.Default().Network, Strategy: strategyJoint, Preset: "auto", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "standard", BatchSize: 128,
 		Optimizer: "sgd", LearningRate: 2, LearningRateDecay: 0.5, Momentum: 0.9, WeightDecay: 1e-5,
 		Init: "normal", InitStd: 1 / math.Sqrt(24), LeafIterations: 20, LeafBatches: 2465 / 128, LeafFirst: true,
 		ValidationFraction: 0.2, Patience: 10, Refit: true, Steps: 25000,
@@ -47,7 +47,7 @@ func TestPresets(t *testing.T) {
 	unvalidated := dense
 	unvalidated.ValidationFraction, unvalidated.Refit = 0, false
 	paper := Config{
-		Network: settings.Default().Network, Preset: "paper", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "none", BatchSize: 64,
+		Network: settings.Default().Network, Strategy: strategyJoint, Preset: "paper", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "none", BatchSize: 64,
 		Optimizer: "sgd", LearningRate: 0.1, LearningRateStep: 10000, LearningRateDecay: 0.5, Momentum: 0.9,
 		Init: "xavier", LeafIterations: 20, LeafBatches: 100, Patience: 10, Steps: 25000,
 	}

@@ -37,7 +37,7 @@ func TestDeepDefaults(t *testing.T) {
 	c := resolve(t, param.Values{"features": "mlp"}, yeast)
 	want := network.Config{Features: "mlp", Hidden: "128", Channels: "none", Shape: "none", Pooling: "max", Dropout: 0.5, Freeze: "none", Rates: "none"}
 	if c.Network != want || c.BatchSize != 64 || c.Optimizer != optimizerAdam || c.LearningRate != 1e-3 || c.WeightDecay != 1e-3 || !c.LeafFirst ||
-		c.LeafBatches != 50 || c.ValidationFraction != 0.1 || c.Patience != 15 || c.Refit || c.Init != initHe || c.InitStd != 0 || c.Scaling != scaling.Standard {
+		c.LeafBatches != 50 || c.ValidationFraction != 0.1 || c.Patience != 15 || !c.Refit || c.Init != initHe || c.InitStd != 0 || c.Scaling != scaling.Standard {
 		t.Errorf("mlp: %+v", c)
 	}
 	c = resolve(t, param.Values{"features": "conv", "shape": "1x4x6", "batch_size": int64(7), "kernel": int64(5), "hidden": "none"}, yeast)

@@ -45,6 +45,11 @@ func TestGoldenDigests(t *testing.T) {
 		"hidden layers sparse": "574a4cf853e06d48887acb250b8e2d5b76616c5b89521d82568c0dfd7fcad13a",
 		"convolutions dense":   "32ba4e8e2630cc1c943ac6c0f7fe33466dd83b2e0dca9c32742fdfd1bb9a9c22",
 		"convolutions sparse":  "d3f97ebf05afa6c014b5abe9269e4e845d5d232ff3c807486bddecdd7d963aa5",
+
+		"rotate dense":       "ff2ef2b87d010a21cebccb21799f3e888ca7a456855c8e3ab1a9724bede1bfb7",
+		"rotate sparse":      "a4da3d163794a7220fec57745b86ada6ffea8d66efc71797d76c4a09b25b046a",
+		"random tree dense":  "eb9d9d01f1f1dee74ffe7f985fe562f921fbf8a3984625906eea2f1768df685c",
+		"random tree sparse": "d983a339735a8abab650e0ed96a8c1830e95b73a790b144d10cf008025c64d25",
 	}
 	p := makeProblem(4, 200, 7, 3, 0.5)
 	for name, c := range variants() {

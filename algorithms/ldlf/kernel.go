@@ -20,13 +20,14 @@ type kernel struct {
 	sizes
 	descent gradient.Kernel
 	phi     []uint32 // trees×splits
+	turns   turns
 	spare   *spare
 }
 
 func newKernel(c *Config, seed uint64, m *dataset.Manifest) *kernel {
 	z := newSizes(c, m.Features, m.Labels)
 	return &kernel{
-		sizes: z, phi: drawPhi(z, seed), spare: new(spare),
+		sizes: z, phi: drawPhi(z, seed, c.OwnUnits), turns: newTurns(c, seed), spare: new(spare),
 		descent: gradient.Kernel{
 			Function: newFunction(c, z, m.Sparse, seed), Outputs: z.outputs,
 			Draws: gradient.Batches{Key: num.NewKey(seed, "ldlf/batch"), Size: c.BatchSize},

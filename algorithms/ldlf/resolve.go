@@ -60,7 +60,6 @@ func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
 	param.StandIn(given, "weight_decay", &c.WeightDecay, deepDecay)
 	param.StandIn(given, "validation_fraction", &c.ValidationFraction, deepValidation)
 	param.StandIn(given, "patience", &c.Patience, deepPatience)
-	param.StandIn(given, "refit", &c.Refit, false)
 	if c.BatchSize >= 1 {
 		param.StandIn(given, "leaf_batches", &c.LeafBatches, min(max(leastWindow, (m.Rows+c.BatchSize-1)/c.BatchSize), mostWindow))
 	}
@@ -69,10 +68,11 @@ func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.fillDeep(given, m)
+	c.fillStrategy(given)
 	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
 		c.Scaling = scaling.Standard
 	}
-	if !given.Has("outputs") && c.Depth >= minDepth && c.Depth <= maxDepth {
+	if !given.Has("outputs") && !c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth {
 		c.Outputs = max(leastOutputs, 1<<(c.Depth-1))
 	}
 	if !given.Has("leaf_batches") && c.Preset == presetAuto && c.BatchSize >= 1 && !c.Network.Deep() {

@@ -59,7 +59,6 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }).
 		Says("10; auto with a network: 15"),
 	param.Bool("refit", "train once more, on the validation rows too, for as many steps as were best", true,
-		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false).
-		Says("auto: true, of a network false; paper: false"),
+		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
 	param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }),
-})
+}, strategySettings)

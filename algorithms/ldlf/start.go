@@ -4,14 +4,18 @@ import "github.com/coppice-ldl/coppice/internal/num"
 
 // drawPhi draws the index function φ of every tree (trees×splits): tree k's is the
 // start of permutation (seed, 0, k) of the output units, so no unit occurs twice
-// in a tree.
-func drawPhi(z sizes, seed uint64) []uint32 {
+// in a tree. Where trees share no units, tree k has the k-th leaves-many of them.
+func drawPhi(z sizes, seed uint64, own bool) []uint32 {
 	key := num.NewKey(seed, "ldlf/phi")
 	phi := make([]uint32, 0, z.trees*z.splits)
 	for k := range z.trees {
-		p := num.NewPermutation(key, 0, uint32(k), uint64(z.outputs))
+		from, units := 0, z.outputs
+		if own {
+			from, units = k*z.leaves, z.leaves
+		}
+		p := num.NewPermutation(key, 0, uint32(k), uint64(units))
 		for n := range z.splits {
-			phi = append(phi, uint32(p.At(uint64(n))))
+			phi = append(phi, uint32(from)+uint32(p.At(uint64(n))))
 		}
 	}
 	return phi

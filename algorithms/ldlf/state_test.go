@@ -30,6 +30,7 @@ func variants() map[string]*Config {
 	refit.LearningRate, refit.Refit = 20, true
 	return map[string]*Config{
 		"standard": standard, "minmax": minmax, "early": early, "plain": plain, "refit": refit, "hidden layers": deepConfig(), "convolutions": imageConfig(),
+		"rotate": rotateConfig(), "random tree": randomConfig(),
 	}
 }
 

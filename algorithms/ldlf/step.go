@@ -6,24 +6,25 @@ import (
 )
 
 // forestLoss is the loss of a forest, in one lane: see gradient.Loss. In steps it is Eq. 3 less
-// the labels' entropy, summed over trees; in validations the K-L of the forest's prediction.
+// the labels' entropy, summed over the trees that the mini-batch trains; in validations the K-L of the forest's prediction.
 type forestLoss struct {
 	k *kernel
 	s *scratch
 }
 
-// Gradients implements gradient.Loss: df is ∂R/∂f of the samples, summed over trees (Eq. 13
+// Gradients implements gradient.Loss: df is ∂R/∂f of the samples, summed over these trees (Eq. 13
 // without its 1/N and 1/K). There are as many samples as a block has, or fewer.
 func (l *forestLoss) Gradients(df, f []float32, samples []gradient.Sample, v *gradient.Values, losses []float64) []float64 {
 	k, s := l.k, l.s
 	q, version := qOf(v)
+	first, end := k.turns.at(s.unit.Steps[0])
 	if len(samples) < fewRows {
 		k.transposeQ(q, version, s)
 		return k.rowGradients(df, f, samples, q, losses, s)
 	}
 	a := &s.block
 	a.begin(samples, f)
-	for i := range k.trees {
+	for i := first; i < end; i++ {
 		a.tree(k.treePhi(k.phi, i), chunk(q, i, k.treeQ()))
 	}
 	return a.end(df, losses)
@@ -43,7 +44,8 @@ func (k *kernel) rowGradients(df, f []float32, samples []gradient.Sample, q []fl
 // summed over trees.
 func (k *kernel) rowGradient(df, d, q []float32, s *scratch) float64 {
 	loss := 0.0
-	for i := range k.trees {
+	first, end := k.turns.at(s.unit.Steps[0])
+	for i := first; i < end; i++ {
 		phi := k.treePhi(k.phi, i)
 		reach(s.node, s.s, s.t, phi)
 		p := s.node[k.splits:]

@@ -21,6 +21,7 @@ type trainer struct {
 	size sizes
 	phi  []uint32
 	q    *gradient.Vector // trees×leaves×labels
+	turn turns
 
 	leafUpdates uint64 // leaf updates done
 	iteration   uint64 // of the leaf update under way
@@ -32,15 +33,31 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
 	f := newFunction(c, z, m.Sparse, seed)
 	t := &trainer{
 		Descent: gradient.NewDescent(descentSettings(c, f), f, num.NewKey(seed, "ldlf/theta"), m, q),
-		cfg:     c, size: z, phi: drawPhi(z, seed),
+		cfg:     c, size: z, phi: drawPhi(z, seed, c.OwnUnits), turn: newTurns(c, seed),
 	}
 	t.q = &t.Vectors[1]
 	t.Restart = func() { fillUniform(q, z.labels) }
-	t.Flat = func() bool { return isUniform(q, z.labels) }
+	t.Flat = t.flat
+	if !t.turn.all() {
+		x := &idler{turns: t.turn, size: z, phi: t.phi, idle: make([]bool, z.outputs)}
+		t.Idle = x.units
+	}
 	return t
 }
 
+// flat reports that no step moves Θ before the next leaf update: the trees that learn have uniform
+// leaves only.
+func (t *trainer) flat() bool {
+	first, end := 0, t.size.trees
+	if t.turn.strategy == strategyRotate {
+		first, end = t.turn.at(t.Step)
+	}
+	n := t.size.treeQ()
+	return isUniform(t.q.Data[first*n:end*n], t.size.labels)
+}
+
 func descentSettings(c *Config, f gradient.Function) gradient.Settings {
+	turn := newTurns(c, 0)
 	set := gradient.Settings{
 		Rule: gradient.Rule{
 			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep), RateDecay: c.LearningRateDecay,
@@ -48,7 +65,8 @@ func descentSettings(c *Config, f gradient.Function) gradient.Settings {
 		},
 		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience), Margin: c.ValidationMargin},
 		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.LeafBatches), Refit: c.Refit,
-		Terms: c.Trees, OwnKind: "leaf update", OwnFirst: c.LeafFirst,
+		Terms: turn.terms(), OwnKind: "leaf update", OwnFirst: c.LeafFirst,
+		FreshMoments: c.ResetMomentum && !turn.all(),
 	}
 	if c.Cosine {
 		set.Cosine = set.Steps
@@ -115,7 +133,9 @@ func (t *trainer) foldLeaves(r *round.Result) error {
 	if sum[0] == 0 {
 		return algorithms.ErrNoRows
 	}
-	updateLeaves(t.q.Data, sum[leafAt:], t.size.labels)
+	first, end := t.turn.updated(t.Step)
+	n := t.size.treeQ()
+	updateLeaves(t.q.Data[first*n:end*n], sum[leafAt+first*n:leafAt+end*n], t.size.labels)
 	t.q.Version++
 	if t.tellsLoss() {
 		t.Loss = sum[2] / (sum[1] * float64(t.size.trees))

@@ -55,6 +55,13 @@ func (f *Network) Layout() (all []gradient.Layer) {
 	return all
 }
 
+// OutputsFrom implements gradient.Function: the last layer.
+func (f *Network) OutputsFrom() (first, units int) {
+	n := len(f.behind) - 1
+	_, units = sizes(f.behind[n])
+	return f.at[n], units
+}
+
 // Initialise implements gradient.Function: the layers with parameters count from 0.
 func (f *Network) Initialise(theta []float32, key num.Key) {
 	clear(theta)

@@ -17,6 +17,9 @@ func (f stored) Layout() []gradient.Layer { return nil }
 // Initialise implements gradient.Function.
 func (f stored) Initialise([]float32, num.Key) {}
 
+// OutputsFrom implements gradient.Function.
+func (f stored) OutputsFrom() (first, units int) { return 0, int(f) }
+
 // NewWorkspace implements gradient.Function.
 func (f stored) NewWorkspace() gradient.Workspace { return nil }
 
