@@ -106,6 +106,23 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
+// TestDocumentedSpec: the spec of docs/experiments.md is one.
+func TestDocumentedSpec(t *testing.T) {
+	b, err := os.ReadFile("../docs/experiments.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(b), "```yaml\n")
+	text, _, ok := strings.Cut(text, "```")
+	if !ok {
+		t.Fatal("the page has no spec")
+	}
+	s, err := Parse("docs/experiments.md", []byte(text))
+	if err != nil || len(s.Rows) != 6 || len(s.Datasets) != 4 {
+		t.Errorf("%+v, error %v", s, err)
+	}
+}
+
 // FuzzParse: any text is a spec whose rows and datasets have names, or an error of the file.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))

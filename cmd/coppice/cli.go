@@ -24,7 +24,7 @@ type cli struct {
 	Predict    predictCmd    `cmd:"" group:"models" help:"Predict label distributions with a model."`
 	Evaluate   evaluateCmd   `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
 
-	Experiment experimentCmd `cmd:"" group:"models" help:"Run every dataset, algorithm, setting and fold of a spec; report the table."`
+	Experiment experimentCmd `cmd:"" group:"models" help:"Run all rows and folds of a spec, and report the table."`
 
 	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
 	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`
@@ -37,7 +37,7 @@ type cli struct {
 	Restore     restoreCmd     `cmd:"" group:"services" help:"Make the folder of a new cluster from a backup."`
 
 	Bench      benchCmd      `cmd:"" group:"other" help:"Measure what one core does, and what a cluster costs."`
-	Chaos      chaosCmd      `cmd:"" group:"other" help:"Do harm to a cluster on this machine; check that nothing is lost."`
+	Chaos      chaosCmd      `cmd:"" group:"other" help:"Harm a cluster on this machine; check that nothing is lost."`
 	NATS       natsCmd       `cmd:"" group:"other" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
 	Echo       echoCmd       `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
 	Completion completionCmd `cmd:"" group:"other" help:"Print a script for bash, zsh or fish that completes commands and flags."`

@@ -282,3 +282,33 @@ func recordedCells(jobs []protocol.JobInfo) (n int) {
 	}
 	return n
 }
+
+// TestShippedExperiments: the specs that are shipped are specs, and the small one runs.
+func TestShippedExperiments(t *testing.T) {
+	shipped, err := filepath.Glob("../../experiments/*.yaml")
+	if err != nil || len(shipped) < 4 {
+		t.Fatalf("%d specs, error %v", len(shipped), err)
+	}
+	for _, path := range shipped {
+		s, err := (&specArg{Spec: path}).read()
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if s.Name != strings.TrimSuffix(filepath.Base(path), ".yaml") {
+			t.Errorf("%s has the name %s", path, s.Name)
+		}
+	}
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 200, 1)
+	artificialFile(t, dir, "second.csv", 150, 2)
+	table := tableOf(t, "experiment", "run", "../../experiments/small.yaml", "--data", dir, "--dir", filepath.Join(dir, "e"), "--local")
+	if n := len(table.Cells); n != 5*(3+6) {
+		t.Errorf("%d cells", n)
+	}
+	for _, c := range table.Cells {
+		if c.State != tables.Done || !(c.Values[0] < c.Mean[0]*1.1) {
+			t.Errorf("%+v", c)
+		}
+	}
+}
