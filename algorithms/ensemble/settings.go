@@ -21,7 +21,7 @@ func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
 		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
 			"algorithm", defaultMembers, k.check, func(c *Config) *string { return &c.Members }).Says(defaultMembers),
-		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them; mean: all weights are the same",
+		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean),
 		param.Int("inner_folds", "folds of the training rows that fitted weights are chosen by: each member is trained once for each, and once on all", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }),

@@ -90,7 +90,7 @@ func (t *trainer) weigh() error {
 	if err != nil {
 		return err
 	}
-	t.weights, t.rows = s.fit(), uint64(s.rows())
+	t.weights, t.rows = s.choose(), uint64(s.rows())
 	for m := range count {
 		t.kl = append(t.kl, s.divergence(only(m, count)))
 	}

@@ -14,6 +14,9 @@ const (
 	greatestStep = 1 << 20
 )
 
+// leastGain is the share by which a member lowers the divergence at least, else it has no weight.
+const leastGain = 1e-3
+
 // sample is the rows that weights are fitted to.
 type sample struct {
 	members, labels int
@@ -33,8 +36,47 @@ func (s *sample) add(truth []float32, predicted [][]float32) {
 	}
 }
 
+// choose returns the weights of fit, without members that hardly count: the one of the least weight
+// has weight 0 where the others reach a divergence that is above by less than a share of leastGain,
+// and so on. Such a weight is noise, and each member costs its size and its time in predictions.
+func (s *sample) choose() []float64 {
+	w := s.fit(uniform(s.members))
+	for f := s.divergence(w); ; {
+		less := without(w)
+		if less == nil {
+			return w
+		}
+		if less = s.fit(less); s.divergence(less) > f*(1+leastGain) {
+			return w
+		}
+		w = less
+	}
+}
+
+// without returns equal weights of the members that have one, but for the least; nil: only one has.
+func without(w []float64) []float64 {
+	least, count := -1, 0
+	for m, weight := range w {
+		if weight > 0 {
+			if count++; least < 0 || weight < w[least] {
+				least = m
+			}
+		}
+	}
+	if count < 2 {
+		return nil
+	}
+	less := make([]float64, len(w))
+	for m, weight := range w {
+		if weight > 0 && m != least {
+			less[m] = 1 / float64(count-1)
+		}
+	}
+	return less
+}
+
 // fit returns the weights w on the simplex that minimise f(w) = (1/N) Σ_i K-L(d_i ‖ Σ_m w_m p_im),
-// which is convex. From 1/M, an iteration is
+// which is convex, over the members with a weight in w. From these weights, an iteration is
 //
 //	w_m ← w_m g_m^η / Σ_m' w_m' g_m'^η,  g_m = (1/N) Σ_i Σ_c d_ic p_imc / Σ_m' w_m' p_im'c = -∂f/∂w_m
 //
@@ -43,12 +85,12 @@ func (s *sample) add(truth []float32, predicted [][]float32) {
 // quarter where f would rise. Since f is convex, f(w) is above its minimum by
 // max_m g_m - Σ_m w_m g_m at most (the sum is that of degrees, 1 but for rounding): fit ends once
 // that is below greatestGap, f falls no more, or after mostPasses.
-func (s *sample) fit() []float64 {
-	w, g := uniform(s.members), make([]float64, s.members)
+func (s *sample) fit(w []float64) []float64 {
+	g := make([]float64, s.members)
 	next, after := make([]float64, s.members), make([]float64, s.members)
 	f, step := s.evaluate(g, w), 1.0
 	for range mostPasses {
-		if slices.Max(g)-mixed(w, g) < greatestGap {
+		if steepest(w, g)-mixed(w, g) < greatestGap {
 			break
 		}
 		for m := range w {
@@ -67,6 +109,16 @@ func (s *sample) fit() []float64 {
 		}
 	}
 	return w
+}
+
+// steepest returns max_m g_m over the members with a weight.
+func steepest(w, g []float64) (most float64) {
+	for m, weight := range w {
+		if weight > 0 {
+			most = max(most, g[m])
+		}
+	}
+	return most
 }
 
 // evaluate returns f and sets g at w.

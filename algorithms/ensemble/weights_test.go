@@ -84,7 +84,7 @@ func plain(s *sample, iterations int) []float64 {
 func TestFitIsTheMinimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSample(t)
-		w := s.fit()
+		w := s.fit(uniform(s.members))
 		if !onSimplex(w) {
 			t.Fatalf("weights %v", w)
 		}
@@ -135,7 +135,47 @@ func TestAlikeMembers(t *testing.T) {
 	if w := plain(s, 500); w[1] < 0.01 {
 		t.Fatalf("plain iterations end at %v: the example is too easy", w)
 	}
-	if w := s.fit(); w[1] > 1e-6 {
+	if w := s.fit(uniform(s.members)); w[1] > 1e-6 {
 		t.Errorf("weights %v, want the first member alone", w)
+	}
+}
+
+// TestChoose: a member has no weight where the others do as well but for a share of leastGain, and
+// each that has one is needed.
+func TestChoose(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSample(t)
+		best, w := naive(s, s.fit(uniform(s.members))), s.choose()
+		if !onSimplex(w) {
+			t.Fatalf("weights %v", w)
+		}
+		if f := naive(s, w); f > best*(1+leastGain)+1e-9 {
+			t.Fatalf("%v have the divergence %v, all members %v", w, f, best)
+		}
+		less := without(w)
+		if less == nil {
+			return
+		}
+		if f := naive(s, s.fit(less)); f < best*(1+leastGain)-1e-9 {
+			t.Fatalf("%v have the divergence %v and are not needed: without the least, %v", w, best, f)
+		}
+	})
+}
+
+// TestChooseByHand: of two members that are alike but for a hair the better one is left, of two
+// that err on different rows both are.
+func TestChooseByHand(t *testing.T) {
+	hair, apart := &sample{members: 2, labels: 2}, &sample{members: 2, labels: 2}
+	for i := range 200 {
+		d := float32(0.4 + 0.001*float64(i%100))
+		hair.add([]float32{d, 1 - d}, [][]float32{{d + 0.1, 0.9 - d}, {d + 0.1 - 0.0001*float32(i%5), 0.9 - d + 0.0001*float32(i%5)}})
+		wrong := d + 0.3*float32(i%2)
+		apart.add([]float32{d, 1 - d}, [][]float32{{wrong, 1 - wrong}, {d + 0.3 - (wrong - d), 0.7 - d + (wrong - d)}})
+	}
+	if w := hair.choose(); w[0] != 0 || w[1] != 1 {
+		t.Errorf("weights %v, want 0 and 1", w)
+	}
+	if w := apart.choose(); w[0] < 0.4 || w[1] < 0.4 {
+		t.Errorf("weights %v of members that complement each other", w)
 	}
 }
