@@ -37,6 +37,8 @@ type Config struct {
 	Dropout   float64
 	LayerNorm bool
 	Shape     string
+	Flip      bool
+	Shift     int
 	Freeze    string // a list of layers
 	Rates     string // a list of layers with factors
 }
@@ -57,6 +59,9 @@ func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 			func(c *C) *bool { return &of(c).LayerNorm }),
 		param.Text("shape", "what a row is an image of, such as 1x8x8 for 64 features; row: 1x1xFEATURES (with features conv)",
 			"CHANNELSxHEIGHTxWIDTH, row or none", none, checkShape, func(c *C) *string { return &of(c).Shape }).Says("with features conv that of the dataset (--shape), else none"),
+		param.Bool("flip", "half of the images are mirrored in a step, left to right (with features conv)", false, func(c *C) *bool { return &of(c).Flip }),
+		param.Int("shift", "positions by which images are moved in a step, at most: another number, left or right and up or down, for each row and step", 0, maxSize, 0,
+			func(c *C) *int { return &of(c).Shift }),
 		param.Text("channels", "channels behind each convolution, which come before the hidden layers (with features conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Channels }).Says("16,32 with features conv, else none"),
 		param.Int("kernel", "side of the square that an output of a convolution reads (with features conv)", 0, maxSize, 0,
@@ -193,6 +198,7 @@ func (c *Config) checkNoImages() error {
 	}{
 		{"shape", c.Shape != none}, {"channels", c.Channels != none}, {"kernel", c.Kernel != 0}, {"stride", c.Stride != 0},
 		{"padding", c.Padding != 0}, {"pool", c.Pool != 0}, {"pooling", c.Pooling != max2d},
+		{"flip", c.Flip}, {"shift", c.Shift != 0},
 	} {
 		if s.given {
 			return param.Errorf(s.name, "belongs to features conv")

@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 )
 
-// Describe says in one line what a function is, dropout left out, which belongs to training: "1x8x8,
+// Describe says in one line what a function is, layers that belong to training left out: "1x8x8,
 // convolution 3x3 of 16, ReLU, max of 2x2, dense 128, ReLU, dense 64".
 func Describe(f gradient.Function) string {
 	n, ok := f.(*Network)
@@ -17,7 +17,7 @@ func Describe(f gradient.Function) string {
 	from, _ := n.Layers[0].Shapes()
 	words := []string{from.describe()}
 	for _, l := range n.Layers {
-		if _, ok := l.(*Dropout); !ok {
+		if !trainsOnly(l) {
 			words = append(words, describe(l))
 		}
 	}

@@ -6,6 +6,7 @@
 //	ReLU         max(0, x);  Logistic: 1/(1 + exp(-x))
 //	Pool         the greatest value, or the mean, of each window
 //	Dropout      in training: some values are 0, the others grow
+//	Augment      in training: images are mirrored and moved
 //	Norm         layer normalisation (Ba et al. 2016)
 //
 // Config is what a spec says of a network; it makes the layers. DESIGN.md says in which order

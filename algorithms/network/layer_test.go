@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
@@ -332,5 +333,46 @@ func TestDropoutShare(t *testing.T) {
 		if share := float64(zeros) / n; !training && zeros > 0 || training && math.Abs(share-0.3) > 0.006 {
 			t.Errorf("training %v: a share of %v is 0", training, share)
 		}
+	}
+}
+
+// TestAugment: an image of one bright pixel is moved by every shift about as often, mirrored half of
+// the time, and stays as it is but in training.
+func TestAugment(t *testing.T) {
+	shape := Shape{2, 5, 7}
+	l := &Augment{Of: shape, Flip: true, Shift: 2}
+	v := &Values{X: make([]float32, shape.Size()), Y: make([]float32, shape.Size())}
+	v.X[35+2*7+1] = 1 // channel 1, row 2, column 1
+	s := l.NewSpace(1, 0)
+	l.Forward(v, &Pass{}, s)
+	if !slices.Equal(v.X, v.Y) {
+		t.Error("an image is changed outside training")
+	}
+	seen := make(map[[2]int]int)
+	gone := 0
+	for row := range uint32(6000) {
+		l.Forward(v, &Pass{Training: true, Step: 9, Samples: []gradient.Sample{{Row: row}}}, s)
+		at := slices.Index(v.Y, 1)
+		if at < 0 {
+			gone++
+			continue
+		}
+		if v.Y[at] = 0; at < 35 || slices.Contains(v.Y, 1) {
+			t.Fatal("another channel, or another pixel, is bright")
+		}
+		seen[[2]int{(at - 35) / 7, at % 7}]++
+	}
+	// Columns 1 - 2..1 + 2 and 5 - 2..5 + 2: -1 and 7 are outside, 3 comes from both.
+	for place, n := range seen {
+		want := 6000 / 50
+		if place[1] == 3 {
+			want *= 2
+		}
+		if n < want*2/3 || n > want*4/3 {
+			t.Errorf("the pixel is at %v %d times, want about %d", place, n, want)
+		}
+	}
+	if len(seen) != 5*7 || gone < 1000 || gone > 1400 {
+		t.Errorf("%d places, outside %d times", len(seen), gone)
 	}
 }

@@ -17,6 +17,9 @@ func (c *Config) Layers(features int, biased bool, o Output) []Layer {
 	b := &builder{shape: Flat(features), biased: biased}
 	if c.Features == Conv {
 		b.shape = c.image(features)
+		if c.Flip || c.Shift > 0 {
+			b.add(&Augment{Of: b.shape, Flip: c.Flip, Shift: c.Shift})
+		}
 		for _, channels := range c.list(c.Channels) {
 			b.convolution(channels, c.Kernel, c.Stride, c.Padding)
 			c.activate(b)
@@ -80,6 +83,9 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 	if c.Features == Conv {
 		if s := c.image(m.Features); s.Size() != m.Features {
 			return param.Errorf("shape", "%v is %d values, the dataset has %d features", s, s.Size(), m.Features)
+		}
+		if s := c.image(m.Features); c.Shift >= s.Height && c.Shift >= s.Width {
+			return param.Errorf("shift", "%d positions would leave nothing of an image of %dx%d", c.Shift, s.Height, s.Width)
 		}
 		if err := c.fitsImages(c.image(m.Features)); err != nil {
 			return err

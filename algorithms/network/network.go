@@ -23,6 +23,7 @@ type Network struct {
 	first  Layer             // that layer; nil: rows has no parameters
 	behind []Layer           // the other layers
 	at     []int             // where the part of Θ of each of these begins, and where the last one's ends
+	lowest int               // the first of these whose DX somebody asks for: parameters come before
 }
 
 // New returns the network of a plan.
@@ -39,6 +40,9 @@ func New(p Plan) *Network {
 	}
 	f.at = []int{gradient.Parameters(f.rows)}
 	for i, l := range f.behind {
+		if f.at[i] == 0 {
+			f.lowest = i + 1
+		}
 		f.at = append(f.at, f.at[i]+parameters(l))
 	}
 	return f
@@ -152,10 +156,10 @@ func (f *Network) Begin(dst *round.Partial, u *round.Unit, samples []gradient.Sa
 func (f *Network) Backward(dst *round.Partial, df []float32, samples []gradient.Sample, w *gradient.Weights, ws gradient.Workspace) {
 	s := ws.(*space)
 	first, others := f.splitSum(dst)
-	for i := len(f.behind) - 1; i >= 0; i-- {
+	for i := len(f.behind) - 1; i >= 0 && f.at[i+1] > 0; i-- {
 		v := &s.values[i]
 		v.DY, v.Sum = df, others[f.at[i]-f.border():f.at[i+1]-f.border()]
-		if i > 0 || f.first != nil {
+		if i >= f.lowest {
 			v.DX = resize(v.DX, len(v.X))
 		}
 		f.behind[i].Backward(v, &s.pass, s.spaces[i])

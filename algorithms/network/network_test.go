@@ -30,6 +30,7 @@ func plans() map[string][]Layer {
 			&Logistic{Of: Flat(7)}, &Dense{Name: "d", Biases: "d.bias", From: Flat(7), Outputs: 5, Start: He},
 		},
 		"convolution": {
+			&Augment{Of: image, Flip: true, Shift: 1},
 			&Convolution{Name: "a", Biases: "a.bias", From: image, Outputs: 3, Size: 3, Stride: 1, Padding: 1, Start: He},
 			&Norm{Name: "b", Of: Shape{3, 3, 4}}, &ReLU{Of: Shape{3, 3, 4}}, &Pool{Of: Shape{3, 3, 4}, Size: 2},
 			&Dense{Name: "c", Biases: "c.bias", From: small, Outputs: 5, Start: He},

@@ -42,7 +42,7 @@ func TableBytes(f gradient.Function) int64 {
 	return 0
 }
 
-// encode returns the rows of a network's layers. Dropout has none.
+// encode returns the rows of a network's layers. Layers that belong to training have none.
 func encode(layers []Layer) (codes []uint32) {
 	add := func(numbers ...int) {
 		row := make([]uint32, codeWidth)

@@ -24,7 +24,7 @@ var cases = map[string][]algorithmtest.Case{
 // tells how many steps there are from one validation to the next.
 func convolutions(interval string) algorithmtest.Case {
 	return algorithmtest.Case{Name: "convolutions", Set: param.Values{
-		"features": network.Conv, "shape": "row", "channels": "3,2", "pool": int64(1), "hidden": "4", interval: int64(3), "steps": int64(12), "layer_norm": true,
+		"features": network.Conv, "shape": "row", "channels": "3,2", "pool": int64(1), "hidden": "4", interval: int64(3), "steps": int64(12), "layer_norm": true, "flip": true,
 	}}
 }
 
