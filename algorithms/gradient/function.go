@@ -52,6 +52,10 @@ type Function interface {
 	Gradient(g []float32, from int, sum *round.Partial, factor float32, x *scaling.Values)
 }
 
+// Limited is a Function whose working memory grows with the rows that it takes at once: more than
+// MostRows are for Forward and Backward only where somebody has no choice.
+type Limited interface{ MostRows() int }
+
 // Workspace is a feature function's working memory: its own type.
 type Workspace any
 

@@ -71,9 +71,14 @@ type Scratch struct {
 	scaling scaling.Scratch
 }
 
-// NewScratch makes the working memory of a lane that takes blocks of so many samples through f.
+// NewScratch makes the working memory of a lane that takes blocks of so many samples through f, or of
+// fewer where f is Limited. F and DF have room for the whole block.
 func NewScratch(f Function, outputs, block int) Scratch {
-	return Scratch{Block: block, F: make([]float32, block*outputs), DF: make([]float32, block*outputs), Space: f.NewWorkspace()}
+	most := block
+	if l, ok := f.(Limited); ok {
+		most = min(block, l.MostRows())
+	}
+	return Scratch{Block: most, F: make([]float32, block*outputs), DF: make([]float32, block*outputs), Space: f.NewWorkspace()}
 }
 
 // Run computes a unit of a Descent's round, of its scaling included; it reports false, and

@@ -102,9 +102,27 @@ func (f *Network) firstWeights(w *gradient.Weights, s *space) *gradient.Weights 
 	return &s.first
 }
 
+// laneValues is about how many values between layers, and derivatives by them, a lane keeps.
+const laneValues = 1 << 21
+
+// MostRows implements gradient.Limited.
+func (f *Network) MostRows() int {
+	values := 0
+	for _, l := range f.Layers {
+		_, outputs := sizes(l)
+		values += 2 * outputs
+	}
+	return max(1, laneValues/values)
+}
+
 // Predict implements gradient.Function.
 func (f *Network) Predict(dst []float32, samples []gradient.Sample, w *gradient.Weights, ws gradient.Workspace) {
-	f.forward(dst, w, Pass{Version: w.Version, Samples: samples}, ws.(*space))
+	_, outputs := sizes(f.behind[len(f.behind)-1])
+	for most := f.MostRows(); len(samples) > 0; {
+		n := min(most, len(samples))
+		f.forward(dst, w, Pass{Version: w.Version, Samples: samples[:n]}, ws.(*space))
+		dst, samples = dst[n*outputs:], samples[n:]
+	}
 }
 
 // Forward implements gradient.Function.

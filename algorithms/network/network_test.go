@@ -2,11 +2,13 @@ package network
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/gradient/gradienttest"
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
 
@@ -50,6 +52,32 @@ func TestNetworks(t *testing.T) {
 						func([]algorithms.Tensor) gradient.Function { return New(Plan{Layers: layers}) })
 				})
 			}
+		}
+	}
+}
+
+// TestMostRows: a network with much between its layers takes few rows at a time, to the same bits.
+func TestMostRows(t *testing.T) {
+	large := New(Plan{Layers: Hidden(2, 200_000, 3, ReLUUnits, He)})
+	if small := New(Plan{Layers: Hidden(2, 2, 3, ReLUUnits, He)}); large.MostRows() != 2 || small.MostRows() < 64 {
+		t.Errorf("%d rows, and %d", large.MostRows(), small.MostRows())
+	}
+	if s := gradient.NewScratch(large, 3, 64); s.Block != 2 || len(s.F) != 3*64 {
+		t.Errorf("a block of %d rows and %d outputs", s.Block, len(s.F))
+	}
+	w := &gradient.Weights{Theta: make([]float32, gradient.Parameters(large))}
+	large.Initialise(w.Theta, num.NewKey(1, "test"))
+	stream, ws := num.NewStream(num.NewKey(2, "test"), 0, 0), large.NewWorkspace()
+	var samples []gradient.Sample
+	for range 5 {
+		samples = append(samples, gradient.Sample{X: drawn(stream, 2)})
+	}
+	all, one := make([]float32, 5*3), make([]float32, 3)
+	large.Predict(all, samples, w, ws)
+	for i := range samples {
+		large.Predict(one, samples[i:i+1], w, ws)
+		if !slices.Equal(one, all[3*i:3*i+3]) {
+			t.Errorf("row %d: %v, alone %v", i, all[3*i:3*i+3], one)
 		}
 	}
 }
