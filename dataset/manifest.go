@@ -86,7 +86,7 @@ func (m *Manifest) Digest() string {
 // Same returns an error if two manifests with the same digest differ in what the digest does
 // not cover: names, type of labels, shape, groups, or row numbers; other was stored first.
 func (m *Manifest) Same(other *Manifest) error {
-	return cmp.Or(m.SameNames(other), m.SameRows(other), m.SameLabels(other), m.sameShape(other), m.SameGroups(other))
+	return cmp.Or(m.SameNames(other), m.SameRows(other), m.SameLabels(other), m.SameShape(other), m.SameGroups(other))
 }
 
 // SameNames returns an error that names the first feature or label whose names in two
@@ -112,9 +112,9 @@ func (m *Manifest) SameLabels(other *Manifest) error {
 	return fmt.Errorf("its labels are %s, those of the new one %s", other.LabelType.String(other.Labels), m.LabelType.String(m.Labels))
 }
 
-// sameShape returns an error if the rows of two manifests with the same digest are images of
+// SameShape returns an error if the rows of two manifests with the same digest are images of
 // different shapes; other is the manifest that was stored first.
-func (m *Manifest) sameShape(other *Manifest) error {
+func (m *Manifest) SameShape(other *Manifest) error {
 	if m.Shape == other.Shape {
 		return nil
 	}

@@ -39,7 +39,7 @@ func (s *State) datasetPut(e *protocol.DatasetPutEntry) (any, error) {
 }
 
 // same returns the dataset that exists if the new one has its content, names, row numbers,
-// type of labels and groups.
+// type of labels, shape and groups.
 func same(old, d *protocol.Dataset) (any, error) {
 	m := old.Manifest
 	if old.Digest == d.Digest {
@@ -51,6 +51,9 @@ func same(old, d *protocol.Dataset) (any, error) {
 		}
 		if err := d.Manifest.SameLabels(m); err != nil {
 			return nil, fmt.Errorf("dataset %q %w with labels of another type: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+		}
+		if err := d.Manifest.SameShape(m); err != nil {
+			return nil, fmt.Errorf("dataset %q %w with another shape: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
 		}
 		if err := d.Manifest.SameGroups(m); err != nil {
 			return nil, fmt.Errorf("dataset %q %w with other groups: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)

@@ -44,6 +44,12 @@ func TestDatasets(t *testing.T) {
 	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "its labels are distributions, those of the new one classes") {
 		t.Errorf("the same content with labels of another type: %v", err)
 	}
+	shaped := put('d')
+	shaped.Manifest.Shape = dataset.Shape{Channels: 1, Height: 1, Width: 2}
+	err = m.refused(protocol.EntryDatasetPut, shaped)
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "the shape of its rows is none, that of the new one 1x1x2") {
+		t.Errorf("the same content with another shape: %v", err)
+	}
 	grouped := put('d')
 	grouped.Manifest.Groups = &dataset.Groups{Digest: digest('9'), Names: []string{"ann", "bob"}}
 	err = m.refused(protocol.EntryDatasetPut, grouped)
