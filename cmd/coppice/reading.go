@@ -49,13 +49,21 @@ func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration)
 	parts = append(parts, fmt.Sprintf("%s: %s", doing, amount(p)))
 	if s := elapsed.Seconds(); s > 0 && p.Done > first.Done {
 		if !inShards(p) {
-			parts = append(parts, count(uint64(float64(p.Done-first.Done)/s))+" rows/s")
+			parts = append(parts, perSecond(float64(p.Done-first.Done)/s))
 		}
 		if p.Part < 1 && p.Part > first.Part && first.Part >= 0 {
 			parts = append(parts, "ETA "+duration(s*(1-p.Part)/(p.Part-first.Part)))
 		}
 	}
 	return strings.Join(parts, "  ")
+}
+
+// perSecond writes a rate; images may take more than a second each.
+func perSecond(rate float64) string {
+	if rate < 10 {
+		return fmt.Sprintf("%.1f rows/s", rate)
+	}
+	return count(uint64(rate)) + " rows/s"
 }
 
 // amount is how many rows, or shards, of how many there are.

@@ -22,16 +22,18 @@ func newResizer(dst *Image, size image.Point) *resizer {
 
 // run sets the pixels of dst.
 func (r *resizer) run(src image.RGBA64Image) {
-	dst := r.dst
-	for y := range r.size.Y {
-		levels(r.row, src, y, dst.Channels)
-		r.sumLine()
-		overlaps(y, r.size.Y, dst.Height, func(i int, units uint64) {
-			sums := r.sums[i*len(r.line) : (i+1)*len(r.line)]
-			for k, v := range r.line {
-				sums[k] += units * v
-			}
-		})
+	dst, along := r.dst, overlaps(r.size.X, r.dst.Width)
+	read := -1
+	for _, o := range overlaps(r.size.Y, dst.Height) {
+		if o.from != read {
+			read = o.from
+			levels(r.row, src, read, dst.Channels)
+			r.sumLine(along)
+		}
+		sums := r.sums[o.to*len(r.line) : (o.to+1)*len(r.line)]
+		for k, v := range r.line {
+			sums[k] += o.units * v
+		}
 	}
 	all, area := uint64(r.size.X)*uint64(r.size.Y), dst.Height*dst.Width
 	for i, sum := range r.sums {
@@ -40,22 +42,35 @@ func (r *resizer) run(src image.RGBA64Image) {
 }
 
 // sumLine sums the row along x.
-func (r *resizer) sumLine() {
+func (r *resizer) sumLine(along []overlap) {
 	clear(r.line)
 	channels := r.dst.Channels
-	for x := range r.size.X {
-		overlaps(x, r.size.X, r.dst.Width, func(i int, units uint64) {
-			for c := range channels {
-				r.line[i*channels+c] += units * uint64(r.row[x*channels+c])
-			}
-		})
+	for _, o := range along {
+		line, row := r.line[o.to*channels:(o.to+1)*channels], r.row[o.from*channels:(o.from+1)*channels]
+		for c, v := range row {
+			line[c] += o.units * uint64(v)
+		}
 	}
 }
 
-// overlaps calls f with each of d pixels that pixel at of s overlaps, and with how many units.
-func overlaps(at, s, d int, f func(i int, units uint64)) {
-	from, to := at*d, (at+1)*d
-	for i := from / s; i*s < to; i++ {
-		f(i, uint64(min(to, (i+1)*s)-max(from, i*s)))
+// overlap says how many units pixel from of the source and pixel to of the result have together.
+type overlap struct {
+	from, to int
+	units    uint64
+}
+
+// overlaps lists the overlaps along a side of s pixels that becomes one of d, in ascending order.
+func overlaps(s, d int) []overlap {
+	list := make([]overlap, 0, s+d)
+	for from, to := 0, 0; from < s && to < d; {
+		end := min((from+1)*d, (to+1)*s)
+		list = append(list, overlap{from, to, uint64(end - max(from*d, to*s))})
+		if end == (from+1)*d {
+			from++
+		}
+		if end == (to+1)*s {
+			to++
+		}
 	}
+	return list
 }
