@@ -243,7 +243,7 @@ func nameOf(path string) string {
 	return base
 }
 
-var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid"}
+var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "choose"}
 
 // rows reads one item of rows: an algorithm, or a mapping, which is a row for each point of
 // its grid.
@@ -280,9 +280,44 @@ func (s *Spec) rows(n ast.Node) {
 	if e, ok := at["grid"]; ok {
 		points = s.grid(&r, e)
 	}
+	if e, ok := at["choose"]; ok {
+		s.choose(r, e, settings, points)
+		return
+	}
 	for _, point := range points {
 		s.addRow(r, slices.Concat(settings, point))
 	}
+}
+
+// choose adds the row whose cells choose among the points of a grid by inner folds: an ensemble of
+// which the best member has all the weight.
+func (s *Spec) choose(r Row, e entry, settings []param.Pair, points [][]param.Pair) {
+	inner := "5"
+	for _, given := range s.mapping(e.value, "choose", []string{"inner", "measure"}) {
+		switch given.key {
+		case "inner":
+			inner = s.text(given)
+			s.check("ensemble", entry{key: given.key, at: given.at, valueAt: given.valueAt}, "inner_folds", inner)
+		case "measure":
+			if s.text(given) != "kl" {
+				s.fail(given.valueAt, "choose: settings are chosen by the measure kl, not by %q", s.text(given))
+			}
+		}
+	}
+	if len(points) < 2 {
+		s.fail(e.at, "choose: there is nothing to choose from; the key grid lists the values of settings")
+	}
+	var items []param.Item
+	for _, point := range points {
+		items = append(items, param.Item{Name: r.Algorithm, Set: slices.Concat(settings, point)})
+	}
+	members := param.FormatItems(items)
+	s.check("ensemble", e, "members", members)
+	if r.Name == "" {
+		r.Name = rowName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
+	}
+	r.Algorithm = "ensemble"
+	s.addRow(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: "best"}, {Key: "inner_folds", Value: inner}})
 }
 
 // setting reads one setting, whose value may be a list of items.

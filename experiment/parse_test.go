@@ -30,6 +30,7 @@ rows:
     settings: {steps: 100}
     grid: {trees: [1, 5], preset: [auto, paper]}
   - {algorithm: structrf, settings: {trees: 3}}
+  - {algorithm: sa-bfgs, settings: {iterations: 9}, grid: {l2: [0.1, 0.01]}, choose: {inner: 3, measure: kl}}
 measures: [kl, clark]
 published:
   - {dataset: Movie, row: StructRF of the paper, source: Table 3, figures: {kl: 0.0842±0.005, clark: .5}}
@@ -47,9 +48,12 @@ func TestParse(t *testing.T) {
 	for _, r := range s.Rows {
 		names = append(names, r.Name)
 	}
-	want := []string{"rf", "forest of 1, auto", "forest of 1, paper", "forest of 5, auto", "forest of 5, paper", "structrf trees=3"}
+	want := []string{"rf", "forest of 1, auto", "forest of 1, paper", "forest of 5, auto", "forest of 5, paper", "structrf trees=3", "sa-bfgs iterations=9, chosen of 2"}
 	if !slices.Equal(names, want) || s.Rows[2].Settings["preset"] != "paper" || s.Rows[2].Settings["steps"] != "100" {
 		t.Errorf("the rows are %q", names)
+	}
+	if r := s.Rows[6]; r.Algorithm != "ensemble" || r.Settings["members"] != "sa-bfgs:iterations=9:l2=0.1,sa-bfgs:iterations=9:l2=0.01" || r.Settings["weights"] != "best" || r.Settings["inner_folds"] != "3" {
+		t.Errorf("the row that chooses has %v", r.Settings)
 	}
 	movie, faces, persons := s.Datasets[0], s.Datasets[1], s.Datasets[2]
 	if movie.Name != "Movie" || movie.Folds.Way != folds.Seeded || movie.Folds.Scheme.Folds != 10 || movie.Folds.Repeats != 2 || movie.Folds.Seed != 3 {
@@ -96,6 +100,10 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nrows: [rf]\nmeasures: [kl]\npublished: [{dataset: b, row: x, figures: {clark: 1}}]", "does not have the measure clark"},
 		{"name: a b\ndatasets: [b]\nrows: [rf]", "s.yaml:1:7: name:"},
 		{"name: a\nname: b", `s.yaml:2:1: mapping key "name" already defined`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, choose: {inner: 3}}]", "s.yaml:3:24: choose: there is nothing to choose from"},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, grid: {trees: [1, 2]}, choose: {measure: clark}}]", "chosen by the measure kl"},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, grid: {trees: [1, 2]}, choose: {inner: 1}}]", `inner_folds: "1" is not`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: ranking, grid: {preset: [auto, paper]}, choose: {}}]", "members"},
 		{"- a", "is a mapping with the keys"},
 	} {
 		_, err := Parse("s.yaml", []byte(c.text))

@@ -159,7 +159,7 @@ func (t *trainer) restore(unit int, r *result) (err error) {
 // known, or lacking before.
 func (t *trainer) checkWeights(l *fields.List) {
 	known := t.weights != nil
-	l.Check((t.kl != nil) == (known && t.job.Config.Weights == weightsFitted) && (t.rows > 0) == (t.kl != nil), "weights that do not go with the settings")
+	l.Check((t.kl != nil) == (known && t.job.Config.Weights != weightsMean) && (t.rows > 0) == (t.kl != nil), "weights that do not go with the settings")
 	for unit := range t.results {
 		r := &t.results[unit]
 		inner := unit >= len(t.members)

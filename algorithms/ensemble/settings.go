@@ -6,6 +6,7 @@ import "github.com/coppice-ldl/coppice/algorithms/param"
 const (
 	weightsFitted = "fitted"
 	weightsMean   = "mean"
+	weightsBest   = "best"
 )
 
 // Config holds the settings of a job, which settings describes.
@@ -21,11 +22,11 @@ func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
 		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
 			"algorithm", defaultMembers, k.check, func(c *Config) *string { return &c.Members }).Says(defaultMembers),
-		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same",
-			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean),
-		param.Int("inner_folds", "folds of the training rows that fitted weights are chosen by: each member is trained once for each, and once on all", 2, 20, 5,
+		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same; best: the member with the least K-L on these predictions has all the weight, so that settings are chosen",
+			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest),
+		param.Int("inner_folds", "folds of the training rows by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }),
-		param.Int("weight_rows", "rows at most that weights are fitted to; of more, so many are drawn", 1, 10_000_000, 100_000,
+		param.Int("weight_rows", "rows at most that weights are fitted to, or the best member is chosen by; of more, so many are drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),
 	}
 }

@@ -90,9 +90,14 @@ func (t *trainer) weigh() error {
 	if err != nil {
 		return err
 	}
-	t.weights, t.rows = s.choose(), uint64(s.rows())
+	t.rows = uint64(s.rows())
 	for m := range count {
 		t.kl = append(t.kl, s.divergence(only(m, count)))
+	}
+	if t.job.Config.Weights == weightsBest {
+		t.weights = only(least(t.kl), count)
+	} else {
+		t.weights = s.choose()
 	}
 	t.kl = append(t.kl, s.divergence(t.weights))
 	for i := range t.results {

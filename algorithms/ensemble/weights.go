@@ -184,6 +184,17 @@ func onSimplex(w []float64) bool {
 
 func uniform(n int) []float64 { return slices.Repeat([]float64{1 / float64(n)}, n) }
 
+// least returns the place of the least value, the first of several.
+func least(values []float64) int {
+	at := 0
+	for i, v := range values {
+		if v < values[at] {
+			at = i
+		}
+	}
+	return at
+}
+
 // only returns weights of n members of which m has all.
 func only(m, n int) []float64 {
 	w := make([]float64, n)
