@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/experiment/folds"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -99,13 +100,23 @@ func TestFoldAsListed(t *testing.T) {
 	if c.Dataset != 1 || c.Repeat != 1 || c.Fold != 1 {
 		t.Fatalf("%+v", c)
 	}
+	list, err := folds.KFold(120, 2, 4+1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "row,fold\n"
+	for row, fold := range list {
+		text += fmt.Sprintf("%d,%d\n", row, fold)
+	}
+	var alone result
+	inJSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "second.csv"), "--algorithm", "structrf", "--set", "trees=3",
+		"--split", write(t, dir, "folds.csv", text), "--seed", fmt.Sprint(5+1))
+	if alone.Folds[1].ModelDigest != c.Digest {
+		t.Errorf("the cell has the digest %s, alone %s", c.Digest, alone.Folds[1].ModelDigest)
+	}
 	found := false
 	for _, path := range models {
-		var m struct {
-			Digest string `json:"digest"`
-		}
-		inJSON(t, &m, "model", "show", path)
-		found = found || m.Digest == c.Digest
+		found = found || strings.Contains(works(t, "model", "show", path), c.Digest)
 	}
 	if !found {
 		t.Errorf("no model has the digest %s", c.Digest)
@@ -218,6 +229,12 @@ func TestExperimentOnCluster(t *testing.T) {
 	if len(list) != 1 || list[0].Name != "e" || list[0].State != "done" || list[0].Jobs != 4 || list[0].Cells != 14 || list[0].Done != 14 {
 		t.Errorf("%+v", list)
 	}
+	experimentSpec(t, dir, "  - {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}\n")
+	works(t, on("experiment", "extend", spec)...)
+	works(t, on("experiment", "cancel", "e")...)
+	if e := coppice(t, on("experiment", "watch", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, "7 cells of e missing") || !strings.Contains(e.stdout, "structrf trees=3") {
+		t.Errorf("cancelled: exit code %d\n%s", e.code, e.stderr)
+	}
 	works(t, on("experiment", "delete", "e")...)
 	if e := coppice(t, on("experiment", "show", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, `no experiment "e"`) {
 		t.Errorf("deleted: exit code %d\n%s", e.code, e.stderr)
@@ -303,7 +320,7 @@ func TestShippedExperiments(t *testing.T) {
 	artificialFile(t, dir, "first.csv", 200, 1)
 	artificialFile(t, dir, "second.csv", 150, 2)
 	table := tableOf(t, "experiment", "run", "../../experiments/small.yaml", "--data", dir, "--dir", filepath.Join(dir, "e"), "--local")
-	if n := len(table.Cells); n != 5*(3+6) {
+	if n := len(table.Cells); n != 6*(3+6) {
 		t.Errorf("%d cells", n)
 	}
 	for _, c := range table.Cells {

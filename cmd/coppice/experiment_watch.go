@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -214,7 +215,13 @@ func watchAndReport(a *app, cl *client.Client, name string, f *reportFlags) erro
 	if err != nil {
 		return err
 	}
-	return f.write(a, t)
+	if err := f.write(a, t); err != nil {
+		return err
+	}
+	if n := experiment.Count(t).Missing; n > 0 {
+		return fmt.Errorf("%s of %s missing, since a job failed or was cancelled; coppice experiment run submits them again", plural(n, "cell"), name)
+	}
+	return nil
 }
 
 type experimentCancelCmd struct {
