@@ -37,6 +37,7 @@ type Folder struct {
 
 	mu   sync.Mutex
 	file *os.File // nil: for reading only
+	end  int64    // of the last record: a piece behind it, of a write that failed, is written over
 	have map[string]*Record
 }
 
@@ -59,24 +60,16 @@ func OpenFolder(dir string) (*Folder, error) {
 
 func (f *Folder) open() (err error) {
 	if f.lock, err = lock(filepath.Join(f.dir, lockFile)); err != nil {
-		return fmt.Errorf("%s: another process runs this experiment: %w", f.dir, err)
+		return fmt.Errorf("%s: %w", f.dir, err)
 	}
 	path := filepath.Join(f.dir, cellsFile)
 	if f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return err
 	}
-	records, end, err := readRecords(f.file)
-	if err != nil {
+	if f.have, f.end, err = readRecords(f.file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := f.file.Truncate(end); err != nil {
-		return err
-	}
-	if _, err := f.file.Seek(end, io.SeekStart); err != nil {
-		return err
-	}
-	f.have = records
-	return nil
+	return f.file.Truncate(f.end)
 }
 
 // own refuses a folder with files of others and none of an experiment.
@@ -239,12 +232,13 @@ func (f *Folder) Put(r *Record) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, err := f.file.Write(b); err != nil {
+	if _, err := f.file.WriteAt(b, f.end); err != nil {
 		return err
 	}
 	if err := f.file.Sync(); err != nil {
 		return err
 	}
+	f.end += int64(len(b))
 	kept := *r.Outcome
 	kept.Model, kept.Predictions, kept.Curve = nil, nil, nil
 	f.have[r.Key] = &Record{r.Key, r.Seconds, &kept}

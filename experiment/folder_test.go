@@ -69,6 +69,49 @@ func TestTornRecord(t *testing.T) {
 	}
 }
 
+// TestFailedWrite: records follow each other also where a write between them has failed halfway.
+func TestFailedWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "e")
+	f, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	long, _ := encodeRecord(recordOf(2, strings.Repeat("why ", 50)))
+	if err := f.Put(recordOf(1, "")); err != nil {
+		t.Fatal(err)
+	}
+	for _, piece := range [][]byte{long[:20], long[:len(long)-1], long} {
+		if _, err := f.file.WriteAt(piece, f.end); err != nil { // as far as the disk had room
+			t.Fatal(err)
+		}
+		if err := f.Put(recordOf(3, "")); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Put(recordOf(4, "")); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, cellsFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if records, _, err := readRecords(bytes.NewReader(b)); err != nil || len(records) != 3 {
+			t.Errorf("%d records, error %v", len(records), err)
+		}
+	}
+}
+
+// TestNoLock: a folder that cannot be written to is not taken for one that another process has.
+func TestNoLock(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, lockFile), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolder(dir); err == nil || strings.Contains(err.Error(), "another process") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestFolder: a later record replaces an earlier one; models are files; one process at a time;
 // damage and strangers' folders are refused.
 func TestFolder(t *testing.T) {

@@ -1,12 +1,13 @@
 package experiment
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 )
 
-// lock takes the lock of a folder, which ends with the process that has it. The error says that
-// another process has it.
+// lock takes the lock of a folder, which ends with the process that has it. The error says
+// whether another process has it.
 func lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -14,7 +15,7 @@ func lock(path string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, err
+		return nil, fmt.Errorf("another process runs this experiment: %w", err)
 	}
 	return f, nil
 }
