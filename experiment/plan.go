@@ -172,24 +172,21 @@ func (p *Plan) Cells() ([]Cell, error) {
 func CellsOf(j *round.Job, assigned []uint16, count int, rows map[int]int) ([]Cell, error) {
 	tested := make(map[int]string) // of folds of a list that overlaps
 	var list []Cell
-	for unit, at := range j.Cells.All() {
+	err := pipeline.Cells(j, func(unit int, at round.Cell, child *round.Job) (err error) {
 		row, ok := rows[at.Row]
 		if !ok {
 			row = -1
 		}
-		child, err := pipeline.Cell(j, unit)
-		if err != nil {
-			return nil, err
-		}
 		fold := child.Split.Fold
 		if _, known := tested[fold]; j.Split.Overlap && !known {
 			if tested[fold], err = testRows(child.Split, assigned, count); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		list = append(list, Cell{unit, row, at, keyOf(child, tested[fold])})
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
 
 // testRows returns the SHA-256 of which rows a split tests.

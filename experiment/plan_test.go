@@ -241,3 +241,32 @@ func TestFill(t *testing.T) {
 		t.Error("other numerics")
 	}
 }
+
+// TestSomeCells: the cells of a job of some cells are those that were wanted, and each has the
+// key of the job that its unit is.
+func TestSomeCells(t *testing.T) {
+	_, p := planned(t, "name: a\ndatasets: [b]\nrows: [rf, ldlf, aa-knn]\nfolds: {sklearn: 4, seed: 1, repeats: 3}")
+	all, err := p.Cells()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := make(map[string]bool)
+	for i := range all {
+		wanted[all[i].Key] = i%5 < 2
+	}
+	p.Job, p.Rows = p.Only(all, func(c *Cell) bool { return wanted[c.Key] })
+	some, err := p.Cells()
+	if err != nil || len(some) != 15 {
+		t.Fatalf("%d of %d cells, error %v", len(some), len(all), err)
+	}
+	for i := range some {
+		j, err := pipeline.Cell(p.Job, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tested, err := testRows(j.Split, p.Assigned, 60)
+		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested) {
+			t.Errorf("cell %d: %+v, error %v", i, c, err)
+		}
+	}
+}

@@ -62,6 +62,20 @@ func Cell(j *round.Job, unit int) (*round.Job, error) {
 	return cellJob(j, cell), nil
 }
 
+// Cells calls do with each cell of a job of cells, by unit, and the job that Cell returns, until
+// do returns an error. It takes a time that grows with the number of cells.
+func Cells(j *round.Job, do func(unit int, at round.Cell, child *round.Job) error) error {
+	if err := checkCells(j); err != nil {
+		return err
+	}
+	for unit, at := range j.Cells.All() {
+		if err := do(unit, at, cellJob(j, at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func cellJob(j *round.Job, cell round.Cell) *round.Job {
 	child, row := *j, &j.Cells.Rows[cell.Row]
 	child.Cells, child.NoModel = nil, !j.Cells.Models
