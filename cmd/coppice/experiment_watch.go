@@ -29,11 +29,19 @@ type standing struct {
 // stateOrder lists states: that of an experiment is the first that one of its jobs has.
 var stateOrder = []protocol.JobState{protocol.Running, protocol.Queued, protocol.Paused, protocol.Failed, protocol.Cancelled, protocol.Done}
 
-// standingsOf groups jobs by experiment, in the order of their newest jobs.
+// standingsOf groups jobs, the newest first, by experiment, in the order of their newest jobs. A
+// job that failed or was cancelled does not count where a later submission of the experiment has
+// a job on its dataset: that one has its cells.
 func standingsOf(jobs []protocol.JobInfo) []*standing {
 	var list []*standing
+	newest := make(map[[2]string]int64) // time of the last submission, by experiment and dataset
 	for i := range jobs {
 		j := &jobs[i]
+		of := [2]string{j.Experiment, j.Dataset}
+		if j.Submitted < newest[of] && (j.State == protocol.Failed || j.State == protocol.Cancelled) {
+			continue
+		}
+		newest[of] = max(newest[of], j.Submitted)
 		at := slices.IndexFunc(list, func(p *standing) bool { return p.Name == j.Experiment })
 		if at < 0 {
 			at = len(list)
@@ -78,8 +86,16 @@ func (p *standing) ended() bool {
 // pollEvery is the time between two looks at an experiment.
 const pollEvery = time.Second
 
+// failure is the error of an experiment that ended without all of its jobs.
+func (p *standing) failure() error {
+	if p.State == string(protocol.Done) {
+		return nil
+	}
+	return fmt.Errorf("experiment %s is %s: not all of its jobs were done; coppice experiment run with its spec runs the cells that are missing", p.Name, p.State)
+}
+
 // watchExperiment shows how far an experiment is until all of its jobs have ended.
-func watchExperiment(a *app, cl *client.Client, name string) error {
+func watchExperiment(a *app, cl *client.Client, name string) (*standing, error) {
 	m := newMeter(a.stderr)
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
@@ -87,17 +103,17 @@ func watchExperiment(a *app, cl *client.Client, name string) error {
 	for {
 		list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: name})
 		if err != nil {
-			return leftExperiment(name, err)
+			return nil, leftExperiment(name, err)
 		}
 		if len(list.Jobs) == 0 {
-			return fmt.Errorf("the cluster has no experiment %q", name)
+			return nil, fmt.Errorf("the cluster has no experiment %q", name)
 		}
 		p := standingsOf(list.Jobs)[0]
 		if p.ended() {
 			for _, text := range p.Errors {
 				a.note("%s", text)
 			}
-			return nil
+			return p, nil
 		}
 		if first < 0 {
 			first, firstAt = p.Done, time.Now()
@@ -105,7 +121,7 @@ func watchExperiment(a *app, cl *client.Client, name string) error {
 		m.show(p.line(first, time.Since(firstAt).Seconds(), waitsOf(list.Jobs)))
 		select {
 		case <-a.ctx.Done():
-			return leftExperiment(name, a.ctx.Err())
+			return nil, leftExperiment(name, a.ctx.Err())
 		case <-time.After(pollEvery):
 		}
 	}
@@ -204,7 +220,8 @@ func (c *experimentWatchCmd) Run(a *app) error {
 }
 
 func watchAndReport(a *app, cl *client.Client, name string, f *reportFlags) error {
-	if err := watchExperiment(a, cl, name); err != nil {
+	p, err := watchExperiment(a, cl, name)
+	if err != nil {
 		return err
 	}
 	e, err := readJobs(a.ctx, cl, name)
@@ -221,7 +238,7 @@ func watchAndReport(a *app, cl *client.Client, name string, f *reportFlags) erro
 	if n := experiment.Count(t).Missing; n > 0 {
 		return fmt.Errorf("%s of %s missing, since a job failed or was cancelled; coppice experiment run submits them again", plural(n, "cell"), name)
 	}
-	return nil
+	return p.failure()
 }
 
 type experimentCancelCmd struct {

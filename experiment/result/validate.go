@@ -30,13 +30,15 @@ func (t *Table) checkNames() error {
 		{"row", namesOf(t.Rows, func(r *Row) string { return r.Name })},
 		{"measure", t.Measures},
 	} {
+		seen := make(map[string]bool, len(list.names))
 		for i, name := range list.names {
 			if name == "" {
 				return fmt.Errorf("%s %d has no name", list.what, i)
 			}
-			if slices.Index(list.names, name) < i {
+			if seen[name] {
 				return fmt.Errorf("two of the name %s %q", list.what, name)
 			}
+			seen[name] = true
 		}
 	}
 	return nil

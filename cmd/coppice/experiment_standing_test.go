@@ -1,0 +1,35 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestStandings: a job that was cancelled counts until a later submission has its cells, and an
+// experiment without all of its jobs ends with an error.
+func TestStandings(t *testing.T) {
+	job := func(dataset string, state protocol.JobState, at int64) protocol.JobInfo {
+		return protocol.JobInfo{Name: dataset, Experiment: "e", Dataset: dataset, State: state, CellCount: 4, Submitted: at}
+	}
+	for _, c := range []struct {
+		jobs        []protocol.JobInfo // the newest first
+		state       string
+		done, cells int
+	}{
+		{[]protocol.JobInfo{job("b", protocol.Done, 1), job("a", protocol.Done, 1)}, "done", 8, 8},
+		{[]protocol.JobInfo{job("b", protocol.Cancelled, 1), job("a", protocol.Done, 1)}, "cancelled", 4, 4},
+		{[]protocol.JobInfo{job("b", protocol.Done, 2), job("b", protocol.Cancelled, 1), job("a", protocol.Done, 1)}, "done", 8, 8},
+		{[]protocol.JobInfo{job("b", protocol.Done, 2), job("b", protocol.Failed, 1), job("a", protocol.Failed, 1)}, "failed", 4, 4},
+		{[]protocol.JobInfo{job("b", protocol.Failed, 2), job("b", protocol.Done, 1)}, "failed", 4, 4},
+	} {
+		list := standingsOf(c.jobs)
+		if len(list) != 1 || list[0].State != c.state || list[0].Done != c.done || list[0].Cells != c.cells {
+			t.Errorf("%+v: %+v", c.jobs, list)
+			continue
+		}
+		if err := list[0].failure(); (err == nil) != (c.state == "done") {
+			t.Errorf("%s: error %v", c.state, err)
+		}
+	}
+}
