@@ -117,7 +117,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return fmt.Errorf("%s: no row goes with any dataset, so there is nothing to run; --local shows why", c.Spec)
 	}
 	a.note("%s submitted; experiment %s", plural(n, "cell"), s.Name)
-	return watchAndReport(a, cl, s.Name, &c.reportFlags)
+	return watchAndReport(a, cl, s.Name, e.layout, &c.reportFlags)
 }
 
 // whatArg names an experiment that was begun.

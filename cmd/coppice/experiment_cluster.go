@@ -93,6 +93,9 @@ type onCluster struct {
 	cl   *client.Client
 	name string
 	jobs []*experiment.ClusterJob // by submission
+	// layout is that of the spec, where it is known; else the jobs say what it was at the last
+	// submission of cells.
+	layout *experiment.Layout
 }
 
 // readJobs reads the jobs of an experiment.
@@ -175,6 +178,9 @@ func (e *onCluster) table(ctx context.Context) (*tables.Table, []string, error) 
 	if err != nil {
 		return nil, nil, err
 	}
+	if e.layout != nil {
+		l = e.layout
+	}
 	return l.Fill(records, nil), l.Skipped, nil
 }
 
@@ -255,7 +261,7 @@ func (e *onCluster) freeName(name string) string {
 }
 
 // submit submits the cells of a spec that no job of its experiment has, and returns how many
-// there are.
+// there are. The experiment has the layout of the spec then.
 func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry bool) (*onCluster, int, error) {
 	e, err := readJobs(a.ctx, cl, of.Name)
 	if err != nil {
@@ -270,8 +276,16 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry b
 		return nil, 0, err
 	}
 	r, n, err := e.request(a.ctx, of, plans, skipped, known)
-	if err != nil || len(r.Jobs) == 0 {
-		return e, 0, err
+	if err != nil {
+		return nil, 0, err
+	}
+	layout, err := layoutThere(of, plans, skipped)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(r.Jobs) == 0 {
+		e.layout = layout
+		return e, 0, nil
 	}
 	if _, err := cl.SubmitExperiment(a.ctx, *r); err != nil {
 		if errors.Is(err, context.Canceled) {
@@ -279,6 +293,17 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry b
 		}
 		return nil, 0, err
 	}
-	e, err = readJobs(a.ctx, cl, of.Name)
+	if e, err = readJobs(a.ctx, cl, of.Name); err == nil {
+		e.layout = layout
+	}
 	return e, n, err
+}
+
+// layoutThere returns the layout of a spec.
+func layoutThere(of *experiment.Spec, plans []*clusterPlan, skipped []string) (*experiment.Layout, error) {
+	var all []*experiment.Plan
+	for _, p := range plans {
+		all = append(all, p.plan)
+	}
+	return experiment.NewLayout(of, all, skipped)
 }

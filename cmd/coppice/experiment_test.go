@@ -241,6 +241,25 @@ func TestExperimentOnCluster(t *testing.T) {
 	}
 }
 
+// TestSpecAsItWas: a run on a cluster reports what its spec says, also where all of its cells had
+// ended before, under other names, measures or settings.
+func TestSpecAsItWas(t *testing.T) {
+	dir := t.TempDir()
+	server := start(t, 1, 1).Servers()
+	artificialFile(t, dir, "first.csv", 60, 1)
+	for _, text := range []string{
+		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}, aa-knn]",
+		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 3}}]",
+		"measures: [clark]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}]",
+	} {
+		spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\n"+text)
+		here, there := tableOf(t, "experiment", "run", spec, "--local"), tableOf(t, "experiment", "run", spec, "--server", server)
+		if diff := cmp.Diff(asJSON(t, here), asJSON(t, there)); diff != "" {
+			t.Errorf("%s\n%s", text, diff)
+		}
+	}
+}
+
 // TestKilledClusterExperiment: while everything is killed and starts again, a cluster ends an
 // experiment with the table of --local, and runs no cell again whose result was recorded.
 func TestKilledClusterExperiment(t *testing.T) {

@@ -216,10 +216,12 @@ func (c *experimentWatchCmd) Run(a *app) error {
 	}
 	defer cl.Close()
 	a.asks.patient(protocol.ClientRead)
-	return watchAndReport(a, cl, c.Name, &c.reportFlags)
+	return watchAndReport(a, cl, c.Name, nil, &c.reportFlags)
 }
 
-func watchAndReport(a *app, cl *client.Client, name string, f *reportFlags) error {
+// watchAndReport waits for the end of an experiment and reports it in a layout; nil: that of its
+// jobs.
+func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.Layout, f *reportFlags) error {
 	p, err := watchExperiment(a, cl, name)
 	if err != nil {
 		return err
@@ -228,6 +230,7 @@ func watchAndReport(a *app, cl *client.Client, name string, f *reportFlags) erro
 	if err != nil {
 		return err
 	}
+	e.layout = layout
 	t, _, err := e.table(a.ctx)
 	if err != nil {
 		return err
