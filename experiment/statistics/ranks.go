@@ -21,8 +21,11 @@ func AverageRanks(values [][]float64, higherIsBetter bool) []float64 {
 			mean = make([]float64, len(row))
 		}
 		for i, r := range Ranks(directed(row, higherIsBetter)) {
-			mean[i] += r / float64(len(values))
+			mean[i] += r // exact: halves
 		}
+	}
+	for i := range mean {
+		mean[i] /= float64(len(values))
 	}
 	return mean
 }

@@ -232,3 +232,15 @@ func TestMoments(t *testing.T) {
 		t.Errorf("no values: %v", got)
 	}
 }
+
+// TestRankOfTheBest: a model that is best everywhere has rank 1, and one that is worst has the
+// last, without a rounding error, whatever the number of datasets.
+func TestRankOfTheBest(t *testing.T) {
+	var values [][]float64
+	for n := range 50 {
+		values = append(values, []float64{1, 2, 3})
+		if got := AverageRanks(values, true); !slices.Equal(got, []float64{3, 2, 1}) {
+			t.Errorf("%d datasets: ranks %v", n+1, got)
+		}
+	}
+}
