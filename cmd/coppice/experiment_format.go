@@ -19,8 +19,8 @@ type reportFlags struct {
 
 // check refuses a level that is none.
 func (f *reportFlags) check() error {
-	if !(f.Level > 0 && f.Level < 1) {
-		return usagef("--level %v: want a number above 0 and below 1", f.Level)
+	if !(f.Level >= reporting.LeastLevel && f.Level < 1) {
+		return usagef("--level %v: want a number from %v to below 1", f.Level, reporting.LeastLevel)
 	}
 	return nil
 }

@@ -264,3 +264,18 @@ func TestTicks(t *testing.T) {
 		}
 	}
 }
+
+// TestShortAxis: values that are equal but for rounding have ticks that end, and a figure.
+func TestShortAxis(t *testing.T) {
+	next := math.Nextafter(.05, 1)
+	if n := len(ticks{most: mostTicks}.Ticks(.05, next)); n > mostTicks+1 {
+		t.Errorf("%d ticks", n)
+	}
+	f, err := (&Lines{Series: []Series{{X: []float64{1, 2}, Y: []float64{.05, next}}}}).Figure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Element(); err != nil {
+		t.Error(err)
+	}
+}

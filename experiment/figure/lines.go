@@ -2,6 +2,7 @@ package figure
 
 import (
 	"fmt"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -155,9 +156,9 @@ func grid() *plotter.Grid {
 	return g
 }
 
-// widen gives an axis whose values are all the same some room.
+// widen gives an axis whose values are all the same, but for rounding, some room.
 func widen(a *plot.Axis) {
-	if a.Min != a.Max {
+	if a.Max-a.Min > 1e-12*max(math.Abs(a.Min), math.Abs(a.Max)) {
 		return
 	}
 	if _, log := a.Scale.(plot.LogScale); log {

@@ -32,7 +32,12 @@ func (t ticks) Ticks(least, greatest float64) []plot.Tick {
 func linearTicks(least, greatest float64, most int) (all []plot.Tick) {
 	step := niceStep((greatest - least) / float64(most-1))
 	digits := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
-	for i := math.Ceil(least/step - 1e-9); i*step <= greatest+step*1e-9; i++ {
+	first := math.Ceil(least/step - 1e-9)
+	for n := range most + 1 { // bounded also where the axis is so short that first + 1 is first
+		i := first + float64(n)
+		if i*step > greatest+step*1e-9 {
+			break
+		}
 		all = append(all, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step+0, 'f', digits, 64)})
 	}
 	return all

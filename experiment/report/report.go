@@ -24,12 +24,16 @@ type Options struct {
 	// Sample divides squared deviations over folds by their number less one; otherwise the
 	// deviation is that of the population.
 	Sample bool
-	// Level is the level of tests and of the critical difference; 0: 0.05.
+	// Level is the level of tests and of the critical difference, at least LeastLevel; 0: 0.05.
 	Level float64
 	// AllTests shows the tests of every measure; otherwise text, Markdown, LaTeX and HTML have
 	// those of the first. CSV and JSON have all in any case.
 	AllTests bool
 }
+
+// LeastLevel bounds the level of tests: the critical difference of a smaller one is beyond the
+// accuracy of its computation.
+const LeastLevel = 1e-9
 
 // writers are the formats.
 var writers = map[string]func(io.Writer, *Summary) error{
@@ -57,8 +61,8 @@ func (o Options) check(t *result.Table) (Options, error) {
 	if o.Level == 0 {
 		o.Level = 0.05
 	}
-	if !(o.Level > 0 && o.Level < 1) {
-		return o, fmt.Errorf("level %v: want a number above 0 and below 1: %w", o.Level, ErrOptions)
+	if !(o.Level >= LeastLevel && o.Level < 1) {
+		return o, fmt.Errorf("level %v: want a number from %v to below 1: %w", o.Level, LeastLevel, ErrOptions)
 	}
 	for _, name := range t.Measures {
 		if _, ok := measures.Find(name); !ok {

@@ -222,6 +222,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		`format "pdf": want one of table, md`: {"pdf", Options{}, func(*result.Table) {}},
 		"level 2":                             {"table", Options{Level: 2}, func(*result.Table) {}},
+		"level 1e-17":                         {"html", Options{Level: 1e-17}, func(*result.Table) {}},
 		`measure "odd": known are kl`:         {"table", Options{}, func(t *result.Table) { t.Measures[0] = "odd" }},
 		"0 rows":                              {"table", Options{}, func(t *result.Table) { t.Rows = nil }},
 		"cell 0: dataset 9 of 5":              {"table", Options{}, func(t *result.Table) { t.Cells[0].Dataset = 9 }},
