@@ -1,10 +1,6 @@
 package network
 
-import (
-	"math"
-
-	"github.com/coppice-ldl/coppice/internal/num"
-)
+import "github.com/coppice-ldl/coppice/internal/num"
 
 // ReLU is the rectifier y = max(0, x), whose derivative at 0 is 0.
 type ReLU struct {
@@ -19,25 +15,12 @@ func (l *ReLU) Shapes() (from, to Shape) { return l.Of, l.Of }
 func (l *ReLU) NewSpace(uint64, int) Space { return nil }
 
 // Forward implements Layer.
-func (l *ReLU) Forward(v *Values, _ *Pass, _ Space) { keepPositive(v.Y, v.X, v.X) }
+func (l *ReLU) Forward(v *Values, _ *Pass, _ Space) { num.KeepPositive(v.Y, v.X, v.X) }
 
 // Backward implements Layer.
 func (l *ReLU) Backward(v *Values, _ *Pass, _ Space) {
 	if v.DX != nil {
-		keepPositive(v.DX, v.DY, v.Y)
-	}
-}
-
-// keepPositive sets dst to the values of v where by is above 0, and to 0 elsewhere. It has no
-// branch, which processors would guess wrong half the time.
-func keepPositive(dst, v, by []float32) {
-	v, by = v[:len(dst)], by[:len(dst)]
-	for i, x := range by {
-		keep := uint32(0)
-		if x > 0 {
-			keep = 1
-		}
-		dst[i] = math.Float32frombits(math.Float32bits(v[i]) & -keep)
+		num.KeepPositive(v.DX, v.DY, v.Y)
 	}
 }
 

@@ -21,6 +21,7 @@ func sigmoidPairs(s, t, f []float32) int { return 0 }
 
 // These do the start of their namesakes and return its length.
 func add64(dst, a []float64) int                                                   { return 0 }
+func keepPositive(dst, v, by []float32) int                                        { return 0 }
 func mul32(dst, a []float32) int                                                   { return 0 }
 func ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) int { return 0 }
 func quotients(r []float64, w, d, g []float32, floor float32) int                  { return 0 }
