@@ -27,13 +27,15 @@ func (l *Pool) Forward(v *Values, _ *Pass, ws Space) {
 	if !l.Average {
 		s.at = resize(s.at, len(v.Y))
 	}
-	l.windows(len(v.X)/l.Of.Size(), func(to, from int) {
-		if l.Average {
-			v.Y[to] = l.mean(v.X, from)
-			return
+	l.lines(len(v.X)/l.Of.Size(), func(to, end, from int) {
+		for ; to < end; to, from = to+1, from+l.Size {
+			if l.Average {
+				v.Y[to] = l.mean(v.X, from)
+				continue
+			}
+			at := l.greatest(v.X, from)
+			s.at[to], v.Y[to] = uint32(at), v.X[at]
 		}
-		at := l.greatest(v.X, from)
-		s.at[to], v.Y[to] = uint32(at), v.X[at]
 	})
 }
 
@@ -49,41 +51,37 @@ func (l *Pool) Backward(v *Values, _ *Pass, ws Space) {
 		}
 		return
 	}
-	l.windows(len(v.DX)/l.Of.Size(), func(to, from int) {
-		d := v.DY[to] / float32(l.Size*l.Size)
-		for y := range l.Size {
-			row := v.DX[from+y*l.Of.Width:]
-			for x := range l.Size {
-				row[x] = d
+	l.lines(len(v.DX)/l.Of.Size(), func(to, end, from int) {
+		for ; to < end; to, from = to+1, from+l.Size {
+			d := v.DY[to] / float32(l.Size*l.Size)
+			for y := range l.Size {
+				fill(v.DX[from+y*l.Of.Width:][:l.Size], d)
 			}
 		}
 	})
 }
 
-// windows calls do for each window of some rows: to is the number of its value behind the
-// layer, from that of its first value before.
-func (l *Pool) windows(rows int, do func(to, from int)) {
+// lines calls do for each line of windows of some rows: the numbers of their values behind the layer go from
+// to to below end, the first value before the layer has the number from.
+func (l *Pool) lines(rows int, do func(to, end, from int)) {
 	_, out := l.Shapes()
 	to := 0
 	for image := range rows * l.Of.Channels {
 		for y := range out.Height {
-			from := image*l.Of.Area() + y*l.Size*l.Of.Width
-			for range out.Width {
-				do(to, from)
-				to, from = to+1, from+l.Size
-			}
+			do(to, to+out.Width, image*l.Of.Area()+y*l.Size*l.Of.Width)
+			to += out.Width
 		}
 	}
 }
 
 // greatest returns where the greatest value of a window is.
 func (l *Pool) greatest(v []float32, from int) int {
-	at := from
+	at, most := from, v[from]
 	for y := range l.Size {
 		row := from + y*l.Of.Width
-		for x := range l.Size {
-			if v[row+x] > v[at] {
-				at = row + x
+		for x, value := range v[row:][:l.Size] {
+			if value > most {
+				at, most = row+x, value
 			}
 		}
 	}
