@@ -219,7 +219,7 @@ func TestKeys(t *testing.T) {
 // No text makes the parser panic, and what it takes can be set again.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"", "trees: 5\n", "a: [b, {c: d}]\n", "x: &a\n", "depth: 4\n---\n", "\"seed\": 'x'\n", "? a\n: b\n", "{trees: 3, depth: 4}", "%YAML 1.2\n---\ntrees: 1", "a: |\n  b\n",
-		"algorithm: sa-iis\npreset: paper\nnewton_steps: 3\n",
+		"algorithm: sa-iis\npreset: paper\nnewton_steps: 3\n", "algorithm: dldl\nfeatures: conv\nshape: 1x8x8\nchannels: 16,32\nhidden: 128\nrates: output:2\n",
 		"algorithm: ensemble\nmembers:\n  - algorithm: structrf\n    trees: 7\n  - ldlf\n", "algorithm: ensemble\nmembers: [rf, {algorithm: ldlf}]\n"} {
 		f.Add([]byte(text))
 	}
