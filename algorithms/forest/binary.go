@@ -80,7 +80,7 @@ func (s *search) binaryTry(passed uint64, index uint32) {
 		s.record(sum, index)
 	}
 	if s.adaptive {
-		s.next = l + s.step(sum)
+		s.advance(index, l, sum)
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *search) binarySteps(entries []uint32, passed uint64, index uint32) uint
 					s.record(sum, index+uint32(i))
 				}
 				if s.adaptive {
-					s.next = l + s.step(sum)
+					s.advance(index+uint32(i), l, sum)
 				}
 			}
 		}

@@ -51,16 +51,9 @@ type pendingNode struct {
 
 // grow grows tree number n on t. The tree is valid until the next call.
 func (g *grower) grow(ctx context.Context, t *Table, n uint32) (*Tree, error) {
-	g.ctx, g.table = ctx, t
-	g.drawSample(t, n)
-	g.features.begin(&g.cfg, n, t.features)
-	g.onDemand.begin(&g.features, len(g.rows), t.features)
-	g.fillColumns(t)
-	g.labeller.Begin(&g.sample)
-	g.search.begin(g, t)
+	g.ctx = ctx
+	root := g.begin(t, n)
 	g.tree.Reset(t.labels)
-	root := pendingNode{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
-	root.splits = g.classify(&root)
 	if err := g.growNode(0, &root); err != nil {
 		return nil, err
 	}
@@ -68,6 +61,20 @@ func (g *grower) grow(ctx context.Context, t *Table, n uint32) (*Tree, error) {
 	g.tree.Loss /= float64(t.draws)
 	g.ctx, g.table = nil, nil
 	return &g.tree, nil
+}
+
+// begin prepares for tree number n on t and returns its root.
+func (g *grower) begin(t *Table, n uint32) pendingNode {
+	g.table = t
+	g.drawSample(t, n)
+	g.features.begin(&g.cfg, n, t.features)
+	g.onDemand.begin(&g.features, len(g.rows), t.features)
+	g.fillColumns(t)
+	g.labeller.Begin(&g.sample)
+	g.search.begin(g, t)
+	root := pendingNode{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
+	root.splits = g.classify(&root)
+	return root
 }
 
 // growNode makes node number at of the tree, and all below it (Algorithm 1 of Chen et al.

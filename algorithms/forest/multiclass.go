@@ -105,7 +105,7 @@ func (s *search) multiclassTry(index uint32) {
 		s.record(sum, index)
 	}
 	if s.adaptive {
-		s.next = m.passed + s.step(sum)
+		s.advance(index, m.passed, sum)
 	}
 }
 

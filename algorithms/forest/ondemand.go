@@ -45,8 +45,8 @@ func (g *grower) splitOnDemand(p *pendingNode) {
 	}
 	for i, c := range tried {
 		g.collectColumn(i, c, fromRows)
-		if Varies(g.entries, len(rows)) && g.tryColumn(g.entries, 0, len(rows)) {
-			s.split.column, s.split.segment = c, i
+		if Varies(g.entries, len(rows)) {
+			g.tryColumn(segment{c, 0, uint32(len(g.entries))}, i, len(rows))
 		}
 	}
 	if s.found {

@@ -45,8 +45,14 @@ type search struct {
 
 	// Of the current column: a threshold is tried if at least next copies are on its
 	// left; zeroLeft says that the implicit zeros are on its left.
+	trying   segment
 	next     uint32
 	zeroLeft bool
+
+	// observe, if set, is told of each threshold that the adaptive step tries: the one before
+	// entry index of the column trying, with so many copies on its left. sum is entropy times
+	// copies of both sides.
+	observe func(index, left uint32, sum int64)
 
 	weight, class []uint32 // of the sample's rows
 	binary        binaryCounts
@@ -97,6 +103,15 @@ func (s *search) step(sum int64) uint32 {
 	return uint32(far)
 }
 
+// advance chooses the next threshold after the one before entry index, with left copies on its
+// left, was tried.
+func (s *search) advance(index, left uint32, sum int64) {
+	s.next = left + s.step(sum)
+	if s.observe != nil {
+		s.observe(index, left, sum)
+	}
+}
+
 // record records a better split of the current column: entries before index go left.
 func (s *search) record(sum int64, index uint32) {
 	s.best, s.found = sum, true
@@ -125,29 +140,29 @@ func (g *grower) bestSplit(p *pendingNode) (split, bool) {
 	return s.split, true
 }
 
-// eagerSplit tries the columns of the node's list.
+// splitPresorted tries the columns of the node's list.
 func (g *grower) splitPresorted(p *pendingNode) {
 	for i := p.base; i < p.top; i++ {
-		c := g.segments[i]
-		if g.features.tries(c.column) && g.tryColumn(g.entries[c.from:c.to], c.from, p.to-p.from) {
-			g.search.split.column, g.search.split.segment = c.column, i
+		if g.features.tries(g.segments[i].column) {
+			g.tryColumn(g.segments[i], i, p.to-p.from)
 		}
 	}
 }
 
-// tryColumn tries the thresholds of a column and reports whether one is better
-// than all before. entries are the node's, the first of which has the index from;
-// rows is the number of the node's rows.
-func (g *grower) tryColumn(entries []uint32, from uint32, rows int) bool {
-	s := &g.search
+// tryColumn tries the thresholds of a column, whose entries in a node of so many rows are c. at
+// is where the segment will be found if one of them is the best.
+func (g *grower) tryColumn(c segment, at, rows int) {
+	s, entries := &g.search, g.entries[c.from:c.to]
 	before := s.best
-	s.next, s.zeroLeft = 1, false
+	s.trying, s.next, s.zeroLeft = c, 1, false
 	if s.multiclass.classes == 0 {
-		s.binaryColumn(entries, from, rows)
+		s.binaryColumn(entries, c.from, rows)
 	} else {
-		s.multiclassColumn(entries, from, rows)
+		s.multiclassColumn(entries, c.from, rows)
 	}
-	return s.best < before
+	if s.best < before {
+		s.split.column, s.split.segment = c.column, at
+	}
 }
 
 // Neighbours returns the entries on both sides of a threshold before entry index of a column,

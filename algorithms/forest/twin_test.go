@@ -25,6 +25,12 @@ type slow struct {
 	sample  BootstrapSample
 	number  map[int]uint32 // a training row's number in the sample
 	counted uint64
+	visited []slowVisit // each threshold that was counted
+}
+
+type slowVisit struct {
+	feature   int
+	threshold float64
 }
 
 type slowNode struct {
@@ -113,6 +119,7 @@ func (s *slow) split(n *slowNode, rows []int, path uint64) {
 				continue
 			}
 			s.counted++
+			s.visited = append(s.visited, slowVisit{f, (values[i-1] + values[i]) / 2})
 			sum := s.disorder(left) + s.disorder(right)
 			if sum < best {
 				best = sum

@@ -74,7 +74,22 @@ func examples() map[string]figurer {
 		"confusion-few": &Confusion{Classes: []string{"background", "leaf", "stem and root"}, Counts: diagonal(3)},
 		"confusion-max": &Confusion{Title: "A hundred classes", Classes: numbered(100), Counts: diagonal(100)},
 		"colours":       artificial(),
+		"gains":         gains(),
+		"gains-few":     &Gains{X: Axis{Name: "feature 3"}, Thresholds: []float64{.5}, Gains: []float64{0}, Visited: []bool{false}},
+		"visits":        &Visits{Title: "The root of tree 0", Counts: []int{13, 2, 40, 0, 7, 1, 1, 3}},
+		"visits-one":    &Visits{Counts: []int{0}},
 	}
+}
+
+// gains has one peak, and visits that are dense there.
+func gains() *Gains {
+	g := &Gains{Title: "Yeast_alpha, the root of tree 0", X: Axis{Name: "feature 3"}}
+	for i := range 2000 {
+		x := float64(i) / 2000
+		gain := .008*math.Exp(-20*(x-.6)*(x-.6)) + .0002*math.Sin(40*x)*math.Sin(40*x)
+		g.Thresholds, g.Gains, g.Visited = append(g.Thresholds, x), append(g.Gains, gain), append(g.Visited, i%400 == 0 || gain > .006 && i%20 == 0)
+	}
+	return g
 }
 
 func numbered(n int) (names []string) {
@@ -191,6 +206,8 @@ func TestTexts(t *testing.T) {
 		"ages":      {"age (years)", ">degree<", ">predicted<"},
 		"confusion": {"true class", "predicted class", ">179<"},
 		"colours":   {">x1<", ">label 3<", ">ldlf<"},
+		"gains":     {">feature 3<", "gain (nats)", ">visited by the adaptive step<"},
+		"visits":    {">feature<", ">thresholds visited<"},
 	} {
 		f, err := examples()[name].Figure()
 		if err != nil {
@@ -229,6 +246,11 @@ func TestRefusals(t *testing.T) {
 		&Confusion{},
 		&Confusion{Classes: []string{"a", "b"}, Counts: [][]uint64{{1, 2}, {1}}},
 		&ColourMap{},
+		&Gains{},
+		&Gains{Thresholds: []float64{1}, Gains: []float64{1, 2}, Visited: []bool{true}},
+		&Gains{Thresholds: []float64{1}, Gains: []float64{nan}, Visited: []bool{true}},
+		&Visits{},
+		&Visits{Counts: []int{-1}},
 		&ColourMap{FromX: 0, ToX: 1, FromY: 0, ToY: 1, Columns: 2, Lines: 2, Maps: []Map{{Name: "a"}}},
 	} {
 		if _, err := bad.Figure(); !errors.Is(err, ErrData) {
