@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -196,7 +195,7 @@ func (e *examination) repeat(alpha float64, tell func(s *split, left uint32)) No
 // list takes a threshold into the results of the exhaustive search.
 func (e *examination) list(s *split, left uint32) {
 	g := e.gains
-	gain := math.Max(0, s.gain(e.node.copies)) // rounding may leave a gain of 0 a little below
+	gain := max(0, s.gain(e.node.copies)) // rounding may leave a gain of 0 a little below
 	if n := len(g.Features); n == 0 || g.Features[n-1].Feature != int(s.column) {
 		g.Features = append(g.Features, FeatureGains{Feature: int(s.column)})
 	}

@@ -24,6 +24,8 @@ type cli struct {
 	Predict    predictCmd    `cmd:"" group:"models" help:"Predict label distributions with a model."`
 	Evaluate   evaluateCmd   `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
 
+	Inspect inspectWhatCmd `cmd:"" group:"models" help:"Show what an algorithm computed on the way to a model."`
+
 	Experiment experimentCmd `cmd:"" group:"models" help:"Run all rows and folds of a spec, and report the table."`
 
 	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
@@ -40,7 +42,7 @@ type cli struct {
 	Chaos      chaosCmd      `cmd:"" group:"other" help:"Harm a cluster on this machine; check that nothing is lost."`
 	NATS       natsCmd       `cmd:"" group:"other" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
 	Echo       echoCmd       `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
-	Completion completionCmd `cmd:"" group:"other" help:"Print a script for bash, zsh or fish that completes commands and flags."`
+	Completion completionCmd `cmd:"" group:"other" help:"Print a script that completes commands and flags in a shell."`
 	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print how a command line may go on."`
 	Config     configCmd     `cmd:"" group:"other" help:"Show where the values of flags come from: command line, variables, a file."`
 	Help       helpCmd       `cmd:"" group:"other" help:"Show the help of a command."`

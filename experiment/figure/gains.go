@@ -19,6 +19,9 @@ type Gains struct {
 	Visited    []bool    // each threshold
 }
 
+// headroom is how far above the greatest value the axis ends, so that no mark is cut.
+const headroom = 1.05
+
 // visitStyle marks a threshold that is visited.
 var visitStyle = draw.GlyphStyle{Color: seriesColours[2], Radius: 1.7, Shape: draw.CircleGlyph{}}
 
@@ -56,7 +59,7 @@ func (g *Gains) Figure() (*Figure, error) {
 		p.Add(marks)
 		entries = append(entries, entry{"visited by the adaptive step", markSample{}})
 	}
-	p.Y.Min = min(0, p.Y.Min)
+	p.Y.Min, p.Y.Max = min(0, p.Y.Min), headroom*p.Y.Max
 	widen(&p.X)
 	widen(&p.Y)
 	return withLegend(p, g.Title, entries, linesHeight), nil
@@ -90,8 +93,9 @@ func (v *Visits) Figure() (*Figure, error) {
 		bar.Color, bar.LineStyle.Width = seriesColours[1], 0
 		p.Add(bar)
 	}
-	p.X.Min, p.X.Max = -1, float64(len(v.Counts))
-	p.Y.Min, p.Y.Max = 0, max(1, p.Y.Max)
+	p.X.Tick.Marker, p.Y.Tick.Marker = wholeTicks{}, wholeTicks{}
+	p.X.Min, p.X.Max = -.6, float64(len(v.Counts))-.4
+	p.Y.Min, p.Y.Max = 0, max(1, headroom*p.Y.Max)
 	return withLegend(p, v.Title, nil, linesHeight), nil
 }
 

@@ -2,6 +2,7 @@ package figure
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -26,6 +27,14 @@ func (t ticks) Ticks(least, greatest float64) []plot.Tick {
 		return logTicks(least, greatest, t.most)
 	}
 	return linearTicks(least, greatest, t.most)
+}
+
+// wholeTicks are ticks at whole numbers, for counts.
+type wholeTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (wholeTicks) Ticks(least, greatest float64) []plot.Tick {
+	return slices.DeleteFunc(linearTicks(least, greatest, mostTicks), func(t plot.Tick) bool { return t.Value != math.Trunc(t.Value) })
 }
 
 // linearTicks are multiples of one step.
