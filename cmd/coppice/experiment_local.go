@@ -35,7 +35,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	records := folder.Records()
 	if n := layout.Strange(records); n > 0 {
-		a.note("%s in %s is of no cell of this spec, or of another version's numerics; it is kept", plural(n, "record"), c.Dir)
+		a.note("%s kept in %s: of cells that this spec does not have, or of another version's numerics", plural(n, "record"), c.Dir)
 	}
 	if err := folder.PutLayout(layout); err != nil {
 		return nil, err
