@@ -86,16 +86,8 @@ func (p *standing) ended() bool {
 // pollEvery is the time between two looks at an experiment.
 const pollEvery = time.Second
 
-// failure is the error of an experiment that ended without all of its jobs.
-func (p *standing) failure() error {
-	if p.State == string(protocol.Done) {
-		return nil
-	}
-	return fmt.Errorf("experiment %s is %s: not all of its jobs were done; coppice experiment run with its spec runs the cells that are missing", p.Name, p.State)
-}
-
 // watchExperiment shows how far an experiment is until all of its jobs have ended.
-func watchExperiment(a *app, cl *client.Client, name string) (*standing, error) {
+func watchExperiment(a *app, cl *client.Client, name string) error {
 	m := newMeter(a.stderr)
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
@@ -103,17 +95,17 @@ func watchExperiment(a *app, cl *client.Client, name string) (*standing, error) 
 	for {
 		list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: name})
 		if err != nil {
-			return nil, leftExperiment(name, err)
+			return leftExperiment(name, err)
 		}
 		if len(list.Jobs) == 0 {
-			return nil, fmt.Errorf("the cluster has no experiment %q", name)
+			return fmt.Errorf("the cluster has no experiment %q", name)
 		}
 		p := standingsOf(list.Jobs)[0]
 		if p.ended() {
 			for _, text := range p.Errors {
 				a.note("%s", text)
 			}
-			return p, nil
+			return nil
 		}
 		if first < 0 {
 			first, firstAt = p.Done, time.Now()
@@ -121,7 +113,7 @@ func watchExperiment(a *app, cl *client.Client, name string) (*standing, error) 
 		m.show(p.line(first, time.Since(firstAt).Seconds(), waitsOf(list.Jobs)))
 		select {
 		case <-a.ctx.Done():
-			return nil, leftExperiment(name, a.ctx.Err())
+			return leftExperiment(name, a.ctx.Err())
 		case <-time.After(pollEvery):
 		}
 	}
@@ -222,8 +214,7 @@ func (c *experimentWatchCmd) Run(a *app) error {
 // watchAndReport waits for the end of an experiment and reports it in a layout; nil: that of its
 // jobs.
 func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.Layout, f *reportFlags) error {
-	p, err := watchExperiment(a, cl, name)
-	if err != nil {
+	if err := watchExperiment(a, cl, name); err != nil {
 		return err
 	}
 	e, err := readJobs(a.ctx, cl, name)
@@ -241,7 +232,7 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 	if n := experiment.Count(t).Missing; n > 0 {
 		return fmt.Errorf("%s of %s missing, since a job failed or was cancelled; coppice experiment run submits them again", plural(n, "cell"), name)
 	}
-	return p.failure()
+	return nil
 }
 
 type experimentCancelCmd struct {
