@@ -14,8 +14,8 @@ After that each line on stdin is a job, and each line on stdout its answer:
     {"seconds": [0.0021, 0.081], "loss": 0.1037}
 
 The seconds are those of what is measured, in the order that the job's kind has in
-internal/speed; the loss is the K-L divergence of the model on its training rows, from
-which it is seen that the peer does the same work. What goes wrong ends the process, with
+internal/speed; the loss is the K-L divergence of the model on its training rows, or another
+number from which it is seen that the peer does the same work. A job without data needs none. What goes wrong ends the process, with
 its reason on stderr.
 """
 
@@ -53,10 +53,10 @@ def serve(peer, versions, run):
     loaded = {}
     for line in sys.stdin:
         job = json.loads(line)
-        path = job["data"]
-        if path not in loaded:
+        path = job.get("data")
+        if path and path not in loaded:
             loaded[path] = load(path)
-        seconds, loss = run(job, loaded[path])
+        seconds, loss = run(job, loaded.get(path))
         say({"seconds": seconds, "loss": loss})
 
 

@@ -1,7 +1,7 @@
 """Peer "torch": the label distribution learning forest as a user of PyTorch writes it.
 
-The forest of Shen et al. 2017 with a linear feature function: all trees and all rows of
-a mini-batch at once, the gradient of Eqs. 5, 6 and 13 by autograd, torch.optim.SGD with
+The forest of Shen et al. 2017 with a linear feature function, or with a network of one hidden
+layer: all trees and all rows of a mini-batch at once, the gradient of Eqs. 5, 6 and 13 by autograd, torch.optim.SGD with
 momentum, and every 100 steps a leaf update of Eq. 12 over the last 100 mini-batches.
 """
 
@@ -14,17 +14,32 @@ numpy, torch = common.require(numpy="numpy", torch="torch")
 FLOOR = 1e-20  # the least g
 
 
+def linear(features, outputs):
+    """A linear feature function that begins as `init: xavier` does."""
+    layer = torch.nn.Linear(features, outputs)
+    bound = (3 / features) ** 0.5
+    torch.nn.init.uniform_(layer.weight, -bound, bound)
+    torch.nn.init.zeros_(layer.bias)
+    return layer
+
+
+def network(features, hidden, outputs):
+    """A network of one hidden layer that begins as `init: he` does."""
+    layers = torch.nn.Linear(features, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, outputs)
+    for layer in layers[::2]:
+        torch.nn.init.kaiming_normal_(layer.weight)
+        torch.nn.init.zeros_(layer.bias)
+    return torch.nn.Sequential(*layers)
+
+
 class Forest(torch.nn.Module):
-    """Trees of one depth that share the output units of one linear layer."""
+    """Trees of one depth that share the output units of one linear layer, or of a network."""
 
     def __init__(self, features, labels, job, random):
         super().__init__()
         self.depth, trees = job["depth"], job["trees"]
         leaves = 2 ** (self.depth - 1)
-        self.linear = torch.nn.Linear(features, job["outputs"])
-        bound = (3 / features) ** 0.5  # Xavier's, as `init: xavier`
-        torch.nn.init.uniform_(self.linear.weight, -bound, bound)
-        torch.nn.init.zeros_(self.linear.bias)
+        self.f = network(features, job["hidden"], job["outputs"]) if job.get("hidden") else linear(features, job["outputs"])
         # φ: each tree's split nodes, in heap order, have output units of their own.
         phi = numpy.stack([random.permutation(job["outputs"])[: leaves - 1] for _ in range(trees)])
         self.register_buffer("phi", torch.from_numpy(phi))
@@ -32,7 +47,7 @@ class Forest(torch.nn.Module):
 
     def route(self, x):
         """Eq. 1: the probability of each leaf, rows by trees by leaves."""
-        s = torch.sigmoid(self.linear(x))[:, self.phi]
+        s = torch.sigmoid(self.f(x))[:, self.phi]
         p = torch.ones(len(x), len(self.phi), 1)
         for level in range(self.depth - 1):
             left = s[:, :, 2**level - 1 : 2 ** (level + 1) - 1]

@@ -18,13 +18,14 @@ import (
 type benchCmd struct {
 	Kernels benchKernelsCmd `cmd:"" help:"Measure the kernels of internal/num on one core."`
 	LDLF    benchLDLFCmd    `cmd:"" name:"ldlf" help:"Measure steps and leaf updates of ldlf on one core."`
+	Network benchNetworkCmd `cmd:"" help:"Measure layers of networks, and ldlf on a network, on one core."`
 	Forest  benchForestCmd  `cmd:"" help:"Measure how long structrf takes to grow and to predict on one core."`
 	Cluster benchClusterCmd `cmd:"" default:"withargs" help:"Measure what a cluster costs over training in one process; also without this word."`
 }
 
 // Help implements kong's longer help.
 func (benchCmd) Help() string {
-	return `kernels, ldlf and forest measure one core of this machine. Each table has the floor of a row: the time of its
+	return `kernels, ldlf, network and forest measure one core of this machine. Each table has the floor of a row: the time of its
 operations at this core's peak, or of its bytes at this core's bandwidth, both measured in the same rounds, and
 how many times the floor Coppice takes. Without one of these words, bench is bench cluster.`
 }
@@ -33,6 +34,7 @@ how many times the floor Coppice takes. Without one of these words, bench is ben
 const (
 	kindKernels = "kernels"
 	kindLDLF    = "ldlf"
+	kindNetwork = "network"
 	kindForest  = "forest"
 	kindCluster = "cluster"
 )
@@ -97,6 +99,23 @@ func (c *benchLDLFCmd) Run(a *app) error {
 	return c.withPeers(a, kindLDLF, &c.peerFlags, []string{"torch_plain.py", "torch_tuned.py"}, ldlfCases)
 }
 
+type benchNetworkCmd struct {
+	benchFlags
+	peerFlags
+}
+
+// Help implements kong's longer help.
+func (benchNetworkCmd) Help() string {
+	return `Forward and backward, on mini-batches of 128 rows, of a network 243-256-64 and of convolutions of 3x3 to 16 channels on
+images of 32x32; and steps and leaf updates of 5 trees of depth 7 on the network. The peer is PyTorch as a user
+writes it. Let nothing else run meanwhile.`
+}
+
+// Run implements `coppice bench network`.
+func (c *benchNetworkCmd) Run(a *app) error {
+	return c.withPeers(a, kindNetwork, &c.peerFlags, []string{"torch_network.py"}, networkCases)
+}
+
 type benchForestCmd struct {
 	benchFlags
 	peerFlags
@@ -115,8 +134,8 @@ func (c *benchForestCmd) Run(a *app) error {
 
 // toMeasure makes a case of a dataset, which is opened where the case is wanted.
 type toMeasure struct {
-	shape speed.Shape
-	name  string // of the rows
+	shape speed.Shape // without a name: there is none
+	name  string      // of the rows
 	with  func(s *speed.Set, file string) (speed.Case, error)
 }
 
@@ -129,6 +148,18 @@ func ldlfCases() (all []toMeasure) {
 		}
 	}
 	return all
+}
+
+func networkCases() []toMeasure {
+	alone := func(name string, c func() speed.Case) toMeasure {
+		return toMeasure{name: name, with: func(*speed.Set, string) (speed.Case, error) { return c(), nil }}
+	}
+	return []toMeasure{
+		alone("network 243-256-64, batch 128", speed.PaperLayers.Case),
+		{speed.Dense, "5 trees of depth 7 on it", func(s *speed.Set, file string) (speed.Case, error) { return speed.PaperNetwork.Case(s, 128, file) }},
+		alone("convolution 3x3 of 16 on 1x32x32, batch 128", speed.FirstImages.Case),
+		alone("convolution 3x3 of 16 on 16x32x32, batch 128", speed.LaterImages.Case),
+	}
 }
 
 func forestCases() (all []toMeasure) {
@@ -168,7 +199,7 @@ func casesOf(all []toMeasure, folder, dir string) (cases []speed.Case, sources [
 	sets := make(map[string]*speed.Set)
 	for _, m := range all {
 		s := sets[m.shape.Name]
-		if s == nil {
+		if s == nil && m.shape.Name != "" {
 			if s, err = m.shape.Open(folder); err != nil {
 				return nil, nil, err
 			}
@@ -176,7 +207,7 @@ func casesOf(all []toMeasure, folder, dir string) (cases []speed.Case, sources [
 			sources = append(sources, s.Source)
 		}
 		file := ""
-		if dir != "" {
+		if dir != "" && s != nil {
 			if file, err = s.ForPeers(dir); err != nil {
 				return nil, nil, err
 			}

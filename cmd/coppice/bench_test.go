@@ -61,6 +61,7 @@ func TestBenchUsage(t *testing.T) {
 		"kernels --each 0s":      "each",
 		"kernels --rows nothing": "no row of bench kernels",
 		"ldlf --rows sjaffe":     "no row of bench ldlf",
+		"network --rows yeast":   "no row of bench network",
 		"kernels --peers":        "unknown flag",
 		"nonsense":               "nonsense",
 	} {
@@ -107,6 +108,21 @@ func TestBenchKernels(t *testing.T) {
 	}
 	if e = coppice(t, "bench", "cluster", "--compare", old+"x"); e.code != exitFailed || !strings.Contains(e.stderr, "no such file") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+}
+
+// TestBenchNetwork: a layer without a dataset has its row, and no K-L.
+func TestBenchNetwork(t *testing.T) {
+	e := coppice(t, "bench", "network", "--runs", "1", "--rows", "1x32x32", "-o", "json")
+	if e.code != exitOK {
+		t.Fatalf("exit code %d: %s", e.code, e.stderr)
+	}
+	var r speed.Report
+	if err := json.Unmarshal([]byte(e.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 1 || r.Rows[0].Of != "forward and backward" || r.Rows[0].Seconds.Median <= 0 || r.Rows[0].Times <= 0 || r.Rows[0].Loss != 0 || len(r.Data) != 0 {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -39,8 +39,15 @@ func TestKernels(t *testing.T) {
 // TestTraining: a small training has as many steps and leaf updates as it says, its step
 // with leaf updates is the sum of both, and the leaf update's rows are those of its window.
 func TestTraining(t *testing.T) {
-	p := Training{Trees: 2, Depth: 3, Outputs: 8, Rate: 1, Momentum: 0.9, Interval: 5, Intervals: 3, Iterations: 4}
-	for _, s := range []Shape{tiny, {Name: "thin", Rows: 300, Features: 100, Labels: 3, Density: 0.02}} {
+	linear := Training{Trees: 2, Depth: 3, Outputs: 8, Rate: 1, Momentum: 0.9, Interval: 5, Intervals: 3, Iterations: 4}
+	deep := linear
+	deep.Hidden, deep.Rate = 6, 0.1
+	thin := Shape{Name: "thin", Rows: 300, Features: 100, Labels: 3, Density: 0.02}
+	for _, x := range []struct {
+		p Training
+		s Shape
+	}{{linear, tiny}, {linear, thin}, {deep, tiny}, {deep, thin}} {
+		p, s := x.p, x.s
 		set := open(t, s, "")
 		c, err := p.Case(set, 64, "")
 		if err != nil {

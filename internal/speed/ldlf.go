@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/round"
@@ -20,10 +22,14 @@ type Training struct {
 	Interval              int     // steps from one leaf update to the next
 	Intervals             int     // that are measured
 	Iterations            int     // of Eq. 12 in a leaf update
+	Hidden                int     // units of the hidden layer; 0: the feature function is linear
 }
 
 // PaperTraining is the training of the tables.
 var PaperTraining = Training{Trees: 5, Depth: 7, Outputs: 64, Rate: 1, Momentum: 0.9, Interval: 100, Intervals: 2, Iterations: 20}
+
+// PaperNetwork is the same on a network of one hidden layer.
+var PaperNetwork = Training{Trees: 5, Depth: 7, Outputs: 64, Rate: 0.1, Momentum: 0.9, Interval: 100, Intervals: 2, Iterations: 20, Hidden: 256}
 
 // The peers of LDLF and of the forests, as their scripts call themselves.
 const (
@@ -68,6 +74,10 @@ func (t Training) Case(s *Set, batch int, file string) (Case, error) {
 			"outputs": t.Outputs, "rate": t.Rate, "momentum": t.Momentum, "set": t.Interval, "sets": t.Intervals, "iterations": t.Iterations,
 		}
 		c.Jobs = map[string]Job{PeerTorch: job, PeerTuned: job}
+		if t.Hidden > 0 {
+			job["hidden"] = t.Hidden
+			c.Jobs = map[string]Job{PeerTorch: job}
+		}
 	}
 	return c, nil
 }
@@ -79,12 +89,16 @@ func (t Training) job(s *Set, batch int) (*round.Job, error) {
 	if s.standardise() {
 		scaling = "standard"
 	}
-	r, err := ldlf.New().Resolve(param.Values{
+	given := param.Values{
 		"preset": "paper", "trees": int64(t.Trees), "depth": int64(t.Depth), "outputs": int64(t.Outputs), "scaling": scaling,
 		"batch_size": int64(batch), "learning_rate": t.Rate, "learning_rate_step": int64(0), "momentum": t.Momentum,
 		"leaf_batches": int64(t.Interval), "leaf_iterations": int64(t.Iterations), "steps": int64(t.Interval * (t.Intervals + 1)),
 		"validation_fraction": 0.0,
-	}, s.Manifest)
+	}
+	if t.Hidden > 0 {
+		given["features"], given["hidden"], given["dropout"] = network.MLP, strconv.Itoa(t.Hidden), 0.0
+	}
+	r, err := ldlf.New().Resolve(given, s.Manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -158,14 +172,26 @@ func (p *phases) Fold(r *round.Result) error {
 	return err
 }
 
-// stepWork is what a gradient step needs: the two products of the feature function and the
+// weights returns the weights that a row of the batch is multiplied by, in the first layer and in the one behind it,
+// where there is one; the first takes so many values of the row.
+func (t Training) weights(values float64) (first, behind float64) {
+	outputs, hidden := float64(t.Outputs), float64(t.Hidden)
+	if t.Hidden == 0 {
+		return values * outputs, 0
+	}
+	return values * hidden, hidden * outputs
+}
+
+// stepWork is what a gradient step needs: the two products of the feature function, of a second layer three, and the
 // two of the trees, sigmoids, walks over the nodes, ratios, and the optimiser, which
 // reads gradient, momentum and Θ and writes the last two.
 func (t Training) stepWork(s *Set, batch int) Work {
 	rows, outputs := float64(batch), float64(t.Outputs)
 	values, leaves, labels := s.values()/float64(s.Manifest.Rows), float64(int(1)<<(t.Depth-1)), float64(s.Manifest.Labels)
-	trees, theta := float64(t.Trees), float64(s.Manifest.Features+1)*outputs
-	products := rows*(4*values*outputs) + rows*trees*4*leaves*labels
+	first, behind := t.weights(values)
+	width, rest := t.weights(float64(s.Manifest.Features + 1))
+	trees, theta := float64(t.Trees), width+rest
+	products := rows*(4*first+6*behind) + rows*trees*4*leaves*labels
 	return Work{
 		Products: products,
 		F32:      products + rows*(2*outputs+trees*(7*leaves+labels)) + 4*theta,
@@ -179,11 +205,12 @@ func (t Training) stepWork(s *Set, batch int) Work {
 func (t Training) leafWork(s *Set, rows float64) Work {
 	outputs, trees, iterations := float64(t.Outputs), float64(t.Trees), float64(t.Iterations)
 	values, leaves, labels := s.values()/float64(s.Manifest.Rows), float64(int(1)<<(t.Depth-1)), float64(s.Manifest.Labels)
+	first, behind := t.weights(values)
 	product := 2 * rows * trees * leaves * labels
 	p := 4 * rows * trees * leaves
 	return Work{
 		Products: 2 * iterations * product,
-		F32:      iterations*(product+rows*trees*labels) + rows*(2*values*outputs+2*trees*leaves),
+		F32:      iterations*(product+rows*trees*labels) + rows*(2*(first+behind)+2*trees*leaves),
 		F64:      iterations*product + rows*outputs*sigmoidOps,
 		Bytes:    (iterations + 1) * p, Set: p,
 	}

@@ -22,10 +22,13 @@ type Case struct {
 	// Agreement, where not 0, is how far a peer's loss may be from Coppice's, as a share of
 	// it: further off it does other work.
 	Agreement float64
+	// Unshown is set where the loss is not a K-L divergence, and only shows that the work is the
+	// same.
+	Unshown bool
 }
 
 // Figures are what a run of a case found: seconds in the order of Case.Of, and the K-L
-// divergence of the model on its training rows, 0 where there is none.
+// divergence of the model on its training rows, 0 where there is none. See Case.Unshown.
 type Figures struct {
 	Seconds []float64 `json:"seconds"`
 	Loss    float64   `json:"loss"`
@@ -155,9 +158,25 @@ func (t *turns) note(who string, c *Case, number int) {
 // agrees refuses a peer whose loss shows that it does other work.
 func (c *Case) agrees(peer string, ours, theirs float64) error {
 	if c.Agreement > 0 && !(math.Abs(theirs-ours) <= c.Agreement*ours) {
-		return fmt.Errorf("%s: the peer %s ends at a K-L of %.5f, Coppice at %.5f: they do not do the same work", c.Name, peer, theirs, ours)
+		return fmt.Errorf("%s: the peer %s ends at a %s of %.5f, Coppice at %.5f: they do not do the same work", c.Name, peer, c.lossName(), theirs, ours)
 	}
 	return nil
+}
+
+// lossName says what the loss is.
+func (c *Case) lossName() string {
+	if c.Unshown {
+		return "mean size of the gradient"
+	}
+	return "K-L"
+}
+
+// shown returns the loss where reports have it.
+func (c *Case) shown(f Figures) float64 {
+	if c.Unshown {
+		return 0
+	}
+	return f.Loss
 }
 
 // results makes the rows of a case.
@@ -166,7 +185,7 @@ func (t *turns) results(i int) (rows []Result) {
 	work := c.Work()
 	for k, of := range c.Of {
 		seconds := column(t.ours[i], k)
-		row := Result{Name: c.Name, Of: of, Seconds: SpreadOf(seconds), Work: work[k], Loss: t.ours[i][t.runs-1].Loss}
+		row := Result{Name: c.Name, Of: of, Seconds: SpreadOf(seconds), Work: work[k], Loss: c.shown(t.ours[i][t.runs-1])}
 		row.Floor = row.Work.Floor(&t.roof.roof)
 		if row.Floor > 0 {
 			row.Times = row.Seconds.Median / row.Floor
@@ -177,7 +196,7 @@ func (t *turns) results(i int) (rows []Result) {
 			}
 			his := column(t.theirs[i][j], k)
 			row.Peers = append(row.Peers, PeerResult{
-				Peer: p.Name, Seconds: SpreadOf(his), Ratio: SpreadOf(quotients(his, seconds)), Loss: t.theirs[i][j][t.runs-1].Loss,
+				Peer: p.Name, Seconds: SpreadOf(his), Ratio: SpreadOf(quotients(his, seconds)), Loss: c.shown(t.theirs[i][j][t.runs-1]),
 			})
 		}
 		rows = append(rows, row)

@@ -2,7 +2,7 @@ package speed
 
 // Report is what a measurement found: a file of it is what a later one is compared with.
 type Report struct {
-	Kind     string            `json:"kind"` // kernels, ldlf, forest, cluster
+	Kind     string            `json:"kind"` // kernels, ldlf, network, forest, cluster
 	Machine  Machine           `json:"machine"`
 	Versions map[string]string `json:"versions"`
 	Roof     *Roof             `json:"roof,omitempty"`
@@ -48,7 +48,7 @@ type PeerResult struct {
 	Seconds Spread `json:"seconds"`
 	// Ratio is that of each run's two figures, the peer's by Coppice's.
 	Ratio Spread  `json:"ratio"`
-	Loss  float64 `json:"loss"`
+	Loss  float64 `json:"loss,omitempty"`
 }
 
 // Comparison holds the rows of two reports against each other.
