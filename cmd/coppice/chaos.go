@@ -22,7 +22,7 @@ type chaosCmd struct {
 	Seed      uint64        `default:"1" help:"Seed of the schedule: which fault when, which process, which pauses."`
 	Rounds    int           `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
 	Faults    []string      `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, partitions in one of twenty, the others in one of ten)."`
-	Algorithm string        `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both, and short ones of all other algorithms)."`
+	Algorithm string        `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both, and short ones of all other algorithms and of networks)."`
 	Workers   int           `default:"3" help:"Workers of the cluster."`
 	Hold      time.Duration `default:"3s" help:"How long a partition lasts."`
 	MaxStall  time.Duration `default:"2s" help:"How long training may stand still during a partition, beyond the commit interval, 20 round trips of --network, and 20 times what --heartbeat is above 100ms."`

@@ -16,7 +16,7 @@ import (
 )
 
 // clients keep a cluster busy: two feed it long jobs, each of one algorithm, one after
-// the other; one feeds it jobs of all other algorithms; and one submits, pauses, resumes,
+// the other; one feeds it jobs of all other algorithms and of networks; and one submits, pauses, resumes,
 // cancels and deletes small ones.
 type clients struct {
 	work    *workload

@@ -30,7 +30,7 @@ type Config struct {
 	// machine can have, those of which recovery is measured in two rounds of five,
 	// those that last in one of twenty, the others in one of ten, each at least once.
 	Faults []string
-	// Algorithm restricts the jobs to those of one of Algorithms; empty: both, and short ones of all others.
+	// Algorithm restricts the jobs to those of one of Algorithms; empty: both, and short ones of all others and of networks.
 	Algorithm string
 	Workers   int
 	// Bound is how long a recovery may take; 0: DefaultBound.

@@ -19,6 +19,7 @@ import (
 // task is a job that the suite submits again and again, and what it must give.
 type task struct {
 	spec   protocol.Spec
+	name   string // of one of workload.other
 	digest string // of the model, undisturbed
 }
 
@@ -27,7 +28,7 @@ type workload struct {
 	sources map[string]func() dataset.Source // of the datasets, by name
 	long    map[string][]*task               // by algorithm: those that faults hit
 	short   []*task                          // those of the clients, which pause and cancel
-	other   []*task                          // one for each algorithm without long jobs
+	other   []*task                          // one for each algorithm without long jobs, and of networks
 }
 
 // The names of the data in the cluster: the trees' has more rows, so that a tree
