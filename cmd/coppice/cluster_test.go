@@ -27,7 +27,7 @@ func startWith(t *testing.T, cfg proc.Config) *proc.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Exe, cfg.Env = exe, []string{asCommand + "=1"}
+	cfg.Exe, cfg.Env = exe, append([]string{asCommand + "=1"}, cfg.Env...)
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
