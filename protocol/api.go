@@ -199,14 +199,16 @@ type JobInfo struct {
 	Index uint64 `json:"index"` // of the log entry that the job was read after: it grows
 	Name  string `json:"name"`
 	// Experiment is the name of the experiment that the job is of; empty: of none.
-	Experiment string          `json:"experiment,omitempty"`
-	State      JobState        `json:"state"`
-	Error      string          `json:"error,omitempty"`
-	Dataset    string          `json:"dataset"`
-	Job        *round.Job      `json:"job"`
-	Spec       json.RawMessage `json:"spec,omitempty"`
-	Progress   *round.Progress `json:"progress,omitempty"`
-	Rounds     uint64          `json:"rounds"` // committed
+	Experiment string `json:"experiment,omitempty"`
+	// Outline is the digest of the blob with the outline of its experiment.
+	Outline  string          `json:"outline,omitempty"`
+	State    JobState        `json:"state"`
+	Error    string          `json:"error,omitempty"`
+	Dataset  string          `json:"dataset"`
+	Job      *round.Job      `json:"job"`
+	Spec     json.RawMessage `json:"spec,omitempty"`
+	Progress *round.Progress `json:"progress,omitempty"`
+	Rounds   uint64          `json:"rounds"` // committed
 	// CellCount is the number of cells of a job of cells.
 	CellCount int `json:"cell_count,omitempty"`
 	// Collected is the number of finished units of a collected round, Units of all,
@@ -251,6 +253,10 @@ type ExperimentRequest struct {
 	Token string          `json:"token"` // names the submission, as in a SubmitRequest
 	Name  string          `json:"name"`
 	Jobs  []ExperimentJob `json:"jobs"`
+	// Outline is the digest of a blob that says what the experiment has from now on, for
+	// reports: the cluster does not read it. With one, an experiment that is there may be
+	// submitted without jobs.
+	Outline string `json:"outline,omitempty"`
 }
 
 // ExperimentJob is a job of cells on one dataset.

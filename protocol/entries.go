@@ -98,6 +98,10 @@ type SubmitEntry struct {
 type ExperimentEntry struct {
 	Name string        `json:"name"`
 	Jobs []SubmitEntry `json:"jobs"` // at most MaxExperimentJobs, each with a name
+	// Outline is the digest of the blob with the experiment's outline, which all of its jobs
+	// have from then on; empty: it has none. With an outline there may be no jobs, where the
+	// experiment has some.
+	Outline string `json:"outline,omitempty"`
 }
 
 // MaxExperimentJobs bounds the jobs of one ExperimentEntry.
@@ -131,6 +135,8 @@ type CollectedEntry struct {
 	Of     uint32 `json:"of"`     // units in the round
 	Digest string `json:"digest"` // its blob
 	Bytes  uint64 `json:"bytes"`
+	// Compute is how long it was computed, in nanoseconds, as its worker says; 0: not known.
+	Compute uint64 `json:"compute,omitempty"`
 }
 
 // FinishEntry ends a job with its result; the blobs are on a majority already.

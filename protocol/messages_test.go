@@ -111,7 +111,7 @@ func codecs() []codec {
 			AuditPPM: 50000, MaxQueue: 1000, Time: 1700000000,
 		}),
 		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000, Millis: 250}),
-		jsonEntry("entry/Collected", EntryCollected, CollectedEntry{Epoch: 12, Job: 40, Round: 1, Unit: 3, Of: 10, Digest: sampleText, Bytes: 4096}),
+		jsonEntry("entry/Collected", EntryCollected, CollectedEntry{Epoch: 12, Job: 40, Round: 1, Unit: 3, Of: 10, Digest: sampleText, Bytes: 4096, Compute: 1500}),
 		jsonEntry("entry/Finish", EntryFinish, FinishEntry{
 			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000, Millis: 250,
 			Curve: []byte{1, 2}, FoldCurves: [][]byte{{3}, {4}},
@@ -129,7 +129,7 @@ func codecs() []codec {
 		jsonEntry("entry/ModelDelete", EntryModelDelete, ModelDeleteEntry{Job: 40, Time: 1700000000}),
 		jsonEntry("entry/Experiment", EntryExperiment, ExperimentEntry{Name: "e", Jobs: []SubmitEntry{{
 			Token: "t/0", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"dataset":0}`), Job: sampleCells, MaxQueue: 1000, Time: 1700000000,
-		}}}),
+		}}, Outline: sampleText}),
 	}
 }
 

@@ -39,6 +39,14 @@ func notSent(what, digest string, err error) error {
 	return fmt.Errorf("%s (blob %s): %w", what, digest, err)
 }
 
+// sent has a majority keep a blob that a client sent before; what names it in errors.
+func (s *Server) sent(ctx context.Context, what, digest string) error {
+	if err := s.present(ctx, digest); err != nil {
+		return notSent(what, digest, err)
+	}
+	return s.secure(ctx, digest)
+}
+
 // secure returns once a majority has a blob that is present: whatever refers to it
 // may be committed now. A copy here alone is not enough: a put that found no majority
 // leaves one.

@@ -27,10 +27,15 @@ func (s *Server) submitExperiment(r *http.Request) (any, error) {
 	if err := checkName("experiment", req.Name); err != nil {
 		return nil, err
 	}
-	if n := len(req.Jobs); n == 0 || n > protocol.MaxExperimentJobs {
+	if n := len(req.Jobs); n == 0 && req.Outline == "" || n > protocol.MaxExperimentJobs {
 		return nil, fmt.Errorf("%w: %d jobs of an experiment, want 1 to %d", errBad, n, protocol.MaxExperimentJobs)
 	}
-	e := protocol.ExperimentEntry{Name: req.Name}
+	if a := req.Outline; a != "" {
+		if err := s.sent(r.Context(), "the outline", a); err != nil {
+			return nil, err
+		}
+	}
+	e := protocol.ExperimentEntry{Name: req.Name, Outline: req.Outline}
 	for i := range req.Jobs {
 		entry, err := s.experimentJob(r.Context(), &req.Jobs[i])
 		if err != nil {
@@ -66,10 +71,7 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 		return nil, bad{fmt.Errorf("job %s: %w", j.Name, err)}
 	}
 	if a := j.Job.Split.Assigned; a != "" {
-		if err := s.present(ctx, a); err != nil {
-			return nil, notSent("the split", a, err)
-		}
-		if err := s.secure(ctx, a); err != nil {
+		if err := s.sent(ctx, "the split", a); err != nil {
 			return nil, err
 		}
 	}
@@ -136,10 +138,7 @@ func (s *Server) storedCells(ctx context.Context, j *state.Job, from int) (*prot
 func (s *Server) recordedCells(ctx context.Context, j *state.Job, from int) (*protocol.JobCells, error) {
 	answer := &protocol.JobCells{Cells: []protocol.CellOutcome{}}
 	bytes := uint64(0)
-	for _, part := range j.Parts(j.Round + 1) {
-		if int(part.Unit) < from {
-			continue
-		}
+	for part := range j.PartsFrom(j.Round+1, uint32(from)) {
 		if len(answer.Cells) == protocol.CellsPage || bytes > maxFoldReads || ctx.Err() != nil {
 			answer.Next = int(part.Unit)
 			break

@@ -298,7 +298,7 @@ func (p *Parts) Known(job, round uint64) map[uint32]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j := p.Store.State().Job(job); j != nil {
-		for _, part := range j.Parts(round + 1) {
+		for part := range j.PartsFrom(round+1, 0) {
 			if !p.lost[part.Digest] {
 				known[part.Unit] = part.Digest
 			}
@@ -324,7 +324,7 @@ func (p *Parts) Record(ctx context.Context, c *protocol.Collected, of int) error
 		return err
 	}
 	p.lose(c.Digest, false)
-	return p.record(ctx, protocol.CollectedEntry{Epoch: p.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes})
+	return p.record(ctx, protocol.CollectedEntry{Epoch: p.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute})
 }
 
 // record commits a part. What the state machine refuses, it would refuse again.

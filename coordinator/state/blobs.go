@@ -31,7 +31,7 @@ func isDigest(text string) bool {
 
 // References returns the digests of all blobs that must be kept: the shards and groups of
 // datasets, the splits that jobs were given, and what jobs have: collected parts,
-// a trainer state, models, predictions. The map is the caller's.
+// a trainer state, models, predictions, the outlines of experiments. The map is the caller's.
 func (s *State) References() map[string]bool {
 	refs := make(map[string]bool)
 	for _, d := range s.datasets {
@@ -57,8 +57,9 @@ func (j *Job) references(refs map[string]bool) {
 		refs[j.Job.Split.Assigned] = true
 	}
 	refs[j.TrainerBlob] = true
-	for i := range j.Collected {
-		refs[j.Collected[i].Digest] = true
+	refs[j.Outline] = true
+	for p := range j.collected.all {
+		refs[p.Digest] = true
 	}
 	for i := range j.Models {
 		refs[j.Models[i].Blob] = true

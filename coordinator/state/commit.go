@@ -66,11 +66,7 @@ func (s *State) commitBlob(next *Job, e *protocol.CommitEntry) (any, error) {
 // folded now is dropped.
 func (s *State) advance(next *Job, round uint64) *Job {
 	next.Round, next.pending = round, nil
-	from := 0
-	for from < len(next.Collected) && next.Collected[from].Round <= round {
-		from++
-	}
-	next.Collected = next.Collected[from:]
+	next.collected = next.collected.after(round)
 	return s.put(next)
 }
 

@@ -12,16 +12,20 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// beforeCells is the version of snapshots before jobs of cells, which are read too.
-const beforeCells = 2
+// beforeCells is the version of snapshots before jobs of cells, and beforeOutlines that of those
+// before outlines of experiments and times of collected units. Both are read too.
+const (
+	beforeCells    = 2
+	beforeOutlines = 3
+)
 
 // Decode reads a snapshot that Encode wrote. The error wraps ErrSnapshot where the
 // bytes are at fault.
 func Decode(src io.Reader) (*State, error) {
 	r := &reader{r: bufio.NewReaderSize(src, maxStep)}
 	r.expect(magic, "it does not begin like one")
-	if r.version = r.u8(); r.err == nil && r.version != SnapshotVersion && r.version != beforeCells {
-		r.fail("it has version %d; this process reads versions %d and %d", r.version, beforeCells, SnapshotVersion)
+	if r.version = r.u8(); r.err == nil && (r.version < beforeCells || r.version > SnapshotVersion) {
+		r.fail("it has version %d; this process reads versions %d to %d", r.version, beforeCells, SnapshotVersion)
 	}
 	s := New()
 	s.index, s.epoch = r.u64(), r.u64()
@@ -120,9 +124,7 @@ func (r *reader) job(s *State) {
 	j.Curve = r.curve()
 	r.list(dataset.MaxFolds, func() { j.FoldCurves = append(j.FoldCurves, r.curve()) })
 	j.pending = r.pending()
-	r.list(maxCount, func() {
-		j.Collected = append(j.Collected, Part{Round: r.u64(), Unit: uint32(r.count(protocol.MaxUnits - 1)), Of: uint32(r.count(protocol.MaxUnits)), Bytes: r.u64(), Digest: r.text()})
-	})
+	r.list(maxCount, func() { r.part(j) })
 	j.Outcome = r.rawJSON()
 	r.list(MaxModels, func() {
 		j.Models = append(j.Models, protocol.ModelRef{Digest: r.text(), Blob: r.text(), Bytes: r.u64()})
@@ -131,6 +133,9 @@ func (r *reader) job(s *State) {
 	j.measured = measuredBy(j.Outcome)
 	if r.version > beforeCells {
 		j.Experiment = r.text()
+		if r.version > beforeOutlines {
+			j.Outline = r.text()
+		}
 		r.list(MaxModels, func() {
 			j.Cells = append(j.Cells, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: r.text(), Bytes: r.u64()}, Count: r.count(round.MaxCells)})
 		})
@@ -143,6 +148,21 @@ func (r *reader) job(s *State) {
 	}
 	if err := s.adopt(j); err != nil {
 		r.fail("%v: %v", j, err)
+	}
+}
+
+// part reads a collected unit of a job, which comes after those that were read.
+func (r *reader) part(j *Job) {
+	p := Part{Round: r.u64(), Unit: uint32(r.count(protocol.MaxUnits - 1)), Of: uint32(r.count(protocol.MaxUnits)), Bytes: r.u64()}
+	if r.version > beforeOutlines {
+		p.Compute = r.u64()
+	}
+	p.Digest = r.text()
+	if last, ok := j.collected.last(); ok && comparePart(last, p) >= 0 {
+		r.fail("%v: its collected units are out of order", j)
+	}
+	if r.err == nil {
+		j.collected.push(p)
 	}
 }
 
@@ -174,11 +194,6 @@ func (r *reader) pending() *pending {
 func (s *State) adopt(j *Job) error {
 	if n := len(s.jobs); n > 0 && s.jobs[n-1].ID >= j.ID {
 		return fmt.Errorf("out of order at index %d", s.index)
-	}
-	for i := 1; i < len(j.Collected); i++ {
-		if comparePart(j.Collected[i-1], j.Collected[i]) >= 0 {
-			return fmt.Errorf("its collected units are out of order")
-		}
 	}
 	if !j.State.Final() {
 		d := s.Dataset(j.Dataset)

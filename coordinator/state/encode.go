@@ -10,7 +10,7 @@ import (
 )
 
 // SnapshotVersion is the version of the snapshot format, its byte after the magic.
-const SnapshotVersion = 3
+const SnapshotVersion = 4
 
 // magic begins a snapshot and trailer ends it.
 const (
@@ -107,9 +107,9 @@ func (w *writer) job(j *Job) {
 		w.bytes(c)
 	}
 	w.pending(j.pending)
-	w.u64(uint64(len(j.Collected)))
-	for _, p := range j.Collected {
-		w.u64(p.Round, uint64(p.Unit), uint64(p.Of), p.Bytes)
+	w.u64(uint64(j.collected.len()))
+	for p := range j.collected.all {
+		w.u64(p.Round, uint64(p.Unit), uint64(p.Of), p.Bytes, p.Compute)
 		w.text(p.Digest)
 	}
 	w.bytes(j.Outcome)
@@ -121,6 +121,7 @@ func (w *writer) job(j *Job) {
 	}
 	w.u64(uint64(j.ModelDeleted))
 	w.text(j.Experiment)
+	w.text(j.Outline)
 	w.u64(uint64(len(j.Cells)))
 	for _, c := range j.Cells {
 		w.text(c.Blob)

@@ -36,6 +36,58 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
+// TestOutline: the outline of the last submission stays with all jobs of its experiment, also one
+// that submits no jobs, until all of them are deleted; a submission that is sent again late does
+// not bring an earlier one back.
+func TestOutline(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	has := func(want byte, jobs int) {
+		t.Helper()
+		n := 0
+		for _, j := range m.s.Jobs() {
+			if j.Experiment == "e" {
+				if n++; j.Outline != digest(want) || j.Info().Outline != j.Outline {
+					t.Errorf("%v has the outline %.8s", j, j.Outline)
+				}
+			}
+		}
+		if n != jobs || jobs > 0 && !m.s.References()[digest(want)] {
+			t.Errorf("%d jobs; the outline may be deleted: %v", n, !m.s.References()[digest(want)])
+		}
+	}
+	first := experimentEntry("t", "e", 2)
+	first.Outline = digest('1')
+	made := m.do(protocol.EntryExperiment, first).([]*Job)
+	has('1', 2)
+	if made[1].Outline != digest('1') || made[1] != m.s.Job(made[1].ID) {
+		t.Errorf("%+v", made[1])
+	}
+	m.do(protocol.EntryExperiment, &protocol.ExperimentEntry{Name: "e", Outline: digest('2')})
+	has('2', 2)
+	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('3')}})
+	later := experimentEntry("t2", "e", 3)
+	later.Jobs, later.Outline = later.Jobs[2:], digest('3')
+	m.do(protocol.EntryExperiment, later)
+	has('3', 3)
+	if len(m.s.Condemned()) > 0 {
+		t.Error("the outline is marked for deletion")
+	}
+	m.do(protocol.EntryExperiment, first)
+	has('3', 3)
+	var ids []uint64
+	for _, j := range m.s.Jobs()[1:] {
+		m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID})
+		ids = append(ids, j.ID)
+	}
+	has('3', 3)
+	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: ids})
+	has('3', 0)
+	if m.s.References()[digest('3')] {
+		t.Error("the outline of a deleted experiment is kept")
+	}
+}
+
 // TestExperimentRefused: all jobs of an experiment are queued, or none.
 func TestExperimentRefused(t *testing.T) {
 	m := newMachine(t)
@@ -47,6 +99,8 @@ func TestExperimentRefused(t *testing.T) {
 	}
 	plain := experimentEntry("t", "e", 2)
 	plain.Jobs[1].Job.Cells = nil
+	odd := experimentEntry("t", "e", 1)
+	odd.Outline = "odd"
 	unknown := experimentEntry("t", "e", 2)
 	unknown.Jobs[1].Dataset = "nothing"
 	for name, c := range map[string]struct {
@@ -58,6 +112,8 @@ func TestExperimentRefused(t *testing.T) {
 		"no cells":             {plain, ErrInvalid},
 		"no such dataset":      {unknown, ErrNotFound},
 		"no jobs":              {experimentEntry("t", "e", 0), ErrInvalid},
+		"an outline alone":     {&protocol.ExperimentEntry{Name: "e", Outline: digest('1')}, ErrInvalid},
+		"an odd outline":       {odd, ErrInvalid},
 		"no name":              {experimentEntry("t", "", 1), ErrInvalid},
 	} {
 		if err := m.refused(protocol.EntryExperiment, c.entry); !errors.Is(err, c.want) || len(m.s.Jobs()) != 2 {

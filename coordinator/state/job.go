@@ -1,10 +1,8 @@
 package state
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -16,10 +14,11 @@ import (
 type Job struct {
 	ID   uint64 // index of its Submit entry
 	Name string
-	// Experiment is that which the job is of; empty: of none.
-	Experiment string
-	Token      string
-	Dataset    string // name
+	// Experiment is that which the job is of; empty: of none. Outline is the digest of the blob
+	// with the outline of the experiment, as it was submitted last; empty: it has none.
+	Experiment, Outline string
+	Token               string
+	Dataset             string // name
 	// Manifest describes the dataset; nil once the job has ended.
 	Manifest *dataset.Manifest
 	Spec     json.RawMessage // as the user wrote it
@@ -50,9 +49,6 @@ type Job struct {
 	// empty: none. FoldCurves are those of the folds of a done job.
 	Curve      []byte
 	FoldCurves [][]byte
-	// Collected lists the units recorded of rounds above Round, by round and
-	// unit. It is dropped when the job ends.
-	Collected []Part
 
 	Outcome json.RawMessage // pipeline.Outcome of a done job
 	Models  []protocol.ModelRef
@@ -69,17 +65,11 @@ type Job struct {
 	EndIndex uint64
 	Seconds  float64
 
-	pending  *pending
-	measured *measured // read off Outcome
-}
-
-// Part is the recorded result of one unit of a collected round.
-type Part struct {
-	Round  uint64 // the number of rounds folded once this one is
-	Unit   uint32
-	Of     uint32 // units in the round, for display
-	Digest string // of its blob
-	Bytes  uint64
+	// collected lists the units recorded of rounds above Round. It is dropped when the job
+	// ends.
+	collected partList
+	pending   *pending
+	measured  *measured // read off Outcome
 }
 
 // pending holds the pieces of a trainer state that is not complete yet, all of
@@ -89,24 +79,10 @@ type pending struct {
 	pieces             [][]byte
 }
 
-// Parts returns the recorded units of one round, by unit.
-func (j *Job) Parts(round uint64) []Part {
-	from, _ := slices.BinarySearchFunc(j.Collected, Part{Round: round}, comparePart)
-	to := from
-	for to < len(j.Collected) && j.Collected[to].Round == round {
-		to++
-	}
-	return j.Collected[from:to]
-}
-
-func comparePart(a, b Part) int {
-	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Unit, b.Unit))
-}
-
 // Info describes the job to a user.
 func (j *Job) Info() protocol.JobInfo {
 	info := protocol.JobInfo{
-		ID: j.ID, Name: j.Name, Experiment: j.Experiment, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
+		ID: j.ID, Name: j.Name, Experiment: j.Experiment, Outline: j.Outline, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
 		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
 		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran), ModelDeleted: j.ModelDeleted,
@@ -118,9 +94,8 @@ func (j *Job) Info() protocol.JobInfo {
 		info.CellCount = j.Job.Cells.Count()
 	}
 	info.Measures, info.EvaluatedOn = j.measured.info()
-	if n := len(j.Collected); n > 0 {
-		last := j.Collected[n-1]
-		info.Collected, info.Units = len(j.Parts(last.Round)), int(last.Of)
+	if last, ok := j.collected.last(); ok {
+		info.Collected, info.Units = j.collected.count(last.Round), int(last.Of)
 	}
 	return info
 }
@@ -156,6 +131,6 @@ func (j *Job) end(as protocol.JobState, index uint64, at, millis int64) *Job {
 	next.EndIndex = index
 	next.State, next.Ended, next.Ran = as, at, j.ran(at, millis)
 	next.Manifest, next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, nil, "", 0
-	next.Collected, next.pending = nil, nil
+	next.collected, next.pending = partList{}, nil
 	return &next
 }

@@ -199,7 +199,7 @@ func TestCollected(t *testing.T) {
 	} {
 		m.do(protocol.EntryCollected, e)
 	}
-	want := []Part{{2, 1, 6, digest('b'), 7}, {2, 5, 6, digest('a'), 7}}
+	want := []Part{{2, 1, 6, digest('b'), 7, 0}, {2, 5, 6, digest('a'), 7, 0}}
 	if diff := cmp.Diff(want, m.s.Job(j.ID).Parts(2)); diff != "" {
 		t.Error(diff)
 	}
@@ -212,7 +212,7 @@ func TestCollected(t *testing.T) {
 	}
 	m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, 2, []byte("s"), 9)[0])
 	if got := m.s.Job(j.ID); len(got.Parts(2)) != 0 || len(got.Parts(3)) != 1 {
-		t.Errorf("after the commit of round 2: %v", got.Collected)
+		t.Errorf("after the commit of round 2: %v", got.collected)
 	}
 	if err := m.refused(protocol.EntryCollected, collect(2, 9, 'f')); !errors.Is(err, ErrStaleRound) {
 		t.Errorf("a unit of a committed round: %v", err)

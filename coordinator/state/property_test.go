@@ -20,7 +20,7 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	job, round := drawJob(t, s)
 	blob := digest(rapid.SampledFrom([]byte("0123def")).Draw(t, "blob"))
 	name := rapid.SampledFrom([]string{"yeast", "movie"}).Draw(t, "dataset")
-	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18}).Draw(t, "kind"))
+	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 19, 19}).Draw(t, "kind"))
 	switch kind {
 	case protocol.EntryLead:
 		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node")}
@@ -58,7 +58,9 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		other, _ := drawJob(t, s)
 		return kind, &protocol.JobsDeleteEntry{Jobs: rapid.SampledFrom([][]uint64{{job}, {job, other}, {other, 1 << 50}, nil}).Draw(t, "jobs"), Time: 4}
 	case protocol.EntryExperiment:
-		return kind, experimentEntry(name, name, rapid.IntRange(0, 3).Draw(t, "jobs"))
+		e := experimentEntry(name, name, rapid.IntRange(0, 3).Draw(t, "jobs"))
+		e.Outline = rapid.SampledFrom([]string{"", blob, digest('8'), "no"}).Draw(t, "outline")
+		return kind, e
 	case protocol.EntryModelDelete:
 		return kind, &protocol.ModelDeleteEntry{Job: job, Time: 5}
 	default:
@@ -249,6 +251,9 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 		if _, ok := body.(*protocol.ModelDeleteEntry); ok && after.ModelDeleted == 5 && len(after.Models) == 0 {
 			marked.Models, marked.ModelDeleted = before.Models, before.ModelDeleted
 		}
+		if _, ok := body.(*protocol.ExperimentEntry); ok {
+			marked.Outline = before.Outline
+		}
 		if marked.Suspect = before.Suspect; !reflect.DeepEqual(*before, marked) {
 			t.Fatalf("%v changed after its end", before)
 		}
@@ -256,7 +261,7 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 	if !after.State.Final() && after.Manifest == nil || after.State == protocol.Cancelled && len(after.Models) > 0 {
 		t.Fatalf("%s %v: manifest %v, models %v", after.State, after, after.Manifest, after.Models)
 	}
-	for _, p := range after.Collected {
+	for p := range after.collected.all {
 		if p.Round <= after.Round {
 			t.Fatalf("%v at round %d keeps %+v", after, after.Round, p)
 		}
@@ -272,7 +277,8 @@ func checkPause(t *rapid.T, before, after *Job, body any) {
 	_, suspected := body.(*protocol.SuspectEntry)
 	_, resumed := body.(*protocol.ResumeEntry)
 	_, cancelled := body.(*protocol.CancelEntry)
-	if before.State == protocol.Paused && before != after && !suspected && !resumed && !cancelled {
+	_, outlined := body.(*protocol.ExperimentEntry)
+	if before.State == protocol.Paused && before != after && !suspected && !resumed && !cancelled && !outlined {
 		t.Fatalf("%v is paused, and %+v makes it %+v", before, body, after)
 	}
 	if after.State == protocol.Paused && after.pending != nil {
@@ -280,7 +286,7 @@ func checkPause(t *rapid.T, before, after *Job, body any) {
 	}
 	_, paused := body.(*protocol.PauseEntry)
 	if (paused || resumed) && (before.Round != after.Round || !bytes.Equal(before.Trainer, after.Trainer) ||
-		before.TrainerBlob != after.TrainerBlob || !slices.Equal(before.Collected, after.Collected)) {
+		before.TrainerBlob != after.TrainerBlob || !before.collected.Equal(after.collected)) {
 		t.Fatalf("%+v loses what %v had committed", body, before)
 	}
 }

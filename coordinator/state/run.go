@@ -56,14 +56,13 @@ func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
 	if !isDigest(e.Digest) || e.Unit >= e.Of || e.Of > protocol.MaxUnits {
 		return nil, invalid("unit %d of %d with the digest %.80q", e.Unit, e.Of, e.Digest)
 	}
-	p := Part{Round: e.Round, Unit: e.Unit, Of: e.Of, Digest: e.Digest, Bytes: e.Bytes}
-	i, ok := slices.BinarySearchFunc(j.Collected, p, comparePart)
-	if ok { // the first answer wins
+	list, ok := j.collected.put(Part{Round: e.Round, Unit: e.Unit, Of: e.Of, Digest: e.Digest, Bytes: e.Bytes, Compute: e.Compute})
+	if !ok { // the first answer wins
 		return j, nil
 	}
 	next := *j
-	next.Collected = inserted(j.Collected, i, p)
-	s.keep(p.Digest)
+	next.collected = list
+	s.keep(e.Digest)
 	return s.put(&next), nil
 }
 

@@ -39,7 +39,7 @@ func golden(t testing.TB) *State {
 		}[kind])
 	}
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 3, Data: []byte{1, 2, 3}, Progress: []byte(`{"step":4}`), Curve: points(4, 0.5)})
-	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Unit: 2, Of: 4, Digest: digest('c'), Bytes: 8})
+	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Unit: 2, Of: 4, Digest: digest('c'), Bytes: 8, Compute: 9})
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 3, Data: []byte{1}})
 	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('e'), digest('a')}})
 	audited := submitEntry("t3", "audited", 3)
@@ -56,7 +56,9 @@ func golden(t testing.TB) *State {
 	})
 	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: bare.ID, Time: 9})
 	m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w1", Jobs: []uint64{done.ID}, Reason: "unit 3 differs", Time: 7})
-	cells := m.do(protocol.EntryExperiment, experimentEntry("t6", "e", 2)).([]*Job)[1]
+	e := experimentEntry("t6", "e", 2)
+	e.Outline = digest('7')
+	cells := m.do(protocol.EntryExperiment, e).([]*Job)[1]
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: cells.ID, State: protocol.Running, Time: 10})
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{
 		Epoch: epoch, Job: cells.ID, Outcome: []byte(`{"steps":4}`), Time: 11,
@@ -68,7 +70,7 @@ func golden(t testing.TB) *State {
 // The bytes of a snapshot only change with SnapshotVersion.
 func TestGoldenSnapshot(t *testing.T) {
 	s := golden(t)
-	path := filepath.Join("testdata", "snapshot-v3.golden")
+	path := filepath.Join("testdata", "snapshot-v4.golden")
 	if *update {
 		if err := os.WriteFile(path, encode(t, s), 0o644); err != nil {
 			t.Fatal(err)
@@ -87,18 +89,24 @@ func TestGoldenSnapshot(t *testing.T) {
 	}
 }
 
-// TestOlderSnapshot: a snapshot of the version before is read, and written in this version.
+// TestOlderSnapshot: snapshots of versions before are read, and written in this version.
 func TestOlderSnapshot(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("testdata", "snapshot-v2.golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := decode(t, b)
-	if len(s.Jobs()) != 4 || s.Jobs()[1].Name != "done" || s.Jobs()[1].Predictions == nil || s.Jobs()[1].Experiment != "" {
-		t.Errorf("%d jobs", len(s.Jobs()))
-	}
-	if again := decode(t, encode(t, s)); !bytes.Equal(encode(t, s), encode(t, again)) {
-		t.Error("it is not the same in this version")
+	for file, experiment := range map[string]string{"snapshot-v2.golden": "", "snapshot-v3.golden": "e"} {
+		b, err := os.ReadFile(filepath.Join("testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := decode(t, b)
+		jobs := s.Jobs()
+		if jobs[1].Name != "done" || jobs[1].Predictions == nil || jobs[len(jobs)-1].Experiment != experiment || jobs[len(jobs)-1].Outline != "" {
+			t.Errorf("%s: %d jobs", file, len(jobs))
+		}
+		if parts := jobs[0].Parts(5); len(parts) != 1 || parts[0].Digest != digest('c') || parts[0].Bytes != 8 {
+			t.Errorf("%s: parts %+v", file, parts)
+		}
+		if again := decode(t, encode(t, s)); !bytes.Equal(encode(t, s), encode(t, again)) {
+			t.Errorf("%s: it is not the same in this version", file)
+		}
 	}
 }
 
@@ -113,7 +121,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	newer := bytes.Clone(b)
 	newer[len(magic)]++
 	_, err := Decode(bytes.NewReader(newer))
-	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "versions 2 and 3") {
+	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "versions 2 to 4") {
 		t.Errorf("a newer version: %v", err)
 	}
 	if _, err := Decode(bytes.NewReader(append(b, 0))); !errors.Is(err, ErrSnapshot) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -129,9 +130,17 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 	if err := checkName(e.Name); err != nil {
 		return nil, err
 	}
-	if n := len(e.Jobs); n == 0 || n > protocol.MaxExperimentJobs {
-		return nil, invalid("%d jobs of an experiment, want 1 to %d", n, protocol.MaxExperimentJobs)
+	least := 1
+	if e.Outline != "" && s.hasExperiment(e.Name) {
+		least = 0
 	}
+	if n := len(e.Jobs); n < least || n > protocol.MaxExperimentJobs {
+		return nil, invalid("%d jobs of an experiment, want %d to %d", n, least, protocol.MaxExperimentJobs)
+	}
+	if e.Outline != "" && !isDigest(e.Outline) {
+		return nil, invalid("an outline with the digest %.80q", e.Outline)
+	}
+	before := len(s.jobs)
 	var made []*Job
 	for i := range e.Jobs {
 		one := e.Jobs[i]
@@ -149,7 +158,32 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 		}
 		made = append(made, j)
 	}
+	if len(s.jobs) > before || len(e.Jobs) == 0 { // else it was sent again, perhaps late
+		s.outline(e.Name, e.Outline)
+	}
+	for i, j := range made {
+		made[i] = s.Job(j.ID)
+	}
 	return made, nil
+}
+
+// hasExperiment reports whether there is a job of an experiment.
+func (s *State) hasExperiment(name string) bool {
+	return slices.ContainsFunc(s.jobs, func(j *Job) bool { return j.Experiment == name })
+}
+
+// outline gives all jobs of an experiment its newest outline, so that it stays as long as any of
+// them.
+func (s *State) outline(experiment, digest string) {
+	s.jobs = slices.Clone(s.jobs)
+	for i, j := range s.jobs {
+		if j.Experiment == experiment && j.Outline != digest {
+			next := *j
+			next.Outline = digest
+			s.jobs[i] = &next
+		}
+	}
+	s.keep(digest)
 }
 
 // freeName returns name, or name with a number behind it where a user gave
