@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,7 +11,10 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 func recordOf(n int, why string) *Record {
@@ -202,11 +206,11 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// FuzzJobSpec: what a job keeps of an experiment makes a layout of at most a million cells, or an
-// error.
+// FuzzJobSpec: what a job keeps of an experiment is read, or refused, and then its cells are.
 func FuzzJobSpec(f *testing.F) {
-	f.Add([]byte(`{"outline":{"table":{"name":"a","datasets":[{"name":"d","folds":2}],"rows":[{"name":"r"}],"measures":["kl"],"cells":[]},"sets":[{"repeats":3,"refused":{"0":"why"}}]},"dataset":0,"rows":[0]}`))
-	f.Add([]byte(`{"outline":{"table":{"datasets":[{"folds":1000000}],"rows":[{},{}]},"sets":[{"repeats":1000000}]}}`))
+	f.Add([]byte(`{"dataset":"d","rows":["a","b"],"tested":["x"]}`))
+	f.Add([]byte(`{"dataset":"d","rows":["a"]}`))
+	j := &round.Job{Algorithm: round.AlgorithmCells, Split: dataset.Split{Folds: 2, Overlap: true}, Cells: &round.Cells{Rows: []round.CellRow{{Algorithm: "rf"}}, Repeats: 1, Folds: 2}}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeJobSpec(b)
 		if err != nil {
@@ -215,15 +219,48 @@ func FuzzJobSpec(f *testing.F) {
 			}
 			return
 		}
-		cells := 0
-		for i, set := range s.Outline.Sets {
-			if i < len(s.Outline.Table.Datasets) {
-				cells += max(0, min(set.Repeats, 1<<20)) * max(0, min(s.Outline.Table.Datasets[i].Folds, 1<<20))
-			}
+		of := &ClusterJob{&protocol.JobInfo{Name: "n", Job: j}, s}
+		cells, err := of.Cells()
+		if good := len(s.Rows) == 1 && len(s.Tested) == 2; good != (err == nil) || err == nil && (len(cells) != 2 || of.NameOf(&cells[1]).Row != s.Rows[0]) {
+			t.Fatalf("%d cells, error %v", len(cells), err)
 		}
-		if cells > 1<<12 && cells <= 1<<20 { // it is lawful, and takes long
+	})
+}
+
+// FuzzOutline: an outline makes a layout of at most a million cells, or an error.
+func FuzzOutline(f *testing.F) {
+	s, p := planned(f, "name: a\ndatasets: [b]\nrows: [ranking, rf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
+	b, err := json.Marshal(NewOutline(s, []*Plan{p}, []string{"x"}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{"table":{"name":"a","datasets":[{"name":"d","folds":2}],"rows":[{"name":"r"}],"measures":["kl"],"cells":[]},"sets":[{"repeats":3,"refused":{"0":"why"}}]}`))
+	f.Add([]byte(`{"table":{"datasets":[{"folds":1000000}],"rows":[{},{}]},"sets":[{"repeats":1000000}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, err := DecodeOutline(b)
+		if err != nil {
+			if !errors.Is(err, ErrFolder) {
+				t.Fatalf("error %v", err)
+			}
 			return
 		}
-		s.Outline.Layout(nil)
+		if o.check() == nil && tooMany(o) { // it is lawful, and takes long
+			return
+		}
+		if l, err := o.Layout(); err == nil && len(l.Keys) != len(l.Table.Cells) {
+			t.Fatalf("%d keys of %d cells", len(l.Keys), len(l.Table.Cells))
+		}
 	})
+}
+
+func tooMany(o *Outline) bool {
+	cells := 0
+	for i, set := range o.Sets {
+		cells += max(0, set.Repeats) * max(0, o.Table.Datasets[i].Folds) * len(o.Table.Rows)
+		if set.Job != nil && set.Job.Cells != nil {
+			cells += max(0, set.Job.Cells.Repeats) * max(0, set.Job.Cells.Folds) * len(set.Job.Cells.Rows)
+		}
+	}
+	return cells > 1<<12
 }

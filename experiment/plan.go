@@ -35,8 +35,10 @@ type Plan struct {
 	Rows []int
 	// Refused says why a row of Spec.Rows does not go with the dataset: its cells have failed.
 	Refused map[int]string
-	// Assigned is the list that Job.Split.Assigned names, or nil.
+	// Assigned is the list that Job.Split.Assigned names, or nil, and Tested, where its splits
+	// overlap, the SHA-256 of which rows each of them tests.
 	Assigned []uint16
+	Tested   []string
 	// Repeats and Folds are those of each row.
 	Repeats, Folds int
 }
@@ -56,6 +58,9 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
 	if s.listed(&d.Folds) {
 		p.Folds = d.Folds.Scheme.Folds
+	}
+	if p.Tested, err = testedBy(*split, list, data.Manifest.Rows); err != nil {
+		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds}
 	for i := range s.Rows {
@@ -160,33 +165,43 @@ func (p *Plan) Cells() ([]Cell, error) {
 	if p.Job == nil {
 		return nil, nil
 	}
-	rows := make(map[int]int)
-	for i, row := range p.Rows {
-		rows[i] = row
-	}
-	return CellsOf(p.Job, p.Assigned, p.Manifest.Rows, rows)
+	return CellsOf(p.Job, p.Tested, p.Rows)
 }
 
-// CellsOf lists the cells of a job of cells by unit; rows gives the row of a spec for each of
-// the job's (absent: -1), assigned is the list that its split names.
-func CellsOf(j *round.Job, assigned []uint16, count int, rows map[int]int) ([]Cell, error) {
-	tested := make(map[int]string) // of folds of a list that overlaps
+// CellsOf lists the cells of a job of cells by unit; rows gives a row of a spec for each of the
+// job's, tested is that of a Plan.
+func CellsOf(j *round.Job, tested []string, rows []int) ([]Cell, error) {
+	switch {
+	case j.Cells == nil || len(rows) != len(j.Cells.Rows):
+		return nil, fmt.Errorf("%w: no cells, or not of %d rows", ErrFolder, len(rows))
+	case j.Split.Overlap && len(tested) != j.Split.Folds:
+		return nil, fmt.Errorf("%w: the rows of %d folds, not of %d", ErrFolder, len(tested), j.Split.Folds)
+	}
 	var list []Cell
-	err := pipeline.Cells(j, func(unit int, at round.Cell, child *round.Job) (err error) {
-		row, ok := rows[at.Row]
-		if !ok {
-			row = -1
+	err := pipeline.Cells(j, func(unit int, at round.Cell, child *round.Job) error {
+		of := ""
+		if j.Split.Overlap {
+			of = tested[child.Split.Fold]
 		}
-		fold := child.Split.Fold
-		if _, known := tested[fold]; j.Split.Overlap && !known {
-			if tested[fold], err = testRows(child.Split, assigned, count); err != nil {
-				return err
-			}
-		}
-		list = append(list, Cell{unit, row, at, keyOf(child, tested[fold])})
+		list = append(list, Cell{unit, rows[at.Row], at, keyOf(child, of)})
 		return nil
 	})
 	return list, err
+}
+
+// testedBy returns the SHA-256 of which rows each fold of a split that overlaps tests, or nil.
+func testedBy(s dataset.Split, assigned []uint16, rows int) (list []string, err error) {
+	if !s.Overlap {
+		return nil, nil
+	}
+	for s.Fold = range s.Folds {
+		digest, err := testRows(s, assigned, rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, digest)
+	}
+	return list, nil
 }
 
 // testRows returns the SHA-256 of which rows a split tests.

@@ -1,11 +1,14 @@
 package experiment
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
@@ -179,7 +182,7 @@ func TestOnly(t *testing.T) {
 		j, rows := p.Only(cells, func(c *Cell) bool { return chosen[c.Key] })
 		n := 0
 		if j != nil {
-			some, err := CellsOf(j, p.Assigned, 60, nil)
+			some, err := CellsOf(j, p.Tested, rows)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,6 +270,44 @@ func TestSomeCells(t *testing.T) {
 		tested, err := testRows(j.Split, p.Assigned, 60)
 		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested) {
 			t.Errorf("cell %d: %+v, error %v", i, c, err)
+		}
+	}
+}
+
+// TestOutlineAsJSON: an outline that was written and read makes the layout of the plans, with
+// the keys of all cells.
+func TestOutlineAsJSON(t *testing.T) {
+	for _, folds := range []string{"3", "{sklearn: 3, repeats: 2, seed: 1}", "{k: 2, repeats: 3}"} {
+		s, p := planned(t, "name: a\ndatasets: [b]\nrows: [ranking, rf, aa-knn]\nfolds: "+folds)
+		want, err := NewLayout(s, []*Plan{p}, []string{"gone"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(NewOutline(s, []*Plan{p}, []string{"gone"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := DecodeOutline(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := o.Layout()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		keys := keysOf(t, s, p)
+		for i := range got.Table.Cells {
+			c := &got.Table.Cells[i]
+			if name := got.Table.NameOf(c); got.Keys[i] != keys[fmt.Sprintf("%s %d %d", name.Row, c.Repeat, c.Fold)] {
+				t.Errorf("%v has the key %q", name, got.Keys[i])
+			}
+		}
+		o.Sets[0].Rows[0] = 3
+		if _, err := o.Layout(); !errors.Is(err, ErrFolder) {
+			t.Errorf("a row that is not there: %v", err)
 		}
 	}
 }

@@ -1,13 +1,11 @@
 package experiment
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Layout is the table of an experiment without results, and the key of each of its cells: all
@@ -18,93 +16,13 @@ type Layout struct {
 	Keys []string `json:"keys"`
 	// Skipped are the datasets whose files are not there.
 	Skipped []string `json:"skipped,omitempty"`
-}
-
-// Outline is an experiment without its cells: what the jobs of a cluster keep of it, so that a
-// report needs them alone.
-type Outline struct {
-	Table *result.Table `json:"table"` // without cells
-	Sets  []Set         `json:"sets"`  // of the table's datasets
-	// Skipped are the datasets whose files are not there.
-	Skipped []string `json:"skipped,omitempty"`
-}
-
-// Set says of a dataset which cells each row has.
-type Set struct {
-	Repeats int `json:"repeats"`
-	// Refused says, by the number of a row, why it does not go with the dataset.
-	Refused map[int]string `json:"refused,omitempty"`
-}
-
-// NewOutline puts the plans of a spec together; skipped are the names of datasets without.
-func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
-	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Cells: []result.Cell{}}, Skipped: skipped}
-	for i := range s.Rows {
-		o.Table.Rows = append(o.Table.Rows, rowOf(&s.Rows[i]))
-	}
-	for _, p := range plans {
-		m := p.Manifest
-		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest()})
-		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused})
-		for _, f := range s.Published {
-			if f.Dataset == p.Dataset.Name {
-				o.Table.Published = append(o.Table.Published, f.Published)
-			}
-		}
-	}
-	return o
-}
-
-// Place is which cell a cell is, by the numbers of dataset and row in the table.
-type Place struct{ Dataset, Row, Repeat, Fold int }
-
-// Layout returns the layout whose cells have the given keys.
-func (o *Outline) Layout(keys map[Place]string) (*Layout, error) {
-	t := *o.Table
-	l := &Layout{Table: &t, Skipped: o.Skipped}
-	if len(o.Sets) != len(t.Datasets) {
-		return nil, fmt.Errorf("%w: %d datasets and %d sets of cells", ErrFolder, len(t.Datasets), len(o.Sets))
-	}
-	cells := 0
-	for d, set := range o.Sets {
-		if cells += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Rows); set.Repeats > round.MaxCells || t.Datasets[d].Folds > round.MaxCells || cells > round.MaxCells {
-			return nil, fmt.Errorf("%w: more than %d cells", ErrFolder, round.MaxCells)
-		}
-		for row := range t.Rows {
-			l.addRow(Place{Dataset: d, Row: row}, &set, keys)
-		}
-	}
-	return l, l.Table.Validate()
-}
-
-// addRow adds the cells of a row on a dataset: by repeat, then by fold.
-func (l *Layout) addRow(at Place, set *Set, keys map[Place]string) {
-	why, refused := set.Refused[at.Row]
-	for at.Repeat = range max(0, set.Repeats) {
-		for at.Fold = range max(0, l.Table.Datasets[at.Dataset].Folds) {
-			c := result.Cell{Dataset: at.Dataset, Row: at.Row, Repeat: at.Repeat, Fold: at.Fold, State: result.Missing}
-			if refused {
-				c.State, c.Error = result.Failed, why
-			}
-			l.Table.Cells = append(l.Table.Cells, c)
-			l.Keys = append(l.Keys, keys[at])
-		}
-	}
+	// Numerics is the round.Numerics by which the cells are computed; 0: not known.
+	Numerics int `json:"numerics,omitempty"`
 }
 
 // NewLayout puts the plans of a spec together; skipped are the names of datasets without.
 func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
-	keys := make(map[Place]string)
-	for i, p := range plans {
-		cells, err := p.Cells()
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range cells {
-			keys[Place{i, c.Row, c.Repeat, c.Fold}] = c.Key
-		}
-	}
-	return NewOutline(s, plans, skipped).Layout(keys)
+	return NewOutline(s, plans, skipped).Layout()
 }
 
 func rowOf(r *Row) result.Row {
@@ -203,17 +121,47 @@ func Count(t *result.Table) (n Counts) {
 	return n
 }
 
-// Strange counts the records that are of no cell of the layout.
-func (l *Layout) Strange(records map[string]*Record) int {
-	known := make(map[string]bool)
+// Has returns the keys of the layout's cells.
+func (l *Layout) Has() map[string]bool {
+	known := make(map[string]bool, len(l.Keys))
 	for _, key := range l.Keys {
 		known[key] = true
 	}
-	n := 0
+	delete(known, "")
+	return known
+}
+
+// Strange counts the records that are of no cell of the layout.
+func (l *Layout) Strange(records map[string]*Record) int {
+	known, n := l.Has(), 0
 	for key := range records {
 		if !known[key] {
 			n++
 		}
 	}
 	return n
+}
+
+// Ended returns the keys of the cells that have a record, by name.
+func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
+	ended := make(map[result.Name]string)
+	for i := range l.Table.Cells {
+		if key := l.Keys[i]; records[key] != nil {
+			ended[l.Table.NameOf(&l.Table.Cells[i])] = key
+		}
+	}
+	return ended
+}
+
+// Again lists the cells that ended before under another key and have none that ended now, where
+// ended tells: of another content of the dataset, other settings, folds or numerics. before are
+// the keys of those that ended before, by name.
+func (l *Layout) Again(before map[result.Name]string, ended func(key string) bool) (list []result.Name) {
+	for i := range l.Table.Cells {
+		name := l.Table.NameOf(&l.Table.Cells[i])
+		if was, ok := before[name]; ok && l.Keys[i] != "" && was != l.Keys[i] && !ended(l.Keys[i]) {
+			list = append(list, name)
+		}
+	}
+	return list
 }

@@ -167,7 +167,12 @@ func (w *whatArg) there(a *app, name string) (*tables.Table, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return e.table(a.ctx)
+	t, err := e.table(a.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.noteLeftOut(a)
+	return t.Table, t.skipped, nil
 }
 
 type experimentShowCmd struct{ whatArg }

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
@@ -93,8 +97,8 @@ type onCluster struct {
 	cl   *client.Client
 	name string
 	jobs []*experiment.ClusterJob // by submission
-	// layout is that of the spec, where it is known; else the jobs say what it was at the last
-	// submission of cells.
+	// layout is that of the spec, where it is known; else that of the outline, which was
+	// submitted last.
 	layout *experiment.Layout
 }
 
@@ -105,32 +109,35 @@ func readJobs(ctx context.Context, cl *client.Client, name string) (*onCluster, 
 		return nil, err
 	}
 	e := &onCluster{cl: cl, name: name}
-	lists := make(map[string][]uint16) // of splits, by digest
 	for i := range list.Jobs {
 		j := &experiment.ClusterJob{JobInfo: &list.Jobs[i]}
 		if j.Spec, err = experiment.DecodeJobSpec(j.JobInfo.Spec); err != nil {
 			return nil, fmt.Errorf("job %s: %w", j.Name, err)
 		}
-		if digest := j.Job.Split.Assigned; j.Job.Split.Overlap {
-			if lists[digest] == nil {
-				if lists[digest], err = e.splits(ctx, j); err != nil {
-					return nil, err
-				}
-			}
-			j.Assigned = lists[digest]
-		}
 		e.jobs = append(e.jobs, j)
 	}
+	slices.SortFunc(e.jobs, func(a, b *experiment.ClusterJob) int { return cmp.Compare(a.ID, b.ID) })
 	return e, nil
 }
 
-// splits reads the list that a job's split names.
-func (e *onCluster) splits(ctx context.Context, j *experiment.ClusterJob) ([]uint16, error) {
-	b, err := e.cl.Blob(ctx, j.Job.Split.Assigned)
-	if err != nil {
-		return nil, fmt.Errorf("job %s: its folds: %w", j.Name, err)
+// readLayout reads the layout that the last submission has, where that of a spec is not known.
+func (e *onCluster) readLayout(ctx context.Context) (*experiment.Layout, error) {
+	if e.layout != nil {
+		return e.layout, nil
 	}
-	return j.Job.Split.Decode(b, j.Spec.Outline.Table.Datasets[j.Spec.Dataset].Rows)
+	digest := e.jobs[len(e.jobs)-1].Outline
+	if digest == "" {
+		return nil, fmt.Errorf("the jobs of experiment %s do not say what it has; coppice experiment run SPEC says it again", e.name)
+	}
+	b, err := e.cl.Blob(ctx, digest)
+	if err != nil {
+		return nil, fmt.Errorf("the outline of experiment %s: %w", e.name, err)
+	}
+	o, err := experiment.DecodeOutline(b)
+	if err != nil {
+		return nil, err
+	}
+	return o.Layout()
 }
 
 // live reports whether a job runs, or has results.
@@ -138,50 +145,111 @@ func live(j *experiment.ClusterJob) bool {
 	return j.State != protocol.Failed && j.State != protocol.Cancelled
 }
 
-// read returns the layout of the experiment and the records of cells that have ended.
-func (e *onCluster) read(ctx context.Context) (*experiment.Layout, map[string]*experiment.Record, error) {
-	l, keys, err := experiment.FromJobs(e.jobs)
-	if err != nil {
-		return nil, nil, err
-	}
-	records := make(map[string]*experiment.Record)
+// endedCells are the cells of an experiment that have ended.
+type endedCells struct {
+	records map[string]*experiment.Record // by key
+	names   map[string]tables.Name        // by key
+}
+
+// read reads the cells that have ended. Of a cell that failed and was run again the later outcome
+// counts.
+func (e *onCluster) read(ctx context.Context) (*endedCells, error) {
+	all := &endedCells{make(map[string]*experiment.Record), make(map[string]tables.Name)}
 	for _, j := range e.jobs {
 		if !live(j) {
 			continue
 		}
-		err := e.cl.Cells(ctx, strconv.FormatUint(j.ID, 10), func(c protocol.CellOutcome) error {
-			if c.Unit < 0 || c.Unit >= len(keys[j.ID]) {
-				return fmt.Errorf("job %s: cell %d of %d", j.Name, c.Unit, len(keys[j.ID]))
+		cells, err := j.Cells()
+		if err != nil {
+			return nil, err
+		}
+		err = e.cl.Cells(ctx, strconv.FormatUint(j.ID, 10), func(c protocol.CellOutcome) error {
+			if c.Unit < 0 || c.Unit >= len(cells) {
+				return fmt.Errorf("job %s: cell %d of %d", j.Name, c.Unit, len(cells))
 			}
-			r := &experiment.Record{Key: keys[j.ID][c.Unit]}
-			if err := json.Unmarshal(c.Outcome, &r.Outcome); err != nil {
-				return fmt.Errorf("job %s, cell %d: %w", j.Name, c.Unit, err)
-			}
-			if before := records[r.Key]; before == nil || before.Outcome.Error != "" {
-				records[r.Key] = r
-			}
-			return nil
+			return all.add(j, &cells[c.Unit], &c)
 		})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return l, records, nil
+	return all, nil
+}
+
+func (a *endedCells) add(j *experiment.ClusterJob, cell *experiment.Cell, c *protocol.CellOutcome) error {
+	r := &experiment.Record{Key: cell.Key, Outcome: new(pipeline.Outcome)}
+	if err := json.Unmarshal(c.Outcome, r.Outcome); err != nil {
+		return fmt.Errorf("job %s, cell %d: %w", j.Name, c.Unit, err)
+	}
+	if before := a.records[r.Key]; before == nil || before.Outcome.Error != "" {
+		a.records[r.Key], a.names[r.Key] = r, j.NameOf(cell)
+	}
+	return nil
+}
+
+// leftOut lists the cells that ended and are none of the layout's, by name.
+func (a *endedCells) leftOut(l *experiment.Layout) (list []tables.Name) {
+	known := l.Has()
+	for key, name := range a.names {
+		if !known[key] {
+			list = append(list, name)
+		}
+	}
+	slices.SortFunc(list, tables.Name.Compare)
+	return list
+}
+
+// clusterTable is the table of an experiment so far.
+type clusterTable struct {
+	*tables.Table
+	skipped []string
+	leftOut []tables.Name // cells that ended and that the last submission does not name
 }
 
 // table returns the table of the experiment so far.
-func (e *onCluster) table(ctx context.Context) (*tables.Table, []string, error) {
+func (e *onCluster) table(ctx context.Context) (*clusterTable, error) {
 	if len(e.jobs) == 0 {
-		return nil, nil, fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", e.name)
+		return nil, fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", e.name)
 	}
-	l, records, err := e.read(ctx)
+	l, err := e.readLayout(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if e.layout != nil {
-		l = e.layout
+	all, err := e.read(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return l.Fill(records, nil), l.Skipped, nil
+	return &clusterTable{l.Fill(all.records, nil), l.Skipped, all.leftOut(l)}, nil
+}
+
+// noteLeftOut says which cells a report does not have.
+func (t *clusterTable) noteLeftOut(a *app) {
+	if n := len(t.leftOut); n > 0 {
+		a.note("%s left out, since the last submission does not name them: %s", ofCells(n), someOf(t.leftOut))
+	}
+}
+
+// ofCells counts cells at the beginning of a sentence.
+func ofCells(n int) string {
+	if n == 1 {
+		return "1 cell is"
+	}
+	return count(n) + " cells are"
+}
+
+// maxNamedCells bounds the cells that a note names.
+const maxNamedCells = 10
+
+// someOf names the first cells of a list.
+func someOf(list []tables.Name) string {
+	var text []string
+	for _, name := range list[:min(len(list), maxNamedCells)] {
+		text = append(text, name.String())
+	}
+	if n := len(list) - maxNamedCells; n > 0 {
+		text = append(text, fmt.Sprintf("and %s more", count(n)))
+	}
+	return strings.Join(text, "; ")
 }
 
 // known returns the keys of the cells that jobs have, or will have; without those that failed
@@ -203,27 +271,29 @@ func (e *onCluster) known(ctx context.Context, retry bool) (map[string]bool, err
 	if !retry || len(e.jobs) == 0 {
 		return known, nil
 	}
-	_, records, err := e.read(ctx)
-	for key, r := range records {
+	all, err := e.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for key, r := range all.records {
 		if r.Outcome.Error != "" {
 			delete(known, key)
 		}
 	}
-	return known, err
+	return known, nil
 }
 
-// request lists the jobs of the cells that no job of the experiment has.
-func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*clusterPlan, skipped []string, known map[string]bool) (*protocol.ExperimentRequest, int, error) {
-	var all []*experiment.Plan
-	for _, p := range plans {
-		all = append(all, p.plan)
-	}
-	outline := experiment.NewOutline(s, all, skipped)
-	if err := outline.Table.Validate(); err != nil {
+// request lists the jobs of the cells that no job of the experiment has, beside its outline.
+func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*clusterPlan, outline *experiment.Outline, known map[string]bool) (*protocol.ExperimentRequest, int, error) {
+	b, err := json.Marshal(outline)
+	if err != nil {
 		return nil, 0, err
 	}
 	r, n := &protocol.ExperimentRequest{Name: s.Name}, 0
-	for i, p := range plans {
+	if r.Outline, err = e.cl.PutBlob(ctx, b); err != nil {
+		return nil, 0, err
+	}
+	for _, p := range plans {
 		cells, err := p.plan.Cells()
 		if err != nil {
 			return nil, 0, err
@@ -237,7 +307,11 @@ func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*cl
 				return nil, 0, err
 			}
 		}
-		spec, err := json.Marshal(experiment.JobSpec{Outline: outline, Dataset: i, Rows: rows})
+		kept := experiment.JobSpec{Dataset: p.plan.Dataset.Name, Tested: p.plan.Tested}
+		for _, row := range rows {
+			kept.Rows = append(kept.Rows, s.Rows[row].Name)
+		}
+		spec, err := json.Marshal(kept)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -275,15 +349,20 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry b
 	if err != nil {
 		return nil, 0, err
 	}
-	r, n, err := e.request(a.ctx, of, plans, skipped, known)
+	var all []*experiment.Plan
+	for _, p := range plans {
+		all = append(all, p.plan)
+	}
+	outline := experiment.NewOutline(of, all, skipped)
+	layout, err := outline.Layout()
 	if err != nil {
 		return nil, 0, err
 	}
-	layout, err := layoutThere(of, plans, skipped)
+	r, n, err := e.request(a.ctx, of, plans, outline, known)
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(r.Jobs) == 0 {
+	if last := len(e.jobs) - 1; len(r.Jobs) == 0 && (last < 0 || e.jobs[last].Outline == r.Outline) {
 		e.layout = layout
 		return e, 0, nil
 	}
@@ -297,13 +376,4 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry b
 		e.layout = layout
 	}
 	return e, n, err
-}
-
-// layoutThere returns the layout of a spec.
-func layoutThere(of *experiment.Spec, plans []*clusterPlan, skipped []string) (*experiment.Layout, error) {
-	var all []*experiment.Plan
-	for _, p := range plans {
-		all = append(all, p.plan)
-	}
-	return experiment.NewLayout(of, all, skipped)
 }

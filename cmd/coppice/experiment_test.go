@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,10 +43,7 @@ func tableOf(t *testing.T, args ...string) *tables.Table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range table.Cells {
-		table.Cells[i].Seconds = 0
-	}
-	return table
+	return withoutTimes(table)
 }
 
 // TestExperimentLocal: cells have the digests of folds that train alone, rows that do not go
@@ -241,23 +239,52 @@ func TestExperimentOnCluster(t *testing.T) {
 	}
 }
 
-// TestSpecAsItWas: a run on a cluster reports what its spec says, also where all of its cells had
-// ended before, under other names, measures or settings.
+// TestSpecAsItWas: a run on a cluster reports what its spec says, and so does the report by name,
+// also where all of its cells had ended before, under other names, measures or settings.
 func TestSpecAsItWas(t *testing.T) {
 	dir := t.TempDir()
 	server := start(t, 1, 1).Servers()
 	artificialFile(t, dir, "first.csv", 60, 1)
-	for _, text := range []string{
-		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}, aa-knn]",
-		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 3}}]",
-		"measures: [clark]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}]",
-	} {
+	for text, leftOut := range orderedPairs(
+		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}, aa-knn]", "",
+		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 3}}]", "4 cells are left out, since the last submission does not name them: first, aa-knn, fold 0; first, aa-knn, fold 1; first, forest, fold 0; first, forest, fold 1\n",
+		"measures: [clark]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}]", "4 cells are left out",
+		"measures: [kl]\nrows: [{algorithm: structrf, name: woods, settings: {trees: 3}}, aa-knn, {algorithm: structrf, name: forest, settings: {trees: 2}}, ranking]", "",
+		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}, rf]", "4 cells are left out",
+	) {
 		spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\n"+text)
 		here, there := tableOf(t, "experiment", "run", spec, "--local"), tableOf(t, "experiment", "run", spec, "--server", server)
 		if diff := cmp.Diff(asJSON(t, here), asJSON(t, there)); diff != "" {
 			t.Errorf("%s\n%s", text, diff)
 		}
+		e := coppice(t, "experiment", "report", "e", "--server", server, "-o", "json")
+		named, err := tables.Decode(strings.NewReader(e.stdout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(asJSON(t, here), asJSON(t, withoutTimes(named))); diff != "" {
+			t.Errorf("by name: %s\n%s", text, diff)
+		}
+		if strings.Contains(e.stderr, "left out") != (leftOut != "") || !strings.Contains(e.stderr, leftOut) {
+			t.Errorf("%s: %s", text, e.stderr)
+		}
 	}
+}
+
+// orderedPairs calls yield for each two texts that follow each other.
+func orderedPairs(texts ...string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for i := 0; i < len(texts) && yield(texts[i], texts[i+1]); i += 2 {
+		}
+	}
+}
+
+// withoutTimes sets the seconds of a table's cells to 0.
+func withoutTimes(t *tables.Table) *tables.Table {
+	for i := range t.Cells {
+		t.Cells[i].Seconds = 0
+	}
+	return t
 }
 
 // TestKilledClusterExperiment: while everything is killed and starts again, a cluster ends an

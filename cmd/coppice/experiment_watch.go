@@ -222,14 +222,15 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 		return err
 	}
 	e.layout = layout
-	t, _, err := e.table(a.ctx)
+	t, err := e.table(a.ctx)
 	if err != nil {
 		return err
 	}
-	if err := f.write(a, t); err != nil {
+	t.noteLeftOut(a)
+	if err := f.write(a, t.Table); err != nil {
 		return err
 	}
-	if n := experiment.Count(t).Missing; n > 0 {
+	if n := experiment.Count(t.Table).Missing; n > 0 {
 		return fmt.Errorf("%s of %s missing, since a job failed or was cancelled; coppice experiment run submits them again", plural(n, "cell"), name)
 	}
 	return nil

@@ -1,0 +1,141 @@
+package experiment
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Outline is an experiment in short form: its table without cells, and of what the key of each
+// cell is made. A cluster keeps that of the last submission in a blob, so that a report needs
+// neither the spec nor the data.
+type Outline struct {
+	Table *result.Table `json:"table"` // without cells
+	Sets  []Set         `json:"sets"`  // of the table's datasets
+	// Skipped are the datasets whose files are not there.
+	Skipped []string `json:"skipped,omitempty"`
+}
+
+// Set says of a dataset which cells each row has.
+type Set struct {
+	Repeats int `json:"repeats"`
+	// Refused says, by the number of a row, why it does not go with the dataset.
+	Refused map[int]string `json:"refused,omitempty"`
+	// Job is the job of all cells; nil: no row goes with the dataset. Rows lists, for each row of
+	// Job.Cells, its number in the table.
+	Job  *round.Job `json:"job,omitempty"`
+	Rows []int      `json:"rows,omitempty"`
+	// Tested has, where the splits of Job overlap, the SHA-256 of which rows each of them tests.
+	Tested []string `json:"tested,omitempty"`
+}
+
+// NewOutline puts the plans of a spec together; skipped are the names of datasets without.
+func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
+	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Cells: []result.Cell{}}, Skipped: skipped}
+	for i := range s.Rows {
+		o.Table.Rows = append(o.Table.Rows, rowOf(&s.Rows[i]))
+	}
+	for _, p := range plans {
+		m := p.Manifest
+		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest()})
+		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Rows, p.Tested})
+		for _, f := range s.Published {
+			if f.Dataset == p.Dataset.Name {
+				o.Table.Published = append(o.Table.Published, f.Published)
+			}
+		}
+	}
+	return o
+}
+
+// DecodeOutline reads an outline that was written as JSON.
+func DecodeOutline(b []byte) (*Outline, error) {
+	o := new(Outline)
+	if err := json.Unmarshal(b, o); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
+	}
+	if o.Table == nil {
+		return nil, fmt.Errorf("%w: an outline without a table", ErrFolder)
+	}
+	return o, nil
+}
+
+// Place is which cell a cell is, by the numbers of dataset and row in the table.
+type Place struct{ Dataset, Row, Repeat, Fold int }
+
+// Layout returns the layout of the experiment.
+func (o *Outline) Layout() (*Layout, error) {
+	t := *o.Table
+	t.Cells = []result.Cell{}
+	l := &Layout{Table: &t, Skipped: o.Skipped, Numerics: round.Numerics}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	for d := range o.Sets {
+		set := &o.Sets[d]
+		keys, err := set.keys(d, len(t.Rows))
+		if err != nil {
+			return nil, fmt.Errorf("dataset %s: %w", t.Datasets[d].Name, err)
+		}
+		if set.Job != nil {
+			l.Numerics = set.Job.Numerics
+		}
+		for row := range t.Rows {
+			l.addRow(Place{Dataset: d, Row: row}, set, keys)
+		}
+	}
+	return l, l.Table.Validate()
+}
+
+// check returns an error if the outline is none, or has too many cells.
+func (o *Outline) check() error {
+	t := o.Table
+	if len(o.Sets) != len(t.Datasets) {
+		return fmt.Errorf("%w: %d datasets and %d sets of cells", ErrFolder, len(t.Datasets), len(o.Sets))
+	}
+	cells := 0
+	for d, set := range o.Sets {
+		if cells += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Rows); set.Repeats > round.MaxCells || t.Datasets[d].Folds > round.MaxCells || cells > round.MaxCells {
+			return fmt.Errorf("%w: more than %d cells", ErrFolder, round.MaxCells)
+		}
+	}
+	return nil
+}
+
+// keys returns the keys of the cells of dataset d, in a table of so many rows.
+func (s *Set) keys(d, rows int) (map[Place]string, error) {
+	if s.Job == nil {
+		return nil, nil
+	}
+	for _, row := range s.Rows {
+		if row < 0 || row >= rows {
+			return nil, fmt.Errorf("%w: row %d of %d", ErrFolder, row, rows)
+		}
+	}
+	cells, err := CellsOf(s.Job, s.Tested, s.Rows)
+	if err != nil {
+		return nil, err
+	}
+	keys := make(map[Place]string, len(cells))
+	for _, c := range cells {
+		keys[Place{d, c.Row, c.Repeat, c.Fold}] = c.Key
+	}
+	return keys, nil
+}
+
+// addRow adds the cells of a row on a dataset: by repeat, then by fold.
+func (l *Layout) addRow(at Place, set *Set, keys map[Place]string) {
+	why, refused := set.Refused[at.Row]
+	for at.Repeat = range max(0, set.Repeats) {
+		for at.Fold = range max(0, l.Table.Datasets[at.Dataset].Folds) {
+			c := result.Cell{Dataset: at.Dataset, Row: at.Row, Repeat: at.Repeat, Fold: at.Fold, State: result.Missing}
+			if refused {
+				c.State, c.Error = result.Failed, why
+			}
+			l.Table.Cells = append(l.Table.Cells, c)
+			l.Keys = append(l.Keys, keys[at])
+		}
+	}
+}
