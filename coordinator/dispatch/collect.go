@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,13 +22,14 @@ import (
 // that has failed so far.
 func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units))}
+	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units)), seated: make(seated), compared: make(map[int]bool)}
 	x.collecting = c
 	defer func() { x.collecting = nil }()
 	defer c.fetches.Wait()
 	defer cancel() // before Wait
 	x.watch.Begin(x.r)
 	c.recall()
+	c.waits = newWaitList(len(x.units), func(u int) bool { return x.units[u].state == waiting })
 	c.readRecorded(ctx)
 	clear(x.resume)
 	defer c.release()
@@ -54,11 +57,14 @@ func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 
 // collection is the state of one collected round.
 type collection struct {
-	x       *Executor
-	digests []string // by unit
-	parts   [][]byte // by unit; nil of those that are recorded or at hand from before
-	left    int      // units whose parts are not here
-	fetches sync.WaitGroup
+	x        *Executor
+	digests  []string // by unit
+	parts    [][]byte // by unit; nil of those that are recorded or at hand from before
+	left     int      // units whose parts are not here
+	waits    *waitList
+	seated   seated
+	compared map[int]bool // units in work whose answers are compared
+	fetches  sync.WaitGroup
 
 	computed time.Duration // by the workers, of the units in finished
 	finished int
@@ -70,7 +76,7 @@ func (c *collection) look(ctx context.Context, now time.Time) error {
 	x := c.x
 	c.remind(now)
 	c.speculate(now)
-	for _, u := range x.checks {
+	for _, u := range slices.Sorted(maps.Keys(c.compared)) {
 		s := &x.units[u]
 		if x.open(u) && !s.judged && !now.Before(s.after) && s.seats[0].answer != nil && s.seats[1].answer != nil {
 			if err := x.settle(ctx, u); err != nil {
@@ -90,21 +96,19 @@ const reminders = protocol.RemindBeats
 // is free again: its answer may be lost.
 func (c *collection) remind(now time.Time) {
 	x := c.x
-	for u := range x.units {
-		for i := range x.units[u].seats {
-			at := &x.units[u].seats[i]
-			if at.of == nil || at.answer != nil || now.Sub(at.told) < reminders*x.d.cfg.Heartbeat {
-				continue
-			}
-			if !x.open(u) {
-				x.vacate(at)
-				continue
-			}
-			at.told = now
-			began := at.sent
-			x.sendOne(at.worker, u, now)
-			at.sent = began
+	for _, p := range c.seated.all() {
+		at := p.at
+		if at.answer != nil || now.Sub(at.told) < reminders*x.d.cfg.Heartbeat {
+			continue
 		}
+		if !x.open(p.unit) {
+			x.vacate(at)
+			continue
+		}
+		at.told = now
+		began := at.sent
+		x.sendOne(at.worker, p.unit, now)
+		at.sent = began
 	}
 }
 
@@ -196,10 +200,11 @@ func (c *collection) onFail(msg []byte) error {
 		return x.failure(u)
 	}
 	x.vacate(at)
-	if err := x.rest(u, time.Now()); err != nil {
+	now := time.Now()
+	if err := x.rest(u, now); err != nil {
 		return err
 	}
-	c.requeue(u)
+	c.requeue(u, now)
 	return nil
 }
 
@@ -239,6 +244,8 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 func (x *Executor) store(ctx context.Context, u int, a *answer) {
 	s, c := &x.units[u], x.collecting
 	s.state = fetching
+	delete(c.compared, u)
+	c.waits.remove(u)  // it comes of a worker that was given up
 	if a.part == nil { // the leader's: a worker may have the same
 		for i := range s.seats {
 			if b := s.seats[i].answer; b != nil && b.part != nil && b.same(a) {
@@ -350,6 +357,7 @@ func (c *collection) onStored(s stored) error {
 	case s.err == nil && u.state == fetching:
 		c.done(int(s.unit), s.digest)
 		c.parts[s.unit] = s.part
+		delete(x.resume, s.unit)
 		x.watch.Have(int(s.unit), s.progress, false)
 		return nil
 	case s.err == nil || u.state != fetching && u.state != atHand:
@@ -363,7 +371,8 @@ func (c *collection) onStored(s stored) error {
 	for i := range u.seats {
 		x.vacate(&u.seats[i])
 	}
-	u.state, u.judged = waiting, false
+	u.judged = false
+	c.wait(int(s.unit), time.Now())
 	x.d.cfg.Metrics.UnitsRetried.Inc()
 	return nil
 }

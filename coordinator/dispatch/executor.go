@@ -220,16 +220,31 @@ func (k *acquainted) forget(id uint16) {
 func (x *Executor) sendOwn(id string) {
 	now := time.Now()
 	x.list = x.list[:0]
-	for u := range x.units {
-		s := &x.units[u]
-		if at := s.seatOf(id); at != nil && at.answer == nil && s.check == unchecked && x.open(u) {
+	x.seatsOf(id, func(u int, at *seat) {
+		if at.answer == nil && x.units[u].check == unchecked && x.open(u) {
 			x.list = append(x.list, uint32(u))
 		}
-	}
+	})
 	x.send(id, x.list, now)
-	for _, u := range x.checks {
-		if at := x.units[u].seatOf(id); at != nil && at.answer == nil && x.open(u) {
+	x.seatsOf(id, func(u int, at *seat) {
+		if at.answer == nil && x.units[u].check != unchecked && x.open(u) {
 			x.sendOne(id, u, now)
+		}
+	})
+}
+
+// seatsOf calls do for each seat that a worker has, by unit; of a collected round those that take
+// a slot.
+func (x *Executor) seatsOf(id string, do func(u int, at *seat)) {
+	if x.collecting != nil {
+		for _, p := range x.collecting.seated.of(id) {
+			do(p.unit, p.at)
+		}
+		return
+	}
+	for u := range x.units {
+		if at := x.units[u].seatOf(id); at != nil {
+			do(u, at)
 		}
 	}
 }

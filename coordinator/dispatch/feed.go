@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -10,45 +12,42 @@ import (
 func (c *collection) feed(ctx context.Context, now time.Time) {
 	x := c.x
 	defer c.count()
-	c.requeueGone()
-	left := c.waiting(now)
-	for u := range x.units {
-		s := &x.units[u]
-		if s.state != waiting || now.Before(s.after) {
-			continue
-		}
-		w := x.reserve(left, s.avoid)
-		if w == nil && s.avoid != "" {
-			continue // the others may go to the one that it avoids
-		}
+	c.requeueGone(now)
+	left := c.waits.count(now)
+	c.waits.each(func(u int, avoid string) bool {
+		w := x.reserve(left, avoid)
 		if w == nil {
-			break
+			return false // the others may go to the one that it avoids
 		}
 		left--
-		s.state = running
+		x.units[u].state = running
+		if x.units[u].check != unchecked {
+			c.compared[u] = true
+		}
 		c.sit(u, 0, w, now)
-	}
+		return true
+	})
 	x.content(left == 0)
-	for _, u := range x.checks {
+	for _, u := range slices.Sorted(maps.Keys(c.compared)) {
 		c.seatSecond(ctx, u, now)
 	}
 }
 
-// waiting counts the units that nobody computes and that may be given out.
-func (c *collection) waiting(now time.Time) (n int) {
-	for u := range c.x.units {
-		if s := &c.x.units[u]; s.state == waiting && !now.Before(s.after) {
-			n++
-		}
-	}
-	return n
+// wait has a unit wait to be given out.
+func (c *collection) wait(u int, now time.Time) {
+	s := &c.x.units[u]
+	s.state = waiting
+	delete(c.compared, u)
+	c.waits.add(u, s.avoid, s.after, now)
 }
 
 // sit gives a seat of a unit to a worker whose slot is reserved.
 func (c *collection) sit(u, i int, w *worker, now time.Time) {
 	x := c.x
 	x.sat++
-	x.units[u].seats[i] = seat{worker: w.id, of: w, told: now, order: x.sat}
+	at := &x.units[u].seats[i]
+	*at = seat{worker: w.id, of: w, told: now, order: x.sat}
+	c.seated.add(u, at)
 	x.sendOne(w.id, u, now)
 }
 
@@ -78,17 +77,15 @@ func (c *collection) seatSecond(ctx context.Context, u int, now time.Time) {
 // wait.
 func (c *collection) count() {
 	x := c.x
-	given := make(map[*worker]int)
-	for u := range x.units {
-		for i := range x.units[u].seats {
-			if w := x.units[u].seats[i].of; w != nil && x.units[u].state == running {
-				given[w]++
-			}
-		}
-	}
 	n := 0
 	x.d.mu.Lock()
-	for w, units := range given {
+	for w, list := range c.seated {
+		units := 0
+		for _, p := range list {
+			if x.units[p.unit].state == running {
+				units++
+			}
+		}
 		n += min(units, w.beat.Slots)
 	}
 	x.d.mu.Unlock()
@@ -96,31 +93,36 @@ func (c *collection) count() {
 }
 
 // requeueGone puts the units of workers that are gone back.
-func (c *collection) requeueGone() {
+func (c *collection) requeueGone(now time.Time) {
 	x := c.x
 	x.d.mu.Lock()
-	for u := range x.units {
-		for i := range x.units[u].seats {
-			if at := &x.units[u].seats[i]; at.of != nil && !x.there(at.worker) {
-				x.vacateNow(at)
-				if x.units[u].state == running {
-					x.d.cfg.Metrics.UnitsRetried.Inc()
-				}
-			}
+	var gone []place
+	for w, list := range c.seated {
+		if !x.there(w.id) {
+			gone = append(gone, list...)
+		}
+	}
+	for _, p := range gone {
+		x.vacateNow(p.at)
+		if x.units[p.unit].state == running {
+			x.d.cfg.Metrics.UnitsRetried.Inc()
 		}
 	}
 	x.forgetGone()
 	x.d.mu.Unlock()
-	for u := range x.units {
-		c.requeue(u)
+	for _, p := range gone {
+		c.requeue(p.unit, now)
+	}
+	for u := range c.compared { // the referee may have left its seat
+		c.requeue(u, now)
 	}
 }
 
 // requeue has a unit wait again that nobody computes any more.
-func (c *collection) requeue(u int) {
+func (c *collection) requeue(u int, now time.Time) {
 	s := &c.x.units[u]
 	if s.state == running && s.seats[0].worker == "" && s.seats[1].worker == "" {
-		s.state = waiting
+		c.wait(u, now)
 	}
 }
 
@@ -212,6 +214,7 @@ func (x *Executor) leaveNow(at *seat) bool {
 	}
 	at.of.busy--
 	x.given--
+	x.collecting.seated.remove(at.of, at)
 	at.of = nil
 	return true
 }
@@ -231,10 +234,8 @@ func (x *Executor) vacateNow(at *seat) {
 // release gives back all slots when the round stops.
 func (c *collection) release() {
 	x := c.x
-	for u := range x.units {
-		for i := range x.units[u].seats {
-			x.leave(&x.units[u].seats[i])
-		}
+	for _, p := range c.seated.all() {
+		x.leave(p.at)
 	}
 	x.content(true)
 	x.inFlight.Store(0)
@@ -248,11 +249,11 @@ const slowCollect = 3
 // worker, to an idle worker as well, when no unit waits: the first answer wins.
 func (c *collection) speculate(now time.Time) {
 	x := c.x
-	if c.waiting(now) > 0 {
+	if c.waits.count(now) > 0 {
 		return
 	}
-	for u := range x.units {
-		s := &x.units[u]
+	for _, p := range c.seated.all() {
+		u, s := p.unit, &x.units[p.unit]
 		if s.state != running || s.check != unchecked || s.seats[1].worker != "" || !c.straggles(&s.seats[0], now) {
 			continue
 		}
@@ -288,14 +289,7 @@ func (c *collection) straggles(at *seat, now time.Time) bool {
 // behind reports whether a seat's worker was given as many units as it has slots
 // before this one, and has them still.
 func (c *collection) behind(at *seat) bool {
-	n := 0
-	for u := range c.x.units {
-		for i := range c.x.units[u].seats {
-			if b := &c.x.units[u].seats[i]; b.of == at.of && b.order < at.order {
-				n++
-			}
-		}
-	}
+	n := c.seated.before(at)
 	c.x.d.mu.Lock()
 	defer c.x.d.mu.Unlock()
 	return n >= at.of.beat.Slots
