@@ -46,7 +46,7 @@ func (d *CriticalDifferences) Figure() (*Figure, error) {
 // diagram is a diagram whose models are sorted by rank.
 type diagram struct {
 	title      string
-	names      []string // with the rank
+	names      []string
 	ranks      []float64
 	difference float64
 	cliques    []statistics.Clique
@@ -69,7 +69,7 @@ func (d *CriticalDifferences) layout() *diagram {
 	g := &diagram{title: d.Title, difference: d.Difference}
 	for _, i := range order {
 		g.ranks = append(g.ranks, d.Ranks[i])
-		g.names = append(g.names, fmt.Sprintf("%s %.2f", cut(d.Names[i]), d.Ranks[i]))
+		g.names = append(g.names, cut(d.Names[i]))
 	}
 	g.cliques = statistics.Cliques(g.ranks, d.Difference)
 	return g
@@ -94,7 +94,7 @@ func (s scale) at(rank float64) vg.Length { return s.from + vg.Length(rank-1)*s.
 
 func (g *diagram) draw(c draw.Canvas) {
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	from := c.Min.X + g.nameWidth() + 10
+	from := c.Min.X + g.left() + 10
 	s := scale{from: from, unit: (c.Max.X - 8 - from) / vg.Length(len(g.ranks)-1), axis: c.Max.Y - g.top()}
 	head(c, g.title, nil)
 	g.drawAxis(c, s)
@@ -144,36 +144,48 @@ func (g *diagram) drawDifference(c draw.Canvas, s scale) {
 	c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: x0 - 5, Y: y}, text)
 }
 
-// longestName bounds the width of names; longer ones are cut.
-const longestName = vg.Length(110)
+// longestName bounds the width of names; longer ones are cut. rankGap is the room between a name
+// and its rank, at the least, and between a rank and its line.
+const (
+	longestName = vg.Length(96)
+	rankGap     = vg.Length(7)
+)
 
-// nameWidth is the width of the column of names, which has room for the name of the difference.
-func (g *diagram) nameWidth() vg.Length {
+// left is the width of the two columns of names and of ranks, which have room for the name of the
+// difference.
+func (g *diagram) left() vg.Length {
 	style := letters(tickSize, 0, 0)
 	width := style.Width("critical difference 00.00")
-	for _, name := range g.names {
-		width = max(width, style.Width(name))
+	for i := range g.names {
+		width = max(width, style.Width(g.names[i])+rankGap+style.Width(g.rank(i)))
 	}
 	return width
 }
 
-// cut shortens a name that is wider than longestName.
+// rank is the rank of a model as text.
+func (g *diagram) rank(i int) string { return strconv.FormatFloat(g.ranks[i], 'f', 2, 64) }
+
+// cut shortens a name that is wider than longestName in its middle: names differ at their ends.
 func cut(name string) string {
 	style, runes := letters(tickSize, 0, 0), []rune(name)
 	if style.Width(name) <= longestName {
 		return name
 	}
-	for len(runes) > 1 && style.Width(string(runes)+"…") > longestName {
-		runes = runes[:len(runes)-1]
+	for keep := len(runes) - 1; keep > 1; keep-- {
+		short := string(runes[:(keep+1)/2]) + "…" + string(runes[len(runes)-keep/2:])
+		if style.Width(short) <= longestName {
+			return short
+		}
 	}
-	return string(runes) + "…"
+	return "…"
 }
 
-// drawName draws a model's name, with a line from it to its rank.
+// drawName draws a model's name and its rank, with a line from there to the place of the rank on
+// the axis.
 func (g *diagram) drawName(c draw.Canvas, s scale, i int) {
 	x, y := s.at(g.ranks[i]), s.axis-g.bars()-(vg.Length(i)+0.5)*nameLine
-	style := letters(tickSize, draw.XLeft, draw.YCenter)
-	end := c.Min.X + style.Width(g.names[i]) + 3
-	c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x, Y: y}, {X: end, Y: y}})
-	c.FillText(style, vg.Point{X: c.Min.X, Y: y}, g.names[i])
+	right := c.Min.X + g.left()
+	c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x, Y: y}, {X: right + rankGap/2, Y: y}})
+	c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: y}, g.names[i])
+	c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: right, Y: y}, g.rank(i))
 }

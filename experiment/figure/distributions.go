@@ -15,7 +15,8 @@ import (
 type Distributions struct {
 	Title  string
 	Labels Axis     // what the labels are, such as the age in years
-	Names  []string // of the labels; empty: their numbers, from 0
+	Names  []string // of the labels; empty: their numbers
+	From   int      // number of the first label
 	Rows   []Compared
 }
 
@@ -106,7 +107,7 @@ func (d *Distributions) addBars(p *plot.Plot, r *Compared) error {
 	names := d.Names
 	if len(names) == 0 {
 		for j := range r.True {
-			names = append(names, strconv.Itoa(j))
+			names = append(names, strconv.Itoa(d.From+j))
 		}
 	}
 	p.NominalX(names...)
@@ -123,7 +124,7 @@ func (d *Distributions) addLines(p *plot.Plot, r *Compared) error {
 	for i, values := range [][]float64{r.True, r.Predicted} {
 		s := Series{Y: values}
 		for j := range values {
-			s.X = append(s.X, float64(j))
+			s.X = append(s.X, float64(d.From+j))
 		}
 		if err := addSeries(p, &s, 2*i); err != nil {
 			return err

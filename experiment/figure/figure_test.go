@@ -200,7 +200,7 @@ func TestPNG(t *testing.T) {
 // TestTexts: names, axes and units are texts of the SVG.
 func TestTexts(t *testing.T) {
 	for name, wants := range map[string][]string{
-		"critical":  {"average rank (1 is best)", "critical difference 2.16", ">ldlf 1.50<"},
+		"critical":  {"average rank (1 is best)", "critical difference 2.16", ">ldlf<", ">1.50<"},
 		"curve":     {"K-L divergence (nats)", ">step<", ">validation<"},
 		"scores":    {"error, at most (years)", "rows (%)"},
 		"ages":      {"age (years)", ">degree<", ">predicted<"},

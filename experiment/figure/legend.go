@@ -1,6 +1,8 @@
 package figure
 
 import (
+	"strings"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -73,11 +75,26 @@ func (s lineSample) Thumbnail(c *draw.Canvas) {
 // margin is the white edge of a figure, in points.
 const margin = vg.Length(4)
 
+// titleLines breaks a title into lines between its words.
+func titleLines(title string) (lines []string) {
+	style, used := letters(titleSize, 0, 0), ""
+	for _, word := range strings.Fields(title) {
+		if used != "" && style.Width(used+" "+word) > columnWidth-2*margin {
+			lines, used = append(lines, used), ""
+		}
+		used = strings.TrimSpace(used + " " + word)
+	}
+	if used != "" {
+		lines = append(lines, used)
+	}
+	return lines
+}
+
 // head draws a title and a legend at the top of the canvas and returns what is left below.
 func head(c draw.Canvas, title string, l legend) draw.Canvas {
-	if title != "" {
-		c.FillText(letters(titleSize, draw.XCenter, draw.YTop), vg.Point{X: c.Center().X, Y: c.Max.Y}, title)
-		c = draw.Crop(c, 0, 0, 0, -titleSize-headGap)
+	for _, line := range titleLines(title) {
+		c.FillText(letters(titleSize, draw.XCenter, draw.YTop), vg.Point{X: c.Center().X, Y: c.Max.Y}, line)
+		c = draw.Crop(c, 0, 0, 0, -titleLine)
 	}
 	if len(l) > 0 {
 		c = draw.Crop(l.drawAbove(c), 0, 0, 0, -headGap)
@@ -85,14 +102,15 @@ func head(c draw.Canvas, title string, l legend) draw.Canvas {
 	return c
 }
 
-// headGap is the room below a title or a legend.
-const headGap = vg.Length(5)
+// headGap is the room below a title or a legend; titleLine is that of a line of a title.
+const (
+	headGap   = vg.Length(5)
+	titleLine = titleSize + headGap
+)
 
 // headHeight is the height of what head draws.
-func headHeight(title string, l legend) (height vg.Length) {
-	if title != "" {
-		height += titleSize + headGap
-	}
+func headHeight(title string, l legend) vg.Length {
+	height := vg.Length(len(titleLines(title))) * titleLine
 	if len(l) > 0 {
 		height += l.height(columnWidth-2*margin) + headGap
 	}
