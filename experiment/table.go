@@ -76,9 +76,23 @@ func fill(c *result.Cell, r *Record, names []string) {
 	if o.Added != nil {
 		model, baseline = o.Added.Model, o.Added.Baseline()
 	}
+	fillBeside(c, model)
 	for _, name := range names {
 		c.Values = append(c.Values, value(name, o.Measures, model))
 		c.Mean = append(c.Mean, value(name, o.MeanPredictor, baseline))
+	}
+}
+
+// fillBeside sets what figures show of a model's numbers or classes.
+func fillBeside(c *result.Cell, a *measures.Added) {
+	switch {
+	case a == nil:
+	case a.Scale != nil:
+		c.Scores = a.Scale.Expected.Scores
+	case a.Number != nil:
+		c.Scores = a.Number.Number.Scores
+	case a.Classes != nil && len(a.Classes.Confusion) <= result.MaxConfusion:
+		c.Confusion = a.Classes.Confusion
 	}
 }
 

@@ -5,17 +5,22 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"slices"
 	"strconv"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
 // csvHeader names the columns of writeCSV.
 var csvHeader = []string{
 	"dataset", "measure", "row", "folds", "wanted", "mean", "deviation", "place", "mean_predictor", "mean_predictor_deviation", "average_rank",
 	"best", "corrected_t_p", "corrected_t_p_holm", "t_p", "t_p_holm", "wilcoxon_p", "wilcoxon_p_holm", "effect_size", "published", "published_deviation", "source",
+	"deviations", "friedman_chi_squared", "friedman_p", "critical_difference",
 }
 
-// writeCSV writes a line for each dataset, measure and row, with all digits. Of several published
-// figures it has the first. Times and cells without measures are in the other formats.
+// writeCSV writes a line for each dataset, measure and row, with all digits, then one for each method
+// that only papers have. Of several published figures of a row it has the first. Times and cells without
+// measures are in the other formats.
 func writeCSV(w io.Writer, s *Summary) error {
 	out := csv.NewWriter(w)
 	out.Write(csvHeader) // an error comes again below
@@ -24,9 +29,24 @@ func writeCSV(w io.Writer, s *Summary) error {
 		for row := range r.Lines {
 			out.Write(s.csvLine(r, &r.Lines[row], i%len(s.Measures)))
 		}
+		seen := make(map[string]bool)
+		for p := range s.Published {
+			f := &s.Published[p]
+			if f.Dataset != r.Dataset || f.Measure != r.Measure || s.hasRow(f.Row) || seen[f.Row] {
+				continue
+			}
+			seen[f.Row] = true
+			line := Line{Row: f.Row, Figure: Figure{Mean: number(math.NaN()), Deviation: number(math.NaN())}}
+			out.Write(s.csvLine(r, &line, i%len(s.Measures)))
+		}
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// hasRow reports whether the table has a row of a name.
+func (s *Summary) hasRow(name string) bool {
+	return slices.ContainsFunc(s.Rows, func(r result.Row) bool { return r.Name == name })
 }
 
 func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
@@ -39,12 +59,25 @@ func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
 	} else {
 		record = append(record, make([]string, 8)...)
 	}
+	return append(append(append(record, s.csvPublished(r, l)...), s.Deviations), s.Rankings[m].csvFriedman()...)
+}
+
+// csvPublished has the first figure of a paper for a row.
+func (s *Summary) csvPublished(r *Result, l *Line) []string {
 	for _, p := range s.Published {
 		if p.Dataset == r.Dataset && p.Measure == r.Measure && p.Row == l.Row {
-			return append(record, exact(number(p.Value)), exact(number(p.Deviation)), p.Source)
+			return []string{exact(number(p.Value)), exact(number(p.Deviation)), p.Source}
 		}
 	}
-	return append(record, "", "", "")
+	return make([]string, 3)
+}
+
+// csvFriedman has the test of a measure's ranks, which is the same in each line of the measure.
+func (r *Ranking) csvFriedman() []string {
+	if r.Friedman == nil {
+		return make([]string, 3)
+	}
+	return []string{exact(r.Friedman.ChiSquared), exact(r.Friedman.P), exact(r.Friedman.CriticalDifference)}
 }
 
 // exactRank is the average rank of a row; empty: it has none.
@@ -59,7 +92,7 @@ func (r *Ranking) exactRank(row string) string {
 
 // exact is a number with all its digits; empty where it is not finite.
 func exact(n number) string {
-	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
+	if n.none() {
 		return ""
 	}
 	return strconv.FormatFloat(float64(n), 'g', -1, 64)

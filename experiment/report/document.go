@@ -2,8 +2,9 @@ package report
 
 // A document is a report before it is written in a format: blocks from top to bottom.
 type document struct {
-	title  string
-	blocks []block
+	title   string
+	blocks  []block
+	figures int // so far
 }
 
 // block is one of heading, paragraph, list, table, picture and pictureHeading.
@@ -36,10 +37,11 @@ type cell struct {
 	worse bool // a test finds it worse than the best
 }
 
-// picture is a figure that formats with pictures show. The others leave it out, as paragraphs
-// beside it say the same.
+// picture is a figure that formats with pictures show, or only its caption. The others leave it
+// out, as paragraphs beside it say the same.
 type picture struct {
-	svg, caption string
+	*Picture
+	caption string // without a figure
 }
 
 // pictureHeading is a heading above pictures alone, which formats without pictures leave out.

@@ -26,10 +26,7 @@ figure { margin: 1.2em 0; } figure svg { width: 100%; max-width: 30em; height: a
 
 // writeHTML writes a report as one page without scripts, and without anything from elsewhere.
 func writeHTML(w io.Writer, s *Summary) error {
-	d, err := s.layout()
-	if err != nil {
-		return err
-	}
+	d := s.layout()
 	out := bufio.NewWriter(w)
 	title := html.EscapeString(d.title)
 	out.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" + title + "</title>\n<style>" + htmlStyle + "</style>\n</head>\n<body>\n<h1>" + title + "</h1>\n")
@@ -50,11 +47,31 @@ func writeHTML(w io.Writer, s *Summary) error {
 		case table:
 			writeHTMLTable(out, b)
 		case picture:
-			out.WriteString("<figure>\n" + b.svg + "\n<figcaption>" + html.EscapeString(b.caption) + "</figcaption>\n</figure>\n")
+			if err := writePicture(out, b); err != nil {
+				return err
+			}
 		}
 	}
 	out.WriteString("</body>\n</html>\n")
 	return out.Flush()
+}
+
+// writePicture writes a picture with its caption, or a caption without one.
+func writePicture(out *bufio.Writer, p picture) error {
+	if p.Picture == nil {
+		out.WriteString("<p>" + html.EscapeString(p.caption) + "</p>\n")
+		return nil
+	}
+	f, err := p.Draw()
+	if err != nil {
+		return err
+	}
+	svg, err := f.Element()
+	if err != nil {
+		return err
+	}
+	out.WriteString("<figure>\n" + svg + "\n<figcaption>" + html.EscapeString(p.Caption) + "</figcaption>\n</figure>\n")
+	return nil
 }
 
 func writeHTMLTable(out *bufio.Writer, t table) {

@@ -15,6 +15,7 @@ const (
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
 \usepackage{booktabs}
+\usepackage{graphicx}
 \usepackage[margin=20mm]{geometry}
 \setlength{\emergencystretch}{3em}
 \begin{document}
@@ -23,7 +24,7 @@ const (
 `
 )
 
-// mostWaiting is how many tables may wait for their place: LaTeX has room for some 50.
+// mostWaiting is how many tables and figures may wait for their place: LaTeX has room for some 50.
 const mostWaiting = 12
 
 // longName is the length of a name, in letters, from which names are broken into lines.
@@ -31,14 +32,18 @@ const longName = 30
 
 // writeLaTeX writes a report as a document of LaTeX.
 func writeLaTeX(w io.Writer, s *Summary) error {
-	d, err := s.layout()
-	if err != nil {
-		return err
-	}
+	d := s.layout()
 	out := bufio.NewWriter(w)
 	out.WriteString(latexHead + `\section*{` + latex(d.title) + "}\n")
-	tables := 0
+	floats := 0
 	for _, b := range d.blocks {
+		if text, shown := s.pictureText(b, latexPicture, latexHeading, latex); shown {
+			out.WriteString(text)
+			if _, float := b.(picture); float && text != "" {
+				waiting(out, &floats)
+			}
+			continue
+		}
 		out.WriteString("\n")
 		switch b := b.(type) {
 		case heading:
@@ -49,13 +54,25 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 			writeLaTeXList(out, b)
 		case table:
 			writeLaTeXTable(out, b)
-			if tables++; tables%mostWaiting == 0 {
-				out.WriteString("\\clearpage\n")
-			}
+			waiting(out, &floats)
 		}
 	}
 	out.WriteString(latexTail)
 	return out.Flush()
+}
+
+// waiting counts a table or a figure, and gives those that wait their places before they are too many.
+func waiting(out *bufio.Writer, floats *int) {
+	if *floats++; *floats%mostWaiting == 0 {
+		out.WriteString("\\clearpage\n")
+	}
+}
+
+func latexHeading(text string) string { return "\n\\subsection*{" + latex(text) + "}\n" }
+
+// latexPicture shows a picture of a folder, as wide as it was drawn.
+func latexPicture(folder string, f *Picture) string {
+	return "\n\\begin{figure}[htbp]\n\\centering\n\\includegraphics[width=84mm]{\\detokenize{" + folder + "/" + f.Name + ".png}}\n\\caption{" + latex(f.Caption) + "}\n\\end{figure}\n"
 }
 
 func writeLaTeXList(out *bufio.Writer, items list) {

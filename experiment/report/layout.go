@@ -1,7 +1,6 @@
 package report
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,14 +9,13 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/experiment/figure"
-	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
 // columns bounds the datasets beside each other in a table; the others follow in further tables.
 const columns = 4
 
 // layout makes the document of a summary.
-func (s *Summary) layout() (*document, error) {
+func (s *Summary) layout() *document {
 	d := &document{title: s.Name}
 	d.add(paragraph(s.cellsText()), s.datasetsTable(), s.rowsTable(), heading("Measures"), paragraph(s.explanation()))
 	for m := range s.Measures {
@@ -28,12 +26,15 @@ func (s *Summary) layout() (*document, error) {
 			d.addTests(s, m)
 		}
 	}
-	if err := errors.Join(d.addRankings(s), d.addSweeps(s)); err != nil {
-		return nil, err
-	}
+	d.addRankings(s)
+	families := familiesOf(sweepsOf(s.Rows))
+	d.addFigures("Settings", s.sweepFigures(families))
+	d.addFigures("Cumulative scores", s.scoreFigures())
+	d.addFigures("Confusion", s.confusionFigures())
 	d.addTimes(s)
+	d.addGrowths(s)
 	d.addProblems(&s.Cells)
-	return d, nil
+	return d
 }
 
 // add appends blocks.
@@ -138,7 +139,7 @@ func (s *Summary) measureLines(m, from, to int) (lines []line) {
 	}
 	lines = append(lines, l)
 	for _, p := range published {
-		if !slices.ContainsFunc(s.Rows, func(r result.Row) bool { return r.Name == p.row }) {
+		if !s.hasRow(p.row) {
 			lines = append(lines, p.line)
 		}
 	}
@@ -175,9 +176,9 @@ func both(p, adjusted number) string {
 }
 
 // addRankings adds the average ranks by all measures, and the tests of each.
-func (d *document) addRankings(s *Summary) error {
+func (d *document) addRankings(s *Summary) {
 	if len(s.Datasets) < 2 || len(s.Rows) < 2 {
-		return nil
+		return
 	}
 	d.add(heading("Ranks over datasets"), paragraph("Ranks go from 1 for the best, ties have the mean of their ranks. Two rows differ where their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
 	for m := range s.Rankings {
@@ -186,14 +187,10 @@ func (d *document) addRankings(s *Summary) error {
 		if r.Friedman == nil || m > 0 && !s.allTests {
 			continue
 		}
-		svg, err := r.picture()
-		if err != nil {
-			return err
-		}
 		measure, _ := measures.Find(r.Measure)
-		d.add(picture{svg, fmt.Sprintf("Average ranks by %s. A bar joins rows that do not differ at the level %v.", measure.Title, s.Level)})
+		caption := fmt.Sprintf("Average ranks by %s. A bar joins rows that do not differ at the level %v.", measure.Title, s.Level)
+		d.addFigure(&Picture{Name: "ranks-" + r.Measure, Caption: caption, draw: r.draw})
 	}
-	return nil
 }
 
 // ranksTable has the average ranks: a line for each row, a column for each measure.
@@ -253,17 +250,13 @@ func (r *Ranking) text() string {
 	return text + " Rows that do not differ: " + strings.Join(runs, "; ") + "."
 }
 
-// picture draws the ranks.
-func (r *Ranking) picture() (string, error) {
+// draw draws the ranks.
+func (r *Ranking) draw() (*figure.Figure, error) {
 	d := figure.CriticalDifferences{Difference: float64(r.Friedman.CriticalDifference)}
 	for _, row := range r.Rows {
 		d.Names, d.Ranks = append(d.Names, row.Row), append(d.Ranks, float64(row.Rank))
 	}
-	f, err := d.Figure()
-	if err != nil {
-		return "", err
-	}
-	return f.Element()
+	return d.Figure()
 }
 
 // addTimes adds the seconds of computing by row.

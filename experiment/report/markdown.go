@@ -8,13 +8,14 @@ import (
 
 // writeMarkdown writes a report as Markdown with tables, as GitHub reads it.
 func writeMarkdown(w io.Writer, s *Summary) error {
-	d, err := s.layout()
-	if err != nil {
-		return err
-	}
+	d := s.layout()
 	out := bufio.NewWriter(w)
 	out.WriteString("# " + markdown(d.title) + "\n")
 	for _, b := range d.blocks {
+		if text, shown := s.pictureText(b, markdownPicture, markdownHeading, markdown); shown {
+			out.WriteString(text)
+			continue
+		}
 		out.WriteString("\n")
 		switch b := b.(type) {
 		case heading:
@@ -30,6 +31,13 @@ func writeMarkdown(w io.Writer, s *Summary) error {
 		}
 	}
 	return out.Flush()
+}
+
+func markdownHeading(text string) string { return "\n## " + markdown(text) + "\n" }
+
+// markdownPicture shows a picture of a folder.
+func markdownPicture(folder string, f *Picture) string {
+	return "\n![" + markdown(f.Caption) + "](<" + strings.NewReplacer("<", "%3C", ">", "%3E").Replace(folder+"/"+f.Name) + ".svg>)\n\n" + markdown(f.Caption) + "\n"
 }
 
 func writeMarkdownTable(out *bufio.Writer, t table) {

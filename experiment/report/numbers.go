@@ -9,6 +9,18 @@ import (
 // none stands where there is no number.
 const none = "-"
 
+// unitOf is the unit of a measure; empty: it is a pure number, or has that of the labels.
+func unitOf(measure string) string {
+	switch measure {
+	case "kl", "jensen_shannon", "log_loss":
+		return "nats"
+	}
+	return ""
+}
+
+// none reports whether a number is not finite.
+func (n number) none() bool { return math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) }
+
 // digits is how many decimals figures of one dataset and measure have: 4, as papers print; more where
 // the least would have fewer than two digits, fewer where it has more than five.
 func (r *Result) digits() int {
@@ -70,11 +82,10 @@ func effectText(n number) string {
 
 // fixed is a number with so many decimals.
 func fixed(n number, digits int) string {
-	v := float64(n)
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if n.none() {
 		return none
 	}
-	return strconv.FormatFloat(v, 'f', digits, 64)
+	return strconv.FormatFloat(float64(n), 'f', digits, 64)
 }
 
 // count is a number of things.

@@ -29,6 +29,9 @@ type Options struct {
 	// AllTests shows the tests of every measure; otherwise text, Markdown, LaTeX and HTML have
 	// those of the first. CSV and JSON have all in any case.
 	AllTests bool
+	// Pictures is the folder of the PNG and SVG pictures of Figures, as the report's readers
+	// find it; then md and latex show these. Empty: they show none.
+	Pictures string
 }
 
 // LeastLevel bounds the level of tests: the critical difference of a smaller one is beyond the

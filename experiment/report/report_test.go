@@ -184,7 +184,7 @@ func TestMeanPredictor(t *testing.T) {
 // page without scripts and without anything from elsewhere.
 func TestWellFormed(t *testing.T) {
 	records, err := csv.NewReader(strings.NewReader(written(t, sample(), "csv", Options{}))).ReadAll()
-	if err != nil || len(records) != 1+5*5*2 {
+	if err != nil || len(records) != 1+5*5*2+2 {
 		t.Errorf("%d lines of CSV, %v", len(records), err)
 	}
 	var s struct {

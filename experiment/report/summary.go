@@ -20,11 +20,15 @@ type Summary struct {
 	Measures   []string           `json:"measures"`
 	Results    []Result           `json:"results"` // by dataset, then by measure
 	Rankings   []Ranking          `json:"rankings"`
+	Scores     []Scored           `json:"cumulative_scores,omitempty"`
+	Confusion  []Confused         `json:"confusion,omitempty"`
 	Times      []Time             `json:"times,omitempty"` // by row, then by dataset
+	Growths    []Growth           `json:"growths,omitempty"`
 	Published  []result.Published `json:"published,omitempty"`
 	Cells      Cells              `json:"cells"`
 
 	allTests bool
+	pictures string
 }
 
 // Result is one measure on one dataset.
@@ -62,7 +66,7 @@ type number float64
 
 // MarshalJSON implements json.Marshaler.
 func (n number) MarshalJSON() ([]byte, error) {
-	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
+	if n.none() {
 		return []byte("null"), nil
 	}
 	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil
@@ -76,12 +80,13 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	}
 	s := &Summary{
 		Name: t.Name, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Rows: t.Rows, Measures: t.Measures, Published: t.Published,
-		Cells: cellsOf(t), allTests: o.AllTests,
+		Cells: cellsOf(t), allTests: o.AllTests, pictures: o.Pictures,
 	}
 	if o.Sample {
 		s.Deviations = "sample"
 	}
 	g := newGrid(t)
+	s.Scores, s.Confusion = g.scored(), g.confused()
 	for d := range t.Datasets {
 		for m := range t.Measures {
 			s.Results = append(s.Results, s.result(g, d, m))
@@ -92,6 +97,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	}
 	if !o.NoTimes {
 		s.Times = timesOf(t)
+		s.Growths = s.growths(sweepsOf(s.Rows))
 	}
 	return s, nil
 }

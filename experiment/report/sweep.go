@@ -2,20 +2,14 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms/measures"
-	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
-
-// mostFigures bounds the figures of settings in a page.
-const mostFigures = 60
 
 // leastSweep is how many values of a setting make a sweep; beyond wideSweep times the least value
 // the axis of the greatest is logarithmic.
@@ -27,7 +21,7 @@ const (
 // sweep is rows of one algorithm that differ in the number of one setting alone.
 type sweep struct {
 	algorithm, setting string
-	others             string // the settings that are the same, as text
+	others             map[string]string // the preset and the settings that are the same in all rows
 	points             []point
 }
 
@@ -43,12 +37,12 @@ func sweepsOf(rows []result.Row) (all []sweep) {
 	at := make(map[string]int)
 	for i := range rows {
 		for _, setting := range slices.Sorted(maps.Keys(rows[i].Settings)) {
-			value, err := strconv.ParseFloat(rows[i].Settings[setting], 64)
-			if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+			value, ok := numberOf(rows[i].Settings[setting])
+			if !ok {
 				continue
 			}
 			others := othersOf(&rows[i], setting)
-			key := strings.Join([]string{rows[i].Algorithm, setting, others}, "\x00")
+			key := strings.Join([]string{rows[i].Algorithm, setting, settingsText(others)}, "\x00")
 			if _, ok := at[key]; !ok {
 				at[key] = len(all)
 				all = append(all, sweep{algorithm: rows[i].Algorithm, setting: setting, others: others})
@@ -60,16 +54,32 @@ func sweepsOf(rows []result.Row) (all []sweep) {
 	return slices.DeleteFunc(all, func(s sweep) bool { return !s.valid() })
 }
 
-// othersOf lists the preset and the settings of a row without one, in the order of their names.
-func othersOf(r *result.Row, but string) string {
-	var list []string
+// numberOf reads a setting that is a finite number.
+func numberOf(setting string) (float64, bool) {
+	v, err := strconv.ParseFloat(setting, 64)
+	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+// othersOf are the preset and the settings of a row without one.
+func othersOf(r *result.Row, but string) map[string]string {
+	others := maps.Clone(r.Settings)
+	delete(others, but)
 	if r.Preset != "" {
-		list = append(list, "preset="+r.Preset)
+		others["preset"] = r.Preset
 	}
-	for _, key := range slices.Sorted(maps.Keys(r.Settings)) {
-		if key != but {
-			list = append(list, key+"="+r.Settings[key])
+	return others
+}
+
+// settingsText lists the preset and then the settings by name.
+func settingsText(settings map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if name != "preset" {
+			list = append(list, name+"="+settings[name])
 		}
+	}
+	if preset, ok := settings["preset"]; ok {
+		list = append([]string{"preset=" + preset}, list...)
 	}
 	return strings.Join(list, " ")
 }
@@ -89,75 +99,4 @@ func (s *sweep) valid() bool {
 func (s *sweep) log() bool {
 	least, greatest := s.points[0].value, s.points[len(s.points)-1].value
 	return least > 0 && greatest > wideSweep*least
-}
-
-// title names the algorithm and what is the same in all rows.
-func (s *sweep) title() string {
-	if s.others == "" {
-		return s.algorithm
-	}
-	return s.algorithm + ", " + s.others
-}
-
-// figures draws a sweep by a measure, a dataset each: their figures have scales of their own.
-func (s *sweep) figures(of *Summary, m int) (all []picture, err error) {
-	measure, _ := measures.Find(of.Measures[m])
-	for d := range of.Datasets {
-		r := of.at(d, m)
-		line, mean := figure.Series{Name: s.algorithm}, figure.Series{Name: "mean predictor"}
-		for _, p := range s.points {
-			l := &r.Lines[p.row]
-			if !l.Complete() || math.IsNaN(float64(l.Deviation)) {
-				continue
-			}
-			line.X, line.Y = append(line.X, p.value), append(line.Y, float64(l.Mean))
-			line.Deviation = append(line.Deviation, float64(l.Deviation))
-			mean.X, mean.Y = append(mean.X, p.value), append(mean.Y, float64(r.MeanPredictor.Mean))
-		}
-		if len(line.X) < leastSweep {
-			continue
-		}
-		lines := figure.Lines{Title: r.Dataset, X: figure.Axis{Name: s.setting, Log: s.log()}, Y: figure.Axis{Name: measure.Title}, Series: []figure.Series{line}}
-		if r.MeanPredictor.Folds > 0 {
-			lines.Series = append(lines.Series, mean)
-		}
-		f, err := lines.Figure()
-		if err != nil {
-			return nil, err
-		}
-		svg, err := f.Element()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, picture{svg, fmt.Sprintf("%s on %s by %s (%s); bars are deviations over folds.", s.title(), r.Dataset, s.setting, measure.Title)})
-	}
-	return all, nil
-}
-
-// addSweeps adds figures of the settings whose numbers rows go through, at most mostFigures.
-func (d *document) addSweeps(s *Summary) error {
-	var all []picture
-	for _, own := range sweepsOf(s.Rows) {
-		for m := range s.Measures {
-			if m > 0 && !s.allTests {
-				break
-			}
-			pictures, err := own.figures(s, m)
-			if err != nil {
-				return err
-			}
-			all = append(all, pictures...)
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	d.add(pictureHeading("Settings"))
-	for _, p := range all[:min(len(all), mostFigures)] {
-		d.add(p)
-	}
-	if more := len(all) - mostFigures; more > 0 {
-		d.add(picture{caption: fmt.Sprintf("%d more figures are left out.", more)})
-	}
-	return nil
 }

@@ -28,7 +28,7 @@ func swept() *result.Table {
 func TestSweeps(t *testing.T) {
 	var got []string
 	for _, s := range sweepsOf(swept().Rows) {
-		text := s.title() + " " + s.setting
+		text := s.algorithm + ", " + settingsText(s.others) + " " + s.setting
 		for _, p := range s.points {
 			text += fmt.Sprintf(" %v:%d", p.value, p.row)
 		}
@@ -45,19 +45,91 @@ func TestSweeps(t *testing.T) {
 	}
 }
 
+// TestFamilies: sweeps that differ in one number stand in one figure, those that differ in another one in
+// another, and titles say what sets figures apart.
+func TestFamilies(t *testing.T) {
+	var rows []result.Row
+	add := func(settings ...string) {
+		r := result.Row{Algorithm: "rf", Settings: make(map[string]string)}
+		for _, s := range settings {
+			name, value, _ := strings.Cut(s, "=")
+			r.Settings[name] = value
+		}
+		rows = append(rows, r)
+	}
+	for _, depth := range []string{"depth=1", "depth=2", "depth=3"} {
+		for _, ratio := range []string{"ratio=.5", "ratio=1"} {
+			add(depth, ratio, "trees=20")
+		}
+		for _, trees := range []string{"trees=5", "trees=50"} {
+			add(depth, "ratio=.7", trees)
+		}
+		add(depth, "ratio=1", "trees=20", "way=other")
+	}
+	families := familiesOf(sweepsOf(rows))
+	var got []string
+	for _, f := range families {
+		text := f.title(families) + ":"
+		for i := range f {
+			text += " [" + f.lineName(&f[i]) + "]"
+		}
+		got = append(got, text)
+	}
+	want := "rf by depth, trees=20: [ratio=.5] [ratio=1] [ratio=1 way=other]; rf by depth, ratio=.7: [trees=5] [trees=50]"
+	if strings.Join(got, "; ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for range mostLines {
+		families[0] = append(families[0], families[0][0])
+	}
+	if families[0].takes(&families[0][0]) {
+		t.Error("a family takes more sweeps than a figure has lines")
+	}
+}
+
+// TestManyFigures: a report has a bounded number of figures, of other names each, and says how many are left out.
+func TestManyFigures(t *testing.T) {
+	table := swept()
+	for i := range mostFigures {
+		d := result.Dataset{Name: fmt.Sprint("set ", i), Rows: 20, Folds: 2}
+		for _, c := range swept().Cells {
+			c.Dataset = len(table.Datasets)
+			table.Cells = append(table.Cells, c)
+		}
+		table.Datasets = append(table.Datasets, d)
+	}
+	figures, err := Figures(table, Options{NoTimes: true})
+	if err != nil || len(figures) != mostFigures {
+		t.Fatalf("%d figures, %v", len(figures), err)
+	}
+	names := make(map[string]bool)
+	for _, f := range figures {
+		names[f.Name] = true
+	}
+	if len(names) != len(figures) || !names["02-Movie-rf-by-trees-kl"] || !names["03-set-0-rf-by-trees-kl"] {
+		t.Errorf("%v", names)
+	}
+	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures || !strings.Contains(page, "2 more figures are left out") {
+		t.Errorf("the page has %d figures", strings.Count(page, "<svg"))
+	}
+}
+
 // TestSweepFigures: the page has a figure for each sweep and dataset, and none for rows that lack folds.
 func TestSweepFigures(t *testing.T) {
 	table := swept()
-	if n := strings.Count(written(t, table, "html", Options{}), "bars are deviations over folds"); n != 2 {
-		t.Errorf("%d figures, want 2", n)
+	if n := strings.Count(written(t, table, "html", Options{}), "bars are deviations over folds"); n != 1 {
+		t.Errorf("%d figures, want 1", n)
 	}
 	for _, format := range []string{"table", "md", "latex"} {
 		if strings.Contains(written(t, table, format, Options{}), "Settings\n") {
 			t.Errorf("%s has a heading without figures", format)
 		}
 	}
-	lose(&table.Cells[0], result.Missing, "")
-	if n := strings.Count(written(t, table, "html", Options{}), "bars are deviations over folds"); n != 1 {
-		t.Errorf("%d figures of rows with all folds, want 1", n)
+	for _, gone := range []struct{ cell, lines int }{{0, 1}, {2, 0}} {
+		lose(&table.Cells[gone.cell], result.Missing, "")
+		page := written(t, table, "html", Options{})
+		if n := strings.Count(page, ">depth=3<") + strings.Count(page, ">depth=5<"); n != gone.lines {
+			t.Errorf("%d lines of rows with all folds, want %d", n, gone.lines)
+		}
 	}
 }

@@ -12,10 +12,7 @@ const pageWidth = 110
 
 // writeText writes a report for terminals. The best has a star, the second a plus.
 func writeText(w io.Writer, s *Summary) error {
-	d, err := s.layout()
-	if err != nil {
-		return err
-	}
+	d := s.layout()
 	out := bufio.NewWriter(w)
 	out.WriteString(d.title + "\n" + strings.Repeat("=", utf8.RuneCountInString(d.title)) + "\n")
 	for _, b := range d.blocks {

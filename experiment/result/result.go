@@ -24,6 +24,9 @@ type Table struct {
 	Published []Published `json:"published,omitempty"`
 }
 
+// MaxConfusion bounds the classes of a confusion matrix in a table.
+const MaxConfusion = 20
+
 // Dataset is one of the datasets of an experiment.
 type Dataset struct {
 	Name     string `json:"name"`
@@ -58,6 +61,12 @@ type Cell struct {
 	Rows    int       `json:"test_rows,omitempty"`
 	Seconds float64   `json:"seconds,omitempty"` // of computing
 	Digest  string    `json:"digest,omitempty"`  // of the model
+	// Scores are the cumulative scores of labels on a scale: the share of the test rows for which the predicted
+	// number, of a distribution the expected one, errs by at most 0, 1, 2 and so on.
+	Scores []float64 `json:"scores,omitempty"`
+	// Confusion counts the test rows of labels that are classes by true and by predicted class, where
+	// there are at most MaxConfusion of them.
+	Confusion [][]uint64 `json:"confusion,omitempty"`
 }
 
 // Published is a figure that a paper prints, to stand beside the table's own. Row may be a

@@ -19,7 +19,7 @@ func table() *Table {
 		Rows:     []Row{{Name: "forest", Algorithm: "ldlf", Preset: "auto", Settings: map[string]string{"trees": "5", "depth": "7"}}, {Name: "mean", Algorithm: "mean"}},
 		Measures: []string{"kl", "cosine"},
 		Cells: []Cell{
-			{State: Done, Values: []float64{.1, math.NaN()}, Mean: []float64{.2, .9}, Rows: 5, Seconds: 1.5, Digest: "cd"},
+			{State: Done, Values: []float64{.1, math.NaN()}, Mean: []float64{.2, .9}, Rows: 5, Seconds: 1.5, Digest: "cd", Scores: []float64{.25, 1}, Confusion: [][]uint64{{3, 1}, {0, 1}}},
 			{Fold: 1, State: Failed, Error: "no rows"},
 			{Row: 1, State: Missing},
 			{Row: 1, Repeat: 2, State: Running},
@@ -54,6 +54,9 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Table){
+		"score 1 is 1.5":                     func(t *Table) { t.Cells[0].Scores[1] = 1.5 },
+		"line 1 has 1 fields":                func(t *Table) { t.Cells[0].Confusion[1] = []uint64{2} },
+		"a confusion matrix of 21 classes":   func(t *Table) { t.Cells[0].Confusion = make([][]uint64, 21) },
 		"dataset 0 has no name":              func(t *Table) { t.Datasets[0].Name = "" },
 		`two of the name row "mean"`:         func(t *Table) { t.Rows[0].Name = "mean" },
 		`two of the name measure "kl"`:       func(t *Table) { t.Measures[1] = "kl" },

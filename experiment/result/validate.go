@@ -95,7 +95,25 @@ func (t *Table) checkCell(c *Cell) error {
 	case c.Rows < 0 || !(c.Seconds >= 0 && c.Seconds <= math.MaxFloat64):
 		return fmt.Errorf("%d test rows, %v seconds", c.Rows, c.Seconds)
 	}
-	return t.checkState(c)
+	return cmp.Or(t.checkState(c), c.checkBeside())
+}
+
+// checkBeside checks cumulative scores and the confusion matrix, where they are there.
+func (c *Cell) checkBeside() error {
+	for i, v := range c.Scores {
+		if !(v >= 0 && v <= 1) {
+			return fmt.Errorf("score %d is %v", i, v)
+		}
+	}
+	if len(c.Confusion) > MaxConfusion {
+		return fmt.Errorf("a confusion matrix of %d classes", len(c.Confusion))
+	}
+	for i, line := range c.Confusion {
+		if len(line) != len(c.Confusion) {
+			return fmt.Errorf("a confusion matrix of %d classes: line %d has %d fields", len(c.Confusion), i, len(line))
+		}
+	}
+	return nil
 }
 
 func (t *Table) checkState(c *Cell) error {

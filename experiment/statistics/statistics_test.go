@@ -244,3 +244,18 @@ func TestRankOfTheBest(t *testing.T) {
 		}
 	}
 }
+
+// TestLineOf: worked out by hand; residuals are 1/6, -1/3 and 1/6.
+func TestLineOf(t *testing.T) {
+	l := LineOf([]float64{1, 2, 3}, []float64{2, 3, 5})
+	for what, c := range map[string][2]float64{
+		"slope": {l.Slope, 1.5}, "intercept": {l.Intercept, 1. / 3}, "error": {l.Error, math.Sqrt(1. / 12)}, "r²": {l.R2, 1 - 1./28},
+	} {
+		if math.Abs(c[0]-c[1]) > 1e-12 {
+			t.Errorf("%s %v, want %v", what, c[0], c[1])
+		}
+	}
+	if two := LineOf([]float64{1, 3}, []float64{1, 1}); two.Slope != 0 || two.Intercept != 1 || !math.IsNaN(two.Error) || !math.IsNaN(two.R2) {
+		t.Errorf("%+v", two)
+	}
+}

@@ -1,0 +1,152 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// Scored are the cumulative scores of a row on a dataset whose labels are a scale.
+type Scored struct {
+	Dataset string `json:"dataset"`
+	Row     string `json:"row"`
+	// Within are shares of rows with an error of at most 0, 1, 2 and so on, as means over folds.
+	Within []number `json:"within"`
+	Folds  int      `json:"folds"`
+}
+
+// Confused is the confusion matrix of a row on a dataset whose labels are classes: sums over folds.
+type Confused struct {
+	Dataset string     `json:"dataset"`
+	Row     string     `json:"row"`
+	Counts  [][]uint64 `json:"counts"` // by true and by predicted class
+}
+
+// scored are the cumulative scores, by dataset and then by row.
+func (g *grid) scored() (all []Scored) {
+	for d := range g.table.Datasets {
+		for row := range g.table.Rows {
+			own := Scored{Dataset: g.table.Datasets[d].Name, Row: g.table.Rows[row].Name}
+			for _, c := range g.cells(d, row) {
+				if len(c.Scores) == 0 {
+					continue
+				}
+				own.Folds++
+				for i, v := range c.Scores {
+					if i == len(own.Within) {
+						own.Within = append(own.Within, 0)
+					}
+					own.Within[i] += number(v)
+				}
+			}
+			for i := range own.Within {
+				own.Within[i] /= number(own.Folds)
+			}
+			if own.Folds > 0 {
+				all = append(all, own)
+			}
+		}
+	}
+	return all
+}
+
+// confused are the confusion matrices, by dataset and then by row.
+func (g *grid) confused() (all []Confused) {
+	for d := range g.table.Datasets {
+		for row := range g.table.Rows {
+			var sum [][]uint64
+			for _, c := range g.cells(d, row) {
+				sum = added(sum, c)
+			}
+			if sum != nil {
+				all = append(all, Confused{g.table.Datasets[d].Name, g.table.Rows[row].Name, sum})
+			}
+		}
+	}
+	return all
+}
+
+// added is the sum of a matrix and that of a cell; a matrix of another size is left out.
+func added(sum [][]uint64, c *result.Cell) [][]uint64 {
+	if sum == nil && len(c.Confusion) > 0 {
+		for range c.Confusion {
+			sum = append(sum, make([]uint64, len(c.Confusion)))
+		}
+	}
+	if len(c.Confusion) != len(sum) {
+		return sum
+	}
+	for i, line := range c.Confusion {
+		for j, n := range line {
+			sum[i][j] += n
+		}
+	}
+	return sum
+}
+
+// cells are the done cells of a row on a dataset, by repeat and fold.
+func (g *grid) cells(d, row int) (list []*result.Cell) {
+	for _, p := range g.folds[d] {
+		if c := g.done[d][row][p]; c != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// scoreFigures draw the cumulative scores of each dataset, mostLines rows in a figure.
+func (s *Summary) scoreFigures() (all []Picture) {
+	for from := 0; from < len(s.Scores); {
+		to := from + 1
+		for to < len(s.Scores) && to-from < mostLines && s.Scores[to].Dataset == s.Scores[from].Dataset {
+			to++
+		}
+		all = append(all, scoreFigure(s.Scores[from:to]))
+		from = to
+	}
+	return all
+}
+
+func scoreFigure(list []Scored) Picture {
+	var names []string
+	var scores [][]float64
+	for _, own := range list {
+		var within []float64
+		for _, v := range own.Within {
+			within = append(within, float64(v))
+		}
+		names, scores = append(names, own.Row), append(scores, within)
+	}
+	dataset := list[0].Dataset
+	return Picture{
+		Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + ": the share of test rows by the greatest error of the predicted number, as a mean over folds. Of a distribution it is the expected number.",
+		draw: func() (*figure.Figure, error) { return figure.CumulativeScores(dataset, "", names, scores) },
+	}
+}
+
+// confusionFigures draw the confusion matrix of the best row of each dataset, by the first measure.
+func (s *Summary) confusionFigures() (all []Picture) {
+	for d := range s.Datasets {
+		lines := s.at(d, 0).Lines
+		for i := range s.Confusion {
+			c := &s.Confusion[i]
+			at := slices.IndexFunc(lines, func(l Line) bool { return l.Place == 1 })
+			if at < 0 || c.Dataset != s.Datasets[d].Name || c.Row != lines[at].Row {
+				continue
+			}
+			var names []string
+			for class := range c.Counts {
+				names = append(names, strconv.Itoa(class))
+			}
+			title := c.Dataset + ": " + c.Row
+			all = append(all, Picture{
+				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best row on %s, %s: test rows of all folds by true and by predicted class. Classes are numbered from 0.", c.Dataset, c.Row),
+				draw: (&figure.Confusion{Title: title, Classes: names, Counts: c.Counts}).Figure,
+			})
+		}
+	}
+	return all
+}

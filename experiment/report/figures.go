@@ -1,0 +1,166 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// mostFigures bounds the figures of a report.
+const mostFigures = 60
+
+// Picture is a picture of a report.
+type Picture struct {
+	// Name is that of a file, without its ending: letters, digits, dots, underscores and hyphens.
+	Name    string
+	Caption string
+
+	draw func() (*figure.Figure, error)
+}
+
+// Draw makes the picture.
+func (f *Picture) Draw() (*figure.Figure, error) { return f.draw() }
+
+// Figures lists the pictures of a report, at most 60, in the order of its page. Errors are those
+// of Write.
+func Figures(t *result.Table, o Options) ([]Picture, error) {
+	s, err := Summarize(t, o)
+	if err != nil {
+		return nil, err
+	}
+	var all []Picture
+	for _, b := range s.layout().blocks {
+		if f, ok := b.(picture); ok && f.Picture != nil {
+			all = append(all, *f.Picture)
+		}
+	}
+	return all, nil
+}
+
+// addFigures adds the figures of a section below a heading of its own; of a report no more than
+// mostFigures.
+func (d *document) addFigures(title string, figures []Picture) {
+	if len(figures) == 0 {
+		return
+	}
+	d.add(pictureHeading(title))
+	for i := range figures {
+		if d.figures == mostFigures {
+			d.add(picture{caption: fmt.Sprintf("%s left out: a report has at most %d.", count(len(figures)-i, "more figure is", "more figures are"), mostFigures)})
+			return
+		}
+		d.addFigure(&figures[i])
+	}
+}
+
+// addFigure adds a figure, whose name begins with its number.
+func (d *document) addFigure(f *Picture) {
+	d.figures++
+	f.Name = fmt.Sprintf("%02d-%s", d.figures, fileName(f.Name))
+	d.add(picture{Picture: f})
+}
+
+// pictureText is a picture, or the heading of pictures, in a format that shows those of a folder; false: the
+// block is none of these. Without a folder the text is empty.
+func (s *Summary) pictureText(b block, show func(folder string, f *Picture) string, heading, plain func(string) string) (text string, is bool) {
+	switch b := b.(type) {
+	case pictureHeading:
+		text = heading(string(b))
+	case picture:
+		if text = "\n" + plain(b.caption) + "\n"; b.Picture != nil {
+			text = show(s.pictures, b.Picture)
+		}
+	default:
+		return "", false
+	}
+	if s.pictures == "" {
+		return "", true
+	}
+	return text, true
+}
+
+// fileName makes a part of a file's name of a text.
+func fileName(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, text)
+	return text[:min(len(text), 80)]
+}
+
+// sweepFigures are those of the settings whose numbers rows go through: one for each family,
+// measure and dataset, whose scales differ.
+func (s *Summary) sweepFigures(families []family) (all []Picture) {
+	for _, f := range families {
+		for m := range s.Measures {
+			if m > 0 && !s.allTests {
+				break
+			}
+			for d := range s.Datasets {
+				if own, ok := f.figure(s, families, m, d); ok {
+					all = append(all, own)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// figure draws a family by a measure on a dataset; false: no sweep has enough rows with all folds.
+func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
+	measure, _ := measures.Find(of.Measures[m])
+	r := of.at(d, m)
+	lines := figure.Lines{
+		Title: r.Dataset + ": " + f.title(among),
+		X:     figure.Axis{Name: f[0].setting, Log: f.log()}, Y: figure.Axis{Name: measure.Title, Unit: unitOf(of.Measures[m])},
+	}
+	var mean figure.Series
+	for i := range f {
+		line := f[i].line(r)
+		if len(line.X) < leastSweep {
+			continue
+		}
+		line.Name = f.lineName(&f[i])
+		lines.Series = append(lines.Series, line)
+		mean.X = append(mean.X, line.X...)
+	}
+	if len(lines.Series) == 0 {
+		return Picture{}, false
+	}
+	if r.MeanPredictor.Folds > 0 {
+		lines.Series = append(lines.Series, level("mean predictor", mean.X, float64(r.MeanPredictor.Mean)))
+	}
+	return Picture{
+		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
+		Caption: fmt.Sprintf("%s on %s by %s; bars are deviations over folds.%s", measure.Title, r.Dataset, f[0].setting, f.same()),
+		draw:    lines.Figure,
+	}, true
+}
+
+// line is what the rows of a sweep that have all folds measure.
+func (s *sweep) line(r *Result) (line figure.Series) {
+	for _, p := range s.points {
+		l := &r.Lines[p.row]
+		if !l.Complete() || l.Deviation.none() {
+			continue
+		}
+		line.X, line.Y = append(line.X, p.value), append(line.Y, float64(l.Mean))
+		line.Deviation = append(line.Deviation, float64(l.Deviation))
+	}
+	return line
+}
+
+// level is a line of one height, as wide as the values of x.
+func level(name string, x []float64, height float64) figure.Series {
+	from, to := x[0], x[0]
+	for _, v := range x {
+		from, to = min(from, v), max(to, v)
+	}
+	return figure.Series{Name: name, X: []float64{from, to}, Y: []float64{height, height}}
+}

@@ -1,0 +1,202 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/statistics"
+)
+
+// Growth is how the seconds of a cell grow with a number x: about as x to the power Slope, which is the slope
+// of the line of least squares through the logarithms.
+type Growth struct {
+	// By is what x is: a setting; "leaves", 2^(depth - 1) of a setting depth; or "labels".
+	By string `json:"by"`
+	// Of names the algorithm with the settings that are the same, or, by labels, the row.
+	Of string `json:"of"`
+	// Dataset is empty by labels: then there is a dataset for each x.
+	Dataset string   `json:"dataset,omitempty"`
+	X       []number `json:"x"`
+	Seconds []number `json:"seconds"` // means of a cell, for each x
+	Slope   number   `json:"slope"`
+	Error   number   `json:"slope_error"` // the standard error of Slope
+	R2      number   `json:"r2"`          // the share of the variance of the logarithms that the line explains
+
+	title string // of its figure
+}
+
+// leaves is what stands in the place of a depth: seconds grow with the leaves of a whole tree.
+const (
+	depthSetting = "depth"
+	leaves       = "leaves"
+	byLabels     = "labels"
+)
+
+// growths are those by settings of each dataset, then those by labels of each row.
+func (s *Summary) growths(sweeps []sweep) (all []Growth) {
+	var among []family
+	for i := range sweeps {
+		among = append(among, sweeps[i:i+1])
+	}
+	for i := range sweeps {
+		for d := range s.Datasets {
+			if g, ok := s.growthBySetting(&sweeps[i], d); ok {
+				g.title = "Time of " + among[i].title(among)
+				all = append(all, g)
+			}
+		}
+	}
+	for _, group := range labelGroups(s.Datasets) {
+		for row := range s.Rows {
+			if g, ok := s.growthByLabels(group, row); ok {
+				g.title = fmt.Sprintf("Time by labels, %d rows of %d features", s.Datasets[group[0]].Rows, s.Datasets[group[0]].Features)
+				all = append(all, g)
+			}
+		}
+	}
+	return all
+}
+
+// growthBySetting is that of a sweep through whole numbers above 0.
+func (s *Summary) growthBySetting(of *sweep, d int) (Growth, bool) {
+	g := Growth{By: of.setting, Of: of.algorithm, Dataset: s.Datasets[d].Name}
+	if text := settingsText(of.others); text != "" {
+		g.Of += " " + text
+	}
+	if of.setting == depthSetting {
+		g.By = leaves
+	}
+	for _, p := range of.points {
+		if p.value != math.Trunc(p.value) || p.value < 1 {
+			return g, false
+		}
+		x := p.value
+		if of.setting == depthSetting {
+			x = math.Exp2(x - 1)
+		}
+		g.add(x, s.timeOf(p.row, d))
+	}
+	return g, g.fit()
+}
+
+// labelGroups are the datasets, by number of labels, that differ in labels alone.
+func labelGroups(sets []result.Dataset) (groups [][]int) {
+	alike := func(a, b *result.Dataset) bool {
+		return a.Rows == b.Rows && a.Features == b.Features && a.Folds == b.Folds
+	}
+	for d := range sets {
+		at := slices.IndexFunc(groups, func(g []int) bool { return alike(&sets[g[0]], &sets[d]) })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], d)
+	}
+	groups = slices.DeleteFunc(groups, func(g []int) bool { return len(g) < leastSweep })
+	for _, g := range groups {
+		slices.SortStableFunc(g, func(a, b int) int { return cmp.Compare(sets[a].Labels, sets[b].Labels) })
+	}
+	return slices.DeleteFunc(groups, func(g []int) bool {
+		for i := 1; i < len(g); i++ {
+			if sets[g[i]].Labels == sets[g[i-1]].Labels {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (s *Summary) growthByLabels(group []int, row int) (Growth, bool) {
+	g := Growth{By: byLabels, Of: s.Rows[row].Name}
+	for _, d := range group {
+		g.add(float64(s.Datasets[d].Labels), s.timeOf(row, d))
+	}
+	return g, g.fit()
+}
+
+// timeOf is the time of a row on a dataset.
+func (s *Summary) timeOf(row, d int) *Time { return &s.Times[row*len(s.Datasets)+d] }
+
+// add adds a point, where there are cells whose times are known.
+func (g *Growth) add(x float64, t *Time) {
+	if t.Cells == 0 || t.Total <= 0 {
+		return
+	}
+	g.X, g.Seconds = append(g.X, number(x)), append(g.Seconds, t.Total/number(t.Cells))
+}
+
+// fit computes the slope; false: there are too few points.
+func (g *Growth) fit() bool {
+	if len(g.X) < leastSweep {
+		return false
+	}
+	var x, y []float64
+	for i := range g.X {
+		x, y = append(x, math.Log(float64(g.X[i]))), append(y, math.Log(float64(g.Seconds[i])))
+	}
+	l := statistics.LineOf(x, y)
+	g.Slope, g.Error, g.R2 = number(l.Slope), number(l.Error), number(l.R2)
+	return true
+}
+
+// addGrowths adds the table of slopes and figures of the seconds.
+func (d *document) addGrowths(s *Summary) {
+	if len(s.Growths) == 0 {
+		return
+	}
+	t := table{caption: "Growth of the seconds of a cell", header: []string{"by", "of", "dataset", "values", "slope", "r²"}, texts: true}
+	for i := range s.Growths {
+		g := &s.Growths[i]
+		values := fmt.Sprintf("%d from %s to %s", len(g.X), plainNumber(g.X[0]), plainNumber(g.X[len(g.X)-1]))
+		t.lines = append(t.lines, line{cells: plain(g.By, g.Of, orNone(g.Dataset), values, fixed(g.Slope, 2)+" ± "+fixed(g.Error, 2), fixed(g.R2, 3))})
+	}
+	d.add(paragraph("Seconds grow about as the number to the power of the slope, that of the line of least squares through the logarithms, ± its standard error; r² is the share of the variance "+
+		"that the line explains. Leaves are 2^(depth - 1). What takes the same time whatever the number is makes slopes smaller."), t)
+	d.addFigures("Growth of times", s.growthFigures())
+}
+
+func plainNumber(n number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) }
+
+// growthFigures are those by settings, with a line for each dataset, then those by labels, with a
+// line for each row. At most mostLines lines are in a figure.
+func (s *Summary) growthFigures() (all []Picture) {
+	for from := 0; from < len(s.Growths); {
+		to := from + 1
+		for to < len(s.Growths) && to-from < mostLines && s.Growths[to].beside(&s.Growths[from]) {
+			to++
+		}
+		all = append(all, growthFigure(s.Growths[from:to]))
+		from = to
+	}
+	return all
+}
+
+// beside reports whether two growths stand in one figure.
+func (g *Growth) beside(other *Growth) bool {
+	return g.By == other.By && g.title == other.title && (g.By == byLabels || g.Of == other.Of)
+}
+
+func growthFigure(list []Growth) Picture {
+	lines := figure.Lines{Title: list[0].title, X: figure.Axis{Name: list[0].By, Log: true}, Y: figure.Axis{Name: "time of a cell", Unit: "s", Log: true}}
+	if list[0].By == leaves {
+		lines.X.Name = "leaves of a tree, 2^(depth - 1)"
+	}
+	caption := "Seconds of a cell by " + list[0].By
+	if list[0].By != byLabels {
+		caption += ": " + list[0].Of
+	}
+	for i := range list {
+		g := &list[i]
+		line := figure.Series{Name: cmp.Or(g.Dataset, g.Of) + " (slope " + fixed(g.Slope, 2) + ")"}
+		for j := range g.X {
+			line.X, line.Y = append(line.X, float64(g.X[j])), append(line.Y, float64(g.Seconds[j]))
+		}
+		lines.Series = append(lines.Series, line)
+	}
+	return Picture{Name: "seconds-by-" + list[0].By, Caption: caption + ". Both axes are logarithmic.", draw: lines.Figure}
+}

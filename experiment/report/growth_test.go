@@ -1,0 +1,92 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// timed is a table whose cells take seconds that grow with trees, leaves and labels by known powers.
+func timed() *result.Table {
+	t := &result.Table{Name: "timed", Measures: []string{"kl"}}
+	for _, labels := range []int{40, 5, 10} {
+		t.Datasets = append(t.Datasets, result.Dataset{Name: fmt.Sprint("labels", labels), Rows: 20, Features: 3, Labels: labels, Folds: 2})
+	}
+	for _, trees := range []int{1, 2, 8} {
+		t.Rows = append(t.Rows, result.Row{Name: fmt.Sprint("trees ", trees), Algorithm: "ldlf", Settings: map[string]string{"trees": fmt.Sprint(trees), "depth": "5"}})
+	}
+	for _, depth := range []int{3, 5, 7} {
+		t.Rows = append(t.Rows, result.Row{Name: fmt.Sprint("depth ", depth), Algorithm: "ldlf", Settings: map[string]string{"trees": "4", "depth": fmt.Sprint(depth)}})
+	}
+	for d := range t.Datasets {
+		for row := range t.Rows {
+			s := t.Rows[row].Settings
+			var trees, depth float64
+			fmt.Sscan(s["trees"], &trees)
+			fmt.Sscan(s["depth"], &depth)
+			for fold := range 2 {
+				seconds := .01 * trees * math.Pow(math.Exp2(depth-1), .5) * math.Pow(float64(t.Datasets[d].Labels), 2) * (1 + .1*float64(2*fold-1))
+				t.Cells = append(t.Cells, result.Cell{Dataset: d, Row: row, Fold: fold, State: result.Done, Values: []float64{.1}, Mean: []float64{.2}, Rows: 10, Seconds: seconds})
+			}
+		}
+	}
+	return t
+}
+
+// TestGrowth: the slopes are the powers that the seconds were made with.
+func TestGrowth(t *testing.T) {
+	s, err := Summarize(timed(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make(map[string]int)
+	for _, g := range s.Growths {
+		want := map[string]float64{"trees": 1, leaves: .5, byLabels: 2}[g.By]
+		if math.Abs(float64(g.Slope)-want) > 1e-9 || g.Error > 1e-6 || g.R2 < 1-1e-9 {
+			t.Errorf("%+v, want the slope %v", g, want)
+		}
+		if g.By == byLabels && fmt.Sprint(g.X) != "[5 10 40]" || g.By == leaves && fmt.Sprint(g.X) != "[4 16 64]" {
+			t.Errorf("%s: %v", g.By, g.X)
+		}
+		counts[g.By]++
+	}
+	if counts["trees"] != 3 || counts[leaves] != 3 || counts[byLabels] != 6 {
+		t.Errorf("%v", counts)
+	}
+	page := written(t, timed(), "html", Options{})
+	for _, want := range []string{"Time of ldlf by trees<", "labels40 (slope 1.00)", "leaves of a tree, 2^(depth - 1)", "Time by labels, 20 rows of 3 features", "0.50 ± 0.00"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if text := written(t, timed(), "html", Options{NoTimes: true}); strings.Contains(text, "slope") {
+		t.Error("without times there are slopes")
+	}
+}
+
+// TestNoGrowth: cells of a cluster have no seconds, and datasets of other rows, or of one number of labels, are
+// no series.
+func TestNoGrowth(t *testing.T) {
+	table := timed()
+	for i := range table.Cells {
+		table.Cells[i].Seconds = 0
+	}
+	var s struct{ Growths []any }
+	if err := json.Unmarshal([]byte(written(t, table, "json", Options{})), &s); err != nil || len(s.Growths) > 0 {
+		t.Errorf("%v, %v", s.Growths, err)
+	}
+	sets := timed().Datasets
+	sets[1].Rows++
+	if groups := labelGroups(sets); len(groups) > 0 {
+		t.Errorf("%v", groups)
+	}
+	sets = timed().Datasets
+	sets[1].Labels = 40
+	if groups := labelGroups(sets); len(groups) > 0 {
+		t.Errorf("%v", groups)
+	}
+}
