@@ -50,6 +50,38 @@ func (a *artificial) Scan(f func(*Row) error) error {
 	return nil
 }
 
+// ArtificialGrid returns the rows on which Geng 2016 shows models of the artificial set: n × n
+// points, n at least 2, whose first two features are a grid over [-1, 1], the first one fastest, and whose third
+// is sin(π (x1 + x2)). The paper's n is 51. Labels are as in Artificial.
+func ArtificialGrid(n int) Source {
+	if n < 2 || n > MaxRows/n {
+		panic(fmt.Sprintf("dataset: an artificial grid of %d x %d rows", n, n))
+	}
+	return artificialGrid(n)
+}
+
+type artificialGrid int
+
+// Info implements Source.
+func (n artificialGrid) Info() Info { return Info{Rows: int(n * n), Features: 3, Labels: 3} }
+
+// Scan implements Source.
+func (n artificialGrid) Scan(f func(*Row) error) error {
+	row := Row{Values: make([]float64, 3), Labels: make([]float64, 3)}
+	at := func(i int) float64 { return float64(float32(float64(2*float64(i))/float64(n-1) - 1)) }
+	for i := range int(n * n) {
+		row.Number = i
+		row.Values[0], row.Values[1] = at(i%int(n)), at(i/int(n))
+		sin, _ := num.SinCos2Pi(float64(row.Values[0]+row.Values[1]) / 2)
+		row.Values[2] = float64(float32(sin))
+		artificialLabels(row.Labels, row.Values)
+		if err := f(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 var artificialWeights = [3][3]float64{{4, 2, 1}, {1, 2, 4}, {1, 4, 2}}
 
 func artificialLabels(dst, x []float64) {

@@ -53,6 +53,24 @@ func TestArtificialFormula(t *testing.T) {
 	}
 }
 
+// TestArtificialGrid: the points on which the paper shows models.
+func TestArtificialGrid(t *testing.T) {
+	rows := collect(t, ArtificialGrid(51))
+	if len(rows) != 2601 || rows[0].Values[0] != -1 || rows[50].Values[0] != 1 || rows[51].Values[0] != -1 || rows[2600].Values[1] != 1 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for _, r := range rows {
+		x := r.Values
+		if step := float64(r.Number%51)*.04 - 1; math.Abs(x[0]-step) > 1e-7 || math.Abs(x[2]-math.Sin(math.Pi*(x[0]+x[1]))) > 1e-7 {
+			t.Fatalf("row %d: %v", r.Number, x)
+		}
+		var want [3]float64
+		if artificialLabels(want[:], x); want != [3]float64(r.Labels) {
+			t.Fatalf("row %d: labels %v, want %v", r.Number, r.Labels, want)
+		}
+	}
+}
+
 func TestSeeds(t *testing.T) {
 	digest := func(src Source, err error) string {
 		if err != nil {

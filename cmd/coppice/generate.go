@@ -20,6 +20,7 @@ type generateCmd struct {
 	Kind     string  `enum:"artificial,random,ages,textures" default:"artificial" help:"artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels with a map of classes each, for dataset patches."`
 	Out      string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. Of --kind textures a folder, which gets the folders images and maps."`
 	Rows     *int    `placeholder:"N" help:"Rows (default: 2500; of --kind ages 2000)."`
+	Grid     int     `placeholder:"N" help:"Of --kind artificial: N x N points in the place of random rows, on which models can be shown by a colour map (evaluate --figures); the paper has 51."`
 	Features int     `placeholder:"N" help:"Features of --kind random (default: 100)."`
 	Labels   int     `placeholder:"N" help:"Labels of --kind random (default: 10)."`
 	Density  float64 `placeholder:"D" help:"Share of features of --kind random that are not 0 (default: 1)."`
@@ -36,6 +37,13 @@ func (c *generateCmd) Run(a *app) error {
 	}
 	if c.Kind != "random" && (c.Features != 0 || c.Labels != 0 || c.Density != 0) {
 		return usagef("--features, --labels and --density belong to --kind random: the shape of the others is fixed")
+	}
+	switch {
+	case c.Grid == 0:
+	case c.Kind != "artificial" || c.Rows != nil:
+		return usagef("--grid belongs to --kind artificial, and says how many rows there are")
+	case c.Grid < 2 || c.Grid > dataset.MaxRows/c.Grid:
+		return usagef("--grid %d: want a whole number from 2, whose square is at most %d", c.Grid, dataset.MaxRows)
 	}
 	if c.Kind == "textures" {
 		return c.textures(a, seed)
@@ -110,6 +118,9 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 	}
 	switch c.Kind {
 	case "artificial":
+		if c.Grid > 0 {
+			return dataset.ArtificialGrid(c.Grid), nil
+		}
 		return dataset.Artificial(rows, seed), nil
 	case "ages":
 		return dataset.Ages(rows, seed), nil
