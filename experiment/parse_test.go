@@ -80,7 +80,7 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    settings: {tress: 5}", `s.yaml:5:16: tress: ldlf has no such setting (did you mean "trees"?)`},
 		{"name: a\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    settings: {trees: -5}", `s.yaml:5:23: trees: "-5" is not a whole number`},
 		{"name: a\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    settings: {folds: 5}", `s.yaml:5:16: folds: a row has settings of its algorithm`},
-		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, preset: auto}", `s.yaml:4:21: preset: rf has no such setting`},
+		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, preset: best}", `s.yaml:4:29: preset: "best" is not paper or auto`},
 		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, grid: {}}", "s.yaml:4:21: grid: it is empty"},
 		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, grid: {trees: []}}", "s.yaml:4:28: trees: the list is empty"},
 		{"name: a\ndatasets: [b]\nrows: [rf, rf]", `s.yaml:3:12: a second row with the name "rf"; the first is in line 3`},

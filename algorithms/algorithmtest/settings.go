@@ -46,6 +46,9 @@ func valuesOf(params []param.Param, raw json.RawMessage) (param.Values, error) {
 	}
 	v := make(param.Values)
 	for _, p := range params {
+		if p.NotWritten {
+			continue
+		}
 		text, ok := texts[p.Name]
 		if !ok {
 			return nil, fmt.Errorf("the resolved settings lack %s", p.Name)

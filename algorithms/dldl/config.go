@@ -19,6 +19,7 @@ const (
 
 // Config holds the settings of a job, which settings describes.
 type Config struct {
+	Preset             string // that selected defaults; of a job none, as it is not written
 	Network            network.Config
 	Bias               bool
 	Scaling            string
@@ -38,39 +39,62 @@ type Config struct {
 	Steps              int
 }
 
-// settings lists what a spec may say, in the order of help texts.
+// The presets. A job of auto without any settings has the digest that it had before there were
+// presets.
+const (
+	presetAuto  = "auto"
+	presetPaper = "paper"
+)
+
+// settings lists what a spec may say, in the order of help texts. Preset paper is the training from
+// scratch of the public code of Gao et al.: 20 passes, in which the rate falls evenly in its logarithm,
+// by a factor of 10^(-2/59) a pass.
 var settings = slices.Concat(
+	param.Table[Config]{
+		param.Word("preset", "auto fits the dataset and stops early; paper is the solver of the authors' public code: SGD for 20 passes through the rows",
+			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
+	},
 	network.Settings(func(c *Config) *network.Config { return &c.Network }, network.MLP, network.Conv),
 	param.Table[Config]{
 		param.Bool("bias", "layers have biases", true, func(c *Config) *bool { return &c.Bias }),
 		param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
 			func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-			Says("standard if at least 20 % of the entries are non-zero, else none"),
-		param.Int("batch_size", "rows of a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }),
-		param.Word("optimizer", "adam (β2 0.999, ε 1e-8) or sgd (with momentum)", func(c *Config) *string { return &c.Optimizer }, optimizerAdam, optimizerSGD),
+			Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
+		param.Int("batch_size", "rows of a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 128),
+		param.Word("optimizer", "adam (β2 0.999, ε 1e-8) or sgd (with momentum)", func(c *Config) *string { return &c.Optimizer }, optimizerAdam, optimizerSGD).
+			Preset(presetPaper, optimizerSGD),
 		param.Float("learning_rate", "learning rate of the first step", 1e-12, 1e6, adamRate, func(c *Config) *float64 { return &c.LearningRate }).
-			Says("0.001; with sgd 0.1"),
+			Preset(presetPaper, paperRate).Says("auto: 0.001, with sgd 0.1; paper: 0.01, with adam 0.001"),
 		param.Int("learning_rate_step", "steps after which the learning rate is multiplied by learning_rate_decay; 0: never", 0, 1<<40, 0,
-			func(c *Config) *int { return &c.LearningRateStep }),
+			func(c *Config) *int { return &c.LearningRateStep }).Says("auto: 0; paper: a pass through the rows"),
 		param.Float("learning_rate_decay", "factor of the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
-			func(c *Config) *float64 { return &c.LearningRateDecay }),
+			func(c *Config) *float64 { return &c.LearningRateDecay }).Preset(presetPaper, paperFall),
 		param.Int("warmup", "steps in which the learning rate grows evenly to what it would be without; 0: none", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
 		param.Bool("cosine", "the learning rate falls to 0 at the step of number steps, as half a cosine does", false, func(c *Config) *bool { return &c.Cosine }),
 		param.Float("momentum", "β1 of adam; momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 		param.Float("weight_decay", "decay of every parameter, biases included: the gradient gains weight_decay·Θ", 0, 1, 1e-3,
-			func(c *Config) *float64 { return &c.WeightDecay }),
+			func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 5e-4),
 		param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
-			func(c *Config) *float64 { return &c.ValidationFraction }),
+			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
 		param.Int("validation_steps", "steps from one validation to the next", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }),
 		param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }),
-		param.Bool("refit", "train once more, on the validation rows too, for as many steps as were best", true, func(c *Config) *bool { return &c.Refit }),
-		param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }),
+		param.Bool("refit", "train once more, on the validation rows too, for as many steps as were best", true, func(c *Config) *bool { return &c.Refit }).
+			Preset(presetPaper, false),
+		param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
+			Says("auto: 25000; paper: 20 passes through the rows"),
 	})
 
 // The learning rates where none is given.
 const (
-	adamRate = 0.001
-	sgdRate  = 0.1
+	adamRate  = 0.001
+	sgdRate   = 0.1
+	paperRate = 0.01
+)
+
+// Preset paper trains so many passes through the rows, and after each the rate falls by a factor.
+const (
+	paperPasses = 20
+	paperFall   = 0.925
 )
 
 // validationMin is the least number of rows that early stopping validates on.
@@ -79,6 +103,16 @@ const validationMin = 20
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.Network.Fill(given, m)
+	if c.Preset == presetPaper {
+		pass := (m.Rows + c.BatchSize - 1) / max(1, c.BatchSize)
+		param.StandIn(given, "learning_rate_step", &c.LearningRateStep, pass)
+		param.StandIn(given, "steps", &c.Steps, paperPasses*pass)
+		param.StandIn(given, "scaling", &c.Scaling, scaling.None)
+		if c.Optimizer == optimizerAdam {
+			param.StandIn(given, "learning_rate", &c.LearningRate, adamRate)
+		}
+		return
+	}
 	param.StandIn(given, "scaling", &c.Scaling, scaling.Rule(m))
 	if c.Optimizer == optimizerSGD {
 		param.StandIn(given, "learning_rate", &c.LearningRate, sgdRate)

@@ -24,7 +24,7 @@ func TestMembersAreRefused(t *testing.T) {
 		"structrf,ldfl":                         `the algorithm "ldfl" is unknown (did you mean "ldlf"?)`,
 		"structrf":                              "1 are given; an ensemble has 2 to 16 members",
 		strings.Repeat("rf,", 16) + "rf":        "17 are given",
-		"structrf:tree=3,ldlf":                  `structrf: tree: no such setting (did you mean "trees"?); the settings are trees, max_depth`,
+		"structrf:tree=3,ldlf":                  `structrf: tree: no such setting (did you mean "trees"?); the settings are preset, trees`,
 		"structrf:trees=0,ldlf":                 `structrf: trees: "0" is not a whole number from 1 to 10000`,
 		"structrf,rf,structrf:trees=x":          `structrf 2: trees: "x" is not a whole number`,
 		"structrf:trees=1:trees=2,ldlf":         "structrf: trees: it is given twice",

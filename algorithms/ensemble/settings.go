@@ -9,8 +9,15 @@ const (
 	weightsBest   = "best"
 )
 
+// The presets. A job of auto has the digest that it had before there were presets.
+const (
+	presetAuto  = "auto"
+	presetPaper = "paper"
+)
+
 // Config holds the settings of a job, which settings describes.
 type Config struct {
+	Preset     string // that selected members; of a job none, as it is not written
 	Members    string // a list of param.Item; of a resolved job each has all of its settings
 	Weights    string
 	InnerFolds int
@@ -20,8 +27,10 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts.
 func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
+		param.Word("preset", "which members: auto has the best that were measured (docs/auto.md); paper has the two forests as their papers have them",
+			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
 		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
-			"algorithm", defaultMembers, k.check, func(c *Config) *string { return &c.Members }).Says(defaultMembers),
+			"algorithm", defaultMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers),
 		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same; best: the member with the least K-L on these predictions has all the weight, so that settings are chosen",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest),
 		param.Int("inner_folds", "folds of the training rows by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all", 2, 20, 5,
@@ -33,4 +42,7 @@ func (k kin) settings() param.Table[Config] {
 
 // defaultMembers are two algorithms that err on different rows. The trees of structrf are more and
 // deeper than its own defaults, which are the paper's (docs/auto.md has what was compared).
-const defaultMembers = "structrf:trees=200:min_samples=5,ldlf"
+const (
+	defaultMembers = "structrf:trees=200:min_samples=5,ldlf"
+	paperMembers   = "structrf:preset=paper,ldlf:preset=paper"
+)

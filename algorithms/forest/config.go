@@ -21,8 +21,9 @@ const (
 // maxDepth bounds the depth of trees: a node's path fits a uint64.
 const maxDepth = 60
 
-// Config holds the settings of a job, which settings describes.
+// Config holds the settings of a job, which settingsOf describes.
 type Config struct {
+	Preset        string // that selected defaults; of a job none, as it is not written
 	Trees         int
 	MaxDepth      int     // the root has depth 0; a node at this depth is a leaf
 	SamplingRatio float64 // draws with replacement for each training row

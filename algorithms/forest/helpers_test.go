@@ -152,6 +152,9 @@ var families = map[string]Variant{
 	},
 }
 
+// settings are those of a variant whose preset auto is that of structrf.
+var settings = settingsOf(Sizes{200, 5})
+
 func smallConfig() Config {
 	c := *settings.Default()
 	c.Trees, c.MinSamples = 3, 2

@@ -14,6 +14,8 @@ type Variant struct {
 	Name string
 	// Doc says what the algorithm is, in one line.
 	Doc string
+	// Auto is what preset auto has of its own.
+	Auto Sizes
 	// Classes returns the number of different class labels that the Labeller gives, at least
 	// 2. labels is the number of labels of the dataset.
 	Classes func(labels int) int
@@ -31,7 +33,7 @@ func (v Variant) New() algorithms.Algorithm {
 		Name:     v.Name,
 		Doc:      v.Doc,
 		Predicts: algorithms.Distribution,
-		Settings: settings,
+		Settings: settingsOf(v.Auto),
 		Fits:     func(c *Config, m *dataset.Manifest) error { return c.checkDraws(m.Rows) },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
 			t := newTrainer(j.Config, j.Manifest.Features, j.Manifest.Labels)

@@ -38,6 +38,9 @@ type Param struct {
 	// ItemKey, where set, says that the text is a list of items (ParseItems), and is the key
 	// of an item's name: a spec file may have a list of mappings instead of the text.
 	ItemKey string
+	// NotWritten says that the setting only selects among defaults, and that the JSON form has
+	// what it selects.
+	NotWritten bool
 }
 
 // Values are settings that a user gave: int64, float64, bool or string by Param.Kind. They

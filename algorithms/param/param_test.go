@@ -34,6 +34,38 @@ var table = Table[config]{
 	Text("tried", "tried", "all, or a number", "all", checkTried, func(c *config) *string { return &c.Tried }),
 }
 
+// TestNotWritten: a preset that is not written has the JSON form of what it selects, in which it
+// is unknown.
+func TestNotWritten(t *testing.T) {
+	short := Table[config]{
+		Word("preset", "which defaults", func(c *config) *string { return &c.Preset }, "paper", "auto").NotWritten(),
+		Int("trees", "trees", 1, 1000, 5, func(c *config) *int { return &c.Trees }).Preset("auto", 20),
+	}
+	for preset, want := range map[string]string{"": `{"trees":5}`, "paper": `{"trees":5}`, "auto": `{"trees":20}`} {
+		given := Values{"preset": preset}
+		if preset == "" {
+			given = nil
+		}
+		c := new(config)
+		if err := short.Fill(c, given, "x"); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := short.JSON(c)
+		if err != nil || string(raw) != want || short.Check(c) != nil {
+			t.Errorf("%q: %s, error %v, want %s", preset, raw, err, want)
+		}
+		if back, err := short.Parse(raw); err != nil || back.Trees != c.Trees || short.Values(back).Has("preset") {
+			t.Errorf("%s is read as %+v, error %v", raw, back, err)
+		}
+	}
+	if err := short.Fill(new(config), Values{"preset": "best"}, "x"); err == nil {
+		t.Error("an unknown preset was taken")
+	}
+	if _, err := short.Parse([]byte(`{"preset":"auto","trees":5}`)); err == nil {
+		t.Error("the JSON form has a preset")
+	}
+}
+
 func checkTried(text string) error {
 	if text == "all" || strings.Trim(text, "0123456789") == "" {
 		return nil

@@ -78,6 +78,13 @@ func (s *Of[C, T]) Preset(name string, def T) *Of[C, T] {
 	return s
 }
 
+// NotWritten leaves the setting out of the JSON form: it selects among defaults, and they are
+// written. So a preset can be added to an algorithm whose jobs have none.
+func (s *Of[C, T]) NotWritten() *Of[C, T] {
+	s.param.NotWritten = true
+	return s
+}
+
 // Says gives the text of a default that follows from the data or from other settings, which
 // an algorithm's Fill computes.
 func (s *Of[C, T]) Says(text string) *Of[C, T] {

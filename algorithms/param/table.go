@@ -47,6 +47,11 @@ func (t Table[C]) reset(c *C, preset string) {
 	}
 }
 
+// written lists the settings that the JSON form has.
+func (t Table[C]) written() Table[C] {
+	return slices.DeleteFunc(slices.Clone(t), func(s Setting[C]) bool { return s.Param().NotWritten })
+}
+
 // find returns a setting, or nil.
 func (t Table[C]) find(name string) Setting[C] {
 	i := slices.IndexFunc(t, func(s Setting[C]) bool { return s.Param().Name == name })
@@ -101,9 +106,9 @@ func (t Table[C]) firstUnknown(given Values) string {
 	return slices.Min(unknown)
 }
 
-// Check returns an *Error about the first setting that is out of its range.
+// Check returns an *Error about the first setting of the JSON form that is out of its range.
 func (t Table[C]) Check(c *C) error {
-	for _, s := range t {
+	for _, s := range t.written() {
 		if err := check(s, c); err != nil {
 			return err
 		}
@@ -119,20 +124,20 @@ func check[C any](s Setting[C], c *C) error {
 	return s.Param().check(v, fmt.Sprint(v))
 }
 
-// Values returns all settings as if they had been given.
+// Values returns all settings of the JSON form as if they had been given.
 func (t Table[C]) Values(c *C) Values {
 	values := make(Values, len(t))
-	for _, s := range t {
+	for _, s := range t.written() {
 		values[s.Param().Name] = s.value(c)
 	}
 	return values
 }
 
-// JSON returns the JSON form: an object with every setting, in the table's order, so that
-// equal settings have equal bytes.
+// JSON returns the JSON form: an object with every setting but those that are not written, in the
+// table's order, so that equal settings have equal bytes.
 func (t Table[C]) JSON(c *C) (json.RawMessage, error) {
 	var b bytes.Buffer
-	for i, s := range t {
+	for i, s := range t.written() {
 		value, err := json.Marshal(s.value(c))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Param().Name, err)
@@ -150,6 +155,7 @@ func (t Table[C]) JSON(c *C) (json.RawMessage, error) {
 // Parse reads the JSON form strictly: a setting that is missing, unknown, given twice, of another
 // type or out of its range is an error. Errors about a range are *Error.
 func (t Table[C]) Parse(raw json.RawMessage) (*C, error) {
+	t = t.written()
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
 		return nil, errors.New("they are not a JSON object")

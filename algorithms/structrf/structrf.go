@@ -16,6 +16,7 @@ func New() algorithms.Algorithm {
 		Name: Name,
 		Doc: "the structured random forest of Chen et al. 2018: at each node two-means on the label distributions makes " +
 			"two classes, and the split with the greatest information gain about them is taken",
+		Auto:     forest.Sizes{Trees: 200, MinSamples: 5},
 		Classes:  func(int) int { return 2 },
 		RowValue: negativeEntropy,
 		NewLabeller: func(seed uint64) forest.Labeller {

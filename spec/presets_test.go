@@ -1,0 +1,56 @@
+package spec
+
+import (
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestPresets: every algorithm has both presets, of which one is its default and which differ.
+func TestPresets(t *testing.T) {
+	for _, a := range registry.All() {
+		m := testManifest(t, 300)
+		if a.Predicts() != algorithms.Distribution {
+			m.LabelType.Scale = &dataset.Scale{True: dataset.TrueExpected}
+		}
+		resolved := make(map[string]string)
+		for _, preset := range []string{"", "auto", "paper"} {
+			s := protocol.Spec{Algorithm: a.Name()}
+			if preset != "" {
+				s.Set = map[string]string{"preset": preset}
+			}
+			j, err := Resolve(s, m)
+			if err != nil {
+				t.Errorf("%s, preset %q: %v", a.Name(), preset, err)
+				continue
+			}
+			resolved[preset] = string(j.Params)
+		}
+		if resolved[""] != resolved["auto"] && resolved[""] != resolved["paper"] {
+			t.Errorf("%s: neither preset is the default %s", a.Name(), resolved[""])
+		}
+		if resolved["auto"] == resolved["paper"] {
+			t.Errorf("%s: both presets are %s", a.Name(), resolved["auto"])
+		}
+	}
+}
+
+// TestDefaultsKeepTheirSettings: jobs of algorithms that got presets later have the settings that
+// they had before, and so the same digests.
+func TestDefaultsKeepTheirSettings(t *testing.T) {
+	m := testManifest(t, 300)
+	for name, want := range map[string]string{
+		"structrf": `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`,
+		"rf":       `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`,
+		"dldl":     `{"features":"mlp","hidden":"128","dropout":0.5,"layer_norm":false,"shape":"none","flip":false,"shift":0,"channels":"none","kernel":0,"stride":0,"padding":0,"pool":0,"pooling":"max","freeze":"none","rates":"none","bias":true,"scaling":"standard","batch_size":64,"optimizer":"adam","learning_rate":0.001,"learning_rate_step":0,"learning_rate_decay":0.5,"warmup":0,"cosine":false,"momentum":0.9,"weight_decay":0.001,"validation_fraction":0.1,"validation_steps":50,"patience":15,"refit":true,"steps":25000}`,
+		"ensemble": `{"members":"structrf:trees=200:max_depth=20:sampling_ratio=0.8:min_samples=5:features=all:step=exhaustive:alpha=0.25:beta=8,ldlf:preset=auto:trees=5:depth=7:outputs=64:bias=true:features=linear:hidden=none:dropout=0:layer_norm=false:shape=none:flip=false:shift=0:channels=none:kernel=0:stride=0:padding=0:pool=0:pooling=max:freeze=none:rates=none:scaling=standard:batch_size=128:optimizer=sgd:learning_rate=2:learning_rate_step=0:learning_rate_decay=0.5:warmup=0:cosine=false:momentum=0.9:weight_decay=0.00001:init=normal:init_std=0.5773502691896258:leaf_iterations=20:leaf_batches=10:leaf_first=true:validation_fraction=0.2:validation_margin=0:patience=10:refit=true:steps=25000:strategy=joint:reset_momentum=false:own_units=false","weights":"fitted","inner_folds":5,"weight_rows":100000}`,
+	} {
+		j, err := Resolve(protocol.Spec{Algorithm: name}, m)
+		if err != nil || string(j.Params) != want {
+			t.Errorf("%s: %s, error %v", name, j.Params, err)
+		}
+	}
+}
