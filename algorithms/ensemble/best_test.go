@@ -1,8 +1,10 @@
 package ensemble_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
@@ -42,5 +44,57 @@ func TestBest(t *testing.T) {
 				t.Errorf("%s, fold %d: other measures than of the best member alone", members, f)
 			}
 		}
+	}
+}
+
+// TestValidated: the member with the least K-L on the first inner fold has all the weight, it alone is
+// trained on all rows, and the model is that member to the last bit, with the measures that it has
+// alone.
+func TestValidated(t *testing.T) {
+	m, shards := datatest.Build(t, dataset.Artificial(200, 1))
+	data := &local.Data{Manifest: m, Shards: shards}
+	train := func(algorithm string, set map[string]string, lanes int) *pipeline.Outcome {
+		t.Helper()
+		j, err := spec.Resolve(protocol.Spec{Algorithm: algorithm, Set: set, TestFraction: 0.2}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := local.Run(t.Context(), j, data, local.Options{Lanes: lanes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	alone := train("sa-bfgs", map[string]string{"l2": "0.01"}, 1)
+	set := map[string]string{"members": "structrf:trees=2,sa-bfgs:l2=0.01,sa-bfgs:l2=10", "weights": "validated", "inner_folds": "9"}
+	chosen := train("ensemble", set, 1)
+	for i, share := range chosen.Mixture.Members {
+		if want := float64(i % 2); share.Weight != want || *share.OutOfFoldKL < *chosen.Mixture.OutOfFoldKL {
+			t.Errorf("%+v", chosen.Mixture.Members)
+		}
+	}
+	if rows := chosen.Mixture.Rows; rows != 18 && rows != 17 {
+		t.Errorf("%d of 160 training rows score the members, want a ninth", rows)
+	}
+	if chosen.Measures != alone.Measures {
+		t.Error("other measures than of the best member alone")
+	}
+	f, err := modelfile.Decode(chosen.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := modelfile.Decode(alone.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tensors := f.Tensors[2:] // after the settings and the weights
+	for i := range tensors {
+		tensors[i].Name = strings.TrimPrefix(tensors[i].Name, "0/sa-bfgs/")
+	}
+	if got := modelfile.Digest("sa-bfgs", tensors); got != modelfile.Digest("sa-bfgs", own.Tensors) {
+		t.Error("the model is not the best member alone")
+	}
+	if again := train("ensemble", set, 3); again.ModelDigest != chosen.ModelDigest {
+		t.Error("another model on three lanes")
 	}
 }

@@ -9,17 +9,23 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// The units of the one round are child jobs. Unit m < M trains member m on all training rows;
-// it is first because it takes longest. Unit M + f·M + m trains member m on the rows that are
-// not of inner fold f, and predicts those of the fold.
+// The units of a round are child jobs. Unit m < M trains member m on all training rows; it is
+// first because it takes longest. Unit M + f·M + m trains member m on the rows that are not of
+// inner fold f, and predicts those of the fold.
+
+// heldOut returns the number of inner folds whose rows are predicted.
+func (c *Config) heldOut() int {
+	switch c.Weights {
+	case weightsMean:
+		return 0
+	case weightsValidated:
+		return 1
+	}
+	return c.InnerFolds
+}
 
 // units returns the number of units of M members.
-func (c *Config) units(members int) int {
-	if c.Weights == weightsMean {
-		return members
-	}
-	return members * (1 + c.InnerFolds)
-}
+func (c *Config) units(members int) int { return members * (1 + c.heldOut()) }
 
 // child returns the job of a unit. Its split takes validation rows, where the member wants
 // some, out of the rows that the unit trains on; the test rows of the ensemble are outside of

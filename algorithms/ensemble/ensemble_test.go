@@ -22,8 +22,8 @@ func TestMembersAreRefused(t *testing.T) {
 		"structrf,ensemble":                     "an ensemble cannot be a member of an ensemble; members may be ldlf, structrf, rf",
 		"structrf,regression":                   "regression predicts a number, and members predict label distributions",
 		"structrf,ldfl":                         `the algorithm "ldfl" is unknown (did you mean "ldlf"?)`,
-		"structrf":                              "1 are given; an ensemble has 2 to 16 members",
-		strings.Repeat("rf,", 16) + "rf":        "17 are given",
+		"structrf":                              "1 are given; an ensemble has 2 to 20 members",
+		strings.Repeat("rf,", 20) + "rf":        "21 are given",
 		"structrf:tree=3,ldlf":                  `structrf: tree: no such setting (did you mean "trees"?); the settings are preset, trees`,
 		"structrf:trees=0,ldlf":                 `structrf: trees: "0" is not a whole number from 1 to 10000`,
 		"structrf,rf,structrf:trees=x":          `structrf 2: trees: "x" is not a whole number`,
@@ -207,6 +207,82 @@ func TestFold(t *testing.T) {
 	}
 	if err := tr.TakePart(0, []byte{1}); err == nil {
 		t.Error("a byte is a result")
+	}
+}
+
+// validatedSmall is the trainer of the small job whose first inner fold chooses the member.
+func validatedSmall(t testing.TB) *trainer {
+	t.Helper()
+	tr, err := newSmall(t, smallJob(t, param.Values{"weights": weightsValidated}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// step runs the round that a trainer asks for.
+func step(t testing.TB, tr *trainer) {
+	t.Helper()
+	r, err := tr.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Done {
+		return
+	}
+	collected := make([][]byte, r.Units)
+	for unit, has := range r.Has {
+		if !has {
+			collected[unit] = part(t, unit)
+		}
+	}
+	if err := tr.Fold(&round.Result{Collected: collected}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestValidatedRounds: the first round scores the members, the second trains the best on all rows, and
+// from the state of any time training goes on to the same model.
+func TestValidatedRounds(t *testing.T) {
+	tr := validatedSmall(t)
+	for n, want := range [][]bool{{true, true, false, false}, {false, true, true, true}, nil} {
+		r, err := tr.Next()
+		if err != nil || r.Done != (want == nil) || !slices.Equal(r.Has, want) {
+			t.Fatalf("round %d: %+v, error %v", n, r, err)
+		}
+		if _, err := tr.Model(); (err == nil) != r.Done {
+			t.Errorf("before round %d: a model, error %v", n, err)
+		}
+		wantDone := []string{"0 of 3 models trained", "2 of 3 models trained", "3 of 3 models trained"}[n]
+		if p := tr.Progress(); p.Phase != wantDone {
+			t.Errorf("before round %d: %s", n, p.Phase)
+		}
+		if tr, err = newSmall(t, tr.job.Job, stateOf(t, tr)); err != nil {
+			t.Fatal(err)
+		}
+		step(t, tr)
+	}
+	m, err := tr.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := m.Describe(); lines[0] != [2]string{"weight of structrf", "1.0000"} || len(m.(*model).members) != 1 {
+		t.Errorf("%v", lines)
+	}
+	if x := tr.Mixture(); len(x.Members) != 2 || x.Members[0].Weight != 1 || x.Rows != 4 {
+		t.Errorf("%+v", x)
+	}
+	for unit, why := range map[int]string{0: "before the weights", 1: "of a member that is not the best"} {
+		odd := validatedSmall(t)
+		if unit == 1 {
+			step(t, odd)
+		}
+		if err := odd.TakePart(unit, part(t, unit)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newSmall(t, odd.job.Job, stateOf(t, odd)); err == nil {
+			t.Errorf("a state with a model %s was taken", why)
+		}
 	}
 }
 

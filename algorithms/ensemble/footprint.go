@@ -30,7 +30,7 @@ func (k kin) memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 		}
 	}
 	f.State = 2*f.Model + int64(len(members))*fileBytes + int64(c.units(len(members)))*headBytes
-	if c.Weights != weightsMean {
+	if c.heldOut() > 0 {
 		f.State += 2 * int64(len(members)) * int64(m.Rows) * (predictions.RowBytes(m.Labels) + nameBytes)
 	}
 	return f

@@ -21,7 +21,7 @@ import (
 func FuzzRestore(f *testing.F) {
 	j := smallJob(f, nil)
 	for parts := range 7 {
-		f.Add(after(f, j, parts))
+		f.Add(after(f, j, parts), false)
 	}
 	done, err := newSmall(f, j, after(f, j, 6))
 	if err != nil {
@@ -30,11 +30,19 @@ func FuzzRestore(f *testing.F) {
 	if err := done.Fold(&round.Result{Collected: make([][]byte, 6)}); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(stateOf(f, done))
-	f.Add([]byte{stateVersion})
+	f.Add(stateOf(f, done), false)
+	f.Add([]byte{stateVersion}, false)
 	members := done.members
-	f.Fuzz(func(t *testing.T, b []byte) {
+	validated := validatedSmall(f)
+	for range 3 {
+		f.Add(stateOf(f, validated), true)
+		step(f, validated)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, second bool) {
 		tr := newTrainer(done.job, members)
+		if second {
+			tr = newTrainer(validated.job, members)
+		}
 		var err error
 		allocs.AtMost(t, 64*len(b)+16<<20, "a trainer's state", func() { err = fields.Read(bytes.Clone(b), stateVersion, tr.State) })
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 // The number of members that an ensemble has.
 const (
 	leastMembers = 2
-	mostMembers  = 16
+	mostMembers  = 20
 )
 
 // kin are the algorithms that may be members.

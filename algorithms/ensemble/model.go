@@ -17,7 +17,7 @@ const modelFormat = 1
 // headTensors are those before the members'.
 const headTensors = 2
 
-// model implements algorithms.Model.
+// model implements algorithms.Model. With the weights validated it has the best member alone.
 type model struct {
 	weights []float64
 	names   []string // of the members' algorithms
@@ -27,7 +27,7 @@ type model struct {
 // head lists the tensors before the members'.
 func (m *model) head(l *learner.Tensors) {
 	count := len(m.weights)
-	l.Settings(modelFormat, learner.Within(&count, leastMembers, mostMembers))
+	l.Settings(modelFormat, learner.Within(&count, 1, mostMembers))
 	l.F64("weights", &m.weights, count)
 	if l.Reading() {
 		l.Check(onSimplex(m.weights), "the weights are %v", m.weights)

@@ -160,13 +160,14 @@ func (t *trainer) restore(unit int, r *result) (err error) {
 func (t *trainer) checkWeights(l *fields.List) {
 	known := t.weights != nil
 	l.Check((t.kl != nil) == (known && t.job.Config.Weights != weightsMean) && (t.rows > 0) == (t.kl != nil), "weights that do not go with the settings")
-	for unit := range t.results {
-		r := &t.results[unit]
-		inner := unit >= len(t.members)
-		l.Check(!known || r.head != nil && r.predictions == nil, "weights without a model or with its predictions")
-		l.Check(known || r.head == nil || !inner || r.predictions != nil, "%w", errPart)
-	}
 	if known {
 		l.Check(onSimplex(t.weights), "the weights are %v", t.weights)
+	}
+	for unit := range t.results {
+		r := &t.results[unit]
+		inner, later := unit >= len(t.members), t.later(unit)
+		l.Check(!known || (r.head != nil || later) && r.predictions == nil, "weights without a model or with its predictions")
+		l.Check(known || r.head == nil || !inner || r.predictions != nil, "%w", errPart)
+		l.Check(!later || r.head == nil || t.wanted(unit), "a model that nobody asked for")
 	}
 }

@@ -16,7 +16,8 @@ var (
 	_ algorithms.Mixer   = (*trainer)(nil)
 )
 
-// trainer asks for one round, of all child jobs, and computes the weights of what they predict.
+// trainer asks for one round, of all child jobs, and computes the weights of what they predict. With the
+// weights validated there are two: the second trains the best member on all rows.
 type trainer struct {
 	learner.Base
 	job     *learner.Job[Config]
@@ -35,14 +36,14 @@ func newTrainer(j *learner.Job[Config], members []member) *trainer {
 
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
-	t.round = round.Round{Done: t.weights != nil}
+	t.round = round.Round{Done: t.done()}
 	if t.round.Done {
 		return &t.round, nil
 	}
 	t.round.Kind, t.round.Units, t.round.Scope, t.round.How = "member", len(t.results), round.Whole, round.Collect
 	t.round.Has = make([]bool, len(t.results))
 	for unit := range t.results {
-		t.round.Has[unit] = t.results[unit].head != nil
+		t.round.Has[unit] = t.results[unit].head != nil || !t.wanted(unit)
 		c, err := child(t.job, t.members, unit)
 		if err != nil {
 			return nil, err
@@ -50,6 +51,27 @@ func (t *trainer) Next() (*round.Round, error) {
 		t.round.Children = append(t.round.Children, c)
 	}
 	return &t.round, nil
+}
+
+// later reports whether a unit waits for the weights: it trains a member on all rows, of which
+// only the best is wanted.
+func (t *trainer) later(unit int) bool {
+	return t.job.Config.Weights == weightsValidated && unit < len(t.members)
+}
+
+// wanted reports whether a round has a unit trained: those that wait, once they have a weight.
+func (t *trainer) wanted(unit int) bool {
+	return !t.later(unit) || t.weights != nil && t.weights[unit] > 0
+}
+
+// done reports whether all results are there.
+func (t *trainer) done() bool {
+	for unit := range t.results {
+		if t.wanted(unit) && t.results[unit].head == nil {
+			return false
+		}
+	}
+	return t.weights != nil
 }
 
 // TakePart implements round.PartTaker.
@@ -68,13 +90,16 @@ func (t *trainer) Fold(res *round.Result) error {
 		return fmt.Errorf("ensemble: %d results were collected, %d are wanted", len(res.Collected), len(t.results))
 	}
 	for unit, part := range res.Collected {
-		if part == nil && t.results[unit].head != nil {
+		if part == nil && (t.results[unit].head != nil || !t.wanted(unit)) {
 			continue
 		}
 		if err := t.TakePart(unit, part); err != nil {
 			return err
 		}
 		res.Collected[unit] = nil
+	}
+	if t.weights != nil {
+		return nil
 	}
 	return t.weigh()
 }
@@ -94,7 +119,7 @@ func (t *trainer) weigh() error {
 	for m := range count {
 		t.kl = append(t.kl, s.divergence(only(m, count)))
 	}
-	if t.job.Config.Weights == weightsBest {
+	if w := t.job.Config.Weights; w == weightsBest || w == weightsValidated {
 		t.weights = only(least(t.kl), count)
 	} else {
 		t.weights = s.choose()
@@ -115,7 +140,7 @@ func (t *trainer) Progress() round.Progress {
 		}
 	}
 	p := t.RoundProgress(units)
-	if t.weights != nil {
+	if t.done() {
 		p.Loss = t.loss()
 	}
 	return p
@@ -146,16 +171,22 @@ func (t *trainer) ResultProgress(part []byte) (round.Progress, error) {
 // RoundProgress implements round.UnitReporter. The jobs of one member are alike, those of
 // different members are not.
 func (t *trainer) RoundProgress(units []round.UnitProgress) round.Progress {
-	all, ended, count := round.Progress{Loss: -1}, 0, len(t.members)
+	all, ended, trained, count := round.Progress{Loss: -1}, 0, 0, len(t.members)
+	if t.weights == nil && t.later(0) {
+		trained++ // the best, which is not known yet
+	}
 	for m := range count {
 		var own []round.UnitProgress
 		for u := m; u < len(units); u += count {
-			own = append(own, units[u])
+			if t.wanted(u) {
+				own = append(own, units[u])
+			}
 		}
+		trained += len(own)
 		p, done := childjob.Sum(own)
 		all.Step, all.Steps, all.Samples, ended = all.Step+p.Step, all.Steps+p.Steps, all.Samples+p.Samples, ended+done
 	}
-	all.Phase = fmt.Sprintf("%d of %d models trained", ended, len(units))
+	all.Phase = fmt.Sprintf("%d of %d models trained", ended, trained)
 	return all
 }
 
@@ -177,11 +208,15 @@ var errNoModel = errors.New("ensemble: the members are not trained yet")
 
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
-	if t.weights == nil {
+	if !t.done() {
 		return nil, errNoModel
 	}
-	m := &model{weights: t.weights}
-	for i := range t.members {
+	m := &model{}
+	for i, w := range t.weights {
+		if !t.wanted(i) {
+			continue
+		}
+		m.weights = append(m.weights, w)
 		m.names = append(m.names, t.members[i].Name())
 		m.members = append(m.members, t.results[i].trained)
 	}
