@@ -243,10 +243,10 @@ func nameOf(path string) string {
 	return base
 }
 
-var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "choose"}
+var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose"}
 
 // rows reads one item of rows: an algorithm, or a mapping, which is a row for each point of
-// its grid.
+// its grid or its search.
 func (s *Spec) rows(n ast.Node) {
 	r := Row{At: placeOf(n)}
 	if name, ok := yamltree.Scalar(n); ok {
@@ -276,10 +276,7 @@ func (s *Spec) rows(n ast.Node) {
 			settings = append(settings, s.setting(&r, given))
 		}
 	}
-	points := [][]param.Pair{nil}
-	if e, ok := at["grid"]; ok {
-		points = s.grid(&r, e)
-	}
+	points := s.points(&r, at)
 	if e, ok := at["choose"]; ok {
 		s.choose(r, e, settings, points)
 		return
@@ -287,37 +284,6 @@ func (s *Spec) rows(n ast.Node) {
 	for _, point := range points {
 		s.addRow(r, slices.Concat(settings, point))
 	}
-}
-
-// choose adds the row whose cells choose among the points of a grid by inner folds: an ensemble of
-// which the best member has all the weight.
-func (s *Spec) choose(r Row, e entry, settings []param.Pair, points [][]param.Pair) {
-	inner := "5"
-	for _, given := range s.mapping(e.value, "choose", []string{"inner", "measure"}) {
-		switch given.key {
-		case "inner":
-			inner = s.text(given)
-			s.check("ensemble", entry{key: given.key, at: given.at, valueAt: given.valueAt}, "inner_folds", inner)
-		case "measure":
-			if s.text(given) != "kl" {
-				s.fail(given.valueAt, "choose: settings are chosen by the measure kl, not by %q", s.text(given))
-			}
-		}
-	}
-	if len(points) < 2 {
-		s.fail(e.at, "choose: there is nothing to choose from; the key grid lists the values of settings")
-	}
-	var items []param.Item
-	for _, point := range points {
-		items = append(items, param.Item{Name: r.Algorithm, Set: slices.Concat(settings, point)})
-	}
-	members := param.FormatItems(items)
-	s.check("ensemble", e, "members", members)
-	if r.Name == "" {
-		r.Name = rowName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
-	}
-	r.Algorithm = "ensemble"
-	s.addRow(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: "best"}, {Key: "inner_folds", Value: inner}})
 }
 
 // setting reads one setting, whose value may be a list of items.
@@ -351,30 +317,6 @@ func (s *Spec) check(algorithm string, e entry, key, value string) {
 		s.fail(e.at, "%s: %s has no such setting%s; its settings are %s", key, algorithm, param.Suggest(key, names), strings.Join(names, ", "))
 	}
 	s.fail(at, "%v", err)
-}
-
-// grid lists the points of a grid: each of its settings has a list of values.
-func (s *Spec) grid(r *Row, e entry) [][]param.Pair {
-	points := [][]param.Pair{nil}
-	axes := s.mapping(e.value, "grid", nil)
-	if len(axes) == 0 {
-		s.fail(e.at, "grid: it is empty")
-	}
-	for _, axis := range axes {
-		values := s.texts(axis)
-		if len(points)*len(values) > round.MaxCells {
-			s.fail(axis.at, "grid: more than %d points", round.MaxCells)
-		}
-		var next [][]param.Pair
-		for _, point := range points {
-			for _, v := range values {
-				s.check(r.Algorithm, axis, axis.key, v)
-				next = append(next, slices.Concat(point, []param.Pair{{Key: axis.key, Value: v}}))
-			}
-		}
-		points = next
-	}
-	return points
 }
 
 func (s *Spec) algorithm(at yamltree.Place, name string) string {

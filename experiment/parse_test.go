@@ -126,7 +126,7 @@ func TestDocumentedSpec(t *testing.T) {
 		t.Fatal("the page has no spec")
 	}
 	s, err := Parse("docs/experiments.md", []byte(text))
-	if err != nil || len(s.Rows) != 6 || len(s.Datasets) != 4 {
+	if err != nil || len(s.Rows) != 7 || len(s.Datasets) != 4 {
 		t.Errorf("%+v, error %v", s, err)
 	}
 }

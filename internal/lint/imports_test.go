@@ -65,7 +65,7 @@ var layers = []struct {
 	{"internal/harness/testkit/scaletest", []string{
 		"internal/harness/testkit", "internal/local", "engine", "round", "algorithms", "dataset", "internal/num",
 	}},
-	{"experiment", []string{"experiment/result", "experiment/folds", "spec", "protocol", "round", "algorithms", "dataset", "internal/yamltree"}},
+	{"experiment", []string{"experiment/result", "experiment/folds", "spec", "protocol", "round", "algorithms", "dataset", "internal/yamltree", "internal/num"}},
 	{"experiment/runner", []string{"experiment", "internal/local", "jobrun", "engine", "round", "algorithms", "dataset"}},
 	{"cmd", []string{
 		"experiment", "experiment/runner", "experiment/result", "experiment/report", "experiment/folds", "worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",

@@ -1,0 +1,90 @@
+package experiment
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/param"
+)
+
+// chooseKeys are the keys of choose: one of the first two says which rows score the candidates.
+var chooseKeys = []string{"inner", "validation", "measure"}
+
+// choice says how the cells of a row choose their settings: by inner folds, of which all score
+// the candidates, or with validation only the first.
+type choice struct {
+	folds      string
+	validation bool
+}
+
+// choose adds the row whose cells choose among points by rows that their candidates were not
+// trained on: an ensemble of which the best member has all the weight.
+func (s *Spec) choose(r Row, e entry, settings []param.Pair, points [][]param.Pair) {
+	c := s.choice(e)
+	if len(points) < 2 {
+		s.fail(e.at, "choose: there is nothing to choose from; the key grid lists the values of settings, and the key search draws them")
+	}
+	var items []param.Item
+	for _, point := range points {
+		items = append(items, param.Item{Name: r.Algorithm, Set: slices.Concat(settings, point)})
+	}
+	members, weights := param.FormatItems(items), "best"
+	s.check("ensemble", e, "members", members)
+	if c.validation {
+		weights = "validated"
+	}
+	if r.Name == "" {
+		r.Name = rowName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
+	}
+	r.Algorithm = "ensemble"
+	s.addRow(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights}, {Key: "inner_folds", Value: c.folds}})
+}
+
+func (s *Spec) choice(e entry) choice {
+	c, given := choice{folds: "5"}, ""
+	for _, x := range s.mapping(e.value, "choose", chooseKeys) {
+		switch x.key {
+		case "inner":
+			c.folds = s.text(x)
+			s.check("ensemble", entry{key: x.key, at: x.at, valueAt: x.valueAt}, "inner_folds", c.folds)
+		case "validation":
+			c.folds, c.validation = strconv.Itoa(s.part(x)), true
+		case "measure":
+			if s.text(x) != "kl" {
+				s.fail(x.valueAt, "choose: settings are chosen by the measure kl, not by %q", s.text(x))
+			}
+			continue
+		}
+		if given != "" {
+			s.fail(x.at, "choose: %s does not go with %s", x.key, given)
+		}
+		given = x.key
+	}
+	return c
+}
+
+// The parts of the training rows of which one may score candidates.
+const (
+	leastParts = 2
+	mostParts  = 20
+)
+
+// part reads a share of the training rows, such as 0.1 or 1/9, and returns how many such parts
+// there are.
+func (s *Spec) part(e entry) int {
+	text := s.text(e)
+	over, under, fraction := strings.Cut(text, "/")
+	share, err := parseNumber(over)
+	if fraction && err == nil {
+		var parts float64
+		parts, err = parseNumber(under)
+		share /= parts
+	}
+	parts := math.Round(1 / share)
+	if err != nil || !(parts >= leastParts && parts <= mostParts) || math.Abs(float64(share*parts)-1) > 0.02 {
+		s.fail(e.valueAt, "choose: validation: %q is not one part of the training rows of %d to %d equal ones, such as 0.1, 0.2 or 1/9", text, leastParts, mostParts)
+	}
+	return int(parts)
+}

@@ -1,0 +1,74 @@
+package experiment
+
+import (
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// points lists the settings beside the common ones that a row is to be run with, one list for each
+// row of the table: those of its grid or of its search, else an empty one.
+func (s *Spec) points(r *Row, at map[string]entry) [][]param.Pair {
+	grid, hasGrid := at["grid"]
+	search, hasSearch := at["search"]
+	switch {
+	case hasGrid && hasSearch:
+		s.fail(search.at, "search: a row has the points of a grid or those of a search; give one of the keys")
+	case hasGrid:
+		return s.grids(r, grid)
+	case hasSearch:
+		return s.search(r, search)
+	}
+	return [][]param.Pair{nil}
+}
+
+// grids lists the points of a grid, or of several in a list.
+func (s *Spec) grids(r *Row, e entry) (points [][]param.Pair) {
+	list, several := e.value.(*ast.SequenceNode)
+	if !several {
+		if points = s.grid(r, e); len(points) == 1 && points[0] == nil {
+			s.fail(e.at, "grid: it is empty")
+		}
+		return points
+	}
+	for _, n := range s.sequence(e) {
+		points = append(points, s.grid(r, entry{key: e.key, at: placeOf(n), valueAt: placeOf(n), value: n})...)
+		if len(points) > round.MaxCells {
+			s.fail(placeOf(list), "grid: more than %d points", round.MaxCells)
+		}
+	}
+	return points
+}
+
+// grid lists the points of one grid: each of its settings has a list of values, or a single one.
+func (s *Spec) grid(r *Row, e entry) [][]param.Pair {
+	points := [][]param.Pair{nil}
+	for _, axis := range s.mapping(e.value, "grid", nil) {
+		values := s.values(axis)
+		if len(points)*len(values) > round.MaxCells {
+			s.fail(axis.at, "grid: more than %d points", round.MaxCells)
+		}
+		for _, v := range values {
+			s.check(r.Algorithm, axis, axis.key, v)
+		}
+		var next [][]param.Pair
+		for _, point := range points {
+			for _, v := range values {
+				next = append(next, slices.Concat(point, []param.Pair{{Key: axis.key, Value: v}}))
+			}
+		}
+		points = next
+	}
+	return points
+}
+
+// values lists the texts of a list of values, or of the only one.
+func (s *Spec) values(e entry) []string {
+	if _, list := e.value.(*ast.SequenceNode); list {
+		return s.texts(e)
+	}
+	return []string{s.text(e)}
+}

@@ -1,0 +1,165 @@
+package experiment
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+var searchKeys = []string{"draws", "seed", "space"}
+
+// tries bounds how often a search draws for each point that it is to have.
+const tries = 100
+
+// axis is a setting of a search, whose values are drawn.
+type axis struct {
+	key string
+	// value returns the value of a number from 0 to below 1.
+	value func(u float64) string
+}
+
+// search draws points at random: from each axis a value by the seed, the setting's name and the number
+// of the draw alone. So another axis changes no values of this one, and more draws begin with the
+// same. A draw that gives the same values as one before is passed over.
+func (s *Spec) search(r *Row, e entry) (points [][]param.Pair) {
+	draws, seed, space := int64(0), s.Seed, entry{}
+	for _, x := range s.mapping(e.value, "search", searchKeys) {
+		switch x.key {
+		case "draws":
+			draws = s.number(x, 1, round.MaxCells)
+		case "seed":
+			seed = s.seed(x)
+		case "space":
+			space = x
+		}
+	}
+	if draws == 0 || space.value == nil {
+		s.fail(e.at, "search: it needs the keys draws, how many points there are, and space, which says of which values of settings")
+	}
+	axes := s.space(r, space)
+	seen := make(map[string]bool)
+	for n := uint64(0); int64(len(points)) < draws; n++ {
+		if n == tries*uint64(draws) {
+			s.fail(space.at, "search: %d draws gave %d different points, fewer than the %d that are wanted: space is too small", n, len(points), draws)
+		}
+		point := pointOf(axes, seed, n)
+		if name := rowName("", point); !seen[name] {
+			seen[name], points = true, append(points, point)
+		}
+	}
+	return points
+}
+
+func pointOf(axes []axis, seed, draw uint64) (point []param.Pair) {
+	for _, a := range axes {
+		u := num.NewStream(num.NewKey(seed, "experiment/search/"+a.key), draw, 0).Float64()
+		point = append(point, param.Pair{Key: a.key, Value: a.value(u)})
+	}
+	return point
+}
+
+// space reads the axes of a search.
+func (s *Spec) space(r *Row, e entry) (axes []axis) {
+	list := s.mapping(e.value, "space", nil)
+	if len(list) == 0 {
+		s.fail(e.at, "space: it is empty")
+	}
+	for _, x := range list {
+		if _, words := x.value.(*ast.SequenceNode); words {
+			axes = append(axes, s.oneOf(r, x))
+			continue
+		}
+		axes = append(axes, s.interval(r, x))
+	}
+	return axes
+}
+
+// oneOf is an axis of listed values, which are drawn alike.
+func (s *Spec) oneOf(r *Row, e entry) axis {
+	values := s.texts(e)
+	for _, v := range values {
+		s.check(r.Algorithm, e, e.key, v)
+	}
+	return axis{e.key, func(u float64) string { return values[int(float64(u*float64(len(values))))] }}
+}
+
+// intervalKeys are the ways to draw from an interval.
+var intervalKeys = []string{"real", "log", "int"}
+
+// interval is an axis of numbers between two: real, evenly; log, evenly in their logarithm; int, whole
+// ones, each as likely.
+func (s *Spec) interval(r *Row, e entry) axis {
+	ways := s.mapping(e.value, e.key, intervalKeys)
+	if len(ways) != 1 {
+		s.fail(e.at, "%s: want a list of values, or one of the keys %s with the least and the greatest value", e.key, strings.Join(intervalKeys, ", "))
+	}
+	way := ways[0]
+	ends := s.texts(way)
+	if len(ends) != 2 {
+		s.fail(way.at, "%s: %s: want two numbers, the least and the greatest", e.key, way.key)
+	}
+	whole := way.key == "int" || isWhole(r.Algorithm, e.key)
+	var bounds [2]float64
+	for i, end := range ends {
+		at := entry{key: e.key, at: e.at, valueAt: placeOf(s.sequence(way)[i])}
+		v, err := parseNumber(end)
+		if err != nil || whole && v != float64(int64(v)) {
+			s.fail(at.valueAt, "%s: %q is not a number, or not a whole one", e.key, end)
+		}
+		s.check(r.Algorithm, at, e.key, end)
+		bounds[i] = v
+	}
+	low, high := bounds[0], bounds[1]
+	switch {
+	case !(low < high):
+		s.fail(way.valueAt, "%s: %s is not below %s", e.key, ends[0], ends[1])
+	case way.key == "log" && low <= 0:
+		s.fail(way.valueAt, "%s: %s: a logarithm is that of a number above 0", e.key, ends[0])
+	}
+	return axis{e.key, between(way.key, low, high, whole)}
+}
+
+// isWhole reports whether a setting is a whole number.
+func isWhole(algorithm, key string) bool {
+	a, err := registry.Find(algorithm)
+	if err != nil {
+		return false
+	}
+	params := a.Params()
+	i := slices.IndexFunc(params, func(p param.Param) bool { return p.Name == key })
+	return i >= 0 && params[i].Kind == param.KindInt
+}
+
+// digits is how many digits a drawn number has, so that a report shows the value that was used.
+const digits = 3
+
+// between returns the function that makes a number between two of one from 0 to below 1.
+func between(way string, low, high float64, whole bool) func(u float64) string {
+	return func(u float64) string {
+		var v float64
+		switch {
+		case way == "log":
+			v = num.Exp(float64(num.Log(low) + float64(u*float64(num.Log(high)-num.Log(low)))))
+		case whole:
+			v = float64(low + float64(u*float64(high-low+1))) // each whole number has the same share
+		default:
+			v = float64(low + float64(u*float64(high-low)))
+		}
+		if whole {
+			if way == "log" {
+				v += 0.5
+			}
+			return strconv.FormatInt(min(int64(v), int64(high)), 10)
+		}
+		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+		text := strconv.FormatFloat(max(low, min(rounded, high)), 'g', -1, 64)
+		return strings.NewReplacer("e-0", "e-", "e+0", "e", "e+", "e").Replace(text)
+	}
+}

@@ -1,0 +1,167 @@
+package experiment
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const searching = `name: s
+seed: 1
+datasets: [b]
+rows:
+  - algorithm: ldlf
+    search: {draws: DRAWS, seed: SEED, space: {SPACE}}
+`
+
+// drawn returns the settings of the rows of a search, in the order of draws.
+func drawn(t *testing.T, draws int, seed, space string) (points []map[string]string) {
+	t.Helper()
+	text := strings.NewReplacer("DRAWS", strconv.Itoa(draws), "SEED", seed, "SPACE", space).Replace(searching)
+	s, err := Parse("s.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Rows {
+		points = append(points, r.Settings)
+	}
+	return points
+}
+
+// TestSearch: values are within their bounds and spread over them as the spec says.
+func TestSearch(t *testing.T) {
+	const n = 400
+	points := drawn(t, n, "7", "learning_rate: {log: [1e-4, 1]}, depth: {int: [3, 6]}, batch_size: {log: [8, 512]}, momentum: {real: [0.1, 0.9]}, init: [xavier, normal]")
+	counts := make(map[string]int)
+	for _, p := range points {
+		read := func(key string, low, high float64) float64 {
+			v, err := strconv.ParseFloat(p[key], 64)
+			if err != nil || v < low || v > high {
+				t.Fatalf("%s is %q", key, p[key])
+			}
+			return v
+		}
+		counts["rate "+strconv.Itoa(int(math.Floor(math.Log10(read("learning_rate", 1e-4, 1)))))]++
+		counts["depth "+p["depth"]]++
+		counts["init "+p["init"]]++
+		if v := read("batch_size", 8, 512); v != math.Floor(v) {
+			t.Errorf("a mini-batch of %v rows", v)
+		} else if v < 64 {
+			counts["small batch"]++
+		}
+		if read("momentum", 0.1, 0.9) < 0.5 {
+			counts["low momentum"]++
+		}
+		if digits := strings.TrimLeft(strings.Trim(strings.Split(p["learning_rate"], "e")[0], "0"), "0."); len(strings.ReplaceAll(digits, ".", "")) > 3 {
+			t.Errorf("learning rate %s: more than three digits", p["learning_rate"])
+		}
+	}
+	for what, share := range map[string]float64{
+		"rate -4": 0.25, "rate -3": 0.25, "rate -2": 0.25, "rate -1": 0.25, "depth 3": 0.25, "depth 4": 0.25, "depth 5": 0.25, "depth 6": 0.25,
+		"init xavier": 0.5, "small batch": 0.5, "low momentum": 0.5,
+	} {
+		if got, off := float64(counts[what])/n, 4*math.Sqrt(share*(1-share)/n); math.Abs(got-share) > off {
+			t.Errorf("%s: a share of %.3f, want %.2f ± %.3f", what, got, share, off)
+		}
+	}
+}
+
+// TestSearchIsSeeded: more draws begin with the same, another axis changes nothing of this one, and
+// another seed does.
+func TestSearchIsSeeded(t *testing.T) {
+	const space = "learning_rate: {log: [1e-4, 1]}"
+	rates := func(points []map[string]string) (list []string) {
+		for _, p := range points {
+			list = append(list, p["learning_rate"])
+		}
+		return list
+	}
+	few := rates(drawn(t, 6, "3", space))
+	if want := []string{"0.0149", "0.00152", "0.000171", "0.00423", "0.000139", "0.00122"}; !slices.Equal(few, want) {
+		t.Errorf("seed 3 draws %q, want %q", few, want)
+	}
+	if more := rates(drawn(t, 20, "3", space)); !slices.Equal(more[:6], few) {
+		t.Errorf("20 draws begin with %q, 6 are %q", more[:6], few)
+	}
+	if wider := rates(drawn(t, 6, "3", "momentum: {real: [0, 0.9]}, "+space)); !slices.Equal(wider, few) {
+		t.Errorf("with another axis %q, alone %q", wider, few)
+	}
+	if other := rates(drawn(t, 6, "4", space)); slices.Equal(other, few) {
+		t.Error("another seed draws the same")
+	}
+	if all := drawn(t, 4, "1", "depth: {int: [3, 6]}"); len(all) != 4 {
+		t.Errorf("%v: want each depth once", all)
+	}
+}
+
+func TestSearchErrors(t *testing.T) {
+	for search, want := range map[string]string{
+		"{draws: 3}":                                                      "s.yaml:6:5: search: it needs the keys draws",
+		"{space: {depth: [3, 4]}}":                                        "s.yaml:6:5: search: it needs the keys draws",
+		"{draws: 0, space: {depth: [3]}}":                                 `s.yaml:6:21: draws: "0" is not a whole number from 1`,
+		"{draws: 3, spaces: {depth: [3]}}":                                `s.yaml:6:24: search: no such key as "spaces" (did you mean "space"?)`,
+		"{draws: 3, space: {}}":                                           "s.yaml:6:24: space: it is empty",
+		"{draws: 3, space: {deph: [3]}}":                                  `s.yaml:6:32: deph: ldlf has no such setting (did you mean "depth"?)`,
+		"{draws: 3, space: {depth: [3, x]}}":                              `depth: "x" is not a whole number`,
+		"{draws: 3, space: {depth: 3}}":                                   "s.yaml:6:39: depth: want a mapping",
+		"{draws: 3, space: {depth: {int: [3]}}}":                          "s.yaml:6:40: depth: int: want two numbers",
+		"{draws: 3, space: {depth: {int: [3, 99]}}}":                      `s.yaml:6:49: depth: "99" is not a whole number from 2 to 20`,
+		"{draws: 3, space: {depth: {real: [3, 4.5]}}}":                    `s.yaml:6:50: depth: "4.5" is not a number, or not a whole one`,
+		"{draws: 3, space: {depth: {int: [5, 3]}}}":                       "s.yaml:6:45: depth: 5 is not below 3",
+		"{draws: 3, space: {momentum: {log: [0, 0.5]}}}":                  "momentum: 0: a logarithm is that of a number above 0",
+		"{draws: 3, space: {depth: {int: [3, 4], real: [3, 4]}}}":         "s.yaml:6:32: depth: want a list of values, or one of the keys real, log, int",
+		"{draws: 5, space: {depth: {int: [3, 6]}}}":                       "s.yaml:6:24: search: 500 draws gave 4 different points, fewer than the 5",
+		"{draws: 3, space: {depth: [3, 4]}}\n    grid: {trees: [1, 2]}":   "s.yaml:6:5: search: a row has the points of a grid or those of a search",
+		"{draws: 3, seed: -1, space: {depth: [3, 4]}}":                    `seed: "-1" is not a whole number`,
+		"{draws: 3, space: {depth: [3, 4, 5]}}\n    settings: {depth: 3}": "depth: given twice in one row",
+	} {
+		text := "name: s\nseed: 1\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    search: " + search
+		if _, err := Parse("s.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", search, err, want)
+		}
+	}
+}
+
+// TestGrids: a list of grids has the points of each, one after the other.
+func TestGrids(t *testing.T) {
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows:\n  - {algorithm: structrf, grid: [{}, {trees: 200, min_samples: [5, 10]}, {preset: auto}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range s.Rows {
+		names = append(names, r.Name)
+	}
+	if want := []string{"structrf", "structrf trees=200 min_samples=5", "structrf trees=200 min_samples=10", "structrf auto"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}
+
+// TestChooseByValidation: a share of the training rows is one of equal parts.
+func TestChooseByValidation(t *testing.T) {
+	for share, folds := range map[string]string{"0.1": "10", "1/9": "9", "0.5": "2", "0.05": "20", ".33": "3"} {
+		s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [{algorithm: rf, search: {draws: 3, space: {trees: {int: [5, 50]}}}, choose: {validation: "+share+", measure: kl}}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := s.Rows[0]; len(s.Rows) != 1 || r.Name != "rf, chosen of 3" || r.Settings["weights"] != "validated" || r.Settings["inner_folds"] != folds {
+			t.Errorf("%s: %+v", share, s.Rows)
+		}
+	}
+	for choose, want := range map[string]string{
+		"{validation: 0.15}":          "s.yaml:3:68: choose: validation: \"0.15\" is not one part of the training rows",
+		"{validation: 0}":             "is not one part",
+		"{validation: 1}":             "is not one part",
+		"{validation: 1/30}":          "is not one part",
+		"{validation: x}":             "is not one part",
+		"{validation: 1/0}":           "is not one part",
+		"{inner: 3, validation: 0.1}": "s.yaml:3:66: choose: validation does not go with inner",
+	} {
+		_, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [{algorithm: rf, grid: {trees: [1, 2]}, choose: "+choose+"}]"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", choose, err, want)
+		}
+	}
+}
