@@ -41,6 +41,14 @@ type Resolved struct {
 	Params             json.RawMessage
 	ValidationFraction float64
 	ValidationMin      int
+	Weights            string // of Job.Weights
+}
+
+// Beginner is implemented by algorithms whose training may begin from given weights.
+type Beginner interface {
+	// FitsWeights returns an error, a *param.Error where a setting is at fault, if the weights
+	// of a job (Job.WeightsFile) are not of its network.
+	FitsWeights(j *round.Job, m *dataset.Manifest) error
 }
 
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.

@@ -7,4 +7,6 @@ type Footprint struct {
 	Model int64 // the model
 	Node  int64 // one node of the reduction tree, at most
 	Nodes int64 // nodes that may be in memory at a time
+	// Weights is what the weights to begin from take: their file, and what is read of it.
+	Weights int64
 }

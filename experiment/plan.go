@@ -93,6 +93,8 @@ func (s *Spec) resolve(r *Row, m *dataset.Manifest) (*round.CellRow, error) {
 		return nil, errors.New(about.Reason)
 	case err != nil:
 		return nil, err
+	case j.Weights != "":
+		return nil, param.Errorf("init_from", "rows of experiments cannot begin from weights; coppice train can")
 	}
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction, ValidationMin: j.Split.ValidationMin,

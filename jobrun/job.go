@@ -21,15 +21,15 @@ type Job struct {
 	adds  sync.Mutex // held while a shard is added
 }
 
-// List returns the encoded list of folds of so many bytes that a split names by its digest
-// (dataset.EncodeFolds).
-type List func(digest string, bytes int64) ([]byte, error)
+// Blob returns a blob that a job names by its digest: the encoded list of folds of a split
+// (dataset.EncodeFolds), or weights (Job.Weights). bytes is its size; 0: it is not known.
+type Blob func(digest string, bytes int64) ([]byte, error)
 
-// Open prepares a job on the dataset of a manifest, without shards. Where the job's split
-// lists folds, they come from list. An error says that the job and the dataset do not
-// belong together, that no import makes such a manifest, or that this version of Coppice
-// cannot compute the job; what list returns is wrapped.
-func Open(spec *round.Job, m *dataset.Manifest, list List) (j *Job, err error) {
+// Open prepares a job on the dataset of a manifest, without shards. The folds that its split
+// lists, and the weights that it begins from, come from blob. An error says that the job and the
+// dataset do not belong together, that no import makes such a manifest, or that this version of
+// Coppice cannot compute the job; what blob returns is wrapped.
+func Open(spec *round.Job, m *dataset.Manifest, blob Blob) (j *Job, err error) {
 	defer engine.Guard(&err, "setting up the job")
 	if digest := m.Digest(); digest != spec.Dataset {
 		return nil, fmt.Errorf("the job is for dataset %.12s and came with %.12s", spec.Dataset, digest)
@@ -42,7 +42,7 @@ func Open(spec *round.Job, m *dataset.Manifest, list List) (j *Job, err error) {
 	}
 	var folds []uint16
 	if digest := spec.Split.Assigned; digest != "" {
-		b, err := list(digest, 2*int64(spec.Split.AssignedLength(m.Rows)))
+		b, err := blob(digest, 2*int64(spec.Split.AssignedLength(m.Rows)))
 		if err != nil {
 			return nil, fmt.Errorf("the job's list of folds: %w", err)
 		}
@@ -50,7 +50,22 @@ func Open(spec *round.Job, m *dataset.Manifest, list List) (j *Job, err error) {
 			return nil, err
 		}
 	}
+	if spec, err = withWeights(spec, blob); err != nil {
+		return nil, err
+	}
 	return open(spec, m, folds)
+}
+
+// withWeights adds the weights that a job names, if it names any.
+func withWeights(spec *round.Job, blob Blob) (*round.Job, error) {
+	if spec.Weights == "" {
+		return spec, nil
+	}
+	b, err := blob(spec.Weights, 0)
+	if err != nil {
+		return nil, fmt.Errorf("the weights to begin from: %w", err)
+	}
+	return spec.WithWeights(b)
 }
 
 func open(spec *round.Job, m *dataset.Manifest, folds []uint16) (*Job, error) {
@@ -80,10 +95,13 @@ func (j *Job) AddShard(i int, rows *dataset.Rows) (added bool, err error) {
 	return true, nil
 }
 
-// Child opens a child job, a fold, on the shards of j, which has them all. The shards are
-// not checked again.
+// Child opens a child job, a fold, on the shards of j, which has them all, and with its weights.
+// The shards are not checked again.
 func (j *Job) Child(spec *round.Job) (child *Job, err error) {
 	defer engine.Guard(&err, "setting up the fold")
+	if spec, err = withWeights(spec, func(string, int64) ([]byte, error) { return j.Spec.WeightsFile, nil }); err != nil {
+		return nil, err
+	}
 	if child, err = open(spec, j.Data.Manifest, j.folds); err != nil {
 		return nil, err
 	}

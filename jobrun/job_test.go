@@ -40,7 +40,7 @@ func TestOpenRefuses(t *testing.T) {
 	missing := errors.New("no such blob")
 	for name, c := range map[string]struct {
 		spoil func(*round.Job, *dataset.Manifest)
-		list  jobrun.List
+		list  jobrun.Blob
 		want  string
 		is    error
 	}{

@@ -1,7 +1,10 @@
 package round
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -38,4 +41,20 @@ type Job struct {
 	// NoModel leaves the model out of the job's outcome, which has its digest: the child job
 	// is trained for its predictions.
 	NoModel bool `json:"no_model,omitempty"`
+	// Weights is the digest of the blob whose weights training begins from, where the settings
+	// name one: see package network. Its bytes are no part of the job; see WithWeights.
+	Weights string `json:"weights,omitempty"`
+	// WeightsFile are the bytes of that blob, where WithWeights added them.
+	WeightsFile []byte `json:"-"`
+}
+
+// WithWeights returns the job with the bytes of the blob that Weights names, which its trainer
+// needs. An error says that they are others.
+func (j *Job) WithWeights(b []byte) (*Job, error) {
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != j.Weights {
+		return nil, fmt.Errorf("the weights to begin from are %x, the job names %.80s", sum, j.Weights)
+	}
+	with := *j
+	with.WeightsFile = b
+	return &with, nil
 }

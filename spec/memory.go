@@ -8,8 +8,8 @@ import (
 
 // Memory is an estimate, in bytes, of the memory of a job on the leader.
 type Memory struct {
-	// State is the training state and the copy of it that is being committed. For a job of
-	// folds, whose training states are on workers, it is the outcomes of the folds.
+	// State is the training state and the copy of it that is being committed, and the weights
+	// that training begins from. For a job of folds, whose training states are on workers, it is the outcomes of the folds.
 	State int64
 	// Tree is the greatest size of the partials in the reduction tree.
 	Tree int64
@@ -39,7 +39,7 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 	if j.Folds > 0 {
 		return Memory{State: 2*int64(j.Folds)*f.Model + kept, Message: f.State}, nil
 	}
-	return Memory{State: 2*f.State + kept, Tree: f.Node * f.Nodes, Message: f.Node}, nil
+	return Memory{State: 2*f.State + f.Weights + kept, Tree: f.Node * f.Nodes, Message: f.Node}, nil
 }
 
 // cellBytes is about what the outcome of a cell takes without its model, and its child job.

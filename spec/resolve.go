@@ -49,6 +49,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 			ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
 		},
 		Folds: s.Folds, Params: resolved.Params, Predictions: kept(&s), Measures: s.Measures, Clip: s.Clip,
+		Weights: resolved.Weights,
 	}, nil
 }
 

@@ -22,9 +22,9 @@ func New() algorithms.Algorithm {
 		Validation: func(c *Config) (share float64, least int) {
 			return c.ValidationFraction, validationMin
 		},
-		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
-			return newTrainer(j.Config, j.Seed, j.Manifest), nil
-		},
+		Weights:      func(c *Config) string { return c.Initial.Digest() },
+		FitsWeights:  fitsWeights,
+		Trainer:      beginTrainer,
 		StateVersion: 1,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			return newKernel(j.Config, j.Seed, j.Manifest), nil

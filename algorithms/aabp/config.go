@@ -1,6 +1,8 @@
 package aabp
 
 import (
+	"slices"
+
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/network"
@@ -42,11 +44,12 @@ type Config struct {
 	Patience           int
 	Refit              bool
 	Steps              int
+	Initial            network.Initial
 }
 
 // settings lists what a spec may say, in the order of help texts. The source of preset paper
 // does not say how its network was trained: its units, rate and steps are chosen here.
-var settings = param.Table[Config]{
+var settings = slices.Concat(param.Table[Config]{
 	param.Word("preset", "auto fits the dataset and stops early; paper has the squared error, raw features and no early stopping",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
 	param.Word("loss", "kl (K-L divergence) or squared (half the squared error of the degrees)",
@@ -70,7 +73,7 @@ var settings = param.Table[Config]{
 		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
 	param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
 		Preset(presetPaper, 5000),
-}
+}, network.InitSettings(func(c *Config) *network.Initial { return &c.Initial }))
 
 // What presets and defaults follow from.
 const (
@@ -98,7 +101,7 @@ func (c *Config) check() error {
 	if c.Refit && c.ValidationFraction == 0 {
 		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many steps as were best by validation")
 	}
-	return nil
+	return c.Initial.Check()
 }
 
 // checkSize refuses a network whose parameters no partial could carry.
@@ -111,7 +114,7 @@ func checkSize(c *Config, m *dataset.Manifest) error {
 }
 
 // newFunction returns the network of a job.
-func newFunction(c *Config, seed uint64, m *dataset.Manifest) gradient.Function {
+func newFunction(c *Config, seed uint64, m *dataset.Manifest) *network.Network {
 	start := network.Glorot
 	if c.Units == unitReLU {
 		start = network.He
@@ -137,7 +140,9 @@ const modelSettings = 6
 // memory estimates the memory of a trainer.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	set := descentSettings(c)
-	f := gradient.Memory(&set, newFunction(c, 0, m), m, 0)
+	n := newFunction(c, 0, m)
+	f := gradient.Memory(&set, n, m, 0)
 	f.Model += 4 * modelSettings
+	f.Weights = c.Initial.Memory(n)
 	return f
 }

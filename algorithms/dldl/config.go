@@ -170,5 +170,6 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	set := descentSettings(c, f)
 	a := gradient.Memory(&set, f, m, 0)
 	a.Model += 4*modelSettings + network.TableBytes(f)
+	a.Weights = c.Network.Initial.Memory(f)
 	return a
 }

@@ -130,6 +130,9 @@ func (k kin) resolve(text string, m *dataset.Manifest) ([]member, error) {
 		if own.resolved, err = own.Resolve(own.values, m); err != nil {
 			return nil, param.Errorf("members", "%s: %v", own.label, err)
 		}
+		if own.resolved.Weights != "" {
+			return nil, param.Errorf("members", "%s: init_from: a member of an ensemble cannot begin from weights", own.label)
+		}
 		if _, err := pairs(own.resolved.Params); err != nil {
 			return nil, param.Errorf("members", "%s: %v", own.label, err)
 		}

@@ -12,6 +12,9 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
+// drawn is the field Initial where all layers are drawn.
+var drawn = network.Initial{From: "none", Layers: "all"}
+
 // deepConfig is a forest on a network with two hidden layers.
 func deepConfig() *Config {
 	c := smallConfig()
@@ -26,7 +29,7 @@ func imageConfig() *Config {
 	c := deepConfig()
 	c.Network = network.Config{
 		Features: network.Conv, Hidden: "5", Shape: "row", Channels: "3,2", Kernel: 3, Stride: 1, Padding: 1, Pool: 1, Pooling: "max", Dropout: 0.5,
-		Freeze: "none", Rates: "none",
+		Freeze: "none", Rates: "none", Initial: drawn,
 	}
 	return c
 }
@@ -35,13 +38,13 @@ func imageConfig() *Config {
 // setting is given.
 func TestDeepDefaults(t *testing.T) {
 	c := resolve(t, param.Values{"features": "mlp"}, yeast)
-	want := network.Config{Features: "mlp", Hidden: "128", Channels: "none", Shape: "none", Pooling: "max", Dropout: 0.5, Freeze: "none", Rates: "none"}
+	want := network.Config{Features: "mlp", Hidden: "128", Channels: "none", Shape: "none", Pooling: "max", Dropout: 0.5, Freeze: "none", Rates: "none", Initial: drawn}
 	if c.Network != want || c.BatchSize != 64 || c.Optimizer != optimizerAdam || c.LearningRate != 1e-3 || c.WeightDecay != 1e-3 || !c.LeafFirst ||
 		c.LeafBatches != 50 || c.ValidationFraction != 0.1 || c.Patience != 15 || !c.Refit || c.Init != initHe || c.InitStd != 0 || c.Scaling != scaling.Standard {
 		t.Errorf("mlp: %+v", c)
 	}
 	c = resolve(t, param.Values{"features": "conv", "shape": "1x4x6", "batch_size": int64(7), "kernel": int64(5), "hidden": "none"}, yeast)
-	want = network.Config{Features: "conv", Hidden: "none", Channels: "16,32", Shape: "1x4x6", Kernel: 5, Stride: 1, Padding: 2, Pool: 2, Pooling: "max", Freeze: "none", Rates: "none"}
+	want = network.Config{Features: "conv", Hidden: "none", Channels: "16,32", Shape: "1x4x6", Kernel: 5, Stride: 1, Padding: 2, Pool: 2, Pooling: "max", Freeze: "none", Rates: "none", Initial: drawn}
 	if c.Network != want || c.LeafBatches != (yeast.Rows+6)/7 {
 		t.Errorf("conv: %+v", c)
 	}

@@ -33,6 +33,9 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	function := newFunction(c, z, m.Sparse, 0)
 	f.Model += network.TableBytes(function)
 	f.Node = max(f.Node, largestNode(c, function, &z, m))
+	if n, ok := function.(*network.Network); ok {
+		f.Weights = c.Network.Initial.Memory(n)
+	}
 	return f
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -25,6 +26,17 @@ type trainer struct {
 
 	leafUpdates uint64 // leaf updates done
 	iteration   uint64 // of the leaf update under way
+}
+
+// beginTrainer makes the trainer of a job.
+func beginTrainer(j *learner.Job[Config]) (learner.Trainer, error) {
+	t := newTrainer(j.Config, j.Seed, j.Manifest)
+	return t, j.Config.Network.Initial.Give(t.Function, j.WeightsFile)
+}
+
+// fitsWeights returns an error if the weights to begin from are not of the job's network.
+func fitsWeights(c *Config, m *dataset.Manifest, file []byte) error {
+	return c.Network.Initial.Fits(c.Network.Layers(m.Features, c.Bias, outputLayer(c.Outputs)), file)
 }
 
 func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {

@@ -58,7 +58,7 @@ func (a *algorithm[C]) Resolve(given param.Values, m *dataset.Manifest) (algorit
 	if err != nil {
 		err = a.errorf("settings: %w", err)
 	}
-	return algorithms.Resolved{Params: raw, ValidationFraction: share, ValidationMin: least}, err
+	return algorithms.Resolved{Params: raw, ValidationFraction: share, ValidationMin: least, Weights: a.weights(c)}, err
 }
 
 func (a *algorithm[C]) check(c *C) error {
@@ -121,6 +121,9 @@ func (a *algorithm[C]) job(j *round.Job, m *dataset.Manifest) (*Job[C], error) {
 // NewTrainer implements algorithms.Algorithm. Errors about the state wrap fields.ErrState.
 func (a *algorithm[C]) NewTrainer(j *round.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
 	job, err := a.job(j, m)
+	if err == nil {
+		err = a.checkWeights(j, job.Config)
+	}
 	if err != nil {
 		return nil, err
 	}

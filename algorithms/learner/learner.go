@@ -36,6 +36,13 @@ type Definition[C any] struct {
 	// on, and the least number of these rows.
 	Validation func(c *C) (share float64, least int)
 
+	// Weights, if set, returns the digest of the weights that training begins from; "": there
+	// are none. Trainer finds them in Job.WeightsFile.
+	Weights func(c *C) string
+	// FitsWeights, set where Weights is, returns an error if the bytes of these are not of the
+	// job's network; a *param.Error where a setting is at fault.
+	FitsWeights func(c *C, m *dataset.Manifest, file []byte) error
+
 	// Trainer makes the trainer of a job, before its first round.
 	Trainer func(j *Job[C]) (Trainer, error)
 	// StateVersion is the version of the fields that Trainer.State lists.

@@ -36,6 +36,7 @@ type Config struct {
 	Tolerance    float64
 	Patience     int
 	Scale        target.Scale
+	Initial      network.Initial
 }
 
 // The α of preset auto for features that are standardised, and of all others.
@@ -60,7 +61,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Float("tolerance", "by how much the mean loss of a pass must be below the least before to count as a fall", 0, 1e6, 1e-4,
 		func(c *Config) *float64 { return &c.Tolerance }),
 	param.Int("patience", "passes in a row without a fall of the training loss after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
-}, target.Settings(func(c *Config) *target.Scale { return &c.Scale }))
+}, target.Settings(func(c *Config) *target.Scale { return &c.Scale }), network.InitSettings(func(c *Config) *network.Initial { return &c.Initial }))
 
 // denseShare is the share of non-zero entries from which preset auto standardises.
 const denseShare = 0.2
@@ -86,7 +87,7 @@ func (c *Config) fits(m *dataset.Manifest) error {
 }
 
 // newFunction returns the network of a job.
-func newFunction(c *Config, seed uint64, m *dataset.Manifest) gradient.Function {
+func newFunction(c *Config, seed uint64, m *dataset.Manifest) *network.Network {
 	return network.New(network.Plan{
 		Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Seed: seed,
 		Layers: network.Hidden(m.Features, c.Hidden, 1, network.ReLUUnits, network.Glorot),
@@ -111,7 +112,9 @@ const modelNumbers = 4*5 + 8*2
 // memory estimates the memory of a trainer.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	set := descentSettings(c, 1)
-	f := gradient.Memory(&set, newFunction(c, 0, m), m, 0)
+	n := newFunction(c, 0, m)
+	f := gradient.Memory(&set, n, m, 0)
 	f.Model += modelNumbers
+	f.Weights = c.Initial.Memory(n)
 	return f
 }

@@ -12,15 +12,16 @@ const Name = "mlp-regression"
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:     Name,
-		Doc:      "a perceptron of one hidden layer that predicts the number of a row on the scale of the labels",
-		Predicts: algorithms.Number,
-		Settings: settings,
-		Fill:     (*Config).fill,
-		Fits:     (*Config).fits,
-		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
-			return newTrainer(j.Config, j.Seed, j.Manifest), nil
-		},
+		Name:         Name,
+		Doc:          "a perceptron of one hidden layer that predicts the number of a row on the scale of the labels",
+		Predicts:     algorithms.Number,
+		Settings:     settings,
+		Fill:         (*Config).fill,
+		Check:        func(c *Config) error { return c.Initial.Check() },
+		Fits:         (*Config).fits,
+		Weights:      func(c *Config) string { return c.Initial.Digest() },
+		FitsWeights:  fitsWeights,
+		Trainer:      beginTrainer,
 		StateVersion: 1,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			return newKernel(j.Config, j.Seed, j.Manifest), nil

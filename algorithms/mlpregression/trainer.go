@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -21,6 +22,17 @@ type trainer struct {
 	shape  *dataset.Manifest
 	rows   uint64     // training rows; 0: the target is not known
 	target [2]float64 // the mean and the deviation of the rows' numbers
+}
+
+// beginTrainer makes the trainer of a job.
+func beginTrainer(j *learner.Job[Config]) (learner.Trainer, error) {
+	t := newTrainer(j.Config, j.Seed, j.Manifest)
+	return t, j.Config.Initial.Give(t.Function, j.WeightsFile)
+}
+
+// fitsWeights returns an error if the weights to begin from are not of the job's network.
+func fitsWeights(c *Config, m *dataset.Manifest, file []byte) error {
+	return c.Initial.Fits(newFunction(c, 0, m).Layers, file)
 }
 
 func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {

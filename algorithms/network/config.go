@@ -41,6 +41,7 @@ type Config struct {
 	Shift     int
 	Freeze    string // a list of layers
 	Rates     string // a list of layers with factors
+	Initial   Initial
 }
 
 // maxSize bounds the sides of windows.
@@ -72,7 +73,7 @@ func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 		param.Int("pool", "side of the square that becomes one value behind a convolution; 1: every value stays", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Pool }).Says("2 with features conv, else 0"),
 		param.Word("pooling", "what it becomes: its greatest value (max) or the mean (average)", func(c *C) *string { return &of(c).Pooling }, max2d, average),
-	}, rateSettings(of)...)
+	}, append(rateSettings(of), InitSettings(func(c *C) *Initial { return &of(c).Initial })...)...)
 }
 
 // kinds describes the setting features.
@@ -158,6 +159,9 @@ func (c *Config) Fill(given param.Values, m *dataset.Manifest) {
 // Check returns a *param.Error for the first setting that contradicts the kind of the feature
 // function.
 func (c *Config) Check() error {
+	if err := c.Initial.Check(); err != nil {
+		return err
+	}
 	if !c.Deep() {
 		return c.checkLinear()
 	}
@@ -186,6 +190,8 @@ func (c *Config) checkLinear() error {
 		return param.Errorf("freeze", why)
 	case c.Rates != none:
 		return param.Errorf("rates", why)
+	case c.Initial.From != none:
+		return param.Errorf(SettingInitFrom, why)
 	}
 	return c.checkNoImages()
 }

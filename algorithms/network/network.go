@@ -9,10 +9,11 @@ import (
 
 // Plan is what a network is made of.
 type Plan struct {
-	Sparse bool    // rows are sparse
-	Scaled bool    // inputs are scaled
-	Seed   uint64  // of the streams of dropout
-	Layers []Layer // from the first, which reads the row, to the last; two at least, the last one Dense
+	Sparse bool                 // rows are sparse
+	Scaled bool                 // inputs are scaled
+	Seed   uint64               // of the streams of dropout
+	Given  map[string][]float32 // first values of tensors, by name; the others are drawn
+	Layers []Layer              // from the first, which reads the row, to the last; two at least, the last one Dense
 }
 
 // Network is a feature function of several layers: see gradient.Function. Θ has the parameters of
@@ -66,14 +67,19 @@ func (f *Network) OutputsFrom() (first, units int) {
 	return f.at[n], units
 }
 
-// Initialise implements gradient.Function: the layers with parameters count from 0.
+// Initialise implements gradient.Function: the layers with parameters count from 0. What is given
+// replaces what was drawn, so that other layers are drawn as ever.
 func (f *Network) Initialise(theta []float32, key num.Key) {
 	clear(theta)
 	n := uint64(0)
 	for _, l := range f.Layers {
 		if k := parameters(l); k > 0 {
 			l.Initialise(theta[:k:k], key, n)
-			theta, n = theta[k:], n+1
+			for _, t := range l.Layout() {
+				copy(theta[:t.Size()], f.Given[t.Name])
+				theta = theta[t.Size():]
+			}
+			n++
 		}
 	}
 }

@@ -24,6 +24,8 @@ type Data struct {
 	Shards   []*dataset.Rows
 	// Assigned is each row's fold where the job's split names a list of folds.
 	Assigned []uint16
+	// Weights are the bytes of those that the job names (Job.Weights).
+	Weights []byte
 }
 
 // Options says how a job is run; none of them changes its result.
@@ -108,8 +110,13 @@ func (o *Options) allows(k round.Kernel) error {
 
 // open opens a job with all shards.
 func (d *Data) open(j *round.Job) (*jobrun.Job, error) {
-	list := func(string, int64) ([]byte, error) { return dataset.EncodeFolds(d.Assigned), nil }
-	job, err := jobrun.Open(j, d.Manifest, list)
+	blob := func(digest string, _ int64) ([]byte, error) {
+		if digest == j.Weights {
+			return d.Weights, nil
+		}
+		return dataset.EncodeFolds(d.Assigned), nil
+	}
+	job, err := jobrun.Open(j, d.Manifest, blob)
 	for i, shard := range d.Shards {
 		if err == nil {
 			_, err = job.AddShard(i, shard)
