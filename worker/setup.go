@@ -85,12 +85,13 @@ func (w *worker) openJob(j *job) (err error) {
 	if j.manifest.Rows > maxRows {
 		return fmt.Errorf("worker: a dataset of %d rows; a worker serves at most %d", j.manifest.Rows, maxRows)
 	}
-	j.open, err = jobrun.Open(j.spec, j.manifest, func(digest string, size int64) ([]byte, error) { return w.fetchFolds(j.ctx, digest, size) })
+	j.open, err = jobrun.Open(j.spec, j.manifest, func(digest string, size int64) ([]byte, error) { return w.fetchBlob(j.ctx, digest, size) })
 	return err
 }
 
-// fetchFolds fetches the list of folds of a job's split.
-func (w *worker) fetchFolds(ctx context.Context, digest string, size int64) ([]byte, error) {
+// fetchBlob fetches a blob that a job names: the list of folds of its split, or the weights that
+// it begins from.
+func (w *worker) fetchBlob(ctx context.Context, digest string, size int64) ([]byte, error) {
 	var b bytes.Buffer
 	for {
 		err := w.fetch(ctx, digest, size, &b)

@@ -70,10 +70,11 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 	if err := j.Job.Cells.Check(j.Job.Split.Folds, j.Job.Split.Overlap); err != nil {
 		return nil, bad{fmt.Errorf("job %s: %w", j.Name, err)}
 	}
-	if a := j.Job.Split.Assigned; a != "" {
-		if err := s.sent(ctx, "the split", a); err != nil {
-			return nil, err
-		}
+	if j.Job.Weights != "" {
+		return nil, fmt.Errorf("%w: job %s of an experiment begins from weights; only single jobs may", errBad, j.Name)
+	}
+	if err := s.haveBlobs(ctx, j.Job); err != nil {
+		return nil, err
 	}
 	if err := s.cfg.Quotas.checkMemory(j.Job, d.Manifest); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -8,10 +9,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -133,10 +137,11 @@ func (s *Server) submit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, bad{err}
 	}
-	if a := job.Split.Assigned; a != "" {
-		if err := s.sent(r.Context(), "the split", a); err != nil {
-			return nil, err
-		}
+	if err := s.haveBlobs(r.Context(), job); err != nil {
+		return nil, err
+	}
+	if err := s.fitsWeights(job, d.Manifest); err != nil {
+		return nil, err
 	}
 	if err := s.cfg.Quotas.checkMemory(job, d.Manifest); err != nil {
 		return nil, err
@@ -151,6 +156,39 @@ func (s *Server) submit(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return s.info(made.(*state.Job), index), nil
+}
+
+// haveBlobs returns once a majority has the blobs that a job names: its split, and the weights
+// that it begins from.
+func (s *Server) haveBlobs(ctx context.Context, j *round.Job) error {
+	for _, b := range []struct{ what, digest string }{{"the split", j.Split.Assigned}, {"the file of weights", j.Weights}} {
+		if b.digest == "" {
+			continue
+		}
+		if err := s.sent(ctx, b.what, b.digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fitsWeights refuses a job whose weights, which are here, are not of its network.
+func (s *Server) fitsWeights(j *round.Job, m *dataset.Manifest) error {
+	if j.Weights == "" {
+		return nil
+	}
+	b, err := s.cfg.Blobs.Folder.Get(j.Weights)
+	if err != nil {
+		return err
+	}
+	with, err := j.WithWeights(b)
+	if err == nil {
+		err = pipeline.FitsWeights(with, m)
+	}
+	if err != nil {
+		return bad{err}
+	}
+	return nil
 }
 
 // auditPPM turns the share of units that are computed twice into units of a million.

@@ -89,7 +89,11 @@ func (d *driver) restore(ctx context.Context) error {
 		}
 		committed = b
 	}
-	t, err := pipeline.New(d.job.Job, d.job.Manifest, committed)
+	job, err := d.withWeights(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := pipeline.New(job, d.job.Manifest, committed)
 	if err != nil {
 		return err
 	}
@@ -99,6 +103,19 @@ func (d *driver) restore(ctx context.Context) error {
 	d.restoreCurve()
 	d.log.Info("the job runs", "round", d.job.Round, "step", p.Step, "epoch", d.m.cfg.Epoch)
 	return nil
+}
+
+// withWeights returns the job with the weights that it begins from. Folds get them on workers.
+func (d *driver) withWeights(ctx context.Context) (*round.Job, error) {
+	job := d.job.Job
+	if job.Weights == "" || !d.single() {
+		return job, nil
+	}
+	b, err := d.m.cfg.Blobs.Get(ctx, job.Weights)
+	if err != nil {
+		return nil, fmt.Errorf("the weights to begin from: %w", err)
+	}
+	return job.WithWeights(b)
 }
 
 // restoreCurve goes on with the committed learning curve.

@@ -30,7 +30,7 @@ func isDigest(text string) bool {
 }
 
 // References returns the digests of all blobs that must be kept: the shards and groups of
-// datasets, the splits that jobs were given, and what jobs have: collected parts,
+// datasets, the splits and weights that jobs were given, and what jobs have: collected parts,
 // a trainer state, models, predictions, the outlines of experiments. The map is the caller's.
 func (s *State) References() map[string]bool {
 	refs := make(map[string]bool)
@@ -51,10 +51,10 @@ func (s *State) References() map[string]bool {
 
 // references adds the blobs of one job. The shards of its dataset are the
 // dataset's: it cannot be deleted while the job needs it. A failed or cancelled
-// job keeps nothing, and a done one its split also without its models.
+// job keeps nothing, and a done one its split and weights also without its models.
 func (j *Job) references(refs map[string]bool) {
 	if j.State == protocol.Done || !j.State.Final() {
-		refs[j.Job.Split.Assigned] = true
+		refs[j.Job.Split.Assigned], refs[j.Job.Weights] = true, true
 	}
 	refs[j.TrainerBlob] = true
 	refs[j.Outline] = true

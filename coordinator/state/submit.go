@@ -32,6 +32,9 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 	if a := e.Job.Split.Assigned; a != "" && !isDigest(a) {
 		return nil, invalid("a split with the digest %.80q", a)
 	}
+	if w := e.Job.Weights; w != "" && !isDigest(w) {
+		return nil, invalid("weights with the digest %.80q", w)
+	}
 	if e.Name != "" {
 		if err := checkName(e.Name); err != nil {
 			return nil, err
@@ -107,7 +110,7 @@ func (s *State) queue(e *protocol.SubmitEntry) (any, error) {
 		j.Name = s.freeName(fmt.Sprintf("%s-%d", e.Job.Algorithm, j.ID))
 	}
 	s.jobs = inserted(s.jobs, len(s.jobs), j) // the greatest ID so far
-	s.keep(e.Job.Split.Assigned)
+	s.keep(e.Job.Split.Assigned, e.Job.Weights)
 	return j, nil
 }
 
