@@ -140,9 +140,16 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 		}
 		folds.into(&file.Spec)
 	}
+	w, err := readWeights(a, cl, file)
+	if err != nil {
+		return nil, err
+	}
 	resolved, err := spec.Resolve(file.Spec, set.Manifest)
 	if err != nil {
 		return nil, file.Locate(err)
+	}
+	if err := sendWeights(a, cl, w, resolved, set.Manifest, file); err != nil {
+		return nil, err
 	}
 	if keep {
 		if assigned == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/round"
@@ -121,6 +122,10 @@ func repeat(p *pipeline.Provenance, dataset string) string {
 		parts = append(parts, fmt.Sprintf("--test-fraction %v", j.Split.TestFraction))
 	}
 	for _, pair := range settingsPairs(j.Params) {
+		if j.Weights != "" && dataset == "" && pair == network.SettingInitFrom+"="+j.Weights {
+			parts = append(parts, "--init-from WEIGHTS")
+			continue
+		}
 		parts = append(parts, "--set "+pair)
 	}
 	return strings.Join(parts, " ")

@@ -63,7 +63,7 @@ func (c *nodeCmd) Run(a *app) error {
 		return err
 	}
 	m.clear()
-	job, err := flags.resolve(file, data)
+	job, err := flags.resolve(a, file, data)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -27,6 +28,7 @@ type specFlags struct {
 	TestFraction string   `placeholder:"F" help:"Share of the rows held out for the measures."`
 	Folds        string   `placeholder:"K" help:"Train once for each of K folds and average the measures; groups: once for each group of the dataset, which is tested (see --groups)."`
 	Split        string   `placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds; or with row and a column of 0 and 1 for each split: train once for each, where 1 is a test row."`
+	InitFrom     string   `placeholder:"FILE|MODEL" help:"Weights that a network begins from, the same as --set init_from=FILE: of a model file, an .npz file, or a model of the cluster (name or digest)."`
 	Measures     string   `placeholder:"all" help:"Print Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
 	Clip         string   `placeholder:"pyldl" help:"Clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does; the model is the same."`
 	Name         string   `placeholder:"NAME" help:"Name of the job and its model."`
@@ -94,7 +96,7 @@ func (s *specFlags) apply(to *protocol.Spec) error {
 			return err
 		}
 	}
-	for _, f := range []struct{ flag, key, value string }{{"--steps", "steps", s.Steps}, {"--members", "members", s.Members}} {
+	for _, f := range []struct{ flag, key, value string }{{"--steps", "steps", s.Steps}, {"--members", "members", s.Members}, {"--init-from", network.SettingInitFrom, s.InitFrom}} {
 		if f.value == "" {
 			continue
 		}

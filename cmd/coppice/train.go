@@ -52,7 +52,7 @@ func (c *trainCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkFiles(); err != nil {
+	if err := c.checkFiles(file); err != nil {
 		return err
 	}
 	out, err := c.output()
@@ -102,8 +102,8 @@ func (c *trainCmd) checkLocal() error {
 
 // checkFiles refuses flags about a data file where there is none, and outputs that are
 // inputs as well.
-func (c *trainCmd) checkFiles() error {
-	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names}
+func (c *trainCmd) checkFiles(file *spec.File) error {
+	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names, initFrom(file)}
 	for _, other := range []string{c.ModelOut, c.PredictionsOut} {
 		if c.CurveOut != "" && c.CurveOut == other {
 			return usagef("--curve-out %s: another output goes there", c.CurveOut)
@@ -122,7 +122,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 	if err != nil {
 		return nil, nil, err
 	}
-	j, err := c.resolve(file, data)
+	j, err := c.resolve(a, file, data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,8 +163,9 @@ func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data,
 	return datasetName(c.Data), data, err
 }
 
-// resolve makes the job and, where --split gives the folds, reads them.
-func (c *trainCmd) resolve(file *spec.File, data *local.Data) (*round.Job, error) {
+// resolve makes the job and reads the folds that --split gives and the weights of init_from, where
+// there are any.
+func (c *trainCmd) resolve(a *app, file *spec.File, data *local.Data) (*round.Job, error) {
 	if c.Split != "" {
 		folds, err := readFolds(c.Split, data.Manifest)
 		if err != nil {
@@ -173,8 +174,18 @@ func (c *trainCmd) resolve(file *spec.File, data *local.Data) (*round.Job, error
 		data.Assigned = folds.Assigned
 		folds.into(&file.Spec)
 	}
+	w, err := readWeights(a, nil, file)
+	if err != nil {
+		return nil, err
+	}
 	j, err := spec.Resolve(file.Spec, data.Manifest)
-	return j, file.Locate(err)
+	if err != nil {
+		return nil, file.Locate(err)
+	}
+	if w != nil {
+		data.Weights = w.File
+	}
+	return j, checkWeights(w, j, data.Manifest, file)
 }
 
 // modelOut is where --model-out writes; nil writes nothing.
