@@ -16,11 +16,11 @@ func outcomeOf(rows string, kl float64) string {
 	return fmt.Sprintf(`{"evaluated_on":%q,"measures":{"kl":{"mean":%v,"std":0}},"loss":9}`, rows, kl)
 }
 
-// finished submits a job and has it done, with a model, its split and predictions.
+// finished submits a job and has it done, with a model, its split, weights and predictions.
 func (m *machine) finished(token, name string) *Job {
 	m.t.Helper()
 	e := submitEntry(token, name, 7)
-	e.Job.Split.Assigned = digest('5')
+	e.Job.Split.Assigned, e.Job.Weights = digest('5'), digest('6')
 	j := m.do(protocol.EntrySubmit, e).(*Job)
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running, Time: 3})
 	return m.do(protocol.EntryFinish, &protocol.FinishEntry{
@@ -104,7 +104,7 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 	m := newMachine(t)
 	running := m.start()
 	j := m.finished("t2", "mine")
-	of := []string{digest('2'), digest('3'), digest('5')} // model, predictions, split
+	of := []string{digest('2'), digest('3'), digest('5'), digest('6')} // model, predictions, split, weights
 	for _, d := range of {
 		if !m.s.References()[d] {
 			t.Fatalf("%.1s is not referenced", d)
@@ -112,7 +112,7 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 	}
 	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID, Time: 11})
 	refs := m.s.References()
-	if refs[of[0]] || !refs[of[1]] || !refs[of[2]] {
+	if refs[of[0]] || !refs[of[1]] || !refs[of[2]] || !refs[of[3]] {
 		t.Errorf("without its model the job refers to %v", refs)
 	}
 	m.do(protocol.EntryJobsDelete, deletion(j.ID))
@@ -122,7 +122,7 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 			t.Errorf("%.1s is still referenced", d)
 		}
 	}
-	if marked := m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: of}).([]string); len(marked) != 3 {
+	if marked := m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: of}).([]string); len(marked) != 4 {
 		t.Errorf("%d are marked", len(marked))
 	}
 	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: running.ID})

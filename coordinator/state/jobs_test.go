@@ -223,7 +223,7 @@ func TestCollected(t *testing.T) {
 func TestCondemn(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
-	lost := []string{digest('0'), digest('1'), digest('2'), digest('3'), digest('4')}
+	lost := []string{digest('0'), digest('1'), digest('2'), digest('3'), digest('4'), digest('5')}
 	marked := m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: append([]string{digest('d')}, lost...)})
 	if diff := cmp.Diff(lost, marked); diff != "" {
 		t.Errorf("the dataset's shard is %s: %s", digest('d'), diff)
@@ -241,6 +241,8 @@ func TestCondemn(t *testing.T) {
 	})
 	split := submitEntry("t2", "", 2)
 	split.Job.Split.Assigned = lost[4]
+	tuned := submitEntry("t3", "", 2)
+	tuned.Job.Weights = lost[5]
 	epoch := m.s.Epoch()
 	for i, save := range []func(){
 		func() {
@@ -256,6 +258,7 @@ func TestCondemn(t *testing.T) {
 			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}}})
 		},
 		func() { m.do(protocol.EntrySubmit, split) },
+		func() { m.do(protocol.EntrySubmit, tuned) },
 	} {
 		save()
 		if _, ok := m.s.Condemned()[lost[i]]; ok {

@@ -87,6 +87,7 @@ func drawSubmit(t *rapid.T, s *State, name string) *protocol.SubmitEntry {
 		e.Job = jobOn(d.Manifest, e.Job.Seed)
 	}
 	e.Job.Split.Assigned = rapid.SampledFrom([]string{"", digest('3')}).Draw(t, "split")
+	e.Job.Weights = rapid.SampledFrom([]string{"", digest('4')}).Draw(t, "weights")
 	return e
 }
 
