@@ -53,20 +53,47 @@ func Write(w io.Writer, algorithm string, tensors []algorithms.Tensor, provenanc
 	both := &writer{to: io.MultiWriter(h, w)}
 	both.tensors(algorithm, tensors)
 	sum := h.Sum(nil)
-	tail := sha256.Sum256(provenance)
 	rest := &writer{to: w, err: both.err}
 	rest.bytes(sum)
-	rest.bytes(binary.LittleEndian.AppendUint64(nil, uint64(len(provenance))))
-	rest.bytes(provenance)
-	rest.bytes(tail[:])
+	rest.bytes(appendProvenance(nil, provenance))
 	return hex.EncodeToString(sum), rest.err
 }
+
+// appendProvenance appends what follows the model's digest.
+func appendProvenance(b []byte, provenance json.RawMessage) []byte {
+	tail := sha256.Sum256(provenance)
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(provenance)))
+	b = append(b, provenance...)
+	return append(b, tail[:]...)
+}
+
+// noProvenance is the size of what follows the model's digest where there is no provenance.
+const noProvenance = 8 + sha256.Size
 
 // Encode returns a model file with the model's digest in hex.
 func Encode(algorithm string, tensors []algorithms.Tensor, provenance json.RawMessage) (file []byte, digest string) {
 	b := bytes.NewBuffer(make([]byte, 0, size(algorithm, tensors)+len(provenance)))
 	digest = must(Write(b, algorithm, tensors, provenance))
 	return b.Bytes(), digest
+}
+
+// EncodeWithRoom returns a model file without a provenance, and with memory for one of so many
+// bytes.
+func EncodeWithRoom(algorithm string, tensors []algorithms.Tensor, room int) (file []byte) {
+	b := bytes.NewBuffer(make([]byte, 0, size(algorithm, tensors)+room))
+	must(Write(b, algorithm, tensors, nil))
+	return b.Bytes()
+}
+
+// SetProvenance adds the provenance to a model file that has none, in the memory of the file where
+// it fits: the file is then no longer to be read. It returns the model's digest as well.
+func SetProvenance(file []byte, provenance json.RawMessage) (whole []byte, digest string) {
+	end := len(file) - noProvenance
+	digest = hex.EncodeToString(file[end-sha256.Size : end])
+	if need := end + noProvenance + len(provenance); need > cap(file) {
+		file = append(make([]byte, 0, need), file[:end]...)
+	}
+	return appendProvenance(file[:end], provenance), digest
 }
 
 // Digest returns the digest of a model without keeping its file.

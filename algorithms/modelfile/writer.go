@@ -92,7 +92,7 @@ func size(algorithm string, tensors []algorithms.Tensor) int {
 	var n counter
 	w := writer{to: &n}
 	w.tensors(algorithm, tensors)
-	return int(n) + sha256.Size + 8 + sha256.Size
+	return int(n) + sha256.Size + noProvenance
 }
 
 // must panics on an error of a writer that cannot fail.

@@ -24,6 +24,24 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// TestSetProvenance: a provenance added afterwards makes the same file, whether there is room for it or not.
+func TestSetProvenance(t *testing.T) {
+	for _, room := range []int{0, len(goldenProvenance) - 1, len(goldenProvenance), 1 << 10} {
+		file := EncodeWithRoom("ldlf", goldenTensors, room)
+		if bare, _ := Encode("ldlf", goldenTensors, nil); !bytes.Equal(file, bare) || cap(file) < len(file)+room {
+			t.Fatalf("room for %d: %d bytes in memory of %d", room, len(file), cap(file))
+		}
+		before := &file[0]
+		whole, digest := SetProvenance(file, goldenProvenance)
+		if got := hex.EncodeToString(whole); got != goldenFile || digest != goldenDigest {
+			t.Errorf("room for %d: file\n got %s\nwant %s", room, got, goldenFile)
+		}
+		if inPlace := &whole[0] == before; inPlace != (room >= len(goldenProvenance)) {
+			t.Errorf("room for %d: in place %v", room, inPlace)
+		}
+	}
+}
+
 // TestWrite: what is written piece by piece is the file, and an error of the writer
 // comes back wherever it happens.
 func TestWrite(t *testing.T) {
