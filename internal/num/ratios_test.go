@@ -71,8 +71,7 @@ func TestRatios(t *testing.T) {
 			}
 			wantR.v[i] = float32(weight*d.v[i]) / below
 			if d.v[i] > 0 {
-				term := float64(d.v[i]) * Log(float64(d.v[i])/float64(below))
-				wantSum[i] = wantSum[i] + term
+				wantSum[i] += float64(float64(d.v[i]) * Log(float64(d.v[i])/float64(below)))
 			}
 		}
 		Ratios(r.v, sum, d.v, g.v, weight, floor)

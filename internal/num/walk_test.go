@@ -115,8 +115,7 @@ func TestRatioRows(t *testing.T) {
 				}
 				wantR.v[at] = d.v[at] / below
 				if d.v[at] > 0 {
-					term := float64(d.v[at]) * Log(float64(d.v[at])/float64(below))
-					kl = kl + term
+					kl += float64(float64(d.v[at]) * Log(float64(d.v[at])/float64(below)))
 				}
 			}
 			wantSum[i] = sum[i] + kl
