@@ -3,11 +3,11 @@
 package replica
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -115,8 +115,8 @@ func (b *Blobs) pull(ctx context.Context, subject, digest string, size int64) er
 	return b.pullTo(ctx, subject, digest, size, nil)
 }
 
-// pullTo is pull, with a copy of the bytes for the caller where it gives a buffer.
-func (b *Blobs) pullTo(ctx context.Context, subject, digest string, size int64, copied *bytes.Buffer) error {
+// pullTo is pull, with a copy of the bytes for the caller where it gives memory for one.
+func (b *Blobs) pullTo(ctx context.Context, subject, digest string, size int64, copied *copied) error {
 	w, err := b.Folder.Writer()
 	if err != nil {
 		return err
@@ -129,19 +129,39 @@ func (b *Blobs) pullTo(ctx context.Context, subject, digest string, size int64, 
 	return err
 }
 
-// twice writes a blob, and a copy where there is a buffer.
+// twice writes a blob, and a copy where there is memory for one.
 type twice struct {
 	*blobs.Writer
-	copied *bytes.Buffer
+	copied *copied
 }
 
 // Write implements io.Writer.
 func (t *twice) Write(p []byte) (int, error) {
 	n, err := t.Writer.Write(p)
 	if t.copied != nil {
-		t.copied.Write(p[:n])
+		t.copied.add(p[:n])
 	}
 	return n, err
+}
+
+// copied is a copy of a blob's bytes as they come. Memory is taken for what has come, not for what
+// somebody says that he has: firstCopied bytes, then twice as much each time, and no more than size while that is enough.
+type copied struct {
+	size  int
+	bytes []byte
+}
+
+const firstCopied = 1 << 20
+
+func (c *copied) add(p []byte) {
+	if need := len(c.bytes) + len(p); need > cap(c.bytes) {
+		room := max(need, firstCopied, 2*cap(c.bytes))
+		if need <= c.size {
+			room = min(room, c.size)
+		}
+		c.bytes = append(make([]byte, 0, room), c.bytes...)
+	}
+	c.bytes = append(c.bytes, p...)
 }
 
 // has reports whether the blob is here and, as this process found when it first
@@ -167,26 +187,22 @@ func (b *Blobs) Put(ctx context.Context, data []byte) (digest string, err error)
 	return digest, b.Spread(ctx, digest, uint64(len(data)))
 }
 
-// Take fetches a blob from a worker, stores it here and returns its bytes: of a small one
-// as they came, of others as they are read.
+// Take fetches a blob from a worker, stores it here and returns its bytes as they came: where it was
+// not here before, its file is not read.
 func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) ([]byte, error) {
-	subject, small := b.Subjects.BlobsOf(worker), 0 < size && size <= mostCopied
-	if !small || b.has(digest) {
+	subject := b.Subjects.BlobsOf(worker)
+	if b.has(digest) {
 		if err := b.fetch(ctx, subject, digest, int64(size)); err != nil {
 			return nil, fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
 		}
 		return b.Get(ctx, digest)
 	}
-	copied := bytes.NewBuffer(make([]byte, 0, size))
-	if err := b.pullTo(ctx, subject, digest, int64(size), copied); err != nil {
+	c := &copied{size: int(min(size, math.MaxInt))}
+	if err := b.pullTo(ctx, subject, digest, int64(size), c); err != nil {
 		return nil, fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
 	}
-	return copied.Bytes(), nil
+	return c.bytes, nil
 }
-
-// mostCopied is the size up to which a blob's bytes are kept as they come: memory is taken
-// for what a worker says that it has.
-const mostCopied = 1 << 20
 
 // Spread returns once a majority has synced a blob that this folder has, and makes it
 // young here. The error wraps blobs.ErrMissing where this folder has it no more.

@@ -278,7 +278,7 @@ func (s served) open(digest string) (bus.Blob, error) {
 func TestTakeFromAWorker(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
-	part, lie, large := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2), bytesOf(mostCopied+1, 3)
+	part, lie, large := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2), bytesOf(firstCopied+1, 3)
 	good, bad := blobs.Sum(part), blobs.Sum([]byte("something else"))
 	worker := natstest.Connect(t, members[2].server)
 	s, err := bus.ServeBlobs(worker, subjects.BlobsOf("w1"), "", served{good: part, bad: lie, blobs.Sum(large): large}.open)
@@ -322,6 +322,24 @@ func TestTakeFromAWorker(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(a.Folder.Dir(), "tmp-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("unfinished files remain: %v", left)
+	}
+}
+
+// TestCopied: a copy's memory follows what has come, whatever the size that was said, and is that size in
+// the end if it was true.
+func TestCopied(t *testing.T) {
+	const piece = 300_000
+	for _, said := range []int{0, 5, 3*firstCopied + 7, 1 << 40} {
+		c, want := &copied{size: said}, bytesOf(3*firstCopied+7, 4)
+		for at := 0; at < len(want); at += piece {
+			c.add(want[at:min(at+piece, len(want))])
+			if cap(c.bytes) > max(firstCopied, 2*len(c.bytes)) {
+				t.Errorf("%d bytes were said: memory of %d for %d", said, cap(c.bytes), len(c.bytes))
+			}
+		}
+		if !bytes.Equal(c.bytes, want) || said == len(want) && cap(c.bytes) != said {
+			t.Errorf("%d bytes were said: %d bytes in memory of %d", said, len(c.bytes), cap(c.bytes))
+		}
 	}
 }
 
