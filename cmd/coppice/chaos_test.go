@@ -18,7 +18,11 @@ import (
 func TestChaos(t *testing.T) {
 	faults := []string{"worker-kill", "worker-stop", "leader-kill", "all-kill"}
 	tmp := t.TempDir()
-	cmd, stdout, stderr := process(t, tmp, "chaos", "--small", "--rounds", "1", "--faults", strings.Join(faults, ","), "-o", "json")
+	args := []string{"chaos", "--small", "--rounds", "1", "--faults", strings.Join(faults, ","), "-o", "json"}
+	if slowdown > 1 {
+		args = append(args, "--algorithm", "structrf") // TestPartitions has ldlf
+	}
+	cmd, stdout, stderr := process(t, tmp, args...)
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}
