@@ -58,6 +58,21 @@ type Parent interface {
 	Child(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error)
 }
 
+// Composite is implemented by Trainers whose models consist of results of collected units: a forest
+// of trees. Workers that made such a result have it already.
+type Composite interface {
+	// Pieces lists the results in order, once Next said Done. Their bytes are those that the
+	// units returned.
+	Pieces() []round.Piece
+}
+
+// Composer is implemented by the Kernels of algorithms whose Trainers are Composite.
+type Composer interface {
+	// Compose makes the model of the pieces: Model.Predict gives the same bits as that of
+	// Trainer.Model. The model may share the memory of the pieces.
+	Compose(pieces []round.Piece) (Model, error)
+}
+
 // Trainer is a round.Trainer that ends with a model.
 type Trainer interface {
 	round.Trainer

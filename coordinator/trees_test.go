@@ -58,8 +58,14 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.train(ctx, s, nil).Models[0].Digest; got != want {
-		t.Errorf("one worker: digest %s, --local has %s", got, want)
+	before := c.counter("coppice_nats_sent_bytes_total")
+	model := c.train(ctx, s, nil).Models[0]
+	if model.Digest != want {
+		t.Errorf("one worker: digest %s, --local has %s", model.Digest, want)
+	}
+	// The trees came from the worker, and none goes back to be evaluated there.
+	if sent := c.counter("coppice_nats_sent_bytes_total") - before; model.Bytes < 1<<20 || sent > float64(model.Bytes)/4 {
+		t.Errorf("the leader sent %v bytes for a model of %d", sent, model.Bytes)
 	}
 	// Beside the trees there are two rounds over all shards, means and measures, and a unit
 	// for the predictions.

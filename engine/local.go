@@ -66,12 +66,12 @@ func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) erro
 		defer mu.Unlock()
 		return l.tree.PutUnit(u.ID, p)
 	})
-	res.Sum, res.Collected = l.tree.Root(), nil
+	res.Sum, res.Collected, res.Digests = l.tree.Root(), nil, nil
 	return err
 }
 
 func (l *Local) collect(ctx context.Context, r *round.Round, res *round.Result) error {
-	res.Sum, res.Collected = nil, nil
+	res.Sum, res.Collected, res.Digests = nil, nil, nil
 	results := make([][]byte, r.Units)
 	err := l.each(ctx, r, func(u round.Unit, x *lane) error {
 		if r.Has != nil && r.Has[u.ID] {

@@ -121,6 +121,8 @@ func TestLayout(t *testing.T) {
 		"Fail":            box(KindFail, epoch, job, round, "w1", u32(3), byte(1), "row 7 is no row"),
 		"Fail/non-finite": box(KindFail, epoch, job, round, "w1", u32(3), byte(2+4), "value 7 is NaN"),
 		"Probe":           box(KindProbe, u64(12)),
+		"Piece":           box(KindPiece, u64(12), u64(40), uint16(0xff00), u64(1), u32(2), u32(50), sampleText, flag(1), []byte{1, 2, 3}),
+		"Piece/named":     box(KindPiece, u64(12), u64(40), uint16(0xff00), u64(1), u32(49), u32(50), sampleText, flag(0), []byte{}),
 		"Fragment":        box(KindFragment, u64(77), u64(5), u64(3), u64(9), []byte{1, 2}),
 		"BlobGet":         box(KindBlobGet, sampleText, u64(1<<18), u32(BlobChunk)),
 		"BlobPiece":       box(KindBlobPiece, flag(1), u64(1<<19), []byte("bytes")),

@@ -23,6 +23,8 @@ type Beat struct {
 	// Leaving: it finishes nothing more and goes; give its units to others now.
 	Leaving bool `json:"leaving,omitempty"`
 	Busy    int  `json:"busy,omitempty"` // units that it computes now
+	// Pieces: it takes values piece by piece, and keeps the results of collected units for that.
+	Pieces bool `json:"pieces,omitempty"`
 	// Full beats carry what follows; others leave what was said before in force.
 	Full    bool     `json:"full,omitempty"`
 	Holds   []string `json:"holds,omitempty"`   // digests of verified shards in its cache

@@ -64,6 +64,7 @@ func FuzzForget(f *testing.F)             { fuzz(f, "Forget") }
 func FuzzHold(f *testing.F)               { fuzz(f, "Hold") }
 func FuzzReplicate(f *testing.F)          { fuzz(f, "Replicate") }
 func FuzzProbe(f *testing.F)              { fuzz(f, "Probe") }
+func FuzzPiece(f *testing.F)              { fuzz(f, "Piece") }
 func FuzzReply(f *testing.F)              { fuzz(f, "Reply") }
 func FuzzValue(f *testing.F)              { fuzz(f, "Value") }
 func FuzzRun(f *testing.F)                { fuzz(f, "Run") }

@@ -90,6 +90,8 @@ func codecs() []codec {
 		binaryMessage("Fail", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Unit: 3, Permanent: true, Reason: "row 7 is no row"}),
 		binaryMessage("Fail/non-finite", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Unit: 3, NonFinite: true, Unable: true, Reason: "value 7 is NaN"}),
 		binaryMessage("Probe", KindProbe, drawProbe, &Probe{Epoch: 12}),
+		binaryMessage("Piece", KindPiece, drawPiece, &Piece{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 2, Of: 50, Digest: sampleText, Here: true, Data: []byte{1, 2, 3}}),
+		binaryMessage("Piece/named", KindPiece, drawPiece, &Piece{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 49, Of: 50, Digest: sampleText}),
 		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9, Data: []byte{1, 2}}),
 		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
 		binaryMessage("BlobPiece", KindBlobPiece, drawBlobPiece, &BlobPiece{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
@@ -224,6 +226,18 @@ func drawCollected(t *rapid.T) *Collected {
 
 func drawNeed(t *rapid.T) *Need {
 	return &Need{drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Bool().Draw(t, "setup"), drawRefs(t)}
+}
+
+func drawPiece(t *rapid.T) *Piece {
+	m := &Piece{
+		Epoch: rapid.Uint64().Draw(t, "epoch"), Job: rapid.Uint64().Draw(t, "job"), Ref: Ref{rapid.Uint16().Draw(t, "id"), rapid.Uint64().Draw(t, "version")},
+		Of: rapid.Uint32Range(1, MaxUnits).Draw(t, "of"), Digest: sampleText, Here: rapid.Bool().Draw(t, "here"), Data: []byte{},
+	}
+	m.Index = rapid.Uint32Range(0, m.Of-1).Draw(t, "index")
+	if m.Here {
+		m.Data = drawBytes(t, "data", 50)
+	}
+	return m
 }
 
 func drawProbe(t *rapid.T) *Probe { return &Probe{rapid.Uint64().Draw(t, "epoch")} }

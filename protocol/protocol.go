@@ -55,6 +55,8 @@ const (
 	KindProbe Kind = 18
 	// KindProgress, worker -> leader: the numbers of a child job, for people.
 	KindProgress Kind = 19
+	// KindPiece, leader -> worker: one piece of a version of a value.
+	KindPiece Kind = 20
 )
 
 // ErrMessage is wrapped by every error about the bytes of a message.

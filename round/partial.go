@@ -79,4 +79,7 @@ type Result struct {
 	// Collected has the bytes of each unit of a Collect round, in unit order; nil for
 	// units of Round.Has. Fold may set elements to nil to free their memory.
 	Collected [][]byte
+	// Digests has the SHA-256, in hex, of each of Collected, where the executor knows it: else
+	// it is nil, or an element is empty.
+	Digests []string
 }

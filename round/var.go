@@ -8,27 +8,37 @@ type Var struct {
 	ID      uint16
 	Version uint64
 	Data    []byte // little-endian
+	// Pieces, where set, are the value in place of Data: results of collected units. They travel
+	// one by one, and none to a worker that has it already.
+	Pieces []Piece
+	// Whole returns, of a value of Pieces in a Round, the Data that says the same, for workers
+	// that know nothing of pieces.
+	Whole func() []byte
+}
+
+// Piece is a piece of a value. Its methods may be called concurrently.
+type Piece interface {
+	// Digest returns the SHA-256, in hex, of the bytes.
+	Digest() string
+	// Bytes returns the bytes, which nobody may change, and which the caller may keep.
+	Bytes() ([]byte, error)
 }
 
 // Vars are the values that a unit can read.
 type Vars []Var
 
-// Get returns the bytes of a value. It panics if the round did not list the value.
-func (v Vars) Get(id uint16) []byte {
+// Find returns a value. It panics if the round did not list the value.
+func (v Vars) Find(id uint16) *Var {
 	for i := range v {
 		if v[i].ID == id {
-			return v[i].Data
+			return &v[i]
 		}
 	}
 	panic(fmt.Sprintf("round: variable %d is not part of the round", id))
 }
 
+// Get returns the bytes of a value. It panics if the round did not list the value.
+func (v Vars) Get(id uint16) []byte { return v.Find(id).Data }
+
 // Version returns the version of a value. It panics if the round did not list the value.
-func (v Vars) Version(id uint16) uint64 {
-	for i := range v {
-		if v[i].ID == id {
-			return v[i].Version
-		}
-	}
-	panic(fmt.Sprintf("round: variable %d is not part of the round", id))
-}
+func (v Vars) Version(id uint16) uint64 { return v.Find(id).Version }

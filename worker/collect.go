@@ -64,7 +64,7 @@ func (j *job) failCollected(c *collected) (stamp protocol.Stamp, reply string, s
 	return c.stamp, c.reply, stopped
 }
 
-// dropCollected stops a unit, or deletes its bytes. mu is held.
+// dropCollected stops a unit, or gives up its bytes. mu is held.
 func (w *worker) dropCollected(j *job, key unitKey, c *collected) {
 	c.cancel()
 	if c.done {

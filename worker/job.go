@@ -34,6 +34,7 @@ type job struct {
 	lacks  int      // number of shards that open has not
 	shards []*shard // that it has
 	values values
+	past   []past // oldest first
 
 	stamp   protocol.Stamp // of the round in work
 	begun   bool           // there was one

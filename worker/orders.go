@@ -17,6 +17,7 @@ type orders struct {
 	mu    sync.Mutex // two sessions overlap for a moment; what follows is scratch of decoding
 	run   protocol.Run
 	value protocol.Value
+	piece protocol.Piece
 	need  protocol.Need
 	buf   []byte
 }
@@ -32,6 +33,11 @@ func (o *orders) handle(m bus.Message) {
 			err = o.onRun(m)
 		case protocol.KindValue:
 			err = o.onValue(m)
+		case protocol.KindPiece:
+			if err = o.piece.Decode(m.Data); err == nil {
+				err = o.onPiece(&o.piece)
+			}
+			o.piece.Data = nil
 		case protocol.KindSetup:
 			err = o.onSetup(m)
 		case protocol.KindForget:
@@ -83,10 +89,12 @@ func (o *orders) onValue(m bus.Message) error {
 		w.mu.Unlock()
 		return nil // a Run will ask for what it lacks
 	}
-	if y := j.values.find(o.value.Ref); y != nil {
+	if y := j.values.find(o.value.Ref); y != nil && y.whole() {
 		j.values.renew(y)
 		w.mu.Unlock()
 		return nil
+	} else if y != nil {
+		j.values.drop(y)
 	}
 	if !j.values.room(o.value.Ref, len(o.value.Data)) {
 		w.mu.Unlock()

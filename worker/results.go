@@ -14,7 +14,7 @@ import (
 // results a moment later.
 const maxInMemory = 4 << 20
 
-// results keeps the bytes of collected units until their jobs are forgotten: in memory
+// results keeps the bytes of collected units while somebody uses them: in memory
 // while there is room, else in files. Two units may have the same bytes.
 type results struct {
 	folder *blobs.Folder
@@ -57,6 +57,29 @@ func (r *results) put(b []byte) (digest string, err error) {
 	return digest, nil
 }
 
+// retain counts one more user of a result, or reports false where it is not kept.
+func (r *results) retain(digest string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.users[digest] == 0 {
+		return false
+	}
+	r.users[digest]++
+	return true
+}
+
+// read returns the bytes of a result, verified where they come from a file. Nobody may change them.
+func (r *results) read(digest string) ([]byte, error) {
+	r.mu.Lock()
+	b, ok := r.small[digest]
+	r.mu.Unlock()
+	if ok {
+		return b, nil
+	}
+	return r.folder.Get(digest)
+}
+
+// release gives up one use of a result; with the last one its bytes go.
 func (r *results) release(digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -357,7 +357,7 @@ func (w *worker) supersede(j *job, round uint64) {
 	}
 	for key, c := range j.units {
 		if key.round != round {
-			w.dropCollected(j, key, c)
+			w.passCollected(j, key, c)
 		}
 	}
 }

@@ -134,6 +134,7 @@ func (w *worker) leave(j *job) {
 		w.cache.release(s)
 	}
 	j.shards = nil
+	w.dropValues(j)
 	j.kept.Load().Close()
 }
 

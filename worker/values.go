@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"slices"
+
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -14,7 +16,8 @@ const keptVersions = 2
 type value struct {
 	version uint64
 	data    []byte
-	users   int // batches that hold it
+	pieces  *pieces // in place of data, if not nil
+	users   int     // batches that hold it
 	listed  bool
 	of      *variable
 }
@@ -56,7 +59,7 @@ func (v values) room(ref protocol.Ref, n int) bool {
 			n += cap(x.spare.data)
 		}
 		for _, y := range x.versions {
-			n += cap(y.data)
+			n += cap(y.data) + y.pieces.size()
 		}
 	}
 	return n <= maxValueBytes
@@ -92,6 +95,17 @@ func (v values) put(y *value) {
 	}
 }
 
+// drop unlists y, of which something is missing.
+func (v values) drop(y *value) {
+	x := y.of
+	x.versions = slices.DeleteFunc(x.versions, func(z *value) bool { return z == y })
+	y.listed = false
+	y.reuse()
+}
+
+// whole reports whether nothing of the version is missing.
+func (y *value) whole() bool { return y.pieces == nil || y.pieces.whole() }
+
 // renew makes y the newest version, so that the next one does not drop it.
 func (v values) renew(y *value) {
 	list := y.of.versions
@@ -108,7 +122,7 @@ func (v values) renew(y *value) {
 func (v values) missing(refs []protocol.Ref) []protocol.Ref {
 	var lacks []protocol.Ref
 	for _, ref := range refs {
-		if v.find(ref) == nil {
+		if y := v.find(ref); y == nil || !y.whole() {
 			lacks = append(lacks, ref)
 		}
 	}
@@ -122,7 +136,11 @@ func (v values) hold(refs []protocol.Ref, vars round.Vars, held []*value) (round
 		y := v.find(ref)
 		y.users++
 		held = append(held, y)
-		vars = append(vars, round.Var{ID: ref.ID, Version: ref.Version, Data: y.data})
+		x := round.Var{ID: ref.ID, Version: ref.Version, Data: y.data}
+		if y.pieces != nil {
+			x.Pieces = y.pieces.list
+		}
+		vars = append(vars, x)
 	}
 	return vars, held
 }
@@ -137,6 +155,8 @@ func release(held []*value) {
 
 func (y *value) reuse() {
 	if !y.listed && y.users == 0 {
+		y.pieces.release()
+		y.pieces = nil
 		y.of.spare = y
 	}
 }

@@ -60,7 +60,7 @@ type worker struct {
 	jobs    map[uint64]*job
 	orders  uint64 // counts Run and Setup messages
 	busy    int    // units in work
-
+	past    uint64 // bytes of all jobs' results of earlier rounds
 }
 
 // Run runs a worker until ctx is done, then stops it cleanly and returns nil. It

@@ -2,7 +2,11 @@ package forest
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -29,7 +33,8 @@ type Collected[T Grown] struct {
 	// Peek returns what Grown.Training returns of an encoded tree.
 	Peek func(b []byte) (samples uint32, loss float64, err error)
 
-	round round.Round
+	round   round.Round
+	digests []string // of the encoded trees, as far as they are known
 }
 
 // OpGrow is the operation of the round: unit i grows tree i on the whole dataset's training
@@ -61,8 +66,59 @@ func (t *Collected[T]) Fold(res *round.Result) error {
 		}
 		trees[i], res.Collected[i] = tree, nil
 	}
-	t.Trees = trees
+	t.Trees, t.digests = trees, slices.Clone(res.Digests)
 	return nil
+}
+
+// Pieces implements algorithms.Composite: the encoded trees.
+func (t *Collected[T]) Pieces() []round.Piece {
+	list := make([]round.Piece, len(t.Trees))
+	for i, tree := range t.Trees {
+		p := &piece{tree: tree}
+		if i < len(t.digests) {
+			p.digest = t.digests[i]
+		}
+		list[i] = p
+	}
+	return list
+}
+
+// piece is a tree as a round.Piece. It is encoded whenever somebody asks for its bytes.
+type piece struct {
+	tree   Grown
+	mu     sync.Mutex
+	digest string // empty: not known yet
+}
+
+// Digest implements round.Piece.
+func (p *piece) Digest() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.digest == "" {
+		sum := sha256.Sum256(p.encode())
+		p.digest = hex.EncodeToString(sum[:])
+	}
+	return p.digest
+}
+
+// Bytes implements round.Piece.
+func (p *piece) Bytes() ([]byte, error) { return p.encode(), nil }
+
+func (p *piece) encode() []byte { return p.tree.AppendBinary(make([]byte, 0, p.tree.Size())) }
+
+// Compose decodes the trees of a forest, one after the other, so that only one is in memory twice.
+func Compose[T Grown](pieces []round.Piece, decode func(b []byte) (T, error)) ([]T, error) {
+	trees := make([]T, len(pieces))
+	for i, p := range pieces {
+		encoded, err := p.Bytes()
+		if err == nil {
+			trees[i], err = decode(encoded)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("tree %d: %w", i, err)
+		}
+	}
+	return trees, nil
 }
 
 // Progress implements round.Trainer: a step is a tree, a sample a draw.

@@ -162,7 +162,7 @@ func smallConfig() Config {
 }
 
 func newKernel(f Variant, c Config, seed uint64, d *dataset.Data) *kernel {
-	return &kernel{variant: f, cfg: c, seed: seed, labels: d.Manifest.Labels}
+	return &kernel{variant: f, cfg: c, seed: seed, features: d.Manifest.Features, labels: d.Manifest.Labels}
 }
 
 // growTrees grows a forest of c.Trees trees on some slots.

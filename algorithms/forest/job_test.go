@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 	"github.com/coppice-ldl/coppice/round"
@@ -322,6 +323,40 @@ func TestStateCuts(t *testing.T) {
 	}
 	if n := s.tr.(*trainer).Counters()["gain_evaluations"]; n == 0 {
 		t.Error("no gain evaluations were counted")
+	}
+}
+
+// TestPieces: the pieces of the model are the results of the units, by the digests that the executor told
+// or that a restored trainer finds itself, and the kernel composes the model of them.
+func TestPieces(t *testing.T) {
+	s := newStateTest(t)
+	parts, digests := s.parts(), make([]string, 3)
+	for i := range parts {
+		digests[i] = blobs.Sum(parts[i])
+	}
+	told := []string{digests[0], "", "of the executor"}
+	if err := s.tr.Fold(&round.Result{Collected: slices.Clone(parts), Digests: told}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{{digests[0], digests[1], told[2]}, digests} {
+		pieces := s.tr.(algorithms.Composite).Pieces()
+		for i, p := range pieces {
+			if b, err := p.Bytes(); err != nil || !bytes.Equal(b, parts[i]) || p.Digest() != want[i] {
+				t.Errorf("piece %d: %d bytes of %s, error %v; want %d of %s", i, len(b), p.Digest(), err, len(parts[i]), want[i])
+			}
+		}
+		m, err := newKernel(families["two"], smallConfig(), 1, s.d).Compose(pieces)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, err := s.tr.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := modelfile.Digest("two", m.Tensors()), modelfile.Digest("two", of.Tensors()); got != want {
+			t.Errorf("the composed model has digest %s, the trainer's %s", got, want)
+		}
+		s.restore()
 	}
 }
 

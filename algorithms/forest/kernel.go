@@ -7,19 +7,23 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
 
-var _ round.CollectKernel = (*kernel)(nil)
+var (
+	_ round.CollectKernel = (*kernel)(nil)
+	_ algorithms.Composer = (*kernel)(nil)
+)
 
 // kernel implements round.CollectKernel. It is safe for concurrent use.
 type kernel struct {
-	variant Variant
-	cfg     Config
-	seed    uint64
-	labels  int
+	variant          Variant
+	cfg              Config
+	seed             uint64
+	features, labels int
 
 	mu          sync.Mutex // held while the table is made: other slots wait for it
 	data        *dataset.Data
@@ -89,6 +93,15 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ r
 	encoded := tree.Encode()
 	k.releaseGrower(g)
 	return encoded, nil
+}
+
+// Compose implements algorithms.Composer.
+func (k *kernel) Compose(pieces []round.Piece) (algorithms.Model, error) {
+	trees, err := Compose(pieces, decoder(k.features, k.labels))
+	if err != nil {
+		return nil, err
+	}
+	return newModel(trees, k.features, k.labels), nil
 }
 
 // trainingTable returns the table of the unit's rows. The first unit makes it, and the

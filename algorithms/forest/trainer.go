@@ -23,9 +23,14 @@ func newTrainer(c *Config, features, labels int) *trainer {
 		features: features, labels: labels,
 		Collected: Collected[*Tree]{
 			Count: c.Trees, Peek: PeekTree,
-			Decode: func(b []byte) (*Tree, error) { return DecodeTree(b, features, labels) },
+			Decode: decoder(features, labels),
 		},
 	}
+}
+
+// decoder returns what decodes trees for rows of so many features and labels.
+func decoder(features, labels int) func([]byte) (*Tree, error) {
+	return func(b []byte) (*Tree, error) { return DecodeTree(b, features, labels) }
 }
 
 // Counters implements algorithms.Trainer.

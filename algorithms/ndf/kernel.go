@@ -12,12 +12,16 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-var _ round.CollectKernel = (*kernel)(nil)
+var (
+	_ round.CollectKernel = (*kernel)(nil)
+	_ algorithms.Composer = (*kernel)(nil)
+)
 
 // kernel implements round.CollectKernel. It is safe for concurrent use.
 type kernel struct {
-	cfg  Config
-	seed uint64
+	cfg   Config
+	seed  uint64
+	trees treeShape
 
 	mu    sync.Mutex // held while the table is made: other lanes wait for it
 	data  *dataset.Data
@@ -63,6 +67,15 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ r
 	}
 	k.release(g, d)
 	return tree.AppendBinary(make([]byte, 0, tree.Size())), nil
+}
+
+// Compose implements algorithms.Composer.
+func (k *kernel) Compose(pieces []round.Piece) (algorithms.Model, error) {
+	trees, err := forest.Compose(pieces, k.trees.decode)
+	if err != nil {
+		return nil, err
+	}
+	return k.trees.model(trees), nil
 }
 
 // acquire returns an idle grower, or a new one. The first unit makes the table.

@@ -28,7 +28,7 @@ func New() algorithms.Algorithm {
 		Trainer:      func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j.Config, j.Manifest), nil },
 		StateVersion: stateFormat,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
-			return &kernel{cfg: *j.Config, seed: j.Seed}, nil
+			return &kernel{cfg: *j.Config, seed: j.Seed, trees: shapeOf(j.Config, j.Manifest)}, nil
 		},
 		Model:  func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
 		Memory: memory,
@@ -39,17 +39,31 @@ func New() algorithms.Algorithm {
 type trainer struct {
 	learner.Base
 	forest.Collected[*Tree]
+	trees treeShape
+}
+
+func newTrainer(c *Config, m *dataset.Manifest) *trainer {
+	t := &trainer{trees: shapeOf(c, m)}
+	t.Collected = forest.Collected[*Tree]{Count: c.Trees, Peek: peekTree, Decode: t.trees.decode}
+	return t
+}
+
+// treeShape is what the trees of a job have in common.
+type treeShape struct {
 	features, labels, inputs int
 	soft                     bool
 }
 
-func newTrainer(c *Config, m *dataset.Manifest) *trainer {
-	t := &trainer{features: m.Features, labels: m.Labels, inputs: c.inputs(m.Features), soft: c.Routing == routingSoft}
-	t.Collected = forest.Collected[*Tree]{
-		Count: c.Trees, Peek: peekTree,
-		Decode: func(b []byte) (*Tree, error) { return decodeTree(b, t.features, t.labels, t.inputs) },
-	}
-	return t
+func shapeOf(c *Config, m *dataset.Manifest) treeShape {
+	return treeShape{features: m.Features, labels: m.Labels, inputs: c.inputs(m.Features), soft: c.Routing == routingSoft}
+}
+
+func (s treeShape) decode(b []byte) (*Tree, error) {
+	return decodeTree(b, s.features, s.labels, s.inputs)
+}
+
+func (s treeShape) model(trees []*Tree) *model {
+	return newModel(trees, s.features, s.labels, s.inputs, s.soft)
 }
 
 // Counters implements algorithms.Trainer.
@@ -66,7 +80,7 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	if t.Trees == nil {
 		return nil, errors.New("ndf: no tree has been collected yet")
 	}
-	return newModel(t.Trees, t.features, t.labels, t.inputs, t.soft), nil
+	return t.trees.model(t.Trees), nil
 }
 
 // memory estimates the memory of a trainer. A node is split while min_samples or more reach it, into two

@@ -25,9 +25,10 @@ type kernel struct {
 	shared *sharedModel // where the trainer is in this process
 	plan   *measures.Plan
 
-	mu    sync.Mutex       // held while a model is decoded: other slots wait for the model
-	model algorithms.Model // decoded from variable varModel
-	bytes []byte           // that model was decoded from
+	mu     sync.Mutex       // held while a model is decoded: other slots wait for the model
+	model  algorithms.Model // decoded from variable varModel
+	bytes  []byte           // that model was decoded from
+	pieces []round.Piece    // or composed of
 }
 
 // scratch is the working memory of one slot.
@@ -71,6 +72,7 @@ func (k *kernel) NewScratch() any { return &scratch{inner: k.inner.NewScratch()}
 var (
 	errSum     = errors.New("the algorithm sums nothing")
 	errCollect = errors.New("the algorithm collects nothing")
+	errPieces  = errors.New("the algorithm makes no model of pieces")
 )
 
 // Demand implements round.Demanding: for the algorithm, whose units those of folds are too.
@@ -192,16 +194,32 @@ func (k *kernel) evaluatedModel(v round.Vars) (algorithms.Model, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	b := v.Get(varModel)
-	if len(b) > 0 && len(b) == len(k.bytes) && &b[0] == &k.bytes[0] {
+	x := v.Find(varModel)
+	if same(x.Data, k.bytes) || same(x.Pieces, k.pieces) {
 		return k.model, nil
 	}
-	_, m, err := registry.Model(b)
+	m, err := k.decodeModel(x)
 	if err != nil {
 		return nil, fmt.Errorf("the model to evaluate: %w", err)
 	}
-	k.model, k.bytes = m, b
+	k.model, k.bytes, k.pieces = m, x.Data, x.Pieces
 	return m, nil
+}
+
+// same reports whether two slices are the same memory, and not empty.
+func same[T any](a, b []T) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
+
+// decodeModel makes the model of its pieces, or of a model file.
+func (k *kernel) decodeModel(x *round.Var) (algorithms.Model, error) {
+	if len(x.Pieces) == 0 {
+		_, m, err := registry.Model(x.Data)
+		return m, err
+	}
+	c, ok := k.inner.(algorithms.Composer)
+	if !ok {
+		return nil, errPieces
+	}
+	return c.Compose(x.Pieces)
 }
 
 // prepare makes the working memory for a model, unless the last call was for the same model.

@@ -15,18 +15,11 @@ import (
 // TestPair: a model that is evaluated as it is, and one that travels as bytes, give
 // the same outcome and file; so does a file that is written instead of kept.
 func TestPair(t *testing.T) {
-	forest := artificial(t)
-	forest.job.Algorithm = "structrf"
-	a, err := registry.Find("structrf")
-	if err != nil {
-		t.Fatal(err)
+	works := map[string]*work{"dense": artificial(t), "sparse": sparse(t)}
+	for _, name := range []string{"structrf", "rf", "ndf"} { // their models travel in pieces
+		works[name] = forestOf(t, name)
 	}
-	r, err := a.Resolve(param.Values{"trees": int64(3)}, forest.data.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forest.job.Params = r.Params
-	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "forest": forest} {
+	for name, w := range works {
 		apart := w.drive(t, nil, 0, ignore)
 		together := w.run(t, w.job)
 		if diff := cmp.Diff(apart, together); diff != "" {
@@ -45,4 +38,20 @@ func TestPair(t *testing.T) {
 			t.Errorf("%s: written (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// forestOf is a job of a forest of three trees.
+func forestOf(t *testing.T, algorithm string) *work {
+	t.Helper()
+	w := artificial(t)
+	a, err := registry.Find(algorithm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.Resolve(param.Values{"trees": int64(3), "max_depth": int64(4)}, w.data.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.job.Algorithm, w.job.Params = algorithm, r.Params
+	return w
 }

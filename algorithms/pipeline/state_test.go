@@ -16,14 +16,14 @@ import (
 // TestRestoreAtEveryRound: the state after any round (of training, of the mean, of
 // the evaluation) ends with the same outcome and the same model file.
 func TestRestoreAtEveryRound(t *testing.T) {
-	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "folds": folds(t)} {
+	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "folds": folds(t), "forest": forestOf(t, "structrf")} {
 		var states [][]byte
 		phases := make(map[string]bool)
 		want := w.drive(t, nil, 0, func(state []byte, phase string) {
 			states = append(states, state)
 			phases[phase] = true
 		})
-		if name != "folds" && (!phases["evaluation"] || !phases["training"] || !phases["leaf update"]) {
+		if name != "folds" && name != "forest" && (!phases["evaluation"] || !phases["training"] || !phases["leaf update"]) {
 			t.Errorf("%s: the rounds went through %v only", name, phases)
 		}
 		for i, state := range states {

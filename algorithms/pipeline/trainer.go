@@ -51,8 +51,9 @@ type single struct {
 	predicted []byte
 
 	round  round.Round
-	model  []byte       // the model file without provenance, while it is evaluated
-	shared *sharedModel // nil unless the kernel is in this process
+	pieces []round.Piece // of the model, while it is evaluated, where the algorithm has some
+	model  []byte        // the model file without provenance, from its first use until Outcome
+	shared *sharedModel  // nil unless the kernel is in this process
 }
 
 // ErrNumerics is wrapped by the errors of New and NewKernel about a job with the numerics of
@@ -124,7 +125,11 @@ func (t *single) evaluateRound() error {
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
 	t.round.Shape = round.Shape{F64: 2 * t.plan.Width()}
 	t.round.Vars = []round.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
-	if t.shared == nil {
+	switch {
+	case t.shared != nil:
+	case len(t.pieces) > 0:
+		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Pieces: t.pieces, Whole: t.whole})
+	default:
 		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Data: t.model})
 	}
 	return nil
@@ -140,23 +145,41 @@ func (t *single) evaluated() dataset.Roles {
 
 // prepareModel makes the model available to kernels, in this process or in others.
 func (t *single) prepareModel() error {
-	if t.model != nil {
+	if t.model != nil || len(t.pieces) > 0 {
 		return nil
 	}
 	m, err := t.inner.Model()
-	switch {
-	case err != nil:
-	case t.shared != nil:
-		t.shared.model = m
-	default:
-		t.model, _ = modelfile.Encode(t.job.Algorithm, m.Tensors(), nil)
+	if err != nil {
+		return err
 	}
-	return err
+	if t.shared != nil {
+		t.shared.model = m
+		return nil
+	}
+	if c, ok := t.inner.(algorithms.Composite); ok {
+		t.pieces = c.Pieces()
+	}
+	if len(t.pieces) == 0 {
+		t.model = encodeOnce(t.job.Algorithm, m)
+	}
+	return nil
 }
 
-// releaseModel frees the memory of an evaluated model.
+// whole is Whole of the model's pieces.
+func (t *single) whole() []byte {
+	if t.model == nil {
+		m, err := t.inner.Model()
+		if err != nil {
+			panic("pipeline: " + err.Error()) // prepareModel had it
+		}
+		t.model = encodeOnce(t.job.Algorithm, m)
+	}
+	return t.model
+}
+
+// releaseModel frees what only the evaluation of a model needs.
 func (t *single) releaseModel() {
-	t.model, t.round.Vars = nil, nil
+	t.pieces, t.round.Vars = nil, nil
 	if t.shared != nil {
 		t.shared.model = nil
 	}
@@ -260,13 +283,25 @@ func (t *single) Model() (algorithms.Model, error) { return t.inner.Model() }
 // Outcome implements Finisher.
 func (t *single) Outcome() (*Outcome, error) {
 	return t.outcome(func(o *Outcome, m algorithms.Model, provenance []byte) error {
-		if t.job.NoModel {
+		switch {
+		case t.job.NoModel:
 			o.ModelDigest = modelfile.Digest(t.job.Algorithm, m.Tensors())
-			return nil
+		case t.model != nil: // as it was evaluated
+			o.Model, o.ModelDigest = modelfile.SetProvenance(t.model, provenance)
+			t.model = nil
+		default:
+			o.Model, o.ModelDigest = modelfile.Encode(t.job.Algorithm, m.Tensors(), provenance)
 		}
-		o.Model, o.ModelDigest = modelfile.Encode(t.job.Algorithm, m.Tensors(), provenance)
 		return nil
 	})
+}
+
+// provenanceRoom is the memory for the provenance of a model file, which mostly fits.
+const provenanceRoom = 16 << 10
+
+// encodeOnce returns the model file without a provenance, with room for one.
+func encodeOnce(algorithm string, m algorithms.Model) []byte {
+	return modelfile.EncodeWithRoom(algorithm, m.Tensors(), provenanceRoom)
 }
 
 // outcome makes the outcome; write writes the model file.

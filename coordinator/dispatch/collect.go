@@ -218,6 +218,9 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 	}
 	trusted := x.d.answered(m.Worker)
 	u, s := int(m.Unit), &x.units[m.Unit]
+	if m.Round == x.round && s.seatOf(m.Worker) != nil {
+		x.known[m.Worker].has(m.Digest)
+	}
 	if m.Round != x.round || !trusted || s.state == fetching || s.state == atHand {
 		x.d.cfg.Metrics.UnitsWasted.Inc()
 		if at := s.seatOf(m.Worker); at != nil && m.Round == x.round {
@@ -389,6 +392,6 @@ func (c *collection) load(ctx context.Context, res *round.Result) error {
 		}
 		c.parts[u] = part
 	}
-	res.Sum, res.Collected = nil, c.parts
+	res.Sum, res.Collected, res.Digests = nil, c.parts, c.digests
 	return nil
 }

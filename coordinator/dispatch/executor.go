@@ -78,6 +78,10 @@ type acquainted struct {
 	of   *worker
 	at   address
 	refs []protocol.Ref
+	// pieces: it takes values piece by piece; computed has the digests of the results that it
+	// said it has.
+	pieces   bool
+	computed map[string]bool
 }
 
 // there reports whether the worker that was given work under an id is still in
@@ -202,6 +206,9 @@ func (x *Executor) onNeed(msg []byte) {
 	} else {
 		for _, ref := range x.need.Refs {
 			k.forget(ref.ID)
+			if x.inPieces(ref) {
+				k.computed = nil // it has not all of it any more
+			}
 		}
 	}
 	x.sendOwn(x.need.Worker)

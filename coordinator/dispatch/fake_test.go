@@ -27,6 +27,7 @@ type order struct {
 	kind   protocol.Kind
 	run    *protocol.Run
 	value  *protocol.Value
+	piece  *protocol.Piece
 	setup  *protocol.Setup
 	hold   *protocol.Hold
 	forget *protocol.Forget
@@ -88,6 +89,9 @@ func (f *fake) take(m bus.Message) {
 	case protocol.KindValue:
 		o.value = new(protocol.Value)
 		err = o.value.Decode(m.Data)
+	case protocol.KindPiece:
+		o.piece = new(protocol.Piece)
+		err = o.piece.Decode(m.Data)
 	case protocol.KindSetup:
 		o.setup = new(protocol.Setup)
 		err = o.setup.Decode(m.Data)

@@ -107,9 +107,7 @@ func (x *Executor) send(id string, units []uint32, now time.Time) {
 	k := x.acquaint(id)
 	for i := range x.r.Vars {
 		if v := &x.r.Vars[i]; k.lacks(v) {
-			value := protocol.Value{Epoch: x.d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}
-			x.buf = value.Append(x.buf[:0])
-			x.d.send(&k.at, x.buf)
+			x.sendValue(k, v)
 		}
 	}
 	x.describe(units)
@@ -137,6 +135,7 @@ func (x *Executor) acquaint(id string) *acquainted {
 	k := &acquainted{at: x.d.addressOf(id)}
 	x.d.mu.Lock()
 	k.of = x.d.crew.get(id)
+	k.pieces = k.of != nil && k.of.beat.Pieces
 	x.d.serve(id, x.id)
 	x.d.mu.Unlock()
 	x.known[id] = k

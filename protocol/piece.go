@@ -1,0 +1,46 @@
+package protocol
+
+import "crypto/sha256"
+
+// Piece gives a worker one piece of a value that has several, or names one that the worker made
+// itself and may still have: the result of a collected unit. It is sent to workers only whose
+// Beat says Pieces. Greatest size: MaxMessage.
+type Piece struct {
+	Epoch uint64
+	Job   uint64
+	Ref
+	Index uint32 // of the piece
+	Of    uint32 // pieces of the value, at most MaxUnits
+	// Digest is the SHA-256 of the bytes, in hex.
+	Digest string
+	// Here says that Data has the bytes; else it is empty.
+	Here bool
+	Data []byte
+}
+
+// Append encodes the message.
+func (m *Piece) Append(dst []byte) []byte {
+	dst = header(dst, KindPiece)
+	dst = le.AppendUint64(dst, m.Epoch)
+	dst = le.AppendUint64(dst, m.Job)
+	dst = le.AppendUint16(dst, m.ID)
+	dst = le.AppendUint64(dst, m.Version)
+	dst = le.AppendUint32(dst, m.Index)
+	dst = le.AppendUint32(dst, m.Of)
+	dst = append(appendText(dst, m.Digest), boolByte(m.Here))
+	return appendBytes(dst, m.Data)
+}
+
+// Decode reads the message; Data aliases b.
+func (m *Piece) Decode(b []byte) error {
+	r := read(b, KindPiece)
+	m.Epoch, m.Job = r.u64(), r.u64()
+	m.ID, m.Version = r.u16(), r.u64()
+	m.Index, m.Of = r.u32(), uint32(r.count(MaxUnits))
+	m.Digest, m.Here = r.text(2*sha256.Size), r.flag()
+	m.Data = r.bytes()
+	if r.err == nil && (m.Index >= m.Of || !m.Here && len(m.Data) > 0) {
+		r.fail("piece %d of %d, %d bytes, here %v", m.Index, m.Of, len(m.Data), m.Here)
+	}
+	return r.end()
+}

@@ -1,0 +1,257 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+const (
+	groveTrees = 3
+	groveID    = 40
+)
+
+// grove is a job of a forest up to the round that evaluates it. Worker w has grown its trees.
+type grove struct {
+	*leader
+	data     *data
+	job      *round.Job
+	w        *running
+	evaluate *round.Round
+	model    *round.Var
+	want     round.Partial // what the evaluation sums up to
+}
+
+func newGrove(t *testing.T) *grove {
+	t.Helper()
+	d := importData(t, dense())
+	c := newCluster(t)
+	c.add(d)
+	g := &grove{leader: c.lead("a", 5), data: d, w: c.start(Config{})}
+	a := must[algorithms.Algorithm](t)(registry.Find("structrf"))
+	r := must[algorithms.Resolved](t)(a.Resolve(param.Values{"trees": int64(groveTrees), "min_samples": int64(40)}, d.manifest))
+	g.job = newTestJob(t, d, 7, nil)
+	g.job.Algorithm, g.job.Params, g.job.Split.ValidationFraction = a.Name(), r.Params, r.ValidationFraction
+	trainer := must[pipeline.Finisher](t)(pipeline.New(g.job, d.manifest, nil))
+	g.grow(trainer)
+	g.measure(trainer)
+	return g
+}
+
+// grow has the worker grow the trees.
+func (g *grove) grow(trainer pipeline.Finisher) {
+	g.t.Helper()
+	g.setup(g.w, groveID, g.job, g.data.manifest)
+	r := must[*round.Round](g.t)(trainer.Next())
+	g.to(g.w, g.message(groveID, 0, r, allUnits(groveTrees)))
+	res := round.Result{Collected: make([][]byte, groveTrees), Digests: make([]string, groveTrees)}
+	for range groveTrees {
+		m := receive(g.t, "a tree", g.collected)
+		res.Collected[m.Unit], res.Digests[m.Unit] = must[[]byte](g.t)(g.fetch(m)), m.Digest
+	}
+	if err := trainer.Fold(&res); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// measure computes the rounds of the mean, which the worker sees too, and of the evaluation.
+func (g *grove) measure(trainer pipeline.Finisher) {
+	g.t.Helper()
+	job := must[*jobrun.Job](g.t)(jobrun.Open(g.job, g.data.manifest, nil))
+	for i, rows := range g.data.local.Shards {
+		must[bool](g.t)(job.AddShard(i, rows))
+	}
+	here := engine.NewLocal(job.Kernel, job.Data, 1, nil)
+	g.t.Cleanup(here.ReleaseMemory)
+	mean := must[*round.Round](g.t)(trainer.Next())
+	g.to(g.w, g.message(groveID, 1, mean, []uint32{0}))
+	receive(g.t, "the mean", g.parts)
+	var res round.Result
+	if err := here.Do(g.t.Context(), 1, mean, &res); err != nil {
+		g.t.Fatal(err)
+	}
+	if err := trainer.Fold(&res); err != nil {
+		g.t.Fatal(err)
+	}
+	g.evaluate = must[*round.Round](g.t)(trainer.Next())
+	for i := range g.evaluate.Vars {
+		if v := &g.evaluate.Vars[i]; len(v.Pieces) == groveTrees {
+			g.model = v
+		}
+	}
+	if g.model == nil {
+		g.t.Fatal("the model that is evaluated does not consist of the trees")
+	}
+	if err := here.Do(g.t.Context(), 2, g.evaluate, &res); err != nil {
+		g.t.Fatal(err)
+	}
+	g.want.F64 = append(g.want.F64, res.Sum.F64...)
+}
+
+// send sends a worker the values of the evaluation; the trees of which here is false are named only.
+func (g *grove) send(w *running, here func(i int) bool, spoil func(*protocol.Piece)) {
+	g.t.Helper()
+	for _, v := range g.evaluate.Vars {
+		ref := protocol.Ref{ID: v.ID, Version: v.Version}
+		if len(v.Pieces) == 0 {
+			g.to(w, &protocol.Value{Epoch: g.epoch, Job: groveID, Ref: ref, Data: v.Data})
+		}
+		for i, p := range v.Pieces {
+			m := &protocol.Piece{Epoch: g.epoch, Job: groveID, Ref: ref, Index: uint32(i), Of: groveTrees, Digest: p.Digest(), Here: here(i)}
+			if m.Here {
+				m.Data = must[[]byte](g.t)(p.Bytes())
+			}
+			if spoil != nil {
+				spoil(m)
+			}
+			g.to(w, m)
+		}
+	}
+}
+
+func all(int) bool  { return true }
+func none(int) bool { return false }
+
+// run asks for the whole evaluation.
+func (g *grove) run(w *running) {
+	g.to(w, g.message(groveID, 2, g.evaluate, allUnits(g.evaluate.Units)))
+}
+
+// measures waits for the evaluation's sum.
+func (g *grove) measures() {
+	g.t.Helper()
+	m := receive(g.t, "the measures", g.parts)
+	if m.Round != 2 || fmt.Sprint(m.Partial.F64) != fmt.Sprint(g.want.F64) {
+		g.t.Errorf("round %d: measures %v, want %v", m.Round, m.Partial.F64, g.want.F64)
+	}
+}
+
+// lacks waits for the worker's word that it lacks the model.
+func (g *grove) lacks() {
+	g.t.Helper()
+	m := receive(g.t, "a need", g.needs)
+	if m.Setup || len(m.Refs) != 1 || m.Refs[0] != (protocol.Ref{ID: g.model.ID, Version: g.model.Version}) {
+		g.t.Errorf("need %+v", m)
+	}
+}
+
+// TestOwnTreesAreNotSent: a worker evaluates with the trees that it grew, whose bytes it is not sent,
+// also once another round came between; they go with the job.
+func TestOwnTreesAreNotSent(t *testing.T) {
+	g := newGrove(t)
+	g.send(g.w, none, nil)
+	g.run(g.w)
+	g.measures()
+	g.to(g.w, &protocol.Forget{Epoch: g.epoch, Job: groveID})
+	eventually(t, "the trees are gone", func() bool {
+		g.w.results.mu.Lock()
+		defer g.w.results.mu.Unlock()
+		return len(g.w.results.users) == 0 && g.w.results.held == 0
+	})
+	g.w.mu.Lock()
+	defer g.w.mu.Unlock()
+	if g.w.past != 0 {
+		t.Errorf("%d bytes of results count as kept", g.w.past)
+	}
+}
+
+// TestOthersTreesAreSent: another worker says that it lacks the trees, and is sent them; so is one that
+// gets some of them damaged, or the whole model from a leader that sends it in one.
+func TestOthersTreesAreSent(t *testing.T) {
+	g := newGrove(t)
+	w := g.start(Config{})
+	g.setup(w, groveID, g.job, g.data.manifest)
+	g.send(w, func(i int) bool { return i > 0 }, nil)
+	g.run(w)
+	g.lacks()
+	g.send(w, all, func(m *protocol.Piece) {
+		if m.Index == 0 {
+			m.Data = append(bytes.Clone(m.Data[:len(m.Data)-1]), ^m.Data[len(m.Data)-1])
+		}
+	})
+	g.run(w)
+	g.lacks()
+	if got := counter(w.drops.malformed); got != 1 {
+		t.Errorf("%v messages were malformed", got)
+	}
+	g.send(w, all, nil)
+	g.run(w)
+	g.measures()
+
+	w = g.start(Config{})
+	g.setup(w, groveID, g.job, g.data.manifest)
+	g.send(w, func(i int) bool { return i > 0 }, nil)
+	g.to(w, &protocol.Value{Epoch: g.epoch, Job: groveID, Ref: protocol.Ref{ID: g.model.ID, Version: g.model.Version}, Data: g.model.Whole()})
+	g.run(w)
+	g.measures()
+}
+
+// TestLostTreesAreSentAgain: where a tree that the worker grew cannot be read any more the unit fails for
+// now, and the worker lacks the model from then on.
+func TestLostTreesAreSentAgain(t *testing.T) {
+	g := newGrove(t)
+	g.send(g.w, none, nil)
+	r := g.w.results
+	r.mu.Lock()
+	lost := g.model.Pieces[1].Digest()
+	kept := r.small[lost]
+	delete(r.small, lost) // as a file that somebody removed
+	r.mu.Unlock()
+	g.run(g.w)
+	for range g.evaluate.Units {
+		if m := receive(t, "a failure", g.fails); m.Permanent || m.Unable || m.NonFinite {
+			t.Errorf("failure %+v", m)
+		}
+	}
+	g.run(g.w)
+	g.lacks()
+	g.send(g.w, all, nil)
+	g.run(g.w)
+	g.measures()
+	r.mu.Lock()
+	r.small[lost] = kept // the test took it away
+	r.mu.Unlock()
+}
+
+// TestPastResultsAreBounded: what is kept of a job's earlier rounds has a bound, for all jobs together.
+func TestPastResultsAreBounded(t *testing.T) {
+	c := newCluster(t)
+	w := c.start(Config{}).worker
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	jobs := []*job{{units: make(map[unitKey]*collected)}, {units: make(map[unitKey]*collected)}}
+	pass := func(j *job, unit uint32, size uint64) (digest string) {
+		digest, err := w.results.put(fmt.Appendf(nil, "result %d of %p", unit, j))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unitOf := &collected{unit: unit, cancel: func() {}, done: true, digest: digest, bytes: size}
+		j.units[unitKey{0, unit}] = unitOf
+		w.passCollected(j, unitKey{0, unit}, unitOf)
+		return digest
+	}
+	has := func(digest string) bool { return w.results.users[digest] > 0 }
+	a, b := pass(jobs[0], 0, maxPast/2), pass(jobs[0], 1, maxPast/4)
+	other := pass(jobs[1], 0, maxPast/2) // there is no room, and nothing of its own to give up
+	if !has(a) || !has(b) || has(other) || w.past != maxPast/2+maxPast/4 {
+		t.Errorf("kept: %v, %v, %v; %d bytes", has(a), has(b), has(other), w.past)
+	}
+	next := pass(jobs[0], 2, maxPast/2)
+	if has(a) || !has(b) || !has(next) || len(jobs[0].units) > 0 {
+		t.Errorf("kept: %v, %v, %v", has(a), has(b), has(next))
+	}
+	w.dropValues(jobs[0])
+	if has(b) || has(next) || w.past != 0 || !blobs.Valid(a) {
+		t.Errorf("kept at the end: %v, %v; %d bytes", has(b), has(next), w.past)
+	}
+}
