@@ -1,5 +1,7 @@
 package round
 
+import "io"
+
 // Trainer is the deterministic half of an algorithm. It has no clock, goroutine,
 // I/O, map iteration or global randomness. Next and Fold alternate; AppendState
 // may be called between Fold and Next only.
@@ -14,6 +16,12 @@ type Trainer interface {
 	AppendState(dst []byte) ([]byte, error)
 	// Progress tells how far the job is.
 	Progress() Progress
+}
+
+// StateWriter is implemented by Trainers that write their state, the bytes that AppendState appends,
+// without memory for all of it. WriteState may be called when AppendState may.
+type StateWriter interface {
+	WriteState(w io.Writer) error
 }
 
 // PartTaker is implemented by Trainers that keep results of a collected round before all are

@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -24,7 +25,8 @@ var ErrState = errors.New("not a state of this job")
 // List is one pass over the fields of a state, which writes them or reads them. The first
 // error ends a pass: the fields after it stay as they are, and every count is 0.
 type List struct {
-	b       []byte // what is written so far, or what is left to read
+	b       []byte    // what is written so far and not in to, or what is left to read
+	to      io.Writer // takes what is written; nil: b has all of it
 	reading bool
 	err     error
 }
@@ -34,6 +36,37 @@ func Append(dst []byte, version byte, state func(*List)) ([]byte, error) {
 	l := List{b: append(dst, version)}
 	state(&l)
 	return l.b, l.err
+}
+
+// spillAt is how many bytes wait to be written to a writer; longer fields go there as they are.
+const spillAt = 64 << 10
+
+// Write writes to w what Append would append, without memory for all of it.
+func Write(w io.Writer, version byte, state func(*List)) error {
+	l := List{b: append(make([]byte, 0, spillAt), version), to: w}
+	state(&l)
+	l.spill()
+	return l.err
+}
+
+// spill writes what waits.
+func (l *List) spill() {
+	l.pass(l.b)
+	l.b = l.b[:0]
+}
+
+// pass writes bytes behind those that are written already.
+func (l *List) pass(b []byte) {
+	if l.err == nil && len(b) > 0 {
+		_, l.err = l.to.Write(b)
+	}
+}
+
+// written follows each field that is written.
+func (l *List) written() {
+	if l.to != nil && len(l.b) >= spillAt {
+		l.spill()
+	}
 }
 
 // Read sets the fields that state lists from what Append wrote. The memory that it takes is
@@ -77,7 +110,13 @@ func (l *List) fixed(v []byte) {
 		copy(v, l.take(len(v)))
 		return
 	}
+	if l.to != nil && len(v) >= spillAt {
+		l.spill()
+		l.pass(v)
+		return
+	}
 	l.b = append(l.b, v...)
+	l.written()
 }
 
 // Byte lists single bytes.
@@ -182,6 +221,7 @@ func (l *List) Part(size int, encode func(dst []byte) []byte, decode func(b []by
 	l.Uint64(&n)
 	if !l.reading {
 		l.b = encode(l.b)
+		l.written()
 		return
 	}
 	l.Check(n <= uint64(len(l.b)), "it is cut short")
@@ -197,9 +237,9 @@ func (l *List) Part(size int, encode func(dst []byte) []byte, decode func(b []by
 	}
 }
 
-// Grow makes room for n bytes that follow while a state is written.
+// Grow makes room for n bytes that follow while a state is appended.
 func (l *List) Grow(n int) {
-	if !l.reading {
+	if !l.reading && l.to == nil {
 		l.b = slices.Grow(l.b, n)
 	}
 }
@@ -213,14 +253,32 @@ func (l *List) Tail(have bool) bool {
 	return have
 }
 
-// Rest lists the last field, a state that another wrote; its length is not written. read may
+// Stater is what has a state of its own.
+type Stater interface {
+	AppendState(dst []byte) ([]byte, error)
+}
+
+// StateWriter is a Stater that writes its state without memory for all of it.
+type StateWriter interface {
+	WriteState(w io.Writer) error
+}
+
+// Rest lists the last field, the state of another; its length is not written. read may
 // keep b, and its errors are passed on as they are.
-func (l *List) Rest(write func(dst []byte) ([]byte, error), read func(b []byte) error) {
-	switch {
-	case l.err != nil:
-	case l.reading:
-		l.err = read(l.take(len(l.b)))
-	default:
-		l.b, l.err = write(l.b)
+func (l *List) Rest(of Stater, read func(b []byte) error) {
+	if l.err != nil {
+		return
 	}
+	if l.reading {
+		l.err = read(l.take(len(l.b)))
+		return
+	}
+	if w, ok := of.(StateWriter); ok && l.to != nil {
+		l.spill()
+		if l.err == nil {
+			l.err = w.WriteState(l.to)
+		}
+		return
+	}
+	l.b, l.err = of.AppendState(l.b)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -169,6 +170,78 @@ func TestPartsRefuse(t *testing.T) {
 	}
 }
 
+// stater is a Stater that appends.
+type stater func(dst []byte) ([]byte, error)
+
+func (s stater) AppendState(dst []byte) ([]byte, error) { return s(dst) }
+
+// writing is a Stater that writes, as it should where the state is written.
+type writing struct {
+	stater
+	write func(w io.Writer) error
+}
+
+func (s writing) WriteState(w io.Writer) error { return s.write(w) }
+
+// largest is a writer that keeps what is written, and the most at once.
+type largest struct {
+	bytes.Buffer
+	most int
+	err  error // of the next call
+}
+
+func (w *largest) Write(b []byte) (int, error) {
+	w.most = max(w.most, len(b))
+	n, _ := w.Buffer.Write(b)
+	return n, w.err
+}
+
+// TestWrite: what is written is what is appended, fields of all sizes; long vectors go to the writer as they
+// are, and a state behind the last field writes itself.
+func TestWrite(t *testing.T) {
+	for _, n := range []int{0, 1, 100, spillAt/4 - 1, spillAt / 4, spillAt} {
+		r := newRecord(n, 2, 3)
+		for i := range r.theta {
+			r.theta[i] = float32(i)
+		}
+		r.any, r.blob = true, bytes.Repeat([]byte{7}, n)
+		r.parts = [][]byte{bytes.Repeat([]byte{8}, n), nil, {9}}
+		var inner []byte
+		rest := writing{func(dst []byte) ([]byte, error) { return append(dst, 1, 2, 3), nil }, func(w io.Writer) error {
+			inner = []byte{1, 2, 3}
+			_, err := w.Write(inner)
+			return err
+		}}
+		state := func(l *List) { r.State(l); l.Rest(rest, nil) }
+		want, err := Append(nil, 7, state)
+		if err != nil || inner != nil {
+			t.Fatalf("error %v, %v", err, inner)
+		}
+		var got largest
+		if err := Write(&got, 7, state); err != nil || !bytes.Equal(got.Bytes(), want) || inner == nil {
+			t.Errorf("%d values: %d bytes written, %d appended, error %v", n, got.Len(), len(want), err)
+		}
+		if n == spillAt && got.most != 8*n {
+			t.Errorf("at most %d bytes at once, the vector has %d", got.most, 8*n)
+		}
+	}
+}
+
+// TestWriteFails: an error of the writer, or of the state behind, is the error of Write, and nothing follows.
+func TestWriteFails(t *testing.T) {
+	full := errors.New("disk full")
+	r := newRecord(3*spillAt, 1, 1)
+	r.any = true
+	w := &largest{err: full}
+	if err := Write(w, 7, r.State); err != full || w.Len() > spillAt {
+		t.Errorf("error %v after %d bytes", err, w.Len())
+	}
+	state := func(l *List) { l.Rest(stater(func(dst []byte) ([]byte, error) { return dst, full }), nil) }
+	if err := Write(new(largest), 7, state); err != full {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestTailAndRest: a tail is there or not, and the rest is another's, errors and all.
 func TestTailAndRest(t *testing.T) {
 	own := errors.New("another's")
@@ -181,7 +254,7 @@ func TestTailAndRest(t *testing.T) {
 		}
 		l.Byte(&value)
 		l.Grow(100)
-		l.Rest(func(dst []byte) ([]byte, error) { return append(dst, rest...), nil }, func(b []byte) error {
+		l.Rest(stater(func(dst []byte) ([]byte, error) { return append(dst, rest...), nil }), func(b []byte) error {
 			if rest = b; len(b) == 1 {
 				return own
 			}
@@ -202,7 +275,7 @@ func TestTailAndRest(t *testing.T) {
 			t.Errorf("%s is written as %x, error %v", want, got, err)
 		}
 	}
-	failing := func(l *List) { l.Rest(func(dst []byte) ([]byte, error) { return dst, own }, nil) }
+	failing := func(l *List) { l.Rest(stater(func(dst []byte) ([]byte, error) { return dst, own }), nil) }
 	if _, err := Append(nil, 1, failing); err != own {
 		t.Errorf("error %v of a rest that cannot be written", err)
 	}

@@ -5,6 +5,8 @@
 package learner
 
 import (
+	"io"
+
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/param"
@@ -100,3 +102,6 @@ func (b *Base) Counters() map[string]uint64 { return nil }
 
 // AppendState implements round.Trainer.
 func (b *Base) AppendState(dst []byte) ([]byte, error) { return fields.Append(dst, b.version, b.state) }
+
+// WriteState implements round.StateWriter.
+func (b *Base) WriteState(w io.Writer) error { return fields.Write(w, b.version, b.state) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
@@ -342,6 +343,11 @@ func (t *single) AppendState(dst []byte) ([]byte, error) {
 	return fields.Append(dst, stateVersion, func(l *fields.List) { t.state(l, nil) })
 }
 
+// WriteState implements round.StateWriter.
+func (t *single) WriteState(w io.Writer) error {
+	return fields.Write(w, stateVersion, func(l *fields.List) { t.state(l, nil) })
+}
+
 // state lists the fields of the state: the pipeline's, then the algorithm's, which are read by
 // restore.
 func (t *single) state(l *fields.List, restore func(inner []byte) error) {
@@ -354,7 +360,7 @@ func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase >= phaseEvaluate) && (t.sums != nil) == (t.phase >= phasePredict) &&
 		(t.predicted != nil) == predicted && (t.phase != phasePredict || t.keepsPredictions()),
 		"phase %d does not go with what it holds", t.phase)
-	l.Rest(func(dst []byte) ([]byte, error) { return t.inner.AppendState(dst) }, restore)
+	l.Rest(t.inner, restore)
 }
 
 // restore reads a state; the algorithm's part makes its trainer.
