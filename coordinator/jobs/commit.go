@@ -113,16 +113,40 @@ func (c *committer) land(end committed) error {
 	return end.err
 }
 
-// cut marshals the state and sends it on its way.
+// cut writes the state, or marshals it, and sends it on its way.
 func (c *committer) cut(ctx context.Context, rounds uint64, t round.Trainer) error {
+	if w, ok := t.(round.StateWriter); ok && c.d.large {
+		size, err := stateSize(w)
+		if err != nil {
+			return err
+		}
+		if size > blobFrom {
+			return c.cutBlob(ctx, rounds, t, size)
+		}
+	}
 	var err error
 	if c.buf, err = t.AppendState(c.buf[:0]); err != nil {
 		return fmt.Errorf("training state: %w", err)
 	}
-	if due := stretch(expected(len(c.buf))); time.Since(c.began) < due {
-		c.interval = due // a large state, of trees for example, that the log has in parts
-		return nil
+	if !c.early(len(c.buf)) {
+		c.send(t, func() error { return c.commit(ctx, rounds) })
 	}
+	return nil
+}
+
+// early reports whether a state of so many bytes is not to be committed yet: the log has it in
+// parts, or the disk as a blob.
+func (c *committer) early(bytes int) bool {
+	due := stretch(expected(bytes))
+	if time.Since(c.began) >= due {
+		return false
+	}
+	c.interval = due
+	return true
+}
+
+// send has a commit of the trainer's state on its way.
+func (c *committer) send(t round.Trainer, commit func() error) {
 	c.progress = progressJSON(t.Progress())
 	rest, mark := c.d.curve.Uncommitted()
 	c.curve, c.mark = rest.Checked(), mark
@@ -131,17 +155,21 @@ func (c *committer) cut(ctx context.Context, rounds uint64, t round.Trainer) err
 	c.flight = flight
 	c.d.m.cfg.Metrics.Interval.WithLabelValues(c.d.job.Name).Set(c.interval.Seconds())
 	go func() {
-		err := c.commit(ctx, rounds)
+		err := commit()
 		cost := time.Since(began)
 		c.d.m.cfg.Metrics.Commit.Observe(cost.Seconds())
 		flight <- committed{err, cost}
 	}()
-	return nil
+}
+
+// entry begins the entry of a state of so many bytes.
+func (c *committer) entry(rounds uint64, bytes int) protocol.CommitEntry {
+	return protocol.CommitEntry{Epoch: c.d.m.cfg.Epoch, Job: c.d.job.ID, Round: rounds, Total: uint64(bytes), Progress: c.progress}
 }
 
 // commit proposes the state in buf, in pieces or as a blob.
 func (c *committer) commit(ctx context.Context, rounds uint64) error {
-	e := protocol.CommitEntry{Epoch: c.d.m.cfg.Epoch, Job: c.d.job.ID, Round: rounds, Total: uint64(len(c.buf)), Progress: c.progress}
+	e := c.entry(rounds, len(c.buf))
 	if len(c.buf) > protocol.MaxRaftState {
 		blob, err := c.d.m.cfg.Blobs.Put(ctx, c.buf)
 		if err != nil {

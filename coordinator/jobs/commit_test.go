@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,6 +182,65 @@ func TestLargeStatesGoInPieces(t *testing.T) {
 		if want := (size + protocol.CommitChunk - 1) / protocol.CommitChunk; !bytes.Equal(got.Trainer, tr.state) || got.TrainerBlob != "" || pieces != uint64(want) {
 			t.Errorf("%d bytes committed in %d entries, want %d", len(got.Trainer), pieces, want)
 		}
+	}
+}
+
+// writer is a trainer whose state is written.
+type writer struct {
+	stated
+	wrote error // of a writer that fails
+}
+
+func (w *writer) WriteState(to io.Writer) error {
+	for rest := w.state; len(rest) > 0; {
+		n := min(len(rest), 1000_000)
+		if _, err := to.Write(rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return w.wrote
+}
+
+// TestStatesAreWritten: where the job's state may be large, one above blobFrom is written to a blob, without a copy in
+// memory, and a smaller one goes to the log. Nothing is left of one that cannot be written.
+func TestStatesAreWritten(t *testing.T) {
+	o := newOffice(t)
+	j := o.running("one")
+	c, tr := o.committer(j), &writer{}
+	c.d.large = true
+	for i, size := range []int{blobFrom, blobFrom + 1, 100} {
+		tr.state = bytes.Repeat([]byte{byte(i + 1)}, size)
+		calls := tr.calls
+		c.began = time.Now().Add(-time.Hour)
+		if err := c.offer(testkit.Context(t), uint64(i+1), tr); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.settle(); err != nil {
+			t.Fatal(err)
+		}
+		got := o.job(j.ID)
+		if got.Round != uint64(i+1) || got.TrainerBytes != uint64(size) {
+			t.Fatalf("round %d, %d bytes; want round %d, %d bytes", got.Round, got.TrainerBytes, i+1, size)
+		}
+		if size <= blobFrom {
+			if !bytes.Equal(got.Trainer, tr.state) || got.TrainerBlob != "" || tr.calls != calls+1 {
+				t.Errorf("%d bytes in the log, blob %q, %d calls of AppendState", len(got.Trainer), got.TrainerBlob, tr.calls-calls)
+			}
+			continue
+		}
+		b, err := o.cfg.Blobs.Get(testkit.Context(t), got.TrainerBlob)
+		if err != nil || !bytes.Equal(b, tr.state) || got.Trainer != nil || tr.calls != calls || c.buf != nil {
+			t.Errorf("a blob of %d bytes, %d calls of AppendState, a buffer of %d, error %v", len(b), tr.calls-calls, len(c.buf), err)
+		}
+	}
+	tr.state, tr.wrote = make([]byte, blobFrom+1), errors.New("no more")
+	c.began = time.Now().Add(-time.Hour)
+	if err := c.offer(testkit.Context(t), 9, tr); !errors.Is(err, tr.wrote) || c.flight != nil {
+		t.Errorf("error %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(o.blobs.Folder.Dir(), "tmp-*")); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, error %v", left, err)
 	}
 }
 

@@ -32,6 +32,7 @@ type driver struct {
 	driven  time.Time // since when rounds are measured
 	gauges  *gauges
 	tally   *tally // of collected rounds
+	large   bool   // its state may be too large for the log
 }
 
 func (d *driver) run(ctx context.Context) error {
@@ -54,6 +55,7 @@ func (d *driver) run(ctx context.Context) error {
 		given.Show(units, presentable(p))
 	}
 	defer given.Close()
+	d.large = d.mayBeLarge()
 	d.commits = newCommitter(d)
 	defer d.commits.stop()
 	d.driven = time.Now()

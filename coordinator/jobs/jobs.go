@@ -42,6 +42,7 @@ type Log interface {
 type Blobs interface {
 	Put(ctx context.Context, data []byte) (digest string, err error)
 	Keep(data []byte) (digest string, err error)
+	Writer() (*blobs.Writer, error)
 	Take(ctx context.Context, worker, digest string, size uint64) ([]byte, error)
 	Spread(ctx context.Context, digest string, size uint64) error
 	Get(ctx context.Context, digest string) ([]byte, error)

@@ -51,6 +51,8 @@ func (b *oneBlob) Put(_ context.Context, data []byte) (string, error) {
 
 func (b *oneBlob) Keep(data []byte) (string, error) { return b.Put(context.Background(), data) }
 
+func (b *oneBlob) Writer() (*blobs.Writer, error) { return nil, b.err }
+
 func (b *oneBlob) Spread(context.Context, string, uint64) error { return nil }
 
 func (b *oneBlob) Take(_ context.Context, _, digest string, _ uint64) ([]byte, error) {

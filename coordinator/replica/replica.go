@@ -178,6 +178,9 @@ func (b *Blobs) has(digest string) bool {
 // Keep stores a blob here.
 func (b *Blobs) Keep(data []byte) (digest string, err error) { return b.Folder.Put(data) }
 
+// Writer begins a blob here, which its Commit keeps.
+func (b *Blobs) Writer() (*blobs.Writer, error) { return b.Folder.Writer() }
+
 // Put stores a blob here and on enough of the others for a majority.
 func (b *Blobs) Put(ctx context.Context, data []byte) (digest string, err error) {
 	digest, err = b.Folder.Put(data)
