@@ -10,22 +10,30 @@ type blobAges map[string]blobAge
 type blobAge struct {
 	since   time.Time
 	written time.Time // of the file: one that was put again is young again
+	state   bool      // it has been a job's training state since then
 }
 
-// look takes note of the blobs that are in the folder and forgets the others. written
+// stateGrace is how long a blob stays that was a job's training state, and that nothing refers to any more.
+// Nobody puts it again, or it would be young: the next state comes soon, and each is as large.
+const stateGrace = time.Minute
+
+// look takes note of the blobs that are in the folder and forgets the others. states are those that are a
+// job's training state. written
 // returns when a file was written by the wall clock, false where there is none; it is only
 // called for blobs that are new here or that nothing refers to.
-func (a blobAges) look(now time.Time, here []string, referenced map[string]bool, written func(digest string) (time.Time, bool)) {
+func (a blobAges) look(now time.Time, here []string, referenced, states map[string]bool, written func(digest string) (time.Time, bool)) {
 	still := make(map[string]bool, len(here))
 	for _, digest := range here {
 		still[digest] = true
 		age, known := a[digest]
 		if known && referenced[digest] {
+			age.state = age.state || states[digest]
+			a[digest] = age
 			continue
 		}
 		at, ok := written(digest)
 		if ok && (!known || !age.written.Equal(at)) {
-			a[digest] = blobAge{now, at}
+			a[digest] = blobAge{now, at, states[digest]}
 		}
 	}
 	for digest := range a {
@@ -35,8 +43,12 @@ func (a blobAges) look(now time.Time, here []string, referenced map[string]bool,
 	}
 }
 
-// reached reports whether a blob, as it was at the last look, is of age d or older.
+// reached reports whether a blob, as it was at the last look, is of age d or older; where it was a
+// training state, stateGrace is enough.
 func (a blobAges) reached(digest string, now time.Time, d time.Duration) bool {
 	b, known := a[digest]
+	if b.state {
+		d = min(d, stateGrace)
+	}
 	return known && now.Sub(b.since) >= d
 }

@@ -17,14 +17,17 @@ func TestBlobAges(t *testing.T) {
 		now := time.Now()
 		ages := make(blobAges)
 		since := make(map[string]time.Time) // as it should be
+		state := make(map[string]bool)      // it was a training state since then
 		files := make(map[string]time.Time)
 		anew := make(map[string]bool) // written again since that was seen
+		const longer = 2 * stateGrace
 		for look := range rapid.IntRange(1, 40).Draw(t, "looks") {
-			now = now.Add(time.Duration(rapid.IntRange(0, 8).Draw(t, "seconds")) * time.Second)
-			referenced := make(map[string]bool)
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 2, 5, 8, 30}).Draw(t, "seconds")) * time.Second)
+			referenced, states := make(map[string]bool), make(map[string]bool)
 			var here []string
 			for _, digest := range all {
 				referenced[digest] = rapid.Bool().Draw(t, "referenced")
+				states[digest] = referenced[digest] && rapid.Bool().Draw(t, "state")
 				switch rapid.SampledFrom([]string{"stays", "stays", "stays", "written", "gone"}).Draw(t, digest) {
 				case "written": // by a wall clock that jumps
 					files[digest] = now.Add(time.Duration(rapid.IntRange(-1e6, 1e6).Draw(t, "jump"))*time.Second + time.Duration(look))
@@ -38,14 +41,22 @@ func TestBlobAges(t *testing.T) {
 				}
 				here = append(here, digest)
 				if _, known := since[digest]; !known || anew[digest] && !referenced[digest] {
-					since[digest], anew[digest] = now, false
+					since[digest], anew[digest], state[digest] = now, false, false
 				}
+				state[digest] = state[digest] || states[digest]
 			}
-			ages.look(now, here, referenced, func(digest string) (time.Time, bool) { at, ok := files[digest]; return at, ok })
+			ages.look(now, here, referenced, states, func(digest string) (time.Time, bool) { at, ok := files[digest]; return at, ok })
 			for _, digest := range all {
 				at, ok := since[digest]
 				if want, got := ok && now.Sub(at) >= bound, ages.reached(digest, now, bound); got != want {
 					t.Fatalf("%s: old is %v, want %v", digest, got, want)
+				}
+				least := longer
+				if state[digest] {
+					least = stateGrace
+				}
+				if want, got := ok && now.Sub(at) >= least, ages.reached(digest, now, longer); got != want {
+					t.Fatalf("%s, a state: %v: old is %v, want %v", digest, state[digest], got, want)
 				}
 			}
 		}

@@ -61,7 +61,17 @@ func (n *node) lookAtBlobs(ages blobAges) {
 		n.cfg.Log.Warn("the blob folder cannot be listed", "error", err)
 		return
 	}
-	ages.look(time.Now(), all, n.store.State().References(), n.written)
+	s := n.store.State()
+	ages.look(time.Now(), all, s.References(), trainingStates(s), n.written)
+}
+
+// trainingStates lists the blobs that are training states of jobs.
+func trainingStates(s *state.State) map[string]bool {
+	states := make(map[string]bool)
+	for _, j := range s.Jobs() {
+		states[j.TrainerBlob] = true
+	}
+	return states
 }
 
 // condemn proposes, on the leader, the deletion of old blobs that nothing refers to.
