@@ -17,11 +17,16 @@ const fragmentHead = 2 + 4*8 + 8
 
 // Append encodes the message.
 func (m *Fragment) Append(dst []byte) []byte {
+	return append(m.appendHead(dst, len(m.Data)), m.Data...)
+}
+
+// appendHead encodes all but the data, of which there are n bytes.
+func (m *Fragment) appendHead(dst []byte, n int) []byte {
 	dst = header(dst, KindFragment)
-	for _, v := range []uint64{m.Sender, m.Message, m.Offset, m.Total} {
+	for _, v := range []uint64{m.Sender, m.Message, m.Offset, m.Total, uint64(n)} {
 		dst = le.AppendUint64(dst, v)
 	}
-	return appendBytes(dst, m.Data)
+	return dst
 }
 
 // Decode reads the message; Data aliases b.
@@ -40,19 +45,31 @@ func (m *Fragment) Decode(b []byte) error {
 // send's first error; a message above MaxMessage, which nobody would take, is
 // refused. A limit that leaves a fragment no room for data panics.
 func Split(b []byte, limit int, sender, message uint64, send func([]byte) error) error {
+	return SplitLong(b, nil, limit, sender, message, send)
+}
+
+// SplitLong is Split of a message that is head and body, one behind the other.
+func SplitLong(head, body []byte, limit int, sender, message uint64, send func([]byte) error) error {
+	total := len(head) + len(body)
 	switch {
-	case len(b) <= limit:
-		return send(b)
-	case len(b) > MaxMessage:
-		return fmt.Errorf("%w: %d bytes, at most %d are possible", ErrMessage, len(b), MaxMessage)
+	case total <= limit && len(body) == 0:
+		return send(head)
+	case total <= limit:
+		return send(append(head[:len(head):len(head)], body...))
+	case total > MaxMessage:
+		return fmt.Errorf("%w: %d bytes, at most %d are possible", ErrMessage, total, MaxMessage)
 	case limit <= fragmentHead:
 		panic(fmt.Sprintf("protocol: fragments of at most %d bytes, of which %d are no data", limit, fragmentHead))
 	}
 	piece := limit - fragmentHead
 	buf := make([]byte, 0, limit)
-	for at := 0; at < len(b); at += piece {
-		f := Fragment{sender, message, uint64(at), uint64(len(b)), b[at:min(at+piece, len(b))]}
-		if err := send(f.Append(buf[:0])); err != nil {
+	for at := 0; at < total; at += piece {
+		end := min(at+piece, total)
+		f := Fragment{Sender: sender, Message: message, Offset: uint64(at), Total: uint64(total)}
+		b := f.appendHead(buf[:0], end-at)
+		b = append(b, head[min(at, len(head)):min(end, len(head))]...)
+		b = append(b, body[max(0, at-len(head)):max(0, end-len(head))]...)
+		if err := send(b); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,8 @@ func drawSent(t *rapid.T, sender, number uint64) sent {
 	limit := rapid.IntRange(fragmentHead+1, fragmentHead+40).Draw(t, "limit")
 	b := append([]byte{Version, byte(KindValue)}, drawBytes(t, "message", 300)...)
 	s := sent{sender: sender, whole: b}
-	err := Split(b, limit, sender, number, func(p []byte) error {
+	head := rapid.IntRange(0, len(b)).Draw(t, "head")
+	err := SplitLong(b[:head], b[head:], limit, sender, number, func(p []byte) error {
 		if len(p) > limit {
 			t.Fatalf("a piece of %d bytes, at most %d are carried", len(p), limit)
 		}

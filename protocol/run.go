@@ -145,13 +145,16 @@ type Value struct {
 }
 
 // Append encodes the message.
-func (m *Value) Append(dst []byte) []byte {
+func (m *Value) Append(dst []byte) []byte { return append(m.AppendHead(dst), m.Data...) }
+
+// AppendHead encodes all of the message but Data, which ends it.
+func (m *Value) AppendHead(dst []byte) []byte {
 	dst = header(dst, KindValue)
 	dst = le.AppendUint64(dst, m.Epoch)
 	dst = le.AppendUint64(dst, m.Job)
 	dst = le.AppendUint16(dst, m.ID)
 	dst = le.AppendUint64(dst, m.Version)
-	return appendBytes(dst, m.Data)
+	return le.AppendUint64(dst, uint64(len(m.Data)))
 }
 
 // Decode reads the message; Data aliases b.

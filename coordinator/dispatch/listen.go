@@ -31,7 +31,12 @@ func (d *Dispatcher) send(to *address, msg []byte) {
 }
 
 func (d *Dispatcher) publish(subject, reply string, msg []byte) {
-	if err := d.cfg.Conn.Send(subject, reply, msg); err != nil {
+	d.publishLong(subject, reply, msg, nil)
+}
+
+// publishLong is publish of a message that is head and body.
+func (d *Dispatcher) publishLong(subject, reply string, head, body []byte) {
+	if err := d.cfg.Conn.SendLong(subject, reply, head, body); err != nil {
 		d.cfg.Log.Debug("a message was not sent", "subject", subject, "error", err)
 	}
 }

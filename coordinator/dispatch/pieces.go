@@ -41,8 +41,7 @@ func (x *Executor) sendValue(k *acquainted, v *round.Var) {
 	if len(v.Pieces) > 0 {
 		value.Data = v.Whole()
 	}
-	x.buf = value.Append(x.buf[:0])
-	x.d.send(&k.at, x.buf)
+	x.sendWhole(&k.at, &value)
 }
 
 func (x *Executor) sendPieces(k *acquainted, ref protocol.Ref, pieces []round.Piece) {

@@ -121,6 +121,21 @@ func (x *Executor) send(id string, units []uint32, now time.Time) {
 	x.d.cfg.Metrics.UnitsDispatched.Add(float64(len(units)))
 }
 
+// longValue is from how many bytes on a value is not copied before it is sent: it may be as
+// large as the parameters of a network.
+const longValue = 1 << 20
+
+// sendWhole sends a value in one message.
+func (x *Executor) sendWhole(to *address, v *protocol.Value) {
+	if len(v.Data) < longValue {
+		x.buf = v.Append(x.buf[:0])
+		x.d.send(to, x.buf)
+		return
+	}
+	x.buf = v.AppendHead(x.buf[:0])
+	x.d.publishLong(to.work, to.reply, x.buf, v.Data)
+}
+
 // sendOne is send for one unit alone.
 func (x *Executor) sendOne(id string, u int, now time.Time) {
 	x.list = append(x.list[:0], uint32(u))

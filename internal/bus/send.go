@@ -19,12 +19,18 @@ type Message struct {
 // the message was not sent, or not wholly (the receiver then drops it); nil does
 // not say that it arrived. msg is not kept.
 func (c *Conn) Send(subject, reply string, msg []byte) error {
+	return c.SendLong(subject, reply, msg, nil)
+}
+
+// SendLong is Send of a message that is head and body, one behind the other. A large body is
+// not copied as a whole.
+func (c *Conn) SendLong(subject, reply string, head, body []byte) error {
 	limit := c.link.MaxPayload()
-	if len(msg) > limit {
+	if len(head)+len(body) > limit {
 		c.mu.Lock() // a receiver joins one message of a sender at a time
 		defer c.mu.Unlock()
 	}
-	err := protocol.Split(msg, limit, c.sender, c.message.Add(1), func(b []byte) error {
+	err := protocol.SplitLong(head, body, limit, c.sender, c.message.Add(1), func(b []byte) error {
 		return c.publish(subject, reply, b)
 	})
 	return wrap(err, "send to "+subject)
