@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // MaxCells bounds the cells of a job and of an experiment.
@@ -18,6 +19,8 @@ type Cells struct {
 	// Folds is the number of folds of each repeat. The job's split has so many, or, where its
 	// splits overlap, may have Repeats times so many: those of each repeat after each other.
 	Folds int `json:"folds"`
+	// Again is how many of the cells failed in earlier jobs and are run again, for display.
+	Again int `json:"again,omitempty"`
 	// Models keeps the models of the cells.
 	Models bool `json:"models,omitempty"`
 }
@@ -52,6 +55,8 @@ func (c *Cells) Check(folds int, overlap bool) error {
 	}
 	if n := c.count(); n > MaxCells {
 		return fmt.Errorf("%d cells, at most %d are possible", n, MaxCells)
+	} else if c.Again < 0 || int64(c.Again) > n {
+		return fmt.Errorf("%d cells, %d of them again", n, c.Again)
 	}
 	return nil
 }
@@ -94,13 +99,44 @@ func (c *Cells) At(unit int) (cell Cell, ok bool) {
 		at := unit / len(c.Rows)
 		return Cell{unit % len(c.Rows), at / c.Folds, at % c.Folds}, at < c.Repeats*c.Folds
 	}
-	for found, ok := range c.each {
+	// the fold that has the unit: up to it there are more than unit cells
+	at := sort.Search(c.Repeats*c.Folds, func(at int) bool { return c.until(at+1) > unit })
+	if at == c.Repeats*c.Folds {
+		return cell, false
+	}
+	unit -= c.until(at)
+	for row := range c.Rows {
+		if !c.Rows[row].has(at) {
+			continue
+		}
 		if unit == 0 {
-			return found, ok
+			return Cell{row, at / c.Folds, at % c.Folds}, true
 		}
 		unit--
 	}
 	return cell, false
+}
+
+// until returns how many cells the folds below at have.
+func (c *Cells) until(at int) (n int) {
+	for i := range c.Rows {
+		if only := c.Rows[i].Only; len(only) > 0 {
+			below, _ := slices.BinarySearch(only, at)
+			n += below
+		} else {
+			n += at
+		}
+	}
+	return n
+}
+
+// has reports whether the row is run for a fold.
+func (r *CellRow) has(at int) bool {
+	if len(r.Only) == 0 {
+		return true
+	}
+	_, ok := slices.BinarySearch(r.Only, at)
+	return ok
 }
 
 // All lists the cells, by unit.

@@ -64,6 +64,7 @@ func TestCellsCheck(t *testing.T) {
 		"repeats":        {Rows: []round.CellRow{row}, Repeats: 3, Folds: 1},
 		"too many cells": {Rows: []round.CellRow{row, row}, Repeats: round.MaxCells / 4, Folds: 3},
 		"out of order":   {Rows: []round.CellRow{{Only: []int{2, 1}}}, Repeats: 1, Folds: 3},
+		"too many again": {Rows: []round.CellRow{row}, Repeats: 1, Folds: 3, Again: 4},
 		"no such fold":   {Rows: []round.CellRow{{Only: []int{3}}}, Repeats: 1, Folds: 3},
 	} {
 		if c.Check(3, false) == nil {

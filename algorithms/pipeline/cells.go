@@ -49,12 +49,9 @@ func checkCells(j *round.Job) error {
 	return j.Cells.Check(j.Split.Folds, j.Split.Overlap)
 }
 
-// Cell returns the job of one cell of a job of cells: what training on that fold alone, with
-// the row's algorithm and settings, would be.
+// Cell returns the job of one cell of a job of cells that New or NewKernel took: what training on
+// that fold alone, with the row's algorithm and settings, would be.
 func Cell(j *round.Job, unit int) (*round.Job, error) {
-	if err := checkCells(j); err != nil {
-		return nil, err
-	}
 	cell, ok := j.Cells.At(unit)
 	if !ok {
 		return nil, fmt.Errorf("there is no cell %d of %d", unit, j.Cells.Count())

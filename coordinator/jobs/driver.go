@@ -63,6 +63,9 @@ func (d *driver) run(ctx context.Context) error {
 	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t round.Trainer) error {
 		d.count(t.Progress())
 		d.follow(t)
+		if d.job.Job.Cells != nil { // its one round has ended: the state would be all results once more
+			return nil
+		}
 		return d.commits.offer(ctx, rounds, t)
 	})
 	if err != nil {

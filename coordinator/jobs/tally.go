@@ -7,9 +7,11 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// showEvery is the least time between two looks at how far a collected round is: to
-// add its units up costs their number.
-const showEvery = 100 * time.Millisecond
+// showEvery is the least time between two looks at how far a collected round is, of so many
+// units: to add them up takes a time in proportion to their number.
+func showEvery(units int) time.Duration {
+	return max(100*time.Millisecond, time.Duration(units)*10*time.Microsecond)
+}
 
 // tally adds up how far the units of a collected round are. What is computed again
 // counts once: each unit counts by the most that anybody said of it. It implements
@@ -80,7 +82,7 @@ func (t *tally) add(unit int, done protocol.Work, before bool) (moved bool) {
 
 // Look implements dispatch.Watcher.
 func (t *tally) Look(now time.Time) {
-	if t.news && now.Sub(t.shown) >= showEvery {
+	if t.news && now.Sub(t.shown) >= showEvery(len(t.units)) {
 		t.news, t.shown = false, now
 		t.show(len(t.units), t.gatherer.RoundProgress(t.units))
 	}
