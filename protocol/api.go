@@ -211,6 +211,8 @@ type JobInfo struct {
 	Rounds   uint64          `json:"rounds"` // committed
 	// CellCount is the number of cells of a job of cells.
 	CellCount int `json:"cell_count,omitempty"`
+	// CellsAgain is how many of them failed in earlier jobs of the experiment.
+	CellsAgain int `json:"cells_again,omitempty"`
 	// Collected is the number of finished units of a collected round, Units of all,
 	// InFlight of those that workers compute just now, as the leader knows.
 	Collected int `json:"collected,omitempty"`

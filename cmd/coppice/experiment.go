@@ -21,7 +21,7 @@ type experimentCmd struct {
 	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then its table."`
 	Report experimentReportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
 	Extend experimentExtendCmd `cmd:"" help:"Submit the cells of a spec that its experiment on a cluster does not have."`
-	Cancel experimentCancelCmd `cmd:"" help:"End the jobs of an experiment; cells of jobs that have not ended are lost."`
+	Cancel experimentCancelCmd `cmd:"" help:"End the jobs of an experiment; cells that have ended stay."`
 	Delete experimentDeleteCmd `cmd:"" help:"Delete an experiment that has ended from a cluster."`
 }
 

@@ -140,7 +140,7 @@ func (e *onCluster) readLayout(ctx context.Context) (*experiment.Layout, error) 
 	return o.Layout()
 }
 
-// live reports whether a job runs, or has results.
+// live reports whether a job has results of all of its cells, or will have them.
 func live(j *experiment.ClusterJob) bool {
 	return j.State != protocol.Failed && j.State != protocol.Cancelled
 }
@@ -149,14 +149,15 @@ func live(j *experiment.ClusterJob) bool {
 type endedCells struct {
 	records map[string]*experiment.Record // by key
 	names   map[string]tables.Name        // by key
+	jobs    map[string]uint64             // the job that a record is of, by key
 }
 
-// read reads the cells that have ended. Of a cell that failed and was run again the later outcome
-// counts.
-func (e *onCluster) read(ctx context.Context) (*endedCells, error) {
-	all := &endedCells{make(map[string]*experiment.Record), make(map[string]tables.Name)}
+// read reads the cells that have ended in jobs that of chooses. Of a cell that failed and was run
+// again the later outcome counts.
+func (e *onCluster) read(ctx context.Context, of func(*experiment.ClusterJob) bool) (*endedCells, error) {
+	all := &endedCells{make(map[string]*experiment.Record), make(map[string]tables.Name), make(map[string]uint64)}
 	for _, j := range e.jobs {
-		if !live(j) {
+		if !of(j) {
 			continue
 		}
 		cells, err := j.Cells()
@@ -182,7 +183,7 @@ func (a *endedCells) add(j *experiment.ClusterJob, cell *experiment.Cell, c *pro
 		return fmt.Errorf("job %s, cell %d: %w", j.Name, c.Unit, err)
 	}
 	if before := a.records[r.Key]; before == nil || before.Outcome.Error != "" {
-		a.records[r.Key], a.names[r.Key] = r, j.NameOf(cell)
+		a.records[r.Key], a.names[r.Key], a.jobs[r.Key] = r, j.NameOf(cell), j.ID
 	}
 	return nil
 }
@@ -215,7 +216,7 @@ func (e *onCluster) table(ctx context.Context) (*clusterTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := e.read(ctx)
+	all, err := e.read(ctx, func(*experiment.ClusterJob) bool { return true })
 	if err != nil {
 		return nil, err
 	}
@@ -252,10 +253,24 @@ func someOf(list []tables.Name) string {
 	return strings.Join(text, "; ")
 }
 
-// known returns the keys of the cells that jobs have, or will have; without those that failed
-// where these are to be run again.
-func (e *onCluster) known(ctx context.Context, retry bool) (map[string]bool, error) {
-	known := make(map[string]bool)
+// knownCells says of the keys of an experiment's cells which need not be submitted.
+type knownCells struct {
+	has    map[string]bool // the cells that jobs have, or will have
+	failed map[string]bool // of the others those that failed
+}
+
+// known returns the cells that jobs have, or will have; without those that failed where these are
+// to be run again, unless a job is about to.
+func (e *onCluster) known(ctx context.Context, retry bool) (*knownCells, error) {
+	all, err := e.read(ctx, func(j *experiment.ClusterJob) bool { return retry || !live(j) })
+	if err != nil {
+		return nil, err
+	}
+	k := &knownCells{make(map[string]bool), make(map[string]bool)}
+	for key, r := range all.records {
+		k.has[key] = r.Outcome.Error == "" || !retry
+		k.failed[key] = !k.has[key]
+	}
 	for _, j := range e.jobs {
 		if !live(j) {
 			continue
@@ -265,26 +280,16 @@ func (e *onCluster) known(ctx context.Context, retry bool) (map[string]bool, err
 			return nil, err
 		}
 		for _, c := range cells {
-			known[c.Key] = true
+			if !k.failed[c.Key] || j.State != protocol.Done && all.jobs[c.Key] != j.ID {
+				k.has[c.Key] = true
+			}
 		}
 	}
-	if !retry || len(e.jobs) == 0 {
-		return known, nil
-	}
-	all, err := e.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for key, r := range all.records {
-		if r.Outcome.Error != "" {
-			delete(known, key)
-		}
-	}
-	return known, nil
+	return k, nil
 }
 
 // request lists the jobs of the cells that no job of the experiment has, beside its outline.
-func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*clusterPlan, outline *experiment.Outline, known map[string]bool) (*protocol.ExperimentRequest, int, error) {
+func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*clusterPlan, outline *experiment.Outline, known *knownCells) (*protocol.ExperimentRequest, int, error) {
 	b, err := json.Marshal(outline)
 	if err != nil {
 		return nil, 0, err
@@ -298,9 +303,14 @@ func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*cl
 		if err != nil {
 			return nil, 0, err
 		}
-		j, rows := p.plan.Only(cells, func(c *experiment.Cell) bool { return !known[c.Key] })
+		j, rows := p.plan.Only(cells, func(c *experiment.Cell) bool { return !known.has[c.Key] })
 		if j == nil {
 			continue
+		}
+		for i := range cells {
+			if c := &cells[i]; !known.has[c.Key] && known.failed[c.Key] {
+				j.Cells.Again++
+			}
 		}
 		if p.plan.Assigned != nil {
 			if _, err := e.cl.PutBlob(ctx, dataset.EncodeFolds(p.plan.Assigned)); err != nil {

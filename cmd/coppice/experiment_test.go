@@ -230,12 +230,82 @@ func TestExperimentOnCluster(t *testing.T) {
 	experimentSpec(t, dir, "  - {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}\n")
 	works(t, on("experiment", "extend", spec)...)
 	works(t, on("experiment", "cancel", "e")...)
+	inJSON(t, &list, on("experiment", "list")...)
+	if len(list) != 1 || list[0].State != "cancelled" || list[0].Cells != 21 || list[0].Done != 14 {
+		t.Errorf("cancelled: %+v", list)
+	}
 	if e := coppice(t, on("experiment", "watch", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, "7 cells of e missing") || !strings.Contains(e.stdout, "structrf trees=3") {
 		t.Errorf("cancelled: exit code %d\n%s", e.code, e.stderr)
 	}
 	works(t, on("experiment", "delete", "e")...)
 	if e := coppice(t, on("experiment", "show", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, `no experiment "e"`) {
 		t.Errorf("deleted: exit code %d\n%s", e.code, e.stderr)
+	}
+}
+
+// TestCancelledCells: the cells that had ended when an experiment was cancelled are in its report,
+// and the next run has the others run alone.
+func TestCancelledCells(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, 1, 2)
+	server := []string{"--server", c.Servers()}
+	on := func(args ...string) []string { return append(args, server...) }
+	artificialFile(t, dir, "tiny.csv", 60, 1)
+	spec := func(rows string) string {
+		return write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 5\nmeasures: [kl]\nrows: [aa-knn"+rows+"]\n")
+	}
+	end := make(chan ended, 1)
+	path := spec(", {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}")
+	go func() { end <- coppice(t, on("experiment", "run", path)...) }()
+	testkit.Until(t, "some cells to be recorded", func() bool {
+		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
+		return err == nil && recordedCells(list.Jobs) >= 2
+	})
+	works(t, on("experiment", "cancel", "e")...)
+	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "cells of e missing") {
+		t.Errorf("exit code %d\n%s", e.code, e.stderr)
+	}
+	table := tableOf(t, on("experiment", "report", "e")...)
+	done := 0
+	for _, c := range table.Cells {
+		if c.State == tables.Done {
+			done++
+		}
+	}
+	if done < 2 || done > 5 {
+		t.Fatalf("%d cells stay", done)
+	}
+	e := coppice(t, on("experiment", "run", spec(""), "-o", "json")...)
+	if says := fmt.Sprintf("%d cell", 5-done); e.code != exitOK || !strings.Contains(e.stderr, says) {
+		t.Errorf("want %q: exit code %d\n%s", says, e.code, e.stderr)
+	}
+	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", path, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestManyCells: a cluster runs 2,000 cells in one job, and 2,000 others of more folds and rows in
+// another, with the table of --local.
+func TestManyCells(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "tiny.csv", 60, 1)
+	server := start(t, 1, 2).Servers()
+	spec := func(repeats int, rows string) string {
+		return write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [tiny.csv]\nfolds: {k: 10, repeats: %d}\nmeasures: [kl]\nrows: [%s]\n", repeats, rows))
+	}
+	there := tableOf(t, "experiment", "run", spec(100, "aa-knn, {algorithm: aa-knn, settings: {k: 3}}"), "--server", server)
+	if n := len(there.Cells); n != 2000 {
+		t.Fatalf("%d cells", n)
+	}
+	more := spec(150, "{algorithm: aa-knn, settings: {k: 7}}, aa-knn")
+	there = tableOf(t, "experiment", "run", more, "--server", server)
+	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", more, "--local")), asJSON(t, there)); diff != "" {
+		t.Error(diff)
+	}
+	var list []standing
+	inJSON(t, &list, "experiment", "list", "--server", server)
+	if len(list) != 1 || list[0].Done != 4000 || list[0].Cells != 4000 || list[0].State != "done" {
+		t.Errorf("%+v", list)
 	}
 }
 

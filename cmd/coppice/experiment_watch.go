@@ -29,23 +29,25 @@ type standing struct {
 // stateOrder lists states: that of an experiment is the first that one of its jobs has.
 var stateOrder = []protocol.JobState{protocol.Running, protocol.Queued, protocol.Paused, protocol.Failed, protocol.Cancelled, protocol.Done}
 
-// standingsOf groups jobs, the newest first, by experiment, in the order of their newest jobs. A
-// job that failed or was cancelled does not count where a later submission of the experiment has
-// a job on its dataset: that one has its cells.
+// standingsOf groups jobs, the newest first, by experiment, in the order of their newest jobs. Of
+// a job that failed or was cancelled only the cells that ended count where a later submission of
+// the experiment has a job on its dataset: that one has the others.
 func standingsOf(jobs []protocol.JobInfo) []*standing {
 	var list []*standing
 	newest := make(map[[2]string]int64) // time of the last submission, by experiment and dataset
 	for i := range jobs {
 		j := &jobs[i]
 		of := [2]string{j.Experiment, j.Dataset}
-		if j.Submitted < newest[of] && (j.State == protocol.Failed || j.State == protocol.Cancelled) {
-			continue
-		}
+		late := j.Submitted < newest[of]
 		newest[of] = max(newest[of], j.Submitted)
 		at := slices.IndexFunc(list, func(p *standing) bool { return p.Name == j.Experiment })
 		if at < 0 {
 			at = len(list)
 			list = append(list, &standing{Name: j.Experiment, State: string(j.State), Submitted: j.Submitted})
+		}
+		if gone := j.State == protocol.Failed || j.State == protocol.Cancelled; gone && late {
+			list[at].addEnded(j)
+			continue
 		}
 		list[at].add(j)
 	}
@@ -58,12 +60,14 @@ func (p *standing) add(j *protocol.JobInfo) {
 	if slices.Index(stateOrder, j.State) < slices.Index(stateOrder, protocol.JobState(p.State)) {
 		p.State = string(j.State)
 	}
+	p.Cells += j.CellCount - j.CellsAgain
 	switch j.State {
 	case protocol.Failed, protocol.Cancelled:
 		if j.Error != "" {
 			p.Errors = append(p.Errors, fmt.Sprintf("job %s failed: %s", j.Name, j.Error))
 		}
-		return // its cells have no results
+		p.Done += j.Collected - min(j.Collected, j.CellsAgain)
+		return
 	case protocol.Done:
 		p.Done += j.CellCount
 	case protocol.Running:
@@ -76,7 +80,13 @@ func (p *standing) add(j *protocol.JobInfo) {
 	default:
 		p.Done += j.Collected
 	}
-	p.Cells += j.CellCount
+	p.Done -= j.CellsAgain // they are not done until they have been run again
+}
+
+// addEnded adds the cells that have ended of a job that failed or was cancelled.
+func (p *standing) addEnded(j *protocol.JobInfo) {
+	ended := j.Collected - min(j.Collected, j.CellsAgain)
+	p.Done, p.Cells, p.Submitted = p.Done+ended, p.Cells+ended, min(p.Submitted, j.Submitted)
 }
 
 func (p *standing) ended() bool {

@@ -134,8 +134,8 @@ func (s *Server) storedCells(ctx context.Context, j *state.Job, from int) (*prot
 	return &protocol.JobCells{Cells: []protocol.CellOutcome{}}, nil
 }
 
-// recordedCells reads what is recorded of a job that has not ended. A result that is not at
-// hand is left out: it may be there later.
+// recordedCells reads what is recorded of a job that is not done. While it has not ended, a
+// result that is not at hand is left out: it may be there later.
 func (s *Server) recordedCells(ctx context.Context, j *state.Job, from int) (*protocol.JobCells, error) {
 	answer := &protocol.JobCells{Cells: []protocol.CellOutcome{}}
 	bytes := uint64(0)
@@ -145,8 +145,15 @@ func (s *Server) recordedCells(ctx context.Context, j *state.Job, from int) (*pr
 			break
 		}
 		bytes += part.Bytes
-		b, err := s.cfg.Blobs.Folder.Get(part.Digest)
-		if err != nil {
+		get := s.cfg.Blobs.Folder.Get
+		if j.State.Final() {
+			get = func(digest string) ([]byte, error) { return s.cfg.Blobs.Get(ctx, digest) }
+		}
+		b, err := get(part.Digest)
+		switch {
+		case err != nil && j.State.Final():
+			return nil, fmt.Errorf("cell %d of %v: %w", part.Unit, j, err)
+		case err != nil:
 			continue
 		}
 		if err := addCell(answer, int(part.Unit), b); err != nil {

@@ -51,7 +51,8 @@ func (s *State) References() map[string]bool {
 
 // references adds the blobs of one job. The shards of its dataset are the
 // dataset's: it cannot be deleted while the job needs it. A failed or cancelled
-// job keeps nothing, and a done one its split and weights also without its models.
+// job keeps the results of its cells alone, and a done one its split and weights also without
+// its models.
 func (j *Job) references(refs map[string]bool) {
 	if j.State == protocol.Done || !j.State.Final() {
 		refs[j.Job.Split.Assigned], refs[j.Job.Weights] = true, true

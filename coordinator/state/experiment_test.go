@@ -36,6 +36,37 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
+// TestCellsOfCancelled: the cells that have ended of a job that is cancelled, or fails, stay until
+// it is deleted, also in a snapshot; those of a job that is done are in its blobs.
+func TestCellsOfCancelled(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	jobs := m.do(protocol.EntryExperiment, experimentEntry("t", "e", 3)).([]*Job)
+	for i, j := range jobs {
+		m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
+		m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Unit: 2, Of: 4, Digest: digest("123"[i]), Bytes: 8})
+	}
+	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: jobs[0].ID})
+	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: jobs[1].ID, State: protocol.Failed, Error: "why"})
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: jobs[2].ID, Outcome: []byte(`{}`)})
+	s := decode(t, encode(t, m.s))
+	refs := s.References()
+	for i, j := range jobs {
+		kept := 1
+		if i == 2 {
+			kept = 0
+		}
+		now := s.Job(j.ID)
+		if n := len(now.Parts(1)); n != kept || refs[digest("123"[i])] != (kept == 1) || now.Info().Collected != kept || now.Info().CellCount != 4 {
+			t.Errorf("%v, which is %s, keeps %d cells", now, now.State, n)
+		}
+	}
+	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{jobs[0].ID}})
+	if m.s.References()[digest('1')] {
+		t.Error("the results of a deleted job are kept")
+	}
+}
+
 // TestOutline: the outline of the last submission stays with all jobs of its experiment, also one
 // that submits no jobs, until all of them are deleted; a submission that is sent again late does
 // not bring an earlier one back.

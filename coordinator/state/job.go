@@ -66,7 +66,7 @@ type Job struct {
 	Seconds  float64
 
 	// collected lists the units recorded of rounds above Round. It is dropped when the job
-	// ends.
+	// ends, but for cells of a job that failed or was cancelled.
 	collected partList
 	pending   *pending
 	measured  *measured // read off Outcome
@@ -77,6 +77,19 @@ type Job struct {
 type pending struct {
 	round, total, have uint64
 	pieces             [][]byte
+}
+
+// Unended returns the experiments of which a job has not ended: none of their jobs is deleted by
+// age or
+// number.
+func Unended(jobs []*Job) map[string]bool {
+	names := make(map[string]bool)
+	for _, j := range jobs {
+		if j.Experiment != "" && !j.State.Final() {
+			names[j.Experiment] = true
+		}
+	}
+	return names
 }
 
 // Info describes the job to a user.
@@ -91,7 +104,7 @@ func (j *Job) Info() protocol.JobInfo {
 		info.Seconds = info.Ran
 	}
 	if j.Job != nil && j.Job.Cells != nil {
-		info.CellCount = j.Job.Cells.Count()
+		info.CellCount, info.CellsAgain = j.Job.Cells.Count(), j.Job.Cells.Again
 	}
 	info.Measures, info.EvaluatedOn = j.measured.info()
 	if last, ok := j.collected.last(); ok {
@@ -125,12 +138,15 @@ func unixMillis(at, millis int64) int64 { return at*1000 + millis }
 
 // end returns the record of the job that a log entry ended at a second and milliseconds of
 // it. It
-// keeps only its result and its curve.
+// keeps only its result and its curve, and without a result the cells that have ended.
 func (j *Job) end(as protocol.JobState, index uint64, at, millis int64) *Job {
 	next := *j
 	next.EndIndex = index
 	next.State, next.Ended, next.Ran = as, at, j.ran(at, millis)
 	next.Manifest, next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, nil, "", 0
-	next.collected, next.pending = partList{}, nil
+	next.pending = nil
+	if as == protocol.Done || j.Job.Cells == nil { // the cells that have ended stay otherwise
+		next.collected = partList{}
+	}
 	return &next
 }
