@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/spec"
 )
 
-var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "rows", "measures", "clip", "published"}
+var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "rows", "measures", "clip", "budget", "published"}
 
 // Parse reads the spec of an experiment from the text of a file. It checks all that does not
 // depend on the data. Errors are *spec.Error, with line and column.
@@ -77,6 +78,9 @@ func (s *Spec) read(list []entry) {
 		s.rows(n)
 	}
 	s.checkNames()
+	if e, ok := at["budget"]; ok {
+		s.setBudgets(e)
+	}
 	s.Measures = DefaultMeasures
 	if e, ok := at["measures"]; ok {
 		s.Measures = s.measures(e)
@@ -243,7 +247,7 @@ func nameOf(path string) string {
 	return base
 }
 
-var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose"}
+var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose", "budget"}
 
 // rows reads one item of rows: an algorithm, or a mapping, which is a row for each point of
 // its grid or its search.
@@ -251,6 +255,7 @@ func (s *Spec) rows(n ast.Node) {
 	r := Row{At: placeOf(n)}
 	if name, ok := yamltree.Scalar(n); ok {
 		r.Algorithm = s.algorithm(r.At, name)
+		r.trained = r.Algorithm
 		s.addRow(r, nil)
 		return
 	}
@@ -263,6 +268,7 @@ func (s *Spec) rows(n ast.Node) {
 		s.fail(r.At, "a row without an algorithm")
 	}
 	r.Algorithm = s.algorithm(e.valueAt, s.text(e))
+	r.trained = r.Algorithm
 	if e, ok := at["name"]; ok {
 		r.Name = s.text(e)
 	}
@@ -275,6 +281,9 @@ func (s *Spec) rows(n ast.Node) {
 		for _, given := range s.mapping(e.value, "settings", nil) {
 			settings = append(settings, s.setting(&r, given))
 		}
+	}
+	if e, ok := at["budget"]; ok {
+		r.Budget = &Budget{s.duration(e), fmt.Sprintf("line %d", r.At.Line)} // of all points together
 	}
 	points := s.points(&r, at)
 	if e, ok := at["choose"]; ok {

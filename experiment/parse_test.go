@@ -104,6 +104,8 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, grid: {trees: [1, 2]}, choose: {measure: clark}}]", "chosen by the measure kl"},
 		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, grid: {trees: [1, 2]}, choose: {inner: 1}}]", `inner_folds: "1" is not`},
 		{"name: a\ndatasets: [b]\nrows: [{algorithm: ranking, grid: {preset: [auto, paper]}, choose: {}}]", "members"},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nbudget: 20", `s.yaml:4:9: budget: "20" is not a time from 1s`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, budget: 5ms}]", `s.yaml:3:32: budget: "5ms" is not a time`},
 		{"- a", "is a mapping with the keys"},
 	} {
 		_, err := Parse("s.yaml", []byte(c.text))

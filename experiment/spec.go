@@ -57,6 +57,9 @@ type Row struct {
 	Name      string
 	Algorithm string
 	Settings  map[string]string // the preset is one of them
+	Budget    *Budget           // other rows may share it; nil: none
+
+	trained string // the algorithm that settings are chosen for, or Algorithm
 
 	At yamltree.Place
 }

@@ -27,6 +27,9 @@ func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
 
 func rowOf(r *Row) result.Row {
 	row := result.Row{Name: r.Name, Algorithm: r.Algorithm, Preset: r.Settings["preset"]}
+	if r.Budget != nil {
+		row.Budget = r.Budget.String()
+	}
 	for key, value := range r.Settings {
 		if key == "preset" {
 			continue

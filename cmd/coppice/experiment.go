@@ -29,6 +29,8 @@ type experimentCmd struct {
 type specArg struct {
 	Spec string `arg:"" placeholder:"SPEC.yaml" help:"Spec of the experiment; docs/experiments.md has the keys."`
 	Data string `placeholder:"DIR" help:"Folder that the spec's files are in (default: the folder of the spec)."`
+
+	NoBudget bool `help:"Run all cells, whatever budgets the spec has."`
 }
 
 // read reads the spec.
@@ -44,7 +46,11 @@ func (s *specArg) read() (*experiment.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return experiment.Parse(s.Spec, b)
+	of, err := experiment.Parse(s.Spec, b)
+	if err == nil && s.NoBudget {
+		of.NoBudgets()
+	}
+	return of, err
 }
 
 // path returns where a file of the spec is.

@@ -347,6 +347,9 @@ func (e *onCluster) freeName(name string) string {
 // submit submits the cells of a spec that no job of its experiment has, and returns how many
 // there are. The experiment has the layout of the spec then.
 func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry bool) (*onCluster, int, error) {
+	if of.HasBudgets() {
+		return nil, 0, usagef("%s has budgets, which only --local keeps; --no-budget runs all cells on the cluster", s.Spec)
+	}
 	e, err := readJobs(a.ctx, cl, of.Name)
 	if err != nil {
 		return nil, 0, err

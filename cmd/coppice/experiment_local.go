@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
@@ -44,14 +45,35 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	if err != nil {
 		return nil, err
 	}
-	err = c.compute(a, layout.Table, works, folder)
+	err = c.compute(a, layout.Table, works, folder, budgets(s, layout.Spent(records)))
 	if errors.Is(err, context.Canceled) {
 		return nil, interrupted{fmt.Sprintf("interrupted; the cells that ended are in %s, and the same command runs the others", c.Dir)}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return layout.Fill(folder.Records(), nil), nil
+	t := layout.Fill(folder.Records(), nil)
+	for _, cells := range experiment.NotRun(t) {
+		a.note("not run: %s", cells)
+	}
+	return t, nil
+}
+
+// budgets lists the budget of each row for the runner, of which earlier runs have spent some.
+func budgets(s *experiment.Spec, spent []float64) []*runner.Budget {
+	list, of := make([]*runner.Budget, len(s.Rows)), make(map[*experiment.Budget]*runner.Budget)
+	for i := range s.Rows {
+		b := s.Rows[i].Budget
+		if b == nil {
+			continue
+		}
+		if of[b] == nil {
+			of[b] = &runner.Budget{Limit: b.Limit.Seconds()}
+		}
+		of[b].Spent += spent[i]
+		list[i] = of[b]
+	}
+	return list
 }
 
 // works lists what there is to do.
@@ -88,18 +110,25 @@ func endedBefore(n int) string {
 }
 
 // compute runs cells and records each that ends.
-func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work, folder *experiment.Folder) error {
+func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work, folder *experiment.Folder, budgets []*runner.Budget) error {
 	m := newMeter(a.stderr)
 	defer m.clear()
+	told, began := false, time.Now()
 	return runner.Run(a.ctx, works, runner.Options{
-		Lanes: c.threadsFlag.count(),
+		Lanes: c.threadsFlag.count(), Budgets: budgets,
 		Put: func(w *runner.Work, cell *experiment.Cell, r *experiment.Record) error {
 			if r.Outcome.Error != "" {
 				a.note("failed: %s, %s, %s: %s", w.Plan.Dataset.Name, t.Rows[cell.Row].Name, foldOf(cell), r.Outcome.Error)
 			}
 			return folder.Put(r)
 		},
-		Show: func(s runner.Status) { m.show(statusLine(s)) },
+		Show: func(s runner.Status) {
+			if s.Firsts && !told && s.Left > 0 {
+				told = true
+				a.note("about %s in all, by the first cell of each row on each dataset", duration(time.Since(began).Seconds()+s.Left))
+			}
+			m.show(statusLine(s))
+		},
 	})
 }
 

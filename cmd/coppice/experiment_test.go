@@ -436,7 +436,7 @@ func TestShippedExperiments(t *testing.T) {
 	artificialFile(t, dir, "first.csv", 200, 1)
 	artificialFile(t, dir, "second.csv", 150, 2)
 	table := tableOf(t, "experiment", "run", "../../experiments/small.yaml", "--data", dir, "--dir", filepath.Join(dir, "e"), "--local")
-	if n := len(table.Cells); n != 6*(3+6) {
+	if n := len(table.Cells); n != 7*(3+6) {
 		t.Errorf("%d cells", n)
 	}
 	for _, c := range table.Cells {

@@ -45,10 +45,18 @@ func cellsOf(t *result.Table) Cells {
 			n.Running++
 		}
 		if len(n.Gaps) < mostNamed {
-			n.Gaps = append(n.Gaps, t.CellName(c)+" ("+c.State+")")
+			n.Gaps = append(n.Gaps, t.CellName(c)+" ("+c.State+budgetOf(t, c)+")")
 		}
 	}
 	return n
+}
+
+// budgetOf says the budget that a missing cell was left out for, if its row has one.
+func budgetOf(t *result.Table, c *result.Cell) string {
+	if b := t.Rows[c.Row].Budget; b != "" && c.State == result.Missing {
+		return "; the budget is " + b
+	}
+	return ""
 }
 
 // Time is how long the done cells of a row took on a dataset, in seconds of computing.

@@ -43,6 +43,9 @@ type Row struct {
 	Algorithm string            `json:"algorithm"`
 	Preset    string            `json:"preset,omitempty"`
 	Settings  map[string]string `json:"settings,omitempty"` // beside the preset's
+	// Budget is how long the cells of the row, and of others with it, may take: those that are
+	// missing were not begun or not ended in it.
+	Budget string `json:"budget,omitempty"`
 }
 
 // Cell is one job of an experiment.

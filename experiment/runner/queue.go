@@ -9,12 +9,15 @@ type Queue struct {
 	done    int
 	seconds float64 // of all that are done
 	running map[int]running
-	next    int // number of the next cell that is handed out
+	next    int    // number of the next cell that is handed out
+	bounded bool   // a group has a budget
+	may     []bool // of remaining
 }
 
 type group struct {
 	cells   int // not handed out
 	begun   bool
+	budget  *Budget // nil: none
 	done    int
 	seconds float64 // of those that are done
 }
@@ -33,14 +36,21 @@ func NewQueue(cells []int) *Queue {
 	return q
 }
 
+// Within sets the budget of a group, which others may share.
+func (q *Queue) Within(group int, b *Budget) {
+	q.groups[group].budget, q.bounded = b, true
+}
+
 // Next returns the group of the next cell, and a number to end it by; ok: there is one. Each
 // group's first cell comes before any second, so that its time is known; then come the cells
-// that take longest, so that no long one is last.
+// that take longest, so that no long one is last. Cells for which no budget is left are not handed
+// out, and others only later where the cells that are running decide.
 func (q *Queue) Next(now time.Time) (of, number int, ok bool) {
 	of = -1
+	may := q.planned(now)
 	for i := range q.groups {
 		g := &q.groups[i]
-		if g.cells == 0 {
+		if !may[i] {
 			continue
 		}
 		if !g.begun {
@@ -72,6 +82,9 @@ func (q *Queue) End(number int, now time.Time) (seconds float64) {
 	g.seconds += seconds
 	q.done++
 	q.seconds += seconds
+	if g.budget != nil {
+		g.budget.Spent += seconds
+	}
 	return seconds
 }
 
@@ -92,9 +105,9 @@ func (q *Queue) Left(now time.Time, lanes int) (seconds float64, known bool) {
 	if q.done == 0 {
 		return 0, false
 	}
-	longest := 0.0
+	longest, may := 0.0, q.planned(now)
 	for i := range q.groups {
-		if n := q.groups[i].cells; n > 0 {
+		if n := q.groups[i].cells; n > 0 && may[i] {
 			seconds += float64(n) * q.estimate(i)
 			longest = max(longest, q.estimate(i))
 		}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -74,5 +75,60 @@ func TestQueueLeft(t *testing.T) {
 	}
 	if left, _ := q.Left(now.Add(4*time.Second), 1); left != 16 {
 		t.Errorf("%v s left on one lane", left)
+	}
+}
+
+// TestQueueBudget: the first cells run while anything is left; then the groups whose cells all fit,
+// those that need least first. Nothing else runs, and the estimate does not count it.
+func TestQueueBudget(t *testing.T) {
+	q, now := NewQueue([]int{3, 10, 10, 2}), time.Unix(0, 0)
+	b := &Budget{Limit: 50, Spent: 2}
+	for group := range 3 {
+		q.Within(group, b)
+	}
+	seconds := []int{5, 1, 4, 100}
+	handed := make([]int, 4)
+	for n := 0; ; n++ {
+		of, number, ok := q.Next(now)
+		if !ok {
+			break
+		}
+		if n < 4 && handed[of] > 0 {
+			t.Errorf("group %d has a second cell as number %d", of, n)
+		}
+		handed[of]++
+		now = now.Add(time.Duration(seconds[of]) * time.Second)
+		q.End(number, now)
+		if n == 3 { // 10 of 50 s are spent by the first cells, and 2 before: 9 and 10 fit into 38, and 36 more do not
+			if left, _ := q.Left(now, 1); left != 100+9+10 || !q.Firsts(now) {
+				t.Errorf("%v s left", left)
+			}
+		} else if n < 3 && q.Firsts(now) {
+			t.Errorf("after %d cells all groups have begun", n+1)
+		}
+	}
+	if want := []int{3, 10, 1, 2}; !slices.Equal(handed, want) || q.NotRun() != 9 || b.Spent != 31 {
+		t.Errorf("%v cells were handed out, want %v; %v s spent", handed, want, b.Spent)
+	}
+}
+
+// TestQueueWaits: while the first cell of a group with a budget runs, nobody knows whether the others
+// fit; a cell may run as long as the budget lasts.
+func TestQueueWaits(t *testing.T) {
+	q, now := NewQueue([]int{3, 1}), time.Unix(0, 0)
+	q.Within(0, &Budget{Limit: 60, Spent: 15})
+	_, first, _ := q.Next(now)
+	if of, _, ok := q.Next(now); of != 1 || !ok {
+		t.Fatalf("group %d", of)
+	}
+	if _, _, ok := q.Next(now); ok || !q.Waits() {
+		t.Error("a second cell before the first has ended")
+	}
+	if q.limit(first) != 45*time.Second || q.limit(first+1) < time.Hour {
+		t.Errorf("limits %v and %v", q.limit(first), q.limit(first+1))
+	}
+	q.End(first, now.Add(30*time.Second))
+	if _, _, ok := q.Next(now.Add(30 * time.Second)); ok || q.Waits() {
+		t.Error("60 s of cells go into 15 s")
 	}
 }

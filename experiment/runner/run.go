@@ -3,6 +3,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -25,11 +26,17 @@ type Status struct {
 	Done, Failed, Running, Cells int
 	Left                         float64 // seconds, as estimated from cells that ended
 	Known                        bool    // Left is
+	// Firsts says that the first cell of each row on each dataset has ended, so that Left is no
+	// longer a guess.
+	Firsts bool
 }
 
 // Options says how cells are run; none of them changes a result.
 type Options struct {
 	Lanes int // cells at a time
+	// Budgets are those of the rows of the spec, nil where there is none: cells for which nothing is
+	// left are not begun, and one that takes all of it is ended.
+	Budgets []*Budget
 	// Put is given the record of each cell that ended, one at a time; its error ends the run.
 	Put func(w *Work, c *experiment.Cell, r *experiment.Record) error
 	// Show, where set, is told how far the run is when a cell ends, and each second.
@@ -52,6 +59,12 @@ func Run(ctx context.Context, works []*Work, o Options) error {
 		s.status.Cells += len(g.cells)
 	}
 	s.queue = NewQueue(counts)
+	for i, g := range s.groups {
+		if b := s.budget(g.cells[0].Row); b != nil {
+			s.queue.Within(i, b)
+		}
+	}
+	s.turn = sync.NewCond(&s.mu)
 	return s.run(ctx)
 }
 
@@ -67,10 +80,19 @@ type session struct {
 	kept   *engine.DerivedMemory
 	groups []*row
 
+	turn    *sync.Cond // a cell has ended, or the run
 	mu      sync.Mutex // of what follows, and held during Put and Show
 	queue   *Queue
 	status  Status
 	failure error
+}
+
+// budget returns that of a row of the spec.
+func (s *session) budget(row int) *Budget {
+	if row < 0 || row >= len(s.Budgets) {
+		return nil
+	}
+	return s.Budgets[row]
 }
 
 // add makes groups of a dataset's cells.
@@ -91,6 +113,11 @@ func (s *session) add(w *Work, parent *jobrun.Job) {
 func (s *session) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.turn.Broadcast()
+	})()
 	ticks := make(chan struct{})
 	go s.tick(ctx, ticks)
 	var lanes sync.WaitGroup
@@ -134,7 +161,9 @@ func (s *session) show() {
 		return
 	}
 	s.status.Running = s.queue.Running()
-	s.status.Left, s.status.Known = s.queue.Left(time.Now(), s.Lanes)
+	now := time.Now()
+	s.status.Left, s.status.Known = s.queue.Left(now, s.Lanes)
+	s.status.Firsts = s.status.Firsts || s.queue.Firsts(now)
 	s.Show(s.status)
 }
 
@@ -144,10 +173,15 @@ func (s *session) one(ctx context.Context, stop context.CancelFunc) bool {
 	if c == nil {
 		return false
 	}
-	o, err := s.compute(ctx, g, c)
+	o, err := s.within(ctx, g, c, number)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.turn.Broadcast()
 	seconds := s.queue.End(number, time.Now())
+	if o == nil && err == nil { // its budget is used
+		s.show()
+		return true
+	}
 	if err == nil {
 		err = s.Put(g.work, c, &experiment.Record{Key: c.Key, Seconds: seconds, Outcome: o})
 	}
@@ -170,10 +204,13 @@ func (s *session) one(ctx context.Context, stop context.CancelFunc) bool {
 func (s *session) begin(ctx context.Context) (*row, *experiment.Cell, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() != nil {
-		return nil, nil, 0
+	of, number, ok := 0, 0, false
+	for ctx.Err() == nil {
+		if of, number, ok = s.queue.Next(time.Now()); ok || !s.queue.Waits() {
+			break
+		}
+		s.turn.Wait()
 	}
-	of, number, ok := s.queue.Next(time.Now())
 	if !ok {
 		return nil, nil, 0
 	}
@@ -181,6 +218,20 @@ func (s *session) begin(ctx context.Context) (*row, *experiment.Cell, int) {
 	c := g.cells[0]
 	g.cells = g.cells[1:]
 	return g, c, number
+}
+
+// within computes a cell as long as its budget lasts; nil: it was ended.
+func (s *session) within(ctx context.Context, g *row, c *experiment.Cell, number int) (*pipeline.Outcome, error) {
+	s.mu.Lock()
+	limit := s.queue.limit(number)
+	s.mu.Unlock()
+	own, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	o, err := s.compute(own, g, c)
+	if err != nil && ctx.Err() == nil && errors.Is(own.Err(), context.DeadlineExceeded) {
+		return nil, nil
+	}
+	return o, err
 }
 
 func (s *session) compute(ctx context.Context, g *row, c *experiment.Cell) (*pipeline.Outcome, error) {

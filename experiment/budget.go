@@ -1,0 +1,113 @@
+package experiment
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// Budget bounds the computing time of some rows together.
+type Budget struct {
+	Limit time.Duration
+	Of    string // what the rows are: an algorithm, or a line of the spec
+}
+
+// String says the budget in reports.
+func (b *Budget) String() string {
+	text := b.Limit.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text + " of " + b.Of
+}
+
+// The bounds of a budget.
+const (
+	leastBudget = time.Second
+	mostBudget  = 10_000 * time.Hour
+)
+
+// duration reads a time such as 90s, 20m or 1h30m.
+func (s *Spec) duration(e entry) time.Duration {
+	d, err := time.ParseDuration(s.text(e))
+	if err != nil || d < leastBudget || d > mostBudget {
+		s.fail(e.valueAt, "%s: %q is not a time from 1s to %.0fh, such as 90s, 20m or 1h30m", e.key, s.text(e), mostBudget.Hours())
+	}
+	return d
+}
+
+// setBudgets gives the rows without a budget of their own that of their algorithm: one for all rows
+// of an algorithm.
+func (s *Spec) setBudgets(e entry) {
+	limit := s.duration(e)
+	of := make(map[string]*Budget)
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		if r.Budget != nil {
+			continue
+		}
+		if of[r.trained] == nil {
+			of[r.trained] = &Budget{limit, r.trained}
+		}
+		r.Budget = of[r.trained]
+	}
+}
+
+// NoBudgets takes the budgets out of the spec, so that all cells are run.
+func (s *Spec) NoBudgets() {
+	for i := range s.Rows {
+		s.Rows[i].Budget = nil
+	}
+}
+
+// HasBudgets reports whether a row has one.
+func (s *Spec) HasBudgets() bool {
+	for i := range s.Rows {
+		if s.Rows[i].Budget != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Spent returns the seconds of computing that the cells of each row have taken, by the row's number.
+func (l *Layout) Spent(records map[string]*Record) []float64 {
+	spent := make([]float64, len(l.Table.Rows))
+	counted := make(map[string]bool) // keys: a cell may stand in two rows
+	for i := range l.Table.Cells {
+		key := l.Keys[i]
+		if r := records[key]; r != nil && key != "" && !counted[key] {
+			counted[key] = true
+			spent[l.Table.Cells[i].Row] += r.Seconds
+		}
+	}
+	return spent
+}
+
+// NotRun says which cells of rows with a budget are missing: how many of which row on which dataset.
+func NotRun(t *result.Table) (list []string) {
+	type where struct{ dataset, row int }
+	counts, order := make(map[where]int), []where(nil)
+	for _, c := range t.Cells {
+		if c.State != result.Missing || t.Rows[c.Row].Budget == "" {
+			continue
+		}
+		at := where{c.Dataset, c.Row}
+		if counts[at]++; counts[at] == 1 {
+			order = append(order, at)
+		}
+	}
+	for _, at := range order {
+		cells := "cells"
+		if counts[at] == 1 {
+			cells = "cell"
+		}
+		list = append(list, fmt.Sprintf("%s, %s (%d %s; the budget is %s)", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, counts[at], cells, t.Rows[at.row].Budget))
+	}
+	return list
+}
