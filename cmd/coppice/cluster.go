@@ -89,13 +89,13 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 	if c.ModelOut != "" {
 		err = download(a.ctx, cl, job, o)
 	}
-	if err == nil && c.PredictionsOut != "" && job.Predictions != nil {
+	if err == nil && (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
 		o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob)
 	}
 	if err == nil {
 		err = r.addHeldOut(a, cl, job)
 	}
-	if err == nil && c.CurveOut != "" {
+	if err == nil && (c.CurveOut != "" || c.Figures != "") {
 		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
 	}
 	return r, o, err

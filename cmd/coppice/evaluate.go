@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ type evaluateCmd struct {
 	Measures  string `default:"ten" enum:"ten,all" help:"ten: the usual measures; all: Spearman, Jensen-Shannon, zero-one loss and error probability as well, but not of each row."`
 	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does."`
 	Out       string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
+	Figures   string `placeholder:"DIR" help:"Draw to folder DIR, each as .svg and .png: predicted beside true distributions of some rows, the cumulative score of numbers, the confusion matrix of classes, a colour map of three labels on a grid."`
 
 	formatFlag
 	threadsFlag
@@ -45,7 +47,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names, c.LabelsFile); err != nil {
 		return err
 	}
-	if err := c.threadsFlag.check(); err != nil {
+	if err := cmp.Or(c.threadsFlag.check(), checkFigures("--figures", c.Figures)); err != nil {
 		return err
 	}
 	m, err := openModel(c.Model)
@@ -78,6 +80,9 @@ func (c *evaluateCmd) Run(a *app) error {
 		return err
 	}
 	defer rows.discard()
+	if c.Figures != "" {
+		e.shown = &shownRows{plane: true}
+	}
 	progress := newMeter(a.stderr)
 	reading := readingFor(a.ctx, "evaluating", checks, progress)
 	reading.LeftOut = e.LeftOut.add
@@ -86,10 +91,25 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.draw(a, m, e); err != nil {
+		return err
+	}
 	if err := rows.end(); err != nil {
 		return err
 	}
 	return a.printBeside(c.Out, e, e.text)
+}
+
+// draw draws the figures of an evaluation.
+func (c *evaluateCmd) draw(a *app, m *model, e *evaluation) error {
+	if c.Figures == "" {
+		return nil
+	}
+	all, err := e.shown.figures(m, e)
+	if err != nil {
+		return err
+	}
+	return writeFigures(a, c.Figures, all)
 }
 
 // plan finds out which measures there are, and refuses flags about others.
@@ -139,7 +159,8 @@ type evaluation struct {
 	Out           string            `json:"out,omitempty"`
 
 	plan      *measures.Plan
-	confusion []string // the names of the classes of a confusion matrix that the text has; nil: none
+	shown     *shownRows // what figures show; nil: there are none
+	confusion []string   // the names of the classes of a confusion matrix that the text has; nil: none
 }
 
 // rowMeasures are the measures of one row, of the model and of the mean predictor.
@@ -178,6 +199,7 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 			if e.plan.Number {
 				continue
 			}
+			e.shown.take(p, i)
 			label := p.rows.Label(i)
 			if err := rows.take(p.name(i), measures.ClippedRow(label, p.row(i), e.plan.Clip), measures.ClippedRow(label, mean, e.plan.Clip)); err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"path/filepath"
 
 	reporting "github.com/coppice-ldl/coppice/experiment/report"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
@@ -11,22 +12,29 @@ import (
 type reportFlags struct {
 	Format   string  `enum:"table,md,csv,json,latex,html" default:"table" placeholder:"F" help:"What the report is: table, md, csv, json, latex or html. -o json prints the cells instead."`
 	Out      string  `placeholder:"FILE" help:"Write the report to FILE instead of stdout."`
+	Figures  string  `placeholder:"DIR" help:"Draw the figures of the report to folder DIR as well, each as .svg and .png; then md and latex show them."`
 	NoTimes  bool    `help:"Leave times out: reports of two runs of an experiment are equal then."`
 	Sample   bool    `help:"Show the sample's deviations over folds, divided by n - 1 (default: the population's)."`
 	Level    float64 `default:"0.05" placeholder:"P" help:"Level of tests and of the critical difference."`
 	AllTests bool    `help:"Show the tests of every measure (default: of the first; csv and json have all)."`
 }
 
-// check refuses a level that is none.
+// check refuses a level that is none, and a folder for figures that cannot be one.
 func (f *reportFlags) check() error {
+	if err := checkFigures("--figures", f.Figures); err != nil {
+		return err
+	}
 	if !(f.Level >= reporting.LeastLevel && f.Level < 1) {
 		return usagef("--level %v: want a number from %v to below 1", f.Level, reporting.LeastLevel)
 	}
 	return nil
 }
 
-// write writes the report, or the cells in JSON.
+// write writes the report, or the cells in JSON, and the figures.
 func (f *reportFlags) write(a *app, t *tables.Table) error {
+	if err := f.drawFigures(a, t); err != nil {
+		return err
+	}
 	if f.Out == "" {
 		return f.writeTo(a.stdout, a.json, t)
 	}
@@ -45,5 +53,48 @@ func (f *reportFlags) writeTo(w io.Writer, asJSON bool, t *tables.Table) error {
 	if asJSON {
 		return t.Encode(w)
 	}
-	return reporting.Write(w, t, f.Format, reporting.Options{NoTimes: f.NoTimes, Sample: f.Sample, Level: f.Level, AllTests: f.AllTests})
+	return reporting.Write(w, t, f.Format, f.options())
+}
+
+func (f *reportFlags) options() reporting.Options {
+	return reporting.Options{NoTimes: f.NoTimes, Sample: f.Sample, Level: f.Level, AllTests: f.AllTests, Pictures: f.pictures()}
+}
+
+// pictures is the folder of the figures, as seen from the report.
+func (f *reportFlags) pictures() string {
+	if f.Figures == "" || f.Out == "" {
+		return f.Figures
+	}
+	dir, err := filepath.Abs(f.Figures)
+	if err != nil {
+		return f.Figures
+	}
+	from, err := filepath.Abs(filepath.Dir(f.Out))
+	if err != nil {
+		return f.Figures
+	}
+	if path, err := filepath.Rel(from, dir); err == nil {
+		dir = path
+	}
+	return filepath.ToSlash(dir)
+}
+
+// drawFigures draws the figures of the report.
+func (f *reportFlags) drawFigures(a *app, t *tables.Table) error {
+	if f.Figures == "" {
+		return nil
+	}
+	figures, err := reporting.Figures(t, f.options())
+	if err != nil {
+		return err
+	}
+	var all []namedFigure
+	for i := range figures {
+		drawn, err := figures[i].Draw()
+		if err != nil {
+			return err
+		}
+		all = append(all, namedFigure{figures[i].Name, drawn})
+	}
+	return writeFigures(a, f.Figures, all)
 }

@@ -21,6 +21,8 @@ type jobPredictionsCmd struct {
 	Job string `arg:"" help:"Number or name of the job."`
 	Out string `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
 
+	Figures string `placeholder:"DIR" help:"Draw to folder DIR as well, each as .svg and .png: predicted beside true distributions of some rows, the cumulative score of numbers and the confusion matrix of classes."`
+
 	formatFlag
 	serverFlags
 }
@@ -28,7 +30,7 @@ type jobPredictionsCmd struct {
 // Run implements `coppice job predictions`.
 func (c *jobPredictionsCmd) Run(a *app) error {
 	format, err := c.of(c.Out)
-	if err != nil {
+	if err = cmp.Or(err, checkFigures("--figures", c.Figures)); err != nil {
 		return err
 	}
 	cl, err := c.connect(a)
@@ -64,6 +66,10 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 		return err
 	}
 	if err := out.commit(); err != nil {
+		return err
+	}
+	o.Predictions = b
+	if err := drawResult(a, c.Figures, r, o); err != nil {
 		return err
 	}
 	shown := struct {

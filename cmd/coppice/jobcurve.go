@@ -8,15 +8,27 @@ import (
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/experiment/plots"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-type jobCurveCmd struct{ jobArg }
+type jobCurveCmd struct {
+	jobArg
+	Plot string `placeholder:"FILE" help:"Draw the curve to FILE: .svg or .png."`
+}
 
 func (*jobCurveCmd) outputs() []string { return []string{outputCSV} }
 
 // Run implements `coppice job curve`.
 func (c *jobCurveCmd) Run(a *app) error {
+	var plot *figureFile
+	if c.Plot != "" {
+		var err error
+		if plot, err = createFigure("--plot", c.Plot); err != nil {
+			return err
+		}
+		defer plot.discard()
+	}
 	cl, err := c.connect(a)
 	if err != nil {
 		return err
@@ -25,6 +37,15 @@ func (c *jobCurveCmd) Run(a *app) error {
 	line, err := cl.Curve(a.ctx, c.Job)
 	if err != nil {
 		return err
+	}
+	if plot != nil {
+		f, err := plots.Curve("job "+line.Name, line.Points, line.Folds)
+		if err != nil {
+			return err
+		}
+		if err := plot.draw(f); err != nil {
+			return err
+		}
 	}
 	if a.output == outputCSV {
 		return writeCurve(a.stdout, line.Points, line.Folds)

@@ -27,6 +27,7 @@ type trainCmd struct {
 	PredictionsOut string `placeholder:"FILE" help:"Write the predictions of the held-out rows to FILE: .csv, .csv.gz or .npz."`
 
 	CurveOut string `placeholder:"FILE.csv" help:"Write the losses step by step to FILE.csv."`
+	Figures  string `placeholder:"DIR" help:"Draw to folder DIR, each as .svg and .png: the learning curve and, of the held-out rows, predicted beside true distributions, the cumulative score of numbers and the confusion matrix of classes."`
 
 	Local      bool        `help:"Train in this process, without a cluster."`
 	Memory     units.Bytes `placeholder:"SIZE" help:"With --local: bound of the memory, such as 8GiB, that a unit on the whole dataset (an exact fit) may take; a job that needs more is refused (default: none)."`
@@ -89,6 +90,9 @@ func (c *trainCmd) Run(a *app) error {
 	if err := line.write(r); err != nil {
 		return err
 	}
+	if err := drawResult(a, c.Figures, r, o); err != nil {
+		return err
+	}
 	return a.print(r, r.text)
 }
 
@@ -109,7 +113,7 @@ func (c *trainCmd) checkFiles(file *spec.File) error {
 			return usagef("--curve-out %s: another output goes there", c.CurveOut)
 		}
 	}
-	return cmp.Or(c.belongTo(c.Data), notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...),
+	return cmp.Or(c.belongTo(c.Data), checkFigures("--figures", c.Figures), notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...),
 		notAnInput("--curve-out", c.CurveOut, inputs...))
 }
 

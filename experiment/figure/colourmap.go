@@ -6,9 +6,8 @@ import (
 	"image/color"
 	"math"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
 // ColourMap shows label distributions over two features, as Geng 2016 shows the artificial set: a
@@ -30,8 +29,15 @@ type Map struct {
 	Degrees [][3]float64
 }
 
-// mapSize is the height of a line of pictures.
-const mapSize = 26 * vg.Millimeter
+// The measures of a colour map, in points: the gap between pictures, and the room beside and below them for the
+// axis: numbers and its name.
+const (
+	mapGap  = vg.Length(8)
+	mapSide = vg.Length(30)
+	mapName = labelSize + 6 // the name above a picture
+	// mapColumns are the picture in colour and one for each label.
+	mapColumns = 4
+)
 
 // Figure returns the figure. Errors wrap ErrData: no maps or more than 4, no area, or a map with
 // another number of points.
@@ -49,12 +55,10 @@ func (m *ColourMap) Figure() (*Figure, error) {
 			}
 		}
 	}
-	low, high := m.limits()
-	var plots [][]tile
-	for i := range m.Maps {
-		plots = append(plots, m.line(i, low, high))
-	}
-	return tiled(m.Title, plots, nil, vg.Length(len(plots))*mapSize+20), nil
+	g := &colours{ColourMap: m, side: (columnWidth - 2*margin - mapSide - (mapColumns-1)*mapGap - 6) / mapColumns}
+	g.low, g.high = m.limits()
+	height := 2*margin + headHeight(m.Title, nil) + vg.Length(len(m.Maps))*(mapName+g.side+mapGap) + mapSide - 4
+	return &Figure{width: columnWidth, height: height, draw: g.draw}, nil
 }
 
 // limits returns the least and the greatest degree of each label in the first map.
@@ -68,39 +72,76 @@ func (m *ColourMap) limits() (low, high [3]float64) {
 	return low, high
 }
 
-// line returns the pictures of one map: in colour, and one for each label.
-func (m *ColourMap) line(i int, low, high [3]float64) (tiles []tile) {
-	byte8 := func(d [3]float64, c int) uint8 {
-		if high[c] == low[c] {
-			return 128
-		}
-		return uint8(math.Round(255 * min(max((d[c]-low[c])/(high[c]-low[c]), 0), 1)))
-	}
-	for picture := range 4 {
-		x, y := Axis{}, Axis{}
-		title := m.Maps[i].Name
-		if picture > 0 {
-			title = fmt.Sprintf("label %d", picture)
-		}
-		if i == len(m.Maps)-1 {
-			x = m.X
-		}
-		if picture == 0 {
-			y = m.Y
-		}
-		p := newPlot(x, y)
-		p.X.Padding, p.Y.Padding = 0, 0
-		p.X.Tick.Marker, p.Y.Tick.Marker = endTicks(m.FromX, m.ToX, i == len(m.Maps)-1), endTicks(m.FromY, m.ToY, picture == 0)
-		p.Add(plotter.NewImage(m.picture(&m.Maps[i], func(d [3]float64) color.Color {
-			if picture == 0 {
-				return color.NRGBA{byte8(d, 0), byte8(d, 1), byte8(d, 2), 255}
-			}
-			return color.Gray{Y: byte8(d, picture-1)}
-		}), m.FromX, m.FromY, m.ToX, m.ToY))
-		tiles = append(tiles, tile{p, title})
-	}
-	return tiles
+// colours is a colour map with the side of its pictures, which are squares.
+type colours struct {
+	*ColourMap
+	side      vg.Length
+	low, high [3]float64
 }
+
+func (g *colours) draw(c draw.Canvas) {
+	c = head(draw.Crop(c, margin, -margin, margin, -margin), g.Title, nil)
+	y := c.Max.Y
+	for i := range g.Maps {
+		y -= mapName + g.side
+		for picture := range mapColumns {
+			x := c.Min.X + mapSide + vg.Length(picture)*(g.side+mapGap)
+			g.drawPicture(c, i, picture, vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + g.side, Y: y + g.side}})
+		}
+		g.drawSide(c, y)
+		if i == len(g.Maps)-1 {
+			g.drawBelow(c, y)
+		}
+		y -= mapGap
+	}
+}
+
+// drawPicture draws a map in colour, the first picture, or one of its labels in grey, with its name above.
+func (g *colours) drawPicture(c draw.Canvas, i, picture int, at vg.Rectangle) {
+	name := g.Maps[i].Name
+	if picture > 0 {
+		name = fmt.Sprintf("label %d", picture)
+	}
+	c.DrawImage(at, g.picture(&g.Maps[i], func(d [3]float64) color.Color {
+		if picture == 0 {
+			return color.NRGBA{g.shade(d, 0), g.shade(d, 1), g.shade(d, 2), 255}
+		}
+		return color.Gray{Y: g.shade(d, picture-1)}
+	}))
+	c.StrokeLines(hairline, []vg.Point{at.Min, {X: at.Max.X, Y: at.Min.Y}, at.Max, {X: at.Min.X, Y: at.Max.Y}, at.Min})
+	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: (at.Min.X + at.Max.X) / 2, Y: at.Max.Y + 2}, name)
+}
+
+// shade is a degree of a label between its least and its greatest one, from 0 to 255.
+func (g *colours) shade(d [3]float64, label int) uint8 {
+	low, high := g.low[label], g.high[label]
+	if high == low {
+		return 128
+	}
+	return uint8(math.Round(255 * min(max((d[label]-low)/(high-low), 0), 1)))
+}
+
+// drawSide writes the ends of Y and its name beside the first picture of a line, drawBelow those of X below each
+// picture of the last line.
+func (g *colours) drawSide(c draw.Canvas, y vg.Length) {
+	right := c.Min.X + mapSide - 3
+	c.FillText(letters(tickSize, draw.XRight, draw.YBottom), vg.Point{X: right, Y: y}, endText(g.FromY))
+	c.FillText(letters(tickSize, draw.XRight, draw.YTop), vg.Point{X: right, Y: y + g.side}, endText(g.ToY))
+	name := letters(labelSize, draw.XCenter, draw.YTop)
+	name.Rotation = quarter
+	c.FillText(name, vg.Point{X: c.Min.X, Y: y + g.side/2}, g.Y.label())
+}
+
+func (g *colours) drawBelow(c draw.Canvas, y vg.Length) {
+	for picture := range mapColumns {
+		x := c.Min.X + mapSide + vg.Length(picture)*(g.side+mapGap)
+		c.FillText(letters(tickSize, draw.XLeft, draw.YTop), vg.Point{X: x, Y: y - 3}, endText(g.FromX))
+		c.FillText(letters(tickSize, draw.XRight, draw.YTop), vg.Point{X: x + g.side, Y: y - 3}, endText(g.ToX))
+		c.FillText(letters(labelSize, draw.XCenter, draw.YTop), vg.Point{X: x + g.side/2, Y: y - 5 - tickSize}, g.X.label())
+	}
+}
+
+func endText(v float64) string { return fmt.Sprintf("%.3g", v) }
 
 // picture returns a map as an image, with the greatest Y at the top. Points are repeated so that
 // readers who smooth pictures show squares.
@@ -113,17 +154,4 @@ func (m *ColourMap) picture(of *Map, shade func([3]float64) color.Color) image.I
 		}
 	}
 	return img
-}
-
-// endTicks are at both ends and in the middle, with labels only where asked for.
-func endTicks(from, to float64, labels bool) plot.ConstantTicks {
-	var all plot.ConstantTicks
-	for _, v := range []float64{from, (from + to) / 2, to} {
-		t := plot.Tick{Value: v, Label: ""}
-		if labels {
-			t.Label = fmt.Sprintf("%.3g", v)
-		}
-		all = append(all, t)
-	}
-	return all
 }

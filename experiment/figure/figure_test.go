@@ -64,7 +64,7 @@ func examples() map[string]figurer {
 		"distributions": &Distributions{
 			Title: "SJAFFE, fold 0", Labels: Axis{Name: "emotion"}, Names: []string{"happy", "sad", "surprise", "anger", "disgust", "fear"},
 			Rows: []Compared{
-				{"row 3 (K-L 0.01)", []float64{.4, .1, .2, .1, .1, .1}, []float64{.35, .15, .2, .1, .1, .1}},
+				{"row 31234: K-L 0.00017", []float64{.4, .1, .2, .1, .1, .1}, []float64{.35, .15, .2, .1, .1, .1}},
 				{"row 17 (K-L 0.03)", []float64{.1, .3, .1, .2, .2, .1}, []float64{.15, .25, .1, .2, .15, .15}},
 				{"row 208 (K-L 0.1)", []float64{.1, .1, .1, .1, .2, .4}, []float64{.2, .2, .1, .2, .1, .2}},
 			},

@@ -56,6 +56,9 @@ func (l *Lines) Figure() (*Figure, error) {
 	return withLegend(p, l.Title, entries, linesHeight), nil
 }
 
+// LabelUnit is the unit of numbers whose own is not known.
+const LabelUnit = "units of the labels"
+
 // CumulativeScores returns a figure of the share of rows, in percent, whose error is at most 0, 1,
 // 2 and so on; each list of scores holds shares from 0 to 1.
 func CumulativeScores(title, unit string, names []string, scores [][]float64) (*Figure, error) {

@@ -15,7 +15,7 @@ type tile struct {
 }
 
 // tileName is the room for the name of a tile.
-const tileName = labelSize + 5
+const tileName = labelSize + 8
 
 // tiled returns a figure of lines of plots, below a title and a legend.
 func tiled(title string, tiles [][]tile, l legend, height vg.Length) *Figure {
@@ -39,8 +39,11 @@ func drawTiles(c draw.Canvas, tiles [][]tile) {
 	for y, line := range tiles {
 		for x, t := range line {
 			t.Draw(canvases[y][x])
-			data := t.DataCanvas(canvases[y][x])
-			c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: data.Center().X, Y: data.Max.Y + 4}, t.name)
+			data, room := t.DataCanvas(canvases[y][x]), canvases[y][x]
+			style := letters(labelSize, draw.XCenter, draw.YBottom)
+			half := style.Width(t.name) / 2 // the name stays within its tile
+			at := max(min(data.Center().X, room.Max.X-half), room.Min.X+half)
+			c.FillText(style, vg.Point{X: at, Y: data.Max.Y + 7}, t.name)
 		}
 	}
 }

@@ -14,6 +14,7 @@ var layers = []struct {
 }{
 	{"internal/version", nil},
 	{"internal/harness/allocs", nil},
+	{"internal/harness/browser", nil}, // for tests: nobody above may import it
 	{"internal/rtt", nil},
 	{"internal/machine", nil},
 	{"internal/units", nil},
@@ -40,6 +41,7 @@ var layers = []struct {
 	{"experiment/statistics", nil},
 	{"experiment/figure", []string{"experiment/statistics"}},
 	{"experiment/report", []string{"experiment/result", "experiment/statistics", "experiment/figure", "algorithms/measures"}},
+	{"experiment/plots", []string{"experiment/figure", "algorithms/curve", "algorithms/measures", "dataset"}},
 	{"spec", []string{"protocol", "round", "algorithms", "dataset", "internal/yamltree"}},
 	{"client", []string{"protocol", "dataset", "internal/archive", "internal/units"}},
 	{"internal/harness/netlab", []string{"internal/units"}},
@@ -68,7 +70,7 @@ var layers = []struct {
 	{"experiment", []string{"experiment/result", "experiment/folds", "spec", "protocol", "round", "algorithms", "dataset", "internal/yamltree", "internal/num"}},
 	{"experiment/runner", []string{"experiment", "internal/local", "jobrun", "engine", "round", "algorithms", "dataset"}},
 	{"cmd", []string{
-		"experiment", "experiment/runner", "experiment/result", "experiment/report", "experiment/folds", "worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
+		"experiment", "experiment/runner", "experiment/result", "experiment/report", "experiment/plots", "experiment/folds", "worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
 		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "round", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
@@ -139,7 +141,7 @@ func TestImportsRunDownwards(t *testing.T) {
 
 // TestHarnessOfTests: what helps tests is in no binary.
 func TestHarnessOfTests(t *testing.T) {
-	forTests := []string{"internal/harness/testkit", "internal/harness/allocs", "algorithms/algorithmtest"}
+	forTests := []string{"internal/harness/testkit", "internal/harness/allocs", "internal/harness/browser", "algorithms/algorithmtest"}
 	for _, s := range sources(t) {
 		for _, p := range s.imports() {
 			dir, ours := strings.CutPrefix(p, module+"/")

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	figures "github.com/coppice-ldl/coppice/experiment/figure"
+)
+
+// namedFigure is a figure that goes to a folder under a name.
+type namedFigure struct {
+	name string
+	*figures.Figure
+}
+
+// checkFigures refuses a folder for figures that is a file, or is in no folder, before anything
+// is computed.
+func checkFigures(flag, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if info, err := os.Stat(dir); err == nil {
+		if !info.IsDir() {
+			return usagef("%s %s: is a file; give the name of a folder", flag, dir)
+		}
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(dir)); err != nil {
+		return usagef("%s %s: its folder does not exist", flag, dir)
+	}
+	return nil
+}
+
+// writeFigures writes each figure as SVG and as PNG; all of them are drawn before the first one
+// is written.
+func writeFigures(a *app, dir string, all []namedFigure) error {
+	if len(all) == 0 {
+		a.note("%s: there is nothing to draw", dir)
+		return nil
+	}
+	drawn := make(map[string][]byte)
+	var names []string
+	for _, f := range all {
+		var svg, png bytes.Buffer
+		if err := f.SVG(&svg); err != nil {
+			return err
+		}
+		if err := f.PNG(&png); err != nil {
+			return err
+		}
+		drawn[f.name+".svg"], drawn[f.name+".png"] = svg.Bytes(), png.Bytes()
+		names = append(names, f.name+".svg", f.name+".png")
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("%s: cannot be made: %w", dir, err)
+	}
+	for _, name := range names {
+		if err := writeFile(filepath.Join(dir, name), drawn[name]); err != nil {
+			return err
+		}
+	}
+	a.note("%s in %s, each as .svg and .png", plural(len(all), "figure"), dir)
+	return nil
+}

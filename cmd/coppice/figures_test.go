@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// drawnIn returns the texts of the figures of a folder by name, each of which is there as SVG and as PNG.
+func drawnIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	drawn, names := make(map[string]string), contents(t, dir)
+	for _, name := range names {
+		stem, ok := strings.CutSuffix(name, ".svg")
+		if !ok {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn[stem] = string(b)
+		in, err := os.Open(filepath.Join(dir, stem+".png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := png.DecodeConfig(in); err != nil {
+			t.Errorf("%s.png: %v", stem, err)
+		}
+		in.Close()
+	}
+	if len(names) != 2*len(drawn) {
+		t.Errorf("%s has %v", dir, names)
+	}
+	return drawn
+}
+
+// hasTexts compares the names of figures and looks for texts in each.
+func hasTexts(t *testing.T, drawn map[string]string, want map[string][]string) {
+	t.Helper()
+	for name, texts := range want {
+		for _, text := range texts {
+			if !strings.Contains(drawn[name], text) {
+				t.Errorf("figure %s has no %q", name, text)
+			}
+		}
+	}
+	for name := range drawn {
+		if want[name] == nil {
+			t.Errorf("there is a figure %s", name)
+		}
+	}
+}
+
+// TestFiguresOfTraining: a training draws its learning curve and what it predicted of the rows that it held out.
+func TestFiguresOfTraining(t *testing.T) {
+	dir := t.TempDir()
+	set := artificialFile(t, dir, "set.csv", 120, 1)
+	var ages, classes strings.Builder
+	ages.WriteString("x,y,age\n")
+	classes.WriteString("x,y,kind\n")
+	for i := range 120 {
+		fmt.Fprintf(&ages, "%d,%d,%d\n", i%7, i%5, 20+i%7+i%5)
+		fmt.Fprintf(&classes, "%d,%d,%s\n", i%7, i%5, []string{"oak", "elm"}[i%2])
+	}
+	train := []string{"train", "--local", "--test-fraction", "0.3", "--algorithm"}
+	for name, c := range map[string]struct {
+		args []string
+		want map[string][]string
+	}{
+		"distributions": {[]string{"ldlf", "--steps", "40", "--data", set}, map[string][]string{
+			"learning-curve": {"set: ldlf", "loss, K-L (nats)", ">validation<"}, "distributions": {"set: ldlf, test rows", ">predicted<", "K-L "},
+		}},
+		"folds": {[]string{"ldlf", "--steps", "40", "--data", set, "--folds", "3", "--test-fraction", "0"}, map[string][]string{
+			"learning-curve": {">fold 2<"}, "distributions": {">true<"},
+		}},
+		"ages": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "ages.csv", ages.String()), "--labels", "age", "--range", "18:34", "--sigma", "2"}, map[string][]string{
+			"cumulative-score": {">expected<", "mean predictor", "rows (%)"}, "distributions": {">number<"}, "learning-curve": {">training<"},
+		}},
+		"classes": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "classes.csv", classes.String()), "--labels", "class"}, map[string][]string{
+			"confusion": {">oak<", "true class"}, "distributions": {">elm<"}, "learning-curve": {">training<"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			figures := filepath.Join(dir, name+".figures")
+			works(t, append(append(slices.Clone(train), c.args...), "--figures", figures)...)
+			hasTexts(t, drawnIn(t, figures), c.want)
+		})
+	}
+}
+
+// TestFiguresOfEvaluation: on a grid there is a colour map, on other rows there is none.
+func TestFiguresOfEvaluation(t *testing.T) {
+	dir := t.TempDir()
+	set, grid, model := artificialFile(t, dir, "set.csv", 200, 1), filepath.Join(dir, "grid.csv"), filepath.Join(dir, "m.model")
+	works(t, "dataset", "generate", "--grid", "11", "--out", grid)
+	works(t, "train", "--local", "--data", set, "--algorithm", "sa-bfgs", "--model-out", model)
+	for data, want := range map[string]map[string][]string{
+		set:  {"distributions": {"set: sa-bfgs"}},
+		grid: {"distributions": {"grid: sa-bfgs", "row "}, "colours": {">true<", ">predicted<", ">label 3<"}},
+	} {
+		figures := filepath.Join(dir, filepath.Base(data)+".figures")
+		works(t, "evaluate", "--model", model, "--data", data, "--figures", figures)
+		hasTexts(t, drawnIn(t, figures), want)
+	}
+}
+
+// TestFiguresOfReport: the figures of an experiment are files, which its report in Markdown shows, and a folder that
+// cannot be one is refused before anything runs.
+func TestFiguresOfReport(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 60, 1)
+	artificialFile(t, dir, "second.csv", 60, 2)
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv, second.csv]\nfolds: 2\nmeasures: [kl]\nrows: [{algorithm: structrf, grid: {trees: [1, 2, 3]}}]")
+	if e := coppice(t, "experiment", "run", spec, "--local", "--figures", spec); e.code != exitUsage || !strings.Contains(e.stderr, "e.yaml: is a file") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
+	if e := coppice(t, "experiment", "run", spec, "--local", "--figures", filepath.Join(dir, "no", "where")); e.code != exitUsage || !strings.Contains(e.stderr, "its folder does not exist") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
+	figures, report := filepath.Join(dir, "figures"), filepath.Join(dir, "report.md")
+	works(t, "experiment", "run", spec, "--local", "--figures", figures, "--format", "md", "--out", report)
+	hasTexts(t, drawnIn(t, figures), map[string][]string{
+		"01-ranks-kl": {"average rank"}, "02-first-structrf-by-trees-kl": {">trees<", "K-L (nats)"}, "03-second-structrf-by-trees-kl": {"second: structrf by trees"},
+		"04-seconds-by-trees": {"time of a cell (s)", "first (slope "},
+	})
+	b, err := os.ReadFile(report)
+	if err != nil || !strings.Contains(string(b), "](<figures/02-first-structrf-by-trees-kl.svg>)") {
+		t.Errorf("the report does not show the figures, error %v", err)
+	}
+}

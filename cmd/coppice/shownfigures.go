@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/algorithms/predictions"
+	"github.com/coppice-ldl/coppice/experiment/plots"
+)
+
+// mostShown bounds the degrees of rows that figures choose from: of a longer file the first rows
+// take part.
+const mostShown = 16 << 20
+
+// setBeside sets the measures beside the ten, which may be nil.
+func setBeside(e *plots.Evaluated, a *pipeline.Added) {
+	if a == nil {
+		return
+	}
+	e.Model, e.Baseline, e.BaselineName = a.Model, a.Baseline(), "mean predictor"
+	if a.MeanPredictor == nil {
+		e.BaselineName = "median predictor"
+	}
+}
+
+// evaluatedOf is what figures show of held-out rows; encoded may be empty: their predictions were
+// not kept.
+func evaluatedOf(title string, added *pipeline.Added, encoded []byte) (*plots.Evaluated, error) {
+	e := &plots.Evaluated{Title: title}
+	setBeside(e, added)
+	if len(encoded) == 0 {
+		return e, nil
+	}
+	set, err := predictions.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	e.Type, e.LabelNames = set.Type, set.LabelNames
+	e.Rows.Labels = set.Labels
+	if set.Number {
+		return e, nil
+	}
+	for i, row := range set.Row {
+		name := "row " + strconv.FormatUint(uint64(row), 10)
+		if len(set.Names) > 0 {
+			name = set.Names[i]
+		}
+		e.Rows.Add(name, set.TruthOf(i), set.PredictedOf(i))
+	}
+	return e, nil
+}
+
+// namedOf draws the figures of an evaluation.
+func namedOf(e *plots.Evaluated) (all []namedFigure, err error) {
+	figures, err := e.Figures()
+	for _, f := range figures {
+		all = append(all, namedFigure{f.Name, f.Figure})
+	}
+	return all, err
+}
+
+// drawResult draws the learning curve and what figures show of the held-out rows.
+func drawResult(a *app, dir string, r *result, o *pipeline.Outcome) error {
+	if dir == "" {
+		return nil
+	}
+	e, err := evaluatedOf(fmt.Sprintf("%s: %s, %s", r.Dataset, r.Algorithm, r.EvaluatedOn), r.Added, o.Predictions)
+	if err != nil {
+		return err
+	}
+	all, err := namedOf(e)
+	if err != nil {
+		return err
+	}
+	if r.Line != nil && hasLosses(r.Line.Points, r.Line.Folds) {
+		f, err := plots.Curve(r.Dataset+": "+r.Algorithm, r.Line.Points, r.Line.Folds)
+		if err != nil {
+			return err
+		}
+		all = append(all, namedFigure{"learning-curve", f})
+	}
+	return writeFigures(a, dir, all)
+}
+
+// hasLosses reports whether there is a point to draw.
+func hasLosses(points []curve.Point, folds [][]curve.Point) bool {
+	for _, f := range folds {
+		if len(f) > 0 {
+			return true
+		}
+	}
+	return len(points) > 0
+}
+
+// shownRows collects what figures show of rows that are evaluated; nil collects nothing.
+type shownRows struct {
+	rows   plots.Rows
+	points plots.Points
+	plane  bool // rows may be points of a plane: three labels, and dense features
+	taken  int  // degrees
+}
+
+// take adds row i of a block.
+func (s *shownRows) take(p *predicted, i int) {
+	if s == nil || s.taken >= mostShown {
+		return
+	}
+	label := p.rows.Label(i)
+	s.taken += len(label)
+	name := p.name(i)
+	if p.names == nil {
+		name = "row " + name
+	}
+	s.rows.Add(name, label, p.row(i))
+	if s.plane = s.plane && len(label) == 3 && !p.rows.Sparse && p.rows.Features >= 2; s.plane {
+		at := i * p.rows.Features
+		s.points.Add(p.rows.X[at], p.rows.X[at+1], label, p.row(i))
+	}
+}
+
+// figures draws what an evaluation of a model shows.
+func (s *shownRows) figures(m *model, e *evaluation) ([]namedFigure, error) {
+	v := &plots.Evaluated{Title: datasetName(e.Data) + ": " + m.file.Algorithm, Type: e.plan.Type, LabelNames: m.provenance.LabelNames, Rows: s.rows}
+	_, v.Rows.Labels = m.Shape()
+	setBeside(v, e.Added)
+	if s.plane && s.taken < mostShown {
+		x, y := "feature 0", "feature 1"
+		if names := m.schema().FeatureNames; len(names) > 1 {
+			x, y = names[0], names[1]
+		}
+		v.Map = s.points.Map(v.Title, x, y)
+	}
+	return namedOf(v)
+}

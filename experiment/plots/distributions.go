@@ -1,0 +1,88 @@
+package plots
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/experiment/figure"
+)
+
+// Rows are rows with their true and predicted distributions.
+type Rows struct {
+	Labels          int
+	Names           []string  // of each row
+	True, Predicted []float32 // rows x Labels, row-major
+}
+
+// Add appends a row; the slices are copied.
+func (r *Rows) Add(name string, truth, predicted []float32) {
+	r.Labels = len(truth)
+	r.Names = append(r.Names, name)
+	r.True, r.Predicted = append(r.True, truth...), append(r.Predicted, predicted...)
+}
+
+// shownRows is how many rows are shown.
+const shownRows = 6
+
+// kl is the K-L of row i.
+func (r *Rows) kl(i int) float64 {
+	from, to := i*r.Labels, (i+1)*r.Labels
+	return measures.OfRow(r.True[from:to], r.Predicted[from:to])[klIndex]
+}
+
+// klIndex is the place of the K-L among the measures of a row.
+var klIndex = slices.IndexFunc(measures.All, func(m measures.Measure) bool { return m.Name == "kl" })
+
+// chosen are rows from the least to the greatest K-L, at equal distances in this order; equal ones
+// are in the order of the rows.
+func (r *Rows) chosen() []int {
+	order, kl := make([]int, len(r.Names)), make([]float64, len(r.Names))
+	for i := range order {
+		order[i], kl[i] = i, r.kl(i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(kl[a], kl[b]) })
+	if len(order) <= shownRows {
+		return order
+	}
+	var some []int
+	for i := range shownRows {
+		some = append(some, order[i*(len(order)-1)/(shownRows-1)])
+	}
+	return some
+}
+
+// distributions draws some rows, from the one that is predicted best to the worst one; nil: there
+// are no rows.
+func (e *Evaluated) distributions() (*figure.Figure, error) {
+	r := &e.Rows
+	if len(r.Names) == 0 {
+		return nil, nil
+	}
+	d := figure.Distributions{Title: e.Title, Labels: figure.Axis{Name: "label"}}
+	switch {
+	case e.Type.Scale != nil:
+		d.Labels.Name, d.From = "number", e.Type.Scale.Low
+	case e.Type.Classes:
+		d.Labels.Name = "class"
+	}
+	if e.Type.Scale == nil {
+		d.Names = e.LabelNames
+	}
+	for _, i := range r.chosen() {
+		from, to := i*r.Labels, (i+1)*r.Labels
+		name := fmt.Sprintf("%s: K-L %s", r.Names[i], strconv.FormatFloat(r.kl(i), 'g', 2, 64))
+		d.Rows = append(d.Rows, figure.Compared{Name: name, True: wide(r.True[from:to]), Predicted: wide(r.Predicted[from:to])})
+	}
+	return d.Figure()
+}
+
+func wide(values []float32) []float64 {
+	list := make([]float64, len(values))
+	for i, v := range values {
+		list[i] = float64(v)
+	}
+	return list
+}
