@@ -123,7 +123,9 @@ func scoreFigure(list []Scored) Picture {
 	dataset := list[0].Dataset
 	return Picture{
 		Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + ": the share of test rows by the greatest error of the predicted number, as a mean over folds. Of a distribution it is the expected number.",
-		draw: func() (*figure.Figure, error) { return figure.CumulativeScores(dataset, figure.LabelUnit, names, scores) },
+		draw: func() (*figure.Figure, error) {
+			return figure.CumulativeScores(dataset, figure.LabelUnit, names, scores)
+		},
 	}
 }
 

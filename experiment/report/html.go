@@ -20,8 +20,11 @@ th:first-child, td:first-child { text-align: left; white-space: normal; min-widt
 thead th { border-bottom: 1px solid #111; } tbody th { font-weight: normal; }
 .texts td, .texts th { text-align: left; }
 tr.rule > * { border-top: 1px solid #111; }
-figure { margin: 1.2em 0; } figure svg { width: 100%; max-width: 30em; height: auto; } figcaption { font-size: .9em; }
-@media print { body { font-size: 9pt; padding: 0; max-width: none; } h2 { break-after: avoid; } .wide { overflow: visible; } table, figure { break-inside: avoid; } th, td { padding: .1em .45em; } figure svg { max-width: 84mm; } }
+th:first-child { position: sticky; left: 0; background: #fff; }
+.worse { display: inline-block; width: .9em; margin-right: -.9em; text-align: center; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(26em, 100%), 1fr)); gap: 1.2em 2em; align-items: start; margin: 1.2em 0; }
+figure { margin: 0; } figure svg { width: 100%; max-width: 30em; height: auto; } figcaption { font-size: .9em; }
+@media print { body { font-size: 9pt; padding: 0; max-width: none; } h2 { break-after: avoid; } .wide { overflow: visible; } table, figure { break-inside: avoid; } th, td { padding: .1em .45em; } .figures { grid-template-columns: 84mm 84mm; gap: 5mm 6mm; } figure svg { max-width: 84mm; } th:first-child { position: static; } }
 `
 
 // writeHTML writes a report as one page without scripts, and without anything from elsewhere.
@@ -30,7 +33,12 @@ func writeHTML(w io.Writer, s *Summary) error {
 	out := bufio.NewWriter(w)
 	title := html.EscapeString(d.title)
 	out.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" + title + "</title>\n<style>" + htmlStyle + "</style>\n</head>\n<body>\n<h1>" + title + "</h1>\n")
+	side := false // pictures stand beside each other
 	for _, b := range d.blocks {
+		if _, is := b.(picture); is != side {
+			out.WriteString(map[bool]string{true: "<div class=\"figures\">\n", false: "</div>\n"}[is])
+			side = is
+		}
 		switch b := b.(type) {
 		case heading:
 			out.WriteString("<h2>" + html.EscapeString(string(b)) + "</h2>\n")
@@ -51,6 +59,9 @@ func writeHTML(w io.Writer, s *Summary) error {
 				return err
 			}
 		}
+	}
+	if side {
+		out.WriteString("</div>\n")
 	}
 	out.WriteString("</body>\n</html>\n")
 	return out.Flush()
@@ -112,7 +123,7 @@ func (c cell) inHTML() string {
 		text = "<u>" + text + "</u>"
 	}
 	if c.worse {
-		text += " •"
+		text += `<span class="worse"> •</span>`
 	}
 	return text
 }

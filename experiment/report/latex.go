@@ -109,6 +109,9 @@ func writeLaTeXTable(out *bufio.Writer, t table) {
 			if i > 0 {
 				out.WriteString(" & ")
 			}
+			if i == 0 && names != "l" {
+				out.WriteString(`\raggedright `)
+			}
 			out.WriteString(c.inLaTeX())
 		}
 		out.WriteString(" \\\\\n")

@@ -239,7 +239,7 @@ func (r *Ranking) text() string {
 	if f == nil {
 		return text + "; Friedman's test needs two datasets and two rows at least."
 	}
-	text += fmt.Sprintf(", Friedman's χ² is %s (p = %s) and Nemenyi's critical difference %s.", fixed(f.ChiSquared, 2), pText(f.P), fixed(f.CriticalDifference, 2))
+	text += fmt.Sprintf(", Friedman's χ² is %s (%s) and Nemenyi's critical difference %s.", fixed(f.ChiSquared, 2), pIs(f.P), fixed(f.CriticalDifference, 2))
 	if len(f.Alike) == 0 {
 		return text + " All rows differ."
 	}

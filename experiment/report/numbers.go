@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // none stands where there is no number.
@@ -67,6 +68,14 @@ func pText(p number) string {
 	default:
 		return strconv.FormatFloat(v, 'f', 4, 64)
 	}
+}
+
+// pIs says what p is.
+func pIs(p number) string {
+	if text := pText(p); !strings.HasPrefix(text, "<") {
+		return "p = " + text
+	}
+	return "p " + pText(p)
 }
 
 // effectText is an effect size; beyond 100, differences are equal but for rounding.
