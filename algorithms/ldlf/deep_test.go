@@ -103,6 +103,7 @@ func TestDeepErrors(t *testing.T) {
 		{param.Values{"features": "mlp", "init": "xavier"}, "init", "belongs to features linear"},
 		{param.Values{"features": "mlp", "init_std": 0.1}, "init_std", "belongs to features linear"},
 		{param.Values{"features": "mlp", "flip": true}, "flip", "belongs to features conv"},
+		{conv("crop", int64(5)), "crop", "a square of 5x5 does not fit in an image of 4x6"},
 		{conv("shift", int64(6)), "shift", "6 positions would leave nothing of an image of 4x6"},
 		{param.Values{"freeze": "output"}, "freeze", "a linear function has no layers"},
 		{param.Values{"features": "mlp", "freeze": "hidden2,output"}, "freeze", `there is no layer "hidden2": the layers are hidden1, output`},

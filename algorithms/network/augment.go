@@ -2,7 +2,6 @@ package network
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -47,8 +46,7 @@ func (l *Augment) Forward(v *Values, p *Pass, ws Space) {
 
 // drawn returns a whole number from -Shift to Shift.
 func (l *Augment) drawn(random uint32) int {
-	high, _ := bits.Mul32(random, uint32(2*l.Shift+1))
-	return int(high) - l.Shift
+	return upTo(2*l.Shift, random) - l.Shift
 }
 
 // move sets y to an image, mirrored or not, down and right of where it is in x.

@@ -39,6 +39,7 @@ type Config struct {
 	Shape     string
 	Flip      bool
 	Shift     int
+	Crop      int
 	Freeze    string // a list of layers
 	Rates     string // a list of layers with factors
 	Initial   Initial
@@ -63,6 +64,8 @@ func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 		param.Bool("flip", "half of the images are mirrored in a step, left to right (with features conv)", false, func(c *C) *bool { return &of(c).Flip }),
 		param.Int("shift", "positions by which images are moved in a step, at most: another number, left or right and up or down, for each row and step", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Shift }),
+		param.Int("crop", "side of the square of an image that a network reads: at another place for each row and step, in the middle in validation, leaf updates and predictions; 0: the whole image (with features conv)",
+			0, maxSide, 0, func(c *C) *int { return &of(c).Crop }),
 		param.Text("channels", "channels behind each convolution, which come before the hidden layers (with features conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Channels }).Says("16,32 with features conv, else none"),
 		param.Int("kernel", "side of the square that an output of a convolution reads (with features conv)", 0, maxSize, 0,
@@ -204,7 +207,7 @@ func (c *Config) checkNoImages() error {
 	}{
 		{"shape", c.Shape != none}, {"channels", c.Channels != none}, {"kernel", c.Kernel != 0}, {"stride", c.Stride != 0},
 		{"padding", c.Padding != 0}, {"pool", c.Pool != 0}, {"pooling", c.Pooling != max2d},
-		{"flip", c.Flip}, {"shift", c.Shift != 0},
+		{"flip", c.Flip}, {"shift", c.Shift != 0}, {"crop", c.Crop != 0},
 	} {
 		if s.given {
 			return param.Errorf(s.name, "belongs to features conv")

@@ -47,6 +47,8 @@ func describe(l Layer) string {
 			return fmt.Sprintf("mean of %dx%d", l.Size, l.Size)
 		}
 		return fmt.Sprintf("max of %dx%d", l.Size, l.Size)
+	case *Crop:
+		return fmt.Sprintf("crop %dx%d", l.Side, l.Side)
 	case *Norm:
 		return "layer normalisation"
 	}

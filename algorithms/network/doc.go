@@ -7,6 +7,7 @@
 //	Pool         the greatest value, or the mean, of each window
 //	Dropout      in training: some values are 0, the others grow
 //	Augment      in training: images are mirrored and moved
+//	Crop         in training any window of an image, else the one in the middle
 //	Norm         layer normalisation (Ba et al. 2016)
 //
 // Config is what a spec says of a network; it makes the layers. DESIGN.md says in which order

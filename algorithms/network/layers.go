@@ -20,6 +20,9 @@ func (c *Config) Layers(features int, biased bool, o Output) []Layer {
 		if c.Flip || c.Shift > 0 {
 			b.add(&Augment{Of: b.shape, Flip: c.Flip, Shift: c.Shift})
 		}
+		if c.Crop > 0 {
+			b.add(&Crop{Of: b.shape, Side: c.Crop})
+		}
 		for _, channels := range c.list(c.Channels) {
 			b.convolution(channels, c.Kernel, c.Stride, c.Padding)
 			c.activate(b)
@@ -87,7 +90,14 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 		if s := c.image(m.Features); c.Shift >= s.Height && c.Shift >= s.Width {
 			return param.Errorf("shift", "%d positions would leave nothing of an image of %dx%d", c.Shift, s.Height, s.Width)
 		}
-		if err := c.fitsImages(c.image(m.Features)); err != nil {
+		s := c.image(m.Features)
+		if c.Crop > s.Height || c.Crop > s.Width {
+			return param.Errorf("crop", "a square of %dx%d does not fit in an image of %dx%d", c.Crop, c.Crop, s.Height, s.Width)
+		}
+		if c.Crop > 0 {
+			_, s = (&Crop{Of: s, Side: c.Crop}).Shapes()
+		}
+		if err := c.fitsImages(s); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,11 @@ func plans() map[string][]Layer {
 			&Norm{Name: "b", Of: Shape{3, 3, 4}}, &ReLU{Of: Shape{3, 3, 4}}, &Pool{Of: Shape{3, 3, 4}, Size: 2},
 			&Dense{Name: "c", Biases: "c.bias", From: small, Outputs: 5, Start: He},
 		},
+		"crop": {
+			&Crop{Of: image, Side: 2},
+			&Convolution{Name: "a", Biases: "a.bias", From: Shape{1, 2, 2}, Outputs: 3, Size: 2, Stride: 1, Padding: 1, Start: He},
+			&ReLU{Of: Shape{3, 3, 3}}, &Dense{Name: "c", Biases: "c.bias", From: Shape{3, 3, 3}, Outputs: 5, Start: He},
+		},
 	}
 }
 
@@ -46,7 +51,7 @@ func TestNetworks(t *testing.T) {
 	for name, layers := range plans() {
 		for _, sparse := range []bool{false, true} {
 			for _, scaled := range []bool{false, true} {
-				if name != "deep" && name != "convolution" && !(sparse && scaled) {
+				if name != "deep" && name != "convolution" && name != "crop" && !(sparse && scaled) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/sparse=%v/scaled=%v", name, sparse, scaled), func(t *testing.T) {

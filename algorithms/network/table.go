@@ -19,6 +19,7 @@ const (
 	codeReLU
 	codePool // side, whether it is the mean
 	codeNorm
+	codeCrop // side; the first layer
 )
 
 // codeWidth is the numbers of a row: a kind and four more.
@@ -73,6 +74,8 @@ func encode(layers []Layer) (codes []uint32) {
 			add(codePool, l.Size, mean)
 		case *Norm:
 			add(codeNorm)
+		case *Crop:
+			add(codeCrop, l.Side)
 		}
 	}
 	return codes
@@ -98,8 +101,9 @@ func Decode(features, outputs int, tensors []algorithms.Tensor) (*Network, error
 	return New(Plan{Layers: layers}), nil
 }
 
-// maxTable bounds the rows of a table: a list each of convolutions and of hidden layers.
-const maxTable = 2 + 8*mostLayers
+// maxTable bounds the rows of a table: the input, a crop, a list each of convolutions and of hidden
+// layers, and the output.
+const maxTable = 3 + 8*mostLayers
 
 // decode returns the layers of a table, nil where it is of no network.
 func decode(codes []uint32) []Layer {
@@ -162,6 +166,11 @@ func (b *builder) take(row [codeWidth]int, last bool) bool {
 			return false
 		}
 		b.pool(row[1], row[2] == 1)
+	case codeCrop:
+		if len(b.layers) > 0 || row[1] < 1 || row[1] > min(b.shape.Height, b.shape.Width) {
+			return false
+		}
+		b.add(&Crop{Of: b.shape, Side: row[1]})
 	default:
 		return false
 	}
