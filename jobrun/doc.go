@@ -3,7 +3,7 @@
 // its dataset, in the same way; they differ in where shards come from, in memory and in
 // lanes, which is theirs.
 //
-//	job, err := jobrun.Open(spec, manifest, list) // checks, roles of rows, kernel
+//	job, err := jobrun.Open(spec, manifest, blob) // checks, roles of rows, kernel, weights
 //	_, err = job.AddShard(i, rows)                // checked against the manifest, once
 //	err = engine.RunUnit(partial, job.Kernel, unit, job.Data, ...)
 //	child, err := job.Child(childSpec)            // a fold, on the same shards

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
@@ -67,5 +68,31 @@ func TestEstimate(t *testing.T) {
 	fewer, _ := estimate(protocol.Spec{Algorithm: "structrf", Set: set("trees", "25")})
 	if trees.State != 2*fewer.State || trees.State == 0 {
 		t.Errorf("50 trees: %+v, 25: %+v", trees, fewer)
+	}
+}
+
+// TestEstimateOfWeights: a job on one network that begins from weights takes their file, and what is
+// read of it, on the leader; one of folds does not.
+func TestEstimateOfWeights(t *testing.T) {
+	m, _ := datatest.Artificial(t, 500)
+	state := func(folds int, from string) int64 {
+		t.Helper()
+		j, err := Resolve(protocol.Spec{Algorithm: "dldl", Folds: folds, Set: map[string]string{"hidden": "10", "init_from": from}}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Estimate(j, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.State
+	}
+	digest := strings.Repeat("0", 64)
+	const parameters = 3*10 + 10 + 10*3 + 3
+	if with, without := state(0, digest), state(0, "none"); with != without+2*4*parameters {
+		t.Errorf("%d bytes with weights, %d without", with, without)
+	}
+	if with, without := state(2, digest), state(2, "none"); with != without {
+		t.Errorf("folds: %d bytes with weights, %d without", with, without)
 	}
 }
