@@ -35,11 +35,22 @@ func (s *Spec) choose(r Row, e entry, settings []param.Pair, points [][]param.Pa
 	if c.validation {
 		weights = "validated"
 	}
+	for _, point := range points {
+		r.Candidates = append(r.Candidates, candidateName(r.Algorithm, point))
+	}
 	if r.Name == "" {
 		r.Name = rowName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
 	}
 	r.Algorithm = "ensemble"
 	s.addRow(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights}, {Key: "inner_folds", Value: c.folds}})
+}
+
+// candidateName is the name of a point of a grid or a search: its settings, or default.
+func candidateName(algorithm string, point []param.Pair) string {
+	if len(point) == 0 {
+		return "default"
+	}
+	return strings.TrimPrefix(rowName(algorithm, point), algorithm+" ")
 }
 
 func (s *Spec) choice(e entry) choice {

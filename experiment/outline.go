@@ -3,6 +3,7 @@ package experiment
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/round"
@@ -29,6 +30,8 @@ type Set struct {
 	Rows []int      `json:"rows,omitempty"`
 	// Tested has, where the splits of Job overlap, the SHA-256 of which rows each of them tests.
 	Tested []string `json:"tested,omitempty"`
+	// Only lists the folds of each repeat that are run; empty: all.
+	Only []int `json:"only,omitempty"`
 }
 
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
@@ -40,7 +43,7 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 	for _, p := range plans {
 		m := p.Manifest
 		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest()})
-		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Rows, p.Tested})
+		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Rows, p.Tested, p.OnlyFolds})
 		for _, f := range s.Published {
 			if f.Dataset == p.Dataset.Name {
 				o.Table.Published = append(o.Table.Published, f.Published)
@@ -130,6 +133,9 @@ func (l *Layout) addRow(at Place, set *Set, keys map[Place]string) {
 	why, refused := set.Refused[at.Row]
 	for at.Repeat = range max(0, set.Repeats) {
 		for at.Fold = range max(0, l.Table.Datasets[at.Dataset].Folds) {
+			if len(set.Only) > 0 && !slices.Contains(set.Only, at.Fold) {
+				continue
+			}
 			c := result.Cell{Dataset: at.Dataset, Row: at.Row, Repeat: at.Repeat, Fold: at.Fold, State: result.Missing}
 			if refused {
 				c.State, c.Error = result.Failed, why

@@ -122,7 +122,7 @@ func (s *Spec) seed(e entry) uint64 {
 }
 
 // foldKeys are the keys of folds: one of the first four says how rows are divided.
-var foldKeys = []string{"k", "sklearn", "groups", "file", "seed", "repeats"}
+var foldKeys = []string{"k", "sklearn", "groups", "file", "seed", "repeats", "only"}
 
 // folds reads how rows are divided: a number, the word groups, or a mapping.
 func (s *Spec) folds(e entry) Folds {
@@ -159,6 +159,9 @@ func (s *Spec) foldMapping(f *Folds, list []entry) {
 		case "repeats":
 			f.Repeats = int(s.number(e, 1, round.MaxCells))
 			continue
+		case "only":
+			f.Only = s.only(e)
+			continue
 		case "k":
 			f.Scheme.Folds = int(s.number(e, 2, spec.MaxFolds))
 		case "sklearn":
@@ -181,6 +184,20 @@ func (s *Spec) foldMapping(f *Folds, list []entry) {
 	case seeded && (f.Way == folds.Groups || f.Way == folds.File):
 		s.fail(f.At, "folds: %s have no seed", f.Way)
 	}
+}
+
+// only reads the numbers of the folds that are run.
+func (s *Spec) only(e entry) (list []int) {
+	for _, n := range s.sequence(e) {
+		at := entry{key: e.key, at: e.at, valueAt: placeOf(n), value: n}
+		fold := int(s.number(at, 0, spec.MaxFolds-1))
+		if slices.Contains(list, fold) {
+			s.fail(at.valueAt, "only: fold %d stands there twice", fold)
+		}
+		list = append(list, fold)
+	}
+	slices.Sort(list)
+	return list
 }
 
 // datasetKeys are the keys of a dataset that say nothing of how its file is read.

@@ -106,6 +106,9 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nrows: [{algorithm: ranking, grid: {preset: [auto, paper]}, choose: {}}]", "members"},
 		{"name: a\ndatasets: [b]\nrows: [rf]\nbudget: 20", `s.yaml:4:9: budget: "20" is not a time from 1s`},
 		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, budget: 5ms}]", `s.yaml:3:32: budget: "5ms" is not a time`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 5, only: [0, 2, 0]}", "s.yaml:4:28: only: fold 0 stands there twice"},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 5, only: [-1]}", `s.yaml:4:22: only: "-1" is not a whole number from 0`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 5, only: []}", "only: the list is empty"},
 		{"- a", "is a mapping with the keys"},
 	} {
 		_, err := Parse("s.yaml", []byte(c.text))

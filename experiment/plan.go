@@ -41,6 +41,8 @@ type Plan struct {
 	Tested   []string
 	// Repeats and Folds are those of each row.
 	Repeats, Folds int
+	// OnlyFolds lists the folds of each repeat that are run; empty: all.
+	OnlyFolds []int
 }
 
 // listed reports whether folds are lists, which their own seed does not make.
@@ -62,6 +64,10 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	if p.Tested, err = testedBy(*split, list, data.Manifest.Rows); err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
+	p.OnlyFolds = d.Folds.Only
+	if n := len(p.OnlyFolds); n > 0 && p.OnlyFolds[n-1] >= p.Folds {
+		return nil, s.Error(d.Folds.place(d), "dataset %s: only: fold %d; the folds are 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
+	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds}
 	for i := range s.Rows {
 		row, err := s.resolve(&s.Rows[i], data.Manifest)
@@ -69,6 +75,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 			p.Refused[i] = err.Error()
 			continue
 		}
+		row.Only = p.cellsOfRow()
 		cells.Rows, p.Rows = append(cells.Rows, *row), append(p.Rows, i)
 	}
 	if len(cells.Rows) == 0 {
@@ -82,6 +89,19 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 		Params: json.RawMessage(`{}`), Measures: s.more(), Clip: s.Clip,
 	}
 	return p, nil
+}
+
+// cellsOfRow lists the folds of all repeats that are run, as round.CellRow.Only does.
+func (p *Plan) cellsOfRow() (list []int) {
+	if len(p.OnlyFolds) == 0 {
+		return nil
+	}
+	for repeat := range p.Repeats {
+		for _, fold := range p.OnlyFolds {
+			list = append(list, repeat*p.Folds+fold)
+		}
+	}
+	return list
 }
 
 // resolve makes a row of cells for a dataset.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment/folds"
@@ -309,5 +310,67 @@ func TestOutlineAsJSON(t *testing.T) {
 		if _, err := o.Layout(); !errors.Is(err, ErrFolder) {
 			t.Errorf("a row that is not there: %v", err)
 		}
+	}
+}
+
+// TestOnlySomeFolds: the cells of some folds are those of all folds, key for key, and the table has no
+// others.
+func TestOnlySomeFolds(t *testing.T) {
+	for _, way := range []string{"k: 4, seed: 9", "k: 4", "sklearn: 4, seed: 1"} {
+		_, all := planned(t, "name: a\ndatasets: [b]\nrows: [rf, aa-knn]\nfolds: {"+way+", repeats: 2}")
+		s, some := planned(t, "name: a\ndatasets: [b]\nrows: [rf, aa-knn]\nfolds: {"+way+", repeats: 2, only: [2, 0]}")
+		want, err := all.Cells()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := make(map[Place]string)
+		for _, c := range want {
+			keys[Place{0, c.Row, c.Repeat, c.Fold}] = c.Key
+		}
+		l, err := NewLayout(s, []*Plan{some}, nil)
+		if err != nil || len(l.Table.Cells) != 2*2*2 {
+			t.Fatalf("%s: %d cells, error %v", way, len(l.Table.Cells), err)
+		}
+		for i, c := range l.Table.Cells {
+			if (c.Fold != 0 && c.Fold != 2) || l.Keys[i] == "" || l.Keys[i] != keys[Place{0, c.Row, c.Repeat, c.Fold}] {
+				t.Errorf("%s: %+v with the key %q", way, c, l.Keys[i])
+			}
+		}
+	}
+}
+
+// TestOnlyFoldsThatAreThere: a fold beyond the last is an error at the folds of the spec.
+func TestOnlyFoldsThatAreThere(t *testing.T) {
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 4, only: [1, 4]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := datatest.Artificial(t, 60)
+	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || err.Error() != "s.yaml:4:8: dataset b: only: fold 4; the folds are 0 to 3" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestScores: a cell that chose has the K-L of the candidates; one with other members has none.
+func TestScores(t *testing.T) {
+	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [{algorithm: aa-knn, grid: [{}, {k: [3, 5]}], choose: {inner: 2}}]\nfolds: 2\nmeasures: [kl]")
+	l, err := NewLayout(s, []*Plan{p}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kl := []float64{3, 1, 2}
+	outcome := func(members int) *pipeline.Outcome {
+		x := &algorithms.Mixture{}
+		for i := range members {
+			x.Members = append(x.Members, algorithms.Share{OutOfFoldKL: &kl[i]})
+		}
+		return &pipeline.Outcome{Mixture: x}
+	}
+	table := l.Fill(map[string]*Record{l.Keys[0]: {Outcome: outcome(3)}, l.Keys[1]: {Outcome: outcome(2)}}, nil)
+	if want := []string{"default", "k=3", "k=5"}; !slices.Equal(table.Rows[0].Candidates, want) || !slices.Equal(table.Cells[0].CandidateKL, kl) || table.Cells[1].CandidateKL != nil {
+		t.Errorf("%+v", table)
+	}
+	if err := table.Validate(); err != nil {
+		t.Error(err)
 	}
 }

@@ -48,6 +48,8 @@ type Folds struct {
 	// Repeats is how often each fold is run, with other seeds; of groups and files too.
 	Repeats int
 	File    string // of Way folds.File, as the spec has it
+	// Only lists the folds of each repeat that are run, ascending; empty: all.
+	Only []int
 
 	At yamltree.Place
 }
@@ -58,6 +60,8 @@ type Row struct {
 	Algorithm string
 	Settings  map[string]string // the preset is one of them
 	Budget    *Budget           // other rows may share it; nil: none
+	// Candidates are the names of the settings that cells choose among; empty: they do not choose.
+	Candidates []string
 
 	trained string // the algorithm that settings are chosen for, or Algorithm
 

@@ -3,6 +3,7 @@ package experiment
 import (
 	"math"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/experiment/result"
@@ -26,7 +27,7 @@ func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
 }
 
 func rowOf(r *Row) result.Row {
-	row := result.Row{Name: r.Name, Algorithm: r.Algorithm, Preset: r.Settings["preset"]}
+	row := result.Row{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
 	if r.Budget != nil {
 		row.Budget = r.Budget.String()
 	}
@@ -59,11 +60,26 @@ func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *resu
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
 			fill(&t.Cells[i], r, t.Measures)
+			t.Cells[i].CandidateKL = scores(r.Outcome.Mixture, len(t.Rows[t.Cells[i].Row].Candidates))
 		} else if running[key] {
 			t.Cells[i].State = result.Running
 		}
 	}
 	return &t
+}
+
+// scores lists the K-L of the candidates of a cell that chose among n; nil: it did not.
+func scores(x *algorithms.Mixture, n int) (list []float64) {
+	if x == nil || n == 0 || len(x.Members) != n {
+		return nil
+	}
+	for _, m := range x.Members {
+		if m.OutOfFoldKL == nil {
+			return nil
+		}
+		list = append(list, *m.OutOfFoldKL)
+	}
+	return list
 }
 
 // fill sets what a record says of a cell.

@@ -31,6 +31,7 @@ func (s *Summary) layout() *document {
 	d.addFigures("Settings", s.sweepFigures(families))
 	d.addFigures("Cumulative scores", s.scoreFigures())
 	d.addFigures("Confusion", s.confusionFigures())
+	d.addChoices(s)
 	d.addTimes(s)
 	d.addGrowths(s)
 	d.addProblems(&s.Cells)
@@ -79,6 +80,10 @@ func (s *Summary) rowsTable() table {
 	for _, r := range s.Rows {
 		var settings []string
 		for _, key := range slices.Sorted(maps.Keys(r.Settings)) {
+			if key == "members" && len(r.Candidates) > 0 {
+				settings = append(settings, "candidates: "+strings.Join(r.Candidates, "; "))
+				continue
+			}
 			settings = append(settings, key+"="+r.Settings[key])
 		}
 		t.lines = append(t.lines, line{cells: plain(r.Name, r.Algorithm, orNone(r.Preset), orNone(strings.Join(settings, " ")))})

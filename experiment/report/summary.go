@@ -22,7 +22,8 @@ type Summary struct {
 	Rankings   []Ranking          `json:"rankings"`
 	Scores     []Scored           `json:"cumulative_scores,omitempty"`
 	Confusion  []Confused         `json:"confusion,omitempty"`
-	Times      []Time             `json:"times,omitempty"` // by row, then by dataset
+	Choices    []Choice           `json:"choices,omitempty"` // of rows whose cells chose their settings
+	Times      []Time             `json:"times,omitempty"`   // by row, then by dataset
 	Growths    []Growth           `json:"growths,omitempty"`
 	Published  []result.Published `json:"published,omitempty"`
 	Cells      Cells              `json:"cells"`
@@ -95,6 +96,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	for m := range t.Measures {
 		s.Rankings = append(s.Rankings, s.ranking(m))
 	}
+	s.Choices = choicesOf(g)
 	if !o.NoTimes {
 		s.Times = timesOf(t)
 		s.Growths = s.growths(sweepsOf(s.Rows))

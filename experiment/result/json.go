@@ -64,13 +64,14 @@ type plain Cell
 
 type cellJSON struct {
 	plain
-	Values numbers `json:"values,omitempty"`
-	Mean   numbers `json:"mean,omitempty"`
+	Values      numbers `json:"values,omitempty"`
+	Mean        numbers `json:"mean,omitempty"`
+	CandidateKL numbers `json:"candidate_kl,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
 func (c Cell) MarshalJSON() ([]byte, error) {
-	return json.Marshal(cellJSON{plain(c), c.Values, c.Mean})
+	return json.Marshal(cellJSON{plain(c), c.Values, c.Mean, c.CandidateKL})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -82,6 +83,6 @@ func (c *Cell) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*c = Cell(v.plain)
-	c.Values, c.Mean = v.Values, v.Mean
+	c.Values, c.Mean, c.CandidateKL = v.Values, v.Mean, v.CandidateKL
 	return nil
 }

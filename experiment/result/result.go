@@ -43,6 +43,9 @@ type Row struct {
 	Algorithm string            `json:"algorithm"`
 	Preset    string            `json:"preset,omitempty"`
 	Settings  map[string]string `json:"settings,omitempty"` // beside the preset's
+	// Candidates are the settings that each cell chooses among, from the simplest on; empty: it
+	// does not choose.
+	Candidates []string `json:"candidates,omitempty"`
 	// Budget is how long the cells of the row, and of others with it, may take: those that are
 	// missing were not begun or not ended in it.
 	Budget string `json:"budget,omitempty"`
@@ -70,6 +73,8 @@ type Cell struct {
 	// Confusion counts the test rows of labels that are classes by true and by predicted class, where
 	// there are at most MaxConfusion of them.
 	Confusion [][]uint64 `json:"confusion,omitempty"`
+	// CandidateKL are the K-L of the row's candidates on training rows that they were not trained on.
+	CandidateKL []float64 `json:"candidate_kl,omitempty"`
 }
 
 // Published is a figure that a paper prints, to stand beside the table's own. Row may be a

@@ -71,6 +71,8 @@ func TestValidate(t *testing.T) {
 		"missing and has 2 values":           func(t *Table) { t.Cells[0].State = Missing },
 		"NaN seconds":                        func(t *Table) { t.Cells[0].Seconds = math.NaN() },
 		"same as cell 0: Movie, forest":      func(t *Table) { t.Cells[1].Fold = 0 },
+		"has 2 scores of 0 candidates":       func(t *Table) { t.Cells[0].CandidateKL = []float64{1, 2} },
+		"failed and has 1 scores":            func(t *Table) { t.Cells[1].CandidateKL, t.Rows[0].Candidates = []float64{1}, []string{"a"} },
 		`no dataset "Music"`:                 func(t *Table) { t.Published[0].Dataset = "Music" },
 		`no measure "clark"`:                 func(t *Table) { t.Published[0].Measure = "clark" },
 		"published figure 0 names no row":    func(t *Table) { t.Published[0].Row = "" },

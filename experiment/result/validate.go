@@ -129,6 +129,9 @@ func (t *Table) checkState(c *Cell) error {
 	default:
 		return fmt.Errorf("state %q: want %s, %s, %s or %s", c.State, Done, Failed, Missing, Running)
 	}
+	if n := len(c.CandidateKL); n > 0 && (want == 0 || n != len(t.Rows[c.Row].Candidates)) {
+		return fmt.Errorf("it is %s and has %d scores of %d candidates", c.State, n, len(t.Rows[c.Row].Candidates))
+	}
 	if len(c.Values) != want || len(c.Mean) != want {
 		return fmt.Errorf("it is %s and has %d values and %d of the mean predictor, want %d of each", c.State, len(c.Values), len(c.Mean), want)
 	}

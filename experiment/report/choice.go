@@ -1,0 +1,265 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/experiment/statistics"
+)
+
+// Choice is what the candidates of a row scored, over all datasets together: which one is a good
+// default.
+type Choice struct {
+	Row string `json:"row"`
+	// Datasets are those on which every candidate was scored.
+	Datasets   []string    `json:"datasets"`
+	Candidates []Candidate `json:"candidates"`
+	// Best has the least mean of logarithms, Chosen is the first within one standard error of it.
+	Best   int `json:"best"`
+	Chosen int `json:"chosen"`
+	// Without is, for each dataset, what is chosen by the others; nil where there is one dataset.
+	Without []Without `json:"without,omitempty"`
+}
+
+// Candidate is one of the settings that a row's cells chose among.
+type Candidate struct {
+	Name string `json:"name"`
+	// Ratios are, by dataset, the K-L over that of the mean predictor.
+	Ratios []number `json:"ratios"`
+	Log    number   `json:"mean_log_ratio"`
+	// Above is by how much the mean of logarithms is above that of the best, and Error the standard
+	// error of that, over datasets.
+	Above number `json:"above_best"`
+	Error number `json:"standard_error"`
+	Cells int    `json:"chosen_by_cells"`
+}
+
+// Without is what is chosen without a dataset, and what that gives on it.
+type Without struct {
+	Dataset string `json:"dataset"`
+	Chosen  int    `json:"chosen"`
+	Ratio   number `json:"ratio"`
+}
+
+// choicesOf lists the choices of the rows that have candidates with scores.
+func choicesOf(g *grid) (list []Choice) {
+	for row := range g.table.Rows {
+		if len(g.table.Rows[row].Candidates) == 0 {
+			continue
+		}
+		if c := choiceOf(g, row); c != nil {
+			list = append(list, *c)
+		}
+	}
+	return list
+}
+
+// choiceOf returns the choice of a row; nil: no cell has scores.
+func choiceOf(g *grid, row int) *Choice {
+	r := &g.table.Rows[row]
+	c := &Choice{Row: r.Name}
+	for _, name := range r.Candidates {
+		c.Candidates = append(c.Candidates, Candidate{Name: name})
+	}
+	for d := range g.table.Datasets {
+		if ratios := c.scored(g, d, row); ratios != nil {
+			c.Datasets = append(c.Datasets, g.table.Datasets[d].Name)
+			for i, v := range ratios {
+				c.Candidates[i].Ratios = append(c.Candidates[i].Ratios, number(v))
+			}
+		}
+	}
+	if len(c.Datasets) == 0 {
+		return nil
+	}
+	c.decide()
+	return c
+}
+
+// scored returns the ratio of each candidate on a dataset: the mean score of its cells over the mean
+// predictor's mean K-L on the rows that the same cells test; nil: no cell has scores. Where
+// the table lacks the K-L, the scores are as they are: the choice does not depend on it.
+func (c *Choice) scored(g *grid, d, row int) []float64 {
+	kl := slices.Index(g.table.Measures, "kl")
+	sums, mean := make([]float64, len(c.Candidates)), 0.0
+	for _, p := range g.folds[d] {
+		x := g.done[d][row][p]
+		if x == nil || len(x.CandidateKL) != len(sums) {
+			continue
+		}
+		least := 0
+		for i, v := range x.CandidateKL {
+			sums[i] += v
+			if v < x.CandidateKL[least] {
+				least = i
+			}
+		}
+		c.Candidates[least].Cells++
+		if kl < 0 {
+			mean++
+		} else {
+			mean += x.Mean[kl]
+		}
+	}
+	if mean == 0 {
+		return nil
+	}
+	for i := range sums {
+		sums[i] /= mean
+	}
+	return sums
+}
+
+// decide computes the means, and what is chosen with all datasets and without each.
+func (c *Choice) decide() {
+	all := make([]bool, len(c.Datasets))
+	c.Best, c.Chosen = c.choose(all)
+	for i := range c.Candidates {
+		x := &c.Candidates[i]
+		x.Log = number(statistics.MomentsOf(c.logs(i, all)).Mean)
+		above, deviation := c.above(i, c.Best, all)
+		x.Above, x.Error = number(above), number(deviation)
+	}
+	if len(c.Datasets) < 2 {
+		return
+	}
+	for d, name := range c.Datasets {
+		without := make([]bool, len(c.Datasets))
+		without[d] = true
+		_, chosen := c.choose(without)
+		c.Without = append(c.Without, Without{name, chosen, c.Candidates[chosen].Ratios[d]})
+	}
+}
+
+// choose returns the candidate with the least mean of logarithms over datasets, but those that are
+// left out, and the first that is within one standard error of it: candidates stand from the
+// simplest on.
+func (c *Choice) choose(without []bool) (best, chosen int) {
+	for i := range c.Candidates {
+		if above, _ := c.above(i, best, without); above < 0 {
+			best = i
+		}
+	}
+	for i := range c.Candidates {
+		if above, deviation := c.above(i, best, without); above <= 0 || above <= deviation {
+			return best, i
+		}
+	}
+	return best, best
+}
+
+// above returns the mean over datasets of the difference of two candidates' logarithms, and its
+// standard error (NaN of a single dataset).
+func (c *Choice) above(i, than int, without []bool) (mean, deviation float64) {
+	d := statistics.Differences(c.logs(i, without), c.logs(than, without))
+	m := statistics.MomentsOf(d)
+	return m.Mean, m.Deviation / math.Sqrt(float64(len(d)))
+}
+
+func (c *Choice) logs(candidate int, without []bool) (list []float64) {
+	for d, r := range c.Candidates[candidate].Ratios {
+		if !without[d] {
+			list = append(list, math.Log(float64(r)))
+		}
+	}
+	return list
+}
+
+// addChoices adds a table for each row that chooses.
+func (d *document) addChoices(s *Summary) {
+	if len(s.Choices) == 0 {
+		return
+	}
+	d.add(heading("Settings that were chosen"), paragraph("Candidates are scored on training rows that they were not trained on; tested rows have no part in it. "+
+		"Figures are the mean K-L of a dataset's cells over that of the mean predictor on the rows that the same cells test. The criterion is the mean over datasets of its logarithm. "+
+		"A candidate's difference from the best has a standard error over datasets. The rule takes the first candidate, from the simplest on, within one standard error."))
+	for i := range s.Choices {
+		c := &s.Choices[i]
+		for from := 0; from < len(c.Datasets); from += columns {
+			d.add(c.ratios(from, min(from+columns, len(c.Datasets))))
+		}
+		d.add(c.criterion(), paragraph(c.rule()))
+		if len(c.Without) > 0 {
+			d.add(c.without())
+		}
+	}
+}
+
+func (c *Choice) ratios(from, to int) table {
+	t := table{caption: c.Row + ": K-L of candidates over the mean predictor's", header: append([]string{"candidate"}, c.Datasets[from:to]...)}
+	if from > 0 {
+		t.caption += ", continued"
+	}
+	least := make([]number, to)
+	for d := from; d < to; d++ {
+		least[d] = slices.MinFunc(c.Candidates, func(a, b Candidate) int { return compare(a.Ratios[d], b.Ratios[d]) }).Ratios[d]
+	}
+	for _, x := range c.Candidates {
+		l := line{cells: plain(x.Name)}
+		for d := from; d < to; d++ {
+			figure := cell{text: fixed(x.Ratios[d], 4)}
+			if x.Ratios[d] == least[d] {
+				figure.place = 1
+			}
+			l.cells = append(l.cells, figure)
+		}
+		t.lines = append(t.lines, l)
+	}
+	return t
+}
+
+func compare(a, b number) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (c *Choice) criterion() table {
+	t := table{caption: c.Row + ": the criterion", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "chosen by cells"}}
+	for i, x := range c.Candidates {
+		worst := 0
+		for d := range x.Ratios {
+			if x.Ratios[d] > x.Ratios[worst] {
+				worst = d
+			}
+		}
+		own := cell{text: fixed(x.Log, 4)}
+		if i == c.Chosen {
+			own.place = 1
+		}
+		t.lines = append(t.lines, line{cells: append(plain(x.Name), own, cell{text: x.difference(i == c.Best)},
+			cell{text: fmt.Sprintf("%s (%s)", fixed(x.Ratios[worst], 4), c.Datasets[worst])}, cell{text: fmt.Sprint(x.Cells)})})
+	}
+	return t
+}
+
+func (x *Candidate) difference(best bool) string {
+	switch {
+	case best:
+		return none
+	case math.IsNaN(float64(x.Error)):
+		return fixed(x.Above, 4)
+	}
+	return fixed(x.Above, 4) + " ± " + fixed(x.Error, 4)
+}
+
+func (c *Choice) rule() string {
+	best, chosen := &c.Candidates[c.Best], &c.Candidates[c.Chosen]
+	if c.Best == c.Chosen {
+		return fmt.Sprintf("%s: the best is %s, and no candidate before it is within one standard error.", c.Row, best.Name)
+	}
+	return fmt.Sprintf("%s: the best is %s. The first within one standard error is %s.", c.Row, best.Name, chosen.Name)
+}
+
+func (c *Choice) without() table {
+	t := table{caption: c.Row + ": chosen without a dataset, and what that gives on it", header: []string{"without", "chosen", "K-L there", "of the choice by all"}, texts: true}
+	for d, w := range c.Without {
+		t.lines = append(t.lines, line{cells: plain(w.Dataset, c.Candidates[w.Chosen].Name, fixed(w.Ratio, 4), fixed(c.Candidates[c.Chosen].Ratios[d], 4))})
+	}
+	return t
+}

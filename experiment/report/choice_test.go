@@ -1,0 +1,96 @@
+package report
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// choosing is a table of a row that chooses among three candidates on three datasets of two folds:
+// scores are the mean predictor's K-L (.1 and .3, .2 in the mean) times what is given.
+func choosing(ratios [3][3]float64) *result.Table {
+	t := &result.Table{Name: "choosing", Measures: []string{"chebyshev", "kl"}, Rows: []result.Row{
+		{Name: "mean"}, {Name: "forest", Algorithm: "ensemble", Candidates: []string{"default", "trees=100", "trees=200"}, Settings: map[string]string{"members": "a,b,c", "weights": "best"}},
+	}}
+	for d, name := range []string{"Movie", "Music", "Faces"} {
+		t.Datasets = append(t.Datasets, result.Dataset{Name: name, Rows: 20, Features: 2, Labels: 3, Folds: 2})
+		for fold, mean := range []float64{.1, .3} {
+			c := result.Cell{Dataset: d, Row: 1, Fold: fold, State: result.Done, Values: []float64{1, .05}, Mean: []float64{1, mean}, Rows: 10}
+			for _, r := range ratios {
+				c.CandidateKL = append(c.CandidateKL, .2*r[d])
+			}
+			t.Cells = append(t.Cells, c)
+		}
+	}
+	return t
+}
+
+// TestChoice: by hand. The logarithms of the first candidate less those of the third are .1, .2 and
+// .3: mean .2, standard error .1/sqrt(3) = .0577. Those of the second are .01, -.02 and .05: mean
+// .0133, standard error .0203.
+func TestChoice(t *testing.T) {
+	x := func(v float64) float64 { return .8 * math.Exp(v) }
+	s, err := Summarize(choosing([3][3]float64{{x(.1), x(.2), x(.3)}, {x(.01), x(-.02), x(.05)}, {.8, .8, .8}}), Options{})
+	if err != nil || len(s.Choices) != 1 {
+		t.Fatalf("%+v, error %v", s, err)
+	}
+	c := s.Choices[0]
+	near := func(got number, want float64) bool { return math.Abs(float64(got)-want) < 1e-12 }
+	if c.Row != "forest" || c.Best != 2 || c.Chosen != 1 || !slices.Equal(c.Datasets, []string{"Movie", "Music", "Faces"}) {
+		t.Errorf("%+v", c)
+	}
+	if a := c.Candidates[0]; !near(a.Ratios[2], x(.3)) || !near(a.Log, math.Log(.8)+.2) || !near(a.Above, .2) || !near(a.Error, .1/math.Sqrt(3)) || a.Cells != 0 {
+		t.Errorf("%+v", a)
+	}
+	squares := (.01-.04/3)*(.01-.04/3) + (-.02-.04/3)*(-.02-.04/3) + (.05-.04/3)*(.05-.04/3)
+	if a := c.Candidates[1]; !near(a.Above, .04/3) || !near(a.Error, math.Sqrt(squares/2/3)) || a.Cells != 2 {
+		t.Errorf("%+v, want %v ± %v", a, .04/3, math.Sqrt(squares/2/3))
+	}
+	// Without Movie: -.02 and .05 are .015 ± .035. Without Music: .01 and .05 are .03 ± .02. Without
+	// Faces the second is the best by .005.
+	for d, chosen := range []int{1, 2, 1} {
+		if w := c.Without[d]; w.Chosen != chosen || w.Ratio != c.Candidates[chosen].Ratios[d] {
+			t.Errorf("without %s: %+v, want candidate %d", c.Datasets[d], w, chosen)
+		}
+	}
+}
+
+// TestChoiceOfOneDataset: there is no standard error, and the best is chosen.
+func TestChoiceOfOneDataset(t *testing.T) {
+	table := choosing([3][3]float64{{.9, .9, .9}, {.7, .7, .7}, {.8, .8, .8}})
+	table.Datasets, table.Cells = table.Datasets[:1], table.Cells[:2]
+	s, err := Summarize(table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Choices[0]; c.Best != 1 || c.Chosen != 1 || c.Without != nil || c.Candidates[1].Cells != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestChoiceIsReported: every format is written, and text names the candidates and the rule.
+func TestChoiceIsReported(t *testing.T) {
+	table := choosing([3][3]float64{{.9, .91, .93}, {.7, .7, .7}, {.8, .8, .8}})
+	for _, format := range Formats() {
+		var b bytes.Buffer
+		if err := Write(&b, table, format, Options{}); err != nil {
+			t.Fatalf("%s: %v", format, err)
+		}
+		if format != "table" {
+			continue
+		}
+		for _, want := range []string{
+			"Settings that were chosen", "candidates: default; trees=100; trees=200", "0.9300 (Faces)",
+			"forest: the best is trees=100, and no candidate before it is within one standard error.",
+			"forest: chosen without a dataset, and what that gives on it",
+		} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("the report has no %q:\n%s", want, b.String())
+			}
+		}
+	}
+}
