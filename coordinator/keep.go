@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,20 +26,39 @@ func (n *node) keepJobs(ctx context.Context) {
 	}
 }
 
-// surplus lists the ended jobs beyond so many: those that ended first.
+// lot is what is kept or deleted together: a job, or all jobs of an experiment.
+type lot struct {
+	ids   []uint64
+	ended uint64 // the greatest index of the entries that ended them
+}
+
+// surplus lists the ended jobs beyond so many: those that ended first. An experiment counts as one
+// job, which has ended when all of its jobs have.
 func surplus(jobs []*state.Job, keep int) (ids []uint64) {
-	var ended []*state.Job
-	for _, j := range jobs {
-		if j.State.Final() {
-			ended = append(ended, j)
-		}
-	}
-	if len(ended) <= keep {
+	lots := lotsOf(jobs)
+	if len(lots) <= keep {
 		return nil
 	}
-	slices.SortFunc(ended, func(a, b *state.Job) int { return cmp.Compare(a.EndIndex, b.EndIndex) })
-	for _, j := range ended[:len(ended)-keep] {
-		ids = append(ids, j.ID)
+	slices.SortFunc(lots, func(a, b *lot) int { return cmp.Compare(a.ended, b.ended) })
+	for _, l := range lots[:len(lots)-keep] {
+		ids = append(ids, l.ids...)
 	}
 	return ids
+}
+
+// lotsOf lists what has ended.
+func lotsOf(jobs []*state.Job) (list []*lot) {
+	experiments, unended := make(map[string]*lot), state.Unended(jobs)
+	for _, j := range jobs {
+		switch l := experiments[j.Experiment]; {
+		case !j.State.Final() || unended[j.Experiment]:
+		case j.Experiment == "":
+			list = append(list, &lot{[]uint64{j.ID}, j.EndIndex})
+		case l == nil:
+			experiments[j.Experiment] = &lot{[]uint64{j.ID}, j.EndIndex}
+		default:
+			l.ids, l.ended = append(l.ids, j.ID), max(l.ended, j.EndIndex)
+		}
+	}
+	return slices.AppendSeq(list, maps.Values(experiments))
 }

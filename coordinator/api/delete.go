@@ -106,10 +106,11 @@ func (s *Server) pruneJobs(r *http.Request) (any, error) {
 }
 
 // prunable returns the jobs that ended in one of the states, any where none is given,
-// at a time or before.
+// at a time or before, but those of experiments that have not ended.
 func prunable(jobs []*state.Job, until int64, states []protocol.JobState) (old []*state.Job) {
+	unended := state.Unended(jobs)
 	for _, j := range jobs {
-		if j.State.Final() && j.Ended <= until && (len(states) == 0 || slices.Contains(states, j.State)) {
+		if j.State.Final() && !unended[j.Experiment] && j.Ended <= until && (len(states) == 0 || slices.Contains(states, j.State)) {
 			old = append(old, j)
 		}
 	}

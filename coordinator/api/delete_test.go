@@ -120,13 +120,14 @@ func TestPrune(t *testing.T) {
 func TestPrunable(t *testing.T) {
 	jobs := []*state.Job{
 		{ID: 1, State: protocol.Done, Ended: 10}, {ID: 2, State: protocol.Running}, {ID: 3, State: protocol.Failed, Ended: 11}, {ID: 4, State: protocol.Cancelled, Ended: 10},
+		{ID: 5, State: protocol.Done, Ended: 9, Experiment: "e"}, {ID: 6, State: protocol.Paused, Experiment: "e"}, {ID: 7, State: protocol.Done, Ended: 12, Experiment: "f"},
 	}
 	for _, test := range []struct {
 		until  int64
 		states []protocol.JobState
 		want   string
 	}{
-		{9, nil, "[]"}, {10, nil, "[1 4]"}, {11, nil, "[1 3 4]"}, {11, []protocol.JobState{protocol.Failed, protocol.Running}, "[3]"},
+		{9, nil, "[]"}, {10, nil, "[1 4]"}, {11, nil, "[1 3 4]"}, {12, []protocol.JobState{protocol.Done}, "[1 7]"}, {11, []protocol.JobState{protocol.Failed, protocol.Running}, "[3]"},
 	} {
 		ids := []uint64{}
 		for _, j := range prunable(jobs, test.until, test.states) {
