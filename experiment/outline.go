@@ -17,6 +17,7 @@ type Outline struct {
 	Sets  []Set         `json:"sets"`  // of the table's datasets
 	// Skipped are the datasets whose files are not there.
 	Skipped []string `json:"skipped,omitempty"`
+	Clip    string   `json:"clip,omitempty"` // as in a Layout
 }
 
 // Set says of a dataset which cells each row has.
@@ -36,7 +37,7 @@ type Set struct {
 
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
 func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
-	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Cells: []result.Cell{}}, Skipped: skipped}
+	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Cells: []result.Cell{}}, Skipped: skipped, Clip: s.Clip}
 	for i := range s.Rows {
 		o.Table.Rows = append(o.Table.Rows, rowOf(&s.Rows[i]))
 	}
@@ -72,7 +73,7 @@ type Place struct{ Dataset, Row, Repeat, Fold int }
 func (o *Outline) Layout() (*Layout, error) {
 	t := *o.Table
 	t.Cells = []result.Cell{}
-	l := &Layout{Table: &t, Skipped: o.Skipped, Numerics: round.Numerics}
+	l := &Layout{Table: &t, Skipped: o.Skipped, Clip: o.Clip, Numerics: round.Numerics}
 	if err := o.check(); err != nil {
 		return nil, err
 	}

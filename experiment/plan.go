@@ -86,7 +86,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	p.Job = &round.Job{
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(), Split: *split, Cells: cells,
-		Params: json.RawMessage(`{}`), Measures: s.more(), Clip: s.Clip,
+		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures,
 	}
 	return p, nil
 }
@@ -243,7 +243,8 @@ func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 }
 
 // keyOf returns the key of a child job. Of a list that overlaps only the tested rows count: more
-// splits in the list do not change a cell.
+// splits in the list do not change a cell. Which measures are shown does not either: each cell has
+// all of them.
 func keyOf(child *round.Job, tested string) string {
 	c := *child
 	c.NoModel, c.Predictions = false, 0

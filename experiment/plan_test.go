@@ -53,8 +53,8 @@ func keysOf(t testing.TB, s *Spec, p *Plan) map[string]string {
 	return keys
 }
 
-// TestKeysStay: more rows, repeats and settings written otherwise leave the keys of cells that
-// were there; another seed, setting or number of folds changes them.
+// TestKeysStay: more rows, repeats, settings written otherwise and other measures leave the keys of
+// cells that were there; another seed, setting or number of folds changes them.
 func TestKeysStay(t *testing.T) {
 	base := "name: a\ndatasets: [b]\nrows: [{algorithm: structrf, name: s}]\nfolds: "
 	for _, folds := range []string{"{k: 3}", "{sklearn: 3, seed: 0}", "{k: 3, seed: 5}"} {
@@ -72,6 +72,14 @@ func TestKeysStay(t *testing.T) {
 		for at, key := range before {
 			if after[at] != key {
 				t.Errorf("%s: the key of %s has changed", folds, at)
+			}
+		}
+		for _, shown := range []string{"measures: [clark, spearman]\n", "clip: pyldl\n"} {
+			s, p = planned(t, shown+base+folds)
+			for at, key := range keysOf(t, s, p) {
+				if before[at] != key {
+					t.Errorf("%s: with %q %s has another key", folds, shown, at)
+				}
 			}
 		}
 		for _, other := range []string{strings.Replace(base, "name: s", "name: s, settings: {trees: 49}", 1) + folds, "seed: 2\n" + base + folds, base + strings.Replace(folds, "3", "4", 1)} {

@@ -21,7 +21,7 @@ type Spec struct {
 	Datasets []Dataset
 	Rows     []Row // grids are expanded
 	Measures []string
-	Clip     string // round.Job.Clip
+	Clip     string // of the measures that are shown: measures.Clip
 	// SkipMissing passes over datasets whose files are not there.
 	SkipMissing bool
 	Published   []Published

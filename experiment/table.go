@@ -17,6 +17,8 @@ type Layout struct {
 	Keys []string `json:"keys"`
 	// Skipped are the datasets whose files are not there.
 	Skipped []string `json:"skipped,omitempty"`
+	// Clip says whether the measures are of clipped degrees: measures.Clip.
+	Clip string `json:"clip,omitempty"`
 	// Numerics is the round.Numerics by which the cells are computed; 0: not known.
 	Numerics int `json:"numerics,omitempty"`
 }
@@ -59,7 +61,7 @@ func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *resu
 	for i := range t.Cells {
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
-			fill(&t.Cells[i], r, t.Measures)
+			fill(&t.Cells[i], r, t.Measures, measures.Clip(l.Clip))
 			t.Cells[i].CandidateKL = scores(r.Outcome.Mixture, len(t.Rows[t.Cells[i].Row].Candidates))
 		} else if running[key] {
 			t.Cells[i].State = result.Running
@@ -83,7 +85,7 @@ func scores(x *algorithms.Mixture, n int) (list []float64) {
 }
 
 // fill sets what a record says of a cell.
-func fill(c *result.Cell, r *Record, names []string) {
+func fill(c *result.Cell, r *Record, names []string, clip measures.Clip) {
 	o := r.Outcome
 	c.Seconds = r.Seconds
 	if o.Error != "" {
@@ -96,10 +98,25 @@ func fill(c *result.Cell, r *Record, names []string) {
 		model, baseline = o.Added.Model, o.Added.Baseline()
 	}
 	fillBeside(c, model)
-	for _, name := range names {
-		c.Values = append(c.Values, value(name, o.Measures, model))
-		c.Mean = append(c.Mean, value(name, o.MeanPredictor, baseline))
+	ofModel, ofMean := o.Measures, o.MeanPredictor
+	if clip != measures.NoClip && o.Clipped != nil {
+		ofModel, model = clipped(o.Clipped.Model, model)
+		ofMean, baseline = clipped(o.Clipped.MeanPredictor, baseline)
 	}
+	for _, name := range names {
+		c.Values = append(c.Values, value(name, ofModel, model))
+		c.Mean = append(c.Mean, value(name, ofMean, baseline))
+	}
+}
+
+// clipped returns the measures of clipped degrees; those of classes and numbers are not clipped.
+func clipped(c *measures.Clipped, a *measures.Added) (measures.Report, *measures.Added) {
+	of := new(measures.Added)
+	if a != nil {
+		*of = *a
+	}
+	of.Distribution = c.More
+	return c.Ten, of
 }
 
 // fillBeside sets what figures show of a model's numbers or classes.

@@ -127,6 +127,37 @@ func TestPlanOfMore(t *testing.T) {
 	}
 }
 
+// TestPlanOfBoth: a plan of both has what a plan without clipping has, and what one with it has.
+func TestPlanOfBoth(t *testing.T) {
+	for _, typ := range []dataset.LabelType{{}, {Classes: true}, {Scale: &dataset.Scale{True: dataset.TrueMode}}} {
+		d, predicted := []float32{1, 0, 0, 0, 0, 1}, [][]float32{{.7, 0, .3}, {.5, .3, .2}}
+		both := &Plan{Labels: 3, Type: typ, More: true, Both: true}
+		plain, added := read(&Plan{Labels: 3, Type: typ, More: true}, rowsOf(3, d...), predicted)
+		want := new(Clipped)
+		var of *Added
+		want.Ten, of = read(&Plan{Labels: 3, Type: typ, More: true, Clip: PyLDL}, rowsOf(3, d...), predicted)
+		want.More = of.Distribution
+		r, a := read(both, rowsOf(3, d...), predicted)
+		if diff := cmp.Diff(added, a, cmpopts.EquateNaNs()); diff != "" || r != plain {
+			t.Errorf("%v, want %v\n%s", r, plain, diff)
+		}
+		sums := make([]float64, both.Width())
+		for i := range predicted {
+			both.Add(sums, rowsOf(3, d...), i, predicted[i])
+		}
+		if diff := cmp.Diff(want, both.ReadClipped(sums), cmpopts.EquateNaNs()); diff != "" {
+			t.Error(diff)
+		}
+		if want.Ten == plain {
+			t.Error("clipping changes nothing here")
+		}
+	}
+	number := &Plan{Labels: 3, Type: dataset.LabelType{Scale: &dataset.Scale{True: dataset.TrueMode}}, Number: true, Both: true}
+	if sums := make([]float64, number.Width()); number.ReadClipped(sums) != nil {
+		t.Error("numbers have clipped degrees")
+	}
+}
+
 func TestFind(t *testing.T) {
 	if len(More) != CountMore {
 		t.Fatalf("%d measures", len(More))

@@ -14,6 +14,15 @@ type Plan struct {
 	Number bool // a number is predicted; otherwise a distribution or class shares
 	More   bool // the measures More as well, unless a number is predicted
 	Clip   Clip // of distributions, in the ten and in More
+	// Both has the ten and More of clipped degrees as well, unless a number is predicted; with
+	// More, and without Clip.
+	Both bool
+}
+
+// Clipped are the measures of distributions whose degrees are clipped.
+type Clipped struct {
+	Ten  Report          `json:"ten"`
+	More *OfDistribution `json:"more"`
 }
 
 // Added are the measures beside the ten. Each is nil where it does not apply.
@@ -32,8 +41,17 @@ func (a *Added) None() bool {
 
 // Width is the number of sums that describe a set of rows: those of the ten (see the
 // constant Width), of a number their number of rows alone, then those of More, then those of classes, of the three
-// numbers of a distribution over a scale, or of a number and the number floored.
+// numbers of a distribution over a scale, or of a number and the number floored; then, with Both,
+// those of the ten and of More of clipped degrees.
 func (p *Plan) Width() int {
+	if p.Number || !p.Both {
+		return p.plainWidth()
+	}
+	return p.plainWidth() + Width + moreWidth
+}
+
+// plainWidth is Width without what Both adds.
+func (p *Plan) plainWidth() int {
 	switch {
 	case p.Number:
 		return 1 + 2*errorWidth
@@ -68,7 +86,12 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) {
 		return
 	}
 	p.addDistribution(dst, r.Label(i), predicted)
-	added := dst[p.distributionWidth():]
+	if p.Both {
+		clipped := dst[p.plainWidth():]
+		accumulate(clipped[:Width], ClippedRow(r.Label(i), predicted, PyLDL))
+		addMore(clipped[Width:], MoreOfRow(r.Label(i), predicted, PyLDL))
+	}
+	added := dst[p.distributionWidth():p.plainWidth()]
 	switch {
 	case p.Type.Classes:
 		addClass(added, r.Label(i), predicted)
@@ -100,7 +123,7 @@ func (p *Plan) Read(sums []float64) (Report, *Added) {
 			Number: errorsFrom(n, sums[1:1+errorWidth]), Floored: errorsFrom(n, sums[1+errorWidth:]),
 		}}
 	}
-	r, added, a := FromSums(sums[:Width]), sums[p.distributionWidth():], new(Added)
+	r, added, a := FromSums(sums[:Width]), sums[p.distributionWidth():p.plainWidth()], new(Added)
 	if p.More {
 		a.Distribution = moreFrom(n, sums[Width:])
 	}
@@ -116,6 +139,15 @@ func (p *Plan) Read(sums []float64) (Report, *Added) {
 		return r, nil
 	}
 	return r, a
+}
+
+// ReadClipped returns what sums (Width values) say of clipped degrees; nil: the plan has not both.
+func (p *Plan) ReadClipped(sums []float64) *Clipped {
+	if p.Number || !p.Both {
+		return nil
+	}
+	clipped := sums[p.plainWidth():]
+	return &Clipped{FromSums(clipped[:Width]), moreFrom(clipped[0], clipped[Width:])}
 }
 
 // AddedOverFolds returns the measures beside the ten over folds: means of the folds' means

@@ -27,10 +27,19 @@ type Added struct {
 // Baseline returns the measures of what a model must beat.
 func (a *Added) Baseline() *measures.Added { return cmp.Or(a.MeanPredictor, a.MedianPredictor) }
 
-// The values of round.Job.Measures: the ten, or More as well.
+// Clipped are the measures of distributions whose degrees are clipped as PyLDL does, of a model and
+// of the mean predictor.
+type Clipped struct {
+	Model         *measures.Clipped `json:"model"`
+	MeanPredictor *measures.Clipped `json:"mean_predictor"`
+}
+
+// The values of round.Job.Measures: the ten, or More as well, or, of cells, these with clipped
+// degrees as well: which of them are shown does not change a cell.
 const (
-	TenMeasures = ""
-	AllMeasures = "all"
+	TenMeasures   = ""
+	AllMeasures   = "all"
+	EveryMeasures = "every"
 )
 
 // JobPlan returns which measures a job has. Errors are those of PlanOf, or say that the job asks
@@ -39,6 +48,10 @@ func JobPlan(j *round.Job, m *dataset.Manifest) (*measures.Plan, error) {
 	p, err := PlanOf(j.Algorithm, m.Labels, m.LabelType)
 	if err != nil {
 		return nil, err
+	}
+	if j.Measures == EveryMeasures {
+		p.More, p.Both = !p.Number, !p.Number
+		return p, nil
 	}
 	p.More, p.Clip = j.Measures == AllMeasures, measures.Clip(j.Clip)
 	return p, CheckPlan(p, j.Algorithm)

@@ -42,6 +42,8 @@ type Outcome struct {
 	// Added are the measures beside these, which the type of the labels and what is
 	// predicted allow; nil: there are none. Of a fold they are without confusion matrices.
 	Added *Added `json:"added,omitempty"`
+	// Clipped are the measures of clipped degrees; of cells of distributions only.
+	Clipped *Clipped `json:"clipped,omitempty"`
 	// Counters are the algorithm's counts by name (algorithms.Trainer.Counters); for a job of folds they
 	// are sums.
 	Counters map[string]uint64 `json:"counters,omitempty"`
@@ -67,8 +69,10 @@ type Outcome struct {
 	// Predictions is the encoded predictions.Set of the held-out rows, for a job of folds
 	// of all folds; empty if there are no such rows or too many to store.
 	Predictions []byte `json:"-"`
-	// Cells are the encoded outcomes of the cells of a job of cells, by unit.
-	Cells [][]byte `json:"-"`
+	// Cells are the encoded outcomes of the cells of a job of cells, by unit, and CellsTook how long
+	// each was computed, in nanoseconds; 0, or nil: not known.
+	Cells     [][]byte `json:"-"`
+	CellsTook []uint64 `json:"-"`
 }
 
 // Counts is the number of rows of each role.

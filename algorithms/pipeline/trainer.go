@@ -317,6 +317,9 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 		Rows: Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
 	}
 	o.Measures, o.MeanPredictor, o.Added = Measured(t.plan, t.sums[:t.plan.Width()], t.sums[t.plan.Width():])
+	if c := t.plan.ReadClipped(t.sums[:t.plan.Width()]); c != nil {
+		o.Clipped = &Clipped{c, t.plan.ReadClipped(t.sums[t.plan.Width():])}
+	}
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test rows"
 	}
