@@ -37,7 +37,8 @@ type Options struct {
 	// Budgets are those of the rows of the spec, nil where there is none: cells for which nothing is
 	// left are not begun, and one that takes all of it is ended.
 	Budgets []*Budget
-	// Put is given the record of each cell that ended, one at a time; its error ends the run.
+	// Put is given the record of each cell that ended, one at a time, while others compute; its
+	// error ends the run. A cell counts once Put has returned.
 	Put func(w *Work, c *experiment.Cell, r *experiment.Record) error
 	// Show, where set, is told how far the run is when a cell ends, and each second.
 	Show func(Status)
@@ -45,7 +46,7 @@ type Options struct {
 
 // Run runs the cells until all have ended, or ctx is done: what is computing then is dropped.
 func Run(ctx context.Context, works []*Work, o Options) error {
-	s := &session{Options: o, kept: engine.NewDerivedMemory(engine.DerivedLimit)}
+	s := &session{Options: o, kept: engine.NewDerivedMemory(engine.DerivedLimit), ended: make(chan ended, max(1, o.Lanes))}
 	var counts []int
 	for _, w := range works {
 		parent, err := local.Open(w.Plan.Job, w.Data)
@@ -79,9 +80,10 @@ type session struct {
 	Options
 	kept   *engine.DerivedMemory
 	groups []*row
+	ended  chan ended // cells whose records are to be put, in order
 
 	turn    *sync.Cond // a cell has ended, or the run
-	mu      sync.Mutex // of what follows, and held during Put and Show
+	mu      sync.Mutex // of what follows, and held during Show
 	queue   *Queue
 	status  Status
 	failure error
@@ -93,6 +95,13 @@ func (s *session) budget(row int) *Budget {
 		return nil
 	}
 	return s.Budgets[row]
+}
+
+// ended is a cell that has ended.
+type ended struct {
+	work   *Work
+	cell   *experiment.Cell
+	record *experiment.Record
 }
 
 // add makes groups of a dataset's cells.
@@ -120,6 +129,8 @@ func (s *session) run(ctx context.Context) error {
 	})()
 	ticks := make(chan struct{})
 	go s.tick(ctx, ticks)
+	written := make(chan struct{})
+	go s.write(stop, written)
 	var lanes sync.WaitGroup
 	for range max(1, s.Lanes) {
 		lanes.Go(func() {
@@ -128,6 +139,8 @@ func (s *session) run(ctx context.Context) error {
 		})
 	}
 	lanes.Wait()
+	close(s.ended)
+	<-written
 	err := ctx.Err()
 	stop()
 	<-ticks
@@ -173,32 +186,58 @@ func (s *session) one(ctx context.Context, stop context.CancelFunc) bool {
 	if c == nil {
 		return false
 	}
+	began := time.Now()
 	o, err := s.within(ctx, g, c, number)
+	end := time.Now()
+	if err == nil && o != nil { // nil: its budget is used
+		s.ended <- ended{g.work, c, &experiment.Record{Key: c.Key, Seconds: end.Sub(began).Seconds(), Outcome: o}}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.turn.Broadcast()
-	seconds := s.queue.End(number, time.Now())
-	if o == nil && err == nil { // its budget is used
-		s.show()
-		return true
-	}
-	if err == nil {
-		err = s.Put(g.work, c, &experiment.Record{Key: c.Key, Seconds: seconds, Outcome: o})
-	}
+	s.queue.End(number, end)
 	if err != nil {
-		if s.failure == nil && ctx.Err() == nil {
-			s.failure = err
-		}
-		stop()
-		return false
+		s.fail(ctx.Err(), err, stop)
+	} else if o == nil {
+		s.show()
 	}
-	s.status.Done++
-	if o.Error != "" {
-		s.status.Done--
+	return err == nil
+}
+
+// fail ends the run; cause is why it ended before, if it did. mu is held.
+func (s *session) fail(cause, err error, stop context.CancelFunc) {
+	if s.failure == nil && cause == nil {
+		s.failure = err
+	}
+	stop()
+}
+
+// write puts the records of cells as they end, and counts them; after an error it puts no more.
+func (s *session) write(stop context.CancelFunc, written chan<- struct{}) {
+	defer close(written)
+	var failed error
+	for e := range s.ended {
+		if failed == nil {
+			failed = s.Put(e.work, e.cell, e.record)
+			s.count(e.record.Outcome, failed, stop)
+		}
+	}
+}
+
+// count counts a cell whose record was put, or could not be.
+func (s *session) count(o *pipeline.Outcome, err error, stop context.CancelFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		s.fail(nil, err, stop)
+		return
+	case o.Error != "":
 		s.status.Failed++
+	default:
+		s.status.Done++
 	}
 	s.show()
-	return true
 }
 
 func (s *session) begin(ctx context.Context) (*row, *experiment.Cell, int) {

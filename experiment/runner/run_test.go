@@ -1,47 +1,90 @@
 package runner
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
 )
 
-// TestRunWithinBudget: rows whose budget earlier runs have spent are not begun; the cells of others, of
-// which one ends while a lane waits for it, are all run.
-func TestRunWithinBudget(t *testing.T) {
-	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nfolds: 4\nrows:\n  - {algorithm: sa-bfgs, grid: {iterations: [2, 3, 4]}}"))
+// sixCells is work of six cells that take milliseconds.
+func sixCells(t *testing.T) *Work {
+	t.Helper()
+	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [aa-knn]\nfolds: 6"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, shards := datatest.Build(t, dataset.Artificial(60, 1))
-	p, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m})
-	if err != nil {
+	m, shards := datatest.Artificial(t, 60)
+	w := &Work{Data: &local.Data{Manifest: m, Shards: shards}}
+	if w.Plan, err = experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m}); err != nil {
 		t.Fatal(err)
 	}
-	cells, err := p.Cells()
-	if err != nil {
+	if w.Cells, err = w.Plan.Cells(); err != nil {
 		t.Fatal(err)
 	}
-	w := &Work{Plan: p, Data: &local.Data{Manifest: m, Shards: shards}, Cells: cells}
-	rows, last := make(map[int]int), Status{}
-	err = Run(t.Context(), []*Work{w}, Options{
-		Lanes: 3, Budgets: []*Budget{{Limit: 5, Spent: 5}, nil, {Limit: 1e6}},
-		Put: func(_ *Work, c *experiment.Cell, r *experiment.Record) error {
-			if r.Outcome.Error != "" {
-				t.Error(r.Outcome.Error)
+	return w
+}
+
+// TestPutBesideComputing: while a record is written others compute; a cell counts once its record
+// is written, in the order in which records are.
+func TestPutBesideComputing(t *testing.T) {
+	running, put := make(chan struct{}, 1), 0
+	err := Run(t.Context(), []*Work{sixCells(t)}, Options{
+		Lanes: 1,
+		Put: func(_ *Work, _ *experiment.Cell, r *experiment.Record) error {
+			if put == 0 {
+				testkit.Receive(t, "another cell to run", running)
 			}
-			rows[c.Row]++
+			put++
 			return nil
 		},
-		Show: func(s Status) { last = s },
+		Show: func(s Status) {
+			if s.Done > put {
+				t.Errorf("%d cells count, %d records are written", s.Done, put)
+			}
+			if s.Running > 0 && s.Done == 0 {
+				select {
+				case running <- struct{}{}:
+				default:
+				}
+			}
+		},
 	})
-	if err != nil || rows[0] != 0 || rows[1] != 4 || rows[2] != 4 {
-		t.Errorf("cells by row: %v, error %v", rows, err)
+	if err != nil || put != 6 {
+		t.Errorf("%d records, error %v", put, err)
 	}
-	if last.Done != 8 || !last.Firsts || last.Left != 0 {
-		t.Errorf("%+v", last)
+}
+
+// TestPutFails: the run ends with the error, and nothing is written behind it.
+func TestPutFails(t *testing.T) {
+	full, put := errors.New("the disk is full"), 0
+	err := Run(t.Context(), []*Work{sixCells(t)}, Options{Lanes: 2, Put: func(*Work, *experiment.Cell, *experiment.Record) error {
+		if put++; put == 2 {
+			return full
+		}
+		return nil
+	}})
+	if !errors.Is(err, full) || put != 2 {
+		t.Errorf("%d records, error %v", put, err)
+	}
+}
+
+// TestRunIsCancelled: what ended before is written.
+func TestRunIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	put := 0
+	err := Run(ctx, []*Work{sixCells(t)}, Options{Lanes: 1, Put: func(*Work, *experiment.Cell, *experiment.Record) error {
+		put++
+		cancel()
+		time.Sleep(time.Millisecond)
+		return nil
+	}})
+	if !errors.Is(err, context.Canceled) || put < 1 || put > 5 {
+		t.Errorf("%d records, error %v", put, err)
 	}
 }

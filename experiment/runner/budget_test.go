@@ -1,0 +1,47 @@
+package runner
+
+import (
+	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/local"
+)
+
+// TestRunWithinBudget: rows whose budget earlier runs have spent are not begun; the cells of others, of
+// which one ends while a lane waits for it, are all run.
+func TestRunWithinBudget(t *testing.T) {
+	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nfolds: 4\nrows:\n  - {algorithm: sa-bfgs, grid: {iterations: [2, 3, 4]}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, shards := datatest.Build(t, dataset.Artificial(60, 1))
+	p, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, err := p.Cells()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Work{Plan: p, Data: &local.Data{Manifest: m, Shards: shards}, Cells: cells}
+	rows, last := make(map[int]int), Status{}
+	err = Run(t.Context(), []*Work{w}, Options{
+		Lanes: 3, Budgets: []*Budget{{Limit: 5, Spent: 5}, nil, {Limit: 1e6}},
+		Put: func(_ *Work, c *experiment.Cell, r *experiment.Record) error {
+			if r.Outcome.Error != "" {
+				t.Error(r.Outcome.Error)
+			}
+			rows[c.Row]++
+			return nil
+		},
+		Show: func(s Status) { last = s },
+	})
+	if err != nil || rows[0] != 0 || rows[1] != 4 || rows[2] != 4 {
+		t.Errorf("cells by row: %v, error %v", rows, err)
+	}
+	if last.Done != 8 || !last.Firsts || last.Left != 0 {
+		t.Errorf("%+v", last)
+	}
+}
