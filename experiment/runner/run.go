@@ -146,6 +146,7 @@ func (s *session) run(ctx context.Context) error {
 	<-ticks
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.show()
 	if s.failure != nil {
 		return s.failure
 	}
