@@ -283,6 +283,8 @@ type JobCells struct {
 type CellOutcome struct {
 	Unit    int             `json:"unit"`
 	Outcome json.RawMessage `json:"result"` // pipeline.Outcome
+	// Seconds is how long its worker computed it; 0: not known.
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
 // JobCurve is the learning curve of a job, as far as it is committed: of a job of folds

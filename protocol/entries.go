@@ -149,7 +149,7 @@ type FinishEntry struct {
 	// Predictions are those of held-out rows, where they are kept.
 	Predictions *BlobRef `json:"predictions,omitempty"`
 	// Cells are the outcomes of the cells of a job of cells, by unit: each blob is a
-	// childjob.List of the next ones.
+	// list of the next ones and of how long they took (childjob.AppendCells).
 	Cells []CellsRef `json:"cells,omitempty"`
 	// Progress is the last algorithms.Progress, for display.
 	Progress json.RawMessage `json:"progress,omitempty"`

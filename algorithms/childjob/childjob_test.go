@@ -29,6 +29,31 @@ func FuzzList(f *testing.F) {
 	})
 }
 
+// FuzzCells: bytes are outcomes with their times, or without, that are encoded to the same bytes, or
+// refused.
+func FuzzCells(f *testing.F) {
+	parts := [][]byte{nil, []byte("ab")}
+	f.Add(childjob.AppendCells(nil, parts, []uint64{7, 1 << 60}), 2)
+	f.Add(childjob.AppendList(nil, parts), 2)
+	f.Add(childjob.AppendList(nil, parts), 1)
+	f.Fuzz(func(t *testing.T, b []byte, count int) {
+		parts, took, err := childjob.Cells(b, count)
+		if err != nil {
+			if !errors.Is(err, childjob.ErrFormat) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		again := childjob.AppendList(nil, parts)
+		if took != nil || count == 0 && len(b) > 0 {
+			again = childjob.AppendCells(nil, parts, took)
+		}
+		if len(parts) != count || !bytes.Equal(again, b) || took != nil && len(took) != count {
+			t.Fatalf("%d bytes of %d outcomes are encoded otherwise", len(b), count)
+		}
+	})
+}
+
 // FuzzDecode: bytes are an outcome that is encoded to the same bytes, or refused.
 func FuzzDecode(f *testing.F) {
 	o := childjob.Outcome{Head: []byte(`{"steps":1}`), Model: []byte("model"), Curve: []byte("curve"), Predictions: []byte("rows")}

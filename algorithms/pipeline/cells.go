@@ -23,6 +23,7 @@ type cells struct {
 	job      *round.Job
 	units    int
 	encoded  [][]byte // the cells' encoded outcomes, once collected
+	took     []uint64 // nanoseconds, by unit, where they are known
 	failures int
 	digest   string
 	round    round.Round
@@ -94,12 +95,16 @@ func (t *cells) Next() (*round.Round, error) {
 	t.round.Units, t.round.Scope, t.round.How = t.units, round.Whole, round.Collect
 	for _, cell := range t.job.Cells.All() {
 		t.round.Children = append(t.round.Children, cellJob(t.job, cell))
+		t.round.Groups = append(t.round.Groups, int32(cell.Row))
 	}
 	return &t.round, nil
 }
 
 // Fold implements round.Trainer.
-func (t *cells) Fold(res *round.Result) error { return t.decode(res.Collected) }
+func (t *cells) Fold(res *round.Result) error {
+	t.took = slices.Clone(res.Took)
+	return t.decode(res.Collected)
+}
 
 // decode reads the results, one at a time: all together may be large.
 func (t *cells) decode(encoded [][]byte) error {
@@ -190,7 +195,7 @@ func (t *cells) Outcome() (*Outcome, error) {
 	if t.encoded == nil {
 		return nil, errors.New("the job is not done")
 	}
-	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test rows", CellCount: t.units, CellsFailed: t.failures, Cells: t.encoded}
+	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test rows", CellCount: t.units, CellsFailed: t.failures, Cells: t.encoded, CellsTook: t.took}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
 	}

@@ -116,13 +116,17 @@ func (s *Server) storedCells(ctx context.Context, j *state.Job, from int) (*prot
 		if err != nil {
 			return nil, err
 		}
-		parts, err := childjob.List(b)
-		if err != nil || len(parts) != ref.Count {
-			return nil, fmt.Errorf("%v: blob %s has %d cells, not %d: %w", j, ref.Blob, len(parts), ref.Count, childjob.ErrFormat)
+		parts, took, err := childjob.Cells(b, ref.Count)
+		if err != nil {
+			return nil, fmt.Errorf("%v: blob %s: %w", j, ref.Blob, err)
 		}
 		answer := &protocol.JobCells{Cells: []protocol.CellOutcome{}}
 		for i := from - first; i < len(parts); i++ {
-			if err := addCell(answer, first+i, parts[i]); err != nil {
+			ns := uint64(0)
+			if took != nil {
+				ns = took[i]
+			}
+			if err := addCell(answer, first+i, parts[i], ns); err != nil {
 				return nil, err
 			}
 		}
@@ -156,18 +160,18 @@ func (s *Server) recordedCells(ctx context.Context, j *state.Job, from int) (*pr
 		case err != nil:
 			continue
 		}
-		if err := addCell(answer, int(part.Unit), b); err != nil {
+		if err := addCell(answer, int(part.Unit), b, part.Compute); err != nil {
 			return nil, err
 		}
 	}
 	return answer, ctx.Err()
 }
 
-func addCell(to *protocol.JobCells, unit int, part []byte) error {
+func addCell(to *protocol.JobCells, unit int, part []byte, took uint64) error {
 	o, err := childjob.Decode(part)
 	if err != nil {
 		return err
 	}
-	to.Cells = append(to.Cells, protocol.CellOutcome{Unit: unit, Outcome: json.RawMessage(o.Head)})
+	to.Cells = append(to.Cells, protocol.CellOutcome{Unit: unit, Outcome: json.RawMessage(o.Head), Seconds: float64(took) / 1e9})
 	return nil
 }

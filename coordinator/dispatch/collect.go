@@ -22,13 +22,14 @@ import (
 // that has failed so far.
 func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units)), seated: make(seated), compared: make(map[int]bool)}
+	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units)), took: make([]uint64, len(x.units)), seated: make(seated), compared: make(map[int]bool)}
 	x.collecting = c
 	defer func() { x.collecting = nil }()
 	defer c.fetches.Wait()
 	defer cancel() // before Wait
 	x.watch.Begin(x.r)
 	c.recall()
+	c.lengths = newLengths(x.r.Groups)
 	c.waits = newWaitList(len(x.units), func(u int) bool { return x.units[u].state == waiting })
 	c.readRecorded(ctx)
 	clear(x.resume)
@@ -60,7 +61,9 @@ type collection struct {
 	x        *Executor
 	digests  []string // by unit
 	parts    [][]byte // by unit; nil of those that are recorded or at hand from before
+	took     []uint64 // by unit: nanoseconds of computing; 0: not known
 	left     int      // units whose parts are not here
+	lengths  *lengths // nil: nothing tells
 	waits    *waitList
 	seated   seated
 	compared map[int]bool // units in work whose answers are compared
@@ -75,6 +78,7 @@ type collection struct {
 func (c *collection) look(ctx context.Context, now time.Time) error {
 	x := c.x
 	c.remind(now)
+	c.order(now)
 	c.speculate(now)
 	for _, u := range slices.Sorted(maps.Keys(c.compared)) {
 		s := &x.units[u]
@@ -273,7 +277,7 @@ func (x *Executor) store(ctx context.Context, u int, a *answer) {
 			x.mail.putStored(stored{round: round, unit: unit, err: err})
 			return
 		}
-		s := stored{round: round, unit: unit, digest: part.Digest, part: bytes}
+		s := stored{round: round, unit: unit, digest: part.Digest, part: bytes, took: computeTime(part.Compute)}
 		if p, ok := x.watch.Read(bytes); ok {
 			s.progress = &p
 		}
@@ -359,7 +363,8 @@ func (c *collection) onStored(s stored) error {
 	switch {
 	case s.err == nil && u.state == fetching:
 		c.done(int(s.unit), s.digest)
-		c.parts[s.unit] = s.part
+		c.parts[s.unit], c.took[s.unit] = s.part, uint64(s.took)
+		c.lengths.end(int(s.unit), s.took)
 		delete(x.resume, s.unit)
 		x.watch.Have(int(s.unit), s.progress, false)
 		return nil
@@ -392,6 +397,6 @@ func (c *collection) load(ctx context.Context, res *round.Result) error {
 		}
 		c.parts[u] = part
 	}
-	res.Sum, res.Collected, res.Digests = nil, c.parts, c.digests
+	res.Sum, res.Collected, res.Digests, res.Took = nil, c.parts, c.digests, c.took
 	return nil
 }

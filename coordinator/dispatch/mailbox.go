@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -31,6 +32,7 @@ type stored struct {
 	err    error
 	digest string
 	part   []byte
+	took   time.Duration // of computing the part; 0: not known
 	// progress is how far the unit is, where the part tells. before is set instead of all
 	// that where the part was recorded before the round began here.
 	progress, before *round.Progress

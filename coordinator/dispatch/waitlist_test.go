@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ type slowList struct {
 	waits []bool
 	after []time.Time
 	avoid []string
+	rank  []float64 // nil: there is none
 }
 
 func (s *slowList) count(now time.Time) (n int) {
@@ -26,7 +29,7 @@ func (s *slowList) count(now time.Time) (n int) {
 // feed lists the units that are given out, in order: to workers with so much room each, who are
 // asked as the collection's feed asks.
 func (s *slowList) feed(now time.Time, room map[string]int) (given []int) {
-	for u := range s.waits {
+	for _, u := range s.order() {
 		if !s.waits[u] || now.Before(s.after[u]) {
 			continue
 		}
@@ -41,6 +44,17 @@ func (s *slowList) feed(now time.Time, room map[string]int) (given []int) {
 		given = append(given, u)
 	}
 	return given
+}
+
+// order lists all units in the order in which they are given out.
+func (s *slowList) order() (list []int) {
+	for u := range s.waits {
+		list = append(list, u)
+	}
+	if s.rank != nil {
+		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(s.rank[b], s.rank[a]) })
+	}
+	return list
 }
 
 // reserveOf takes room of the worker with most of it, but for one to avoid, where there is another.
@@ -60,12 +74,12 @@ func reserveOf(room map[string]int, avoid string) (best string) {
 	return best
 }
 
-// TestWaitList: units are given out in the order, and counted, as by a look at all of them: the
-// lowest first, none before its time, and none that would go to the worker that it avoids.
+// TestWaitList: units are given out in the order, and counted, as by a look at all of them: that of
+// the greatest rank first, then the lowest, none before its time, and none that would go to the worker that it avoids.
 func TestWaitList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "units")
-		slow := &slowList{make([]bool, n), make([]time.Time, n), make([]string, n)}
+		slow := &slowList{make([]bool, n), make([]time.Time, n), make([]string, n), nil}
 		for u := range n {
 			slow.waits[u] = rapid.Bool().Draw(t, "waits")
 		}
@@ -73,7 +87,14 @@ func TestWaitList(t *testing.T) {
 		now := time.Unix(100, 0)
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			u := rapid.IntRange(0, n-1).Draw(t, "unit")
-			switch rapid.IntRange(0, 4).Draw(t, "event") {
+			switch rapid.IntRange(0, 5).Draw(t, "event") {
+			case 5:
+				slow.rank = nil
+				w.reorder(nil)
+				if rapid.Bool().Draw(t, "ranked") {
+					slow.rank = rapid.SliceOfN(rapid.Float64Range(0, 3), n, n).Draw(t, "ranks")
+					w.reorder(func(u int) float64 { return slow.rank[u] })
+				}
 			case 0:
 				slow.waits[u] = false
 				w.remove(u)

@@ -185,7 +185,7 @@ func (d *driver) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cells, err := d.storeCells(ctx, outcome.Cells)
+	cells, err := d.storeCells(ctx, outcome.Cells, d.times(outcome))
 	if err != nil {
 		return err
 	}

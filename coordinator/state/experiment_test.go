@@ -36,6 +36,33 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
+// TestSizeOfCells: a cell that has ended takes 112 bytes of a snapshot while its job runs, less than
+// 300 of the log, and nothing of its own once the job is done.
+func TestSizeOfCells(t *testing.T) {
+	const cells = 2000
+	m := newMachine(t)
+	m.start()
+	j := m.do(protocol.EntryExperiment, experimentEntry("t", "e", 1)).([]*Job)[0]
+	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
+	before := len(encode(t, m.s))
+	for u := range uint32(cells) {
+		e := &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Unit: u * 7 % cells, Of: cells, Digest: digest('1'), Bytes: 3000, Compute: 123456789}
+		if n := len(encodeEntry(protocol.EntryCollected, e)); n > 300 {
+			t.Fatalf("an entry of %d bytes", n)
+		}
+		m.do(protocol.EntryCollected, e)
+	}
+	if n := len(encode(t, m.s)) - before; n != 112*cells {
+		t.Errorf("%d bytes of %d cells", n, cells)
+	}
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{}`), Cells: []protocol.CellsRef{
+		{BlobRef: protocol.BlobRef{Blob: digest('6')}, Count: 1000}, {BlobRef: protocol.BlobRef{Blob: digest('7')}, Count: 1000},
+	}})
+	if n := len(encode(t, m.s)) - before; n > 1000 {
+		t.Errorf("%d bytes of %d cells of a job that is done", n, cells)
+	}
+}
+
 // TestCellsOfCancelled: the cells that have ended of a job that is cancelled, or fails, stay until
 // it is deleted, also in a snapshot; those of a job that is done are in its blobs.
 func TestCellsOfCancelled(t *testing.T) {

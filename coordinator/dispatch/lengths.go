@@ -1,0 +1,92 @@
+package dispatch
+
+import "time"
+
+// lengths is how long the units of each group of a collected round took: by that long units are
+// given out first near the end of the round.
+type lengths struct {
+	group   []int32 // by unit
+	ended   []int   // units, by group
+	seconds []float64
+	all     int     // units that have ended
+	total   float64 // their seconds
+	looked  time.Time
+	near    bool
+}
+
+// newLengths returns the lengths of a round's units, or nil where it has no groups.
+func newLengths(group []int32) *lengths {
+	if len(group) == 0 {
+		return nil
+	}
+	most := int32(0)
+	for _, g := range group {
+		most = max(most, g)
+	}
+	return &lengths{group: group, ended: make([]int, most+1), seconds: make([]float64, most+1)}
+}
+
+// end notes how long a unit took.
+func (l *lengths) end(u int, took time.Duration) {
+	if l == nil || took <= 0 {
+		return
+	}
+	g, s := l.group[u], took.Seconds()
+	l.ended[g]++
+	l.seconds[g] += s
+	l.all++
+	l.total += s
+}
+
+// of estimates how many seconds a unit takes: the mean of those of its group that have ended, else
+// of all; 0: none has.
+func (l *lengths) of(u int) float64 {
+	switch g := l.group[u]; {
+	case l.ended[g] > 0:
+		return l.seconds[g] / float64(l.ended[g])
+	case l.all > 0:
+		return l.total / float64(l.all)
+	}
+	return 0
+}
+
+// nearEnd is how many times as long as the longest unit that waits all that wait take, on all
+// slots, where the end of a round begins.
+const nearEnd = 2
+
+// isNear reports whether the round nears its end: a long unit that were given out last would be
+// waited for.
+func (l *lengths) isNear(waits func(u int) bool, slots int) bool {
+	longest, left := 0.0, 0.0
+	for u := range l.group {
+		if waits(u) {
+			s := l.of(u)
+			longest, left = max(longest, s), left+s
+		}
+	}
+	return left <= nearEnd*longest*float64(max(1, slots))
+}
+
+// lookAtEnd is the time between two looks at whether a round nears its end, which cost a time in
+// proportion to its units.
+const lookAtEnd = time.Second
+
+// order has the long units given out first near the end of the round.
+func (c *collection) order(now time.Time) {
+	l := c.lengths
+	if l == nil || l.all == 0 || now.Sub(l.looked) < lookAtEnd {
+		return
+	}
+	l.looked = now
+	slots := 0
+	for _, w := range c.x.able() {
+		slots += w.beat.Slots
+	}
+	was := l.near
+	switch l.near = l.isNear(func(u int) bool { return c.waits.turns[u] != 0 }, slots); {
+	case l.near:
+		c.waits.reorder(l.of)
+	case was:
+		c.waits.reorder(nil)
+	}
+}

@@ -1,0 +1,74 @@
+package dispatch
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestLengths: a unit takes as long as its group's, else as all, on average; the end of a round is
+// where the longest unit would be waited for.
+func TestLengths(t *testing.T) {
+	l := newLengths([]int32{0, 1, 2, 0, 1, 2, 0, 1, 2})
+	l.end(0, 2*time.Second)
+	l.end(3, 4*time.Second)
+	l.end(1, 30*time.Second)
+	l.end(4, 0) // not known
+	for u, want := range map[int]float64{6: 3, 7: 30, 8: 12} {
+		if got := l.of(u); got != want {
+			t.Errorf("unit %d is to take %v s, want %v", u, got, want)
+		}
+	}
+	all := func(int) bool { return true }
+	if l.isNear(all, 1) || !l.isNear(all, 3) || !l.isNear(func(u int) bool { return u >= 6 }, 1) {
+		t.Error("the end is elsewhere")
+	}
+	if newLengths(nil) != nil {
+		t.Error("lengths without groups")
+	}
+	var none *lengths
+	none.end(0, time.Second)
+}
+
+// TestLongUnitsFirst: near the end of a round the units of the group that takes longest are given
+// out first; a unit that waits again has its place, and what is not near is in order.
+func TestLongUnitsFirst(t *testing.T) {
+	l := newLab(t, never)
+	l.join("w", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	x.r = collecting(9)
+	c := &collection{x: x, waits: newWaitList(9, func(u int) bool { return u > 0 }), lengths: newLengths([]int32{0, 1, 2, 0, 1, 2, 0, 1, 2})}
+	order := func(now time.Time) (list []int) {
+		c.order(now)
+		c.waits.count(now)
+		c.waits.each(func(u int, _ string) bool {
+			list = append(list, u)
+			return true
+		})
+		for _, u := range list {
+			c.waits.add(u, "", time.Time{}, now)
+		}
+		return list
+	}
+	now := time.Unix(100, 0)
+	c.lengths.end(0, 2*time.Second)
+	if got := order(now); !slices.Equal(got, []int{1, 2, 3, 4, 5, 6, 7, 8}) {
+		t.Errorf("far from the end: %v", got)
+	}
+	c.lengths.end(1, time.Second)
+	c.lengths.end(2, 9*time.Second)
+	c.waits.remove(2)
+	c.waits.remove(5)
+	if got := order(now.Add(time.Second)); !slices.Equal(got, []int{8, 3, 6, 1, 4, 7}) {
+		t.Errorf("near the end: %v", got)
+	}
+	c.waits.remove(8)
+	near := c.lengths.near
+	c.lengths = newLengths(c.lengths.group)
+	c.lengths.near = near
+	c.lengths.end(0, time.Second)
+	if got := order(now.Add(2 * time.Second)); !slices.Equal(got, []int{1, 3, 4, 6, 7}) {
+		t.Errorf("of about the same length: %v", got)
+	}
+}
