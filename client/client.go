@@ -71,6 +71,12 @@ func IsNotFound(err error) bool {
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
+// IsConflict reports whether an error says that something of the name is there and is another.
+func IsConflict(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusConflict
+}
+
 // Client sends requests to the coordinators of one cluster. It is safe for
 // concurrent use; its fields must not change after the first request.
 type Client struct {

@@ -253,6 +253,15 @@ func (f *Folder) putModel(key string, model []byte) error {
 	return writeWhole(filepath.Join(dir, key+".model"), model)
 }
 
+// Layout returns the layout that was put last; nil: there is none that can be read.
+func (f *Folder) Layout() *Layout {
+	l, err := readLayout(filepath.Join(f.dir, layoutFile))
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
 // PutLayout writes the layout.
 func (f *Folder) PutLayout(l *Layout) error {
 	var b bytes.Buffer

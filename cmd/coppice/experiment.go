@@ -129,7 +129,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 // whatArg names an experiment that was begun.
 type whatArg struct {
 	What string `arg:"" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its cells, or its name on the cluster."`
-	serverFlags
+	changeFlags
 }
 
 // table reads the experiment: from a folder, or, where there is none or --server is given, from

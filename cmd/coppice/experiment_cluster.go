@@ -67,7 +67,7 @@ func (s *specArg) planOne(a *app, cl *client.Client, of *experiment.Spec, d *exp
 			return nil, err
 		}
 	}
-	if data.Splits, err = s.splits(d, set.Manifest); err != nil {
+	if data.Splits, err = s.splits(of, d, set.Manifest); err != nil {
 		return nil, err
 	}
 	p, err := experiment.NewPlan(of, d, data)
@@ -89,7 +89,11 @@ func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experi
 	}
 	m := newMeter(a.stderr)
 	defer m.clear()
-	return importAs(a.ctx, cl, d.Name, src, importOptions(a.ctx, checks, m))
+	set, err := importAs(a.ctx, cl, d.Name, src, importOptions(a.ctx, checks, m))
+	if client.IsConflict(err) {
+		return nil, of.Error(d.At, "%v; the key name gives this one another name", err)
+	}
+	return set, err
 }
 
 // onCluster is an experiment as a cluster has it.
@@ -178,7 +182,7 @@ func (e *onCluster) read(ctx context.Context, of func(*experiment.ClusterJob) bo
 }
 
 func (a *endedCells) add(j *experiment.ClusterJob, cell *experiment.Cell, c *protocol.CellOutcome) error {
-	r := &experiment.Record{Key: cell.Key, Outcome: new(pipeline.Outcome)}
+	r := &experiment.Record{Key: cell.Key, Seconds: max(0, c.Seconds), Outcome: new(pipeline.Outcome)}
 	if err := json.Unmarshal(c.Outcome, r.Outcome); err != nil {
 		return fmt.Errorf("job %s, cell %d: %w", j.Name, c.Unit, err)
 	}
@@ -257,6 +261,10 @@ func someOf(list []tables.Name) string {
 type knownCells struct {
 	has    map[string]bool // the cells that jobs have, or will have
 	failed map[string]bool // of the others those that failed
+	// names has the keys of all cells of jobs by name, of two jobs those of the later one, and
+	// numerics the numerics of the oldest job.
+	names    map[tables.Name]string
+	numerics int
 }
 
 // known returns the cells that jobs have, or will have; without those that failed where these are
@@ -266,7 +274,7 @@ func (e *onCluster) known(ctx context.Context, retry bool) (*knownCells, error) 
 	if err != nil {
 		return nil, err
 	}
-	k := &knownCells{make(map[string]bool), make(map[string]bool)}
+	k := &knownCells{has: make(map[string]bool), failed: make(map[string]bool), names: make(map[tables.Name]string)}
 	for key, r := range all.records {
 		k.has[key] = r.Outcome.Error == "" || !retry
 		k.failed[key] = !k.has[key]
@@ -279,7 +287,12 @@ func (e *onCluster) known(ctx context.Context, retry bool) (*knownCells, error) 
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range cells {
+		if k.numerics == 0 {
+			k.numerics = j.Job.Numerics
+		}
+		for i := range cells {
+			c := &cells[i]
+			k.names[j.NameOf(c)] = c.Key
 			if !k.failed[c.Key] || j.State != protocol.Done && all.jobs[c.Key] != j.ID {
 				k.has[c.Key] = true
 			}
@@ -371,6 +384,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry b
 	if err != nil {
 		return nil, 0, err
 	}
+	noteAgain(a, layout.Again(known.names, func(key string) bool { return known.has[key] }), known.numerics)
 	r, n, err := e.request(a.ctx, of, plans, outline, known)
 	if err != nil {
 		return nil, 0, err

@@ -68,12 +68,17 @@ func (s *specArg) isThere(of *experiment.Spec, d *experiment.Dataset) (bool, err
 	return false, fmt.Errorf("dataset %s: %w", d.Name, err)
 }
 
-// splits reads the file of folds of a dataset, if it has one.
-func (s *specArg) splits(d *experiment.Dataset, m *dataset.Manifest) (*dataset.SplitList, error) {
+// splits reads the file of folds of a dataset, if it has one. What is wrong with it is an error
+// about its place in the spec.
+func (s *specArg) splits(of *experiment.Spec, d *experiment.Dataset, m *dataset.Manifest) (*dataset.SplitList, error) {
 	if d.Folds.Way != folds.File {
 		return nil, nil
 	}
-	return m.SplitFile(s.path(d.Folds.File))
+	list, err := m.SplitFile(s.path(d.Folds.File))
+	if err != nil {
+		return nil, of.Error(d.Folds.At, "dataset %s: its folds: %v", d.Name, err)
+	}
+	return list, nil
 }
 
 // loaded is a dataset in memory and what is planned on it.
@@ -125,7 +130,7 @@ func (s *specArg) loadOne(a *app, m *meter, of *experiment.Spec, d *experiment.D
 	if l.data.Manifest, l.data.Shards, err = dataset.Build(src, options); err != nil {
 		return nil, err
 	}
-	splits, err := s.splits(d, l.data.Manifest)
+	splits, err := s.splits(of, d, l.data.Manifest)
 	if err != nil {
 		return nil, err
 	}

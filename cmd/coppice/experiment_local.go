@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/runner"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // runHere runs in this process the cells that have no record, and returns the table.
@@ -37,6 +38,9 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	records := folder.Records()
 	if n := layout.Strange(records); n > 0 {
 		a.note("%s kept in %s: of cells that this spec does not have, or of another version's numerics", plural(n, "record"), c.Dir)
+	}
+	if before := folder.Layout(); before != nil {
+		noteAgain(a, layout.Again(before.Ended(records), func(key string) bool { return records[key] != nil }), before.Numerics)
 	}
 	if err := folder.PutLayout(layout); err != nil {
 		return nil, err
@@ -74,6 +78,19 @@ func budgets(s *experiment.Spec, spent []float64) []*runner.Budget {
 		list[i] = of[b]
 	}
 	return list
+}
+
+// noteAgain names the cells that are run again though they have ended; was are the numerics by which
+// they were computed, 0: not known.
+func noteAgain(a *app, again []tables.Name, was int) {
+	if len(again) == 0 {
+		return
+	}
+	why := "their data, settings, folds or seed are others than before"
+	if was != 0 && was != round.Numerics {
+		why = fmt.Sprintf("they were computed by numerics %d, and this version computes numerics %d", was, round.Numerics)
+	}
+	a.note("%s run again, since %s: %s", ofCells(len(again)), why, someOf(again))
 }
 
 // works lists what there is to do.

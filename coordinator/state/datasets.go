@@ -56,7 +56,7 @@ func same(old, d *protocol.Dataset) (any, error) {
 			return nil, fmt.Errorf("dataset %q %w with another shape: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
 		}
 		if err := d.Manifest.SameGroups(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w with other groups: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+			return nil, fmt.Errorf("dataset %q %w with other groups: %w; read it with the same groups (--groups, or the key groups of an experiment's dataset), choose another name for the new one or delete this first", old.Name, ErrExists, err)
 		}
 		return old, nil
 	}
