@@ -48,9 +48,6 @@ var layers = []struct {
 	{"internal/harness/freeport", nil},
 	{"internal/harness/proc", []string{"internal/harness/freeport", "client", "protocol"}},
 	{"internal/bench", []string{"internal/harness/proc", "internal/speed", "internal/bus", "internal/local", "client", "spec", "protocol", "round", "algorithms"}},
-	{"internal/harness/chaos", []string{
-		"internal/harness/netlab", "internal/harness/freeport", "internal/harness/proc", "internal/local", "internal/bus", "client", "spec", "protocol", "round", "algorithms", "dataset",
-	}},
 	{"worker", []string{
 		"jobrun", "internal/local", "internal/bus", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
@@ -69,6 +66,9 @@ var layers = []struct {
 	}},
 	{"experiment", []string{"experiment/result", "experiment/folds", "spec", "protocol", "round", "algorithms", "dataset", "internal/yamltree", "internal/num"}},
 	{"experiment/runner", []string{"experiment", "internal/local", "jobrun", "engine", "round", "algorithms", "dataset"}},
+	{"internal/harness/chaos", []string{
+		"internal/harness/netlab", "internal/harness/freeport", "internal/harness/proc", "experiment", "experiment/report", "internal/local", "internal/bus", "client", "spec", "protocol", "round", "algorithms", "dataset",
+	}},
 	{"cmd", []string{
 		"experiment", "experiment/runner", "experiment/result", "experiment/report", "experiment/plots", "experiment/folds", "worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
 		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "round", "algorithms", "dataset",

@@ -16,8 +16,8 @@ import (
 )
 
 // clients keep a cluster busy: two feed it long jobs, each of one algorithm, one after
-// the other; one feeds it jobs of all other algorithms and of networks; and one submits, pauses, resumes,
-// cancels and deletes small ones.
+// the other; one feeds it jobs of all other algorithms and of networks, one experiments; and one
+// submits, pauses, resumes, cancels and deletes small ones.
 type clients struct {
 	work    *workload
 	ledger  *ledger
@@ -39,6 +39,9 @@ func (c *clients) start(ctx context.Context, seed uint64, watched string) {
 	}
 	if len(c.work.other) > 0 {
 		c.running.Go(func() { c.must(ctx, c.feedOthers(ctx, rand.New(rand.NewPCG(seed, streamOf+2)))) })
+	}
+	if c.work.study != nil {
+		c.running.Go(func() { c.must(ctx, c.feedStudies(ctx, rand.New(rand.NewPCG(seed, streamOf+3)))) })
 	}
 	c.running.Go(func() { c.must(ctx, c.disturb(ctx, rand.New(rand.NewPCG(seed, streamOf+1)))) })
 }

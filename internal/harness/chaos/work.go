@@ -20,7 +20,8 @@ import (
 type task struct {
 	spec   protocol.Spec
 	name   string // of one of workload.other
-	digest string // of the model, undisturbed
+	digest string // of the model, undisturbed; of cells that of their models
+	cells  bool   // it is of cells, and has no model of its own
 }
 
 // workload is the data and the tasks of a run.
@@ -29,6 +30,7 @@ type workload struct {
 	long    map[string][]*task               // by algorithm: those that faults hit
 	short   []*task                          // those of the clients, which pause and cancel
 	other   []*task                          // one for each algorithm without long jobs, and of networks
+	study   *study                           // nil: jobs of one algorithm are wanted
 }
 
 // The names of the data in the cluster: the trees' has more rows, so that a tree
@@ -91,7 +93,7 @@ func newWorkload(ctx context.Context, c *Config) (*workload, error) {
 		w.sources[treesData] = func() dataset.Source { return dataset.Artificial(z.treeRows, dataSeed) }
 	}
 	tasks := w.tasks(c, z)
-	return w, w.compute(ctx, tasks)
+	return w, w.compute(ctx, tasks, c.Algorithm == "", z.shortSteps)
 }
 
 // tasks makes the tasks.
@@ -113,8 +115,9 @@ func (w *workload) tasks(c *Config, z sizes) (all []*task) {
 	return all
 }
 
-// compute runs every task undisturbed.
-func (w *workload) compute(ctx context.Context, tasks []*task) error {
+// compute runs every task undisturbed, and, where it is wanted, the experiment, whose forests take
+// so many steps.
+func (w *workload) compute(ctx context.Context, tasks []*task, study bool, steps int) error {
 	data := make(map[string]*local.Data)
 	for name, source := range w.sources {
 		manifest, shards, err := dataset.Build(source(), dataset.ImportOptions{})
@@ -125,6 +128,12 @@ func (w *workload) compute(ctx context.Context, tasks []*task) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(2)
+	if study {
+		g.Go(func() (err error) {
+			w.study, err = newStudy(ctx, data[stepsData], steps)
+			return err
+		})
+	}
 	for _, t := range tasks {
 		g.Go(func() error { return t.reference(ctx, data[t.spec.Dataset]) })
 	}
@@ -187,7 +196,11 @@ func (t *task) check(j *protocol.JobInfo) error {
 	if err := json.Unmarshal(j.Outcome, &o); err != nil {
 		return fmt.Errorf("%w: the outcome of the job %s (%d): %w", ErrFailed, j.Name, j.ID, err)
 	}
-	if o.ModelDigest != t.digest || len(j.Models) != 1 || j.Models[0].Digest != t.digest {
+	models := len(j.Models) == 1 && j.Models[0].Digest == t.digest
+	if t.cells {
+		models = len(j.Models) == 0
+	}
+	if o.ModelDigest != t.digest || !models {
 		return fmt.Errorf("%w: the job %s (%d) gave the model %.12s, undisturbed it is %.12s", ErrFailed, j.Name, j.ID, o.ModelDigest, t.digest)
 	}
 	return nil
