@@ -272,6 +272,9 @@ type ExperimentJob struct {
 // CellsPage is the greatest number of cells in one answer, and in one blob of outcomes.
 const CellsPage = 1000
 
+// MaxCellModels bounds the cells of a job that keeps their models.
+const MaxCellModels = 10_000
+
 // JobCells are the outcomes of some cells of a job that have ended.
 type JobCells struct {
 	Cells []CellOutcome `json:"cells"`

@@ -82,6 +82,9 @@ type Result struct {
 	// Digests has the SHA-256, in hex, of each of Collected, where the executor knows it: else
 	// it is nil, or an element is empty.
 	Digests []string
+	// Part, where set, reads the bytes of one unit of a round with Round.Apart, which Collected
+	// does not have then.
+	Part func(unit int) ([]byte, error)
 	// Took is how long each of them was computed, in nanoseconds, as workers say; 0: not known.
 	// nil: of none. No result depends on it.
 	Took []uint64

@@ -68,6 +68,9 @@ type Round struct {
 	// Children holds, for a Collect round, a whole job for each unit to run; the
 	// unit's result is then the child's encoded Outcome.
 	Children []*Job
+	// Apart has the results of a Collect round kept out of memory where that is possible:
+	// Result.Part reads them.
+	Apart bool
 	// Groups says, for a Collect round, which units take about as long as each other: by unit, the
 	// number of a group from 0 on; nil: that is not known. No result depends on it.
 	Groups []int32

@@ -22,8 +22,9 @@ import (
 type cells struct {
 	job      *round.Job
 	units    int
-	encoded  [][]byte // the cells' encoded outcomes, once collected
-	took     []uint64 // nanoseconds, by unit, where they are known
+	done     bool
+	part     func(unit int) ([]byte, error) // the cells' encoded outcomes, once done
+	took     []uint64                       // nanoseconds, by unit, where they are known
 	failures int
 	digest   string
 	round    round.Round
@@ -87,12 +88,12 @@ func cellJob(j *round.Job, cell round.Cell) *round.Job {
 
 // Next implements round.Trainer.
 func (t *cells) Next() (*round.Round, error) {
-	t.round = round.Round{Done: t.encoded != nil}
+	t.round = round.Round{Done: t.done}
 	if t.round.Done {
 		return &t.round, nil
 	}
 	t.round.Kind = "cell"
-	t.round.Units, t.round.Scope, t.round.How = t.units, round.Whole, round.Collect
+	t.round.Units, t.round.Scope, t.round.How, t.round.Apart = t.units, round.Whole, round.Collect, true
 	for _, cell := range t.job.Cells.All() {
 		t.round.Children = append(t.round.Children, cellJob(t.job, cell))
 		t.round.Groups = append(t.round.Groups, int32(cell.Row))
@@ -103,17 +104,29 @@ func (t *cells) Next() (*round.Round, error) {
 // Fold implements round.Trainer.
 func (t *cells) Fold(res *round.Result) error {
 	t.took = slices.Clone(res.Took)
-	return t.decode(res.Collected)
+	if res.Part != nil {
+		return t.read(res.Part)
+	}
+	return t.decode(slices.Clone(res.Collected))
 }
 
-// decode reads the results, one at a time: all together may be large.
+// decode reads the results that are in memory.
 func (t *cells) decode(encoded [][]byte) error {
 	if len(encoded) != t.units {
 		return fmt.Errorf("%d results for %d cells", len(encoded), t.units)
 	}
+	return t.read(func(unit int) ([]byte, error) { return encoded[unit], nil })
+}
+
+// read reads the results, one at a time: all together may be large.
+func (t *cells) read(part func(unit int) ([]byte, error)) error {
 	h, failures := sha256.New(), 0
 	h.Write([]byte("coppice-cells\x00"))
-	for unit, b := range encoded {
+	for unit := range t.units {
+		b, err := part(unit)
+		if err != nil {
+			return fmt.Errorf("cell %d: %w", unit, err)
+		}
 		o, err := DecodeOutcome(b)
 		if err != nil {
 			return fmt.Errorf("cell %d: %w", unit, err)
@@ -123,14 +136,14 @@ func (t *cells) decode(encoded [][]byte) error {
 		}
 		fmt.Fprintf(h, "%s\x00", o.ModelDigest)
 	}
-	t.encoded, t.failures, t.digest = slices.Clone(encoded), failures, hex.EncodeToString(h.Sum(nil))
+	t.done, t.part, t.failures, t.digest = true, part, failures, hex.EncodeToString(h.Sum(nil))
 	return nil
 }
 
 // Progress implements round.Trainer: its steps are cells.
 func (t *cells) Progress() round.Progress {
 	p := round.Progress{Steps: uint64(t.units), Loss: -1}
-	if t.encoded != nil {
+	if t.done {
 		p.Step = p.Steps
 	}
 	p.Phase = cellsPhase(int(p.Step), 0, t.failures)
@@ -192,10 +205,10 @@ func (t *cells) Model() (algorithms.Model, error) {
 
 // Outcome implements Finisher. It has no measures: rows differ in algorithm and settings.
 func (t *cells) Outcome() (*Outcome, error) {
-	if t.encoded == nil {
+	if !t.done {
 		return nil, errors.New("the job is not done")
 	}
-	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test rows", CellCount: t.units, CellsFailed: t.failures, Cells: t.encoded, CellsTook: t.took}
+	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test rows", CellCount: t.units, CellsFailed: t.failures, Cell: t.part, CellsTook: t.took}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
 	}
@@ -205,25 +218,34 @@ func (t *cells) Outcome() (*Outcome, error) {
 
 // AppendState implements round.Trainer.
 func (t *cells) AppendState(dst []byte) ([]byte, error) {
-	return fields.Append(dst, stateVersion, t.state)
+	var encoded [][]byte
+	for unit := 0; t.done && unit < t.units; unit++ {
+		b, err := t.part(unit)
+		if err != nil {
+			return nil, err
+		}
+		encoded = append(encoded, b)
+	}
+	return fields.Append(dst, stateVersion, func(l *fields.List) { t.state(l, &encoded) })
 }
 
 // state lists the fields of the state: the encoded outcomes, once they are collected.
-func (t *cells) state(l *fields.List) {
-	n := l.Count(len(t.encoded), t.units)
+func (t *cells) state(l *fields.List, encoded *[][]byte) {
+	n := l.Count(len(*encoded), t.units)
 	if l.Reading() && n > 0 {
-		t.encoded = make([][]byte, n)
+		*encoded = make([][]byte, n)
 	}
-	for i := range t.encoded {
-		l.Bytes(&t.encoded[i])
+	for i := range *encoded {
+		l.Bytes(&(*encoded)[i])
 	}
 }
 
 func (t *cells) restore(b []byte) error {
-	if err := fields.Read(b, stateVersion, t.state); err != nil || t.encoded == nil {
+	var encoded [][]byte
+	if err := fields.Read(b, stateVersion, func(l *fields.List) { t.state(l, &encoded) }); err != nil || encoded == nil {
 		return err
 	}
-	return t.decode(t.encoded)
+	return t.decode(encoded)
 }
 
 // FailedOutcome is what a cell ends with that failed.

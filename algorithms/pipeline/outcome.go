@@ -69,10 +69,10 @@ type Outcome struct {
 	// Predictions is the encoded predictions.Set of the held-out rows, for a job of folds
 	// of all folds; empty if there are no such rows or too many to store.
 	Predictions []byte `json:"-"`
-	// Cells are the encoded outcomes of the cells of a job of cells, by unit, and CellsTook how long
-	// each was computed, in nanoseconds; 0, or nil: not known.
-	Cells     [][]byte `json:"-"`
-	CellsTook []uint64 `json:"-"`
+	// Cell reads the encoded outcome of a unit of a job of CellCount cells, and CellsTook is how
+	// long each was computed, in nanoseconds; 0, or nil: not known.
+	Cell      func(unit int) ([]byte, error) `json:"-"`
+	CellsTook []uint64                       `json:"-"`
 }
 
 // Counts is the number of rows of each role.

@@ -74,7 +74,7 @@ type experimentRunCmd struct {
 	Dir         string `placeholder:"DIR" help:"With --local: folder of the cells that have ended; a run goes on with those (default: NAME.experiment beside the spec)."`
 	Local       bool   `help:"Run in this process, without a cluster."`
 	RetryFailed bool   `help:"Run the cells again that failed."`
-	KeepModels  bool   `help:"With --local: keep the model of each cell that is run, in the folder models of --dir."`
+	KeepModels  bool   `help:"Keep the model of each cell that is run: as a model of the cluster, or, with --local, in the folder models of --dir."`
 	threadsFlag
 	reportFlags
 	changeFlags
@@ -87,9 +87,6 @@ func (c *experimentRunCmd) Run(a *app) error {
 	}
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
 		return usagef("--threads and --dir belong to --local; a cluster has its workers, and keeps the cells")
-	}
-	if !c.Local && c.KeepModels {
-		return usagef("--keep-models belongs to --local: a cluster keeps the digests of cells' models, from which coppice train makes a model again")
 	}
 	s, err := c.read()
 	if err != nil {
@@ -115,7 +112,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return err
 	}
 	defer cl.Close()
-	e, n, err := c.submit(a, cl, s, c.RetryFailed)
+	e, n, err := c.submit(a, cl, s, c.RetryFailed, c.KeepModels)
 	if err != nil {
 		return err
 	}

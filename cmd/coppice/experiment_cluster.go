@@ -358,8 +358,9 @@ func (e *onCluster) freeName(name string) string {
 }
 
 // submit submits the cells of a spec that no job of its experiment has, and returns how many
-// there are. The experiment has the layout of the spec then.
-func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry bool) (*onCluster, int, error) {
+// there are; retry: also those that failed; models: their models are kept. The experiment has the
+// layout of the spec then.
+func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry, models bool) (*onCluster, int, error) {
 	if of.HasBudgets() {
 		return nil, 0, usagef("%s has budgets, which only --local keeps; --no-budget runs all cells on the cluster", s.Spec)
 	}
@@ -378,6 +379,9 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry b
 	var all []*experiment.Plan
 	for _, p := range plans {
 		all = append(all, p.plan)
+		if p.plan.Job != nil {
+			p.plan.Job.Cells.Models = models
+		}
 	}
 	outline := experiment.NewOutline(of, all, skipped)
 	layout, err := outline.Layout()

@@ -322,6 +322,7 @@ func (c *experimentDeleteCmd) Run(a *app) error {
 type experimentExtendCmd struct {
 	specArg
 	RetryFailed bool `help:"Run the cells again that failed."`
+	KeepModels  bool `help:"Keep the model of each cell that is run, as a model of the cluster."`
 	changeFlags
 }
 
@@ -339,7 +340,7 @@ func (c *experimentExtendCmd) Run(a *app) error {
 	if _, err := jobsOf(a, cl, s.Name); err != nil {
 		return err
 	}
-	_, n, err := c.submit(a, cl, s, c.RetryFailed)
+	_, n, err := c.submit(a, cl, s, c.RetryFailed, c.KeepModels)
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,9 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 	if err := j.Job.Cells.Check(j.Job.Split.Folds, j.Job.Split.Overlap); err != nil {
 		return nil, bad{fmt.Errorf("job %s: %w", j.Name, err)}
 	}
+	if c := j.Job.Cells; c.Models && c.Count() > protocol.MaxCellModels {
+		return nil, fmt.Errorf("%w: job %s keeps the models of %d cells, at most %d are possible", errBad, j.Name, c.Count(), protocol.MaxCellModels)
+	}
 	if j.Job.Weights != "" {
 		return nil, fmt.Errorf("%w: job %s of an experiment begins from weights; only single jobs may", errBad, j.Name)
 	}

@@ -9,15 +9,18 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// registered lists the models of finished jobs: named after the job, or
-// job/fold where it made one for each fold.
+// registered lists the models of finished jobs: named after the job, or job/fold where it made one
+// for each fold, or job/digest, with the beginning of the digest, where they are of cells.
 func (s *Server) registered() []protocol.ModelInfo {
 	list := []protocol.ModelInfo{}
 	for _, j := range s.cfg.Store.State().Jobs() {
 		for i, ref := range j.Models {
 			name := j.Name
-			if j.Job.Folds > 0 {
+			switch {
+			case j.Job.Folds > 0:
 				name = fmt.Sprintf("%s/%d", j.Name, i)
+			case j.Job.Cells != nil:
+				name = fmt.Sprintf("%s/%.12s", j.Name, ref.Digest)
 			}
 			list = append(list, protocol.ModelInfo{
 				Name: name, Job: j.ID, Algorithm: j.Job.Algorithm,

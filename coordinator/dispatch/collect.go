@@ -21,6 +21,7 @@ import (
 // recorded, but for the last of the short ones, which are recorded meanwhile: unless
 // that has failed so far.
 func (x *Executor) collect(ctx context.Context, res *round.Result) error {
+	whole := ctx // of what reads parts after the round
 	ctx, cancel := context.WithCancel(ctx)
 	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units)), took: make([]uint64, len(x.units)), seated: make(seated), compared: make(map[int]bool)}
 	x.collecting = c
@@ -52,6 +53,11 @@ func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 				return err
 			}
 		}
+	}
+	if x.r.Apart {
+		res.Sum, res.Collected, res.Digests, res.Took = nil, nil, nil, c.took
+		res.Part = func(unit int) ([]byte, error) { return x.d.cfg.Parts.Load(whole, c.digests[unit]) }
+		return nil
 	}
 	return c.load(ctx, res)
 }
@@ -363,7 +369,9 @@ func (c *collection) onStored(s stored) error {
 	switch {
 	case s.err == nil && u.state == fetching:
 		c.done(int(s.unit), s.digest)
-		c.parts[s.unit], c.took[s.unit] = s.part, uint64(s.took)
+		if c.took[s.unit] = uint64(s.took); !x.r.Apart {
+			c.parts[s.unit] = s.part
+		}
 		c.lengths.end(int(s.unit), s.took)
 		delete(x.resume, s.unit)
 		x.watch.Have(int(s.unit), s.progress, false)
@@ -397,6 +405,6 @@ func (c *collection) load(ctx context.Context, res *round.Result) error {
 		}
 		c.parts[u] = part
 	}
-	res.Sum, res.Collected, res.Digests, res.Took = nil, c.parts, c.digests, c.took
+	res.Sum, res.Collected, res.Digests, res.Part, res.Took = nil, c.parts, c.digests, nil, c.took
 	return nil
 }

@@ -259,6 +259,32 @@ func TestCollectFetchesAgain(t *testing.T) {
 	l.free(t, 2)
 }
 
+// TestCollectApart: parts of a round that are kept apart are read one by one at its end, those that
+// were recorded before as well, and how long they took is said of the others.
+func TestCollectApart(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	l.parts.known = map[uint32]string{1: digestOf(1)}
+	r := collecting(3)
+	r.Apart = true
+	d := l.do(x, 3, r)
+	w.first(0).announce(0, 3*time.Second)
+	w.run(2).announce(2, time.Second)
+	if err := d.wait(); err != nil {
+		t.Fatal(err)
+	}
+	if d.res.Collected != nil || !slices.Equal(d.res.Took, []uint64{3e9, 0, 1e9}) {
+		t.Errorf("%d parts are in memory; they took %v", len(d.res.Collected), d.res.Took)
+	}
+	for u := range uint32(3) {
+		if b, err := d.res.Part(int(u)); err != nil || string(b) != string(partOf(u)) {
+			t.Errorf("unit %d: %q, error %v", u, b, err)
+		}
+	}
+}
+
 // TestRecordsBesideTheRound: a round ends when its short parts are here, and they are
 // recorded beside it, but not while that fails; long ones are recorded before.
 func TestRecordsBesideTheRound(t *testing.T) {

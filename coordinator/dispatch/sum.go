@@ -45,7 +45,7 @@ func (x *Executor) sum(ctx context.Context, res *round.Result) error {
 		}
 	}
 	x.repeatHold(x.began)
-	res.Sum, res.Collected, res.Digests, res.Took = x.tree.Root(), nil, nil, nil
+	res.Sum, res.Collected, res.Digests, res.Part, res.Took = x.tree.Root(), nil, nil, nil, nil
 	pace := &x.pace[x.r.Op]
 	*pace += (x.slowest - *pace) / 8
 	x.way.end(lostBeats * x.d.cfg.Heartbeat)

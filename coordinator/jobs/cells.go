@@ -15,29 +15,69 @@ const (
 	maxCellBytes = 64 << 20
 )
 
-// storeCells stores the outcomes of cells, some of them in each blob, on a majority; took are the
-// nanoseconds of each.
-func (d *driver) storeCells(ctx context.Context, parts [][]byte, took []uint64) (refs []protocol.CellsRef, err error) {
-	for len(parts) > 0 {
-		n, bytes := 0, 0
-		for n < len(parts) && n < maxBlobCells && (n == 0 || bytes+len(parts[n]) <= maxCellBytes) {
-			bytes += len(parts[n])
-			n++
-		}
-		list := childjob.AppendCells(nil, parts[:n], took[:n])
-		blob, err := d.m.cfg.Blobs.Put(ctx, list)
+// storeCells stores the outcomes of a job's cells, some of them in each blob, on a majority, and
+// those of their models that the job keeps.
+func (d *driver) storeCells(ctx context.Context, o *pipeline.Outcome) (refs []protocol.CellsRef, models []protocol.ModelRef, err error) {
+	took := d.times(o)
+	var parts [][]byte
+	bytes := 0
+	for unit := range o.CellCount {
+		part, model, err := d.cell(ctx, o, unit)
 		if err != nil {
-			return nil, fmt.Errorf("the results of cells: %w", err)
+			return nil, nil, fmt.Errorf("cell %d: %w", unit, err)
 		}
-		refs = append(refs, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: blob, Bytes: uint64(len(list))}, Count: n})
-		parts, took = parts[n:], took[n:]
+		if model != nil {
+			models = append(models, *model)
+		}
+		if len(parts) > 0 && (len(parts) == maxBlobCells || bytes+len(part) > maxCellBytes) {
+			if refs, err = d.storeSome(ctx, refs, parts, took[unit-len(parts):unit]); err != nil {
+				return nil, nil, err
+			}
+			parts, bytes = nil, 0
+		}
+		parts, bytes = append(parts, part), bytes+len(part)
 	}
-	return refs, nil
+	if len(parts) > 0 {
+		refs, err = d.storeSome(ctx, refs, parts, took[o.CellCount-len(parts):])
+	}
+	return refs, models, err
+}
+
+// cell returns the encoded outcome of a cell, whose model, where there is one, it stores apart.
+func (d *driver) cell(ctx context.Context, o *pipeline.Outcome, unit int) (part []byte, model *protocol.ModelRef, err error) {
+	if part, err = o.Cell(unit); err != nil || !d.job.Job.Cells.Models {
+		return part, nil, err
+	}
+	of, err := pipeline.DecodeOutcome(part)
+	if err != nil || len(of.Model) == 0 {
+		return part, nil, err
+	}
+	blob, err := d.m.cfg.Blobs.Put(ctx, of.Model)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the model: %w", err)
+	}
+	model = &protocol.ModelRef{Digest: of.ModelDigest, Blob: blob, Bytes: uint64(len(of.Model))}
+	c, err := childjob.Decode(part)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Model = nil
+	return c.Encode(), model, nil
+}
+
+// storeSome stores one blob of cells.
+func (d *driver) storeSome(ctx context.Context, refs []protocol.CellsRef, parts [][]byte, took []uint64) ([]protocol.CellsRef, error) {
+	list := childjob.AppendCells(nil, parts, took)
+	blob, err := d.m.cfg.Blobs.Put(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("the results of cells: %w", err)
+	}
+	return append(refs, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: blob, Bytes: uint64(len(list))}, Count: len(parts)}), nil
 }
 
 // times returns how long each cell was computed, as workers said to this leader or to those before.
 func (d *driver) times(o *pipeline.Outcome) []uint64 {
-	took := make([]uint64, len(o.Cells))
+	took := make([]uint64, o.CellCount)
 	if j := d.m.cfg.Store.State().Job(d.job.ID); j != nil {
 		for part := range j.PartsFrom(j.Round+1, 0) {
 			if int(part.Unit) < len(took) {

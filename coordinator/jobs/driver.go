@@ -185,9 +185,11 @@ func (d *driver) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cells, err := d.storeCells(ctx, outcome.Cells, d.times(outcome))
-	if err != nil {
-		return err
+	var cells []protocol.CellsRef
+	if d.job.Job.Cells != nil {
+		if cells, models, err = d.storeCells(ctx, outcome); err != nil {
+			return err
+		}
 	}
 	predicted, err := d.storePredictions(ctx, outcome.Predictions)
 	if err != nil {
@@ -244,7 +246,7 @@ func foldCurves(o *pipeline.Outcome) (list [][]byte) {
 func (d *driver) storeModels(ctx context.Context, o *pipeline.Outcome) ([]protocol.ModelRef, error) {
 	outcomes := o.Folds
 	if d.job.Job.Cells != nil {
-		return nil, nil // each is with its cell
+		return nil, nil // storeCells does
 	}
 	if len(outcomes) == 0 {
 		outcomes = []*pipeline.Outcome{o}

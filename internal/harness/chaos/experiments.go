@@ -63,7 +63,11 @@ func newStudy(ctx context.Context, data *local.Data, steps int) (*study, error) 
 	}
 	y.task.digest = o.ModelDigest
 	records := make(map[string]*experiment.Record)
-	for unit, b := range o.Cells {
+	for unit := range o.CellCount {
+		b, err := o.Cell(unit)
+		if err != nil {
+			return nil, err
+		}
 		of, err := pipeline.DecodeOutcome(b)
 		if err != nil {
 			return nil, err

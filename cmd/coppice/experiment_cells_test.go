@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/experiment"
+	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// TestChangedCells: cells that are run again since their row has other settings now, or another
+// version has other numerics, are named, here and on a cluster.
+func TestChangedCells(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 60, 1)
+	spec := func(k int) string {
+		return write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [aa-knn, {algorithm: aa-knn, name: mine, settings: {k: %d}}]\n", k))
+	}
+	says := "2 cells are run again, since their data, settings, folds or seed are others than before: first, mine, fold 0; first, mine, fold 1\n"
+	for _, where := range [][]string{{"--local"}, {"--server", start(t, 1, 1).Servers()}} {
+		first := coppice(t, append([]string{"experiment", "run", spec(3)}, where...)...)
+		second := coppice(t, append([]string{"experiment", "run", spec(4)}, where...)...)
+		third := coppice(t, append([]string{"experiment", "run", spec(4)}, where...)...)
+		if strings.Contains(first.stderr+third.stderr, "run again") || !strings.Contains(second.stderr, says) || third.code != exitOK {
+			t.Errorf("%v: %s\n%s\n%s", where, first.stderr, second.stderr, third.stderr)
+		}
+	}
+	folder := filepath.Join(dir, "e.experiment")
+	l, records, err := experiment.ReadFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	f, err := experiment.OpenFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Numerics = 99
+	for i, key := range l.Keys { // as if they had been computed by them
+		l.Keys[i] = strings.Repeat(fmt.Sprint(i), 64)
+		if err := f.Put(&experiment.Record{Key: l.Keys[i], Outcome: records[key].Outcome}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(f.PutLayout(l), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	e := coppice(t, "experiment", "run", spec(4), "--local")
+	if says := fmt.Sprintf("4 cells are run again, since they were computed by numerics 99, and this version computes numerics %d: first, aa-knn, fold 0; ", round.Numerics); !strings.Contains(e.stderr, says) {
+		t.Errorf("want %q: %s", says, e.stderr)
+	}
+}
+
+// TestManyCells: a cluster runs 2,000 cells in one job, and 2,000 others of more folds and rows in
+// another, with the table of --local.
+func TestManyCells(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "tiny.csv", 60, 1)
+	server := start(t, 1, 2).Servers()
+	spec := func(repeats int, rows string) string {
+		return write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [tiny.csv]\nfolds: {k: 10, repeats: %d}\nmeasures: [kl]\nrows: [%s]\n", repeats, rows))
+	}
+	there := tableOf(t, "experiment", "run", spec(100, "aa-knn, {algorithm: aa-knn, settings: {k: 3}}"), "--server", server)
+	if n := len(there.Cells); n != 2000 {
+		t.Fatalf("%d cells", n)
+	}
+	more := spec(150, "{algorithm: aa-knn, settings: {k: 7}}, aa-knn")
+	there = tableOf(t, "experiment", "run", more, "--server", server)
+	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", more, "--local")), asJSON(t, there)); diff != "" {
+		t.Error(diff)
+	}
+	var list []standing
+	inJSON(t, &list, "experiment", "list", "--server", server)
+	if len(list) != 1 || list[0].Done != 4000 || list[0].Cells != 4000 || list[0].State != "done" {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestModelsOfCells: a cluster keeps the models of cells where it is asked to: they are those that
+// --local keeps, byte for byte.
+func TestModelsOfCells(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "tiny.csv", 60, 1)
+	server := start(t, 1, 1).Servers()
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 2\nmeasures: [kl]\nrows: [aa-knn, ranking, {algorithm: structrf, settings: {trees: 2}}]\n")
+	here := tableOf(t, "experiment", "run", spec, "--local", "--keep-models")
+	there := tableOf(t, "experiment", "run", spec, "--keep-models", "--server", server)
+	if diff := cmp.Diff(asJSON(t, here), asJSON(t, there)); diff != "" {
+		t.Error(diff)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "e.experiment", "models", "*.model"))
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%d models, error %v", len(files), err)
+	}
+	kept := make(map[string]bool)
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[string(b)] = true
+	}
+	for _, c := range there.Cells {
+		if c.State != tables.Done {
+			continue
+		}
+		out := filepath.Join(dir, c.Digest)
+		works(t, "model", "download", "e.tiny/"+c.Digest[:12], "--out", out, "--server", server)
+		if b, err := os.ReadFile(out); err != nil || !kept[string(b)] {
+			t.Errorf("%s: a model of %d bytes, error %v", there.CellName(&c), len(b), err)
+		}
+		delete(kept, out)
+	}
+	if text := works(t, "model", "list", "--server", server); strings.Count(text, "e.tiny/") != 4 {
+		t.Errorf("models:\n%s", text)
+	}
+}
+
+// TestCancelledCells: the cells that had ended when an experiment was cancelled are in its report,
+// and the next run has the others run alone.
+func TestCancelledCells(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, 1, 2)
+	server := []string{"--server", c.Servers()}
+	on := func(args ...string) []string { return append(args, server...) }
+	artificialFile(t, dir, "tiny.csv", 60, 1)
+	spec := func(rows string) string {
+		return write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 5\nmeasures: [kl]\nrows: [aa-knn"+rows+"]\n")
+	}
+	end := make(chan ended, 1)
+	path := spec(", {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}")
+	go func() { end <- coppice(t, on("experiment", "run", path)...) }()
+	testkit.Until(t, "some cells to be recorded", func() bool {
+		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
+		return err == nil && recordedCells(list.Jobs) >= 2
+	})
+	works(t, on("experiment", "cancel", "e")...)
+	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "cells of e missing") {
+		t.Errorf("exit code %d\n%s", e.code, e.stderr)
+	}
+	table := tableOf(t, on("experiment", "report", "e")...)
+	done := 0
+	for _, c := range table.Cells {
+		if c.State == tables.Done {
+			done++
+		}
+	}
+	if done < 2 || done > 5 {
+		t.Fatalf("%d cells stay", done)
+	}
+	e := coppice(t, on("experiment", "run", spec(""), "-o", "json")...)
+	if says := fmt.Sprintf("%d cell", 5-done); e.code != exitOK || !strings.Contains(e.stderr, says) {
+		t.Errorf("want %q: exit code %d\n%s", says, e.code, e.stderr)
+	}
+	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", path, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
+		t.Error(diff)
+	}
+}
