@@ -184,7 +184,7 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 
 // importAs imports a file of a job under its own name, or, where other data or the same
 // with other names of columns, numbers of rows, labels or groups has that, with the beginning of its
-// digest added.
+// digest added, and a number where the same with others has that too.
 func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := os.MkdirTemp("", "coppice-import-")
 	if err != nil {
@@ -195,16 +195,21 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 	if err != nil {
 		return nil, err
 	}
-	have, err := cl.Dataset(ctx, name)
-	switch {
-	case err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
-		return have, nil
-	case err == nil:
-		name += "-" + m.Digest()[:8]
-	case !client.IsNotFound(err):
-		return nil, err
+	free := name
+	for n := 1; ; n++ {
+		have, err := cl.Dataset(ctx, free)
+		switch {
+		case client.IsNotFound(err):
+			return cl.Upload(ctx, free, m, dir, o.Progress)
+		case err != nil:
+			return nil, err
+		case have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
+			return have, nil
+		}
+		if free = name + "-" + m.Digest()[:8]; n > 1 {
+			free += fmt.Sprintf("-%d", n)
+		}
 	}
-	return cl.Upload(ctx, name, m, dir, o.Progress)
 }
 
 // watch shows a job's progress until it ends, however often the cluster changes its

@@ -17,6 +17,38 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
+// TestNamesTaken: a file is on the cluster beside other data of its name, without groups and with
+// them, and each is found again.
+func TestNamesTaken(t *testing.T) {
+	dir := t.TempDir()
+	server := start(t, 1, 1).Servers()
+	artificialFile(t, dir, "other.csv", 60, 1)
+	works(t, "dataset", "import", "--data", filepath.Join(dir, "other.csv"), "--name", "people", "--server", server)
+	text := "a,who,l1,l2\n"
+	for i := range 40 {
+		text += fmt.Sprintf("%d,p%d,%g,%g\n", i*i%17, i%4, 0.25+0.25*float64(i%3), 0.75-0.25*float64(i%3))
+	}
+	write(t, dir, "people.csv", text)
+	for _, c := range []struct {
+		name, keys, says string
+	}{
+		{"bare", "drop: who", "4 cells submitted"},
+		{"grouped", "groups: who, folds: groups", "4 cells submitted"},
+		{"grouped", "groups: who, folds: groups", "0 cells submitted"},
+		{"bare", "drop: who", "0 cells submitted"},
+	} {
+		spec := write(t, dir, "e.yaml", "name: "+c.name+"\nrows: [aa-knn]\nfolds: 4\ndatasets:\n  - {file: people.csv, label_columns: \"l1,l2\", "+c.keys+"}\n")
+		if e := coppice(t, "experiment", "run", spec, "--server", server); e.code != exitOK || !strings.Contains(e.stderr, c.says) {
+			t.Errorf("%s: exit code %d: %s", c.keys, e.code, e.stderr)
+		}
+	}
+	var sets []datasetInfo
+	inJSON(t, &sets, "dataset", "list", "--server", server)
+	if len(sets) != 3 {
+		t.Errorf("%d datasets", len(sets))
+	}
+}
+
 // TestChangedCells: cells that are run again since their row has other settings now, or another
 // version has other numerics, are named, here and on a cluster.
 func TestChangedCells(t *testing.T) {
