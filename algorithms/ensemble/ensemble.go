@@ -46,7 +46,10 @@ type kernel struct{}
 func (kernel) NewScratch() any { return nil }
 
 // fill resolves the settings of the members; what is wrong with them fits reports.
-func (k kin) fill(c *Config, _ param.Values, m *dataset.Manifest) {
+func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
+	if c.Preset == presetAuto && m.Rows <= neighbourRows {
+		param.StandIn(given, "members", &c.Members, defaultMembers+","+neighbours)
+	}
 	if members, err := k.resolve(c.Members, m); err == nil {
 		c.Members = format(members)
 	}

@@ -121,7 +121,7 @@ func TestChildValidates(t *testing.T) {
 	m := smallManifest()
 	m.Rows, m.Groups = 300, &dataset.Groups{Digest: "groups", Names: []string{"a", "b", "c", "d"}}
 	a := New(family())
-	r, err := a.Resolve(param.Values{"inner_folds": int64(3)}, m)
+	r, err := a.Resolve(param.Values{"members": "structrf,ldlf", "inner_folds": int64(3)}, m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,6 +171,9 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 		sums, one := p.sums[:n*labels], p.one[:n*labels]
 		clear(sums)
 		for i, own := range m.members {
+			if m.weights[i] == 0 { // adds nothing
+				continue
+			}
 			own.Predict(one, refs[:n], shard, p.members[i])
 			for at, degree := range one {
 				sums[at] += float64(m.weights[i] * float64(degree))
