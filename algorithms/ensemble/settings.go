@@ -36,7 +36,7 @@ func (k kin) settings() param.Table[Config] {
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
 		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
 			"algorithm", defaultMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers).
-			Says("auto: "+defaultMembers+","+neighbours+", above "+strconv.Itoa(neighbourRows)+" rows without "+neighbours+"; paper: "+paperMembers),
+			Says("auto: " + defaultMembers + "," + neighbours + ", above " + strconv.Itoa(neighbourRows) + " rows without " + neighbours + "; paper: " + paperMembers),
 		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same; best: the member with the least K-L on these predictions has all the weight, so that settings are chosen; validated: as best, by the first of the inner folds alone, and no other member is trained on all rows",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated),
 		param.Int("inner_folds", "folds of the training rows by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all; with weights validated, one of so many parts scores the members", 2, 20, 5,
