@@ -1,6 +1,13 @@
 package forest
 
-import "github.com/coppice-ldl/coppice/algorithms/param"
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms/param"
+)
+
+// paperSamples is the min_samples that the figures of Chen et al. are reached with.
+const paperSamples = 20
 
 // The presets. Without one a job has the defaults of paper; preset auto came later, and jobs of
 // before keep their digests.
@@ -23,8 +30,9 @@ func settingsOf(auto Sizes) param.Table[Config] {
 			func(c *Config) *int { return &c.MaxDepth }),
 		param.Float("sampling_ratio", "draws, with replacement, of each tree's sample for each training row", 0.0001, 1, 0.8,
 			func(c *Config) *float64 { return &c.SamplingRatio }),
-		param.Int("min_samples", "samples, copies counted, that a node needs to be split", 2, maxDraws, 20,
-			func(c *Config) *int { return &c.MinSamples }).Preset(presetAuto, auto.MinSamples),
+		param.Int("min_samples", "samples, copies counted, that a node needs to be split", 2, maxDraws, paperSamples,
+			func(c *Config) *int { return &c.MinSamples }).
+			Says(fmt.Sprintf("paper: %d; auto: %d, or a fifth of the rows where that is less", paperSamples, auto.MinSamples)),
 		param.Text("features", "features tried at each node: all, sqrt, or a share of them such as 0.33",
 			"all, sqrt, or a share of the features above 0 and at most 1", featuresAll, checkFeatures, func(c *Config) *string { return &c.Features }),
 		param.Word("step", "thresholds tried of a feature: exhaustive tries all, adaptive steps over poor ones (Eq. 5)",

@@ -3,6 +3,7 @@ package forest
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -34,6 +35,7 @@ func (v Variant) New() algorithms.Algorithm {
 		Doc:      v.Doc,
 		Predicts: algorithms.Distribution,
 		Settings: settingsOf(v.Auto),
+		Fill:     v.fill,
 		Fits:     func(c *Config, m *dataset.Manifest) error { return c.checkDraws(m.Rows) },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
 			t := newTrainer(j.Config, j.Manifest.Features, j.Manifest.Labels)
@@ -46,6 +48,14 @@ func (v Variant) New() algorithms.Algorithm {
 		Model:  func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
 		Memory: memory,
 	})
+}
+
+// fill computes what depends on the data and was not given: with preset auto, forests of few rows have
+// smaller leaves, so that folds of folds of them have enough for a split.
+func (v Variant) fill(c *Config, given param.Values, m *dataset.Manifest) {
+	if c.Preset == presetAuto {
+		param.StandIn(given, "min_samples", &c.MinSamples, max(2, min(v.Auto.MinSamples, m.Rows/5)))
+	}
 }
 
 // checkSplit returns an error if the job's split leaves so few or so many training rows that

@@ -15,7 +15,7 @@ func New() algorithms.Algorithm {
 	return forest.Variant{
 		Name:        Name,
 		Doc:         "the random forest that structrf is compared with: the label of highest degree is a row's class",
-		Auto:        forest.Sizes{Trees: 200, MinSamples: 20},
+		Auto:        forest.Sizes{Trees: 200, MinSamples: 80},
 		Classes:     func(labels int) int { return max(2, labels) },
 		NewLabeller: func(uint64) forest.Labeller { return new(argmaxLabeller) },
 	}.New()
