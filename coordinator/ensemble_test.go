@@ -68,3 +68,37 @@ func TestEnsemble(t *testing.T) {
 		t.Errorf("folds: digest %s of %d models, error %v; --local has %s", o.ModelDigest, len(end.Models), err, want)
 	}
 }
+
+// TestValidatedEnsemble trains the best of three by one part of the training rows, while the leader goes
+// away after the first results: the second round trains the best member alone, to the digest of --local.
+func TestValidatedEnsemble(t *testing.T) {
+	ctx := deadline(t)
+	s := protocol.Spec{
+		Algorithm: "ensemble", Dataset: "art", Name: "validated", TestFraction: 0.1,
+		Set: map[string]string{
+			"members": "structrf:trees=8:min_samples=4,structrf:trees=2:max_depth=1,ldlf:steps=400:trees=2:depth=4:leaf_batches=20", "weights": "validated", "inner_folds": "9",
+		},
+	}
+	want := localDigest(t, s)
+	c := start(t, 3, 2)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.client.Submit(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
+		if j.Collected >= 1 && !stopped {
+			stopped = true
+			c.stop(c.leader(ctx))
+		}
+	})
+	if err != nil || end.State != protocol.Done || end.Models[0].Digest != want {
+		t.Fatalf("%+v, error %v: --local has %s", end, err, want)
+	}
+	var o pipeline.Outcome
+	if err := json.Unmarshal(end.Outcome, &o); err != nil || o.Mixture == nil || len(o.Mixture.Members) != 3 || o.Mixture.Rows != 60 {
+		t.Errorf("the outcome has the weights %+v, error %v", o.Mixture, err)
+	}
+}
