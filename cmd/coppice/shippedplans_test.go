@@ -19,6 +19,7 @@ var plannedSpecs = []struct {
 	{name: "ranking-table1", cells: 4 * 82},
 	{name: "ldlf-figure4", cells: 10 * (6 + 4*5 + 10)},
 	{name: "structrf-figure4", cells: 10 * (5*5 + 3*5)},
+	{name: "defaults", cells: 7 * 3 * 13},
 	{name: "ldlf-section43", cells: 2 * 2 * (5 + 7 + 5), data: labelsFolder},
 	{name: "ndf-figure2", cells: 4 * 8, data: texturesFolder},
 }
