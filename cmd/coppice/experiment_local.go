@@ -102,10 +102,12 @@ func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*exp
 		if err != nil {
 			return nil, err
 		}
-		w := &runner.Work{Plan: l.plan, Data: l.data}
+		w := &runner.Work{Plan: l.plan, Data: l.data, Ended: make(map[int]runner.Ended)}
 		for _, cell := range cells {
 			if r := records[cell.Key]; r != nil && (r.Outcome.Error == "" || !c.RetryFailed) {
 				kept++
+				e := w.Ended[cell.Row]
+				w.Ended[cell.Row] = runner.Ended{Cells: e.Cells + 1, Seconds: e.Seconds + r.Seconds}
 				continue
 			}
 			w.Cells = append(w.Cells, cell)

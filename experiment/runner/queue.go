@@ -41,6 +41,12 @@ func (q *Queue) Within(group int, b *Budget) {
 	q.groups[group].budget, q.bounded = b, true
 }
 
+// Earlier notes that so many cells of a group have ended in earlier runs: their time is known.
+func (q *Queue) Earlier(group, cells int, seconds float64) {
+	g := &q.groups[group]
+	g.begun, g.done, g.seconds = cells > 0, cells, seconds
+}
+
 // Next returns the group of the next cell, and a number to end it by; ok: there is one. Each
 // group's first cell comes before any second, so that its time is known; then come the cells
 // that take longest, so that no long one is last. Cells for which no budget is left are not handed

@@ -132,3 +132,31 @@ func TestQueueWaits(t *testing.T) {
 		t.Error("60 s of cells go into 15 s")
 	}
 }
+
+// TestQueueEarlier: the time of cells that ended in earlier runs is known: the longest come first, and
+// of a budget only what fits begins.
+func TestQueueEarlier(t *testing.T) {
+	q, now := NewQueue([]int{2, 2, 2}), time.Unix(0, 0)
+	b := &Budget{Limit: 100, Spent: 90}
+	q.Within(0, b)
+	q.Within(1, b)
+	for group, seconds := range []float64{6, 4, 20} {
+		q.Earlier(group, 1, seconds)
+	}
+	if !q.Firsts(now) {
+		t.Error("a first cell is waited for")
+	}
+	var order []int
+	for {
+		of, number, ok := q.Next(now)
+		if !ok {
+			break
+		}
+		order = append(order, of)
+		now = now.Add([]time.Duration{6, 4, 20}[of] * time.Second)
+		q.End(number, now)
+	}
+	if want := []int{2, 2, 1, 1}; !slices.Equal(order, want) || q.NotRun() != 2 {
+		t.Errorf("groups in the order %v, want %v", order, want)
+	}
+}

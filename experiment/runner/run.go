@@ -19,6 +19,14 @@ type Work struct {
 	Plan  *experiment.Plan
 	Data  *local.Data
 	Cells []experiment.Cell // of Plan: those that are run
+	// Ended is what earlier runs have of each row of the spec.
+	Ended map[int]Ended
+}
+
+// Ended are cells of a row that have ended, and their seconds of computing.
+type Ended struct {
+	Cells   int
+	Seconds float64
 }
 
 // Status is how far the cells are.
@@ -61,6 +69,9 @@ func Run(ctx context.Context, works []*Work, o Options) error {
 	}
 	s.queue = NewQueue(counts)
 	for i, g := range s.groups {
+		if e := g.work.Ended[g.cells[0].Row]; e.Seconds > 0 {
+			s.queue.Earlier(i, e.Cells, e.Seconds)
+		}
 		if b := s.budget(g.cells[0].Row); b != nil {
 			s.queue.Within(i, b)
 		}
