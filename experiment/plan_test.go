@@ -171,6 +171,15 @@ func TestPlanErrors(t *testing.T) {
 	if n := Count(l.Table); n != (Counts{Failed: 2, Missing: 2}) || l.Keys[0] != "" || l.Keys[2] == "" {
 		t.Errorf("%+v, keys %q", n, l.Keys)
 	}
+	for from, want := range map[string]string{
+		"m.model":               "is not the digest of weights that were sent",
+		strings.Repeat("0", 64): "rows of experiments cannot begin from weights",
+	} {
+		_, p := planned(t, fmt.Sprintf("name: a\ndatasets: [b]\nrows:\n  - algorithm: dldl\n    settings: {init_from: %q}\nfolds: 2", from))
+		if !strings.Contains(p.Refused[0], want) {
+			t.Errorf("from %s: refused because %q, want %s", from, p.Refused[0], want)
+		}
+	}
 	if _, p := planned(t, "name: a\ndatasets: [b]\nrows: [ranking]\nfolds: 2"); p.Job != nil {
 		t.Error("a plan without rows has a job")
 	}

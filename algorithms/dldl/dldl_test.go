@@ -24,6 +24,7 @@ func sets() []param.Values {
 		{"hidden": "4,3", "steps": int64(40), "validation_steps": int64(5), "patience": int64(2), "refit": false},
 		{"features": "conv", "shape": "row", "channels": "2", "pool": int64(1), "hidden": "none", "steps": int64(20), "layer_norm": true, "optimizer": "sgd", "refit": false},
 		{"features": "conv", "shape": "row", "channels": "2,2", "pool": int64(1), "hidden": "3", "steps": int64(12), "validation_steps": int64(4), "refit": true, "bias": false},
+		{"features": "conv", "shape": "row", "crop": int64(1), "flip": true, "channels": "2", "kernel": int64(1), "pool": int64(1), "hidden": "3", "steps": int64(12), "refit": false},
 	}
 }
 
@@ -70,6 +71,7 @@ func TestGoldenDigest(t *testing.T) {
 		"1b620c8888d24f72dcbe1909cdbb5cb7f61221195f7dfff0df807f60d5c53672",
 		"6be3c92cc2cc2e4f4692d1f0e492925be3317d23826883ffaf7874aef44d29ff",
 		"c26ed6b5d7244b466bbb59ac01ad9fe89d035f1475048d35b3f676ac511f262c",
+		"ade10807adf2f5d5652b36ee2837025188f436075784e6bee0ce42dc279af23b",
 	} {
 		for _, lanes := range []int{1, 3} {
 			model, _ := train(t, sets()[i], m, shards, lanes)

@@ -34,7 +34,8 @@ func TestMembersAreRefused(t *testing.T) {
 		`structrf:features="1,ldlf`:             "a quote without its end",
 		`structrf:features="no",ldlf`:           `structrf: features: "no": want all, sqrt`,
 		"structrf:min_samples=2,ldlf:outputs=2": "ldlf: outputs: 2 units are fewer than the 63 split nodes",
-		"structrf,ldlf":                         "structrf: min_samples: 0.8 of 8 training rows are 6 draws, fewer than the 20",
+		"structrf:min_samples=2,ldlf:features=mlp:init_from=" + strings.Repeat("0", 64): "ldlf: init_from: a member of an ensemble cannot begin from weights",
+		"structrf,ldlf": "structrf: min_samples: 0.8 of 8 training rows are 6 draws, fewer than the 20",
 	} {
 		_, err := a.Resolve(param.Values{"members": text}, smallManifest())
 		var wrong *param.Error
