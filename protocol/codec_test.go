@@ -123,6 +123,7 @@ func TestLayout(t *testing.T) {
 		"Probe":           box(KindProbe, u64(12)),
 		"Piece":           box(KindPiece, u64(12), u64(40), uint16(0xff00), u64(1), u32(2), u32(50), sampleText, flag(1), []byte{1, 2, 3}),
 		"Piece/named":     box(KindPiece, u64(12), u64(40), uint16(0xff00), u64(1), u32(49), u32(50), sampleText, flag(0), []byte{}),
+		"Bundle":          box(KindBundle, u32(2), []byte{Version, byte(KindProbe), 12, 0, 0, 0, 0, 0, 0, 0}, []byte{Version, byte(KindRun), 7}),
 		"Fragment":        box(KindFragment, u64(77), u64(5), u64(3), u64(9), []byte{1, 2}),
 		"BlobGet":         box(KindBlobGet, sampleText, u64(1<<18), u32(BlobChunk)),
 		"BlobPiece":       box(KindBlobPiece, flag(1), u64(1<<19), []byte("bytes")),

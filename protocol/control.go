@@ -25,6 +25,8 @@ type Beat struct {
 	Busy    int  `json:"busy,omitempty"` // units that it computes now
 	// Pieces: it takes values piece by piece, and keeps the results of collected units for that.
 	Pieces bool `json:"pieces,omitempty"`
+	// Bundles: it takes several messages in one.
+	Bundles bool `json:"bundles,omitempty"`
 	// Full beats carry what follows; others leave what was said before in force.
 	Full    bool     `json:"full,omitempty"`
 	Holds   []string `json:"holds,omitempty"`   // digests of verified shards in its cache

@@ -65,6 +65,7 @@ func FuzzHold(f *testing.F)               { fuzz(f, "Hold") }
 func FuzzReplicate(f *testing.F)          { fuzz(f, "Replicate") }
 func FuzzProbe(f *testing.F)              { fuzz(f, "Probe") }
 func FuzzPiece(f *testing.F)              { fuzz(f, "Piece") }
+func FuzzBundle(f *testing.F)             { fuzz(f, "Bundle") }
 func FuzzReply(f *testing.F)              { fuzz(f, "Reply") }
 func FuzzValue(f *testing.F)              { fuzz(f, "Value") }
 func FuzzRun(f *testing.F)                { fuzz(f, "Run") }

@@ -92,6 +92,7 @@ func codecs() []codec {
 		binaryMessage("Probe", KindProbe, drawProbe, &Probe{Epoch: 12}),
 		binaryMessage("Piece", KindPiece, drawPiece, &Piece{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 2, Of: 50, Digest: sampleText, Here: true, Data: []byte{1, 2, 3}}),
 		binaryMessage("Piece/named", KindPiece, drawPiece, &Piece{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 49, Of: 50, Digest: sampleText}),
+		binaryMessage("Bundle", KindBundle, drawBundle, &Bundle{Messages: [][]byte{(&Probe{Epoch: 12}).Append(nil), {Version, byte(KindRun), 7}}}),
 		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9, Data: []byte{1, 2}}),
 		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
 		binaryMessage("BlobPiece", KindBlobPiece, drawBlobPiece, &BlobPiece{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
@@ -236,6 +237,14 @@ func drawPiece(t *rapid.T) *Piece {
 	m.Index = rapid.Uint32Range(0, m.Of-1).Draw(t, "index")
 	if m.Here {
 		m.Data = drawBytes(t, "data", 50)
+	}
+	return m
+}
+
+func drawBundle(t *rapid.T) *Bundle {
+	m := new(Bundle)
+	for range rapid.IntRange(1, 4).Draw(t, "messages") {
+		m.Messages = append(m.Messages, append([]byte{Version, rapid.ByteRange(0, byte(KindBundle)-1).Draw(t, "kind")}, drawBytes(t, "body", 50)...))
 	}
 	return m
 }

@@ -57,6 +57,8 @@ const (
 	KindProgress Kind = 19
 	// KindPiece, leader -> worker: one piece of a version of a value.
 	KindPiece Kind = 20
+	// KindBundle, leader -> worker: messages of the kinds above in one.
+	KindBundle Kind = 21
 )
 
 // ErrMessage is wrapped by every error about the bytes of a message.

@@ -53,17 +53,17 @@ func newBench(t testing.TB, src dataset.Source, given param.Values) *bench {
 
 func (b *bench) deliver(msg []byte) { b.orders.handle(bus.Message{Reply: "results", Data: msg}) }
 
-// step delivers new versions of all values and the round, and waits for the end
-// of the work.
+// step delivers new versions of all values and the round, in one, and waits for the
+// end of the work.
 func (b *bench) step() {
 	b.run.Round++
+	b.buf = protocol.BeginBundle(b.buf[:0])
 	for i := range b.values {
 		b.values[i].Version++
 		b.run.Refs[i].Version++
-		b.buf = b.values[i].Append(b.buf[:0])
-		b.deliver(b.buf)
+		b.buf = protocol.AddToBundle(b.buf, &b.values[i])
 	}
-	b.buf = b.run.Append(b.buf[:0])
+	b.buf = protocol.AddToBundle(b.buf, &b.run)
 	b.deliver(b.buf)
 	for !b.quietNow() {
 		runtime.Gosched()

@@ -81,7 +81,7 @@ func (w *worker) from() string {
 func (p *pulse) send(w *worker, full, leaving bool) {
 	p.beat = protocol.Beat{
 		Worker: w.id, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
-		Slots: w.cfg.Slots, Metrics: w.address, Leaving: leaving, Full: full, Busy: w.inWork(), Pieces: true,
+		Slots: w.cfg.Slots, Metrics: w.address, Leaving: leaving, Full: full, Busy: w.inWork(), Pieces: true, Bundles: true,
 	}
 	if trip := w.trip.Load(); trip != nil {
 		p.beat.RoundTrip, p.beat.Late = max(1, trip.Mean.Microseconds()), max(1, trip.Late().Microseconds())

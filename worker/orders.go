@@ -18,6 +18,7 @@ type orders struct {
 	run   protocol.Run
 	value protocol.Value
 	piece protocol.Piece
+	many  protocol.Bundle
 	need  protocol.Need
 	buf   []byte
 }
@@ -26,6 +27,23 @@ type orders struct {
 func (o *orders) handle(m bus.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if kind, _ := protocol.KindOf(m.Data); kind != protocol.KindBundle {
+		o.one(m)
+		return
+	}
+	if err := o.many.Decode(m.Data); err != nil {
+		o.malformed(m, err)
+		return
+	}
+	for _, one := range o.many.Messages {
+		m.Data = one
+		o.one(m)
+	}
+	clear(o.many.Messages)
+}
+
+// one handles a message that is no bundle.
+func (o *orders) one(m bus.Message) {
 	kind, err := protocol.KindOf(m.Data)
 	if err == nil {
 		switch kind {
@@ -51,9 +69,13 @@ func (o *orders) handle(m bus.Message) {
 		}
 	}
 	if err != nil {
-		o.w.drops.malformed.Inc()
-		o.w.log.Warn("dropped a message", "subject", m.Subject, "error", err)
+		o.malformed(m, err)
 	}
+}
+
+func (o *orders) malformed(m bus.Message, err error) {
+	o.w.drops.malformed.Inc()
+	o.w.log.Warn("dropped a message", "subject", m.Subject, "error", err)
 }
 
 func (o *orders) onRun(m bus.Message) error {

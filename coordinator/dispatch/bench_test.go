@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -41,7 +42,7 @@ func (noParts) Keep([]byte) (string, error)                                { ret
 func (noParts) Record(context.Context, *protocol.Collected, int) error     { return nil }
 func (noParts) Load(ctx context.Context, digest string) ([]byte, error)    { return nil, nil }
 
-func newBench(b *testing.B) *bench {
+func newBench(b *testing.B, workers int) *bench {
 	b.Helper()
 	s, err := bus.StartServer(bus.ServerOptions{Name: "bench", Host: "127.0.0.1"})
 	if err != nil {
@@ -61,7 +62,12 @@ func newBench(b *testing.B) *bench {
 		Parts: noParts{}, Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
 	})
 	x.run(b, func(ctx context.Context) { x.d.Run(ctx) })
-	x.startWorker(b, s)
+	for i := range workers {
+		x.startWorker(b, s, fmt.Sprintf("w%d", i))
+	}
+	for len(x.d.Workers()) < workers {
+		time.Sleep(time.Millisecond)
+	}
 	return x
 }
 
@@ -105,18 +111,18 @@ func (x *bench) run(b *testing.B, f func(context.Context)) {
 	b.Cleanup(func() { cancel(); wait.Wait() })
 }
 
-func (x *bench) startWorker(b *testing.B, s *bus.Server) {
+func (x *bench) startWorker(b *testing.B, s *bus.Server, id string) {
 	info := protocol.Cluster{ID: "bench", Protocol: protocol.Version, Numerics: round.Numerics, NATS: []string{s.ClientURL()}, Heartbeat: 50}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(info) }))
 	b.Cleanup(web.Close)
-	cfg := worker.Config{Join: []string{strings.TrimPrefix(web.URL, "http://")}, ID: "w", Dir: b.TempDir(), Slots: 1}
+	cfg := worker.Config{Join: []string{strings.TrimPrefix(web.URL, "http://")}, ID: id, Dir: b.TempDir(), Slots: 1}
 	x.run(b, func(ctx context.Context) { worker.Run(ctx, cfg) })
 }
 
 // BenchmarkEmptyRound is a round of one unit that sees no row: its time is that of
 // the engine, the protocol and NATS alone, over loopback TCP to the worker.
 func BenchmarkEmptyRound(b *testing.B) {
-	x := newBench(b)
+	x := newBench(b, 1)
 	exec := x.d.Executor(1, x.job, x.data, dispatch.ExecutorOptions{})
 	defer exec.Close()
 	const opMean = 250 // pipeline's sums of label degrees
@@ -132,5 +138,37 @@ func BenchmarkEmptyRound(b *testing.B) {
 			b.Fatal(err)
 		}
 		n++
+	}
+}
+
+// BenchmarkValueRound is a round that sends each worker a new version of a value, and has as many bytes
+// back: those of Θ and of a gradient of LDLF on Yeast_alpha. The units see hardly any row.
+func BenchmarkValueRound(b *testing.B) {
+	const (
+		opMean = 250
+		bytes  = 6400
+	)
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			x := newBench(b, workers)
+			exec := x.d.Executor(1, x.job, x.data, dispatch.ExecutorOptions{})
+			defer exec.Close()
+			r := &round.Round{Op: opMean, Units: workers, Scope: round.Sharded, How: round.Sum, Shape: round.Shape{F64: bytes / 8}}
+			r.Vars = []round.Var{{ID: 1, Data: make([]byte, bytes)}}
+			var res round.Result
+			n := uint64(0)
+			do := func() {
+				r.Vars[0].Version = n + 1
+				if err := exec.Do(b.Context(), n, r, &res); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+			do()
+			b.ReportAllocs()
+			for b.Loop() {
+				do()
+			}
+		})
 	}
 }

@@ -60,7 +60,7 @@ type Executor struct {
 
 	msgs     [][]byte // scratch of receive
 	list     []uint32 // scratch of spread
-	buf      []byte   // scratch of encoding
+	out      parcel
 	run      protocol.Run
 	part     protocol.Part
 	need     protocol.Need
@@ -82,6 +82,7 @@ type acquainted struct {
 	// said it has.
 	pieces   bool
 	computed map[string]bool
+	bundles  bool // it takes several messages in one
 }
 
 // there reports whether the worker that was given work under an id is still in

@@ -28,6 +28,7 @@ type order struct {
 	run    *protocol.Run
 	value  *protocol.Value
 	piece  *protocol.Piece
+	bundle *protocol.Bundle
 	setup  *protocol.Setup
 	hold   *protocol.Hold
 	forget *protocol.Forget
@@ -89,6 +90,9 @@ func (f *fake) take(m bus.Message) {
 	case protocol.KindValue:
 		o.value = new(protocol.Value)
 		err = o.value.Decode(m.Data)
+	case protocol.KindBundle:
+		o.bundle = new(protocol.Bundle)
+		err = o.bundle.Decode(m.Data)
 	case protocol.KindPiece:
 		o.piece = new(protocol.Piece)
 		err = o.piece.Decode(m.Data)

@@ -41,7 +41,7 @@ func (x *Executor) sendValue(k *acquainted, v *round.Var) {
 	if len(v.Pieces) > 0 {
 		value.Data = v.Whole()
 	}
-	x.sendWhole(&k.at, &value)
+	x.sendWhole(k, &value)
 }
 
 func (x *Executor) sendPieces(k *acquainted, ref protocol.Ref, pieces []round.Piece) {
@@ -55,7 +55,6 @@ func (x *Executor) sendPieces(k *acquainted, ref protocol.Ref, pieces []round.Pi
 				continue
 			}
 		}
-		x.buf = m.Append(x.buf[:0])
-		x.d.send(&k.at, x.buf)
+		x.post(k, &m)
 	}
 }

@@ -105,14 +105,15 @@ func (x *Executor) send(id string, units []uint32, now time.Time) {
 		return
 	}
 	k := x.acquaint(id)
+	x.out.begin()
 	for i := range x.r.Vars {
 		if v := &x.r.Vars[i]; k.lacks(v) {
 			x.sendValue(k, v)
 		}
 	}
 	x.describe(units)
-	x.buf = x.run.Append(x.buf[:0])
-	x.d.send(&k.at, x.buf)
+	x.post(k, &x.run)
+	x.dispatch(k)
 	for _, u := range units {
 		if at := x.units[u].seatOf(id); at != nil {
 			at.sent = now
@@ -126,14 +127,14 @@ func (x *Executor) send(id string, units []uint32, now time.Time) {
 const longValue = 1 << 20
 
 // sendWhole sends a value in one message.
-func (x *Executor) sendWhole(to *address, v *protocol.Value) {
+func (x *Executor) sendWhole(k *acquainted, v *protocol.Value) {
 	if len(v.Data) < longValue {
-		x.buf = v.Append(x.buf[:0])
-		x.d.send(to, x.buf)
+		x.post(k, v)
 		return
 	}
-	x.buf = v.AppendHead(x.buf[:0])
-	x.d.publishLong(to.work, to.reply, x.buf, v.Data)
+	x.dispatch(k) // messages keep their order
+	head := v.AppendHead(nil)
+	x.d.publishLong(k.at.work, k.at.reply, head, v.Data)
 }
 
 // sendOne is send for one unit alone.
@@ -150,7 +151,9 @@ func (x *Executor) acquaint(id string) *acquainted {
 	k := &acquainted{at: x.d.addressOf(id)}
 	x.d.mu.Lock()
 	k.of = x.d.crew.get(id)
-	k.pieces = k.of != nil && k.of.beat.Pieces
+	if k.of != nil {
+		k.pieces, k.bundles = k.of.beat.Pieces, k.of.beat.Bundles
+	}
 	x.d.serve(id, x.id)
 	x.d.mu.Unlock()
 	x.known[id] = k
