@@ -136,9 +136,11 @@ func TestGoldenCommands(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeGoldenFiles(t)
 	for _, g := range golden {
-		if got := computed(t, g.command); got != g.want {
-			t.Errorf("another result:\n\t{%q,\n\t\t%q},\nwanted\n\t\t%q", g.command, got, g.want)
-		}
+		t.Run(g.command, func(t *testing.T) {
+			if got := computed(t, g.command); got != g.want {
+				t.Errorf("another result:\n\t{%q,\n\t\t%q},\nwanted\n\t\t%q", g.command, got, g.want)
+			}
+		})
 	}
 }
 
