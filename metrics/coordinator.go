@@ -8,6 +8,7 @@ const (
 	PhaseCompute   = "compute"   // the workers' kernels, as each reports it
 	PhaseReduce    = "reduce"    // the adding up of parts
 	PhaseCommit    = "commit"    // trainer state through Raft
+	PhaseBetween   = "between"   // what the leader does between two rounds
 )
 
 // Why a part that arrived was not used.
@@ -46,6 +47,7 @@ type Coordinator struct {
 	Broadcast   prometheus.Observer // seconds of a round
 	Compute     prometheus.Observer // seconds of a unit
 	Reduce      prometheus.Observer // seconds of a round
+	Between     prometheus.Observer // seconds between two rounds
 	Commit      prometheus.Observer // seconds of a commit of trainer state
 	UnitSeconds *Kinds              // seconds of a unit, by the Round's Kind
 	Shares      *Shares
@@ -128,11 +130,12 @@ func (m *Coordinator) training(s *set) {
 func (m *Coordinator) phases(s *set) {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "phase_seconds", Buckets: durations,
-		Help: "Duration of the phases of a round: broadcast, compute (of a unit), reduce, commit (of training state).",
+		Help: "Duration of the phases of a round: broadcast, compute (of a unit), reduce, between (two rounds of sums), commit (of training state).",
 	}, []string{"phase"})
 	s.all = append(s.all, v)
 	m.Broadcast, m.Compute = v.WithLabelValues(PhaseBroadcast), v.WithLabelValues(PhaseCompute)
 	m.Reduce, m.Commit = v.WithLabelValues(PhaseReduce), v.WithLabelValues(PhaseCommit)
+	m.Between = v.WithLabelValues(PhaseBetween)
 	m.UnitSeconds = s.kinds("unit_seconds", "Time that workers take for a unit, as they say, by kind as in coppice_worker_unit_seconds. Where a result sums several units, their mean counts once.")
 	m.Shares = s.shares()
 	m.CommitWait = s.counter("commit_wait_seconds_total", "Time that jobs waited for a commit, the encoding of their state included.")

@@ -36,6 +36,12 @@ func TestBench(t *testing.T) {
 	if want := s.Cluster - s.Local - s.Transfers.Median; math.Abs(s.Overhead.Median-want) > 1e-9 || s.Transfers.Median <= 0 {
 		t.Errorf("a step takes %v, and %v in one process; with transfers of %v that leaves %v, not %v", s.Cluster, s.Local, s.Transfers.Median, want, s.Overhead.Median)
 	}
+	if p := s.Phases; p.Between <= 0 || p.Broadcast <= 0 || p.Reduce <= 0 || p.Between+p.Broadcast+p.Reduce > s.Pair.Cluster.Max {
+		t.Errorf("phases %+v of a job of %v s", p, s.Pair.Cluster)
+	}
+	if l, w := s.Leader, s.Workers; l.Processor < 0 || w.Processor < 0 || l.Allocations < 60 || w.Allocations < 60 || l.Bytes <= l.Allocations || w.Bytes <= w.Allocations {
+		t.Errorf("costs of the leader %+v, of the worker %+v", l, w)
+	}
 	if f := r.Forest; f.Sent < 100 || f.Received < 100 {
 		t.Errorf("%v bytes to the worker and %v back", f.Sent, f.Received)
 	}

@@ -199,12 +199,28 @@ func (r *benchReport) text(w io.Writer) {
 			{"ldlf, on the cluster", fmt.Sprintf("%s, %s a step", spread(s.Pair.Cluster), micro(s.Cluster))},
 			{"more than in one process", microSpread(s.More) + " a step"},
 			{"units were computed for", micro(s.Computed/float64(s.Steps)) + " a step, of all workers"},
+			{"of a step the leader was busy for", phasesText(&s.Pair)},
+			{"processor time of a step", costsText(&s.Pair, func(c bench.Costs) string { return micro(c.Processor / float64(s.Steps)) })},
+			{"allocations of a step", costsText(&s.Pair, func(c bench.Costs) string {
+				return fmt.Sprintf("%.0f of %s", c.Allocations/float64(s.Steps), size(int64(c.Bytes)/int64(s.Steps)))
+			})},
 			{"transfers of a step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), size(int64(s.There)), size(int64(s.Back)))},
 			{"beyond these", microSpread(s.Overhead)},
 			{"Raft", raftText(s.Raft)},
 			{"model", short(s.Digest) + " of the first job, on both sides"},
 		})
 	}
+}
+
+// phasesText is where the leader's time of a step goes, beside waiting.
+func phasesText(p *bench.Pair) string {
+	of := func(seconds float64) string { return micro(seconds / float64(p.Steps)) }
+	return fmt.Sprintf("%s of sending, %s of adding up, %s between two rounds", of(p.Phases.Broadcast), of(p.Phases.Reduce), of(p.Phases.Between))
+}
+
+// costsText is a cost of the leader and of the workers.
+func costsText(p *bench.Pair, of func(bench.Costs) string) string {
+	return fmt.Sprintf("%s on the leader, %s on all workers", of(p.Leader), of(p.Workers))
 }
 
 func spread(s speed.Spread) string {

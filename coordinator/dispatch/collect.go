@@ -24,7 +24,7 @@ func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 	whole := ctx // of what reads parts after the round
 	ctx, cancel := context.WithCancel(ctx)
 	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units)), took: make([]uint64, len(x.units)), seated: make(seated), compared: make(map[int]bool)}
-	x.collecting = c
+	x.collecting, x.ended = c, time.Time{}
 	defer func() { x.collecting = nil }()
 	defer c.fetches.Wait()
 	defer cancel() // before Wait

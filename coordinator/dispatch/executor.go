@@ -40,6 +40,7 @@ type Executor struct {
 	checks []int  // units of the round whose two answers are compared
 	crewAt uint64 // version of the crew that the round's work is spread over
 	began  time.Time
+	ended  time.Time // of the round before, where that was summed
 	// pace is how long the slowest part of a round computes, by the round's op, as
 	// workers say, smoothed. Waiting for those that do not answer is no part of
 	// it: else each wait would make the next one longer.

@@ -12,6 +12,10 @@ import (
 func (x *Executor) sum(ctx context.Context, res *round.Result) error {
 	x.tree.Reset(x.r.Units, x.r.Shape)
 	x.began, x.slowest = time.Now(), 0
+	if !x.ended.IsZero() {
+		x.d.cfg.Metrics.Between.Observe(x.began.Sub(x.ended).Seconds())
+	}
+	defer func() { x.ended = time.Now() }()
 	x.way.begin()
 	x.spread(x.began)
 	x.d.cfg.Metrics.Broadcast.Observe(time.Since(x.began).Seconds())

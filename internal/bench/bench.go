@@ -42,6 +42,41 @@ type Pair struct {
 
 	Steps uint64 `json:"steps"`
 	Raft  Raft   `json:"raft"`
+	// Leader and Workers, all of them together, are what a job costs their processes; Phases is
+	// where the time of its summed rounds goes on the leader, beside waiting.
+	Leader  Costs  `json:"leader"`
+	Workers Costs  `json:"workers"`
+	Phases  Phases `json:"leader_phases"`
+}
+
+// Costs are what a job costs a process, or several.
+type Costs struct {
+	Processor   float64 `json:"processor_seconds"`
+	Allocations float64 `json:"allocations"`
+	Bytes       float64 `json:"allocated_bytes"`
+}
+
+// costsOf returns the costs of so many jobs between two looks at a process's metrics, of each.
+func costsOf(before, after proc.Series, jobs float64) Costs {
+	return Costs{
+		Processor:   delta(before, after, "process_cpu_seconds_total") / jobs,
+		Allocations: delta(before, after, "go_memstats_mallocs_total") / jobs,
+		Bytes:       delta(before, after, "go_memstats_alloc_bytes_total") / jobs,
+	}
+}
+
+// Phases are the seconds of a job for which the leader's driver did not wait for workers.
+type Phases struct {
+	Between   float64 `json:"between_seconds"`   // between two rounds
+	Broadcast float64 `json:"broadcast_seconds"` // encoding and sending values and units
+	Reduce    float64 `json:"reduce_seconds"`    // adding up parts
+}
+
+func phasesOf(before, after proc.Series, jobs float64) Phases {
+	phase := func(name string) float64 {
+		return delta(before, after, `coppice_phase_seconds_sum{phase="`+name+`"}`) / jobs
+	}
+	return Phases{Between: phase("between"), Broadcast: phase("broadcast"), Reduce: phase("reduce")}
 }
 
 // Raft is what commits cost while the jobs ran on the cluster.
@@ -95,6 +130,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 	p.Computed = computedIn(workers, workersNow) / jobs
 	p.Sent, p.Received = delta(workers, workersNow, "coppice_nats_received_bytes_total")/jobs, delta(workers, workersNow, "coppice_nats_sent_bytes_total")/jobs
 	p.Raft = raftOf(leader, leaderNow, seconds)
+	p.Leader, p.Workers, p.Phases = costsOf(leader, leaderNow, jobs), costsOf(workers, workersNow, jobs), phasesOf(leader, leaderNow, jobs)
 	return p, nil
 }
 
