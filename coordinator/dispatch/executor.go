@@ -63,6 +63,7 @@ type Executor struct {
 	list     []uint32 // scratch of spread
 	out      parcel
 	run      protocol.Run
+	value    protocol.Value
 	part     protocol.Part
 	need     protocol.Need
 	fail     protocol.Fail

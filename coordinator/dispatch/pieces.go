@@ -37,11 +37,12 @@ func (x *Executor) sendValue(k *acquainted, v *round.Var) {
 		x.sendPieces(k, ref, v.Pieces)
 		return
 	}
-	value := protocol.Value{Epoch: x.d.cfg.Epoch, Job: x.id, Ref: ref, Data: v.Data}
+	x.value = protocol.Value{Epoch: x.d.cfg.Epoch, Job: x.id, Ref: ref, Data: v.Data}
 	if len(v.Pieces) > 0 {
-		value.Data = v.Whole()
+		x.value.Data = v.Whole()
 	}
-	x.sendWhole(k, &value)
+	x.sendWhole(k, &x.value)
+	x.value.Data = nil
 }
 
 func (x *Executor) sendPieces(k *acquainted, ref protocol.Ref, pieces []round.Piece) {

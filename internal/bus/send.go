@@ -26,14 +26,26 @@ func (c *Conn) Send(subject, reply string, msg []byte) error {
 // not copied as a whole.
 func (c *Conn) SendLong(subject, reply string, head, body []byte) error {
 	limit := c.link.MaxPayload()
+	var err error
+	if len(body) == 0 && len(head) <= limit {
+		err = c.publish(subject, reply, head)
+	} else {
+		err = c.split(subject, reply, head, body, limit)
+	}
+	if err != nil {
+		return wrap(err, "send to "+subject)
+	}
+	return nil
+}
+
+func (c *Conn) split(subject, reply string, head, body []byte, limit int) error {
 	if len(head)+len(body) > limit {
 		c.mu.Lock() // a receiver joins one message of a sender at a time
 		defer c.mu.Unlock()
 	}
-	err := protocol.SplitLong(head, body, limit, c.sender, c.message.Add(1), func(b []byte) error {
+	return protocol.SplitLong(head, body, limit, c.sender, c.message.Add(1), func(b []byte) error {
 		return c.publish(subject, reply, b)
 	})
-	return wrap(err, "send to "+subject)
 }
 
 func (c *Conn) publish(subject, reply string, b []byte) error {
