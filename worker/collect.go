@@ -80,6 +80,8 @@ func (w *worker) computeCollected(b *batch, i, lane int) error {
 	if c.ctx.Err() != nil {
 		return c.ctx.Err()
 	}
+	w.procs.begin()
+	defer w.procs.end()
 	began := time.Now()
 	part, err := w.collect(c.ctx, b, i, lane)
 	if err != nil {

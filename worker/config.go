@@ -46,6 +46,9 @@ type Config struct {
 	// Net, where set, is how the worker reaches its cluster instead of HTTP and
 	// NATS; Join is not used then.
 	Net *Net
+	// Processors, where set, is told on how many processors goroutines should run: Slots, while
+	// there is nothing but steps, and all of runtime.GOMAXPROCS at the start otherwise.
+	Processors func(n int)
 	// Spoil, where set, may change what the worker computed of a unit before it is
 	// sent: the partial of a summed round, or the bytes of a collected one (the
 	// other is nil). It is for tests of what finds a worker that computes wrongly.

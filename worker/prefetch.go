@@ -16,6 +16,7 @@ const prefetchers = 2
 // in the order of asking.
 type prefetch struct {
 	cache *cache
+	procs *processors
 	log   *slog.Logger
 
 	mu     sync.Mutex
@@ -25,8 +26,8 @@ type prefetch struct {
 	closed bool
 }
 
-func newPrefetch(c *cache, log *slog.Logger) *prefetch {
-	p := &prefetch{cache: c, log: log, queued: make(map[string]bool)}
+func newPrefetch(c *cache, procs *processors, log *slog.Logger) *prefetch {
+	p := &prefetch{cache: c, procs: procs, log: log, queued: make(map[string]bool)}
 	p.wake = sync.NewCond(&p.mu)
 	return p
 }
@@ -51,7 +52,9 @@ func (p *prefetch) run(ctx context.Context) {
 		if !ok {
 			return
 		}
+		p.procs.begin()
 		err := p.cache.hold(ctx, ref)
+		p.procs.end()
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, errNoRoom):

@@ -23,6 +23,9 @@ func (w *worker) start(b *batch, reply string) {
 		return
 	}
 	b.begin(reply)
+	if b.run.How == round.Sum {
+		w.procs.step()
+	}
 	j.users++
 	j.live = append(j.live, b)
 	if j.complete(b) && w.tooLarge(b) == nil {
@@ -43,6 +46,8 @@ func (w *worker) lanesOf(b *batch) *lanes {
 // prepare waits for a batch's job, fetches the shards that it lacks and hands it
 // to its lanes. Units that cannot be computed fail.
 func (w *worker) prepare(b *batch) {
+	w.procs.begin()
+	defer w.procs.end()
 	j := b.job
 	select {
 	case <-j.ready:

@@ -68,6 +68,8 @@ func sameJob(a, b *round.Job) bool {
 }
 
 func (w *worker) prepareJob(j *job) {
+	w.procs.begin()
+	defer w.procs.end()
 	if err := w.openJob(j); err != nil {
 		j.failure = failureOf(err)
 		if j.ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,7 @@ type worker struct {
 	trip     atomic.Pointer[rtt.Estimate] // to the session's NATS server; nil: not measured yet
 	news     chan struct{}                // one token: who leads, or the connection, has changed
 
+	procs  *processors
 	ctx    context.Context // ends when the worker stops: parent of all jobs' contexts
 	cancel context.CancelFunc
 	lanes  [laneKinds]*lanes
@@ -101,6 +103,7 @@ func open(cfg Config) (*worker, error) {
 		cfg: cfg, log: cfg.Log, kept: engine.NewDerivedMemory(cfg.KeptBytes), registry: metrics.Registry(), beat: newPulse(),
 		jobs: make(map[uint64]*job), parts: make(chan computed, maxComputed), news: make(chan struct{}, 1),
 	}
+	w.procs = newProcessors(cfg.Slots, runtime.GOMAXPROCS(0), cfg.Processors)
 	w.metrics = metrics.NewWorker(w.registry)
 	w.drops = newDrops(w.metrics)
 	w.inbox = &orders{w: w}
@@ -136,7 +139,7 @@ func (w *worker) openFiles() (err error) {
 	if w.results, err = openResults(w.folder.path("results")); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	w.prefetch = newPrefetch(w.cache, w.log)
+	w.prefetch = newPrefetch(w.cache, w.procs, w.log)
 	return nil
 }
 
@@ -157,7 +160,11 @@ func (w *worker) begin() {
 	for range prefetchers {
 		w.crew.Go(func() { w.prefetch.run(w.ctx) })
 	}
-	w.crew.Go(func() { w.cache.verify(w.ctx) })
+	w.crew.Go(func() {
+		w.procs.begin()
+		defer w.procs.end()
+		w.cache.verify(w.ctx)
+	})
 }
 
 // stop ends everything, in this order:
@@ -174,6 +181,7 @@ func (w *worker) begin() {
 //  7. the folder is unlocked: another process may have it
 func (w *worker) stop(web *web) {
 	w.cancel()
+	w.procs.begin() // for whatever the process does next
 	w.tasks.Wait()
 	w.mu.Lock()
 	for _, l := range w.lanes {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -158,6 +160,15 @@ type workerCmd struct {
 	serveFlags
 }
 
+// processors returns what sets on how many processors the process runs; nil where the environment's GOMAXPROCS
+// has said it.
+func processors() func(n int) {
+	if os.Getenv("GOMAXPROCS") != "" {
+		return nil
+	}
+	return func(n int) { runtime.GOMAXPROCS(n) }
+}
+
 // Run implements `coppice worker`.
 func (c *workerCmd) Run(a *app) error {
 	if c.Slots < 0 {
@@ -167,6 +178,6 @@ func (c *workerCmd) Run(a *app) error {
 	defer cancel()
 	defer frugal()()
 	return served(ctx, worker.Run(ctx, worker.Config{
-		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Log: log,
+		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors(), Log: log,
 	}))
 }
