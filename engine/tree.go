@@ -75,8 +75,11 @@ func (t *Tree) last(list *[]*round.Partial) *round.Partial {
 // Release returns a partial that was not Put, for reuse.
 func (t *Tree) Release(p *round.Partial) { t.release(0, p) }
 
-// release keeps the partial of a node of a level for reuse.
+// release keeps the partial of a node of a level for reuse; one of lent memory is dropped.
 func (t *Tree) release(level int, p *round.Partial) {
+	if p.Lent {
+		return
+	}
 	if level == 0 {
 		t.spare = append(t.spare, p)
 	} else {
@@ -202,6 +205,7 @@ func (t *Tree) add(level int, left, right *round.Partial) *round.Partial {
 	sum := t.sum()
 	sum.F64, left.F64 = left.F64, sum.F64
 	sum.F32, left.F32 = left.F32, sum.F32
+	sum.Lent = left.Lent
 	addRows(sum, left, right, t.shape.Rows)
 	t.release(level, left)
 	t.release(level, right)

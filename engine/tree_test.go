@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,6 +90,48 @@ func TestTreeAddsAlongThePinnedTreeWhateverTheOrder(t *testing.T) {
 			}
 		}
 		checkRoot(t, &tree, want)
+	})
+}
+
+// TestTreeDropsLentMemory: partials of lent memory give the same sums, and none of their memory is in what the
+// tree gives out for the next round.
+func TestTreeDropsLentMemory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		units := rapid.IntRange(1, 33).Draw(t, "units")
+		shape := testShape
+		if rapid.Bool().Draw(t, "dense") {
+			shape.Rows, shape.Width = 0, 0
+		}
+		leaves := drawUnits(t, units)
+		var tree Tree
+		lent := make(map[*float32]bool)
+		for range 3 {
+			tree.Reset(units, shape)
+			for _, u := range rapid.Permutation(seq(units)).Draw(t, "order") {
+				p := tree.Partial()
+				if rapid.Bool().Draw(t, "lent") {
+					tree.Release(p)
+					p = &round.Partial{}
+					p.Reset(shape)
+					p.Lent = true
+				} else if lent[&p.F32[0]] {
+					t.Fatal("lent memory comes back")
+				}
+				fill(p, leaves[u])
+				if shape.Rows == 0 {
+					p.Index, p.Values, p.Width = nil, nil, 0
+				}
+				if p.Lent {
+					lent[&p.F32[0]] = true
+				}
+				if used, err := tree.Put(0, u, p); err != nil || !used {
+					t.Fatalf("unit %d: used %v, error %v", u, used, err)
+				}
+			}
+			if got := tree.Root().F32; !slices.Equal(got, slowSum(leaves)) {
+				t.Fatalf("the sum is %v, want %v", got, slowSum(leaves))
+			}
+		}
 	})
 }
 

@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"unsafe"
+
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -32,7 +34,8 @@ func (m *Part) Append(dst []byte) []byte {
 }
 
 // Decode reads the message. The numbers are copied into m.Partial, which must
-// not be nil and whose memory is reused; check it against the round's shape.
+// not be nil and whose memory is reused; check it against the round's shape. Where it is Lent, its float32
+// numbers stand in the memory of b, which nobody may read any more.
 func (m *Part) Decode(b []byte) error {
 	r := read(b, KindPart)
 	m.Stamp = r.stamp()
@@ -46,10 +49,28 @@ func (m *Part) Decode(b []byte) error {
 	p := m.Partial
 	p.Width = int(width)
 	p.F64 = floats64(p.F64, f64)
-	p.F32 = floats32(p.F32, f32)
 	p.Index = uints32(p.Index, index)
+	if p.Lent {
+		// Those at the end first: each moves down, by fewer bytes than its length before it has.
+		at := len(b) - len(values)
+		p.Values = lent32(b, at, len(values))
+		p.F32 = lent32(b, at-8-len(index)-8-len(f32), len(f32))
+		return nil
+	}
+	p.F32 = floats32(p.F32, f32)
 	p.Values = floats32(p.Values, values)
 	return nil
+}
+
+// lent32 returns the numbers in the n bytes of a message from at on, in its own memory: they are
+// moved down to where numbers may be, over what was read.
+func lent32(msg []byte, at, n int) []float32 {
+	if n == 0 {
+		return nil
+	}
+	to := at - int(uintptr(unsafe.Pointer(&msg[at]))%4)
+	copy(msg[to:], msg[at:at+n])
+	return num.Float32s(msg[to : to+n])
 }
 
 // numbers reads bytes whose length is a multiple of size.

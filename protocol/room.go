@@ -87,6 +87,19 @@ func (r *Room) Give(n int) {
 	r.held -= n
 }
 
+// wholeFrom is which part of a message has come, one in so many, when it has the memory for all of it: where it only
+// doubled, there would be half a message of garbage beside it.
+const wholeFrom = 8
+
+// capacity returns the memory of a message of which need bytes are there: twice as much, and all of the
+// total as soon as that is wholeFrom times as much or less.
+func capacity(need, total uint64) int {
+	if total <= wholeFrom*need {
+		return int(total)
+	}
+	return int(2 * need)
+}
+
 // joiner names a new joiner.
 func (r *Room) joiner() uint64 {
 	r.mu.Lock()
@@ -111,8 +124,8 @@ func (r *Room) grow(at place, f *Fragment) *joining {
 		return nil
 	}
 	room := m.room
-	if need := m.came + len(f.Data); need > room { // doubled, but never above the total
-		room = int(min(uint64(2*need), m.total))
+	if need := m.came + len(f.Data); need > room {
+		room = capacity(uint64(need), m.total)
 	}
 	if !r.free(room-m.room, now, m) || r.open[at] != m {
 		return nil

@@ -31,6 +31,9 @@ type Partial struct {
 	Later Rows
 	// Before is Later of a round before: Run may use its memory again.
 	Before Rows
+	// Lent is set where the numbers stand in memory that was lent, such as a message's, which
+	// nobody keeps for other rounds.
+	Lent bool
 }
 
 // Reset shapes p for s and zeroes it, reusing its memory.

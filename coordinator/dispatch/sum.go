@@ -10,6 +10,7 @@ import (
 )
 
 func (x *Executor) sum(ctx context.Context, res *round.Result) error {
+	res.Sum, x.part.Partial = nil, nil // of the round before: they may be all that holds large messages
 	x.tree.Reset(x.r.Units, x.r.Shape)
 	x.began, x.slowest = time.Now(), 0
 	if !x.ended.IsZero() {
@@ -113,7 +114,7 @@ func (x *Executor) handle(ctx context.Context, msg []byte) error {
 }
 
 func (x *Executor) onPart(ctx context.Context, msg []byte) error {
-	x.part.Partial = x.tree.Partial()
+	x.part.Partial = x.blank(len(msg))
 	err := x.part.Decode(msg)
 	trusted := err == nil && x.d.answered(x.part.Worker)
 	if !trusted || x.part.Round != x.round {
@@ -146,6 +147,18 @@ func (x *Executor) onPart(ctx context.Context, msg []byte) error {
 		x.wasted()
 	}
 	return nil
+}
+
+// lentFrom is the size of a message from which on its numbers stay where they are: of the gradient of a
+// large network there is no second copy, and none is kept for the next round.
+const lentFrom = 1 << 20
+
+// blank returns a partial for a message of so many bytes.
+func (x *Executor) blank(bytes int) *round.Partial {
+	if bytes >= lentFrom {
+		return &round.Partial{Lent: true}
+	}
+	return x.tree.Partial()
 }
 
 // wasted counts the units of the part at hand, which nobody needs.
