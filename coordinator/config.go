@@ -57,6 +57,9 @@ type Config struct {
 	// KeepJobs is how many ended jobs are kept: the leader deletes those beyond it that
 	// ended first. 0: all.
 	KeepJobs int
+	// Lean, if set, is called when a job with large messages begins on this leader, and what it returns when that
+	// ends: meanwhile this process should have little garbage.
+	Lean func() (end func())
 	// Budget bounds what others take of this process.
 	Budget Budget
 	Log    *slog.Logger

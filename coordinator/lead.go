@@ -55,7 +55,7 @@ func (n *node) followLeadership(ctx context.Context) error {
 // lead is one leadership: it ends with ctx.
 func (n *node) lead(ctx context.Context) {
 	office.Run(ctx, office.Config{
-		ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent,
+		ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
 		Store: n.store, Blobs: n.blobs, Conn: n.conn, Subjects: n.subjects,
 		Members: n.roster.known, Leading: n.leading.Store,
 		Metrics: n.metrics, Log: n.cfg.Log,

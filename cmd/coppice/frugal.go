@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 )
 
 // garbagePercent is how much garbage there may be for what is in use, where data and
@@ -31,5 +32,35 @@ func frugal() (restore func()) {
 	return func() {
 		runtime.KeepAlive(unused)
 		debug.SetGCPercent(before)
+	}
+}
+
+// lean keeps a coordinator's garbage at garbagePercent of what is in use while jobs with large messages
+// run, which make as much garbage in a step as they have in use. Otherwise what is in use
+// are many small things, and a collection looks into all of them.
+type lean struct {
+	mu     sync.Mutex
+	jobs   int // that run
+	before int // per cent
+}
+
+// begin says that such a job runs, until end. The environment's GOGC has precedence.
+func (l *lean) begin() (end func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.jobs++; l.jobs == 1 {
+		l.before = debug.SetGCPercent(garbagePercent)
+	}
+	return sync.OnceFunc(l.end)
+}
+
+func (l *lean) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.jobs--; l.jobs == 0 {
+		debug.SetGCPercent(l.before)
 	}
 }

@@ -13,11 +13,18 @@ import (
 // up to MaxRaftState, but in memory as well as on the disk, and in parts that are synced one by one.
 const blobFrom = 8 << 20
 
-// mayBeLarge reports whether a state of the job may be above blobFrom. It may err: what is
-// said to be small is committed in memory, however large it is.
-func (d *driver) mayBeLarge() bool {
+// leanFrom is the size of messages from which on a job is run with little garbage.
+const leanFrom = 16 << 20
+
+// prepare estimates the job's memory: whether its state may be above blobFrom, and whether its messages are large. It
+// may err: a state that is said to be small is committed in memory, however large it is. end is called after the rounds.
+func (d *driver) prepare() (end func()) {
 	need, err := spec.Estimate(d.job.Job, d.job.Manifest)
-	return err == nil && need.State > blobFrom
+	d.large = err == nil && need.State > blobFrom
+	if err == nil && need.Message >= leanFrom && d.m.cfg.Lean != nil {
+		return d.m.cfg.Lean()
+	}
+	return func() {}
 }
 
 // counter is a writer that counts.

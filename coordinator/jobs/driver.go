@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/curve"
@@ -39,6 +40,7 @@ func (d *driver) run(ctx context.Context) error {
 	if err := d.markRunning(ctx); err != nil {
 		return err
 	}
+	defer d.prepare()()
 	if err := d.restore(ctx); err != nil {
 		return err
 	}
@@ -55,7 +57,6 @@ func (d *driver) run(ctx context.Context) error {
 		given.Show(units, presentable(p))
 	}
 	defer given.Close()
-	d.large = d.mayBeLarge()
 	d.commits = newCommitter(d)
 	defer d.commits.stop()
 	d.driven = time.Now()
@@ -177,6 +178,9 @@ func (d *driver) add(done protocol.Work) {
 
 // finish stores the models and predictions on a majority and commits the result.
 func (d *driver) finish(ctx context.Context) error {
+	if d.large {
+		runtime.GC() // what is left of the evaluation makes room for the model's file
+	}
 	outcome, err := d.trainer.Outcome()
 	if err != nil {
 		return err

@@ -60,8 +60,10 @@ type Config struct {
 	Store      Log
 	Blobs      Blobs
 	Dispatch   *dispatch.Dispatcher
-	Metrics    *metrics.Coordinator
-	Log        *slog.Logger
+	// Lean, where set, is called before the rounds of a job with large messages, and what it returns after them.
+	Lean    func() (end func())
+	Metrics *metrics.Coordinator
+	Log     *slog.Logger
 }
 
 // Manager runs the jobs of one leadership.

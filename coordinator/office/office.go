@@ -43,6 +43,7 @@ type Config struct {
 	// Leading, where set, is told who gives work to workers once the epoch is
 	// taken, and nil when the leadership is over.
 	Leading func(*dispatch.Dispatcher)
+	Lean    func() (end func()) // see jobs.Config
 	Metrics *metrics.Coordinator
 	Log     *slog.Logger
 }
@@ -69,7 +70,7 @@ func Run(ctx context.Context, cfg Config) {
 	tasks.Go(func() { cfg.followTrust(ctx, d) })
 	jobs.New(jobs.Config{
 		Epoch: epoch, Concurrent: cfg.Concurrent, Store: cfg.Store, Blobs: cfg.Blobs,
-		Dispatch: d, Metrics: cfg.Metrics, Log: cfg.Log,
+		Dispatch: d, Lean: cfg.Lean, Metrics: cfg.Metrics, Log: cfg.Log,
 	}).Run(ctx)
 	tasks.Wait()
 	cfg.leading(nil)
