@@ -14,28 +14,41 @@ import (
 // sized is a job of `dldl` with a hidden layer that makes Θ of about so many values.
 type sized struct {
 	data                            string
-	values, features, labels        int
+	theta                           int      // bytes of Θ
+	more                            []string // settings
 	hidden, batch, steps, validates int
 }
 
-// newSized writes the rows of a job.
-func newSized(t *testing.T, values, features int) *sized {
+// sizedLabels is the labels of the rows.
+const sizedLabels = 5
+
+// newSized makes a job whose hidden layer reads so many values of a row, behind layers of so many parameters.
+func newSized(t *testing.T, values, features, reads, before int, more ...string) *sized {
 	t.Helper()
-	const labels = 5
-	z := &sized{values: values, features: features, labels: labels, hidden: max(1, values/(features+1+labels))}
+	each := reads + 1 + sizedLabels
+	z := &sized{hidden: max(1, (values-before)/each), more: more}
+	z.theta = 4 * (before + z.hidden*each + sizedLabels)
 	z.data = filepath.Join(t.TempDir(), "sized.npz")
-	works(t, "dataset", "generate", "--kind", "random", "--rows", "2000", "--features", strconv.Itoa(features), "--labels", strconv.Itoa(labels), "--out", z.data)
+	works(t, "dataset", "generate", "--kind", "random", "--rows", "2000", "--features", strconv.Itoa(features), "--labels", strconv.Itoa(sizedLabels), "--out", z.data)
 	return z
 }
 
-// theta returns the bytes of Θ.
-func (z *sized) theta() int {
-	return 4 * (z.features*z.hidden + z.hidden + z.hidden*z.labels + z.labels)
+// denseSized has the hidden layer alone.
+func denseSized(t *testing.T, values, features int) *sized {
+	t.Helper()
+	return newSized(t, values, features, features, 0)
+}
+
+// imageSized has two convolutions of images of 32 x 32 before it.
+func imageSized(t *testing.T, values int) *sized {
+	t.Helper()
+	return newSized(t, values, 1024, 32*8*8, 16*9+16+32*16*9+32, "features=conv", "shape=1x32x32", "channels=16,32")
 }
 
 func (z *sized) args(more ...string) []string {
 	args := []string{"train", "--data", z.data, "--algorithm", "dldl", "--seed", "3", "--steps", strconv.Itoa(z.steps), "--test-fraction", "0.1", "-o", "json"}
-	for _, set := range []string{fmt.Sprint("hidden=", z.hidden), fmt.Sprint("batch_size=", z.batch), fmt.Sprint("validation_steps=", z.validates), "patience=1000", "refit=false"} {
+	sets := []string{fmt.Sprint("hidden=", z.hidden), fmt.Sprint("batch_size=", z.batch), fmt.Sprint("validation_steps=", z.validates), "patience=1000", "refit=false"}
+	for _, set := range append(sets, z.more...) {
 		args = append(args, "--set", set)
 	}
 	return append(args, more...)
@@ -44,7 +57,7 @@ func (z *sized) args(more ...string) []string {
 // TestSizes: a network of 200,000 values on a cluster gives the digest of this process, also
 // where a worker and the leader are killed on the way.
 func TestSizes(t *testing.T) {
-	z := newSized(t, 200_000, 200)
+	z := denseSized(t, 200_000, 200)
 	z.batch, z.steps, z.validates = 128, 240/slowdown, 40/slowdown
 	want := digestOf(t, coppice(t, z.args("--local")...))
 	c := start(t, 3, 2)
@@ -71,7 +84,8 @@ func TestSizes(t *testing.T) {
 //
 //	COPPICE_TEST_VALUES=1000000,10000000 go test -run TestLargeSizes -v -timeout 60m ./cmd/coppice
 //
-// COPPICE_TEST_BATCHES lists other mini-batches than of 64 and 512 rows.
+// COPPICE_TEST_BATCHES lists other mini-batches than of 64 and 512 rows. The networks are a hidden layer of 1,000 features, and two convolutions
+// of images of 32 x 32 and a hidden layer.
 func TestLargeSizes(t *testing.T) {
 	values := os.Getenv("COPPICE_TEST_VALUES")
 	if values == "" {
@@ -82,12 +96,13 @@ func TestLargeSizes(t *testing.T) {
 		batches = "64,512"
 	}
 	for _, n := range numbersOf(t, values) {
-		z := newSized(t, n, 1000)
-		for _, batch := range numbersOf(t, batches) {
-			z.batch = batch
-			z.steps = max(24, min(400, 400_000_000/n))
-			z.validates = z.steps / 4
-			t.Run(fmt.Sprintf("%d values, batch %d", n, batch), func(t *testing.T) { measureSize(t, z) })
+		for name, z := range map[string]*sized{"dense": denseSized(t, n, 1000), "images": imageSized(t, n)} {
+			for _, batch := range numbersOf(t, batches) {
+				z.batch = batch
+				z.steps = max(24, min(200, 200_000_000/n*64/batch))
+				z.validates = z.steps / 4
+				t.Run(fmt.Sprintf("%s, %d values, batch %d", name, n, batch), func(t *testing.T) { measureSize(t, z) })
+			}
 		}
 	}
 }
@@ -115,7 +130,7 @@ func measureSize(t *testing.T, z *sized) {
 		t.Errorf("digest %s, in this process %s and %s", r.ModelDigest, one.digest, two.digest)
 	}
 	there, back := leaderTraffic(t, c)[0]-before[0], leaderTraffic(t, c)[1]-before[1]
-	theta, peak := float64(z.theta()), mostMemory(t, c.Coordinators[0].Pid())
+	theta, peak := float64(z.theta), mostMemory(t, c.Coordinators[0].Pid())
 	t.Logf("Θ of %.1f MB, mini-batches of %d rows, %d steps", theta/1e6, z.batch, z.steps)
 	t.Logf("a step: %.1f ms with --threads 1, %.1f ms with --threads 2, %.1f ms on two workers: %.2f and %.2f times",
 		1e3*one.step, 1e3*two.step, 1e3*stepSeconds(z, &r), stepSeconds(z, &r)/one.step, stepSeconds(z, &r)/two.step)
