@@ -3,6 +3,7 @@ package bus
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -81,6 +82,54 @@ func (s *Server) reserve(subject string, n int) (int64, error) {
 		return bytes, nil
 	}
 	return 0, fmt.Errorf("%w: %d bytes for %d listeners on %s", ErrListeners, n, listeners, subject)
+}
+
+// stuckFor is after how long clients are taken to read nothing for which more waits than there was at any time before.
+const stuckFor = 200 * time.Millisecond
+
+// await waits until there is room for n bytes of a long message, as long as clients read what waits for them: they
+// read as fast as a link is, and are sent to as fast as memory is. Where they do not, or others take the room,
+// reserve makes it.
+func (s *Server) await(subject string, n int) {
+	r := s.relief
+	bytes := int64(n) * int64(s.s.GlobalAccount().Interest(subject))
+	least, since := int64(math.MaxInt64), time.Now()
+	for !r.roomFor(bytes) {
+		switch waits := s.look(); {
+		case waits < least:
+			least, since = waits, time.Now()
+		case time.Since(since) > stuckFor:
+			return
+		}
+		if !r.roomFor(bytes) {
+			time.Sleep(lookEvery)
+		}
+	}
+}
+
+// roomFor reports whether bytes more may wait, and leave room for small messages.
+func (r *relief) roomFor(bytes int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.load.Pending+r.left+r.leaving+bytes <= int64(roomy*float64(r.pending))
+}
+
+// look looks what waits for clients, and returns it.
+func (s *Server) look() int64 {
+	r := s.relief
+	r.looking.Lock()
+	defer r.looking.Unlock()
+	r.mu.Lock()
+	before := r.left
+	r.mu.Unlock()
+	conns, err := s.s.Connz(&natsserver.ConnzOptions{Limit: math.MaxInt32})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.load.Pending = waiting(conns.Conns)
+		r.left -= before
+	}
+	return r.load.Pending
 }
 
 // fits counts bytes that are about to be sent, if there is room for them.

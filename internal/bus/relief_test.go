@@ -65,6 +65,64 @@ func TestDeafClientsAreClosed(t *testing.T) {
 	eventually(t, "all read", func() bool { return n.Load() == sends })
 }
 
+// slow connects and subscribes, and reads some 30 MB a second; read counts them.
+func slow(t *testing.T, s *Server, subject string, read *atomic.Int64) {
+	t.Helper()
+	c := deaf(t, s, subject)
+	_ = c.(*net.TCPConn).SetReadBuffer(512 << 10)
+	go func() {
+		b := make([]byte, 64<<10)
+		for {
+			n, err := c.Read(b)
+			read.Add(int64(n))
+			if err != nil {
+				return
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	}()
+}
+
+// TestLongMessagesWait: messages that are sent faster than clients read wait for them, within the bound, and nobody is closed;
+// a client that reads nothing is closed all the same, and holds nobody up for long.
+func TestLongMessagesWait(t *testing.T) {
+	const bound, sends, size = 8 << 20, 4, 5 << 20
+	s := startServer(t, ServerOptions{Name: "a", Pending: bound})
+	from := connect(t, Options{Server: s})
+	var read atomic.Int64
+	for _, subject := range []string{"x", "y"} {
+		slow(t, s, subject, &read)
+	}
+	eventually(t, "subscribed", func() bool { return s.s.NumSubscriptions() >= 2 })
+	msg := message(size, 1)
+	for range sends {
+		for _, subject := range []string{"x", "y"} {
+			if err := from.Send(subject, "", msg); err != nil {
+				t.Fatal(err)
+			}
+			if n := waitingIn(t, s); n > bound {
+				t.Errorf("%d bytes wait, at most %d may", n, bound)
+			}
+		}
+	}
+	eventually(t, "all read", func() bool { return read.Load() >= 2*sends*size })
+	if s.Relieve(); s.Load().Closed > 0 {
+		t.Errorf("%d clients were closed", s.Load().Closed)
+	}
+	deaf(t, s, "z")
+	eventually(t, "subscribed", func() bool { return s.s.NumSubscriptions() >= 3 })
+	for range 3 {
+		if err := from.Send("z", "", msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := from.Send("x", "", msg); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what is sent beside it to be read", func() bool { return read.Load() >= (2*sends+1)*size })
+	eventually(t, "the deaf one to be closed", func() bool { return s.s.NumClients() == 3 })
+}
+
 // waitingIn returns the bytes that wait for all clients of a server.
 func waitingIn(t *testing.T, s *Server) (bytes int64) {
 	t.Helper()

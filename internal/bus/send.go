@@ -39,11 +39,15 @@ func (c *Conn) SendLong(subject, reply string, head, body []byte) error {
 }
 
 func (c *Conn) split(subject, reply string, head, body []byte, limit int) error {
-	if len(head)+len(body) > limit {
+	long := len(head)+len(body) > limit
+	if long {
 		c.mu.Lock() // a receiver joins one message of a sender at a time
 		defer c.mu.Unlock()
 	}
 	return protocol.SplitLong(head, body, limit, c.sender, c.message.Add(1), func(b []byte) error {
+		if long && c.server != nil {
+			c.server.await(subject, len(b))
+		}
 		return c.publish(subject, reply, b)
 	})
 }
