@@ -49,7 +49,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	if err != nil {
 		return nil, err
 	}
-	err = c.compute(a, layout.Table, works, folder, budgets(s, layout.Spent(records)))
+	err = c.compute(a, layout.Fill(records, nil), works, folder, budgets(s, layout.Spent(records)))
 	if errors.Is(err, context.Canceled) {
 		return nil, interrupted{fmt.Sprintf("interrupted; the cells that ended are in %s, and the same command runs the others", c.Dir)}
 	}
@@ -130,12 +130,25 @@ func endedBefore(n int) string {
 
 // compute runs cells and records each that ends.
 func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work, folder *experiment.Folder, budgets []*runner.Budget) error {
-	m := newMeter(a.stderr)
+	m := a.newLiveMeter()
 	defer m.clear()
+	g, sets := gridOf(t), make(map[string]int)
+	for i := range t.Datasets {
+		sets[t.Datasets[i].Name] = i
+	}
+	again := againOf(works, folder.Records())
 	told, began := false, time.Now()
 	return runner.Run(a.ctx, works, runner.Options{
 		Lanes: c.threadsFlag.count(), Budgets: budgets,
+		Begin: func(w *runner.Work, cell *experiment.Cell) {
+			g.move(cell.Row, sets[w.Plan.Dataset.Name], again[cell.Key], tables.Running)
+		},
 		Put: func(w *runner.Work, cell *experiment.Cell, r *experiment.Record) error {
+			ended := tables.Done
+			if r.Outcome.Error != "" {
+				ended = tables.Failed
+			}
+			g.move(cell.Row, sets[w.Plan.Dataset.Name], tables.Running, ended)
 			if r.Outcome.Error != "" {
 				a.note("failed: %s, %s, %s: %s", w.Plan.Dataset.Name, t.Rows[cell.Row].Name, foldOf(cell), r.Outcome.Error)
 			}
@@ -146,9 +159,23 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 				told = true
 				a.note("about %s in all, by the first cell of each row on each dataset", duration(time.Since(began).Seconds()+s.Left))
 			}
-			m.show(statusLine(s))
+			m.showAll(statusLine(s), g.lines)
 		},
 	})
+}
+
+// againOf tells by key which state the cells to be run have: those that are run again have failed.
+func againOf(works []*runner.Work, records map[string]*experiment.Record) map[string]string {
+	states := make(map[string]string)
+	for _, w := range works {
+		for _, cell := range w.Cells {
+			states[cell.Key] = tables.Missing
+			if r := records[cell.Key]; r != nil {
+				states[cell.Key] = tables.Failed
+			}
+		}
+	}
+	return states
 }
 
 func foldOf(c *experiment.Cell) string {

@@ -96,9 +96,10 @@ func (p *standing) ended() bool {
 // pollEvery is the time between two looks at an experiment.
 const pollEvery = time.Second
 
-// watchExperiment shows how far an experiment is until all of its jobs have ended.
-func watchExperiment(a *app, cl *client.Client, name string) error {
-	m := newMeter(a.stderr)
+// watchExperiment shows how far an experiment is until all of its jobs have ended; layout is that of
+// its spec, or nil.
+func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.Layout) error {
+	m, grid := a.newLiveMeter(), &watchedGrid{cl: cl, name: name, layout: layout}
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
 	first, firstAt := -1, time.Now()
@@ -120,7 +121,10 @@ func watchExperiment(a *app, cl *client.Client, name string) error {
 		if first < 0 {
 			first, firstAt = p.Done, time.Now()
 		}
-		m.show(p.line(first, time.Since(firstAt).Seconds(), waitsOf(list.Jobs)))
+		if m.live {
+			grid.refresh(a.ctx, p.Jobs, p.Done)
+		}
+		m.showAll(p.line(first, time.Since(firstAt).Seconds(), waitsOf(list.Jobs)), grid.lines)
 		select {
 		case <-a.ctx.Done():
 			return leftExperiment(name, a.ctx.Err())
@@ -224,7 +228,7 @@ func (c *experimentWatchCmd) Run(a *app) error {
 // watchAndReport waits for the end of an experiment and reports it in a layout; nil: that of its
 // jobs.
 func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.Layout, f *reportFlags) error {
-	if err := watchExperiment(a, cl, name); err != nil {
+	if err := watchExperiment(a, cl, name, layout); err != nil {
 		return err
 	}
 	e, err := readJobs(a.ctx, cl, name)

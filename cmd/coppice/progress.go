@@ -27,6 +27,8 @@ type meter struct {
 	w        io.Writer
 	terminal bool
 	columns  func() int // of the terminal: it may be made wider
+	lines    func() int // of the terminal
+	live     bool       // several lines are drawn again and again, not one
 	now      func() time.Time
 
 	start, last time.Time
@@ -39,13 +41,30 @@ type meter struct {
 
 func newMeter(w io.Writer) *meter {
 	f, ok := w.(*os.File)
-	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), columns: func() int { return columnsOf(f) }, now: time.Now}
+	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now}
+	m.columns, m.lines = func() int { return columnsOf(f) }, func() int { return linesOf(f) }
 	m.start = m.now()
 	return m
 }
 
+// newLiveMeter returns a meter that may draw several lines: where stdout and stderr are terminals,
+// and people read them.
+func (a *app) newLiveMeter() *meter {
+	m := newMeter(a.stderr)
+	out, ok := a.stdout.(*checkedWriter)
+	if ok && a.output == outputText {
+		f, ok := out.w.(*os.File)
+		m.live = m.terminal && ok && isatty.IsTerminal(f.Fd())
+	}
+	return m
+}
+
 // show writes text if it is time to.
-func (m *meter) show(text string) {
+func (m *meter) show(text string) { m.showAll(text, nil) }
+
+// showAll is show with further lines, where several are drawn; more returns those that fit into so
+// many columns and lines.
+func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 	now, every := m.now(), lineEvery
 	if m.terminal {
 		every = drawEvery
@@ -54,11 +73,33 @@ func (m *meter) show(text string) {
 		return
 	}
 	m.last, m.shown = now, true
-	if m.terminal {
+	switch {
+	case m.live && more != nil:
+		m.draw(append([]string{text}, more(m.columns()-1, m.lines()-2)...))
+	case m.terminal:
 		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(text, m.columns()))
-		return
+	default:
+		fmt.Fprintln(m.w, text)
 	}
-	fmt.Fprintln(m.w, text)
+}
+
+// draw writes lines over those that were written before. The cursor stays at the beginning of the
+// first line, so that other text begins there.
+func (m *meter) draw(lines []string) {
+	var b strings.Builder
+	b.WriteString("\r\x1b[J")
+	columns := m.columns()
+	for i, line := range lines {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteString(fit(line, columns))
+	}
+	b.WriteString("\r")
+	if n := len(lines) - 1; n > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", n)
+	}
+	io.WriteString(m.w, b.String())
 }
 
 // waiting says for what a job waits, at once where that is new.
@@ -113,9 +154,12 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 	return strings.Join(parts, "  ")
 }
 
-// clear takes the line on a terminal away, for other text to follow.
+// clear takes what was drawn on a terminal away, for other text to follow.
 func (m *meter) clear() {
-	if m.terminal && m.shown {
+	switch {
+	case m.live && m.shown:
+		fmt.Fprint(m.w, "\r\x1b[J")
+	case m.terminal && m.shown:
 		fmt.Fprint(m.w, "\r\x1b[K")
 	}
 }

@@ -45,6 +45,8 @@ type Options struct {
 	// Budgets are those of the rows of the spec, nil where there is none: cells for which nothing is
 	// left are not begun, and one that takes all of it is ended.
 	Budgets []*Budget
+	// Begin, where set, is told of each cell that is begun, one at a time.
+	Begin func(w *Work, c *experiment.Cell)
 	// Put is given the record of each cell that ended, one at a time, while others compute; its
 	// error ends the run. A cell counts once Put has returned.
 	Put func(w *Work, c *experiment.Cell, r *experiment.Record) error
@@ -94,7 +96,7 @@ type session struct {
 	ended  chan ended // cells whose records are to be put, in order
 
 	turn    *sync.Cond // a cell has ended, or the run
-	mu      sync.Mutex // of what follows, and held during Show
+	mu      sync.Mutex // of what follows, and held during Begin and Show
 	queue   *Queue
 	status  Status
 	failure error
@@ -268,6 +270,9 @@ func (s *session) begin(ctx context.Context) (*row, *experiment.Cell, int) {
 	g := s.groups[of]
 	c := g.cells[0]
 	g.cells = g.cells[1:]
+	if s.Begin != nil {
+		s.Begin(g.work, c)
+	}
 	return g, c, number
 }
 
