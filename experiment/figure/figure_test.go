@@ -270,7 +270,7 @@ func TestTicks(t *testing.T) {
 		want            string
 	}{
 		{0, 20000, false, "0 5000 10000 15000 20000"}, {.012, .031, false, "0.015 0.020 0.025 0.030"}, {-1, 1, false, "-1.0 -0.5 0.0 0.5 1.0"},
-		{.08, .3, true, "0.10 0.15 0.20 0.25 0.30"}, {.05, .3, true, "0.05 0.1 0.2"}, {1, 1e6, true, "1 10 100 1e+03 1e+04 1e+05 1e+06"},
+		{.08, .3, true, "0.10 0.15 0.20 0.25 0.30"}, {.05, .3, true, "0.05 0.1 0.2"}, {1, 1e6, true, "1 10 100 1000 10000 1e5 1e6"},
 	} {
 		var labels []string
 		for _, tick := range (ticks{c.log, mostTicks}).Ticks(c.least, c.greatest) {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 )
@@ -80,10 +81,18 @@ func logTicks(least, greatest float64, most int) (all []plot.Tick) {
 			}
 			label := ""
 			if m == 1 && math.Mod(e, every) == 0 || (m == 2 || m == 5) && decades < 2 {
-				label = strconv.FormatFloat(v, 'g', 3, 64)
+				label = tickText(v)
 			}
 			all = append(all, plot.Tick{Value: v, Label: label})
 		}
 	}
 	return all
+}
+
+// tickText is a number on a logarithmic axis: as it is, or, where that takes more room, as a power of ten.
+func tickText(v float64) string {
+	if v > 0.9e-4 && v < 1.1e4 {
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	}
+	return strings.NewReplacer("e+0", "e", "e-0", "e-", "e+", "e").Replace(strconv.FormatFloat(v, 'e', 0, 64))
 }

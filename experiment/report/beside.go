@@ -99,18 +99,13 @@ func (g *grid) cells(d, row int) (list []*result.Cell) {
 
 // scoreFigures draw the cumulative scores of each dataset, mostLines rows in a figure.
 func (s *Summary) scoreFigures() (all []Picture) {
-	for from := 0; from < len(s.Scores); {
-		to := from + 1
-		for to < len(s.Scores) && to-from < mostLines && s.Scores[to].Dataset == s.Scores[from].Dataset {
-			to++
-		}
-		all = append(all, scoreFigure(s.Scores[from:to]))
-		from = to
+	for _, p := range partsOf(s.Scores, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
+		all = append(all, scoreFigure(p.items, p.text))
 	}
 	return all
 }
 
-func scoreFigure(list []Scored) Picture {
+func scoreFigure(list []Scored, part string) Picture {
 	var names []string
 	var scores [][]float64
 	for _, own := range list {
@@ -122,9 +117,9 @@ func scoreFigure(list []Scored) Picture {
 	}
 	dataset := list[0].Dataset
 	return Picture{
-		Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + ": the share of test rows by the greatest error of the predicted number, as a mean over folds. Of a distribution it is the expected number.",
+		Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + part + ": the share of test rows by the greatest error of the predicted number, as a mean over folds. Of a distribution it is the expected number.",
 		draw: func() (*figure.Figure, error) {
-			return figure.CumulativeScores(dataset, figure.LabelUnit, names, scores)
+			return figure.CumulativeScores(dataset+part, figure.LabelUnit, names, scores)
 		},
 	}
 }

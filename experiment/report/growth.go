@@ -163,15 +163,37 @@ func (d *document) addGrowths(s *Summary) {
 func plainNumber(n number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) }
 
 // growthFigures are those by settings, with a line for each dataset, then those by labels, with a
-// line for each row. At most mostLines lines are in a figure.
+// line for each row.
 func (s *Summary) growthFigures() (all []Picture) {
-	for from := 0; from < len(s.Growths); {
-		to := from + 1
-		for to < len(s.Growths) && to-from < mostLines && s.Growths[to].beside(&s.Growths[from]) {
-			to++
+	for _, p := range partsOf(s.Growths, func(a, b *Growth) bool { return b.beside(a) }) {
+		all = append(all, growthFigure(p.items, p.text))
+	}
+	return all
+}
+
+// part is what stands in one figure, of a list that is too long for one; text says which part it is, and is empty where
+// there is one alone.
+type part[T any] struct {
+	items []T
+	text  string
+}
+
+// partsOf divides a list into figures: items that go together follow each other, mostLines of them at most.
+func partsOf[T any](list []T, together func(a, b *T) bool) (all []part[T]) {
+	for from := 0; from < len(list); {
+		end := from + 1
+		for end < len(list) && together(&list[from], &list[end]) {
+			end++
 		}
-		all = append(all, growthFigure(s.Growths[from:to]))
-		from = to
+		parts := (end - from + mostLines - 1) / mostLines
+		for i := range parts {
+			p := part[T]{items: list[from+i*mostLines : min(end, from+(i+1)*mostLines)]}
+			if parts > 1 {
+				p.text = fmt.Sprintf(", part %d of %d", i+1, parts)
+			}
+			all = append(all, p)
+		}
+		from = end
 	}
 	return all
 }
@@ -181,8 +203,8 @@ func (g *Growth) beside(other *Growth) bool {
 	return g.By == other.By && g.title == other.title && (g.By == byLabels || g.Of == other.Of)
 }
 
-func growthFigure(list []Growth) Picture {
-	lines := figure.Lines{Title: list[0].title, X: figure.Axis{Name: list[0].By, Log: true}, Y: figure.Axis{Name: "time of a cell", Unit: "s", Log: true}}
+func growthFigure(list []Growth, part string) Picture {
+	lines := figure.Lines{Title: list[0].title + part, X: figure.Axis{Name: list[0].By, Log: true}, Y: figure.Axis{Name: "time of a cell", Unit: "s", Log: true}}
 	if list[0].By == leaves {
 		lines.X.Name = "leaves of a tree, 2^(depth - 1)"
 	}
@@ -198,5 +220,5 @@ func growthFigure(list []Growth) Picture {
 		}
 		lines.Series = append(lines.Series, line)
 	}
-	return Picture{Name: "seconds-by-" + list[0].By, Caption: caption + ". Both axes are logarithmic.", draw: lines.Figure}
+	return Picture{Name: "seconds-by-" + list[0].By, Caption: caption + part + ". Both axes are logarithmic.", draw: lines.Figure}
 }
