@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // drawnIn returns the texts of the figures of a folder by name, each of which is there as SVG and as PNG.
@@ -131,5 +133,32 @@ func TestFiguresOfReport(t *testing.T) {
 	b, err := os.ReadFile(report)
 	if err != nil || !strings.Contains(string(b), "](<figures/02-first-structrf-by-trees-kl.svg>)") {
 		t.Errorf("the report does not show the figures, error %v", err)
+	}
+}
+
+// TestFiguresOfJob: a job of a cluster has the figures of the same training in one process, and its curve is drawn by
+// itself as well.
+func TestFiguresOfJob(t *testing.T) {
+	aCluster(t)
+	dir := t.TempDir()
+	args := []string{"train", "--data", artificialFile(t, dir, "set.csv", 120, 1), "--algorithm", "ldlf", "--steps", "40", "--folds", "2", "--figures"}
+	here, there, again := filepath.Join(dir, "here"), filepath.Join(dir, "there"), filepath.Join(dir, "again")
+	works(t, append(slices.Clone(args), here, "--local")...)
+	works(t, append(slices.Clone(args), there, "--name", "j")...)
+	local := drawnIn(t, here)
+	if diff := cmp.Diff(local, drawnIn(t, there)); diff != "" || len(local) != 2 {
+		t.Errorf("%d figures: %s", len(local), diff)
+	}
+	works(t, "job", "predictions", "j", "--out", filepath.Join(dir, "p.csv"), "--figures", again)
+	if drawn := drawnIn(t, again); len(drawn) != 1 || drawn["distributions"] != local["distributions"] {
+		t.Error("the figures of job predictions are others")
+	}
+	plot := filepath.Join(dir, "curve.svg")
+	works(t, "job", "curve", "j", "--plot", plot)
+	if text := read(t, plot); !strings.Contains(text, "job j") || !strings.Contains(text, ">fold 1<") {
+		t.Errorf("the curve:\n%.300s", text)
+	}
+	if e := coppice(t, "job", "curve", "j", "--plot", filepath.Join(dir, "curve.jpg")); e.code != exitUsage || !strings.Contains(e.stderr, "must end in .svg or .png") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 }
