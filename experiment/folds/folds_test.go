@@ -5,7 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,6 +63,61 @@ func TestKFoldAsScikitLearn(t *testing.T) {
 	} {
 		if got, err := KFold(len(c.want), c.k, c.seed); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%d folds of %d rows, seed %d: %v, %v", c.k, len(c.want), c.seed, got, err)
+		}
+	}
+}
+
+// TestKFoldBesideScikitLearn computes golden with the scikit-learn that is here.
+func TestKFoldBesideScikitLearn(t *testing.T) {
+	python := os.Getenv("COPPICE_TEST_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if err := exec.Command(python, "-c", "import sklearn").Run(); err != nil {
+		t.Skipf("%s has no scikit-learn (COPPICE_TEST_PYTHON names another Python): %v", python, err)
+	}
+	const script = `
+import sys, hashlib, numpy, sklearn.model_selection as s
+for rows in sys.argv[1].split(","):
+    hashes = []
+    for seed in sys.argv[2].split(","):
+        folds = numpy.zeros(int(rows), "<u2")
+        for fold, (_, test) in enumerate(s.KFold(10, shuffle=True, random_state=int(seed)).split(folds)):
+            folds[test] = fold
+        hashes.append(hashlib.sha256(folds.tobytes()).hexdigest()[:16])
+    print(" ".join(hashes))`
+	var rows, numbers, want []string
+	for n, hashes := range golden {
+		rows, want = append(rows, strconv.Itoa(n)), append(want, hashes)
+	}
+	for _, seed := range seeds {
+		numbers = append(numbers, strconv.FormatUint(uint64(seed), 10))
+	}
+	out, err := exec.CommandContext(t.Context(), python, "-c", script, strings.Join(rows, ","), strings.Join(numbers, ",")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		if got != want[i] {
+			t.Errorf("%s rows: scikit-learn has %s, golden is %s", rows[i], got, want[i])
+		}
+	}
+}
+
+// TestGoldenRows: each dataset that is here has as many rows as one of golden.
+func TestGoldenRows(t *testing.T) {
+	const shared = "../../../shared/folds"
+	lists, err := filepath.Glob(shared + "/*.csv")
+	if err != nil || len(lists) == 0 {
+		t.Skipf("there are no lists of folds in %s, error %v", shared, err)
+	}
+	for _, path := range lists {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows := strings.Count(string(b), "\n") - 1; golden[rows] == "" { // without the header
+			t.Errorf("%s: %d rows are not among the golden ones", path, rows)
 		}
 	}
 }
