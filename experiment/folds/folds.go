@@ -144,7 +144,7 @@ func seeded(rows, k int, seed uint64) ([]uint16, error) {
 // enough returns an error if there are fewer rows than folds.
 func enough(rows, k int) error {
 	if k < 2 || k > dataset.MaxFolds || rows < k {
-		return fmt.Errorf("%d folds of %d rows: want 2 to %d folds, each with a row: %w", k, rows, dataset.MaxFolds, ErrFolds)
+		return fmt.Errorf("%d folds of %d rows: want 2 to %d, so that each fold has a row: %w", k, rows, min(rows, dataset.MaxFolds), ErrFolds)
 	}
 	return nil
 }

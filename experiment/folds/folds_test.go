@@ -192,7 +192,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{Scheme{Way: "odd"}, ten, 0, `folds "odd": want seeded, scikit-learn, groups or file`},
 		{Scheme{Way: Seeded, Folds: 1, Repeats: 1}, ten, 0, "1 folds: want 2 to 65536"},
-		{Scheme{Way: Seeded, Folds: 11, Repeats: 1}, ten, 0, "11 folds of 10 rows"},
+		{Scheme{Way: Seeded, Folds: 11, Repeats: 1}, ten, 0, "11 folds of 10 rows: want 2 to 10, so that"},
 		{Scheme{Way: ScikitLearn, Folds: 11, Repeats: 1}, ten, 0, "11 folds of 10 rows"},
 		{Scheme{Way: Seeded, Folds: 2}, ten, 0, "0 repeats"},
 		{Scheme{Way: Seeded, Folds: 2, Repeats: 2}, ten, 2, "repeat 2 of 2"},
