@@ -128,7 +128,6 @@ func TestFiguresOfReport(t *testing.T) {
 	works(t, "experiment", "run", spec, "--local", "--figures", figures, "--format", "md", "--out", report)
 	hasTexts(t, drawnIn(t, figures), map[string][]string{
 		"01-ranks-kl": {"average rank"}, "02-first-structrf-by-trees-kl": {">trees<", "K-L (nats)"}, "03-second-structrf-by-trees-kl": {"second: structrf by trees"},
-		"04-seconds-by-trees": {"time of a cell (s)", "first (slope "},
 	})
 	b, err := os.ReadFile(report)
 	if err != nil || !strings.Contains(string(b), "](<figures/02-first-structrf-by-trees-kl.svg>)") {

@@ -51,10 +51,15 @@ func (s *Summary) growths(sweeps []sweep) (all []Growth) {
 			}
 		}
 	}
-	for _, group := range labelGroups(s.Datasets) {
+	groups := labelGroups(s.Datasets)
+	for _, group := range groups {
+		title := "Time by labels"
+		if len(groups) > 1 {
+			title += fmt.Sprintf(", %d rows of %d features", s.Datasets[group[0]].Rows, s.Datasets[group[0]].Features)
+		}
 		for row := range s.Rows {
 			if g, ok := s.growthByLabels(group, row); ok {
-				g.title = fmt.Sprintf("Time by labels, %d rows of %d features", s.Datasets[group[0]].Rows, s.Datasets[group[0]].Features)
+				g.title = title
 				all = append(all, g)
 			}
 		}
@@ -130,9 +135,13 @@ func (g *Growth) add(x float64, t *Time) {
 	g.X, g.Seconds = append(g.X, number(x)), append(g.Seconds, t.Total/number(t.Cells))
 }
 
-// fit computes the slope; false: there are too few points.
+// leastTimed is the time, in seconds, that the longest cells of a growth take: shorter ones take times that say
+// little.
+const leastTimed = 0.1
+
+// fit computes the slope; false: there are too few points, or their times are too short.
 func (g *Growth) fit() bool {
-	if len(g.X) < leastSweep {
+	if len(g.X) < leastSweep || slices.Max(g.Seconds) < leastTimed {
 		return false
 	}
 	var x, y []float64

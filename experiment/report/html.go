@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"html"
 	"io"
+	"strings"
 )
 
 // htmlStyle is the whole style of a page: black on white, columns of figures in line, tables that are
@@ -24,7 +25,7 @@ th:first-child { position: sticky; left: 0; background: #fff; }
 .worse { display: inline-block; width: .9em; margin-right: -.9em; text-align: center; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(26em, 100%), 1fr)); gap: 1.2em 2em; align-items: start; margin: 1.2em 0; }
 figure { margin: 0; } figure svg { width: 100%; max-width: 30em; height: auto; } figcaption { font-size: .9em; }
-@media print { body { font-size: 9pt; padding: 0; max-width: none; } h2 { break-after: avoid; } .wide { overflow: visible; } table, figure { break-inside: avoid; } th, td { padding: .1em .45em; } .figures { grid-template-columns: 84mm 84mm; gap: 5mm 6mm; } figure svg { max-width: 84mm; } th:first-child { position: static; } }
+@media print { body { font-size: 9pt; padding: 0; max-width: none; } h2 { break-after: avoid; } .wide { overflow: visible; } table, tr, figure { break-inside: avoid; } table.long { break-inside: auto; } th, td { padding: .1em .45em; } .figures { grid-template-columns: 84mm 84mm; gap: 5mm 6mm; } figure svg { max-width: 84mm; } th:first-child { position: static; } }
 `
 
 // writeHTML writes a report as one page without scripts, and without anything from elsewhere.
@@ -85,12 +86,18 @@ func writePicture(out *bufio.Writer, p picture) error {
 	return nil
 }
 
+// longTable is the number of lines from which a table is printed on several pages.
+const longTable = 30
+
 func writeHTMLTable(out *bufio.Writer, t table) {
-	class := ""
+	var classes []string
 	if t.texts {
-		class = ` class="texts"`
+		classes = append(classes, "texts")
 	}
-	out.WriteString("<div class=\"wide\"><table" + class + ">\n<caption>" + html.EscapeString(t.caption) + "</caption>\n<thead><tr>")
+	if len(t.lines) > longTable {
+		classes = append(classes, "long")
+	}
+	out.WriteString("<div class=\"wide\"><table class=\"" + strings.Join(classes, " ") + "\">\n<caption>" + html.EscapeString(t.caption) + "</caption>\n<thead><tr>")
 	for _, h := range t.header {
 		out.WriteString("<th scope=\"col\">" + html.EscapeString(h) + "</th>")
 	}
