@@ -27,7 +27,7 @@ type Growth struct {
 	Error   number   `json:"slope_error"` // the standard error of Slope
 	R2      number   `json:"r2"`          // the share of the variance of the logarithms that the line explains
 
-	title string // of its figure
+	title, short string // of its figure; Of with what sets it apart alone
 }
 
 // leaves is what stands in the place of a depth: seconds grow with the leaves of a whole tree.
@@ -46,7 +46,8 @@ func (s *Summary) growths(sweeps []sweep) (all []Growth) {
 	for i := range sweeps {
 		for d := range s.Datasets {
 			if g, ok := s.growthBySetting(&sweeps[i], d); ok {
-				g.title = "Time of " + among[i].title(among)
+				g.short = among[i].title(among)
+				g.title = "Time of " + g.short
 				all = append(all, g)
 			}
 		}
@@ -162,7 +163,7 @@ func (d *document) addGrowths(s *Summary) {
 	for i := range s.Growths {
 		g := &s.Growths[i]
 		values := fmt.Sprintf("%d from %s to %s", len(g.X), plainNumber(g.X[0]), plainNumber(g.X[len(g.X)-1]))
-		t.lines = append(t.lines, line{cells: plain(g.By, g.Of, orNone(g.Dataset), values, fixed(g.Slope, 2)+" ± "+fixed(g.Error, 2), fixed(g.R2, 3))})
+		t.lines = append(t.lines, line{cells: plain(g.By, cmp.Or(g.short, g.Of), orNone(g.Dataset), values, fixed(g.Slope, 2)+" ± "+fixed(g.Error, 2), fixed(g.R2, 3))})
 	}
 	d.add(paragraph("Seconds grow about as the number to the power of the slope, that of the line of least squares through the logarithms, ± its standard error; r² is the share of the variance "+
 		"that the line explains. Leaves are 2^(depth - 1). What takes the same time whatever the number is makes slopes smaller."), t)

@@ -27,8 +27,12 @@ const (
 // mostWaiting is how many tables and figures may wait for their place: LaTeX has room for some 50.
 const mostWaiting = 12
 
-// longName is the length of a name, in letters, from which names are broken into lines.
-const longName = 30
+// longName is the length of a name, in letters, from which names are broken into lines, and longText that of
+// other texts.
+const (
+	longName = 30
+	longText = 55
+)
 
 // writeLaTeX writes a report as a document of LaTeX.
 func writeLaTeX(w io.Writer, s *Summary) error {
@@ -84,16 +88,8 @@ func writeLaTeXList(out *bufio.Writer, items list) {
 }
 
 func writeLaTeXTable(out *bufio.Writer, t table) {
-	column, names := "r", "l"
-	for _, l := range t.lines {
-		if utf8.RuneCountInString(l.cells[0].text) >= longName {
-			names = `p{45mm}`
-		}
-	}
-	if t.texts {
-		column = "l"
-	}
-	fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n\\caption{%s}\n\\begin{tabular}{@{}%s%s@{}}\n\\toprule\n", latex(t.caption), names, strings.Repeat(column, len(t.header)-1))
+	columns, long := latexColumns(&t)
+	fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n\\caption{%s}\n\\begin{tabular}{@{}%s@{}}\n\\toprule\n", latex(t.caption), columns)
 	for i, h := range t.header {
 		if i > 0 {
 			out.WriteString(" & ")
@@ -109,14 +105,38 @@ func writeLaTeXTable(out *bufio.Writer, t table) {
 			if i > 0 {
 				out.WriteString(" & ")
 			}
-			if i == 0 && names != "l" {
-				out.WriteString(`\raggedright `)
+			text := c.inLaTeX()
+			if long[i] {
+				text = `{\raggedright ` + text + `\par}`
 			}
-			out.WriteString(c.inLaTeX())
+			out.WriteString(text)
 		}
 		out.WriteString(" \\\\\n")
 	}
 	out.WriteString("\\bottomrule\n\\end{tabular}\n\\end{table}\n")
+}
+
+// latexColumns are the columns of a table, and those whose texts are broken into lines.
+func latexColumns(t *table) (columns string, long []bool) {
+	for i := range t.header {
+		longest := 0
+		for _, l := range t.lines {
+			longest = max(longest, utf8.RuneCountInString(l.cells[i].text))
+		}
+		own, width, most := "r", "", longText
+		if i == 0 || t.texts {
+			own, width = "l", "75mm"
+		}
+		if i == 0 {
+			width, most = "45mm", longName
+		}
+		is := width != "" && longest >= most
+		if is {
+			own = "p{" + width + "}"
+		}
+		columns, long = columns+own, append(long, is)
+	}
+	return columns, long
 }
 
 // inLaTeX is a cell with its style.
