@@ -225,6 +225,14 @@ func TestExperimentRefusals(t *testing.T) {
 	if e := coppice(t, "experiment", "show", dir); e.code != exitFailed || !strings.Contains(e.stderr, "no experiment was begun there") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
+	for _, verb := range []string{"show", "report"} {
+		if e := coppice(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait", "0"); e.code != exitFailed || !strings.Contains(e.stderr, "127.0.0.1:1") {
+			t.Errorf("%s without a cluster: exit code %d: %s", verb, e.code, e.stderr)
+		}
+		if e := coppice(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait=-1s"); e.code != exitUsage || !strings.Contains(e.stderr, "--wait") {
+			t.Errorf("%s: exit code %d: %s", verb, e.code, e.stderr)
+		}
+	}
 	skips := write(t, dir, "e.yaml", "name: e\nmissing: skip\ndatasets: [third.csv, first.csv]\nrows: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\nfolds: 2")
 	if e := coppice(t, "experiment", "run", skips, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "skipped: dataset third") || strings.Contains(e.stdout, "third") {
 		t.Errorf("exit code %d: %s%s", e.code, e.stderr, e.stdout)
