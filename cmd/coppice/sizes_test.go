@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // sized is a job of `dldl` with a hidden layer that makes Θ of about so many values.
@@ -54,11 +55,11 @@ func (z *sized) args(more ...string) []string {
 	return append(args, more...)
 }
 
-// TestSizes: a network of 200,000 values on a cluster gives the digest of this process, also
-// where a worker and the leader are killed on the way.
+// TestSizes: a network of 600,000 values, whose state is a blob and whose messages come in fragments, gives on a cluster the digest of
+// this process, also where a worker and the leader are killed on the way.
 func TestSizes(t *testing.T) {
-	z := denseSized(t, 200_000, 200)
-	z.batch, z.steps, z.validates = 128, 240/slowdown, 40/slowdown
+	z := denseSized(t, 600_000, 200)
+	z.batch, z.steps, z.validates = 128, 500/slowdown, 40/slowdown
 	want := digestOf(t, coppice(t, z.args("--local")...))
 	c := start(t, 3, 2)
 	got := digestOf(t, midWay(t, c, "killed", z.args(), func() {
@@ -70,6 +71,7 @@ func TestSizes(t *testing.T) {
 			t.Errorf("no leader: %v", err)
 			return
 		}
+		testkit.Until(t, "a state to be a blob", func() bool { return largestFile(t, filepath.Join(leader.Dir, "blobs")) > 3*int64(z.theta) })
 		if err := leader.Kill(); err != nil {
 			t.Error(err)
 		}
@@ -77,6 +79,21 @@ func TestSizes(t *testing.T) {
 	if got != want || len(got) != 64 {
 		t.Errorf("digest %q, in this process %q", got, want)
 	}
+}
+
+// largestFile returns the size of the largest file of a folder.
+func largestFile(t *testing.T, dir string) (most int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // else it is gone by now
+			most = max(most, info.Size())
+		}
+	}
+	return most
 }
 
 // TestLargeSizes prints what a step of networks takes in this process and on two workers, its
