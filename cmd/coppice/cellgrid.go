@@ -17,7 +17,7 @@ type cellGrid struct {
 	rows, datasets []string
 
 	mu sync.Mutex
-	at             [][]experiment.Counts // by row, then by dataset
+	at [][]experiment.Counts // by row, then by dataset
 }
 
 // gridOf counts the cells of a table.

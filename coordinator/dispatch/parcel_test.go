@@ -57,7 +57,7 @@ func TestBundles(t *testing.T) {
 	w.run().parts()
 	d.sums()
 
-	large := round.Var{ID: 2, Version: 21, Data: bytes.Repeat([]byte("value"), maxParcel)}
+	large := round.Var{ID: 2, Version: 21, Data: bytes.Repeat([]byte("value"), maxParcel/4)}
 	d = l.do(x, 3, summed(2, variable(1, 11), large, variable(3, 30)))
 	if kinds := w.next(protocol.KindBundle).bundle.Messages; len(kinds) != 2 {
 		t.Errorf("%d messages in one that is large", len(kinds))
