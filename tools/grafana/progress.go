@@ -59,7 +59,7 @@ func progress() row {
 		},
 		{
 			title: "Where the time goes", unit: units.PercentUnit, columns: 6,
-			description: "Seconds a second in each phase: computing (the sum over all workers), broadcast, reduction, and commits of training state. `wait` is the time in which jobs stood still for a commit.",
+			description: "Seconds a second in each phase: computing (the sum over all workers), broadcast, reduction, the leader between two rounds, and commits of training state. `wait` is the time in which jobs stood still for a commit.",
 			queries: []query{
 				{`sum by (phase) (rate(coppice_phase_seconds_sum[$__rate_interval]))`, "{{phase}}"},
 				{`sum(rate(coppice_commit_wait_seconds_total[$__rate_interval]))`, "wait"},
