@@ -143,6 +143,9 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 		Begin: func(w *runner.Work, cell *experiment.Cell) {
 			g.move(cell.Row, sets[w.Plan.Dataset.Name], again[cell.Key], tables.Running)
 		},
+		Drop: func(w *runner.Work, cell *experiment.Cell) {
+			g.move(cell.Row, sets[w.Plan.Dataset.Name], tables.Running, again[cell.Key])
+		},
 		Put: func(w *runner.Work, cell *experiment.Cell, r *experiment.Record) error {
 			ended := tables.Done
 			if r.Outcome.Error != "" {

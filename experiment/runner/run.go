@@ -47,6 +47,8 @@ type Options struct {
 	Budgets []*Budget
 	// Begin, where set, is told of each cell that is begun, one at a time.
 	Begin func(w *Work, c *experiment.Cell)
+	// Drop, where set, is told of each cell that its budget ended, as Begin is.
+	Drop func(w *Work, c *experiment.Cell)
 	// Put is given the record of each cell that ended, one at a time, while others compute; its
 	// error ends the run. A cell counts once Put has returned.
 	Put func(w *Work, c *experiment.Cell, r *experiment.Record) error
@@ -96,7 +98,7 @@ type session struct {
 	ended  chan ended // cells whose records are to be put, in order
 
 	turn    *sync.Cond // a cell has ended, or the run
-	mu      sync.Mutex // of what follows, and held during Begin and Show
+	mu      sync.Mutex // of what follows, and held during Begin, Drop and Show
 	queue   *Queue
 	status  Status
 	failure error
@@ -213,6 +215,9 @@ func (s *session) one(ctx context.Context, stop context.CancelFunc) bool {
 	if err != nil {
 		s.fail(ctx.Err(), err, stop)
 	} else if o == nil {
+		if s.Drop != nil {
+			s.Drop(g.work, c)
+		}
 		s.show()
 	}
 	return err == nil
