@@ -20,7 +20,7 @@ func TestChaos(t *testing.T) {
 	tmp := t.TempDir()
 	args := []string{"chaos", "--small", "--rounds", "1", "--faults", strings.Join(faults, ","), "-o", "json"}
 	if slowdown > 1 {
-		args = append(args, "--algorithm", "structrf") // TestPartitions has ldlf
+		args = append(args, "--algorithm", "ldlf")
 	}
 	cmd, stdout, stderr := process(t, tmp, args...)
 	if err := cmd.Run(); err != nil {
