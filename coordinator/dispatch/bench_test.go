@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -65,9 +66,7 @@ func newBench(b *testing.B, workers int) *bench {
 	for i := range workers {
 		x.startWorker(b, s, fmt.Sprintf("w%d", i))
 	}
-	for len(x.d.Workers()) < workers {
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Until(b, "all workers to be there", func() bool { return len(x.d.Workers()) == workers })
 	return x
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
@@ -81,7 +80,6 @@ func TestRunIsCancelled(t *testing.T) {
 	err := Run(ctx, []*Work{sixCells(t)}, Options{Lanes: 1, Put: func(*Work, *experiment.Cell, *experiment.Record) error {
 		put++
 		cancel()
-		time.Sleep(time.Millisecond)
 		return nil
 	}})
 	if !errors.Is(err, context.Canceled) || put < 1 || put > 5 {
