@@ -21,7 +21,7 @@ func userTime(t testing.TB) time.Duration {
 
 // BenchmarkRounds trains for 50 rounds on one lane, the sorting of the columns included.
 func BenchmarkRounds(b *testing.B) {
-	for _, name := range []string{"Movie", "SJAFFE", "Yeast_spo5"} {
+	for _, name := range []string{"Movie", "SJAFFE", "Yeast_spo5", "Yeast_alpha"} {
 		for _, a := range both {
 			b.Run(name+"/"+a.Name(), func(b *testing.B) {
 				m, shards := datatest.Shared(b, name+".mat")

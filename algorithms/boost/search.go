@@ -77,12 +77,48 @@ func (s *search) try(left Pair, rows int, index uint32) {
 // scan tries the threshold before each new value of entries, the first of which is entry index.
 // left and rows are the sums and the rows before it. It returns the sums before the end.
 func (s *search) scan(entries []uint32, index uint32, left Pair, rows int) Pair {
-	for i, e := range entries {
-		if e&forest.NewValue != 0 {
-			s.try(left, rows+i, index+uint32(i))
-		}
+	from := min(max(0, s.least-rows), len(entries))
+	to := max(from, min(s.rows-s.least-rows+1, len(entries)))
+	left = s.sum(entries[:from], left)
+	left = s.scanMiddle(entries[from:to], index+uint32(from), left, rows+from)
+	return s.sum(entries[to:], left)
+}
+
+// sum adds the pairs of entries to left.
+func (s *search) sum(entries []uint32, left Pair) Pair {
+	for _, e := range entries {
 		left = left.add(s.pairs[e&forest.RowMask])
 	}
+	return left
+}
+
+// margin is the share of the greatest sum of scores below which a sum that is computed without a
+// division surely is not the greatest: far more than its rounding.
+const margin = 0x1p-40
+
+// scanMiddle is scan where both sides have rows enough before each of entries. Most thresholds are
+// far from the best one: with x²/a + y²/b < best, x²b + y²a < best·a·b, which needs no division.
+func (s *search) scanMiddle(entries []uint32, index uint32, left Pair, rows int) Pair {
+	pairs, l2 := s.pairs, s.l2
+	g, h := float64(s.total.G), float64(s.total.H)
+	least := float64(s.best * (1 - margin))
+	tried := uint64(0)
+	for i, e := range entries {
+		if e&forest.NewValue != 0 {
+			x, a := float64(left.G), float64(left.H)
+			y, b := g-x, h-a+l2
+			a += l2
+			sum := float64(float64(float64(x*x)*b) + float64(float64(y*y)*a))
+			if sum < float64(least*float64(a*b)) {
+				tried++
+			} else {
+				s.try(left, rows+i, index+uint32(i))
+				least = float64(s.best * (1 - margin))
+			}
+		}
+		left = left.add(pairs[e&forest.RowMask])
+	}
+	s.evaluations += tried
 	return left
 }
 
@@ -94,10 +130,7 @@ func (s *search) sortedColumn(entries []uint32, from uint32) {
 		s.scan(entries, from, Pair{}, 0)
 		return
 	}
-	sum := Pair{}
-	for _, e := range entries {
-		sum = sum.add(s.pairs[e&forest.RowMask])
-	}
+	sum := s.sum(entries, Pair{})
 	n := forest.CountNegative(entries)
 	middle := from + uint32(n)
 	passed := s.scan(entries[:n], from, Pair{}, 0)
