@@ -73,6 +73,14 @@ func New(start []float64, o Options) *Minimiser {
 	return m
 }
 
+// Restart begins again at Best, for another function, and forgets all else.
+func (m *Minimiser) Restart(o Options) {
+	m.memory.forget()
+	copy(m.point, m.x)
+	m.options, m.begun, m.restarted, m.reason = o, false, false, Running
+	m.iterations, m.evaluations = 0, 0
+}
+
 // Point returns the point at which Tell wants the function. It is valid until Tell.
 func (m *Minimiser) Point() []float64 { return m.point }
 

@@ -57,7 +57,7 @@ var settings = append(append(
 		func(c *Config) *float64 { return &c.L3 }),
 	param.Int("clusters", "clusters of the rows by their labels (k-means)", 1, 1000, manyClusters, func(c *Config) *int { return &c.Clusters }).
 		Says("10; with fewer than 100 rows 1")),
-	maxent.Last(shared, search)...)
+	append(maxent.Decay(search, "l1"), maxent.Last(shared, search)...)...)
 
 // The clusters where none are given.
 const (
@@ -68,6 +68,7 @@ const (
 // fill computes what depends on the data and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.FillScaling(given, m, true)
+	c.FillDecay(&c.Search, given, "l1", m)
 	if !given.Has("clusters") && m.Rows < fewRows {
 		c.Clusters = 1
 	}

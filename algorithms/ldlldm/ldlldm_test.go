@@ -25,7 +25,8 @@ func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 // cases are the jobs of the golden digests and of the fuzz targets.
 var cases = []algorithmtest.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
-	{Name: "auto", Set: param.Values{"iterations": int64(12), "validation_interval": int64(3), "clusters": int64(3)}},
+	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "clusters": int64(3)}},
+	{Name: "path", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7), "clusters": int64(2)}},
 	{Name: "raw", Set: param.Values{"iterations": int64(12), "scaling": "none", "validation_fraction": 0.0, "bias": false, "clusters": int64(1)}},
 }
 
@@ -70,6 +71,8 @@ func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
 		"paper":        "89fa581df8c8abd47a4d1e25b807e289c2e1250ef5fb6185a903e8e0c599c92f",
 		"auto":         "07d8724969dde705baec03b6a0da5780174b6c06609f86f8933f727af751aaf0",
+		"path":         "2ef45a2a99fdb26e76fcfaed3d325805d4f1ee777fb377be5adddf9591f791f5",
+		"path sparse":  "db9f5709abe1bf1992851bc6a1eec645a5ea9015e1b5cff5a41501e38dd9e673",
 		"raw":          "0fece2b68460e36cde98072761a0d2d7ae94670f52f8b4b0d73da3f0da21c10c",
 		"paper sparse": "293cde4767bd016f808f4ab46425ad9b3ef1ba9542b21f43c9c40446e20b5246",
 		"auto sparse":  "5fd7aa7879649d0ef2a3b84c427f3009c40856d8596ed1dfa9fbcc0767427fdd",

@@ -7,13 +7,14 @@ import (
 )
 
 // Objective is the mean over rows of the K-L divergence and of the terms, and ½·L2·‖W‖² without the
-// offsets. It implements fullbatch.Objective. A point is W of scaled features, (features+1)×labels
+// offsets, L2 being Least where that is greater. It implements fullbatch.Objective. A point is W of scaled features, (features+1)×labels
 // with a bias, else features×labels.
 type Objective struct {
 	Features, Labels int
 	Bias             bool
 	L2               float64
-	Summed           bool // L2 is a weight of the sum over rows, not of the mean
+	Summed           bool    // L2 is a weight of the sum over rows, not of the mean
+	Least            float64 // the decay of the mean is this at least
 	Fit              *scaling.Fit
 	// TermSums is Terms.Sums of the kernel's terms, the first of which is the sum of the rows'
 	// terms; 0: none.
@@ -93,6 +94,7 @@ func (o *Objective) decay(g, w []float64, share float64) float64 {
 	if o.Summed {
 		l2 *= share
 	}
+	l2 = max(l2, o.Least)
 	if l2 == 0 {
 		return 0
 	}

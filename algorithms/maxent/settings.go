@@ -34,8 +34,17 @@ type Settings struct {
 	Patience           int
 }
 
+// The courses of the decay.
+const (
+	DecayPath  = "path"
+	DecayFixed = "fixed"
+)
+
 // Search are the settings of L-BFGS.
-type Search struct{ Tolerance, Ftol float64 }
+type Search struct {
+	Tolerance, Ftol float64
+	Decay           string
+}
 
 // First lists the settings that stand first in the table of an algorithm, whose Config has Settings: paper
 // and scaled say what the preset paper is, and how features are scaled where the setting is not given.
@@ -58,14 +67,41 @@ func Last[C any](of func(*C) *Settings, search func(*C) *Search) param.Table[C] 
 			func(c *C) *float64 { return &search(c).Tolerance }),
 		param.Float("ftol", "stop where an iteration lowers the loss by at most this share of it (of 1 where the loss is below 1); 0: never", 0, 1, 0,
 			func(c *C) *float64 { return &search(c).Ftol }),
-	}, Stopping(of)...)
+	}, Stopping(of, "auto: 0.1, with decay path up to 0.2 where there are fewer than 1,000 rows; paper: 0")...)
 }
 
-// Stopping lists the settings of early stopping.
-func Stopping[C any](of func(*C) *Settings) param.Table[C] {
+// Decay lists the setting of the decay's course, where setting has the decay.
+func Decay[C any](search func(*C) *Search, setting string) param.Table[C] {
+	return param.Table[C]{
+		param.Word("decay", "course of the decay: path begins with 3 and lowers it, by stages, to "+setting+
+			", and validation chooses among all of them; fixed is "+setting+" alone", func(c *C) *string { return &search(c).Decay }, DecayFixed, DecayPath).
+			Says("auto: path unless " + setting + " or decay is given or validation_fraction is 0; paper: fixed"),
+	}
+}
+
+// The share of rows that validation chooses a decay by: a tenth, of few rows up to a fifth.
+const (
+	choosingRows = 100
+	mostChoosing = 0.2
+)
+
+// FillDecay chooses the course of the decay, which setting has, where it was not given, and with a path the
+// share of validation rows.
+func (s *Settings) FillDecay(search *Search, given param.Values, setting string, m *dataset.Manifest) {
+	if s.Preset == Auto && s.ValidationFraction > 0 && !given.Has("decay") && !given.Has(setting) {
+		search.Decay = DecayPath
+	}
+	if search.Decay == DecayPath && !given.Has("validation_fraction") {
+		s.ValidationFraction = max(s.ValidationFraction, min(mostChoosing, choosingRows/float64(m.Rows)))
+	}
+}
+
+// Stopping lists the settings of early stopping; share, where it is not empty, says what the share of
+// validation rows is by default.
+func Stopping[C any](of func(*C) *Settings, share string) param.Table[C] {
 	return param.Table[C]{
 		param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
-			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(Paper, 0),
+			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(Paper, 0).Says(share),
 		param.Int("validation_interval", "iterations from one validation to the next", 1, 1<<40, 10,
 			func(c *C) *int { return &of(c).ValidationInterval }),
 		param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 5,

@@ -19,7 +19,13 @@ type Trainer struct {
 func NewTrainer(s *Settings, search Search, l2 float64, ownKind string, m *dataset.Manifest) *Trainer {
 	fit := scaling.NewFit(s.Scaling, m)
 	o := &Objective{Features: m.Features, Labels: m.Labels, Bias: s.Bias, L2: l2, Fit: fit}
-	by := lbfgs.New(make([]float64, o.Point()), lbfgs.Options{Iterations: s.Iterations, Gradient: search.Tolerance, Fall: search.Ftol})
+	var by fullbatch.Optimiser
+	options := lbfgs.Options{Iterations: s.Iterations, Gradient: search.Tolerance, Fall: search.Ftol}
+	if search.Decay == DecayPath {
+		by = newPath(o, options)
+	} else {
+		by = lbfgs.New(make([]float64, o.Point()), options)
+	}
 	set := s.Training()
 	set.OwnKind = ownKind
 	return &Trainer{fullbatch.New(set, o, by, fit, m), o}

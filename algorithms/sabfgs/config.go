@@ -30,7 +30,7 @@ var settings = append(append(
 		param.Bool("bias", "each label has an offset", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
 	param.Float("l2", "decay: the loss gains ½·l2·‖W‖², without the offsets", 0, 1e6, decayRaw, func(c *Config) *float64 { return &c.L2 }).
 		Preset(maxent.Paper, 0).Says("auto: 0.01 where features are scaled, else 3e-4; paper: 0")),
-	maxent.Last(shared, search)...)
+	append(maxent.Decay(search, "l2"), maxent.Last(shared, search)...)...)
 
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
@@ -38,4 +38,5 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if !given.Has("l2") && c.Preset == maxent.Auto && c.Scaling != scaling.None {
 		c.L2 = decayScaled
 	}
+	c.FillDecay(&c.Search, given, "l2", m)
 }

@@ -18,7 +18,8 @@ func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 // cases are small jobs.
 var cases = []algorithmtest.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
-	{Name: "auto", Set: param.Values{"iterations": int64(12), "validation_interval": int64(3), "patience": int64(2)}},
+	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "patience": int64(2)}},
+	{Name: "path", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7)}},
 	{Name: "minmax", Set: param.Values{"iterations": int64(12), "scaling": "minmax", "validation_fraction": 0.0}},
 }
 
@@ -66,6 +67,8 @@ func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
 		"paper":         "6505aff929b438f9f6b9d7759ebd9a208c75014543c33b7177b174bf7b98f6b5",
 		"auto":          "ee792484d0b3d99ba835dfc1a2d6adeb6001be732fa79e8dbc3fe57dbf0c5ffa",
+		"path":          "5a0f04660ac9a83ee021c82d7d4c1c722e952b964711b75552573ef7dbf64a7e",
+		"path sparse":   "f2b0bf5fead901254cef7b4f95b05b98602bf5a852e7c56c7083e49fa91a549d",
 		"minmax":        "6eb0dc3edaa5b0934e45668a04e7a6aa4b0a4d4a9cafb6967303ed9520a42c8c",
 		"long":          "16ceab0b1c44c82a3153c8e0f8b562145663e4409c3ed2bcdd24a64ab302b802",
 		"paper sparse":  "91ce5dfa83af3e9fb0b00caefad0093addb58cfa8e16a0dd7438f7affa6fd74b",
@@ -102,7 +105,7 @@ func TestGoldenDigests(t *testing.T) {
 // the validation rows, and training ends once the patience does.
 func TestStopsEarly(t *testing.T) {
 	m, shards := problem(t, 1)
-	given := param.Values{"l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3}
+	given := param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3}
 	j := algorithmtest.Job(t, New(), given, m, dataset.Split{Seed: 5})
 	d := datatest.Data(t, m, shards, j.Split, nil)
 	best, at, last := math.Inf(1), uint64(0), uint64(0)
@@ -161,9 +164,12 @@ func TestPresets(t *testing.T) {
 	dense := &dataset.Manifest{Rows: 213, Features: 243, Labels: 6, NonZeros: 213 * 243}
 	sparse := &dataset.Manifest{Rows: 7755, Features: 1869, Labels: 5, NonZeros: 7755 * 21, Sparse: true}
 	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 300, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
-	search := maxent.Search{Tolerance: 1e-7}
-	raw, paper := shared, shared
+	fixed := maxent.Search{Tolerance: 1e-7, Decay: "fixed"}
+	path := maxent.Search{Tolerance: 1e-7, Decay: "path"}
+	raw, paper, few, none := shared, shared, shared, shared
 	raw.Scaling = "none"
+	few.ValidationFraction = 0.2
+	none.ValidationFraction = 0
 	paper.Preset, paper.Bias, paper.Scaling, paper.ValidationFraction = "paper", false, "none", 0
 	for _, x := range []struct {
 		name  string
@@ -171,11 +177,13 @@ func TestPresets(t *testing.T) {
 		m     *dataset.Manifest
 		want  Config
 	}{
-		{"auto, dense", nil, dense, Config{shared, search, 1e-2}},
-		{"auto, sparse", nil, sparse, Config{raw, search, 3e-4}},
-		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, search, 1e-2}},
-		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, search, 0}},
-		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, search, 0.1}},
+		{"auto, dense", nil, dense, Config{few, path, 1e-2}},
+		{"auto, sparse", nil, sparse, Config{raw, path, 3e-4}},
+		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, path, 1e-2}},
+		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, fixed, 0}},
+		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, fixed, 0.1}},
+		{"path to l2", param.Values{"l2": 0.1, "decay": "path", "validation_fraction": 0.1}, dense, Config{shared, path, 0.1}},
+		{"no validation", param.Values{"validation_fraction": 0.0}, dense, Config{none, fixed, 1e-2}},
 	} {
 		r, err := New().Resolve(x.given, x.m)
 		if err != nil {
@@ -184,5 +192,48 @@ func TestPresets(t *testing.T) {
 		if c, err := settings.Parse(r.Params); err != nil || *c != x.want {
 			t.Errorf("%s: %+v, want %+v, error %v", x.name, *c, x.want, err)
 		}
+	}
+}
+
+// TestPathEndsAtTheMinimum: the loss is convex, so that a path without validation ends where the fit under
+// its last decay does.
+func TestPathEndsAtTheMinimum(t *testing.T) {
+	m, shards := problem(t, 1)
+	loss := func(decay string) float64 {
+		given := param.Values{"decay": decay, "l2": 1e-3, "validation_fraction": 0.0, "iterations": int64(2000), "tolerance": 1e-9}
+		j := algorithmtest.Job(t, New(), given, m, dataset.Split{Seed: 5})
+		d := datatest.Data(t, m, shards, j.Split, nil)
+		model, err := algorithmtest.Train(t, New(), j, d, 1, nil).Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kl, _ := divergence(model, d, dataset.Train)
+		return kl
+	}
+	if path, fixed := loss("path"), loss("fixed"); math.Abs(path-fixed) > 1e-6*fixed {
+		t.Errorf("K-L of the training rows: %v by the path, %v by the decay alone", path, fixed)
+	}
+}
+
+// TestPathShrinks: where features say nothing of the labels, the decay that validation chooses leaves
+// predictions near the mean label distribution; a small decay fits the noise.
+func TestPathShrinks(t *testing.T) {
+	m, shards := problem(t, 1)
+	for i, rows := range shards { // labels of other rows
+		n := len(rows.D) / 2 / m.Labels * m.Labels
+		shards[i].D = append(append([]float32{}, rows.D[n:]...), rows.D[:n]...)
+	}
+	above := func(decay string) float64 {
+		j := algorithmtest.Job(t, New(), param.Values{"decay": decay}, m, dataset.Split{Seed: 5, TestFraction: 0.5})
+		d := datatest.Data(t, m, shards, j.Split, nil)
+		model, err := algorithmtest.Train(t, New(), j, d, 1, nil).Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kl, mean := divergence(model, d, dataset.Test)
+		return kl/mean - 1
+	}
+	if path, fixed := above("path"), above("fixed"); path > 0.03 || fixed < 0.06 {
+		t.Errorf("K-L of the test rows above the mean predictor's: %.3f by the path, %.3f by the decay alone", path, fixed)
 	}
 }

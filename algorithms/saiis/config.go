@@ -26,7 +26,7 @@ var settings = append(append(
 		func(c *Config) *int { return &c.NewtonSteps }),
 	param.Float("tolerance", "the change of a weight is found where its equation is off by at most this share of the sum of the feature's absolute values; training ends where all changes are found to be 0",
 		0, 1, 1e-6, func(c *Config) *float64 { return &c.Tolerance })),
-	maxent.Stopping(shared)...)
+	maxent.Stopping(shared, "")...)
 
 // fill computes what depends on the data and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) { c.FillScaling(given, m, false) }
