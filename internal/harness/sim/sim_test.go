@@ -22,8 +22,8 @@ var (
 )
 
 const (
-	defaultSeeds = 1000
-	shortSeeds   = 60 // of go test -short
+	matrixSeeds = 1000 // so many hit each cell of the matrix
+	shortSeeds  = 60   // of go test -short
 )
 
 // directory makes an empty directory for disks, in memory where the system has
@@ -113,7 +113,7 @@ func runAll(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d cells of fault and phase were hit, the rarest %d times", len(Cells())-len(missed), len(Cells()), least)
-	if n >= defaultSeeds && len(missed) > 0 {
+	if n >= matrixSeeds && len(missed) > 0 {
 		t.Errorf("never hit: %s", strings.Join(missed, "; "))
 	}
 }
