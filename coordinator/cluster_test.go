@@ -37,6 +37,8 @@ type cluster struct {
 	log    *slog.Logger
 	tune   func(*coordinator.Config) // where set, changes each coordinator's
 	natsOf []string                  // where workers connect, if not where they are told
+	// checkpoints is the least time between two checkpoints of a fold; 0: that of workers.
+	checkpoints time.Duration
 
 	mu    sync.Mutex
 	stops map[string]func() // by id of coordinator or worker; each waits
@@ -125,7 +127,7 @@ func (c *cluster) startWorker(id string) {
 	for _, p := range c.peers {
 		join = append(join, fmt.Sprintf("127.0.0.1:%d", p.Port))
 	}
-	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf, Log: c.log.With("node", id)}
+	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf, CheckpointEvery: c.checkpoints, Log: c.log.With("node", id)}
 	c.run(id, func(ctx context.Context) error { return worker.Run(ctx, cfg) })
 }
 
@@ -300,8 +302,9 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	ctx := patient(t)
 	s := longFolds()
-	s.Set["steps"], s.Set["patience"] = lasting(100_000), lasting(100_000)
+	s.Set["steps"], s.Set["patience"] = lasting(20_000), lasting(20_000)
 	c := prepare(t, 1)
+	c.checkpoints = 20 * time.Millisecond                                // the folds are over before it is two seconds
 	nats := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing}) // a coordinator's lets nobody hear what workers send
 	t.Cleanup(c.stopAll)
 	c.tune = func(cfg *coordinator.Config) { cfg.NATS = nats.ClientURL() }

@@ -14,7 +14,7 @@ import (
 // payload says that it got to elsewhere. It hands checkpoints to the leader.
 func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildRunner {
 	return func(ctx context.Context, child *round.Job) ([]byte, error) {
-		options := local.Options{Kept: w.kept, Checkpoint: func(at local.Checkpoint) { w.checkpoint(c, at) },
+		options := local.Options{Kept: w.kept, Checkpoint: func(at local.Checkpoint) { w.checkpoint(c, at) }, CheckpointEvery: w.cfg.CheckpointEvery,
 			Report: func(rounds uint64, p round.Progress) { w.report(c, rounds, p) }}
 		if len(payload) > 0 {
 			var resume protocol.Resume

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"regexp"
 	"runtime"
+	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -46,6 +47,9 @@ type Config struct {
 	// Net, where set, is how the worker reaches its cluster instead of HTTP and
 	// NATS; Join is not used then.
 	Net *Net
+	// CheckpointEvery is the least time between two checkpoints of a fold or another child job;
+	// 0: two seconds.
+	CheckpointEvery time.Duration
 	// Processors, where set, is told on how many processors goroutines should run: Slots, while
 	// there is nothing but steps, and all of runtime.GOMAXPROCS at the start otherwise.
 	Processors func(n int)

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// checkpointEvery is the time between two checkpoints.
+// checkpointEvery is the time between two checkpoints where Options.CheckpointEvery is not set.
 const checkpointEvery = 2 * time.Second
 
 // checkpointer hands on the state of a job now and then, where somebody asked for it.
@@ -28,7 +28,7 @@ func (c *checkpointer) observer(other engine.Observer) engine.Observer {
 		if err := other(rounds, t); err != nil {
 			return err
 		}
-		if time.Since(c.last) < cmp.Or(c.o.every, checkpointEvery) {
+		if time.Since(c.last) < cmp.Or(c.o.CheckpointEvery, checkpointEvery) {
 			return nil
 		}
 		return c.hand(rounds, t)

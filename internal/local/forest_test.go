@@ -13,7 +13,7 @@ func TestCurveOfAForest(t *testing.T) {
 	d := artificial(t, 100)
 	j := resolve(t, d, protocol.Spec{Algorithm: "structrf", TestFraction: 0.1, Set: map[string]string{"trees": "9"}})
 	var at []Checkpoint
-	o := run(t, d, j, Options{Lanes: 2, Points: curve.JobPoints, every: 1, Checkpoint: func(c Checkpoint) {
+	o := run(t, d, j, Options{Lanes: 2, Points: curve.JobPoints, CheckpointEvery: 1, Checkpoint: func(c Checkpoint) {
 		at = append(at, Checkpoint{c.Rounds, append([]byte{}, c.State...), append([]byte{}, c.Curve...)})
 	}})
 	points := o.Curve.Points()

@@ -64,7 +64,7 @@ func TestChildGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var at []Checkpoint
-	run(t, d, j, Options{Lanes: 1, Points: curve.FoldPoints, every: 1, Checkpoint: func(c Checkpoint) {
+	run(t, d, j, Options{Lanes: 1, Points: curve.FoldPoints, CheckpointEvery: 1, Checkpoint: func(c Checkpoint) {
 		at = append(at, Checkpoint{c.Rounds, bytes.Clone(c.State), bytes.Clone(c.Curve)})
 	}})
 	for i := 0; i < len(at); i += max(1, len(at)/9) {

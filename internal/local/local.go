@@ -48,6 +48,8 @@ type Options struct {
 	// Checkpoint, where set, is handed the state of such a job now and then; the
 	// bytes are valid during the call only.
 	Checkpoint func(Checkpoint)
+	// CheckpointEvery is the least time between two checkpoints; 0: two seconds.
+	CheckpointEvery time.Duration
 	// Points, where not 0, has the learning curve of such a job recorded in Outcome.Curve,
 	// with at most so many points; Timed gives them the seconds since Run. The folds of a
 	// job of folds have their curves in any case, without seconds.
@@ -59,8 +61,6 @@ type Options struct {
 
 	// Spend has Outcome.Spent set.
 	Spend bool
-
-	every time.Duration // between two checkpoints; 0: checkpointEvery
 }
 
 // Checkpoint is a trainer's state and the number of rounds folded into it.

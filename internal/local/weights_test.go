@@ -97,7 +97,7 @@ func TestWeights(t *testing.T) {
 				t.Fatalf("the job names the weights %q", j.Weights)
 			}
 			var at []Checkpoint
-			want := run(t, d, j, Options{Lanes: 1, every: 1, Checkpoint: func(c Checkpoint) {
+			want := run(t, d, j, Options{Lanes: 1, CheckpointEvery: 1, Checkpoint: func(c Checkpoint) {
 				at = append(at, Checkpoint{c.Rounds, bytes.Clone(c.State), bytes.Clone(c.Curve)})
 			}})
 			if got := run(t, d, j, Options{Lanes: 3}); got.ModelDigest != want.ModelDigest {
