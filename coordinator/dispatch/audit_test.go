@@ -412,10 +412,7 @@ func TestDistrusted(t *testing.T) {
 // TestUnable: a unit that no worker can compute fails the job; one that some can
 // goes to those.
 func TestUnable(t *testing.T) {
-	l := newLab(t, never)
-	w1, w2 := l.join("w1", 1), l.join("w2", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w1, w2, x := withTwo(t)
 	unable := func(t *task) {
 		m := protocol.Fail{Stamp: t.run.Stamp, Worker: t.f.id, Unable: true, Reason: "too little memory"}
 		t.send(m.Append(nil))

@@ -91,10 +91,7 @@ func TestStopsAreBounded(t *testing.T) {
 // A unit that each worker fails again and again tells why, one that another computes does
 // not.
 func TestAFailingUnitTellsWhy(t *testing.T) {
-	l := newLab(t, never)
-	w1, w2 := l.join("w1", 1), l.join("w2", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 1, summed(2))
 	task1, task2 := w1.first(0), w2.first(0)
 	unit := task1.run.Units[0]

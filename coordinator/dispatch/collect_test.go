@@ -48,10 +48,7 @@ func (d *doing) collects() {
 // TestCollect: units go out lowest first, one more at a time than a worker has
 // slots, each with its payload; parts are recorded.
 func TestCollect(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 2)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 2)
 	d := l.do(x, 3, collecting(5))
 	var busy []*task
 	busy = append(busy, w.first(0), w.run(), w.run())
@@ -107,10 +104,7 @@ func (l *lab) free(t *testing.T, want int) {
 // TestCollectSkipsWhatIsThere: parts that an earlier leader recorded, and units
 // that the trainer has, are not computed again.
 func TestCollectSkipsWhatIsThere(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 9)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 9)
 	l.parts.known = map[uint32]string{1: digestOf(1), 4: digestOf(4), 99: digestOf(99)}
 	r := collecting(6)
 	r.Has = []bool{true, false, false, true, false, false}
@@ -224,10 +218,7 @@ func TestCollectFails(t *testing.T) {
 // TestCollectFetchesAgain: what could not be brought here is computed again, and
 // while one part is on its way the others go on.
 func TestCollectFetchesAgain(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 2)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 2)
 	fetching, fetch := make(chan struct{}), make(chan struct{})
 	failed := false
 	l.parts.fetch = func(c *protocol.Collected) error {
@@ -262,10 +253,7 @@ func TestCollectFetchesAgain(t *testing.T) {
 // TestCollectApart: parts of a round that are kept apart are read one by one at its end, those that
 // were recorded before as well, and how long they took is said of the others.
 func TestCollectApart(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 2)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 2)
 	l.parts.known = map[uint32]string{1: digestOf(1)}
 	r := collecting(3)
 	r.Apart = true
@@ -288,10 +276,7 @@ func TestCollectApart(t *testing.T) {
 // TestRecordsBesideTheRound: a round ends when its short parts are here, and they are
 // recorded beside it, but not while that fails; long ones are recorded before.
 func TestRecordsBesideTheRound(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 2)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 2)
 	record := make(chan error)
 	l.parts.record = func(*protocol.Collected) error { return <-record }
 	d := l.do(x, 3, collecting(1))
@@ -323,10 +308,7 @@ func TestRecordsBesideTheRound(t *testing.T) {
 // TestRecordsThatCannotBe: a part that is here no more is computed again; where none of
 // the round can be recorded it ends; what is not recorded when the job is closed never is.
 func TestRecordsThatCannotBe(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 2)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 2)
 	record := make(chan error)
 	l.parts.record = func(*protocol.Collected) error { return <-record }
 	d := l.do(x, 3, collecting(2))
@@ -352,10 +334,7 @@ func TestRecordsThatCannotBe(t *testing.T) {
 // TestCollectIsCancelled: the round ends with ctx's error once what is on its way
 // here has come to an end, and its slots are free.
 func TestCollectIsCancelled(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 2)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 2)
 	fetching := make(chan struct{})
 	d := l.do(x, 3, collecting(3))
 	l.parts.fetch = func(*protocol.Collected) error {
@@ -516,10 +495,7 @@ func TestCollectShares(t *testing.T) {
 // TestCollectGoesOnBesideAFailure: a unit that failed on one worker waits for
 // another; the other units do not.
 func TestCollectGoesOnBesideAFailure(t *testing.T) {
-	l := newLab(t, never)
-	w1, w2 := l.join("w1", 1), l.join("w2", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 3, collecting(3))
 	a, b := w1.first(0), w2.first(0)
 	a.fail(a.unit(), false)

@@ -96,18 +96,16 @@ func TestVanishedWorkerOfOne(t *testing.T) {
 
 // TestVanishedAtOnce: a Run to nobody tells without a probe.
 func TestVanishedAtOnce(t *testing.T) {
-	l := newLab(t, never)
-	w1, w2 := l.join("w1", 1), l.join("w2", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 1, summed(2))
 	w1.first(0).parts()
 	w2.first(0).parts()
 	d.sums()
+	w1.idle() // it has all that was sent to it: no Hold tells in place of the Run
 	w1.vanish()
 	d = l.do(x, 2, summed(2))
-	w2.run().parts()
-	w2.run().parts()
+	w2.run(1).parts()
+	w2.run(0).parts()
 	d.sums()
 }
 

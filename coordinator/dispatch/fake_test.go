@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
@@ -57,6 +58,39 @@ func (l *lab) join(id string, slots int, shards ...int) *fake {
 		return w != nil && len(w.holds) == len(shards)
 	})
 	return f
+}
+
+// joinAble is join for a worker that says that it is able to do something; able finds where a
+// beat says so.
+func (l *lab) joinAble(id string, able func(*protocol.Beat) *bool) *fake {
+	l.t.Helper()
+	f := l.join(id, 1)
+	f.beat(func(b *protocol.Beat) { *able(b) = true })
+	l.until("what worker "+id+" is able to do", func() bool {
+		l.d.mu.Lock()
+		defer l.d.mu.Unlock()
+		return *able(&l.d.crew.workers[id].beat)
+	})
+	return f
+}
+
+// withOne is a lab in which nothing is overdue, a worker with so many slots, and the executor of a
+// job, which is closed with the test.
+func withOne(t *testing.T, slots int) (l *lab, w *fake, x *Executor) {
+	t.Helper()
+	l = newLab(t, never)
+	w, x = l.join("w", slots), l.executor(jobID)
+	t.Cleanup(x.Close)
+	return l, w, x
+}
+
+// withTwo is withOne with two workers of a slot each.
+func withTwo(t *testing.T) (l *lab, w1, w2 *fake, x *Executor) {
+	t.Helper()
+	l = newLab(t, never)
+	w1, w2, x = l.join("w1", 1), l.join("w2", 1), l.executor(jobID)
+	t.Cleanup(x.Close)
+	return l, w1, w2, x
 }
 
 // listen takes orders from now on.

@@ -12,14 +12,7 @@ import (
 // joinBundles is join for a worker that takes several messages in one.
 func (l *lab) joinBundles(id string) *fake {
 	l.t.Helper()
-	w := l.join(id, 1)
-	w.beat(func(b *protocol.Beat) { b.Bundles = true })
-	l.until("worker "+id+" takes bundles", func() bool {
-		l.d.mu.Lock()
-		defer l.d.mu.Unlock()
-		return l.d.crew.workers[id].beat.Bundles
-	})
-	return w
+	return l.joinAble(id, func(b *protocol.Beat) *bool { return &b.Bundles })
 }
 
 // bundle returns the kinds of the messages in the next order, a bundle, and its Run.

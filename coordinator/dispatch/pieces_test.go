@@ -28,14 +28,7 @@ func inPieces(n uint32) round.Var {
 // joinPieces is join for a worker that takes values piece by piece.
 func (l *lab) joinPieces(id string) *fake {
 	l.t.Helper()
-	w := l.join(id, 1)
-	w.beat(func(b *protocol.Beat) { b.Pieces = true })
-	l.until("worker "+id+" takes pieces", func() bool {
-		l.d.mu.Lock()
-		defer l.d.mu.Unlock()
-		return l.d.crew.workers[id].beat.Pieces
-	})
-	return w
+	return l.joinAble(id, func(b *protocol.Beat) *bool { return &b.Pieces })
 }
 
 // takes reads the pieces of a value and checks which come with their bytes.
@@ -96,10 +89,7 @@ func TestPieces(t *testing.T) {
 
 // TestResultDigests: the trainer learns the digests of the results.
 func TestResultDigests(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 1)
 	d := l.do(x, 3, collecting(1))
 	w.first(0).collected(0)
 	d.collects()

@@ -127,10 +127,7 @@ func TestRecordedPartsAreRead(t *testing.T) {
 // TestWorkByWorker: units and their time are counted by worker and by kind, whatever
 // a worker says that they took.
 func TestWorkByWorker(t *testing.T) {
-	l := newLab(t, never)
-	w1, w2 := l.join("w1", 1), l.join("w2", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w1, w2, x := withTwo(t)
 	r := summed(4)
 	r.Kind = "step"
 	d := l.do(x, 1, r)

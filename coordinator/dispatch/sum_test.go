@@ -17,10 +17,7 @@ import (
 // TestRounds: a job goes out once, each version of a value once, and every unit to
 // exactly one of the workers; what they answer is added along the tree.
 func TestRounds(t *testing.T) {
-	l := newLab(t, never)
-	w1, w2 := l.join("w1", 1), l.join("w2", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 5, summed(8, variable(1, 10), variable(2, 20)))
 	var units []uint32
 	for _, w := range []*fake{w1, w2} {
@@ -64,10 +61,7 @@ func TestRounds(t *testing.T) {
 
 // TestNeed: a worker that lacks the job, or a value, is sent it with its units.
 func TestNeed(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 1)
 	d := l.do(x, 1, summed(4, variable(1, 10), variable(2, 20)))
 	task := w.first(2)
 	task.need(protocol.Need{Setup: true})
@@ -121,10 +115,7 @@ func TestLostRun(t *testing.T) {
 // TestUnwantedParts: doubled, late, misshapen and foreign answers are dropped and
 // counted, each under its reason, and change nothing.
 func TestUnwantedParts(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 1)
 	d := l.do(x, 9, summed(4))
 	task := w.first(0)
 	bad := func(p *protocol.Part) { p.Partial.F64[0] = 1e9 }
@@ -261,10 +252,7 @@ func TestStalledWorker(t *testing.T) {
 // TestRestartedWorker: one that leaves and is back before anybody noticed is
 // another one: it is told all of it once more, and its units.
 func TestRestartedWorker(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 1)
 	d := l.do(x, 1, summed(2, variable(1, 10)))
 	w.first(1).part(0, nil)
 	l.until("the part", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 1 })
@@ -293,10 +281,7 @@ func TestRestartedWorker(t *testing.T) {
 // TestFail: a unit that fails on one worker is tried by another, a few times; a
 // permanent failure, and one too many, fail the job with unit, worker and reason.
 func TestFail(t *testing.T) {
-	l := newLab(t, never)
-	w1, w2 := l.join("w1", 1), l.join("w2", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 1, summed(2))
 	task1, task2 := w1.first(0), w2.first(0)
 	unit := task1.run.Units[0]
@@ -345,10 +330,7 @@ func TestFail(t *testing.T) {
 
 // TestCancelledRound ends with ctx's error; the next one is another's answers.
 func TestCancelledRound(t *testing.T) {
-	l := newLab(t, never)
-	w := l.join("w", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 1)
 	d := l.do(x, 1, summed(2))
 	old := w.first(0)
 	old.part(0, nil)

@@ -41,10 +41,7 @@ func TestJudgedIsFetchedAgain(t *testing.T) {
 // TestFailureOfALiar: a job does not fail for what a worker says that is not
 // trusted any more.
 func TestFailureOfALiar(t *testing.T) {
-	l := newLab(t, never)
-	w1, w2 := l.join("w1", 1), l.join("w2", 1)
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 1, summed(2))
 	task1, task2 := w1.first(0), w2.first(0)
 	l.d.SetDistrusted(map[string]string{"w1": "it lied"})
