@@ -13,12 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // TestColumnReader: the rows of a matrix by columns come as they are, over several windows,
 // of columns that are read several or one at a time.
 func TestColumnReader(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, shape := range [][2]int{{1, 1}, {3, 2}, {5, 40}, {1 << 21, 3}, {3, 1 << 21}, {1000, 5000}} {
 		rows, columns := shape[0], shape[1]
 		value := func(i, j int) float32 { return float32((i*31 + j*7) % 1000003) }
@@ -210,6 +212,7 @@ func importBoth(t *testing.T, path string) (built, imported *Manifest) {
 // TestMatricesOnDisk: a matrix by columns that is too large for memory is read as one that
 // is not, and leaves no file behind.
 func TestMatricesOnDisk(t *testing.T) {
+	testkit.WithoutRace(t)
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	const rows, width = 70000, 64 // above smallSpool bytes
@@ -280,6 +283,7 @@ func TestRoom(t *testing.T) {
 
 // TestImportMemory: the memory of an import does not grow with the file.
 func TestImportMemory(t *testing.T) {
+	testkit.WithoutRace(t)
 	if testing.Short() {
 		t.Skip("it writes files of some 200 MB")
 	}

@@ -1,0 +1,15 @@
+//go:build race
+
+package testkit
+
+import "testing"
+
+// Race says whether the race detector is on.
+const Race = true
+
+// WithoutRace skips a test where the race detector is on: one goroutine computes in it, or what it
+// measures is other memory then. CI runs the packages of such tests without the detector as well.
+func WithoutRace(t testing.TB) {
+	t.Helper()
+	t.Skip("the race detector finds nothing in it, and makes it several times as long")
+}
