@@ -14,7 +14,7 @@ func smallEnsemble() protocol.Spec {
 	return protocol.Spec{
 		Algorithm: "ensemble", Dataset: "art", TestFraction: 0.1,
 		Set: map[string]string{
-			"members": "structrf:trees=8:min_samples=4,ldlf:steps=4000:trees=2:depth=4:leaf_batches=20", "inner_folds": "3",
+			"members": "structrf:trees=8:min_samples=4,ldlf:steps=" + lasting(4000) + ":trees=2:depth=4:leaf_batches=20", "inner_folds": "3",
 		},
 	}
 }

@@ -25,17 +25,13 @@ type endless struct {
 }
 
 func (e *endless) Read(p []byte) (int, error) {
-	from := int(e.read.Load())
-	for i := range p {
-		switch at := from + i; {
-		case at < len(e.begin):
-			p[i] = e.begin[at]
-		default:
-			p[i] = e.rest[(at-len(e.begin))%len(e.rest)]
-		}
+	at := int(e.read.Load())
+	n := copy(p, e.begin[min(at, len(e.begin)):])
+	for n < len(p) {
+		n += copy(p[n:], e.rest[(at+n-len(e.begin))%len(e.rest):])
 	}
-	e.read.Add(int64(len(p)))
-	return len(p), nil
+	e.read.Add(int64(n))
+	return n, nil
 }
 
 // TestHostileRequests: whatever is sent to the port of the API, it is answered or
@@ -49,9 +45,9 @@ func TestHostileRequests(t *testing.T) {
 	a.get("POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "d", Manifest: m}, nil)
 	raw(t, a)
 	for path, e := range map[string]*endless{
-		"/v1/jobs":           {begin: `{"token":"`, rest: "x"},
-		"/v1/datasets":       {begin: `{"manifest":{"shards":[{}`, rest: ",{}"},
-		"/v1/datasets/check": {begin: "", rest: "["},
+		"/v1/jobs":           {begin: `{"token":"`, rest: strings.Repeat("x", 1<<10)},
+		"/v1/datasets":       {begin: `{"manifest":{"shards":[{}`, rest: strings.Repeat(",{}", 1<<10)},
+		"/v1/datasets/check": {begin: "", rest: strings.Repeat("[", 1<<10)},
 	} {
 		n := allocs.Of(func() { a.send("POST", path, e) })
 		if read := e.read.Load(); read > maxBody+8<<20 || n > 64*maxBody {

@@ -120,17 +120,17 @@ func listedBytes(t testing.TB, s *Server, st *state.State, q *protocol.JobQuery)
 // TestListBytes: a list takes a bounded number of bytes a job, however large results,
 // settings and errors are, and one with a limit as many, however many jobs there are.
 func TestListBytes(t *testing.T) {
-	const perJob = 2 << 10
-	st, s := many(t, 2000), &Server{}
+	const perJob, jobs = 2 << 10, 400
+	st, s := many(t, jobs), &Server{}
 	for _, sort := range []string{"", "kl", "-ended"} {
-		if n := listedBytes(t, s, st, &protocol.JobQuery{Sort: sort}); n > 2000*perJob {
-			t.Errorf("by %q: %d bytes for 2000 jobs", sort, n)
+		if n := listedBytes(t, s, st, &protocol.JobQuery{Sort: sort}); n > jobs*perJob {
+			t.Errorf("by %q: %d bytes for %d jobs", sort, n, jobs)
 		}
 		if n := listedBytes(t, s, st, &protocol.JobQuery{Sort: sort, Limit: 100}); n > 100*perJob {
-			t.Errorf("by %q: %d bytes for 100 of 2000 jobs", sort, n)
+			t.Errorf("by %q: %d bytes for 100 of %d jobs", sort, n, jobs)
 		}
 	}
-	if n := listedBytes(t, s, st, &protocol.JobQuery{States: []protocol.JobState{protocol.Failed}, Full: true}); n < 200*60_000 {
+	if n := listedBytes(t, s, st, &protocol.JobQuery{States: []protocol.JobState{protocol.Failed}, Full: true}); n < jobs/10*60_000 {
 		t.Errorf("in full: %d bytes", n)
 	}
 }
