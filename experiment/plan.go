@@ -68,7 +68,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	if n := len(p.OnlyFolds); n > 0 && p.OnlyFolds[n-1] >= p.Folds {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: only: fold %d; the folds are 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
 	}
-	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds}
+	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}
 	for i := range s.Rows {
 		row, err := s.resolve(&s.Rows[i], data.Manifest)
 		if err != nil {
@@ -182,7 +182,7 @@ type Cell struct {
 }
 
 // Cells lists the cells of the plan's job by unit. Keys are the SHA-256 of what decides a cell:
-// dataset, algorithm, resolved settings, split, seed and numerics.
+// dataset, type of its labels, algorithm, resolved settings, split, seed and numerics.
 func (p *Plan) Cells() ([]Cell, error) {
 	if p.Job == nil {
 		return nil, nil
@@ -205,7 +205,7 @@ func CellsOf(j *round.Job, tested []string, rows []int) ([]Cell, error) {
 		if j.Split.Overlap {
 			of = tested[child.Split.Fold]
 		}
-		list = append(list, Cell{unit, rows[at.Row], at, keyOf(child, of)})
+		list = append(list, Cell{unit, rows[at.Row], at, keyOf(child, of, &j.Cells.Labels)})
 		return nil
 	})
 	return list, err
@@ -244,19 +244,28 @@ func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 
 // keyOf returns the key of a child job. Of a list that overlaps only the tested rows count: more
 // splits in the list do not change a cell. Which measures are shown does not either: each cell has
-// all of them.
-func keyOf(child *round.Job, tested string) string {
+// all of them that the labels allow.
+func keyOf(child *round.Job, tested string, labels *dataset.LabelType) string {
 	c := *child
 	c.NoModel, c.Predictions = false, 0
 	if c.Split.Overlap {
 		c.Split.Assigned, c.Split.Folds, c.Split.Fold, c.Split.Overlap = tested, 0, 0, false
 	}
-	b, err := json.Marshal(&c)
-	if err != nil {
-		panic(fmt.Sprintf("experiment: a job that was made here does not marshal: %v", err))
+	b := append([]byte("coppice-cell\x00"), marshalled(&c)...)
+	if !labels.Same(&dataset.LabelType{}) {
+		b = append(b, marshalled(labels)...)
 	}
-	sum := sha256.Sum256(append([]byte("coppice-cell\x00"), b...))
+	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// marshalled is the JSON of what was made here.
+func marshalled(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("experiment: %T that was made here does not marshal: %v", v, err))
+	}
+	return b
 }
 
 // Only returns the job of those of the plan's cells that want wants, and for each of its rows

@@ -94,6 +94,40 @@ func TestKeysStay(t *testing.T) {
 }
 
 // TestSplits: each cell tests the rows that the folds say, whatever the form of the list.
+// TestKeysOfLabels: a cell has measures of its own where the same distributions are classes, or a scale, so the
+// same bytes of another type are other cells, of a plan as of its outline.
+func TestKeysOfLabels(t *testing.T) {
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [rf]\nfolds: 2\nmeasures: [kl, mae_expected]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]int)
+	for i, labels := range []dataset.LabelType{
+		{}, {Classes: true}, {Scale: &dataset.Scale{True: dataset.TrueExpected}}, {Scale: &dataset.Scale{True: dataset.TrueMode}}, {Scale: &dataset.Scale{Low: 1, True: dataset.TrueMode}},
+	} {
+		m, _ := datatest.Artificial(t, 60)
+		m.LabelType = labels
+		p, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := DecodeOutline(marshalled(NewOutline(s, []*Plan{p}, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := o.Layout()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, key := range keysOf(t, s, p) {
+			if other, twice := seen[key]; twice || !slices.Contains(l.Keys, key) {
+				t.Errorf("labels %d: %s has the key of labels %d, or another in the outline", i, at, other)
+			}
+			seen[key] = i
+		}
+	}
+}
+
 func TestSplits(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		k, repeats := rapid.IntRange(2, 9).Draw(r, "k"), rapid.IntRange(1, 4).Draw(r, "repeats")
@@ -286,7 +320,7 @@ func TestSomeCells(t *testing.T) {
 			t.Fatal(err)
 		}
 		tested, err := testRows(j.Split, p.Assigned, 60)
-		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested) {
+		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested, &p.Job.Cells.Labels) {
 			t.Errorf("cell %d: %+v, error %v", i, c, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // MaxCells bounds the cells of a job and of an experiment.
@@ -23,6 +25,9 @@ type Cells struct {
 	Again int `json:"again,omitempty"`
 	// Models keeps the models of the cells.
 	Models bool `json:"models,omitempty"`
+	// Labels says what the labels of the dataset are, of whose digest that is no part: cells of others
+	// have other measures.
+	Labels dataset.LabelType `json:"labels,omitzero"`
 }
 
 // CellRow is an algorithm with its settings, resolved.
