@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment/folds"
@@ -93,7 +94,6 @@ func TestKeysStay(t *testing.T) {
 	}
 }
 
-// TestSplits: each cell tests the rows that the folds say, whatever the form of the list.
 // TestKeysOfLabels: a cell has measures of its own where the same distributions are classes, or a scale, so the
 // same bytes of another type are other cells, of a plan as of its outline.
 func TestKeysOfLabels(t *testing.T) {
@@ -128,6 +128,7 @@ func TestKeysOfLabels(t *testing.T) {
 	}
 }
 
+// TestSplits: each cell tests the rows that the folds say, whatever the form of the list.
 func TestSplits(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		k, repeats := rapid.IntRange(2, 9).Draw(r, "k"), rapid.IntRange(1, 4).Draw(r, "repeats")
@@ -402,9 +403,10 @@ func TestOnlyFoldsThatAreThere(t *testing.T) {
 	}
 }
 
-// TestScores: a cell that chose has the K-L of the candidates; one with other members has none.
+// TestScores: a cell that chose has the K-L of the candidates, and that of the mean predictor, though clipped
+// measures are shown; one with other members has none.
 func TestScores(t *testing.T) {
-	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [{algorithm: aa-knn, grid: [{}, {k: [3, 5]}], choose: {inner: 2}}]\nfolds: 2\nmeasures: [kl]")
+	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [{algorithm: aa-knn, grid: [{}, {k: [3, 5]}], choose: {inner: 2}}]\nfolds: 2\nmeasures: [kl]\nclip: pyldl")
 	l, err := NewLayout(s, []*Plan{p}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -415,11 +417,16 @@ func TestScores(t *testing.T) {
 		for i := range members {
 			x.Members = append(x.Members, algorithms.Share{OutOfFoldKL: &kl[i]})
 		}
-		return &pipeline.Outcome{Mixture: x}
+		o := &pipeline.Outcome{Mixture: x, Clipped: &pipeline.Clipped{Model: new(measures.Clipped), MeanPredictor: new(measures.Clipped)}}
+		o.MeanPredictor[0].Mean, o.Clipped.MeanPredictor.Ten[0].Mean = 4, 5
+		return o
 	}
 	table := l.Fill(map[string]*Record{l.Keys[0]: {Outcome: outcome(3)}, l.Keys[1]: {Outcome: outcome(2)}}, nil)
 	if want := []string{"default", "k=3", "k=5"}; !slices.Equal(table.Rows[0].Candidates, want) || !slices.Equal(table.Cells[0].CandidateKL, kl) || table.Cells[1].CandidateKL != nil {
 		t.Errorf("%+v", table)
+	}
+	if c := table.Cells; c[0].MeanKL != 4 || c[0].Mean[0] != 5 || c[1].MeanKL != 0 {
+		t.Errorf("of the mean predictor: %+v", c)
 	}
 	if err := table.Validate(); err != nil {
 		t.Error(err)

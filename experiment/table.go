@@ -62,12 +62,19 @@ func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *resu
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
 			fill(&t.Cells[i], r, t.Measures, measures.Clip(l.Clip))
-			t.Cells[i].CandidateKL = scores(r.Outcome.Mixture, len(t.Rows[t.Cells[i].Row].Candidates))
+			fillScores(&t.Cells[i], r.Outcome, len(t.Rows[t.Cells[i].Row].Candidates))
 		} else if running[key] {
 			t.Cells[i].State = result.Running
 		}
 	}
 	return &t
+}
+
+// fillScores sets what the candidates of a cell that chose among n scored.
+func fillScores(c *result.Cell, o *pipeline.Outcome, n int) {
+	if c.CandidateKL = scores(o.Mixture, n); c.CandidateKL != nil {
+		c.MeanKL = value("kl", o.MeanPredictor, nil)
+	}
 }
 
 // scores lists the K-L of the candidates of a cell that chose among n; nil: it did not.

@@ -78,10 +78,8 @@ func choiceOf(g *grid, row int) *Choice {
 }
 
 // scored returns the ratio of each candidate on a dataset: the mean score of its cells over the mean
-// predictor's mean K-L on the rows that the same cells test; nil: no cell has scores. Where
-// the table lacks the K-L, the scores are as they are: the choice does not depend on it.
+// predictor's mean K-L on the rows that the same cells test; nil: no cell has scores.
 func (c *Choice) scored(g *grid, d, row int) []float64 {
-	kl := slices.Index(g.table.Measures, "kl")
 	sums, mean := make([]float64, len(c.Candidates)), 0.0
 	for _, p := range g.folds[d] {
 		x := g.done[d][row][p]
@@ -96,11 +94,7 @@ func (c *Choice) scored(g *grid, d, row int) []float64 {
 			}
 		}
 		c.Candidates[least].Cells++
-		if kl < 0 {
-			mean++
-		} else {
-			mean += x.Mean[kl]
-		}
+		mean += x.MeanKL
 	}
 	if mean == 0 {
 		return nil

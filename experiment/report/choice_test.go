@@ -7,11 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
 // choosing is a table of a row that chooses among three candidates on three datasets of two folds:
-// scores are the mean predictor's K-L (.1 and .3, .2 in the mean) times what is given.
+// scores are the mean predictor's K-L (.1 and .3, .2 in the mean) times what is given. The table shows that of
+// clipped degrees, which is another.
 func choosing(ratios [3][3]float64) *result.Table {
 	t := &result.Table{Name: "choosing", Measures: []string{"chebyshev", "kl"}, Rows: []result.Row{
 		{Name: "mean"}, {Name: "forest", Algorithm: "ensemble", Candidates: []string{"default", "trees=100", "trees=200"}, Settings: map[string]string{"members": "a,b,c", "weights": "best"}},
@@ -19,7 +23,7 @@ func choosing(ratios [3][3]float64) *result.Table {
 	for d, name := range []string{"Movie", "Music", "Faces"} {
 		t.Datasets = append(t.Datasets, result.Dataset{Name: name, Rows: 20, Features: 2, Labels: 3, Folds: 2})
 		for fold, mean := range []float64{.1, .3} {
-			c := result.Cell{Dataset: d, Row: 1, Fold: fold, State: result.Done, Values: []float64{1, .05}, Mean: []float64{1, mean}, Rows: 10}
+			c := result.Cell{Dataset: d, Row: 1, Fold: fold, State: result.Done, Values: []float64{1, .05}, Mean: []float64{1, 2 * mean}, MeanKL: mean, Rows: 10}
 			for _, r := range ratios {
 				c.CandidateKL = append(c.CandidateKL, .2*r[d])
 			}
@@ -56,6 +60,24 @@ func TestChoice(t *testing.T) {
 		if w := c.Without[d]; w.Chosen != chosen || w.Ratio != c.Candidates[chosen].Ratios[d] {
 			t.Errorf("without %s: %+v, want candidate %d", c.Datasets[d], w, chosen)
 		}
+	}
+}
+
+// TestChoiceWithoutKL: the figures are the same where the table does not show the K-L.
+func TestChoiceWithoutKL(t *testing.T) {
+	table := choosing([3][3]float64{{.9, .9, .9}, {.7, .7, .7}, {.8, .8, .8}})
+	with, err := Summarize(table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Measures = table.Measures[:1]
+	for i := range table.Cells {
+		c := &table.Cells[i]
+		c.Values, c.Mean = c.Values[:1], c.Mean[:1]
+	}
+	without, err := Summarize(table, Options{})
+	if d := cmp.Diff(with.Choices, without.Choices, cmpopts.EquateNaNs()); err != nil || d != "" {
+		t.Errorf("error %v, %s", err, d)
 	}
 }
 

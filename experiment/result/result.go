@@ -75,6 +75,9 @@ type Cell struct {
 	Confusion [][]uint64 `json:"confusion,omitempty"`
 	// CandidateKL are the K-L of the row's candidates on training rows that they were not trained on.
 	CandidateKL []float64 `json:"candidate_kl,omitempty"`
+	// MeanKL is, beside CandidateKL, the mean predictor's K-L on the tested rows. None of these is of clipped
+	// degrees, whatever Mean is of.
+	MeanKL float64 `json:"mean_kl,omitempty"`
 }
 
 // Published is a figure that a paper prints, to stand beside the table's own. Row may be a
