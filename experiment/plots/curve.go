@@ -16,9 +16,9 @@ const wideLosses = 5
 
 // Curve draws a learning curve: the training loss and, where there is one, the validation loss by
 // step. For a job of folds points is empty, and each fold has a line: the validation loss, or the
-// training loss where no fold has one. The error says that nothing was recorded, or wraps figure.ErrData.
+// training loss where no fold has one. What a loss is depends on the algorithm, so the axis has no unit. The error says that nothing was recorded, or wraps figure.ErrData.
 func Curve(title string, points []curve.Point, folds [][]curve.Point) (*figure.Figure, error) {
-	lines := figure.Lines{Title: title, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: "loss, K-L", Unit: "nats"}}
+	lines := figure.Lines{Title: title, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: "loss"}}
 	add := func(name string, points []curve.Point, of func(*curve.Point) float64) {
 		if s := seriesOf(name, points, of); len(s.X) > 0 {
 			lines.Series = append(lines.Series, s)

@@ -35,7 +35,7 @@ func TestCurve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := textOf(t, f); !strings.Contains(text, ">training<") || !strings.Contains(text, ">validation<") || !strings.Contains(text, "loss, K-L (nats)") {
+	if text := textOf(t, f); !strings.Contains(text, ">training<") || !strings.Contains(text, ">validation<") || !strings.Contains(text, ">loss<") {
 		t.Error(text)
 	}
 	var folds [][]curve.Point
