@@ -143,12 +143,15 @@ func TestModelsOfCells(t *testing.T) {
 		}
 		kept[string(b)] = true
 	}
-	for _, c := range there.Cells {
+	for i, c := range there.Cells {
 		if c.State != tables.Done {
 			continue
 		}
-		out := filepath.Join(dir, c.Digest)
-		works(t, "model", "download", "e.tiny/"+c.Digest[:12], "--out", out, "--server", server)
+		out, name := filepath.Join(dir, c.Digest), "e.tiny/"+c.Digest
+		if i%2 == 0 {
+			name = "e.tiny/" + c.Digest[:12]
+		}
+		works(t, "model", "download", name, "--out", out, "--server", server)
 		if b, err := os.ReadFile(out); err != nil || !kept[string(b)] {
 			t.Errorf("%s: a model of %d bytes, error %v", there.CellName(&c), len(b), err)
 		}

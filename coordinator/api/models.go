@@ -36,7 +36,7 @@ func (s *Server) models(*http.Request) (any, error) { return s.registered(), nil
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	for _, m := range s.registered() {
-		if m.Name == name || m.Digest == name {
+		if isNamed(&m, name) {
 			blob, err := s.cfg.Blobs.Open(r.Context(), m.Blob)
 			if err != nil {
 				s.answer(w, nil, err)
@@ -47,6 +47,12 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.answer(w, nil, noModel(s.cfg.Store.State(), name))
+}
+
+// isNamed reports whether a name is that of a model: its own, its digest, or its job's with the whole digest.
+func isNamed(m *protocol.ModelInfo, name string) bool {
+	job, _, _ := strings.Cut(m.Name, "/")
+	return name == m.Name || name == m.Digest || name == job+"/"+m.Digest
 }
 
 // noModel says why there is no model of that name.
