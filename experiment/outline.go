@@ -37,7 +37,7 @@ type Set struct {
 
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
 func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
-	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Cells: []result.Cell{}}, Skipped: skipped, Clip: s.Clip}
+	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Cells: []result.Cell{}}, Skipped: skipped, Clip: s.Clip}
 	for i := range s.Rows {
 		o.Table.Rows = append(o.Table.Rows, rowOf(&s.Rows[i]))
 	}

@@ -425,6 +425,9 @@ func TestScores(t *testing.T) {
 	if want := []string{"default", "k=3", "k=5"}; !slices.Equal(table.Rows[0].Candidates, want) || !slices.Equal(table.Cells[0].CandidateKL, kl) || table.Cells[1].CandidateKL != nil {
 		t.Errorf("%+v", table)
 	}
+	if table.Clip != "pyldl" {
+		t.Errorf("clip %q", table.Clip)
+	}
 	if c := table.Cells; c[0].MeanKL != 4 || c[0].Mean[0] != 5 || c[1].MeanKL != 0 {
 		t.Errorf("of the mean predictor: %+v", c)
 	}

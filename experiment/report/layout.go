@@ -61,10 +61,14 @@ func (s *Summary) cellsText() string {
 
 // explanation says what figures mean.
 func (s *Summary) explanation() string {
-	return fmt.Sprintf("Figures are means over the test rows of a fold, then over folds and repeats, all with the same weight; ± is the %s standard deviation "+
+	text := fmt.Sprintf("Figures are means over the test rows of a fold, then over folds and repeats, all with the same weight; ± is the %s standard deviation "+
 		"over folds. The best is bold and the second underlined, by figures before rounding. • marks rows that are worse than the best by the corrected "+
 		"resampled t-test (Nadeau and Bengio 2003), adjusted by Holm 1979 within a dataset, at the level %v. The mean predictor predicts "+
 		"the mean label distribution of the training rows.", s.Deviations, s.Level)
+	if s.Clip != "" {
+		text += " Degrees are clipped before they are compared (clip: " + s.Clip + ")."
+	}
+	return text
 }
 
 func (s *Summary) datasetsTable() table {

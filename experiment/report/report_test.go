@@ -120,6 +120,18 @@ func TestNoTimes(t *testing.T) {
 	}
 }
 
+// TestClip: a report of clipped degrees says so, and another has no word of it.
+func TestClip(t *testing.T) {
+	table := sample()
+	for _, clip := range []string{"", "pyldl"} {
+		table.Clip = clip
+		var b bytes.Buffer
+		if err := Write(&b, table, "md", Options{}); err != nil || strings.Contains(b.String(), "(clip: pyldl)") != (clip != "") {
+			t.Errorf("clip %q: error %v\n%s", clip, err, b.String())
+		}
+	}
+}
+
 // TestByHand: figures, places and tests of a table small enough to work out.
 func TestByHand(t *testing.T) {
 	table := &result.Table{

@@ -18,7 +18,8 @@ type Summary struct {
 	Datasets   []result.Dataset   `json:"datasets"`
 	Rows       []result.Row       `json:"rows"`
 	Measures   []string           `json:"measures"`
-	Results    []Result           `json:"results"` // by dataset, then by measure
+	Clip       string             `json:"clip,omitempty"` // as in a table
+	Results    []Result           `json:"results"`        // by dataset, then by measure
 	Rankings   []Ranking          `json:"rankings"`
 	Scores     []Scored           `json:"cumulative_scores,omitempty"`
 	Confusion  []Confused         `json:"confusion,omitempty"`
@@ -80,7 +81,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 		return nil, err
 	}
 	s := &Summary{
-		Name: t.Name, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Rows: t.Rows, Measures: t.Measures, Published: t.Published,
+		Name: t.Name, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Rows: t.Rows, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
 		Cells: cellsOf(t), allTests: o.AllTests, pictures: o.Pictures,
 	}
 	if o.Sample {

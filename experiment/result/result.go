@@ -19,7 +19,9 @@ type Table struct {
 	// Rows are the rows of the printed table; rows of data are counted in Dataset.Rows.
 	Rows []Row `json:"rows"`
 	// Measures are names of package measures, each once.
-	Measures  []string    `json:"measures"`
+	Measures []string `json:"measures"`
+	// Clip says whether they are of clipped degrees: measures.Clip.
+	Clip      string      `json:"clip,omitempty"`
 	Cells     []Cell      `json:"cells"`
 	Published []Published `json:"published,omitempty"`
 }
