@@ -66,7 +66,11 @@ func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
 func (s *Summary) csvPublished(r *Result, l *Line) []string {
 	for _, p := range s.Published {
 		if p.Dataset == r.Dataset && p.Measure == r.Measure && p.Row == l.Row {
-			return []string{exact(number(p.Value)), exact(number(p.Deviation)), p.Source}
+			fields := []string{exact(number(p.Value)), "", p.Source}
+			if p.Deviation > 0 { // the source prints one
+				fields[1] = exact(number(p.Deviation))
+			}
+			return fields
 		}
 	}
 	return make([]string, 3)

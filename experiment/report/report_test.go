@@ -9,9 +9,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -198,6 +200,13 @@ func TestWellFormed(t *testing.T) {
 	records, err := csv.NewReader(strings.NewReader(written(t, sample(), "csv", Options{}))).ReadAll()
 	if err != nil || len(records) != 1+5*5*2+2 {
 		t.Errorf("%d lines of CSV, %v", len(records), err)
+	}
+	deviations, at := make(map[string]bool), slices.Index(csvHeader, "published_deviation")
+	for _, r := range records[1:] {
+		deviations[r[at-1]+" "+r[at]] = true
+	}
+	if want := map[string]bool{" ": true, "0.073 0.005": true, "0.0412 ": true, "0.1 ": true}; !maps.Equal(deviations, want) {
+		t.Errorf("published figures with their deviations: %v, want %v", deviations, want)
 	}
 	var s struct {
 		Results []struct{ Lines []struct{ Mean *float64 } }
