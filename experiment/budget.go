@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Budget bounds the computing time of some rows together.
@@ -87,6 +88,41 @@ func (l *Layout) Spent(records map[string]*Record) []float64 {
 		}
 	}
 	return spent
+}
+
+// Ended are cells of a row on a dataset that have ended, and their seconds of computing.
+type Ended struct {
+	Cells   int
+	Seconds float64
+}
+
+// Bound puts the budgets of the spec into a job of some of its cells: rows has, for each row of the
+// job, its number in the spec. spent are the seconds that cells of each row of the spec have taken
+// (Layout.Spent), and ended is what has ended of each on the job's dataset.
+func (s *Spec) Bound(j *round.Job, rows []int, spent []float64, ended map[int]Ended) {
+	number := make(map[*Budget]int)
+	for i, row := range rows {
+		b := s.Rows[row].Budget
+		if b == nil {
+			continue
+		}
+		if number[b] == 0 {
+			j.Cells.Budgets = append(j.Cells.Budgets, s.cellBudget(b, spent))
+			number[b] = len(j.Cells.Budgets)
+		}
+		r := &j.Cells.Rows[i]
+		r.Budget, r.Ended, r.EndedSeconds = number[b], ended[row].Cells, ended[row].Seconds
+	}
+}
+
+func (s *Spec) cellBudget(b *Budget, spent []float64) round.CellBudget {
+	of := round.CellBudget{Of: b.Of, Seconds: b.Limit.Seconds()}
+	for row := range s.Rows {
+		if s.Rows[row].Budget == b {
+			of.Spent += spent[row]
+		}
+	}
+	return of
 }
 
 // NotRun says which cells of rows with a budget are missing: how many of which row on which dataset.

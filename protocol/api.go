@@ -213,6 +213,8 @@ type JobInfo struct {
 	CellCount int `json:"cell_count,omitempty"`
 	// CellsAgain is how many of them failed in earlier jobs of the experiment.
 	CellsAgain int `json:"cells_again,omitempty"`
+	// CellsNotRun is how many are not run, since their budget is used up; Collected has them too.
+	CellsNotRun int `json:"cells_not_run,omitempty"`
 	// Collected is the number of finished units of a collected round, Units of all,
 	// InFlight of those that workers compute just now, as the leader knows.
 	Collected int `json:"collected,omitempty"`

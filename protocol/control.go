@@ -82,10 +82,13 @@ func (m *Setup) Append(dst []byte) []byte { return appendJSON(dst, KindSetup, m)
 // Decode reads the message.
 func (m *Setup) Decode(b []byte) error { return readJSON(b, KindSetup, m) }
 
-// Forget tells a worker to stop the units of a job and drop what it keeps of it.
+// Forget tells a worker to stop the units of a job and drop what it keeps of it; with Units, to
+// do so with these collected units of a round alone.
 type Forget struct {
-	Epoch uint64 `json:"epoch"`
-	Job   uint64 `json:"job"`
+	Epoch uint64   `json:"epoch"`
+	Job   uint64   `json:"job"`
+	Round uint64   `json:"round,omitempty"`
+	Units []uint32 `json:"units,omitempty"`
 }
 
 // Append encodes the message.

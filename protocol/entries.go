@@ -33,6 +33,7 @@ const (
 	EntryJobsDelete    EntryKind = 17
 	EntryModelDelete   EntryKind = 18
 	EntryExperiment    EntryKind = 19
+	EntryWithhold      EntryKind = 20
 )
 
 // LeadEntry makes Node the leader: the epoch is the entry's log index. Nonce
@@ -138,6 +139,21 @@ type CollectedEntry struct {
 	// Compute is how long it was computed, in nanoseconds, as its worker says; 0: not known.
 	Compute uint64 `json:"compute,omitempty"`
 }
+
+// WithholdEntry records that units of a job of cells are not run, since the budget of their rows is
+// used up. A unit that is recorded already stays as it is. Refused as a CollectedEntry is.
+type WithholdEntry struct {
+	Epoch uint64   `json:"epoch"`
+	Job   uint64   `json:"job"`
+	Round uint64   `json:"round"` // rounds folded once this one is
+	Units []uint32 `json:"units"` // at most MaxWithheld
+	// Compute is how long each of them had been computed, in nanoseconds, when its budget ended
+	// it; 0: they had not begun.
+	Compute uint64 `json:"compute,omitempty"`
+}
+
+// MaxWithheld bounds the units of one WithholdEntry.
+const MaxWithheld = 4096
 
 // FinishEntry ends a job with its result; the blobs are on a majority already.
 // Refused when Epoch is not current or the job is not running.

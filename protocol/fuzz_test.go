@@ -96,6 +96,7 @@ func FuzzTrustEntry(f *testing.F)         { fuzz(f, "entry/Trust") }
 func FuzzMemberRemoveEntry(f *testing.F)  { fuzz(f, "entry/MemberRemove") }
 func FuzzJobsDeleteEntry(f *testing.F)    { fuzz(f, "entry/JobsDelete") }
 func FuzzExperimentEntry(f *testing.F)    { fuzz(f, "entry/Experiment") }
+func FuzzWithholdEntry(f *testing.F)      { fuzz(f, "entry/Withhold") }
 func FuzzModelDeleteEntry(f *testing.F)   { fuzz(f, "entry/ModelDelete") }
 
 // FuzzResume: the payload of a child job, which has no header.

@@ -133,6 +133,7 @@ func codecs() []codec {
 		jsonEntry("entry/Experiment", EntryExperiment, ExperimentEntry{Name: "e", Jobs: []SubmitEntry{{
 			Token: "t/0", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"dataset":0}`), Job: sampleCells, MaxQueue: 1000, Time: 1700000000,
 		}}, Outline: sampleText}),
+		jsonEntry("entry/Withhold", EntryWithhold, WithholdEntry{Epoch: 12, Job: 40, Round: 1, Units: []uint32{3, 9}, Compute: 1500}),
 	}
 }
 
@@ -324,7 +325,7 @@ func TestEveryKindHasACodec(t *testing.T) {
 			t.Errorf("message kind %d is not tested", k)
 		}
 	}
-	for k := EntryLead; k <= EntryExperiment; k++ {
+	for k := EntryLead; k <= EntryWithhold; k++ {
 		if !seen[fmt.Sprint("entry", Kind(k))] {
 			t.Errorf("entry kind %d is not tested", k)
 		}

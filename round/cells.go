@@ -28,6 +28,17 @@ type Cells struct {
 	// Labels says what the labels of the dataset are, of whose digest that is no part: cells of others
 	// have other measures.
 	Labels dataset.LabelType `json:"labels,omitzero"`
+	// Budgets bound the computing time of the cells of some rows. No result of a cell depends on
+	// it; which cells are run does.
+	Budgets []CellBudget `json:"budgets,omitempty"`
+}
+
+// CellBudget bounds the computing time of the cells of some rows, together with those of the
+// budget of that name in the other jobs of one submission.
+type CellBudget struct {
+	Of      string  `json:"of"`              // what the rows are
+	Seconds float64 `json:"seconds"`         // one thread each
+	Spent   float64 `json:"spent,omitempty"` // by cells that ended before the submission
 }
 
 // CellRow is an algorithm with its settings, resolved.
@@ -39,6 +50,12 @@ type CellRow struct {
 	// Only lists the folds that the row is run for, ascending, as Cell.Index counts them;
 	// empty: all.
 	Only []int `json:"only,omitempty"`
+	// Budget is the number of the row's budget in Cells.Budgets, from 1 on; 0: it has none. Ended
+	// are the cells of the row on the dataset that ended before the submission, and EndedSeconds
+	// their computing: so the time of a cell is known.
+	Budget       int     `json:"budget,omitempty"`
+	Ended        int     `json:"ended,omitempty"`
+	EndedSeconds float64 `json:"ended_seconds,omitempty"`
 }
 
 // Cell is one cell: a row, from 0, a repeat and a fold of it.
@@ -58,6 +75,9 @@ func (c *Cells) Check(folds int, overlap bool) error {
 			return err
 		}
 	}
+	if err := c.checkBudgets(); err != nil {
+		return err
+	}
 	if n := c.count(); n > MaxCells {
 		return fmt.Errorf("%d cells, at most %d are possible", n, MaxCells)
 	} else if c.Again < 0 || int64(c.Again) > n {
@@ -70,6 +90,27 @@ func (c *Cells) checkOnly(r *CellRow) error {
 	for i, at := range r.Only {
 		if at < 0 || at >= c.Repeats*c.Folds || i > 0 && r.Only[i-1] >= at {
 			return fmt.Errorf("a row of cells with the fold %d of %d, or out of order", at, c.Repeats*c.Folds)
+		}
+	}
+	return nil
+}
+
+// maxSeconds bounds times, lest their sums be no numbers.
+const maxSeconds = 1e12
+
+func (c *Cells) checkBudgets() error {
+	for i, b := range c.Budgets {
+		if !(b.Seconds >= 0 && b.Seconds <= maxSeconds && b.Spent >= 0 && b.Spent <= maxSeconds) || b.Of == "" {
+			return fmt.Errorf("a budget of %v s of %.80q, %v s spent", b.Seconds, b.Of, b.Spent)
+		}
+		if slices.ContainsFunc(c.Budgets[:i], func(other CellBudget) bool { return other.Of == b.Of }) {
+			return fmt.Errorf("two budgets of %.80q", b.Of)
+		}
+	}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if r.Budget < 0 || r.Budget > len(c.Budgets) || r.Ended < 0 || !(r.EndedSeconds >= 0 && r.EndedSeconds <= maxSeconds) {
+			return fmt.Errorf("a row of cells with budget %d of %d, and %d cells of %v s", r.Budget, len(c.Budgets), r.Ended, r.EndedSeconds)
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ type Result struct {
 	// it is nil, or an element is empty.
 	Digests []string
 	// Part, where set, reads the bytes of one unit of a round with Round.Apart, which Collected
-	// does not have then.
+	// does not have then; none: the unit was not run, and is to have no result.
 	Part func(unit int) ([]byte, error)
 	// Took is how long each of them was computed, in nanoseconds, as workers say; 0: not known.
 	// nil: of none. No result depends on it.

@@ -49,4 +49,5 @@ type UnitProgress struct {
 	Progress      // of the unit alone
 	Known    bool // Progress is set
 	Done     bool // its result has arrived
+	NotRun   bool // it is Done without a result: see Result.Part
 }

@@ -101,7 +101,7 @@ func working(w *running, n int) func() bool {
 	}
 }
 
-// Forget, and a newer round, end collected units that run; a new leader's epoch
+// Forget, of a job or of units, and a newer round, end collected units that run; a new leader's epoch
 // does not.
 func TestCollectedUnitsEnd(t *testing.T) {
 	d := importData(t, dense())
@@ -125,6 +125,13 @@ func TestCollectedUnitsEnd(t *testing.T) {
 	}
 	w.mu.Unlock()
 
+	next.to(w, &protocol.Forget{Epoch: 6, Job: 40, Round: 0, Units: []uint32{1, 7}})
+	eventually(t, "the other unit runs alone", working(w, 1))
+	w.mu.Lock()
+	if _, there := w.jobs[40].units[unitKey{0, 0}]; !there || len(w.jobs[40].units) != 1 {
+		t.Errorf("%d units are there", len(w.jobs[40].units))
+	}
+	w.mu.Unlock()
 	next.to(w, next.message(40, 1, r, []uint32{0}))
 	eventually(t, "only the newer round runs", working(w, 1))
 	next.to(w, &protocol.Forget{Epoch: 6, Job: 40})

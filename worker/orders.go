@@ -151,8 +151,18 @@ func (o *orders) onForget(m bus.Message) error {
 	w := o.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if j := w.jobs[forget.Job]; w.obey(forget.Epoch) && j != nil {
+	j := w.jobs[forget.Job]
+	switch {
+	case !w.obey(forget.Epoch) || j == nil:
+	case len(forget.Units) == 0:
 		w.forget(j)
+	default:
+		for _, u := range forget.Units {
+			key := unitKey{forget.Round, u}
+			if c := j.units[key]; c != nil {
+				w.dropCollected(j, key, c)
+			}
+		}
 	}
 	return nil
 }

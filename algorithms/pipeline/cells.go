@@ -26,6 +26,7 @@ type cells struct {
 	part     func(unit int) ([]byte, error) // the cells' encoded outcomes, once done
 	took     []uint64                       // nanoseconds, by unit, where they are known
 	failures int
+	notRun   int
 	digest   string
 	round    round.Round
 }
@@ -118,14 +119,20 @@ func (t *cells) decode(encoded [][]byte) error {
 	return t.read(func(unit int) ([]byte, error) { return encoded[unit], nil })
 }
 
-// read reads the results, one at a time: all together may be large.
+// read reads the results, one at a time: all together may be large. A cell that was not run has no
+// bytes.
 func (t *cells) read(part func(unit int) ([]byte, error)) error {
-	h, failures := sha256.New(), 0
+	h, failures, notRun := sha256.New(), 0, 0
 	h.Write([]byte("coppice-cells\x00"))
 	for unit := range t.units {
 		b, err := part(unit)
 		if err != nil {
 			return fmt.Errorf("cell %d: %w", unit, err)
+		}
+		if len(b) == 0 {
+			notRun++
+			h.Write([]byte{0})
+			continue
 		}
 		o, err := DecodeOutcome(b)
 		if err != nil {
@@ -136,7 +143,7 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 		}
 		fmt.Fprintf(h, "%s\x00", o.ModelDigest)
 	}
-	t.done, t.part, t.failures, t.digest = true, part, failures, hex.EncodeToString(h.Sum(nil))
+	t.done, t.part, t.failures, t.notRun, t.digest = true, part, failures, notRun, hex.EncodeToString(h.Sum(nil))
 	return nil
 }
 
@@ -146,17 +153,21 @@ func (t *cells) Progress() round.Progress {
 	if t.done {
 		p.Step = p.Steps
 	}
-	p.Phase = cellsPhase(int(p.Step), 0, t.failures)
+	p.Phase = cellsPhase(int(p.Step), 0, t.failures, t.notRun)
 	return p
 }
 
-func cellsPhase(done, running, failed int) string {
-	text := fmt.Sprintf("cells: %d done", done-failed)
+// cellsPhase describes cells that have ended, of which some failed or were not run, and those that run.
+func cellsPhase(ended, running, failed, notRun int) string {
+	text := fmt.Sprintf("cells: %d done", ended-failed-notRun)
 	if running > 0 {
 		text += fmt.Sprintf(", %d running", running)
 	}
 	if failed > 0 {
 		text += fmt.Sprintf(", %d failed", failed)
+	}
+	if notRun > 0 {
+		text += fmt.Sprintf(", %d not run", notRun)
 	}
 	return text
 }
@@ -177,7 +188,7 @@ func (t *cells) ResultProgress(encoded []byte) (round.Progress, error) {
 // RoundProgress implements algorithms.UnitReporter.
 func (t *cells) RoundProgress(units []round.UnitProgress) round.Progress {
 	p := round.Progress{Steps: uint64(len(units)), Loss: -1}
-	running, failed := 0, 0
+	running, failed, notRun := 0, 0, 0
 	for i := range units {
 		u := &units[i]
 		p.Samples += u.Samples
@@ -187,11 +198,14 @@ func (t *cells) RoundProgress(units []round.UnitProgress) round.Progress {
 			if u.Phase == phaseFailed {
 				failed++
 			}
+			if u.NotRun {
+				notRun++
+			}
 		case u.Known:
 			running++
 		}
 	}
-	p.Phase = cellsPhase(int(p.Step), running, failed)
+	p.Phase = cellsPhase(int(p.Step), running, failed, notRun)
 	return p
 }
 
@@ -208,7 +222,7 @@ func (t *cells) Outcome() (*Outcome, error) {
 	if !t.done {
 		return nil, errors.New("the job is not done")
 	}
-	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test rows", CellCount: t.units, CellsFailed: t.failures, Cell: t.part, CellsTook: t.took}
+	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test rows", CellCount: t.units, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellsTook: t.took}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
 	}

@@ -52,9 +52,13 @@ type Outcome struct {
 	Folds   []*Outcome          `json:"folds,omitempty"`
 	// Error says why a cell failed, whose other fields are empty.
 	Error string `json:"error,omitempty"`
-	// CellCount is the number of cells of a job of cells, CellsFailed of those that failed.
+	// CellCount is the number of cells of a job of cells, CellsFailed of those that failed, and
+	// CellsNotRun of those that were not run, since their budget was used up.
 	CellCount   int `json:"cell_count,omitempty"`
 	CellsFailed int `json:"cells_failed,omitempty"`
+	CellsNotRun int `json:"cells_not_run,omitempty"`
+	// CellsSpent are the seconds of computing of the cells of each budget, by its name.
+	CellsSpent map[string]float64 `json:"cells_spent_seconds,omitempty"`
 
 	// Spent are the seconds that the job's rounds took, by their kind, and "waiting", the
 	// rest of the job's time; nil if they were not measured. They are not in the encoded
@@ -69,8 +73,8 @@ type Outcome struct {
 	// Predictions is the encoded predictions.Set of the held-out rows, for a job of folds
 	// of all folds; empty if there are no such rows or too many to store.
 	Predictions []byte `json:"-"`
-	// Cell reads the encoded outcome of a unit of a job of CellCount cells, and CellsTook is how
-	// long each was computed, in nanoseconds; 0, or nil: not known.
+	// Cell reads the encoded outcome of a unit of a job of CellCount cells, none: it was not run; and
+	// CellsTook is how long each was computed, in nanoseconds; 0, or nil: not known.
 	Cell      func(unit int) ([]byte, error) `json:"-"`
 	CellsTook []uint64                       `json:"-"`
 }

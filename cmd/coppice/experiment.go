@@ -207,6 +207,9 @@ func writeExperiment(w io.Writer, t *tables.Table, skipped []string, what string
 	}
 	pairs(w, lines)
 	writeFailures(w, t)
+	for _, cells := range experiment.NotRun(t) {
+		fmt.Fprintf(w, "missing: %s\n", cells)
+	}
 	progress := newTable(w, []string{"dataset", "row", "done", "failed", "missing"}, 3, 4, 5)
 	for _, r := range rowCounts(t) {
 		progress.AppendRow(rowOf(r.dataset, r.row, count(r.Done), count(r.Failed), count(r.Missing+r.Running)))

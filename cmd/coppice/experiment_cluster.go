@@ -259,22 +259,28 @@ func someOf(list []tables.Name) string {
 
 // knownCells says of the keys of an experiment's cells which need not be submitted.
 type knownCells struct {
-	has    map[string]bool // the cells that jobs have, or will have
-	failed map[string]bool // of the others those that failed
+	// records are those of cells that have ended, as far as they were read: all of them where the
+	// spec has budgets.
+	records map[string]*experiment.Record
+	has     map[string]bool // the cells that jobs have, or will have
+	failed  map[string]bool // of the others those that failed
 	// names has the keys of all cells of jobs by name, of two jobs those of the later one, and
 	// numerics the numerics of the oldest job.
 	names    map[tables.Name]string
 	numerics int
 }
 
+// leavesOut reports whether a job is done and may have cells that were not run, for their budget.
+func leavesOut(j *experiment.ClusterJob) bool { return j.State == protocol.Done && j.CellsNotRun > 0 }
+
 // known returns the cells that jobs have, or will have; without those that failed where these are
-// to be run again, unless a job is about to.
-func (e *onCluster) known(ctx context.Context, retry bool) (*knownCells, error) {
-	all, err := e.read(ctx, func(j *experiment.ClusterJob) bool { return retry || !live(j) })
+// to be run again, unless a job is about to. every: the records of all cells are read.
+func (e *onCluster) known(ctx context.Context, retry, every bool) (*knownCells, error) {
+	all, err := e.read(ctx, func(j *experiment.ClusterJob) bool { return every || retry || !live(j) || leavesOut(j) })
 	if err != nil {
 		return nil, err
 	}
-	k := &knownCells{has: make(map[string]bool), failed: make(map[string]bool), names: make(map[tables.Name]string)}
+	k := &knownCells{records: all.records, has: make(map[string]bool), failed: make(map[string]bool), names: make(map[tables.Name]string)}
 	for key, r := range all.records {
 		k.has[key] = r.Outcome.Error == "" || !retry
 		k.failed[key] = !k.has[key]
@@ -292,6 +298,9 @@ func (e *onCluster) known(ctx context.Context, retry bool) (*knownCells, error) 
 		}
 		for i := range cells {
 			c := &cells[i]
+			if leavesOut(j) && all.records[c.Key] == nil {
+				continue
+			}
 			k.names[j.NameOf(c)] = c.Key
 			if !k.failed[c.Key] || j.State != protocol.Done && all.jobs[c.Key] != j.ID {
 				k.has[c.Key] = true
@@ -301,8 +310,22 @@ func (e *onCluster) known(ctx context.Context, retry bool) (*knownCells, error) 
 	return k, nil
 }
 
-// request lists the jobs of the cells that no job of the experiment has, beside its outline.
-func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*clusterPlan, outline *experiment.Outline, known *knownCells) (*protocol.ExperimentRequest, int, error) {
+// ended counts those of the cells that have ended and are not run again, by row.
+func (k *knownCells) ended(cells []experiment.Cell) map[int]experiment.Ended {
+	ended := make(map[int]experiment.Ended)
+	for i := range cells {
+		c := &cells[i]
+		if r := k.records[c.Key]; r != nil && k.has[c.Key] {
+			e := ended[c.Row]
+			ended[c.Row] = experiment.Ended{Cells: e.Cells + 1, Seconds: e.Seconds + r.Seconds}
+		}
+	}
+	return ended
+}
+
+// request lists the jobs of the cells that no job of the experiment has, beside its outline; spent is what cells
+// of each row of the spec have taken.
+func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*clusterPlan, outline *experiment.Outline, spent []float64, known *knownCells) (*protocol.ExperimentRequest, int, error) {
 	b, err := json.Marshal(outline)
 	if err != nil {
 		return nil, 0, err
@@ -325,6 +348,7 @@ func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*cl
 				j.Cells.Again++
 			}
 		}
+		s.Bound(j, rows, spent, known.ended(cells))
 		if p.plan.Assigned != nil {
 			if _, err := e.cl.PutBlob(ctx, dataset.EncodeFolds(p.plan.Assigned)); err != nil {
 				return nil, 0, err
@@ -361,9 +385,6 @@ func (e *onCluster) freeName(name string) string {
 // there are; retry: also those that failed; models: their models are kept. The experiment has the
 // layout of the spec then.
 func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry, models bool) (*onCluster, int, error) {
-	if of.HasBudgets() {
-		return nil, 0, usagef("%s has budgets, which only --local keeps; --no-budget runs all cells on the cluster", s.Spec)
-	}
 	e, err := readJobs(a.ctx, cl, of.Name)
 	if err != nil {
 		return nil, 0, err
@@ -372,7 +393,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry, 
 	if err != nil {
 		return nil, 0, err
 	}
-	known, err := e.known(a.ctx, retry)
+	known, err := e.known(a.ctx, retry, of.HasBudgets())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -389,7 +410,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry, 
 		return nil, 0, err
 	}
 	noteAgain(a, layout.Again(known.names, func(key string) bool { return known.has[key] }), known.numerics)
-	r, n, err := e.request(a.ctx, of, plans, outline, known)
+	r, n, err := e.request(a.ctx, of, plans, outline, layout.Spent(known.records), known)
 	if err != nil {
 		return nil, 0, err
 	}

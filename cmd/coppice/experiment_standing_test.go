@@ -17,11 +17,19 @@ func TestStandings(t *testing.T) {
 		j.Collected, j.CellsAgain = collected, again
 		return j
 	}
+	left := func(dataset string, state protocol.JobState, at int64, collected, notRun int) protocol.JobInfo {
+		j := some(dataset, state, at, collected, 0)
+		j.CellsNotRun = notRun
+		return j
+	}
 	for _, c := range []struct {
 		jobs        []protocol.JobInfo // the newest first
 		state       string
 		done, cells int
 	}{
+		{[]protocol.JobInfo{left("b", protocol.Done, 1, 0, 3), left("a", protocol.Running, 1, 3, 2)}, "running", 2, 8},
+		{[]protocol.JobInfo{job("b", protocol.Done, 2), left("b", protocol.Done, 1, 0, 3)}, "done", 5, 5},
+		{[]protocol.JobInfo{left("b", protocol.Cancelled, 1, 3, 1)}, "cancelled", 2, 4},
 		{[]protocol.JobInfo{job("b", protocol.Done, 1), job("a", protocol.Done, 1)}, "done", 8, 8},
 		{[]protocol.JobInfo{job("b", protocol.Cancelled, 1), job("a", protocol.Done, 1)}, "cancelled", 4, 8},
 		{[]protocol.JobInfo{some("b", protocol.Cancelled, 1, 3, 0), job("a", protocol.Done, 1)}, "cancelled", 7, 8},

@@ -20,6 +20,8 @@ type standing struct {
 	State string `json:"state"` // running, queued, paused, done, failed or cancelled
 	Done  int    `json:"cells_done"`
 	Cells int    `json:"cells"`
+	// NotRun are cells that are not run, since their budget is used up.
+	NotRun int `json:"cells_not_run,omitempty"`
 	// Phases has a text for each job that runs.
 	Phases    []string `json:"phases,omitempty"`
 	Submitted int64    `json:"submitted"`
@@ -31,7 +33,8 @@ var stateOrder = []protocol.JobState{protocol.Running, protocol.Queued, protocol
 
 // standingsOf groups jobs, the newest first, by experiment, in the order of their newest jobs. Of
 // a job that failed or was cancelled only the cells that ended count where a later submission of
-// the experiment has a job on its dataset: that one has the others.
+// the experiment has a job on its dataset: that one has the others. So it is with cells that are not
+// run.
 func standingsOf(jobs []protocol.JobInfo) []*standing {
 	var list []*standing
 	newest := make(map[[2]string]int64) // time of the last submission, by experiment and dataset
@@ -49,44 +52,56 @@ func standingsOf(jobs []protocol.JobInfo) []*standing {
 			list[at].addEnded(j)
 			continue
 		}
-		list[at].add(j)
+		list[at].add(j, late)
 	}
 	return list
 }
 
-func (p *standing) add(j *protocol.JobInfo) {
+func (p *standing) add(j *protocol.JobInfo, late bool) {
 	p.Jobs++
 	p.Submitted = min(p.Submitted, j.Submitted)
 	if slices.Index(stateOrder, j.State) < slices.Index(stateOrder, protocol.JobState(p.State)) {
 		p.State = string(j.State)
 	}
 	p.Cells += j.CellCount - j.CellsAgain
+	if late {
+		p.Cells -= j.CellsNotRun
+	} else {
+		p.NotRun += j.CellsNotRun
+	}
 	switch j.State {
 	case protocol.Failed, protocol.Cancelled:
 		if j.Error != "" {
 			p.Errors = append(p.Errors, fmt.Sprintf("job %s failed: %s", j.Name, j.Error))
 		}
-		p.Done += j.Collected - min(j.Collected, j.CellsAgain)
+		p.Done += endedOf(j)
 		return
 	case protocol.Done:
-		p.Done += j.CellCount
+		p.Done += j.CellCount - j.CellsNotRun
 	case protocol.Running:
 		done := j.Collected
 		if j.Progress != nil {
 			done = max(done, int(j.Progress.Step))
 			p.Phases = append(p.Phases, j.Name+": "+j.Progress.Phase)
 		}
-		p.Done += done
+		p.Done += done - j.CellsNotRun
 	default:
-		p.Done += j.Collected
+		p.Done += j.Collected - j.CellsNotRun
 	}
 	p.Done -= j.CellsAgain // they are not done until they have been run again
 }
 
 // addEnded adds the cells that have ended of a job that failed or was cancelled.
 func (p *standing) addEnded(j *protocol.JobInfo) {
-	ended := j.Collected - min(j.Collected, j.CellsAgain)
+	ended := endedOf(j)
 	p.Done, p.Cells, p.Submitted = p.Done+ended, p.Cells+ended, min(p.Submitted, j.Submitted)
+}
+
+// endedOf returns how many cells have ended of a job that failed or was cancelled, beyond those that were run
+// again.
+func endedOf(j *protocol.JobInfo) int {
+	n := j.Collected - j.CellsNotRun
+	return n - min(n, j.CellsAgain)
 }
 
 func (p *standing) ended() bool {
@@ -96,9 +111,9 @@ func (p *standing) ended() bool {
 // pollEvery is the time between two looks at an experiment.
 const pollEvery = time.Second
 
-// watchExperiment shows how far an experiment is until all of its jobs have ended; layout is that of
-// its spec, or nil.
-func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.Layout) error {
+// watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how;
+// layout is that of its spec, or nil.
+func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.Layout) (protocol.JobState, error) {
 	m, grid := a.newLiveMeter(), &watchedGrid{cl: cl, name: name, layout: layout}
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
@@ -106,17 +121,17 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 	for {
 		list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: name})
 		if err != nil {
-			return leftExperiment(name, err)
+			return "", leftExperiment(name, err)
 		}
 		if len(list.Jobs) == 0 {
-			return fmt.Errorf("the cluster has no experiment %q", name)
+			return "", fmt.Errorf("the cluster has no experiment %q", name)
 		}
 		p := standingsOf(list.Jobs)[0]
 		if p.ended() {
 			for _, text := range p.Errors {
 				a.note("%s", text)
 			}
-			return nil
+			return protocol.JobState(p.State), nil
 		}
 		if first < 0 {
 			first, firstAt = p.Done, time.Now()
@@ -127,7 +142,7 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 		m.showAll(p.line(first, time.Since(firstAt).Seconds(), waitsOf(list.Jobs)), grid.lines)
 		select {
 		case <-a.ctx.Done():
-			return leftExperiment(name, a.ctx.Err())
+			return "", leftExperiment(name, a.ctx.Err())
 		case <-time.After(pollEvery):
 		}
 	}
@@ -136,8 +151,11 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 // line describes how far the experiment is; first were done seconds ago.
 func (p *standing) line(first int, seconds float64, waits string) string {
 	text := fmt.Sprintf("%3.0f %%  %s of %s cells", 100*float64(p.Done)/float64(max(1, p.Cells)), count(p.Done), count(p.Cells))
+	if p.NotRun > 0 {
+		text += fmt.Sprintf(", %s not run", count(p.NotRun))
+	}
 	if p.Done > first {
-		text += "  ETA " + duration(seconds*float64(p.Cells-p.Done)/float64(p.Done-first))
+		text += "  ETA " + duration(seconds*float64(max(0, p.Cells-p.Done-p.NotRun))/float64(p.Done-first))
 	}
 	if len(p.Phases) > 0 {
 		text += "  " + p.Phases[0]
@@ -228,7 +246,8 @@ func (c *experimentWatchCmd) Run(a *app) error {
 // watchAndReport waits for the end of an experiment and reports it in a layout; nil: that of its
 // jobs.
 func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.Layout, f *reportFlags) error {
-	if err := watchExperiment(a, cl, name, layout); err != nil {
+	end, err := watchExperiment(a, cl, name, layout)
+	if err != nil {
 		return err
 	}
 	e, err := readJobs(a.ctx, cl, name)
@@ -244,8 +263,11 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 	if err := f.write(a, t.Table); err != nil {
 		return err
 	}
-	if n := experiment.Count(t.Table).Missing; n > 0 {
+	if n := experiment.Count(t.Table).Missing; n > 0 && end != protocol.Done {
 		return fmt.Errorf("%s of %s missing, since a job failed or was cancelled; coppice experiment run submits them again", plural(n, "cell"), name)
+	}
+	for _, cells := range experiment.NotRun(t.Table) {
+		a.note("not run: %s", cells)
 	}
 	return nil
 }

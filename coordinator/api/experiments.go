@@ -129,6 +129,9 @@ func (s *Server) storedCells(ctx context.Context, j *state.Job, from int) (*prot
 			if took != nil {
 				ns = took[i]
 			}
+			if len(parts[i]) == 0 { // it was not run
+				continue
+			}
 			if err := addCell(answer, first+i, parts[i], ns); err != nil {
 				return nil, err
 			}
@@ -150,6 +153,9 @@ func (s *Server) recordedCells(ctx context.Context, j *state.Job, from int) (*pr
 		if len(answer.Cells) == protocol.CellsPage || bytes > maxFoldReads || ctx.Err() != nil {
 			answer.Next = int(part.Unit)
 			break
+		}
+		if part.Digest == "" { // it is not run
+			continue
 		}
 		bytes += part.Bytes
 		get := s.cfg.Blobs.Folder.Get

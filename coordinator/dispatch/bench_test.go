@@ -41,7 +41,10 @@ func (noParts) Known(uint64, uint64) map[uint32]string                     { ret
 func (noParts) Fetch(context.Context, *protocol.Collected) ([]byte, error) { return nil, nil }
 func (noParts) Keep([]byte) (string, error)                                { return "", nil }
 func (noParts) Record(context.Context, *protocol.Collected, int) error     { return nil }
-func (noParts) Load(ctx context.Context, digest string) ([]byte, error)    { return nil, nil }
+func (noParts) Withhold(context.Context, uint64, uint64, []uint32, time.Duration) error {
+	return nil
+}
+func (noParts) Load(ctx context.Context, digest string) ([]byte, error) { return nil, nil }
 
 func newBench(b *testing.B, workers int) *bench {
 	b.Helper()

@@ -32,6 +32,7 @@ func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 	c.recall()
 	c.lengths = newLengths(x.r.Groups)
 	c.waits = newWaitList(len(x.units), func(u int) bool { return x.units[u].state == waiting })
+	c.bounds = newBounds(c)
 	c.readRecorded(ctx)
 	clear(x.resume)
 	defer c.release()
@@ -56,7 +57,12 @@ func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 	}
 	if x.r.Apart {
 		res.Sum, res.Collected, res.Digests, res.Took = nil, nil, nil, c.took
-		res.Part = func(unit int) ([]byte, error) { return x.d.cfg.Parts.Load(whole, c.digests[unit]) }
+		res.Part = func(unit int) ([]byte, error) {
+			if c.digests[unit] == "" { // it was not run
+				return nil, nil
+			}
+			return x.d.cfg.Parts.Load(whole, c.digests[unit])
+		}
 		return nil
 	}
 	return c.load(ctx, res)
@@ -71,6 +77,7 @@ type collection struct {
 	left     int      // units whose parts are not here
 	lengths  *lengths // nil: nothing tells
 	waits    *waitList
+	bounds   *bounds // nil: no budgets
 	seated   seated
 	compared map[int]bool // units in work whose answers are compared
 	fetches  sync.WaitGroup
@@ -85,6 +92,7 @@ func (c *collection) look(ctx context.Context, now time.Time) error {
 	x := c.x
 	c.remind(now)
 	c.order(now)
+	c.bounds.look(ctx, now)
 	c.speculate(now)
 	for _, u := range slices.Sorted(maps.Keys(c.compared)) {
 		s := &x.units[u]
@@ -129,7 +137,11 @@ func (c *collection) recall() {
 	for unit, digest := range x.d.cfg.Parts.Known(x.id, x.round) {
 		if int(unit) < len(x.units) {
 			c.done(int(unit), digest)
-			x.watch.Have(int(unit), nil, true)
+			if digest == "" {
+				x.watch.NotRun(int(unit))
+			} else {
+				x.watch.Have(int(unit), nil, true)
+			}
 		}
 	}
 	for u := range x.units {
@@ -365,6 +377,10 @@ func (c *collection) onStored(s stored) error {
 	if errors.Is(s.err, ErrOver) {
 		return fmt.Errorf("unit %d: %w", s.unit, s.err)
 	}
+	if s.withheld != nil {
+		c.withheld(s.withheld)
+		return nil
+	}
 	u := &x.units[s.unit]
 	switch {
 	case s.err == nil && u.state == fetching:
@@ -373,6 +389,9 @@ func (c *collection) onStored(s stored) error {
 			c.parts[s.unit] = s.part
 		}
 		c.lengths.end(int(s.unit), s.took)
+		if c.bounds != nil {
+			c.bounds.a.End(int(s.unit), s.took)
+		}
 		delete(x.resume, s.unit)
 		x.watch.Have(int(s.unit), s.progress, false)
 		return nil
@@ -388,7 +407,7 @@ func (c *collection) onStored(s stored) error {
 		x.vacate(&u.seats[i])
 	}
 	u.judged = false
-	c.wait(int(s.unit), time.Now())
+	c.begunAgain(int(s.unit), time.Now())
 	x.d.cfg.Metrics.UnitsRetried.Inc()
 	return nil
 }

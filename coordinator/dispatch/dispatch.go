@@ -48,7 +48,7 @@ var ErrOver = errors.New("the round is over")
 
 // Parts keeps the results of collected units; each is recorded soon after it arrives.
 type Parts interface {
-	// Known returns the digests of the parts recorded for a round, by unit.
+	// Known returns the digests of the parts recorded for a round, by unit; empty: the unit is not run.
 	Known(job, round uint64) map[uint32]string
 	// Fetch brings a part here from the worker that made it and returns its bytes.
 	Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error)
@@ -57,6 +57,8 @@ type Parts interface {
 	// Record has a majority sync a part that is here and commits it; of is the number
 	// of units in the round. The error wraps blobs.ErrMissing where it is here no more.
 	Record(ctx context.Context, c *protocol.Collected, of int) error
+	// Withhold commits that units of a round are not run, which had been computed for so long each.
+	Withhold(ctx context.Context, job, round uint64, units []uint32, took time.Duration) error
 	// Load returns the bytes of a part that is recorded.
 	Load(ctx context.Context, digest string) ([]byte, error)
 }
@@ -253,6 +255,8 @@ type ExecutorOptions struct {
 	AuditPPM uint32
 	// Watcher, where set, is told how far the units of collected rounds are.
 	Watcher Watcher
+	// Allowance, where set, says which units of collected rounds with groups may begin.
+	Allowance Allowance
 }
 
 // Executor returns the executor of a job. Close it when the job ends or stops.

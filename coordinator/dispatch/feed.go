@@ -13,6 +13,7 @@ func (c *collection) feed(ctx context.Context, now time.Time) {
 	x := c.x
 	defer c.count()
 	c.requeueGone(now)
+	c.bounds.release(c.slots(), now)
 	left := c.waits.count(now)
 	c.waits.each(func(u int, avoid string) bool {
 		w := x.reserve(left, avoid)
@@ -20,6 +21,10 @@ func (c *collection) feed(ctx context.Context, now time.Time) {
 			return false // the others may go to the one that it avoids
 		}
 		left--
+		if !c.bounds.begin(u, now) {
+			x.giveBack(w)
+			return true
+		}
 		x.units[u].state = running
 		if x.units[u].check != unchecked {
 			c.compared[u] = true
@@ -39,6 +44,22 @@ func (c *collection) wait(u int, now time.Time) {
 	s.state = waiting
 	delete(c.compared, u)
 	c.waits.add(u, s.avoid, s.after, now)
+}
+
+// begunAgain has a unit that had begun wait again.
+func (c *collection) begunAgain(u int, now time.Time) {
+	if c.bounds != nil {
+		c.bounds.a.Return(u)
+	}
+	c.wait(u, now)
+}
+
+// slots returns how many slots the workers have that may compute the job.
+func (c *collection) slots() (n int) {
+	for _, w := range c.x.able() {
+		n += w.beat.Slots
+	}
+	return n
 }
 
 // sit gives a seat of a unit to a worker whose slot is reserved.
@@ -122,7 +143,7 @@ func (c *collection) requeueGone(now time.Time) {
 func (c *collection) requeue(u int, now time.Time) {
 	s := &c.x.units[u]
 	if s.state == running && s.seats[0].worker == "" && s.seats[1].worker == "" {
-		c.wait(u, now)
+		c.begunAgain(u, now)
 	}
 }
 

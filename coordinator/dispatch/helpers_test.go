@@ -269,11 +269,12 @@ type fakeParts struct {
 	of       int
 	fetch    func(*protocol.Collected) error // may block; nil: at once
 	record   func(*protocol.Collected) error // likewise
+	withheld map[uint32]time.Duration
 	bytes    map[string][]byte
 }
 
 func newFakeParts() *fakeParts {
-	return &fakeParts{known: make(map[uint32]string), bytes: make(map[string][]byte)}
+	return &fakeParts{known: make(map[uint32]string), bytes: make(map[string][]byte), withheld: make(map[uint32]time.Duration)}
 }
 
 func (p *fakeParts) Known(job, round uint64) map[uint32]string {
@@ -312,6 +313,15 @@ func (p *fakeParts) Record(ctx context.Context, c *protocol.Collected, of int) e
 	defer p.mu.Unlock()
 	p.recorded = append(p.recorded, c.Unit)
 	p.of = of
+	return ctx.Err()
+}
+
+func (p *fakeParts) Withhold(ctx context.Context, _, _ uint64, units []uint32, took time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range units {
+		p.withheld[u] = took
+	}
 	return ctx.Err()
 }
 

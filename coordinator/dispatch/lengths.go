@@ -78,11 +78,7 @@ func (c *collection) order(now time.Time) {
 		return
 	}
 	l.looked = now
-	slots := 0
-	for _, w := range c.x.able() {
-		slots += w.beat.Slots
-	}
-	was := l.near
+	slots, was := c.slots(), l.near
 	switch l.near = l.isNear(func(u int) bool { return c.waits.turns[u] != 0 }, slots); {
 	case l.near:
 		c.waits.reorder(l.of)

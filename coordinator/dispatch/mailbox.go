@@ -33,6 +33,8 @@ type stored struct {
 	digest string
 	part   []byte
 	took   time.Duration // of computing the part; 0: not known
+	// withheld, where set, are the units of which it is recorded that they are not run.
+	withheld []uint32
 	// progress is how far the unit is, where the part tells. before is set instead of all
 	// that where the part was recorded before the round began here.
 	progress, before *round.Progress

@@ -20,6 +20,8 @@ type Watcher interface {
 	// Have is told that the result of a unit is here; before: it was recorded before
 	// this round began here. Progress is nil where it is not known (yet).
 	Have(unit int, p *round.Progress, before bool)
+	// NotRun is told that a unit has ended without a result.
+	NotRun(unit int)
 	// Report is told what a worker says of a unit's child job.
 	Report(m *protocol.Progress)
 	// Look is called now and then.
@@ -32,6 +34,7 @@ type unwatched struct{}
 func (unwatched) Begin(*round.Round)                     {}
 func (unwatched) Read([]byte) (p round.Progress, _ bool) { return p, false }
 func (unwatched) Have(int, *round.Progress, bool)        {}
+func (unwatched) NotRun(int)                             {}
 func (unwatched) Report(*protocol.Progress)              {}
 func (unwatched) Look(time.Time)                         {}
 

@@ -58,6 +58,8 @@ func (n *notes) Have(unit int, p *round.Progress, before bool) {
 	n.note("have %d before=%v step %d", unit, before, p.Step)
 }
 
+func (n *notes) NotRun(unit int) { n.note("not run %d", unit) }
+
 func (n *notes) Report(m *protocol.Progress) {
 	n.note("report %d %s %d", m.Unit, m.Worker, m.Done.Steps)
 }

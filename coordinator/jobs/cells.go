@@ -16,9 +16,8 @@ const (
 )
 
 // storeCells stores the outcomes of a job's cells, some of them in each blob, on a majority, and
-// those of their models that the job keeps.
-func (d *driver) storeCells(ctx context.Context, o *pipeline.Outcome) (refs []protocol.CellsRef, models []protocol.ModelRef, err error) {
-	took := d.times(o)
+// those of their models that the job keeps; took are the nanoseconds that each was computed.
+func (d *driver) storeCells(ctx context.Context, o *pipeline.Outcome, took []uint64) (refs []protocol.CellsRef, models []protocol.ModelRef, err error) {
 	var parts [][]byte
 	bytes := 0
 	for unit := range o.CellCount {
@@ -43,9 +42,10 @@ func (d *driver) storeCells(ctx context.Context, o *pipeline.Outcome) (refs []pr
 	return refs, models, err
 }
 
-// cell returns the encoded outcome of a cell, whose model, where there is one, it stores apart.
+// cell returns the encoded outcome of a cell, whose model, where there is one, it stores apart; none: the
+// cell was not run.
 func (d *driver) cell(ctx context.Context, o *pipeline.Outcome, unit int) (part []byte, model *protocol.ModelRef, err error) {
-	if part, err = o.Cell(unit); err != nil || !d.job.Job.Cells.Models {
+	if part, err = o.Cell(unit); err != nil || len(part) == 0 || !d.job.Job.Cells.Models {
 		return part, nil, err
 	}
 	of, err := pipeline.DecodeOutcome(part)

@@ -51,6 +51,10 @@ func (d *driver) run(ctx context.Context) error {
 	if g, ok := d.trainer.(round.UnitReporter); ok {
 		d.tally.gatherer, options.Watcher = g, d.tally
 	}
+	if of := d.m.accounts.open(d.job); of != nil {
+		defer of.close()
+		options.Allowance = of
+	}
 	given := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
 	d.tally.show = func(units int, p round.Progress) {
 		d.gauges.set(p, time.Now())
@@ -191,9 +195,11 @@ func (d *driver) finish(ctx context.Context) error {
 	}
 	var cells []protocol.CellsRef
 	if d.job.Job.Cells != nil {
-		if cells, models, err = d.storeCells(ctx, outcome); err != nil {
+		took := d.times(outcome)
+		if cells, models, err = d.storeCells(ctx, outcome, took); err != nil {
 			return err
 		}
+		outcome.CellsSpent = spentBy(d.job.Job.Cells, took)
 	}
 	predicted, err := d.storePredictions(ctx, outcome.Predictions)
 	if err != nil {

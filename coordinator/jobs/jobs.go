@@ -68,7 +68,8 @@ type Config struct {
 
 // Manager runs the jobs of one leadership.
 type Manager struct {
-	cfg Config
+	cfg      Config
+	accounts accounts
 
 	drivers sync.WaitGroup
 	ended   chan uint64 // ids of drivers that stopped
@@ -83,7 +84,7 @@ type running struct {
 
 // New returns a manager; Run makes it work.
 func New(cfg Config) *Manager {
-	return &Manager{cfg: cfg, ended: make(chan uint64), running: make(map[uint64]running)}
+	return &Manager{cfg: cfg, accounts: accounts{store: cfg.Store, of: make(map[string]*account)}, ended: make(chan uint64), running: make(map[uint64]running)}
 }
 
 // Run starts and stops drivers as jobs come and go, until ctx is done; it returns
@@ -330,9 +331,25 @@ func (p *Parts) Record(ctx context.Context, c *protocol.Collected, of int) error
 	return p.record(ctx, protocol.CollectedEntry{Epoch: p.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute})
 }
 
-// record commits a part. What the state machine refuses, it would refuse again.
+// Withhold implements dispatch.Parts.
+func (p *Parts) Withhold(ctx context.Context, job, round uint64, units []uint32, took time.Duration) error {
+	for some := range slices.Chunk(units, protocol.MaxWithheld) {
+		entry := protocol.WithholdEntry{Epoch: p.Epoch, Job: job, Round: round + 1, Units: some, Compute: uint64(took)}
+		if err := p.propose(ctx, protocol.EntryWithhold, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record commits a part.
 func (p *Parts) record(ctx context.Context, entry protocol.CollectedEntry) error {
-	_, _, err := p.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryCollected, entry))
+	return p.propose(ctx, protocol.EntryCollected, entry)
+}
+
+// propose commits an entry. What the state machine refuses, it would refuse again.
+func (p *Parts) propose(ctx context.Context, kind protocol.EntryKind, entry any) error {
+	_, _, err := p.Store.Propose(ctx, protocol.EncodeEntry(kind, entry))
 	for _, target := range []error{state.ErrStaleEpoch, state.ErrStaleRound, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning} {
 		if errors.Is(err, target) {
 			return fmt.Errorf("%w: %w", dispatch.ErrOver, err)

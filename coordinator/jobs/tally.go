@@ -57,6 +57,9 @@ func (t *tally) Have(unit int, p *round.Progress, before bool) {
 	t.add(unit, done, before)
 }
 
+// NotRun implements dispatch.Watcher.
+func (t *tally) NotRun(unit int) { t.units[unit].Done, t.units[unit].NotRun, t.news = true, true, true }
+
 // Report implements dispatch.Watcher.
 func (t *tally) Report(m *protocol.Progress) {
 	unit := int(m.Unit)

@@ -10,7 +10,7 @@ import (
 // Result is what became of an entry.
 type Result struct {
 	// Value is, by kind: Lead the epoch (uint64); DatasetPut the
-	// *protocol.Dataset; Submit, JobState, Commit, Collected, Finish, Cancel,
+	// *protocol.Dataset; Submit, JobState, Commit, Collected, Withhold, Finish, Cancel,
 	// Pause, Resume and ModelDelete the *Job as it is now; JobsDelete the jobs that
 	// it deleted ([]*Job, by ID); Experiment its jobs ([]*Job, in its order); Condemn the digests that were marked ([]string);
 	// otherwise, and with Err, nil.
@@ -81,6 +81,7 @@ var appliers = map[protocol.EntryKind]applier{
 	protocol.EntryJobsDelete:    body((*State).jobsDelete),
 	protocol.EntryModelDelete:   body((*State).modelDelete),
 	protocol.EntryExperiment:    body((*State).experiment),
+	protocol.EntryWithhold:      body((*State).withhold),
 }
 
 // body makes an applier of a rule for an entry with a JSON body.

@@ -131,6 +131,9 @@ func (r *reader) job(s *State) {
 	})
 	j.ModelDeleted = int64(r.u64())
 	j.measured = measuredBy(j.Outcome)
+	if j.State == protocol.Done && j.Job.Cells != nil {
+		j.notRun = notRunIn(j.Outcome)
+	}
 	if r.version > beforeCells {
 		j.Experiment = r.text()
 		if r.version > beforeOutlines {
@@ -163,6 +166,9 @@ func (r *reader) part(j *Job) {
 	}
 	if r.err == nil {
 		j.collected.push(p)
+		if p.Digest == "" {
+			j.notRun++
+		}
 	}
 }
 

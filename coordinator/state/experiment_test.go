@@ -200,3 +200,55 @@ func TestCellBlobs(t *testing.T) {
 		t.Error("the blob of cells is kept without its job")
 	}
 }
+
+// TestWithhold: units that are not run are counted, in a snapshot and after the end too; what is recorded
+// stays, whichever came first; only the leader of now says so, of units that there are.
+func TestWithhold(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	j := m.do(protocol.EntryExperiment, experimentEntry("t/7", "e", 1)).([]*Job)[0]
+	if j.Submission() != "t/7" {
+		t.Errorf("submission %q", j.Submission())
+	}
+	e := &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Units: []uint32{3, 1, 2}, Compute: 5}
+	if err := m.refused(protocol.EntryWithhold, e); !errors.Is(err, ErrNotRunning) {
+		t.Error(err)
+	}
+	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
+	part := &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Unit: 1, Of: 4, Digest: digest('1'), Bytes: 8, Compute: 7}
+	m.do(protocol.EntryCollected, part)
+	m.do(protocol.EntryWithhold, e)
+	part.Unit = 3
+	m.do(protocol.EntryCollected, part)
+	for i := range 2 {
+		now := m.s.Job(j.ID)
+		if info := now.Info(); info.Collected != 3 || info.CellsNotRun != 2 || info.Units != 4 {
+			t.Errorf("%d: %d of %d collected, %d not run", i, info.Collected, info.Units, info.CellsNotRun)
+		}
+		for _, p := range now.Parts(1) {
+			if ran := p.Unit == 1; ran != (p.Digest != "") || p.Compute != map[bool]uint64{true: 7, false: 5}[ran] {
+				t.Errorf("%+v", p)
+			}
+		}
+		m.s = decode(t, encode(t, m.s))
+	}
+	for _, units := range [][]uint32{nil, {4}, make([]uint32, protocol.MaxWithheld+1)} {
+		if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Units: units}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d units: %v", len(units), err)
+		}
+	}
+	if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Units: []uint32{0}}); !errors.Is(err, ErrStaleRound) {
+		t.Error(err)
+	}
+	m.lead("b")
+	if err := m.refused(protocol.EntryWithhold, e); !errors.Is(err, ErrStaleEpoch) {
+		t.Error(err)
+	}
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{"cells_not_run":2}`)})
+	for range 2 {
+		if info := m.s.Job(j.ID).Info(); info.CellsNotRun != 2 || info.Collected != 0 {
+			t.Errorf("at the end: %d collected, %d not run", info.Collected, info.CellsNotRun)
+		}
+		m.s = decode(t, encode(t, m.s))
+	}
+}

@@ -70,6 +70,7 @@ type Job struct {
 	collected partList
 	pending   *pending
 	measured  *measured // read off Outcome
+	notRun    int       // cells that are not run: parts without a blob, or as Outcome says
 }
 
 // pending holds the pieces of a trainer state that is not complete yet, all of
@@ -104,7 +105,7 @@ func (j *Job) Info() protocol.JobInfo {
 		info.Seconds = info.Ran
 	}
 	if j.Job != nil && j.Job.Cells != nil {
-		info.CellCount, info.CellsAgain = j.Job.Cells.Count(), j.Job.Cells.Again
+		info.CellCount, info.CellsAgain, info.CellsNotRun = j.Job.Cells.Count(), j.Job.Cells.Again, j.notRun
 	}
 	info.Measures, info.EvaluatedOn = j.measured.info()
 	if last, ok := j.collected.last(); ok {

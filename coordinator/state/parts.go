@@ -11,7 +11,7 @@ type Part struct {
 	Round   uint64 // the number of rounds folded once this one is
 	Unit    uint32
 	Of      uint32 // units in the round, for display
-	Digest  string // of its blob
+	Digest  string // of its blob; empty: it is not run, since its budget is used up
 	Bytes   uint64
 	Compute uint64 // nanoseconds, as its worker says; 0: not known
 }
@@ -121,6 +121,16 @@ func (l partList) count(round uint64) (n int) {
 func (l partList) len() (n int) {
 	for _, b := range l.blocks {
 		n += len(b)
+	}
+	return n
+}
+
+// notRun returns how many of the parts are of units that are not run.
+func (l partList) notRun() (n int) {
+	for p := range l.all {
+		if p.Digest == "" {
+			n++
+		}
 	}
 	return n
 }

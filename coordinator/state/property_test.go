@@ -63,6 +63,9 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		return kind, e
 	case protocol.EntryModelDelete:
 		return kind, &protocol.ModelDeleteEntry{Job: job, Time: 5}
+	case protocol.EntryWithhold:
+		units := rapid.SliceOfN(rapid.Uint32Range(0, 4), 0, 3).Draw(t, "units")
+		return kind, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: round, Units: units, Compute: rapid.Uint64Range(0, 9).Draw(t, "took")}
 	default:
 		return kind, &protocol.CondemnEntry{Digests: []string{blob, digest('7')}}
 	}
@@ -324,6 +327,7 @@ func FuzzApply(f *testing.F) {
 	f.Add(encodeEntry(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{j.ID, 7}}))
 	f.Add(encodeEntry(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID}))
 	f.Add(encodeEntry(protocol.EntryExperiment, experimentEntry("t", "e", 2)))
+	f.Add(encodeEntry(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Units: []uint32{0}}))
 	f.Add([]byte{protocol.Version, 99})
 	start := m.s
 	f.Fuzz(func(t *testing.T, entry []byte) {

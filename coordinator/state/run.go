@@ -102,6 +102,9 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 	next := j.end(protocol.Done, s.index, e.Time, e.Millis)
 	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds
 	next.Cells = e.Cells
+	if next.notRun = 0; j.Job.Cells != nil {
+		next.notRun = notRunIn(e.Outcome)
+	}
 	next.measured = measuredBy(e.Outcome)
 	next.Curve, next.FoldCurves = extended(j.Curve, e.Curve), foldCurves(e.FoldCurves)
 	if len(e.Progress) > 0 {

@@ -1,25 +1,21 @@
 package runner
 
-import "time"
+import (
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/budget"
+)
 
 // Queue hands out the cells of groups, each of which is one row on one dataset, whose cells
 // take about as long as each other. It is not safe for concurrent use.
 type Queue struct {
-	groups  []group
+	groups  []budget.Group
 	done    int
 	seconds float64 // of all that are done
 	running map[int]running
 	next    int    // number of the next cell that is handed out
 	bounded bool   // a group has a budget
 	may     []bool // of remaining
-}
-
-type group struct {
-	cells   int // not handed out
-	begun   bool
-	budget  *Budget // nil: none
-	done    int
-	seconds float64 // of those that are done
 }
 
 type running struct {
@@ -31,20 +27,20 @@ type running struct {
 func NewQueue(cells []int) *Queue {
 	q := &Queue{running: make(map[int]running)}
 	for _, n := range cells {
-		q.groups = append(q.groups, group{cells: n})
+		q.groups = append(q.groups, budget.Group{Left: n})
 	}
 	return q
 }
 
 // Within sets the budget of a group, which others may share.
 func (q *Queue) Within(group int, b *Budget) {
-	q.groups[group].budget, q.bounded = b, true
+	q.groups[group].Budget, q.bounded = b, true
 }
 
 // Earlier notes that so many cells of a group have ended in earlier runs: their time is known.
 func (q *Queue) Earlier(group, cells int, seconds float64) {
 	g := &q.groups[group]
-	g.begun, g.done, g.seconds = cells > 0, cells, seconds
+	g.Begun, g.Done, g.Seconds = cells > 0, cells, seconds
 }
 
 // Next returns the group of the next cell, and a number to end it by; ok: there is one. Each
@@ -59,7 +55,7 @@ func (q *Queue) Next(now time.Time) (of, number int, ok bool) {
 		if !may[i] {
 			continue
 		}
-		if !g.begun {
+		if !g.Begun {
 			of = i
 			break
 		}
@@ -70,8 +66,8 @@ func (q *Queue) Next(now time.Time) (of, number int, ok bool) {
 	if of < 0 {
 		return 0, 0, false
 	}
-	q.groups[of].cells--
-	q.groups[of].begun = true
+	q.groups[of].Left--
+	q.groups[of].Begun = true
 	number = q.next
 	q.next++
 	q.running[number] = running{of, now}
@@ -84,21 +80,20 @@ func (q *Queue) End(number int, now time.Time) (seconds float64) {
 	delete(q.running, number)
 	seconds = now.Sub(r.since).Seconds()
 	g := &q.groups[r.group]
-	g.done++
-	g.seconds += seconds
+	g.End(seconds)
 	q.done++
 	q.seconds += seconds
-	if g.budget != nil {
-		g.budget.Spent += seconds
+	if g.Budget != nil {
+		g.Budget.Spent += seconds
 	}
 	return seconds
 }
 
 // estimate returns the seconds that a cell of a group takes: the mean of its own, else of all.
-func (q *Queue) estimate(of int) float64 {
-	if g := &q.groups[of]; g.done > 0 {
-		return g.seconds / float64(g.done)
-	}
+func (q *Queue) estimate(of int) float64 { return q.groups[of].Estimate(q.usual()) }
+
+// usual returns the mean of the seconds of all cells that have ended; 0: none has.
+func (q *Queue) usual() float64 {
 	if q.done == 0 {
 		return 0
 	}
@@ -113,7 +108,7 @@ func (q *Queue) Left(now time.Time, lanes int) (seconds float64, known bool) {
 	}
 	longest, may := 0.0, q.planned(now)
 	for i := range q.groups {
-		if n := q.groups[i].cells; n > 0 && may[i] {
+		if n := q.groups[i].Left; n > 0 && may[i] {
 			seconds += float64(n) * q.estimate(i)
 			longest = max(longest, q.estimate(i))
 		}

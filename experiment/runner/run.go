@@ -23,11 +23,8 @@ type Work struct {
 	Ended map[int]Ended
 }
 
-// Ended are cells of a row that have ended, and their seconds of computing.
-type Ended struct {
-	Cells   int
-	Seconds float64
-}
+// Ended are cells of a row that have ended.
+type Ended = experiment.Ended
 
 // Status is how far the cells are.
 type Status struct {

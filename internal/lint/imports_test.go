@@ -18,6 +18,7 @@ var layers = []struct {
 	{"internal/rtt", nil},
 	{"internal/machine", nil},
 	{"internal/units", nil},
+	{"internal/budget", nil},
 	{"internal/yamltree", nil},
 	{"internal/config", []string{"internal/yamltree"}},
 	{"internal/num", nil},
@@ -53,7 +54,7 @@ var layers = []struct {
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"coordinator", []string{
-		"spec", "jobrun", "internal/local", "internal/bus", "internal/archive", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
+		"spec", "jobrun", "internal/local", "internal/budget", "internal/bus", "internal/archive", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/sim", []string{
@@ -65,7 +66,7 @@ var layers = []struct {
 		"internal/harness/testkit", "internal/local", "engine", "round", "algorithms", "dataset", "internal/num",
 	}},
 	{"experiment", []string{"experiment/result", "experiment/folds", "spec", "protocol", "round", "algorithms", "dataset", "internal/yamltree", "internal/num"}},
-	{"experiment/runner", []string{"experiment", "internal/local", "jobrun", "engine", "round", "algorithms", "dataset"}},
+	{"experiment/runner", []string{"experiment", "internal/budget", "internal/local", "jobrun", "engine", "round", "algorithms", "dataset"}},
 	{"internal/harness/chaos", []string{
 		"internal/harness/netlab", "internal/harness/freeport", "internal/harness/proc", "experiment", "experiment/report", "internal/local", "internal/bus", "client", "spec", "protocol", "round", "algorithms", "dataset",
 	}},

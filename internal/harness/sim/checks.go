@@ -233,7 +233,7 @@ func (s *Sim) fence(st *state.State, entry []byte) {
 		if c.Decode(entry) == nil {
 			e.Epoch, e.Job = c.Epoch, c.Job
 		}
-	case protocol.EntryJobState, protocol.EntryCollected, protocol.EntryFinish, protocol.EntrySuspect:
+	case protocol.EntryJobState, protocol.EntryCollected, protocol.EntryWithhold, protocol.EntryFinish, protocol.EntrySuspect:
 		if protocol.DecodeEntry(entry, &e) != nil {
 			return
 		}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestBudgetOnCluster: a cluster runs what --local runs within budgets, ends a cell that takes its whole
+// budget, and names what is not run, also where everything is killed meanwhile; without budgets the
+// same command submits the rest.
+func TestBudgetOnCluster(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 60, 1)
+	artificialFile(t, dir, "second.csv", 60, 2)
+	spec := write(t, dir, "e.yaml", `name: e
+datasets: [first.csv, second.csv]
+folds: 4
+measures: [kl]
+budget: 2s
+rows:
+  - {algorithm: ldlf, name: endless, settings: {steps: 100000000, patience: 100000000}}
+  - {algorithm: aa-knn, name: quick, budget: 10m}
+`)
+	want := []string{"first, endless (4 cells; the budget is 2s of ldlf)", "second, endless (4 cells; the budget is 2s of ldlf)"}
+	named := func(text, word string) bool {
+		return !slices.ContainsFunc(want, func(cells string) bool { return !strings.Contains(text, word+": "+cells+"\n") })
+	}
+	here := coppice(t, "experiment", "run", spec, "--local", "-o", "json")
+	if here.code != exitOK || !named(here.stderr, "not run") {
+		t.Fatalf("exit code %d\n%s", here.code, here.stderr)
+	}
+	c := start(t, 3, 2)
+	server := c.Servers()
+	end := make(chan ended, 1)
+	go func() { end <- coppice(t, "experiment", "run", spec, "--server", server, "-o", "json") }()
+	testkit.Until(t, "some cells to be recorded", func() bool {
+		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
+		return err == nil && recordedCells(list.Jobs) >= 2
+	})
+	for _, n := range slices.Concat(c.Coordinators, c.Workers) {
+		if err := n.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range slices.Concat(c.Coordinators, c.Workers) {
+		if err := n.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := <-end
+	if there.code != exitOK || !named(there.stderr, "not run") {
+		t.Fatalf("exit code %d\n%s", there.code, there.stderr)
+	}
+	if diff := cmp.Diff(asJSON(t, decodedTable(t, here.stdout)), asJSON(t, decodedTable(t, there.stdout))); diff != "" {
+		t.Error(diff)
+	}
+	if here, there := works(t, "experiment", "report", spec, "--no-times"), works(t, "experiment", "report", "e", "--no-times", "--server", server); here != there {
+		t.Errorf("the reports differ:\n%s\n%s", here, there)
+	}
+	if text := works(t, "experiment", "show", "e", "--server", server); !named(text, "missing") {
+		t.Errorf("show:\n%s", text)
+	}
+	var list []standing
+	inJSON(t, &list, "experiment", "list", "--server", server)
+	if len(list) != 1 || list[0].State != "done" || list[0].Cells != 16 || list[0].Done != 8 || list[0].NotRun != 8 {
+		t.Errorf("%+v", list)
+	}
+	if text := works(t, "experiment", "extend", spec, "--no-budget", "--server", server); !strings.Contains(text, "8 cells added") {
+		t.Errorf("without budgets: %s", text)
+	}
+	works(t, "experiment", "cancel", "e", "--server", server)
+}
+
+func decodedTable(t *testing.T, text string) *tables.Table {
+	t.Helper()
+	table, err := tables.Decode(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return withoutTimes(table)
+}
