@@ -73,11 +73,12 @@ func (c *Client) SubmitExperiment(ctx context.Context, r protocol.ExperimentRequ
 	return &v, c.json(ctx, http.MethodPost, at("experiments"), r, &v)
 }
 
-// Cells returns the outcomes of the cells of a job that have ended; each is given to take.
-func (c *Client) Cells(ctx context.Context, job string, take func(protocol.CellOutcome) error) error {
+// Cells returns the outcomes of the cells of a job that have ended; each is given to take. With
+// records they have the learning curves and predictions that the job keeps.
+func (c *Client) Cells(ctx context.Context, job string, records bool, take func(protocol.CellOutcome) error) error {
 	for from := 0; ; {
 		var page protocol.JobCells
-		if err := c.json(ctx, http.MethodGet, at("jobs", job, "cells")+"?from="+strconv.Itoa(from), nil, &page); err != nil {
+		if err := c.json(ctx, http.MethodGet, at("jobs", job, "cells")+"?from="+strconv.Itoa(from)+"&records="+strconv.FormatBool(records), nil, &page); err != nil {
 			return err
 		}
 		for _, cell := range page.Cells {

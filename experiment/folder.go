@@ -182,7 +182,11 @@ const sumLength = 9
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func encodeRecord(r *Record) ([]byte, error) {
-	b, err := json.Marshal(r)
+	v := recordJSON{Key: r.Key, Seconds: r.Seconds, Outcome: r.Outcome, Predictions: r.Outcome.Predictions}
+	if r.Outcome.Curve != nil {
+		v.Curve = r.Outcome.Curve.Append(nil)
+	}
+	b, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
@@ -197,12 +201,16 @@ func decodeRecord(line []byte) (*Record, error) {
 	if err != nil || uint32(want) != crc32.Checksum(line[sumLength:], castagnoli) {
 		return nil, fmt.Errorf("%w: a line whose sum is wrong", ErrFolder)
 	}
-	r := new(Record)
-	if err := json.Unmarshal(line[sumLength:], r); err != nil {
+	var v recordJSON
+	if err := json.Unmarshal(line[sumLength:], &v); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
+	r := &Record{Key: v.Key, Seconds: v.Seconds, Outcome: v.Outcome}
 	if r.Outcome == nil || len(r.Key) != 64 || !(r.Seconds >= 0) {
 		return nil, fmt.Errorf("%w: a record without a key or a result", ErrFolder)
+	}
+	if err := r.SetRecords(v.Curve, v.Predictions); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	return r, nil
 }
@@ -240,7 +248,7 @@ func (f *Folder) Put(r *Record) error {
 	}
 	f.end += int64(len(b))
 	kept := *r.Outcome
-	kept.Model, kept.Predictions, kept.Curve = nil, nil, nil
+	kept.Model = nil
 	f.have[r.Key] = &Record{r.Key, r.Seconds, &kept}
 	return nil
 }

@@ -18,6 +18,7 @@ type Outline struct {
 	// Skipped are the datasets whose files are not there.
 	Skipped []string `json:"skipped,omitempty"`
 	Clip    string   `json:"clip,omitempty"` // as in a Layout
+	Record  Recorded `json:"record,omitzero"`
 }
 
 // Set says of a dataset which cells each row has.
@@ -37,13 +38,13 @@ type Set struct {
 
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
 func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
-	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Cells: []result.Cell{}}, Skipped: skipped, Clip: s.Clip}
+	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Cells: []result.Cell{}}, Skipped: skipped, Clip: s.Clip, Record: s.Record}
 	for i := range s.Rows {
 		o.Table.Rows = append(o.Table.Rows, rowOf(&s.Rows[i]))
 	}
 	for _, p := range plans {
 		m := p.Manifest
-		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest()})
+		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(), Axis: s.Record.axisOf(m)})
 		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Rows, p.Tested, p.OnlyFolds})
 		for _, f := range s.Published {
 			if f.Dataset == p.Dataset.Name {
@@ -73,7 +74,7 @@ type Place struct{ Dataset, Row, Repeat, Fold int }
 func (o *Outline) Layout() (*Layout, error) {
 	t := *o.Table
 	t.Cells = []result.Cell{}
-	l := &Layout{Table: &t, Skipped: o.Skipped, Clip: o.Clip, Numerics: round.Numerics}
+	l := &Layout{Table: &t, Skipped: o.Skipped, Clip: o.Clip, Record: o.Record, Numerics: round.Numerics}
 	if err := o.check(); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/spec"
 )
 
-var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "rows", "measures", "clip", "budget", "published"}
+var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "rows", "measures", "clip", "budget", "record", "published"}
 
 // Parse reads the spec of an experiment from the text of a file. It checks all that does not
 // depend on the data. Errors are *spec.Error, with line and column.
@@ -91,6 +91,9 @@ func (s *Spec) read(list []entry) {
 			s.fail(e.valueAt, "%v", err)
 		}
 		s.Clip = given.Clip
+	}
+	if e, ok := at["record"]; ok {
+		s.record(e)
 	}
 	if e, ok := at["published"]; ok {
 		for _, n := range s.sequence(e) {

@@ -109,6 +109,9 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 5, only: [0, 2, 0]}", "s.yaml:4:28: only: fold 0 stands there twice"},
 		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 5, only: [-1]}", `s.yaml:4:22: only: "-1" is not a whole number from 0`},
 		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 5, only: []}", "only: the list is empty"},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nrecord: [curve, predictons]", `s.yaml:4:17: record: "predictons" is not recorded (did you mean "predictions"?); curve and predictions can be`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nrecord: [curve, curve]", "s.yaml:4:17: record: curve stands there twice"},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nrecord: curves", `s.yaml:4:9: record: "curves" is not recorded`},
 		{"- a", "is a mapping with the keys"},
 	} {
 		_, err := Parse("s.yaml", []byte(c.text))

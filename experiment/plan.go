@@ -88,6 +88,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(), Split: *split, Cells: cells,
 		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures,
 	}
+	s.Record.set(cells)
 	return p, nil
 }
 
@@ -247,7 +248,7 @@ func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 // all of them that the labels allow.
 func keyOf(child *round.Job, tested string, labels *dataset.LabelType) string {
 	c := *child
-	c.NoModel, c.Predictions = false, 0
+	c.NoModel, c.Predictions, c.PredictedRows = false, 0, 0
 	if c.Split.Overlap {
 		c.Split.Assigned, c.Split.Folds, c.Split.Fold, c.Split.Overlap = tested, 0, 0, false
 	}

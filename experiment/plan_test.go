@@ -75,7 +75,7 @@ func TestKeysStay(t *testing.T) {
 				t.Errorf("%s: the key of %s has changed", folds, at)
 			}
 		}
-		for _, shown := range []string{"measures: [clark, spearman]\n", "clip: pyldl\n"} {
+		for _, shown := range []string{"measures: [clark, spearman]\n", "clip: pyldl\n", "record: [curve, predictions]\n"} {
 			s, p = planned(t, shown+base+folds)
 			for at, key := range keysOf(t, s, p) {
 				if before[at] != key {

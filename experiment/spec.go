@@ -25,6 +25,7 @@ type Spec struct {
 	// SkipMissing passes over datasets whose files are not there.
 	SkipMissing bool
 	Published   []Published
+	Record      Recorded
 
 	file string
 }

@@ -19,6 +19,8 @@ type Layout struct {
 	Skipped []string `json:"skipped,omitempty"`
 	// Clip says whether the measures are of clipped degrees: measures.Clip.
 	Clip string `json:"clip,omitempty"`
+	// Record says what the table has of the cells beside their outcomes.
+	Record Recorded `json:"record,omitzero"`
 	// Numerics is the round.Numerics by which the cells are computed; 0: not known.
 	Numerics int `json:"numerics,omitempty"`
 }
@@ -47,10 +49,20 @@ func rowOf(r *Row) result.Row {
 
 // Record is what is known of a cell that ended.
 type Record struct {
-	Key     string  `json:"key"`
-	Seconds float64 `json:"seconds,omitempty"` // of computing
-	// Outcome is that of the cell, without the model.
-	Outcome *pipeline.Outcome `json:"result"`
+	Key     string
+	Seconds float64 // of computing
+	// Outcome is that of the cell, without the model, and with the learning curve and the
+	// predictions where these are recorded.
+	Outcome *pipeline.Outcome
+}
+
+// recordJSON is a Record as files have it, with what is recorded beside the outcome, encoded.
+type recordJSON struct {
+	Key         string            `json:"key"`
+	Seconds     float64           `json:"seconds,omitempty"`
+	Outcome     *pipeline.Outcome `json:"result"`
+	Curve       []byte            `json:"curve,omitempty"`
+	Predictions []byte            `json:"predictions,omitempty"`
 }
 
 // Fill returns the table with the records of cells that ended; running are the keys of those
@@ -62,6 +74,7 @@ func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *resu
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
 			fill(&t.Cells[i], r, t.Measures, measures.Clip(l.Clip))
+			fillRecords(&t.Cells[i], r.Outcome, &l.Record)
 			fillScores(&t.Cells[i], r.Outcome, len(t.Rows[t.Cells[i].Row].Candidates))
 		} else if running[key] {
 			t.Cells[i].State = result.Running

@@ -277,6 +277,12 @@ const CellsPage = 1000
 // MaxCellModels bounds the cells of a job that keeps their models.
 const MaxCellModels = 10_000
 
+// The bounds of what cells have beside their outcomes, in bytes: of one cell, and of all of a job.
+const (
+	MaxCellRecord  = 16 << 10
+	MaxCellRecords = 256 << 20
+)
+
 // JobCells are the outcomes of some cells of a job that have ended.
 type JobCells struct {
 	Cells []CellOutcome `json:"cells"`
@@ -290,6 +296,10 @@ type CellOutcome struct {
 	Outcome json.RawMessage `json:"result"` // pipeline.Outcome
 	// Seconds is how long its worker computed it; 0: not known.
 	Seconds float64 `json:"seconds,omitempty"`
+	// Curve and Predictions are the encoded learning curve and predictions of some test rows,
+	// where the job keeps them and the request asks for records.
+	Curve       []byte `json:"curve,omitempty"`
+	Predictions []byte `json:"predictions,omitempty"`
 }
 
 // JobCurve is the learning curve of a job, as far as it is committed: of a job of folds

@@ -12,6 +12,9 @@ import (
 // MaxCells bounds the cells of a job and of an experiment.
 const MaxCells = 1_000_000
 
+// MaxPredictedRows bounds the rows of a cell whose predictions are kept.
+const MaxPredictedRows = 6
+
 // Cells are the child jobs of a job of cells: one for each row, repeat and fold of one
 // dataset. The list is short: it is not expanded.
 type Cells struct {
@@ -31,6 +34,10 @@ type Cells struct {
 	// Budgets bound the computing time of the cells of some rows. No result of a cell depends on
 	// it; which cells are run does.
 	Budgets []CellBudget `json:"budgets,omitempty"`
+	// Curves keeps the learning curve of each cell, and PredictedRows, where above 0, what each
+	// predicts of so many of its test rows.
+	Curves        bool `json:"curves,omitempty"`
+	PredictedRows int  `json:"predicted_rows,omitempty"`
 }
 
 // CellBudget bounds the computing time of the cells of some rows, together with those of the
@@ -82,6 +89,9 @@ func (c *Cells) Check(folds int, overlap bool) error {
 		return fmt.Errorf("%d cells, at most %d are possible", n, MaxCells)
 	} else if c.Again < 0 || int64(c.Again) > n {
 		return fmt.Errorf("%d cells, %d of them again", n, c.Again)
+	}
+	if c.PredictedRows < 0 || c.PredictedRows > MaxPredictedRows {
+		return fmt.Errorf("cells that keep the predictions of %d rows, at most %d are possible", c.PredictedRows, MaxPredictedRows)
 	}
 	return nil
 }

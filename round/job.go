@@ -34,6 +34,9 @@ type Job struct {
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows
 	// that are stored with the job; 0: none are. The model does not depend on it.
 	Predictions int64 `json:"predictions,omitempty"`
+	// PredictedRows, where above 0, keeps the predictions of so many held-out rows, which the
+	// seed of the split draws, in the place of those of all. The model does not depend on it.
+	PredictedRows int `json:"predicted_rows,omitempty"`
 	// Measures says which measures the job has, and Clip whether degrees are clipped for
 	// them: see pipeline.JobPlan. The model does not depend on either.
 	Measures string `json:"measures,omitempty"`

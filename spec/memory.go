@@ -63,7 +63,7 @@ func estimateCells(j *round.Job, m *dataset.Manifest) (all Memory, err error) {
 		if err != nil {
 			return all, err
 		}
-		size := int64(cellBytes)
+		size := cellBytes + pipeline.RecordBytes(j, m)
 		if j.Cells.Models {
 			size += 2 * f.Model
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
@@ -35,7 +34,15 @@ func rowBytes(j *round.Job, m *dataset.Manifest) int64 {
 // keepsPredictions reports whether the predictions of the held-out rows are stored.
 func (t *single) keepsPredictions() bool {
 	heldOut := int(t.counts[2])
-	return heldOut > 0 && PredictionBytes(t.job, t.manifest, heldOut) <= t.job.Predictions
+	return heldOut > 0 && (t.job.PredictedRows > 0 || PredictionBytes(t.job, t.manifest, heldOut) <= t.job.Predictions)
+}
+
+// predictedRows returns how many held-out rows are predicted.
+func (t *single) predictedRows() int {
+	if n := t.job.PredictedRows; n > 0 {
+		return min(n, int(t.counts[2]))
+	}
+	return int(t.counts[2])
 }
 
 // predictRound collects the predictions of the held-out rows.
@@ -45,7 +52,7 @@ func (t *single) predictRound() error {
 	}
 	t.round.Op, t.round.Kind = opPredict, "prediction"
 	t.round.How, t.round.Shape, t.round.Roles = round.Collect, round.Shape{}, dataset.Test
-	t.round.Units = t.collectingUnits(int64(t.counts[2]) * rowBytes(t.job, t.manifest))
+	t.round.Units = t.collectingUnits(int64(t.predictedRows()) * rowBytes(t.job, t.manifest))
 	return nil
 }
 
@@ -76,13 +83,18 @@ func (t *single) setPredictions(encoded [][]byte) error {
 	if err != nil {
 		return fmt.Errorf("held-out predictions: %w", err)
 	}
-	if len(all.Row) != int(t.counts[2]) || all.Labels != t.manifest.Labels {
-		return fmt.Errorf("predictions of %d rows and %d labels, %d and %d are expected", len(all.Row), all.Labels, t.counts[2], t.manifest.Labels)
+	if n := t.job.PredictedRows; n > 0 {
+		all = all.Only(drawnOf(all.Row, n, t.job.Split.Seed))
+	}
+	if len(all.Row) != t.predictedRows() || all.Labels != t.manifest.Labels {
+		return fmt.Errorf("predictions of %d rows and %d labels, %d and %d are expected", len(all.Row), all.Labels, t.predictedRows(), t.manifest.Labels)
 	}
 	if err := t.manifest.ToFile(all.Row); err != nil {
 		return fmt.Errorf("held-out predictions: %w", err)
 	}
-	all.LabelNames = t.manifest.LabelNames
+	if t.job.PredictedRows == 0 {
+		all.LabelNames = t.manifest.LabelNames
+	}
 	if t.job.Split.Folds > 0 {
 		all.SetFold(t.job.Split.Fold)
 	}
@@ -90,13 +102,14 @@ func (t *single) setPredictions(encoded [][]byte) error {
 	return nil
 }
 
-// predictRows returns the encoded predictions of a unit's rows.
-func (s *scratch) predictRows(plan *measures.Plan, m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) []byte {
+// predictRows returns the encoded predictions of a unit's rows, or of those that are drawn.
+func (s *scratch) predictRows(k *kernel, m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) []byte {
+	plan := k.plan
 	s.prepare(plan, m, v)
 	width := len(s.mean)
 	set := &predictions.Set{Labels: plan.Labels, Type: plan.Type, Number: plan.Number}
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
-	for refs := u.Rows(d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
+	for refs := k.drawn(u.Rows(d), d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
 		block := refs[:min(evaluateRows, len(refs))]
 		s.model.Predict(s.rows[:len(block)*width], block, shard, s.predict)
 		for i, ref := range block {
@@ -105,7 +118,7 @@ func (s *scratch) predictRows(plan *measures.Plan, m algorithms.Model, u round.U
 			if scale := plan.Type.Scale; scale != nil {
 				set.True = append(set.True, scale.Number(rows, int(ref.Pos)))
 			}
-			if rows.Named() {
+			if rows.Named() && k.predicted == 0 { // of drawn rows the bytes are bounded
 				set.Names = append(set.Names, rows.Name(int(ref.Pos)))
 			}
 		}

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -29,9 +31,38 @@ func TestPredictions(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(w.heldOut(t, o.Model), got); diff != "" {
+		all := w.heldOut(t, o.Model)
+		if diff := cmp.Diff(all, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+		w.checkDrawn(t, all, o.ModelDigest)
+	}
+}
+
+// checkDrawn: five rows are drawn by the seed of the split, and the model stays the same.
+func (w *work) checkDrawn(t *testing.T, all *predictions.Set, digest string) {
+	t.Helper()
+	j := *w.job
+	j.Predictions, j.PredictedRows = 0, 5
+	o := w.run(t, &j)
+	got, err := predictions.Decode(o.Predictions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := slices.Clone(all.Row)
+	slices.SortFunc(order, func(a, b uint32) int {
+		key := num.NewKey(j.Split.Seed, "predicted rows")
+		x, y := num.Philox(key, [4]uint32{a}), num.Philox(key, [4]uint32{b})
+		return slices.Compare(x[:], y[:])
+	})
+	var places []int
+	for at, row := range all.Row {
+		if slices.Contains(order[:5], row) {
+			places = append(places, at)
+		}
+	}
+	if diff := cmp.Diff(all.Only(places), got); diff != "" || o.ModelDigest != digest {
+		t.Errorf("digest %.12s, %.12s without: %s", o.ModelDigest, digest, diff)
 	}
 }
 

@@ -24,6 +24,9 @@ type kernel struct {
 	inner  round.Kernel
 	shared *sharedModel // where the trainer is in this process
 	plan   *measures.Plan
+	// predicted is round.Job.PredictedRows, and seed that of the split, which draws them.
+	predicted int
+	seed      uint64
 
 	mu     sync.Mutex       // held while a model is decoded: other slots wait for the model
 	model  algorithms.Model // decoded from variable varModel
@@ -62,7 +65,7 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{inner: inner, plan: plan}, nil
+	return &kernel{inner: inner, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed}, nil
 }
 
 // NewScratch implements round.Kernel.
@@ -138,7 +141,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v r
 		if err != nil {
 			return nil, err
 		}
-		return s.(*scratch).predictRows(k.plan, m, u, d, v), nil
+		return s.(*scratch).predictRows(k, m, u, d, v), nil
 	}
 	inner, ok := k.inner.(round.CollectKernel)
 	if !ok {

@@ -46,7 +46,7 @@ type Provenance struct {
 
 func provenanceOf(j *round.Job, m *dataset.Manifest, o *Outcome, mean []float64) *Provenance {
 	learns := *j
-	learns.Predictions = 0 // predictions that are stored with the job do not change the model
+	learns.Predictions, learns.PredictedRows = 0, 0 // predictions that are stored with the job do not change the model
 	p := &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,

@@ -32,6 +32,32 @@ type Set struct {
 // RowBytes returns the bytes of a row with so many labels in a blob, without its name.
 func RowBytes(labels int) int64 { return 6 + 8*int64(labels) }
 
+// HeadBytes bounds the bytes of a blob without rows and names.
+const HeadBytes = 32
+
+// Only returns the set's rows at these places, in their order.
+func (s *Set) Only(places []int) *Set {
+	some := &Set{Labels: s.Labels, LabelNames: s.LabelNames, Type: s.Type, Number: s.Number}
+	for _, at := range places {
+		some.addFrom(s, at)
+	}
+	return some
+}
+
+// addFrom appends a row of another set of the same kind, with all that is known of it.
+func (s *Set) addFrom(of *Set, at int) {
+	s.Add(of.Row[at], of.TruthOf(at), of.PredictedOf(at))
+	if len(of.Fold) > 0 {
+		s.Fold = append(s.Fold, of.Fold[at])
+	}
+	if len(of.True) > 0 {
+		s.True = append(s.True, of.True[at])
+	}
+	if len(of.Names) > 0 {
+		s.Names = append(s.Names, of.Names[at])
+	}
+}
+
 // Add appends a row without fold; the slices are copied.
 func (s *Set) Add(row uint32, truth, predicted []float32) {
 	s.Row = append(s.Row, row)
@@ -88,17 +114,7 @@ func Merge(sets []*Set) (*Set, error) {
 		if i > 0 && row(order[i-1]) == row(p) && fold(order[i-1]) == fold(p) {
 			return nil, fmt.Errorf("%w: row %d is there twice", ErrFormat, row(p))
 		}
-		s := sets[p.set]
-		all.Add(s.Row[p.at], s.TruthOf(p.at), s.PredictedOf(p.at))
-		if len(s.Fold) > 0 {
-			all.Fold = append(all.Fold, s.Fold[p.at])
-		}
-		if len(s.True) > 0 {
-			all.True = append(all.True, s.True[p.at])
-		}
-		if len(s.Names) > 0 {
-			all.Names = append(all.Names, s.Names[p.at])
-		}
+		all.addFrom(sets[p.set], p.at)
 	}
 	return all, nil
 }

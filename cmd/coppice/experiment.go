@@ -71,10 +71,10 @@ func folderOf(specFile, name string) string {
 
 type experimentRunCmd struct {
 	specArg
-	Dir         string `placeholder:"DIR" help:"With --local: folder of the cells that have ended; a run goes on with those (default: NAME.experiment beside the spec)."`
-	Local       bool   `help:"Run in this process, without a cluster."`
-	RetryFailed bool   `help:"Run the cells again that failed."`
-	KeepModels  bool   `help:"Keep the model of each cell that is run: as a model of the cluster, or, with --local, in the folder models of --dir."`
+	Dir   string `placeholder:"DIR" help:"With --local: folder of the cells that have ended; a run goes on with those (default: NAME.experiment beside the spec)."`
+	Local bool   `help:"Run in this process, without a cluster."`
+	cellFlags
+	KeepModels bool `help:"Keep the model of each cell that is run: as a model of the cluster, or, with --local, in the folder models of --dir."`
 	threadsFlag
 	reportFlags
 	changeFlags
@@ -89,6 +89,9 @@ func (c *experimentRunCmd) Run(a *app) error {
 		return usagef("--threads and --dir belong to --local; a cluster has its workers, and keeps the cells")
 	}
 	s, err := c.read()
+	if err == nil {
+		err = c.cellFlags.set(s)
+	}
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return err
 	}
 	defer cl.Close()
-	e, n, err := c.submit(a, cl, s, c.RetryFailed, c.KeepModels)
+	e, n, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
 	if err != nil {
 		return err
 	}
@@ -170,7 +173,7 @@ func (w *whatArg) there(a *app, name string) (*tables.Table, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := e.table(a.ctx)
+	t, err := e.table(a.ctx, true)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -94,6 +94,55 @@ func TestChangedCells(t *testing.T) {
 	}
 }
 
+// TestRecordedCells: what is recorded of cells is the same here and on a cluster; cells that ended
+// without it are counted, and run again where that is asked for.
+func TestRecordedCells(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 60, 1)
+	server := start(t, 1, 1).Servers()
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [aa-knn, {algorithm: structrf, settings: {trees: 3}}]\n")
+	on := func(where string, args ...string) []string {
+		args = append([]string{"experiment", "run", spec, "--no-times"}, args...)
+		if where == "" {
+			return append(args, "--local")
+		}
+		return append(args, "--server", where)
+	}
+	var recorded []string
+	for _, where := range []string{"", server} {
+		bare := tableOf(t, on(where)...)
+		e := coppice(t, on(where, "--record", "curve,predictions")...)
+		if !strings.Contains(e.stderr, "4 cells ended without what is recorded now; --record-again runs them again") {
+			t.Errorf("%s: %s", where, e.stderr)
+		}
+		table := tableOf(t, on(where, "--record", "curve,predictions", "--record-again")...)
+		for i, c := range table.Cells {
+			if c.Digest != bare.Cells[i].Digest || len(c.Predictions) != 6 || bare.Cells[i].Predictions != nil {
+				t.Errorf("%s: %+v", where, c)
+			}
+			if (c.Curve != nil) != (c.Row == 1) { // of neighbours there are no steps
+				t.Errorf("%s: row %d has the curve %+v", where, c.Row, c.Curve)
+			}
+		}
+		recorded = append(recorded, asJSON(t, table))
+		if e := coppice(t, on(where, "--record", "curve,predictions", "--record-again")...); strings.Contains(e.stderr, "without what") || !strings.Contains(e.stderr, "0 cells") {
+			t.Errorf("%s: %s", where, e.stderr)
+		}
+	}
+	if diff := cmp.Diff(recorded[0], recorded[1]); diff != "" {
+		t.Error(diff)
+	}
+	var list []standing
+	if inJSON(t, &list, "experiment", "list", "--server", server); len(list) != 1 || list[0].Cells != 4 || list[0].Done != 4 {
+		t.Errorf("%+v", list)
+	}
+	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: "odd" is not recorded`}, {"--record-again", "--record-again: nothing is recorded"}} {
+		if e := coppice(t, on("", c.flag)...); e.code != exitUsage || !strings.Contains(e.stderr, c.says) {
+			t.Errorf("%s: exit code %d: %s", c.flag, e.code, e.stderr)
+		}
+	}
+}
+
 // TestManyCells: a cluster runs 2,000 cells in one job, and 2,000 others of more folds and rows in
 // another, with the table of --local.
 func TestManyCells(t *testing.T) {

@@ -156,9 +156,9 @@ type endedCells struct {
 	jobs    map[string]uint64             // the job that a record is of, by key
 }
 
-// read reads the cells that have ended in jobs that of chooses. Of a cell that failed and was run
-// again the later outcome counts.
-func (e *onCluster) read(ctx context.Context, of func(*experiment.ClusterJob) bool) (*endedCells, error) {
+// read reads the cells that have ended in jobs that of chooses, with what is recorded beside their
+// outcomes or without. Of a cell that failed, or has less, and was run again the later outcome counts.
+func (e *onCluster) read(ctx context.Context, records bool, of func(*experiment.ClusterJob) bool) (*endedCells, error) {
 	all := &endedCells{make(map[string]*experiment.Record), make(map[string]tables.Name), make(map[string]uint64)}
 	for _, j := range e.jobs {
 		if !of(j) {
@@ -168,7 +168,7 @@ func (e *onCluster) read(ctx context.Context, of func(*experiment.ClusterJob) bo
 		if err != nil {
 			return nil, err
 		}
-		err = e.cl.Cells(ctx, strconv.FormatUint(j.ID, 10), func(c protocol.CellOutcome) error {
+		err = e.cl.Cells(ctx, strconv.FormatUint(j.ID, 10), records, func(c protocol.CellOutcome) error {
 			if c.Unit < 0 || c.Unit >= len(cells) {
 				return fmt.Errorf("job %s: cell %d of %d", j.Name, c.Unit, len(cells))
 			}
@@ -186,7 +186,10 @@ func (a *endedCells) add(j *experiment.ClusterJob, cell *experiment.Cell, c *pro
 	if err := json.Unmarshal(c.Outcome, r.Outcome); err != nil {
 		return fmt.Errorf("job %s, cell %d: %w", j.Name, c.Unit, err)
 	}
-	if before := a.records[r.Key]; before == nil || before.Outcome.Error != "" {
+	if err := r.SetRecords(c.Curve, c.Predictions); err != nil {
+		return fmt.Errorf("job %s, cell %d: %w", j.Name, c.Unit, err)
+	}
+	if r.BetterThan(a.records[r.Key]) {
 		a.records[r.Key], a.names[r.Key], a.jobs[r.Key] = r, j.NameOf(cell), j.ID
 	}
 	return nil
@@ -211,8 +214,8 @@ type clusterTable struct {
 	leftOut []tables.Name // cells that ended and that the last submission does not name
 }
 
-// table returns the table of the experiment so far.
-func (e *onCluster) table(ctx context.Context) (*clusterTable, error) {
+// table returns the table of the experiment so far; records: with what is recorded beside the outcomes.
+func (e *onCluster) table(ctx context.Context, records bool) (*clusterTable, error) {
 	if len(e.jobs) == 0 {
 		return nil, fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", e.name)
 	}
@@ -220,7 +223,7 @@ func (e *onCluster) table(ctx context.Context) (*clusterTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := e.read(ctx, func(*experiment.ClusterJob) bool { return true })
+	all, err := e.read(ctx, records && l.Record.Any(), func(*experiment.ClusterJob) bool { return true })
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +266,8 @@ type knownCells struct {
 	// spec has budgets.
 	records map[string]*experiment.Record
 	has     map[string]bool // the cells that jobs have, or will have
-	failed  map[string]bool // of the others those that failed
+	again   map[string]bool // of the others those that have ended and are run again
+	lacking map[string]bool // of those in has the ones without what is recorded
 	// names has the keys of all cells of jobs by name, of two jobs those of the later one, and
 	// numerics the numerics of the oldest job.
 	names    map[tables.Name]string
@@ -273,17 +277,19 @@ type knownCells struct {
 // leavesOut reports whether a job is done and may have cells that were not run, for their budget.
 func leavesOut(j *experiment.ClusterJob) bool { return j.State == protocol.Done && j.CellsNotRun > 0 }
 
-// known returns the cells that jobs have, or will have; without those that failed where these are
-// to be run again, unless a job is about to. every: the records of all cells are read.
-func (e *onCluster) known(ctx context.Context, retry, every bool) (*knownCells, error) {
-	all, err := e.read(ctx, func(j *experiment.ClusterJob) bool { return every || retry || !live(j) || leavesOut(j) })
+// known returns the cells that jobs have, or will have; without those that failed, or lack what is
+// recorded, where these are to be run again, unless a job is about to. every: the records of all
+// cells are read.
+func (e *onCluster) known(ctx context.Context, flags *cellFlags, of *experiment.Recorded, every bool) (*knownCells, error) {
+	retry := flags.RetryFailed
+	all, err := e.read(ctx, false, func(j *experiment.ClusterJob) bool { return every || retry || !live(j) || leavesOut(j) })
 	if err != nil {
 		return nil, err
 	}
-	k := &knownCells{records: all.records, has: make(map[string]bool), failed: make(map[string]bool), names: make(map[tables.Name]string)}
+	k := &knownCells{records: all.records, has: make(map[string]bool), again: make(map[string]bool), lacking: make(map[string]bool), names: make(map[tables.Name]string)}
 	for key, r := range all.records {
 		k.has[key] = r.Outcome.Error == "" || !retry
-		k.failed[key] = !k.has[key]
+		k.again[key] = !k.has[key]
 	}
 	for _, j := range e.jobs {
 		if !live(j) {
@@ -302,12 +308,12 @@ func (e *onCluster) known(ctx context.Context, retry, every bool) (*knownCells, 
 				continue
 			}
 			k.names[j.NameOf(c)] = c.Key
-			if !k.failed[c.Key] || j.State != protocol.Done && all.jobs[c.Key] != j.ID {
+			if !k.again[c.Key] || j.State != protocol.Done && all.jobs[c.Key] != j.ID {
 				k.has[c.Key] = true
 			}
 		}
 	}
-	return k, nil
+	return k, k.lack(e.jobs, all, of, flags.RecordAgain)
 }
 
 // ended counts those of the cells that have ended and are not run again, by row.
@@ -344,7 +350,7 @@ func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*cl
 			continue
 		}
 		for i := range cells {
-			if c := &cells[i]; !known.has[c.Key] && known.failed[c.Key] {
+			if c := &cells[i]; !known.has[c.Key] && known.again[c.Key] {
 				j.Cells.Again++
 			}
 		}
@@ -382,9 +388,9 @@ func (e *onCluster) freeName(name string) string {
 }
 
 // submit submits the cells of a spec that no job of its experiment has, and returns how many
-// there are; retry: also those that failed; models: their models are kept. The experiment has the
+// there are; flags: also those that are run again; models: their models are kept. The experiment has the
 // layout of the spec then.
-func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry, models bool) (*onCluster, int, error) {
+func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags, models bool) (*onCluster, int, error) {
 	e, err := readJobs(a.ctx, cl, of.Name)
 	if err != nil {
 		return nil, 0, err
@@ -393,7 +399,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry, 
 	if err != nil {
 		return nil, 0, err
 	}
-	known, err := e.known(a.ctx, retry, of.HasBudgets())
+	known, err := e.known(a.ctx, flags, &of.Record, of.HasBudgets())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -404,11 +410,15 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, retry, 
 			p.plan.Job.Cells.Models = models
 		}
 	}
+	if err := of.CheckRecords(all); err != nil {
+		return nil, 0, err
+	}
 	outline := experiment.NewOutline(of, all, skipped)
 	layout, err := outline.Layout()
 	if err != nil {
 		return nil, 0, err
 	}
+	noteLacking(a, known.lackingOf(layout))
 	noteAgain(a, layout.Again(known.names, func(key string) bool { return known.has[key] }), known.numerics)
 	r, n, err := e.request(a.ctx, of, plans, outline, layout.Spent(known.records), known)
 	if err != nil {

@@ -49,7 +49,7 @@ func (w *watchedGrid) read(ctx context.Context, jobs int) *cellGrid {
 		of.layout = w.layout
 		w.of, w.jobs = of, jobs
 	}
-	t, err := w.of.table(ctx)
+	t, err := w.of.table(ctx, false)
 	if err != nil {
 		return nil
 	}

@@ -26,6 +26,9 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 		}
 		plans = append(plans, l.plan)
 	}
+	if err := s.CheckRecords(plans); err != nil {
+		return nil, err
+	}
 	layout, err := experiment.NewLayout(s, plans, skipped)
 	if err != nil {
 		return nil, err
@@ -45,7 +48,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	if err := folder.PutLayout(layout); err != nil {
 		return nil, err
 	}
-	works, err := c.works(a, sets, records)
+	works, err := c.works(a, sets, records, &s.Record)
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +97,9 @@ func noteAgain(a *app, again []tables.Name, was int) {
 }
 
 // works lists what there is to do.
-func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*experiment.Record) ([]*runner.Work, error) {
+func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*experiment.Record, of *experiment.Recorded) ([]*runner.Work, error) {
 	var works []*runner.Work
-	todo, kept := 0, 0
+	todo, kept, lacking := 0, 0, 0
 	for _, l := range sets {
 		cells, err := l.plan.Cells()
 		if err != nil {
@@ -104,8 +107,11 @@ func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*exp
 		}
 		w := &runner.Work{Plan: l.plan, Data: l.data, Ended: make(map[int]runner.Ended)}
 		for _, cell := range cells {
-			if r := records[cell.Key]; r != nil && (r.Outcome.Error == "" || !c.RetryFailed) {
+			if r := records[cell.Key]; r != nil && !c.cellFlags.wants(r, of) {
 				kept++
+				if r.Lacks(of) {
+					lacking++
+				}
 				e := w.Ended[cell.Row]
 				w.Ended[cell.Row] = runner.Ended{Cells: e.Cells + 1, Seconds: e.Seconds + r.Seconds}
 				continue
@@ -118,6 +124,7 @@ func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*exp
 		}
 	}
 	a.note("%s to run, %s", plural(todo, "cell"), endedBefore(kept))
+	noteLacking(a, lacking)
 	return works, nil
 }
 
@@ -167,13 +174,16 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 	})
 }
 
-// againOf tells by key which state the cells to be run have: those that are run again have failed.
+// againOf tells by key which state the cells to be run have: those that are run again have ended.
 func againOf(works []*runner.Work, records map[string]*experiment.Record) map[string]string {
 	states := make(map[string]string)
 	for _, w := range works {
 		for _, cell := range w.Cells {
 			states[cell.Key] = tables.Missing
-			if r := records[cell.Key]; r != nil {
+			switch r := records[cell.Key]; {
+			case r != nil && r.Outcome.Error == "":
+				states[cell.Key] = tables.Done
+			case r != nil:
 				states[cell.Key] = tables.Failed
 			}
 		}

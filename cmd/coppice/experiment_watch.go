@@ -255,7 +255,7 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 		return err
 	}
 	e.layout = layout
-	t, err := e.table(a.ctx)
+	t, err := e.table(a.ctx, true)
 	if err != nil {
 		return err
 	}
@@ -347,14 +347,17 @@ func (c *experimentDeleteCmd) Run(a *app) error {
 
 type experimentExtendCmd struct {
 	specArg
-	RetryFailed bool `help:"Run the cells again that failed."`
-	KeepModels  bool `help:"Keep the model of each cell that is run, as a model of the cluster."`
+	cellFlags
+	KeepModels bool `help:"Keep the model of each cell that is run, as a model of the cluster."`
 	changeFlags
 }
 
 // Run implements `coppice experiment extend`.
 func (c *experimentExtendCmd) Run(a *app) error {
 	s, err := c.read()
+	if err == nil {
+		err = c.cellFlags.set(s)
+	}
 	if err != nil {
 		return err
 	}
@@ -366,7 +369,7 @@ func (c *experimentExtendCmd) Run(a *app) error {
 	if _, err := jobsOf(a, cl, s.Name); err != nil {
 		return err
 	}
-	_, n, err := c.submit(a, cl, s, c.RetryFailed, c.KeepModels)
+	_, n, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/childjob"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -73,6 +75,9 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 	if c := j.Job.Cells; c.Models && c.Count() > protocol.MaxCellModels {
 		return nil, fmt.Errorf("%w: job %s keeps the models of %d cells, at most %d are possible", errBad, j.Name, c.Count(), protocol.MaxCellModels)
 	}
+	if err := checkRecords(j, d.Manifest); err != nil {
+		return nil, err
+	}
 	if j.Job.Weights != "" {
 		return nil, fmt.Errorf("%w: job %s of an experiment begins from weights; only single jobs may", errBad, j.Name)
 	}
@@ -83,6 +88,16 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 		return nil, err
 	}
 	return &protocol.SubmitEntry{Name: j.Name, Dataset: d.Name, Spec: j.Spec, Job: j.Job, MaxQueue: uint32(s.cfg.Quotas.Queue), Time: time.Now().Unix()}, nil
+}
+
+// checkRecords refuses cells that keep too much beside their outcomes.
+func checkRecords(j *protocol.ExperimentJob, m *dataset.Manifest) error {
+	one := pipeline.RecordBytes(j.Job, m)
+	if all := one * int64(j.Job.Cells.Count()); one > protocol.MaxCellRecord || all > protocol.MaxCellRecords {
+		return fmt.Errorf("%w: job %s keeps up to %d bytes of records of each of %d cells, at most %d of each and %d of all are possible",
+			errBad, j.Name, one, j.Job.Cells.Count(), protocol.MaxCellRecord, protocol.MaxCellRecords)
+	}
+	return nil
 }
 
 // cells answers with the outcomes of cells that have ended, from a unit on, at most a page.
@@ -100,14 +115,23 @@ func (s *Server) cells(r *http.Request) (any, error) {
 			return nil, fmt.Errorf("%w: from=%.80q: want the number of a cell", errBad, text)
 		}
 	}
+	answer := &cellsAnswer{JobCells: protocol.JobCells{Cells: []protocol.CellOutcome{}}, records: r.URL.Query().Get("records") == "true"}
 	if j.State == protocol.Done {
-		return s.storedCells(r.Context(), j, from)
+		err = s.storedCells(r.Context(), answer, j, from)
+	} else {
+		err = s.recordedCells(r.Context(), answer, j, from)
 	}
-	return s.recordedCells(r.Context(), j, from)
+	return &answer.JobCells, err
+}
+
+// cellsAnswer is an answer in the making.
+type cellsAnswer struct {
+	protocol.JobCells
+	records bool // curves and predictions are asked for
 }
 
 // storedCells reads the blob that has the outcome of a cell of a job that is done.
-func (s *Server) storedCells(ctx context.Context, j *state.Job, from int) (*protocol.JobCells, error) {
+func (s *Server) storedCells(ctx context.Context, answer *cellsAnswer, j *state.Job, from int) error {
 	first := 0
 	for _, ref := range j.Cells {
 		next := first + ref.Count
@@ -117,13 +141,12 @@ func (s *Server) storedCells(ctx context.Context, j *state.Job, from int) (*prot
 		}
 		b, err := s.cfg.Blobs.Get(ctx, ref.Blob)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		parts, took, err := childjob.Cells(b, ref.Count)
 		if err != nil {
-			return nil, fmt.Errorf("%v: blob %s: %w", j, ref.Blob, err)
+			return fmt.Errorf("%v: blob %s: %w", j, ref.Blob, err)
 		}
-		answer := &protocol.JobCells{Cells: []protocol.CellOutcome{}}
 		for i := from - first; i < len(parts); i++ {
 			ns := uint64(0)
 			if took != nil {
@@ -132,22 +155,21 @@ func (s *Server) storedCells(ctx context.Context, j *state.Job, from int) (*prot
 			if len(parts[i]) == 0 { // it was not run
 				continue
 			}
-			if err := addCell(answer, first+i, parts[i], ns); err != nil {
-				return nil, err
+			if err := answer.add(first+i, parts[i], ns); err != nil {
+				return err
 			}
 		}
 		if next < j.Job.Cells.Count() {
 			answer.Next = next
 		}
-		return answer, nil
+		return nil
 	}
-	return &protocol.JobCells{Cells: []protocol.CellOutcome{}}, nil
+	return nil
 }
 
 // recordedCells reads what is recorded of a job that is not done. While it has not ended, a
 // result that is not at hand is left out: it may be there later.
-func (s *Server) recordedCells(ctx context.Context, j *state.Job, from int) (*protocol.JobCells, error) {
-	answer := &protocol.JobCells{Cells: []protocol.CellOutcome{}}
+func (s *Server) recordedCells(ctx context.Context, answer *cellsAnswer, j *state.Job, from int) error {
 	bytes := uint64(0)
 	for part := range j.PartsFrom(j.Round+1, uint32(from)) {
 		if len(answer.Cells) == protocol.CellsPage || bytes > maxFoldReads || ctx.Err() != nil {
@@ -165,22 +187,27 @@ func (s *Server) recordedCells(ctx context.Context, j *state.Job, from int) (*pr
 		b, err := get(part.Digest)
 		switch {
 		case err != nil && j.State.Final():
-			return nil, fmt.Errorf("cell %d of %v: %w", part.Unit, j, err)
+			return fmt.Errorf("cell %d of %v: %w", part.Unit, j, err)
 		case err != nil:
 			continue
 		}
-		if err := addCell(answer, int(part.Unit), b, part.Compute); err != nil {
-			return nil, err
+		if err := answer.add(int(part.Unit), b, part.Compute); err != nil {
+			return err
 		}
 	}
-	return answer, ctx.Err()
+	return ctx.Err()
 }
 
-func addCell(to *protocol.JobCells, unit int, part []byte, took uint64) error {
+// add adds the outcome of a cell.
+func (a *cellsAnswer) add(unit int, part []byte, took uint64) error {
 	o, err := childjob.Decode(part)
 	if err != nil {
 		return err
 	}
-	to.Cells = append(to.Cells, protocol.CellOutcome{Unit: unit, Outcome: json.RawMessage(o.Head), Seconds: float64(took) / 1e9})
+	c := protocol.CellOutcome{Unit: unit, Outcome: json.RawMessage(o.Head), Seconds: float64(took) / 1e9}
+	if a.records {
+		c.Curve, c.Predictions = o.Curve, o.Predictions
+	}
+	a.Cells = append(a.Cells, c)
 	return nil
 }

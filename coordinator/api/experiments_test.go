@@ -55,6 +55,9 @@ func TestOutlines(t *testing.T) {
 		t.Errorf("%+v", list.Jobs)
 	}
 	r = studyOf(m, "w", 1)
+	r.Jobs[0].Job.Cells.PredictedRows = round.MaxPredictedRows + 1
+	s.refuse(400, "POST", "/v1/experiments", r, "the predictions of 7 rows")
+	r.Jobs[0].Job.Cells.PredictedRows = 0
 	r.Jobs[0].Job.Cells.Models, r.Jobs[0].Job.Cells.Repeats = true, protocol.MaxCellModels/4+1
 	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 cells", "at most 10000")
 }
@@ -99,6 +102,8 @@ func TestCellsOfJobs(t *testing.T) {
 	check("e.t.0", "2", `3 {"steps":3} 1.5, `)
 	s.propose(protocol.EntryCancel, protocol.CancelEntry{Job: list.Jobs[0].ID})
 	check("e.t.0", "0", three)
+	recorded := &childjob.Outcome{Head: []byte(`{"steps":2}`), Curve: []byte("curve"), Predictions: []byte("rows")}
+	parts[2] = recorded.Encode()
 	b := childjob.AppendCells(nil, parts, took)
 	blob, err := s.cfg.Blobs.Folder.Put(b)
 	if err != nil {
@@ -108,6 +113,13 @@ func TestCellsOfJobs(t *testing.T) {
 		Models: []protocol.ModelRef{{Digest: strings.Repeat("ab", 32), Blob: blob, Bytes: 5}}})
 	check("e.t.1", "2", `2 {"steps":2} 1, 3 {"steps":3} 1.5, `)
 	check("e.t.1", "4", "")
+	for from, records := range map[string]bool{"2&records=true": true, "2&records=false": false} {
+		var got protocol.JobCells
+		s.get("GET", "/v1/jobs/e.t.1/cells?from="+from, nil, &got)
+		if c := got.Cells[0]; (string(c.Curve) == "curve" && string(c.Predictions) == "rows") != records || (c.Curve == nil && c.Predictions == nil) == records {
+			t.Errorf("%s: %+v", from, c)
+		}
+	}
 	var models []protocol.ModelInfo
 	if s.get("GET", "/v1/models", nil, &models); len(models) != 1 || models[0].Name != "e.t.1/abababababab" {
 		t.Errorf("%+v", models)

@@ -86,3 +86,27 @@ func (c *Cell) UnmarshalJSON(b []byte) error {
 	c.Values, c.Mean, c.CandidateKL = v.Values, v.Mean, v.CandidateKL
 	return nil
 }
+
+// curveJSON is a Curve with its lists replaced.
+type curveJSON struct {
+	Steps      []uint64 `json:"steps"`
+	Training   numbers  `json:"training_loss"`
+	Validation numbers  `json:"validation_loss,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c Curve) MarshalJSON() ([]byte, error) {
+	return json.Marshal(curveJSON{c.Steps, c.Training, c.Validation})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Curve) UnmarshalJSON(b []byte) error {
+	var v curveJSON
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return err
+	}
+	*c = Curve{v.Steps, v.Training, v.Validation}
+	return nil
+}

@@ -37,6 +37,30 @@ type Dataset struct {
 	Labels   int    `json:"labels"`
 	Folds    int    `json:"folds"` // of one repeat
 	Digest   string `json:"digest"`
+	// Axis says what the labels are, where cells have predictions.
+	Axis *Labels `json:"label_axis,omitempty"`
+}
+
+// Labels says what the labels of a dataset are.
+type Labels struct {
+	Names   []string `json:"names,omitempty"`   // empty: they have none
+	Scale   bool     `json:"scale,omitempty"`   // they are whole numbers from First on
+	First   int      `json:"first,omitempty"`   // number of the first one
+	Classes bool     `json:"classes,omitempty"` // they are classes
+}
+
+// Curve is a learning curve, by step. A loss that is not known is null in JSON and NaN here.
+type Curve struct {
+	Steps      []uint64  `json:"steps"`
+	Training   []float64 `json:"training_loss"`
+	Validation []float64 `json:"validation_loss,omitempty"` // nil: no step has one
+}
+
+// Predicted is a test row with its true and predicted label distribution.
+type Predicted struct {
+	Row       uint32    `json:"row"` // number in the file
+	True      []float32 `json:"true"`
+	Predicted []float32 `json:"predicted"`
 }
 
 // Row is an algorithm with its settings.
@@ -75,6 +99,11 @@ type Cell struct {
 	// Confusion counts the test rows of labels that are classes by true and by predicted class, where
 	// there are at most MaxConfusion of them.
 	Confusion [][]uint64 `json:"confusion,omitempty"`
+	// Curve is the learning curve, where the experiment records it.
+	Curve *Curve `json:"curve,omitempty"`
+	// Predictions are those of some test rows, where the experiment records them and the row
+	// predicts distributions.
+	Predictions []Predicted `json:"predictions,omitempty"`
 	// CandidateKL are the K-L of the row's candidates on training rows that they were not trained on.
 	CandidateKL []float64 `json:"candidate_kl,omitempty"`
 	// MeanKL is, beside CandidateKL, the mean predictor's K-L on the tested rows. None of these is of clipped

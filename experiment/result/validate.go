@@ -95,7 +95,7 @@ func (t *Table) checkCell(c *Cell) error {
 	case c.Rows < 0 || !(c.Seconds >= 0 && c.Seconds <= math.MaxFloat64):
 		return fmt.Errorf("%d test rows, %v seconds", c.Rows, c.Seconds)
 	}
-	return cmp.Or(t.checkState(c), c.checkBeside())
+	return cmp.Or(t.checkState(c), c.checkBeside(), c.checkRecords(t.Datasets[c.Dataset].Labels))
 }
 
 // checkBeside checks cumulative scores and the confusion matrix, where they are there.
@@ -111,6 +111,30 @@ func (c *Cell) checkBeside() error {
 	for i, line := range c.Confusion {
 		if len(line) != len(c.Confusion) {
 			return fmt.Errorf("a confusion matrix of %d classes: line %d has %d fields", len(c.Confusion), i, len(line))
+		}
+	}
+	return nil
+}
+
+// checkRecords checks the curve and the predictions of a dataset with so many labels, where they are there.
+func (c *Cell) checkRecords(labels int) error {
+	if c.State != Done && (c.Curve != nil || len(c.Predictions) > 0) {
+		return fmt.Errorf("it is %s and has a learning curve or predictions", c.State)
+	}
+	if v := c.Curve; v != nil {
+		n := len(v.Steps)
+		if n == 0 || len(v.Training) != n || v.Validation != nil && len(v.Validation) != n {
+			return fmt.Errorf("a learning curve of %d steps, %d training losses and %d validation losses", n, len(v.Training), len(v.Validation))
+		}
+		for i := 1; i < n; i++ {
+			if v.Steps[i] <= v.Steps[i-1] {
+				return fmt.Errorf("a learning curve whose step %d is %d, after %d", i, v.Steps[i], v.Steps[i-1])
+			}
+		}
+	}
+	for i := range c.Predictions {
+		if p := &c.Predictions[i]; len(p.True) != labels || len(p.Predicted) != labels {
+			return fmt.Errorf("prediction %d has %d true and %d predicted degrees of %d labels", i, len(p.True), len(p.Predicted), labels)
 		}
 	}
 	return nil

@@ -3,10 +3,12 @@ package local
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -53,6 +55,7 @@ func TestCells(t *testing.T) {
 	d := artificial(t, 200)
 	names := []string{"ldlf", "structrf", "ensemble"}
 	j := cellsOf(t, d, 2, 2, names...)
+	j.Cells.Curves, j.Cells.PredictedRows = true, 4
 	want := run(t, d, j, Options{Lanes: 1})
 	if got := run(t, d, j, Options{Lanes: 3}); got.ModelDigest != want.ModelDigest || !reflect.DeepEqual(encodedCells(t, got), encodedCells(t, want)) {
 		t.Error("three lanes have other cells than one")
@@ -78,11 +81,35 @@ func TestCells(t *testing.T) {
 					t.Fatal(err)
 				}
 				alone := of.Folds[cell.Fold]
+				checkRecords(t, o, alone)
 				if o.ModelDigest != alone.ModelDigest || o.Measures != alone.Measures || o.MeanPredictor != alone.MeanPredictor || len(o.Model) > 0 {
 					t.Errorf("%s, repeat %d, fold %d: digest %.12s, alone %.12s", a, repeat, cell.Fold, o.ModelDigest, alone.ModelDigest)
 				}
 			}
 		}
+	}
+}
+
+// checkRecords: a cell has the curve of the fold alone, and four of its predictions.
+func checkRecords(t *testing.T, o, alone *pipeline.Outcome) {
+	t.Helper()
+	if !o.Curve.Equal(alone.Curve) || o.Curve == nil {
+		t.Errorf("the curve is %+v, alone %+v", o.Curve, alone.Curve)
+	}
+	some, err := predictions.Decode(o.Predictions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := predictions.Decode(alone.Predictions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []int
+	for _, row := range some.Row {
+		places = append(places, slices.Index(all.Row, row))
+	}
+	if len(places) != 4 || !reflect.DeepEqual(all.Only(places), some) {
+		t.Errorf("rows %v, alone %v", some.Row, all.Row)
 	}
 }
 
@@ -101,6 +128,9 @@ func TestFailedCell(t *testing.T) {
 		c, err := pipeline.DecodeOutcome(encodedCells(t, o)[unit])
 		if err != nil {
 			t.Fatal(err)
+		}
+		if c.Curve != nil || c.Predictions != nil {
+			t.Errorf("the cell %v has a curve or predictions that nobody asked for", cell)
 		}
 		switch cell.Row {
 		case 1:

@@ -185,7 +185,8 @@ func Child(ctx context.Context, parent *jobrun.Job, j *round.Job, o Options) ([]
 	return newRunner(parent, &o).children(parent)(ctx, j, o)
 }
 
-// child runs a child job in one lane; others run beside it.
+// child runs a child job in one lane, with a learning curve of at most o.Points points; others run
+// beside it.
 func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 	if j.Folds > 0 || j.Cells != nil {
 		return nil, errors.New("a child job cannot have folds or cells of its own")
@@ -194,10 +195,7 @@ func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	o.Lanes, o.Points = 1, curve.FoldPoints
-	if r.job.Spec.Cells != nil {
-		o.Points = 0
-	}
+	o.Lanes = 1
 	outcome, err := r.run(ctx, child, o)
 	if err != nil {
 		return nil, err
@@ -206,14 +204,16 @@ func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, er
 }
 
 // children returns what runs the child jobs of a job: of a job of cells those that fail have
-// outcomes too.
+// outcomes too. Cells have curves where these are kept, and the jobs that a cell consists of none.
 func (r *runner) children(job *jobrun.Job) childRunner {
-	if job.Spec.Cells == nil {
-		return r.child
+	cells, points := job.Spec.Cells, curve.FoldPoints
+	if cells != nil && !cells.Curves || cells == nil && r.job.Spec.Cells != nil {
+		points = 0
 	}
 	return func(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
+		o.Points = points
 		part, err := r.child(ctx, j, o)
-		if ofCell(ctx, err) {
+		if cells != nil && ofCell(ctx, err) {
 			return pipeline.FailedOutcome(err).Encode()
 		}
 		return part, err

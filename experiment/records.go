@@ -1,0 +1,193 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/algorithms/predictions"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// Recorded says what is recorded of each cell beside its outcome.
+type Recorded struct {
+	Curve       bool `json:"curve,omitempty"`       // the learning curve
+	Predictions bool `json:"predictions,omitempty"` // what it predicts of some test rows
+
+	At yamltree.Place `json:"-"`
+}
+
+// The words of Recorded.
+const (
+	recordCurve       = "curve"
+	recordPredictions = "predictions"
+)
+
+var recordWords = []string{recordCurve, recordPredictions}
+
+// add takes a word; the error says that it is none, or that it stands there twice.
+func (r *Recorded) add(word string) error {
+	of := map[string]*bool{recordCurve: &r.Curve, recordPredictions: &r.Predictions}[word]
+	switch {
+	case of == nil:
+		return fmt.Errorf("%q is not recorded%s; %s can be", word, param.Suggest(word, recordWords), strings.Join(recordWords, " and "))
+	case *of:
+		return fmt.Errorf("%s stands there twice", word)
+	}
+	*of = true
+	return nil
+}
+
+// SetRecorded takes words from the command line in the place of the spec's.
+func (s *Spec) SetRecorded(words []string) error {
+	s.Record = Recorded{}
+	for _, word := range words {
+		if err := s.Record.add(word); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record reads what is recorded: a word, or a list of words.
+func (s *Spec) record(e entry) {
+	s.Record.At = e.valueAt
+	if word, ok := yamltree.Scalar(e.value); ok {
+		if err := s.Record.add(word); err != nil {
+			s.fail(e.valueAt, "record: %v", err)
+		}
+		return
+	}
+	for i, word := range s.texts(e) {
+		if err := s.Record.add(word); err != nil {
+			s.fail(placeOf(s.sequence(e)[i]), "record: %v", err)
+		}
+	}
+}
+
+// Any reports whether anything is recorded.
+func (r *Recorded) Any() bool { return r.Curve || r.Predictions }
+
+// In reports whether a job of cells keeps what is recorded.
+func (r *Recorded) In(c *round.Cells) bool {
+	return (c.Curves || !r.Curve) && (c.PredictedRows > 0 || !r.Predictions)
+}
+
+// set has a job of cells keep what is recorded.
+func (r *Recorded) set(c *round.Cells) {
+	c.Curves, c.PredictedRows = r.Curve, 0
+	if r.Predictions {
+		c.PredictedRows = round.MaxPredictedRows
+	}
+}
+
+// checkRecords returns an error if the records of a plan's cells take more than the bounds: those
+// of one cell, or those of all of the experiment with what plans before had.
+func (s *Spec) checkRecords(p *Plan, before int64) (all int64, err error) {
+	if p.Job == nil {
+		return before, nil
+	}
+	one := pipeline.RecordBytes(p.Job, p.Manifest)
+	if one > protocol.MaxCellRecord {
+		return 0, s.Error(s.Record.At, "record: dataset %s: predictions of %d rows of %d labels take %d bytes of each cell, at most %d are possible",
+			p.Dataset.Name, p.Job.Cells.PredictedRows, p.Manifest.Labels, one, protocol.MaxCellRecord)
+	}
+	return before + one*int64(p.Job.Cells.Count()), nil
+}
+
+// CheckRecords returns an error if what the plans record of their cells takes too much.
+func (s *Spec) CheckRecords(plans []*Plan) (err error) {
+	all := int64(0)
+	for _, p := range plans {
+		if all, err = s.checkRecords(p, all); err != nil {
+			return err
+		}
+	}
+	if all > protocol.MaxCellRecords {
+		return s.Error(s.Record.At, "record: the records of all cells take up to %d MB, at most %d are possible: leave out %s, or some of the rows, repeats or folds",
+			all>>20, protocol.MaxCellRecords>>20, strings.Join(recordWords, " or "))
+	}
+	return nil
+}
+
+// axisOf says what the labels are, where predictions are recorded.
+func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
+	if !r.Predictions {
+		return nil
+	}
+	l := &result.Labels{Names: m.LabelNames, Classes: m.LabelType.Classes}
+	if scale := m.LabelType.Scale; scale != nil {
+		l.Scale, l.First = true, scale.Low
+	}
+	return l
+}
+
+// Lacks reports whether a cell that ended well has not what is recorded.
+func (r *Record) Lacks(of *Recorded) bool {
+	return r.Outcome.Error == "" && (of.Curve && r.Outcome.Curve == nil || of.Predictions && len(r.Outcome.Predictions) == 0)
+}
+
+// BetterThan reports whether a record counts in the place of an earlier one of the same cell: of one
+// that failed, or has less.
+func (r *Record) BetterThan(before *Record) bool {
+	if before == nil || before.Outcome.Error != "" {
+		return true
+	}
+	has := &Recorded{Curve: before.Outcome.Curve != nil, Predictions: len(before.Outcome.Predictions) > 0}
+	return r.Outcome.Error == "" && !r.Lacks(has) && before.Lacks(&Recorded{Curve: r.Outcome.Curve != nil, Predictions: len(r.Outcome.Predictions) > 0})
+}
+
+// SetRecords sets the learning curve and the predictions from their encodings, which may be empty.
+func (r *Record) SetRecords(line, predicted []byte) error {
+	r.Outcome.Predictions = predicted
+	if len(line) == 0 {
+		return nil
+	}
+	c, err := curve.Decode(line)
+	if err != nil {
+		return err
+	}
+	r.Outcome.Curve = c
+	return nil
+}
+
+// fillRecords sets what a record has of the learning curve and the predictions, as far as the
+// experiment records them.
+func fillRecords(c *result.Cell, o *pipeline.Outcome, of *Recorded) {
+	if of.Curve && o.Curve != nil {
+		c.Curve = curveOf(o.Curve.Points())
+	}
+	if !of.Predictions || len(o.Predictions) == 0 {
+		return
+	}
+	set, err := predictions.Decode(o.Predictions)
+	if err != nil || set.Number { // numbers have no distributions
+		return
+	}
+	for i, row := range set.Row {
+		c.Predictions = append(c.Predictions, result.Predicted{Row: row, True: set.TruthOf(i), Predicted: set.PredictedOf(i)})
+	}
+}
+
+// curveOf is a curve as tables have it; nil: there are no points.
+func curveOf(points []curve.Point) *result.Curve {
+	if len(points) == 0 {
+		return nil
+	}
+	c := new(result.Curve)
+	for _, p := range points {
+		c.Steps, c.Training, c.Validation = append(c.Steps, p.Step), append(c.Training, p.Training), append(c.Validation, p.Validation)
+	}
+	if !slices.ContainsFunc(c.Validation, func(v float64) bool { return !math.IsNaN(v) }) {
+		c.Validation = nil
+	}
+	return c
+}
