@@ -6,9 +6,9 @@ import (
 )
 
 // canonical replaces -0 by +0. Dense partials, row-sparse partials and absent rows then
-// add up to the same bits (design section 8.4).
-func canonical(p *round.Partial) {
+// add up to the same bits (design section 8.4). It reports whether all float32 numbers are finite.
+func canonical(p *round.Partial) (finite bool) {
 	num.Canonical64(p.F64)
-	num.Canonical32(p.F32)
-	num.Canonical32(p.Values)
+	finite = num.Canonical32(p.F32)
+	return num.Canonical32(p.Values) && finite
 }

@@ -1,13 +1,17 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// CheckFinite returns an error that names the first number of p that is NaN or
+// ErrNonFinite is what errors of CheckFinite are.
+var ErrNonFinite = errors.New("non-finite partial")
+
+// CheckFinite returns an error, which is ErrNonFinite, that names the first number of p that is NaN or
 // infinite, or nil. The cause is bad memory on the machine, or training that diverges;
 // a second machine's result tells which.
 func CheckFinite(p *round.Partial) error {
@@ -28,7 +32,7 @@ func nonFinite(what string, i int, v float64) error {
 	if math.IsNaN(v) {
 		name = "NaN"
 	}
-	return fmt.Errorf("non-finite partial: %s %d is %s", what, i, name)
+	return fmt.Errorf("%w: %s %d is %s", ErrNonFinite, what, i, name)
 }
 
 // firstNonFinite returns the position of the first value that is NaN or infinite,

@@ -4,26 +4,42 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// RunUnit computes one unit of a Sum round into dst. It is the only caller of SumKernel.Run, in
-// this process and on workers.
+// RunUnit computes one unit of a Sum round into dst.
 func RunUnit(dst *round.Partial, k round.Kernel, u round.Unit, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
+	_, err := runUnit(dst, k, u, d, v, cache, scratch)
+	return err
+}
+
+// RunFinite is RunUnit that returns the error of CheckFinite, which is ErrNonFinite, where dst is not finite. It
+// takes no longer: large partials are not read once more for it.
+func RunFinite(dst *round.Partial, k round.Kernel, u round.Unit, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
+	finite, err := runUnit(dst, k, u, d, v, cache, scratch)
+	if err != nil || finite && num.Finite64(dst.F64) {
+		return err
+	}
+	return CheckFinite(dst)
+}
+
+// runUnit is RunUnit that reports whether all float32 numbers are finite. It is the only caller of SumKernel.Run, in
+// this process and on workers.
+func runUnit(dst *round.Partial, k round.Kernel, u round.Unit, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) (finite bool, err error) {
 	s, ok := k.(round.SumKernel)
 	if !ok {
-		return fmt.Errorf("unit %d: the algorithm sums nothing", u.ID)
+		return false, fmt.Errorf("unit %d: the algorithm sums nothing", u.ID)
 	}
 	value, err := cache.get(s, u, d, v, scratch)
 	if err != nil {
-		return fmt.Errorf("unit %d: %w", u.ID, err)
+		return false, fmt.Errorf("unit %d: %w", u.ID, err)
 	}
 	if value != nil {
 		defer value.Release()
 	}
 	if err := s.Run(dst, u, d, v, value, scratch); err != nil {
-		return fmt.Errorf("unit %d: %w", u.ID, err)
+		return false, fmt.Errorf("unit %d: %w", u.ID, err)
 	}
-	canonical(dst)
-	return nil
+	return canonical(dst), nil
 }

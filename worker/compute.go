@@ -82,8 +82,8 @@ func (w *worker) computeSum(b *batch, i int, x *lane) error {
 	p := b.tree.Partial()
 	b.mu.Unlock()
 	err := w.runKernel(p, b, i, x)
-	if err == nil {
-		err = w.checkFinite(b.job, p)
+	if errors.Is(err, engine.ErrNonFinite) {
+		err = w.nonFinite(b.job, err)
 	}
 	if w.cfg.Spoil != nil && err == nil {
 		w.cfg.Spoil(b.run.Units[i], p, nil)
@@ -99,14 +99,12 @@ func (w *worker) computeSum(b *batch, i int, x *lane) error {
 	return err
 }
 
-// checkFinite refuses a partial with a NaN or an infinity. What was derived may
+// nonFinite makes a failure of a partial with a NaN or an infinity: bad memory on this machine, or numbers
+// that diverge. The leader tells which by asking another worker. What was derived may
 // be at fault and is derived anew when the unit is asked for again.
-func (w *worker) checkFinite(j *job, p *round.Partial) error {
-	err := checkFinite(p)
-	if err != nil {
-		j.kept.Swap(w.kept.NewCache()).Close()
-	}
-	return err
+func (w *worker) nonFinite(j *job, err error) error {
+	j.kept.Swap(w.kept.NewCache()).Close()
+	return &failure{nonFinite: true, err: err}
 }
 
 func (w *worker) runKernel(p *round.Partial, b *batch, i int, x *lane) (err error) {
@@ -116,7 +114,7 @@ func (w *worker) runKernel(p *round.Partial, b *batch, i int, x *lane) (err erro
 	u.Lanes, x.job = x, j
 	defer func() { x.job = nil }() // an idle lane keeps no job in memory
 	w.metrics.Rows.Add(float64(len(u.Rows(j.open.Data))))
-	return engine.RunUnit(p, j.open.Kernel, u, j.open.Data, b.vars, j.kept.Load(), w.scratch(j, x.number))
+	return engine.RunFinite(p, j.open.Kernel, u, j.open.Data, b.vars, j.kept.Load(), w.scratch(j, x.number))
 }
 
 // scratch returns a lane's working memory for a job; only the lane itself asks.

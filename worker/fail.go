@@ -1,11 +1,6 @@
 package worker
 
-import (
-	"errors"
-
-	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/round"
-)
+import "errors"
 
 // failure says why a unit was not computed.
 type failure struct {
@@ -35,14 +30,4 @@ func failureOf(err error) *failure {
 		return &judged
 	}
 	return &failure{permanent: true, err: err}
-}
-
-// checkFinite returns a failure that names the first number of p that is NaN or
-// infinite: bad memory on this machine, or numbers that diverge. The leader tells
-// which by asking another worker.
-func checkFinite(p *round.Partial) error {
-	if err := engine.CheckFinite(p); err != nil {
-		return &failure{nonFinite: true, err: err}
-	}
-	return nil
 }

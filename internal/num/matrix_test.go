@@ -1,6 +1,7 @@
 package num
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -85,6 +86,23 @@ func TestStandardise(t *testing.T) {
 	})
 }
 
+// TestCanonicalFinite: Canonical32 finds a number that is not finite wherever it is.
+func TestCanonicalFinite(t *testing.T) {
+	for _, n := range []int{1, 8, 64, 72, 140} {
+		for at := range n {
+			for _, x := range []float64{math.MaxFloat32, math.Inf(1), math.Inf(-1), math.NaN()} {
+				vectors(func(name string) {
+					v := make([]float32, n)
+					v[at] = float32(x)
+					if got, want := Canonical32(v), x == math.MaxFloat32; got != want {
+						t.Fatalf("%s: %v at %d of %d: finite is %v", name, x, at, n, got)
+					}
+				})
+			}
+		}
+	}
+}
+
 // TestVectorLoops holds Add32, Scale32 and Canonical32 against single values.
 func TestVectorLoops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,8 +123,11 @@ func TestVectorLoops(t *testing.T) {
 			Scale32(got.v, factor)
 			requireSame(t, name+", scaled", got, scaled)
 			got = v.clone()
-			Canonical32(got.v)
+			finite := Canonical32(got.v)
 			requireSame(t, name+", canonical", got, canonical)
+			if finite != Finite32(v.v) {
+				t.Fatalf("%s: finite is %v of %v", name, finite, v.v)
+			}
 		})
 	})
 }

@@ -38,7 +38,7 @@ func transposed(dst []float32, to int, src []float32, from, rows, columns int) (
 func add32(dst, src []float32) int                             { return 0 }
 func scale32(v []float32, a float32) int                       { return 0 }
 func standardise(dst, x []float32, shift, scale []float64) int { return 0 }
-func canonical32(v []float32) int                              { return 0 }
+func canonical32(v []float32) (int, bool)                      { return 0, true }
 func canonical64(v []float64) int                              { return 0 }
 func exps(dst, x []float64) int                                { return 0 }
 func dot64(s *[4]float64, a, b []float64) int                  { return 0 }
@@ -48,6 +48,9 @@ func addScaled64Vectors(dst []float64, a float64, x []float64) int {
 
 func addOuterVia(m []float32, slot, index []uint32, a, x []float32) bool { return false }
 func sumOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {
+	return false
+}
+func narrowOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {
 	return false
 }
 func (s *rowSum) sum(dst []float32, lists, width int) bool { return false }

@@ -49,17 +49,22 @@ func scale32Go(v []float32, a float32) {
 }
 
 // Canonical32 turns each -0 of v into +0, as partials are written (design
-// section 8.4); then an absent row and a row of zeros are the same bytes.
-func Canonical32(v []float32) {
-	canonical32Go(v[canonical32(v):])
+// section 8.4); then an absent row and a row of zeros are the same bytes. It reports whether v has neither an
+// infinity nor a NaN.
+func Canonical32(v []float32) (finite bool) {
+	done, finite := canonical32(v)
+	return canonical32Go(v[done:]) && finite
 }
 
-func canonical32Go(v []float32) {
+func canonical32Go(v []float32) (finite bool) {
+	finite = true
 	for i, x := range v {
 		if x == 0 {
 			v[i] = 0
 		}
+		finite = finite && x-x == 0
 	}
+	return finite
 }
 
 // Canonical64 is Canonical32 for float64.

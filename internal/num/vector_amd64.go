@@ -11,7 +11,7 @@ func add32AVX2(dst, a *float32, n int)
 func scale32AVX2(v *float32, n int, a float32)
 
 //go:noescape
-func canonical32AVX2(v *float32, n int)
+func canonical32AVX2(v *float32, n int) (finite bool)
 
 //go:noescape
 func standardiseAVX2(dst, x *float32, shift, scale *float64, n int)
@@ -43,11 +43,10 @@ func scale32(v []float32, a float32) int {
 	return n
 }
 
-// canonical32 does the start of Canonical32 and returns its length.
-func canonical32(v []float32) int {
-	n := wholeVectors(len(v))
-	if n > 0 {
-		canonical32AVX2(unsafe.SliceData(v), n)
+// canonical32 does the start of Canonical32 and returns its length, and whether it is finite.
+func canonical32(v []float32) (n int, finite bool) {
+	if n = wholeVectors(len(v)); n == 0 {
+		return 0, true
 	}
-	return n
+	return n, canonical32AVX2(unsafe.SliceData(v), n)
 }

@@ -53,41 +53,56 @@ TEXT ·scale32AVX2(SB), NOSPLIT, $0-20
 	VBROADCASTSS a+16(FP), Y15
 	EACH(SCALE)
 
-// CANONICAL puts +0 in the place of -0: Y15 is -0.
+// CANONICAL puts +0 in the place of -0: Y15 is -0. LOOK makes y tell which are -0. Both gather in Y14 which are an infinity or a
+// NaN: Y13 is the exponent of these.
 #define CANONICAL(at, y) \
-	VPCMPEQD at(DI), Y15, y    \
-	VPANDN   at(DI), y, y      \
+	VMOVDQU  at(DI), y     \
+	VPAND    y, Y13, Y8    \
+	VPCMPEQD Y8, Y13, Y8   \
+	VPOR     Y8, Y14, Y14  \
+	VPCMPEQD y, Y15, Y8    \
+	VPANDN   y, Y8, y      \
 	VMOVDQU  y, at(DI)
 
-// func canonical32AVX2(v *float32, n int)
+#define LOOK(at, y) \
+	VMOVDQU  at(DI), y     \
+	VPAND    y, Y13, Y8    \
+	VPCMPEQD Y8, Y13, Y8   \
+	VPCMPEQD y, Y15, y     \
+	VPOR     Y8, Y14, Y14
+
+// func canonical32AVX2(v *float32, n int) (finite bool)
 //
 // Blocks without -0 are only read.
-TEXT ·canonical32AVX2(SB), NOSPLIT, $0-16
+TEXT ·canonical32AVX2(SB), NOSPLIT, $0-17
 	MOVQ     v+0(FP), DI
 	MOVQ     n+8(FP), CX
 	VPCMPEQD Y15, Y15, Y15
+	VPSRLD   $24, Y15, Y13
+	VPSLLD   $23, Y13, Y13
 	VPSLLD   $31, Y15, Y15
+	VPXOR    Y14, Y14, Y14
 	SUBQ     $64, CX
 	JLT      rest
 
 block:
-	VPCMPEQD 0(DI), Y15, Y0
-	VPCMPEQD 32(DI), Y15, Y1
-	VPCMPEQD 64(DI), Y15, Y2
-	VPCMPEQD 96(DI), Y15, Y3
-	VPCMPEQD 128(DI), Y15, Y4
-	VPCMPEQD 160(DI), Y15, Y5
-	VPCMPEQD 192(DI), Y15, Y6
-	VPCMPEQD 224(DI), Y15, Y7
-	VPOR     Y1, Y0, Y0
-	VPOR     Y3, Y2, Y2
-	VPOR     Y5, Y4, Y4
-	VPOR     Y7, Y6, Y6
-	VPOR     Y2, Y0, Y0
-	VPOR     Y6, Y4, Y4
-	VPOR     Y4, Y0, Y0
-	VPTEST   Y0, Y0
-	JNZ      some
+	LOOK(0, Y0)
+	LOOK(32, Y1)
+	LOOK(64, Y2)
+	LOOK(96, Y3)
+	LOOK(128, Y4)
+	LOOK(160, Y5)
+	LOOK(192, Y6)
+	LOOK(224, Y7)
+	VPOR   Y1, Y0, Y0
+	VPOR   Y3, Y2, Y2
+	VPOR   Y5, Y4, Y4
+	VPOR   Y7, Y6, Y6
+	VPOR   Y2, Y0, Y0
+	VPOR   Y6, Y4, Y4
+	VPOR   Y4, Y0, Y0
+	VPTEST Y0, Y0
+	JNZ    some
 
 next:
 	ADDQ $256, DI
@@ -105,6 +120,8 @@ one:
 	JNZ  one
 
 done:
+	VPTEST Y14, Y14
+	SETEQ  finite+16(FP)
 	VZEROUPPER
 	RET
 
