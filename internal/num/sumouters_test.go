@@ -18,7 +18,7 @@ type drawnOuters struct {
 }
 
 func drawOuters(t *rapid.T) *drawnOuters {
-	o := &drawnOuters{width: rapid.SampledFrom([]int{1, 8, 17, 63, 64, 65, 128}).Draw(t, "width")}
+	o := &drawnOuters{width: rapid.SampledFrom([]int{1, 8, 16, 17, 24, 32, 40, 63, 64, 65, 128}).Draw(t, "width")}
 	numbers, of := rapid.IntRange(1, 200).Draw(t, "numbers"), rapid.IntRange(1, 5).Draw(t, "rows of x")
 	o.x = values(t, of*o.width, "x")
 	a := values(t, rapid.IntRange(0, 20).Draw(t, "terms"), "a").v
