@@ -1,6 +1,9 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Fragment is a piece of a message that is larger than what NATS carries at
 // once. The pieces of one message come from one sender in order.
@@ -45,17 +48,20 @@ func (m *Fragment) Decode(b []byte) error {
 // send's first error; a message above MaxMessage, which nobody would take, is
 // refused. A limit that leaves a fragment no room for data panics.
 func Split(b []byte, limit int, sender, message uint64, send func([]byte) error) error {
-	return SplitLong(b, nil, limit, sender, message, send)
+	return SplitParts([][]byte{b}, limit, sender, message, send)
 }
 
-// SplitLong is Split of a message that is head and body, one behind the other.
-func SplitLong(head, body []byte, limit int, sender, message uint64, send func([]byte) error) error {
-	total := len(head) + len(body)
+// SplitParts is Split of a message that is parts, one behind the other.
+func SplitParts(parts [][]byte, limit int, sender, message uint64, send func([]byte) error) error {
+	total := 0
+	for _, p := range parts {
+		total += len(p)
+	}
 	switch {
-	case total <= limit && len(body) == 0:
-		return send(head)
+	case total <= limit && len(parts) == 1:
+		return send(parts[0])
 	case total <= limit:
-		return send(append(head[:len(head):len(head)], body...))
+		return send(slices.Concat(parts...))
 	case total > MaxMessage:
 		return fmt.Errorf("%w: %d bytes, at most %d are possible", ErrMessage, total, MaxMessage)
 	case limit <= fragmentHead:
@@ -63,17 +69,36 @@ func SplitLong(head, body []byte, limit int, sender, message uint64, send func([
 	}
 	piece := limit - fragmentHead
 	buf := make([]byte, 0, limit)
+	rest := walk{parts: parts}
 	for at := 0; at < total; at += piece {
-		end := min(at+piece, total)
+		n := min(piece, total-at)
 		f := Fragment{Sender: sender, Message: message, Offset: uint64(at), Total: uint64(total)}
-		b := f.appendHead(buf[:0], end-at)
-		b = append(b, head[min(at, len(head)):min(end, len(head))]...)
-		b = append(b, body[max(0, at-len(head)):max(0, end-len(head))]...)
-		if err := send(b); err != nil {
+		if err := send(rest.take(f.appendHead(buf[:0], n), n)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// walk goes over parts of a message from the first byte to the last.
+type walk struct {
+	parts [][]byte
+	at    int // in the first of them
+}
+
+// take appends the next n bytes.
+func (w *walk) take(dst []byte, n int) []byte {
+	for n > 0 {
+		rest := w.parts[0][w.at:]
+		if len(rest) == 0 {
+			w.parts, w.at = w.parts[1:], 0
+			continue
+		}
+		k := min(n, len(rest))
+		dst = append(dst, rest[:k]...)
+		w.at, n = w.at+k, n-k
+	}
+	return dst
 }
 
 // Joiner puts fragments together. It keeps at most one unfinished message for
@@ -120,7 +145,10 @@ func (j *Joiner) add(f *Fragment) []byte {
 		return nil
 	}
 	if m.room > cap(m.b) {
-		m.b = append(make([]byte, 0, m.room), m.b...)
+		if len(m.b) == 0 {
+			m.lead = lead(f.Data)
+		}
+		m.b = append(make([]byte, m.lead, m.lead+m.room)[m.lead:], m.b...)
 	}
 	m.b = append(m.b, f.Data...)
 	if uint64(len(m.b)) < m.total {

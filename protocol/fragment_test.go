@@ -22,7 +22,7 @@ func drawSent(t *rapid.T, sender, number uint64) sent {
 	b := append([]byte{Version, byte(KindValue)}, drawBytes(t, "message", 300)...)
 	s := sent{sender: sender, whole: b}
 	head := rapid.IntRange(0, len(b)).Draw(t, "head")
-	err := SplitLong(b[:head], b[head:], limit, sender, number, func(p []byte) error {
+	err := SplitParts([][]byte{b[:head], b[head:]}, limit, sender, number, func(p []byte) error {
 		if len(p) > limit {
 			t.Fatalf("a piece of %d bytes, at most %d are carried", len(p), limit)
 		}

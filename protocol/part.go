@@ -20,6 +20,20 @@ type Part struct {
 
 // Append encodes the message.
 func (m *Part) Append(dst []byte) []byte {
+	dst = append(m.appendHead(dst), num.Bytes32(m.Partial.F32)...)
+	return m.appendTail(dst)
+}
+
+// Parts encodes the message as three parts, one behind the other, into dst's memory and that of F32, which may be as
+// large as the parameters of a network and is not copied.
+func (m *Part) Parts(dst []byte) [3][]byte {
+	head := m.appendHead(dst)
+	all := m.appendTail(head)
+	return [3][]byte{all[:len(head):len(head)], num.Bytes32(m.Partial.F32), all[len(head):]}
+}
+
+// appendHead encodes what comes before the numbers of F32.
+func (m *Part) appendHead(dst []byte) []byte {
 	p := m.Partial
 	dst = m.Stamp.append(header(dst, KindPart))
 	dst = appendText(dst, m.Worker)
@@ -28,9 +42,13 @@ func (m *Part) Append(dst []byte) []byte {
 	dst = le.AppendUint64(dst, m.Compute)
 	dst = le.AppendUint32(dst, uint32(p.Width))
 	dst = appendBytes(dst, num.Bytes64(p.F64))
-	dst = appendBytes(dst, num.Bytes32(p.F32))
-	dst = appendBytes(dst, num.BytesU32(p.Index))
-	return appendBytes(dst, num.Bytes32(p.Values))
+	return le.AppendUint64(dst, uint64(4*len(p.F32)))
+}
+
+// appendTail encodes what comes behind them.
+func (m *Part) appendTail(dst []byte) []byte {
+	dst = appendBytes(dst, num.BytesU32(m.Partial.Index))
+	return appendBytes(dst, num.Bytes32(m.Partial.Values))
 }
 
 // Decode reads the message. The numbers are copied into m.Partial, which must
@@ -69,7 +87,9 @@ func lent32(msg []byte, at, n int) []float32 {
 		return nil
 	}
 	to := at - int(uintptr(unsafe.Pointer(&msg[at]))%4)
-	copy(msg[to:], msg[at:at+n])
+	if to != at {
+		copy(msg[to:], msg[at:at+n])
+	}
 	return num.Float32s(msg[to : to+n])
 }
 

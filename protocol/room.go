@@ -30,6 +30,7 @@ type joining struct {
 	b              []byte    // its joiner's
 	came           int       // bytes
 	room           int       // bytes that it takes: the capacity of b
+	lead           int       // see lead
 	begun, grown   time.Time // when it began, and when it was seen to grow last
 	marked         int       // came, when it was seen to grow
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -97,7 +98,11 @@ func (o *orders) onRun(m bus.Message) error {
 	return nil
 }
 
-// onValue copies a value into the job's memory. Nobody else puts values, so the
+// lentFrom is the size of a value from which on its bytes stay in the message, where they are aligned there: there is no
+// second copy of the parameters of a large network.
+const lentFrom = 1 << 20
+
+// onValue copies a value into the job's memory, or keeps that of the message. Nobody else puts values, so the
 // copy itself needs no lock of the worker's.
 func (o *orders) onValue(m bus.Message) error {
 	w := o.w
@@ -121,6 +126,11 @@ func (o *orders) onValue(m bus.Message) error {
 	if !j.values.room(o.value.Ref, len(o.value.Data)) {
 		w.mu.Unlock()
 		return fmt.Errorf("%w: a value of %d bytes, which is more than a job keeps", protocol.ErrMessage, len(o.value.Data))
+	}
+	if len(o.value.Data) >= lentFrom && num.Aligned(o.value.Data) {
+		j.values.put(j.values.lend(o.value.Ref, o.value.Data))
+		w.mu.Unlock()
+		return nil
 	}
 	y := j.values.blank(o.value.Ref, len(o.value.Data))
 	w.mu.Unlock()

@@ -260,7 +260,7 @@ func (w *worker) end(b *batch) {
 	dropped := b.dropped
 	w.mu.Unlock()
 	if b.run.How == round.Sum && !dropped {
-		w.sendParts(b)
+		w.answer(b)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -270,15 +270,23 @@ func (w *worker) end(b *batch) {
 	w.retire(b)
 }
 
-// sendParts sends the maximal nodes of the reduction tree that a batch fills
+// longPart is from how many bytes of numbers on a part is sent without a copy of them.
+const longPart = 1 << 20
+
+// answer sends the maximal nodes of the reduction tree that a batch fills
 // (design section 8.4).
-func (w *worker) sendParts(b *batch) {
+func (w *worker) answer(b *batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.part.Stamp, b.part.Worker = b.run.Stamp, w.id
 	b.tree.Nodes(func(level, i int, p *round.Partial) {
 		b.part.Level, b.part.Index, b.part.Partial = uint8(level), uint32(i), p
 		b.part.Compute = uint64(b.computed(level, i))
+		if 4*len(p.F32) >= longPart {
+			parts := b.part.Parts(b.buf[:0])
+			w.sendParts(b.reply, parts[:]...)
+			return
+		}
 		b.buf = b.part.Append(b.buf[:0])
 		w.send(b.reply, b.buf)
 	})

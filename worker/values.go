@@ -16,6 +16,7 @@ const keptVersions = 2
 type value struct {
 	version uint64
 	data    []byte
+	lent    bool    // data stands in a message
 	pieces  *pieces // in place of data, if not nil
 	users   int     // batches that hold it
 	listed  bool
@@ -65,14 +66,20 @@ func (v values) room(ref protocol.Ref, n int) bool {
 	return n <= maxValueBytes
 }
 
+// variable returns the value of an ID, with the versions that it has.
+func (v values) variable(id uint16) *variable {
+	x := v[id]
+	if x == nil {
+		x = &variable{versions: make([]*value, 0, keptVersions+1)}
+		v[id] = x
+	}
+	return x
+}
+
 // blank returns memory of n bytes for a version of a value, to be filled and
 // put.
 func (v values) blank(ref protocol.Ref, n int) *value {
-	x := v[ref.ID]
-	if x == nil {
-		x = &variable{versions: make([]*value, 0, keptVersions+1)}
-		v[ref.ID] = x
-	}
+	x := v.variable(ref.ID)
 	y := x.spare
 	x.spare = nil
 	if y == nil || cap(y.data) < n {
@@ -80,6 +87,13 @@ func (v values) blank(ref protocol.Ref, n int) *value {
 	}
 	y.version, y.data = ref.Version, y.data[:n]
 	return y
+}
+
+// lend returns a version of a value whose bytes stay where they are, to be put.
+func (v values) lend(ref protocol.Ref, data []byte) *value {
+	x := v.variable(ref.ID)
+	x.spare = nil
+	return &value{version: ref.Version, data: data, lent: true, of: x}
 }
 
 // put lists y as the newest version and drops the oldest beyond keptVersions.
@@ -157,6 +171,8 @@ func (y *value) reuse() {
 	if !y.listed && y.users == 0 {
 		y.pieces.release()
 		y.pieces = nil
-		y.of.spare = y
+		if !y.lent {
+			y.of.spare = y
+		}
 	}
 }

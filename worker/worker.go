@@ -234,7 +234,18 @@ func (w *worker) send(subject string, msg []byte) {
 	if s == nil {
 		return
 	}
-	if err := s.conn.Send(subject, "", msg); err != nil {
+	w.sent(subject, s.conn.Send(subject, "", msg))
+}
+
+// sendParts is send of a message that is parts, one behind the other.
+func (w *worker) sendParts(subject string, parts ...[]byte) {
+	if s := w.session.Load(); s != nil {
+		w.sent(subject, s.conn.SendParts(subject, "", parts...))
+	}
+}
+
+func (w *worker) sent(subject string, err error) {
+	if err != nil {
 		w.log.Debug("a message was not sent", "subject", subject, "error", err)
 	}
 }

@@ -31,12 +31,16 @@ func (d *Dispatcher) send(to *address, msg []byte) {
 }
 
 func (d *Dispatcher) publish(subject, reply string, msg []byte) {
-	d.publishLong(subject, reply, msg, nil)
+	d.published(subject, d.cfg.Conn.Send(subject, reply, msg))
 }
 
-// publishLong is publish of a message that is head and body.
-func (d *Dispatcher) publishLong(subject, reply string, head, body []byte) {
-	if err := d.cfg.Conn.SendLong(subject, reply, head, body); err != nil {
+// sendParts is send of a message that is parts, one behind the other.
+func (d *Dispatcher) sendParts(to *address, parts ...[]byte) {
+	d.published(to.work, d.cfg.Conn.SendParts(to.work, to.reply, parts...))
+}
+
+func (d *Dispatcher) published(subject string, err error) {
+	if err != nil {
 		d.cfg.Log.Debug("a message was not sent", "subject", subject, "error", err)
 	}
 }

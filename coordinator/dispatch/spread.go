@@ -133,8 +133,7 @@ func (x *Executor) sendWhole(k *acquainted, v *protocol.Value) {
 		return
 	}
 	x.dispatch(k) // messages keep their order
-	head := v.AppendHead(nil)
-	x.d.publishLong(k.at.work, k.at.reply, head, v.Data)
+	x.d.sendParts(&k.at, v.AppendHead(nil), v.Data)
 }
 
 // sendOne is send for one unit alone.

@@ -55,6 +55,30 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
+// BenchmarkSendParts sends what a step of a network with a million parameters does: Θ from a coordinator to a
+// worker, and a gradient back.
+func BenchmarkSendParts(b *testing.B) {
+	for _, out := range []bool{true, false} {
+		b.Run(fmt.Sprintf("out=%v", out), func(b *testing.B) {
+			s := startServer(b, ServerOptions{Name: "a"})
+			from, to := connect(b, Options{Server: s}), connect(b, Options{URLs: []string{s.ClientURL()}})
+			if !out {
+				from, to = to, from
+			}
+			got := listen(b, to, "x")
+			head, body := message(64, 1), make([]byte, 4_000_000)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := from.SendParts("x", "", head, body); err != nil {
+					b.Fatal(err)
+				}
+				<-got
+			}
+		})
+	}
+}
+
 func BenchmarkFetchBlob(b *testing.B) {
 	server, client := conns(b, true)
 	h := holds{}

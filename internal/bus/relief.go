@@ -84,27 +84,20 @@ func (s *Server) reserve(subject string, n int) (int64, error) {
 	return 0, fmt.Errorf("%w: %d bytes for %d listeners on %s", ErrListeners, n, listeners, subject)
 }
 
-// stuckFor is after how long clients are taken to read nothing for which more waits than there was at any time before.
-const stuckFor = 200 * time.Millisecond
-
-// await waits until there is room for n bytes of a long message, as long as clients read what waits for them: they
-// read as fast as a link is, and are sent to as fast as memory is. Where they do not, or others take the room,
-// reserve makes it.
-func (s *Server) await(subject string, n int) {
+// await waits until there is room for n bytes more of a long message, as long as clients read what waits for them: they
+// read as fast as a link is, and are sent to as fast as memory is. Where they read nothing, or a trickle, or others take
+// the room, reserve makes it. d goes with the message.
+func (s *Server) await(subject string, n int, d *drain) {
 	r := s.relief
 	bytes := int64(n) * int64(s.s.GlobalAccount().Interest(subject))
-	least, since := int64(math.MaxInt64), time.Now()
-	for !r.roomFor(bytes) {
-		switch waits := s.look(); {
-		case waits < least:
-			least, since = waits, time.Now()
-		case time.Since(since) > stuckFor:
-			return
-		}
-		if !r.roomFor(bytes) {
-			time.Sleep(lookEvery)
-		}
+	if r.roomFor(bytes) {
+		d.begin()
+		return
 	}
+	for !d.slow(s.look(), time.Now()) && !r.roomFor(bytes) {
+		time.Sleep(lookEvery)
+	}
+	d.sent += bytes
 }
 
 // roomFor reports whether bytes more may wait, and leave room for small messages.

@@ -19,18 +19,11 @@ type Message struct {
 // the message was not sent, or not wholly (the receiver then drops it); nil does
 // not say that it arrived. msg is not kept.
 func (c *Conn) Send(subject, reply string, msg []byte) error {
-	return c.SendLong(subject, reply, msg, nil)
-}
-
-// SendLong is Send of a message that is head and body, one behind the other. A large body is
-// not copied as a whole.
-func (c *Conn) SendLong(subject, reply string, head, body []byte) error {
-	limit := c.link.MaxPayload()
 	var err error
-	if len(body) == 0 && len(head) <= limit {
-		err = c.publish(subject, reply, head)
+	if len(msg) <= c.link.MaxPayload() {
+		err = c.publish(subject, reply, msg)
 	} else {
-		err = c.split(subject, reply, head, body, limit)
+		err = c.split(subject, reply, [][]byte{msg})
 	}
 	if err != nil {
 		return wrap(err, "send to "+subject)
@@ -38,15 +31,34 @@ func (c *Conn) SendLong(subject, reply string, head, body []byte) error {
 	return nil
 }
 
-func (c *Conn) split(subject, reply string, head, body []byte, limit int) error {
-	long := len(head)+len(body) > limit
+// SendParts is Send of a message that is parts, one behind the other, which are not copied as a whole.
+func (c *Conn) SendParts(subject, reply string, parts ...[]byte) error {
+	if err := c.split(subject, reply, parts); err != nil {
+		return wrap(err, "send to "+subject)
+	}
+	return nil
+}
+
+// fragmentBytes is the size of the fragments of a long message: with its line, one is what the server reads at once, so
+// that neither it nor the library puts it together from several reads, and all copies that are made of it on its way stay in the processor's cache.
+const fragmentBytes = 64<<10 - 1<<10
+
+func (c *Conn) split(subject, reply string, parts [][]byte) error {
+	limit, total := c.link.MaxPayload(), 0
+	for _, p := range parts {
+		total += len(p)
+	}
+	long := total > limit
 	if long {
+		limit = min(limit, fragmentBytes)
 		c.mu.Lock() // a receiver joins one message of a sender at a time
 		defer c.mu.Unlock()
 	}
-	return protocol.SplitLong(head, body, limit, c.sender, c.message.Add(1), func(b []byte) error {
+	var d drain
+	d.begin()
+	return protocol.SplitParts(parts, limit, c.sender, c.message.Add(1), func(b []byte) error {
 		if long && c.server != nil {
-			c.server.await(subject, len(b))
+			c.server.await(subject, len(b), &d)
 		}
 		return c.publish(subject, reply, b)
 	})

@@ -27,6 +27,11 @@ func Float64s(b []byte) []float64 { return fromBytes[float64](b) }
 // Uint32s is Float32s for uint32.
 func Uint32s(b []byte) []uint32 { return fromBytes[uint32](b) }
 
+// Aligned reports whether all views of the bytes b are of the same memory.
+func Aligned(b []byte) bool {
+	return len(b) == 0 || uintptr(unsafe.Pointer(&b[0]))%unsafe.Alignof(float64(0)) == 0
+}
+
 type word interface{ float32 | float64 | uint32 }
 
 func toBytes[T word](v []T) []byte {
