@@ -55,17 +55,17 @@ const rowBlock = 64
 
 // rowSum is a sum of rows whose numbers are in a block.
 type rowSum struct {
-	first  uint32 // the block's first number
-	there  uint64 // bit i: some list has number first + i
-	place  [rowBlock][MostRows]uint32
+	first  uint32                     // the block's first number
+	there  uint64                     // bit i: some list has number first + i
+	has    [rowBlock]uint16           // of each number: bit i: list i has it
+	place  [rowBlock][MostRows]uint32 // where it is in list i, if that has it
 	before [MostRows]int // how many of a list's rows are in the blocks before
 	taken  [MostRows]int // and in this one
 	work   []float32     // rows of this block that are computed
 	values [MostRows][]float32
 }
 
-// next goes on to the next block in which there are rows: place has one more than theirs in
-// each list, 0 where the list has none.
+// next goes on to the next block in which there are rows.
 func (s *rowSum) next(lists []Rows) bool {
 	least, any := ^uint32(0), false
 	for i := range lists {
@@ -74,7 +74,7 @@ func (s *rowSum) next(lists []Rows) bool {
 		}
 	}
 	s.first, s.there = least&^(rowBlock-1), 0
-	clear(s.place[:])
+	clear(s.has[:])
 	for i := range lists {
 		s.locate(i, &lists[i])
 	}
@@ -91,13 +91,14 @@ func (s *rowSum) locate(i int, list *Rows) {
 	for ; at < len(index) && index[at]&^(rowBlock-1) == s.first; at++ {
 		c := index[at] & (rowBlock - 1)
 		s.there |= 1 << c
-		s.place[c][i] = uint32(at - base + 1)
+		s.has[c] |= 1 << i
+		s.place[c][i] = uint32(at - base)
 	}
 	s.taken[i] = at
 }
 
 // compute computes the block's rows that are computed later: values has where each list's
-// are, from the place 1 on.
+// are.
 func (s *rowSum) compute(lists []Rows, width int) {
 	rows := 0
 	for i := range lists {
@@ -132,15 +133,15 @@ func (s *rowSum) numbers(index []uint32) (n int) {
 func (s *rowSum) sumGo(dst []float32, lists, width int) {
 	var leaves [MostRows][64]float32
 	for there := s.there; there != 0; there &= there - 1 {
-		place, row := &s.place[bits.TrailingZeros64(there)], dst[:width]
+		number, row := bits.TrailingZeros64(there), dst[:width]
 		dst = dst[width:]
 		for from := 0; from < width; from += 64 {
 			n := min(64, width-from)
 			for i := range lists {
-				if at := int(place[i]); at == 0 {
+				if s.has[number]>>i&1 == 0 {
 					clear(leaves[i][:n])
 				} else {
-					copy(leaves[i][:n], s.values[i][(at-1)*width+from:])
+					copy(leaves[i][:n], s.values[i][int(s.place[number][i])*width+from:])
 				}
 			}
 			addLeaves(leaves[:lists], n)
