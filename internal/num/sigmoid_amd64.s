@@ -27,8 +27,10 @@ DATA floor<>+0(SB)/8, $0xc069000000000000
 GLOBL floor<>(SB), RODATA|NOPTR, $8
 DATA sign<>+0(SB)/8, $0x8000000000000000
 GLOBL sign<>(SB), RODATA|NOPTR, $8
-DATA index63<>+0(SB)/8, $63
-GLOBL index63<>(SB), RODATA|NOPTR, $8
+DATA fifth<>+0(SB)/8, $16
+GLOBL fifth<>(SB), RODATA|NOPTR, $8
+DATA sixth<>+0(SB)/8, $32
+GLOBL sixth<>(SB), RODATA|NOPTR, $8
 DATA bias<>+0(SB)/8, $65472
 GLOBL bias<>(SB), RODATA|NOPTR, $8
 
@@ -179,91 +181,136 @@ done:
 	VZEROUPPER
 	RET
 
+// EXP2 sets x to what a table of exp2Hi or exp2Lo has at the places whose last six bits are Z2's: a to d are every other
+// eight of the table, K1 tells the fifth bit and K2 the sixth.
+#define EXP2(table, a, b, c, d, x, y, z) \
+	VMOVAPD   Z2, x          \
+	VMOVAPD   Z2, y          \
+	VPERMI2PD 64(table), a, x  \
+	VPERMI2PD 192(table), b, y \
+	VBLENDMPD y, x, K1, x    \
+	VMOVAPD   Z2, y          \
+	VMOVAPD   Z2, z          \
+	VPERMI2PD 320(table), c, y \
+	VPERMI2PD 448(table), d, z \
+	VBLENDMPD z, y, K1, y    \
+	VBLENDMPD y, x, K2, x
+
+// The three parts of eight lanes. REDUCE leaves r in Z1 and the shifted product in Z2, EXPONENTIAL takes them and leaves e in
+// Z8, QUOTIENT takes that.
+#define REDUCE \
+	VCVTPS2PD (SI), Z1     \
+	VORPD     Z10, Z1, Z1  \ // -|f|
+	VMAXPD    Z1, Z11, Z1  \ // NaN stays: the first operand is given back
+	VMULPD    Z15, Z1, Z2  \
+	VADDPD    Z14, Z2, Z2  \ // shifted
+	VSUBPD    Z14, Z2, Z3  \ // k
+	VMULPD    Z13, Z3, Z4  \
+	VSUBPD    Z4, Z1, Z1   \
+	VMULPD    Z12, Z3, Z4  \
+	VSUBPD    Z4, Z1, Z1   \ // r
+	ADDQ      $32, SI
+
+#define EXPONENTIAL \
+	VMULPD   Z24, Z1, Z3 \
+	VADDPD   Z25, Z3, Z3 \
+	VMULPD   Z3, Z1, Z3  \
+	VADDPD   Z26, Z3, Z3 \
+	VMULPD   Z3, Z1, Z3  \
+	VADDPD   Z27, Z3, Z3 \
+	VMULPD   Z3, Z1, Z3  \
+	VADDPD   Z28, Z3, Z3 \
+	VMULPD   Z1, Z1, Z4  \
+	VMULPD   Z3, Z4, Z4  \
+	VADDPD   Z4, Z1, Z4  \ // p = r + r²(...)
+	VPTESTMQ Z29, Z2, K1 \
+	VPTESTMQ Z30, Z2, K2 \
+	EXP2(R8, Z16, Z17, Z18, Z19, Z7, Z5, Z6) \ // hi
+	EXP2(R9, Z20, Z21, Z22, Z23, Z3, Z5, Z6) \ // lo
+	VMULPD   Z4, Z7, Z4  \
+	VADDPD   Z4, Z3, Z4  \
+	VADDPD   Z4, Z7, Z4  \ // y
+	VPADDQ   Z31, Z2, Z2 \
+	VPSRLQ   $6, Z2, Z2  \
+	VPSLLQ   $52, Z2, Z2 \
+	VMULPD   Z2, Z4, Z8
+
+#define QUOTIENT \
+	VMOVUPS   (BX), Y0   \
+	VADDPD    Z9, Z8, Z5 \ // 1 + e
+	VDIVPD    Z5, Z9, Z6 \
+	VDIVPD    Z5, Z8, Z7 \
+	VCVTPD2PS Z6, Y6     \
+	VCVTPD2PS Z7, Y7     \
+	VPMOVD2M  Y0, K3     \
+	VBLENDMPS Y7, Y6, K3, Y5 \ // σ(f): the small side where f has its sign bit
+	VBLENDMPS Y6, Y7, K3, Y3 \
+	VMOVUPS   Y5, (DI)   \
+	VMOVUPS   Y3, (DX)   \
+	ADDQ      $32, BX    \
+	ADDQ      $32, DI    \
+	ADDQ      $32, DX
+
 // func sigmoidPairsAVX512(s, t, f *float32, n int)
 //
-// is sigmoidPairsAVX2 of eight lanes, n a multiple of 8.
+// is sigmoidPairsAVX2 of eight lanes, n a multiple of 8. Half of the tables are in registers, Z16 to Z23. Each of the three
+// parts takes another vector, so that none waits for what is before it.
 TEXT ·sigmoidPairsAVX512(SB), NOSPLIT, $0-32
-	MOVQ  s+0(FP), DI
-	MOVQ  t+8(FP), DX
-	MOVQ  f+16(FP), SI
-	MOVQ  n+24(FP), CX
-	SUBQ  $8, CX
-	JLT   done
-	LEAQ  ·exp2Hi(SB), R8
-	LEAQ  ·exp2Lo(SB), R9
+	MOVQ    s+0(FP), DI
+	MOVQ    t+8(FP), DX
+	MOVQ    f+16(FP), SI
+	MOVQ    n+24(FP), CX
+	SHRQ    $3, CX
+	JZ      done
+	MOVQ    SI, BX
+	LEAQ    ·exp2Hi(SB), R8
+	LEAQ    ·exp2Lo(SB), R9
+	VMOVUPD 0(R8), Z16
+	VMOVUPD 128(R8), Z17
+	VMOVUPD 256(R8), Z18
+	VMOVUPD 384(R8), Z19
+	VMOVUPD 0(R9), Z20
+	VMOVUPD 128(R9), Z21
+	VMOVUPD 256(R9), Z22
+	VMOVUPD 384(R9), Z23
 
-	VBROADCASTSD invStep<>(SB), Z15
-	VBROADCASTSD shift<>(SB), Z14
-	VBROADCASTSD stepHi<>(SB), Z13
-	VBROADCASTSD stepLo<>(SB), Z12
-	VBROADCASTSD floor<>(SB), Z11
-	VBROADCASTSD sign<>(SB), Z10
 	VBROADCASTSD one<>(SB), Z9
-	VBROADCASTSD c6<>(SB), Z16
-	VBROADCASTSD c5<>(SB), Z17
-	VBROADCASTSD c4<>(SB), Z18
-	VBROADCASTSD c3<>(SB), Z19
-	VBROADCASTSD c2<>(SB), Z20
-	VPBROADCASTQ index63<>(SB), Z21
-	VPBROADCASTQ bias<>(SB), Z22
+	VBROADCASTSD sign<>(SB), Z10
+	VBROADCASTSD floor<>(SB), Z11
+	VBROADCASTSD stepLo<>(SB), Z12
+	VBROADCASTSD stepHi<>(SB), Z13
+	VBROADCASTSD shift<>(SB), Z14
+	VBROADCASTSD invStep<>(SB), Z15
+	VBROADCASTSD c6<>(SB), Z24
+	VBROADCASTSD c5<>(SB), Z25
+	VBROADCASTSD c4<>(SB), Z26
+	VBROADCASTSD c3<>(SB), Z27
+	VBROADCASTSD c2<>(SB), Z28
+	VPBROADCASTQ fifth<>(SB), Z29
+	VPBROADCASTQ sixth<>(SB), Z30
+	VPBROADCASTQ bias<>(SB), Z31
+
+	REDUCE
+	DECQ CX
+	JZ   last
+	EXPONENTIAL
+	REDUCE
+	DECQ CX
+	JZ   two
 
 loop:
-	VMOVUPS   (SI), Y0
-	VCVTPS2PD Y0, Z1
-	VORPD     Z10, Z1, Z1 // -|f|
-	VMAXPD    Z1, Z11, Z1 // NaN stays: the first operand is given back
+	QUOTIENT
+	EXPONENTIAL
+	REDUCE
+	DECQ CX
+	JNZ  loop
 
-	VMULPD Z15, Z1, Z2
-	VADDPD Z14, Z2, Z2 // shifted
-	VSUBPD Z14, Z2, Z3 // k
-	VMULPD Z13, Z3, Z4
-	VSUBPD Z4, Z1, Z1
-	VMULPD Z12, Z3, Z4
-	VSUBPD Z4, Z1, Z1  // r
+two:
+	QUOTIENT
 
-	VMULPD Z16, Z1, Z3
-	VADDPD Z17, Z3, Z3
-	VMULPD Z3, Z1, Z3
-	VADDPD Z18, Z3, Z3
-	VMULPD Z3, Z1, Z3
-	VADDPD Z19, Z3, Z3
-	VMULPD Z3, Z1, Z3
-	VADDPD Z20, Z3, Z3
-	VMULPD Z1, Z1, Z4
-	VMULPD Z3, Z4, Z4
-	VADDPD Z4, Z1, Z4 // p = r + r²(...)
-
-	VPANDQ     Z21, Z2, Z5
-	KXNORB     K1, K1, K1
-	VPXORQ     Z7, Z7, Z7
-	VGATHERQPD (R8)(Z5*8), K1, Z7 // hi
-	KXNORB     K1, K1, K1
-	VPXORQ     Z3, Z3, Z3
-	VGATHERQPD (R9)(Z5*8), K1, Z3 // lo
-	VMULPD     Z4, Z7, Z4
-	VADDPD     Z4, Z3, Z4
-	VADDPD     Z4, Z7, Z4         // y
-
-	VPADDQ Z22, Z2, Z2
-	VPSRLQ $6, Z2, Z2
-	VPSLLQ $52, Z2, Z2
-	VMULPD Z2, Z4, Z4 // e
-
-	VADDPD    Z9, Z4, Z5 // 1 + e
-	VDIVPD    Z5, Z9, Z6
-	VDIVPD    Z5, Z4, Z7
-	VCVTPD2PS Z6, Y6
-	VCVTPD2PS Z7, Y7
-	VPMOVD2M  Y0, K2
-	VBLENDMPS Y7, Y6, K2, Y2 // σ(f): the small side where f has its sign bit
-	VBLENDMPS Y6, Y7, K2, Y3
-	VMOVUPS   Y2, (DI)
-	VMOVUPS   Y3, (DX)
-	ADDQ      $32, SI
-	ADDQ      $32, DI
-	ADDQ      $32, DX
-	SUBQ      $8, CX
-	JGE       loop
+last:
+	EXPONENTIAL
+	QUOTIENT
 
 done:
 	VZEROUPPER
