@@ -94,16 +94,15 @@ func (k *kernel) blockRatios(r, kl []float64, i int, b leafBlock, p, q []float32
 	g := a.predict(p, chunk(q, i, k.treeQ()))
 	num.Quotients(r[:len(g)], b.weight, b.d, g, gFloor)
 	if kl != nil {
-		b.divergences(chunk(kl, i, b.columns), g, s.leaves.ratio[:b.columns])
+		b.divergences(chunk(kl, i, b.columns), g, s.leaves.ratio[:len(g)])
 	}
 }
 
-// divergences sets kl to the rows' K-L in one tree; see ratios.
+// divergences sets kl to the rows' K-L in one tree; see ratios. ratio is room for as many
+// values as g has.
 func (b leafBlock) divergences(kl []float64, g, ratio []float32) {
 	clear(kl)
-	for from := 0; from < len(g); from += b.columns {
-		num.Ratios(ratio, kl, b.d[from:from+b.columns], g[from:from+b.columns], 1, gFloor)
-	}
+	num.RatioRows(ratio, kl, b.d, g, gFloor)
 }
 
 // count adds the block's rows, their weights and, row after row and tree after tree,

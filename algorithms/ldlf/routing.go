@@ -203,7 +203,7 @@ var zeros [32]float32
 type leafSpace struct {
 	weight []float32 // of a block's columns
 	r      []float64 // labels×columns: ratios, widened
-	ratio  []float32 // columns: ratios that nobody reads
+	ratio  []float32 // labels×columns: ratios that nobody reads
 	kl     []float64 // trees×columns, of one block or of each
 	sums   []float64 // of one tree, to be transposed
 	tile   *num.Tile
@@ -214,7 +214,7 @@ type leafSpace struct {
 // begin makes room for a block of so many columns, and a tree of so many values of q.
 func (l *leafSpace) begin(labels, columns, q int) {
 	l.r = slices.Grow(l.r[:0], labels*columns)[:labels*columns]
-	l.ratio = slices.Grow(l.ratio[:0], columns)[:columns]
+	l.ratio = slices.Grow(l.ratio[:0], labels*columns)[:labels*columns]
 	l.sums = slices.Grow(l.sums[:0], q)[:q]
 	if l.tile == nil {
 		l.tile = new(num.Tile)

@@ -9,7 +9,7 @@
 //   R8 bytes from a[i,t] to a[i+1,t]   CX three, BX five times as many
 //   R9 from a[i,t] to a[i,t+1]         R10 bytes of a row of dst
 //   R12 rows left                      R15 terms left
-// In addTile DI is what is fetched ahead, and SI how far that goes on for each term.
+// In addTurned DI is what is fetched ahead, and SI how far that goes on for each term.
 //
 // A block is four vectors wide, of six to one rows at a time: at most 24 sums, in Z0 to
 // Z23, each of which takes its terms in order. Z24 to Z27 are a row of b, Z28 is a[i,t].
@@ -147,39 +147,6 @@ block:
 #undef BASE
 #define BASE R9
 
-#define STEP64(row) \
-	PREFETCHT0 (DI)       \
-	PREFETCHT0 64(DI)     \
-	ADDQ       SI, DI     \
-	ADDQ       $8, AX     \
-	ADDQ       $row, R13
-
-#undef STEP
-#define STEP STEP64(256)
-#undef BASE
-#define BASE R9
-
-// func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead *float32, step int)
-//
-// adds a (m×stride, its first k columns) times the tile (k×32) to the first 32 columns of
-// dst (m×n). It fetches 128 bytes of what is ahead, step bytes on for each term.
-TEXT ·addTileAVX512(SB), NOSPLIT, $0-72
-	MOVQ dst+0(FP), DX
-	MOVQ a+8(FP), R14
-	MOVQ tile+16(FP), R9
-	MOVQ m+24(FP), R12
-	MOVQ n+40(FP), R10
-	MOVQ stride+48(FP), R8
-	MOVQ ahead+56(FP), DI
-	MOVQ step+64(FP), SI
-	SHLQ $3, R8
-	SHLQ $3, R10
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R8)(R8*4), BX
-	BLOCK(VBROADCASTSD, VFMADD231PD, k+32(FP), rows, six, five, four, three, two, one, l6, l5, l4, l3, l2, l1, end)
-	VZEROUPPER
-	RET
-
 #undef READ
 #define READ \
 	VCVTPS2PD (R13), Z24   \
@@ -187,12 +154,17 @@ TEXT ·addTileAVX512(SB), NOSPLIT, $0-72
 	VCVTPS2PD 64(R13), Z26 \
 	VCVTPS2PD 96(R13), Z27
 #undef STEP
-#define STEP STEP64(128)
+#define STEP \
+	PREFETCHT0 (DI)       \
+	PREFETCHT0 64(DI)     \
+	ADDQ       SI, DI     \
+	ADDQ       $8, AX     \
+	ADDQ       $128, R13
 
 // func addTurnedAVX512(dst, a *float64, turned *float32, m, k, n, stride int, ahead *float32, step int)
 //
-// is addTileAVX512 of a tile that is widened on the way: for one group of rows, six at the
-// most.
+// adds a (m×stride, its first k columns) times turned (k×32), which is widened on the way, to the
+// first 32 columns of dst (m×n). It fetches 128 bytes of what is ahead, step bytes on for each term.
 TEXT ·addTurnedAVX512(SB), NOSPLIT, $0-72
 	MOVQ dst+0(FP), DX
 	MOVQ a+8(FP), R14

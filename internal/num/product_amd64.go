@@ -15,9 +15,6 @@ func addProductAVX2(dst, a, b *float32, m, k, n, ai, at, columns int)
 func addProductAVX512(dst, a, b *float32, m, k, n, ai, at, columns int)
 
 //go:noescape
-func addTileAVX512(dst, a, tile *float64, m, k, n, stride int, ahead *float32, step int)
-
-//go:noescape
 func widenFourAVX2(tile *float64, b *float32, k, stride int)
 
 //go:noescape
@@ -28,6 +25,9 @@ func addTurnedAVX512(dst, a *float64, turned *float32, m, k, n, stride int, ahea
 
 //go:noescape
 func addTurnedAVX2(dst, a *float64, turned *float32, m, k, n, stride int, ahead *float32, skip, step int)
+
+//go:noescape
+func turnAVX512(turned, b *float32, k, columns, stride int)
 
 //go:noescape
 func turnAVX2(turned, b *float32, k, columns, stride int)
@@ -105,12 +105,7 @@ func addProduct64T(dst, a []float64, b []float32, k, stride int, next []float32,
 					addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
 				}
 			default:
-				if m <= wideRows {
-					addTurnedAVX512(to, x, tile.turn(from, terms, columns, stride), m, terms, n, stride, ahead, step)
-				} else {
-					tile.widen(from, terms, columns, stride)
-					addTileAVX512(to, x, &tile[0], m, terms, n, stride, ahead, step)
-				}
+				addTurnedAVX512(to, x, tile.turn(from, terms, columns, stride), m, terms, n, stride, ahead, step)
 			}
 			j += columns
 		}
@@ -135,16 +130,20 @@ func addTurned(dst, a []float64, turned *float32, m, k, n, stride int, ahead *fl
 // turn sets the end of the tile to the transpose of the first k columns of b, and returns
 // it.
 func (tile *Tile) turn(b *float32, k, columns, stride int) *float32 {
-	n := (k + 3) &^ 3 * columns
+	n := (k + 7) &^ 7 * columns
 	turned := (*float32)(unsafe.Pointer(&tile[n/2]))
-	turnAVX2(turned, b, k, columns, stride)
+	if wide {
+		turnAVX512(turned, b, k, columns, stride)
+	} else {
+		turnAVX2(turned, b, k, columns, stride)
+	}
 	return turned
 }
 
 // widen sets the tile to the transpose of the first k columns of b, widened. What widens
 // reads ahead of what it writes.
 func (tile *Tile) widen(b *float32, k, columns, stride int) {
-	widenAVX2(&tile[0], tile.turn(b, k, columns, stride), (k+3)&^3*columns)
+	widenAVX2(&tile[0], tile.turn(b, k, columns, stride), (k+7)&^7*columns)
 }
 
 // groups returns how often a product of m rows goes through a tile.
