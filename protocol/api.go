@@ -215,6 +215,9 @@ type JobInfo struct {
 	CellsAgain int `json:"cells_again,omitempty"`
 	// CellsNotRun is how many are not run, since their budget is used up; Collected has them too.
 	CellsNotRun int `json:"cells_not_run,omitempty"`
+	// CellsLeft is how many seconds the cells of a running job take still where all slots of the workers
+	// compute them, as the leader estimates from those that have ended; 0: not known.
+	CellsLeft float64 `json:"cells_left_seconds,omitempty"`
 	// Collected is the number of finished units of a collected round, Units of all,
 	// InFlight of those that workers compute just now, as the leader knows.
 	Collected int `json:"collected,omitempty"`

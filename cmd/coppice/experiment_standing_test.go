@@ -46,3 +46,22 @@ func TestStandings(t *testing.T) {
 		}
 	}
 }
+
+// TestTimeLeft: the times of cells tell how long an experiment takes still; where none is known, how many
+// cells have ended meanwhile does.
+func TestTimeLeft(t *testing.T) {
+	job := protocol.JobInfo{Name: "a", Experiment: "e", Dataset: "a", State: protocol.Running, CellCount: 10, Collected: 4, CellsLeft: 90}
+	other := job
+	other.Dataset, other.CellsLeft = "b", 30
+	if got := standingsOf([]protocol.JobInfo{job, other})[0].left(0, 10); got != 120 {
+		t.Errorf("%v s are left, want 120", got)
+	}
+	job.CellsLeft = 0
+	p := standingsOf([]protocol.JobInfo{job})[0]
+	if got := p.left(1, 10); got != 20 {
+		t.Errorf("%v s are left, want 20", got)
+	}
+	if got := p.left(4, 10); got != 0 {
+		t.Errorf("%v s are left where nothing tells", got)
+	}
+}

@@ -25,7 +25,10 @@ type standing struct {
 	// Phases has a text for each job that runs.
 	Phases    []string `json:"phases,omitempty"`
 	Submitted int64    `json:"submitted"`
-	Errors    []string `json:"errors,omitempty"`
+	// Left is how many seconds the cells of the running jobs take still, as estimated from those that have
+	// ended; 0: not known.
+	Left   float64  `json:"seconds_left,omitempty"`
+	Errors []string `json:"errors,omitempty"`
 }
 
 // stateOrder lists states: that of an experiment is the first that one of its jobs has.
@@ -85,6 +88,7 @@ func (p *standing) add(j *protocol.JobInfo, late bool) {
 			p.Phases = append(p.Phases, j.Name+": "+j.Progress.Phase)
 		}
 		p.Done += done - j.CellsNotRun
+		p.Left += j.CellsLeft
 	default:
 		p.Done += j.Collected - j.CellsNotRun
 	}
@@ -154,8 +158,8 @@ func (p *standing) line(first int, seconds float64, waits string) string {
 	if p.NotRun > 0 {
 		text += fmt.Sprintf(", %s not run", count(p.NotRun))
 	}
-	if p.Done > first {
-		text += "  ETA " + duration(seconds*float64(max(0, p.Cells-p.Done-p.NotRun))/float64(p.Done-first))
+	if left := p.left(first, seconds); left > 0 {
+		text += "  ETA " + duration(left)
 	}
 	if len(p.Phases) > 0 {
 		text += "  " + p.Phases[0]
@@ -164,6 +168,18 @@ func (p *standing) line(first int, seconds float64, waits string) string {
 		text += fmt.Sprintf(" and %d more", len(p.Phases)-1)
 	}
 	return text + waits
+}
+
+// left estimates the seconds until the experiment ends, by the times of its cells, or else by how many
+// have ended since first, seconds ago; 0: nothing tells.
+func (p *standing) left(first int, seconds float64) float64 {
+	switch {
+	case p.Left > 0:
+		return p.Left
+	case p.Done > first:
+		return seconds * float64(max(0, p.Cells-p.Done-p.NotRun)) / float64(p.Done-first)
+	}
+	return 0
 }
 
 // waitsOf says for what a running job waits.

@@ -94,7 +94,7 @@ func (s *Server) describe(j *state.Job, index uint64, waits map[uint64]jobs.Wait
 
 // addLive adds how far a collected round is to what is committed.
 func addLive(info *protocol.JobInfo, live *dispatch.Live) {
-	info.InFlight = live.InFlight
+	info.InFlight, info.CellsLeft = live.InFlight, live.Left
 	if live.Progress != nil {
 		info.Progress = live.Progress
 	}

@@ -50,9 +50,10 @@ type Executor struct {
 	held    time.Time // when workers were last told which shards to have
 	bench   bench
 
-	collecting *collection  // the collected round, while there is one
-	records    *records     // of its parts, and those of rounds before
-	inFlight   atomic.Int64 // units of a collected round, for display
+	collecting *collection   // the collected round, while there is one
+	records    *records      // of its parts, and those of rounds before
+	inFlight   atomic.Int64  // units of a collected round, for display
+	left       atomic.Uint64 // bits of Live.Left
 	shown      atomic.Pointer[shown]
 	watch      Watcher
 	given      int    // collected units that workers have; d.mu guards it

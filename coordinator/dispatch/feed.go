@@ -260,6 +260,7 @@ func (c *collection) release() {
 	}
 	x.content(true)
 	x.inFlight.Store(0)
+	x.left.Store(0)
 }
 
 // slowCollect is how many times the usual time a collected unit may take before an

@@ -1,6 +1,9 @@
 package dispatch
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // lengths is how long the units of each group of a collected round took: by that long units are
 // given out first near the end of the round.
@@ -67,11 +70,24 @@ func (l *lengths) isNear(waits func(u int) bool, slots int) bool {
 	return left <= nearEnd*longest*float64(max(1, slots))
 }
 
+// left estimates the seconds of computing that are left: units in work are half done.
+func (l *lengths) left(waits, works func(u int) bool) (seconds float64) {
+	for u := range l.group {
+		switch {
+		case waits(u):
+			seconds += l.of(u)
+		case works(u):
+			seconds += l.of(u) / 2
+		}
+	}
+	return seconds
+}
+
 // lookAtEnd is the time between two looks at whether a round nears its end, which cost a time in
 // proportion to its units.
 const lookAtEnd = time.Second
 
-// order has the long units given out first near the end of the round.
+// order has the long units given out first near the end of the round, and notes how long it takes.
 func (c *collection) order(now time.Time) {
 	l := c.lengths
 	if l == nil || l.all == 0 || now.Sub(l.looked) < lookAtEnd {
@@ -79,7 +95,10 @@ func (c *collection) order(now time.Time) {
 	}
 	l.looked = now
 	slots, was := c.slots(), l.near
-	switch l.near = l.isNear(func(u int) bool { return c.waits.turns[u] != 0 }, slots); {
+	waits := func(u int) bool { return c.waits.turns[u] != 0 }
+	left := l.left(waits, func(u int) bool { return c.x.units[u].state == running })
+	c.x.left.Store(math.Float64bits(left / float64(max(1, slots))))
+	switch l.near = l.isNear(waits, slots); {
 	case l.near:
 		c.waits.reorder(l.of)
 	case was:

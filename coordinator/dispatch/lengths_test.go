@@ -23,6 +23,9 @@ func TestLengths(t *testing.T) {
 	if l.isNear(all, 1) || !l.isNear(all, 3) || !l.isNear(func(u int) bool { return u >= 6 }, 1) {
 		t.Error("the end is elsewhere")
 	}
+	if got := l.left(func(u int) bool { return u == 6 }, func(u int) bool { return u >= 7 }); got != 3+30/2+12/2 {
+		t.Errorf("%v s are left", got)
+	}
 	if newLengths(nil) != nil {
 		t.Error("lengths without groups")
 	}
@@ -37,7 +40,7 @@ func TestLongUnitsFirst(t *testing.T) {
 	l.join("w", 2)
 	x := l.executor(jobID)
 	defer x.Close()
-	x.r = collecting(9)
+	x.r, x.units = collecting(9), make([]unitState, 9)
 	c := &collection{x: x, waits: newWaitList(9, func(u int) bool { return u > 0 }), lengths: newLengths([]int32{0, 1, 2, 0, 1, 2, 0, 1, 2})}
 	order := func(now time.Time) (list []int) {
 		c.order(now)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/coppice-ldl/coppice/metrics"
@@ -42,6 +43,9 @@ func (unwatched) Look(time.Time)                         {}
 type Live struct {
 	Units    int // of the collected round under way, or of the last one
 	InFlight int // of them, that workers compute just now
+	// Left is how many seconds the collected round takes still where all slots of the workers compute it, as
+	// estimated from the units of each group that have ended; 0: not known.
+	Left float64
 	// Progress is nil where the committed one is all there is to tell.
 	Progress *round.Progress
 }
@@ -63,7 +67,7 @@ func (d *Dispatcher) Live(job uint64) (live Live, ok bool) {
 	if x == nil {
 		return Live{}, false
 	}
-	live.InFlight = int(x.inFlight.Load())
+	live.InFlight, live.Left = int(x.inFlight.Load()), math.Float64frombits(x.left.Load())
 	if s := x.shown.Load(); s != nil {
 		p := s.progress
 		live.Units, live.Progress = s.units, &p
