@@ -36,6 +36,12 @@ func startWith(t *testing.T, cfg proc.Config) *proc.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	closed(t, c)
+	return c
+}
+
+// closed has a cluster closed with the test; of one that failed it shows the ends of the logs.
+func closed(t *testing.T, c *proc.Cluster) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			var b strings.Builder
@@ -46,7 +52,6 @@ func startWith(t *testing.T, cfg proc.Config) *proc.Cluster {
 			t.Error(err)
 		}
 	})
-	return c
 }
 
 // grow adds workers until there are n.
@@ -90,6 +95,33 @@ func midWay(t *testing.T, c *proc.Cluster, name string, args []string, disturb f
 	return <-end
 }
 
+// kill kills a node; the test goes on where that fails.
+func kill(t *testing.T, n *proc.Node) {
+	t.Helper()
+	if err := n.Kill(); err != nil {
+		t.Error(err)
+	}
+}
+
+// leaderOf waits until a coordinator that runs leads.
+func leaderOf(t *testing.T, c *proc.Cluster) (leader *proc.Node) {
+	t.Helper()
+	testkit.Until(t, "a leader", func() bool {
+		var err error
+		leader, err = c.Leader(t.Context())
+		return err == nil && leader != nil && leader.Running()
+	})
+	return leader
+}
+
+// killLeader kills the leader and returns it.
+func killLeader(t *testing.T, c *proc.Cluster) *proc.Node {
+	t.Helper()
+	leader := leaderOf(t, c)
+	kill(t, leader)
+	return leader
+}
+
 func digestOf(t *testing.T, e ended) string {
 	t.Helper()
 	if e.code != exitOK {
@@ -119,22 +151,13 @@ func TestClusterDigest(t *testing.T) {
 	}
 	want = digestOf(t, coppice(t, clusterJob(data, long, "--local")...))
 	check("a killed worker", want, midWay(t, c, "killed-worker", clusterJob(data, long), func() {
-		if err := c.Workers[1].Kill(); err != nil {
-			t.Error(err)
-		}
+		kill(t, c.Workers[1])
 	}))
 	if err := c.Workers[1].Restart(); err != nil {
 		t.Fatal(err)
 	}
 	check("a killed leader", want, midWay(t, c, "killed-leader", clusterJob(data, long), func() {
-		leader, err := c.Leader(t.Context())
-		if err != nil || leader == nil {
-			t.Errorf("no leader: %v", err)
-			return
-		}
-		if err := leader.Kill(); err != nil {
-			t.Error(err)
-		}
+		killLeader(t, c)
 	}))
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +39,7 @@ func shell(t *testing.T, name, script string) string {
 
 // bash completes commands, flags and values, also behind =, and leaves files to itself.
 func TestBashCompletion(t *testing.T) {
-	for line, want := range map[string]string{
+	wants := map[string]string{
 		"coppice qu":                    "quickstart",
 		"coppice job ":                  "submit list show watch curve predictions pause resume cancel delete prune",
 		"coppice cluster tr":            "transfer trust",
@@ -51,11 +53,19 @@ func TestBashCompletion(t *testing.T) {
 		"coppice train --data ":         "",
 		"coppice predict -- --":         "",
 		"coppice nonsense --lo":         "",
-	} {
-		got := shell(t, "bash", `source <(coppice completion bash); COMP_LINE='`+line+`'; COMP_POINT=${#COMP_LINE}
-_coppice coppice; printf '%s\n' "${COMPREPLY[@]}"; complete -p coppice > /dev/null`)
-		if got = strings.Join(strings.Fields(got), " "); got != want {
-			t.Errorf("%s: %q, want %q", line, got, want)
+	}
+	lines := slices.Sorted(maps.Keys(wants))
+	script := "source <(coppice completion bash); complete -p coppice > /dev/null || exit 1\n"
+	for _, line := range lines {
+		script += `COMP_LINE='` + line + `'; COMP_POINT=${#COMP_LINE}; COMPREPLY=(); _coppice coppice; echo "= ${COMPREPLY[*]}"` + "\n"
+	}
+	answers := strings.Split(strings.TrimPrefix(shell(t, "bash", script), "="), "\n=")
+	if len(answers) != len(lines) {
+		t.Fatalf("%d answers to %d lines: %q", len(answers), len(lines), answers)
+	}
+	for i, line := range lines {
+		if got := strings.Join(strings.Fields(answers[i]), " "); got != wants[line] {
+			t.Errorf("%s: %q, want %q", line, got, wants[line])
 		}
 	}
 }

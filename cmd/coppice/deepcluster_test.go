@@ -44,18 +44,8 @@ func TestNetworksSurvive(t *testing.T) {
 		const steps = 800 / slowdown
 		want := digestOf(t, coppice(t, deepJob(data, name, steps, "--local")...))
 		got := digestOf(t, midWay(t, c, name, deepJob(data, name, steps), func() {
-			if err := c.Workers[0].Kill(); err != nil {
-				t.Error(err)
-			}
-			leader, err := c.Leader(t.Context())
-			if err != nil || leader == nil {
-				t.Errorf("no leader: %v", err)
-				return
-			}
-			if err := leader.Kill(); err != nil {
-				t.Error(err)
-			}
-			if err := leader.Restart(); err != nil {
+			kill(t, c.Workers[0])
+			if err := killLeader(t, c).Restart(); err != nil {
 				t.Error(err)
 			}
 		}))

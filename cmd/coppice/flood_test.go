@@ -164,29 +164,10 @@ func needFiles(t *testing.T, n uint64) {
 // floodable starts a cluster of one coordinator and so many workers with a budget.
 func floodable(t *testing.T, size floodSize, workers int) *proc.Cluster {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := testkit.Context(t)
-	c, err := proc.Start(ctx, proc.Config{
-		Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: 1, Workers: workers,
+	return startWith(t, proc.Config{
+		Coordinators: 1, Workers: workers,
 		Args: []string{"--message-memory", fmt.Sprintf("%dMiB", size.memory), "--max-connections", strconv.Itoa(size.most)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			var b strings.Builder
-			c.Tail(&b, 30)
-			t.Log(b.String())
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
 }
 
 // modelDigest reads the model's digest from the JSON of train.

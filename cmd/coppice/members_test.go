@@ -45,11 +45,7 @@ func TestReplaceBackupRestore(t *testing.T) {
 // replaceLeader kills the leader, removes it, and adds another coordinator.
 func replaceLeader(t *testing.T, s *survivors) {
 	t.Helper()
-	leader, err := s.c.Leader(t.Context())
-	if err != nil || leader == nil {
-		t.Fatalf("%v, %v", leader, err)
-	}
-	s.killLeader()
+	leader := killLeader(t, s.c)
 	works(t, "cluster", "remove", leader.Name)
 	d, http, err := s.c.AddCoordinator()
 	if err != nil {

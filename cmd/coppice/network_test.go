@@ -6,13 +6,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/harness/netlab"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // onNetwork has this test binary move onto a network of its own before it runs tests.
@@ -75,27 +73,9 @@ func startFar(t *testing.T, settings string, coordinators, workers int, args ...
 			t.Error(err)
 		}
 	})
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := testkit.Context(t)
-	c, err := proc.Start(ctx, proc.Config{
-		Exe: exe, Env: []string{asCommand + "=1"}, Dir: t.TempDir(), Coordinators: coordinators, Workers: workers, Args: args,
+	c := startWith(t, proc.Config{
+		Coordinators: coordinators, Workers: workers, Args: args,
 		Hosts: func(name string) (proc.Host, error) { return n.Host(name) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			var b strings.Builder
-			c.Tail(&b, 30)
-			t.Log(b.String())
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(looks.Address())}}
 	return &farCluster{c, &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}}

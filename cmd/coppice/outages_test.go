@@ -130,17 +130,6 @@ func (s *outageSite) waits(reason protocol.WaitReason) {
 	})
 }
 
-func (s *outageSite) leader() *proc.Node {
-	s.t.Helper()
-	var leader *proc.Node
-	testkit.Until(s.t, "a leader", func() bool {
-		var err error
-		leader, err = s.c.Leader(s.t.Context())
-		return err == nil && leader != nil
-	})
-	return leader
-}
-
 func (s *outageSite) must(err error) {
 	s.t.Helper()
 	if err != nil {
@@ -167,14 +156,14 @@ func TestOutages(t *testing.T) {
 	s.says("no worker", "job list", back["job list"].stdout, "running, no worker")
 	s.says("no worker", "job show j", back["job show j"].stdout, "no worker is connected; start one: coppice worker --join "+s.addresses()[0])
 
-	old := s.leader()
+	old := leaderOf(t, s.c)
 	s.must(old.Stop())
 	s.electing = true
 	s.reads("leader frozen", nil, nil, "no answer in 1s")
 	s.electing = false
 	s.must(old.Continue())
 
-	s.leader()
+	leaderOf(t, s.c)
 	for _, n := range s.c.Coordinators {
 		s.must(n.Stop())
 	}

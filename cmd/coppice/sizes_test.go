@@ -63,18 +63,10 @@ func TestSizes(t *testing.T) {
 	want := digestOf(t, coppice(t, z.args("--local")...))
 	c := start(t, 3, 2)
 	got := digestOf(t, midWay(t, c, "killed", z.args(), func() {
-		if err := c.Workers[0].Kill(); err != nil {
-			t.Error(err)
-		}
-		leader, err := c.Leader(t.Context())
-		if err != nil || leader == nil {
-			t.Errorf("no leader: %v", err)
-			return
-		}
+		kill(t, c.Workers[0])
+		leader := leaderOf(t, c)
 		testkit.Until(t, "a state to be a blob", func() bool { return largestFile(t, filepath.Join(leader.Dir, "blobs")) > 3*int64(z.theta) })
-		if err := leader.Kill(); err != nil {
-			t.Error(err)
-		}
+		kill(t, leader)
 	}))
 	if got != want || len(got) != 64 {
 		t.Errorf("digest %q, in this process %q", got, want)

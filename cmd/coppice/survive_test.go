@@ -51,15 +51,7 @@ func (s *survivors) job(name string) *protocol.JobInfo {
 // killLeader kills the leader and returns what starts it again.
 func (s *survivors) killLeader() (restart func()) {
 	s.t.Helper()
-	var leader *proc.Node
-	testkit.Until(s.t, "a leader", func() (ok bool) {
-		l, err := s.c.Leader(s.t.Context())
-		leader = l
-		return err == nil && l != nil && l.Running()
-	})
-	if err := leader.Kill(); err != nil {
-		s.t.Fatal(err)
-	}
+	leader := killLeader(s.t, s.c)
 	return func() {
 		s.t.Helper()
 		if err := leader.Restart(); err != nil {
