@@ -17,23 +17,30 @@ type blobAge struct {
 // Nobody puts it again, or it would be young: the next state comes soon, and each is as large.
 const stateGrace = time.Minute
 
-// look takes note of the blobs that are in the folder and forgets the others. states are those that are a
-// job's training state. written
+// seenBlobs is what a look knows of blobs, by digest: those that something refers to, of these those that are a
+// job's training state, and those that were one since the last look and were replaced by another.
+type seenBlobs struct{ referenced, states, replaced map[string]bool }
+
+// look takes note of the blobs that are in the folder and forgets the others. written
 // returns when a file was written by the wall clock, false where there is none; it is only
-// called for blobs that are new here or that nothing refers to.
-func (a blobAges) look(now time.Time, here []string, referenced, states map[string]bool, written func(digest string) (time.Time, bool)) {
+// called for blobs that are new here or that nothing refers to. One that was put again since the last look is
+// kept long, though it was replaced: somebody may be about to refer to it.
+func (a blobAges) look(now time.Time, here []string, seen seenBlobs, written func(digest string) (time.Time, bool)) {
 	still := make(map[string]bool, len(here))
 	for _, digest := range here {
 		still[digest] = true
 		age, known := a[digest]
-		if known && referenced[digest] {
-			age.state = age.state || states[digest]
+		if known && seen.referenced[digest] {
+			age.state = age.state || seen.states[digest]
 			a[digest] = age
 			continue
 		}
-		at, ok := written(digest)
-		if ok && (!known || !age.written.Equal(at)) {
-			a[digest] = blobAge{now, at, states[digest]}
+		switch at, ok := written(digest); {
+		case ok && (!known || !age.written.Equal(at)):
+			a[digest] = blobAge{now, at, seen.states[digest] || !known && seen.replaced[digest]}
+		case known && seen.replaced[digest]:
+			age.state = true
+			a[digest] = age
 		}
 	}
 	for digest := range a {

@@ -23,11 +23,12 @@ func TestBlobAges(t *testing.T) {
 		const longer = 2 * stateGrace
 		for look := range rapid.IntRange(1, 40).Draw(t, "looks") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 2, 5, 8, 30}).Draw(t, "seconds")) * time.Second)
-			referenced, states := make(map[string]bool), make(map[string]bool)
+			referenced, states, replaced := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 			var here []string
 			for _, digest := range all {
 				referenced[digest] = rapid.Bool().Draw(t, "referenced")
 				states[digest] = referenced[digest] && rapid.Bool().Draw(t, "state")
+				replaced[digest] = !referenced[digest] && rapid.Bool().Draw(t, "replaced")
 				switch rapid.SampledFrom([]string{"stays", "stays", "stays", "written", "gone"}).Draw(t, digest) {
 				case "written": // by a wall clock that jumps
 					files[digest] = now.Add(time.Duration(rapid.IntRange(-1e6, 1e6).Draw(t, "jump"))*time.Second + time.Duration(look))
@@ -40,12 +41,15 @@ func TestBlobAges(t *testing.T) {
 					continue
 				}
 				here = append(here, digest)
-				if _, known := since[digest]; !known || anew[digest] && !referenced[digest] {
-					since[digest], anew[digest], state[digest] = now, false, false
+				switch _, known := since[digest]; {
+				case !known || anew[digest] && !referenced[digest]:
+					since[digest], anew[digest], state[digest] = now, false, !known && replaced[digest]
+				default:
+					state[digest] = state[digest] || replaced[digest]
 				}
 				state[digest] = state[digest] || states[digest]
 			}
-			ages.look(now, here, referenced, states, func(digest string) (time.Time, bool) { at, ok := files[digest]; return at, ok })
+			ages.look(now, here, seenBlobs{referenced, states, replaced}, func(digest string) (time.Time, bool) { at, ok := files[digest]; return at, ok })
 			for _, digest := range all {
 				at, ok := since[digest]
 				if want, got := ok && now.Sub(at) >= bound, ages.reached(digest, now, bound); got != want {

@@ -23,11 +23,11 @@ const grace = time.Hour
 func (n *node) keepHouse(ctx context.Context) {
 	tick := time.NewTicker(houseEvery)
 	defer tick.Stop()
-	ages := make(blobAges)
+	ages, replaced := make(blobAges), state.Replaced{}
 	for {
 		n.fetchMissing(ctx)
 		n.keepJobs(ctx)
-		n.lookAtBlobs(ages)
+		replaced = n.lookAtBlobs(ages, replaced)
 		n.condemn(ctx, ages)
 		n.deleteCondemned(ages)
 		select {
@@ -54,15 +54,21 @@ func (n *node) fetchMissing(ctx context.Context) {
 	}
 }
 
-// lookAtBlobs takes note of the blobs of the folder.
-func (n *node) lookAtBlobs(ages blobAges) {
+// lookAtBlobs takes note of the blobs of the folder. before are the training states that were replaced at the last look;
+// it returns those of this one. A state that was committed and replaced between two looks is told by them alone.
+func (n *node) lookAtBlobs(ages blobAges, before state.Replaced) state.Replaced {
+	s := n.store.State() // before the list: it has all that the state replaced
 	all, err := n.blobs.Folder.List()
 	if err != nil {
 		n.cfg.Log.Warn("the blob folder cannot be listed", "error", err)
-		return
+		return before
 	}
-	s := n.store.State()
-	ages.look(time.Now(), all, s.References(), trainingStates(s), n.written)
+	replaced := make(map[string]bool)
+	for _, digest := range s.Replaced().Since(before) {
+		replaced[digest] = true
+	}
+	ages.look(time.Now(), all, seenBlobs{s.References(), trainingStates(s), replaced}, n.written)
+	return s.Replaced()
 }
 
 // trainingStates lists the blobs that are training states of jobs.

@@ -65,6 +65,9 @@ func (s *State) commitBlob(next *Job, e *protocol.CommitEntry) (any, error) {
 // advance makes round the committed one: what was collected for rounds that are
 // folded now is dropped.
 func (s *State) advance(next *Job, round uint64) *Job {
+	if before := s.Job(next.ID).TrainerBlob; before != "" && before != next.TrainerBlob {
+		s.replaced = s.replaced.with(before)
+	}
 	next.Round, next.pending = round, nil
 	next.collected = next.collected.after(round)
 	if next.notRun > 0 {

@@ -19,6 +19,7 @@ type State struct {
 	deleted    []*DeletedJob          // by ID
 	condemned  map[string]uint64      // digest -> index of the entry
 	distrusted []distrust             // by worker
+	replaced   Replaced
 }
 
 // New returns the state before the first entry.
