@@ -57,8 +57,8 @@ func (l *lengths) of(u int) float64 {
 // slots, where the end of a round begins.
 const nearEnd = 2
 
-// isNear reports whether the round nears its end: a long unit that were given out last would be
-// waited for.
+// isNear reports whether the round nears its end: all would wait for a long unit that is given out
+// last.
 func (l *lengths) isNear(waits func(u int) bool, slots int) bool {
 	longest, left := 0.0, 0.0
 	for u := range l.group {

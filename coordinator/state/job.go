@@ -81,8 +81,7 @@ type pending struct {
 }
 
 // Unended returns the experiments of which a job has not ended: none of their jobs is deleted by
-// age or
-// number.
+// age or number.
 func Unended(jobs []*Job) map[string]bool {
 	names := make(map[string]bool)
 	for _, j := range jobs {
