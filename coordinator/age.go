@@ -1,6 +1,9 @@
 package coordinator
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // blobAges tells how long ago blobs of the folder were written. Times are those of this
 // process's monotonic clock: a wall clock that jumps deletes nothing, and after a start each
@@ -10,16 +13,22 @@ type blobAges map[string]blobAge
 type blobAge struct {
 	since   time.Time
 	written time.Time // of the file: one that was put again is young again
-	state   bool      // it has been a job's training state since then
+	passing bool      // it has been a job's training state since it was written, or the result of a unit
 }
 
-// stateGrace is how long a blob stays that was a job's training state, and that nothing refers to any more.
-// Nobody puts it again, or it would be young: the next state comes soon, and each is as large.
-const stateGrace = time.Minute
+// passingGrace is how long a blob stays that was a job's training state, or the result of a unit, once nothing refers
+// to it any more. Nobody puts it again, or it would be young: the next state comes soon, and each is as
+// large; and results of cells are many, and stand in blobs of many once their job is done.
+const passingGrace = time.Minute
 
-// seenBlobs is what a look knows of blobs, by digest: those that something refers to, of these those that are a
-// job's training state, and those that were one since the last look and were replaced by another.
-type seenBlobs struct{ referenced, states, replaced map[string]bool }
+// seenBlobs is what a look knows of blobs, by digest: those that something refers to; of these, those that are
+// jobs' training states or results of units; and those that were a training state since the last look and were
+// replaced by another.
+type seenBlobs struct {
+	referenced map[string]bool
+	passing    iter.Seq[string]
+	replaced   map[string]bool
+}
 
 // look takes note of the blobs that are in the folder and forgets the others. written
 // returns when a file was written by the wall clock, false where there is none; it is only
@@ -31,15 +40,23 @@ func (a blobAges) look(now time.Time, here []string, seen seenBlobs, written fun
 		still[digest] = true
 		age, known := a[digest]
 		if known && seen.referenced[digest] {
-			age.state = age.state || seen.states[digest]
-			a[digest] = age
+			if age.passing {
+				age.since = now
+				a[digest] = age
+			}
 			continue
 		}
 		switch at, ok := written(digest); {
 		case ok && (!known || !age.written.Equal(at)):
-			a[digest] = blobAge{now, at, seen.states[digest] || !known && seen.replaced[digest]}
+			a[digest] = blobAge{now, at, !known && seen.replaced[digest]}
 		case known && seen.replaced[digest]:
-			age.state = true
+			age.passing = true
+			a[digest] = age
+		}
+	}
+	for digest := range seen.passing {
+		if age, known := a[digest]; known && !age.passing {
+			age.since, age.passing = now, true
 			a[digest] = age
 		}
 	}
@@ -50,12 +67,12 @@ func (a blobAges) look(now time.Time, here []string, seen seenBlobs, written fun
 	}
 }
 
-// reached reports whether a blob, as it was at the last look, is of age d or older; where it was a
-// training state, stateGrace is enough.
+// reached reports whether a blob, as it was at the last look, is of age d or older; where it was
+// passing, passingGrace since it was last referred to is enough.
 func (a blobAges) reached(digest string, now time.Time, d time.Duration) bool {
 	b, known := a[digest]
-	if b.state {
-		d = min(d, stateGrace)
+	if b.passing {
+		d = min(d, passingGrace)
 	}
 	return known && now.Sub(b.since) >= d
 }

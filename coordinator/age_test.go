@@ -1,15 +1,27 @@
 package coordinator
 
 import (
+	"iter"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 )
 
+// trueOnes lists the keys of true values.
+func trueOnes(m map[string]bool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for key, v := range m {
+			if v && !yield(key) {
+				return
+			}
+		}
+	}
+}
+
 // A blob is old once this process has known it for long as it is, whatever time its file
 // says; one that was written again while something referred to it counts as written when
-// that is seen.
+// that is seen. One that was a training state, or a unit's result, is old a minute after it was referred to last.
 func TestBlobAges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const bound = 10 * time.Second
@@ -17,13 +29,13 @@ func TestBlobAges(t *testing.T) {
 		now := time.Now()
 		ages := make(blobAges)
 		since := make(map[string]time.Time) // as it should be
-		state := make(map[string]bool)      // it was a training state since then
+		state := make(map[string]bool)      // it was passing since then
 		files := make(map[string]time.Time)
 		anew := make(map[string]bool) // written again since that was seen
-		const longer = 2 * stateGrace
+		const longer = 2 * passingGrace
 		for look := range rapid.IntRange(1, 40).Draw(t, "looks") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 2, 5, 8, 30}).Draw(t, "seconds")) * time.Second)
-			referenced, states, replaced := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+			referenced, states, replaced := make(map[string]bool), make(map[string]bool), make(map[string]bool) // states: of what passes
 			var here []string
 			for _, digest := range all {
 				referenced[digest] = rapid.Bool().Draw(t, "referenced")
@@ -47,9 +59,11 @@ func TestBlobAges(t *testing.T) {
 				default:
 					state[digest] = state[digest] || replaced[digest]
 				}
-				state[digest] = state[digest] || states[digest]
+				if state[digest] = state[digest] || states[digest]; state[digest] && referenced[digest] {
+					since[digest] = now
+				}
 			}
-			ages.look(now, here, seenBlobs{referenced, states, replaced}, func(digest string) (time.Time, bool) { at, ok := files[digest]; return at, ok })
+			ages.look(now, here, seenBlobs{referenced, trueOnes(states), replaced}, func(digest string) (time.Time, bool) { at, ok := files[digest]; return at, ok })
 			for _, digest := range all {
 				at, ok := since[digest]
 				if want, got := ok && now.Sub(at) >= bound, ages.reached(digest, now, bound); got != want {
@@ -57,7 +71,7 @@ func TestBlobAges(t *testing.T) {
 				}
 				least := longer
 				if state[digest] {
-					least = stateGrace
+					least = passingGrace
 				}
 				if want, got := ok && now.Sub(at) >= least, ages.reached(digest, now, longer); got != want {
 					t.Fatalf("%s, a state: %v: old is %v, want %v", digest, state[digest], got, want)

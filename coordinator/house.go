@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"slices"
 	"time"
@@ -67,17 +68,24 @@ func (n *node) lookAtBlobs(ages blobAges, before state.Replaced) state.Replaced 
 	for _, digest := range s.Replaced().Since(before) {
 		replaced[digest] = true
 	}
-	ages.look(time.Now(), all, seenBlobs{s.References(), trainingStates(s), replaced}, n.written)
+	ages.look(time.Now(), all, seenBlobs{s.References(), passing(s), replaced}, n.written)
 	return s.Replaced()
 }
 
-// trainingStates lists the blobs that are training states of jobs.
-func trainingStates(s *state.State) map[string]bool {
-	states := make(map[string]bool)
-	for _, j := range s.Jobs() {
-		states[j.TrainerBlob] = true
+// passing calls yield for the blobs that are training states of jobs, or results of units.
+func passing(s *state.State) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, j := range s.Jobs() {
+			if j.TrainerBlob != "" && !yield(j.TrainerBlob) {
+				return
+			}
+			for p := range j.Collected {
+				if p.Digest != "" && !yield(p.Digest) {
+					return
+				}
+			}
+		}
 	}
-	return states
 }
 
 // condemn proposes, on the leader, the deletion of old blobs that nothing refers to.

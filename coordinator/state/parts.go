@@ -152,6 +152,9 @@ func (l partList) Equal(other partList) bool {
 // Parts returns the recorded units of one round, by unit.
 func (j *Job) Parts(round uint64) []Part { return slices.Collect(j.collected.from(round, 0)) }
 
+// Collected calls yield for the recorded units of all rounds that are not folded yet.
+func (j *Job) Collected(yield func(Part) bool) { j.collected.all(yield) }
+
 // PartsFrom calls yield for the recorded units of one round, by unit, from a unit on.
 func (j *Job) PartsFrom(round uint64, unit uint32) iter.Seq[Part] {
 	return j.collected.from(round, unit)
