@@ -58,7 +58,7 @@ var layers = []struct {
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/sim", []string{
-		"jobrun", "worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
+		"internal/local", "jobrun", "worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/testkit", []string{"internal/harness/freeport", "coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it

@@ -2,10 +2,12 @@ package sim
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
@@ -94,6 +96,7 @@ func (s *Sim) arrives(_, to *host, m *bus.Message) {
 		var run protocol.Run
 		if run.Decode(m.Data) == nil {
 			s.obeys(to, run.Epoch, &run)
+			s.orderedAgain(&run)
 		}
 	case protocol.KindPart:
 		part := protocol.Part{Partial: new(round.Partial)}
@@ -171,7 +174,8 @@ func (s *Sim) proposed(_ *host, entry []byte) {
 }
 
 // tooLate has a client cancel, in some runs, a job that is about to finish, just
-// before it does.
+// before it does. Of an experiment it is one of those that were submitted first, or the client would
+// submit the same cells for ever.
 func (s *Sim) tooLate(entry []byte) {
 	var e protocol.FinishEntry
 	if !s.hasty || protocol.DecodeEntry(entry, &e) != nil {
@@ -180,6 +184,9 @@ func (s *Sim) tooLate(entry []byte) {
 	s.mu.Lock()
 	j := s.last[e.Job]
 	s.mu.Unlock()
+	if j.Experiment != "" && j.Submission() != firstStudy {
+		return
+	}
 	done := s.log.slip(protocol.EncodeEntry(protocol.EntryCancel, protocol.CancelEntry{Job: e.Job}))
 	s.tasks.Go(func() {
 		select {
@@ -257,6 +264,9 @@ func (s *Sim) entry(entry []byte) {
 		if int(e.Round) > len(ref.rounds) || int(e.Unit) >= len(ref.rounds[e.Round-1].parts) || ref.rounds[e.Round-1].parts[e.Unit] != e.Digest {
 			s.failLocked("collected", "job %d, round %d: unit %d was recorded as %.12s, which is not the reference's", e.Job, e.Round, e.Unit, e.Digest)
 		}
+		if ref.cells != nil {
+			s.recorded(s.index, e.Job, e.Unit)
+		}
 		s.onMajority("a part", e.Digest)
 	case protocol.EntryFinish:
 		var e protocol.FinishEntry
@@ -265,6 +275,9 @@ func (s *Sim) entry(entry []byte) {
 		}
 		for _, m := range e.Models {
 			s.onMajority("a model", m.Blob)
+		}
+		for _, c := range e.Cells {
+			s.onMajority("cells", c.Blob)
 		}
 	}
 }
@@ -292,8 +305,11 @@ func (s *Sim) jobs(st *state.State) {
 			s.failLocked("token", "%v is the second job of token %s", j, j.Token)
 		}
 		tokens[j.Token] = true
-		ref := s.given.data[j.Job.Seed]
-		s.refs[j.ID] = ref
+		ref := s.refs[j.ID]
+		if ref == nil {
+			ref = s.given.reference(j.Job)
+			s.refs[j.ID] = ref
+		}
 		was, known := s.last[j.ID]
 		if known && j.Round < was.Round {
 			s.failLocked("monotone", "%v went from round %d back to %d", j, was.Round, j.Round)
@@ -307,17 +323,34 @@ func (s *Sim) jobs(st *state.State) {
 		if j.Trainer != nil && (!known || was.Round != j.Round) && (int(j.Round) > len(ref.states) || !bytes.Equal(j.Trainer, []byte(ref.states[j.Round-1]))) {
 			s.failLocked("state", "%v: the state committed as round %d is not the reference's", j, j.Round)
 		}
-		if !known || was.Round != j.Round || was.State != j.State {
+		if ref.cells != nil {
+			s.cells(was, j, st.Index())
+		} else if !known || was.Round != j.Round || was.State != j.State {
 			s.curve(j, ref)
 		}
 		if j.State == protocol.Cancelled && len(j.Models) > 0 {
 			s.failLocked("cancel", "%v was cancelled and has a model", j)
 		}
-		if j.State == protocol.Done && (len(j.Models) != 1 || j.Models[0].Digest != ref.digest) {
+		if j.State == protocol.Done && digestOf(j) != ref.digest {
 			s.failLocked("digest", "%v: models %v, want %s", j, j.Models, ref.digest)
 		}
 		s.last[j.ID] = j
 	}
+}
+
+// digestOf returns the digest of what a done job made: of its one model, or of its cells.
+func digestOf(j *state.Job) string {
+	if j.Job.Cells != nil {
+		var o pipeline.Outcome
+		if json.Unmarshal(j.Outcome, &o) != nil {
+			return ""
+		}
+		return o.ModelDigest
+	}
+	if len(j.Models) != 1 {
+		return ""
+	}
+	return j.Models[0].Digest
 }
 
 // deletions checks that jobs go only where a client asked for it and once they have

@@ -50,12 +50,15 @@ func (s *Sim) remove(ctx context.Context, j *state.Job, seed uint64) {
 }
 
 // cancel cancels a job until that is acknowledged, or refused because the job has
-// ended.
-func (s *Sim) cancel(ctx context.Context, j *state.Job) {
+// ended; then the index is 0.
+func (s *Sim) cancel(ctx context.Context, j *state.Job) (index uint64) {
 	entry := protocol.EncodeEntry(protocol.EntryCancel, protocol.CancelEntry{Job: j.ID})
-	if index, _, err := s.ask(ctx, entry); err == nil {
-		s.promise(ack{index: index, token: j.Token, job: j.ID, cancel: true})
+	index, _, err := s.ask(ctx, entry)
+	if err != nil {
+		return 0
 	}
+	s.promise(ack{index: index, token: j.Token, job: j.ID, cancel: true})
+	return index
 }
 
 // rest pauses a job and resumes it.

@@ -75,6 +75,13 @@ func (d *disk) durable(digest string) bool {
 	return err == nil && d.bytes[inode(st)]
 }
 
+// read returns the bytes of a blob.
+func (d *disk) read(digest string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return os.ReadFile(filepath.Join(d.dir(), digest))
+}
+
 // crash ends a life: names that were not synced are gone, and of bytes that were
 // not, half.
 func (d *disk) crash() error {

@@ -22,7 +22,7 @@ const (
 	// backAfter is how long a client takes to connect again.
 	backAfter = 60 * time.Millisecond
 	// payload is the greatest message: small, so that many travel in fragments.
-	payload = 6 << 10
+	payload = 16 << 10
 )
 
 // network carries messages between the links of hosts, as core NATS does, and

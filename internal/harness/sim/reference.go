@@ -31,6 +31,7 @@ type material struct {
 	manifest *dataset.Manifest
 	shards   map[string][]byte // encoded, by digest
 	data     map[uint64]*reference
+	study    map[round.Cell][]byte // the encoded outcomes of the experiment's cells
 }
 
 // reference is a job computed undisturbed, in one process.
@@ -38,9 +39,10 @@ type reference struct {
 	job    *round.Job
 	digest string // of the model
 	rounds []referenceRound
-	states []string // after so many rounds, from 1 on
-	curves []string // likewise, as curveText writes them
-	curve  string   // in the end
+	states []string     // after so many rounds, from 1 on
+	curves []string     // likewise, as curveText writes them
+	curve  string       // in the end
+	cells  []round.Cell // of the experiment, by unit; nil: it is no job of cells
 }
 
 // referenceRound is what a round comes to.
@@ -87,7 +89,8 @@ func makeMaterial() (*material, error) {
 			return nil, err
 		}
 	}
-	return m, nil
+	m.study, err = computeStudy(manifest, shards)
+	return m, err
 }
 
 // compute runs a job undisturbed and notes what each node and part is.

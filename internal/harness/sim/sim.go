@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // Times of a run, virtual.
@@ -57,6 +58,8 @@ type Sim struct {
 	deleting map[uint64]bool       // jobs that a client asked to delete
 	gone     map[uint64]bool       // jobs that were deleted
 	refs     map[uint64]*reference // by job
+	ended    map[round.Cell]uint64 // the job in which a cell of the experiment ended
+	records  map[unitOf]uint64     // the entry that recorded a unit of a job of cells
 	promised []ack
 	heard    map[*host]uint64 // the highest epoch that a worker's life was sent
 	orders   map[order]bool   // of an epoch that was over
@@ -81,6 +84,7 @@ func Run(seed uint64, dir string, out func(format string, args ...any)) (*Result
 		seed: seed, dir: dir, out: out, given: given, dice: newDice(seed, "faults"),
 		net: newNetwork(seed), began: time.Now(), failed: make(chan struct{}),
 		hit: make(map[Cell]int), last: make(map[uint64]*state.Job), deleting: make(map[uint64]bool), gone: make(map[uint64]bool), refs: make(map[uint64]*reference),
+		ended: make(map[round.Cell]uint64), records: make(map[unitOf]uint64),
 		heard: make(map[*host]uint64), orders: make(map[order]bool), stopped: make(chan struct{}),
 	}
 	s.net.tap = s.arrives
@@ -143,6 +147,7 @@ func (s *Sim) run() {
 	clients.Go(func() { s.useIt(ctx) })
 	s.wait(ctx, &clients)
 	s.compare()
+	s.stored()
 	s.stop()
 	cancel()
 	clients.Wait()
@@ -150,8 +155,8 @@ func (s *Sim) run() {
 	s.tasks.Wait()
 }
 
-// useIt is what clients do: two jobs that must end, and one that is cancelled and, in
-// some runs, deleted.
+// useIt is what clients do: two jobs that must end, one that is cancelled and, in
+// some runs, deleted, and in half of the runs an experiment.
 func (s *Sim) useIt(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -166,6 +171,13 @@ func (s *Sim) useIt(ctx context.Context) {
 				s.rest(ctx, j, rest)
 			}
 		})
+	}
+	if s.dice.chance(0.5) {
+		p := studyPlan{after: s.dice.between(0, 500*time.Millisecond), extend: s.dice.between(0, time.Second)}
+		if s.dice.chance(0.5) {
+			p.cancel = s.dice.between(1, 700*time.Millisecond)
+		}
+		all.Go(func() { s.useStudy(ctx, p) })
 	}
 	after, then := s.dice.between(0, time.Second), s.dice.between(0, 1500*time.Millisecond)
 	tidy := s.dice.chance(0.6)
@@ -195,7 +207,7 @@ func (s *Sim) wait(ctx context.Context, clients *sync.WaitGroup) {
 		}
 		select {
 		case <-asked:
-			if s.ended() {
+			if s.allEnded() {
 				return
 			}
 		default:
@@ -220,8 +232,8 @@ func (s *Sim) quiet() bool {
 	return s.ending.Load() == 0
 }
 
-// ended reports whether all jobs have.
-func (s *Sim) ended() bool {
+// allEnded reports whether all jobs have ended.
+func (s *Sim) allEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, j := range s.last {
