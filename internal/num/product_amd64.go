@@ -39,6 +39,9 @@ func widenAVX2(wide *float64, v *float32, n int)
 func transpose64AVX2(dst, m *float64, rows, n int)
 
 //go:noescape
+func quotientsAVX512(r *float64, w, d, below *float32, rows, n int, floor float32)
+
+//go:noescape
 func quotientsAVX2(r *float64, w, d, below *float32, rows, n int, floor float32)
 
 // wide tells whether the products take vectors of 64 bytes, which gain more than a
@@ -180,6 +183,10 @@ func quotients(r []float64, w, d, g []float32, floor float32) int {
 	if n < len(w) || n == 0 || len(r) == 0 {
 		return 0
 	}
-	quotientsAVX2(&r[0], &w[0], &d[0], &g[0], len(r)/n, n, floor)
+	if wide && n%16 == 0 {
+		quotientsAVX512(&r[0], &w[0], &d[0], &g[0], len(r)/n, n, floor)
+	} else {
+		quotientsAVX2(&r[0], &w[0], &d[0], &g[0], len(r)/n, n, floor)
+	}
 	return len(r)
 }

@@ -211,11 +211,67 @@ done:
 	VMULPD z, Z6, z    \
 	VADDPD term, z, z
 
+// QUOTIENT8 leaves f in Z0, s in Z4, k in Z7 and d, or 0, in Z1 of a row's eight columns. The quotient in float64, which Log
+// takes, is r when it is rounded once more: 53 bits are more than twice 24.
+#define QUOTIENT8 \
+	VCVTPS2PD  (R12), Z0          \
+	VMAXPD     Z0, Z13, Z0        \ // g, a NaN too
+	VCVTPS2PD  (R11), Z1          \
+	VDIVPD     Z0, Z1, Z0         \
+	VCVTPD2PS  Z0, Y2             \
+	VMOVUPS    Y2, (R13)          \ // r
+	VCMPPD     $0x1e, Z10, Z1, K1 \ // d > 0
+	VBLENDMPD  Z0, Z12, K1, Z0    \ // x, or 1
+	VMOVAPD.Z  Z1, K1, Z1         \ // d, or 0
+	VCMPPD     $0x1d, Z16, Z0, K3, K3 \ // x >= least
+	VCMPPD     $0x12, Z17, Z0, K3, K3 \ // x <= most
+	VGETEXPPD  Z0, Z7             \ // k
+	VGETMANTPD $0, Z0, Z0         \ // m in [1, 2)
+	VCMPPD     $0x1e, Z15, Z0, K2 \ // m > √2
+	VMULPD     Z14, Z0, K2, Z0    \ // m in [1/√2, √2]
+	VADDPD     Z12, Z7, K2, Z7    \
+	VSUBPD     Z12, Z0, Z0        \ // f
+	VADDPD     Z11, Z0, Z4        \
+	VDIVPD     Z4, Z0, Z4         \ // s
+	ADDQ       R8, R11            \
+	ADDQ       R8, R12            \
+	ADDQ       R8, R13
+
+// LOGARITHM8 adds d ln x to Z20.
+#define LOGARITHM8 \
+	VMULPD  Z4, Z4, Z5 \ // z
+	VMULPD  Z5, Z5, Z6 \ // w
+	VMOVAPD Z29, Z8    \
+	TERM8(Z27, Z8)     \
+	TERM8(Z25, Z8)     \
+	TERM8(Z23, Z8)     \
+	TERM8(Z21, Z8)     \ // odd
+	VMULPD  Z8, Z5, Z8 \
+	VMOVAPD Z30, Z5    \
+	TERM8(Z28, Z5)     \
+	TERM8(Z26, Z5)     \
+	TERM8(Z24, Z5)     \
+	TERM8(Z22, Z5)     \ // even
+	VMULPD  Z5, Z6, Z5 \
+	VADDPD  Z5, Z8, Z8 \ // R
+	VMULPD  Z14, Z0, Z5 \
+	VMULPD  Z0, Z5, Z5 \ // f²/2
+	VADDPD  Z8, Z5, Z8 \
+	VMULPD  Z8, Z4, Z8 \
+	VMULPD  Z19, Z7, Z6 \
+	VADDPD  Z6, Z8, Z8 \
+	VSUBPD  Z8, Z5, Z8 \
+	VSUBPD  Z0, Z8, Z8 \
+	VMULPD  Z18, Z7, Z6 \
+	VSUBPD  Z8, Z6, Z8 \ // ln x
+	VMULPD  Z8, Z1, Z8 \
+	VADDPD  Z8, Z20, Z20
+
 // func ratioRowsAVX512(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32) int
 //
 // Eight columns of RatioRows at a time, of rows of n values: the operations of ratiosAVX2.
 // It ends before a vector with a ratio that is 0, not normal or not finite, whose r may
-// be written and whose sum is not.
+// be written and whose sum is not. While a row's logarithm is computed, the next one's quotient is under way.
 TEXT ·ratioRowsAVX512(SB), NOSPLIT, $0-72
 	MOVQ         r+0(FP), DI
 	MOVQ         sum+8(FP), DX
@@ -223,7 +279,9 @@ TEXT ·ratioRowsAVX512(SB), NOSPLIT, $0-72
 	MOVQ         below+24(FP), BX
 	MOVQ         n+40(FP), R8
 	MOVQ         columns+48(FP), R9
-	VBROADCASTSS floor+56(FP), Y13
+	VMOVSS       floor+56(FP), X13
+	VCVTSS2SD    X13, X13, X13
+	VBROADCASTSD X13, Z13
 	SHLQ         $2, R8
 	XORQ         AX, AX
 	VPXORQ       Z10, Z10, Z10
@@ -254,65 +312,18 @@ block:
 	VPXORQ Z20, Z20, Z20
 	KXNORB K3, K3, K3
 
+	QUOTIENT8
+	DECQ R10
+	JZ   last
+
 row:
-	VMOVUPS   (R12), Y0
-	VMAXPS    Y0, Y13, Y0         // g, a NaN too
-	VMOVUPS   (R11), Y1
-	VDIVPS    Y0, Y1, Y2          // r
-	VMOVUPS   Y2, (R13)
-	VCMPPS    $0x1e, Y10, Y1, K1  // d > 0
-	VCVTPS2PD Y0, Z0
-	VCVTPS2PD Y1, Z1
-	VDIVPD    Z0, Z1, Z0
-	VBLENDMPD Z0, Z12, K1, Z0     // x, or 1
-	VMOVAPD.Z Z1, K1, Z1          // d, or 0
-	VCMPPD    $0x1d, Z16, Z0, K3, K3 // x >= least
-	VCMPPD    $0x12, Z17, Z0, K3, K3 // x <= most
+	LOGARITHM8
+	QUOTIENT8
+	DECQ R10
+	JNZ  row
 
-	VGETEXPPD  Z0, Z7               // k
-	VGETMANTPD $0, Z0, Z0           // m in [1, 2)
-	VCMPPD     $0x1e, Z15, Z0, K2   // m > √2
-	VMULPD     Z14, Z0, K2, Z0      // m in [1/√2, √2]
-	VADDPD     Z12, Z7, K2, Z7
-	VSUBPD     Z12, Z0, Z0          // f
-
-	VADDPD  Z11, Z0, Z4
-	VDIVPD  Z4, Z0, Z4 // s
-	VMULPD  Z4, Z4, Z5 // z
-	VMULPD  Z5, Z5, Z6 // w
-	VMOVAPD Z29, Z8
-	TERM8(Z27, Z8)
-	TERM8(Z25, Z8)
-	TERM8(Z23, Z8)
-	TERM8(Z21, Z8)     // odd
-	VMULPD  Z8, Z5, Z8
-	VMOVAPD Z30, Z5
-	TERM8(Z28, Z5)
-	TERM8(Z26, Z5)
-	TERM8(Z24, Z5)
-	TERM8(Z22, Z5)     // even
-	VMULPD  Z5, Z6, Z5
-	VADDPD  Z5, Z8, Z8 // R
-
-	VMULPD Z14, Z0, Z5
-	VMULPD Z0, Z5, Z5 // f²/2
-	VADDPD Z8, Z5, Z8
-	VMULPD Z8, Z4, Z8
-	VMULPD Z19, Z7, Z6
-	VADDPD Z6, Z8, Z8
-	VSUBPD Z8, Z5, Z8
-	VSUBPD Z0, Z8, Z8
-	VMULPD Z18, Z7, Z6
-	VSUBPD Z8, Z6, Z8 // ln x
-
-	VMULPD Z8, Z1, Z8
-	VADDPD Z8, Z20, Z20
-	ADDQ   R8, R11
-	ADDQ   R8, R12
-	ADDQ   R8, R13
-	DECQ   R10
-	JNZ    row
-
+last:
+	LOGARITHM8
 	KMOVB   K3, R10
 	CMPB    R10, $-1
 	JNE     done
