@@ -215,6 +215,10 @@ func (f *Linear) GradientShape() round.Shape {
 	return shape
 }
 
+// addedOutputs is up to how many outputs a unit's rows are added to, sample after sample: they stay
+// in a processor's first cache. More are sums of lists.
+const addedOutputs = 64
+
 // Begin implements Function.
 func (f *Linear) Begin(dst *round.Partial, u *round.Unit, samples []Sample, most int, ws Workspace) {
 	if !f.Sparse {
@@ -227,7 +231,7 @@ func (f *Linear) Begin(dst *round.Partial, u *round.Unit, samples []Sample, most
 	}
 	before := s.listed
 	s.later = u.Later
-	if s.listed = len(samples) <= most; s.listed {
+	if s.listed = len(samples) <= most && f.Outputs > addedOutputs; s.listed {
 		if !before {
 			clear(s.slot)
 		}

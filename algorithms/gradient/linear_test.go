@@ -63,7 +63,7 @@ func TestSparseTogether(t *testing.T) {
 	for _, test := range []struct {
 		rows, features, outputs, nonZeros int
 		bias, scaled                      bool
-	}{{1, 1, 1, 1, true, false}, {32, 1869, 64, 21, true, false}, {33, 100, 64, 10, false, true}, {40, 65, 7, 9, true, true}, {3, 64, 128, 0, true, false}} {
+	}{{1, 1, 1, 1, true, false}, {32, 1869, 64, 21, true, false}, {33, 100, 64, 10, false, true}, {40, 65, 7, 9, true, true}, {3, 64, 128, 0, true, false}, {32, 1869, 128, 21, true, false}, {33, 100, 65, 10, false, true}} {
 		f := &Linear{Options{Features: test.features, Outputs: test.outputs, Bias: test.bias, Scaled: test.scaled, Sparse: true}}
 		s := num.NewStream(num.NewKey(3, "sparse"), 0, 0)
 		w := &Weights{}
