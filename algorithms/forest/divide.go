@@ -70,6 +70,18 @@ func (g *grower) divideColumns(p, left, right *pendingNode) {
 	for i := p.base; i < p.top; i++ {
 		c := g.segments[i]
 		entries := g.entries[c.from:c.to]
+		if len(entries) == 1 { // which stays where it is
+			if g.side[entries[0]&RowMask] != 0 {
+				if right.splits && nr > 1 {
+					g.segments[right.top] = c
+					right.top++
+				}
+			} else if left.splits && nl > 1 {
+				g.segments = append(g.segments, c)
+				left.top++
+			}
+			continue
+		}
 		var n, r int
 		switch {
 		case left.splits && right.splits:
@@ -109,6 +121,13 @@ func Partition(entries, spare []uint32, side []uint8) int {
 		newRight &= b - 1
 		l += int(1 - b)
 		r += int(b)
+	}
+	if r < 8 { // too few for a call
+		rest := entries[l:]
+		for i, e := range spare[:r] {
+			rest[i] = e
+		}
+		return l
 	}
 	copy(entries[l:], spare[:r])
 	return l

@@ -142,9 +142,10 @@ func (g *grower) bestSplit(p *pendingNode) (split, bool) {
 
 // splitPresorted tries the columns of the node's list.
 func (g *grower) splitPresorted(p *pendingNode) {
-	for i := p.base; i < p.top; i++ {
-		if g.features.tries(g.segments[i].column) {
-			g.tryColumn(g.segments[i], i, p.to-p.from)
+	rows := p.to - p.from
+	for i, c := range g.segments[p.base:p.top] {
+		if g.features.everyFeature || g.features.tries(c.column) {
+			g.tryColumn(c, p.base+i, rows)
 		}
 	}
 }
