@@ -33,6 +33,14 @@ type leader struct {
 // lead makes a leader and announces it.
 func (c *cluster) lead(id string, epoch uint64) *leader {
 	c.t.Helper()
+	l := c.unannounced(id, epoch)
+	l.announce()
+	return l
+}
+
+// unannounced is lead for a leader of which no worker knows yet.
+func (c *cluster) unannounced(id string, epoch uint64) *leader {
+	c.t.Helper()
 	l := &leader{
 		cluster: c, id: id, epoch: epoch,
 		beats: make(chan protocol.Beat, 10000), parts: make(chan *protocol.Part, 1000),
@@ -41,7 +49,6 @@ func (c *cluster) lead(id string, epoch uint64) *leader {
 	}
 	must[*bus.Subscription](c.t)(c.conn.Subscribe(c.subjects.Beats(), l.onBeat))
 	must[*bus.Subscription](c.t)(c.conn.Subscribe(l.results(), l.onResult))
-	l.announce()
 	return l
 }
 

@@ -52,9 +52,10 @@ func TestMovesNearer(t *testing.T) {
 			{ID: "b", NATS: c.server.ClientURL()}, {ID: "a", NATS: server.ClientURL()}, {ID: "x", NATS: nowhere},
 		}
 	})
-	leads := func(id string, epoch uint64) *leader {
-		c.set(func(i *protocol.Cluster) { i.Leader, i.Epoch = id, epoch })
-		return c.lead(id, epoch)
+	leads := func(l *leader) *leader {
+		c.set(func(i *protocol.Cluster) { i.Leader, i.Epoch = l.id, l.epoch })
+		l.announce()
+		return l
 	}
 	// compute has the worker compute a round, asked again where a message is lost that
 	// has a route to take; it returns the partial.
@@ -82,7 +83,7 @@ func TestMovesNearer(t *testing.T) {
 		t.Fatalf("the worker is connected to %q", at(w))
 	}
 	open := c.close()
-	l := leads("a", 5)
+	l := c.unannounced("a", 5) // else the worker may be on its way when the orders come, and miss them
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
 	busy := func() bool {
@@ -92,6 +93,7 @@ func TestMovesNearer(t *testing.T) {
 		return j != nil && len(j.live) > 0
 	}
 	eventually(t, "work", busy)
+	leads(l)
 	eventually(t, "the move", func() bool { return at(w) == "a" })
 	if !busy() {
 		t.Error("the work has ended")
@@ -101,8 +103,8 @@ func TestMovesNearer(t *testing.T) {
 	if err := samePartial(compute(w, l).Partial, sums[0]); err != nil {
 		t.Error(err)
 	}
-	compute(w, leads("x", 6))
-	leads("b", 7)
+	compute(w, leads(c.unannounced("x", 6)))
+	leads(c.unannounced("b", 7))
 	eventually(t, "the move back", func() bool { return at(w) == "b" })
 }
 
