@@ -106,7 +106,16 @@ var Bugs = []Bug{
 		{"coordinator/state/decode.go", "	s.deleted = append(s.deleted, d)\n", ""},
 	}, nil},
 	{"a snapshot without the collected parts", []Edit{
-		{"coordinator/state/decode.go", "	if err := s.adopt(j); err != nil {", "	j.Collected = nil\n	if err := s.adopt(j); err != nil {"},
+		{"coordinator/state/decode.go", "	if err := s.adopt(j); err != nil {", "	j.collected = partList{}\n	if err := s.adopt(j); err != nil {"},
+	}, nil},
+	{"the cells of a cancelled job forgotten", []Edit{
+		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {", "	if as != protocol.Failed || j.Job.Cells == nil {"},
+	}, nil},
+	{"recorded cells that the next leader has computed again", []Edit{
+		{"coordinator/jobs/jobs.go", "			if !p.lost[part.Digest] {", "			if !p.lost[part.Digest] && j.Job.Cells == nil {"},
+	}, nil},
+	{"cells stored in another's place", []Edit{
+		{"coordinator/jobs/cells.go", "		part, model, err := d.cell(ctx, o, unit)\n", "		part, model, err := d.cell(ctx, o, (unit+1)%o.CellCount)\n"},
 	}, nil},
 	{"a value of another version", []Edit{
 		{"worker/values.go", "		if y.version == ref.Version {\n			return y\n		}\n", "		if y.version+1 >= ref.Version {\n			return y\n		}\n"},
