@@ -54,7 +54,7 @@ type Beginner interface {
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.
 type Parent interface {
 	// Child returns the job of a unit of such a round: the one that the trainer lists in
-	// Round.Children. An error says that the job has no such unit.
+	// Round.Child. An error says that the job has no such unit.
 	Child(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error)
 }
 

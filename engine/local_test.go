@@ -166,7 +166,7 @@ type summing struct{ round.Kernel }
 // kernel that collects nothing is an error.
 func TestCollectRunsChildren(t *testing.T) {
 	jobs := []*round.Job{{Seed: 5}, {Seed: 6}}
-	r := &round.Round{Units: 2, How: round.Collect, Scope: round.Whole, Children: jobs}
+	r := &round.Round{Units: 2, How: round.Collect, Scope: round.Whole, Child: round.Jobs(jobs...)}
 	child := func(_ context.Context, j *round.Job) ([]byte, error) { return []byte{byte(j.Seed)}, nil }
 	var res round.Result
 	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil || res.Collected[0][0] != 5 || res.Collected[1][0] != 6 {
@@ -177,7 +177,7 @@ func TestCollectRunsChildren(t *testing.T) {
 	if err := NewLocal(&canaryKernel{}, canaryData(), 1, fail).Do(t.Context(), 0, r, &res); !errors.Is(err, bad) || !strings.Contains(err.Error(), "unit 0") {
 		t.Errorf("a child that fails: error %v", err)
 	}
-	r.Children = nil
+	r.Child = nil
 	if err := NewLocal(summing{&canaryKernel{}}, canaryData(), 1, nil).Do(t.Context(), 0, r, &res); err == nil || !strings.Contains(err.Error(), "collects nothing") {
 		t.Errorf("a kernel that collects nothing: error %v", err)
 	}

@@ -66,7 +66,7 @@ type timedExecutor struct {
 func (m *timedExecutor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	began := time.Now()
 	err := m.Executor.Do(ctx, n, r, res)
-	if m.skipChildren && r.Children != nil {
+	if m.skipChildren && r.Child != nil {
 		return err
 	}
 	took := time.Since(began)

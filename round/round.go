@@ -65,9 +65,10 @@ type Round struct {
 	Shape Shape
 	// Payloads holds, for a Collect round, each unit's own bytes (may be nil).
 	Payloads [][]byte
-	// Children holds, for a Collect round, a whole job for each unit to run; the
-	// unit's result is then the child's encoded Outcome.
-	Children []*Job
+	// Child, where set, returns for a Collect round the whole job that a unit runs; the
+	// unit's result is then the child's encoded Outcome. It is made when it is asked for: a round
+	// may have very many.
+	Child func(unit int) *Job
 	// Apart has the results of a Collect round kept out of memory where that is possible:
 	// Result.Part reads them.
 	Apart bool
@@ -77,4 +78,9 @@ type Round struct {
 	// Has says, for a Collect round, which units have their results in the trainer's
 	// state already and need not run (may be nil).
 	Has []bool
+}
+
+// Jobs returns a Round.Child of these jobs, by unit.
+func Jobs(list ...*Job) func(unit int) *Job {
+	return func(unit int) *Job { return list[unit] }
 }

@@ -40,8 +40,8 @@ func (r *Round) Unit(id int) Unit {
 	if r.Payloads != nil {
 		u.Payload = r.Payloads[id]
 	}
-	if r.Children != nil {
-		u.Child = r.Children[id]
+	if r.Child != nil {
+		u.Child = r.Child(id)
 	}
 	return u
 }

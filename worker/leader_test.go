@@ -153,7 +153,7 @@ func (l *leader) message(id, n uint64, r *round.Round, units []uint32) *protocol
 	m := &protocol.Run{
 		Stamp: protocol.Stamp{Epoch: l.epoch, Job: id, Round: n},
 		Kind:  r.Kind, Op: r.Op, Of: uint32(r.Units), Scope: r.Scope, How: r.How, Roles: r.Roles,
-		Steps: r.Steps, Keep: r.DerivedVersion, Shape: r.Shape, Units: units, Child: r.Children != nil,
+		Steps: r.Steps, Keep: r.DerivedVersion, Shape: r.Shape, Units: units, Child: r.Child != nil,
 	}
 	for _, v := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: v.ID, Version: v.Version})

@@ -49,14 +49,14 @@ func (l *rules) check(r *round.Round) error {
 		return fmt.Errorf("it has %d units", r.Units)
 	case r.Scope == round.Sharded && (r.Units&(r.Units-1) != 0 || r.Units > l.shards):
 		return fmt.Errorf("%d units of %d shards: want a power of two, no more than shards", r.Units, l.shards)
-	case r.Scope != round.None && r.Children == nil && r.Roles&dataset.AllRows == 0:
+	case r.Scope != round.None && r.Child == nil && r.Roles&dataset.AllRows == 0:
 		return fmt.Errorf("its units see no rows: Roles is %d", r.Roles)
 	case r.DerivedVersion != 0 && r.DerivedVersion < l.derived:
 		return fmt.Errorf("its derived values have the version %d, after %d", r.DerivedVersion, l.derived)
 	case r.Payloads != nil && (!collected || len(r.Payloads) != r.Units), r.Has != nil && (!collected || len(r.Has) != r.Units):
 		return fmt.Errorf("%d payloads and %d marks for %d units", len(r.Payloads), len(r.Has), r.Units)
-	case r.Children != nil && (!collected || len(r.Children) != r.Units):
-		return fmt.Errorf("%d child jobs for %d units", len(r.Children), r.Units)
+	case r.Child != nil && !collected:
+		return fmt.Errorf("child jobs of units that are summed")
 	}
 	l.derived = max(l.derived, r.DerivedVersion)
 	return nil
@@ -66,10 +66,14 @@ func (l *rules) check(r *round.Round) error {
 // number.
 func (j *job) checkChildren(r *round.Round) error {
 	p, ok := j.a.(algorithms.Parent)
-	if len(r.Children) > 0 && !ok {
+	if r.Child == nil {
+		return nil
+	}
+	if !ok {
 		return fmt.Errorf("a round has child jobs, and the algorithm is no algorithms.Parent")
 	}
-	for unit, c := range r.Children {
+	for unit := range r.Units {
+		c := r.Child(unit)
 		again, err := p.Child(j.spec, j.manifest, unit)
 		if err != nil {
 			return err

@@ -101,7 +101,7 @@ func FuzzSettings(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r, err := tr.Next(); err != nil || r.Units != len(r.Children) {
+		if r, err := tr.Next(); err != nil || r.Child == nil || r.Child(r.Units-1) == nil {
 			t.Fatalf("round %+v, error %v", r, err)
 		}
 		if _, err := a.NewKernel(&job, smallManifest()); err != nil {

@@ -42,14 +42,16 @@ func (t *trainer) Next() (*round.Round, error) {
 	}
 	t.round.Kind, t.round.Units, t.round.Scope, t.round.How = "member", len(t.results), round.Whole, round.Collect
 	t.round.Has = make([]bool, len(t.results))
+	var jobs []*round.Job
 	for unit := range t.results {
 		t.round.Has[unit] = t.results[unit].head != nil || !t.wanted(unit)
 		c, err := child(t.job, t.members, unit)
 		if err != nil {
 			return nil, err
 		}
-		t.round.Children = append(t.round.Children, c)
+		jobs = append(jobs, c)
 	}
+	t.round.Child = round.Jobs(jobs...)
 	return &t.round, nil
 }
 

@@ -95,8 +95,11 @@ func (t *cells) Next() (*round.Round, error) {
 	}
 	t.round.Kind = "cell"
 	t.round.Units, t.round.Scope, t.round.How, t.round.Apart = t.units, round.Whole, round.Collect, true
+	t.round.Child = func(unit int) *round.Job {
+		cell, _ := t.job.Cells.At(unit)
+		return cellJob(t.job, cell)
+	}
 	for _, cell := range t.job.Cells.All() {
-		t.round.Children = append(t.round.Children, cellJob(t.job, cell))
 		t.round.Groups = append(t.round.Groups, int32(cell.Row))
 	}
 	return &t.round, nil

@@ -66,9 +66,7 @@ func (t *folds) Next() (*round.Round, error) {
 	}
 	t.round.Kind = "fold"
 	t.round.Units, t.round.Scope, t.round.How = t.job.Folds, round.Whole, round.Collect
-	for f := range t.job.Folds {
-		t.round.Children = append(t.round.Children, Child(t.job, f))
-	}
+	t.round.Child = func(fold int) *round.Job { return Child(t.job, fold) }
 	return &t.round, nil
 }
 

@@ -38,6 +38,13 @@ type bounds struct {
 	a     Allowance
 	group []int32           // by unit
 	held  map[int]*unitHeap // by group: units that may not begin, and do not wait in c.waits
+	ran   map[uint64]ran    // by seat.order: units that are computed
+}
+
+// ran is when a worker was seen to have room for a unit, and how long it may take from then on.
+type ran struct {
+	began time.Time
+	limit time.Duration
 }
 
 // newBounds returns the bounds of a round, or nil.
@@ -110,22 +117,28 @@ func (b *bounds) look(ctx context.Context, now time.Time) {
 			b.withhold(ctx, units, 0)
 		}
 	}
+	still := make(map[uint64]ran)
 	for _, p := range b.c.seated.all() {
-		b.watch(ctx, p, now)
+		b.watch(ctx, p, still, now)
 	}
+	b.ran = still
 }
 
-// watch ends a unit that takes all that was left of its budget when a worker began with it.
-func (b *bounds) watch(ctx context.Context, p place, now time.Time) {
-	x, u, at := b.c.x, p.unit, p.at
-	switch {
-	case x.units[u].state != running:
-	case at.began.IsZero():
-		if !b.c.behind(at) {
-			at.began, at.limit = now, b.a.Started(u, now)
+// watch ends a unit that takes all that was left of its budget when a worker began with it; still takes the others.
+func (b *bounds) watch(ctx context.Context, p place, still map[uint64]ran, now time.Time) {
+	x, u := b.c.x, p.unit
+	if x.units[u].state != running {
+		return
+	}
+	of, known := b.ran[p.at.order]
+	switch took := now.Sub(of.began); {
+	case !known:
+		if !b.c.behind(p.at) {
+			still[p.at.order] = ran{now, b.a.Started(u, now)}
 		}
-	case now.Sub(at.began) > at.limit:
-		took := now.Sub(at.began)
+	case took <= of.limit:
+		still[p.at.order] = of
+	default:
 		b.c.callOff(u)
 		b.a.End(u, took)
 		b.withhold(ctx, []uint32{uint32(u)}, took)

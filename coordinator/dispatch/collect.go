@@ -240,7 +240,7 @@ func (c *collection) onCollected(ctx context.Context, msg []byte) error {
 	}
 	trusted := x.d.answered(m.Worker)
 	u, s := int(m.Unit), &x.units[m.Unit]
-	if m.Round == x.round && s.seatOf(m.Worker) != nil {
+	if m.Round == x.round && !x.r.Apart && s.seatOf(m.Worker) != nil { // else no value is made of it
 		x.known[m.Worker].has(m.Digest)
 	}
 	if m.Round != x.round || !trusted || s.state == fetching || s.state == atHand {
@@ -339,7 +339,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (c *collection) onCheckpoint(msg []byte) {
 	x := c.x
 	var m protocol.Checkpoint
-	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) || x.r.Children == nil {
+	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) || x.r.Child == nil {
 		x.drop(metrics.DropMisshapen)
 		return
 	}

@@ -368,7 +368,7 @@ func TestChildrenGoOnElsewhere(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	r := &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Children: []*round.Job{{Seed: 1}}}
+	r := &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Child: round.Jobs(&round.Job{Seed: 1})}
 	d := l.do(x, 3, r)
 	task := w1.first(0)
 	if !task.run.Child || len(task.run.Payload[0]) != 0 {

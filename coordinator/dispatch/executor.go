@@ -140,11 +140,7 @@ type seat struct {
 	sent   time.Time
 	order  uint64    // of a collected unit: seats given later have more
 	told   time.Time // of a collected unit, last
-	// began is when its worker was seen to have room for the unit, of a round with budgets, and
-	// limit how long it may take from then on.
-	began  time.Time
-	limit  time.Duration
-	answer *answer // of a unit whose answers are compared
+	answer *answer   // of a unit whose answers are compared
 }
 
 // The states of a collected unit.

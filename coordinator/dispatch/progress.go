@@ -79,7 +79,7 @@ func (d *Dispatcher) Live(job uint64) (live Live, ok bool) {
 func (c *collection) onProgress(msg []byte) {
 	x := c.x
 	var m protocol.Progress
-	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) || x.r.Children == nil {
+	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) || x.r.Child == nil {
 		x.drop(metrics.DropMisshapen)
 		return
 	}

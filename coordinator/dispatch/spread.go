@@ -183,7 +183,7 @@ func (x *Executor) describe(units []uint32) {
 	m.Op, m.Of, m.Scope, m.How, m.Roles = r.Op, uint32(r.Units), r.Scope, r.How, r.Roles
 	m.Steps, m.Keep, m.Shape = r.Steps, r.DerivedVersion, r.Shape
 	m.Units = units
-	m.Child = r.Children != nil
+	m.Child = r.Child != nil
 	m.Refs, m.Payload = m.Refs[:0], m.Payload[:0]
 	for _, v := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: v.ID, Version: v.Version})
@@ -200,7 +200,7 @@ func (x *Executor) describe(units []uint32) {
 // where a child job goes on, unless who said so is not trusted any more.
 func (x *Executor) payload(u uint32) []byte {
 	switch r := x.r; {
-	case r.Children != nil:
+	case r.Child != nil:
 		if at := x.resume[u]; x.d.trusts(at.worker) {
 			return at.bytes
 		}

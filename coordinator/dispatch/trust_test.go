@@ -60,7 +60,7 @@ func TestCheckpointOfALiar(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Children: []*round.Job{{Seed: 1}}})
+	d := l.do(x, 3, &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Child: round.Jobs(&round.Job{Seed: 1})})
 	task := w1.first(0)
 	say := func(unit uint32) {
 		m := protocol.Checkpoint{Stamp: task.run.Stamp, Worker: "w1", Unit: unit, Resume: protocol.Resume{Rounds: 500, State: []byte("state")}}

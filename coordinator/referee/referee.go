@@ -90,7 +90,7 @@ func (r *Referee) prepare(ctx context.Context, c *dispatch.Case) (u round.Unit, 
 	}
 	u = c.Round.Unit(c.Unit)
 	lo, hi := u.Shards(len(c.Manifest.Shards))
-	if c.Round.Children != nil {
+	if c.Round.Child != nil {
 		lo, hi = 0, len(c.Manifest.Shards)
 	}
 	return u, r.load(ctx, c.Manifest, lo, hi)

@@ -73,7 +73,7 @@ func TestEnsembleGoesOn(t *testing.T) {
 				has++
 			}
 		}
-		if r.Children != nil && has != i+1 {
+		if r.Child != nil && has != i+1 {
 			t.Errorf("checkpoint %d has %d members", i, has)
 		}
 	}

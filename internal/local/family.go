@@ -29,7 +29,14 @@ type family struct {
 
 // Do implements engine.Executor.
 func (f *family) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	f.children, f.units, f.most = r.Children, make([]round.UnitProgress, len(r.Children)), max(f.most, len(r.Children))
+	if f.children = nil; r.Child != nil { // each unit has one child, whoever asks
+		for u := range r.Units {
+			f.children = append(f.children, r.Child(u))
+		}
+		of := *r
+		of.Child, r = round.Jobs(f.children...), &of
+	}
+	f.units, f.most = make([]round.UnitProgress, len(f.children)), max(f.most, len(f.children))
 	for u := range f.units {
 		f.units[u].Loss = -1
 		f.units[u].Done = r.Has != nil && r.Has[u]
