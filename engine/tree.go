@@ -16,6 +16,9 @@ import (
 // child is its left child, and each node is filled once, from a message or from
 // its two children. It is not safe for concurrent use.
 type Tree struct {
+	// Free takes the memory of a lent partial (Partial.Message) that nobody reads any more; nil: it is dropped.
+	Free func(message []byte)
+
 	units  int
 	shape  round.Shape
 	levels [][]*round.Partial // levels[l][i], nil until filled
@@ -75,9 +78,13 @@ func (t *Tree) last(list *[]*round.Partial) *round.Partial {
 // Release returns a partial that was not Put, for reuse.
 func (t *Tree) Release(p *round.Partial) { t.release(0, p) }
 
-// release keeps the partial of a node of a level for reuse; one of lent memory is dropped.
+// release keeps the partial of a node of a level for reuse; one of lent memory is dropped, and that given back.
 func (t *Tree) release(level int, p *round.Partial) {
 	if p.Lent {
+		if p.Message != nil && t.Free != nil {
+			t.Free(p.Message)
+			*p = round.Partial{Lent: true}
+		}
 		return
 	}
 	if level == 0 {
@@ -205,7 +212,7 @@ func (t *Tree) add(level int, left, right *round.Partial) *round.Partial {
 	sum := t.sum()
 	sum.F64, left.F64 = left.F64, sum.F64
 	sum.F32, left.F32 = left.F32, sum.F32
-	sum.Lent = left.Lent
+	sum.Lent, sum.Message, left.Message = left.Lent, left.Message, nil
 	addRows(sum, left, right, t.shape.Rows)
 	t.release(level, left)
 	t.release(level, right)

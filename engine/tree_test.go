@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -94,7 +95,7 @@ func TestTreeAddsAlongThePinnedTreeWhateverTheOrder(t *testing.T) {
 }
 
 // TestTreeDropsLentMemory: partials of lent memory give the same sums, and none of their memory is in what the
-// tree gives out for the next round.
+// tree gives out for the next round. Each message is given back once, and not while a sum reads it.
 func TestTreeDropsLentMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		units := rapid.IntRange(1, 33).Draw(t, "units")
@@ -104,16 +105,26 @@ func TestTreeDropsLentMemory(t *testing.T) {
 		}
 		leaves := drawUnits(t, units)
 		var tree Tree
-		lent := make(map[*float32]bool)
+		lent, free := make(map[*float32]bool), make(map[*byte]bool)
+		tree.Free = func(message []byte) {
+			if free[&message[0]] || len(free) > len(lent) {
+				t.Fatal("memory is given back twice")
+			}
+			free[&message[0]] = true
+			clear(num.Float32s(message))
+		}
 		for range 3 {
 			tree.Reset(units, shape)
+			if len(free) != len(lent) {
+				t.Fatalf("%d of %d messages were given back", len(free), len(lent))
+			}
 			for _, u := range rapid.Permutation(seq(units)).Draw(t, "order") {
 				p := tree.Partial()
 				if rapid.Bool().Draw(t, "lent") {
 					tree.Release(p)
 					p = &round.Partial{}
 					p.Reset(shape)
-					p.Lent = true
+					p.Lent, p.Message = true, num.Bytes32(p.F32)
 				} else if lent[&p.F32[0]] {
 					t.Fatal("lent memory comes back")
 				}

@@ -144,11 +144,12 @@ func (j *Joiner) add(f *Fragment) []byte {
 	if m == nil {
 		return nil
 	}
+	if len(m.b) == 0 {
+		m.lead = lead(f.Data)
+		m.b = j.Room.taken(int(m.total), m.lead)
+	}
 	if m.room > cap(m.b) {
-		if len(m.b) == 0 {
-			m.lead = lead(f.Data)
-		}
-		m.b = append(make([]byte, m.lead, m.lead+m.room)[m.lead:], m.b...)
+		m.b = append(j.Room.memory(m.room, m.lead), m.b...)
 	}
 	m.b = append(m.b, f.Data...)
 	if uint64(len(m.b)) < m.total {

@@ -11,8 +11,8 @@ const (
 // numberBytes is the greatest size of a number.
 const numberBytes = 8
 
-// lead returns how many bytes are left free before a message that begins like b, so that the numbers of a Value or a Part
-// stand where such numbers may be, and need not be moved.
+// lead returns how far behind a multiple of numberBytes a message begins in memory that begins like b, so that the
+// numbers of a Value or a Part stand where such numbers may be, and need not be moved.
 func lead(b []byte) int {
 	kind, err := KindOf(b)
 	switch {

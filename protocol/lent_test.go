@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -49,6 +51,51 @@ func TestLentPart(t *testing.T) {
 			t.Fatalf("%x is written again as %x", msg, again)
 		}
 	})
+}
+
+// TestNumbersStayWhereTheyCame: the numbers of a long message that was joined, in new memory or in that of one before, stand
+// where such numbers may be: none is moved.
+func TestNumbersStayWhereTheyCame(t *testing.T) {
+	j := NewJoiner(nil)
+	for i := range 40 {
+		p := Part{Worker: strings.Repeat("w", i%9), Partial: &round.Partial{F64: make([]float64, i%3), F32: make([]float32, leastSpare/4+i)}}
+		for k := range p.Partial.F32 {
+			p.Partial.F32[k] = float32(k * i)
+		}
+		v := Value{Data: num.Bytes32(p.Partial.F32)}
+		got := Part{Partial: &round.Partial{Lent: true}}
+		msg := rejoined(t, j, p.Append(nil), uint64(2*i))
+		at := &msg[len(p.appendHead(nil))]
+		if err := got.Decode(msg); err != nil || !sameBits(got.Partial.F32, p.Partial.F32) {
+			t.Fatalf("part %d: other numbers, or %v", i, err)
+		}
+		if unsafe.Pointer(&got.Partial.F32[0]) != unsafe.Pointer(at) {
+			t.Fatalf("part %d: its numbers were moved", i)
+		}
+		j.Room.Reuse(msg)
+		msg = rejoined(t, j, v.Append(nil), uint64(2*i+1))
+		var value Value
+		if err := value.Decode(msg); err != nil || !bytes.Equal(value.Data, v.Data) || !num.Aligned(value.Data) {
+			t.Fatalf("value %d: other bytes, or not aligned, or %v", i, err)
+		}
+		j.Room.Reuse(msg)
+	}
+	if held := j.Room.Held(); held != 0 {
+		t.Errorf("%d bytes are held", held)
+	}
+}
+
+// rejoined returns a message that was cut and joined.
+func rejoined(t *testing.T, j *Joiner, msg []byte, number uint64) (whole []byte) {
+	t.Helper()
+	err := Split(msg, 64<<10, 1, number, func(b []byte) (err error) {
+		whole, err = j.Add(b)
+		return err
+	})
+	if err != nil || whole == nil {
+		t.Fatalf("message %d: %v", number, err)
+	}
+	return whole
 }
 
 func sameBits(a, b []float32) bool {

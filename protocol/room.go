@@ -15,6 +15,7 @@ type Room struct {
 	now func() time.Time
 
 	mu      sync.Mutex
+	spare   [][]byte // see Reuse
 	limit   int
 	held    int // bytes, of open too
 	open    map[place]*joining

@@ -32,8 +32,9 @@ type Partial struct {
 	// Before is Later of a round before: Run may use its memory again.
 	Before Rows
 	// Lent is set where the numbers stand in memory that was lent, such as a message's, which
-	// nobody keeps for other rounds.
-	Lent bool
+	// nobody keeps for other rounds. Message is that memory, where it is to be given back.
+	Lent    bool
+	Message []byte
 }
 
 // Reset shapes p for s and zeroes it, reusing its memory.

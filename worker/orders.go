@@ -128,7 +128,7 @@ func (o *orders) onValue(m bus.Message) error {
 		return fmt.Errorf("%w: a value of %d bytes, which is more than a job keeps", protocol.ErrMessage, len(o.value.Data))
 	}
 	if len(o.value.Data) >= lentFrom && num.Aligned(o.value.Data) {
-		j.values.put(j.values.lend(o.value.Ref, o.value.Data))
+		j.values.put(j.values.lend(o.value.Ref, o.value.Data, m.Data, w.reuse))
 		w.mu.Unlock()
 		return nil
 	}

@@ -122,6 +122,7 @@ func (w *worker) forget(j *job) {
 	}
 	if len(w.jobs) == 0 {
 		w.cache.unwant()
+		w.release()
 	}
 	w.leave(j)
 }

@@ -16,7 +16,8 @@ const keptVersions = 2
 type value struct {
 	version uint64
 	data    []byte
-	lent    bool    // data stands in a message
+	message []byte // in which data stands; nil: it has memory of its own
+	free    func(message []byte)
 	pieces  *pieces // in place of data, if not nil
 	users   int     // batches that hold it
 	listed  bool
@@ -89,11 +90,12 @@ func (v values) blank(ref protocol.Ref, n int) *value {
 	return y
 }
 
-// lend returns a version of a value whose bytes stay where they are, to be put.
-func (v values) lend(ref protocol.Ref, data []byte) *value {
+// lend returns a version of a value whose bytes stay where they are, in a message, to be put. free takes the message when
+// nobody reads it any more.
+func (v values) lend(ref protocol.Ref, data, message []byte, free func([]byte)) *value {
 	x := v.variable(ref.ID)
 	x.spare = nil
-	return &value{version: ref.Version, data: data, lent: true, of: x}
+	return &value{version: ref.Version, data: data, message: message, free: free, of: x}
 }
 
 // put lists y as the newest version and drops the oldest beyond keptVersions.
@@ -171,8 +173,11 @@ func (y *value) reuse() {
 	if !y.listed && y.users == 0 {
 		y.pieces.release()
 		y.pieces = nil
-		if !y.lent {
-			y.of.spare = y
+		if message := y.message; message != nil {
+			y.message, y.data = nil, nil
+			y.free(message)
+			return
 		}
+		y.of.spare = y
 	}
 }

@@ -250,6 +250,20 @@ func (w *worker) sent(subject string, err error) {
 	}
 }
 
+// reuse gives the memory of a message that nobody reads any more to the next ones.
+func (w *worker) reuse(message []byte) {
+	if s := w.session.Load(); s != nil {
+		s.conn.Room().Reuse(message)
+	}
+}
+
+// release drops such memory: there is no job.
+func (w *worker) release() {
+	if s := w.session.Load(); s != nil {
+		s.conn.Room().Release()
+	}
+}
+
 // tell has the session looked at soon. It never blocks.
 func (w *worker) tell() {
 	select {

@@ -271,6 +271,7 @@ func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o 
 	if x.watch == nil {
 		x.watch = unwatched{}
 	}
+	x.tree.Free = d.cfg.Conn.Room().Reuse
 	x.records = newRecords(x)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -31,6 +31,7 @@ type Executor struct {
 	// unable names workers that said that they never can compute a unit of the job.
 	unable map[string]bool // d.mu guards it
 	tree   engine.Tree
+	long   bool        // the last summed round had long messages
 	timer  *time.Timer // of summed rounds
 
 	round  uint64
@@ -276,6 +277,9 @@ func (x *Executor) Close() {
 	delete(x.d.jobs, x.id)
 	x.d.mu.Unlock()
 	x.mail.close()
+	if x.long {
+		x.d.cfg.Conn.Room().Release()
+	}
 	forget := (&protocol.Forget{Epoch: x.d.cfg.Epoch, Job: x.id}).Append(nil)
 	for _, k := range x.known {
 		x.d.send(&k.at, forget)

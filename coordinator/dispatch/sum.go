@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coppice-ldl/coppice/metrics"
@@ -12,6 +13,7 @@ import (
 func (x *Executor) sum(ctx context.Context, res *round.Result) error {
 	res.Sum, x.part.Partial = nil, nil // of the round before: they may be all that holds large messages
 	x.tree.Reset(x.r.Units, x.r.Shape)
+	x.releaseLong()
 	x.began, x.slowest = time.Now(), 0
 	if !x.ended.IsZero() {
 		x.d.cfg.Metrics.Between.Observe(x.began.Sub(x.ended).Seconds())
@@ -114,7 +116,7 @@ func (x *Executor) handle(ctx context.Context, msg []byte) error {
 }
 
 func (x *Executor) onPart(ctx context.Context, msg []byte) error {
-	x.part.Partial = x.blank(len(msg))
+	x.part.Partial = x.blank(msg)
 	err := x.part.Decode(msg)
 	trusted := err == nil && x.d.answered(x.part.Worker)
 	if !trusted || x.part.Round != x.round {
@@ -150,15 +152,31 @@ func (x *Executor) onPart(ctx context.Context, msg []byte) error {
 }
 
 // lentFrom is the size of a message from which on its numbers stay where they are: of the gradient of a
-// large network there is no second copy, and none is kept for the next round.
+// large network there is no second copy. The message's memory serves the next one.
 const lentFrom = 1 << 20
 
-// blank returns a partial for a message of so many bytes.
-func (x *Executor) blank(bytes int) *round.Partial {
-	if bytes >= lentFrom {
-		return &round.Partial{Lent: true}
+// blank returns a partial for a message.
+func (x *Executor) blank(msg []byte) *round.Partial {
+	if len(msg) >= lentFrom {
+		return &round.Partial{Lent: true, Message: msg}
 	}
 	return x.tree.Partial()
+}
+
+// releaseLong drops the memory of long messages when rounds with them are over: when training is. What
+// comes then takes memory for the model.
+func (x *Executor) releaseLong() {
+	was := x.long
+	x.long = long(x.r)
+	if was && !x.long {
+		x.d.cfg.Conn.Room().Release()
+	}
+}
+
+// long reports whether a round has messages whose memory is used again.
+func long(r *round.Round) bool {
+	isLong := func(v round.Var) bool { return len(v.Data) >= lentFrom }
+	return 4*r.Shape.F32 >= lentFrom || slices.ContainsFunc(r.Vars, isLong)
 }
 
 // wasted counts the units of the part at hand, which nobody needs.

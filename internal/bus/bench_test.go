@@ -73,7 +73,7 @@ func BenchmarkSendParts(b *testing.B) {
 				if err := from.SendParts("x", "", head, body); err != nil {
 					b.Fatal(err)
 				}
-				<-got
+				to.Room().Reuse((<-got).Data)
 			}
 		})
 	}

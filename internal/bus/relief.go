@@ -100,11 +100,15 @@ func (s *Server) await(subject string, n int, d *drain) {
 	d.sent += bytes
 }
 
-// roomFor reports whether bytes more may wait, and leave room for small messages.
+// longAhead is how many bytes of long messages may wait for clients: what waits is a copy, whose memory the server
+// keeps for the next one. A link of 1 Gbit/s and 100 ms has 12 MiB on its way.
+const longAhead = 12 << 20
+
+// roomFor reports whether bytes more of a long message may wait, and leave room for small ones.
 func (r *relief) roomFor(bytes int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.load.Pending+r.left+r.leaving+bytes <= int64(roomy*float64(r.pending))
+	return r.load.Pending+r.left+r.leaving+bytes <= min(longAhead, int64(roomy*float64(r.pending)))
 }
 
 // look looks what waits for clients, and returns it.

@@ -1,0 +1,71 @@
+package protocol
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// leastSpare is the size from which on memory of messages is used again.
+const leastSpare = 1 << 20
+
+// spareRoom is what such memory has beside its message's bytes, so that the next message, which may begin elsewhere in it
+// (lead), fits too.
+const spareRoom = 512
+
+// mostSpare is how many of them are kept.
+const mostSpare = 4
+
+// Reuse takes the memory of a message that was delivered and that nobody reads any more: another one of its size takes
+// it.
+func (r *Room) Reuse(msg []byte) {
+	if cap(msg) < leastSpare {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.spare) == mostSpare {
+		r.spare = slices.Delete(r.spare, 0, 1)
+	}
+	r.spare = append(r.spare, msg)
+}
+
+// Release drops the memory that Reuse was given: there will be no more long messages for now.
+func (r *Room) Release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spare = nil
+}
+
+// taken returns memory for n bytes of a message with a lead that was given to Reuse, or nil.
+func (r *Room) taken(n, lead int) []byte {
+	if n < leastSpare {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := slices.IndexFunc(r.spare, func(b []byte) bool { return cap(b) >= n+numberBytes && cap(b)/2 <= n })
+	if at < 0 {
+		return nil
+	}
+	b := r.spare[at]
+	r.spare = slices.Delete(r.spare, at, at+1)
+	return placed(b, lead)
+}
+
+// memory returns memory for n bytes of a message with a lead, which small ones do not need.
+func (r *Room) memory(n, lead int) []byte {
+	if n < leastSpare {
+		return make([]byte, 0, n)
+	}
+	if b := r.taken(n, lead); b != nil {
+		return b
+	}
+	return placed(make([]byte, 0, n+spareRoom), lead)
+}
+
+// placed returns the memory of b, empty, from where a message with a lead may begin.
+func placed(b []byte, lead int) []byte {
+	b = b[:cap(b)]
+	skip := (lead - int(uintptr(unsafe.Pointer(&b[0]))%numberBytes) + numberBytes) % numberBytes
+	return b[skip:skip]
+}
