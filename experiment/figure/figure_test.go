@@ -64,12 +64,15 @@ func examples() map[string]figurer {
 		"distributions": &Distributions{
 			Title: "SJAFFE, fold 0", Labels: Axis{Name: "emotion"}, Names: []string{"happy", "sad", "surprise", "anger", "disgust", "fear"},
 			Rows: []Compared{
-				{"row 31234: K-L 0.00017", []float64{.4, .1, .2, .1, .1, .1}, []float64{.35, .15, .2, .1, .1, .1}},
-				{"row 17 (K-L 0.03)", []float64{.1, .3, .1, .2, .2, .1}, []float64{.15, .25, .1, .2, .15, .15}},
-				{"row 208 (K-L 0.1)", []float64{.1, .1, .1, .1, .2, .4}, []float64{.2, .2, .1, .2, .1, .2}},
+				{"row 31234: K-L 0.00017", []float64{.4, .1, .2, .1, .1, .1}, [][]float64{{.35, .15, .2, .1, .1, .1}}},
+				{"row 17 (K-L 0.03)", []float64{.1, .3, .1, .2, .2, .1}, [][]float64{{.15, .25, .1, .2, .15, .15}}},
+				{"row 208 (K-L 0.1)", []float64{.1, .1, .1, .1, .2, .4}, [][]float64{{.2, .2, .1, .2, .1, .2}}},
 			},
 		},
-		"ages":          &Distributions{Labels: Axis{Name: "age", Unit: "years"}, Rows: []Compared{{"person 4", bump(70, 25, 4), bump(70, 28, 6)}}},
+		"methods":       methods(6, "structrf auto", "ldlf preset=paper trees=50 depth=7 learning_rate=0.001 batch_size=64 scaling=range optimizer=adam", "aa-knn"),
+		"methods-two":   methods(8, "one", "two"),
+		"methods-ages":  methods(40, "structrf", "ldlf", "aa-knn"),
+		"ages":          &Distributions{Labels: Axis{Name: "age", Unit: "years"}, Rows: []Compared{{"person 4", bump(70, 25, 4), [][]float64{bump(70, 28, 6)}}}},
 		"confusion":     &Confusion{Title: "digits", Classes: strings.Split("0123456789", ""), Counts: diagonal(10)},
 		"confusion-few": &Confusion{Classes: []string{"background", "leaf", "stem and root"}, Counts: diagonal(3)},
 		"confusion-max": &Confusion{Title: "A hundred classes", Classes: numbered(100), Counts: diagonal(100)},
@@ -79,6 +82,19 @@ func examples() map[string]figurer {
 		"visits":        &Visits{Title: "The root of tree 0", Counts: []int{13, 2, 40, 0, 7, 1, 1, 3}},
 		"visits-one":    &Visits{Counts: []int{0}},
 	}
+}
+
+// methods are distributions that some methods predict over so many labels.
+func methods(labels int, names ...string) *Distributions {
+	d := &Distributions{Title: "SJAFFE: test rows", Labels: Axis{Name: "label"}, From: 16, Methods: names}
+	for row := range 6 {
+		c := Compared{Name: fmt.Sprintf("row %d", 17*row), True: bump(labels, float64(labels*(row+1)/8), float64(labels)/6)}
+		for m := range names {
+			c.Predicted = append(c.Predicted, bump(labels, float64(labels*(row+2)/9), float64(labels)/float64(4+m)))
+		}
+		d.Rows = append(d.Rows, c)
+	}
+	return d
 }
 
 // gains has one peak, and visits that are dense there.
@@ -240,9 +256,12 @@ func TestRefusals(t *testing.T) {
 		&CriticalDifferences{Names: []string{"a", "b"}, Ranks: []float64{1, 2}},
 		&Distributions{},
 		&Distributions{Rows: []Compared{{"a", []float64{1}, nil}}},
-		&Distributions{Rows: []Compared{{"a", []float64{1}, []float64{nan}}}},
-		&Distributions{Names: []string{"x", "y"}, Rows: []Compared{{"a", []float64{1}, []float64{1}}}},
+		&Distributions{Rows: []Compared{{"a", []float64{1}, [][]float64{{nan}}}}},
+		&Distributions{Names: []string{"x", "y"}, Rows: []Compared{{"a", []float64{1}, [][]float64{{1}}}}},
 		&Distributions{Rows: make([]Compared, mostPanels+1)},
+		&Distributions{Rows: []Compared{{"a", []float64{1}, [][]float64{{1, 2}}}}},
+		&Distributions{Methods: []string{"x", "y"}, Rows: []Compared{{"a", []float64{1}, [][]float64{{1}}}}},
+		&Distributions{Methods: make([]string, mostMethods+1), Rows: []Compared{{"a", []float64{1}, make([][]float64, mostMethods+1)}}},
 		&Confusion{},
 		&Confusion{Classes: []string{"a", "b"}, Counts: [][]uint64{{1, 2}, {1}}},
 		&ColourMap{},

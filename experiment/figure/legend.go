@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"image/color"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -29,6 +30,7 @@ type legend []entry
 func (l legend) rows(width vg.Length) (rows []legend) {
 	style, used := letters(tickSize, 0, 0), vg.Length(0)
 	for _, e := range l {
+		e.name = shortened(e.name, width-sampleWidth-sampleGap)
 		own := sampleWidth + sampleGap + style.Width(e.name) + entryGap
 		if len(rows) == 0 || used+own > width {
 			rows, used = append(rows, nil), 0
@@ -70,6 +72,28 @@ func (s lineSample) Thumbnail(c *draw.Canvas) {
 	y := c.Center().Y
 	c.StrokeLine2(lineOf(int(s)), c.Min.X, y, c.Max.X, y)
 	c.DrawGlyph(glyphOf(int(s)), c.Center())
+}
+
+// glyphSample is a glyph without a line: black, in a shape of its own.
+type glyphSample int
+
+func (s glyphSample) glyph() draw.GlyphStyle {
+	shapes := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.CrossGlyph{}, draw.TriangleGlyph{}, draw.PlusGlyph{}, draw.SquareGlyph{}, draw.RingGlyph{}}
+	return draw.GlyphStyle{Color: color.Black, Radius: 2.2, Shape: shapes[int(s)%len(shapes)]}
+}
+
+// Thumbnail implements plot.Thumbnailer.
+func (s glyphSample) Thumbnail(c *draw.Canvas) { c.DrawGlyph(s.glyph(), c.Center()) }
+
+// shortened is a name of at most so much width: of a longer one the middle is left out.
+func shortened(name string, width vg.Length) string {
+	style, letter := letters(tickSize, 0, 0), []rune(name)
+	for text, left := name, len(letter)-1; ; left-- {
+		if left < 2 || style.Width(text) <= width {
+			return text
+		}
+		text = string(letter[:(left+1)/2]) + "…" + string(letter[len(letter)-left/2:])
+	}
 }
 
 // margin is the white edge of a figure, in points.

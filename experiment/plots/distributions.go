@@ -24,9 +24,6 @@ func (r *Rows) Add(name string, truth, predicted []float32) {
 	r.True, r.Predicted = append(r.True, truth...), append(r.Predicted, predicted...)
 }
 
-// shownRows is how many rows are shown.
-const shownRows = 6
-
 // kl is the K-L of row i.
 func (r *Rows) kl(i int) float64 {
 	from, to := i*r.Labels, (i+1)*r.Labels
@@ -44,12 +41,9 @@ func (r *Rows) chosen() []int {
 		order[i], kl[i] = i, r.kl(i)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(kl[a], kl[b]) })
-	if len(order) <= shownRows {
-		return order
-	}
 	var some []int
-	for i := range shownRows {
-		some = append(some, order[i*(len(order)-1)/(shownRows-1)])
+	for _, place := range figure.Panels(len(order)) {
+		some = append(some, order[place])
 	}
 	return some
 }
@@ -74,7 +68,7 @@ func (e *Evaluated) distributions() (*figure.Figure, error) {
 	for _, i := range r.chosen() {
 		from, to := i*r.Labels, (i+1)*r.Labels
 		name := fmt.Sprintf("%s: K-L %s", r.Names[i], strconv.FormatFloat(r.kl(i), 'g', 2, 64))
-		d.Rows = append(d.Rows, figure.Compared{Name: name, True: wide(r.True[from:to]), Predicted: wide(r.Predicted[from:to])})
+		d.Rows = append(d.Rows, figure.Compared{Name: name, True: wide(r.True[from:to]), Predicted: [][]float64{wide(r.Predicted[from:to])}})
 	}
 	return d.Figure()
 }

@@ -134,16 +134,24 @@ func (s *Summary) confusionFigures() (all []Picture) {
 			if at < 0 || c.Dataset != s.Datasets[d].Name || c.Row != lines[at].Row {
 				continue
 			}
-			var names []string
-			for class := range c.Counts {
-				names = append(names, strconv.Itoa(class))
-			}
+			names, numbered := s.classNames(d, len(c.Counts))
 			title := c.Dataset + ": " + c.Row
 			all = append(all, Picture{
-				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best row on %s, %s: test rows of all folds by true and by predicted class. Classes are numbered from 0.", c.Dataset, c.Row),
+				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best row on %s, %s: test rows of all folds by true and by predicted class.%s", c.Dataset, c.Row, numbered),
 				draw: (&figure.Confusion{Title: title, Classes: names, Counts: c.Counts}).Figure,
 			})
 		}
 	}
 	return all
+}
+
+// classNames are the names of the classes of a dataset where they are known, else numbers; numbered says so.
+func (s *Summary) classNames(d, classes int) (names []string, numbered string) {
+	if a := s.Datasets[d].Axis; a != nil && len(a.Names) == classes {
+		return a.Names, ""
+	}
+	for class := range classes {
+		names = append(names, strconv.Itoa(class))
+	}
+	return names, " Classes are numbered from 0."
 }

@@ -29,6 +29,8 @@ func (s *Summary) layout() *document {
 	d.addRankings(s)
 	families := familiesOf(sweepsOf(s.Rows))
 	d.addFigures("Settings", s.sweepFigures(families))
+	d.addFigures("Learning curves", s.learningFigures())
+	d.addFigures("Predictions", s.shownFigures())
 	d.addFigures("Cumulative scores", s.scoreFigures())
 	d.addFigures("Confusion", s.confusionFigures())
 	d.addChoices(s)

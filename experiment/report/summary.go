@@ -23,6 +23,8 @@ type Summary struct {
 	Rankings   []Ranking          `json:"rankings"`
 	Scores     []Scored           `json:"cumulative_scores,omitempty"`
 	Confusion  []Confused         `json:"confusion,omitempty"`
+	Curves     []Learned          `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
+	Shown      []Shown            `json:"predictions,omitempty"`
 	Choices    []Choice           `json:"choices,omitempty"` // of rows whose cells chose their settings
 	Times      []Time             `json:"times,omitempty"`   // by row, then by dataset
 	Growths    []Growth           `json:"growths,omitempty"`
@@ -97,7 +99,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	for m := range t.Measures {
 		s.Rankings = append(s.Rankings, s.ranking(m))
 	}
-	s.Choices = choicesOf(g)
+	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
 	if !o.NoTimes {
 		s.Times = timesOf(t)
 		s.Growths = s.growths(sweepsOf(s.Rows))

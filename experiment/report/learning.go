@@ -1,0 +1,160 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// Learned is the learning curve of a row on a dataset: one loss as a mean over folds, from the first
+// step that all folds have to the last one.
+type Learned struct {
+	Dataset string   `json:"dataset"`
+	Row     string   `json:"row"`
+	Loss    string   `json:"loss"` // of which rows: "training" or "validation"
+	Steps   []uint64 `json:"steps"`
+	Losses  []number `json:"losses"`
+	Folds   int      `json:"folds"` // that it is a mean over, of so many wanted
+	Wanted  int      `json:"wanted"`
+}
+
+// The losses of a learning curve.
+const (
+	trainingLoss   = "training"
+	validationLoss = "validation"
+)
+
+// learned are the learning curves by dataset, by loss, and then by row.
+func (g *grid) learned() (all []Learned) {
+	for d := range g.table.Datasets {
+		for _, loss := range []string{trainingLoss, validationLoss} {
+			for row := range g.table.Rows {
+				var lines []lossLine
+				for _, c := range g.cells(d, row) {
+					if line := lineOf(c.Curve, loss); len(line.steps) > 0 {
+						lines = append(lines, line)
+					}
+				}
+				own := Learned{Dataset: g.table.Datasets[d].Name, Row: g.table.Rows[row].Name, Loss: loss, Folds: len(lines), Wanted: len(g.folds[d])}
+				if own.Steps, own.Losses = meanLine(lines); len(own.Steps) > 0 {
+					all = append(all, own)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// lossLine has the steps of a cell whose loss is known, ascending.
+type lossLine struct {
+	steps  []uint64
+	losses []float64
+}
+
+// lineOf is one loss of a curve, which may be nil.
+func lineOf(c *result.Curve, loss string) (line lossLine) {
+	if c == nil {
+		return line
+	}
+	values := c.Training
+	if loss == validationLoss {
+		values = c.Validation
+	}
+	for i, v := range values {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			line.steps, line.losses = append(line.steps, c.Steps[i]), append(line.losses, v)
+		}
+	}
+	return line
+}
+
+// at is the loss at a step between the first and the last one: between two steps that are there, the one
+// on the straight line.
+func (l *lossLine) at(step uint64) float64 {
+	i, found := slices.BinarySearch(l.steps, step)
+	if found {
+		return l.losses[i]
+	}
+	share := float64(step-l.steps[i-1]) / float64(l.steps[i]-l.steps[i-1])
+	return l.losses[i-1] + share*(l.losses[i]-l.losses[i-1])
+}
+
+// meanLine is the mean of lines at the steps that any of them has, as far as all of them reach.
+func meanLine(lines []lossLine) (steps []uint64, losses []number) {
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	from, to := uint64(0), uint64(math.MaxUint64)
+	for _, l := range lines {
+		from, to = max(from, l.steps[0]), min(to, l.steps[len(l.steps)-1])
+		steps = append(steps, l.steps...)
+	}
+	slices.Sort(steps)
+	steps = slices.DeleteFunc(slices.Compact(steps), func(step uint64) bool { return step < from || step > to })
+	for _, step := range steps {
+		sum := 0.0
+		for i := range lines {
+			sum += lines[i].at(step)
+		}
+		losses = append(losses, number(sum/float64(len(lines))))
+	}
+	return steps, losses
+}
+
+// learningFigures draw the learning curves of each dataset and loss, mostLines rows in a figure.
+func (s *Summary) learningFigures() (all []Picture) {
+	for _, p := range partsOf(s.Curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
+		all = append(all, learningFigure(p.items, p.text))
+	}
+	return all
+}
+
+func learningFigure(list []Learned, part string) Picture {
+	dataset, loss := list[0].Dataset, list[0].Loss
+	lines := figure.Lines{Title: dataset + part, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: loss + " loss, K-L", Unit: "nats"}}
+	for i := range list {
+		lines.Series = append(lines.Series, list[i].series())
+	}
+	lines.X.Log, lines.Y.Log = stepsFarApart(lines.Series), lossesFarApart(lines.Series)
+	return Picture{
+		Name: dataset + "-" + loss + "-loss",
+		Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, as a mean over folds, as far as all folds of a row reach. What a step is depends on the algorithm.",
+			dataset, part, loss),
+		draw: lines.Figure,
+	}
+}
+
+// series is the line of a row, whose name says how many folds it has where some are missing.
+func (l *Learned) series() figure.Series {
+	s := figure.Series{Name: l.Row}
+	if l.Folds < l.Wanted {
+		s.Name = fmt.Sprintf("%s (%d of %d folds)", l.Row, l.Folds, l.Wanted)
+	}
+	for i, step := range l.Steps {
+		s.X, s.Y = append(s.X, float64(step)), append(s.Y, float64(l.Losses[i]))
+	}
+	return s
+}
+
+// stepsFarApart reports whether some rows take so many steps that those of others would not be seen.
+func stepsFarApart(list []figure.Series) bool {
+	last := func(a, b figure.Series) int { return cmp.Compare(a.X[len(a.X)-1], b.X[len(b.X)-1]) }
+	least, greatest := slices.MinFunc(list, last), slices.MaxFunc(list, last)
+	positive := !slices.ContainsFunc(list, func(s figure.Series) bool { return s.X[0] <= 0 })
+	return positive && greatest.X[len(greatest.X)-1] > wideSweep*least.X[len(least.X)-1]
+}
+
+// wideLosses is the factor between losses beyond which their axis is logarithmic.
+const wideLosses = 5
+
+func lossesFarApart(list []figure.Series) bool {
+	least, greatest := math.Inf(1), math.Inf(-1)
+	for _, s := range list {
+		least, greatest = min(least, slices.Min(s.Y)), max(greatest, slices.Max(s.Y))
+	}
+	return least > 0 && greatest > wideLosses*least
+}

@@ -1,0 +1,175 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// curved is a table with learning curves and predictions: of two datasets, three rows and two folds. The
+// third row has no curve, and on the second dataset one fold alone.
+func curved() *result.Table {
+	t := &result.Table{
+		Name: "curved", Measures: []string{"kl"}, Rows: []result.Row{{Name: "slow"}, {Name: "quick, with a name that is long enough to be cut somewhere"}, {Name: "none"}},
+		Datasets: []result.Dataset{
+			{Name: "faces", Rows: 20, Labels: 3, Folds: 2, Axis: &result.Labels{Names: []string{"happy", "sad", "surprised"}}},
+			{Name: "ages", Rows: 20, Labels: 30, Folds: 2, Axis: &result.Labels{Scale: true, First: 16}},
+		},
+	}
+	for d := range 2 {
+		for row := range 3 {
+			for fold := range 2 {
+				c := result.Cell{Dataset: d, Row: row, Fold: fold, State: result.Done, Values: []float64{.1 * float64(3-row)}, Mean: []float64{.3}, Rows: 10}
+				if row < 2 {
+					c.Curve = curveOf(row, fold)
+				}
+				if d == 0 || row < 2 || fold == 0 {
+					c.Predictions = predicted(t.Datasets[d].Labels, row, fold)
+				}
+				t.Cells = append(t.Cells, c)
+			}
+		}
+	}
+	return t
+}
+
+// curveOf falls for 40 steps, or for 2,000; the second fold ends earlier and has every other step.
+func curveOf(row, fold int) *result.Curve {
+	c := new(result.Curve)
+	for i := 1 + fold; i <= 40-4*fold; i += 1 + fold {
+		step := uint64(i)
+		if row == 0 {
+			step *= 50
+		}
+		c.Steps, c.Training = append(c.Steps, step), append(c.Training, .1+float64(1+fold)/float64(i+row))
+		v := math.NaN()
+		if row == 0 && i%4 == 0 {
+			v = .2 + 1/float64(i)
+		}
+		c.Validation = append(c.Validation, v)
+	}
+	if row > 0 {
+		c.Validation = nil
+	}
+	return c
+}
+
+// predicted are four test rows of a fold; the rows are predicted the better the smaller their number.
+func predicted(labels, row, fold int) (list []result.Predicted) {
+	for i := range 4 {
+		p := result.Predicted{Row: uint32(10*fold + i), True: make([]float32, labels), Predicted: make([]float32, labels)}
+		for j := range labels {
+			p.True[j], p.Predicted[j] = 1/float32(labels), 1/float32(labels)
+		}
+		shift := float32(i+1) * float32(4-row) / 20 / float32(labels)
+		p.Predicted[0], p.Predicted[1] = p.Predicted[0]+shift, p.Predicted[1]-shift
+		list = append(list, p)
+	}
+	return list
+}
+
+// TestMeanLine: means are of the steps that all lines reach; a line that lacks a step has the value half
+// way.
+func TestMeanLine(t *testing.T) {
+	steps, losses := meanLine([]lossLine{{[]uint64{1, 2, 4}, []float64{8, 4, 2}}, {[]uint64{2, 3, 6}, []float64{2, 1, 7}}})
+	if diff := cmp.Diff([]uint64{2, 3, 4}, steps); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]number{3, 2, 2.5}, losses); diff != "" { // at 3: (3 + 1) / 2, at 4: (2 + 3) / 2
+		t.Error(diff)
+	}
+	if steps, _ := meanLine([]lossLine{{[]uint64{1, 2}, []float64{8, 4}}, {[]uint64{3}, []float64{2}}}); len(steps) > 0 {
+		t.Errorf("lines without a common step have %v", steps)
+	}
+}
+
+// TestLearned: each row that has curves has one for each loss.
+func TestLearned(t *testing.T) {
+	s, err := Summarize(curved(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range s.Curves {
+		got = append(got, fmt.Sprintf("%s %.5s %s %d of %d to %d", c.Dataset, c.Row, c.Loss, c.Folds, c.Wanted, c.Steps[len(c.Steps)-1]))
+	}
+	want := []string{"faces slow training 2 of 2 to 1800", "faces quick training 2 of 2 to 36", "faces slow validation 2 of 2 to 1800"}
+	for _, text := range want {
+		want = append(want, strings.Replace(text, "faces", "ages", 1))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestShown: the best rows of the table stand beside each other on the test rows that all of them have, from
+// the best prediction to the worst.
+func TestShown(t *testing.T) {
+	table := curved()
+	s, err := Summarize(table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Shown) != 2 {
+		t.Fatalf("%+v", s.Shown)
+	}
+	faces, ages := s.Shown[0], s.Shown[1]
+	if faces.Rows[0] != "none" || faces.Rows[2] != "slow" || len(faces.Tested) != 6 || len(ages.Tested) != 4 {
+		t.Errorf("%+v", faces)
+	}
+	var numbers []uint32
+	for i, r := range faces.Tested {
+		numbers = append(numbers, r.Number)
+		if i > 0 && r.KL[0] < faces.Tested[i-1].KL[0] || !(r.KL[2] > r.KL[0]) || r.Fold != int(r.Number/10) || len(r.Predicted) != 3 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if diff := cmp.Diff([]uint32{0, 10, 1, 2, 12, 13}, numbers); diff != "" { // of 0, 10, 1, 11, 2, 12, 3 and 13
+		t.Error(diff)
+	}
+	for i := range table.Cells { // no row in common with the others
+		if c := &table.Cells[i]; c.Row == 1 {
+			for j := range c.Predictions {
+				c.Predictions[j].Row += 100
+			}
+		}
+	}
+	if s, err = Summarize(table, Options{}); err != nil || len(s.Shown[0].Rows) != 1 || s.Shown[0].Rows[0] != "none" {
+		t.Errorf("%+v, error %v", s.Shown[0], err)
+	}
+}
+
+// TestRecordedFigures: what the figures of recorded cells say.
+func TestRecordedFigures(t *testing.T) {
+	figures, err := Figures(curved(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var drawn []string
+	for i := range figures {
+		f, err := figures[i].Draw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := f.Element()
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn = append(drawn, figures[i].Name+text)
+	}
+	for _, want := range []string{"faces-training-loss training loss, K-L (nats)", "faces-validation-loss slow", "ages-training-loss 1000", "faces-predictions surprised", "ages-predictions number", "ages-predictions true"} {
+		name, text, _ := strings.Cut(want, " ")
+		found := false
+		for _, d := range drawn {
+			found = found || strings.Contains(d[:40], name) && strings.Contains(d, ">"+text+"<")
+		}
+		if !found {
+			t.Errorf("no figure %s has %q", name, text)
+		}
+	}
+}

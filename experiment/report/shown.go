@@ -1,0 +1,197 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// Shown are test rows of a dataset with what some rows of the table predict of them.
+type Shown struct {
+	Dataset string     `json:"dataset"`
+	Rows    []string   `json:"rows"` // of the table, the best first
+	Tested  []ShownRow `json:"tested"`
+
+	axis *result.Labels
+}
+
+// ShownRow is a test row: from the one of which the best row's K-L is the least to that of the greatest.
+type ShownRow struct {
+	Number    uint32     `json:"number"` // in the file
+	Repeat    int        `json:"repeat,omitempty"`
+	Fold      int        `json:"fold"`
+	True      []number   `json:"true"`
+	Predicted [][]number `json:"predicted"` // by each of the rows of the table
+	KL        []number   `json:"kl"`
+}
+
+// mostShown bounds the rows of the table that stand in one figure.
+const mostShown = 3
+
+// shown are the predictions of each dataset that has some.
+func (s *Summary) shown(g *grid) (all []Shown) {
+	for d := range s.Datasets {
+		rows := s.rowsShown(g, d)
+		if len(rows) == 0 {
+			continue
+		}
+		own := Shown{Dataset: s.Datasets[d].Name, axis: s.Datasets[d].Axis}
+		for _, row := range rows {
+			own.Rows = append(own.Rows, s.Rows[row].Name)
+		}
+		tested := g.tested(d, rows)
+		slices.SortStableFunc(tested, func(a, b ShownRow) int { return cmp.Compare(a.KL[0], b.KL[0]) })
+		for _, place := range figure.Panels(len(tested)) {
+			own.Tested = append(own.Tested, tested[place])
+		}
+		all = append(all, own)
+	}
+	return all
+}
+
+// rowsShown are the rows of the table with predictions, the best ones by the first measure, as far as
+// they have rows of data in common.
+func (s *Summary) rowsShown(g *grid, d int) (rows []int) {
+	for row := range s.Rows {
+		if len(g.tested(d, []int{row})) > 0 {
+			rows = append(rows, row)
+		}
+	}
+	lines, higher := s.at(d, 0).Lines, higherIsBetter(s.Measures[0])
+	slices.SortStableFunc(rows, func(a, b int) int {
+		x, y := lines[a].Mean, lines[b].Mean
+		switch {
+		case x.none() || y.none():
+			return cmp.Compare(fewer(x), fewer(y))
+		case better(x, y, higher):
+			return -1
+		case better(y, x, higher):
+			return 1
+		}
+		return 0
+	})
+	rows = rows[:min(len(rows), mostShown)]
+	for len(rows) > 1 && len(g.tested(d, rows)) == 0 {
+		rows = rows[:len(rows)-1]
+	}
+	return rows
+}
+
+// fewer is 1 for a number that is none, else 0.
+func fewer(n number) int {
+	if n.none() {
+		return 1
+	}
+	return 0
+}
+
+// tested are the test rows that each of some rows of the table has predictions of, each once: of the
+// first repeat and fold.
+func (g *grid) tested(d int, rows []int) (list []ShownRow) {
+	seen := make(map[uint32]bool)
+	for _, p := range g.folds[d] {
+		first := g.done[d][rows[0]][p]
+		if first == nil {
+			continue
+		}
+		for i := range first.Predictions {
+			of := &first.Predictions[i]
+			own := ShownRow{Number: of.Row, Repeat: p.repeat, Fold: p.fold, True: numbersOf(of.True)}
+			for _, row := range rows {
+				own.add(g.done[d][row][p], of.Row)
+			}
+			if len(own.Predicted) == len(rows) && !seen[of.Row] {
+				seen[of.Row] = true
+				list = append(list, own)
+			}
+		}
+	}
+	return list
+}
+
+// add adds what a cell predicts of the row with a number, if it is there.
+func (r *ShownRow) add(c *result.Cell, number uint32) {
+	if c == nil {
+		return
+	}
+	for i := range c.Predictions {
+		if p := &c.Predictions[i]; p.Row == number {
+			r.Predicted, r.KL = append(r.Predicted, numbersOf(p.Predicted)), append(r.KL, klOf(p.True, p.Predicted))
+			return
+		}
+	}
+}
+
+// klIndex is the place of the K-L among the measures of a row.
+var klIndex = slices.IndexFunc(measures.All, func(m measures.Measure) bool { return m.Name == "kl" })
+
+func klOf(truth, predicted []float32) number {
+	return number(measures.OfRow(truth, predicted)[klIndex])
+}
+
+func numbersOf(values []float32) (list []number) {
+	for _, v := range values {
+		list = append(list, number(v))
+	}
+	return list
+}
+
+// shownFigures draw the predictions of each dataset.
+func (s *Summary) shownFigures() (all []Picture) {
+	for i := range s.Shown {
+		of := &s.Shown[i]
+		all = append(all, Picture{
+			Name: of.Dataset + "-predictions",
+			Caption: fmt.Sprintf("Predicted and true distributions of test rows on %s, drawn by the seed of the folds, from the least to the greatest K-L of %s.%s",
+				of.Dataset, of.Rows[0], of.folds()),
+			draw: of.figure().Figure,
+		})
+	}
+	return all
+}
+
+// folds says which folds tested the rows.
+func (s *Shown) folds() string {
+	var parts []string
+	for _, r := range s.Tested {
+		text := fmt.Sprintf("row %d: fold %d", r.Number, r.Fold)
+		if r.Repeat > 0 {
+			text += fmt.Sprintf(" of repeat %d", r.Repeat)
+		}
+		parts = append(parts, text)
+	}
+	return " Tested in " + strings.Join(parts, ", ") + "."
+}
+
+func (s *Shown) figure() *figure.Distributions {
+	f := &figure.Distributions{Title: s.Dataset, Labels: figure.Axis{Name: "label"}, Methods: s.Rows}
+	if a := s.axis; a != nil {
+		f.Names = a.Names
+		switch {
+		case a.Scale:
+			f.Names, f.From, f.Labels = nil, a.First, figure.Axis{Name: "number"}
+		case a.Classes:
+			f.Labels.Name = "class"
+		}
+	}
+	for _, r := range s.Tested {
+		c := figure.Compared{Name: fmt.Sprintf("row %d", r.Number), True: floatsOf(r.True)}
+		for _, p := range r.Predicted {
+			c.Predicted = append(c.Predicted, floatsOf(p))
+		}
+		f.Rows = append(f.Rows, c)
+	}
+	return f
+}
+
+func floatsOf(list []number) (values []float64) {
+	for _, v := range list {
+		values = append(values, float64(v))
+	}
+	return values
+}
