@@ -50,6 +50,12 @@ func examples() map[string]figurer {
 		}
 		sweep.Series = append(sweep.Series, line)
 	}
+	papers := Lines{Title: "K-L by trees", X: Axis{Name: "trees", Log: true}, Y: Axis{Name: "K-L divergence", Unit: "nats"}, Series: []Series{
+		{Name: "default", X: []float64{1, 10, 100}, Y: []float64{.09, .08, .075}, Deviation: []float64{.002, .002, .003}},
+		{Name: "strategy=rotate", X: []float64{1, 10, 100}, Y: []float64{.092, .085, .082}, Deviation: []float64{.002, .002, .003}},
+		{Name: "published: Section 4.4, default", X: []float64{20, 100}, Y: []float64{.071, .07}, Marks: true},
+		{Name: "published: Section 4.4, strategy=rotate", X: []float64{50}, Y: []float64{.0825}, Deviation: []float64{.004}, Marks: true, Line: 1},
+	}}
 	flat := Lines{X: Axis{Name: "trees", Log: true}, Y: Axis{Name: "accuracy", Unit: "%"}, Series: []Series{{Name: "one", X: []float64{1, 10, 100}, Y: []float64{3, 3, 3}}}}
 	many := CriticalDifferences{Title: "Sixteen algorithms on eight datasets", Difference: 6.1}
 	for i := range 16 {
@@ -60,7 +66,7 @@ func examples() map[string]figurer {
 		"critical":       &CriticalDifferences{Names: []string{"mean", "ldlf", "structrf", "sa-bfgs", "rf"}, Ranks: []float64{4.75, 1.5, 1.75, 3.125, 3.875}, Difference: 2.16},
 		"critical-many":  &many,
 		"critical-large": &CriticalDifferences{Title: "Two models, three datasets", Names: []string{"first", "second, with a name that goes on and on and on"}, Ranks: []float64{1.33, 1.67}, Difference: 1.13},
-		"curve":          &curve, "sweep": &sweep, "flat": &flat, "scores": scores{},
+		"curve":          &curve, "sweep": &sweep, "flat": &flat, "papers": &papers, "scores": scores{},
 		"distributions": &Distributions{
 			Title: "SJAFFE, fold 0", Labels: Axis{Name: "emotion"}, Names: []string{"happy", "sad", "surprise", "anger", "disgust", "fear"},
 			Rows: []Compared{

@@ -85,6 +85,12 @@ func (s glyphSample) glyph() draw.GlyphStyle {
 // Thumbnail implements plot.Thumbnailer.
 func (s glyphSample) Thumbnail(c *draw.Canvas) { c.DrawGlyph(s.glyph(), c.Center()) }
 
+// diamondSample is the diamond of a line.
+type diamondSample int
+
+// Thumbnail implements plot.Thumbnailer.
+func (s diamondSample) Thumbnail(c *draw.Canvas) { c.DrawGlyph(diamondOf(int(s)), c.Center()) }
+
 // shortened is a name of at most so much width: of a longer one the middle is left out.
 func shortened(name string, width vg.Length) string {
 	style, letter := letters(tickSize, 0, 0), []rune(name)

@@ -14,6 +14,10 @@ import (
 type Series struct {
 	Name            string
 	X, Y, Deviation []float64
+	// Marks draws the points alone, as diamonds in the colour of the line with the number Line:
+	// figures that were not measured here.
+	Marks bool
+	Line  int
 }
 
 // Lines is a figure of lines: learning curves (steps against a loss), sweeps (a setting against a
@@ -48,6 +52,10 @@ func (l *Lines) Figure() (*Figure, error) {
 		}
 		if err := addSeries(p, s, i); err != nil {
 			return nil, err
+		}
+		if s.Marks {
+			entries = append(entries, entry{s.Name, diamondSample(s.Line)})
+			continue
 		}
 		entries = append(entries, entry{s.Name, lineSample(i)})
 	}
@@ -108,6 +116,20 @@ func addSeries(p *plot.Plot, s *Series, i int) error {
 	for j := range points {
 		points[j] = plotter.XY{X: s.X[j], Y: s.Y[j]}
 	}
+	if s.Deviation != nil {
+		if err := addDeviations(p, s, points, i); err != nil {
+			return err
+		}
+	}
+	if s.Marks {
+		marks, err := plotter.NewScatter(points)
+		if err != nil {
+			return err
+		}
+		marks.GlyphStyle = diamondOf(s.Line)
+		p.Add(marks)
+		return nil
+	}
 	line, err := plotter.NewLine(points)
 	if err != nil {
 		return err
@@ -119,8 +141,13 @@ func addSeries(p *plot.Plot, s *Series, i int) error {
 	}
 	marks.GlyphStyle = glyphOf(i)
 	p.Add(line, marks)
-	if s.Deviation == nil {
-		return nil
+	return nil
+}
+
+// addDeviations adds a bar for each point, behind it.
+func addDeviations(p *plot.Plot, s *Series, points plotter.XYs, i int) error {
+	if s.Marks {
+		i = s.Line
 	}
 	bars := make(plotter.YErrors, len(points))
 	for j, d := range s.Deviation {

@@ -38,6 +38,26 @@ func glyphOf(i int) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: seriesColours[i%len(seriesColours)], Radius: 2.4, Shape: seriesGlyphs[i%len(seriesGlyphs)]}
 }
 
+// diamond is a white diamond with a border; of every second line it is filled.
+type diamond struct{ filled bool }
+
+// DrawGlyph implements draw.GlyphDrawer.
+func (d diamond) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
+	r := style.Radius
+	corners := []vg.Point{{X: at.X - r, Y: at.Y}, {X: at.X, Y: at.Y + r}, {X: at.X + r, Y: at.Y}, {X: at.X, Y: at.Y - r}}
+	fill := color.Color(color.White)
+	if d.filled {
+		fill = style.Color
+	}
+	c.FillPolygon(fill, corners)
+	c.StrokeLines(draw.LineStyle{Color: style.Color, Width: 1.2}, append(corners, corners[0], corners[1]))
+}
+
+// diamondOf is how marks that go with line i are drawn.
+func diamondOf(i int) draw.GlyphStyle {
+	return draw.GlyphStyle{Color: seriesColours[i%len(seriesColours)], Radius: 4, Shape: diamond{filled: i%2 == 1}}
+}
+
 // hairline is a thin black line.
 var hairline = draw.LineStyle{Color: color.Black, Width: 0.6}
 

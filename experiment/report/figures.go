@@ -121,13 +121,14 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 		X:     figure.Axis{Name: f[0].setting, Log: f.log()}, Y: figure.Axis{Name: measure.Title, Unit: unitOf(of.Measures[m])},
 	}
 	var mean figure.Series
+	var drawn []int
 	for i := range f {
 		line := f[i].line(r)
 		if len(line.X) < leastSweep {
 			continue
 		}
 		line.Name = f.lineName(&f[i])
-		lines.Series = append(lines.Series, line)
+		lines.Series, drawn = append(lines.Series, line), append(drawn, i)
 		mean.X = append(mean.X, line.X...)
 	}
 	if len(lines.Series) == 0 {
@@ -136,9 +137,10 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	if r.MeanPredictor.Folds > 0 {
 		lines.Series = append(lines.Series, level("mean predictor", mean.X, float64(r.MeanPredictor.Mean)))
 	}
+	papers := f.addPapers(of, r, &lines, drawn)
 	return Picture{
 		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
-		Caption: fmt.Sprintf("%s on %s by %s; bars are deviations over folds.%s", measure.Title, r.Dataset, f[0].setting, f.same()),
+		Caption: fmt.Sprintf("%s on %s by %s; bars are deviations over folds.%s%s", measure.Title, r.Dataset, f[0].setting, papers, f.same()),
 		draw:    lines.Figure,
 	}, true
 }

@@ -20,7 +20,7 @@ func pageTables() map[string]*result.Table {
 			long.Rows[i].Settings[name] = "1000"
 		}
 	}
-	return map[string]*result.Table{"sample": sample(), "swept": swept(), "timed": timed(), "besides": besides(), "curved": curved(), "long": long}
+	return map[string]*result.Table{"sample": sample(), "swept": papered(), "timed": timed(), "besides": besides(), "curved": curved(), "long": long}
 }
 
 // TestPageInBrowser: on wide and on narrow screens no page is wider than the window, and in no figure do texts overlap or

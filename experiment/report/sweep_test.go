@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
@@ -131,5 +133,45 @@ func TestSweepFigures(t *testing.T) {
 		if n := strings.Count(page, ">depth=3<") + strings.Count(page, ">depth=5<"); n != gone.lines {
 			t.Errorf("%d lines of rows with all folds, want %d", n, gone.lines)
 		}
+	}
+}
+
+// papered is swept with figures of papers.
+func papered() *result.Table {
+	table := swept()
+	for i, row := range []string{"trees 10 depth 3", "trees 50 depth 3", "trees 10 depth 5", "trees some depth 3", "tree 7", "trees 100 depth 5"} {
+		table.Published = append(table.Published, result.Published{Dataset: "Movie", Row: row, Measure: "kl", Value: .01 * float64(i+1), Source: "Fig. 4"})
+	}
+	table.Published[5].Source, table.Published[5].Deviation = "", .5
+	return table
+}
+
+// TestPapers: figures that papers print stand in the figures of sweeps as marks, by the name of the row or, of
+// rows that only papers have, by the number in a name of the same form.
+func TestPapers(t *testing.T) {
+	table := papered()
+	s, err := Summarize(table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i, sweep := range sweepsOf(s.Rows) {
+		for _, p := range sweep.papers(s, s.at(0, 0), i, "") {
+			got = append(got, fmt.Sprint(p.Name, p.X, p.Y, p.Deviation, p.Line))
+		}
+	}
+	if diff := cmp.Diff([]string{"published: Fig. 4[10 50] [0.01 0.02] [] 0", "published: Fig. 4[10] [0.03] [] 1", "published[100] [0.06] [0.5] 1"}, got); diff != "" {
+		t.Error(diff)
+	}
+	figures, err := Figures(table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := figures[0].Draw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := f.Element(); err != nil || !strings.Contains(text, ">published: Fig. 4, depth=3<") || !strings.Contains(figures[0].Caption, "Diamonds are figures that papers print.") {
+		t.Errorf("%s, error %v: %s", figures[0].Caption, err, text)
 	}
 }
