@@ -81,6 +81,9 @@ func newWorkload(ctx context.Context, c *Config) (*workload, error) {
 	z := fullSizes
 	if c.Small {
 		z = smallSizes
+		if c.Algorithm == structRF { // no other job is hit: forests must last for some commits
+			z.treeRows, z.trees = fullSizes.treeRows, fullSizes.trees
+		}
 	}
 	z = z.slowed(slowdown)
 	if c.Network != nil {
