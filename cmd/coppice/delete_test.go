@@ -56,6 +56,7 @@ func TestDeletion(t *testing.T) {
 	inJSON(t, &d, "job", "delete", "one", fmt.Sprint(two.ID)) // while there is no leader
 	restart()
 	s.killLeader()()
+	leaderOf(t, s.c) // else a command may say first that it waits
 	if len(d.Jobs) != 2 || d.Jobs[0].ID != one.ID || d.Jobs[1].Name != "two" {
 		t.Errorf("deleted: %+v", d)
 	}
