@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // model is Raft and what this package adds to it, without time, disks and network:
@@ -313,9 +315,12 @@ const seeds = 1500
 // replaced.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	all := 0
+	all, seeds := 0, uint64(seeds)
+	if testkit.Race { // one goroutine plays all of it: CI plays all seeds without the detector
+		seeds /= 10
+	}
 	for _, n := range []int{3, 5} {
-		for seed := range uint64(seeds) {
+		for seed := range seeds {
 			committed, err := play(seed, n, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -324,7 +329,7 @@ func TestModel(t *testing.T) {
 		}
 	}
 	t.Logf("%d schedules, %d entries committed", 2*seeds, all)
-	if all < 2*seeds {
+	if uint64(all) < 2*seeds {
 		t.Error("hardly anything is committed: the model shows nothing")
 	}
 }
