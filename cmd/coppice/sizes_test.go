@@ -108,7 +108,8 @@ func TestLargeSizes(t *testing.T) {
 		for name, z := range map[string]*sized{"dense": denseSized(t, n, 1000), "images": imageSized(t, n)} {
 			for _, batch := range numbersOf(t, batches) {
 				z.batch = batch
-				z.steps = max(24, min(200, 200_000_000/n*64/batch))
+				// Enough that the start of a job, a third of a second, hardly counts.
+			z.steps = max(48, min(800, 800_000_000/n*64/batch))
 				z.validates = z.steps / 4
 				t.Run(fmt.Sprintf("%s, %d values, batch %d", name, n, batch), func(t *testing.T) { measureSize(t, z) })
 			}
