@@ -164,6 +164,9 @@ func (r *Record) SetRecords(line, predicted []byte) error {
 func fillRecords(c *result.Cell, o *pipeline.Outcome, of *Recorded) {
 	if of.Curve && o.Curve != nil {
 		c.Curve = curveOf(o.Curve.Points())
+		if c.Curve != nil && o.RefitSteps > 0 && o.RefitSteps < o.Steps {
+			c.Curve.BeforeRefit = o.Steps - o.RefitSteps
+		}
 	}
 	if !of.Predictions || len(o.Predictions) == 0 {
 		return

@@ -26,7 +26,7 @@ func recordsOf(t *testing.T, key string) *Record {
 	line.End()
 	set := &predictions.Set{Labels: 3}
 	set.Add(7, []float32{1, 0, 0}, []float32{.5, .25, .25})
-	return &Record{Key: key, Outcome: &pipeline.Outcome{Curve: line.Curve(), Predictions: set.Encode()}}
+	return &Record{Key: key, Outcome: &pipeline.Outcome{Steps: 2, RefitSteps: 1, Curve: line.Curve(), Predictions: set.Encode()}}
 }
 
 // TestRecords: what is recorded of a cell is in its folder, and in the table of a spec that records
@@ -46,7 +46,7 @@ func TestRecords(t *testing.T) {
 	if err := table.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	want := result.Cell{Curve: &result.Curve{Steps: []uint64{1, 2}, Training: []float64{.5, .25}}, Predictions: []result.Predicted{{Row: 7, True: []float32{1, 0, 0}, Predicted: []float32{.5, .25, .25}}}}
+	want := result.Cell{Curve: &result.Curve{Steps: []uint64{1, 2}, Training: []float64{.5, .25}, BeforeRefit: 1}, Predictions: []result.Predicted{{Row: 7, True: []float32{1, 0, 0}, Predicted: []float32{.5, .25, .25}}}}
 	for _, diff := range []string{cmp.Diff(want.Curve, table.Cells[0].Curve), cmp.Diff(want.Predictions, table.Cells[0].Predictions)} {
 		if diff != "" {
 			t.Error(diff)

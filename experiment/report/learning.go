@@ -55,7 +55,7 @@ type lossLine struct {
 	losses []float64
 }
 
-// lineOf is one loss of a curve, which may be nil.
+// lineOf is one loss of a curve, which may be nil, up to a refit: that begins again on other rows.
 func lineOf(c *result.Curve, loss string) (line lossLine) {
 	if c == nil {
 		return line
@@ -65,6 +65,9 @@ func lineOf(c *result.Curve, loss string) (line lossLine) {
 		values = c.Validation
 	}
 	for i, v := range values {
+		if c.BeforeRefit > 0 && c.Steps[i] > c.BeforeRefit {
+			break
+		}
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			line.steps, line.losses = append(line.steps, c.Steps[i]), append(line.losses, v)
 		}

@@ -40,7 +40,7 @@ func curved() *result.Table {
 
 // curveOf falls for 40 steps, or for 2,000; the second fold ends earlier and has every other step.
 func curveOf(row, fold int) *result.Curve {
-	c := new(result.Curve)
+	c := &result.Curve{BeforeRefit: 2000}
 	for i := 1 + fold; i <= 40-4*fold; i += 1 + fold {
 		step := uint64(i)
 		if row == 0 {
@@ -53,6 +53,7 @@ func curveOf(row, fold int) *result.Curve {
 		}
 		c.Validation = append(c.Validation, v)
 	}
+	c.Steps, c.Training, c.Validation = append(c.Steps, 2001), append(c.Training, 9), append(c.Validation, 9) // of the refit
 	if row > 0 {
 		c.Validation = nil
 	}

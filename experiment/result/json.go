@@ -89,14 +89,15 @@ func (c *Cell) UnmarshalJSON(b []byte) error {
 
 // curveJSON is a Curve with its lists replaced.
 type curveJSON struct {
-	Steps      []uint64 `json:"steps"`
-	Training   numbers  `json:"training_loss"`
-	Validation numbers  `json:"validation_loss,omitempty"`
+	Steps       []uint64 `json:"steps"`
+	Training    numbers  `json:"training_loss"`
+	Validation  numbers  `json:"validation_loss,omitempty"`
+	BeforeRefit uint64   `json:"before_refit,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
 func (c Curve) MarshalJSON() ([]byte, error) {
-	return json.Marshal(curveJSON{c.Steps, c.Training, c.Validation})
+	return json.Marshal(curveJSON{c.Steps, c.Training, c.Validation, c.BeforeRefit})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -107,6 +108,6 @@ func (c *Curve) UnmarshalJSON(b []byte) error {
 	if err := d.Decode(&v); err != nil {
 		return err
 	}
-	*c = Curve{v.Steps, v.Training, v.Validation}
+	*c = Curve{v.Steps, v.Training, v.Validation, v.BeforeRefit}
 	return nil
 }

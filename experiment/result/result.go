@@ -54,6 +54,8 @@ type Curve struct {
 	Steps      []uint64  `json:"steps"`
 	Training   []float64 `json:"training_loss"`
 	Validation []float64 `json:"validation_loss,omitempty"` // nil: no step has one
+	// BeforeRefit is the last step before a refit; 0: there was none.
+	BeforeRefit uint64 `json:"before_refit,omitempty"`
 }
 
 // Predicted is a test row with its true and predicted label distribution.
