@@ -302,9 +302,9 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	ctx := patient(t)
 	s := longFolds()
-	s.Set["steps"], s.Set["patience"] = lasting(20_000), lasting(20_000)
+	s.Set["steps"], s.Set["patience"] = lasting(100_000), lasting(100_000)
 	c := prepare(t, 1)
-	c.checkpoints = 20 * time.Millisecond                                // the folds are over before it is two seconds
+	c.checkpoints = 20 * time.Millisecond                                // not two seconds: the other worker is to tell of what is left
 	nats := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing}) // a coordinator's lets nobody hear what workers send
 	t.Cleanup(c.stopAll)
 	c.tune = func(cfg *coordinator.Config) { cfg.NATS = nats.ClientURL() }
