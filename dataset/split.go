@@ -79,12 +79,22 @@ func (s Split) AssignedLength(rows int) int {
 	return rows
 }
 
-// Decode reads the blob that Assigned names. Call it for a split that Assign takes.
+// Decode reads the blob that Assigned names. Call it for a split that Assign takes. An error that wraps
+// ErrFormat says that the list is not of so many rows, or names a fold that the split does not have.
 func (s Split) Decode(b []byte, rows int) ([]uint16, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	return DecodeFolds(b, s.AssignedLength(rows))
+	list, err := DecodeFolds(b, s.AssignedLength(rows))
+	if err != nil || s.Overlap || s.Folds == 0 {
+		return list, err
+	}
+	for row, fold := range list {
+		if int(fold) >= s.Folds {
+			return nil, fmt.Errorf("dataset: row %d is in fold %d of %d: %w", row, fold, s.Folds, ErrFormat)
+		}
+	}
+	return list, nil
 }
 
 // Check returns an error if a share or a fold is out of range.

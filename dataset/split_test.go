@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -87,6 +88,23 @@ func TestAssignedFolds(t *testing.T) {
 	}
 	if _, err := s.Assign(5, []uint16{0, 1}); err == nil {
 		t.Error("a list of another length was accepted")
+	}
+}
+
+// TestListedFoldsThatAreNotThere: a list that names a fold beyond the last one is refused; of splits that
+// overlap the numbers are bits.
+func TestListedFoldsThatAreNotThere(t *testing.T) {
+	for _, c := range []struct {
+		split Split
+		fold  uint16
+		taken bool
+	}{
+		{Split{Folds: 3, Assigned: "x"}, 2, true}, {Split{Folds: 3, Assigned: "x"}, 3, false}, {Split{Folds: 3, Assigned: "x", Overlap: true}, 7, true},
+	} {
+		list, err := c.split.Decode(EncodeFolds([]uint16{0, 1, c.fold}), 3)
+		if (err == nil) != c.taken || !c.taken && !errors.Is(err, ErrFormat) || c.taken && list[2] != c.fold {
+			t.Errorf("%+v with %d: %v, error %v", c.split, c.fold, list, err)
+		}
 	}
 }
 
