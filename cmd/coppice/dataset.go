@@ -70,6 +70,7 @@ type datasetInfo struct {
 	Bytes        int64              `json:"bytes"`
 	Imported     int64              `json:"imported"`             // Unix seconds
 	LabelType    *dataset.LabelType `json:"label_type,omitempty"` // unless they are distributions
+	Values       bool               `json:"has_values,omitempty"`
 	Intervals    bool               `json:"has_intervals,omitempty"`
 	Groups       []string           `json:"groups,omitempty"`
 	LabelNames   []string           `json:"label_names,omitempty"`
@@ -88,7 +89,7 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), Imported: d.Time,
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
 		Missing: cmp.Or(m.Missing, "refuse"), CountedFrom: string(m.CountedFrom), LeftOut: m.FileRows() - m.Rows,
-		Intervals: m.HasIntervals, Shape: m.Shape.String(),
+		Values: m.HasValues, Intervals: m.HasIntervals, Shape: m.Shape.String(),
 	}
 	if m.LabelType != (dataset.LabelType{}) {
 		info.LabelType = &m.LabelType

@@ -238,7 +238,7 @@ func TestTypesOnACluster(t *testing.T) {
 	works(t, append([]string{"dataset", "import", "--data", data}, inPeople...)...)
 	var set datasetInfo
 	inJSON(t, &set, "dataset", "show", "people")
-	if set.LabelType == nil || set.LabelType.Scale == nil || len(set.Groups) != 15 || !set.Intervals {
+	if set.LabelType == nil || set.LabelType.Scale == nil || len(set.Groups) != 15 || !set.Intervals || !set.Values {
 		t.Errorf("%+v", set)
 	}
 	var here, there, fetched result
