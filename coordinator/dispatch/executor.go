@@ -31,8 +31,9 @@ type Executor struct {
 	// unable names workers that said that they never can compute a unit of the job.
 	unable map[string]bool // d.mu guards it
 	tree   engine.Tree
-	long   bool        // the last summed round had long messages
 	timer  *time.Timer // of summed rounds
+
+	longest int // see there; of the last summed round
 
 	round  uint64
 	r      *round.Round
@@ -277,7 +278,7 @@ func (x *Executor) Close() {
 	delete(x.d.jobs, x.id)
 	x.d.mu.Unlock()
 	x.mail.close()
-	if x.long {
+	if x.longest >= lentFrom {
 		x.d.cfg.Conn.Room().Release()
 	}
 	forget := (&protocol.Forget{Epoch: x.d.cfg.Epoch, Job: x.id}).Append(nil)

@@ -2,7 +2,7 @@ package dispatch
 
 import (
 	"context"
-	"slices"
+	"runtime/debug"
 	"time"
 
 	"github.com/coppice-ldl/coppice/metrics"
@@ -163,20 +163,30 @@ func (x *Executor) blank(msg []byte) *round.Partial {
 	return x.tree.Partial()
 }
 
+// returnedFrom is the size of messages from which on their memory goes back to the system at once.
+const returnedFrom = 16 << 20
+
 // releaseLong drops the memory of long messages when rounds with them are over: when training is. What
 // comes then takes memory for the model.
 func (x *Executor) releaseLong() {
-	was := x.long
-	x.long = long(x.r)
-	if was && !x.long {
-		x.d.cfg.Conn.Room().Release()
+	was := x.longest
+	x.longest = longest(x.r)
+	if was < lentFrom || x.longest >= lentFrom {
+		return
+	}
+	x.d.cfg.Conn.Room().Release()
+	if was >= returnedFrom {
+		debug.FreeOSMemory()
 	}
 }
 
-// long reports whether a round has messages whose memory is used again.
-func long(r *round.Round) bool {
-	isLong := func(v round.Var) bool { return len(v.Data) >= lentFrom }
-	return 4*r.Shape.F32 >= lentFrom || slices.ContainsFunc(r.Vars, isLong)
+// longest returns the bytes of the longest message of a summed round, but for what is small.
+func longest(r *round.Round) int {
+	n := 4 * r.Shape.F32
+	for i := range r.Vars {
+		n = max(n, len(r.Vars[i].Data))
+	}
+	return n
 }
 
 // wasted counts the units of the part at hand, which nobody needs.
