@@ -35,7 +35,11 @@ func frugal() (restore func()) {
 	}
 }
 
-// lean keeps a coordinator's garbage at garbagePercent of what is in use while jobs with large messages
+// leanPercent is how much garbage there may be on a coordinator for what is in use while it trains large networks: their
+// parameters, which nobody looks into.
+const leanPercent = 5
+
+// lean keeps a coordinator's garbage at leanPercent of what is in use while jobs with large messages
 // run, which make as much garbage in a step as they have in use. Otherwise what is in use
 // are many small things, and a collection looks into all of them.
 type lean struct {
@@ -52,7 +56,7 @@ func (l *lean) begin() (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.jobs++; l.jobs == 1 {
-		l.before = debug.SetGCPercent(garbagePercent)
+		l.before = debug.SetGCPercent(leanPercent)
 	}
 	return sync.OnceFunc(l.end)
 }

@@ -19,7 +19,7 @@ func TestLean(t *testing.T) {
 	first, second := l.begin(), l.begin()
 	first()
 	first()
-	if percent() != garbagePercent {
+	if percent() != leanPercent {
 		t.Errorf("%d %% with one job", percent())
 	}
 	second()
