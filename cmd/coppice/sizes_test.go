@@ -109,7 +109,7 @@ func TestLargeSizes(t *testing.T) {
 			for _, batch := range numbersOf(t, batches) {
 				z.batch = batch
 				// Enough that the start of a job, a third of a second, hardly counts.
-			z.steps = max(48, min(800, 800_000_000/n*64/batch))
+				z.steps = max(48, min(800, 800_000_000/n*64/batch))
 				z.validates = z.steps / 4
 				t.Run(fmt.Sprintf("%s, %d values, batch %d", name, n, batch), func(t *testing.T) { measureSize(t, z) })
 			}
