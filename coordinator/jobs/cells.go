@@ -67,7 +67,11 @@ func (d *driver) cell(ctx context.Context, o *pipeline.Outcome, unit int) (part 
 
 // storeSome stores one blob of cells.
 func (d *driver) storeSome(ctx context.Context, refs []protocol.CellsRef, parts [][]byte, took []uint64) ([]protocol.CellsRef, error) {
-	list := childjob.AppendCells(nil, parts, took)
+	size := 8 + 8*len(took) // in one piece of memory: it is several MB
+	for _, p := range parts {
+		size += 8 + len(p)
+	}
+	list := childjob.AppendCells(make([]byte, 0, size), parts, took)
 	blob, err := d.m.cfg.Blobs.Put(ctx, list)
 	if err != nil {
 		return nil, fmt.Errorf("the results of cells: %w", err)
