@@ -53,6 +53,20 @@ func (s *search) binaryColumn(entries []uint32, from uint32, rows int) {
 	s.binarySignedColumn(entries, from, zeros)
 }
 
+// binaryLone is binaryColumn of a single entry, of a value above 0, which has the index from, where
+// other rows have none: what is on its side has one class, whose entropy is 0. It reports whether
+// the threshold is the best so far.
+func (s *search) binaryLone(entry, from uint32) bool {
+	s.evaluations++
+	sum := s.binaryEntropy(s.binary.both - s.binary.packed[entry&RowMask])
+	if sum >= s.best {
+		return false
+	}
+	s.zeroLeft = true
+	s.record(sum, from)
+	return true
+}
+
 // binarySignedColumn is binaryColumn for a column with negative values and implicit
 // zeros.
 func (s *search) binarySignedColumn(entries []uint32, from uint32, zeros uint64) {

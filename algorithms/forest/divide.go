@@ -1,5 +1,7 @@
 package forest
 
+import "slices"
+
 // divide divides a node by a split: its rows, and the columns of those children
 // that may be split themselves.
 func (g *grower) divide(p *pendingNode, s *split) (left, right pendingNode) {
@@ -65,21 +67,18 @@ func (g *grower) divideColumns(p, left, right *pendingNode) {
 	if g.onDemand.enabled || !left.splits && !right.splits {
 		return
 	}
-	g.segments = g.segments[:p.top]
+	g.segments = slices.Grow(g.segments[:p.top], p.top-p.base)[:2*p.top-p.base]
 	nl, nr := left.to-left.from, right.to-right.from
+	var goes [2]int // by side: 1 where a column of one entry there varies
+	goes[0], goes[1] = oneIf(left.splits && nl > 1), oneIf(right.splits && nr > 1)
 	for i := p.base; i < p.top; i++ {
 		c := g.segments[i]
 		entries := g.entries[c.from:c.to]
-		if len(entries) == 1 { // which stays where it is
-			if g.side[entries[0]&RowMask] != 0 {
-				if right.splits && nr > 1 {
-					g.segments[right.top] = c
-					right.top++
-				}
-			} else if left.splits && nl > 1 {
-				g.segments = append(g.segments, c)
-				left.top++
-			}
+		if len(entries) == 1 { // which stays where it is; no branch knows its side
+			side := int(g.side[entries[0]&RowMask] & 1)
+			g.segments[right.top], g.segments[left.top] = c, c
+			right.top += goes[1] & side
+			left.top += goes[0] & (1 - side)
 			continue
 		}
 		var n, r int
@@ -93,7 +92,7 @@ func (g *grower) divideColumns(p, left, right *pendingNode) {
 			r = FilterSide(entries, g.side, 1)
 		}
 		if left.splits && Varies(entries[:n], nl) {
-			g.segments = append(g.segments, segment{c.column, c.from, c.from + uint32(n)})
+			g.segments[left.top] = segment{c.column, c.from, c.from + uint32(n)}
 			left.top++
 		}
 		if right.splits && Varies(entries[n:n+r], nr) {
@@ -101,6 +100,15 @@ func (g *grower) divideColumns(p, left, right *pendingNode) {
 			right.top++
 		}
 	}
+	g.segments = g.segments[:left.top]
+}
+
+// oneIf is 1 where something is true, else 0.
+func oneIf(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // Partition moves the entries of rows of side 0 to the front, keeps the order on both

@@ -142,9 +142,16 @@ func (g *grower) bestSplit(p *pendingNode) (split, bool) {
 
 // splitPresorted tries the columns of the node's list.
 func (g *grower) splitPresorted(p *pendingNode) {
-	rows := p.to - p.from
+	s, rows := &g.search, p.to-p.from
+	lone := s.multiclass.classes == 0 && !s.adaptive && rows > 1
 	for i, c := range g.segments[p.base:p.top] {
-		if g.features.everyFeature || g.features.tries(c.column) {
+		switch {
+		case !g.features.everyFeature && !g.features.tries(c.column):
+		case lone && c.to-c.from == 1 && g.entries[c.from]&Positive != 0:
+			if s.binaryLone(g.entries[c.from], c.from) {
+				s.split.column, s.split.segment = c.column, p.base+i
+			}
+		default:
 			g.tryColumn(c, p.base+i, rows)
 		}
 	}

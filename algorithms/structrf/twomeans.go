@@ -217,18 +217,18 @@ func (k *twoMeans) assign(s *forest.BootstrapSample, n *forest.Node) (moved bool
 // regroup lists the rows of a block that change groups (bits of changed), and moves their
 // copies. rows begins with the rows of the block; set has those that are in group 1 now.
 func (k *twoMeans) regroup(s *forest.BootstrapSample, rows []uint32, set, changed uint8) {
+	join, leave := len(k.joining), len(k.leaving)
+	k.joining, k.leaving = slices.Grow(k.joining, lanes)[:join+lanes], slices.Grow(k.leaving, lanes)[:leave+lanes]
+	second := 0 // copies that join
 	for ; changed != 0; changed &= changed - 1 {
 		i := bits.TrailingZeros8(changed)
-		row := rows[i]
-		w := int(s.Weight[row])
-		if set>>i&1 == 1 {
-			k.joining = append(k.joining, row)
-		} else {
-			k.leaving = append(k.leaving, row)
-			w = -w
-		}
-		k.copies[0], k.copies[1] = k.copies[0]-w, k.copies[1]+w
+		row, joins := rows[i], int(set>>i&1) // which no branch could guess
+		k.joining[join], k.leaving[leave] = row, row
+		join, leave = join+joins, leave+1-joins
+		second += int(s.Weight[row]) * (2*joins - 1)
 	}
+	k.joining, k.leaving = k.joining[:join], k.leaving[:leave]
+	k.copies[0], k.copies[1] = k.copies[0]-second, k.copies[1]+second
 }
 
 // moveCentres moves the centres to the means of their groups.
