@@ -59,9 +59,9 @@ type rowSum struct {
 	there  uint64                     // bit i: some list has number first + i
 	has    [rowBlock]uint16           // of each number: bit i: list i has it
 	place  [rowBlock][MostRows]uint32 // where it is in list i, if that has it
-	before [MostRows]int // how many of a list's rows are in the blocks before
-	taken  [MostRows]int // and in this one
-	work   []float32     // rows of this block that are computed
+	before [MostRows]int              // how many of a list's rows are in the blocks before
+	taken  [MostRows]int              // and in this one
+	work   []float32                  // rows of this block that are computed
 	values [MostRows][]float32
 }
 
