@@ -132,8 +132,8 @@ func Partition(entries, spare []uint32, side []uint8) int {
 	}
 	if r < 8 { // too few for a call
 		rest := entries[l:]
-		for i, e := range spare[:r] {
-			rest[i] = e
+		for i := range r {
+			rest[i] = spare[i]
 		}
 		return l
 	}
