@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,24 @@ func freeAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return address
+}
+
+// closedAddress returns an address at which nobody listens, or can listen, as long as the test runs: its port is bound.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(socket) })
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
 }
 
 // A command that a signal ends has the exit code that shells give; a service that a
@@ -65,7 +84,7 @@ func TestSignals(t *testing.T) {
 // cannot be read.
 func TestErrorsInJSON(t *testing.T) {
 	dir := t.TempDir()
-	nobody := freeAddress(t)
+	nobody := closedAddress(t)
 	tests := []struct {
 		args string
 		want failure
