@@ -142,7 +142,7 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 	if err != nil {
 		return false, fmt.Errorf("of a restored trainer: %w", err)
 	}
-	if !reflect.DeepEqual(r, s) {
+	if !sameRounds(r, s) {
 		return false, fmt.Errorf("a restored trainer asks for another round (%s of %d units; %s of %d units is right)", s.Kind, s.Units, r.Kind, r.Units)
 	}
 	if r.Done {
@@ -169,6 +169,21 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 		return false, fmt.Errorf("of a restored trainer: %w", err)
 	}
 	return false, sameTrainers(t, other)
+}
+
+// sameRounds reports whether two rounds are the same, with the child jobs of all units.
+func sameRounds(r, s *round.Round) bool {
+	a, b := *r, *s
+	a.Child, b.Child = nil, nil
+	if (r.Child == nil) != (s.Child == nil) || !reflect.DeepEqual(a, b) {
+		return false
+	}
+	for unit := 0; r.Child != nil && unit < r.Units; unit++ {
+		if !reflect.DeepEqual(r.Child(unit), s.Child(unit)) {
+			return false
+		}
+	}
+	return true
 }
 
 // cloneResult copies a result, since Fold may change the result that it takes.
