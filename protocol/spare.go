@@ -29,7 +29,7 @@ func (r *Room) Reuse(msg []byte) {
 	r.spare = append(r.spare, msg)
 }
 
-// Release drops the memory that Reuse was given: there will be no more long messages for now.
+// Release drops the memory that Reuse was given: no long message is expected until the next job.
 func (r *Room) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

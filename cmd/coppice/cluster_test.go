@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,6 +113,20 @@ func leaderOf(t *testing.T, c *proc.Cluster) (leader *proc.Node) {
 		return err == nil && leader != nil && leader.Running()
 	})
 	return leader
+}
+
+// killAll kills every process of a cluster, and starts all of them again.
+func killAll(t *testing.T, c *proc.Cluster) {
+	t.Helper()
+	all := slices.Concat(c.Coordinators, c.Workers)
+	for _, n := range all {
+		kill(t, n)
+	}
+	for _, n := range all {
+		if err := n.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // killLeader kills the leader and returns it.

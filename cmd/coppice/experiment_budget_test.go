@@ -44,16 +44,7 @@ rows:
 		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
 		return err == nil && recordedCells(list.Jobs) >= 2
 	})
-	for _, n := range slices.Concat(c.Coordinators, c.Workers) {
-		if err := n.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, n := range slices.Concat(c.Coordinators, c.Workers) {
-		if err := n.Restart(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	killAll(t, c)
 	there := <-end
 	if there.code != exitOK || !named(there.stderr, "not run") {
 		t.Fatalf("exit code %d\n%s", there.code, there.stderr)

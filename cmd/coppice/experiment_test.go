@@ -6,7 +6,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -367,16 +366,7 @@ func TestKilledClusterExperiment(t *testing.T) {
 	}
 	testkit.Until(t, "some cells to be recorded", func() bool { return recorded() >= 4 })
 	before := recorded()
-	for _, n := range slices.Concat(c.Coordinators, c.Workers) {
-		if err := n.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, n := range slices.Concat(c.Coordinators, c.Workers) {
-		if err := n.Restart(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	killAll(t, c)
 	after := 0
 	testkit.Until(t, "the cluster to answer", func() bool { after = recorded(); return after > 0 })
 	if after < before {

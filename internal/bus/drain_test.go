@@ -44,3 +44,22 @@ func TestDrain(t *testing.T) {
 		}
 	}
 }
+
+// TestRoomWhereNothingWaits: a piece that more listen to than may wait at once goes out where nothing waits, and not
+// where something does.
+func TestRoomWhereNothingWaits(t *testing.T) {
+	r := newRelief(64<<20, 0)
+	if !r.roomFor(longAhead+1) || !r.roomFor(1) {
+		t.Error("there is no room where nothing waits")
+	}
+	if !r.fits(1) {
+		t.Fatal("a byte does not fit")
+	}
+	if r.roomFor(longAhead) || !r.roomFor(longAhead-1) {
+		t.Error("with a byte on its way there is room for longAhead, or for no less")
+	}
+	r.sent(1)
+	if r.roomFor(longAhead) {
+		t.Error("a byte that was sent, and that no look has seen since, does not count")
+	}
+}

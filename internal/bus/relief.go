@@ -94,8 +94,10 @@ func (s *Server) await(subject string, n int, d *drain) {
 		d.begin()
 		return
 	}
+	tick := time.NewTicker(lookEvery) // NATS tells nobody when a client has read
+	defer tick.Stop()
 	for !d.slow(s.look(), time.Now()) && !r.roomFor(bytes) {
-		time.Sleep(lookEvery)
+		<-tick.C
 	}
 	d.sent += bytes
 }
@@ -104,11 +106,13 @@ func (s *Server) await(subject string, n int, d *drain) {
 // keeps for the next one. A link of 1 Gbit/s and 100 ms has 12 MiB on its way.
 const longAhead = 12 << 20
 
-// roomFor reports whether bytes more of a long message may wait, and leave room for small ones.
+// roomFor reports whether bytes more of a long message may wait, and leave room for small ones. Where nothing waits
+// there is room: what so many listen to that it is more than longAhead would wait in vain.
 func (r *relief) roomFor(bytes int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.load.Pending+r.left+r.leaving+bytes <= min(longAhead, int64(roomy*float64(r.pending)))
+	waits := r.load.Pending + r.left + r.leaving
+	return waits == 0 || waits+bytes <= min(longAhead, int64(roomy*float64(r.pending)))
 }
 
 // look looks what waits for clients, and returns it.
