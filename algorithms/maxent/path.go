@@ -51,8 +51,8 @@ func (p *path) Best() []float64 { return p.by.Best() }
 // Iterations implements fullbatch.Optimiser.
 func (p *path) Iterations() int { return int(p.before) + p.by.Iterations() }
 
-// Done implements fullbatch.Optimiser. It only holds after the last stage: Tell begins the next one where a
-// stage ends.
+// Done implements fullbatch.Optimiser. It holds after the last stage, or the last iteration: Tell begins the next
+// stage where one ends before.
 func (p *path) Done() bool { return p.by.Done() }
 
 // Tell implements fullbatch.Optimiser.

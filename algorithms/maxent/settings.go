@@ -85,10 +85,13 @@ const (
 	mostChoosing = 0.2
 )
 
-// FillDecay chooses the course of the decay, which setting has, where it was not given, and with a path the
-// share of validation rows.
+// FillDecay chooses, with preset auto, the course of the decay, which setting has, where it was not given, and with a
+// path the share of validation rows.
 func (s *Settings) FillDecay(search *Search, given param.Values, setting string, m *dataset.Manifest) {
-	if s.Preset == Auto && s.ValidationFraction > 0 && !given.Has("decay") && !given.Has(setting) {
+	if s.Preset != Auto {
+		return
+	}
+	if s.ValidationFraction > 0 && !given.Has("decay") && !given.Has(setting) {
 		search.Decay = DecayPath
 	}
 	if search.Decay == DecayPath && !given.Has("validation_fraction") {

@@ -181,6 +181,7 @@ func TestPresets(t *testing.T) {
 		{"auto, sparse", nil, sparse, Config{raw, path, 3e-4}},
 		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, path, 1e-2}},
 		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, fixed, 0}},
+		{"paper, path", param.Values{"preset": "paper", "decay": "path"}, dense, Config{paper, path, 0}},
 		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, fixed, 0.1}},
 		{"path to l2", param.Values{"l2": 0.1, "decay": "path", "validation_fraction": 0.1}, dense, Config{shared, path, 0.1}},
 		{"no validation", param.Values{"validation_fraction": 0.0}, dense, Config{none, fixed, 1e-2}},
