@@ -64,13 +64,13 @@ type Conn struct {
 	answers func(reply string) bool // as Options.MayAnswer
 	windows windows                 // of pulls of blobs
 
-	mu      sync.Mutex // held while the fragments of one message are sent
+	long    chan struct{} // holds one while the fragments of a long message are sent: a receiver joins one of a sender at a time
 	message atomic.Uint64
 	serving sync.WaitGroup // handlers of Serve
 }
 
 func newConn(o *Options) *Conn {
-	c := &Conn{traffic: o.Traffic, log: o.Log, sender: rand.Uint64(), room: protocol.NewRoom(o.Received), backlog: o.Backlog, server: o.Server, answers: o.MayAnswer}
+	c := &Conn{traffic: o.Traffic, log: o.Log, sender: rand.Uint64(), room: protocol.NewRoom(o.Received), backlog: o.Backlog, server: o.Server, answers: o.MayAnswer, long: make(chan struct{}, 1)}
 	if c.answers == nil {
 		c.answers = func(string) bool { return true }
 	}

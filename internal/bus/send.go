@@ -51,8 +51,8 @@ func (c *Conn) split(subject, reply string, parts [][]byte) error {
 	long := total > limit
 	if long {
 		limit = min(limit, fragmentBytes)
-		c.mu.Lock() // a receiver joins one message of a sender at a time
-		defer c.mu.Unlock()
+		c.long <- struct{}{}
+		defer func() { <-c.long }()
 	}
 	var d drain
 	d.begin()

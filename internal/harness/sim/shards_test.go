@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -114,6 +115,10 @@ func runShards(t *testing.T, n int) *total {
 	return sum
 }
 
+// longestSeed is after how long a seed has hung. Most take less than a second: one that waits where
+// synctest sees no wait, such as for a mutex, stops virtual time for ever.
+const longestSeed = 2 * time.Minute
+
 // run runs one shard in another process.
 func (s *total) run(ctx context.Context, dir string, k, shards, n int) error {
 	args := []string{"-test.run=^TestSeeds$", "-test.timeout=0", "-sim.dir=" + dir, fmt.Sprintf("-sim.shard=%d/%d", k, shards), fmt.Sprintf("-sim.seeds=%d", n)}
@@ -135,9 +140,12 @@ func (s *total) run(ctx context.Context, dir string, k, shards, n int) error {
 	}
 	var last report
 	var rest []string
+	hung := time.AfterFunc(longestSeed, func() { cmd.Process.Signal(syscall.SIGQUIT) }) // it then says what its goroutines wait for
+	defer hung.Stop()
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
+		hung.Reset(longestSeed)
 		line, ok := strings.CutPrefix(lines.Text(), reportMark)
 		if !ok {
 			rest = append(rest, lines.Text())
