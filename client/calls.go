@@ -93,6 +93,26 @@ func (c *Client) Cells(ctx context.Context, job string, records bool, take func(
 	}
 }
 
+// CellStates tells how those cells of a job have ended that are from a unit on and below another; each
+// is given to take.
+func (c *Client) CellStates(ctx context.Context, job string, from, until int, take func(protocol.CellState) error) error {
+	for {
+		var page protocol.JobCellStates
+		if err := c.json(ctx, http.MethodGet, at("jobs", job, "cells", "states")+fmt.Sprintf("?from=%d&until=%d", from, until), nil, &page); err != nil {
+			return err
+		}
+		for _, cell := range page.States {
+			if err := take(cell); err != nil {
+				return err
+			}
+		}
+		if page.Next <= from {
+			return nil
+		}
+		from = page.Next
+	}
+}
+
 // Jobs lists all jobs with all that is known of them, the oldest first.
 func (c *Client) Jobs(ctx context.Context) ([]protocol.JobInfo, error) {
 	list, err := c.ListJobs(ctx, protocol.JobQuery{Sort: "submitted", Full: true})

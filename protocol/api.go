@@ -305,6 +305,20 @@ type CellOutcome struct {
 	Predictions []byte `json:"predictions,omitempty"`
 }
 
+// JobCellStates are how some cells of a job have ended, without their outcomes.
+type JobCellStates struct {
+	States []CellState `json:"states"`
+	// Next is the unit to ask for next; 0: there are no more.
+	Next int `json:"next"`
+}
+
+// CellState is how a cell ended: well, unless it says otherwise.
+type CellState struct {
+	Unit   int  `json:"unit"`
+	Failed bool `json:"failed,omitempty"`
+	NotRun bool `json:"not_run,omitempty"` // its budget is used up
+}
+
 // JobCurve is the learning curve of a job, as far as it is committed: of a job of folds
 // one for each fold, which is empty until the fold's result is recorded, and no Points.
 type JobCurve struct {

@@ -173,7 +173,7 @@ func (w *whatArg) there(a *app, name string) (*tables.Table, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := e.table(a.ctx, true)
+	t, err := e.table(a.ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -214,8 +214,8 @@ type clusterTable struct {
 	leftOut []tables.Name // cells that ended and that the last submission does not name
 }
 
-// table returns the table of the experiment so far; records: with what is recorded beside the outcomes.
-func (e *onCluster) table(ctx context.Context, records bool) (*clusterTable, error) {
+// table returns the table of the experiment so far.
+func (e *onCluster) table(ctx context.Context) (*clusterTable, error) {
 	if len(e.jobs) == 0 {
 		return nil, fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", e.name)
 	}
@@ -223,7 +223,7 @@ func (e *onCluster) table(ctx context.Context, records bool) (*clusterTable, err
 	if err != nil {
 		return nil, err
 	}
-	all, err := e.read(ctx, records && l.Record.Any(), func(*experiment.ClusterJob) bool { return true })
+	all, err := e.read(ctx, l.Record.Any(), func(*experiment.ClusterJob) bool { return true })
 	if err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 			first, firstAt = p.Done, time.Now()
 		}
 		if m.live {
-			grid.refresh(a.ctx, p.Jobs, p.Done)
+			grid.refresh(a.ctx, list.Jobs, p.Done)
 		}
 		m.showAll(p.line(first, time.Since(firstAt).Seconds(), waitsOf(list.Jobs)), grid.lines)
 		select {
@@ -271,7 +271,7 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 		return err
 	}
 	e.layout = layout
-	t, err := e.table(a.ctx, true)
+	t, err := e.table(a.ctx)
 	if err != nil {
 		return err
 	}

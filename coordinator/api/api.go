@@ -169,6 +169,7 @@ func Handler(cfg Config) http.Handler {
 	leader("GET /v1/jobs/{job}", s.job)
 	leader("GET /v1/jobs/{job}/curve", s.curve)
 	leader("GET /v1/jobs/{job}/cells", s.cells)
+	leader("GET /v1/jobs/{job}/cells/states", s.cellStates)
 	leader("POST /v1/experiments", s.submitExperiment)
 	leader("POST /v1/jobs/{job}/cancel", s.cancel)
 	leader("POST /v1/jobs/{job}/pause", s.pause)

@@ -2,13 +2,10 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms/childjob"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -97,117 +94,5 @@ func checkRecords(j *protocol.ExperimentJob, m *dataset.Manifest) error {
 		return fmt.Errorf("%w: job %s keeps up to %d bytes of records of each of %d cells, at most %d of each and %d of all are possible",
 			errBad, j.Name, one, j.Job.Cells.Count(), protocol.MaxCellRecord, protocol.MaxCellRecords)
 	}
-	return nil
-}
-
-// cells answers with the outcomes of cells that have ended, from a unit on, at most a page.
-func (s *Server) cells(r *http.Request) (any, error) {
-	j, err := s.findJob(s.cfg.Store.State(), r)
-	if err != nil {
-		return nil, err
-	}
-	if j.Job.Cells == nil {
-		return nil, fmt.Errorf("%w: %v has no cells", errBad, j)
-	}
-	from := 0
-	if text := r.URL.Query().Get("from"); text != "" {
-		if from, err = strconv.Atoi(text); err != nil || from < 0 {
-			return nil, fmt.Errorf("%w: from=%.80q: want the number of a cell", errBad, text)
-		}
-	}
-	answer := &cellsAnswer{JobCells: protocol.JobCells{Cells: []protocol.CellOutcome{}}, records: r.URL.Query().Get("records") == "true"}
-	if j.State == protocol.Done {
-		err = s.storedCells(r.Context(), answer, j, from)
-	} else {
-		err = s.recordedCells(r.Context(), answer, j, from)
-	}
-	return &answer.JobCells, err
-}
-
-// cellsAnswer is an answer in the making.
-type cellsAnswer struct {
-	protocol.JobCells
-	records bool // curves and predictions are asked for
-}
-
-// storedCells reads the blob that has the outcome of a cell of a job that is done.
-func (s *Server) storedCells(ctx context.Context, answer *cellsAnswer, j *state.Job, from int) error {
-	first := 0
-	for _, ref := range j.Cells {
-		next := first + ref.Count
-		if from >= next {
-			first = next
-			continue
-		}
-		b, err := s.cfg.Blobs.Get(ctx, ref.Blob)
-		if err != nil {
-			return err
-		}
-		parts, took, err := childjob.Cells(b, ref.Count)
-		if err != nil {
-			return fmt.Errorf("%v: blob %s: %w", j, ref.Blob, err)
-		}
-		for i := from - first; i < len(parts); i++ {
-			ns := uint64(0)
-			if took != nil {
-				ns = took[i]
-			}
-			if len(parts[i]) == 0 { // it was not run
-				continue
-			}
-			if err := answer.add(first+i, parts[i], ns); err != nil {
-				return err
-			}
-		}
-		if next < j.Job.Cells.Count() {
-			answer.Next = next
-		}
-		return nil
-	}
-	return nil
-}
-
-// recordedCells reads what is recorded of a job that is not done. While it has not ended, a
-// result that is not at hand is left out: it may be there later.
-func (s *Server) recordedCells(ctx context.Context, answer *cellsAnswer, j *state.Job, from int) error {
-	bytes := uint64(0)
-	for part := range j.PartsFrom(j.Round+1, uint32(from)) {
-		if len(answer.Cells) == protocol.CellsPage || bytes > maxFoldReads || ctx.Err() != nil {
-			answer.Next = int(part.Unit)
-			break
-		}
-		if part.Digest == "" { // it is not run
-			continue
-		}
-		bytes += part.Bytes
-		get := s.cfg.Blobs.Folder.Get
-		if j.State.Final() {
-			get = func(digest string) ([]byte, error) { return s.cfg.Blobs.Get(ctx, digest) }
-		}
-		b, err := get(part.Digest)
-		switch {
-		case err != nil && j.State.Final():
-			return fmt.Errorf("cell %d of %v: %w", part.Unit, j, err)
-		case err != nil:
-			continue
-		}
-		if err := answer.add(int(part.Unit), b, part.Compute); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// add adds the outcome of a cell.
-func (a *cellsAnswer) add(unit int, part []byte, took uint64) error {
-	o, err := childjob.Decode(part)
-	if err != nil {
-		return err
-	}
-	c := protocol.CellOutcome{Unit: unit, Outcome: json.RawMessage(o.Head), Seconds: float64(took) / 1e9}
-	if a.records {
-		c.Curve, c.Predictions = o.Curve, o.Predictions
-	}
-	a.Cells = append(a.Cells, c)
 	return nil
 }

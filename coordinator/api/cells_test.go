@@ -1,0 +1,96 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/childjob"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestCellStates: of cells that have ended it is told which failed and which are not run, while the job runs and
+// once it is done, and where all ended well without a look at their outcomes.
+func TestCellStates(t *testing.T) {
+	s := newSite(t)
+	var list protocol.JobList
+	s.get("POST", "/v1/experiments", studyOf(s.put("art", 200), "t", 2), &list)
+	epoch, job := s.cfg.Store.State().Epoch(), list.Jobs[0].ID
+	for _, j := range list.Jobs {
+		s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
+	}
+	failed := &childjob.Outcome{Head: []byte(`{"steps":1,"error":"why"}`)}
+	parts := [][]byte{outcomeOf(0), failed.Encode(), nil, outcomeOf(3)}
+	put := func(b []byte) string {
+		digest, err := s.cfg.Blobs.Folder.Put(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digest
+	}
+	check := func(query, want string) {
+		t.Helper()
+		var got protocol.JobCellStates
+		s.get("GET", "/v1/jobs/"+query, nil, &got)
+		text := ""
+		for _, c := range got.States {
+			text += fmt.Sprintf("%d %v %v, ", c.Unit, c.Failed, c.NotRun)
+		}
+		if text != want || got.Next != 0 {
+			t.Errorf("%s: %s and then %d, want %s", query, text, got.Next, want)
+		}
+	}
+	check("e.t.0/cells/states", "")
+	for _, unit := range []int{0, 1} {
+		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 1, Unit: uint32(unit), Of: 4, Digest: put(parts[unit]), Bytes: uint64(len(parts[unit]))})
+	}
+	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Units: []uint32{2}})
+	check("e.t.0/cells/states", "0 false false, 1 true false, 2 false true, ")
+	check("e.t.0/cells/states?from=1&until=2", "1 true false, ")
+	check("e.t.0/cells/states?from=9", "")
+	blob := put(childjob.AppendCells(nil, parts, make([]uint64, 4)))
+	cells := []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: blob, Bytes: 1}, Count: 4}}
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: json.RawMessage(`{"cells_failed":1,"cells_not_run":1}`), Time: 9, Cells: cells})
+	check("e.t.0/cells/states", "0 false false, 1 true false, 2 false true, 3 false false, ")
+	check("e.t.0/cells/states?from=1&until=3", "1 true false, 2 false true, ")
+	var got protocol.JobCells
+	if s.get("GET", "/v1/jobs/e.t.0/cells?from=1&until=3", nil, &got); len(got.Cells) != 1 || got.Cells[0].Unit != 1 || got.Next != 0 {
+		t.Errorf("%+v", got)
+	}
+	cells[0].Blob = blobs.Sum([]byte("it is nowhere"))
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[1].ID, Outcome: json.RawMessage(`{}`), Time: 9, Cells: cells})
+	check("e.t.1/cells/states?from=2", "2 false false, 3 false false, ")
+	s.refuse(400, "GET", "/v1/jobs/e.t.1/cells/states?until=x", nil, `until="x"`)
+	s.refuse(404, "GET", "/v1/jobs/"+strings.Repeat("x", 9)+"/cells/states", nil, "no job")
+}
+
+// TestPagesOfStates: more cells than a page has are told page by page.
+func TestPagesOfStates(t *testing.T) {
+	s := newSite(t)
+	var list protocol.JobList
+	r := studyOf(s.put("art", 200), "t", 1)
+	r.Jobs[0].Job.Cells.Repeats = protocol.CellsPage/4 + 1
+	s.get("POST", "/v1/experiments", r, &list)
+	epoch := s.cfg.Store.State().Epoch()
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: list.Jobs[0].ID, State: protocol.Running, Time: 5})
+	check := func(from, cells, next int) {
+		t.Helper()
+		var got protocol.JobCellStates
+		s.get("GET", fmt.Sprintf("/v1/jobs/e.t.0/cells/states?from=%d", from), nil, &got)
+		if len(got.States) != cells || got.Next != next || cells > 0 && got.States[0].Unit != from {
+			t.Errorf("from %d: %d cells and then %d, want %d and %d", from, len(got.States), got.Next, cells, next)
+		}
+	}
+	units := make([]uint32, protocol.CellsPage+4)
+	for u := range units {
+		units[u] = uint32(u)
+	}
+	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Units: units})
+	check(0, protocol.CellsPage, protocol.CellsPage)
+	check(protocol.CellsPage, 4, 0)
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[0].ID, Outcome: json.RawMessage(`{}`), Time: 9})
+	check(0, protocol.CellsPage, protocol.CellsPage)
+	check(protocol.CellsPage+1, 3, 0)
+}
