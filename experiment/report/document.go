@@ -35,6 +35,7 @@ type cell struct {
 	text  string
 	place int  // 1: the best, 2: the second; else 0
 	worse bool // a test finds it worse than the best
+	value bool // it is a measure
 }
 
 // picture is a figure that formats with pictures show, or only its caption. The others leave it

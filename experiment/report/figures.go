@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
@@ -137,10 +138,14 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	if r.MeanPredictor.Folds > 0 {
 		lines.Series = append(lines.Series, level("mean predictor", mean.X, float64(r.MeanPredictor.Mean)))
 	}
+	bars := ""
+	if slices.ContainsFunc(lines.Series, func(s figure.Series) bool { return s.Deviation != nil }) {
+		bars = "; bars are deviations over folds"
+	}
 	papers := f.addPapers(of, r, &lines, drawn)
 	return Picture{
 		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
-		Caption: fmt.Sprintf("%s on %s by %s; bars are deviations over folds.%s%s", measure.Title, r.Dataset, f[0].setting, papers, f.same()),
+		Caption: fmt.Sprintf("%s on %s by %s%s.%s%s", measure.Title, r.Dataset, f[0].setting, bars, papers, f.same()),
 		draw:    lines.Figure,
 	}, true
 }
@@ -149,11 +154,13 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 func (s *sweep) line(r *Result) (line figure.Series) {
 	for _, p := range s.points {
 		l := &r.Lines[p.row]
-		if !l.Complete() || l.Deviation.none() {
+		if !l.Complete() || l.Mean.none() {
 			continue
 		}
 		line.X, line.Y = append(line.X, p.value), append(line.Y, float64(l.Mean))
-		line.Deviation = append(line.Deviation, float64(l.Deviation))
+		if !l.Deviation.none() { // of one fold there is none
+			line.Deviation = append(line.Deviation, float64(l.Deviation))
+		}
 	}
 	return line
 }

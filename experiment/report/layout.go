@@ -61,12 +61,20 @@ func (s *Summary) cellsText() string {
 	return text + "."
 }
 
+// ofOneFold reports whether a figure of a result is of one fold.
+func ofOneFold(r Result) bool {
+	return r.MeanPredictor.Folds == 1 || slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Folds == 1 })
+}
+
 // explanation says what figures mean.
 func (s *Summary) explanation() string {
 	text := fmt.Sprintf("Figures are means over the test rows of a fold, then over folds and repeats, all with the same weight; ± is the %s standard deviation "+
 		"over folds. The best is bold and the second underlined, by figures before rounding. • marks rows that are worse than the best by the corrected "+
 		"resampled t-test (Nadeau and Bengio 2003), adjusted by Holm 1979 within a dataset, at the level %v. The mean predictor predicts "+
 		"the mean label distribution of the training rows.", s.Deviations, s.Level)
+	if slices.ContainsFunc(s.Results, ofOneFold) {
+		text += " Of one fold there is no deviation."
+	}
 	if s.Clip != "" {
 		text += " Degrees are clipped before they are compared (clip: " + s.Clip + ")."
 	}
@@ -134,7 +142,7 @@ func (s *Summary) measureLines(m, from, to int) (lines []line) {
 		for d := from; d < to; d++ {
 			r := s.at(d, m)
 			own := &r.Lines[row]
-			l.cells = append(l.cells, cell{text: own.text(r.digits()), place: own.Place, worse: own.worse(s.Level)})
+			l.cells = append(l.cells, cell{value: own.Folds > 0, text: own.text(r.digits()), place: own.Place, worse: own.worse(s.Level)})
 		}
 		lines = append(lines, l)
 		for _, p := range published {
@@ -146,7 +154,7 @@ func (s *Summary) measureLines(m, from, to int) (lines []line) {
 	l := line{rule: true, cells: plain("mean predictor")}
 	for d := from; d < to; d++ {
 		r := s.at(d, m)
-		l.cells = append(l.cells, cell{text: r.MeanPredictor.text(r.digits())})
+		l.cells = append(l.cells, cell{value: r.MeanPredictor.Folds > 0, text: r.MeanPredictor.text(r.digits())})
 	}
 	lines = append(lines, l)
 	for _, p := range published {

@@ -46,8 +46,8 @@ type Result struct {
 // Figure is a mean over folds, repeats included, with the deviation over these.
 type Figure struct {
 	Mean      number `json:"mean"`
-	Deviation number `json:"deviation"`
-	Folds     int    `json:"folds"` // that it is a mean of
+	Deviation number `json:"deviation"` // of one fold there is none
+	Folds     int    `json:"folds"`     // that it is a mean of
 }
 
 // Line is what one row of the table has.
@@ -132,9 +132,6 @@ func (s *Summary) figure(values []float64) Figure {
 	moments, n := statistics.MomentsOf(values), float64(len(values))
 	if s.Deviations == "population" && n > 1 {
 		moments.Deviation *= math.Sqrt((n - 1) / n)
-	}
-	if s.Deviations == "population" && n == 1 {
-		moments.Deviation = 0
 	}
 	return Figure{number(moments.Mean), number(moments.Deviation), len(values)}
 }

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"encoding/csv"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +115,44 @@ func TestManyFigures(t *testing.T) {
 	}
 	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures || !strings.Contains(page, "2 more figures are left out") {
 		t.Errorf("the page has %d figures", strings.Count(page, "<svg"))
+	}
+}
+
+// TestOneFold: a figure of one fold has no deviation in any format, and its place and its point in a figure of
+// settings are those that it would have with one.
+func TestOneFold(t *testing.T) {
+	table := swept()
+	table.Datasets[0].Folds = 1
+	table.Cells = slices.DeleteFunc(table.Cells, func(c result.Cell) bool { return c.Fold > 0 })
+	for _, format := range Formats() {
+		for _, deviation := range []bool{false, true} {
+			text := written(t, table, format, Options{NoTimes: true, Sample: deviation})
+			for _, wrong := range []string{"± 0", `$\pm$ 0`, `"deviation": 0`, "bars are"} {
+				if strings.Contains(text, wrong) {
+					t.Errorf("%s has %q:\n%s", format, wrong, text)
+				}
+			}
+			if format != "csv" && format != "json" && !strings.Contains(text, "Of one fold there is no deviation.") {
+				t.Errorf("%s does not say so", format)
+			}
+		}
+	}
+	if text := written(t, table, "table", Options{NoTimes: true}); !strings.Contains(text, " *\n") || !strings.Contains(text, " +\n") {
+		t.Errorf("neither the best nor the second is marked:\n%s", text)
+	}
+	records, err := csv.NewReader(strings.NewReader(written(t, table, "csv", Options{}))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records[1:] {
+		for _, column := range []string{"deviation", "mean_predictor_deviation"} {
+			if v := r[slices.Index(csvHeader, column)]; v != "" {
+				t.Errorf("%s: %s is %s", r[2], column, v)
+			}
+		}
+	}
+	if n := strings.Count(written(t, table, "html", Options{NoTimes: true}), "<svg"); n != strings.Count(written(t, swept(), "html", Options{NoTimes: true}), "<svg") {
+		t.Errorf("%d figures", n)
 	}
 }
 

@@ -106,7 +106,7 @@ func writeTextLine(out *bufio.Writer, cells []cell, widths []int, left bool) {
 // inText is a cell with its marks; values without a mark have room for one.
 func (c cell) inText() string {
 	text := oneLine(c.text)
-	if !strings.Contains(text, "±") {
+	if !c.value && !strings.Contains(text, "±") {
 		return text
 	}
 	switch {
