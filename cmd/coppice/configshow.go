@@ -82,6 +82,9 @@ func (o *outside) sources(k *kong.Kong, args []string) (all []source, err error)
 	if err == nil && line.Selected() == nil {
 		err = fmt.Errorf("no command in %q", strings.Join(args, " "))
 	}
+	if err == nil {
+		err = checkGiven(line)
+	}
 	if err != nil {
 		return nil, usagef("%w; see \"coppice --help\"", err)
 	}

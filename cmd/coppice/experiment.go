@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/experiment"
@@ -82,7 +83,7 @@ type experimentRunCmd struct {
 
 // Run implements `coppice experiment run`.
 func (c *experimentRunCmd) Run(a *app) error {
-	if err := cmp.Or(c.threadsFlag.check(), c.reportFlags.check()); err != nil {
+	if err := cmp.Or(c.threadsFlag.check(), c.reportFlags.check(c.Spec)); err != nil {
 		return err
 	}
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
@@ -138,7 +139,7 @@ func (w *whatArg) table(a *app) (*tables.Table, []string, error) {
 	dir, name := w.What, w.What
 	switch info, err := os.Stat(dir); {
 	case err != nil:
-		if protocol.CheckName(name) != nil {
+		if protocol.CheckName(name) != nil || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name)) {
 			return nil, nil, err
 		}
 		return w.there(a, name)
@@ -301,7 +302,7 @@ type experimentReportCmd struct {
 
 // Run implements `coppice experiment report`.
 func (c *experimentReportCmd) Run(a *app) error {
-	if err := c.reportFlags.check(); err != nil {
+	if err := c.reportFlags.check(c.What); err != nil {
 		return err
 	}
 	t, _, err := c.table(a)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"path/filepath"
 
@@ -19,9 +20,10 @@ type reportFlags struct {
 	AllTests bool    `help:"Show the tests of every measure (default: of the first; csv and json have all)."`
 }
 
-// check refuses a level that is none, and a folder for figures that cannot be one.
-func (f *reportFlags) check() error {
-	if err := checkFigures("--figures", f.Figures); err != nil {
+// check refuses, before anything is run, a level that is none, a folder for figures that cannot be one, and
+// a file that cannot be written or is one of the inputs.
+func (f *reportFlags) check(inputs ...string) error {
+	if err := cmp.Or(checkFigures("--figures", f.Figures), notAnInput("--out", f.Out, inputs...), writable(f.Out)); err != nil {
 		return err
 	}
 	if !(f.Level >= reporting.LeastLevel && f.Level < 1) {

@@ -25,7 +25,7 @@ type nodeCmd struct {
 	TestFraction string   `placeholder:"F" help:"Share of the rows that is held out, as for training."`
 
 	Tree    int    `default:"0" placeholder:"N" help:"Number of the tree, from 0."`
-	Path    string `placeholder:"LR..." help:"Way from the root to the node: a letter for each split, L (the value is below the threshold) or R (default: the root)."`
+	Path    string `empty:"" placeholder:"LR..." help:"Way from the root to the node: a letter for each split, L (the value is below the threshold) or R (default: the root)."`
 	Feature string `placeholder:"F" help:"Feature, by name or by number from 0, whose thresholds are shown (default: that of the node's split)."`
 
 	Plot       string `placeholder:"FILE" help:"Draw the gains and visits of the feature to FILE: .svg or .png."`
@@ -91,8 +91,8 @@ type nodePlots []nodePlot
 
 // plots begins the files of the figures, which must be discarded, also after an error.
 func (c *nodeCmd) plots() (plots nodePlots, err error) {
-	if c.Plot != "" && c.Plot == c.VisitsPlot {
-		return nil, usagef("--visits-plot %s: --plot goes there", c.VisitsPlot)
+	if err := apart(outputFlag{"--plot", c.Plot}, outputFlag{"--visits-plot", c.VisitsPlot}); err != nil {
+		return nil, err
 	}
 	for _, p := range []struct {
 		flag, path string

@@ -107,6 +107,19 @@ type output interface {
 	discard() // does nothing after commit
 }
 
+// writable refuses a file that cannot be written, where it is written only later; empty is no file.
+func writable(path string) error {
+	if path == "" || isDevice(path) {
+		return nil
+	}
+	f, err := createFile(path)
+	if err != nil {
+		return err
+	}
+	f.discard()
+	return nil
+}
+
 // isDevice tells whether a path is there and no file: a device or a pipe.
 func isDevice(path string) bool {
 	info, err := os.Stat(path)

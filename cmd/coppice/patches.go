@@ -36,8 +36,8 @@ func (c *patchesCmd) Run(a *app) error {
 	if (c.TestImages > 0) != (c.TestOut != "") || c.TestImages < 0 {
 		return usagef("--test-images N and --test-out FILE belong together")
 	}
-	if c.TestOut != "" && (c.Out == c.TestOut || c.Out == stdoutName && c.TestOut == stdoutName) {
-		return usagef("--test-out %s: --out goes there", c.TestOut)
+	if err := apart(outputFlag{"--out", c.Out}, outputFlag{"--test-out", c.TestOut}); err != nil {
+		return err
 	}
 	for _, path := range []string{c.Out, c.TestOut} {
 		if path == "" {

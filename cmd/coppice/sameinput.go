@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"unicode"
@@ -19,6 +20,41 @@ func notAnInput(flag, out string, inputs ...string) error {
 		}
 	}
 	return nil
+}
+
+// outputFlag is a flag that names a file to write.
+type outputFlag struct{ flag, path string }
+
+// apart refuses two outputs that would be one file: the later one would replace the other.
+func apart(outputs ...outputFlag) error {
+	taken := make(map[string]string)
+	for _, o := range outputs {
+		if o.path == "" {
+			continue
+		}
+		place := placeOf(o.path)
+		if first := taken[place]; first != "" {
+			return usagef("%s %s: %s goes there; give another name", o.flag, o.path, first)
+		}
+		taken[place] = o.flag
+	}
+	return nil
+}
+
+// placeOf is a file's path from the root, without links, whether the file is there or not.
+func placeOf(path string) string {
+	if path == stdoutName {
+		return path
+	}
+	if full, err := filepath.EvalSymlinks(path); err == nil {
+		path = full
+	} else if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(folder, filepath.Base(path))
+	}
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
 }
 
 // belongTo refuses flags that say how a data file is read where there is none: a

@@ -108,12 +108,8 @@ func (c *trainCmd) checkLocal() error {
 // inputs as well.
 func (c *trainCmd) checkFiles(file *spec.File) error {
 	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names, initFrom(file)}
-	for _, other := range []string{c.ModelOut, c.PredictionsOut} {
-		if c.CurveOut != "" && c.CurveOut == other {
-			return usagef("--curve-out %s: another output goes there", c.CurveOut)
-		}
-	}
-	return cmp.Or(c.belongTo(c.Data), checkFigures("--figures", c.Figures), notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...),
+	distinct := apart(outputFlag{"--model-out", c.ModelOut}, outputFlag{"--predictions-out", c.PredictionsOut}, outputFlag{"--curve-out", c.CurveOut})
+	return cmp.Or(distinct, c.belongTo(c.Data), checkFigures("--figures", c.Figures), notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...),
 		notAnInput("--curve-out", c.CurveOut, inputs...))
 }
 

@@ -1,0 +1,45 @@
+package main
+
+import "testing"
+
+// What a command line says twice, leaves empty or sends to one file twice is refused before
+// anything is done.
+func TestGivenFlags(t *testing.T) {
+	fine := "x0,x1,label_a,label_b\n1,2,0.5,0.5\n3,4,0.25,0.75\n"
+	tests := []struct {
+		name  string
+		files map[string]string
+		args  string // of coppice; @ stands for the folder
+		code  int
+		says  []string
+	}{
+		{"a model and predictions in one file", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --folds 2 --model-out @/o.csv --predictions-out @/./o.csv", 2, []string{"--predictions-out", "o.csv", "--model-out goes there"}},
+		{"predictions and a curve in one file", map[string]string{"x.csv": fine, "o.csv": ""}, "train --local --data @/x.csv --folds 2 --predictions-out @/o.csv --curve-out @/o.csv", 2, []string{"--curve-out", "--predictions-out goes there"}},
+		{"patches in one file", nil, "dataset patches --images @ --maps @ --out @/p.csv --test-images 1 --test-out @/p.csv", 2, []string{"--test-out", "--out goes there"}},
+		{"a flag given twice", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --seed 1 --seed 2", 2, []string{"--seed is given twice"}},
+		{"a switch given twice", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --local", 2, []string{"--local is given twice"}},
+		{"an output given twice", nil, "version -o text --output text", 2, []string{"--output is given twice"}},
+		{"an empty file name", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --model-out=", 2, []string{"--model-out has an empty value"}},
+		{"an empty algorithm", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --algorithm=", 2, []string{"--algorithm has an empty value"}},
+		{"an empty server", nil, "job list --server=", 2, []string{"--server has an empty value"}},
+		{"a server that is a comma", nil, "job list --server ,", 2, []string{"--server has an empty value"}},
+		{"a report over its spec", map[string]string{"e.yaml": "name: e\n"}, "experiment run @/e.yaml --local --out @/e.yaml", 2, []string{"--out", "reads that file"}},
+		{"a report in no folder", map[string]string{"e.yaml": "name: e\n"}, "experiment run @/e.yaml --local --out @/no/r.html", 1, []string{"r.html", "folder does not exist"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { refused(t, test.files, test.args, test.code, test.says) })
+	}
+}
+
+// A flag that is a list may be given again and again.
+func TestGivenAgain(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "x.csv", "a,b,c,label_a,label_b\n1,2,3,0.5,0.5\n3,4,2,0.25,0.75\n5,6,1,0.5,0.5\n")
+	var shown struct {
+		Features int `json:"features"`
+	}
+	inJSON(t, &shown, "dataset", "inspect", path, "--drop", "a", "--drop", "b")
+	if shown.Features != 1 {
+		t.Errorf("%d features are left of three, of which two are dropped", shown.Features)
+	}
+}
