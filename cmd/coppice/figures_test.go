@@ -69,21 +69,21 @@ func TestFiguresOfTraining(t *testing.T) {
 		fmt.Fprintf(&ages, "%d,%d,%d\n", i%7, i%5, 20+i%7+i%5)
 		fmt.Fprintf(&classes, "%d,%d,%s\n", i%7, i%5, []string{"oak", "elm"}[i%2])
 	}
-	train := []string{"train", "--local", "--test-fraction", "0.3", "--algorithm"}
+	train := []string{"train", "--local", "--algorithm"}
 	for name, c := range map[string]struct {
 		args []string
 		want map[string][]string
 	}{
-		"distributions": {[]string{"ldlf", "--steps", "40", "--data", set}, map[string][]string{
+		"distributions": {[]string{"ldlf", "--steps", "40", "--data", set, "--test-fraction", "0.3"}, map[string][]string{
 			"learning-curve": {"set: ldlf", ">loss<", ">validation<"}, "distributions": {"set: ldlf, test rows", ">predicted<", "K-L "},
 		}},
-		"folds": {[]string{"ldlf", "--steps", "40", "--data", set, "--folds", "3", "--test-fraction", "0"}, map[string][]string{
+		"folds": {[]string{"ldlf", "--steps", "40", "--data", set, "--folds", "3"}, map[string][]string{
 			"learning-curve": {">fold 2<"}, "distributions": {">true<"},
 		}},
-		"ages": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "ages.csv", ages.String()), "--labels", "age", "--range", "18:34", "--sigma", "2"}, map[string][]string{
+		"ages": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "ages.csv", ages.String()), "--labels", "age", "--range", "18:34", "--sigma", "2", "--test-fraction", "0.3"}, map[string][]string{
 			"cumulative-score": {">expected<", "mean predictor", "rows (%)"}, "distributions": {">number<"}, "learning-curve": {">training<"},
 		}},
-		"classes": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "classes.csv", classes.String()), "--labels", "class"}, map[string][]string{
+		"classes": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "classes.csv", classes.String()), "--labels", "class", "--test-fraction", "0.3"}, map[string][]string{
 			"confusion": {">oak<", "true class"}, "distributions": {">elm<"}, "learning-curve": {">training<"},
 		}},
 	} {
