@@ -34,6 +34,7 @@ const (
 	deepBatch      = 64
 	deepRate       = 0.1 // of SGD
 	deepDecay      = 1e-3
+	sparseDecay    = 3e-4 // where less than denseShare of the entries are non-zero
 	deepValidation = 0.1
 	deepPatience   = 15
 	leastWindow    = 50   // leaf_batches: at least so many,
@@ -58,6 +59,9 @@ func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
 		param.StandIn(given, "learning_rate", &c.LearningRate, deepRate)
 	}
 	param.StandIn(given, "weight_decay", &c.WeightDecay, deepDecay)
+	if m.Density() < denseShare {
+		param.StandIn(given, "weight_decay", &c.WeightDecay, sparseDecay)
+	}
 	param.StandIn(given, "validation_fraction", &c.ValidationFraction, deepValidation)
 	param.StandIn(given, "patience", &c.Patience, deepPatience)
 	if c.BatchSize >= 1 {
