@@ -26,14 +26,22 @@ func (m *BlobGet) Decode(b []byte) error {
 
 // BlobPiece answers a BlobGet. Greatest size: BlobChunk + 32 bytes.
 type BlobPiece struct {
-	Found bool
-	Total uint64 // size of the whole blob
-	Data  []byte
+	Found      bool
+	Unreadable bool   // never with Found: it is there, and cannot be read just now
+	Total      uint64 // size of the whole blob
+	Data       []byte
 }
+
+// unreadable is what stands for Found where a blob cannot be read.
+const unreadable = 2
 
 // Append encodes the message.
 func (m *BlobPiece) Append(dst []byte) []byte {
-	dst = append(header(dst, KindBlobPiece), boolByte(m.Found))
+	found := boolByte(m.Found)
+	if m.Unreadable {
+		found = unreadable
+	}
+	dst = append(header(dst, KindBlobPiece), found)
 	dst = le.AppendUint64(dst, m.Total)
 	return appendBytes(dst, m.Data)
 }
@@ -41,6 +49,11 @@ func (m *BlobPiece) Append(dst []byte) []byte {
 // Decode reads the message; Data aliases b.
 func (m *BlobPiece) Decode(b []byte) error {
 	r := read(b, KindBlobPiece)
-	m.Found, m.Total, m.Data = r.flag(), r.u64(), r.bytes()
+	found := r.u8()
+	if found > unreadable {
+		r.fail("a piece of a blob begins with %d; it is 0, 1 or %d", found, unreadable)
+	}
+	m.Found, m.Unreadable = found == 1, found == unreadable
+	m.Total, m.Data = r.u64(), r.bytes()
 	return r.end()
 }

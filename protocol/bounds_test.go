@@ -63,7 +63,7 @@ func TestBounds(t *testing.T) {
 		{"a loss that is no number", new(Progress), (&Progress{Loss: math.NaN()}).Append(nil)},
 		{"an infinite loss", new(Progress), (&Progress{Loss: math.Inf(1)}).Append(nil)},
 		{"a long piece", new(BlobGet), (&BlobGet{Length: BlobChunk + 1}).Append(nil)},
-		{"a flag of 2", new(BlobPiece), box(KindBlobPiece, byte(2), uint64(0), []byte{})},
+		{"neither found, nor missing, nor unreadable", new(BlobPiece), box(KindBlobPiece, byte(3), uint64(0), []byte{})},
 		{"a huge message", new(Fragment), (&Fragment{Total: MaxMessage + 1}).Append(nil)},
 		{"data past the end", new(Fragment), (&Fragment{Offset: 2, Total: 3, Data: []byte{1, 2}}).Append(nil)},
 		{"an offset that wraps", new(Fragment), (&Fragment{Offset: math.MaxUint64, Total: 3, Data: []byte{1, 2}}).Append(nil)},

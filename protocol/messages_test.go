@@ -96,6 +96,7 @@ func codecs() []codec {
 		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9, Data: []byte{1, 2}}),
 		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
 		binaryMessage("BlobPiece", KindBlobPiece, drawBlobPiece, &BlobPiece{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
+		binaryMessage("BlobPiece/unreadable", KindBlobPiece, drawBlobPiece, &BlobPiece{Unreadable: true}),
 		binaryMessage("Checkpoint", KindCheckpoint, drawCheckpoint, &Checkpoint{
 			Stamp: sampleStamp, Worker: "w1", Unit: 3, Resume: Resume{Rounds: 500, State: []byte{1, 2, 3}, Curve: []byte{7}},
 		}),
@@ -290,7 +291,8 @@ func drawBlobGet(t *rapid.T) *BlobGet {
 }
 
 func drawBlobPiece(t *rapid.T) *BlobPiece {
-	return &BlobPiece{rapid.Bool().Draw(t, "found"), rapid.Uint64().Draw(t, "total"), drawBytes(t, "data", 50)}
+	found := rapid.IntRange(0, 2).Draw(t, "found")
+	return &BlobPiece{found == 1, found == 2, rapid.Uint64().Draw(t, "total"), drawBytes(t, "data", 50)}
 }
 
 func drawCommit(t *rapid.T) *CommitEntry {

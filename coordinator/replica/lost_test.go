@@ -60,7 +60,7 @@ func TestAnUnreadableBlobIsNotLost(t *testing.T) {
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // a file with a size that cannot be read
 		t.Fatal(err)
 	}
-	if _, err := members[1].Get(testkit.Context(t), digest); errors.Is(err, blobs.ErrMissing) || !errors.Is(err, bus.ErrNoBlob) {
+	if _, err := members[1].Get(testkit.Context(t), digest); errors.Is(err, blobs.ErrMissing) || !errors.Is(err, bus.ErrUnreadable) {
 		t.Errorf("asked by another, which has none: %v", err)
 	}
 	if err := errors.Join(os.Remove(path), os.WriteFile(path, data, 0o600)); err != nil {

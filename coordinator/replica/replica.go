@@ -326,7 +326,8 @@ func (b *Blobs) Open(ctx context.Context, digest string) (*blobs.Blob, error) {
 
 // Fetch brings a blob here from any other coordinator. The error is
 // blobs.ErrMissing where each of them said that it does not have it: it is lost.
-// While one does not answer the error wraps bus.ErrNoBlob or that of the bus.
+// While one does not answer, or cannot read its copy, the error wraps bus.ErrNoBlob or that
+// of the bus.
 func (b *Blobs) Fetch(ctx context.Context, digest string) error {
 	return b.fetchFrom(ctx, digest, b.fetch)
 }
@@ -339,7 +340,7 @@ func (b *Blobs) fetchFrom(ctx context.Context, digest string, fetch func(ctx con
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, bus.ErrNoBlob) || errors.Is(err, bus.ErrNoAnswer) {
+		if !errors.Is(err, bus.ErrNoBlob) || errors.Is(err, bus.ErrNoAnswer) || errors.Is(err, bus.ErrUnreadable) {
 			silent = err
 		}
 	}

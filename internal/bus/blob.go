@@ -30,8 +30,8 @@ func (s *Served) Close() {
 
 // ServeBlobs answers BlobGet requests on subject with the blobs that open finds. An
 // error of open that wraps ErrNoBlob says that the blob is not there. With any other it
-// may be there and cannot be read just now: nobody is told that it is missing, so such a
-// request is not answered, or passed on to all.
+// may be there and cannot be read just now, which is the answer then, or the request is
+// passed on to all.
 // Where queue is empty the subject is one node's own, and a blob that is not
 // there is answered with Found false. Where it is not, the members of the group
 // share the subject: NATS asks any one, which passes the request on to all if it
@@ -39,10 +39,7 @@ func (s *Served) Close() {
 func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, error)) (*Served, error) {
 	s := &Served{}
 	lack := func(_ Message, unreadable bool) []byte {
-		if unreadable {
-			return nil
-		}
-		return (&protocol.BlobPiece{}).Append(nil)
+		return (&protocol.BlobPiece{Unreadable: unreadable}).Append(nil)
 	}
 	if queue != "" {
 		lack = func(m Message, _ bool) []byte {

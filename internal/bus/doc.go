@@ -22,6 +22,9 @@ var (
 	ErrNoAnswer = errors.New("no answer over NATS")
 	// ErrNoBlob is returned by FetchBlob when nobody has the blob.
 	ErrNoBlob = errors.New("nobody has the blob")
+	// ErrUnreadable is returned by FetchBlob, with ErrNoBlob, when who has the blob cannot
+	// read it just now.
+	ErrUnreadable = errors.New("the blob is there and cannot be read just now")
 	// ErrBlob is returned by FetchBlob when the bytes are not those of the
 	// digest, or not of the announced size.
 	ErrBlob = errors.New("wrong bytes for a blob")

@@ -29,10 +29,11 @@ const (
 // FetchBlob pulls a blob from who serves subject (see ServeBlobs) and writes it
 // to w in order; size is its size in bytes, or 0 where it is not known. What is on
 // its way at a time follows the link (see window), so that heartbeats find room. Pieces
-// that get lost are asked for again, and a lost connection is waited for until
-// ctx is done. It returns ErrNoBlob when nobody has the blob or nobody answers,
-// and ErrBlob when the bytes are not those of the digest: only after nil may
-// what was written be used. A w that is a Summer is asked for their digest.
+// that get lost, or cannot be read just now, are asked for again, and a lost connection is
+// waited for until ctx is done. It returns ErrNoBlob when nobody has the blob or nobody
+// answers, with ErrUnreadable when who has it cannot read it, and ErrBlob when the bytes are
+// not those of the digest: only after nil may what was written be used. A w that is a Summer
+// is asked for their digest.
 func (c *Conn) FetchBlob(ctx context.Context, subject, digest string, size int64, w io.Writer) error {
 	f := &fetch{c: c, subject: subject, digest: digest, window: c.windows.begin(subject)}
 	if err := f.run(ctx, size, w); err != nil {
@@ -230,6 +231,9 @@ func (f *fetch) try(ctx context.Context, req []byte, tries int) (outcome, error)
 	var o outcome
 	if err := o.p.Decode(b); err != nil {
 		return outcome{err: err}, nil
+	}
+	if o.p.Unreadable {
+		return outcome{}, ErrUnreadable
 	}
 	if !o.p.Found {
 		o.err = ErrNoBlob

@@ -39,6 +39,7 @@ func FuzzFetchBlob(f *testing.F) {
 	f.Add(piece(1<<40, "blob"), piece(9, "blob"), []byte("blob"), int64(0))
 	f.Add(piece(MaxBlob, ""), piece(MaxBlob, ""), []byte("blob"), int64(-1))
 	f.Add((&protocol.BlobPiece{}).Append(nil), []byte{0}, []byte{}, int64(0))
+	f.Add((&protocol.BlobPiece{Unreadable: true}).Append(nil), piece(4, "blob"), []byte("blob"), int64(4))
 	f.Add([]byte{0}, []byte{1}, []byte{}, int64(1<<62))
 	f.Fuzz(func(t *testing.T, first, rest, want []byte, size int64) {
 		if len(first) == 0 || len(rest) == 0 { // an empty message is none

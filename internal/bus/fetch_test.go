@@ -182,6 +182,35 @@ func TestFetchBlobLosesPieces(t *testing.T) {
 	}
 }
 
+// What cannot be read is asked for again, and is not taken for missing if that does not help.
+func TestFetchBlobThatCannotBeRead(t *testing.T) {
+	s := startServer(t, ServerOptions{Name: "a"})
+	h := holds{}
+	d := h.put(message(1<<10, 1))
+	var failures atomic.Int64
+	serveBlobs(t, connect(t, Options{Server: s}), "blobs.a", "", func(digest string) (Blob, error) {
+		if failures.Add(-1) >= 0 {
+			return nil, errFull
+		}
+		return h.open(digest)
+	})
+	c := connect(t, Options{Server: s})
+	failures.Store(pieceTries - 1)
+	var got bytes.Buffer
+	if err := c.FetchBlob(within(t), "blobs.a", d, 0, &got); err != nil || !bytes.Equal(got.Bytes(), h[d]) {
+		t.Errorf("read at the last try: %d bytes, error %v", got.Len(), err)
+	}
+	failures.Store(pieceTries)
+	err := c.FetchBlob(within(t), "blobs.a", d, 0, new(bytes.Buffer))
+	if !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrNoBlob) || errors.Is(err, ErrNoAnswer) {
+		t.Errorf("never read: %v", err)
+	}
+	err = c.FetchBlob(within(t), "blobs.a", strings.Repeat("1", 64), 0, new(bytes.Buffer))
+	if !errors.Is(err, ErrNoBlob) || errors.Is(err, ErrUnreadable) {
+		t.Errorf("not there: %v", err)
+	}
+}
+
 // The members of a group are one store: whoever is asked first need not have the
 // blob, and that costs no further request.
 func TestFetchBlobFromAnyMember(t *testing.T) {
