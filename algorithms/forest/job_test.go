@@ -16,12 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 	"github.com/coppice-ldl/coppice/round"
 )
-
-// TestNothingFuses holds the rule of internal/num: trees are the same bits everywhere.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 func digest(t testing.TB, trees []*Tree, features, labels int) string {
 	t.Helper()

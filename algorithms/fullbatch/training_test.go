@@ -14,11 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 	"github.com/coppice-ldl/coppice/round"
 )
-
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // curved is the objective of the tests: over rows with a number each, the mean of
 // Σ_j curve_j (x_j - row)⁴/4, which no method minimises in one step.

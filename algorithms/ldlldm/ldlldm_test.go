@@ -16,11 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/linalg"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 	"github.com/coppice-ldl/coppice/round"
 )
-
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // cases are the jobs of the golden digests and of the fuzz targets.
 var cases = []algorithmtest.Case{

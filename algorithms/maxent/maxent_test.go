@@ -10,11 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 	"github.com/coppice-ldl/coppice/round"
 )
-
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // twin is the model and its loss in float64, written from section 1's equations: rows that are scaled
 // by themselves, with a 1 behind the features where there is a bias.

@@ -9,11 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/gradient/gradienttest"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
-
-// TestNothingFuses: a model's bits do not depend on the processor.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // plans are networks of each kind, of 12 features and 5 outputs.
 func plans() map[string][]Layer {

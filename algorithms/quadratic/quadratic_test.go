@@ -16,11 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/scaletest"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
-
-// TestNothingFuses: a model's bits do not depend on the processor.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 var paper = param.Values{"preset": "paper"}
 

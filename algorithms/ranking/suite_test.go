@@ -6,11 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
-
-// TestNothingFuses: a model's bits do not depend on the processor.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // by sums are jobs of rounds of sums: the state is cut inside inner loops and between rounds of
 // EM.

@@ -11,12 +11,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 	"github.com/coppice-ldl/coppice/round"
 )
-
-// TestNothingFuses holds the rule of internal/num: leaves are the same bits everywhere.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // sample has four rows of three labels; rows 0 and 2 have ties.
 func sample() *forest.BootstrapSample {

@@ -13,13 +13,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 	"github.com/coppice-ldl/coppice/round"
 	"pgregory.net/rapid"
 )
-
-// TestNothingFuses: distances do not depend on the processor.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // generated returns a data set with a fifth of test rows.
 func generated(t testing.TB, o dataset.GenerateOptions) *dataset.Data {

@@ -8,11 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/fields"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
-
-// TestNothingFuses: the bits do not depend on the processor.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 func options(iterations int) Options {
 	return Options{Iterations: iterations, First: 0.1, Least: 1e-9, Most: 50, Grow: 1.2, Shrink: 0.5}

@@ -10,10 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
-
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // cases are small jobs.
 var cases = []algorithmtest.Case{

@@ -3,12 +3,7 @@ package softmax
 import (
 	"math"
 	"testing"
-
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
-
-// TestNothingFuses: a model's bits do not depend on the processor.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // TestSpread: predictions are finite and sum to 1 whatever the outputs are.
 func TestSpread(t *testing.T) {

@@ -9,11 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/forest"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
-
-// TestNothingFuses holds the rule of internal/num: clusters are the same everywhere.
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // slowTwoMeans is the twin of Classify: k-means on a list that holds every copy of
 // every row, with all sums made anew in each iteration. It returns the groups of

@@ -19,10 +19,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/images"
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
-
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
 
 // numbered is images whose pixels are numbered over all channels, and whose maps have the classes
 // 0 to 2 by column and 9 in the last column.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/num/nofuse"
 )
 
 // impure are the packages that a function of its inputs alone has no use for.
@@ -75,6 +77,21 @@ func TestOnlyExactMath(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// What the compiler fuses would differ between processors as well: a test of nofuse compiles every
+// arithmetic family.
+func TestFusingIsLookedForInAllArithmetic(t *testing.T) {
+	for _, family := range arithmetic {
+		if !in(family, nofuse.Families...) {
+			t.Errorf("nofuse does not look into %s", family)
+		}
+	}
+	for _, family := range nofuse.Families {
+		if !slices.ContainsFunc(sources(t), func(s *source) bool { return !s.test() && in(s.dir(), family) }) {
+			t.Errorf("nofuse looks into %s, where no code is", family)
+		}
 	}
 }
 

@@ -9,8 +9,8 @@
 //     constants are used.
 //   - Nothing fuses by itself: the compiler may turn x*y + z into one rounding
 //     (arm64 and GOAMD64=v3 do), so each product that is added to something is
-//     written float64(x*y) + z. The tests look for fused instructions in the
-//     compiled package.
+//     written float64(x*y) + z. A test of the package nofuse looks for fused
+//     instructions in what is compiled.
 //   - Where a fused multiply-add is wanted it is explicit and exact: float32
 //     matrix kernels use FMA32 for each element, with the sum over k in order.
 //     Vector lanes run across outputs or across rows, never across k.

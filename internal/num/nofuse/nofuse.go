@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,33 +17,40 @@ import (
 	"testing"
 )
 
+// Families are the folders whose packages, and those below them, compute what reaches a digest or a
+// measure.
+var Families = []string{
+	"algorithms", "dataset", "engine", "experiment/statistics", "internal/linalg", "internal/local", "internal/num", "jobrun", "round",
+}
+
 // Site is one fused instruction.
 type Site struct {
 	Target      string // "arm64", "amd64/v3"
 	Function    string // as the linker names it, without the package path's folders
 	Instruction string
-	Line        string // file:line
+	Line        string // file:line, with the whole path
 }
 
 func (s Site) String() string {
 	return fmt.Sprintf("%s: %s in %s (%s)", s.Target, s.Instruction, s.Function, s.Line)
 }
 
-// targets are the build settings under which the compiler fuses.
+// targets are the build settings under which the compiler fuses. The first shares what it compiles
+// with a build of a release.
 var targets = []struct {
 	name string
 	env  []string
 }{
-	{"arm64", []string{"GOARCH=arm64"}},
-	{"amd64/v3", []string{"GOARCH=amd64", "GOAMD64=v3"}},
+	{"arm64", []string{"GOOS=darwin", "GOARCH=arm64"}},
+	{"amd64/v3", []string{"GOOS=linux", "GOARCH=amd64", "GOAMD64=v3"}},
 }
 
-// Check fails t where the Go of the package in dir has a fused multiply-add
-// outside the functions of allowed ("num.F", "num.(*T).M") and the lines that call
-// math.FMA. It skips where there is no go command.
-func Check(t *testing.T, dir string, allowed ...string) {
+// Check fails t where the Go of one of the packages has a fused multiply-add outside the functions
+// of allowed ("num.F", "num.(*T).M") and the lines that call math.FMA. It skips where there is no
+// go command. The packages are named as for go build, in the folder dir.
+func Check(t *testing.T, dir string, packages []string, allowed ...string) {
 	t.Helper()
-	sites, err := Find(dir)
+	sites, err := Find(dir, packages...)
 	if errors.Is(err, exec.ErrNotFound) {
 		t.Skipf("no go command to compile with: %v", err)
 	}
@@ -52,20 +58,20 @@ func Check(t *testing.T, dir string, allowed ...string) {
 		t.Fatal(err)
 	}
 	for _, s := range sites {
-		if !slices.Contains(allowed, s.Function) && !onPurpose(dir, s.Line) {
+		if !slices.Contains(allowed, s.Function) && !onPurpose(s.Line) {
 			t.Errorf("%v: write float64(x*y) + z", s)
 		}
 	}
 }
 
-// onPurpose reports whether a line ("file:line") of the package in dir calls math.FMA.
-func onPurpose(dir, line string) bool {
+// onPurpose reports whether a line ("file:line") calls math.FMA.
+func onPurpose(line string) bool {
 	name, number, _ := strings.Cut(line, ":")
 	n, err := strconv.Atoi(number)
 	if err != nil {
 		return false
 	}
-	text, err := os.ReadFile(filepath.Join(dir, name))
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return false
 	}
@@ -73,18 +79,18 @@ func onPurpose(dir, line string) bool {
 	return n <= len(lines) && strings.Contains(lines[n-1], "math.FMA(")
 }
 
-// Find compiles the package in dir for each target and lists the fused
-// instructions.
-func Find(dir string) ([]Site, error) {
+// Find compiles packages for each target, all of them at once, and lists the fused instructions. A
+// package of which the compiler lists no function is an error.
+func Find(dir string, packages ...string) ([]Site, error) {
 	var sites []Site
 	for _, target := range targets {
-		listing, err := compile(dir, target.env)
+		listing, err := compile(dir, packages, target.env)
 		if err != nil {
-			return nil, fmt.Errorf("nofuse: %s for %s: %w", dir, target.name, err)
+			return nil, fmt.Errorf("nofuse: %s: %w", target.name, err)
 		}
-		found, functions := scan(listing)
-		if functions == 0 {
-			return nil, fmt.Errorf("nofuse: %s for %s: the compiler listed no function", dir, target.name)
+		found, listed := scan(listing)
+		if len(listed) != len(packages) {
+			return nil, fmt.Errorf("nofuse: %s: of %d packages, the compiler listed functions of %d: %v", target.name, len(packages), len(listed), listed)
 		}
 		for _, s := range found {
 			s.Target = target.name
@@ -94,11 +100,11 @@ func Find(dir string) ([]Site, error) {
 	return sites, nil
 }
 
-// compile returns the compiler's listing of the package in dir.
-func compile(dir string, env []string) ([]byte, error) {
-	cmd := exec.Command("go", "build", "-gcflags=-S", ".")
+// compile returns the compiler's listing of packages.
+func compile(dir string, packages, env []string) ([]byte, error) {
+	cmd := exec.Command("go", append([]string{"build", "-gcflags=-S"}, packages...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOFLAGS=-mod=readonly")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -108,20 +114,25 @@ func compile(dir string, env []string) ([]byte, error) {
 }
 
 var (
+	part   = regexp.MustCompile(`^# (\S+)\n`)
 	header = regexp.MustCompile(`^(?:\S*/)?(\S+) STEXT `)
-	fused  = regexp.MustCompile(`\((?:[^()]*/)?([^()]*:\d+)\)\t(V?FN?M(?:ADD|SUB)\w*)\t`)
+	fused  = regexp.MustCompile(`\(([^()]*:\d+)\)\t(V?FN?M(?:ADD|SUB)\w*)\t`)
 )
 
-// scan lists the fused instructions of a listing and counts its functions.
-func scan(listing []byte) (sites []Site, functions int) {
-	function := ""
+// scan lists the fused instructions of a listing, and the packages of which it has functions.
+func scan(listing []byte) (sites []Site, listed []string) {
+	pkg, function := "", ""
 	for line := range bytes.Lines(listing) {
-		if m := header.FindSubmatch(line); m != nil {
+		if m := part.FindSubmatch(line); m != nil {
+			pkg = string(m[1])
+		} else if m := header.FindSubmatch(line); m != nil {
 			function = string(m[1])
-			functions++
+			if !slices.Contains(listed, pkg) {
+				listed = append(listed, pkg)
+			}
 		} else if m := fused.FindSubmatch(line); m != nil {
 			sites = append(sites, Site{Function: function, Instruction: string(m[2]), Line: string(m[1])})
 		}
 	}
-	return sites, functions
+	return sites, listed
 }

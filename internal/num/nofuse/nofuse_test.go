@@ -9,7 +9,7 @@ import (
 )
 
 func TestFind(t *testing.T) {
-	sites, err := Find("testdata/fused")
+	sites, err := Find("testdata", "./fused")
 	if errors.Is(err, exec.ErrNotFound) {
 		t.Skipf("no go command to compile with: %v", err)
 	}
@@ -30,7 +30,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestFindReportsWhatDoesNotCompile(t *testing.T) {
-	if _, err := Find("testdata"); err == nil {
+	if _, err := Find("testdata", "."); err == nil {
 		t.Error("a folder without Go compiles")
 	}
 }

@@ -1,9 +1,0 @@
-package lbfgs
-
-import (
-	"testing"
-
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
-)
-
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }

@@ -1,9 +1,0 @@
-package ldlogitboost
-
-import (
-	"testing"
-
-	"github.com/coppice-ldl/coppice/internal/num/nofuse"
-)
-
-func TestNothingFuses(t *testing.T) { nofuse.Check(t, ".") }
