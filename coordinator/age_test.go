@@ -1,22 +1,31 @@
 package coordinator
 
 import (
-	"iter"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// trueOnes lists the keys of true values.
-func trueOnes(m map[string]bool) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for key, v := range m {
-			if v && !yield(key) {
-				return
-			}
+// keyed is the digest that stands for a name.
+func keyed(name string) digests.Digest { return sha256.Sum256([]byte(name)) }
+
+// trueOnes is the set of the keys of true values.
+func trueOnes(m map[string]bool) digests.Set {
+	set := make(digests.Set)
+	for key, v := range m {
+		if v {
+			set[keyed(key)] = struct{}{}
 		}
 	}
+	return set
 }
 
 // A blob is old once this process has known it for long as it is, whatever time its file
@@ -27,7 +36,7 @@ func TestBlobAges(t *testing.T) {
 		const bound = 10 * time.Second
 		all := []string{"a", "b", "c"}
 		now := time.Now()
-		ages := make(blobAges)
+		ages := newBlobAges()
 		since := make(map[string]time.Time) // as it should be
 		state := make(map[string]bool)      // it was passing since then
 		files := make(map[string]time.Time)
@@ -63,20 +72,72 @@ func TestBlobAges(t *testing.T) {
 					since[digest] = now
 				}
 			}
-			ages.look(now, here, seenBlobs{referenced, trueOnes(states), replaced}, func(digest string) (time.Time, bool) { at, ok := files[digest]; return at, ok })
+			broken := rapid.Bool().Draw(t, "the folder cannot be listed at first")
+			list := func(do func(digests.Digest)) error {
+				if broken {
+					return errors.New("the disk fails")
+				}
+				for _, name := range here {
+					do(keyed(name))
+				}
+				return nil
+			}
+			written := func(d digests.Digest) (time.Time, bool) {
+				for name, at := range files {
+					if keyed(name) == d {
+						return at, true
+					}
+				}
+				return time.Time{}, false
+			}
+			seen := seenBlobs{trueOnes(referenced), maps.Keys(trueOnes(states)), trueOnes(replaced)}
+			for err := errors.New("not yet"); err != nil; broken = false {
+				err = ages.look(now, list, seen, written)
+			}
 			for _, digest := range all {
 				at, ok := since[digest]
-				if want, got := ok && now.Sub(at) >= bound, ages.reached(digest, now, bound); got != want {
+				if want, got := ok && now.Sub(at) >= bound, ages.reached(keyed(digest), now, bound); got != want {
 					t.Fatalf("%s: old is %v, want %v", digest, got, want)
 				}
 				least := longer
 				if state[digest] {
 					least = passingGrace
 				}
-				if want, got := ok && now.Sub(at) >= least, ages.reached(digest, now, longer); got != want {
+				if want, got := ok && now.Sub(at) >= least, ages.reached(keyed(digest), now, longer); got != want {
 					t.Fatalf("%s, a state: %v: old is %v, want %v", digest, state[digest], got, want)
 				}
 			}
 		}
 	})
+}
+
+// TestBlobAgesAreSmall: there may be hundreds of thousands of blobs.
+func TestBlobAgesAreSmall(t *testing.T) {
+	const n = 50_000
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	now, ages := time.Now(), newBlobAges()
+	list := func(do func(digests.Digest)) error {
+		for i := range n {
+			do(keyed(fmt.Sprint(i)))
+		}
+		return nil
+	}
+	before := heap()
+	for range 2 {
+		if err := ages.look(now, list, seenBlobs{passing: maps.Keys(digests.Set{})}, func(digests.Digest) (time.Time, bool) { return now, true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if each := (heap() - before) / n; each > 120 {
+		t.Errorf("a blob takes %d bytes", each)
+	}
+	if len(ages.of) != n {
+		t.Errorf("%d blobs", len(ages.of))
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -24,7 +25,7 @@ const grace = time.Hour
 func (n *node) keepHouse(ctx context.Context) {
 	tick := time.NewTicker(houseEvery)
 	defer tick.Stop()
-	ages, replaced := make(blobAges), state.Replaced{}
+	ages, replaced := newBlobAges(), state.Replaced{}
 	for {
 		n.fetchMissing(ctx)
 		n.keepJobs(ctx)
@@ -42,10 +43,11 @@ func (n *node) keepHouse(ctx context.Context) {
 // fetchMissing brings the blobs that committed state refers to and that are not
 // in this folder: it was down, or its copy was corrupt.
 func (n *node) fetchMissing(ctx context.Context) {
-	for digest := range n.store.State().References() {
+	for d := range n.store.State().References() {
 		if ctx.Err() != nil {
 			return
 		}
+		digest := d.String()
 		if n.blobs.Folder.Has(digest) {
 			continue
 		}
@@ -57,30 +59,28 @@ func (n *node) fetchMissing(ctx context.Context) {
 
 // lookAtBlobs takes note of the blobs of the folder. before are the training states that were replaced at the last look;
 // it returns those of this one. A state that was committed and replaced between two looks is told by them alone.
-func (n *node) lookAtBlobs(ages blobAges, before state.Replaced) state.Replaced {
+func (n *node) lookAtBlobs(ages *blobAges, before state.Replaced) state.Replaced {
 	s := n.store.State() // before the list: it has all that the state replaced
-	all, err := n.blobs.Folder.List()
-	if err != nil {
+	replaced := make(digests.Set)
+	for _, d := range s.Replaced().Since(before) {
+		replaced.Add(d)
+	}
+	if err := ages.look(time.Now(), n.blobs.Folder.Each, seenBlobs{s.References(), passing(s), replaced}, n.written); err != nil {
 		n.cfg.Log.Warn("the blob folder cannot be listed", "error", err)
 		return before
 	}
-	replaced := make(map[string]bool)
-	for _, digest := range s.Replaced().Since(before) {
-		replaced[digest] = true
-	}
-	ages.look(time.Now(), all, seenBlobs{s.References(), passing(s), replaced}, n.written)
 	return s.Replaced()
 }
 
 // passing calls yield for the blobs that are training states of jobs, or results of units.
-func passing(s *state.State) iter.Seq[string] {
-	return func(yield func(string) bool) {
+func passing(s *state.State) iter.Seq[digests.Digest] {
+	return func(yield func(digests.Digest) bool) {
 		for _, j := range s.Jobs() {
-			if j.TrainerBlob != "" && !yield(j.TrainerBlob) {
+			if d, ok := digests.Parse(j.TrainerBlob); ok && !yield(d) {
 				return
 			}
 			for p := range j.Collected {
-				if p.Digest != "" && !yield(p.Digest) {
+				if p.WasRun() && !yield(p.Digest) {
 					return
 				}
 			}
@@ -89,7 +89,7 @@ func passing(s *state.State) iter.Seq[string] {
 }
 
 // condemn proposes, on the leader, the deletion of old blobs that nothing refers to.
-func (n *node) condemn(ctx context.Context, ages blobAges) {
+func (n *node) condemn(ctx context.Context, ages *blobAges) {
 	if n.leading.Load() == nil {
 		return
 	}
@@ -114,12 +114,15 @@ const condemnedEachTime = state.MaxCondemned / 4
 
 // condemnable lists the blobs of at least the grace age that nothing refers to and that no
 // earlier condemnation names.
-func (n *node) condemnable(ages blobAges) (list []string) {
+func (n *node) condemnable(ages *blobAges) (list []string) {
 	now, s := time.Now(), n.store.State()
 	refs, condemned := s.References(), s.Condemned()
-	for digest := range ages {
-		if _, known := condemned[digest]; !known && !refs[digest] && ages.reached(digest, now, n.cfg.BlobGrace) {
-			list = append(list, digest)
+	for d := range ages.of {
+		if refs.Contains(d) || !ages.reached(d, now, n.cfg.BlobGrace) {
+			continue
+		}
+		if _, known := condemned[d.String()]; !known {
+			list = append(list, d.String())
 		}
 	}
 	slices.Sort(list)
@@ -127,8 +130,8 @@ func (n *node) condemnable(ages blobAges) (list []string) {
 }
 
 // written returns when a blob's file was written last, by the wall clock.
-func (n *node) written(digest string) (time.Time, bool) {
-	path, err := n.blobs.Folder.Path(digest)
+func (n *node) written(d digests.Digest) (time.Time, bool) {
+	path, err := n.blobs.Folder.Path(d.String())
 	if err != nil {
 		return time.Time{}, false
 	}
@@ -141,16 +144,17 @@ func (n *node) written(digest string) (time.Time, bool) {
 
 // deleteCondemned deletes the condemned blobs that are still referred to by nothing at
 // this coordinator's applied index and old enough here as well.
-func (n *node) deleteCondemned(ages blobAges) {
+func (n *node) deleteCondemned(ages *blobAges) {
 	now, s := time.Now(), n.store.State()
 	refs := s.References()
-	for digest := range s.Condemned() {
-		written, here := n.written(digest)
-		if refs[digest] || !here || !written.Equal(ages[digest].written) || !ages.reached(digest, now, n.cfg.BlobGrace) {
+	for text := range s.Condemned() {
+		d, _ := digests.Parse(text)
+		written, here := n.written(d)
+		if refs.Contains(d) || !here || !ages.unchanged(d, written) || !ages.reached(d, now, n.cfg.BlobGrace) {
 			continue
 		}
-		if err := n.blobs.Folder.Delete(digest); err != nil && !errors.Is(err, blobs.ErrHeld) { // a backup needs it
-			n.cfg.Log.Warn("a blob could not be deleted", "digest", digest, "error", err)
+		if err := n.blobs.Folder.Delete(text); err != nil && !errors.Is(err, blobs.ErrHeld) { // a backup needs it
+			n.cfg.Log.Warn("a blob could not be deleted", "digest", text, "error", err)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (n *node) describe() protocol.Self {
 	s.Problem, s.Warning = n.problem(), n.warning()
 	s.Host, s.Load = machine.Name(), machine.Load()
 	for digest := range n.store.State().References() {
-		if !n.blobs.Folder.Has(digest) {
+		if !n.blobs.Folder.Has(digest.String()) {
 			s.Missing++
 		}
 	}

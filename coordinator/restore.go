@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/archive"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -213,7 +214,7 @@ func (w *restoring) state() (*state.State, error) {
 }
 
 // blobs reads the rest and refuses a backup that lacks a blob.
-func (w *restoring) blobs(refs map[string]bool) error {
+func (w *restoring) blobs(refs digests.Set) error {
 	folder, err := blobs.Open(filepath.Join(w.cfg.Dir, "blobs"))
 	if err != nil {
 		return err
@@ -232,13 +233,15 @@ func (w *restoring) blobs(refs map[string]bool) error {
 		if err := put(folder, record); err != nil {
 			return err
 		}
-		delete(refs, record.Digest)
+		if d, ok := digests.Parse(record.Digest); ok {
+			delete(refs, d)
+		}
 		if w.progress != nil {
 			w.progress(n+1, w.a.Header.Blobs)
 		}
 	}
-	for digest := range refs {
-		return fmt.Errorf("%w: it lacks blob %s, and %d more", archive.ErrCorrupt, digest, len(refs)-1)
+	for d := range refs {
+		return fmt.Errorf("%w: it lacks blob %s, and %d more", archive.ErrCorrupt, d, len(refs)-1)
 	}
 	return nil
 }

@@ -44,6 +44,21 @@ type UnitReporter interface {
 	RoundProgress(units []UnitProgress) Progress
 }
 
+// UnitCounter is implemented by UnitReporters whose rounds may have very many units, and whose progress needs of
+// them their number alone.
+type UnitCounter interface {
+	// HasFailed reports whether a unit that has ended so failed.
+	HasFailed(p Progress) bool
+	// CountedProgress is RoundProgress of units that are counted so.
+	CountedProgress(n UnitCounts) Progress
+}
+
+// UnitCounts are how many units of a round have ended, and of these failed or were not run, and how many run.
+type UnitCounts struct {
+	Units, Done, Failed, NotRun, Running int
+	Samples                              uint64 // of all units together
+}
+
 // UnitProgress is how far a unit of a collected round is.
 type UnitProgress struct {
 	Progress      // of the unit alone

@@ -190,26 +190,32 @@ func (t *cells) ResultProgress(encoded []byte) (round.Progress, error) {
 
 // RoundProgress implements algorithms.UnitReporter.
 func (t *cells) RoundProgress(units []round.UnitProgress) round.Progress {
-	p := round.Progress{Steps: uint64(len(units)), Loss: -1}
-	running, failed, notRun := 0, 0, 0
+	n := round.UnitCounts{Units: len(units)}
 	for i := range units {
 		u := &units[i]
-		p.Samples += u.Samples
+		n.Samples += u.Samples
 		switch {
 		case u.Done:
-			p.Step++
-			if u.Phase == phaseFailed {
-				failed++
+			n.Done++
+			if t.HasFailed(u.Progress) {
+				n.Failed++
 			}
 			if u.NotRun {
-				notRun++
+				n.NotRun++
 			}
 		case u.Known:
-			running++
+			n.Running++
 		}
 	}
-	p.Phase = cellsPhase(int(p.Step), running, failed, notRun)
-	return p
+	return t.CountedProgress(n)
+}
+
+// HasFailed implements round.UnitCounter.
+func (t *cells) HasFailed(p round.Progress) bool { return p.Phase == phaseFailed }
+
+// CountedProgress implements round.UnitCounter.
+func (t *cells) CountedProgress(n round.UnitCounts) round.Progress {
+	return round.Progress{Step: uint64(n.Done), Steps: uint64(n.Units), Samples: n.Samples, Loss: -1, Phase: cellsPhase(n.Done, n.Running, n.Failed, n.NotRun)}
 }
 
 // Counters implements algorithms.Trainer: each cell counts for itself.

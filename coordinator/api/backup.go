@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/archive"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -55,7 +56,7 @@ type backup struct {
 
 // gather measures the state and brings the blobs here that another coordinator
 // has.
-func (b *backup) gather(ctx context.Context, refs map[string]bool) error {
+func (b *backup) gather(ctx context.Context, refs digests.Set) error {
 	var n counter
 	sum := sha256.New()
 	if err := b.state.Encode(io.MultiWriter(&n, sum)); err != nil {
@@ -63,7 +64,8 @@ func (b *backup) gather(ctx context.Context, refs map[string]bool) error {
 	}
 	b.size, b.sum = int64(n), hex.EncodeToString(sum.Sum(nil))
 	b.bytes = b.size
-	for digest := range refs {
+	for d := range refs {
+		digest := d.String()
 		if !b.blobs.Folder.Has(digest) {
 			if err := b.blobs.Fetch(ctx, digest); err != nil {
 				return fmt.Errorf("no backup can be made without blob %s: %w", digest, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/archive"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -72,10 +73,11 @@ func TestBackupWhileThingsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, err := io.ReadAll(record)
-		if err != nil || blobs.Sum(b) != record.Digest || !refs[record.Digest] {
+		if err != nil || blobs.Sum(b) != record.Digest || !refs.Has(record.Digest) {
 			t.Errorf("blob %s: %v", record.Digest, err)
 		}
-		delete(refs, record.Digest)
+		d, _ := digests.Parse(record.Digest)
+		delete(refs, d)
 	}
 	if len(refs) > 0 {
 		t.Errorf("%d blobs lack", len(refs))

@@ -157,12 +157,12 @@ func (s *Server) recordedCells(ctx context.Context, answer cellTaker, of *stretc
 			next = unit
 			break
 		}
-		if part.Digest == "" {
+		if !part.WasRun() {
 			answer.skip(unit)
 			continue
 		}
 		bytes += part.Bytes
-		b, err := get(part.Digest)
+		b, err := get(part.Digest.String())
 		switch {
 		case err != nil && j.State.Final():
 			return 0, fmt.Errorf("cell %d of %v: %w", unit, j, err)

@@ -68,7 +68,7 @@ func TestCurvesOfFolds(t *testing.T) {
 	var got protocol.JobCurve
 	s.get("GET", "/v1/jobs/job/curve", nil, &got)
 	parts := s.cfg.Store.State().Job(j.ID).Parts(1)
-	if err := s.cfg.Blobs.Folder.Delete(parts[1].Digest); err != nil {
+	if err := s.cfg.Blobs.Folder.Delete(parts[1].Digest.String()); err != nil {
 		t.Fatal(err)
 	}
 	s.get("GET", "/v1/jobs/job/curve", nil, &got) // no result is read twice

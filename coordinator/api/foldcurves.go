@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
 // The bounds of reading the recorded results of folds for their curves.
@@ -19,20 +20,20 @@ const (
 // foldCurves reads the curves of recorded results, each result once and one at a time.
 type foldCurves struct {
 	mu     sync.Mutex
-	points map[string][]curve.Point // by a result's digest; empty: it has none
+	points map[digests.Digest][]curve.Point // by a result's digest; empty: it has none
 }
 
 // of returns the points of the parts that are read, by digest; some more may be read on
 // the way.
-func (f *foldCurves) of(ctx context.Context, parts []state.Part, read func(digest string) ([]byte, error)) map[string][]curve.Point {
+func (f *foldCurves) of(ctx context.Context, parts []state.Part, read func(digest string) ([]byte, error)) map[digests.Digest][]curve.Point {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := make(map[string][]curve.Point)
+	known := make(map[digests.Digest][]curve.Point)
 	bytes := uint64(0)
 	for _, part := range parts {
 		points, ok := f.points[part.Digest]
 		if !ok && part.Bytes <= maxFoldPart && bytes+part.Bytes <= maxFoldReads && ctx.Err() == nil {
-			b, err := read(part.Digest)
+			b, err := read(part.Digest.String())
 			if err != nil { // it is not at hand
 				continue
 			}
@@ -48,15 +49,15 @@ func (f *foldCurves) of(ctx context.Context, parts []state.Part, read func(diges
 }
 
 // keep remembers points, instead of those of others where they are too many.
-func (f *foldCurves) keep(known map[string][]curve.Point) {
+func (f *foldCurves) keep(known map[digests.Digest][]curve.Point) {
 	if f.points == nil || len(f.points)+len(known) > maxFolds {
-		f.points = make(map[string][]curve.Point)
+		f.points = make(map[digests.Digest][]curve.Point)
 	}
-	for digest, points := range known {
+	for d, points := range known {
 		if len(f.points) == maxFolds {
 			return
 		}
-		f.points[digest] = points
+		f.points[d] = points
 	}
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"testing"
@@ -44,7 +45,7 @@ func (s *shelf) read(digest string) ([]byte, error) {
 // partsOf makes recorded results of a job of folds.
 func partsOf(job string, folds int, bytes uint64) (parts []state.Part) {
 	for i := range folds {
-		parts = append(parts, state.Part{Unit: uint32(i), Digest: fmt.Sprint(job, i), Bytes: bytes})
+		parts = append(parts, state.Part{Unit: uint32(i), Digest: sha256.Sum256(fmt.Append(nil, job, i)), Bytes: bytes})
 	}
 	return parts
 }
@@ -54,7 +55,7 @@ func partsOf(job string, folds int, bytes uint64) (parts []state.Part) {
 func TestResultsAreReadOnce(t *testing.T) {
 	s, f := newShelf(t), new(foldCurves)
 	parts := partsOf("job", 10, maxFoldReads/4)
-	parts[9].Bytes, s.away = maxFoldPart+1, parts[1].Digest
+	parts[9].Bytes, s.away = maxFoldPart+1, parts[1].Digest.String()
 	for request, want := range []int{4, 8, 8, 8} {
 		got := f.of(t.Context(), parts, s.read)
 		if len(got) != want || len(s.reads) != want {
@@ -79,10 +80,11 @@ func TestResultsAreReadOnce(t *testing.T) {
 		}
 	}
 	s.result = []byte("no result")
+	other := partsOf("other", 1, 9)
 	for range 2 {
-		f.of(t.Context(), partsOf("other", 1, 9), s.read)
+		f.of(t.Context(), other, s.read)
 	}
-	if n := s.reads["other0"]; n != 1 {
+	if n := s.reads[other[0].Digest.String()]; n != 1 {
 		t.Errorf("what is no result was read %d times", n)
 	}
 	gone, cancel := context.WithCancel(t.Context())

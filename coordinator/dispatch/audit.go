@@ -84,6 +84,7 @@ func (x *Executor) seatChecks(ctx context.Context, now time.Time) error {
 // not the other one.
 func (x *Executor) fillSeat(ctx context.Context, u, i int, now time.Time) error {
 	s := &x.units[u]
+	s.own()
 	at, other := &s.seats[i], &s.seats[1-i]
 	if at.answer != nil || at.worker == theReferee {
 		return nil
@@ -278,7 +279,7 @@ func (x *Executor) restart(ctx context.Context, now time.Time) error {
 	x.redo = false
 	x.bench.end()
 	x.tree.Reset(x.r.Units, x.r.Shape)
-	clear(x.units)
+	clearUnits(x.units)
 	x.sample()
 	x.crewAt = 0
 	x.spread(now)

@@ -228,9 +228,9 @@ func TestAuditOfOne(t *testing.T) {
 
 // TestAuditSamples as many units as the rate says.
 func TestAuditSamples(t *testing.T) {
-	x := &Executor{units: make([]unitState, 20_000)}
+	x := &Executor{units: newUnits(20_000)}
 	for _, ppm := range []uint32{0, 50_000, million} {
-		clear(x.units)
+		clearUnits(x.units)
 		x.options.AuditPPM = ppm
 		x.sample()
 		want := float64(ppm) / million * float64(len(x.units))

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -37,7 +38,7 @@ type bench struct {
 
 type noParts struct{}
 
-func (noParts) Known(uint64, uint64) map[uint32]string                     { return nil }
+func (noParts) Known(uint64, uint64) map[uint32]digests.Digest             { return nil }
 func (noParts) Fetch(context.Context, *protocol.Collected) ([]byte, error) { return nil, nil }
 func (noParts) Keep([]byte) (string, error)                                { return "", nil }
 func (noParts) Record(context.Context, *protocol.Collected, int) error     { return nil }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -182,7 +183,7 @@ func (b *bounds) withhold(ctx context.Context, units []uint32, took time.Duratio
 // withheld takes in that units are not run.
 func (c *collection) withheld(units []uint32) {
 	for _, u := range units {
-		c.done(int(u), "")
+		c.done(int(u), digests.Digest{})
 		c.x.watch.NotRun(int(u))
 	}
 }

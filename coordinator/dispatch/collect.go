@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -23,7 +24,10 @@ import (
 func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 	whole := ctx // of what reads parts after the round
 	ctx, cancel := context.WithCancel(ctx)
-	c := &collection{x: x, digests: make([]string, len(x.units)), parts: make([][]byte, len(x.units)), took: make([]uint64, len(x.units)), seated: make(seated), compared: make(map[int]bool)}
+	c := &collection{x: x, digests: make([]digests.Digest, len(x.units)), took: make([]uint64, len(x.units)), seated: make(seated), compared: make(map[int]bool)}
+	if !x.r.Apart {
+		c.parts = make([][]byte, len(x.units))
+	}
 	x.collecting, x.ended = c, time.Time{}
 	defer func() { x.collecting = nil }()
 	defer c.fetches.Wait()
@@ -58,10 +62,11 @@ func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 	if x.r.Apart {
 		res.Sum, res.Collected, res.Digests, res.Took = nil, nil, nil, c.took
 		res.Part = func(unit int) ([]byte, error) {
-			if c.digests[unit] == "" { // it was not run
+			text := c.digests[unit].Text()
+			if text == "" { // it was not run
 				return nil, nil
 			}
-			return x.d.cfg.Parts.Load(whole, c.digests[unit])
+			return x.d.cfg.Parts.Load(whole, text)
 		}
 		return nil
 	}
@@ -71,11 +76,11 @@ func (x *Executor) collect(ctx context.Context, res *round.Result) error {
 // collection is the state of one collected round.
 type collection struct {
 	x        *Executor
-	digests  []string // by unit
-	parts    [][]byte // by unit; nil of those that are recorded or at hand from before
-	took     []uint64 // by unit: nanoseconds of computing; 0: not known
-	left     int      // units whose parts are not here
-	lengths  *lengths // nil: nothing tells
+	digests  []digests.Digest // by unit
+	parts    [][]byte         // by unit; nil of those that are recorded or at hand from before; none of a round whose parts are read apart
+	took     []uint64         // by unit: nanoseconds of computing; 0: not known
+	left     int              // units whose parts are not here
+	lengths  *lengths         // nil: nothing tells
 	waits    *waitList
 	bounds   *bounds // nil: no budgets
 	seated   seated
@@ -134,10 +139,10 @@ func (c *collection) remind(now time.Time) {
 func (c *collection) recall() {
 	x := c.x
 	c.left = len(x.units)
-	for unit, digest := range x.d.cfg.Parts.Known(x.id, x.round) {
+	for unit, d := range x.d.cfg.Parts.Known(x.id, x.round) {
 		if int(unit) < len(x.units) {
-			c.done(int(unit), digest)
-			if digest == "" {
+			c.done(int(unit), d)
+			if d == (digests.Digest{}) {
 				x.watch.NotRun(int(unit))
 			} else {
 				x.watch.Have(int(unit), nil, true)
@@ -146,15 +151,17 @@ func (c *collection) recall() {
 	}
 	for u := range x.units {
 		if x.r.Has != nil && x.r.Has[u] && x.units[u].state != atHand {
-			c.done(u, "")
+			c.done(u, digests.Digest{})
 			x.watch.Have(u, nil, true)
 		}
 	}
 }
 
-func (c *collection) done(u int, digest string) {
-	c.x.units[u].state = atHand
-	c.digests[u] = digest
+func (c *collection) done(u int, d digests.Digest) {
+	s := &c.x.units[u]
+	s.state = atHand
+	s.forget()
+	c.digests[u] = d
 	c.left--
 }
 
@@ -384,7 +391,8 @@ func (c *collection) onStored(s stored) error {
 	u := &x.units[s.unit]
 	switch {
 	case s.err == nil && u.state == fetching:
-		c.done(int(s.unit), s.digest)
+		d, _ := digests.Parse(s.digest)
+		c.done(int(s.unit), d)
 		if c.took[s.unit] = uint64(s.took); !x.r.Apart {
 			c.parts[s.unit] = s.part
 		}
@@ -403,10 +411,11 @@ func (c *collection) onStored(s stored) error {
 	x.d.cfg.Log.Warn("a unit's result could not be stored; the unit is computed again",
 		"job", x.id, "unit", s.unit, "error", s.err)
 	x.d.Stopped(x.id, fmt.Errorf("the result of unit %d could not be stored: %w", s.unit, s.err), time.Now())
-	for i := range u.seats {
-		x.vacate(&u.seats[i])
+	a := u.own()
+	for i := range a.seats {
+		x.vacate(&a.seats[i])
 	}
-	u.judged = false
+	a.judged = false
 	c.begunAgain(int(s.unit), time.Now())
 	x.d.cfg.Metrics.UnitsRetried.Inc()
 	return nil
@@ -414,16 +423,17 @@ func (c *collection) onStored(s stored) error {
 
 // load reads the parts that were recorded before.
 func (c *collection) load(ctx context.Context, res *round.Result) error {
-	for u, digest := range c.digests {
-		if digest == "" || c.parts[u] != nil {
+	texts := make([]string, len(c.digests))
+	for u, d := range c.digests {
+		if texts[u] = d.Text(); texts[u] == "" || c.parts[u] != nil {
 			continue
 		}
-		part, err := c.x.d.cfg.Parts.Load(ctx, digest)
+		part, err := c.x.d.cfg.Parts.Load(ctx, texts[u])
 		if err != nil {
 			return err
 		}
 		c.parts[u] = part
 	}
-	res.Sum, res.Collected, res.Digests, res.Part, res.Took = nil, c.parts, c.digests, nil, c.took
+	res.Sum, res.Collected, res.Digests, res.Part, res.Took = nil, c.parts, texts, nil, c.took
 	return nil
 }

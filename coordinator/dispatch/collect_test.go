@@ -355,8 +355,9 @@ func TestLostPartsAreAnError(t *testing.T) {
 	l := newLab(t, never)
 	x := l.executor(jobID)
 	defer x.Close()
-	l.parts.known = map[uint32]string{0: "lost"}
-	if err := l.do(x, 3, collecting(1)).wait(); err == nil || !strings.Contains(err.Error(), "lost") {
+	lost := digestOf(77)
+	l.parts.known = map[uint32]string{0: lost}
+	if err := l.do(x, 3, collecting(1)).wait(); err == nil || !strings.Contains(err.Error(), lost) {
 		t.Errorf("error %v", err)
 	}
 }

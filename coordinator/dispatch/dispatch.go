@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -48,8 +49,8 @@ var ErrOver = errors.New("the round is over")
 
 // Parts keeps the results of collected units; each is recorded soon after it arrives.
 type Parts interface {
-	// Known returns the digests of the parts recorded for a round, by unit; empty: the unit is not run.
-	Known(job, round uint64) map[uint32]string
+	// Known returns the digests of the parts recorded for a round, by unit; zero: the unit is not run.
+	Known(job, round uint64) map[uint32]digests.Digest
 	// Fetch brings a part here from the worker that made it and returns its bytes.
 	Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error)
 	// Keep stores a part here that the leader computed itself and returns its digest.

@@ -119,13 +119,19 @@ type cachedPlan struct {
 	plan   *spreadPlan
 }
 
-// unitState is where a unit of the current round stands.
+// unitState is where a unit of the current round stands. A round may have a million units, of which few are with
+// workers.
 type unitState struct {
+	*attempt       // see own
+	state    uint8 // of a collected unit
+	check    uint8 // why two answers are compared
+}
+
+// attempt is what is kept of a unit from when it is first given out, or fails, until its result is at hand.
+type attempt struct {
 	// seats are who computes it: the first, and the second where it is checked,
 	// or where the first takes too long.
 	seats [2]seat
-	state uint8 // of a collected unit
-	check uint8 // why two answers are compared
 
 	copies  uint8     // how often it was given to another for taking too long
 	tries   int       // passing failures
@@ -133,6 +139,44 @@ type unitState struct {
 	avoid   string    // the worker that failed last
 	after   time.Time // it is not given out again before
 	judged  bool      // the referee is asked
+}
+
+// untried is the attempt of all units of which nothing is kept. It is never written.
+var untried attempt
+
+// newUnits returns so many units of which nothing is kept.
+func newUnits(n int) []unitState {
+	units := make([]unitState, n)
+	for u := range units {
+		units[u].attempt = &untried
+	}
+	return units
+}
+
+// clearUnits forgets all that is kept of units. The memory of attempts stays theirs: units of summed rounds are given
+// out each time.
+func clearUnits(units []unitState) {
+	for u := range units {
+		s := &units[u]
+		if s.state, s.check = waiting, unchecked; s.attempt != &untried {
+			*s.attempt = attempt{}
+		}
+	}
+}
+
+// own returns a unit's attempt that may be written.
+func (s *unitState) own() *attempt {
+	if s.attempt == &untried {
+		s.attempt = new(attempt)
+	}
+	return s.attempt
+}
+
+// forget forgets the attempt of a unit, unless a worker's slot is with it still.
+func (s *unitState) forget() {
+	if s.seats[0].of == nil && s.seats[1].of == nil {
+		s.attempt = &untried
+	}
 }
 
 // seat is one worker's part in a unit.
@@ -163,7 +207,7 @@ const (
 // seatOf returns the seat that a worker has, or nil.
 func (s *unitState) seatOf(worker string) *seat {
 	for i := range s.seats {
-		if s.seats[i].worker == worker {
+		if s.seats[i].worker == worker && worker != "" {
 			return &s.seats[i]
 		}
 	}
@@ -174,10 +218,10 @@ func (s *unitState) seatOf(worker string) *seat {
 func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	x.round, x.r, x.crewAt, x.redo = n, r, 0, false
 	if cap(x.units) < r.Units {
-		x.units = make([]unitState, r.Units)
+		x.units = newUnits(r.Units)
 	}
 	x.units = x.units[:r.Units]
-	clear(x.units)
+	clearUnits(x.units)
 	x.sample()
 	defer x.bench.end()
 	if r.How == round.Collect {

@@ -75,7 +75,7 @@ func (x *Executor) failure(u int) error {
 // rest notes a passing failure, x.fail, of a unit: how long it rests and whom it
 // avoids. It returns an error where there is no hope left.
 func (x *Executor) rest(u int, now time.Time) error {
-	s := &x.units[u]
+	s := x.units[u].own()
 	s.tries++
 	s.avoid = x.fail.Worker
 	if s.failing.IsZero() {

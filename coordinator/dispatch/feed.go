@@ -66,7 +66,7 @@ func (c *collection) slots() (n int) {
 func (c *collection) sit(u, i int, w *worker, now time.Time) {
 	x := c.x
 	x.sat++
-	at := &x.units[u].seats[i]
+	at := &x.units[u].own().seats[i]
 	*at = seat{worker: w.id, of: w, told: now, order: x.sat}
 	c.seated.add(u, at)
 	x.sendOne(w.id, u, now)

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -62,6 +63,11 @@ func newLabWith(t *testing.T, heartbeat time.Duration, change func(*Config)) *la
 	t.Helper()
 	s := natstest.Server(t, bus.ServerOptions{RoutePort: -1, Cluster: "lab"})
 	l := &lab{t: t, server: s, parts: newFakeParts(), registry: prometheus.NewRegistry()}
+	t.Cleanup(func() {
+		if untried != (attempt{}) {
+			t.Errorf("the attempt of units that nobody was given was written: %+v", untried)
+		}
+	})
 	l.metrics = metrics.NewCoordinator(l.registry)
 	l.conn = l.connect()
 	cfg := Config{
@@ -277,10 +283,14 @@ func newFakeParts() *fakeParts {
 	return &fakeParts{known: make(map[uint32]string), bytes: make(map[string][]byte), withheld: make(map[uint32]time.Duration)}
 }
 
-func (p *fakeParts) Known(job, round uint64) map[uint32]string {
+func (p *fakeParts) Known(job, round uint64) map[uint32]digests.Digest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.known
+	known := make(map[uint32]digests.Digest)
+	for unit, text := range p.known {
+		known[unit], _ = digests.Parse(text)
+	}
+	return known
 }
 
 func (p *fakeParts) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
@@ -326,8 +336,8 @@ func (p *fakeParts) Withhold(ctx context.Context, _, _ uint64, units []uint32, t
 }
 
 func (p *fakeParts) Load(_ context.Context, digest string) ([]byte, error) {
-	if digest == "lost" {
-		return nil, errors.New("the part is lost")
+	if digest == digestOf(77) {
+		return nil, errors.New("the part is lost: " + digest)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,7 +40,7 @@ func TestLongUnitsFirst(t *testing.T) {
 	l.join("w", 2)
 	x := l.executor(jobID)
 	defer x.Close()
-	x.r, x.units = collecting(9), make([]unitState, 9)
+	x.r, x.units = collecting(9), newUnits(9)
 	c := &collection{x: x, waits: newWaitList(9, func(u int) bool { return u > 0 }), lengths: newLengths([]int32{0, 1, 2, 0, 1, 2, 0, 1, 2})}
 	order := func(now time.Time) (list []int) {
 		c.order(now)

@@ -84,7 +84,7 @@ func (x *Executor) giveTo(id string, u int, now time.Time) {
 	if id == "" {
 		return
 	}
-	x.units[u].seats[0] = seat{worker: id}
+	x.units[u].own().seats[0] = seat{worker: id}
 	x.way.again = true
 	x.d.cfg.Metrics.UnitsRetried.Inc()
 	x.sendOne(id, u, now)

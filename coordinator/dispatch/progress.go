@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -96,18 +97,18 @@ func (c *collection) onProgress(msg []byte) {
 // readRecorded reads off the parts that were recorded before how far their units are.
 func (c *collection) readRecorded(ctx context.Context) {
 	x, round := c.x, c.x.round
-	digests := make(map[int]string)
-	for u, digest := range c.digests {
-		if digest != "" {
-			digests[u] = digest
+	recorded := make(map[int]digests.Digest)
+	for u, d := range c.digests {
+		if d != (digests.Digest{}) {
+			recorded[u] = d
 		}
 	}
-	if len(digests) == 0 {
+	if len(recorded) == 0 {
 		return
 	}
 	c.fetches.Go(func() {
-		for u, digest := range digests {
-			part, err := x.d.cfg.Parts.Load(ctx, digest)
+		for u, d := range recorded {
+			part, err := x.d.cfg.Parts.Load(ctx, d.String())
 			if err != nil { // the end of the round says so
 				continue
 			}

@@ -86,7 +86,7 @@ func (x *Executor) onVerdict(ctx context.Context, v *verdict) error {
 }
 
 func (x *Executor) noVerdict(v *verdict, at *seat) error {
-	s, now := &x.units[v.unit], time.Now()
+	s, now := x.units[v.unit].own(), time.Now()
 	x.d.cfg.Log.Warn("the leader could not compute a unit", "job", x.id, "round", x.round, "unit", v.unit, "error", v.err)
 	if s.failing.IsZero() {
 		s.failing = now

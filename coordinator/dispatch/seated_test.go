@@ -11,12 +11,12 @@ import (
 // a look at all units finds.
 func TestSeated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		units := make([]unitState, rapid.IntRange(1, 12).Draw(t, "units"))
+		units := newUnits(rapid.IntRange(1, 12).Draw(t, "units"))
 		workers := []*worker{{id: "a"}, {id: "b"}, {id: "a"}} // one came back
 		s := make(seated)
 		for order := range uint64(rapid.IntRange(1, 40).Draw(t, "events")) {
 			u := rapid.IntRange(0, len(units)-1).Draw(t, "unit")
-			at := &units[u].seats[rapid.IntRange(0, 1).Draw(t, "seat")]
+			at := &units[u].own().seats[rapid.IntRange(0, 1).Draw(t, "seat")]
 			if at.of != nil {
 				s.remove(at.of, at)
 				*at = seat{}

@@ -25,7 +25,7 @@ func (x *Executor) spread(now time.Time) bool {
 		for u := range x.units {
 			s := &x.units[u]
 			if p.owner[u] == id && s.seats[0].worker == "" && s.check == unchecked && s.avoid == "" && x.open(u) {
-				s.seats[0] = seat{worker: id}
+				s.own().seats[0] = seat{worker: id}
 				x.list = append(x.list, uint32(u))
 			}
 		}

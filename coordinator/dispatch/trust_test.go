@@ -86,7 +86,7 @@ func TestSumOverCompared(t *testing.T) {
 	l, _ := inCourt(t, 0)
 	x := l.executor(jobID)
 	defer x.Close()
-	x.r, x.units, x.checks = summed(2), make([]unitState, 2), []int{0}
+	x.r, x.units, x.checks = summed(2), newUnits(2), []int{0}
 	x.units[0].check = audited
 	x.tree.Reset(2, x.r.Shape)
 	if _, err := x.tree.Put(0, 0, x.tree.Partial()); err != nil {
@@ -125,7 +125,7 @@ func TestNotAllAreUnable(t *testing.T) {
 	l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	x.r, x.units = collecting(1), make([]unitState, 1)
+	x.r, x.units = collecting(1), newUnits(1)
 	x.fail = protocol.Fail{Worker: "w1", Unable: true}
 	if x.rest(0, time.Now()) == nil {
 		t.Error("the only worker is unable, and there is hope")

@@ -24,6 +24,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -274,7 +275,7 @@ type Parts struct {
 	Blobs Blobs
 
 	mu   sync.Mutex
-	lost map[string]bool // digests of recorded parts that no coordinator has any more
+	lost digests.Set // digests of recorded parts that no coordinator has any more
 }
 
 // errPartLost says that a recorded part is on no coordinator any more: its job
@@ -283,27 +284,29 @@ type Parts struct {
 var errPartLost = errors.New("a result that was recorded is lost")
 
 // lose remembers that a part is lost, or not any more.
-func (p *Parts) lose(digest string, lost bool) {
+func (p *Parts) lose(text string, lost bool) {
+	d, ok := digests.Parse(text)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !lost {
-		delete(p.lost, digest)
-		return
+	switch {
+	case !lost:
+		delete(p.lost, d)
+	case ok:
+		if p.lost == nil {
+			p.lost = make(digests.Set)
+		}
+		p.lost[d] = struct{}{}
 	}
-	if p.lost == nil {
-		p.lost = make(map[string]bool)
-	}
-	p.lost[digest] = true
 }
 
 // Known implements dispatch.Parts.
-func (p *Parts) Known(job, round uint64) map[uint32]string {
-	known := make(map[uint32]string)
+func (p *Parts) Known(job, round uint64) map[uint32]digests.Digest {
+	known := make(map[uint32]digests.Digest)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j := p.Store.State().Job(job); j != nil {
 		for part := range j.PartsFrom(round+1, 0) {
-			if !p.lost[part.Digest] {
+			if !p.lost.Contains(part.Digest) {
 				known[part.Unit] = part.Digest
 			}
 		}

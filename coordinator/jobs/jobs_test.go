@@ -214,7 +214,7 @@ func TestPartsAreKeptByRound(t *testing.T) {
 	if err := p.Record(testkit.Context(t), &m, 10); err != nil {
 		t.Fatal(err)
 	}
-	if known := p.Known(j.ID, 0); len(known) != 1 || known[3] != digest {
+	if known := p.Known(j.ID, 0); len(known) != 1 || known[3].String() != digest {
 		t.Errorf("known %v", known)
 	}
 	if known := p.Known(j.ID, 1); len(known) != 0 {

@@ -87,7 +87,11 @@ func TestALostPartIsComputedAgain(t *testing.T) {
 	job := l.s.Jobs()[0].ID
 	known := func(want map[uint32]string) {
 		t.Helper()
-		if got := p.Known(job, 0); !maps.Equal(got, want) {
+		got := make(map[uint32]string)
+		for unit, d := range p.Known(job, 0) {
+			got[unit] = d.String()
+		}
+		if !maps.Equal(got, want) {
 			t.Errorf("known %v, want %v", got, want)
 		}
 	}

@@ -31,7 +31,7 @@ func (s *share) Open(group []int32, open func(unit int) bool) {
 		return
 	}
 	for p := range j.PartsFrom(j.Round+1, 0) {
-		if int(p.Unit) < len(group) && (p.Digest != "" || p.Compute > 0) {
+		if int(p.Unit) < len(group) && (p.WasRun() || p.Compute > 0) {
 			s.groups[group[p.Unit]].End(seconds(p.Compute))
 		}
 	}

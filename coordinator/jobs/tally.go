@@ -23,7 +23,8 @@ type tally struct {
 
 	active  bool // a round is under way
 	used    bool // there was one
-	units   []round.UnitProgress
+	units   unitList
+	of      int             // units
 	counted []protocol.Work // by unit: here, and by earlier leaders
 	news    bool            // there is some since it was shown
 	shown   time.Time
@@ -32,10 +33,7 @@ type tally struct {
 // Begin implements dispatch.Watcher.
 func (t *tally) Begin(r *round.Round) {
 	t.active, t.used, t.news = true, true, true
-	t.units = make([]round.UnitProgress, r.Units)
-	for i := range t.units {
-		t.units[i].Loss = -1
-	}
+	t.units, t.of = newUnitList(t.gatherer, r.Units), r.Units
 	t.counted = make([]protocol.Work, r.Units)
 }
 
@@ -47,27 +45,31 @@ func (t *tally) Read(part []byte) (round.Progress, bool) {
 
 // Have implements dispatch.Watcher.
 func (t *tally) Have(unit int, p *round.Progress, before bool) {
-	u := &t.units[unit]
-	u.Done, t.news = true, true
+	t.news = true
+	t.units.end(unit, false)
 	if p == nil {
 		return
 	}
-	u.Progress, u.Known = *p, true
+	t.units.set(unit, *p)
 	done := protocol.Work{Steps: p.Step, Samples: p.Samples}
 	t.add(unit, done, before)
 }
 
 // NotRun implements dispatch.Watcher.
-func (t *tally) NotRun(unit int) { t.units[unit].Done, t.units[unit].NotRun, t.news = true, true, true }
+func (t *tally) NotRun(unit int) {
+	t.news = true
+	t.units.end(unit, true)
+}
 
 // Report implements dispatch.Watcher.
 func (t *tally) Report(m *protocol.Progress) {
 	unit := int(m.Unit)
 	t.counted[unit] = t.counted[unit].Or(m.Counted)
 	moved := t.add(unit, m.Done, false)
-	u := &t.units[unit]
+	u := t.units.at(unit)
 	if p := m.Progress(); !u.Done && (!u.Known || moved && p.Step >= u.Step) {
-		u.Progress, u.Known, t.news = p, true, true
+		t.news = true
+		t.units.set(unit, p)
 	}
 }
 
@@ -85,15 +87,15 @@ func (t *tally) add(unit int, done protocol.Work, before bool) (moved bool) {
 
 // Look implements dispatch.Watcher.
 func (t *tally) Look(now time.Time) {
-	if t.news && now.Sub(t.shown) >= showEvery(len(t.units)) {
+	if t.news && now.Sub(t.shown) >= showEvery(t.of) {
 		t.news, t.shown = false, now
-		t.show(len(t.units), t.gatherer.RoundProgress(t.units))
+		t.show(t.of, t.units.progress())
 	}
 }
 
 // end ends the round, and reports whether there was one.
 func (t *tally) end() bool {
 	was := t.active
-	t.active, t.units, t.counted = false, nil, nil
+	t.active, t.units, t.of, t.counted = false, nil, 0, nil
 	return was
 }

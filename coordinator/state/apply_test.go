@@ -122,7 +122,7 @@ func TestEndedJobs(t *testing.T) {
 		if published := len(info.Models) > 0; published != (want == protocol.Done) {
 			t.Errorf("%s: models %v", want, info.Models)
 		}
-		if kept := info.Predictions != nil; kept != (want == protocol.Done) || m.s.References()[predicted.Blob] != kept {
+		if kept := info.Predictions != nil; kept != (want == protocol.Done) || m.s.References().Has(predicted.Blob) != kept {
 			t.Errorf("%s: predictions %v", want, info.Predictions)
 		}
 		m.do(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
@@ -169,7 +169,7 @@ func TestMalformed(t *testing.T) {
 		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: digest('c'), Unit: protocol.MaxUnits}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 5}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1}, Progress: []byte("{")}},
-		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Blob: strings.Repeat("Z", digestLength)}},
+		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Blob: strings.Repeat("Z", 64)}},
 		{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('1')}}}},
 		{protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{"x"}}},
 		{protocol.EntrySubmit, submitEntry(strings.Repeat("t", protocol.MaxToken+1), "", 1)},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -13,39 +14,32 @@ import (
 // while that many others were marked.
 const MaxCondemned = 1 << 16
 
-// digestLength is that of a SHA-256 in hex.
-const digestLength = 64
-
 // isDigest reports whether text is a SHA-256 in lower-case hex.
 func isDigest(text string) bool {
-	if len(text) != digestLength {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	_, ok := digests.Parse(text)
+	return ok
 }
 
 // References returns the digests of all blobs that must be kept: the shards and groups of
 // datasets, the splits and weights that jobs were given, and what jobs have: collected parts,
-// a trainer state, models, predictions, the outlines of experiments. The map is the caller's.
-func (s *State) References() map[string]bool {
-	refs := make(map[string]bool)
+// a trainer state, models, predictions, the outlines of experiments. The set is the caller's.
+func (s *State) References() digests.Set {
+	parts := 0
+	for _, j := range s.jobs {
+		parts += j.collected.len()
+	}
+	refs := make(digests.Set, parts)
 	for _, d := range s.datasets {
 		for i := range d.Manifest.Shards {
-			refs[d.Manifest.Shards[i].Digest] = true
+			refs.Add(d.Manifest.Shards[i].Digest)
 		}
 		if g := d.Manifest.Groups; g != nil {
-			refs[g.Digest] = true
+			refs.Add(g.Digest)
 		}
 	}
 	for _, j := range s.jobs {
 		j.references(refs)
 	}
-	delete(refs, "")
 	return refs
 }
 
@@ -53,23 +47,26 @@ func (s *State) References() map[string]bool {
 // dataset's: it cannot be deleted while the job needs it. A failed or cancelled
 // job keeps the results of its cells alone, and a done one its split and weights also without
 // its models.
-func (j *Job) references(refs map[string]bool) {
+func (j *Job) references(refs digests.Set) {
 	if j.State == protocol.Done || !j.State.Final() {
-		refs[j.Job.Split.Assigned], refs[j.Job.Weights] = true, true
+		refs.Add(j.Job.Split.Assigned)
+		refs.Add(j.Job.Weights)
 	}
-	refs[j.TrainerBlob] = true
-	refs[j.Outline] = true
+	refs.Add(j.TrainerBlob)
+	refs.Add(j.Outline)
 	for p := range j.collected.all {
-		refs[p.Digest] = true
+		if p.WasRun() {
+			refs[p.Digest] = struct{}{}
+		}
 	}
 	for i := range j.Models {
-		refs[j.Models[i].Blob] = true
+		refs.Add(j.Models[i].Blob)
 	}
 	for i := range j.Cells {
-		refs[j.Cells[i].Blob] = true
+		refs.Add(j.Cells[i].Blob)
 	}
 	if j.Predictions != nil {
-		refs[j.Predictions.Blob] = true
+		refs.Add(j.Predictions.Blob)
 	}
 }
 

@@ -19,7 +19,7 @@ func (s *State) condemn(e *protocol.CondemnEntry) (any, error) {
 	maps.Copy(next, s.condemned)
 	var marked []string
 	for _, d := range e.Digests {
-		if _, ok := next[d]; ok || refs[d] {
+		if _, ok := next[d]; ok || refs.Has(d) {
 			continue
 		}
 		next[d] = s.index

@@ -8,15 +8,18 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// beforeCells is the version of snapshots before jobs of cells, and beforeOutlines that of those
-// before outlines of experiments and times of collected units. Both are read too.
+// beforeCells is the version of snapshots before jobs of cells, beforeOutlines that of those
+// before outlines of experiments and times of collected units, and textDigests the last one whose collected
+// units have their digests as text. All are read too.
 const (
 	beforeCells    = 2
 	beforeOutlines = 3
+	textDigests    = 4
 )
 
 // Decode reads a snapshot that Encode wrote. The error wraps ErrSnapshot where the
@@ -160,16 +163,30 @@ func (r *reader) part(j *Job) {
 	if r.version > beforeOutlines {
 		p.Compute = r.u64()
 	}
-	p.Digest = r.text()
+	p.Digest = r.digest()
 	if last, ok := j.collected.last(); ok && comparePart(last, p) >= 0 {
 		r.fail("%v: its collected units are out of order", j)
 	}
 	if r.err == nil {
 		j.collected.push(p)
-		if p.Digest == "" {
+		if !p.WasRun() {
 			j.notRun++
 		}
 	}
+}
+
+// digest reads the digest of a collected unit, or none.
+func (r *reader) digest() (d digests.Digest) {
+	if r.version > textDigests {
+		r.raw(d[:])
+		return d
+	}
+	text := r.text()
+	d, ok := digests.Parse(text)
+	if !ok && text != "" {
+		r.fail("a collected unit with the digest %.80q", text)
+	}
+	return d
 }
 
 // curve reads an encoded learning curve, or nothing.

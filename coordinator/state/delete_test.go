@@ -106,19 +106,19 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 	j := m.finished("t2", "mine")
 	of := []string{digest('2'), digest('3'), digest('5'), digest('6')} // model, predictions, split, weights
 	for _, d := range of {
-		if !m.s.References()[d] {
+		if !m.s.References().Has(d) {
 			t.Fatalf("%.1s is not referenced", d)
 		}
 	}
 	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID, Time: 11})
 	refs := m.s.References()
-	if refs[of[0]] || !refs[of[1]] || !refs[of[2]] || !refs[of[3]] {
+	if refs.Has(of[0]) || !refs.Has(of[1]) || !refs.Has(of[2]) || !refs.Has(of[3]) {
 		t.Errorf("without its model the job refers to %v", refs)
 	}
 	m.do(protocol.EntryJobsDelete, deletion(j.ID))
 	refs = m.s.References()
 	for _, d := range of {
-		if refs[d] {
+		if refs.Has(d) {
 			t.Errorf("%.1s is still referenced", d)
 		}
 	}

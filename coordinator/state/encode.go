@@ -10,7 +10,7 @@ import (
 )
 
 // SnapshotVersion is the version of the snapshot format, its byte after the magic.
-const SnapshotVersion = 4
+const SnapshotVersion = 5
 
 // magic begins a snapshot and trailer ends it.
 const (
@@ -110,7 +110,7 @@ func (w *writer) job(j *Job) {
 	w.u64(uint64(j.collected.len()))
 	for p := range j.collected.all {
 		w.u64(p.Round, uint64(p.Unit), uint64(p.Of), p.Bytes, p.Compute)
-		w.text(p.Digest)
+		w.raw(p.Digest[:])
 	}
 	w.bytes(j.Outcome)
 	w.u64(uint64(len(j.Models)))

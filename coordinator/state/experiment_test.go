@@ -36,7 +36,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestSizeOfCells: a cell that has ended takes 112 bytes of a snapshot while its job runs, less than
+// TestSizeOfCells: a cell that has ended takes 72 bytes of a snapshot while its job runs, less than
 // 300 of the log, and nothing of its own once the job is done.
 func TestSizeOfCells(t *testing.T) {
 	const cells = 2000
@@ -52,7 +52,7 @@ func TestSizeOfCells(t *testing.T) {
 		}
 		m.do(protocol.EntryCollected, e)
 	}
-	if n := len(encode(t, m.s)) - before; n != 112*cells {
+	if n := len(encode(t, m.s)) - before; n != 72*cells {
 		t.Errorf("%d bytes of %d cells", n, cells)
 	}
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{}`), Cells: []protocol.CellsRef{
@@ -84,12 +84,12 @@ func TestCellsOfCancelled(t *testing.T) {
 			kept = 0
 		}
 		now := s.Job(j.ID)
-		if n := len(now.Parts(1)); n != kept || refs[digest("123"[i])] != (kept == 1) || now.Info().Collected != kept || now.Info().CellCount != 4 {
+		if n := len(now.Parts(1)); n != kept || refs.Has(digest("123"[i])) != (kept == 1) || now.Info().Collected != kept || now.Info().CellCount != 4 {
 			t.Errorf("%v, which is %s, keeps %d cells", now, now.State, n)
 		}
 	}
 	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{jobs[0].ID}})
-	if m.s.References()[digest('1')] {
+	if m.s.References().Has(digest('1')) {
 		t.Error("the results of a deleted job are kept")
 	}
 }
@@ -110,8 +110,8 @@ func TestOutline(t *testing.T) {
 				}
 			}
 		}
-		if n != jobs || jobs > 0 && !m.s.References()[digest(want)] {
-			t.Errorf("%d jobs; the outline may be deleted: %v", n, !m.s.References()[digest(want)])
+		if n != jobs || jobs > 0 && !m.s.References().Has(digest(want)) {
+			t.Errorf("%d jobs; the outline may be deleted: %v", n, !m.s.References().Has(digest(want)))
 		}
 	}
 	first := experimentEntry("t", "e", 2)
@@ -141,7 +141,7 @@ func TestOutline(t *testing.T) {
 	has('3', 3)
 	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: ids})
 	has('3', 0)
-	if m.s.References()[digest('3')] {
+	if m.s.References().Has(digest('3')) {
 		t.Error("the outline of a deleted experiment is kept")
 	}
 }
@@ -192,11 +192,11 @@ func TestCellBlobs(t *testing.T) {
 	}
 	finish.Cells[0].Blob = digest('6')
 	m.do(protocol.EntryFinish, finish)
-	if !m.s.References()[digest('6')] {
+	if !m.s.References().Has(digest('6')) {
 		t.Error("the blob of cells may be deleted")
 	}
 	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{j.ID}})
-	if m.s.References()[digest('6')] {
+	if m.s.References().Has(digest('6')) {
 		t.Error("the blob of cells is kept without its job")
 	}
 }
@@ -226,7 +226,7 @@ func TestWithhold(t *testing.T) {
 			t.Errorf("%d: %d of %d collected, %d not run", i, info.Collected, info.Units, info.CellsNotRun)
 		}
 		for _, p := range now.Parts(1) {
-			if ran := p.Unit == 1; ran != (p.Digest != "") || p.Compute != map[bool]uint64{true: 7, false: 5}[ran] {
+			if ran := p.Unit == 1; ran != p.WasRun() || p.Compute != map[bool]uint64{true: 7, false: 5}[ran] {
 				t.Errorf("%+v", p)
 			}
 		}

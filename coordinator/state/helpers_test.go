@@ -8,12 +8,19 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
 
 // digest returns a well-formed digest that c fills.
-func digest(c byte) string { return strings.Repeat(string(c), digestLength) }
+func digest(c byte) string { return strings.Repeat(string(c), 64) }
+
+// sumOf is digest in binary.
+func sumOf(c byte) digests.Digest {
+	d, _ := digests.Parse(digest(c))
+	return d
+}
 
 // manifest returns a small dataset whose one shard is digest(c).
 func manifest(c byte) *dataset.Manifest {

@@ -58,11 +58,11 @@ func TestDatasets(t *testing.T) {
 	}
 	grouped.Name = "persons"
 	m.do(protocol.EntryDatasetPut, grouped)
-	if !m.s.References()[digest('9')] {
+	if !m.s.References().Has(digest('9')) {
 		t.Error("the list of groups may be deleted")
 	}
 	m.do(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "persons"})
-	if m.s.References()[digest('9')] {
+	if m.s.References().Has(digest('9')) {
 		t.Error("the list of groups is kept without its dataset")
 	}
 	err = m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
@@ -170,7 +170,7 @@ func TestCommit(t *testing.T) {
 	}
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 6, Blob: digest('b'), Total: 1 << 30})
 	got := m.s.Job(j.ID)
-	if got.Round != 6 || got.Trainer != nil || got.TrainerBlob != digest('b') || got.TrainerBytes != 1<<30 || !m.s.References()[digest('b')] {
+	if got.Round != 6 || got.Trainer != nil || got.TrainerBlob != digest('b') || got.TrainerBytes != 1<<30 || !m.s.References().Has(digest('b')) {
 		t.Errorf("a state in a blob: %+v", got)
 	}
 }
@@ -199,7 +199,7 @@ func TestCollected(t *testing.T) {
 	} {
 		m.do(protocol.EntryCollected, e)
 	}
-	want := []Part{{2, 1, 6, digest('b'), 7, 0}, {2, 5, 6, digest('a'), 7, 0}}
+	want := []Part{{2, 1, 6, sumOf('b'), 7, 0}, {2, 5, 6, sumOf('a'), 7, 0}}
 	if diff := cmp.Diff(want, m.s.Job(j.ID).Parts(2)); diff != "" {
 		t.Error(diff)
 	}
@@ -207,7 +207,7 @@ func TestCollected(t *testing.T) {
 		t.Errorf("%d units of the latest round, want 1", info.Collected)
 	}
 	refs := m.s.References()
-	if !refs[digest('a')] || !refs[digest('b')] || !refs[digest('c')] || refs[digest('e')] {
+	if !refs.Has(digest('a')) || !refs.Has(digest('b')) || !refs.Has(digest('c')) || refs.Has(digest('e')) {
 		t.Errorf("references: %v", refs)
 	}
 	m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, 2, []byte("s"), 9)[0])

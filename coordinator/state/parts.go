@@ -4,17 +4,22 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+
+	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// Part is the recorded result of one unit of a collected round.
+// Part is the recorded result of one unit of a collected round. There are very many: it has no text.
 type Part struct {
 	Round   uint64 // the number of rounds folded once this one is
 	Unit    uint32
-	Of      uint32 // units in the round, for display
-	Digest  string // of its blob; empty: it is not run, since its budget is used up
+	Of      uint32         // units in the round, for display
+	Digest  digests.Digest // of its blob; zero: it is not run, since its budget is used up
 	Bytes   uint64
 	Compute uint64 // nanoseconds, as its worker says; 0: not known
 }
+
+// WasRun reports whether the unit has a result.
+func (p *Part) WasRun() bool { return p.Digest != digests.Digest{} }
 
 func comparePart(a, b Part) int {
 	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Unit, b.Unit))
@@ -49,15 +54,16 @@ func (l partList) put(p Part) (partList, bool) {
 	case len(l.blocks) == 0:
 		return partList{[][]Part{{p}}}, true
 	}
-	b := inserted(l.blocks[block], at, p)
-	if len(b) <= blockParts {
-		return partList{replaced(l.blocks, block, b)}, true
+	b := l.blocks[block]
+	switch {
+	case len(b) < blockParts:
+		return partList{replaced(l.blocks, block, inserted(b, at, p))}, true
+	case at == len(b): // parts mostly come in order: full blocks stay full
+		return partList{inserted(l.blocks, block+1, []Part{p})}, true
 	}
+	b = inserted(b, at, p)
 	half := len(b) / 2
-	if at == len(b)-1 {
-		half = at // parts mostly come in order: full blocks stay full
-	}
-	return partList{inserted(replaced(l.blocks, block, b[:half:half]), block+1, b[half:])}, true
+	return partList{inserted(replaced(l.blocks, block, slices.Clone(b[:half])), block+1, slices.Clone(b[half:]))}, true
 }
 
 // push adds a part behind all others to a list that nobody else has.
@@ -128,7 +134,7 @@ func (l partList) len() (n int) {
 // notRun returns how many of the parts are of units that are not run.
 func (l partList) notRun() (n int) {
 	for p := range l.all {
-		if p.Digest == "" {
+		if !p.WasRun() {
 			n++
 		}
 	}

@@ -92,8 +92,8 @@ func TestCancelRacesWithFinish(t *testing.T) {
 			}
 		}
 		got := m.s.Job(j.ID)
-		if published := len(got.Models) > 0; published != (got.State == protocol.Done) || m.s.References()[model.Blob] != published {
-			rt.Fatalf("a job that is %s has the models %v, kept: %v", got.State, got.Models, m.s.References()[model.Blob])
+		if published := len(got.Models) > 0; published != (got.State == protocol.Done) || m.s.References().Has(model.Blob) != published {
+			rt.Fatalf("a job that is %s has the models %v, kept: %v", got.State, got.Models, m.s.References().Has(model.Blob))
 		}
 	})
 }

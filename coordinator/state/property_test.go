@@ -298,7 +298,7 @@ func checkPause(t *rapid.T, before, after *Job, body any) {
 func checkBlobs(t *rapid.T, s *State) {
 	refs := s.References()
 	for d := range s.Condemned() {
-		if refs[d] {
+		if refs.Has(d) {
 			t.Fatalf("%s is referenced and condemned", d)
 		}
 	}
@@ -306,7 +306,7 @@ func checkBlobs(t *rapid.T, s *State) {
 		if s.JobByName(j.Name) != j && !j.givesNameUp() {
 			t.Fatalf("two jobs are called %s", j.Name)
 		}
-		if j.Manifest != nil && !refs[j.Manifest.Shards[0].Digest] {
+		if j.Manifest != nil && !refs.Has(j.Manifest.Shards[0].Digest) {
 			t.Fatalf("the dataset of %v is not referenced", j)
 		}
 	}

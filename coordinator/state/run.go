@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -53,10 +54,11 @@ func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
 	if e.Round <= j.Round {
 		return nil, staleRound(j, e.Round)
 	}
-	if !isDigest(e.Digest) || e.Unit >= e.Of || e.Of > protocol.MaxUnits {
+	blob, ok := digests.Parse(e.Digest)
+	if !ok || blob == (digests.Digest{}) || e.Unit >= e.Of || e.Of > protocol.MaxUnits {
 		return nil, invalid("unit %d of %d with the digest %.80q", e.Unit, e.Of, e.Digest)
 	}
-	list, ok := j.collected.put(Part{Round: e.Round, Unit: e.Unit, Of: e.Of, Digest: e.Digest, Bytes: e.Bytes, Compute: e.Compute})
+	list, ok := j.collected.put(Part{Round: e.Round, Unit: e.Unit, Of: e.Of, Digest: blob, Bytes: e.Bytes, Compute: e.Compute})
 	if !ok { // the first answer wins
 		return j, nil
 	}

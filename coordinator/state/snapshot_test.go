@@ -70,7 +70,7 @@ func golden(t testing.TB) *State {
 // The bytes of a snapshot only change with SnapshotVersion.
 func TestGoldenSnapshot(t *testing.T) {
 	s := golden(t)
-	path := filepath.Join("testdata", "snapshot-v4.golden")
+	path := filepath.Join("testdata", "snapshot-v5.golden")
 	if *update {
 		if err := os.WriteFile(path, encode(t, s), 0o644); err != nil {
 			t.Fatal(err)
@@ -91,17 +91,19 @@ func TestGoldenSnapshot(t *testing.T) {
 
 // TestOlderSnapshot: snapshots of versions before are read, and written in this version.
 func TestOlderSnapshot(t *testing.T) {
-	for file, experiment := range map[string]string{"snapshot-v2.golden": "", "snapshot-v3.golden": "e"} {
+	for file, want := range map[string]struct{ experiment, outline string }{
+		"snapshot-v2.golden": {}, "snapshot-v3.golden": {"e", ""}, "snapshot-v4.golden": {"e", digest('7')},
+	} {
 		b, err := os.ReadFile(filepath.Join("testdata", file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := decode(t, b)
 		jobs := s.Jobs()
-		if jobs[1].Name != "done" || jobs[1].Predictions == nil || jobs[len(jobs)-1].Experiment != experiment || jobs[len(jobs)-1].Outline != "" {
+		if jobs[1].Name != "done" || jobs[1].Predictions == nil || jobs[len(jobs)-1].Experiment != want.experiment || jobs[len(jobs)-1].Outline != want.outline {
 			t.Errorf("%s: %d jobs", file, len(jobs))
 		}
-		if parts := jobs[0].Parts(5); len(parts) != 1 || parts[0].Digest != digest('c') || parts[0].Bytes != 8 {
+		if parts := jobs[0].Parts(5); len(parts) != 1 || parts[0].Digest.String() != digest('c') || parts[0].Bytes != 8 {
 			t.Errorf("%s: parts %+v", file, parts)
 		}
 		if again := decode(t, encode(t, s)); !bytes.Equal(encode(t, s), encode(t, again)) {
@@ -121,7 +123,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	newer := bytes.Clone(b)
 	newer[len(magic)]++
 	_, err := Decode(bytes.NewReader(newer))
-	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "versions 2 to 4") {
+	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "versions 2 to 5") {
 		t.Errorf("a newer version: %v", err)
 	}
 	if _, err := Decode(bytes.NewReader(append(b, 0))); !errors.Is(err, ErrSnapshot) {

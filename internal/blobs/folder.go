@@ -15,9 +15,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
 // Errors of this package; test with errors.Is.
@@ -53,16 +55,16 @@ type Folder struct {
 	fsync func(*os.File) error
 
 	mu       sync.Mutex
-	verified map[string]bool // read and found right by this process
-	held     map[string]int  // how often each blob is held
-	checking sync.Mutex      // one file at a time is read to verify it
+	verified digests.Set            // read and found right by this process
+	held     map[digests.Digest]int // how often each blob is held
+	checking sync.Mutex             // one file at a time is read to verify it
 	usage    usage
 }
 
 // Open opens a folder, making it where it does not exist, and removes what a
 // crash left unfinished in it.
 func Open(dir string, opts ...Option) (*Folder, error) {
-	f := &Folder{dir: dir, sync: true, fsync: (*os.File).Sync, verified: make(map[string]bool)}
+	f := &Folder{dir: dir, sync: true, fsync: (*os.File).Sync, verified: make(digests.Set)}
 	for _, o := range opts {
 		o(f)
 	}
@@ -88,8 +90,9 @@ func (f *Folder) sweep() error {
 }
 
 // Valid reports whether a text is a digest.
-func Valid(digest string) bool {
-	return len(digest) == 2*sha256.Size && strings.Trim(digest, "0123456789abcdef") == ""
+func Valid(text string) bool {
+	_, ok := digests.Parse(text)
+	return ok
 }
 
 // Sum returns the digest of bytes.
@@ -130,18 +133,36 @@ func (f *Folder) Has(digest string) bool {
 }
 
 // List returns the digests of all blobs in ascending order.
-func (f *Folder) List() ([]string, error) {
-	entries, err := os.ReadDir(f.dir)
+func (f *Folder) List() (all []string, err error) {
+	err = f.Each(func(d digests.Digest) { all = append(all, d.String()) })
+	slices.Sort(all)
+	return all, err
+}
+
+// entriesAtOnce is how many entries of the folder are in memory at a time.
+const entriesAtOnce = 1024
+
+// Each calls do for each blob, in no order.
+func (f *Folder) Each(do func(d digests.Digest)) error {
+	dir, err := os.Open(f.dir)
 	if err != nil {
-		return nil, fmt.Errorf("blobs: %w", err)
+		return fmt.Errorf("blobs: %w", err)
 	}
-	var all []string
-	for _, e := range entries {
-		if e.Type().IsRegular() && Valid(e.Name()) {
-			all = append(all, e.Name())
+	defer dir.Close()
+	for {
+		entries, err := dir.ReadDir(entriesAtOnce)
+		for _, e := range entries {
+			if d, ok := digests.Parse(e.Name()); ok && e.Type().IsRegular() {
+				do(d)
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("blobs: %w", err)
 		}
 	}
-	return all, nil
 }
 
 // Delete removes a blob; one that is not there is no error, one that is held is
@@ -174,20 +195,24 @@ func (f *Folder) Renew(digest string) error {
 }
 
 // mark remembers whether this process found a blob right.
-func (f *Folder) mark(digest string, right bool) {
+func (f *Folder) mark(text string, right bool) {
+	d, ok := digests.Parse(text)
+	if !ok {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if right {
-		f.verified[digest] = true
+		f.verified[d] = struct{}{}
 	} else {
-		delete(f.verified, digest)
+		delete(f.verified, d)
 	}
 }
 
 func (f *Folder) marked(digest string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.verified[digest]
+	return f.verified.Has(digest)
 }
 
 // missing turns an error of opening a blob's file into ErrMissing where it is.

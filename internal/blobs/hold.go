@@ -1,20 +1,24 @@
 package blobs
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/coppice-ldl/coppice/internal/digests"
+)
 
 // ErrHeld says that a blob is not deleted because somebody holds it.
 var ErrHeld = errors.New("blobs: the blob is held")
 
 // Hold keeps blobs, whether they are there yet or not, from being deleted until
 // release is called: Delete returns ErrHeld. Holds of the same blob add up.
-func (f *Folder) Hold(digests map[string]bool) (release func()) {
+func (f *Folder) Hold(blobs digests.Set) (release func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.held == nil {
-		f.held = make(map[string]int)
+		f.held = make(map[digests.Digest]int)
 	}
-	var mine []string
-	for d := range digests {
+	var mine []digests.Digest
+	for d := range blobs {
 		f.held[d]++
 		mine = append(mine, d)
 	}
@@ -31,8 +35,9 @@ func (f *Folder) Hold(digests map[string]bool) (release func()) {
 }
 
 // isHeld reports whether a blob must not be deleted now.
-func (f *Folder) isHeld(digest string) bool {
+func (f *Folder) isHeld(text string) bool {
+	d, _ := digests.Parse(text)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.held[digest] > 0
+	return f.held[d] > 0
 }

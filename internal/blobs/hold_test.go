@@ -3,7 +3,17 @@ package blobs
 import (
 	"errors"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/digests"
 )
+
+func set(texts ...string) digests.Set {
+	s := make(digests.Set)
+	for _, d := range texts {
+		s.Add(d)
+	}
+	return s
+}
 
 // A blob that is held by anybody is not deleted.
 func TestHold(t *testing.T) {
@@ -16,7 +26,7 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	absent := Sum([]byte("not here yet"))
-	one, two := f.Hold(map[string]bool{d: true, absent: true}), f.Hold(map[string]bool{d: true})
+	one, two := f.Hold(set(d, absent)), f.Hold(set(d))
 	for i, release := range []func(){one, two} {
 		if err := f.Delete(d); !errors.Is(err, ErrHeld) || !f.Has(d) {
 			t.Errorf("%d releases: %v", i, err)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
 // usage is what a folder held when it was last measured.
@@ -41,11 +43,10 @@ func (f *Folder) Usage() (count int, bytes int64, err error) {
 }
 
 func (f *Folder) measure() (count int, bytes int64, err error) {
-	all, err := f.List()
-	for _, d := range all {
-		if n, err := f.Size(d); err == nil {
+	err = f.Each(func(d digests.Digest) {
+		if n, err := f.Size(d.String()); err == nil {
 			count, bytes = count+1, bytes+n
 		}
-	}
+	})
 	return count, bytes, err
 }

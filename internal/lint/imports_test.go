@@ -23,7 +23,8 @@ var layers = []struct {
 	{"internal/config", []string{"internal/yamltree"}},
 	{"internal/num", nil},
 	{"internal/linalg", []string{"internal/num"}},
-	{"internal/blobs", nil},
+	{"internal/digests", nil},
+	{"internal/blobs", []string{"internal/digests"}},
 	{"internal/archive", nil},
 	{"dataset", []string{"internal/num"}},
 	{"round", []string{"dataset"}},
@@ -54,11 +55,11 @@ var layers = []struct {
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"coordinator", []string{
-		"spec", "jobrun", "internal/local", "internal/budget", "internal/bus", "internal/archive", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
+		"spec", "jobrun", "internal/local", "internal/budget", "internal/bus", "internal/archive", "internal/blobs", "internal/digests", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/sim", []string{
-		"internal/local", "jobrun", "worker", "coordinator", "internal/bus", "internal/blobs", "internal/version", "internal/num",
+		"internal/local", "jobrun", "worker", "coordinator", "internal/bus", "internal/blobs", "internal/digests", "internal/version", "internal/num",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/testkit", []string{"internal/harness/freeport", "coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it

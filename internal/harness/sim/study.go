@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/jobrun"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -284,7 +285,7 @@ func (s *Sim) cells(was, j *state.Job, index uint64) {
 	if was == nil {
 		return
 	}
-	now := make(map[uint32]string)
+	now := make(map[uint32]digests.Digest)
 	for p := range j.Collected {
 		now[p.Unit] = p.Digest
 	}

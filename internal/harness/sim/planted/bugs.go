@@ -112,7 +112,7 @@ var Bugs = []Bug{
 		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {", "	if as != protocol.Failed || j.Job.Cells == nil {"},
 	}, nil},
 	{"recorded cells that the next leader has computed again", []Edit{
-		{"coordinator/jobs/jobs.go", "			if !p.lost[part.Digest] {", "			if !p.lost[part.Digest] && j.Job.Cells == nil {"},
+		{"coordinator/jobs/jobs.go", "			if !p.lost.Contains(part.Digest) {", "			if !p.lost.Contains(part.Digest) && j.Job.Cells == nil {"},
 	}, nil},
 	{"cells stored in another's place", []Edit{
 		{"coordinator/jobs/cells.go", "		part, model, err := d.cell(ctx, o, unit)\n", "		part, model, err := d.cell(ctx, o, (unit+1)%o.CellCount)\n"},
