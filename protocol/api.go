@@ -200,6 +200,8 @@ type JobInfo struct {
 	Name  string `json:"name"`
 	// Experiment is the name of the experiment that the job is of; empty: of none.
 	Experiment string `json:"experiment,omitempty"`
+	// Submission names the submission of its experiment that it came with: those that came together have the same.
+	Submission string `json:"submission,omitempty"`
 	// Outline is the digest of the blob with the outline of its experiment.
 	Outline  string          `json:"outline,omitempty"`
 	State    JobState        `json:"state"`

@@ -17,6 +17,10 @@ func TestStandings(t *testing.T) {
 		j.Collected, j.CellsAgain = collected, again
 		return j
 	}
+	sent := func(submission string, j protocol.JobInfo) protocol.JobInfo {
+		j.Submission = submission
+		return j
+	}
 	left := func(dataset string, state protocol.JobState, at int64, collected, notRun int) protocol.JobInfo {
 		j := some(dataset, state, at, collected, 0)
 		j.CellsNotRun = notRun
@@ -27,6 +31,10 @@ func TestStandings(t *testing.T) {
 		state       string
 		done, cells int
 	}{
+		{[]protocol.JobInfo{sent("u", job("b", protocol.Done, 1)), sent("t", some("b", protocol.Cancelled, 1, 3, 0))}, "done", 7, 7},
+		{[]protocol.JobInfo{sent("u", job("b", protocol.Done, 1)), sent("t", left("b", protocol.Done, 1, 0, 3))}, "done", 5, 5},
+		{[]protocol.JobInfo{sent("t", job("b", protocol.Done, 1)), sent("t", some("b", protocol.Cancelled, 1, 3, 0))}, "cancelled", 7, 8},
+		{[]protocol.JobInfo{sent("u", job("b", protocol.Done, 1)), sent("t", job("b", protocol.Failed, 2))}, "done", 4, 4},
 		{[]protocol.JobInfo{left("b", protocol.Done, 1, 0, 3), left("a", protocol.Running, 1, 3, 2)}, "running", 2, 8},
 		{[]protocol.JobInfo{job("b", protocol.Done, 2), left("b", protocol.Done, 1, 0, 3)}, "done", 5, 5},
 		{[]protocol.JobInfo{left("b", protocol.Cancelled, 1, 3, 1)}, "cancelled", 2, 4},

@@ -40,12 +40,14 @@ var stateOrder = []protocol.JobState{protocol.Running, protocol.Queued, protocol
 // run.
 func standingsOf(jobs []protocol.JobInfo) []*standing {
 	var list []*standing
-	newest := make(map[[2]string]int64) // time of the last submission, by experiment and dataset
+	newest := make(map[[2]string]*protocol.JobInfo) // of the last submission, by experiment and dataset
 	for i := range jobs {
 		j := &jobs[i]
 		of := [2]string{j.Experiment, j.Dataset}
-		late := j.Submitted < newest[of]
-		newest[of] = max(newest[of], j.Submitted)
+		if newest[of] == nil {
+			newest[of] = j
+		}
+		late := j.Submission != newest[of].Submission || j.Submitted < newest[of].Submitted
 		at := slices.IndexFunc(list, func(p *standing) bool { return p.Name == j.Experiment })
 		if at < 0 {
 			at = len(list)

@@ -95,7 +95,7 @@ func Unended(jobs []*Job) map[string]bool {
 // Info describes the job to a user.
 func (j *Job) Info() protocol.JobInfo {
 	info := protocol.JobInfo{
-		ID: j.ID, Name: j.Name, Experiment: j.Experiment, Outline: j.Outline, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
+		ID: j.ID, Name: j.Name, Experiment: j.Experiment, Submission: j.Submission(), Outline: j.Outline, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
 		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
 		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran), ModelDeleted: j.ModelDeleted,
