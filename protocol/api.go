@@ -266,6 +266,9 @@ type ExperimentRequest struct {
 	// reports: the cluster does not read it. With one, an experiment that is there may be
 	// submitted without jobs.
 	Outline string `json:"outline,omitempty"`
+	// After is JobInfo.Index of the experiment's jobs as they were read before. A submission without jobs is refused
+	// where another outline was submitted since then; 0: it is not.
+	After uint64 `json:"after,omitempty"`
 }
 
 // ExperimentJob is a job of cells on one dataset.

@@ -103,6 +103,9 @@ type ExperimentEntry struct {
 	// have from then on; empty: it has none. With an outline there may be no jobs, where the
 	// experiment has some.
 	Outline string `json:"outline,omitempty"`
+	// After, of an entry without jobs, is the index of a log entry after which the submitter read the
+	// experiment. Refused where it has another outline since then: this one is late. 0: it is not known.
+	After uint64 `json:"after,omitempty"`
 }
 
 // MaxExperimentJobs bounds the jobs of one ExperimentEntry.

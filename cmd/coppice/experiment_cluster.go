@@ -337,6 +337,9 @@ func (e *onCluster) request(ctx context.Context, s *experiment.Spec, plans []*cl
 		return nil, 0, err
 	}
 	r, n := &protocol.ExperimentRequest{Name: s.Name}, 0
+	for _, j := range e.jobs {
+		r.After = max(r.After, j.Index)
+	}
 	if r.Outline, err = e.cl.PutBlob(ctx, b); err != nil {
 		return nil, 0, err
 	}

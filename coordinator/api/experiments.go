@@ -34,7 +34,7 @@ func (s *Server) submitExperiment(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	e := protocol.ExperimentEntry{Name: req.Name, Outline: req.Outline}
+	e := protocol.ExperimentEntry{Name: req.Name, Outline: req.Outline, After: req.After}
 	for i := range req.Jobs {
 		entry, err := s.experimentJob(r.Context(), &req.Jobs[i])
 		if err != nil {

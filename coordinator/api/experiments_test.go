@@ -47,9 +47,10 @@ func TestOutlines(t *testing.T) {
 	if len(list.Jobs) != 2 || list.Jobs[0].Outline != r.Outline || list.Jobs[1].CellCount != 4 {
 		t.Fatalf("%+v", list.Jobs)
 	}
-	next := []byte(`{"table":null}`)
+	read, next := list.Jobs[0].Index, []byte(`{"table":null}`)
 	s.get("PUT", "/v1/blobs/"+blobs.Sum(next), next, nil)
 	s.get("POST", "/v1/experiments", protocol.ExperimentRequest{Token: "v", Name: "e", Outline: blobs.Sum(next)}, &list)
+	s.refuse(409, "POST", "/v1/experiments", protocol.ExperimentRequest{Token: "late", Name: "e", Outline: r.Outline, After: read}, "the outline of experiment e", "meanwhile")
 	s.get("GET", "/v1/jobs?experiment=e", nil, &list)
 	if len(list.Jobs) != 2 || list.Jobs[0].Outline != blobs.Sum(next) || list.Jobs[1].Outline != blobs.Sum(next) {
 		t.Errorf("%+v", list.Jobs)

@@ -14,12 +14,14 @@ import (
 )
 
 // beforeCells is the version of snapshots before jobs of cells, beforeOutlines that of those
-// before outlines of experiments and times of collected units, and textDigests the last one whose collected
-// units have their digests as text. All are read too.
+// before outlines of experiments and times of collected units, textDigests the last one whose collected
+// units have their digests as text, and beforeOutlined that of those that do not say which entry brought an outline. All
+// are read too.
 const (
 	beforeCells    = 2
 	beforeOutlines = 3
 	textDigests    = 4
+	beforeOutlined = 5
 )
 
 // Decode reads a snapshot that Encode wrote. The error wraps ErrSnapshot where the
@@ -141,6 +143,9 @@ func (r *reader) job(s *State) {
 		j.Experiment = r.text()
 		if r.version > beforeOutlines {
 			j.Outline = r.text()
+		}
+		if r.version > beforeOutlined {
+			j.Outlined = r.u64()
 		}
 		r.list(MaxModels, func() {
 			j.Cells = append(j.Cells, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: r.text(), Bytes: r.u64()}, Count: r.count(round.MaxCells)})

@@ -10,7 +10,7 @@ import (
 )
 
 // SnapshotVersion is the version of the snapshot format, its byte after the magic.
-const SnapshotVersion = 5
+const SnapshotVersion = 6
 
 // magic begins a snapshot and trailer ends it.
 const (
@@ -122,6 +122,7 @@ func (w *writer) job(j *Job) {
 	w.u64(uint64(j.ModelDeleted))
 	w.text(j.Experiment)
 	w.text(j.Outline)
+	w.u64(j.Outlined)
 	w.u64(uint64(len(j.Cells)))
 	for _, c := range j.Cells {
 		w.text(c.Blob)

@@ -133,6 +133,20 @@ func TestOutline(t *testing.T) {
 	}
 	m.do(protocol.EntryExperiment, first)
 	has('3', 3)
+	alone := &protocol.ExperimentEntry{Name: "e", Outline: digest('4'), After: m.s.Index()}
+	back := &protocol.ExperimentEntry{Name: "e", Outline: digest('3'), After: m.s.Index() + 2}
+	m.do(protocol.EntryExperiment, alone)
+	m.do(protocol.EntryExperiment, alone)
+	has('4', 3)
+	m.do(protocol.EntryExperiment, back)
+	has('3', 3)
+	m.s = decode(t, encode(t, m.s))
+	if err := m.refused(protocol.EntryExperiment, alone); !errors.Is(err, ErrExists) { // it is late
+		t.Errorf("an outline that is sent again late: %v", err)
+	}
+	has('3', 3)
+	m.do(protocol.EntryExperiment, back)
+	has('3', 3)
 	var ids []uint64
 	for _, j := range m.s.Jobs()[1:] {
 		m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID})

@@ -17,8 +17,10 @@ type Job struct {
 	// Experiment is that which the job is of; empty: of none. Outline is the digest of the blob
 	// with the outline of the experiment, as it was submitted last; empty: it has none.
 	Experiment, Outline string
-	Token               string
-	Dataset             string // name
+	// Outlined is the index of the log entry that brought the outline; 0: it is not known.
+	Outlined uint64
+	Token    string
+	Dataset  string // name
 	// Manifest describes the dataset; nil once the job has ended.
 	Manifest *dataset.Manifest
 	Spec     json.RawMessage // as the user wrote it

@@ -60,6 +60,7 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	case protocol.EntryExperiment:
 		e := experimentEntry(name, name, rapid.IntRange(0, 3).Draw(t, "jobs"))
 		e.Outline = rapid.SampledFrom([]string{"", blob, digest('8'), "no"}).Draw(t, "outline")
+		e.After = rapid.SampledFrom([]uint64{0, 0, s.index, s.index / 2}).Draw(t, "read after")
 		return kind, e
 	case protocol.EntryModelDelete:
 		return kind, &protocol.ModelDeleteEntry{Job: job, Time: 5}
@@ -256,7 +257,7 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 			marked.Models, marked.ModelDeleted = before.Models, before.ModelDeleted
 		}
 		if _, ok := body.(*protocol.ExperimentEntry); ok {
-			marked.Outline = before.Outline
+			marked.Outline, marked.Outlined = before.Outline, before.Outlined
 		}
 		if marked.Suspect = before.Suspect; !reflect.DeepEqual(*before, marked) {
 			t.Fatalf("%v changed after its end", before)

@@ -70,7 +70,7 @@ func golden(t testing.TB) *State {
 // The bytes of a snapshot only change with SnapshotVersion.
 func TestGoldenSnapshot(t *testing.T) {
 	s := golden(t)
-	path := filepath.Join("testdata", "snapshot-v5.golden")
+	path := filepath.Join("testdata", "snapshot-v6.golden")
 	if *update {
 		if err := os.WriteFile(path, encode(t, s), 0o644); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestGoldenSnapshot(t *testing.T) {
 // TestOlderSnapshot: snapshots of versions before are read, and written in this version.
 func TestOlderSnapshot(t *testing.T) {
 	for file, want := range map[string]struct{ experiment, outline string }{
-		"snapshot-v2.golden": {}, "snapshot-v3.golden": {"e", ""}, "snapshot-v4.golden": {"e", digest('7')},
+		"snapshot-v2.golden": {}, "snapshot-v3.golden": {"e", ""}, "snapshot-v4.golden": {"e", digest('7')}, "snapshot-v5.golden": {"e", digest('7')},
 	} {
 		b, err := os.ReadFile(filepath.Join("testdata", file))
 		if err != nil {
@@ -123,7 +123,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	newer := bytes.Clone(b)
 	newer[len(magic)]++
 	_, err := Decode(bytes.NewReader(newer))
-	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "versions 2 to 5") {
+	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "versions 2 to 6") {
 		t.Errorf("a newer version: %v", err)
 	}
 	if _, err := Decode(bytes.NewReader(append(b, 0))); !errors.Is(err, ErrSnapshot) {

@@ -143,6 +143,9 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 	if e.Outline != "" && !isDigest(e.Outline) {
 		return nil, invalid("an outline with the digest %.80q", e.Outline)
 	}
+	if len(e.Jobs) == 0 {
+		return []*Job(nil), s.outlineAlone(e)
+	}
 	before := len(s.jobs)
 	var made []*Job
 	for i := range e.Jobs {
@@ -161,13 +164,28 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 		}
 		made = append(made, j)
 	}
-	if len(s.jobs) > before || len(e.Jobs) == 0 { // else it was sent again, perhaps late
+	if len(s.jobs) > before { // else it was sent again, perhaps late
 		s.outline(e.Name, e.Outline)
 	}
 	for i, j := range made {
 		made[i] = s.Job(j.ID)
 	}
 	return made, nil
+}
+
+// outlineAlone takes the outline of a submission without jobs, unless a later one has come meanwhile: then it was sent
+// again, and is late.
+func (s *State) outlineAlone(e *protocol.ExperimentEntry) error {
+	for _, j := range s.jobs {
+		if j.Experiment == e.Name && j.Outline == e.Outline {
+			return nil // all jobs have it
+		}
+		if j.Experiment == e.Name && e.After > 0 && j.Outlined > e.After {
+			return fmt.Errorf("the outline of experiment %s %w: it was submitted meanwhile; the command may be run again", e.Name, ErrExists)
+		}
+	}
+	s.outline(e.Name, e.Outline)
+	return nil
 }
 
 // hasExperiment reports whether there is a job of an experiment.
@@ -180,9 +198,9 @@ func (s *State) hasExperiment(name string) bool {
 func (s *State) outline(experiment, digest string) {
 	s.jobs = slices.Clone(s.jobs)
 	for i, j := range s.jobs {
-		if j.Experiment == experiment && j.Outline != digest {
+		if j.Experiment == experiment {
 			next := *j
-			next.Outline = digest
+			next.Outline, next.Outlined = digest, s.index
 			s.jobs[i] = &next
 		}
 	}
