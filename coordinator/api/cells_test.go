@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -93,4 +94,52 @@ func TestPagesOfStates(t *testing.T) {
 	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[0].ID, Outcome: json.RawMessage(`{}`), Time: 9})
 	check(0, protocol.CellsPage, protocol.CellsPage)
 	check(protocol.CellsPage+1, 3, 0)
+}
+
+// TestModelsOfEndedCells: a job that keeps the models of its cells and is not done, or was cancelled, has those of the cells that
+// ended, by their digests.
+func TestModelsOfEndedCells(t *testing.T) {
+	s := newSite(t)
+	var list protocol.JobList
+	r := studyOf(s.put("art", 200), "t", 2)
+	r.Jobs[0].Job.Cells.Models = true
+	s.get("POST", "/v1/experiments", r, &list)
+	epoch := s.cfg.Store.State().Epoch()
+	digests := []string{strings.Repeat("ab", 32), strings.Repeat("ac", 32)}
+	for _, j := range list.Jobs {
+		s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
+		s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: j.ID, Round: 1, Units: []uint32{0}})
+		for i, digest := range digests {
+			o := &childjob.Outcome{Head: fmt.Appendf(nil, `{"model_digest":%q}`, digest), Model: fmt.Append(nil, "model ", i)}
+			blob, err := s.cfg.Blobs.Folder.Put(o.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Unit: uint32(i + 1), Of: 4, Digest: blob, Bytes: 9})
+		}
+	}
+	for range 2 {
+		for i, digest := range digests {
+			for _, name := range []string{digest, digest[:leastDigest]} {
+				answer := s.ask("GET", "/v1/models/e.t.0/"+name, nil)
+				b, err := io.ReadAll(answer.Body)
+				answer.Body.Close()
+				if err != nil || answer.StatusCode != 200 || string(b) != fmt.Sprint("model ", i) {
+					t.Errorf("%s: status %d, %q, error %v", name, answer.StatusCode, b, err)
+				}
+			}
+		}
+		s.refuse(404, "GET", "/v1/models/e.t.0/"+digests[0][:leastDigest-1], nil, "there is no model")
+		s.refuse(404, "GET", "/v1/models/e.t.0/"+strings.Repeat("ad", 32), nil, "there is no model")
+		s.refuse(404, "GET", "/v1/models/e.t.1/"+digests[0], nil, "there is no model")
+		s.propose(protocol.EntryCancel, protocol.CancelEntry{Job: list.Jobs[0].ID})
+	}
+}
+
+// TestLabelsOfCells: cells whose keys are of labels of another type than the dataset has are refused.
+func TestLabelsOfCells(t *testing.T) {
+	s := newSite(t)
+	r := studyOf(s.put("art", 200), "t", 1)
+	r.Jobs[0].Job.Cells.Labels.Classes = true
+	s.refuse(400, "POST", "/v1/experiments", r, "job e.t.0 is for labels that are", "submit the experiment again")
 }

@@ -69,6 +69,10 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 	if err := j.Job.Cells.Check(j.Job.Split.Folds, j.Job.Split.Overlap); err != nil {
 		return nil, bad{fmt.Errorf("job %s: %w", j.Name, err)}
 	}
+	if labels := &d.Manifest.LabelType; !j.Job.Cells.Labels.Same(labels) { // no part of the digest: cells have their keys by them
+		return nil, fmt.Errorf("%w: job %s is for labels that are %s, and those of dataset %s are %s; submit the experiment again",
+			errBad, j.Name, j.Job.Cells.Labels.String(d.Manifest.Labels), d.Name, labels.String(d.Manifest.Labels))
+	}
 	if c := j.Job.Cells; c.Models && c.Count() > protocol.MaxCellModels {
 		return nil, fmt.Errorf("%w: job %s keeps the models of %d cells, at most %d are possible", errBad, j.Name, c.Count(), protocol.MaxCellModels)
 	}
