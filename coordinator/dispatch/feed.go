@@ -56,7 +56,9 @@ func (c *collection) begunAgain(u int, now time.Time) {
 
 // slots returns how many slots the workers have that may compute the job.
 func (c *collection) slots() (n int) {
-	for _, w := range c.x.able() {
+	c.x.d.mu.Lock()
+	defer c.x.d.mu.Unlock()
+	for _, w := range c.x.ableNow() {
 		n += w.beat.Slots
 	}
 	return n

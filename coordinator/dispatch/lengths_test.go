@@ -1,9 +1,13 @@
 package dispatch
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // TestLengths: a unit takes as long as its group's, else as all, on average; the end of a round is
@@ -73,5 +77,29 @@ func TestLongUnitsFirst(t *testing.T) {
 	c.lengths.end(0, time.Second)
 	if got := order(now.Add(2 * time.Second)); !slices.Equal(got, []int{1, 3, 4, 6, 7}) {
 		t.Errorf("of about the same length: %v", got)
+	}
+}
+
+// TestSlotsWhileBeatsCome: the slots of workers are counted while beats tell of them.
+func TestSlotsWhileBeatsCome(t *testing.T) {
+	l, w, x := withOne(t, 1)
+	x.r = collecting(1)
+	c := &collection{x: x}
+	ctx, stop := context.WithCancel(l.ctx())
+	var counting sync.WaitGroup
+	defer counting.Wait()
+	defer stop()
+	counting.Go(func() {
+		for ctx.Err() == nil {
+			if n := c.slots(); n != 1 {
+				t.Errorf("%d slots, not 1", n)
+				return
+			}
+		}
+	})
+	for range 20 {
+		before := l.heard("w")
+		w.beat(func(*protocol.Beat) {})
+		l.until("a beat", func() bool { return l.heard("w").After(before) })
 	}
 }
