@@ -152,6 +152,7 @@ func (m *testMatrix) text() (csv, libsvm []byte) {
 // TestEveryReaderImportsTheSame: the same rows in files of every kind become the same
 // shards, whether in memory or by temporary files.
 func TestEveryReaderImportsTheSame(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, m := range []*testMatrix{newTestMatrix(700, 20, 4, 0.1), newTestMatrix(700, 60, 4, 0.9)} {
 		dir := t.TempDir()
 		var want *Manifest
@@ -256,6 +257,7 @@ func TestMatricesOnDisk(t *testing.T) {
 // TestSpillMemory: what waits in the buffers is bounded, however many shards there are and
 // however long their rows.
 func TestSpillMemory(t *testing.T) {
+	testkit.WithoutRace(t)
 	m := &Manifest{Rows: 1 << 20, Features: 1 << 14, Labels: 1, Shards: make([]ShardRef, 1<<11)}
 	s := newSpill(m, t.TempDir())
 	row := storedRow{values: make([]float32, m.Features), labels: []float32{1}}

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // sources gives data of several kinds.
@@ -287,6 +289,7 @@ func TestImportReportsProgress(t *testing.T) {
 // Where only the end of a text file tells how many rows it has, the place in it tells how far
 // the work is, also in a packed one.
 func TestProgressInTextFiles(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, kind := range []string{"csv", "csv.gz", "libsvm"} {
 		path := filepath.Join(t.TempDir(), "set."+kind)
 		var b bytes.Buffer

@@ -29,6 +29,7 @@ var realSets = []struct {
 }
 
 func TestRealData(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := testkit.Shared(t, "data")
 	for _, c := range realSets {
 		src, err := Open(filepath.Join(dir, c.name+".mat"), OpenOptions{})

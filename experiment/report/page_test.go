@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/harness/browser"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // pageTables are tables whose reports have every kind of figure.
@@ -26,6 +27,7 @@ func pageTables() map[string]*result.Table {
 // TestPageInBrowser: on wide and on narrow screens no page is wider than the window, and in no figure do texts overlap or
 // leave it.
 func TestPageInBrowser(t *testing.T) {
+	testkit.WithoutRace(t)
 	for name, table := range pageTables() {
 		page := written(t, table, "html", Options{AllTests: true})
 		for _, width := range []int{1280, 420} {
@@ -42,6 +44,7 @@ var overfull = regexp.MustCompile(`Overfull \\hbox \(([0-9.]+)pt too wide\)[^\n]
 // TestLaTeXCompiles: LaTeX makes a document of each report, with its figures, in which nothing goes far beyond its
 // margin.
 func TestLaTeXCompiles(t *testing.T) {
+	testkit.WithoutRace(t)
 	program, err := exec.LookPath("pdflatex")
 	if err != nil {
 		t.Skip(err)

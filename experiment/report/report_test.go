@@ -17,8 +17,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 var (
@@ -107,6 +109,7 @@ func TestGolden(t *testing.T) {
 // TestNoTimes: two runs that differ in times alone give the same bytes without them, in every
 // format, whatever the order of their cells.
 func TestNoTimes(t *testing.T) {
+	testkit.WithoutRace(t)
 	other := sample()
 	for i := range other.Cells {
 		other.Cells[i].Seconds *= 1.7
