@@ -62,7 +62,7 @@ var layers = []struct {
 		"internal/local", "jobrun", "worker", "coordinator", "internal/bus", "internal/blobs", "internal/digests", "internal/version", "internal/num",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
-	{"internal/harness/testkit", []string{"internal/harness/freeport", "coordinator", "internal/bus", "dataset"}}, // for tests: nobody above may import it
+	{"internal/harness/testkit", []string{"internal/harness/freeport", "coordinator", "internal/bus", "protocol", "dataset"}}, // for tests: nobody above may import it
 	{"internal/harness/testkit/scaletest", []string{
 		"internal/harness/testkit", "internal/local", "engine", "round", "algorithms", "dataset", "internal/num",
 	}},

@@ -7,13 +7,17 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Leading opens the store of a cluster of one, coordinator "a", which leads, and returns the
 // epoch. It is closed with the test.
 func Leading(t testing.TB) (s *store.Store, epoch uint64) {
 	t.Helper()
-	s, err := store.Open(store.Config{ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
+	s, err := store.Open(store.Config{
+		ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
+		Heartbeat: protocol.MinHeartbeat, // its election is over at once: nobody else stands
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
