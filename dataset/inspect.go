@@ -17,7 +17,7 @@ type Inspection struct {
 	// FeatureColumns describes each feature; empty if there are more than maxStatsColumns.
 	FeatureColumns []ColumnSummary `json:"feature_columns"`
 	LabelColumns   []ColumnSummary `json:"label_columns"`
-	// LabelSums describes the sums of the labels of the rows; nil without labels.
+	// LabelSums describes the sums of the labels of the rows; nil without labels, or where no sum is finite.
 	LabelSums *SumSummary    `json:"label_sums,omitempty"`
 	Missing   MissingSummary `json:"missing"`
 	Suspects  []Suspect      `json:"suspects"`
@@ -34,7 +34,7 @@ type ColumnSummary struct {
 	Missing int      `json:"missing"`
 }
 
-// SumSummary describes the sums of the rows' label degrees.
+// SumSummary describes the sums of the rows' label degrees, where they are finite.
 type SumSummary struct {
 	Least float64 `json:"least"`
 	Most  float64 `json:"most"`
@@ -85,6 +85,7 @@ type inspector struct {
 	labels      []columnStats
 	sums        SumSummary
 	rows        int // with labels
+	summed      int // rows in the range of sums
 	read        int
 	missing     MissingSummary
 	nonFinite   nonFiniteValues
@@ -147,6 +148,17 @@ func (s *inspector) countMissing(r *Row) {
 	}
 }
 
+// addSum widens the range of the sums, of which an infinite one is no part: JSON has no such number.
+func (s *inspector) addSum(sum float64) {
+	if math.IsInf(sum, 0) || math.IsNaN(sum) {
+		return
+	}
+	if s.summed++; s.summed == 1 {
+		s.sums.Least, s.sums.Most = sum, sum
+	}
+	s.sums.Least, s.sums.Most = min(s.sums.Least, sum), max(s.sums.Most, sum)
+}
+
 func (s *inspector) addLabels(r *Row) {
 	if len(r.Labels) == 0 {
 		return
@@ -156,15 +168,8 @@ func (s *inspector) addLabels(r *Row) {
 		s.labels[i].add(v)
 		sum, negative = sum+v, negative || v < 0
 	}
-	if s.rows++; s.rows == 1 {
-		s.sums.Least, s.sums.Most = sum, sum
-	}
-	if sum < s.sums.Least {
-		s.sums.Least = sum
-	}
-	if sum > s.sums.Most {
-		s.sums.Most = sum
-	}
+	s.rows++
+	s.addSum(sum)
 	off := !(math.Abs(sum-1) <= s.limit)
 	if s.o.Normalize {
 		off = !(sum > 0)

@@ -9,8 +9,32 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 )
+
+// Infinite labels are in the warnings, and in no range: JSON has no such numbers.
+func TestInspectInfiniteLabels(t *testing.T) {
+	for rows, want := range map[string]*SumSummary{
+		"1,inf,0.5\n2,0.5,0.4\n3,0.5,0.5\n4,-inf,1\n": {Least: 0.9, Most: 1, Off: 3, FirstOff: 0},
+		"1,inf,0.5\n": nil,
+	} {
+		f, err := Inspect(writeFile(t, "a.csv", "x,label_c,label_d\n"+rows), OpenOptions{}, ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := json.Marshal(f); err != nil {
+			t.Errorf("%q: %v", rows, err)
+		}
+		if diff := cmp.Diff(want, f.LabelSums); diff != "" {
+			t.Errorf("%q: %s", rows, diff)
+		}
+		if all := strings.Join(f.Warnings, "\n"); !strings.Contains(all, "row 0, label 0") {
+			t.Errorf("%q does not name the first infinite label", all)
+		}
+	}
+}
 
 func TestInspect(t *testing.T) {
 	path := writeFile(t, "a.csv", "id;x;label_c;label_d\n1;1,5;0,25;0,75\n2;NA;0,5;0,4\n3;-2;;1\n4;0;-1;2\n")

@@ -27,7 +27,7 @@ func (s *inspector) finish() *Inspection {
 	} else if s.rows > 0 && s.features.correlations == nil {
 		found.Notes = append(found.Notes, "too many features and labels to look for copies of labels among the features")
 	}
-	if s.rows > 0 {
+	if s.summed > 0 {
 		found.LabelSums = &s.sums
 	}
 	found.Warnings = append(warnings(found.Suspects), s.faults()...)

@@ -145,10 +145,14 @@ func asTheyAre(dst []float64, r *Row) error {
 func (d *derivedLabels) useAges(o *LabelOptions) {
 	file := d.info.File
 	d.info.Labels, d.info.LabelNames = o.High-o.Low+1, nil // named by scaled
+	within := func(age float64) bool { return age >= float64(o.Low) && age <= float64(o.High) }
+	if d.info.HasValues { // the last number of the scale goes up to the next one, as each does
+		within = func(age float64) bool { return age >= float64(o.Low) && age < float64(o.High+1) }
+	}
 	d.derive = func(dst []float64, r *Row) error {
 		age := r.Labels[0]
 		r.raw = r.Labels
-		if !(age >= float64(o.Low) && age <= float64(o.High)) {
+		if !within(age) {
 			return rowErrorf(file, r.Number, "the number %v is not within the range %d to %d", age, o.Low, o.High)
 		}
 		gaussian(dst, age, o.Sigma, o.Low)
@@ -160,7 +164,7 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 // subtracts the greatest exponent from all, so that a small sigma does not make every
 // degree 0.
 func gaussian(dst []float64, mean, sigma float64, low int) {
-	nearest := math.Floor(mean+0.5) - mean
+	nearest := min(math.Floor(mean+0.5), float64(low+len(dst)-1)) - mean
 	scale := 1 / (2 * float64(sigma*sigma))
 	sum := 0.0
 	for k := range dst {

@@ -53,6 +53,35 @@ func TestAgeWithSmallSigma(t *testing.T) {
 	}
 }
 
+// Where the age is the exact number, the last one of the scale has all ages up to the next.
+func TestExactAges(t *testing.T) {
+	o := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 2, Low: 0, High: 69}, Beside: BesideOptions{Values: "age"}}
+	src, err := openFile(t, "a.csv", "f,age\n1,69.5\n", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := collect(t, src)[0]
+	if ratio, want := r.Labels[68]/r.Labels[69], math.Exp((0.25-2.25)/8); r.Value != 69.5 || math.Abs(ratio-want) > 1e-12 {
+		t.Errorf("value %v, degree of 68 over that of 69 %v, want %v", r.Value, ratio, want)
+	}
+	o.Labels.Sigma = 0.001
+	if src, err = openFile(t, "a.csv", "f,age\n1,69.9\n", o); err != nil {
+		t.Fatal(err)
+	}
+	if got := collect(t, src)[0].Labels; got[69] != 1 {
+		t.Errorf("%v", got[66:])
+	}
+	for _, age := range []string{"70", "-0.5"} {
+		src, err := openFile(t, "a.csv", "f,age\n1,"+age+"\n", o)
+		if err == nil {
+			err = src.Scan(func(*Row) error { return nil })
+		}
+		if err == nil || !strings.Contains(err.Error(), age+" is not within the range 0 to 69") {
+			t.Errorf("age %s: %v", age, err)
+		}
+	}
+}
+
 func TestAgeErrors(t *testing.T) {
 	good := LabelOptions{Kind: Age, Sigma: 2, Low: 0, High: 69}
 	for content, says := range map[string]string{

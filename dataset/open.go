@@ -101,16 +101,16 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if err := o.checkImages(); err != nil {
 		return nil, err
 	}
-	kind, err := kindOf(path, &o)
-	if err != nil {
-		return nil, err
-	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
 		return nil, fmt.Errorf("%s: a folder, not a data file", path)
+	}
+	kind, err := kindOf(path, &o)
+	if err != nil {
+		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: a pipe or a device, which cannot be read twice; give it as stdin (-), with --data-format", path)
