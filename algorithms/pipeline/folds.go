@@ -38,6 +38,17 @@ func Child(j *round.Job, fold int) *round.Job {
 	return &child
 }
 
+// NameFold says which fold, or which group that is tested, an error of a child job of parent is of.
+func NameFold(parent, child *round.Job, m *dataset.Manifest, err error) error {
+	if err == nil || parent.Folds == 0 {
+		return err
+	}
+	if group := testedGroup(child, m); group != "" {
+		return fmt.Errorf("without the group %q: %w", group, err)
+	}
+	return fmt.Errorf("fold %d: %w", child.Split.Fold, err)
+}
+
 // ChildOf returns the job of a unit of a round of child jobs: a fold, a cell, or what the job's
 // algorithm says. Errors are the algorithm's, or say that there is no such cell.
 func ChildOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {

@@ -213,6 +213,7 @@ func (r *runner) children(job *jobrun.Job) childRunner {
 	return func(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 		o.Points = points
 		part, err := r.child(ctx, j, o)
+		err = pipeline.NameFold(job.Spec, j, job.Data.Manifest, err)
 		if cells != nil && ofCell(ctx, err) {
 			return pipeline.FailedOutcome(err).Encode()
 		}
