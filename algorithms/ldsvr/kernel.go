@@ -32,6 +32,7 @@ const (
 var (
 	_ round.SumKernel     = (*kernel)(nil)
 	_ round.CollectKernel = (*kernel)(nil)
+	_ round.Demanding     = (*kernel)(nil)
 )
 
 // kernel is the workers' half. It is shared by lanes.
@@ -49,6 +50,15 @@ type landmarks struct {
 }
 
 func newKernel(j *learner.Job[Config]) *kernel { return &kernel{job: j} }
+
+// Demand implements round.Demanding: the matrices of an exact fit.
+func (k *kernel) Demand() (bytes int64, what string) {
+	if k.job.Config.Landmarks > 0 {
+		return 0, ""
+	}
+	n := int64(min(k.job.Manifest.Rows, 1<<27)) // the product of more would be too large a number
+	return 2 * 8 * n * n, fmt.Sprintf("two matrices of %d×%d numbers of an exact fit; the setting landmarks, such as 512, needs none of them", n, n)
+}
 
 // scratch is the working memory of a lane.
 type scratch struct {

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// An exact fit that takes more memory than is allowed is refused, and says what takes less.
+func TestExactFitsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "x.csv", 40, 1)
+	for memory, refused := range map[string]bool{"25599": true, "25600": false} { // 16 bytes for each of 40 x 40 pairs
+		e := coppice(t, "train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "ldsvr", "--memory", memory)
+		if (e.code == exitFailed) != refused || refused && !strings.Contains(e.stderr, "landmarks") {
+			t.Errorf("--memory %s: exit code %d, %s", memory, e.code, e.stderr)
+		}
+	}
+	works(t, "train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "ldsvr", "--memory", "1KiB", "--set", "landmarks=10")
+}
