@@ -36,6 +36,9 @@ func (s *serveFlags) start(a *app) (context.Context, *slog.Logger, context.Cance
 	if a.json {
 		handler = slog.NewJSONHandler(a.stderr, options)
 	}
+	if level > slog.LevelDebug {
+		handler = newSeldom(handler)
+	}
 	ctx, cancel := context.WithCancel(a.ctx)
 	if s.DieWithStdin {
 		go func() {
