@@ -26,6 +26,7 @@ type report struct {
 	Cells   []int  `json:",omitempty"` // phase·faults + fault, for each cell hit
 	Entries int
 	Virtual time.Duration
+	NotRun  int `json:",omitempty"`
 }
 
 const reportMark = "simulated "
@@ -47,7 +48,7 @@ func runShard(t *testing.T) {
 	for seed := k + 1; seed <= *seeds; seed += n {
 		(&report{Seed: uint64(seed)}).print()
 		r, story := simulateTraced(t, uint64(seed))
-		out := report{Seed: uint64(seed), Ended: true, Entries: r.Entries, Virtual: r.Virtual}
+		out := report{Seed: uint64(seed), Ended: true, Entries: r.Entries, Virtual: r.Virtual, NotRun: r.NotRun}
 		for c, hits := range r.Cells {
 			for range hits {
 				out.Cells = append(out.Cells, int(c.Phase)*int(faults)+int(c.Fault))
@@ -89,6 +90,7 @@ type total struct {
 	seeds   int
 	entries int
 	virtual time.Duration
+	notRun  int
 	cells   map[Cell]int
 	broken  []string
 	stop    context.CancelFunc // of all shards
@@ -172,6 +174,7 @@ func (s *total) add(r *report) {
 	s.seeds++
 	s.entries += r.Entries
 	s.virtual += r.Virtual
+	s.notRun += r.NotRun
 	for _, c := range r.Cells {
 		s.cells[Cell{Phase(c / int(faults)), Fault(c % int(faults))}]++
 	}

@@ -59,7 +59,8 @@ type Sim struct {
 	gone     map[uint64]bool       // jobs that were deleted
 	refs     map[uint64]*reference // by job
 	ended    map[round.Cell]uint64 // the job in which a cell of the experiment ended
-	records  map[unitOf]uint64     // the entry that recorded a unit of a job of cells
+	records  map[unitOf]uint64     // the entry that recorded a unit of a job of cells, or that it is not run
+	notRun   map[unitOf]bool       // units that are not run, since their budget is used up
 	promised []ack
 	heard    map[*host]uint64 // the highest epoch that a worker's life was sent
 	orders   map[order]bool   // of an epoch that was over
@@ -71,6 +72,7 @@ type Result struct {
 	Cells     map[Cell]int
 	Entries   int           // of the log
 	Virtual   time.Duration // that the run took
+	NotRun    int           // units that budgets left out
 }
 
 // Run runs the simulation of a seed, in the bubble of the caller, with its disks
@@ -84,7 +86,7 @@ func Run(seed uint64, dir string, out func(format string, args ...any)) (*Result
 		seed: seed, dir: dir, out: out, given: given, dice: newDice(seed, "faults"),
 		net: newNetwork(seed), began: time.Now(), failed: make(chan struct{}),
 		hit: make(map[Cell]int), last: make(map[uint64]*state.Job), deleting: make(map[uint64]bool), gone: make(map[uint64]bool), refs: make(map[uint64]*reference),
-		ended: make(map[round.Cell]uint64), records: make(map[unitOf]uint64),
+		ended: make(map[round.Cell]uint64), records: make(map[unitOf]uint64), notRun: make(map[unitOf]bool),
 		heard: make(map[*host]uint64), orders: make(map[order]bool), stopped: make(chan struct{}),
 	}
 	s.net.tap = s.arrives
@@ -95,7 +97,7 @@ func Run(seed uint64, dir string, out func(format string, args ...any)) (*Result
 	watching.Store(&w)
 	defer watching.Store(nil)
 	s.run()
-	r := &Result{Violation: s.broken, Cells: s.hit, Entries: len(s.log.after(0)), Virtual: time.Since(s.began)}
+	r := &Result{Violation: s.broken, Cells: s.hit, Entries: len(s.log.after(0)), Virtual: time.Since(s.began), NotRun: len(s.notRun)}
 	return r, nil
 }
 
@@ -176,6 +178,9 @@ func (s *Sim) useIt(ctx context.Context) {
 		p := studyPlan{after: s.dice.between(0, 500*time.Millisecond), extend: s.dice.between(0, time.Second)}
 		if s.dice.chance(0.5) {
 			p.cancel = s.dice.between(1, 700*time.Millisecond)
+		}
+		if s.dice.chance(0.5) {
+			p.budget = s.dice.between(1, maxBudget)
 		}
 		all.Go(func() { s.useStudy(ctx, p) })
 	}

@@ -113,6 +113,10 @@ func runAll(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d cells of fault and phase were hit, the rarest %d times", len(Cells())-len(missed), len(Cells()), least)
+	t.Logf("budgets left %d units out", sum.notRun)
+	if n >= matrixSeeds && sum.notRun == 0 {
+		t.Error("budgets left no unit out")
+	}
 	if n >= matrixSeeds && len(missed) > 0 {
 		t.Errorf("never hit: %s", strings.Join(missed, "; "))
 	}

@@ -27,6 +27,8 @@ const (
 	studyRows  = 3
 	studyFolds = 3
 	firstStudy = "study-0" // the token of its first submission
+	freeRows   = 1         // of the first submission, without a budget
+	maxBudget  = 250 * time.Millisecond
 )
 
 // studyJob is the job of some of the cells.
@@ -64,13 +66,21 @@ func studyCells(rows int) (list []round.Cell) {
 
 // placesOf lists which cells of the study a job's units are.
 func placesOf(j *round.Job) []round.Cell {
-	list := j.Cells.All()
+	list, rows := j.Cells.All(), rowsOf(j)
 	for i := range list {
+		list[i].Row = rows[list[i].Row]
+	}
+	return list
+}
+
+// rowsOf lists which rows of the study a job's rows are.
+func rowsOf(j *round.Job) (list []int) {
+	for i := range j.Cells.Rows {
 		var params canaryParams
-		if err := json.Unmarshal(j.Cells.Rows[list[i].Row].Params, &params); err != nil {
+		if err := json.Unmarshal(j.Cells.Rows[i].Params, &params); err != nil {
 			panic(fmt.Sprintf("sim: settings of a cell: %v", err))
 		}
-		list[i].Row = params.Row - 1
+		list = append(list, params.Row-1)
 	}
 	return list
 }
@@ -112,31 +122,47 @@ func (m *material) reference(j *round.Job) *reference {
 		found.parts = append(found.parts, blobs.Sum(m.study[at]))
 	}
 	r.rounds = []referenceRound{found}
+	r.digest = m.digestOf(j, encoded)
+	return r
+}
+
+// digestOf returns the digest of a job of cells with these outcomes.
+func (m *material) digestOf(j *round.Job, encoded [][]byte) string {
 	t, err := pipeline.New(j, m.manifest, nil)
 	if err == nil {
 		err = t.Fold(&round.Result{Collected: encoded})
 	}
+	var o *pipeline.Outcome
 	if err == nil {
-		var o *pipeline.Outcome
-		if o, err = t.Outcome(); err == nil {
-			r.digest = o.ModelDigest
-		}
+		o, err = t.Outcome()
 	}
 	if err != nil {
 		panic(fmt.Sprintf("sim: the cells of a study: %v", err))
 	}
-	return r
+	return o.ModelDigest
+}
+
+// wantedCells lists the outcomes of the cells of a job, by unit; empty: it is not run.
+func (s *Sim) wantedCells(job uint64) (encoded [][]byte) {
+	for u, at := range s.refs[job].cells {
+		if s.notRun[unitOf{job, uint32(u)}] {
+			encoded = append(encoded, nil)
+		} else {
+			encoded = append(encoded, s.given.study[at])
+		}
+	}
+	return encoded
 }
 
 // studyPlan is what the client of an experiment does: after how long it submits, extends, and cancels; 0: it does not
-// cancel.
-type studyPlan struct{ after, extend, cancel time.Duration }
+// cancel. budget bounds the computing of the rows of the first submission but for some; 0: it does not.
+type studyPlan struct{ after, extend, cancel, budget time.Duration }
 
 // useStudy submits an experiment, extends it by a row, cancels its jobs in some runs, and submits again what has not
 // ended, until all cells have.
 func (s *Sim) useStudy(ctx context.Context, p studyPlan) {
 	sleep(ctx, p.after)
-	index := s.submitCells(ctx, 0, studyCells(studyRows-1), 0)
+	index := s.submitCells(ctx, 0, studyCells(studyRows-1), 0, p.budget)
 	if p.cancel > 0 {
 		sleep(ctx, p.cancel)
 		index = max(index, s.cancelStudy(ctx, index))
@@ -148,20 +174,35 @@ func (s *Sim) useStudy(ctx context.Context, p studyPlan) {
 			return
 		}
 		if len(left) > 0 {
-			index = max(index, s.submitCells(ctx, n, left, index))
+			index = max(index, s.submitCells(ctx, n, left, index, 0))
 		}
 		sleep(ctx, heartbeat)
 	}
 }
 
+// bound gives the rows of a job but for the first ones a budget, which they share; 0: none.
+func bound(j *round.Job, budget time.Duration) {
+	if budget == 0 {
+		return
+	}
+	j.Cells.Budgets = []round.CellBudget{{Of: "canaries", Seconds: budget.Seconds()}}
+	for i, at := range rowsOf(j) {
+		if at >= freeRows {
+			j.Cells.Rows[i].Budget = 1
+		}
+	}
+}
+
 // submitCells submits cells as two jobs of one entry, where there are two, until that is acknowledged, and returns the entry's index.
-func (s *Sim) submitCells(ctx context.Context, n int, cells []round.Cell, before uint64) uint64 {
+func (s *Sim) submitCells(ctx context.Context, n int, cells []round.Cell, before uint64, budget time.Duration) uint64 {
 	e := protocol.ExperimentEntry{Name: studyName}
 	half := (len(cells) + 1) / 2
 	for i, some := range [][]round.Cell{cells[:half], cells[half:]} {
 		if len(some) > 0 {
+			j := studyJob(s.given.manifest, some)
+			bound(j, budget)
 			e.Jobs = append(e.Jobs, protocol.SubmitEntry{
-				Token: fmt.Sprintf("study-%d/%d", n, i), Name: fmt.Sprintf("%s.%d.%d", studyName, n, i), Dataset: dataName, Job: studyJob(s.given.manifest, some),
+				Token: fmt.Sprintf("study-%d/%d", n, i), Name: fmt.Sprintf("%s.%d.%d", studyName, n, i), Dataset: dataName, Job: j,
 			})
 		}
 	}
@@ -219,11 +260,15 @@ func (s *Sim) cellsLeft(index uint64, cells []round.Cell) (left []round.Cell, al
 		}
 		places := placesOf(j.Job)
 		for _, at := range places {
-			has[at] = has[at] || !j.State.Final() || j.State == protocol.Done
-			ended[at] = ended[at] || j.State == protocol.Done
+			has[at] = has[at] || !j.State.Final()
+		}
+		if j.State == protocol.Done {
+			s.endedIn(j, ended)
 		}
 		for p := range j.Collected {
-			ended[places[p.Unit]] = true
+			if p.WasRun() {
+				ended[places[p.Unit]] = true
+			}
 		}
 	}
 	all = true
@@ -236,6 +281,17 @@ func (s *Sim) cellsLeft(index uint64, cells []round.Cell) (left []round.Cell, al
 	return left, all
 }
 
+// endedIn notes the cells that have ended in a job that is done.
+func (s *Sim) endedIn(j *state.Job, ended map[round.Cell]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for u, at := range placesOf(j.Job) {
+		if !s.notRun[unitOf{j.ID, uint32(u)}] {
+			ended[at] = true
+		}
+	}
+}
+
 // unitOf names a unit of a job of cells.
 type unitOf struct {
 	job  uint64
@@ -244,6 +300,9 @@ type unitOf struct {
 
 // recorded notes that a cell has ended, by the entry at index: no other job has it then.
 func (s *Sim) recorded(index, job uint64, unit uint32) {
+	if s.notRun[unitOf{job, unit}] { // what came first stays
+		return
+	}
 	at := s.refs[job].cells[unit]
 	if of, was := s.ended[at]; was && of != job {
 		s.failLocked("again", "cell %+v of job %d had ended in job %d", at, job, of)
@@ -251,6 +310,21 @@ func (s *Sim) recorded(index, job uint64, unit uint32) {
 	s.ended[at] = job
 	if _, was := s.records[unitOf{job, unit}]; !was {
 		s.records[unitOf{job, unit}] = index
+	}
+}
+
+// withheld notes that units are not run, which have no result yet. Their rows have a budget.
+func (s *Sim) withheld(index uint64, e *protocol.WithholdEntry) {
+	j := s.last[e.Job].Job
+	for _, u := range e.Units {
+		of := unitOf{e.Job, u}
+		if _, was := s.records[of]; was {
+			continue
+		}
+		if cell, _ := j.Cells.At(int(u)); j.Cells.Rows[cell.Row].Budget == 0 {
+			s.failLocked("budget", "unit %d of job %d is not run, and has no budget", u, e.Job)
+		}
+		s.records[of], s.notRun[of] = index, true
 	}
 }
 
@@ -288,9 +362,12 @@ func (s *Sim) cells(was, j *state.Job, index uint64) {
 	now := make(map[uint32]digests.Digest)
 	for p := range j.Collected {
 		now[p.Unit] = p.Digest
+		if p.WasRun() == s.notRun[unitOf{j.ID, p.Unit}] {
+			s.failLocked("budget", "%v: unit %d is run: %v", j, p.Unit, p.WasRun())
+		}
 	}
 	for p := range was.Collected {
-		if now[p.Unit] != p.Digest {
+		if d, there := now[p.Unit]; !there || d != p.Digest {
 			s.failLocked("cells", "%v had the result %.12s of unit %d and has %.12s", j, p.Digest, p.Unit, now[p.Unit])
 		}
 	}
@@ -314,9 +391,9 @@ func (s *Sim) stored() {
 			}
 			parts = append(parts, some...)
 		}
-		for u, at := range s.refs[id].cells {
-			if u >= len(parts) || !bytes.Equal(parts[u], s.given.study[at]) {
-				s.failLocked("cells", "%v: the stored outcome of unit %d, cell %+v, is not the reference's", j, u, at)
+		for u, want := range s.wantedCells(id) {
+			if u >= len(parts) || !bytes.Equal(parts[u], want) {
+				s.failLocked("cells", "%v: the stored outcome of unit %d, cell %+v, is not the reference's", j, u, s.refs[id].cells[u])
 			}
 		}
 	}

@@ -114,6 +114,12 @@ var Bugs = []Bug{
 	{"recorded cells that the next leader has computed again", []Edit{
 		{"coordinator/jobs/jobs.go", "			if !p.lost.Contains(part.Digest) {", "			if !p.lost.Contains(part.Digest) && j.Job.Cells == nil {"},
 	}, nil},
+	{"a snapshot without the cells that a budget left out", []Edit{
+		{"coordinator/state/decode.go", "	if r.err == nil {\n		j.collected.push(p)\n", "	if r.err == nil && p.WasRun() {\n		j.collected.push(p)\n"},
+	}, nil},
+	{"another cell taken for one that a budget left out", []Edit{
+		{"coordinator/state/withhold.go", "Part{Round: e.Round, Unit: u, Of: of, Compute: e.Compute}", "Part{Round: e.Round, Unit: (u + 1) % of, Of: of, Compute: e.Compute}"},
+	}, nil},
 	{"cells stored in another's place", []Edit{
 		{"coordinator/jobs/cells.go", "		part, model, err := d.cell(ctx, o, unit)\n", "		part, model, err := d.cell(ctx, o, (unit+1)%o.CellCount)\n"},
 	}, nil},
