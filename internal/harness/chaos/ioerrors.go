@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
@@ -61,7 +62,7 @@ func tryBlockDisk() (err error) {
 	if err := newBlockDisk(filepath.Join(dir, "image"), disk); err != nil {
 		return err
 	}
-	return errors.Join(shutDown(disk), unmountDisk(disk))
+	return errors.Join(system.ShutDown(disk), unmountDisk(disk))
 }
 
 // ioErrors shuts the disk of a coordinator, the leader among them, or of a worker down.
@@ -83,7 +84,7 @@ func ioErrors(_ context.Context, s *strike) (func(context.Context) error, error)
 			return err
 		}
 		return s.kept(ctx, name)
-	}, shutDown(n.Dir)
+	}, system.ShutDown(n.Dir)
 }
 
 // mendDisk mounts the disk of a process again, which must not run.

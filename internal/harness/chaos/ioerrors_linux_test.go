@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/internal/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/worker"
 )
@@ -46,7 +47,7 @@ func TestBlockDisk(t *testing.T) {
 	if err := errors.Join(err, f.Sync()); err != nil {
 		t.Fatal(err)
 	}
-	if err := shutDown(n.Dir); err != nil {
+	if err := system.ShutDown(n.Dir); err != nil {
 		t.Fatal(err)
 	}
 	_, read := f.ReadAt(make([]byte, 1), 0)
@@ -81,7 +82,7 @@ func TestWorkerAfterAPowerCut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(f.Sync(), f.Close(), shutDown(n.Dir)); err != nil {
+			if err := errors.Join(f.Sync(), f.Close(), system.ShutDown(n.Dir)); err != nil {
 				t.Fatal(err)
 			}
 		})

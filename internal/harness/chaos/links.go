@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/internal/harness/chaos/proxy"
+	"github.com/coppice-ldl/coppice/internal/harness/chaos/system"
 )
 
 // port is what one of a coordinator's ports is for, and how far it is above the first.
@@ -53,7 +54,7 @@ func (l *proxies) add(name, reached, listens string) error {
 	l.closeOf(name)
 	l.before[name], l.servers[reached] = nil, listens
 	for k := range ports {
-		p, err := proxy.NewAt(above(reached, k), above(listens, k), dialler)
+		p, err := proxy.NewAt(above(reached, k), above(listens, k), system.Dialler)
 		if err != nil {
 			return fmt.Errorf("a proxy before %s: %w", name, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -74,7 +75,7 @@ func noPartitions(c *Config) string {
 	if c.Network != nil {
 		return ""
 	}
-	return noDiallers()
+	return system.NoDiallers()
 }
 
 // someFollowers draws n of the coordinators that follow.

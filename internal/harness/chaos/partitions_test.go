@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -31,7 +32,7 @@ func TestStall(t *testing.T) {
 // The kernel knows which socket is at the other end of a connection, and this process is
 // no child of its own.
 func TestDialler(t *testing.T) {
-	if reason := noDiallers(); reason != "" {
+	if reason := system.NoDiallers(); reason != "" {
 		t.Skip(reason)
 	}
 	l := testkit.Listen(t)
@@ -41,7 +42,7 @@ func TestDialler(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if name := dialler(c); name != "" {
+	if name := system.Dialler(c); name != "" {
 		t.Errorf("this process is %q", name)
 	}
 }

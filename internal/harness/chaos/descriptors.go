@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/coppice-ldl/coppice/internal/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
 
 // noLimits says why a process cannot be given other limits; empty: it can.
-func noLimits(*Config) string { return "" }
+func noLimits(*Config) string { return system.NoLimits() }
 
 // fewDescriptors has a process open no more files and connections than it has, and later
 // as many as before.
@@ -37,13 +36,8 @@ func fewDescriptors(_ context.Context, s *strike) (func(context.Context) error, 
 // limitDescriptors sets how many files and connections a process may have, and returns
 // how many it was before.
 func limitDescriptors(n *proc.Node, most uint64) (before uint64, err error) {
-	var old unix.Rlimit
-	if err := unix.Prlimit(n.Pid(), unix.RLIMIT_NOFILE, nil, &old); err != nil {
+	if before, err = system.LimitDescriptors(n.Pid(), most); err != nil {
 		return 0, fmt.Errorf("the limits of %s: %w", n.Name, err)
 	}
-	limit := unix.Rlimit{Cur: most, Max: old.Max}
-	if err := unix.Prlimit(n.Pid(), unix.RLIMIT_NOFILE, &limit, nil); err != nil {
-		return 0, fmt.Errorf("the limits of %s: %w", n.Name, err)
-	}
-	return old.Cur, nil
+	return before, nil
 }

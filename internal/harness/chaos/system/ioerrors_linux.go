@@ -1,4 +1,4 @@
-package chaos
+package system
 
 import (
 	"errors"
@@ -15,9 +15,9 @@ const (
 	withoutFlush    = 2
 )
 
-// shutDown makes every read, write and sync on the file system of a folder an
+// ShutDown makes every read, write and sync on the file system of a folder an
 // input/output error.
-func shutDown(dir string) error {
+func ShutDown(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package chaos
+package system
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// noDiallers says why this machine does not tell who dialled; empty: it does.
-func noDiallers() string {
+// NoDiallers says why this machine does not tell who dialled; empty: it does.
+func NoDiallers() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err.Error()
@@ -33,9 +33,9 @@ func noDiallers() string {
 	return ""
 }
 
-// dialler returns the --id of the process, a child of this one, that is at the other
+// Dialler returns the --id of the process, a child of this one, that is at the other
 // end of a connection over loopback; empty: another process, or it has closed it.
-func dialler(c net.Conn) string {
+func Dialler(c net.Conn) string {
 	n, err := inode(c.RemoteAddr().(*net.TCPAddr), c.LocalAddr().(*net.TCPAddr))
 	if err != nil {
 		return ""

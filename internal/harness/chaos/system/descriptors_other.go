@@ -1,0 +1,11 @@
+//go:build !linux
+
+package system
+
+import "errors"
+
+// NoLimits says why a process cannot be given other limits; empty: it can.
+func NoLimits() string { return "only Linux changes the limits of a process that runs" }
+
+// LimitDescriptors is for Linux.
+func LimitDescriptors(int, uint64) (uint64, error) { return 0, errors.ErrUnsupported }
