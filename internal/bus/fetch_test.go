@@ -150,6 +150,7 @@ func (w *fullDisk) Write(b []byte) (int, error) {
 
 // Pieces that get lost are asked for again.
 func TestFetchBlobLosesPieces(t *testing.T) {
+	t.Parallel() // it waits
 	s := startServer(t, ServerOptions{Name: "a"})
 	h := holds{}
 	b := message(4<<20, 1)

@@ -287,6 +287,7 @@ func TestRights(t *testing.T) {
 // Connections that say nothing do not keep others out for longer than they may take
 // to introduce themselves, and those that listen to nothing make room.
 func TestCrowd(t *testing.T) {
+	t.Parallel() // it waits
 	const most = 20
 	s := startServer(t, ServerOptions{Name: "a", Connections: most})
 	own := connect(t, Options{Server: s})

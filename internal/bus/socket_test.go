@@ -65,6 +65,7 @@ func TestThinLink(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes longer than a write of the server may")
 	}
+	t.Parallel() // it waits
 	s := startServer(t, ServerOptions{Name: "a"})
 	var n counts
 	c := connect(t, Options{URLs: []string{thin(t, strings.TrimPrefix(s.ClientURL(), "nats://"), 1<<20)}, Ping: DefaultPing, Traffic: &n})
