@@ -17,7 +17,7 @@ type evaluateCmd struct {
 	Data      string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
 	PerRow    bool   `help:"Give the measures of each row as well, as CSV."`
 	Confusion bool   `help:"Print the confusion matrix of a model of classes as well; -o json has it anyway."`
-	Measures  string `default:"ten" enum:"ten,all" help:"ten: the usual measures; all: Spearman, Jensen-Shannon, zero-one loss and error probability as well, but not of each row."`
+	Measures  string `default:"ten" enum:"ten,all" help:"ten: the usual measures; all: Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
 	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does."`
 	Out       string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
 	Figures   string `placeholder:"DIR" help:"Draw to folder DIR, each as .svg and .png: predicted beside true distributions of some rows, the cumulative score of numbers, the confusion matrix of classes, a colour map of three labels on a grid."`
@@ -192,6 +192,8 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 		return err
 	}
 	model, baseline := make([]float64, e.plan.Width()), make([]float64, e.plan.Width())
+	var ofModel, ofMean []float64
+	_, noRow := rows.(noRows)
 	err = m.predict(src, o, func(p *predicted) error {
 		for i := range p.rows.N {
 			e.plan.Add(model, p.rows, i, p.row(i))
@@ -200,8 +202,12 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 				continue
 			}
 			e.shown.take(p, i)
+			if noRow {
+				continue
+			}
 			label := p.rows.Label(i)
-			if err := rows.take(p.name(i), measures.ClippedRow(label, p.row(i), e.plan.Clip), measures.ClippedRow(label, mean, e.plan.Clip)); err != nil {
+			ofModel, ofMean = rowValues(ofModel, e.plan, label, p.row(i)), rowValues(ofMean, e.plan, label, mean)
+			if err := rows.take(p.name(i), ofModel, ofMean); err != nil {
 				return err
 			}
 		}

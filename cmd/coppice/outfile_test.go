@@ -91,7 +91,8 @@ func TestOutputFormats(t *testing.T) {
 		columns []string
 	}{
 		{[]string{"predict", "--model", model, "--data", data}, "predictions", []string{"happy", "sad", "angry"}},
-		{[]string{"evaluate", "--model", model, "--data", data, "--per-row"}, "measures", rowColumns()},
+		{[]string{"evaluate", "--model", model, "--data", data, "--per-row"}, "measures", rowColumns(&measures.Plan{})},
+		{[]string{"evaluate", "--model", model, "--data", data, "--per-row", "--measures", "all"}, "measures", rowColumns(&measures.Plan{More: true})},
 	} {
 		out := func(name string, more ...string) string {
 			path := filepath.Join(dir, name)
@@ -129,8 +130,8 @@ func TestOutputFormats(t *testing.T) {
 			}
 		}
 	}
-	if len(rowColumns()) != 2*measures.Count {
-		t.Errorf("%d columns", len(rowColumns()))
+	if ten, all := rowColumns(&measures.Plan{}), rowColumns(&measures.Plan{More: true}); len(ten) != 2*measures.Count || len(all) != 2*(measures.Count+measures.CountMore) {
+		t.Errorf("%d and %d columns", len(ten), len(all))
 	}
 	set := filepath.Join(dir, "set.csv")
 	works(t, "dataset", "generate", "--rows", "20", "--out", set)

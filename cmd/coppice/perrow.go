@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
@@ -15,7 +16,7 @@ import (
 
 // rowSink takes the measures of each row.
 type rowSink interface {
-	take(row string, model, mean measures.Row) error
+	take(row string, model, mean []float64) error // by the names of rowNames
 	end() error
 	discard() // does nothing after end
 }
@@ -31,7 +32,7 @@ func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink
 	case a.json:
 		return &jsonRows{e: e}, nil
 	}
-	return newCSVRows(a.stdout, tableFollows{stdoutFile{a.stdout}}), nil
+	return newCSVRows(a.stdout, tableFollows{stdoutFile{a.stdout}}, rowColumns(e.plan)), nil
 }
 
 func (c *evaluateCmd) perRowFile(a *app, e *evaluation, src dataset.Source) (rowSink, error) {
@@ -46,7 +47,7 @@ func (c *evaluateCmd) perRowFile(a *app, e *evaluation, src dataset.Source) (row
 	e.Out = c.Out
 	switch format {
 	case dataset.NPZ:
-		r, err := newNPZRows(out, src)
+		r, err := newNPZRows(out, src, rowColumns(e.plan))
 		if err != nil {
 			out.discard()
 			return nil, err
@@ -54,9 +55,9 @@ func (c *evaluateCmd) perRowFile(a *app, e *evaluation, src dataset.Source) (row
 		return r, nil
 	case dataset.CSVGZ:
 		z := gzip.NewWriter(out)
-		return newCSVRows(z, zipped{out, z}), nil
+		return newCSVRows(z, zipped{out, z}, rowColumns(e.plan)), nil
 	}
-	return newCSVRows(out, out), nil
+	return newCSVRows(out, out, rowColumns(e.plan)), nil
 }
 
 // zipped is an output behind gzip.
@@ -82,37 +83,61 @@ func (t tableFollows) commit() error {
 
 type noRows struct{}
 
-func (noRows) take(string, measures.Row, measures.Row) error { return nil }
-func (noRows) end() error                                    { return nil }
-func (noRows) discard()                                      {}
+func (noRows) take(string, []float64, []float64) error { return nil }
+func (noRows) end() error                              { return nil }
+func (noRows) discard()                                {}
 
 type jsonRows struct {
 	noRows
 	e *evaluation
 }
 
-func (r *jsonRows) take(row string, model, mean measures.Row) error {
-	r.e.PerRow = append(r.e.PerRow, rowMeasures{row, byName(model), byName(mean)})
+func (r *jsonRows) take(row string, model, mean []float64) error {
+	names := rowNames(r.e.plan)
+	r.e.PerRow = append(r.e.PerRow, rowMeasures{row, byName(names, model), byName(names, mean)})
 	return nil
 }
 
-func byName(r measures.Row) map[string]float64 {
-	m := make(map[string]float64, len(r))
-	for i, v := range r {
-		m[measures.All[i].Name] = v
+func byName(names []string, values []float64) map[string]float64 {
+	m := make(map[string]float64, len(values))
+	for i, v := range values {
+		m[names[i]] = v
 	}
 	return m
 }
 
-// rowColumns names what is written of each row: the model's measures, then the mean
-// predictor's with the prefix mean_.
-func rowColumns() (names []string) {
-	for _, prefix := range []string{"", "mean_"} {
-		for _, m := range measures.All {
-			names = append(names, prefix+m.Name)
-		}
+// rowNames lists the measures of a row of distributions: the ten, and the others where the plan has them.
+func rowNames(p *measures.Plan) (names []string) {
+	all := measures.All
+	if p.More {
+		all = slices.Concat(all, measures.More)
+	}
+	for _, m := range all {
+		names = append(names, m.Name)
 	}
 	return names
+}
+
+// rowValues puts the measures of a row, by rowNames, into dst, and returns it.
+func rowValues(dst []float64, p *measures.Plan, label, predicted []float32) []float64 {
+	ten := measures.ClippedRow(label, predicted, p.Clip)
+	dst = append(dst[:0], ten[:]...)
+	if p.More {
+		more := measures.MoreOfRow(label, predicted, p.Clip)
+		dst = append(dst, more[:]...)
+	}
+	return dst
+}
+
+// rowColumns names what is written of each row: the model's measures, then the mean
+// predictor's with the prefix mean_.
+func rowColumns(p *measures.Plan) []string {
+	names := rowNames(p)
+	columns := slices.Clone(names)
+	for _, name := range names {
+		columns = append(columns, "mean_"+name)
+	}
+	return columns
 }
 
 // csvRows writes a line for each row.
@@ -123,16 +148,16 @@ type csvRows struct {
 	file   output
 }
 
-func newCSVRows(w io.Writer, end output) *csvRows {
+func newCSVRows(w io.Writer, end output, columns []string) *csvRows {
 	buffer := bufio.NewWriter(w)
 	r := &csvRows{buffer: buffer, out: csv.NewWriter(buffer), file: end}
-	r.out.Write(append([]string{"row"}, rowColumns()...)) // an error comes again at end
+	r.out.Write(append([]string{"row"}, columns...)) // an error comes again at end
 	return r
 }
 
-func (r *csvRows) take(row string, model, mean measures.Row) error {
+func (r *csvRows) take(row string, model, mean []float64) error {
 	r.record = append(r.record[:0], row)
-	for _, of := range []measures.Row{model, mean} {
+	for _, of := range [][]float64{model, mean} {
 		for _, v := range of {
 			r.record = append(r.record, strconv.FormatFloat(v, 'g', -1, 64))
 		}
@@ -157,27 +182,28 @@ type npzRows struct {
 	archive    *npy.Archive
 	out        *npy.Writer[float64]
 	src        dataset.Source
+	columns    []string
 	rows, done int
 	file       output
 }
 
-func newNPZRows(file output, src dataset.Source) (*npzRows, error) {
+func newNPZRows(file output, src dataset.Source, columns []string) (*npzRows, error) {
 	rows, err := dataset.CountRows(src)
 	if err != nil {
 		return nil, err
 	}
-	r := &npzRows{archive: npy.NewArchive(file), src: src, rows: rows, file: file}
-	r.out, err = r.archive.Doubles("measures", rows, len(rowColumns()))
+	r := &npzRows{archive: npy.NewArchive(file), src: src, columns: columns, rows: rows, file: file}
+	r.out, err = r.archive.Doubles("measures", rows, len(columns))
 	return r, err
 }
 
-func (r *npzRows) take(_ string, model, mean measures.Row) error {
+func (r *npzRows) take(_ string, model, mean []float64) error {
 	r.done++
-	return cmp.Or(r.out.Write(model[:]), r.out.Write(mean[:]))
+	return cmp.Or(r.out.Write(model), r.out.Write(mean))
 }
 
 func (r *npzRows) end() error {
-	err := cmp.Or(r.out.Flush(), sameRows(r.done, r.rows), r.archive.List("measure_names", rowColumns()))
+	err := cmp.Or(r.out.Flush(), sameRows(r.done, r.rows), r.archive.List("measure_names", r.columns))
 	if err == nil {
 		err = writeRows(r.archive, r.src, r.rows)
 	}
