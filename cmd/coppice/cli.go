@@ -14,7 +14,7 @@ const description = "Coppice trains label distribution learning models on many m
 
 // cli is the grammar of the command line.
 type cli struct {
-	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"What to print: text or json; job curve also csv, job watch also jsonl. JSON is one value on stdout; progress and logs go to stderr."`
+	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"What to print: text or json; job curve also csv, train and job watch also jsonl. JSON is one value on stdout; progress and logs go to stderr."`
 
 	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags; see coppice config --help."`
 	ShowVersion versionFlag `name:"version" help:"Print the version and stop."`

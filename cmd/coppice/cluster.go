@@ -216,6 +216,7 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 // leader or is away meanwhile. Interrupted, it says that the job goes on.
 func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
 	m := newMeter(a.stderr)
+	m.told = a.newProgressLines()
 	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
 	m.clear()
 	return last, left(j.Name, err)

@@ -45,7 +45,7 @@ func TestBashCompletion(t *testing.T) {
 		"coppice cluster tr":            "transfer trust",
 		"coppice -o json train --test":  "--test-fraction",
 		"coppice worker --log-level ":   "debug info warn error",
-		"coppice train --output=j":      "json",
+		"coppice train --output=j":      "json jsonl",
 		"coppice train --set leaf_f":    "leaf_first=",
 		"coppice train --algorithm str": "structrf",
 		"coppice help job w":            "watch",

@@ -35,7 +35,8 @@ type meter struct {
 	first       *round.Progress // as seen first: rates count from there
 	firstAt     time.Time
 	shown       bool
-	waits       string // what was said last of what is waited for
+	told        *progressLines // where programs read the progress of a job; nil: nowhere
+	waits       string         // what was said last of what is waited for
 	waitsAt     time.Time
 }
 
@@ -126,6 +127,7 @@ func (m *meter) training(p round.Progress) {
 	if m.first == nil {
 		m.first, m.firstAt = &p, now
 	}
+	m.told.put(p)
 	m.show(trainingLine(p, *m.first, now.Sub(m.firstAt)))
 }
 

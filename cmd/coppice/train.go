@@ -90,10 +90,7 @@ func (c *trainCmd) Run(a *app) error {
 	if err := line.write(r); err != nil {
 		return err
 	}
-	if err := drawResult(a, c.Figures, r, o); err != nil {
-		return err
-	}
-	return a.print(r, r.text)
+	return cmp.Or(a.printResult(r), drawResult(a, c.Figures, r, o)) // a figure that cannot be written takes no result away
 }
 
 // checkLocal refuses flags about this process where others train.
@@ -117,6 +114,7 @@ func (c *trainCmd) checkFiles(file *spec.File) error {
 func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *pipeline.Outcome, error) {
 	defer frugal()()
 	m := newMeter(a.stderr)
+	m.told = a.newProgressLines()
 	defer m.clear()
 	name, data, err := c.load(a, m, file)
 	if err != nil {
@@ -131,8 +129,9 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 			return nil, nil, err
 		}
 	}
-	start := time.Now()
-	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Memory: int64(c.Memory), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: m.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
+	start, shown := time.Now(), newPulse(m)
+	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Memory: int64(c.Memory), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
+	shown.stop()
 	if err != nil {
 		return nil, nil, err
 	}
