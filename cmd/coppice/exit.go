@@ -40,7 +40,7 @@ func (interrupted) Is(target error) bool { return target == context.Canceled }
 
 // failureOf describes an error of a command that ran under ctx.
 func failureOf(ctx context.Context, err error) failure {
-	f := failure{message(err), "failed", exitFailed}
+	f := failure{strings.ReplaceAll(message(err), "\n", "; "), "failed", exitFailed}
 	var refused *client.Error
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -94,10 +94,23 @@ func message(err error) string {
 		return plain.text
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
-	case errors.As(err, &p) && errors.Is(err, fs.ErrNotExist):
-		return strings.Replace(err.Error(), p.Error(), p.Path+": no such file or folder", 1)
+	case errors.As(err, &p):
+		return strings.Replace(err.Error(), p.Error(), p.Path+": "+reasonOf(p), 1)
 	}
 	return err.Error()
+}
+
+// reasonOf says what is wrong with a file.
+func reasonOf(err *fs.PathError) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "no such file or folder"
+	case errors.Is(err, syscall.EISDIR):
+		return "is a folder; give the name of a file"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "is no folder, or in none"
+	}
+	return err.Err.Error()
 }
 
 // wantsJSON reads off a command line that could not be parsed whether its error is to be

@@ -15,8 +15,8 @@ type namedFigure struct {
 	*figures.Figure
 }
 
-// checkFigures refuses a folder for figures that is a file, or is in no folder, before anything
-// is computed.
+// checkFigures refuses a folder for figures that is a file, is in no folder, or cannot be written,
+// before anything is computed.
 func checkFigures(flag, dir string) error {
 	if dir == "" {
 		return nil
@@ -25,12 +25,12 @@ func checkFigures(flag, dir string) error {
 		if !info.IsDir() {
 			return usagef("%s %s: is a file; give the name of a folder", flag, dir)
 		}
-		return nil
+		return writable(filepath.Join(dir, "figure.svg"))
 	}
 	if _, err := os.Stat(filepath.Dir(dir)); err != nil {
 		return usagef("%s %s: its folder does not exist", flag, dir)
 	}
-	return nil
+	return writable(dir)
 }
 
 // writeFigures writes each figure as SVG and as PNG; all of them are drawn before the first one

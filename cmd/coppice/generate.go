@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,14 +19,14 @@ import (
 )
 
 type generateCmd struct {
-	Kind     string  `enum:"artificial,random,ages,textures" default:"artificial" help:"artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels with a map of classes each, for dataset patches."`
-	Out      string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. Of --kind textures a folder, which gets the folders images and maps."`
-	Rows     *int    `placeholder:"N" help:"Rows (default: 2500; of --kind ages 2000)."`
-	Grid     int     `placeholder:"N" help:"Of --kind artificial: N x N points in the place of random rows, on which models can be shown by a colour map (evaluate --figures); the paper has 51."`
-	Features int     `placeholder:"N" help:"Features of --kind random (default: 100)."`
-	Labels   int     `placeholder:"N" help:"Labels of --kind random (default: 10)."`
-	Density  float64 `placeholder:"D" help:"Share of features of --kind random that are not 0 (default: 1)."`
-	Seed     string  `default:"1" help:"Seed."`
+	Kind     string   `enum:"artificial,random,ages,textures" default:"artificial" help:"artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels with a map of classes each, for dataset patches."`
+	Out      string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. Of --kind textures a folder, which gets the folders images and maps."`
+	Rows     *int     `placeholder:"N" help:"Rows (default: 2500; of --kind ages 2000)."`
+	Grid     int      `placeholder:"N" help:"Of --kind artificial: N x N points in the place of random rows, on which models can be shown by a colour map (evaluate --figures); the paper has 51."`
+	Features *int     `placeholder:"N" help:"Features of --kind random (default: 100)."`
+	Labels   *int     `placeholder:"N" help:"Labels of --kind random (default: 10)."`
+	Density  *float64 `placeholder:"D" help:"Share of features of --kind random that are not 0 (default: 1)."`
+	Seed     string   `default:"1" help:"Seed."`
 
 	formatFlag
 }
@@ -35,7 +37,7 @@ func (c *generateCmd) Run(a *app) error {
 	if err != nil {
 		return usagef("--seed %q: want a whole number from 0 to %d", c.Seed, uint64(math.MaxUint64))
 	}
-	if c.Kind != "random" && (c.Features != 0 || c.Labels != 0 || c.Density != 0) {
+	if c.Kind != "random" && (c.Features != nil || c.Labels != nil || c.Density != nil) {
 		return usagef("--features, --labels and --density belong to --kind random: the shape of the others is fixed")
 	}
 	switch {
@@ -143,14 +145,14 @@ func (c *generateCmd) textures(a *app, seed uint64) error {
 	}
 	set := patches.Textures(seed)
 	pictures, maps := filepath.Join(c.Out, "images"), filepath.Join(c.Out, "maps")
-	if err := errors.Join(os.MkdirAll(pictures, 0o777), os.MkdirAll(maps, 0o777)); err != nil {
-		return err
-	}
-	for i := range set.Len() {
-		name := set.NameOf(i) + ".png"
-		if err := errors.Join(writeImage(filepath.Join(pictures, name), set, i), writeClasses(filepath.Join(maps, name), set, i)); err != nil {
-			return err
+	_, missing := os.Stat(c.Out)
+	if err := writeTextures(a.ctx, set, pictures, maps); err != nil {
+		os.RemoveAll(pictures)
+		os.RemoveAll(maps)
+		if missing != nil {
+			os.Remove(c.Out) // unless the folder has anything else
 		}
+		return err
 	}
 	r := struct {
 		Images int    `json:"images"`
@@ -159,6 +161,20 @@ func (c *generateCmd) textures(a *app, seed uint64) error {
 	return a.print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "%s with a map each: %s, %s\n", plural(r.Images, "image"), pictures, maps)
 	})
+}
+
+// writeTextures writes each image to one folder and its map to another.
+func writeTextures(ctx context.Context, set patches.Set, pictures, maps string) error {
+	if err := cmp.Or(os.MkdirAll(pictures, 0o777), os.MkdirAll(maps, 0o777)); err != nil {
+		return err
+	}
+	for i := range set.Len() {
+		name := set.NameOf(i) + ".png"
+		if err := cmp.Or(ctx.Err(), writeImage(filepath.Join(pictures, name), set, i), writeClasses(filepath.Join(maps, name), set, i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newFolder refuses a path where there is something already, unless it is an empty folder.
@@ -215,9 +231,9 @@ func writeClasses(path string, set patches.Set, i int) error {
 }
 
 // orDefault returns v, or d where v is not given.
-func orDefault[T int | float64](v, d T) T {
-	if v == 0 {
+func orDefault[T int | float64](v *T, d T) T {
+	if v == nil {
 		return d
 	}
-	return v
+	return *v
 }

@@ -15,6 +15,9 @@ const mayBeEmpty = "empty"
 func checkGiven(line *kong.Context) error {
 	seen := make(map[*kong.Flag]bool)
 	for _, p := range line.Path {
+		if p.Positional != nil && isEmpty(line.Value(p).Interface()) {
+			return usagef("<%s> is empty", p.Positional.Name)
+		}
 		f := p.Flag
 		if f == nil || p.Resolved {
 			continue

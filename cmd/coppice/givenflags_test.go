@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // What a command line says twice, leaves empty or sends to one file twice is refused before
 // anything is done.
@@ -23,11 +26,24 @@ func TestGivenFlags(t *testing.T) {
 		{"an empty algorithm", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --algorithm=", 2, []string{"--algorithm has an empty value"}},
 		{"an empty server", nil, "job list --server=", 2, []string{"--server has an empty value"}},
 		{"a server that is a comma", nil, "job list --server ,", 2, []string{"--server has an empty value"}},
+		{"no labels generated", nil, "dataset generate --kind random --labels 0 --out @/x.csv", 2, []string{"0 labels"}},
+		{"no density", nil, "dataset generate --kind random --density 0 --out @/x.csv", 2, []string{"density 0"}},
+		{"a missing file of no kind", nil, "train --local --data @/yeast", 1, []string{"yeast: no such file"}},
+		{"a missing spec", nil, "experiment report @/none.yaml", 1, []string{"none.yaml", "no such file"}},
 		{"a report over its spec", map[string]string{"e.yaml": "name: e\n"}, "experiment run @/e.yaml --local --out @/e.yaml", 2, []string{"--out", "reads that file"}},
 		{"a report in no folder", map[string]string{"e.yaml": "name: e\n"}, "experiment run @/e.yaml --local --out @/no/r.html", 1, []string{"r.html", "folder does not exist"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { refused(t, test.files, test.args, test.code, test.says) })
+	}
+}
+
+// An empty argument is refused before anybody is asked.
+func TestEmptyArgument(t *testing.T) {
+	for _, args := range [][]string{{"job", "show", ""}, {"job", "delete", ""}, {"model", "show", ""}, {"dataset", "delete", ""}, {"experiment", "report", ""}} {
+		if e := coppice(t, args...); e.code != exitUsage || !strings.Contains(e.stderr, "is empty") {
+			t.Errorf("%q: exit code %d, %s", args, e.code, e.stderr)
+		}
 	}
 }
 

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -17,18 +19,39 @@ type modelCmd struct {
 	Delete   modelDeleteCmd   `cmd:"" help:"Delete a model of a cluster; its job stays, with its result."`
 }
 
-type modelListCmd struct{ serverFlags }
+type modelListCmd struct {
+	Limit int `default:"100" placeholder:"N" help:"List the N newest models. 0: all."`
+
+	serverFlags
+}
+
+// newest returns the last n of models in the order of their jobs, or all of them where n is 0.
+func newest(models []protocol.ModelInfo, n int) []protocol.ModelInfo {
+	models = slices.Clone(models)
+	slices.SortStableFunc(models, func(a, b protocol.ModelInfo) int { return cmp.Compare(a.Job, b.Job) })
+	if n > 0 && n < len(models) {
+		return models[len(models)-n:]
+	}
+	return models
+}
 
 // Run implements `coppice model list`.
 func (c *modelListCmd) Run(a *app) error {
+	if c.Limit < 0 {
+		return usagef("--limit %d: want 0 (all) or more", c.Limit)
+	}
 	cl, err := c.connect(a)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	models, err := cl.Models(a.ctx)
+	all, err := cl.Models(a.ctx)
 	if err != nil {
 		return err
+	}
+	models := newest(all, c.Limit)
+	if len(models) < len(all) {
+		defer a.note("the newest %s of %s; --limit 0 lists all", count(len(models)), plural(len(all), "model"))
 	}
 	if models == nil {
 		models = []protocol.ModelInfo{}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Images that are not all written are taken away; a folder that was there stays.
+func TestTexturesLeaveNothing(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	e := coppiceIn(ctx, "dataset", "generate", "--kind", "textures", "--out", filepath.Join(dir, "new"))
+	if left := contents(t, dir); e.code == exitOK || len(left) > 0 {
+		t.Errorf("exit code %d, %q is left", e.code, left)
+	}
+	e = coppiceIn(ctx, "dataset", "generate", "--kind", "textures", "--out", dir)
+	if left := contents(t, dir); e.code == exitOK || len(left) > 0 {
+		t.Errorf("exit code %d, %q is left in a folder that was there", e.code, left)
+	}
+}
+
+// A figure that cannot be written fails the command, but its result is printed.
+func TestResultWithoutFigures(t *testing.T) {
+	dir := t.TempDir()
+	figures := filepath.Join(dir, "figures")
+	if err := os.MkdirAll(filepath.Join(figures, "learning-curve.svg"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	e := coppice(t, "train", "--local", "--data", artificialFile(t, dir, "set.csv", 60, 1), "--algorithm", "structrf", "--set", "trees=3", "--figures", figures)
+	if e.code != exitFailed || !strings.Contains(e.stderr, "learning-curve.svg") || !strings.Contains(e.stdout, "model digest") {
+		t.Errorf("exit code %d\n%s%s", e.code, e.stdout, e.stderr)
+	}
+}
+
+// An error of several parts is one line, and a folder in the place of a file is named.
+func TestErrorLines(t *testing.T) {
+	dir := t.TempDir()
+	_, read := os.ReadFile(dir)
+	_, listed := os.ReadDir(write(t, dir, "file", ""))
+	for want, err := range map[string]error{
+		"first; second": errors.Join(errors.New("first"), errors.New("second")),
+		dir + ": is a folder; give the name of a file":            read,
+		filepath.Join(dir, "file") + ": is no folder, or in none": listed,
+	} {
+		if got := failureOf(t.Context(), err).Error; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Of many models the newest are listed, in the order of their jobs.
+func TestNewestModels(t *testing.T) {
+	models := []protocol.ModelInfo{{Job: 3, Name: "c"}, {Job: 1, Name: "a"}, {Job: 2, Name: "b/0"}, {Job: 2, Name: "b/1"}}
+	for n, want := range map[int]string{0: "a b/0 b/1 c", 1: "c", 2: "b/1 c", 4: "a b/0 b/1 c", 9: "a b/0 b/1 c"} {
+		var names []string
+		for _, m := range newest(models, n) {
+			names = append(names, m.Name)
+		}
+		if diff := cmp.Diff(want, strings.Join(names, " ")); diff != "" {
+			t.Errorf("%d newest: %s", n, diff)
+		}
+	}
+}
+
+// full is a stdout without room.
+type full struct{}
+
+// Write implements io.Writer.
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// Help that cannot be written is a failure, and no wrong usage.
+func TestHelpWithoutRoom(t *testing.T) {
+	for _, args := range [][]string{{"help"}, {"help", "train"}, {"train", "--help"}} {
+		var stderr strings.Builder
+		if code := run(t.Context(), args, strings.NewReader(""), full{}, &stderr); code != exitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written") {
+			t.Errorf("%q: exit code %d, %s", args, code, stderr.String())
+		}
+	}
+}
