@@ -14,9 +14,14 @@ func smallEnsemble() protocol.Spec {
 	return protocol.Spec{
 		Algorithm: "ensemble", Dataset: "art", TestFraction: 0.1,
 		Set: map[string]string{
-			"members": "structrf:trees=8:min_samples=4,ldlf:steps=" + lasting(4000) + ":trees=2:depth=4:leaf_batches=20", "inner_folds": "3",
+			"members": smallMembers(4000), "inner_folds": "3",
 		},
 	}
+}
+
+// smallMembers are a forest and a network of lasting(steps).
+func smallMembers(steps int) string {
+	return "structrf:trees=8:min_samples=4,ldlf:steps=" + lasting(steps) + ":trees=2:depth=4:leaf_batches=20"
 }
 
 // TestEnsemble trains an ensemble on one worker, then on three of which one goes away while
@@ -62,6 +67,7 @@ func TestEnsemble(t *testing.T) {
 		t.Error("the job ended before two members were trained")
 	}
 	s.Name, s.TestFraction, s.Folds = "folds", 0, 2
+	s.Set["members"] = smallMembers(200) // nothing happens to it
 	want = localDigest(t, s)
 	end = c.train(ctx, s, nil)
 	if err := json.Unmarshal(end.Outcome, &o); err != nil || o.ModelDigest != want || len(end.Models) != 2 {

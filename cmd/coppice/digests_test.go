@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // golden lists command lines and what they compute: of a training the digests of the
@@ -133,6 +135,7 @@ var golden = []struct{ command, want string }{
 
 // TestGoldenCommands: the command lines of golden compute what is written there.
 func TestGoldenCommands(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Chdir(t.TempDir())
 	writeGoldenFiles(t)
 	for _, g := range golden {

@@ -146,24 +146,34 @@ func TestRecordedCells(t *testing.T) {
 // TestManyCells: a cluster runs 2,000 cells in one job, and 2,000 others of more folds and rows in
 // another, with the table of --local.
 func TestManyCells(t *testing.T) {
+	testkit.WithoutRace(t)
+	cellsOfTwoRuns(t, 2000)
+}
+
+// TestCellsOfTwoRuns: a cluster runs cells in one job, and others of more folds and rows in another.
+func TestCellsOfTwoRuns(t *testing.T) { cellsOfTwoRuns(t, 400) }
+
+// cellsOfTwoRuns runs n cells, and as many others, and compares them with --local.
+func cellsOfTwoRuns(t *testing.T, n int) {
+	t.Helper()
 	dir := t.TempDir()
 	artificialFile(t, dir, "tiny.csv", 60, 1)
 	server := start(t, 1, 2).Servers()
 	spec := func(repeats int, rows string) string {
 		return write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [tiny.csv]\nfolds: {k: 10, repeats: %d}\nmeasures: [kl]\nrows: [%s]\n", repeats, rows))
 	}
-	there := tableOf(t, "experiment", "run", spec(100, "aa-knn, {algorithm: aa-knn, settings: {k: 3}}"), "--server", server)
-	if n := len(there.Cells); n != 2000 {
-		t.Fatalf("%d cells", n)
+	there := tableOf(t, "experiment", "run", spec(n/20, "aa-knn, {algorithm: aa-knn, settings: {k: 3}}"), "--server", server)
+	if got := len(there.Cells); got != n {
+		t.Fatalf("%d cells", got)
 	}
-	more := spec(150, "{algorithm: aa-knn, settings: {k: 7}}, aa-knn")
+	more := spec(n/20+n/40, "{algorithm: aa-knn, settings: {k: 7}}, aa-knn")
 	there = tableOf(t, "experiment", "run", more, "--server", server)
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", more, "--local")), asJSON(t, there)); diff != "" {
 		t.Error(diff)
 	}
 	var list []standing
 	inJSON(t, &list, "experiment", "list", "--server", server)
-	if len(list) != 1 || list[0].Done != 4000 || list[0].Cells != 4000 || list[0].State != "done" {
+	if len(list) != 1 || list[0].Done != 2*n || list[0].Cells != 2*n || list[0].State != "done" {
 		t.Errorf("%+v", list)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // drawnIn returns the texts of the figures of a folder by name, each of which is there as SVG and as PNG.
@@ -60,6 +62,7 @@ func hasTexts(t *testing.T, drawn map[string]string, want map[string][]string) {
 
 // TestFiguresOfTraining: a training draws its learning curve and what it predicted of the rows that it held out.
 func TestFiguresOfTraining(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	set := artificialFile(t, dir, "set.csv", 120, 1)
 	var ages, classes strings.Builder
@@ -97,6 +100,7 @@ func TestFiguresOfTraining(t *testing.T) {
 
 // TestFiguresOfEvaluation: on a grid there is a colour map, on other rows there is none.
 func TestFiguresOfEvaluation(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	set, grid, model := artificialFile(t, dir, "set.csv", 200, 1), filepath.Join(dir, "grid.csv"), filepath.Join(dir, "m.model")
 	works(t, "dataset", "generate", "--grid", "11", "--out", grid)

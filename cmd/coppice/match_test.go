@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // moods is a table whose labels follow from its features a to d, which differ in scale.
@@ -113,6 +114,7 @@ func TestMatchedByName(t *testing.T) {
 // TestPermutedColumns: whatever the order of a file's columns, its predictions are the
 // same, bit for bit.
 func TestPermutedColumns(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(40)
 	data, model := m.trained(t, dir)
 	want := predictedBy(t, model, data)

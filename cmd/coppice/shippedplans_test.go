@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // plannedSpecs are specs of papers' figures and tables, each row of which must go with each
@@ -26,6 +28,7 @@ var plannedSpecs = []struct {
 
 // TestShippedPlans plans specs of figures and tables on data.
 func TestShippedPlans(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, c := range plannedSpecs {
 		t.Run(c.name, func(t *testing.T) {
 			dir := "../../../shared/data"
