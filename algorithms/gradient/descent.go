@@ -23,6 +23,7 @@ const (
 	PhaseOwn // the algorithm's own rounds at the end of an interval
 	PhaseValidation
 	PhaseDone
+	PhaseChoice // the algorithm's own round on the validation rows, after the last validation; its number is the last one so that states keep theirs
 	phases
 )
 
@@ -43,6 +44,10 @@ type Settings struct {
 	OwnKind  string
 	OwnFirst bool
 
+	// ChoiceKind is the Round.Kind of the algorithm's own round after the last validation, on the
+	// validation rows and with the best vectors; "": it has none. It comes before a refit.
+	ChoiceKind string
+
 	// FreshMoments: each interval begins with moments of 0.
 	FreshMoments bool
 }
@@ -51,7 +56,8 @@ type Settings struct {
 // computes the scaling, then takes steps, validates at the end of each interval and after the
 // last step, stops early and refits. An algorithm embeds it in its learner.Trainer. In PhaseOwn
 // the algorithm's own Next completes the round that Next returns, and its own Fold takes the
-// result in place of Fold; after the last such round of an interval it calls Resume.
+// result in place of Fold; after the last such round of an interval it calls Resume. So it does in
+// PhaseChoice, after which it calls Chosen.
 type Descent struct {
 	learner.Base
 	Settings
@@ -170,11 +176,20 @@ func (d *Descent) validated() {
 	switch {
 	case !d.ended() && !d.Stopping.Over() && !d.Plateau.over(&d.PlateauRule):
 		d.resume()
-	case d.Refit && d.Stopping.Best.Any:
-		d.refit()
+	case d.ChoiceKind != "" && d.Stopping.Best.Any:
+		d.Phase = PhaseChoice
 	default:
-		d.Phase = PhaseDone
+		d.Chosen()
 	}
+}
+
+// Chosen goes on after the last validation, and the round of a choice where there is one.
+func (d *Descent) Chosen() {
+	if d.Refit && d.Stopping.Best.Any {
+		d.refit()
+		return
+	}
+	d.Phase = PhaseDone
 }
 
 // refit begins again, on all rows that are not test rows, for as many steps as were
@@ -198,13 +213,17 @@ func (d *Descent) limit() uint64 {
 
 func (d *Descent) ended() bool { return d.Step >= d.limit() }
 
-// Next implements round.Trainer. It only describes the state. In PhaseOwn the round has
+// Next implements round.Trainer. It only describes the state. In PhaseOwn and PhaseChoice the round has
 // no operation, steps or shape yet.
 func (d *Descent) Next() (*round.Round, error) {
 	r := &d.round
 	*r = round.Round{Units: d.shards, How: round.Sum, Scope: round.Sharded, Roles: d.roles()}
-	if d.Phase > PhaseScaling && d.Phase < PhaseDone {
-		d.vars = d.Fit.AppendVar(appendVars(d.vars[:0], varVectors, d.Vectors))
+	if d.Phase != PhaseScaling && d.Phase != PhaseDone {
+		vectors := d.Vectors
+		if d.Phase == PhaseChoice {
+			vectors = d.Stopping.Best.Vectors
+		}
+		d.vars = d.Fit.AppendVar(appendVars(d.vars[:0], varVectors, vectors))
 		r.Vars = d.vars
 	}
 	switch d.Phase {
@@ -220,6 +239,8 @@ func (d *Descent) Next() (*round.Round, error) {
 	case PhaseValidation:
 		r.Roles = dataset.Validation
 		d.Stopping.Next(r)
+	case PhaseChoice:
+		r.Kind, r.Roles = d.ChoiceKind, dataset.Validation
 	case PhaseDone:
 		r.Done = true
 	}
@@ -234,7 +255,7 @@ func (d *Descent) roles() dataset.Roles {
 	return dataset.Train
 }
 
-// Fold implements round.Trainer, but in PhaseOwn.
+// Fold implements round.Trainer, but in PhaseOwn and PhaseChoice.
 func (d *Descent) Fold(r *round.Result) error {
 	if r.Sum == nil {
 		return errors.New("a result without a sum")
@@ -335,6 +356,8 @@ func (d *Descent) occurs() bool {
 		return d.OwnKind != ""
 	case d.Phase == PhaseValidation:
 		return d.validates()
+	case d.Phase == PhaseChoice:
+		return d.ChoiceKind != "" && d.Stopping.Best.Any && d.validates()
 	}
 	return true
 }

@@ -164,6 +164,12 @@ func (k *Kernel) compare(dst *round.Partial, u *round.Unit, d *dataset.Data, l L
 
 // eachLoss calls do with the loss of every row of the unit.
 func (k *Kernel) eachLoss(u *round.Unit, d *dataset.Data, l Loss, s *Scratch, do func(i int, loss float64)) {
+	k.EachRow(u, d, s, func(i int, f []float32, x *Sample) { do(i, l.Validation(f, x, &s.Values)) })
+}
+
+// EachRow calls do with the outputs of every row of the unit, under s.Values. The outputs and the row
+// are valid until do returns.
+func (k *Kernel) EachRow(u *round.Unit, d *dataset.Data, s *Scratch, do func(i int, f []float32, x *Sample)) {
 	refs := u.Rows(d)
 	for from := 0; from < len(refs); from += s.Block {
 		s.Batch = s.Batch[:0]
@@ -172,7 +178,7 @@ func (k *Kernel) eachLoss(u *round.Unit, d *dataset.Data, l Loss, s *Scratch, do
 		}
 		k.Function.Predict(s.F, s.Batch, &s.Values.Weights, s.Space)
 		for i := range s.Batch {
-			do(from+i, l.Validation(s.F[i*k.Outputs:(i+1)*k.Outputs], &s.Batch[i], &s.Values))
+			do(from+i, s.F[i*k.Outputs:(i+1)*k.Outputs], &s.Batch[i])
 		}
 	}
 }

@@ -4,7 +4,7 @@ import "github.com/coppice-ldl/coppice/round"
 
 // phaseName is the word for the phase in progress and errors.
 func (d *Descent) phaseName() string {
-	return [...]string{"scaling", "training", d.OwnKind, "validation", "done", "unknown"}[min(d.Phase, phases)]
+	return [...]string{"scaling", "training", d.OwnKind, "validation", "done", d.ChoiceKind, "unknown"}[min(d.Phase, phases)]
 }
 
 // Progress implements round.Trainer. Loss is the mean over rows and terms on the last rows

@@ -20,7 +20,7 @@ func TestAllocations(t *testing.T) {
 			m, d := p.data(4, sparse, j.Split)
 			tr, k := start(t, j, m)
 			s := k.NewScratch()
-			seen := [gradient.PhaseDone + 1]bool{}
+			seen := [gradient.PhaseChoice + 1]bool{}
 			for range 60 {
 				if tr.Phase == gradient.PhaseDone {
 					break

@@ -52,6 +52,7 @@ type Config struct {
 	ValidationMargin   float64
 	Patience           int
 	Refit              bool
+	Shrink             bool
 	Steps              int
 	Network            network.Config
 	Strategy           string
@@ -67,6 +68,9 @@ func (c *Config) check() error {
 	}
 	if c.Refit && c.ValidationFraction == 0 {
 		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many steps as were best by validation")
+	}
+	if c.Shrink && c.ValidationFraction == 0 {
+		return param.Errorf("shrink", "needs a validation_fraction above 0: validation rows choose the share of the mean distribution")
 	}
 	if c.Init == initNormal && c.InitStd == 0 {
 		return param.Errorf("init_std", "must be above 0 with init normal: from Θ = 0 all leaves stay alike")

@@ -36,7 +36,7 @@ func TestPresets(t *testing.T) {
 		Network: settings.Default().Network, Strategy: strategyJoint, Preset: "auto", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "standard", BatchSize: 128,
 		Optimizer: "sgd", LearningRate: 2, LearningRateDecay: 0.5, Momentum: 0.9, WeightDecay: 1e-5,
 		Init: "normal", InitStd: 1 / math.Sqrt(24), LeafIterations: 20, LeafBatches: 2465 / 128, LeafFirst: true,
-		ValidationFraction: 0.2, Patience: 10, Refit: true, Steps: 25000,
+		ValidationFraction: 0.2, Patience: 10, Refit: true, Shrink: true, Steps: 25000,
 	}
 	sparse := dense
 	sparse.Scaling, sparse.InitStd, sparse.LeafBatches = "none", 1/math.Sqrt(21), 7755/128
@@ -45,7 +45,7 @@ func TestPresets(t *testing.T) {
 	large := dense
 	large.LeafBatches = 100
 	unvalidated := dense
-	unvalidated.ValidationFraction, unvalidated.Refit = 0, false
+	unvalidated.ValidationFraction, unvalidated.Refit, unvalidated.Shrink = 0, false, false
 	paper := Config{
 		Network: settings.Default().Network, Strategy: strategyJoint, Preset: "paper", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "none", BatchSize: 64,
 		Optimizer: "sgd", LearningRate: 0.1, LearningRateStep: 10000, LearningRateDecay: 0.5, Momentum: 0.9,
@@ -126,6 +126,7 @@ func TestWrongSettings(t *testing.T) {
 		{param.Values{"init": "xavier", "init_std": 1.0}, "init_std", "normal"},
 		{param.Values{"tree": int64(5)}, "tree", "no such setting"},
 		{param.Values{"refit": true, "preset": "paper"}, "refit", "validation_fraction"},
+		{param.Values{"shrink": true, "preset": "paper"}, "shrink", "validation_fraction"},
 		{param.Values{"trees": int64(1000), "depth": int64(17)}, "depth", "more than"},
 		{param.Values{"outputs": int64(1 << 20)}, "outputs", "Θ would hold"},
 	} {

@@ -25,6 +25,9 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 			f.State += theta + q
 		}
 	}
+	if c.Shrink {
+		f.State += 4 * int64(m.Labels)
+	}
 	if c.Scaling != scaling.None {
 		f.State += 16 * int64(m.Features)
 		f.Model += 16 * int64(m.Features)

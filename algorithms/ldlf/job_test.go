@@ -41,6 +41,9 @@ func TestGoldenDigests(t *testing.T) {
 		"refit dense":     "5a099ede9a1ef268d5f2bcc7a6f4ddc24f96af2ad9d0f501a70a36a49e8346d7",
 		"refit sparse":    "0291d8a4f9edf291091f05bfa6003b24325e776403199ae907e03be32565f39d",
 
+		"shrink dense":  "3ba7fff69a529e31031a6b57711d1763f7928b7538d090a294fcecbd32ef3233",
+		"shrink sparse": "b4af0cc485f104ace0c59100c3210e41b6becd197e286bf4685704726549e14b",
+
 		"hidden layers dense":  "9d56ef34030ead6f9261f12592443962260f895c2900a7ab86de71a54ef96343",
 		"hidden layers sparse": "574a4cf853e06d48887acb250b8e2d5b76616c5b89521d82568c0dfd7fcad13a",
 		"convolutions dense":   "32ba4e8e2630cc1c943ac6c0f7fe33466dd83b2e0dca9c32742fdfd1bb9a9c22",

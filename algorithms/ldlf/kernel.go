@@ -9,9 +9,11 @@ import (
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// opLeaves is the operation (Round.Op) that is not of gradient.Kernel: the sums of Eq. 12 over a
-// window of mini-batches.
-const opLeaves = 1
+// The operations (Round.Op) that are not of gradient.Kernel.
+const (
+	opLeaves uint8 = iota + 1 // the sums of Eq. 12 over a window of mini-batches
+	opShrink                  // the losses for each weight of the mean distribution
+)
 
 var _ round.SumKernel = (*kernel)(nil)
 
@@ -46,12 +48,16 @@ func (k *kernel) Run(dst *round.Partial, unit round.Unit, d *dataset.Data, v rou
 	if k.descent.Run(dst, u, d, v, &s.loss, &s.Scratch) {
 		return nil
 	}
-	if u.Op != opLeaves {
+	s.Values.Read(v)
+	switch u.Op {
+	case opLeaves:
+		r, _ := derived.(*routing)
+		k.leafSums(dst, u, d, &s.Values, r, s)
+	case opShrink:
+		k.shrunkLosses(dst, u, d, v, s)
+	default:
 		return fmt.Errorf("ldlf: operation %d is unknown", u.Op)
 	}
-	s.Values.Read(v)
-	r, _ := derived.(*routing)
-	k.leafSums(dst, u, d, &s.Values, r, s)
 	return nil
 }
 

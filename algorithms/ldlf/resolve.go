@@ -85,6 +85,9 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if !given.Has("refit") && c.ValidationFraction == 0 {
 		c.Refit = false
 	}
+	if !given.Has("shrink") && c.ValidationFraction == 0 {
+		c.Shrink = false
+	}
 	if !given.Has("learning_rate") && c.Optimizer == optimizerAdam {
 		c.LearningRate = adamRate
 	}

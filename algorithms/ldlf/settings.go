@@ -60,5 +60,7 @@ var settings = slices.Concat(param.Table[Config]{
 		Says("10; auto with a network: 15"),
 	param.Bool("refit", "train once more, on the validation rows too, for as many steps as were best", true,
 		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
+	param.Bool("shrink", "mix the mean label distribution into the leaves at the end, by the share of 0, 1/2 and 1 that has the least loss on the validation rows", true,
+		func(c *Config) *bool { return &c.Shrink }).Preset(presetPaper, false).LeftOut(presetPaper),
 	param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }),
 }, strategySettings)

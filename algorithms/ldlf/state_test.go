@@ -29,7 +29,7 @@ func variants() map[string]*Config {
 	refit.Scaling, refit.ValidationFraction, refit.Patience, refit.LeafFirst, refit.LeafBatches, refit.Steps = scaling.Standard, 0.2, 2, true, 2, 60
 	refit.LearningRate, refit.Refit = 20, true
 	return map[string]*Config{
-		"standard": standard, "minmax": minmax, "early": early, "plain": plain, "refit": refit, "hidden layers": deepConfig(), "convolutions": imageConfig(),
+		"standard": standard, "minmax": minmax, "early": early, "plain": plain, "refit": refit, "shrink": shrinkConfig(), "hidden layers": deepConfig(), "convolutions": imageConfig(),
 		"rotate": rotateConfig(), "random tree": randomConfig(),
 	}
 }
@@ -171,7 +171,8 @@ func TestRestoreRefuses(t *testing.T) {
 		"long":      append(bytes.Clone(state), 0),
 		"format":    append([]byte{9}, state[1:]...),
 		"iteration": changed(9, 200),
-		"phase":     changed(phaseAt, byte(gradient.PhaseDone+1)),
+		"phase":     changed(phaseAt, byte(gradient.PhaseChoice+1)),
+		"choice":    changed(phaseAt, byte(gradient.PhaseChoice)),
 		"too early": changed(phaseAt, byte(gradient.PhaseOwn)),
 		"refit":     changed(phaseAt+1, 1),
 		"flag":      changed(phaseAt+1, 2),

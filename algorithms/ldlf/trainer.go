@@ -26,6 +26,9 @@ type trainer struct {
 
 	leafUpdates uint64 // leaf updates done
 	iteration   uint64 // of the leaf update under way
+
+	mean  []float32 // the label distribution of the last leaf update's rows; nil without shrink
+	parts uint8     // of it, mixed into the model's leaves; 0 before the choice
 }
 
 // beginTrainer makes the trainer of a job.
@@ -48,7 +51,14 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
 		cfg:     c, size: z, phi: drawPhi(z, seed, c.OwnUnits), turn: newTurns(c, seed),
 	}
 	t.q = &t.Vectors[1]
-	t.Restart = func() { fillUniform(q, z.labels) }
+	if c.Shrink {
+		t.mean = make([]float32, z.labels)
+		fillUniform(t.mean, z.labels)
+	}
+	t.Restart = func() {
+		fillUniform(q, z.labels)
+		fillUniform(t.mean, z.labels)
+	}
 	t.Flat = t.flat
 	if !t.turn.all() {
 		x := &idler{turns: t.turn, size: z, phi: t.phi, idle: make([]bool, z.outputs)}
@@ -80,6 +90,9 @@ func descentSettings(c *Config, f gradient.Function) gradient.Settings {
 		Terms: turn.terms(), OwnKind: "leaf update", OwnFirst: c.LeafFirst,
 		FreshMoments: c.ResetMomentum && !turn.all(),
 	}
+	if c.Shrink {
+		set.ChoiceKind = "validation"
+	}
 	if c.Cosine {
 		set.Cosine = set.Steps
 	}
@@ -92,8 +105,12 @@ func descentSettings(c *Config, f gradient.Function) gradient.Settings {
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
 	r, err := t.Descent.Next()
-	if err == nil && t.Phase == gradient.PhaseOwn {
+	switch {
+	case err != nil:
+	case t.Phase == gradient.PhaseOwn:
 		t.leafRound(r)
+	case t.Phase == gradient.PhaseChoice:
+		t.choiceRound(r)
 	}
 	return r, err
 }
@@ -124,29 +141,35 @@ func (t *trainer) window() [2]uint64 {
 
 // Fold implements round.Trainer.
 func (t *trainer) Fold(r *round.Result) error {
-	var err error
-	if t.Phase == gradient.PhaseOwn {
-		err = t.foldLeaves(r)
-	} else {
-		err = t.Descent.Fold(r)
-	}
-	if err != nil {
+	if err := t.fold(r); err != nil {
 		return fmt.Errorf("ldlf: %w", err)
 	}
 	return nil
 }
 
-// foldLeaves takes one iteration of Eq. 12.
-func (t *trainer) foldLeaves(r *round.Result) error {
-	if r.Sum == nil {
+func (t *trainer) fold(r *round.Result) error {
+	switch {
+	case r.Sum == nil:
 		return errors.New("a result without a sum")
+	case t.Phase == gradient.PhaseOwn:
+		return t.foldLeaves(r.Sum.F64)
+	case t.Phase == gradient.PhaseChoice:
+		t.foldChoice(r.Sum.F64)
+		return nil
 	}
-	sum := r.Sum.F64
+	return t.Descent.Fold(r)
+}
+
+// foldLeaves takes one iteration of Eq. 12.
+func (t *trainer) foldLeaves(sum []float64) error {
 	if sum[0] == 0 {
 		return algorithms.ErrNoRows
 	}
 	first, end := t.turn.updated(t.Step)
 	n := t.size.treeQ()
+	if t.cfg.Shrink && t.iteration == 0 { // it is the same in all of them
+		takeMean(t.mean, t.q.Data[first*n:(first+1)*n], sum[leafAt+first*n:leafAt+(first+1)*n])
+	}
 	updateLeaves(t.q.Data[first*n:end*n], sum[leafAt+first*n:leafAt+end*n], t.size.labels)
 	t.q.Version++
 	if t.tellsLoss() {
@@ -169,6 +192,11 @@ func (t *trainer) State(l *fields.List) {
 	l.Uint64(&t.leafUpdates, &t.iteration)
 	l.Check(t.iteration < uint64(t.cfg.LeafIterations), "iteration %d of %d", t.iteration, t.cfg.LeafIterations)
 	t.Descent.State(l)
+	if t.cfg.Shrink {
+		l.Float32s(t.mean)
+		l.Byte(&t.parts)
+		l.Check(t.parts <= shrinkParts && (t.parts == 0 || t.Refitting || t.Phase == gradient.PhaseDone), "%d parts of the mean before the choice", t.parts)
+	}
 }
 
 // Model implements algorithms.Trainer.
@@ -177,5 +205,5 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ldlf: %w", err)
 	}
-	return newModel(t.size, t.Function, t.cfg.Scaling, t.Fit.Values(), t.phi, v[0].Data, v[1].Data), nil
+	return newModel(t.size, t.Function, t.cfg.Scaling, t.Fit.Values(), t.phi, v[0].Data, shrunk(v[1].Data, t.mean, int(t.parts))), nil
 }

@@ -66,6 +66,50 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
+// TestLeftOut: a setting that is left out of a preset's JSON form is there where it has another value than the preset's,
+// and with every other preset.
+func TestLeftOut(t *testing.T) {
+	since := Table[config]{
+		Word("preset", "which defaults", func(c *config) *string { return &c.Preset }, "auto", "paper"),
+		Bool("bias", "bias", true, func(c *config) *bool { return &c.Bias }).Preset("paper", false).LeftOut("paper"),
+		Int("trees", "trees", 1, 1000, 5, func(c *config) *int { return &c.Trees }),
+	}
+	for want, given := range map[string]Values{
+		`{"preset":"auto","bias":true,"trees":5}`:  nil,
+		`{"preset":"auto","bias":false,"trees":5}`: {"bias": false},
+		`{"preset":"paper","trees":5}`:             {"preset": "paper"},
+		`{"preset":"paper","bias":true,"trees":5}`: {"preset": "paper", "bias": true},
+	} {
+		c := new(config)
+		if err := since.Fill(c, given, "x"); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := since.JSON(c)
+		if err != nil || string(raw) != want {
+			t.Errorf("%v: %s, error %v, want %s", given, raw, err, want)
+		}
+		if back, err := since.Parse(raw); err != nil || *back != *c {
+			t.Errorf("%s is read as %+v, error %v", raw, back, err)
+		}
+		var again config
+		if err := since.Fill(&again, since.Values(c), "x"); err != nil || again != *c {
+			t.Errorf("%+v, given again, is %+v, error %v", c, again, err)
+		}
+	}
+	for bad, want := range map[string]string{
+		`{"preset":"auto","trees":5}`:                "bias is missing",
+		`{"preset":"paper","bias":false,"trees":5}`:  "bias: false is left out with the preset paper",
+		`{"bias":false,"preset":"paper"}`:            "bias: false is left out",
+		`{"preset":"paper"}`:                         "trees is missing",
+		`{"preset":"paper","bias":null,"trees":5}`:   "it is null",
+		`{"preset":"paper","bias":"true","trees":5}`: "cannot unmarshal",
+	} {
+		if _, err := since.Parse([]byte(bad)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", bad, err, want)
+		}
+	}
+}
+
 func checkTried(text string) error {
 	if text == "all" || strings.Trim(text, "0123456789") == "" {
 		return nil

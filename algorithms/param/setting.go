@@ -11,6 +11,10 @@ import (
 type Setting[C any] interface {
 	// Param describes the setting, but for the text of its defaults.
 	Param() *Param
+	// leftOut reports whether the JSON form leaves the setting out with this preset: see Of.LeftOut.
+	leftOut(preset string) bool
+	// isDefault reports whether the field has the default of a preset.
+	isDefault(c *C, preset string) bool
 	// defaults is the text of the defaults; first is the name of the first preset.
 	defaults(first string) string
 	// reset writes the default that a preset has.
@@ -29,6 +33,7 @@ type Of[C any, T comparable] struct {
 	field   func(*C) *T
 	def     T
 	presets []preset[T]
+	left    string // the preset of LeftOut
 }
 
 // preset is the default of one preset.
@@ -85,6 +90,14 @@ func (s *Of[C, T]) NotWritten() *Of[C, T] {
 	return s
 }
 
+// LeftOut leaves the setting out of the JSON form where it has the default of this preset, and the preset is
+// the job's. So a setting can be added to an algorithm, and jobs of the preset keep their JSON form and
+// their digest.
+func (s *Of[C, T]) LeftOut(preset string) *Of[C, T] {
+	s.left = preset
+	return s
+}
+
 // Says gives the text of a default that follows from the data or from other settings, which
 // an algorithm's Fill computes.
 func (s *Of[C, T]) Says(text string) *Of[C, T] {
@@ -114,13 +127,20 @@ func plain(v any) string {
 // Param implements Setting.
 func (s *Of[C, T]) Param() *Param { return &s.param }
 
-func (s *Of[C, T]) reset(c *C, preset string) {
-	*s.field(c) = s.def
+func (s *Of[C, T]) reset(c *C, preset string) { *s.field(c) = s.of(preset) }
+
+func (s *Of[C, T]) leftOut(preset string) bool { return preset != "" && preset == s.left }
+
+func (s *Of[C, T]) isDefault(c *C, preset string) bool { return *s.field(c) == s.of(preset) }
+
+// of returns the default of a preset.
+func (s *Of[C, T]) of(name string) T {
 	for _, p := range s.presets {
-		if p.name == preset {
-			*s.field(c) = p.def
+		if p.name == name {
+			return p.def
 		}
 	}
+	return s.def
 }
 
 func (s *Of[C, T]) set(c *C, value any) error {

@@ -52,6 +52,16 @@ func (t Table[C]) written() Table[C] {
 	return slices.DeleteFunc(slices.Clone(t), func(s Setting[C]) bool { return s.Param().NotWritten })
 }
 
+// preset returns the preset of c, "" if there are none.
+func (t Table[C]) preset(c *C) string {
+	s := t.find(presetName)
+	if s == nil {
+		return ""
+	}
+	word, _ := s.value(c).(string)
+	return word
+}
+
 // find returns a setting, or nil.
 func (t Table[C]) find(name string) Setting[C] {
 	i := slices.IndexFunc(t, func(s Setting[C]) bool { return s.Param().Name == name })
@@ -133,27 +143,28 @@ func (t Table[C]) Values(c *C) Values {
 	return values
 }
 
-// JSON returns the JSON form: an object with every setting but those that are not written, in the
+// JSON returns the JSON form: an object with every setting but those that are not written or left out, in the
 // table's order, so that equal settings have equal bytes.
 func (t Table[C]) JSON(c *C) (json.RawMessage, error) {
 	var b bytes.Buffer
-	for i, s := range t.written() {
+	separator, preset := "{", t.preset(c)
+	for _, s := range t.written() {
+		if s.leftOut(preset) && s.isDefault(c, preset) {
+			continue
+		}
 		value, err := json.Marshal(s.value(c))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Param().Name, err)
 		}
-		separator := ","
-		if i == 0 {
-			separator = "{"
-		}
 		fmt.Fprintf(&b, "%s%q:%s", separator, s.Param().Name, value)
+		separator = ","
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
 }
 
 // Parse reads the JSON form strictly: a setting that is missing, unknown, given twice, of another
-// type or out of its range is an error. Errors about a range are *Error.
+// type or out of its range is an error, and so is one that JSON leaves out. Errors about a range are *Error.
 func (t Table[C]) Parse(raw json.RawMessage) (*C, error) {
 	t = t.written()
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -182,12 +193,28 @@ func (t Table[C]) Parse(raw json.RawMessage) (*C, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("something follows the JSON object")
 	}
-	for _, s := range t {
-		if name := s.Param().Name; !seen[name] {
-			return nil, fmt.Errorf("%s is missing", name)
-		}
+	if err := t.complete(c, seen); err != nil {
+		return nil, err
 	}
 	return c, t.Check(c)
+}
+
+// complete gives the settings that JSON leaves out their values; it returns an error where another one is not
+// among those that were seen, or where one of these is left out.
+func (t Table[C]) complete(c *C, seen map[string]bool) error {
+	preset := t.preset(c)
+	for _, s := range t {
+		switch name := s.Param().Name; {
+		case seen[name] && s.leftOut(preset) && s.isDefault(c, preset):
+			return fmt.Errorf("%s: %v is left out with the preset %s", name, s.value(c), preset)
+		case seen[name]:
+		case s.leftOut(preset):
+			s.reset(c, preset)
+		default:
+			return fmt.Errorf("%s is missing", name)
+		}
+	}
+	return nil
 }
 
 // decode reads a value that is not null.
