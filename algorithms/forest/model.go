@@ -2,6 +2,7 @@ package forest
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
@@ -15,6 +16,10 @@ type Ensemble struct {
 
 	derive  sync.Once
 	derived walker
+
+	couldDivide atomic.Int64 // rows × trees that could have gone as sets of rows
+	deriveSets  sync.Once
+	derivedSets setForest
 }
 
 // Join makes m the ensemble of trees, before it predicts.
@@ -26,6 +31,13 @@ func (m *Ensemble) Join(trees []*Tree, features, labels int) {
 func (m *Ensemble) walker() *walker {
 	m.derive.Do(func() { m.derived.build(m) })
 	return &m.derived
+}
+
+// sets returns the trees in the form that takes many sparse rows down together, made on the first
+// call.
+func (m *Ensemble) sets() *setForest {
+	m.deriveSets.Do(func() { m.derivedSets.build(m) })
+	return &m.derivedSets
 }
 
 // Shape implements algorithms.Model.

@@ -35,31 +35,40 @@ func nextUp(x float32) float32 {
 // into the processor's cache once for a block, and a block's used features fit in beside it.
 const (
 	blockBytes = 256 << 10
-	blockRows  = 256
+	blockRows  = setRows * blockHalves
 )
 
-// predictor is the working memory of one caller of Predict.
+// predictor is the working memory of one caller of Predict. What walks and sets of rows need is
+// made when the first rows take that way.
 type predictor struct {
-	x       []uint32  // the used features of a block of rows, or of one row; zeroBits where unset
-	written []uint32  // indices in x that sparse rows have set
-	dense   int       // dense rows have set x[:dense]
-	leaves  []uint32  // by row of the block, or by tree: the leaf that was reached
-	sums    []float64 // rows×labels
-	rows    int       // of a block
+	x       []uint32    // the used features of a block of rows, or of one row; zeroBits where unset
+	written []uint32    // indices in x that sparse rows have set
+	dense   int         // dense rows have set x[:dense]
+	leaves  []uint32    // by row of the block, or by tree: the leaf that was reached
+	sums    []float64   // rows×labels
+	rows    int         // that walk together
+	sets    *setScratch // of rows that are not walked
 }
 
 // NewScratch implements algorithms.Model.
 func (m *Ensemble) NewScratch() any {
 	width := m.walker().width
-	rows := max(lanes, min(blockRows, blockBytes/4/width)/lanes*lanes)
 	trees := (len(m.trees) + lanes - 1) / lanes * lanes
-	p := &predictor{
-		rows: rows, x: make([]uint32, rows*width), leaves: make([]uint32, max(rows, trees)), sums: make([]float64, rows*m.labels),
+	return &predictor{
+		rows:   max(lanes, min(blockRows, blockBytes/4/width)/lanes*lanes),
+		leaves: make([]uint32, max(blockRows, trees)), sums: make([]float64, blockRows*m.labels),
 	}
+}
+
+// makeX makes x for so many values, if it has fewer.
+func (p *predictor) makeX(values int) {
+	if len(p.x) >= values {
+		return
+	}
+	p.x = make([]uint32, values)
 	for i := range p.x {
 		p.x[i] = zeroBits
 	}
-	return p
 }
 
 // Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4 of Chen et al.
@@ -79,7 +88,7 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 func (m *Ensemble) EachSums(refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any, do func(from int, sums []float64)) {
 	p := scratch.(*predictor)
 	for from := 0; from < len(refs); {
-		n := min(p.rows, len(refs)-from)
+		n := min(blockRows, len(refs)-from)
 		sums := p.sums[:n*m.labels]
 		clear(sums)
 		m.AddSums(sums, refs[from:from+n], shard, scratch)
@@ -89,21 +98,40 @@ func (m *Ensemble) EachSums(refs []dataset.RowRef, shard func(uint32) *dataset.R
 }
 
 // AddSums adds to each row of sums (rows×labels) the leaves that the row reaches, in the order of
-// the trees. Groups of eight rows walk down one tree together; a single row walks down eight trees
-// at a time.
+// the trees.
 func (m *Ensemble) AddSums(sums []float64, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
-	p, w := scratch.(*predictor), m.walker()
+	p := scratch.(*predictor)
+	for len(refs) > 0 {
+		n := min(blockRows, len(refs))
+		if m.divides(refs[:n], shard) {
+			m.addDivided(sums[:n*m.labels], refs[:n], shard, p)
+		} else {
+			m.addWalked(sums[:n*m.labels], refs[:n], shard, p)
+		}
+		sums, refs = sums[n*m.labels:], refs[n:]
+	}
+}
+
+// addWalked is AddSums for rows that walk. Groups of eight rows walk down one tree together; a
+// single row walks down eight trees at a time.
+func (m *Ensemble) addWalked(sums []float64, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, p *predictor) {
+	w := m.walker()
+	if w.fits && len(refs) >= lanes {
+		p.makeX(p.rows * w.width)
+	}
+	p.makeX(w.width)
+	from := shards{get: shard}
 	for w.fits && len(refs) >= lanes {
 		n := min(p.rows, len(refs)/lanes*lanes)
 		for i, ref := range refs[:n] {
-			p.write(w, i/lanes*lanes*w.width+i%lanes, lanes, shard(ref.Shard), int(ref.Pos))
+			p.write(w, i/lanes*lanes*w.width+i%lanes, lanes, from.of(ref), int(ref.Pos))
 		}
 		m.addBlock(sums[:n*m.labels], w, p, n)
 		p.clear()
 		sums, refs = sums[n*m.labels:], refs[n:]
 	}
 	for i, ref := range refs {
-		p.write(w, 0, 1, shard(ref.Shard), int(ref.Pos))
+		p.write(w, 0, 1, from.of(ref), int(ref.Pos))
 		m.addRow(sums[i*m.labels:(i+1)*m.labels], w, p)
 		p.clear()
 	}

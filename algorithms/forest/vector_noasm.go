@@ -35,3 +35,18 @@ func walkTrees(roots []uint32, f *walkNodes, x []uint32) { walkTreesGo(roots, f,
 func addLeaves(sums []float64, leaves []float32, reached []uint32, labels int) {
 	addLeavesGo(sums, leaves, reached, labels)
 }
+
+// noteRow is noteRowGo.
+func (f *setForest) noteRow(answers [][blockHalves]rowSet, row int, columns []uint32, values []float32) {
+	f.noteRowGo(answers, row, columns, values)
+}
+
+// divideSets is divideSetsGo.
+func divideSets(s *setSpace, used int, answers [][blockHalves]rowSet, borders []border) {
+	divideSetsGo(s, used, answers, borders)
+}
+
+// numberLeaves is numberLeavesGo.
+func numberLeaves(leaves *[setRows]uint32, planes []rowSet, numbers []uint16) {
+	numberLeavesGo(leaves, planes, numbers)
+}

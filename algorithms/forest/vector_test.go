@@ -199,7 +199,7 @@ func checkWalk(t *rapid.T) {
 	s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "values"), "test"), 0, 0)
 	features := rapid.SampledFrom([]int{1, 2, 7, 40}).Draw(t, "features")
 	labels := rapid.SampledFrom([]int{1, 3, 4, 5, 8, 17}).Draw(t, "labels")
-	p := &problem{n: rapid.SampledFrom([]int{1, 7, 8, 9, 17, 64, 65}).Draw(t, "rows"), features: features, labels: labels}
+	p := &problem{n: rapid.SampledFrom([]int{1, 7, 8, 9, 17, 64, 65, 300}).Draw(t, "rows"), features: features, labels: labels}
 	p.x, p.d = make([]float32, p.n*features), make([]float32, p.n*labels)
 	for i := range p.x {
 		p.x[i] = float32(gridValue(s))
@@ -217,7 +217,10 @@ func checkWalk(t *rapid.T) {
 	}
 	m := newModel(trees, features, labels)
 	checkPredictions(t, m, p)
-	m.walker().fits = false
+	m.couldDivide.Store(math.MaxInt64) // sparse rows go as sets of rows
+	checkPredictions(t, m, p)
+	m.couldDivide.Store(0)
+	m.walker().fitsSets, m.walker().fits = false, false
 	checkPredictions(t, m, p)
 }
 

@@ -16,6 +16,9 @@ type walker struct {
 	used    int      // features that split a node
 	width   int      // values of a row in walks: used, at least 1
 	fits    bool     // nodes are made: all numbers fit in a walkNode
+
+	splits   int  // of all trees
+	fitsSets bool // the trees can be a setForest
 }
 
 const unused = 1<<32 - 1
@@ -33,6 +36,7 @@ func (w *walker) build(m *Ensemble) {
 		}
 	}
 	w.width = max(1, w.used)
+	w.splits, w.fitsSets = (size-len(m.trees))/2, leaves <= 1<<maxPlanes
 	w.nodes.bits = uint32(bits.Len32(furthest))
 	w.fits = int(w.nodes.bits)+bits.Len(uint(4*(w.width-1))) <= 32 && leaves <= maxLeaves && uint64(size) <= 1<<31
 	if !w.fits {
