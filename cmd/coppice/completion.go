@@ -38,7 +38,7 @@ func (c *completionCmd) Run(a *app) error {
 
 // completeCmd is what the scripts ask.
 type completeCmd struct {
-	Words []string `arg:"" optional:"" help:"The words behind coppice, up to the cursor."`
+	Words []string `arg:"" optional:"" empty:"" help:"The words behind coppice, up to the cursor."`
 }
 
 // Run prints the candidates for the last word, each with a tab and what it is. None: the

@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// mayBeEmpty is the tag of a flag whose empty value says something.
+// mayBeEmpty is the tag of a flag or an argument whose empty value says something.
 const mayBeEmpty = "empty"
 
 // checkGiven refuses what the command line says twice or leaves empty: of two values one
@@ -15,7 +15,7 @@ const mayBeEmpty = "empty"
 func checkGiven(line *kong.Context) error {
 	seen := make(map[*kong.Flag]bool)
 	for _, p := range line.Path {
-		if p.Positional != nil && isEmpty(line.Value(p).Interface()) {
+		if p.Positional != nil && !p.Positional.Tag.Has(mayBeEmpty) && isEmpty(line.Value(p).Interface()) {
 			return usagef("<%s> is empty", p.Positional.Name)
 		}
 		f := p.Flag

@@ -38,6 +38,13 @@ func TestGivenFlags(t *testing.T) {
 	}
 }
 
+// The word at the cursor may be empty when a shell asks how a command line may go on.
+func TestEmptyWord(t *testing.T) {
+	if text := works(t, "__complete", "--", ""); !strings.Contains(text, "quickstart\t") || !strings.Contains(text, "version\t") {
+		t.Errorf("an empty command line goes on with\n%s", text)
+	}
+}
+
 // An empty argument is refused before anybody is asked.
 func TestEmptyArgument(t *testing.T) {
 	for _, args := range [][]string{{"job", "show", ""}, {"job", "delete", ""}, {"model", "show", ""}, {"dataset", "delete", ""}, {"experiment", "report", ""}} {
