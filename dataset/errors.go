@@ -86,3 +86,14 @@ func nameAt(names []string, i int) string {
 	}
 	return ""
 }
+
+// OptionError says that the options by which a file is read contradict each other, or that one is
+// missing: the file has no part in it.
+type OptionError struct{ reason string }
+
+// Error implements error.
+func (e *OptionError) Error() string { return e.reason }
+
+func optionErrorf(format string, args ...any) error {
+	return &OptionError{fmt.Sprintf(format, args...)}
+}

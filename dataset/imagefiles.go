@@ -28,11 +28,11 @@ func (o *OpenOptions) checkImages() error {
 	case o.Images == "":
 		return nil
 	case o.Shape == Shape{}:
-		return errors.New("images need a size: give --shape, such as 1x32x32 (grey) or 3x32x32 (red, green, blue)")
+		return optionErrorf("images need a size: give --shape, such as 1x32x32 (grey) or 3x32x32 (red, green, blue)")
 	case channels != images.Grey && channels != images.RGB:
-		return fmt.Errorf("images have 1 channel (grey) or 3 (red, green, blue); --shape %v says %d", o.Shape, channels)
+		return optionErrorf("images have 1 channel (grey) or 3 (red, green, blue); --shape %v says %d", o.Shape, channels)
 	case len(o.FeatureColumns)+len(o.Drop) > 0:
-		return errors.New("the features are the pixels of images: --feature-columns and --drop do not go with --images")
+		return optionErrorf("the features are the pixels of images: --feature-columns and --drop do not go with --images")
 	}
 	return nil
 }

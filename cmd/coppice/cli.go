@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/spec"
 )
 
@@ -69,6 +70,7 @@ func isUsage(err error) bool {
 		usage   usageError
 		inFile  *spec.Error
 		setting *param.Error
+		option  *dataset.OptionError
 	)
-	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting)
+	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option)
 }

@@ -1,0 +1,15 @@
+package main
+
+import "testing"
+
+// Images without a size, or of so many channels, are wrong usage, whatever the files are.
+func TestImageUsage(t *testing.T) {
+	files := map[string]string{"x.csv": "image,class\na.png,1\n"}
+	for args, says := range map[string]string{
+		"":                           "--shape",
+		"--shape 2x4x4":              "1 channel (grey) or 3",
+		"--shape 1x4x4 --drop class": "do not go with --images",
+	} {
+		refused(t, files, "train --local --data @/x.csv --images @ --labels class "+args, exitUsage, []string{says})
+	}
+}
