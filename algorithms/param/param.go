@@ -41,6 +41,8 @@ type Param struct {
 	// NotWritten says that the setting only selects among defaults, and that the JSON form has
 	// what it selects.
 	NotWritten bool
+	// LeftOut, where set, is the preset with whose default the JSON form leaves the setting out.
+	LeftOut string
 }
 
 // Values are settings that a user gave: int64, float64, bool or string by Param.Kind. They

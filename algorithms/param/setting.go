@@ -33,7 +33,6 @@ type Of[C any, T comparable] struct {
 	field   func(*C) *T
 	def     T
 	presets []preset[T]
-	left    string // the preset of LeftOut
 }
 
 // preset is the default of one preset.
@@ -94,7 +93,7 @@ func (s *Of[C, T]) NotWritten() *Of[C, T] {
 // the job's. So a setting can be added to an algorithm, and jobs of the preset keep their JSON form and
 // their digest.
 func (s *Of[C, T]) LeftOut(preset string) *Of[C, T] {
-	s.left = preset
+	s.param.LeftOut = preset
 	return s
 }
 
@@ -129,7 +128,7 @@ func (s *Of[C, T]) Param() *Param { return &s.param }
 
 func (s *Of[C, T]) reset(c *C, preset string) { *s.field(c) = s.of(preset) }
 
-func (s *Of[C, T]) leftOut(preset string) bool { return preset != "" && preset == s.left }
+func (s *Of[C, T]) leftOut(preset string) bool { return preset != "" && preset == s.param.LeftOut }
 
 func (s *Of[C, T]) isDefault(c *C, preset string) bool { return *s.field(c) == s.of(preset) }
 
