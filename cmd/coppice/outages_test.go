@@ -212,6 +212,11 @@ func (s *outageSite) interrupted() {
 	said := &watched{buf: stderr}
 	cmd.Stderr = said
 	s.must(cmd.Start())
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			s.t.Logf("the command that is interrupted: %s", said.text())
+		}
+	})
 	testkit.Until(s.t, "a command to say that it waits", func() bool { return said.has("waiting for the cluster") })
 	s.must(cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitSignal+int(syscall.SIGINT) || !said.has("coppice: interrupted\n") {
@@ -232,11 +237,13 @@ func (w *watched) Write(b []byte) (int, error) {
 	return w.buf.Write(b)
 }
 
-func (w *watched) has(text string) bool {
+func (w *watched) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.Contains(w.buf.String(), text)
+	return w.buf.String()
 }
+
+func (w *watched) has(text string) bool { return strings.Contains(w.text(), text) }
 
 // Without NATS commands are served, and say that the workers cannot be reached.
 func TestOutageOfNATS(t *testing.T) {
