@@ -38,17 +38,11 @@ func newTable(a algorithms.Algorithm, m *dataset.Manifest) (*table, error) {
 	return t, err
 }
 
-// valuesOf reads resolved settings. It lacks what the JSON form leaves out.
+// valuesOf reads resolved settings.
 func valuesOf(params []param.Param, raw json.RawMessage) (param.Values, error) {
 	var texts map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &texts); err != nil {
 		return nil, fmt.Errorf("the resolved settings: %w", err)
-	}
-	var preset string
-	if text, ok := texts["preset"]; ok {
-		if err := json.Unmarshal(text, &preset); err != nil {
-			return nil, fmt.Errorf("the resolved preset: %w", err)
-		}
 	}
 	v := make(param.Values)
 	for _, p := range params {
@@ -56,7 +50,7 @@ func valuesOf(params []param.Param, raw json.RawMessage) (param.Values, error) {
 			continue
 		}
 		text, ok := texts[p.Name]
-		if !ok && p.LeftOut != "" && preset == p.LeftOut {
+		if !ok && p.LeftOut != "" && v["preset"] == p.LeftOut {
 			continue
 		}
 		if !ok {

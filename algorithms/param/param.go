@@ -41,7 +41,8 @@ type Param struct {
 	// NotWritten says that the setting only selects among defaults, and that the JSON form has
 	// what it selects.
 	NotWritten bool
-	// LeftOut, where set, is the preset with whose default the JSON form leaves the setting out.
+	// LeftOut is the preset, if any, whose jobs have the setting in their JSON form only where it is not
+	// the preset's default.
 	LeftOut string
 }
 
