@@ -53,10 +53,10 @@ func heldOutRows(s dataset.Split, rows int, kept []int, assigned []uint16) (list
 	return list, err
 }
 
-// addHeldOut is heldOut for a job of a cluster; only the JSON value has the rows. Of a
+// addHeldOut is heldOut for a job of a cluster; only JSON has the rows. Of a
 // dataset that was deleted, it is not known which rows of the file it had.
 func (r *result) addHeldOut(a *app, cl *client.Client, j *protocol.JobInfo) error {
-	if !a.json || r.Rows.Test == 0 {
+	if a.output == outputText || r.Rows.Test == 0 {
 		return nil
 	}
 	set, err := cl.Dataset(a.ctx, j.Dataset)

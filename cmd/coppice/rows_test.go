@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -113,7 +114,26 @@ func TestHeldOutRowsOfTheFile(t *testing.T) {
 		}
 		jobOfSurvey(t, dir, name)
 	}
+	linesOfSurvey(t)
 	deletedSurvey(t, dir)
+}
+
+// linesOfSurvey checks that the result in lines of JSON has the rows that -o json has.
+func linesOfSurvey(t *testing.T) {
+	t.Helper()
+	args := slices.Concat([]string{"train", "--dataset", "before", "--name", "lines", "--test-fraction", "0.3"}, small)
+	lines := strings.Split(strings.TrimSpace(works(t, append(args, "-o", "jsonl")...)), "\n")
+	var last struct {
+		Result result `json:"result"`
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	var want result
+	inJSON(t, &want, "job", "watch", "lines")
+	if diff := cmp.Diff(heldOutOf(&want), heldOutOf(&last.Result)); diff != "" || len(want.HeldOut) == 0 {
+		t.Errorf("train -o jsonl: held_out: %s", diff)
+	}
 }
 
 // jobOfSurvey checks what commands say of a job that is done.
