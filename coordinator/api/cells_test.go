@@ -136,6 +136,33 @@ func TestModelsOfEndedCells(t *testing.T) {
 	}
 }
 
+// TestModelBesideLostResult: the model of a cell is found though the result of an earlier cell is on no disk any more; one that
+// none of the others has may be in that result, and is not said to be nowhere.
+func TestModelBesideLostResult(t *testing.T) {
+	s := newSite(t)
+	var list protocol.JobList
+	r := studyOf(s.put("art", 200), "t", 1)
+	r.Jobs[0].Job.Cells.Models = true
+	s.get("POST", "/v1/experiments", r, &list)
+	epoch, job := s.cfg.Store.State().Epoch(), list.Jobs[0].ID
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: job, State: protocol.Running, Time: 5})
+	digest := strings.Repeat("ab", 32)
+	o := &childjob.Outcome{Head: fmt.Appendf(nil, `{"model_digest":%q}`, digest), Model: []byte("model")}
+	blob, err := s.cfg.Blobs.Folder.Put(o.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unit, part := range []string{blobs.Sum([]byte("it is nowhere")), blob} {
+		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 1, Unit: uint32(unit), Of: 4, Digest: part, Bytes: 9})
+	}
+	answer := s.ask("GET", "/v1/models/e.t.0/"+digest, nil)
+	defer answer.Body.Close()
+	if b, err := io.ReadAll(answer.Body); err != nil || string(b) != "model" {
+		t.Errorf("status %d, %q, error %v", answer.StatusCode, b, err)
+	}
+	s.refuse(404, "GET", "/v1/models/e.t.0/"+strings.Repeat("ad", 32), nil, "cell 0 of", "may have the model")
+}
+
 // TestLabelsOfCells: cells whose keys are of labels of another type than the dataset has are refused.
 func TestLabelsOfCells(t *testing.T) {
 	s := newSite(t)

@@ -64,7 +64,7 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 const leastDigest = 12
 
 // recordedModel looks for the model job/digest of a cell of a job that is not done: it is in the recorded results of cells,
-// which are read one after the other.
+// which are read one after the other. One that cannot be read may have it: that is only said where no other has.
 func (s *Server) recordedModel(ctx context.Context, name string) ([]byte, error) {
 	st := s.cfg.Store.State()
 	job, digest, ok := strings.Cut(name, "/")
@@ -72,19 +72,24 @@ func (s *Server) recordedModel(ctx context.Context, name string) ([]byte, error)
 	if !ok || len(digest) < leastDigest || j == nil || j.Job.Cells == nil || !j.Job.Cells.Models {
 		return nil, noModel(st, name)
 	}
+	none := noModel(st, name)
 	for part := range j.PartsFrom(j.Round+1, 0) {
 		if !part.WasRun() {
 			continue
 		}
+		if ctx.Err() != nil { // nobody waits any more
+			return nil, ctx.Err()
+		}
 		b, err := s.cfg.Blobs.Get(ctx, part.Digest.String())
 		if err != nil {
-			return nil, err
+			none = fmt.Errorf("cell %d of %v, which may have the model: %w", part.Unit, j, err)
+			continue
 		}
 		if model, err := modelIn(b, digest); model != nil || err != nil {
 			return model, err
 		}
 	}
-	return nil, noModel(st, name)
+	return nil, none
 }
 
 // modelIn returns the model of a cell's outcome, if its digest begins so; else nil.
