@@ -47,8 +47,11 @@ func (kernel) NewScratch() any { return nil }
 
 // fill resolves the settings of the members; what is wrong with them fits reports.
 func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
-	if c.Preset == presetAuto && m.Rows <= neighbourRows {
+	if c.Preset == presetAuto && m.Rows <= fewRows {
 		param.StandIn(given, "members", &c.Members, defaultMembers+","+neighbours)
+		if c.Weights == weightsFitted && m.Rows >= manyFoldsRows {
+			param.StandIn(given, "inner_folds", &c.InnerFolds, manyFolds)
+		}
 	}
 	if members, err := k.resolve(c.Members, m); err == nil {
 		c.Members = format(members)

@@ -36,11 +36,12 @@ func (k kin) settings() param.Table[Config] {
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
 		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
 			"algorithm", defaultMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers).
-			Says("auto: " + defaultMembers + "," + neighbours + ", above " + strconv.Itoa(neighbourRows) + " rows without " + neighbours + "; paper: " + paperMembers),
+			Says("auto: " + defaultMembers + "," + neighbours + ", above " + strconv.Itoa(fewRows) + " rows without " + neighbours + "; paper: " + paperMembers),
 		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same; best: the member with the least K-L on these predictions has all the weight, so that settings are chosen; validated: as best, by the first of the inner folds alone, and no other member is trained on all rows",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated),
 		param.Int("inner_folds", "folds of the training rows by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all; with weights validated, one of so many parts scores the members", 2, 20, 5,
-			func(c *Config) *int { return &c.InnerFolds }),
+			func(c *Config) *int { return &c.InnerFolds }).
+			Says("5; auto with weights fitted, from " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " rows: " + strconv.Itoa(manyFolds)),
 		param.Int("weight_rows", "rows at most that weights are fitted to, or the best member is chosen by; of more, so many are drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),
 	}
@@ -54,6 +55,11 @@ const (
 
 	// neighbours is a third member on datasets of few rows: it helps where there are hundreds, and is
 	// dear and without weight where there are thousands.
-	neighbours    = "aa-knn"
-	neighbourRows = 2000
+	neighbours = "aa-knn"
+	fewRows    = 2000
+
+	// manyFolds is inner_folds there, from manyFoldsRows on: of five, each model lacks a fifth of few rows, and weights would be
+	// fitted to members that are worse than they are on all rows, some more than others.
+	manyFolds     = 10
+	manyFoldsRows = 100
 )
