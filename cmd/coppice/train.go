@@ -40,6 +40,9 @@ type trainCmd struct {
 
 // Run implements `coppice train`.
 func (c *trainCmd) Run(a *app) error {
+	if c.Settings && a.output == outputJSONL {
+		return usagef("--settings prints text, or one value with -o json: nothing is trained")
+	}
 	if c.Settings {
 		return c.printSettings(a)
 	}
