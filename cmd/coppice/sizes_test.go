@@ -47,7 +47,7 @@ func imageSized(t *testing.T, values int) *sized {
 }
 
 func (z *sized) args(more ...string) []string {
-	args := []string{"train", "--data", z.data, "--algorithm", "dldl", "--seed", "3", "--steps", strconv.Itoa(z.steps), "--test-fraction", "0.1", "-o", "json"}
+	args := []string{"train", "--data", z.data, "--algorithm", "dldl", "--seed", "3", "--steps", strconv.Itoa(z.steps), "--test-fraction", "0.1"}
 	sets := []string{fmt.Sprint("hidden=", z.hidden), fmt.Sprint("batch_size=", z.batch), fmt.Sprint("validation_steps=", z.validates), "patience=1000", "refit=false"}
 	for _, set := range append(sets, z.more...) {
 		args = append(args, "--set", set)
@@ -60,9 +60,9 @@ func (z *sized) args(more ...string) []string {
 func TestSizes(t *testing.T) {
 	z := denseSized(t, 600_000, 200)
 	z.batch, z.steps, z.validates = 128, 500/slowdown, 40/slowdown
-	want := digestOf(t, coppice(t, z.args("--local")...))
+	want := digestOf(t, coppice(t, z.args("--local", "-o", "json")...))
 	c := start(t, 3, 2)
-	got := digestOf(t, midWay(t, c, "killed", z.args(), func() {
+	got := digestOf(t, midWay(t, c, "killed", z.args("-o", "json"), func() {
 		kill(t, c.Workers[0])
 		leader := leaderOf(t, c)
 		testkit.Until(t, "a state to be a blob", func() bool { return largestFile(t, filepath.Join(leader.Dir, "blobs")) > 3*int64(z.theta) })
