@@ -101,3 +101,20 @@ func rejoined(t *testing.T, j *Joiner, msg []byte, number uint64) (whole []byte)
 func sameBits(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
+
+// TestFewLargeSpares: of large messages the memory of two is kept, of smaller ones that of four.
+func TestFewLargeSpares(t *testing.T) {
+	for size, want := range map[int]int{leastSpare: mostSpare, largeSpare: mostLarge} {
+		r := NewRoom(0)
+		for range mostSpare + 1 {
+			r.Reuse(make([]byte, 0, size+spareRoom))
+		}
+		n := 0
+		for r.taken(size, 0) != nil {
+			n++
+		}
+		if n != want {
+			t.Errorf("the memory of %d messages of %d bytes is kept, want %d", n, size, want)
+		}
+	}
+}

@@ -12,8 +12,13 @@ const leastSpare = 1 << 20
 // (lead), fits too.
 const spareRoom = 512
 
-// mostSpare is how many of them are kept.
-const mostSpare = 4
+// mostSpare is how many of them are kept, and mostLarge how many of those of largeSpare bytes or more: two workers have
+// one each on its way. A third is there where a unit is computed twice, and would stay for as long as the job runs.
+const (
+	mostSpare  = 4
+	mostLarge  = 2
+	largeSpare = 16 << 20
+)
 
 // Reuse takes the memory of a message that was delivered and that nobody reads any more: another one of its size takes
 // it.
@@ -23,8 +28,12 @@ func (r *Room) Reuse(msg []byte) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.spare) == mostSpare {
-		r.spare = slices.Delete(r.spare, 0, 1)
+	most := mostSpare
+	if cap(msg) >= largeSpare {
+		most = mostLarge
+	}
+	if n := len(r.spare); n >= most {
+		r.spare = slices.Delete(r.spare, 0, n-most+1)
 	}
 	r.spare = append(r.spare, msg)
 }
