@@ -49,13 +49,19 @@ func (kernel) NewScratch() any { return nil }
 func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 	if c.Preset == presetAuto && m.Rows <= fewRows {
 		param.StandIn(given, "members", &c.Members, defaultMembers+","+neighbours)
-		if c.Weights == weightsFitted && m.Rows >= manyFoldsRows {
+		if c.Weights == weightsFitted && takesManyFolds(m) {
 			param.StandIn(given, "inner_folds", &c.InnerFolds, manyFolds)
 		}
 	}
 	if members, err := k.resolve(c.Members, m); err == nil {
 		c.Members = format(members)
 	}
+}
+
+// takesManyFolds reports whether few rows are enough for manyFolds. Where they have groups, so many whole groups
+// must be left when one is tested: with fewer, inner folds would cut through groups.
+func takesManyFolds(m *dataset.Manifest) bool {
+	return m.Rows >= manyFoldsRows && (m.Groups == nil || len(m.Groups.Names) > manyFolds)
 }
 
 // fits refuses members that do not go with the data, and folds without rows.

@@ -1,7 +1,9 @@
 package ensemble
 
 import (
+	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -46,6 +48,38 @@ func TestMembersAreRefused(t *testing.T) {
 	_, err := a.Resolve(param.Values{"members": smallMembers, "inner_folds": int64(9)}, smallManifest())
 	if err == nil || err.Error() != "inner_folds: 9 folds of 8 rows: some would be empty" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestInnerFolds: few rows have ten inner folds, unless groups are too few for them, by default and with fitted weights alone.
+func TestInnerFolds(t *testing.T) {
+	for _, c := range []struct {
+		rows, groups int
+		given        param.Values
+		want         int
+	}{
+		{99, 0, nil, 5}, {100, 0, nil, 10}, {2000, 0, nil, 10}, {2001, 0, nil, 5},
+		{300, 10, nil, 5}, {300, 11, nil, 10},
+		{300, 0, param.Values{"preset": "paper"}, 5},
+		{300, 0, param.Values{"weights": "best"}, 5},
+		{300, 0, param.Values{"inner_folds": int64(3)}, 3},
+	} {
+		m := &dataset.Manifest{Format: 1, Rows: c.rows, Features: 3, Labels: 2, NonZeros: int64(3 * c.rows), Shards: make([]dataset.ShardRef, 1)}
+		if c.groups > 0 {
+			m.Groups = &dataset.Groups{Names: make([]string, c.groups)}
+		}
+		given := param.Values{"members": smallMembers}
+		maps.Copy(given, c.given)
+		r, err := New(family()).Resolve(given, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			InnerFolds int `json:"inner_folds"`
+		}
+		if err := json.Unmarshal(r.Params, &got); err != nil || got.InnerFolds != c.want {
+			t.Errorf("%d rows of %d groups, %v: %d inner folds (%v), want %d", c.rows, c.groups, c.given, got.InnerFolds, err, c.want)
+		}
 	}
 }
 

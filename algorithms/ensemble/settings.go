@@ -41,7 +41,7 @@ func (k kin) settings() param.Table[Config] {
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated),
 		param.Int("inner_folds", "folds of the training rows by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all; with weights validated, one of so many parts scores the members", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }).
-			Says("5; auto with weights fitted, from " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " rows: " + strconv.Itoa(manyFolds)),
+			Says("5; auto with weights fitted, from " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " rows: " + strconv.Itoa(manyFolds) + ", unless they have no more groups than that"),
 		param.Int("weight_rows", "rows at most that weights are fitted to, or the best member is chosen by; of more, so many are drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),
 	}
