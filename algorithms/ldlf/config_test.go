@@ -70,6 +70,25 @@ func TestPresets(t *testing.T) {
 	}
 }
 
+// TestDecayOfNetworks: networks on sparse rows have a smaller decay in preset auto.
+func TestDecayOfNetworks(t *testing.T) {
+	for _, x := range []struct {
+		given param.Values
+		m     *dataset.Manifest
+		want  float64
+	}{
+		{param.Values{"features": "mlp"}, yeast, 1e-3},
+		{param.Values{"features": "mlp"}, movie, 3e-4},
+		{param.Values{"features": "mlp", "weight_decay": 1e-2}, movie, 1e-2},
+		{param.Values{"features": "mlp", "preset": "paper"}, movie, 0},
+		{nil, movie, 1e-5},
+	} {
+		if got := mustResolve(t, x.given, x.m).WeightDecay; got != x.want {
+			t.Errorf("%v: decay %v, want %v", x.given, got, x.want)
+		}
+	}
+}
+
 func TestGivenOverrides(t *testing.T) {
 	c := mustResolve(t, param.Values{
 		"preset": "paper", "trees": int64(20), "learning_rate": 5.0, "bias": false, "init": "normal", "init_std": 1.0,

@@ -11,9 +11,6 @@ import (
 // validation rows a finer choice takes a little of the mean where none is right (docs/auto.md).
 const shrinkParts = 2
 
-// shrinkAt is the number of F64 values of a choice's partial before the losses: rows.
-const shrinkAt = 1
-
 // varMean is the value (Var.ID) that is not of gradient.Descent: the mean label distribution.
 const varMean = 1
 
@@ -57,30 +54,27 @@ func takeMean(mean, q []float32, sums []float64) {
 	}
 }
 
-// shrunkLosses sums the K-L of the unit's rows for each weight of the mean: F64 holds the rows, then
-// these sums.
+// shrunkLosses sums the K-L of the unit's rows for each weight of the mean: F64 holds these sums.
 func (k *kernel) shrunkLosses(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, s *scratch) {
 	mean := num.Float32s(v.Get(varMean))
 	q, _ := qOf(&s.Values)
 	k.descent.EachRow(u, d, &s.Scratch, func(_ int, f []float32, x *gradient.Sample) {
 		predictForest(s.g, f, q, k.phi, &k.sizes, s)
-		dst.F64[0]++
 		for parts := range shrinkParts + 1 {
 			mixIn(s.r, s.g, mean, parts)
-			dst.F64[shrinkAt+parts] += divergence(x.D, s.r)
+			dst.F64[parts] += divergence(x.D, s.r)
 		}
 	})
 }
 
 // choiceRound completes the round that chooses the weight of the mean.
 func (t *trainer) choiceRound(r *round.Round) {
-	r.Op, r.Shape.F64 = opShrink, shrinkAt+shrinkParts+1
+	r.Op, r.Shape.F64 = opShrink, shrinkParts+1
 	r.Vars = append(r.Vars, round.Var{ID: varMean, Data: num.Bytes32(t.mean)})
 }
 
 // foldChoice takes the weight of the least loss, among equal ones the least.
-func (t *trainer) foldChoice(sum []float64) {
-	losses := sum[shrinkAt:]
+func (t *trainer) foldChoice(losses []float64) {
 	for parts, loss := range losses {
 		if loss < losses[t.parts] {
 			t.parts = uint8(parts)
