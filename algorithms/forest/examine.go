@@ -36,8 +36,8 @@ type NodeGains struct {
 	Samples int      // these rows, copies counted
 	Classes []uint64 // samples of each class label
 	Split   NodeSplit
-	Best    NodeSplit // the best of all thresholds (Eq. 3)
-	Visited NodeSplit // the best of those that the adaptive step visits
+	Best    NodeSplit  // the best of all thresholds (Eq. 3)
+	Visited *NodeSplit // the best of those that the adaptive step visits; nil: none of them has a gain
 	// Features are those that the node tries and that have several values there, ascending.
 	Features   []FeatureGains
 	Feature    int         // whose Thresholds are listed
@@ -160,7 +160,9 @@ func (e *examination) examine() *NodeGains {
 		e.feature = e.split.Feature
 	}
 	e.gains.Feature = e.feature
-	e.gains.Best = e.repeat(0, e.list)
+	if best := e.repeat(0, e.list); best != nil { // the tree has a split, so that it is there
+		e.gains.Best = *best
+	}
 	at := -1 // in Features; the second search tries the same columns in the same order
 	next := 0
 	e.gains.Visited = e.repeat(e.cfg.Alpha, func(s *split, left uint32) {
@@ -180,16 +182,21 @@ func (e *examination) examine() *NodeGains {
 }
 
 // repeat searches the split again by the adaptive step with an α, where 0 tries every threshold,
-// and has each threshold that is tried told, with the samples on its left.
-func (e *examination) repeat(alpha float64, tell func(s *split, left uint32)) NodeSplit {
+// and has each threshold that is tried told, with the samples on its left. It returns nil where none
+// of them has a gain.
+func (e *examination) repeat(alpha float64, tell func(s *split, left uint32)) *NodeSplit {
 	z := &e.search
 	z.adaptive, z.alpha = true, alpha
 	z.observe = func(index, left uint32, sum int64) {
 		tell(&split{column: z.trying.column, index: index, zeroLeft: z.zeroLeft, total: z.nodeEntropy - sum}, left)
 	}
-	best, _ := e.bestSplit(&e.node)
+	best, ok := e.bestSplit(&e.node)
 	z.observe = nil
-	return e.splitOf(&best)
+	if !ok {
+		return nil
+	}
+	found := e.splitOf(&best)
+	return &found
 }
 
 // list takes a threshold into the results of the exhaustive search.

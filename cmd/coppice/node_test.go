@@ -34,7 +34,7 @@ func TestInspectNode(t *testing.T) {
 			}
 			found := n.Best
 			if step == "adaptive" {
-				found = n.BestVisited
+				found = *n.BestVisited
 			}
 			if n.Split != found || n.Evaluations.Exhaustive <= n.Evaluations.Adaptive || n.Evaluations.Adaptive == 0 {
 				t.Errorf("step %s, path %q: %+v", step, path, n)

@@ -23,7 +23,7 @@ type examinedNode struct {
 	Classes     []uint64            `json:"classes"` // samples of each class label
 	Split       nodeSplit           `json:"split"`
 	Best        nodeSplit           `json:"best"`
-	BestVisited nodeSplit           `json:"best_visited"`
+	BestVisited *nodeSplit          `json:"best_visited"` // null: none that is visited has a gain
 	Evaluations gainEvaluations     `json:"gain_evaluations"`
 	Feature     int                 `json:"feature"` // whose thresholds are listed
 	FeatureName string              `json:"feature_name,omitempty"`
@@ -69,8 +69,13 @@ func newExaminedNode(g *trees.NodeGains, at trees.NodeAt, names []string, featur
 		featureNames: names, width: features,
 	}
 	n.FeatureName = n.nameOf(g.Feature)
-	for to, s := range map[*nodeSplit]trees.NodeSplit{&n.Split: g.Split, &n.Best: g.Best, &n.BestVisited: g.Visited} {
-		*to = nodeSplit{s.Feature, n.nameOf(s.Feature), s.Threshold, s.Gain}
+	named := func(s trees.NodeSplit) nodeSplit {
+		return nodeSplit{s.Feature, n.nameOf(s.Feature), s.Threshold, s.Gain}
+	}
+	n.Split, n.Best = named(g.Split), named(g.Best)
+	if g.Visited != nil {
+		visited := named(*g.Visited)
+		n.BestVisited = &visited
 	}
 	for _, f := range g.Features {
 		n.Features = append(n.Features, examinedFeature{f.Feature, n.nameOf(f.Feature), f.Thresholds, f.Visited, f.Gain})
@@ -108,6 +113,10 @@ func (n *examinedNode) text(w io.Writer) {
 	split := func(s nodeSplit) string {
 		return fmt.Sprintf("%s < %.6g, gain %.6g nats", n.called(s.Feature), s.Threshold, s.Gain)
 	}
+	visited := "none of them has a gain"
+	if n.BestVisited != nil {
+		visited = split(*n.BestVisited)
+	}
 	var classes []string
 	for _, samples := range n.Classes {
 		classes = append(classes, count(samples))
@@ -119,7 +128,7 @@ func (n *examinedNode) text(w io.Writer) {
 		{"samples by class", strings.Join(classes, ", ")},
 		{"split of the tree", split(n.Split)},
 		{"best of all thresholds", split(n.Best)},
-		{"best that is visited", split(n.BestVisited)},
+		{"best that is visited", visited},
 		{"thresholds", fmt.Sprintf("%s, of which the adaptive step visits %s", count(n.Evaluations.Exhaustive), count(n.Evaluations.Adaptive))},
 		{"those of " + n.called(n.Feature), fmt.Sprintf("%s, of which %s are visited (-o csv lists them)", count(at.Thresholds), count(at.Visited))},
 	})
