@@ -38,18 +38,20 @@ func (s *setScratch) complete(f *setForest) {
 // Sets of rows are for blocks of at least leastRows rows; a tree has at most splitsPerRow splits
 // for each of them, since each split is worked on, whether or not a row comes there. The form is
 // made when rowsPerSplit rows could have gone down a tree as sets for each of its splits: making
-// it for fewer takes longer than the rows' walks.
+// it for fewer takes longer than the rows' walks. A forest has at most mostSplits splits: a lane keeps
+// 64 bytes of answers for each question, 16 MiB then.
 const (
 	leastRows    = 64
 	splitsPerRow = 8
 	rowsPerSplit = 4
+	mostSplits   = 1 << 18
 )
 
 // divides tells whether a block of rows goes down the trees as sets of rows. Noting a row's values
 // takes longer than for its walks, so rows have no more values than there are trees.
 func (m *Ensemble) divides(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) bool {
 	w, work := m.walker(), len(refs)*len(m.trees)
-	if len(refs) < leastRows || !w.fitsSets || w.splits > splitsPerRow*work || storedValues(refs, shard, work) > work {
+	if len(refs) < leastRows || !w.fitsSets || w.splits > min(mostSplits, splitsPerRow*work) || storedValues(refs, shard, work) > work {
 		return false
 	}
 	return m.couldDivide.Load() >= rowsPerSplit*int64(w.splits) || m.couldDivide.Add(int64(work)) >= rowsPerSplit*int64(w.splits)

@@ -123,6 +123,15 @@ DATA bitOfLane<>+16(SB)/8, $0x8040201008040201
 DATA bitOfLane<>+24(SB)/8, $0x8040201008040201
 GLOBL bitOfLane<>(SB), RODATA|NOPTR, $32
 
+// PLANE takes one plane less, and appends its bits to the codes of 32 rows.
+#define PLANE(Y) \
+	SUBQ         $32, R10;    \
+	VPBROADCASTD (R10), Y2;   \
+	VPSHUFB      Y14, Y2, Y2; \
+	VPAND        Y15, Y2, Y2; \
+	VPCMPEQB     Y15, Y2, Y2; \
+	VPADDB       Y, Y, Y;     \
+	VPSUBB       Y2, Y, Y
 
 // func numberLeavesAVX2(leaves *uint32, planes *rowSet, count int, numbers *uint16)
 TEXT ·numberLeavesAVX2(SB), NOSPLIT, $64-32
@@ -145,13 +154,7 @@ rows:
 high:
 	CMPQ R10, R9
 	JLE  lows
-	SUBQ $32, R10
-	VPBROADCASTD (R10), Y2
-	VPSHUFB  Y14, Y2, Y2
-	VPAND    Y15, Y2, Y2
-	VPCMPEQB Y15, Y2, Y2
-	VPADDB   Y1, Y1, Y1
-	VPSUBB   Y2, Y1, Y1
+	PLANE(Y1)
 	JMP  high
 
 lows:
@@ -160,13 +163,7 @@ lows:
 low:
 	CMPQ R10, SI
 	JLE  numbers
-	SUBQ $32, R10
-	VPBROADCASTD (R10), Y2
-	VPSHUFB  Y14, Y2, Y2
-	VPAND    Y15, Y2, Y2
-	VPCMPEQB Y15, Y2, Y2
-	VPADDB   Y0, Y0, Y0
-	VPSUBB   Y2, Y0, Y0
+	PLANE(Y0)
 	JMP  low
 
 numbers:

@@ -161,6 +161,7 @@ func TestDivides(t *testing.T) {
 		"large trees":                 {p: few, sparse: true, tree: large, trees: 3, rows: 512, later: true},
 		"large trees and fewer rows":  {p: few, sparse: true, tree: large, trees: 3, rows: 127},
 		"large trees and enough rows": {p: few, sparse: true, tree: large, trees: 3, rows: 128, later: true},
+		"very many large trees":       {p: few, sparse: true, tree: large, trees: mostSplits/1023 + 1, rows: 512},
 	} {
 		d := c.p.data(1, c.sparse, dataset.Split{})
 		m := newModel(slices.Repeat([]*Tree{c.tree}, c.trees), features, 1)
