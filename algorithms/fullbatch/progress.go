@@ -16,8 +16,9 @@ func (t *Training) phaseName() string {
 // are told as 0.
 func (t *Training) Progress() round.Progress {
 	best := &t.Stopping.Best
+	steps := t.Before + t.limit()
 	p := round.Progress{
-		Step: t.iterations(), Steps: t.Steps, MostSteps: t.Steps, BestStep: best.Step, Samples: t.Samples, Loss: -1,
+		Step: t.Before + t.iterations(), Steps: steps, MostSteps: steps, BestStep: best.Step, Samples: t.Samples, Loss: -1,
 		Validation: max(0, t.Stopping.Loss), ValidatedAt: t.Stopping.At, Phase: t.phaseName(),
 	}
 	if t.Evaluations > 0 {
@@ -25,6 +26,14 @@ func (t *Training) Progress() round.Progress {
 	}
 	if best.Any {
 		p.BestLoss = max(0, best.Loss)
+	}
+	switch {
+	case t.Refitting && t.Phase == PhaseDone: // before the last iteration, where the search found a minimum
+		p.Steps, p.Refit = p.Step, t.iterations()
+	case t.Refitting:
+		p.Refit = t.limit()
+	case t.Refit:
+		p.MostSteps = 2 * t.Steps
 	}
 	return p
 }

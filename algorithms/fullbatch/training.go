@@ -52,6 +52,15 @@ type Optimiser interface {
 	State(l *fields.List)
 }
 
+// Repeater is an Optimiser that a refit can use: it searches again, for another function of the same
+// variables.
+type Repeater interface {
+	Optimiser
+	// Repeat begins again at the first point. The search ends where the one before was after so many of its
+	// iterations, at least 1: after as many, or before that where it finds a minimum.
+	Repeat(iterations uint64)
+}
+
 // Phase is what the next round of a Training computes.
 type Phase uint8
 
@@ -71,17 +80,20 @@ type Settings struct {
 	Scaling  string // a kind of package scaling
 	Steps    uint64 // iterations of the optimiser, at most
 	Interval uint64 // iterations from one validation to the next
+	// Refit: after early stopping train again, on the validation rows too, for as many iterations as were
+	// best. The optimiser is a Repeater.
+	Refit bool
 	// OwnKind is the Round.Kind of the algorithm's own rounds before the first evaluation, such as
 	// "means"; "": it has none.
 	OwnKind string
 	// Derived is the Round.DerivedVersion of evaluations: 1 where the kernel derives
-	// something of the rows alone, else 0.
+	// something of the rows alone, else 0. A refit, which has other rows, has the next version.
 	Derived uint64
 }
 
 // Training is the trainer of an algorithm that evaluates all training rows at each step, all
 // but the model: it computes the scaling, then evaluates, validates after every Interval-th
-// iteration and after the last one, and stops early. An algorithm embeds it in its
+// iteration and after the last one, stops early and refits. An algorithm embeds it in its
 // learner.Trainer. In PhaseOwn the algorithm's own Next completes the round that Next
 // returns, and its own Fold takes the result in place of Fold; after the last such round it calls
 // Resume.
@@ -93,7 +105,12 @@ type Training struct {
 	Fit       *scaling.Fit
 	Stopping  *gradient.StoppingOf[float64]
 
+	// Restart, if set, makes the algorithm's own rounds begin again, before a refit.
+	Restart func()
+
 	Phase       Phase
+	Refitting   bool
+	Before      uint64 // iterations before the refit
 	Evaluations uint64
 	Samples     uint64  // rows processed
 	Loss        float64 // mean loss of the training rows at Best
@@ -119,8 +136,9 @@ func (t *Training) best() []gradient.VectorOf[float64] {
 	return t.vectors[:]
 }
 
-// Start implements learner.Trainer.
+// Start puts the training at its beginning: of the job, or of the refit.
 func (t *Training) Start() {
+	t.Phase = PhaseScaling
 	t.Fit.Begin()
 	if t.Fit.Done() {
 		t.scaled()
@@ -134,11 +152,42 @@ func (t *Training) scaled() {
 	}
 }
 
-// Resume goes on to the next evaluation.
+// Resume goes on to the next evaluation, or to the refit.
 func (t *Training) Resume() {
-	if t.Phase = PhaseEvaluate; t.Optimiser.Done() || t.Stopping.Validates && t.Stopping.Over() {
+	switch {
+	case !t.ended():
+		t.Phase = PhaseEvaluate
+	case t.refits() && !t.Refitting:
+		t.refit()
+	default:
 		t.Phase = PhaseDone
 	}
+}
+
+// ended reports whether there is nothing more to evaluate, until the refit begins or in it.
+func (t *Training) ended() bool {
+	return t.Optimiser.Done() || t.Validates && !t.Refitting && t.Stopping.Over()
+}
+
+// refits reports whether the job has a refit, once the validations are over.
+func (t *Training) refits() bool { return t.Refit && t.Stopping.Best.Any }
+
+// refit begins again, on all rows that are not test rows.
+func (t *Training) refit() {
+	t.Refitting, t.Before = true, t.iterations()
+	t.Optimiser.(Repeater).Repeat(t.Stopping.Best.Step)
+	if t.Restart != nil {
+		t.Restart()
+	}
+	t.Start()
+}
+
+// roles returns the roles of the rows that are trained on.
+func (t *Training) roles() dataset.Roles {
+	if t.Refitting {
+		return dataset.Train | dataset.Validation
+	}
+	return dataset.Train
 }
 
 // iterations returns the optimiser's number.
@@ -148,14 +197,14 @@ func (t *Training) iterations() uint64 { return uint64(t.Optimiser.Iterations())
 // operation or shape yet.
 func (t *Training) Next() (*round.Round, error) {
 	r := &t.round
-	*r = round.Round{Units: t.shards, How: round.Sum, Scope: round.Sharded, Roles: dataset.Train}
+	*r = round.Round{Units: t.shards, How: round.Sum, Scope: round.Sharded, Roles: t.roles()}
 	switch t.Phase {
 	case PhaseScaling:
 		t.Fit.Next(r)
 	case PhaseOwn:
 		r.Kind = t.OwnKind
 	case PhaseEvaluate:
-		r.Op, r.Kind, r.DerivedVersion = OpEvaluate, "evaluation", t.Derived
+		r.Op, r.Kind, r.DerivedVersion = OpEvaluate, "evaluation", t.derived()
 		r.Shape.F64 = SumsAt + t.Objective.Sums()
 		t.vars = t.Objective.AppendVars(t.vars[:0], t.Optimiser.Point(), 2*t.Evaluations)
 		r.Vars = t.vars
@@ -168,6 +217,14 @@ func (t *Training) Next() (*round.Round, error) {
 		r.Done = true
 	}
 	return r, nil
+}
+
+// derived returns the version of what is derived of the rows that are trained on.
+func (t *Training) derived() uint64 {
+	if t.Derived > 0 && t.Refitting {
+		return t.Derived + 1
+	}
+	return t.Derived
 }
 
 // Fold implements round.Trainer, but in PhaseOwn.
@@ -223,19 +280,19 @@ func (t *Training) evaluated(sum []float64) error {
 // many iterations were done: at the end of an interval, and at the end of the search.
 func (t *Training) validates(before uint64) bool {
 	n := t.iterations()
-	if !t.Validates || n == 0 {
+	if !t.Validates || t.Refitting || n == 0 {
 		return false
 	}
 	return n > before && n%t.Interval == 0 || t.Optimiser.Done() && t.Stopping.At != n
 }
 
-// Trained returns the point of the model: that of the best validation, or the last one where
-// there was none. It is valid until Fold.
+// Trained returns the point of the model: that of the best validation; the last one where
+// there was none, or after a refit. It is valid until Fold.
 func (t *Training) Trained() ([]float64, error) {
 	switch {
 	case t.Phase != PhaseDone:
 		return nil, fmt.Errorf("no model yet: the job is at iteration %d of %d (%s)", t.iterations(), t.Steps, t.phaseName())
-	case t.Stopping.Best.Any:
+	case t.Stopping.Best.Any && !t.Refitting:
 		return t.Stopping.Best.Vectors[0].Data, nil
 	}
 	return t.Optimiser.Best(), nil
@@ -244,6 +301,10 @@ func (t *Training) Trained() ([]float64, error) {
 // State lists the fields of a training state, from which the job goes on to the same bits.
 func (t *Training) State(l *fields.List) {
 	l.Byte((*uint8)(&t.Phase))
+	if t.Refit {
+		l.Bool(&t.Refitting)
+		l.Uint64(&t.Before)
+	}
 	l.Uint64(&t.Evaluations, &t.Samples)
 	l.Float64(&t.Loss)
 	t.Fit.State(l)
@@ -251,20 +312,34 @@ func (t *Training) State(l *fields.List) {
 	t.Stopping.State(l)
 	l.Check(t.occurs(), "phase %d does not occur in it", t.Phase)
 	n := t.iterations()
-	l.Check(n <= t.Steps && n <= t.Evaluations, "iteration %d of %d after %d evaluations", n, t.Steps, t.Evaluations)
-	l.Check(t.Stopping.At <= n && t.Stopping.Best.Step <= n, "a validation at iteration %d", t.Stopping.At)
+	l.Check(n <= t.limit() && t.Before <= t.Steps && t.Before+n <= t.Evaluations, "iteration %d of %d after %d evaluations", n, t.limit(), t.Evaluations)
+	validated := n
+	if t.Refitting {
+		validated = t.Before
+	}
+	l.Check(t.Stopping.At <= validated && t.Stopping.Best.Step <= validated, "a validation at iteration %d", t.Stopping.At)
+}
+
+// limit is the greatest number of iterations, since the refit began where there is one.
+func (t *Training) limit() uint64 {
+	if t.Refitting {
+		return t.Stopping.Best.Step
+	}
+	return t.Steps
 }
 
 // occurs reports whether a run of the job can be in the phase.
 func (t *Training) occurs() bool {
-	ended := t.Optimiser.Done() || t.Validates && t.Stopping.Over()
+	begins := t.Evaluations == 0 || t.Refitting && t.iterations() == 0
 	switch {
-	case t.Phase >= phases, (t.Phase == PhaseScaling) == t.Fit.Done():
+	case t.Phase >= phases, (t.Phase == PhaseScaling) == t.Fit.Done(), t.Refitting && !t.refits(), !t.Refitting && t.Before > 0:
 		return false
 	case t.Phase <= PhaseOwn:
-		return t.Evaluations == 0 && (t.Phase == PhaseScaling || t.OwnKind != "")
+		return begins && (t.Phase == PhaseScaling || t.OwnKind != "")
 	case t.Phase == PhaseValidation:
-		return t.Validates && t.iterations() > 0
+		return t.Validates && !t.Refitting && t.iterations() > 0
+	case t.Phase == PhaseDone:
+		return t.ended() && (t.Refitting || !t.refits())
 	}
-	return ended == (t.Phase == PhaseDone)
+	return !t.ended()
 }

@@ -64,11 +64,34 @@ func settings(validates bool) Settings {
 
 var manifest = &dataset.Manifest{Rows: 6, Features: 3, Labels: 2, Shards: make([]dataset.ShardRef, 4)}
 
+// repeating is L-BFGS from 0 as a Repeater.
+type repeating struct {
+	*lbfgs.Minimiser
+	options lbfgs.Options
+}
+
+func (r *repeating) Repeat(iterations uint64) {
+	r.options.Iterations = int(iterations)
+	r.RestartAt(make([]float64, len(r.Best())), r.options)
+}
+
+// State also lists the options, which Repeat changes.
+func (r *repeating) State(l *fields.List) {
+	n := uint64(r.options.Iterations)
+	l.Uint64(&n)
+	if l.Reading() {
+		r.options.Iterations = int(n)
+		r.Restart(r.options)
+	}
+	r.Minimiser.State(l)
+}
+
 // newTraining returns a training by L-BFGS, not started, and its objective.
 func newTraining(set Settings) (*Training, *curved) {
 	o := &curved{[]float64{1, 10, 0.01}}
-	by := lbfgs.New(make([]float64, len(o.curve)), lbfgs.Options{Iterations: int(set.Steps), Gradient: 1e-8})
-	return New(set, o, by, scaling.NewFit(set.Scaling, manifest), manifest), o
+	options := lbfgs.Options{Iterations: int(set.Steps), Gradient: 1e-8}
+	by := lbfgs.New(make([]float64, len(o.curve)), options)
+	return New(set, o, &repeating{by, options}, scaling.NewFit(set.Scaling, manifest), manifest), o
 }
 
 // step takes a round: it computes the sum of what Next describes, and folds it. It reports false at the end.
@@ -85,10 +108,9 @@ func step(t *testing.T, tr *Training, o *curved) (r round.Round, more bool) {
 	var sum round.Partial
 	sum.Reset(r.Shape)
 	x := num.Float64s(round.Vars(r.Vars).Get(varPoint))
-	rows := trainRows
-	if r.Roles == dataset.Validation {
-		rows = validationRows
-	}
+	rows := map[dataset.Roles][]float64{
+		dataset.Train: trainRows, dataset.Validation: validationRows, dataset.Train | dataset.Validation: slices.Concat(trainRows, validationRows),
+	}[r.Roles]
 	o.sum(sum.F64, x, rows)
 	if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {
 		t.Fatal(err)
@@ -240,6 +262,58 @@ func TestEarlyStopping(t *testing.T) {
 	}
 }
 
+// TestRefit: after early stopping the training begins again, on training and validation rows, for as many iterations
+// as were best: it is then where a training on these rows alone is. What was derived of the training rows has another version.
+func TestRefit(t *testing.T) {
+	set := settings(true)
+	set.Refit, set.Interval, set.OwnKind = true, 1, "means"
+	tr, o := newTraining(set)
+	began := 0
+	tr.Restart = func() { began++ }
+	tr.Start()
+	tr.Resume()
+	versions := make(map[uint64]bool)
+	for !tr.Refitting {
+		r, _ := step(t, tr, o)
+		versions[r.Vars[0].Version] = true
+	}
+	before, best := tr.Before, tr.Stopping.Best.Step
+	if r, err := tr.Next(); err != nil || tr.Phase != PhaseOwn || began != 1 || r.Roles != dataset.Train|dataset.Validation || before != best+set.Patience {
+		t.Fatalf("phase %d, round %+v, after %d iterations: want the algorithm's own round, on training and validation rows", tr.Phase, r, before)
+	}
+	tr.Resume()
+	for {
+		r, more := step(t, tr, o)
+		if !more {
+			break
+		}
+		if r.Op != OpEvaluate || r.Roles != dataset.Train|dataset.Validation || r.DerivedVersion != 2 || versions[r.Vars[0].Version] {
+			t.Fatalf("round %+v of a refit", r)
+		}
+	}
+	if p := tr.Progress(); p.Refit != best || p.Step != before+best || p.Steps != p.Step || p.BestStep != best {
+		t.Errorf("progress %+v, want a refit of %d iterations after %d", p, best, before)
+	}
+	alone := settings(false)
+	alone.Steps = best
+	want, wantObjective := newTraining(alone)
+	want.Start()
+	all := slices.Concat(trainRows, validationRows)
+	for !want.Optimiser.Done() {
+		var sum round.Partial
+		sum.Reset(round.Shape{F64: SumsAt + 3})
+		wantObjective.sum(sum.F64, want.Optimiser.Point(), all)
+		if err := want.Fold(&round.Result{Sum: &sum}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, err := tr.Trained()
+	y, _ := want.Trained()
+	if err != nil || !slices.Equal(x, y) {
+		t.Errorf("the refit ends at %v, want %v, error %v", x, y, err)
+	}
+}
+
 // TestOrder: scaling comes first, then the algorithm's own rounds until Resume, then evaluations.
 func TestOrder(t *testing.T) {
 	set := settings(false)
@@ -334,14 +408,16 @@ func state(t *testing.T, tr *Training) []byte {
 
 // TestState: a training that is cut after each round ends at the same point, bit for bit.
 func TestState(t *testing.T) {
-	for _, validates := range []bool{true, false} {
-		whole, o := newTraining(settings(validates))
+	refits := settings(true)
+	refits.Refit = true
+	for _, set := range []Settings{settings(true), settings(false), refits} {
+		whole, o := newTraining(set)
 		whole.Start()
-		cut, _ := newTraining(settings(validates))
+		cut, _ := newTraining(set)
 		cut.Start()
 		for more := true; more; {
 			before := state(t, cut)
-			cut, _ = newTraining(settings(validates))
+			cut, _ = newTraining(set)
 			if err := fields.Read(before, 1, cut.State); err != nil {
 				t.Fatal(err)
 			}
@@ -375,15 +451,19 @@ func TestStatesRefused(t *testing.T) {
 			tr.Evaluations = 0
 		},
 		"a validation in time to come": func(tr *Training) { tr.Stopping.At = 7 },
+		"a refit without a best point": func(tr *Training) { tr.Refitting = true },
+		"iterations before no refit":   func(tr *Training) { tr.Before = 1 },
 	} {
-		tr, _ := newTraining(settings(true))
+		set := settings(true)
+		set.Refit = true
+		tr, _ := newTraining(set)
 		tr.Start()
 		damage(tr)
 		b, err := fields.Append(nil, 1, tr.State)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _ := newTraining(settings(true))
+		again, _ := newTraining(set)
 		if err := fields.Read(b, 1, again.State); !errors.Is(err, fields.ErrState) {
 			t.Errorf("%s: error %v", name, err)
 		}

@@ -74,9 +74,13 @@ func New(start []float64, o Options) *Minimiser {
 }
 
 // Restart begins again at Best, for another function, and forgets all else.
-func (m *Minimiser) Restart(o Options) {
+func (m *Minimiser) Restart(o Options) { m.RestartAt(m.x, o) }
+
+// RestartAt begins again at a point, which it copies, for another function, and forgets all else.
+func (m *Minimiser) RestartAt(start []float64, o Options) {
 	m.memory.forget()
-	copy(m.point, m.x)
+	copy(m.x, start)
+	copy(m.point, start)
 	m.options, m.begun, m.restarted, m.reason = o, false, false, Running
 	m.iterations, m.evaluations = 0, 0
 }

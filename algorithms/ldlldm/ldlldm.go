@@ -13,7 +13,7 @@ import (
 const Name = "ldl-ldm"
 
 // stateVersion is the version of a trainer's state.
-const stateVersion = 1
+const stateVersion = 2
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
@@ -23,6 +23,7 @@ func New() algorithms.Algorithm {
 		Predicts:     algorithms.Distribution,
 		Settings:     settings,
 		Fill:         (*Config).fill,
+		Check:        func(c *Config) error { return c.Check(&c.Search) },
 		Fits:         fits,
 		Validation:   func(c *Config) (share float64, least int) { return c.Validation() },
 		Trainer:      func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j), nil },

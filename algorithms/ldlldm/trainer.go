@@ -32,7 +32,8 @@ type trainer struct {
 	labels int
 
 	stage    uint8
-	moved    uint64    // rounds of k-means: the version of centres
+	from     uint64    // rounds of k-means before the refit, and 1
+	moved    uint64    // rounds of k-means, counted from there: the version of centres and matrices
 	centres  []float64 // clusters×labels
 	matrices []float64 // clusters×labels×labels: M_g
 
@@ -46,14 +47,22 @@ func newTrainer(j *learner.Job[Config]) *trainer {
 		centres: make([]float64, c.Clusters*labels), matrices: make([]float64, c.Clusters*labels*labels),
 	}
 	t.Objective.Summed, t.Objective.TermSums = true, 1
+	t.Restart = t.cluster
 	return t
+}
+
+// cluster begins again with the first centres, for a refit.
+func (t *trainer) cluster() {
+	t.stage = stageStart
+	t.moved++
+	t.from = t.moved
 }
 
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
 	t.values = [2]round.Var{
 		{ID: varCentres, Version: t.moved, Data: num.Bytes64(t.centres)},
-		{ID: varMatrices, Data: num.Bytes64(t.matrices)},
+		{ID: varMatrices, Version: t.moved, Data: num.Bytes64(t.matrices)},
 	}
 	t.Objective.Values = t.values[:]
 	r, err := t.Trainer.Next()
@@ -128,7 +137,7 @@ func (t *trainer) move(sums []float64) {
 			t.centres[g*t.labels+c] = x / own[0]
 		}
 	}
-	if t.moved++; t.moved == mostMeans || slices.Equal(before, t.centres) {
+	if t.moved++; t.moved == t.from+mostMeans || slices.Equal(before, t.centres) {
 		t.stage = stageGram
 	}
 }
@@ -136,10 +145,11 @@ func (t *trainer) move(sums []float64) {
 // State implements learner.Trainer.
 func (t *trainer) State(l *fields.List) {
 	l.Byte(&t.stage)
-	l.Uint64(&t.moved)
+	l.Uint64(&t.from, &t.moved)
 	l.Float64s(t.centres, t.matrices)
 	t.Trainer.State(l)
-	l.Check(t.stage < stages && t.moved <= mostMeans && (t.stage > stageStart || t.moved == 0), "stage %d of clustering after %d rounds", t.stage, t.moved)
+	l.Check(t.stage < stages && t.from <= t.moved && t.moved-t.from <= mostMeans && (t.stage > stageStart || t.moved == t.from), "stage %d of clustering after %d rounds", t.stage, t.moved)
+	l.Check(t.Refitting == (t.from > 0) && t.from <= mostMeans+1, "%d rounds of clustering before the refit", t.from)
 	l.Check(t.occurs(), "stage %d of clustering does not occur in phase %d", t.stage, t.Phase)
 }
 

@@ -44,6 +44,7 @@ const (
 type Search struct {
 	Tolerance, Ftol float64
 	Decay           string
+	Refit           bool
 }
 
 // First lists the settings that stand first in the table of an algorithm, whose Config has Settings: paper
@@ -67,7 +68,7 @@ func Last[C any](of func(*C) *Settings, search func(*C) *Search) param.Table[C] 
 			func(c *C) *float64 { return &search(c).Tolerance }),
 		param.Float("ftol", "stop where an iteration lowers the loss by at most this share of it (of 1 where the loss is below 1); 0: never", 0, 1, 0,
 			func(c *C) *float64 { return &search(c).Ftol }),
-	}, Stopping(of, "auto: 0.1, with decay path up to 0.2 where there are fewer than 1,000 rows; paper: 0")...)
+	}, append(Stopping(of, "auto: 0.1, with decay path up to 0.2 where there are fewer than 1,000 rows; paper: 0"), Refit(search)...)...)
 }
 
 // Decay lists the setting of the decay's course, where setting has the decay.
@@ -85,9 +86,28 @@ const (
 	mostChoosing = 0.2
 )
 
-// FillDecay chooses, with preset auto, the course of the decay, which setting has, where it was not given, and with a
+// Refit lists the setting of the refit.
+func Refit[C any](search func(*C) *Search) param.Table[C] {
+	return param.Table[C]{
+		param.Bool("refit", "train once more, on the validation rows too, by as many iterations of each decay as were best", true,
+			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).Says("auto: true unless validation_fraction is 0; paper: false"),
+	}
+}
+
+// Check returns a *param.Error for the first setting that contradicts another.
+func (s *Settings) Check(search *Search) error {
+	if search.Refit && s.ValidationFraction == 0 {
+		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many iterations as were best by validation")
+	}
+	return nil
+}
+
+// FillDecay sets the refit where it was not given, and chooses, with preset auto, the course of the decay, which setting has, where it was not given, and with a
 // path the share of validation rows.
 func (s *Settings) FillDecay(search *Search, given param.Values, setting string, m *dataset.Manifest) {
+	if s.ValidationFraction == 0 {
+		param.StandIn(given, "refit", &search.Refit, false)
+	}
 	if s.Preset != Auto {
 		return
 	}

@@ -19,16 +19,14 @@ type Trainer struct {
 func NewTrainer(s *Settings, search Search, l2 float64, ownKind string, m *dataset.Manifest) *Trainer {
 	fit := scaling.NewFit(s.Scaling, m)
 	o := &Objective{Features: m.Features, Labels: m.Labels, Bias: s.Bias, L2: l2, Fit: fit}
-	var by fullbatch.Optimiser
 	options := lbfgs.Options{Iterations: s.Iterations, Gradient: search.Tolerance, Fall: search.Ftol}
+	decays := fixedDecay
 	if search.Decay == DecayPath {
-		by = newPath(o, options)
-	} else {
-		by = lbfgs.New(make([]float64, o.Point()), options)
+		decays = pathDecays
 	}
 	set := s.Training()
-	set.OwnKind = ownKind
-	return &Trainer{fullbatch.New(set, o, by, fit, m), o}
+	set.OwnKind, set.Refit = ownKind, search.Refit
+	return &Trainer{fullbatch.New(set, o, newPath(o, decays, options), fit, m), o}
 }
 
 // Model implements algorithms.Trainer.

@@ -17,7 +17,7 @@ import (
 const Name = "sa-bfgs"
 
 // stateVersion is the version of a trainer's state.
-const stateVersion = 1
+const stateVersion = 2
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
@@ -27,6 +27,7 @@ func New() algorithms.Algorithm {
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,
+		Check:    func(c *Config) error { return c.Check(&c.Search) },
 		Fits: func(_ *Config, m *dataset.Manifest) error {
 			_, err := maxent.Size(m)
 			return err

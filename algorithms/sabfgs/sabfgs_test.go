@@ -1,6 +1,7 @@
 package sabfgs
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -17,6 +18,8 @@ var cases = []algorithmtest.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
 	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "patience": int64(2)}},
 	{Name: "path", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7)}},
+	{Name: "fixed", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "patience": int64(2), "refit": false}},
+	{Name: "path alone", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7), "refit": false}},
 	{Name: "minmax", Set: param.Values{"iterations": int64(12), "scaling": "minmax", "validation_fraction": 0.0}},
 }
 
@@ -62,16 +65,20 @@ func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given para
 // round. The searches of these jobs take more than one trial here and there.
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
-		"paper":         "6505aff929b438f9f6b9d7759ebd9a208c75014543c33b7177b174bf7b98f6b5",
-		"auto":          "ee792484d0b3d99ba835dfc1a2d6adeb6001be732fa79e8dbc3fe57dbf0c5ffa",
-		"path":          "5a0f04660ac9a83ee021c82d7d4c1c722e952b964711b75552573ef7dbf64a7e",
-		"path sparse":   "f2b0bf5fead901254cef7b4f95b05b98602bf5a852e7c56c7083e49fa91a549d",
-		"minmax":        "6eb0dc3edaa5b0934e45668a04e7a6aa4b0a4d4a9cafb6967303ed9520a42c8c",
-		"long":          "16ceab0b1c44c82a3153c8e0f8b562145663e4409c3ed2bcdd24a64ab302b802",
-		"paper sparse":  "91ce5dfa83af3e9fb0b00caefad0093addb58cfa8e16a0dd7438f7affa6fd74b",
-		"auto sparse":   "c3b9dedb706348da00ab3407b888c23db5c6563b6d4df513c7a79b3cbe9c6827",
-		"minmax sparse": "7da6b821180959224d245f65db32cbc90540df70c8fc187f26a1e88a2c2921b8",
-		"long sparse":   "81d7d1622fbae8fff440033366f40ece6cf599014f61d46eab8b26c5089da0c4",
+		"paper":             "6505aff929b438f9f6b9d7759ebd9a208c75014543c33b7177b174bf7b98f6b5",
+		"auto":              "c825bda3c7f8c8a3c542138a8d3825ba8027fa51c331b0b1c1b7469b00511803",
+		"path":              "0b4b051ca9ba904ed3a9f8d6129fb19ffe0ddf3533a76c29fbcff10ef2d3b7d7",
+		"path sparse":       "9a76219632e6aa5232fbc903c60bad23f96d5f569235e9d6f8e8c5161580c8d2",
+		"fixed":             "ee792484d0b3d99ba835dfc1a2d6adeb6001be732fa79e8dbc3fe57dbf0c5ffa",
+		"path alone":        "5a0f04660ac9a83ee021c82d7d4c1c722e952b964711b75552573ef7dbf64a7e",
+		"path alone sparse": "f2b0bf5fead901254cef7b4f95b05b98602bf5a852e7c56c7083e49fa91a549d",
+		"minmax":            "6eb0dc3edaa5b0934e45668a04e7a6aa4b0a4d4a9cafb6967303ed9520a42c8c",
+		"long":              "16ceab0b1c44c82a3153c8e0f8b562145663e4409c3ed2bcdd24a64ab302b802",
+		"paper sparse":      "91ce5dfa83af3e9fb0b00caefad0093addb58cfa8e16a0dd7438f7affa6fd74b",
+		"auto sparse":       "746e4c5a6cecc46fed05e620fc4765863fdeba35bc529bb6ebf77f7700fd2d8b",
+		"fixed sparse":      "c3b9dedb706348da00ab3407b888c23db5c6563b6d4df513c7a79b3cbe9c6827",
+		"minmax sparse":     "7da6b821180959224d245f65db32cbc90540df70c8fc187f26a1e88a2c2921b8",
+		"long sparse":       "81d7d1622fbae8fff440033366f40ece6cf599014f61d46eab8b26c5089da0c4",
 	}
 	for _, density := range []float64{1, 0.1} {
 		m, shards := problem(t, density)
@@ -102,7 +109,7 @@ func TestGoldenDigests(t *testing.T) {
 // the validation rows, and training ends once the patience does.
 func TestStopsEarly(t *testing.T) {
 	m, shards := problem(t, 1)
-	given := param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3}
+	given := param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3, "refit": false}
 	j := algorithmtest.Job(t, New(), given, m, dataset.Split{Seed: 5})
 	d := datatest.Data(t, m, shards, j.Split, nil)
 	best, at, last := math.Inf(1), uint64(0), uint64(0)
@@ -163,6 +170,8 @@ func TestPresets(t *testing.T) {
 	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 300, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
 	fixed := maxent.Search{Tolerance: 1e-7, Decay: "fixed"}
 	path := maxent.Search{Tolerance: 1e-7, Decay: "path"}
+	refitted, refittedPath := fixed, path
+	refitted.Refit, refittedPath.Refit = true, true
 	raw, paper, few, none := shared, shared, shared, shared
 	raw.Scaling = "none"
 	few.ValidationFraction = 0.2
@@ -174,13 +183,13 @@ func TestPresets(t *testing.T) {
 		m     *dataset.Manifest
 		want  Config
 	}{
-		{"auto, dense", nil, dense, Config{few, path, 1e-2}},
-		{"auto, sparse", nil, sparse, Config{raw, path, 3e-4}},
-		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, path, 1e-2}},
+		{"auto, dense", nil, dense, Config{few, refittedPath, 1e-2}},
+		{"auto, sparse", nil, sparse, Config{raw, refittedPath, 3e-4}},
+		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, refittedPath, 1e-2}},
 		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, fixed, 0}},
 		{"paper, path", param.Values{"preset": "paper", "decay": "path"}, dense, Config{paper, path, 0}},
-		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, fixed, 0.1}},
-		{"path to l2", param.Values{"l2": 0.1, "decay": "path", "validation_fraction": 0.1}, dense, Config{shared, path, 0.1}},
+		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, refitted, 0.1}},
+		{"path to l2", param.Values{"l2": 0.1, "decay": "path", "validation_fraction": 0.1}, dense, Config{shared, refittedPath, 0.1}},
 		{"no validation", param.Values{"validation_fraction": 0.0}, dense, Config{none, fixed, 1e-2}},
 	} {
 		r, err := New().Resolve(x.given, x.m)
@@ -190,6 +199,17 @@ func TestPresets(t *testing.T) {
 		if c, err := settings.Parse(r.Params); err != nil || *c != x.want {
 			t.Errorf("%s: %+v, want %+v, error %v", x.name, *c, x.want, err)
 		}
+	}
+}
+
+// TestRefit: a refit is the training without validation, on the same rows, as far as was best.
+func TestRefit(t *testing.T) {
+	m, shards := problem(t, 1)
+	algorithmtest.CheckRefit(t, New(), param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3},
+		func(set param.Values) algorithms.Trainer { return train(t, m, shards, set, 2, false) })
+	_, err := New().Resolve(param.Values{"refit": true, "validation_fraction": 0.0}, m)
+	if wrong := new(param.Error); !errors.As(err, &wrong) || wrong.Name != "refit" {
+		t.Errorf("a refit without validation: error %v", err)
 	}
 }
 
