@@ -48,7 +48,7 @@ func (kernel) NewScratch() any { return nil }
 // fill resolves the settings of the members; what is wrong with them fits reports.
 func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 	if c.Preset == presetAuto && m.Rows <= fewRows {
-		param.StandIn(given, "members", &c.Members, defaultMembers+","+neighbours)
+		param.StandIn(given, "members", &c.Members, fewMembers)
 		if c.Weights == weightsFitted && takesManyFolds(m) {
 			param.StandIn(given, "inner_folds", &c.InnerFolds, manyFolds)
 		}

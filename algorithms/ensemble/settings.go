@@ -35,8 +35,8 @@ func (k kin) settings() param.Table[Config] {
 		param.Word("preset", "which members: auto has the best that were measured (docs/auto.md); paper has the two forests as their papers have them",
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
 		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
-			"algorithm", defaultMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers).
-			Says("auto: " + defaultMembers + "," + neighbours + ", above " + strconv.Itoa(fewRows) + " rows without " + neighbours + "; paper: " + paperMembers),
+			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers).
+			Says("auto: " + manyMembers + ", up to " + strconv.Itoa(fewRows) + " rows " + fewMembers + "; paper: " + paperMembers),
 		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same; best: the member with the least K-L on these predictions has all the weight, so that settings are chosen; validated: as best, by the first of the inner folds alone, and no other member is trained on all rows",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated),
 		param.Int("inner_folds", "folds of the training rows by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all; with weights validated, one of so many parts scores the members", 2, 20, 5,
@@ -47,16 +47,14 @@ func (k kin) settings() param.Table[Config] {
 	}
 }
 
-// defaultMembers are two algorithms that err on different rows. The trees of structrf are more and
+// The default members are algorithms that err on different rows. The trees of structrf are more and
 // deeper than its own defaults, which are the paper's (docs/auto.md has what was compared).
 const (
-	defaultMembers = "structrf:trees=200:min_samples=5,ldlf"
-	paperMembers   = "structrf:preset=paper,ldlf:preset=paper"
+	manyMembers  = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost"
+	fewMembers   = "structrf:trees=200:min_samples=5,ldlf,aa-knn" // up to fewRows rows: neighbours help where there are hundreds
+	paperMembers = "structrf:preset=paper,ldlf:preset=paper"
 
-	// neighbours is a third member on datasets of few rows: it helps where there are hundreds, and is
-	// dear and without weight where there are thousands.
-	neighbours = "aa-knn"
-	fewRows    = 2000
+	fewRows = 2000
 
 	// manyFolds is inner_folds there, from manyFoldsRows on: of five, each model lacks a fifth of few rows, and weights would be
 	// fitted to members that are worse than they are on all rows, some more than others.
