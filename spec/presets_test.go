@@ -55,13 +55,13 @@ func TestDefaultsKeepTheirSettings(t *testing.T) {
 	}
 }
 
-// TestDefaultMembers: datasets of few rows have a third member, the others those that they had
-// before.
+// TestDefaultMembers: datasets of few rows have neighbours as a third member, the others boosted trees and fewer features in
+// structrf.
 func TestDefaultMembers(t *testing.T) {
 	m := testManifest(t, 300)
-	for rows, want := range map[int]string{
-		2000: ",aa-knn:preset=auto:k=auto:scaling=standard",
-		2001: "",
+	for rows, want := range map[int]struct{ features, third string }{
+		2000: {"all", "aa-knn:preset=auto:k=auto:scaling=standard"},
+		2001: {"0.33", "ldlogitboost:preset=auto:rounds=500:learning_rate=0.1:leaves=20:leaf_rows=5:start=mean:validation_fraction=0.1:patience=20:l2=1"},
 	} {
 		m.Rows, m.NonZeros = rows, int64(rows*m.Features)
 		j, err := Resolve(protocol.Spec{Algorithm: "ensemble"}, m)
@@ -69,7 +69,7 @@ func TestDefaultMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		var c struct{ Members string }
-		if err := json.Unmarshal(j.Params, &c); err != nil || c.Members != `structrf:trees=200:max_depth=20:sampling_ratio=0.8:min_samples=5:features=all:step=exhaustive:alpha=0.25:beta=8,ldlf:preset=auto:trees=5:depth=7:outputs=64:bias=true:features=linear:hidden=none:dropout=0:layer_norm=false:shape=none:flip=false:shift=0:crop=0:channels=none:kernel=0:stride=0:padding=0:pool=0:pooling=max:freeze=none:rates=none:init_from=none:init_layers=all:scaling=standard:batch_size=128:optimizer=sgd:learning_rate=2:learning_rate_step=0:learning_rate_decay=0.5:warmup=0:cosine=false:momentum=0.9:weight_decay=0.00001:init=normal:init_std=0.5773502691896258:leaf_iterations=20:leaf_batches=15:leaf_first=true:validation_fraction=0.2:validation_margin=0:patience=10:refit=true:shrink=true:steps=25000:strategy=joint:reset_momentum=false:own_units=false`+want {
+		if err := json.Unmarshal(j.Params, &c); err != nil || c.Members != `structrf:trees=200:max_depth=20:sampling_ratio=0.8:min_samples=5:features=`+want.features+`:step=exhaustive:alpha=0.25:beta=8,ldlf:preset=auto:trees=5:depth=7:outputs=64:bias=true:features=linear:hidden=none:dropout=0:layer_norm=false:shape=none:flip=false:shift=0:crop=0:channels=none:kernel=0:stride=0:padding=0:pool=0:pooling=max:freeze=none:rates=none:init_from=none:init_layers=all:scaling=standard:batch_size=128:optimizer=sgd:learning_rate=2:learning_rate_step=0:learning_rate_decay=0.5:warmup=0:cosine=false:momentum=0.9:weight_decay=0.00001:init=normal:init_std=0.5773502691896258:leaf_iterations=20:leaf_batches=15:leaf_first=true:validation_fraction=0.2:validation_margin=0:patience=10:refit=true:shrink=true:steps=25000:strategy=joint:reset_momentum=false:own_units=false,`+want.third {
 			t.Errorf("%d rows: %s, error %v", rows, c.Members, err)
 		}
 	}
