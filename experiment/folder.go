@@ -111,6 +111,12 @@ func ReadFolder(dir string) (*Layout, map[string]*Record, error) {
 	return l, records, nil
 }
 
+// Begun reports whether a run began in a folder, so that it can be read.
+func Begun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, layoutFile))
+	return err == nil
+}
+
 func readLayout(path string) (*Layout, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -2,17 +2,14 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
 type experimentCmd struct {
@@ -86,6 +83,9 @@ func (c *experimentRunCmd) Run(a *app) error {
 	if err := cmp.Or(c.threadsFlag.check(), c.reportFlags.check(c.Spec)); err != nil {
 		return err
 	}
+	if err := a.apartFromCluster("--local", c.Local); err != nil {
+		return err
+	}
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
 		return usagef("--threads and --dir belong to --local; a cluster has its workers, and keeps the cells")
 	}
@@ -125,61 +125,6 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 	}
 	a.note("%s submitted; experiment %s", plural(n, "cell"), s.Name)
 	return watchAndReport(a, cl, s.Name, e.layout, &c.reportFlags)
-}
-
-// whatArg names an experiment that was begun.
-type whatArg struct {
-	What string `arg:"" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its cells, or its name on the cluster."`
-	changeFlags
-}
-
-// table reads the experiment: from a folder, or, where there is none or --server is given, from
-// the cluster.
-func (w *whatArg) table(a *app) (*tables.Table, []string, error) {
-	dir, name := w.What, w.What
-	switch info, err := os.Stat(dir); {
-	case err != nil:
-		if protocol.CheckName(name) != nil || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name)) {
-			return nil, nil, err
-		}
-		return w.there(a, name)
-	case !info.IsDir():
-		s, err := (&specArg{Spec: w.What}).read()
-		if err != nil {
-			return nil, nil, err
-		}
-		dir, name = folderOf(w.What, s.Name), s.Name
-		if _, err := os.Stat(dir); err != nil || len(w.Server) > 0 {
-			return w.there(a, name)
-		}
-	}
-	l, records, err := experiment.ReadFolder(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s: no experiment was begun there: %w", dir, err)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return l.Fill(records, nil), l.Skipped, nil
-}
-
-// there reads the experiment from the cluster.
-func (w *whatArg) there(a *app, name string) (*tables.Table, []string, error) {
-	cl, err := w.connect(a)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer cl.Close()
-	e, err := readJobs(a.ctx, cl, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := e.table(a.ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	t.noteLeftOut(a)
-	return t.Table, t.skipped, nil
 }
 
 type experimentShowCmd struct{ whatArg }

@@ -43,3 +43,25 @@ func isEmpty(value any) bool {
 	}
 	return false
 }
+
+// givenIn lists the flags that a command line itself has.
+func givenIn(line *kong.Context) map[string]bool {
+	given := make(map[string]bool)
+	for _, p := range line.Path {
+		if p.Flag != nil && !p.Resolved {
+			given[p.Flag.Name] = true
+		}
+	}
+	return given
+}
+
+// apartFromCluster refuses flags about a cluster beside the flag by which the command asks none. A
+// variable or a configuration file may name a cluster all the same.
+func (a *app) apartFromCluster(flag string, asksNone bool) error {
+	for _, name := range []string{"server", "wait"} {
+		if asksNone && a.given[name] {
+			return usagef("--%s is about a cluster, and with %s none is asked; give one of them", name, flag)
+		}
+	}
+	return nil
+}

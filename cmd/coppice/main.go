@@ -25,8 +25,9 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
-	output string // what to print: see outputsOf
-	json   bool   // output is outputJSON
+	output string          // what to print: see outputsOf
+	json   bool            // output is outputJSON
+	given  map[string]bool // the flags that the command line has, by name: neither variables nor a file
 
 	asks  *asked   // the cluster that the command asks, if any
 	atEnd []func() // what to do when the command has ended
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
-	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, output: c.Output, json: c.Output == outputJSON}
+	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed)}
 	defer a.end()
 	err = parsed.Run(a)
 	return report(ctx, stderr, a.json || c.Output == outputJSONL, a.asks.explained(err))

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/experiment"
+	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// whatArg names an experiment that was begun, and where to read it.
+type whatArg struct {
+	What  string `arg:"" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its cells, or its name on the cluster."`
+	Local bool   `help:"Read the folder of a run with --local, NAME.experiment beside the spec, and ask no cluster. So it is with a spec that has this folder, unless --server is given."`
+	Dir   string `placeholder:"DIR" help:"Read this folder, that of a run with --local --dir, and ask no cluster."`
+	changeFlags
+}
+
+// argument is what the argument of a command is.
+type argument int
+
+const (
+	isName argument = iota
+	isFolder
+	isSpec
+)
+
+// whereabouts say where an experiment may be.
+type whereabouts struct {
+	is   argument
+	dir  string // of a run with --local
+	name string // on a cluster; "": there is none of that name
+}
+
+// whereabouts looks at the argument.
+func (w *whatArg) whereabouts() (*whereabouts, error) {
+	info, err := os.Stat(w.What)
+	switch {
+	case err != nil && (protocol.CheckName(w.What) != nil || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(w.What))):
+		return nil, err
+	case err != nil:
+		return &whereabouts{isName, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What}, nil
+	case !info.IsDir():
+		s, err := (&specArg{Spec: w.What}).read()
+		if err != nil {
+			return nil, err
+		}
+		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, s.Name)), s.Name}, nil
+	case w.Dir != "":
+		return nil, usagef("--dir %s: %s is a folder as well; give one of them", w.Dir, w.What)
+	case protocol.CheckName(w.What) != nil:
+		return &whereabouts{isFolder, w.What, ""}, nil
+	}
+	return &whereabouts{isFolder, w.What, w.What}, nil
+}
+
+// onCluster decides whether the cluster is asked: begun tells whether a run with --local began in the
+// folder, here and there whether flags of the command line say where the experiment is.
+func (w *whereabouts) onCluster(begun, here, there bool) bool {
+	switch {
+	case here || there:
+		return there
+	case w.is == isSpec:
+		return !begun
+	}
+	return w.is == isName
+}
+
+// table reads the experiment: from a folder or from the cluster.
+func (w *whatArg) table(a *app) (*tables.Table, []string, error) {
+	flag := "--local"
+	if w.Dir != "" {
+		flag = "--dir"
+	}
+	here := w.Local || w.Dir != ""
+	if err := a.apartFromCluster(flag, here); err != nil {
+		return nil, nil, err
+	}
+	at, err := w.whereabouts()
+	if err != nil {
+		return nil, nil, err
+	}
+	begun := experiment.Begun(at.dir)
+	if !at.onCluster(begun, here, a.given["server"]) {
+		if at.is == isSpec && !here && len(w.Server) > 0 {
+			a.note("read from %s; with --server it is read from the cluster", at.dir)
+		}
+		return readTable(at.dir)
+	}
+	if at.name == "" {
+		return nil, nil, usagef("--server: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
+	}
+	t, skipped, err := w.there(a, at.name)
+	if err != nil && !a.given["server"] {
+		err = at.looked(begun, err)
+	}
+	return t, skipped, err
+}
+
+// looked adds to an error of the cluster what there is in the folder.
+func (w *whereabouts) looked(begun bool, err error) error {
+	switch {
+	case w.is == isSpec:
+		return fmt.Errorf("%s: no run with --local began there (--dir names another folder); on the cluster: %w", w.dir, err)
+	case begun:
+		return fmt.Errorf("%w; a run with --local began in %s: --local reads that", err, w.dir)
+	}
+	return err
+}
+
+// readTable reads an experiment from the folder of its cells.
+func readTable(dir string) (*tables.Table, []string, error) {
+	l, records, err := experiment.ReadFolder(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s: no experiment was begun there: %w", dir, err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.Fill(records, nil), l.Skipped, nil
+}
+
+// there reads the experiment from the cluster.
+func (w *whatArg) there(a *app, name string) (*tables.Table, []string, error) {
+	cl, err := w.connect(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer cl.Close()
+	e, err := readJobs(a.ctx, cl, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := e.table(a.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.noteLeftOut(a)
+	return t.Table, t.skipped, nil
+}

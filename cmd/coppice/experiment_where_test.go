@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestWhereExperimentsAre: flags of the command line come first, then the folder beside a spec, then the cluster.
+func TestWhereExperimentsAre(t *testing.T) {
+	for _, c := range []struct {
+		is                 argument
+		begun, here, there bool
+		cluster            bool
+	}{
+		{is: isName, cluster: true},
+		{is: isName, begun: true, cluster: true},
+		{is: isName, here: true},
+		{is: isFolder},
+		{is: isFolder, begun: true, there: true, cluster: true},
+		{is: isSpec, cluster: true},
+		{is: isSpec, begun: true},
+		{is: isSpec, begun: true, there: true, cluster: true},
+		{is: isSpec, here: true},
+	} {
+		if got := (&whereabouts{is: c.is}).onCluster(c.begun, c.here, c.there); got != c.cluster {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestReportWhere: a variable that names a cluster takes no run with --local away, an error names both
+// places, and flags that contradict each other are refused.
+func TestReportWhere(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 60, 1)
+	text := "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"
+	spec := write(t, dir, "e.yaml", text)
+	works(t, "experiment", "run", spec, "--local")
+	folder := filepath.Join(dir, "e.experiment")
+	t.Setenv("COPPICE_SERVER", "127.0.0.1:1")
+	t.Setenv("COPPICE_WAIT", "0s")
+	want := works(t, "experiment", "report", folder)
+	for _, args := range [][]string{{spec}, {spec, "--local"}, {spec, "--dir", folder}, {"e", "--dir", folder}} {
+		if got := works(t, append([]string{"experiment", "report"}, args...)...); got != want {
+			t.Errorf("%q:\n%s\nwant:\n%s", args, got, want)
+		}
+	}
+	if e := coppice(t, "experiment", "show", spec); !strings.Contains(e.stderr, "read from "+folder) {
+		t.Errorf("%s does not say what was read", e.stderr)
+	}
+	other := write(t, dir, "f.yaml", strings.Replace(text, "name: e", "name: f", 1))
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"report " + other, exitFailed, []string{"f.experiment: no run with --local", "on the cluster: "}},
+		{"report " + other + " --local", exitFailed, []string{"f.experiment: no experiment was begun there"}},
+		{"report " + spec + " --server " + os.Getenv("COPPICE_SERVER"), exitFailed, []string{os.Getenv("COPPICE_SERVER")}},
+		{"report " + spec + " --local --server h", exitUsage, []string{"--server", "--local"}},
+		{"report " + spec + " --dir d --wait 3s", exitUsage, []string{"--wait", "--dir"}},
+		{"report " + folder + " --dir d", exitUsage, []string{"--dir d"}},
+		{"report " + folder + " --server h", exitUsage, []string{"--server", "is a folder of this machine"}},
+		{"run " + spec + " --local --server h", exitUsage, []string{"--server", "--local"}},
+	} {
+		e := coppice(t, append([]string{"experiment"}, strings.Fields(c.args)...)...)
+		if e.code != c.code || strings.Count(e.stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %s", c.args, e.code, e.stderr)
+		}
+		for _, word := range c.says {
+			if !strings.Contains(e.stderr, word) {
+				t.Errorf("%s: %q does not say %q", c.args, e.stderr, word)
+			}
+		}
+	}
+}
