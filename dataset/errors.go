@@ -19,6 +19,8 @@ var (
 	ErrFormat = errors.New("damaged or of another format")
 	// ErrNoLabels says that a file has no labels where they are needed.
 	ErrNoLabels = errors.New("no labels")
+	// ErrOtherLabels says that the labels of a file are not those of a model.
+	ErrOtherLabels = errors.New("other labels than the model's")
 	// ErrRowCount says that two files, or two parts of one, have different
 	// numbers of rows.
 	ErrRowCount = errors.New("row counts differ")

@@ -27,7 +27,7 @@ func project(src Source, s *Schema, labels bool) (Source, *Matching, error) {
 	if labels {
 		f.Labels, err = match("label", columns{s.Labels, cleanNames(s.LabelNames)}, columns{info.Labels, info.LabelNames})
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s%w", prefix(info.File), err)
+			return nil, nil, kindErrorf(ErrOtherLabels, "%s%w", prefix(info.File), err)
 		}
 	}
 	p := &projected{Source: src, info: info, by: f}

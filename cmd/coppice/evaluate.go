@@ -68,7 +68,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	}
 	src, matched, err := dataset.OpenFor(path, o, m.schema())
 	if err != nil {
-		return err
+		return m.readAs(o.Labels.Kind, err)
 	}
 	a.tell(src)
 	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched}

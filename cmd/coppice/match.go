@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -15,6 +16,23 @@ func (m *model) schema() *dataset.Schema {
 	}
 	s.Features, s.Labels = m.Shape()
 	return s
+}
+
+// readAs adds to an error about the labels of a file, which is read as flags say, with which flags it may
+// have those of the model.
+func (m *model) readAs(kind dataset.LabelKind, err error) error {
+	if !errors.Is(err, dataset.ErrNoLabels) && !errors.Is(err, dataset.ErrOtherLabels) {
+		return err
+	}
+	_, labels := m.Shape()
+	switch t := m.provenance.LabelType; {
+	case t.Classes && kind != dataset.Class:
+		return fmt.Errorf("%w; the model has classes: --labels class reads the class of each row from the column that --label-columns names", err)
+	case t.Scale != nil && kind != dataset.Age:
+		return fmt.Errorf("%w; the model has numbers: --labels age --range %d:%d, with --sigma as for training, reads the number of each row from the column that --label-columns names", err,
+			t.Scale.Low, t.Scale.Low+labels-1)
+	}
+	return err
 }
 
 // writeMatching says how columns found their places where a reader may doubt it.

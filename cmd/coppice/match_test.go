@@ -254,3 +254,28 @@ func TestShownNames(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestLabelsOfModels: of a file that does not have the labels of a model of classes, or of numbers, the error says
+// with which flags it is read.
+func TestLabelsOfModels(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "c.csv", "a,b,class\n1,7,x\n2,6,y\n3,7,x\n4,3,y\n5,1,z\n6,2,z\n")
+	other := write(t, dir, "d.csv", "a,b,kind\n1,7,x\n2,6,y\n")
+	model := filepath.Join(dir, "c.model")
+	works(t, "train", "--local", "--data", path, "--labels", "class", "--algorithm", "rf", "--set", "trees=2", "--set", "min_samples=2", "--model-out", model)
+	for _, file := range []string{path, other} {
+		e := coppice(t, "evaluate", "--model", model, "--data", file)
+		if e.code != exitFailed || !strings.Contains(e.stderr, "the model has classes: --labels class") || !strings.Contains(e.stderr, "--label-columns") {
+			t.Errorf("exit code %d, %s", e.code, e.stderr)
+		}
+		works(t, "evaluate", "--model", model, "--data", file, "--labels", "class", "--label-columns", "2")
+	}
+	if e := coppice(t, "evaluate", "--model", model, "--data", path, "--labels", "class", "--label-columns", "a"); e.code != exitFailed || strings.Contains(e.stderr, "the model has classes") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
+	model = filepath.Join(dir, "n.model")
+	works(t, "train", "--local", "--data", path, "--labels", "age", "--label-columns", "b", "--drop", "class", "--range", "0:9", "--sigma", "2", "--algorithm", "rf", "--set", "trees=2", "--set", "min_samples=2", "--model-out", model)
+	if e := coppice(t, "evaluate", "--model", model, "--data", path, "--drop", "class"); e.code != exitFailed || !strings.Contains(e.stderr, "the model has numbers: --labels age --range 0:9") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
+}
