@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // finish returns the inspection.
@@ -23,7 +25,7 @@ func (s *inspector) finish() *Inspection {
 		found.Suspects = []Suspect{}
 	}
 	if s.features.columns == nil {
-		found.Notes = append(found.Notes, fmt.Sprintf("more than %d features: they were not looked at one by one", maxStatsColumns))
+		found.Notes = append(found.Notes, fmt.Sprintf("more than %s features: they were not looked at one by one", units.Count(maxStatsColumns)))
 	} else if s.rows > 0 && s.features.correlations == nil {
 		found.Notes = append(found.Notes, "too many features and labels to look for copies of labels among the features")
 	}
@@ -56,7 +58,7 @@ func (s *inspector) faults() (lines []string) {
 			"--normalize divides each row by its sum, and --labels says what labels are", s.sums.Off, s.sums.FirstOff))
 	}
 	if s.beside > 0 {
-		lines = append(lines, fmt.Sprintf("rows whose exact number, interval or group an import refuses: %d, the first: %v", s.beside, s.firstBeside))
+		lines = append(lines, fmt.Sprintf("rows whose exact number, interval or group an import refuses: %s, the first: %v", units.Count(s.beside), s.firstBeside))
 	}
 	return append(lines, s.nonFinite.faults()...)
 }
@@ -76,8 +78,8 @@ func (m *MissingSummary) fault() string {
 		case c.n == 1:
 			parts = append(parts, "1 missing "+c.noun)
 		case c.n > 1:
-			parts = append(parts, fmt.Sprintf("%d missing %ss", c.n, c.noun))
+			parts = append(parts, fmt.Sprintf("%s missing %ss", units.Count(c.n), c.noun))
 		}
 	}
-	return fmt.Sprintf("rows with missing values: %d, with %s%s", m.Rows, strings.Join(parts, " and "), hint)
+	return fmt.Sprintf("rows with missing values: %s, with %s%s", units.Count(m.Rows), strings.Join(parts, " and "), hint)
 }

@@ -108,7 +108,7 @@ func TestLibsvmBase(t *testing.T) {
 		}
 	}
 	_, err := openFile(t, "a.svm", "1 0:1 16777216:1\n", OpenOptions{})
-	mustContain(t, err, "a.svm", "16777217 features")
+	mustContain(t, err, "a.svm", "16,777,217 features")
 }
 
 func TestLibsvmEqualsCSV(t *testing.T) {

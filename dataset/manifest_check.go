@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Check returns an error, which wraps ErrFormat, if no import makes such a manifest.
@@ -71,8 +73,8 @@ func (m *Manifest) String() string {
 	if m.Sparse {
 		storage = "sparse"
 	}
-	return fmt.Sprintf("%d rows x %d features, %d labels, %s (%.3g %% non-zero), %d shards, %.1f MiB",
-		m.Rows, m.Features, m.Labels, storage, 100*m.Density(), len(m.Shards), float64(m.Bytes())/(1<<20))
+	return fmt.Sprintf("%s rows x %s features, %s labels, %s (%.3g %% non-zero), %s shards, %.1f MiB",
+		units.Count(m.Rows), units.Count(m.Features), units.Count(m.Labels), storage, 100*m.Density(), units.Count(len(m.Shards)), float64(m.Bytes())/(1<<20))
 }
 
 // Bytes is the size of all encoded shards.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Match says how the columns of a file were matched with a model's. Commands print its JSON
@@ -56,7 +58,7 @@ func match(what string, model, file columns) (*Match, error) {
 
 func matchPositions(what string, model, file int, why string) (*Match, error) {
 	if model != file {
-		return nil, fmt.Errorf("%s; the model %s %d, and %s", counted(file, what), verb(what), model, why)
+		return nil, fmt.Errorf("%s; the model %s %s, and %s", counted(file, what), verb(what), units.Count(model), why)
 	}
 	return &Match{By: ByPosition, Why: why}, nil
 }
@@ -135,7 +137,7 @@ func listSome(names []string) string {
 	if len(names) > shown {
 		list = append(list, "...")
 	}
-	return fmt.Sprintf("%d (%s)", len(names), strings.Join(list, ", "))
+	return fmt.Sprintf("%s (%s)", units.Count(len(names)), strings.Join(list, ", "))
 }
 
 func verb(what string) string {
@@ -149,7 +151,7 @@ func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%s %ss", units.Count(n), what)
 }
 
 // defaultNames reports whether names are those that WriteCSV gives to columns without

@@ -3,6 +3,8 @@ package dataset
 import (
 	"fmt"
 	"math"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // nonFiniteValues collects the values of features and labels that an import refuses since
@@ -63,12 +65,12 @@ func (u *nonFiniteValues) faults() (lines []string) {
 	for _, c := range u.columns[:min(warningNames, len(u.columns))] {
 		line := c.first.Error()
 		if c.count > 1 {
-			line += fmt.Sprintf(" (%d such values in this column)", c.count)
+			line += fmt.Sprintf(" (%s such values in this column)", units.Count(c.count))
 		}
 		lines = append(lines, line)
 	}
 	if n := len(u.columns) - len(lines); n > 0 {
-		lines = append(lines, fmt.Sprintf("%d more columns have values that are not finite or do not fit in a float32", n))
+		lines = append(lines, fmt.Sprintf("%s more columns have values that are not finite or do not fit in a float32", units.Count(n)))
 	}
 	return lines
 }

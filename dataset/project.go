@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Matching says how the columns of a file were matched with those of a model; Labels is nil
@@ -64,7 +66,7 @@ var errFound = errors.New("found")
 // and returns an error that names it.
 func checkSparseWidth(src Source, features int) error {
 	info := src.Info()
-	err := fmt.Errorf("%s%d features; the model reads %d", prefix(info.File), info.Features, features)
+	err := fmt.Errorf("%s%s features; the model reads %s", prefix(info.File), units.Count(info.Features), units.Count(features))
 	scan := src.Scan(func(r *Row) error {
 		for _, c := range r.Columns {
 			if int(c) >= features {

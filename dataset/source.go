@@ -1,6 +1,10 @@
 package dataset
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/internal/units"
+)
 
 // Source is a set of rows that can be read from beginning to end, again and
 // again, with the same result: a file, or a generator.
@@ -62,11 +66,11 @@ const (
 func (i Info) check() error {
 	switch {
 	case i.Features < 1 || i.Features > MaxFeatures:
-		return fmt.Errorf("%s%d features; a dataset has 1 to %d", prefix(i.File), i.Features, MaxFeatures)
+		return fmt.Errorf("%s%s features; a dataset has 1 to %s", prefix(i.File), units.Count(i.Features), units.Count(MaxFeatures))
 	case i.Labels < 0 || i.Labels > MaxLabels:
 		return fmt.Errorf("%s%d labels; a dataset has at most %d", prefix(i.File), i.Labels, MaxLabels)
 	case i.Rows > MaxRows:
-		return fmt.Errorf("%s%d rows; a dataset has at most %d", prefix(i.File), i.Rows, MaxRows)
+		return fmt.Errorf("%s%s rows; a dataset has at most %s", prefix(i.File), units.Count(i.Rows), units.Count(MaxRows))
 	}
 	if n := len(i.FeatureNames); n != 0 && n != i.Features {
 		return fmt.Errorf("%s%d feature names for %d features", prefix(i.File), n, i.Features)

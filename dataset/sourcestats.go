@@ -3,6 +3,8 @@ package dataset
 import (
 	"context"
 	"fmt"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // ImportOptions says how Import, Build and Blocks check rows and report.
@@ -104,7 +106,7 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 
 func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 	if n := s.leftOut.count(); n > 0 {
-		warn(fmt.Sprintf("%s%d of %d rows have missing values and are left out; the others keep their numbers", prefix(s.info.File), n, s.rows+n))
+		warn(fmt.Sprintf("%s%s of %s rows have missing values and are left out; the others keep their numbers", prefix(s.info.File), units.Count(n), units.Count(s.rows+n)))
 	}
 	for _, line := range warnings(w.suspects()) {
 		warn(prefix(s.info.File) + line)
@@ -128,10 +130,10 @@ func (s *sourceStats) leaveOut(row int) {
 func (s *sourceStats) check() error {
 	switch {
 	case len(s.leftOut) > maxLeftOut:
-		return fmt.Errorf("%s%d rows are left out for missing values, which are too many to list; take them out of the file",
-			prefix(s.info.File), s.leftOut.count())
+		return fmt.Errorf("%s%s rows are left out for missing values, which are too many to list; take them out of the file",
+			prefix(s.info.File), units.Count(s.leftOut.count()))
 	case s.rows == 0 && len(s.leftOut) > 0:
-		return fmt.Errorf("%sall of the %d rows have a missing value and are left out", prefix(s.info.File), s.leftOut.count())
+		return fmt.Errorf("%sall of the %s rows have a missing value and are left out", prefix(s.info.File), units.Count(s.leftOut.count()))
 	case s.rows == 0:
 		return fmt.Errorf("%sno rows", prefix(s.info.File))
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // The kinds of suspects.
@@ -93,7 +95,7 @@ func warnings(suspects []Suspect) (lines []string) {
 	}
 	for _, kind := range []string{SuspectRowNumber, SuspectLabel} {
 		if n := byKind[kind] - warningNames; n > 0 {
-			lines = append(lines, fmt.Sprintf("%d more features look the same way (%s)", n, kind))
+			lines = append(lines, fmt.Sprintf("%s more features look the same way (%s)", units.Count(n), kind))
 		}
 	}
 	if len(constant) > 0 {
@@ -124,10 +126,10 @@ func constantLine(constant []Suspect) string {
 	}
 	list := strings.Join(names, ", ")
 	if n := len(constant) - len(names); n > 0 {
-		list += fmt.Sprintf(" and %d more", n)
+		list += fmt.Sprintf(" and %s more", units.Count(n))
 	}
 	if len(constant) == 1 {
 		return fmt.Sprintf("feature %s %s", list, constant[0].Reason)
 	}
-	return fmt.Sprintf("%d features have one value in every row each: %s", len(constant), list)
+	return fmt.Sprintf("%s features have one value in every row each: %s", units.Count(len(constant)), list)
 }

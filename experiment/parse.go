@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -374,7 +375,7 @@ func (s *Spec) addRow(r Row, settings []param.Pair) {
 		r.Settings[p.Key] = p.Value
 	}
 	if len(s.Rows) == round.MaxCells {
-		s.fail(r.At, "more than %d rows", round.MaxCells)
+		s.fail(r.At, "more than %s rows", units.Count(round.MaxCells))
 	}
 	s.Rows = append(s.Rows, r)
 }
@@ -482,7 +483,7 @@ func (s *Spec) checkSize() {
 	for _, d := range s.Datasets {
 		cells += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Rows)
 		if cells > round.MaxCells {
-			s.fail(d.At, "more than %d cells: the datasets up to this one, %d rows, and %d repeats of %d folds; the bound is %d", round.MaxCells, len(s.Rows), d.Folds.Repeats, d.Folds.Scheme.Folds, round.MaxCells)
+			s.fail(d.At, "more than %s cells: the datasets up to this one, %s rows, and %s repeats of %s folds", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {seed: 3}", "folds: how many is missing"},
 		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {groups: true, seed: 3}", "folds: groups have no seed"},
 		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {sklearn: 10, repeats: 103}", "at most 1024 are possible"},
-		{"name: a\ndatasets: [b]\nrows: [rf, ldlf]\nfolds: {k: 10, repeats: 50001}", "s.yaml:2:12: more than 1000000 cells"},
+		{"name: a\ndatasets: [b]\nrows: [rf, ldlf]\nfolds: {k: 10, repeats: 50001}", "s.yaml:2:12: more than 1,000,000 cells"},
 		{"name: a\ndatasets: [{dataset: b, sigma: 3}]\nrows: [rf]", "sigma says how a file is read"},
 		{"name: a\ndatasets: [{name: b}]\nrows: [rf]", "give one of the keys file and dataset"},
 		{"name: a\ndatasets: [{file: b, lables: age}]\nrows: [rf]", `no such key as "lables" (did you mean "labels"?)`},

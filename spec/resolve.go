@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -140,7 +141,7 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	case s.Folds < 0 || s.Folds == 1 && !s.Overlap || s.Folds > MaxFolds:
 		return param.Errorf("folds", "%d is not 0, nor a whole number from 2 to %d", s.Folds, MaxFolds)
 	case s.Folds > m.Rows && !s.Overlap:
-		return param.Errorf("folds", "%d folds of %d rows: some would be empty", s.Folds, m.Rows)
+		return param.Errorf("folds", "%s folds of %s rows: some would be empty", units.Count(s.Folds), units.Count(m.Rows))
 	case s.KeepPredictions != nil && (*s.KeepPredictions < 0 || *s.KeepPredictions > MaxPredictions):
 		return param.Errorf("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
 	case s.Assigned != "" && s.Folds == 0:

@@ -43,7 +43,7 @@ func (c *backupCmd) Run(a *app) error {
 	defer f.discard()
 	m := newMeter(a.stderr)
 	h, err := cl.Backup(a.ctx, f, func(p client.BackupProgress) {
-		m.show(fmt.Sprintf("%s of %s, %d of %s", size(p.Bytes), size(p.OfBytes), p.Blobs, plural(p.OfBlobs, "blob")))
+		m.show(fmt.Sprintf("%s of %s, %s of %s", size(p.Bytes), size(p.OfBytes), count(p.Blobs), plural(p.OfBlobs, "blob")))
 	})
 	m.clear()
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *restoreCmd) Run(a *app) error {
 	defer f.Close()
 	m := newMeter(a.stderr)
 	r, err := coordinator.Restore(a.ctx, f, coordinator.RestoreConfig{Dir: c.Dir, ID: c.ID, Peers: peers, Progress: func(blobs, of int) {
-		m.show(fmt.Sprintf("%d of %s", blobs, plural(of, "blob")))
+		m.show(fmt.Sprintf("%s of %s", count(blobs), plural(of, "blob")))
 	}})
 	m.clear()
 	if errors.Is(err, coordinator.ErrUsage) {

@@ -165,7 +165,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"labels are", labelsLine(set.Manifest)},
 			{"groups", groupsLine(d.Groups)},
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
-			{"shards", fmt.Sprintf("%d, %s", d.Shards, size(d.Bytes))},
+			{"shards", fmt.Sprintf("%s, %s", count(d.Shards), size(d.Bytes))},
 			{"imported", clock(d.Imported)},
 			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOutRows.String(), "; ")},
 			{"mean label", meanLine(set.Manifest)},

@@ -38,7 +38,7 @@ func (s *specArg) read() (*experiment.Spec, error) {
 	case err != nil:
 		return nil, err
 	case info.Size() > experiment.MaxBytes:
-		return nil, usagef("%s: %d bytes; a spec of an experiment has at most %d", s.Spec, info.Size(), experiment.MaxBytes)
+		return nil, usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, count(info.Size()), count(experiment.MaxBytes))
 	}
 	b, err := os.ReadFile(s.Spec)
 	if err != nil {
@@ -233,7 +233,7 @@ func failuresOf(t *tables.Table) []string {
 	var list []string
 	for i, at := range order {
 		if i == maxFailures {
-			return append(list, fmt.Sprintf("and %d more; -o json names all", len(order)-i))
+			return append(list, fmt.Sprintf("and %s more; -o json names all", count(len(order)-i)))
 		}
 		list = append(list, fmt.Sprintf("%s, %s (%s): %s", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, plural(counts[at], "cell"), at.why))
 	}

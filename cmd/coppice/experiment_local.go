@@ -200,7 +200,7 @@ func foldOf(c *experiment.Cell) string {
 
 // statusLine describes how far a run is.
 func statusLine(s runner.Status) string {
-	text := fmt.Sprintf("%3.0f %%  %s of %s cells, %d running", 100*float64(s.Done+s.Failed)/float64(max(1, s.Cells)), count(s.Done+s.Failed), count(s.Cells), s.Running)
+	text := fmt.Sprintf("%3.0f %%  %s of %s cells, %s running", 100*float64(s.Done+s.Failed)/float64(max(1, s.Cells)), count(s.Done+s.Failed), count(s.Cells), count(s.Running))
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %s failed", count(s.Failed))
 	}

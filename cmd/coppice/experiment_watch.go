@@ -167,7 +167,7 @@ func (p *standing) line(first int, seconds float64, waits string) string {
 		text += "  " + p.Phases[0]
 	}
 	if len(p.Phases) > 1 {
-		text += fmt.Sprintf(" and %d more", len(p.Phases)-1)
+		text += fmt.Sprintf(" and %s more", count(len(p.Phases)-1))
 	}
 	return text + waits
 }
@@ -318,7 +318,7 @@ func (c *experimentCancelCmd) Run(a *app) error {
 		cancelled = append(cancelled, j.Name)
 	}
 	return a.print(cancelled, func(w io.Writer) {
-		fmt.Fprintf(w, "experiment %s: %s cancelled, %d had ended before\n", c.Name, plural(len(cancelled), "job"), len(jobs)-len(cancelled))
+		fmt.Fprintf(w, "experiment %s: %s cancelled, %s had ended before\n", c.Name, plural(len(cancelled), "job"), count(len(jobs)-len(cancelled)))
 	})
 }
 

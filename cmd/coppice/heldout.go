@@ -105,9 +105,9 @@ func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
 	}
 	switch bytes := pipeline.PredictionBytes(j, m, n); {
 	case bytes > spec.MaxPredictions:
-		return usagef("--predictions-out: the predictions take %d bytes, more than the %d that are possible", bytes, spec.MaxPredictions)
+		return usagef("--predictions-out: the predictions take %s bytes, more than the %s that are possible", count(bytes), count(spec.MaxPredictions))
 	case bytes > j.Predictions:
-		return usagef("--predictions-out: the predictions take %d bytes; give --set keep_predictions=%d", bytes, bytes)
+		return usagef("--predictions-out: the predictions take %s bytes; give --set keep_predictions=%d", count(bytes), bytes)
 	}
 	return nil
 }

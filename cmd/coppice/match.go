@@ -51,7 +51,7 @@ func writeMatch(w io.Writer, what string, m *dataset.Match) {
 		fmt.Fprintf(w, "%s are matched by name: %s elsewhere in the file\n", what, stand(m.Moved))
 	}
 	if m.Filled > 0 {
-		fmt.Fprintf(w, "%s: the file has %d fewer than the model reads; these are 0\n", what, m.Filled)
+		fmt.Fprintf(w, "%s: the file has %s fewer than the model reads; these are 0\n", what, count(m.Filled))
 	}
 }
 

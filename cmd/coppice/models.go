@@ -181,7 +181,7 @@ func splitLine(j *round.Job, group string) string {
 		parts = append(parts, "no rows held out for testing")
 	}
 	if s := j.Split; s.ValidationFraction > 0 {
-		parts = append(parts, fmt.Sprintf("%v of the rest validates, at least %d rows", s.ValidationFraction, s.ValidationMin))
+		parts = append(parts, fmt.Sprintf("%v of the rest validates, at least %s rows", s.ValidationFraction, count(s.ValidationMin)))
 	}
 	return strings.Join(parts, "; ")
 }

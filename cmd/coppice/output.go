@@ -95,13 +95,7 @@ func pairs(w io.Writer, lines [][2]string) {
 }
 
 // count writes a number with commas: 2,465.
-func count[T int | int64 | uint64](n T) string {
-	s := strconv.FormatInt(int64(n), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func count[T int | int64 | uint64](n T) string { return units.Count(n) }
 
 // size writes a number of bytes: 3.2 MiB.
 func size(n int64) string { return units.Format(n) }

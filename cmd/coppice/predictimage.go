@@ -115,7 +115,7 @@ func shares(names []string, classes []uint8) []classShare {
 }
 
 func (r *imageMap) text(w io.Writer) {
-	fmt.Fprintf(w, "%s with the classes of %d x %d pixels (width x height)\n", r.Out, r.Width, r.Height)
+	fmt.Fprintf(w, "%s with the classes of %s x %s pixels (width x height)\n", r.Out, count(r.Width), count(r.Height))
 	t := newTable(w, []string{"class", "pixels", "share"}, 2, 3)
 	for _, c := range r.Classes {
 		t.AppendRow(rowOf(c.Class, count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))

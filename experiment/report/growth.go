@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/statistics"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Growth is how the seconds of a cell grow with a number x: about as x to the power Slope, which is the slope
@@ -56,7 +57,7 @@ func (s *Summary) growths(sweeps []sweep) (all []Growth) {
 	for _, group := range groups {
 		title := "Time by labels"
 		if len(groups) > 1 {
-			title += fmt.Sprintf(", %d rows of %d features", s.Datasets[group[0]].Rows, s.Datasets[group[0]].Features)
+			title += fmt.Sprintf(", %s rows of %s features", units.Count(s.Datasets[group[0]].Rows), units.Count(s.Datasets[group[0]].Features))
 		}
 		for row := range s.Rows {
 			if g, ok := s.growthByLabels(group, row); ok {

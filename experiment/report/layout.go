@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // columns bounds the datasets beside each other in a table; the others follow in further tables.
@@ -46,13 +47,13 @@ func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...)
 // cellsText counts the cells.
 func (s *Summary) cellsText() string {
 	c := &s.Cells
-	text := fmt.Sprintf("%s of %s done", strconv.Itoa(c.Done), count(c.All, "cell is", "cells are"))
+	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), count(c.All, "cell is", "cells are"))
 	for _, part := range []struct {
 		n    int
 		what string
 	}{{c.Failed, "failed"}, {c.Missing, "missing"}, {c.Running, "running"}} {
 		if part.n > 0 {
-			text += fmt.Sprintf("; %d %s", part.n, part.what)
+			text += fmt.Sprintf("; %s %s", units.Count(part.n), part.what)
 		}
 	}
 	if c.Done < c.All {

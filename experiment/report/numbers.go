@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // none stands where there is no number.
@@ -102,5 +104,5 @@ func count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return strconv.Itoa(n) + " " + more
+	return units.Count(n) + " " + more
 }

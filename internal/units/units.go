@@ -44,6 +44,15 @@ func Parse(text string) (int64, error) {
 	return int64(v * factor), nil
 }
 
+// Count writes a number of things with commas: 2,465.
+func Count[T int | int64 | uint64](n T) string {
+	s := strconv.FormatInt(int64(n), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
 // Format writes a size for people, with one decimal: 999 B, 1.5 KiB, 8.0 GiB.
 func Format(n int64) string {
 	v, i := float64(n), 0
