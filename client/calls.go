@@ -192,6 +192,11 @@ func (c *Client) Models(ctx context.Context) (v []protocol.ModelInfo, err error)
 	return v, c.json(ctx, http.MethodGet, at("models"), nil, &v)
 }
 
+// NewestModels lists the last n models, of which there are 1 or more, in the order of their jobs.
+func (c *Client) NewestModels(ctx context.Context, n int) (v []protocol.ModelInfo, err error) {
+	return v, c.json(ctx, http.MethodGet, at("models")+"?newest="+strconv.Itoa(n), nil, &v)
+}
+
 // Model returns a model file: of a job's name, or of job/fold.
 func (c *Client) Model(ctx context.Context, name string) ([]byte, error) {
 	return c.bytes(ctx, at("models", name))

@@ -8,10 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Images that are not all written are taken away; a folder that was there stays.
@@ -54,20 +50,6 @@ func TestErrorLines(t *testing.T) {
 	} {
 		if got := failureOf(t.Context(), err).Error; got != want {
 			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-// Of many models the newest are listed, in the order of their jobs.
-func TestNewestModels(t *testing.T) {
-	models := []protocol.ModelInfo{{Job: 3, Name: "c"}, {Job: 1, Name: "a"}, {Job: 2, Name: "b/0"}, {Job: 2, Name: "b/1"}}
-	for n, want := range map[int]string{0: "a b/0 b/1 c", 1: "c", 2: "b/1 c", 4: "a b/0 b/1 c", 9: "a b/0 b/1 c"} {
-		var names []string
-		for _, m := range newest(models, n) {
-			names = append(names, m.Name)
-		}
-		if diff := cmp.Diff(want, strings.Join(names, " ")); diff != "" {
-			t.Errorf("%d newest: %s", n, diff)
 		}
 	}
 }

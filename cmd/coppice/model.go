@@ -1,14 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
-	"slices"
+	"strings"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -25,14 +26,12 @@ type modelListCmd struct {
 	serverFlags
 }
 
-// newest returns the last n of models in the order of their jobs, or all of them where n is 0.
-func newest(models []protocol.ModelInfo, n int) []protocol.ModelInfo {
-	models = slices.Clone(models)
-	slices.SortStableFunc(models, func(a, b protocol.ModelInfo) int { return cmp.Compare(a.Job, b.Job) })
-	if n > 0 && n < len(models) {
-		return models[len(models)-n:]
+// models asks for the models to list, and for one more, which tells that there are more.
+func (c *modelListCmd) models(a *app, cl *client.Client) ([]protocol.ModelInfo, error) {
+	if c.Limit == 0 || c.Limit == math.MaxInt {
+		return cl.Models(a.ctx)
 	}
-	return models
+	return cl.NewestModels(a.ctx, c.Limit+1)
 }
 
 // Run implements `coppice model list`.
@@ -45,13 +44,13 @@ func (c *modelListCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	all, err := cl.Models(a.ctx)
+	models, err := c.models(a, cl)
 	if err != nil {
 		return err
 	}
-	models := newest(all, c.Limit)
-	if len(models) < len(all) {
-		defer a.note("the newest %s of %s; --limit 0 lists all", count(len(models)), plural(len(all), "model"))
+	if c.Limit > 0 && len(models) > c.Limit {
+		models = models[len(models)-c.Limit:]
+		defer a.note("the newest %s; --limit 0 lists all", plural(c.Limit, "model"))
 	}
 	if models == nil {
 		models = []protocol.ModelInfo{}
@@ -128,16 +127,15 @@ func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
 	if m, err = decodeModel(b); err != nil {
 		return nil, "", err
 	}
-	models, err := cl.Models(a.ctx)
+	name, _, _ := strings.Cut(c.Model, "/")
+	j, err := cl.Job(a.ctx, name)
+	if client.IsNotFound(err) { // it is a digest
+		return m, "", nil
+	}
 	if err != nil {
 		return nil, "", err
 	}
-	for _, info := range models {
-		if info.Digest == m.file.Digest && info.Name == c.Model {
-			dataset = info.Dataset
-		}
-	}
-	return m, dataset, nil
+	return m, j.Dataset, nil
 }
 
 type modelDownloadCmd struct {

@@ -255,6 +255,19 @@ func TestModels(t *testing.T) {
 	if diff := cmp.Diff([]string{"one", "cv/0", "cv/1"}, names); diff != "" {
 		t.Errorf("models (-want +got):\n%s", diff)
 	}
+	for query, want := range map[string][]string{"1": {"cv/1"}, "2": {"cv/0", "cv/1"}, "3": names, "4": names} {
+		var got []string
+		list = nil
+		for s.get("GET", "/v1/models?newest="+query, nil, &list); len(list) > 0; list = list[1:] {
+			got = append(got, list[0].Name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the newest %s models (-want +got):\n%s", query, diff)
+		}
+	}
+	for _, query := range []string{"0", "-1", "all"} {
+		s.refuse(400, "GET", "/v1/models?newest="+query, nil, "newest=", "how many models")
+	}
 	for name, want := range map[string]string{"one": "the model", "cv/1": "fold one", blobs.Sum([]byte("digest of fold zero")): "fold zero"} {
 		var got []byte
 		if s.get("GET", "/v1/models/"+name, nil, &got); string(got) != want {

@@ -35,7 +35,18 @@ func (s *Server) registered() []protocol.ModelInfo {
 	return list
 }
 
-func (s *Server) models(*http.Request) (any, error) { return s.registered(), nil }
+// models lists the models of finished jobs in the order of these, or, with newest=N, the last N of them.
+func (s *Server) models(r *http.Request) (any, error) {
+	list, text := s.registered(), r.URL.Query().Get("newest")
+	if text == "" {
+		return list, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return nil, fmt.Errorf("%w: newest=%.80q: want how many models to list, 1 or more", errBad, text)
+	}
+	return list[max(0, len(list)-n):], nil
+}
 
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
