@@ -165,6 +165,10 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	if errors.Is(err, context.Canceled) {
 		return nil, interrupted{"interrupted; the job may have been submitted: coppice job list"}
 	}
+	before, err := jobNamed(a.ctx, cl, file.Spec.Name)
+	if err != nil {
+		return nil, err
+	}
 	return job, err
 }
 
@@ -175,6 +179,26 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 	}
 	src, checks, err := d.open(a, s.Data)
 	if err != nil {
+// jobNamed returns the job that has a name; nil: none has, or the name is empty.
+func jobNamed(ctx context.Context, cl *client.Client, name string) (*protocol.JobInfo, error) {
+	if protocol.CheckName(name) != nil {
+		return nil, nil // a submission refuses a name that is none
+	}
+	j, err := cl.Job(ctx, name)
+	if client.IsNotFound(err) {
+		return nil, nil
+	}
+	return j, err
+}
+
+// wasThere says of a job that a submission was answered with that no other one was made.
+func wasThere(j *protocol.JobInfo) string {
+	if j.State == protocol.Done {
+		return fmt.Sprintf("job %s with this very spec was done before (%s): nothing is trained, and another --name trains it again", j.Name, clock(j.Ended))
+	}
+	return fmt.Sprintf("job %s with this very spec was submitted before (%s) and is %s: no other one was made", j.Name, clock(j.Submitted), j.State)
+}
+
 		return nil, err
 	}
 	m := newMeter(a.stderr)
