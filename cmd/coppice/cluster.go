@@ -45,7 +45,11 @@ func (f *foldList) into(s *protocol.Spec) {
 
 // fetch reads a cluster's dataset into memory.
 func (c *trainCmd) fetch(a *app, name string) (string, *local.Data, error) {
-	cl, err := c.guess(a)
+	reach := c.guess
+	if a.given["wait"] {
+		reach = c.connect
+	}
+	cl, err := reach(a)
 	if err != nil {
 		return "", nil, err
 	}
@@ -161,24 +165,20 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 			return nil, err
 		}
 	}
-	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
-	if errors.Is(err, context.Canceled) {
-		return nil, interrupted{"interrupted; the job may have been submitted: coppice job list"}
-	}
 	before, err := jobNamed(a.ctx, cl, file.Spec.Name)
 	if err != nil {
 		return nil, err
 	}
+	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
+	if errors.Is(err, context.Canceled) {
+		return nil, interrupted{"interrupted; the job may have been submitted: coppice job list"}
+	}
+	if err == nil && before != nil && before.ID == job.ID {
+		a.note("%s", wasThere(job))
+	}
 	return job, err
 }
 
-// dataset returns the dataset that a job is to train on, importing a file.
-func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File) (*protocol.Dataset, error) {
-	if s.Data == "" {
-		return cl.Dataset(a.ctx, file.Spec.Dataset)
-	}
-	src, checks, err := d.open(a, s.Data)
-	if err != nil {
 // jobNamed returns the job that has a name; nil: none has, or the name is empty.
 func jobNamed(ctx context.Context, cl *client.Client, name string) (*protocol.JobInfo, error) {
 	if protocol.CheckName(name) != nil {
@@ -199,6 +199,13 @@ func wasThere(j *protocol.JobInfo) string {
 	return fmt.Sprintf("job %s with this very spec was submitted before (%s) and is %s: no other one was made", j.Name, clock(j.Submitted), j.State)
 }
 
+// dataset returns the dataset that a job is to train on, importing a file.
+func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File) (*protocol.Dataset, error) {
+	if s.Data == "" {
+		return cl.Dataset(a.ctx, file.Spec.Dataset)
+	}
+	src, checks, err := d.open(a, s.Data)
+	if err != nil {
 		return nil, err
 	}
 	m := newMeter(a.stderr)

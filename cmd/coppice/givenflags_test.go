@@ -28,6 +28,8 @@ func TestGivenFlags(t *testing.T) {
 		{"a server that is a comma", nil, "job list --server ,", 2, []string{"--server has an empty value"}},
 		{"no labels generated", nil, "dataset generate --kind random --labels 0 --out @/x.csv", 2, []string{"0 labels"}},
 		{"no density", nil, "dataset generate --kind random --density 0 --out @/x.csv", 2, []string{"density 0"}},
+		{"a server for training here", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --server h", 2, []string{"--server", "--local"}},
+		{"a wait for training here", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --wait 3s", 2, []string{"--wait", "--local"}},
 		{"a missing file of no kind", nil, "train --local --data @/yeast", 1, []string{"yeast: no such file"}},
 		{"a missing spec", nil, "experiment report @/none.yaml", 1, []string{"none.yaml", "no such file"}},
 		{"a report over its spec", map[string]string{"e.yaml": "name: e\n"}, "experiment run @/e.yaml --local --out @/e.yaml", 2, []string{"--out", "reads that file"}},
@@ -51,6 +53,19 @@ func TestEmptyArgument(t *testing.T) {
 		if e := coppice(t, args...); e.code != exitUsage || !strings.Contains(e.stderr, "is empty") {
 			t.Errorf("%q: exit code %d, %s", args, e.code, e.stderr)
 		}
+	}
+}
+
+// A variable, or a file, may name a cluster for training that asks none.
+func TestClusterOutside(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "x.csv", "a,b,label_a,label_b\n1,7,0.5,0.5\n3,4,0.25,0.75\n5,1,0.5,0.5\n6,2,0.5,0.5\n")
+	train := []string{"train", "--local", "--data", path, "--algorithm", "aa-knn"}
+	works(t, append(train, "--config", write(t, dir, "c.yaml", "server: 127.0.0.1:1\nwait: 3s\n"))...)
+	t.Setenv("COPPICE_SERVER", "127.0.0.1:1")
+	works(t, train...)
+	if e := coppice(t, "train", "--local", "--dataset", "x", "--wait", "0"); e.code != exitFailed || !strings.Contains(e.stderr, "127.0.0.1:1") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *trainCmd) Run(a *app) error {
 	if c.Local && c.Audit > 0 {
 		return usagef("--audit compares workers of a cluster; it does not go with --local")
 	}
-	if err := c.checkLocal(); err != nil {
+	if err := cmp.Or(c.checkLocal(), a.apartFromCluster("--local and --data", c.Local && c.Data != "")); err != nil {
 		return err
 	}
 	file, err := c.read()
