@@ -276,6 +276,9 @@ func TestExperimentOnCluster(t *testing.T) {
 	if text := works(t, on("job", "show", "e.second.2")...); !strings.Contains(text, "experiment    e") {
 		t.Errorf("job show:\n%s", text)
 	}
+	if e := coppice(t, on("job", "predictions", "e.first", "--out", filepath.Join(dir, "p.csv"))...); e.code != exitFailed || !strings.Contains(e.stderr, "--record predictions") || !strings.Contains(e.stderr, "--keep-models") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
 	var list []standing
 	inJSON(t, &list, on("experiment", "list")...)
 	if len(list) != 1 || list[0].Name != "e" || list[0].State != "done" || list[0].Jobs != 4 || list[0].Cells != 14 || list[0].Done != 14 {

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
 )
@@ -41,6 +42,9 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	j, err := cl.Job(a.ctx, c.Job)
 	if err != nil {
 		return err
+	}
+	if j.Experiment != "" {
+		return noneOfCells(j)
 	}
 	r, o, err := finished(j)
 	if err != nil {
@@ -89,6 +93,13 @@ func noPredictions(job string, o *pipeline.Outcome) error {
 		return fmt.Errorf("%s held no rows out: give --test-fraction, --folds or --split when training", job)
 	}
 	return fmt.Errorf("%s kept no predictions: they take more than its keep_predictions allows", job)
+}
+
+// noneOfCells says what an experiment has in place of the predictions of all held-out rows.
+func noneOfCells(j *protocol.JobInfo) error {
+	return fmt.Errorf("job %s is of experiment %s, which keeps no predictions of all held-out rows: run with --record predictions it has those of 6 test rows of each cell "+
+		"(coppice experiment report %s -o json), and run with --keep-models the model of each (coppice model download %s/DIGEST --out FILE), with which coppice predict predicts",
+		j.Name, j.Experiment, j.Experiment, j.Name)
 }
 
 // keepable refuses to train for predictions that would not be kept.
