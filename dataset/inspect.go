@@ -84,8 +84,11 @@ type inspector struct {
 	features    *featureStats
 	labels      []columnStats
 	sums        SumSummary
-	rows        int // with labels
-	summed      int // rows in the range of sums
+	rows        int      // with labels
+	summed      int      // rows in the range of sums
+	below       rowTally // rows with a negative label
+	empty       rowTally // rows whose labels are all 0
+	uneven      rowTally // rows whose labels do not sum to 1
 	read        int
 	missing     MissingSummary
 	nonFinite   nonFiniteValues
@@ -174,9 +177,28 @@ func (s *inspector) addLabels(r *Row) {
 	if s.o.Normalize {
 		off = !(sum > 0)
 	}
-	if off || negative {
-		if s.sums.Off++; s.sums.Off == 1 {
-			s.sums.FirstOff = r.Number
-		}
+	if !off && !negative {
+		return
+	}
+	if s.sums.Off++; s.sums.Off == 1 {
+		s.sums.FirstOff = r.Number
+	}
+	switch {
+	case math.IsNaN(sum) || math.IsInf(sum, 0): // told as missing or not finite
+	case negative:
+		s.below.add(r.Number)
+	case sum == 0:
+		s.empty.add(r.Number)
+	default:
+		s.uneven.add(r.Number)
+	}
+}
+
+// rowTally counts rows with one fault.
+type rowTally struct{ n, first int }
+
+func (t *rowTally) add(row int) {
+	if t.n++; t.n == 1 {
+		t.first = row
 	}
 }

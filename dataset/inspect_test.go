@@ -14,6 +14,24 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 )
 
+// What normalising cannot mend is not said to be mended by it.
+func TestInspectSuggestsWhatHelps(t *testing.T) {
+	for rows, want := range map[string]string{
+		"1,-1,2\n2,-1,3\n":   "rows with a negative label: 2, the first is row 0; a degree is 0 or more",
+		"1,0.5,0.5\n2,0,0\n": "rows whose labels are all 0: 1, the first is row 1; they have no distribution",
+	} {
+		for _, checks := range []Checks{{}, {Normalize: true}} {
+			f, err := Inspect(writeFile(t, "a.csv", "x,label_c,label_d\n"+rows), OpenOptions{}, ImportOptions{Checks: checks})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all := strings.Join(f.Warnings, "\n"); !strings.Contains(all, want) || strings.Contains(all, "--normalize") {
+				t.Errorf("%q: %s", rows, all)
+			}
+		}
+	}
+}
+
 // Infinite labels are in the warnings, and in no range: JSON has no such numbers.
 func TestInspectInfiniteLabels(t *testing.T) {
 	for rows, want := range map[string]*SumSummary{
@@ -52,7 +70,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	all := strings.Join(append(f.Warnings, f.Notes...), "\n")
-	for _, part := range []string{`"id" has the name`, "rows with missing values: 2", "the first is row 1", `";" between columns and a decimal comma`} {
+	for _, part := range []string{`"id" has the name`, "rows with missing values: 2", "rows whose labels do not sum to 1: 1, the first is row 1; --normalize", "rows with a negative label: 1, the first is row 3; a degree is 0 or more", `";" between columns and a decimal comma`} {
 		if !strings.Contains(all, part) {
 			t.Errorf("%q lacks %q", all, part)
 		}

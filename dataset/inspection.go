@@ -53,9 +53,17 @@ func (s *inspector) faults() (lines []string) {
 	if s.missing.Rows > 0 {
 		lines = append(lines, s.missing.fault())
 	}
-	if s.sums.Off > 0 {
-		lines = append(lines, fmt.Sprintf("rows whose labels are negative or do not sum to 1: %d, the first is row %d; "+
-			"--normalize divides each row by its sum, and --labels says what labels are", s.sums.Off, s.sums.FirstOff))
+	for _, f := range []struct {
+		rowTally
+		what, hint string
+	}{
+		{s.below, "with a negative label", "a degree is 0 or more: --label-columns names the labels where a column is none, and --labels age or class says what a single one is"},
+		{s.empty, "whose labels are all 0", "they have no distribution, and no option makes one: leave them out of the file"},
+		{s.uneven, "whose labels do not sum to 1", "--normalize divides each row by its sum, and --labels says what labels are"},
+	} {
+		if f.n > 0 {
+			lines = append(lines, fmt.Sprintf("rows %s: %s, the first is row %d; %s", f.what, units.Count(f.n), f.first, f.hint))
+		}
 	}
 	if s.beside > 0 {
 		lines = append(lines, fmt.Sprintf("rows whose exact number, interval or group an import refuses: %s, the first: %v", units.Count(s.beside), s.firstBeside))
