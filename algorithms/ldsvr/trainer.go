@@ -243,6 +243,8 @@ func (t *trainer) Progress() round.Progress {
 	switch {
 	case t.ended():
 		p.Steps, p.MostSteps, p.Phase = p.Step, 0, "done"
+	case t.exact():
+		p.Phase = "fit" // one unit, beside which scaling is nothing
 	case t.kept != nil:
 		p.Phase = "least squares"
 	case t.fit.Done():
