@@ -1,13 +1,16 @@
 package param
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Suggest returns a hint at the word that is closest to text, such as ` (did you mean
-// "depth"?)`, or "".
+// "depth"?)`, or "" where none is near.
 func Suggest(text string, words []string) string {
-	best, least := "", max(2, len(text)/3)+1
+	best, least := "", maxHint
 	for _, w := range words {
-		if d := distance(text, w); d < least {
+		if d := distance(fold(text), fold(w)); d < least && Near(text, w) {
 			best, least = w, d
 		}
 	}
@@ -17,27 +20,44 @@ func Suggest(text string, words []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// maxHint bounds the texts that distance compares.
+// Near reports whether one text may be a slip of the pen for the other: at most a third of the longer one
+// is other letters, and one letter in any case, but of a text of one letter.
+func Near(a, b string) bool {
+	a, b = fold(a), fold(b)
+	longer, shorter := max(len(a), len(b)), min(len(a), len(b))
+	return shorter > 0 && longer > 1 && longer <= maxHint && distance(a, b) <= max(1, longer/3)
+}
+
+// fold makes texts equal that differ in capitals, or in what stands between words.
+func fold(text string) string {
+	return strings.ReplaceAll(strings.ToLower(text), "_", "-")
+}
+
+// maxHint bounds the texts that are compared, in bytes.
 const maxHint = 64
 
-// distance is the Levenshtein distance of two texts.
+// distance is how many letters to insert, to delete, to replace or to swap with their neighbour make b of
+// a, where no part is changed twice; maxHint, where a text is longer than that.
 func distance(a, b string) int {
 	if len(a) > maxHint || len(b) > maxHint {
 		return maxHint
 	}
-	row := make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
+			row[j+1] = min(last[j+1], row[j]) + 1
+			if a[i] == b[j] {
+				row[j+1] = min(row[j+1], last[j])
 			}
-			diagonal, row[j+1] = row[j+1], cost
+			row[j+1] = min(row[j+1], last[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

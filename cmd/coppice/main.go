@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return report(ctx, stderr, wantsJSON(args), out.err)
 	}
 	if err != nil {
-		return report(ctx, stderr, wantsJSON(args), usagef("%w; see \"%s --help\"", err, at(err)))
+		return report(ctx, stderr, wantsJSON(args), usagef("%w; see \"%s --help\"", nearOnly(err), at(err)))
 	}
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
