@@ -176,7 +176,7 @@ func (f *Folder) Delete(digest string) error {
 		return fmt.Errorf("%w: %s", ErrHeld, digest)
 	}
 	f.mark(digest, false)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := f.change(path, func() error { return os.Remove(path) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("blobs: %w", err)
 	}
 	return nil
@@ -227,7 +227,7 @@ func missing(digest string, err error) error {
 func (f *Folder) aside(digest, path, got string, size int64) error {
 	f.mark(digest, false)
 	err := fmt.Errorf("%w: %s has %d bytes with digest %s", ErrCorrupt, path, size, got)
-	if rename := os.Rename(path, path+corruptSuffix); rename != nil {
+	if rename := f.change(path, func() error { return os.Rename(path, path+corruptSuffix) }); rename != nil {
 		return errors.Join(err, rename)
 	}
 	return fmt.Errorf("%w; moved to %s", err, filepath.Base(path)+corruptSuffix)

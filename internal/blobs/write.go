@@ -91,7 +91,8 @@ func (w *Writer) store(digest string) error {
 	if err := w.file.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, filepath.Join(f.dir, digest)); err != nil {
+	path := filepath.Join(f.dir, digest)
+	if err := f.change(path, func() error { return os.Rename(temp, path) }); err != nil {
 		return err
 	}
 	w.file = nil
