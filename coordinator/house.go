@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -27,11 +28,11 @@ func (n *node) keepHouse(ctx context.Context) {
 	defer tick.Stop()
 	ages, replaced := newBlobAges(), state.Replaced{}
 	for {
-		n.fetchMissing(ctx)
 		n.keepJobs(ctx)
 		replaced = n.lookAtBlobs(ages, replaced)
 		n.condemn(ctx, ages)
 		n.deleteCondemned(ages)
+		n.fetch(ctx, n.lacking(ages.each))
 		select {
 		case <-ctx.Done():
 			return
@@ -40,19 +41,32 @@ func (n *node) keepHouse(ctx context.Context) {
 	}
 }
 
-// fetchMissing brings the blobs that committed state refers to and that are not
-// in this folder: it was down, or its copy was corrupt.
-func (n *node) fetchMissing(ctx context.Context) {
-	for d := range n.store.State().References() {
+// lacking returns the blobs that committed state refers to and that are not in this folder: it was down, or its copy was
+// corrupt. here lists blobs that are there now or were a moment ago.
+func (n *node) lacking(here func(do func(digests.Digest)) error) digests.Set {
+	lacking := n.store.State().References()
+	if err := keepLacking(lacking, n.blobs.Folder, here); err != nil {
+		n.cfg.Log.Debug("the blob folder cannot be listed", "error", err)
+	}
+	return lacking
+}
+
+// keepLacking takes out of a set what here lists, and of the rest what the folder has: only that is looked at one by one,
+// as there may be very many blobs. The error is that of here.
+func keepLacking(set digests.Set, folder *blobs.Folder, here func(do func(digests.Digest)) error) error {
+	err := here(func(d digests.Digest) { delete(set, d) })
+	maps.DeleteFunc(set, func(d digests.Digest, _ struct{}) bool { return folder.Has(d.String()) })
+	return err
+}
+
+// fetch brings blobs into this folder.
+func (n *node) fetch(ctx context.Context, lacking digests.Set) {
+	for d := range lacking {
 		if ctx.Err() != nil {
 			return
 		}
-		digest := d.String()
-		if n.blobs.Folder.Has(digest) {
-			continue
-		}
-		if err := n.blobs.Fetch(ctx, digest); err != nil {
-			n.cfg.Log.Debug("a blob is not here and could not be fetched", "digest", digest, "error", err)
+		if err := n.blobs.Fetch(ctx, d.String()); err != nil {
+			n.cfg.Log.Debug("a blob is not here and could not be fetched", "digest", d.String(), "error", err)
 		}
 	}
 }
@@ -149,8 +163,10 @@ func (n *node) deleteCondemned(ages *blobAges) {
 	refs := s.References()
 	for text := range s.Condemned() {
 		d, _ := digests.Parse(text)
-		written, here := n.written(d)
-		if refs.Contains(d) || !here || !ages.unchanged(d, written) || !ages.reached(d, now, n.cfg.BlobGrace) {
+		if refs.Contains(d) || !ages.reached(d, now, n.cfg.BlobGrace) { // most marks are of blobs that are gone
+			continue
+		}
+		if written, here := n.written(d); !here || !ages.unchanged(d, written) {
 			continue
 		}
 		if err := n.blobs.Folder.Delete(text); err != nil && !errors.Is(err, blobs.ErrHeld) { // a backup needs it

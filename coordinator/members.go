@@ -45,11 +45,7 @@ func (n *node) describe() protocol.Self {
 	s.Leader, _ = n.store.Leader()
 	s.Problem, s.Warning = n.problem(), n.warning()
 	s.Host, s.Load = machine.Name(), machine.Load()
-	for digest := range n.store.State().References() {
-		if !n.blobs.Folder.Has(digest.String()) {
-			s.Missing++
-		}
-	}
+	s.Missing = len(n.lacking(n.blobs.Folder.Each))
 	return s
 }
 
@@ -100,7 +96,7 @@ func (n *node) keepMembers(ctx context.Context) error {
 		k.wait()
 		n.membership.Tend(ctx)
 		if n.catchesUp() {
-			n.fetchMissing(ctx)
+			n.fetch(ctx, n.lacking(n.blobs.Folder.Each))
 		}
 		if err := k.doubt(ctx); err != nil {
 			return err
