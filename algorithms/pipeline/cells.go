@@ -137,14 +137,14 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 			h.Write([]byte{0})
 			continue
 		}
-		o, err := DecodeOutcome(b)
+		e, err := decodeEnding(b)
 		if err != nil {
 			return fmt.Errorf("cell %d: %w", unit, err)
 		}
-		if o.Error != "" {
+		if e.Error != "" {
 			failures++
 		}
-		fmt.Fprintf(h, "%s\x00", o.ModelDigest)
+		fmt.Fprintf(h, "%s\x00", e.ModelDigest)
 	}
 	t.done, t.part, t.failures, t.notRun, t.digest = true, part, failures, notRun, hex.EncodeToString(h.Sum(nil))
 	return nil
@@ -177,12 +177,12 @@ func cellsPhase(ended, running, failed, notRun int) string {
 
 // ResultProgress implements algorithms.UnitReporter.
 func (t *cells) ResultProgress(encoded []byte) (round.Progress, error) {
-	o, err := DecodeOutcome(encoded)
+	e, err := decodeEnding(encoded)
 	if err != nil {
 		return round.Progress{Loss: -1}, err
 	}
-	p := o.progress()
-	if o.Error != "" {
+	p := round.Progress{Step: e.Steps, Steps: e.Steps, Samples: e.Samples, Loss: e.Loss}
+	if e.Error != "" {
 		p.Phase = phaseFailed
 	}
 	return p, nil

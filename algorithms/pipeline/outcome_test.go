@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/algorithms/childjob"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
@@ -34,7 +36,7 @@ func TestOutcomeRoundTrip(t *testing.T) {
 			EvaluatedOn: rapid.String().Draw(t, "on"), Model: rapid.SliceOf(rapid.Byte()).Draw(t, "model"),
 			Rows:     pipeline.Counts{Train: count.Draw(t, "train"), Validation: count.Draw(t, "validation"), Test: count.Draw(t, "test")},
 			Measures: drawReport(t, "measures"), MeanPredictor: drawReport(t, "baseline"),
-			Counters: map[string]uint64{"gains": rapid.Uint64().Draw(t, "counter")},
+			Counters: map[string]uint64{"gains": rapid.Uint64().Draw(t, "counter")}, Error: rapid.String().Draw(t, "error"),
 		}
 		if rapid.Bool().Draw(t, "curve") {
 			r := curve.NewRecorder(curve.FoldPoints, nil)
@@ -53,7 +55,20 @@ func TestOutcomeRoundTrip(t *testing.T) {
 		if diff := cmp.Diff(o, got, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
+		checkEnding(t, b, o)
 	})
+}
+
+// checkEnding compares how a cell ended, as it is read alone, with the outcome.
+func checkEnding(t interface{ Fatalf(string, ...any) }, encoded []byte, o *pipeline.Outcome) {
+	c, err := childjob.Decode(encoded)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	want := &pipeline.Ending{ModelDigest: o.ModelDigest, Steps: o.Steps, Samples: o.Samples, Loss: o.Loss, Error: o.Error}
+	if got, err := pipeline.EndingOf(c); err != nil || *got != *want {
+		t.Fatalf("%+v, error %v; want %+v", got, err, want)
+	}
 }
 
 // TestDamagedOutcomes are refused.
@@ -72,6 +87,11 @@ func TestDamagedOutcomes(t *testing.T) {
 		b := binary.LittleEndian.AppendUint64(nil, size)
 		if _, err := pipeline.DecodeOutcome(append(b, good[8:]...)); err == nil {
 			t.Errorf("a head of %d bytes was taken", size)
+		}
+	}
+	for _, head := range []string{"", "{", `{"steps":-1}`, `{"error":1}`, `{"rows":{]}`} {
+		if _, err := pipeline.EndingOf(&childjob.Outcome{Head: []byte(head)}); !errors.Is(err, childjob.ErrFormat) {
+			t.Errorf("how a cell ended is read from %q: %v", head, err)
 		}
 	}
 }
@@ -107,6 +127,7 @@ func FuzzDecodeOutcome(f *testing.F) {
 		if err != nil {
 			return
 		}
+		checkEnding(t, b, o)
 		again, err := o.Encode()
 		if err != nil {
 			t.Fatal(err)

@@ -48,19 +48,19 @@ func (d *driver) cell(ctx context.Context, o *pipeline.Outcome, unit int) (part 
 	if part, err = o.Cell(unit); err != nil || len(part) == 0 || !d.job.Job.Cells.Models {
 		return part, nil, err
 	}
-	of, err := pipeline.DecodeOutcome(part)
-	if err != nil || len(of.Model) == 0 {
+	c, err := childjob.Decode(part)
+	if err != nil || len(c.Model) == 0 {
 		return part, nil, err
 	}
-	blob, err := d.m.cfg.Blobs.Put(ctx, of.Model)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the model: %w", err)
-	}
-	model = &protocol.ModelRef{Digest: of.ModelDigest, Blob: blob, Bytes: uint64(len(of.Model))}
-	c, err := childjob.Decode(part)
+	of, err := pipeline.EndingOf(c)
 	if err != nil {
 		return nil, nil, err
 	}
+	blob, err := d.m.cfg.Blobs.Put(ctx, c.Model)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the model: %w", err)
+	}
+	model = &protocol.ModelRef{Digest: of.ModelDigest, Blob: blob, Bytes: uint64(len(c.Model))}
 	c.Model = nil
 	return c.Encode(), model, nil
 }
