@@ -58,6 +58,12 @@ type Parent interface {
 	Child(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error)
 }
 
+// Divider is implemented by algorithms that divide the training rows of a job once more.
+type Divider interface {
+	// Divided returns resolved settings (Resolved.Params) as they are for a job of this split. Errors are *param.Error.
+	Divided(params json.RawMessage, s *dataset.Split, m *dataset.Manifest) (json.RawMessage, error)
+}
+
 // Composite is implemented by Trainers whose models consist of results of collected units: a forest
 // of trees. Workers that made such a result have it already.
 type Composite interface {

@@ -70,7 +70,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}
 	for i := range s.Rows {
-		row, err := s.resolve(&s.Rows[i], data.Manifest)
+		row, err := s.resolve(&s.Rows[i], split, data.Manifest)
 		if err != nil {
 			p.Refused[i] = err.Error()
 			continue
@@ -105,9 +105,11 @@ func (p *Plan) cellsOfRow() (list []int) {
 	return list
 }
 
-// resolve makes a row of cells for a dataset.
-func (s *Spec) resolve(r *Row, m *dataset.Manifest) (*round.CellRow, error) {
-	j, err := spec.Resolve(protocol.Spec{Algorithm: r.Algorithm, Set: r.Settings, Measures: s.more(), Clip: s.Clip}, m)
+// resolve makes a row of cells for a dataset and its folds.
+func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
+	j, err := spec.Resolve(protocol.Spec{
+		Algorithm: r.Algorithm, Set: r.Settings, Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap, Measures: s.more(), Clip: s.Clip,
+	}, m)
 	var about *param.Error
 	switch {
 	case errors.As(err, &about) && about.Name == "algorithm":

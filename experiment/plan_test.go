@@ -18,7 +18,9 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/spec"
 )
 
 // planned makes the plan of a spec for its only dataset, of 60 rows.
@@ -182,6 +184,48 @@ func TestGroupsOfAPlan(t *testing.T) {
 	}
 	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, Groups: groups[:3]}); err == nil {
 		t.Error("groups of other rows passed")
+	}
+}
+
+// TestWholeFoldsOfAPlan: where a file lists the folds, the inner folds of ensembles and of choose keep them whole, as with
+// coppice train; other rows, and other folds, have the settings that they have without a file.
+func TestWholeFoldsOfAPlan(t *testing.T) {
+	const rows = "name: a\ndatasets: [b]\nrows: [rf, {algorithm: rf, grid: {trees: [1, 2]}, choose: {validation: 0.1}}, {algorithm: ensemble, settings: {members: 'rf,rf'}}]\n"
+	m, _ := datatest.Artificial(t, 60)
+	list := &dataset.SplitList{Folds: 4, Assigned: make([]uint16, 60)}
+	for row := range list.Assigned {
+		list.Assigned[row] = uint16(row / 15)
+	}
+	paramsOf := func(folds string, data *Data) (p *Plan, params []string) {
+		s, err := Parse("s.yaml", []byte(rows+folds))
+		if err == nil {
+			p, err = NewPlan(s, &s.Datasets[0], data)
+		}
+		if err != nil || len(p.Refused) > 0 {
+			t.Fatalf("%s: %+v, %v", folds, p, err)
+		}
+		for _, r := range p.Job.Cells.Rows {
+			params = append(params, string(r.Params))
+		}
+		return p, params
+	}
+	_, seeded := paramsOf("folds: 4", &Data{Manifest: m})
+	if _, python := paramsOf("folds: {sklearn: 4, seed: 0}", &Data{Manifest: m}); !slices.Equal(python, seeded) {
+		t.Errorf("%s, want %s", python, seeded)
+	}
+	p, listed := paramsOf("folds: {file: f.csv}", &Data{Manifest: m, Splits: list})
+	for i, params := range listed {
+		want := seeded[i]
+		if i > 0 {
+			want = strings.Replace(want, `,"weight_rows"`, `,"inner":"folds","weight_rows"`, 1)
+		}
+		if params != want {
+			t.Errorf("row %d: %s, want %s", i, params, want)
+		}
+	}
+	s := protocol.Spec{Algorithm: "ensemble", Set: map[string]string{"members": "rf,rf"}, Folds: 4, Assigned: p.Job.Split.Assigned}
+	if alone, err := spec.Resolve(s, m); err != nil || string(alone.Params) != listed[2] {
+		t.Errorf("trained alone: %+v, %v; want %s", alone, err, listed[2])
 	}
 }
 

@@ -43,12 +43,17 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if s.Seed != nil {
 		seed = *s.Seed
 	}
+	split := dataset.Split{
+		Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
+		ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
+	}
+	if d, ok := a.(algorithms.Divider); ok {
+		if resolved.Params, err = d.Divided(resolved.Params, &split, m); err != nil {
+			return nil, err
+		}
+	}
 	return &round.Job{
-		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(),
-		Split: dataset.Split{
-			Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
-			ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
-		},
+		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
 		Folds: s.Folds, Params: resolved.Params, Predictions: kept(&s), Measures: s.Measures, Clip: s.Clip,
 		Weights: resolved.Weights,
 	}, nil

@@ -50,7 +50,7 @@ func valuesOf(params []param.Param, raw json.RawMessage) (param.Values, error) {
 			continue
 		}
 		text, ok := texts[p.Name]
-		if !ok && p.LeftOut != "" && v["preset"] == p.LeftOut {
+		if !ok && (p.DefaultLeftOut || p.LeftOut != "" && v["preset"] == p.LeftOut) {
 			continue
 		}
 		if !ok {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -13,41 +14,72 @@ import (
 // first because it takes longest. Unit M + f·M + m trains member m on the rows that are not of
 // inner fold f, and predicts those of the fold.
 
-// heldOut returns the number of inner folds whose rows are predicted.
-func (c *Config) heldOut() int {
+// inner is how the rows that are not tested are divided: into inner folds of rows, or of whole folds of the job's split.
+type inner struct {
+	folds int
+	whole bool
+}
+
+// innerOf returns how a job divides them. Where the folds of the job are too few for its settings, which Divide refuses, its
+// children have a split that they refuse.
+func innerOf(j *learner.Job[Config]) inner {
+	c, s := j.Config, &j.Split
+	switch c.Inner {
+	case innerFolds:
+		return inner{max(2, min(c.InnerFolds, s.Folds-1)), true}
+	case innerRows:
+		return inner{c.InnerFolds, false}
+	}
+	return inner{c.InnerFolds, wholeGroups(c, s, j.Manifest)}
+}
+
+// wholeGroups reports whether inner folds are made of whole groups without a word of the settings: the groups of the
+// dataset are the folds, and enough are left.
+func wholeGroups(c *Config, s *dataset.Split, m *dataset.Manifest) bool {
+	return m.Groups != nil && s.Assigned == m.Groups.Digest && !s.Overlap && s.Folds-1 >= c.InnerFolds
+}
+
+// divide has inner folds made of whole folds where a file lists them, or groups: the rows of one may belong together, as
+// those of a person.
+func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
+	listed := s.Assigned != "" && !s.Overlap && s.Folds > 2
+	switch {
+	case c.Inner == innerFolds && !listed:
+		return param.Errorf("inner", "folds: the job has not three folds or more that a file lists, or groups")
+	case c.Inner == innerAuto && listed && c.Weights != weightsMean && !wholeGroups(c, s, m):
+		c.Inner = innerFolds
+	}
+	return nil
+}
+
+// heldOut returns the number of inner folds, of so many, whose rows are predicted.
+func (c *Config) heldOut(folds int) int {
 	switch c.Weights {
 	case weightsMean:
 		return 0
 	case weightsValidated:
 		return 1
 	}
-	return c.InnerFolds
+	return folds
 }
 
-// units returns the number of units of M members.
-func (c *Config) units(members int) int { return members * (1 + c.heldOut()) }
+// units returns the number of units of M members and so many inner folds.
+func (c *Config) units(members, folds int) int { return members * (1 + c.heldOut(folds)) }
 
 // child returns the job of a unit. Its split takes validation rows, where the member wants
 // some, out of the rows that the unit trains on; the test rows of the ensemble are outside of
 // an inner fold.
 func child(j *learner.Job[Config], members []member, unit int) (*round.Job, error) {
-	count := len(members)
-	if unit < 0 || unit >= j.Config.units(count) {
+	count, in := len(members), innerOf(j)
+	if unit < 0 || unit >= j.Config.units(count, in.folds) {
 		return nil, fmt.Errorf("ensemble: there is no child job %d", unit)
 	}
 	m, c := &members[unit%count], *j.Job
 	c.Algorithm, c.Params, c.Folds, c.Predictions, c.PredictedRows, c.NoModel = m.Name(), m.resolved.Params, 0, 0, 0, false
 	c.Split.ValidationFraction, c.Split.ValidationMin = m.resolved.ValidationFraction, m.resolved.ValidationMin
 	if fold := unit/count - 1; fold >= 0 {
-		c.Split.Inner, c.Split.InnerFold = j.Config.InnerFolds, fold
-		c.Split.InnerWhole = wholeFolds(&c.Split, j.Manifest)
+		c.Split.Inner, c.Split.InnerFold, c.Split.InnerWhole = in.folds, fold, in.whole
 		c.Predictions, c.NoModel = math.MaxInt64, true
 	}
 	return &c, nil
-}
-
-// wholeFolds reports whether inner folds are made of whole groups: those of the dataset are the
-// folds, and enough are left.
-func wholeFolds(s *dataset.Split, m *dataset.Manifest) bool {
-	return m.Groups != nil && s.Assigned == m.Groups.Digest && !s.Overlap && s.Folds-1 >= s.Inner
 }

@@ -20,6 +20,7 @@ func New(others []algorithms.Algorithm) algorithms.Algorithm {
 		Predicts: algorithms.Distribution,
 		Settings: k.settings(),
 		Fill:     k.fill,
+		Divide:   divide,
 		Fits:     k.fits,
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
 			members, err := k.resolve(j.Config.Members, j.Manifest)
@@ -59,7 +60,7 @@ func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 }
 
 // takesManyFolds reports whether few rows are enough for manyFolds. Where they have groups, so many whole groups
-// must be left when one is tested: with fewer, inner folds would cut through groups.
+// must be left when one is tested: with fewer there are not as many inner folds of whole groups.
 func takesManyFolds(m *dataset.Manifest) bool {
 	return m.Rows >= manyFoldsRows && (m.Groups == nil || len(m.Groups.Names) > manyFolds)
 }

@@ -196,6 +196,81 @@ func TestChildValidates(t *testing.T) {
 	}
 }
 
+// TestWholeFolds: where a file lists the folds, inner folds are whole ones, as many as are left; elsewhere, and where settings
+// say so, they are of rows. The settings of jobs without such folds have no word of it.
+func TestWholeFolds(t *testing.T) {
+	m := smallManifest()
+	m.Rows, m.Groups = 300, &dataset.Groups{Digest: "groups", Names: []string{"a", "b", "c", "d"}}
+	file := func(folds int) dataset.Split { return dataset.Split{Assigned: "file", Folds: folds, Fold: 1} }
+	for _, c := range []struct {
+		split   dataset.Split
+		weights string
+		given   string
+		want    string // of the setting
+		inner   int    // folds; 0: there are none
+		whole   bool
+	}{
+		{file(10), "fitted", "auto", "folds", 5, true},
+		{file(10), "best", "auto", "folds", 5, true},
+		{file(5), "fitted", "auto", "folds", 4, true},
+		{file(3), "fitted", "folds", "folds", 2, true},
+		{file(2), "fitted", "auto", "auto", 5, false},
+		{file(10), "mean", "auto", "auto", 0, false},
+		{file(10), "fitted", "rows", "rows", 5, false},
+		{dataset.Split{Assigned: "groups", Folds: 6}, "fitted", "auto", "auto", 5, true},
+		{dataset.Split{Assigned: "groups", Folds: 4}, "fitted", "auto", "folds", 3, true},
+		{dataset.Split{Assigned: "file", Folds: 10, Overlap: true}, "fitted", "auto", "auto", 5, false},
+		{dataset.Split{Folds: 10}, "fitted", "auto", "auto", 5, false},
+		{dataset.Split{TestFraction: .1}, "fitted", "auto", "auto", 5, false},
+	} {
+		a := New(family())
+		r, err := a.Resolve(param.Values{"members": smallMembers, "inner_folds": int64(5), "weights": c.weights, "inner": c.given}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		params, err := a.(algorithms.Divider).Divided(r.Params, &c.split, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := struct{ Inner string }{"auto"}
+		if err := json.Unmarshal(params, &got); err != nil || got.Inner != c.want || c.want == "auto" && string(params) != string(r.Params) {
+			t.Errorf("%+v, weights %s, %s: %s", c.split, c.weights, c.given, params)
+		}
+		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Params: params, Split: c.split}
+		units := 0
+		for ; ; units++ {
+			child, err := a.(algorithms.Parent).Child(j, m, units)
+			if err != nil {
+				break
+			}
+			if s := child.Split; units >= 2 && (s.Inner != c.inner || s.InnerWhole != c.whole || s.Check() != nil) {
+				t.Errorf("%+v, %s: unit %d has the split %+v, error %v", c.split, c.given, units, s, s.Check())
+			}
+		}
+		if units != 2*(1+c.inner) {
+			t.Errorf("%+v, weights %s, %s: %d units, want %d inner folds", c.split, c.weights, c.given, units, c.inner)
+		}
+	}
+	for _, s := range []dataset.Split{{}, {Folds: 10}, file(2), {Assigned: "file", Folds: 10, Overlap: true}} {
+		a := New(family())
+		r, err := a.Resolve(param.Values{"members": smallMembers, "inner": "folds"}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wrong *param.Error
+		if _, err := a.(algorithms.Divider).Divided(r.Params, &s, m); !errors.As(err, &wrong) || wrong.Name != "inner" {
+			t.Errorf("%+v: error %v", s, err)
+		}
+		tr, err := a.NewTrainer(&round.Job{Algorithm: Name, Numerics: round.Numerics, Params: r.Params, Split: s}, m, nil)
+		if err != nil {
+			continue
+		}
+		if next, err := tr.Next(); err == nil && next.Child(2).Split.Check() == nil {
+			t.Errorf("%+v: a child has the split %+v", s, next.Child(2).Split)
+		}
+	}
+}
+
 // TestFold: the weights of six results, in whichever order they are taken; a result that does
 // not belong is refused.
 func TestFold(t *testing.T) {

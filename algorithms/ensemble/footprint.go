@@ -29,8 +29,8 @@ func (k kin) memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 			f.Model += own.Model
 		}
 	}
-	f.State = 2*f.Model + int64(len(members))*fileBytes + int64(c.units(len(members)))*headBytes
-	if c.heldOut() > 0 {
+	f.State = 2*f.Model + int64(len(members))*fileBytes + int64(c.units(len(members), c.InnerFolds))*headBytes
+	if c.heldOut(c.InnerFolds) > 0 {
 		f.State += 2 * int64(len(members)) * int64(m.Rows) * (predictions.RowBytes(m.Labels) + nameBytes)
 	}
 	return f

@@ -14,7 +14,7 @@ var errRows = errors.New("ensemble: the members predicted other rows of a fold")
 // the job's seed.
 func (t *trainer) sample() (*sample, error) {
 	count, n := len(t.members), 0
-	folds := make([][]*predictions.Set, t.job.Config.heldOut())
+	folds := make([][]*predictions.Set, t.job.Config.heldOut(innerOf(t.job).folds))
 	for f := range folds {
 		for m := range count {
 			set, err := t.predicted(t.results[count+f*count+m].predictions)

@@ -14,6 +14,13 @@ const (
 	weightsValidated = "validated"
 )
 
+// The words of the setting inner.
+const (
+	innerAuto  = "auto"
+	innerRows  = "rows"
+	innerFolds = "folds"
+)
+
 // The presets. A job of auto has the digest that it had before there were presets.
 const (
 	presetAuto  = "auto"
@@ -26,6 +33,7 @@ type Config struct {
 	Members    string // a list of param.Item; of a resolved job each has all of its settings
 	Weights    string
 	InnerFolds int
+	Inner      string // auto: wholeGroups tells
 	WeightRows int
 }
 
@@ -42,6 +50,9 @@ func (k kin) settings() param.Table[Config] {
 		param.Int("inner_folds", "folds of the training rows by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all; with weights validated, one of so many parts scores the members", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }).
 			Says("5; auto with weights fitted, from " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " rows: " + strconv.Itoa(manyFolds) + ", unless they have no more groups than that"),
+		param.Word("inner", "what inner folds are made of: rows; or whole folds of the job, whose rows stay together: each inner fold has one or several, and where fewer than inner_folds are left when one is tested, there are as many as these",
+			func(c *Config) *string { return &c.Inner }, innerAuto, innerRows, innerFolds).DefaultLeftOut().
+			Says("auto: folds where a file lists three or more, or groups are the folds, and rows elsewhere"),
 		param.Int("weight_rows", "rows at most that weights are fitted to, or the best member is chosen by; of more, so many are drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),
 	}

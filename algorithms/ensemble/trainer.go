@@ -31,7 +31,7 @@ type trainer struct {
 }
 
 func newTrainer(j *learner.Job[Config], members []member) *trainer {
-	return &trainer{job: j, members: members, results: make([]result, j.Config.units(len(members)))}
+	return &trainer{job: j, members: members, results: make([]result, j.Config.units(len(members), innerOf(j).folds))}
 }
 
 // Next implements round.Trainer.

@@ -1,6 +1,7 @@
 package learner
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -59,6 +60,21 @@ func (a *algorithm[C]) Resolve(given param.Values, m *dataset.Manifest) (algorit
 		err = a.errorf("settings: %w", err)
 	}
 	return algorithms.Resolved{Params: raw, ValidationFraction: share, ValidationMin: least, Weights: a.weights(c)}, err
+}
+
+// Divided implements algorithms.Divider.
+func (a *algorithm[C]) Divided(params json.RawMessage, s *dataset.Split, m *dataset.Manifest) (json.RawMessage, error) {
+	if a.d.Divide == nil {
+		return params, nil
+	}
+	c, err := a.d.Settings.Parse(params)
+	if err == nil {
+		err = a.d.Divide(c, s, m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.d.Settings.JSON(c)
 }
 
 func (a *algorithm[C]) check(c *C) error {

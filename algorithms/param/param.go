@@ -44,6 +44,8 @@ type Param struct {
 	// LeftOut is the preset, if any, whose jobs have the setting in their JSON form only where it is not
 	// the preset's default.
 	LeftOut string
+	// DefaultLeftOut says that the JSON form has the setting only where it is not the default, whatever the preset.
+	DefaultLeftOut bool
 }
 
 // Values are settings that a user gave: int64, float64, bool or string by Param.Kind. They

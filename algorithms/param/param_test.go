@@ -98,8 +98,8 @@ func TestLeftOut(t *testing.T) {
 	}
 	for bad, want := range map[string]string{
 		`{"preset":"auto","trees":5}`:                "bias is missing",
-		`{"preset":"paper","bias":false,"trees":5}`:  "bias: false is left out with the preset paper",
-		`{"bias":false,"preset":"paper"}`:            "bias: false is left out",
+		`{"preset":"paper","bias":false,"trees":5}`:  "bias: false, the default, is left out",
+		`{"bias":false,"preset":"paper"}`:            "bias: false, the default, is left out",
 		`{"preset":"paper"}`:                         "trees is missing",
 		`{"preset":"paper","bias":null,"trees":5}`:   "it is null",
 		`{"preset":"paper","bias":"true","trees":5}`: "cannot unmarshal",
@@ -107,6 +107,30 @@ func TestLeftOut(t *testing.T) {
 		if _, err := since.Parse([]byte(bad)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", bad, err, want)
 		}
+	}
+}
+
+// TestDefaultLeftOut: a setting whose default is left out is in the JSON form where it has another value.
+func TestDefaultLeftOut(t *testing.T) {
+	since := Table[config]{
+		Int("trees", "trees", 1, 1000, 5, func(c *config) *int { return &c.Trees }),
+		Bool("bias", "bias", true, func(c *config) *bool { return &c.Bias }).DefaultLeftOut(),
+	}
+	for want, given := range map[string]Values{`{"trees":5}`: nil, `{"trees":6}`: {"bias": true, "trees": int64(6)}, `{"trees":5,"bias":false}`: {"bias": false}} {
+		c := new(config)
+		if err := since.Fill(c, given, "x"); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := since.JSON(c)
+		if err != nil || string(raw) != want {
+			t.Errorf("%v: %s, error %v, want %s", given, raw, err, want)
+		}
+		if back, err := since.Parse(raw); err != nil || *back != *c {
+			t.Errorf("%s is read as %+v, error %v", raw, back, err)
+		}
+	}
+	if _, err := since.Parse([]byte(`{"trees":5,"bias":true}`)); err == nil || err.Error() != "bias: true, the default, is left out" {
+		t.Errorf("error %v", err)
 	}
 }
 

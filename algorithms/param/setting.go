@@ -97,6 +97,13 @@ func (s *Of[C, T]) LeftOut(preset string) *Of[C, T] {
 	return s
 }
 
+// DefaultLeftOut leaves the setting out of the JSON form where it has its default. So a setting can be added to an algorithm
+// whose jobs have no preset in that form.
+func (s *Of[C, T]) DefaultLeftOut() *Of[C, T] {
+	s.param.DefaultLeftOut = true
+	return s
+}
+
 // Says gives the text of a default that follows from the data or from other settings, which
 // an algorithm's Fill computes.
 func (s *Of[C, T]) Says(text string) *Of[C, T] {
@@ -128,7 +135,9 @@ func (s *Of[C, T]) Param() *Param { return &s.param }
 
 func (s *Of[C, T]) reset(c *C, preset string) { *s.field(c) = s.of(preset) }
 
-func (s *Of[C, T]) leftOut(preset string) bool { return preset != "" && preset == s.param.LeftOut }
+func (s *Of[C, T]) leftOut(preset string) bool {
+	return s.param.DefaultLeftOut || preset != "" && preset == s.param.LeftOut
+}
 
 func (s *Of[C, T]) isDefault(c *C, preset string) bool { return *s.field(c) == s.of(preset) }
 

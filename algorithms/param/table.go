@@ -206,7 +206,7 @@ func (t Table[C]) complete(c *C, seen map[string]bool) error {
 	for _, s := range t {
 		switch name := s.Param().Name; {
 		case seen[name] && s.leftOut(preset) && s.isDefault(c, preset):
-			return fmt.Errorf("%s: %v is left out with the preset %s", name, s.value(c), preset)
+			return fmt.Errorf("%s: %v, the default, is left out", name, s.value(c))
 		case seen[name]:
 		case s.leftOut(preset):
 			s.reset(c, preset)
