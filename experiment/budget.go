@@ -96,6 +96,9 @@ type Ended struct {
 	Seconds float64
 }
 
+// Plus returns what has ended with one more cell.
+func (e Ended) Plus(r *Record) Ended { return Ended{e.Cells + 1, e.Seconds + r.Seconds} }
+
 // Bound puts the budgets of the spec into a job of some of its cells: rows has, for each row of the
 // job, its number in the spec. spent are the seconds that cells of each row of the spec have taken
 // (Layout.Spent), and ended is what has ended of each on the job's dataset.

@@ -322,8 +322,7 @@ func (k *knownCells) ended(cells []experiment.Cell) map[int]experiment.Ended {
 	for i := range cells {
 		c := &cells[i]
 		if r := k.records[c.Key]; r != nil && k.has[c.Key] {
-			e := ended[c.Row]
-			ended[c.Row] = experiment.Ended{Cells: e.Cells + 1, Seconds: e.Seconds + r.Seconds}
+			ended[c.Row] = ended[c.Row].Plus(r)
 		}
 	}
 	return ended

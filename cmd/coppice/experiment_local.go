@@ -105,15 +105,14 @@ func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*exp
 		if err != nil {
 			return nil, err
 		}
-		w := &runner.Work{Plan: l.plan, Data: l.data, Ended: make(map[int]runner.Ended)}
+		w := &runner.Work{Plan: l.plan, Data: l.data, Ended: make(map[int]experiment.Ended)}
 		for _, cell := range cells {
 			if r := records[cell.Key]; r != nil && !c.cellFlags.wants(r, of) {
 				kept++
 				if r.Lacks(of) {
 					lacking++
 				}
-				e := w.Ended[cell.Row]
-				w.Ended[cell.Row] = runner.Ended{Cells: e.Cells + 1, Seconds: e.Seconds + r.Seconds}
+				w.Ended[cell.Row] = w.Ended[cell.Row].Plus(r)
 				continue
 			}
 			w.Cells = append(w.Cells, cell)

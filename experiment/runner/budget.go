@@ -43,14 +43,6 @@ func (q *Queue) Waits() bool {
 	return false
 }
 
-// NotRun returns how many cells were not handed out.
-func (q *Queue) NotRun() (n int) {
-	for i := range q.groups {
-		n += q.groups[i].Left
-	}
-	return n
-}
-
 // limit returns how long a cell that was handed out may run: as long as its budget lasts.
 func (q *Queue) limit(number int) time.Duration {
 	r := q.running[number]

@@ -20,11 +20,8 @@ type Work struct {
 	Data  *local.Data
 	Cells []experiment.Cell // of Plan: those that are run
 	// Ended is what earlier runs have of each row of the spec.
-	Ended map[int]Ended
+	Ended map[int]experiment.Ended
 }
-
-// Ended are cells of a row that have ended.
-type Ended = experiment.Ended
 
 // Status is how far the cells are.
 type Status struct {
@@ -55,8 +52,8 @@ type Options struct {
 
 // Run runs the cells until all have ended, or ctx is done: what is computing then is dropped.
 func Run(ctx context.Context, works []*Work, o Options) error {
-	s := &session{Options: o, kept: engine.NewDerivedMemory(engine.DerivedLimit), ended: make(chan ended, max(1, o.Lanes))}
-	var counts []int
+	s := &session{Options: o, kept: engine.NewDerivedMemory(engine.DerivedLimit), ended: make(chan endedCell, max(1, o.Lanes))}
+	s.turn = sync.NewCond(&s.mu)
 	for _, w := range works {
 		parent, err := local.Open(w.Plan.Job, w.Data)
 		if err != nil {
@@ -64,25 +61,12 @@ func Run(ctx context.Context, works []*Work, o Options) error {
 		}
 		s.add(w, parent)
 	}
-	for _, g := range s.groups {
-		counts = append(counts, len(g.cells))
-		s.status.Cells += len(g.cells)
-	}
-	s.queue = NewQueue(counts)
-	for i, g := range s.groups {
-		if e := g.work.Ended[g.cells[0].Row]; e.Seconds > 0 {
-			s.queue.Earlier(i, e.Cells, e.Seconds)
-		}
-		if b := s.budget(g.cells[0].Row); b != nil {
-			s.queue.Within(i, b)
-		}
-	}
-	s.turn = sync.NewCond(&s.mu)
+	s.fillQueue()
 	return s.run(ctx)
 }
 
-// row is the cells of one row on one dataset.
-type row struct {
+// group is the cells of one row on one dataset, as of a Queue.
+type group struct {
 	work   *Work
 	parent *jobrun.Job
 	cells  []*experiment.Cell // that nobody has begun
@@ -91,14 +75,33 @@ type row struct {
 type session struct {
 	Options
 	kept   *engine.DerivedMemory
-	groups []*row
-	ended  chan ended // cells whose records are to be put, in order
+	groups []*group
+	ended  chan endedCell // cells whose records are to be put, in order
 
 	turn    *sync.Cond // a cell has ended, or the run
 	mu      sync.Mutex // of what follows, and held during Begin, Drop and Show
 	queue   *Queue
 	status  Status
 	failure error
+}
+
+// fillQueue makes the queue of all groups.
+func (s *session) fillQueue() {
+	var counts []int
+	for _, g := range s.groups {
+		counts = append(counts, len(g.cells))
+		s.status.Cells += len(g.cells)
+	}
+	s.queue = NewQueue(counts)
+	for i, g := range s.groups {
+		row := g.cells[0].Row
+		if e := g.work.Ended[row]; e.Seconds > 0 {
+			s.queue.Earlier(i, e.Cells, e.Seconds)
+		}
+		if b := s.budget(row); b != nil {
+			s.queue.Within(i, b)
+		}
+	}
 }
 
 // budget returns that of a row of the spec.
@@ -109,8 +112,8 @@ func (s *session) budget(row int) *Budget {
 	return s.Budgets[row]
 }
 
-// ended is a cell that has ended.
-type ended struct {
+// endedCell is a cell that has ended, with its record.
+type endedCell struct {
 	work   *Work
 	cell   *experiment.Cell
 	record *experiment.Record
@@ -118,12 +121,12 @@ type ended struct {
 
 // add makes groups of a dataset's cells.
 func (s *session) add(w *Work, parent *jobrun.Job) {
-	groups := make(map[int]*row)
+	groups := make(map[int]*group) // by row
 	for i := range w.Cells {
 		c := &w.Cells[i]
 		g := groups[c.Row]
 		if g == nil {
-			g = &row{work: w, parent: parent}
+			g = &group{work: w, parent: parent}
 			groups[c.Row] = g
 			s.groups = append(s.groups, g)
 		}
@@ -146,7 +149,7 @@ func (s *session) run(ctx context.Context) error {
 	var lanes sync.WaitGroup
 	for range max(1, s.Lanes) {
 		lanes.Go(func() {
-			for s.one(ctx, stop) {
+			for s.runNext(ctx, stop) {
 			}
 		})
 	}
@@ -193,17 +196,17 @@ func (s *session) show() {
 	s.Show(s.status)
 }
 
-// one runs the next cell; false: there is none, or the run has ended.
-func (s *session) one(ctx context.Context, stop context.CancelFunc) bool {
+// runNext runs the next cell; false: there is none, or the run has ended.
+func (s *session) runNext(ctx context.Context, stop context.CancelFunc) bool {
 	g, c, number := s.begin(ctx)
 	if c == nil {
 		return false
 	}
 	began := time.Now()
-	o, err := s.within(ctx, g, c, number)
+	o, err := s.computeWithin(ctx, g, c, number)
 	end := time.Now()
 	if err == nil && o != nil { // nil: its budget is used
-		s.ended <- ended{g.work, c, &experiment.Record{Key: c.Key, Seconds: end.Sub(began).Seconds(), Outcome: o}}
+		s.ended <- endedCell{g.work, c, &experiment.Record{Key: c.Key, Seconds: end.Sub(began).Seconds(), Outcome: o}}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +259,8 @@ func (s *session) count(o *pipeline.Outcome, err error, stop context.CancelFunc)
 	s.show()
 }
 
-func (s *session) begin(ctx context.Context) (*row, *experiment.Cell, int) {
+// begin takes the next cell and its number in the queue, and waits while one may come; nil: none will.
+func (s *session) begin(ctx context.Context) (*group, *experiment.Cell, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of, number, ok := 0, 0, false
@@ -278,8 +282,8 @@ func (s *session) begin(ctx context.Context) (*row, *experiment.Cell, int) {
 	return g, c, number
 }
 
-// within computes a cell as long as its budget lasts; nil: it was ended.
-func (s *session) within(ctx context.Context, g *row, c *experiment.Cell, number int) (*pipeline.Outcome, error) {
+// computeWithin computes a cell as long as its budget lasts; nil: it was ended.
+func (s *session) computeWithin(ctx context.Context, g *group, c *experiment.Cell, number int) (*pipeline.Outcome, error) {
 	s.mu.Lock()
 	limit := s.queue.limit(number)
 	s.mu.Unlock()
@@ -292,7 +296,7 @@ func (s *session) within(ctx context.Context, g *row, c *experiment.Cell, number
 	return o, err
 }
 
-func (s *session) compute(ctx context.Context, g *row, c *experiment.Cell) (*pipeline.Outcome, error) {
+func (s *session) compute(ctx context.Context, g *group, c *experiment.Cell) (*pipeline.Outcome, error) {
 	child, err := pipeline.Cell(g.work.Plan.Job, c.Unit)
 	if err != nil {
 		return nil, err

@@ -92,11 +92,6 @@ func CriticalDifference(k, n int, alpha float64) float64 {
 	return RangeQuantile(1-alpha, k) * rankError(k, n)
 }
 
-// NemenyiP is the p-value of two models whose average ranks differ by so much.
-func NemenyiP(difference float64, k, n int) float64 {
-	return max(0, 1-RangeCDF(math.Abs(difference)/rankError(k, n), k))
-}
-
 // rankError is the unit of the studentised range of average ranks.
 func rankError(k, n int) float64 {
 	return math.Sqrt(float64(k*(k+1)) / float64(12*n))

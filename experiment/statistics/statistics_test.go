@@ -191,7 +191,7 @@ func TestNemenyi(t *testing.T) {
 	if got := CriticalDifference(4, 14, .05); math.Abs(got-1.25) > .005 {
 		t.Errorf("critical difference %v", got)
 	}
-	if got := NemenyiP(CriticalDifference(5, 8, .05), 5, 8); math.Abs(got-.05) > 1e-9 {
+	if got := 1 - RangeCDF(CriticalDifference(5, 8, .05)/rankError(5, 8), 5); math.Abs(got-.05) > 1e-9 {
 		t.Errorf("p at the critical difference: %v", got)
 	}
 }
