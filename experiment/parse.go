@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
@@ -125,8 +126,11 @@ func (s *Spec) seed(e entry) uint64 {
 	return v
 }
 
-// foldKeys are the keys of folds: one of the first four says how rows are divided.
-var foldKeys = []string{"k", "sklearn", "groups", "file", "seed", "repeats", "only"}
+// foldWays are the keys of folds of which one says how rows are divided; foldKeys are all.
+var (
+	foldWays = []string{"k", "sklearn", "groups", "file"}
+	foldKeys = slices.Concat(foldWays, []string{"seed", "repeats", "only"})
+)
 
 // folds reads how rows are divided: a number, the word groups, or a mapping.
 func (s *Spec) folds(e entry) Folds {
@@ -144,13 +148,18 @@ func (s *Spec) folds(e entry) Folds {
 	if f.Way == folds.Groups || f.Way == folds.File {
 		f.Scheme = folds.Scheme{Way: f.Way}
 	}
+	s.checkFolds(&f)
+	return f
+}
+
+// checkFolds refuses folds that divide no rows at all, and lists of too many.
+func (s *Spec) checkFolds(f *Folds) {
 	if err := f.Check(); err != nil {
 		s.fail(f.At, "folds: %v", err)
 	}
-	if n := f.Scheme.Folds * f.Repeats; s.listed(&f) && n > dataset.MaxSplits {
+	if n := f.Scheme.Folds * f.Repeats; s.overlapping(f) && n > dataset.MaxSplits {
 		s.fail(f.At, "folds: %d repeats of %d folds that are listed, %d in all, at most %d are possible; folds of the experiment's own seed need no list", f.Repeats, f.Scheme.Folds, n, dataset.MaxSplits)
 	}
-	return f
 }
 
 func (s *Spec) foldMapping(f *Folds, list []entry) {
@@ -178,13 +187,13 @@ func (s *Spec) foldMapping(f *Folds, list []entry) {
 			f.Way, f.File = folds.File, s.text(e)
 		}
 		if way != "" {
-			s.fail(e.at, "folds: %s does not go with %s: give one of %s", e.key, way, strings.Join(foldKeys[:4], ", "))
+			s.fail(e.at, "folds: %s does not go with %s: give one of %s", e.key, way, strings.Join(foldWays, ", "))
 		}
 		way = e.key
 	}
 	switch {
 	case way == "":
-		s.fail(f.At, "folds: how many is missing: give one of %s", strings.Join(foldKeys[:4], ", "))
+		s.fail(f.At, "folds: how many is missing: give one of %s", strings.Join(foldWays, ", "))
 	case seeded && (f.Way == folds.Groups || f.Way == folds.File):
 		s.fail(f.At, "folds: %s have no seed", f.Way)
 	}
@@ -249,13 +258,7 @@ func (s *Spec) datasetKey(d *Dataset, e entry) {
 	case "folds":
 		d.Folds = s.folds(e)
 	default:
-		value := ""
-		if _, ok := e.value.(*ast.SequenceNode); ok {
-			value = strings.Join(s.texts(e), ",")
-		} else {
-			value = s.text(e)
-		}
-		d.Options = append(d.Options, param.Pair{Key: e.key, Value: value})
+		d.Options = append(d.Options, param.Pair{Key: e.key, Value: strings.Join(s.values(e), ",")})
 	}
 }
 
@@ -300,7 +303,7 @@ func (s *Spec) rows(n ast.Node) {
 	}
 	if e, ok := at["settings"]; ok {
 		for _, given := range s.mapping(e.value, "settings", nil) {
-			settings = append(settings, s.setting(&r, given))
+			settings = append(settings, s.setting(r.Algorithm, given))
 		}
 	}
 	if e, ok := at["budget"]; ok {
@@ -316,15 +319,10 @@ func (s *Spec) rows(n ast.Node) {
 	}
 }
 
-// setting reads one setting, whose value may be a list of items.
-func (s *Spec) setting(r *Row, e entry) param.Pair {
-	value := ""
-	if _, list := e.value.(*ast.SequenceNode); list {
-		value = strings.Join(s.texts(e), ",")
-	} else {
-		value = s.text(e)
-	}
-	s.check(r.Algorithm, e, e.key, value)
+// setting reads one setting of an algorithm, whose value may be a list of items.
+func (s *Spec) setting(algorithm string, e entry) param.Pair {
+	value := strings.Join(s.values(e), ",")
+	s.check(algorithm, e, e.key, value)
 	return param.Pair{Key: e.key, Value: value}
 }
 
@@ -338,15 +336,20 @@ func (s *Spec) check(algorithm string, e entry, key, value string) {
 	if err == nil {
 		return
 	}
-	at := e.valueAt
-	if a, found := registry.Find(algorithm); found == nil && !slices.ContainsFunc(a.Params(), func(p param.Param) bool { return p.Name == key }) {
-		var names []string
-		for _, p := range a.Params() {
-			names = append(names, p.Name)
+	if a, found := registry.Find(algorithm); found == nil {
+		if names := settingNames(a); !slices.Contains(names, key) {
+			s.fail(e.at, "%s: %s has no such setting%s; its settings are %s", key, algorithm, param.Suggest(key, names), strings.Join(names, ", "))
 		}
-		s.fail(e.at, "%s: %s has no such setting%s; its settings are %s", key, algorithm, param.Suggest(key, names), strings.Join(names, ", "))
 	}
-	s.fail(at, "%v", err)
+	s.fail(e.valueAt, "%v", err)
+}
+
+// settingNames lists the settings of an algorithm.
+func settingNames(a algorithms.Algorithm) (names []string) {
+	for _, p := range a.Params() {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 func (s *Spec) algorithm(at yamltree.Place, name string) string {

@@ -45,8 +45,9 @@ type Plan struct {
 	OnlyFolds []int
 }
 
-// listed reports whether folds are lists, which their own seed does not make.
-func (s *Spec) listed(f *Folds) bool {
+// overlapping reports whether the folds of all repeats are put into one list of splits that overlap, as those of
+// scikit-learn are: the seeds of jobs do not make them.
+func (s *Spec) overlapping(f *Folds) bool {
 	return f.Way == folds.ScikitLearn || f.Way == folds.Seeded && f.Seed != s.Seed
 }
 
@@ -58,7 +59,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
 	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
-	if s.listed(&d.Folds) {
+	if s.overlapping(&d.Folds) {
 		p.Folds = d.Folds.Scheme.Folds
 	}
 	if p.Tested, err = testedBy(*split, list, data.Manifest.Rows); err != nil {
@@ -128,7 +129,7 @@ func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.C
 func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	rows := &folds.Rows{Count: data.Manifest.Rows, Groups: data.Groups, File: data.Splits}
 	split := &dataset.Split{Seed: s.Seed}
-	if f.Way == folds.Seeded && !s.listed(f) {
+	if f.Way == folds.Seeded && !s.overlapping(f) {
 		split.Folds = f.Scheme.Folds
 		_, err := f.Divide(rows, 0) // whether the rows can be divided so
 		return split, nil, err
@@ -145,8 +146,8 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 		lists = append(lists, list)
 	}
 	list := lists[0]
-	if s.listed(f) {
-		list = overlapping(lists, rows.Count)
+	if s.overlapping(f) {
+		list = joined(lists, rows.Count)
 	}
 	blob := dataset.EncodeFolds(list.Assigned)
 	sum := sha256.Sum256(blob)
@@ -157,8 +158,8 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	return split, list.Assigned, nil
 }
 
-// overlapping makes one list of the folds of several.
-func overlapping(lists []*dataset.SplitList, rows int) *dataset.SplitList {
+// joined makes one list of splits that overlap of the folds of several lists.
+func joined(lists []*dataset.SplitList, rows int) *dataset.SplitList {
 	all := &dataset.SplitList{Overlap: true}
 	for _, l := range lists {
 		all.Folds += l.Folds
