@@ -1,0 +1,70 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// datasetKeys are the keys of a dataset that say nothing of how its file is read.
+var datasetKeys = []string{"file", "dataset", "name", "folds"}
+
+// ReadingKeys are the keys of a dataset that say how its file is read: the flags of train.
+var ReadingKeys = []string{
+	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "feature_columns", "drop", "delimiter", "decimal", "missing",
+	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "labels_variable", "labels_file", "normalize", "tolerance",
+}
+
+func (s *Spec) dataset(n ast.Node, common Folds) Dataset {
+	d := Dataset{Folds: common, At: placeOf(n)}
+	if file, ok := yamltree.Scalar(n); ok {
+		d.File = file
+	} else {
+		for _, e := range s.mapping(n, "a dataset", slices.Concat(datasetKeys, ReadingKeys)) {
+			s.datasetKey(&d, e)
+		}
+	}
+	switch {
+	case (d.File == "") == (d.On == ""):
+		s.fail(d.At, "a dataset is a file, or a dataset of the cluster: give one of the keys file and dataset")
+	case d.On != "" && len(d.Options) > 0:
+		s.fail(d.At, "%s says how a file is read; a dataset of the cluster was read when it was imported", d.Options[0].Key)
+	case d.Name == "" && d.On != "":
+		d.Name = d.On
+	case d.Name == "":
+		d.Name = nameOf(d.File)
+	}
+	if err := protocol.CheckName(d.Name); err != nil || len(d.Name) > maxName/2 {
+		s.fail(d.At, "the dataset's name %q is none, or is longer than %d characters: give it another by the key name", d.Name, maxName/2)
+	}
+	return d
+}
+
+func (s *Spec) datasetKey(d *Dataset, e entry) {
+	switch e.key {
+	case "file":
+		d.File = s.text(e)
+	case "dataset":
+		d.On = s.text(e)
+	case "name":
+		d.Name = s.text(e)
+	case "folds":
+		d.Folds = s.folds(e)
+	default:
+		d.Options = append(d.Options, param.Pair{Key: e.key, Value: strings.Join(s.values(e), ",")})
+	}
+}
+
+// nameOf makes a dataset's name of a file's.
+func nameOf(path string) string {
+	base := strings.TrimSuffix(path[strings.LastIndexAny(path, `/\`)+1:], ".gz")
+	if dot := strings.LastIndexByte(base, '.'); dot > 0 {
+		base = base[:dot]
+	}
+	return base
+}

@@ -1,0 +1,99 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+// foldWays are the keys of folds of which one says how rows are divided; foldKeys are all.
+var (
+	foldWays = []string{"k", "sklearn", "groups", "file"}
+	foldKeys = slices.Concat(foldWays, []string{"seed", "repeats", "only"})
+)
+
+// folds reads how rows are divided: a number, the word groups, or a mapping.
+func (s *Spec) folds(e entry) Folds {
+	f := Folds{Scheme: folds.Scheme{Way: folds.Seeded, Seed: s.Seed, Repeats: 1}, Repeats: 1, At: e.valueAt}
+	if text, ok := yamltree.Scalar(e.value); ok {
+		if text == folds.Groups {
+			f.Scheme = folds.Scheme{Way: folds.Groups}
+		} else {
+			f.Scheme.Folds = int(s.number(e, 2, spec.MaxFolds))
+		}
+		return f
+	}
+	s.foldMapping(&f, s.mapping(e.value, "folds", foldKeys))
+	f.Scheme.Repeats = f.Repeats
+	if f.Way == folds.Groups || f.Way == folds.File {
+		f.Scheme = folds.Scheme{Way: f.Way}
+	}
+	s.checkFolds(&f)
+	return f
+}
+
+// checkFolds refuses folds that divide no rows at all, and lists of too many.
+func (s *Spec) checkFolds(f *Folds) {
+	if err := f.Check(); err != nil {
+		s.fail(f.At, "folds: %v", err)
+	}
+	if n := f.Scheme.Folds * f.Repeats; s.overlapping(f) && n > dataset.MaxSplits {
+		s.fail(f.At, "folds: %d repeats of %d folds that are listed, %d in all, at most %d are possible; folds of the experiment's own seed need no list", f.Repeats, f.Scheme.Folds, n, dataset.MaxSplits)
+	}
+}
+
+func (s *Spec) foldMapping(f *Folds, list []entry) {
+	way, seeded := "", false
+	for _, e := range list {
+		switch e.key {
+		case "seed":
+			f.Seed, seeded = s.seed(e), true
+			continue
+		case "repeats":
+			f.Repeats = int(s.number(e, 1, round.MaxCells))
+			continue
+		case "only":
+			f.Only = s.only(e)
+			continue
+		case "k":
+			f.Scheme.Folds = int(s.number(e, 2, spec.MaxFolds))
+		case "sklearn":
+			f.Way, f.Scheme.Folds = folds.ScikitLearn, int(s.number(e, 2, spec.MaxFolds))
+		case "groups":
+			if f.Way = folds.Groups; s.text(e) != "true" {
+				s.fail(e.valueAt, "groups: want true")
+			}
+		case "file":
+			f.Way, f.File = folds.File, s.text(e)
+		}
+		if way != "" {
+			s.fail(e.at, "folds: %s does not go with %s: give one of %s", e.key, way, strings.Join(foldWays, ", "))
+		}
+		way = e.key
+	}
+	switch {
+	case way == "":
+		s.fail(f.At, "folds: how many is missing: give one of %s", strings.Join(foldWays, ", "))
+	case seeded && (f.Way == folds.Groups || f.Way == folds.File):
+		s.fail(f.At, "folds: %s have no seed", f.Way)
+	}
+}
+
+// only reads the numbers of the folds that are run.
+func (s *Spec) only(e entry) (list []int) {
+	for _, n := range s.sequence(e) {
+		at := entry{key: e.key, at: e.at, valueAt: placeOf(n), value: n}
+		fold := int(s.number(at, 0, spec.MaxFolds-1))
+		if slices.Contains(list, fold) {
+			s.fail(at.valueAt, "only: fold %d stands there twice", fold)
+		}
+		list = append(list, fold)
+	}
+	slices.Sort(list)
+	return list
+}

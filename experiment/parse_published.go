@@ -1,0 +1,73 @@
+package experiment
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/coppice-ldl/coppice/algorithms/param"
+)
+
+var publishedKeys = []string{"dataset", "row", "source", "figures"}
+
+// published reads the figures of one row on one dataset.
+func (s *Spec) published(n ast.Node) {
+	p := Published{At: placeOf(n)}
+	var figures []entry
+	for _, e := range s.mapping(n, "a published figure", publishedKeys) {
+		switch e.key {
+		case "dataset":
+			p.Dataset = s.text(e)
+			if !slices.ContainsFunc(s.Datasets, func(d Dataset) bool { return d.Name == p.Dataset }) {
+				var names []string
+				for _, d := range s.Datasets {
+					names = append(names, d.Name)
+				}
+				s.fail(e.valueAt, "no such dataset as %q%s", p.Dataset, param.Suggest(p.Dataset, names))
+			}
+		case "row":
+			p.Row = s.text(e)
+		case "source":
+			p.Source = s.text(e)
+		case "figures":
+			figures = s.mapping(e.value, "figures", nil)
+		}
+	}
+	if p.Dataset == "" || p.Row == "" || len(figures) == 0 {
+		s.fail(p.At, "a published figure needs the keys dataset, row and figures")
+	}
+	for _, e := range figures {
+		s.measure(e.at, e.key)
+		if !slices.Contains(s.Measures, e.key) {
+			s.fail(e.at, "the experiment does not have the measure %s: its measures are %s", e.key, strings.Join(s.Measures, ", "))
+		}
+		p.Measure = e.key
+		p.Value, p.Deviation = s.figure(e)
+		s.Published = append(s.Published, p)
+	}
+}
+
+// figure reads a number, or one with its deviation: .073±.005.
+func (s *Spec) figure(e entry) (value, deviation float64) {
+	text := s.text(e)
+	v, d, both := strings.Cut(text, "±")
+	value, err := parseNumber(v)
+	if both && err == nil {
+		deviation, err = parseNumber(d)
+	}
+	if err != nil || deviation < 0 {
+		s.fail(e.valueAt, "%s: %q is no number, nor two such as 0.073±0.005", e.key, text)
+	}
+	return value, deviation
+}
+
+func parseNumber(text string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err == nil && v-v != 0 {
+		err = errors.New("not finite")
+	}
+	return v, err
+}

@@ -1,0 +1,130 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/spec"
+)
+
+var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose", "budget"}
+
+// rows reads one item of rows: an algorithm, or a mapping, which is a row for each point of
+// its grid or its search.
+func (s *Spec) rows(n ast.Node) {
+	r := Row{At: placeOf(n)}
+	if name, ok := yamltree.Scalar(n); ok {
+		r.Algorithm = s.algorithm(r.At, name)
+		r.trained = r.Algorithm
+		s.addRow(r, nil)
+		return
+	}
+	at := make(map[string]entry)
+	for _, e := range s.mapping(n, "a row", rowKeys) {
+		at[e.key] = e
+	}
+	e, ok := at["algorithm"]
+	if !ok {
+		s.fail(r.At, "a row without an algorithm")
+	}
+	r.Algorithm = s.algorithm(e.valueAt, s.text(e))
+	r.trained = r.Algorithm
+	if e, ok := at["name"]; ok {
+		r.Name = s.text(e)
+	}
+	var settings []param.Pair
+	if e, ok := at["preset"]; ok {
+		s.check(r.Algorithm, e, "preset", s.text(e))
+		settings = append(settings, param.Pair{Key: "preset", Value: s.text(e)})
+	}
+	if e, ok := at["settings"]; ok {
+		for _, given := range s.mapping(e.value, "settings", nil) {
+			settings = append(settings, s.setting(r.Algorithm, given))
+		}
+	}
+	if e, ok := at["budget"]; ok {
+		r.Budget = &Budget{s.duration(e), fmt.Sprintf("line %d", r.At.Line)} // of all points together
+	}
+	points := s.points(&r, at)
+	if e, ok := at["choose"]; ok {
+		s.choose(r, e, settings, points)
+		return
+	}
+	for _, point := range points {
+		s.addRow(r, slices.Concat(settings, point))
+	}
+}
+
+// setting reads one setting of an algorithm, whose value may be a list of items.
+func (s *Spec) setting(algorithm string, e entry) param.Pair {
+	value := strings.Join(s.values(e), ",")
+	s.check(algorithm, e, e.key, value)
+	return param.Pair{Key: e.key, Value: value}
+}
+
+// check refuses a setting that the algorithm does not have, or a value that it cannot have.
+func (s *Spec) check(algorithm string, e entry, key, value string) {
+	if slices.ContainsFunc(spec.Common(), func(p param.Param) bool { return p.Name == key }) {
+		s.fail(e.at, "%s: a row has settings of its algorithm; %s is the experiment's", key, key)
+	}
+	given := protocol.Spec{Algorithm: algorithm}
+	err := spec.Set(&given, key, value)
+	if err == nil {
+		return
+	}
+	if a, found := registry.Find(algorithm); found == nil {
+		if names := settingNames(a); !slices.Contains(names, key) {
+			s.fail(e.at, "%s: %s has no such setting%s; its settings are %s", key, algorithm, param.Suggest(key, names), strings.Join(names, ", "))
+		}
+	}
+	s.fail(e.valueAt, "%v", err)
+}
+
+// settingNames lists the settings of an algorithm.
+func settingNames(a algorithms.Algorithm) (names []string) {
+	for _, p := range a.Params() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func (s *Spec) algorithm(at yamltree.Place, name string) string {
+	given := protocol.Spec{}
+	if err := spec.Set(&given, "algorithm", name); err != nil {
+		names := registry.Names()
+		s.fail(at, "algorithm: %q is unknown%s; known are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
+	}
+	return name
+}
+
+func (s *Spec) addRow(r Row, settings []param.Pair) {
+	switch {
+	case r.Name == "":
+		r.Name = rowName(r.Algorithm, settings)
+	default: // of a grid each point has a name of its own
+		for _, p := range settings {
+			r.Name = strings.ReplaceAll(r.Name, "{"+p.Key+"}", p.Value)
+		}
+	}
+	r.Settings = make(map[string]string)
+	for _, p := range settings {
+		if _, twice := r.Settings[p.Key]; twice {
+			s.fail(r.At, "%s: given twice in one row", p.Key)
+		}
+		r.Settings[p.Key] = p.Value
+	}
+	if len(s.Rows) == round.MaxCells {
+		s.fail(r.At, "more than %s rows", units.Count(round.MaxCells))
+	}
+	s.Rows = append(s.Rows, r)
+}
