@@ -24,9 +24,9 @@ var cases = []algorithmtest.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
 	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "clusters": int64(3)}},
 	{Name: "path", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7), "clusters": int64(2)}},
-	{Name: "fixed", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "clusters": int64(3), "refit": false}},
-	{Name: "path alone", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7), "clusters": int64(2), "refit": false}},
-	{Name: "raw", Set: param.Values{"iterations": int64(12), "scaling": "none", "validation_fraction": 0.0, "bias": false, "clusters": int64(1)}},
+	{Name: "fixed", Set: param.Values{"l2": 1.0, "l3": 1.0, "decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "clusters": int64(3), "refit": false}},
+	{Name: "path alone", Set: param.Values{"l2": 1.0, "l3": 1.0, "iterations": int64(50), "validation_interval": int64(7), "clusters": int64(2), "refit": false}},
+	{Name: "raw", Set: param.Values{"l2": 1.0, "l3": 1.0, "iterations": int64(12), "scaling": "none", "validation_fraction": 0.0, "bias": false, "clusters": int64(1)}},
 }
 
 func FuzzRestore(f *testing.F)  { algorithmtest.FuzzRestore(f, New(), algorithmtest.Sets(cases)...) }
@@ -69,15 +69,15 @@ func problem(t testing.TB, o dataset.GenerateOptions) (*dataset.Manifest, []*dat
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
 		"paper":             "89fa581df8c8abd47a4d1e25b807e289c2e1250ef5fb6185a903e8e0c599c92f",
-		"auto":              "40ef7a209f930fa6e01d691c581c3f78df923ef5324b4a080aa9fdcd73251922",
-		"path":              "7f6813fd1c6e7f74b8e5a58e43e042ade8b17599bf3a0d850723045fed721400",
-		"path sparse":       "71fce4696b2a4205b4f5c3ed367b5228e3acf7310046c4c6dbd3aa45714b5641",
+		"auto":              "51e008bdfd533c122f8b3db8eb13237b38ec74cb701df7ac1a36868e52a94012",
+		"path":              "5f6a791872cc8dc150fc4f787ca9afe352db9cef0917caca35ae4d988cc68b7d",
+		"path sparse":       "d64d6ab55615686397b7fdeca0772a6e532488cc85ac2f49c89ab3bf4622ebd7",
 		"fixed":             "07d8724969dde705baec03b6a0da5780174b6c06609f86f8933f727af751aaf0",
 		"path alone":        "2ef45a2a99fdb26e76fcfaed3d325805d4f1ee777fb377be5adddf9591f791f5",
 		"path alone sparse": "db9f5709abe1bf1992851bc6a1eec645a5ea9015e1b5cff5a41501e38dd9e673",
 		"raw":               "0fece2b68460e36cde98072761a0d2d7ae94670f52f8b4b0d73da3f0da21c10c",
 		"paper sparse":      "293cde4767bd016f808f4ab46425ad9b3ef1ba9542b21f43c9c40446e20b5246",
-		"auto sparse":       "17bb092a0e2ede58dcad273ed1fad6b13423b54bc2784997db696b1b33efa4c7",
+		"auto sparse":       "bd18b457fefc9848ef780330e029f626e71c0df1bb498c0e1ac34d945dc95176",
 		"fixed sparse":      "5fd7aa7879649d0ef2a3b84c427f3009c40856d8596ed1dfa9fbcc0767427fdd",
 		"raw sparse":        "5e7f91a1c1318a281a5b910a0843c2b9ba0f37283686360fa1689f410b217b93",
 	}
