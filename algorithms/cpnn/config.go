@@ -68,7 +68,8 @@ var settings = param.Table[Config]{
 	param.Int("steps", "steps of Rprop, at most; early stopping may end before", 1, 1<<40, 400, func(c *Config) *int { return &c.Steps }),
 	param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
 		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
-	param.Int("validation_steps", "steps from one validation to the next", 1, 1<<40, 2, func(c *Config) *int { return &c.ValidationSteps }),
+	param.Int("validation_steps", "steps from one validation to the next", 1, 1<<40, 2, func(c *Config) *int { return &c.ValidationSteps }).
+		Preset(presetPaper, 10),
 	param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 5, func(c *Config) *int { return &c.Patience }),
 }
 
