@@ -41,10 +41,16 @@ func (n *node) keepHouse(ctx context.Context) {
 	}
 }
 
+// fewBlobs are looked at one by one: the folder may hold very many more, which nothing refers to any longer.
+const fewBlobs = 1000
+
 // lacking returns the blobs that committed state refers to and that are not in this folder: it was down, or its copy was
 // corrupt. here lists blobs that are there now or were a moment ago.
 func (n *node) lacking(here func(do func(digests.Digest)) error) digests.Set {
 	lacking := n.store.State().References()
+	if len(lacking) <= fewBlobs {
+		here = func(func(digests.Digest)) error { return nil }
+	}
 	if err := keepLacking(lacking, n.blobs.Folder, here); err != nil {
 		n.cfg.Log.Debug("the blob folder cannot be listed", "error", err)
 	}
