@@ -300,7 +300,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"cut short":     {t.TempDir(), whole[:len(whole)-10], archive.ErrCorrupt, "cut short"},
 		"lacks a blob":  {t.TempDir(), without(t, whole, d.Manifest.Shards[3].Digest), archive.ErrCorrupt, d.Manifest.Shards[3].Digest},
 		"no backup":     {t.TempDir(), []byte("hello, here is no backup"), archive.ErrCorrupt, "begin"},
-		"full folder":   {full, whole, coordinator.ErrUsage, "thesis.tex"},
+		"full folder":   {full, whole, coordinator.ErrNotEmpty, "thesis.tex"},
 		"left over":     {marked, whole, nil, "interrupted restore"},
 	} {
 		before, err := os.ReadDir(test.dir)

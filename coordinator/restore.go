@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,6 +42,9 @@ type Restored struct {
 	From     archive.Header `json:"from"`
 }
 
+// ErrNotEmpty is wrapped where the folder of Restore holds something.
+var ErrNotEmpty = errors.New("the folder is not empty")
+
 // restoringName is the file that marks a folder which is not whole yet.
 const restoringName = "RESTORING"
 
@@ -52,9 +56,12 @@ const life = 1_000_000
 // Restore makes the folder of a coordinator of a new cluster from a backup, all of
 // which is checked. Each coordinator of the cluster is made from the same backup
 // with the same peers. Where it fails the folder is as it was. Errors wrap
-// ErrUsage, archive.ErrCorrupt or archive.ErrVersion.
+// ErrUsage, ErrNotEmpty, archive.ErrCorrupt or archive.ErrVersion.
 func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restored, err error) {
 	cfg := Config{ID: c.ID, Dir: c.Dir, Peers: c.Peers}
+	if err := cmp.Or(cfg.checkRestored(), checkEmpty(c.Dir)); err != nil {
+		return nil, err
+	}
 	if cfg, err = cfg.prepared(); err != nil {
 		return nil, err
 	}
@@ -64,9 +71,6 @@ func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restore
 	}
 	if a.Header.Protocol != protocol.Version {
 		return nil, fmt.Errorf("%w: it is of a cluster of protocol %d (version %s); this is protocol %d", archive.ErrVersion, a.Header.Protocol, a.Header.Version, protocol.Version)
-	}
-	if err := checkEmpty(c.Dir); err != nil {
-		return nil, err
 	}
 	made := missingFolders(c.Dir)
 	defer func() {
@@ -95,7 +99,7 @@ func checkEmpty(dir string) error {
 	}
 	for _, e := range entries {
 		if e.Name() != "lost+found" {
-			return fmt.Errorf("%w: %s is not empty, it holds %q; restore to a new folder", ErrUsage, dir, e.Name())
+			return fmt.Errorf("%s: %w: it holds %q; give one that is empty or does not exist", dir, ErrNotEmpty, e.Name())
 		}
 	}
 	return nil

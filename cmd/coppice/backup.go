@@ -93,10 +93,12 @@ func (c *restoreCmd) Run(a *app) error {
 		m.show(fmt.Sprintf("%s of %s", count(blobs), plural(of, "blob")))
 	}})
 	m.clear()
-	if errors.Is(err, coordinator.ErrUsage) {
+	switch {
+	case errors.Is(err, coordinator.ErrUsage):
 		return usageError{err}
-	}
-	if err != nil {
+	case errors.Is(err, coordinator.ErrNotEmpty):
+		return err // it is no matter of the file
+	case err != nil:
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return a.print(r, func(w io.Writer) {

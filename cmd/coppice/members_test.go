@@ -130,7 +130,7 @@ func restoreRefuses(t *testing.T, dir, backup string) {
 		says string
 	}{
 		{[]string{"restore", damaged, "--dir", filepath.Join(dir, "new")}, exitFailed, "damaged.backup"},
-		{[]string{"restore", backup, "--dir", filepath.Join(dir, "restored")}, exitUsage, "not empty"},
+		{[]string{"restore", backup, "--dir", filepath.Join(dir, "restored")}, exitFailed, "coppice: " + filepath.Join(dir, "restored") + ": the folder is not empty"},
 		{[]string{"restore", filepath.Join(dir, "none"), "--dir", filepath.Join(dir, "new")}, exitFailed, "no such file"},
 		{[]string{"restore", backup, "--dir", filepath.Join(dir, "new"), "--peers", "b=h:1"}, exitUsage, `"a"`},
 		{[]string{"backup", filepath.Join(dir, "nowhere", "x")}, exitFailed, "folder does not exist"},
