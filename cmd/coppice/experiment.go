@@ -121,7 +121,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return err
 	}
 	if len(e.jobs) == 0 {
-		return fmt.Errorf("%s: no row goes with any dataset, so there is nothing to run; --local shows why", c.Spec)
+		return fmt.Errorf("%s: no row goes with any dataset, so there is nothing to run: %s", c.Spec, strings.Join(failuresOf(e.layout.Fill(nil, nil)), "; "))
 	}
 	a.note("%s submitted; experiment %s", plural(n, "cell"), s.Name)
 	return watchAndReport(a, cl, s.Name, e.layout, &c.reportFlags)
@@ -131,7 +131,8 @@ type experimentShowCmd struct{ whatArg }
 
 // shownExperiment is an experiment as show prints it in JSON.
 type shownExperiment struct {
-	Name string `json:"name"`
+	Name  string `json:"name"`
+	State string `json:"state,omitempty"` // on a cluster
 	experiment.Counts
 	Skipped []string      `json:"skipped,omitempty"` // datasets
 	Table   *tables.Table `json:"table"`
@@ -139,20 +140,23 @@ type shownExperiment struct {
 
 // Run implements `coppice experiment show`.
 func (c *experimentShowCmd) Run(a *app) error {
-	t, skipped, err := c.table(a)
+	f, err := c.find(a)
 	if err != nil {
 		return err
 	}
-	return a.print(shownExperiment{t.Name, experiment.Count(t), skipped, t}, func(w io.Writer) {
-		writeExperiment(w, t, skipped, c.What)
+	return a.print(shownExperiment{f.table.Name, f.state, experiment.Count(f.table), f.skipped, f.table}, func(w io.Writer) {
+		f.write(w, c.What)
 	})
 }
 
-func writeExperiment(w io.Writer, t *tables.Table, skipped []string, what string) {
-	n := experiment.Count(t)
-	lines := [][2]string{{"experiment", t.Name}, {"cells", cellCounts(n)}}
-	if len(skipped) > 0 {
-		lines = append(lines, [2]string{"skipped", strings.Join(skipped, ", ")})
+func (f *found) write(w io.Writer, what string) {
+	t := f.table
+	lines := [][2]string{{"experiment", t.Name}, {"cells", cellCounts(experiment.Count(t))}}
+	if f.state != "" {
+		lines = append(lines, [2]string{"state", f.state})
+	}
+	if len(f.skipped) > 0 {
+		lines = append(lines, [2]string{"skipped", strings.Join(f.skipped, ", ")})
 	}
 	pairs(w, lines)
 	writeFailures(w, t)
@@ -250,9 +254,9 @@ func (c *experimentReportCmd) Run(a *app) error {
 	if err := c.reportFlags.check(c.What); err != nil {
 		return err
 	}
-	t, _, err := c.table(a)
+	f, err := c.find(a)
 	if err != nil {
 		return err
 	}
-	return c.write(a, t)
+	return c.write(a, f.table)
 }

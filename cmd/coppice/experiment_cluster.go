@@ -144,6 +144,15 @@ func (e *onCluster) readLayout(ctx context.Context) (*experiment.Layout, error) 
 	return o.Layout()
 }
 
+// state returns the state of an experiment that has jobs.
+func (e *onCluster) state() string {
+	var jobs []protocol.JobInfo
+	for _, j := range slices.Backward(e.jobs) {
+		jobs = append(jobs, *j.JobInfo)
+	}
+	return standingsOf(jobs)[0].State
+}
+
 // live reports whether a job has results of all of its cells, or will have them.
 func live(j *experiment.ClusterJob) bool {
 	return j.State != protocol.Failed && j.State != protocol.Cancelled

@@ -276,6 +276,13 @@ func TestExperimentOnCluster(t *testing.T) {
 	if text := works(t, on("job", "show", "e.second.2")...); !strings.Contains(text, "experiment    e") {
 		t.Errorf("job show:\n%s", text)
 	}
+	if text := works(t, on("experiment", "show", "e")...); !strings.Contains(text, "state       done\n") {
+		t.Errorf("shown:\n%s", text)
+	}
+	nothing := write(t, dir, "n.yaml", "name: n\ndatasets: [first.csv]\nrows: [ranking]\nfolds: 2\n")
+	if e := coppice(t, on("experiment", "run", nothing)...); e.code != exitFailed || !strings.Contains(e.stderr, "nothing to run: first, ranking (2 cells): ranking predicts numbers") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
 	if e := coppice(t, on("job", "predictions", "e.first", "--out", filepath.Join(dir, "p.csv"))...); e.code != exitFailed || !strings.Contains(e.stderr, "--record predictions") || !strings.Contains(e.stderr, "--keep-models") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}

@@ -72,35 +72,42 @@ func (w *whereabouts) onCluster(begun, here, there bool) bool {
 	return w.is == isName
 }
 
-// table reads the experiment: from a folder or from the cluster.
-func (w *whatArg) table(a *app) (*tables.Table, []string, error) {
+// found is an experiment that was begun.
+type found struct {
+	table   *tables.Table
+	skipped []string // datasets
+	state   string   // on a cluster; "": it is read from a folder
+}
+
+// find reads the experiment: from a folder or from the cluster.
+func (w *whatArg) find(a *app) (*found, error) {
 	flag := "--local"
 	if w.Dir != "" {
 		flag = "--dir"
 	}
 	here := w.Local || w.Dir != ""
 	if err := a.apartFromCluster(flag, here); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	at, err := w.whereabouts()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	begun := experiment.Begun(at.dir)
 	if !at.onCluster(begun, here, a.given["server"]) {
 		if at.is == isSpec && !here && len(w.Server) > 0 {
 			a.note("read from %s; with --server it is read from the cluster", at.dir)
 		}
-		return readTable(at.dir)
+		return readFound(at.dir)
 	}
 	if at.name == "" {
-		return nil, nil, usagef("--server: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
+		return nil, usagef("--server: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
 	}
-	t, skipped, err := w.there(a, at.name)
+	f, err := w.there(a, at.name)
 	if err != nil && !a.given["server"] {
 		err = at.looked(begun, err)
 	}
-	return t, skipped, err
+	return f, err
 }
 
 // looked adds to an error of the cluster what there is in the folder.
@@ -114,33 +121,33 @@ func (w *whereabouts) looked(begun bool, err error) error {
 	return err
 }
 
-// readTable reads an experiment from the folder of its cells.
-func readTable(dir string) (*tables.Table, []string, error) {
+// readFound reads an experiment from the folder of its cells.
+func readFound(dir string) (*found, error) {
 	l, records, err := experiment.ReadFolder(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s: no experiment was begun there: %w", dir, err)
+		return nil, fmt.Errorf("%s: no experiment was begun there: %w", dir, err)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return l.Fill(records, nil), l.Skipped, nil
+	return &found{table: l.Fill(records, nil), skipped: l.Skipped}, nil
 }
 
 // there reads the experiment from the cluster.
-func (w *whatArg) there(a *app, name string) (*tables.Table, []string, error) {
+func (w *whatArg) there(a *app, name string) (*found, error) {
 	cl, err := w.connect(a)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer cl.Close()
 	e, err := readJobs(a.ctx, cl, name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	t, err := e.table(a.ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	t.noteLeftOut(a)
-	return t.Table, t.skipped, nil
+	return &found{t.Table, t.skipped, e.state()}, nil
 }
