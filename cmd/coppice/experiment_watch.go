@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -130,7 +133,7 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 			return "", leftExperiment(name, err)
 		}
 		if len(list.Jobs) == 0 {
-			return "", fmt.Errorf("the cluster has no experiment %q", name)
+			return "", fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", name)
 		}
 		p := standingsOf(list.Jobs)[0]
 		if p.ended() {
@@ -206,6 +209,17 @@ type nameArg struct {
 	Name string `arg:"" help:"Name of the experiment."`
 }
 
+// check refuses a spec in the place of a name.
+func (n *nameArg) check() error {
+	if !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(n.Name)) {
+		return nil
+	}
+	if _, err := os.Stat(n.Name); err == nil {
+		return usagef("%s is a file; give the name of the experiment, which is the key name of its spec", n.Name)
+	}
+	return nil
+}
+
 // cellLines describes a job of an experiment.
 func cellLines(j *protocol.JobInfo) [][2]string {
 	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"cells", count(j.CellCount)}}
@@ -249,7 +263,7 @@ type experimentWatchCmd struct {
 
 // Run implements `coppice experiment watch`.
 func (c *experimentWatchCmd) Run(a *app) error {
-	if err := c.reportFlags.check(); err != nil {
+	if err := cmp.Or(c.nameArg.check(), c.reportFlags.check()); err != nil {
 		return err
 	}
 	cl, err := c.connect(a)
@@ -297,6 +311,9 @@ type experimentCancelCmd struct {
 
 // Run implements `coppice experiment cancel`.
 func (c *experimentCancelCmd) Run(a *app) error {
+	if err := c.nameArg.check(); err != nil {
+		return err
+	}
 	cl, err := c.connect(a)
 	if err != nil {
 		return err
@@ -341,6 +358,9 @@ type experimentDeleteCmd struct {
 
 // Run implements `coppice experiment delete`.
 func (c *experimentDeleteCmd) Run(a *app) error {
+	if err := c.nameArg.check(); err != nil {
+		return err
+	}
 	cl, err := c.connect(a)
 	if err != nil {
 		return err

@@ -63,6 +63,9 @@ func TestReportWhere(t *testing.T) {
 		{"report " + spec + " --dir d --wait 3s", exitUsage, []string{"--wait", "--dir"}},
 		{"report " + folder + " --dir d", exitUsage, []string{"--dir d"}},
 		{"report " + folder + " --server h", exitUsage, []string{"--server", "is a folder of this machine"}},
+		{"watch " + spec + " --server h", exitUsage, []string{"e.yaml is a file", "give the name"}},
+		{"cancel " + spec + " --server h", exitUsage, []string{"e.yaml is a file", "give the name"}},
+		{"delete " + spec + " --server h", exitUsage, []string{"e.yaml is a file", "give the name"}},
 		{"run " + spec + " --local --server h", exitUsage, []string{"--server", "--local"}},
 	} {
 		e := coppice(t, append([]string{"experiment"}, strings.Fields(c.args)...)...)
