@@ -98,5 +98,9 @@ func (f *reportFlags) drawFigures(a *app, t *tables.Table) error {
 		}
 		all = append(all, namedFigure{figures[i].Name, drawn})
 	}
+	if len(all) == 0 {
+		a.note("%s: there is nothing to draw; a run with --record curve,predictions has learning curves and predictions", f.Figures)
+		return nil
+	}
 	return writeFigures(a, f.Figures, all)
 }
