@@ -161,7 +161,7 @@ func (s *Spec) checkSize() {
 	for _, d := range s.Datasets {
 		cells += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Rows)
 		if cells > round.MaxCells {
-			s.fail(d.At, "more than %s cells: the datasets up to this one, %s rows, and %s repeats of %s folds", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
+			s.fail(d.At, "more than %s cells: rows %s, repeats %s and folds %s, with the datasets before this one", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
 		}
 	}
 }

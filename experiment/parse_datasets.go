@@ -39,8 +39,11 @@ func (s *Spec) dataset(n ast.Node, common Folds) Dataset {
 	case d.Name == "":
 		d.Name = nameOf(d.File)
 	}
-	if err := protocol.CheckName(d.Name); err != nil || len(d.Name) > maxName/2 {
-		s.fail(d.At, "the dataset's name %q is none, or is longer than %d characters: give it another by the key name", d.Name, maxName/2)
+	if err := protocol.CheckName(d.Name); err != nil {
+		s.fail(d.At, "the dataset's name %q: %v: give it another by the key name", d.Name, err)
+	}
+	if len(d.Name) > maxName/2 {
+		s.fail(d.At, "the dataset's name %q has %d characters, at most %d are allowed: give it another by the key name", d.Name, len(d.Name), maxName/2)
 	}
 	return d
 }

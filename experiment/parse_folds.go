@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
@@ -43,7 +44,8 @@ func (s *Spec) checkFolds(f *Folds) {
 		s.fail(f.At, "folds: %v", err)
 	}
 	if n := f.Scheme.Folds * f.Repeats; s.overlapping(f) && n > dataset.MaxSplits {
-		s.fail(f.At, "folds: %d repeats of %d folds that are listed, %d in all, at most %d are possible; folds of the experiment's own seed need no list", f.Repeats, f.Scheme.Folds, n, dataset.MaxSplits)
+		s.fail(f.At, "folds: %s repeats of %s folds that are listed, %s in all, at most %s are possible; folds of the experiment's own seed need no list",
+			units.Count(f.Repeats), units.Count(f.Scheme.Folds), units.Count(n), units.Count(dataset.MaxSplits))
 	}
 }
 

@@ -102,6 +102,9 @@ func (s *Spec) algorithm(at yamltree.Place, name string) string {
 	given := protocol.Spec{}
 	if err := spec.Set(&given, "algorithm", name); err != nil {
 		names := registry.Names()
+		if name == "mean" {
+			s.fail(at, "algorithm: %q is unknown; the mean predictor needs no row: each report has it", name)
+		}
 		s.fail(at, "algorithm: %q is unknown%s; known are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
 	}
 	return name

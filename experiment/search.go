@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -47,7 +48,7 @@ func (s *Spec) search(r *Row, e entry) (points [][]param.Pair) {
 	seen := make(map[string]bool)
 	for n := uint64(0); int64(len(points)) < draws; n++ {
 		if n == tries*uint64(draws) {
-			s.fail(space.at, "search: %d draws gave %d different points, fewer than the %d that are wanted: space is too small", n, len(points), draws)
+			s.fail(space.at, "search: %s draws gave too few different points, %s of %s: space is too small", units.Count(n), units.Count(len(points)), units.Count(draws))
 		}
 		point := pointOf(axes, seed, n)
 		if name := rowName("", point); !seen[name] {

@@ -112,7 +112,7 @@ func TestSearchErrors(t *testing.T) {
 		"{draws: 3, space: {depth: {int: [5, 3]}}}":                       "s.yaml:6:45: depth: 5 is not below 3",
 		"{draws: 3, space: {momentum: {log: [0, 0.5]}}}":                  "momentum: 0: a logarithm is that of a number above 0",
 		"{draws: 3, space: {depth: {int: [3, 4], real: [3, 4]}}}":         "s.yaml:6:32: depth: want a list of values, or one of the keys real, log, int",
-		"{draws: 5, space: {depth: {int: [3, 6]}}}":                       "s.yaml:6:24: search: 500 draws gave 4 different points, fewer than the 5",
+		"{draws: 5, space: {depth: {int: [3, 6]}}}":                       "s.yaml:6:24: search: 500 draws gave too few different points, 4 of 5",
 		"{draws: 3, space: {depth: [3, 4]}}\n    grid: {trees: [1, 2]}":   "s.yaml:6:5: search: a row has the points of a grid or those of a search",
 		"{draws: 3, seed: -1, space: {depth: [3, 4]}}":                    `seed: "-1" is not a whole number`,
 		"{draws: 3, space: {depth: [3, 4, 5]}}\n    settings: {depth: 3}": "depth: given twice in one row",
