@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -15,7 +16,10 @@ func lock(path string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("another process runs this experiment: %w", err)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.New("another process runs this experiment")
+		}
+		return nil, fmt.Errorf("it cannot be locked: %w", err)
 	}
 	return f, nil
 }

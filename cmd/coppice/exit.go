@@ -38,6 +38,14 @@ func (e interrupted) Error() string { return e.text }
 
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
+// absent is an error about a thing that is not there.
+type absent struct{ error }
+
+func (e absent) Unwrap() error { return e.error }
+
+// Is has it found as fs.ErrNotExist.
+func (absent) Is(target error) bool { return target == fs.ErrNotExist }
+
 // failureOf describes an error of a command that ran under ctx.
 func failureOf(ctx context.Context, err error) failure {
 	f := failure{strings.ReplaceAll(message(err), "\n", "; "), "failed", exitFailed}

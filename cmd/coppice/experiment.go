@@ -145,7 +145,7 @@ func (c *experimentShowCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(shownExperiment{f.table.Name, f.state, experiment.Count(f.table), f.skipped, f.table}, func(w io.Writer) {
-		f.write(w, c.What)
+		f.write(w, c.said(a))
 	})
 }
 

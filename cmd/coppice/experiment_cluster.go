@@ -96,6 +96,11 @@ func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experi
 	return set, err
 }
 
+// noExperiment says that a cluster has no experiment of that name.
+func noExperiment(name string) error {
+	return absent{fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", name)}
+}
+
 // onCluster is an experiment as a cluster has it.
 type onCluster struct {
 	cl   *client.Client
@@ -226,7 +231,7 @@ type clusterTable struct {
 // table returns the table of the experiment so far.
 func (e *onCluster) table(ctx context.Context) (*clusterTable, error) {
 	if len(e.jobs) == 0 {
-		return nil, fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", e.name)
+		return nil, noExperiment(e.name)
 	}
 	l, err := e.readLayout(ctx)
 	if err != nil {

@@ -302,7 +302,7 @@ func TestExperimentOnCluster(t *testing.T) {
 		t.Errorf("cancelled: exit code %d\n%s", e.code, e.stderr)
 	}
 	works(t, on("experiment", "delete", "e")...)
-	if e := coppice(t, on("experiment", "show", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, `no experiment "e"`) {
+	if e := coppice(t, on("experiment", "show", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, `no experiment "e"`) || failureOf(t.Context(), noExperiment("e")).Kind != "not_found" {
 		t.Errorf("deleted: exit code %d\n%s", e.code, e.stderr)
 	}
 }

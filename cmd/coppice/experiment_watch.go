@@ -133,7 +133,7 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 			return "", leftExperiment(name, err)
 		}
 		if len(list.Jobs) == 0 {
-			return "", fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", name)
+			return "", noExperiment(name)
 		}
 		p := standingsOf(list.Jobs)[0]
 		if p.ended() {
@@ -346,7 +346,7 @@ func jobsOf(a *app, cl *client.Client, name string) ([]protocol.JobInfo, error) 
 	}
 	list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: name})
 	if err == nil && len(list.Jobs) == 0 {
-		return nil, fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", name)
+		return nil, noExperiment(name)
 	}
 	return list.Jobs, err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
@@ -16,7 +17,7 @@ import (
 
 // whatArg names an experiment that was begun, and where to read it.
 type whatArg struct {
-	What  string `arg:"" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its cells, or its name on the cluster."`
+	What  string `arg:"" name:"experiment" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its cells, or its name on the cluster."`
 	Local bool   `help:"Read the folder of a run with --local, NAME.experiment beside the spec, and ask no cluster. So it is with a spec that has this folder, unless --server is given."`
 	Dir   string `placeholder:"DIR" help:"Read this folder, that of a run with --local --dir, and ask no cluster."`
 	changeFlags
@@ -79,6 +80,19 @@ type found struct {
 	state   string   // on a cluster; "": it is read from a folder
 }
 
+// said writes the argument and the flags that say where the experiment is.
+func (w *whatArg) said(a *app) string {
+	switch {
+	case w.Dir != "":
+		return w.What + " --dir " + w.Dir
+	case w.Local:
+		return w.What + " --local"
+	case a.given["server"]:
+		return w.What + " --server " + strings.Join(w.Server, ",")
+	}
+	return w.What
+}
+
 // find reads the experiment: from a folder or from the cluster.
 func (w *whatArg) find(a *app) (*found, error) {
 	flag := "--local"
@@ -125,7 +139,7 @@ func (w *whereabouts) looked(begun bool, err error) error {
 func readFound(dir string) (*found, error) {
 	l, records, err := experiment.ReadFolder(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no experiment was begun there: %w", dir, err)
+		return nil, absent{fmt.Errorf("%s: no experiment was begun there", dir)}
 	}
 	if err != nil {
 		return nil, err

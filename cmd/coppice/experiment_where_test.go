@@ -50,6 +50,12 @@ func TestReportWhere(t *testing.T) {
 	if e := coppice(t, "experiment", "show", spec); !strings.Contains(e.stderr, "read from "+folder) {
 		t.Errorf("%s does not say what was read", e.stderr)
 	}
+	if text := works(t, "experiment", "show", spec, "--dir", folder); !strings.Contains(text, "coppice experiment report "+spec+" --dir "+folder+"\n") {
+		t.Errorf("what is shown does not say where its report is:\n%s", text)
+	}
+	if e := coppice(t, "experiment", "show", "none", "--local", "-o", "json"); e.code != exitFailed || !strings.Contains(e.stderr, `"kind":"not_found"`) {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
 	other := write(t, dir, "f.yaml", strings.Replace(text, "name: e", "name: f", 1))
 	for _, c := range []struct {
 		args string
