@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -267,6 +268,20 @@ func TestDescends(t *testing.T) {
 	}
 	if falls < 4 || tr.done >= 50 || tr.loss < 0 {
 		t.Errorf("%d falls, %d iterations, K-L %v", falls, tr.done, tr.loss)
+	}
+}
+
+// TestPhases: an exact fit, which is one unit, is a fit from its beginning; the other one is told step by step.
+func TestPhases(t *testing.T) {
+	d := generated(t, 60, 3, 3, 1)
+	for landmarks, want := range map[int64][]string{0: {"fit", "done"}, 20: {"scaling", "collecting rows", "least squares", "done"}} {
+		var phases []string
+		if _, err := train(t, d, param.Values{"landmarks": landmarks}, 1, func(tr *trainer) { phases = append(phases, tr.Progress().Phase) }); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Compact(phases); !slices.Equal(got, want) {
+			t.Errorf("%d landmarks: phases %q, want %q", landmarks, got, want)
+		}
 	}
 }
 
