@@ -213,7 +213,7 @@ func TestExperimentRefusals(t *testing.T) {
 		"name: e\ndatasets: [{file: first.csv, labels: odd}]\nrows: [rf]":              "e.yaml:2:12: dataset first: --labels must be one of",
 		"name: e\ndatasets: [{dataset: first}]\nrows: [rf]":                            "e.yaml:2:12: dataset first is on a cluster",
 		"name: e\ndatasets: [first.csv]\nrows: [rf]\nmeasures: [k-l]\n":                "did you mean \"kl\"?",
-		"name: e\ndatasets: [first.csv]\nrows: [rf]\nfolds: {file: nowhere.csv}\n":     "e.yaml:4:8: dataset first: its folds: ",
+		"name: e\ndatasets: [first.csv]\nrows: [rf]\nfolds: {file: nowhere.csv}\n":     "e.yaml:4:8: dataset first: its folds: " + filepath.Join(dir, "nowhere.csv") + ": no such file or folder",
 		"name: e\nrows: [rf]\ndatasets:\n - {file: first.csv, folds: {file: odd.csv}}": "e.yaml:4:29: dataset first: its folds: ",
 	} {
 		e := coppice(t, "experiment", "run", write(t, dir, "e.yaml", text), "--local")
