@@ -73,3 +73,16 @@ func TestTimeLeft(t *testing.T) {
 		t.Errorf("%v s are left where nothing tells", got)
 	}
 }
+
+// TestLineOfWaiting: while a job waits nothing says how long it takes still.
+func TestLineOfWaiting(t *testing.T) {
+	p := &standing{Done: 1, Cells: 4, Left: 6, Phases: []string{"a: cells"}}
+	for waits, want := range map[string]string{
+		"":                   " 25 %  1 of 4 cells  ETA 6.0 s  a: cells",
+		"  waits: no worker": " 25 %  1 of 4 cells  a: cells  waits: no worker",
+	} {
+		if got := p.line(0, 10, waits); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

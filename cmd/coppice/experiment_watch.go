@@ -157,13 +157,14 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 	}
 }
 
-// line describes how far the experiment is; first were done seconds ago.
+// line describes how far the experiment is; first were done seconds ago. Nothing tells when an experiment ends that
+// waits.
 func (p *standing) line(first int, seconds float64, waits string) string {
 	text := fmt.Sprintf("%3.0f %%  %s of %s cells", 100*float64(p.Done)/float64(max(1, p.Cells)), count(p.Done), count(p.Cells))
 	if p.NotRun > 0 {
 		text += fmt.Sprintf(", %s not run", count(p.NotRun))
 	}
-	if left := p.left(first, seconds); left > 0 {
+	if left := p.left(first, seconds); left > 0 && waits == "" {
 		text += "  ETA " + duration(left)
 	}
 	if len(p.Phases) > 0 {
