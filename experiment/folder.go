@@ -1,17 +1,13 @@
 package experiment
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 )
 
@@ -22,9 +18,6 @@ const (
 	lockFile   = "lock"
 	modelsDir  = "models"
 )
-
-// MaxRecord bounds a line of the records, in bytes.
-const MaxRecord = 16 << 20
 
 // ErrFolder is wrapped by errors about what is in a folder.
 var ErrFolder = errors.New("this is no folder of an experiment, or it is damaged")
@@ -138,87 +131,6 @@ func decodeLayout(b []byte) (*Layout, error) {
 		return nil, fmt.Errorf("%w: its cells and keys do not go together", ErrFolder)
 	}
 	return l, l.Table.Validate()
-}
-
-// readRecords reads records up to the end of the last whole one. A later record of a cell
-// replaces an earlier one: it was run again.
-func readRecords(in io.Reader) (records map[string]*Record, end int64, err error) {
-	records = make(map[string]*Record)
-	r := bufio.NewReaderSize(in, 64<<10)
-	for line := 1; ; line++ {
-		b, err := readLine(r)
-		if err == io.EOF {
-			return records, end, nil
-		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("line %d: %w", line, err)
-		}
-		record, err := decodeRecord(b)
-		if err != nil {
-			if _, more := r.Peek(1); more == io.EOF {
-				return records, end, nil // the end of a crash
-			}
-			return nil, 0, fmt.Errorf("line %d: %w", line, err)
-		}
-		records[record.Key] = record
-		end += int64(len(b)) + 1
-	}
-}
-
-// readLine reads a line without its end; io.EOF where the rest has none.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		piece, err := r.ReadSlice('\n')
-		line = append(line, piece...)
-		switch {
-		case err == nil:
-			return line[:len(line)-1], nil
-		case err != bufio.ErrBufferFull:
-			return nil, err
-		case len(line) > MaxRecord:
-			return nil, fmt.Errorf("%w: it has more than %d bytes", ErrFolder, MaxRecord)
-		}
-	}
-}
-
-// sumLength is that of a CRC-32 in hex and a space, which a line begins with.
-const sumLength = 9
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func encodeRecord(r *Record) ([]byte, error) {
-	v := recordJSON{Key: r.Key, Seconds: r.Seconds, Outcome: r.Outcome, Predictions: r.Outcome.Predictions}
-	if r.Outcome.Curve != nil {
-		v.Curve = r.Outcome.Curve.Append(nil)
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(b, castagnoli), b), nil
-}
-
-func decodeRecord(line []byte) (*Record, error) {
-	if len(line) < sumLength || line[sumLength-1] != ' ' {
-		return nil, fmt.Errorf("%w: a line without a sum", ErrFolder)
-	}
-	want, err := strconv.ParseUint(string(line[:sumLength-1]), 16, 32)
-	if err != nil || uint32(want) != crc32.Checksum(line[sumLength:], castagnoli) {
-		return nil, fmt.Errorf("%w: a line whose sum is wrong", ErrFolder)
-	}
-	var v recordJSON
-	if err := json.Unmarshal(line[sumLength:], &v); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
-	}
-	r := &Record{Key: v.Key, Seconds: v.Seconds, Outcome: v.Outcome}
-	if r.Outcome == nil || len(r.Key) != 64 || !(r.Seconds >= 0) {
-		return nil, fmt.Errorf("%w: a record without a key or a result", ErrFolder)
-	}
-	if err := r.SetRecords(v.Curve, v.Predictions); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
-	}
-	return r, nil
 }
 
 // Records returns what is recorded, by key. The map is a copy.

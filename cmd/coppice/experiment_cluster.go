@@ -200,7 +200,7 @@ func (a *endedCells) add(j *experiment.ClusterJob, cell *experiment.Cell, c *pro
 	if err := json.Unmarshal(c.Outcome, r.Outcome); err != nil {
 		return fmt.Errorf("job %s, cell %d: %w", j.Name, c.Unit, err)
 	}
-	if err := r.SetRecords(c.Curve, c.Predictions); err != nil {
+	if err := r.SetRecorded(c.Curve, c.Predictions); err != nil {
 		return fmt.Errorf("job %s, cell %d: %w", j.Name, c.Unit, err)
 	}
 	if r.BetterThan(a.records[r.Key]) {
@@ -426,7 +426,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 			p.plan.Job.Cells.Models = models
 		}
 	}
-	if err := of.CheckRecords(all); err != nil {
+	if err := of.CheckRecorded(all); err != nil {
 		return nil, 0, err
 	}
 	outline := experiment.NewOutline(of, all, skipped)

@@ -26,7 +26,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 		}
 		plans = append(plans, l.plan)
 	}
-	if err := s.CheckRecords(plans); err != nil {
+	if err := s.CheckRecorded(plans); err != nil {
 		return nil, err
 	}
 	layout, err := experiment.NewLayout(s, plans, skipped)

@@ -76,7 +76,7 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 	if c := j.Job.Cells; c.Models && c.Count() > protocol.MaxCellModels {
 		return nil, fmt.Errorf("%w: job %s keeps the models of %d cells, at most %d are possible", errBad, j.Name, c.Count(), protocol.MaxCellModels)
 	}
-	if err := checkRecords(j, d.Manifest); err != nil {
+	if err := checkRecorded(j, d.Manifest); err != nil {
 		return nil, err
 	}
 	if j.Job.Weights != "" {
@@ -91,8 +91,8 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 	return &protocol.SubmitEntry{Name: j.Name, Dataset: d.Name, Spec: j.Spec, Job: j.Job, MaxQueue: uint32(s.cfg.Quotas.Queue), Time: time.Now().Unix()}, nil
 }
 
-// checkRecords refuses cells that keep too much beside their outcomes.
-func checkRecords(j *protocol.ExperimentJob, m *dataset.Manifest) error {
+// checkRecorded refuses cells that keep too much beside their outcomes.
+func checkRecorded(j *protocol.ExperimentJob, m *dataset.Manifest) error {
 	one := pipeline.RecordBytes(j.Job, m)
 	if all := one * int64(j.Job.Cells.Count()); one > protocol.MaxCellRecord || all > protocol.MaxCellRecords {
 		return fmt.Errorf("%w: job %s keeps up to %d bytes of records of each of %d cells, at most %d of each and %d of all are possible",

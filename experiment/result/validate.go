@@ -95,7 +95,7 @@ func (t *Table) checkCell(c *Cell) error {
 	case c.Rows < 0 || !(c.Seconds >= 0 && c.Seconds <= math.MaxFloat64):
 		return fmt.Errorf("%d test rows, %v seconds", c.Rows, c.Seconds)
 	}
-	return cmp.Or(t.checkState(c), c.checkBeside(), c.checkRecords(t.Datasets[c.Dataset].Labels))
+	return cmp.Or(t.checkState(c), c.checkBeside(), c.checkRecorded(t.Datasets[c.Dataset].Labels))
 }
 
 // checkBeside checks cumulative scores and the confusion matrix, where they are there.
@@ -116,8 +116,8 @@ func (c *Cell) checkBeside() error {
 	return nil
 }
 
-// checkRecords checks the curve and the predictions of a dataset with so many labels, where they are there.
-func (c *Cell) checkRecords(labels int) error {
+// checkRecorded checks the curve and the predictions of a dataset with so many labels, where they are there.
+func (c *Cell) checkRecorded(labels int) error {
 	if c.State != Done && (c.Curve != nil || len(c.Predictions) > 0) {
 		return fmt.Errorf("it is %s and has a learning curve or predictions", c.State)
 	}

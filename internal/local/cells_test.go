@@ -81,7 +81,7 @@ func TestCells(t *testing.T) {
 					t.Fatal(err)
 				}
 				alone := of.Folds[cell.Fold]
-				checkRecords(t, o, alone)
+				checkRecorded(t, o, alone)
 				if o.ModelDigest != alone.ModelDigest || o.Measures != alone.Measures || o.MeanPredictor != alone.MeanPredictor || len(o.Model) > 0 {
 					t.Errorf("%s, repeat %d, fold %d: digest %.12s, alone %.12s", a, repeat, cell.Fold, o.ModelDigest, alone.ModelDigest)
 				}
@@ -90,8 +90,8 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// checkRecords: a cell has the curve of the fold alone, and four of its predictions.
-func checkRecords(t *testing.T, o, alone *pipeline.Outcome) {
+// checkRecorded: a cell has the curve of the fold alone, and four of its predictions.
+func checkRecorded(t *testing.T, o, alone *pipeline.Outcome) {
 	t.Helper()
 	if !o.Curve.Equal(alone.Curve) || o.Curve == nil {
 		t.Errorf("the curve is %+v, alone %+v", o.Curve, alone.Curve)

@@ -89,9 +89,9 @@ func (r *Recorded) set(c *round.Cells) {
 	}
 }
 
-// checkRecords returns an error if the records of a plan's cells take more than the bounds: those
+// checkRecorded returns an error if what is recorded of a plan's cells takes more than the bounds: those
 // of one cell, or those of all of the experiment with what plans before had.
-func (s *Spec) checkRecords(p *Plan, before int64) (all int64, err error) {
+func (s *Spec) checkRecorded(p *Plan, before int64) (all int64, err error) {
 	if p.Job == nil {
 		return before, nil
 	}
@@ -103,11 +103,11 @@ func (s *Spec) checkRecords(p *Plan, before int64) (all int64, err error) {
 	return before + one*int64(p.Job.Cells.Count()), nil
 }
 
-// CheckRecords returns an error if what the plans record of their cells takes too much.
-func (s *Spec) CheckRecords(plans []*Plan) (err error) {
+// CheckRecorded returns an error if what the plans record of their cells takes too much.
+func (s *Spec) CheckRecorded(plans []*Plan) (err error) {
 	all := int64(0)
 	for _, p := range plans {
-		if all, err = s.checkRecords(p, all); err != nil {
+		if all, err = s.checkRecorded(p, all); err != nil {
 			return err
 		}
 	}
@@ -130,38 +130,9 @@ func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
 	return l
 }
 
-// Lacks reports whether a cell that ended well has not what is recorded.
-func (r *Record) Lacks(of *Recorded) bool {
-	return r.Outcome.Error == "" && (of.Curve && r.Outcome.Curve == nil || of.Predictions && len(r.Outcome.Predictions) == 0)
-}
-
-// BetterThan reports whether a record counts in the place of an earlier one of the same cell: of one
-// that failed, or has less.
-func (r *Record) BetterThan(before *Record) bool {
-	if before == nil || before.Outcome.Error != "" {
-		return true
-	}
-	has := &Recorded{Curve: before.Outcome.Curve != nil, Predictions: len(before.Outcome.Predictions) > 0}
-	return r.Outcome.Error == "" && !r.Lacks(has) && before.Lacks(&Recorded{Curve: r.Outcome.Curve != nil, Predictions: len(r.Outcome.Predictions) > 0})
-}
-
-// SetRecords sets the learning curve and the predictions from their encodings, which may be empty.
-func (r *Record) SetRecords(line, predicted []byte) error {
-	r.Outcome.Predictions = predicted
-	if len(line) == 0 {
-		return nil
-	}
-	c, err := curve.Decode(line)
-	if err != nil {
-		return err
-	}
-	r.Outcome.Curve = c
-	return nil
-}
-
-// fillRecords sets what a record has of the learning curve and the predictions, as far as the
+// fillRecorded sets what a record has of the learning curve and the predictions, as far as the
 // experiment records them.
-func fillRecords(c *result.Cell, o *pipeline.Outcome, of *Recorded) {
+func fillRecorded(c *result.Cell, o *pipeline.Outcome, of *Recorded) {
 	if of.Curve && o.Curve != nil {
 		c.Curve = curveOf(o.Curve.Points())
 		if c.Curve != nil && o.RefitSteps > 0 && o.RefitSteps < o.Steps {

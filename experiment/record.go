@@ -1,0 +1,144 @@
+package experiment
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+)
+
+// MaxRecord bounds a line of the records, in bytes.
+const MaxRecord = 16 << 20
+
+// Record is what is known of a cell that ended.
+type Record struct {
+	Key     string
+	Seconds float64 // of computing
+	// Outcome is that of the cell, without the model, and with the learning curve and the
+	// predictions where these are recorded.
+	Outcome *pipeline.Outcome
+}
+
+// recordJSON is a Record as files have it, with what is recorded beside the outcome, encoded.
+type recordJSON struct {
+	Key         string            `json:"key"`
+	Seconds     float64           `json:"seconds,omitempty"`
+	Outcome     *pipeline.Outcome `json:"result"`
+	Curve       []byte            `json:"curve,omitempty"`
+	Predictions []byte            `json:"predictions,omitempty"`
+}
+
+// Lacks reports whether a cell that ended well has not what is recorded.
+func (r *Record) Lacks(of *Recorded) bool {
+	return r.Outcome.Error == "" && (of.Curve && r.Outcome.Curve == nil || of.Predictions && len(r.Outcome.Predictions) == 0)
+}
+
+// BetterThan reports whether a record counts in the place of an earlier one of the same cell: of one
+// that failed, or has less.
+func (r *Record) BetterThan(before *Record) bool {
+	if before == nil || before.Outcome.Error != "" {
+		return true
+	}
+	has := &Recorded{Curve: before.Outcome.Curve != nil, Predictions: len(before.Outcome.Predictions) > 0}
+	return r.Outcome.Error == "" && !r.Lacks(has) && before.Lacks(&Recorded{Curve: r.Outcome.Curve != nil, Predictions: len(r.Outcome.Predictions) > 0})
+}
+
+// SetRecorded sets the learning curve and the predictions from their encodings, which may be empty.
+func (r *Record) SetRecorded(line, predicted []byte) error {
+	r.Outcome.Predictions = predicted
+	if len(line) == 0 {
+		return nil
+	}
+	c, err := curve.Decode(line)
+	if err != nil {
+		return err
+	}
+	r.Outcome.Curve = c
+	return nil
+}
+
+// readRecords reads records up to the end of the last whole one. A later record of a cell
+// replaces an earlier one: it was run again.
+func readRecords(in io.Reader) (records map[string]*Record, end int64, err error) {
+	records = make(map[string]*Record)
+	r := bufio.NewReaderSize(in, 64<<10)
+	for line := 1; ; line++ {
+		b, err := readLine(r)
+		if err == io.EOF {
+			return records, end, nil
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("line %d: %w", line, err)
+		}
+		record, err := decodeRecord(b)
+		if err != nil {
+			if _, more := r.Peek(1); more == io.EOF {
+				return records, end, nil // the end of a crash
+			}
+			return nil, 0, fmt.Errorf("line %d: %w", line, err)
+		}
+		records[record.Key] = record
+		end += int64(len(b)) + 1
+	}
+}
+
+// readLine reads a line without its end; io.EOF where the rest has none.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		piece, err := r.ReadSlice('\n')
+		line = append(line, piece...)
+		switch {
+		case err == nil:
+			return line[:len(line)-1], nil
+		case err != bufio.ErrBufferFull:
+			return nil, err
+		case len(line) > MaxRecord:
+			return nil, fmt.Errorf("%w: it has more than %d bytes", ErrFolder, MaxRecord)
+		}
+	}
+}
+
+// sumLength is that of a CRC-32 in hex and a space, which a line begins with.
+const sumLength = 9
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func encodeRecord(r *Record) ([]byte, error) {
+	v := recordJSON{Key: r.Key, Seconds: r.Seconds, Outcome: r.Outcome, Predictions: r.Outcome.Predictions}
+	if r.Outcome.Curve != nil {
+		v.Curve = r.Outcome.Curve.Append(nil)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(b, castagnoli), b), nil
+}
+
+func decodeRecord(line []byte) (*Record, error) {
+	if len(line) < sumLength || line[sumLength-1] != ' ' {
+		return nil, fmt.Errorf("%w: a line without a sum", ErrFolder)
+	}
+	want, err := strconv.ParseUint(string(line[:sumLength-1]), 16, 32)
+	if err != nil || uint32(want) != crc32.Checksum(line[sumLength:], castagnoli) {
+		return nil, fmt.Errorf("%w: a line whose sum is wrong", ErrFolder)
+	}
+	var v recordJSON
+	if err := json.Unmarshal(line[sumLength:], &v); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
+	}
+	r := &Record{Key: v.Key, Seconds: v.Seconds, Outcome: v.Outcome}
+	if r.Outcome == nil || len(r.Key) != 64 || !(r.Seconds >= 0) {
+		return nil, fmt.Errorf("%w: a record without a key or a result", ErrFolder)
+	}
+	if err := r.SetRecorded(v.Curve, v.Predictions); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
+	}
+	return r, nil
+}
