@@ -109,11 +109,7 @@ func scoreFigure(list []Scored, part string) Picture {
 	var names []string
 	var scores [][]float64
 	for _, own := range list {
-		var within []float64
-		for _, v := range own.Within {
-			within = append(within, float64(v))
-		}
-		names, scores = append(names, own.Row), append(scores, within)
+		names, scores = append(names, own.Row), append(scores, floatsOf(own.Within))
 	}
 	dataset := list[0].Dataset
 	return Picture{

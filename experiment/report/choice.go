@@ -203,16 +203,6 @@ func (c *Choice) ratios(from, to int) table {
 	return t
 }
 
-func compare(a, b number) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 func (c *Choice) criterion() table {
 	t := table{caption: c.Row + ": the criterion", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "chosen by cells"}}
 	for i, x := range c.Candidates {

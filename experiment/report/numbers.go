@@ -24,6 +24,25 @@ func unitOf(measure string) string {
 // none reports whether a number is not finite.
 func (n number) none() bool { return math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) }
 
+// compare orders numbers; one that is none is equal to all.
+func compare(a, b number) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// floatsOf are numbers as the packages beside this one have them.
+func floatsOf(list []number) (values []float64) {
+	for _, v := range list {
+		values = append(values, float64(v))
+	}
+	return values
+}
+
 // digits is how many decimals figures of one dataset and measure have: 4, as papers print; more where
 // the least would have fewer than two digits, fewer where it has more than five.
 func (r *Result) digits() int {

@@ -59,15 +59,7 @@ func (s *Summary) ranking(m int) Ranking {
 	for i, rank := range statistics.AverageRanks(values, higherIsBetter(s.Measures[m])) {
 		r.Rows = append(r.Rows, Ranked{s.Rows[rows[i]].Name, number(rank)})
 	}
-	slices.SortStableFunc(r.Rows, func(a, b Ranked) int {
-		switch {
-		case a.Rank < b.Rank:
-			return -1
-		case a.Rank > b.Rank:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(r.Rows, func(a, b Ranked) int { return compare(a.Rank, b.Rank) })
 	r.Friedman = friedman(values, r.Rows, s.Level)
 	return r
 }

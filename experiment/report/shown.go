@@ -188,10 +188,3 @@ func (s *Shown) figure() *figure.Distributions {
 	}
 	return f
 }
-
-func floatsOf(list []number) (values []float64) {
-	for _, v := range list {
-		values = append(values, float64(v))
-	}
-	return values
-}

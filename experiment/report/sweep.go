@@ -51,6 +51,9 @@ func sweepsOf(rows []result.Row) (all []sweep) {
 			s.points = append(s.points, point{i, value})
 		}
 	}
+	for i := range all {
+		slices.SortStableFunc(all[i].points, func(a, b point) int { return cmp.Compare(a.value, b.value) })
+	}
 	return slices.DeleteFunc(all, func(s sweep) bool { return !s.valid() })
 }
 
@@ -84,9 +87,8 @@ func settingsText(settings map[string]string) string {
 	return strings.Join(list, " ")
 }
 
-// valid sorts the points, and reports whether there are enough of them, all different.
+// valid reports whether there are enough points, which are sorted, all different.
 func (s *sweep) valid() bool {
-	slices.SortStableFunc(s.points, func(a, b point) int { return cmp.Compare(a.value, b.value) })
 	for i := 1; i < len(s.points); i++ {
 		if s.points[i].value == s.points[i-1].value {
 			return false
