@@ -11,8 +11,9 @@ type lengths struct {
 	group   []int32 // by unit
 	ended   []int   // units, by group
 	seconds []float64
-	all     int     // units that have ended
-	total   float64 // their seconds
+	working []float64 // seconds that a unit has been in work so far, the most, by group
+	all     int       // units that have ended
+	total   float64   // their seconds
 	looked  time.Time
 	near    bool
 }
@@ -26,7 +27,7 @@ func newLengths(group []int32) *lengths {
 	for _, g := range group {
 		most = max(most, g)
 	}
-	return &lengths{group: group, ended: make([]int, most+1), seconds: make([]float64, most+1)}
+	return &lengths{group: group, ended: make([]int, most+1), seconds: make([]float64, most+1), working: make([]float64, most+1)}
 }
 
 // end notes how long a unit took.
@@ -41,14 +42,20 @@ func (l *lengths) end(u int, took time.Duration) {
 	l.total += s
 }
 
+// works notes for how long a unit has been in work.
+func (l *lengths) works(u int, since time.Duration) {
+	g := l.group[u]
+	l.working[g] = max(l.working[g], since.Seconds())
+}
+
 // of estimates how many seconds a unit takes: the mean of those of its group that have ended, else
-// of all; 0: none has.
+// of all, but twice as long as one of the group is in work already; 0: none has ended.
 func (l *lengths) of(u int) float64 {
 	switch g := l.group[u]; {
 	case l.ended[g] > 0:
 		return l.seconds[g] / float64(l.ended[g])
 	case l.all > 0:
-		return l.total / float64(l.all)
+		return max(l.total/float64(l.all), 2*l.working[g])
 	}
 	return 0
 }
@@ -96,7 +103,13 @@ func (c *collection) order(now time.Time) {
 	l.looked = now
 	slots, was := c.slots(), l.near
 	waits := func(u int) bool { return c.waits.turns[u] != 0 }
-	left := l.left(waits, func(u int) bool { return c.x.units[u].state == running })
+	works := func(u int) bool { return c.x.units[u].state == running }
+	for u := range l.group {
+		if works(u) {
+			l.works(u, c.inWork(u, now))
+		}
+	}
+	left := l.left(waits, works)
 	c.x.left.Store(math.Float64bits(left / float64(max(1, slots))))
 	switch l.near = l.isNear(waits, slots); {
 	case l.near:
@@ -104,4 +117,13 @@ func (c *collection) order(now time.Time) {
 	case was:
 		c.waits.reorder(nil)
 	}
+}
+
+// inWork returns for how long a unit has been in work.
+func (c *collection) inWork(u int, now time.Time) time.Duration {
+	at := &c.x.units[u].seats[0]
+	if at.sent.IsZero() {
+		return 0
+	}
+	return now.Sub(at.sent)
 }

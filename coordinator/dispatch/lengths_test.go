@@ -30,6 +30,16 @@ func TestLengths(t *testing.T) {
 	if got := l.left(func(u int) bool { return u == 6 }, func(u int) bool { return u >= 7 }); got != 3+30/2+12/2 {
 		t.Errorf("%v s are left", got)
 	}
+	l = newLengths([]int32{0, 1, 2, 1, 1})
+	l.end(0, 4*time.Second)
+	l.works(1, 20*time.Second)
+	l.works(3, 3*time.Second)
+	l.works(2, time.Second)
+	for u, want := range map[int]float64{4: 40, 2: 4} {
+		if got := l.of(u); got != want {
+			t.Errorf("unit %d, of a group of which none has ended, is to take %v s, want %v", u, got, want)
+		}
+	}
 	if newLengths(nil) != nil {
 		t.Error("lengths without groups")
 	}
