@@ -318,6 +318,7 @@ func (t *Training) State(l *fields.List) {
 		validated = t.Before
 	}
 	l.Check(t.Stopping.At <= validated && t.Stopping.Best.Step <= validated, "a validation at iteration %d", t.Stopping.At)
+	l.Check(!t.Stopping.Best.Any || t.Stopping.Best.Step > 0, "a best validation before the first iteration")
 }
 
 // limit is the greatest number of iterations, since the refit began where there is one.

@@ -144,6 +144,10 @@ func (p *path) State(l *fields.List) {
 		p.objective.Least = p.decays[p.stage]
 	}
 	p.by.State(l)
+	if l.Reading() {
+		n := p.by.Iterations()
+		l.Check(n >= 0 && n <= p.stageOptions().Iterations, "iteration %d of stage %d", n, p.stage)
+	}
 }
 
 // occurs reports whether a search can have such stages.

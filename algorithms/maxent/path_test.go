@@ -1,8 +1,10 @@
 package maxent
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -71,6 +73,28 @@ func courseOf(whole, repeated []string) []string {
 		}
 	}
 	return part
+}
+
+// TestPathCountsRefused: a stage with more iterations than it may have, as many as make the path's number small again
+// among them.
+func TestPathCountsRefused(t *testing.T) {
+	options := lbfgs.Options{Iterations: 60}
+	begin := func() *path { return newPath(&Objective{Features: 3, Labels: 1}, pathDecays, options) }
+	b, err := fields.Append(nil, 1, begin().State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := 1 + 1 + 3*8 + 3 // version, repeated, stage, before and ends; the search's reason and flags
+	for n, right := range map[uint64]bool{0: true, 20: true, 21: false, math.MaxUint64: false} {
+		binary.LittleEndian.PutUint64(b[at:], n)
+		p := begin()
+		if err := fields.Read(b, 1, p.State); right != (err == nil) || err != nil && !errors.Is(err, fields.ErrState) {
+			t.Errorf("%d iterations: %v", n, err)
+		}
+		if right && p.Iterations() != int(n) {
+			t.Errorf("%d iterations are read as %d", n, p.Iterations())
+		}
+	}
 }
 
 // TestPathStatesRefused: states that no search can be in.
