@@ -66,6 +66,29 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
+// checkJSON checks the JSON form of given settings, that it is read as they are, and that all of them, given again, are the
+// same settings.
+func checkJSON(t *testing.T, of Table[config], forms map[string]Values) {
+	t.Helper()
+	for want, given := range forms {
+		c := new(config)
+		if err := of.Fill(c, given, "x"); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := of.JSON(c)
+		if err != nil || string(raw) != want {
+			t.Errorf("%v: %s, error %v, want %s", given, raw, err, want)
+		}
+		if back, err := of.Parse(raw); err != nil || *back != *c {
+			t.Errorf("%s is read as %+v, error %v", raw, back, err)
+		}
+		var again config
+		if err := of.Fill(&again, of.Values(c), "x"); err != nil || again != *c {
+			t.Errorf("%+v, given again, is %+v, error %v", c, again, err)
+		}
+	}
+}
+
 // TestLeftOut: a setting that is left out of a preset's JSON form is there where it has another value than the preset's,
 // and with every other preset.
 func TestLeftOut(t *testing.T) {
@@ -74,28 +97,12 @@ func TestLeftOut(t *testing.T) {
 		Bool("bias", "bias", true, func(c *config) *bool { return &c.Bias }).Preset("paper", false).LeftOut("paper"),
 		Int("trees", "trees", 1, 1000, 5, func(c *config) *int { return &c.Trees }),
 	}
-	for want, given := range map[string]Values{
+	checkJSON(t, since, map[string]Values{
 		`{"preset":"auto","bias":true,"trees":5}`:  nil,
 		`{"preset":"auto","bias":false,"trees":5}`: {"bias": false},
 		`{"preset":"paper","trees":5}`:             {"preset": "paper"},
 		`{"preset":"paper","bias":true,"trees":5}`: {"preset": "paper", "bias": true},
-	} {
-		c := new(config)
-		if err := since.Fill(c, given, "x"); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := since.JSON(c)
-		if err != nil || string(raw) != want {
-			t.Errorf("%v: %s, error %v, want %s", given, raw, err, want)
-		}
-		if back, err := since.Parse(raw); err != nil || *back != *c {
-			t.Errorf("%s is read as %+v, error %v", raw, back, err)
-		}
-		var again config
-		if err := since.Fill(&again, since.Values(c), "x"); err != nil || again != *c {
-			t.Errorf("%+v, given again, is %+v, error %v", c, again, err)
-		}
-	}
+	})
 	for bad, want := range map[string]string{
 		`{"preset":"auto","trees":5}`:                "bias is missing",
 		`{"preset":"paper","bias":false,"trees":5}`:  "bias: false, the default, is left out",
@@ -116,19 +123,7 @@ func TestDefaultLeftOut(t *testing.T) {
 		Int("trees", "trees", 1, 1000, 5, func(c *config) *int { return &c.Trees }),
 		Bool("bias", "bias", true, func(c *config) *bool { return &c.Bias }).DefaultLeftOut(),
 	}
-	for want, given := range map[string]Values{`{"trees":5}`: nil, `{"trees":6}`: {"bias": true, "trees": int64(6)}, `{"trees":5,"bias":false}`: {"bias": false}} {
-		c := new(config)
-		if err := since.Fill(c, given, "x"); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := since.JSON(c)
-		if err != nil || string(raw) != want {
-			t.Errorf("%v: %s, error %v, want %s", given, raw, err, want)
-		}
-		if back, err := since.Parse(raw); err != nil || *back != *c {
-			t.Errorf("%s is read as %+v, error %v", raw, back, err)
-		}
-	}
+	checkJSON(t, since, map[string]Values{`{"trees":5}`: nil, `{"trees":6}`: {"bias": true, "trees": int64(6)}, `{"trees":5,"bias":false}`: {"bias": false}})
 	if _, err := since.Parse([]byte(`{"trees":5,"bias":true}`)); err == nil || err.Error() != "bias: true, the default, is left out" {
 		t.Errorf("error %v", err)
 	}
