@@ -212,6 +212,8 @@ func TestWholeFolds(t *testing.T) {
 	}{
 		{file(10), "fitted", "auto", "folds", 5, true},
 		{file(10), "best", "auto", "folds", 5, true},
+		{file(10), "validated", "auto", "folds", 5, true},
+		{file(4), "validated", "auto", "folds", 3, true},
 		{file(5), "fitted", "auto", "folds", 4, true},
 		{file(3), "fitted", "folds", "folds", 2, true},
 		{file(2), "fitted", "auto", "auto", 5, false},
@@ -247,7 +249,11 @@ func TestWholeFolds(t *testing.T) {
 				t.Errorf("%+v, %s: unit %d has the split %+v, error %v", c.split, c.given, units, s, s.Check())
 			}
 		}
-		if units != 2*(1+c.inner) {
+		held := c.inner
+		if c.weights == "validated" {
+			held = 1
+		}
+		if units != 2*(1+held) {
 			t.Errorf("%+v, weights %s, %s: %d units, want %d inner folds", c.split, c.weights, c.given, units, c.inner)
 		}
 	}
