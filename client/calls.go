@@ -192,7 +192,7 @@ func (c *Client) Models(ctx context.Context) (v []protocol.ModelInfo, err error)
 	return v, c.json(ctx, http.MethodGet, at("models"), nil, &v)
 }
 
-// NewestModels lists the last n models, of which there are 1 or more, in the order of their jobs.
+// NewestModels lists the last n models, all of them where there are fewer, in the order of their jobs; n is 1 or more.
 func (c *Client) NewestModels(ctx context.Context, n int) (v []protocol.ModelInfo, err error) {
 	return v, c.json(ctx, http.MethodGet, at("models")+"?newest="+strconv.Itoa(n), nil, &v)
 }

@@ -99,7 +99,8 @@ func (m *Minimiser) Value() float64 {
 	return m.f
 }
 
-// Slope returns the greatest absolute element of the gradient at Best; 0 before the first Tell.
+// Slope returns the greatest absolute element of the gradient at Best; before the first Tell it is 0, and after a restart that
+// of the search before.
 func (m *Minimiser) Slope() float64 { return greatest(m.g) }
 
 // Iterations returns the number of accepted steps.
