@@ -90,7 +90,7 @@ const (
 func Refit[C any](search func(*C) *Search) param.Table[C] {
 	return param.Table[C]{
 		param.Bool("refit", "train once more, on the validation rows too, by as many iterations of each decay as were best", true,
-			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).Says("auto: true unless validation_fraction is 0; paper: false"),
+			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).LeftOut(Paper).Says("auto: true unless validation_fraction is 0; paper: false"),
 	}
 }
 

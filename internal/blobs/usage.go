@@ -15,6 +15,7 @@ import (
 type usage struct {
 	mu       sync.Mutex // held while a blob's file comes or goes
 	measured time.Time  // when all files were looked at last; zero: the sum is not known
+	changes  uint64     // calls of change
 	count    int
 	bytes    int64
 }
@@ -28,14 +29,37 @@ func (f *Folder) Usage() (count int, bytes int64, err error) {
 	u := &f.usage
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.measured.IsZero() || time.Since(u.measured) > measureAgain {
-		count, bytes, err := f.measure()
-		if err != nil {
-			return 0, 0, err
-		}
-		u.measured, u.count, u.bytes = time.Now(), count, bytes
+	switch {
+	case u.measured.IsZero():
+		count, bytes, err = f.measure()
+	case time.Since(u.measured) > measureAgain:
+		count, bytes, err = f.measureBeside()
+	default:
+		return u.count, u.bytes, nil
 	}
-	return u.count, u.bytes, nil
+	if err != nil {
+		u.measured = time.Time{}
+		return 0, 0, err
+	}
+	u.measured, u.count, u.bytes = time.Now(), count, bytes
+	return count, bytes, nil
+}
+
+// measureBeside looks at all files while they may come and go. Where some did, the sum stays as it is. The lock of the
+// usage is held before and after.
+func (f *Folder) measureBeside() (count int, bytes int64, err error) {
+	u := &f.usage
+	before := u.changes
+	u.mu.Unlock()
+	count, bytes, err = f.measure()
+	u.mu.Lock()
+	switch {
+	case u.measured.IsZero(): // a change failed meanwhile
+		return f.measure()
+	case u.changes != before:
+		return u.count, u.bytes, nil
+	}
+	return count, bytes, err
 }
 
 // measure looks at all files.
@@ -54,6 +78,7 @@ func (f *Folder) change(path string, do func() error) error {
 	u := &f.usage
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.changes++
 	if u.measured.IsZero() {
 		return do()
 	}
