@@ -193,8 +193,12 @@ func (t *table) ends() (list []variant) {
 	return list
 }
 
+// resolves reports whether a job of the suite, which has no folds, can have the settings.
 func (t *table) resolves(v param.Values) bool {
-	_, err := t.a.Resolve(v, t.manifest)
+	r, err := t.a.Resolve(v, t.manifest)
+	if d, ok := t.a.(algorithms.Divider); ok && err == nil {
+		_, err = d.Divided(r.Params, new(dataset.Split), t.manifest)
+	}
 	return err == nil
 }
 

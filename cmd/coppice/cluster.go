@@ -173,7 +173,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	if errors.Is(err, context.Canceled) {
 		return nil, interrupted{"interrupted; the job may have been submitted: coppice job list"}
 	}
-	if err == nil && before != nil && before.ID == job.ID {
+	if err == nil && before != nil && before.ID == job.ID && job.ModelDeleted == 0 {
 		a.note("%s", wasThere(job))
 	}
 	return job, err

@@ -44,7 +44,7 @@ type foldMeasures struct {
 // trainings are those whose measures NumPy computes as well.
 var trainings = map[string][]string{
 	"structrf": {"--algorithm", "structrf", "--set", "trees=5"},
-	"sa-bfgs":  {"--algorithm", "sa-bfgs", "--set", "decay=fixed"},
+	"sa-bfgs":  {"--algorithm", "sa-bfgs", "--set", "decay=fixed", "--set", "refit=false"},
 }
 
 // trainFolds trains ten folds and returns what it says of them; the predictions go to a file.
