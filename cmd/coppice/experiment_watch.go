@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -212,7 +211,7 @@ type nameArg struct {
 
 // check refuses a spec in the place of a name.
 func (n *nameArg) check() error {
-	if !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(n.Name)) {
+	if !namedAsSpec(n.Name) {
 		return nil
 	}
 	if _, err := os.Stat(n.Name); err == nil {

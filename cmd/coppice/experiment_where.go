@@ -43,7 +43,7 @@ type whereabouts struct {
 func (w *whatArg) whereabouts() (*whereabouts, error) {
 	info, err := os.Stat(w.What)
 	switch {
-	case err != nil && (protocol.CheckName(w.What) != nil || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(w.What))):
+	case err != nil && (protocol.CheckName(w.What) != nil || namedAsSpec(w.What)):
 		return nil, err
 	case err != nil:
 		return &whereabouts{isName, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What}, nil
@@ -59,6 +59,11 @@ func (w *whatArg) whereabouts() (*whereabouts, error) {
 		return &whereabouts{isFolder, w.What, ""}, nil
 	}
 	return &whereabouts{isFolder, w.What, w.What}, nil
+}
+
+// namedAsSpec reports whether a word ends as the file of a spec does.
+func namedAsSpec(word string) bool {
+	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(word))
 }
 
 // onCluster decides whether the cluster is asked: begun tells whether a run with --local began in the
