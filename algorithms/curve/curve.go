@@ -5,6 +5,7 @@
 package curve
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -101,24 +102,22 @@ type Curve struct {
 // New returns a curve without points.
 func New() *Curve { return &Curve{stride: 1, validationStride: 1} }
 
-// Points returns the points by step, the one of the least validation loss among them.
+// Points returns the points by step, the one of the least validation loss among them. Their
+// times do not go back, though leaders whose clocks differ may have measured them.
 func (c *Curve) Points() []Point {
-	list := make([]Point, 0, len(c.points)+1)
+	list := append(make([]Point, 0, len(c.points)+1), c.points...)
+	at, found := slices.BinarySearchFunc(list, c.best.Step, func(p Point, step uint64) int { return cmp.Compare(p.Step, step) })
+	if found || c.best.Step == 0 {
+		return list
+	}
 	best := c.best
-	missing := best.Step > 0
-	for _, p := range c.points {
-		if missing && p.Step >= best.Step {
-			if p.Step > best.Step {
-				list = append(list, best)
-			}
-			missing = false
+	for _, next := range list[at:] {
+		if next.Millis != Unknown { // less than best's, if a leader measured it whose clock is behind
+			best.Millis = min(best.Millis, next.Millis)
+			break
 		}
-		list = append(list, p)
 	}
-	if missing {
-		list = append(list, best)
-	}
-	return list
+	return slices.Insert(list, at, best)
 }
 
 // Best returns the point of the least validation loss, and whether there is one.

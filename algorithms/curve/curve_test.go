@@ -213,6 +213,20 @@ func TestCrashesDoNotShow(t *testing.T) {
 	})
 }
 
+// TestTheBestIsNotAfterTheNext: the best point, which is beside the others, has at most the time
+// of the next one, also if the next leader's clock was behind.
+func TestTheBestIsNotAfterTheNext(t *testing.T) {
+	for _, c := range []struct{ next, want int64 }{{150, 150}, {932, 900}, {Unknown, 900}} {
+		line := New()
+		line.points = []Point{{2, 0.5, math.NaN(), 100}, {6, 0.5, math.NaN(), c.next}}
+		line.best = Point{4, 0.5, 0.25, 900}
+		list := line.Points()
+		if len(list) != 3 || list[1].Step != 4 || list[1].Millis != c.want || line.best.Millis != 900 {
+			t.Errorf("before %d milliseconds: %v", c.next, list)
+		}
+	}
+}
+
 // TestALossThatComesAndGoes within a step is one point, of the step's end; the job goes on
 // with what is committed.
 func TestALossThatComesAndGoes(t *testing.T) {
