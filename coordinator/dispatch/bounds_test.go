@@ -13,13 +13,14 @@ import (
 // purse is an Allowance that lets units of group 0 begin, and of each other group so many as the test
 // says. A unit of group 2 may take a millisecond.
 type purse struct {
-	mu     sync.Mutex
-	group  []int32
-	may    map[int]int
-	over   bool
-	ended  []int
-	back   []int
-	closed []uint32
+	mu      sync.Mutex
+	group   []int32
+	may     map[int]int
+	over    bool
+	refused []int
+	ended   []int
+	back    []int
+	closed  []uint32
 }
 
 func (p *purse) Open(group []int32, _ func(int) bool) { p.group = group }
@@ -27,15 +28,22 @@ func (p *purse) Open(group []int32, _ func(int) bool) { p.group = group }
 func (p *purse) May(group int, _ time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return group == 0 || p.may[group] > 0
+	return p.lets(group)
 }
 
-func (p *purse) Begin(unit int, now time.Time) bool {
-	may := p.May(int(p.group[unit]), now)
+// lets reports whether a unit of a group may begin; mu is held.
+func (p *purse) lets(group int) bool { return group == 0 || p.may[group] > 0 }
+
+func (p *purse) Begin(unit int, _ time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.may[int(p.group[unit])]--
-	return may
+	group := int(p.group[unit])
+	if !p.lets(group) {
+		p.refused = append(p.refused, unit)
+		return false
+	}
+	p.may[group]--
+	return true
 }
 
 func (p *purse) Started(unit int, _ time.Time) time.Duration {
@@ -92,6 +100,11 @@ func TestBounds(t *testing.T) {
 	if task.unit() != 1 {
 		t.Fatalf("unit %d begins first", task.unit())
 	}
+	l.until("all units but those of group 0 are held back", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return slices.Equal(p.refused, []int{0, 2, 3, 4})
+	})
 	w.idle()
 	p.allow(1, 1)
 	w.run(0).collected(0)
