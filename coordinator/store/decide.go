@@ -84,6 +84,9 @@ func decideLost(self string, replies map[string]reply) (v verdict) {
 		}
 		v.waits = append(v.waits, "no coordinator can say yet for certain who votes: the others must elect a leader")
 	}
+	if v.term == 0 && len(v.waits) == 0 {
+		v.waits = append(v.waits, "no coordinator knows of a term yet: the others must elect a leader")
+	}
 	slices.Sort(v.waits)
 	if v.waits = slices.Compact(v.waits); len(v.waits) > 0 {
 		v.term = 0
