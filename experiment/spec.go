@@ -80,6 +80,12 @@ func (s *Spec) Error(at yamltree.Place, format string, args ...any) error {
 	return &spec.Error{File: s.file, Line: at.Line, Column: at.Column, Reason: fmt.Sprintf(format, args...)}
 }
 
+// Located adds a place in the spec's file to an error about what the spec names there, and keeps
+// the kind of the error.
+func (s *Spec) Located(at yamltree.Place, err error) error {
+	return fmt.Errorf("%s:%d:%d: %w", s.file, at.Line, at.Column, err)
+}
+
 // DefaultMeasures are those of a spec that names none: the six of Geng 2016.
 var DefaultMeasures = []string{"chebyshev", "clark", "canberra", "kl", "cosine", "intersection"}
 

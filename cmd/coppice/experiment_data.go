@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/spec"
 )
 
 // pathOptions are the keys of a dataset whose values are paths.
@@ -50,7 +51,16 @@ func (s *specArg) source(a *app, of *experiment.Spec, d *experiment.Dataset) (da
 	if isUsage(err) {
 		err = of.Error(d.At, "dataset %s: %v", d.Name, err)
 	}
-	return src, checks, err
+	return src, checks, located(of, d, err)
+}
+
+// located adds to an error about the file of a dataset where the spec names the dataset.
+func located(of *experiment.Spec, d *experiment.Dataset, err error) error {
+	var inSpec *spec.Error
+	if err == nil || errors.As(err, &inSpec) {
+		return err
+	}
+	return of.Located(d.At, fmt.Errorf("dataset %s: %w", d.Name, err))
 }
 
 // isThere reports whether the file of a dataset is there; where it is not, the spec may have
@@ -65,7 +75,7 @@ func (s *specArg) isThere(of *experiment.Spec, d *experiment.Dataset) (bool, err
 	case errors.Is(err, fs.ErrNotExist):
 		return false, of.Error(d.At, "dataset %s: %s: no such file; --data names another folder, and the key \"missing: skip\" passes by what is not there", d.Name, s.path(d.File))
 	}
-	return false, fmt.Errorf("dataset %s: %w", d.Name, err)
+	return false, located(of, d, err)
 }
 
 // splits reads the file of folds of a dataset, if it has one. What is wrong with it is an error
@@ -128,7 +138,7 @@ func (s *specArg) loadOne(a *app, m *meter, of *experiment.Spec, d *experiment.D
 	options := importOptions(a.ctx, checks, m)
 	options.Groups = func(g []uint16) { byGroup = g }
 	if l.data.Manifest, l.data.Shards, err = dataset.Build(src, options); err != nil {
-		return nil, err
+		return nil, located(of, d, err)
 	}
 	splits, err := s.splits(of, d, l.data.Manifest)
 	if err != nil {

@@ -221,6 +221,13 @@ func TestExperimentRefusals(t *testing.T) {
 			t.Errorf("%q: exit code %d, %s\nwant %q", text, e.code, e.stderr, want)
 		}
 	}
+	write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
+	for name, want := range map[string]string{"words.csv": "words.csv: row 0, column 2", ".": "a folder, not a data file"} {
+		e := coppice(t, "experiment", "run", write(t, dir, "e.yaml", "name: e\nrows: [rf]\ndatasets:\n- {name: d, file: "+name+"}"), "--local")
+		if !strings.Contains(e.stderr, "e.yaml:4:3: dataset d: ") || !strings.Contains(e.stderr, want) || e.code != exitFailed {
+			t.Errorf("data of %s: exit code %d, %s", name, e.code, e.stderr)
+		}
+	}
 	if e := coppice(t, "experiment", "show", dir); e.code != exitFailed || !strings.Contains(e.stderr, "no experiment was begun there") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
