@@ -93,7 +93,7 @@ func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experi
 	if client.IsConflict(err) {
 		return nil, of.Error(d.At, "%v; the key name gives this one another name", err)
 	}
-	return set, err
+	return set, located(of, d, err)
 }
 
 // noExperiment says that a cluster has no experiment of that name.

@@ -14,7 +14,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/local"
-	"github.com/coppice-ldl/coppice/spec"
 )
 
 // pathOptions are the keys of a dataset whose values are paths.
@@ -48,17 +47,13 @@ func (s *specArg) source(a *app, of *experiment.Spec, d *experiment.Dataset) (da
 		return nil, dataset.Checks{}, err
 	}
 	src, checks, err := flags.open(a, s.path(d.File))
-	if isUsage(err) {
-		err = of.Error(d.At, "dataset %s: %v", d.Name, err)
-	}
 	return src, checks, located(of, d, err)
 }
 
 // located adds to an error about the file of a dataset where the spec names the dataset.
 func located(of *experiment.Spec, d *experiment.Dataset, err error) error {
-	var inSpec *spec.Error
-	if err == nil || errors.As(err, &inSpec) {
-		return err
+	if err == nil {
+		return nil
 	}
 	return of.Located(d.At, fmt.Errorf("dataset %s: %w", d.Name, err))
 }

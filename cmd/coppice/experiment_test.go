@@ -286,6 +286,11 @@ func TestExperimentOnCluster(t *testing.T) {
 	if text := works(t, on("experiment", "show", "e")...); !strings.Contains(text, "state       done\n") {
 		t.Errorf("shown:\n%s", text)
 	}
+	write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
+	words := write(t, dir, "w.yaml", "name: w\nrows: [rf]\ndatasets: [words.csv]")
+	if e := coppice(t, on("experiment", "run", words)...); e.code != exitFailed || !strings.Contains(e.stderr, "w.yaml:3:12: dataset words: ") || !strings.Contains(e.stderr, "row 0, column 2") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
 	nothing := write(t, dir, "n.yaml", "name: n\ndatasets: [first.csv]\nrows: [ranking]\nfolds: 2\n")
 	if e := coppice(t, on("experiment", "run", nothing)...); e.code != exitFailed || !strings.Contains(e.stderr, "nothing to run: first, ranking (2 cells): ranking predicts numbers") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)

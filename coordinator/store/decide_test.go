@@ -143,6 +143,10 @@ func TestDecideLostEnds(t *testing.T) {
 	if v := decideLost("a", replies); v.term != 0 || len(v.waits) != 1 {
 		t.Errorf("with two of five proven: %+v", v)
 	}
+	early := map[string]reply{"b": {Answer: Answer{Phase: PhaseMember, Voters: []string{"a", "b"}}}}
+	if v := decideLost("a", early); v.term != 0 || len(v.waits) != 1 {
+		t.Errorf("before the first term: %+v", v)
+	}
 }
 
 // FuzzBegun reads a BEGUN file: what it returns is written and read as the same.

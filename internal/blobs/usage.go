@@ -56,7 +56,7 @@ func (f *Folder) measureBeside() (count int, bytes int64, err error) {
 	switch {
 	case u.measured.IsZero(): // a change failed meanwhile
 		return f.measure()
-	case u.changes != before:
+	case u.changes != before && err == nil:
 		return u.count, u.bytes, nil
 	}
 	return count, bytes, err
