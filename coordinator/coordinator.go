@@ -36,20 +36,25 @@ type node struct {
 	metrics  *metrics.Coordinator
 	scrape   http.Handler // of /metrics
 
-	listener *connections // of HTTP
-	raft     net.Listener
-	nats     *bus.Server // nil with an external NATS
-	conn     *bus.Conn
-	blobs    *replica.Blobs
-	store    *store.Store
-	http     *http.Server
+	listener  *connections // of HTTP
+	raft      net.Listener
+	reserved  []net.Listener // the ports of NATS, until its server takes them
+	instance  string         // drawn for this process
+	ofCluster string         // that the folder is of; empty: it is new
+	joins     string         // the cluster that --join-cluster found; empty: none
+	folder    *store.Folder  // of Raft, until the store takes it
+	nats      *bus.Server    // nil with an external NATS
+	conn      *bus.Conn
+	blobs     *replica.Blobs
+	store     *store.Store
+	http      *http.Server
 
 	roster     *roster
 	peers      *peers // as they describe themselves
 	membership *members.Service
 
 	front    atomic.Pointer[http.Handler]        // of HTTP just now
-	starting atomic.Pointer[store.Start]         // once its folder was looked at
+	starting atomic.Pointer[store.Folder]        // from when it is claimed until the log is open
 	leading  atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
 	disk     atomic.Pointer[error]               // why the disk takes no more
 	slow     atomic.Pointer[string]              // which round trip is long for the timeouts
@@ -65,7 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	n := &node{cfg: cfg}
+	n := &node{cfg: cfg, instance: store.NewID()}
 	defer n.close()
 	if err := n.open(ctx); err != nil {
 		return err
@@ -87,10 +92,10 @@ func (n *node) close() {
 }
 
 func (n *node) open(ctx context.Context) error {
-	// What can be wrong with ports and NATS comes before anything is written, but for
-	// the mark of a new folder.
+	// Ports are opened before anything is written but the id of a new folder. So a first start
+	// that fails has begun no cluster.
 	for _, step := range []func(context.Context) error{
-		n.openListeners, n.openIdentity, n.openHTTP, n.openStart, n.openNATS, n.openFolder, n.openBlobs, n.openStore, n.openAPI,
+		n.openListeners, n.openIdentity, n.openHTTP, n.openStart, n.openFolder, n.openNATS, n.openBlobs, n.openStore, n.openAPI,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -106,14 +111,30 @@ func (n *node) openListeners(context.Context) (err error) {
 	}
 	n.listener = boundConnections(listener, n.cfg.Budget.Connections)
 	n.onClose(func() { n.listener.Close() })
-	if n.raft, err = net.Listen("tcp", n.cfg.RaftAddr); err != nil {
-		return fmt.Errorf("cannot listen on %s for Raft: %w", n.cfg.RaftAddr, err)
+	if n.raft, err = reserve("Raft", n.cfg.RaftAddr); err != nil {
+		return err
 	}
 	n.onClose(func() { n.raft.Close() }) // the store does it as well
+	if n.cfg.NATS != "" {
+		return nil
+	}
+	n.onClose(n.releaseReserved)
+	for what, address := range map[string]string{"NATS clients": n.cfg.NATSAddr, "NATS routes": n.cfg.RouteAddr} {
+		l, err := reserve(what, address)
+		if err != nil {
+			return err
+		}
+		n.reserved = append(n.reserved, l)
+	}
 	return nil
 }
 
-func (n *node) openIdentity(ctx context.Context) error { return n.identify(ctx) }
+func (n *node) releaseReserved() {
+	for _, l := range n.reserved {
+		l.Close()
+	}
+	n.reserved = nil
+}
 
 func (n *node) openFolder(ctx context.Context) error {
 	err := n.awaitRoom(ctx, func() error {
@@ -181,37 +202,13 @@ func (n *node) openBlobs(ctx context.Context) error {
 	return nil
 }
 
-func (n *node) openStore(ctx context.Context) error {
-	n.starting.Store(nil) // from here on its log is being opened, and what it said before is over
-	var s *store.Store
-	cfg := n.storeConfig()
-	err := n.awaitRoom(ctx, func() (err error) {
-		s, err = store.Open(cfg)
-		cfg.Listener = nil // Open closes it where it fails
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	n.store = s
-	n.roster.store.Store(s)
-	n.membership = n.service()
-	n.onClose(func() {
-		if err := s.Close(); err != nil {
-			n.cfg.Log.Warn("Raft did not close cleanly", "error", err)
-		}
-	})
-	n.comparePeers()
-	return n.awaitRoom(ctx, n.markUsed)
-}
-
 // storeConfig describes the store.
 func (n *node) storeConfig() store.Config {
 	cfg := store.Config{
-		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr, Listener: n.raft,
+		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr,
 		Heartbeat: n.cfg.Heartbeat, Election: n.cfg.Election, SnapshotLogBytes: n.cfg.SnapshotBytes, Logger: n.cfg.Log,
 		Committed: func(d time.Duration) { n.metrics.RaftCommit.Observe(d.Seconds()) },
-		Join:      n.roster.kept.Joined, Used: n.roster.kept.Used, Locate: n.roster.raft, Ask: n.peers.ask,
+		PeerList:  n.cfg.peerList(), Cluster: n.ofCluster, Locate: n.roster.raft, Ask: n.peers.ask,
 	}
 	for _, m := range n.roster.known() {
 		cfg.Peers = append(cfg.Peers, store.Peer{ID: m.ID, RaftAddr: m.Raft})

@@ -55,7 +55,7 @@ func FuzzClusterFiles(f *testing.F) {
 // name.
 func FuzzMembersFile(f *testing.F) {
 	dir := f.TempDir()
-	good := &keptMembers{Format: membersFormat, Joined: true, Members: []protocol.MemberEntry{{ID: "a", HTTP: "h:1"}}, Given: map[string]string{"a": "h:1"}}
+	good := &keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "h:1"}}, Given: map[string]string{"a": "h:1"}}
 	if err := good.write(dir); err != nil {
 		f.Fatal(err)
 	}

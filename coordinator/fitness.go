@@ -170,7 +170,23 @@ func (n *node) trouble() error {
 	if full := n.disk.Load(); full != nil {
 		return *full
 	}
+	if !n.store.Votes() {
+		return errors.New(n.joining())
+	}
 	return n.natsTrouble()
+}
+
+// joining says for what a coordinator waits that does not vote.
+func (n *node) joining() string {
+	st := n.store.Stats()
+	if st.LastIndex == 0 {
+		return fmt.Sprintf("this coordinator waits for the leader to add it; if it is no member yet: coppice cluster add %s=%s", n.cfg.ID, n.roster.self.HTTP)
+	}
+	text := fmt.Sprintf("this coordinator has no vote yet: it catches up, at entry %d", st.AppliedIndex)
+	if n := len(n.lacking(n.blobs.Folder.Each)); n > 0 {
+		text += fmt.Sprintf(", and lacks %d blobs", n)
+	}
+	return text
 }
 
 // problem is trouble as a text for people, with what is no reason not to lead.

@@ -1,9 +1,6 @@
 package coordinator
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -24,10 +21,9 @@ const (
 	clusterCopy = "CLUSTER.copy"
 )
 
-// clusterID returns the cluster's name in NATS subjects: the one kept in the
-// folder, or, at the first start, one derived from the peers, so that all agree on
-// it, or drawn, for a single coordinator. Where both copies in the folder are
-// damaged the error wraps store.ErrCorrupt and names the first.
+// clusterID returns the id of the cluster that the folder is of, or nothing if the folder is
+// new. If both copies in the folder are damaged the error wraps store.ErrCorrupt and names the
+// first. The id is told once more by the folder of Raft, which may have been lost.
 func (c *Config) clusterID() (string, error) {
 	id, err := readClusterID(c.clusterFile())
 	if err == nil {
@@ -42,12 +38,8 @@ func (c *Config) clusterID() (string, error) {
 		return "", err
 	case !errors.Is(second, fs.ErrNotExist):
 		return "", second
-	case len(c.Peers) > 1:
-		return c.derivedID(), nil
 	}
-	var b [6]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:]), nil
+	return "", nil
 }
 
 // clusterText matches the file's contents; the checksum may be missing.
@@ -86,12 +78,12 @@ func (c *Config) keepClusterID(id string) error {
 
 func (c *Config) clusterFile() string { return filepath.Join(c.Dir, clusterName) }
 
-func (c *Config) derivedID() string {
+// peerList is --peers as it must be the same on each coordinator.
+func (c *Config) peerList() string {
 	var names []string
 	for _, p := range c.Peers {
 		names = append(names, p.ID+"="+p.addr(0))
 	}
 	sort.Strings(names)
-	sum := sha256.Sum256([]byte(strings.Join(names, ",")))
-	return hex.EncodeToString(sum[:6])
+	return strings.Join(names, ",")
 }

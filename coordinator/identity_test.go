@@ -33,10 +33,10 @@ func TestClusterIDIsKept(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := &Config{ID: "a", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
-			id, err := c.clusterID()
-			if err != nil {
-				t.Fatal(err)
+			if id, err := c.clusterID(); err != nil || id != "" {
+				t.Fatalf("a new folder is of cluster %q: %v", id, err)
 			}
+			id := store.NewID()
 			if err := c.keepClusterID(id); err != nil {
 				t.Fatal(err)
 			}

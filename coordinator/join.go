@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -57,47 +56,10 @@ func askSelf(ctx context.Context, address string) (s protocol.Self, err error) {
 	return s, ask(ctx, address, "/v1/self", &s)
 }
 
-// identify finds out which cluster this coordinator is of: by its folder, by
-// asking those that --join-cluster names, or, at a cluster's beginning, by itself.
-func (n *node) identify(ctx context.Context) error {
-	kept := n.cfg.kept
-	_, missing := os.Stat(n.cfg.clusterFile())
-	known := missing == nil
-	switch {
-	case len(n.cfg.Join) > 0 && !known:
-		c, err := n.joinCluster(ctx)
-		if err != nil {
-			return err
-		}
-		n.subjects = protocol.Subjects{Cluster: c.Cluster}
-		kept.Joined, kept.External, kept.Members = true, c.External, c.coordinators
-		if c.member {
-			kept.Used = true
-			n.cfg.Log.Warn("the folder is empty, and this coordinator is a member of the cluster: it has lost its log", "dir", n.cfg.Dir)
-		}
-	default:
-		id, err := n.cfg.clusterID()
-		if err != nil {
-			return err
-		}
-		n.subjects = protocol.Subjects{Cluster: id}
-	}
-	if n.cfg.NATS == "" {
-		n.cfg.NATS = kept.External
-	}
-	n.roster = newRoster(&n.cfg, kept)
-	n.peers = newPeers(n.roster, n.subjects.Cluster, known || len(n.cfg.Join) > 0)
-	if len(kept.Members) == 0 {
-		n.roster.kept.Members = n.roster.known()
-	}
-	return nil
-}
-
 // joined is what a coordinator of the cluster tells one that joins.
 type joined struct {
 	protocol.Self
 	coordinators []protocol.MemberEntry
-	member       bool // the one that joins is among them, where it is: it has lost its folder
 }
 
 // joinCluster asks the coordinators that --join-cluster names until one answers.
@@ -134,7 +96,7 @@ func askToJoin(ctx context.Context, address string) (*joined, error) {
 }
 
 // mayJoin refuses to join a cluster that would not have this coordinator. One that is a
-// member already, at the same address, has lost its folder and fetches what it remembered.
+// member already, at the same address, has lost its folder: the leader replaces it.
 func (c *Config) mayJoin(address string, j *joined) error {
 	if j.Protocol != protocol.Version || j.Numerics != round.Numerics {
 		return fmt.Errorf("the cluster at %s (%s) speaks protocol %d and computes numerics %d; this coordinator (%s) speaks %d and computes %d",
@@ -144,11 +106,7 @@ func (c *Config) mayJoin(address string, j *joined) error {
 		return fmt.Errorf("%w: the cluster at %s has a heartbeat of %v; start with --heartbeat %v", ErrUsage, address, h, h)
 	}
 	for _, m := range j.coordinators {
-		switch {
-		case m.ID != c.ID:
-		case m.HTTP == c.entry().HTTP:
-			j.member = true
-		default:
+		if m.ID == c.ID && m.HTTP != c.entry().HTTP {
 			return fmt.Errorf("%w: the cluster at %s has a coordinator %s already, at %s; take another id, or remove that one first: coppice cluster remove %s",
 				ErrUsage, address, c.ID, m.HTTP, c.ID)
 		}

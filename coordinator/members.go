@@ -37,7 +37,7 @@ func (n *node) service() *members.Service {
 // describe is what this coordinator says of itself.
 func (n *node) describe() protocol.Self {
 	st := n.store.Stats()
-	s := n.identity(n.subjects.Cluster, n.store.Answer())
+	s := n.identity(n.store.Answer())
 	s.Applied = st.AppliedIndex
 	if st.LastContact >= 0 {
 		s.Contact = st.LastContact.Milliseconds()
@@ -50,12 +50,18 @@ func (n *node) describe() protocol.Self {
 }
 
 // identity is the part of Self that is there before Raft runs.
-func (n *node) identity(cluster string, a store.Answer) protocol.Self {
+func (n *node) identity(a store.Answer) protocol.Self {
 	s := protocol.Self{
-		MemberEntry: n.roster.self, Cluster: cluster,
+		MemberEntry: n.roster.self, Cluster: a.Cluster, Instance: n.instance,
 		Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
 		External: n.cfg.NATS, Contact: -1,
-		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Mark: a.Mark, Founders: a.Founders, Leads: a.Leads,
+		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Directory: a.Directory, Seeded: a.Seeded, Peers: a.Peers,
+	}
+	for _, f := range a.Founders {
+		s.Founders = append(s.Founders, protocol.RaftServer(f))
+	}
+	for _, m := range a.Members {
+		s.Servers = append(s.Servers, protocol.RaftServer(m))
 	}
 	for _, id := range a.Voters {
 		m, _ := n.roster.find(id)
@@ -72,12 +78,14 @@ func (n *node) others() (voters, rest []string) {
 	if s == nil {
 		return nil, nil
 	}
-	for _, m := range s.Members() {
-		switch {
-		case m.ID == n.cfg.ID:
-		case m.Voter:
+	members := s.Members()
+	for _, m := range members {
+		if m.Voter && m.ID != n.cfg.ID {
 			voters = append(voters, m.ID)
-		default:
+		}
+	}
+	for _, m := range members {
+		if !m.Voter && m.ID != n.cfg.ID && !slices.Contains(voters, m.ID) {
 			rest = append(rest, m.ID)
 		}
 	}
@@ -85,7 +93,7 @@ func (n *node) others() (voters, rest []string) {
 }
 
 // keepMembers looks after who the members are until ctx is done. Its error wraps
-// ErrRemoved.
+// ErrRemoved or ErrDuplicate.
 func (n *node) keepMembers(ctx context.Context) error {
 	tick := time.NewTicker(min(membersEvery, 5*n.cfg.Heartbeat))
 	defer tick.Stop()
@@ -146,7 +154,7 @@ func (k *keeper) connect() {
 
 // wait says, once, that the coordinator waits to be added.
 func (k *keeper) wait() {
-	if !k.waits && k.store.Answer().Phase == store.PhaseJoining {
+	if !k.waits && k.joins != "" && k.store.Answer().Phase == store.PhaseJoining {
 		k.waits = true
 		k.cfg.Log.Info("this coordinator waits to be added", "command", fmt.Sprintf("coppice cluster add %s=%s", k.cfg.ID, k.roster.self.HTTP))
 	}
@@ -161,20 +169,19 @@ func (k *keeper) doubt(ctx context.Context) error {
 	if time.Since(k.heard) < doubtAfter*k.cfg.Heartbeat {
 		return nil
 	}
-	if by := k.removedBy(ctx); by != "" {
-		return fmt.Errorf("%w: %s says so; to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, k.cfg.Dir)
+	directory := k.store.Answer().Directory
+	if err := k.checkAlone(ctx, k.subjects.Cluster, directory); err != nil {
+		return err
+	}
+	if by := k.removedBy(ctx, directory); by != "" {
+		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is no member; to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, k.cfg.ID, directory, k.cfg.Dir)
 	}
 	return nil
 }
 
 // catchesUp reports whether this coordinator is a member that may not vote yet.
 func (n *node) catchesUp() bool {
-	for _, m := range n.store.Members() {
-		if m.ID == n.cfg.ID {
-			return !m.Voter
-		}
-	}
-	return false
+	return len(n.store.Members()) > 0 && !n.store.Votes()
 }
 
 // inDoubt reports whether this coordinator may have been removed: it has a log, and
@@ -187,7 +194,7 @@ func (n *node) inDoubt() bool {
 // removedBy asks the other coordinators whether this one was removed, and returns
 // the leader that says so. It takes a leader that a majority obeys, of the same
 // cluster, that neither has this coordinator as a member nor remembers it.
-func (n *node) removedBy(ctx context.Context) string {
+func (n *node) removedBy(ctx context.Context, directory string) string {
 	for _, m := range n.roster.known() {
 		if m.ID == n.cfg.ID || ctx.Err() != nil {
 			continue
@@ -200,7 +207,7 @@ func (n *node) removedBy(ctx context.Context) string {
 		if err := ask(ctx, m.HTTP, "/v1/cluster", &c); err != nil || c.Leader == "" || c.Epoch < n.store.State().Epoch() {
 			continue
 		}
-		if !isMember(n.cfg.ID, list.Members, c.Coordinators) {
+		if !isMember(n.cfg.ID, directory, list.Members) {
 			return list.Leader
 		}
 		return ""
@@ -208,16 +215,7 @@ func (n *node) removedBy(ctx context.Context) string {
 	return ""
 }
 
-func isMember(id string, list []protocol.Member, known []protocol.MemberEntry) bool {
-	for _, m := range list {
-		if m.ID == id {
-			return true
-		}
-	}
-	for _, m := range known {
-		if m.ID == id {
-			return true
-		}
-	}
-	return false
+// isMember reports whether a coordinator, with its folder of now, is a member.
+func isMember(id, directory string, list []protocol.Member) bool {
+	return slices.ContainsFunc(list, func(m protocol.Member) bool { return m.ID == id && m.Directory == directory })
 }

@@ -30,6 +30,7 @@ func (n *node) startNATS() (*bus.Server, error) {
 		return nil, err
 	}
 	options.Routes = n.routes()
+	n.releaseReserved()
 	return bus.StartServer(options)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/rtt"
@@ -107,8 +108,9 @@ func (n *node) observeNetwork(w *network) {
 // warning says what does not suit, though this coordinator can lead and serve; empty:
 // nothing.
 func (n *node) warning() string {
-	if text := n.slow.Load(); text != nil {
-		return *text
+	list := n.store.Guests()
+	if text := n.slow.Load(); text != nil && *text != "" {
+		list = append(list, *text)
 	}
-	return ""
+	return strings.Join(list, "; ")
 }

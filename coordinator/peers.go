@@ -4,34 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 // peers asks other coordinators how they are: see store.Config.Ask.
 type peers struct {
 	roster *roster
 
-	mu      sync.Mutex
-	cluster string
-	certain bool              // of the cluster's name: it is no guess by --peers
-	told    map[string]string // HTTP addresses, by others, by id
+	mu    sync.Mutex
+	told  map[string]string               // HTTP addresses, by others, by id
+	selfs map[string]protocol.MemberEntry // what each said of itself last
 }
 
-func newPeers(r *roster, cluster string, certain bool) *peers {
-	return &peers{roster: r, cluster: cluster, certain: certain, told: make(map[string]string)}
-}
-
-// name returns the cluster's name, which a coordinator whose folder is empty has
-// from the others where they have a log.
-func (p *peers) name() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cluster
+func newPeers(r *roster) *peers {
+	return &peers{roster: r, told: make(map[string]string), selfs: make(map[string]protocol.MemberEntry)}
 }
 
 // ask asks one coordinator, where others say that it is or else where this one takes
@@ -58,17 +53,41 @@ func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, 
 	if s.ID != id {
 		return a, fmt.Errorf("there is coordinator %s", s.ID)
 	}
-	if err := p.agree(store.Phase(s.Phase), s.Cluster); err != nil {
-		return a, err
+	if s.Protocol != protocol.Version || s.Numerics != round.Numerics {
+		return a, fmt.Errorf("it (%s) speaks protocol %d and computes numerics %d; this coordinator speaks %d and computes %d", s.Version, s.Protocol, s.Numerics, protocol.Version, round.Numerics)
 	}
-	a = store.Answer{Phase: store.Phase(s.Phase), Mark: s.Mark, Founders: s.Founders, Term: s.Term, Last: s.Last, Leads: s.Leads}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.selfs[id] = s.MemberEntry
 	for _, m := range s.Voters {
-		a.Voters = append(a.Voters, m.ID)
 		p.told[m.ID] = m.HTTP
 	}
-	return a, nil
+	return answerOf(&s), nil
+}
+
+// answerOf is what a coordinator said of itself as the store takes it.
+func answerOf(s *protocol.Self) store.Answer {
+	a := store.Answer{
+		Phase: store.Phase(s.Phase), ID: s.ID, Directory: s.Directory, Cluster: s.Cluster, Seeded: s.Seeded, RaftAddr: s.Raft,
+		Peers: s.Peers, Heartbeat: time.Duration(s.Heartbeat) * time.Millisecond, Term: s.Term, Last: s.Last,
+	}
+	for _, f := range s.Founders {
+		a.Founders = append(a.Founders, store.Server(f))
+	}
+	for _, m := range s.Servers {
+		a.Members = append(a.Members, store.Server(m))
+	}
+	for _, v := range s.Voters {
+		a.Voters = append(a.Voters, v.ID)
+	}
+	return a
+}
+
+// entries lists what coordinators said of themselves.
+func (p *peers) entries() []protocol.MemberEntry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.selfs))
 }
 
 func (p *peers) addresses(id string) (list []string) {
@@ -81,26 +100,6 @@ func (p *peers) addresses(id string) (list []string) {
 		list = append(list, a)
 	}
 	return list
-}
-
-// agree refuses a coordinator of another cluster. Where this one only guesses its
-// cluster's name, one that has a log knows better: the cluster may have been restored
-// or have moved.
-func (p *peers) agree(phase store.Phase, cluster string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	hasLog := phase == store.PhaseMember || phase == store.PhaseRecovering
-	switch {
-	case cluster == p.cluster:
-		p.certain = p.certain || hasLog
-		return nil
-	case !p.certain && hasLog:
-		p.cluster, p.certain = cluster, true
-		return nil
-	case phase == store.PhaseNew, phase == store.PhaseBegun:
-		return fmt.Errorf("it begins cluster %s, this is %s: give each coordinator the same --peers", cluster, p.cluster)
-	}
-	return fmt.Errorf("it is of cluster %s, this is %s", cluster, p.cluster)
 }
 
 // cause returns what is behind an error of HTTP, without the address.

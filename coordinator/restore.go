@@ -11,8 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -172,26 +170,28 @@ func (w *restoring) restore() (*Restored, error) {
 	for _, p := range w.cfg.Peers {
 		peers = append(peers, store.Peer{ID: p.ID, RaftAddr: p.addr(1)})
 	}
-	if err := store.Seed(filepath.Join(w.cfg.Dir, "raft"), w.cfg.ID, peers, next); err != nil {
+	cluster := w.clusterID()
+	at := store.Config{ID: w.cfg.ID, Dir: filepath.Join(w.cfg.Dir, "raft"), Peers: peers, Ask: noAsk, Logger: w.cfg.Log}
+	if err := store.Seed(at, cluster, next); err != nil {
 		return nil, err
 	}
 	r := &Restored{
-		Dir: w.cfg.Dir, ID: w.cfg.ID, Cluster: w.clusterID(), Index: next.Index(),
+		Dir: w.cfg.Dir, ID: w.cfg.ID, Cluster: cluster, Index: next.Index(),
 		Datasets: len(s.Datasets()), Jobs: len(s.Jobs()), From: w.a.Header,
 	}
 	return r, w.cfg.keepClusterID(r.Cluster)
 }
 
+// noAsk takes the place of what asks other coordinators, where none is asked.
+func noAsk(context.Context, string) (store.Answer, error) {
+	return store.Answer{}, errors.New("no coordinator is asked")
+}
+
 // clusterID names the new cluster: another than before, so that no process of the
 // old life is taken for one of this, and the same on each of its coordinators.
 func (w *restoring) clusterID() string {
-	var names []string
-	for _, p := range w.cfg.Peers {
-		names = append(names, p.ID+"="+p.addr(0))
-	}
-	sort.Strings(names)
 	h := w.a.Header
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", h.Cluster, h.Index, h.Created, strings.Join(names, ",")))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", h.Cluster, h.Index, h.Created, w.cfg.peerList()))
 	return hex.EncodeToString(sum[:6])
 }
 

@@ -30,13 +30,7 @@ type roster struct {
 
 // keptMembers is the MEMBERS file of a coordinator's folder.
 type keptMembers struct {
-	Format int `json:"format"`
-	// Joined: this coordinator was started with --join-cluster, so its folder never
-	// begins a cluster.
-	Joined bool `json:"joined,omitempty"`
-	// Used: this coordinator has had a log, so a folder of Raft that is empty has lost
-	// it.
-	Used    bool                   `json:"used,omitempty"`
+	Format  int                    `json:"format"`
 	Members []protocol.MemberEntry `json:"members"`
 	// Given has the addresses of --peers that the log has taken note of.
 	Given map[string]string `json:"given,omitempty"`
@@ -198,6 +192,24 @@ func (r *roster) find(id string) (protocol.MemberEntry, bool) {
 	return m, true
 }
 
+// founded takes note of where the founders of a cluster said that they are, at its beginning:
+// --peers has only their HTTP addresses.
+func (r *roster) founded(founders []store.Server, said []protocol.MemberEntry) {
+	for _, m := range said {
+		if !slices.ContainsFunc(founders, func(f store.Server) bool { return f.ID == m.ID }) {
+			continue
+		}
+		r.kept.Members = slices.DeleteFunc(r.kept.Members, func(k protocol.MemberEntry) bool { return k.ID == m.ID })
+		r.kept.Members = append(r.kept.Members, m)
+		if g, ok := r.given[m.ID]; ok {
+			if r.kept.Given == nil {
+				r.kept.Given = make(map[string]string)
+			}
+			r.kept.Given[m.ID] = g.HTTP
+		}
+	}
+}
+
 // moves reports whether --peers is newer than what the log says: it was not given
 // at an earlier start, and the log says what it said before this one.
 func (r *roster) moves(given, committed protocol.MemberEntry) bool {
@@ -244,7 +256,7 @@ func (r *roster) initial() map[string]bool {
 
 // keep returns what the folder should keep now.
 func (r *roster) keep(s *store.Store) keptMembers {
-	k := keptMembers{Format: membersFormat, Joined: r.kept.Joined, Used: r.kept.Used, External: r.kept.External, Given: make(map[string]string)}
+	k := keptMembers{Format: membersFormat, External: r.kept.External, Given: make(map[string]string)}
 	for id, address := range r.kept.Given {
 		k.Given[id] = address
 	}

@@ -92,7 +92,7 @@ func TestKeptMembers(t *testing.T) {
 	if err != nil || len(k.Members) > 0 {
 		t.Fatalf("of a new folder: %+v, %v", k, err)
 	}
-	k = keptMembers{Format: membersFormat, Joined: true, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
+	k = keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
 	if err := k.write(dir); err != nil {
 		t.Fatal(err)
 	}

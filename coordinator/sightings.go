@@ -1,7 +1,9 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,24 +15,25 @@ import (
 // sighting is what a coordinator said of itself, and when.
 type sighting struct {
 	protocol.Self
-	at time.Time // zero: it has not answered yet
+	at  time.Time // zero: it has not answered yet
+	who string    // that answers in its place; empty: nobody
 }
 
 // sightings are what the leader knows of the other coordinators, for people and
 // metrics.
 type sightings struct {
 	mu sync.Mutex
-	by map[string]sighting
+	by map[store.Server]sighting
 }
 
-func (s *sightings) get(id string) sighting {
+func (s *sightings) get(m store.Server) sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.by[id]
+	return s.by[m]
 }
 
 // replace takes in those of one look. What is not in it is forgotten.
-func (s *sightings) replace(by map[string]sighting) {
+func (s *sightings) replace(by map[store.Server]sighting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.by = by
@@ -65,8 +68,8 @@ func (n *node) sight(ctx context.Context) {
 	}
 	n.seen.replace(by)
 	n.metrics.RaftLag.Reset()
-	for id, s := range by {
-		n.metrics.RaftLag.WithLabelValues(id).Set(float64(behind(last, s.Last)))
+	for m, s := range by {
+		n.metrics.RaftLag.WithLabelValues(m.ID).Set(float64(behind(last, s.Last)))
 	}
 }
 
@@ -84,27 +87,35 @@ func (n *node) otherMembers() (list []store.Member) {
 
 // askAll asks coordinators at once. Of those that do not answer it has what they said
 // before.
-func (n *node) askAll(ctx context.Context, list []store.Member) map[string]sighting {
+func (n *node) askAll(ctx context.Context, list []store.Member) map[store.Server]sighting {
 	ctx, cancel := context.WithTimeout(ctx, n.membership.Patience)
 	defer cancel()
 	found := make([]sighting, len(list))
 	var asking sync.WaitGroup
 	for i, m := range list {
 		asking.Go(func() {
-			found[i] = n.seen.get(m.ID)
+			found[i] = n.seen.get(m.Server)
 			at, ok := n.roster.find(m.ID)
 			if !ok || at.HTTP == "" {
 				return
 			}
-			if s, err := askSelf(ctx, at.HTTP); err == nil && s.ID == m.ID && s.Cluster == n.subjects.Cluster {
-				found[i] = sighting{s, time.Now()}
+			s, err := askSelf(ctx, at.HTTP)
+			found[i].who = ""
+			switch {
+			case err != nil:
+			case s.ID != m.ID || s.Cluster != "" && s.Cluster != n.subjects.Cluster:
+				found[i].who = fmt.Sprintf("at %s is coordinator %s of cluster %s, this is cluster %s", at.HTTP, s.ID, s.Cluster, n.subjects.Cluster)
+			case s.Directory != m.Directory:
+				found[i].who = fmt.Sprintf("its folder was emptied; the new one (directory id %s) takes its place once it has the log and all blobs", s.Directory)
+			default:
+				found[i] = sighting{s, time.Now(), ""}
 			}
 		})
 	}
 	asking.Wait()
-	by := make(map[string]sighting, len(list))
+	by := make(map[store.Server]sighting, len(list))
 	for i, m := range list {
-		by[m.ID] = found[i]
+		by[m.Server] = found[i]
 	}
 	return by
 }
@@ -123,7 +134,7 @@ func (n *node) seenMembers(now time.Time) (list []protocol.Coordinator) {
 		if m.ID == n.cfg.ID {
 			c.Role, c.Host, c.Load, c.Problem = protocol.RoleLeader, machine.Name(), machine.Load(), n.problem()
 		} else {
-			n.seen.get(m.ID).describe(&c, last, now)
+			n.seen.get(m.Server).describe(&c, last, now)
 		}
 		list = append(list, c)
 	}
@@ -132,10 +143,10 @@ func (n *node) seenMembers(now time.Time) (list []protocol.Coordinator) {
 
 // describe fills in what a coordinator said.
 func (s sighting) describe(c *protocol.Coordinator, last uint64, now time.Time) {
-	c.Lag, c.LastSeen = behind(last, s.Last), -1
+	c.Lag, c.LastSeen, c.Problem = behind(last, s.Last), -1, s.who
 	if s.at.IsZero() {
 		return
 	}
-	c.Host, c.Load, c.Version, c.Problem = s.Host, s.Load, s.Version, s.Problem
+	c.Host, c.Load, c.Version, c.Problem = s.Host, s.Load, s.Version, cmp.Or(s.who, s.Problem)
 	c.LastSeen = max(0, now.Sub(s.at).Milliseconds())
 }

@@ -4,37 +4,146 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"sync"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// openStart finds out how this coordinator begins: with what its folder has, with a
-// new cluster, or with what the others have. That may take until others are there;
-// HTTP answers meanwhile.
-func (n *node) openStart(ctx context.Context) error {
-	err := n.awaitRoom(ctx, func() error {
-		cfg := n.storeConfig()
-		cfg.Listener = nil
-		s, err := store.NewStart(cfg)
+// openIdentity reads what the coordinator's folder says of the cluster. Nothing is written.
+func (n *node) openIdentity(ctx context.Context) (err error) {
+	kept := n.cfg.kept
+	if n.ofCluster, err = n.cfg.clusterID(); err != nil {
+		return err
+	}
+	if len(n.cfg.Join) > 0 && n.ofCluster == "" {
+		c, err := n.joinCluster(ctx)
 		if err != nil {
 			return err
 		}
-		n.starting.Store(s)
-		return errors.Join(s.Decide(ctx), s.Close())
+		n.joins, kept.External, kept.Members = c.Cluster, c.External, c.coordinators
+	}
+	if n.cfg.NATS == "" {
+		n.cfg.NATS = kept.External
+	}
+	n.roster = newRoster(&n.cfg, kept)
+	n.peers = newPeers(n.roster)
+	if len(kept.Members) == 0 {
+		n.roster.kept.Members = n.roster.known()
+	}
+	return nil
+}
+
+// openStart finds out how this coordinator begins: with what its folder has, with a
+// new cluster, or as a member that the leader of a cluster adds. That may take until others
+// are there; HTTP answers meanwhile. The ports are open, so what fails later changes nothing.
+func (n *node) openStart(ctx context.Context) error {
+	err := n.awaitRoom(ctx, func() (err error) {
+		if n.folder, err = n.claim(); err != nil {
+			return err
+		}
+		n.starting.Store(n.folder)
+		i := n.folder.Identity()
+		switch {
+		case n.joins != "" && i.Cluster == "":
+			err = n.folder.Join(n.joins)
+		case n.ofCluster != "" && i.Cluster != "" && i.Cluster != n.ofCluster:
+			err = fmt.Errorf("%s: %w: its folder of Raft is of cluster %s, its CLUSTER file of cluster %s", n.cfg.Dir, store.ErrFolder, i.Cluster, n.ofCluster)
+		default:
+			err = n.folder.Decide(ctx)
+		}
+		if err != nil {
+			n.starting.Store(nil)
+			return errors.Join(err, n.folder.Close())
+		}
+		return nil
 	})
-	n.subjects.Cluster = n.peers.name()
-	return err
+	if err != nil {
+		return err
+	}
+	n.onClose(func() {
+		if n.folder != nil { // the store has not taken it
+			n.folder.Close()
+		}
+	})
+	i := n.folder.Identity()
+	n.subjects.Cluster = i.Cluster
+	n.roster.founded(i.Founders, n.peers.entries())
+	return n.checkAlone(ctx, i.Cluster, i.Directory)
+}
+
+// claim takes the folder of Raft. If it does not prove what this coordinator has done, and
+// others have what it had, it is set aside, and this coordinator begins with another one.
+func (n *node) claim() (*store.Folder, error) {
+	cfg := n.storeConfig()
+	f, err := store.Claim(cfg)
+	if errors.Is(err, store.ErrCorrupt) && n.replicated() {
+		return n.reset(err)
+	}
+	return f, err
+}
+
+// reset sets the folder of Raft aside: what is in it does not prove what was acknowledged.
+func (n *node) reset(why error) (*store.Folder, error) {
+	n.cfg.Log.Error("what this coordinator remembers is corrupt; it is set aside and fetched from the others, and this coordinator votes again once it is here", "error", why)
+	return store.Reset(n.storeConfig())
+}
+
+// replicated reports whether others have what this coordinator has.
+func (n *node) replicated() bool { return len(n.roster.known()) > 1 }
+
+// openStore opens the log. One that is corrupt is fetched from the others.
+func (n *node) openStore(ctx context.Context) error {
+	cfg := n.storeConfig()
+	cfg.Listener = n.raft
+	var s *store.Store
+	err := n.awaitRoom(ctx, func() (err error) {
+		if n.folder == nil { // an earlier try has released it
+			if n.folder, err = store.Claim(cfg); err != nil {
+				return err
+			}
+		}
+		f := n.folder
+		n.folder = nil // the store's from here on
+		s, err = store.Open(cfg, f)
+		cfg.Listener = nil // Open closes it if it fails
+		if !errors.Is(err, store.ErrCorrupt) || !n.replicated() {
+			return err
+		}
+		if f, err = n.reset(err); err != nil {
+			return err
+		}
+		if err = f.Join(n.subjects.Cluster); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		s, err = store.Open(cfg, f)
+		return err
+	})
+	n.starting.Store(nil)
+	if err != nil {
+		return err
+	}
+	n.store = s
+	n.roster.store.Store(s)
+	n.membership = n.service()
+	n.onClose(func() {
+		if err := s.Close(); err != nil {
+			n.cfg.Log.Warn("Raft did not close cleanly", "error", err)
+		}
+	})
+	n.comparePeers()
+	return nil
 }
 
 // beginning is what this coordinator says of itself before its log is open.
 func (n *node) beginning() protocol.Self {
 	a := store.Answer{Phase: store.PhaseOpening}
-	if s := n.starting.Load(); s != nil {
-		a = s.Answer()
+	if f := n.starting.Load(); f != nil {
+		a = f.Answer()
 	}
-	self := n.identity(n.peers.name(), a)
+	self := n.identity(a)
 	self.Problem = n.waits()
 	return self
 }
@@ -44,24 +153,62 @@ func (n *node) waits() string {
 	if full := n.disk.Load(); full != nil {
 		return fmt.Sprintf("the disk is full; this coordinator starts once there is room: %v", *full)
 	}
-	if s := n.starting.Load(); s != nil && s.Waits() != "" {
-		return s.Waits()
+	if f := n.starting.Load(); f != nil && f.Waits() != "" {
+		return f.Waits()
 	}
 	return "this coordinator is starting"
 }
 
-// markUsed writes down that this coordinator has had a log.
-func (n *node) markUsed() error {
-	if n.roster.kept.Used {
-		return nil
+// checkAlone refuses to run a second process with the identity of one that runs: a folder was
+// copied, and one voter would vote twice. The others say where they take this coordinator to
+// be, as does its own folder.
+func (n *node) checkAlone(ctx context.Context, cluster, directory string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	self := n.roster.self
+	var at []string
+	if m, ok := n.roster.kept.find(n.cfg.ID); ok {
+		at = append(at, m.HTTP)
 	}
-	kept := n.roster.kept
-	kept.Used = true
-	if err := kept.write(n.cfg.Dir); err != nil {
-		return fmt.Errorf("that this coordinator has a log could not be written down: %w", err)
+	others := slices.DeleteFunc(n.roster.known(), func(m protocol.MemberEntry) bool { return m.ID == n.cfg.ID })
+	clusters := make([]protocol.Cluster, len(others))
+	var asking sync.WaitGroup
+	for k, m := range others {
+		asking.Go(func() { _ = ask(ctx, m.HTTP, protocol.ClusterLocal, &clusters[k]) }) // one that is down says nothing
 	}
-	n.roster.kept = kept
+	asking.Wait()
+	for _, c := range clusters {
+		for _, one := range c.Coordinators {
+			if one.ID == n.cfg.ID && c.ID == cluster {
+				at = append(at, one.HTTP)
+			}
+		}
+	}
+	slices.Sort(at)
+	for _, address := range slices.Compact(at) {
+		if address == self.HTTP || address == "" {
+			continue
+		}
+		other, err := askSelf(ctx, address)
+		if err == nil && other.ID == n.cfg.ID && other.Cluster == cluster && other.Directory == directory && other.Instance != n.instance {
+			return fmt.Errorf("%w: coordinator %s of cluster %s runs at %s already, with a copy of the folder %s: two processes must not be one voter; stop one of them, or start this one with an empty folder and another --id",
+				ErrDuplicate, n.cfg.ID, cluster, address, n.cfg.Dir)
+		}
+	}
 	return nil
+}
+
+// ErrDuplicate ends a coordinator whose identity another process has.
+var ErrDuplicate = errors.New("this coordinator runs elsewhere")
+
+// reserve takes a port that is opened later, so that a start that cannot have it fails before
+// anything is written.
+func reserve(what, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s for %s: %w", address, what, err)
+	}
+	return l, nil
 }
 
 // comparePeers warns where --peers is not the list of members.
@@ -74,8 +221,8 @@ func (n *node) comparePeers() {
 		have = append(have, m.ID)
 	}
 	slices.Sort(given)
-	recovers := n.store.Answer().Phase == store.PhaseRecovering // its list may be of long ago
-	if len(given) > 1 && len(have) > 0 && !recovers && !slices.Equal(given, have) {
+	have = slices.Compact(have)
+	if len(given) > 1 && len(have) > 0 && !slices.Equal(given, have) {
 		n.cfg.Log.Warn("--peers is not the list of members, which decides", "peers", given, "members", have)
 	}
 }

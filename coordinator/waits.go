@@ -1,8 +1,10 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -83,6 +86,9 @@ func (n *node) standing(ctx context.Context, notReady error) string {
 // position is standing without what the network has to do with it.
 func (n *node) position(ctx context.Context, notReady error) string {
 	leader, _ := n.store.Leader()
+	if leader == "" && n.store.Stats().LastIndex == 0 {
+		return "no leader has reached it"
+	}
 	if leader == "" {
 		return n.withoutLeader(ctx)
 	}
@@ -128,13 +134,25 @@ func (n *node) withoutLeader(ctx context.Context) string {
 	var asking sync.WaitGroup
 	for i, id := range voters {
 		asking.Go(func() {
-			if _, err := n.peers.ask(ctx, id); err != nil {
+			a, err := n.peers.ask(ctx, id)
+			if err == nil && a.Cluster != n.subjects.Cluster {
+				err = fmt.Errorf("%s is of cluster %s, this is %s", id, cmp.Or(a.Cluster, "none"), n.subjects.Cluster)
+			}
+			if err == nil && !n.isServer(a.ID, a.Directory) {
+				err = fmt.Errorf("%s has a new folder (directory id %s) and no vote yet", id, a.Directory)
+			}
+			if err != nil {
 				silent[i] = strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), fmt.Sprintf("no answer in %v", askWithin))
 			}
 		})
 	}
 	asking.Wait()
 	return withoutLeader(len(voters)+1, silent)
+}
+
+// isServer reports whether a coordinator with this folder is a member.
+func (n *node) isServer(id, directory string) bool {
+	return slices.ContainsFunc(n.store.Members(), func(m store.Member) bool { return m.ID == id && m.Directory == directory })
 }
 
 // withoutLeader says what it means that there is no leader where, of so many voters, these

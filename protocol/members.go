@@ -26,12 +26,25 @@ type Self struct {
 	// that is long for the timeouts.
 	Warning string `json:"warning,omitempty"`
 
+	// Instance is drawn when the process starts: two processes with one identity differ in it.
+	Instance string `json:"instance,omitempty"`
+
 	// What follows is for coordinators that start: see coordinator/store/DESIGN.md.
-	Phase    string            `json:"phase"`              // new, begun, opening, joining, lost, recovering or member
-	Mark     string            `json:"mark,omitempty"`     // of a new folder
-	Founders map[string]string `json:"founders,omitempty"` // by id, the marks of the new folders that the cluster began with
-	Leads    bool              `json:"leads,omitempty"`    // in that term, when its last entry was that
-	Voters   []MemberEntry     `json:"voters,omitempty"`   // where it knows them to be committed
+	Phase     string       `json:"phase"`              // new, opening, joining or member
+	Directory string       `json:"directory"`          // the random id of its folder
+	Founders  []RaftServer `json:"founders,omitempty"` // that the cluster began with
+	Seeded    bool         `json:"seeded,omitempty"`   // true if a new folder was restored from a backup
+	Peers     string       `json:"peers,omitempty"`    // its --peers
+	// Servers and Voters are the members, and those that vote, if it knows them to be committed.
+	Servers []RaftServer  `json:"servers,omitempty"`
+	Voters  []MemberEntry `json:"voters,omitempty"`
+}
+
+// RaftServer is a coordinator with the folder that it has, as Raft knows it.
+type RaftServer struct {
+	ID        string `json:"id"`
+	Directory string `json:"directory"`
+	RaftAddr  string `json:"raft"`
 }
 
 // Members is who the coordinators are, from the leader's Raft configuration.
@@ -54,6 +67,7 @@ const (
 // Member is one coordinator of the cluster.
 type Member struct {
 	MemberEntry
+	Directory string `json:"directory"` // the random id of its folder
 	Role string `json:"role"`
 	// Alive: it answered the leader just now. What follows is then of it, and
 	// otherwise Problem says why not. Of one that is alive Problem is what it says

@@ -408,13 +408,19 @@ func (u unread) Read([]byte) (int, error) {
 func TestFormerLeader(t *testing.T) {
 	a := newSite(t)
 	cfg := a.cfg
-	var err error
-	cfg.Store, err = store.Open(store.Config{
+	config := store.Config{
 		ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: cfg.Log,
 		Peers: []store.Peer{{ID: "a", RaftAddr: "127.0.0.1:1"}, {ID: "b", RaftAddr: "127.0.0.1:2"}, {ID: "c", RaftAddr: "127.0.0.1:3"}},
-		Join:  true, Ask: func(context.Context, string) (store.Answer, error) { return store.Answer{}, errors.New("nobody") },
-	})
+		Ask:   func(context.Context, string) (store.Answer, error) { return store.Answer{}, errors.New("nobody") },
+	}
+	folder, err := store.Claim(config)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.Join("x"); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Store, err = store.Open(config, folder); err != nil {
 		t.Fatal(err)
 	}
 	defer cfg.Store.Close()

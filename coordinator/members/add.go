@@ -38,16 +38,25 @@ func (s *Service) Add(ctx context.Context, r protocol.AddRequest) (protocol.Memb
 	if err := checkAddresses(now.Members, &who); err != nil {
 		return now, err
 	}
+	server := serverOf(&who)
+	if err := s.reach(ctx, server, who.Routes); err != nil {
+		return now, refused("%s: %v; start it with --address as the others see it, or with --raft and --nats-routes, and open these ports", who.ID, err)
+	}
 	s.Logger.Info("a coordinator is added", "id", who.ID, "http", who.HTTP, "raft", who.Raft)
 	if err := s.propose(ctx, protocol.EntryMember, who.MemberEntry); err != nil {
 		return now, err
 	}
-	if err := s.Log.AddNonvoter(ctx, who.ID, who.Raft); err != nil {
+	if err := s.Log.AddNonvoter(ctx, server); err != nil {
 		return now, errors.Join(err, s.takeBack(ctx, who.ID, err))
 	}
 	now = s.List(ctx)
 	now.Warning = warn(len(voters(now.Members, "")) + 1)
 	return now, nil
+}
+
+// serverOf returns a coordinator as a server of Raft.
+func serverOf(who *protocol.Self) store.Server {
+	return store.Server{ID: who.ID, Directory: who.Directory, RaftAddr: who.Raft}
 }
 
 // takeBack forgets the addresses of a coordinator that could not be added. Where it is

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -31,10 +32,17 @@ type Log interface {
 	Members() []store.Member
 	IsLeader() bool
 	Propose(ctx context.Context, entry []byte) (index uint64, value any, err error)
-	AddNonvoter(ctx context.Context, id, addr string) error
-	Promote(ctx context.Context, id, addr string) error
-	Remove(ctx context.Context, id string) error
+	AddNonvoter(ctx context.Context, m store.Server) error
+	Promote(ctx context.Context, m store.Server) error
+	Remove(ctx context.Context, m store.Server) error
 	HandOver(ctx context.Context, to string) error
+	// Reach reports why a server cannot be reached on its Raft address, or nil.
+	Reach(ctx context.Context, m store.Server) error
+	// Replaced returns the server that answers where a member should be, if that is the same
+	// coordinator with another folder.
+	Replaced(m store.Member) (store.Server, bool)
+	// Stranger says that a coordinator of another cluster answers where a member should be.
+	Stranger(m store.Member) string
 }
 
 var _ Log = (*store.Store)(nil)
@@ -108,12 +116,12 @@ func (s *Service) List(ctx context.Context) protocol.Members {
 
 // describe asks one member.
 func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.Self) protocol.Member {
-	d := protocol.Member{MemberEntry: protocol.MemberEntry{ID: m.ID, Raft: m.RaftAddr}, Role: protocol.RoleNonvoter, Contact: -1}
+	d := protocol.Member{MemberEntry: protocol.MemberEntry{ID: m.ID, Raft: m.RaftAddr}, Directory: m.Directory, Role: protocol.RoleNonvoter, Contact: -1}
 	if e, ok := s.Find(m.ID); ok {
 		d.MemberEntry = e
 	}
 	switch {
-	case m.ID == self.Leader:
+	case m.Voter && m.ID == self.Leader:
 		d.Role = protocol.RoleLeader
 	case m.Voter:
 		d.Role = protocol.RoleVoter
@@ -122,23 +130,58 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	if m.ID != self.ID {
 		now, err = s.ask(ctx, d.HTTP)
 	}
-	if err == nil && (now.ID != m.ID || now.Cluster != self.Cluster) {
+	switch phase := store.Phase(now.Phase); {
+	case err != nil:
+	case now.ID != m.ID, now.Cluster != "" && now.Cluster != self.Cluster:
 		err = fmt.Errorf("at %s is coordinator %s of cluster %s", d.HTTP, now.ID, now.Cluster)
-	}
-	if err == nil && !runs[store.Phase(now.Phase)] {
+	case now.Directory != m.Directory:
+		err = fmt.Errorf("its folder was emptied: the one of now has the directory id %s, and takes its place once it has the log and all blobs", now.Directory)
+	case phase != store.PhaseJoining && phase != store.PhaseMember:
 		err = errors.New(now.Problem)
 	}
 	if err != nil {
 		d.Problem = err.Error()
+		if stranger := s.Log.Stranger(m); stranger != "" && stranger != d.Problem {
+			d.Problem += "; " + stranger
+		}
 		return d
 	}
 	d.Alive, d.Version = true, now.Version
 	d.Applied, d.Contact, d.Missing, d.Problem, d.Warning = now.Applied, now.Contact, now.Missing, now.Problem, now.Warning
+	if now.Heartbeat != self.Heartbeat {
+		d.Warning = join(d.Warning, fmt.Sprintf("its heartbeat is %d ms, the leader's %d ms: start every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))
+	}
+	if d.Role == protocol.RoleNonvoter && now.Last == 0 {
+		if err := s.reach(ctx, m.Server, d.Routes); err != nil {
+			d.Problem = join(d.Problem, err.Error())
+		}
+	}
 	return d
 }
 
-// runs are the phases in which a member acknowledges entries.
-var runs = map[store.Phase]bool{store.PhaseBegun: true, store.PhaseJoining: true, store.PhaseRecovering: true, store.PhaseMember: true}
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+// reach reports which port of a coordinator this one cannot reach, or nil.
+func (s *Service) reach(ctx context.Context, m store.Server, routes string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	if err := s.Log.Reach(ctx, m); err != nil {
+		return fmt.Errorf("the leader cannot reach its Raft at %s: %v", m.RaftAddr, err)
+	}
+	if routes == "" {
+		return nil
+	}
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", routes)
+	if err != nil {
+		return fmt.Errorf("the leader cannot reach its NATS routes at %s: %v", routes, err)
+	}
+	return c.Close()
+}
 
 func (s *Service) ask(ctx context.Context, http string) (protocol.Self, error) {
 	if http == "" {

@@ -27,6 +27,9 @@ type fake struct {
 	hands   []string                  // to whom it was told to hand over
 	fails   error                     // of what follows
 	refuses error                     // of AddNonvoter
+	silent  error                     // of Reach
+	moved   map[string]store.Server   // by directory: who answers instead
+	strange string                    // what Stranger says of each member
 }
 
 func (f *fake) State() *state.State     { return f.state }
@@ -42,32 +45,41 @@ func (f *fake) Propose(_ context.Context, entry []byte) (uint64, any, error) {
 	return next.Index(), result.Value, result.Err
 }
 
-func (f *fake) AddNonvoter(_ context.Context, id, addr string) error {
+func (f *fake) AddNonvoter(_ context.Context, m store.Server) error {
 	if f.refuses != nil {
 		return f.refuses
 	}
-	f.members = append(f.members, store.Member{ID: id, RaftAddr: addr})
+	f.members = append(f.members, store.Member{Server: m})
 	return nil
 }
 
-func (f *fake) Promote(_ context.Context, id, _ string) error {
+func (f *fake) Promote(_ context.Context, s store.Server) error {
 	for i := range f.members {
-		if f.members[i].ID == id {
+		if f.members[i].Server == s {
 			f.members[i].Voter = true
 		}
 	}
 	return nil
 }
 
-func (f *fake) Remove(_ context.Context, id string) error {
+func (f *fake) Remove(_ context.Context, s store.Server) error {
 	for i := range f.members {
-		if f.members[i].ID == id {
+		if f.members[i].Server == s {
 			f.members = append(f.members[:i:i], f.members[i+1:]...)
 			return f.fails
 		}
 	}
 	return errors.New("no member")
 }
+
+func (f *fake) Reach(context.Context, store.Server) error { return f.silent }
+
+func (f *fake) Replaced(m store.Member) (store.Server, bool) {
+	next, ok := f.moved[m.Directory]
+	return next, ok
+}
+
+func (f *fake) Stranger(store.Member) string { return f.strange }
 
 func (f *fake) HandOver(_ context.Context, to string) error {
 	f.hands, f.follows = append(f.hands, to), true
@@ -81,7 +93,7 @@ func at(id string) string { return id + ":1" }
 func (f *fake) answers(id string) *protocol.Self {
 	s := &protocol.Self{
 		MemberEntry: protocol.MemberEntry{ID: id, HTTP: at(id), Raft: id + ":2"}, Cluster: "c", Leader: "a",
-		Protocol: 1, Numerics: 1, Heartbeat: 100, Last: 100, Applied: 100, Phase: "member",
+		Protocol: 1, Numerics: 1, Heartbeat: 100, Last: 100, Applied: 100, Phase: "member", Directory: id + "1",
 	}
 	f.selves[at(id)] = s
 	return s
@@ -104,7 +116,7 @@ func newService(t *testing.T, voters ...string) (*Service, *fake) {
 	}
 	for _, id := range voters {
 		who := f.answers(id)
-		f.members = append(f.members, store.Member{ID: id, RaftAddr: who.Raft, Voter: true})
+		f.members = append(f.members, store.Member{Server: serverOf(who), Voter: true})
 		if _, _, err := f.Propose(t.Context(), protocol.EncodeEntry(protocol.EntryMember, who.MemberEntry)); err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +212,7 @@ func TestAddTakesBack(t *testing.T) {
 func TestNoVoteWithoutMajority(t *testing.T) {
 	s, f := newService(t, "a", "b", "c")
 	d := f.answers("d")
-	f.members = append(f.members, store.Member{ID: "d", RaftAddr: "d:2"})
+	f.members = append(f.members, store.Member{Server: store.Server{ID: "d", Directory: "d1", RaftAddr: "d:2"}})
 	if _, _, err := f.Propose(t.Context(), protocol.EncodeEntry(protocol.EntryMember, d.MemberEntry)); err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +356,7 @@ func TestTransfer(t *testing.T) {
 	}
 	delete(f.selves, at("b"))
 	check(t, "to the dead", s.Transfer(ctx, "b"), "does not answer")
-	f.members = append(f.members, store.Member{ID: "d", RaftAddr: "d:2"})
+	f.members = append(f.members, store.Member{Server: store.Server{ID: "d", Directory: "d1", RaftAddr: "d:2"}})
 	check(t, "to a nonvoter", s.Transfer(ctx, "d"), "does not vote")
 	if err := s.Transfer(ctx, "c"); err != nil || strings.Join(f.hands, "") != "c" {
 		t.Errorf("to c: %v, %v", err, f.hands)
@@ -372,5 +384,80 @@ func TestOneChange(t *testing.T) {
 	end()
 	if err := <-done; err != nil {
 		t.Errorf("a change that waited: %v", err)
+	}
+}
+
+// A coordinator whose folder was emptied is another server: it is added without a vote, and
+// takes the place of the old one once it has caught up. An old folder that comes back does not.
+func TestEmptiedFolderIsReplaced(t *testing.T) {
+	ctx := t.Context()
+	s, f := newService(t, "a", "b", "c")
+	c := f.selves[at("c")]
+	old := c.Directory
+	c.Directory, c.Phase, c.Last, c.Applied = "c2", "joining", 0, 0
+	if m := find(s.List(ctx).Members, "c"); m.Alive || !strings.Contains(m.Problem, "emptied") || !strings.Contains(m.Problem, "c2") {
+		t.Errorf("%+v", m)
+	}
+	f.moved = map[string]store.Server{old: {ID: "c", Directory: "c2"}}
+	for range 2 {
+		s.Tend(ctx)
+		if got := f.names(); got != "abcc? a b c" {
+			t.Fatal(got)
+		}
+	}
+	c.Phase, c.Last, c.Applied, c.Missing = "member", 100, 100, 3
+	s.Tend(ctx)
+	if got := f.names(); got != "abcc? a b c" {
+		t.Fatalf("it lacks blobs: %s", got)
+	}
+	c.Missing = 0
+	delete(f.selves, at("b"))
+	s.Tend(ctx)
+	if got := f.names(); got != "abcc? a b c" {
+		t.Fatalf("without the old folder and b no majority is left: %s", got)
+	}
+	f.answers("b")
+	s.Tend(ctx)
+	if got := f.names(); got != "abc a b c" || f.members[2].Directory != "c2" {
+		t.Fatalf("%s with %s", got, f.members[2].Directory)
+	}
+
+	c.Directory = old // with all of its log
+	f.moved = map[string]store.Server{"c2": {ID: "c", Directory: old}}
+	s.Tend(ctx)
+	if got := f.names(); got != "abc a b c" || f.members[2].Directory != "c2" {
+		t.Errorf("an old folder came back: %s with %s", got, f.members[2].Directory)
+	}
+}
+
+// What cannot be reached is told when a coordinator is added, and afterwards.
+func TestAddTellsThePort(t *testing.T) {
+	s, f := newService(t, "a", "b", "c")
+	d := f.answers("d")
+	d.Last, d.Applied, d.Phase = 0, 0, "joining"
+	f.silent = errors.New("connection refused")
+	_, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
+	check(t, "Raft", err, "Raft at d:2", "connection refused", "--raft")
+	f.silent = nil
+	d.Routes = "127.0.0.1:1"
+	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
+	check(t, "routes", err, "NATS routes at 127.0.0.1:1", "--nats-routes")
+	d.Routes = ""
+	if _, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")}); err != nil {
+		t.Fatal(err)
+	}
+	f.silent = errors.New("connection refused")
+	if m := find(s.List(t.Context()).Members, "d"); !strings.Contains(m.Problem, "Raft at d:2: connection refused") {
+		t.Errorf("%+v", m)
+	}
+	d.Heartbeat = 200
+	f.strange = "another cluster answers"
+	delete(f.selves, at("b"))
+	list := s.List(t.Context()).Members
+	if m := find(list, "d"); !strings.Contains(m.Warning, "200 ms") {
+		t.Errorf("%+v", m)
+	}
+	if m := find(list, "b"); !strings.Contains(m.Problem, "another cluster answers") {
+		t.Errorf("%+v", m)
 	}
 }

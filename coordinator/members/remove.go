@@ -26,7 +26,7 @@ func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, erro
 		return now, s.forget(ctx, id, &now)
 	}
 	left := voters(now.Members, id)
-	if m.Role != protocol.RoleNonvoter {
+	if m.Role != protocol.RoleNonvoter || len(left) < len(voters(now.Members, "")) {
 		if err := checkRemove(now.Members, left, id); err != nil {
 			return now, err
 		}
@@ -38,8 +38,13 @@ func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, erro
 		return now, fmt.Errorf("%s transfers the leadership before it is removed: %w", id, &store.NotLeaderError{})
 	}
 	s.Logger.Info("a coordinator is removed", "id", id)
-	if err := s.Log.Remove(ctx, id); err != nil {
-		return now, err
+	for _, one := range s.Log.Members() {
+		if one.ID != id {
+			continue
+		}
+		if err := s.Log.Remove(ctx, one.Server); err != nil {
+			return now, err
+		}
 	}
 	if err := s.propose(ctx, protocol.EntryMemberRemove, protocol.MemberRemoveEntry{ID: id}); err != nil {
 		return now, err // Tend does it

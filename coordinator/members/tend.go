@@ -3,6 +3,7 @@ package members
 import (
 	"context"
 
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -10,8 +11,9 @@ import (
 // vote: entries come all the time.
 const slack = 64
 
-// Tend does, on the leader, what an earlier change left to do: it gives members
-// that have caught up a vote, and forgets the addresses of those that are out.
+// Tend does, on the leader, what has to be done about the members: it adds a coordinator whose
+// folder was emptied under its new directory id, gives members that have caught up a vote, in
+// the place of the server that they replace, and deletes the addresses of those that are out.
 func (s *Service) Tend(ctx context.Context) {
 	if !s.due() {
 		return
@@ -20,6 +22,7 @@ func (s *Service) Tend(ctx context.Context) {
 		return // a change is under way
 	}
 	defer s.changing.leave()
+	s.replace(ctx)
 	s.promote(ctx)
 	s.forgetOthers(ctx)
 }
@@ -29,15 +32,14 @@ func (s *Service) due() bool {
 	if !s.Log.IsLeader() {
 		return false
 	}
-	known := s.Log.State().Members()
 	in := make(map[string]bool)
 	for _, m := range s.Log.Members() {
-		if !m.Voter {
+		if _, replaced := s.Log.Replaced(m); replaced || !m.Voter {
 			return true
 		}
 		in[m.ID] = true
 	}
-	for _, m := range known {
+	for _, m := range s.Log.State().Members() {
 		if !in[m.ID] {
 			return true
 		}
@@ -45,21 +47,78 @@ func (s *Service) due() bool {
 	return false
 }
 
+// replace adds, without a vote, the servers that answer where members with other folders
+// should be. A member whose folder is there answers itself, so it is never replaced while it
+// runs.
+func (s *Service) replace(ctx context.Context) {
+	list := s.Log.Members()
+	has := make(map[store.Server]bool)
+	for _, m := range list {
+		has[store.Server{ID: m.ID, Directory: m.Directory}] = true
+	}
+	for _, m := range list {
+		next, ok := s.Log.Replaced(m)
+		if !ok || has[next] {
+			continue
+		}
+		at, _ := s.Find(m.ID)
+		who, err := s.ask(ctx, at.HTTP)
+		if err == nil {
+			err = s.suits(&who, protocol.AddRequest{ID: m.ID, HTTP: at.HTTP})
+		}
+		if err == nil && who.Directory != next.Directory {
+			continue // it was emptied once more, which the next dial finds
+		}
+		if err != nil {
+			s.Logger.Warn("a coordinator with a new folder cannot take the place of the old one", "id", m.ID, "error", err)
+			continue
+		}
+		s.Logger.Info("a coordinator with a new folder catches up, and takes the place of the old one then", "id", m.ID, "directory", who.Directory, "old", m.Directory)
+		if err := s.Log.AddNonvoter(ctx, serverOf(&who)); err != nil {
+			s.Logger.Warn("a coordinator with a new folder could not be added", "id", m.ID, "error", err)
+		}
+	}
+}
+
+// promote gives the nonvoters that have caught up a vote. A server that one of them replaces is
+// removed first: its disk is lost, so it counts for nothing.
 func (s *Service) promote(ctx context.Context) {
 	now := s.List(ctx)
-	m := nonvoter(now.Members, "")
-	if m == nil || !caughtUp(m, now.Applied) {
-		return
+	for _, m := range now.Members {
+		if m.Role != protocol.RoleNonvoter || !caughtUp(&m, now.Applied) {
+			continue
+		}
+		rest := voters(now.Members, m.ID)
+		err := checkLeft(append(rest[:len(rest):len(rest)], m), "giving "+m.ID+" a vote")
+		if err == nil && len(rest) < len(voters(now.Members, "")) {
+			err = checkLeft(rest, "removing the old folder of "+m.ID)
+		}
+		if err != nil {
+			s.Logger.Warn("a coordinator that has caught up gets no vote yet", "id", m.ID, "reason", err)
+			continue
+		}
+		if err := s.supersede(ctx, &m); err != nil {
+			s.Logger.Warn("the old folder of a coordinator could not be removed from the members", "id", m.ID, "error", err)
+			continue
+		}
+		if err := s.Log.Promote(ctx, store.Server{ID: m.ID, Directory: m.Directory, RaftAddr: m.Raft}); err != nil {
+			s.Logger.Warn("a coordinator could not be given a vote", "id", m.ID, "error", err)
+			continue
+		}
+		s.Logger.Info("a coordinator has caught up and votes", "id", m.ID)
 	}
-	if err := checkLeft(append(voters(now.Members, ""), *m), "giving "+m.ID+" a vote"); err != nil {
-		s.Logger.Warn("a coordinator that has caught up gets no vote yet", "id", m.ID, "reason", err)
-		return
+}
+
+// supersede removes the other servers of a coordinator.
+func (s *Service) supersede(ctx context.Context, m *protocol.Member) error {
+	for _, old := range s.Log.Members() {
+		if old.ID == m.ID && old.Directory != m.Directory {
+			if err := s.Log.Remove(ctx, old.Server); err != nil {
+				return err
+			}
+		}
 	}
-	if err := s.Log.Promote(ctx, m.ID, m.Raft); err != nil {
-		s.Logger.Warn("a coordinator could not be given a vote", "id", m.ID, "error", err)
-		return
-	}
-	s.Logger.Info("a coordinator has caught up and votes", "id", m.ID)
+	return nil
 }
 
 // caughtUp reports whether a member has the log, but for what is on its way, and
@@ -68,7 +127,7 @@ func caughtUp(m *protocol.Member, applied uint64) bool {
 	return m.Alive && m.Applied > 0 && m.Applied+slack >= applied && m.Missing == 0
 }
 
-// forgetOthers forgets addresses of coordinators that are out: the leader that
+// forgetOthers deletes the addresses of coordinators that are out: the leader that
 // removed them ended before it could.
 func (s *Service) forgetOthers(ctx context.Context) {
 	in := make(map[string]bool)

@@ -1,69 +1,59 @@
 package store
 
-import "github.com/hashicorp/raft"
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+)
 
 // Phase says how far a node is. See DESIGN.md, A node that starts.
 type Phase string
 
 // The phases.
 const (
-	PhaseNew        Phase = "new"        // its folder is empty; it waits until it may begin a cluster
-	PhaseBegun      Phase = "begun"      // it has the first entry of a cluster and no other
-	PhaseOpening    Phase = "opening"    // it reads its log
-	PhaseJoining    Phase = "joining"    // its log is empty; a leader is to add it
-	PhaseLost       Phase = "lost"       // it has forgotten its term, and asks for it; Raft does not run
-	PhaseRecovering Phase = "recovering" // it has lost a part of its log, and does not vote until it is here again
-	PhaseMember     Phase = "member"     // it has a log
+	PhaseNew     Phase = "new"     // it is not settled how it begins
+	PhaseOpening Phase = "opening" // it reads its log
+	PhaseJoining Phase = "joining" // its log is empty; a leader has to add it
+	PhaseMember  Phase = "member"  // it has a log
 )
 
-// proven reports whether a node's term is at least any in which it has voted or
-// acknowledged something that counted.
-func (p Phase) proven() bool {
-	return p == PhaseBegun || p == PhaseJoining || p == PhaseRecovering || p == PhaseMember
-}
-
-// Answer is what a node says of itself to one that starts.
+// Answer is what a node says of itself to others.
 type Answer struct {
-	Phase Phase
-	// Mark is the name that a new folder has drawn; Founders has, on a node that has
-	// begun, the marks of the new folders that it began with, by node.
-	Mark     string
-	Founders map[string]string
-	Term     uint64 // of Raft; 0 where the node has none
-	Last     uint64 // index of its last entry
-	Leads    bool   // it led in this term when its last entry was Last
-	// Voters lists who votes, where it knows that to be committed; else it is empty.
-	Voters []string
+	Phase     Phase
+	ID        string
+	Directory string
+	Cluster   string   // empty: the node belongs to none yet
+	Founders  []Server // that the cluster began with; empty if the node was added
+	Seeded    bool     // true if a new node was restored from a backup
+	RaftAddr  string   // host:port
+	// Peers and Heartbeat must be the same on all nodes that begin a cluster.
+	Peers     string
+	Heartbeat time.Duration
+
+	Term uint64 // of Raft; 0 before the log is open
+	Last uint64 // index of its last entry
+	// Members lists the servers of the latest configuration that the node knows to be committed,
+	// and Voters the IDs of those that vote. Both are empty if it knows none.
+	Members []Server
+	Voters  []string
 }
 
 // Answer says how this node is.
 func (s *Store) Answer() Answer {
 	n := s.life.Load()
-	a := Answer{Term: n.raft.CurrentTerm(), Leads: n.raft.State() == raft.Leader, Last: n.raft.LastIndex()}
-	if n.raft.CurrentTerm() != a.Term { // the three are not of one term
-		a.Leads = false
-	}
-	switch {
-	case n.gate.recovering():
-		a.Phase = PhaseRecovering
-	case a.Last == 0:
+	a := s.folder.Answer()
+	a.Term, a.Last, a.Phase = n.raft.CurrentTerm(), n.raft.LastIndex(), PhaseMember
+	if a.Last == 0 {
 		a.Phase = PhaseJoining
-	case a.Last == 1:
-		a.Phase, a.Founders = PhaseBegun, s.folder.founders
-	default:
-		a.Phase = PhaseMember
 	}
 	if c := n.raft.GetConfiguration(); c.Index() <= n.raft.CommitIndex() {
-		a.Voters = voting(c.Configuration())
-	}
-	return a
-}
-
-func voting(c raft.Configuration) (ids []string) {
-	for _, m := range c.Servers {
-		if m.Suffrage == raft.Voter {
-			ids = append(ids, string(m.ID))
+		for _, m := range c.Configuration().Servers {
+			one := parseServer(m.ID, m.Address)
+			a.Members = append(a.Members, one)
+			if m.Suffrage == raft.Voter {
+				a.Voters = append(a.Voters, one.ID)
+			}
 		}
 	}
-	return ids
+	return a
 }

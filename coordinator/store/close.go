@@ -85,7 +85,7 @@ func (s *Store) release() error {
 		errs = append(errs, s.stream.Close())
 	}
 	if s.folder != nil {
-		errs = append(errs, s.folder.close())
+		errs = append(errs, s.folder.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("store: closing: %w", err)

@@ -168,7 +168,7 @@ func TestTimeouts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := c.raft(nil, nil)
+	r := c.raft(Server{}, nil, nil)
 	if r.CommitTimeout >= c.Heartbeat || c.Heartbeat >= r.LeaderLeaseTimeout || r.LeaderLeaseTimeout > r.HeartbeatTimeout || r.HeartbeatTimeout > r.ElectionTimeout {
 		t.Errorf("commit %v, lease %v, heartbeat %v, election %v", r.CommitTimeout, r.LeaderLeaseTimeout, r.HeartbeatTimeout, r.ElectionTimeout)
 	}

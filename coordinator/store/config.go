@@ -48,21 +48,21 @@ type Config struct {
 	Listener net.Listener
 
 	// Peers lists all coordinators, this one included, and is the same on each;
-	// empty: this node alone. A new cluster begins with them, once Start has decided
-	// so; after that the log decides who is a member. The addresses here are used even where an older list
+	// empty: this node alone. A new cluster begins with all of them (Folder.Decide). After
+	// that the log decides who is a member. The addresses here are used even if an older list
 	// in the folder has others, so a cluster may move.
 	Peers []Peer
-	// Join: a new folder begins no cluster; the node waits until the leader of one
-	// adds it. Peers are only where others may be found then.
-	Join bool
+	// PeerList is how a user gave Peers. Nodes begin a cluster only with equal lists.
+	PeerList string
+	// Cluster is the cluster that the node is known to belong to, though its folder may be
+	// empty; empty: none.
+	Cluster string
 	// Locate, where set, returns where Raft of a member is now, and is asked before
 	// Peers and the log; empty: it does not know. It must not block.
 	Locate func(id string) string
 
-	// Used: the node is known to have had a log, so that an empty folder is not new.
-	Used bool
-	// Ask asks another node, by ID, how it is; it must be set where there are several
-	// peers, or with Join. It is bounded by ctx.
+	// Ask asks another node, by ID, how it is; it must be set if there are several
+	// peers. It is bounded by ctx.
 	Ask func(ctx context.Context, id string) (Answer, error)
 
 	// Heartbeat is the one setting that every timeout derives from: a leader that
@@ -83,8 +83,8 @@ type Config struct {
 	timeouts protocol.Timeouts
 	// fault, where set, may fail or hold up what touches the disk or the network:
 	// "append", "delete", "vote", "room", "timeout-now", "install"; and, in this order, the
-	// steps of a start: "new", "lost", "begun", "term", "votes", "format", "append", "old".
-	// For tests.
+	// steps of a first start: "identity", "identity-copy", "votes", "settle", "settle-copy",
+	// "vote", "append". For tests.
 	fault func(op string) error
 }
 
@@ -128,7 +128,7 @@ func (c *Config) checkPeers() error {
 }
 
 // replicated reports whether others have what this node has.
-func (c *Config) replicated() bool { return c.Join || len(c.Peers) > 1 }
+func (c *Config) replicated() bool { return len(c.Peers) > 1 }
 
 // fails runs a fault of tests.
 func (c *Config) fails(op string) error {
@@ -144,10 +144,20 @@ func (c *Config) election() time.Duration { return c.timeouts.RaftElection }
 // patience bounds one exchange with a peer or one wait for Raft's main loop.
 func (c *Config) patience() time.Duration { return c.timeouts.RaftExchange }
 
+// selfAddr returns where the others reach this node's Raft.
+func (c *Config) selfAddr() string {
+	for _, p := range c.Peers {
+		if p.ID == c.ID {
+			return p.RaftAddr
+		}
+	}
+	return c.RaftAddr
+}
+
 // raft returns the configuration of the Raft node.
-func (c *Config) raft(notify chan<- bool, log hclog.Logger) *raft.Config {
+func (c *Config) raft(self Server, notify chan<- bool, log hclog.Logger) *raft.Config {
 	r := raft.DefaultConfig()
-	r.LocalID = raft.ServerID(c.ID)
+	r.LocalID = self.raftID()
 	r.HeartbeatTimeout = c.election()
 	r.ElectionTimeout = c.election()
 	r.LeaderLeaseTimeout = c.timeouts.RaftLease

@@ -2,125 +2,171 @@ package store
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
 
-// reply is what came of asking another node.
+// reply is what another coordinator answered, or why it did not.
 type reply struct {
 	Answer
 	err error
 }
 
-// verdict is what a node may do that has asked the others.
-type verdict struct {
-	founders map[string]string // begin the cluster, with these new folders
-	lost     string            // it must have had a log: why
-	term     uint64            // obey leaders from this term on
-	waits    []string          // for what, where it may do nothing yet
+// decision is how a node begins.
+type decision struct {
+	cluster  string   // to belong to; empty: it has to wait
+	founders []Server // of cluster, if it begins with them
+	from     string   // the coordinator that decided so; empty: the node itself
+	waits    []string // for what, if it may not begin yet
 }
 
-func majority(n int) int { return n/2 + 1 }
-
-// decideNew judges what the others say to a node whose folder is new. It begins the
-// cluster where a majority of the peers has new folders, or where another has begun
-// with this very folder among such a majority.
-func decideNew(self, mark string, replies map[string]reply) (v verdict) {
-	need := majority(len(replies) + 1)
-	founders := map[string]string{self: mark}
-	for _, id := range sorted(replies) {
+// decide judges what the others say to a node that is not settled. See DESIGN.md, A first
+// start. A node begins a cluster only together with all its peers, so whatever was
+// acknowledged later is on a majority of the founders.
+func decide(self *Answer, replies map[string]reply) (d decision) {
+	ids := sorted(replies)
+	cluster, running := self.Cluster, false
+	for _, id := range ids {
 		r := replies[id]
 		switch {
-		case r.err != nil:
-			v.waits = append(v.waits, r.err.Error())
-		case r.Phase == PhaseMember, r.Phase == PhaseRecovering, r.Phase == PhaseLost:
-			v.lost = fmt.Sprintf("its folder is empty, and the cluster of %s has a log", id)
-			return v
-		case r.Phase == PhaseNew && r.Mark != "":
-			founders[id] = r.Mark
-		case r.Phase == PhaseBegun && r.Founders[self] == mark && len(r.Founders) >= need:
-			v.founders = r.Founders
-		default:
-			v.waits = append(v.waits, fmt.Sprintf("%s is %s", id, describe[r.Phase]))
+		case r.err != nil, r.Cluster == "":
+		case cluster == "":
+			cluster = r.Cluster
+		case cluster != r.Cluster:
+			d.waits = append(d.waits, otherCluster(self, id, r.Cluster, cluster))
 		}
+		running = running || r.err == nil && r.Cluster != "" && r.Phase != PhaseNew
 	}
-	opening := slices.ContainsFunc(slices.Collect(maps.Values(replies)), func(r reply) bool { return r.err == nil && r.Phase == PhaseOpening })
 	switch {
-	case opening: // it may have a log
-		v.founders = nil
-	case v.founders == nil && len(founders) >= need:
-		v.founders = founders
+	case len(d.waits) > 0:
+	case running:
+		d = belong(self, ids, replies, cluster)
+	default:
+		d = found(self, ids, replies, cluster)
 	}
-	return v
-}
-
-// describe says what a phase is, behind "is".
-var describe = map[Phase]string{
-	PhaseNew: "new", PhaseBegun: "at the beginning of a cluster, without this folder", PhaseOpening: "reading its log", PhaseJoining: "waiting to be added to a cluster",
-	PhaseLost: "without its log, and waits as well", PhaseRecovering: "fetching its log", PhaseMember: "a member",
-}
-
-// decideLost judges what the others say to a node that has forgotten its term: see
-// DESIGN.md, The term. Where it must wait, term is 0.
-func decideLost(self string, replies map[string]reply) (v verdict) {
-	known := false
-	for _, id := range sorted(replies) {
-		r := replies[id]
-		if r.err != nil || !r.Phase.proven() {
-			continue
-		}
-		v.term = max(v.term, r.Term)
-		if len(r.Voters) > 0 {
-			known = true
-			v.waits = append(v.waits, unheard(self, r.Voters, replies)...)
-		}
-	}
-	if !known {
-		for _, id := range sorted(replies) {
+	if d.cluster == "" {
+		for _, id := range ids {
 			if r := replies[id]; r.err != nil {
-				v.waits = append(v.waits, r.err.Error())
+				d.waits = append(d.waits, r.err.Error())
 			}
 		}
-		v.waits = append(v.waits, "no coordinator can say yet for certain who votes: the others must elect a leader")
 	}
-	if v.term == 0 && len(v.waits) == 0 {
-		v.waits = append(v.waits, "no coordinator knows of a term yet: the others must elect a leader")
-	}
-	slices.Sort(v.waits)
-	if v.waits = slices.Compact(v.waits); len(v.waits) > 0 {
-		v.term = 0
-	}
-	return v
+	return d
 }
 
-// unheard lists what is missing until a configuration has said enough: each other
-// voter must answer, and so many of them must know their terms that each majority
-// with this node has one of them.
-func unheard(self string, voters []string, replies map[string]reply) (waits []string) {
-	n, proven, lost := 1, 0, []string{}
-	for _, id := range voters {
-		if id == self {
+func otherCluster(self *Answer, id, its, expected string) string {
+	text := fmt.Sprintf("%s is of cluster %s, not of cluster %s", id, its, expected)
+	if self.Seeded {
+		return text + ": restore the same backup on every coordinator"
+	}
+	return text + ": give every coordinator folders of one cluster"
+}
+
+// belong decides how a node begins of which others have a cluster already.
+func belong(self *Answer, ids []string, replies map[string]reply, cluster string) (d decision) {
+	var strangers []string
+	for _, id := range ids {
+		r := replies[id]
+		if r.err != nil || r.Phase == PhaseNew || r.Cluster == "" {
 			continue
 		}
-		n++
-		r, asked := replies[id]
+		if slices.ContainsFunc(r.Founders, func(s Server) bool { return s.ID == self.ID && s.Directory == self.Directory }) {
+			return decision{cluster: cluster, founders: r.Founders, from: id}
+		}
+		members := r.Members
+		if len(members) == 0 {
+			members = r.Founders // its log is not open yet
+		}
+		listed := slices.ContainsFunc(members, func(s Server) bool { return s.ID == self.ID })
 		switch {
-		case !asked:
-			waits = append(waits, id+" has not been asked yet")
-		case r.err != nil:
-			waits = append(waits, r.err.Error())
-		case r.Phase.proven():
-			proven++
-		case r.Phase == PhaseLost:
-			lost = append(lost, id)
+		case listed:
+			d.cluster = cluster
+		case len(members) == 0:
+			d.waits = append(d.waits, fmt.Sprintf("%s reads its log", id))
 		default:
-			waits = append(waits, fmt.Sprintf("%s is %s", id, describe[r.Phase]))
+			strangers = append(strangers, fmt.Sprintf("%s belongs to cluster %s, whose members are %s", id, cluster, serverIDs(members)))
 		}
 	}
-	if need := n - majority(n) + 1; len(waits) == 0 && proven < need {
-		waits = append(waits, fmt.Sprintf("a majority of the disks is lost: %s has no log either, and %d of the others know their terms where %d are needed; restore a backup",
-			strings.Join(lost, ", "), proven, need))
+	if d.cluster == "" && len(strangers) > 0 {
+		d.waits = append(d.waits, strings.Join(strangers, "; "),
+			fmt.Sprintf("%s is not one of them: start it with --join-cluster and add it (coppice cluster add %s=HOST:PORT), or correct --peers", self.ID, self.ID))
 	}
-	return waits
+	return d
+}
+
+// found decides whether a node begins a cluster with its peers, none of which has one. The
+// first by ID decides for all of them.
+func found(self *Answer, ids []string, replies map[string]reply, cluster string) (d decision) {
+	if self.Cluster != "" && !self.Seeded {
+		d.waits = append(d.waits, fmt.Sprintf("this coordinator was of cluster %s, and no other one that answers is: start those that have its log, or restore a backup", self.Cluster))
+	}
+	founders := []Server{{ID: self.ID, Directory: self.Directory, RaftAddr: self.RaftAddr}}
+	first := self.ID
+	for _, id := range ids {
+		r := replies[id]
+		switch {
+		case r.err != nil: // said by decide
+			first = ""
+		case r.Phase != PhaseNew || r.Directory == "":
+			d.waits = append(d.waits, fmt.Sprintf("%s is starting", id))
+		case r.Cluster != "" && !r.Seeded:
+			d.waits = append(d.waits, fmt.Sprintf("%s was of cluster %s and has lost its log", id, r.Cluster))
+		case r.Seeded != self.Seeded:
+			d.waits = append(d.waits, fmt.Sprintf("%s was restored from a backup, and %s was not: restore the same backup on every coordinator", seededOf(self, id, r), newOf(self, id, r)))
+		case r.Peers != self.Peers:
+			d.waits = append(d.waits, fmt.Sprintf("%s has --peers %s, this coordinator has %s: give every coordinator the same list", id, r.Peers, self.Peers))
+		case r.Heartbeat != self.Heartbeat:
+			d.waits = append(d.waits, fmt.Sprintf("%s has --heartbeat %v, this coordinator has %v: give every coordinator the same", id, r.Heartbeat, self.Heartbeat))
+		}
+		founders = append(founders, Server{ID: id, Directory: r.Directory, RaftAddr: r.RaftAddr})
+		if first != "" {
+			first = min(first, id)
+		}
+	}
+	if len(d.waits) > 0 || first == "" {
+		return d
+	}
+	if first != self.ID {
+		d.waits = append(d.waits, fmt.Sprintf("%s begins the cluster", first))
+		return d
+	}
+	slices.SortFunc(founders, func(a, b Server) int { return strings.Compare(a.ID, b.ID) })
+	if cluster == "" {
+		cluster = NewID()
+	}
+	return decision{cluster: cluster, founders: founders}
+}
+
+// seededOf and newOf name, of two coordinators, the one that was restored and the other one.
+func seededOf(self *Answer, id string, r reply) string {
+	if r.Seeded {
+		return id
+	}
+	return self.ID
+}
+
+func newOf(self *Answer, id string, r reply) string {
+	if r.Seeded {
+		return self.ID
+	}
+	return id
+}
+
+// serverIDs lists the coordinators of servers.
+func serverIDs(list []Server) string {
+	var ids []string
+	for _, s := range list {
+		ids = append(ids, s.ID)
+	}
+	slices.Sort(ids)
+	return strings.Join(slices.Compact(ids), ", ")
+}
+
+func sorted[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
 }

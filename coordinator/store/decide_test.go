@@ -2,170 +2,114 @@ package store
 
 import (
 	"errors"
-	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 )
 
-var errDown = errors.New("does not answer")
+var errDown = errors.New("it is down")
 
-// What a node with an empty folder does, by what the other two of three say.
-func TestDecideNew(t *testing.T) {
-	fresh, down := reply{Answer: Answer{Phase: PhaseNew, Mark: "m"}}, reply{err: errDown}
-	begun := reply{Answer: Answer{Phase: PhaseBegun, Founders: map[string]string{"b": "m", "c": "m"}}}
-	with := reply{Answer: Answer{Phase: PhaseBegun, Founders: map[string]string{"a": "mine", "b": "m"}}}
-	earlier := reply{Answer: Answer{Phase: PhaseBegun, Founders: map[string]string{"a": "former", "b": "m"}}}
-	is := func(p Phase) reply { return reply{Answer: Answer{Phase: p, Term: 3}} }
-	for i, test := range []struct {
+func TestDecide(t *testing.T) {
+	self := Answer{Phase: PhaseNew, ID: "a", Directory: "1", Peers: "p", Heartbeat: time.Second}
+	fresh := func(id string) reply {
+		return reply{Answer: Answer{Phase: PhaseNew, ID: id, Directory: id + "1", Peers: "p", Heartbeat: time.Second}}
+	}
+	with := func(r reply, change func(*Answer)) reply {
+		change(&r.Answer)
+		return r
+	}
+	founders := []Server{{ID: "a", Directory: "1"}, {ID: "b", Directory: "b1"}, {ID: "c", Directory: "c1"}}
+	member := func(cluster string, servers ...Server) reply {
+		return reply{Answer: Answer{Phase: PhaseMember, Cluster: cluster, Members: servers}}
+	}
+	down := reply{err: errDown}
+	for name, test := range map[string]struct {
+		self Answer
 		b, c reply
-		want string
+		want string // begins, adopts, joins, or a part of what it waits for
 	}{
-		{down, down, "waits"},
-		{fresh, down, "begins"},
-		{fresh, fresh, "begins"},
-		{begun, down, "waits"},
-		{begun, begun, "waits"},
-		{earlier, down, "waits"}, // another folder than this was there
-		{with, down, "begins"},
-		{with, is(PhaseOpening), "waits"},
-		{with, is(PhaseMember), "lost"},
-		{begun, fresh, "begins"},
-		{fresh, is(PhaseOpening), "waits"},
-		{fresh, is(PhaseMember), "lost"},
-		{fresh, is(PhaseRecovering), "lost"},
-		{fresh, is(PhaseLost), "lost"},
-		{down, is(PhaseMember), "lost"},
-		{down, is(PhaseJoining), "waits"},
-		{reply{Answer: Answer{Phase: "later"}}, down, "waits"},
+		"all down":               {self, down, down, "it is down"},
+		"one down":               {self, fresh("b"), down, "it is down"},
+		"all new":                {self, fresh("b"), fresh("c"), "begins"},
+		"another decides":        {Answer{Phase: PhaseNew, ID: "x", Directory: "1", Peers: "p", Heartbeat: time.Second}, fresh("b"), fresh("c"), "b begins the cluster"},
+		"another list":           {self, fresh("b"), with(fresh("c"), func(a *Answer) { a.Peers = "q" }), "c has --peers q"},
+		"another heartbeat":      {self, with(fresh("b"), func(a *Answer) { a.Heartbeat = 2 }), fresh("c"), "b has --heartbeat 2ns"},
+		"about to begin":         {self, with(fresh("b"), func(a *Answer) { a.Phase = PhaseOpening }), fresh("c"), "b is starting"},
+		"begun with this":        {self, reply{Answer: Answer{Phase: PhaseOpening, Cluster: "x", Founders: founders}}, down, "adopts"},
+		"begun with another":     {self, reply{Answer: Answer{Phase: PhaseOpening, Cluster: "x", Founders: []Server{{ID: "a", Directory: "0"}}}}, fresh("c"), "joins"},
+		"a member":               {self, member("x", Server{ID: "a", Directory: "0"}), down, "joins"},
+		"no member":              {self, member("x", Server{ID: "b", Directory: "0"}), down, "a is not one of them"},
+		"its log is not open":    {self, reply{Answer: Answer{Phase: PhaseOpening, Cluster: "x"}}, down, "b reads its log"},
+		"two clusters":           {self, member("x", Server{ID: "a"}), member("y", Server{ID: "a"}), "c is of cluster y, not of cluster x"},
+		"another cluster":        {with(reply{self, nil}, func(a *Answer) { a.Cluster = "z" }).Answer, member("x", Server{ID: "a"}), down, "b is of cluster x, not of cluster z"},
+		"its own cluster":        {with(reply{self, nil}, func(a *Answer) { a.Cluster = "x" }).Answer, member("x", Server{ID: "a"}), down, "joins"},
+		"it has lost its log":    {with(reply{self, nil}, func(a *Answer) { a.Cluster = "x" }).Answer, fresh("b"), fresh("c"), "this coordinator was of cluster x"},
+		"b has lost its log":     {self, with(fresh("b"), func(a *Answer) { a.Cluster = "x" }), fresh("c"), "b was of cluster x and has lost its log"},
+		"b alone was restored":   {self, with(fresh("b"), func(a *Answer) { a.Cluster, a.Seeded = "x", true }), fresh("c"), "b was restored from a backup, and a was not"},
+		"this alone is restored": {with(reply{self, nil}, func(a *Answer) { a.Cluster, a.Seeded = "x", true }).Answer, fresh("b"), fresh("c"), "a was restored from a backup, and b was not"},
+		"all restored": {with(reply{self, nil}, func(a *Answer) { a.Cluster, a.Seeded = "x", true }).Answer,
+			with(fresh("b"), func(a *Answer) { a.Cluster, a.Seeded = "x", true }), with(fresh("c"), func(a *Answer) { a.Cluster, a.Seeded = "x", true }), "begins"},
 	} {
-		v := decideNew("a", "mine", map[string]reply{"b": test.b, "c": test.c})
-		got := "waits"
+		d := decide(&test.self, map[string]reply{"b": test.b, "c": test.c})
+		got := strings.Join(d.waits, "; ")
 		switch {
-		case v.lost != "":
-			got = "lost"
-		case v.founders != nil:
+		case d.cluster == "":
+		case len(d.founders) == 0:
+			got = "joins"
+		case d.from != "":
+			got = "adopts"
+		default:
 			got = "begins"
 		}
-		if got != test.want {
-			t.Errorf("%d: %s, want %s: %+v", i, got, test.want, v)
+		if !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
-		if got == "begins" && (v.founders["a"] != "mine" || len(v.founders) < 2) {
-			t.Errorf("%d: it begins with %v", i, v.founders)
+		if test.self.Cluster != "" && d.cluster != "" && d.cluster != test.self.Cluster {
+			t.Errorf("%s: cluster %s", name, d.cluster)
 		}
-	}
-}
-
-// Where all nodes are up and none has more than a first entry, those that have begun
-// are a majority and elect, or those that are new are one and begin.
-func TestFirstStartEnds(t *testing.T) {
-	for _, n := range []int{1, 3, 5, 7} {
-		for begun := range n + 1 {
-			if begun >= majority(n) {
-				continue
-			}
-			replies := make(map[string]reply)
-			for i := range n - 1 {
-				r := reply{Answer: Answer{Phase: PhaseBegun}}
-				if i >= begun {
-					r = reply{Answer: Answer{Phase: PhaseNew, Mark: "m"}}
-				}
-				replies[fmt.Sprint(i)] = r
-			}
-			if v := decideNew("self", "mine", replies); v.founders == nil {
-				t.Errorf("%d of %d have begun, and the others wait: %+v", begun, n, v)
-			}
+		if got == "begins" && !slices.EqualFunc(d.founders, founders, func(a, b Server) bool { return a.ID == b.ID && a.Directory == b.Directory }) {
+			t.Errorf("%s: founders %v", name, d.founders)
 		}
 	}
 }
 
-// Whatever majority this node was a part of, in whatever term, whoever of the others
-// is down or has forgotten as well: the term that it finds is not an earlier one. And
-// a candidate or leader of that term that may still count what this node said is not
-// passed over.
-func TestDecideLostFindsTheTerm(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.SampledFrom([]int{2, 3, 4, 5, 7}).Draw(t, "voters")
-		term := rapid.Uint64Range(1, 5).Draw(t, "term")
-		var voters []string
-		for i := range n {
-			voters = append(voters, fmt.Sprint(i))
-		}
-		partners := rapid.Permutation(voters[1:]).Draw(t, "others")[:majority(n)-1] // of node 0
-		replies := make(map[string]reply)
-		counts := rapid.Bool().Draw(t, "the majority is complete")
-		for _, id := range voters[1:] {
-			a := Answer{Phase: PhaseMember, Term: rapid.Uint64Range(0, 5).Draw(t, "term of "+id), Voters: voters}
-			for i, p := range partners {
-				if p == id && (counts || i == 0) { // the first is the candidate, or the leader
-					a.Term = max(a.Term, term)
-				}
-			}
-			r := reply{Answer: a}
-			switch rapid.IntRange(0, 5).Draw(t, "state of "+id) {
-			case 0:
-				r = reply{err: errDown}
-			case 1:
-				r = reply{Answer: Answer{Phase: PhaseLost}}
-			case 2:
-				r.Voters = nil
-			}
-			replies[id] = r
-		}
-		v := decideLost("0", replies)
-		if v.term == 0 && len(v.waits) == 0 {
-			t.Fatal("it neither decides nor says why not")
-		}
-		if v.term == 0 {
-			return
-		}
-		candidateDied := replies[partners[0]].Phase == PhaseLost // its process has ended, so it counts nothing more
-		if v.term < term && (counts || !candidateDied) {
-			t.Fatalf("term %d, but it has acted in %d: %+v", v.term, term, replies)
-		}
-	})
-}
-
-// With every other voter there it always ends.
-func TestDecideLostEnds(t *testing.T) {
-	replies := map[string]reply{
-		"b": {Answer: Answer{Phase: PhaseMember, Term: 4, Voters: []string{"a", "b", "c", "d", "e"}}},
-		"c": {Answer: Answer{Phase: PhaseMember, Term: 9}},
-		"d": {Answer: Answer{Phase: PhaseRecovering, Term: 5}},
-		"e": {Answer: Answer{Phase: PhaseLost}},
-	}
-	if v := decideLost("a", replies); v.term != 9 || len(v.waits) > 0 {
-		t.Errorf("%+v", v)
-	}
-	replies["d"] = reply{Answer: Answer{Phase: PhaseLost}}
-	if v := decideLost("a", replies); v.term != 0 || len(v.waits) != 1 {
-		t.Errorf("with two of five proven: %+v", v)
-	}
-	early := map[string]reply{"b": {Answer: Answer{Phase: PhaseMember, Voters: []string{"a", "b"}}}}
-	if v := decideLost("a", early); v.term != 0 || len(v.waits) != 1 {
-		t.Errorf("before the first term: %+v", v)
-	}
-}
-
-// FuzzBegun reads a BEGUN file: what it returns is written and read as the same.
-func FuzzBegun(f *testing.F) {
-	f.Add([]byte("coppice cluster begun, node a\na one\nb two\n"))
-	f.Add([]byte("coppice cluster begun, node a\na one\na two\n"))
-	f.Add([]byte("coppice cluster begun, node b\na one"))
+// FuzzIdentity: a FORMAT file is read as it was written, or refused.
+func FuzzIdentity(f *testing.F) {
+	whole := Identity{ID: "a", Directory: "12", Cluster: "c", Founders: []Server{{"a", "12", "h:1"}}, Seeded: true}
+	f.Add([]byte(whole.encode()))
+	f.Add([]byte("coppice raft folder, format 5, node b\n00000000 {}\n"))
+	f.Add([]byte("coppice raft folder, format 4, node a\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var founders map[string]string
-		allocs.AtMost(t, 256*len(b)+64<<10, "whom a cluster began with", func() { founders = parseBegun(b, "a") })
-		if founders == nil {
+		i, err := parseIdentity(b, "a")
+		if err != nil {
 			return
 		}
-		dir := &folder{path: t.TempDir()}
-		if err := dir.keepBegun("a", founders); err != nil {
-			t.Fatal(err)
-		}
-		if again := readBegun(dir.path, "a"); fmt.Sprint(again) != fmt.Sprint(founders) {
-			t.Fatalf("%v is read again as %v", founders, again)
+		again, err := parseIdentity([]byte(i.encode()), i.ID)
+		if err != nil || again.Directory != i.Directory || again.Cluster != i.Cluster || !slices.Equal(again.Founders, i.Founders) {
+			t.Fatalf("%+v is read again as %+v: %v", i, again, err)
 		}
 	})
+}
+
+// Any one bit of either copy of FORMAT may flip: the identity stays what it is.
+func TestIdentitySurvivesABit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		i := Identity{ID: "a", Directory: NewID(), Cluster: NewID(), Founders: []Server{{"a", "1", "h:1"}, {"b", "2", "h:2"}}}
+		b := []byte(i.encode())
+		at := rapid.IntRange(0, 8*len(b)-1).Draw(t, "bit")
+		b[at/8] ^= 1 << (at % 8)
+		if got, err := parseIdentity(b, "a"); err == nil && (got.Directory != i.Directory || got.Cluster != i.Cluster) {
+			t.Fatalf("bit %d: read as %+v", at, got)
+		}
+	})
+}
+
+func TestParseServer(t *testing.T) {
+	s := Server{ID: "node-1", Directory: "ab12", RaftAddr: "[::1]:7101"}
+	if got := parseServer(s.raftID(), s.address()); got != s {
+		t.Errorf("%+v is read as %+v", s, got)
+	}
 }

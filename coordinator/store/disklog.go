@@ -29,7 +29,7 @@ type diskLog struct {
 }
 
 // openDiskLog opens the log in a folder. Corruption wraps ErrCorrupt.
-func openDiskLog(f *folder, c *Config, log hclog.Logger, failed func(error)) (d *diskLog, err error) {
+func openDiskLog(f *Folder, c *Config, log hclog.Logger, failed func(error)) (d *diskLog, err error) {
 	acked, err := openAcked(f.path)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func openDiskLog(f *folder, c *Config, log hclog.Logger, failed func(error)) (d 
 
 // openWAL opens raft-wal; whatever it says of its files, short of a full disk, and
 // even where it panics, is corruption.
-func openWAL(f *folder, segment int, log hclog.Logger) (w *wal.WAL, err error) {
+func openWAL(f *Folder, segment int, log hclog.Logger) (w *wal.WAL, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {

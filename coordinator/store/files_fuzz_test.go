@@ -117,11 +117,11 @@ func FuzzMeta(f *testing.F) {
 func FuzzFolder(f *testing.F) {
 	quiet := slog.New(slog.DiscardHandler)
 	dir := filepath.Join(f.TempDir(), "raft")
-	made, err := openFolder(&Config{ID: "a", Dir: dir, Logger: quiet})
+	made, err := Claim(Config{ID: "a", Dir: dir, Logger: quiet})
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := made.close(); err != nil {
+	if err := made.Close(); err != nil {
 		f.Fatal(err)
 	}
 	good, err := os.ReadFile(filepath.Join(dir, formatName))
@@ -129,15 +129,15 @@ func FuzzFolder(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good, []byte{})
-	f.Add([]byte("coppice raft folder, format 4, node a\n"), []byte{1})
+	f.Add([]byte("coppice raft folder, format 5, node a\n"), []byte{1})
 	f.Add([]byte("coppice raft folder, format 1, node b\n"), bytes.Repeat([]byte{0xff}, 12))
 	f.Add([]byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, format, acked []byte) {
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, formatName), format, 0o600), os.WriteFile(filepath.Join(dir, ackedName), acked, 0o600)); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, formatName), format, 0o600), os.WriteFile(filepath.Join(dir, formatCopy), format, 0o600), os.WriteFile(filepath.Join(dir, ackedName), acked, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		allocs.AtMost(t, 64*(len(format)+len(acked))+256<<10, "a folder", func() {
-			folder, err := openFolder(&Config{ID: "a", Dir: dir, Logger: quiet})
+			folder, err := Claim(Config{ID: "a", Dir: dir, Logger: quiet})
 			if err != nil {
 				if !errors.Is(err, ErrFolder) && !errors.Is(err, ErrCorrupt) {
 					t.Fatalf("error %v", err)
@@ -148,7 +148,7 @@ func FuzzFolder(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(a.close(), folder.close()); err != nil {
+			if err := errors.Join(a.close(), folder.Close()); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -163,11 +163,11 @@ const fuzzSegment = 16 << 10
 func FuzzLog(f *testing.F) {
 	dir := f.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
-	folder, err := openFolder(&Config{ID: "a", Dir: dir, Logger: quiet})
+	folder, err := Claim(Config{ID: "a", Dir: dir, Logger: quiet})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(func() { folder.close() })
+	f.Cleanup(func() { folder.Close() })
 	config := &Config{SegmentBytes: fuzzSegment}
 	open := func() (*diskLog, error) { return openDiskLog(folder, config, hclog.NewNullLogger(), func(error) {}) }
 	l, err := open()
@@ -203,7 +203,7 @@ func FuzzLog(f *testing.F) {
 }
 
 // checkLog opens a log and reads all of it.
-func checkLog(t *testing.T, folder *folder, open func() (*diskLog, error), whole bool) {
+func checkLog(t *testing.T, folder *Folder, open func() (*diskLog, error), whole bool) {
 	l, err := open()
 	if err == nil {
 		if err = l.check(folder, 0, nil); err == nil {
@@ -242,7 +242,7 @@ func folderBytes(t testing.TB, dir string) map[string][]byte {
 // FuzzRaftStream sends whatever to the port that Raft listens on. The library that
 // reads it neither panics nor takes memory for what a length claims.
 func FuzzRaftStream(f *testing.F) {
-	s, err := listen(&Config{RaftAddr: "127.0.0.1:0"})
+	s, err := listen(&Config{RaftAddr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}, Identity{ID: "a", Directory: "1", Cluster: "c"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -265,6 +265,8 @@ func FuzzRaftStream(f *testing.F) {
 	}()
 	f.Add([]byte("\x02\x8a\xa1s\xdf\xdf\xd6\xdfu\xdd\xff\xff\x1f\ns\xdf\xdf\xf1\xdf\xdf\xdf\xdf\xdf\xdf\xab\xc9\xdf\x01\x10\x00\xff"))
 	f.Add(requests(f))
+	f.Add(encodeGreeting(party{"other", "b.2"}, "a.1"))
+	f.Add([]byte(greetingMagic + "\xff\xff\xff"))
 	for kind := range byte(6) {
 		f.Add([]byte{kind, 0x8a, 0xa1, 'x', 0xdd, 0xff, 0xff, 0xff, 0xff})
 		f.Add([]byte{kind, 0x81, 0xa7, 'E', 'n', 't', 'r', 'i', 'e', 's', 0xdd, 0x7f, 0xff, 0xff, 0xff, 0x80})
@@ -279,6 +281,9 @@ func FuzzRaftStream(f *testing.F) {
 			defer c.Close()
 			if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 				t.Fatal(err)
+			}
+			if !bytes.HasPrefix(b, []byte(greetingMagic)) { // else the greeting itself is drawn
+				b = append(encodeGreeting(party{"c", "b.2"}, "a.1"), b...)
 			}
 			if _, err := c.Write(b); err != nil {
 				return // refused already

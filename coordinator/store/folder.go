@@ -3,91 +3,92 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// folderFormat is the version of the folder's layout.
-const folderFormat = 4
-
 // The names in a folder. The snapshot store makes "snapshots" by itself.
 const (
-	formatName = "FORMAT"
-	lockName   = "LOCK"
-	logName    = "log"
+	lockName    = "LOCK"
+	logName     = "log"
+	seedName    = "SEED"
+	corruptName = "corrupt"
+	probeName   = "PROBE"
 )
 
-// folder is a node's folder while this process has it.
-type folder struct {
+// owned lists the names in a folder that this package makes.
+var owned = []string{lockName, formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName, corruptName, probeName}
+
+// Folder is a node's folder while this process has it. DESIGN.md, A node that starts,
+// says what it proves.
+type Folder struct {
+	config Config
 	path   string
 	lock   *os.File
 	stable *stable
 
-	begins   bool              // the first entry is still to be written
-	founders map[string]string // with whom the cluster began, where that is known
+	mu       sync.Mutex
+	identity Identity
+	adopting bool   // true while the node is about to begin as another one told it to
+	waits    string // what Decide waits for
 }
 
-// claim makes or opens a node's folder and takes its lock.
-func claim(path string) (*folder, error) {
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	lock, err := takeLock(path)
+// Claim takes a node's folder, which is made if it does not exist. An empty one gets a
+// directory id of its own. Errors wrap ErrLocked, ErrFolder, or ErrCorrupt if the folder does
+// not prove what the node has done: see Reset.
+func Claim(config Config) (*Folder, error) {
+	c, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return &folder{path: path, lock: lock}, nil
-}
-
-// openFolder opens the folder of a node that may begin, or has.
-func openFolder(c *Config) (*folder, error) {
-	f, err := claim(c.Dir)
+	f, err := lockFolder(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.open(c); err != nil {
-		return nil, errors.Join(err, f.close())
+	if err := f.claim(); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// errUndecided says that nobody has found out whether an empty folder is that of a
-// new cluster.
-var errUndecided = errors.New("store: it is not decided yet how this node begins")
-
-func (f *folder) open(c *Config) error {
-	s, err := f.look(c.ID)
+// Reset moves what is in a node's folder aside, into its folder "corrupt", and claims what is
+// left as a new one. The node is another server from then on, so it can contradict nothing
+// that the old one has said.
+func Reset(config Config) (*Folder, error) {
+	c, err := config.withDefaults()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	switch {
-	case s.phase == PhaseLost && !c.replicated():
-		return s.alone(c.Dir)
-	case s.phase == PhaseLost, s.phase == PhaseNew && len(c.Peers) > 1 && !c.Join:
-		return fmt.Errorf("%w: %s", errUndecided, f.path)
-	case s.phase == PhaseNew:
-		if err := f.keepMark(c.ID, &s); err != nil { // before there are votes: an empty folder has none
-			return err
+	f, err := lockFolder(c)
+	if err != nil {
+		return nil, err
+	}
+	// Without FORMAT the rest is of no node, so a crash between two of these steps loses nothing.
+	for _, name := range []string{formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName} {
+		if err := f.setAside(filepath.Join(f.path, name)); err != nil {
+			return nil, errors.Join(err, f.Close())
 		}
 	}
-	f.begins, f.founders = !c.Join && (s.phase == PhaseNew || s.phase == PhaseBegun), s.founders
-	if err := f.checkFormat(c); err != nil {
-		return err
+	if err := f.claim(); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	if err := os.MkdirAll(f.log(), 0o755); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	// A power cut must not leave FORMAT and VOTE without the log: it would look lost.
-	return errors.Join(syncFolder(f.path), syncFolder(filepath.Dir(f.path)))
+	return f, nil
 }
 
-// takeLock locks the folder; the kernel drops the lock with the process, however
-// it ends.
-func takeLock(path string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o644)
+// lockFolder makes or opens a folder and takes its lock. The kernel drops the lock with the
+// process, however that ends.
+func lockFolder(c Config) (*Folder, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(c.Dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -96,78 +97,146 @@ func takeLock(path string) (*os.File, error) {
 		err = ErrLocked
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store: folder %s: %w", path, err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("store: folder %s: %w", c.Dir, err), lock.Close())
 	}
-	return lock, nil
+	return &Folder{config: c, path: c.Dir, lock: lock}, nil
 }
 
-func (f *folder) log() string { return filepath.Join(f.path, logName) }
+// claim reads the identity of the folder, or draws one.
+func (f *Folder) claim() error {
+	identity, damaged, err := readIdentity(f.path, f.config.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := f.checkEmpty(); err != nil {
+			return err
+		}
+		identity, damaged = Identity{ID: f.config.ID, Directory: NewID()}, true
+	} else if err != nil {
+		return err
+	}
+	f.identity = identity
+	if damaged {
+		if err := f.writeIdentity("identity", identity); err != nil {
+			return err
+		}
+	}
+	if err := f.config.fails("votes"); err != nil {
+		return err
+	}
+	// Nothing was voted or acknowledged before the node was settled.
+	if f.stable, err = openStable(f.path, string(identity.server().raftID()), !identity.settled()); err != nil {
+		return err
+	}
+	f.stable.fault = f.config.fault
+	if err := os.MkdirAll(f.log(), 0o700); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return errors.Join(syncFolder(f.path), syncFolder(filepath.Dir(f.path)))
+}
 
-func (f *folder) meta() string { return filepath.Join(f.log(), metaName) }
+// checkEmpty refuses a folder without an identity that holds something.
+func (f *Folder) checkEmpty() error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	for _, e := range entries {
+		switch name := strings.TrimSuffix(e.Name(), ".tmp"); {
+		case !slices.Contains(owned, name):
+			return fmt.Errorf("store: folder %s is %w: it holds %q but no %s file", f.path, ErrFolder, e.Name(), formatName)
+		case name == e.Name() && name != lockName && name != corruptName && name != probeName:
+			return corrupted(filepath.Join(f.path, formatName), fmt.Errorf("it is missing, though the folder has %s", name))
+		}
+	}
+	return nil
+}
 
-// recover is the file that says that the node must catch up before it votes.
-func (f *folder) recover() string { return filepath.Join(f.path, recoverName) }
+// Identity returns what the folder says of its node.
+func (f *Folder) Identity() Identity {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.identity
+}
 
-func (f *folder) close() error {
+// writeIdentity writes the identity to the disk before it is told to anybody.
+func (f *Folder) writeIdentity(step string, i Identity) error {
+	for _, name := range []string{formatName, formatCopy} {
+		if err := f.config.fails(step); err != nil {
+			return err
+		}
+		if err := replaceFile(filepath.Join(f.path, name), i.encode()); err != nil {
+			return err
+		}
+		step += "-copy"
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.identity, f.adopting, f.waits = i, false, ""
+	return nil
+}
+
+// Begin settles that the node begins a cluster with these founders.
+func (f *Folder) Begin(cluster string, founders []Server) error {
+	i := f.Identity()
+	i.Cluster, i.Founders = cluster, founders
+	return f.writeIdentity("settle", i)
+}
+
+// Join settles that the node belongs to a cluster that runs already, whose leader adds it.
+// What was restored from a backup is dropped.
+func (f *Folder) Join(cluster string) error {
+	i := f.Identity()
+	i.Cluster, i.Founders, i.Seeded = cluster, nil, false
+	if err := f.writeIdentity("settle", i); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(f.path, seedName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("store: %w", err)
+	}
+	return syncFolder(f.path)
+}
+
+func (f *Folder) log() string { return filepath.Join(f.path, logName) }
+
+func (f *Folder) meta() string { return filepath.Join(f.log(), metaName) }
+
+// Close releases the folder.
+func (f *Folder) Close() error {
 	if f.stable != nil {
 		return errors.Join(f.stable.close(), f.lock.Close())
 	}
 	return f.lock.Close()
 }
 
-// checkFormat compares the FORMAT file with what this node writes; a new folder
-// gets one, and the file of its votes before.
-func (f *folder) checkFormat(c *Config) (err error) {
-	path, want := filepath.Join(f.path, formatName), formatText(c.ID)
-	got, err := os.ReadFile(path)
-	missing := errors.Is(err, os.ErrNotExist)
-	if err != nil && !missing {
+// setAside moves a file or folder that is corrupt out of the way, into the folder
+// "corrupt", which keeps the last two of a name.
+func (f *Folder) setAside(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	aside := filepath.Join(f.path, corruptName)
+	if err := os.MkdirAll(aside, 0o700); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := f.foreign(got, c.ID); err != nil {
-		return err
+	old, err := filepath.Glob(filepath.Join(aside, filepath.Base(path)+".[0-9]*"))
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
 	}
-	if err := c.fails("votes"); err != nil {
-		return err
+	slices.Sort(old)
+	for len(old) >= 2 {
+		if err := os.RemoveAll(old[0]); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		old = old[1:]
 	}
-	if f.stable, err = openStable(f.path, c.ID, missing); err != nil {
-		return err
+	to := filepath.Join(aside, fmt.Sprintf("%s.%020d", filepath.Base(path), time.Now().UnixNano()))
+	if err := os.Rename(path, to); err != nil {
+		return fmt.Errorf("store: %w", err)
 	}
-	if string(got) == want {
-		return nil
-	}
-	if !missing { // the votes bear the node's name
-		c.Logger.Error("a file was corrupt and is written again", "error", corrupted(path, fmt.Errorf("it says %.100q", got)))
-	}
-	if err := c.fails("format"); err != nil {
-		return err
-	}
-	return replaceFile(path, want)
-}
-
-func formatText(id string) string {
-	return fmt.Sprintf("coppice raft folder, format %d, node %s\n", folderFormat, id)
-}
-
-// formatted matches the FORMAT file of any version and node.
-var formatted = regexp.MustCompile(`^coppice raft folder, format ([0-9]+), node (.+)\n$`)
-
-// foreign refuses the FORMAT file of another version or node. One that is damaged, empty
-// or missing says nothing of either.
-func (f *folder) foreign(got []byte, id string) error {
-	m := formatted.FindSubmatch(got)
-	switch {
-	case m == nil || string(got) == formatText(id):
-		return nil
-	case string(m[2]) != id:
-		return fmt.Errorf("store: folder %s is %w: it is of coordinator %s, not of %s", f.path, ErrFolder, m[2], id)
-	}
-	return fmt.Errorf("store: folder %s is %w: it has format %s, this version reads format %d; go on with the version that wrote it, or begin with an empty folder and import the datasets again",
-		f.path, ErrFolder, m[1], folderFormat)
+	return syncFolder(f.path)
 }
 
 func writeSynced(path, text string) error {
-	file, err := os.Create(path)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

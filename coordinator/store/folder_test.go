@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -42,11 +41,17 @@ func TestOpenRefuses(t *testing.T) {
 		config := c.config("a", nil)
 		config.RaftAddr = "127.0.0.1:0"
 		test.change(&config)
-		s, err := Open(config)
+		f, err := Claim(config)
 		if err == nil {
-			t.Errorf("%s: it opened", name)
-			_ = s.Close()
-			continue
+			if err := f.Decide(testkit.Context(t)); err != nil {
+				t.Fatal(err)
+			}
+			var s *Store
+			if s, err = Open(config, f); err == nil {
+				t.Errorf("%s: it opened", name)
+				_ = s.Close()
+				continue
+			}
 		}
 		if test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.names) {
 			t.Errorf("%s: %v", name, err)
@@ -70,19 +75,29 @@ func TestFolderKeepsItsNode(t *testing.T) {
 	}{
 		{"another node", func(c *Config) { c.ID, c.Peers = "b", nil }, "it is of coordinator a, not of b"},
 		{"other peers", func(c *Config) { c.Peers = append(c.Peers, Peer{"b", "127.0.0.1:1"}) }, ""},
-		{"another format", func(c *Config) { rewrite(t, filepath.Join(c.Dir, formatName), "format 4", "format 9") }, "empty folder"},
+		{"another format", func(c *Config) {
+			rewrite(t, filepath.Join(c.Dir, formatCopy), "format 5", "format 9")
+			rewrite(t, filepath.Join(c.Dir, formatName), "format 5", "format 9")
+		}, "empty folder"},
 	} {
 		l := testkit.Listen(t)
 		config := c.config("a", l)
 		test.change(&config)
-		if _, err := Open(config); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), config.Dir) || !strings.Contains(err.Error(), test.says) {
+		f, err := Claim(config)
+		if err == nil {
+			_, err = Open(config, f)
+		} else {
+			l.Close()
+		}
+		if !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), config.Dir) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%s: the listener is left open: %v", test.name, err)
 		}
 	}
-	rewrite(t, filepath.Join(c.dir, "a", formatName), "format 9", "format 4")
+	rewrite(t, filepath.Join(c.dir, "a", formatName), "format 9", "format 5")
+	rewrite(t, filepath.Join(c.dir, "a", formatCopy), "format 9", "format 5")
 	c.start("a", nil)
 	c.propose(memberEntry(1))
 	checkMembers(t, c.leader().State(), 2)
@@ -103,13 +118,13 @@ func rewrite(t *testing.T, path, from, to string) {
 // elects anybody.
 func TestBootstrapCutShort(t *testing.T) {
 	t.Parallel()
-	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a"}}, nodes: make(map[string]*Store)}
+	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a", RaftAddr: "127.0.0.1:1"}}, nodes: make(map[string]*Store)}
 	t.Cleanup(c.closeAll)
-	f, err := openFolder(&Config{ID: "a", Dir: filepath.Join(c.dir, "a"), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
+	f := c.claim(c.config("a", nil))
+	if err := f.Decide(testkit.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f.stable.SetUint64([]byte(keyTerm), 1), f.close()); err != nil {
+	if err := errors.Join(f.stable.SetUint64([]byte(keyTerm), 1), f.Close()); err != nil {
 		t.Fatal(err)
 	}
 	c.startAll()

@@ -12,9 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/rtt"
 )
 
-// gate is the transport of a node, with a say in elections: a node that cannot
-// write its log does not stand, and one that has lost a part of its log neither
-// stands nor votes until it has caught up (see DESIGN.md, Corruption).
+// gate is the transport of a node, with a say in elections: a node that cannot write its log
+// does not stand for one.
 type gate struct {
 	*raft.NetworkTransport
 	rpcs chan raft.RPC
@@ -25,25 +24,18 @@ type gate struct {
 	beating sync.RWMutex // held by heartbeats, which do not come through rpcs
 	ended   bool         // none is handled any more
 
-	lost    atomic.Bool           // a part of the log: no votes
-	cannot  atomic.Bool           // write: no office
-	refused atomic.Uint64         // votes
-	fault   func(op string) error // of tests
+	notWritable atomic.Bool           // true if the log cannot be written
+	fault       func(op string) error // of tests
 
 	trips *rtt.Table    // round trips to peers, by id
 	dials func() uint64 // how many connections were made; nil: none
 }
 
-func newGate(t *raft.NetworkTransport, recovering bool) *gate {
+func newGate(t *raft.NetworkTransport) *gate {
 	g := &gate{trips: new(rtt.Table), NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{})}
-	g.lost.Store(recovering)
 	g.work.Go(g.pass)
 	return g
 }
-
-// recovering reports whether the node has lost a part of its log and has not
-// caught up yet.
-func (g *gate) recovering() bool { return g.lost.Load() }
 
 // stop ends the gate's goroutine and heartbeats that are under way, once Raft reads no
 // more.
@@ -92,31 +84,16 @@ func (g *gate) pass() {
 	}
 }
 
-// errAbstains answers a call to take office.
+// errAbstains answers a call to stand for election.
 var errAbstains = errors.New("store: this coordinator does not stand for election just now")
 
-// refuse answers, in Raft's place, what would make the node vote or stand.
+// refuse answers, in Raft's place, what would make the node stand.
 func (g *gate) refuse(rpc *raft.RPC) bool {
-	switch rpc.Command.(type) {
-	case *raft.RequestVoteRequest:
-		if g.lost.Load() {
-			g.refused.Add(1)
-			rpc.Respond(&raft.RequestVoteResponse{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}, nil)
-			return true
-		}
-	case *raft.RequestPreVoteRequest:
-		if g.lost.Load() {
-			g.refused.Add(1)
-			rpc.Respond(&raft.RequestPreVoteResponse{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}, nil)
-			return true
-		}
-	case *raft.TimeoutNowRequest:
-		if g.lost.Load() || g.cannot.Load() {
-			rpc.Respond(&raft.TimeoutNowResponse{}, errAbstains)
-			return true
-		}
+	if _, ok := rpc.Command.(*raft.TimeoutNowRequest); !ok || !g.notWritable.Load() {
+		return false
 	}
-	return false
+	rpc.Respond(&raft.TimeoutNowResponse{}, errAbstains)
+	return true
 }
 
 // TimeoutNow implements raft.Transport.
@@ -178,14 +155,14 @@ func (g *gate) begin() beginning {
 // another takes a round trip more.
 func (g *gate) timed(id raft.ServerID, from beginning, err *error) {
 	if took := time.Since(from.at); *err == nil && g.begin().dials == from.dials {
-		g.trips.Add(string(id), took)
+		g.trips.Add(parseServer(id, "").ID, took)
 	}
 }
 
 // RequestVote implements raft.Transport. It tells no round trip: whoever votes writes that
 // to its disk first.
 func (g *gate) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	if g.lost.Load() || g.cannot.Load() {
+	if g.notWritable.Load() {
 		return errAbstains
 	}
 	return g.NetworkTransport.RequestVote(id, at, args, resp)
@@ -194,7 +171,7 @@ func (g *gate) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.R
 // RequestPreVote implements raft.WithPreVote. Every election begins with it, so it tells the
 // round trips where none is ever won.
 func (g *gate) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) (err error) {
-	if g.lost.Load() || g.cannot.Load() {
+	if g.notWritable.Load() {
 		return errAbstains
 	}
 	defer g.timed(id, g.begin(), &err)

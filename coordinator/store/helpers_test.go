@@ -57,24 +57,15 @@ func (c *cluster) answers(id string, answer func() Answer) {
 	c.answer[id] = answer
 }
 
-// look has a node look at its folder; from then on it answers.
-func (c *cluster) look(config Config) *Start {
+// claim has a node claim its folder; from then on it answers.
+func (c *cluster) claim(config Config) *Folder {
 	c.t.Helper()
-	s, err := NewStart(config)
+	f, err := Claim(config)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.answers(config.ID, s.Answer)
-	return s
-}
-
-// decide has a node find out how it begins, until ctx is done.
-func (c *cluster) decide(ctx context.Context, s *Start) error {
-	err := errors.Join(s.Decide(ctx), s.Close())
-	if err != nil {
-		c.answers(s.config.ID, nil)
-	}
-	return err
+	c.answers(config.ID, f.Answer)
+	return f
 }
 
 // calm is for tests of which a change of leader would be the end, however busy the
@@ -102,44 +93,106 @@ func (c *cluster) startAll() {
 		listeners[c.peers[i].ID] = l
 		c.peers[i].RaftAddr = l.Addr().String()
 	}
-	c.decideAll()
+	folders := make(map[string]*Folder) // that answer before anybody asks
 	for _, p := range c.peers {
-		c.open(c.config(p.ID, listeners[p.ID]))
-	}
-}
-
-// decideAll has every node find out how it begins.
-func (c *cluster) decideAll() {
-	c.t.Helper()
-	var all []*Start // that answer before anybody asks
-	for _, p := range c.peers {
-		all = append(all, c.look(c.config(p.ID, nil)))
+		folders[p.ID] = c.claim(c.config(p.ID, nil))
 	}
 	var starts sync.WaitGroup
-	for _, s := range all {
+	for _, f := range folders {
 		starts.Go(func() {
-			if err := c.decide(testkit.Context(c.t), s); err != nil {
+			if err := f.Decide(testkit.Context(c.t)); err != nil {
 				c.t.Error(err)
 			}
 		})
 	}
 	starts.Wait()
+	for id, f := range folders {
+		c.open(c.config(id, listeners[id]), f)
+	}
 }
 
-// start starts one node; with a nil listener on the address that it had before.
+// start starts one node; with a nil listener on the address that it had before. One whose
+// folder is corrupt begins with another folder, as a coordinator does.
 func (c *cluster) start(id string, l net.Listener) *Store {
 	c.t.Helper()
 	config := c.config(id, l)
-	if err := c.decide(testkit.Context(c.t), c.look(config)); err != nil {
+	f, err := Claim(config)
+	if errors.Is(err, ErrCorrupt) {
+		f, err = Reset(config)
+	}
+	if err != nil {
 		c.t.Fatal(err)
 	}
-	return c.open(config)
+	c.answers(id, f.Answer)
+	if err := f.Decide(testkit.Context(c.t)); err != nil {
+		c.t.Fatal(err)
+	}
+	cluster := f.Identity().Cluster
+	s, err := Open(config, f)
+	if errors.Is(err, ErrCorrupt) {
+		if f, err = Reset(config); err != nil {
+			c.t.Fatal(err)
+		}
+		if err := f.Join(cluster); err != nil {
+			c.t.Fatal(err)
+		}
+		config.Listener = nil // closed by Open
+		s, err = Open(config, f)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.nodes[id] = s
+	c.answers(id, s.Answer)
+	return s
+}
+
+// tend does once what package members does about servers with new folders, if some node leads.
+func (c *cluster) tend() {
+	for _, s := range c.nodes {
+		if !s.IsLeader() {
+			continue
+		}
+		ctx := testkit.Context(c.t)
+		for _, m := range s.Members() {
+			next, replaced := s.Replaced(m)
+			for _, other := range s.Members() {
+				replaced = replaced && (other.ID != next.ID || other.Directory != next.Directory)
+			}
+			if node := c.nodes[m.ID]; replaced && node != nil {
+				_ = s.AddNonvoter(ctx, node.member()) // again at the next call
+			}
+			if node := c.nodes[m.ID]; !m.Voter && node != nil && node.self.Directory == m.Directory && node.State().Index() >= s.State().Index() && node.Stats().LastIndex > 0 {
+				for _, old := range s.Members() {
+					if old.ID == m.ID && old.Directory != m.Directory {
+						_ = s.Remove(ctx, old.Server)
+					}
+				}
+				_ = s.Promote(ctx, m.Server)
+			}
+		}
+	}
+}
+
+// whole waits until every node that runs votes with the folder that it has, and no other server
+// does.
+func (c *cluster) whole() {
+	c.t.Helper()
+	testkit.Until(c.t, "every node to vote", func() bool {
+		c.tend()
+		for _, s := range c.nodes {
+			if !s.Votes() || len(s.Members()) != len(c.peers) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // open opens a node that has found out how it begins.
-func (c *cluster) open(config Config) *Store {
+func (c *cluster) open(config Config, f *Folder) *Store {
 	c.t.Helper()
-	s, err := Open(config)
+	s, err := Open(config, f)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -148,9 +201,16 @@ func (c *cluster) open(config Config) *Store {
 	return s
 }
 
+// member returns a node that runs as a server of Raft.
+func (s *Store) member() Server {
+	m := s.self
+	m.RaftAddr = s.Addr()
+	return m
+}
+
 func (c *cluster) config(id string, l net.Listener) Config {
 	config := Config{
-		ID: id, Dir: filepath.Join(c.dir, id), Listener: l, Peers: c.peers, Ask: c.ask,
+		ID: id, Dir: filepath.Join(c.dir, id), Listener: l, Peers: c.peers, PeerList: "the same", Ask: c.ask,
 		SegmentBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, p := range c.peers {

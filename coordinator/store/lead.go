@@ -40,14 +40,15 @@ func (s *Store) relay() {
 // address; both are empty while there is none.
 func (s *Store) Leader() (id, addr string) {
 	a, i := s.raft().LeaderWithID()
-	return string(i), string(a)
+	leader := parseServer(i, a)
+	return leader.ID, leader.RaftAddr
 }
 
 // IsLeader reports whether this node believes that it leads Raft; VerifyLeader
 // asks the others.
 func (s *Store) IsLeader() bool {
-	id, _ := s.Leader()
-	return id == s.config.ID
+	_, id := s.raft().LeaderWithID()
+	return id == s.self.raftID()
 }
 
 // Lead makes node the leader in the replicated state, and returns the epoch. From

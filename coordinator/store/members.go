@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,23 +12,29 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Member is one node of the cluster, as the log's configuration has it.
+// Member is one server of the cluster, as the log's configuration has it.
 type Member struct {
-	ID       string
-	RaftAddr string // as it was when it became a member; Config.Locate may know a later one
-	Voter    bool   // a nonvoter receives the log and neither votes nor counts
+	Server
+	Voter bool // true if it votes; a nonvoter receives the log, and does not count
 }
 
-// Members lists the members by ID, from the latest configuration in the log here:
+// Members lists the members by coordinator, from the latest configuration in the log here:
 // on the leader the one in force. It is empty on a node that has joined no cluster
-// yet.
+// yet. While a coordinator with a new folder catches up, it is listed twice.
 func (s *Store) Members() []Member {
 	var list []Member
 	for _, m := range s.raft().GetConfiguration().Configuration().Servers {
-		list = append(list, Member{ID: string(m.ID), RaftAddr: string(m.Address), Voter: m.Suffrage == raft.Voter})
+		list = append(list, Member{parseServer(m.ID, m.Address), m.Suffrage == raft.Voter})
 	}
-	slices.SortFunc(list, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b Member) int {
+		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Directory, b.Directory))
+	})
 	return list
+}
+
+// Votes reports whether this node votes, as far as its log says.
+func (s *Store) Votes() bool {
+	return slices.ContainsFunc(s.Members(), func(m Member) bool { return m.Voter && m.ID == s.self.ID && m.Directory == s.self.Directory })
 }
 
 // voters counts the members that vote.
@@ -43,27 +50,27 @@ func (s *Store) voters() (n int) {
 // AddNonvoter makes a node a member that receives the log and does not vote. On
 // the leader only; it returns once the change is committed. While another change
 // is under way it waits. Errors: as of Propose.
-func (s *Store) AddNonvoter(ctx context.Context, id, addr string) error {
+func (s *Store) AddNonvoter(ctx context.Context, m Server) error {
 	return s.change(ctx, func() raft.IndexFuture {
-		return s.raft().AddNonvoter(raft.ServerID(id), raft.ServerAddress(addr), 0, s.config.patience())
+		return s.raft().AddNonvoter(m.raftID(), m.address(), 0, s.config.patience())
 	})
 }
 
 // Promote lets a nonvoter vote: see AddNonvoter.
-func (s *Store) Promote(ctx context.Context, id, addr string) error {
+func (s *Store) Promote(ctx context.Context, m Server) error {
 	return s.change(ctx, func() raft.IndexFuture {
-		return s.raft().AddVoter(raft.ServerID(id), raft.ServerAddress(addr), 0, s.config.patience())
+		return s.raft().AddVoter(m.raftID(), m.address(), 0, s.config.patience())
 	})
 }
 
 // Remove takes a member, which must not be this node, out of the cluster: see
 // AddNonvoter.
-func (s *Store) Remove(ctx context.Context, id string) error {
-	if id == s.config.ID {
+func (s *Store) Remove(ctx context.Context, m Server) error {
+	if m.raftID() == s.self.raftID() {
 		panic("store: a leader hands over before it is removed")
 	}
 	return s.change(ctx, func() raft.IndexFuture {
-		return s.raft().RemoveServer(raft.ServerID(id), 0, s.config.patience())
+		return s.raft().RemoveServer(m.raftID(), 0, s.config.patience())
 	})
 }
 
@@ -76,24 +83,20 @@ func (s *Store) change(ctx context.Context, request func() raft.IndexFuture) err
 	return err
 }
 
-// TransferTo is TransferLeadership to a certain voter.
+// TransferTo is TransferLeadership to the voter that a coordinator has.
 func (s *Store) TransferTo(ctx context.Context, id string) error {
 	if id == s.config.ID {
 		return nil
 	}
 	err := s.await(ctx, func() error {
-		return s.raft().LeadershipTransferToServer(raft.ServerID(id), addressIn(s.raft(), raft.ServerID(id))).Error()
+		for _, m := range s.raft().GetConfiguration().Configuration().Servers {
+			if m.Suffrage == raft.Voter && parseServer(m.ID, m.Address).ID == id {
+				return s.raft().LeadershipTransferToServer(m.ID, m.Address).Error()
+			}
+		}
+		return fmt.Errorf("coordinator %q has no vote", id)
 	})
 	return s.transferred(err)
-}
-
-func addressIn(r *raft.Raft, id raft.ServerID) raft.ServerAddress {
-	for _, m := range r.GetConfiguration().Configuration().Servers {
-		if m.ID == id {
-			return m.Address
-		}
-	}
-	return ""
 }
 
 // transferred turns Raft's error about a handover into one of this package.
@@ -109,78 +112,69 @@ func (s *Store) transferred(err error) error {
 
 // checkMembers compares the peers given with the members in the log, which decide. A
 // list of which half or more are no members, and are not where a member is now either,
-// is refused: such nodes might begin a cluster of their own, whose leader this node
-// would obey.
-func (s *Store) checkMembers(given []raft.Server) error {
-	members := s.raft().GetConfiguration().Configuration().Servers
-	have := ids(members)
-	if len(have) == 0 {
+// is refused: it is of another cluster.
+func (s *Store) checkMembers() error {
+	members := s.Members()
+	if len(members) == 0 {
 		return nil // waits to be added
 	}
 	strange := 0
-	for _, p := range given {
-		known := func(m raft.Server) bool { return m.ID == p.ID || m.Address == p.Address }
-		if string(p.ID) != s.config.ID && !slices.ContainsFunc(members, known) {
+	var given, have []string
+	for _, p := range s.config.Peers {
+		given = append(given, p.ID)
+		known := func(m Member) bool { return m.ID == p.ID || m.RaftAddr == p.RaftAddr }
+		if p.ID != s.config.ID && !slices.ContainsFunc(members, known) {
 			strange++
 		}
 	}
+	for _, m := range members {
+		have = append(have, m.ID)
+	}
 	if strange > 0 && 2*strange >= len(given) {
 		return fmt.Errorf("store: folder %s is %w: its cluster is %v, the peers given are %v; members are added by `coppice cluster add`, not by --peers",
-			s.folder.path, ErrFolder, have, ids(given))
+			s.folder.path, ErrFolder, slices.Compact(have), given)
 	}
 	return nil
-}
-
-func ids(servers []raft.Server) []string {
-	var list []string
-	for _, s := range servers {
-		list = append(list, string(s.ID))
-	}
-	slices.Sort(list)
-	return list
 }
 
 // addresses finds peers: by who knows them at run time, then by the list that this
 // process was started with, then by the configuration in the log, which has them
 // as they were when they joined.
 type addresses struct {
-	locate func(id string) string // may be nil
-	given  map[raft.ServerID]raft.ServerAddress
+	locate func(id string) string    // may be nil
+	given  map[string]string         // by coordinator
 	node   atomic.Pointer[raft.Raft] // nil until it runs
+}
+
+func (s *Store) addresses() *addresses {
+	at := &addresses{locate: s.config.Locate, given: make(map[string]string)}
+	for _, p := range s.config.Peers {
+		at.given[p.ID] = p.RaftAddr
+	}
+	if len(s.config.Peers) == 0 {
+		at.given[s.config.ID] = s.Addr()
+	}
+	return at
 }
 
 // ServerAddr implements raft.ServerAddressProvider.
 func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	s := parseServer(id, "")
 	if a.locate != nil {
-		if addr := a.locate(string(id)); addr != "" {
-			return raft.ServerAddress(addr), nil
+		s.RaftAddr = a.locate(s.ID)
+	}
+	if s.RaftAddr == "" {
+		s.RaftAddr = a.given[s.ID]
+	}
+	if r := a.node.Load(); r != nil && s.RaftAddr == "" {
+		for _, m := range r.GetConfiguration().Configuration().Servers {
+			if m.ID == id {
+				return m.Address, nil
+			}
 		}
 	}
-	if addr, ok := a.given[id]; ok {
-		return addr, nil
+	if s.RaftAddr == "" {
+		return "", fmt.Errorf("store: no peer %q", id)
 	}
-	if r := a.node.Load(); r != nil {
-		if addr := addressIn(r, id); addr != "" {
-			return addr, nil
-		}
-	}
-	return "", fmt.Errorf("store: no peer %q", id)
-}
-
-// servers returns the voters that a new cluster begins with, and how peers are
-// found.
-func (s *Store) servers() ([]raft.Server, *addresses) {
-	c := &s.config
-	peers := c.Peers
-	if len(peers) == 0 {
-		peers = []Peer{{ID: c.ID, RaftAddr: string(s.stream.advert)}}
-	}
-	at := &addresses{locate: c.Locate, given: make(map[raft.ServerID]raft.ServerAddress)}
-	var list []raft.Server
-	for _, p := range peers {
-		id, addr := raft.ServerID(p.ID), raft.ServerAddress(p.RaftAddr)
-		at.given[id] = addr
-		list = append(list, raft.Server{Suffrage: raft.Voter, ID: id, Address: addr})
-	}
-	return list, at
+	return s.address(), nil
 }

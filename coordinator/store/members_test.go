@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,14 +15,13 @@ func (c *cluster) join(id string) *Store {
 	c.t.Helper()
 	l := testkit.Listen(c.t)
 	config := c.config(id, l)
-	config.Join, config.RaftAddr = true, l.Addr().String()
+	config.RaftAddr = l.Addr().String()
 	config.Peers = append(config.Peers[:len(config.Peers):len(config.Peers)], Peer{ID: id, RaftAddr: config.RaftAddr})
-	s, err := Open(config)
-	if err != nil {
+	f := c.claim(config)
+	if err := f.Join(c.leader().folder.Identity().Cluster); err != nil {
 		c.t.Fatal(err)
 	}
-	c.nodes[id] = s
-	return s
+	return c.open(config, f)
 }
 
 // change makes a change on whoever leads, again where it is lost on the way.
@@ -64,16 +62,17 @@ func TestReplaceANode(t *testing.T) {
 	if got := memberNames(d); got != "" || d.Stats().LastIndex != 0 {
 		t.Fatalf("a node that waits has the members %q and a log up to %d", got, d.Stats().LastIndex)
 	}
-	c.change(func(s *Store) error { return s.AddNonvoter(testkit.Context(t), "d", d.Addr()) })
+	c.change(func(s *Store) error { return s.AddNonvoter(testkit.Context(t), d.member()) })
 	testkit.Until(t, "catching up", func() bool { return d.State().Index() >= c.leader().State().Index() })
 	checkMembers(t, d.State(), n)
 	if got := memberNames(c.leader()); got != "abcd?" {
 		t.Fatalf("members %q", got)
 	}
-	c.change(func(s *Store) error { return s.Promote(testkit.Context(t), "d", d.Addr()) })
-	dead := c.followers(c.leader())[0].config.ID
+	c.change(func(s *Store) error { return s.Promote(testkit.Context(t), d.member()) })
+	gone := c.followers(c.leader())[0].member()
+	dead := gone.ID
 	c.kill(dead)
-	c.change(func(s *Store) error { return s.Remove(testkit.Context(t), dead) })
+	c.change(func(s *Store) error { return s.Remove(testkit.Context(t), gone) })
 	c.wait(c.propose(memberEntry(n)))
 	if got := d.Stats().Peers; got != 3 {
 		t.Errorf("%d members: %q", got, memberNames(d))
@@ -102,7 +101,7 @@ func TestRemovedNodeIsQuiet(t *testing.T) {
 	c := newCluster(t, 3, calm)
 	leader := c.leader()
 	out := c.followers(leader)[0]
-	c.change(func(s *Store) error { return s.Remove(testkit.Context(t), out.config.ID) })
+	c.change(func(s *Store) error { return s.Remove(testkit.Context(t), out.member()) })
 	term := leader.Stats().Term
 	deadline := time.Now().Add(6 * leader.config.election())
 	testkit.Until(t, "time in which the removed node could stand for election", func() bool {
@@ -126,7 +125,7 @@ func TestPeersAfterChanges(t *testing.T) {
 	strange := Peer{ID: "x", RaftAddr: "127.0.0.1:1"}
 	config := c.config("a", nil)
 	config.Peers = append(config.Peers[:3:3], strange)
-	s, err := Open(config)
+	s, err := Open(config, c.claim(config))
 	if err != nil {
 		t.Fatalf("one strange peer of four: %v", err)
 	}
@@ -134,7 +133,7 @@ func TestPeersAfterChanges(t *testing.T) {
 		t.Error(err)
 	}
 	config.Peers = []Peer{c.peers[0], strange, {ID: "y", RaftAddr: "127.0.0.1:2"}}
-	if _, err := Open(config); !errors.Is(err, ErrFolder) {
+	if _, err := Open(config, c.claim(config)); !errors.Is(err, ErrFolder) {
 		t.Errorf("two strange peers of three: %v", err)
 	}
 }
@@ -160,14 +159,7 @@ func TestTransferTo(t *testing.T) {
 // index.
 func TestSeed(t *testing.T) {
 	t.Parallel()
-	s := state.New()
-	for i := range 5 {
-		next, result := s.Apply(uint64(10+i), memberEntry(i))
-		if result.Err != nil {
-			t.Fatal(result.Err)
-		}
-		s = next
-	}
+	s := restoredState(t)
 	const index = 2_000_000
 	reborn := s.Reborn(index)
 	if len(reborn.Members()) != 0 || reborn.Index() != index || len(s.Members()) != 5 {
@@ -176,10 +168,10 @@ func TestSeed(t *testing.T) {
 	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a", RaftAddr: "1:1"}, {ID: "b", RaftAddr: "1:2"}, {ID: "c", RaftAddr: "1:3"}}, nodes: make(map[string]*Store)}
 	t.Cleanup(c.closeAll)
 	for _, p := range c.peers {
-		if err := Seed(filepath.Join(c.dir, p.ID), p.ID, c.peers, reborn); err != nil {
+		if err := Seed(c.config(p.ID, nil), "restored", reborn); err != nil {
 			t.Fatal(err)
 		}
-		if err := Seed(filepath.Join(c.dir, p.ID), p.ID, c.peers, reborn); !errors.Is(err, ErrFolder) {
+		if err := Seed(c.config(p.ID, nil), "restored", reborn); !errors.Is(err, ErrFolder) {
 			t.Errorf("a folder is seeded twice: %v", err)
 		}
 	}
@@ -200,4 +192,18 @@ func TestSeed(t *testing.T) {
 	c.startAll()
 	c.wait(c.propose(memberEntry(1)))
 	checkMembers(t, c.leader().State(), 2)
+}
+
+// restoredState is a state of five entries.
+func restoredState(t *testing.T) *state.State {
+	t.Helper()
+	s := state.New()
+	for i := range 5 {
+		next, result := s.Apply(uint64(10+i), memberEntry(i))
+		if result.Err != nil {
+			t.Fatal(result.Err)
+		}
+		s = next
+	}
+	return s
 }

@@ -18,7 +18,6 @@ type node struct {
 	log      *diskLog
 	raft     *raft.Raft
 	shutdown func() raft.Future // of raft: the same future each time
-	goal     *goal              // of a recovery; tend's own
 	ended    chan struct{}      // closed once end is through
 	once     sync.Once          // of end
 	err      error              // what end returned
@@ -48,64 +47,28 @@ func (s *Store) startNode(log hclog.Logger) (err error) {
 	if err := syncFolder(s.folder.path); err != nil { // snapshots may have been made
 		return err
 	}
-	var recovering bool
-	if n.log, recovering, err = s.openLog(snapshots, log.Named("wal")); err != nil {
+	if n.log, err = s.openLog(snapshots, log.Named("wal")); err != nil {
 		return err
 	}
+	if err := s.folder.writeFirst(n.log, whole); err != nil {
+		return fmt.Errorf("store: beginning the log in %s: %w", s.folder.log(), err)
+	}
 	n.session = s.stream.session()
-	voters, at := s.servers()
+	at := s.addresses()
 	n.gate = newGate(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		ServerAddressProvider: at, Logger: log.Named("net"), Stream: n.session, MaxPool: pooledConns, Timeout: s.config.patience(),
 		MaxRPCsInFlight: 1, // see DESIGN.md, One append at a time
-	}), recovering)
+	}))
 	n.gate.fault, n.gate.dials = s.config.fault, n.session.dials.Load
-	s.folder.stable.abstains.Store(recovering)
-	c := s.config.raft(s.notify, log)
-	if recovering { // see caughtUp
-		c.HeartbeatTimeout, c.ElectionTimeout = never, never
-	}
-	return s.run(n, voters, at, whole, c)
-}
-
-// never is how long a recovering node waits for a leader before it stands itself: the
-// gate would let nobody vote for it, but where an old configuration has it as the only
-// voter it asks nobody.
-const never = 365 * 24 * time.Hour
-
-// run runs the Raft node.
-func (s *Store) run(n *node, voters []raft.Server, at *addresses, snapshots raft.SnapshotStore, c *raft.Config) error {
-	if s.folder.begins {
-		if err := bootstrap(n.log, s.folder.stable, snapshots, n.gate, c, voters); err != nil {
-			return fmt.Errorf("store: beginning the log in %s: %w", s.folder.log(), err)
-		}
-	}
-	if err := s.begun(); err != nil {
-		return err
-	}
-	if s.config.Join {
-		voters = nil // some leader adds this node
-	}
 	s.fsm.begin()
-	r, err := raft.NewRaft(c, s.fsm, n.log, s.folder.stable, snapshots, n.gate)
+	r, err := raft.NewRaft(s.config.raft(s.self, s.notify, log), s.fsm, n.log, s.folder.stable, whole, n.gate)
 	if err != nil {
 		return fmt.Errorf("store: folder %s: %w", s.folder.path, err)
 	}
 	at.node.Store(r)
 	n.raft, n.shutdown = r, sync.OnceValue(r.Shutdown)
 	s.life.Store(n)
-	if n.gate.recovering() { // the members may be of long ago; who they are comes with the log
-		return nil
-	}
-	return s.checkMembers(voters)
-}
-
-// begun makes the folder one that is not new any more, before Raft runs.
-func (s *Store) begun() error {
-	if err := s.config.fails("old"); err != nil {
-		return err
-	}
-	s.folder.begins = false
-	return s.folder.drop(newName)
+	return s.checkMembers()
 }
 
 // end ends a life and closes what it stood on: Raft, then the connections that its

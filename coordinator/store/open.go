@@ -4,27 +4,38 @@ import (
 	"errors"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/raft"
 )
 
-// Open starts a node: it takes the folder, restores the last snapshot, listens,
-// and joins its peers. A new folder begins the cluster of this node alone, or that of
-// Config.Peers, once Start has decided so; with Config.Join the node waits until the
-// leader of another adds it.
-// Errors wrap ErrLocked or ErrFolder, or name the address or path at fault;
-// nothing is left behind then.
-func Open(config Config) (*Store, error) {
+// Open starts a node in a folder that is settled (Folder.Decide): it restores the last
+// snapshot, listens, and joins its peers. The folder and the listener of config belong to the
+// store from then on, also if Open fails.
+// Errors wrap ErrFolder or ErrCorrupt, or name the address or path at fault; nothing is left
+// behind then.
+func Open(config Config, folder *Folder) (*Store, error) {
 	c, err := config.withDefaults()
+	if err == nil && !folder.settled() {
+		err = errUndecided
+	}
 	if err != nil {
-		return nil, errors.Join(err, closeListener(&config))
+		return nil, errors.Join(err, closeListener(&config), folder.Close())
 	}
 	s := newStore(c)
-	if err := s.open(newLog(c.Logger)); err != nil {
+	i := folder.Identity()
+	s.folder, s.self = folder, i.server()
+	if err := s.open(i, newLog(c.Logger)); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
 	s.work.Go(s.relay)
 	s.work.Go(s.maintain)
 	return s, nil
+}
+
+// errUndecided says that nobody has found out how a new node begins.
+var errUndecided = errors.New("store: it is not decided yet how this node begins")
+
+func (f *Folder) settled() bool {
+	i := f.Identity()
+	return i.settled()
 }
 
 func closeListener(c *Config) error {
@@ -36,30 +47,9 @@ func closeListener(c *Config) error {
 
 // open takes what the store needs, in the order in which release gives it back
 // backwards.
-func (s *Store) open(log hclog.Logger) (err error) {
-	if s.stream, err = listen(&s.config); err != nil {
-		return err
-	}
-	if s.folder, err = openFolder(&s.config); err != nil {
+func (s *Store) open(i Identity, log hclog.Logger) (err error) {
+	if s.stream, err = listen(&s.config, i); err != nil {
 		return err
 	}
 	return s.startNode(log)
-}
-
-// bootstrap writes the first entry, the list of voters, into an empty log.
-func bootstrap(log *diskLog, stable raft.StableStore, snapshots raft.SnapshotStore, t raft.Transport, c *raft.Config, voters []raft.Server) error {
-	list := raft.Configuration{Servers: voters}
-	err := raft.BootstrapCluster(c, log, stable, snapshots, t, list)
-	if !errors.Is(err, raft.ErrCantBootstrap) {
-		return err
-	}
-	last, err := log.LastIndex()
-	if err != nil || last > 0 {
-		return err
-	}
-	if kept, err := snapshots.List(); err != nil || len(kept) > 0 {
-		return err
-	}
-	// A crash cut BootstrapCluster short, between the term and this entry.
-	return log.StoreLog(&raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(list)})
 }

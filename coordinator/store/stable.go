@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 )
 
 // stable keeps Raft's term and vote in the file VOTE: two copies of one record,
@@ -32,11 +31,6 @@ type stable struct {
 	record vote
 	seq    uint64
 	fault  func(op string) error // of tests
-
-	// abstains: no vote is written down, so that the node elects nobody. The gate
-	// refuses the votes that others ask for; its own it asks nobody for where an old
-	// configuration has it as the only voter.
-	abstains atomic.Bool
 }
 
 // vote is what a stable store remembers.
@@ -75,42 +69,6 @@ func openStable(folder, id string, fresh bool) (*stable, error) {
 		return nil, errors.Join(err, s.file.Close())
 	}
 	return s, nil
-}
-
-// readStable returns why a folder has no whole record of node id, or nil; it changes
-// nothing.
-func readStable(folder, id string) error {
-	s := &stable{path: filepath.Join(folder, stableName), id: id}
-	b, err := os.ReadFile(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return corrupted(s.path, errors.New("it is gone"))
-	}
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	b = append(b, make([]byte, max(0, 2*stablePlace-len(b)))...)
-	_, _, one := s.decode(b[:stablePlace])
-	_, _, two := s.decode(b[stablePlace : 2*stablePlace])
-	if !one && !two {
-		return corrupted(s.path, errNoPlace)
-	}
-	return nil
-}
-
-// keepTerm makes the file of a node that has forgotten its term, and has learnt one
-// that is at least as late.
-func (f *folder) keepTerm(id string, term uint64) error {
-	path := filepath.Join(f.path, stableName)
-	if _, err := os.Stat(path); err == nil {
-		if err := f.setAside(path); err != nil {
-			return err
-		}
-	}
-	s := &stable{path: path, id: id, record: vote{term: term}}
-	if err := s.create(f.path); err != nil {
-		return err
-	}
-	return s.close()
 }
 
 // create writes a file with the record twice, whole or not at all.
@@ -236,9 +194,6 @@ func (s *stable) Set(key, value []byte) error {
 	if string(key) != keyVoted {
 		return fmt.Errorf("store: Raft keeps %q, which this version does not know", key)
 	}
-	if s.abstains.Load() {
-		return errAbstains
-	}
 	return s.change(func(v *vote) { v.voted = string(value) })
 }
 
@@ -261,9 +216,6 @@ func (s *stable) SetUint64(key []byte, n uint64) error {
 	case keyTerm:
 		return s.change(func(v *vote) { v.term = n })
 	case keyVotedTerm:
-		if s.abstains.Load() {
-			return errAbstains
-		}
 		return s.change(func(v *vote) {
 			if n != v.votedTerm {
 				v.votedTerm, v.voted = n, ""

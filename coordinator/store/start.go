@@ -2,222 +2,147 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Start is a node before its Raft runs: it finds out what its folder proves, and
-// asks the others where the folder alone does not do. What it decides is on the disk
-// before Open acts on it.
-type Start struct {
-	config Config
-	folder *folder
-
-	mu       sync.Mutex
-	standing standing
-	report   string // for what it waits
-}
-
 // The pauses between two rounds of questions, and between two log lines about them.
 const (
 	leastPause = 10 * time.Millisecond
 	mostPause  = 250 * time.Millisecond
-	quietFor   = time.Second // others that start a little later are no news
+	quietFor   = time.Second // a start of others that is a little later is not worth a line
 	reportEach = 5 * time.Second
 )
 
-// NewStart takes a node's folder, which is made if it does not exist, and looks at
-// it. Errors: as of Open; ErrCorrupt where the node is alone and its folder has
-// forgotten its term.
-func NewStart(config Config) (*Start, error) {
-	c, err := config.withDefaults()
-	if err != nil {
-		return nil, err
+// Answer says how this node is before its log is open.
+func (f *Folder) Answer() Answer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := Answer{
+		Phase: PhaseNew, Cluster: f.identity.Cluster, ID: f.identity.ID, Directory: f.identity.Directory, Founders: f.identity.Founders,
+		Seeded: f.identity.Seeded, RaftAddr: f.config.selfAddr(), Peers: f.config.PeerList, Heartbeat: f.config.Heartbeat,
 	}
-	s := &Start{config: c}
-	if s.folder, err = claim(c.Dir); err != nil {
-		return nil, err
-	}
-	if err := s.look(); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
-}
-
-// look finds out how the folder stands.
-func (s *Start) look() (err error) {
-	if s.standing, err = s.folder.look(s.config.ID); err != nil {
-		return err
-	}
-	if s.config.Used && (s.standing.phase == PhaseNew || s.standing.phase == PhaseBegun) {
-		s.standing.phase, s.standing.why = PhaseLost, fmt.Sprintf("%s is empty, though this coordinator had a log", s.config.Dir)
-	}
-	switch s.standing.phase {
-	case PhaseLost:
-		if !s.config.replicated() {
-			return s.standing.alone(s.config.Dir)
-		}
-		return s.folder.lose(s.standing.why)
-	case PhaseNew:
-		return s.write("new", func() error { return s.folder.keepMark(s.config.ID, &s.standing) })
-	}
-	return nil
-}
-
-// write runs a step that writes; a fault of tests stands for a crash before it.
-func (s *Start) write(step string, f func() error) error {
-	if err := s.config.fails(step); err != nil {
-		return err
-	}
-	return f()
-}
-
-// Close releases the folder, for Open or for good.
-func (s *Start) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.folder == nil {
-		return nil
-	}
-	err := s.folder.close()
-	s.folder = nil
-	return err
-}
-
-// Answer says how this node is.
-func (s *Start) Answer() Answer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := Answer{Phase: s.standing.phase}
-	switch a.Phase {
-	case PhaseNew:
-		a.Mark = s.standing.mark
-	case PhaseBegun:
-		a.Founders = s.standing.founders
+	switch {
+	case f.adopting:
+		a.Phase, a.Cluster = PhaseOpening, ""
+	case f.identity.settled():
+		a.Phase = PhaseOpening
+	case a.Cluster == "":
+		a.Cluster = f.config.Cluster
 	}
 	return a
 }
 
 // Waits says what the node waits for, or nothing.
-func (s *Start) Waits() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.report
+func (f *Folder) Waits() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.waits
 }
 
-// Decide returns once it is on the disk how the node begins: a new cluster, or from
-// which term on it obeys leaders, or that it has all it needs. It asks the others by
-// Config.Ask until that is clear or ctx is done.
-func (s *Start) Decide(ctx context.Context) error {
-	phase := s.Answer().Phase
-	if phase == PhaseNew && (s.config.Join || len(s.config.Peers) <= 1) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.standing.phase = PhaseOpening // which begins at once, or waits to be added
+// Decide returns once it is on the disk how the node begins: alone, with its peers, or as
+// one that a leader adds. It asks the others by Config.Ask until that is clear or ctx is done.
+func (f *Folder) Decide(ctx context.Context) error {
+	if i := f.Identity(); i.settled() {
 		return nil
 	}
-	if phase != PhaseNew && phase != PhaseLost {
-		return nil
-	}
-	ids := make(map[string]bool)
-	for _, p := range s.config.Peers {
-		ids[p.ID] = true
+	c := &f.config
+	self := f.Answer()
+	if !c.replicated() {
+		if self.Cluster != "" && !self.Seeded {
+			return fmt.Errorf("store: folder %s: %w: it is empty, though this coordinator is of cluster %s; %s", f.path, ErrCorrupt, self.Cluster, aloneRemedy)
+		}
+		d := found(&self, nil, nil, self.Cluster)
+		return f.Begin(d.cluster, d.founders)
 	}
 	began, told, wait := time.Now(), time.Time{}, leastPause
 	for {
-		replies := s.ask(ctx, ids)
+		replies := f.ask(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		done, err := s.judge(replies, time.Since(began) < s.config.Heartbeat)
-		if done || err != nil {
+		d := decide(&self, replies)
+		if done, err := f.settle(ctx, &d); done || err != nil {
 			return err
-		}
-		for _, r := range replies { // those who became members later
-			for _, id := range r.Voters {
-				ids[id] = true
-			}
 		}
 		if time.Since(began) >= quietFor && time.Since(told) >= reportEach {
 			told = time.Now()
-			s.config.Logger.Warn(s.Waits())
+			c.Logger.Warn(f.Waits())
 		}
-		if s.Answer().Phase == phase {
-			pause(ctx, wait)
-			wait = min(2*wait, mostPause)
-		}
-		phase = s.Answer().Phase
+		pause(ctx, wait)
+		wait = min(2*wait, mostPause)
 	}
 }
 
-// ask asks other nodes at once.
-func (s *Start) ask(ctx context.Context, ids map[string]bool) map[string]reply {
-	ctx, cancel := context.WithTimeout(ctx, s.config.patience())
+// aloneRemedy says what helps a coordinator whose folder does not prove what it has done, and
+// that has nobody to fetch it from.
+const aloneRemedy = "alone this coordinator cannot fetch what it remembered: restore a backup, or empty its whole folder to begin again"
+
+// ask asks the other peers at once.
+func (f *Folder) ask(ctx context.Context) map[string]reply {
+	ctx, cancel := context.WithTimeout(ctx, f.config.patience())
 	defer cancel()
-	list := slices.DeleteFunc(sorted(ids), func(id string) bool { return id == s.config.ID })
-	replies, answers := make(map[string]reply), make([]reply, len(list))
+	var list []string
+	for _, p := range f.config.Peers {
+		if p.ID != f.config.ID {
+			list = append(list, p.ID)
+		}
+	}
+	answers := make([]reply, len(list))
 	var asking sync.WaitGroup
 	for i, id := range list {
-		asking.Go(func() { answers[i].Answer, answers[i].err = s.config.Ask(ctx, id) })
+		asking.Go(func() { answers[i].Answer, answers[i].err = f.config.Ask(ctx, id) })
 	}
 	asking.Wait()
+	replies := make(map[string]reply)
 	for i, id := range list {
 		replies[id] = answers[i]
 	}
 	return replies
 }
 
-// judge acts on what the others say, and reports whether it is clear now how to
-// begin. It is early while others that start at the same time may not answer yet:
-// those that a cluster begins without have to fetch its log first.
-func (s *Start) judge(replies map[string]reply, early bool) (done bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var v verdict
-	if s.standing.phase == PhaseNew {
-		v = decideNew(s.config.ID, s.standing.mark, replies)
-	} else {
-		v = decideLost(s.config.ID, replies)
-	}
+// settle acts on a decision and reports whether the node is settled.
+func (f *Folder) settle(ctx context.Context, d *decision) (done bool, err error) {
+	log := f.config.Logger
 	switch {
-	case v.lost != "":
-		s.config.Logger.Info("the cluster has begun without this folder; what the others have is fetched before this coordinator votes", "reason", v.lost)
-		s.standing = standing{phase: PhaseLost, why: v.lost}
-		return false, s.write("lost", func() error { return s.folder.lose(v.lost) })
-	case v.founders != nil && !(early && len(v.waits) > 0):
-		if err := s.write("begun", func() error { return s.folder.keepBegun(s.config.ID, v.founders) }); err != nil {
-			return false, err
-		}
-		s.standing.phase, s.standing.founders = PhaseBegun, maps.Clone(v.founders)
-		s.config.Logger.Info("a new cluster begins", "with", sorted(v.founders))
-	case s.standing.phase == PhaseLost && len(v.waits) == 0:
-		if err := s.write("term", func() error { return s.folder.keepTerm(s.config.ID, v.term) }); err != nil {
-			return false, err
-		}
-		s.standing.phase = PhaseOpening
-		s.config.Logger.Info("every other voter has told its term; this coordinator obeys leaders of that or a later one", "term", v.term)
-	default:
-		s.report = s.describe(v.waits)
+	case d.cluster == "":
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.waits = f.describe(d.waits)
+		return false, nil
+	case len(d.founders) == 0:
+		log.Info("this coordinator belongs to a cluster that runs; the leader adds it, and it votes once it has caught up", "cluster", d.cluster)
+		return true, f.Join(d.cluster)
+	case d.from != "" && !f.confirmed(ctx, d):
 		return false, nil
 	}
-	s.report = ""
-	return true, nil
+	log.Info("a new cluster begins", "cluster", d.cluster, "with", serverIDs(d.founders))
+	return true, f.Begin(d.cluster, d.founders)
+}
+
+// confirmed asks the coordinator that decided once more, now that this node tells nobody that
+// it is new. If it was emptied meanwhile it may have begun another cluster with this node.
+func (f *Folder) confirmed(ctx context.Context, d *decision) bool {
+	f.mu.Lock()
+	f.adopting = true
+	f.mu.Unlock()
+	again, err := f.config.Ask(ctx, d.from)
+	same := err == nil && again.Cluster == d.cluster && slices.Equal(again.Founders, d.founders)
+	if !same {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.adopting = false
+	}
+	return same
 }
 
 // describe says what the node waits for, and what to do.
-func (s *Start) describe(waits []string) string {
+func (f *Folder) describe(waits []string) string {
 	text := strings.Join(waits, "; ")
-	if s.standing.phase == PhaseLost {
-		return fmt.Sprintf("this coordinator has lost what it remembered (%s); before it takes part again, every other voter must tell its term: %s; start those, or remove one that is gone for good: coppice cluster remove ID",
-			s.standing.why, text)
-	}
-	n := len(s.config.Peers)
-	return fmt.Sprintf("the folder is new; a cluster begins once %d of %d coordinators answer that theirs are new: %s; start the others, with the same --peers", majority(n), n, text)
+	return fmt.Sprintf("the folder is new; a cluster begins once all %d coordinators answer, each with a new folder and the same --peers: %s", len(f.config.Peers), text)
 }
 
 // pause waits, or until ctx is done.

@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
-// listed is a cluster of a, b and c, on ports that are free, of which none runs.
+// listed is a cluster of a, b and c, on ports that are free, none of which runs.
 func listed(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), nodes: make(map[string]*Store)}
@@ -23,71 +25,76 @@ func listed(t *testing.T) *cluster {
 	return c
 }
 
-// launch starts a node that may have to wait for others; the channel has it once it
-// runs, and is closed where it could not start.
-func (c *cluster) launch(id string) <-chan *Store {
+// launched is a node that starts in the background.
+type launched struct {
+	id     string
+	node   *Store
+	err    error
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// launch starts a node that may have to wait for others. A fault may end it.
+func (c *cluster) launch(id string, fault func(step string) error) *launched {
 	c.t.Helper()
 	config := c.config(id, nil)
-	s := c.look(config)
-	done, ended := make(chan *Store, 1), make(chan struct{})
-	var node *Store
-	ctx, cancel := context.WithCancel(context.Background())
+	config.fault = fault
+	l := &launched{id: id, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(testkit.Context(c.t))
+	l.cancel = cancel
+	f, err := Claim(config)
+	if err != nil {
+		l.err = err
+		close(l.done)
+		return l
+	}
+	c.answers(id, f.Answer)
 	go func() {
-		defer close(ended)
-		defer close(done)
-		if err := c.decide(ctx, s); err != nil {
-			if ctx.Err() == nil {
-				c.t.Errorf("%s: %v", id, err)
-			}
+		defer close(l.done)
+		if l.err = f.Decide(ctx); l.err != nil {
+			c.answers(id, nil)
+			l.err = errors.Join(l.err, f.Close())
 			return
 		}
-		var err error
-		if node, err = Open(config); err != nil {
-			c.t.Errorf("%s: %v", id, err)
+		if l.node, l.err = Open(config, f); l.err != nil {
+			c.answers(id, nil)
 			return
 		}
-		c.answers(id, node.Answer)
-		done <- node
+		c.answers(id, l.node.Answer)
 	}()
-	c.t.Cleanup(func() {
-		cancel()
-		<-ended
-		if node != nil {
-			_ = node.Close() // again, perhaps
-		}
-	})
-	return done
+	return l
+}
+
+// await waits for a node that was launched.
+func (c *cluster) await(l *launched) {
+	c.t.Helper()
+	<-l.done
+	if l.err != nil {
+		c.t.Fatalf("%s: %v", l.id, l.err)
+	}
+	c.nodes[l.id] = l.node
+}
+
+// stop ends a node that was launched, however far it is.
+func (c *cluster) stop(l *launched) {
+	l.cancel()
+	<-l.done
+	if l.node != nil {
+		c.nodes[l.id] = l.node
+		c.kill(l.id)
+	}
 }
 
 // all starts nodes that wait for each other.
 func (c *cluster) all(ids ...string) {
 	c.t.Helper()
-	var done []<-chan *Store
+	var list []*launched
 	for _, id := range ids {
-		done = append(done, c.launch(id))
+		list = append(list, c.launch(id, nil))
 	}
-	for i, id := range ids {
-		c.await(id, done[i])
+	for _, l := range list {
+		c.await(l)
 	}
-}
-
-// await waits for a node that was launched.
-func (c *cluster) await(id string, done <-chan *Store) {
-	c.t.Helper()
-	node := <-done
-	if node == nil {
-		c.t.Fatalf("%s did not start", id)
-	}
-	c.nodes[id] = node
-}
-
-// phase is what a node says of itself; empty: nothing.
-func (c *cluster) phase(id string) Phase {
-	a, err := c.ask(context.Background(), id)
-	if err != nil {
-		return ""
-	}
-	return a.Phase
 }
 
 // forgets are ways in which a node's folder loses what it had.
@@ -105,7 +112,7 @@ var forgets = map[string]func(t *testing.T, dir string){
 		remove(t, filepath.Join(dir, logName), filepath.Join(dir, ackedName), filepath.Join(dir, snapshotsName))
 	},
 	"all but the votes": func(t *testing.T, dir string) {
-		remove(t, filepath.Join(dir, logName), filepath.Join(dir, ackedName), filepath.Join(dir, snapshotsName), filepath.Join(dir, formatName), filepath.Join(dir, begunName))
+		remove(t, filepath.Join(dir, logName), filepath.Join(dir, ackedName), filepath.Join(dir, snapshotsName), filepath.Join(dir, formatName), filepath.Join(dir, formatCopy))
 	},
 }
 
@@ -119,7 +126,7 @@ func remove(t *testing.T, paths ...string) {
 }
 
 // A node that forgets what it had, while another lags behind, elects nobody who
-// lacks what was acknowledged.
+// lacks what was acknowledged: it is another server.
 func TestForgottenFolderDoesNotVote(t *testing.T) {
 	t.Parallel()
 	for name, forget := range forgets {
@@ -133,28 +140,30 @@ func TestForgottenFolderDoesNotVote(t *testing.T) {
 			c.wait(last)
 			leader := c.leader()
 			a, b := leader.config.ID, c.followers(leader)[0].config.ID
+			was := c.nodes[b].self
 			c.kill(a)
 			c.kill(b)
-			forget(t, filepath.Join(c.dir, b))
-			began := c.launch(b)
 			s := c.start(late, nil)
+			forget(t, filepath.Join(c.dir, b))
+			if again := c.start(b, nil); again.self == was {
+				t.Fatal("it has the identity of the folder that it lost")
+			}
 			deadline := time.Now().Add(4 * s.config.election())
 			testkit.Until(t, "time for an election", func() bool {
-				if s.IsLeader() {
+				if s.IsLeader() || c.nodes[b].IsLeader() {
 					t.Fatal("a leader was elected that lacks what was acknowledged")
 				}
 				return time.Now().After(deadline)
 			})
 			c.start(a, nil)
-			c.await(b, began)
-			testkit.Until(t, "the node that forgot to vote again", func() bool { return c.phase(b) == PhaseMember })
+			c.whole()
 			c.wait(c.propose(memberEntry(2)))
 			checkMembers(t, c.leader().State(), 3)
 		})
 	}
 }
 
-// Where two of three have forgotten, a majority of the disks is lost: nobody is
+// If two of three have forgotten, a majority of the disks is lost: nobody is
 // elected, and the third keeps what it has.
 func TestTwoOfThreeForget(t *testing.T) {
 	t.Parallel()
@@ -167,173 +176,276 @@ func TestTwoOfThreeForget(t *testing.T) {
 	}
 	for _, p := range c.peers {
 		if p.ID != up.config.ID {
-			c.launch(p.ID)
+			c.start(p.ID, nil)
 		}
 	}
-	testkit.Until(t, "both to know that they have lost their logs", func() bool {
-		n := 0
-		for _, p := range c.peers {
-			if c.phase(p.ID) == PhaseLost {
-				n++
+	deadline := time.Now().Add(6 * up.config.election())
+	testkit.Until(t, "time for an election", func() bool {
+		for id, s := range c.nodes {
+			if id != up.config.ID && s.Answer().Phase != PhaseJoining {
+				t.Fatalf("%s is %s", id, s.Answer().Phase)
 			}
 		}
-		return n == 2
+		return time.Now().After(deadline)
 	})
-	deadline := time.Now().Add(4 * up.config.election())
-	testkit.Until(t, "time for an election", func() bool { return time.Now().After(deadline) })
-	if up.IsLeader() || c.phase(up.config.ID) != PhaseMember {
-		t.Errorf("the node that is left leads, or is %s", c.phase(up.config.ID))
+	for id, s := range c.nodes {
+		if s.IsLeader() {
+			t.Errorf("%s leads", id)
+		}
 	}
 	checkMembers(t, up.State(), 1)
 }
 
-// A first start with one node missing begins; the node that comes later has
-// everything, and votes. With two missing it waits, and says for what.
+// The folders of all nodes are replaced in turn, and nothing is lost.
+func TestEachFolderInTurn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	for i, p := range c.peers {
+		c.wait(c.propose(memberEntry(i)))
+		c.kill(p.ID)
+		remove(t, filepath.Join(c.dir, p.ID))
+		c.start(p.ID, nil)
+		c.whole()
+	}
+	c.wait(c.propose(memberEntry(3)))
+	for _, s := range c.nodes {
+		checkMembers(t, s.State(), 4)
+	}
+}
+
+// A cluster begins once all of its peers are there, and a node that waits says for what.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	c := listed(t)
-	s := c.look(c.config("a", nil))
+	a, b := c.launch("a", nil), c.launch("b", nil)
+	testkit.Until(t, "a to say what it waits for", func() bool {
+		f, err := c.ask(context.Background(), "a")
+		return err == nil && f.Phase == PhaseNew
+	})
+	f := c.claim(c.config("c", nil))
 	ctx, cancel := context.WithTimeout(testkit.Context(t), 50*time.Millisecond)
 	defer cancel()
-	if err := c.decide(ctx, s); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("alone: %v", err)
+	f.config.PeerList = "another"
+	if err := f.Decide(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with another list: %v", err)
 	}
-	for _, want := range []string{"2 of 3", "b does not answer", "c does not answer"} {
-		if !strings.Contains(s.Waits(), want) {
-			t.Errorf("%q lacks %q", s.Waits(), want)
+	for _, want := range []string{"all 3 coordinators", "a has --peers the same, this coordinator has another"} {
+		if !strings.Contains(f.Waits(), want) {
+			t.Errorf("%q lacks %q", f.Waits(), want)
 		}
 	}
-	c.all("a", "b")
-	testkit.Until(t, "two nodes with a log", func() bool { return c.phase("a") == PhaseMember && c.phase("b") == PhaseMember })
-	c.all("c")
-	testkit.Until(t, "the third to vote", func() bool { return c.phase("c") == PhaseMember })
+	c.answers("c", nil)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	third := c.launch("c", nil)
+	for _, l := range []*launched{a, b, third} {
+		c.await(l)
+	}
+	c.whole()
+	ids := make(map[string]bool)
+	for _, s := range c.nodes {
+		ids[s.folder.Identity().Cluster] = true
+	}
+	if len(ids) != 1 {
+		t.Errorf("clusters %v", ids)
+	}
 }
 
 // errCrash stands for the end of a process.
 var errCrash = errors.New("crash")
 
-// A crash at any step of a first start leaves a folder that starts right, also where
-// the third node never comes.
+// startSteps are those of a first start that touch the disk, in order.
+var startSteps = []string{"identity", "identity-copy", "votes", "settle", "settle-copy", "vote", "append"}
+
+// A node is killed at any step of a first start, and then the folder of any node is lost as
+// well. The cluster begins all the same, and has what was acknowledged.
 func TestFirstStartCutShort(t *testing.T) {
 	t.Parallel()
-	for _, step := range []string{"new", "begun", "votes", "format", "append", "old"} {
-		for _, others := range [][]string{{"b"}, {"b", "c"}} {
-			t.Run(step+" with "+strings.Join(others, ""), func(t *testing.T) {
-				t.Parallel()
-				c := listed(t)
-				var rest []<-chan *Store
-				for _, id := range others {
-					rest = append(rest, c.launch(id))
-				}
-				config := c.config("a", nil)
-				config.fault = func(op string) error {
-					if op == step {
-						return errCrash
-					}
-					return nil
-				}
-				if err := c.crash(config); err == nil || !strings.Contains(err.Error(), errCrash.Error()) {
-					t.Fatalf("%v", err)
-				}
-				c.all("a")
-				for i, id := range others {
-					c.await(id, rest[i])
-				}
-				testkit.Until(t, "all to vote", func() bool {
-					for _, id := range append(others, "a") {
-						if c.phase(id) != PhaseMember {
-							return false
-						}
-					}
-					return true
+	for _, step := range startSteps {
+		for _, victim := range []string{"a", "b", "c"} {
+			for _, wiped := range []string{"", "a", "b", "c"} {
+				t.Run(fmt.Sprintf("%s of %s, wiped %s", step, victim, wiped), func(t *testing.T) {
+					t.Parallel()
+					firstStartCutShort(t, step, victim, wiped)
 				})
-			})
+			}
 		}
 	}
 }
 
-// crash starts a node until its fault ends it.
-func (c *cluster) crash(config Config) error {
-	s, err := NewStart(config)
-	if err != nil {
-		return err
-	}
-	c.answers(config.ID, s.Answer)
-	defer c.answers(config.ID, nil)
-	if err := c.decide(testkit.Context(c.t), s); err != nil {
-		return err
-	}
-	n, err := Open(config)
-	if err == nil {
-		err = n.Close()
-	}
-	return err
-}
-
-// A node that has begun and that nobody has reached since is not new: with one that
-// was emptied it does not begin again what the third has gone on with.
-func TestBegunIsNotNew(t *testing.T) {
-	t.Parallel()
+func firstStartCutShort(t *testing.T, step, victim, wiped string) {
 	c := listed(t)
-	c.decideAll()
-	c.answers("a", nil) // it has decided, and is down
-	for _, p := range c.peers[1:] {
-		c.open(c.config(p.ID, nil))
-	}
-	c.wait(c.propose(memberEntry(0)))
-	c.kill("b")
-	c.kill("c")
-	remove(t, filepath.Join(c.dir, "b"))
-	a, began := c.start("a", nil), c.launch("b")
-	deadline := time.Now().Add(4 * a.config.election())
-	testkit.Until(t, "time for an election", func() bool {
-		if a.IsLeader() || c.phase("b") != PhaseNew {
-			t.Fatalf("a begins anew with b, which is %s", c.phase("b"))
-		}
-		return time.Now().After(deadline)
-	})
-	c.start("c", nil)
-	c.await("b", began)
-	testkit.Until(t, "b to vote again", func() bool { return c.phase("b") == PhaseMember })
-	c.wait(c.propose(memberEntry(1)))
-	checkMembers(t, c.leader().State(), 2)
-}
-
-// A crash while a node that forgot finds its term does not make it new.
-func TestForgottenIsRemembered(t *testing.T) {
-	t.Parallel()
-	for _, step := range []string{"lost", "term", "format"} {
-		t.Run(step, func(t *testing.T) {
-			t.Parallel()
-			c := newCluster(t, 3, nil)
-			c.wait(c.propose(memberEntry(0)))
-			id := c.followers(c.leader())[0].config.ID
-			c.kill(id)
-			remove(t, filepath.Join(c.dir, id))
-			config := c.config(id, nil)
-			config.fault = func(op string) error {
+	nodes := make(map[string]*launched)
+	for _, p := range c.peers {
+		var fault func(string) error
+		if p.ID == victim {
+			fault = func(op string) error {
 				if op == step {
 					return errCrash
 				}
 				return nil
 			}
-			if err := c.crash(config); !errors.Is(err, errCrash) {
-				t.Fatalf("%v", err)
-			}
-			if step != "lost" {
-				f, err := claim(config.Dir)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := f.look(id)
-				if err = errors.Join(err, f.close()); err != nil || s.phase == PhaseNew || s.phase == PhaseBegun {
-					t.Errorf("the folder is %s, %v", s.phase, err)
-				}
-			}
-			s := c.start(id, nil)
-			c.wait(c.propose(memberEntry(1)))
-			testkit.Until(t, "end of trouble", func() bool { return s.Trouble() == nil })
-			checkMembers(t, s.State(), 2)
-		})
+		}
+		nodes[p.ID] = c.launch(p.ID, fault)
 	}
+	<-nodes[victim].done
+	if err := nodes[victim].err; err == nil || !strings.Contains(err.Error(), errCrash.Error()) {
+		t.Fatalf("%s at %s: %v", victim, step, err)
+	}
+	acknowledged := 0
+	others := slices.DeleteFunc([]string{"a", "b", "c"}, func(id string) bool { return id == victim })
+	deadline := time.Now().Add(2 * time.Second)
+	testkit.Until(t, "the others to begin, or to wait", func() bool {
+		for _, id := range others {
+			select {
+			case <-nodes[id].done:
+			default:
+				return time.Now().After(deadline) || c.waits(id)
+			}
+		}
+		return true
+	})
+	running := true
+	for _, id := range others {
+		select {
+		case <-nodes[id].done:
+			c.await(nodes[id])
+		default:
+			running = false
+		}
+	}
+	if running {
+		c.wait(c.propose(memberEntry(0)))
+		acknowledged = 1
+	}
+	if wiped != "" {
+		if wiped != victim {
+			c.stop(nodes[wiped])
+		}
+		remove(t, filepath.Join(c.dir, wiped))
+	}
+	var again []*launched
+	for _, id := range []string{"a", "b", "c"} {
+		if id == victim || id == wiped {
+			again = append(again, c.launch(id, nil))
+		}
+	}
+	for _, l := range again {
+		c.await(l)
+	}
+	for _, id := range others {
+		if c.nodes[id] == nil {
+			c.await(nodes[id])
+		}
+	}
+	c.whole()
+	c.wait(c.propose(memberEntry(acknowledged)))
+	for _, s := range c.nodes {
+		checkMembers(t, s.State(), acknowledged+1)
+	}
+}
+
+// waits reports whether a node that starts says that it waits.
+func (c *cluster) waits(id string) bool {
+	a, err := c.ask(context.Background(), id)
+	return err == nil && a.Phase == PhaseNew && a.Cluster == ""
+}
+
+// A node that has begun and that nobody has reached since does not begin again with one that
+// was emptied what the third has gone on with.
+func TestBegunIsNotNew(t *testing.T) {
+	t.Parallel()
+	c := listed(t)
+	c.all("a", "b", "c")
+	c.kill("a")
+	c.wait(c.propose(memberEntry(0)))
+	c.kill("b")
+	c.kill("c")
+	remove(t, filepath.Join(c.dir, "b"))
+	a := c.start("a", nil)
+	b := c.start("b", nil)
+	deadline := time.Now().Add(4 * a.config.election())
+	testkit.Until(t, "time for an election", func() bool {
+		if a.IsLeader() || b.Answer().Phase != PhaseJoining {
+			t.Fatalf("a begins anew with b, which is %s", b.Answer().Phase)
+		}
+		return time.Now().After(deadline)
+	})
+	c.start("c", nil)
+	c.whole()
+	c.wait(c.propose(memberEntry(1)))
+	checkMembers(t, c.leader().State(), 2)
+}
+
+// A node that is emptied between two answers is not taken for what it was: b, which is about
+// to begin as a said, asks a once more.
+func TestEmptiedWhileOthersBegin(t *testing.T) {
+	t.Parallel()
+	c := listed(t)
+	b := c.claim(c.config("b", nil))
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	old := Answer{Phase: PhaseOpening, ID: "a", Cluster: "x", Founders: []Server{{"a", "1", "a:1"}, {"b", b.Identity().Directory, "b:1"}, {"c", "3", "c:1"}}}
+	asked := 0
+	c.answers("a", func() Answer {
+		if asked++; asked == 1 {
+			return old
+		}
+		if own := b.Answer(); asked == 2 && own.Phase == PhaseNew {
+			t.Error("b says that it is new while it is about to begin")
+		}
+		return Answer{Phase: PhaseNew, ID: "a", Directory: "2", Peers: "the same", Heartbeat: b.config.Heartbeat}
+	})
+	ctx, cancel := context.WithTimeout(testkit.Context(t), 100*time.Millisecond)
+	defer cancel()
+	if err := b.Decide(ctx); !errors.Is(err, context.DeadlineExceeded) || b.settled() || asked < 2 {
+		t.Errorf("%v, settled %v after %d questions", err, b.settled(), asked)
+	}
+}
+
+// Nodes that were restored from two backups do not begin a cluster together.
+func TestMixedRestore(t *testing.T) {
+	t.Parallel()
+	c := listed(t)
+	for id, cluster := range map[string]string{"a": "monday", "b": "monday", "c": "tuesday"} {
+		if err := Seed(c.config(id, nil), cluster, restoredState(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var waits []string
+	folders := make(map[string]*Folder)
+	for _, p := range c.peers {
+		folders[p.ID] = c.claim(c.config(p.ID, nil))
+	}
+	for _, p := range c.peers {
+		ctx, cancel := context.WithTimeout(testkit.Context(t), 100*time.Millisecond)
+		if err := folders[p.ID].Decide(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", p.ID, err)
+		}
+		cancel()
+		waits = append(waits, folders[p.ID].Waits())
+	}
+	for i, want := range []string{"c is of cluster tuesday, not of cluster monday", "c is of cluster tuesday", "a is of cluster monday, not of cluster tuesday"} {
+		if !strings.Contains(waits[i], want) || !strings.Contains(waits[i], "the same backup") {
+			t.Errorf("%s: %q lacks %q", c.peers[i].ID, waits[i], want)
+		}
+	}
+	for id, f := range folders {
+		c.answers(id, nil)
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	remove(t, filepath.Join(c.dir, "c"))
+	if err := Seed(c.config("c", nil), "monday", restoredState(t)); err != nil {
+		t.Fatal(err)
+	}
+	c.all("a", "b", "c")
+	c.whole()
+	c.wait(c.propose(memberEntry(5)))
+	checkMembers(t, c.leader().State(), 6)
 }

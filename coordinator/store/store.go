@@ -17,7 +17,8 @@ type Store struct {
 	config Config
 	fsm    *fsm
 	stream *stream
-	folder *folder
+	folder *Folder
+	self   Server // this node, without an address
 
 	life       atomic.Pointer[node] // the present one
 	restarting sync.Mutex           // held while another begins, and by release
@@ -78,7 +79,7 @@ func (s *Store) Wait(ctx context.Context, index uint64) (*state.State, error) {
 }
 
 // Addr returns the address that peers reach this node at.
-func (s *Store) Addr() string { return string(s.stream.advert) }
+func (s *Store) Addr() string { return parseServer("", raft.ServerAddress(s.stream.advert)).RaftAddr }
 
 // Down is closed when the node has stopped: by Close, or because the log has an
 // entry that this version does not know. Err says which.

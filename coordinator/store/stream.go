@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +23,9 @@ type stream struct {
 	ctx      context.Context // done once closed
 	cancel   context.CancelFunc
 	work     sync.WaitGroup // accept
+
+	self       party // of this end of each connection
+	mismatches mismatches
 }
 
 // advert is an address as text, which may name a host.
@@ -29,8 +34,8 @@ type advert string
 func (a advert) Network() string { return "tcp" }
 func (a advert) String() string  { return string(a) }
 
-// listen opens the configured address.
-func listen(c *Config) (*stream, error) {
+// listen opens the configured address of a node.
+func listen(c *Config, i Identity) (*stream, error) {
 	l := c.Listener
 	if l == nil {
 		var err error
@@ -38,12 +43,14 @@ func listen(c *Config) (*stream, error) {
 			return nil, fmt.Errorf("store: Raft's address: %w", err)
 		}
 	}
-	s := &stream{listener: l, advert: advert(l.Addr().String()), accepted: make(chan net.Conn), patience: c.patience()}
-	for _, p := range c.Peers {
-		if p.ID == c.ID {
-			s.advert = advert(p.RaftAddr)
-		}
+	self := i.server()
+	self.RaftAddr = l.Addr().String()
+	if len(c.Peers) > 0 {
+		self.RaftAddr = c.selfAddr()
 	}
+	s := &stream{listener: l, advert: advert(self.address()), accepted: make(chan net.Conn), patience: c.patience()}
+	s.self = party{i.Cluster, string(self.raftID())}
+	s.mismatches.log = c.Logger
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.work.Go(s.accept)
 	return s, nil
@@ -100,15 +107,22 @@ func (s *stream) session() *session {
 	return t
 }
 
-// Dial implements raft.StreamLayer.
+// Dial implements raft.StreamLayer. The address names the server that must answer there.
 func (t *session) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	to, at, ok := strings.Cut(string(addr), "@")
+	if !ok {
+		return nil, fmt.Errorf("store: the address %q names no server", addr)
+	}
 	d := net.Dialer{Timeout: timeout}
-	c, err := d.DialContext(t.ctx, "tcp", string(addr))
+	c, err := d.DialContext(t.ctx, "tcp", at)
 	if err != nil {
 		return nil, err
 	}
+	if _, err := c.Write(encodeGreeting(t.stream.self, to)); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	t.dials.Add(1)
-	return t.add(&guard{Conn: c})
+	return t.add(&guard{Conn: &greeted{Conn: c, self: t.stream.self, to: to, strange: t.stream.mismatches.answered}})
 }
 
 // Accept implements net.Listener.
@@ -120,7 +134,8 @@ func (t *session) Accept() (net.Conn, error) {
 	}
 	select {
 	case c := <-t.stream.accepted:
-		return t.add(&guard{Conn: c, requests: true, patience: t.stream.patience})
+		g := &greeted{Conn: c, self: t.stream.self, within: t.stream.patience, strange: t.stream.mismatches.dialled}
+		return t.add(&guard{Conn: g, requests: true, patience: t.stream.patience})
 	case <-t.ctx.Done():
 		return nil, net.ErrClosed
 	}

@@ -37,19 +37,15 @@ func withheld(err error) bool {
 // and votes on, but stands for no election until the log is open again.
 func (s *Store) writeFailed(err error) {
 	if n := s.life.Load(); n != nil {
-		n.gate.cannot.Store(true)
+		n.gate.notWritable.Store(true)
 	}
 	s.trouble.Store(&err)
 	s.config.Logger.Error("the log cannot be written; it is opened again once that is possible", "error", err)
 }
 
-// Trouble returns why this node can neither lead nor vote just now, or not take
-// snapshots: a disk that is full, a log that is being fetched anew. It is nil when
-// all is well.
+// Trouble returns why this node cannot lead just now: its disk is full, or its log cannot be
+// written. It is nil if all is well.
 func (s *Store) Trouble() error {
-	if n := s.life.Load(); n != nil && n.gate.recovering() {
-		return errors.New("this coordinator has lost a part of what it remembered, fetches it from the others and does not vote meanwhile")
-	}
 	if e := s.trouble.Load(); e != nil {
 		return *e
 	}
@@ -68,9 +64,6 @@ func (s *Store) Unsaved() error {
 // tend looks after what does not mend itself. It is called every DiskProbe.
 func (s *Store) tend() {
 	n := s.life.Load()
-	if n.gate.recovering() {
-		s.caughtUp(n)
-	}
 	if s.handoverHangs(time.Now()) {
 		s.mend(errHangs)
 		return

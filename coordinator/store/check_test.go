@@ -141,7 +141,14 @@ func TestCorruptAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(c.config("a", l))
+			config := c.config("a", l)
+			var s *Store
+			f, err := Claim(config)
+			if err != nil {
+				l.Close()
+			} else {
+				s, err = Open(config, f)
+			}
 			if d.mends {
 				if err != nil {
 					t.Fatal(err)
@@ -179,74 +186,14 @@ func TestCorruptWithReplicas(t *testing.T) {
 			c.kill(id)
 			d.change(t, filepath.Join(c.dir, id))
 			s := c.start(id, nil)
+			c.whole()
 			c.wait(c.propose(memberEntry(n)))
-			testkit.Until(t, "end of trouble", func() bool { return s.Trouble() == nil })
 			checkMembers(t, s.State(), n+1)
-			if _, err := os.Stat(s.folder.recover()); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("RECOVER is left: %v", err)
-			}
 			testkit.Until(t, "office for it", func() bool { return c.leader().HandOver(testkit.Context(t), id) == nil && s.IsLeader() })
 			c.propose(memberEntry(n + 1))
 			checkMembers(t, s.State(), n+2)
 		})
 	}
-}
-
-// A node that lost its log has lost what it acknowledged: its vote may elect a
-// leader that lacks a committed entry. Here c never had the entry that a and b
-// acknowledged; then b loses its log and a is gone. No leader may come of b and c.
-func TestNoVoteWithoutTheLog(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, 3, nil)
-	c.wait(c.propose(memberEntry(0)))
-	leader := c.leader()
-	a, b := leader.config.ID, c.followers(leader)[0].config.ID
-	late := c.followers(leader)[1].config.ID
-	c.kill(late)
-	last := c.propose(memberEntry(1)) // on a and b only
-	c.wait(last)
-	if got := c.leader().config.ID; got != a && got != b {
-		t.Fatalf("%s leads", got)
-	}
-	c.kill(a)
-	c.kill(b)
-	rewriteFile(t, only(t, filepath.Join(c.dir, b), "log/*.wal"), flipIn(memberID(0)))
-	sb, sc := c.start(b, nil), c.start(late, nil)
-	testkit.Until(t, "votes to be refused", func() bool { return sb.life.Load().gate.refused.Load() >= 3 })
-	if sb.IsLeader() || sc.IsLeader() {
-		t.Fatal("a leader was elected by a node that lost what it had acknowledged")
-	}
-	c.start(a, nil)
-	c.wait(c.propose(memberEntry(2)))
-	for id, s := range c.nodes {
-		checkMembers(t, s.State(), 3)
-		testkit.Until(t, "end of trouble of "+id, func() bool { return s.Trouble() == nil })
-	}
-}
-
-// A crash in the middle of a recovery does not give the vote back.
-func TestRecoveryIsRemembered(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, 3, nil)
-	c.wait(c.propose(memberEntry(0)))
-	id := c.followers(c.leader())[0].config.ID
-	others := []string{c.leader().config.ID, c.followers(c.leader())[1].config.ID}
-	for _, id := range append(others, id) {
-		c.kill(id)
-	}
-	rewriteFile(t, only(t, filepath.Join(c.dir, id), "log/*.wal"), flipIn(memberID(0)))
-	for range 2 {
-		s := c.start(id, nil)
-		if s.Trouble() == nil {
-			t.Fatal("it votes")
-		}
-		c.kill(id)
-	}
-	c.start(others[0], nil)
-	c.start(others[1], nil)
-	s := c.start(id, nil)
-	c.wait(c.propose(memberEntry(1)))
-	testkit.Until(t, "end of trouble", func() bool { return s.Trouble() == nil })
 }
 
 // The votes of a node are not guessed: alone it does not start without them.
@@ -256,11 +203,7 @@ func TestLostVotesAlone(t *testing.T) {
 	c.propose(memberEntry(0))
 	c.kill("a")
 	path := loseVotes(t, filepath.Join(c.dir, "a"))
-	if _, err := NewStart(c.config("a", nil)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
-		t.Errorf("%v", err)
-	}
-	l := testkit.Listen(t)
-	if _, err := Open(c.config("a", l)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
+	if _, err := Claim(c.config("a", nil)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
 }
@@ -312,14 +255,14 @@ func TestCorruptSnapshots(t *testing.T) {
 				}
 				if nodes == 1 {
 					l := testkit.Listen(t)
-					if _, err := Open(c.config("a", l)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(test.file)) {
+					if _, err := Open(c.config("a", l), c.claim(c.config("a", nil))); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(test.file)) {
 						t.Errorf("alone: %v", err)
 					}
 					continue
 				}
 				s := c.start("a", nil)
+				c.whole()
 				c.wait(c.propose(bulkEntry(n)))
-				testkit.Until(t, "end of trouble", func() bool { return s.Trouble() == nil })
 				checkMembers(t, s.State(), n+1)
 			}
 		})
