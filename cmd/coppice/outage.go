@@ -119,7 +119,7 @@ const phaseMember = "member"
 // starts says how far a coordinator is that does not take part yet, or nothing.
 func (s *outSaid) starts() string {
 	switch s.Role {
-	case "", protocol.RoleLeader, protocol.RoleVoter, protocol.RoleNonvoter, "begun":
+	case "", protocol.RoleLeader, protocol.RoleVoter, protocol.RoleNonvoter:
 		return ""
 	}
 	return s.Role

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -90,7 +91,7 @@ func checkAdd(now *protocol.Members, r protocol.AddRequest) error {
 // identify asks the new coordinator who it is, and refuses one that cannot become
 // a member of this cluster.
 func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (protocol.Self, error) {
-	who, err := s.ask(ctx, r.HTTP)
+	who, err := s.askOpen(ctx, r.HTTP)
 	if err != nil {
 		return who, refused("no coordinator answers the leader at %s: %v; start it there first: coppice coordinator --id %s --dir DIR --join-cluster %s --address %s",
 			r.HTTP, err, r.ID, s.Self().HTTP, r.HTTP)
@@ -107,6 +108,26 @@ func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (protocol
 	}
 	return who, nil
 }
+
+// askOpen asks a coordinator that may just start, until its log is open, and for no longer than
+// Patience.
+func (s *Service) askOpen(ctx context.Context, http string) (who protocol.Self, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	for {
+		who, err = s.ask(ctx, http)
+		phase := store.Phase(who.Phase)
+		if err != nil || phase == store.PhaseJoining || phase == store.PhaseMember {
+			return who, err
+		}
+		if pause(ctx, openPause); ctx.Err() != nil {
+			return who, fmt.Errorf("it starts: %s", who.Problem)
+		}
+	}
+}
+
+// openPause is the time between two questions to a coordinator that starts.
+const openPause = 20 * time.Millisecond
 
 // suits compares what the new coordinator says of itself with this one.
 func (s *Service) suits(who *protocol.Self, r protocol.AddRequest) error {

@@ -136,25 +136,21 @@ var Bugs = []Bug{
 	{"a part folded in another's place", []Edit{
 		{"coordinator/dispatch/collect.go", "		c.parts[s.unit] = s.part\n", "		c.parts[(int(s.unit)+1)%len(c.parts)] = s.part\n"},
 	}, nil},
-	{"an empty folder that begins without asking", []Edit{
-		{"coordinator/store/decide.go", "	need := majority(len(replies) + 1)\n", "	need := 1 + 0*majority(len(replies))\n"},
-		{"coordinator/store/decide.go", "r.Phase == PhaseMember, r.Phase == PhaseRecovering, r.Phase == PhaseLost:", "r.Phase == \"never\":"},
+	{"an emptied folder that keeps its identity", []Edit{
+		{"coordinator/store/folder.go", "Directory: NewID()}, true", "Directory: \"0\"}, true"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
-	{"a log that is gone taken for a new one", []Edit{
-		{"coordinator/store/mend.go", "	if max(last, base) > 0 || s.folder.begins || waits || missing == nil {", "	if s.folder.begins = s.folder.begins || max(last, base) == 0 && !s.config.Join; last >= 0 || waits || missing == nil {"},
+	{"a log that is missing taken for a new one", []Edit{
+		{"coordinator/store/check.go", "	if max(last, base) > 0 || term == 0 || term == 1 && len(i.Founders) > 0 {", "	if max(last, base) > 0 || term <= 1 || len(i.Founders) > 0 {"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
-	{"a node that has begun counted as new", []Edit{
-		{"coordinator/store/decide.go", "		case r.Phase == PhaseNew && r.Mark != \"\":\n			founders[id] = r.Mark\n", "		case r.Phase == PhaseNew || r.Phase == PhaseBegun:\n			founders[id] = r.Mark + \"?\"\n"},
-	}, &Test{"./coordinator/store", "TestBegunIsNotNew"}},
-	{"a forgotten term that is guessed", []Edit{
-		{"coordinator/store/stable.go", "record: vote{term: term}}", "record: vote{term: min(term, 1)}}"},
-	}, &Test{"./coordinator/store", "TestStaleLeaderOfAForgottenTerm"}},
-	{"a recovery that ends before the leader's log is here", []Edit{
-		{"coordinator/store/mend.go", "	if !ok || last < n.goal.last || term != n.goal.term ||", "	if !ok || last < min(n.goal.last, 1) || term > n.goal.term ||"},
-	}, &Test{"./coordinator/store", "TestStaleLeaderOfAForgottenTerm"}},
-	{"the first entry offered at every start", []Edit{
-		{"coordinator/store/node.go", "	if s.folder.begins {\n", "	if !s.config.Join && !n.gate.recovering() {\n"},
-	}, &Test{"./coordinator", "TestReplacedAtTheSameAddress"}},
+	{"a cluster that begins without one of its peers", []Edit{
+		{"coordinator/store/decide.go", "			first = \"\"\n", "			continue\n"},
+	}, &Test{"./coordinator/store", "TestDecide"}},
+	{"a first start that is not confirmed", []Edit{
+		{"coordinator/store/start.go", "	case d.from != \"\" && !f.confirmed(ctx, d):", "	case d.from == \"nobody\":"},
+	}, &Test{"./coordinator/store", "TestEmptiedWhileOthersBegin"}},
+	{"a server of another cluster that is welcome", []Edit{
+		{"coordinator/store/handshake.go", "	welcome := found.cluster == g.self.cluster && to == g.self.server && found.server != g.self.server\n", "	welcome := len(to) > 0\n"},
+	}, &Test{"./coordinator/store", "TestGreetingIsBounded"}},
 	{"workers that stay with a leader that has lost the majority", []Edit{
 		{"worker/follow.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
 		{"coordinator/coordinator.go", "	tasks.Go(func() { n.keepClients(ctx) })\n", ""},

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+)
+
+// A node of another cluster at the address of a member gets nothing of Raft's and is told.
+func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.wait(c.propose(memberEntry(0)))
+	leader := c.leader()
+	out := c.followers(leader)[0]
+	at := out.member()
+	c.kill(at.ID)
+
+	other := &cluster{t: t, dir: t.TempDir(), nodes: make(map[string]*Store), peers: []Peer{{ID: at.ID, RaftAddr: at.RaftAddr}}}
+	t.Cleanup(other.closeAll)
+	l, err := net.Listen("tcp", at.RaftAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := other.start(at.ID, l)
+	testkit.Until(t, "the stranger to lead its own cluster", stranger.IsLeader)
+	term, last := stranger.Stats().Term, stranger.Stats().LastIndex
+	var told Member
+	for _, m := range leader.Members() {
+		if m.ID == at.ID {
+			told = m
+		}
+	}
+	testkit.Until(t, "the leader and the stranger to tell", func() bool { return leader.Stranger(told) != "" && len(stranger.Guests()) > 0 })
+	c.propose(memberEntry(1))
+	if text := leader.Stranger(told); !strings.Contains(text, stranger.folder.Identity().Cluster) || !strings.Contains(text, leader.folder.Identity().Cluster) {
+		t.Errorf("%q does not name both clusters", text)
+	}
+	if text := strings.Join(stranger.Guests(), ""); !strings.Contains(text, leader.folder.Identity().Cluster) {
+		t.Errorf("%q", text)
+	}
+	if _, replaced := leader.Replaced(told); replaced {
+		t.Error("a stranger is taken for a new folder of the member")
+	}
+	if now := stranger.Stats(); now.Term != term || now.LastIndex != last {
+		t.Errorf("the stranger is in term %d at entry %d, it was in term %d at entry %d", now.Term, now.LastIndex, term, last)
+	}
+	if err := leader.Reach(testkit.Context(t), told.Server); err == nil || !strings.Contains(err.Error(), "answers where") {
+		t.Errorf("reaching it: %v", err)
+	}
+}
+
+// Who says nothing, or something else than a greeting, is disconnected and holds up nobody.
+func TestGreetingIsBounded(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, func(c *Config) { c.Heartbeat = 20 * time.Millisecond })
+	s := c.leader()
+	for _, say := range []string{"", "GET / HTTP/1.1\r\n\r\n", greetingMagic + "\x01\x01\x01xab", string(encodeGreeting(party{"another", "b.1"}, string(s.self.raftID())))} {
+		conn, err := net.Dial("tcp", s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, say); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn)
+		if nerr, ok := err.(net.Error); ok && nerr.Timeout() {
+			t.Errorf("%q: the connection stays open", say)
+		}
+		if strings.HasPrefix(say, greetingMagic) && (len(answer) < 5 || answer[4] != 0) {
+			t.Errorf("%q is answered by %q", say, answer)
+		}
+		conn.Close()
+	}
+	if err := s.Reach(testkit.Context(t), s.member()); err == nil {
+		t.Error("a node reaches itself as another one")
+	}
+}
+
+// A copy of a folder has the identity of the first, so the two never talk to each other as
+// two servers.
+func TestResetDrawsAnotherIdentity(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	c.propose(memberEntry(0))
+	was := c.nodes["a"].self
+	c.kill("a")
+	f, err := Reset(c.config("a", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if i := f.Identity(); i.Directory == was.Directory || i.Cluster != "" {
+		t.Errorf("%+v after %+v", i, was)
+	}
+	for _, name := range []string{formatName, stableName, logName} {
+		only(t, filepath.Join(c.dir, "a"), "corrupt/"+name+".[0-9]*")
+	}
+}
