@@ -39,7 +39,7 @@ type node struct {
 	listener  *connections // of HTTP
 	raft      net.Listener
 	reserved  []net.Listener // the ports of NATS, until its server takes them
-	instance  string         // drawn for this process
+	process   string         // drawn for this process
 	ofCluster string         // that the folder is of; empty: it is new
 	joins     string         // the cluster that --join-cluster found; empty: none
 	folder    *store.Folder  // of Raft, until the store takes it
@@ -70,7 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	n := &node{cfg: cfg, instance: store.NewID()}
+	n := &node{cfg: cfg, process: store.NewID()}
 	defer n.close()
 	if err := n.open(ctx); err != nil {
 		return err

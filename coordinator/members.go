@@ -52,7 +52,7 @@ func (n *node) describe() protocol.Self {
 // identity is the part of Self that is there before Raft runs.
 func (n *node) identity(a store.Answer) protocol.Self {
 	s := protocol.Self{
-		MemberEntry: n.roster.self, Cluster: a.Cluster, Instance: n.instance,
+		MemberEntry: n.roster.self, Cluster: a.Cluster, Process: n.process,
 		Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
 		External: n.cfg.NATS, Contact: -1,
 		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Directory: a.Directory, Seeded: a.Seeded, Peers: a.Peers,

@@ -33,11 +33,11 @@ func TestPeersAsk(t *testing.T) {
 	}
 	p.told["b"] = address
 	a, err := p.ask(t.Context(), "b")
-	self.Protocol++
-	if _, err := p.ask(t.Context(), "b"); err == nil || !strings.Contains(err.Error(), "speaks protocol") {
-		t.Errorf("of another protocol: %v", err)
-	}
 	if err != nil || a.Phase != store.PhaseMember || a.Term != 7 || a.Last != 9 || a.Cluster != "mine" || a.Directory != "1" || strings.Join(a.Voters, "") != "ab" {
 		t.Errorf("%+v, %v", a, err)
+	}
+	self.Protocol++
+	if _, err := p.askAt(t.Context(), "b", address); err == nil || !strings.Contains(err.Error(), "speaks protocol") {
+		t.Errorf("of another protocol: %v", err)
 	}
 }

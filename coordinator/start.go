@@ -190,7 +190,7 @@ func (n *node) checkAlone(ctx context.Context, cluster, directory string) error 
 			continue
 		}
 		other, err := askSelf(ctx, address)
-		if err == nil && other.ID == n.cfg.ID && other.Cluster == cluster && other.Directory == directory && other.Instance != n.instance {
+		if err == nil && other.ID == n.cfg.ID && other.Cluster == cluster && other.Directory == directory && other.Process != n.process {
 			return fmt.Errorf("%w: coordinator %s of cluster %s runs at %s already, with a copy of the folder %s: two processes must not be one voter; stop one of them, or start this one with an empty folder and another --id",
 				ErrDuplicate, n.cfg.ID, cluster, address, n.cfg.Dir)
 		}

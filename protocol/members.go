@@ -26,8 +26,8 @@ type Self struct {
 	// that is long for the timeouts.
 	Warning string `json:"warning,omitempty"`
 
-	// Instance is drawn when the process starts: two processes with one identity differ in it.
-	Instance string `json:"instance,omitempty"`
+	// Process is drawn when the process starts: two processes with one identity differ in it.
+	Process string `json:"process,omitempty"`
 
 	// What follows is for coordinators that start: see coordinator/store/DESIGN.md.
 	Phase     string       `json:"phase"`              // new, opening, joining or member
@@ -68,7 +68,7 @@ const (
 type Member struct {
 	MemberEntry
 	Directory string `json:"directory"` // the random id of its folder
-	Role string `json:"role"`
+	Role      string `json:"role"`
 	// Alive: it answered the leader just now. What follows is then of it, and
 	// otherwise Problem says why not. Of one that is alive Problem is what it says
 	// of itself.
