@@ -79,6 +79,24 @@ func TestDerivedMemoryIsReleased(t *testing.T) {
 	if !m.reserve(taken) || !c.store(1, derivedKey{0, 0, 1}, sized(20), &taken) || m.Used() != 20 {
 		t.Errorf("%d bytes are taken for a value of 20", m.Used())
 	}
+	taken = 20
+	if !m.reserve(taken) || !c.store(1, derivedKey{0, 1, 2}, sized(50), &taken) || m.Used() != 20+50 || taken != 50 {
+		t.Errorf("%d bytes are taken for values of 20 and of 50, for which 20 were reserved", m.Used())
+	}
+	taken = 10
+	if !m.reserve(taken) || c.store(1, derivedKey{0, 2, 3}, sized(41), &taken) || m.Used() != 70+10 || taken != 10 {
+		t.Errorf("%d bytes are taken, of which %d stay reserved for a value that does not fit", m.Used(), taken)
+	}
+	if !c.store(1, derivedKey{0, 2, 3}, sized(10), &taken) || m.Used() != 70+10 {
+		t.Errorf("%d bytes are taken with a value of as many bytes as were reserved", m.Used())
+	}
+	c.setVersion(2)
+	if m.Used() != 0 {
+		t.Errorf("%d bytes are taken in another version", m.Used())
+	}
+	if taken = 20; !m.reserve(taken) || !m.reserve(0) {
+		t.Error("there is no room for nothing")
+	}
 	if m.reserve(81) || m.reserve(-1) || !m.reserve(80) {
 		t.Error("the room of 100 bytes is not what is left of it")
 	}

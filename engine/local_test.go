@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,6 +124,34 @@ func TestCancellation(t *testing.T) {
 	cancel()
 	if err := Drive(ctx, newCanary(1), 0, nil, ignore); !errors.Is(err, context.Canceled) {
 		t.Errorf("a job that was over before it began: error %v", err)
+	}
+}
+
+// laterKernel notes which units may leave their rows to be computed later.
+type laterKernel struct {
+	zeroKernel
+	mu    sync.Mutex
+	later map[bool]int
+}
+
+func (k *laterKernel) Run(_ *round.Partial, u round.Unit, _ *dataset.Data, _ round.Vars, _ round.Derived, _ any) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.later[u.Later]++
+	return nil
+}
+
+// TestRowsMayComeLater if there are other units to sum them with.
+func TestRowsMayComeLater(t *testing.T) {
+	for units, want := range map[int]map[bool]int{1: {false: 1}, 2: {true: 2}, 5: {true: 5}} {
+		k := &laterKernel{later: make(map[bool]int)}
+		r := &round.Round{Units: units, Shape: canaryShape, Roles: dataset.AllRows}
+		if err := NewLocal(k, canaryData(), 2, nil).Do(t.Context(), 0, r, new(round.Result)); err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(k.later, want) {
+			t.Errorf("%d units: may their rows come later? %v, want %v", units, k.later, want)
+		}
 	}
 }
 

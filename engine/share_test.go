@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,6 +62,71 @@ func TestIdleLanesHelp(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { x.Do(3, nothing{}) }); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestNoMoreLanesThanParts: a unit of few parts leaves the other lanes idle.
+func TestNoMoreLanesThanParts(t *testing.T) {
+	var l lender
+	for i := range 5 {
+		l.newLane(i)
+	}
+	x := l.take()
+	for range 200 {
+		x.Do(1, partsFunc(func(int, any) {
+			if n := l.Idle(); n != 4 {
+				t.Errorf("%d lanes are idle while one computes the only part, want 4", n)
+			}
+		}))
+	}
+}
+
+// TestStackOfALentLane: if a part panics in a lane that was lent, its stack is written to the standard error, and
+// nothing is if none panics.
+func TestStackOfALentLane(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	stderr := os.Stderr
+	defer func() { os.Stderr = stderr }()
+	os.Stderr = file
+	written := func() string {
+		b, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	var l lender
+	l.newLane("borrowed")
+	l.newLane("own")
+	x := l.take()
+	twoLanes := func(work func(scratch any)) {
+		var here sync.WaitGroup
+		here.Add(2)
+		x.Do(2, partsFunc(func(_ int, scratch any) {
+			here.Done()
+			here.Wait()
+			work(scratch)
+		}))
+	}
+	twoLanes(func(any) {})
+	if got := written(); got != "" {
+		t.Errorf("without a panic: %q", got)
+	}
+	defer func() {
+		if r := recover(); r != "bad luck" || !strings.Contains(written(), "panicIfBorrowed") {
+			t.Errorf("panic %v, with the stack %q", r, written())
+		}
+	}()
+	twoLanes(panicIfBorrowed)
+}
+
+func panicIfBorrowed(scratch any) {
+	if scratch == "borrowed" {
+		panic("bad luck")
 	}
 }
 

@@ -2,10 +2,13 @@ package state
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/round"
 )
 
 func TestLead(t *testing.T) {
@@ -186,6 +189,81 @@ func TestMalformed(t *testing.T) {
 		if r := m.raw(entry); !errors.Is(r.Err, ErrInvalid) {
 			t.Errorf("% x: %v", entry, r.Err)
 		}
+	}
+}
+
+// TestBoundsOfEntries: what an entry may have at most is accepted, and one more is refused.
+func TestBoundsOfEntries(t *testing.T) {
+	type entry struct {
+		kind protocol.EntryKind
+		body any
+	}
+	for what, c := range map[string]struct {
+		most int
+		make func(epoch, job uint64, n int) entry
+	}{
+		"bytes of a token": {protocol.MaxToken, func(_, _ uint64, n int) entry {
+			return entry{protocol.EntrySubmit, submitEntry(strings.Repeat("t", n), "", 2)}
+		}},
+		"bytes of a name": {protocol.MaxName, func(_, _ uint64, n int) entry {
+			return entry{protocol.EntrySubmit, submitEntry("t", strings.Repeat("n", n), 2)}
+		}},
+		"audited units of a million": {million, func(_, _ uint64, n int) entry {
+			e := submitEntry("t", "n", 2)
+			e.AuditPPM = uint32(n)
+			return entry{protocol.EntrySubmit, e}
+		}},
+		"jobs of an experiment": {protocol.MaxExperimentJobs, func(_, _ uint64, n int) entry {
+			return entry{protocol.EntryExperiment, experimentEntry("t2", "f", n)}
+		}},
+		"jobs to delete": {protocol.MaxDelete, func(_, _ uint64, n int) entry {
+			return entry{protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: make([]uint64, n)}}
+		}},
+		"suspected jobs": {protocol.MaxSuspects, func(epoch, _ uint64, n int) entry {
+			return entry{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w", Jobs: make([]uint64, n)}}
+		}},
+		"bytes of a worker's name": {protocol.MaxText, func(epoch, _ uint64, n int) entry {
+			return entry{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: strings.Repeat("w", n)}}
+		}},
+		"units of a round": {protocol.MaxUnits, func(epoch, job uint64, n int) entry {
+			return entry{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 1, Unit: 3, Of: uint32(n), Digest: digest('c')}}
+		}},
+		"the last unit of a round of 8": {7, func(epoch, job uint64, n int) entry {
+			return entry{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 1, Unit: uint32(n), Of: 8, Digest: digest('c')}}
+		}},
+		"withheld units": {protocol.MaxWithheld, func(epoch, job uint64, n int) entry {
+			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Units: make([]uint32, n)}}
+		}},
+		"the last withheld unit of 4 cells": {3, func(epoch, job uint64, n int) entry {
+			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Units: []uint32{0, uint32(n), 1}}}
+		}},
+		"models": {MaxModels, func(epoch, job uint64, n int) entry {
+			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job, Models: slices.Repeat([]protocol.ModelRef{{Digest: digest('1'), Blob: digest('2')}}, n)}}
+		}},
+		"blobs of cells": {MaxModels, func(epoch, job uint64, n int) entry {
+			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job, Cells: slices.Repeat([]protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6')}, Count: 1}}, n)}}
+		}},
+		"cells of a blob": {round.MaxCells, func(epoch, job uint64, n int) entry {
+			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job, Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6')}, Count: n}}}}
+		}},
+		"curves of folds": {dataset.MaxFolds, func(epoch, job uint64, n int) entry {
+			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job, FoldCurves: make([][]byte, n)}}
+		}},
+	} {
+		m := newMachine(t)
+		m.start()
+		epoch := m.s.Epoch()
+		job := m.do(protocol.EntryExperiment, experimentEntry("t1", "e", 1)).([]*Job)[0].ID
+		m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: job, State: protocol.Running})
+		beyond := c.make(epoch, job, c.most+1)
+		if err := m.refused(beyond.kind, beyond.body); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d %s: %v", c.most+1, what, err)
+		}
+		at := c.make(epoch, job, c.most)
+		if r := m.raw(encodeEntry(at.kind, at.body)); r.Err != nil {
+			t.Errorf("%d %s: %v", c.most, what, r.Err)
+		}
+		decode(t, encode(t, m.s))
 	}
 }
 

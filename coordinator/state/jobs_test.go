@@ -80,6 +80,56 @@ func TestDatasets(t *testing.T) {
 	}
 }
 
+// TestManifestBounds: a manifest at a bound is accepted, as an entry and in a snapshot, and one beyond it is refused.
+func TestManifestBounds(t *testing.T) {
+	shards := func(change func(*dataset.ShardRef)) func(*dataset.Manifest) {
+		return func(m *dataset.Manifest) { change(&m.Shards[0]) }
+	}
+	for what, c := range map[string]struct {
+		change func(*dataset.Manifest)
+		want   string // in the error; empty: it is accepted
+	}{
+		"one row":                       {func(m *dataset.Manifest) { m.Rows = 1 }, ""},
+		"no row":                        {func(m *dataset.Manifest) { m.Rows = 0 }, "a dataset of 0 rows, 3 features, 2 labels, 1 shards"},
+		"one feature":                   {func(m *dataset.Manifest) { m.Features = 1 }, ""},
+		"no feature":                    {func(m *dataset.Manifest) { m.Features = 0 }, "a dataset of 20 rows, 0 features"},
+		"one label":                     {func(m *dataset.Manifest) { m.Labels = 1 }, ""},
+		"no label":                      {func(m *dataset.Manifest) { m.Labels = 0 }, "3 features, 0 labels"},
+		"no shard":                      {func(m *dataset.Manifest) { m.Shards = nil }, "2 labels, 0 shards"},
+		"an older format":               {func(m *dataset.Manifest) { m.Format-- }, "a manifest of format"},
+		"a newer format":                {func(m *dataset.Manifest) { m.Format++ }, "a manifest of format"},
+		"a shard without rows":          {shards(func(r *dataset.ShardRef) { r.Rows = 0 }), ""},
+		"a shard of -1 rows":            {shards(func(r *dataset.ShardRef) { r.Rows = -1 }), "shard 0 of a manifest: -1 rows, 400 bytes"},
+		"a shard without bytes":         {shards(func(r *dataset.ShardRef) { r.Bytes = 0 }), ""},
+		"a shard of -1 bytes":           {shards(func(r *dataset.ShardRef) { r.Bytes = -1 }), "shard 0 of a manifest: 20 rows, -1 bytes"},
+		"a shard without a digest":      {shards(func(r *dataset.ShardRef) { r.Digest = "" }), "digest \"\""},
+		"a digest in upper case":        {shards(func(r *dataset.ShardRef) { r.Digest = digest('A') }), "shard 0 of a manifest"},
+		"a second shard is checked":     {func(m *dataset.Manifest) { m.Shards = append(m.Shards, dataset.ShardRef{}) }, "shard 1 of a manifest"},
+		"groups":                        {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: digest('9')} }, ""},
+		"groups with an unknown digest": {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: "9"} }, "groups of a manifest with the digest \"9\""},
+	} {
+		put := &protocol.DatasetPutEntry{Name: "other", Manifest: manifest('e')}
+		c.change(put.Manifest)
+		m := newMachine(t)
+		m.start()
+		snapshot := *m.s // as somebody might write it who does not check
+		snapshot.datasets = []*protocol.Dataset{{Name: "other", Manifest: put.Manifest}, m.s.Dataset("yeast")}
+		_, read := Decode(bytes.NewReader(encode(t, &snapshot)))
+		if c.want == "" {
+			if m.do(protocol.EntryDatasetPut, put); read != nil {
+				t.Errorf("%s: a snapshot of it is refused: %v", what, read)
+			}
+			continue
+		}
+		if err := m.refused(protocol.EntryDatasetPut, put); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", what, err, c.want)
+		}
+		if !errors.Is(read, ErrSnapshot) || !strings.Contains(fmt.Sprint(read), c.want) {
+			t.Errorf("%s in a snapshot: %v, want %s", what, read, c.want)
+		}
+	}
+}
+
 func TestSubmit(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()

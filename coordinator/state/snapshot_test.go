@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -134,6 +137,120 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 	if err := golden(t).Encode(failing{}); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("writing to a disk that fails: %v", err)
+	}
+}
+
+// withJob returns a change of one job of a state.
+func withJob(i int, change func(*Job)) func(*State) {
+	return func(s *State) {
+		j := *s.jobs[i]
+		change(&j)
+		s.jobs = replaced(s.jobs, i, &j)
+	}
+}
+
+// TestSnapshotBounds: a snapshot that breaks a bound or an order is refused with the reason, and one at the bound is
+// read.
+func TestSnapshotBounds(t *testing.T) {
+	const running = 0 // the job of golden that runs, with a unit of 4 and one of 3 bytes of a state
+	parts := func(list ...Part) func(*State) {
+		return withJob(running, func(j *Job) { j.collected = partList{[][]Part{list}} })
+	}
+	pieces := func(have, total uint64) func(*State) {
+		return withJob(running, func(j *Job) {
+			j.pending = &pending{round: 5, total: total, have: have, pieces: [][]byte{make([]byte, have)}}
+		})
+	}
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   string // in the error; empty: it is read
+	}{
+		"as it was":            {func(*State) {}, ""},
+		"members in order":     {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "b"}} }, ""},
+		"a member twice":       {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "a"}} }, `member "a" is out of order`},
+		"members out of order": {func(s *State) { s.members = []protocol.MemberEntry{{ID: "b"}, {ID: "a"}} }, `member "a" is out of order`},
+		"a worker twice":       {func(s *State) { s.distrusted = slices.Repeat(s.distrusted, 2) }, `the distrusted worker "w1" is out of order`},
+		"workers in order": {func(s *State) {
+			s.distrusted = append(slices.Clip(s.distrusted), distrust{protocol.Distrusted{Worker: "w2"}, 0})
+		}, ""},
+		"workers out of order": {func(s *State) {
+			s.distrusted = append(slices.Clip(s.distrusted), distrust{protocol.Distrusted{Worker: "w0"}, 0})
+		}, `the distrusted worker "w0" is out of order`},
+		"a distrust of now":   {func(s *State) { s.distrusted = []distrust{{protocol.Distrusted{Worker: "w"}, s.index}} }, ""},
+		"a distrust of later": {func(s *State) { s.distrusted = []distrust{{protocol.Distrusted{Worker: "w"}, s.index + 1}} }, `the distrusted worker "w" is out of order`},
+		"a dataset twice":     {func(s *State) { s.datasets = slices.Repeat(s.datasets, 2) }, `dataset "yeast" is out of order`},
+		"datasets in order": {func(s *State) {
+			s.datasets = append(slices.Clip(s.datasets), &protocol.Dataset{Name: "z", Manifest: manifest('e')})
+		}, ""},
+		"a job twice":                 {func(s *State) { s.jobs = slices.Insert(slices.Clone(s.jobs), 0, s.jobs[0]) }, "out of order"},
+		"jobs out of order":           {func(s *State) { s.jobs = []*Job{s.jobs[1], s.jobs[0]} }, "out of order"},
+		"a deleted job twice":         {func(s *State) { s.deleted = slices.Repeat(s.deleted, 2) }, "is out of order, or there"},
+		"a deleted job that is there": {func(s *State) { s.deleted = []*DeletedJob{{ID: s.jobs[0].ID}} }, "is out of order, or there"},
+		"a mark of now":               {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index} }, ""},
+		"a mark of later":             {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index + 1} }, "the mark of"},
+		"a mark of no digest":         {func(s *State) { s.condemned = map[string]uint64{"e": 1} }, `the mark of "e"`},
+		"every unit twice":            {withJob(running, func(j *Job) { j.AuditPPM = million }), ""},
+		"more than every unit twice":  {withJob(running, func(j *Job) { j.AuditPPM = million + 1 }), "a count of 1000001, at most 1000000 is allowed"},
+		"the last unit there can be":  {parts(Part{Round: 5, Unit: protocol.MaxUnits - 1, Of: protocol.MaxUnits}), ""},
+		"a unit beyond it":            {parts(Part{Round: 5, Unit: protocol.MaxUnits, Of: protocol.MaxUnits}), "a count of"},
+		"too many units":              {parts(Part{Round: 5, Of: protocol.MaxUnits + 1}), "a count of"},
+		"units in order":              {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 8}, Part{Round: 6}), ""},
+		"a unit twice":                {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 7}), "its collected units are out of order"},
+		"units out of order":          {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 6}), "its collected units are out of order"},
+		"all but a byte of a state":   {pieces(7, 8), ""},
+		"all of a state":              {pieces(8, 8), "8 of 8 bytes of a training state"},
+		"more than all of a state":    {pieces(9, 8), "9 of 8 bytes of a training state"},
+		"nothing of a state":          {pieces(0, 8), "0 of 8 bytes of a training state"},
+		"the greatest state":          {pieces(1, protocol.MaxRaftState), ""},
+		"a greater state":             {pieces(1, protocol.MaxRaftState+1), "bytes of a training state"},
+		"the longest fold list":       {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds) }), ""},
+		"a longer fold list":          {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds+1) }), "a count of"},
+		"no curve":                    {withJob(running, func(j *Job) { j.Curve = nil }), ""},
+		"a curve that is none":        {withJob(running, func(j *Job) { j.Curve = []byte{9} }), "curve"},
+		"a curve that is too long":    {withJob(running, func(j *Job) { j.Curve = make([]byte, protocol.MaxCurve+1) }), "a count of"},
+		"a dataset that is missing":   {withJob(running, func(j *Job) { j.Dataset = "none" }), `its dataset "none" is missing`},
+		"a dataset that is another":   {func(s *State) { s.datasets = []*protocol.Dataset{{Name: "yeast", Manifest: manifest('f')}} }, `its dataset "yeast" is missing`},
+	} {
+		s := *golden(t)
+		c.change(&s)
+		b := encode(t, &s)
+		read, err := Decode(bytes.NewReader(b))
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			} else if !bytes.Equal(encode(t, read), b) {
+				t.Errorf("%s: it is not read as it was written", what)
+			}
+		} else if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", what, err, c.want)
+		}
+	}
+}
+
+// TestSnapshotFrame: the text and the version before a snapshot's parts, and the text behind them, are checked.
+func TestSnapshotFrame(t *testing.T) {
+	good := encode(t, golden(t))
+	for what, c := range map[string]struct {
+		at   int
+		want string
+	}{
+		"the first byte of the text before": {0, "it does not begin like one"},
+		"the last byte of the text before":  {len(magic) - 1, "it does not begin like one"},
+		"the text behind":                   {len(good) - len(trailer), "it does not end like one"},
+		"the last byte":                     {len(good) - 1, "it does not end like one"},
+	} {
+		bad := bytes.Clone(good)
+		bad[c.at] ^= 1
+		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", what, err, c.want)
+		}
+	}
+	for _, version := range []uint8{0, beforeCells - 1, SnapshotVersion + 1, 255} {
+		bad := bytes.Clone(good)
+		bad[len(magic)] = version
+		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("it has version %d; this process reads versions 2 to 6", version)) {
+			t.Errorf("version %d: %v", version, err)
+		}
 	}
 }
 
