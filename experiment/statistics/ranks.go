@@ -1,6 +1,7 @@
 package statistics
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -129,15 +130,7 @@ func Holm(p []float64) []float64 {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if p[a] < p[b] {
-			return -1
-		}
-		if p[a] > p[b] {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
 	most := 0.0
 	for rank, i := range order {
 		most = max(most, min(1, float64(len(order)-rank)*p[i]))

@@ -95,6 +95,34 @@ func TestWilcoxon(t *testing.T) {
 	}
 }
 
+// TestWilcoxonChooses: p is exact for at most 50 differences, and where some are 0 or tie for at most 13.
+func TestWilcoxonChooses(t *testing.T) {
+	distinct := func(n int) (d []float64) {
+		for i := range n {
+			d = append(d, float64(i+1)*float64(1-2*(i%3%2)))
+		}
+		return d
+	}
+	with := func(v float64, d []float64) []float64 { return append(d, v) }
+	for what, c := range map[string]struct {
+		d     []float64
+		exact bool
+	}{
+		"50 distinct ones":      {distinct(50), true},
+		"51 distinct ones":      {distinct(51), false},
+		"13, of which two tie":  {with(1, distinct(12)), true},
+		"14, of which two tie":  {with(1, distinct(13)), false},
+		"13, of which one is 0": {with(0, distinct(12)), true},
+		"14, of which one is 0": {with(0, distinct(13)), false},
+		"14, of both kinds":     {with(0, with(1, distinct(12))), false},
+	} {
+		got, exact, approximate := Wilcoxon(c.d), WilcoxonExact(c.d), WilcoxonApproximate(c.d)
+		if exact == approximate || (got == exact) != c.exact || (got == approximate) == c.exact {
+			t.Errorf("%s: %v; exact %v, approximate %v", what, got, exact, approximate)
+		}
+	}
+}
+
 // TestExactCountsSigns: the exact p against every choice of signs, one by one.
 func TestExactCountsSigns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -245,17 +273,26 @@ func TestRankOfTheBest(t *testing.T) {
 	}
 }
 
-// TestLineOf: worked out by hand; residuals are 1/6, -1/3 and 1/6.
+// TestLineOf: worked out by hand.
 func TestLineOf(t *testing.T) {
-	l := LineOf([]float64{1, 2, 3}, []float64{2, 3, 5})
-	for what, c := range map[string][2]float64{
-		"slope": {l.Slope, 1.5}, "intercept": {l.Intercept, 1. / 3}, "error": {l.Error, math.Sqrt(1. / 12)}, "r²": {l.R2, 1 - 1./28},
+	nan := math.NaN()
+	for _, c := range []struct {
+		x, y []float64
+		want Line
+	}{
+		{[]float64{1, 2, 3}, []float64{2, 3, 5}, Line{1.5, 1. / 3, math.Sqrt(1. / 12), 1 - 1./28}}, // residuals 1/6, -1/3, 1/6
+		{[]float64{0, 2, 4, 6}, []float64{1, 2, 2, 5}, Line{.6, .7, math.Sqrt(.045), .8}},          // residuals .3, .1, -1.1, .7
+		{[]float64{1, 2, 3}, []float64{4, 4, 4}, Line{0, 4, 0, nan}},
+		{[]float64{1, 3}, []float64{1, 1}, Line{0, 1, nan, nan}},
+		{[]float64{.1, 1.1}, []float64{2.9, .3}, Line{-2.6, 3.16, nan, 1}}, // the residuals are rounding errors
 	} {
-		if math.Abs(c[0]-c[1]) > 1e-12 {
-			t.Errorf("%s %v, want %v", what, c[0], c[1])
+		got := LineOf(c.x, c.y)
+		for what, v := range map[string][2]float64{
+			"slope": {got.Slope, c.want.Slope}, "intercept": {got.Intercept, c.want.Intercept}, "error": {got.Error, c.want.Error}, "r²": {got.R2, c.want.R2},
+		} {
+			if !(math.Abs(v[0]-v[1]) <= 1e-12) && !(math.IsNaN(v[0]) && math.IsNaN(v[1])) {
+				t.Errorf("x %v, y %v: %s %v, want %v", c.x, c.y, what, v[0], v[1])
+			}
 		}
-	}
-	if two := LineOf([]float64{1, 3}, []float64{1, 1}); two.Slope != 0 || two.Intercept != 1 || !math.IsNaN(two.Error) || !math.IsNaN(two.R2) {
-		t.Errorf("%+v", two)
 	}
 }
