@@ -174,3 +174,46 @@ func TestChooseByHand(t *testing.T) {
 		t.Errorf("weights %v of members that complement each other", w)
 	}
 }
+
+// TestWithout: the least of the weights goes, the first of several, and the others are equal; one weight stays.
+func TestWithout(t *testing.T) {
+	for _, c := range []struct{ w, want []float64 }{
+		{[]float64{.2, .5, .3}, []float64{0, .5, .5}},
+		{[]float64{.5, .2, .3}, []float64{.5, 0, .5}},
+		{[]float64{.4, .4, .2}, []float64{.5, .5, 0}},
+		{[]float64{.25, .25, .5}, []float64{0, .5, .5}},
+		{[]float64{.1, .2, .3, .4}, []float64{0, 1. / 3, 1. / 3, 1. / 3}},
+		{[]float64{0, .6, 0, .4}, []float64{0, 1, 0, 0}},
+		{[]float64{0, 1, 0}, nil},
+		{[]float64{1}, nil},
+	} {
+		if got := without(c.w); !slices.Equal(got, c.want) {
+			t.Errorf("%v become %v, want %v", c.w, got, c.want)
+		}
+	}
+}
+
+// TestOnSimplex: weights are from 0 to 1 and sum to 1 but for 1e-9.
+func TestOnSimplex(t *testing.T) {
+	for _, c := range []struct {
+		w    []float64
+		want bool
+	}{
+		{[]float64{1}, true},
+		{[]float64{.5, 0, .5}, true},
+		{[]float64{.5, .5 + 5e-10}, true},
+		{[]float64{.5, .5 - 5e-10}, true},
+		{[]float64{.5, .5 + 2e-9}, false},
+		{[]float64{.5, .5 - 2e-9}, false},
+		{[]float64{.5, .6}, false},
+		{[]float64{.5, .4}, false},
+		{[]float64{-.25, 1, .25}, false},
+		{[]float64{1.25, -.25}, false},
+		{[]float64{math.NaN(), 1}, false},
+		{[]float64{0, 0}, false},
+	} {
+		if got := onSimplex(c.w); got != c.want {
+			t.Errorf("%v: %v", c.w, got)
+		}
+	}
+}

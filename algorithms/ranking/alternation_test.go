@@ -336,6 +336,57 @@ func TestDamped(t *testing.T) {
 	rises(t, "damped", a.trace)
 }
 
+// TestDampedIsCountedOnce: a factor that needs more than λ counts once, whatever it needs, and one that does not is not
+// counted.
+func TestDampedIsCountedOnce(t *testing.T) {
+	a := newAlternation(config(0.5, 1, 1), 2)
+	for i, c := range []struct {
+		diagonal, beside float64
+		want             uint64
+	}{{2, 1, 0}, {1, 3, 1}, {1, 900, 2}, {3, 1, 2}} {
+		g := linalg.New(2, 2)
+		unpack(g, []float64{c.diagonal, c.beside, c.diagonal})
+		if a.factorise(g); a.damped != c.want {
+			t.Errorf("matrix %d: %d factors are damped, want %d", i, a.damped, c.want)
+		}
+	}
+}
+
+// TestEndOfLoops: an M-step ends once u and v both move by less than the tolerance, or after the greatest number of
+// loops. EM ends after the greatest number of rounds, or after an M-step, not the first, of one loop that ends so.
+func TestEndOfLoops(t *testing.T) {
+	const still, moves = 0.25, 0.5
+	for _, c := range []struct {
+		u, v                 float64 // by which they move
+		loop, rounds         uint64  // before
+		stage                uint8
+		loopThen, roundsThen uint64
+	}{
+		{still, still, 1, 0, stageGram, 0, 1}, // the next M-step
+		{moves, still, 1, 0, stageGram, 2, 0}, // the next loop
+		{still, moves, 1, 0, stageGram, 2, 0},
+		{moves, moves, 1, 0, stageGram, 2, 0},
+		{moves, moves, 3, 0, stageGram, 0, 1},  // the loops are over
+		{still, still, 0, 0, stageGram, 0, 1},  // the first M-step ends after a loop
+		{still, still, 0, 1, stageCosts, 1, 2}, // the second one does
+		{still, still, 1, 1, stageGram, 0, 2},
+		{moves, still, 0, 1, stageGram, 1, 1},
+		{moves, moves, 3, 3, stageCosts, 4, 4}, // the rounds are over
+		{still, still, 2, 3, stageCosts, 3, 4},
+	} {
+		cfg := config(1, 4, 4)
+		cfg.Tolerance = moves
+		a := newAlternation(cfg, 1)
+		a.before.u[0], a.before.v[0] = 8, 8
+		a.now.u[0], a.now.v[0] = 8+c.u, 8-c.v
+		a.loop, a.rounds = c.loop, c.rounds
+		a.endLoop()
+		if a.stage != c.stage || a.loop != c.loopThen || a.rounds != c.roundsThen {
+			t.Errorf("u moves by %v and v by %v in loop %d of round %d: stage %d, loop %d of round %d", c.u, c.v, c.loop, c.rounds, a.stage, a.loop, a.rounds)
+		}
+	}
+}
+
 // TestWidths: δ_o of the paper, and with the exponent's sign as it is printed.
 func TestWidths(t *testing.T) {
 	for word, want := range map[string][]float64{

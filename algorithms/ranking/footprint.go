@@ -16,9 +16,9 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	numbers := 3*(marks+n) + int64(mostTrace(c)) + int64(m.Features)
 	f := algorithms.Footprint{State: encoded + 8*numbers + 128, Model: tensors + 8*(marks+2*n+int64(mostTrace(c))) + 128}
 	if c.Landmarks > 0 {
-		all := marks * (marks + 1) / 2
-		f.State += 8 * all
-		f.Node = 8 * max(1+marks+all, 1+int64(m.Features), 1+n+n*(n+1)/2)
+		gram, weights := marks*(marks+1)/2, n*(n+1)/2 // a factor's numbers
+		f.State += 8 * max(gram, weights)
+		f.Node = 8 * max(1+marks+gram, 1+int64(m.Features), 1+n+weights)
 		f.Nodes = int64(units(c, m))
 	}
 	return f

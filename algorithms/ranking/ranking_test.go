@@ -182,6 +182,98 @@ func TestPersons(t *testing.T) {
 	}
 }
 
+// TestFootprint: what is expected of a job's state, model and nodes is not below what they take, and at most a quarter
+// and 600 bytes above it, whatever takes most: landmarks, features, kernels, loops.
+func TestFootprint(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows scaletest.Rows
+		set  param.Values
+	}{
+		"many landmarks":            {scaletest.Rows{N: 300, Features: 2, Density: 1, Seed: 1}, param.Values{"landmarks": int64(100), "loops": int64(1)}},
+		"many features":             {scaletest.Rows{N: 60, Features: 2000, Density: 1, Seed: 1}, param.Values{"landmarks": int64(2), "loops": int64(1)}},
+		"few features":              {scaletest.Rows{N: 60, Features: 20, Density: 1, Seed: 1}, param.Values{"landmarks": int64(1), "kernels": int64(1), "loops": int64(1)}},
+		"many kernels":              {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(1), "kernels": int64(16), "loops": int64(2), "lambda": 1.}},
+		"many loops":                {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(2), "loops": int64(150), "em_rounds": int64(2), "tolerance": 0., "lambda": 1.}},
+		"many rows":                 {scaletest.Rows{N: 900, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(4), "loops": int64(1), "kernels": int64(1)}},
+		"fewer rows than landmarks": {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(2000), "loops": int64(1)}},
+		"exact":                     {scaletest.Rows{N: 200, Features: 2, Density: 1, Seed: 1}, param.Values{"loops": int64(1)}},
+		"exact, and many loops":     {scaletest.Rows{N: 20, Features: 1, Density: 1, Seed: 1}, param.Values{"loops": int64(300), "em_rounds": int64(2), "tolerance": 0., "lambda": 1.}},
+	} {
+		p := scaletest.New(t, c.rows)
+		f, err := ranking.New().Footprint(p.Job(t, ranking.New(), c.set), p.Manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var state, model, node, nodes int
+		tr := p.Run(t, ranking.New(), c.set, 1, func(_ *round.Job, tr algorithms.Trainer) algorithms.Trainer {
+			b, err := tr.AppendState(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := tr.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			state = max(state, len(b))
+			if !r.Done && r.How == round.Sum {
+				node, nodes = max(node, 8*r.Shape.F64), r.Units
+			}
+			return tr
+		})
+		m, err := tr.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range m.Tensors() {
+			model += 4*len(x.F32) + 8*len(x.F64) + 4*len(x.U32)
+		}
+		for what, v := range map[string][2]int64{"state": {f.State, int64(state)}, "model": {f.Model, int64(model)}, "node": {f.Node, int64(node)}} {
+			if most := v[1] + v[1]/4 + 600; v[0] < v[1] || v[0] > most || v[1] == 0 && v[0] != 0 {
+				t.Errorf("%s: a %s of %d bytes is expected to take %d", name, what, v[1], v[0])
+			}
+		}
+		if f.Nodes != int64(nodes) {
+			t.Errorf("%s: %d nodes are expected to be %d", name, nodes, f.Nodes)
+		}
+	}
+}
+
+// TestKernelsAreAskedFor: the kernels of a unit's rows are kept if there is room for them, and only then.
+func TestKernelsAreAskedFor(t *testing.T) {
+	p := scaletest.New(t, scaletest.Rows{N: 60, Features: 2, Density: 1, Seed: 1})
+	j := p.Job(t, ranking.New(), bySums)
+	kernel, err := ranking.New().NewKernel(j, p.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, stages := kernel.(round.SumKernel), 0
+	p.Run(t, ranking.New(), bySums, 1, func(_ *round.Job, tr algorithms.Trainer) algorithms.Trainer {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Done || r.DerivedVersion == 0 {
+			return tr
+		}
+		stages++
+		for _, room := range []bool{true, false} {
+			u, asked := r.Unit(0), 0
+			u.Reserve = func(n int) bool {
+				asked += n
+				return room
+			}
+			x, err := k.Derive(u, p.Data(t), r.Vars, k.NewScratch())
+			if err != nil || (x != nil) != room || asked == 0 || room && x.Bytes() != asked {
+				t.Errorf("with room %v: %v, asked for %d bytes, %v", room, x, asked, err)
+			}
+		}
+		return tr
+	})
+	if stages == 0 {
+		t.Error("no round has kernels")
+	}
+}
+
 // TestBeyondMemory: an exact fit whose matrices are larger than is allowed is refused with the numbers,
 // also one fold of it; with landmarks it is not.
 func TestBeyondMemory(t *testing.T) {
