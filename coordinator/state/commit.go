@@ -70,9 +70,7 @@ func (s *State) advance(next *Job, round uint64) *Job {
 	}
 	next.Round, next.pending = round, nil
 	next.collected = next.collected.after(round)
-	if next.notRun > 0 {
-		next.notRun = next.collected.notRun()
-	}
+	next.notRun = next.collected.notRun()
 	return s.put(next)
 }
 

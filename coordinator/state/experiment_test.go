@@ -215,6 +215,37 @@ func TestCellBlobs(t *testing.T) {
 	}
 }
 
+// TestWithheldOfRounds: units that are not run count until their round is committed, and those of later rounds stay.
+func TestWithheldOfRounds(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	j := m.do(protocol.EntryExperiment, experimentEntry("t", "e", 1)).([]*Job)[0]
+	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
+	notRun := func(want int) {
+		t.Helper()
+		for what, s := range map[string]*State{"the state": m.s, "its snapshot": decode(t, encode(t, m.s))} {
+			if got := s.Job(j.ID).Info().CellsNotRun; got != want {
+				t.Errorf("%s: %d cells are not run, want %d", what, got, want)
+			}
+		}
+	}
+	commit := func(round uint64) {
+		m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, round, []byte("state"), 9)[0])
+	}
+	for round, units := range [][]uint32{{0, 1, 2}, {3}, {1, 2}} {
+		m.do(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: uint64(round) + 1, Units: units})
+	}
+	notRun(6)
+	commit(1)
+	notRun(3)
+	commit(2)
+	notRun(2)
+	commit(4)
+	notRun(0)
+	commit(5)
+	notRun(0)
+}
+
 // TestWithhold: units that are not run are counted, in a snapshot and after the end too; what is recorded
 // stays, whichever came first; only the leader of now says so, of units that there are.
 func TestWithhold(t *testing.T) {
