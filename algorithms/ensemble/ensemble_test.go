@@ -13,6 +13,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/predictions"
+	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -500,5 +502,58 @@ func TestModelsAreRefused(t *testing.T) {
 		if !errors.Is(err, learner.ErrModel) || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
+	}
+}
+
+// TestFootprint: a model is expected to take what its members take and their weights; a state the models twice, as files
+// and to predict with, and until the weights are known the predictions of each member twice, encoded and decoded.
+func TestFootprint(t *testing.T) {
+	const held = 4000
+	m := smallManifest()
+	m.Rows, m.NonZeros = held, 3*held
+	expected := func(weights, members string, folds int64) algorithms.Footprint {
+		a := New(family())
+		r, err := a.Resolve(param.Values{"members": members, "inner_folds": folds, "weights": weights}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := a.Footprint(&round.Job{Algorithm: Name, Numerics: round.Numerics, Params: r.Params}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	set := predictions.Set{Labels: m.Labels}
+	for i := range uint32(held) {
+		set.Add(i, []float32{0.25, 0.75}, []float32{0.5, 0.5})
+	}
+	each := int64(len(set.Encode())) // the predictions of one member
+	const one, other, third = "structrf:trees=2:min_samples=2", "rf:trees=2:min_samples=2", "rf:trees=1:min_samples=2"
+	for members, count := range map[string]int64{one + "," + other: 2, one + "," + other + "," + third: 3} {
+		mean, fitted, validated := expected("mean", members, 2), expected("fitted", members, 2), expected("validated", members, 2)
+		for name, f := range map[string]algorithms.Footprint{"fitted": fitted, "validated": validated} {
+			if got := f.State - mean.State; got < 2*count*each || got > 6*count*each {
+				t.Errorf("%d members, %s: predictions of %d bytes are expected to take %d", count, name, count*each, got)
+			}
+		}
+		if fitted.Model != mean.Model || mean.State < 2*mean.Model || mean.State > 2*mean.Model+count*(16<<10) {
+			t.Errorf("%d members: a model of %d bytes, a state of %d", count, mean.Model, mean.State)
+		}
+		if more := expected("fitted", members, 12).State - fitted.State; more < 10*count*256 || more > 10*count*(4<<10) {
+			t.Errorf("%d members: ten more inner folds are expected to take %d bytes", count, more)
+		}
+	}
+	two, three := expected("mean", one+","+other, 2), expected("mean", one+","+other+","+third, 2)
+	a := rf.New()
+	r, err := a.Resolve(param.Values{"trees": int64(1), "min_samples": int64(2)}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := a.Footprint(&round.Job{Params: r.Params}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more := three.Model - two.Model - alone.Model; more < 8 || more > 64 {
+		t.Errorf("a member whose model takes %d bytes adds %d more", alone.Model, more)
 	}
 }

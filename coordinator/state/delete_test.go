@@ -92,6 +92,12 @@ func TestDeleteRefusesWhatRuns(t *testing.T) {
 	if err := m.refused(protocol.EntryJobsDelete, all); !strings.Contains(err.Error(), " and 20 more;") {
 		t.Errorf("thirty jobs: %v", err)
 	}
+	if err := m.refused(protocol.EntryJobsDelete, deletion(all.Jobs[:maxNamed]...)); strings.Count(err.Error(), " is queued") != maxNamed || strings.Contains(err.Error(), "more") {
+		t.Errorf("as many jobs as are named: %v", err)
+	}
+	if err := m.refused(protocol.EntryJobsDelete, deletion(all.Jobs[:maxNamed+1]...)); strings.Count(err.Error(), " is queued") != maxNamed || !strings.Contains(err.Error(), " and 1 more;") {
+		t.Errorf("one job beyond those that are named: %v", err)
+	}
 	for _, n := range []int{0, protocol.MaxDelete + 1} {
 		if err := m.refused(protocol.EntryJobsDelete, deletion(make([]uint64, n)...)); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%d jobs in one entry: %v", n, err)

@@ -115,6 +115,25 @@ func TestOlderSnapshot(t *testing.T) {
 	}
 }
 
+// TestOlderDigests: snapshots of version 4 have the digests of collected units as text: a digest, or nothing of a unit
+// that is not run.
+func TestOlderDigests(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "snapshot-v4.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	field := func(text string) []byte { return append(le.AppendUint64(nil, uint64(len(text))), text...) }
+	with := func(text string) []byte { return bytes.Replace(b, field(digest('c')), field(text), 1) }
+	if p := decode(t, with("")).Jobs()[0].Parts(5); len(p) != 1 || p[0].WasRun() {
+		t.Errorf("a unit without a digest is %+v", p)
+	}
+	for _, text := range []string{"c", digest('C'), digest('c') + "c"} {
+		if _, err := Decode(bytes.NewReader(with(text))); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("a collected unit with the digest %q", text)) {
+			t.Errorf("the digest %q: %v", text, err)
+		}
+	}
+}
+
 // A snapshot of which any part is missing or that goes on is refused.
 func TestDamagedSnapshot(t *testing.T) {
 	b := encode(t, golden(t))
