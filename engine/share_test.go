@@ -65,6 +65,33 @@ func TestIdleLanesHelp(t *testing.T) {
 	}
 }
 
+// TestOpen: there are parts to begin from Begin on until the last one has begun, or one has panicked.
+func TestOpen(t *testing.T) {
+	var s Share
+	open := func(want bool, when string) {
+		t.Helper()
+		if s.Open() != want {
+			t.Errorf("%s: are there parts to begin? %v", when, s.Open())
+		}
+	}
+	open(false, "before")
+	s.Begin(2, partsFunc(func(i int, _ any) { open(i == 0, "in a part") }))
+	open(true, "ready")
+	s.Work(nil)
+	open(false, "all done")
+	s.End()
+	s.Begin(3, partsFunc(func(int, any) { panic("bad luck") }))
+	s.Join()
+	s.Help(nil)
+	s.Leave()
+	open(false, "after a panic")
+	func() {
+		defer func() { _ = recover() }()
+		s.End()
+	}()
+	open(false, "at the end")
+}
+
 // TestNoMoreLanesThanParts: a unit of few parts leaves the other lanes idle.
 func TestNoMoreLanesThanParts(t *testing.T) {
 	var l lender

@@ -536,7 +536,7 @@ func TestFootprint(t *testing.T) {
 				t.Errorf("%d members, %s: predictions of %d bytes are expected to take %d", count, name, count*each, got)
 			}
 		}
-		if fitted.Model != mean.Model || mean.State < 2*mean.Model || mean.State > 2*mean.Model+count*(16<<10) {
+		if fitted.Model != mean.Model || mean.State < 2*mean.Model+count*(4<<10) || mean.State > 2*mean.Model+count*(16<<10) {
 			t.Errorf("%d members: a model of %d bytes, a state of %d", count, mean.Model, mean.State)
 		}
 		if more := expected("fitted", members, 12).State - fitted.State; more < 10*count*256 || more > 10*count*(4<<10) {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -136,18 +137,28 @@ func TestUnknownEntry(t *testing.T) {
 	m := newMachine(t)
 	m.lead("a")
 	m.do(protocol.EntryMember, &protocol.MemberEntry{ID: "a", Version: "9.9.9"})
-	for _, entry := range [][]byte{{protocol.Version, 77, '{', '}'}, {protocol.Version + 1, byte(protocol.EntryLead)}} {
+	for _, c := range []struct {
+		entry []byte
+		want  string
+	}{
+		{[]byte{protocol.Version, 77, '{', '}'}, "log entry 1000 is of kind 77, which"},
+		{[]byte{protocol.Version + 1, byte(protocol.EntryLead)}, fmt.Sprintf("log entry 1000 has format %d, which", protocol.Version+1)},
+	} {
+		entry := c.entry
 		next, r := m.s.Apply(1000, entry)
 		var unknown *UnknownEntryError
 		if !errors.Is(r.Err, ErrUnknownEntry) || !errors.As(r.Err, &unknown) || unknown.Index != 1000 {
 			t.Fatalf("%v: %v", entry, r.Err)
 		}
-		if !strings.Contains(r.Err.Error(), "9.9.9") {
-			t.Errorf("it does not name the version that is needed: %v", r.Err)
+		if !strings.HasPrefix(r.Err.Error(), c.want) || !strings.HasSuffix(r.Err.Error(), ": run 9.9.9, the version of the current leader") {
+			t.Errorf("it does not name what is unknown, or the version that is needed: %v", r.Err)
 		}
 		if next != m.s {
 			t.Error("an unknown entry changes the state")
 		}
+	}
+	if _, r := New().Apply(1, []byte{protocol.Version, 77}); !strings.HasSuffix(r.Err.Error(), ": run the version that wrote it") {
+		t.Errorf("without a leader: %v", r.Err)
 	}
 }
 
@@ -169,6 +180,7 @@ func TestMalformed(t *testing.T) {
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast"}},
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast", Job: jobOn(manifest('e'), 1)}},
 		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: "ABC"}},
+		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: digest('0')}}, // it means that the unit is not run
 		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: digest('c'), Unit: protocol.MaxUnits}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 5}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1}, Progress: []byte("{")}},
@@ -265,6 +277,29 @@ func TestBoundsOfEntries(t *testing.T) {
 		}
 		decode(t, encode(t, m.s))
 	}
+}
+
+// TestReborn: a state that begins a new cluster has no members and no pieces of a training state, and its index is given.
+func TestReborn(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	m.do(protocol.EntryMember, &protocol.MemberEntry{ID: "a"})
+	m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, 1, []byte("abc"), 2)[0])
+	for _, index := range []uint64{m.index, m.index + 1, m.index + 1000} {
+		s := m.s.Reborn(index)
+		if s.Index() != index || len(s.Members()) != 0 || s.Job(j.ID).pending != nil || s.Job(j.ID).State != protocol.Running || s.Dataset("yeast") == nil {
+			t.Errorf("at index %d: index %d, members %v, %+v", index, s.Index(), s.Members(), s.Job(j.ID))
+		}
+	}
+	if len(m.s.Members()) != 1 || m.s.Job(j.ID).pending == nil {
+		t.Error("the state that it is made of has changed")
+	}
+	defer func() {
+		if p, ok := recover().(string); !ok || !strings.HasPrefix(p, "state: ") {
+			t.Errorf("at an earlier index: %v", p)
+		}
+	}()
+	m.s.Reborn(m.index - 1)
 }
 
 func TestIndexGrows(t *testing.T) {

@@ -12,17 +12,23 @@ import (
 // field is one thing that a job was asked for, by the name that users give it.
 type field struct{ key, value string }
 
+// otherSettings is said of jobs of one algorithm whose settings have different names, as two versions may have them.
+const otherSettings = "it has other settings"
+
 // difference names the first thing in which a submission differs from the job that has
 // its name.
 func difference(j *Job, e *protocol.SubmitEntry) string {
 	has, wants := fieldsOf(j.Dataset, j.AuditPPM, j.Job), fieldsOf(e.Dataset, e.AuditPPM, e.Job)
-	for i, f := range has {
-		if i >= len(wants) || wants[i].key != f.key {
-			break
+	for i, f := range has[:min(len(has), len(wants))] {
+		if wants[i].key != f.key {
+			return otherSettings
 		}
 		if wants[i] != f {
 			return fmt.Sprintf("its %s is %.100s, not %.100s", f.key, f.value, wants[i].value)
 		}
+	}
+	if len(has) != len(wants) {
+		return otherSettings
 	}
 	return "its split is another"
 }

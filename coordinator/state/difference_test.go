@@ -1,11 +1,30 @@
 package state
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
+
+// TestSettingsOf: the settings are listed in their order, and what is no object has none.
+func TestSettingsOf(t *testing.T) {
+	for text, want := range map[string][]field{
+		`{"trees":5,"a":"b"}`: {{"trees", "5"}, {"a", `"b"`}},
+		`{"trees":5,"a"`:      {{"trees", "5"}},
+		`{"trees":5,"a":}`:    {{"trees", "5"}},
+		`{}`:                  nil,
+		`["trees",5]`:         nil,
+		`"trees"`:             nil,
+		`}`:                   nil,
+		``:                    nil,
+	} {
+		if got := settingsOf([]byte(text)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
 
 // The first thing that differs is named, with both values, and nothing else.
 func TestDifference(t *testing.T) {
@@ -27,6 +46,14 @@ func TestDifference(t *testing.T) {
 		{func(j *round.Job) {}, 7, "its audit is 0 units of a million, not 7 units of a million"},
 		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":8,"words":"c"}`) }, 0, "its depth is 7, not 8"},
 		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":7,"words":"c"}`) }, 0, `its words is "a,b", not "c"`},
+		{func(j *round.Job) { j.Seed = 2 }, 0, "its seed is 1, not 2"},
+		{func(j *round.Job) { j.Measures = "six" }, 0, "its measures is ten, not six"},
+		{func(j *round.Job) { j.Clip = "zero" }, 0, "its clip is none, not zero"},
+		{func(j *round.Job) { j.Numerics = 2 }, 0, "its numerics is 1, not 2"},
+		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":7}`) }, 0, "it has other settings"},
+		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":7,"words":"a,b","more":1}`) }, 0, "it has other settings"},
+		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"levels":7,"words":"a,b"}`) }, 0, "it has other settings"},
+		{func(j *round.Job) { j.Params = nil }, 0, "it has other settings"},
 		{func(j *round.Job) { j.Split.ValidationMin = 3 }, 0, "its split is another"},
 	}
 	for _, test := range tests {
@@ -35,5 +62,9 @@ func TestDifference(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s; want %s", got, test.want)
 		}
+	}
+	other := &protocol.SubmitEntry{Dataset: "movie", Job: job(func(*round.Job) {})}
+	if got := difference(&Job{Dataset: "yeast", Job: other.Job}, other); got != "its dataset is yeast, not movie" {
+		t.Error(got)
 	}
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -33,6 +34,13 @@ func TestExperiment(t *testing.T) {
 	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{gone.ID}})
 	if next := m.submit("t4", "next", 9); next.ID <= gone.ID {
 		t.Errorf("%v has the ID of a deleted job, or an earlier one", next)
+	}
+	made = m.do(protocol.EntryExperiment, experimentEntry("t5", "f", 50)).([]*Job)
+	last := made[len(made)-1] // its ID is beyond the index of the entries that follow
+	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: last.ID})
+	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{last.ID}})
+	if next := m.submit("t6", "last", 9); m.index >= last.ID || next.ID <= last.ID {
+		t.Errorf("%v has the ID of the deleted %v, or an earlier one", next, last)
 	}
 }
 
@@ -171,6 +179,8 @@ func TestExperimentRefused(t *testing.T) {
 	}
 	plain := experimentEntry("t", "e", 2)
 	plain.Jobs[1].Job.Cells = nil
+	nameless, empty := experimentEntry("t", "e", 2), experimentEntry("t", "e", 2)
+	nameless.Jobs[1].Name, empty.Jobs[1].Job = "", nil
 	odd := experimentEntry("t", "e", 1)
 	odd.Outline = "odd"
 	unknown := experimentEntry("t", "e", 2)
@@ -183,6 +193,8 @@ func TestExperimentRefused(t *testing.T) {
 		"a full queue":         {bound, ErrQueue},
 		"no cells":             {plain, ErrInvalid},
 		"no such dataset":      {unknown, ErrNotFound},
+		"a job without a name": {nameless, ErrInvalid},
+		"a job that is none":   {empty, ErrInvalid},
 		"no jobs":              {experimentEntry("t", "e", 0), ErrInvalid},
 		"an outline alone":     {&protocol.ExperimentEntry{Name: "e", Outline: digest('1')}, ErrInvalid},
 		"an odd outline":       {odd, ErrInvalid},
@@ -212,6 +224,34 @@ func TestCellBlobs(t *testing.T) {
 	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{j.ID}})
 	if m.s.References().Has(digest('6')) {
 		t.Error("the blob of cells is kept without its job")
+	}
+}
+
+// TestUnended: an experiment has not ended while one of its jobs has not.
+func TestUnended(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	e := m.do(protocol.EntryExperiment, experimentEntry("t1", "e", 2)).([]*Job)
+	f := m.do(protocol.EntryExperiment, experimentEntry("t2", "f", 1)).([]*Job)
+	for i, want := range []map[string]bool{{"e": true, "f": true}, {"e": true}, {}} {
+		if got := Unended(m.s.Jobs()); !maps.Equal(got, want) {
+			t.Errorf("%d: %v, want %v", i, got, want)
+		}
+		end := [][]*Job{{e[0], f[0]}, {e[1]}, nil}[i]
+		for _, j := range end {
+			m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID})
+		}
+	}
+}
+
+// TestCellsSpent: what the cells of a job took is in its outcome.
+func TestCellsSpent(t *testing.T) {
+	for outcome, want := range map[string]map[string]float64{
+		`{"cells_spent_seconds":{"a":1.5,"b":2}}`: {"a": 1.5, "b": 2}, `{}`: nil, ``: nil, `{"cells_spent_seconds":3}`: nil,
+	} {
+		if got := (&Job{Outcome: []byte(outcome)}).CellsSpent(); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", outcome, got, want)
+		}
 	}
 }
 

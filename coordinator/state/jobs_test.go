@@ -157,6 +157,20 @@ func TestSubmit(t *testing.T) {
 	if next := m.submit("t7", "", 8); next.Name != taken+"-2" || m.s.JobByName(taken+"-2") != next {
 		t.Errorf("a default name that is taken becomes %q", next.Name)
 	}
+	taken = fmt.Sprintf("ldlf-%d", m.index+6)
+	m.submit("t8", taken, 9)
+	m.submit("t9", taken+"-2", 9)
+	if next := m.submit("t10", "", 10); next.Name != taken+"-3" {
+		t.Errorf("a default name that is taken with the number 2 as well becomes %q", next.Name)
+	}
+	m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "copy", Manifest: manifest('d')})
+	elsewhere, audited := submitEntry("t11", "mine", 5), submitEntry("t12", "mine", 5)
+	elsewhere.Dataset, audited.AuditPPM = "copy", 7
+	for want, e := range map[string]*protocol.SubmitEntry{"its dataset is yeast, not copy": elsewhere, "its audit is 0 units of a million, not 7": audited} {
+		if err := m.refused(protocol.EntrySubmit, e); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), want) {
+			t.Errorf("the same name and job otherwise: %v, want %s", err, want)
+		}
+	}
 	for i, j := range m.s.Jobs() {
 		if m.s.Job(j.ID) != j || i > 0 && m.s.Jobs()[i-1].ID >= j.ID {
 			t.Errorf("%v is out of order", j)

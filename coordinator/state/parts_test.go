@@ -32,6 +32,13 @@ func TestPartList(t *testing.T) {
 			}
 		}
 		checkParts(t, l, want)
+		var pushed partList
+		for p := range l.all {
+			pushed.push(p)
+		}
+		if checkParts(t, pushed, want); len(pushed.blocks) != (len(want)+blockParts-1)/blockParts {
+			t.Fatalf("%d parts, one behind the other, are in %d blocks", len(want), len(pushed.blocks))
+		}
 		upTo := rapid.Uint64Range(0, 4).Draw(t, "committed")
 		l = l.after(upTo)
 		maps.DeleteFunc(want, func(at [2]uint64, _ Part) bool { return at[0] <= upTo })

