@@ -205,6 +205,8 @@ func TestOnSimplex(t *testing.T) {
 		{[]float64{.5, .5 - 5e-10}, true},
 		{[]float64{.5, .5 + 2e-9}, false},
 		{[]float64{.5, .5 - 2e-9}, false},
+		{[]float64{1 - 1e-9}, false},
+		{[]float64{1 + 1e-9}, false},
 		{[]float64{.5, .6}, false},
 		{[]float64{.5, .4}, false},
 		{[]float64{-.25, 1, .25}, false},
