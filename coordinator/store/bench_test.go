@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -20,6 +21,27 @@ func BenchmarkPropose(b *testing.B) {
 			b.SetBytes(int64(len(entry)))
 			for b.Loop() {
 				if index, _, err := s.ProposeAsync(entry).Result(); index == 0 {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSnapshot is a snapshot of a state of so many bytes, with the log that it makes shorter: what it
+// costs to take one.
+func BenchmarkSnapshot(b *testing.B) {
+	for _, size := range []int{1 << 20, 16 << 20, 128 << 20} {
+		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
+			c := newCluster(b, 1, func(c *Config) { c.SnapshotLogBytes, c.SegmentBytes = DefaultSnapshotLogBytes, DefaultSegmentBytes })
+			s := c.leader()
+			const each = 64 << 10
+			for i := range size / each {
+				s.ProposeAsync(protocol.EncodeEntry(protocol.EntryMember, &protocol.MemberEntry{ID: memberID(i), Version: strings.Repeat("v", each)}))
+			}
+			for b.Loop() {
+				c.propose(memberEntry(0))
+				if err := s.Snapshot(); err != nil {
 					b.Fatal(err)
 				}
 			}

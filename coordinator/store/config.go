@@ -17,13 +17,17 @@ import (
 const (
 	DefaultHeartbeat        = protocol.DefaultHeartbeat
 	DefaultSnapshotLogBytes = 256 << 20
-	DefaultSegmentBytes     = 32 << 20
+	DefaultSegmentBytes     = 8 << 20
 )
 
 // What is the same for every store.
 const (
-	trailingLogs     = 128     // entries kept behind a snapshot, for followers a little late
+	// The last entries stay behind a snapshot, for followers a little late: trailingLogs at least, and as many
+	// as have shortLog bytes.
+	trailingLogs     = 32
 	snapshotEntries  = 1 << 16 // entries that are worth a snapshot however small they are
+	maxShortLog      = 16 << 20
+	snapshotPause    = time.Minute // the default of Config.pause
 	snapshotInterval = 30 * time.Second
 	retainSnapshots  = 2
 	appendEntries    = 16 // of at most 512 KiB each in one message
@@ -71,8 +75,10 @@ type Config struct {
 	// 0, takes the place of those three heartbeats.
 	Heartbeat, Election time.Duration
 
-	SnapshotLogBytes int64 // of log that trigger a snapshot; default 256 MiB
-	SegmentBytes     int   // of a log file, allocated at once; default 32 MiB
+	// SnapshotLogBytes of log trigger a snapshot at once; default 256 MiB. A sixteenth of it, or 16 MiB where that is
+	// less, triggers one a minute after the last: the log of an idle node takes at most 64 MiB of its disk.
+	SnapshotLogBytes int64
+	SegmentBytes     int // of a log file, allocated at once; default 8 MiB
 
 	// Committed, where set, is told how long each entry took from its proposal
 	// until it was applied here. It must not block.
@@ -81,6 +87,7 @@ type Config struct {
 	Logger *slog.Logger // default slog.Default()
 
 	timeouts protocol.Timeouts
+	pause    time.Duration // between the last snapshot and one that only makes the log shorter; default a minute
 	// fault, where set, may fail or hold up what touches the disk or the network:
 	// "append", "delete", "vote", "room", "timeout-now", "install"; and, in this order, the
 	// steps of a first start: "identity", "identity-copy", "votes", "settle", "settle-copy",
@@ -95,6 +102,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.SegmentBytes == 0 {
 		c.SegmentBytes = DefaultSegmentBytes
+	}
+	if c.pause == 0 {
+		c.pause = snapshotPause
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -136,6 +146,14 @@ func (c *Config) fails(op string) error {
 		return nil
 	}
 	return c.fault(op)
+}
+
+// shortLog is how many bytes of log are kept without need: behind a snapshot, and while nothing triggers the next.
+func (c *Config) shortLog() int64 { return min(c.SnapshotLogBytes/16, maxShortLog) }
+
+// shorten reports whether a snapshot should make the log shorter, so long after the last and so many bytes of log.
+func (c *Config) shorten(since time.Duration, logged int64) bool {
+	return since >= c.pause && logged >= c.shortLog()
 }
 
 // election is how long a follower waits at least for its leader.

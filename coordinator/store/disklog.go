@@ -23,10 +23,14 @@ import (
 type diskLog struct {
 	*wal.WAL
 	acked  *ackedFile
+	short  int64       // bytes of the last entries, which stay behind a snapshot
 	failed func(error) // is told of the first write that fails
 	broken atomic.Pointer[error]
 	fault  func(op string) error // of tests
 }
+
+// entryOverhead is about what an entry takes in the log besides its data.
+const entryOverhead = 64
 
 // openDiskLog opens the log in a folder. Corruption wraps ErrCorrupt.
 func openDiskLog(f *Folder, c *Config, log hclog.Logger, failed func(error)) (d *diskLog, err error) {
@@ -38,7 +42,7 @@ func openDiskLog(f *Folder, c *Config, log hclog.Logger, failed func(error)) (d 
 	if err != nil {
 		return nil, errors.Join(err, acked.close())
 	}
-	return &diskLog{WAL: w, acked: acked, failed: failed, fault: c.fault}, nil
+	return &diskLog{WAL: w, acked: acked, short: c.shortLog(), failed: failed, fault: c.fault}, nil
 }
 
 // openWAL opens raft-wal; whatever it says of its files, short of a full disk, and
@@ -85,7 +89,9 @@ func (l *diskLog) StoreLogs(entries []*raft.Log) error {
 	})
 }
 
-// DeleteRange implements raft.LogStore.
+// DeleteRange implements raft.LogStore. Of the entries before a snapshot, which Raft
+// names by their number, the last stay that have short bytes together with those after
+// them.
 func (l *diskLog) DeleteRange(from, to uint64) error {
 	return l.write("delete", func() error {
 		last, err := l.LastIndex()
@@ -97,8 +103,30 @@ func (l *diskLog) DeleteRange(from, to uint64) error {
 				return err
 			}
 		}
+		if to < last {
+			to = min(to, l.shortFrom(from, last)-1)
+		}
+		if to < from {
+			return nil
+		}
 		return l.WAL.DeleteRange(from, to)
 	})
+}
+
+// shortFrom returns from which entry on those up to last have at most short bytes: first or later.
+func (l *diskLog) shortFrom(first, last uint64) uint64 {
+	bytes, from := int64(0), last+1
+	for from > first {
+		var e raft.Log
+		if err := l.WAL.GetLog(from-1, &e); err != nil {
+			break // whoever needs that entry says so
+		}
+		if bytes += int64(len(e.Data)) + entryOverhead; bytes > l.short {
+			break
+		}
+		from--
+	}
+	return from
 }
 
 // write runs something that changes the files, unless an earlier such has failed.

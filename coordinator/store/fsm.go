@@ -65,7 +65,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 		return result
 	}
 	f.publish(next)
-	f.count(int64(len(l.Data)))
+	f.count(int64(len(l.Data)) + entryOverhead)
 	return result
 }
 

@@ -158,12 +158,18 @@ func (s *Store) await(ctx context.Context, call func() error) error {
 func (s *Store) maintain() {
 	tick := time.NewTicker(s.config.timeouts.DiskProbe)
 	defer tick.Stop()
+	last := time.Now() // when a snapshot was tried
 	for {
 		select {
-		case <-tick.C:
+		case now := <-tick.C:
 			s.tend()
+			if s.config.shorten(now.Sub(last), s.fsm.logged.Load()) {
+				s.snapshot()
+				last = time.Now()
+			}
 		case <-s.fsm.full:
 			s.snapshot()
+			last = time.Now()
 		case <-s.down:
 			s.drain()
 			s.restarting.Lock()
