@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
@@ -9,9 +10,11 @@ import (
 )
 
 const (
-	rulesFile = "prometheus/rules.yml"
-	casesFile = "prometheus/rules_test.yml"
+	rulesFile  = "prometheus/rules.yml"
+	alertsPage = "../docs/operations.md"
 )
+
+var casesFiles = []string{"prometheus/rules_test.yml", "prometheus/rules_backup_test.yml"}
 
 // TestRules: the file is one of rules, and each alert says how bad it is, what has happened, and
 // what to do, with a command.
@@ -24,13 +27,13 @@ func TestRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alerts := make(map[string]bool)
+	alerts := make(map[string]string) // severities
 	for _, g := range groups {
 		for _, r := range g.Rules {
-			if alerts[r.Alert] {
+			if _, twice := alerts[r.Alert]; twice {
 				t.Errorf("two alerts are called %q", r.Alert)
 			}
-			alerts[r.Alert] = true
+			alerts[r.Alert] = r.Labels["severity"]
 			if s := r.Labels["severity"]; s != "warning" && s != "critical" {
 				t.Errorf("%s: severity %q", r.Alert, s)
 			}
@@ -39,30 +42,59 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
-	if len(alerts) < 7 {
+	if len(alerts) < 14 {
 		t.Errorf("%d alerts", len(alerts))
 	}
-	described(t, alerts)
+	tried(t, alerts)
+	listed(t, alerts)
 }
 
-// described checks that each alert has a case and a paragraph, and that these name no other.
-func described(t *testing.T, alerts map[string]bool) {
-	name := regexp.MustCompile(`Coppice[A-Z]\w+`)
-	for _, file := range []string{casesFile, "../docs/operations.md"} {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for alert := range alerts {
-			if !strings.Contains(string(b), alert) {
-				t.Errorf("%s does not have %s", file, alert)
+// tried checks that each alert has a case in which it fires and one in which it does not, and that no case names another.
+func tried(t *testing.T, alerts map[string]string) {
+	t.Helper()
+	fires, silent := make(map[string]bool), make(map[string]bool)
+	for _, file := range casesFiles {
+		var cases struct {
+			Tests []struct {
+				Alerts []struct {
+					Name string `yaml:"alertname"`
+					Want []any  `yaml:"exp_alerts"`
+				} `yaml:"alert_rule_test"`
 			}
 		}
-		for _, found := range name.FindAllString(string(b), -1) {
-			if !alerts[found] {
-				t.Errorf("%s has %s, which is no alert", file, found)
+		load(t, file, &cases)
+		for _, c := range cases.Tests {
+			for _, a := range c.Alerts {
+				if _, known := alerts[a.Name]; !known {
+					t.Errorf("%s has %s, which is no alert", file, a.Name)
+				}
+				fires[a.Name], silent[a.Name] = fires[a.Name] || len(a.Want) > 0, silent[a.Name] || len(a.Want) == 0
 			}
 		}
+	}
+	for alert := range alerts {
+		if !fires[alert] || !silent[alert] {
+			t.Errorf("%s: a case in which it fires: %v, in which it does not: %v", alert, fires[alert], silent[alert])
+		}
+	}
+}
+
+// listed checks that the table of alerts, which is the only list of them, has each once with its severity, and no other.
+func listed(t *testing.T, alerts map[string]string) {
+	t.Helper()
+	b, err := os.ReadFile(alertsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]string)
+	for _, row := range regexp.MustCompile(`(?m)^\| (Coppice\w+) \| (\w+) \|`).FindAllStringSubmatch(string(b), -1) {
+		if _, twice := rows[row[1]]; twice {
+			t.Errorf("%s lists %s twice", alertsPage, row[1])
+		}
+		rows[row[1]] = row[2]
+	}
+	if !maps.Equal(rows, alerts) {
+		t.Errorf("%s lists %v, the alerts are %v", alertsPage, rows, alerts)
 	}
 }
 
@@ -74,7 +106,7 @@ func TestPromtool(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"check", "rules", rulesFile},
-		{"test", "rules", casesFile},
+		append([]string{"test", "rules"}, casesFiles...),
 		{"check", "config", "prometheus.yml"},
 	} {
 		if out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput(); err != nil {

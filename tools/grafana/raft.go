@@ -33,7 +33,7 @@ func raft() row {
 		{
 			title: "Elections in an hour", unit: units.Number, columns: 4, number: true, colours: []limit{{0, "green"}, {3, "orange"}, {10, "red"}},
 			description: "Changes of the term in the last hour. Many: a disk or a network that is too slow for `--heartbeat`, or machines that are overloaded.",
-			queries:     []query{{`max(changes(coppice_raft_term[1h]))`, ""}},
+			queries:     []query{{`changes(max(coppice_raft_term)[1h:])`, ""}},
 		},
 	}, agreement()...)}
 }
@@ -66,7 +66,7 @@ func agreement() []panel {
 		},
 		{
 			title: "Size of the log", unit: units.BytesIEC, columns: 8,
-			description: "Bytes of the files of the log on each disk, which are allocated ahead. Snapshots let them go; a size that only grows: `coppice coordinator --snapshot-bytes`.",
+			description: "Bytes of the files of the log on each disk, which are allocated ahead. Snapshots make it shorter: at most 64 MiB after a minute without much work. One that only grows: the log of the coordinator says why no snapshot could be written.",
 			queries:     []query{each(`coppice_raft_log_bytes{%s}`, "{{instance}}")},
 		},
 		{
