@@ -75,7 +75,7 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	if _, err := c.client.Model(ctx, "b"); err != nil || c.gone(b.Models[0].Blob) || c.gone(third.Predictions.Blob) {
 		t.Errorf("what job b refers to as well went with job a: %v", err)
 	}
-	if got, err := c.client.Prune(ctx, protocol.PruneRequest{}); err != nil || len(got.Jobs) != 2 {
+	if got, err := c.client.Prune(ctx, protocol.PruneRequest{}); err != nil || len(got.Jobs) != 2 || got.Frees < got.Jobs[0].Bytes {
 		t.Fatalf("pruned: %+v, %v", got, err)
 	}
 	if err := c.client.DeleteDataset(ctx, "art"); err != nil {

@@ -19,7 +19,7 @@ import (
 var houseEvery = 5 * time.Second
 
 // grace is the default of Config.BlobGrace.
-const grace = time.Hour
+const grace = protocol.BlobGrace
 
 // keepHouse fetches blobs that this coordinator lacks and deletes those that
 // nothing refers to, until ctx is done.

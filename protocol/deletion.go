@@ -3,6 +3,7 @@ package protocol
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // JobsDeleteEntry deletes jobs that have ended, with their models and predictions.
@@ -56,7 +57,14 @@ func (r *PruneRequest) Check() error {
 type Deletion struct {
 	Jobs   []DeletedJob `json:"jobs"` // by number
 	DryRun bool         `json:"dry_run,omitempty"`
+	// Frees is the bytes of the blobs that nothing refers to any more. Each coordinator deletes
+	// such a blob when it is of the age BlobGrace or older.
+	Frees uint64 `json:"frees_bytes"`
 }
+
+// BlobGrace is how old a blob that nothing refers to must be before coordinators delete it: a
+// younger one may belong to an import that has just begun.
+const BlobGrace = time.Hour
 
 // DeletedJob is a job that was deleted.
 type DeletedJob struct {

@@ -219,5 +219,7 @@ func (c *datasetDeleteCmd) Run(a *app) error {
 	if err := cl.DeleteDataset(a.ctx, c.Name); err != nil {
 		return err
 	}
-	return a.print(map[string]string{"deleted": c.Name}, func(w io.Writer) { fmt.Fprintf(w, "deleted %s\n", c.Name) })
+	return a.print(map[string]string{"deleted": c.Name}, func(w io.Writer) {
+		fmt.Fprintf(w, "deleted %s\n%s\n", c.Name, roomIsFree())
+	})
 }

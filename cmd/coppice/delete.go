@@ -34,6 +34,7 @@ func (c *jobDeleteCmd) Run(a *app) error {
 			}
 			fmt.Fprintf(w, "job %d (%s) %s\n", j.ID, j.Name, was)
 		}
+		fmt.Fprintln(w, whatIsFreed(d))
 	})
 }
 
@@ -85,7 +86,39 @@ func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest
 		did = "would be deleted"
 	}
 	fmt.Fprintf(w, "%s %s, with models and predictions of %s\n", plural(len(d.Jobs), "job"), did, size(int64(bytes)))
+	fmt.Fprintln(w, whatIsFreed(d))
 }
+
+// whatIsFreed says how much room a deletion makes on the disks, and when.
+func whatIsFreed(d *protocol.Deletion) string {
+	var bytes uint64
+	for i := range d.Jobs {
+		bytes += d.Jobs[i].Bytes
+	}
+	does := "this frees"
+	if d.DryRun {
+		does = "this would free"
+	}
+	switch {
+	case d.Frees == 0 && bytes == 0:
+		return does + " no disk space"
+	case d.Frees == 0:
+		return does + " no disk space: other jobs need the same models and predictions"
+	}
+	rest := ""
+	if d.Frees < bytes {
+		rest = " (other jobs need the rest)"
+	}
+	return fmt.Sprintf("%s %s%s on the disk of each coordinator %s", does, size(int64(d.Frees)), rest, whenFreed())
+}
+
+// whenFreed says when the disks have the room of what was deleted.
+func whenFreed() string {
+	return fmt.Sprintf("within seconds, or once the files are %.0f minutes old", protocol.BlobGrace.Minutes())
+}
+
+// roomIsFree says so of a deletion that is not told how much it frees.
+func roomIsFree() string { return "what nothing else needs is deleted from the disks " + whenFreed() }
 
 // nothingToPrune says that there is no job as they were asked for: there may have been some.
 func nothingToPrune(asked *protocol.PruneRequest) string {
@@ -119,5 +152,6 @@ func (c *modelDeleteCmd) Run(a *app) error {
 	}
 	return a.print(j, func(w io.Writer) {
 		fmt.Fprintf(w, "the model of job %s was deleted; the job stays: coppice job show %s\n", j.Name, j.Name)
+		fmt.Fprintln(w, roomIsFree())
 	})
 }

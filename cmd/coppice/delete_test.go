@@ -10,6 +10,28 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// A deletion says how much room it makes on the disks, and when: what other jobs need as well stays.
+func TestWhatIsFreed(t *testing.T) {
+	t.Parallel()
+	const when = " on the disk of each coordinator within seconds, or once the files are 60 minutes old"
+	jobs := []protocol.DeletedJob{{ID: 1, Bytes: 1 << 20}, {ID: 2, Bytes: 1 << 20}}
+	for _, test := range []struct {
+		d    protocol.Deletion
+		want string
+	}{
+		{protocol.Deletion{Jobs: jobs, Frees: 2 << 20}, "this frees 2.0 MiB" + when},
+		{protocol.Deletion{Jobs: jobs, Frees: 3 << 20, DryRun: true}, "this would free 3.0 MiB" + when},
+		{protocol.Deletion{Jobs: jobs, Frees: 1 << 20}, "this frees 1.0 MiB (other jobs need the rest)" + when},
+		{protocol.Deletion{Jobs: jobs}, "this frees no disk space: other jobs need the same models and predictions"},
+		{protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: 1}}}, "this frees no disk space"},
+		{protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: 1}}, DryRun: true}, "this would free no disk space"},
+	} {
+		if got := whatIsFreed(&test.d); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.d, got, test.want)
+		}
+	}
+}
+
 // What cannot be asked is wrong usage, on one line that says what would be right.
 func TestDeletionUsage(t *testing.T) {
 	for line, says := range map[string]string{
@@ -82,7 +104,9 @@ func TestDeletion(t *testing.T) {
 func (s *survivors) withoutModel(j *protocol.JobInfo, failed func(says string, args ...string)) {
 	t := s.t
 	failed("folds are deleted together", "model", "delete", "three/1")
-	works(t, "model", "delete", "three")
+	if text := works(t, "model", "delete", "three"); !strings.Contains(text, "\n"+roomIsFree()+"\n") {
+		t.Errorf("its deletion says\n%s", text)
+	}
 	failed(fmt.Sprintf("the model of job %d (three) was deleted", j.ID), "model", "show", "three")
 	again := clusterJob(s.data, 20, "--name", "three", "--model-out", filepath.Join(t.TempDir(), "m"))
 	failed("the model of job three was deleted", slices.DeleteFunc(again, func(arg string) bool { return arg == "-o" || arg == "json" })...)
@@ -102,13 +126,13 @@ func (s *survivors) prune(j *protocol.JobInfo) {
 		t.Errorf("younger than an hour: %+v", d)
 	}
 	text := works(t, "job", "prune", "--older-than", "0", "--state", "done,failed", "--dry-run")
-	if !strings.Contains(text, "three") || strings.Contains(text, "waits") || !strings.Contains(text, "1 job would be deleted") {
+	if !strings.Contains(text, "three") || strings.Contains(text, "waits") || !strings.Contains(text, "1 job would be deleted") || !strings.Contains(text, "\nthis would free ") {
 		t.Errorf("a dry run says\n%s", text)
 	}
 	if text := works(t, "job", "prune", "--older-than", "0", "--state", "failed"); text != "no failed job is left that has ended\n" {
 		t.Errorf("failed ones:\n%s", text)
 	}
-	if text := works(t, "job", "prune", "--older-than", "0"); !strings.Contains(text, "1 job deleted") || !strings.Contains(text, "three") {
+	if text := works(t, "job", "prune", "--older-than", "0"); !strings.Contains(text, "1 job deleted") || !strings.Contains(text, "three") || !strings.Contains(text, "\nthis frees ") {
 		t.Errorf("it says\n%s", text)
 	}
 	if text := works(t, "job", "prune", "--older-than", "0"); text != "no job is left that has ended\n" {

@@ -380,6 +380,7 @@ func (c *experimentDeleteCmd) Run(a *app) error {
 	}
 	return a.print(d, func(w io.Writer) {
 		fmt.Fprintf(w, "experiment %s was deleted, with %s\n", c.Name, plural(len(d.Jobs), "job"))
+		fmt.Fprintln(w, whatIsFreed(d))
 	})
 }
 

@@ -28,11 +28,32 @@ func (s *Server) deleteJobs(r *http.Request) (any, error) {
 			return nil, fmt.Errorf("%w: there is no job %d; nothing was deleted", state.ErrNotFound, id)
 		}
 	}
+	frees := s.frees(st, ids)
 	went, err := s.delete(r, ids)
 	if err != nil {
 		return nil, err
 	}
-	return protocol.Deletion{Jobs: deletedOf(ids, went, s.cfg.Store.State())}, nil
+	return protocol.Deletion{Jobs: deletedOf(ids, went, s.cfg.Store.State()), Frees: frees}, nil
+}
+
+// frees returns the bytes of the blobs of this coordinator that nothing refers to any more once
+// some jobs of a state are deleted: not those that other jobs or datasets need as well.
+func (s *Server) frees(st *state.State, ids []uint64) (bytes uint64) {
+	after := st
+	for some := range slices.Chunk(ids, protocol.MaxDelete) { // as the deletion itself, but in this copy only
+		entry := protocol.EncodeEntry(protocol.EntryJobsDelete, protocol.JobsDeleteEntry{Jobs: some})
+		after, _ = after.Apply(after.Index()+1, entry)
+	}
+	left := after.References()
+	for d := range st.References() {
+		if left.Contains(d) {
+			continue
+		}
+		if size, err := s.cfg.Blobs.Folder.Size(d.String()); err == nil { // else it is not here
+			bytes += uint64(size)
+		}
+	}
+	return bytes
 }
 
 // delete commits one deletion and returns the jobs that it deleted.
@@ -82,14 +103,17 @@ func (s *Server) pruneJobs(r *http.Request) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, bad{err}
 	}
-	old := prunable(s.cfg.Store.State().Jobs(), time.Now().Unix()-req.OlderThan, req.States)
-	answer := protocol.Deletion{Jobs: []protocol.DeletedJob{}, DryRun: req.DryRun}
+	st := s.cfg.Store.State()
+	old := prunable(st.Jobs(), time.Now().Unix()-req.OlderThan, req.States)
+	var all []uint64
+	for _, j := range old {
+		all = append(all, j.ID)
+	}
+	answer := protocol.Deletion{Jobs: []protocol.DeletedJob{}, DryRun: req.DryRun, Frees: s.frees(st, all)}
 	for some := range slices.Chunk(old, protocol.MaxDelete) {
 		if !req.DryRun {
-			var ids []uint64
-			for _, j := range some {
-				ids = append(ids, j.ID)
-			}
+			ids := all[:len(some)]
+			all = all[len(some):]
 			var err error
 			if some, err = s.delete(r, ids); err != nil {
 				if len(answer.Jobs) > 0 {

@@ -30,7 +30,7 @@ func TestDeleteJobs(t *testing.T) {
 	}
 	var got protocol.Deletion
 	s.get("POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, done.ID}}, &got)
-	want := protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: done.ID, Name: "done", State: protocol.Done, Ended: 9, Bytes: uint64(len("a model"))}}}
+	want := protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: done.ID, Name: "done", State: protocol.Done, Ended: 9, Bytes: uint64(len("a model"))}}, Frees: uint64(len("a model"))}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -114,6 +114,44 @@ func TestPrune(t *testing.T) {
 	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{OlderThan: -1}, "not negative")
 	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{States: []protocol.JobState{protocol.Running}}, `"running"`, "have ended")
 	s.refuse(400, "POST", "/v1/jobs/prune", []byte(`{"older_than":"30d"}`), "older_than")
+}
+
+// TestDeletionFrees: what a deletion frees is what nothing else refers to, and a dry run says the same.
+func TestDeletionFrees(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	shared, own := "a model of two jobs", "a model of one"
+	one, two, three := s.submit("one"), s.submit("two"), s.submit("three")
+	s.finish(one, shared)
+	s.finish(two, shared)
+	s.finish(three, own, shared)
+	prune := func(dry bool) uint64 {
+		t.Helper()
+		var got protocol.Deletion
+		s.get("POST", "/v1/jobs/prune", protocol.PruneRequest{DryRun: dry}, &got)
+		return got.Frees
+	}
+	remove := func(ids ...uint64) uint64 {
+		t.Helper()
+		var got protocol.Deletion
+		s.get("POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: ids}, &got)
+		return got.Frees
+	}
+	if got, want := prune(true), uint64(len(shared)+len(own)); got != want {
+		t.Errorf("a dry run frees %d bytes, want %d", got, want)
+	}
+	if got := remove(one.ID); got != 0 {
+		t.Errorf("one of the jobs that share a model frees %d bytes", got)
+	}
+	if got := remove(three.ID, one.ID); got != uint64(len(own)) {
+		t.Errorf("a job with a model of its own frees %d bytes", got)
+	}
+	if got := prune(false); got != uint64(len(shared)) {
+		t.Errorf("the last of the jobs that share a model frees %d bytes", got)
+	}
+	if got := prune(false); got != 0 {
+		t.Errorf("nothing frees %d bytes", got)
+	}
 }
 
 // TestPrunable is a matter of state and time of the end.
