@@ -76,7 +76,7 @@ type coordinatorCmd struct {
 	Heartbeat  time.Duration `default:"100ms" help:"The setting that every timeout derives from, 10ms to 1s."`
 	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"How long a coordinator misses its leader at least before it stands for election (default: three heartbeats)."`
 	Jobs       int           `default:"4" help:"How many jobs run at once."`
-	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Log that is worth a snapshot, such as 64MiB (default: 256MiB)."`
+	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Log that is worth a snapshot at once, such as 64MiB (default: 256MiB). A sixteenth of it, 16MiB at most, is worth one a minute after the last."`
 	quotaFlags
 	budgetFlags
 	Timeouts bool `name:"print-timeouts" help:"Print every timeout that the heartbeat gives, and start nothing."`

@@ -22,11 +22,9 @@ const (
 
 // What is the same for every store.
 const (
-	// The last entries stay behind a snapshot, for followers a little late: trailingLogs at least, and as many
-	// as have shortLog bytes.
-	trailingLogs     = 32
-	snapshotEntries  = 1 << 16 // entries that are worth a snapshot however small they are
-	maxShortLog      = 16 << 20
+	trailingLogs     = 32          // entries at least that stay behind a snapshot, for followers a little late
+	maxShortLog      = 16 << 20    // bytes at most of what Config.shortLog returns
+	snapshotEntries  = 1 << 16     // entries that are worth a snapshot however small they are
 	snapshotPause    = time.Minute // the default of Config.pause
 	snapshotInterval = 30 * time.Second
 	retainSnapshots  = 2
@@ -148,7 +146,8 @@ func (c *Config) fails(op string) error {
 	return c.fault(op)
 }
 
-// shortLog is how many bytes of log are kept without need: behind a snapshot, and while nothing triggers the next.
+// shortLog is how many bytes of entries stay behind a snapshot, and how many after it are worth another once
+// Config.pause has passed.
 func (c *Config) shortLog() int64 { return min(c.SnapshotLogBytes/16, maxShortLog) }
 
 // shorten reports whether a snapshot should make the log shorter, so long after the last and so many bytes of log.

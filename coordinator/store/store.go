@@ -152,7 +152,7 @@ func (s *Store) await(ctx context.Context, call func() error) error {
 	}
 }
 
-// maintain takes snapshots when the log is full, restarts Raft where it must, and
+// maintain takes snapshots when the log is full or could be shorter, restarts Raft where it must, and
 // ends it when the state machine stopped, so that a node that cannot follow does
 // not lead or vote.
 func (s *Store) maintain() {
