@@ -21,7 +21,7 @@ import (
 type chaosCmd struct {
 	Seed      uint64        `default:"1" help:"Seed of the schedule: which fault when, which process, which pauses."`
 	Rounds    int           `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
-	Faults    []string      `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, partitions in one of twenty, the others in one of ten)."`
+	Faults    []string      `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, partitions and those with several recoveries in one of twenty, the others in one of ten)."`
 	Algorithm string        `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both, and short ones of all other algorithms and of networks)."`
 	Workers   int           `default:"3" help:"Workers of the cluster."`
 	Hold      time.Duration `default:"3s" help:"How long a partition lasts."`

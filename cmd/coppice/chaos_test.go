@@ -114,6 +114,21 @@ func TestChaosOfDisks(t *testing.T) {
 	}
 }
 
+// TestChaosApart: a fault that has a cluster of its own, while that of the leg goes on. With
+// this seed the port of HTTP is in use at the first start.
+func TestChaosApart(t *testing.T) {
+	raced(t)
+	tmp := t.TempDir()
+	cmd, stdout, stderr := process(t, tmp, "chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--seed", "1", "--rounds", "1", "-o", "json", "--faults", "port-in-use")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	recovered(t, stdout.Bytes(), 1)
+	if left := contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
 // TestChaosOnNetwork: faults of the network's own and of others on a network whose every
 // packet takes 5 ms, and where some are lost.
 func TestChaosOnNetwork(t *testing.T) {

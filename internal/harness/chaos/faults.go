@@ -21,6 +21,12 @@ type fault struct {
 	// hit does it, and says when the clock begins. What it returns ends the fault
 	// after progress was seen; nil: it has ended by itself.
 	hit func(ctx context.Context, s *strike) (heal func(context.Context) error, err error)
+	// recoveries is how many it waits for, one after the other, each for Config.Bound; 0: one.
+	// One with several is in fewer rounds.
+	recoveries int
+	// apart, in place of hit, does all of it on a cluster of its own, while that of the leg
+	// goes on, and returns how long that took to be ready in the end.
+	apart func(ctx context.Context, s *strike) (ready time.Duration, err error)
 	// not, where set, says why this machine cannot have the fault; empty: it can.
 	not func(*Config) string
 }
@@ -72,6 +78,13 @@ var catalog = append([]*fault{
 	{name: "all-kill", doc: "every process is killed; the clock begins when they are started again", measured: true, hit: killAll},
 	{name: "folder-wipe", doc: "a coordinator's folder is emptied while another lags behind and the leader is down; the clock begins when the leader is started again", hit: wiping("")},
 	{name: "raft-wipe", doc: "the same, but only Raft's part of the folder is removed", hit: wiping("raft")},
+	{name: "replace-all", doc: "each coordinator in turn is ended, its folder is deleted and it is started again, once /readyz of all is 200; the clock begins with the last start", recoveries: coordinators + 1, hit: replaceAll},
+	{name: "random-wipes", doc: "coordinators are killed at random, also within a second of their start, and twice the folder of one is deleted, once /readyz of all is 200; the clock begins after the last start", recoveries: wipes + 2, hit: randomWipes},
+	{name: "folder-delete", doc: "the folder of a running coordinator is deleted; it must end or be not ready, and is started again", hit: deleteFolder},
+	{name: "folder-copy", doc: "a copy of a coordinator's folder is started at another address, and must end with an error that names the address of the first", hit: copyFolder},
+	{name: "mixed-restore", doc: "apart from the cluster, three coordinators are restored, one of them from a later backup: they must not serve until that one is restored from the same; the clock begins when it is started again", recoveries: 3, not: noneApart, apart: mixedRestore},
+	{name: "port-in-use", doc: "apart from the cluster, a port of a coordinator is in use at the first start of three, which are then started with another address for it; the clock begins then", recoveries: 3, not: noneApart, apart: portInUse},
+	{name: "first-start-wipe", doc: "apart from the cluster, a coordinator is killed soon after the first start of three, and the folder of another is deleted; the clock begins when that is started again", not: noneApart, apart: wipeAtFirstStart},
 	{name: "member-replace", doc: "a coordinator is replaced by one of another id at the same address; the clock begins when the others are started again", hit: replaceMember},
 	{name: "worker-twin", doc: "a second worker under the id of one that runs joins, and leaves later", hit: twinWorker},
 	{name: "few-descriptors", doc: "a coordinator or a worker can open no more files and connections than it has, and later as many as before", not: noLimits, hit: fewDescriptors},
@@ -83,6 +96,7 @@ var catalog = append([]*fault{
 	{name: "disk-full", doc: "the disk of a coordinator or of a worker is full, and has room again later", leg: disks, not: noDisks, hit: fillDisk},
 	{name: "disk-full-start", doc: "a coordinator starts on a full disk, which has room later", leg: disks, not: noDisks, hit: fullAtStart},
 	{name: "io-errors", doc: "the disk of a coordinator or of a worker gives input/output errors and loses what was not synced; later the process is started again on it", leg: disks, not: noBlockDisks, hit: ioErrors},
+	{name: "disk-unmount", doc: "the disk of a running coordinator is unmounted; it must end or be not ready, and is started again on a disk", leg: disks, not: noDisks, hit: unmountUnder},
 	{name: "corrupt-blob", doc: "a byte of a coordinator's blob and one of a worker's cache is inverted while both are down", leg: disks, hit: corruptBlob},
 	{name: "corrupt-wal", doc: "the end of a coordinator's log is damaged while it is down", leg: disks, hit: corruptLog},
 	{name: "corrupt-snapshot", doc: "a byte of a coordinator's last snapshot is inverted while it is down", leg: disks, hit: corruptSnapshot},

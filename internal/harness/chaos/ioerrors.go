@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 )
@@ -77,8 +76,8 @@ func ioErrors(_ context.Context, s *strike) (func(context.Context) error, error)
 		if err := sleep(ctx, away); err != nil {
 			return err
 		}
-		if _, err := s.client.Import(ctx, name, dataset.Artificial(64, 1), dataset.ImportOptions{}); err != nil {
-			return fmt.Errorf("importing %s while the disk of %s has errors: %w", name, n.Name, err)
+		if err := s.keep(ctx, name, 64); err != nil {
+			return fmt.Errorf("the disk of %s has errors: %w", n.Name, err)
 		}
 		if err := errors.Join(n.Kill(), s.mendDisk(n), n.Restart()); err != nil {
 			return err

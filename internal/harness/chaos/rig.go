@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/chaos/proxy"
 	"github.com/coppice-ldl/coppice/internal/harness/freeport"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // leg is one of the clusters that the suite runs.
@@ -50,6 +53,7 @@ type rig struct {
 	http    *http.Client            // of whoever looks on
 	exe     string
 	env     []string
+	flags   []string // of each coordinator, such as --heartbeat
 	url     string   // of the external NATS itself
 	mounted []string // folders of the small disks, in the order of mounting
 }
@@ -91,8 +95,9 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		Exe: c.Exe, Env: c.Env, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra,
 	}
 	if c.Heartbeat > 0 {
-		pc.Args = []string{"--heartbeat", c.Heartbeat.String()}
+		r.flags = []string{"--heartbeat", c.Heartbeat.String()}
 	}
+	pc.Args = r.flags
 	r.join(&pc)
 	cluster, err := proc.Start(ctx, pc)
 	if err != nil {
@@ -245,36 +250,64 @@ func (r *rig) healthy(ctx context.Context) error {
 	if err := r.cluster.Ready(ctx); err != nil {
 		return err
 	}
-	for _, server := range r.servers {
-		for {
-			err := r.ready(ctx, server)
-			if err == nil {
-				break
-			}
-			if sleep(ctx, lookPause) != nil {
-				return fmt.Errorf("the coordinator at %s is not ready: %w", server, err)
-			}
-		}
-	}
-	return nil
+	return r.allReady(ctx, r.servers)
 }
 
+// allReady waits until /readyz of all of these coordinators is 200, in one look at them.
+func (r *rig) allReady(ctx context.Context, servers []string) error {
+	for {
+		var errs []error
+		for _, server := range servers {
+			if err := r.ready(ctx, server); err != nil {
+				errs = append(errs, fmt.Errorf("the coordinator at %s is not ready: %w", server, err))
+			}
+		}
+		if len(errs) == 0 {
+			return nil
+		}
+		if sleep(ctx, lookPause) != nil {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+// ready asks a coordinator whether it is ready.
 func (r *rig) ready(ctx context.Context, server string) error {
+	status, text, err := r.get(ctx, server, "/readyz")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%d: %s", status, bytes.TrimSpace(text))
+	}
+	return err
+}
+
+// self asks a coordinator how it is.
+func (r *rig) self(ctx context.Context, server string) (*protocol.Self, error) {
+	status, text, err := r.get(ctx, server, "/v1/self")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s: %d: %s", server, status, bytes.TrimSpace(text))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s protocol.Self
+	return &s, json.Unmarshal(text, &s)
+}
+
+// get asks a coordinator once.
+func (r *rig) get(ctx context.Context, server, path string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+server+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+server+path, nil)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	response, err := r.http.Do(request)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return errors.New(response.Status)
-	}
-	return nil
+	defer response.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return response.StatusCode, body, err
 }
 
 // followers lists the coordinators but the leader, in order.

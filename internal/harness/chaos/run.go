@@ -164,18 +164,22 @@ const (
 // strike injects one fault and waits until all is well again.
 func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 	rng := rand.New(rand.NewPCG(p.seed, streamOf))
+	if p.fault.apart != nil {
+		return s.apart(ctx, p, rng)
+	}
 	m, leader, err := s.settle(ctx, time.Duration(rng.Int64N(int64(mostCalm))))
 	if err != nil {
 		return nil, err
 	}
 	k := &strike{rig: s.rig, rng: rng, leader: leader}
 	done := &Strike{Round: p.round, Fault: p.fault.name, Interval: m.interval.Seconds()}
-	bound, cancel := context.WithTimeout(ctx, s.cfg.Bound)
+	within := p.fault.within(&s.cfg)
+	bound, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	heal, err := p.fault.hit(bound, k)
 	done.Target = k.target
 	if err != nil {
-		return done, err
+		return done, late(bound, within, err)
 	}
 	got, err := s.rig.await(bound, m, k.from)
 	if p.fault.holds && err == nil {
@@ -189,16 +193,35 @@ func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 		err = errors.Join(err, heal(bound))
 	}
 	if err != nil {
-		return done, s.late(bound, err)
+		return done, late(bound, within, err)
 	}
 	done.took(got, m)
 	return done, s.afterwards(ctx, m, done)
 }
 
+// apart injects a fault into a cluster of its own, and audits that of the leg.
+func (s *suite) apart(ctx context.Context, p planned, rng *rand.Rand) (*Strike, error) {
+	k := &strike{rig: s.rig, rng: rng}
+	done := &Strike{Round: p.round, Fault: p.fault.name}
+	within := p.fault.within(&s.cfg)
+	bound, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	ready, err := p.fault.apart(bound, k)
+	done.Target = k.target
+	if err != nil {
+		return done, late(bound, within, err)
+	}
+	done.Recovered, done.Seconds = true, ready.Seconds()
+	return done, s.audit(ctx)
+}
+
+// within is how long a fault may take until all is well again.
+func (f *fault) within(c *Config) time.Duration { return c.Bound * time.Duration(max(1, f.recoveries)) }
+
 // late makes an error that the bound on a recovery caused one of the suite.
-func (s *suite) late(bound context.Context, err error) error {
+func late(bound context.Context, within time.Duration, err error) error {
 	if errors.Is(context.Cause(bound), context.DeadlineExceeded) {
-		return fmt.Errorf("%w: within %v: %w", ErrFailed, s.cfg.Bound, err)
+		return fmt.Errorf("%w: within %v: %w", ErrFailed, within, err)
 	}
 	return firstOf(bound, err)
 }
@@ -208,7 +231,7 @@ func (s *suite) afterwards(ctx context.Context, m *mark, done *Strike) (err erro
 	bound, cancel := context.WithTimeout(ctx, s.cfg.Bound)
 	defer cancel()
 	if err := s.rig.healthy(bound); err != nil {
-		return s.late(bound, err)
+		return late(bound, s.cfg.Bound, err)
 	}
 	if done.UnitsAgain, done.UnitsWasted, err = s.rig.again(bound, m); err != nil {
 		return err

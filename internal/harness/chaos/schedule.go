@@ -16,8 +16,8 @@ type planned struct {
 const streamOf = 0x636861_6f73
 
 // plan returns the schedule, round by round. With every set, each fault is in each
-// round; else measured ones are in two of five, those that last in one of twenty, and the
-// others in one of ten, at least in one.
+// round; else measured ones are in two of five, those that last or wait for several
+// recoveries in one of twenty, and the others in one of ten, at least in one.
 func plan(seed uint64, rounds int, faults []*fault, every bool) []planned {
 	rng := rand.New(rand.NewPCG(seed, streamOf))
 	in := make([][]*fault, rounds)
@@ -45,7 +45,7 @@ func (f *fault) share(rounds int) int {
 	if f.measured {
 		return (2*rounds + 4) / 5
 	}
-	if f.holds { // it takes several seconds
+	if f.holds || f.recoveries > 1 { // it takes several seconds
 		return (rounds + 19) / 20
 	}
 	return (rounds + 9) / 10

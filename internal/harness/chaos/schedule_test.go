@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -43,7 +44,7 @@ func TestPlanShares(t *testing.T) {
 			switch {
 			case f.measured:
 				n = want.measured
-			case f.holds:
+			case f.holds, f.recoveries > 1:
 				n = want.lasting
 			}
 			if counts[f.name] != n {
@@ -83,10 +84,13 @@ func TestCatalog(t *testing.T) {
 	seen := make(map[string]bool)
 	measured := 0
 	for _, f := range catalog {
-		if seen[f.name] || f.doc == "" || f.hit == nil || find(f.name) != f || Doc(f.name) != f.doc {
+		if seen[f.name] || f.doc == "" || (f.hit == nil) == (f.apart == nil) || find(f.name) != f || Doc(f.name) != f.doc {
 			t.Errorf("%+v", f)
 		}
 		seen[f.name] = true
+		if got, want := f.within(&Config{Bound: time.Second}), time.Duration(max(1, f.recoveries))*time.Second; got != want {
+			t.Errorf("%s may take %v, want %v", f.name, got, want)
+		}
 		if f.measured {
 			measured++
 		}
