@@ -78,8 +78,8 @@ func (r *rig) term(ctx context.Context) (last uint64, err error) {
 }
 
 // deleteFolder deletes the folder of a running coordinator, of the leader in one of two
-// cases. It must end or be not ready; what is imported meanwhile must be acknowledged, and
-// be there once it was started again.
+// cases. It must end or be not ready; what is acknowledged meanwhile must be there once it
+// was started again.
 func deleteFolder(ctx context.Context, s *strike) (heal func(context.Context) error, err error) {
 	n := s.either()
 	return s.folderless(ctx, n, func() error { return deleteInUse(ctx, n.Dir) }, func() error { return nil })
@@ -106,23 +106,37 @@ func (s *strike) either() *proc.Node {
 }
 
 // folderless has a coordinator lose its folder while it runs, and starts it again once that
-// was noticed and its disk is mended.
+// was noticed and its disk is mended. An import that begins with the loss may be refused; one
+// that begins once the process has ended may not.
 func (s *strike) folderless(ctx context.Context, n *proc.Node, lose, mend func() error) (heal func(context.Context) error, err error) {
-	name := fmt.Sprintf("folderless-%08x", s.rng.Uint32())
+	during, after := fmt.Sprintf("during-%08x", s.rng.Uint32()), fmt.Sprintf("after-%08x", s.rng.Uint32())
 	s.on(n)
 	if err := lose(); err != nil {
 		return nil, err
 	}
+	var refused error
 	g, together := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.keep(together, name, 64) })
+	g.Go(func() error {
+		refused = s.keep(together, during, 64)
+		return together.Err()
+	})
 	g.Go(func() error { return s.noticed(together, s.cluster.HTTP(n), n.Running) })
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("%s lost its folder: %w", n.Name, err)
 	}
-	if err := errors.Join(n.Quit(ctx), mend(), n.Restart()); err != nil {
+	if err := errors.Join(n.Quit(ctx), s.keep(ctx, after, 64)); err != nil {
+		return nil, fmt.Errorf("%s lost its folder and has ended: %w", n.Name, err)
+	}
+	if err := errors.Join(mend(), n.Restart()); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return s.kept(ctx, name) }, nil
+	return func(ctx context.Context) error {
+		err := s.kept(ctx, after)
+		if refused == nil {
+			err = errors.Join(err, s.readable(ctx, during))
+		}
+		return errors.Join(err, s.readable(ctx, after))
+	}, nil
 }
 
 // deleteInUse deletes a folder in which a process makes files.
