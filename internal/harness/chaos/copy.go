@@ -114,6 +114,12 @@ func (s *strike) folderless(ctx context.Context, n *proc.Node, lose, mend func()
 	if err := lose(); err != nil {
 		return nil, err
 	}
+	mended := false
+	defer func() {
+		if !mended { // what is unmounted in the end must be mounted
+			err = errors.Join(err, n.Kill(), mend())
+		}
+	}()
 	var refused error
 	g, together := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -127,6 +133,7 @@ func (s *strike) folderless(ctx context.Context, n *proc.Node, lose, mend func()
 	if err := errors.Join(n.Quit(ctx), s.keep(ctx, after, 64)); err != nil {
 		return nil, fmt.Errorf("%s lost its folder and has ended: %w", n.Name, err)
 	}
+	mended = true
 	if err := errors.Join(mend(), n.Restart()); err != nil {
 		return nil, err
 	}
