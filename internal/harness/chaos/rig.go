@@ -255,6 +255,7 @@ func (r *rig) healthy(ctx context.Context) error {
 
 // allReady waits until /readyz of all of these coordinators is 200, in one look at them.
 func (r *rig) allReady(ctx context.Context, servers []string) error {
+	var last error // before ctx was done
 	for {
 		var errs []error
 		for _, server := range servers {
@@ -265,8 +266,11 @@ func (r *rig) allReady(ctx context.Context, servers []string) error {
 		if len(errs) == 0 {
 			return nil
 		}
+		if ctx.Err() == nil || last == nil {
+			last = errors.Join(errs...)
+		}
 		if sleep(ctx, lookPause) != nil {
-			return errors.Join(errs...)
+			return last
 		}
 	}
 }

@@ -93,13 +93,17 @@ const noticeWithin = 5 * time.Second
 func (r *rig) noticed(ctx context.Context, server string, running func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, noticeWithin)
 	defer cancel()
+	said := "no answer"
 	for running() {
 		status, text, err := r.get(ctx, server, "/readyz")
 		if err == nil && status != http.StatusOK {
 			return nil
 		}
+		if err == nil {
+			said = fmt.Sprintf("%d: %s", status, bytes.TrimSpace(text))
+		}
 		if sleep(ctx, lookPause) != nil {
-			return fmt.Errorf("%w: it runs %v later, and /readyz is %d: %s", ErrFailed, noticeWithin, status, bytes.TrimSpace(text))
+			return fmt.Errorf("%w: it runs %v later, and /readyz is %s", ErrFailed, noticeWithin, said)
 		}
 	}
 	return nil
