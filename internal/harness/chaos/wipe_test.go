@@ -64,9 +64,15 @@ func fakeServer(t *testing.T, answer func() (int, string)) string {
 func TestNoticed(t *testing.T) {
 	r := &rig{http: http.DefaultClient}
 	runs := func() bool { return true }
-	ready := fakeServer(t, func() (int, string) { return http.StatusOK, "ready" })
-	ctx, cancel := context.WithTimeout(t.Context(), 5*lookPause)
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
+	asked := 0
+	ready := fakeServer(t, func() (int, string) {
+		if asked++; asked > 2 {
+			cancel()
+		}
+		return http.StatusOK, "ready"
+	})
 	if err := r.noticed(ctx, ready, runs); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "/readyz is 200: ready") {
 		t.Errorf("one that is ready: %v", err)
 	}
@@ -88,16 +94,20 @@ func TestNoticed(t *testing.T) {
 // All have to be ready in one look: two that are in turns are not.
 func TestAllReady(t *testing.T) {
 	r := &rig{http: http.DefaultClient}
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	defer cancel()
 	var asked, both atomic.Int64
 	inTurns := func() (int, string) {
-		if both.Load() != 0 || asked.Add(1)%3 == 0 {
+		n := asked.Add(1)
+		if n > 12 {
+			cancel()
+		}
+		if both.Load() != 0 || n%3 == 0 {
 			return http.StatusOK, "ready"
 		}
 		return http.StatusServiceUnavailable, "an election"
 	}
 	servers := []string{fakeServer(t, inTurns), fakeServer(t, inTurns)}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*lookPause)
-	defer cancel()
 	if err := r.allReady(ctx, servers); err == nil || !strings.Contains(err.Error(), "503: an election") {
 		t.Errorf("ready in turns: %v", err)
 	}
