@@ -79,6 +79,9 @@ func IsConflict(err error) bool {
 
 // Client sends requests to the coordinators of one cluster. It is safe for
 // concurrent use; its fields must not change after the first request.
+//
+// It learns the coordinators of the cluster from those at its addresses, and goes on with
+// another where all of these fail.
 type Client struct {
 	// Patience is how long a request is sent again while nobody answers.
 	Patience time.Duration
@@ -90,13 +93,12 @@ type Client struct {
 	// concurrently.
 	Waiting func(error)
 
-	servers  []string      // "http://host:port"
+	places   *places
 	silence  time.Duration // of a watch
 	silent   time.Duration // of a coordinator that is asked
 	maxJSON  int64         // bytes of an answer in JSON
 	maxBytes int64         // bytes of a blob or model
-	next     atomic.Uint32
-	met      atomic.Bool // a coordinator has answered
+	met      atomic.Bool   // a coordinator has answered
 	http     *http.Client
 }
 
@@ -106,6 +108,7 @@ func New(servers string) (*Client, error) {
 	c := &Client{Patience: DefaultPatience, silence: silence, silent: protocol.ClientSilence, maxJSON: maxJSON, maxBytes: maxBytes, http: &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
 	}}}
+	var given []string
 	for _, s := range strings.Split(servers, ",") {
 		if s = strings.TrimSpace(s); s == "" {
 			continue
@@ -114,11 +117,12 @@ func New(servers string) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.servers = append(c.servers, address)
+		given = append(given, address)
 	}
-	if len(c.servers) == 0 {
+	if len(given) == 0 {
 		return nil, errors.New("no coordinator's address is given")
 	}
+	c.places = newPlaces(given)
 	return c, nil
 }
 
@@ -126,18 +130,26 @@ func normalize(s string) (string, error) {
 	if !strings.Contains(s, "://") {
 		s = "http://" + s
 	}
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || strings.Trim(u.Path, "/") != "" {
-		return "", fmt.Errorf("coordinator address %q: want host:port", strings.TrimPrefix(s, "http://"))
+	scheme, address, _ := strings.Cut(s, "://")
+	address = strings.ReplaceAll(strings.TrimSuffix(address, "/"), "%25", "%") // as a URL writes the % before a zone
+	err := protocol.CheckAddress(address)
+	if scheme != "http" && scheme != "https" {
+		err = fmt.Errorf("%q is neither http nor https", scheme)
 	}
-	return u.Scheme + "://" + u.Host, nil
+	if err != nil {
+		return "", fmt.Errorf("coordinator address %q: %w", strings.TrimPrefix(s, "http://"), err)
+	}
+	return (&url.URL{Scheme: scheme, Host: address}).String(), nil
 }
 
-// Servers lists the addresses.
-func (c *Client) Servers() []string { return c.servers }
+// Servers lists the addresses that the client was given.
+func (c *Client) Servers() []string { return c.places.given }
 
-// Close ends idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+// Close ends idle connections. No request may come after it.
+func (c *Client) Close() {
+	c.places.close()
+	c.http.CloseIdleConnections()
+}
 
 // call is one request; body, where set, is opened anew for each try.
 type call struct {
@@ -221,12 +233,16 @@ func (c *Client) waitsOn() bool { return c.Faithful && c.met.Load() }
 // addresses is a coordinator.
 func (c *Client) each(ctx context.Context, k *call, began time.Time) (hopeless bool, err error) {
 	strangers := 0
-	for range c.servers {
+	for turn := c.places.turn(); ; {
 		if err != nil && k.brief() && time.Since(began) >= max(c.Patience, leastTry) && !c.waitsOn() {
 			break // no time is left for the others
 		}
+		server, ok := turn.next(ctx)
+		if !ok {
+			break
+		}
 		tried := time.Now()
-		again, one := c.try(ctx, k, began)
+		again, one := c.try(ctx, server, k, began)
 		if !again {
 			return true, one
 		}
@@ -240,13 +256,13 @@ func (c *Client) each(ctx context.Context, k *call, began time.Time) (hopeless b
 		} else if !errors.Is(err, ErrStranger) {
 			err = one
 		}
-		c.next.Add(1)
+		c.places.failed(server)
 	}
-	return strangers == len(c.servers) && !c.met.Load(), err // a proxy may be there while none runs
+	return strangers == len(c.places.given) && !c.met.Load(), err // a proxy may be there while none runs
 }
 
 func (c *Client) names() string {
-	return strings.ReplaceAll(strings.Join(c.servers, ", "), "http://", "")
+	return strings.ReplaceAll(strings.Join(c.places.all(), ", "), "http://", "")
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -260,25 +276,22 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// server returns the address to try now: the last that answered.
-func (c *Client) server() string { return c.servers[int(c.next.Load())%len(c.servers)] }
-
-// try sends a request once; again says that another try may succeed.
-func (c *Client) try(ctx context.Context, k *call, began time.Time) (again bool, err error) {
+// try sends a request to a server once; again says that another try may succeed.
+func (c *Client) try(ctx context.Context, server string, k *call, began time.Time) (again bool, err error) {
 	timeout := c.bounded(k, began)
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, silent{timeout.Round(100 * time.Millisecond)})
 	defer cancel()
 	if k.brief() {
-		watched, questions := c.untilSilent(limited, c.server())
+		watched, questions := c.untilSilent(limited, server)
 		defer questions.end()
-		return c.once(ctx, watched, k, questions.answered)
+		return c.once(ctx, watched, server, k, questions.answered)
 	}
-	return c.once(ctx, limited, k, func() {})
+	return c.once(ctx, limited, server, k, func() {})
 }
 
 // once is try under a context that is limited; it calls answered when the answer begins.
-func (c *Client) once(ctx, limited context.Context, k *call, answered func()) (again bool, err error) {
-	response, again, err := c.ask(ctx, limited, k)
+func (c *Client) once(ctx, limited context.Context, server string, k *call, answered func()) (again bool, err error) {
+	response, again, err := c.ask(ctx, limited, server, k)
 	if err != nil {
 		return again, err
 	}
@@ -290,20 +303,25 @@ func (c *Client) once(ctx, limited context.Context, k *call, answered func()) (a
 	return false, nil
 }
 
-// ask sends a request once and returns a successful answer, whose body the caller
+// ask sends a request to a server once and returns a successful answer, whose body the caller
 // closes; again says that another try may succeed. limited is ctx with a timeout.
-func (c *Client) ask(ctx, limited context.Context, k *call) (r *http.Response, again bool, err error) {
-	server := c.server()
+func (c *Client) ask(ctx, limited context.Context, server string, k *call) (r *http.Response, again bool, err error) {
 	if r, err = c.send(limited, server, k); err != nil {
 		return nil, ctx.Err() == nil, found(server, short(ctx, limited, err))
 	}
 	if r.StatusCode < 300 && !page(r) {
 		c.met.Store(true)
+		c.places.heard(server)
+		c.places.answered(server)
 		return r, false, nil
 	}
 	defer r.Body.Close()
 	if again, err = refusal(server, r); !errors.Is(err, ErrStranger) {
 		c.met.Store(true)
+		c.places.heard(server)
+	}
+	if !again {
+		c.places.answered(server)
 	}
 	return nil, again, err
 }

@@ -26,8 +26,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve starts a fake coordinator.
+// serve starts a fake coordinator. It knows no others, unless h is to say so.
 func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	return serveAll(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.String() == protocol.ClusterLocal {
+			http.NotFound(w, r)
+			return
+		}
+		h(w, r)
+	})
+}
+
+// serveAll starts a fake coordinator that is asked for the others as well.
+func serveAll(t testing.TB, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -62,7 +74,10 @@ func TestNew(t *testing.T) {
 	if diff := cmp.Diff([]string{"http://a:1", "http://b:2", "https://c:3"}, c.Servers()); diff != "" {
 		t.Error(diff)
 	}
-	for _, bad := range []string{"", " , ", "a", "ftp://a:1", "http://a:1/x", "a b:1"} {
+	if got := connect(t, "[fe80::1%eth0]:7100").Servers()[0]; got != "http://[fe80::1%25eth0]:7100" {
+		t.Error(got)
+	}
+	for _, bad := range []string{"", " , ", "a", "ftp://a:1", "http://a:1/x", "a b:1", "::1", "a:port", "127.0.0.1:99999", "http://a:0"} {
 		if _, err := New(bad); err == nil {
 			t.Errorf("%q passed", bad)
 		}

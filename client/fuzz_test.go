@@ -98,7 +98,7 @@ func FuzzWatch(f *testing.F) {
 			}
 			rounds, final = j.Rounds, j.State.Final()
 		}}
-		allocs.AtMost(t, 128*len(body)+callSlack, "a watch", func() { c.follow(context.Background(), "3", w) })
+		allocs.AtMost(t, 128*len(body)+callSlack, "a watch", func() { c.follow(context.Background(), c.places.given[0], "3", w) })
 	})
 }
 
@@ -114,7 +114,7 @@ func FuzzSurvey(f *testing.F) {
 			r.Local = nil
 		}
 		r.ID = r.Self.ID
-		more := others([]Report{r})
+		more := others([]Report{r}, nil)
 		seen := map[string]bool{"h:1": true}
 		for _, one := range more {
 			if one.Address == "" || seen[one.Address] || r.ID != "" && one.ID == r.ID {
@@ -122,7 +122,7 @@ func FuzzSurvey(f *testing.F) {
 			}
 			seen[one.Address] = true
 		}
-		if list := named(distinct(append([]Report{r}, more...))); len(list) != len(more)+1 || len(more) > maxOthers {
+		if list := named(distinct(append([]Report{r}, more...)), nil); len(list) != len(more)+1 || len(more) > maxOthers {
 			t.Errorf("%d others, %d reports", len(more), len(list))
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -24,18 +25,24 @@ type Report struct {
 }
 
 // Survey asks each coordinator for itself, all at once: those at the client's addresses
-// and the members that these name. It takes at most twice protocol.Survey, needs neither
+// and the members that these name, or named before. It takes at most twice protocol.Survey, needs neither
 // a leader nor a majority, and returns a report of each, those at the client's
 // addresses first.
 func (c *Client) Survey(ctx context.Context) []Report {
 	var first []Report
-	for _, server := range c.servers {
+	for _, server := range c.places.given {
 		first = append(first, Report{Address: bare(server)})
 	}
 	c.askAll(ctx, first)
-	more := others(first)
+	cluster, known := c.places.known()
+	more := others(first, known)
 	c.askAll(ctx, more)
-	return named(distinct(append(first, more...)))
+	for i := range more {
+		if r := &more[i]; r.Self != nil && cluster != "" && r.Self.Cluster != cluster {
+			r.Self, r.Local, r.Err = nil, nil, fmt.Errorf("there is coordinator %s of cluster %s, where this command asks %s", r.ID, r.Self.Cluster, cluster)
+		}
+	}
+	return named(distinct(append(first, more...)), known)
 }
 
 // askAll fills in the reports of coordinators, whose addresses are given.
@@ -94,8 +101,9 @@ func askOnce(ctx context.Context, server, path string, v any) error {
 	return nil
 }
 
-// others lists the members that coordinators name and that were not asked yet.
-func others(asked []Report) (more []Report) {
+// others lists the members that coordinators name, and those that are known from before,
+// that were not asked yet.
+func others(asked []Report, known []protocol.MemberEntry) (more []Report) {
 	seen := make(map[string]bool) // addresses, and ids of those that answered
 	for _, r := range asked {
 		seen[r.Address] = true
@@ -103,12 +111,14 @@ func others(asked []Report) (more []Report) {
 			seen[r.ID] = true
 		}
 	}
+	var named []protocol.MemberEntry
 	for _, r := range asked {
-		for _, m := range r.members() {
-			if m.HTTP != "" && !seen[m.HTTP] && !seen[m.ID] && len(more) < maxOthers {
-				seen[m.HTTP] = true
-				more = append(more, Report{ID: m.ID, Address: m.HTTP})
-			}
+		named = append(named, r.members()...)
+	}
+	for _, m := range append(named, known...) {
+		if m.HTTP != "" && !seen[m.HTTP] && !seen[m.ID] && len(more) < maxOthers {
+			seen[m.HTTP] = true
+			more = append(more, Report{ID: m.ID, Address: m.HTTP})
 		}
 	}
 	return more
@@ -138,9 +148,13 @@ func distinct(list []Report) (kept []Report) {
 	return kept
 }
 
-// named gives those that did not answer the ids by which others know them.
-func named(list []Report) []Report {
+// named gives those that did not answer the ids by which others know them, or knew them
+// before.
+func named(list []Report, known []protocol.MemberEntry) []Report {
 	ids := make(map[string]string)
+	for _, m := range known {
+		ids[m.HTTP] = m.ID
+	}
 	for i := range list {
 		for _, m := range list[i].members() {
 			ids[m.HTTP] = m.ID

@@ -12,7 +12,7 @@ import (
 // describes serves what a coordinator says of itself, and where the members are.
 func describes(t *testing.T, id string, members func() []protocol.MemberEntry) string {
 	t.Helper()
-	return bare(serve(t, func(w http.ResponseWriter, r *http.Request) {
+	return bare(serveAll(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.String() {
 		case "/v1/self":
 			answer(w, http.StatusOK, protocol.Self{MemberEntry: protocol.MemberEntry{ID: id}, Phase: "member"})

@@ -32,9 +32,11 @@ const maxLine = 64 << 20
 func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
 	w := &watch{f: f}
 	wait := firstWait
+	turn := c.places.turn()
+	server, _ := turn.next(ctx)
 	for {
 		before := w.lines
-		again, err := c.follow(ctx, job, w)
+		again, err := c.follow(ctx, server, job, w)
 		if !again {
 			return w.last, err
 		}
@@ -48,7 +50,12 @@ func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo
 			wait = firstWait
 		}
 		if w.lines == before || w.silent { // what hangs would hang again
-			c.next.Add(1)
+			c.places.failed(server)
+			var ok bool
+			if server, ok = turn.next(ctx); !ok {
+				turn = c.places.turn()
+				server, _ = turn.next(ctx)
+			}
 		}
 		if c.Waiting != nil && err != nil {
 			c.Waiting(err)
@@ -104,14 +111,14 @@ func behind(now, before *protocol.JobInfo) bool {
 	return before.Progress != nil && (now.Progress == nil || now.Progress.Step < before.Progress.Step)
 }
 
-// follow opens the watch once and reads it until it ends or goes silent.
-func (c *Client) follow(ctx context.Context, job string, w *watch) (again bool, err error) {
+// follow opens the watch at a server once and reads it until it ends or goes silent.
+func (c *Client) follow(ctx context.Context, server, job string, w *watch) (again bool, err error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	quiet := time.AfterFunc(c.silence, cancel)
 	defer quiet.Stop()
 	defer func() { w.silent = limited.Err() != nil }() // before cancel
-	response, again, err := c.ask(ctx, limited, &call{method: http.MethodGet, path: at("jobs", job, "watch")})
+	response, again, err := c.ask(ctx, limited, server, &call{method: http.MethodGet, path: at("jobs", job, "watch")})
 	if err != nil {
 		return again, err
 	}
@@ -120,6 +127,7 @@ func (c *Client) follow(ctx context.Context, job string, w *watch) (again bool, 
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		w.lines++
+		c.places.heard(server)
 		if len(lines.Bytes()) == 0 { // a sign of life
 			continue
 		}

@@ -1,0 +1,229 @@
+package client
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// told is a fake cluster whose coordinators name each other.
+type told struct {
+	mu      sync.Mutex
+	id      string
+	members []protocol.MemberEntry
+	asked   map[string]int // requests that are no questions of who the others are, by coordinator
+	servers map[string]*httptest.Server
+}
+
+// tell starts a coordinator of the cluster, which answers f.
+func (c *told) tell(t *testing.T, id string, f http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := serveAll(t, func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		cluster := protocol.Cluster{ID: c.id, Leader: "a", Coordinators: slices.Clone(c.members)}
+		if r.URL.String() != protocol.ClusterLocal {
+			c.asked[id]++
+		}
+		c.mu.Unlock()
+		if r.URL.String() == protocol.ClusterLocal {
+			answer(w, http.StatusOK, cluster)
+			return
+		}
+		f(w, r)
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members = append(c.members, protocol.MemberEntry{ID: id, HTTP: bare(s.URL)})
+	c.servers[id] = s
+	return s
+}
+
+func (c *told) count(id string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked[id]
+}
+
+func newTold(id string) *told {
+	return &told{id: id, asked: make(map[string]int), servers: make(map[string]*httptest.Server)}
+}
+
+// learns waits until a client knows so many addresses.
+func learns(t *testing.T, c *Client, n int) {
+	t.Helper()
+	testkit.Until(t, "the client to learn the others", func() bool { return len(c.places.all()) == n })
+}
+
+func list(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, []protocol.Dataset{}) }
+
+// A client that was given one address goes on with another coordinator when the first has
+// gone, asks those that it was given first, and does not learn of another cluster.
+func TestClientLearnsTheOthers(t *testing.T) {
+	cluster := newTold("c1")
+	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
+	c := connect(t, a.URL)
+	if _, err := c.Datasets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	learns(t, c, 2)
+	if cluster.count("b") != 0 {
+		t.Error("one that was learnt is asked while the one that was given answers")
+	}
+	a.Close()
+	for range 2 {
+		if _, err := c.Datasets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := cluster.count("b"); n != 2 {
+		t.Errorf("%d requests reached the other", n)
+	}
+	if got := c.Servers(); len(got) != 1 || got[0] != a.URL {
+		t.Errorf("it was given %v", got)
+	}
+}
+
+// An address that has become another cluster's is not used, nor are addresses that another
+// cluster names.
+func TestClientStaysWithItsCluster(t *testing.T) {
+	cluster := newTold("c1")
+	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
+	c := connect(t, a.URL)
+	c.Patience = 0
+	if _, err := c.Datasets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	learns(t, c, 2)
+	a.Close()
+	cluster.mu.Lock()
+	cluster.id = "c2"
+	cluster.mu.Unlock()
+	var e *Unavailable
+	if _, err := c.Datasets(t.Context()); !errors.As(err, &e) || !strings.Contains(e.Last.Error(), "refused") {
+		t.Errorf("got %v", err)
+	}
+	if cluster.count("b") != 0 {
+		t.Error("a coordinator of another cluster was asked")
+	}
+	reports := c.Survey(t.Context())
+	if len(reports) != 2 || reports[0].ID != "a" || reports[1].Self != nil {
+		t.Errorf("a survey has %+v", reports)
+	}
+	c.places.mu.Lock()
+	defer c.places.mu.Unlock()
+	if c.places.take(&protocol.Cluster{ID: "c2", Leader: "x", Coordinators: []protocol.MemberEntry{{ID: "x", HTTP: "10.0.0.1:1"}}}) || len(c.places.learnt) != 1 {
+		t.Errorf("it learnt %v of another cluster", c.places.learnt)
+	}
+}
+
+// Addresses that are told and not reachable from here, as behind a NAT, change nothing
+// while those that were given answer; with the given one away they cost a bounded wait.
+func TestToldAddressesMayBeUnreachable(t *testing.T) {
+	cluster := newTold("c1")
+	var away atomic.Bool
+	a := cluster.tell(t, "a", func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "no leader"})
+			return
+		}
+		list(w, r)
+	})
+	cluster.members = append(cluster.members, protocol.MemberEntry{ID: "b", HTTP: bare(hanging(t).URL)}, protocol.MemberEntry{ID: "c", HTTP: "0.0.0.0:7100"})
+	c := connect(t, a.URL)
+	if _, err := c.Datasets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	learns(t, c, 2)
+	away.Store(true)
+	c.Waiting = func(error) { away.Store(false) }
+	if _, err := c.Datasets(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := c.places.current; got != "" {
+		t.Errorf("it goes on with %s", got)
+	}
+}
+
+// Where an address was given with https, nothing is sent to those that are learnt.
+func TestNothingIsLearntOverTLS(t *testing.T) {
+	p := newPlaces([]string{"https://a:1"})
+	defer p.close()
+	if !p.take(&protocol.Cluster{ID: "c1", Leader: "a", Coordinators: []protocol.MemberEntry{{ID: "a", HTTP: "10.0.0.1:7100"}}}) || len(p.learnt) > 0 || len(p.members) != 1 {
+		t.Errorf("it learnt %v of %v", p.learnt, p.members)
+	}
+}
+
+// What is learnt is bounded, has no address twice, and gives way to what a leader's
+// follower says later; one that hears no leader changes nothing.
+func TestLearntAddresses(t *testing.T) {
+	p := newPlaces([]string{"http://localhost:1"})
+	defer p.close()
+	of := func(leader string, addresses ...string) *protocol.Cluster {
+		c := &protocol.Cluster{ID: "c1", Leader: leader}
+		for _, a := range addresses {
+			c.Coordinators = append(c.Coordinators, protocol.MemberEntry{ID: a, HTTP: a})
+		}
+		return c
+	}
+	for _, step := range []struct {
+		cluster *protocol.Cluster
+		want    string
+	}{
+		{of("", "127.0.0.1:1", "h:1"), "http://h:1"},
+		{of("x", "127.0.0.1:1", "h:2", "[::]:7100", "a b:1"), "http://h:2"},
+		{of("", "h:3"), "http://h:2"}, {of("x"), "http://h:2"},
+		{&protocol.Cluster{Leader: "x", Coordinators: of("", "h:4").Coordinators}, "http://h:2"},
+	} {
+		p.take(step.cluster)
+		if got := strings.Join(p.learnt, " "); got != step.want {
+			t.Errorf("after %+v: %q, want %q", step.cluster, got, step.want)
+		}
+	}
+	many := of("x")
+	for i := range 100 {
+		many.Coordinators = append(many.Coordinators, protocol.MemberEntry{HTTP: "h:" + string(rune('1'+i%9)) + string(rune('0'+i/9%10))})
+	}
+	if p.take(many); len(p.learnt) != maxLearnt {
+		t.Errorf("%d addresses", len(p.learnt))
+	}
+}
+
+// A watch goes on at a coordinator that was learnt when the one that was given ends.
+func TestWatchGoesOnElsewhere(t *testing.T) {
+	cluster := newTold("c1")
+	cut := make(chan struct{})
+	a := cluster.tell(t, "a", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		answer(w, http.StatusOK, protocol.JobInfo{ID: 3, State: protocol.Running, Rounds: 1})
+		http.NewResponseController(w).Flush()
+		<-cut
+	})
+	cluster.tell(t, "b", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, protocol.JobInfo{ID: 3, State: protocol.Done, Rounds: 2})
+	})
+	c := connect(t, a.URL)
+	type end struct {
+		last *protocol.JobInfo
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		last, err := c.Watch(testkit.Context(t), "3", func(*protocol.JobInfo) {})
+		ended <- end{last, err}
+	}()
+	learns(t, c, 2)
+	a.Listener.Close()
+	close(cut)
+	e := testkit.Receive(t, "the end of the watch", ended)
+	if e.err != nil || e.last.Rounds != 2 || cluster.count("a") != 1 {
+		t.Errorf("got %+v, %v after %d watches of the first", e.last, e.err, cluster.count("a"))
+	}
+}

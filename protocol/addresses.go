@@ -1,0 +1,85 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// CheckID reports why text cannot be the id of a coordinator or a worker: it stands in
+// subjects of NATS, URLs and metrics.
+func CheckID(text string) error {
+	if !idPattern.MatchString(text) {
+		return fmt.Errorf("the id %.80q is not 1 to 64 letters, digits, - or _", text)
+	}
+	return nil
+}
+
+// The longest host of an address: 253 bytes of a name in DNS.
+const maxHost = 253
+
+var (
+	errAddress = errors.New("want HOST:PORT, such as 10.0.0.1:7100 or [::1]:7100")
+	hostName   = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)
+	digitsLast = regexp.MustCompile(`(^|\.)(0[xX][0-9a-fA-F]*|[0-9]+)\.?$`)
+)
+
+// CheckAddress reports why text is not the address of a server, HOST:PORT. The host is an
+// IP address or a name.
+func CheckAddress(text string) error {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || host == "" {
+		return errAddress
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%.20q is no port: want 1 to 65535", port)
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil
+	}
+	if len(host) > maxHost || !hostName.MatchString(host) || digitsLast.MatchString(host) {
+		return fmt.Errorf("%.80q is neither an IP address nor the name of a host", host)
+	}
+	return nil
+}
+
+// CheckReachable reports why text is not an address that other machines can be told to
+// connect to: CheckAddress has an error, or nobody else reaches its host.
+func CheckReachable(text string) error {
+	if err := CheckAddress(text); err != nil {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(text)
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return nil
+	}
+	switch ip = ip.Unmap().WithZone(""); {
+	case ip.IsUnspecified():
+		return fmt.Errorf("%s stands for all interfaces of a machine: others cannot connect to it", host)
+	case ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Errorf("%s is no address of a single machine", host)
+	}
+	return nil
+}
+
+// SameHost reports whether two hosts of addresses are one by their texts. A name may be
+// that of any address, so of names only localhost is known.
+func SameHost(a, b string) bool {
+	x, errX := netip.ParseAddr(a)
+	y, errY := netip.ParseAddr(b)
+	if errX == nil && errY == nil {
+		return x.Unmap() == y.Unmap()
+	}
+	name := func(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
+	local := func(host string, ip netip.Addr, err error) bool {
+		return err != nil && name(host) == "localhost" || err == nil && (ip.Unmap() == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || ip == netip.IPv6Loopback())
+	}
+	return name(a) == name(b) || local(a, x, errX) && local(b, y, errY)
+}
