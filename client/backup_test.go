@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,10 +64,10 @@ func TestBackup(t *testing.T) {
 		}, context.Canceled},
 	} {
 		var calls atomic.Int32
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			calls.Add(1)
 			test.serve(w, r)
-		}))
+		})
 		c, err := New(s.URL)
 		if err != nil {
 			t.Fatal(err)

@@ -40,8 +40,10 @@ func (c *Client) DeleteDataset(ctx context.Context, name string) error {
 		return err
 	}
 	err := c.json(ctx, http.MethodDelete, at("datasets", name), nil, nil)
-	if IsNotFound(err) { // it was there: a first try went through, its answer was lost
-		return nil
+	if IsNotFound(err) { // it was there
+		if _, now := c.Dataset(ctx, name); IsNotFound(now) {
+			return nil // a first try went through, its answer was lost
+		}
 	}
 	return err
 }
@@ -173,16 +175,22 @@ func (c *Client) wish(ctx context.Context, job, what string) (*protocol.JobInfo,
 // Trust lets a distrusted worker be used again; one that is not distrusted is an
 // error.
 func (c *Client) Trust(ctx context.Context, worker string) error {
-	cluster, err := c.Cluster(ctx)
+	distrusted := func() (bool, error) {
+		cluster, err := c.Cluster(ctx)
+		return err == nil && slices.ContainsFunc(cluster.Distrusted, func(d protocol.Distrusted) bool { return d.Worker == worker }), err
+	}
+	before, err := distrusted()
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(cluster.Distrusted, func(d protocol.Distrusted) bool { return d.Worker == worker }) {
+	if !before {
 		return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("the worker %q is not distrusted", worker)}
 	}
 	err = c.json(ctx, http.MethodPost, at("workers", worker, "trust"), nil, nil)
-	if IsNotFound(err) { // it was: a first try went through, its answer was lost
-		return nil
+	if IsNotFound(err) { // it was
+		if still, asked := distrusted(); asked == nil && !still {
+			return nil // a first try went through, its answer was lost
+		}
 	}
 	return err
 }
@@ -199,7 +207,7 @@ func (c *Client) NewestModels(ctx context.Context, n int) (v []protocol.ModelInf
 
 // Model returns a model file: of a job's name, or of job/fold.
 func (c *Client) Model(ctx context.Context, name string) ([]byte, error) {
-	return c.bytes(ctx, at("models", name))
+	return c.bytes(ctx, modelAt(name))
 }
 
 // Blob returns a blob after checking it against its digest.

@@ -381,14 +381,20 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 	return true, stranger(server, what)
 }
 
-// at joins path elements, each escaped; an element's own slashes stay.
+// at joins path elements. Each is one element for who reads the path, whatever it holds.
 func at(elements ...string) string {
 	var b strings.Builder
 	b.WriteString("/v1")
 	for _, e := range elements {
-		for part := range strings.SplitSeq(e, "/") {
-			b.WriteString("/" + url.PathEscape(part))
+		if e = url.PathEscape(e); e == "." || e == ".." { // else the path would be cleaned of it
+			e = strings.ReplaceAll(e, ".", "%2E")
 		}
+		b.WriteString("/" + e)
 	}
 	return b.String()
+}
+
+// modelAt is the path of a model, whose name may have several elements.
+func modelAt(name string) string {
+	return at(append([]string{"models"}, strings.Split(name, "/")...)...)
 }

@@ -325,8 +325,21 @@ func TestBlobIsVerified(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
-	if got := at("models", "a job/3"); got != "/v1/models/a%20job/3" {
+	if got := modelAt("a job/3"); got != "/v1/models/a%20job/3" {
 		t.Error(got)
+	}
+	for _, name := range []string{"c/d", `b"c`, "x\xff", "..", ".", "a?b", "%2F", "a b"} {
+		r, err := http.NewRequest(http.MethodGet, "http://a:1"+at("members", name), nil)
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		got := ""
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /v1/members/{id}", func(_ http.ResponseWriter, r *http.Request) { got = r.PathValue("id") })
+		if mux.ServeHTTP(httptest.NewRecorder(), r); got != name {
+			t.Errorf("%q arrives as %q", name, got)
+		}
 	}
 }
 

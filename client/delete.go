@@ -56,5 +56,5 @@ func (c *Client) DeleteModel(ctx context.Context, job string) (*protocol.JobInfo
 		job = strconv.FormatUint(id, 10)
 	}
 	var v protocol.JobInfo
-	return &v, c.json(ctx, http.MethodDelete, at("models", job), nil, &v)
+	return &v, c.json(ctx, http.MethodDelete, modelAt(job), nil, &v)
 }

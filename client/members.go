@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -21,18 +22,25 @@ func (c *Client) AddMember(ctx context.Context, r protocol.AddRequest) (*protoco
 }
 
 // RemoveMember takes a coordinator out of the cluster; the leader hands over
-// first. One that is no member is an error, unless it was when this was called.
+// first. One that is no member is an error, unless it was when this was called. It
+// returns the members that are left, of which it is none.
 func (c *Client) RemoveMember(ctx context.Context, id string) (*protocol.Members, error) {
 	before, err := c.Members(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var v protocol.Members
-	err = c.json(ctx, http.MethodDelete, at("members", id), nil, &v)
-	if !IsNotFound(err) || !has(before, id) {
-		return &v, err
+	after := new(protocol.Members)
+	if err = c.json(ctx, http.MethodDelete, at("members", id), nil, after); IsNotFound(err) && has(before, id) {
+		refused := err
+		if after, err = c.Members(ctx); err == nil && has(after, id) {
+			return nil, refused
+		}
+		// A first try went through, and its answer was lost.
 	}
-	return c.Members(ctx) // a first try went through, its answer was lost
+	if err == nil && has(after, id) {
+		err = fmt.Errorf("%s is a member still, though the cluster says that it was removed; try again", id)
+	}
+	return after, err
 }
 
 func has(m *protocol.Members, id string) bool {

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -111,7 +110,7 @@ func (p *places) take(c *protocol.Cluster) bool {
 			continue
 		}
 		p.members = append(p.members, m)
-		given := slices.ContainsFunc(p.given, func(s string) bool { return samePlace(bare(s), m.HTTP) })
+		given := slices.ContainsFunc(p.given, func(s string) bool { return protocol.SamePlace(bare(s), m.HTTP) })
 		if !given && !p.encrypted() {
 			p.learnt = append(p.learnt, (&url.URL{Scheme: "http", Host: m.HTTP}).String())
 		}
@@ -123,13 +122,6 @@ func (p *places) take(c *protocol.Cluster) bool {
 // that are learnt, where it would go in the clear.
 func (p *places) encrypted() bool {
 	return slices.ContainsFunc(p.given, func(s string) bool { return strings.HasPrefix(s, "https://") })
-}
-
-// samePlace reports whether two addresses are one.
-func samePlace(a, b string) bool {
-	hostA, portA, errA := net.SplitHostPort(a)
-	hostB, portB, errB := net.SplitHostPort(b)
-	return errA == nil && errB == nil && portA == portB && protocol.SameHost(hostA, hostB)
 }
 
 // answered notes that a request was answered at an address, which is tried first from now

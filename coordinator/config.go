@@ -82,11 +82,11 @@ var ErrUsage = errors.New("wrong usage")
 
 // prepared checks the configuration and fills in what it leaves open.
 func (c Config) prepared() (Config, error) {
-	if c.ID == "" || strings.ContainsAny(c.ID, " .*>\t\n") {
-		return c, fmt.Errorf("%w: the id %q: use letters, digits and dashes", ErrUsage, c.ID)
-	}
-	err := checkFolder(c.Dir)
+	err := protocol.CheckID(c.ID)
 	if err != nil {
+		return c, fmt.Errorf("%w: --id: %w", ErrUsage, err)
+	}
+	if err := checkFolder(c.Dir); err != nil {
 		return c, err
 	}
 	if c.kept, err = readMembers(c.Dir); err != nil {
@@ -109,6 +109,12 @@ func (c Config) prepared() (Config, error) {
 		if *addr == "" {
 			*addr = self.addr(i)
 		}
+	}
+	if err := c.checkTold(); err != nil {
+		return c, err
+	}
+	if err := c.checkApart(fewestPorts); err != nil { // the others where the NATS is known
+		return c, err
 	}
 	if c.timeouts, err = protocol.NewTimeouts(c.Heartbeat, c.Election); err != nil {
 		return c, fmt.Errorf("%w: %w", ErrUsage, err)
@@ -146,6 +152,9 @@ func (c *Config) defaultPeers() error {
 	was, ok := c.kept.find(c.ID)
 	if !ok {
 		return nil
+	}
+	if err := protocol.CheckReachable(was.HTTP); err != nil {
+		return fmt.Errorf("%w: %s says that this coordinator is at %q: %w; say by --address where the others reach it", ErrUsage, membersFile(c.Dir), was.HTTP, err)
 	}
 	for to, from := range map[*string]string{
 		&c.HTTPAddr: was.HTTP, &c.RaftAddr: was.Raft, &c.NATSAddr: strings.TrimPrefix(was.NATS, "nats://"), &c.RouteAddr: was.Routes,

@@ -67,6 +67,9 @@ type node struct {
 // ErrUsage.
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.prepared()
+	if err == nil && cfg.NATS == "" {
+		err = cfg.checkApart(len(ports))
+	}
 	if err != nil {
 		return err
 	}
@@ -107,22 +110,22 @@ func (n *node) open(ctx context.Context) error {
 func (n *node) openListeners(context.Context) (err error) {
 	listener, err := net.Listen("tcp", n.cfg.HTTPAddr)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s for HTTP: %w", n.cfg.HTTPAddr, err)
+		return n.cfg.listenError(0, n.cfg.HTTPAddr, err)
 	}
 	n.listener = boundConnections(listener, n.cfg.Budget.Connections)
 	n.onClose(func() { n.listener.Close() })
-	if n.raft, err = reserve("Raft", n.cfg.RaftAddr); err != nil {
-		return err
+	if n.raft, err = net.Listen("tcp", n.cfg.RaftAddr); err != nil {
+		return n.cfg.listenError(1, n.cfg.RaftAddr, err)
 	}
 	n.onClose(func() { n.raft.Close() }) // the store does it as well
 	if n.cfg.NATS != "" {
 		return nil
 	}
 	n.onClose(n.releaseReserved)
-	for what, address := range map[string]string{"NATS clients": n.cfg.NATSAddr, "NATS routes": n.cfg.RouteAddr} {
-		l, err := reserve(what, address)
+	for port, address := range map[int]string{2: n.cfg.NATSAddr, 3: n.cfg.RouteAddr} {
+		l, err := net.Listen("tcp", address)
 		if err != nil {
-			return err
+			return n.cfg.listenError(port, address, err)
 		}
 		n.reserved = append(n.reserved, l)
 	}

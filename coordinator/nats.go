@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -31,7 +32,15 @@ func (n *node) startNATS() (*bus.Server, error) {
 	}
 	options.Routes = n.routes()
 	n.releaseReserved()
-	return bus.StartServer(options)
+		s, err := bus.StartServer(options)
+	var cannot *bus.ListenError
+	switch {
+	case !errors.As(err, &cannot):
+		return s, err
+	case cannot.Routes:
+		return nil, n.cfg.listenError(3, n.cfg.RouteAddr, err)
+	}
+	return nil, n.cfg.listenError(2, n.cfg.NATSAddr, err)
 }
 
 // routes lists where the NATS servers of the other coordinators take routes.

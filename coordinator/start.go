@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 
@@ -200,16 +199,6 @@ func (n *node) checkAlone(ctx context.Context, cluster, directory string) error 
 
 // ErrDuplicate ends a coordinator whose identity another process has.
 var ErrDuplicate = errors.New("this coordinator runs elsewhere")
-
-// reserve takes a port that is opened later, so that a start that cannot have it fails before
-// anything is written.
-func reserve(what, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s for %s: %w", address, what, err)
-	}
-	return l, nil
-}
 
 // comparePeers warns where --peers is not the list of members.
 func (n *node) comparePeers() {

@@ -24,11 +24,7 @@ func CheckID(text string) error {
 // The longest host of an address: 253 bytes of a name in DNS.
 const maxHost = 253
 
-var (
-	errAddress = errors.New("want HOST:PORT, such as 10.0.0.1:7100 or [::1]:7100")
-	hostName   = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)
-	digitsLast = regexp.MustCompile(`(^|\.)(0[xX][0-9a-fA-F]*|[0-9]+)\.?$`)
-)
+var errAddress = errors.New("want HOST:PORT, such as 10.0.0.1:7100 or [::1]:7100")
 
 // CheckAddress reports why text is not the address of a server, HOST:PORT. The host is an
 // IP address or a name.
@@ -43,10 +39,24 @@ func CheckAddress(text string) error {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return nil
 	}
-	if len(host) > maxHost || !hostName.MatchString(host) || digitsLast.MatchString(host) {
+	if !isHostName(host) {
 		return fmt.Errorf("%.80q is neither an IP address nor the name of a host", host)
 	}
 	return nil
+}
+
+// isHostName reports whether text may be the name of a host. What resolvers read as an IPv4
+// address, such as 127.1 and 0x7f000001, is none: its last label is a number.
+func isHostName(text string) bool {
+	name := strings.TrimSuffix(text, ".")
+	for i := range len(name) {
+		if c := name[i]; !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '-' && i > 0) {
+			return false
+		}
+	}
+	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
+	hex, isHex := strings.CutPrefix(last, "0x")
+	return len(name) <= maxHost && strings.Trim(last, "0123456789") != "" && !(isHex && strings.Trim(hex, "0123456789abcdef") == "")
 }
 
 // CheckReachable reports why text is not an address that other machines can be told to
@@ -82,4 +92,11 @@ func SameHost(a, b string) bool {
 		return err != nil && name(host) == "localhost" || err == nil && (ip.Unmap() == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || ip == netip.IPv6Loopback())
 	}
 	return name(a) == name(b) || local(a, x, errX) && local(b, y, errY)
+}
+
+// SamePlace reports whether two addresses are one by their texts, as SameHost.
+func SamePlace(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	return errA == nil && errB == nil && portA == portB && SameHost(hostA, hostB)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"runtime"
 	"time"
 
@@ -83,20 +82,29 @@ const DefaultCacheBytes = 64 << 30
 // ErrConfig is wrapped by errors about a Config.
 var ErrConfig = errors.New("worker: wrong configuration")
 
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
 // withDefaults checks c and fills in what was left out.
 func (c Config) withDefaults() (Config, error) {
 	switch {
-	case len(c.Join) == 0 && c.Net == nil:
-		return c, fmt.Errorf("%w: no coordinator to join", ErrConfig)
 	case c.Dir == "":
 		return c, fmt.Errorf("%w: no folder", ErrConfig)
-	case c.ID != "" && !idPattern.MatchString(c.ID):
-		return c, fmt.Errorf("%w: the id %q is not 1 to 64 letters, digits, - or _", ErrConfig, c.ID)
+	case c.ID != "" && protocol.CheckID(c.ID) != nil:
+		return c, fmt.Errorf("%w: %w", ErrConfig, protocol.CheckID(c.ID))
 	case c.Slots < 0 || c.CacheBytes < 0 || c.KeptBytes < 0 || c.MemoryBytes < 0:
 		return c, fmt.Errorf("%w: slots %d, cache %d bytes, kept %d bytes, memory %d bytes: none may be negative",
 			ErrConfig, c.Slots, c.CacheBytes, c.KeptBytes, c.MemoryBytes)
+	}
+	var join []string
+	for _, address := range c.Join {
+		if address = joinAddress(address); address == "" {
+			continue
+		}
+		if err := protocol.CheckAddress(address); err != nil {
+			return c, fmt.Errorf("%w: --join %.80q: %w", ErrConfig, address, err)
+		}
+		join = append(join, address)
+	}
+	if c.Join = join; len(join) == 0 && c.Net == nil {
+		return c, fmt.Errorf("%w: no coordinator to join", ErrConfig)
 	}
 	if c.Slots == 0 {
 		c.Slots = runtime.GOMAXPROCS(0)

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Errors about a worker's folder; test with errors.Is.
@@ -123,7 +125,7 @@ func (f *folder) id(want string) (string, error) {
 	b, err := os.ReadFile(f.path("ID"))
 	if err == nil {
 		id := strings.TrimSpace(string(b))
-		if !idPattern.MatchString(id) {
+		if protocol.CheckID(id) != nil {
 			return "", fmt.Errorf("%w: %s holds %q", ErrFolder, f.path("ID"), id)
 		}
 		return id, nil

@@ -140,7 +140,7 @@ func FuzzFolder(f *testing.F) {
 			}
 			defer folder.close()
 			name, err := folder.id("")
-			if err != nil && !errors.Is(err, ErrFolder) || err == nil && !idPattern.MatchString(name) {
+			if err != nil && !errors.Is(err, ErrFolder) || err == nil && protocol.CheckID(name) != nil {
 				t.Fatalf("name %q, error %v", name, err)
 			}
 		})

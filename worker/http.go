@@ -25,7 +25,7 @@ func (w *worker) listen() (*web, error) {
 	}
 	l, err := net.Listen("tcp", w.cfg.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("worker: cannot listen for HTTP: %w", err)
+		return nil, fmt.Errorf("worker: cannot listen for HTTP at --listen %s: %w", w.cfg.Listen, err)
 	}
 	w.address = reachable(l.Addr().(*net.TCPAddr))
 	x := &web{

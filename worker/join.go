@@ -44,10 +44,15 @@ type joiner struct {
 func newJoiner(addresses []string, net *Net, log *slog.Logger) *joiner {
 	j := &joiner{http: &http.Client{Transport: &http.Transport{}}, net: net, log: log, of: make(map[string]string)}
 	for _, a := range addresses {
-		j.learn(strings.TrimSuffix(strings.TrimPrefix(a, "http://"), "/"))
+		j.learn(joinAddress(a))
 	}
 	j.joined = strings.Join(j.addresses, " ")
 	return j
+}
+
+// joinAddress is an address of --join without what a URL may add.
+func joinAddress(text string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "http://"), "/")
 }
 
 func (j *joiner) close() { j.http.CloseIdleConnections() }

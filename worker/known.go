@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -49,7 +48,7 @@ func parseKnown(text string) (k known, err error) {
 		return k, errors.New("it is cut short, or of another version")
 	}
 	var ok bool
-	if k.cluster, ok = strings.CutPrefix(lines[1], "cluster "); !ok || !idPattern.MatchString(k.cluster) {
+	if k.cluster, ok = strings.CutPrefix(lines[1], "cluster "); !ok || protocol.CheckID(k.cluster) != nil {
 		return k, fmt.Errorf("line 2: %.80q names no cluster", lines[1])
 	}
 	if k.join, ok = strings.CutPrefix(lines[2], "join "); !ok {
@@ -60,17 +59,11 @@ func parseKnown(text string) (k known, err error) {
 		return k, fmt.Errorf("%d coordinators, at most %d are possible", len(k.addresses), maxKnown)
 	}
 	for i, a := range k.addresses {
-		if !isAddress(a) {
-			return k, fmt.Errorf("line %d: %.80q is not HOST:PORT", i+4, a)
+		if err := protocol.CheckAddress(a); err != nil {
+			return k, fmt.Errorf("line %d: %.80q: %w", i+4, a, err)
 		}
 	}
 	return k, nil
-}
-
-// isAddress reports whether a text may stand in the file.
-func isAddress(a string) bool {
-	host, port, err := net.SplitHostPort(a)
-	return err == nil && host != "" && port != "" && len(a) <= 256 && !strings.ContainsAny(a, " \n\r/")
 }
 
 // readKnown reads a folder's file; a folder without one knows nobody.
@@ -122,13 +115,13 @@ func (j *joiner) remember(f *folder) {
 func (j *joiner) keep(c *protocol.Cluster) {
 	k := known{cluster: c.ID, join: j.joined}
 	for _, m := range c.Coordinators {
-		if isAddress(m.HTTP) && len(k.addresses) < maxKnown {
+		if protocol.CheckAddress(m.HTTP) == nil && len(k.addresses) < maxKnown {
 			k.addresses = append(k.addresses, m.HTTP)
 		}
 	}
 	same := k.cluster == j.last.cluster && k.join == j.last.join && slices.Equal(k.addresses, j.last.addresses)
 	old := c.Leader == "" && k.cluster == j.last.cluster && k.join == j.last.join
-	if j.folder == nil || len(k.addresses) == 0 || same || old || !idPattern.MatchString(k.cluster) {
+	if j.folder == nil || len(k.addresses) == 0 || same || old || protocol.CheckID(k.cluster) != nil {
 		return
 	}
 	if err := j.folder.write(knownName, k.encode()); err != nil {

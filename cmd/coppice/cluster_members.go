@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
@@ -110,17 +109,17 @@ It receives the log and the blobs, and votes once it has caught up, also when th
 
 // Run implements `coppice cluster add`.
 func (c *addCmd) Run(a *app) error {
-	id, address, ok := strings.Cut(c.Member, "=")
-	address = withPort(address)
-	if _, port, err := net.SplitHostPort(address); !ok || id == "" || err != nil || !isPort(port) {
-		return usagef("%q: want ID=HOST:PORT, such as d=10.0.0.4:7100", c.Member)
+	peer, err := parsePeer(c.Member)
+	if err != nil {
+		return usagef("%q: %w", c.Member, err)
 	}
+	id := peer.ID
 	cl, err := c.connect(a)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	m, err := cl.AddMember(a.ctx, protocol.AddRequest{ID: id, HTTP: address})
+	m, err := cl.AddMember(a.ctx, protocol.AddRequest{ID: id, HTTP: net.JoinHostPort(peer.Host, strconv.Itoa(peer.Port))})
 	if err != nil {
 		return err
 	}
@@ -131,11 +130,6 @@ func (c *addCmd) Run(a *app) error {
 		}
 	}
 	return showMembers(a, cl)
-}
-
-func isPort(text string) bool {
-	n, err := strconv.ParseUint(text, 10, 16)
-	return err == nil && n > 0
 }
 
 // warned tells what a change leaves to be wished for.

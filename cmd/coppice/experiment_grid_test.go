@@ -59,6 +59,10 @@ func TestWatchedGridReadsNews(t *testing.T) {
 	ended := map[string]map[int]protocol.CellState{"1": {}, "2": {}}
 	var asked []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.String() == protocol.ClusterLocal {
+			http.NotFound(w, r)
+			return
+		}
 		var from, until int
 		job := strings.Split(r.URL.Path, "/")[3]
 		if _, err := fmt.Sscanf(r.URL.RawQuery, "from=%d&until=%d", &from, &until); err != nil || r.URL.Path != "/v1/jobs/"+job+"/cells/states" {

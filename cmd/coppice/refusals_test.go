@@ -148,7 +148,7 @@ func TestServiceRefusals(t *testing.T) {
 		says string
 	}{
 		{"a port that is taken", []string{"--http", taken.Addr().String()}, taken.Addr().String()},
-		{"a NATS that nobody answers", []string{"--http", "127.0.0.1:0", "--raft", "127.0.0.1:0", "--nats", "nats://" + nobody}, nobody},
+		{"a NATS that nobody answers", []string{"--http", testkit.FreeAddress(t), "--raft", testkit.FreeAddress(t), "--nats", "nats://" + nobody}, nobody},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

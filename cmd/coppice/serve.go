@@ -128,26 +128,48 @@ func (c *coordinatorCmd) peers() ([]coordinator.Peer, error) {
 	if len(c.Peers) > 0 {
 		return nil, usagef("--address and --peers exclude each other: --peers says where this coordinator is")
 	}
-	self, err := parsePeers([]string{c.ID + "=" + c.Address})
+	self, err := parsePeer(c.ID + "=" + c.Address)
 	if err != nil {
-		return nil, usagef("--address %q: want HOST:PORT, such as 10.0.0.4:7100", c.Address)
+		return nil, usagef("--address %q: %w", c.Address, err)
 	}
-	return self, nil
+	return []coordinator.Peer{self}, nil
 }
 
 // parsePeers reads a list of ID=HOST:PORT.
 func parsePeers(list []string) ([]coordinator.Peer, error) {
 	var peers []coordinator.Peer
 	for _, text := range list {
-		id, address, ok := strings.Cut(text, "=")
-		host, number, err := net.SplitHostPort(withPort(address))
-		port, bad := strconv.ParseUint(number, 10, 16)
-		if !ok || id == "" || host == "" || err != nil || bad != nil || port == 0 || port > 65535-3 {
-			return nil, usagef("--peers %q: want ID=HOST:PORT, such as a=10.0.0.1:7100", text)
+		p, err := parsePeer(text)
+		if err != nil {
+			return nil, usagef("--peers %q: %w", text, err)
 		}
-		peers = append(peers, coordinator.Peer{ID: id, Host: host, Port: int(port)})
+		peers = append(peers, p)
 	}
 	return peers, nil
+}
+
+// parsePeer reads ID=HOST[:PORT], the id and the HTTP address of a coordinator.
+func parsePeer(text string) (p coordinator.Peer, err error) {
+	id, address, ok := strings.Cut(text, "=")
+	if !ok {
+		return p, errors.New("want ID=HOST:PORT, such as a=10.0.0.1:7100")
+	}
+	if err := protocol.CheckID(id); err != nil {
+		return p, err
+	}
+	address = withPort(address)
+	if err := protocol.CheckAddress(address); err != nil {
+		return p, err
+	}
+	if err := protocol.CheckReachable(address); err != nil {
+		return p, coordinator.Unreachable(err)
+	}
+	host, number, _ := net.SplitHostPort(address)
+	port, _ := strconv.Atoi(number)
+	if port > coordinator.LastPort {
+		return p, fmt.Errorf("the port is at most %d: those above it are for Raft and NATS", coordinator.LastPort)
+	}
+	return coordinator.Peer{ID: id, Host: host, Port: port}, nil
 }
 
 type workerCmd struct {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -17,6 +18,12 @@ func (s *Server) addMember(r *http.Request) (any, error) {
 	var req protocol.AddRequest
 	if err := body(r, &req); err != nil {
 		return nil, err
+	}
+	if err := protocol.CheckID(req.ID); err != nil {
+		return nil, bad{err}
+	}
+	if err := protocol.CheckReachable(req.HTTP); err != nil {
+		return nil, bad{fmt.Errorf("http %.80q: %w", req.HTTP, err)}
 	}
 	return s.cfg.Members.Add(r.Context(), req)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -81,11 +82,25 @@ func checkAdd(now *protocol.Members, r protocol.AddRequest) error {
 		return refused("the cluster has %d coordinators, at most %d are possible", n, MaxVoters)
 	}
 	for _, m := range now.Members {
-		if m.HTTP == r.HTTP {
-			return refused("at %s is coordinator %s", r.HTTP, m.ID)
+		for _, p := range placesOf(&m.MemberEntry) {
+			if protocol.SamePlace(p.address, r.HTTP) {
+				return refused("at %s is %s of coordinator %s", r.HTTP, p.what, m.ID)
+			}
 		}
 	}
 	return nil
+}
+
+// place is where others reach a part of a coordinator.
+type place struct{ what, address string }
+
+// placesOf lists where a coordinator listens. One without routes uses an external NATS.
+func placesOf(m *protocol.MemberEntry) []place {
+	list := []place{{"HTTP", m.HTTP}, {"Raft", m.Raft}}
+	if m.Routes != "" {
+		list = append(list, place{"NATS", strings.TrimPrefix(m.NATS, "nats://")}, place{"the routes of NATS", m.Routes})
+	}
+	return list
 }
 
 // identify asks the new coordinator who it is, and refuses one that cannot become
@@ -153,9 +168,11 @@ func (s *Service) suits(who *protocol.Self, r protocol.AddRequest) error {
 // checkAddresses refuses addresses that a member has.
 func checkAddresses(list []protocol.Member, who *protocol.Self) error {
 	for _, m := range list {
-		for _, a := range [][3]string{{"HTTP", m.HTTP, who.HTTP}, {"Raft", m.Raft, who.Raft}} {
-			if a[1] == a[2] {
-				return refused("%s says that its %s is at %s, where that of %s is", who.ID, a[0], a[2], m.ID)
+		for _, has := range placesOf(&m.MemberEntry) {
+			for _, says := range placesOf(&who.MemberEntry) {
+				if protocol.SamePlace(has.address, says.address) {
+					return refused("%s says that its %s is at %s, where %s of %s is; start it with --address at four ports of its own", who.ID, says.what, says.address, has.what, m.ID)
+				}
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
-	"strconv"
 	"sync"
 	"time"
 	"unsafe"
@@ -44,9 +43,9 @@ func openDoor(host string, port, most int, in *intake) (*door, error) {
 		host = natsserver.DEFAULT_HOST
 	}
 	config := net.ListenConfig{KeepAlive: -1} // NATS has its own pings
-	l, err := config.Listen(context.Background(), "tcp", net.JoinHostPort(host, strconv.Itoa(max(0, port))))
+	l, err := config.Listen(context.Background(), "tcp", place(host, port))
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen for NATS clients: %w", err)
+		return nil, &ListenError{Address: place(host, port), Err: err}
 	}
 	if most == 0 {
 		most = math.MaxInt

@@ -89,8 +89,8 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := free("NATS routes", opts.Cluster.Host, opts.Cluster.Port); err != nil {
-		return nil, err
+	if err := free(opts.Cluster.Host, opts.Cluster.Port); err != nil {
+		return nil, &ListenError{Routes: true, Address: place(opts.Cluster.Host, opts.Cluster.Port), Err: err}
 	}
 	s := &Server{fatal: make(chan string, 8), admission: &admission{rights: o.Rights}, relief: newRelief(opts.MaxPending, o.Connections)}
 	s.intake = newIntake(opts.MaxPending, s.ownWaits)
@@ -154,14 +154,34 @@ func port(p int) int {
 	return p
 }
 
+// ListenError is the error of a server that cannot listen.
+type ListenError struct {
+	Routes  bool   // for routes; else for clients
+	Address string // HOST:PORT
+	Err     error
+}
+
+func (e *ListenError) Error() string {
+	what := "clients"
+	if e.Routes {
+		what = "routes"
+	}
+	return fmt.Sprintf("cannot listen on %s for NATS %s: %v", e.Address, what, e.Err)
+}
+
+// Unwrap lets errors.Is find what the system said.
+func (e *ListenError) Unwrap() error { return e.Err }
+
+func place(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(max(0, port))) }
+
 // free reports an address that cannot be bound. NATS itself would only log it.
-func free(what, host string, port int) error {
+func free(host string, port int) error {
 	if port <= 0 {
 		return nil
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	l, err := net.Listen("tcp", place(host, port))
 	if err != nil {
-		return fmt.Errorf("cannot listen for %s: %w", what, err)
+		return err
 	}
 	return l.Close()
 }
