@@ -66,6 +66,7 @@ type Config struct {
 	// Ready, if set, is called once the coordinator answers.
 	Ready func()
 
+	runs     bool // a coordinator begins; else its folder is made, and its NATS not known
 	timeouts protocol.Timeouts
 	kept     keptMembers // in the folder
 }
@@ -113,7 +114,11 @@ func (c Config) prepared() (Config, error) {
 	if err := c.checkTold(); err != nil {
 		return c, err
 	}
-	if err := c.checkApart(fewestPorts); err != nil { // the others where the NATS is known
+	each := fewestPorts
+	if c.runs && c.NATS == "" {
+		each = len(ports)
+	}
+	if err := c.checkApart(each); err != nil {
 		return c, err
 	}
 	if c.timeouts, err = protocol.NewTimeouts(c.Heartbeat, c.Election); err != nil {

@@ -27,8 +27,11 @@ func (n *node) startNATS() (*bus.Server, error) {
 		},
 	}
 	// Also where it is alone: others may join.
-	if _, options.RoutePort, err = hostPort("NATS routes", n.cfg.RouteAddr); err != nil {
+	if options.RouteHost, options.RoutePort, err = hostPort("NATS routes", n.cfg.RouteAddr); err != nil {
 		return nil, err
+	}
+	if options.RouteHost == "" {
+		options.RouteHost = "0.0.0.0"
 	}
 	options.Routes = n.routes()
 	n.releaseReserved()

@@ -248,6 +248,11 @@ func TestWrongConfig(t *testing.T) {
 		func(c *Config) { c.Join = nil },
 		func(c *Config) { c.Dir = "" },
 		func(c *Config) { c.ID = "a.b" },
+		func(c *Config) { c.Join = []string{"", " "} },
+		func(c *Config) { c.Join = []string{"::1"} },
+		func(c *Config) { c.Join = []string{"x:1", "h:port"} },
+		func(c *Config) { c.Join = []string{"127.0.0.1:99999"} },
+		func(c *Config) { c.Join = []string{"https://h:1"} },
 		func(c *Config) { c.Slots = -1 },
 		func(c *Config) { c.CacheBytes = -1 },
 	} {

@@ -98,7 +98,7 @@ type place struct{ what, address string }
 func placesOf(m *protocol.MemberEntry) []place {
 	list := []place{{"HTTP", m.HTTP}, {"Raft", m.Raft}}
 	if m.Routes != "" {
-		list = append(list, place{"NATS", strings.TrimPrefix(m.NATS, "nats://")}, place{"the routes of NATS", m.Routes})
+		list = append(list, place{"NATS for clients", strings.TrimPrefix(m.NATS, "nats://")}, place{"NATS for routes", m.Routes})
 	}
 	return list
 }

@@ -242,6 +242,7 @@ func TestAddRefuses(t *testing.T) {
 		"another NATS":      {func(_ *fake, d *protocol.Self) { d.External = "nats://x" }, "nats://x"},
 		"an earlier life":   {func(_ *fake, d *protocol.Self) { d.Last = 7 }, "empty its folder"},
 		"Raft of b":         {func(_ *fake, d *protocol.Self) { d.Raft = "b:2" }, "Raft is at b:2"},
+		"routes at Raft":    {func(_ *fake, d *protocol.Self) { d.NATS, d.Routes = "nats://d:3", "B.:2" }, "its NATS for routes is at B.:2, where Raft of b is"},
 		"lies of its place": {func(_ *fake, d *protocol.Self) { d.HTTP = "elsewhere:1" }, "--address"},
 	} {
 		s, f := newService(t, "a", "b", "c")
@@ -260,6 +261,10 @@ func TestAddRefuses(t *testing.T) {
 	check(t, "too many", err, "at most 7")
 	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "b", HTTP: at("d")})
 	check(t, "an id twice", err, "member already")
+	s, f = newService(t, "a", "b", "c")
+	f.answers("d").Last = 0
+	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: "b:2"})
+	check(t, "HTTP at Raft of b", err, "at b:2 is Raft of coordinator b")
 	if _, err = s.Add(t.Context(), protocol.AddRequest{ID: "d"}); !errors.Is(err, state.ErrInvalid) {
 		t.Errorf("no address: %v", err)
 	}

@@ -43,6 +43,7 @@ type ServerOptions struct {
 	// RoutePort takes connections of the other servers; -1 for any free port. With 0
 	// none is opened, unless Routes are given.
 	RoutePort int
+	RouteHost string   // to listen on for routes; empty for Host
 	Routes    []string // URLs of the other servers' route ports: nats://host:port
 	Cluster   string   // name of the NATS cluster, the same on each server
 	// Advertise is the host:port by which clients hear of this server from
@@ -138,7 +139,7 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 		return opts, nil
 	}
 	opts.Cluster = natsserver.ClusterOpts{
-		Name: o.Cluster, Host: o.Host, Port: port(o.RoutePort), Advertise: o.AdvertiseRoutes,
+		Name: o.Cluster, Host: cmp.Or(o.RouteHost, o.Host), Port: port(o.RoutePort), Advertise: o.AdvertiseRoutes,
 		PingInterval: ping, MaxPingsOut: pingsOut,
 		PoolSize: -1, // one connection to each other server: one account has all traffic, and each connection has its pings
 	}
