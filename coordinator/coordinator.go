@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -70,6 +71,9 @@ func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.prepared()
 	if err != nil {
 		return err
+	}
+	if open := machine.OpenToOthers(cfg.Dir); open != "" {
+		cfg.Log.Warn(open)
 	}
 	n := &node{cfg: cfg, process: store.NewID()}
 	defer n.close()
@@ -139,7 +143,7 @@ func (n *node) releaseReserved() {
 
 func (n *node) openFolder(ctx context.Context) error {
 	err := n.awaitRoom(ctx, func() error {
-		if err := os.MkdirAll(n.cfg.Dir, 0o755); err != nil {
+		if err := os.MkdirAll(n.cfg.Dir, 0o700); err != nil {
 			return err
 		}
 		if err := n.roster.kept.write(n.cfg.Dir); err != nil {

@@ -238,7 +238,7 @@ func (n *node) checkDisk() error {
 func probe(dir string) error {
 	path := filepath.Join(dir, "PROBE.tmp")
 	defer os.Remove(path)
-	if err := os.WriteFile(path, make([]byte, probeBytes), 0o644); err != nil {
+	if err := os.WriteFile(path, make([]byte, probeBytes), 0o600); err != nil {
 		return fmt.Errorf("the disk is full: %w", err)
 	}
 	return nil

@@ -116,7 +116,7 @@ func missingFolders(dir string) (list []string) {
 
 // beginRestore makes the folder and marks it as one that is not whole.
 func beginRestore(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the coordinator's folder: %w", err)
 	}
 	return replaceFile(filepath.Join(dir, restoringName), []byte("coppice restore has not ended\n"))

@@ -80,7 +80,7 @@ func (k *keptMembers) write(dir string) error {
 
 // replaceFile writes a file whole or not at all, to the disk.
 func replaceFile(path string, b []byte) error {
-	f, err := os.Create(path + ".tmp")
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

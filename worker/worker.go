@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/rtt"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -72,6 +73,9 @@ func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return err
+	}
+	if open := machine.OpenToOthers(cfg.Dir); open != "" {
+		cfg.Log.Warn(open)
 	}
 	w, err := open(cfg)
 	if err != nil {

@@ -36,7 +36,7 @@ func (c *backupCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	f, err := createFile(path)
+	f, err := createFileOf(path, privateFile)
 	if err != nil {
 		return err
 	}
@@ -83,6 +83,7 @@ func (c *restoreCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	keepPrivate(a.ctx)
 	f, err := os.Open(c.File)
 	if err != nil {
 		return err

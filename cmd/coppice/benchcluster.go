@@ -123,10 +123,10 @@ type echoCmd struct {
 
 // Run answers what `coppice bench cluster` sends, as a worker does.
 func (c *echoCmd) Run(a *app) error {
-	ctx, _, cancel := c.start(a)
-	defer cancel()
+	v := c.start(a)
+	defer v.cancel(nil)
 	defer frugal()()
-	return bench.Echo(ctx, c.NATS, c.Bytes, c.Compute)
+	return bench.Echo(v.ctx, c.NATS, c.Bytes, c.Compute)
 }
 
 func (c *benchClusterCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {

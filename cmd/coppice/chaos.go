@@ -172,14 +172,14 @@ func (c *natsCmd) Run(a *app) error {
 	if err = errors.Join(err, bad); err != nil {
 		return usagef("--listen %q: %w", c.Listen, err)
 	}
-	ctx, log, cancel := c.start(a)
-	defer cancel()
-	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: log})
+	v := c.start(a)
+	defer v.cancel(nil)
+	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: v.log})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	log.Info("NATS is up", "url", s.ClientURL())
-	<-ctx.Done()
+	v.log.Info("NATS is up", "url", s.ClientURL())
+	<-v.ctx.Done()
 	return nil
 }

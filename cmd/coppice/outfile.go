@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +18,19 @@ type outFile struct {
 	direct bool
 }
 
+// The modes of files, of which the umask takes its part: what a user asks for, and what has
+// all that a cluster knows.
+const (
+	userFile    = 0o666
+	privateFile = 0o600
+)
+
 // createFile begins a file beside its final place, so that a wrong path is found
 // before the work is done.
-func createFile(path string) (*outFile, error) {
+func createFile(path string) (*outFile, error) { return createFileOf(path, userFile) }
+
+// createFileOf is createFile of a mode.
+func createFileOf(path string, mode fs.FileMode) (*outFile, error) {
 	switch info, err := os.Stat(path); {
 	case path == stdoutName:
 		return nil, usagef("-: this does not go to stdout; give the name of a file, ./- for one that is called so")
@@ -33,7 +44,8 @@ func createFile(path string) (*outFile, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	// Not os.CreateTemp, which gives the umask no say.
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10]+".tmp"), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: its folder does not exist", path)
 	}
@@ -69,7 +81,7 @@ func (f *outFile) commit() error {
 		}
 		return nil
 	}
-	err := errors.Join(f.file.Chmod(0o644), f.file.Sync(), f.file.Close())
+	err := errors.Join(f.file.Sync(), f.file.Close())
 	if err == nil {
 		err = os.Rename(f.file.Name(), f.path)
 	}

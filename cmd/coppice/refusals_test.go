@@ -172,7 +172,8 @@ func TestServiceRefusals(t *testing.T) {
 			args := append([]string{"coordinator", "--log-level", "error", "--dir", filepath.Join(dir, "d")}, test.args...)
 			start := time.Now()
 			e := coppice(t, args...)
-			if e.code != exitFailed || strings.Count(e.stderr, "\n") != 1 || !strings.Contains(e.stderr, test.says) {
+			// The last line of the log, and the error of the command.
+			if e.code != exitFailed || strings.Count(e.stderr, "\n") != 2 || strings.Count(e.stderr, test.says) < 2 || !strings.Contains(e.stderr, `level=ERROR msg="the coordinator ends"`) {
 				t.Errorf("exit code %d:\n%s", e.code, e.stderr)
 			}
 			if taken := time.Since(start); taken > 30*time.Second {

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -18,48 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/worker"
 )
-
-// serveFlags are common to the processes of a cluster.
-type serveFlags struct {
-	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Least level of the log on stderr, which is JSON with -o json: debug, info, warn or error."`
-	DieWithStdin bool   `hidden:"" help:"End when stdin closes: for processes that another one started."`
-}
-
-// start returns the log, in JSON with -o json, and the context of the process.
-func (s *serveFlags) start(a *app) (context.Context, *slog.Logger, context.CancelFunc) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
-		panic(fmt.Sprintf("coppice: log level %q passed the parser", s.LogLevel))
-	}
-	options := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewTextHandler(a.stderr, options)
-	if a.json {
-		handler = slog.NewJSONHandler(a.stderr, options)
-	}
-	if level > slog.LevelDebug {
-		handler = newSeldom(handler)
-	}
-	ctx, cancel := context.WithCancel(a.ctx)
-	if s.DieWithStdin {
-		go func() {
-			io.Copy(io.Discard, a.stdin)
-			cancel()
-		}()
-	}
-	return ctx, slog.New(handler), cancel
-}
-
-// served turns the end of a process into that of its command: being told to stop
-// is no failure.
-func served(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil
-	}
-	if errors.Is(err, coordinator.ErrUsage) || errors.Is(err, worker.ErrConfig) {
-		return usageError{err}
-	}
-	return err
-}
 
 type coordinatorCmd struct {
 	ID         string        `default:"a" help:"Which of the peers this is."`
@@ -111,11 +66,10 @@ func (c *coordinatorCmd) Run(a *app) error {
 	if c.Jobs < 1 {
 		return usagef("--jobs %d: want at least 1", c.Jobs)
 	}
-	ctx, log, cancel := c.start(a)
-	defer cancel()
-	return served(ctx, coordinator.Run(ctx, coordinator.Config{
+	v := c.start(a)
+	return v.ended("coordinator", coordinator.Run(v.ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
-		RouteAddr: c.NATSRoutes, Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, Log: log,
+		RouteAddr: c.NATSRoutes, Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, Log: v.log,
 		Lean: new(lean).begin,
 	}))
 }
@@ -200,10 +154,9 @@ func (c *workerCmd) Run(a *app) error {
 	if c.Slots < 0 {
 		return usagef("--slots %d: must not be negative", c.Slots)
 	}
-	ctx, log, cancel := c.start(a)
-	defer cancel()
+	v := c.start(a)
 	defer frugal()()
-	return served(ctx, worker.Run(ctx, worker.Config{
-		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors(), Log: log,
+	return v.ended("worker", worker.Run(v.ctx, worker.Config{
+		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors(), Log: v.log,
 	}))
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // signalled is the cause of a context that a signal ended.
@@ -15,6 +18,31 @@ func (s signalled) Error() string { return s.Signal.String() }
 // Is lets whoever returns the cause of a context be understood as one that was ended.
 func (signalled) Is(target error) bool { return target == context.Canceled }
 
+// ownProcess is what a command may change of the process that it has for itself. Commands
+// that tests run in their own process have none.
+type ownProcess struct {
+	hangup atomic.Pointer[func() bool]
+}
+
+type processKey struct{}
+
+// processOf returns the process of a command, or nil.
+func processOf(ctx context.Context) *ownProcess {
+	p, _ := ctx.Value(processKey{}).(*ownProcess)
+	return p
+}
+
+// keepPrivate has the files that the command's process makes from now on, and those of the
+// libraries that it uses, be its user's alone.
+func keepPrivate(ctx context.Context) {
+	if processOf(ctx) != nil {
+		unix.Umask(unix.Umask(0o077) | 0o077)
+	}
+}
+
+// survives has f called at each SIGHUP; where it returns true, the signal ends nothing.
+func (p *ownProcess) survives(f func() bool) { p.hangup.Store(&f) }
+
 // untilSignal returns a context that Ctrl-C, SIGTERM or the end of the terminal (SIGHUP,
 // unless nohup had it ignored) ends. A closed pipe becomes an error of the write, not the
 // end of the process.
@@ -24,14 +52,21 @@ func untilSignal() (context.Context, func()) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signals = append(signals, syscall.SIGHUP)
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
+	p := new(ownProcess)
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), processKey{}, p))
 	came := make(chan os.Signal, 1)
 	signal.Notify(came, signals...)
 	go func() {
-		select {
-		case s := <-came:
-			cancel(signalled{s.(syscall.Signal)})
-		case <-ctx.Done():
+		for {
+			select {
+			case s := <-came:
+				if f := p.hangup.Load(); s == syscall.SIGHUP && f != nil && (*f)() {
+					continue
+				}
+				cancel(signalled{s.(syscall.Signal)})
+			case <-ctx.Done():
+			}
+			return
 		}
 	}()
 	return ctx, func() { signal.Stop(came); cancel(nil) }

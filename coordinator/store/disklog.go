@@ -186,7 +186,7 @@ type ackedFile struct {
 const ackedName = "ACKED"
 
 func openAcked(folder string) (*ackedFile, error) {
-	f, err := os.OpenFile(folder+"/"+ackedName, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(folder+"/"+ackedName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

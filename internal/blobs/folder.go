@@ -68,7 +68,7 @@ func Open(dir string, opts ...Option) (*Folder, error) {
 	for _, o := range opts {
 		o(f)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
 	if err := f.sweep(); err != nil {

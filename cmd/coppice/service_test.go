@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+)
+
+// lastLineOf returns the last line of a log, with its time cut off.
+func lastLineOf(t *testing.T, path string) string {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(readFile(t, path)), "\n")
+	_, line, _ := strings.Cut(lines[len(lines)-1], " ")
+	return line
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Services outlive SIGHUP and say so, the last line of their logs says why they ended, and
+// nobody but their user may read their files.
+func TestServices(t *testing.T) {
+	c := start(t, 3, 1)
+	leaderOf(t, c)
+	for _, n := range slices.Concat(c.Workers, c.Coordinators) {
+		if err := n.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Until(t, n.Name+" to ignore SIGHUP", func() bool {
+			return strings.Contains(readFile(t, n.Log), `msg="SIGHUP is ignored: there is nothing to reload"`)
+		})
+	}
+	leaderOf(t, c)
+	for _, n := range slices.Concat(c.Workers, c.Coordinators) {
+		for path, mode := range modesIn(t, n.Dir) {
+			if mode&0o077 != 0 {
+				t.Errorf("%s has mode %v", path, mode)
+			}
+		}
+	}
+	if err := os.Chmod(c.Coordinators[0].Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range slices.Concat(c.Coordinators, c.Workers) { // the first ones have others that talk to them
+		what := "coordinator"
+		if i == len(c.Coordinators) {
+			what = "worker"
+		}
+		if err := n.Quit(testkit.Context(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := lastLineOf(t, n.Log), fmt.Sprintf(`level=INFO msg="the %s ends" reason="received SIGTERM"`, what); got != want || n.Err() != nil {
+			t.Errorf("%s ended with %v, and its last line is %s", n.Name, n.Err(), got)
+		}
+	}
+	if err := c.Coordinators[0].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Until(t, "the warning of an open folder", func() bool {
+		return strings.Contains(readFile(t, c.Coordinators[0].Log), "(mode 0755), which has data; close it: chmod 700 "+c.Coordinators[0].Dir)
+	})
+}
+
+// modesIn returns the modes of what a folder has, and its own.
+func modesIn(t *testing.T, dir string) map[string]fs.FileMode {
+	t.Helper()
+	modes := make(map[string]fs.FileMode)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) { // a running service moves its files
+				return nil
+			}
+			return err
+		}
+		if info, err := d.Info(); err == nil {
+			modes[path] = info.Mode().Perm()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modes
+}
+
+// A backup is its user's alone; other files are as the umask says.
+func TestModesOfFiles(t *testing.T) {
+	old := syscall.Umask(0o027)
+	defer syscall.Umask(old)
+	dir := t.TempDir()
+	for name, mode := range map[string]fs.FileMode{"model": userFile, "backup": privateFile} {
+		path := filepath.Join(dir, name)
+		f, err := createFileOf(path, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.commit(); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := mode &^ 0o027; info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
+		}
+	}
+	var c backupCmd
+	c.File = filepath.Join(dir, "x")
+	c.Server = []string{start(t, 1, 0).Servers()}
+	if err := c.Run(&app{ctx: testkit.Context(t), stdout: new(bytes.Buffer), stderr: new(bytes.Buffer)}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(c.File); err != nil || info.Mode().Perm() != privateFile {
+		t.Errorf("a backup: %v, %v", info, err)
+	}
+}
+
+// The last line of a log is the one that says why the service ended, whoever logs on
+// meanwhile; its level tells a failure.
+func TestLastLine(t *testing.T) {
+	for _, test := range []struct {
+		cause, err error
+		code       int
+		says       string
+	}{
+		{signalled{syscall.SIGTERM}, nil, exitOK, `level=INFO msg="the coordinator ends" reason="received SIGTERM"`},
+		{signalled{syscall.SIGINT}, context.Canceled, exitOK, `reason="received SIGINT"`},
+		{errStdin, nil, exitOK, `reason="stdin was closed"`},
+		{nil, coordinator.ErrRemoved, exitFailed, `level=ERROR msg="the coordinator ends" error="this coordinator was removed from its cluster"`},
+		{signalled{syscall.SIGTERM}, errors.New("the disk"), exitFailed, `level=ERROR msg="the coordinator ends" error="the disk"`},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var out bytes.Buffer
+		v := (&serveFlags{LogLevel: "info"}).start(&app{ctx: ctx, stderr: &out})
+		var loggers sync.WaitGroup
+		stop := make(chan struct{})
+		for range 4 {
+			loggers.Go(func() {
+				log := slog.New(v.log.With("component", "raft").Handler().WithGroup("g"))
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						log.Error("failed to decode incoming command")
+					}
+				}
+			})
+		}
+		if test.cause != nil {
+			cancel(test.cause)
+		}
+		err := v.ended("coordinator", test.err)
+		v.log.Error("too late")
+		close(stop)
+		loggers.Wait()
+		cancel(nil)
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if last := lines[len(lines)-1]; !strings.Contains(last, test.says) || report(t.Context(), new(bytes.Buffer), false, err) != test.code {
+			t.Errorf("%v, %v: %v, and the last of %d lines is %s", test.cause, test.err, err, len(lines), last)
+		}
+	}
+}
