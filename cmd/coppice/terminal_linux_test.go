@@ -1,45 +1,21 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
-
-// terminal opens a pseudoterminal; closing the master hangs it up.
-func terminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { master.Close() })
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { slave.Close() })
-	return master, slave
-}
 
 // A service that was started in a terminal ends with it, and outlives a SIGHUP that comes
 // while the terminal is there.
 func TestServiceEndsWithItsTerminal(t *testing.T) {
 	dir := t.TempDir()
-	master, slave := terminal(t)
+	master, slave := terminal(t, 80)
 	log := filepath.Join(dir, "log")
 	stderr, err := os.Create(log)
 	if err != nil {
@@ -53,6 +29,7 @@ func TestServiceEndsWithItsTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	slave.Close()
+	defer time.AfterFunc(testkit.Limit, func() { cmd.Process.Kill() }).Stop()
 	has := func(text string) func() bool { return func() bool { return strings.Contains(readFile(t, log), text) } }
 	testkit.Until(t, "the worker to look for its cluster", has("no coordinator answers"))
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
