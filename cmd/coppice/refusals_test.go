@@ -93,37 +93,50 @@ func TestRefusals(t *testing.T) {
 		{"a folder that does not exist", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --model-out @/no/m.coppice", 1, []string{"folder does not exist"}},
 		{"generate nothing", nil, "dataset generate --out @/x.csv --rows 0", 2, []string{"--rows"}},
 		{"generate an unknown kind of file", nil, "dataset generate --out @/x.txt", 2, []string{"x.txt", ".csv", ".npz"}},
-		{"a server that is a port only", nil, "job list --server 7100", 2, []string{"--server", "HOST:PORT"}},
-		{"a server at no port", nil, "job list --server 127.0.0.1:99999", 2, []string{"--server", "no port"}},
 		{"predictions over the data", map[string]string{"x.csv": fine}, "predict --model @/m --data @/x.csv --out @/x.csv", 2, []string{"--out", "x.csv", "reads that file"}},
 		{"a model over the data", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --model-out @/x.csv", 2, []string{"--model-out", "reads that file"}},
 		{"flags of a file for a dataset", nil, "train --dataset d --drop id", 2, []string{"--drop", "--data"}},
 		{"a flag of labels for a dataset", nil, "train --dataset d --label-columns a", 2, []string{"--label-columns", "--data"}},
 		{"four coordinators", nil, "quickstart --coordinators 4", 2, []string{"1, 3 or 5"}},
-		{"a wrong peer", nil, "coordinator --id a --dir @/d --peers a=1", 2, []string{"HOST:PORT"}},
-		{"a peer without address", nil, "coordinator --id a --dir @/d --peers a", 2, []string{"ID=HOST:PORT"}},
-		{"an id that is no peer", nil, "coordinator --id x --dir @/d --peers a=127.0.0.1:7100", 2, []string{"peers"}},
-		{"peers at the default port, without this one", nil, "coordinator --id x --dir @/d --peers a=h1,b=h2,c=[::1]", 2, []string{"--peers does not name this coordinator"}},
-		{"an id with a slash", nil, "coordinator --id c/d --dir @/d", 2, []string{"--id", "letters, digits"}},
-		{"a peer's id with a quote", nil, `coordinator --id a --dir @/d --peers a=h1,b"c=h2,d=h3`, 2, []string{"--peers", "letters, digits"}},
-		{"a coordinator to add with such an id", nil, "cluster add c/d=h:7100", 2, []string{"c/d=h:7100", "letters, digits"}},
-		{"peers of a restore with such an id", nil, "restore @/b --dir @/d --peers a.b=h:7100", 2, []string{"--peers", "letters, digits"}},
-		{"a peer at all interfaces", nil, "coordinator --dir @/d --peers a=0.0.0.0:7100", 2, []string{"--peers", "all interfaces", "--http 0.0.0.0:PORT"}},
-		{"an address of all interfaces", nil, "coordinator --dir @/d --address [::]:7100", 2, []string{"--address", "all interfaces", "--http 0.0.0.0:PORT"}},
-		{"a coordinator to add at all interfaces", nil, "cluster add d=0.0.0.0:7100", 2, []string{"d=0.0.0.0:7100", "all interfaces"}},
-		{"peers whose ports meet", nil, "coordinator --dir @/d --peers a=127.0.0.1:7100,b=127.0.0.1:7101,c=127.0.0.1:7102", 2, []string{"a and b", "7100 to 7103", "7101 to 7104"}},
-		{"peers at one place", nil, "coordinator --dir @/d --peers a=h:7100,b=i:7100,c=h:7100", 2, []string{"a and c", "h:7100 to 7103"}},
-		{"a worker that joins an address of IPv6 without a port", nil, "worker --dir @/d --join ::1", 2, []string{"--join", "[::1]:7100"}},
-		{"a worker that joins no port", nil, "worker --dir @/d --join h:port", 2, []string{"--join", "no port"}},
-		{"a worker that joins a port above all", nil, "worker --dir @/d --join 127.0.0.1:99999", 2, []string{"--join", "no port"}},
-		{"a coordinator that joins no port", nil, "coordinator --dir @/d --join-cluster h:port --address h:7100", 2, []string{"--join-cluster", "no port"}},
 		{"memory in powers of ten", nil, "worker --dir @/d --join h:1 --memory 8GB", 2, []string{"--memory", `"8GB"`, "8GiB"}},
 		{"a negative cache", nil, "worker --dir @/d --join h:1 --cache=-1GiB", 2, []string{"--cache", "no size"}},
 		{"a snapshot of a size without number", nil, "coordinator --dir @/d --snapshot-bytes MiB", 2, []string{"--snapshot-bytes", "no size"}},
-		{"a worker that joins nobody", nil, "worker --dir @/d", 2, []string{"--join"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { refused(t, test.files, test.args, test.code, test.says) })
+	}
+}
+
+// Ids and addresses that cannot be a coordinator's are wrong usage.
+func TestAddressRefusals(t *testing.T) {
+	tests := []struct {
+		name string
+		args string // of coppice; @ stands for the folder
+		says []string
+	}{
+		{"a server that is a port only", "job list --server 7100", []string{"--server", "HOST:PORT"}},
+		{"a server at no port", "job list --server 127.0.0.1:99999", []string{"--server", "no port"}},
+		{"a wrong peer", "coordinator --id a --dir @/d --peers a=1", []string{"HOST:PORT"}},
+		{"a peer without address", "coordinator --id a --dir @/d --peers a", []string{"ID=HOST:PORT"}},
+		{"an id that is no peer", "coordinator --id x --dir @/d --peers a=127.0.0.1:7100", []string{"peers"}},
+		{"peers at the default port, without this one", "coordinator --id x --dir @/d --peers a=h1,b=h2,c=[::1]", []string{"--peers does not name this coordinator"}},
+		{"an id with a slash", "coordinator --id c/d --dir @/d", []string{"--id", "letters, digits"}},
+		{"a peer's id with a quote", `coordinator --id a --dir @/d --peers a=h1,b"c=h2,d=h3`, []string{"--peers", "letters, digits"}},
+		{"a coordinator to add with such an id", "cluster add c/d=h:7100", []string{"c/d=h:7100", "letters, digits"}},
+		{"peers of a restore with such an id", "restore @/b --dir @/d --peers a.b=h:7100", []string{"--peers", "letters, digits"}},
+		{"a peer at all interfaces", "coordinator --dir @/d --peers a=0.0.0.0:7100", []string{"--peers", "all interfaces", "--http 0.0.0.0:PORT"}},
+		{"an address of all interfaces", "coordinator --dir @/d --address [::]:7100", []string{"--address", "all interfaces", "--http 0.0.0.0:PORT"}},
+		{"a coordinator to add at all interfaces", "cluster add d=0.0.0.0:7100", []string{"d=0.0.0.0:7100", "all interfaces"}},
+		{"peers whose ports meet", "coordinator --dir @/d --peers a=127.0.0.1:7100,b=127.0.0.1:7101,c=127.0.0.1:7102", []string{"a and b", "7100 to 7103", "7101 to 7104"}},
+		{"peers at one place", "coordinator --dir @/d --peers a=h:7100,b=i:7100,c=h:7100", []string{"a and c", "h:7100 to 7103"}},
+		{"a worker that joins an address of IPv6 without a port", "worker --dir @/d --join ::1", []string{"--join", "[::1]:7100"}},
+		{"a worker that joins no port", "worker --dir @/d --join h:port", []string{"--join", "no port"}},
+		{"a worker that joins a port above all", "worker --dir @/d --join 127.0.0.1:99999", []string{"--join", "no port"}},
+		{"a coordinator that joins no port", "coordinator --dir @/d --join-cluster h:port --address h:7100", []string{"--join-cluster", "no port"}},
+		{"a worker that joins nobody", "worker --dir @/d", []string{"--join"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { refused(t, nil, test.args, exitUsage, test.says) })
 	}
 }
 
