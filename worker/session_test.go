@@ -230,7 +230,7 @@ func TestOtherVersion(t *testing.T) {
 func TestNobodyAnswers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := make(chan string, 100)
-	cfg := Config{Join: []string{"127.0.0.1:1"}, Dir: t.TempDir(), Log: lineLog(seen)}
+	cfg := Config{Join: []string{"127.0.0.1:1"}, Dir: filepath.Join(t.TempDir(), "w"), Log: lineLog(seen)}
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, cfg) }()
 	if line := receive(t, "a log line", seen); !strings.Contains(line, "no coordinator answers") || !strings.Contains(line, "127.0.0.1:1") {
