@@ -84,7 +84,7 @@ func checkAdd(now *protocol.Members, r protocol.AddRequest) error {
 	for _, m := range now.Members {
 		for _, p := range placesOf(&m.MemberEntry) {
 			if protocol.SamePlace(p.address, r.HTTP) {
-				return refused("at %s is %s of coordinator %s", r.HTTP, p.what, m.ID)
+				return refused("at %s is coordinator %s (%s)", r.HTTP, m.ID, p.what)
 			}
 		}
 	}

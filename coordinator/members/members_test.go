@@ -264,7 +264,7 @@ func TestAddRefuses(t *testing.T) {
 	s, f = newService(t, "a", "b", "c")
 	f.answers("d").Last = 0
 	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: "b:2"})
-	check(t, "HTTP at Raft of b", err, "at b:2 is Raft of coordinator b")
+	check(t, "HTTP at Raft of b", err, "at b:2 is coordinator b (Raft)")
 	if _, err = s.Add(t.Context(), protocol.AddRequest{ID: "d"}); !errors.Is(err, state.ErrInvalid) {
 		t.Errorf("no address: %v", err)
 	}
