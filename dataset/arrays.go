@@ -42,7 +42,7 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 	}
 	var src Source = s
 	if beside := (besideArrays{}); err == nil {
-		if beside, err = o.Beside.arrays(entries); err == nil {
+		if beside, err = o.besideArrays(entries, s.info.Rows); err == nil {
 			src, err = withBeside(s, &o.Beside, beside, func(name, flag string) error { return lackArray(entries, name, flag, ErrFormat) })
 		}
 	}
@@ -61,6 +61,9 @@ func lackArray(entries map[string]*array, name, flag string, err error) error {
 	}
 	var h fileContents
 	for _, known := range slices.Sorted(maps.Keys(entries)) {
+		if len(h) > maxListed {
+			break
+		}
 		if head, err := entries[known].header(); err != nil {
 			h.add(known, "unreadable")
 		} else {
@@ -82,6 +85,9 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 	}
 	rows, columns, err := shapeOf(s.features.name, h, MaxFeatures)
 	if err != nil {
+		return err
+	}
+	if err := o.checkFeatures(columns, unpackedAdvice); err != nil {
 		return err
 	}
 	s.info.Rows, s.info.Features = rows, columns
@@ -162,14 +168,19 @@ func (s *arraySource) checkTexts(a *array, features, texts string) error {
 }
 
 func (s *arraySource) readNames(entries map[string]*array) (err error) {
-	read := func(name string) (names []string) {
+	read := func(name string, most int) (names []string) {
 		if a := entries[name]; a != nil && err == nil {
-			names, err = readStrings(a)
+			names, err = readStrings(a, func(n int) error {
+				if n > most {
+					return fmt.Errorf("%q has %d names, at most %d are expected: %w", name, n, most, ErrFormat)
+				}
+				return nil
+			})
 		}
 		return names
 	}
-	s.info.FeatureNames = read("feature_names")
-	if labels := read("label_names"); s.info.Labels > 0 {
+	s.info.FeatureNames = read("feature_names", s.info.Features)
+	if labels := read("label_names", MaxLabels); s.info.Labels > 0 {
 		s.info.LabelNames = labels
 	}
 	if s.rowNames = entries["row_names"]; s.rowNames != nil && err == nil {
@@ -178,12 +189,20 @@ func (s *arraySource) readNames(entries map[string]*array) (err error) {
 	return err
 }
 
-func readStrings(a *array) ([]string, error) {
+// readStrings reads an array of strings into memory if check has no error for their number.
+func readStrings(a *array, check func(n int) error) ([]string, error) {
 	r, err := a.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
+	n, err := r.Texts()
+	if err != nil {
+		return nil, arrayError(a.name, err)
+	}
+	if err := check(n); err != nil {
+		return nil, err
+	}
 	all, err := r.ReadStrings()
 	return all, arrayError(a.name, err)
 }

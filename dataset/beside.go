@@ -131,10 +131,17 @@ func (s *besideSource) Scan(f func(*Row) error) error {
 	})
 }
 
-// arrays reads the arrays of an archive that are named.
-func (b *BesideOptions) arrays(entries map[string]*array) (besideArrays, error) {
+// besideArrays reads the arrays of an archive that o.Beside names, which must have a value for each of so many
+// rows.
+func (o *OpenOptions) besideArrays(entries map[string]*array, rows int) (besideArrays, error) {
 	a := besideArrays{map[string][]float64{}, map[string][]string{}}
-	for _, name := range b.names() {
+	for _, name := range o.Beside.names() {
+		check := func(n int) error {
+			if n != rows {
+				return rowCountError("features", rows, name, n)
+			}
+			return o.checkItems(name, n, unpackedAdvice)
+		}
 		entry := entries[name]
 		if entry == nil {
 			continue
@@ -144,9 +151,9 @@ func (b *BesideOptions) arrays(entries map[string]*array) (besideArrays, error) 
 			return a, err
 		}
 		if h.Kind == 'U' || h.Kind == 'S' {
-			a.texts[name], err = readStrings(entry)
+			a.texts[name], err = readStrings(entry, check)
 		} else {
-			a.numbers[name], err = entry.column()
+			a.numbers[name], err = entry.column(check)
 		}
 		if err != nil {
 			return a, err
@@ -155,8 +162,9 @@ func (b *BesideOptions) arrays(entries map[string]*array) (besideArrays, error) 
 	return a, nil
 }
 
-// column reads an array of one number for each row; memory follows the bytes that are there.
-func (a *array) column() (all []float64, err error) {
+// column reads an array of one number for each row if check has no error for their number; memory follows the
+// bytes that are there.
+func (a *array) column(check func(n int) error) (all []float64, err error) {
 	r, err := a.begin()
 	if err != nil {
 		return nil, err
@@ -165,6 +173,9 @@ func (a *array) column() (all []float64, err error) {
 	rows, columns, ok := r.Dims()
 	if !ok || columns != 1 || rows > MaxRows {
 		return nil, fmt.Errorf("%q: one number for each row is expected: %w", a.name, ErrFormat)
+	}
+	if err := check(rows); err != nil {
+		return nil, err
 	}
 	var piece [tablePiece]float64
 	for left := rows; left > 0; {
@@ -178,15 +189,18 @@ func (a *array) column() (all []float64, err error) {
 }
 
 // readMATBeside reads an array of one number or text for each row.
-func readMATBeside(a *matfile.Array, into besideArrays) (err error) {
+func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err error) {
 	if a.Class == matfile.Cell || a.Class == matfile.Char {
-		into.texts[a.Name], err = a.Strings()
+		into.texts[a.Name], err = o.matStrings(a)
 		return err
 	}
 	if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
 		return fmt.Errorf("%q: one number for each row is expected: %w", a.Name, ErrFormat)
 	}
 	if err := checkSize(a.Name, max(a.Rows, a.Columns), 1, 1); err != nil {
+		return err
+	}
+	if err := o.checkItems(a.Name, max(a.Rows, a.Columns), matAdvice); err != nil {
 		return err
 	}
 	var all []float64
@@ -304,7 +318,7 @@ func (i *Info) missingBeside(r *Row) string {
 // maxGroupName bounds the name of a group, in bytes.
 const maxGroupName = 100
 
-// checkBeside returns an error that says what is wrong with the numbers and the group of a row.
+// checkBeside returns an error that says what is wrong with the numbers, the name and the group of a row.
 func (i *Info) checkBeside(r *Row) error {
 	if what := i.missingBeside(r); what != "" {
 		return rowErrorf(i.File, r.Number, "%s is missing%s", what, dropHint)
@@ -319,6 +333,9 @@ func (i *Info) checkBeside(r *Row) error {
 		if err := checkInterval(r, i.HasValues); err != nil {
 			return rowErrorf(i.File, r.Number, "%v", err)
 		}
+	}
+	if err := checkName(r.Name); err != nil {
+		return rowErrorf(i.File, r.Number, "its name %v", err)
 	}
 	if i.HasGroups && len(r.Group) > maxGroupName {
 		return rowErrorf(i.File, r.Number, "the name of its group has %d bytes, at most %d are allowed", len(r.Group), maxGroupName)

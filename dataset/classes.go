@@ -32,7 +32,7 @@ func (d *derivedLabels) useClasses(classes []string) error {
 		}
 		i, ok := number[strings.TrimSpace(r.text)]
 		if !ok {
-			return rowErrorf(file, r.Number, "the class %q is none of the %d known", r.text, len(classes))
+			return rowErrorf(file, r.Number, "the class %.100q is none of the %d known", r.text, len(classes))
 		}
 		clear(dst)
 		dst[i] = 1
@@ -55,12 +55,18 @@ func distinctClasses(src Source) ([]string, error) {
 			return missingClass(&info, r)
 		}
 		class := strings.TrimSpace(r.text)
+		if err := checkName(class); err != nil {
+			return rowErrorf(file, r.Number, "its class %v", err)
+		}
 		if rows++; rows == 1 {
-			first = class
+			first = strings.Clone(class)
 		} else if class == first {
 			again++
 		}
-		if seen[class] = true; len(seen) > MaxLabels {
+		if seen[class] {
+			return nil
+		}
+		if seen[strings.Clone(class)] = true; len(seen) > MaxLabels { // the text of a class is a part of its record
 			return rowErrorf(file, r.Number, "more than %d classes", MaxLabels)
 		}
 		return nil
@@ -69,7 +75,7 @@ func distinctClasses(src Source) ([]string, error) {
 		return nil, err
 	}
 	if info.unsure && again == 0 && rows >= suspectRows {
-		return nil, kindErrorf(ErrFormat, "%s: the first line has numbers and the class %q, which is nowhere else: "+
+		return nil, kindErrorf(ErrFormat, "%s: the first line has numbers and the class %.100q, which is nowhere else: "+
 			"--header yes says that it is a header, --header no that it is a row", file, first)
 	}
 	classes := make([]string, 0, len(seen))

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -144,8 +145,15 @@ func (s *selectedColumns) Scan(f func(*Row) error) error {
 // selectedRow is the selected features of one row.
 type selectedRow struct {
 	*selectedColumns
-	columns []uint32 // of a sparse row: as Row.Columns
-	values  []float64
+	columns  []uint32 // of a sparse row: as Row.Columns
+	values   []float64
+	selected []entry // of a sparse row, in the order of the file
+}
+
+// entry is a value of a sparse row.
+type entry struct {
+	column uint32
+	value  float64
 }
 
 // dense sets p to the selected features of a dense row.
@@ -162,12 +170,15 @@ func (p *selectedRow) dense(r *Row) error {
 
 // sparse sets p to the selected features of a sparse row, in ascending order of columns.
 func (p *selectedRow) sparse(r *Row) {
-	p.columns, p.values = p.columns[:0], p.values[:0]
+	p.selected = p.selected[:0]
 	for j, column := range r.Columns {
 		if i, ok := p.index[int(column)]; ok {
-			k, _ := slices.BinarySearch(p.columns, uint32(i))
-			p.columns = slices.Insert(p.columns, k, uint32(i))
-			p.values = slices.Insert(p.values, k, r.Values[j])
+			p.selected = append(p.selected, entry{uint32(i), r.Values[j]})
 		}
+	}
+	slices.SortFunc(p.selected, func(a, b entry) int { return cmp.Compare(a.column, b.column) })
+	p.columns, p.values = p.columns[:0], p.values[:0]
+	for _, e := range p.selected {
+		p.columns, p.values = append(p.columns, e.column), append(p.values, e.value)
 	}
 }

@@ -71,6 +71,9 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 		if err := notUTF8(fmt.Sprintf("line %d: the name of column %d (counted from 0)", r.line(i), i), s.names[i]); err != nil {
 			return nil, pathError(s.info.File, err)
 		}
+		if err := checkName(s.names[i]); err != nil {
+			return nil, fmt.Errorf("%s: line %d: the name of column %d (counted from 0) %w", s.info.File, r.line(i), i, err)
+		}
 	}
 	return first, nil
 }

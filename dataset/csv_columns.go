@@ -264,7 +264,7 @@ func (c *csvColumns) asTrained(names []string, free []int, o *OpenOptions) []int
 		return nil
 	}
 	at := o.schema.LabelColumns.Positions
-	taken := func(i int) bool { return !slices.Contains(free, i) }
+	taken := func(i int) bool { return i < 0 || i >= len(c.used) || c.used[i] }
 	if len(free) != o.Features+len(at) || slices.ContainsFunc(at, taken) {
 		return nil
 	}

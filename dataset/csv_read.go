@@ -1,16 +1,20 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// csvReader reads records of at most maxLine bytes, plus a buffer: a quote that is never
-// closed must not read the whole file into memory.
+// csvReader reads records of at most maxLine bytes and maxColumns fields, plus a buffer: a quote
+// that is never closed must not read the whole file into memory.
 type csvReader struct {
 	*csv.Reader
 	in    *bounded
@@ -27,22 +31,39 @@ func newCSVReader(in io.Reader) *csvReader {
 
 // Read reads the next record.
 func (r *csvReader) Read() ([]string, error) {
-	r.in.left = r.limit
-	return r.Reader.Read()
+	r.in.left, r.in.fields, r.in.delimiter = r.limit, 0, utf8.AppendRune(r.in.delimiter[:0], r.Comma)
+	record, err := r.Reader.Read()
+	if err == nil && len(record) > maxColumns {
+		return nil, errTooWide
+	}
+	return record, err
 }
 
-// bounded fails once left bytes were read.
+var (
+	errTooLong = kindErrorf(ErrFormat, "a record has more than %s bytes, the most that are read of a CSV file: is a quote not closed?", units.Count(maxLine))
+	errTooWide = kindErrorf(ErrFormat, "a record has more than %s columns, the most that are read of a CSV file; write the data as .npz, .npy or .libsvm", units.Count(maxColumns))
+)
+
+// readAhead is more than the bytes after a record that are read with it.
+const readAhead = 1 << 13
+
+// bounded fails once left bytes were read, or delimiters for too many fields.
 type bounded struct {
-	in   io.Reader
-	left int
+	in        io.Reader
+	left      int
+	fields    int
+	delimiter []byte
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("a record is too long: %w", ErrFormat)
+		return 0, errTooLong
 	}
 	n, err := b.in.Read(p[:min(len(p), b.left)])
 	b.left -= n
+	if b.fields += bytes.Count(p[:n], b.delimiter); b.fields > maxColumns+readAhead {
+		return 0, errTooWide
+	}
 	return n, err
 }
 

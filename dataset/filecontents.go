@@ -12,14 +12,14 @@ type fileContents []string
 const maxListed = 20
 
 func (h *fileContents) add(name, kind string, shape ...int) {
-	if name == "" {
+	if name == "" || len(*h) > maxListed { // one more than are listed
 		return
 	}
 	dims := make([]string, len(shape))
 	for i, n := range shape {
 		dims[i] = fmt.Sprint(n)
 	}
-	*h = append(*h, strings.TrimSpace(fmt.Sprintf("%s (%s %s)", name, strings.Join(dims, " x "), kind)))
+	*h = append(*h, fmt.Sprintf("%.100s (%s)", name, strings.TrimSpace(strings.Join(dims, " x ")+" "+kind)))
 }
 
 // missing returns an error that says that a file has no such variable, lists those that it

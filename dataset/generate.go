@@ -136,6 +136,7 @@ func Generate(o GenerateOptions) (Source, error) {
 		perRow: max(1, int(math.Floor(o.Density*float64(o.Features)))),
 		weight: make([][generateGroups]float64, o.Labels), bias: make([]float64, o.Labels),
 	}
+	g.info.rare = g.perRow < o.Features/rareFeatures
 	s := num.NewStream(num.NewKey(o.Seed, "dataset/generate/weights"), 0, 0)
 	for k := range g.weight {
 		for j := range g.weight[k] {
@@ -145,6 +146,10 @@ func Generate(o GenerateOptions) (Source, error) {
 	}
 	return g, nil
 }
+
+// rareFeatures is the number of features, for each that is not 0, above which files are packed less: DEFLATE
+// makes one byte of up to 1,032, and some six bytes of a number.
+const rareFeatures = 200
 
 type generated struct {
 	info   Info

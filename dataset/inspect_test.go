@@ -180,7 +180,7 @@ func TestInspectPeople(t *testing.T) {
 // TestInspectWide: of very many features none is looked at by itself, and the rest is
 // said as ever.
 func TestInspectWide(t *testing.T) {
-	path := writeFile(t, "a.svm", fmt.Sprintf("1,0 %d:5\n0.5,0.5 3:nan\n", maxStatsColumns+1))
+	path := writeFile(t, "a.svm", fmt.Sprintf("1,0 %d:5\n0.5,0.5 3:nan\n#%s\n", maxStatsColumns+1, strings.Repeat("x", maxStatsColumns)))
 	f, err := Inspect(path, OpenOptions{}, ImportOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -7,10 +7,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-)
 
-// maxLine bounds a line of a libsvm file and a record of a CSV file, in bytes.
-const maxLine = 1 << 28
+	"github.com/coppice-ldl/coppice/internal/units"
+)
 
 // libsvmSource streams sparse rows from a text file (FORMAT.md).
 type libsvmSource struct {
@@ -47,6 +46,9 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: it counts features from 0, the file that the model was trained on from 1: add 1 to each index, or give --zero-based if the index 0 is the model's first feature: %w", s.info.File, ErrFormat)
 	}
 	s.setShape(&shape)
+	if err := o.checkFeatures(s.info.Features, "number them without gaps, or unpack the file if it is packed"); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.info.File, err)
+	}
 	if o.schema != nil { // missing features are read as 0
 		s.info.Features = max(s.info.Features, 1)
 	} else if len(s.info.FeatureNames) == 0 {
@@ -109,7 +111,11 @@ func (s *libsvmSource) directive(comment string, x *indexShape) error {
 	x.zero = x.zero || strings.TrimSpace(comment) == zeroBasedComment
 	key, value, _ := strings.Cut(comment, ":")
 	value = strings.TrimSpace(value)
-	switch strings.TrimSpace(key) {
+	switch key = strings.TrimSpace(key); {
+	case key == "features" && strings.Count(value, ",") >= MaxFeatures, key == "labels" && strings.Count(value, ",") >= MaxLabels:
+		return fmt.Errorf("%s: %s: more than a dataset has, %d features and %d labels at most: %w", s.info.File, key, MaxFeatures, MaxLabels, ErrFormat)
+	}
+	switch key {
 	case "features":
 		s.info.FeatureNames = splitNames(value)
 		s.info.Features = max(s.info.Features, len(s.info.FeatureNames))
@@ -120,7 +126,7 @@ func (s *libsvmSource) directive(comment string, x *indexShape) error {
 	case "columns":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > MaxFeatures {
-			return fmt.Errorf("%s: columns: %q: want a number from 1 to %d: %w", s.info.File, value, MaxFeatures, ErrFormat)
+			return fmt.Errorf("%s: columns: %.40q: want a number from 1 to %d: %w", s.info.File, value, MaxFeatures, ErrFormat)
 		}
 		s.info.Features = max(s.info.Features, n)
 	}
@@ -168,11 +174,19 @@ func (s *libsvmSource) scan(comment func(string) error, f func(*Row) error) erro
 }
 
 func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f func(*Row) error) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxLine)
+	lines := lineReader{in: bufio.NewReaderSize(in, 1<<16)}
 	var row Row
-	for n, line := 0, 1; lines.Scan(); line++ {
-		text, note, noted := strings.Cut(lines.Text(), "#")
+	for n, line := 0, 1; ; line++ {
+		whole, err := lines.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, bufio.ErrTooLong):
+			return kindErrorf(ErrFormat, "%s: line %d has more than %s bytes, the most that are read of a libsvm file; write the data as .npz or .npy", s.info.File, line, units.Count(maxLine))
+		case err != nil:
+			return fmt.Errorf("%s: %w", s.info.File, textError(err))
+		}
+		text, note, noted := strings.Cut(whole, "#")
 		if text = strings.TrimSpace(text); text == "" {
 			if err := comment(note); noted && err != nil {
 				return err
@@ -188,10 +202,33 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 			return err
 		}
 	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Errorf("%s: a line of more than %d bytes: %w", s.info.File, maxLine, ErrFormat)
-	} else if err != nil {
-		return fmt.Errorf("%s: %w", s.info.File, textError(err))
+}
+
+// lineReader reads lines of at most maxLine bytes. A bufio.Scanner would search a long line for its
+// end again after each read.
+type lineReader struct {
+	in   *bufio.Reader
+	long []byte // what was read of a line that does not fit into in
+}
+
+// next returns the next line with its end, io.EOF, or bufio.ErrTooLong.
+func (l *lineReader) next() (string, error) {
+	l.long = l.long[:0]
+	for {
+		piece, err := l.in.ReadSlice('\n')
+		switch ended := err == nil || errors.Is(err, io.EOF); {
+		case !ended && !errors.Is(err, bufio.ErrBufferFull):
+			return "", err
+		case len(l.long)+len(piece) > maxLine:
+			return "", bufio.ErrTooLong
+		case ended && len(l.long) == 0:
+			if len(piece) > 0 {
+				err = nil
+			}
+			return string(piece), err
+		}
+		if l.long = append(l.long, piece...); err == nil || errors.Is(err, io.EOF) {
+			return string(l.long), nil
+		}
 	}
-	return nil
 }

@@ -45,7 +45,9 @@ func (s *libsvmSource) parseLabels(row *Row, field string) error {
 				Name: nameAt(s.info.LabelNames, len(row.Labels)), Reason: reason,
 			}
 		}
-		row.Labels = append(row.Labels, v)
+		if row.Labels = append(row.Labels, v); len(row.Labels) > MaxLabels {
+			return s.rowError(row, "more than %d labels: %w", MaxLabels, ErrFormat)
+		}
 	}
 	return nil
 }

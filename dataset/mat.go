@@ -25,7 +25,7 @@ func openMAT(path string, o *OpenOptions) (Source, error) {
 // readMAT reads in; path is for messages.
 func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 	m := matReader{
-		features: o.featuresVariable(), wanted: o.labelVariables(),
+		o: o, features: o.featuresVariable(), wanted: o.labelVariables(),
 		found: map[string]*variable{}, names: map[string][]string{},
 		besides: o.Beside.names(), beside: besideArrays{map[string][]float64{}, map[string][]string{}},
 	}
@@ -35,6 +35,8 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 			err = fmt.Errorf("%w: %w", err, ErrFormat)
 		case errors.Is(err, matfile.ErrSize):
 			err = kindErrorf(ErrFormat, "%w: at most %d can be read of a sparse matrix of MATLAB, which is turned to rows in memory; write the data as .libsvm", err, maxSparse)
+		case errors.Is(err, matfile.ErrUnpacked):
+			err = expansionError("it", matAdvice)
 		case errors.Is(err, matfile.ErrHDF5) || errors.Is(err, matfile.ErrV4):
 			err = kindErrorf(ErrFormat, "%w", err)
 		}
@@ -85,7 +87,11 @@ func (v *variable) turn() {
 	}
 }
 
+// matAdvice says how to write a file that is more than a packed file may have.
+const matAdvice = "save it with -v6, which does not pack"
+
 type matReader struct {
+	o        *OpenOptions
 	features string   // the variable with the features
 	wanted   []string // those that may hold the labels
 	table    *table
@@ -101,6 +107,7 @@ func (m *matReader) read(in io.Reader) error {
 	if err != nil {
 		return err
 	}
+	r.Unpacked = m.o.size.unpacked()
 	for {
 		a, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -121,16 +128,19 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 	m.holds.add(a.Name, a.Class.String(), a.Rows, a.Columns)
 	switch a.Name {
 	case m.features:
+		if err := m.o.checkFeatures(a.Columns, matAdvice); err != nil {
+			return err
+		}
 		m.table, err = matFeatures(a)
 		return err
 	case "feature_names", "label_names", "row_names":
 		if a.Class == matfile.Cell || a.Class == matfile.Char {
-			m.names[a.Name], err = a.Strings()
+			m.names[a.Name], err = m.o.matStrings(a)
 		}
 		return err
 	}
 	if slices.Contains(m.besides, a.Name) {
-		err = readMATBeside(a, m.beside)
+		err = m.o.readMATBeside(a, m.beside)
 		if v := m.beside.numbers[a.Name]; err == nil && v != nil && slices.Contains(m.wanted, a.Name) {
 			m.found[a.Name] = &variable{len(v), 1, v, nil}
 		}
@@ -143,6 +153,18 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 		}
 	}
 	return nil
+}
+
+// matStrings reads an array of texts into memory.
+func (o *OpenOptions) matStrings(a *matfile.Array) ([]string, error) {
+	n := a.Rows
+	if a.Class == matfile.Cell {
+		n *= a.Columns
+	}
+	if err := o.checkItems(a.Name, n, matAdvice); err != nil {
+		return nil, err
+	}
+	return a.Strings()
 }
 
 func matFeatures(a *matfile.Array) (*table, error) {

@@ -75,24 +75,22 @@ func (a *array) columns(h *npy.Header) (*columnReader, error) {
 
 // unpack copies an entry of an archive, once, to memory or to a temporary file that allows
 // random access.
-func (a *array) unpack(size int64) (io.ReaderAt, int64, error) {
+func (a *array) unpack() (io.ReaderAt, int64, error) {
 	if a.seeks != nil {
-		return a.seeks, size, nil
+		return a.seeks, a.size, nil
 	}
-	if size < 0 {
-		return nil, 0, npy.ErrTruncated
-	}
-	in, err := a.open()
+	in, size, err := a.open()
 	if err != nil {
 		return nil, 0, err
 	}
 	defer in.Close()
+	a.size = size
 	a.seeks, err = spool(bufio.NewReaderSize(in, 1<<16), size)
 	return a.seeks, size, err
 }
 
-// openRandom opens a file for random access. It is closed by the garbage collector.
-func openRandom(path string) (io.ReaderAt, int64, error) {
+// openSized opens a file, and returns its size.
+func openSized(path string) (*os.File, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, 0, err

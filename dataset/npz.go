@@ -6,20 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // array is one array of a .npz or .npy file, which can be opened many times.
 type array struct {
 	name string // for messages
-	open func() (io.ReadCloser, error)
+	open func() (in io.ReadCloser, size int64, err error)
 	// random opens the bytes for random access, and returns their number.
 	random func() (in io.ReaderAt, size int64, err error)
-	seeks  io.ReaderAt // what random gave
+	seeks  io.ReaderAt // what random gave, and how many bytes
+	size   int64
+	most   int64 // bytes that it may unpack to; 0: it is not packed
 }
 
 // header reads just the array's header.
@@ -38,17 +40,35 @@ type openArray struct {
 	name string
 }
 
+// begin opens the array at its first element, which has all the elements that its header says.
 func (a *array) begin() (*openArray, error) {
-	in, err := a.open()
+	in, size, err := a.open()
 	if err != nil {
 		return nil, err
 	}
 	r, err := npy.NewReader(bufio.NewReaderSize(in, 1<<16))
+	if err == nil {
+		err = a.checkSize(&r.Header, size)
+	}
 	if err != nil {
 		in.Close()
 		return nil, arrayError(a.name, err)
 	}
 	return &openArray{r, in, a.name}, nil
+}
+
+// unpackedAdvice says how to write arrays that take more bytes than a packed file may have.
+const unpackedAdvice = "write it with numpy.savez, which does not pack, or data that is mostly 0 as .libsvm"
+
+// checkSize compares the bytes of an array with its bound and with its header.
+func (a *array) checkSize(h *npy.Header, size int64) error {
+	if a.most > 0 && (size < 0 || size > a.most) {
+		return expansionError("the array", unpackedAdvice)
+	}
+	if want, ok := h.Elements(); !ok || int64(h.Size) > 0 && want > (size-h.Bytes)/int64(h.Size) {
+		return fmt.Errorf("%v elements of %d bytes in %d bytes: %w", h.Shape, h.Size, max(0, size-h.Bytes), npy.ErrTruncated)
+	}
+	return nil
 }
 
 // text reads the next element of an array of strings.
@@ -83,28 +103,37 @@ func openNPZ(path string, o *OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: %w", o.shown(path), err)
 	}
 	defer z.Close()
+	if n := len(z.File); n > maxArrays {
+		return nil, kindErrorf(ErrFormat, "%s: %s arrays in one archive, at most %s are read; write those that are wanted to a file of their own, with numpy.savez",
+			o.shown(path), units.Count(n), units.Count(maxArrays))
+	}
 	entries := map[string]*array{}
-	for _, e := range z.File {
+	for i, e := range z.File {
 		name := strings.TrimSuffix(e.Name, ".npy")
-		a := &array{name: name, open: func() (io.ReadCloser, error) { return openEntry(path, e.Name) }}
-		a.random = func() (io.ReaderAt, int64, error) { return a.unpack(int64(e.UncompressedSize64)) }
+		a := &array{name: name, most: o.size.unpacked(), open: func() (io.ReadCloser, int64, error) { return openEntry(path, i, e.Name) }}
+		a.random = a.unpack
 		entries[name] = a
 	}
 	return newArraySource(o.shown(path), o, entries)
 }
 
-// openEntry opens one entry of an archive.
-func openEntry(path, name string) (io.ReadCloser, error) {
+// openEntry opens entry i of an archive. It does not look the name up, for which package zip would
+// sort all names.
+func openEntry(path string, i int, name string) (in io.ReadCloser, size int64, err error) {
 	z, err := zip.OpenReader(path)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	r, err := z.Open(name)
+	if i >= len(z.File) || z.File[i].Name != name {
+		z.Close()
+		return nil, 0, ErrChanged
+	}
+	r, err := z.File[i].Open()
 	if err != nil {
 		z.Close()
-		return nil, err
+		return nil, 0, err
 	}
-	return &closers{r, []io.Closer{r, z}}, nil
+	return &closers{r, []io.Closer{r, z}}, int64(z.File[i].UncompressedSize64), nil
 }
 
 // closers is a Reader that closes several things, in order.
@@ -137,8 +166,8 @@ func openNPY(path string, o *OpenOptions) (Source, error) {
 func fileArray(path string) *array {
 	return &array{
 		name:   filepath.Base(path),
-		open:   func() (io.ReadCloser, error) { return os.Open(path) },
-		random: func() (io.ReaderAt, int64, error) { return openRandom(path) },
+		open:   func() (io.ReadCloser, int64, error) { return openSized(path) },
+		random: func() (io.ReaderAt, int64, error) { return openSized(path) }, // closed by the garbage collector
 	}
 }
 

@@ -139,9 +139,9 @@ func TestNPZErrors(t *testing.T) {
 		"strings":      {npzBytes("features", text, "labels", good), ErrFormat, "strings, numbers are expected"},
 		"dimensions":   {npzBytes("features", npyBytes("<f4", false, "(2, 1, 1, 1, 1)", []float32{1, 2}), "labels", good), ErrFormat, "5 dimensions"},
 		"no .npy":      {npzBytes("features", []byte("hello"), "labels", good), ErrFormat, `"features"`},
-		"few values":   {npzBytes("features", npyBytes("<f4", false, "(2, 1)", []float32{1}), "labels", good), ErrFormat, "row 1"},
+		"few values":   {npzBytes("features", npyBytes("<f4", false, "(2, 1)", []float32{1}), "labels", good), ErrFormat, "[2 1] elements of 4 bytes in 4 bytes"},
 		"more values":  {npzBytes("features", good, "labels", npyBytes("<f4", false, "(2, 1)", []float32{1, 1, 1})), ErrFormat, `"labels"`},
-		"claimed size": {npzBytes("features", npyBytes("<f4", false, "(4000000000, 16777216)", []byte{}), "labels", npyBytes("<f4", false, "(4000000000, 1)", []byte{})), ErrFormat, "row 0"},
+		"claimed size": {npzBytes("features", npyBytes("<f4", false, "(4000000000, 16777216)", []byte{}), "labels", npyBytes("<f4", false, "(4000000000, 1)", []byte{})), ErrFormat, "truncated"},
 		"claimed, by columns": {npzBytes("features", npyBytes("<f4", true, "(4000000000, 16777216)", []byte{}),
 			"labels", npyBytes("<f4", true, "(4000000000, 1)", []byte{})), ErrFormat, "features"},
 	} {

@@ -60,8 +60,10 @@ type OpenOptions struct {
 	// Called is how messages call the file; empty: its path.
 	Called string
 
-	schema *Schema // of the model that the file is for, see OpenFor
-	known  knownColumns
+	schema        *Schema // of the model that the file is for, see OpenFor
+	known         knownColumns
+	size          fileSize // of the file
+	modelFeatures int      // Features, also where only some columns of the file are used
 }
 
 // shown is how messages call the file at path.
@@ -118,6 +120,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if info.Size() == 0 {
 		return nil, kindErrorf(ErrFormat, "%s: %s", o.shown(path), emptyFile)
 	}
+	o.size, o.modelFeatures = fileSize(info.Size()), o.Features
 	src, err := kind.read(path, &o)
 	if err != nil {
 		return nil, err

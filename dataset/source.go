@@ -46,6 +46,9 @@ type Info struct {
 	// unsure: the first line of a CSV file has numbers and was read as a row, but could
 	// be a header.
 	unsure bool
+	// rare: so few features are not 0 that a file of them, packed as usual, would unpack to more than maxRatio
+	// times its size.
+	rare bool
 	// slow: a row takes long to read, so that progress is reported after each.
 	slow bool
 	// Notes say how a file was read, where users might expect otherwise.
@@ -88,6 +91,12 @@ func (i Info) check() error {
 		return fmt.Errorf("%sintervals of labels that are no scale", prefix(i.File))
 	}
 	if err := i.LabelType.check(i.Labels, i.HasValues); err != nil {
+		return fmt.Errorf("%s%w", prefix(i.File), err)
+	}
+	if err := checkNames("feature", i.FeatureNames); err != nil {
+		return fmt.Errorf("%s%w", prefix(i.File), err)
+	}
+	if err := checkNames("label", i.LabelNames); err != nil {
 		return fmt.Errorf("%s%w", prefix(i.File), err)
 	}
 	if err := distinct("features", i.FeatureNames); err != nil {

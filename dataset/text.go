@@ -20,7 +20,7 @@ func openText(path string) (*bufio.Reader, *measuredFile, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := decodeText(f, strings.HasSuffix(strings.ToLower(path), ".gz"))
+	in, err := decodeText(f, strings.HasSuffix(strings.ToLower(path), ".gz"), fileSize(f.size))
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -62,15 +62,15 @@ func (f *measuredFile) readShare() float64 {
 	return min(1, float64(f.read)/float64(f.size))
 }
 
-// decodeText is openText for an open file; packed: the file must be gzip.
-func decodeText(f io.Reader, packed bool) (io.Reader, error) {
+// decodeText is openText for an open file of so many bytes; packed: the file must be gzip.
+func decodeText(f io.Reader, packed bool, size fileSize) (io.Reader, error) {
 	in := bufio.NewReaderSize(f, 1<<16)
 	if start, _ := in.Peek(2); packed || string(start) == "\x1f\x8b" {
 		z, err := gzip.NewReader(in)
 		if err != nil {
 			return nil, textError(err)
 		}
-		in = bufio.NewReaderSize(z, 1<<16)
+		in = bufio.NewReaderSize(&unpacking{z, size.unpacked()}, 1<<16)
 	}
 	in, err := decodeMarked(in)
 	if err != nil {

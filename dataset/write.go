@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 func defaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
@@ -44,7 +45,14 @@ func Write(w io.Writer, f Format, src Source, o ImportOptions) error {
 	case CSV:
 		return WriteCSV(w, src, o)
 	case CSVGZ:
-		z := gzip.NewWriter(w)
+		level := gzip.DefaultCompression
+		if src.Info().rare {
+			level = gzip.HuffmanOnly
+		}
+		z, err := gzip.NewWriterLevel(w, level)
+		if err != nil {
+			return err
+		}
 		return cmp.Or(WriteCSV(z, src, o), z.Close())
 	case NPZ:
 		return WriteNPZ(w, src, o)
@@ -93,6 +101,9 @@ func WriteCSV(w io.Writer, src Source, o ImportOptions) error {
 	}
 	out := csv.NewWriter(bufio.NewWriterSize(w, 1<<16))
 	record := csvHeader(&info)
+	if n := len(record); n > maxColumns {
+		return fmt.Errorf("%s columns; a CSV file that can be read has at most %s: give a name that ends in .npz", units.Count(n), units.Count(maxColumns))
+	}
 	if err := out.Write(record); err != nil {
 		return err
 	}
@@ -203,6 +214,9 @@ func WriteNPZ(w io.Writer, src Source, o ImportOptions) error {
 		info.Rows = s.rows
 	}
 	n := npzWriter{npy.NewArchive(w), src, &o, info}
+	if info.rare {
+		n.archive.PackLess()
+	}
 	err := n.floats("features", info.featureSides(), func(c *checker) []float32 { _, v := c.stored(false); return v })
 	switch {
 	case err != nil || info.Labels == 0:

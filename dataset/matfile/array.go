@@ -181,6 +181,9 @@ func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 		if i == 0 && n.left > int64(limit) {
 			return nil, fmt.Errorf("a sparse matrix of %d non-zero values: %w", n.left, ErrSize)
 		}
+		if i == 1 && n.left != int64(a.Columns)+1 {
+			return nil, fmt.Errorf("a sparse matrix of %d columns with %d column starts: %w", a.Columns, n.left, ErrFormat)
+		}
 		parts[i], err = readAll(n, func(v float64) int32 { return int32(min(max(v, -1), math.MaxInt32)) })
 		if err != nil {
 			return nil, err
@@ -189,6 +192,9 @@ func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 	n, err := openNumbers(a.s)
 	if err != nil {
 		return nil, err
+	}
+	if n.left > int64(limit) {
+		return nil, fmt.Errorf("a sparse matrix of %d non-zero values: %w", n.left, ErrSize)
 	}
 	values, err := readAll(n, func(v float64) float64 { return v })
 	return &SparseMatrix{parts[0], parts[1], values}, err

@@ -28,6 +28,8 @@ var (
 	ErrTruncated = errors.New("truncated")
 	// ErrKind says that an array is not of a kind that can be read as asked.
 	ErrKind = errors.New("unsupported kind of array")
+	// ErrUnpacked says that the arrays unpack to more bytes than Reader.Unpacked.
+	ErrUnpacked = errors.New("the arrays unpack to too many bytes")
 	// ErrSize says that a sparse array has more non-zeros than were asked for.
 	ErrSize = errors.New("too large")
 )
@@ -52,9 +54,39 @@ const (
 
 // Reader reads a MAT-file's arrays one by one.
 type Reader struct {
-	in    *bufio.Reader
-	order binary.ByteOrder
-	rest  *io.LimitedReader // of the current top-level element
+	// Unpacked bounds the bytes that are unpacked of all compressed arrays together; 0: no bound.
+	Unpacked int64
+
+	in       *bufio.Reader
+	order    binary.ByteOrder
+	rest     *io.LimitedReader // of the current top-level element
+	zip      io.ReadCloser     // of compressed arrays; nil before the first
+	unpacked int64             // bytes, so far
+}
+
+// unpacking reads the inside of a compressed array.
+type unpacking struct{ *Reader }
+
+// Read implements io.Reader.
+func (u unpacking) Read(p []byte) (int, error) {
+	n, err := u.zip.Read(p)
+	if u.unpacked += int64(n); u.Unpacked > 0 && u.unpacked > u.Unpacked {
+		return 0, ErrUnpacked
+	}
+	return n, err
+}
+
+// unpack begins to unpack the current element. One decompressor, of 40 KiB, serves all of them.
+func (r *Reader) unpack() (err error) {
+	if z, ok := r.zip.(zlib.Resetter); ok {
+		err = z.Reset(r.rest, nil)
+	} else {
+		r.zip, err = zlib.NewReader(r.rest)
+	}
+	if err != nil {
+		return fmt.Errorf("a compressed array: %w", truncated(err))
+	}
+	return nil
 }
 
 // NewReader reads the file's header.
@@ -166,11 +198,10 @@ func (r *Reader) topTag() (kind, size uint32, err error) {
 func (r *Reader) open(kind, size uint32) (*Array, error) {
 	s := &stream{in: r.rest, order: r.order, left: int64(size)}
 	if kind == miCOMPRESSED {
-		z, err := zlib.NewReader(r.rest)
-		if err != nil {
-			return nil, fmt.Errorf("a compressed array: %w", truncated(err))
+		if err := r.unpack(); err != nil {
+			return nil, err
 		}
-		s.in, s.compressed, s.left = z, true, 8
+		s.in, s.compressed, s.left = unpacking{r}, true, 8
 		t, err := s.tag()
 		if err != nil {
 			return nil, err

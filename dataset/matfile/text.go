@@ -1,9 +1,11 @@
 package matfile
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 const (
@@ -79,41 +81,54 @@ func (a *Array) lines() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := decodeText(a.s, kind, b)
-	if text == nil && len(b) > 0 || int64(len(text)) != int64(a.Rows)*int64(a.Columns) {
+	at, n := characters(a.s, kind, b)
+	if int64(n) != int64(a.Rows)*int64(a.Columns) {
 		return nil, fmt.Errorf("%q holds %d characters of type %d for %d x %d: %w",
-			a.Name, len(text), kind, a.Rows, a.Columns, ErrFormat)
+			a.Name, n, kind, a.Rows, a.Columns, ErrFormat)
 	}
 	if a.Columns == 0 { // rows without characters need no bytes: do not believe their number
 		return nil, a.s.close()
 	}
-	lines := make([]string, a.Rows)
+	lines, line := make([]string, a.Rows), make([]rune, a.Columns)
 	for i := range lines {
-		line := make([]rune, a.Columns)
 		for j := range line {
-			line[j] = text[j*a.Rows+i]
+			line[j] = at(j*a.Rows + i)
 		}
 		lines[i] = strings.TrimRight(string(line), " \x00")
 	}
 	return lines, a.s.close()
 }
 
-func decodeText(s *stream, kind uint32, b []byte) []rune {
+// characters returns the number of characters of b, and a function that returns one of them; -1: b is
+// of no kind of text. Only text with characters of several elements is copied.
+func characters(s *stream, kind uint32, b []byte) (at func(int) rune, n int) {
+	var text []rune
 	switch kind {
-	case miUTF8:
-		return []rune(string(b))
 	case miINT8, miUINT8:
-		text := make([]rune, len(b))
-		for i, c := range b {
-			text[i] = rune(c)
+		return func(i int) rune { return rune(b[i]) }, len(b)
+	case miUTF8:
+		if bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+			return func(i int) rune { return rune(b[i]) }, len(b)
 		}
-		return text
+		text = []rune(string(b))
 	case miUINT16, miUTF16:
-		units := make([]uint16, len(b)/2)
-		for i := range units {
-			units[i] = s.order.Uint16(b[2*i:])
+		unit := func(i int) rune { return rune(s.order.Uint16(b[2*i:])) }
+		n, pairs := len(b)/2, false
+		for i := range n {
+			pairs = pairs || utf16.IsSurrogate(unit(i))
 		}
-		return utf16.Decode(units)
+		if !pairs {
+			return unit, n
+		}
+		units := make([]uint16, n)
+		for i := range units {
+			units[i] = uint16(unit(i))
+		}
+		text = utf16.Decode(units)
+	default:
+		if len(b) > 0 {
+			return nil, -1
+		}
 	}
-	return nil
+	return func(i int) rune { return text[i] }, len(text)
 }

@@ -2,6 +2,7 @@ package npy
 
 import (
 	"archive/zip"
+	"compress/flate"
 	"io"
 )
 
@@ -10,6 +11,11 @@ type Archive struct{ zip *zip.Writer }
 
 // NewArchive begins an archive.
 func NewArchive(w io.Writer) *Archive { return &Archive{zip.NewWriter(w)} }
+
+// PackLess makes the arrays that follow at least an eighth of what they unpack to.
+func (a *Archive) PackLess() {
+	a.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.HuffmanOnly) })
+}
 
 // Floats begins a float32 array; flush it before the next array.
 func (a *Archive) Floats(name string, shape ...int) (*Writer[float32], error) {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -29,6 +30,7 @@ const (
 	magic     = "\x93NUMPY"
 	maxHeader = 1 << 16
 	maxDims   = 32
+	maxText   = 1 << 16 // characters of a string
 )
 
 // Header describes an array.
@@ -51,6 +53,21 @@ func (h *Header) Dims() (rows, columns int, ok bool) {
 		return h.Shape[0], h.Shape[1], true
 	}
 	return 0, 0, false
+}
+
+// Elements returns the number of elements; ok is false if it exceeds an int64.
+func (h *Header) Elements() (n int64, ok bool) {
+	n = 1
+	for _, side := range h.Shape {
+		if side == 0 {
+			return 0, true
+		}
+		if n > math.MaxInt64/int64(side) {
+			return 0, false
+		}
+		n *= int64(side)
+	}
+	return n, true
 }
 
 // Type describes the elements, such as float32 or string.
@@ -199,6 +216,9 @@ func (h *Header) parseType(descr string) error {
 		return unknown
 	}
 	h.Kind, h.Size = descr[1], int(size)
+	if size > maxText {
+		return fmt.Errorf("%w: strings of %d characters; at most %d are read", ErrType, size, maxText)
+	}
 	if h.Kind == 'U' {
 		h.Size *= 4
 	}
