@@ -180,9 +180,8 @@ func TestClassesAreCopied(t *testing.T) {
 // TestGeneratedFilesCanBeRead: a generated file never unpacks to more than may be read, however few of its features are
 // not 0.
 func TestGeneratedFilesCanBeRead(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		density := rapid.SampledFrom([]float64{1, 0.1, 0.01, 1. / 150, 1. / 199, 1. / 201, 1. / 400, 1e-5}).Draw(t, "density")
-		features := rapid.IntRange(1000, 50000).Draw(t, "features")
+	const features = 20000
+	for _, density := range []float64{1, 0.01, 1. / 199, 1. / 202, 1e-5} {
 		src, err := Generate(GenerateOptions{Rows: 20, Features: features, Labels: 2, Density: density})
 		if err != nil {
 			t.Fatal(err)
@@ -200,10 +199,10 @@ func TestGeneratedFilesCanBeRead(t *testing.T) {
 				size = plain.Len()
 			}
 			if ratio := size / packed.Len(); ratio > maxRatio*3/4 {
-				t.Fatalf("%s: %d bytes of %d, %d times", f, size, packed.Len(), ratio)
+				t.Errorf("%s, density %v: %d bytes of %d, %d times", f, density, size, packed.Len(), ratio)
 			}
 		}
-	})
+	}
 	src, err := Generate(GenerateOptions{Rows: 1, Features: maxColumns, Labels: 1, Density: 1e-6})
 	if err != nil {
 		t.Fatal(err)
