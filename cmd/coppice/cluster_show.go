@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -78,7 +76,7 @@ func writeCoordinators(w io.Writer, c *protocol.Cluster) {
 		if m.Role == protocol.RoleLeader {
 			seen = "now"
 		}
-		t.AppendRow(rowOf(m.ID, m.Role, printable(m.Host), m.HTTP, loadOf(m.Load), count(m.Lag), seen, m.Version, m.Problem))
+		t.AppendRow(rowOf(m.ID, m.Role, cmp.Or(m.Host, "-"), m.HTTP, loadOf(m.Load), count(m.Lag), seen, m.Version, m.Problem))
 	}
 	t.Render()
 }
@@ -87,23 +85,10 @@ func writeWorkers(w io.Writer, workers []protocol.Worker) {
 	t := newTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "unit", "last seen", "version"}, 5, 6, 7, 8, 10)
 	for i := range workers {
 		one := &workers[i]
-		t.AppendRow(rowOf(one.ID, one.State, printable(one.Host), printable(cmp.Or(one.Metrics, one.Address)), fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),
-			loadOf(one.Load), fmt.Sprint(one.Shards), unitTime(one), lastSeen(one.LastSeen), printable(one.Version)))
+		t.AppendRow(rowOf(one.ID, one.State, cmp.Or(one.Host, "-"), cmp.Or(one.Metrics, one.Address, "-"), fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),
+			loadOf(one.Load), fmt.Sprint(one.Shards), unitTime(one), lastSeen(one.LastSeen), cmp.Or(one.Version, "-")))
 	}
 	t.Render()
-}
-
-// printable is what another machine says of itself, without what would disturb a terminal.
-func printable(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return strings.Map(func(r rune) rune {
-		if strconv.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
 }
 
 func loadOf(load float64) string {

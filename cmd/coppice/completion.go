@@ -31,7 +31,7 @@ func (completionCmd) Help() string {
 func (c *completionCmd) Run(a *app) error {
 	b, err := scripts.ReadFile("completion/coppice." + c.Shell)
 	if err == nil {
-		_, err = a.stdout.Write(b)
+		_, err = a.data.Write(b)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
 // The exit codes. A command that a signal ended has 128 and the signal's number: 129
@@ -83,13 +84,13 @@ func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 	var plain interrupted
 	switch {
 	case asJSON:
-		e := json.NewEncoder(stderr)
+		e := json.NewEncoder(printable.NewJSONWriter(stderr))
 		e.SetEscapeHTML(false)
 		e.Encode(f)
 	case errors.As(err, &plain):
-		fmt.Fprintln(stderr, f.Error)
+		fmt.Fprintln(stderr, printable.Text(f.Error))
 	default:
-		fmt.Fprintf(stderr, "coppice: %s\n%s", f.Error, engine.PanicStack(err))
+		fmt.Fprintf(stderr, "coppice: %s\n%s", printable.Text(f.Error), printable.Text(engine.PanicStack(err)))
 	}
 	return f.Code
 }

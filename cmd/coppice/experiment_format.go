@@ -7,6 +7,7 @@ import (
 
 	reporting "github.com/coppice-ldl/coppice/experiment/report"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
 // reportFlags say how the report of an experiment is written.
@@ -38,7 +39,11 @@ func (f *reportFlags) write(a *app, t *tables.Table) error {
 		return err
 	}
 	if f.Out == "" {
-		return f.writeTo(a.stdout, a.json, t)
+		out := a.data // a report of text has nothing in it that a terminal obeys
+		if a.json || f.Format == "json" {
+			out = printable.NewJSONWriter(out)
+		}
+		return f.writeTo(out, a.json, t)
 	}
 	out, err := createFile(f.Out)
 	if err != nil {

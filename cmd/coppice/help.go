@@ -20,7 +20,7 @@ type helpCmd struct {
 // Run implements `coppice help`: it does what --help behind the command does.
 func (c *helpCmd) Run(a *app, k *kong.Kong) error {
 	_, err := k.Parse(append(c.Command, "--help"))
-	if out, ok := a.stdout.(*checkedWriter); ok && out.err != nil {
+	if out, ok := a.data.(*checkedWriter); ok && out.err != nil {
 		return out.err
 	}
 	return usagef("%w; see \"coppice --help\"", err)

@@ -48,7 +48,7 @@ func (c *jobCurveCmd) Run(a *app) error {
 		}
 	}
 	if a.output == outputCSV {
-		return writeCurve(a.stdout, line.Points, line.Folds)
+		return writeCurve(a.data, line.Points, line.Folds)
 	}
 	return a.print(line, func(w io.Writer) { showCurve(w, line) })
 }

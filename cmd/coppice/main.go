@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
 func main() {
@@ -23,8 +25,9 @@ func main() {
 type app struct {
 	ctx    context.Context
 	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
+	stdout io.Writer       // for text; what a terminal would obey in it is shown, see printable
+	stderr io.Writer       // the same
+	data   io.Writer       // stdout for what is no text for people, as it is
 	output string          // what to print: see outputsOf
 	json   bool            // output is outputJSON
 	given  map[string]bool // the flags that the command line has, by name: neither variables nor a file
@@ -36,6 +39,7 @@ type app struct {
 // run runs one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	out := &checkedWriter{w: stdout}
+	text, notes := printable.NewWriter(out), printable.NewWriter(stderr)
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -44,6 +48,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		default:
 			panic(r)
 		}
+		text.Flush() // an error comes again as out.err
+		notes.Flush()
 		if code == exitOK {
 			code = report(ctx, stderr, wantsJSON(args), out.err)
 		}
@@ -51,7 +57,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	var c cli
 	from := &outside{}
 	parser := kong.Must(&c, kong.Bind(from), kong.Resolvers(from),
-		kong.Name("coppice"), kong.Description(description), kong.Writers(out, stderr),
+		kong.Name("coppice"), kong.Description(description), kong.Writers(text, notes),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(printHelp),
 		groups, kong.PostBuild(plainSubcommands),
@@ -66,7 +72,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
-	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed)}
+	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed)}
 	defer a.end()
 	err = parsed.Run(a)
 	return report(ctx, stderr, a.json || c.Output == outputJSONL, a.asks.explained(err))

@@ -76,7 +76,7 @@ func (c *nodeCmd) Run(a *app) error {
 		return err
 	}
 	if a.output == outputCSV {
-		return n.csv(a.stdout)
+		return n.csv(a.data)
 	}
 	return a.print(n, n.text)
 }

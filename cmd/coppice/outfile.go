@@ -150,7 +150,7 @@ func (a *app) createOutput(path string) (output, error) {
 	if a.json {
 		return nil, usagef("--out - takes stdout, where -o json prints its value: give one of them")
 	}
-	return stdoutFile{a.stdout}, nil
+	return stdoutFile{a.data}, nil
 }
 
 type stdoutFile struct{ io.Writer }

@@ -14,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/mattn/go-isatty"
 
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -41,16 +42,22 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 		text(a.stdout)
 		return nil
 	}
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
+	e := a.encoder()
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
+// encoder returns an encoder of JSON to stdout.
+func (a *app) encoder() *json.Encoder {
+	e := json.NewEncoder(printable.NewJSONWriter(a.data))
+	e.SetEscapeHTML(false)
+	return e
+}
+
 // note writes a line for people to stderr, in place of progress on a terminal.
 func (a *app) note(format string, args ...any) {
-	if f, ok := a.stderr.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		fmt.Fprint(a.stderr, "\r\x1b[K")
+	if f, ok := printable.Unwrap(a.stderr).(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		fmt.Fprint(f, "\r\x1b[K")
 	}
 	fmt.Fprintf(a.stderr, format+"\n", args...)
 }
@@ -75,10 +82,11 @@ func newTable(w io.Writer, header []string, right ...int) table.Writer {
 	return t
 }
 
+// rowOf returns a row of a table. Each cell stays on one line.
 func rowOf(cells ...string) table.Row {
 	var r table.Row
 	for _, c := range cells {
-		r = append(r, c)
+		r = append(r, printable.Line(c))
 	}
 	return r
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -41,6 +42,7 @@ type meter struct {
 }
 
 func newMeter(w io.Writer) *meter {
+	w = printable.Unwrap(w) // the escape sequences of the meter are obeyed; its texts are made printable
 	f, ok := w.(*os.File)
 	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now}
 	m.columns, m.lines = func() int { return columnsOf(f) }, func() int { return linesOf(f) }
@@ -52,7 +54,7 @@ func newMeter(w io.Writer) *meter {
 // and people read them.
 func (a *app) newLiveMeter() *meter {
 	m := newMeter(a.stderr)
-	out, ok := a.stdout.(*checkedWriter)
+	out, ok := a.data.(*checkedWriter)
 	if ok && a.output == outputText {
 		f, ok := out.w.(*os.File)
 		m.live = m.terminal && ok && isatty.IsTerminal(f.Fd())
@@ -78,9 +80,9 @@ func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 	case m.live && more != nil:
 		m.draw(append([]string{text}, more(m.columns()-1, m.lines()-2)...))
 	case m.terminal:
-		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(text, m.columns()))
+		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(printable.Line(text), m.columns()))
 	default:
-		fmt.Fprintln(m.w, text)
+		fmt.Fprintln(m.w, printable.Line(text))
 	}
 }
 
@@ -94,7 +96,7 @@ func (m *meter) draw(lines []string) {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(fit(line, columns))
+		b.WriteString(fit(printable.Line(line), columns))
 	}
 	b.WriteString("\r")
 	if n := len(lines) - 1; n > 0 {
@@ -118,7 +120,7 @@ func (m *meter) waiting(text string) {
 // warn writes a warning, which stays.
 func (m *meter) warn(text string) {
 	m.clear()
-	fmt.Fprintf(m.w, "warning: %s\n", text)
+	fmt.Fprintf(m.w, "warning: %s\n", printable.Text(text))
 }
 
 // training shows the progress of a job.

@@ -18,9 +18,7 @@ func (a *app) newProgressLines() *progressLines {
 	if a.output != outputJSONL {
 		return nil
 	}
-	out := json.NewEncoder(a.stdout)
-	out.SetEscapeHTML(false)
-	return &progressLines{out: out}
+	return &progressLines{out: a.encoder()}
 }
 
 // put writes p unless it is as before. An error of stdout fails the command at its end.

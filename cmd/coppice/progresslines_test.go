@@ -51,7 +51,7 @@ func TestTrainLines(t *testing.T) {
 // What has not changed is no new line.
 func TestProgressLinesOnce(t *testing.T) {
 	var out strings.Builder
-	l := (&app{output: outputJSONL, stdout: &out}).newProgressLines()
+	l := (&app{output: outputJSONL, data: &out}).newProgressLines()
 	for range 3 {
 		l.put(round.Progress{Step: 1})
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/worker"
 )
 
@@ -40,7 +41,7 @@ func (s *serveFlags) start(a *app) *service {
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(a.stderr, options)
 	if a.json {
-		handler = slog.NewJSONHandler(a.stderr, options)
+		handler = slog.NewJSONHandler(printable.NewJSONWriter(printable.Unwrap(a.stderr)), options)
 	}
 	v := &service{last: &lastLine{out: handler}}
 	handler = &untilLast{handler, v.last}

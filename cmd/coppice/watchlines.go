@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -44,7 +45,7 @@ func (c *changes) see(j *protocol.JobInfo) {
 func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	c := &changes{w: a.stdout, stop: cancel}
+	c := &changes{w: printable.NewJSONWriter(a.data), stop: cancel}
 	last, err := cl.Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
 	if err = cmp.Or(c.err, left(j.Name, err)); err != nil {
 		return err

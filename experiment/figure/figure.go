@@ -14,10 +14,13 @@ import (
 	"regexp"
 	"strconv"
 
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
 // ErrData is what errors about data that cannot be drawn wrap.
@@ -39,13 +42,21 @@ type Figure struct {
 // reader has that, else in another font without serifs, and as wide as in Liberation Sans.
 func (f *Figure) SVG(w io.Writer) error {
 	c := vgsvg.New(f.width, f.height)
-	f.draw(draw.New(c))
+	f.draw(draw.New(printableCanvas{c}))
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, svgText.ReplaceAllStringFunc(b.String(), anyFont))
 	return err
+}
+
+// printableCanvas is a canvas whose texts have no control characters: XML cannot hold them.
+type printableCanvas struct{ vg.CanvasSizer }
+
+// FillString implements vg.Canvas.
+func (c printableCanvas) FillString(f font.Face, at vg.Point, text string) {
+	c.CanvasSizer.FillString(f, at, printable.Line(text))
 }
 
 // svgText finds a text of vgsvg, with what stands before its style, the size of its letters and
@@ -66,7 +77,7 @@ func anyFont(element string) string {
 // PNG writes the figure as a PNG picture of 300 dots an inch.
 func (f *Figure) PNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch))
-	f.draw(draw.New(c))
+	f.draw(draw.New(printableCanvas{c}))
 	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
 	return err
 }

@@ -1,5 +1,7 @@
 package report
 
+import "github.com/coppice-ldl/coppice/internal/printable"
+
 // A document is a report before it is written in a format: blocks from top to bottom.
 type document struct {
 	title   string
@@ -47,6 +49,48 @@ type picture struct {
 
 // pictureHeading is a heading above pictures alone, which formats without pictures leave out.
 type pictureHeading string
+
+// makePrintable replaces what a terminal would obey in the texts: names of rows and datasets, and errors, are what users
+// and other machines wrote.
+func (d *document) makePrintable() {
+	d.title = printable.Text(d.title)
+	for i, b := range d.blocks {
+		switch b := b.(type) {
+		case heading:
+			d.blocks[i] = heading(printable.Text(string(b)))
+		case pictureHeading:
+			d.blocks[i] = pictureHeading(printable.Text(string(b)))
+		case paragraph:
+			d.blocks[i] = paragraph(printable.Text(string(b)))
+		case list:
+			d.blocks[i] = list(printables(b))
+		case picture:
+			b.caption = printable.Text(b.caption)
+			if b.Picture != nil {
+				shown := *b.Picture
+				shown.Caption = printable.Text(shown.Caption)
+				b.Picture = &shown
+			}
+			d.blocks[i] = b
+		case table:
+			b.caption = printable.Text(b.caption)
+			b.header = printables(b.header)
+			for _, l := range b.lines {
+				for k := range l.cells {
+					l.cells[k].text = printable.Text(l.cells[k].text)
+				}
+			}
+			d.blocks[i] = b
+		}
+	}
+}
+
+func printables(texts []string) (all []string) {
+	for _, t := range texts {
+		all = append(all, printable.Text(t))
+	}
+	return all
+}
 
 func plain(texts ...string) (cells []cell) {
 	for _, t := range texts {

@@ -38,6 +38,7 @@ func (s *Summary) layout() *document {
 	d.addTimes(s)
 	d.addGrowths(s)
 	d.addProblems(&s.Cells)
+	d.makePrintable()
 	return d
 }
 

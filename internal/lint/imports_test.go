@@ -18,6 +18,7 @@ var layers = []struct {
 	{"internal/rtt", nil},
 	{"internal/machine", nil},
 	{"internal/units", nil},
+	{"internal/printable", nil},
 	{"internal/budget", nil},
 	{"internal/yamltree", nil},
 	{"internal/config", []string{"internal/yamltree"}},
@@ -41,8 +42,8 @@ var layers = []struct {
 	{"experiment/result", nil},
 	{"experiment/folds", []string{"dataset"}},
 	{"experiment/statistics", nil},
-	{"experiment/figure", []string{"experiment/statistics"}},
-	{"experiment/report", []string{"experiment/result", "experiment/statistics", "experiment/figure", "algorithms/measures", "internal/units"}},
+	{"experiment/figure", []string{"experiment/statistics", "internal/printable"}},
+	{"experiment/report", []string{"experiment/result", "experiment/statistics", "experiment/figure", "algorithms/measures", "internal/units", "internal/printable"}},
 	{"experiment/plots", []string{"experiment/figure", "algorithms/curve", "algorithms/measures", "dataset"}},
 	{"spec", []string{"protocol", "round", "algorithms", "dataset", "internal/yamltree", "internal/units"}},
 	{"client", []string{"protocol", "dataset", "internal/archive", "internal/units"}},
@@ -73,7 +74,7 @@ var layers = []struct {
 	}},
 	{"cmd", []string{
 		"experiment", "experiment/runner", "experiment/result", "experiment/report", "experiment/plots", "experiment/folds", "worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
-		"internal/units", "internal/config", "client", "spec", "protocol", "engine", "round", "algorithms", "dataset",
+		"internal/units", "internal/printable", "internal/config", "client", "spec", "protocol", "engine", "round", "algorithms", "dataset",
 	}},
 	{"deploy", nil},
 	{"tools", nil}, // size, and modules of their own

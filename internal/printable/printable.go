@@ -1,0 +1,137 @@
+// Package printable makes text safe to show. A terminal obeys control characters, also those in the name of a column or in
+// the message of another machine.
+package printable
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Text returns s with visible escapes, such as \x1b, in place of control characters other than line feeds and tabs, of the
+// characters that embed text of another direction, and of bytes that are not UTF-8.
+func Text(s string) string {
+	if i := firstHidden(s); i >= 0 {
+		return string(appendText(nil, s, texts))
+	}
+	return s
+}
+
+// Line is Text that has escapes for line feeds and tabs as well.
+func Line(s string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
+}
+
+// firstHidden returns where the first character stands that Text replaces, or -1.
+func firstHidden(s string) int {
+	for i, r := range s {
+		if hidden(r) {
+			return i
+		}
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// hidden reports whether a character is a control character, but for line feeds and tabs, or begins or ends text of
+// another direction.
+func hidden(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r < 0x20, r >= 0x7f && r < 0xa0:
+		return true
+	}
+	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+// escapes are the formats of escapes: of a character below 0x80, of any other character, and of a byte that is not UTF-8.
+type escapes struct{ low, high, broken string }
+
+var (
+	texts = escapes{`\x%02x`, `\u%04x`, `\x%02x`}
+	jsons = escapes{`\u%04x`, `\u%04x`, `\ufffd%.0d`} // a decoder of JSON reads such a byte as U+FFFD
+)
+
+// appendText appends s, with escapes, to dst.
+func appendText(dst []byte, s string, e escapes) []byte {
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = fmt.Appendf(dst, e.broken, s[0])
+		case hidden(r) && r < utf8.RuneSelf:
+			dst = fmt.Appendf(dst, e.low, r)
+		case hidden(r):
+			dst = fmt.Appendf(dst, e.high, r)
+		default:
+			dst = append(dst, s[:size]...)
+		}
+		s = s[size:]
+	}
+	return dst
+}
+
+// Writer writes what Text returns. It may be used by several goroutines.
+type Writer struct {
+	w  io.Writer
+	as escapes
+
+	mu   sync.Mutex // of what follows
+	rest []byte     // the beginning of a character whose end has not been written
+	buf  []byte
+}
+
+// NewWriter returns a Writer of text to w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w, as: texts} }
+
+// NewJSONWriter returns a Writer of JSON to w. Its escapes are those of JSON, so that the values stay as they are.
+func NewJSONWriter(w io.Writer) *Writer { return &Writer{w: w, as: jsons} }
+
+// Write implements io.Writer. The bytes of a character may come in several calls.
+func (w *Writer) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := append(w.rest, b...)
+	whole := len(all)
+	for i := max(0, whole-utf8.UTFMax+1); i < whole; i++ {
+		if utf8.RuneStart(all[i]) && !utf8.FullRune(all[i:]) {
+			whole = i
+		}
+	}
+	w.buf = appendText(w.buf[:0], string(all[:whole]), w.as)
+	w.rest = append([]byte(nil), all[whole:]...)
+	if len(w.buf) == 0 {
+		return len(b), nil
+	}
+	if _, err := w.w.Write(w.buf); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Flush writes the beginning of a character whose end was never written.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.rest) == 0 {
+		return nil
+	}
+	_, err := w.w.Write(appendText(nil, string(w.rest), w.as))
+	w.rest = nil
+	return err
+}
+
+// Unwrap returns the writer under w, for escape sequences of the program's own; any other writer is returned as it is.
+func Unwrap(w io.Writer) io.Writer {
+	if p, ok := w.(*Writer); ok {
+		return p.w
+	}
+	return w
+}
