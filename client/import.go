@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -21,17 +21,17 @@ const parallelBlobs = 4
 // the name. Doing it again changes nothing; a name that exists with other
 // content is refused. o.Progress is told of the upload as phase "upload".
 func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
-	dir, err := os.MkdirTemp("", "coppice-import-")
+	dir, err := tempdir.Make("import")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer dir.Remove()
 	o.Context = ctx
-	m, err := dataset.Import(src, dir, o)
+	m, err := dataset.Import(src, dir.Path, o)
 	if err != nil {
 		return nil, err
 	}
-	return c.Upload(ctx, name, m, dir, o.Progress)
+	return c.Upload(ctx, name, m, dir.Path, o.Progress)
 }
 
 // Upload stores the shards of m, which are files of dir named by their digests,

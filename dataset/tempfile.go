@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
 // tempFile makes a temporary file for up to size bytes in the folder that TMPDIR names, and
@@ -14,15 +16,7 @@ func tempFile(size int64) (*os.File, error) {
 	if err := checkDiskSpace(os.TempDir(), size); err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp("", "coppice-columns-")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return tempdir.File("columns")
 }
 
 // spool copies in, which must have size bytes, to memory or, if it is large, to a temporary

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/bench/peers"
 	"github.com/coppice-ldl/coppice/internal/speed"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
 type benchCmd struct {
@@ -173,16 +174,18 @@ func forestCases() (all []toMeasure) {
 }
 
 // withPeers measures cases, beside peers where they are wanted.
-func (c *benchFlags) withPeers(a *app, kind string, p *peerFlags, scripts []string, all func() []toMeasure) (err error) {
+func (c *benchFlags) withPeers(a *app, kind string, p *peerFlags, scripts []string, all func() []toMeasure) (failed error) {
 	if err := p.check(); err != nil {
 		return err
 	}
 	dir := ""
 	if p.Peers {
-		if dir, err = os.MkdirTemp("", "coppice-bench-"); err != nil {
+		temp, err := tempdir.Make("bench")
+		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		dir = temp.Path
+		defer func() { failed = errors.Join(failed, temp.Remove()) }()
 	}
 	var wanted []toMeasure
 	for _, m := range all() {

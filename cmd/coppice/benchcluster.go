@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/speed"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
 type benchClusterCmd struct {
@@ -85,11 +86,11 @@ func (c *benchClusterCmd) Run(a *app) error {
 
 // measure starts the cluster, measures, and ends the cluster.
 func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, checks dataset.Checks) (err error) {
-	dir, err := os.MkdirTemp("", "coppice-bench-")
+	dir, err := tempdir.Make("bench")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, dir.Remove()) }()
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -97,7 +98,7 @@ func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, check
 	ctx, cancel := context.WithTimeout(a.ctx, quickReady)
 	defer cancel()
 	cluster, err := proc.Start(ctx, proc.Config{
-		Exe: exe, Dir: dir, Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"},
+		Exe: exe, Dir: dir.Path, Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"},
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/chaos"
 	"github.com/coppice-ldl/coppice/internal/harness/netlab"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -49,7 +50,7 @@ func (c *chaosCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "coppice-chaos-")
+	dir, err := tempdir.Kept("chaos")
 	if err != nil {
 		return err
 	}

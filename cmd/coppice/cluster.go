@@ -7,13 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
 )
@@ -217,12 +217,12 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 // with other names of columns, numbers of rows, labels or groups has that, with the beginning of its
 // digest added, and a number where the same with others has that too.
 func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
-	dir, err := os.MkdirTemp("", "coppice-import-")
+	dir, err := tempdir.Make("import")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	m, err := dataset.Import(src, dir, o)
+	defer dir.Remove()
+	m, err := dataset.Import(src, dir.Path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 		have, err := cl.Dataset(ctx, free)
 		switch {
 		case client.IsNotFound(err):
-			return cl.Upload(ctx, free, m, dir, o.Progress)
+			return cl.Upload(ctx, free, m, dir.Path, o.Progress)
 		case err != nil:
 			return nil, err
 		case have.Digest == m.Digest() && m.Same(have.Manifest) == nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
 )
@@ -85,8 +86,11 @@ func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, dataset.Che
 // folder returns the folder to use and what removes it again.
 func (c *quickstartCmd) folder() (dir string, remove func() error, err error) {
 	if c.Dir == "" {
-		dir, err = os.MkdirTemp("", "coppice-quickstart-")
-		return dir, func() error { return os.RemoveAll(dir) }, err
+		temp, err := tempdir.Make("quickstart")
+		if err != nil {
+			return "", nil, err
+		}
+		return temp.Path, temp.Remove, nil
 	}
 	if dir, err = filepath.Abs(c.Dir); err != nil {
 		return "", nil, err

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
 // stdinName stands for stdin in the place of a data file.
@@ -21,11 +23,15 @@ func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
 	if o.Format == "" {
 		return "", usagef("- is stdin: --data-format must say what comes from it: %s", strings.Join(dataset.Formats(), ", "))
 	}
-	f, err := os.CreateTemp("", "coppice-stdin-")
+	dir, err := tempdir.Make("stdin")
 	if err != nil {
 		return "", err
 	}
-	a.atEnd = append(a.atEnd, func() { os.Remove(f.Name()) })
+	a.atEnd = append(a.atEnd, func() { dir.Remove() })
+	f, err := os.Create(filepath.Join(dir.Path, "data"))
+	if err != nil {
+		return "", err
+	}
 	o.Called = "stdin"
 	if err := a.spool(f); err != nil {
 		return "", err

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
 // diskBytes is the size of a small disk: a log of allocated files, snapshots and
@@ -36,7 +37,7 @@ func unmountDisk(dir string) error { return mountTool("umount", dir) }
 
 // noDisks says why small disks cannot be mounted here, or nothing.
 func noDisks(*Config) string {
-	dir, err := os.MkdirTemp("", "coppice-chaos-disk-")
+	dir, err := tempdir.Kept("chaos-disk")
 	if err == nil {
 		defer os.Remove(dir)
 		if err = mountDisk(dir); err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
 // A block disk is an ext4 in a file, on a loop device. Unlike a file system in memory it can
@@ -52,7 +53,7 @@ func tryBlockDisk() (err error) {
 	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "coppice-chaos-disk-")
+	dir, err := tempdir.Kept("chaos-disk")
 	if err != nil {
 		return err
 	}

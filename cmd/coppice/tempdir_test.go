@@ -1,0 +1,73 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+)
+
+// TestKilledImport: what an import that was killed left in the folder for temporary files goes with the next command that
+// needs one.
+func TestKilledImport(t *testing.T) {
+	dir, tmp := t.TempDir(), t.TempDir()
+	data := artificialFile(t, dir, "set.csv", 200, 1)
+	asked := make(chan struct{}, 10)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/datasets") { // the first request after the shards were made
+			asked <- struct{}{}
+			<-r.Context().Done()
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(slow.Close)
+	for _, args := range [][]string{
+		{"dataset", "import", "--data", data, "--name", "d"},
+		{"train", "--data", data},
+	} {
+		cmd, _, stderr := process(t, tmp, append(args, "--server", slow.URL)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Until(t, "the shards", func() bool { return len(asked) > 0 })
+		<-asked
+		cmd.Process.Kill()
+		cmd.Wait()
+		left := contents(t, tmp)
+		if len(left) != 1 || !strings.HasPrefix(left[0], "coppice-import-") {
+			t.Fatalf("%v: the process that was killed left %v\n%s", args, left, stderr)
+		}
+	}
+	t.Setenv("TMPDIR", tmp)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(gone.Close)
+	if e := coppice(t, "dataset", "import", "--data", data, "--name", "d", "--server", gone.URL); e.code != exitFailed {
+		t.Fatalf("exit code %d: %s", e.code, e.stderr)
+	}
+	if left := contents(t, tmp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestNoTemporaryFolder: an error about the folder for temporary files names TMPDIR and what to do.
+func TestNoTemporaryFolder(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "set.csv", 20, 1)
+	none := filepath.Join(dir, "none")
+	t.Setenv("TMPDIR", none)
+	want := "coppice: TMPDIR is " + none + ": no such folder; set TMPDIR to a folder that is there and can be written to\n"
+	for _, args := range [][]string{
+		{"dataset", "import", "--data", data, "--name", "d", "--server", "127.0.0.1:1"},
+		{"dataset", "inspect", "-", "--data-format", "csv"},
+		{"quickstart"},
+		{"bench", "cluster"},
+		{"chaos", "--rounds", "1"},
+	} {
+		if e := coppice(t, args...); e.code != exitFailed || !strings.HasSuffix(e.stderr, want) {
+			t.Errorf("%v: exit code %d: %s", args, e.code, e.stderr)
+		}
+	}
+}
