@@ -40,7 +40,7 @@ func TestWriteCluster(t *testing.T) {
 		"2":  "2 voter beta 10.0.0.2:7100 - 1,234 1.5 s 0.1.0 the disk is full",
 		"3":  "3 nonvoter - 10.0.0.3:7100 - 0 never 0.1.0",
 		"w1": "w1 alive gamma 10.0.0.4:9000 4 3 3.25 16 step 3.1 ms 42 ms 0.1.0",
-		"w2": "w2 alive a?[2Jb 10.0.0.5:40312 0 0 - 0 tree 12.3 s 1m10s -",
+		"w2": "w2 alive a\\x1b[2Jb 10.0.0.5:40312 0 0 - 0 tree 12.3 s 1m10s -",
 	} {
 		if lines[id] != want {
 			t.Errorf("%s is shown as %q, want %q", id, lines[id], want)
