@@ -51,12 +51,13 @@ func hidden(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// escapes are the formats of escapes: of a character below 0x80, of any other character, and of a byte that is not UTF-8.
+// escapes are the formats of escapes: of a character below 0x80, of any other character, and of a byte that is not UTF-8; if
+// the last is empty, such a byte is escaped as U+FFFD.
 type escapes struct{ low, high, broken string }
 
 var (
 	texts = escapes{`\x%02x`, `\u%04x`, `\x%02x`}
-	jsons = escapes{`\u%04x`, `\u%04x`, `\ufffd%.0d`} // a decoder of JSON reads such a byte as U+FFFD
+	jsons = escapes{`\u%04x`, `\u%04x`, ""} // a decoder of JSON reads a byte that is not UTF-8 as U+FFFD
 )
 
 // appendText appends s, with escapes, to dst.
@@ -64,6 +65,8 @@ func appendText(dst []byte, s string, e escapes) []byte {
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
 		switch {
+		case r == utf8.RuneError && size == 1 && e.broken == "":
+			dst = fmt.Appendf(dst, e.high, utf8.RuneError)
 		case r == utf8.RuneError && size == 1:
 			dst = fmt.Appendf(dst, e.broken, s[0])
 		case hidden(r) && r < utf8.RuneSelf:
