@@ -40,7 +40,7 @@ func expansionError(what, advice string) error {
 		what, maxRatio, units.Format(freeUnpacked), advice)
 }
 
-// features returns an error if a file has n features, and neither bytes for so many nor a model that
+// checkFeatures returns an error if a file has n features, and neither bytes for so many nor a model that
 // reads them.
 func (o *OpenOptions) checkFeatures(n int, advice string) error {
 	if most := max(o.size.items(), o.modelFeatures); n > most {
