@@ -104,7 +104,7 @@ func TestEntriesBehindASnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		f := &folder{path: dir}
+		f := &Folder{path: dir}
 		if err := os.MkdirAll(f.log(), 0o755); err != nil {
 			t.Fatal(err)
 		}
