@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -250,6 +252,8 @@ type cluster struct {
 	blobs map[string][]byte
 	sets  map[string]protocol.Dataset
 	puts  int
+	asks  []string // digests that it asks for, whatever it has
+	loses int      // blobs that the next leader lacks
 }
 
 func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -263,6 +267,15 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var e protocol.DatasetPutEntry
 		json.NewDecoder(r.Body).Decode(&e)
 		if r.URL.Path == "/v1/datasets/check" {
+			c.check(w, &e)
+			return
+		}
+		if c.loses > 0 { // another leads, which lacks some
+			for _, s := range e.Manifest.Shards[:c.loses] {
+				delete(c.blobs, s.Digest)
+			}
+			c.loses = 0
+			answer(w, http.StatusBadRequest, protocol.Problem{Error: "shard 0 was not sent"})
 			return
 		}
 		c.sets[e.Name] = protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest}
@@ -274,6 +287,21 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		list = append(list, d)
 	}
 	answer(w, http.StatusOK, list)
+}
+
+// check says which blobs of a dataset are to be sent, and refuses another one of a name that is taken.
+func (c *cluster) check(w http.ResponseWriter, e *protocol.DatasetPutEntry) {
+	if d, ok := c.sets[e.Name]; ok && d.Digest != e.Manifest.Digest() {
+		answer(w, http.StatusConflict, protocol.Problem{Error: fmt.Sprintf("a dataset %q exists with other content", e.Name)})
+		return
+	}
+	check := protocol.DatasetCheck{Lacking: slices.Clone(c.asks)}
+	for _, s := range e.Manifest.Shards {
+		if _, ok := c.blobs[s.Digest]; !ok {
+			check.Lacking = append(check.Lacking, s.Digest)
+		}
+	}
+	answer(w, http.StatusOK, check)
 }
 
 func (c *cluster) blob(w http.ResponseWriter, r *http.Request, digest string) {
@@ -310,6 +338,19 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s: %v, %d blobs", name, err, fake.puts)
 		}
 	}
+	for i := range want.Shards[:2] { // lost
+		delete(fake.blobs, want.Shards[i].Digest)
+	}
+	fake.asks = []string{want.Shards[0].Digest, "../../etc/passwd", strings.Repeat("0", 64)} // twice, and what is no shard
+	if _, err := c.Import(t.Context(), "set", dataset.Artificial(200, 1), dataset.ImportOptions{}); err != nil || fake.puts != len(want.Shards)+2 || len(fake.blobs) != len(want.Shards) {
+		t.Errorf("a repair: %v, %d blobs sent, %d there", err, fake.puts-len(want.Shards), len(fake.blobs))
+	}
+	fake.asks, fake.puts, fake.loses = nil, 0, 1
+	delete(fake.blobs, want.Shards[1].Digest)
+	if _, err := c.Import(t.Context(), "set", dataset.Artificial(200, 1), dataset.ImportOptions{}); err != nil || fake.puts != 2 || len(fake.blobs) != len(want.Shards) {
+		t.Errorf("another leader that lacks a blob: %v, %d blobs sent, %d there", err, fake.puts, len(fake.blobs))
+	}
+	fake.puts = len(want.Shards)
 	_, err = c.Import(t.Context(), "set", dataset.Artificial(200, 2), dataset.ImportOptions{})
 	if err == nil || !strings.Contains(err.Error(), `"set" exists with other content`) || fake.puts != len(want.Shards) {
 		t.Errorf("got %v, %d blobs", err, fake.puts)

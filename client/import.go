@@ -2,9 +2,9 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -18,7 +18,7 @@ import (
 const parallelBlobs = 4
 
 // Import cuts src into shards in a temporary folder, stores them and gives them
-// the name. Doing it again changes nothing; a name that exists with other
+// the name. Doing it again sends what the cluster has lost of it, and changes nothing else; a name that exists with other
 // content is refused. o.Progress is told of the upload as phase "upload".
 func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
@@ -34,51 +34,55 @@ func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o 
 	return c.Upload(ctx, name, m, dir.Path, o.Progress)
 }
 
-// Upload stores the shards of m, which are files of dir named by their digests,
-// and gives them the name. Where the cluster has the dataset, nothing travels.
+// uploadRounds is how often Upload asks what is to be sent: another leader may lack blobs that the one before had.
+const uploadRounds = 3
+
+// Upload stores the shards of m, and its groups, which are files of dir named by their digests,
+// and gives them the name. It sends what the leader lacks, so doing it again repairs a dataset
+// whose blobs were lost.
 func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, dir string, report func(dataset.Progress)) (*protocol.Dataset, error) {
-	have, err := c.Datasets(ctx)
-	if err != nil {
-		return nil, err
-	}
-	digest, stored := m.Digest(), false
-	for _, d := range have {
-		if d.Name == name && d.Digest != digest {
-			return nil, &Error{Status: http.StatusConflict, Message: fmt.Sprintf(
-				"a dataset %q exists with other content (%.12s, not %.12s): choose another name or delete it first", name, d.Digest, digest)}
-		}
-		stored = stored || d.Digest == digest
-	}
-	if !stored {
-		if err := c.json(ctx, http.MethodPost, at("datasets", "check"), protocol.DatasetPutEntry{Name: name, Manifest: m}, nil); err != nil {
+	for n := 1; ; n++ {
+		var check protocol.DatasetCheck
+		if err := c.json(ctx, http.MethodPost, at("datasets", "check"), protocol.DatasetPutEntry{Name: name, Manifest: m}, &check); err != nil {
 			return nil, err
 		}
-		if err := c.putShards(ctx, m, dir, report); err != nil {
+		if err := c.putFiles(ctx, ofDataset(m, check.Lacking), dir, report); err != nil {
 			return nil, err
 		}
-	}
-	if m.Groups != nil { // a dataset of the same digest may have others
-		if err := c.PutFile(ctx, m.Groups.Digest, filepath.Join(dir, m.Groups.Digest)); err != nil {
-			return nil, err
+		d, err := c.putDataset(ctx, name, m)
+		if err == nil || n == uploadRounds || len(check.Lacking) == 0 {
+			return d, err
 		}
 	}
-	return c.putDataset(ctx, name, m)
 }
 
-func (c *Client) putShards(ctx context.Context, m *dataset.Manifest, dir string, report func(dataset.Progress)) error {
+// ofDataset returns those of the digests that name blobs of a dataset: no server makes a client send other files.
+func ofDataset(m *dataset.Manifest, digests []string) []string {
+	of := make(map[string]bool, len(m.Shards))
+	for _, s := range m.Shards {
+		of[s.Digest] = true
+	}
+	if m.Groups != nil {
+		of[m.Groups.Digest] = true
+	}
+	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(digests))), func(d string) bool { return !of[d] })
+}
+
+// putFiles stores files of dir that are named by their digests.
+func (c *Client) putFiles(ctx context.Context, digests []string, dir string, report func(dataset.Progress)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelBlobs)
 	var done atomic.Int64
 	progress := make(chan struct{}, 1) // guards report
-	for _, s := range m.Shards {
+	for _, digest := range digests {
 		g.Go(func() error {
-			if err := c.PutFile(ctx, s.Digest, filepath.Join(dir, s.Digest)); err != nil {
+			if err := c.PutFile(ctx, digest, filepath.Join(dir, digest)); err != nil {
 				return err
 			}
 			n := done.Add(1)
 			if report != nil {
 				progress <- struct{}{}
-				report(dataset.Progress{Phase: "upload", Done: int(n), Of: len(m.Shards), Part: float64(n) / float64(len(m.Shards))})
+				report(dataset.Progress{Phase: "upload", Done: int(n), Of: len(digests), Part: float64(n) / float64(len(digests))})
 				<-progress
 			}
 			return nil

@@ -90,14 +90,6 @@ func (a *blobAges) seen(d digests.Digest, now time.Duration, seen seenBlobs, wri
 	return age, known
 }
 
-// each calls do for each blob that was in the folder at the last look.
-func (a *blobAges) each(do func(digests.Digest)) error {
-	for d := range a.of {
-		do(d)
-	}
-	return nil
-}
-
 // reached reports whether a blob, as it was at the last look, is of age d or older; where it was
 // passing, passingGrace since it was last referred to is enough.
 func (a *blobAges) reached(blob digests.Digest, now time.Time, d time.Duration) bool {

@@ -48,6 +48,7 @@ type node struct {
 	conn      *bus.Conn
 	blobs     *replica.Blobs
 	store     *store.Store
+	copies    *copies
 	http      *http.Server
 
 	roster     *roster
@@ -263,7 +264,7 @@ func (n *node) serve(h http.Handler) { n.front.Store(&h) }
 
 func (n *node) openAPI(context.Context) error {
 	n.serve(api.Handler(api.Config{
-		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Store: n.store, Blobs: n.blobs, Members: n.membership,
+		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Lacks: n.copies.notReady, Store: n.store, Blobs: n.blobs, Members: n.membership,
 		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, WorkersOf: n.workersOf, Waits: n.jobWaits, Standing: n.standing, Count: n.metrics.Requests.Add, Backed: n.backed, Quotas: n.quotas(),
 	}))
 	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
@@ -276,6 +277,8 @@ func (n *node) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var tasks sync.WaitGroup
+	tasks.Go(func() { n.copies.Run(ctx) })
+	tasks.Go(func() { n.copies.becomeWhole(ctx) })
 	tasks.Go(func() { n.keepHouse(ctx) })
 	tasks.Go(func() { n.observe(ctx) })
 	tasks.Go(func() { n.keepSightings(ctx) })

@@ -22,6 +22,7 @@ type fitness struct {
 	leads time.Time // since when it leads; zero: it does not
 	next  string    // another that was ready to lead at the last look
 	told  bool      // that nobody else can lead either
+	blobs bool      // true if why is that blobs are missing
 }
 
 // looks is how often NATS is looked at while NATSLost passes. The second look without NATS asks
@@ -78,7 +79,12 @@ func (n *node) keepFit(ctx context.Context) {
 		case <-tick.C:
 		}
 		why := n.checkDisk()
-		disk := why != nil
+		f.blobs = false
+		if why == nil {
+			why = n.copies.unfit()
+			f.blobs = why != nil
+		}
+		disk := why != nil // or blobs
 		if !disk {
 			why = n.natsTrouble()
 		}
@@ -95,7 +101,10 @@ func (n *node) keepFit(ctx context.Context) {
 
 // handOver makes another coordinator the leader, if one is ready, and was at the last look.
 func (n *node) handOver(ctx context.Context, f *fitness, disk bool) {
-	to := n.readyPeer(ctx, f.next)
+	to := n.readyPeer(ctx, f.next, "")
+	if to == "" && !f.blobs { // perhaps no coordinator has all blobs
+		to = n.readyPeer(ctx, f.next, "?"+protocol.ReadyBlobs+"="+protocol.ReadyBlobsAny)
+	}
 	if to == "" {
 		f.next = ""
 		if !f.told {
@@ -119,17 +128,17 @@ func (n *node) handOver(ctx context.Context, f *fitness, disk bool) {
 
 // readyPeer asks the other voters whether they could lead, one of them before the others,
 // who are asked all at once, and returns the first that says yes, or nothing.
-func (n *node) readyPeer(ctx context.Context, before string) string {
+func (n *node) readyPeer(ctx context.Context, before, query string) string {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.timeouts.RaftExchange)
 	defer cancel()
-	if m, ok := n.roster.find(before); ok && peerReady(ctx, m.HTTP) {
+	if m, ok := n.roster.find(before); ok && peerReady(ctx, m.HTTP, query) {
 		return before
 	}
 	voters, _ := n.others()
 	answers := make(chan string, len(voters))
 	for _, id := range voters {
 		go func() {
-			if m, ok := n.roster.find(id); ok && peerReady(ctx, m.HTTP) {
+			if m, ok := n.roster.find(id); ok && peerReady(ctx, m.HTTP, query) {
 				answers <- id
 			} else {
 				answers <- ""
@@ -147,8 +156,8 @@ func (n *node) readyPeer(ctx context.Context, before string) string {
 }
 
 // peerReady asks a coordinator for /readyz.
-func peerReady(ctx context.Context, address string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+func peerReady(ctx context.Context, address, query string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz"+query, nil)
 	if err != nil {
 		return false
 	}
@@ -183,15 +192,15 @@ func (n *node) joining() string {
 		return fmt.Sprintf("this coordinator waits for the leader to add it; if it is no member yet: coppice cluster add %s=%s", n.cfg.ID, n.roster.self.HTTP)
 	}
 	text := fmt.Sprintf("this coordinator has no vote yet: it catches up, at entry %d", st.AppliedIndex)
-	if n := len(n.lacking(n.blobs.Folder.Each)); n > 0 {
-		text += fmt.Sprintf(", and lacks %d blobs", n)
+	if s := n.copies.Shortage(); s.Count > 0 {
+		text += fmt.Sprintf(", and lacks %d blobs", s.Count)
 	}
 	return text
 }
 
 // problem is trouble as a text for people, with what is no reason not to lead.
 func (n *node) problem() string {
-	if err := errors.Join(n.trouble(), n.store.Unsaved()); err != nil {
+	if err := errors.Join(n.trouble(), n.copies.problem(), n.store.Unsaved()); err != nil {
 		return strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return ""

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"maps"
 	"os"
 	"slices"
 	"time"
@@ -21,8 +20,7 @@ var houseEvery = 5 * time.Second
 // grace is the default of Config.BlobGrace.
 const grace = protocol.BlobGrace
 
-// keepHouse fetches blobs that this coordinator lacks and deletes those that
-// nothing refers to, until ctx is done.
+// keepHouse deletes what is not kept, blobs that nothing refers to among it, until ctx is done.
 func (n *node) keepHouse(ctx context.Context) {
 	tick := time.NewTicker(houseEvery)
 	defer tick.Stop()
@@ -32,47 +30,10 @@ func (n *node) keepHouse(ctx context.Context) {
 		replaced = n.lookAtBlobs(ages, replaced)
 		n.condemn(ctx, ages)
 		n.deleteCondemned(ages)
-		n.fetch(ctx, n.lacking(ages.each))
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-	}
-}
-
-// fewBlobs are looked at one by one: the folder may hold very many more, which nothing refers to any longer.
-const fewBlobs = 1000
-
-// lacking returns the blobs that committed state refers to and that are not in this folder: it was down, or its copy was
-// corrupt. here lists blobs that are there now or were a moment ago.
-func (n *node) lacking(here func(do func(digests.Digest)) error) digests.Set {
-	lacking := n.store.State().References()
-	if len(lacking) <= fewBlobs {
-		here = func(func(digests.Digest)) error { return nil }
-	}
-	if err := keepLacking(lacking, n.blobs.Folder, here); err != nil {
-		n.cfg.Log.Debug("the blob folder cannot be listed", "error", err)
-	}
-	return lacking
-}
-
-// keepLacking takes out of a set what here lists, and of the rest what the folder has: only that is looked at one by one,
-// as there may be very many blobs. The error is that of here.
-func keepLacking(set digests.Set, folder *blobs.Folder, here func(do func(digests.Digest)) error) error {
-	err := here(func(d digests.Digest) { delete(set, d) })
-	maps.DeleteFunc(set, func(d digests.Digest, _ struct{}) bool { return folder.Has(d.String()) })
-	return err
-}
-
-// fetch brings blobs into this folder.
-func (n *node) fetch(ctx context.Context, lacking digests.Set) {
-	for d := range lacking {
-		if ctx.Err() != nil {
-			return
-		}
-		if err := n.blobs.Fetch(ctx, d.String()); err != nil {
-			n.cfg.Log.Debug("a blob is not here and could not be fetched", "digest", d.String(), "error", err)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (n *node) lead(ctx context.Context) {
 	office.Run(ctx, office.Config{
 		ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
 		Store: n.store, Blobs: n.blobs, Conn: n.conn, Subjects: n.subjects,
-		Members: n.roster.known, Leading: n.leading.Store,
+		Members: n.roster.known, Leading: n.leading.Store, Lost: n.copies.Unavailable,
 		Metrics: n.metrics, Log: n.cfg.Log,
 	})
 }

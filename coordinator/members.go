@@ -45,7 +45,7 @@ func (n *node) describe() protocol.Self {
 	s.Leader, _ = n.store.Leader()
 	s.Problem, s.Warning = n.problem(), n.warning()
 	s.Host, s.Load = machine.Name(), machine.Load()
-	s.Missing = len(n.lacking(n.blobs.Folder.Each))
+	n.copies.describe(&s)
 	return s
 }
 
@@ -103,9 +103,6 @@ func (n *node) keepMembers(ctx context.Context) error {
 		k.connect()
 		k.wait()
 		n.membership.Tend(ctx)
-		if n.catchesUp() {
-			n.fetch(ctx, n.lacking(n.blobs.Folder.Each))
-		}
 		if err := k.doubt(ctx); err != nil {
 			return err
 		}
@@ -177,11 +174,6 @@ func (k *keeper) doubt(ctx context.Context) error {
 		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is no member; to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, k.cfg.ID, directory, k.cfg.Dir)
 	}
 	return nil
-}
-
-// catchesUp reports whether this coordinator is a member that may not vote yet.
-func (n *node) catchesUp() bool {
-	return len(n.store.Members()) > 0 && !n.store.Votes()
 }
 
 // inDoubt reports whether this coordinator may have been removed: it has a log, and

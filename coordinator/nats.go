@@ -35,7 +35,7 @@ func (n *node) startNATS() (*bus.Server, error) {
 	}
 	options.Routes = n.routes()
 	n.releaseReserved()
-		s, err := bus.StartServer(options)
+	s, err := bus.StartServer(options)
 	var cannot *bus.ListenError
 	switch {
 	case !errors.As(err, &cannot):

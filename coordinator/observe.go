@@ -21,6 +21,7 @@ func (n *node) observe(ctx context.Context) {
 		n.observeRaft()
 		n.observeState(n.store.State())
 		n.observeDisk()
+		n.copies.observe()
 		select {
 		case <-ctx.Done():
 			return

@@ -125,6 +125,7 @@ func (n *node) openStore(ctx context.Context) error {
 		return err
 	}
 	n.store = s
+	n.copies = n.newCopies()
 	n.roster.store.Store(s)
 	n.membership = n.service()
 	n.onClose(func() {

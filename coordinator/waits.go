@@ -27,7 +27,7 @@ func (n *node) jobWaits(s *state.State) map[uint64]jobs.Wait {
 
 // facts is what this leader knows of what jobs may wait for.
 func (n *node) facts(d *dispatch.Dispatcher) *jobs.Facts {
-	f := &jobs.Facts{Concurrent: n.cfg.Concurrent, Join: n.join(), Unrecorded: n.unrecorded(), Workers: d.Availability}
+	f := &jobs.Facts{Concurrent: n.cfg.Concurrent, Join: n.join(), Unrecorded: n.unrecorded(), Workers: d.Availability, Lost: n.copies.Unavailable}
 	switch {
 	case n.conn.Connected():
 	case n.nats == nil:

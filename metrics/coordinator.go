@@ -25,7 +25,7 @@ var (
 	jobStates    = []string{"queued", "paused", "running", "done", "failed", "cancelled"}
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
 	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen, DropFull}
-	waitReasons  = []string{"commit", "memory", "nats", "no_worker", "numerics", "queue", "retry", "workers_distrusted", "workers_refused", "workers_unreachable"}
+	waitReasons  = []string{"blobs", "commit", "memory", "nats", "no_worker", "numerics", "queue", "retry", "workers_distrusted", "workers_refused", "workers_unreachable"}
 )
 
 // Coordinator is the instruments of a coordinator. Those of training move at
@@ -86,10 +86,12 @@ type Coordinator struct {
 	JobsWaiting *prometheus.GaugeVec // reason: protocol.WaitReason
 	LeaderKnown prometheus.Gauge     // 1 while this coordinator hears a leader
 
-	Blobs     prometheus.Gauge
-	BlobBytes prometheus.Gauge
-	DiskFree  prometheus.Gauge // bytes
-	DiskSize  prometheus.Gauge // bytes
+	Blobs          prometheus.Gauge
+	BlobBytes      prometheus.Gauge
+	MissingBlobs   prometheus.Gauge
+	MissingSeconds prometheus.Gauge // of the blob that has been missing for longest; 0: none is
+	DiskFree       prometheus.Gauge // bytes
+	DiskSize       prometheus.Gauge // bytes
 
 	Requests   *Requests
 	LastBackup prometheus.Gauge // Unix seconds; 0: none
@@ -162,6 +164,8 @@ func (m *Coordinator) cluster(s *set) {
 	m.Epoch = s.gauge("epoch", "Epoch of the current leader: the log index at which it began to lead.")
 	m.Blobs = s.gauge("blobs", "Blobs in this coordinator's folder.")
 	m.BlobBytes = s.gauge("blobs_bytes", "Bytes of the blobs in this coordinator's folder.")
+	m.MissingBlobs = s.gauge("missing_blobs", "Blobs that the state refers to and that this coordinator lacks.")
+	m.MissingSeconds = s.gauge("missing_blobs_seconds", "Time since the first of the missing blobs was found missing; 0 while none is.")
 }
 
 func (m *Coordinator) house(s *set) {

@@ -35,7 +35,7 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 //	GET    /v1/blobs/{digest}              the bytes
 //	GET    /v1/datasets                    []Dataset
 //	POST   /v1/datasets                    DatasetPutEntry -> Dataset (its blobs were put before)
-//	POST   /v1/datasets/check              DatasetPutEntry: would it be refused?
+//	POST   /v1/datasets/check              DatasetPutEntry: would it be refused? -> DatasetCheck
 //	GET    /v1/datasets/{name}             Dataset
 //	DELETE /v1/datasets/{name}
 //	GET    /v1/jobs?state=&sort=&limit=    JobList (JobQuery says what may be asked)
@@ -58,7 +58,19 @@ func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancell
 //	DELETE /v1/members/{id}                -> Members
 //	POST   /v1/transfer                    TransferRequest -> Members
 //	GET    /v1/backup                      a backup (internal/archive/BACKUP.md)
-//	GET    /metrics, /healthz, /readyz
+//	GET    /metrics, /healthz, /readyz     /readyz?blobs=any: is it ready, whichever blobs it lacks?
+
+// ReadyBlobs is the query of /readyz that says which blobs a coordinator needs for being ready; ReadyBlobsAny: none.
+const (
+	ReadyBlobs    = "blobs"
+	ReadyBlobsAny = "any"
+)
+
+// DatasetCheck is what is to be sent before a dataset can be put: the digests of those of its blobs that the leader
+// lacks.
+type DatasetCheck struct {
+	Lacking []string `json:"lacking"`
+}
 
 // Problem is the body of an error.
 type Problem struct {

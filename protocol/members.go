@@ -15,7 +15,11 @@ type Self struct {
 	Applied  uint64 `json:"applied"` // index of the last entry that its state has seen
 	// Contact is how long ago it heard the leader; 0 on the leader, -1: never.
 	Contact int64 `json:"last_contact_ms"`
-	Missing int   `json:"missing_blobs"` // blobs that its state refers to and that it lacks
+	// Missing is how many blobs its state refers to and it lacks; Lost are those of them that each other
+	// coordinator says it lacks, and MissingFor is for how many seconds the first has been missing.
+	Missing    int     `json:"missing_blobs"`
+	Lost       int     `json:"lost_blobs"`
+	MissingFor float64 `json:"missing_blobs_seconds"`
 	// Host is the name of its machine, and Load the load average of a minute; 0 where unknown.
 	Host string  `json:"host,omitempty"`
 	Load float64 `json:"load,omitempty"`
@@ -75,9 +79,12 @@ type Member struct {
 	Alive   bool   `json:"alive"`
 	Applied uint64 `json:"applied"`
 	Contact int64  `json:"last_contact_ms"` // with the leader; -1: never
-	Missing int    `json:"missing_blobs"`
-	Problem string `json:"problem,omitempty"`
-	Warning string `json:"warning,omitempty"` // as Self has it
+	// As Self has them.
+	Missing    int     `json:"missing_blobs"`
+	Lost       int     `json:"lost_blobs"`
+	MissingFor float64 `json:"missing_blobs_seconds"`
+	Problem    string  `json:"problem,omitempty"`
+	Warning    string  `json:"warning,omitempty"` // as Self has it
 }
 
 // AddRequest makes the coordinator ID, which runs and serves HTTP at that address,

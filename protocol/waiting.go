@@ -17,13 +17,14 @@ const (
 	WaitCommit      WaitReason = "commit"              // nothing can be recorded just now
 	WaitNATS        WaitReason = "nats"                // the leader cannot reach the workers
 	WaitNumerics    WaitReason = "numerics"            // a leader of another version has to run it
+	WaitBlobs       WaitReason = "blobs"               // no coordinator that answers has blobs that it needs
 	WaitRetry       WaitReason = "retry"               // it stops again and again for a reason that may pass
 )
 
 // WaitReasons lists the reasons.
 func WaitReasons() []WaitReason {
 	return []WaitReason{
-		WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitRetry, WaitDistrusted, WaitRefused, WaitUnreachable,
+		WaitBlobs, WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitRetry, WaitDistrusted, WaitRefused, WaitUnreachable,
 	}
 }
 
@@ -65,6 +66,8 @@ func (r WaitReason) Short() string {
 		return "no NATS"
 	case WaitNumerics:
 		return "other numerics"
+	case WaitBlobs:
+		return "blobs missing"
 	case WaitRetry:
 		return "tried again"
 	}

@@ -230,12 +230,10 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 	for n := 1; ; n++ {
 		have, err := cl.Dataset(ctx, free)
 		switch {
-		case client.IsNotFound(err):
-			return cl.Upload(ctx, free, m, dir.Path, o.Progress)
+		case client.IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
+			return cl.Upload(ctx, free, m, dir.Path, o.Progress) // of one that is there: what the cluster has lost of it
 		case err != nil:
 			return nil, err
-		case have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
-			return have, nil
 		}
 		if free = name + "-" + m.Digest()[:8]; n > 1 {
 			free += fmt.Sprintf("-%d", n)

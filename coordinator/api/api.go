@@ -50,8 +50,10 @@ type Config struct {
 	// path, its status, how long it took, and whether that is due to what it waits for.
 	Count func(route string, code int, took time.Duration, waits bool)
 	// Backed, where set, is called when a whole backup was sent.
-	Backed  func()
-	Ready   func() error // nil once there is a leader and NATS answers
+	Backed func()
+	Ready  func() error // nil once there is a leader and NATS answers
+	// Lacks, if set, says which blobs of the state this coordinator lacks; nil: none.
+	Lacks   func() error
 	Quotas  Quotas
 	Store   *store.Store
 	Blobs   *replica.Blobs
@@ -199,6 +201,13 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) { io.WriteString
 // way of training.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	err, more := s.cfg.Ready(), ""
+	if s.cfg.Lacks != nil && r.URL.Query().Get(protocol.ReadyBlobs) != protocol.ReadyBlobsAny {
+		if lacks := s.cfg.Lacks(); lacks != nil && err != nil {
+			err = fmt.Errorf("%w; %w", lacks, err)
+		} else if lacks != nil {
+			err = lacks
+		}
+	}
 	if s.cfg.Standing != nil {
 		more = s.cfg.Standing(r.Context(), err)
 	}

@@ -53,7 +53,9 @@ func (s *Server) putDataset(r *http.Request) (any, error) {
 }
 
 // checkDataset says, before anything is sent, why an import would be refused: by its
-// name, its manifest or the quota of blobs.
+// name, its manifest or the quota of blobs. It answers with the blobs that are to be sent:
+// those that this leader lacks, or whose file it finds damaged. putDataset has a majority keep
+// all of them.
 func (s *Server) checkDataset(r *http.Request) (any, error) {
 	var e protocol.DatasetPutEntry
 	if err := body(r, &e); err != nil {
@@ -69,17 +71,27 @@ func (s *Server) checkDataset(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("a dataset %q %w with other content (%.12s, not %.12s): choose another name or delete it first",
 			e.Name, state.ErrExists, d.Digest, e.Manifest.Digest())
 	}
+	answer := protocol.DatasetCheck{Lacking: []string{}}
 	var bytes int64
 	for _, shard := range e.Manifest.Shards {
-		if !s.cfg.Blobs.Folder.Has(shard.Digest) {
-			bytes += shard.Bytes
+		if r.Context().Err() != nil {
+			return nil, r.Context().Err()
 		}
+		if !s.cfg.Blobs.Has(shard.Digest) {
+			answer.Lacking, bytes = append(answer.Lacking, shard.Digest), bytes+shard.Bytes
+		}
+	}
+	if g := e.Manifest.Groups; g != nil && !s.cfg.Blobs.Has(g.Digest) {
+		answer.Lacking = append(answer.Lacking, g.Digest)
+	}
+	if bytes == 0 {
+		return answer, nil
 	}
 	done, err := s.meter.reserve(bytes)
 	if err == nil {
 		done(false)
 	}
-	return nil, err
+	return answer, err
 }
 
 // describes refuses a manifest that no import makes.

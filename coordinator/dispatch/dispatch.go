@@ -41,6 +41,8 @@ type Config struct {
 	Suspect func(ctx context.Context, worker string, jobs []uint64, reason string) error
 	// Referee computes units on the leader itself; nil: nobody does.
 	Referee Referee
+	// Lost, if set, reports whether a blob is on no coordinator that answers: no job fails for that.
+	Lost func(digest string) bool
 }
 
 // ErrOver is wrapped by the errors of Parts that no other try would spare: another

@@ -3,8 +3,10 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -84,7 +86,7 @@ func (x *Executor) rest(u int, now time.Time) error {
 	if x.fail.Unable && x.hopeless() {
 		return fmt.Errorf("no worker can compute it: %w", x.failure(u))
 	}
-	if since := now.Sub(s.failing); since > x.d.giveUp {
+	if since := now.Sub(s.failing); x.exhausted(s, now) {
 		return fmt.Errorf("no worker could compute it for %v: %w", since.Round(time.Second), x.failure(u))
 	}
 	s.after = now.Add(pauseAfter(s.tries, len(x.able())))
@@ -94,6 +96,21 @@ func (x *Executor) rest(u int, now time.Time) error {
 	x.d.cfg.Log.Warn("a unit failed and is tried again", "job", x.id, "round", x.round, "unit", u,
 		"worker", x.fail.Worker, "pause", s.after.Sub(now), "reason", x.fail.Reason)
 	return nil
+}
+
+// exhausted reports whether a unit has failed for so long that its job fails. While no coordinator that answers has a
+// blob that the units need it has not: the job goes on once one has it again.
+func (x *Executor) exhausted(a *attempt, now time.Time) bool {
+	if now.Sub(a.failing) <= x.d.giveUp {
+		return false
+	}
+	lost := x.d.cfg.Lost
+	if lost != nil && (lost(x.job.Split.Assigned) || lost(x.job.Weights) ||
+		slices.ContainsFunc(x.manifest.Shards, func(s dataset.ShardRef) bool { return lost(s.Digest) })) {
+		a.failing = now
+		return false
+	}
+	return true
 }
 
 // hopeless notes that the worker of x.fail never can, and reports whether all

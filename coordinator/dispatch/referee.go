@@ -91,9 +91,10 @@ func (x *Executor) noVerdict(v *verdict, at *seat) error {
 	if s.failing.IsZero() {
 		s.failing = now
 	}
-	if now.Sub(s.failing) > x.d.giveUp {
+	if x.exhausted(s, now) {
 		return fmt.Errorf("unit %d on %s: %w", v.unit, theReferee, v.err)
 	}
+	x.d.Stopped(x.id, fmt.Errorf("unit %d on %s: %w", v.unit, theReferee, v.err), now)
 	s.judged, s.after = false, now.Add(longestPause)
 	if at != nil {
 		*at = seat{}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"sync"
@@ -225,6 +226,8 @@ func passing(err error) bool {
 		store.ErrNotLeader, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
 		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning,
 		bus.ErrOffline, bus.ErrNoAnswer, bus.ErrNoBlob, // who has the blob is away just now
+		blobs.ErrMissing,               // it waits for a blob that no coordinator has: see Waits
+		fs.ErrNotExist,                 // the folder of this coordinator was removed; another's is there
 		errPartLost,                    // it is computed again
 		pipeline.ErrNumerics,           // a leader of another version can
 		syscall.ENOSPC, syscall.EDQUOT, // somebody will make room

@@ -24,6 +24,8 @@ type Facts struct {
 	Join       string // HTTP addresses of the coordinators, separated by commas
 	Unrecorded string // why nothing can be recorded just now, or empty
 	NATS       string // why the workers cannot be reached, or empty
+	// Lost, if set, reports whether a blob is missing on the leader and no coordinator that answers has it.
+	Lost func(digest string) bool
 	// Workers tells which workers could compute units of a job; nil while that is not
 	// known.
 	Workers func(job uint64) dispatch.Availability
@@ -80,16 +82,19 @@ func (f *Facts) wait(job *state.Job, place int, run []string) Wait {
 	case f.Workers == nil:
 		return Wait{}
 	}
-	return f.workersFor(job.ID)
+	return f.workersFor(job)
 }
 
 // workersFor tells whether a job waits for workers, and why those that there are do not
 // help: the first of what can be done about with the least effort. One that they work for
 // may be stopped by something else.
-func (f *Facts) workersFor(job uint64) Wait {
-	a := f.Workers(job)
+func (f *Facts) workersFor(job *state.Job) Wait {
+	a := f.Workers(job.ID)
 	switch {
 	case a.Stops != "":
+		if text := lostBlobs(job, f.Lost); text != "" {
+			return Wait{protocol.WaitBlobs, text}
+		}
 		return Wait{protocol.WaitRetry, "it stops and is tried again: " + a.Stops + "; see: coppice cluster members"}
 	case a.Unknown || a.Usable > 0:
 		return Wait{}
@@ -103,6 +108,39 @@ func (f *Facts) workersFor(job uint64) Wait {
 		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start one of this version: %s", list(a.Refused), f.start())}
 	}
 	return Wait{protocol.WaitNoWorker, protocol.NoWorker(f.Join)}
+}
+
+// lostBlobs says which blobs a job needs that are lost, and what helps; empty: none is.
+func lostBlobs(job *state.Job, lost func(digest string) bool) string {
+	if lost == nil {
+		return ""
+	}
+	var names []string
+	data := 0
+	if m := job.Manifest; m != nil {
+		for i := range m.Shards {
+			if d := m.Shards[i].Digest; lost(d) {
+				names, data = append(names, fmt.Sprintf("shard %d (%.12s)", i, d)), data+1
+			}
+		}
+	}
+	others := [][2]string{{"its training state", job.TrainerBlob}}
+	if job.Job != nil {
+		others = append(others, [2]string{"its list of folds", job.Job.Split.Assigned}, [2]string{"the weights that it begins from", job.Job.Weights})
+	}
+	for _, o := range others {
+		if o[1] != "" && lost(o[1]) {
+			names = append(names, fmt.Sprintf("%s (%.12s)", o[0], o[1]))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("no coordinator that answers has blobs that it needs: %s; it goes on by itself once one has them: ", list(names))
+	if data == len(names) {
+		return text + fmt.Sprintf("import dataset %s again (coppice dataset import), or start a coordinator that has them", job.Dataset)
+	}
+	return text + fmt.Sprintf("start a coordinator that has them, or end the job: coppice job cancel %s", job.Name)
 }
 
 // start is the command that starts a worker.

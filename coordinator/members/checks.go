@@ -58,7 +58,7 @@ func checkLeft(left []protocol.Member, doing string) error {
 		switch {
 		case !m.Alive:
 			silent = append(silent, m)
-		case m.Missing > 0:
+		case m.Missing > m.Lost: // what each lacks is lost whoever stays
 			lacking = append(lacking, m)
 		}
 	}
@@ -68,10 +68,38 @@ func checkLeft(left []protocol.Member, doing string) error {
 			doing, names(left), names(silent), need)
 	}
 	if len(left)-len(silent)-len(lacking) < need {
-		return refused("%s leaves the voters %s, of which %s still lacks %d blobs: wait until it has fetched them (coppice cluster members)",
-			doing, names(left), names(lacking), lacking[0].Missing)
+		return refused("%s leaves the voters %s, of which %s still lacks %s: wait until it has fetched them (coppice cluster members)",
+			doing, names(left), names(lacking), blobsOf(lacking[0].Missing))
 	}
 	return nil
+}
+
+// onTheirWay is for how many seconds blobs may be on their way to a member that is to lead.
+const onTheirWay = 1
+
+func blobsOf(n int) string {
+	if n == 1 {
+		return "1 blob"
+	}
+	return fmt.Sprintf("%d blobs", n)
+}
+
+// successor returns the voter that the leader should hand over to where the user names none: one that has all blobs, if
+// another lacks some; else none, and the one with the most of the log is taken.
+func successor(others []protocol.Member) (id string) {
+	lacking := false
+	for _, m := range others {
+		switch {
+		case m.MissingFor >= onTheirWay:
+			lacking = true
+		case id == "" && m.Alive && m.Problem == "":
+			id = m.ID
+		}
+	}
+	if !lacking {
+		return ""
+	}
+	return id
 }
 
 // warn says what a number of voters leaves to be wished for.

@@ -147,7 +147,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 		return d
 	}
 	d.Alive, d.Version = true, now.Version
-	d.Applied, d.Contact, d.Missing, d.Problem, d.Warning = now.Applied, now.Contact, now.Missing, now.Problem, now.Warning
+	d.Applied, d.Contact, d.Problem, d.Warning = now.Applied, now.Contact, now.Problem, now.Warning
 	if now.Heartbeat != self.Heartbeat {
 		d.Warning = join(d.Warning, fmt.Sprintf("its heartbeat is %d ms, the leader's %d ms: start every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))
 	}
@@ -156,6 +156,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 			d.Problem = join(d.Problem, err.Error())
 		}
 	}
+	d.Missing, d.Lost, d.MissingFor = now.Missing, now.Lost, now.MissingFor
 	return d
 }
 

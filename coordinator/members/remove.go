@@ -32,7 +32,7 @@ func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, erro
 		}
 	}
 	if id == s.Self().ID {
-		if err := s.handOver(ctx, ""); err != nil {
+		if err := s.handOver(ctx, successor(left)); err != nil {
 			return now, err
 		}
 		return now, fmt.Errorf("%s transfers the leadership before it is removed: %w", id, &store.NotLeaderError{})
@@ -98,7 +98,11 @@ func (s *Service) Transfer(ctx context.Context, to string) error {
 			return refused("%s does not vote yet", to)
 		case !m.Alive:
 			return refused("%s does not answer: %s", to, m.Problem)
+		case m.Missing > m.Lost && m.MissingFor >= onTheirWay:
+			return refused("%s lacks %s: wait until it has fetched them (coppice cluster members)", to, blobsOf(m.Missing))
 		}
+	} else {
+		to = successor(others)
 	}
 	return s.handOver(ctx, to)
 }

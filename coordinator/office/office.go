@@ -44,6 +44,8 @@ type Config struct {
 	// taken, and nil when the leadership is over.
 	Leading func(*dispatch.Dispatcher)
 	Lean    func() (end func()) // see jobs.Config
+	// Lost, if set, reports whether a blob is on no coordinator that answers.
+	Lost    func(digest string) bool
 	Metrics *metrics.Coordinator
 	Log     *slog.Logger
 }
@@ -61,7 +63,7 @@ func Run(ctx context.Context, cfg Config) {
 		ID: cfg.ID, Epoch: epoch, Heartbeat: cfg.Heartbeat, Conn: cfg.Conn, Subjects: cfg.Subjects,
 		Parts:   &jobs.Parts{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs},
 		Metrics: cfg.Metrics, Log: cfg.Log,
-		Distrusted: cfg.Store.State().Distrusted(), Suspect: cfg.suspect(epoch), Referee: &referee.Referee{Blobs: cfg.Blobs},
+		Distrusted: cfg.Store.State().Distrusted(), Suspect: cfg.suspect(epoch), Referee: &referee.Referee{Blobs: cfg.Blobs}, Lost: cfg.Lost,
 	})
 	cfg.leading(d)
 	cfg.Metrics.Leader.Set(1)

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -33,7 +35,11 @@ type Blobs struct {
 	Subjects protocol.Subjects
 	Log      *slog.Logger
 
-	fetching singleflight.Group // what others ask for, by who and digest
+	fetching singleflight.Group      // what others ask for, by who and digest
+	fetcher  atomic.Pointer[Fetcher] // nil: there is none
+
+	mu      sync.Mutex
+	arrives map[string]int // fetches that others asked for, by digest
 }
 
 // Serve answers other coordinators and workers until stop, which gives up what is
@@ -73,6 +79,9 @@ func (b *Blobs) open(digest string) (bus.Blob, error) {
 	case err == nil:
 		return blob, nil
 	case absent(err):
+		if f := b.fetcher.Load(); f != nil && f.Unavailable(digest) {
+			return nil, fmt.Errorf("%w: %w", bus.ErrNobody, bus.ErrNoBlob) // who asks is told so at once
+		}
 		return nil, bus.ErrNoBlob
 	}
 	return nil, err
@@ -92,6 +101,7 @@ func (b *Blobs) onReplicate(ctx context.Context, req []byte) []byte {
 		_, err, _ = b.fetching.Do(m.From+" "+m.Digest, func() (any, error) { // who asks again waits for the same copy
 			ctx, cancel := context.WithTimeout(ctx, protocol.BlobWithin(m.Bytes))
 			defer cancel()
+			defer b.arrive(m.Digest)()
 			return nil, b.fetch(ctx, b.Subjects.BlobsOf(m.From), m.Digest, int64(m.Bytes))
 		})
 	}
@@ -102,9 +112,33 @@ func (b *Blobs) onReplicate(ctx context.Context, req []byte) []byte {
 	return reply.Append(nil)
 }
 
+// arrive notes that a blob is on its way here until the fetch has ended.
+func (b *Blobs) arrive(digest string) (ended func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.arrives == nil {
+		b.arrives = make(map[string]int)
+	}
+	b.arrives[digest]++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.arrives[digest]--; b.arrives[digest] == 0 {
+			delete(b.arrives, digest)
+		}
+	}
+}
+
+// arriving reports whether a blob is on its way here because another coordinator asked for that.
+func (b *Blobs) arriving(digest string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.arrives[digest] > 0
+}
+
 // fetch brings a blob into the folder unless it is there and right.
 func (b *Blobs) fetch(ctx context.Context, subject, digest string, size int64) error {
-	if b.has(digest) {
+	if b.Has(digest) {
 		return b.Folder.Renew(digest) // an old one may be about to be deleted
 	}
 	return b.pull(ctx, subject, digest, size)
@@ -164,9 +198,9 @@ func (c *copied) add(p []byte) {
 	c.bytes = append(c.bytes, p...)
 }
 
-// has reports whether the blob is here and, as this process found when it first
+// Has reports whether the blob is here and, as this process found when it first
 // looked, right; a corrupt one is moved aside.
-func (b *Blobs) has(digest string) bool {
+func (b *Blobs) Has(digest string) bool {
 	blob, err := b.Folder.OpenBlob(digest)
 	if err != nil {
 		return false
@@ -194,7 +228,7 @@ func (b *Blobs) Put(ctx context.Context, data []byte) (digest string, err error)
 // not here before, its file is not read.
 func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) ([]byte, error) {
 	subject := b.Subjects.BlobsOf(worker)
-	if b.has(digest) {
+	if b.Has(digest) {
 		if err := b.fetch(ctx, subject, digest, int64(size)); err != nil {
 			return nil, fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
 		}

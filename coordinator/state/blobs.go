@@ -30,16 +30,28 @@ func (s *State) References() digests.Set {
 	}
 	refs := make(digests.Set, parts)
 	for _, d := range s.datasets {
-		for i := range d.Manifest.Shards {
-			refs.Add(d.Manifest.Shards[i].Digest)
-		}
-		if g := d.Manifest.Groups; g != nil {
-			refs.Add(g.Digest)
-		}
+		DatasetBlobs(d, refs)
 	}
 	for _, j := range s.jobs {
 		j.references(refs)
 	}
+	return refs
+}
+
+// DatasetBlobs adds the blobs of a dataset.
+func DatasetBlobs(d *protocol.Dataset, refs digests.Set) {
+	for i := range d.Manifest.Shards {
+		refs.Add(d.Manifest.Shards[i].Digest)
+	}
+	if g := d.Manifest.Groups; g != nil {
+		refs.Add(g.Digest)
+	}
+}
+
+// References returns the digests of the blobs that one job has.
+func (j *Job) References() digests.Set {
+	refs := make(digests.Set)
+	j.references(refs)
 	return refs
 }
 

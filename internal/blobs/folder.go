@@ -35,6 +35,7 @@ var (
 const (
 	tempPrefix    = "tmp-"
 	corruptSuffix = ".corrupt"
+	folderMode    = 0o700
 )
 
 // Option changes how a folder works.
@@ -59,6 +60,7 @@ type Folder struct {
 	held     map[digests.Digest]int // how often each blob is held
 	checking sync.Mutex             // one file at a time is read to verify it
 	usage    usage
+	names    names
 }
 
 // Open opens a folder, making it where it does not exist, and removes what a
@@ -68,7 +70,7 @@ func Open(dir string, opts ...Option) (*Folder, error) {
 	for _, o := range opts {
 		o(f)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, folderMode); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
 	if err := f.sweep(); err != nil {

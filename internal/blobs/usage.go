@@ -78,6 +78,7 @@ func (f *Folder) change(path string, do func() error) error {
 	u := &f.usage
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	defer f.names.changed(path)
 	u.changes++
 	if u.measured.IsZero() {
 		return do()

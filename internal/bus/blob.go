@@ -35,21 +35,26 @@ func (s *Served) Close() {
 // Where queue is empty the subject is one node's own, and a blob that is not
 // there is answered with Found false. Where it is not, the members of the group
 // share the subject: NATS asks any one, which passes the request on to all if it
-// lacks the blob; who has it answers.
+// lacks the blob; who has it answers. If its error wraps ErrNobody as well it is not passed
+// on, and the answer is that the blob is not found.
 func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, error)) (*Served, error) {
 	s := &Served{}
-	lack := func(_ Message, unreadable bool) []byte {
-		return (&protocol.BlobPiece{Unreadable: unreadable}).Append(nil)
+	notFound := func(_ Message, err error) []byte {
+		return (&protocol.BlobPiece{Unreadable: !errors.Is(err, ErrNoBlob)}).Append(nil)
 	}
+	lack := notFound
 	if queue != "" {
-		lack = func(m Message, _ bool) []byte {
+		lack = func(m Message, err error) []byte {
+			if errors.Is(err, ErrNobody) {
+				return notFound(m, err)
+			}
 			if err := c.publish(subject+elsewhere, m.Reply, m.Data); err != nil {
 				c.log.Warn("a request was not passed on", "subject", subject, "error", err)
 			}
 			return nil
 		}
 		all := func(m Message) []byte {
-			return c.piece(m, open, func(Message, bool) []byte { return nil })
+			return c.piece(m, open, func(Message, error) []byte { return nil })
 		}
 		if err := s.add(c.serve(subject+elsewhere, "", all)); err != nil {
 			return nil, err
@@ -70,8 +75,9 @@ func (s *Served) add(sub *Subscription, err error) error {
 	return err
 }
 
-// piece returns the answer to a BlobGet, nil for none.
-func (c *Conn) piece(m Message, open func(string) (Blob, error), lack func(m Message, unreadable bool) []byte) []byte {
+// piece returns the answer to a BlobGet, nil for none. lack returns that of who cannot send the
+// blob, for the reason err.
+func (c *Conn) piece(m Message, open func(string) (Blob, error), lack func(m Message, err error) []byte) []byte {
 	var get protocol.BlobGet
 	if err := get.Decode(m.Data); err != nil {
 		c.log.Warn("dropped a request", "subject", m.Subject, "error", err)
@@ -79,7 +85,7 @@ func (c *Conn) piece(m Message, open func(string) (Blob, error), lack func(m Mes
 	}
 	b, err := open(get.Digest)
 	if errors.Is(err, ErrNoBlob) {
-		return lack(m, false)
+		return lack(m, err)
 	}
 	var piece []byte
 	if err == nil {
@@ -88,7 +94,7 @@ func (c *Conn) piece(m Message, open func(string) (Blob, error), lack func(m Mes
 	}
 	if err != nil {
 		c.log.Warn("a blob cannot be read", "digest", get.Digest, "error", err)
-		return lack(m, true)
+		return lack(m, err)
 	}
 	return piece
 }

@@ -22,6 +22,9 @@ var (
 	ErrNoAnswer = errors.New("no answer over NATS")
 	// ErrNoBlob is returned by FetchBlob when nobody has the blob.
 	ErrNoBlob = errors.New("nobody has the blob")
+	// ErrNobody is wrapped, with ErrNoBlob, by the error of who is asked for a blob that it lacks
+	// and knows that nobody else has either: see ServeBlobs.
+	ErrNobody = errors.New("nobody else has it")
 	// ErrUnreadable is returned by FetchBlob, with ErrNoBlob, when who has the blob cannot
 	// read it just now.
 	ErrUnreadable = errors.New("the blob is there and cannot be read just now")

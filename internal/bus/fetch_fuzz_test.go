@@ -70,7 +70,7 @@ func FuzzServeBlobs(f *testing.F) {
 	h := holds{}
 	data := message(1<<10, 1)
 	digest := h.put(data)
-	lack := func(Message, bool) []byte { return (&protocol.BlobPiece{}).Append(nil) }
+	lack := func(Message, error) []byte { return (&protocol.BlobPiece{}).Append(nil) }
 	get := func(digest string, offset uint64, length uint32) []byte {
 		return (&protocol.BlobGet{Digest: digest, Offset: offset, Length: length}).Append(nil)
 	}
