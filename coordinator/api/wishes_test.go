@@ -2,13 +2,17 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
@@ -188,7 +192,33 @@ func TestCheckDataset(t *testing.T) {
 	s.refuse(409, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "art", Manifest: other}, `"art"`, "other content")
 	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "17", Manifest: other}, `"17"`)
 	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "x"}, "manifest")
-	s.get("POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "other", Manifest: other}, nil)
+	var answer protocol.DatasetCheck
+	asked := func(name string, m *dataset.Manifest, want ...string) {
+		t.Helper()
+		s.get("POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: name, Manifest: m}, &answer)
+		if !slices.Equal(answer.Lacking, want) {
+			t.Errorf("to be sent: %v, want %v", answer.Lacking, want)
+		}
+	}
+	var all []string
+	for _, shard := range other.Shards {
+		all = append(all, shard.Digest)
+	}
+	asked("other", other, all...)
+	m, _ := imported(t, 200)
+	asked("art", m)
+	folder, lost, damaged := s.cfg.Blobs.Folder, m.Shards[0].Digest, m.Shards[1].Digest
+	path, err := folder.Path(damaged)
+	if err := errors.Join(err, folder.Delete(lost), os.WriteFile(path, []byte("damaged"), 0o600), folder.Verify(lost)); !errors.Is(err, blobs.ErrMissing) {
+		t.Fatal(err)
+	}
+	if err := folder.Verify(damaged); !errors.Is(err, blobs.ErrCorrupt) {
+		t.Fatal(err)
+	}
+	asked("art", m, lost, damaged)
+	asked("again", m, lost, damaged)
+	s.put("art", 200)
+	asked("art", m)
 	if n := len(s.cfg.Store.State().Datasets()); n != 1 {
 		t.Errorf("%d datasets afterwards", n)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -326,6 +327,28 @@ func TestFail(t *testing.T) {
 	d = l.do(x, 4, summed(1)) // the executor is none the worse
 	w1.run(0).parts()
 	d.sums()
+}
+
+// A job does not fail for units that no worker could compute for long while a blob that they need is on no coordinator.
+func TestALostBlobFailsNoJob(t *testing.T) {
+	_, _, _, x := withTwo(t)
+	began := time.Now()
+	late := began.Add(2 * x.d.giveUp)
+	lost := ""
+	x.d.cfg.Lost = func(digest string) bool { return digest != "" && digest == lost }
+	for _, test := range []struct {
+		lost string
+		want bool
+	}{{"", true}, {blobs.Sum([]byte("another's")), true}, {x.manifest.Shards[0].Digest, false}} {
+		lost = test.lost
+		a := &attempt{failing: began}
+		if x.exhausted(a, began) {
+			t.Error("it is exhausted at once")
+		}
+		if got := x.exhausted(a, late); got != test.want || a.failing.Equal(late) == got {
+			t.Errorf("with %q lost it is exhausted: %v, failing since %v", test.lost, got, a.failing)
+		}
+	}
 }
 
 // TestCancelledRound ends with ctx's error; the next one is another's answers.

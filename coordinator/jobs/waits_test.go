@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -56,6 +59,51 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 			if !strings.Contains(got.Text, part) {
 				t.Errorf("%s: %q lacks %q", test.what, got.Text, part)
 			}
+		}
+	}
+}
+
+// A job that stops again and again for a blob that no coordinator has says which blobs it needs, and what helps.
+func TestAJobWaitsForLostBlobs(t *testing.T) {
+	shard, trainer, split, weights := blobs.Sum([]byte("s")), blobs.Sum([]byte("t")), blobs.Sum([]byte("f")), blobs.Sum([]byte("w"))
+	job := &state.Job{ID: 1, Name: "one", Dataset: "set", State: protocol.Running, TrainerBlob: trainer, Job: &round.Job{Numerics: round.Numerics, Weights: weights}}
+	job.Job.Split.Assigned = split
+	job.Manifest = &dataset.Manifest{Shards: []dataset.ShardRef{{Digest: blobs.Sum(nil)}, {Digest: shard}}}
+	stops := dispatch.Availability{Usable: 1, Stops: "nobody has it"}
+	for _, test := range []struct {
+		what string
+		a    dispatch.Availability
+		lost []string
+		want protocol.WaitReason
+		says []string
+	}{
+		{"nothing is lost", stops, nil, protocol.WaitRetry, []string{"nobody has it"}},
+		{"another's blob", stops, []string{blobs.Sum([]byte("other"))}, protocol.WaitRetry, nil},
+		{"it runs all the same", dispatch.Availability{Usable: 1}, []string{shard}, "", nil},
+		{"no worker", dispatch.Availability{}, []string{shard}, protocol.WaitNoWorker, nil},
+		{"a shard", stops, []string{shard}, protocol.WaitBlobs, []string{"shard 1 (" + shard[:12] + ")", "import dataset set again", "coppice dataset import"}},
+		{"its state", stops, []string{trainer}, protocol.WaitBlobs, []string{"its training state (" + trainer[:12] + ")", "coppice job cancel one"}},
+		{"folds and weights", stops, []string{split, weights}, protocol.WaitBlobs, []string{split[:12], weights[:12], "coppice job cancel one"}},
+	} {
+		f := available(test.a)
+		f.Lost = func(digest string) bool { return slices.Contains(test.lost, digest) }
+		got := Waits([]*state.Job{job}, f)[1]
+		if got.Reason != test.want {
+			t.Errorf("%s: %+v, want %q", test.what, got, test.want)
+		}
+		for _, part := range test.says {
+			if !strings.Contains(got.Text, part) {
+				t.Errorf("%s: %q lacks %q", test.what, got.Text, part)
+			}
+		}
+	}
+}
+
+// What is missing on a coordinator, its folder included, stops a job that is tried again, and fails none.
+func TestMissingBlobsArePassing(t *testing.T) {
+	for _, err := range []error{blobs.ErrMissing, fs.ErrNotExist} {
+		if !passing(fmt.Errorf("training state: %w", err)) {
+			t.Errorf("a job fails for %v", err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -267,6 +268,40 @@ func TestAddRefuses(t *testing.T) {
 	check(t, "HTTP at Raft of b", err, "at b:2 is coordinator b (Raft)")
 	if _, err = s.Add(t.Context(), protocol.AddRequest{ID: "d"}); !errors.Is(err, state.ErrInvalid) {
 		t.Errorf("no address: %v", err)
+	}
+}
+
+// A member that lacks blobs that another has is not handed the leadership, and what each member has lost stops no change.
+func TestNoLeaderWithoutItsBlobs(t *testing.T) {
+	s, f := newService(t, "a", "b", "c")
+	b, c := f.selves[at("b")], f.selves[at("c")]
+	b.Missing, b.MissingFor = 1, 2
+	check(t, "to one that lacks a blob", s.Transfer(t.Context(), "b"), "b lacks 1 blob: wait")
+	if err := s.Transfer(t.Context(), ""); err != nil || !slices.Equal(f.hands, []string{"c"}) {
+		t.Errorf("to any: %v, %v", err, f.hands)
+	}
+	f.follows, f.hands = false, nil
+	b.Missing, b.MissingFor = 1, 0.2 // it is on its way
+	if err := s.Transfer(t.Context(), "b"); err != nil {
+		t.Error(err)
+	}
+	f.follows, f.hands = false, nil
+	if err := s.Transfer(t.Context(), ""); err != nil || !slices.Equal(f.hands, []string{""}) {
+		t.Errorf("to any: %v, %v", err, f.hands)
+	}
+	f.follows = false
+	_, err := s.Remove(t.Context(), "c")
+	check(t, "removing one that has a blob", err, "b still lacks 1 blob:")
+	for _, m := range []*protocol.Self{b, c} {
+		m.Missing, m.Lost, m.MissingFor = 2, 2, 60
+	}
+	f.follows = false
+	if err := s.Transfer(t.Context(), "c"); err != nil {
+		t.Errorf("what is lost is not to be waited for: %v", err)
+	}
+	f.follows = false
+	if _, err := s.Remove(t.Context(), "c"); err != nil {
+		t.Errorf("what is lost is not to be waited for: %v", err)
 	}
 }
 

@@ -21,10 +21,11 @@ type gap struct {
 
 // absence is one blob that is missing.
 type absence struct {
-	since  time.Time // when it was found missing
-	fails  int       // tries that failed
-	lost   bool      // at the last try each coordinator said that it lacks it
-	queued bool      // it is in fresh or retries
+	since time.Time // when it was found missing
+	fails int       // tries that failed
+	lost  bool      // at the last try each coordinator said that it lacks it
+	fresh bool      // it is to be tried at once
+	retry time.Time // when it is to be tried again; zero: it is fresh, or being fetched
 }
 
 const (
@@ -40,7 +41,7 @@ func (g *gap) update(missing []digests.Digest, now time.Time) {
 	for _, d := range missing {
 		a := was[d]
 		if a == nil {
-			a = &absence{since: now, queued: true}
+			a = &absence{since: now, fresh: true}
 			g.fresh = append(g.fresh, d)
 		}
 		g.of[d] = a
@@ -55,14 +56,15 @@ func (g *gap) update(missing []digests.Digest, now time.Time) {
 func (g *gap) next(now time.Time) (d digests.Digest, wait time.Duration, ok bool) {
 	for len(g.fresh) > 0 {
 		d, g.fresh = g.fresh[0], g.fresh[1:]
-		if a := g.of[d]; a != nil && a.queued {
-			a.queued = false
+		if a := g.of[d]; a != nil && a.fresh {
+			a.fresh = false
 			return d, 0, true
 		}
 	}
 	for len(g.retries) > 0 {
 		first := g.retries[0]
-		if a := g.of[first.digest]; a == nil || !a.queued {
+		a := g.of[first.digest]
+		if a == nil || !a.retry.Equal(first.at) { // it came, or is queued elsewhere
 			heap.Pop(&g.retries)
 			continue
 		}
@@ -70,7 +72,7 @@ func (g *gap) next(now time.Time) (d digests.Digest, wait time.Duration, ok bool
 			return d, wait, false
 		}
 		heap.Pop(&g.retries)
-		g.of[first.digest].queued = false
+		a.retry = time.Time{}
 		g.retry = now.Add(retryPace)
 		return first.digest, 0, true
 	}
@@ -101,13 +103,16 @@ func (g *gap) came(d digests.Digest) {
 		return
 	}
 	for _, r := range g.retries {
-		g.fresh = append(g.fresh, r.digest)
+		if a := g.of[r.digest]; a != nil && a.retry.Equal(r.at) {
+			a.fresh, a.retry = true, time.Time{}
+			g.fresh = append(g.fresh, r.digest)
+		}
 	}
 	g.retries = nil
 }
 
 func (g *gap) queue(d digests.Digest, a *absence, at time.Time) {
-	a.queued = true
+	a.retry = at
 	heap.Push(&g.retries, retry{d, at})
 }
 

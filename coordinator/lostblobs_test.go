@@ -1,0 +1,245 @@
+package coordinator_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// untilReady waits until a coordinator is ready.
+func (c *cluster) untilReady(id string) {
+	c.t.Helper()
+	testkit.Until(c.t, id+" to be ready", func() bool { status, _ := c.get(id, "/readyz"); return status == http.StatusOK })
+}
+
+// lacks lists the shards of a dataset that a coordinator's folder has not.
+func (c *cluster) lacks(id string, m *dataset.Manifest) (list []string) {
+	for _, s := range m.Shards {
+		if _, err := os.Stat(filepath.Join(c.dir, id, "blobs", s.Digest)); err != nil {
+			list = append(list, s.Digest)
+		}
+	}
+	return list
+}
+
+// says returns what a coordinator says of itself.
+func (c *cluster) says(id string) (s protocol.Self) {
+	c.t.Helper()
+	_, text := c.get(id, "/v1/self")
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		c.t.Fatalf("%s: %v: %s", id, err, text)
+	}
+	return s
+}
+
+// The folders of all coordinators are replaced in turn, each once the one before is ready: each is ready only when it has
+// all blobs, and nothing is lost.
+func TestReplacedFoldersLoseNothing(t *testing.T) {
+	for name, part := range map[string]string{"everything": "", "only blobs": "blobs"} {
+		t.Run(name, func(t *testing.T) {
+			ctx := deadline(t)
+			c := start(t, 3, 1)
+			sets := make(map[string]*protocol.Dataset)
+			for i := range 4 {
+				d, err := c.client.Import(ctx, fmt.Sprint("set", i), dataset.Artificial(20_000, uint64(i+1)), dataset.ImportOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sets[d.Name] = d
+			}
+			s := testSpec(map[string]string{"steps": "20", "trees": "2"})
+			s.Dataset = "set0"
+			model := c.train(ctx, s, nil).Models[0]
+			for _, p := range c.peers {
+				c.untilReady(p.ID)
+			}
+			for _, p := range c.peers {
+				c.stop(p.ID)
+				if err := os.RemoveAll(filepath.Join(c.dir, p.ID, part)); err != nil {
+					t.Fatal(err)
+				}
+				c.startCoordinator(p.ID)
+				c.untilReady(p.ID)
+				for _, d := range sets {
+					if l := c.lacks(p.ID, d.Manifest); len(l) > 0 {
+						t.Fatalf("%s is ready without %d shards of %s", p.ID, len(l), d.Name)
+					}
+				}
+				if _, err := os.Stat(filepath.Join(c.dir, p.ID, "blobs", model.Blob)); err != nil {
+					t.Fatalf("%s is ready without the model: %v", p.ID, err)
+				}
+			}
+			for name, want := range sets {
+				got, err := c.client.Dataset(ctx, name)
+				if err != nil || got.Digest != want.Digest {
+					t.Fatalf("%s: %+v, %v", name, got, err)
+				}
+				if _, err := c.client.Shards(ctx, got.Manifest); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+// A leader whose folder of blobs is damaged while it runs hands over, says what is wrong, and is whole again once it can
+// write.
+func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 3, 0)
+	d, err := c.client.Import(ctx, "set", dataset.Artificial(600, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range c.peers {
+		c.untilReady(p.ID)
+	}
+	old := c.leader(ctx)
+	folder := filepath.Join(c.dir, old, "blobs")
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(folder, nil, 0o600); err != nil { // nor can it be made again
+		t.Skipf("the folder was made again at once: %v", err)
+	}
+	testkit.Until(t, "another leader", func() bool { l := c.leader(ctx); return l != "" && l != old })
+	testkit.Until(t, "the old one to say why it is not ready", func() bool {
+		status, text := c.get(old, "/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(text, "the folder of blobs cannot be read")
+	})
+	testkit.Until(t, "the leader to tell how it is", func() bool {
+		list, err := c.client.Members(ctx)
+		if err != nil {
+			return false
+		}
+		for _, m := range list.Members {
+			if m.ID == old {
+				return m.Missing == len(d.Manifest.Shards) && m.MissingFor > 0 && strings.Contains(m.Problem, "blobs")
+			}
+		}
+		return false
+	})
+	if c.gauge(old, "coppice_missing_blobs") == 0 {
+		testkit.Until(t, "the gauges", func() bool {
+			return c.gauge(old, "coppice_missing_blobs") > 0 && c.gauge(old, "coppice_missing_blobs_seconds") > 0
+		})
+	}
+	testkit.Until(t, "a transfer to it to be refused", func() bool {
+		err := c.client.TransferLeadership(ctx, old)
+		return err != nil && strings.Contains(err.Error(), "lacks")
+	})
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	c.untilReady(old)
+	if l := c.lacks(old, d.Manifest); len(l) > 0 {
+		t.Errorf("it is ready without %d blobs", len(l))
+	}
+	testkit.Until(t, "the gauges to fall", func() bool {
+		return c.gauge(old, "coppice_missing_blobs") == 0 && c.gauge(old, "coppice_missing_blobs_seconds") == 0
+	})
+}
+
+// A job whose blobs no coordinator has says so, and which these are; nobody is ready, and the leadership stays where it is.
+// Importing the same file again makes the dataset whole, and the job goes on by itself.
+func TestAJobWhoseBlobsAreLost(t *testing.T) {
+	ctx := deadline(t)
+	s := testSpec(map[string]string{"steps": "50", "trees": "2"})
+	want := localDigest(t, s)
+	c := start(t, 3, 0)
+	d, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stopAll()
+	for _, p := range c.peers {
+		if err := os.RemoveAll(filepath.Join(c.dir, p.ID, "blobs")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.startAll(1)
+	job, err := c.client.Submit(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Until(t, "the job to say which blobs it waits for", func() bool {
+		j, err := c.client.Job(ctx, job.Name)
+		return err == nil && j.State == protocol.Running && j.WaitingFor == protocol.WaitBlobs && strings.Contains(j.Waiting, d.Manifest.Shards[0].Digest[:12])
+	})
+	leader := c.leader(ctx)
+	testkit.Until(t, "the metric", func() bool { return c.gauge(leader, `coppice_jobs_waiting{reason="blobs"}`) == 1 })
+	for _, p := range c.peers {
+		testkit.Until(t, p.ID+" to say what is lost", func() bool {
+			status, text := c.get(p.ID, "/readyz")
+			return status == http.StatusServiceUnavailable && strings.Contains(text, "no coordinator has what is missing: dataset art (")
+		})
+		if said := c.says(p.ID); said.Missing != len(d.Manifest.Shards) || said.Lost != said.Missing || said.MissingFor <= 0 {
+			t.Errorf("%s: %d missing, %d lost, for %v s", p.ID, said.Missing, said.Lost, said.MissingFor)
+		}
+		if status, text := c.get(p.ID, "/readyz?blobs=any"); status != http.StatusOK {
+			t.Errorf("%s, whichever blobs it lacks: %d %s", p.ID, status, text)
+		}
+	}
+	epoch, end := c.epoch(ctx), time.Now().Add(2*time.Second) // more than two transfers would take
+	testkit.Until(t, "time for transfers", func() bool { return time.Now().After(end) })
+	if got := c.epoch(ctx); got != epoch {
+		t.Errorf("the leadership moved from epoch %d to %d though nobody has all blobs", epoch, got)
+	}
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	done, err := c.client.Watch(ctx, job.Name, func(*protocol.JobInfo) {})
+	if err != nil || done.State != protocol.Done || done.Models[0].Digest != want {
+		t.Fatalf("%v, %+v, want %s", err, done, want)
+	}
+	for _, p := range c.peers {
+		c.untilReady(p.ID)
+		if l := c.lacks(p.ID, d.Manifest); len(l) > 0 {
+			t.Errorf("%s is ready without %d blobs", p.ID, len(l))
+		}
+	}
+}
+
+// A leader whose disk is full hands over also where no coordinator has all blobs: what each lacks is no reason to stay.
+func TestLostBlobsStopNoOtherHandOver(t *testing.T) {
+	ctx := deadline(t)
+	c := prepare(t, 3)
+	small := c.smallDisk()
+	c.startAll(0)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.stopAll()
+	for _, p := range c.peers {
+		if err := os.RemoveAll(filepath.Join(c.dir, p.ID, "blobs")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.startAll(0)
+	testkit.Until(t, "a to lead", func() bool { return c.transfersTo(ctx, "a") })
+	testkit.Until(t, "all to know what is lost", func() bool {
+		for _, p := range c.peers {
+			if s := c.says(p.ID); s.Lost == 0 || s.Lost != s.Missing {
+				return false
+			}
+		}
+		return true
+	})
+	fill(t, filepath.Join(small, "hog"))
+	testkit.Until(t, "another leader", func() bool { l := c.leader(ctx); return l != "" && l != "a" })
+}
+
+// transfersTo reports whether a coordinator leads, and else has it lead.
+func (c *cluster) transfersTo(ctx context.Context, id string) bool {
+	return c.leader(ctx) == id || c.client.TransferLeadership(ctx, id) == nil
+}
