@@ -278,7 +278,7 @@ func (n *node) run(ctx context.Context) error {
 	defer cancel()
 	var tasks sync.WaitGroup
 	tasks.Go(func() { n.copies.Run(ctx) })
-	tasks.Go(func() { n.copies.becomeWhole(ctx) })
+	tasks.Go(func() { n.copies.becomeWhole(ctx, n.copies.leaderApplied) })
 	tasks.Go(func() { n.keepHouse(ctx) })
 	tasks.Go(func() { n.observe(ctx) })
 	tasks.Go(func() { n.keepSightings(ctx) })

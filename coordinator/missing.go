@@ -45,26 +45,25 @@ func (n *node) newCopies() *copies {
 	return c
 }
 
-// becomeWhole waits until this coordinator has all blobs of a state as recent as the leader's, or ctx is done.
-func (c *copies) becomeWhole(ctx context.Context) {
+// becomeWhole waits until this coordinator has all blobs of a state as recent as the leader's, or ctx is done. applied
+// returns up to where the leader has applied the log, if it can be asked.
+func (c *copies) becomeWhole(ctx context.Context, applied func(context.Context) (index uint64, ok bool)) {
 	target, known := uint64(0), false
 	for ctx.Err() == nil {
 		if !known {
-			target, known = c.applied(ctx)
+			target, known = applied(ctx)
 		}
-		if known && c.node.store.State().Index() >= target {
-			if s := c.Look(); s.Count == 0 && s.Folder == nil {
-				c.whole.Store(true)
-				c.node.cfg.Log.Info("this coordinator has all blobs", "applied", s.Index)
-				return
-			}
+		if s := c.Look(); known && s.Index >= target && s.Count == 0 && s.Folder == nil {
+			c.whole.Store(true)
+			c.node.cfg.Log.Info("this coordinator has all blobs", "applied", s.Index)
+			return
 		}
 		pause(ctx, wholeEvery)
 	}
 }
 
-// applied returns up to where the leader has applied the log, if it can be asked.
-func (c *copies) applied(ctx context.Context) (index uint64, ok bool) {
+// leaderApplied returns up to where the leader has applied the log, if it can be asked.
+func (c *copies) leaderApplied(ctx context.Context) (index uint64, ok bool) {
 	n := c.node
 	leader, _ := n.store.Leader()
 	switch {

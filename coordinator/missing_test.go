@@ -1,15 +1,20 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -61,5 +66,82 @@ func TestOwners(t *testing.T) {
 	}
 	if strings.Contains(got, "whole") {
 		t.Errorf("%q names a dataset that is whole", got)
+	}
+}
+
+// grown is a state that refers to one blob.
+type grown struct {
+	index uint64
+	refs  digests.Set
+}
+
+func (g *grown) Index() uint64           { return g.index }
+func (g *grown) References() digests.Set { return g.refs }
+
+// A coordinator that has just begun is not ready before its state is as recent as the leader's and it has all blobs, however
+// short they have been missing. Then a blob may be on its way.
+func TestACoordinatorIsNotReadyBeforeItIsWhole(t *testing.T) {
+	folder, err := blobs.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := []byte("a blob")
+	var now atomic.Pointer[grown]
+	now.Store(&grown{index: 1})
+	c := &copies{node: &node{cfg: Config{Log: slog.New(slog.DiscardHandler)}}}
+	c.Fetcher = replica.NewFetcher(&replica.Blobs{Folder: folder}, func() replica.Referrer { return now.Load() }, nil)
+	var target atomic.Uint64 // 0: no leader can be asked
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var asked, told atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.becomeWhole(ctx, func(context.Context) (uint64, bool) {
+			asked.Add(1)
+			index := target.Load()
+			if index > 0 {
+				told.Add(1)
+			}
+			return index, index > 0
+		})
+	}()
+	testkit.Until(t, "two questions to the leader", func() bool {
+		if c.notReady() == nil {
+			t.Fatal("ready though no leader could be asked")
+		}
+		return asked.Load() >= 2
+	})
+	target.Store(2)
+	testkit.Until(t, "the leader's answer", func() bool { return told.Load() == 1 })
+	if c.notReady() == nil {
+		t.Fatal("ready with a state that is older than the leader's")
+	}
+	refs := make(digests.Set)
+	refs.Add(blobs.Sum(content))
+	now.Store(&grown{index: 2, refs: refs})
+	testkit.Until(t, "the blob to be missed", func() bool {
+		err := c.notReady()
+		if err == nil {
+			t.Fatal("ready without a blob")
+		}
+		return strings.Contains(err.Error(), "1 blob is missing, for 0 s")
+	})
+	if _, err := folder.Put(content); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if err := c.notReady(); err != nil {
+		t.Error(err)
+	}
+	refs = make(digests.Set)
+	refs.Add(blobs.Sum([]byte("another")))
+	now.Store(&grown{index: 3, refs: refs})
+	if s := c.Look(); s.Count != 1 || s.Oldest < missingGrace && c.notReady() != nil {
+		t.Errorf("%+v: not ready for a blob on its way: %v", s, c.notReady())
+	}
+	testkit.Until(t, "the blob to count as missing", func() bool { return c.notReady() != nil })
+	if s := c.Shortage(); s.Oldest < missingGrace {
+		t.Errorf("not ready after %v", s.Oldest)
 	}
 }

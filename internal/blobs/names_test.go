@@ -212,3 +212,57 @@ func TestLackingWhileBlobsComeAndGo(t *testing.T) {
 		t.Errorf("%v are lacking, want %v", got, want)
 	}
 }
+
+// What changed while the folder was listed overrides the list.
+func TestLackingAfterChangesDuringTheList(t *testing.T) {
+	f, err := Open(t.TempDir(), NoSync())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(i int) {
+		if _, err := f.Put(make([]byte, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(0)
+	if !f.names.begin(time.Now(), time.Now()) {
+		t.Fatal("the folder is not listed")
+	}
+	list := make(digests.Set)
+	list.Add(Sum(nil))
+	put(1)
+	if err := f.Delete(Sum(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.names.ended(list, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := lacking(t, f, 3); !slices.Equal(got, []int{0, 2}) {
+		t.Errorf("%v are lacking, want 0 and 2", got)
+	}
+}
+
+// BenchmarkLacking asks for 20,000 blobs of a folder that has them and does not change.
+func BenchmarkLacking(b *testing.B) {
+	f, err := Open(b.TempDir(), NoSync())
+	if err != nil {
+		b.Fatal(err)
+	}
+	wanted := make(digests.Set)
+	for i := range 20_000 {
+		digest, err := f.Put([]byte{byte(i), byte(i >> 8)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		wanted.Add(digest)
+	}
+	old := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(f.Dir(), old, old); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if missing, err := f.Lacking(wanted); len(missing) > 0 || err != nil {
+			b.Fatal(missing, err)
+		}
+	}
+}
