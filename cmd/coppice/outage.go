@@ -30,8 +30,11 @@ type outSaid struct {
 	Leader   string `json:"leader"`         // that it hears
 	Contact  int64  `json:"last_contact_ms"`
 	Missing  int    `json:"missing_blobs,omitempty"`
-	Version  string `json:"version,omitempty"`
-	Problem  string `json:"problem,omitempty"`
+	Lost     int    `json:"lost_blobs,omitempty"`
+	// MissingFor is for how many seconds the first of the missing blobs has been missing.
+	MissingFor float64 `json:"missing_blobs_seconds,omitempty"`
+	Version    string  `json:"version,omitempty"`
+	Problem    string  `json:"problem,omitempty"`
 }
 
 // judge puts the answers of coordinators together. It is a pure function.
@@ -99,6 +102,7 @@ func saidBy(r *client.Report, voters []protocol.MemberEntry) outSaid {
 	}
 	s.Answered, s.Term, s.Applied, s.Last = true, r.Self.Term, r.Self.Applied, r.Self.Last
 	s.Leader, s.Contact, s.Missing = r.Self.Leader, r.Self.Contact, r.Self.Missing
+	s.Lost, s.MissingFor = r.Self.Lost, r.Self.MissingFor
 	s.Version, s.Problem = r.Self.Version, r.Self.Problem
 	switch {
 	case r.Self.Phase != phaseMember:

@@ -22,6 +22,8 @@ type Fetcher struct {
 	looking sync.Mutex // one look at a time
 	refs    digests.Set
 	refsOf  uint64 // index of the state that refs are of
+	losses  uint64 // Losses of the folder before the last look
+	whole   bool   // true if nothing was missing then
 
 	mu     sync.Mutex
 	gap    gap
@@ -88,10 +90,16 @@ func (f *Fetcher) Run(ctx context.Context) {
 func (f *Fetcher) Look() Shortage {
 	f.looking.Lock()
 	defer f.looking.Unlock()
-	if s := f.state(); f.refs == nil || s.Index() != f.refsOf {
+	s, losses := f.state(), f.blobs.Folder.Losses()
+	same := f.refs != nil && s.Index() == f.refsOf
+	if same && f.whole && losses == f.losses {
+		return f.Shortage()
+	}
+	if !same {
 		f.refs, f.refsOf = s.References(), s.Index()
 	}
 	missing, err := f.blobs.Folder.Lacking(f.refs)
+	f.losses, f.whole = losses, len(missing) == 0 && err == nil
 	now := time.Now()
 	f.mu.Lock()
 	f.gap.update(missing, now)

@@ -14,91 +14,102 @@ func numbered(i int) (d digests.Digest) {
 	return d
 }
 
+const modelBlobs = 6
+
+// gapModel is a gap and what it should do.
+type gapModel struct {
+	g        gap
+	now      time.Time
+	missing  map[int]bool
+	fails    map[int]int
+	failed   map[int]time.Time
+	fetching map[digests.Digest]int
+	back     bool // one came at another try: pauses are over
+}
+
+// look has a blob come by itself, or be missing.
+func (m *gapModel) look(t *rapid.T) {
+	i := rapid.IntRange(0, modelBlobs-1).Draw(t, "blob")
+	if _, busy := m.fetching[numbered(i)]; !busy {
+		if m.missing[i] = !m.missing[i]; !m.missing[i] {
+			delete(m.missing, i)
+		}
+		delete(m.fails, i)
+		delete(m.failed, i)
+	}
+	var all []digests.Digest
+	for i := range modelBlobs {
+		if m.missing[i] {
+			all = append(all, numbered(i))
+		}
+	}
+	m.g.update(all, m.now)
+}
+
+// fetch begins a fetch.
+func (m *gapModel) fetch(t *rapid.T) {
+	d, wait, ok := m.g.next(m.now)
+	if !ok {
+		untried := 0
+		for i := range m.missing {
+			if _, busy := m.fetching[numbered(i)]; !busy && m.fails[i] == 0 {
+				untried++
+			}
+		}
+		if untried > 0 || wait < 0 || wait > lastRetry || wait == 0 && len(m.missing) > len(m.fetching) {
+			t.Fatalf("nothing to fetch for %v, %d untried, %d missing, %d being fetched", wait, untried, len(m.missing), len(m.fetching))
+		}
+		return
+	}
+	i := int(d[0])
+	if _, busy := m.fetching[d]; busy || !m.missing[i] {
+		t.Fatalf("%d is fetched; missing: %v, being fetched: %v", i, m.missing[i], busy)
+	}
+	if n := m.fails[i]; n > 0 && !m.back && m.now.Sub(m.failed[i]) < min(lastRetry, firstRetry<<(n-1)) {
+		t.Fatalf("%d is tried again %v after try %d", i, m.now.Sub(m.failed[i]), n)
+	}
+	m.fetching[d] = i
+}
+
+// end ends a fetch.
+func (m *gapModel) end(t *rapid.T) {
+	for d, i := range m.fetching {
+		delete(m.fetching, d)
+		if rapid.Bool().Draw(t, "it comes") {
+			m.back = m.back || m.fails[i] > 0
+			m.g.came(d)
+			delete(m.missing, i)
+			delete(m.fails, i)
+			delete(m.failed, i)
+			return
+		}
+		lost := rapid.Bool().Draw(t, "lost")
+		m.g.failed(d, lost, m.now)
+		m.fails[i], m.failed[i] = m.fails[i]+1, m.now
+		if m.g.of[d].lost != lost {
+			t.Fatal("that it is lost is forgotten")
+		}
+		return
+	}
+}
+
 // Each missing blob is tried at once and again with pauses, is tried once at a time, and is forgotten when it is here. One
 // that comes at another try has all others tried at once.
 func TestGap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		const blobs = 6
-		var g gap
-		now := time.Unix(1e9, 0)
-		missing := make(map[int]bool)
-		fails := make(map[int]int)
-		failed := make(map[int]time.Time)
-		fetching := make(map[digests.Digest]int)
-		back := false // one came at another try: pauses are over
-		list := func() (all []digests.Digest) {
-			for i := range blobs {
-				if missing[i] {
-					all = append(all, numbered(i))
-				}
-			}
-			return all
+		m := &gapModel{
+			now: time.Unix(1e9, 0), missing: make(map[int]bool), fails: make(map[int]int), failed: make(map[int]time.Time),
+			fetching: make(map[digests.Digest]int),
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
-				if len(g.of) != len(missing) {
-					t.Fatalf("%d are missing, want %d", len(g.of), len(missing))
+				if len(m.g.of) != len(m.missing) {
+					t.Fatalf("%d are missing, want %d", len(m.g.of), len(m.missing))
 				}
 			},
-			"look": func(t *rapid.T) {
-				i := rapid.IntRange(0, blobs-1).Draw(t, "blob")
-				if _, busy := fetching[numbered(i)]; !busy {
-					if missing[i] = !missing[i]; !missing[i] {
-						delete(missing, i)
-					}
-					delete(fails, i)
-					delete(failed, i)
-				}
-				g.update(list(), now)
-			},
+			"look": m.look, "fetch": m.fetch, "end": m.end,
 			"time passes": func(t *rapid.T) {
-				now = now.Add(time.Duration(rapid.Int64Range(1, int64(lastRetry)).Draw(t, "for")))
-			},
-			"fetch": func(t *rapid.T) {
-				d, wait, ok := g.next(now)
-				if !ok {
-					untried := 0
-					for i := range missing {
-						if _, busy := fetching[numbered(i)]; !busy && fails[i] == 0 {
-							untried++
-						}
-					}
-					if untried > 0 || wait < 0 || wait > lastRetry || wait == 0 && len(missing) > len(fetching) {
-						t.Fatalf("nothing to fetch for %v, %d untried, %d missing, %d being fetched", wait, untried, len(missing), len(fetching))
-					}
-					return
-				}
-				i := int(d[0])
-				if _, busy := fetching[d]; busy || !missing[i] {
-					t.Fatalf("%d is fetched; missing: %v, being fetched: %v", i, missing[i], busy)
-				}
-				if n := fails[i]; n > 0 && !back && now.Sub(failed[i]) < min(lastRetry, firstRetry<<(n-1)) {
-					t.Fatalf("%d is tried again %v after try %d", i, now.Sub(failed[i]), n)
-				}
-				fetching[d] = i
-			},
-			"fail": func(t *rapid.T) {
-				for d, i := range fetching {
-					lost := rapid.Bool().Draw(t, "lost")
-					g.failed(d, lost, now)
-					delete(fetching, d)
-					fails[i], failed[i] = fails[i]+1, now
-					if g.of[d].lost != lost {
-						t.Fatal("that it is lost is forgotten")
-					}
-					return
-				}
-			},
-			"come": func(t *rapid.T) {
-				for d, i := range fetching {
-					back = back || fails[i] > 0
-					g.came(d)
-					delete(fetching, d)
-					delete(missing, i)
-					delete(fails, i)
-					delete(failed, i)
-					return
-				}
+				m.now = m.now.Add(time.Duration(rapid.Int64Range(1, int64(lastRetry)).Draw(t, "for")))
 			},
 		})
 	})

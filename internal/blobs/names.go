@@ -23,6 +23,7 @@ type names struct {
 	stamp  time.Time               // modification time of the folder, before the list
 	listed time.Time               // when the last list began
 	took   time.Duration
+	losses uint64 // how often blobs may have been lost: a file was removed, or the folder listed
 }
 
 const (
@@ -47,6 +48,16 @@ func (f *Folder) Lacking(wanted digests.Set) (lacking []digests.Digest, err erro
 		}
 	}
 	return lacking, err
+}
+
+// Losses returns a number that is another one once the folder may have lost blobs: what Lacking does not return for the
+// same number it does not return later.
+func (f *Folder) Losses() uint64 {
+	n := &f.names
+	n.list(f, time.Now()) // an error is a loss
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.losses
 }
 
 // list lists the folder if that is due.
@@ -85,6 +96,7 @@ func (n *names) ended(have digests.Set, err error) error {
 	defer n.mu.Unlock()
 	during := n.during
 	n.have, n.during = nil, nil
+	n.losses++
 	if err != nil {
 		return err
 	}
@@ -109,6 +121,9 @@ func (n *names) changed(path string) {
 	here := err == nil && info.Mode().IsRegular() // another error than that there is none: it counts as missing
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if !here {
+		n.losses++
+	}
 	switch {
 	case n.have == nil:
 	case here:

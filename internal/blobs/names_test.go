@@ -53,9 +53,12 @@ func TestLacking(t *testing.T) {
 			digest = Sum(make([]byte, i))
 			return i, digest, filepath.Join(dir, digest)
 		}
+		losses, lacked := uint64(0), []int(nil)
 		listAgain := func() { f.names.listed = time.Now().Add(-time.Hour) }
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
+				was := losses
+				losses = f.Losses()
 				var want []int
 				for i := range contents {
 					if !f.Has(Sum(make([]byte, i))) {
@@ -65,6 +68,12 @@ func TestLacking(t *testing.T) {
 				if got := lacking(t, f, contents); !slices.Equal(got, want) {
 					t.Fatalf("%v are lacking, want %v", got, want)
 				}
+				for _, i := range want {
+					if was == losses && !slices.Contains(lacked, i) {
+						t.Fatalf("%d was lost and the number of losses stays %d", i, losses)
+					}
+				}
+				lacked = want
 			},
 			"put": func(t *rapid.T) {
 				i, _, _ := draw(t)
