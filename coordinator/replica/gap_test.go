@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,7 +75,8 @@ func (m *gapModel) fetch(t *rapid.T) {
 
 // end ends a fetch.
 func (m *gapModel) end(t *rapid.T) {
-	for d, i := range m.fetching {
+	for _, i := range slices.Sorted(maps.Values(m.fetching)) {
+		d := numbered(i)
 		delete(m.fetching, d)
 		if rapid.Bool().Draw(t, "it comes") {
 			m.back = m.back || m.fails[i] > 0
