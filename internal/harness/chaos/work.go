@@ -81,8 +81,11 @@ func newWorkload(ctx context.Context, c *Config) (*workload, error) {
 	z := fullSizes
 	if c.Small {
 		z = smallSizes
-		if c.Algorithm == structRF { // no other job is hit: forests must last for some commits
+		switch c.Algorithm { // no other job is hit: those of one kind must last for some commits
+		case structRF:
 			z.treeRows, z.trees = fullSizes.treeRows, fullSizes.trees
+		case ldlf:
+			z.steps = fullSizes.steps
 		}
 	}
 	z = z.slowed(slowdown)
