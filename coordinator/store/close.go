@@ -59,8 +59,11 @@ func (s *Store) abdicate() {
 	}
 }
 
-// drain waits for the calls of Raft to be answered.
+// drain waits for the calls of Raft to be answered, if it answers.
 func (s *Store) drain() {
+	if s.dead.Load() {
+		return
+	}
 	done := make(chan struct{})
 	go func() { s.calls.Wait(); close(done) }()
 	select {

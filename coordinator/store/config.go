@@ -87,7 +87,7 @@ type Config struct {
 	timeouts protocol.Timeouts
 	pause    time.Duration // between the last snapshot and one that only makes the log shorter; default a minute
 	// fault, where set, may fail or hold up what touches the disk or the network:
-	// "append", "delete", "vote", "room", "timeout-now", "install"; and, in this order, the
+	// "append", "delete", "read", "vote", "room", "timeout-now", "install"; and, in this order, the
 	// steps of a first start: "identity", "identity-copy", "votes", "settle", "settle-copy",
 	// "vote", "append". For tests.
 	fault func(op string) error

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
+	segments "github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/coppice-ldl/coppice/internal/inplace"
 )
 
 // diskLog is Raft's log: raft-wal with what it leaves to others. Each entry has a
@@ -23,8 +28,11 @@ import (
 type diskLog struct {
 	*wal.WAL
 	acked  *ackedFile
-	short  int64       // bytes of the last entries, which stay behind a snapshot
-	failed func(error) // is told of the first write that fails
+	short  int64 // bytes of the last entries, which stay behind a snapshot
+	files  *segmentFiles
+	meta   string          // path of META
+	place  *inplace.Places // the log's folder
+	failed func(error)     // is told of the first write that fails
 	broken atomic.Pointer[error]
 	fault  func(op string) error // of tests
 }
@@ -38,23 +46,28 @@ func openDiskLog(f *Folder, c *Config, log hclog.Logger, failed func(error)) (d 
 	if err != nil {
 		return nil, err
 	}
-	w, err := openWAL(f, c.SegmentBytes, log)
+	place, err := inplace.Hold(f.log())
 	if err != nil {
-		return nil, errors.Join(err, acked.close())
+		return nil, errors.Join(fmt.Errorf("store: the log: %w", err), acked.close())
 	}
-	return &diskLog{WAL: w, acked: acked, short: c.shortLog(), failed: failed, fault: c.fault}, nil
+	files := new(segmentFiles)
+	w, err := openWAL(f, c.SegmentBytes, files, log)
+	if err != nil {
+		return nil, errors.Join(err, acked.close(), place.Close())
+	}
+	return &diskLog{WAL: w, acked: acked, files: files, meta: f.meta(), place: place, short: c.shortLog(), failed: failed, fault: c.fault}, nil
 }
 
 // openWAL opens raft-wal; whatever it says of its files, short of a full disk, and
 // even where it panics, is corruption.
-func openWAL(f *Folder, segment int, log hclog.Logger) (w *wal.WAL, err error) {
+func openWAL(f *Folder, segment int, files types.VFS, log hclog.Logger) (w *wal.WAL, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			w, err = nil, corrupted(f.log(), fmt.Errorf("%v", r))
 		}
 	}()
-	w, err = wal.Open(f.log(), wal.WithSegmentSize(segment), wal.WithLogger(log), wal.WithMetaStore(&meta{f.meta()}))
+	w, err = wal.Open(f.log(), wal.WithSegmentSize(segment), wal.WithLogger(log), wal.WithMetaStore(&meta{f.meta()}), wal.WithSegmentFiler(segments.NewFiler(f.log(), files)))
 	switch {
 	case err == nil, errors.Is(err, ErrCorrupt):
 		return w, err
@@ -65,7 +78,15 @@ func openWAL(f *Folder, segment int, log hclog.Logger) (w *wal.WAL, err error) {
 }
 
 // Close implements io.Closer.
-func (l *diskLog) Close() error { return errors.Join(l.WAL.Close(), l.acked.close()) }
+func (l *diskLog) Close() error {
+	return errors.Join(l.WAL.Close(), l.acked.close(), l.place.Close())
+}
+
+// inPlace returns nil if the log's folder, the list of its segments and the segment that is
+// written are still there.
+func (l *diskLog) inPlace() error {
+	return cmp.Or(l.place.Check(), inplace.Check(l.meta, nil), l.files.check())
+}
 
 // StoreLog implements raft.LogStore.
 func (l *diskLog) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
@@ -144,7 +165,11 @@ func (l *diskLog) write(op string, f func() error) error {
 	if err == nil || errors.Is(err, wal.ErrClosed) {
 		return err
 	}
-	err = fmt.Errorf("store: the log cannot be written: %w", err)
+	return l.fail(fmt.Errorf("store: the log cannot be written: %w", err))
+}
+
+// fail has the log take no more, and returns why.
+func (l *diskLog) fail(err error) error {
 	if l.broken.CompareAndSwap(nil, &err) {
 		l.failed(err)
 	}
@@ -154,6 +179,11 @@ func (l *diskLog) write(op string, f func() error) error {
 // GetLog implements raft.LogStore: an entry that has not its checksum is an error
 // that wraps ErrCorrupt.
 func (l *diskLog) GetLog(index uint64, e *raft.Log) error {
+	if l.fault != nil {
+		if err := l.fault("read"); err != nil {
+			return err
+		}
+	}
 	if err := l.WAL.GetLog(index, e); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (s *Store) startNode(log hclog.Logger) (err error) {
 	}))
 	n.gate.fault, n.gate.dials = s.config.fault, n.session.dials.Load
 	s.fsm.begin()
-	r, err := raft.NewRaft(s.config.raft(s.self, s.notify, log), s.fsm, n.log, s.folder.stable, whole, n.gate)
+	r, err := newRaft(s.config.raft(s.self, s.notify, log), s.fsm, n.log, raftStable{s.folder.stable, s.fatal}, whole, n.gate)
 	if err != nil {
 		return fmt.Errorf("store: folder %s: %w", s.folder.path, err)
 	}

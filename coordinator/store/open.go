@@ -27,6 +27,7 @@ func Open(config Config, folder *Folder) (*Store, error) {
 	}
 	s.work.Go(s.relay)
 	s.work.Go(s.maintain)
+	s.work.Go((&folderWatch{store: s}).run)
 	return s, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/coppice-ldl/coppice/internal/inplace"
 )
 
 // stable keeps Raft's term and vote in the file VOTE: two copies of one record,
@@ -144,11 +146,12 @@ func (s *stable) decode(b []byte) (v vote, seq uint64, ok bool) {
 	return v, binary.LittleEndian.Uint64(b[8:]), string(b[stableHead:stableHead+id]) == s.id
 }
 
-// write brings the record to both places, one after the other.
+// write brings the record to both places, one after the other. A file that is not at its
+// path any longer is an error that wraps inplace.ErrGone.
 func (s *stable) write() error {
 	if s.fault != nil {
 		if err := s.fault("vote"); err != nil {
-			return err
+			return fmt.Errorf("store: %s: %w", s.path, err)
 		}
 	}
 	b := s.encode()
@@ -162,6 +165,13 @@ func (s *stable) write() error {
 		if err := s.file.Sync(); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
+	}
+	info, err := s.file.Stat()
+	if err == nil {
+		err = inplace.Check(s.path, info)
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type Store struct {
 	unsaved    atomic.Pointer[error]     // why the last snapshot failed
 	handing    atomic.Pointer[time.Time] // by the monotonic clock: see noteHandover; nil: not noted
 	pending    pending
+	dead       atomic.Bool // Raft answers nothing any more
 
 	notify     chan bool // from Raft
 	leadership chan bool // to the one reader of Leadership
@@ -81,12 +83,14 @@ func (s *Store) Wait(ctx context.Context, index uint64) (*state.State, error) {
 // Addr returns the address that peers reach this node at.
 func (s *Store) Addr() string { return parseServer("", raft.ServerAddress(s.stream.advert)).RaftAddr }
 
-// Down is closed when the node has stopped: by Close, or because the log has an
-// entry that this version does not know. Err says which.
+// Down is closed when the node has stopped: by Close, because the log has an entry that
+// this version does not know, or because its files can no longer be relied on. Err says
+// which.
 func (s *Store) Down() <-chan struct{} { return s.down }
 
-// Err returns why the node has stopped: ErrClosed, or an error that wraps
-// state.ErrUnknownEntry; nil while it runs.
+// Err returns why the node has stopped: ErrClosed, an error that wraps
+// state.ErrUnknownEntry, one that wraps inplace.ErrGone if its files are not where they
+// were, or one of the disk if its term or its vote cannot be written; nil while it runs.
 func (s *Store) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +107,15 @@ func (s *Store) stop(why error) {
 	s.err = why
 	close(s.down)
 	if !errors.Is(why, ErrClosed) {
-		s.config.Logger.Error("the coordinator's log cannot be followed", "error", why)
+		s.config.Logger.Error("this coordinator stops", "error", why)
 	}
+}
+
+// fatal stops the node because its term or its vote is not on the disk. Raft answers
+// nothing from then on.
+func (s *Store) fatal(why error) {
+	s.dead.Store(true)
+	s.stop(why)
 }
 
 // begin registers a call of Raft that Close has to wait for.
@@ -118,12 +129,12 @@ func (s *Store) begin() error {
 	return nil
 }
 
-// reason is called with mu held.
+// reason is called with mu held. It wraps ErrClosed.
 func (s *Store) reason() error {
-	if s.err != nil {
-		return s.err
+	if s.err == nil || errors.Is(s.err, ErrClosed) {
+		return ErrClosed
 	}
-	return ErrClosed
+	return fmt.Errorf("%w: %w", ErrClosed, s.err)
 }
 
 // await runs a call of Raft that may take long, for no longer than ctx. The call

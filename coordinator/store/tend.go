@@ -10,6 +10,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
+
+	"github.com/coppice-ldl/coppice/internal/inplace"
 )
 
 // passes reports whether an error of the disk goes away when somebody makes room.
@@ -34,13 +36,18 @@ func withheld(err error) bool {
 }
 
 // writeFailed is told by the log that a write of it has failed. The node follows
-// and votes on, but stands for no election until the log is open again.
+// and votes on, but stands for no election until the log is open again. It stops if the
+// log's files are not where they were.
 func (s *Store) writeFailed(err error) {
 	if n := s.life.Load(); n != nil {
 		n.gate.notWritable.Store(true)
 	}
 	s.trouble.Store(&err)
-	s.config.Logger.Error("the log cannot be written; it is opened again once that is possible", "error", err)
+	if errors.Is(err, inplace.ErrGone) {
+		s.stop(err)
+		return
+	}
+	s.config.Logger.Error("the log failed; it is opened again once that is possible", "error", err)
 }
 
 // Trouble returns why this node cannot lead just now: its disk is full, or its log cannot be
