@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ type node struct {
 	blobs     *replica.Blobs
 	store     *store.Store
 	copies    *copies
+	own       *ownFolder // that the parts are open in
 	http      *http.Server
 
 	roster     *roster
@@ -285,16 +287,21 @@ func (n *node) run(ctx context.Context) error {
 	tasks.Go(func() { n.keepFit(ctx) })
 	tasks.Go(func() { n.keepClients(ctx) })
 	tasks.Go(func() { n.keepBudget(ctx) })
-	var removed error
+	var removed, gone error
 	tasks.Go(func() {
 		if removed = n.keepMembers(ctx); removed != nil {
+			cancel()
+		}
+	})
+	tasks.Go(func() {
+		if gone = n.own.watch(ctx); gone != nil {
 			cancel()
 		}
 	})
 	err := n.followLeadership(ctx)
 	cancel()
 	tasks.Wait()
-	return errors.Join(err, removed)
+	return n.cfg.lostFolder(cmp.Or(err, gone, removed), n.roster.known())
 }
 
 // ready reports why the coordinator cannot serve just now, or nil.

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,7 +232,7 @@ const (
 
 // checkDisk says why the disk takes no more, or nil, and remembers it.
 func (n *node) checkDisk() error {
-	err := n.store.Trouble()
+	err := cmp.Or(n.store.Trouble(), n.own.fault())
 	if free, statErr := blobs.FreeShare(n.cfg.Dir); err == nil && statErr == nil && free < closeShare {
 		err = probe(n.cfg.Dir)
 	}

@@ -134,6 +134,10 @@ func (n *node) openStore(ctx context.Context) error {
 		}
 	})
 	n.comparePeers()
+	if n.own, err = holdFolder(n.cfg.Dir, n.blobs.Folder); err != nil {
+		return err
+	}
+	n.onClose(n.own.close)
 	return nil
 }
 

@@ -66,6 +66,9 @@ func (c *coordinatorCmd) Run(a *app) error {
 	if c.Jobs < 1 {
 		return usagef("--jobs %d: want at least 1", c.Jobs)
 	}
+	if err := checkAddressSpace(); err != nil {
+		return err
+	}
 	v := c.start(a)
 	return v.ended("coordinator", coordinator.Run(v.ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
@@ -153,6 +156,9 @@ func processors() func(n int) {
 func (c *workerCmd) Run(a *app) error {
 	if c.Slots < 0 {
 		return usagef("--slots %d: must not be negative", c.Slots)
+	}
+	if err := checkAddressSpace(); err != nil {
+		return err
 	}
 	v := c.start(a)
 	defer frugal()()

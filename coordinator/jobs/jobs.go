@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"slices"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/inplace"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -226,19 +226,19 @@ func passing(err error) bool {
 		store.ErrNotLeader, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
 		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning,
 		bus.ErrOffline, bus.ErrNoAnswer, bus.ErrNoBlob, // who has the blob is away just now
-		blobs.ErrMissing,               // it waits for a blob that no coordinator has: see Waits
-		fs.ErrNotExist,                 // the folder of this coordinator was removed; another's is there
-		errPartLost,                    // it is computed again
-		pipeline.ErrNumerics,           // a leader of another version can
-		syscall.ENOSPC, syscall.EDQUOT, // somebody will make room
-		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, // this process or its machine has too little just now
-		syscall.EIO, // this disk; another coordinator's may be well
+		blobs.ErrMissing,     // it waits for a blob that no coordinator has: see Waits
+		errPartLost,          // it is computed again
+		pipeline.ErrNumerics, // a leader of another version can
+		inplace.ErrGone,      // this coordinator ends
 	} {
 		if errors.Is(err, target) {
 			return true
 		}
 	}
-	return false
+	// The system says it of this machine: its disk is full or fails, its folder was deleted, it
+	// is short of memory. A job has no files of its own.
+	var system syscall.Errno
+	return errors.As(err, &system)
 }
 
 // pause keeps a job that stopped for a passing reason from being started again at

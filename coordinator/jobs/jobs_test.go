@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/inplace"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -102,6 +103,8 @@ func TestPassing(t *testing.T) {
 		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning, bus.ErrOffline, bus.ErrNoBlob, bus.ErrNoAnswer,
 		pipeline.ErrNumerics, &os.PathError{Op: "write", Path: "blobs", Err: syscall.ENOSPC},
 		&os.PathError{Op: "open", Path: "blobs", Err: syscall.EMFILE}, syscall.ENFILE, syscall.ENOMEM, syscall.EIO,
+		syscall.ENOENT, syscall.ENOTDIR, syscall.ESTALE, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENODEV, syscall.ENXIO, syscall.ETIMEDOUT,
+		inplace.ErrGone,
 	} {
 		if !passing(fmt.Errorf("somewhere: %w", err)) {
 			t.Errorf("%v fails a job", err)

@@ -39,7 +39,7 @@ func (w *folderWatch) run() {
 	defer tick.Stop()
 	for {
 		if err := w.check(); errors.Is(err, inplace.ErrGone) {
-			s.stop(fmt.Errorf("store: %w", err))
+			s.stop(err)
 			return
 		}
 		select {

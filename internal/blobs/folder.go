@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/digests"
@@ -61,6 +62,7 @@ type Folder struct {
 	checking sync.Mutex             // one file at a time is read to verify it
 	usage    usage
 	names    names
+	failed   atomic.Pointer[error] // the last write that failed; nil: none since one went through
 }
 
 // Open opens a folder, making it where it does not exist, and removes what a

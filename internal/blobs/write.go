@@ -36,7 +36,7 @@ type Writer struct {
 func (f *Folder) Writer() (*Writer, error) {
 	file, err := os.CreateTemp(f.dir, tempPrefix+"*")
 	if err != nil {
-		return nil, fmt.Errorf("blobs: %w", err)
+		return nil, fmt.Errorf("blobs: %w", f.note(err))
 	}
 	return &Writer{folder: f, file: file, sum: sha256.New()}, nil
 }
@@ -50,7 +50,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	w.sum.Write(b[:n])
 	w.size += int64(n)
 	if err != nil {
-		err = fmt.Errorf("blobs: %w", err)
+		err = fmt.Errorf("blobs: %w", w.folder.note(err))
 	}
 	return n, err
 }
@@ -74,7 +74,7 @@ func (w *Writer) Commit(want string) (digest string, err error) {
 		return "", fmt.Errorf("%w: %d bytes received for %s have digest %s", ErrCorrupt, w.size, want, digest)
 	}
 	if err := w.store(digest); err != nil {
-		return "", fmt.Errorf("blobs: store %s: %w", digest, err)
+		return "", fmt.Errorf("blobs: store %s: %w", digest, w.folder.note(err))
 	}
 	return digest, nil
 }
