@@ -27,6 +27,8 @@ type Beat struct {
 	Pieces bool `json:"pieces,omitempty"`
 	// Bundles: it takes several messages in one.
 	Bundles bool `json:"bundles,omitempty"`
+	// Problem, where set, is why it takes no units just now: its folder cannot be written.
+	Problem string `json:"problem,omitempty"`
 	// Full beats carry what follows; others leave what was said before in force.
 	Full    bool     `json:"full,omitempty"`
 	Holds   []string `json:"holds,omitempty"`   // digests of verified shards in its cache

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,7 +30,7 @@ func newBench(t testing.TB, src dataset.Source, given param.Values) *bench {
 	d := importData(t, src)
 	dir := t.TempDir()
 	cfg := must[Config](t)(Config{Join: []string{"x:1"}, Dir: dir, Slots: 2}.withDefaults())
-	folder := must[*folder](t)(openFolder(dir))
+	folder := must[*folder](t)(openFolder(dir, slog.New(slog.DiscardHandler)))
 	folder.close()
 	if err := os.Rename(d.dir, filepath.Join(dir, "shards")); err != nil {
 		t.Fatal(err)

@@ -82,6 +82,7 @@ func (p *pulse) send(w *worker, full, leaving bool) {
 	p.beat = protocol.Beat{
 		Worker: w.id, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Slots: w.cfg.Slots, Metrics: w.address, Leaving: leaving, Full: full, Busy: w.inWork(), Pieces: true, Bundles: true,
+		Problem: w.disk.trouble(),
 	}
 	if trip := w.trip.Load(); trip != nil {
 		p.beat.RoundTrip, p.beat.Late = max(1, trip.Mean.Microseconds()), max(1, trip.Late().Microseconds())

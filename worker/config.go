@@ -58,6 +58,8 @@ type Config struct {
 	Spoil func(unit uint32, sum *round.Partial, part []byte)
 	// Ready, where set, is called once the worker takes orders.
 	Ready func(Info)
+
+	last string // the name that the worker had before it made its folder anew
 }
 
 // Net is a network of the caller's making.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,13 @@ const format = "coppice worker 2\n"
 // freshDisk is what a new file system holds.
 const freshDisk = "lost+found"
 
+// The file that is locked, and the folders in the folder.
+const (
+	lockName    = "LOCK"
+	shardsName  = "shards"
+	resultsName = "results"
+)
+
 // tempFile is a small file before it gets its name; a crash may leave it.
 const tempFile = "NEW"
 
@@ -43,18 +51,19 @@ const tempFile = "NEW"
 type folder struct {
 	dir  string
 	lock *os.File
+	log  *slog.Logger
 }
 
 // openFolder opens or makes a worker's folder and locks it.
-func openFolder(dir string) (*folder, error) {
+func openFolder(dir string, log *slog.Logger) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	f := &folder{dir, lock}
+	f := &folder{dir, lock, log}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("%w: %s (%w)", ErrLocked, dir, err)
@@ -71,12 +80,19 @@ func (f *folder) close() { f.lock.Close() }
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// checkFormat reads FORMAT, or writes it where the folder is new.
+// checkFormat reads FORMAT, or writes it where the folder is new. If the folder is a worker's
+// of another version, or its FORMAT is damaged, its cache begins empty.
 func (f *folder) checkFormat() error {
 	b, err := os.ReadFile(f.path("FORMAT"))
 	switch {
 	case err == nil && string(b) == format:
 		return nil
+	case err == nil && nearly(string(b), format):
+		f.log.Error("a file of the folder is damaged or of another version; the cache begins empty", "file", f.path("FORMAT"), "says", string(b))
+		if err := errors.Join(os.RemoveAll(f.path(shardsName)), os.RemoveAll(f.path(resultsName))); err != nil {
+			return fmt.Errorf("worker: %w", err)
+		}
+		return f.write("FORMAT", format)
 	case err == nil:
 		return fmt.Errorf("%w: %s says %q, %q is expected; a worker keeps nothing that is not elsewhere: empty its folder, or name another", ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
 	case !errors.Is(err, fs.ErrNotExist):
@@ -87,11 +103,25 @@ func (f *folder) checkFormat() error {
 		return fmt.Errorf("worker: %w", err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != "LOCK" && name != tempFile && name != freshDisk {
+		if name := e.Name(); name != lockName && name != tempFile && name != freshDisk {
 			return fmt.Errorf("%w: %s has no FORMAT but has %s", ErrFolder, f.dir, e.Name())
 		}
 	}
 	return f.write("FORMAT", format)
+}
+
+// nearly reports whether a text differs from want in one byte at most.
+func nearly(text, want string) bool {
+	if len(text) != len(want) {
+		return false
+	}
+	others := 0
+	for i := range len(want) {
+		if text[i] != want[i] {
+			others++
+		}
+	}
+	return others <= 1
 }
 
 // write writes a small file whole or not at all, also where the power fails soon after.
@@ -116,25 +146,27 @@ func writeSynced(path, text string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// id returns the worker's name: want, or the one in the folder, or a random one
-// that is kept there.
-func (f *folder) id(want string) (string, error) {
+// id returns the worker's name: want, or the one in the folder, or last, which is the one
+// that this process had before, or a random one. The folder keeps it unless it is want.
+func (f *folder) id(want, last string) (string, error) {
 	if want != "" {
 		return want, nil
 	}
 	b, err := os.ReadFile(f.path("ID"))
 	if err == nil {
 		id := strings.TrimSpace(string(b))
-		if protocol.CheckID(id) != nil {
-			return "", fmt.Errorf("%w: %s holds %q", ErrFolder, f.path("ID"), id)
+		if protocol.CheckID(id) == nil {
+			return id, nil
 		}
-		return id, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+		f.log.Error("a file of the folder is damaged; the worker takes another name", "file", f.path("ID"), "says", protocol.Brief(id))
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("worker: %w", err)
 	}
-	var random [5]byte
-	rand.Read(random[:])
-	id := "w" + hex.EncodeToString(random[:])
+	id := last
+	if id == "" {
+		var random [5]byte
+		rand.Read(random[:])
+		id = "w" + hex.EncodeToString(random[:])
+	}
 	return id, f.write("ID", id+"\n")
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,7 @@ func TestFolderOfOthers(t *testing.T) {
 			}
 		}
 		for range 2 { // also once it is its own
-			f, err := openFolder(dir)
+			f, err := openFolder(dir, slog.New(slog.DiscardHandler))
 			if !errors.Is(err, x.want) {
 				t.Errorf("%s: got %v, want %v", name, err, x.want)
 			}

@@ -131,7 +131,7 @@ func FuzzFolder(f *testing.F) {
 			}
 		}
 		allocs.AtMost(t, 16*(len(formatFile)+len(id))+256<<10, "a folder", func() {
-			folder, err := openFolder(dir)
+			folder, err := openFolder(dir, slog.New(slog.DiscardHandler))
 			if err != nil {
 				if !errors.Is(err, ErrFolder) {
 					t.Fatalf("error %v", err)
@@ -139,7 +139,7 @@ func FuzzFolder(f *testing.F) {
 				return
 			}
 			defer folder.close()
-			name, err := folder.id("")
+			name, err := folder.id("", "")
 			if err != nil && !errors.Is(err, ErrFolder) || err == nil && protocol.CheckID(name) != nil {
 				t.Fatalf("name %q, error %v", name, err)
 			}

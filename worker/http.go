@@ -28,6 +28,7 @@ func (w *worker) listen() (*web, error) {
 		return nil, fmt.Errorf("worker: cannot listen for HTTP at --listen %s: %w", w.cfg.Listen, err)
 	}
 	w.address = reachable(l.Addr().(*net.TCPAddr))
+	w.cfg.Listen = l.Addr().String() // the same port, if the worker begins again
 	x := &web{
 		server: &http.Server{Handler: w.handler(), ReadHeaderTimeout: 5 * time.Second},
 		done:   make(chan struct{}),
@@ -91,6 +92,9 @@ func (w *worker) unready() string {
 	}
 	if !s.conn.Connected() {
 		return "not connected to NATS"
+	}
+	if why := w.disk.trouble(); why != "" {
+		return why
 	}
 	silence := w.silence()
 	w.mu.Lock()

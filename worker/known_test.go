@@ -48,7 +48,7 @@ func gone(t *testing.T) string {
 
 func openJoiner(t *testing.T, dir string, log *slog.Logger, join ...string) *joiner {
 	t.Helper()
-	f, err := openFolder(dir)
+	f, err := openFolder(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestKnownCoordinatorsDamaged(t *testing.T) {
 		knownHead + "\ncluster c1\njoin a:1\n" + strings.Repeat("a:1\n", maxKnown+1), strings.Repeat("x", maxKnownFile+1),
 	} {
 		dir := t.TempDir()
-		f, err := openFolder(dir)
+		f, err := openFolder(dir, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

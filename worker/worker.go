@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/inplace"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/rtt"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -35,6 +37,7 @@ type worker struct {
 	folder   *folder
 	cache    *cache
 	results  *results
+	disk     *ownFolder
 	kept     *engine.DerivedMemory // derived values of all jobs
 	prefetch *prefetch
 	ping     time.Duration                // between pings of the connection; 0: by the heartbeat
@@ -68,7 +71,9 @@ type worker struct {
 
 // Run runs a worker until ctx is done, then stops it cleanly and returns nil. It
 // waits for coordinators and NATS for ever; an error says why this worker cannot
-// work at all: ErrConfig, ErrFolder, ErrLocked, ErrVersion, or of the system.
+// work at all: ErrConfig, ErrFolder, ErrLocked, ErrVersion, or of the system. If its folder,
+// which is a cache, is deleted meanwhile, it makes the folder anew and begins again under the
+// same name.
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -77,11 +82,17 @@ func Run(ctx context.Context, cfg Config) error {
 	if open := machine.OpenToOthers(cfg.Dir); open != "" {
 		cfg.Log.Warn(open)
 	}
-	w, err := open(cfg)
-	if err != nil {
-		return err
+	for {
+		w, err := open(cfg)
+		if err != nil {
+			return err
+		}
+		if err = w.run(ctx); !errors.Is(err, inplace.ErrGone) || ctx.Err() != nil {
+			return err
+		}
+		cfg.Log.Error("the worker makes its folder anew and begins again", "reason", err)
+		cfg.last, cfg.Listen, cfg.Ready = w.id, w.cfg.Listen, nil
 	}
-	return w.run(ctx)
 }
 
 // run runs an opened worker.
@@ -89,16 +100,27 @@ func (w *worker) run(ctx context.Context) error {
 	web, err := w.listen()
 	if err != nil {
 		w.cancel()
+		w.disk.close()
 		w.folder.close()
 		return err
 	}
 	w.begin()
-	err = w.serve(ctx)
+	serving, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	var gone error
+	watch.Go(func() {
+		if gone = w.disk.watch(serving); gone != nil {
+			cancel()
+		}
+	})
+	err = w.serve(serving)
+	cancel()
+	watch.Wait()
 	w.stop(web)
 	if ctx.Err() != nil {
 		return nil
 	}
-	return err
+	return cmp.Or(gone, err)
 }
 
 // open opens the worker's folder and makes what needs no network.
@@ -118,7 +140,7 @@ func open(cfg Config) (*worker, error) {
 		w.lanes[kind] = newLanes(kind, &w.mu)
 	}
 	var err error
-	if w.folder, err = openFolder(cfg.Dir); err != nil {
+	if w.folder, err = openFolder(cfg.Dir, cfg.Log); err != nil {
 		return nil, err
 	}
 	if err := w.openFiles(); err != nil {
@@ -129,21 +151,24 @@ func open(cfg Config) (*worker, error) {
 }
 
 func (w *worker) openFiles() (err error) {
-	if w.id, err = w.folder.id(w.cfg.ID); err != nil {
+	if w.id, err = w.folder.id(w.cfg.ID, w.cfg.last); err != nil {
 		return err
 	}
 	w.join.remember(w.folder)
 	w.cache, err = openCache(cacheOptions{
-		dir: w.folder.path("shards"), limit: w.cfg.CacheBytes,
+		dir: w.folder.path(shardsName), limit: w.cfg.CacheBytes,
 		fetch: w.fetch, changed: w.beat.full, log: w.log, metrics: w.metrics,
 	})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	if w.results, err = openResults(w.folder.path("results")); err != nil {
+	if w.results, err = openResults(w.folder.path(resultsName)); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	w.prefetch = newPrefetch(w.cache, w.procs, w.log)
+	if w.disk, err = holdFolder(w.folder, w.beat.full, w.cache.folder, w.results.folder); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	return nil
 }
 
@@ -200,6 +225,7 @@ func (w *worker) stop(web *web) {
 	web.close()
 	w.metrics.OnScrape(nil)
 	w.join.close()
+	w.disk.close()
 	w.folder.close()
 	w.log.Info("the worker has stopped", "worker", w.id)
 }

@@ -108,3 +108,27 @@ func TestAFailingUnitTellsWhy(t *testing.T) {
 	task2.parts()
 	d.sums()
 }
+
+// A worker that says why it takes no units is given none until it says so no longer.
+func TestWorkerWithAProblem(t *testing.T) {
+	c := newCrew(time.Second, nil)
+	now := time.Now()
+	beat := protocol.Beat{Worker: "a", Protocol: protocol.Version, Numerics: round.Numerics}
+	c.hear(&beat, now)
+	version := c.version
+	beat.Problem = "its folder cannot be written: " + strings.Repeat("ö", 500)
+	if changed, joined := c.hear(&beat, now); !changed || !joined || c.version == version || c.get("a") != nil {
+		t.Errorf("changed %v, told %v, used %v", changed, joined, c.get("a") != nil)
+	}
+	if a := c.availability(nil); len(a.Refused) != 1 || !strings.Contains(a.Refused[0], "its folder cannot be written") || len(a.Refused[0]) > 2*protocol.BriefText || !utf8.ValidString(a.Refused[0]) || a.Usable != 0 {
+		t.Errorf("%+v", a)
+	}
+	version = c.version
+	if changed, _ := c.hear(&beat, now); changed || c.version != version {
+		t.Error("the same again is news")
+	}
+	beat.Problem = ""
+	if changed, _ := c.hear(&beat, now); !changed || c.get("a") == nil {
+		t.Error("it is not used again")
+	}
+}

@@ -162,7 +162,7 @@ func (c *crew) refusal(b *protocol.Beat) string {
 	case b.Numerics != round.Numerics:
 		return fmt.Sprintf("it computes numerics %d, this coordinator %d", b.Numerics, round.Numerics)
 	}
-	return ""
+	return protocol.Brief(b.Problem)
 }
 
 func (c *crew) remove(id string) bool {

@@ -95,7 +95,7 @@ func (f *Facts) workersFor(job *state.Job) Wait {
 		if text := lostBlobs(job, f.Lost); text != "" {
 			return Wait{protocol.WaitBlobs, text}
 		}
-		return Wait{protocol.WaitRetry, "it stops and is tried again: " + a.Stops + "; see: coppice cluster members"}
+		return Wait{protocol.WaitRetry, "it stops and is tried again: " + a.Stops + "; see: coppice cluster"}
 	case a.Unknown || a.Usable > 0:
 		return Wait{}
 	case len(a.Unable) > 0:
@@ -105,7 +105,7 @@ func (f *Facts) workersFor(job *state.Job) Wait {
 	case len(a.Distrusted) > 0:
 		return Wait{protocol.WaitDistrusted, fmt.Sprintf("every worker is distrusted: %s; start another: %s, or see: coppice cluster", list(a.Distrusted), f.start())}
 	case len(a.Refused) > 0:
-		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start one of this version: %s", list(a.Refused), f.start())}
+		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start another of this version: %s", list(a.Refused), f.start())}
 	}
 	return Wait{protocol.WaitNoWorker, protocol.NoWorker(f.Join)}
 }
