@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -90,8 +91,15 @@ func (c Config) prepared() (Config, error) {
 	if err := checkFolder(c.Dir); err != nil {
 		return c, err
 	}
-	if c.kept, err = readMembers(c.Dir); err != nil {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	var damaged error
+	if c.kept, damaged, err = readMembers(c.Dir); err != nil {
 		return c, err
+	}
+	if damaged != nil {
+		c.Log.Error("a file of the folder is damaged; the list of members comes from its copy or the log, and is written again", "error", damaged)
 	}
 	if err := c.checkRestored(); err != nil {
 		return c, err
@@ -138,9 +146,6 @@ func (c Config) prepared() (Config, error) {
 	if c.Budget, err = c.Budget.prepared(); err != nil {
 		return c, err
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
 	return c, c.fitDescriptors()
 }
 
@@ -159,7 +164,7 @@ func (c *Config) defaultPeers() error {
 		return nil
 	}
 	if err := protocol.CheckReachable(was.HTTP); err != nil {
-		return fmt.Errorf("%w: %s says that this coordinator is at %q: %w; say by --address where the others reach it", ErrUsage, membersFile(c.Dir), was.HTTP, err)
+		return fmt.Errorf("%w: %s says that this coordinator is at %q: %w; say by --address where the others reach it", ErrUsage, filepath.Join(c.Dir, membersName), was.HTTP, err)
 	}
 	for to, from := range map[*string]string{
 		&c.HTTPAddr: was.HTTP, &c.RaftAddr: was.Raft, &c.NATSAddr: strings.TrimPrefix(was.NATS, "nats://"), &c.RouteAddr: was.Routes,
@@ -187,7 +192,7 @@ func (c *Config) self() (Peer, error) {
 	if self == nil {
 		return Peer{}, fmt.Errorf("%w: --peers does not name this coordinator, %q", ErrUsage, c.ID)
 	}
-	if n := len(c.Peers); len(c.kept.Members) == 0 && (n%2 == 0 || n > 7) {
+	if n := len(c.Peers); len(c.kept.Members) == 0 && !c.kept.Used && (n%2 == 0 || n > 7) {
 		return Peer{}, fmt.Errorf("%w: --peers names %d coordinators; use 1, 3 or 5", ErrUsage, n)
 	}
 	return *self, nil

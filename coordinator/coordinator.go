@@ -149,6 +149,9 @@ func (n *node) openFolder(ctx context.Context) error {
 		if err := os.MkdirAll(n.cfg.Dir, 0o700); err != nil {
 			return err
 		}
+		if err := setAsideMembers(n.cfg.Dir); err != nil {
+			return err
+		}
 		if err := n.roster.kept.write(n.cfg.Dir); err != nil {
 			return err
 		}

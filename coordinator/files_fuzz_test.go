@@ -51,39 +51,53 @@ func FuzzClusterFiles(f *testing.F) {
 	})
 }
 
-// FuzzMembersFile: the file of members is read as it was written, or refused by
-// name.
+// FuzzMembersFile: the files of members are read as they were written, or refused by name, or
+// are damaged: then it is known that there was a list.
 func FuzzMembersFile(f *testing.F) {
 	dir := f.TempDir()
+	path := filepath.Join(dir, membersName)
 	good := &keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "h:1"}}, Given: map[string]string{"a": "h:1"}}
 	if err := good.write(dir); err != nil {
 		f.Fatal(err)
 	}
-	b, err := os.ReadFile(membersFile(dir))
+	b, err := os.ReadFile(path)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(b)
-	f.Add([]byte(`{"format":2}`))
-	f.Add([]byte(`{"format":1,"members":[{},{},{}],"given":{"":""}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if err := os.WriteFile(membersFile(dir), b, 0o600); err != nil {
-			t.Fatal(err)
+	_, text, _ := strings.Cut(string(b), "\n")
+	f.Add(text, true)
+	f.Add(string(b), false)
+	f.Add(`{"format":1}`, true)
+	f.Add(`{"format":2,"members":[{},{},{}],"given":{"":""}}`, true)
+	f.Fuzz(func(t *testing.T, text string, summed bool) {
+		b := []byte(text)
+		if summed {
+			b = []byte(membersSum(text) + "\n" + text)
+		}
+		for _, name := range []string{membersName, membersCopy} {
+			if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		var k keptMembers
-		var err error
-		allocs.AtMost(t, 128*len(b)+64<<10, "the members", func() { k, err = readMembers(dir) })
-		if err != nil {
-			if !strings.Contains(err.Error(), membersFile(dir)) {
+		var damaged, err error
+		allocs.AtMost(t, 256*len(b)+64<<10, "the members", func() { k, damaged, err = readMembers(dir) })
+		switch {
+		case err != nil:
+			if !strings.Contains(err.Error(), path) {
 				t.Fatalf("error %v does not name the file", err)
 			}
 			return
+		case damaged != nil:
+			if !errors.Is(damaged, store.ErrCorrupt) || !strings.Contains(damaged.Error(), path) || !k.Used || len(k.Members) > 0 {
+				t.Fatalf("%+v of damaged files: %v", k, damaged)
+			}
 		}
 		if err := k.write(dir); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := readMembers(dir); err != nil || len(again.Members) != len(k.Members) || len(again.Given) != len(k.Given) {
-			t.Fatalf("%+v is read again as %+v, error %v", k, again, err)
+		if again, damaged, err := readMembers(dir); err != nil || damaged != nil || len(again.Members) != len(k.Members) || len(again.Given) != len(k.Given) {
+			t.Fatalf("%+v is read again as %+v, error %v, %v", k, again, err, damaged)
 		}
 	})
 }

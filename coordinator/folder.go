@@ -12,7 +12,7 @@ import (
 
 // What stands in a coordinator's folder, beside the files in which a new version is
 // written before it gets its name. All of it is a coordinator's own.
-var folderNames = []string{"blobs", "raft", clusterName, clusterCopy, "MEMBERS", restoringName}
+var folderNames = []string{"blobs", "raft", clusterName, clusterCopy, membersName, membersCopy, restoringName}
 
 // checkFolder refuses a folder that is of somebody else: a worker's, or one that has
 // files and none of a coordinator. Nothing is opened or written.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
@@ -123,10 +125,11 @@ type keeper struct {
 	heard  time.Time   // when nothing was in doubt last
 }
 
-// keep writes the list of members into the folder when it has changed.
+// keep writes the list of members into the folder when it has changed, or was deleted.
 func (k *keeper) keep() {
 	next := k.roster.keep(k.store)
-	if reflect.DeepEqual(next, k.kept) {
+	_, missing := os.Stat(filepath.Join(k.cfg.Dir, membersName))
+	if reflect.DeepEqual(next, k.kept) && missing == nil {
 		return
 	}
 	if err := next.write(k.cfg.Dir); err != nil {

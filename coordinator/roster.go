@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"net"
 	"os"
@@ -28,7 +29,7 @@ type roster struct {
 	store atomic.Pointer[store.Store]     // nil until it is open
 }
 
-// keptMembers is the MEMBERS file of a coordinator's folder.
+// keptMembers is what the files MEMBERS and MEMBERS.copy of a coordinator's folder say.
 type keptMembers struct {
 	Format  int                    `json:"format"`
 	Members []protocol.MemberEntry `json:"members"`
@@ -37,31 +38,61 @@ type keptMembers struct {
 	// External is the NATS of the cluster that was joined, where it is not the
 	// coordinators' own.
 	External string `json:"external_nats,omitempty"`
+	// Used is true if the folder had a list of members that is damaged.
+	Used bool `json:"-"`
 }
 
 const (
-	membersFormat = 1
+	membersFormat = 2
 	maxMembers    = 1 << 20 // bytes of the file
 )
 
-func membersFile(dir string) string { return filepath.Join(dir, "MEMBERS") }
+// The files that keep the members: a checksum on the first line, then JSON. The second is for
+// when the first is damaged.
+const (
+	membersName = "MEMBERS"
+	membersCopy = "MEMBERS.copy"
+)
 
-// readMembers reads a folder's file; a folder without one has none.
-func readMembers(dir string) (k keptMembers, err error) {
-	path := membersFile(dir)
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return keptMembers{Format: membersFormat}, nil
+// readMembers reads what a folder keeps; a folder without the files has nothing. Of two files
+// the first counts that is whole; damaged says what is wrong with the other. If neither is
+// whole the log will tell who the members are: that there is one is all that is known.
+func readMembers(dir string) (k keptMembers, damaged, err error) {
+	missing := true
+	for _, name := range []string{membersName, membersCopy} {
+		k, err := readMembersFile(filepath.Join(dir, name))
+		switch {
+		case err == nil:
+			return k, damaged, nil
+		case errors.Is(err, store.ErrCorrupt):
+			damaged, missing = errors.Join(damaged, err), false
+		case !errors.Is(err, fs.ErrNotExist):
+			return k, nil, err
+		}
 	}
-	if err == nil && info.Size() > maxMembers {
-		return k, fmt.Errorf("%s: %d bytes, at most %d are possible", path, info.Size(), maxMembers)
+	return keptMembers{Format: membersFormat, Used: !missing}, damaged, nil
+}
+
+// readMembersFile reads one of the files. The error of a damaged one wraps store.ErrCorrupt.
+func readMembersFile(path string) (k keptMembers, err error) {
+	corrupt := func(why string) error { return fmt.Errorf("%s: %w: %s", path, store.ErrCorrupt, why) }
+	info, err := os.Stat(path)
+	if err != nil {
+		return k, err
+	}
+	if info.Size() > maxMembers {
+		return k, corrupt(fmt.Sprintf("%d bytes, at most %d are possible", info.Size(), maxMembers))
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return k, err
 	}
-	if err := json.Unmarshal(b, &k); err != nil {
-		return k, fmt.Errorf("%s is damaged: %w; remove it and start with --peers that names every coordinator", path, err)
+	sum, text, _ := strings.Cut(string(b), "\n")
+	if sum != membersSum(text) {
+		return k, corrupt("it has not its checksum")
+	}
+	if err := json.Unmarshal([]byte(text), &k); err != nil {
+		return k, corrupt(err.Error())
 	}
 	if k.Format != membersFormat {
 		return k, fmt.Errorf("%s: format %d; this version reads format %d", path, k.Format, membersFormat)
@@ -69,13 +100,31 @@ func readMembers(dir string) (k keptMembers, err error) {
 	return k, nil
 }
 
-// write writes the file whole or not at all.
+func membersSum(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(text))) }
+
+// write writes both files, each whole or not at all.
 func (k *keptMembers) write(dir string) error {
 	b, err := json.MarshalIndent(k, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(membersFile(dir), append(b, '\n'))
+	text := string(b) + "\n"
+	text = membersSum(text) + "\n" + text
+	return errors.Join(replaceFile(filepath.Join(dir, membersName), []byte(text)), replaceFile(filepath.Join(dir, membersCopy), []byte(text)))
+}
+
+// setAsideMembers keeps the damaged files of a folder for people.
+func setAsideMembers(dir string) error {
+	for _, name := range []string{membersName, membersCopy} {
+		path := filepath.Join(dir, name)
+		if _, err := readMembersFile(path); !errors.Is(err, store.ErrCorrupt) {
+			continue
+		}
+		if err := os.Rename(path, path+".corrupt"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replaceFile writes a file whole or not at all, to the disk.

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -88,25 +90,72 @@ func TestReached(t *testing.T) {
 
 func TestKeptMembers(t *testing.T) {
 	dir := t.TempDir()
-	k, err := readMembers(dir)
-	if err != nil || len(k.Members) > 0 {
-		t.Fatalf("of a new folder: %+v, %v", k, err)
+	k, damaged, err := readMembers(dir)
+	if err != nil || damaged != nil || len(k.Members) > 0 || k.Used {
+		t.Fatalf("of a new folder: %+v, %v, %v", k, damaged, err)
 	}
 	k = keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
 	if err := k.write(dir); err != nil {
 		t.Fatal(err)
 	}
-	again, err := readMembers(dir)
-	if diff := cmp.Diff(k, again); err != nil || diff != "" {
-		t.Errorf("%v: %s", err, diff)
+	again, damaged, err := readMembers(dir)
+	if diff := cmp.Diff(k, again); err != nil || damaged != nil || diff != "" {
+		t.Errorf("%v, %v: %s", damaged, err, diff)
 	}
-	for _, text := range []string{"", "{", `{"format":2}`, strings.Repeat(" ", maxMembers+1)} {
-		if err := os.WriteFile(membersFile(dir), []byte(text), 0o644); err != nil {
+	for _, text := range []string{`{"format":1}`, `{"format":3}`} {
+		if err := os.WriteFile(filepath.Join(dir, membersName), []byte(membersSum(text)+"\n"+text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readMembers(dir); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "MEMBERS")) {
+		if _, _, err := readMembers(dir); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "MEMBERS")) {
 			t.Errorf("%.20q: %v", text, err)
 		}
+	}
+}
+
+// Whatever bit of MEMBERS flips, or whatever else is there in its place, the copy has the
+// list. If both are damaged it is known that there was one.
+func TestDamagedMembers(t *testing.T) {
+	dir := t.TempDir()
+	k := keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
+	if err := k.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	file, second := filepath.Join(dir, membersName), filepath.Join(dir, membersCopy)
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := [][]byte{nil, []byte("{"), good[:len(good)-1], make([]byte, maxMembers+1)}
+	for bit := range 8 * len(good) {
+		b := slices.Clone(good)
+		b[bit/8] ^= 1 << (bit % 8)
+		spoilt = append(spoilt, b)
+	}
+	for i, b := range spoilt {
+		if err := errors.Join(os.WriteFile(file, b, 0o600), os.WriteFile(second, good, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		got, damaged, err := readMembers(dir)
+		if diff := cmp.Diff(k, got); err != nil || !errors.Is(damaged, store.ErrCorrupt) || !strings.Contains(damaged.Error(), file) || diff != "" {
+			t.Fatalf("%d: %v, %v: %s", i, damaged, err, diff)
+		}
+		if err := os.WriteFile(second, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, damaged, err = readMembers(dir)
+		if diff := cmp.Diff(keptMembers{Format: membersFormat, Used: true}, got); err != nil || !errors.Is(damaged, store.ErrCorrupt) || diff != "" {
+			t.Fatalf("both, %d: %v, %v: %s", i, damaged, err, diff)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(second, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, damaged, err := readMembers(dir)
+	if diff := cmp.Diff(k, got); err != nil || damaged != nil || diff != "" {
+		t.Errorf("without the first: %v, %v: %s", damaged, err, diff)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 		says  []string
 	}{
 		{"a worker is there", running, usable, "", nil},
-		{"it stops", running, available(dispatch.Availability{Usable: 1, Stops: "no room"}), protocol.WaitRetry, []string{"no room", "coppice cluster members"}},
+		{"it stops", running, available(dispatch.Availability{Usable: 1, Stops: "no room"}), protocol.WaitRetry, []string{"no room", "see: coppice cluster"}},
 		{"a young leader", running, available(dispatch.Availability{Unknown: true}), "", nil},
 		{"not known", running, &Facts{Concurrent: 1}, "", nil},
 		{"no worker", running, available(dispatch.Availability{}), protocol.WaitNoWorker, []string{"coppice worker --join h:7100 --dir"}},

@@ -122,9 +122,9 @@ func (s *Service) supersede(ctx context.Context, m *protocol.Member) error {
 }
 
 // caughtUp reports whether a member has the log, but for what is on its way, and
-// all blobs.
+// all blobs that any coordinator has.
 func caughtUp(m *protocol.Member, applied uint64) bool {
-	return m.Alive && m.Applied > 0 && m.Applied+slack >= applied && m.Missing == 0
+	return m.Alive && m.Applied > 0 && m.Applied+slack >= applied && m.Missing == m.Lost
 }
 
 // forgetOthers deletes the addresses of coordinators that are out: the leader that
