@@ -99,3 +99,25 @@ func TestFolderOfTheLeaderDeleted(t *testing.T) {
 		return status == http.StatusOK
 	})
 }
+
+// A coordinator whose blobs cannot be written is not ready and transfers the leadership,
+// until they can be written again.
+func TestBlobsReadOnly(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 3, 0)
+	c.put(ctx, "before")
+	leader := c.leader(ctx)
+	blobs := filepath.Join(c.dir, leader, "blobs")
+	writable := testkit.ReadOnly(t, blobs)
+	testkit.Until(t, "another leader", func() bool { return c.leader(ctx) != leader })
+	testkit.Until(t, "it to say why", func() bool {
+		status, text := c.get(leader, "/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(text, blobs)
+	})
+	c.put(ctx, "meanwhile")
+	writable()
+	testkit.Until(t, "it to be ready again", func() bool {
+		status, _ := c.get(leader, "/readyz")
+		return status == http.StatusOK
+	})
+}

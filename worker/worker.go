@@ -90,7 +90,7 @@ func Run(ctx context.Context, cfg Config) error {
 		if err = w.run(ctx); !errors.Is(err, inplace.ErrGone) || ctx.Err() != nil {
 			return err
 		}
-		cfg.Log.Error("the worker makes its folder anew and begins again", "reason", err)
+		cfg.Log.Error("the worker makes another folder in the place of its own, which is only a cache, and begins again", "reason", err)
 		cfg.last, cfg.Listen, cfg.Ready = w.id, w.cfg.Listen, nil
 	}
 }

@@ -26,7 +26,8 @@ var layers = []struct {
 	{"internal/num", nil},
 	{"internal/linalg", []string{"internal/num"}},
 	{"internal/digests", nil},
-	{"internal/blobs", []string{"internal/digests"}},
+	{"internal/inplace", nil},
+	{"internal/blobs", []string{"internal/digests", "internal/inplace"}},
 	{"internal/archive", nil},
 	{"dataset", []string{"internal/num", "internal/units", "internal/tempdir"}},
 	{"round", []string{"dataset"}},
@@ -53,11 +54,11 @@ var layers = []struct {
 	{"internal/harness/proc", []string{"internal/harness/freeport", "client", "protocol"}},
 	{"internal/bench", []string{"internal/harness/proc", "internal/speed", "internal/bus", "internal/local", "client", "spec", "protocol", "round", "algorithms"}},
 	{"worker", []string{
-		"jobrun", "internal/local", "internal/bus", "internal/blobs", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
+		"jobrun", "internal/local", "internal/bus", "internal/blobs", "internal/inplace", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"coordinator", []string{
-		"spec", "jobrun", "internal/local", "internal/budget", "internal/bus", "internal/archive", "internal/blobs", "internal/digests", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
+		"spec", "jobrun", "internal/local", "internal/budget", "internal/bus", "internal/archive", "internal/blobs", "internal/inplace", "internal/digests", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
 		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
 	}},
 	{"internal/harness/sim", []string{
@@ -96,7 +97,7 @@ var owners = map[string][]string{
 	"gonum.org/v1/gonum":           {"experiment/folds", "experiment/statistics"},
 	"gonum.org/v1/plot":            {"experiment/figure"},
 	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "internal/harness/chaos", "cmd"},
-	"golang.org/x/sys":             {"internal/num", "internal/speed", "internal/blobs", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
+	"golang.org/x/sys":             {"internal/num", "internal/speed", "internal/blobs", "internal/inplace", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.
