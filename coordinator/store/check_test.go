@@ -108,8 +108,15 @@ func damages() []damage {
 			}
 			return filepath.Dir(path)
 		}, false},
-		{"a bit in the list of log files", file("log/META", flip(0.5)), false},
-		{"half a list of log files", file("log/META", func(b []byte) []byte { return b[:len(b)/2] }), false},
+		{"a bit in the list of log files", file("log/META", flip(0.5)), true},
+		{"half a list of log files", file("log/META", func(b []byte) []byte { return b[:len(b)/2] }), true},
+		{"a bit in its copy", file("log/META.copy", flip(0.5)), true},
+		{"a bit in both lists of log files", func(t *testing.T, dir string) string {
+			rewriteFile(t, only(t, dir, "log/META.copy"), flip(0.3))
+			path := only(t, dir, "log/META")
+			rewriteFile(t, path, flip(0.5))
+			return path
+		}, false},
 		{"a write that was torn and never acknowledged", segment(func(b []byte) []byte {
 			n := used(b)
 			copy(b[n/8*8+8:], []byte{1, 0, 0, 0, 200, 0, 0, 0, 'h', 'a', 'l', 'f'})

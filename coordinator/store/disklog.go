@@ -67,7 +67,7 @@ func openWAL(f *Folder, segment int, files types.VFS, log hclog.Logger) (w *wal.
 			w, err = nil, corrupted(f.log(), fmt.Errorf("%v", r))
 		}
 	}()
-	w, err = wal.Open(f.log(), wal.WithSegmentSize(segment), wal.WithLogger(log), wal.WithMetaStore(&meta{f.meta()}), wal.WithSegmentFiler(segments.NewFiler(f.log(), files)))
+	w, err = wal.Open(f.log(), wal.WithSegmentSize(segment), wal.WithLogger(log), wal.WithMetaStore(&meta{f.meta(), log}), wal.WithSegmentFiler(segments.NewFiler(f.log(), files)))
 	switch {
 	case err == nil, errors.Is(err, ErrCorrupt):
 		return w, err

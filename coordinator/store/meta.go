@@ -11,34 +11,60 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// metaName is the file in the log's folder that lists its segments: one line of
-// JSON after its checksum.
-const metaName = "META"
+// The files in the log's folder that list its segments: one line of JSON after its checksum.
+// The second is for when the first is damaged, and is written before it.
+const (
+	metaName = "META"
+	metaCopy = ".copy" // at the end of its name
+)
 
-// meta implements types.MetaStore with a small file that is replaced whole.
-type meta struct{ path string }
+// meta implements types.MetaStore with two small files that are replaced whole.
+type meta struct {
+	path string
+	log  hclog.Logger
+}
 
-// Load implements types.MetaStore.
+// Load implements types.MetaStore. The copy is never behind the list, and before it only if a
+// crash came in between: then nothing has been done of what it says more, as where a crash
+// comes right after the list is written.
 func (m *meta) Load(string) (types.PersistentState, error) {
-	var state types.PersistentState
-	b, err := os.ReadFile(m.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	text, state, err := readMeta(m.path)
+	other, mended, copyErr := readMeta(m.path + metaCopy)
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err == nil && other == text:
 		return state, nil
+	case err == nil:
+		return state, replaceFile(m.path+metaCopy, text)
+	case missing && errors.Is(copyErr, fs.ErrNotExist):
+		return types.PersistentState{}, nil
+	case copyErr == nil && (missing || errors.Is(err, ErrCorrupt)):
+		m.log.Error("the list of the log's segments is written again from its copy", "error", err)
+		return mended, replaceFile(m.path, other)
+	case missing:
+		err = copyErr
 	}
+	return types.PersistentState{}, err
+}
+
+// readMeta reads one of the files, and returns its text as well.
+func readMeta(path string) (all string, state types.PersistentState, err error) {
+	b, err := os.ReadFile(path)
 	if err != nil {
-		return state, fmt.Errorf("store: %w", err)
+		return "", state, fmt.Errorf("store: %w", err)
 	}
 	sum, text, _ := strings.Cut(string(b), " ")
 	if want := checksum(text); sum != want {
-		return state, corrupted(m.path, fmt.Errorf("it has the checksum %s, its first word is %.8q", want, sum))
+		return "", state, corrupted(path, fmt.Errorf("it has the checksum %s, its first word is %.8q", want, sum))
 	}
 	if err := json.Unmarshal([]byte(text), &state); err != nil {
-		return state, corrupted(m.path, err)
+		return "", state, corrupted(path, err)
 	}
-	return state, nil
+	return string(b), state, nil
 }
 
 // CommitState implements types.MetaStore.
@@ -48,7 +74,11 @@ func (m *meta) CommitState(state types.PersistentState) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	text := string(b) + "\n"
-	return replaceFile(m.path, checksum(text)+" "+text)
+	text = checksum(text) + " " + text
+	if err := replaceFile(m.path+metaCopy, text); err != nil {
+		return err
+	}
+	return replaceFile(m.path, text)
 }
 
 func checksum(text string) string {

@@ -211,3 +211,27 @@ func TestEntryCannotBeRead(t *testing.T) {
 		t.Errorf("%d restarts, %v", bad.Restarts(), bad.Err())
 	}
 }
+
+// A term or a vote in a deleted file does not count as written.
+func TestVoteInADeletedFile(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openStable(dir, "a", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if err := s.SetUint64([]byte(keyTerm), 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{s.SetUint64([]byte(keyTerm), 8), s.SetUint64([]byte(keyVotedTerm), 8), s.Set([]byte(keyVoted), []byte("b"))} {
+		if !errors.Is(err, inplace.ErrGone) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%v", err)
+		}
+	}
+	if term, err := s.GetUint64([]byte(keyTerm)); err != nil || term != 7 {
+		t.Errorf("term %d, %v", term, err)
+	}
+}
