@@ -200,11 +200,14 @@ func TestLearntAddresses(t *testing.T) {
 func TestWatchGoesOnElsewhere(t *testing.T) {
 	cluster := newTold("c1")
 	cut := make(chan struct{})
-	a := cluster.tell(t, "a", func(w http.ResponseWriter, _ *http.Request) {
+	a := cluster.tell(t, "a", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		answer(w, http.StatusOK, protocol.JobInfo{ID: 3, State: protocol.Running, Rounds: 1})
 		http.NewResponseController(w).Flush()
-		<-cut
+		select {
+		case <-cut:
+		case <-r.Context().Done():
+		}
 	})
 	cluster.tell(t, "b", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, protocol.JobInfo{ID: 3, State: protocol.Done, Rounds: 2})
