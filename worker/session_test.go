@@ -244,6 +244,8 @@ func TestNobodyAnswers(t *testing.T) {
 
 func TestWrongConfig(t *testing.T) {
 	good := Config{Join: []string{"x:1"}, Dir: t.TempDir()}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // a worker that begins ends at once
 	for _, spoil := range []func(*Config){
 		func(c *Config) { c.Join = nil },
 		func(c *Config) { c.Dir = "" },
@@ -258,7 +260,7 @@ func TestWrongConfig(t *testing.T) {
 	} {
 		c := good
 		spoil(&c)
-		if err := Run(t.Context(), c); !errors.Is(err, ErrConfig) {
+		if err := Run(ended, c); !errors.Is(err, ErrConfig) {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}
