@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"github.com/coppice-ldl/coppice/protocol"
 	"io"
 	"log/slog"
 	"net/http"
@@ -146,7 +147,7 @@ func TestFlippedBits(t *testing.T) {
 				t.Fatal(err)
 			}
 			f, id := open()
-			if !idPattern.MatchString(id) {
+			if protocol.CheckID(id) != nil {
 				t.Errorf("bit %d of %s: the name %q", bit, name, id)
 			}
 			if _, err := f.readKnown(); err != nil && name != knownName {
