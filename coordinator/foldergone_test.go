@@ -43,10 +43,10 @@ func endOf(t *testing.T, ended chan error) (err error) {
 	return err
 }
 
-// A coordinator alone whose folder, or a part of it, is deleted ends, and acknowledges
+// A coordinator alone whose folder, or that of Raft in it, is deleted ends, and acknowledges
 // nothing that it could only write into deleted files.
 func TestFolderDeletedAlone(t *testing.T) {
-	for name, part := range map[string]string{"everything": "", "raft": "raft", "blobs": "blobs"} {
+	for name, part := range map[string]string{"everything": "", "raft": "raft"} {
 		t.Run(name, func(t *testing.T) {
 			ctx := deadline(t)
 			c := prepare(t, 1)

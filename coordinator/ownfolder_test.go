@@ -66,10 +66,11 @@ func TestOwnFolder(t *testing.T) {
 	if err := f.watch(ctx); err != nil {
 		t.Errorf("of a folder that is there: %v", err)
 	}
-	if err := os.RemoveAll(folder.Dir()); err != nil {
+	raft := filepath.Join(dir, "raft")
+	if err := os.RemoveAll(raft); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.watch(t.Context()); !errors.Is(err, inplace.ErrGone) || !strings.Contains(err.Error(), folder.Dir()) {
+	if err := f.watch(t.Context()); !errors.Is(err, inplace.ErrGone) || !strings.Contains(err.Error(), raft) {
 		t.Errorf("of a deleted folder: %v", err)
 	}
 	if err := f.fault(); !errors.Is(err, inplace.ErrGone) {

@@ -83,7 +83,7 @@ func TestFolderGone(t *testing.T) {
 // counting as deleted.
 func TestFolderStays(t *testing.T) {
 	t.Parallel()
-	c, f := newFaulty(t, 3, func(c *Config) { c.SegmentBytes = 64 << 10 })
+	c, f := newFaulty(t, 3, func(c *Config) { c.SegmentBytes, c.SnapshotLogBytes = 64<<10, 1<<20 })
 	n := 0
 	fill := func() {
 		for range 40 {

@@ -103,6 +103,9 @@ func workerUntil(t *testing.T, dir string, then func()) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	if err := os.Chmod(dir, 0o700); err != nil { // else the first line is about its mode
+		t.Fatal(err)
+	}
 	first, done := &firstLine{came: make(chan struct{})}, make(chan error, 1)
 	log := slog.New(slog.NewTextHandler(first, nil))
 	go func() { done <- worker.Run(ctx, worker.Config{Join: []string{"127.0.0.1:1"}, Dir: dir, Log: log}) }()
