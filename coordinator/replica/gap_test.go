@@ -73,26 +73,27 @@ func (m *gapModel) fetch(t *rapid.T) {
 	m.fetching[d] = i
 }
 
-// end ends a fetch.
+// end ends the first fetch, if there is one.
 func (m *gapModel) end(t *rapid.T) {
-	for _, i := range slices.Sorted(maps.Values(m.fetching)) {
-		d := numbered(i)
-		delete(m.fetching, d)
-		if rapid.Bool().Draw(t, "it comes") {
-			m.back = m.back || m.fails[i] > 0
-			m.g.came(d)
-			delete(m.missing, i)
-			delete(m.fails, i)
-			delete(m.failed, i)
-			return
-		}
-		lost := rapid.Bool().Draw(t, "lost")
-		m.g.failed(d, lost, m.now)
-		m.fails[i], m.failed[i] = m.fails[i]+1, m.now
-		if m.g.of[d].lost != lost {
-			t.Fatal("that it is lost is forgotten")
-		}
+	if len(m.fetching) == 0 {
 		return
+	}
+	i := slices.Min(slices.Collect(maps.Values(m.fetching)))
+	d := numbered(i)
+	delete(m.fetching, d)
+	if rapid.Bool().Draw(t, "it comes") {
+		m.back = m.back || m.fails[i] > 0
+		m.g.came(d)
+		delete(m.missing, i)
+		delete(m.fails, i)
+		delete(m.failed, i)
+		return
+	}
+	lost := rapid.Bool().Draw(t, "lost")
+	m.g.failed(d, lost, m.now)
+	m.fails[i], m.failed[i] = m.fails[i]+1, m.now
+	if m.g.of[d].lost != lost {
+		t.Fatal("that it is lost is forgotten")
 	}
 }
 

@@ -23,10 +23,9 @@ import (
 //	| "CRG1"    | lengths of cluster, from and to    | cluster, from, to |
 //	0           4         5         6         7
 //	| "CRG1"    | 1 or 0  | lengths of cluster and id | cluster, id       |
+//
+// A length is one byte, so each text has at most 255 bytes.
 const greetingMagic = "CRG1"
-
-// maxGreeting bounds each text of a greeting, in bytes.
-const maxGreeting = 255
 
 // party is one end of a connection: a cluster and the server ID of Raft in it.
 type party struct{ cluster, server string }
