@@ -144,7 +144,7 @@ func TestMixedRestore(t *testing.T) {
 	}
 }
 
-// A copy of a folder does not run beside the first.
+// A copy of a folder does not run next to the first.
 func TestCopiedFolderEnds(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)

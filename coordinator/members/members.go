@@ -135,7 +135,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	case now.ID != m.ID, now.Cluster != "" && now.Cluster != self.Cluster:
 		err = fmt.Errorf("at %s is coordinator %s of cluster %s", d.HTTP, now.ID, now.Cluster)
 	case now.Directory != m.Directory:
-		err = fmt.Errorf("its folder was emptied: the one of now has the directory id %s, and takes its place once it has the log and all blobs", now.Directory)
+		err = fmt.Errorf("its folder was emptied; the new one (directory id %s) takes its place once it has the log and all blobs", now.Directory)
 	case phase != store.PhaseJoining && phase != store.PhaseMember:
 		err = errors.New(now.Problem)
 	}

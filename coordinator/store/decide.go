@@ -62,7 +62,7 @@ func otherCluster(self *Answer, id, its, expected string) string {
 	return text + ": give every coordinator folders of one cluster"
 }
 
-// belong decides how a node begins of which others have a cluster already.
+// belong decides how a node begins if others have a cluster already.
 func belong(self *Answer, ids []string, replies map[string]reply, cluster string) (d decision) {
 	var strangers []string
 	for _, id := range ids {
@@ -94,11 +94,11 @@ func belong(self *Answer, ids []string, replies map[string]reply, cluster string
 	return d
 }
 
-// found decides whether a node begins a cluster with its peers, none of which has one. The
+// found decides whether a node begins a cluster with its peers, if none has a cluster. The
 // first by ID decides for all of them.
 func found(self *Answer, ids []string, replies map[string]reply, cluster string) (d decision) {
 	if self.Cluster != "" && !self.Seeded {
-		d.waits = append(d.waits, fmt.Sprintf("this coordinator was of cluster %s, and no other one that answers is: start those that have its log, or restore a backup", self.Cluster))
+		d.waits = append(d.waits, fmt.Sprintf("this coordinator was of cluster %s, and no coordinator that answers has its log: start one that has it, or restore a backup", self.Cluster))
 	}
 	founders := []Server{{ID: self.ID, Directory: self.Directory, RaftAddr: self.RaftAddr}}
 	first := self.ID
@@ -137,7 +137,7 @@ func found(self *Answer, ids []string, replies map[string]reply, cluster string)
 	return decision{cluster: cluster, founders: founders}
 }
 
-// seededOf and newOf name, of two coordinators, the one that was restored and the other one.
+// seededOf names the coordinator that was restored, newOf the other one.
 func seededOf(self *Answer, id string, r reply) string {
 	if r.Seeded {
 		return id

@@ -15,9 +15,9 @@ import (
 )
 
 // Every connection between two nodes begins with a greeting, before anything of Raft's: the node
-// that dials says of which cluster and which server it is, and which server it wants to reach.
-// The other one answers whether it is that server, and who it is. So neither a node of another
-// cluster nor one whose folder was emptied takes part, whatever address it has.
+// that dials names its cluster, its server ID and the server that it wants to reach. The other
+// one answers who it is, and whether it agrees. So neither a node of another cluster nor one
+// whose folder was emptied takes part, at any address.
 //
 //	0           4         5         6         7
 //	| "CRG1"    | lengths of cluster, from and to    | cluster, from, to |

@@ -32,7 +32,7 @@ func (s *Store) Members() []Member {
 	return list
 }
 
-// Votes reports whether this node votes, as far as its log says.
+// Votes reports whether this node votes, according to its log.
 func (s *Store) Votes() bool {
 	return slices.ContainsFunc(s.Members(), func(m Member) bool { return m.Voter && m.ID == s.self.ID && m.Directory == s.self.Directory })
 }
