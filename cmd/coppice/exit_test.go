@@ -43,8 +43,8 @@ func closedAddress(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
 }
 
-// A command that a signal ends has the exit code that shells give; a service that a
-// signal stops ends well.
+// A command that a signal ends has the exit code that shells give; a service that SIGINT or
+// SIGTERM stops ends well.
 func TestSignals(t *testing.T) {
 	dir := t.TempDir()
 	data := artificialFile(t, dir, "set.csv", 200, 1)
@@ -73,6 +73,9 @@ func TestSignals(t *testing.T) {
 			}
 			testkit.Until(t, "the coordinator to listen", func() bool { return dial(free) })
 			service.Process.Signal(s)
+			if s == syscall.SIGHUP { // which does not end a service
+				service.Process.Signal(syscall.SIGTERM)
+			}
 			if err := service.Wait(); err != nil {
 				t.Errorf("the service: %v\n%s", err, log)
 			}
