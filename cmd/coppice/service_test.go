@@ -42,6 +42,7 @@ func TestServices(t *testing.T) {
 	c := start(t, 3, 1)
 	leaderOf(t, c)
 	for _, n := range slices.Concat(c.Workers, c.Coordinators) {
+		testkit.Until(t, n.Name+" to log", func() bool { return readFile(t, n.Log) != "" }) // a cluster is ready without its third
 		if err := n.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
