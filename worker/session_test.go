@@ -267,7 +267,7 @@ func TestWrongConfig(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(good.Dir, "mine.txt"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := Run(t.Context(), good); !errors.Is(err, ErrFolder) {
+	if err := Run(ended, good); !errors.Is(err, ErrFolder) {
 		t.Errorf("a folder of somebody else: got %v", err)
 	}
 }
