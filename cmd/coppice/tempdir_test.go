@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -8,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // TestKilledImport: what an import that was killed left in the folder for temporary files goes with the next command that
@@ -18,6 +21,7 @@ func TestKilledImport(t *testing.T) {
 	asked := make(chan struct{}, 10)
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/v1/datasets") { // the first request after the shards were made
+			_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the client is killed
 			asked <- struct{}{}
 			<-r.Context().Done()
 		}
@@ -42,9 +46,13 @@ func TestKilledImport(t *testing.T) {
 		}
 	}
 	t.Setenv("TMPDIR", tmp)
-	gone := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(gone.Close)
-	if e := coppice(t, "dataset", "import", "--data", data, "--name", "d", "--server", gone.URL); e.code != exitFailed {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(protocol.Problem{Error: "no"})
+	}))
+	t.Cleanup(refuses.Close)
+	if e := coppice(t, "dataset", "import", "--data", data, "--name", "d", "--server", refuses.URL); e.code != exitFailed {
 		t.Fatalf("exit code %d: %s", e.code, e.stderr)
 	}
 	if left := contents(t, tmp); len(left) > 0 {
