@@ -203,7 +203,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	err, more := s.cfg.Ready(), ""
 	if s.cfg.Lacks != nil && r.URL.Query().Get(protocol.ReadyBlobs) != protocol.ReadyBlobsAny {
 		if lacks := s.cfg.Lacks(); lacks != nil && err != nil {
-			err = fmt.Errorf("%w; %w", lacks, err)
+			err = fmt.Errorf("%w; %w", err, lacks)
 		} else if lacks != nil {
 			err = lacks
 		}
