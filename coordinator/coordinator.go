@@ -43,6 +43,7 @@ type node struct {
 	reserved  []net.Listener // the ports of NATS, until its server takes them
 	process   string         // drawn for this process
 	ofCluster string         // that the folder is of; empty: it is new
+	damaged   error          // what is wrong with both files that say so
 	joins     string         // the cluster that --join-cluster found; empty: none
 	folder    *store.Folder  // of Raft, until the store takes it
 	nats      *bus.Server    // nil with an external NATS

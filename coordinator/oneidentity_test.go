@@ -244,3 +244,34 @@ func TestPeersOfAnotherCluster(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The id of the cluster is in the folder of Raft as well, so damage to both files of the
+// coordinator's own stops no start.
+func TestDamagedClusterFiles(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 1, 0)
+	c.put(ctx, "art")
+	c.stopAll()
+	is := make(map[string]string)
+	for _, name := range []string{"CLUSTER", "CLUSTER.copy"} {
+		path := filepath.Join(c.dir, "a", name)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is[path] = string(b)
+		b[0] ^= 1
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.startCoordinator("a")
+	if _, err := c.client.Dataset(ctx, "art"); err != nil {
+		t.Error(err)
+	}
+	for path, want := range is {
+		if b, err := os.ReadFile(path); err != nil || string(b) != want {
+			t.Errorf("%s: %q, %v; want %q", path, b, err, want)
+		}
+	}
+}

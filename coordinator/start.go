@@ -14,10 +14,11 @@ import (
 // openIdentity reads what the coordinator's folder says of the cluster. Nothing is written.
 func (n *node) openIdentity(ctx context.Context) (err error) {
 	kept := n.cfg.kept
-	if n.ofCluster, err = n.cfg.clusterID(); err != nil {
-		return err
+	n.ofCluster, n.damaged = n.cfg.clusterID() // the folder of Raft has it as well
+	if n.damaged != nil && !errors.Is(n.damaged, store.ErrCorrupt) {
+		return n.damaged
 	}
-	if len(n.cfg.Join) > 0 && n.ofCluster == "" {
+	if len(n.cfg.Join) > 0 && n.ofCluster == "" && n.damaged == nil {
 		c, err := n.joinCluster(ctx)
 		if err != nil {
 			return err
@@ -46,6 +47,8 @@ func (n *node) openStart(ctx context.Context) error {
 		n.starting.Store(n.folder)
 		i := n.folder.Identity()
 		switch {
+		case n.damaged != nil && i.Cluster == "":
+			err = n.damaged // nobody knows of which cluster it was
 		case n.joins != "" && i.Cluster == "":
 			err = n.folder.Join(n.joins)
 		case n.ofCluster != "" && i.Cluster != "" && i.Cluster != n.ofCluster:
@@ -102,6 +105,11 @@ func (n *node) openStore(ctx context.Context) error {
 		if n.folder == nil { // an earlier try has released it
 			if n.folder, err = store.Claim(cfg); err != nil {
 				return err
+			}
+			if i := n.folder.Identity(); i.Cluster == "" { // it was reset
+				if err := n.folder.Join(n.subjects.Cluster); err != nil {
+					return err
+				}
 			}
 		}
 		f := n.folder
