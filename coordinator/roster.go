@@ -242,8 +242,16 @@ func (r *roster) find(id string) (protocol.MemberEntry, bool) {
 }
 
 // founded takes note of where the founders of a cluster said that they are, at its beginning:
-// --peers has only their HTTP addresses.
+// --peers has only their HTTP addresses. Where Raft is, the folder knows as well.
 func (r *roster) founded(founders []store.Server, said []protocol.MemberEntry) {
+	for i := range r.kept.Members {
+		m := &r.kept.Members[i]
+		at := slices.IndexFunc(founders, func(f store.Server) bool { return f.ID == m.ID })
+		if g, ok := r.given[m.ID]; ok && at >= 0 && r.kept.Given[m.ID] == "" {
+			m.Raft = founders[at].RaftAddr
+			r.took(g)
+		}
+	}
 	for _, m := range said {
 		if !slices.ContainsFunc(founders, func(f store.Server) bool { return f.ID == m.ID }) {
 			continue
@@ -251,12 +259,17 @@ func (r *roster) founded(founders []store.Server, said []protocol.MemberEntry) {
 		r.kept.Members = slices.DeleteFunc(r.kept.Members, func(k protocol.MemberEntry) bool { return k.ID == m.ID })
 		r.kept.Members = append(r.kept.Members, m)
 		if g, ok := r.given[m.ID]; ok {
-			if r.kept.Given == nil {
-				r.kept.Given = make(map[string]string)
-			}
-			r.kept.Given[m.ID] = g.HTTP
+			r.took(g)
 		}
 	}
+}
+
+// took notes that an address of --peers is taken account of.
+func (r *roster) took(given protocol.MemberEntry) {
+	if r.kept.Given == nil {
+		r.kept.Given = make(map[string]string)
+	}
+	r.kept.Given[given.ID] = given.HTTP
 }
 
 // moves reports whether --peers is newer than what the log says: it was not given

@@ -105,6 +105,8 @@ func (n *node) askAll(ctx context.Context, list []store.Member) map[store.Server
 			case err != nil:
 			case s.ID != m.ID || s.Cluster != "" && s.Cluster != n.subjects.Cluster:
 				found[i].who = fmt.Sprintf("at %s is coordinator %s of cluster %s, this is cluster %s", at.HTTP, s.ID, s.Cluster, n.subjects.Cluster)
+			case s.Directory == "":
+				found[i].who = s.Problem // it starts, and does not know its folder yet
 			case s.Directory != m.Directory:
 				found[i].who = fmt.Sprintf("its folder was emptied; the new one (directory id %s) takes its place once it has the log and all blobs", s.Directory)
 			default:

@@ -45,6 +45,7 @@ func (n *node) openStart(ctx context.Context) error {
 			return err
 		}
 		n.starting.Store(n.folder)
+		n.disk.Store(nil) // to decide may take long
 		i := n.folder.Identity()
 		switch {
 		case n.damaged != nil && i.Cluster == "":
@@ -103,15 +104,16 @@ func (n *node) openStore(ctx context.Context) error {
 	var s *store.Store
 	err := n.awaitRoom(ctx, func() (err error) {
 		if n.folder == nil { // an earlier try has released it
-			if n.folder, err = store.Claim(cfg); err != nil {
+			if n.folder, err = n.claim(); err != nil {
 				return err
 			}
-			if i := n.folder.Identity(); i.Cluster == "" { // it was reset
-				if err := n.folder.Join(n.subjects.Cluster); err != nil {
-					return err
-				}
+		}
+		if i := n.folder.Identity(); i.Cluster == "" { // it was reset
+			if err := n.folder.Join(n.subjects.Cluster); err != nil {
+				return err
 			}
 		}
+		n.disk.Store(nil) // to read the log may take long
 		f := n.folder
 		n.folder = nil // the store's from here on
 		s, err = store.Open(cfg, f)
@@ -119,12 +121,13 @@ func (n *node) openStore(ctx context.Context) error {
 		if !errors.Is(err, store.ErrCorrupt) || !n.replicated() {
 			return err
 		}
-		if f, err = n.reset(err); err != nil {
+		if n.folder, err = n.reset(err); err != nil {
 			return err
 		}
-		if err = f.Join(n.subjects.Cluster); err != nil {
-			return errors.Join(err, f.Close())
+		if err = n.folder.Join(n.subjects.Cluster); err != nil {
+			return err
 		}
+		f, n.folder = n.folder, nil
 		s, err = store.Open(cfg, f)
 		return err
 	})

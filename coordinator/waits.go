@@ -135,6 +135,9 @@ func (n *node) withoutLeader(ctx context.Context) string {
 	for i, id := range voters {
 		asking.Go(func() {
 			a, err := n.peers.ask(ctx, id)
+			if err == nil && a.Directory == "" {
+				err = fmt.Errorf("%s is starting", id)
+			}
 			if err == nil && a.Cluster != n.subjects.Cluster {
 				err = fmt.Errorf("%s is of cluster %s, this is %s", id, cmp.Or(a.Cluster, "none"), n.subjects.Cluster)
 			}

@@ -60,7 +60,9 @@ type Service struct {
 	Patience time.Duration
 	Logger   *slog.Logger
 
-	changing gate // passed by one change at a time
+	changing gate      // passed by one change at a time
+	said     string    // the last warning of Tend
+	saidAt   time.Time // when it was written
 }
 
 // gate is a mutex that can be waited for with a bound.
@@ -134,6 +136,8 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	case err != nil:
 	case now.ID != m.ID, now.Cluster != "" && now.Cluster != self.Cluster:
 		err = fmt.Errorf("at %s is coordinator %s of cluster %s", d.HTTP, now.ID, now.Cluster)
+	case now.Directory == "":
+		err = errors.New(now.Problem) // it starts, and does not know its folder yet
 	case now.Directory != m.Directory:
 		err = fmt.Errorf("its folder was emptied; the new one (directory id %s) takes its place once it has the log and all blobs", now.Directory)
 	case phase != store.PhaseJoining && phase != store.PhaseMember:

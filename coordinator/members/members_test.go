@@ -428,7 +428,7 @@ func TestOneChange(t *testing.T) {
 }
 
 // A coordinator whose folder was emptied is another server: it is added without a vote, and
-// takes the place of the old one once it has caught up. An old folder that comes back does not.
+// takes the place of the old one once it has caught up.
 func TestEmptiedFolderIsReplaced(t *testing.T) {
 	ctx := t.Context()
 	s, f := newService(t, "a", "b", "c")
@@ -462,10 +462,10 @@ func TestEmptiedFolderIsReplaced(t *testing.T) {
 		t.Fatalf("%s with %s", got, f.members[2].Directory)
 	}
 
-	c.Directory = old // with all of its log
+	c.Directory = old // which is the same server as before, and catches up again
 	f.moved = map[string]store.Server{"c2": {ID: "c", Directory: old}}
 	s.Tend(ctx)
-	if got := f.names(); got != "abc a b c" || f.members[2].Directory != "c2" {
+	if got := f.names(); got != "abc a b c" || f.members[2].Directory != old {
 		t.Errorf("an old folder came back: %s with %s", got, f.members[2].Directory)
 	}
 }
@@ -499,5 +499,16 @@ func TestAddTellsThePort(t *testing.T) {
 	}
 	if m := find(list, "b"); !strings.Contains(m.Problem, "another cluster answers") {
 		t.Errorf("%+v", m)
+	}
+}
+
+// A folder that was added and is replaced by the former one before it votes is removed: the
+// volume of the former one was mounted late.
+func TestFormerFolderComesBack(t *testing.T) {
+	s, f := newService(t, "a", "b", "c")
+	f.members = append(f.members, store.Member{Server: store.Server{ID: "c", Directory: "c2", RaftAddr: "c:2"}})
+	s.Tend(t.Context())
+	if got := f.names(); got != "abc a b c" || f.members[2].Directory != "c1" {
+		t.Errorf("%s with %s", got, f.members[2].Directory)
 	}
 }

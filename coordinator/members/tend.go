@@ -2,6 +2,9 @@ package members
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -64,18 +67,20 @@ func (s *Service) replace(ctx context.Context) {
 		at, _ := s.Find(m.ID)
 		who, err := s.ask(ctx, at.HTTP)
 		if err == nil {
-			err = s.suits(&who, protocol.AddRequest{ID: m.ID, HTTP: at.HTTP})
+			same := who
+			same.Last = 0 // what it has of the log was sent to this very server
+			err = s.suits(&same, protocol.AddRequest{ID: m.ID, HTTP: at.HTTP})
 		}
 		if err == nil && who.Directory != next.Directory {
 			continue // it was emptied once more, which the next dial finds
 		}
 		if err != nil {
-			s.Logger.Warn("a coordinator with a new folder cannot take the place of the old one", "id", m.ID, "error", err)
+			s.warn("a coordinator with a new folder cannot take the place of the old one", "id", m.ID, "error", err)
 			continue
 		}
 		s.Logger.Info("a coordinator with a new folder catches up, and takes the place of the old one then", "id", m.ID, "directory", who.Directory, "old", m.Directory)
 		if err := s.Log.AddNonvoter(ctx, serverOf(&who)); err != nil {
-			s.Logger.Warn("a coordinator with a new folder could not be added", "id", m.ID, "error", err)
+			s.warn("a coordinator with a new folder could not be added", "id", m.ID, "error", err)
 		}
 	}
 }
@@ -85,7 +90,17 @@ func (s *Service) replace(ctx context.Context) {
 func (s *Service) promote(ctx context.Context) {
 	now := s.List(ctx)
 	for _, m := range now.Members {
-		if m.Role != protocol.RoleNonvoter || !caughtUp(&m, now.Applied) {
+		if m.Role != protocol.RoleNonvoter {
+			continue
+		}
+		if slices.ContainsFunc(now.Members, func(o protocol.Member) bool { return o.ID == m.ID && o.Directory != m.Directory && o.Alive }) {
+			s.Logger.Info("a coordinator has its former folder again; the other one is removed from the members", "id", m.ID, "directory", m.Directory)
+			if err := s.Log.Remove(ctx, store.Server{ID: m.ID, Directory: m.Directory, RaftAddr: m.Raft}); err != nil {
+				s.warn("a folder of a coordinator could not be removed from the members", "id", m.ID, "error", err)
+			}
+			continue
+		}
+		if !caughtUp(&m, now.Applied) {
 			continue
 		}
 		rest := voters(now.Members, m.ID)
@@ -94,19 +109,29 @@ func (s *Service) promote(ctx context.Context) {
 			err = checkLeft(rest, "removing the old folder of "+m.ID)
 		}
 		if err != nil {
-			s.Logger.Warn("a coordinator that has caught up gets no vote yet", "id", m.ID, "reason", err)
+			s.warn("a coordinator that has caught up gets no vote yet", "id", m.ID, "reason", err)
 			continue
 		}
 		if err := s.supersede(ctx, &m); err != nil {
-			s.Logger.Warn("the old folder of a coordinator could not be removed from the members", "id", m.ID, "error", err)
+			s.warn("the old folder of a coordinator could not be removed from the members", "id", m.ID, "error", err)
 			continue
 		}
 		if err := s.Log.Promote(ctx, store.Server{ID: m.ID, Directory: m.Directory, RaftAddr: m.Raft}); err != nil {
-			s.Logger.Warn("a coordinator could not be given a vote", "id", m.ID, "error", err)
+			s.warn("a coordinator could not be given a vote", "id", m.ID, "error", err)
 			continue
 		}
 		s.Logger.Info("a coordinator has caught up and votes", "id", m.ID)
 	}
+}
+
+// warn writes a warning of Tend to the log, an equal one once a minute at most.
+func (s *Service) warn(text string, args ...any) {
+	said, now := fmt.Sprint(text, args), time.Now()
+	if said == s.said && now.Sub(s.saidAt) < time.Minute {
+		return
+	}
+	s.said, s.saidAt = said, now
+	s.Logger.Warn(text, args...)
 }
 
 // supersede removes the other servers of a coordinator.

@@ -40,7 +40,9 @@ func (s *Store) openLog(snapshots *raft.FileSnapshotStore, log hclog.Logger) (*d
 
 // checkEmpty refuses a log that is empty though the node may have acknowledged something.
 // Leaders are of term 2 or later. A cluster begins in term 1, so until then the first entry
-// may be written again; a node that waits to be added is of term 0.
+// may be written again. A node that waits to be added is of term 0 until a leader reaches it;
+// if it is killed before the first entry is on the disk, nobody can tell that from a deleted log.
+// Within one process the log was looked at before.
 func (s *Store) checkEmpty(d *diskLog, base uint64) error {
 	last, err := d.LastIndex()
 	if err != nil {
@@ -51,10 +53,10 @@ func (s *Store) checkEmpty(d *diskLog, base uint64) error {
 		return err
 	}
 	i := s.folder.Identity()
-	if max(last, base) > 0 || term == 0 || term == 1 && len(i.Founders) > 0 {
+	if max(last, base) > 0 || s.life.Load() != nil || term == 0 || term == 1 && len(i.Founders) > 0 {
 		return nil
 	}
-	return corrupted(s.folder.log(), fmt.Errorf("it is empty, and this node was in term %d", term))
+	return corrupted(s.folder.log(), fmt.Errorf("it is empty, and this node was in term %d: it was deleted, or the first entries had not arrived", term))
 }
 
 // check reads every entry and compares the log with the snapshot before it and

@@ -147,7 +147,7 @@ func readIdentity(folder, id string) (found Identity, stale bool, err error) {
 		}
 		switch {
 		case errors.Is(err, ErrFolder):
-			return found, false, fmt.Errorf("store: folder %s is %w", folder, err)
+			errs = append(errs, fmt.Errorf("store: folder %s is %w", folder, err))
 		case err != nil:
 			errs = append(errs, corrupted(path, err))
 		case !ok:
@@ -161,6 +161,11 @@ func readIdentity(folder, id string) (found Identity, stale bool, err error) {
 		return found, stale || len(errs) > 0, nil
 	case missing == len(errs):
 		return found, false, fs.ErrNotExist
+	}
+	for _, err := range errs { // of another node or version, or not to be read just now: then nothing is known to be damaged
+		if !errors.Is(err, ErrCorrupt) {
+			return found, false, err
+		}
 	}
 	return found, false, errors.Join(errs...)
 }
