@@ -74,16 +74,16 @@ func belong(self *Answer, ids []string, replies map[string]reply, cluster string
 			return decision{cluster: cluster, founders: r.Founders, from: id}
 		}
 		members := r.Members
-		if len(members) == 0 && r.Phase == PhaseOpening {
-			members = r.Founders // its log is not open yet
+		if len(members) == 0 {
+			members = r.Founders // it does not know who the members are now
 		}
 		listed := slices.ContainsFunc(members, func(s Server) bool { return s.ID == self.ID })
 		switch {
 		case listed:
 			d.cluster = cluster
-		case len(members) == 0 && r.Phase == PhaseOpening:
+		case len(r.Members) == 0 && r.Phase == PhaseOpening:
 			d.waits = append(d.waits, fmt.Sprintf("%s reads its log", id))
-		case len(members) == 0:
+		case len(r.Members) == 0:
 			d.waits = append(d.waits, fmt.Sprintf("%s hears no leader yet", id))
 		default:
 			strangers = append(strangers, fmt.Sprintf("%s belongs to cluster %s, whose members are %s", id, cluster, serverIDs(members)))
