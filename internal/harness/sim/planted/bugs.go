@@ -140,7 +140,7 @@ var Bugs = []Bug{
 		{"coordinator/store/folder.go", "Directory: NewID()}, true", "Directory: \"0\"}, true"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
 	{"a log that is missing taken for a new one", []Edit{
-		{"coordinator/store/check.go", "	if max(last, base) > 0 || term == 0 || term == 1 && len(i.Founders) > 0 {", "	if max(last, base) > 0 || term <= 1 || len(i.Founders) > 0 {"},
+		{"coordinator/store/check.go", "	if max(last, base) > 0 || s.life.Load() != nil || term == 0 || term == 1 && len(i.Founders) > 0 {", "	if max(last, base) > 0 || s.life.Load() != nil || term <= 1 || len(i.Founders) > 0 {"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
 	{"a cluster that begins without one of its peers", []Edit{
 		{"coordinator/store/decide.go", "			first = \"\"\n", "			continue\n"},
