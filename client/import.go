@@ -56,7 +56,7 @@ func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, d
 	}
 }
 
-// ofDataset returns those of the digests that name blobs of a dataset: no server makes a client send other files.
+// ofDataset filters digests: it keeps the blobs of a dataset, so no server makes a client send other files.
 func ofDataset(m *dataset.Manifest, digests []string) []string {
 	of := make(map[string]bool, len(m.Shards))
 	for _, s := range m.Shards {

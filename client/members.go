@@ -23,7 +23,7 @@ func (c *Client) AddMember(ctx context.Context, r protocol.AddRequest) (*protoco
 
 // RemoveMember takes a coordinator out of the cluster; the leader hands over
 // first. One that is no member is an error, unless it was when this was called. It
-// returns the members that are left, of which it is none.
+// returns the members that are left.
 func (c *Client) RemoveMember(ctx context.Context, id string) (*protocol.Members, error) {
 	before, err := c.Members(ctx)
 	if err != nil {

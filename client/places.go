@@ -30,7 +30,7 @@ type places struct {
 
 	mu      sync.Mutex
 	first   int                    // index in given of the one to try first
-	current string                 // a learnt one that answered last
+	current string                 // the learnt address that answered last
 	cluster string                 // id, once a coordinator has told it
 	members []protocol.MemberEntry // as that cluster told last
 	learnt  []string               // where those are that are not given
@@ -96,7 +96,7 @@ func (p *places) heard(server string) {
 }
 
 // take learns of the coordinators that one names, with p.mu held, and reports whether it is
-// of the same cluster. One that hears no leader may name those of long ago.
+// of the same cluster. A coordinator that hears no leader may name former members.
 func (p *places) take(c *protocol.Cluster) bool {
 	if c.ID == "" || p.cluster != "" && c.ID != p.cluster {
 		return false
@@ -179,8 +179,8 @@ func (t *turn) next(ctx context.Context) (server string, ok bool) {
 	return server, true
 }
 
-// confirmed asks those at the learnt addresses, all at once, of which cluster they are. It
-// returns those that are of the right one, once one of them hears a leader or all have
+// confirmed asks the coordinators at the learnt addresses, all at once, for their cluster. It
+// returns the addresses of the right cluster, once a coordinator hears a leader or all have
 // answered.
 func (p *places) confirmed(ctx context.Context, but []string) (list []string) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.Survey)

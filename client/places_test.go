@@ -75,7 +75,7 @@ func TestClientLearnsTheOthers(t *testing.T) {
 	}
 	learns(t, c, 2)
 	if cluster.count("b") != 0 {
-		t.Error("one that was learnt is asked while the one that was given answers")
+		t.Error("a learnt coordinator is asked while the given one answers")
 	}
 	a.Close()
 	for range 2 {
@@ -162,7 +162,7 @@ func TestNothingIsLearntOverTLS(t *testing.T) {
 }
 
 // What is learnt is bounded, has no address twice, and gives way to what a leader's
-// follower says later; one that hears no leader changes nothing.
+// follower says later. A coordinator that hears no leader changes nothing.
 func TestLearntAddresses(t *testing.T) {
 	p := newPlaces([]string{"http://localhost:1"})
 	defer p.close()
@@ -196,7 +196,7 @@ func TestLearntAddresses(t *testing.T) {
 	}
 }
 
-// A watch goes on at a coordinator that was learnt when the one that was given ends.
+// If the coordinator that was given ends, a watch goes on at a learnt one.
 func TestWatchGoesOnElsewhere(t *testing.T) {
 	cluster := newTold("c1")
 	cut := make(chan struct{})

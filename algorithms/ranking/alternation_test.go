@@ -336,8 +336,7 @@ func TestDamped(t *testing.T) {
 	rises(t, "damped", a.trace)
 }
 
-// TestDampedIsCountedOnce: a factor that needs more than λ counts once, whatever it needs, and one that does not is not
-// counted.
+// TestDampedIsCountedOnce: a factor counts once if it needs more than λ, and not at all otherwise.
 func TestDampedIsCountedOnce(t *testing.T) {
 	a := newAlternation(config(0.5, 1, 1), 2)
 	for i, c := range []struct {
