@@ -10,7 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
@@ -80,27 +79,34 @@ func (s *Sim) compute(seed, version uint64, u *round.Unit) time.Duration {
 	return time.Duration(4e6 + r.Uint64n(21e6))
 }
 
-// arrives is shown what the network delivers.
-func (s *Sim) arrives(_, to *host, m *bus.Message) {
-	kind, err := protocol.KindOf(m.Data)
+// arrives is shown each whole message that the network delivers.
+func (s *Sim) arrives(to *host, message []byte) {
+	kind, err := protocol.KindOf(message)
 	if err != nil {
-		return // a fragment
+		return
 	}
 	switch kind {
+	case protocol.KindBundle:
+		var bundle protocol.Bundle
+		if bundle.Decode(message) == nil {
+			for _, one := range bundle.Messages {
+				s.arrives(to, one)
+			}
+		}
 	case protocol.KindLead:
 		var lead protocol.Lead
-		if lead.Decode(m.Data) == nil {
+		if lead.Decode(message) == nil {
 			s.obeys(to, lead.Epoch, nil)
 		}
 	case protocol.KindRun:
 		var run protocol.Run
-		if run.Decode(m.Data) == nil {
+		if run.Decode(message) == nil {
 			s.obeys(to, run.Epoch, &run)
 			s.orderedAgain(&run)
 		}
 	case protocol.KindPart:
 		part := protocol.Part{Partial: new(round.Partial)}
-		if part.Decode(m.Data) == nil {
+		if part.Decode(message) == nil {
 			s.node(&part)
 			s.fenced(&part)
 			s.reach(Partials)
@@ -132,21 +138,22 @@ type order struct {
 }
 
 // obeys notes what a worker hears: an order of an epoch below the highest that it
-// has heard of is not to be obeyed.
+// has heard of is not to be obeyed. What a frozen worker hears first when it goes on
+// is not known, so it may obey what arrives meanwhile.
 func (s *Sim) obeys(worker *host, epoch uint64, run *protocol.Run) {
-	if !worker.runs() {
-		return // what it hears first when it goes on is not known
-	}
+	runs := worker.runs()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if run != nil {
 		o := order{worker.name, epoch, run.Job, run.Round}
-		stale := epoch < s.heard[worker]
+		stale := runs && epoch < s.heard[worker]
 		if was, asked := s.orders[o]; !asked || was {
 			s.orders[o] = stale
 		}
 	}
-	s.heard[worker] = max(s.heard[worker], epoch)
+	if runs {
+		s.heard[worker] = max(s.heard[worker], epoch)
+	}
 }
 
 // fenced checks that a worker did not answer an order that came too late.

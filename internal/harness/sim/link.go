@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // link is a host's connection to the network. It implements bus.Link; the
@@ -146,6 +147,7 @@ type subscription struct {
 	of             *link
 	subject, queue string
 	f              func(bus.Message)
+	join           *protocol.Joiner // makes messages whole for the network's tap
 
 	mu     sync.Mutex
 	queued []bus.Message
@@ -161,7 +163,7 @@ func (l *link) Subscribe(subject, queue string, f func(bus.Message)) (interface{
 		return nil, bus.ErrOffline
 	}
 	s := &subscription{
-		of: l, subject: subject, queue: queue, f: f,
+		of: l, subject: subject, queue: queue, f: f, join: protocol.NewJoiner(nil),
 		some: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	l.net.mu.Lock()

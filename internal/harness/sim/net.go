@@ -29,7 +29,7 @@ const (
 // loses, repeats, delays and reorders them while a storm blows.
 type network struct {
 	seed uint64
-	tap  func(from *host, to *host, m *bus.Message) // is shown what arrives, before its receiver
+	tap  func(to *host, message []byte) // is shown each whole message, before its receiver
 
 	mu      sync.Mutex
 	links   []*link
@@ -65,7 +65,6 @@ type delivery struct {
 	sub *subscription // nil: box
 	box *inbox
 	msg bus.Message
-	by  *host
 }
 
 type deliveries []*delivery
@@ -143,7 +142,9 @@ func (d *delivery) hand(n *network) {
 		return
 	}
 	if n.tap != nil {
-		n.tap(d.by, d.sub.of.host, &d.msg)
+		if whole, err := d.sub.join.Add(d.msg.Data); err == nil && whole != nil {
+			n.tap(d.sub.of.host, whole)
+		}
 	}
 	d.sub.put(d.msg)
 }
@@ -248,7 +249,6 @@ func (n *network) send(from, to *link, d *delivery) {
 	if s.drop > 0 && p.dice.chance(s.drop) {
 		return
 	}
-	d.by = from.host
 	d.at = time.Now().Add(delay)
 	late := s.slow > 0 && p.dice.chance(s.slow)
 	if late {
