@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -26,6 +27,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/internal/inplace"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -290,6 +292,7 @@ func (s *Server) answer(w http.ResponseWriter, v any, err error) {
 var errBad = errors.New("bad request")
 
 func statusOf(err error) int {
+	var system syscall.Errno
 	switch {
 	case errors.Is(err, errSlow):
 		return http.StatusRequestTimeout
@@ -308,8 +311,10 @@ func statusOf(err error) int {
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errQuota) && !errors.Is(err, errBlobQuota), errors.Is(err, state.ErrQueue):
 		return http.StatusForbidden
-	case errors.Is(err, errFull), errors.Is(err, errBlobQuota):
+	case errors.Is(err, errFull), errors.Is(err, errBlobQuota), errors.Is(err, syscall.ENOSPC):
 		return http.StatusInsufficientStorage
+	case errors.As(err, &system), errors.Is(err, inplace.ErrGone):
+		return http.StatusServiceUnavailable // this machine's disk or folder: another coordinator can do it
 	}
 	return http.StatusInternalServerError
 }
