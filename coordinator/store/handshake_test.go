@@ -85,8 +85,49 @@ func TestGreetingIsBounded(t *testing.T) {
 	}
 }
 
-// A copy of a folder has the identity of the first, so the two never talk to each other as
-// two servers.
+// Either end refuses the other by itself, whatever the other end says.
+func TestEachEndCompares(t *testing.T) {
+	self := party{"cluster", "a.1"}
+	exchange := func(to string, says []byte) (welcome bool) {
+		here, there := net.Pipe()
+		defer here.Close()
+		defer there.Close()
+		refused := false
+		g := &greeted{Conn: here, self: self, to: to, within: time.Minute, strange: func(party, party, string) { refused = true }}
+		go func() {
+			there.Write(says)
+			io.Copy(io.Discard, there)
+		}()
+		err := g.greet()
+		if (err == nil) == refused {
+			t.Errorf("%q: %v, told: %v", says, err, refused)
+		}
+		return err == nil
+	}
+	for _, c := range []struct {
+		what    string
+		dials   party // the other end, which dials
+		wants   string
+		answers party // the other end, which answers this one, that wants b.1
+		says    bool
+		welcome bool
+	}{
+		{"the server", party{"cluster", "b.1"}, "a.1", party{"cluster", "b.1"}, true, true},
+		{"another cluster", party{"other", "b.1"}, "a.1", party{"other", "b.1"}, true, false},
+		{"another folder", party{"cluster", "b.1"}, "a.2", party{"cluster", "b.2"}, true, false},
+		{"another coordinator", party{"cluster", "b.1"}, "c.1", party{"cluster", "c.1"}, true, false},
+		{"a refusal, or itself", party{"cluster", "a.1"}, "a.1", party{"cluster", "b.1"}, false, false},
+	} {
+		if got := exchange("", encodeGreeting(c.dials, c.wants)); got != c.welcome {
+			t.Errorf("%s dials: welcome is %v", c.what, got)
+		}
+		if got := exchange("b.1", encodeReply(c.answers, c.says)); got != c.welcome {
+			t.Errorf("%s answers: welcome is %v", c.what, got)
+		}
+	}
+}
+
+// Reset draws another directory id, forgets the cluster and keeps the former files.
 func TestResetDrawsAnotherIdentity(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
