@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Missing says what readers do with missing values: in text files empty fields and the words
@@ -28,8 +30,8 @@ func ParseMissing(s string) (Missing, error) {
 	case "drop":
 		return Missing{Drop: true}, nil
 	}
-	v, err := strconv.ParseFloat(s, 32)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	v, err := units.ParseFloat(s)
+	if v = float64(float32(v)); err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		return Missing{}, fmt.Errorf("missing %q: want refuse, drop or a number to put there", s)
 	}
 	return Missing{Fill: true, Value: v}, nil

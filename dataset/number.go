@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // parseNumber reads a decimal number with a point; reason says why field is not one.
@@ -14,7 +16,7 @@ func parseNumber(field string) (v float64, reason string) {
 	if field == "" {
 		return 0, "is empty: a number is expected"
 	}
-	v, err := strconv.ParseFloat(field, 64)
+	v, err := units.ParseFloat(field)
 	switch {
 	case err == nil:
 		return v, ""

@@ -2,7 +2,8 @@ package main
 
 import (
 	"fmt"
-	"strconv"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // auditFlag asks for units to be computed twice.
@@ -15,7 +16,7 @@ type auditRate float64
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (r *auditRate) UnmarshalText(text []byte) error {
-	v, err := strconv.ParseFloat(string(text), 64)
+	v, err := units.ParseFloat(string(text))
 	if err != nil || !(v >= 0 && v <= 1) {
 		return fmt.Errorf("%q is not a share from 0 to 1", text)
 	}

@@ -1,5 +1,5 @@
 // Package units reads and writes numbers of bytes, everywhere in the same way: plain
-// bytes, or KiB, MiB, GiB and TiB, which are powers of 1024. It reads ages as well: 30d.
+// bytes, or KiB, MiB, GiB and TiB, which are powers of 1024. It reads ages as well (30d), and decimal numbers.
 package units
 
 import (
