@@ -2,8 +2,10 @@ package dataset
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -106,4 +108,28 @@ func mustBe(t *testing.T, err, target error) {
 	if !errors.Is(err, target) {
 		t.Errorf("error %v is not %v", err, target)
 	}
+}
+
+// classesOf reads the classes of a file, and its rows as numbers of classes.
+func classesOf(t *testing.T, name string, b []byte, o OpenOptions) (names []string, rows []int, err error) {
+	t.Helper()
+	o.Labels.Kind = Class
+	src, err := openBytes(t, name, b, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := tryCollect(src)
+	for _, r := range all {
+		rows = append(rows, slices.Index(r.Labels, 1))
+	}
+	return src.Info().LabelNames, rows, err
+}
+
+// column is a file of one feature and a column of texts.
+func column(name string, texts ...string) []byte {
+	b := []byte("x," + name + "\n")
+	for i, text := range texts {
+		b = fmt.Appendf(b, "%d,%s\n", i+1, text)
+	}
+	return b
 }

@@ -112,9 +112,9 @@ func TestMissingLabels(t *testing.T) {
 	_, _, err = Build(src, ImportOptions{})
 	mustContain(t, err, `row 1, label 0 "c"`, "only features are filled; --missing drop")
 	for kind, o := range map[string]LabelOptions{
-		"a,class\n1,sad\n2,\n3,calm\n": {Kind: Class},
-		"a,age\n1,5\n2,?\n3,6\n":       {Kind: Age, Sigma: 1, High: 9},
-		"a,y_c\n1,5\n2,NA\n3,6\n":      {Kind: Counts},
+		"a,class\n1,sad\n2,\n3,calm\n":      {Kind: Class},
+		"a,age\n1,5\n2,?\n3,6\n":            {Kind: Age, Sigma: 1, High: 9},
+		"a,y_c,y_d\n1,5,1\n2,NA,1\n3,6,1\n": {Kind: Counts},
 	} {
 		src, err := openFile(t, "a.csv", kind, OpenOptions{Labels: o, Missing: Missing{Drop: true}})
 		if err != nil {

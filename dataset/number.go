@@ -67,17 +67,22 @@ func marked(field string) bool {
 	return digits
 }
 
-// missingWords are the words for a missing value in text files, in small or capital letters.
-// An empty field is a missing value too.
-var missingWords = []string{"na", "n/a", "#n/a", "nan", "null", "none", "?"}
+// missingWords are the words for a missing value, in small or capital letters, of features, labels, classes and groups alike:
+// those of pandas, of C's printf on several systems, and the errors of spreadsheets. An empty field is a missing value too.
+var missingWords = []string{
+	"na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "?",
+	"nan", "-nan", "+nan", "nan(ind)", "-nan(ind)", "nan(snan)", "-nan(snan)",
+	"1.#qnan", "-1.#qnan", "1.#snan", "-1.#snan", "1.#ind", "-1.#ind",
+	"#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!",
+}
 
-// isMissing reports whether a field of a text file, or a class, is a missing value.
+// isMissing reports whether a field of a text file, a class or a group is a missing value.
 func isMissing(field string) bool {
 	field = strings.TrimSpace(field)
 	if field == "" {
 		return true
 	}
-	if c := field[0]; c >= '0' && c <= '9' || c == '-' || c == '.' { // most fields
+	if c := field[len(field)-1]; c >= '0' && c <= '9' || c == '.' { // numbers end so, and most fields
 		return false
 	}
 	for _, word := range missingWords {
