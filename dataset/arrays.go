@@ -101,7 +101,7 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 	if h, err = s.labels.header(); err != nil {
 		return err
 	}
-	if s.classes && (h.Kind == 'U' || h.Kind == 'S') {
+	if text := h.Kind == 'U' || h.Kind == 'S'; s.classes && (text || isColumn(h)) {
 		s.classNames, s.labels, s.info.Labels = s.labels, nil, 1
 		return s.checkTexts(s.classNames, s.features.name, s.classNames.name)
 	}
@@ -149,7 +149,13 @@ func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err erro
 	return rows, columns, checkSize(name, rows, columns, limit)
 }
 
-// checkTexts reports an array that does not have a text for each row; messages call the
+// isColumn reports whether an array is one column.
+func isColumn(h *npy.Header) bool {
+	_, columns, ok := h.Dims()
+	return ok && columns == 1
+}
+
+// checkTexts reports an array that does not have a text for each row, or a number; messages call the
 // two arrays features and texts.
 func (s *arraySource) checkTexts(a *array, features, texts string) error {
 	r, err := a.begin()
@@ -157,7 +163,12 @@ func (s *arraySource) checkTexts(a *array, features, texts string) error {
 		return err
 	}
 	defer r.Close()
-	n, err := r.Texts()
+	n, err := 0, error(nil)
+	if a == s.classNames {
+		n, err = r.Column()
+	} else {
+		n, err = r.Texts()
+	}
 	if err != nil {
 		return arrayError(a.name, err)
 	}
@@ -290,11 +301,8 @@ func (s *arraySource) read(row *Row, r *arrayRows) (err error) {
 			return err
 		}
 	}
-	switch {
-	case r.classNames != nil:
+	if r.classNames != nil {
 		row.text, err = r.classNames.text()
-	case s.classes:
-		row.text = classText(row.Labels[0])
 	}
 	return err
 }
@@ -307,6 +315,9 @@ func (r *arrayRows) end() error {
 				return err
 			}
 		}
+	}
+	if a := r.classNames; a != nil {
+		return arrayError(a.name, a.End())
 	}
 	return nil
 }

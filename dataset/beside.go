@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // BesideOptions names what a file has of its rows beside features and labels: columns of a
@@ -43,6 +44,11 @@ func (b *BesideOptions) trim() error {
 	return nil
 }
 
+// isNumber reports whether a name is that of exact numbers or of an end of their intervals.
+func (b *BesideOptions) isNumber(name string) bool {
+	return name == b.Values || slices.Contains(b.Intervals, name)
+}
+
 // describe tells Info what rows have.
 func (b *BesideOptions) describe(i *Info) {
 	i.HasValues, i.HasIntervals, i.HasGroups = b.Values != "", len(b.Intervals) > 0, b.Groups != ""
@@ -54,13 +60,13 @@ type besideSource struct {
 	Source
 	info    Info
 	numbers [3][]float64 // exact numbers, least, greatest; nil: none
-	groups  []string
+	groups  *textColumn
 }
 
 // besideArrays are arrays of a file, by name, that BesideOptions names: numbers or texts.
 type besideArrays struct {
 	numbers map[string][]float64
-	texts   map[string][]string
+	texts   map[string]*textColumn
 }
 
 // withBeside gives the rows of src what o names; missing makes the error for an array that
@@ -92,17 +98,11 @@ func withBeside(src Source, o *BesideOptions, a besideArrays, missing func(name,
 		return s, nil
 	}
 	texts, ok := a.texts[o.Groups]
-	if numbers, numeric := a.numbers[o.Groups]; numeric && !ok {
-		ok = true
-		for _, v := range numbers {
-			texts = append(texts, classText(v))
-		}
-	}
 	if !ok {
 		return nil, missing(o.Groups, "--groups")
 	}
-	if s.groups = texts; len(texts) != s.info.Rows {
-		return nil, rowCountError("features", s.info.Rows, o.Groups, len(texts))
+	if s.groups = texts; len(texts.rows) != s.info.Rows {
+		return nil, rowCountError("features", s.info.Rows, o.Groups, len(texts.rows))
 	}
 	return s, nil
 }
@@ -125,7 +125,7 @@ func (s *besideSource) Scan(f func(*Row) error) error {
 			}
 		}
 		if s.groups != nil {
-			row.Group = s.groups[r.Number]
+			row.Group = s.groups.text(r.Number)
 		}
 		return f(&row)
 	})
@@ -134,7 +134,7 @@ func (s *besideSource) Scan(f func(*Row) error) error {
 // besideArrays reads the arrays of an archive that o.Beside names, which must have a value for each of so many
 // rows.
 func (o *OpenOptions) besideArrays(entries map[string]*array, rows int) (besideArrays, error) {
-	a := besideArrays{map[string][]float64{}, map[string][]string{}}
+	a := besideArrays{map[string][]float64{}, map[string]*textColumn{}}
 	for _, name := range o.Beside.names() {
 		check := func(n int) error {
 			if n != rows {
@@ -146,13 +146,11 @@ func (o *OpenOptions) besideArrays(entries map[string]*array, rows int) (besideA
 		if entry == nil {
 			continue
 		}
-		h, err := entry.header()
-		if err != nil {
-			return a, err
+		var err error
+		if name == o.Beside.Groups {
+			a.texts[name], err = entry.textColumn(check)
 		}
-		if h.Kind == 'U' || h.Kind == 'S' {
-			a.texts[name], err = readStrings(entry, check)
-		} else {
+		if err == nil && o.Beside.isNumber(name) {
 			a.numbers[name], err = entry.column(check)
 		}
 		if err != nil {
@@ -160,6 +158,33 @@ func (o *OpenOptions) besideArrays(entries map[string]*array, rows int) (besideA
 		}
 	}
 	return a, nil
+}
+
+// textColumn reads an array of one text or number for each row if check has no error for their number.
+func (a *array) textColumn(check func(n int) error) (*textColumn, error) {
+	r, err := a.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	rows, err := r.Column()
+	if err != nil {
+		return nil, arrayError(a.name, err)
+	}
+	if err := check(rows); err != nil {
+		return nil, err
+	}
+	var all textColumn
+	for i := range rows {
+		text, err := r.text()
+		if err == nil {
+			err = all.add(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("row %d (counted from 0): %w", i, err)
+		}
+	}
+	return &all, nil
 }
 
 // column reads an array of one number for each row if check has no error for their number; memory follows the
@@ -190,27 +215,43 @@ func (a *array) column(check func(n int) error) (all []float64, err error) {
 
 // readMATBeside reads an array of one number or text for each row.
 func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err error) {
-	if a.Class == matfile.Cell || a.Class == matfile.Char {
-		into.texts[a.Name], err = o.matStrings(a)
-		return err
-	}
-	if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
-		return fmt.Errorf("%q: one number for each row is expected: %w", a.Name, ErrFormat)
-	}
-	if err := checkSize(a.Name, max(a.Rows, a.Columns), 1, 1); err != nil {
-		return err
-	}
-	if err := o.checkItems(a.Name, max(a.Rows, a.Columns), matAdvice); err != nil {
-		return err
-	}
-	var all []float64
-	var piece [tablePiece]float64
-	for left := a.Rows * a.Columns; left > 0; {
-		k := min(left, tablePiece)
-		if err := a.Read(piece[:k]); err != nil {
+	if a.Class != matfile.Cell && a.Class != matfile.Char {
+		if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
+			return fmt.Errorf("%q: one number for each row is expected: %w", a.Name, ErrFormat)
+		}
+		if err := checkSize(a.Name, max(a.Rows, a.Columns), 1, 1); err != nil {
 			return err
 		}
-		all, left = append(all, piece[:k]...), left-k
+		if err := o.checkItems(a.Name, max(a.Rows, a.Columns), matAdvice); err != nil {
+			return err
+		}
+	}
+	var all []float64
+	if a.Name != o.Beside.Groups {
+		var piece [tablePiece]float64
+		for left := a.Rows * a.Columns; left > 0; {
+			k := min(left, tablePiece)
+			if err := a.Read(piece[:k]); err != nil {
+				return err
+			}
+			all, left = append(all, piece[:k]...), left-k
+		}
+		into.numbers[a.Name] = all
+		return nil
+	}
+	texts, err := o.matTexts(a)
+	if err != nil {
+		return err
+	}
+	if into.texts[a.Name] = texts; !o.Beside.isNumber(a.Name) {
+		return nil
+	}
+	for i := range texts.rows {
+		v, err := units.ParseFloat(texts.text(i))
+		if err != nil {
+			return fmt.Errorf("%q: one number for each row is expected: %w", a.Name, ErrFormat)
+		}
+		all = append(all, v)
 	}
 	into.numbers[a.Name] = all
 	return nil
@@ -289,7 +330,7 @@ func (s *csvSource) parseBeside(row *Row, record []string, r *csvRecords) error 
 		}
 	}
 	if c.group >= 0 {
-		row.Group = strings.Clone(strings.TrimSpace(record[c.group]))
+		row.Group = strings.Clone(s.dialect.marks.text(record[c.group]))
 		if err := notUTF8("its group", row.Group); err != nil {
 			return s.fieldError(row.Number, c.group, err.Error(), record, r)
 		}

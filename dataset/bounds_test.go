@@ -168,7 +168,7 @@ func TestNameBounds(t *testing.T) {
 // TestClassesAreCopied: the texts of classes do not keep their rows in memory.
 func TestClassesAreCopied(t *testing.T) {
 	record := strings.Repeat("r", 4000) + "c0"
-	classes, err := distinctClasses(&listed{rows: []Row{{text: record[4000:]}}})
+	classes, _, err := distinctClasses(&listed{rows: []Row{{text: record[4000:]}}})
 	if err != nil || len(classes) != 1 || classes[0] != "c0" {
 		t.Fatal(classes, err)
 	}

@@ -1,27 +1,23 @@
 package dataset
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // useClasses makes one-hot labels of Row.text.
 func (d *derivedLabels) useClasses(classes []string) error {
 	if len(classes) == 0 {
-		found, err := distinctClasses(d.Source)
+		found, notes, err := distinctClasses(d.Source)
 		if err != nil {
 			return err
 		}
-		classes = found
+		classes, d.info.Notes = found, append(d.info.Notes[:len(d.info.Notes):len(d.info.Notes)], notes...)
 	}
-	number := make(map[string]int, len(classes))
-	for i, class := range classes {
-		number[class] = i
-	}
-	if len(number) != len(classes) {
+	known := newIdentityIndex(d.info.File, "class", classes)
+	if len(known.names) != len(classes) {
 		return fmt.Errorf("%sa class is listed twice", prefix(d.info.File))
 	}
 	d.info.Labels, d.info.LabelNames = len(classes), classes
@@ -30,7 +26,10 @@ func (d *derivedLabels) useClasses(classes []string) error {
 		if isMissing(r.text) {
 			return missingClass(&of, r)
 		}
-		i, ok := number[strings.TrimSpace(r.text)]
+		i, ok, err := known.find(strings.TrimSpace(r.text), r)
+		if err != nil {
+			return err
+		}
 		if !ok {
 			return rowErrorf(file, r.Number, "the class %.100q is none of the %d known", r.text, len(classes))
 		}
@@ -42,12 +41,12 @@ func (d *derivedLabels) useClasses(classes []string) error {
 	return nil
 }
 
-// distinctClasses scans src for its classes, sorted.
-func distinctClasses(src Source) ([]string, error) {
+// distinctClasses scans src for its classes, sorted; the notes say what they are.
+func distinctClasses(src Source) (classes, notes []string, err error) {
 	info := src.Info()
-	seen, file := map[string]bool{}, info.File
-	first, rows, again := "", 0, 0 // rows with the class of the first
-	err := src.Scan(func(r *Row) error {
+	seen := newIdentities(info.File, "class")
+	first, rows := "", 0
+	err = src.Scan(func(r *Row) error {
 		if r.LeftOut {
 			return nil
 		}
@@ -55,35 +54,64 @@ func distinctClasses(src Source) ([]string, error) {
 			return missingClass(&info, r)
 		}
 		class := strings.TrimSpace(r.text)
-		if err := checkName(class); err != nil {
-			return rowErrorf(file, r.Number, "its class %v", err)
-		}
-		if rows++; rows == 1 {
-			first = strings.Clone(class)
-		} else if class == first {
-			again++
-		}
-		if seen[class] {
+		if rows++; !seen.add(class, r) {
 			return nil
 		}
-		if seen[strings.Clone(class)] = true; len(seen) > MaxLabels { // the text of a class is a part of its record
-			return rowErrorf(file, r.Number, "more than %d classes", MaxLabels)
+		if err := checkName(class); err != nil {
+			return rowErrorf(info.File, r.Number, "its class %v", err)
+		}
+		if rows == 1 {
+			first = strings.Clone(class)
+		}
+		if len(seen.texts) > MaxLabels {
+			return rowErrorf(info.File, r.Number, "more than %d classes", MaxLabels)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if info.unsure && again == 0 && rows >= suspectRows {
-		return nil, kindErrorf(ErrFormat, "%s: the first line has numbers and the class %.100q, which is nowhere else: "+
-			"--header yes says that it is a header, --header no that it is a row", file, first)
+	if info.unsure && rows >= suspectRows && seen.texts[first].rows == 1 {
+		return nil, nil, kindErrorf(ErrFormat, "%s: the first line has numbers and the class %.100q, which is nowhere else: "+
+			"--header yes says that it is a header, --header no that it is a row", info.File, first)
 	}
-	classes := make([]string, 0, len(seen))
-	for class := range seen {
-		classes = append(classes, class)
+	found, merged, err := seen.resolve()
+	if err != nil {
+		return nil, nil, err
 	}
-	sortClasses(classes)
-	return classes, nil
+	for _, c := range found {
+		classes = append(classes, c.name)
+	}
+	if len(found) > 0 {
+		notes = append(notes, classesNote(found))
+	}
+	if merged != nil {
+		notes = append(notes, mergedNote("class", merged))
+	}
+	return classes, notes, nil
+}
+
+// maxCounted is how many classes a note lists.
+const maxCounted = 20
+
+// classesNote lists the classes with their numbers of rows.
+func classesNote(found []identityCount) string {
+	var list []string
+	for _, c := range found[:min(maxCounted, len(found))] {
+		list = append(list, fmt.Sprintf("%.40s (%s)", c.name, counted(c.rows, "row")))
+	}
+	if n := len(found) - len(list); n > 0 {
+		list = append(list, units.Count(n)+" more")
+	}
+	if len(found) == 1 {
+		return "1 class: " + list[0]
+	}
+	return fmt.Sprintf("%s classes: %s", units.Count(len(found)), strings.Join(list, ", "))
+}
+
+// mergedNote says that equal numbers are one class, or one group.
+func mergedNote(what string, merged []string) string {
+	return fmt.Sprintf("equal numbers are one %s, such as %.40q and %.40q", what, merged[0], merged[1])
 }
 
 // missingClass returns the error for a row without a class.
@@ -95,20 +123,4 @@ func missingClass(info *Info, r *Row) error {
 	return &RowError{
 		File: info.File, Row: r.Number, Column: 0, Kind: "label", Name: nameAt(info.LabelNames, 0), Reason: reason + dropHint,
 	}
-}
-
-// sortClasses sorts by value where all are numbers, otherwise by text.
-func sortClasses(classes []string) {
-	values := make(map[string]float64, len(classes))
-	for _, class := range classes {
-		v, err := strconv.ParseFloat(class, 64)
-		if err != nil || v != v {
-			slices.Sort(classes)
-			return
-		}
-		values[class] = v
-	}
-	slices.SortFunc(classes, func(a, b string) int {
-		return cmp.Or(cmp.Compare(values[a], values[b]), cmp.Compare(a, b))
-	})
 }

@@ -24,7 +24,7 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 	}
 	for _, i := range s.columns.labels {
 		if s.classes {
-			row.text = strings.TrimSpace(record[i])
+			row.text = s.dialect.marks.text(record[i])
 			if err := notUTF8("its class", row.text); err != nil {
 				return s.fieldError(n, i, err.Error(), record, r)
 			}

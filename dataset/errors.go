@@ -21,6 +21,8 @@ var (
 	ErrNoLabels = errors.New("no labels")
 	// ErrOtherLabels says that the labels of a file are not those of a model.
 	ErrOtherLabels = errors.New("other labels than the model's")
+	// ErrAmbiguous says that a file can be read in two ways and that no option says which.
+	ErrAmbiguous = errors.New("two ways to read it")
 	// ErrRowCount says that two files, or two parts of one, have different
 	// numbers of rows.
 	ErrRowCount = errors.New("row counts differ")

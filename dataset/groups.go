@@ -80,55 +80,60 @@ func (g *Groups) String() string {
 	return fmt.Sprintf("%d groups", len(g.Names))
 }
 
-// groupSet collects the names of groups in the first pass over a source.
+// groupSet collects the groups in the first pass over a source.
 type groupSet struct {
-	seen  map[string]bool
+	seen  *identities // nil: rows have no groups
 	bytes int
+}
+
+func newGroupSet(info *Info) groupSet {
+	if !info.HasGroups {
+		return groupSet{}
+	}
+	return groupSet{seen: newIdentities(info.File, "group")}
 }
 
 // add notes the group of a row.
 func (g *groupSet) add(info *Info, r *Row) error {
-	if !info.HasGroups || g.seen[r.Group] {
+	if g.seen == nil || !g.seen.add(r.Group, r) {
 		return nil
 	}
-	if g.seen == nil {
-		g.seen = make(map[string]bool)
-	}
-	g.seen[r.Group] = true
-	if g.bytes += len(r.Group); len(g.seen) > MaxGroups || g.bytes > maxGroupBytes {
+	if g.bytes += len(r.Group); len(g.seen.texts) > MaxGroups || g.bytes > maxGroupBytes {
 		return rowErrorf(info.File, r.Number, "with its group there are more than %d, or their names take more than %d bytes", MaxGroups, maxGroupBytes)
 	}
 	return nil
 }
 
-// sorted returns the groups without their rows; nil: there are none.
-func (g *groupSet) sorted() *Groups {
-	if len(g.seen) == 0 {
-		return nil
+// sorted returns the groups without their rows (nil: there are none), and what is to be said of them.
+func (g *groupSet) sorted() (all *Groups, notes []string, err error) {
+	if g.seen == nil || len(g.seen.texts) == 0 {
+		return nil, nil, nil
 	}
-	all := &Groups{}
-	for name := range g.seen {
-		all.Names = append(all.Names, name)
+	found, merged, err := g.seen.resolve()
+	if err != nil {
+		return nil, nil, err
 	}
-	sortClasses(all.Names)
-	return all
+	all = &Groups{}
+	for _, f := range found {
+		all.Names = append(all.Names, f.name)
+	}
+	if merged != nil {
+		notes = append(notes, mergedNote("group", merged))
+	}
+	return all, notes, nil
 }
 
 // groupRows has the group of each row, in the second pass.
 type groupRows struct {
-	number map[string]uint16
-	rows   []uint16
+	known *identityIndex
+	rows  []uint16
 }
 
 func newGroupRows(m *Manifest) *groupRows {
 	if m.Groups == nil {
 		return nil
 	}
-	g := &groupRows{number: make(map[string]uint16), rows: make([]uint16, 0, m.Rows)}
-	for i, name := range m.Groups.Names {
-		g.number[name] = uint16(i)
-	}
-	return g
+	return &groupRows{newIdentityIndex("", "group", m.Groups.Names), make([]uint16, 0, m.Rows)}
 }
 
 // add appends the group of a row.
@@ -136,11 +141,11 @@ func (g *groupRows) add(file string, r *Row) error {
 	if g == nil {
 		return nil
 	}
-	n, ok := g.number[r.Group]
-	if !ok {
+	n, ok, err := g.known.find(r.Group, r)
+	if err != nil || !ok {
 		return fmt.Errorf("%srow %d (counted from 0): its group, %q, was not there before: %w", prefix(file), r.Number, r.Group, ErrChanged)
 	}
-	g.rows = append(g.rows, n)
+	g.rows = append(g.rows, uint16(n))
 	return nil
 }
 

@@ -63,6 +63,11 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		o.NoLabels = true
 		src, err = Open(path, o)
 	}
+	if errors.Is(err, ErrAmbiguous) && (o.Labels.Kind == Class || o.Beside.Groups != "") {
+		note = "read without classes and groups: " + err.Error()
+		o.NoLabels, o.Beside.Groups = o.NoLabels || o.Labels.Kind == Class, ""
+		src, err = Open(path, o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +99,15 @@ type inspector struct {
 	nonFinite   nonFiniteValues
 	limit       float64 // distance from 1 of a sum that passes
 	singleLabel bool    // labels are made from one age or class
-	beside      int     // rows whose exact number, interval or group an import would refuse
-	firstBeside error   // of the first of them
+	groups      groupSet
+	groupsError error
+	beside      int   // rows whose exact number, interval or group an import would refuse
+	firstBeside error // of the first of them
 }
 
 func newInspector(info Info, o *ImportOptions) *inspector {
 	return &inspector{
-		info: info, o: o, features: newFeatureStats(info), labels: make([]columnStats, info.Labels),
+		info: info, o: o, groups: newGroupSet(&info), features: newFeatureStats(info), labels: make([]columnStats, info.Labels),
 		sums: SumSummary{FirstOff: -1}, limit: newChecker(info, o.Checks).tolerance,
 	}
 }
@@ -121,6 +128,8 @@ func (s *inspector) add(r *Row) error {
 			if s.beside++; s.beside == 1 {
 				s.firstBeside = err
 			}
+		} else if s.groupsError == nil {
+			s.groupsError = s.groups.add(&s.info, r)
 		}
 	}
 	s.features.add(r)

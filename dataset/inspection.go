@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -32,7 +33,12 @@ func (s *inspector) finish() *Inspection {
 	if s.summed > 0 {
 		found.LabelSums = &s.sums
 	}
+	_, notes, err := s.groups.sorted()
+	found.Notes = append(found.Notes, notes...)
 	found.Warnings = append(warnings(found.Suspects), s.faults()...)
+	if err = cmp.Or(s.groupsError, err); err != nil {
+		found.Warnings = append(found.Warnings, err.Error())
+	}
 	return found
 }
 

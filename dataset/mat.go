@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 )
 
 // openMAT reads a MATLAB v5 file to its end, since it stores columns.
@@ -27,7 +27,7 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 	m := matReader{
 		o: o, features: o.featuresVariable(), wanted: o.labelVariables(),
 		found: map[string]*variable{}, names: map[string][]string{},
-		besides: o.Beside.names(), beside: besideArrays{map[string][]float64{}, map[string][]string{}},
+		besides: o.Beside.names(), beside: besideArrays{map[string][]float64{}, map[string]*textColumn{}},
 	}
 	if err := m.read(in); err != nil {
 		switch {
@@ -77,6 +77,7 @@ type variable struct {
 	rows, columns int
 	values        []float64 // row-major
 	file          *columnFile
+	texts         *textColumn // of classes, in place of values
 }
 
 // turn transposes a row vector to a column.
@@ -142,13 +143,16 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 	if slices.Contains(m.besides, a.Name) {
 		err = m.o.readMATBeside(a, m.beside)
 		if v := m.beside.numbers[a.Name]; err == nil && v != nil && slices.Contains(m.wanted, a.Name) {
-			m.found[a.Name] = &variable{len(v), 1, v, nil}
+			m.found[a.Name] = &variable{rows: len(v), columns: 1, values: v}
+		}
+		if v := m.beside.texts[a.Name]; err == nil && v != nil && slices.Contains(m.wanted, a.Name) && m.o.Labels.Kind == Class {
+			m.found[a.Name] = &variable{rows: len(v.rows), columns: 1, texts: v}
 		}
 		return err
 	}
 	for _, name := range m.wanted {
 		if a.Name == name {
-			m.found[name], err = matLabels(a)
+			m.found[name], err = m.o.matLabels(a)
 			return err
 		}
 	}
@@ -167,6 +171,36 @@ func (o *OpenOptions) matStrings(a *matfile.Array) ([]string, error) {
 	return a.Strings()
 }
 
+// matTexts reads an array of one text or number for each row.
+func (o *OpenOptions) matTexts(a *matfile.Array) (*textColumn, error) {
+	if a.Class == matfile.Cell || a.Class == matfile.Char {
+		texts, err := o.matStrings(a)
+		if err != nil {
+			return nil, err
+		}
+		return newTextColumn(texts)
+	}
+	var all textColumn
+	for range a.Rows * a.Columns {
+		text, err := a.ReadText()
+		if err == nil {
+			err = all.add(text)
+		}
+		if err != nil {
+			return nil, inexactError(err)
+		}
+	}
+	return &all, nil
+}
+
+// inexactError says what to do about an array of classes or groups that are floats which may stand for several numbers.
+func inexactError(err error) error {
+	if errors.Is(err, matfile.ErrInexact) || errors.Is(err, npy.ErrInexact) {
+		return kindErrorf(ErrAmbiguous, "%w; make whole numbers (int64 or uint64) or texts of them where they come from", err)
+	}
+	return err
+}
+
 func matFeatures(a *matfile.Array) (*table, error) {
 	if err := checkSize(a.Name, a.Rows, a.Columns, MaxFeatures); err != nil {
 		return nil, err
@@ -181,7 +215,15 @@ func matFeatures(a *matfile.Array) (*table, error) {
 	return readTable(a.Rows, a.Columns, a.Read)
 }
 
-func matLabels(a *matfile.Array) (*variable, error) {
+// matLabels reads an array of labels; classes are texts.
+func (o *OpenOptions) matLabels(a *matfile.Array) (*variable, error) {
+	if text := a.Class == matfile.Cell || a.Class == matfile.Char; text && o.Labels.Kind == Class {
+		texts, err := o.matTexts(a)
+		if err != nil {
+			return nil, err
+		}
+		return &variable{rows: len(texts.rows), columns: 1, texts: texts}, nil
+	}
 	rows, columns := a.Rows, a.Columns
 	if rows == 1 { // a row vector is as good as a column; fit turns it
 		columns = 1
@@ -192,8 +234,12 @@ func matLabels(a *matfile.Array) (*variable, error) {
 	if a.Class == matfile.Sparse {
 		return sparseLabels(a)
 	}
+	if o.Labels.Kind == Class && min(a.Rows, a.Columns) == 1 {
+		texts, err := o.matTexts(a)
+		return &variable{rows: a.Rows, columns: a.Columns, texts: texts}, err
+	}
 	values, file, err := readColumns[float64](a.Rows, a.Columns, a.Read)
-	return &variable{a.Rows, a.Columns, values, file}, err
+	return &variable{rows: a.Rows, columns: a.Columns, values: values, file: file}, err
 }
 
 func sparseLabels(a *matfile.Array) (*variable, error) {
@@ -209,7 +255,7 @@ func sparseLabels(a *matfile.Array) (*variable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Name, err)
 	}
-	return &variable{a.Rows, a.Columns, values, nil}, nil
+	return &variable{rows: a.Rows, columns: a.Columns, values: values}, nil
 }
 
 // newTableSource makes a Source of the arrays of a file.
@@ -244,7 +290,7 @@ func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 		if err := oneColumn(o, name, v.columns); err != nil {
 			return err
 		}
-		s.info.Labels, s.labels, s.labelsFile = v.columns, v.values, v.file
+		s.info.Labels, s.labels, s.labelsFile, s.texts = v.columns, v.values, v.file, v.texts
 		return nil
 	}
 	return m.holds.missing("variable", m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)
@@ -275,6 +321,3 @@ func (s *tableSource) setNames(names map[string][]string) error {
 	}
 	return nil
 }
-
-// classText formats a class that is a number as a text file would have it.
-func classText(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

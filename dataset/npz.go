@@ -74,7 +74,7 @@ func (a *array) checkSize(h *npy.Header, size int64) error {
 // text reads the next element of an array of strings.
 func (r *openArray) text() (string, error) {
 	s, err := r.ReadText()
-	return s, arrayError(r.name, err)
+	return s, inexactError(arrayError(r.name, err))
 }
 
 func (r *openArray) read(dst []float64) error { return arrayError(r.name, r.ReadFloats(dst)) }

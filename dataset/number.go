@@ -52,6 +52,16 @@ func (m marks) parseComma(field string) (v float64, reason string) {
 	return v, reason
 }
 
+// text returns a field of a column of texts; a number with a decimal comma gets a point, so that it is the same
+// text in files of all kinds.
+func (m marks) text(field string) string {
+	field = strings.TrimSpace(field)
+	if m.comma && strings.Count(field, ",") == 1 && !strings.Contains(field, ".") && marked(field) {
+		return strings.Replace(field, ",", ".", 1)
+	}
+	return field
+}
+
 // marked reports whether a field has digits and otherwise only characters of numbers, as
 // written in some country.
 func marked(field string) bool {

@@ -70,7 +70,8 @@ type sourceStats struct {
 	rows      int
 	nonZeros  int64
 	meanLabel []float64
-	groups    groupSet
+	seen      groupSet
+	groups    *Groups // without their rows; nil: there are none
 	leftOut   LeftOut
 	lastOut   int // the last row in leftOut; -1: none
 }
@@ -78,6 +79,7 @@ type sourceStats struct {
 // scanStats scans src and checks every row.
 func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 	s := &sourceStats{info: src.Info(), lastOut: -1}
+	s.seen = newGroupSet(&s.info)
 	if err := s.info.check(); err != nil {
 		return nil, err
 	}
@@ -87,10 +89,14 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 	err := scanChecked(src, &first, "check", s.info.Rows, func(r *Row, c *checker) error {
 		s.add(c)
 		watch.add(r)
-		return s.groups.add(&s.info, r)
+		return s.seen.add(&s.info, r)
 	})
 	if err == nil {
 		err = s.check()
+	}
+	var notes []string
+	if err == nil {
+		s.groups, notes, err = s.seen.sorted()
 	}
 	if err != nil {
 		return nil, err
@@ -99,6 +105,9 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 		s.meanLabel[i] /= float64(s.rows)
 	}
 	if o.Warn != nil {
+		for _, note := range notes {
+			o.Warn(prefix(s.info.File) + note)
+		}
 		s.warn(watch, o.Warn)
 	}
 	return s, nil
@@ -172,7 +181,7 @@ func (s *sourceStats) manifest() *Manifest {
 		Format: ManifestFormat, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels,
 		NonZeros: s.nonZeros, Sparse: SparseStorage(s.rows, s.info.Features, s.nonZeros),
 		FeatureNames: s.info.FeatureNames, LabelNames: s.info.LabelNames,
-		LabelType: s.info.LabelType, HasValues: s.info.HasValues, HasIntervals: s.info.HasIntervals, Groups: s.groups.sorted(),
+		LabelType: s.info.LabelType, HasValues: s.info.HasValues, HasIntervals: s.info.HasIntervals, Groups: s.groups,
 		Shape: s.info.Shape, HasRowNames: s.info.HasRowNames, LabelColumns: s.info.LabelColumns, MeanLabel: s.meanLabel,
 		Missing: s.info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.info.CountedFrom,
 	}

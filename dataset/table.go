@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // table is a matrix of a file that stores columns: dense (in a temporary file if it is
@@ -135,7 +136,8 @@ type tableSource struct {
 	features   *table
 	labels     []float64 // row-major, of info.Labels columns
 	labelsFile *columnFile
-	classes    bool // Row.text is wanted
+	texts      *textColumn // of the labels; nil: they are numbers
+	classes    bool        // Row.text is wanted
 	rowNames   []string
 }
 
@@ -171,8 +173,10 @@ func (s *tableSource) read(row *Row, features, labels *columnReader) (err error)
 	} else if s.labels != nil {
 		row.Labels = s.labels[i*n : (i+1)*n]
 	}
-	if s.classes && err == nil {
-		row.text = classText(row.Labels[0])
+	if s.texts != nil {
+		row.text = s.texts.text(i)
+	} else if s.classes && err == nil { // of a sparse matrix
+		row.text, _ = units.FloatText(row.Labels[0], 64)
 	}
 	if s.rowNames != nil {
 		row.Name = s.rowNames[i]

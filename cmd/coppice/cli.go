@@ -72,5 +72,5 @@ func isUsage(err error) bool {
 		setting *param.Error
 		option  *dataset.OptionError
 	)
-	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option)
+	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option) || errors.Is(err, dataset.ErrAmbiguous)
 }

@@ -14,13 +14,14 @@ const (
 	Char   Class = 4
 	Sparse Class = 5
 	Double Class = 6
+	Single Class = 7
 	Uint64 Class = 15 // the last of the numeric classes
 )
 
 // String names the class as MATLAB does.
 func (c Class) String() string {
 	names := []string{
-		Cell: "cell", 2: "struct", 3: "object", Char: "char", Sparse: "sparse double", Double: "double", 7: "single",
+		Cell: "cell", 2: "struct", 3: "object", Char: "char", Sparse: "sparse double", Double: "double", Single: "single",
 		8: "int8", 9: "uint8", 10: "int16", 11: "uint16", 12: "int32", 13: "uint32", 14: "int64", Uint64: "uint64",
 	}
 	if int(c) < len(names) && names[c] != "" {
@@ -124,6 +125,25 @@ func (a *Array) Read(dst []float64) error {
 		return fmt.Errorf("%q: %w", a.Name, err)
 	}
 	return nil
+}
+
+// ReadText reads the next value of a Numeric array, as Read does, as a text: a whole number has all its digits, any other
+// number as few as tell it from others of its class. Floats that several whole numbers round to are an error
+// that wraps ErrInexact.
+func (a *Array) ReadText() (text string, err error) {
+	if a.values == nil {
+		if err := a.begin(); err != nil {
+			return "", err
+		}
+	}
+	bits := 64
+	if a.Class == Single {
+		bits = 32
+	}
+	if text, err = a.values.text(bits); err != nil {
+		return "", fmt.Errorf("%q: %w", a.Name, err)
+	}
+	return text, nil
 }
 
 func (a *Array) begin() error {

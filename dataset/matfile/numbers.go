@@ -3,6 +3,9 @@ package matfile
 import (
 	"fmt"
 	"math"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // numbers is an element of numbers, read piece by piece.
@@ -48,25 +51,56 @@ func width(kind uint32) int64 {
 
 // read reads the next len(dst) values.
 func (n *numbers) read(dst []float64) error {
-	if int64(len(dst)) > n.left {
-		return fmt.Errorf("%d more values were asked of %d: %w", len(dst), n.left, ErrFormat)
-	}
 	for len(dst) > 0 {
-		k := min(len(dst), len(n.buf)/int(n.each))
-		b := n.buf[:k*int(n.each)]
-		if n.small != nil {
-			copy(b, n.small)
-			n.small = n.small[len(b):]
-		} else if err := n.s.full(b); err != nil {
+		b, err := n.next(len(dst))
+		if err != nil {
 			return err
 		}
+		k := len(b) / int(n.each)
 		n.decode(dst[:k], b)
 		dst = dst[k:]
-		if n.left -= int64(k); n.left == 0 {
-			return n.end()
-		}
 	}
 	return nil
+}
+
+// next returns the bytes of some of the next most values, at least one; they are valid until the next call.
+func (n *numbers) next(most int) (b []byte, err error) {
+	if int64(most) > n.left {
+		return nil, fmt.Errorf("%d more values were asked of %d: %w", most, n.left, ErrFormat)
+	}
+	k := min(most, len(n.buf)/int(n.each))
+	b = n.buf[:k*int(n.each)]
+	if n.small != nil {
+		copy(b, n.small)
+		n.small = n.small[len(b):]
+	} else if err := n.s.full(b); err != nil {
+		return nil, err
+	}
+	if n.left -= int64(k); n.left == 0 {
+		err = n.end()
+	}
+	return b, err
+}
+
+// text reads the next value as a text; bits is the size of the floats of the array's class, 64 if they are none.
+func (n *numbers) text(bits int) (string, error) {
+	b, err := n.next(1)
+	if err != nil {
+		return "", err
+	}
+	switch n.kind {
+	case miINT64:
+		return strconv.FormatInt(int64(n.s.order.Uint64(b)), 10), nil
+	case miUINT64:
+		return strconv.FormatUint(n.s.order.Uint64(b), 10), nil
+	}
+	var v [1]float64 // exact for all other types
+	n.decode(v[:], b)
+	text, exact := units.FloatText(v[0], bits)
+	if !exact {
+		return "", fmt.Errorf("%s as a float of %d bits: %w", text, bits, ErrInexact)
+	}
+	return text, nil
 }
 
 // end passes over the padding and, where the array ends too, checks it.

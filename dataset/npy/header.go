@@ -24,6 +24,8 @@ var (
 	// ErrType says that an array's elements are not of a type that can be read as
 	// asked.
 	ErrType = errors.New("unsupported type of elements")
+	// ErrInexact says that an array has floats so large that several whole numbers are one of them.
+	ErrInexact = errors.New("it may stand for several whole numbers")
 )
 
 const (

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Reader reads the elements of an array in the order of the file.
@@ -165,13 +168,55 @@ func (r *Reader) Texts() (int, error) {
 	return r.Shape[0], nil
 }
 
-// ReadText reads the next string of an array for which Texts has no error.
+// Column returns how many elements an array has that is one column, of strings or numbers.
+func (r *Reader) Column() (int, error) {
+	if r.Kind == 'U' || r.Kind == 'S' {
+		return r.Texts()
+	}
+	rows, columns, ok := r.Dims()
+	if !ok || columns != 1 {
+		return 0, fmt.Errorf("an array of %v, one column is expected: %w", r.Shape, ErrFormat)
+	}
+	return rows, nil
+}
+
+// ReadText reads the next element of an array for which Texts or Column has no error, as a text: a whole number has all its
+// digits, any other number as few as tell it from others of its type. Floats that several whole numbers round to
+// are an error that wraps ErrInexact.
 func (r *Reader) ReadText() (string, error) {
+	if r.Kind != 'U' && r.Kind != 'S' {
+		return r.readNumber()
+	}
 	r.last.Reset()
 	if _, err := io.CopyN(&r.last, r.in, int64(r.Size)); err != nil {
 		return "", truncated(err)
 	}
 	return r.text(r.last.Bytes()), nil
+}
+
+// readNumber reads the next number as a text.
+func (r *Reader) readNumber() (string, error) {
+	b := r.buf[:r.Size]
+	if _, err := io.ReadFull(r.in, b); err != nil {
+		return "", truncated(err)
+	}
+	if r.Size == 8 && r.Kind == 'i' {
+		return strconv.FormatInt(int64(r.Order.Uint64(b)), 10), nil
+	}
+	if r.Size == 8 && r.Kind == 'u' {
+		return strconv.FormatUint(r.Order.Uint64(b), 10), nil
+	}
+	var v [1]float64 // exact for all other types
+	r.Decode(v[:], b)
+	bits := 64
+	if r.Kind == 'f' {
+		bits = 8 * r.Size
+	}
+	text, exact := units.FloatText(v[0], bits)
+	if !exact {
+		return "", fmt.Errorf("%s as a float of %d bits: %w", text, bits, ErrInexact)
+	}
+	return text, nil
 }
 
 // ReadStrings reads all of an array of one dimension of strings ('U' or 'S').

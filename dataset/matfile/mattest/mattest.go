@@ -98,6 +98,28 @@ func (f *File) AddBytes(name string, rows, columns int32, values ...byte) {
 	f.Add(append(f.Head(6, name, rows, columns), f.Element(2, values)...))
 }
 
+// AddWhole appends a matrix of int64, or of uint64; values come column by column.
+func (f *File) AddWhole(name string, signed bool, rows, columns int32, values ...uint64) {
+	class, kind := uint32(15), uint32(13)
+	if signed {
+		class, kind = 14, 12
+	}
+	var b []byte
+	for _, v := range values {
+		b = f.order().AppendUint64(b, v)
+	}
+	f.Add(append(f.Head(class, name, rows, columns), f.Element(kind, b)...))
+}
+
+// AddSingles appends a matrix of singles; values come column by column.
+func (f *File) AddSingles(name string, rows, columns int32, values ...float32) {
+	var b []byte
+	for _, v := range values {
+		b = f.order().AppendUint32(b, math.Float32bits(v))
+	}
+	f.Add(append(f.Head(7, name, rows, columns), f.Element(7, b)...))
+}
+
 // AddSparse appends a sparse matrix.
 func (f *File) AddSparse(name string, rows, columns int32, row, start []int32, values []float64) {
 	e := f.Head(5, name, rows, columns)

@@ -1,0 +1,330 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+)
+
+func TestIdentityOf(t *testing.T) {
+	for text, want := range map[string]identity{
+		"1": {number: "1"}, "+1": {number: "1"}, "-1": {number: "-1"}, "1.0": {number: "1"}, "1.": {number: "1"}, "1e0": {number: "1"}, "10E-1": {number: "1"},
+		"0": {number: "0"}, "-0": {number: "0"}, "-0.0": {number: "0"}, ".5": {number: "0.5"}, "0.50": {number: "0.5"}, "-.5": {number: "-0.5"},
+		"01": {number: "1", zeros: 1}, "-007": {number: "-7", zeros: 2}, "00": {number: "0", zeros: 1}, "007.0": {number: "7", zeros: 2}, "00.5": {number: "0.5", zeros: 1},
+		"20231105": {number: "20231105"}, "2.0231105e+07": {number: "20231105"}, "1.000000000000000056e-01": {number: "0.1"}, "1e-07": {number: "1e-07"},
+		"9007199254740993": {number: "9007199254740993"}, "18446744073709551615": {number: "18446744073709551615"}, "-9223372036854775808": {number: "-9223372036854775808"},
+		"123456789012345678901234567890": {number: "123456789012345678901234567890"},
+		"9007199254740991.0":             {number: "9007199254740991"},
+		"9007199254740992.0":             {number: "9007199254740992", inexact: true},
+		"1e300":                          {number: "1" + strings.Repeat("0", 300), inexact: true},
+	} {
+		if text == "1e300" {
+			want.number = fmt.Sprintf("%.0f", 1e300)
+		}
+		if got := identityOf(text); got.number != want.number && text != "1e300" || got.zeros != want.zeros || got.inexact != want.inexact {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+	for _, text := range []string{"", "+", "-", ".", "a", "1a", "1_0", "0x10", "0x1p3", "inf", "nan", "1e999", "1,5", "+-1", "--1", "1 2", "٣"} {
+		if got := identityOf(text); got.number != "" {
+			t.Errorf("%q is the number %s", text, got.number)
+		}
+	}
+	for text, want := range map[string]string{"007.0": "007", "-007": "-007", "00.5": "00.5", "1.0": "1"} {
+		id := identityOf(text)
+		if got := id.name(); got != want {
+			t.Errorf("%q is called %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestSortIdentities(t *testing.T) {
+	for _, want := range [][]string{
+		{"-9223372036854775808", "-9223372036854775807", "-1", "0.5", "2", "10", "9007199254740992", "9007199254740993", "18446744073709551614", "18446744073709551615", "123456789012345678901234567890"},
+		{"007", "8", "0010"},
+		{"10", "2", "a"},
+		{"-1", "1", "inf"},
+	} {
+		got := slices.Clone(want)
+		slices.Reverse(got)
+		if sortIdentities(got); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestEqualNumbersAreOneClass: pandas writes whole numbers as 1.0 once a value is missing.
+func TestEqualNumbersAreOneClass(t *testing.T) {
+	want := []int{0, 1, 0, 1, 0, 1}
+	svm := []byte("0 1:1\n1 1:2\n0.0 1:3\n1.0 1:4\n-0 1:5\n+1 1:6\n")
+	text := npzBytes("features", npyBytes("<f8", false, "(6, 1)", []float64{1, 2, 3, 4, 5, 6}),
+		"class", npyBytes("|S3", false, "(6,)", []byte("0\x00\x001\x00\x000.01.00\x00\x001e0")))
+	for name, b := range map[string][]byte{
+		"a.csv": column("class", "0", "1", "0.0", "1.0", "0", "1"), "a.svm": svm, "a.npz": text,
+		"b.npz": npzBytes("features", npyBytes("<f8", false, "(6, 1)", []float64{1, 2, 3, 4, 5, 6}), "class", npyBytes("<f4", false, "(6,)", []float32{0, 1, 0, 1, 0, 1})),
+	} {
+		names, rows, err := classesOf(t, name, b, OpenOptions{})
+		if err != nil || !slices.Equal(names, []string{"0", "1"}) || !slices.Equal(rows, want) {
+			t.Errorf("%s: %q %v, %v", name, names, rows, err)
+		}
+	}
+	src, err := openBytes(t, "a.csv", column("class", "0", "1", "0.0", "1.0", "0", "1"), OpenOptions{Labels: LabelOptions{Kind: Class}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := strings.Join(src.Info().Notes, "\n")
+	if !strings.Contains(notes, "2 classes: 0 (3 rows), 1 (3 rows)") || !strings.Contains(notes, `equal numbers are one class, such as "0" and "0.0"`) {
+		t.Errorf("notes %q", notes)
+	}
+	// A decimal comma is one more spelling.
+	names, rows, err := classesOf(t, "c.csv", []byte("x;class\n1,5;1,0\n2,5;2\n3,5;1\n"), OpenOptions{})
+	if err != nil || !slices.Equal(names, []string{"1", "2"}) || !slices.Equal(rows, []int{0, 1, 0}) {
+		t.Errorf("decimal comma: %q %v, %v", names, rows, err)
+	}
+}
+
+// TestTextsStayTexts: as soon as one class is no number, all are texts.
+func TestTextsStayTexts(t *testing.T) {
+	names, _, err := classesOf(t, "a.csv", column("class", "1.10", "2", "a"), OpenOptions{})
+	if err != nil || !slices.Equal(names, []string{"1.10", "2", "a"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
+// TestTwoWaysToReadIdentities: what is open is refused, and the advice of the refusal works.
+func TestTwoWaysToReadIdentities(t *testing.T) {
+	for _, c := range []struct {
+		texts    []string
+		says     []string
+		one, two []string // as the advice says, for one and for two classes
+	}{
+		{
+			[]string{"7", "8", "007"},
+			[]string{`"007", and "7" in row 0, are one class as numbers and two as texts`, "write both as 7 for one class", "(s7, s007)", "row 2", "line 4"},
+			[]string{"7", "8", "7"},
+			[]string{"s7", "8", "s007"},
+		},
+		{
+			[]string{"12", "unknown", "12.0"},
+			[]string{`"12.0", and "12" in row 0`, `"unknown" in row 1 is a text`, "write both as 12 for one"},
+			[]string{"12", "unknown", "12"},
+			[]string{"s12", "unknown", "s12.0"},
+		},
+	} {
+		_, _, err := classesOf(t, "a.csv", column("class", c.texts...), OpenOptions{})
+		mustContain(t, err, append(c.says, "a.csv")...)
+		mustBe(t, err, ErrAmbiguous)
+		for n, texts := range map[int][]string{2: c.one, 3: c.two} {
+			if names, _, err := classesOf(t, "a.csv", column("class", texts...), OpenOptions{}); err != nil || len(names) != n {
+				t.Errorf("%q: %q, %v", texts, names, err)
+			}
+		}
+		// Groups are read in the same way.
+		src, err := openBytes(t, "a.csv", grouped(c.texts...), OpenOptions{Beside: BesideOptions{Groups: "person"}})
+		if err == nil {
+			_, _, err = Build(src, ImportOptions{})
+		}
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, "one group")
+		// An inspection does not refuse the file.
+		f, err := Inspect(writeFile(t, "a.csv", string(column("class", c.texts...))), OpenOptions{Labels: LabelOptions{Kind: Class}}, ImportOptions{})
+		if err != nil || !strings.Contains(strings.Join(f.Notes, "\n"), c.says[0]) {
+			t.Errorf("inspect: %+v, %v", f, err)
+		}
+		f, err = Inspect(writeFile(t, "a.csv", string(grouped(c.texts...))), OpenOptions{Beside: BesideOptions{Groups: "person"}}, ImportOptions{})
+		if err != nil || !strings.Contains(strings.Join(f.Warnings, "\n"), "one group") {
+			t.Errorf("inspect: %+v, %v", f, err)
+		}
+	}
+}
+
+// grouped is a file of one feature, two labels and groups.
+func grouped(groups ...string) []byte {
+	b := []byte("x,label_a,label_b,person\n")
+	for i, g := range groups {
+		b = fmt.Appendf(b, "%d,.5,.5,%s\n", i+1, g)
+	}
+	return b
+}
+
+// groupsOf builds a file and returns its groups, with those of the rows.
+func groupsOf(t *testing.T, name string, b []byte) (names []string, rows []uint16, err error) {
+	t.Helper()
+	src, err := openBytes(t, name, b, OpenOptions{Beside: BesideOptions{Groups: "person"}})
+	if err != nil {
+		return nil, nil, err
+	}
+	m, _, err := Build(src, ImportOptions{Groups: func(of []uint16) { rows = slices.Clone(of) }})
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.Groups.Names, rows, nil
+}
+
+func TestEqualNumbersAreOneGroup(t *testing.T) {
+	names, rows, err := groupsOf(t, "a.csv", grouped("12", "12.0", "7", "7.0", "12", "7"))
+	if err != nil || !slices.Equal(names, []string{"7", "12"}) || !slices.Equal(rows, []uint16{1, 1, 0, 0, 1, 0}) {
+		t.Errorf("%q %v, %v", names, rows, err)
+	}
+}
+
+// large are whole numbers that float64 does not tell apart.
+var large = []uint64{9007199254740993, 9007199254740992, 9223372036854775807, 9223372036854775806}
+
+// largeFiles have the numbers of large as classes, and as groups of persons.
+func largeFiles(signed bool) map[string][]byte {
+	descr, f := "<u8", &mattest.File{}
+	if signed {
+		descr = "<i8"
+	}
+	x, half := []float64{1, 2, 3, 4}, []float64{.5, .5, .5, .5}
+	f.AddDoubles("features", 4, 1, x...)
+	f.AddDoubles("labels", 4, 2, append(half, half...)...)
+	f.AddWhole("class", signed, 4, 1, large...)
+	f.AddWhole("person", signed, 1, 4, large...)
+	csv, svm := "x,label_a,label_b,class,person\n", ""
+	for i, v := range large {
+		csv += fmt.Sprintf("%d,.5,.5,%d,%d\n", i+1, v, v)
+		svm += fmt.Sprintf("%d 1:%d\n", v, i+1)
+	}
+	return map[string][]byte{
+		"a.npz": npzBytes("features", npyBytes("<f8", false, "(4, 1)", x), "labels", npyBytes("<f8", false, "(4, 2)", append(half, half...)),
+			"class", npyBytes(descr, false, "(4, 1)", large), "person", npyBytes(descr, false, "(4,)", large)),
+		"a.mat": f.Bytes(), "a.csv": []byte(csv), "a.svm": []byte(svm),
+	}
+}
+
+// TestLargeIdentities: whole numbers of 64 bits are exact, as classes and as groups.
+func TestLargeIdentities(t *testing.T) {
+	wantNames := []string{"9007199254740992", "9007199254740993", "9223372036854775806", "9223372036854775807"}
+	for _, signed := range []bool{false, true} {
+		for name, b := range largeFiles(signed) {
+			names, rows, err := classesOf(t, name, b, OpenOptions{Drop: map[string][]string{"a.csv": {"label_a", "label_b", "person"}}[name]})
+			if err != nil || !slices.Equal(names, wantNames) || !slices.Equal(rows, []int{1, 0, 3, 2}) {
+				t.Errorf("%s: classes %q %v, %v", name, names, rows, err)
+			}
+			if name == "a.svm" {
+				continue
+			}
+			groups, of, err := groupsOf(t, name, b)
+			if err != nil || !slices.Equal(groups, wantNames) || !slices.Equal(of, []uint16{1, 0, 3, 2}) {
+				t.Errorf("%s: groups %q %v, %v", name, groups, of, err)
+			}
+		}
+	}
+	b := npzBytes("features", npyBytes("<f8", false, "(2, 1)", []float64{1, 2}), "class", npyBytes("<u8", false, "(2,)", []uint64{math.MaxUint64, math.MaxUint64 - 1}))
+	names, _, err := classesOf(t, "a.npz", b, OpenOptions{})
+	if err != nil || !slices.Equal(names, []string{"18446744073709551614", "18446744073709551615"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
+// TestFloatsAsIdentities: a float so large that it may stand for several whole numbers is refused, in arrays and in text, and below
+// that it is not.
+func TestFloatsAsIdentities(t *testing.T) {
+	x := npyBytes("<f8", false, "(2, 1)", []float64{1, 2})
+	labels := npyBytes("<f8", false, "(2, 2)", []float64{.5, .5, .5, .5})
+	array := func(descr string, data any) map[string][]byte {
+		a := npyBytes(descr, false, "(2,)", data)
+		return map[string][]byte{"a.npz": npzBytes("features", x, "class", a), "b.npz": npzBytes("features", x, "labels", labels, "person", a)}
+	}
+	matFile := func(add func(f *mattest.File, name string)) map[string][]byte {
+		f, g := &mattest.File{}, &mattest.File{}
+		f.AddDoubles("features", 2, 1, 1, 2)
+		g.AddDoubles("features", 2, 1, 1, 2)
+		g.AddDoubles("labels", 2, 2, .5, .5, .5, .5)
+		add(f, "class")
+		add(g, "person")
+		return map[string][]byte{"a.mat": f.Bytes(), "b.mat": g.Bytes()}
+	}
+	for i, c := range []struct {
+		files map[string][]byte
+		ok    bool
+	}{
+		{array("<f8", []float64{0x1p53, 1}), false},
+		{array("<f8", []float64{0x1p53 - 1, 1}), true},
+		{array("<f4", []float32{0x1p24, 1}), false},
+		{array("<f4", []float32{0x1p24 - 1, 1}), true},
+		{array("<f2", []uint16{0x6800, 0x3c00}), false}, // 2048
+		{array("<f2", []uint16{0x67ff, 0x3c00}), true},  // 2047
+		{matFile(func(f *mattest.File, name string) { f.AddDoubles(name, 2, 1, -0x1p53, 1) }), false},
+		{matFile(func(f *mattest.File, name string) { f.AddDoubles(name, 2, 1, 1-0x1p53, 1) }), true},
+		{matFile(func(f *mattest.File, name string) { f.AddSingles(name, 2, 1, 0x1p24, 1) }), false},
+		{matFile(func(f *mattest.File, name string) { f.AddSingles(name, 2, 1, 0x1p24-1, 1) }), true},
+		{map[string][]byte{"a.csv": column("class", "9.007199254740992e+15", "1"), "b.csv": grouped("9007199254740993.0", "1"), "a.svm": []byte("1e16 1:1\n1 1:2\n")}, false},
+		{map[string][]byte{"a.csv": column("class", "9.007199254740991e+15", "1"), "b.csv": grouped("9007199254740991.0", "1"), "a.svm": []byte("1e15 1:1\n1 1:2\n")}, true},
+	} {
+		for name, b := range c.files {
+			var err error
+			if name[0] == 'a' {
+				_, _, err = classesOf(t, name, b, OpenOptions{})
+			} else {
+				_, _, err = groupsOf(t, name, b)
+			}
+			if c.ok != (err == nil) || !c.ok && !errors.Is(err, ErrAmbiguous) {
+				t.Errorf("case %d, %s: %v", i, name, err)
+			}
+			if !c.ok {
+				mustContain(t, err, name, "several whole numbers")
+			}
+			o := OpenOptions{Labels: LabelOptions{Kind: Class}}
+			if name[0] == 'b' {
+				o = OpenOptions{Beside: BesideOptions{Groups: "person"}}
+			}
+			if f, err := Inspect(writeFile(t, name, string(b)), o, ImportOptions{}); err != nil || !c.ok && !strings.Contains(fmt.Sprint(f.Notes, f.Warnings), "several whole numbers") {
+				t.Errorf("case %d, %s: inspect says %+v, %v", i, name, f, err)
+			}
+		}
+	}
+}
+
+// TestOneSpellingForModels: a model knows its classes by their numbers, whatever kind of file has them.
+func TestOneSpellingForModels(t *testing.T) {
+	codes := []int64{20231105, 20231106, 1234567, 20231105}
+	b := npzBytes("features", npyBytes("<f8", false, "(4, 1)", []float64{1, 2, 3, 4}), "class", npyBytes("<i8", false, "(4,)", codes))
+	names, _, err := classesOf(t, "a.npz", b, OpenOptions{})
+	if err != nil || !slices.Equal(names, []string{"1234567", "20231105", "20231106"}) {
+		t.Fatalf("%q, %v", names, err)
+	}
+	schema := &Schema{Features: 1, Labels: 3, LabelNames: names}
+	o := OpenOptions{Labels: LabelOptions{Kind: Class}}
+	for _, texts := range [][]string{{"20231105", "1234567"}, {"20231105.0", "1.234567e6"}, {"020231105", "01234567"}} {
+		src, _, err := openFor(t, "a.csv", string(column("class", texts...)), o, schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := tryCollect(src)
+		if err != nil || rows[0].Labels[1] != 1 || rows[1].Labels[0] != 1 {
+			t.Errorf("%q: %+v, %v", texts, rows, err)
+		}
+	}
+	for text, says := range map[string]string{"7": `the class "7" is none of the 3`, "a": `the class "a" is none of the 3`} {
+		src, _, err := openFor(t, "a.csv", string(column("class", "20231105", text)), o, schema)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustContain(t, err, says)
+	}
+	src, _, err := openFor(t, "a.csv", string(column("class", "1234567", "01234567")), o, schema)
+	if err == nil {
+		_, err = tryCollect(src)
+	}
+	mustBe(t, err, ErrAmbiguous)
+	// Zeros in front are a part of the name as long as the column agrees on them.
+	names, _, err = classesOf(t, "a.csv", column("class", "007", "010", "007"), OpenOptions{})
+	if err != nil || !slices.Equal(names, []string{"007", "010"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+	src, _, err = openFor(t, "a.csv", string(column("class", "7", "10.0")), o, &Schema{Features: 1, Labels: 2, LabelNames: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := tryCollect(src); err != nil || rows[0].Labels[0] != 1 || rows[1].Labels[1] != 1 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
