@@ -3,11 +3,16 @@ package dataset
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // DefaultTolerance is how far from 1 the sum of a row's label degrees may be by default. It
 // allows for the rounding of up to a hundred degrees to float32 or to six decimals.
 const DefaultTolerance = 1e-4
+
+// sumRounding is how far from 1 the sum of a distribution may be because its degrees were rounded to float32. Such degrees stay
+// as they are, so that a file that was written from a dataset is read as the same dataset.
+const sumRounding = 0x1p-23
 
 // Checks says what a row must satisfy.
 type Checks struct {
@@ -29,6 +34,7 @@ type checker struct {
 	labels   []float32
 	sparse   bool
 	nonZeros int
+	rescaled int // rows, so far, whose labels summed to 1 within the tolerance only
 
 	spare []float32 // the values in the other storage form, see stored
 }
@@ -116,27 +122,50 @@ func (c *checker) checkLabels(r *Row) error {
 	if c.info.Labels == 0 {
 		return nil
 	}
-	sum := 0.0
+	sum, negative := 0.0, -1
 	for i, d := range r.Labels {
 		if x := float32(d); x-x != 0 {
 			return c.columnError(r, "label", i, c.info.LabelNames, notFinite(d))
 		}
-		if d < 0 {
-			return c.columnError(r, "label", i, c.info.LabelNames, fmt.Sprintf("%v is negative; a degree of a label is not", d))
+		if d < 0 && negative < 0 {
+			negative = i
 		}
 		sum += d
 	}
-	divisor := 1.0
-	if c.normalize {
-		divisor = sum
+	if negative >= 0 {
+		clipped, bad := clippedSum(r.Labels, sum, c.tolerance)
+		if bad >= 0 {
+			return c.columnError(r, "label", bad, c.info.LabelNames, fmt.Sprintf("%v is negative; a degree of a label is not", r.Labels[bad]))
+		}
+		sum = clipped
 	}
+	divisor := 1.0
 	if err := c.checkSum(r, sum); err != nil {
 		return err
 	}
+	if off := math.Abs(sum - 1); c.normalize || off > sumRounding {
+		divisor = sum
+		if !c.normalize {
+			c.rescaled++
+		}
+	}
 	for _, d := range r.Labels {
-		c.labels = append(c.labels, positiveZero(d/divisor))
+		c.labels = append(c.labels, positiveZero(max(d, 0)/divisor))
 	}
 	return nil
+}
+
+// clippedSum returns the sum of labels without the negative ones, which rounding may have left: they are 0 within the tolerance, as
+// a fraction of the sum. bad is the first that is not, or -1.
+func clippedSum(labels []float64, sum, tolerance float64) (clipped float64, bad int) {
+	least := -min(tolerance, DefaultTolerance) * math.Abs(sum)
+	for i, d := range labels {
+		if !(d >= least) || math.IsInf(d, 0) {
+			return 0, i
+		}
+		clipped += max(d, 0)
+	}
+	return clipped, -1
 }
 
 func (c *checker) checkSum(r *Row, sum float64) error {
@@ -147,10 +176,22 @@ func (c *checker) checkSum(r *Row, sum float64) error {
 		return rowErrorf(c.info.File, r.Number, "every label is 0; the labels of a row sum to 1")
 	}
 	if distance := sum - 1; distance > c.tolerance || -distance > c.tolerance {
-		return rowErrorf(c.info.File, r.Number,
-			"the labels sum to %.6g, not to 1 within %g; --normalize divides each row by its sum", sum, c.tolerance)
+		hint := "--normalize divides each row by its sum"
+		if c.info.listsClasses(r.Labels) {
+			hint = classListHint
+		}
+		return rowErrorf(c.info.File, r.Number, "the labels sum to %.6g, not to 1 within %g; %s", sum, c.tolerance, hint)
 	}
 	return nil
+}
+
+// classListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
+const classListHint = "they are whole numbers, as numbers of classes are: --labels class reads one class a row; of several, write the degree of every class " +
+	"(0.5,0,0.5 for two of three); --labels counts reads counts"
+
+// listsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.
+func (i *Info) listsClasses(labels []float64) bool {
+	return i.CountedFrom != "" && !slices.ContainsFunc(labels, func(v float64) bool { return v != math.Trunc(v) })
 }
 
 func (c *checker) columnError(r *Row, kind string, column int, names []string, reason string) error {

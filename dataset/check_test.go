@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -83,16 +84,46 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
-// Labels within the tolerance stay as they are: nothing is mended unasked.
-func TestLabelsStayAsTheyAre(t *testing.T) {
-	src := someRows(1)
-	src.rows[0].Labels = []float64{0.3, 0.70001}
-	_, shards, err := Build(src, ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
+// TestLabelsWithinTheTolerance: they are rescaled once, and degrees that are negative by rounding are 0; but what was only rounded to
+// float32 stays as it is.
+func TestLabelsWithinTheTolerance(t *testing.T) {
+	third := float64(float32(1) / 3) // 3 of them sum to 1 + 3e-8
+	for _, c := range []struct {
+		labels, want []float64
+		rescaled     bool
+		normalize    bool
+	}{
+		{[]float64{0.3, 0.70001}, []float64{0.3 / 1.00001, 0.70001 / 1.00001}, true, false},
+		{[]float64{0.3333, 0.3333, 0.3333}, []float64{1. / 3, 1. / 3, 1. / 3}, true, false},
+		{[]float64{third, third, third}, []float64{third, third, third}, false, false},
+		{[]float64{-1e-17, 1}, []float64{0, 1}, false, false},
+		{[]float64{-2e-5, 0.5, 0.50002}, []float64{0, 0.5 / 1.00002, 0.50002 / 1.00002}, true, false},
+		{[]float64{-1e-17, 3, 1}, []float64{0, 0.75, 0.25}, false, true},
+	} {
+		src := someRows(1)
+		src.rows[0].Labels, src.info.Labels = c.labels, len(c.labels)
+		var warned []string
+		_, shards, err := Build(src, ImportOptions{Checks: Checks{Normalize: c.normalize}, Warn: func(s string) { warned = append(warned, s) }})
+		if err != nil {
+			t.Errorf("%v: %v", c.labels, err)
+			continue
+		}
+		for i, d := range shards[0].Label(0) {
+			if d != float32(c.want[i]) {
+				t.Errorf("%v: %v, want %v", c.labels, shards[0].Label(0), c.want)
+				break
+			}
+		}
+		if said := strings.Contains(strings.Join(warned, "\n"), "divided by their sum"); said != c.rescaled {
+			t.Errorf("%v: said %q", c.labels, warned)
+		}
 	}
-	if d := shards[0].Label(0); d[0] != 0.3 || d[1] != 0.70001 {
-		t.Errorf("labels %v", d)
+	for _, labels := range [][]float64{{-2e-4, 0.5, 0.5002}, {0.5, 0.4998}, {-1e-17, 0}, {-1, 2}} {
+		src := someRows(1)
+		src.rows[0].Labels, src.info.Labels = labels, len(labels)
+		if _, _, err := Build(src, ImportOptions{}); err == nil {
+			t.Errorf("%v: no error", labels)
+		}
 	}
 }
 

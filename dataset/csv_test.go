@@ -36,7 +36,7 @@ func TestCSV(t *testing.T) {
 		{"q,2,1\n", OpenOptions{RowNames: "0", Labels: LabelOptions{Columns: []string{"2"}}}, "[]>[] q[2]>[1]"},
 		{"a,b,c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"c", "0"}}}, "[b]>[c a] [0]>[1 1]"},
 		{"a,b,last\n1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"last"}}}, "[a b]>[last] [1 0]>[1]"},
-		{"a,z_b,z_\n1,0,1\n", OpenOptions{Labels: LabelOptions{Prefixes: []string{"z_"}}}, "[a z_]>[b] [1 1]>[0]"},
+		{"a,z_b,z_\n1,1,0\n", OpenOptions{Labels: LabelOptions{Prefixes: []string{"z_"}}}, "[a z_]>[b] [1 0]>[1]"},
 		{"x0,x1,label_0\n1,0,1\n", OpenOptions{}, "[]>[] [1 0]>[1]"},
 		{"1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"2"}}}, "[]>[] [1 0]>[1]"},
 		{"1,2,3\n1,0,1\n", OpenOptions{Header: HeaderYes, Labels: LabelOptions{Columns: []string{"3"}}}, "[1 2]>[3] [1 0]>[1]"},

@@ -88,6 +88,7 @@ type inspector struct {
 	o           *ImportOptions
 	features    *featureStats
 	labels      []columnStats
+	single      columnStats // the values of the only label, before they are divided by their sum
 	sums        SumSummary
 	rows        int      // with labels
 	summed      int      // rows in the range of sums
@@ -101,6 +102,7 @@ type inspector struct {
 	singleLabel bool    // labels are made from one age or class
 	groups      groupSet
 	groupsError error
+	rescaled    int   // rows whose labels sum to 1 within the tolerance only
 	beside      int   // rows whose exact number, interval or group an import would refuse
 	firstBeside error // of the first of them
 }
@@ -180,11 +182,21 @@ func (s *inspector) addLabels(r *Row) {
 		s.labels[i].add(v)
 		sum, negative = sum+v, negative || v < 0
 	}
+	if len(r.Labels) == 1 {
+		s.single.add(r.targets()[0])
+	}
 	s.rows++
 	s.addSum(sum)
+	if negative {
+		if clipped, bad := clippedSum(r.Labels, sum, s.limit); bad < 0 {
+			sum, negative = clipped, false
+		}
+	}
 	off := !(math.Abs(sum-1) <= s.limit)
 	if s.o.Normalize {
 		off = !(sum > 0)
+	} else if !off && math.Abs(sum-1) > sumRounding {
+		s.rescaled++
 	}
 	if !off && !negative {
 		return

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -33,6 +34,9 @@ func (s *inspector) finish() *Inspection {
 	if s.summed > 0 {
 		found.LabelSums = &s.sums
 	}
+	if s.rescaled > 0 {
+		found.Notes = append(found.Notes, rescaledNote(s.rescaled))
+	}
 	_, notes, err := s.groups.sorted()
 	found.Notes = append(found.Notes, notes...)
 	found.Warnings = append(warnings(found.Suspects), s.faults()...)
@@ -59,13 +63,21 @@ func (s *inspector) faults() (lines []string) {
 	if s.missing.Rows > 0 {
 		lines = append(lines, s.missing.fault())
 	}
+	if l := s.single; !s.singleLabel && l.seen > 0 && (l.low != 1 || l.high != 1) {
+		lines = append(lines, l.single(&s.info))
+		s.below, s.empty, s.uneven = rowTally{}, rowTally{}, rowTally{}
+	}
+	uneven := "--normalize divides each row by its sum, and --labels says what labels are"
+	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c columnStats) bool { return c.fraction }) {
+		uneven = classListHint
+	}
 	for _, f := range []struct {
 		rowTally
 		what, hint string
 	}{
 		{s.below, "with a negative label", "a degree is 0 or more: --label-columns names the labels where a column is none, and --labels age or class says what a single one is"},
 		{s.empty, "whose labels are all 0", "they have no distribution, and no option makes one: leave them out of the file"},
-		{s.uneven, "whose labels do not sum to 1", "--normalize divides each row by its sum, and --labels says what labels are"},
+		{s.uneven, "whose labels do not sum to 1", uneven},
 	} {
 		if f.n > 0 {
 			lines = append(lines, fmt.Sprintf("rows %s: %s, the first is row %d; %s", f.what, units.Count(f.n), f.first, f.hint))

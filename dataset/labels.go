@@ -200,3 +200,37 @@ func (d *derivedLabels) useCounts() {
 		return nil
 	}
 }
+
+// checkSingle refuses one label column of degrees or counts that are not 1 in every row: the degree of the only label is.
+func checkSingle(src Source, o *OpenOptions) error {
+	info := src.Info()
+	if info.Labels != 1 || o.Labels.Kind == Age || o.Labels.Kind == Class || o.schema != nil || o.Missing.keep {
+		return nil
+	}
+	var label columnStats
+	if err := src.Scan(func(r *Row) error {
+		for _, v := range r.Labels {
+			label.add(v)
+		}
+		return nil
+	}); err != nil || label.seen == 0 || label.low == 1 && label.high == 1 { // a distribution over one label
+		return err
+	}
+	return kindErrorf(ErrFormat, "%s%s", prefix(info.File), label.single(&info))
+}
+
+// single says why a file with this only label column is refused, and what its values are.
+func (c *columnStats) single(info *Info) string {
+	name := ""
+	if n := nameAt(info.LabelNames, 0); n != "" {
+		name = fmt.Sprintf(", %q", n)
+	}
+	what := "--labels age, with --sigma and --range, reads it as a number on a scale"
+	switch {
+	case !c.fraction:
+		what = "its values are whole numbers, as numbers of classes are: --labels class reads them as classes; " + what
+	case c.low >= 0 && c.high <= 1:
+		what = "add the other class's degree, which is 1 minus this one, as a second label column"
+	}
+	return fmt.Sprintf("one label%s: the labels of a row sum to 1, so it would be 1 in every row; %s", name, what)
+}

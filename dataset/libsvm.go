@@ -148,7 +148,11 @@ func (s *libsvmSource) Info() Info { return s.info }
 func (s *libsvmSource) Scan(f func(*Row) error) error {
 	return s.scan(func(string) error { return nil }, func(r *Row) error {
 		if n := s.labelCount(r); s.labels && n != s.info.Labels {
-			return s.rowError(r, "%d labels, %d are expected", n, s.info.Labels)
+			hint := ""
+			if s.info.listsClasses(r.Labels) {
+				hint = "; " + classListHint
+			}
+			return s.rowError(r, "%d labels, %d are expected%s", n, s.info.Labels, hint)
 		}
 		for i := range r.Columns {
 			if r.Columns[i] < s.base {

@@ -34,7 +34,9 @@ func (s *libsvmSource) parse(row *Row, text string) error {
 
 func (s *libsvmSource) parseLabels(row *Row, field string) error {
 	if s.classes {
-		row.text = field
+		if row.text = field; listsNumbers(field) {
+			return s.rowError(row, "%.40q are several labels; --labels class reads one class a row: write the degree of every class, such as 0.5,0,0.5 for two of three", field)
+		}
 		return nil
 	}
 	for part := range strings.SplitSeq(field, ",") {
@@ -50,6 +52,19 @@ func (s *libsvmSource) parseLabels(row *Row, field string) error {
 		}
 	}
 	return nil
+}
+
+// listsNumbers reports whether a field is several numbers with commas between them.
+func listsNumbers(field string) bool {
+	if !strings.Contains(field, ",") {
+		return false
+	}
+	for part := range strings.SplitSeq(field, ",") {
+		if !isNumber(part) {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *libsvmSource) parseValue(row *Row, index, value string) error {

@@ -129,6 +129,9 @@ func Open(path string, o OpenOptions) (Source, error) {
 		src = withShape(src, o.Shape)
 	}
 	if !o.NoLabels {
+		if err := checkSingle(src, &o); err != nil {
+			return nil, err
+		}
 		if src, err = withLabels(src, &o.Labels); err != nil {
 			return nil, err
 		}

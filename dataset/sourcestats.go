@@ -74,6 +74,7 @@ type sourceStats struct {
 	groups    *Groups // without their rows; nil: there are none
 	leftOut   LeftOut
 	lastOut   int // the last row in leftOut; -1: none
+	rescaled  int // rows whose labels sum to 1 within the tolerance only
 }
 
 // scanStats scans src and checks every row.
@@ -117,13 +118,22 @@ func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 	if n := s.leftOut.count(); n > 0 {
 		warn(fmt.Sprintf("%s%s of %s rows have missing values and are left out; the others keep their numbers", prefix(s.info.File), units.Count(n), units.Count(s.rows+n)))
 	}
+	if s.rescaled > 0 {
+		warn(prefix(s.info.File) + rescaledNote(s.rescaled))
+	}
 	for _, line := range warnings(w.suspects()) {
 		warn(prefix(s.info.File) + line)
 	}
 }
 
+// rescaledNote says that the labels of so many rows were rescaled.
+func rescaledNote(rows int) string {
+	return fmt.Sprintf("the labels of %s sum to 1 within the tolerance, not exactly: they are divided by their sum", counted(rows, "row"))
+}
+
 func (s *sourceStats) add(c *checker) {
 	s.rows++
+	s.rescaled = c.rescaled
 	s.nonZeros += int64(c.nonZeros)
 	for i, d := range c.labels {
 		s.meanLabel[i] += float64(d)
