@@ -14,6 +14,7 @@ func Build(src Source, o ImportOptions) (*Manifest, []*Rows, error) {
 	}
 	p := newPartitioner(m)
 	err = scanChecked(src, &o, "sort", m.Rows, func(r *Row, c *checker) error {
+		s.rounded.add(r)
 		row, shard, err := p.assign(r, c)
 		if err == nil {
 			builders[shard].add(row)
@@ -27,6 +28,7 @@ func Build(src Source, o ImportOptions) (*Manifest, []*Rows, error) {
 		return nil, nil, err
 	}
 	p.finishGroups(&o)
+	s.warnRounded(o.Warn)
 	shards := make([]*Rows, len(builders))
 	for i, b := range builders {
 		rows, names, err := b.finish()

@@ -1,6 +1,13 @@
 package dataset
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/internal/units"
+)
 
 // Bounds of featureStats: columns, pairs of a feature and a label, and the number of rows
 // from which on correlations use a sample of the rows only.
@@ -134,4 +141,120 @@ func (c columnStats) finish(rows int) columnStats {
 		c.zeros, c.falls = c.zeros+out, true
 	}
 	return c
+}
+
+// roundedFeatures looks in a second pass at the features whose values may be different numbers and one float32:
+// large ones, and those that differ by little. nil: there are none.
+type roundedFeatures struct {
+	info    Info
+	columns []roundedColumn
+	most    int // different values that are kept of a column
+}
+
+// roundedColumn has the first different values of a feature.
+type roundedColumn struct {
+	feature   int
+	low, high float64
+	values    map[float64]bool
+}
+
+// Bounds of roundedFeatures: features, and different values of all of them.
+const (
+	maxRounded       = 1 << 10
+	maxRoundedValues = 1 << 18
+)
+
+// rounded returns the features to look at.
+func (w *featureStats) rounded() *roundedFeatures {
+	f := &roundedFeatures{info: w.info}
+	for i, c := range w.columns {
+		if c.mayRound() && len(f.columns) < maxRounded {
+			f.columns = append(f.columns, roundedColumn{i, c.low, c.high, map[float64]bool{}})
+		}
+	}
+	if len(f.columns) == 0 {
+		return nil
+	}
+	f.most = maxRoundedValues / len(f.columns)
+	return f
+}
+
+// mayRound reports whether a column has whole numbers that float32 has not, or fewer than 2^12 numbers of float32 between its least and its greatest value.
+// Values that differ by no more than rounding in float64 do not count.
+func (c *columnStats) mayRound() bool {
+	most, spread := max(math.Abs(c.low), math.Abs(c.high)), c.high-c.low
+	if c.seen == 0 || !(spread > most*0x1p-40) || math.IsInf(most, 0) {
+		return false
+	}
+	return most > 0x1p24 || spread < math.Ldexp(1, math.Ilogb(most)-23+12)
+}
+
+// add looks at a row.
+func (f *roundedFeatures) add(r *Row) {
+	if f == nil {
+		return
+	}
+	for i := range f.columns {
+		c := &f.columns[i]
+		at, ok := c.feature, c.feature < len(r.Values)
+		if r.Sparse {
+			at, ok = slices.BinarySearch(r.Columns, uint32(c.feature))
+		}
+		if ok && len(c.values) < f.most {
+			if v := r.Values[at]; v == v {
+				c.values[v] = true
+			}
+		}
+	}
+}
+
+// lines says of each feature that loses values how many, up to a bound.
+func (f *roundedFeatures) lines() (lines []string) {
+	if f == nil {
+		return nil
+	}
+	more := 0
+	for i := range f.columns {
+		line := f.line(&f.columns[i])
+		switch {
+		case line == "":
+		case len(lines) < warningNames:
+			lines = append(lines, line)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("%s more features have different values that are one number as float32", units.Count(more)))
+	}
+	return lines
+}
+
+// line says what float32 makes of the values of a feature; it is empty if fewer than one in a hundred are lost.
+func (f *roundedFeatures) line(c *roundedColumn) string {
+	offset := math.Floor(c.low)
+	stored, moved := map[float32]bool{}, map[float32]bool{}
+	for v := range c.values {
+		stored[float32(v)], moved[float32(v-offset)] = true, true
+	}
+	n := len(c.values)
+	lost := n - len(stored)
+	if lost == 0 || lost < n/100 {
+		return ""
+	}
+	s := Suspect{Feature: c.feature, Name: nameAt(f.info.FeatureNames, c.feature)}
+	advice := fmt.Sprintf("subtract an offset, such as %s, from them", inFull(offset))
+	if len(moved)-len(stored) < lost/2 || len(moved) == len(stored) {
+		advice = "no offset tells them apart: split the column in two, such as day and second, or leave it out with --drop if it numbers the rows"
+	}
+	return fmt.Sprintf("%s different values of %s, %s to %s, are %s as float32; %s",
+		units.Count(n), s.title(), inFull(c.low), inFull(c.high), counted(len(stored), "number"), advice)
+}
+
+// inFull writes a number without an exponent, unless it would be long.
+func inFull(v float64) string {
+	if most := math.Abs(v); most < 1e20 && most >= 1e-6 || v == 0 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }

@@ -173,3 +173,68 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("%d lines: %s", n, lines)
 	}
 }
+
+// TestRoundedFeatures: values that differ and are one float32 are counted, and the advice helps.
+func TestRoundedFeatures(t *testing.T) {
+	file := func(value func(i int) string) string {
+		var b strings.Builder
+		b.WriteString("a,epoch,label_x,label_y\n")
+		for i := range 60 {
+			fmt.Fprintf(&b, "%d,%s,.5,.5\n", i*7%11, value(i))
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		what  string
+		value func(i int) string
+		says  string // "": nothing
+	}{
+		{"Unix times", func(i int) string { return fmt.Sprint(1700000000 + i*17%60) }, `60 different values of feature "epoch", 1700000000 to 1700000059, are 1 number as float32; subtract an offset, such as 1700000000, from them`},
+		{"and a 0", func(i int) string { return fmt.Sprint((1700000000 + i) * min(i, 1)) }, `60 different values of feature "epoch", 0 to 1700000059, are 2 numbers as float32; no offset`},
+		{"Julian days", func(i int) string { return fmt.Sprintf("2459000.%02d", i) }, `60 different values of feature "epoch", 2459000 to 2459000.59, are 3 numbers as float32; subtract an offset, such as 2459000`},
+		{"64-bit ids", func(i int) string { return fmt.Sprint(uint64(1)<<62 + uint64(i)*1e6) }, "are 1 number as float32; subtract an offset"},
+		{"two numbers", func(i int) string { return fmt.Sprint(16777216 + i%2) }, "2 different values"},
+		{"small numbers", func(i int) string { return fmt.Sprintf("%v", float64(i)/7) }, ""},
+		{"large, far apart", func(i int) string { return fmt.Sprint(1e9 + float64(i)*1e7) }, ""},
+		{"rounding", func(i int) string { return []string{"0.3", "0.30000000000000004"}[i%2] }, ""},
+		{"exact", func(i int) string { return fmt.Sprint(16777216 + 2*i) }, ""},
+		{"constant", func(i int) string { return "1700000000" }, ""},
+	} {
+		content := file(c.value)
+		_, said, err := imported(t, "a.csv", content, OpenOptions{}, Checks{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := openFile(t, "a.csv", content, OpenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var onDisk []string
+		if _, err := Import(src, t.TempDir(), ImportOptions{Warn: func(s string) { onDisk = append(onDisk, s) }}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Inspect(writeFile(t, "a.csv", content), OpenOptions{}, ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for who, lines := range map[string][]string{"build": said, "import": onDisk, "inspect": f.Warnings} {
+			all := strings.Join(lines, "\n")
+			if c.says == "" && strings.Contains(all, "as float32") || !strings.Contains(all, c.says) {
+				t.Errorf("%s, %s: said %q, want %q", c.what, who, all, c.says)
+			}
+		}
+	}
+	// As advised.
+	_, said, err := imported(t, "a.csv", file(func(i int) string { return fmt.Sprint(i * 17 % 60) }), OpenOptions{}, Checks{})
+	if all := strings.Join(said, "\n"); err != nil || strings.Contains(all, "as float32") {
+		t.Errorf("%q, %v", all, err)
+	}
+	var svm strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&svm, "0.5,0.5 1:%d 3:%d\n", i%7, 1700000000+i)
+	}
+	_, said, err = imported(t, "a.svm", svm.String(), OpenOptions{}, Checks{})
+	if all := strings.Join(said, "\n"); err != nil || !strings.Contains(all, "60 different values of feature 2, 1700000000 to 1700000059, are 1 number") {
+		t.Errorf("%q, %v", all, err)
+	}
+}

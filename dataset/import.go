@@ -34,7 +34,7 @@ func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	if err := sortRows(src, m, work, &o); err != nil {
+	if err := sortRows(src, s, m, work, &o); err != nil {
 		return nil, err
 	}
 	return m, moveShards(m, work, dir)
@@ -69,9 +69,10 @@ func makeFolder(dir string) (undo func() error, err error) {
 
 // sortRows is the second pass: rows to spill files, then shard by shard into
 // files of work.
-func sortRows(src Source, m *Manifest, work string, o *ImportOptions) error {
+func sortRows(src Source, first *sourceStats, m *Manifest, work string, o *ImportOptions) error {
 	p, s := newPartitioner(m), newSpill(m, work)
 	err := scanChecked(src, o, "sort", m.Rows, func(r *Row, c *checker) error {
+		first.rounded.add(r)
 		row, shard, err := p.assign(r, c)
 		if err != nil {
 			return err
@@ -84,6 +85,7 @@ func sortRows(src Source, m *Manifest, work string, o *ImportOptions) error {
 	if err := errors.Join(p.checkCounts(), s.end()); err != nil {
 		return err
 	}
+	first.warnRounded(o.Warn)
 	if blob := p.finishGroups(o); blob != nil {
 		if err := os.WriteFile(filepath.Join(work, m.Groups.Digest), blob, 0o666); err != nil {
 			return err

@@ -76,7 +76,14 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 	if err := src.Scan(s.add); err != nil {
 		return nil, err
 	}
+	rounded := s.features.rounded()
+	if rounded != nil {
+		if err := src.Scan(func(r *Row) error { rounded.add(r); return nil }); err != nil {
+			return nil, err
+		}
+	}
 	found := s.finish()
+	found.Warnings = append(found.Warnings, rounded.lines()...)
 	if note != "" {
 		found.Notes = append(found.Notes, note)
 	}

@@ -75,6 +75,7 @@ type sourceStats struct {
 	leftOut   LeftOut
 	lastOut   int // the last row in leftOut; -1: none
 	rescaled  int // rows whose labels sum to 1 within the tolerance only
+	rounded   *roundedFeatures
 }
 
 // scanStats scans src and checks every row.
@@ -110,6 +111,7 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 			o.Warn(prefix(s.info.File) + note)
 		}
 		s.warn(watch, o.Warn)
+		s.rounded = watch.rounded()
 	}
 	return s, nil
 }
@@ -129,6 +131,13 @@ func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 // rescaledNote says that the labels of so many rows were rescaled.
 func rescaledNote(rows int) string {
 	return fmt.Sprintf("the labels of %s sum to 1 within the tolerance, not exactly: they are divided by their sum", counted(rows, "row"))
+}
+
+// warnRounded says which features had values that are one float32, after the second pass.
+func (s *sourceStats) warnRounded(warn func(string)) {
+	for _, line := range s.rounded.lines() {
+		warn(prefix(s.info.File) + line)
+	}
 }
 
 func (s *sourceStats) add(c *checker) {
