@@ -19,13 +19,14 @@ const (
 // where nothing is clipped.
 type comparison struct{ d, p, clippedD, clippedP []float64 }
 
-// compare returns a row of float32 degrees; p is renormalised as in OfRow. space has room for
+// compare returns a row of float32 degrees; d and p are divided by their sums as in OfRow. space has room for
 // four numbers a label.
 func compare(space []float64, d, p []float32, how Clip) comparison {
 	n := len(d)
 	c := comparison{d: space[:n], p: space[n : 2*n]}
 	widen(c.d, d)
 	widen(c.p, p)
+	normalize(c.d)
 	normalize(c.p)
 	c.clippedD, c.clippedP = c.d, c.p
 	if how == PyLDL {

@@ -3,8 +3,8 @@ package measures
 // MoreRow holds the measures More of one row, in their order.
 type MoreRow [CountMore]float64
 
-// MoreOfRow returns the measures More of one row of float32 degrees, clipped as how says; p is
-// renormalised as in OfRow.
+// MoreOfRow returns the measures More of one row of float32 degrees, clipped as how says; d and p are
+// divided by their sums as in OfRow.
 func MoreOfRow(d, p []float32, how Clip) MoreRow {
 	var buf [shortComparison]float64
 	c := compare(spaceFor(buf[:], len(d)), d, p, how)

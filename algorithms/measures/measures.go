@@ -3,7 +3,8 @@
 // Table 1; Shen et al. 2017, Table 1), and averages them over rows and folds.
 //
 // In every formula d is the true distribution of a row, p the predicted one and
-// sums run over labels, in order, in float64. A term 0/0 counts as 0. Where
+// sums run over labels, in order, in float64. Rows of float32 degrees are divided by their sums in float64 first, the
+// true ones too: rounded to float32 they sum to 1 but for some 1e-8. A term 0/0 counts as 0. Where
 // papers define a measure differently, the definition here is the one that
 // reproduces their figures.
 package measures
@@ -18,8 +19,8 @@ import (
 const MinPrediction = 1e-12
 
 // KL is the Kullback-Leibler divergence Σ d ln(d/p), in nats. Terms with d = 0
-// count 0; p is clamped from below at MinPrediction. Lower is better; 0 when
-// p = d.
+// count 0; p is clamped from below at MinPrediction. Of two distributions it is not negative: a sum
+// that rounding or the clamp takes below 0 is 0. Lower is better; 0 when p = d.
 func KL(d, p []float64) float64 {
 	return divergence(d, p, MinPrediction)
 }
@@ -34,7 +35,7 @@ func divergence(d, p []float64, least float64) float64 {
 		}
 		sum += float64(x * num.Log(x/max(p[j], least)))
 	}
-	return sum
+	return max(sum, 0)
 }
 
 // Euclidean is the distance sqrt(Σ (d-p)²), within [0, √2] for distributions.

@@ -57,7 +57,7 @@ func JensenShannon(d, p []float64) float64 {
 		m := (x + p[j]) / 2
 		sum += part(x, m) + part(p[j], m)
 	}
-	return sum / 2
+	return max(sum, 0) / 2 // of equal distributions rounding may leave less than 0
 }
 
 // part is x ln(x/m), 0 for x = 0.

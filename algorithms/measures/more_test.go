@@ -62,15 +62,15 @@ func TestClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 150).Draw(t, "labels")
 		x, y := distribution(t, n, "d"), distribution(t, n, "p")
-		d, p, sum := make([]float32, n), make([]float32, n), 0.0
+		d, p, sumD, sumP := make([]float32, n), make([]float32, n), 0.0, 0.0
 		for j := range d {
 			d[j], p[j] = float32(x[j]), float32(y[j])
-			x[j] = float64(d[j])
-			sum += float64(p[j])
+			sumD += float64(d[j])
+			sumP += float64(p[j])
 		}
 		cd, cp := make([]float64, n), make([]float64, n)
 		for j := range d {
-			y[j] = float64(p[j]) / sum
+			x[j], y[j] = float64(d[j])/sumD, float64(p[j])/sumP
 			cd[j], cp[j] = max(2.220446049250313e-16, x[j]), max(2.220446049250313e-16, y[j])
 		}
 		kl := 0.0

@@ -13,8 +13,8 @@ const shortRow = 128
 // Row holds the measures of one row, in the order of All.
 type Row [Count]float64
 
-// OfRow returns the measures of one row of float32 shares. p is renormalised to
-// sum to 1; a p whose sum is not positive and finite is taken as it is.
+// OfRow returns the measures of one row of float32 shares. d and p are divided by their
+// sums; one whose sum is not positive and finite is taken as it is.
 func OfRow(d, p []float32) Row {
 	var buf [2 * shortRow]float64
 	wide := buf[:]
@@ -24,6 +24,7 @@ func OfRow(d, p []float32) Row {
 	x, y := wide[:len(d)], wide[len(d):2*len(d)]
 	widen(x, d)
 	widen(y, p)
+	normalize(x)
 	normalize(y)
 	return Row{
 		KL(x, y), Euclidean(x, y), Sorensen(x, y), Chi2(x, y), Fidelity(x, y),

@@ -28,13 +28,13 @@ func rows(t *rapid.T) (d, p [][]float32) {
 
 // slowRow is OfRow through All, with its own renormalisation.
 func slowRow(d, p []float32) Row {
-	x, y, sum := make([]float64, len(d)), make([]float64, len(d)), 0.0
+	x, y, sumD, sumP := make([]float64, len(d)), make([]float64, len(d)), 0.0, 0.0
 	for j := range d {
-		x[j] = float64(d[j])
-		sum += float64(p[j])
+		sumD += float64(d[j])
+		sumP += float64(p[j])
 	}
 	for j := range p {
-		y[j] = float64(p[j]) / sum
+		x[j], y[j] = float64(d[j])/sumD, float64(p[j])/sumP
 	}
 	var r Row
 	for i, m := range All {
@@ -77,6 +77,51 @@ func TestAccumulate(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNoDivergenceBelowZero: labels as they are stored sum to 1 but for the rounding to float32, or but for the tolerance of an import; no divergence
+// of a prediction, however near, is below 0, and each is that of the exact quotients.
+func TestNoDivergenceBelowZero(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int{1, 2, 3, 5, 18, 70}).Draw(t, "labels")
+		x := distribution(t, n, "d")
+		off := rapid.Float64Range(-1e-4, 1e-4).Draw(t, "off")
+		noise := rapid.SampledFrom([]float64{0, 1e-8, 1e-6, 1e-3}).Draw(t, "noise")
+		d, p := make([]float32, n), make([]float32, n)
+		for j := range x {
+			d[j] = float32(x[j] * (1 + off))
+			p[j] = float32(x[j] * (1 + noise*rapid.Float64Range(-1, 1).Draw(t, "by")))
+		}
+		for _, how := range []Clip{NoClip, PyLDL} {
+			kl, js := ClippedRow(d, p, how)[0], MoreOfRow(d, p, how)[1]
+			if kl < 0 || math.Signbit(kl) || js < 0 || math.Signbit(js) {
+				t.Fatalf("clip %q: K-L %v, Jensen-Shannon %v of %v and %v", how, kl, js, d, p)
+			}
+		}
+		if want := exactKL(d, p); math.Abs(OfRow(d, p)[0]-want) > 1e-14*float64(n) {
+			t.Fatalf("K-L %v, want %v", OfRow(d, p)[0], want)
+		}
+	})
+}
+
+// exactKL is K-L of the quotients, from terms that are not negative: d ln(d/p) - d + p.
+func exactKL(d, p []float32) float64 {
+	sumD, sumP, kl := 0.0, 0.0, 0.0
+	for j := range d {
+		sumD, sumP = sumD+float64(d[j]), sumP+float64(p[j])
+	}
+	for j := range d {
+		x, y := float64(d[j])/sumD, float64(p[j])/sumP
+		switch least := max(y, MinPrediction); {
+		case x == 0:
+			kl += y
+		case x < least/2:
+			kl += x*math.Log(x/least) - x + y
+		default:
+			kl += x*math.Log1p((x-least)/least) - x + y
+		}
+	}
+	return max(kl, 0)
 }
 
 func TestRowThatSumsToNothing(t *testing.T) {
