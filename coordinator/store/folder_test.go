@@ -103,6 +103,34 @@ func TestFolderKeepsItsNode(t *testing.T) {
 	checkMembers(t, c.leader().State(), 2)
 }
 
+// One copy of FORMAT is enough; the other one is written again.
+func TestDamagedFormat(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{formatName, formatCopy} {
+		c := newCluster(t, 1, nil)
+		c.propose(memberEntry(0))
+		was := c.nodes["a"].folder.Identity()
+		for _, damage := range []func(path string) error{
+			os.Remove,
+			func(path string) error { return os.Truncate(path, 40) },
+		} {
+			c.close("a")
+			if err := damage(filepath.Join(c.dir, "a", name)); err != nil {
+				t.Fatal(err)
+			}
+			c.start("a", nil)
+			if now := c.nodes["a"].folder.Identity(); now.Directory != was.Directory || now.Cluster != was.Cluster {
+				t.Errorf("without %s: %+v, was %+v", name, now, was)
+			}
+			for _, file := range []string{formatName, formatCopy} {
+				if b, err := os.ReadFile(filepath.Join(c.dir, "a", file)); err != nil || string(b) != was.encode() {
+					t.Errorf("without %s: %s has %q, %v", name, file, b, err)
+				}
+			}
+		}
+	}
+}
+
 func rewrite(t *testing.T, path, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
