@@ -191,7 +191,7 @@ const classListHint = "they are whole numbers, as numbers of classes are: --labe
 
 // listsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.
 func (i *Info) listsClasses(labels []float64) bool {
-	return i.CountedFrom != "" && !slices.ContainsFunc(labels, func(v float64) bool { return v != math.Trunc(v) })
+	return i.CountedFrom != "" && !slices.ContainsFunc(labels, func(v float64) bool { return v != math.Floor(v) })
 }
 
 func (c *checker) columnError(r *Row, kind string, column int, names []string, reason string) error {

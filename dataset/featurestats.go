@@ -179,14 +179,15 @@ func (w *featureStats) rounded() *roundedFeatures {
 	return f
 }
 
-// mayRound reports whether a column has whole numbers that float32 has not, or fewer than 2^12 numbers of float32 between its least and its greatest value.
+// mayRound reports whether a column has whole numbers that float32 has not, or fewer than some 2^12 numbers of float32 between its least
+// and its greatest value.
 // Values that differ by no more than rounding in float64 do not count.
 func (c *columnStats) mayRound() bool {
 	most, spread := max(math.Abs(c.low), math.Abs(c.high)), c.high-c.low
 	if c.seen == 0 || !(spread > most*0x1p-40) || math.IsInf(most, 0) {
 		return false
 	}
-	return most > 0x1p24 || spread < math.Ldexp(1, math.Ilogb(most)-23+12)
+	return most > 0x1p24 || spread < most*0x1p-11
 }
 
 // add looks at a row.

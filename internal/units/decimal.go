@@ -41,7 +41,7 @@ func FloatText(v float64, bits int) (text string, exact bool) {
 	if math.Abs(v) >= limit {
 		return strconv.FormatFloat(v, 'f', -1, max(bits, 32)), false
 	}
-	if v == math.Trunc(v) {
+	if v == math.Floor(v) {
 		return strconv.FormatInt(int64(v), 10), true
 	}
 	return strconv.FormatFloat(v, 'g', -1, max(bits, 32)), true
