@@ -43,7 +43,11 @@ func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
 // readFoldRows reads folds after the header.
 func readFoldRows(r *csvReader, header []string, rows int) ([]uint16, int, error) {
 	if len(header) != 2 || strings.TrimSpace(header[0]) != "row" || strings.TrimSpace(header[1]) != "fold" {
-		return nil, 0, fmt.Errorf("line 1: want the header row,fold, or row and a column of 0 and 1 for each split: %w", ErrFormat)
+		hint := ""
+		if len(header) > 1 && strings.TrimSpace(header[0]) == "" && strings.TrimSpace(header[1]) == "row" {
+			hint = "; the first column, without a name, is the index of a pandas frame: to_csv(..., index=False) leaves it out"
+		}
+		return nil, 0, fmt.Errorf("line 1: want the header row,fold, or row and a column of 0 and 1 for each split%s: %w", hint, ErrFormat)
 	}
 	f := foldList{lines: make([]int, rows), folds: make([]uint16, rows)}
 	for {
@@ -82,7 +86,7 @@ func (f *foldList) add(line int, record []string) error {
 	}
 	fold, err := strconv.Atoi(strings.TrimSpace(record[1]))
 	if err != nil || fold < 0 || fold >= MaxFolds {
-		return fmt.Errorf("fold %.20q: want a number from 0 to %d: %w", record[1], MaxFolds-1, ErrFormat)
+		return fmt.Errorf("fold %.20q: want a whole number from 0 to %d, in digits: %w", record[1], MaxFolds-1, ErrFormat)
 	}
 	f.folds[row] = uint16(fold)
 	return nil
@@ -106,7 +110,11 @@ func countFolds(folds []uint16) (int, error) {
 	for _, f := range folds {
 		used[f] = true
 	}
-	if i := slices.Index(used, false); i >= 0 {
+	i := slices.Index(used, false)
+	if i == 0 && !slices.Contains(used[1:], false) {
+		return 0, fmt.Errorf("folds count from 0, and these count from 1 to %d: subtract 1 from each: %w", k-1, ErrFormat)
+	}
+	if i >= 0 {
 		return 0, fmt.Errorf("fold %d of 0 to %d has no rows: %w", i, k-1, ErrFormat)
 	}
 	return k, nil

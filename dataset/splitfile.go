@@ -108,7 +108,11 @@ func listedRow(lines []int, line int, field string) (int, error) {
 	rows := len(lines)
 	row, err := strconv.Atoi(strings.TrimSpace(field))
 	if err != nil || row < 0 || row >= rows {
-		return 0, fmt.Errorf("row %.20q: want a number from 0 to %d: %w", field, rows-1, ErrFormat)
+		hint := ""
+		if err == nil && row == rows {
+			hint = ", as rows count from 0"
+		}
+		return 0, fmt.Errorf("row %.20q: want a number from 0 to %d%s: %w", field, rows-1, hint, ErrFormat)
 	}
 	if lines[row] != 0 {
 		return 0, fmt.Errorf("row %d stands in line %d already: %w", row, lines[row], ErrFormat)
