@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
 // cellGrid is how far each row of an experiment is on each dataset. Cells may be moved while lines
@@ -144,7 +144,7 @@ func addUp(list []experiment.Counts) (sum experiment.Counts) {
 func (g *cellGrid) nameWidth(rows []gridRow, width int) int {
 	longest := leastNameWidth
 	for _, r := range rows {
-		longest = max(longest, utf8.RuneCountInString(r.name))
+		longest = max(longest, printable.Width(r.name))
 	}
 	return min(longest, max(leastNameWidth, width*2/5))
 }
@@ -170,9 +170,9 @@ func (c *gridColumn) of(g *cellGrid, rows []int) (sum experiment.Counts) {
 func (g *cellGrid) columns(rows []gridRow, width int) (list []gridColumn) {
 	sized := func(name string, datasets []int) gridColumn {
 		c := gridColumn{name: name, datasets: datasets}
-		c.width = max(min(utf8.RuneCountInString(name), 2*leastColumn), leastColumn)
+		c.width = max(min(printable.Width(name), 2*leastColumn), leastColumn)
 		for _, r := range rows {
-			c.width = max(c.width, utf8.RuneCountInString(countsText(c.of(g, r.rows))))
+			c.width = max(c.width, printable.Width(countsText(c.of(g, r.rows))))
 		}
 		return c
 	}
@@ -212,10 +212,10 @@ func countsText(n experiment.Counts) string {
 
 // gridLine is a name and then the columns, whose texts stand to the right.
 func gridLine(name string, width int, columns []gridColumn, of func(*gridColumn) string) string {
-	text := name + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(name)))
+	text := name + strings.Repeat(" ", max(0, width-printable.Width(name)))
 	for i := range columns {
 		own := of(&columns[i])
-		text += "  " + strings.Repeat(" ", max(0, columns[i].width-utf8.RuneCountInString(own))) + own
+		text += "  " + strings.Repeat(" ", max(0, columns[i].width-printable.Width(own))) + own
 	}
 	return strings.TrimRight(text, " ")
 }
@@ -223,8 +223,9 @@ func gridLine(name string, width int, columns []gridColumn, of func(*gridColumn)
 // cutName shortens a name in its middle: names differ at their ends.
 func cutName(name string, width int) string {
 	runes := []rune(name)
-	if len(runes) <= width {
-		return name
+	text := name
+	for keep := len(runes) - 1; keep > 0 && printable.Width(text) > width; keep-- {
+		text = string(runes[:(keep+1)/2]) + "…" + string(runes[len(runes)-keep/2:])
 	}
-	return string(runes[:width/2]) + "…" + string(runes[len(runes)-(width-width/2-1):])
+	return text
 }

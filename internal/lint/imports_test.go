@@ -86,18 +86,20 @@ var layers = []struct {
 // owners says which families may import a module from outside; only tests may
 // import any other.
 var owners = map[string][]string{
-	"github.com/nats-io":           {"internal/bus"},
-	"github.com/hashicorp":         {"coordinator/store"},
-	"github.com/prometheus":        {"metrics", "coordinator", "worker"},
-	"github.com/goccy/go-yaml":     {"spec", "experiment", "internal/config", "internal/yamltree"},
-	"github.com/grafana":           {"tools/grafana"},
-	"github.com/alecthomas/kong":   {"cmd"},
-	"github.com/jedib0t/go-pretty": {"cmd"},
-	"github.com/mattn/go-isatty":   {"cmd"},
-	"gonum.org/v1/gonum":           {"experiment/folds", "experiment/statistics"},
-	"gonum.org/v1/plot":            {"experiment/figure"},
-	"golang.org/x/sync":            {"client", "worker", "coordinator", "engine", "internal/local", "internal/harness/chaos", "cmd"},
-	"golang.org/x/sys":             {"internal/num", "internal/speed", "internal/blobs", "internal/inplace", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
+	"github.com/nats-io":            {"internal/bus"},
+	"github.com/hashicorp":          {"coordinator/store"},
+	"github.com/prometheus":         {"metrics", "coordinator", "worker"},
+	"github.com/goccy/go-yaml":      {"spec", "experiment", "internal/config", "internal/yamltree"},
+	"github.com/grafana":            {"tools/grafana"},
+	"github.com/alecthomas/kong":    {"cmd"},
+	"github.com/jedib0t/go-pretty":  {"cmd"},
+	"github.com/mattn/go-isatty":    {"cmd"},
+	"github.com/mattn/go-runewidth": {"internal/printable"},
+	"gonum.org/v1/gonum":            {"experiment/folds", "experiment/statistics"},
+	"gonum.org/v1/plot":             {"experiment/figure"},
+	"golang.org/x/text":             {"experiment"},
+	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "internal/local", "internal/harness/chaos", "cmd"},
+	"golang.org/x/sys":              {"internal/num", "internal/speed", "internal/blobs", "internal/inplace", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.
