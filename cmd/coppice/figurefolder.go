@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	figures "github.com/coppice-ldl/coppice/experiment/figure"
 )
@@ -40,7 +42,7 @@ func writeFigures(a *app, dir string, all []namedFigure) error {
 		a.note("%s: there is nothing to draw", dir)
 		return nil
 	}
-	drawn := make(map[string][]byte)
+	drawn, boxed := make(map[string][]byte), []rune(nil)
 	var names []string
 	for _, f := range all {
 		var svg, png bytes.Buffer
@@ -50,6 +52,7 @@ func writeFigures(a *app, dir string, all []namedFigure) error {
 		if err := f.PNG(&png); err != nil {
 			return err
 		}
+		boxed = append(boxed, f.Boxed()...)
 		drawn[f.name+".svg"], drawn[f.name+".png"] = svg.Bytes(), png.Bytes()
 		names = append(names, f.name+".svg", f.name+".png")
 	}
@@ -62,5 +65,25 @@ func writeFigures(a *app, dir string, all []namedFigure) error {
 		}
 	}
 	a.note("%s in %s, each as .svg and .png", plural(len(all), "figure"), dir)
+	noteBoxed(a, boxed)
 	return nil
+}
+
+// mostBoxed bounds the letters that a note names.
+const mostBoxed = 20
+
+// noteBoxed names the letters that PNG has no font for.
+func noteBoxed(a *app, boxed []rune) {
+	slices.Sort(boxed)
+	if boxed = slices.Compact(boxed); len(boxed) == 0 {
+		return
+	}
+	var names []string
+	for _, r := range boxed[:min(len(boxed), mostBoxed)] {
+		names = append(names, fmt.Sprintf("%c (U+%04X)", r, r))
+	}
+	if n := len(boxed) - mostBoxed; n > 0 {
+		names = append(names, fmt.Sprintf("and %d more", n))
+	}
+	a.note("the font of the .png files has no %s: boxes with their numbers stand in their places; the .svg files have the letters", strings.Join(names, ", "))
 }

@@ -70,7 +70,9 @@ func (m *matrix) draw(c draw.Canvas) {
 	c = draw.Crop(c, margin, -margin, margin, -margin)
 	head(c, m.Title, nil)
 	n := vg.Length(len(m.Classes))
-	left, top := c.Min.X+labelSize+8+m.names, c.Max.Y-m.top
+	top := c.Max.Y - m.top
+	c.Min.X += (c.Max.X - c.Min.X - labelSize - 8 - m.names - n*m.field) / 2 // below the middle of the title
+	left := c.Min.X + labelSize + 8 + m.names
 	for i, line := range m.Counts {
 		m.drawLine(c, line, left, top-vg.Length(i)*m.field)
 	}

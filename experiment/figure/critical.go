@@ -18,6 +18,9 @@ type CriticalDifferences struct {
 	Names      []string
 	Ranks      []float64 // of each name, within 1 and len(Names)
 	Difference float64
+	// Alike says, where it is not empty, why pairs are not compared: one bar joins all models, and
+	// this text stands in the place of Difference.
+	Alike string
 }
 
 // The measures of the diagram, in points.
@@ -31,7 +34,7 @@ const (
 // Figure returns the figure. Errors wrap ErrData: fewer than two models, or ranks that are none.
 func (d *CriticalDifferences) Figure() (*Figure, error) {
 	k := len(d.Names)
-	if k < 2 || len(d.Ranks) != k || !(d.Difference > 0) {
+	if k < 2 || len(d.Ranks) != k || !(d.Difference > 0) && d.Alike == "" {
 		return nil, fmt.Errorf("%d models, %d ranks and the difference %v: %w", k, len(d.Ranks), d.Difference, ErrData)
 	}
 	for i, r := range d.Ranks {
@@ -49,6 +52,7 @@ type diagram struct {
 	names      []string
 	ranks      []float64
 	difference float64
+	alike      string
 	cliques    []statistics.Clique
 }
 
@@ -66,10 +70,14 @@ func (d *CriticalDifferences) layout() *diagram {
 		}
 		return 0
 	})
-	g := &diagram{title: d.Title, difference: d.Difference}
+	g := &diagram{title: d.Title, difference: d.Difference, alike: d.Alike}
 	for _, i := range order {
 		g.ranks = append(g.ranks, d.Ranks[i])
 		g.names = append(g.names, cut(d.Names[i]))
+	}
+	if g.alike != "" {
+		g.cliques = []statistics.Clique{{First: 0, Last: len(g.ranks) - 1}}
+		return g
 	}
 	g.cliques = statistics.Cliques(g.ranks, d.Difference)
 	return g
@@ -129,6 +137,10 @@ func (g *diagram) drawAxis(c draw.Canvas, s scale) {
 // drawDifference draws a bar as long as the critical difference, or an arrow as long as the axis
 // where that is shorter, with its name at the left.
 func (g *diagram) drawDifference(c draw.Canvas, s scale) {
+	if g.alike != "" {
+		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: s.axis + tickLength + tickSize + labelSize + 9}, g.alike)
+		return
+	}
 	y, x0 := s.axis+tickLength+tickSize+labelSize+9, s.at(1)
 	x1, text := x0+vg.Length(g.difference)*s.unit, fmt.Sprintf("critical difference %.2f", g.difference)
 	longest := s.at(float64(len(g.ranks)))

@@ -74,10 +74,10 @@ func anyFont(element string) string {
 	return fmt.Sprintf(`%s,Arimo,Arial,Helvetica,sans-serif%s textLength="%.5g" lengthAdjust="spacingAndGlyphs">%s</text>`, m[1], m[2], width.Points(), m[4])
 }
 
-// PNG writes the figure as a PNG picture of 300 dots an inch.
+// PNG writes the figure as a PNG picture of 300 dots an inch. See Boxed.
 func (f *Figure) PNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch))
-	f.draw(draw.New(printableCanvas{c}))
+	f.draw(draw.New(bitmap{c}))
 	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
 	return err
 }

@@ -59,9 +59,45 @@ func (l *Lines) Figure() (*Figure, error) {
 		}
 		entries = append(entries, entry{s.Name, lineSample(i)})
 	}
+	l.scaleX(p)
 	widen(&p.X)
 	widen(&p.Y)
 	return withLegend(p, l.Title, entries, linesHeight), nil
+}
+
+// scaleX gives the horizontal axis a place for 0 beside a logarithmic scale, and whole numbers to whole values.
+func (l *Lines) scaleX(p *plot.Plot) {
+	least, whole := math.Inf(1), true
+	for i := range l.Series {
+		for _, x := range l.Series[i].X {
+			if whole = whole && x == math.Trunc(x); x > 0 && x < least {
+				least = x
+			}
+		}
+	}
+	switch {
+	case l.X.Log && l.X.Zero && p.X.Min == 0 && p.X.Max > 0:
+		p.X.Scale, p.X.Tick.Marker = zeroScale{least}, zeroTicks{least}
+	case !l.X.Log && whole:
+		p.X.Tick.Marker = wholeTicks{}
+	}
+}
+
+// zeroScale is a logarithmic scale from the least value above 0 on, with 0 at the left of it.
+type zeroScale struct{ least float64 }
+
+// zeroRoom is the part of the axis from 0 to the least value above.
+const zeroRoom = 0.15
+
+// Normalize implements plot.Normalizer.
+func (s zeroScale) Normalize(_, greatest, x float64) float64 {
+	switch {
+	case x < s.least:
+		return 0
+	case greatest <= s.least:
+		return 1
+	}
+	return zeroRoom + (1-zeroRoom)*math.Log(x/s.least)/math.Log(greatest/s.least)
 }
 
 // LabelUnit is the unit of numbers whose own is not known.
@@ -103,7 +139,7 @@ func (l *Lines) check(s *Series) error {
 		if s.Deviation != nil {
 			low -= s.Deviation[i]
 		}
-		if l.X.Log && s.X[i] <= 0 || l.Y.Log && low <= 0 {
+		if !l.X.Has(s.X[i]) || !l.Y.Has(low) {
 			return fmt.Errorf("%s: point %d reaches %v, %v, which a logarithmic axis does not have: %w", what, i, s.X[i], low, ErrData)
 		}
 	}

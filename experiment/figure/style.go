@@ -4,8 +4,6 @@ import (
 	"image/color"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -61,19 +59,15 @@ func diamondOf(i int) draw.GlyphStyle {
 // hairline is a thin black line.
 var hairline = draw.LineStyle{Color: color.Black, Width: 0.6}
 
-// letters are black text of a size, placed as the alignments say.
-func letters(size vg.Length, x text.XAlignment, y text.YAlignment) text.Style {
-	return text.Style{
-		Color: color.Black, Font: font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size),
-		XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler,
-	}
-}
-
 // Axis is what an axis of a figure says. Name has no unit; an empty Unit is a pure number.
 type Axis struct {
 	Name, Unit string
 	Log        bool // a logarithmic scale, for values above 0
+	Zero       bool // with Log: 0 has a place of its own at the left
 }
+
+// Has reports whether a value has a place on the axis.
+func (a Axis) Has(v float64) bool { return !a.Log || v > 0 || a.Zero && v == 0 }
 
 // label is the text along the axis.
 func (a Axis) label() string {
@@ -93,6 +87,7 @@ func newPlot(x, y Axis) *plot.Plot {
 		a.axis.Label.Text = a.says.label()
 		a.axis.Label.TextStyle.Font = letters(labelSize, 0, 0).Font
 		a.axis.Tick.Label.Font = letters(tickSize, 0, 0).Font
+		a.axis.Label.TextStyle.Handler, a.axis.Tick.Label.Handler = ownText, ownText
 		a.axis.Label.Padding, a.axis.Padding = 2, 3
 		a.axis.Tick.Marker = ticks{log: a.says.Log, most: mostTicks}
 		if a.says.Log {

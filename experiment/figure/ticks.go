@@ -2,7 +2,6 @@ package figure
 
 import (
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,12 +34,23 @@ type wholeTicks struct{}
 
 // Ticks implements plot.Ticker.
 func (wholeTicks) Ticks(least, greatest float64) []plot.Tick {
-	return slices.DeleteFunc(linearTicks(least, greatest, mostTicks), func(t plot.Tick) bool { return t.Value != math.Trunc(t.Value) })
+	return multiples(least, greatest, max(1, niceStep((greatest-least)/(mostTicks-1))), mostTicks)
+}
+
+// zeroTicks are those of a zeroScale.
+type zeroTicks struct{ least float64 }
+
+// Ticks implements plot.Ticker.
+func (t zeroTicks) Ticks(_, greatest float64) []plot.Tick {
+	return append([]plot.Tick{{Value: 0, Label: "0"}}, logTicks(t.least, greatest, mostTicks-1)...)
 }
 
 // linearTicks are multiples of one step.
-func linearTicks(least, greatest float64, most int) (all []plot.Tick) {
-	step := niceStep((greatest - least) / float64(most-1))
+func linearTicks(least, greatest float64, most int) []plot.Tick {
+	return multiples(least, greatest, niceStep((greatest-least)/float64(most-1)), most)
+}
+
+func multiples(least, greatest, step float64, most int) (all []plot.Tick) {
 	digits := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
 	first := math.Ceil(least/step - 1e-9)
 	for n := range most + 1 { // bounded also where the axis is so short that first + 1 is first

@@ -1,0 +1,167 @@
+package figure
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/coppice-ldl/coppice/internal/printable"
+)
+
+// handler measures and places all texts of figures. Letters that the font lacks are as wide as the size
+// of the letters: so they are in fonts that have them, which readers of an SVG use, and so wide are the
+// boxes that a PNG has in their place.
+type handler struct{ text.Plain }
+
+var ownText = handler{text.Plain{Fonts: font.DefaultCache}}
+
+// Box implements text.Handler.
+func (h handler) Box(txt string, f font.Font) (width, height, depth vg.Length) {
+	face := h.Fonts.Lookup(f, f.Size)
+	_, height, depth = h.Plain.Box("", f)
+	return widthOf(face, txt), height, depth
+}
+
+// Draw implements text.Handler.
+func (h handler) Draw(c vg.Canvas, txt string, s text.Style, at vg.Point) {
+	txt = norm.NFC.String(strings.ReplaceAll(txt, "\n", " "))
+	if txt == "" {
+		return
+	}
+	face := h.Fonts.Lookup(s.Font, s.Font.Size)
+	c.SetColor(s.Color)
+	if s.Rotation != 0 {
+		c.Push()
+		defer c.Pop()
+		c.Rotate(s.Rotation)
+	}
+	sin, cos := math.Sincos(s.Rotation)
+	x, y := vg.Length(sin)*at.Y+vg.Length(cos)*at.X, vg.Length(cos)*at.Y-vg.Length(sin)*at.X
+	y += s.Height(txt)*vg.Length(s.YAlign) - face.Extents().Ascent + s.Font.Size
+	c.FillString(face, vg.Point{X: x + vg.Length(s.XAlign)*widthOf(face, txt), Y: y}, txt)
+}
+
+// widthOf is the width of a text whose lacking letters have boxes.
+func widthOf(face font.Face, txt string) (width vg.Length) {
+	for _, p := range pieces(face, norm.NFC.String(txt)) {
+		width += p.width
+	}
+	return width
+}
+
+// piece is a text that the font has, or one letter that it lacks.
+type piece struct {
+	text  string
+	lacks rune // 0: it has all
+	width vg.Length
+}
+
+// pieces divides a text. Of what the font lacks, marks and joiners that stand above or between letters have no
+// piece, and a space is one without a box.
+func pieces(face font.Face, txt string) (all []piece) {
+	txt = strings.ToValidUTF8(txt, "\ufffd")
+	has := func(text string) {
+		if text != "" {
+			all = append(all, piece{text: text, width: face.Width(text)})
+		}
+	}
+	from := 0
+	for i, r := range txt {
+		if glyph, err := face.Face.GlyphIndex(nil, r); err == nil && glyph != 0 {
+			continue
+		}
+		has(txt[from:i])
+		from = i + len(string(r))
+		if !unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+			all = append(all, piece{text: string(r), lacks: r, width: face.Font.Size})
+		}
+	}
+	has(txt[from:])
+	return all
+}
+
+// bitmap is a canvas of dots. It has no other font to go to, so it draws a box with the number of a letter, such
+// as 4E2D, in the place of a letter that the font lacks.
+type bitmap struct{ vg.CanvasSizer }
+
+// FillString implements vg.Canvas.
+func (c bitmap) FillString(face font.Face, at vg.Point, txt string) {
+	for _, p := range pieces(face, printable.Line(txt)) {
+		switch {
+		case p.lacks == 0:
+			c.CanvasSizer.FillString(face, at, p.text)
+		case !unicode.IsSpace(p.lacks):
+			c.box(face, at, p.lacks)
+		}
+		at.X += p.width
+	}
+}
+
+// box draws a frame with the hexadecimal digits of a letter, in two lines.
+func (c bitmap) box(face font.Face, at vg.Point, letter rune) {
+	digits := fmt.Sprintf("%04X", letter)
+	if len(digits) > 4 {
+		digits = fmt.Sprintf("%06X", letter)
+	}
+	size := face.Font.Size
+	small := ownText.Fonts.Lookup(face.Font, 0.8*size/vg.Length(len(digits)/2))
+	low, side := at.Y-0.16*size, 0.92*size
+	var frame vg.Path
+	frame.Move(vg.Point{X: at.X + 0.04*size, Y: low})
+	for _, corner := range []vg.Point{{X: 0.04*size + side, Y: 0}, {X: 0.04*size + side, Y: side}, {X: 0.04 * size, Y: side}} {
+		frame.Line(vg.Point{X: at.X + corner.X, Y: low + corner.Y})
+	}
+	frame.Close()
+	c.SetLineWidth(0.3)
+	c.SetLineDash(nil, 0)
+	c.Stroke(frame)
+	for i, line := range []string{digits[len(digits)/2:], digits[:len(digits)/2]} {
+		x := at.X + (size-small.Width(line))/2
+		c.CanvasSizer.FillString(small, vg.Point{X: x, Y: low + 0.09*size + vg.Length(i)*0.43*size}, line)
+	}
+}
+
+// collector is a canvas that notes which letters of its texts the font lacks.
+type collector struct {
+	vg.CanvasSizer
+	lacks map[rune]bool
+}
+
+// FillString implements vg.Canvas.
+func (c collector) FillString(face font.Face, at vg.Point, txt string) {
+	for _, p := range pieces(face, printable.Line(txt)) {
+		if p.lacks != 0 && !unicode.IsSpace(p.lacks) {
+			c.lacks[p.lacks] = true
+		}
+	}
+}
+
+// Boxed lists the letters of the figure's texts that the font of PNG lacks, by number: a PNG has boxes with
+// their numbers. An SVG has the letters.
+func (f *Figure) Boxed() (letters []rune) {
+	c := collector{vgsvg.New(f.width, f.height), make(map[rune]bool)}
+	f.draw(draw.New(c))
+	for r := range c.lacks {
+		letters = append(letters, r)
+	}
+	slices.Sort(letters)
+	return letters
+}
+
+// letters are black text of a size, placed as the alignments say.
+func letters(size vg.Length, x text.XAlignment, y text.YAlignment) text.Style {
+	return text.Style{
+		Color: color.Black, Font: font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size),
+		XAlign: x, YAlign: y, Handler: ownText,
+	}
+}
