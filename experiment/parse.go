@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/param"
@@ -20,7 +24,7 @@ var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "rows", "
 // Parse reads the spec of an experiment from the text of a file. It checks all that does not
 // depend on the data. Errors are *spec.Error, with line and column.
 func Parse(file string, b []byte) (s *Spec, err error) {
-	s = &Spec{Seed: spec.DefaultSeed, file: file}
+	s = &Spec{Seed: spec.DefaultSeed, file: file, source: string(b)}
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -37,6 +41,7 @@ func Parse(file string, b []byte) (s *Spec, err error) {
 	if root == nil {
 		return nil, s.Error(yamltree.Place{}, "empty; %s %s", kind.Name, kind.Looks)
 	}
+	s.plain(root)
 	s.read(s.mapping(root, kind.Name, topKeys))
 	return s, nil
 }
@@ -119,7 +124,7 @@ func (s *Spec) seed(e entry) uint64 {
 	return v
 }
 
-// checkNames refuses two datasets or rows of one name.
+// checkNames refuses two datasets or rows of one name, or of names that look alike in a report.
 func (s *Spec) checkNames() {
 	names := make(map[string]int)
 	for _, d := range s.Datasets {
@@ -128,13 +133,52 @@ func (s *Spec) checkNames() {
 		}
 		names[d.Name] = d.At.Line
 	}
-	clear(names)
-	for _, r := range s.Rows {
-		if line, twice := names[r.Name]; twice {
-			s.fail(r.At, "a second row with the name %q; the first is in line %d; the key name gives a row another, in which {setting} stands for a setting's value", r.Name, line)
+	first := make(map[string]*Row)
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		look := lookOf(r.Name)
+		if strings.EqualFold(look, meanPredictor) {
+			s.fail(r.At, "a row with the name %q: each report has a line of this name, for predicting the mean of the training rows; give the row another by the key name", r.Name)
 		}
-		names[r.Name] = r.At.Line
+		before := first[look]
+		switch {
+		case before == nil:
+			first[look] = r
+		case before.Name == r.Name:
+			s.fail(r.At, "a second row with the name %q; the first is in line %d; the key name gives a row another, in which {setting} stands for a setting's value", r.Name, before.At.Line)
+		default:
+			s.fail(r.At, "a row with the name %q, which looks like %q in line %d; the key name gives a row another", r.Name, before.Name, before.At.Line)
+		}
 	}
+}
+
+// meanPredictor is the name of a line that each report has.
+const meanPredictor = "mean predictor"
+
+// lookOf returns the same text for names that look alike: they differ in white space, in characters that are
+// not seen, or in how Unicode writes a letter.
+func lookOf(name string) string {
+	seen := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, norm.NFKC.String(name))
+	return strings.Join(strings.Fields(seen), " ")
+}
+
+// rowNameOf reads the name of a row, without the white space around it.
+func (s *Spec) rowNameOf(e entry) string {
+	name := strings.TrimSpace(s.text(e))
+	switch at := strings.IndexFunc(name, unicode.IsControl); {
+	case lookOf(name) == "":
+		s.fail(e.valueAt, "name: it is empty")
+	case !utf8.ValidString(name):
+		s.fail(e.valueAt, "name: %q is not UTF-8", name)
+	case at >= 0:
+		s.fail(e.valueAt, "name: %q has a control character (%U); a name is one line of text", name, []rune(name[at:])[0])
+	}
+	return name
 }
 
 func (s *Spec) measures(e entry) []string {

@@ -1,9 +1,8 @@
 package experiment
 
 import (
-	"errors"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -64,10 +63,12 @@ func (s *Spec) figure(e entry) (value, deviation float64) {
 	return value, deviation
 }
 
+// parseNumber reads a number as settings are read: without Go's underscores and hexadecimal forms.
 func parseNumber(text string) (float64, error) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err == nil && v-v != 0 {
-		err = errors.New("not finite")
+	p := param.Param{Kind: param.KindFloat, Min: -math.MaxFloat64, Max: math.MaxFloat64}
+	v, err := p.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return 0, err
 	}
-	return v, err
+	return v.(float64), nil
 }

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ func (s *Spec) rows(n ast.Node) {
 	r.Algorithm = s.algorithm(e.valueAt, s.text(e))
 	r.trained = r.Algorithm
 	if e, ok := at["name"]; ok {
-		r.Name = s.text(e)
+		r.Name = s.rowNameOf(e)
 	}
 	var settings []param.Pair
 	if e, ok := at["preset"]; ok {
@@ -110,14 +111,34 @@ func (s *Spec) algorithm(at yamltree.Place, name string) string {
 	return name
 }
 
+// inBraces finds what stands for the value of a setting in the name of a row.
+var inBraces = regexp.MustCompile(`\{[\p{L}_][\p{L}\p{N}_]*\}`)
+
+// filled returns the name of a row with the values of settings in the place of their names.
+func (s *Spec) filled(r *Row, settings []param.Pair) string {
+	return inBraces.ReplaceAllStringFunc(r.Name, func(word string) string {
+		var keys []string
+		for _, p := range settings {
+			if word == "{"+p.Key+"}" {
+				return p.Value
+			}
+			keys = append(keys, p.Key)
+		}
+		has := "the row gives no settings"
+		if len(keys) > 0 {
+			has = "the row gives " + strings.Join(keys, ", ")
+		}
+		s.fail(r.At, "name: %q: %s stands for the value of a setting%s; %s", r.Name, word, param.Suggest(strings.Trim(word, "{}"), keys), has)
+		return ""
+	})
+}
+
 func (s *Spec) addRow(r Row, settings []param.Pair) {
 	switch {
 	case r.Name == "":
 		r.Name = rowName(r.Algorithm, settings)
 	default: // of a grid each point has a name of its own
-		for _, p := range settings {
-			r.Name = strings.ReplaceAll(r.Name, "{"+p.Key+"}", p.Value)
-		}
+		r.Name = s.filled(&r, settings)
 	}
 	r.Settings = make(map[string]string)
 	for _, p := range settings {

@@ -116,12 +116,36 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nrows: [rf]\nrecord: [curve, curve]", "s.yaml:4:17: record: curve stands there twice"},
 		{"name: a\ndatasets: [b]\nrows: [rf]\nrecord: curves", `s.yaml:4:9: record: "curves" is not recorded`},
 		{"- a", "is a mapping with the keys"},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: Mean  predictor}]", `s.yaml:3:8: a row with the name "Mean  predictor": each report has a line of this name`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: ' x '}, {algorithm: ldlf, name: x}]", `s.yaml:3:38: a second row with the name "x"`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: 'x y'}, {algorithm: ldlf, name: \"x\u00a0 \u200by\"}]", `which looks like "x y" in line 3`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: caf\u00e9}, {algorithm: ldlf, name: cafe\u0301}]", `which looks like "café" in line 3`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: \"a\\nb\"}]", `s.yaml:3:30: name: "a\nb" has a control character (U+000A)`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: \"a\\eb\"}]", `has a control character (U+001B)`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: ' '}]", `s.yaml:3:30: name: it is empty`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: aa-knn, name: 'knn {kk}', settings: {k: 3}}]", `s.yaml:3:8: name: "knn {kk}": {kk} stands for the value of a setting (did you mean "k"?); the row gives k`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: aa-knn, name: 'knn {k}'}]", `{k} stands for the value of a setting; the row gives no settings`},
+		{"name: a\ndatasets: [&x {file: b}, *x]\nrows: [rf]", `s.yaml:2:12: an anchor: a spec of an experiment has no anchors (&name), aliases (*name), merge keys (<<) and tags (!!str): write the value itself there`},
+		{"name: a\ndatasets: [b]\nrows: [{<<: {algorithm: rf}}]", `a merge key: a spec of an experiment has no anchors`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\nseed: !!int 3", `s.yaml:4:7: a tag: a spec of an experiment has no anchors`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: b, row: x, figures: {kl: 1_0}}]", `s.yaml:4:48: kl: "1_0" is no number`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: b, row: x, figures: {kl: 0x1p-3}}]", `kl: "0x1p-3" is no number`},
+		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: b, row: x, figures: {kl: 0.1±0x1p-3}}]", `is no number`},
+		{"name: a\ndatasets: [b]\nrows: [{algorithm: ldlf, search: {draws: 2, space: {learning_rate: {log: [1_0e-3, 1]}}}}]", `"1_0e-3" is not a number`},
 	} {
 		_, err := Parse("s.yaml", []byte(c.text))
 		var at *spec.Error
 		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &at) {
 			t.Errorf("%q: error %v, want %q", c.text, err, c.want)
 		}
+	}
+}
+
+// TestNamesInBraces: a value takes the place of its setting once, and braces that are no word stay.
+func TestNamesInBraces(t *testing.T) {
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [{algorithm: ldlf, name: ' {trees} in {1}, {preset} ', preset: auto, grid: {trees: [1, 5]}}]"))
+	if err != nil || s.Rows[0].Name != "1 in {1}, auto" || s.Rows[1].Name != "5 in {1}, auto" {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

@@ -27,7 +27,8 @@ type Spec struct {
 	Published   []Published
 	Record      Recorded
 
-	file string
+	file   string
+	source string // the text
 }
 
 // Dataset is a dataset of a spec.

@@ -33,6 +33,22 @@ func (s *Spec) fail(at yamltree.Place, format string, args ...any) {
 	panic(fault{s.Error(at, format, args...)})
 }
 
+// plain fails if a value stands for one elsewhere in the file, or says its type.
+func (s *Spec) plain(root ast.Node) {
+	ast.Walk(plainVisitor{s}, root)
+}
+
+type plainVisitor struct{ *Spec }
+
+// Visit implements ast.Visitor.
+func (v plainVisitor) Visit(n ast.Node) ast.Visitor {
+	what := map[ast.NodeType]string{ast.AnchorType: "an anchor", ast.AliasType: "an alias", ast.MergeKeyType: "a merge key", ast.TagType: "a tag"}[n.Type()]
+	if what != "" {
+		v.fail(placeOf(n), "%s: %s has no anchors (&name), aliases (*name), merge keys (<<) and tags (!!str): write the value itself there", what, kind.Name)
+	}
+	return v
+}
+
 // mapping lists the entries of a mapping, each of which has one of the keys; nil: any.
 func (s *Spec) mapping(n ast.Node, what string, keys []string) []entry {
 	var values []*ast.MappingValueNode
