@@ -18,6 +18,8 @@ type Layout struct {
 	Record Recorded `json:"record,omitzero"`
 	// Numerics is the round.Numerics by which the cells are computed; 0: not known.
 	Numerics int `json:"numerics,omitempty"`
+	// Text is that of the spec.
+	Text string `json:"spec_text,omitempty"`
 }
 
 // NewLayout puts the plans of a spec together; skipped are the names of datasets without.

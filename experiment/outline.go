@@ -1,10 +1,14 @@
 package experiment
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -19,6 +23,7 @@ type Outline struct {
 	Skipped []string `json:"skipped,omitempty"`
 	Clip    string   `json:"clip,omitempty"` // as in a Layout
 	Record  Recorded `json:"record,omitzero"`
+	Text    string   `json:"spec_text,omitempty"` // as in a Layout
 }
 
 // Set says of a dataset which cells each row has.
@@ -38,13 +43,19 @@ type Set struct {
 
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
 func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
-	o := &Outline{Table: &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Cells: []result.Cell{}}, Skipped: skipped, Clip: s.Clip, Record: s.Record}
+	o := &Outline{
+		Table:   &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Cells: []result.Cell{}, Spec: s.identity()},
+		Skipped: skipped, Clip: s.Clip, Record: s.Record, Text: s.source,
+	}
 	for i := range s.Rows {
 		o.Table.Rows = append(o.Table.Rows, rowOf(&s.Rows[i]))
 	}
 	for _, p := range plans {
 		m := p.Manifest
-		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(), Axis: s.Record.axisOf(m)})
+		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{
+			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
+			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classesOf(m),
+		})
 		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Rows, p.Tested, p.OnlyFolds})
 		for _, f := range s.Published {
 			if f.Dataset == p.Dataset.Name {
@@ -53,6 +64,14 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 		}
 	}
 	return o
+}
+
+// classesOf are the names of labels that are classes; nil: they have none, or are too many for a confusion matrix.
+func classesOf(m *dataset.Manifest) []string {
+	if !m.LabelType.Classes || len(m.LabelNames) > result.MaxConfusion {
+		return nil
+	}
+	return m.LabelNames
 }
 
 // DecodeOutline reads an outline that was written as JSON.
@@ -74,7 +93,7 @@ type Place struct{ Dataset, Row, Repeat, Fold int }
 func (o *Outline) Layout() (*Layout, error) {
 	t := *o.Table
 	t.Cells = []result.Cell{}
-	l := &Layout{Table: &t, Skipped: o.Skipped, Clip: o.Clip, Record: o.Record, Numerics: round.Numerics}
+	l := &Layout{Table: &t, Skipped: o.Skipped, Clip: o.Clip, Record: o.Record, Numerics: round.Numerics, Text: o.Text}
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -91,6 +110,7 @@ func (o *Outline) Layout() (*Layout, error) {
 			l.addRow(Place{Dataset: d, Row: row}, set, keys)
 		}
 	}
+	o.markSame(l)
 	return l, l.Table.Validate()
 }
 
@@ -146,4 +166,94 @@ func (l *Layout) addRow(at Place, set *Set, keys map[Place]string) {
 			l.Keys = append(l.Keys, keys[at])
 		}
 	}
+}
+
+// markSame names, in the table of the outline's layout, the first row with the settings of a later row on every
+// dataset, and the first dataset whose cells have the keys of a later dataset's.
+func (o *Outline) markSame(l *Layout) {
+	t := l.Table
+	rows, sets := newSameKeys(len(t.Rows)), newSameKeys(len(t.Datasets))
+	for d := range o.Sets {
+		set := &o.Sets[d]
+		for i, row := range set.Rows {
+			rows.add(row, d, settingsOf(&set.Job.Cells.Rows[i]))
+		}
+	}
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		sets.add(c.Dataset, Place{0, c.Row, c.Repeat, c.Fold}, l.Keys[i])
+	}
+	t.Rows = slices.Clone(t.Rows)
+	for i := range t.Rows {
+		if first, ok := rows.before(i); ok {
+			t.Rows[i].Same = t.Rows[first].Name
+		}
+	}
+	t.Datasets = slices.Clone(t.Datasets)
+	for i := range t.Datasets {
+		if first, ok := sets.before(i); ok {
+			t.Datasets[i].Same = t.Datasets[first].Name
+		}
+	}
+}
+
+// settingsOf returns the same text for rows of cells with the same algorithm and settings: numbers that are
+// settings of several kinds, such as k of aa-knn, are written in one way.
+func settingsOf(r *round.CellRow) string {
+	own := round.CellRow{Algorithm: r.Algorithm, Params: r.Params, ValidationFraction: r.ValidationFraction, ValidationMin: r.ValidationMin}
+	var params any
+	d := json.NewDecoder(bytes.NewReader(r.Params))
+	d.UseNumber()
+	if err := d.Decode(&params); err == nil {
+		own.Params = marshalled(plainNumbers(params))
+	}
+	return string(marshalled(&own))
+}
+
+// plainNumbers returns the value with texts that are numbers in one spelling.
+func plainNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = plainNumbers(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = plainNumbers(v[i])
+		}
+	case string:
+		if number, err := parseNumber(v); err == nil {
+			return number
+		}
+	}
+	return value
+}
+
+// sameKeys finds rows, or datasets, whose cells have the same keys.
+type sameKeys struct {
+	sums  []hash.Hash    // of the keys
+	any   []bool         // true if there is a key: not all cells were refused
+	first map[string]int // by sum
+}
+
+func newSameKeys(n int) *sameKeys {
+	s := &sameKeys{any: make([]bool, n), first: make(map[string]int)}
+	for range n {
+		s.sums = append(s.sums, sha256.New())
+	}
+	return s
+}
+
+func (s *sameKeys) add(i int, at any, key string) {
+	fmt.Fprintln(s.sums[i], at, key)
+	s.any[i] = s.any[i] || key != ""
+}
+
+// before returns the first one with the keys of i; false: there is none before i. It is asked from 0 on.
+func (s *sameKeys) before(i int) (first int, ok bool) {
+	sum := string(s.sums[i].Sum(nil))
+	if first, ok = s.first[sum]; !ok {
+		s.first[sum] = i
+	}
+	return first, ok && s.any[i]
 }

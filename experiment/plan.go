@@ -2,11 +2,13 @@ package experiment
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
@@ -41,6 +43,8 @@ type Plan struct {
 	Tested   []string
 	// Repeats and Folds are those of each row.
 	Repeats, Folds int
+	// Divisions numbers the folds of all repeats as result.Dataset.Divisions does.
+	Divisions []int
 	// OnlyFolds lists the folds of each repeat that are run; empty: all.
 	OnlyFolds []int
 }
@@ -63,6 +67,9 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 		p.Folds = d.Folds.Scheme.Folds
 	}
 	if p.Tested, err = testedBy(*split, list, data.Manifest.Rows); err != nil {
+		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
+	}
+	if p.Divisions, err = s.divisions(&d.Folds, p, &folds.Rows{Count: data.Manifest.Rows}); err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
 	p.OnlyFolds = d.Folds.Only
@@ -91,6 +98,60 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	s.Record.set(cells)
 	return p, nil
+}
+
+// fewRows bounds the rows of a fold for which other repeats are searched for the same fold: of more rows two
+// draws never are the same.
+const fewRows = 64
+
+// divisions returns Plan.Divisions: which folds of all repeats test the same rows.
+func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err error) {
+	var tested []string // by fold, of one repeat or of all
+	switch {
+	case p.Tested != nil:
+		tested = p.Tested
+	case f.Way == folds.Groups || f.Way == folds.File:
+		for fold := range p.Folds {
+			tested = append(tested, strconv.Itoa(fold))
+		}
+	case p.Repeats == 1 || rows.Count > fewRows*p.Folds:
+		return nil, nil
+	default:
+		for repeat := range p.Repeats {
+			own, err := f.Divide(rows, repeat)
+			if err != nil {
+				return nil, err
+			}
+			tested = append(tested, testedRows(own)...)
+		}
+	}
+	at, repeated := make(map[string]int), false
+	for i := range p.Repeats * p.Folds {
+		own := tested[i%len(tested)]
+		if _, ok := at[own]; ok {
+			repeated = true
+		} else {
+			at[own] = len(at)
+		}
+		list = append(list, at[own])
+	}
+	if !repeated {
+		return nil, nil
+	}
+	return list, nil
+}
+
+// testedRows lists which rows each fold of a list tests.
+func testedRows(l *dataset.SplitList) []string {
+	rows := make([][]byte, l.Folds)
+	for row, fold := range l.Assigned {
+		rows[fold] = binary.AppendUvarint(rows[fold], uint64(row))
+	}
+	list := make([]string, l.Folds)
+	for i, b := range rows {
+		list[i] = string(b)
+	}
+	return list
 }
 
 // cellsOfRow lists the folds of all repeats that are run, as round.CellRow.Only does.

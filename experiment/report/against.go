@@ -26,7 +26,7 @@ func (r *Result) compare(g *grid, d, m, best int) {
 	var others []*Against
 	var corrected, plain, signed []float64
 	for i := range r.Lines {
-		if i == best || !r.Lines[i].Complete() {
+		if i == best || !r.Lines[i].compared() {
 			continue
 		}
 		differences := statistics.Differences(g.values(d, i, m), reference)

@@ -22,13 +22,14 @@ type Scored struct {
 type Confused struct {
 	Dataset string     `json:"dataset"`
 	Row     string     `json:"row"`
-	Counts  [][]uint64 `json:"counts"` // by true and by predicted class
+	Classes []string   `json:"classes,omitempty"` // their names, where they have some
+	Counts  [][]uint64 `json:"counts"`            // by true and by predicted class
 }
 
 // scored are the cumulative scores, by dataset and then by row.
 func (g *grid) scored() (all []Scored) {
 	for d := range g.table.Datasets {
-		for row := range g.table.Rows {
+		for _, row := range g.listed() {
 			own := Scored{Dataset: g.table.Datasets[d].Name, Row: g.table.Rows[row].Name}
 			for _, c := range g.cells(d, row) {
 				if len(c.Scores) == 0 {
@@ -56,13 +57,13 @@ func (g *grid) scored() (all []Scored) {
 // confused are the confusion matrices, by dataset and then by row.
 func (g *grid) confused() (all []Confused) {
 	for d := range g.table.Datasets {
-		for row := range g.table.Rows {
+		for _, row := range g.listed() {
 			var sum [][]uint64
 			for _, c := range g.cells(d, row) {
 				sum = added(sum, c)
 			}
 			if sum != nil {
-				all = append(all, Confused{g.table.Datasets[d].Name, g.table.Rows[row].Name, sum})
+				all = append(all, Confused{g.table.Datasets[d].Name, g.table.Rows[row].Name, g.table.Datasets[d].Classes, sum})
 			}
 		}
 	}
@@ -143,9 +144,13 @@ func (s *Summary) confusionFigures() (all []Picture) {
 
 // classNames are the names of the classes of a dataset where they are known, else numbers; numbered says so.
 func (s *Summary) classNames(d, classes int) (names []string, numbered string) {
+	if names = s.Datasets[d].Classes; len(names) == classes {
+		return names, ""
+	}
 	if a := s.Datasets[d].Axis; a != nil && len(a.Names) == classes {
 		return a.Names, ""
 	}
+	names = nil
 	for class := range classes {
 		names = append(names, strconv.Itoa(class))
 	}

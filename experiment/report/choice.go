@@ -44,7 +44,7 @@ type Without struct {
 
 // choicesOf lists the choices of the rows that have candidates with scores.
 func choicesOf(g *grid) (list []Choice) {
-	for row := range g.table.Rows {
+	for _, row := range g.listed() {
 		if len(g.table.Rows[row].Candidates) == 0 {
 			continue
 		}
@@ -80,29 +80,31 @@ func choiceOf(g *grid, row int) *Choice {
 // scored returns the ratio of each candidate on a dataset: the mean score of its cells over the mean
 // predictor's mean K-L on the rows that the same cells test; nil: no cell has scores.
 func (c *Choice) scored(g *grid, d, row int) []float64 {
-	sums, mean := make([]float64, len(c.Candidates)), 0.0
+	scores, means := make([][]float64, len(c.Candidates)), []float64(nil)
 	for _, p := range g.folds[d] {
 		x := g.done[d][row][p]
-		if x == nil || len(x.CandidateKL) != len(sums) {
+		if x == nil || len(x.CandidateKL) != len(scores) {
 			continue
 		}
 		least := 0
 		for i, v := range x.CandidateKL {
-			sums[i] += v
+			scores[i] = append(scores[i], v)
 			if v < x.CandidateKL[least] {
 				least = i
 			}
 		}
 		c.Candidates[least].Cells++
-		mean += x.MeanKL
+		means = append(means, x.MeanKL)
 	}
+	mean := statistics.Sum(means)
 	if mean == 0 {
 		return nil
 	}
-	for i := range sums {
-		sums[i] /= mean
+	ratios := make([]float64, len(scores))
+	for i, list := range scores {
+		ratios[i] = statistics.Sum(list) / mean
 	}
-	return sums
+	return ratios
 }
 
 // decide computes the means, and what is chosen with all datasets and without each.
@@ -130,13 +132,13 @@ func (c *Choice) decide() {
 // left out, and the first that is within one standard error of it: candidates stand from the
 // simplest on.
 func (c *Choice) choose(without []bool) (best, chosen int) {
+	var means []float64
 	for i := range c.Candidates {
-		if above, _ := c.above(i, best, without); above < 0 {
-			best = i
-		}
+		means = append(means, statistics.MomentsOf(c.logs(i, without)).Mean)
 	}
+	best = max(0, slices.Index(statistics.Places(means, false), 1))
 	for i := range c.Candidates {
-		if above, deviation := c.above(i, best, without); above <= 0 || above <= deviation {
+		if above, deviation := c.above(i, best, without); statistics.Equal(means[i], means[best]) || above <= deviation {
 			return best, i
 		}
 	}
@@ -185,20 +187,24 @@ func (c *Choice) ratios(from, to int) table {
 	if from > 0 {
 		t.caption += ", continued"
 	}
-	least := make([]number, to)
-	for d := from; d < to; d++ {
-		least[d] = slices.MinFunc(c.Candidates, func(a, b Candidate) int { return compare(a.Ratios[d], b.Ratios[d]) }).Ratios[d]
-	}
 	for _, x := range c.Candidates {
-		l := line{cells: plain(x.Name)}
-		for d := from; d < to; d++ {
-			figure := cell{text: fixed(x.Ratios[d], 4)}
-			if x.Ratios[d] == least[d] {
-				figure.place = 1
-			}
-			l.cells = append(l.cells, figure)
+		t.lines = append(t.lines, line{cells: plain(x.Name)})
+	}
+	for d := from; d < to; d++ {
+		var ratios []number
+		for _, x := range c.Candidates {
+			ratios = append(ratios, x.Ratios[d])
 		}
-		t.lines = append(t.lines, l)
+		places := statistics.Places(floatsOf(ratios), false)
+		for i := range places {
+			if places[i] == 2 { // the table marks the best alone
+				places[i] = 0
+			}
+		}
+		f := format{4, 1}.apart(ratios, places)
+		for i, v := range ratios {
+			t.lines[i].cells = append(t.lines[i].cells, cell{text: f.text(v), place: places[i]})
+		}
 	}
 	return t
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
@@ -15,7 +16,18 @@ import (
 var csvHeader = []string{
 	"dataset", "measure", "row", "folds", "wanted", "mean", "deviation", "place", "mean_predictor", "mean_predictor_deviation", "average_rank",
 	"best", "corrected_t_p", "corrected_t_p_holm", "t_p", "t_p_holm", "wilcoxon_p", "wilcoxon_p_holm", "effect_size", "published", "published_deviation", "source",
-	"deviations", "friedman_chi_squared", "friedman_p", "critical_difference",
+	"deviations", "friedman_chi_squared", "friedman_p", "critical_difference", "friedman_exact", "same_as",
+}
+
+// csvNames are the columns with texts that users wrote.
+var csvNames = []string{"dataset", "row", "best", "source", "same_as"}
+
+// spreadsheetText puts an apostrophe before a text that a spreadsheet would read as a formula.
+func spreadsheetText(text string) string {
+	if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
+		return "'" + text
+	}
+	return text
 }
 
 // writeCSV writes a line for each dataset, measure and row, with all digits, then one for each method
@@ -59,7 +71,14 @@ func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
 	} else {
 		record = append(record, make([]string, 8)...)
 	}
-	return append(append(append(record, s.csvPublished(r, l)...), s.Deviations), s.Rankings[m].csvFriedman()...)
+	record = append(append(append(record, s.csvPublished(r, l)...), s.Deviations), s.Rankings[m].csvFriedman()...)
+	record = append(record, l.Same)
+	for i, name := range csvHeader {
+		if slices.Contains(csvNames, name) {
+			record[i] = spreadsheetText(record[i])
+		}
+	}
+	return record
 }
 
 // csvPublished has the first figure of a paper for a row.
@@ -79,9 +98,10 @@ func (s *Summary) csvPublished(r *Result, l *Line) []string {
 // csvFriedman has the test of a measure's ranks, which is the same in each line of the measure.
 func (r *Ranking) csvFriedman() []string {
 	if r.Friedman == nil {
-		return make([]string, 3)
+		return make([]string, 4)
 	}
-	return []string{exact(r.Friedman.ChiSquared), exact(r.Friedman.P), exact(r.Friedman.CriticalDifference)}
+	f := r.Friedman
+	return []string{exact(f.ChiSquared), exact(f.P), exact(f.CriticalDifference), strconv.FormatBool(f.Exact)}
 }
 
 // exactRank is the average rank of a row; empty: it has none.
@@ -99,7 +119,7 @@ func exact(n number) string {
 	if n.none() {
 		return ""
 	}
-	return strconv.FormatFloat(float64(n), 'g', -1, 64)
+	return strconv.FormatFloat(float64(n)+0, 'g', -1, 64) // no -0
 }
 
 // writeJSON writes the summary.

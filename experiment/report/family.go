@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/experiment/figure"
 )
 
 // mostLines bounds the sweeps in one figure: more lines cannot be told apart.
@@ -105,7 +107,16 @@ func (f family) same() string {
 	return " All have " + strings.ReplaceAll(text, " ", ", ") + "."
 }
 
-// log reports whether the axis is logarithmic.
-func (f family) log() bool {
-	return !slices.ContainsFunc(f, func(s sweep) bool { return s.points[0].value <= 0 }) && slices.ContainsFunc(f, func(s sweep) bool { return s.log() })
+// axis is that of the setting: logarithmic if a sweep goes far, with a place of its own for 0.
+func (f family) axis() figure.Axis {
+	a := figure.Axis{Name: f[0].setting}
+	for _, s := range f {
+		if s.points[0].value < 0 {
+			return figure.Axis{Name: a.Name}
+		}
+		first := slices.IndexFunc(s.points, func(p point) bool { return p.value > 0 })
+		a.Zero = a.Zero || first > 0
+		a.Log = a.Log || first >= 0 && s.points[len(s.points)-1].value > wideSweep*s.points[first].value
+	}
+	return a
 }

@@ -119,7 +119,7 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	r := of.at(d, m)
 	lines := figure.Lines{
 		Title: r.Dataset + ": " + f.title(among),
-		X:     figure.Axis{Name: f[0].setting, Log: f.log()}, Y: figure.Axis{Name: measure.Title, Unit: unitOf(of.Measures[m])},
+		X:     f.axis(), Y: figure.Axis{Name: measure.Title, Unit: unitOf(of.Measures[m])},
 	}
 	var mean figure.Series
 	var drawn []int

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
 // place is a fold of a repeat.
@@ -16,6 +17,9 @@ type grid struct {
 	table *result.Table
 	folds [][]place                  // of each dataset, in order: those that any row has a cell for
 	done  [][]map[place]*result.Cell // by dataset and row
+	// divided are the folds of each dataset by division of its rows: a division is one observation,
+	// however many folds have it.
+	divided [][][]place
 }
 
 func newGrid(t *result.Table) *grid {
@@ -38,37 +42,83 @@ func newGrid(t *result.Table) *grid {
 			g.done[c.Dataset][c.Row][p] = c
 		}
 	}
-	for _, folds := range g.folds {
+	for d, folds := range g.folds {
 		slices.SortFunc(folds, func(a, b place) int { return cmp.Or(cmp.Compare(a.repeat, b.repeat), cmp.Compare(a.fold, b.fold)) })
+		g.divided = append(g.divided, divisionsOf(&t.Datasets[d], folds))
 	}
 	return g
 }
 
-// values returns a row's measure on each fold, in order; NaN where there is none.
-func (g *grid) values(dataset, row, measure int) []float64 {
-	values := make([]float64, len(g.folds[dataset]))
-	for i, p := range g.folds[dataset] {
-		values[i] = math.NaN()
-		if c := g.done[dataset][row][p]; c != nil {
-			values[i] = c.Values[measure]
+// divisionsOf puts folds together that divide the rows of a dataset alike, in the order of the first ones.
+func divisionsOf(d *result.Dataset, folds []place) (all [][]place) {
+	at := make(map[int]int)
+	for i, p := range folds {
+		number := i
+		if len(d.Divisions) > 0 {
+			number = d.Divisions[p.repeat*d.Folds+p.fold]
 		}
+		if _, ok := at[number]; !ok {
+			at[number], all = len(all), append(all, nil)
+		}
+		all[at[number]] = append(all[at[number]], p)
+	}
+	return all
+}
+
+// values returns a row's measure on each division, in order: the mean of its folds, and NaN where one
+// of them has none.
+func (g *grid) values(dataset, row, measure int) []float64 {
+	return g.observed(dataset, true, func(p place) float64 {
+		if c := g.done[dataset][row][p]; c != nil {
+			return c.Values[measure]
+		}
+		return math.NaN()
+	})
+}
+
+// means returns the mean predictor's measure on each division, from the first row that has it.
+func (g *grid) means(dataset, measure int) []float64 {
+	return g.observed(dataset, false, func(p place) float64 {
+		for _, cells := range g.done[dataset] {
+			if c := cells[p]; c != nil && !math.IsNaN(c.Mean[measure]) {
+				return c.Mean[measure]
+			}
+		}
+		return math.NaN()
+	})
+}
+
+// observed returns the mean over the folds of each division that have a finite value; NaN where none
+// has, or, with all, where one lacks it.
+func (g *grid) observed(dataset int, all bool, of func(place) float64) (values []float64) {
+	for _, folds := range g.divided[dataset] {
+		var own []float64
+		for _, p := range folds {
+			own = append(own, of(p))
+		}
+		finite := finiteOf(own)
+		if all && len(finite) < len(own) {
+			finite = nil
+		}
+		values = append(values, statistics.MomentsOf(finite).Mean) // NaN of none
 	}
 	return values
 }
 
-// means returns the mean predictor's measure on each fold, from the first row that has it.
-func (g *grid) means(dataset, measure int) []float64 {
-	values := make([]float64, len(g.folds[dataset]))
-	for i, p := range g.folds[dataset] {
-		values[i] = math.NaN()
-		for _, cells := range g.done[dataset] {
-			if c := cells[p]; c != nil && !math.IsNaN(c.Mean[measure]) {
-				values[i] = c.Mean[measure]
-				break
+// drawn reports whether a value of a row on a dataset differs between folds of one division: then the
+// row draws numbers at random.
+func (g *grid) drawn(dataset, row int) bool {
+	for _, folds := range g.divided[dataset] {
+		for m := range g.table.Measures {
+			for _, p := range folds[1:] {
+				first, own := g.done[dataset][row][folds[0]], g.done[dataset][row][p]
+				if first != nil && own != nil && !statistics.Equal(first.Values[m], own.Values[m]) && !math.IsNaN(own.Values[m]) {
+					return true
+				}
 			}
 		}
 	}
-	return values
+	return false
 }
 
 // finiteOf leaves out what is not finite.

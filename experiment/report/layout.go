@@ -18,7 +18,11 @@ const columns = 4
 // layout makes the document of a summary.
 func (s *Summary) layout() *document {
 	d := &document{title: s.Name}
-	d.add(paragraph(s.cellsText()), s.datasetsTable(), s.rowsTable(), heading("Measures"), paragraph(s.explanation()))
+	d.add(paragraph(s.cellsText()))
+	for _, text := range s.Notes {
+		d.add(paragraph(text))
+	}
+	d.add(s.datasetsTable(), s.rowsTable(), heading("Measures"), paragraph(s.explanation()))
 	for m := range s.Measures {
 		d.addMeasure(s, m)
 	}
@@ -59,6 +63,9 @@ func (s *Summary) cellsText() string {
 	}
 	if c.Done < c.All {
 		text += ". They are named at the end; figures of rows that lack folds say how many folds they have, and are not compared"
+	}
+	if s.Spec != nil {
+		text += fmt.Sprintf(". Their spec is %s, SHA-256 %.12s", s.Spec.File, s.Spec.Digest)
 	}
 	return text + "."
 }
@@ -102,6 +109,9 @@ func (s *Summary) rowsTable() table {
 			}
 			settings = append(settings, key+"="+r.Settings[key])
 		}
+		if r.Same != "" {
+			settings = append(settings, "(the same as "+r.Same+")")
+		}
 		t.lines = append(t.lines, line{cells: plain(r.Name, r.Algorithm, orNone(r.Preset), orNone(strings.Join(settings, " ")))})
 	}
 	return t
@@ -139,24 +149,19 @@ func (d *document) addMeasure(s *Summary, m int) {
 // the mean predictor, then methods that only papers have.
 func (s *Summary) measureLines(m, from, to int) (lines []line) {
 	published := s.publishedLines(m, from, to)
-	for row := range s.Rows {
-		l := line{cells: plain(s.Rows[row].Name)}
+	for _, row := range s.listed() {
+		l := line{cells: plain(s.title(row))}
 		for d := from; d < to; d++ {
 			r := s.at(d, m)
 			own := &r.Lines[row]
-			l.cells = append(l.cells, cell{value: own.Folds > 0, text: own.text(r.digits()), place: own.Place, worse: own.worse(s.Level)})
+			l.cells = append(l.cells, cell{value: own.Folds > 0, text: own.text(r.format()), place: own.Place, worse: own.worse(s.Level)})
 		}
-		lines = append(lines, l)
-		for _, p := range published {
-			if p.row == s.Rows[row].Name {
-				lines = append(lines, p.line)
-			}
-		}
+		lines = append(append(lines, l), publishedOf(s.names(row), published)...)
 	}
 	l := line{rule: true, cells: plain("mean predictor")}
 	for d := from; d < to; d++ {
 		r := s.at(d, m)
-		l.cells = append(l.cells, cell{value: r.MeanPredictor.Folds > 0, text: r.MeanPredictor.text(r.digits())})
+		l.cells = append(l.cells, cell{value: r.MeanPredictor.Folds > 0, text: r.MeanPredictor.text(r.format())})
 	}
 	lines = append(lines, l)
 	for _, p := range published {
@@ -173,6 +178,7 @@ func (d *document) addTests(s *Summary, m int) {
 	d.add(heading("Tests against the best: "+measure.Title), paragraph("P-values are two-sided, over the folds that both rows have; those in brackets are adjusted by Holm for the "+
 		"rows of the table. The corrected t-test is the one to read: folds share training rows, which the plain t-test and Wilcoxon's signed-rank test take no notice of; "+
 		"they stand here since papers print them. The effect size is Cohen's d of the paired differences (their mean over their sample deviation)."))
+	few := make(map[int][]string) // by number of values: the datasets for which Wilcoxon's test can find nothing
 	for set := range s.Datasets {
 		r := s.at(set, m)
 		t := table{header: []string{"row", "corrected t", "paired t", "Wilcoxon", "effect size"}}
@@ -184,7 +190,15 @@ func (d *document) addTests(s *Summary, m int) {
 		}
 		if len(t.lines) > 0 {
 			d.add(t)
+			if r.LeastWilcoxon >= number(s.Level) {
+				n := r.observations()
+				few[n] = append(few[n], r.Dataset)
+			}
 		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(few)) {
+		d.add(paragraph(fmt.Sprintf("%s: of %s Wilcoxon's p is at least %s, so that it finds no difference at the level %v.",
+			strings.Join(few[n], ", "), count(n, "value", "values"), pText(leastWilcoxon(n)), s.Level)))
 	}
 }
 
@@ -198,18 +212,22 @@ func both(p, adjusted number) string {
 
 // addRankings adds the average ranks by all measures, and the tests of each.
 func (d *document) addRankings(s *Summary) {
-	if len(s.Datasets) < 2 || len(s.Rows) < 2 {
+	if len(s.Datasets) < 2 || len(s.listed()) < 2 {
 		return
 	}
-	d.add(heading("Ranks over datasets"), paragraph("Ranks go from 1 for the best, ties have the mean of their ranks. Two rows differ where their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
+	d.add(heading("Ranks over datasets"), paragraph("Ranks go from 1 for the best, ties have the mean of their ranks. Friedman's test asks whether rows differ at all. "+
+		"If it finds a difference, two rows differ where their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
 	for m := range s.Rankings {
 		r := &s.Rankings[m]
-		d.add(paragraph(r.text()))
+		d.add(paragraph(r.text(s.Level)))
 		if r.Friedman == nil || m > 0 && !s.allTests {
 			continue
 		}
 		measure, _ := measures.Find(r.Measure)
 		caption := fmt.Sprintf("Average ranks by %s. A bar joins rows that do not differ at the level %v.", measure.Title, s.Level)
+		if !r.Friedman.compared() {
+			caption = fmt.Sprintf("Average ranks by %s. Friedman's test finds no difference at the level %v.", measure.Title, s.Level)
+		}
 		d.addFigure(&Picture{Name: "ranks-" + r.Measure, Caption: caption, draw: r.draw})
 	}
 }
@@ -221,10 +239,10 @@ func (s *Summary) ranksTable() table {
 		measure, _ := measures.Find(name)
 		t.header = append(t.header, measure.Title)
 	}
-	for _, row := range s.Rows {
-		l := line{cells: plain(row.Name)}
+	for _, row := range s.listed() {
+		l := line{cells: plain(s.title(row))}
 		for m := range s.Rankings {
-			l.cells = append(l.cells, s.Rankings[m].cell(row.Name))
+			l.cells = append(l.cells, s.Rankings[m].cell(s.Rows[row].Name))
 		}
 		t.lines = append(t.lines, l)
 	}
@@ -233,24 +251,20 @@ func (s *Summary) ranksTable() table {
 
 // cell is a row's rank.
 func (r *Ranking) cell(row string) cell {
+	places, f := r.marked()
 	for i, own := range r.Rows {
-		if own.Row != row {
-			continue
+		if own.Row == row {
+			return cell{text: f.text(own.Rank), place: places[i]}
 		}
-		c := cell{text: fixed(own.Rank, 2)}
-		switch {
-		case own.Rank == r.Rows[0].Rank:
-			c.place = 1
-		case i > 0 && !slices.ContainsFunc(r.Rows[:i], func(x Ranked) bool { return x.Rank != r.Rows[0].Rank && x.Rank < own.Rank }):
-			c.place = 2
-		}
-		return c
 	}
 	return cell{text: none}
 }
 
+// fewDatasets is the number of datasets up to which the χ² distribution is called rough.
+const fewDatasets = 10
+
 // text says what the tests of ranks say.
-func (r *Ranking) text() string {
+func (r *Ranking) text(level float64) string {
 	measure, _ := measures.Find(r.Measure)
 	text := fmt.Sprintf("%s: over %s", measure.Title, count(len(r.Datasets), "dataset", "datasets"))
 	if len(r.LeftOut) > 0 {
@@ -260,9 +274,20 @@ func (r *Ranking) text() string {
 	if f == nil {
 		return text + "; Friedman's test needs two datasets and two rows at least."
 	}
-	text += fmt.Sprintf(", Friedman's χ² is %s (%s) and Nemenyi's critical difference %s.", fixed(f.ChiSquared, 2), pIs(f.P), fixed(f.CriticalDifference, 2))
-	if len(f.Alike) == 0 {
+	text += fmt.Sprintf(", Friedman's χ² is %s (%s, %s).", fixed(f.ChiSquared, 2), pIs(f.P), r.how())
+	if f.Least >= number(level) {
+		text += fmt.Sprintf(" Of %s on %s p is at least %s, so that no difference can be found at the level %v.",
+			count(len(r.Rows), "row", "rows"), count(len(r.Datasets), "dataset", "datasets"), pText(f.Least), level)
+	}
+	if !f.compared() {
+		return text + fmt.Sprintf(" That is no difference at the level %v, and pairs of rows are not compared.", level)
+	}
+	text += fmt.Sprintf(" Nemenyi's critical difference is %s.", fixed(f.CriticalDifference, 2))
+	switch {
+	case len(f.Alike) == 0:
 		return text + " All rows differ."
+	case len(f.Alike) == 1 && len(f.Alike[0]) == len(r.Rows):
+		return text + " No two rows are farther apart, so that the test does not say which ones differ."
 	}
 	var runs []string
 	for _, names := range f.Alike {
@@ -271,9 +296,25 @@ func (r *Ranking) text() string {
 	return text + " Rows that do not differ: " + strings.Join(runs, "; ") + "."
 }
 
+// how says how p was computed.
+func (r *Ranking) how() string {
+	switch {
+	case r.Friedman.Exact && len(r.Rows) == 2:
+		return "exact: the sign test"
+	case r.Friedman.Exact:
+		return "exact"
+	case len(r.Datasets) <= fewDatasets:
+		return "by the χ² distribution, which is rough over few datasets"
+	}
+	return "by the χ² distribution"
+}
+
 // draw draws the ranks.
 func (r *Ranking) draw() (*figure.Figure, error) {
 	d := figure.CriticalDifferences{Difference: float64(r.Friedman.CriticalDifference)}
+	if !r.Friedman.compared() {
+		d.Difference, d.Alike = 0, fmt.Sprintf("no difference found, %s", pIs(r.Friedman.P))
+	}
 	for _, row := range r.Rows {
 		d.Names, d.Ranks = append(d.Names, row.Row), append(d.Ranks, float64(row.Rank))
 	}
@@ -293,8 +334,8 @@ func (d *document) addTimes(s *Summary) {
 			t.header = append(t.header, set.Name)
 		}
 		t.header = append(t.header, "all cells")
-		for row := range s.Rows {
-			l, total := line{cells: plain(s.Rows[row].Name)}, number(0)
+		for _, row := range s.listed() {
+			l, total := line{cells: plain(s.title(row))}, number(0)
 			for i, own := range s.Times[row*len(s.Datasets) : (row+1)*len(s.Datasets)] {
 				if total += own.Total; i >= from && i < to {
 					l.cells = append(l.cells, cell{text: fixed(own.Total/number(own.Cells), 2)})

@@ -32,7 +32,7 @@ const (
 func (g *grid) learned() (all []Learned) {
 	for d := range g.table.Datasets {
 		for _, loss := range []string{trainingLoss, validationLoss} {
-			for row := range g.table.Rows {
+			for _, row := range g.listed() {
 				var lines []lossLine
 				for _, c := range g.cells(d, row) {
 					if line := lineOf(c.Curve, loss); len(line.steps) > 0 {

@@ -78,7 +78,7 @@ func (c cell) inMarkdown() string {
 }
 
 // specialInMarkdown are the characters that mean something in Markdown.
-var specialInMarkdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "\\`", "[", `\[`, "]", `\]`, "#", `\#`, "~", `\~`)
+var specialInMarkdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "\\`", "[", `\[`, "]", `\]`, "#", `\#`, "~", `\~`, "$", `\$`)
 
 // markdown is a text on one line, of which nothing is read as Markdown.
 func markdown(text string) string { return specialInMarkdown.Replace(oneLine(text)) }

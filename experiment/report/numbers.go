@@ -43,40 +43,89 @@ func floatsOf(list []number) (values []float64) {
 	return values
 }
 
-// digits is how many decimals figures of one dataset and measure have: 4, as papers print; more where
-// the least would have fewer than two digits, fewer where it has more than five.
-func (r *Result) digits() int {
-	least := math.Inf(1)
+// leastFixed is the size below which a number is shown with a power of ten.
+const leastFixed = 1e-6
+
+// mostDigits bounds the digits of a number: more are not kept.
+const mostDigits = 17
+
+// format says how the numbers of a column are written.
+type format struct {
+	decimals int
+	power    int // decimals of numbers with a power of ten
+}
+
+// format is how values of one dataset and measure are written: with 4 decimals, as papers print; more where
+// the least would have fewer than two digits, fewer where it has more than five, and more where a marked
+// value would look like another one.
+func (r *Result) format() format {
+	least, means, places := math.Inf(1), []number(nil), []int(nil)
 	for i := range r.Lines {
-		if v := math.Abs(float64(r.Lines[i].Mean)); v > 0 && v < least {
+		l := &r.Lines[i]
+		if v := math.Abs(float64(l.Mean)); v >= leastFixed && v < least {
 			least = v
 		}
+		if l.compared() {
+			means, places = append(means, l.Mean), append(places, l.Place)
+		}
 	}
-	if math.IsInf(least, 0) {
-		return 4
+	f := format{4, 1}
+	if !math.IsInf(least, 0) {
+		order := int(math.Floor(math.Log10(least)))
+		f.decimals = min(max(1-order, min(4, max(1, 4-order))), 8)
 	}
-	order := int(math.Floor(math.Log10(least)))
-	return min(max(1-order, min(4, max(1, 4-order))), 8)
+	return f.apart(means, places)
+}
+
+// apart returns a format with so many more digits that no two values of different places look alike.
+func (f format) apart(values []number, places []int) format {
+	for f.decimals < mostDigits && f.alike(values, places) {
+		f.decimals, f.power = f.decimals+1, f.power+1
+	}
+	return f
+}
+
+func (f format) alike(values []number, places []int) bool {
+	of := make(map[string]int)
+	for i, v := range values {
+		text := f.text(v)
+		if place, shown := of[text]; shown && place != places[i] {
+			return true
+		}
+		of[text] = places[i]
+	}
+	return false
+}
+
+// text is a number.
+func (f format) text(n number) string {
+	if v := math.Abs(float64(n)); v > 0 && v < leastFixed {
+		return strconv.FormatFloat(float64(n), 'e', f.power, 64)
+	}
+	return fixed(n, f.decimals)
 }
 
 // text is a mean with its deviation.
-func (f Figure) text(digits int) string {
-	if f.Folds == 0 {
+func (x Figure) text(f format) string {
+	if x.Folds == 0 {
 		return none
 	}
-	mean := strconv.FormatFloat(float64(f.Mean), 'f', digits, 64)
-	if math.IsNaN(float64(f.Deviation)) {
+	mean := f.text(x.Mean)
+	switch {
+	case math.IsNaN(float64(x.Deviation)):
 		return mean
+	case strings.Contains(mean, "e"):
+		return mean + " ± " + strconv.FormatFloat(float64(x.Deviation), 'e', f.power, 64)
 	}
-	return mean + " ± " + strconv.FormatFloat(float64(f.Deviation), 'f', digits, 64)
+	return mean + " ± " + fixed(x.Deviation, f.decimals)
 }
 
 // text is a line's figure; one that lacks folds says how many it has.
-func (l *Line) text(digits int) string {
+func (l *Line) text(f format) string {
 	if l.Folds == 0 || l.Complete() {
-		return l.Figure.text(digits)
+		return l.Figure.text(f)
 	}
-	return fmt.Sprintf("%s (%d of %d)", l.Figure.text(digits), l.Folds, l.Wanted)
+	return fmt.Sprintf("%s (%d of %d)", l.Figure.text(f), l.Folds, l.Wanted)
 }
 
 // pText is a p-value.
@@ -110,12 +159,16 @@ func effectText(n number) string {
 	return fixed(n, 2)
 }
 
-// fixed is a number with so many decimals.
-func fixed(n number, digits int) string {
+// fixed is a number with so many decimals; what rounds to 0 has no sign.
+func fixed(n number, decimals int) string {
 	if n.none() {
 		return none
 	}
-	return strconv.FormatFloat(float64(n), 'f', digits, 64)
+	text := strconv.FormatFloat(float64(n), 'f', decimals, 64)
+	if strings.Trim(text, "-0.") == "" {
+		return strings.TrimPrefix(text, "-")
+	}
+	return text
 }
 
 // count is a number of things.

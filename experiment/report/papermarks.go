@@ -13,14 +13,14 @@ const mostPapers = 12
 
 // papers are the published figures of the rows that a sweep goes through, and of others that are named as
 // these are but for the number: a series of marks for each source, with the colour of the sweep's line.
-func (s *sweep) papers(of *Summary, r *Result, line int, name string) (list []figure.Series) {
+func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name string) (list []figure.Series) {
 	for i := range of.Published {
 		p := &of.Published[i]
 		if p.Dataset != r.Dataset || p.Measure != r.Measure {
 			continue
 		}
 		x, ok := s.numberOfRow(of, p.Row)
-		if !ok || s.log() && x <= 0 {
+		if !ok || !axis.Has(x) {
 			continue
 		}
 		title := "published"
@@ -88,9 +88,8 @@ func (f family) addPapers(of *Summary, r *Result, lines *figure.Lines, drawn []i
 		if len(drawn) > 1 {
 			name = f.lineName(&f[i])
 		}
-		all = append(all, f[i].papers(of, r, line, name)...)
+		all = append(all, f[i].papers(of, r, lines.X, line, name)...)
 	}
-	all = slices.DeleteFunc(all, func(s figure.Series) bool { return lines.X.Log && slices.Min(s.X) <= 0 })
 	slices.SortStableFunc(all, func(a, b figure.Series) int { return cmp.Compare(a.Line, b.Line) })
 	if all = all[:min(len(all), mostPapers)]; len(all) == 0 {
 		return ""

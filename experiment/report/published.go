@@ -30,9 +30,9 @@ func (s *Summary) publishedLines(m, from, to int) (lines []publishedLine) {
 			}
 		}
 		f := Figure{Mean: number(p.Value), Deviation: number(p.Deviation), Folds: 1}
-		text := f.text(s.at(from+column, m).digits())
+		text := f.text(s.at(from+column, m).format())
 		if p.Deviation == 0 { // the source prints none
-			text = fixed(f.Mean, s.at(from+column, m).digits())
+			text = s.at(from+column, m).format().text(f.Mean)
 		}
 		lines[at].line.cells[1+column].text = text
 	}

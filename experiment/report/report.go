@@ -29,6 +29,8 @@ type Options struct {
 	// AllTests shows the tests of every measure; otherwise text, Markdown, LaTeX and HTML have
 	// those of the first. CSV and JSON have all in any case.
 	AllTests bool
+	// Notes are sentences that the report begins with, before its own.
+	Notes []string
 	// Pictures is the folder of the PNG and SVG pictures of Figures, as the report's readers
 	// find it; then md and latex show these. Empty: they show none.
 	Pictures string

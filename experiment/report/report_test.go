@@ -279,7 +279,7 @@ func TestNothingDone(t *testing.T) {
 func TestDigits(t *testing.T) {
 	for mean, want := range map[number]int{.0536: 4, .0054: 4, .00005: 6, 5.33: 4, 12.5: 3, 1234: 1, 0: 4} {
 		r := Result{Lines: []Line{{Figure: Figure{Mean: mean}}}}
-		if got := r.digits(); got != want {
+		if got := r.format().decimals; got != want {
 			t.Errorf("%v: %d digits, want %d", mean, got, want)
 		}
 	}

@@ -3,12 +3,14 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
 // Shown are test rows of a dataset with what some rows of the table predict of them.
@@ -57,37 +59,27 @@ func (s *Summary) shown(g *grid) (all []Shown) {
 // rowsShown are the rows of the table with predictions, the best ones by the first measure, as far as
 // they have rows of data in common.
 func (s *Summary) rowsShown(g *grid, d int) (rows []int) {
-	for row := range s.Rows {
+	for _, row := range s.listed() {
 		if len(g.tested(d, []int{row})) > 0 {
 			rows = append(rows, row)
 		}
 	}
-	lines, higher := s.at(d, 0).Lines, higherIsBetter(s.Measures[0])
-	slices.SortStableFunc(rows, func(a, b int) int {
-		x, y := lines[a].Mean, lines[b].Mean
-		switch {
-		case x.none() || y.none():
-			return cmp.Compare(fewer(x), fewer(y))
-		case better(x, y, higher):
-			return -1
-		case better(y, x, higher):
-			return 1
+	means := make([]float64, len(s.Rows)) // the least is best
+	for row, l := range s.at(d, 0).Lines {
+		if means[row] = float64(l.Mean); higherIsBetter(s.Measures[0]) {
+			means[row] = -means[row]
 		}
-		return 0
-	})
+		if l.Mean.none() {
+			means[row] = math.Inf(1)
+		}
+	}
+	means = statistics.Merged(means)
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(means[a], means[b]) })
 	rows = rows[:min(len(rows), mostShown)]
 	for len(rows) > 1 && len(g.tested(d, rows)) == 0 {
 		rows = rows[:len(rows)-1]
 	}
 	return rows
-}
-
-// fewer is 1 for a number that is none, else 0.
-func fewer(n number) int {
-	if n.none() {
-		return 1
-	}
-	return 0
 }
 
 // tested are the test rows that each of some rows of the table has predictions of, each once: of the

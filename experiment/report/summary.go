@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms/measures"
@@ -11,7 +12,10 @@ import (
 
 // Summary is all that a report says; its JSON is the report in JSON.
 type Summary struct {
-	Name string `json:"name"`
+	Name string       `json:"name"`
+	Spec *result.Spec `json:"spec,omitempty"`
+	// Notes say what decides the report's numbers and is not plain from the table.
+	Notes []string `json:"notes,omitempty"`
 	// Deviations says how deviations over folds are computed: "population" or "sample".
 	Deviations string             `json:"deviations"`
 	Level      float64            `json:"level"`
@@ -41,18 +45,29 @@ type Result struct {
 	Measure       string `json:"measure"`
 	MeanPredictor Figure `json:"mean_predictor"`
 	Lines         []Line `json:"lines"` // by row
+	// LeastWilcoxon is the least p that Wilcoxon's test of so many values can give.
+	LeastWilcoxon number `json:"least_wilcoxon_p"`
 }
 
-// Figure is a mean over folds, repeats included, with the deviation over these.
+// leastWilcoxon is the least p of Wilcoxon's exact test of n values: all differences have one sign.
+func leastWilcoxon(n int) number { return number(math.Ldexp(1, 1-n)) }
+
+// observations is how many values a row has that lacks none.
+func (r *Result) observations() int { return r.Lines[0].Wanted }
+
+// Figure is a mean over folds, repeats included, with the deviation over these. Folds that test the same
+// rows have their mean first.
 type Figure struct {
 	Mean      number `json:"mean"`
 	Deviation number `json:"deviation"` // of one fold there is none
-	Folds     int    `json:"folds"`     // that it is a mean of
+	Folds     int    `json:"folds"`     // that it is a mean of; folds that test the same rows count once
 }
 
 // Line is what one row of the table has.
 type Line struct {
 	Row string `json:"row"`
+	// Same is the name of an earlier row with the same cells: the row is not compared with others.
+	Same string `json:"same_as,omitempty"`
 	Figure
 	// Wanted is how many folds there are; the row is compared with others where it has them all.
 	Wanted int `json:"wanted"`
@@ -65,6 +80,9 @@ type Line struct {
 // Complete reports whether the row has every fold.
 func (l *Line) Complete() bool { return l.Folds > 0 && l.Folds == l.Wanted }
 
+// compared reports whether the row takes part in places, tests and ranks.
+func (l *Line) compared() bool { return l.Complete() && l.Same == "" }
+
 // number is a float that is null in JSON where it is not finite.
 type number float64
 
@@ -73,7 +91,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 	if n.none() {
 		return []byte("null"), nil
 	}
-	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil
+	return strconv.AppendFloat(nil, float64(n)+0, 'g', -1, 64), nil // no -0
 }
 
 // Summarize computes what a report says. Errors are those of Write.
@@ -83,13 +101,18 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 		return nil, err
 	}
 	s := &Summary{
-		Name: t.Name, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Rows: t.Rows, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
+		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Rows: t.Rows, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
 		Cells: cellsOf(t), allTests: o.AllTests, pictures: o.Pictures,
 	}
 	if o.Sample {
 		s.Deviations = "sample"
 	}
+	s.Published = slices.Clone(t.Published)
+	for i := range s.Published {
+		s.Published[i].Value += 0 // no -0
+	}
 	g := newGrid(t)
+	s.Notes = append(slices.Clone(o.Notes), g.notes()...)
 	s.Scores, s.Confusion = g.scored(), g.confused()
 	for d := range t.Datasets {
 		for m := range t.Measures {
@@ -116,10 +139,11 @@ func (s *Summary) at(dataset, measure int) *Result {
 func (s *Summary) result(g *grid, d, m int) Result {
 	r := Result{Dataset: s.Datasets[d].Name, Measure: s.Measures[m], MeanPredictor: s.figure(finiteOf(g.means(d, m)))}
 	for row := range s.Rows {
-		l := Line{Row: s.Rows[row].Name, Wanted: len(g.folds[d])}
+		l := Line{Row: s.Rows[row].Name, Same: s.Rows[row].Same, Wanted: len(g.divided[d])}
 		l.Figure = s.figure(finiteOf(g.values(d, row, m)))
 		r.Lines = append(r.Lines, l)
 	}
+	r.LeastWilcoxon = leastWilcoxon(r.observations())
 	higher := higherIsBetter(s.Measures[m])
 	if best := r.place(higher); best >= 0 {
 		r.compare(g, d, m, best)
@@ -136,39 +160,21 @@ func (s *Summary) figure(values []float64) Figure {
 	return Figure{number(moments.Mean), number(moments.Deviation), len(values)}
 }
 
-// place marks the best and the second line among those with every fold, and returns the first of
-// the best; -1: there is none.
+// place marks the best and the second line among those that are compared, and returns the first of the
+// best; -1: there is none.
 func (r *Result) place(higher bool) int {
-	best := -1
-	for place := 1; place <= 2; place++ {
-		first := -1
-		for i := range r.Lines {
-			l := &r.Lines[i]
-			if l.Complete() && l.Place == 0 && (first < 0 || better(l.Mean, r.Lines[first].Mean, higher)) {
-				first = i
-			}
-		}
-		if first < 0 {
-			return best
-		}
-		value := r.Lines[first].Mean
-		for i := range r.Lines {
-			if l := &r.Lines[i]; l.Complete() && l.Mean == value {
-				l.Place = place
-			}
-		}
-		if place == 1 {
-			best = first
+	means := make([]float64, len(r.Lines))
+	for i := range r.Lines {
+		means[i] = math.NaN()
+		if r.Lines[i].compared() {
+			means[i] = float64(r.Lines[i].Mean)
 		}
 	}
-	return best
-}
-
-func better(a, b number, higher bool) bool {
-	if higher {
-		return a > b
+	places := statistics.Places(means, higher)
+	for i, place := range places {
+		r.Lines[i].Place = place
 	}
-	return a < b
+	return slices.Index(places, 1)
 }
 
 // higherIsBetter tells the direction of a measure that exists.

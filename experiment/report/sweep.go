@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// leastSweep is how many values of a setting make a sweep; beyond wideSweep times the least value
-// the axis of the greatest is logarithmic.
+// leastSweep is how many values of a setting make a sweep; beyond wideSweep times the least value above
+// 0 the axis of the greatest is logarithmic.
 const (
 	leastSweep = 3
 	wideSweep  = 20
@@ -32,7 +32,8 @@ type point struct {
 }
 
 // sweepsOf finds the sweeps among rows: by algorithm, preset and the other settings, in the order
-// of their first rows. A value that stands twice is no sweep.
+// of their first rows. A value that stands twice, in rows that
+// are not the same, is no sweep.
 func sweepsOf(rows []result.Row) (all []sweep) {
 	at := make(map[string]int)
 	for i := range rows {
@@ -52,7 +53,9 @@ func sweepsOf(rows []result.Row) (all []sweep) {
 		}
 	}
 	for i := range all {
-		slices.SortStableFunc(all[i].points, func(a, b point) int { return cmp.Compare(a.value, b.value) })
+		s := &all[i]
+		slices.SortStableFunc(s.points, func(a, b point) int { return cmp.Compare(a.value, b.value) })
+		s.points = slices.CompactFunc(s.points, func(a, b point) bool { return a.value == b.value && rows[a.row].Same+rows[b.row].Same != "" })
 	}
 	return slices.DeleteFunc(all, func(s sweep) bool { return !s.valid() })
 }
@@ -95,10 +98,4 @@ func (s *sweep) valid() bool {
 		}
 	}
 	return len(s.points) >= leastSweep
-}
-
-// log reports whether the axis is logarithmic.
-func (s *sweep) log() bool {
-	least, greatest := s.points[0].value, s.points[len(s.points)-1].value
-	return least > 0 && greatest > wideSweep*least
 }

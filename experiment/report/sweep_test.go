@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
@@ -36,7 +37,7 @@ func TestSweeps(t *testing.T) {
 		for _, p := range s.points {
 			text += fmt.Sprintf(" %v:%d", p.value, p.row)
 		}
-		got = append(got, fmt.Sprint(text, " ", s.log()))
+		got = append(got, fmt.Sprint(text, " ", family{s}.axis().Log))
 	}
 	want := "rf, preset=paper depth=3 trees 1:2 10:4 100:0 true; rf, preset=paper depth=5 trees 1:3 10:5 100:1 true"
 	if strings.Join(got, "; ") != want {
@@ -196,7 +197,7 @@ func TestPapers(t *testing.T) {
 	}
 	var got []string
 	for i, sweep := range sweepsOf(s.Rows) {
-		for _, p := range sweep.papers(s, s.at(0, 0), i, "") {
+		for _, p := range sweep.papers(s, s.at(0, 0), figure.Axis{}, i, "") {
 			got = append(got, fmt.Sprint(p.Name, p.X, p.Y, p.Deviation, p.Line))
 		}
 	}
@@ -213,5 +214,31 @@ func TestPapers(t *testing.T) {
 	}
 	if text, err := f.Element(); err != nil || !strings.Contains(text, ">published: Fig. 4, depth=3<") || !strings.Contains(figures[0].Caption, "Diamonds are figures that papers print.") {
 		t.Errorf("%s, error %v: %s", figures[0].Caption, err, text)
+	}
+}
+
+// TestSweepFromZero: a sweep that goes far from 0 on has a logarithmic axis with a place for 0, and one with values below 0 a
+// linear one.
+func TestSweepFromZero(t *testing.T) {
+	for _, c := range []struct {
+		values []string
+		want   figure.Axis
+	}{
+		{[]string{"0", "1e-4", "1e-2", "1", "100"}, figure.Axis{Name: "l2", Log: true, Zero: true}},
+		{[]string{"0", "1", "2"}, figure.Axis{Name: "l2", Zero: true}},
+		{[]string{"-1", "0", "1", "100"}, figure.Axis{Name: "l2"}},
+		{[]string{"1", "10", "100"}, figure.Axis{Name: "l2", Log: true}},
+	} {
+		var rows []result.Row
+		for _, v := range c.values {
+			rows = append(rows, result.Row{Name: v, Algorithm: "sa-bfgs", Settings: map[string]string{"l2": v}})
+		}
+		if got := family(sweepsOf(rows)).axis(); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.values, got, c.want)
+		}
+	}
+	rows := []result.Row{{Name: "a", Settings: map[string]string{"k": "3"}}, {Name: "b", Settings: map[string]string{"k": "03"}, Same: "a"}, {Name: "c", Settings: map[string]string{"k": "4"}}, {Name: "d", Settings: map[string]string{"k": "5"}}}
+	if all := sweepsOf(rows); len(all) != 1 || len(all[0].points) != 3 {
+		t.Errorf("a value in two spellings: %+v", all)
 	}
 }

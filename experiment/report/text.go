@@ -4,7 +4,8 @@ import (
 	"bufio"
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
 // pageWidth is where paragraphs of text are broken.
@@ -14,11 +15,11 @@ const pageWidth = 110
 func writeText(w io.Writer, s *Summary) error {
 	d := s.layout()
 	out := bufio.NewWriter(w)
-	out.WriteString(d.title + "\n" + strings.Repeat("=", utf8.RuneCountInString(d.title)) + "\n")
+	out.WriteString(d.title + "\n" + strings.Repeat("=", printable.Width(d.title)) + "\n")
 	for _, b := range d.blocks {
 		switch b := b.(type) {
 		case heading:
-			out.WriteString("\n" + string(b) + "\n" + strings.Repeat("-", utf8.RuneCountInString(string(b))) + "\n")
+			out.WriteString("\n" + string(b) + "\n" + strings.Repeat("-", printable.Width(string(b))) + "\n")
 		case paragraph:
 			out.WriteString("\n" + broken(marksInText.Replace(string(b)), pageWidth))
 		case list:
@@ -37,14 +38,14 @@ func writeText(w io.Writer, s *Summary) error {
 var marksInText = strings.NewReplacer("The best is bold and the second underlined", "The best has a star (*) and the second a plus (+)")
 
 // broken breaks a text between words.
-func broken(text string, width int) string {
+func broken(text string, columns int) string {
 	var b strings.Builder
 	used := 0
 	for _, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
+		n := printable.Width(word)
 		switch {
 		case used == 0:
-		case used+1+n > width:
+		case used+1+n > columns:
 			b.WriteString("\n")
 			used = 0
 		default:
@@ -64,11 +65,11 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 func writeTextTable(out *bufio.Writer, t table) {
 	widths := make([]int, len(t.header))
 	for i, h := range t.header {
-		widths[i] = utf8.RuneCountInString(h)
+		widths[i] = printable.Width(h)
 	}
 	for _, l := range t.lines {
 		for i, c := range l.cells {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.inText()))
+			widths[i] = max(widths[i], printable.Width(c.inText()))
 		}
 	}
 	total := 2 * (len(widths) - 1)
@@ -90,7 +91,7 @@ func writeTextLine(out *bufio.Writer, cells []cell, widths []int, left bool) {
 	var b strings.Builder
 	for i, c := range cells {
 		text := c.inText()
-		space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		space := strings.Repeat(" ", widths[i]-printable.Width(text))
 		switch {
 		case i == 0:
 			b.WriteString(text + space)

@@ -38,7 +38,8 @@ func (n numbers) MarshalJSON() ([]byte, error) {
 	list := make([]*float64, len(n))
 	for i, v := range n {
 		if v-v == 0 {
-			list[i] = &n[i]
+			v += 0 // no -0
+			list[i] = &v
 		}
 	}
 	return json.Marshal(list)

@@ -24,6 +24,14 @@ type Table struct {
 	Clip      string      `json:"clip,omitempty"`
 	Cells     []Cell      `json:"cells"`
 	Published []Published `json:"published,omitempty"`
+	// Spec is the spec that the table was made by; nil: it is not known.
+	Spec *Spec `json:"spec,omitempty"`
+}
+
+// Spec identifies the text of a spec.
+type Spec struct {
+	File   string `json:"file"`   // its name, without the folder
+	Digest string `json:"digest"` // the SHA-256 of its text
 }
 
 // MaxConfusion bounds the classes of a confusion matrix in a table.
@@ -37,8 +45,16 @@ type Dataset struct {
 	Labels   int    `json:"labels"`
 	Folds    int    `json:"folds"` // of one repeat
 	Digest   string `json:"digest"`
+	// Divisions numbers, for each fold of each repeat (by repeat, then by fold), which division of the
+	// rows into tested and other ones it is: folds of one number test the same rows. Empty: each fold
+	// tests other rows than all others.
+	Divisions []int `json:"divisions,omitempty"`
+	// Same is the name of an earlier dataset with the same cells: it is this one under another name.
+	Same string `json:"same_as,omitempty"`
 	// Axis says what the labels are, where cells have predictions.
 	Axis *Labels `json:"label_axis,omitempty"`
+	// Classes are the names of the labels where these are classes, at most MaxConfusion, that have names.
+	Classes []string `json:"classes,omitempty"`
 }
 
 // Labels says what the labels of a dataset are.
@@ -74,6 +90,9 @@ type Row struct {
 	// Candidates are the settings that each cell chooses among, from the simplest on; empty: it
 	// does not choose.
 	Candidates []string `json:"candidates,omitempty"`
+	// Same is the name of an earlier row whose cells are the same on all datasets: the row is that one
+	// under another name.
+	Same string `json:"same_as,omitempty"`
 	// Budget is how long the cells of the row, and of others with it, may take: those that are
 	// missing were not begun or not ended in it.
 	Budget string `json:"budget,omitempty"`

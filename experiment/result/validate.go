@@ -59,6 +59,15 @@ func (t *Table) checkDatasets() error {
 		if d.Rows < 0 || d.Features < 0 || d.Labels < 0 || d.Folds < 1 {
 			return fmt.Errorf("dataset %q has %d rows, %d features, %d labels and %d folds", d.Name, d.Rows, d.Features, d.Labels, d.Folds)
 		}
+		if d.Same != "" && !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.Same && of.Same == "" }) {
+			return fmt.Errorf("dataset %q is the same as %q, which is no earlier dataset", d.Name, d.Same)
+		}
+	}
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		if r.Same != "" && !slices.ContainsFunc(t.Rows[:i], func(of Row) bool { return of.Name == r.Same && of.Same == "" }) {
+			return fmt.Errorf("row %q is the same as %q, which is no earlier row", r.Name, r.Same)
+		}
 	}
 	return nil
 }
@@ -92,6 +101,8 @@ func (t *Table) checkCell(c *Cell) error {
 		return fmt.Errorf("repeat %d", c.Repeat)
 	case c.Fold < 0 || c.Fold >= t.Datasets[c.Dataset].Folds:
 		return fmt.Errorf("fold %d of %d", c.Fold, t.Datasets[c.Dataset].Folds)
+	case len(t.Datasets[c.Dataset].Divisions) > 0 && c.Repeat*t.Datasets[c.Dataset].Folds+c.Fold >= len(t.Datasets[c.Dataset].Divisions):
+		return fmt.Errorf("repeat %d and fold %d, and %d divisions", c.Repeat, c.Fold, len(t.Datasets[c.Dataset].Divisions))
 	case c.Rows < 0 || !(c.Seconds >= 0 && c.Seconds <= math.MaxFloat64):
 		return fmt.Errorf("%d test rows, %v seconds", c.Rows, c.Seconds)
 	}

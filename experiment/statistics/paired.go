@@ -8,6 +8,7 @@ package statistics
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -18,40 +19,27 @@ type Test struct {
 	P         float64 // NaN: too few values for this test
 }
 
-// Differences returns a - b, value by value; the lists have one length.
-func Differences(a, b []float64) []float64 {
-	if len(a) != len(b) {
-		panic("statistics: two lists of different lengths")
-	}
-	d := make([]float64, len(a))
-	for i := range a {
-		d[i] = a[i] - b[i]
-	}
-	return d
-}
-
 // Moments are the mean of n values and their sample standard deviation, which divides by
 // n - 1 (NaN of fewer than two values).
 type Moments struct{ Mean, Deviation float64 }
 
-// MomentsOf returns the moments of values, and exactly 0 as the deviation of equal values.
+// MomentsOf returns the moments of values, in whatever order they stand, and exactly 0 as the deviation
+// of equal values.
 func MomentsOf(values []float64) Moments {
-	n, sum, squares := float64(len(values)), 0.0, 0.0
-	for _, v := range values {
-		sum += v - values[0]
-	}
+	n := float64(len(values))
 	if n == 0 {
 		return Moments{math.NaN(), math.NaN()}
 	}
-	shift := sum / n
-	for _, v := range values {
-		e := v - values[0] - shift
-		squares += float64(e * e)
-	}
+	// A quotient of equal values may round to another number.
+	mean := max(slices.Min(values), min(Sum(values)/n, slices.Max(values)))
 	if n == 1 {
-		return Moments{values[0], math.NaN()}
+		return Moments{mean, math.NaN()}
 	}
-	return Moments{values[0] + shift, math.Sqrt(squares / (n - 1))}
+	squares := make([]float64, len(values))
+	for i, v := range values {
+		squares[i] = float64((v - mean) * (v - mean))
+	}
+	return Moments{mean, math.Sqrt(Sum(squares) / (n - 1))}
 }
 
 // PairedT is Student's paired t-test: t = mean / (deviation / sqrt(n)) of the n differences d,

@@ -2,15 +2,9 @@ package statistics
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
-
-// ErrShape is what errors about tables of values wrap.
-var ErrShape = errors.New("want at least two models and two datasets, with a value for each pair")
 
 // AverageRanks returns the mean over datasets of the ranks of the models, from 1 for the best;
 // equal values have the mean of their ranks. values has, for each dataset, one value of each
@@ -41,48 +35,6 @@ func directed(values []float64, higherIsBetter bool) []float64 {
 		negated[i] = -v
 	}
 	return negated
-}
-
-// Friedman is Friedman's test over N datasets (the rows of values) of k models (its columns),
-// with the correction for ties: χ² with k - 1 degrees of freedom, as
-// scipy.stats.friedmanchisquare has it. P is 1 where all models tie on all datasets.
-func Friedman(values [][]float64) (Test, error) {
-	n, k, err := shape(values)
-	if err != nil {
-		return Test{}, err
-	}
-	sums, cubes := make([]float64, k), 0.0
-	for _, row := range values {
-		for i, r := range Ranks(row) {
-			sums[i] += r
-		}
-		cubes += tieCubes(row)
-	}
-	correction := 1 - cubes/(n*float64(k*(k*k-1)))
-	if correction == 0 {
-		return Test{0, 1}, nil
-	}
-	squares := 0.0
-	for _, s := range sums {
-		squares += float64(s * s)
-	}
-	kf := float64(k)
-	chi2 := (float64(12/(n*kf*(kf+1))*squares) - float64(3*n*(kf+1))) / correction
-	return Test{chi2, distuv.ChiSquared{K: kf - 1}.Survival(chi2)}, nil
-}
-
-// shape returns the numbers of datasets and of models.
-func shape(values [][]float64) (n float64, k int, err error) {
-	if len(values) < 2 || len(values[0]) < 2 {
-		return 0, 0, ErrShape
-	}
-	k = len(values[0])
-	for _, row := range values {
-		if len(row) != k || slices.ContainsFunc(row, math.IsNaN) {
-			return 0, 0, ErrShape
-		}
-	}
-	return float64(len(values)), k, nil
 }
 
 // CriticalDifference is Nemenyi's: two of k models differ at the level alpha where their

@@ -1,6 +1,7 @@
 package statistics
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -26,7 +27,7 @@ func Wilcoxon(d []float64) Test {
 }
 
 // signed are the ranks of the differences that are not 0, by their size, from 1; ties have the
-// mean of their ranks.
+// mean of their ranks. Differences has removed what is rounding.
 type signed struct {
 	ranks []float64
 	plus  float64 // the sum of the ranks of positive differences
@@ -44,14 +45,13 @@ func signedRanks(d []float64) *signed {
 			sizes, positive = append(sizes, math.Abs(v)), append(positive, v > 0)
 		}
 	}
-	s.ranks = Ranks(sizes)
+	s.ranks, s.cubes = ranked(sizes)
 	for i, r := range s.ranks {
 		s.total += r
 		if positive[i] {
 			s.plus += r
 		}
 	}
-	s.cubes = tieCubes(sizes)
 	s.tied = s.cubes > 0
 	return s
 }
@@ -101,23 +101,22 @@ func WilcoxonApproximate(d []float64) Test {
 	return Test{s.statistic(), math.Erfc(math.Abs(z) / math.Sqrt2)}
 }
 
-// Ranks returns the rank of each value, from 1 for the least; equal values have the mean of
+// Ranks returns the rank of each value, from 1 for the least; values that are Equal have the mean of
 // their ranks.
 func Ranks(values []float64) []float64 {
+	ranks, _ := ranked(values)
+	return ranks
+}
+
+// ranked returns the ranks of values, and Σ t³ - t over the numbers t of values that tie.
+func ranked(values []float64) (ranks []float64, cubes float64) {
+	values = Merged(values)
 	order := make([]int, len(values))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case values[a] < values[b]:
-			return -1
-		case values[a] > values[b]:
-			return 1
-		}
-		return 0
-	})
-	ranks := make([]float64, len(values))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	ranks = make([]float64, len(values))
 	for from := 0; from < len(order); {
 		to := from + 1
 		for to < len(order) && values[order[to]] == values[order[from]] {
@@ -126,23 +125,9 @@ func Ranks(values []float64) []float64 {
 		for _, i := range order[from:to] {
 			ranks[i] = float64(from+1+to) / 2
 		}
-		from = to
-	}
-	return ranks
-}
-
-// tieCubes is Σ t³ - t over the numbers t of equal values.
-func tieCubes(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	sum := 0.0
-	for from := 0; from < len(sorted); {
-		to := from + 1
-		for to < len(sorted) && sorted[to] == sorted[from] {
-			to++
-		}
 		t := float64(to - from)
-		sum += float64(t*t*t) - t
+		cubes += float64(t*t*t) - t
 		from = to
 	}
-	return sum
+	return ranks, cubes
 }

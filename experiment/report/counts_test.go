@@ -1,0 +1,290 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// tableOf has a table of one measure: values by dataset, then by row, then by fold. Test sets have 20 rows.
+func tableOf(measure string, values ...[][]float64) *result.Table {
+	t := &result.Table{Name: "t", Measures: []string{measure}}
+	for row := range values[0] {
+		t.Rows = append(t.Rows, result.Row{Name: fmt.Sprint("r", row), Algorithm: "aa-knn"})
+	}
+	for d, rows := range values {
+		folds := len(rows[0])
+		t.Datasets = append(t.Datasets, result.Dataset{Name: fmt.Sprint("d", d), Rows: 20 * folds, Folds: folds, Digest: fmt.Sprint("digest of ", d)})
+		for row, list := range rows {
+			for fold, v := range list {
+				t.Cells = append(t.Cells, result.Cell{Dataset: d, Row: row, Fold: fold, State: result.Done, Rows: 20, Values: []float64{v}, Mean: []float64{.5}})
+			}
+		}
+	}
+	return t
+}
+
+func accuracies(counts ...float64) (list []float64) {
+	for _, n := range counts {
+		list = append(list, n/20)
+	}
+	return list
+}
+
+func summarized(t *testing.T, table *result.Table) *Summary {
+	t.Helper()
+	s, err := Summarize(table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// contains checks that a report has texts, and others not.
+func contains(t *testing.T, report string, has []string, lacks ...string) {
+	t.Helper()
+	plain := strings.Join(strings.Fields(report), " ")
+	for _, text := range has {
+		if !strings.Contains(plain, text) {
+			t.Errorf("the report lacks %q:\n%s", text, report)
+		}
+	}
+	for _, text := range lacks {
+		if strings.Contains(plain, text) {
+			t.Errorf("the report has %q:\n%s", text, report)
+		}
+	}
+}
+
+// TestSameAccuraciesInAnotherOrder: rows with the same accuracies on other folds tie: they share their place and
+// their ranks, and no test finds a difference.
+func TestSameAccuraciesInAnotherOrder(t *testing.T) {
+	a, b := accuracies(14, 14, 10, 14, 12, 10, 9, 10, 15, 17), accuracies(10, 17, 9, 14, 15, 14, 12, 10, 10, 14)
+	table := tableOf("accuracy", [][]float64{a, b}, [][]float64{b, a}, [][]float64{a, b}, [][]float64{b, a})
+	s := summarized(t, table)
+	for i := range s.Results {
+		if l := s.Results[i].Lines; l[0].Place != 1 || l[1].Place != 1 || l[0].Mean != l[1].Mean {
+			t.Errorf("%+v", l)
+		}
+	}
+	if r := s.Rankings[0]; r.Rows[0].Rank != 1.5 || r.Rows[1].Rank != 1.5 || r.Friedman.P != 1 || r.Friedman.ChiSquared != 0 || r.Friedman.compared() {
+		t.Errorf("%+v %+v", r, r.Friedman)
+	}
+	contains(t, written(t, table, "table", Options{}), []string{"pairs of rows are not compared"}, "All rows differ", "+ ")
+}
+
+// repeated makes so many repeats of a table's folds. The values of a row are the same in each, or drawn.
+func repeated(table *result.Table, repeats int, drawn bool) *result.Table {
+	once := table.Cells
+	for d := range table.Datasets {
+		set := &table.Datasets[d]
+		for range repeats {
+			for fold := range set.Folds {
+				set.Divisions = append(set.Divisions, fold)
+			}
+		}
+	}
+	for repeat := 1; repeat < repeats; repeat++ {
+		for _, c := range once {
+			c.Repeat = repeat
+			c.Values = []float64{c.Values[0]}
+			if drawn && c.Row > 0 {
+				c.Values[0] += .001 * float64(repeat)
+			}
+			table.Cells = append(table.Cells, c)
+		}
+	}
+	return table
+}
+
+// TestRepeatsOfTheSameFolds: they are no new evidence: p-values and deviations are those of one repeat, and the report says so.
+func TestRepeatsOfTheSameFolds(t *testing.T) {
+	values := [][]float64{accuracies(14, 15, 13, 16, 14), accuracies(13, 14, 13, 14, 12)}
+	once := summarized(t, tableOf("accuracy", values))
+	for _, repeats := range []int{2, 10, 100} {
+		table := repeated(tableOf("accuracy", values), repeats, false)
+		s := summarized(t, table)
+		a, b := once.Results[0].Lines[1].Against, s.Results[0].Lines[1].Against
+		if *a != *b || s.Results[0].Lines[1].Figure != once.Results[0].Lines[1].Figure {
+			t.Errorf("%d repeats: %+v, want %+v", repeats, b, a)
+		}
+		text := written(t, table, "table", Options{})
+		contains(t, text, []string{
+			fmt.Sprintf("d0: %d folds divide the rows in 5 ways, since repeats have the same folds. Values of the same folds are averaged first", 5*repeats),
+			"The repeats add nothing to r0, r1: they give the same values again.", "d0: of 5 values Wilcoxon's p is at least 0.0625, so that it finds no difference at the level 0.05.",
+		})
+	}
+	drawn := repeated(tableOf("accuracy", values), 3, true)
+	contains(t, written(t, drawn, "table", Options{}), []string{"The repeats add nothing to r0: they"})
+	if mean := summarized(t, drawn).Results[0].Lines[1].Mean; math.Abs(float64(mean)-.661) > 1e-12 {
+		t.Errorf("the mean of the repeats is %v", mean)
+	}
+	lost := repeated(tableOf("accuracy", values), 3, true)
+	lose(&lost.Cells[len(lost.Cells)-1], result.Missing, "") // the last fold of the last repeat
+	lost.Cells[len(lost.Cells)-1].Repeat = 2
+	if l := summarized(t, lost).Results[0].Lines[1]; l.Folds != 4 || l.Wanted != 5 || l.Against != nil {
+		t.Errorf("a repeat lacks a fold: %+v", l)
+	}
+}
+
+// TestOneMethodOfSeveralNames: it is listed once with its names, and p-values, ranks and the critical difference are those of the
+// table without the other names.
+func TestOneMethodOfSeveralNames(t *testing.T) {
+	a, b, c := accuracies(14, 15, 13, 16, 14), accuracies(13, 14, 13, 14, 12), accuracies(9, 11, 10, 8, 12)
+	sets := func(rows ...[]float64) *result.Table { return tableOf("accuracy", rows, rows, rows, rows, rows, rows) }
+	without := summarized(t, sets(a, b, c))
+	table := sets(a, b, c, b, b)
+	table.Rows[1].Name, table.Rows[3].Name, table.Rows[4].Name = "structrf", "structrf paper", "structrf trees=50"
+	table.Rows[3].Same, table.Rows[4].Same = "structrf", "structrf"
+	table.Published = []result.Published{{Dataset: "d0", Row: "structrf paper", Measure: "accuracy", Value: .7, Source: "a paper"}}
+	s := summarized(t, table)
+	for row, l := range without.Results[0].Lines {
+		own := s.Results[0].Lines[row]
+		if own.Place != l.Place || (l.Against != nil) != (own.Against != nil) || l.Against != nil && *own.Against != *l.Against {
+			t.Errorf("%+v %+v, want %+v %+v", own, own.Against, l, l.Against)
+		}
+	}
+	if got, want := s.Rankings[0].Friedman, without.Rankings[0].Friedman; got.P != want.P || got.CriticalDifference != want.CriticalDifference || len(s.Rankings[0].Rows) != 3 {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	text := written(t, table, "table", Options{})
+	contains(t, text, []string{"structrf and structrf paper, structrf trees=50 are one method", "structrf = structrf paper = structrf trees=50", "(the same as structrf)", "structrf paper (published: a paper)"})
+	records, err := csv.NewReader(strings.NewReader(written(t, table, "csv", Options{}))).ReadAll()
+	if err != nil || records[4][len(records[4])-1] != "structrf" || records[4][7] != "0" || records[4][11] != "" {
+		t.Errorf("%q, %v", records[4], err)
+	}
+	twice := sets(a, b, c)
+	twice.Datasets[5].Same = "d4"
+	if r := summarized(t, twice).Rankings[0]; len(r.Datasets) != 5 || len(r.LeftOut) != 0 {
+		t.Errorf("the same dataset counts twice: %+v", r)
+	}
+	contains(t, written(t, twice, "table", Options{}), []string{"The datasets d4 and d5 have the same rows, labels and folds. Ranks count them once."})
+}
+
+// TestNoClaimAboveTheLevel: where Friedman's test finds nothing, no pair of rows is said to differ, in words and in the diagram.
+func TestNoClaimAboveTheLevel(t *testing.T) {
+	var sets [][][]float64
+	for d := range 5 { // ranks of the rows on five datasets
+		ranks := [][]float64{{1, 2, 3, 4, 5}, {1, 3, 2, 4, 5}, {2, 1, 4, 5, 3}, {1, 4, 5, 2, 3}, {3, 1, 5, 2, 4}}[d]
+		var rows [][]float64
+		for _, r := range ranks {
+			rows = append(rows, []float64{.9 - .1*r, .8 - .1*r})
+		}
+		sets = append(sets, rows)
+	}
+	table := tableOf("accuracy", sets...)
+	r := summarized(t, table).Rankings[0]
+	if r.Friedman.P < .05 || !r.Friedman.CriticalDifference.none() || len(r.Friedman.Alike) != 1 || len(r.Friedman.Alike[0]) != 5 {
+		t.Errorf("%+v", r.Friedman)
+	}
+	contains(t, written(t, table, "table", Options{}), []string{"exact). That is no difference at the level 0.05, and pairs of rows are not compared."}, "Nemenyi's critical difference is", "Rows that do not differ", "All rows differ")
+	contains(t, written(t, table, "html", Options{}), []string{"no difference found, p = "}, "critical difference 2")
+	contains(t, written(t, table, "json", Options{}), []string{`"critical_difference": null`})
+	contains(t, written(t, table, "table", Options{Level: .5}), []string{"Nemenyi's critical difference is"}, "pairs of rows are not compared")
+}
+
+// TestFewDatasets: two rows on four datasets have an exact p, and the report says that there is no smaller one.
+func TestFewDatasets(t *testing.T) {
+	set := [][]float64{{.9, .8}, {.7, .75}}
+	table := tableOf("accuracy", set, set, set, set)
+	f := summarized(t, table).Rankings[0].Friedman
+	if !f.Exact || f.P != .125 || f.Least != .125 || f.compared() {
+		t.Errorf("%+v", f)
+	}
+	contains(t, written(t, table, "table", Options{}), []string{
+		"Friedman's χ² is 4.00 (p = 0.1250, exact: the sign test). Of 2 rows on 4 datasets p is at least 0.1250, so that no difference can be found at the level 0.05.",
+	}, "All rows differ")
+	many := [][]float64{{.9}, {.8}, {.7}, {.6}, {.5}, {.4}, {.3}, {.2}, {.1}}
+	contains(t, written(t, tableOf("accuracy", many, many, many), "table", Options{}), []string{"by the χ² distribution, which is rough over few datasets"})
+}
+
+// TestDigitsOfMarkedValues: small numbers have powers of ten, and a marked value has the digits that tell it from the others.
+func TestDigitsOfMarkedValues(t *testing.T) {
+	lines := func(measure string, values ...[]float64) string {
+		return written(t, tableOf(measure, values), "table", Options{})
+	}
+	contains(t, lines("kl", []float64{4.3e-14, 4.3e-14}, []float64{1.2e-13, 1.2e-13}, []float64{.05, .05}),
+		[]string{"4.3e-14 ± 0.0e+00 *", "1.2e-13 ± 0.0e+00+•", "0.0500 ± 0.0000 •"}, "0.00000000")
+	contains(t, lines("cosine", []float64{.99999991, .99999993}, []float64{.99999981, .99999983}, []float64{.9, .9}),
+		[]string{"0.9999999 ± 0.0000000 *", "0.9999998 ± 0.0000000"})
+	contains(t, lines("cosine", []float64{.1 + .2, .7}, []float64{.3, .1 + .6}), []string{"r0 0.5000 ± 0.2000 *", "r1 0.5000 ± 0.2000 *"})
+	contains(t, lines("kl", []float64{2e-7, 2e-7}, []float64{2.01e-7, 2.01e-7}), []string{"2.00e-07", "2.01e-07"})
+}
+
+// TestNoNegativeZero: no number in any format is a zero with a sign.
+func TestNoNegativeZero(t *testing.T) {
+	zero := math.Copysign(0, -1)
+	table := tableOf("kl", [][]float64{{zero, zero}, {.5, .5 + 1e-12}, {.5, .5}, {-3e-5, -4e-5}}, [][]float64{{zero, zero}, {1, 1}, {2, 2}, {3, 3}})
+	table.Published = []result.Published{{Dataset: "d0", Row: "r0", Measure: "kl", Value: -1e-9, Source: "x"}, {Dataset: "d0", Row: "r1", Measure: "kl", Value: zero, Source: "x"}}
+	for _, format := range Formats() {
+		for _, field := range strings.FieldsFunc(written(t, table, format, Options{}), func(r rune) bool { return strings.ContainsRune(" ,|&<>\n{}()[]:", r) }) {
+			if strings.HasPrefix(field, "-0") && strings.Trim(field, "-0.") == "" {
+				t.Errorf("%s has %q", format, field)
+			}
+		}
+	}
+	var b strings.Builder
+	if err := table.Encode(&b); err != nil || strings.Contains(b.String(), "[-0]") {
+		t.Errorf("the table has -0: %v", err)
+	}
+	if got := fixed(-.004, 2); got != "0.00" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestTextsOfMedia: names fit the medium: East Asian letters take two columns of a terminal, a dollar is none of Markdown, and
+// a spreadsheet computes no name.
+func TestTextsOfMedia(t *testing.T) {
+	table := tableOf("accuracy", [][]float64{{.5, .6}, {.7, .8}, {.1, .2}, {.3, .2}})
+	table.Rows[0].Name, table.Rows[1].Name, table.Rows[2].Name, table.Rows[3].Name = "最近邻（三）", "cost $x$ of $y$", "=1+1", "e\u0301té"
+	at := -1
+	for _, line := range strings.Split(written(t, table, "table", Options{}), "\n") {
+		name, _, found := strings.Cut(line, "0.")
+		if !found || !strings.Contains(line, "±") || strings.HasPrefix(line, "mean") {
+			continue
+		}
+		columns := len([]rune(name)) + 6*strings.Count(name, "最") - strings.Count(name, "\u0301")
+		if at < 0 {
+			at = columns
+		}
+		if columns != at {
+			t.Errorf("the value stands in column %d, not %d: %q", columns, at, line)
+		}
+	}
+	contains(t, written(t, table, "md", Options{}), []string{`cost \$x\$ of \$y\$`})
+	records, err := csv.NewReader(strings.NewReader(written(t, table, "csv", Options{}))).ReadAll()
+	if err != nil || records[3][2] != "'=1+1" || records[1][2] != "最近邻（三）" {
+		t.Errorf("%q, %v", records, err)
+	}
+	for text, want := range map[string]string{"-x": "'-x", "+x": "'+x", "@x": "'@x", "x=1": "x=1", "": ""} {
+		if got := spreadsheetText(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// TestClassNames: a confusion matrix names the classes that have names.
+func TestClassNames(t *testing.T) {
+	table := tableOf("accuracy", [][]float64{{.5}, {.7}})
+	table.Datasets[0].Classes = []string{"healthy", "ill"}
+	for i := range table.Cells {
+		table.Cells[i].Confusion = [][]uint64{{4, 1}, {2, 3}}
+	}
+	contains(t, written(t, table, "html", Options{}), []string{"healthy", "ill"}, "Classes are numbered from 0")
+	contains(t, written(t, table, "json", Options{}), []string{`"classes": [ "healthy", "ill" ]`})
+}
+
+// TestNotesOfSpec: a report names its spec, and begins with what is said of it.
+func TestNotesOfSpec(t *testing.T) {
+	table := tableOf("accuracy", [][]float64{{.5}, {.7}})
+	table.Spec = &result.Spec{File: "study.yaml", Digest: strings.Repeat("ab", 32)}
+	o := Options{Notes: []string{"The results are of an earlier text of study.yaml."}}
+	for _, format := range []string{"table", "md", "latex", "html"} {
+		contains(t, written(t, table, format, o), []string{"The results are of an earlier text of study.yaml.", "SHA"})
+	}
+	contains(t, written(t, table, "json", o), []string{`"notes": [ "The results are of an earlier text of study.yaml." ]`, `"file": "study.yaml"`})
+}

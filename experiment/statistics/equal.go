@@ -1,0 +1,137 @@
+package statistics
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// tolerance is the relative difference up to which two values are equal. Measures are sums and
+// quotients in float64, whose last bits depend on how they are computed: 7/20 - 6/20 is not 1/20.
+const tolerance = 1e-12
+
+// Equal reports whether two values differ by rounding at most. All that compares measures, their
+// means and their differences uses this rule: ranks, ties, zeros and places.
+func Equal(a, b float64) bool { return within(a, b, max(math.Abs(a), math.Abs(b))) }
+
+// within reports whether two values are equal that were computed from numbers up to scale.
+func within(a, b, scale float64) bool {
+	return a == b || !math.IsInf(scale, 0) && math.Abs(a-b) <= float64(tolerance*scale)
+}
+
+// Merged returns the values with those that are Equal replaced by the least of them, so that ==
+// compares them. If a is equal to b and b to c, so are a and c.
+func Merged(values []float64) []float64 {
+	scales := make([]float64, len(values))
+	for i, v := range values {
+		scales[i] = math.Abs(v)
+	}
+	return merged(values, scales)
+}
+
+// merged is Merged of values that were computed from numbers up to scales. Zeros stay apart.
+func merged(values, scales []float64) []float64 {
+	order, all := make([]int, len(values)), slices.Clone(values)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	for i := 1; i < len(order); i++ {
+		a, b := order[i-1], order[i]
+		if values[a] != 0 && within(values[a], values[b], max(scales[a], scales[b])) {
+			all[b] = all[a]
+		}
+	}
+	return all
+}
+
+// Differences returns a - b, value by value; the lists have one length. A difference of values that
+// are Equal is 0, and differences whose sizes are equal but for the rounding of a and b have one size.
+func Differences(a, b []float64) []float64 {
+	if len(a) != len(b) {
+		panic("statistics: two lists of different lengths")
+	}
+	d, sizes, scales := make([]float64, len(a)), make([]float64, len(a)), make([]float64, len(a))
+	for i := range a {
+		scales[i] = max(math.Abs(a[i]), math.Abs(b[i]))
+		if !within(a[i], b[i], scales[i]) {
+			d[i] = a[i] - b[i]
+		}
+		sizes[i] = math.Abs(d[i])
+	}
+	for i, size := range merged(sizes, scales) {
+		d[i] = math.Copysign(size, d[i])
+	}
+	return d
+}
+
+// Places returns the place of each value: 1 for the best ones, 2 for the second, else 0. Values that
+// are Equal share their place, and one that is NaN has none.
+func Places(values []float64, higherIsBetter bool) []int {
+	all, places := Merged(directed(values, higherIsBetter)), make([]int, len(values))
+	least := func(above float64) float64 {
+		next := math.NaN()
+		for _, v := range all {
+			if v > above && !(v >= next) {
+				next = v
+			}
+		}
+		return next
+	}
+	first := least(math.Inf(-1))
+	second := least(first)
+	for i, v := range all {
+		switch v {
+		case first:
+			places[i] = 1
+		case second:
+			places[i] = 2
+		}
+	}
+	return places
+}
+
+// Sum returns the sum of finite values, rounded once, so that their order does not matter: it adds
+// them exactly, as a list of numbers that do not overlap (Shewchuk 1997).
+func Sum(values []float64) float64 {
+	var parts []float64 // by size, ascending
+	for _, x := range values {
+		n := 0
+		for _, y := range parts {
+			if math.Abs(x) < math.Abs(y) {
+				x, y = y, x
+			}
+			sum := x + y
+			if rest := y - (sum - x); rest != 0 {
+				parts[n] = rest
+				n++
+			}
+			x = sum
+		}
+		parts = append(parts[:n], x)
+	}
+	return rounded(parts)
+}
+
+// rounded adds numbers that do not overlap, from the greatest on, until one is lost; where that was
+// half of the last bit, the next one says in which direction to round.
+func rounded(parts []float64) float64 {
+	n := len(parts)
+	if n == 0 {
+		return 0
+	}
+	n--
+	sum, rest := parts[n], 0.0
+	for n > 0 && rest == 0 {
+		n--
+		x := sum
+		sum = x + parts[n]
+		rest = parts[n] - (sum - x)
+	}
+	if n > 0 && (rest < 0) == (parts[n-1] < 0) {
+		if twice := 2 * rest; (sum+twice)-sum == twice {
+			sum += twice
+		}
+	}
+	return sum
+}
