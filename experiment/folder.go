@@ -32,6 +32,9 @@ type Folder struct {
 	file *os.File // nil: for reading only
 	end  int64    // of the last record: a piece behind it, of a write that failed, is written over
 	have map[string]*Record
+
+	// Damaged are the numbers of lines of the records that cannot be read: their cells have no record.
+	Damaged []int
 }
 
 // OpenFolder opens a folder to write to, which is made where it is not there. An unfinished
@@ -59,7 +62,7 @@ func (f *Folder) open() (err error) {
 	if f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return err
 	}
-	if f.have, f.end, err = readRecords(f.file); err != nil {
+	if f.have, f.end, f.Damaged, err = readRecords(f.file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return f.file.Truncate(f.end)
@@ -82,26 +85,35 @@ func own(dir string) error {
 	return nil
 }
 
-// ReadFolder reads the records and the layout of a folder, which another process may be writing.
-func ReadFolder(dir string) (*Layout, map[string]*Record, error) {
+// FolderContent is what a folder has.
+type FolderContent struct {
+	Layout  *Layout
+	Records map[string]*Record
+	Damaged []int // as in Folder
+}
+
+// ReadFolder reads a folder, which another process may be writing.
+func ReadFolder(dir string) (*FolderContent, error) {
 	l, err := readLayout(filepath.Join(dir, layoutFile))
-	if err != nil {
-		return nil, nil, err
+	if errors.Is(err, ErrFolder) {
+		err = fmt.Errorf("%w; coppice experiment run writes it again, and the cells that ended stay", err)
 	}
-	path := filepath.Join(dir, cellsFile)
+	if err != nil {
+		return nil, err
+	}
+	c, path := &FolderContent{Layout: l}, filepath.Join(dir, cellsFile)
 	in, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil, nil
+		return c, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer in.Close()
-	records, _, err := readRecords(in)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	if c.Records, _, c.Damaged, err = readRecords(in); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return l, records, nil
+	return c, nil
 }
 
 // Begun reports whether a run began in a folder, so that it can be read.
@@ -130,7 +142,10 @@ func decodeLayout(b []byte) (*Layout, error) {
 	if l.Table == nil || len(l.Keys) != len(l.Table.Cells) {
 		return nil, fmt.Errorf("%w: its cells and keys do not go together", ErrFolder)
 	}
-	return l, l.Table.Validate()
+	if err := l.Table.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
+	}
+	return l, nil
 }
 
 // Records returns what is recorded, by key. The map is a copy.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +100,7 @@ func TestFailedWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if records, _, err := readRecords(bytes.NewReader(b)); err != nil || len(records) != 3 {
+		if records, _, _, err := readRecords(bytes.NewReader(b)); err != nil || len(records) != 3 {
 			t.Errorf("%d records, error %v", len(records), err)
 		}
 	}
@@ -147,8 +148,20 @@ func TestFolder(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(dir); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), "line 1") {
-		t.Errorf("damaged: %v", err)
+	if f, err = OpenFolder(dir); err != nil || len(f.Records()) != 2 || !slices.Equal(f.Damaged, []int{1}) {
+		t.Fatalf("damaged: %+v, %v", f, err)
+	}
+	if err := errors.Join(f.Put(recordOf(3, "")), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if records := recorded(t, dir); len(records) != 3 {
+		t.Errorf("%d records behind the damaged line, want 3", len(records))
+	}
+	if err := os.WriteFile(path, []byte("no record\nnor this\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolder(dir); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), "none of its 2 lines is a record; move the file away") {
+		t.Errorf("no line is a record: %v", err)
 	}
 	other := t.TempDir()
 	if err := os.WriteFile(filepath.Join(other, "mine"), nil, 0o644); err != nil {
@@ -171,7 +184,7 @@ func FuzzRecords(f *testing.F) {
 		var records map[string]*Record
 		var end int64
 		var err error
-		allocs.AtMost(t, 128*len(b)+256<<10, "records", func() { records, end, err = readRecords(bytes.NewReader(b)) })
+		allocs.AtMost(t, 128*len(b)+256<<10, "records", func() { records, end, _, err = readRecords(bytes.NewReader(b)) })
 		if err != nil {
 			if !errors.Is(err, ErrFolder) {
 				t.Fatalf("error %v", err)
@@ -186,7 +199,7 @@ func FuzzRecords(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again, _, err := readRecords(bytes.NewReader(line)); err != nil || again[r.Key] == nil {
+			if again, _, _, err := readRecords(bytes.NewReader(line)); err != nil || again[r.Key] == nil {
 				t.Fatalf("%q is not read again: %v", line, err)
 			}
 		}

@@ -62,44 +62,54 @@ func (r *Record) SetRecorded(line, predicted []byte) error {
 	return nil
 }
 
-// readRecords reads records up to the end of the last whole one. A later record of a cell
-// replaces an earlier one: it was run again.
-func readRecords(in io.Reader) (records map[string]*Record, end int64, err error) {
+// readRecords reads records up to the end of the last whole one. A later record of a cell replaces an earlier
+// one: it was run again. Damaged are the numbers of lines between records that cannot be read: their cells
+// have no record. What cannot be read behind the last record is the end of a crash.
+func readRecords(in io.Reader) (records map[string]*Record, end int64, damaged []int, err error) {
 	records = make(map[string]*Record)
 	r := bufio.NewReaderSize(in, 64<<10)
-	for line := 1; ; line++ {
-		b, err := readLine(r)
+	var unread []int // since the last record
+	at := int64(0)
+	for number := 1; ; number++ {
+		line, size, err := readLine(r)
 		if err == io.EOF {
-			return records, end, nil
+			break
 		}
 		if err != nil {
-			return nil, 0, fmt.Errorf("line %d: %w", line, err)
+			return nil, 0, nil, fmt.Errorf("line %d: %w", number, err)
 		}
-		record, err := decodeRecord(b)
+		at += size
+		record, err := decodeRecord(line)
 		if err != nil {
-			if _, more := r.Peek(1); more == io.EOF {
-				return records, end, nil // the end of a crash
-			}
-			return nil, 0, fmt.Errorf("line %d: %w", line, err)
+			unread = append(unread, number)
+			continue
 		}
 		records[record.Key] = record
-		end += int64(len(b)) + 1
+		damaged, unread, end = append(damaged, unread...), nil, at
 	}
+	if len(records) > 0 && len(unread) > 1 { // a crash leaves one
+		damaged = append(damaged, unread[:len(unread)-1]...)
+	}
+	if len(records) == 0 && len(unread) > 1 {
+		return nil, 0, nil, fmt.Errorf("%w: none of its %d lines is a record; move the file away, and the cells are run again", ErrFolder, len(unread))
+	}
+	return records, end, damaged, nil
 }
 
-// readLine reads a line without its end; io.EOF where the rest has none.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
+// readLine reads a line, which it returns without its end, and with at most MaxRecord bytes; size counts all of
+// its bytes. The error is io.EOF where the rest has no end of a line.
+func readLine(r *bufio.Reader) (line []byte, size int64, err error) {
 	for {
 		piece, err := r.ReadSlice('\n')
-		line = append(line, piece...)
+		size += int64(len(piece))
+		if len(line) <= MaxRecord {
+			line = append(line, piece...)
+		}
 		switch {
 		case err == nil:
-			return line[:len(line)-1], nil
+			return line[:len(line)-1], size, nil
 		case err != bufio.ErrBufferFull:
-			return nil, err
-		case len(line) > MaxRecord:
-			return nil, fmt.Errorf("%w: it has more than %d bytes", ErrFolder, MaxRecord)
+			return nil, size, err
 		}
 	}
 }

@@ -135,6 +135,7 @@ type shownExperiment struct {
 	State string `json:"state,omitempty"` // on a cluster
 	experiment.Counts
 	Skipped []string      `json:"skipped,omitempty"` // datasets
+	Notes   []string      `json:"notes,omitempty"`   // what a reader must know of the results
 	Table   *tables.Table `json:"table"`
 }
 
@@ -144,7 +145,7 @@ func (c *experimentShowCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(shownExperiment{f.table.Name, f.state, experiment.Count(f.table), f.skipped, f.table}, func(w io.Writer) {
+	return a.print(shownExperiment{f.table.Name, f.state, experiment.Count(f.table), f.skipped, f.notes, f.table}, func(w io.Writer) {
 		f.write(w, c.said(a))
 	})
 }
@@ -158,7 +159,13 @@ func (f *found) write(w io.Writer, what string) {
 	if len(f.skipped) > 0 {
 		lines = append(lines, [2]string{"skipped", strings.Join(f.skipped, ", ")})
 	}
+	if t.Spec != nil {
+		lines = append(lines, [2]string{"spec", fmt.Sprintf("%s, SHA-256 %.12s", t.Spec.File, t.Spec.Digest)})
+	}
 	pairs(w, lines)
+	for _, text := range f.notes {
+		fmt.Fprintf(w, "note: %s\n", text)
+	}
 	writeFailures(w, t)
 	for _, cells := range experiment.NotRun(t) {
 		fmt.Fprintf(w, "missing: %s\n", cells)
@@ -258,5 +265,9 @@ func (c *experimentReportCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	for _, text := range f.notes {
+		a.note("note: %s", text)
+	}
+	c.reportFlags.notes = f.notes
 	return c.write(a, f.table)
 }

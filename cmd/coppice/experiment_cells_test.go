@@ -67,10 +67,11 @@ func TestChangedCells(t *testing.T) {
 		}
 	}
 	folder := filepath.Join(dir, "e.experiment")
-	l, records, err := experiment.ReadFolder(folder)
+	content, err := experiment.ReadFolder(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
+	l, records := content.Layout, content.Records
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}

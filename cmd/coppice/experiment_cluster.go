@@ -224,6 +224,7 @@ func (a *endedCells) leftOut(l *experiment.Layout) (list []tables.Name) {
 // clusterTable is the table of an experiment so far.
 type clusterTable struct {
 	*tables.Table
+	layout  *experiment.Layout
 	skipped []string
 	leftOut []tables.Name // cells that ended and that the last submission does not name
 }
@@ -241,7 +242,7 @@ func (e *onCluster) table(ctx context.Context) (*clusterTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clusterTable{l.Fill(all.records, nil), l.Skipped, all.leftOut(l)}, nil
+	return &clusterTable{l.Fill(all.records, nil), l, l.Skipped, all.leftOut(l)}, nil
 }
 
 // noteLeftOut says which cells a report does not have.
@@ -434,6 +435,12 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 	if err != nil {
 		return nil, 0, err
 	}
+	if len(e.jobs) > 0 {
+		if before, err := e.readLayout(a.ctx); err == nil { // else this submission brings the outline
+			noteOther(a, of, before, "experiment "+of.Name)
+		}
+	}
+	noteSame(a, layout.Table)
 	noteLacking(a, known.lackingOf(layout))
 	noteAgain(a, layout.Again(known.names, func(key string) bool { return known.has[key] }), known.numerics)
 	r, n, err := e.request(a.ctx, of, plans, outline, layout.Spent(known.records), known)

@@ -19,6 +19,8 @@ type reportFlags struct {
 	Sample   bool    `help:"Show the sample's deviations over folds, divided by n - 1 (default: the population's)."`
 	Level    float64 `default:"0.05" placeholder:"P" help:"Level of tests and of the critical difference."`
 	AllTests bool    `help:"Show the tests of every measure (default: of the first; csv and json have all)."`
+
+	notes []string // that the report begins with
 }
 
 // check refuses, before anything is run, a level that is none, a folder for figures that cannot be one, and
@@ -64,7 +66,7 @@ func (f *reportFlags) writeTo(w io.Writer, asJSON bool, t *tables.Table) error {
 }
 
 func (f *reportFlags) options() reporting.Options {
-	return reporting.Options{NoTimes: f.NoTimes, Sample: f.Sample, Level: f.Level, AllTests: f.AllTests, Pictures: f.pictures()}
+	return reporting.Options{NoTimes: f.NoTimes, Sample: f.Sample, Level: f.Level, AllTests: f.AllTests, Pictures: f.pictures(), Notes: f.notes}
 }
 
 // pictures is the folder of the figures, as seen from the report.

@@ -38,11 +38,14 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
+	noteDamaged(a, c.Dir, folder.Damaged, "their cells run again")
 	records := folder.Records()
 	if n := layout.Strange(records); n > 0 {
 		a.note("%s kept in %s: of cells that this spec does not have, or of another version's numerics", plural(n, "record"), c.Dir)
 	}
+	noteSame(a, layout.Table)
 	if before := folder.Layout(); before != nil {
+		noteOther(a, s, before, c.Dir)
 		noteAgain(a, layout.Again(before.Ended(records), func(key string) bool { return records[key] != nil }), before.Numerics)
 	}
 	if err := folder.PutLayout(layout); err != nil {
@@ -64,6 +67,31 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 		a.note("not run: %s", cells)
 	}
 	return t, nil
+}
+
+// noteOther says if the results that a place has are of another spec than the one that runs.
+func noteOther(a *app, s *experiment.Spec, before *experiment.Layout, place string) {
+	if kinship, _ := s.Compare(before); kinship == experiment.OtherSpec {
+		a.note("%s had the results of another spec of this name, %s; from now on it has those of this one, and those cells stay for a run of the other", place, before.Table.Spec.File)
+	}
+}
+
+// noteSame names the rows and datasets that are others under a second name, and the folds that repeats have again.
+func noteSame(a *app, t *tables.Table) {
+	for i := range t.Rows {
+		if r := &t.Rows[i]; r.Same != "" {
+			a.note("row %q has the settings of row %q on every dataset: they are one method, which the report lists once", r.Name, r.Same)
+		}
+	}
+	for i := range t.Datasets {
+		d := &t.Datasets[i]
+		if d.Same != "" {
+			a.note("dataset %s has the rows, labels and folds of dataset %s: ranks count them once", d.Name, d.Same)
+		}
+		if len(d.Divisions) > 0 {
+			a.note("dataset %s: repeats have the same folds; the report averages what the same folds give, so repeats add no evidence to its tests", d.Name)
+		}
+	}
 }
 
 // budgets lists the budget of each row for the runner, of which earlier runs have spent some.

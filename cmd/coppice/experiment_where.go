@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/experiment"
@@ -35,8 +36,9 @@ const (
 // whereabouts say where an experiment may be.
 type whereabouts struct {
 	is   argument
-	dir  string // of a run with --local
-	name string // on a cluster; "": there is none of that name
+	dir  string           // of a run with --local
+	name string           // on a cluster; "": there is none of that name
+	spec *experiment.Spec // that the argument names; nil: it names none
 }
 
 // whereabouts looks at the argument.
@@ -46,19 +48,19 @@ func (w *whatArg) whereabouts() (*whereabouts, error) {
 	case err != nil && (protocol.CheckName(w.What) != nil || namedAsSpec(w.What)):
 		return nil, err
 	case err != nil:
-		return &whereabouts{isName, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What}, nil
+		return &whereabouts{isName, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What, nil}, nil
 	case !info.IsDir():
 		s, err := (&specArg{Spec: w.What}).read()
 		if err != nil {
 			return nil, err
 		}
-		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, s.Name)), s.Name}, nil
+		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, s.Name)), s.Name, s}, nil
 	case w.Dir != "":
 		return nil, usagef("--dir %s: %s is a folder as well; give one of them", w.Dir, w.What)
 	case protocol.CheckName(w.What) != nil:
-		return &whereabouts{isFolder, w.What, ""}, nil
+		return &whereabouts{isFolder, w.What, "", nil}, nil
 	}
-	return &whereabouts{isFolder, w.What, w.What}, nil
+	return &whereabouts{isFolder, w.What, w.What, nil}, nil
 }
 
 // namedAsSpec reports whether a word ends as the file of a spec does.
@@ -83,6 +85,7 @@ type found struct {
 	table   *tables.Table
 	skipped []string // datasets
 	state   string   // on a cluster; "": it is read from a folder
+	notes   []string // what a reader must know of the results
 }
 
 // said writes the argument and the flags that say where the experiment is.
@@ -117,12 +120,16 @@ func (w *whatArg) find(a *app) (*found, error) {
 		if at.is == isSpec && !here && len(w.Server) > 0 {
 			a.note("read from %s; with --server it is read from the cluster", at.dir)
 		}
-		return readFound(at.dir)
+		f, damaged, err := readFound(at.dir, at.spec)
+		if err == nil {
+			noteDamaged(a, at.dir, damaged, "coppice experiment run runs their cells again")
+		}
+		return f, err
 	}
 	if at.name == "" {
 		return nil, usagef("--server: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
 	}
-	f, err := w.there(a, at.name)
+	f, err := w.there(a, at)
 	if err != nil && !a.given["server"] {
 		err = at.looked(begun, err)
 	}
@@ -140,26 +147,61 @@ func (w *whereabouts) looked(begun bool, err error) error {
 	return err
 }
 
-// readFound reads an experiment from the folder of its cells.
-func readFound(dir string) (*found, error) {
-	l, records, err := experiment.ReadFolder(dir)
+// readFound reads an experiment from the folder of its cells; spec is the spec that it is asked for by, or nil.
+// Damaged are the lines of the records that cannot be read.
+func readFound(dir string, spec *experiment.Spec) (f *found, damaged []int, err error) {
+	c, err := experiment.ReadFolder(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, absent{fmt.Errorf("%s: no experiment was begun there", dir)}
+		return nil, nil, absent{fmt.Errorf("%s: no experiment was begun there", dir)}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &found{table: l.Fill(records, nil), skipped: l.Skipped}, nil
+	notes, err := kinOf(spec, c.Layout, dir, "coppice experiment report "+dir)
+	return &found{table: c.Layout.Fill(c.Records, nil), skipped: c.Layout.Skipped, notes: notes}, c.Damaged, err
+}
+
+// kinOf says if the results of a layout, which are in a place, are of an earlier text of a spec, and refuses them if
+// they are of another spec; other is the command that prints them in any case.
+func kinOf(spec *experiment.Spec, l *experiment.Layout, place, other string) ([]string, error) {
+	if spec == nil {
+		return nil, nil
+	}
+	kinship, changes := spec.Compare(l)
+	what := strings.Join(changes, "; ")
+	switch kinship {
+	case experiment.OtherSpec:
+		return nil, usagef("%s has the results of another spec, %s, which has the same name (%s): %s prints them; to have results of this spec give it another name, or run it",
+			place, l.Table.Spec.File, what, other)
+	case experiment.EditedSpec:
+		return []string{fmt.Sprintf("The results are of an earlier text of %s: since then it has %s. To have results of its present text run it again.", l.Table.Spec.File, what)}, nil
+	}
+	return nil, nil
+}
+
+// noteDamaged names the lines of the records in a folder that cannot be read.
+func noteDamaged(a *app, dir string, lines []int, then string) {
+	if len(lines) == 0 {
+		return
+	}
+	var numbers []string
+	for _, n := range lines[:min(len(lines), maxNamedCells)] {
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	if n := len(lines) - maxNamedCells; n > 0 {
+		numbers = append(numbers, fmt.Sprintf("and %s more", count(n)))
+	}
+	a.note("%s: damaged and left out: line %s of cells.log; %s", dir, strings.Join(numbers, ", "), then)
 }
 
 // there reads the experiment from the cluster.
-func (w *whatArg) there(a *app, name string) (*found, error) {
+func (w *whatArg) there(a *app, at *whereabouts) (*found, error) {
 	cl, err := w.connect(a)
 	if err != nil {
 		return nil, err
 	}
 	defer cl.Close()
-	e, err := readJobs(a.ctx, cl, name)
+	e, err := readJobs(a.ctx, cl, at.name)
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +209,14 @@ func (w *whatArg) there(a *app, name string) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
+	other := "coppice experiment report " + at.name
+	if a.given["server"] {
+		other += " --server " + strings.Join(w.Server, ",")
+	}
+	notes, err := kinOf(at.spec, t.layout, "the cluster", other)
+	if err != nil {
+		return nil, err
+	}
 	t.noteLeftOut(a)
-	return &found{t.Table, t.skipped, e.state()}, nil
+	return &found{t.Table, t.skipped, e.state(), notes}, nil
 }

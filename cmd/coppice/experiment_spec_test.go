@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReportOfAnotherSpec: of two specs of one name, a report by one never has the results of the other, in a folder and on a
+// cluster; what the error advises prints them.
+func TestReportOfAnotherSpec(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 40, 1)
+	artificialFile(t, dir, "second.csv", 40, 2)
+	a := write(t, dir, "a.yaml", "name: study\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\n")
+	b := write(t, dir, "b.yaml", "name: study\ndatasets: [second.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 5}}]\n")
+	server := start(t, 1, 1).Servers()
+	for _, c := range []struct {
+		where  []string
+		advice []string
+	}{
+		{[]string{"--local"}, []string{"experiment", "report", filepath.Join(dir, "study.experiment")}},
+		{[]string{"--server", server}, []string{"experiment", "report", "study", "--server", server}},
+	} {
+		with := func(args ...string) ended { return coppice(t, append(args, c.where...)...) }
+		if e := with("experiment", "run", a); e.code != exitOK || strings.Contains(e.stderr, "another spec") {
+			t.Errorf("run: exit code %d\n%s", e.code, e.stderr)
+		}
+		e := with("experiment", "run", b)
+		if e.code != exitOK || !strings.Contains(e.stderr, "had the results of another spec of this name, a.yaml") || !strings.Contains(e.stdout, "b.yaml, SHA-256") {
+			t.Errorf("run of the other: exit code %d\n%s", e.code, e.stderr)
+		}
+		for _, command := range []string{"report", "show"} {
+			e := with("experiment", command, a)
+			if e.code != exitUsage || !strings.Contains(e.stderr, "has the results of another spec, b.yaml, which has the same name") || !strings.Contains(e.stderr, "coppice "+strings.Join(c.advice, " ")) || e.stdout != "" {
+				t.Errorf("%s of a.yaml: exit code %d\n%s%s", command, e.code, e.stdout, e.stderr)
+			}
+			if e := with("experiment", command, b); e.code != exitOK || strings.Contains(e.stderr+e.stdout, "earlier text") {
+				t.Errorf("%s of b.yaml: exit code %d\n%s", command, e.code, e.stderr)
+			}
+		}
+		if text := works(t, c.advice...); !strings.Contains(text, "second") || !strings.Contains(text, "b.yaml, SHA-256") {
+			t.Errorf("the advice gives\n%s", text)
+		}
+		if e := with("experiment", "run", a); e.code != exitOK || !strings.Contains(e.stderr, "another spec of this name, b.yaml") {
+			t.Errorf("run again: exit code %d\n%s", e.code, e.stderr)
+		}
+		if e := with("experiment", "report", a); e.code != exitOK || !strings.Contains(e.stdout, "first") {
+			t.Errorf("report after the run: exit code %d\n%s", e.code, e.stderr)
+		}
+	}
+}
+
+// TestReportOfAnEditedSpec: the report says that the spec was edited since, and what; so does JSON. A comment changes nothing.
+func TestReportOfAnEditedSpec(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 40, 1)
+	const text = "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, name: near, settings: {k: 3}}]\n"
+	spec := write(t, dir, "e.yaml", text)
+	server := start(t, 1, 1).Servers()
+	for _, where := range [][]string{{"--local"}, {"--server", server}} {
+		with := func(args ...string) ended { return coppice(t, append(args, where...)...) }
+		write(t, dir, "e.yaml", text)
+		if e := with("experiment", "run", spec); e.code != exitOK {
+			t.Fatalf("exit code %d\n%s", e.code, e.stderr)
+		}
+		write(t, dir, "e.yaml", "# nearest neighbours\n"+text)
+		if e := with("experiment", "report", spec); e.code != exitOK || strings.Contains(e.stdout+e.stderr, "earlier text") {
+			t.Errorf("a comment: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
+		}
+		write(t, dir, "e.yaml", strings.Replace(text, "k: 3", "k: 20", 1))
+		const says = "The results are of an earlier text of e.yaml: since then it has rows with other settings: near. To have results of its present text run it again."
+		e := with("experiment", "report", spec)
+		if e.code != exitOK || !strings.Contains(e.stderr, says) || !strings.Contains(strings.Join(strings.Fields(e.stdout), " "), says) {
+			t.Errorf("exit code %d\n%s%s", e.code, e.stdout, e.stderr)
+		}
+		for _, args := range [][]string{{"experiment", "report", spec, "--format", "json"}, {"experiment", "show", spec}, {"experiment", "show", spec, "-o", "json"}} {
+			if e := with(args...); e.code != exitOK || !strings.Contains(e.stdout, says) {
+				t.Errorf("%v: exit code %d\n%s%s", args, e.code, e.stdout, e.stderr)
+			}
+		}
+		if e := with("experiment", "run", spec); e.code != exitOK || strings.Contains(e.stderr, "another spec") { // the advice
+			t.Errorf("exit code %d\n%s", e.code, e.stderr)
+		}
+		if e := with("experiment", "report", spec); e.code != exitOK || strings.Contains(e.stdout+e.stderr, "earlier text") {
+			t.Errorf("after the run: exit code %d\n%s", e.code, e.stderr)
+		}
+	}
+}
+
+// TestDamagedRecord: a flipped bit in a record costs its cell alone: report goes on without it, and run runs it again.
+func TestDamagedRecord(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 40, 1)
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 5\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\n")
+	want := works(t, "experiment", "run", spec, "--local", "--no-times", "--threads", "1")
+	log := filepath.Join(dir, "e.experiment", "cells.log")
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[bytes.IndexByte(b, '\n')+40] ^= 1 // in the second line
+	if err := os.WriteFile(log, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := coppice(t, "experiment", "report", spec, "--local")
+	if e.code != exitOK || !strings.Contains(e.stderr, "damaged and left out: line 2 of cells.log; coppice experiment run runs their cells again") || !strings.Contains(e.stdout, "4 of 5 cells are done") {
+		t.Errorf("report: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
+	}
+	e = coppice(t, "experiment", "run", spec, "--local", "--no-times")
+	if e.code != exitOK || !strings.Contains(e.stderr, "1 cell to run, 4 have ended before") || e.stdout != want {
+		t.Errorf("run: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
+	}
+	plan := filepath.Join(dir, "e.experiment", "plan.json")
+	if err := os.WriteFile(plan, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := coppice(t, "experiment", "report", spec, "--local"); e.code != exitFailed || !strings.Contains(e.stderr, "coppice experiment run writes it again, and the cells that ended stay") {
+		t.Errorf("a damaged plan: exit code %d\n%s", e.code, e.stderr)
+	}
+	if e := coppice(t, "experiment", "run", spec, "--local", "--no-times"); e.code != exitOK || !strings.Contains(e.stderr, "0 cells to run, 5 have ended before") || e.stdout != want {
+		t.Errorf("after the advice: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
+	}
+}
+
+// TestRepeatsAreNoEvidence: repeats of the folds of a file give the p-values of one repeat, and run and report say so; a method under
+// several names counts once.
+func TestRepeatsAreNoEvidence(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 40, 1)
+	folds := "row,fold\n"
+	for row := range 40 {
+		folds += strings.Join([]string{count(row), count(row % 5)}, ",") + "\n"
+	}
+	write(t, dir, "folds.csv", folds)
+	rows := "rows: [{algorithm: aa-knn, grid: {k: [3, 30]}}]\nmeasures: [kl]\n"
+	once := write(t, dir, "once.yaml", "name: once\ndatasets: [first.csv]\nfolds: {file: folds.csv}\n"+rows)
+	often := write(t, dir, "often.yaml", "name: often\ndatasets: [first.csv]\nfolds: {file: folds.csv, repeats: 10}\n"+strings.Replace(rows, "[3, 30]", "[3, 03, 30]", 1))
+	tests := func(text string) string {
+		_, after, _ := strings.Cut(text, "effect size\n")
+		_, line, _ := strings.Cut(after, "\n")
+		line, _, _ = strings.Cut(line, "\n")
+		return line
+	}
+	one := coppice(t, "experiment", "run", once, "--local")
+	many := coppice(t, "experiment", "run", often, "--local")
+	if one.code != exitOK || many.code != exitOK || tests(one.stdout) == "" || tests(one.stdout) != tests(many.stdout) {
+		t.Errorf("exit codes %d and %d; tests\n%s\n%s\n%s", one.code, many.code, tests(one.stdout), tests(many.stdout), many.stdout)
+	}
+	for _, says := range []string{
+		"dataset first: repeats have the same folds; the report averages what the same folds give, so repeats add no evidence to its tests",
+		`row "aa-knn k=03" has the settings of row "aa-knn k=3" on every dataset: they are one method, which the report lists once`,
+	} {
+		if !strings.Contains(many.stderr, says) {
+			t.Errorf("run does not say %q:\n%s", says, many.stderr)
+		}
+	}
+}
