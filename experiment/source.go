@@ -127,7 +127,7 @@ func changed[T any](what string, now, before []T, name func(T) string, plain fun
 	for _, c := range []struct {
 		how   string
 		names []string
-	}{{"without results", added}, {"that the spec no longer has", removed}, {"with other settings", other}} {
+	}{{"without results", added}, {"that only the results have", removed}, {"with other settings", other}} {
 		if n := len(c.names); n > mostChanges {
 			c.names = append(c.names[:mostChanges:mostChanges], fmt.Sprintf("%d more", n-mostChanges))
 		}

@@ -71,7 +71,7 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 			t.Errorf("a comment: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 		}
 		write(t, dir, "e.yaml", strings.Replace(text, "k: 3", "k: 20", 1))
-		const says = "The results are of an earlier text of e.yaml: since then it has rows with other settings: near. To have results of its present text run it again."
+		const says = "The results are of an earlier text of e.yaml. What differs: rows with other settings: near. To have results of the present text run it again."
 		e := with("experiment", "report", spec)
 		if e.code != exitOK || !strings.Contains(e.stderr, says) || !strings.Contains(strings.Join(strings.Fields(e.stdout), " "), says) {
 			t.Errorf("exit code %d\n%s%s", e.code, e.stdout, e.stderr)

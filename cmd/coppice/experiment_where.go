@@ -174,7 +174,7 @@ func kinOf(spec *experiment.Spec, l *experiment.Layout, place, other string) ([]
 		return nil, usagef("%s has the results of another spec, %s, which has the same name (%s): %s prints them; to have results of this spec give it another name, or run it",
 			place, l.Table.Spec.File, what, other)
 	case experiment.EditedSpec:
-		return []string{fmt.Sprintf("The results are of an earlier text of %s: since then it has %s. To have results of its present text run it again.", l.Table.Spec.File, what)}, nil
+		return []string{fmt.Sprintf("The results are of an earlier text of %s. What differs: %s. To have results of the present text run it again.", l.Table.Spec.File, what)}, nil
 	}
 	return nil, nil
 }

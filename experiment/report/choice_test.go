@@ -116,3 +116,18 @@ func TestChoiceIsReported(t *testing.T) {
 		}
 	}
 }
+
+// TestChoiceOfEqualCandidates: of candidates whose scores differ by rounding alone the first is the best, each has the mark, and none has a
+// difference.
+func TestChoiceOfEqualCandidates(t *testing.T) {
+	a, b := .1+.2, .3
+	table := choosing([3][3]float64{{a, a, a}, {b, b, b}, {.9, .9, .9}})
+	s, err := Summarize(table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Choices[0]; c.Best != 0 || c.Chosen != 0 || c.Candidates[1].Above != 0 {
+		t.Errorf("%+v", c)
+	}
+	contains(t, written(t, table, "md", Options{}), []string{"default | **0.3000** | **0.3000** |", "trees=100 | **0.3000** | **0.3000** |"})
+}

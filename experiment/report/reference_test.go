@@ -242,7 +242,7 @@ func drawTables(n int) (all []*countedTable) {
 }
 
 // goldenTables is how many of the tables have their reference in testdata.
-const goldenTables = 20
+const goldenTables = 8
 
 // TestReference: each p-value, statistic, rank, place and mean of 1,000 random tables is what SciPy and exact
 // enumeration give for the whole numbers that the tables are made of.
