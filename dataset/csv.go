@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,9 @@ type csvSource struct {
 	columns csvColumns
 	names   []string // of all columns, from the header
 	classes bool     // the label is text
+	mark    string   // of a comment, before the first name of the header
+	cut     bool     // empty columns after the last one are left out
+	proof   decimalsProof
 	missing Missing
 	info    Info
 }
@@ -41,11 +45,12 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	return s, nil
 }
 
-// begin finds the dialect and reads the first line.
+// begin finds the dialect, the header and the columns, and returns the first record.
 func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err error) {
 	b := bufio.NewReaderSize(in, sniffBytes)
 	head, err := b.Peek(sniffBytes)
-	if s.dialect, err = sniffDialect(head, errors.Is(err, io.EOF), o); err != nil {
+	head, all := bytes.Clone(head), errors.Is(err, io.EOF)
+	if s.dialect, err = sniffDialect(head, all, o); err != nil {
 		return nil, pathError(s.info.File, err)
 	}
 	r, err := newCSVRecords(s.info.File, b, &s.dialect)
@@ -55,36 +60,102 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 	if first, err = r.First(); err != nil {
 		return nil, err
 	}
-	if o.Header == HeaderAuto && o.known.inNumbers(first, s.dialect.marks) {
-		return nil, kindErrorf(ErrFormat, "%s: the first line is numbers and has every feature name of the model: --header yes or no says whether it is a header", s.info.File)
+	var rest [][]string
+	if records := s.dialect.records(head, all); len(records) > 1 {
+		rest = records[1:]
 	}
-	if s.header, err = hasHeader(first, s.dialect.marks, o); err != nil {
+	s.proof = decimalsProof{needed: o.Decimal == "" && o.Thousands == 0}
+	s.proof.lookAt(rest, s.dialect.marks)
+	if first, err = s.findHeader(head, first, rest, o); err != nil {
 		return nil, pathError(s.info.File, err)
+	}
+	var width int
+	if width, s.cut = realColumns(append(rest, first)); s.cut {
+		first = first[:min(width, len(first))]
 	}
 	if !s.header {
 		s.info.unsure = o.Header == HeaderAuto
 		return first, nil
 	}
 	s.names = first
-	for i := range s.names {
-		s.names[i] = strings.TrimSpace(s.names[i])
-		if err := notUTF8(fmt.Sprintf("line %d: the name of column %d (counted from 0)", r.line(i), i), s.names[i]); err != nil {
-			return nil, pathError(s.info.File, err)
-		}
-		if err := checkName(s.names[i]); err != nil {
-			return nil, fmt.Errorf("%s: line %d: the name of column %d (counted from 0) %w", s.info.File, r.line(i), i, err)
+	return first, s.checkHeader(r.line(0))
+}
+
+// findHeader decides whether the first record is a header, or the last comment before it, and returns
+// the header or the first row.
+func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *OpenOptions) ([]string, error) {
+	d := &s.dialect
+	if o.Header == HeaderAuto && o.known.inNumbers(first, d.marks) {
+		return nil, &WaysError{"the first line is numbers and has every feature name of the model: --header yes or no says whether it is a header", headerWays}
+	}
+	auto := *o
+	auto.Header = HeaderAuto
+	header, err := hasHeader(first, rest, d.marks, &auto)
+	if d.comments > 0 && o.Header != HeaderNo && !(header && err == nil) {
+		behind := d.withHeaderBehindMark()
+		names := behind.records(head[:d.skip], true)
+		width, _ := realColumns(append(rest, first))
+		if len(names) == 1 && filled(names[0]) == width {
+			if named, err := hasHeader(names[0], nil, d.marks, o); named && err == nil {
+				*d, s.header, s.mark = behind, true, d.mark
+				return names[0], nil
+			}
 		}
 	}
-	return first, nil
+	if o.Header != HeaderAuto {
+		header, err = o.Header == HeaderYes, nil
+	}
+	if s.header = header; header {
+		if name := strings.TrimLeft(first[0], " "); commentMark(name) != "" && len(name) > 1 {
+			s.mark = commentMark(name)
+			first[0] = strings.TrimLeft(name, s.mark+" ")
+		}
+	}
+	return first, err
+}
+
+// checkHeader takes blanks off the names, and refuses names that are no text; line is that of the header.
+func (s *csvSource) checkHeader(line int) error {
+	for i := range s.names {
+		s.names[i] = strings.TrimSpace(s.names[i])
+		if err := notUTF8(fmt.Sprintf("line %d: the name of column %d (counted from 0)", line, i), s.names[i]); err != nil {
+			return pathError(s.info.File, err)
+		}
+		if err := checkName(s.names[i]); err != nil {
+			return fmt.Errorf("%s: line %d: the name of column %d (counted from 0) %w", s.info.File, line, i, err)
+		}
+	}
+	return nil
+}
+
+// notes says how the file is read, as far as that is known before its columns are.
+func (s *csvSource) notes() []string {
+	notes := append(s.info.Notes, s.dialect.String())
+	switch {
+	case s.header && s.mark != "":
+		notes = append(notes, fmt.Sprintf("line %d is the header: its mark %s is left out", s.dialect.before+1, s.mark))
+	case s.header:
+		notes = append(notes, fmt.Sprintf("line %d is the header", s.dialect.before+1))
+	default:
+		notes = append(notes, fmt.Sprintf("no header: line %d is the first row", s.dialect.before+1))
+	}
+	switch n := s.dialect.comments; {
+	case n == 1:
+		notes = append(notes, "1 line of comments before it is left out")
+	case n > 1:
+		notes = append(notes, fmt.Sprintf("%d lines of comments before it are left out", n))
+	}
+	if s.cut {
+		notes = append(notes, "columns without names and values at the ends of lines are left out")
+	}
+	return notes
 }
 
 func (s *csvSource) describe(o *OpenOptions) {
 	c := &s.columns
 	s.info.Rows, s.info.Features, s.info.Labels, s.info.HasRowNames = -1, len(c.features), len(c.labels), c.rowName >= 0
 	o.Beside.describe(&s.info)
-	if note := s.dialect.String(); note != "" {
-		s.info.Notes = append(s.info.Notes, "read with "+note)
-	}
+	s.info.Notes = append(s.notes(), s.columns.targetNote(s.names, &o.Labels))
 	if !s.header {
 		s.info.LabelColumns.Positions = c.labels
 		return
@@ -119,6 +190,26 @@ func (s *csvSource) Info() Info { return s.info }
 
 // Scan implements Source.
 func (s *csvSource) Scan(f func(*Row) error) error {
+	var row Row
+	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
+		if err := s.parse(&row, n, record, r); err != nil {
+			return err
+		}
+		row.file = r.from
+		return f(&row)
+	})
+	if err != nil || !s.proof.needed || !s.proof.doubt {
+		return err
+	}
+	if err := s.checkMarks(); err != nil {
+		return err
+	}
+	s.proof.needed = false
+	return nil
+}
+
+// eachRecord calls f with each row's number and record.
+func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) error) error {
 	in, file, err := openText(s.path)
 	if err != nil {
 		return pathError(s.info.File, err)
@@ -128,12 +219,12 @@ func (s *csvSource) Scan(f func(*Row) error) error {
 	if err != nil {
 		return err
 	}
-	if r.header, r.width, r.blank = s.header, s.columns.width, make([]string, s.columns.width); s.header {
+	if r.from, r.header, r.width, r.cut, r.blank = file, s.header, s.columns.width, s.cut, make([]string, s.columns.width); s.header {
 		if _, err := r.First(); err != nil {
 			return err
 		}
+		r.width, r.blank = s.columns.width, make([]string, s.columns.width)
 	}
-	var row Row
 	for n := 0; ; n++ {
 		record, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -142,11 +233,7 @@ func (s *csvSource) Scan(f func(*Row) error) error {
 		if err != nil {
 			return err
 		}
-		if err := s.parse(&row, n, record, r); err != nil {
-			return err
-		}
-		row.file = file
-		if err := f(&row); err != nil {
+		if err := f(n, record, r); err != nil {
 			return err
 		}
 	}

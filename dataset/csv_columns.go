@@ -11,8 +11,9 @@ import (
 type csvColumns struct {
 	width            int // columns of the file
 	features, labels []int
-	rowName          int // -1: none
-	value, group     int // of exact numbers and of groups; -1: none
+	rowName          int   // -1: none
+	passed           []int // label columns that are not read: features are wanted only
+	value, group     int   // of exact numbers and of groups; -1: none
 	interval         []int
 	prefixes         []string
 	known            knownColumns // by the model that the file is for
@@ -22,25 +23,32 @@ type csvColumns struct {
 
 // hasHeader reports whether the first line of a file is a header: a line without numbers,
 // with a name that o or the schema asks for, or that counts the columns. A line that could
-// also be a row is an error.
-func hasHeader(first []string, m marks, o *OpenOptions) (bool, error) {
+// also be a row is an error; rest has records after it.
+func hasHeader(first []string, rest [][]string, m marks, o *OpenOptions) (bool, error) {
 	if o.Header != HeaderAuto {
 		return o.Header == HeaderYes, nil
 	}
 	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
-	wanted := slices.Concat([]string{"row_name", "name", o.RowNames, string(o.Labels.Kind)}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Beside.names())
+	listed := slices.Concat([]string{o.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Beside.names())
+	wanted := slices.Concat([]string{"row_name", "name"}, listed)
 	numbers := false
 	for _, field := range first {
 		if field = strings.TrimSpace(field); isFieldNumber(field, m) {
 			numbers = true
-		} else if field != "" && (slices.Contains(wanted, field) || c.prefix(field) != "" || c.known.feature(field) || c.known.label(field)) {
+		} else if field != "" && (slices.Contains(wanted, field) || o.Labels.isTarget(field) || c.prefix(field) != "" || c.known.feature(field) || c.known.label(field)) {
 			return true, nil
 		}
 	}
 	if numbers && counts(first, m) {
 		return countsColumns(first)
 	}
-	return !numbers, nil
+	if !numbers {
+		return true, nil
+	}
+	if doubt := headerDoubt(first, rest, m, listed); doubt != "" {
+		return false, &WaysError{doubt + ": --header yes says that it is a header, --header no that it is a row", headerWays}
+	}
+	return false, nil
 }
 
 func isFieldNumber(field string, m marks) bool {
@@ -68,7 +76,7 @@ func countsColumns(first []string) (bool, error) {
 	if first[0] == "" {
 		return true, nil
 	}
-	return false, kindErrorf(ErrFormat, "line 1 counts columns, 0, 1, ...: --header yes says that it is a header, --header no that it is a row")
+	return false, &WaysError{"line 1 counts columns, 0, 1, ...: --header yes says that it is a header, --header no that it is a row", headerWays}
 }
 
 func labelPrefixes(o *OpenOptions) []string {
@@ -149,7 +157,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		}
 	}
 	if o.NoLabels {
-		c.labels = nil
+		c.labels, c.passed = nil, c.labels
 	}
 	if err == nil {
 		err = c.distinct(names)
@@ -179,7 +187,10 @@ func (c *csvColumns) distinct(names []string) error {
 	for _, i := range used {
 		name := nameAt(names, i)
 		if first, ok := seen[name]; ok && name != "" {
-			return fmt.Errorf("columns %d and %d of the header (counted from 0) are both named %q", first, i, name)
+			text := fmt.Sprintf("columns %d and %d of the header (counted from 0) are both named %q: --drop %d or --drop %d leaves one out", first, i, name, i, first)
+			return &WaysError{text, []Way{
+				oneWay("--drop", strconv.Itoa(i), "%q is column %d", name, first), oneWay("--drop", strconv.Itoa(first), "%q is column %d", name, i),
+			}}
 		}
 		seen[name] = i
 	}
@@ -215,7 +226,6 @@ func (c *csvColumns) chooseRowName(names []string, given string) error {
 }
 
 func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error) {
-	single := o.Labels.Kind == Age || o.Labels.Kind == Class
 	free := c.free()
 	if o.NoLabels && (len(o.FeatureColumns) > 0 || o.Features == len(free)) {
 		return nil, nil
@@ -223,8 +233,9 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	if len(o.Labels.Columns) > 0 {
 		return c.listed(names, o)
 	}
-	if i := c.single(names, o); single && i >= 0 {
-		return []int{i}, nil
+	targets := c.targets(names, o)
+	if len(targets) == 1 {
+		return targets, nil
 	}
 	found := c.asTrained(names, free, o)
 	for i, name := range names {
@@ -233,12 +244,10 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 		}
 	}
 	switch {
-	case single && len(found) > 1:
-		return nil, fmt.Errorf("--labels %s needs one label column, the file has %d: name it with --label-columns", o.Labels.Kind, len(found))
+	case o.Labels.single() && !o.NoLabels && len(targets)+len(found) != 1:
+		return nil, c.targetError(names, append(targets, found...), o)
 	case len(found) > 0:
-		return found, nil
-	case single && len(free) > 0 && (!o.NoLabels || o.Features == len(free)-1):
-		return free[len(free)-1:], nil
+		return found, c.checkPrefixes(names, found, o)
 	case o.NoLabels:
 		return nil, nil
 	}
@@ -246,15 +255,106 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 		strings.Join(c.prefixes, "... or "), columnList(names, c.width))
 }
 
-// single finds the only label column that a model was trained on, or else the column whose
-// name is the kind of the labels ("age"); -1: none.
-func (c *csvColumns) single(names []string, o *OpenOptions) int {
+// targetNames are the usual names, in small or capital letters, of a column with one class or one age a row.
+// The kind itself is one more.
+var targetNames = []string{"label", "target", "y"}
+
+// isTarget reports whether name is a usual name of the only label column.
+func (o *LabelOptions) isTarget(name string) bool {
+	return o.single() && (strings.EqualFold(name, string(o.Kind)) || slices.ContainsFunc(targetNames, func(s string) bool { return strings.EqualFold(name, s) }))
+}
+
+// targets lists the columns that may be the only label column by their names: the one that a model was
+// trained on, or else those with a usual name. A y next to an x is a coordinate if there is another one.
+func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int) {
+	if !o.Labels.single() {
+		return nil
+	}
 	if s := o.schema; s != nil && len(s.LabelColumns.Names) == 1 {
 		if i := slices.Index(names, s.LabelColumns.Names[0]); i >= 0 {
-			return i
+			return []int{i}
 		}
 	}
-	return slices.IndexFunc(names, func(name string) bool { return name == string(o.Labels.Kind) && !c.known.feature(name) })
+	if len(o.Labels.Prefixes) > 0 {
+		return nil
+	}
+	for i, name := range names {
+		if o.Labels.isTarget(name) && !c.used[i] && !c.known.feature(name) {
+			found = append(found, i)
+		}
+	}
+	if hasX := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, "x") }); hasX && len(found) > 1 {
+		found = slices.DeleteFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") }) // a coordinate
+	}
+	return found
+}
+
+// targetError is the error for a file in which no column, or each of several, may be the only label column.
+func (c *csvColumns) targetError(names []string, found []int, o *OpenOptions) error {
+	const advice = "name it with --label-columns"
+	if len(found) > 0 {
+		var ways []Way
+		for _, i := range found {
+			ways = append(ways, oneWay("--label-columns", flagColumn(names, i), "the %s is in column %d, %q", o.Labels.Kind, i, nameAt(names, i)))
+		}
+		return &WaysError{fmt.Sprintf("--labels %s needs one label column, and %s may each be it: %s", o.Labels.Kind, nameList(names, found), advice), ways}
+	}
+	err := fmt.Errorf("--labels %s needs one label column, and none is called %s, %s: %s; %s", o.Labels.Kind, o.Labels.Kind,
+		strings.Join(targetNames[:len(targetNames)-1], ", ")+" or "+targetNames[len(targetNames)-1], advice, columnList(names, c.width))
+	return &kindError{&kindError{err, ErrNoLabels}, ErrAmbiguous}
+}
+
+// checkPrefixes refuses label columns that begin with different prefixes, if nobody asked for both and no
+// model knows them.
+func (c *csvColumns) checkPrefixes(names []string, found []int, o *OpenOptions) error {
+	if len(o.Labels.Prefixes) > 0 || names == nil {
+		return nil
+	}
+	byPrefix := make([][]int, len(c.prefixes))
+	for _, i := range found {
+		if at := slices.Index(c.prefixes, c.prefix(names[i])); at >= 0 && !c.known.label(names[i]) {
+			byPrefix[at] = append(byPrefix[at], i)
+		}
+	}
+	if slices.ContainsFunc(byPrefix, func(columns []int) bool { return len(columns) == 0 }) {
+		return nil
+	}
+	var texts []string
+	var ways []Way
+	for at, columns := range byPrefix {
+		texts = append(texts, fmt.Sprintf("--label-prefix %s takes %s", c.prefixes[at], nameList(names, columns)))
+		ways = append(ways, oneWay("--label-prefix", c.prefixes[at], "the labels are %s", nameList(names, columns)))
+	}
+	return &WaysError{fmt.Sprintf("columns begin with %s, as labels do: %s", strings.Join(c.prefixes, " and with "), strings.Join(texts, ", ")), ways}
+}
+
+// flagColumn returns how flags name a column: by its name, or by its number if it has none of its own.
+func flagColumn(names []string, i int) string {
+	name, number := nameAt(names, i), strconv.Itoa(i)
+	if name == "" || slices.Index(names, name) != i || strings.TrimSpace(name) != name || slices.Contains(names[i+1:], name) {
+		return number
+	}
+	return name
+}
+
+// nameList lists columns by their names, for messages.
+func nameList(names []string, columns []int) string {
+	const shown = 8
+	var list []string
+	for _, i := range columns[:min(shown, len(columns))] {
+		if name := nameAt(names, i); name != "" {
+			list = append(list, strconv.Quote(name))
+		} else {
+			list = append(list, fmt.Sprintf("column %d", i))
+		}
+	}
+	if n := len(columns) - shown; n > 0 {
+		list = append(list, fmt.Sprintf("%d more", n))
+	}
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 
 // asTrained finds the label columns of a file without a header: the positions that the model
@@ -284,7 +384,7 @@ func (c *csvColumns) listed(names []string, o *OpenOptions) (found []int, err er
 		}
 		found = append(found, columns...)
 	}
-	if (o.Labels.Kind == Age || o.Labels.Kind == Class) && len(found) > 1 {
+	if o.Labels.single() && len(found) > 1 {
 		return nil, fmt.Errorf("--labels %s needs one label column, --label-columns lists %d", o.Labels.Kind, len(found))
 	}
 	return found, nil

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -43,7 +44,11 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 // the reason ends with hint.
 func (s *csvSource) number(field, hint string) (v float64, reason string) {
 	if !isMissing(field) {
-		return s.dialect.marks.parse(field)
+		v, reason = s.dialect.marks.parse(field)
+		if s.proof.needed && (len(field) > 4 || v != math.Floor(v)) {
+			s.proof.look(field, s.dialect.marks.decimal())
+		}
+		return v, reason
 	}
 	if !s.missing.refuses() {
 		return nan, ""
@@ -57,13 +62,50 @@ func (s *csvSource) number(field, hint string) (v float64, reason string) {
 func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {
 	if n == 0 && s.header && s.textOnly(record) {
 		reason += "; this line has no number: is it a second header line? Only one can be read"
-	} else if !strings.ContainsAny(record[column], "0123456789") && !isMissing(record[column]) {
+	} else if field := record[column]; !isMissing(field) && !marked(field) && (n == 0 || !strings.ContainsAny(field, "0123456789")) {
 		reason += s.textHint(column)
 	}
-	return &RowError{
+	e := &RowError{
 		File: s.info.File, Row: n, Line: r.line(column), Column: column, Kind: "column",
 		Name: nameAt(s.names, column), Reason: reason,
 	}
+	if ways := s.dialect.marks.ways(record[column]); len(ways) > 0 {
+		e.Err = &WaysError{reason, ways}
+	}
+	return e
+}
+
+// targetNote says which columns labels are read from, or would be.
+func (c *csvColumns) targetNote(names []string, o *LabelOptions) string {
+	labels, read := c.labels, "is read from"
+	if len(labels) == 0 {
+		labels, read = c.passed, "is not read:"
+	}
+	what := "the label"
+	if o.single() {
+		what = "the " + string(o.Kind)
+	}
+	switch {
+	case len(labels) == 0:
+		return "no label columns: all columns that are nothing else are features"
+	case len(labels) == 1 && names != nil:
+		return fmt.Sprintf("%s %s column %d, %q", what, read, labels[0], names[labels[0]])
+	case len(labels) == 1:
+		return fmt.Sprintf("%s %s column %d", what, read, labels[0])
+	}
+	return fmt.Sprintf("%d labels %s %s", len(labels), strings.Replace(read, "is", "are", 1), nameList(names, labels))
+}
+
+// numeric lists the columns that numbers are read from; classes: the label is none.
+func (c *csvColumns) numeric(classes bool) []int {
+	all := slices.Concat(c.features, c.interval)
+	if !classes {
+		all = append(all, c.labels...)
+	}
+	if c.value >= 0 {
+		all = append(all, c.value)
+	}
+	return all
 }
 
 // textHint says what to do about a column of text.
@@ -71,7 +113,7 @@ func (s *csvSource) textHint(column int) string {
 	if slices.Contains(s.columns.labels, column) {
 		return "; --labels class reads classes"
 	}
-	return "; --drop leaves a column out"
+	return "; --drop leaves the column out, --row-names takes it for names of rows, --categories makes a feature of each of its values; dataset inspect describes all columns"
 }
 
 // textOnly reports whether a record has no number among features and labels.

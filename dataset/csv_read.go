@@ -73,9 +73,11 @@ func (b *bounded) Read(p []byte) (int, error) {
 type csvRecords struct {
 	*csvReader
 	file   string
+	from   *measuredFile
 	before int // lines before the first record
 	header bool
 	width  int
+	cut    bool // records may have empty fields after the last column
 
 	n       int // rows read
 	pending int // blank records before next
@@ -90,7 +92,7 @@ func newCSVRecords(file string, in io.Reader, d *dialect) (*csvRecords, error) {
 	if _, err := io.CopyN(io.Discard, in, int64(d.skip)); err != nil {
 		return nil, pathError(file, textError(err))
 	}
-	r := &csvRecords{csvReader: newCSVReader(in), file: file, before: d.lines()}
+	r := &csvRecords{csvReader: newCSVReader(in), file: file, before: d.before}
 	r.Comma, r.FieldsPerRecord, r.TrimLeadingSpace = d.delimiter, -1, d.delimiter != '\t'
 	return r, nil
 }
@@ -139,8 +141,11 @@ func (r *csvRecords) look() {
 		}
 		switch empty := isBlank(record); {
 		case empty && len(record) == 1 && r.width > 1: // a line of blanks
-		case empty && r.width > 1:
+		case empty && (r.width > 1 || len(record) > r.width):
 			r.pending++
+		case r.cut && len(record) > r.width && filled(record[r.width:]) == 0:
+			r.next = record[:r.width]
+			return
 		case len(record) != r.width:
 			r.end = r.widthError(record)
 			return
@@ -169,7 +174,13 @@ func (r *csvRecords) line(column int) int {
 func (r *csvRecords) widthError(record []string) error {
 	r.n, r.inBlank = r.n+r.pending, false
 	reason := fmt.Sprintf("%d columns where the first line has %d", len(record), r.width)
-	if r.header && r.n == 0 && len(record) == r.width+1 {
+	switch {
+	case r.cut && len(record) > r.width:
+		at := r.width + slices.IndexFunc(record[r.width:], func(s string) bool { return strings.TrimSpace(s) != "" })
+		reason = fmt.Sprintf("%.40q is in column %d, which has neither a name nor a value in the first lines and is left out; name it in a header", record[at], at)
+	case commentMark(record[0]) != "" && len(record) < r.width:
+		reason += "; it looks like a comment, and these may stand before the first row only: take it out"
+	case r.header && r.n == 0 && len(record) == r.width+1:
 		reason += "; the header must name every column, the one of row names too"
 	}
 	return &RowError{File: r.file, Row: r.n, Line: r.line(0), Column: -1, Reason: reason}

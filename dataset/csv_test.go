@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -45,7 +46,7 @@ func TestCSV(t *testing.T) {
 		{"a,b,label_c\n1,2,1\n", OpenOptions{NoLabels: true}, "[a b]>[] [1 2]>[]"},
 		{"a,b\n1,2\n", OpenOptions{NoLabels: true}, "[a b]>[] [1 2]>[]"},
 		{"a,b\n1,2\n", OpenOptions{NoLabels: true, Labels: LabelOptions{Columns: []string{"truth"}}}, "[a b]>[] [1 2]>[]"},
-		{"1,2,9\n", OpenOptions{NoLabels: true, Features: 2, Labels: LabelOptions{Kind: Class}}, "[]>[] [1 2]>[]"},
+		{"1,2,9\n", OpenOptions{NoLabels: true, Features: 2, Labels: LabelOptions{Kind: Class}}, "[]>[] [1 2 9]>[]"},
 		{"1,2\n", OpenOptions{NoLabels: true, Features: 2, Labels: LabelOptions{Kind: Class, Columns: []string{"last"}}}, "[]>[] [1 2]>[]"},
 		{"1,2,cat\n", OpenOptions{NoLabels: true, Labels: LabelOptions{Kind: Class, Columns: []string{"last"}}}, "[]>[] [1 2]>[]"},
 	} {
@@ -70,7 +71,7 @@ func TestCSVErrors(t *testing.T) {
 	}{
 		{"", OpenOptions{}, "the file is empty", ErrFormat},
 		{"\n\n", OpenOptions{}, "the file is empty", ErrFormat},
-		{"a,label_b,label_c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "--labels class needs one label column, the file has 2: name it with --label-columns", nil},
+		{"a,label_b,label_c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, `--labels class needs one label column, and "label_b" and "label_c" may each be it: name it with --label-columns`, ErrAmbiguous},
 		{"a,b,c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 9, Columns: []string{"b", "c"}}}, "--labels age needs one label column, --label-columns lists 2", nil},
 		{"a,b\n1,2\n", OpenOptions{}, "name them label_... or y_..., or list them with --label-columns", ErrNoLabels},
 		{"a,label_b\n1,1\n2,1,3\n", OpenOptions{}, "row 1 (counted from 0; line 3): 3 columns where the first line has 2", nil},
@@ -192,20 +193,87 @@ func TestHeaderDetection(t *testing.T) {
 	} {
 		o := OpenOptions{Labels: LabelOptions{Kind: Class}}
 		first := bytes.Split([]byte(line), []byte("|"))
-		if got, err := hasHeader([]string{string(first[0]), string(first[1])}, marks{}, &o); got != want || err != nil {
+		if got, err := hasHeader([]string{string(first[0]), string(first[1])}, nil, marks{}, &o); got != want || err != nil {
 			t.Errorf("%q: header %v, error %v", line, got, err)
 		}
 	}
-	no, err := hasHeader([]string{"a"}, marks{}, &OpenOptions{Header: HeaderNo})
-	yes, err2 := hasHeader([]string{"1"}, marks{}, &OpenOptions{Header: HeaderYes})
+	no, err := hasHeader([]string{"a"}, nil, marks{}, &OpenOptions{Header: HeaderNo})
+	yes, err2 := hasHeader([]string{"1"}, nil, marks{}, &OpenOptions{Header: HeaderYes})
 	if no || !yes || err != nil || err2 != nil {
 		t.Error("Header is not obeyed")
 	}
-	if yes, err := hasHeader([]string{"", "0", "1", "2"}, marks{}, &OpenOptions{}); !yes || err != nil {
+	if yes, err := hasHeader([]string{"", "0", "1", "2"}, nil, marks{}, &OpenOptions{}); !yes || err != nil {
 		t.Error("a header that counts columns after the row names is none", err)
 	}
-	_, err = hasHeader([]string{"0", "1", "2"}, marks{}, &OpenOptions{})
+	_, err = hasHeader([]string{"0", "1", "2"}, nil, marks{}, &OpenOptions{})
 	mustContain(t, err, "--header yes", "--header no")
+}
+
+// The only label column is the one with a usual name, wherever it is, and never a guess.
+func TestDefaultTarget(t *testing.T) {
+	age := LabelOptions{Kind: Age, Sigma: 1, High: 99}
+	for _, c := range []struct {
+		content string
+		labels  LabelOptions
+		column  int // -1: refused
+		says    string
+	}{
+		{"label,p,q\n5,10,0\n0,200,3\n", LabelOptions{Kind: Class}, 0, `the class is read from column 0, "label"`},
+		{"p,Class,q\n5,a,0\n0,b,3\n", LabelOptions{Kind: Class}, 1, `column 1, "Class"`},
+		{"p,TARGET,Age\n5,1,0\n0,2,3\n", LabelOptions{Kind: Class}, 1, `column 1, "TARGET"`},
+		{"Y,p\n5,1\n0,2\n", LabelOptions{Kind: Class}, 0, `column 0, "Y"`},
+		{"Age,p,q\n5,1,0\n6,2,3\n", age, 0, `the age is read from column 0, "Age"`},
+		{"p,label_kind,q\n5,1,0\n6,2,3\n", LabelOptions{Kind: Class}, 1, `"label_kind"`},
+		{"p,class,target\n5,1,0\n6,2,3\n", LabelOptions{Kind: Class}, -1, `"class" and "target" may each be it: name it with --label-columns`},
+		{"p,label,Label\n5,1,0\n6,2,3\n", LabelOptions{Kind: Class}, -1, `"label" and "Label" may each be it`},
+		{"p,q,species\n5,1,a\n6,2,b\n", LabelOptions{Kind: Class}, -1, `none is called class, label, target or y: name it with --label-columns; the columns are p, q, species`},
+		{"5,1,a\n6,2,b\n", LabelOptions{Kind: Class}, -1, "the first line is no header: columns are called by numbers"},
+		{"p,q\n5,1\n6,2\n", age, -1, "none is called age, label, target or y"},
+	} {
+		src, err := openFile(t, "a.csv", c.content, OpenOptions{Labels: c.labels})
+		if c.column < 0 {
+			mustBe(t, err, ErrAmbiguous)
+			mustContain(t, err, c.says)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", c.content, err)
+			continue
+		}
+		if notes := strings.Join(src.Info().Notes, "\n"); !strings.Contains(notes, c.says) {
+			t.Errorf("%q: %s", c.content, notes)
+		}
+		if got, want := len(collect(t, src)[0].Values), strings.Count(strings.Split(c.content, "\n")[0], ","); got != want {
+			t.Errorf("%q: %d features, want %d", c.content, got, want)
+		}
+	}
+}
+
+// Two default prefixes are refused, unless a flag or a model says which are labels.
+func TestTwoPrefixes(t *testing.T) {
+	content := "x_min,y_min,x_max,y_max,label_joy,label_sad\n10,20,30,40,.25,.75\n"
+	_, err := openFile(t, "a.csv", content, OpenOptions{})
+	mustBe(t, err, ErrAmbiguous)
+	mustContain(t, err, `--label-prefix label_ takes "label_joy" and "label_sad"`, `--label-prefix y_ takes "y_min" and "y_max"`)
+	for _, o := range []OpenOptions{
+		{Labels: LabelOptions{Prefixes: []string{"label_"}}}, {Labels: LabelOptions{Columns: []string{"label_joy:last"}}}, {FeatureColumns: []string{"0:3"}},
+	} {
+		src, err := openFile(t, "a.csv", content, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := describe(t, src), "[x_min y_min x_max y_max]>[joy sad] [10 20 30 40]>[0.25 0.75]"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	src, err := openFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Prefixes: []string{"label_", "y_"}}})
+	if err != nil || src.Info().Labels != 4 {
+		t.Errorf("both: %v", err)
+	}
+	s := &Schema{Features: 4, Labels: 2, FeatureNames: []string{"x_min", "y_min", "x_max", "y_max"}, LabelNames: []string{"joy", "sad"}}
+	if _, _, err := OpenFor(writeFile(t, "a.csv", content), OpenOptions{}, s); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestFindColumn(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,23 +16,35 @@ import (
 type dialect struct {
 	delimiter rune // between columns
 	marks     marks
-	skip      int // bytes of a first line "sep=;"
+	skip      int // bytes before the first record: a line "sep=;" and comments
+	before    int // lines of them
+	comments  int // lines of comments of these
+	// commented is where in the file the last comment begins, after its mark: its line may be the header.
+	commented int
+	mark      string // of that comment
 }
 
-// lines returns how many lines stand before the first record.
-func (d *dialect) lines() int { return min(d.skip, 1) }
+// withHeaderBehindMark returns the dialect of a file whose last comment before the first record is the header.
+func (d dialect) withHeaderBehindMark() dialect {
+	d.skip, d.before, d.comments = d.commented, d.before-1, d.comments-1
+	return d
+}
 
-// String describes the dialect where it differs from commas between columns and decimal
-// points; else it returns "".
+// String says what stands between columns and in numbers.
 func (d *dialect) String() string {
-	var parts []string
-	if d.delimiter != ',' {
-		parts = append(parts, delimiterName(d.delimiter)+" between columns")
+	s := delimiterName(d.delimiter) + " between columns, "
+	if d.delimiter == ' ' {
+		s = "blanks between columns, "
 	}
 	if d.marks.comma {
-		parts = append(parts, "a decimal comma")
+		s += "a comma before decimals"
+	} else {
+		s += "a point before decimals"
 	}
-	return strings.Join(parts, " and ")
+	if d.marks.thousands != 0 {
+		s += fmt.Sprintf(", %q between thousands", d.marks.thousands)
+	}
+	return s
 }
 
 // delimiters are those that are recognised.
@@ -82,22 +95,79 @@ const (
 // sniffDialect guesses the dialect of a file that begins with head, except for what o
 // gives; all: head is the whole file.
 func sniffDialect(head []byte, all bool, o *OpenOptions) (d dialect, err error) {
-	d.delimiter, d.skip = sepLine(head)
-	if o.Delimiter != 0 {
-		d.delimiter = o.Delimiter
+	if d.delimiter, d.skip = sepLine(head); d.skip > 0 {
+		d.before = 1
 	}
+	switch {
+	case o.Delimiter != 0:
+		d.delimiter = o.Delimiter
+	case o.tabs && bytes.IndexByte(head, '\t') >= 0:
+		d.delimiter = '\t'
+	}
+	d.skipComments(head)
 	head = head[d.skip:]
 	if d.delimiter == 0 {
 		if d.delimiter, err = sniffDelimiter(head, all, o.Decimal == ","); err != nil {
 			return d, err
 		}
 	}
-	if o.Decimal != "" {
+	d.marks.thousands = o.Thousands
+	switch {
+	case o.Decimal != "":
 		d.marks.comma, err = ParseDecimal(o.Decimal)
-	} else if d.delimiter != ',' {
+	case o.Thousands == ',' || o.Thousands == '.':
+		d.marks.comma = o.Thousands == '.'
+	case d.delimiter != ',':
 		d.marks.comma, err = sniffComma(head, all, &d)
 	}
 	return d, err
+}
+
+// commentMarks begin the lines of comments that may stand before the first record.
+var commentMarks = []string{"#", "%", "//"}
+
+// skipComments moves the first record behind the comments at the start of a file. A file of comments alone has
+// no record, and then they are its records.
+func (d *dialect) skipComments(head []byte) {
+	found, at := *d, d.skip
+	for line := d.before + 1; ; line++ {
+		text, _, more := bytes.Cut(head[at:], []byte("\n"))
+		mark := commentMark(string(text))
+		switch {
+		case mark == "" && strings.TrimSpace(string(text)) != "":
+			*d = found
+			return
+		case !more:
+			return
+		}
+		at += len(text) + 1
+		if mark == "" {
+			continue
+		}
+		_, name, _ := strings.Cut(string(text), mark)
+		found.commented = at - 1 - len(strings.TrimLeft(name, mark+" "))
+		found.mark, found.skip, found.before, found.comments = mark, at, line, found.comments+1
+	}
+}
+
+// commentMark returns the mark that a line of a comment begins with; empty: it is none. A line whose first
+// field is a mark alone has a column of that name.
+func commentMark(line string) string {
+	for _, mark := range commentMarks {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " "), mark); ok && !strings.HasPrefix(rest, "\t") && (rest == "" || !slices.Contains(delimiters, rune(rest[0]))) {
+			return mark
+		}
+	}
+	return ""
+}
+
+// ParseThousands reads the mark between thousands: a comma, a point, an apostrophe or a blank.
+func ParseThousands(s string) (rune, error) {
+	switch s {
+	case ",", ".", "'", " ":
+		return rune(s[0]), nil
+	}
+	return 0, fmt.Errorf("thousands %q: want , or . or ' or a blank", s)
 }
 
 // sepLine reads a first line such as "sep=;", which spreadsheets write; size is the length
@@ -118,6 +188,12 @@ func sepLine(head []byte) (delimiter rune, size int) {
 		size++
 	}
 	return delimiter, size
+}
+
+// records returns the first records of a file that begins with head.
+func (d *dialect) records(head []byte, all bool) (records [][]string) {
+	eachRecord(head[d.skip:], all, d.delimiter, func(_ int, record []string) { records = append(records, slices.Clone(record)) })
+	return records
 }
 
 // eachRecord calls f with the first records of a file, divided by delimiter, and their

@@ -30,10 +30,50 @@ var (
 	ErrChanged = errors.New("the data changed while it was read")
 )
 
+// WaysError says in which ways a file can be read if a flag decides. errors.Is finds it as ErrAmbiguous unless there is
+// only one.
+type WaysError struct {
+	text string
+	// Ways lists the ways that flags choose.
+	Ways []Way
+}
+
+// Way is a way to read a file.
+type Way struct {
+	What  string `json:"what"`
+	Flags []Flag `json:"flags"` // that choose it
+}
+
+// Flag is a flag of the command line, with its name as "--header".
+type Flag struct {
+	Name  string `json:"name"`
+	Value string `json:"value"` // as on the command line: of a list, with commas
+
+	list []string // of a flag that takes a list; nil: Value is the only item
+}
+
+// Error says why the file is refused.
+func (e *WaysError) Error() string { return e.text }
+
+// Is implements what errors.Is asks.
+func (e *WaysError) Is(target error) bool { return target == ErrAmbiguous && len(e.Ways) > 1 }
+
+// oneWay is a way that one flag chooses.
+func oneWay(flag, value, format string, args ...any) Way {
+	f := Flag{Name: flag, Value: value}
+	if strings.HasPrefix(flag, "--label-") || flag == "--drop" { // they take lists
+		f = listFlag(flag, value)
+	}
+	return Way{fmt.Sprintf(format, args...), []Flag{f}}
+}
+
+// headerWays are the ways to read a first line.
+var headerWays = []Way{oneWay("--header", "yes", "the first line is a header"), oneWay("--header", "no", "the first line is a row")}
+
 // RowError says which row, and which column of it, cannot be used, and why.
 type RowError struct {
 	File   string // as the user named it; empty for data that is in no file
-	Row    int    // from 0, not counting a header
+	Row    int    // from 0, not counting a header; -1 if the column as a whole is at fault
 	Line   int    // from 1; 0 where the file has no lines, or it is not known
 	Column int    // from 0; -1 where the row as a whole is at fault
 	Kind   string // what Column counts: "feature", "label" or "column"
@@ -51,9 +91,14 @@ func (e *RowError) Error() string {
 	if e.File != "" {
 		fmt.Fprintf(&b, "%s: ", e.File)
 	}
-	fmt.Fprintf(&b, "row %d", e.Row)
+	if e.Row >= 0 {
+		fmt.Fprintf(&b, "row %d", e.Row)
+	}
+	if e.Row >= 0 && e.Column >= 0 {
+		b.WriteString(", ")
+	}
 	if e.Column >= 0 {
-		fmt.Fprintf(&b, ", %s %d", e.Kind, e.Column)
+		fmt.Fprintf(&b, "%s %d", e.Kind, e.Column)
 		if e.Name != "" {
 			fmt.Fprintf(&b, " %q", e.Name)
 		}

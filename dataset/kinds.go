@@ -49,12 +49,13 @@ func Formats() (all []string) {
 	return all
 }
 
-// openTSV opens a CSV file whose columns are separated by tabs.
+// tabs reports whether the name of the kind says that tabs stand between columns.
+func (k *fileKind) tabs() bool { return strings.HasPrefix(k.format, "tsv") }
+
+// openTSV opens a CSV file whose columns are separated by tabs, if it has any.
 func openTSV(path string, o *OpenOptions) (Source, error) {
 	tabs := *o
-	if o.Delimiter == 0 {
-		tabs.Delimiter = '\t'
-	}
+	tabs.tabs = o.Delimiter == 0
 	return openCSV(path, &tabs)
 }
 
@@ -129,6 +130,7 @@ func (k *fileKind) check(o *OpenOptions) error {
 		what  string
 	}{
 		{"--delimiter", o.Delimiter != 0, csv, "CSV files"},
+		{"--thousands", o.Thousands != 0, csv, "CSV files"},
 		{"--decimal", o.Decimal != "", csv, "CSV files"},
 		{"--label-columns", len(o.Labels.Columns) > 0, csv, "CSV files"},
 		{"--label-prefix", len(o.Labels.Prefixes) > 0, csv, "CSV files"},

@@ -72,6 +72,9 @@ type LabelOptions struct {
 	Classes []string
 }
 
+// single reports whether labels are made from one column.
+func (o *LabelOptions) single() bool { return o.Kind == Age || o.Kind == Class }
+
 // check returns an error for options that contradict each other.
 func (o *LabelOptions) check() error {
 	if o.Kind == Class && o.Ordered {

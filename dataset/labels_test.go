@@ -111,7 +111,8 @@ func TestClasses(t *testing.T) {
 	for content, want := range map[string]string{
 		"f,class\n1,sad\n2,calm\n3,sad\n": "[calm sad] [0 1] [1 0] [0 1]",
 		"f,class\n1,10\n2,9\n3,10\n":      "[9 10] [0 1] [1 0] [0 1]",
-		"1,10\n2,9\n3,10\n":               "[9 10] [0 1] [1 0] [0 1]",
+		"10,Target\n9,1\n10,2\n":          "[1 2] [1 0] [0 1]",
+		"Label,f\n10,1\n9,2\n10,3\n":      "[9 10] [0 1] [1 0] [0 1]",
 		"f,class\n1,10\n2,9\n3,x\n":       "[10 9 x] [1 0 0] [0 1 0] [0 0 1]",
 		"f,label_c\n1,b\n2,a\n3,b\n":      "[a b] [0 1] [1 0] [0 1]",
 	} {
@@ -202,14 +203,15 @@ func TestParseRange(t *testing.T) {
 // TestClassHeader: a first line with numbers and a class that is nowhere else may be
 // a header.
 func TestClassHeader(t *testing.T) {
-	content := "400.5,401.5,mood\n"
+	content := "4.5,5.5,mood\n"
 	for i := range 20 {
 		content += fmt.Sprintf("%d,%d,%s\n", i, i*i, []string{"calm", "sad"}[i%2])
 	}
-	_, err := openFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Kind: Class}})
+	last := LabelOptions{Kind: Class, Columns: []string{"last"}}
+	_, err := openFile(t, "a.csv", content, OpenOptions{Labels: last})
 	mustContain(t, err, "a.csv", `"mood"`, "--header yes")
 	for header, classes := range map[Header]int{HeaderYes: 2, HeaderNo: 3} {
-		src, err := openFile(t, "a.csv", content, OpenOptions{Header: header, Labels: LabelOptions{Kind: Class}})
+		src, err := openFile(t, "a.csv", content, OpenOptions{Header: header, Labels: last})
 		if err != nil || src.Info().Labels != classes {
 			t.Errorf("header %s: %v, error %v", header, src, err)
 		}

@@ -151,7 +151,7 @@ func classFiles(t *testing.T, first, second string) map[string][]byte {
 		t.Fatal(err)
 	}
 	return map[string][]byte{
-		"a.csv": fmt.Appendf(nil, "a,mood\n1,x\n2,%s\n3,%s\n4,y\n", first, second),
+		"a.csv": fmt.Appendf(nil, "a,class\n1,x\n2,%s\n3,%s\n4,y\n", first, second),
 		"a.svm": fmt.Appendf(nil, "x 1:1\n%s 1:2\n%s 1:3\ny 1:4\n", first, second),
 		"a.npz": b.Bytes(), "a.mat": f.Bytes(),
 	}

@@ -27,27 +27,33 @@ func parseNumber(field string) (v float64, reason string) {
 }
 
 // marks says how numbers are written.
-type marks struct{ comma bool } // decimals follow a comma
+type marks struct {
+	comma     bool // decimals follow a comma
+	thousands rune // between thousands; 0: nothing is
+}
 
 // parse reads a number with these marks.
 func (m marks) parse(field string) (v float64, reason string) {
+	if m.thousands != 0 {
+		return m.parseGrouped(strings.TrimSpace(field))
+	}
 	if m.comma {
 		return m.parseComma(strings.TrimSpace(field))
 	}
 	v, reason = parseNumber(field)
-	if reason != "" && strings.Contains(field, ",") && marked(field) {
-		reason += "; --decimal , reads a decimal comma, and marks between thousands cannot be read"
+	if reason != "" {
+		reason += m.advice(field)
 	}
 	return v, reason
 }
 
 func (m marks) parseComma(field string) (v float64, reason string) {
 	if strings.Contains(field, ".") && marked(field) {
-		return 0, fmt.Sprintf("%.40q has a point where decimals follow a comma; --decimal . reads points, and marks between thousands cannot be read", field)
+		return 0, fmt.Sprintf("%.40q has a point where decimals follow a comma; --decimal . reads points before decimals, --thousands . points between thousands", field)
 	}
 	v, reason = parseNumber(strings.Replace(field, ",", ".", 1))
 	if reason != "" && field != "" {
-		reason = fmt.Sprintf("%.40q is not a number", field)
+		reason = fmt.Sprintf("%.40q is not a number", field) + m.advice(field)
 	}
 	return v, reason
 }

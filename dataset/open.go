@@ -36,6 +36,9 @@ type OpenOptions struct {
 	// Decimal comes before the decimals of a CSV file: "." or ","; empty: a point,
 	// or a comma where the first lines show it and columns are not cut by commas.
 	Decimal string
+	// Thousands stands between thousands in the numbers of a CSV file: a comma, a point, an apostrophe or a
+	// blank; 0: nothing. With a comma or point, Decimal is the other one unless it is given.
+	Thousands rune
 	// FeatureColumns lists the columns (of a file that is no CSV: the features)
 	// to use, as LabelOptions.Columns lists labels, in that order; empty: all that
 	// are nothing else. Drop lists columns to pass over.
@@ -60,6 +63,7 @@ type OpenOptions struct {
 	// Called is how messages call the file; empty: its path.
 	Called string
 
+	tabs          bool    // the name of the file says that tabs stand between its columns
 	schema        *Schema // of the model that the file is for, see OpenFor
 	known         knownColumns
 	size          fileSize // of the file
@@ -84,9 +88,8 @@ const (
 // the last four also with .gz. FORMAT.md says what each must hold.
 //
 // Labels are taken from where LabelOptions.Columns or OpenOptions.LabelsVariable
-// says; otherwise from the variable or columns called "age" or "class" (for these kinds); otherwise from
-// the variable "labels" or the columns with a label prefix; otherwise, for age
-// and class in CSV, from the last column.
+// says; otherwise from the variable or columns called "age" or "class" (for these kinds; in CSV also "label", "target" or "y"); otherwise from
+// the variable "labels" or the columns with a label prefix.
 //
 // Errors name the file. They wrap ErrFormat, ErrNoLabels, ErrRowCount or
 // fs.ErrNotExist where these apply, and are *RowError where a row is at fault.

@@ -30,6 +30,8 @@ func peopleOptions(t *testing.T, flags string) (o OpenOptions) {
 			o.ZeroBased = true
 		case flag == "--delimiter":
 			o.Delimiter, err = ParseDelimiter(value)
+		case flag == "--thousands":
+			o.Thousands, err = ParseThousands(value)
 		case flag == "--decimal":
 			o.Decimal = value
 		case flag == "--missing":

@@ -101,7 +101,7 @@ func TestRealAges(t *testing.T) {
 }
 
 func TestRealDigits(t *testing.T) {
-	src, err := Open(testkit.Shared(t, "data/digits.csv.gz"), OpenOptions{Labels: LabelOptions{Kind: Class}})
+	src, err := Open(testkit.Shared(t, "data/digits.csv.gz"), OpenOptions{Labels: LabelOptions{Kind: Class, Columns: []string{"last"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

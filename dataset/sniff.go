@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -16,6 +17,9 @@ type delimiterCount struct {
 func newDelimiterCount(head []byte, all bool, delimiter rune, comma bool) (t delimiterCount) {
 	t = delimiterCount{delimiter: delimiter, even: true, comma: comma || delimiter != ','}
 	broken := eachRecord(head, all, delimiter, func(_ int, record []string) {
+		if delimiter == ' ' { // at the end of a line it delimits nothing
+			record = record[:filled(record)]
+		}
 		if t.widest == 0 {
 			t.first = len(record)
 		}
@@ -34,7 +38,7 @@ func (t *delimiterCount) count(field string) {
 		return
 	}
 	t.full++
-	if isNumber(field) || t.comma && strings.Count(field, ",") == 1 && marked(field) {
+	if isNumber(field) || t.comma && strings.Count(field, ",") == 1 && !strings.HasSuffix(field, ",") && marked(field) {
 		t.numbers++
 	}
 }
@@ -47,13 +51,19 @@ func (t *delimiterCount) better(u *delimiterCount) bool {
 }
 
 // sniffDelimiter guesses the delimiter: of those that divide the first line into several
-// fields, the best one. comma: decimals are known to follow a comma.
+// fields, the best one, and a blank if it divides all lines evenly and no other does as well. comma: decimals
+// are known to follow a comma.
 func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
+	blank := newDelimiterCount(head, all, ' ', comma)
+	isBlank := blank.even && blank.first > 1 && 2*blank.numbers >= blank.full
 	found := delimiterCounts(head, all, comma, func(t *delimiterCount) bool { return t.first > 1 })
 	if len(found) == 0 {
 		found = delimiterCounts(head, all, comma, func(t *delimiterCount) bool { return t.widest > 1 })
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) == 0 && isBlank:
+		return ' ', nil
+	case len(found) == 0:
 		return ',', nil // one column
 	}
 	best := found[0]
@@ -62,10 +72,21 @@ func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
 			best = t
 		}
 	}
+	if isBlank && blank.numbers*max(best.full, 1) > best.numbers*blank.full {
+		if !best.even {
+			return ' ', nil
+		}
+		found = append(found, blank)
+		best = blank
+	}
 	for _, t := range found {
-		if t.delimiter != best.delimiter && !best.better(&t) {
-			return 0, kindErrorf(ErrFormat, "line 1: either %s or %s may stand between the columns; --delimiter says which",
-				delimiterName(best.delimiter), delimiterName(t.delimiter))
+		if t.delimiter != best.delimiter && (!best.better(&t) || best.delimiter == ' ' && t.even) {
+			var ways []Way
+			for _, r := range []rune{best.delimiter, t.delimiter} {
+				ways = append(ways, oneWay("--delimiter", strings.Trim(delimiterName(r), `"`), "%s between columns", delimiterName(r)))
+			}
+			return 0, &WaysError{fmt.Sprintf("line 1: either %s or %s may stand between the columns; --delimiter says which",
+				delimiterName(best.delimiter), delimiterName(t.delimiter)), ways}
 		}
 	}
 	return best.delimiter, nil
@@ -127,9 +148,12 @@ func sniffComma(head []byte, all bool, d *dialect) (bool, error) {
 	}
 	comma, point := found.comma, found.point
 	if comma.field != "" && point.field != "" {
-		return false, kindErrorf(ErrFormat, "%q (line %d, column %d) has a comma, %q (line %d, column %d) a point (columns counted from 0): "+
-			"--decimal , or --decimal . says which comes before decimals; marks between thousands cannot be read",
-			comma.field, comma.line+d.lines(), comma.column, point.field, point.line+d.lines(), point.column)
+		return false, &WaysError{fmt.Sprintf("%q (line %d, column %d) has a comma, %q (line %d, column %d) a point (columns counted from 0): "+
+			"--decimal , or --decimal . says which comes before decimals, --thousands , or --thousands . which stands between thousands",
+			comma.field, comma.line+d.before, comma.column, point.field, point.line+d.before, point.column), []Way{
+			oneWay("--decimal", ",", "decimals follow a comma"), oneWay("--decimal", ".", "decimals follow a point"),
+			oneWay("--thousands", ",", "commas are between thousands"), oneWay("--thousands", ".", "points are between thousands"),
+		}}
 	}
 	return comma.field != "", nil
 }

@@ -26,9 +26,9 @@ func TestSniffDialect(t *testing.T) {
 		"1;2,3;4\n":                          {delimiter: ';', marks: marks{comma: true}},
 		"a;b\n1.5;2\n":                       {delimiter: ';'},
 		"400.5;401.5\n1,5;2\n":               {delimiter: ';', marks: marks{comma: true}}, // a header
-		"sep=;\na,b;c\n":                     {delimiter: ';', skip: 6},
-		"\"sep=\t\"\r\na\tb\r\n":             {delimiter: '\t', skip: 9},
-		"sep=,\n1,2\n":                       {delimiter: ',', skip: 6},
+		"sep=;\na,b;c\n":                     {delimiter: ';', skip: 6, before: 1},
+		"\"sep=\t\"\r\na\tb\r\n":             {delimiter: '\t', skip: 9, before: 1},
+		"sep=,\n1,2\n":                       {delimiter: ',', skip: 6, before: 1},
 		"\"a;b\",c\n1,2\n":                   {delimiter: ','}, // the semicolon is quoted
 		"name;x\n\"Smith, J\";1\nDoe, J;2\n": {delimiter: ';'},
 		"x;y,z\n1,2\n":                       {delimiter: ','},
@@ -38,6 +38,11 @@ func TestSniffDialect(t *testing.T) {
 		"title\na;b\n1;2\n":                  {delimiter: ';'},
 		"a;b\n1.024,5;2,5\n":                 {delimiter: ';', marks: marks{comma: true}},
 		"a;b;c\nNA;?;\n1,5;NA;\n":            {delimiter: ';', marks: marks{comma: true}},
+		"5.1   3.5   0.2\n4.9   3.0   0.3\n": {delimiter: ' '},
+		"a b\n1 2 \n 3 4\n":                  {delimiter: ' '},
+		"1, 2, 0\n3, 4, 1\n":                 {delimiter: ','},
+		"some words\nmore words\n":           {delimiter: ','},
+		"1 | 2\n3 | 4\n":                     {delimiter: '|'},
 	} {
 		if got, err := sniffDialect([]byte(head), true, &OpenOptions{}); got != want || err != nil {
 			t.Errorf("%q: %+v, want %+v (error %v)", head, got, want, err)
@@ -47,14 +52,15 @@ func TestSniffDialect(t *testing.T) {
 
 func TestSniffDoubts(t *testing.T) {
 	for head, says := range map[string]string{
-		"a;b,c\n":               `either "," or ";" may stand between the columns; --delimiter`,
-		"a;b|c\nx;y|z\n":        `either ";" or "|"`,
-		"a;b\n1,5;2\n1.5;2\n":   `"1,5" (line 2, column 0) has a comma, "1.5" (line 3, column 0) a point`,
-		"sep=;\n1;1\n1,5;2.5\n": `"1,5" (line 3, column 0) has a comma, "2.5" (line 3, column 1) a point`,
+		"a;b,c\n":                `either "," or ";" may stand between the columns; --delimiter`,
+		"a;b|c\nx;y|z\n":         `either ";" or "|"`,
+		"5,1   3,5\n4,0   3,5\n": `either " " or "," may stand`,
+		"a;b\n1,5;2\n1.5;2\n":    `"1,5" (line 2, column 0) has a comma, "1.5" (line 3, column 0) a point`,
+		"sep=;\n1;1\n1,5;2.5\n":  `"1,5" (line 3, column 0) has a comma, "2.5" (line 3, column 1) a point`,
 	} {
 		_, err := sniffDialect([]byte(head), true, &OpenOptions{})
 		mustContain(t, err, says)
-		mustBe(t, err, ErrFormat)
+		mustBe(t, err, ErrAmbiguous)
 	}
 	for head, o := range map[string]OpenOptions{
 		"a;b,c\n":             {Delimiter: ';'},
@@ -95,7 +101,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	for field, says := range map[string]string{
-		"1.5": "--decimal .", "1.234,5": "thousands", "1,234,5": "is not a number", "x": "is not a number", "": "is empty",
+		"1.5": "--decimal .", "1.234,5": "--thousands .", "1,234,5": "is not a number", "x": "is not a number", "": "is empty",
 	} {
 		if _, reason := (marks{comma: true}).parse(field); !strings.Contains(reason, says) {
 			t.Errorf("%q: %q lacks %q", field, reason, says)
@@ -104,6 +110,90 @@ func TestMarks(t *testing.T) {
 	for field, says := range map[string]string{"1,5": "--decimal ,", "1,234.5": "thousands", "a,b": `"a,b" is not a number`} {
 		if _, reason := (marks{}).parse(field); !strings.Contains(reason, says) {
 			t.Errorf("%q: %q lacks %q", field, reason, says)
+		}
+	}
+}
+
+// Numbers with marks between thousands are read if a flag says so, and must have them in their places.
+func TestThousands(t *testing.T) {
+	for _, c := range []struct {
+		m     marks
+		field string
+		want  float64 // 0: refused
+	}{
+		{marks{thousands: ','}, "12,345", 12345},
+		{marks{thousands: ','}, " -1,234,567.25 ", -1234567.25},
+		{marks{thousands: ','}, "12,34,567", 1234567}, // as in India
+		{marks{thousands: ','}, "999", 999},
+		{marks{thousands: ','}, "1234.5", 1234.5},
+		{marks{thousands: ',', comma: false}, "1,5", 0},
+		{marks{thousands: ','}, "1,2345", 0},
+		{marks{thousands: ','}, "0,123", 0},
+		{marks{thousands: ','}, ",123", 0},
+		{marks{thousands: ','}, "1,,234", 0},
+		{marks{thousands: '.', comma: true}, "1.024,5", 1024.5},
+		{marks{thousands: '.', comma: true}, "1.024", 1024},
+		{marks{thousands: '\''}, "1'024.5", 1024.5},
+		{marks{thousands: '\''}, "1\u2019024", 1024},
+		{marks{thousands: ' ', comma: true}, "1\u00a0024,5", 1024.5},
+		{marks{thousands: ' ', comma: true}, "1\u202f024 000", 1024000},
+	} {
+		if got, reason := c.m.parse(c.field); got != c.want || (reason == "") != (c.want != 0) {
+			t.Errorf("%+v reads %q as %v, %s; want %v", c.m, c.field, got, reason, c.want)
+		}
+	}
+}
+
+// Marks that may be between thousands or before decimals are refused if no number of the file shows which, however late the
+// first one is; both flags read it.
+func TestThousandsOrDecimals(t *testing.T) {
+	late := strings.Repeat("7\t0\t1\n", 3*sniffRecords)
+	for _, c := range []struct {
+		name, content string
+		refused       bool
+		mark          string
+	}{
+		{"a.tsv", "a\tlabel_x\tlabel_y\n12,345\t0\t1\n999\t1\t0\n", true, ","},
+		{"a.tsv", "a\tlabel_x\tlabel_y\n" + late + "12,345\t0\t1\n999\t1\t0\n", true, ","},
+		{"a.csv", "a;label_x;label_y\n12.345;0;1\n999;1;0\n", true, "."},
+		{"a.csv", "a,label_x,label_y\n1.024,0,1\n870,1,0\n", true, "."},
+		{"a.tsv", "a\tlabel_x\tlabel_y\n12,345\t0\t1\n10,250\t1\t0\n", true, ","},   // a comma in every number
+		{"a.tsv", "a\tlabel_x\tlabel_y\n12,345\t0\t1\n999\t0,5\t0,5\n", false, ","}, // decimals of another column
+		{"a.tsv", "a\tlabel_x\tlabel_y\n" + late + "12.345\t0\t1\n999\t1\t0\n99.5\t1\t0\n", false, "."},
+		{"a.tsv", "a\tlabel_x\tlabel_y\n12,345\t0\t1\n10250\t1\t0\n", false, ","}, // five digits without a mark
+		{"a.csv", "a,label_x,label_y\n1.625,0,1\n2,1,0\n.5,1,0\n", false, "."},
+		{"a.csv", "a,label_x,label_y\n1.625,0,1\n2.000,1,0\n", false, "."},
+		{"a.csv", "a,label_x,label_y\n0.625,0,1\n2,1,0\n", false, "."},
+	} {
+		_, rows, err := opened(t, c.name, c.content, OpenOptions{})
+		if !c.refused {
+			if err != nil || len(rows) != strings.Count(c.content, "\n")-1 {
+				t.Errorf("%.60q: %d rows, error %v", c.content, len(rows), err)
+			}
+			continue
+		}
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, `column 0 "a"`, "--thousands "+c.mark+" reads 1", "--decimal "+c.mark+" reads 1")
+		_, decimal, err := opened(t, c.name, c.content, OpenOptions{Decimal: c.mark})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_, thousand, err := opened(t, c.name, c.content, OpenOptions{Thousands: rune(c.mark[0])})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		differ := 0
+		for i := range decimal {
+			if d, th := decimal[i].Values[0], thousand[i].Values[0]; math.Abs(th-1000*d) < 1e-6 {
+				differ++
+			} else if d != th {
+				t.Errorf("%.60q: %v and %v", c.content, d, th)
+			}
+		}
+		if differ == 0 {
+			t.Errorf("%.60q: the flags read the same", c.content)
 		}
 	}
 }
@@ -221,7 +311,7 @@ func FuzzSniff(f *testing.F) {
 		var err error
 		allocs.AtMost(t, 4*(64*len(head)+64<<10), "a dialect", func() { d, err = sniffDialect(head, all, &o) })
 		if err != nil {
-			mustBe(t, err, ErrFormat)
+			mustBe(t, err, ErrAmbiguous)
 			return
 		}
 		if again, err := sniffDialect(head, all, &o); again != d || err != nil {
@@ -253,7 +343,7 @@ func FuzzHeader(f *testing.F) {
 		o.Labels.Kind, _ = ParseLabelKind(kind)
 		first := strings.Split(line, ",")
 		names := first
-		if header, err := hasHeader(first, marks{}, &o); err != nil || !header {
+		if header, err := hasHeader(first, nil, marks{}, &o); err != nil || !header {
 			names = nil
 		}
 		for _, o.NoLabels = range []bool{false, true} {

@@ -24,6 +24,7 @@ type fileFlags struct {
 	Drop           []string `placeholder:"C" group:"data" help:"Columns (of other files than CSV: features) to pass over, listed in the same way."`
 	Delimiter      string   `placeholder:"D" group:"data" help:"What stands between the columns of a CSV file: one character, or tab (default: , ; | or tab, as the first lines show)."`
 	Decimal        string   `placeholder:"M" group:"data" help:"What comes before decimals in a CSV file: . or , (default: as the first lines show)."`
+	Thousands      string   `placeholder:"M" group:"data" help:"What stands between thousands in the numbers of a CSV file: , or . or ' or a blank (default: nothing)."`
 	Missing        string   `placeholder:"M" group:"data" help:"What becomes of rows with missing values: refuse; drop, which leaves them out; or a number, which takes the place of missing features (default: refuse; of predict and evaluate: as for training)."`
 
 	Images           string `placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images that a column of the CSV file names (image, file, filename, or --row-names): their pixels, resized to --shape (1xHxW grey, 3xHxW red, green, blue), are the features."`
@@ -66,6 +67,14 @@ func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 			return usagef("--%w", err)
 		}
 	}
+	if f.Thousands != "" {
+		if o.Thousands, err = dataset.ParseThousands(f.Thousands); err != nil {
+			return usagef("--%w", err)
+		}
+		if f.Decimal == f.Thousands {
+			return usagef("--decimal and --thousands are both %s: one mark cannot be before decimals and between thousands", f.Decimal)
+		}
+	}
 	if o.Missing, err = dataset.ParseMissing(f.Missing); err != nil {
 		return usagef("--%w", err)
 	}
@@ -97,9 +106,6 @@ func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, e
 		return nil, checks, err
 	}
 	src, err := dataset.Open(path, o)
-	if err == nil {
-		a.tell(src)
-	}
 	return src, checks, err
 }
 

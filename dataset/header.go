@@ -1,0 +1,152 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// headerDoubt says why a first record with numbers, which is read as a row, could be a header; empty: it is a
+// row. rest has records after it, and listed the columns that flags name.
+func headerDoubt(first []string, rest [][]string, m marks, listed []string) string {
+	if len(rest) == 0 {
+		return ""
+	}
+	if at := textAboveNumbers(first, rest, m); at >= 0 {
+		return fmt.Sprintf("the first line has the text %.40q above numbers and could be a header", strings.TrimSpace(first[at]))
+	}
+	if !distinctFields(first) {
+		return ""
+	}
+	far := farFromRest(first, rest, m)
+	switch named := namedByNumber(first, listed); {
+	case named > 1 || named == 1 && far:
+		return "the first line has the numbers that flags name columns by and could be a header"
+	case far:
+		return "the first line has numbers far from those below them and could be a header"
+	case evenlySpaced(first) && !slices.ContainsFunc(rest, evenlySpaced):
+		return "the first line has evenly spaced whole numbers, unlike other lines, and could be a header"
+	}
+	return ""
+}
+
+// textAboveNumbers returns the first column with text in first and numbers only in rest; -1: none.
+func textAboveNumbers(first []string, rest [][]string, m marks) int {
+	for i, field := range first {
+		if isMissing(field) || isFieldNumber(field, m) {
+			continue
+		}
+		numbers, text := 0, false
+		for _, record := range rest {
+			if i >= len(record) || isMissing(record[i]) {
+				continue
+			}
+			if text = !isFieldNumber(record[i], m); text {
+				break
+			}
+			numbers++
+		}
+		if numbers > 0 && !text {
+			return i
+		}
+	}
+	return -1
+}
+
+// distinctFields reports whether the fields of a record differ and none is empty, but for the last ones.
+func distinctFields(record []string) bool {
+	seen := make(map[string]bool, len(record))
+	for _, field := range record[:filled(record)] {
+		if field = strings.TrimSpace(field); field == "" || seen[field] {
+			return false
+		}
+		seen[field] = true
+	}
+	return true
+}
+
+// namedByNumber counts the whole numbers that name columns if all of them are fields of first; else it
+// returns 0.
+func namedByNumber(first, listed []string) (n int) {
+	for _, item := range listed {
+		for name := range strings.SplitSeq(item, ":") {
+			if _, err := strconv.Atoi(name); err != nil {
+				continue
+			}
+			if !slices.ContainsFunc(first, func(field string) bool { return strings.TrimSpace(field) == name }) {
+				return 0
+			}
+			n++
+		}
+	}
+	return n
+}
+
+// farFromRest reports whether a third or more of the numbers of first, and more than one of them if there are
+// several, are farther from the range of their columns in rest than that range is wide or from 0.
+func farFromRest(first []string, rest [][]string, m marks) bool {
+	numbers, far := 0, 0
+	for i, field := range first {
+		v, reason := m.parse(field)
+		if reason != "" || v != v {
+			continue
+		}
+		low, high, n := math.Inf(1), math.Inf(-1), 0
+		for _, record := range rest {
+			if i >= len(record) || isMissing(record[i]) {
+				continue
+			}
+			if x, reason := m.parse(record[i]); reason == "" && x == x {
+				low, high, n = min(low, x), max(high, x), n+1
+			}
+		}
+		if n < 2 {
+			continue
+		}
+		numbers++
+		if wide := max(high-low, math.Abs(low), math.Abs(high)); v > high+wide || v < low-wide {
+			far++
+		}
+	}
+	return far > 0 && 3*far >= numbers && (far > 1 || numbers == 1)
+}
+
+// evenlySpaced reports whether a record has four or more whole numbers and nothing else, each greater than
+// the one before by the same.
+func evenlySpaced(record []string) bool {
+	const least = 4
+	record = record[:filled(record)]
+	if len(record) < least {
+		return false
+	}
+	var before, step int
+	for i, field := range record {
+		v, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || i == 1 && v <= before || i > 1 && v-before != step {
+			return false
+		}
+		before, step = v, v-before
+	}
+	return true
+}
+
+// filled returns the number of fields of a record up to the last one that is not blank.
+func filled(record []string) int {
+	n := len(record)
+	for n > 0 && strings.TrimSpace(record[n-1]) == "" {
+		n--
+	}
+	return n
+}
+
+// realColumns returns how many columns records have up to the last one with a value, and whether
+// some records have empty ones after it.
+func realColumns(records [][]string) (n int, cut bool) {
+	widest := 0
+	for _, record := range records {
+		n, widest = max(n, filled(record)), max(widest, len(record))
+	}
+	return n, n > 0 && n < widest
+}

@@ -1,0 +1,125 @@
+package dataset
+
+import (
+	"strings"
+	"testing"
+)
+
+// opened reads a whole file.
+func opened(t *testing.T, name, content string, o OpenOptions) (Info, []Row, error) {
+	t.Helper()
+	src, err := openFile(t, name, content, o)
+	if err != nil {
+		return Info{}, nil, err
+	}
+	rows, err := tryCollect(src)
+	return src.Info(), rows, err
+}
+
+// A first line of numbers that could be a header is refused, and both values of --header read it.
+func TestHeaderOfNumbers(t *testing.T) {
+	listed := func(columns ...string) LabelOptions { return LabelOptions{Columns: columns} }
+	spectra := "400,500,600,1,2\n0.31,0.42,0.5,.5,.5\n0.11,0.62,0.4,.25,.75\n0.71,0.22,0.9,1,0\n"
+	for content, labels := range map[string]LabelOptions{
+		spectra: listed("3:4"),
+		"9,8,7,1,2\n3,1,2,0,4\n1,2,9,5,3\n4,9,9,8,3\n":                     {Kind: Counts, Columns: []string{"1", "2"}}, // named by number
+		"10,20,30,40\n11,25,.5,.5\n13,22,.5,.5\n10,29,.25,.75\n":           listed("2:3"),
+		"wave,400,500\n1,.5,.5\n2,.25,.75\n":                               listed("1:2"),
+		"700.5;800.5;1;2\n0,3;0,4;0,5;0,5\n0,1;0,2;1;0\n0,4;0,1;0,5;0,5\n": listed("2:3"),
+	} {
+		_, _, err := opened(t, "a.csv", content, OpenOptions{Labels: labels})
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, "--header yes", "--header no")
+		for header, rows := range map[Header]int{HeaderYes: strings.Count(content, "\n") - 1, HeaderNo: strings.Count(content, "\n")} {
+			if content[0] == 'w' && header == HeaderNo || strings.Contains(content, ";") && header == HeaderNo {
+				continue // the first line is no row
+			}
+			if _, got, err := opened(t, "a.csv", content, OpenOptions{Labels: labels, Header: header}); err != nil || len(got) != rows {
+				t.Errorf("%q with --header %s: %d rows, error %v", content, header, len(got), err)
+			}
+		}
+	}
+}
+
+// Rows of numbers are rows, also if they are small, sorted or alike.
+func TestRowsAreNoHeader(t *testing.T) {
+	for content, columns := range map[string]string{
+		"1,2,3\n4,5,6\n7,8,9\n":                    "2",
+		"5,0,3,0\n2,1,4,0\n7,0,2,9\n":              "0",
+		"1,10,.5,.5\n2,20,.5,.5\n3,30,.25,.75\n":   "2:3",
+		"1,2,3,4\n2,3,4,5\n9,10,11,12\n":           "last",
+		"31,1.5,.25,.75\n42,1.7,.5,.5\n27,2,1,0\n": "2,3",
+		"100,3\n1,2\n":                             "1",
+	} {
+		o := OpenOptions{Labels: LabelOptions{Columns: strings.Split(columns, ",")}}
+		if info, rows, err := opened(t, "a.csv", content, o); err != nil || len(rows) != strings.Count(content, "\n") || info.FeatureNames != nil {
+			t.Errorf("%q: %d rows, error %v", content, len(rows), err)
+		}
+	}
+}
+
+// Comments before the first row are left out and counted, and the last one is the header if the rows have none.
+func TestComments(t *testing.T) {
+	for _, c := range []struct{ content, want, note string }{
+		{"# label_a,label_b,x1,x2\n.25,.75,1,2\n1,0,2,3\n", "[x1 x2]>[a b] [1 2]>[0.25 0.75] [2 3]>[1 0]", "line 1 is the header: its mark # is left out"},
+		{"# label_a label_b x1\n2.5e-01 7.5e-01 1.0e+00\n1.0e+00 0.0e+00 2.0e+00\n", "[x1]>[a b] [1]>[0.25 0.75] [2]>[1 0]", "line 1 is the header: its mark # is left out"},
+		{"% by hand\n%label_a;x1\n1;2,5\n1;3,0\n", "[x1]>[a] [2.5]>[1] [3]>[1]", "line 2 is the header: its mark % is left out"},
+		{"# survey 2021\n# units: mm\na,b,label_x,label_y\n1,2,.5,.5\n", "[a b]>[x y] [1 2]>[0.5 0.5]", "2 lines of comments before it are left out"},
+		{"sep=;\n# one, two\n\n#label_a;x1\n1;2\n1;3\n", "[x1]>[a] [2]>[1] [3]>[1]", "1 line of comments before it is left out"},
+		{"#,a,label_x\n0,2,1\n", "[# a]>[x] [0 2]>[1]", "line 1 is the header"},
+		{"#id,a,label_x\n0,2,1\n", "[id a]>[x] [0 2]>[1]", "line 1 is the header: its mark # is left out"},
+		{"\"# id\",a,label_x\n0,2,1\n", "[id a]>[x] [0 2]>[1]", "line 1 is the header: its mark # is left out"},
+	} {
+		src, err := openFile(t, "a.csv", c.content, OpenOptions{})
+		if err != nil {
+			t.Errorf("%q: %v", c.content, err)
+			continue
+		}
+		if got, notes := describe(t, src), strings.Join(src.Info().Notes, "\n"); got != c.want || !strings.Contains(notes, c.note) {
+			t.Errorf("%q: %s, want %s; %s", c.content, got, c.want, notes)
+		}
+	}
+	_, _, err := opened(t, "a.csv", "# one\n# two\na,label_x\n1,1\nx,1\n", OpenOptions{})
+	mustContain(t, err, "row 1", "line 5")
+	_, _, err = opened(t, "a.csv", "a,b,label_x\n1,1,1\n# the second day\n2,1,1\n", OpenOptions{})
+	mustContain(t, err, "line 3", "it looks like a comment")
+	if _, rows, err := opened(t, "a.csv", "# .5,.5,9\n.25,.75,1\n1,0,2\n", OpenOptions{Labels: LabelOptions{Columns: []string{"0:1"}}}); len(rows) != 2 || err != nil {
+		t.Errorf("a row behind a mark: %d rows, error %v", len(rows), err)
+	}
+}
+
+// Empty columns without a name at the ends of lines are left out, in all lines or in some.
+func TestTrailingDelimiters(t *testing.T) {
+	columns := LabelOptions{Columns: []string{"2:last"}}
+	for _, c := range []struct {
+		content string
+		labels  LabelOptions
+		want    string
+		cut     bool
+	}{
+		{"0,1,.25,.75,\n1,2,.5,.5,\n", columns, "[]>[] [0 1]>[0.25 0.75] [1 2]>[0.5 0.5]", true},
+		{"a,b,label_x,label_y\n1,2,.5,.5,\n3,4,.25,.75,\n", LabelOptions{}, "[a b]>[x y] [1 2]>[0.5 0.5] [3 4]>[0.25 0.75]", true},
+		{"a;b;label_x;label_y;;\n1;2;.5;.5\n3;4;.25;.75;\n;;;;\n", LabelOptions{}, "[a b]>[x y] [1 2]>[0.5 0.5] [3 4]>[0.25 0.75]", true},
+		{"a\tlabel_x\t\n1\t1\t\n", LabelOptions{}, "[a]>[x] [1]>[1]", true},
+		{"a,label_x,b\n1,1,\n2,1,5\n", LabelOptions{}, "", false}, // a column with a name
+	} {
+		src, err := openFile(t, "a.csv", c.content, OpenOptions{Labels: c.labels})
+		if err != nil {
+			t.Errorf("%q: %v", c.content, err)
+			continue
+		}
+		if said := strings.Contains(strings.Join(src.Info().Notes, "\n"), "at the ends of lines are left out"); said != c.cut {
+			t.Errorf("%q: said %v", c.content, said)
+		}
+		if c.want == "" {
+			_, err := tryCollect(src)
+			mustContain(t, err, "is empty: a number is expected")
+		} else if got := describe(t, src); got != c.want {
+			t.Errorf("%q: %s, want %s", c.content, got, c.want)
+		}
+	}
+	_, _, err := opened(t, "a.csv", "a,label_x\n"+strings.Repeat("1,1,\n", 2*sniffRecords)+"2,1,5\n", OpenOptions{})
+	mustContain(t, err, "row 200", `"5" is in column 2`, "name it in a header")
+	_, _, err = opened(t, "a.csv", "a,label_x\n1,1,1\n2,1,1\n", OpenOptions{})
+	mustContain(t, err, "3 columns where the first line has 2")
+}
