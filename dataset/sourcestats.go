@@ -3,6 +3,9 @@ package dataset
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -15,6 +18,8 @@ type ImportOptions struct {
 	// Warn, if set, is called by Import and Build with a sentence for each kind of
 	// fault that columns of the data seem to have.
 	Warn func(string)
+	// Note, if set, gets a line for each decision about how the data is read, once all rows are checked.
+	Note func(string)
 	// Groups, if set, is called by Import and Build with the group of each row, where the
 	// rows have groups.
 	Groups func([]uint16)
@@ -106,6 +111,11 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 	for i := range s.meanLabel {
 		s.meanLabel[i] /= float64(s.rows)
 	}
+	if o.Note != nil {
+		for _, note := range append(slices.Clone(s.info.Notes), s.classCounts()...) {
+			o.Note(prefix(s.info.File) + note)
+		}
+	}
 	if o.Warn != nil {
 		for _, note := range notes {
 			o.Warn(prefix(s.info.File) + note)
@@ -114,6 +124,31 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 		s.rounded = watch.rounded()
 	}
 	return s, nil
+}
+
+// classCounts says how many rows the first classes have; empty: the labels are no classes.
+func (s *sourceStats) classCounts() []string {
+	if !s.info.LabelType.Classes {
+		return nil
+	}
+	rows := make([]int, len(s.meanLabel))
+	for i, mean := range s.meanLabel {
+		rows[i] = int(math.Floor(mean*float64(s.rows) + 0.5))
+	}
+	return []string{classCounts(s.info.LabelNames, rows)}
+}
+
+// classCounts lists classes with the numbers of their rows.
+func classCounts(names []string, rows []int) string {
+	const shown = 20
+	var list []string
+	for i := range rows[:min(shown, len(rows))] {
+		list = append(list, fmt.Sprintf("%s: %s", nameAt(names, i), units.Count(rows[i])))
+	}
+	if len(rows) > shown {
+		list = append(list, "...")
+	}
+	return fmt.Sprintf("classes (%s) and their rows: %s", units.Count(len(rows)), strings.Join(list, ", "))
 }
 
 func (s *sourceStats) warn(w *featureStats, warn func(string)) {

@@ -209,8 +209,11 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 		return nil, err
 	}
 	m := newMeter(a.stderr)
+	m.quiet = a.json
 	defer m.clear()
-	return importAs(a.ctx, cl, datasetName(s.Data), src, importOptions(a.ctx, checks, m))
+	set, err := importAs(a.ctx, cl, datasetName(s.Data), src, importOptions(a.ctx, checks, m))
+	a.said = m.said
+	return set, err
 }
 
 // importAs imports a file of a job under its own name, or, where other data or the same

@@ -46,12 +46,15 @@ func (c *importCmd) Run(a *app) error {
 		return err
 	}
 	m := newMeter(a.stderr)
+	m.quiet = a.json
 	d, err := cl.Import(a.ctx, c.Name, src, importOptions(a.ctx, checks, m))
 	m.clear()
 	if err != nil {
 		return err
 	}
-	return a.print(describeDataset(d), func(w io.Writer) {
+	info := describeDataset(d)
+	info.Notes = m.said
+	return a.print(info, func(w io.Writer) {
 		fmt.Fprintf(w, "imported %s: %s\ndigest %s\n", d.Name, d.Manifest, d.Digest)
 	})
 }
@@ -80,6 +83,7 @@ type datasetInfo struct {
 	CountedFrom  string             `json:"counted_from,omitempty"`  // of a libsvm file: 0 or 1
 	LeftOut      int                `json:"left_out,omitempty"`      // rows of the file
 	LeftOutRows  leftOut            `json:"left_out_rows,omitempty"` // their numbers, of show
+	Notes        []string           `json:"notes,omitempty"`         // of import: how the file was read, and what it is warned of
 }
 
 func describeDataset(d *protocol.Dataset) *datasetInfo {

@@ -70,7 +70,6 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return m.readAs(o.Labels.Kind, err)
 	}
-	a.tell(src)
 	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched}
 	if err := c.plan(m, e, src.Info()); err != nil {
 		return err
@@ -97,6 +96,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err := rows.end(); err != nil {
 		return err
 	}
+	a.tell(src)
 	return a.printBeside(c.Out, e, e.text)
 }
 

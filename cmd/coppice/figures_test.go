@@ -86,7 +86,7 @@ func TestFiguresOfTraining(t *testing.T) {
 		"ages": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "ages.csv", ages.String()), "--labels", "age", "--range", "18:34", "--sigma", "2", "--test-fraction", "0.3"}, map[string][]string{
 			"cumulative-score": {">expected<", "mean predictor", "rows (%)"}, "distributions": {">number<"}, "learning-curve": {">training<"},
 		}},
-		"classes": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "classes.csv", classes.String()), "--labels", "class", "--test-fraction", "0.3"}, map[string][]string{
+		"classes": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "classes.csv", classes.String()), "--labels", "class", "--label-columns", "kind", "--test-fraction", "0.3"}, map[string][]string{
 			"confusion": {">oak<", "true class"}, "distributions": {">elm<"}, "learning-curve": {">training<"},
 		}},
 	} {

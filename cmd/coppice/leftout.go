@@ -42,6 +42,9 @@ func (m *model) likeTraining(o *dataset.OpenOptions, f *fileFlags) (err error) {
 
 // tell prints how a file was read, where that is no matter of course.
 func (a *app) tell(src dataset.Source) {
+	if a.json { // it has them
+		return
+	}
 	for _, note := range src.Info().Notes {
 		a.note("%s: %s", src.Info().File, note)
 	}

@@ -33,6 +33,7 @@ type app struct {
 	given  map[string]bool // the flags that the command line has, by name: neither variables nor a file
 
 	asks  *asked   // the cluster that the command asks, if any
+	said  []string // how data was read, and what it is warned of, for JSON
 	atEnd []func() // what to do when the command has ended
 }
 

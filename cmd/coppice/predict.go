@@ -71,7 +71,6 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	a.tell(src)
 	out, err := a.createOutput(c.Out)
 	if err != nil {
 		return err
@@ -89,6 +88,7 @@ func (c *predictCmd) Run(a *app) error {
 	if err := out.commit(); err != nil {
 		return err
 	}
+	a.tell(src)
 	r := struct {
 		Rows        int               `json:"rows"`
 		Out         string            `json:"out"`

@@ -39,6 +39,8 @@ type meter struct {
 	told        *progressLines // where programs read the progress of a job; nil: nowhere
 	waits       string         // what was said last of what is waited for
 	waitsAt     time.Time
+	said        []string // notes and warnings about data
+	quiet       bool     // notes are not written: JSON has them
 }
 
 func newMeter(w io.Writer) *meter {
@@ -117,9 +119,18 @@ func (m *meter) waiting(text string) {
 	m.show(text)
 }
 
+// note writes a line about how data is read, which stays.
+func (m *meter) note(text string) {
+	m.clear()
+	if m.said = append(m.said, text); !m.quiet {
+		fmt.Fprintln(m.w, printable.Text(text))
+	}
+}
+
 // warn writes a warning, which stays.
 func (m *meter) warn(text string) {
 	m.clear()
+	m.said = append(m.said, text)
 	fmt.Fprintf(m.w, "warning: %s\n", printable.Text(text))
 }
 

@@ -17,7 +17,7 @@ func importOptions(ctx context.Context, checks dataset.Checks, m *meter) dataset
 // readingFor shows on m how far a command is that goes through data, by what it does.
 func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
 	r := &readingMeter{meter: m, doing: doing}
-	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Progress: r.progress}
+	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: r.progress}
 }
 
 // readingMeter shows how far the rows of a file are, with a rate for each phase.

@@ -49,6 +49,8 @@ type result struct {
 	Folds    []foldResult        `json:"folds,omitempty"`
 	Curve    string              `json:"curve,omitempty"` // file of the losses step by step
 
+	Notes []string `json:"notes,omitempty"` // how the data was read, and what it is warned of
+
 	// Line is what --curve-out writes.
 	Line *protocol.JobCurve `json:"-"`
 

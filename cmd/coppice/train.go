@@ -84,6 +84,7 @@ func (c *trainCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	r.Notes = a.said
 	if err := out.write(o, r); err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (c *trainCmd) checkFiles(file *spec.File) error {
 func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *pipeline.Outcome, error) {
 	defer frugal()()
 	m := newMeter(a.stderr)
-	m.told = a.newProgressLines()
+	m.told, m.quiet = a.newProgressLines(), a.json
 	defer m.clear()
 	name, data, err := c.load(a, m, file)
 	if err != nil {
@@ -162,6 +163,7 @@ func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data,
 	options := importOptions(a.ctx, checks, m)
 	options.Groups = func(groups []uint16) { data.Assigned = groups }
 	data.Manifest, data.Shards, err = dataset.Build(src, options)
+	a.said = m.said
 	return datasetName(c.Data), data, err
 }
 
