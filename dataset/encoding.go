@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -108,6 +109,41 @@ func (r *utf16Reader) decode(b []byte) (used int, broken bool) {
 	}
 	r.out = r.buf
 	return used, broken
+}
+
+// encodingOf says how a text file is written, as its first bytes tell; empty: it cannot be read.
+func encodingOf(path string) string {
+	f, err := openMeasured(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	if start, _ := in.Peek(2); string(start) == "\x1f\x8b" {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return ""
+		}
+		in = bufio.NewReader(z)
+	}
+	start := make([]byte, 1<<20)
+	n, err := io.ReadFull(in, start)
+	start = start[:n]
+	switch {
+	case bytes.HasPrefix(start, []byte("\xef\xbb\xbf")):
+		return "UTF-8 with a byte order mark"
+	case bytes.HasPrefix(start, []byte("\xfe\xff")):
+		return "UTF-16, big-endian"
+	case bytes.HasPrefix(start, []byte("\xff\xfe")):
+		return "UTF-16, little-endian"
+	}
+	if err == nil { // the last character may be cut
+		start = start[:bytes.LastIndexByte(start, '\n')+1]
+	}
+	if !utf8.Valid(start) {
+		return "not UTF-8"
+	}
+	return "UTF-8"
 }
 
 // notUTF8 reports text that is not UTF-8: most often it is Latin-1.

@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"math"
+	"slices"
 )
 
 // Inspection describes a data file that was read from beginning to end.
@@ -23,6 +24,15 @@ type Inspection struct {
 	Suspects  []Suspect      `json:"suspects"`
 	Warnings  []string       `json:"warnings"` // the suspects, and what else is wrong
 	Notes     []string       `json:"notes"`    // how the file was read
+
+	// Encoding is how the text of a CSV or libsvm file is written; empty for files of other kinds.
+	Encoding string `json:"encoding,omitempty"`
+	// Columns describes each column of a CSV file; empty if there are more than 4,096.
+	Columns []ColumnProfile `json:"columns,omitempty"`
+	// Refused says why the file cannot be read by the flags that were given; empty: it can.
+	Refused string `json:"refused,omitempty"`
+	// Readings lists the ways to read a CSV file, the best one first.
+	Readings []Reading `json:"readings,omitempty"`
 }
 
 // ColumnSummary describes one feature or label.
@@ -52,9 +62,68 @@ type MissingSummary struct {
 }
 
 // Inspect reads a data file and describes it. The file may have no labels. Missing values
-// are counted, whatever o.Missing says. Memory grows with the columns, not with the rows
+// are counted, whatever o.Missing says. A CSV file that can be read in several ways, or in none without other
+// flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the rows
 // (but see FORMAT.md for files that are read into memory).
 func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) {
+	found, err := inspect(path, o, io)
+	var row *RowError
+	if err != nil && !errors.As(err, &row) && !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrNoLabels) {
+		return nil, err
+	}
+	kind, failed := kindOf(path, &o)
+	if failed != nil || kind.family != csvFiles {
+		if found == nil && errors.Is(err, ErrAmbiguous) {
+			found, err = &Inspection{File: o.shown(path), FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Suspects: []Suspect{}, Warnings: []string{}, Notes: []string{}, Refused: err.Error()}, nil
+		}
+		return found, err
+	}
+	o.tabs = kind.tabs()
+	return inspectColumns(path, o, io, found, err)
+}
+
+// inspectColumns adds to found, which is nil if the file cannot be read as the options say because of err, what the columns
+// seem to be and how the file can be read.
+func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspection, err error) (*Inspection, error) {
+	r := readings{path: path, o: o, io: io, tried: map[string]bool{}}
+	r.o.Labels.Columns, r.o.FeatureColumns, r.o.Drop = trimmed(o.Labels.Columns), trimmed(o.FeatureColumns), trimmed(o.Drop)
+	if failed := r.find(Way{}); failed != nil {
+		return nil, failed
+	}
+	if found == nil && r.profile == nil {
+		return nil, err
+	}
+	if found == nil {
+		found = &Inspection{File: o.shown(path), FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Suspects: []Suspect{}, Warnings: []string{}, Notes: []string{}}
+	}
+	if !slices.ContainsFunc(r.found, func(r Reading) bool { return len(r.Flags) == 0 }) {
+		r.asGiven()
+	}
+	if err != nil {
+		found.Refused = err.Error()
+	} else {
+		found.Refused = r.refused
+	}
+	if found.Readings = r.found; found.Readings == nil {
+		found.Readings = []Reading{}
+	}
+	found.Encoding = encodingOf(path)
+	if p := r.profile; p != nil {
+		p.setLabels(r.labels, r.found[:min(1, len(r.found))])
+		p.hints()
+		found.Columns = p.columns
+		if found.Rows == 0 {
+			found.Rows, found.Notes = p.rows, r.source.notes()
+		}
+		if total := p.total(); total != "" {
+			found.Warnings = append(found.Warnings, total)
+		}
+	}
+	return found, nil
+}
+
+// inspect describes a file that can be read as the options say.
+func inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) {
 	o.Missing = Missing{keep: true}
 	src, err := Open(path, o)
 	note := ""
@@ -72,7 +141,7 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		return nil, err
 	}
 	s := newInspector(src.Info(), &io)
-	s.singleLabel = o.Labels.Kind == Age || o.Labels.Kind == Class
+	s.singleLabel = o.Labels.single()
 	if err := src.Scan(s.add); err != nil {
 		return nil, err
 	}

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +23,11 @@ type inspectCmd struct {
 func (inspectCmd) Help() string {
 	return `It reads the file from beginning to end and imports nothing. It shows shape, names, ranges, label sums and missing values,
 and warns of features that number the rows, have one value, or are a label or follow from one (correlation above 0.999 in
-magnitude). An import prints the same warnings.`
+magnitude). An import prints the same warnings.
+
+Of a CSV file it also lists what each column seems to be, and the ways to read the file, each with a command that works if it
+is pasted. A file that can be read in several ways is described, too: train, dataset import, predict and evaluate refuse it
+until a flag says which.`
 }
 
 // Run implements `coppice dataset inspect`.
@@ -41,7 +49,76 @@ func (c *inspectCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	given := givenFlags(reflect.ValueOf(c.dataFlags))
+	for i := range found.Readings {
+		if r := &found.Readings[i]; r.Refused == "" {
+			r.Commands = readingCommands(c.File, given, r.Flags)
+		}
+	}
 	return a.print(found, func(w io.Writer) { writeInspection(w, found) })
+}
+
+// readingCommands lists the commands that read a file with the flags that were given and those of a reading.
+func readingCommands(file string, given, chosen []dataset.Flag) []string {
+	line := "--data " + shellWord(file)
+	for _, f := range slices.Concat(given, chosen) {
+		if slices.ContainsFunc(chosen, func(c dataset.Flag) bool { return c.Name == f.Name && c.Value != f.Value }) {
+			continue // a reading chooses another value
+		}
+		line += " " + f.Name
+		if f.Value != "" {
+			line += " " + shellWord(f.Value)
+		}
+	}
+	commands := []string{"coppice train --local " + line, "coppice dataset import " + line}
+	if file == stdinName {
+		for i := range commands {
+			commands[i] += " < FILE"
+		}
+	}
+	return commands
+}
+
+// givenFlags lists the flags of a struct that have other values than by default, as on the command line.
+func givenFlags(flags reflect.Value) (all []dataset.Flag) {
+	for i := range flags.NumField() {
+		field, value := flags.Type().Field(i), flags.Field(i)
+		if field.Anonymous {
+			all = append(all, givenFlags(value)...)
+			continue
+		}
+		if value.IsZero() || fmt.Sprint(value.Interface()) == field.Tag.Get("default") {
+			continue
+		}
+		f := dataset.Flag{Name: "--" + strings.ToLower(capital.ReplaceAllString(field.Name, "$1-$2"))}
+		switch v := value.Interface().(type) {
+		case bool:
+		case []string:
+			var items []string
+			for _, item := range v {
+				items = append(items, strings.ReplaceAll(item, ",", `\,`))
+			}
+			f.Value = strings.Join(items, ",")
+		default:
+			f.Value = fmt.Sprint(v)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// capital finds where a word of a field's name begins.
+var capital = regexp.MustCompile("([a-z])([A-Z])")
+
+// plainWord is what a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
+
+// shellWord quotes a word for a POSIX shell.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // maxColumnsShown is how many features or labels the text lists; JSON has all.
@@ -60,12 +137,22 @@ func writeInspection(w io.Writer, f *dataset.Inspection) {
 	if s := f.LabelSums; s != nil {
 		lines = append(lines, [2]string{"label sums", fmt.Sprintf("%.6g to %.6g", s.Least, s.Most)})
 	}
+	if f.Encoding != "" {
+		lines = append(lines, [2]string{"encoding", f.Encoding})
+	}
 	for _, note := range f.Notes {
 		lines = append(lines, [2]string{"note", note})
 	}
+	if f.Refused != "" {
+		lines = append(lines, [2]string{"refused", f.Refused})
+	}
 	pairs(w, lines)
-	writeColumns(w, "feature", f.FeatureColumns)
-	writeColumns(w, "label", f.LabelColumns)
+	writeProfiles(w, f.Columns)
+	if f.Refused == "" {
+		writeColumns(w, "feature", f.FeatureColumns)
+		writeColumns(w, "label", f.LabelColumns)
+	}
+	writeReadings(w, f.Readings)
 	if len(f.Warnings) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -93,6 +180,46 @@ func missingLine(f *dataset.Inspection) string {
 		parts = append(parts, plural(n, "label"))
 	}
 	return fmt.Sprintf("%s in %s", strings.Join(parts, " and "), plural(f.Missing.Rows, "row"))
+}
+
+// writeProfiles writes a table of what the first columns of a CSV file seem to be.
+func writeProfiles(w io.Writer, columns []dataset.ColumnProfile) {
+	if len(columns) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, []string{"column", "name", "seems to be", "missing", "distinct", "marks", "examples", "flags"}, 1, 4, 5)
+	for _, c := range columns[:min(maxColumnsShown, len(columns))] {
+		var marks []string
+		if c.Decimals != "" {
+			marks = append(marks, c.Decimals+" decimals")
+		}
+		if c.Between != "" {
+			marks = append(marks, c.Between+" thousands")
+		}
+		t.AppendRow(rowOf(strconv.Itoa(c.Column), c.Name, string(c.Role), count(c.Missing), count(c.Distinct), strings.Join(marks, ", "), strings.Join(c.Examples, " | "), c.Hint))
+	}
+	t.Render()
+	if n := len(columns) - maxColumnsShown; n > 0 {
+		fmt.Fprintf(w, "and %s more; -o json lists all\n", count(n))
+	}
+}
+
+// writeReadings writes the ways to read a file, each with its commands.
+func writeReadings(w io.Writer, readings []dataset.Reading) {
+	for i, r := range readings {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		if r.Refused != "" {
+			fmt.Fprintf(w, "cannot be read: %s: %s\n", cmp.Or(r.What, "as it is"), r.Refused)
+			continue
+		}
+		fmt.Fprintf(w, "can be read: %s (%s x %s, %s)\n", cmp.Or(r.What, "as it is"), count(r.Rows), plural(r.Features, "feature"), plural(r.Labels, "label"))
+		for _, command := range r.Commands {
+			fmt.Fprintf(w, "  %s\n", command)
+		}
+	}
 }
 
 // writeColumns writes a table of the first columns.

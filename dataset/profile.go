@@ -1,0 +1,321 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ColumnProfile describes one column of a CSV file, and what it seems to be.
+type ColumnProfile struct {
+	Column   int      `json:"column"` // from 0
+	Name     string   `json:"name,omitempty"`
+	Role     Role     `json:"role"`
+	Values   int      `json:"values"`
+	Missing  int      `json:"missing"`
+	Numbers  int      `json:"numbers"`  // of the values
+	Distinct int      `json:"distinct"` // values; maxDistinct if there are more
+	Least    *float64 `json:"least"`    // of the numbers; nil: there is none, or an infinite one
+	Most     *float64 `json:"most"`
+	Decimals string   `json:"decimals,omitempty"` // the mark before decimals, if there are any
+	Between  string   `json:"thousands,omitempty"`
+	Examples []string `json:"examples"` // the first values, each once
+	Hint     string   `json:"hint,omitempty"`
+
+	whole, rises, dates bool // all values: whole numbers, each above the one before, dates
+	repeats             bool // some value is there twice
+	last, sum           float64
+	otherwise           int   // values that are numbers with other marks
+	ways                []Way // to read the first of them
+	seen                map[string]bool
+}
+
+// Role says what a column seems to be.
+type Role string
+
+// The roles of columns.
+const (
+	RoleFeature  Role = "feature"
+	RoleLabel    Role = "label"     // one of several
+	RoleClass    Role = "class"     // the only label
+	RoleNumber   Role = "number"    // the only label, a number on a scale such as an age
+	RoleID       Role = "id"        // it names or numbers the rows
+	RoleGroup    Role = "group"     // what rows belong to
+	RoleCategory Role = "category"  // a few texts
+	RoleDate     Role = "date"      // days or times
+	RoleText     Role = "text"      // other texts
+	RoleEmpty    Role = "empty"     // no value
+	RoleRowNames Role = "row names" // that are read as such
+)
+
+const (
+	maxDistinct = 1000      // distinct values that are counted
+	maxProfiled = 1 << 12   // columns that are described
+	seenBytes   = 1 << 6    // of a value that counts as distinct
+	profileRows = 1 << 8    // rows among which labels that sum to 1 are looked for
+	fewLevels   = 50        // texts of a category
+	maxPlanned  = 1 << 3    // readings that are listed
+	maxSpan     = 1000      // numbers of a scale that is proposed
+	defaultWide = 1 << 4    // levels of a class of whole numbers
+	examples    = 3         // of a column
+	sumSlack    = 1.0 / 100 // of sums of labels, for rounded ones
+)
+
+// profile is what was found in the columns of a CSV file.
+type profile struct {
+	columns []ColumnProfile
+	rows    int
+	first   [][]float64 // of the first rows: the numbers of all columns, NaN where there is none
+	last    []string    // the last record
+	lastAt  int         // its line
+	wide    bool        // there are too many columns to describe
+}
+
+var (
+	isoDate   = regexp.MustCompile(`^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?$`)
+	localDate = regexp.MustCompile(`^\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( .*)?$`)
+	clockTime = regexp.MustCompile(`^\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?$`)
+)
+
+func isDate(s string) bool {
+	return isoDate.MatchString(s) || localDate.MatchString(s) || clockTime.MatchString(s)
+}
+
+// profile reads the file from beginning to end. After an error it has what was read.
+func (s *csvSource) profile(width int, tick func(r *csvRecords, n int) error) (*profile, error) {
+	s.columns = csvColumns{width: width, value: -1, rowName: -1, group: -1}
+	p := &profile{wide: width > maxProfiled}
+	if !p.wide {
+		p.columns = make([]ColumnProfile, width)
+		for i := range p.columns {
+			p.columns[i] = ColumnProfile{Column: i, Name: nameAt(s.names, i), Examples: []string{}, whole: true, rises: true, dates: true, seen: map[string]bool{}}
+		}
+	}
+	m := s.dialect.marks
+	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
+		p.rows++
+		if p.last = append(p.last[:0], record...); p.wide {
+			return tick(r, n)
+		}
+		p.lastAt = r.line(0)
+		var numbers []float64
+		for i := range p.columns {
+			v := p.columns[i].add(strings.TrimSpace(record[i]), m)
+			if n < profileRows {
+				numbers = append(numbers, v)
+			}
+			if v == v && s.proof.needed && (len(record[i]) > 4 || v != math.Floor(v)) {
+				s.proof.look(record[i], m.decimal())
+			}
+		}
+		if n < profileRows {
+			p.first = append(p.first, numbers)
+		}
+		return tick(r, n)
+	})
+	for i := range p.columns {
+		c := &p.columns[i]
+		c.Distinct, c.seen = len(c.seen), nil
+	}
+	for i, v := range p.last {
+		p.last[i] = strings.Clone(v)
+	}
+	return p, err
+}
+
+// add counts a field and returns its number, or NaN.
+func (c *ColumnProfile) add(field string, m marks) float64 {
+	if isMissing(field) {
+		c.Missing++
+		return nan
+	}
+	c.Values++
+	if key := field[:min(len(field), seenBytes)]; c.seen[key] {
+		c.repeats = true
+	} else if len(c.seen) < maxDistinct {
+		key = strings.Clone(key)
+		if c.seen[key] = true; len(c.Examples) < examples {
+			c.Examples = append(c.Examples, key)
+		}
+	}
+	v, reason := m.parse(field)
+	if reason != "" {
+		if ways := m.ways(field); len(ways) > 0 {
+			if c.otherwise++; c.ways == nil {
+				c.ways = ways
+			}
+		}
+		c.dates, c.whole, c.rises = c.dates && isDate(field), false, false
+		return nan
+	}
+	c.dates = c.dates && isDate(field)
+	if m.comma && strings.Contains(field, ",") || !m.comma && strings.Contains(field, ".") {
+		c.Decimals = string(m.decimal())
+	}
+	if m.thousands != 0 && strings.ContainsAny(field, alike[m.thousands]) {
+		c.Between = string(m.thousands)
+	}
+	c.whole = c.whole && v == math.Floor(v)
+	c.rises = c.rises && (c.Numbers == 0 || v > c.last)
+	c.last, c.sum = v, c.sum+v
+	if c.Numbers++; c.Least == nil && c.Numbers == 1 {
+		low, high := v, v
+		c.Least, c.Most = &low, &high
+	}
+	if c.Least != nil {
+		if *c.Least, *c.Most = min(*c.Least, v), max(*c.Most, v); math.IsInf(*c.Least, 0) || math.IsInf(*c.Most, 0) {
+			c.Least, c.Most = nil, nil
+		}
+	}
+	return v
+}
+
+// numeric reports whether all values of the column are numbers.
+func (c *ColumnProfile) numeric() bool { return c.Values > 0 && c.Numbers == c.Values }
+
+var (
+	idNames    = []string{"id", "uid", "uuid", "guid", "index", "idx", "row", "rowid", "no", "nr", "number", "key", "name", "file", "filename", "image", "path", "sample"}
+	groupNames = []string{"person", "subject", "group", "participant", "patient", "user", "session", "speaker", "animal", "site", "batch", "fold", "cluster"}
+)
+
+// called reports whether the name of the column is one of names, alone or with an ending such as "_id".
+func (c *ColumnProfile) called(names []string) bool {
+	name := strings.ToLower(c.Name)
+	for _, end := range []string{"_id", "-id", " id", "_no", "_nr"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return slices.Contains(names, name)
+}
+
+// guess says what the column seems to be without the other columns; header: the file has one.
+func (c *ColumnProfile) guess(rows int, header bool) Role {
+	lower := strings.ToLower(c.Name)
+	isID := namedAsNumber(c.Name) || c.called(idNames) || strings.HasSuffix(lower, "_id")
+	switch {
+	case c.Values == 0:
+		return RoleEmpty
+	case c.dates:
+		return RoleDate
+	case c.called(groupNames) && c.repeats:
+		return RoleGroup
+	case isID && !c.repeats && (c.whole || !c.numeric()):
+		return RoleID
+	case c.numeric() && c.Column == 0 && c.whole && c.rises && (header && c.Name == "" || rows >= suspectRows):
+		return RoleID
+	case c.numeric():
+		return RoleFeature
+	case !c.repeats && c.Values > 1 && c.Numbers == 0:
+		return RoleID
+	case c.Distinct <= fewLevels && c.repeats && 2*c.Distinct <= max(c.Values, 2*2):
+		return RoleCategory
+	}
+	return RoleText
+}
+
+// sumsToOne finds the columns next to each other whose numbers, of 0 to 1, sum to 1 in each of the first rows: the longest
+// run, and of equal ones the last. free says which columns may be such.
+func (p *profile) sumsToOne(free func(int) bool) (from, to int) {
+	fits := func(i int) bool {
+		c := &p.columns[i]
+		return free(i) && c.numeric() && c.Least != nil && *c.Least >= 0 && *c.Most <= 1
+	}
+	const widest = 512
+	for i := 0; i < len(p.columns); i++ {
+		end := i
+		for end < len(p.columns) && end < i+widest && fits(end) {
+			end++
+		}
+		for j := end; j-i >= 2 && j-i >= to-from; j-- {
+			if p.isOne(i, j) {
+				from, to = i, j
+				break
+			}
+		}
+	}
+	return from, to
+}
+
+// totalWords begin a row of totals.
+var totalWords = []string{"total", "totals", "sum", "sums", "summe", "gesamt", "total:", "sum:", "summe:", "grand total", "mean", "average", "avg", "mittelwert", "somme", "suma", "totale"}
+
+// total says that the last row looks like a total of the others; empty: it does not.
+func (p *profile) total() string {
+	at := slices.IndexFunc(p.last, func(s string) bool { return slices.Contains(totalWords, strings.ToLower(strings.TrimSpace(s))) })
+	if at < 0 || p.rows < 3 {
+		return ""
+	}
+	for i := range p.columns {
+		c := &p.columns[i]
+		rest, n := c.sum-c.last, float64(c.Numbers-1)
+		near := func(v float64) bool { return math.Abs(v-c.last) <= 1e-2*math.Abs(c.last) }
+		if c.Numbers > 2 && c.last != 0 && !isMissing(p.last[i]) && (near(rest) || near(rest/n)) {
+			return fmt.Sprintf("the last row (line %d) begins with %q and has totals of the rows before: no flag leaves it out, take it out of the file", p.lastAt, strings.TrimSpace(p.last[at]))
+		}
+	}
+	return ""
+}
+
+// isOne reports whether columns from i up to j sum to 1 in each of the first rows, and are not all 0 or 1 in one column.
+func (p *profile) isOne(i, j int) bool {
+	rows := 0
+	for _, row := range p.first {
+		sum := 0.0
+		for _, v := range row[i:j] {
+			sum += v
+		}
+		if sum != sum {
+			continue
+		}
+		if rows++; math.Abs(sum-1) > sumSlack {
+			return false
+		}
+	}
+	return rows > 0
+}
+
+// setLabels sets the roles of the labels of the first reading.
+func (p *profile) setLabels(labels []int, first []Reading) {
+	role := RoleLabel
+	for _, r := range first {
+		for _, f := range r.Flags {
+			switch {
+			case f.Name == "--labels" && f.Value == string(Class):
+				role = RoleClass
+			case f.Name == "--labels" && f.Value == string(Age):
+				role = RoleNumber
+			}
+		}
+	}
+	for _, i := range labels {
+		if i < len(p.columns) {
+			p.columns[i].Role = role
+		}
+	}
+}
+
+// hints says what may be done about the columns that are no features.
+func (p *profile) hints() {
+	for i := range p.columns {
+		c := &p.columns[i]
+		if texts := c.Values - c.Numbers; c.Numbers > 2*texts && texts > 0 && c.Role != RoleDate {
+			c.Hint = fmt.Sprintf("%s are no numbers", counted(texts, "value"))
+			continue
+		}
+		switch c.Role {
+		case RoleID:
+			c.Hint = "--row-names takes it for names of rows, --drop leaves it out"
+		case RoleGroup:
+			c.Hint = "--groups takes it for groups of rows, --drop leaves it out"
+		case RoleCategory:
+			c.Hint = "--categories makes a feature of each of its values, --drop leaves it out"
+		case RoleText:
+			c.Hint = "--drop leaves it out, --row-names takes it for names of rows, --categories makes a feature of each of its values"
+		case RoleDate:
+			c.Hint = "dates are not read: write numbers, such as days, or leave it out with --drop"
+		case RoleEmpty:
+			c.Hint = "--drop leaves it out"
+		}
+	}
+}

@@ -1,0 +1,467 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Reading is a way to read a file that Inspect tried.
+type Reading struct {
+	Way
+	// Refused says why the file cannot be read so; empty: it can.
+	Refused  string   `json:"refused,omitempty"`
+	Rows     int      `json:"rows"` // that an import would have
+	Features int      `json:"features"`
+	Labels   int      `json:"labels"`
+	Commands []string `json:"commands,omitempty"` // that read it so; left to the caller
+}
+
+// readings finds ways to read a CSV file.
+type readings struct {
+	path string
+	o    OpenOptions // as given
+	io   ImportOptions
+
+	found   []Reading
+	tried   map[string]bool // flags of the ways that errors left
+	profile *profile        // of the first way whose columns could be read
+	source  *csvSource
+	refused string // why the file cannot be read as given
+	labels  []int  // columns of the first way
+}
+
+// asGiven tries the flags as they were given.
+func (f *readings) asGiven() {
+	s, err := f.read(Way{})
+	if err != nil {
+		f.refused = err.Error()
+		return
+	}
+	f.found = append(f.found, Reading{Way: Way{What: "without other flags", Flags: []Flag{}}, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
+}
+
+// with returns the way with other flags as well. Of two values of a flag the later one counts, but columns to drop add up.
+func (w Way) with(what string, flags ...Flag) Way {
+	all := slices.Clone(w.Flags)
+	ofMarks := func(f Flag) bool { return f.Name == "--decimal" || f.Name == "--thousands" }
+	if slices.ContainsFunc(flags, ofMarks) {
+		all = slices.DeleteFunc(all, ofMarks)
+	}
+	for _, flag := range flags {
+		at := slices.IndexFunc(all, func(f Flag) bool { return f.Name == flag.Name })
+		switch {
+		case at < 0:
+			all = append(all, flag)
+		case flag.Name == "--drop":
+			list := slices.Clone(all[at].items())
+			for _, item := range flag.items() {
+				if !slices.Contains(list, item) {
+					list = append(list, item)
+				}
+			}
+			all[at] = listFlag(flag.Name, list...)
+		default:
+			all[at] = flag
+		}
+	}
+	return Way{strings.Trim(w.What+"; "+what, "; "), all}
+}
+
+// listFlag is a flag with a list of values.
+func listFlag(name string, items ...string) Flag {
+	escaped := make([]string, len(items))
+	for i, item := range items {
+		escaped[i] = strings.ReplaceAll(item, ",", `\,`)
+	}
+	return Flag{name, strings.Join(escaped, ","), items}
+}
+
+// items returns the values of a flag that takes a list.
+func (f *Flag) items() []string {
+	if f.list != nil {
+		return f.list
+	}
+	return []string{f.Value}
+}
+
+// apply returns the options with the flags of a way.
+func (w Way) apply(o OpenOptions, io ImportOptions) (OpenOptions, ImportOptions, error) {
+	var err error
+	for _, f := range w.Flags {
+		switch f.Name {
+		case "--delimiter":
+			o.Delimiter, err = ParseDelimiter(f.Value)
+		case "--decimal":
+			o.Decimal = f.Value
+		case "--thousands":
+			o.Thousands, err = ParseThousands(f.Value)
+		case "--header":
+			o.Header = Header(f.Value)
+		case "--labels":
+			o.Labels.Kind, err = ParseLabelKind(f.Value)
+		case "--label-columns":
+			o.Labels.Columns = f.items()
+		case "--label-prefix":
+			o.Labels.Prefixes = f.items()
+		case "--range":
+			o.Labels.Low, o.Labels.High, err = ParseRange(f.Value)
+		case "--sigma":
+			o.Labels.Sigma, err = strconv.ParseFloat(f.Value, 64)
+		case "--drop":
+			o.Drop = f.items()
+		case "--row-names":
+			o.RowNames = f.Value
+		case "--groups":
+			o.Beside.Groups = f.Value
+		case "--missing":
+			o.Missing, err = ParseMissing(f.Value)
+		case "--normalize":
+			io.Checks.Normalize = true
+		default:
+			err = fmt.Errorf("flag %s is not known here", f.Name)
+		}
+		if err != nil {
+			return o, io, err
+		}
+	}
+	return o, io, nil
+}
+
+// find tries a way, and those between which a file leaves it open.
+func (f *readings) find(w Way) error {
+	if len(f.found) >= maxPlanned {
+		return nil
+	}
+	o, _, err := w.apply(f.o, f.io)
+	if err != nil {
+		return err
+	}
+	s, p, err := f.profileOf(&o)
+	if err == nil && f.profile == nil {
+		f.profile, f.source = p, s
+	}
+	if done, failed := f.branch(w, err, f.find); done {
+		return failed
+	}
+	ways := p.labelWays(s.names, &o)
+	if total := p.total(); total != "" {
+		f.found = append(f.found, Reading{Way: w, Refused: total})
+		return nil
+	}
+	if len(ways) == 0 {
+		f.found = append(f.found, Reading{Way: w, Refused: "no column seems to be labels: name them with --label-columns, and say with --labels what they are"})
+		return nil
+	}
+	if f.labels == nil && p == f.profile {
+		f.labels = ways[0].columns
+	}
+	for _, labels := range ways {
+		way := w.with(labels.What, labels.Flags...)
+		if len(o.FeatureColumns) == 0 && o.Images == "" {
+			what, flags := p.clean(s.names, &o, labels.columns)
+			way = way.with(what, flags...)
+		}
+		if err := f.try(way, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// branch goes on with the ways that an error leaves, or notes why there is none. done: there was an error.
+func (f *readings) branch(w Way, err error, next func(Way) error) (done bool, failed error) {
+	var ways *WaysError
+	switch {
+	case err == nil:
+		return false, nil
+	case f.io.Context != nil && f.io.Context.Err() != nil:
+		return true, f.io.Context.Err()
+	case errors.As(err, &ways) && f.leaves(w, ways.Ways):
+		for _, way := range ways.Ways {
+			if way = w.with(way.What, way.Flags...); f.tried[flagText(way.Flags)] {
+				continue
+			}
+			f.tried[flagText(way.Flags)] = true
+			if err := next(way); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	}
+	f.found = append(f.found, Reading{Way: w, Refused: err.Error()})
+	return true, nil
+}
+
+// leaves reports whether one of the ways was not tried yet.
+func (f *readings) leaves(w Way, ways []Way) bool {
+	return slices.ContainsFunc(ways, func(way Way) bool { return !f.tried[flagText(w.with("", way.Flags...).Flags)] })
+}
+
+// flagText writes flags on one line, in an order of their own.
+func flagText(flags []Flag) string {
+	var words []string
+	for _, f := range flags {
+		words = append(words, f.Name+" "+f.Value)
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+// profileOf reads the columns of the file.
+func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
+	s := &csvSource{path: f.path, info: Info{File: o.shown(f.path)}}
+	in, closer, err := openText(f.path)
+	if err != nil {
+		return nil, nil, pathError(s.info.File, err)
+	}
+	first, err := s.begin(in, o)
+	closer.Close()
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := s.profile(len(first), func(r *csvRecords, n int) error {
+		if n%progressRows != 0 {
+			return nil
+		}
+		return f.io.reportRow("inspect", &Row{file: r.from}, n, -1)
+	})
+	if err != nil {
+		return s, p, err
+	}
+	for i := range p.columns {
+		if p.columns[i].Role = p.columns[i].guess(p.rows, s.header); p.columns[i].numeric() {
+			s.columns.features = append(s.columns.features, i)
+		}
+	}
+	for _, c := range p.columns {
+		if c.otherwise > 0 && c.Numbers+c.otherwise == c.Values && !c.dates {
+			return s, p, &WaysError{fmt.Sprintf("column %d has numbers with other marks", c.Column), c.ways}
+		}
+	}
+	if s.proof.needed && s.proof.doubt {
+		err = s.checkMarks()
+	}
+	return s, p, err
+}
+
+// labelWay is a way to find the labels, with their columns.
+type labelWay struct {
+	Way
+	columns []int
+}
+
+// labelWays lists the ways to find the labels of a file.
+func (p *profile) labelWays(names []string, o *OpenOptions) (ways []labelWay) {
+	if p.wide {
+		return []labelWay{{Way: Way{What: "as the flags say"}}}
+	}
+	l := &o.Labels
+	if len(l.Columns) > 0 || len(l.Prefixes) > 0 || l.Kind == Counts || l.Ordered && l.Kind != Age {
+		c, err := chooseColumns(names, len(p.columns), o)
+		if err == nil || !errors.Is(err, ErrAmbiguous) {
+			return []labelWay{{Way{What: "labels as the flags say"}, c.labels}}
+		}
+	}
+	free := p.free(names, o)
+	byPrefix := map[string][]int{}
+	for _, i := range free {
+		c := csvColumns{prefixes: labelPrefixes(o)}
+		if prefix := c.prefix(nameAt(names, i)); prefix != "" && p.columns[i].Values > 0 {
+			byPrefix[prefix] = append(byPrefix[prefix], i)
+		}
+	}
+	for _, prefix := range labelPrefixes(o) {
+		if columns := byPrefix[prefix]; len(columns) > 0 && !l.single() {
+			ways = append(ways, p.prefixed(names, columns, prefix, len(byPrefix) > 1))
+		}
+	}
+	if from, to := p.sumsToOne(func(i int) bool { return slices.Contains(free, i) }); len(ways) == 0 && to > from && !l.single() {
+		columns := make([]int, 0, to-from)
+		for i := from; i < to; i++ {
+			columns = append(columns, i)
+		}
+		flag := listFlag("--label-columns", flagColumn(names, from)+":"+flagColumn(names, to-1))
+		ways = append(ways, labelWay{Way{"the labels are " + nameList(names, columns) + ", which sum to 1", []Flag{flag}}, columns})
+	}
+	return append(ways, p.singleWays(names, o, free, len(ways) == 0)...)
+}
+
+// free lists the columns that no flag takes for something else than labels.
+func (p *profile) free(names []string, o *OpenOptions) (free []int) {
+	rest := *o
+	rest.NoLabels, rest.Labels = true, LabelOptions{Prefixes: []string{"\x00"}}
+	c, err := chooseColumns(names, len(p.columns), &rest)
+	for i := range p.columns {
+		if err != nil || slices.Contains(c.features, i) {
+			free = append(free, i)
+		}
+	}
+	return free
+}
+
+// prefixed is the way to take the columns that begin with a prefix for labels; named: others begin with another one.
+func (p *profile) prefixed(names []string, columns []int, prefix string, named bool) labelWay {
+	if len(columns) == 1 {
+		if flags, what := p.single(names, columns[0]); flags != nil {
+			return labelWay{Way{what, flags}, columns}
+		}
+	}
+	w := labelWay{Way{What: "the labels are " + nameList(names, columns)}, columns}
+	if named {
+		w.Flags = append(w.Flags, Flag{Name: "--label-prefix", Value: prefix})
+	}
+	whole, negative := true, false
+	for _, i := range columns {
+		c := &p.columns[i]
+		whole, negative = whole && c.whole, negative || c.Least != nil && *c.Least < 0
+	}
+	switch last := columns[len(columns)-1] + 1; {
+	case negative, last-columns[0] == len(columns) && p.isOne(columns[0], last):
+	case whole:
+		w.What, w.Flags = w.What+", as counts", append(w.Flags, Flag{Name: "--labels", Value: string(Counts)})
+	}
+	return w
+}
+
+// singleWays lists the columns that may be the only label: those with a usual name, or, if others are wanted, the last
+// column and those with a few texts.
+func (p *profile) singleWays(names []string, o *OpenOptions, free []int, others bool) (ways []labelWay) {
+	l := o.Labels
+	add := func(i int) {
+		flags, what := p.single(names, i)
+		if l.single() {
+			flags, what = []Flag{listFlag("--label-columns", flagColumn(names, i))}, fmt.Sprintf("the %s is %s", l.Kind, nameList(names, []int{i}))
+		}
+		if flags != nil {
+			ways = append(ways, labelWay{Way{what, flags}, []int{i}})
+		}
+	}
+	for _, i := range free {
+		class, age := LabelOptions{Kind: Class}, LabelOptions{Kind: Age}
+		if name := nameAt(names, i); l.isTarget(name) || !l.single() && (class.isTarget(name) || others && age.isTarget(name)) {
+			add(i)
+		}
+	}
+	if len(ways) > 0 || !others || len(free) == 0 {
+		return ways
+	}
+	for at := len(free) - 1; at >= 0; at-- {
+		if i := free[at]; at == len(free)-1 && p.columns[i].Role != RoleID || p.columns[i].Role == RoleCategory {
+			add(i)
+		}
+	}
+	return ways
+}
+
+// single returns the flags that take a column for the only label: a class if it has a few texts or whole numbers, else a
+// number on a scale; nil: it is neither.
+func (p *profile) single(names []string, i int) (flags []Flag, what string) {
+	c, name := &p.columns[i], nameList(names, []int{i})
+	column := listFlag("--label-columns", flagColumn(names, i))
+	age := LabelOptions{Kind: Age}
+	byName := strings.EqualFold(c.Name, string(age.Kind))
+	switch {
+	case c.Values == 0 || c.Role == RoleDate:
+		return nil, ""
+	case c.numeric() && c.Least == nil || c.numeric() && !c.whole && *c.Least >= 0 && *c.Most <= 1: // degrees
+		return nil, ""
+	case c.numeric() && (byName || !c.whole || c.Distinct > defaultWide):
+		low, high := math.Floor(*c.Least), -math.Floor(-*c.Most)
+		if !(high > low) || high-low > maxSpan {
+			return nil, ""
+		}
+		return []Flag{{Name: "--labels", Value: string(Age)}, {Name: "--sigma", Value: "2"}, {Name: "--range", Value: fmt.Sprintf("%.0f:%.0f", low, high)}, column},
+			fmt.Sprintf("%s is a number on a scale, with a standard deviation of 2", name)
+	case c.Distinct >= c.Values && c.Values > 2 || c.Distinct >= maxDistinct:
+		return nil, ""
+	}
+	return []Flag{{Name: "--labels", Value: string(Class)}, column}, fmt.Sprintf("%s is the class", name)
+}
+
+// clean returns the flags that take columns out of the features which are none: names of rows, groups, and what is no
+// number. It sets the roles and hints of the columns.
+func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what string, flags []Flag) {
+	free, drop := p.free(names, o), slices.Clone(o.Drop)
+	rowNames, group := o.RowNames != "" || !slices.Contains(free, 0) && nameAt(names, 0) == "", o.Beside.Groups != ""
+	var parts, dropped []string
+	for _, i := range free {
+		c := &p.columns[i]
+		if slices.Contains(labels, i) {
+			continue
+		}
+		name := flagColumn(names, i)
+		switch {
+		case c.Role == RoleFeature:
+			continue
+		case c.Role == RoleID && !c.numeric() && !rowNames && c.Missing == 0:
+			rowNames = true
+			flags = append(flags, Flag{Name: "--row-names", Value: name})
+			parts = append(parts, nameList(names, []int{i})+" names the rows")
+			continue
+		case c.Role == RoleGroup && !group && c.Missing == 0:
+			group = true
+			flags = append(flags, Flag{Name: "--groups", Value: name})
+			parts = append(parts, "rows belong to "+nameList(names, []int{i}))
+			continue
+		}
+		drop, dropped = append(drop, name), append(dropped, fmt.Sprintf("%s (%s)", nameList(names, []int{i}), c.Role))
+	}
+	if len(dropped) > 0 {
+		flags = append(flags, listFlag("--drop", drop...))
+		parts = append(parts, "left out: "+strings.Join(dropped, ", "))
+	}
+	return strings.Join(parts, "; "), flags
+}
+
+// try reads the file in a way, and in those that fill or leave out missing values or divide labels by their sum if that is
+// needed.
+func (f *readings) try(w Way, p *profile) error {
+	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r Reading) bool { return flagText(r.Flags) == flagText(w.Flags) }) {
+		return nil
+	}
+	s, err := f.read(w)
+	if err != nil && !errors.Is(err, ErrAmbiguous) {
+		more := []Way{
+			{"degrees are divided by their sum", []Flag{{Name: "--normalize"}}},
+			{"rows with missing values are left out", []Flag{{Name: "--missing", Value: "drop"}}},
+			{"0 in place of missing features", []Flag{{Name: "--missing", Value: "0"}}},
+			{"rows with missing values are left out; degrees are divided by their sum", []Flag{{Name: "--missing", Value: "drop"}, {Name: "--normalize"}}},
+			{"0 in place of missing features; degrees are divided by their sum", []Flag{{Name: "--missing", Value: "0"}, {Name: "--normalize"}}},
+		}
+		for _, m := range more {
+			way := w.with(m.What, m.Flags...)
+			if t, failed := f.read(way); failed == nil && (s == nil || t.rows > 2*s.rows) {
+				if s, w, err = t, way, nil; 2*t.rows >= p.rows {
+					break
+				}
+			}
+		}
+	}
+	next := func(w Way) error { return f.try(w, p) }
+	if done, failed := f.branch(w, err, next); done {
+		return failed
+	}
+	f.found = append(f.found, Reading{Way: w, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
+	return nil
+}
+
+// read reads the file as an import would.
+func (f *readings) read(w Way) (*sourceStats, error) {
+	o, io, err := w.apply(f.o, f.io)
+	if err != nil {
+		return nil, err
+	}
+	src, err := Open(f.path, o)
+	if err != nil {
+		return nil, err
+	}
+	if src.Info().Labels == 1 {
+		return nil, fmt.Errorf("%s: one label would be 1 in every row: add another", src.Info().File)
+	}
+	io.Warn = nil
+	return scanStats(src, &io)
+}
