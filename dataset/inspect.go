@@ -109,7 +109,7 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 	}
 	found.Encoding = encodingOf(path)
 	if p := r.profile; p != nil {
-		p.setLabels(r.labels, r.found[:min(1, len(r.found))])
+		p.setLabels(r.labels, o.Labels.Kind, r.found[:min(1, len(r.found))])
 		p.hints()
 		found.Columns = p.columns
 		if found.Rows == 0 {

@@ -275,9 +275,15 @@ func (p *profile) isOne(i, j int) bool {
 	return rows > 0
 }
 
-// setLabels sets the roles of the labels of the first reading.
-func (p *profile) setLabels(labels []int, first []Reading) {
+// setLabels sets the roles of the labels of the first reading; kind is what flags say of them.
+func (p *profile) setLabels(labels []int, kind LabelKind, first []Reading) {
 	role := RoleLabel
+	switch kind {
+	case Class:
+		role = RoleClass
+	case Age:
+		role = RoleNumber
+	}
 	for _, r := range first {
 		for _, f := range r.Flags {
 			switch {

@@ -365,7 +365,7 @@ func (p *profile) single(names []string, i int) (flags []Flag, what string) {
 	age := LabelOptions{Kind: Age}
 	byName := strings.EqualFold(c.Name, string(age.Kind))
 	switch {
-	case c.Values == 0 || c.Role == RoleDate:
+	case c.Distinct < 2 || c.Role == RoleDate:
 		return nil, ""
 	case c.numeric() && c.Least == nil || c.numeric() && !c.whole && *c.Least >= 0 && *c.Most <= 1: // degrees
 		return nil, ""
@@ -462,6 +462,6 @@ func (f *readings) read(w Way) (*sourceStats, error) {
 	if src.Info().Labels == 1 {
 		return nil, fmt.Errorf("%s: one label would be 1 in every row: add another", src.Info().File)
 	}
-	io.Warn = nil
+	io.Warn, io.Note = nil, nil
 	return scanStats(src, &io)
 }

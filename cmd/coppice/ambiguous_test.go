@@ -1,0 +1,93 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// A file that can be read in two ways is refused by what trains, predicts and evaluates, with exit code 2. inspect lists the ways, and
+// each of its commands works.
+func TestTwoWays(t *testing.T) {
+	dir := t.TempDir()
+	good := write(t, dir, "good.csv", "a,b,label_x,label_y\n1,2,.5,.5\n3,4,.25,.75\n5,1,1,0\n")
+	model, out := filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
+	works(t, "train", "--local", "--data", good, "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model)
+	for name, c := range map[string]struct {
+		content string
+		says    []string
+		ways    int
+	}{
+		"marks.tsv":    {"a\tb\tlabel_x\tlabel_y\n12,345\t1\t0\t1\n999\t2\t1\t0\n", []string{"--thousands ,", "--decimal ,"}, 2},
+		"mixed.csv":    {"a;b;label_x;label_y\n1,024;1.5;0;1\n999;2;1;0\n", []string{"--thousands ,", "--decimal ,"}, 1},
+		"header.csv":   {"400,500,600,700\n.1,.2,.5,.5\n.3,.1,1,0\n.2,.2,0,1\n", []string{"--header yes", "--header no"}, 1},
+		"counts.csv":   {"0,1,2,3\n.1,.2,.5,.5\n.3,.1,1,0\n.2,.2,0,1\n", []string{"--header yes", "--header no"}, 1},
+		"prefixes.csv": {"a,y_b,label_x,label_y\n1,2,.5,.5\n3,4,.25,.75\n", []string{"--label-prefix label_", "--label-prefix y_"}, 1},
+		"twins.csv":    {"a,a,label_x,label_y\n1,2,.5,.5\n3,4,.25,.75\n", []string{"--drop 1", "--drop 0"}, 2},
+	} {
+		path := write(t, dir, name, c.content)
+		for _, args := range [][]string{
+			{"train", "--local", "--data", path}, {"predict", "--model", model, "--out", out, "--data", path}, {"evaluate", "--model", model, "--data", path},
+		} {
+			e := coppice(t, args...)
+			if name == "prefixes.csv" && args[0] != "train" { // the model knows its labels
+				continue
+			}
+			if e.code != exitUsage || !strings.Contains(e.stderr, name) {
+				t.Errorf("%v: exit code %d, %s", args, e.code, e.stderr)
+			}
+			for _, part := range c.says {
+				if !strings.Contains(e.stderr, part) {
+					t.Errorf("%v lacks %q: %s", args, part, e.stderr)
+				}
+			}
+		}
+		e := coppice(t, "dataset", "inspect", path)
+		if e.code != exitOK || e.stderr != "" {
+			t.Errorf("inspect %s: exit code %d, %s", name, e.code, e.stderr)
+		}
+		var f dataset.Inspection
+		inJSON(t, &f, "dataset", "inspect", path)
+		read := 0
+		for _, r := range f.Readings {
+			for _, command := range r.Commands[:min(1, len(r.Commands))] {
+				works(t, append(shellArgs(command)[1:], "--algorithm", "aa-knn", "--set", "k=1")...)
+				read++
+			}
+		}
+		if f.Refused == "" || read < c.ways {
+			t.Errorf("%s: %d ways to read it, want %d or more: %s", name, read, c.ways, e.stdout)
+		}
+	}
+}
+
+// What was decided by default is printed, and in JSON instead.
+func TestNotes(t *testing.T) {
+	path := write(t, t.TempDir(), "c.csv", "# made by hand\nLabel;a\noak;1,5\nelm;2\noak;3\n")
+	args := []string{"train", "--local", "--data", path, "--labels", "class", "--algorithm", "aa-knn", "--set", "k=1"}
+	want := []string{
+		`";" between columns, a comma before decimals`, "line 2 is the header", "1 line of comments before it is left out",
+		`the class is read from column 0, "Label"`, "classes (2) and their rows: elm: 1, oak: 2",
+	}
+	e := coppice(t, args...)
+	for _, note := range want {
+		if !strings.Contains(e.stderr, path+": "+note+"\n") {
+			t.Errorf("%s lacks %q", e.stderr, note)
+		}
+	}
+	var r result
+	inJSON(t, &r, args...)
+	if got := strings.Join(r.Notes, "\n"); got != path+": "+strings.Join(want, "\n"+path+": ") {
+		t.Errorf("in JSON: %s", got)
+	}
+	if e := coppice(t, append(args, "-o", "json")...); e.code != exitOK || strings.Contains(e.stderr, "is the header") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
+	var f dataset.Inspection
+	inJSON(t, &f, "dataset", "inspect", path, "--labels", "class")
+	if got := strings.Join(f.Notes, "\n"); got != strings.Join(want, "\n") || f.Columns[0].Role != dataset.RoleClass || f.Encoding != "UTF-8" {
+		t.Errorf("inspect: %s, %+v", got, f.Columns)
+	}
+}
