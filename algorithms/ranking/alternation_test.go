@@ -18,7 +18,7 @@ func problem(c *Config, n, features int) (*part, *dataset.Rows) {
 		r.X[i] = float32(s.Normal())
 	}
 	k := &kernel{cfg: *c}
-	p := k.whole(r, deviationOf(r))
+	p := k.whole(r, deviationOf(r, nil), nil)
 	for i := range n {
 		r.Row[i] = uint32(i)
 		p.low[i] = 20 + 10*float64(r.X[i*features]) + 3*s.Normal()

@@ -15,6 +15,9 @@
 // side is computed again from A and the new u, two or more times, and solved with the same
 // factor. A step never solves from scratch: it begins with the u before it.
 //
+// Features are scaled by the training rows first (package scaling), unless the preset is paper:
+// distances, and the deviation that the widths of the kernels are in, are those of scaled features.
+//
 // All training rows are landmarks by default. Then one collected unit is the whole fit, with all
 // kernel matrices in memory. With the setting landmarks, that many rows drawn by counter are
 // landmarks, and the products over rows are rounds of sums. Both run the same state machine,

@@ -19,15 +19,15 @@ import (
 var errNoRows = errors.New("ranking: no training rows")
 
 // fit runs the alternation on all training rows, which are landmarks too, in the order of their
-// numbers.
-func (k *kernel) fit(ctx context.Context, u round.Unit, d *dataset.Data) ([]byte, error) {
+// numbers. scale has a factor for each feature; nil: none.
+func (k *kernel) fit(ctx context.Context, u round.Unit, d *dataset.Data, scale []float64) ([]byte, error) {
 	all := rows.Gather(u, d, &rows.Wanted{})
 	if all.N == 0 {
 		return nil, errNoRows
 	}
 	a := newAlternation(&k.cfg, all.N)
-	deviation := deviationOf(all)
-	p := k.whole(all, deviation)
+	deviation := deviationOf(all, scale)
+	p := k.whole(all, deviation, scale)
 	k.setIntervals(p, u.Rows(d), d)
 	for a.stage != stageDone {
 		if err := ctx.Err(); err != nil {
@@ -52,13 +52,13 @@ func (k *kernel) Demand() (bytes int64, what string) {
 }
 
 // whole makes the part of all rows, with the kernels between each two of them.
-func (k *kernel) whole(all *dataset.Rows, deviation float64) *part {
+func (k *kernel) whole(all *dataset.Rows, deviation float64, scale []float64) *part {
 	p := newPart(k.cfg.Kernels, all.N, all.N)
 	refs := make([]dataset.RowRef, all.N)
 	for i := range refs {
 		refs[i].Pos = uint32(i)
 	}
-	d := rows.NewDistances(all, nil)
+	d := rows.NewDistances(all, scale)
 	d.To(p.k[0], refs, func(uint32) *dataset.Rows { return all }, d.NewScratch())
 	setKernels(p.k, widths(&k.cfg, deviation))
 	return p
@@ -122,8 +122,8 @@ func (p *part) sums(dst []float64, q *request) {
 	}
 }
 
-// deviationOf returns δ, the root of the sum of the features' variances.
-func deviationOf(all *dataset.Rows) float64 {
+// deviationOf returns δ, the root of the sum of the scaled features' variances.
+func deviationOf(all *dataset.Rows, scale []float64) float64 {
 	sums, room := make([]float64, all.Features), make([]float32, all.Features)
 	for i := range all.N {
 		addFeatures(sums, all, i)
@@ -133,7 +133,7 @@ func deviationOf(all *dataset.Rows) float64 {
 	}
 	total := 0.0
 	for i := range all.N {
-		total += squaredFrom(sums, all, i, room)
+		total += squaredFrom(sums, scale, all, i, room)
 	}
 	return math.Sqrt(total / float64(all.N))
 }
@@ -152,8 +152,8 @@ func addFeatures(sums []float64, r *dataset.Rows, i int) {
 	}
 }
 
-// squaredFrom returns the squared distance of row i from a mean.
-func squaredFrom(mean []float64, r *dataset.Rows, i int, room []float32) (sum float64) {
+// squaredFrom returns the squared distance of row i from a mean, both scaled unless scale is nil.
+func squaredFrom(mean, scale []float64, r *dataset.Rows, i int, room []float32) (sum float64) {
 	x := room
 	if r.Sparse {
 		clear(x)
@@ -166,6 +166,9 @@ func squaredFrom(mean []float64, r *dataset.Rows, i int, room []float32) (sum fl
 	}
 	for c, v := range x {
 		d := float64(v) - mean[c]
+		if scale != nil {
+			d *= scale[c]
+		}
 		sum += float64(d * d)
 	}
 	return sum

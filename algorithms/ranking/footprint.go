@@ -3,6 +3,7 @@ package ranking
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -20,6 +21,14 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 		f.State += 8 * max(gram, weights)
 		f.Node = 8 * max(1+marks+gram, 1+int64(m.Features), 1+n+weights)
 		f.Nodes = int64(units(c, m))
+	}
+	if c.Scaling != scaling.None {
+		f.State += 16*int64(m.Features) + 17
+		f.Model += 16*int64(m.Features) + 4
+		scales, nodes := int64(8*scaling.MostSums(c.Scaling, m)), int64(len(m.Shards))
+		most := max(f.Node*f.Nodes, scales*nodes)
+		f.Node = max(f.Node, scales)
+		f.Nodes = (most + f.Node - 1) / f.Node
 	}
 	return f
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
@@ -16,7 +17,7 @@ const (
 	opRows    uint8 = iota + 1 // collects landmarks
 	opFit                      // the whole fit, of all rows
 	opSums                     // sums of features
-	opSquares                  // squared distances from the mean
+	opSquares                  // squared distances of scaled features from their mean
 	opStage                    // the sums of a stage of the alternation
 )
 
@@ -24,7 +25,7 @@ const (
 const (
 	varMean   uint16 = iota // of the features
 	varKept                 // landmarks, as an encoded shard
-	varWidth                // the deviation of the features
+	varWidth                // the deviation of the scaled features
 	varNow                  // the stage, then u, then v
 	varLabels               // u and v that the rows' numbers are taken at; nothing: they are the middles of the intervals
 )
@@ -57,12 +58,12 @@ func wanted(j *learner.Job[Config]) rows.Wanted {
 }
 
 // Collect implements round.CollectKernel.
-func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	switch u.Op {
 	case opRows:
 		return rows.Collect(u, d, &k.wanted), nil
 	case opFit:
-		return k.fit(ctx, u, d)
+		return k.fit(ctx, u, d, scaling.Find(v).Scale)
 	}
 	return nil, errOperation(u.Op)
 }

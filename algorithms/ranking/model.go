@@ -2,17 +2,22 @@ package ranking
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/algorithms/target"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// modelFormat is the version of the tensors.
-const modelFormat = 1
+// The versions of the tensors.
+const (
+	rawFormat    = 1
+	scaledFormat = 2 // with the kind of scaling, and its values
+)
 
 // model implements algorithms.Model.
 type model struct {
@@ -22,6 +27,8 @@ type model struct {
 	damped  int // steps
 	rows    *dataset.Rows
 	sizes   rows.Sizes
+	kind    string // of scaling
+	scaler  scaling.Values
 
 	u, v   []float64
 	widths []float64 // δ_o²
@@ -37,25 +44,42 @@ func (m *model) tensors(l *learner.Tensors) {
 	if l.Reading() {
 		m.rows = new(dataset.Rows)
 	}
-	count := len(m.trace)
+	count, format, kind := len(m.trace), uint32(rawFormat), max(0, slices.Index(scaling.Kinds, m.kind))
+	if kind > 0 || l.Reading() && isScaled(l.Left()) {
+		format = scaledFormat
+	}
 	numbers := append([]learner.Number{
 		learner.Within(&m.labels, 2, dataset.MaxLabels), learner.Within(&m.kernels, 1, maxKernels), learner.Within(&m.clip, 0, 1),
 		learner.Within(&m.damped, 0, 1<<31-1), learner.Within(&count, 1, 1<<20),
 	}, m.sizes.Numbers()...)
-	l.Settings(modelFormat, numbers...)
+	if format == scaledFormat {
+		numbers = append(numbers, learner.Within(&kind, 1, len(scaling.Kinds)-1))
+	}
+	if l.Settings(format, numbers...) {
+		m.kind = scaling.Kinds[kind]
+	}
 	l.Check(m.sizes.Labels == 0, "rows with %d labels", m.sizes.Labels)
 	l.F64("u", &m.u, m.sizes.Rows)
 	l.F64("v", &m.v, m.kernels)
 	l.F64("squared_widths", &m.widths, m.kernels)
 	l.F64("scale", &m.scale, 2)
 	l.F64("objective", &m.trace, count)
+	m.scaler.Tensors(l, m.kind, m.sizes.Features)
 	rows.Tensors(l, &m.sizes, m.rows)
 	if l.Reading() {
 		m.check(l)
 	}
 }
 
+// isScaled reports whether the first tensor, if it is the settings of a model, is one of scaled features.
+func isScaled(all []algorithms.Tensor) bool {
+	return len(all) > 0 && len(all[0].U32) > 0 && all[0].U32[0] == scaledFormat
+}
+
 func (m *model) check(l *learner.Tensors) {
+	if err := rows.CheckScale(m.scaler.Scale); err != nil {
+		l.Check(false, "%w", err)
+	}
 	if err := target.CheckEnds(m.scale, m.labels); err != nil {
 		l.Check(false, "%w", err)
 	}
@@ -80,7 +104,7 @@ func (m *model) Describe() [][2]string {
 	objective := fmt.Sprintf("%.6g", m.trace[len(m.trace)-1])
 	return [][2]string{
 		{"landmarks", fmt.Sprint(m.sizes.Rows)}, {"weights of kernels", fmt.Sprintf("%.6g", m.v)}, {"objective", objective},
-		{"damped steps", fmt.Sprint(m.damped)}, {"cut to the scale", fmt.Sprint(m.clip == 1)},
+		{"damped steps", fmt.Sprint(m.damped)}, {"cut to the scale", fmt.Sprint(m.clip == 1)}, {"scaling", m.kind},
 	}
 }
 
@@ -92,7 +116,7 @@ type predictor struct {
 
 // NewScratch implements algorithms.Model.
 func (m *model) NewScratch() any {
-	m.derive.Do(func() { m.distances = rows.NewDistances(m.rows, nil) })
+	m.derive.Do(func() { m.distances = rows.NewDistances(m.rows, m.scaler.Scale) })
 	n := m.sizes.Rows
 	return &predictor{m.distances.NewScratch(), make([]float64, n), make([]float64, n), make([]float64, m.kernels)}
 }

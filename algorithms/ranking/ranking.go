@@ -4,6 +4,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/algorithms/target"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
@@ -21,6 +22,7 @@ const maxKernels = 16
 // Config holds the settings of a job.
 type Config struct {
 	Preset      string
+	Scaling     string
 	Landmarks   int     // 0: all training rows
 	Kernels     int     // n
 	Widths      string  // widthsWide or widthsPrinted
@@ -33,6 +35,12 @@ type Config struct {
 	Scale       target.Scale
 }
 
+// The presets.
+const (
+	presetAuto  = "auto"
+	presetPaper = "paper"
+)
+
 // The words of widths.
 const (
 	widthsWide    = "wide"
@@ -40,11 +48,15 @@ const (
 )
 
 var settings = append(param.Table[Config]{
-	param.Word("preset", "auto cuts predictions to the scale; paper is the model alone", func(c *Config) *string { return &c.Preset }, "auto", "paper"),
+	param.Word("preset", "auto scales dense features and cuts predictions to the scale of the labels; paper is the model alone, of raw features",
+		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).LeftOut(presetPaper).
+		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
 	param.Int("landmarks", "rows that kernels are taken with, drawn from the training rows; 0: all of them, with their kernel matrices in memory",
 		0, maxLandmarks, 0, func(c *Config) *int { return &c.Landmarks }),
 	param.Int("kernels", "Gaussian kernels, o = 0, 1, ...", 1, maxKernels, 4, func(c *Config) *int { return &c.Kernels }),
-	param.Word("widths", "of kernel o, in deviations of the features: wide, 2^((10-o)/2.5), or printed, 2^((o-10)/2.5) as the paper has it",
+	param.Word("widths", "of kernel o, in deviations of the scaled features: wide, 2^((10-o)/2.5), or printed, 2^((o-10)/2.5) as the paper has it",
 		func(c *Config) *string { return &c.Widths }, widthsWide, widthsPrinted),
 	param.Float("lambda", "λ of Eqs 17 and 18: what the squares of the weights cost", 1e-9, 1e6, 5e-4, func(c *Config) *float64 { return &c.Lambda }),
 	param.Int("loops", "inner loops at most, each a solution for u and one for v", 1, 1000, 20, func(c *Config) *int { return &c.Loops }),
@@ -52,15 +64,23 @@ var settings = append(param.Table[Config]{
 	param.Int("em_rounds", "rounds of EM at most: in each of them but the first, the numbers of the rows move within their intervals first",
 		1, 100, 1, func(c *Config) *int { return &c.Rounds }),
 	param.Int("refinements", "times that a solution is refined by its residual", 2, 20, 2, func(c *Config) *int { return &c.Refinements }),
-	param.Bool("clip", "predictions are cut to the numbers of the labels", true, func(c *Config) *bool { return &c.Clip }).Preset("paper", false),
+	param.Bool("clip", "predictions are cut to the numbers of the labels", true, func(c *Config) *bool { return &c.Clip }).Preset(presetPaper, false),
 }, target.Settings(func(c *Config) *target.Scale { return &c.Scale })...)
+
+// fill computes what depends on the data and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	c.Scale.Fill(given, m)
+	if !given.Has("scaling") && c.Preset == presetAuto {
+		c.Scaling = scaling.Rule(m)
+	}
+}
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name, Doc: "ranking with uncertain labels: a bilinear model of kernels for numbers on a scale (Yan et al. 2007)",
 		Predicts: algorithms.Number, Settings: settings,
-		Fill:         func(c *Config, given param.Values, m *dataset.Manifest) { c.Scale.Fill(given, m) },
+		Fill:         (*Config).fill,
 		Fits:         func(c *Config, m *dataset.Manifest) error { return c.Scale.Fits(m, Name) },
 		Trainer:      func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j), nil },
 		StateVersion: 1,

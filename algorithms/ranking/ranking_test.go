@@ -3,6 +3,7 @@ package ranking_test
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -39,8 +40,10 @@ func TestGolden(t *testing.T) {
 		name, want string
 		set        param.Values
 	}{
-		{"exact", "afb9cb0067b2d05e6405d4ff86042232f503c5ead9ae1533ff663244240a5830", exact},
-		{"by sums", "06183a9aa0c12f1220b9b0bac2247e760acc646eac9c53d70f153d6e416f6584", bySums},
+		{"exact", "c99d2da8420971954f8e9fb38a4a96470e54e0f4b45860407f7d8e01807a8cdd", exact},
+		{"by sums", "50d38495b8b863608a75a29fc1b5c212be1c5448552fd3ebdc4509c57a5e0f59", bySums},
+		{"raw, exact", "afb9cb0067b2d05e6405d4ff86042232f503c5ead9ae1533ff663244240a5830", raw(exact)},
+		{"raw, by sums", "06183a9aa0c12f1220b9b0bac2247e760acc646eac9c53d70f153d6e416f6584", raw(bySums)},
 	} {
 		for lanes := 1; lanes <= 4; lanes++ {
 			if got := digest(t, p.Run(t, ranking.New(), c.set, lanes, nil)); got != c.want {
@@ -60,6 +63,44 @@ func TestGolden(t *testing.T) {
 		})
 		if got := digest(t, cut); got != c.want {
 			t.Errorf("%s, cut before each round: digest %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// raw is set with features that are not scaled.
+func raw(set param.Values) param.Values {
+	set = maps.Clone(set)
+	set["scaling"] = "none"
+	return set
+}
+
+// rescaled is rows whose feature 0 is in another unit.
+type rescaled struct {
+	scaletest.Rows
+	factor float64
+}
+
+// Scan implements dataset.Source.
+func (s rescaled) Scan(f func(*dataset.Row) error) error {
+	return s.Rows.Scan(func(r *dataset.Row) error {
+		r.Values[0] *= s.factor
+		return f(r)
+	})
+}
+
+// TestUnits: the unit of a feature changes no prediction, unless the preset is paper.
+func TestUnits(t *testing.T) {
+	rows := scaletest.Rows{N: 300, Features: 4, Density: 1, Seed: 4}
+	metres, millimetres := scaletest.New(t, rows), scaletest.New(t, rescaled{rows, 1000})
+	for name, set := range map[string]param.Values{
+		"exact": nil, "by sums": {"landmarks": int64(100)}, "minmax": {"scaling": "minmax", "preset": "paper"}, "paper": {"preset": "paper"},
+	} {
+		want, most := metres.Predict(t, metres.Model(t, ranking.New(), set), dataset.AllRows), 0.0
+		for i, v := range millimetres.Predict(t, millimetres.Model(t, ranking.New(), set), dataset.AllRows) {
+			most = max(most, math.Abs(float64(v-want[i])))
+		}
+		if name == "paper" && most < 1 || name != "paper" && most > 1e-4 {
+			t.Errorf("%s: predictions differ by up to %v", name, most)
 		}
 	}
 }
@@ -108,7 +149,7 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	p := scaletest.New(t, scaletest.Rows{N: 30, Features: 2, Density: 1, Seed: 5})
-	j := p.Job(t, ranking.New(), exact)
+	j := p.Job(t, ranking.New(), raw(exact))
 	start := func() algorithms.Trainer {
 		tr, err := ranking.New().NewTrainer(j, p.Manifest, nil)
 		if err != nil {
@@ -196,6 +237,8 @@ func TestFootprint(t *testing.T) {
 		"many loops":                {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(2), "loops": int64(150), "em_rounds": int64(2), "tolerance": 0., "lambda": 1.}},
 		"many rows":                 {scaletest.Rows{N: 900, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(4), "loops": int64(1), "kernels": int64(1)}},
 		"fewer rows than landmarks": {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(2000), "loops": int64(1)}},
+		"minmax":                    {scaletest.Rows{N: 300, Features: 50, Density: 1, Seed: 1}, param.Values{"landmarks": int64(10), "loops": int64(1), "scaling": "minmax"}},
+		"raw":                       {scaletest.Rows{N: 60, Features: 20, Density: 1, Seed: 1}, param.Values{"landmarks": int64(5), "loops": int64(1), "preset": "paper"}},
 		"exact":                     {scaletest.Rows{N: 200, Features: 2, Density: 1, Seed: 1}, param.Values{"loops": int64(1)}},
 		"exact, and many loops":     {scaletest.Rows{N: 20, Features: 1, Density: 1, Seed: 1}, param.Values{"loops": int64(300), "em_rounds": int64(2), "tolerance": 0., "lambda": 1.}},
 	} {
@@ -204,7 +247,7 @@ func TestFootprint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var state, model, node, nodes int
+		var state, model, node, tree int
 		tr := p.Run(t, ranking.New(), c.set, 1, func(_ *round.Job, tr algorithms.Trainer) algorithms.Trainer {
 			b, err := tr.AppendState(nil)
 			if err != nil {
@@ -216,7 +259,7 @@ func TestFootprint(t *testing.T) {
 			}
 			state = max(state, len(b))
 			if !r.Done && r.How == round.Sum {
-				node, nodes = max(node, 8*r.Shape.F64), r.Units
+				node, tree = max(node, 8*r.Shape.F64), max(tree, 8*r.Shape.F64*r.Units)
 			}
 			return tr
 		})
@@ -232,8 +275,8 @@ func TestFootprint(t *testing.T) {
 				t.Errorf("%s: a %s of %d bytes is expected to take %d", name, what, v[1], v[0])
 			}
 		}
-		if f.Nodes != int64(nodes) {
-			t.Errorf("%s: %d nodes are expected to be %d", name, nodes, f.Nodes)
+		if all := f.Node * f.Nodes; all < int64(tree) || all > int64(tree)+f.Node {
+			t.Errorf("%s: a tree of %d bytes is expected to take %d", name, tree, all)
 		}
 	}
 }

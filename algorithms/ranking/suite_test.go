@@ -13,19 +13,27 @@ import (
 var (
 	bySums   = param.Values{"landmarks": int64(20), "loops": int64(2), "em_rounds": int64(2), "lambda": 0.01}
 	exact    = param.Values{"loops": int64(2), "em_rounds": int64(2), "lambda": 0.01}
+	minmax   = param.Values{"landmarks": int64(20), "loops": int64(1), "scaling": "minmax"}
 	byKernel = param.Values{"landmarks": int64(500), "loops": int64(1), "kernels": int64(2), "widths": "printed", "preset": "paper"}
 )
 
 // TestContract: both forms pass the suite.
 func TestContract(t *testing.T) {
-	algorithmtest.Run(t, ranking.New(), algorithmtest.Case{Name: "by sums", Set: bySums}, algorithmtest.Case{Name: "all by sums", Set: byKernel})
+	algorithmtest.Run(t, ranking.New(), algorithmtest.Case{Name: "by sums", Set: bySums}, algorithmtest.Case{Name: "all by sums", Set: byKernel},
+		algorithmtest.Case{Name: "minmax", Set: minmax})
 }
 
 // FuzzRestore: see algorithmtest.FuzzRestore.
-func FuzzRestore(f *testing.F) { algorithmtest.FuzzRestore(f, ranking.New(), exact, bySums) }
+func FuzzRestore(f *testing.F) {
+	algorithmtest.FuzzRestore(f, ranking.New(), exact, bySums, minmax, byKernel)
+}
 
 // FuzzSettings: see algorithmtest.FuzzSettings.
-func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, ranking.New(), exact, bySums) }
+func FuzzSettings(f *testing.F) {
+	algorithmtest.FuzzSettings(f, ranking.New(), exact, bySums, minmax, byKernel)
+}
 
 // FuzzDecodeModel: see algorithmtest.FuzzDecodeModel.
-func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, ranking.New(), exact, bySums) }
+func FuzzDecodeModel(f *testing.F) {
+	algorithmtest.FuzzDecodeModel(f, ranking.New(), exact, bySums, minmax, byKernel)
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/linalg"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -28,6 +29,7 @@ type scratch struct {
 	block     *part
 	own       [][]float64 // the block's room for kernels
 	gram      linalg.Matrix
+	scaling   scaling.Scratch
 }
 
 // NewScratch implements round.Kernel.
@@ -48,7 +50,7 @@ func (k *kernel) landmarks(v round.Vars) (*marks, error) {
 	if r.N == 0 {
 		return nil, errNoRows
 	}
-	k.kept, k.marks = b, &marks{rows.NewDistances(r, nil), widths(&k.cfg, num.Float64s(v.Get(varWidth))[0])}
+	k.kept, k.marks = b, &marks{rows.NewDistances(r, scaling.Find(v).Scale), widths(&k.cfg, num.Float64s(v.Get(varWidth))[0])}
 	return k.marks, nil
 }
 
@@ -101,12 +103,15 @@ func (m *marks) kernels(k [][]float64, refs []dataset.RowRef, d *dataset.Data, s
 // Run implements round.SumKernel.
 func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, x round.Derived, lane any) error {
 	s := lane.(*scratch)
+	if scaling.Run(dst, &u, d, v, &s.scaling) {
+		return nil
+	}
 	switch u.Op {
 	case opSums:
 		sumFeatures(dst.F64, u.Rows(d), d)
 		return nil
 	case opSquares:
-		s.sumSquares(dst.F64, u.Rows(d), d, num.Float64s(v.Get(varMean)))
+		s.sumSquares(dst.F64, u.Rows(d), d, num.Float64s(v.Get(varMean)), scaling.Find(v).Scale)
 		return nil
 	case opStage:
 		m, err := k.landmarks(v)
@@ -130,13 +135,13 @@ func sumFeatures(dst []float64, refs []dataset.RowRef, d *dataset.Data) {
 	}
 }
 
-// sumSquares adds the squared distances of rows from their mean.
-func (s *scratch) sumSquares(dst []float64, refs []dataset.RowRef, d *dataset.Data, mean []float64) {
+// sumSquares adds the squared distances of rows from their mean, both scaled unless scale is nil.
+func (s *scratch) sumSquares(dst []float64, refs []dataset.RowRef, d *dataset.Data, mean, scale []float64) {
 	if s.features == nil {
 		s.features = make([]float32, len(mean))
 	}
 	for _, ref := range refs {
-		dst[0] += squaredFrom(mean, d.Shard(int(ref.Shard)), int(ref.Pos), s.features)
+		dst[0] += squaredFrom(mean, scale, d.Shard(int(ref.Shard)), int(ref.Pos), s.features)
 	}
 }
 

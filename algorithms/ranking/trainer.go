@@ -9,12 +9,13 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
 
-// The phases of a training.
+// The phases of a training, once its features are scaled.
 const (
 	phaseRows    uint8 = iota // landmarks are collected
 	phaseFit                  // the whole fit is one unit
@@ -30,6 +31,7 @@ type trainer struct {
 	cfg      *Config
 	manifest *dataset.Manifest
 	wanted   rows.Wanted
+	scaler   *scaling.Fit
 
 	phase     uint8
 	kept      *dataset.Rows
@@ -46,12 +48,17 @@ type trainer struct {
 }
 
 func newTrainer(j *learner.Job[Config]) *trainer {
-	return &trainer{cfg: j.Config, manifest: j.Manifest, wanted: wanted(j)}
+	return &trainer{cfg: j.Config, manifest: j.Manifest, wanted: wanted(j), scaler: scaling.NewFit(j.Config.Scaling, j.Manifest)}
 }
+
+// Start implements learner.Trainer.
+func (t *trainer) Start() { t.scaler.Begin() }
 
 // State implements learner.Trainer.
 func (t *trainer) State(l *fields.List) {
+	t.scaler.State(l)
 	l.Byte(&t.phase)
+	l.Check(t.scaler.Done() || t.phase == phaseRows, "phase %d before the features are scaled", t.phase)
 	l.Check(t.phase <= phaseDone && (t.cfg.Landmarks == 0) == (t.phase == phaseFit) || t.phase == phaseRows || t.phase == phaseDone, "phase %d", t.phase)
 	rows.Field(l, &t.kept, t.manifest, &t.wanted)
 	l.Check((t.kept != nil) == (t.phase > phaseRows), "phase %d does not go with the landmarks", t.phase)
@@ -87,16 +94,22 @@ func units(c *Config, m *dataset.Manifest) int {
 func (t *trainer) Next() (*round.Round, error) {
 	t.round, t.vars = round.Round{Units: units(t.cfg, t.manifest), Roles: dataset.Train}, t.vars[:0]
 	r := &t.round
+	if !t.scaler.Done() {
+		r.Units = 0
+		t.scaler.Next(r)
+		return r, nil
+	}
 	switch t.phase {
 	case phaseRows:
 		r.Op, r.Kind, r.Units, r.How = opRows, "rows", len(t.manifest.Shards), round.Collect
 	case phaseFit:
 		r.Op, r.Kind, r.Units, r.Scope, r.How = opFit, "fit", 1, round.Whole, round.Collect
+		t.vars = t.scaler.AppendVar(t.vars)
 	case phaseSums:
 		r.Op, r.Kind, r.Shape.F64 = opSums, "deviation", 1+t.manifest.Features
 	case phaseSquares:
 		r.Op, r.Kind, r.Shape.F64 = opSquares, "deviation", 1
-		t.vars = append(t.vars, round.Var{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)})
+		t.vars = t.scaler.AppendVar(append(t.vars, round.Var{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}))
 	case phaseStages:
 		t.nextStage(r)
 	default:
@@ -123,7 +136,7 @@ func (t *trainer) nextStage(r *round.Round) {
 		labels = append(append(labels, q.labels.u...), q.labels.v...)
 	}
 	r.Op, r.Kind, r.Shape.F64, r.DerivedVersion = opStage, stageKinds[q.stage], t.fit.size(), 1
-	t.vars = append(t.vars,
+	t.vars = append(t.scaler.AppendVar(t.vars),
 		round.Var{ID: varKept, Version: 1, Data: t.encoded},
 		round.Var{ID: varWidth, Version: 1, Data: num.Bytes64([]float64{t.deviation})},
 		round.Var{ID: varNow, Version: 1 + t.version, Data: num.Bytes64(t.now)},
@@ -133,6 +146,9 @@ func (t *trainer) nextStage(r *round.Round) {
 
 // Fold implements round.Trainer.
 func (t *trainer) Fold(res *round.Result) error {
+	if !t.scaler.Done() {
+		return t.scaler.Fold(res.Sum.F64)
+	}
 	switch t.phase {
 	case phaseRows:
 		return t.foldRows(res.Collected)
@@ -225,6 +241,9 @@ func (t *trainer) Progress() round.Progress {
 		p.Step, p.Samples = t.fit.loops, t.count*t.fit.loops
 	}
 	p.Steps = p.MostSteps
+	if !t.scaler.Done() {
+		p.Phase = "scaling"
+	}
 	if t.phase == phaseDone {
 		p.Steps = p.Step
 	}
@@ -248,7 +267,7 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	a := t.fit
 	m := &model{
 		labels: t.manifest.Labels, kernels: a.n, damped: int(min(a.damped, math.MaxInt32)), rows: t.kept, sizes: rows.SizesOf(t.kept),
-		u: a.now.u, v: a.now.v, widths: widths(t.cfg, t.deviation), scale: t.cfg.Scale.Ends(t.manifest.Labels), trace: a.trace,
+		kind: t.cfg.Scaling, scaler: t.scaler.Values(), u: a.now.u, v: a.now.v, widths: widths(t.cfg, t.deviation), scale: t.cfg.Scale.Ends(t.manifest.Labels), trace: a.trace,
 	}
 	if t.cfg.Clip {
 		m.clip = 1
