@@ -216,6 +216,9 @@ func (a *array) column(check func(n int) error) (all []float64, err error) {
 // readMATBeside reads an array of one number or text for each row.
 func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err error) {
 	if a.Class != matfile.Cell && a.Class != matfile.Char {
+		if !isMatrix(a) {
+			return matKindError(a, "one number or text for each row is expected", a.Name)
+		}
 		if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
 			return fmt.Errorf("%q: one number for each row is expected: %w", a.Name, ErrFormat)
 		}

@@ -25,12 +25,16 @@ func (h *fileContents) add(name, kind string, shape ...int) {
 // missing returns an error that says that a file has no such variable, lists those that it
 // has, and names the flag that chooses another.
 func (h fileContents) missing(what, name, flag string, err error) error {
+	return kindErrorf(err, "no %s %q; the file holds %s; %s names the right one", what, name, h.list(), flag)
+}
+
+func (h fileContents) list() string {
 	list := strings.Join(h[:min(maxListed, len(h))], ", ")
 	switch {
 	case len(h) == 0:
-		list = "nothing"
+		return "nothing"
 	case len(h) > maxListed:
-		list += ", ..."
+		return list + ", ..."
 	}
-	return kindErrorf(err, "no %s %q; the file holds %s; %s names the right one", what, name, list, flag)
+	return list
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 	"github.com/coppice-ldl/coppice/dataset/npy"
@@ -47,7 +48,7 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	src, err := withBeside(table, &o.Beside, m.beside, func(name, flag string) error {
-		return m.holds.missing("variable", name, flag, ErrFormat)
+		return m.missing(name, flag, ErrFormat)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -72,7 +73,7 @@ func (o *OpenOptions) labelVariables() []string {
 	return []string{"labels"}
 }
 
-// variable is a matrix that may hold labels.
+// variable is a matrix that may hold labels, or a text for each row.
 type variable struct {
 	rows, columns int
 	values        []float64 // row-major
@@ -101,6 +102,8 @@ type matReader struct {
 	besides  []string // those that OpenOptions.Beside names
 	beside   besideArrays
 	holds    fileContents
+	readable bool           // the file holds a matrix of numbers
+	object   *matfile.Array // the first that cannot be read, such as a struct; nil: none
 }
 
 func (m *matReader) read(in io.Reader) error {
@@ -126,18 +129,24 @@ func (m *matReader) read(in io.Reader) error {
 // readArray reads an array if it is one of those wanted. Of several arrays with one name the
 // last one counts, as in MATLAB.
 func (m *matReader) readArray(a *matfile.Array) (err error) {
-	m.holds.add(a.Name, a.Class.String(), a.Rows, a.Columns)
+	m.holds.add(a.Name, a.Kind(), a.Dims()...)
+	if isMatrix(a) {
+		m.readable = true
+	} else if m.object == nil && !isText(a) && a.Name != "" {
+		m.object = a
+	}
 	switch a.Name {
 	case m.features:
+		if !isMatrix(a) {
+			return matKindError(a, "numbers are expected", a.Name)
+		}
 		if err := m.o.checkFeatures(a.Columns, matAdvice); err != nil {
 			return err
 		}
 		m.table, err = matFeatures(a)
 		return err
 	case "feature_names", "label_names", "row_names":
-		if a.Class == matfile.Cell || a.Class == matfile.Char {
-			m.names[a.Name], err = m.o.matStrings(a)
-		}
+		m.names[a.Name], err = m.o.matStrings(a)
 		return err
 	}
 	if slices.Contains(m.besides, a.Name) {
@@ -159,8 +168,87 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 	return nil
 }
 
+// missing returns an error that says that the file has no such variable, and what it has. A file without a matrix
+// of numbers has none that a flag could name.
+func (m *matReader) missing(name, flag string, err error) error {
+	if m.object == nil {
+		return m.holds.missing("variable", name, flag, err)
+	}
+	ways := "in MATLAB, " + matUnpack(m.object, name)
+	if m.readable {
+		ways = fmt.Sprintf("%s names the right one, or, %s", flag, ways)
+	}
+	return kindErrorf(err, "no variable %q; the file holds %s; %s", name, m.holds.list(), ways)
+}
+
+// isMatrix reports whether an array is a matrix of real numbers.
+func isMatrix(a *matfile.Array) bool {
+	return (a.Numeric() || a.Class == matfile.Sparse) && !a.Complex() && a.Flat()
+}
+
+// isText reports whether an array may hold texts: the cells of an array are known only once they are read.
+func isText(a *matfile.Array) bool { return a.Class == matfile.Cell || a.Class == matfile.Char }
+
+// matKindError says that a variable is not of the kind that is expected, and what makes an array of that kind
+// of it, by the name result.
+func matKindError(a *matfile.Array, expected, result string) error {
+	return kindErrorf(ErrFormat, "%q is of class %s; %s; in MATLAB, %s", a.Name, a.Kind(), expected, matUnpack(a, result))
+}
+
+// matObjects says for classes of MATLAB what makes an array that can be read of a variable %[1]s; %[2]s is how that
+// is called.
+var matObjects = map[string]string{
+	"table":           "%[2]s = table2array(%[1]s) makes an array of its numbers, or writetable(%[1]s, '%[1]s.csv') a CSV file",
+	"timetable":       "%[2]s = %[1]s.Variables makes an array of its numbers, or writetimetable(%[1]s, '%[1]s.csv') a CSV file",
+	"dataset":         "%[2]s = double(%[1]s) makes an array of its numbers, or export(%[1]s, 'File', '%[1]s.csv', 'Delimiter', ',') a CSV file",
+	"string":          "%[2]s = cellstr(%[1]s) makes texts, or %[2]s = double(%[1]s) numbers",
+	"categorical":     "%[2]s = cellstr(%[1]s) makes texts of its categories",
+	"nominal":         "%[2]s = cellstr(%[1]s) makes texts of its categories",
+	"ordinal":         "%[2]s = cellstr(%[1]s) makes texts of its categories",
+	"datetime":        "%[2]s = days(%[1]s - min(%[1]s)) makes numbers, or %[2]s = cellstr(string(%[1]s)) texts",
+	"duration":        "%[2]s = seconds(%[1]s) makes numbers",
+	"containers.Map":  "%[2]s = values(%[1]s) makes a cell array",
+	"dictionary":      "%[2]s = values(%[1]s) makes an array",
+	"gpuArray":        "%[2]s = gather(%[1]s) makes an array",
+	"tall":            "%[2]s = gather(%[1]s) makes an array",
+	"dlarray":         "%[2]s = extractdata(%[1]s) makes an array",
+	"timeseries":      "%[2]s = %[1]s.Data takes out its numbers",
+	"function_handle": "%[2]s = %[1]s() calls it",
+}
+
+// matUnpack says what makes an array that can be read of a variable of a kind that cannot.
+func matUnpack(a *matfile.Array, result string) string {
+	how, known := matObjects[a.Kind()]
+	switch {
+	case known:
+	case a.Class == matfile.Struct && a.Rows*a.Columns != 1:
+		how = "%[2]s = vertcat(%[1]s.%[3]s) puts a field of its elements together"
+	case a.Class == matfile.Struct:
+		how = "%[2]s = %[1]s.%[3]s takes out a field"
+	case a.Class == matfile.Cell:
+		how = "%[2]s = cell2mat(%[1]s) makes an array of its numbers"
+	case a.Class == matfile.Char:
+		how = "%[2]s = str2num(%[1]s) makes numbers of its lines"
+	case a.Complex():
+		how = "%[2]s = [real(%[1]s) imag(%[1]s)] makes real numbers"
+	case a.Numeric():
+		how = "%[2]s = reshape(%[1]s, size(%[1]s, 1), []) makes a matrix with a row for each of its first dimension"
+	default:
+		how = "%[2]s = double(%[1]s) or cellstr(%[1]s) may make an array that can be read"
+	}
+	field := "FIELD"
+	if slices.Contains(a.Fields, result) {
+		field = result
+	}
+	how = strings.ReplaceAll(how, "%[3]s", field)
+	return fmt.Sprintf(how, a.Name, result) + "; save it with save('FILE.mat', ..., '-v7')"
+}
+
 // matStrings reads an array of texts into memory.
 func (o *OpenOptions) matStrings(a *matfile.Array) ([]string, error) {
+	if !isText(a) {
+		return nil, matTextError(a, fmt.Sprintf("%q is of class %s", a.Name, a.Kind()))
+	}
 	n := a.Rows
 	if a.Class == matfile.Cell {
 		n *= a.Columns
@@ -168,7 +256,20 @@ func (o *OpenOptions) matStrings(a *matfile.Array) ([]string, error) {
 	if err := o.checkItems(a.Name, n, matAdvice); err != nil {
 		return nil, err
 	}
-	return a.Strings()
+	all, err := a.Strings()
+	if errors.Is(err, matfile.ErrKind) {
+		return nil, matTextError(a, err.Error())
+	}
+	return all, err
+}
+
+// matTextError says that an array holds no texts, for a reason, and what makes some of it.
+func matTextError(a *matfile.Array, reason string) error {
+	how := matUnpack(a, a.Name)
+	if a.Class == matfile.Cell || a.Numeric() {
+		how = fmt.Sprintf("%[1]s = cellstr(string(%[1]s)) makes texts; save it with save('FILE.mat', ..., '-v7')", a.Name)
+	}
+	return kindErrorf(ErrFormat, "%s; a cell array of texts is expected; in MATLAB, %s", reason, how)
 }
 
 // matTexts reads an array of one text or number for each row.
@@ -215,14 +316,15 @@ func matFeatures(a *matfile.Array) (*table, error) {
 	return readTable(a.Rows, a.Columns, a.Read)
 }
 
-// matLabels reads an array of labels; classes are texts.
+// matLabels reads an array of labels: numbers or, of classes, texts.
 func (o *OpenOptions) matLabels(a *matfile.Array) (*variable, error) {
-	if text := a.Class == matfile.Cell || a.Class == matfile.Char; text && o.Labels.Kind == Class {
-		texts, err := o.matTexts(a)
-		if err != nil {
-			return nil, err
-		}
-		return &variable{rows: len(texts.rows), columns: 1, texts: texts}, nil
+	switch {
+	case isText(a) && o.Labels.Kind == Class:
+		return o.matClasses(a)
+	case isText(a):
+		return nil, kindErrorf(ErrFormat, "%q is of class %s; numbers are expected; --labels class reads texts as classes", a.Name, a.Kind())
+	case !isMatrix(a):
+		return nil, matKindError(a, "labels are numbers or texts", a.Name)
 	}
 	rows, columns := a.Rows, a.Columns
 	if rows == 1 { // a row vector is as good as a column; fit turns it
@@ -240,6 +342,18 @@ func (o *OpenOptions) matLabels(a *matfile.Array) (*variable, error) {
 	}
 	values, file, err := readColumns[float64](a.Rows, a.Columns, a.Read)
 	return &variable{rows: a.Rows, columns: a.Columns, values: values, file: file}, err
+}
+
+// matClasses reads a class of text for each row: a row or a column of cells, or a line of characters each.
+func (o *OpenOptions) matClasses(a *matfile.Array) (*variable, error) {
+	if a.Class == matfile.Cell && min(a.Rows, a.Columns) > 1 {
+		return nil, oneColumn(o, a.Name, a.Columns)
+	}
+	texts, err := o.matTexts(a)
+	if err != nil {
+		return nil, err
+	}
+	return &variable{rows: len(texts.rows), columns: 1, texts: texts}, nil
 }
 
 func sparseLabels(a *matfile.Array) (*variable, error) {
@@ -261,7 +375,7 @@ func sparseLabels(a *matfile.Array) (*variable, error) {
 // newTableSource makes a Source of the arrays of a file.
 func newTableSource(path string, o *OpenOptions, m *matReader) (*tableSource, error) {
 	if m.table == nil {
-		return nil, m.holds.missing("variable", m.features, "--features-variable", ErrFormat)
+		return nil, m.missing(m.features, "--features-variable", ErrFormat)
 	}
 	s := &tableSource{
 		info:     Info{File: path, Rows: m.table.rows, Features: m.table.columns, Sparse: m.table.start != nil},
@@ -293,7 +407,7 @@ func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 		s.info.Labels, s.labels, s.labelsFile, s.texts = v.columns, v.values, v.file, v.texts
 		return nil
 	}
-	return m.holds.missing("variable", m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)
+	return m.missing(m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)
 }
 
 func rowCountError(a string, rowsA int, b string, rowsB int) error {

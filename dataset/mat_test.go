@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
@@ -112,7 +113,7 @@ func TestMATErrors(t *testing.T) {
 			f.AddDoubles("labels", 2, 1, 1, 1)
 			f.AddCells("label_names", "a", "b")
 		}, nil, "2 label names for 1 labels"},
-		"text":  {func(f *mattest.File) { f.AddCells("features", "a") }, nil, `"features" is not numeric`},
+		"text":  {func(f *mattest.File) { f.AddCells("features", "a") }, nil, `"features" is of class cell`},
 		"empty": {func(f *mattest.File) { f.Add(f.Head(6, "features", 0, 5)) }, ErrFormat, "features is 0 x 5"},
 		"sparse rows from nowhere": {func(f *mattest.File) {
 			f.AddSparse("features", 1<<31-1, 1, nil, []int32{0, 0}, nil)
@@ -185,4 +186,121 @@ func FuzzMAT(f *testing.F) {
 			Blocks(src, 100, ImportOptions{}, func(*Rows, []string) error { return nil })
 		}
 	})
+}
+
+// classified is a file of three rows with classes that add adds.
+func classified(add func(*mattest.File)) []byte {
+	f := &mattest.File{Compress: true}
+	f.AddDoubles("features", 3, 2, 1, 2, 3, 4, 5, 6)
+	add(f)
+	return f.Bytes()
+}
+
+// TestMATTextClasses: classes, and groups, are cells of texts in a row or a column, or the lines of a character matrix; an empty
+// cell is a missing class.
+func TestMATTextClasses(t *testing.T) {
+	cells := func(f *mattest.File, name string, rows, columns int32, texts ...string) {
+		e := f.Head(1, name, rows, columns)
+		for _, s := range texts {
+			e = append(e, f.Element(14, append(f.Head(4, "", 1, int32(len(s))), f.Element(16, []byte(s))...))...)
+		}
+		f.Add(e)
+	}
+	for name, add := range map[string]func(*mattest.File){
+		"row":    func(f *mattest.File) { cells(f, "class", 1, 3, "sad", "calm", "sad") },
+		"column": func(f *mattest.File) { cells(f, "class", 3, 1, "sad", "calm", "sad") },
+		"lines": func(f *mattest.File) {
+			f.Add(append(f.Head(4, "class", 3, 4), f.Element(16, []byte("scsaaadld m "))...))
+		},
+		"labels": func(f *mattest.File) { cells(f, "labels", 3, 1, "sad", "calm", "sad") },
+	} {
+		for _, groups := range []string{"", "class"} {
+			if name == "labels" && groups != "" {
+				groups = "labels"
+			}
+			src, err := openBytes(t, "a.mat", classified(add), OpenOptions{Labels: LabelOptions{Kind: Class}, Beside: BesideOptions{Groups: groups}})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			rows := collect(t, src)
+			if !slices.Equal(src.Info().LabelNames, []string{"calm", "sad"}) || len(rows) != 3 || !slices.Equal(rows[0].Labels, []float64{0, 1}) || !slices.Equal(rows[1].Labels, []float64{1, 0}) {
+				t.Errorf("%s: %q, %+v", name, src.Info().LabelNames, rows)
+			}
+			if groups != "" && (rows[0].Group != "sad" || rows[1].Group != "calm") {
+				t.Errorf("%s: groups %+v", name, rows)
+			}
+		}
+	}
+	missing := classified(func(f *mattest.File) { cells(f, "class", 3, 1, "sad", "", "calm") })
+	_, err := openBytes(t, "a.mat", missing, OpenOptions{Labels: LabelOptions{Kind: Class}})
+	mustContain(t, err, "row 1", "empty", "--missing drop")
+	src, err := openBytes(t, "a.mat", missing, OpenOptions{Labels: LabelOptions{Kind: Class}, Missing: Missing{Drop: true}})
+	if err != nil || !collect(t, src)[1].LeftOut {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestMATOtherKinds: variables that cannot be read are named by their class, with what makes arrays of them in MATLAB.
+func TestMATOtherKinds(t *testing.T) {
+	object := func(f *mattest.File, name, class string) {
+		word := func(s string) []byte { return f.Element(1, []byte(s)) }
+		f.Add(slices.Concat(f.Element(6, f.Ints(17, 0)[8:]), word(name), word("MCOS"), word(class)))
+	}
+	structure := func(f *mattest.File, name string, n int32) {
+		f.Add(slices.Concat(f.Head(2, name, 1, n), f.Ints(16), f.Element(1, []byte("features\x00\x00\x00\x00\x00\x00\x00\x00labels\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))))
+	}
+	numbers := func(f *mattest.File) { f.AddDoubles("labels", 2, 2, 1, 1, 0, 0) }
+	class := LabelOptions{Kind: Class}
+	for name, c := range map[string]struct {
+		add  func(*mattest.File)
+		o    OpenOptions
+		says []string
+	}{
+		"table":      {func(f *mattest.File) { object(f, "features", "table"); numbers(f) }, OpenOptions{}, []string{`"features" is of class table`, "features = table2array(features)", "writetable"}},
+		"other name": {func(f *mattest.File) { object(f, "T", "table"); numbers(f) }, OpenOptions{}, []string{`no variable "features"`, "T (table), labels (2 x 2 double)", "--features-variable", "features = table2array(T)"}},
+		"struct": {func(f *mattest.File) { structure(f, "data", 1) }, OpenOptions{},
+			[]string{"the file holds data (1 x 1 struct with the fields features, labels); in MATLAB, features = data.features takes out a field"}},
+		"structs":     {func(f *mattest.File) { structure(f, "features", 9) }, OpenOptions{}, []string{"features = vertcat(features.features)"}},
+		"field":       {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); structure(f, "data", 1) }, OpenOptions{}, []string{`no variable "labels"`, "--labels-variable names the right one, or, in MATLAB, labels = data.labels"}},
+		"cell":        {func(f *mattest.File) { f.AddCells("features", "a"); numbers(f) }, OpenOptions{}, []string{`"features" is of class cell; numbers are expected`, "cell2mat"}},
+		"complex":     {func(f *mattest.File) { f.Add(append(f.Head(6|0x0800, "features", 1, 2), f.Doubles(1, 2)...)) }, OpenOptions{}, []string{"complex double", "real(features)"}},
+		"dimensions":  {func(f *mattest.File) { f.Add(append(f.Head(6, "features", 1, 2, 2), f.Doubles(1, 2, 3, 4)...)) }, OpenOptions{}, []string{`"features" is of class double`, "reshape(features, size(features, 1), [])"}},
+		"categorical": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); object(f, "class", "categorical") }, OpenOptions{Labels: class}, []string{`"class" is of class categorical`, "class = cellstr(class)"}},
+		"datetime":    {func(f *mattest.File) { object(f, "features", "datetime") }, OpenOptions{}, []string{"days(features - min(features))"}},
+		"java":        {func(f *mattest.File) { object(f, "features", "java.lang.Double[]") }, OpenOptions{}, []string{`is of class java.lang.Double[]`, "double(features)"}},
+		"strings": {func(f *mattest.File) {
+			f.AddDoubles("features", 2, 1, 1, 2)
+			numbers(f)
+			object(f, "label_names", "string")
+		}, OpenOptions{}, []string{`"label_names" is of class string`, "cellstr(label_names)"}},
+		"numbers as names": {func(f *mattest.File) {
+			f.AddDoubles("features", 2, 1, 1, 2)
+			numbers(f)
+			f.AddDoubles("row_names", 2, 1, 7, 8)
+		}, OpenOptions{},
+			[]string{`"row_names" is of class double`, "row_names = cellstr(string(row_names))"}},
+		"texts": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); f.AddCells("labels", "a", "b") }, OpenOptions{}, []string{`"labels" is of class cell; numbers are expected; --labels class`}},
+		"groups": {func(f *mattest.File) {
+			f.AddDoubles("features", 2, 1, 1, 2)
+			numbers(f)
+			object(f, "who", "categorical")
+		}, OpenOptions{Beside: BesideOptions{Groups: "who"}},
+			[]string{`"who" is of class categorical`, "who = cellstr(who)"}},
+		"no groups": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); numbers(f); structure(f, "s", 1) }, OpenOptions{Beside: BesideOptions{Groups: "who"}},
+			[]string{`no variable "who"`, "who = s.FIELD"}},
+		"cells of numbers": {func(f *mattest.File) {
+			f.AddDoubles("features", 1, 1, 1)
+			f.Add(append(f.Head(1, "class", 1, 1), f.Element(14, append(f.Head(6, "", 1, 1), f.Doubles(3)...))...))
+		}, OpenOptions{Labels: class}, []string{`"class": cell 0 (counted from 0): it is of class double`, "class = cellstr(string(class))"}},
+	} {
+		f := &mattest.File{}
+		c.add(f)
+		_, err := openBytes(t, "a.mat", f.Bytes(), c.o)
+		t.Log(name, err)
+		mustContain(t, err, append([]string{"a.mat"}, c.says...)...)
+		if err != nil && strings.Contains(err.Error(), "%!") {
+			t.Error(err)
+		}
+	}
 }

@@ -1,28 +1,36 @@
 package matfile
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Class is an array's type (table 1-3 of the format's description).
 type Class uint8
 
-// The classes that can be read.
+// The classes. Struct and those after it hold other arrays or objects, which are not read.
 const (
-	Cell   Class = 1
-	Char   Class = 4
-	Sparse Class = 5
-	Double Class = 6
-	Single Class = 7
-	Uint64 Class = 15 // the last of the numeric classes
+	Cell     Class = 1
+	Struct   Class = 2
+	Object   Class = 3 // of a class of MATLAB 5 to 7
+	Char     Class = 4
+	Sparse   Class = 5
+	Double   Class = 6
+	Single   Class = 7
+	Uint64   Class = 15 // the last of the numeric classes
+	Function Class = 16
+	Opaque   Class = 17 // an object of another class, such as a table
 )
 
 // String names the class as MATLAB does.
 func (c Class) String() string {
 	names := []string{
-		Cell: "cell", 2: "struct", 3: "object", Char: "char", Sparse: "sparse double", Double: "double", Single: "single",
+		Cell: "cell", Struct: "struct", Object: "object", Char: "char", Sparse: "sparse double", Double: "double", Single: "single",
 		8: "int8", 9: "uint8", 10: "int16", 11: "uint16", 12: "int32", 13: "uint32", 14: "int64", Uint64: "uint64",
+		Function: "function_handle", Opaque: "object",
 	}
 	if int(c) < len(names) && names[c] != "" {
 		return names[c]
@@ -41,8 +49,12 @@ type Array struct {
 	Name  string
 	Class Class
 	// Rows and Columns are its dimensions; more than two are only readable where
-	// all others are 1.
+	// all others are 1. An Opaque array has none.
 	Rows, Columns int
+	// Of names the class of an Object or an Opaque array, such as "table".
+	Of string
+	// Fields are the names of the fields of a Struct or an Object, at most maxFields of them.
+	Fields []string
 
 	s       *stream
 	complex bool
@@ -60,21 +72,82 @@ func readArray(s *stream) (*Array, error) {
 		return nil, fmt.Errorf("array flags of %d words: %w", len(flags), ErrFormat)
 	}
 	a := &Array{Class: Class(flags[0] & 0xff), complex: flags[0]&flagComplex != 0, s: s}
-	if a.Class == 0 || a.Class > Uint64 { // function handles and opaque objects have other heads
+	if a.Class == 0 || a.Class > Opaque {
 		return a, nil
+	}
+	if a.Class == Opaque {
+		return a, a.described(a.opaque())
 	}
 	if a.dims, err = s.ints(maxDims); err != nil {
 		return nil, err
 	}
-	kind, name, err := s.bytes(maxName)
-	if err != nil {
+	if a.Name, err = s.name(); err != nil {
 		return nil, err
 	}
-	if kind != miINT8 && kind != miUTF8 {
-		return nil, fmt.Errorf("an array's name of type %d: %w", kind, ErrFormat)
+	if err := a.shape(); err != nil || a.Class != Struct && a.Class != Object {
+		return a, err
 	}
-	a.Name = string(name)
-	return a, a.shape()
+	return a, a.described(a.fields())
+}
+
+// described returns the error of reading what only describes an array whose values are not read: those of
+// the format do not count.
+func (a *Array) described(err error) error {
+	if err == nil || errors.Is(err, ErrFormat) {
+		return nil
+	}
+	return fmt.Errorf("%q: %w", a.Name, err)
+}
+
+// name reads the name of an array or of a class.
+func (s *stream) name() (string, error) {
+	kind, name, err := s.bytes(maxName)
+	if err != nil {
+		return "", err
+	}
+	if kind != miINT8 && kind != miUTF8 {
+		return "", fmt.Errorf("an array's name of type %d: %w", kind, ErrFormat)
+	}
+	return string(name), nil
+}
+
+// opaque reads the head of an object that is no array: its name, the system that it is of ("MCOS" or "java"), and its class.
+func (a *Array) opaque() (err error) {
+	if a.Name, err = a.s.name(); err != nil {
+		return err
+	}
+	if _, err = a.s.name(); err == nil {
+		a.Of, err = a.s.name()
+	}
+	return err
+}
+
+// maxFields bounds the names of fields that are kept.
+const maxFields = 20
+
+// fields reads the class of an Object, and the names of the fields, each of so many bytes.
+func (a *Array) fields() (err error) {
+	if a.Class == Object {
+		if a.Of, err = a.s.name(); err != nil {
+			return err
+		}
+	}
+	width, err := a.s.ints(1)
+	if err != nil {
+		return err
+	}
+	kind, names, err := a.s.bytes(maxText)
+	if err != nil {
+		return err
+	}
+	if len(width) != 1 || width[0] < 1 || width[0] > maxName || kind != miINT8 && kind != miUTF8 {
+		return fmt.Errorf("names of fields of %v bytes, of type %d: %w", width, kind, ErrFormat)
+	}
+	for n := int(width[0]); len(names) >= n && len(a.Fields) < maxFields; names = names[n:] {
+		name, _, _ := bytes.Cut(names[:n], []byte{0})
+		a.Fields = append(a.Fields, string(name))
+	}
+	return nil
 }
 
 func (a *Array) shape() error {
@@ -90,8 +163,12 @@ func (a *Array) shape() error {
 	return nil
 }
 
-func (a *Array) flat() bool {
-	for _, d := range a.dims[2:] {
+// Complex reports whether the array holds complex numbers.
+func (a *Array) Complex() bool { return a.complex }
+
+// Flat reports whether the array has two dimensions, but for others that are 1.
+func (a *Array) Flat() bool {
+	for _, d := range a.dims[min(2, len(a.dims)):] {
 		if d != 1 {
 			return false
 		}
@@ -99,17 +176,54 @@ func (a *Array) flat() bool {
 	return true
 }
 
+// Kind describes what the array is in words, such as "single", "complex double", "table" or "struct with the fields x, y".
+func (a *Array) Kind() string {
+	switch {
+	case a.Of != "":
+		return a.Of
+	case a.Class == Struct:
+		names := strings.Join(a.Fields, ", ")
+		switch len(a.Fields) {
+		case 0:
+			return "struct without fields"
+		case 1:
+			return "struct with the field " + names
+		case maxFields:
+			names += ", ..."
+		}
+		return "struct with the fields " + names
+	case a.complex:
+		return "complex " + a.Class.String()
+	}
+	return a.Class.String()
+}
+
+// Dims lists the dimensions; an Opaque array has none.
+func (a *Array) Dims() (dims []int) {
+	for _, d := range a.dims {
+		dims = append(dims, int(d))
+	}
+	return dims
+}
+
 // Numeric reports whether Read will do; Sparse arrays are not Numeric.
 func (a *Array) Numeric() bool { return a.Class >= Double && a.Class <= Uint64 }
 
 func (a *Array) readable() error {
 	switch {
-	case len(a.dims) < 2 || !a.flat():
-		return fmt.Errorf("%q does not have two dimensions: %w", a.Name, ErrKind)
+	case len(a.dims) < 2:
+		return a.kindError("an array is expected")
+	case !a.Flat():
+		return fmt.Errorf("%q has %d dimensions, two are expected: %w", a.Name, len(a.dims), ErrKind)
 	case a.complex:
-		return fmt.Errorf("%q holds complex numbers: %w", a.Name, ErrKind)
+		return a.kindError("real numbers are expected")
 	}
 	return nil
+}
+
+// kindError says that the array is not of the kind that is expected.
+func (a *Array) kindError(expected string) error {
+	return fmt.Errorf("%q is of class %s; %s: %w", a.Name, a.Kind(), expected, ErrKind)
 }
 
 // Read reads the next len(dst) values of a Numeric array, column by column. An
@@ -151,7 +265,7 @@ func (a *Array) begin() error {
 		return err
 	}
 	if !a.Numeric() {
-		return fmt.Errorf("%q is not numeric (class %d): %w", a.Name, a.Class, ErrKind)
+		return a.kindError("numbers are expected")
 	}
 	n, err := openNumbers(a.s)
 	if err != nil {
@@ -179,7 +293,7 @@ func (a *Array) ReadSparse(limit int) (*SparseMatrix, error) {
 		return nil, err
 	}
 	if a.Class != Sparse {
-		return nil, fmt.Errorf("%q is not sparse (class %d): %w", a.Name, a.Class, ErrKind)
+		return nil, a.kindError("a sparse matrix is expected")
 	}
 	m, err := a.readSparse(limit)
 	if err != nil {

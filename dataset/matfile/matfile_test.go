@@ -246,6 +246,11 @@ func TestDamagedArrays(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	eachKind(func(m *mattest.File) { f.Add(sample(m)) })
+	eachKind(func(m *mattest.File) {
+		objects(m)
+		m.AddCells("names", "a😀", "")
+		f.Add(m.Bytes())
+	})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < 1<<16 { // zlib inflates to a thousand times as much
 			allocs.AtMost(t, 32*1100*len(b)+1<<20, "a MAT file", func() { readAll(b) })

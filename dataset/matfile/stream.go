@@ -76,6 +76,13 @@ func (s *stream) pad(size int64) error {
 	return s.full(b[:n])
 }
 
+// skip passes over what is left of the array.
+func (s *stream) skip() error {
+	_, err := io.CopyN(io.Discard, s.in, s.left)
+	s.left = 0
+	return truncated(err)
+}
+
 // ints reads an element of at most limit integers of 32 bits.
 func (s *stream) ints(limit int64) ([]int32, error) {
 	kind, b, err := s.bytes(4 * limit)

@@ -1,7 +1,6 @@
 package matfile
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf16"
@@ -15,43 +14,48 @@ const (
 
 // Strings reads a cell array of strings, or the rows of a character array
 // without their trailing blanks.
-func (a *Array) Strings() ([]string, error) {
+func (a *Array) Strings() (all []string, err error) {
 	if err := a.readable(); err != nil {
 		return nil, err
 	}
 	switch a.Class {
 	case Cell:
-		return a.cells()
+		all, err = a.cells()
 	case Char:
-		return a.lines()
+		all, err = a.lines()
+	default:
+		return nil, a.kindError("texts are expected")
 	}
-	return nil, fmt.Errorf("%q is not text (class %d): %w", a.Name, a.Class, ErrKind)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", a.Name, err)
+	}
+	return all, nil
 }
 
 func (a *Array) cells() ([]string, error) {
 	n := int64(a.Rows) * int64(a.Columns)
 	if n > maxStrings {
-		return nil, fmt.Errorf("%q has %d cells: %w", a.Name, n, ErrKind)
+		return nil, fmt.Errorf("%d cells: %w", n, ErrKind)
 	}
 	var all []string
 	for i := range n {
-		cell, err := a.cell(i)
+		cell, err := a.cell()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("cell %d (counted from 0): %w", i, err)
 		}
 		all = append(all, cell)
 	}
 	return all, a.s.close()
 }
 
-// cell reads one cell, which is an array of its own.
-func (a *Array) cell(i int64) (string, error) {
+// cell reads the next cell, which is an array of its own; one without elements, such as [], has no text.
+func (a *Array) cell() (string, error) {
 	t, err := a.s.tag()
 	if err != nil {
 		return "", err
 	}
 	if t.kind != miMATRIX || t.size > a.s.left {
-		return "", fmt.Errorf("cell %d of %q is no array: %w", i, a.Name, ErrFormat)
+		return "", fmt.Errorf("no array: %w", ErrFormat)
 	}
 	if t.size == 0 {
 		return "", nil
@@ -62,17 +66,22 @@ func (a *Array) cell(i int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if c.Class != Char || c.Rows > 1 || len(c.dims) < 2 {
-		return "", fmt.Errorf("cell %d of %q is not one string: %w", i, a.Name, ErrKind)
+	switch empty := len(c.dims) == 2 && (c.Rows == 0 || c.Columns == 0); {
+	case empty && (c.Class == Char || c.Numeric()):
+		return "", inner.skip()
+	case c.Class != Char:
+		return "", fmt.Errorf("it is of class %s, no text: %w", c.Kind(), ErrKind)
+	case c.Rows != 1 || !c.Flat():
+		return "", fmt.Errorf("it has %d lines of text, one is expected: %w", c.Rows, ErrKind)
 	}
 	lines, err := c.lines()
 	if err != nil {
 		return "", err
 	}
 	if inner.left != 0 {
-		return "", fmt.Errorf("cell %d of %q is longer than its string: %w", i, a.Name, ErrFormat)
+		return "", fmt.Errorf("longer than its text: %w", ErrFormat)
 	}
-	return strings.Join(lines, ""), nil
+	return lines[0], nil
 }
 
 // lines reads a character array, which is stored by columns.
@@ -81,54 +90,86 @@ func (a *Array) lines() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, n := characters(a.s, kind, b)
-	if int64(n) != int64(a.Rows)*int64(a.Columns) {
-		return nil, fmt.Errorf("%q holds %d characters of type %d for %d x %d: %w",
-			a.Name, n, kind, a.Rows, a.Columns, ErrFormat)
+	n := int64(a.Rows) * int64(a.Columns)
+	t, err := a.s.characters(kind, b, n)
+	if err != nil {
+		return nil, err
+	}
+	if t.n != n {
+		return nil, fmt.Errorf("%d characters of type %d for %d x %d: %w", t.n, kind, a.Rows, a.Columns, ErrFormat)
 	}
 	if a.Columns == 0 { // rows without characters need no bytes: do not believe their number
 		return nil, a.s.close()
 	}
-	lines, line := make([]string, a.Rows), make([]rune, a.Columns)
+	lines, line := make([]string, a.Rows), make([]rune, 0, a.Columns)
 	for i := range lines {
-		for j := range line {
-			line[j] = at(j*a.Rows + i)
+		line = line[:0]
+		for j := range a.Columns {
+			line = append(line, t.at(int64(j*a.Rows+i)))
+		}
+		if t.units {
+			if line = joined(line); line == nil {
+				return nil, fmt.Errorf("row %d (counted from 0) has half of a pair of UTF-16, and is no text: %w", i, ErrFormat)
+			}
 		}
 		lines[i] = strings.TrimRight(string(line), " \x00")
 	}
 	return lines, a.s.close()
 }
 
-// characters returns the number of characters of b, and a function that returns one of them; -1: b is
-// of no kind of text. Only text with characters of several elements is copied.
-func characters(s *stream, kind uint32, b []byte) (at func(int) rune, n int) {
-	var text []rune
+// joined turns units of UTF-16 into characters, in place; nil: a pair is not whole.
+func joined(units []rune) []rune {
+	out := units[:0]
+	for i := 0; i < len(units); i++ {
+		c := units[i]
+		if utf16.IsSurrogate(c) {
+			if i++; i == len(units) {
+				return nil
+			}
+			if c = utf16.DecodeRune(c, units[i]); c == utf8.RuneError {
+				return nil
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// characters are those of a character array, in the order of the file. MATLAB counts units of UTF-16: a character
+// above U+FFFF has two, which stand in neighbouring columns.
+type characters struct {
+	at    func(int64) rune
+	n     int64
+	units bool // at returns units of UTF-16, of which some are halves of pairs
+}
+
+// characters returns what b has, of n characters or units.
+func (s *stream) characters(kind uint32, b []byte, n int64) (t characters, err error) {
 	switch kind {
 	case miINT8, miUINT8:
-		return func(i int) rune { return rune(b[i]) }, len(b)
+		return characters{at: func(i int64) rune { return rune(b[i]) }, n: int64(len(b))}, nil
 	case miUTF8:
-		if bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
-			return func(i int) rune { return rune(b[i]) }, len(b)
+		if !utf8.Valid(b) {
+			return t, fmt.Errorf("text that is not UTF-8: %w", ErrFormat)
 		}
-		text = []rune(string(b))
+		if utf8.RuneCount(b) == len(b) {
+			return characters{at: func(i int64) rune { return rune(b[i]) }, n: int64(len(b))}, nil
+		}
+		text := []rune(string(b))
+		if int64(len(text)) == n { // as SciPy counts
+			return characters{at: func(i int64) rune { return text[i] }, n: n}, nil
+		}
+		units := utf16.Encode(text)
+		return characters{at: func(i int64) rune { return rune(units[i]) }, n: int64(len(units)), units: true}, nil
 	case miUINT16, miUTF16:
-		unit := func(i int) rune { return rune(s.order.Uint16(b[2*i:])) }
-		n, pairs := len(b)/2, false
-		for i := range n {
-			pairs = pairs || utf16.IsSurrogate(unit(i))
+		t = characters{at: func(i int64) rune { return rune(s.order.Uint16(b[2*i:])) }, n: int64(len(b) / 2)}
+		for i := range t.n {
+			t.units = t.units || utf16.IsSurrogate(t.at(i))
 		}
-		if !pairs {
-			return unit, n
-		}
-		units := make([]uint16, n)
-		for i := range units {
-			units[i] = uint16(unit(i))
-		}
-		text = utf16.Decode(units)
-	default:
-		if len(b) > 0 {
-			return nil, -1
-		}
+		return t, nil
 	}
-	return func(i int) rune { return text[i] }, len(text)
+	if len(b) > 0 {
+		return t, fmt.Errorf("text of type %d: %w", kind, ErrFormat)
+	}
+	return t, nil
 }

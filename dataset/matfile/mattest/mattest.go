@@ -6,6 +6,7 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"math"
+	"unicode/utf16"
 )
 
 // File collects arrays; the zero value is an empty little-endian file.
@@ -132,8 +133,8 @@ func (f *File) AddCells(name string, cells ...string) {
 	e := f.Head(1, name, 1, int32(len(cells)))
 	for _, s := range cells {
 		var b []byte
-		for _, r := range s {
-			b = f.order().AppendUint16(b, uint16(r))
+		for _, u := range utf16.Encode([]rune(s)) {
+			b = f.order().AppendUint16(b, u)
 		}
 		inside := append(f.Head(4, "", 1, int32(len(b)/2)), f.Element(17, b)...)
 		e = append(e, f.Element(14, inside)...)
