@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,6 +37,7 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 	if labels := o.labelVariables(); s.labels == nil && !o.NoLabels {
 		return nil, fmt.Errorf("%s: %w", path, lackArray(entries, labels[len(labels)-1], "--labels-variable", ErrNoLabels))
 	}
+	o.setContents(s, entries)
 	err := s.readShapes(o)
 	if err == nil {
 		err = s.readNames(entries)
@@ -52,6 +54,21 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 	return src, nil
 }
 
+// setContents notes what the arrays are read as.
+func (o *OpenOptions) setContents(s *arraySource, entries map[string]*array) {
+	for _, name := range []string{"feature_names", "label_names", "row_names"} {
+		if a := entries[name]; a != nil {
+			a.wanted = asTexts
+		}
+	}
+	if a := entries[o.Beside.Groups]; a != nil {
+		a.wanted = asEither
+	}
+	if s.labels != nil && s.classes {
+		s.labels.wanted = asEither
+	}
+}
+
 // lackArray returns the error for an array that the file does not have; it lists those that
 // the file has.
 func lackArray(entries map[string]*array, name, flag string, err error) error {
@@ -64,7 +81,10 @@ func lackArray(entries map[string]*array, name, flag string, err error) error {
 		if len(h) > maxListed {
 			break
 		}
-		if head, err := entries[known].header(); err != nil {
+		head, err := entries[known].header()
+		if other := (*npy.TypeError)(nil); errors.As(err, &other) {
+			h.add(known, other.Type, other.Shape...)
+		} else if err != nil {
 			h.add(known, "unreadable")
 		} else {
 			h.add(known, head.Type(), head.Shape...)
@@ -101,7 +121,11 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 	if h, err = s.labels.header(); err != nil {
 		return err
 	}
-	if text := h.Kind == 'U' || h.Kind == 'S'; s.classes && (text || isColumn(h)) {
+	text := h.Kind == 'U' || h.Kind == 'S'
+	if text && !s.classes {
+		return kindErrorf(ErrFormat, "%q holds texts; numbers are expected; --labels class reads texts as classes", s.labels.name)
+	}
+	if s.classes && (text || isColumn(h)) {
 		s.classNames, s.labels, s.info.Labels = s.labels, nil, 1
 		return s.checkTexts(s.classNames, s.features.name, s.classNames.name)
 	}
@@ -144,7 +168,7 @@ func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err erro
 		return 0, 0, fmt.Errorf("%q has %d dimensions; two are expected, or of features three or four for images: %w", name, len(h.Shape), ErrFormat)
 	}
 	if h.Kind == 'U' || h.Kind == 'S' {
-		return 0, 0, fmt.Errorf("%q holds strings, numbers are expected: %w", name, ErrFormat)
+		return 0, 0, kindErrorf(ErrFormat, "%q holds texts; numbers are expected; x.astype(float) makes some of an array x in NumPy", name)
 	}
 	return rows, columns, checkSize(name, rows, columns, limit)
 }

@@ -22,6 +22,35 @@ type array struct {
 	seeks  io.ReaderAt // what random gave, and how many bytes
 	size   int64
 	most   int64 // bytes that it may unpack to; 0: it is not packed
+	wanted contents
+}
+
+// contents is what an array is read as, for messages.
+type contents uint8
+
+const (
+	asNumbers contents = iota
+	asTexts
+	asEither
+)
+
+// typeError adds to an error about the type of the elements what makes others of them.
+func (a *array) typeError(err error) error {
+	other := (*npy.TypeError)(nil)
+	if !errors.As(err, &other) {
+		return err
+	}
+	var ways []string
+	if a.wanted != asTexts && other.Numbers != "" {
+		ways = append(ways, other.Numbers+" makes numbers")
+	}
+	if a.wanted != asNumbers && other.Texts != "" {
+		ways = append(ways, other.Texts+" makes texts")
+	}
+	if len(ways) == 0 {
+		ways = []string{"NumPy saves numbers as float64 and texts as str"}
+	}
+	return kindErrorf(other, "elements of type %s are not read; with x for the array, %s", other.Type, strings.Join(ways, " and "))
 }
 
 // header reads just the array's header.
@@ -52,7 +81,7 @@ func (a *array) begin() (*openArray, error) {
 	}
 	if err != nil {
 		in.Close()
-		return nil, arrayError(a.name, err)
+		return nil, arrayError(a.name, a.typeError(err))
 	}
 	return &openArray{r, in, a.name}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sbinet/npyio/npz"
@@ -136,7 +137,7 @@ func TestNPZErrors(t *testing.T) {
 		"no labels":    {npzBytes("features", good), ErrNoLabels, `no array "labels"`},
 		"row counts":   {npzBytes("features", good, "labels", other), ErrRowCount, `"features" has 2 rows, "labels" has 3`},
 		"row names":    {npzBytes("features", other, "labels", other, "row_names", text), ErrRowCount, `"row_names" has 2`},
-		"strings":      {npzBytes("features", text, "labels", good), ErrFormat, "strings, numbers are expected"},
+		"strings":      {npzBytes("features", text, "labels", good), ErrFormat, "holds texts; numbers are expected"},
 		"dimensions":   {npzBytes("features", npyBytes("<f4", false, "(2, 1, 1, 1, 1)", []float32{1, 2}), "labels", good), ErrFormat, "5 dimensions"},
 		"no .npy":      {npzBytes("features", []byte("hello"), "labels", good), ErrFormat, `"features"`},
 		"few values":   {npzBytes("features", npyBytes("<f4", false, "(2, 1)", []float32{1}), "labels", good), ErrFormat, "[2 1] elements of 4 bytes in 4 bytes"},
@@ -207,4 +208,50 @@ func FuzzNPZ(f *testing.F) {
 			Blocks(src, 100, ImportOptions{}, func(*Rows, []string) error { return nil })
 		}
 	})
+}
+
+// TestNPZOtherTypes: arrays of types that are not read are named as NumPy does, with what makes texts or numbers of them.
+func TestNPZOtherTypes(t *testing.T) {
+	features, labels := npyBytes("<f4", false, "(2, 1)", []float32{1, 2}), npyBytes("<f4", false, "(2, 1)", []float32{1, 1})
+	of := func(descr string) []byte { return npyBytes(descr, false, "(2,)", make([]byte, 64)) }
+	structured := bytes.ReplaceAll(npyBytes("[('shape', '<f8'), ('b', '<i4')]", false, "(2,)", make([]byte, 24)), []byte("'["), []byte("["))
+	structured = bytes.ReplaceAll(structured, []byte("]'"), []byte("]  "))
+	class := LabelOptions{Kind: Class}
+	for name, c := range map[string]struct {
+		b       []byte
+		o       OpenOptions
+		says    string
+		without string
+	}{
+		"names":          {npzBytes("features", features, "labels", labels, "label_names", of("|O")), OpenOptions{}, `"label_names": elements of type object (Python objects, which NumPy pickles) are not read; with x for the array, x.astype(str) makes texts`, "astype(float)"},
+		"row names":      {npzBytes("features", features, "labels", labels, "row_names", of("|T16")), OpenOptions{}, "x.astype(str) makes texts", "float"},
+		"features":       {npzBytes("features", of("|O"), "labels", labels), OpenOptions{}, "x.astype(float) makes numbers", "(str)"},
+		"labels":         {npzBytes("features", features, "labels", of("|O")), OpenOptions{}, "x.astype(float) makes numbers", "(str)"},
+		"classes":        {npzBytes("features", features, "class", of("|O")), OpenOptions{Labels: class}, "x.astype(float) makes numbers and x.astype(str) makes texts", ""},
+		"groups":         {npzBytes("features", features, "labels", labels, "who", of("|O")), OpenOptions{Beside: BesideOptions{Groups: "who"}}, "x.astype(float) makes numbers and x.astype(str) makes texts", ""},
+		"dates":          {npzBytes("features", of("<M8[ns]"), "labels", labels), OpenOptions{}, "datetime64[ns]", ""},
+		"durations":      {npzBytes("features", of("<m8[s]"), "labels", labels), OpenOptions{}, "x / numpy.timedelta64(1, 's')", ""},
+		"date groups":    {npzBytes("features", features, "labels", labels, "who", of("<M8[D]")), OpenOptions{Beside: BesideOptions{Groups: "who"}}, "x.astype(str) makes texts", ""},
+		"complex":        {npzBytes("features", of("<c16"), "labels", labels), OpenOptions{}, "numpy.hstack([x.real, x.imag])", ""},
+		"long double":    {npzBytes("features", of("<f16"), "labels", labels), OpenOptions{}, "<f16", ""},
+		"bfloat16":       {npzBytes("features", of("|V2"), "labels", labels), OpenOptions{}, "x.astype('float32')", ""},
+		"structured":     {npzBytes("features", structured, "labels", labels), OpenOptions{}, "structured_to_unstructured(x)", ""},
+		"listed":         {npzBytes("X", of("|O"), "labels", labels), OpenOptions{}, "X (2 object (Python objects, which NumPy pickles))", "unreadable"},
+		"text features":  {npzBytes("features", of("<U2"), "labels", labels), OpenOptions{}, `"features" holds texts; numbers are expected; x.astype(float)`, ""},
+		"text labels":    {npzBytes("features", features, "labels", of("|S2")), OpenOptions{}, `"labels" holds texts; numbers are expected; --labels class`, ""},
+		"number names":   {npzBytes("features", features, "labels", labels, "row_names", npyBytes("<i8", false, "(2,)", []int64{1, 2})), OpenOptions{}, "int64, texts are expected; x.astype(str)", ""},
+		"matrix of text": {npzBytes("features", features, "class", npyBytes("|S1", false, "(2, 1)", []byte("ab"))), OpenOptions{Labels: class}, "x.ravel()", ""},
+		"Latin-1":        {npzBytes("features", features, "class", npyBytes("|S2", false, "(2,)", []byte("ab\xe9a"))), OpenOptions{Labels: class}, "numpy.char.decode(x, 'latin-1')", ""},
+		"half a pair":    {npzBytes("features", features, "class", npyBytes("<U1", false, "(2,)", []uint32{'a', 0xd83d})), OpenOptions{Labels: class}, "not Unicode", ""},
+	} {
+		src, err := openBytes(t, "a.npz", c.b, c.o)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		t.Log(name, err)
+		mustContain(t, err, "a.npz", c.says)
+		if err != nil && c.without != "" && strings.Contains(err.Error(), c.without) {
+			t.Errorf("%s: %v has %q", name, err, c.without)
+		}
+	}
 }

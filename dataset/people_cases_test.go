@@ -66,7 +66,7 @@ var peopleCases = []struct{ file, flags, want string }{
 	{"int_classes.npz", "--labels class", `4 x 3, 2 |  -> 0, 1 | [31 1.5 -0.25] -> [0 1]`},
 	{"other_names.npz", "", `no array "features"; the file holds X (4 x 3 float64), y (4 x 2 float64); --features-variable names the right one`},
 	{"other_names.npz", "--features-variable X --labels-variable y", `4 x 3, 2 |  ->  | [31 1.5 -0.25] -> [0.25 0.75]`},
-	{"objects.npz", "", `"features": unsupported type of elements: pickled Python objects are not read; write them as numbers: .astype(float)`},
+	{"objects.npz", "", `"features": elements of type object (Python objects, which NumPy pickles) are not read; with x for the array, x.astype(float) makes numbers`},
 	{"nan.npz", "", `row 1, feature 2 (counted from 0): NaN is not a finite number; --missing drop leaves such rows out, --missing 0 puts 0 (or another number) there`},
 	{"nan.npz", "--missing drop", `3 x 3, 2 (1 left out) |  ->  | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"pair_features.npy", "", `4 x 3, 2 |  ->  | [31 1.5 -0.25] -> [0.25 0.75]`},

@@ -28,6 +28,50 @@ var (
 	ErrInexact = errors.New("it may stand for several whole numbers")
 )
 
+// TypeError is an ErrType of elements that are never read.
+type TypeError struct {
+	Type  string // as NumPy calls it, such as "object"
+	Shape []int
+	// Numbers and Texts are what makes numbers, or texts, of an array x in NumPy; empty: nothing is known to.
+	Numbers, Texts string
+}
+
+// Error implements error.
+func (e *TypeError) Error() string { return fmt.Sprintf("%v: %s", ErrType, e.Type) }
+
+// Unwrap returns ErrType.
+func (e *TypeError) Unwrap() error { return ErrType }
+
+// otherType describes the type of a header that is none of those that are read.
+func otherType(descr string) *TypeError {
+	e := &TypeError{Numbers: "x.astype(float)", Texts: "x.astype(str)"}
+	name := strings.TrimLeft(descr, "<>|=")
+	unit := ""
+	if at := strings.IndexByte(name, '['); at >= 0 {
+		name, unit = name[:at], name[at:]
+	}
+	switch {
+	case strings.HasPrefix(descr, "(") || descr == "":
+		e.Type = "structured, with several fields"
+		e.Numbers, e.Texts = "numpy.lib.recfunctions.structured_to_unstructured(x)", "x['FIELD'].astype(str)"
+	case strings.HasSuffix(name, "O"):
+		e.Type = "object (Python objects, which NumPy pickles)"
+	case name == "M8":
+		e.Type, e.Numbers = "datetime64"+unit, "(x - x.min()) / numpy.timedelta64(1, 'D')"
+	case name == "m8":
+		e.Type, e.Numbers = "timedelta64"+unit, "x / numpy.timedelta64(1, 's')"
+	case strings.HasPrefix(name, "c"):
+		e.Type, e.Numbers = "complex (type "+descr+")", "numpy.hstack([x.real, x.imag])"
+	case strings.HasPrefix(name, "V"):
+		e.Type, e.Numbers, e.Texts = "void (type "+descr+", such as that of bfloat16)", "x.astype('float32') before it is saved", ""
+	case strings.HasPrefix(name, "f"), strings.HasPrefix(name, "i"), strings.HasPrefix(name, "u"):
+		e.Type = fmt.Sprintf("%.20s", descr)
+	default:
+		e.Type = fmt.Sprintf("%.20q", descr)
+	}
+	return e
+}
+
 const (
 	magic     = "\x93NUMPY"
 	maxHeader = 1 << 16
@@ -136,6 +180,9 @@ func truncated(err error) error {
 func parseHeader(text string) (*Header, error) {
 	h := &Header{}
 	descr, ok1 := value(text, "descr")
+	if strings.HasPrefix(descr, "(") { // the names of fields could be any of the other keys
+		return nil, otherType(descr)
+	}
 	order, ok2 := value(text, "fortran_order")
 	shape, ok3 := value(text, "shape")
 	if !ok1 || !ok2 || !ok3 {
@@ -151,7 +198,11 @@ func parseHeader(text string) (*Header, error) {
 	if err := h.parseShape(shape); err != nil {
 		return nil, err
 	}
-	return h, h.parseType(descr)
+	err := h.parseType(descr)
+	if other := (*TypeError)(nil); errors.As(err, &other) {
+		other.Shape = h.Shape
+	}
+	return h, err
 }
 
 // value returns the text of a key's value.
@@ -198,12 +249,8 @@ func (h *Header) parseShape(text string) error {
 
 // parseType reads a type such as <f4, |b1 or >U12.
 func (h *Header) parseType(descr string) error {
-	if strings.HasSuffix(descr, "O") {
-		return fmt.Errorf("%w: pickled Python objects are not read; write them as numbers: .astype(float)", ErrType)
-	}
-	unknown := fmt.Errorf("type %.20q: %w; use floats of 16, 32 or 64 bits, integers, bool or strings", descr, ErrType)
 	if len(descr) < 3 {
-		return unknown
+		return otherType(descr)
 	}
 	switch descr[0] {
 	case '<', '|':
@@ -211,11 +258,11 @@ func (h *Header) parseType(descr string) error {
 	case '>':
 		h.Order = binary.BigEndian
 	default:
-		return unknown
+		return otherType(descr)
 	}
 	size, err := strconv.ParseUint(descr[2:], 10, 24)
 	if err != nil {
-		return unknown
+		return otherType(descr)
 	}
 	h.Kind, h.Size = descr[1], int(size)
 	if size > maxText {
@@ -225,7 +272,7 @@ func (h *Header) parseType(descr string) error {
 		h.Size *= 4
 	}
 	if !strings.Contains("b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8", descr[1:]) && h.Kind != 'U' && h.Kind != 'S' {
-		return unknown
+		return otherType(descr)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -157,10 +159,10 @@ func (r *Reader) End() error {
 // Texts returns how many strings an array of one dimension of them ('U' or 'S') holds.
 func (r *Reader) Texts() (int, error) {
 	if r.Kind != 'U' && r.Kind != 'S' {
-		return 0, fmt.Errorf("elements of kind %q, strings are expected: %w", r.Kind, ErrType)
+		return 0, fmt.Errorf("%w: %s, texts are expected; x.astype(str) makes texts of an array x", ErrType, r.Type())
 	}
 	if len(r.Shape) != 1 {
-		return 0, fmt.Errorf("%d dimensions, one is expected: %w", len(r.Shape), ErrFormat)
+		return 0, fmt.Errorf("%d dimensions, one is expected, as x.ravel() has it: %w", len(r.Shape), ErrFormat)
 	}
 	if r.Size == 0 && r.Shape[0] > maxHeader { // elements without bytes: do not believe their number
 		return 0, fmt.Errorf("%d empty strings: %w", r.Shape[0], ErrFormat)
@@ -191,7 +193,14 @@ func (r *Reader) ReadText() (string, error) {
 	if _, err := io.CopyN(&r.last, r.in, int64(r.Size)); err != nil {
 		return "", truncated(err)
 	}
-	return r.text(r.last.Bytes()), nil
+	text, ok := r.text(r.last.Bytes())
+	if !ok {
+		if r.Kind == 'S' {
+			return "", fmt.Errorf("%w: bytes that are not UTF-8, %.40q; numpy.char.decode(x, 'latin-1') reads those of an array x as Latin-1", ErrType, r.last.Bytes())
+		}
+		return "", fmt.Errorf("%w: a text that is not Unicode, %q", ErrType, text)
+	}
+	return text, nil
 }
 
 // readNumber reads the next number as a text.
@@ -236,16 +245,21 @@ func (r *Reader) ReadStrings() ([]string, error) {
 	return all, nil
 }
 
-func (r *Reader) text(b []byte) string {
+// text returns the text of an element; ok is false if it is not Unicode.
+func (r *Reader) text(b []byte) (text string, ok bool) {
 	if r.Kind == 'S' {
-		return string(bytes.TrimRight(b, "\x00"))
+		b = bytes.TrimRight(b, "\x00")
+		return string(b), utf8.Valid(b)
 	}
+	ok = true
 	runes := make([]rune, 0, len(b)/4)
 	for ; len(b) >= 4; b = b[4:] {
-		runes = append(runes, rune(r.Order.Uint32(b)))
+		c := r.Order.Uint32(b)
+		ok = ok && c <= unicode.MaxRune && utf8.ValidRune(rune(c))
+		runes = append(runes, rune(c))
 	}
 	for len(runes) > 0 && runes[len(runes)-1] == 0 {
 		runes = runes[:len(runes)-1]
 	}
-	return string(runes)
+	return string(runes), ok
 }
