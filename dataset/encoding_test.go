@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -94,4 +95,58 @@ func FuzzUTF16(f *testing.F) {
 			t.Fatalf("%q, want %q", got, want)
 		}
 	})
+}
+
+// asUsersSave are the same text as editors and spreadsheets save it.
+func asUsersSave(text string) map[string]string {
+	crlf := strings.ReplaceAll(text, "\n", "\r\n")
+	return map[string]string{
+		"UTF-8": text, "a mark": "\ufeff" + text, "CRLF": crlf, "CR": strings.ReplaceAll(text, "\n", "\r"),
+		"UTF-16LE": string(inUTF16(crlf, binary.LittleEndian)), "UTF-16BE": string(inUTF16(text, binary.BigEndian)),
+	}
+}
+
+// TestSideFiles: names and splits are read from every encoding, with the separators that data files have.
+func TestSideFiles(t *testing.T) {
+	for name, content := range asUsersSave("{\"labels\":\n[\"zoë\", \"😀\"]}\n") {
+		if n, err := ReadNames(writeFile(t, "n.json", content)); err != nil || !slices.Equal(n.Labels, []string{"zoë", "😀"}) {
+			t.Errorf("names, %s: %+v, %v", name, n, err)
+		}
+	}
+	for _, delimiter := range []string{",", ";", "\t", "|"} {
+		for _, sep := range []string{"", "sep=" + delimiter + "\n"} {
+			folds := strings.ReplaceAll(sep+"row,fold\n1,0\n0,1\n2,\"0\"\n", ",", delimiter)
+			splits := strings.ReplaceAll(sep+"\"row\",first,second\n0,1,0\n1,0,0\n2,0,1\n", ",", delimiter)
+			if delimiter == "," {
+				folds, splits = strings.Replace(folds, "sep=,", "\"sep=,\"", 1), strings.Replace(splits, "sep=,", "\"sep=,\"", 1)
+			}
+			for name, content := range asUsersSave(folds) {
+				got, k, err := FoldsFile(writeFile(t, "f.csv", content), 3)
+				if err != nil || k != 2 || !slices.Equal(got, []uint16{1, 0, 0}) {
+					t.Errorf("folds, %q, %s: %v, %v", delimiter, name, got, err)
+				}
+			}
+			for name, content := range asUsersSave(splits) {
+				got, err := SplitFile(writeFile(t, "s.csv", content), 3)
+				if err != nil || got.Folds != 2 || !slices.Equal(got.Assigned, []uint16{1, 0, 2}) {
+					t.Errorf("splits, %q, %s: %+v, %v", delimiter, name, got, err)
+				}
+			}
+		}
+	}
+	_, err := SplitFile(writeFile(t, "s.csv", "sep=;\nrow;fold\n0;0\n1;x\n"), 2)
+	mustContain(t, err, "s.csv", "line 4", `fold "x"`)
+}
+
+// TestReadText: errors about the text name the file and the line.
+func TestReadText(t *testing.T) {
+	_, err := ReadText(writeFile(t, "n.json", "{\n\"a\": \"zo\xeb\"}"))
+	mustContain(t, err, "n.json", "line 2", "is not UTF-8")
+	_, err = ReadText(writeFile(t, "n.json", "{\x00\"\x00"))
+	mustContain(t, err, "n.json", "UTF-16 without a byte order mark")
+	_, err = ReadText(writeFile(t, "n.json", "\xff\xfea"))
+	mustContain(t, err, "n.json", "damaged UTF-16")
+	if text, err := ReadText(writeFile(t, "n.json", "")); err != nil || len(text) != 0 {
+		t.Errorf("%q, %v", text, err)
+	}
 }

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/csv"
 	"errors"
@@ -32,16 +34,64 @@ func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
 }
 
 func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
-	r := newCSVReader(in)
-	header, err := r.Read()
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, 0, foldsError(err)
+	r, header, err := newListReader(in)
+	if err != nil {
+		return nil, 0, err
 	}
 	return readFoldRows(r, header, rows)
 }
 
+// listReader reads a CSV file that lists something of rows: its header begins with "row", and what follows that stands
+// between the columns.
+type listReader struct {
+	*csvReader
+	before int // lines before the header
+}
+
+// listHead is how many bytes of a list show what stands between its columns.
+const listHead = 1 << 12
+
+// newListReader reads the header.
+func newListReader(in io.Reader) (r *listReader, header []string, err error) {
+	b := bufio.NewReaderSize(in, listHead)
+	head, _ := b.Peek(listHead)
+	delimiter, skip := sepLine(head)
+	if delimiter == 0 {
+		delimiter = ','
+		first := bytes.TrimLeft(head, "\r\n")
+		if at := bytes.IndexAny(first, string(delimiters)+"\n"); at >= 0 && first[at] != '\n' {
+			delimiter = rune(first[at])
+		}
+	}
+	if _, err := b.Discard(skip); err != nil {
+		return nil, nil, err
+	}
+	r = &listReader{newCSVReader(b), min(skip, 1)}
+	r.Comma, r.TrimLeadingSpace = delimiter, delimiter != '\t'
+	header, err = r.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, r.failed(err)
+	}
+	return r, header, nil
+}
+
+// line returns the line of the last record.
+func (r *listReader) line() int {
+	line, _ := r.FieldPos(0)
+	return line + r.before
+}
+
+// failed says where the file cannot be read.
+func (r *listReader) failed(err error) error {
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return fmt.Errorf("line %d: %w: %w", parse.Line+r.before, parse.Err, ErrFormat)
+	}
+	return textError(err)
+}
+
 // readFoldRows reads folds after the header.
-func readFoldRows(r *csvReader, header []string, rows int) ([]uint16, int, error) {
+func readFoldRows(r *listReader, header []string, rows int) ([]uint16, int, error) {
 	if len(header) != 2 || strings.TrimSpace(header[0]) != "row" || strings.TrimSpace(header[1]) != "fold" {
 		hint := ""
 		if len(header) > 1 && strings.TrimSpace(header[0]) == "" && strings.TrimSpace(header[1]) == "row" {
@@ -56,22 +106,13 @@ func readFoldRows(r *csvReader, header []string, rows int) ([]uint16, int, error
 			break
 		}
 		if err != nil {
-			return nil, 0, foldsError(err)
+			return nil, 0, r.failed(err)
 		}
-		line, _ := r.FieldPos(0)
-		if err := f.add(line, record); err != nil {
-			return nil, 0, fmt.Errorf("line %d: %w", line, err)
+		if err := f.add(r.line(), record); err != nil {
+			return nil, 0, fmt.Errorf("line %d: %w", r.line(), err)
 		}
 	}
 	return f.finish()
-}
-
-func foldsError(err error) error {
-	var parse *csv.ParseError
-	if errors.As(err, &parse) {
-		return fmt.Errorf("line %d: %w: %w", parse.Line, parse.Err, ErrFormat)
-	}
-	return textError(err)
 }
 
 type foldList struct {

@@ -56,6 +56,7 @@ func TestFoldsFileErrors(t *testing.T) {
 func FuzzFolds(f *testing.F) {
 	f.Add("row,fold\n2,1\n0,0\n3,0\n1,2\n", 4)
 	f.Add("row,fold\n0,65535\n", 1)
+	f.Add("sep=|\nrow|fold\n0|0\n1|1\n", 2)
 	f.Fuzz(func(t *testing.T, content string, rows int) {
 		if rows < 0 || rows > 1000 {
 			return

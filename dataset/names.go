@@ -1,11 +1,11 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 )
 
@@ -19,12 +19,11 @@ type Names struct {
 
 // ReadNames reads a names file; an unknown key is an error.
 func ReadNames(path string) (*Names, error) {
-	f, err := os.Open(path)
+	text, err := ReadText(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return decodeNames(path, f)
+	return decodeNames(path, bytes.NewReader(text))
 }
 
 func decodeNames(path string, in io.Reader) (*Names, error) {

@@ -39,10 +39,9 @@ func SplitFile(path string, rows int) (*SplitList, error) {
 }
 
 func readSplits(in io.Reader, rows int) (*SplitList, error) {
-	r := newCSVReader(in)
-	header, err := r.Read()
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, foldsError(err)
+	r, header, err := newListReader(in)
+	if err != nil {
+		return nil, err
 	}
 	header = trimmed(header)
 	if len(header) < 2 || header[0] != "row" || len(header) == 2 && header[1] == "fold" {
@@ -59,11 +58,10 @@ func readSplits(in io.Reader, rows int) (*SplitList, error) {
 			return m.finish()
 		}
 		if err != nil {
-			return nil, foldsError(err)
+			return nil, r.failed(err)
 		}
-		line, _ := r.FieldPos(0)
-		if err := m.add(line, record); err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
+		if err := m.add(r.line(), record); err != nil {
+			return nil, fmt.Errorf("line %d: %w", r.line(), err)
 		}
 	}
 }

@@ -87,6 +87,7 @@ func TestSplitFileErrors(t *testing.T) {
 func FuzzSplitFile(f *testing.F) {
 	f.Add("row,a,b\n0,1,0\n1,0,1\n", 2)
 	f.Add("row,fold\n1,0\n0,1\n", 2)
+	f.Add("sep=;\nrow;a;b\n0;1;0\n1;0;1\n", 2)
 	f.Add("row"+strings.Repeat(",a", 40)+"\n0", 1)
 	f.Fuzz(func(t *testing.T, content string, rows int) {
 		if rows < 0 || rows > 1000 {

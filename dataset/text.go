@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 )
 
 // openText opens a text file as UTF-8 with line feeds: it unpacks gzip, goes by a
@@ -26,6 +27,29 @@ func openText(path string) (*bufio.Reader, *measuredFile, error) {
 		return nil, nil, err
 	}
 	return bufio.NewReaderSize(in, 1<<16), f, nil
+}
+
+// ReadText reads a text file into memory as data files are read: unpacked if it is gzip, with or without a byte order
+// mark, UTF-8 or UTF-16, with lines that end as on any system. It returns UTF-8. Errors name the file.
+func ReadText(path string) ([]byte, error) {
+	in, closer, err := openText(path)
+	if err != nil {
+		return nil, pathError(path, err)
+	}
+	defer closer.Close()
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, pathError(path, textError(err))
+	}
+	if utf8.Valid(text) {
+		return text, nil
+	}
+	for n, line := range bytes.Split(text, []byte("\n")) {
+		if err := notUTF8(fmt.Sprintf("line %d", n+1), string(line)); err != nil {
+			return nil, pathError(path, err)
+		}
+	}
+	return text, nil
 }
 
 // measuredFile is a file that counts the bytes read.

@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/config"
 )
 
@@ -127,7 +128,7 @@ func (c *cli) BeforeResolve(ctx *kong.Context, o *outside) error {
 	if path == "" || o.off {
 		return nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := dataset.ReadText(path)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 )
@@ -40,7 +41,7 @@ func (s *specArg) read() (*experiment.Spec, error) {
 	case info.Size() > experiment.MaxBytes:
 		return nil, usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, count(info.Size()), count(experiment.MaxBytes))
 	}
-	b, err := os.ReadFile(s.Spec)
+	b, err := dataset.ReadText(s.Spec)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/spec"
 )
@@ -42,7 +43,7 @@ func (s *specFlags) read() (*spec.File, error) {
 	}
 	f := new(spec.File)
 	if s.Spec != "" {
-		b, err := os.ReadFile(s.Spec)
+		b, err := dataset.ReadText(s.Spec)
 		if err != nil {
 			return nil, err
 		}

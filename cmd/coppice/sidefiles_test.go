@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf16"
+)
+
+// saved are the same text as editors and spreadsheets save it.
+func saved(text string) map[string]string {
+	utf16Of := func(order binary.AppendByteOrder) string {
+		b := order.AppendUint16(nil, 0xfeff)
+		for _, u := range utf16.Encode([]rune(strings.ReplaceAll(text, "\n", "\r\n"))) {
+			b = order.AppendUint16(b, u)
+		}
+		return string(b)
+	}
+	return map[string]string{
+		"mark": "\ufeff" + text, "crlf": strings.ReplaceAll(text, "\n", "\r\n"), "le": utf16Of(binary.LittleEndian), "be": utf16Of(binary.BigEndian),
+	}
+}
+
+// TestSideFilesOfCommands: --spec, --names, --split, --config and the spec of an experiment are read as data files are, with a byte order
+// mark or in UTF-16; Latin-1 is refused with the file and the line.
+func TestSideFilesOfCommands(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "kinds.csv", kinds())
+	rows := strings.Count(kinds(), "\n") - 1
+	var split strings.Builder
+	split.WriteString("row;fold\n")
+	for i := range rows {
+		split.WriteString(strings.Join([]string{numberText(float64(i)), numberText(float64(i % 2))}, ";") + "\n")
+	}
+	const table = "# größe\nname: small\nfolds: {k: 2}\ndatasets:\n  - {file: kinds.csv, labels: class}\nrows:\n  - {algorithm: aa-knn, settings: {k: 3}}\n"
+	splits, specs := saved(split.String()), saved("# größe\nalgorithm: aa-knn\nk: 3\n")
+	names, configs, tables := saved("{\"labels\": [\"a\", \"b\", \"größe\"]}\n"), saved("train:\n  set: k=2 # größe\n"), saved(table)
+	for kind := range specs {
+		in := t.TempDir()
+		write(t, in, "kinds.csv", kinds())
+		var r result
+		inJSON(t, &r, "train", "--local", "--data", data, "--labels", "class", "--spec", write(t, in, "s.yaml", specs[kind]),
+			"--names", write(t, in, "n.json", names[kind]), "--split", write(t, in, "f.csv", splits[kind]))
+		if len(r.Folds) != 2 {
+			t.Errorf("%s: %+v", kind, r)
+		}
+		works(t, "train", "--local", "--data", data, "--labels", "class", "--algorithm", "aa-knn", "--config", write(t, in, "c.yaml", configs[kind]))
+		works(t, "experiment", "run", write(t, in, "e.yaml", tables[kind]), "--local")
+	}
+	for file, command := range map[string][]string{
+		"s.yaml": {"train", "--local", "--data", data, "--labels", "class", "--spec"}, "n.json": {"train", "--local", "--data", data, "--labels", "class", "--names"},
+		"c.yaml": {"train", "--local", "--data", data, "--labels", "class", "--config"}, "e.yaml": {"experiment", "run", "--local"},
+	} {
+		path := write(t, dir, file, "\n# gr\xf6\xdfe\n")
+		if e := coppice(t, append(command, path)...); e.code == exitOK || !strings.Contains(e.stderr, filepath.Base(path)) || !strings.Contains(e.stderr, "line 2") || !strings.Contains(e.stderr, "UTF-8") {
+			t.Errorf("%s: exit code %d, %s", file, e.code, e.stderr)
+		}
+	}
+}
