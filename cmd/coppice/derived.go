@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -116,12 +117,27 @@ func (m *model) derivation() *derivation {
 	return d
 }
 
-// columns names what is predicted of a row, and what is read off it.
-func (m *model) columns() []string {
+// header names the columns of a CSV file of predictions: the row, what is predicted of it, and what is read off that.
+func (m *model) header() []string {
 	if m.output() == algorithms.Number {
-		return []string{"number"}
+		return []string{"row", "number"}
 	}
-	return append(m.classes(), m.derivation().columns()...)
+	others := append([]string{"row"}, m.derivation().columns()...)
+	return slices.Concat(others[:1], columnNames(m.classes(), others), others[1:])
+}
+
+// columnNames returns the names of the columns of labels in a file that has other columns as well. Labels whose names
+// are also those of other columns have the prefix label_, all of them, so that no two columns have one name and the file
+// is read with the labels of the model.
+func columnNames(labels, others []string) []string {
+	if !slices.ContainsFunc(labels, func(name string) bool { return slices.Contains(others, name) }) {
+		return labels
+	}
+	prefixed := make([]string, len(labels))
+	for i, name := range labels {
+		prefixed[i] = "label_" + name
+	}
+	return prefixed
 }
 
 // typeOf returns what the labels of a file are for this model: what they were when it was

@@ -97,7 +97,7 @@ func (c *predictCmd) Run(a *app) error {
 		Columns     []string          `json:"columns"` // of each row, after its name or number
 		Matched     *dataset.Matching `json:"matched"`
 		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
-	}{rows, c.Out, m.file.Digest, m.classes(), m.columns(), matched, dropped}
+	}{rows, c.Out, m.file.Digest, m.classes(), m.header()[1:], matched, dropped}
 	if text := dropped.String(); text != "" {
 		a.note("%s: %s", src.Info().File, text)
 	}

@@ -30,7 +30,7 @@ func (m *model) writePredictions(w io.Writer, f dataset.Format, src dataset.Sour
 func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	out := csv.NewWriter(buffer)
-	if err := out.Write(append([]string{"row"}, m.columns()...)); err != nil {
+	if err := out.Write(m.header()); err != nil {
 		return 0, err
 	}
 	var record []string

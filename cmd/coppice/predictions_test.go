@@ -1,0 +1,56 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// TestNamesOfPredictions: the columns of predictions and of held-out predictions have distinct names, whatever the labels are called, and
+// the files are read back with the labels of the model.
+func TestNamesOfPredictions(t *testing.T) {
+	dir := t.TempDir()
+	classes := func(a, b string) string {
+		return "x,class\n" + strings.Repeat("1,"+a+"\n2,"+b+"\n", 12)
+	}
+	for _, c := range []struct{ a, b, header, heldOut string }{
+		{"ash", "oak", "row,ash,oak,predicted_class", "row,true_ash,true_oak,predicted_ash,predicted_oak,true_class,predicted_class"},
+		{"row", "predicted_class", "row,label_predicted_class,label_row,predicted_class", "row,true_predicted_class,true_row,predicted_predicted_class,predicted_row,true_class,predicted_class"},
+		{"class", "number", "row,class,number,predicted_class", "row,true_label_class,true_label_number,predicted_label_class,predicted_label_number,true_class,predicted_class"},
+		{"label_row", "row", "row,label_label_row,label_row,predicted_class", "row,true_label_row,true_row,predicted_label_row,predicted_row,true_class,predicted_class"},
+	} {
+		data, model := write(t, dir, "d.csv", classes(c.a, c.b)), filepath.Join(dir, "m")
+		out, held := filepath.Join(dir, "p.csv"), filepath.Join(dir, "h.csv")
+		works(t, "train", "--local", "--data", data, "--labels", "class", "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model, "--test-fraction", "0.25", "--predictions-out", held)
+		works(t, "predict", "--model", model, "--data", data, "--out", out)
+		for path, want := range map[string]string{out: c.header, held: c.heldOut} {
+			if got := strings.Join(readCSV(t, path)[0], ","); got != want {
+				t.Errorf("%s, %s: %s, want %s", c.a, c.b, got, want)
+			}
+		}
+		columns := strings.Split(c.header, ",")
+		// Predictions are no data to train on, but for their columns of labels; the class is left out.
+		rows := 0
+		src, err := dataset.Open(out, dataset.OpenOptions{FeatureColumns: []string{"row"}, Drop: []string{"predicted_class"}, Labels: dataset.LabelOptions{Columns: columns[1:3]}})
+		if err == nil {
+			err = src.Scan(func(r *dataset.Row) error {
+				if rows++; len(r.Labels) != 2 || r.Labels[0]+r.Labels[1] < 0.99 {
+					t.Errorf("%+v", r)
+				}
+				return nil
+			})
+		}
+		if err != nil || rows != 24 {
+			t.Errorf("%s, %s: %d rows are read back, %v", c.a, c.b, rows, err)
+		}
+	}
+	scale := write(t, dir, "s.csv", "x,expected,median\n"+strings.Repeat("1,1,0\n2,0,1\n", 12))
+	model, out := filepath.Join(dir, "s"), filepath.Join(dir, "s.out.csv")
+	works(t, "train", "--local", "--data", scale, "--label-columns", "expected,median", "--range", "0:1", "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model)
+	works(t, "predict", "--model", model, "--data", scale, "--out", out)
+	if got := strings.Join(readCSV(t, out)[0], ","); got != "row,label_expected,label_median,expected,median,mode" {
+		t.Errorf("a scale: %s", got)
+	}
+}
