@@ -3,7 +3,9 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -71,11 +73,12 @@ func (s *imageFiles) Scan(f func(*Row) error) error {
 	defer root.Close()
 	var row Row
 	var values []float64
+	folder := imageFolder{root: root, name: s.folder}
 	return s.Source.Scan(func(r *Row) error {
 		if r.LeftOut {
 			return f(r)
 		}
-		m, err := s.read(root, strings.TrimSpace(r.Name))
+		m, err := s.read(&folder, strings.TrimSpace(r.Name))
 		if err != nil {
 			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Reason: fmt.Sprintf("image %q in %s: %v", r.Name, s.folder, err), Err: err}
 		}
@@ -84,24 +87,24 @@ func (s *imageFiles) Scan(f func(*Row) error) error {
 			values = append(values, float64(v))
 		}
 		row = *r
-		row.Values = values
+		row.Values, row.turned = values, m.Turned
 		return f(&row)
 	})
 }
 
 // read reads an image of the folder.
-func (s *imageFiles) read(root *os.Root, name string) (*images.Image, error) {
-	if name == "" {
-		return nil, errors.New("the name is empty")
+func (s *imageFiles) read(folder *imageFolder, name string) (*images.Image, error) {
+	switch {
+	case name == "":
+		return nil, errors.New("the name is empty" + dropHint)
+	case isMissing(name):
+		return nil, errors.New("the name is a missing value" + dropHint)
 	}
-	info, err := root.Stat(name) // opening a pipe would wait
+	name, err := folder.find(name)
 	if err != nil {
-		return nil, reasonOf(err)
+		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no file")
-	}
-	in, err := root.Open(name)
+	in, err := folder.root.Open(name)
 	if err != nil {
 		return nil, reasonOf(err)
 	}
@@ -109,6 +112,137 @@ func (s *imageFiles) read(root *os.Root, name string) (*images.Image, error) {
 	shape := s.info.Shape
 	return images.ReadSized(in, shape.Channels, shape.Height, shape.Width)
 }
+
+// imageFolder is the folder of --images. It is for one goroutine.
+type imageFolder struct {
+	root  *os.Root
+	name  string   // as the user named it
+	paths []string // absolute ones, with and without links; nil: not known yet
+}
+
+// find returns the name of a file in the folder by which a row names it: relative, with the separators of any system, or absolute.
+func (d *imageFolder) find(name string) (string, error) {
+	asWritten := d.stat(name)
+	if asWritten == nil {
+		return name, nil
+	}
+	slashed := strings.ReplaceAll(name, `\`, "/")
+	inside := filepath.FromSlash(slashed)
+	if filepath.IsAbs(inside) {
+		inside = d.inside(inside)
+	}
+	if inside != "" && inside != name && d.stat(inside) == nil {
+		return inside, nil
+	}
+	return "", d.explain(slashed, inside, asWritten)
+}
+
+// stat returns why a file of the folder cannot be read; nil: it can.
+func (d *imageFolder) stat(name string) error {
+	info, err := d.root.Stat(name) // opening a pipe would wait
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no file")
+	}
+	return reasonOf(err)
+}
+
+// inside returns the name in the folder of an absolute path; empty: it leads elsewhere.
+func (d *imageFolder) inside(path string) string {
+	if d.paths == nil {
+		if abs, err := filepath.Abs(d.name); err == nil {
+			d.paths = append(d.paths, abs)
+			if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
+				d.paths = append(d.paths, real)
+			}
+		}
+	}
+	for _, folder := range d.paths {
+		if name, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// explain says why there is no file of a name with slashes, which inside is in the folder, and what to do.
+func (d *imageFolder) explain(slashed, inside string, reason error) error {
+	const advice = "--images names a folder that all images are in"
+	switch {
+	case strings.Contains(slashed, "://"):
+		return errors.New("it is an address, not the name of a file")
+	case len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/' && !filepath.IsAbs(slashed), strings.HasPrefix(slashed, "//"):
+		return errors.New("it is a path of another machine: write the names as they are in the folder" + d.tail(slashed))
+	case inside == "":
+		return errors.New("it is outside the folder; " + advice)
+	case !filepath.IsLocal(inside):
+		return errors.New("it leads out of the folder; " + advice)
+	}
+	if reason = d.stat(inside); !errors.Is(reason, fs.ErrNotExist) && isFile(filepath.Join(d.name, inside)) && d.linkOut(inside) {
+		return errors.New("a link leads out of the folder; " + advice)
+	}
+	if parent := filepath.Dir(filepath.Clean(d.name)); isFile(filepath.Join(parent, inside)) {
+		return fmt.Errorf("%w; it is in %s: --images %s reads it", reason, parent, parent)
+	}
+	if near := d.near(inside); near != "" {
+		return fmt.Errorf("%w; %s is there: names are told apart by capitals and endings", reason, near)
+	}
+	return reason
+}
+
+// linkOut reports whether a name in the folder is that of a file elsewhere.
+func (d *imageFolder) linkOut(name string) bool {
+	real, err := filepath.EvalSymlinks(filepath.Join(d.name, name))
+	if err != nil {
+		return false
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return false
+	}
+	return d.inside(real) == ""
+}
+
+// isFile reports whether there is a file.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// tail says which end of a path is a file of the folder.
+func (d *imageFolder) tail(path string) string {
+	for {
+		_, rest, ok := strings.Cut(path, "/")
+		if !ok || rest == "" {
+			return ""
+		}
+		if path = rest; filepath.IsLocal(path) && d.stat(filepath.FromSlash(path)) == nil {
+			return ", such as " + path
+		}
+	}
+}
+
+// near returns a file of the same folder whose name differs in capitals or in its ending alone.
+func (d *imageFolder) near(name string) string {
+	in, err := d.root.Open(filepath.Dir(name))
+	if err != nil {
+		return ""
+	}
+	defer in.Close()
+	list, err := in.ReadDir(maxNear)
+	if err != nil {
+		return ""
+	}
+	stem := func(s string) string { return strings.TrimSuffix(s, filepath.Ext(s)) }
+	base := filepath.Base(name)
+	for _, e := range list {
+		if strings.EqualFold(e.Name(), base) || strings.EqualFold(stem(e.Name()), base) || strings.EqualFold(stem(e.Name()), stem(base)) {
+			return filepath.Join(filepath.Dir(name), e.Name())
+		}
+	}
+	return ""
+}
+
+// maxNear bounds the files that a name is compared with.
+const maxNear = 1 << 12
 
 // reasonOf returns why a file cannot be opened, without its path.
 func reasonOf(err error) error {

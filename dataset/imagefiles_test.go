@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"errors"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/png"
@@ -109,9 +110,10 @@ func TestImageFilesRefused(t *testing.T) {
 	}{
 		"no image":     {"image,class\ndark.png,1\ntext.png,2\n", OpenOptions{Shape: shape}, []string{"a.csv", "row 1", "line 3", `"text.png"`, "neither a PNG nor a JPEG"}},
 		"not there":    {"image,class\nno.png,1\n", OpenOptions{Shape: shape}, []string{"row 0", "line 2", `"no.png"`, "no such file"}},
-		"outside":      {"image,class\n../a.csv,1\n", OpenOptions{Shape: shape}, []string{"row 0", "../a.csv", "escapes"}},
+		"outside":      {"image,class\n../a.csv,1\n", OpenOptions{Shape: shape}, []string{"row 0", "../a.csv", "it leads out of the folder; --images"}},
 		"folder":       {"image,class\nfolder,1\n", OpenOptions{Shape: shape}, []string{"row 0", "it is no file"}},
-		"no name":      {"image,class\n ,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is empty"}},
+		"no name":      {"image,class\n ,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is empty; --missing drop"}},
+		"missing name": {"image,class\nNULL,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is a missing value; --missing drop"}},
 		"no column":    {"picture,class\ndark.png,1\n", OpenOptions{Shape: shape}, []string{"a.csv", "--row-names"}},
 		"no shape":     {"image,class\ndark.png,1\n", OpenOptions{}, []string{"--shape"}},
 		"channels":     {"image,class\ndark.png,1\n", OpenOptions{Shape: Shape{2, 2, 2}}, []string{"--shape 2x2x2"}},
@@ -185,4 +187,105 @@ func FuzzImageCSV(f *testing.F) {
 			}
 		})
 	})
+}
+
+// TestImageNames: names have the separators of any system, and may be absolute if they lead into the folder; others are refused
+// with what is wrong, and the advice works.
+func TestImageNames(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "img")
+	for _, folder := range []string{"img/sub/deep", "other"} {
+		if err := os.MkdirAll(filepath.Join(top, filepath.FromSlash(folder)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	picture, err := os.ReadFile(filepath.Join(pictures(t), "light.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"img/sub/a.png", "img/sub/deep/b.png", "img/c.PNG", "other/d.png"} {
+		if err := os.WriteFile(filepath.Join(top, filepath.FromSlash(name)), picture, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(top, "link")
+	if os.Symlink(dir, link) != nil || os.Symlink(filepath.Join(top, "other", "d.png"), filepath.Join(dir, "out.png")) != nil {
+		t.Skip("no symbolic links here")
+	}
+	read := func(folder, name string) error {
+		src, err := openFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{Images: folder, Shape: Shape{1, 2, 2}, Labels: LabelOptions{Kind: Class}})
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		return err
+	}
+	at := func(name string) string { return filepath.Join(top, filepath.FromSlash(name)) }
+	for _, name := range []string{`sub\a.png`, `sub\deep\b.png`, `sub/deep\b.png`, `.\sub\a.png`, `sub\deep\..\a.png`, at("img/sub/a.png"), at("img") + "//sub/../c.PNG"} {
+		if err := read(dir, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, c := range [][2]string{{link, at("img/sub/a.png")}, {link, at("link/sub/a.png")}, {top, at("other/d.png")}, {top, `img\c.PNG`}, {"/", at("other/d.png")}} {
+		if err := read(c[0], c[1]); err != nil {
+			t.Errorf("%s in %s: %v", c[1], c[0], err)
+		}
+	}
+	for name, says := range map[string]string{
+		at("other/d.png"):             "it is outside the folder; --images names a folder that all images are in",
+		`..\other\d.png`:              "it leads out of the folder; --images",
+		"out.png":                     "a link leads out of the folder; --images",
+		`C:\Users\x\img\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, such as sub/a.png",
+		`\\server\share\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, such as sub/a.png",
+		"https://example.org/a.png":   "it is an address",
+		`img\sub\a.png`:               "it is in " + top + ": --images " + top + " reads it",
+		"c.png":                       "c.PNG is there",
+		"sub/a":                       filepath.Join("sub", "a.png") + " is there",
+		"sub/a.jpg":                   filepath.Join("sub", "a.png") + " is there",
+		"sub/none.png":                "no such file",
+		`sub\deep`:                    "it is no file",
+		strings.Repeat("x", 300):      "file name too long",
+		"sub/" + string(rune(0)) + "": "invalid argument",
+	} {
+		err := read(dir, name)
+		mustContain(t, err, "a.csv", "row 0", says)
+	}
+}
+
+// TestTurnedImages: an image is turned as its camera noted, and both an import and Inspect say how many are.
+func TestTurnedImages(t *testing.T) {
+	dir := t.TempDir()
+	var b bytes.Buffer
+	m := image.NewGray(image.Rect(0, 0, 2, 1)) // dark, then light; shown with the light pixel on top
+	m.Pix[1] = 255
+	if err := png.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	head := len("\x89PNG\r\n\x1a\n") + 25 // and the first chunk
+	exif := "\x00\x00\x00\x16eXIfMM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x08\x00\x00"
+	sum := crc32.ChecksumIEEE([]byte(exif[4:]))
+	exif += string([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
+	file := b.String()
+	if err := os.WriteFile(filepath.Join(dir, "a.png"), []byte(file[:head]+exif+file[head:]), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b.png"), []byte(file), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	path, o := writeFile(t, "a.csv", "image,class\na.png,1\nb.png,2\n"), OpenOptions{Images: dir, Shape: Shape{1, 2, 2}, Labels: LabelOptions{Kind: Class}}
+	src, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := collect(t, src)
+	if !slices.Equal(rows[0].Values, []float64{1, 1, 0, 0}) || !slices.Equal(rows[1].Values, []float64{0, 1, 0, 1}) {
+		t.Errorf("%v", rows)
+	}
+	var warned []string
+	if _, _, err := Build(src, ImportOptions{Warn: func(line string) { warned = append(warned, line) }}); err != nil || !strings.Contains(strings.Join(warned, "\n"), "turned as their cameras noted (EXIF orientation): 1") {
+		t.Errorf("%v, %v", warned, err)
+	}
+	found, err := Inspect(path, o, ImportOptions{})
+	if err != nil || !strings.Contains(strings.Join(found.Notes, "\n"), "turned as their cameras noted (EXIF orientation): 1") {
+		t.Errorf("%+v, %v", found, err)
+	}
 }

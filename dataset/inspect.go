@@ -56,9 +56,10 @@ type SumSummary struct {
 
 // MissingSummary counts missing values.
 type MissingSummary struct {
-	Values int `json:"values"` // of features
-	Labels int `json:"labels"` // of labels: of each column, or of a row's class or age
-	Rows   int `json:"rows"`   // with a missing feature or label
+	Values int `json:"values"`           // of features
+	Labels int `json:"labels"`           // of labels: of each column, or of a row's class or age
+	Images int `json:"images,omitempty"` // names of images
+	Rows   int `json:"rows"`             // with a missing feature, label or name of an image
 }
 
 // Inspect reads a data file and describes it. The file may have no labels. Missing values
@@ -171,6 +172,7 @@ type inspector struct {
 	below       rowTally // rows with a negative label
 	empty       rowTally // rows whose labels are all 0
 	uneven      rowTally // rows whose labels do not sum to 1
+	turned      int      // images
 	read        int
 	missing     MissingSummary
 	nonFinite   nonFiniteValues
@@ -198,6 +200,12 @@ func (s *inspector) add(r *Row) error {
 	}
 	s.countMissing(r)
 	s.nonFinite.add(&s.info, r)
+	if r.turned {
+		s.turned++
+	}
+	if r.lack == lacksDegrees {
+		s.empty.add(r.Number)
+	}
 	if r.LeftOut { // its class or age is missing
 		r.Labels, r.raw = nil, nil
 	} else {
@@ -229,11 +237,14 @@ func (s *inspector) countMissing(r *Row) {
 			s.labels[i].missing++
 		}
 	}
-	if r.LeftOut && labels == 0 { // a class of text
+	if r.lack == lacksValue && labels == 0 { // a class of text
 		labels = 1
 	}
 	s.missing.Values, s.missing.Labels = s.missing.Values+features, s.missing.Labels+labels
-	if features+labels > 0 {
+	if r.lack == lacksImage {
+		s.missing.Images++
+	}
+	if features+labels > 0 || r.lack == lacksImage {
 		s.missing.Rows++
 	}
 }

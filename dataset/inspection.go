@@ -44,6 +44,9 @@ func (s *inspector) finish() *Inspection {
 	if s.rescaled > 0 {
 		found.Notes = append(found.Notes, rescaledNote(s.rescaled))
 	}
+	if s.turned > 0 {
+		found.Notes = append(found.Notes, turnedText(s.turned))
+	}
 	_, notes, err := s.groups.sorted()
 	found.Notes = append(found.Notes, notes...)
 	found.Warnings = append(warnings(found.Suspects), s.faults()...)
@@ -83,7 +86,7 @@ func (s *inspector) faults() (lines []string) {
 		what, hint string
 	}{
 		{s.below, "with a negative label", "a degree is 0 or more: --label-columns names the labels where a column is none, and --labels age or class says what a single one is"},
-		{s.empty, "whose labels are all 0", "they have no distribution, and no option makes one: leave them out of the file"},
+		{s.empty, "whose labels are all 0", "they have no distribution" + dropHint},
 		{s.uneven, "whose labels do not sum to 1", uneven},
 	} {
 		if f.n > 0 {
@@ -99,14 +102,14 @@ func (s *inspector) faults() (lines []string) {
 // fault says how many values are missing, and which options accept them.
 func (m *MissingSummary) fault() string {
 	hint := missingHint
-	if m.Labels > 0 {
+	if m.Labels > 0 || m.Images > 0 {
 		hint = dropHint
 	}
 	var parts []string
 	for _, c := range []struct {
 		n    int
 		noun string
-	}{{m.Values, "feature"}, {m.Labels, "label"}} {
+	}{{m.Values, "feature"}, {m.Labels, "label"}, {m.Images, "image name"}} {
 		switch {
 		case c.n == 1:
 			parts = append(parts, "1 missing "+c.noun)

@@ -194,8 +194,11 @@ func (d *derivedLabels) useCounts() {
 			}
 			sum += v
 		}
-		if sum == 0 || math.IsInf(sum, 0) {
-			return rowErrorf(info.File, r.Number, "the counts sum to %v; at least one above 0 is needed", sum)
+		if sum == 0 {
+			return rowErrorf(info.File, r.Number, "the counts sum to 0; at least one above 0 is needed%s", dropHint)
+		}
+		if math.IsInf(sum, 0) {
+			return rowErrorf(info.File, r.Number, "the counts sum to %v", sum)
 		}
 		for i, v := range r.Labels {
 			dst[i] = v / sum

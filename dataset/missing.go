@@ -57,12 +57,24 @@ const (
 	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there"
 )
 
+// lack is what a row that is left out has not.
+type lack uint8
+
+const (
+	lacksNothing lack = iota
+	lacksValue        // of features, labels, or of what rows have beside them
+	lacksImage        // the name of its image
+	lacksDegrees      // all labels are 0
+)
+
 // filledSource is a Source that fills, drops or refuses the missing values (NaN) of another.
 type filledSource struct {
 	Source
 	info    Info
 	missing Missing
 	classes bool // labels are Row.text
+	degrees bool // labels are degrees or counts, of which one is above 0
+	images  bool // names are those of images
 }
 
 // withMissing applies o.Missing to the rows of src.
@@ -70,7 +82,8 @@ func withMissing(src Source, o *OpenOptions) Source {
 	if o.Missing.refuses() {
 		return src
 	}
-	s := &filledSource{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == Class}
+	s := &filledSource{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == Class, images: o.Images != ""}
+	s.degrees = !o.NoLabels && (o.Labels.Kind == Counts || o.Labels.Kind == Distributions && !o.Missing.keep)
 	if s.info.Missing = o.Missing; o.Missing.Drop {
 		s.info.Rows = -1
 	}
@@ -90,10 +103,9 @@ func (s *filledSource) Scan(f func(*Row) error) error {
 		feature := slices.IndexFunc(r.Values, math.IsNaN)
 		unlabelled := label >= 0 || s.classes && isMissing(r.text) || s.info.lacksBeside(r)
 		switch {
-		case s.missing.keep:
-			row.LeftOut = unlabelled
-		case s.missing.Drop:
-			row.LeftOut = feature >= 0 || unlabelled
+		case s.missing.keep, s.missing.Drop:
+			row.lack = s.lackOf(r, feature >= 0 && s.missing.Drop || unlabelled)
+			row.LeftOut = row.lack != lacksNothing
 		case label >= 0:
 			return &RowError{
 				File: s.info.File, Row: r.Number, Column: label, Kind: "label", Name: nameAt(s.info.LabelNames, label),
@@ -106,6 +118,19 @@ func (s *filledSource) Scan(f func(*Row) error) error {
 		}
 		return f(&row)
 	})
+}
+
+// lackOf returns what a row lacks; value: a value of it is missing.
+func (s *filledSource) lackOf(r *Row, value bool) lack {
+	switch {
+	case s.images && isMissing(r.Name):
+		return lacksImage
+	case value:
+		return lacksValue
+	case s.degrees && len(r.Labels) > 0 && !slices.ContainsFunc(r.Labels, func(v float64) bool { return v != 0 }):
+		return lacksDegrees
+	}
+	return lacksNothing
 }
 
 func fill(values []float64, by float64) {

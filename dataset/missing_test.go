@@ -323,3 +323,64 @@ func FuzzLeftOut(f *testing.F) {
 		}
 	})
 }
+
+// TestMissingImagesAndVotes: a row without the name of an image, and one whose counts or degrees are all 0, are missing rows: they are
+// refused with an advice, left out by --missing drop with their counts, and told by Inspect.
+func TestMissingImagesAndVotes(t *testing.T) {
+	const file = "Usage,Image name,neutral,happiness,contempt,unknown\nTraining,dark.png,4,0,2,0\nTraining,,0,0,0,10\nTraining,light.png,0,0,0,10\nTraining,NA,1,1,0,0\nTest,light.png,0,8,0,0\n"
+	votes := OpenOptions{
+		Images: pictures(t), Shape: Shape{1, 2, 2}, RowNames: "Image name", Labels: LabelOptions{Kind: Counts, Columns: []string{"neutral:contempt"}},
+	}
+	path := writeFile(t, "a.csv", file)
+	src, err := Open(path, votes)
+	if err == nil {
+		_, _, err = Build(src, ImportOptions{})
+	}
+	mustContain(t, err, "row 1", "; --missing drop leaves such rows out")
+	dropped := votes
+	dropped.Missing.Drop = true
+	if src, err = Open(path, dropped); err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	m, shards, err := Build(src, ImportOptions{Warn: func(line string) { warned = append(warned, line) }})
+	if err != nil || m.Rows != 2 || !slices.Equal(m.LeftOutRows(), []int{1, 2, 3}) || !slices.Equal(m.LabelNames, []string{"neutral", "happiness", "contempt"}) {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	var got []float32
+	for _, s := range shards {
+		got = append(got, s.D...)
+	}
+	slices.Sort(got)
+	if want := []float32{0, 0, 0, 1. / 3, 2. / 3, 1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if text := strings.Join(warned, "\n"); !strings.Contains(text, "3 of 5 rows have missing values and are left out (2 without the name of an image, 1 whose labels are all 0); the others keep") {
+		t.Errorf("%s", text)
+	}
+	for _, o := range []OpenOptions{votes, dropped} {
+		found, err := Inspect(path, o, ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(found.Warnings, "\n")
+		for _, part := range []string{"rows with missing values: 2, with 2 missing image names; --missing drop leaves", "rows whose labels are all 0: 1, the first is row 2; they have no distribution; --missing drop"} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s lacks %q", text, part)
+			}
+		}
+	}
+	_, err = Open(writeFile(t, "b.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n"), OpenOptions{Labels: LabelOptions{Kind: Counts}})
+	if err == nil {
+		src, _ = openFile(t, "b.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n", OpenOptions{Labels: LabelOptions{Kind: Counts}})
+		_, _, err = Build(src, ImportOptions{})
+	}
+	mustContain(t, err, "row 0", "the counts sum to 0", "--missing drop")
+	src, err = openFile(t, "c.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n", OpenOptions{Missing: Missing{Drop: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err = Build(src, ImportOptions{}); err != nil || m.Rows != 1 {
+		t.Errorf("degrees: %v", err)
+	}
+}

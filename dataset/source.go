@@ -135,8 +135,10 @@ type Row struct {
 	// and Name mean anything.
 	LeftOut bool
 
-	line int           // in a text file, from 1
-	file *measuredFile // the text file; nil for others
-	raw  []float64     // the numbers that Labels were made from; nil if there were none
-	text string        // a label as it was written, for classes
+	lack   lack          // of a row that is left out
+	turned bool          // the features are an image that was turned
+	line   int           // in a text file, from 1
+	file   *measuredFile // the text file; nil for others
+	raw    []float64     // the numbers that Labels were made from; nil if there were none
+	text   string        // a label as it was written, for classes
 }

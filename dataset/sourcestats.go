@@ -26,6 +26,8 @@ type ImportOptions struct {
 	// LeftOut, if set, is called by Blocks with the number in the file of each row
 	// that is left out for missing values, in order.
 	LeftOut func(row int)
+	// lacks is called as LeftOut is, with what the row lacks.
+	lacks func(lack)
 	// Context, if set, can end the work early: the error is its Err, and
 	// no files remain.
 	Context context.Context
@@ -81,6 +83,8 @@ type sourceStats struct {
 	lastOut   int // the last row in leftOut; -1: none
 	rescaled  int // rows whose labels sum to 1 within the tolerance only
 	rounded   *roundedFeatures
+	lacks     [lacksDegrees + 1]int
+	turned    int // images
 }
 
 // scanStats scans src and checks every row.
@@ -92,9 +96,12 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 	}
 	s.meanLabel = make([]float64, s.info.Labels)
 	watch, first := newFeatureStats(s.info), *o
-	first.LeftOut = s.leaveOut
+	first.LeftOut, first.lacks = s.leaveOut, func(what lack) { s.lacks[what]++ }
 	err := scanChecked(src, &first, "check", s.info.Rows, func(r *Row, c *checker) error {
 		s.add(c)
+		if r.turned {
+			s.turned++
+		}
 		watch.add(r)
 		return s.seen.add(&s.info, r)
 	})
@@ -153,7 +160,10 @@ func classCounts(names []string, rows []int) string {
 
 func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 	if n := s.leftOut.count(); n > 0 {
-		warn(fmt.Sprintf("%s%s of %s rows have missing values and are left out; the others keep their numbers", prefix(s.info.File), units.Count(n), units.Count(s.rows+n)))
+		warn(fmt.Sprintf("%s%s of %s rows have missing values and are left out%s; the others keep their numbers", prefix(s.info.File), units.Count(n), units.Count(s.rows+n), s.lackText()))
+	}
+	if s.turned > 0 {
+		warn(prefix(s.info.File) + turnedText(s.turned))
 	}
 	if s.rescaled > 0 {
 		warn(prefix(s.info.File) + rescaledNote(s.rescaled))
@@ -173,6 +183,26 @@ func (s *sourceStats) warnRounded(warn func(string)) {
 	for _, line := range s.rounded.lines() {
 		warn(prefix(s.info.File) + line)
 	}
+}
+
+// lackText counts the rows that lack something else than a value.
+func (s *sourceStats) lackText() string {
+	var parts []string
+	if n := s.lacks[lacksImage]; n > 0 {
+		parts = append(parts, units.Count(n)+" without the name of an image")
+	}
+	if n := s.lacks[lacksDegrees]; n > 0 {
+		parts = append(parts, units.Count(n)+" whose labels are all 0")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// turnedText says that so many images were turned.
+func turnedText(n int) string {
+	return "images that are turned as their cameras noted (EXIF orientation): " + units.Count(n)
 }
 
 func (s *sourceStats) add(c *checker) {
@@ -219,6 +249,9 @@ func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row
 		if r.LeftOut {
 			if o.LeftOut != nil {
 				o.LeftOut(r.Number)
+			}
+			if o.lacks != nil {
+				o.lacks(r.lack)
 			}
 			return nil
 		}

@@ -179,6 +179,9 @@ func missingLine(f *dataset.Inspection) string {
 	if n := f.Missing.Labels; n > 0 {
 		parts = append(parts, plural(n, "label"))
 	}
+	if n := f.Missing.Images; n > 0 {
+		parts = append(parts, plural(n, "image name"))
+	}
 	return fmt.Sprintf("%s in %s", strings.Join(parts, " and "), plural(f.Missing.Rows, "row"))
 }
 

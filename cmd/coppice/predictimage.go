@@ -52,6 +52,9 @@ func (c *predictCmd) labelImage(a *app) error {
 	if err != nil {
 		return err
 	}
+	if img.Turned {
+		a.note("%s: turned as its camera noted (EXIF orientation); the map is of the image as it is shown", c.Image)
+	}
 	palette, err := images.NewPalette(m.classes())
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)

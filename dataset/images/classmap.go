@@ -54,6 +54,11 @@ func readMap(in io.ReadSeeker, most int) (*Map, error) {
 	if err != nil {
 		return nil, err
 	}
+	if by, err := d.orientation(); err != nil {
+		return nil, err
+	} else if by != upright {
+		return nil, fmt.Errorf("it notes an orientation (EXIF), which says that its pixels are shown in another order than they are stored in: save it without: %w", ErrFormat)
+	}
 	at := classAt(img)
 	if at == nil {
 		return nil, fmt.Errorf("a map has a palette, levels of grey, or colours of 8 bits a channel: %w", ErrFormat)

@@ -18,10 +18,12 @@ const (
 type Image struct {
 	Channels, Height, Width int
 	Pixels                  []float32
+	// Turned is true if the image is stored in another orientation than it is shown in.
+	Turned bool
 }
 
 // Read reads a PNG or JPEG image with so many channels, Grey or RGB, in its own size. Transparent
-// pixels are blended with black, and the orientation that a camera noted is not applied.
+// pixels are blended with black, and an image is turned as its camera noted (the tag Orientation of EXIF).
 func Read(in io.ReadSeeker, channels int) (*Image, error) {
 	return read(in, Image{Channels: channels}, MaxPixels)
 }
@@ -47,6 +49,13 @@ func read(in io.ReadSeeker, wanted Image, most int) (*Image, error) {
 	src, ok := decoded.(image.RGBA64Image)
 	if !ok {
 		return nil, fmt.Errorf("pixels of an unknown type: %w", ErrFormat)
+	}
+	by, err := d.orientation()
+	if err != nil {
+		return nil, err
+	}
+	if by != upright {
+		src, wanted.Turned = &turned{src, by}, true
 	}
 	size := src.Bounds().Size()
 	if wanted.Height == 0 {

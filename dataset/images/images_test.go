@@ -2,6 +2,7 @@ package images
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"image"
 	"image/color"
@@ -70,7 +71,7 @@ func TestRead(t *testing.T) {
 // k / 255.
 func TestGrey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &Image{1, rapid.IntRange(1, 5).Draw(t, "height"), rapid.IntRange(1, 5).Draw(t, "width"), nil}
+		m := &Image{Channels: 1, Height: rapid.IntRange(1, 5).Draw(t, "height"), Width: rapid.IntRange(1, 5).Draw(t, "width")}
 		for range m.Height * m.Width {
 			m.Pixels = append(m.Pixels, rapid.Float32Range(-0.2, 1.2).Draw(t, "pixel"))
 		}
@@ -128,7 +129,7 @@ func TestResizeIsMeanOfAreas(t *testing.T) {
 		for i := range g.Pix {
 			g.Pix[i] = rapid.Byte().Draw(t, "level")
 		}
-		m := &Image{1, dh, dw, make([]float32, dh*dw)}
+		m := &Image{Channels: 1, Height: dh, Width: dw, Pixels: make([]float32, dh*dw)}
 		newResizer(m, image.Pt(sw, sh)).run(g)
 		for y := range dh {
 			for x := range dw {
@@ -257,6 +258,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(file(f, image.NewGray16(image.Rect(0, 0, 7, 5))))
 	f.Add(file(f, image.NewPaletted(image.Rect(0, 0, 7, 5), color.Palette{color.Black, color.White})))
 	f.Add(jpegFile(f, coloured()))
+	f.Add(inJPEG(jpegFile(f, coloured()), exif(binary.LittleEndian, 6, false)))
+	f.Add(inPNG(file(f, coloured()), exif(binary.BigEndian, 8, true), true))
 	f.Add(jpegFile(f, image.NewGray(image.Rect(0, 0, 9, 9))))
 	const most = 1 << 12
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -89,7 +89,10 @@ func (f *folder) Channels() int { return f.channels }
 // Image implements Set.
 func (f *folder) Image(i int) (m *images.Image, err error) {
 	err = withFile(f.list[i].image, func(in io.ReadSeeker) error {
-		m, err = images.Read(in, f.channels)
+		if m, err = images.Read(in, f.channels); err == nil && m.Turned {
+			err = errors.New("its camera noted an orientation (EXIF), so that its map may be of the image as it is stored or as it is shown: " +
+				"save the image turned, without the note, such as with ImageMagick's mogrify -auto-orient, and its map for that")
+		}
 		return err
 	})
 	return m, err

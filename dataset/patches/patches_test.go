@@ -3,8 +3,10 @@ package patches
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/png"
@@ -234,6 +236,22 @@ func put(t *testing.T, dir, name string, m image.Image) {
 	}
 }
 
+// note notes in a PNG file that it is shown upside down (EXIF orientation 3).
+func note(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = 8 + 25 // with the first chunk
+	chunk := []byte("eXIfII*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x03\x00\x00\x00")
+	size := binary.BigEndian.AppendUint32(nil, uint32(len(chunk)-4))
+	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(chunk))
+	if err := os.WriteFile(path, slices.Concat(b[:head], size, chunk, sum, b[head:]), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	pictures, maps := filepath.Join(dir, "images"), filepath.Join(dir, "maps")
@@ -280,6 +298,16 @@ func TestFolderRefused(t *testing.T) {
 		"twice":     {func(p, m string) { put(t, p, "a.png", image.NewGray(size)); put(t, p, "a.jpg", image.NewGray(size)) }, []string{"a.png", "a.jpg"}},
 		"no folder": {func(p, m string) {}, []string{"images"}},
 		"too small": {func(p, m string) { put(t, p, "a.png", image.NewGray(size)); put(t, m, "a.png", image.NewGray(size)) }, []string{"4 x 3", "a"}},
+		"turned": {func(p, m string) {
+			put(t, p, "a.png", image.NewGray(image.Rect(0, 0, 9, 9)))
+			put(t, m, "a.png", image.NewGray(image.Rect(0, 0, 9, 9)))
+			note(t, filepath.Join(p, "a.png"))
+		}, []string{"a.png", "orientation (EXIF)", "mogrify -auto-orient"}},
+		"turned map": {func(p, m string) {
+			put(t, p, "a.png", image.NewGray(image.Rect(0, 0, 9, 9)))
+			put(t, m, "a.png", image.NewGray(image.Rect(0, 0, 9, 9)))
+			note(t, filepath.Join(m, "a.png"))
+		}, []string{"a.png", "orientation (EXIF)"}},
 		"not a map": {func(p, m string) {
 			put(t, p, "a.png", image.NewGray(size))
 			os.MkdirAll(m, 0o777)
