@@ -173,7 +173,7 @@ func (d *imageFolder) explain(slashed, inside string, reason error) error {
 	case len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/' && !filepath.IsAbs(slashed), strings.HasPrefix(slashed, "//"):
 		return errors.New("it is a path of another machine: write the names as they are in the folder" + d.tail(slashed))
 	case inside == "":
-		return errors.New("it is outside the folder; " + advice)
+		return errors.New("it is outside the folder" + d.tail(slashed) + "; " + advice)
 	case !filepath.IsLocal(inside):
 		return errors.New("it leads out of the folder; " + advice)
 	}
@@ -207,7 +207,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// tail says which end of a path is a file of the folder.
+// tail tells which end of a path is a file of the folder.
 func (d *imageFolder) tail(path string) string {
 	for {
 		_, rest, ok := strings.Cut(path, "/")
@@ -215,7 +215,7 @@ func (d *imageFolder) tail(path string) string {
 			return ""
 		}
 		if path = rest; filepath.IsLocal(path) && d.stat(filepath.FromSlash(path)) == nil {
-			return ", such as " + path
+			return ", which has " + path
 		}
 	}
 }

@@ -232,10 +232,11 @@ func TestImageNames(t *testing.T) {
 	}
 	for name, says := range map[string]string{
 		at("other/d.png"):             "it is outside the folder; --images names a folder that all images are in",
+		"/sub/a.png":                  "it is outside the folder, which has sub/a.png; --images",
 		`..\other\d.png`:              "it leads out of the folder; --images",
 		"out.png":                     "a link leads out of the folder; --images",
-		`C:\Users\x\img\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, such as sub/a.png",
-		`\\server\share\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, such as sub/a.png",
+		`C:\Users\x\img\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, which has sub/a.png",
+		`\\server\share\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, which has sub/a.png",
 		"https://example.org/a.png":   "it is an address",
 		`img\sub\a.png`:               "it is in " + top + ": --images " + top + " reads it",
 		"c.png":                       "c.PNG is there",

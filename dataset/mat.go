@@ -321,10 +321,10 @@ func (o *OpenOptions) matLabels(a *matfile.Array) (*variable, error) {
 	switch {
 	case isText(a) && o.Labels.Kind == Class:
 		return o.matClasses(a)
-	case isText(a):
+	case isText(a) && o.Labels.Kind != Age:
 		return nil, kindErrorf(ErrFormat, "%q is of class %s; numbers are expected; --labels class reads texts as classes", a.Name, a.Kind())
 	case !isMatrix(a):
-		return nil, matKindError(a, "labels are numbers or texts", a.Name)
+		return nil, matKindError(a, "numbers are expected", a.Name)
 	}
 	rows, columns := a.Rows, a.Columns
 	if rows == 1 { // a row vector is as good as a column; fit turns it

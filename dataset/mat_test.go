@@ -281,6 +281,8 @@ func TestMATOtherKinds(t *testing.T) {
 		}, OpenOptions{},
 			[]string{`"row_names" is of class double`, "row_names = cellstr(string(row_names))"}},
 		"texts": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); f.AddCells("labels", "a", "b") }, OpenOptions{}, []string{`"labels" is of class cell; numbers are expected; --labels class`}},
+		"ages": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); f.AddCells("age", "7", "8") }, OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 9}},
+			[]string{`"age" is of class cell; numbers are expected; in MATLAB, age = `}},
 		"groups": {func(f *mattest.File) {
 			f.AddDoubles("features", 2, 1, 1, 2)
 			numbers(f)

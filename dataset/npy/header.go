@@ -37,7 +37,9 @@ type TypeError struct {
 }
 
 // Error implements error.
-func (e *TypeError) Error() string { return fmt.Sprintf("%v: %s", ErrType, e.Type) }
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("%v: %s; %s makes numbers of an array x", ErrType, e.Type, e.Numbers)
+}
 
 // Unwrap returns ErrType.
 func (e *TypeError) Unwrap() error { return ErrType }
