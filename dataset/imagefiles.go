@@ -122,8 +122,7 @@ type imageFolder struct {
 
 // find returns the name of a file in the folder by which a row names it: relative, with the separators of any system, or absolute.
 func (d *imageFolder) find(name string) (string, error) {
-	asWritten := d.stat(name)
-	if asWritten == nil {
+	if d.stat(name) == nil {
 		return name, nil
 	}
 	slashed := strings.ReplaceAll(name, `\`, "/")
@@ -134,7 +133,7 @@ func (d *imageFolder) find(name string) (string, error) {
 	if inside != "" && inside != name && d.stat(inside) == nil {
 		return inside, nil
 	}
-	return "", d.explain(slashed, inside, asWritten)
+	return "", d.explain(slashed, inside)
 }
 
 // stat returns why a file of the folder cannot be read; nil: it can.
@@ -165,20 +164,23 @@ func (d *imageFolder) inside(path string) string {
 }
 
 // explain says why there is no file of a name with slashes, which inside is in the folder, and what to do.
-func (d *imageFolder) explain(slashed, inside string, reason error) error {
-	const advice = "--images names a folder that all images are in"
+func (d *imageFolder) explain(slashed, inside string) error {
 	switch {
 	case strings.Contains(slashed, "://"):
 		return errors.New("it is an address, not the name of a file")
 	case len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/' && !filepath.IsAbs(slashed), strings.HasPrefix(slashed, "//"):
 		return errors.New("it is a path of another machine: write the names as they are in the folder" + d.tail(slashed))
 	case inside == "":
-		return errors.New("it is outside the folder" + d.tail(slashed) + "; " + advice)
+		return errors.New("it is outside the folder" + d.tail(slashed) + "; --images names a folder that all images are in")
 	case !filepath.IsLocal(inside):
-		return errors.New("it leads out of the folder; " + advice)
+		return errors.New("it leads out of the folder: write the names as they are in a folder that has all images, and give that as --images")
 	}
-	if reason = d.stat(inside); !errors.Is(reason, fs.ErrNotExist) && isFile(filepath.Join(d.name, inside)) && d.linkOut(inside) {
-		return errors.New("a link leads out of the folder; " + advice)
+	reason := d.stat(inside)
+	if !errors.Is(reason, fs.ErrNotExist) {
+		if d.linkOut(inside) {
+			return errors.New("a link leads out of the folder: copy the file into it")
+		}
+		return reason
 	}
 	if parent := filepath.Dir(filepath.Clean(d.name)); isFile(filepath.Join(parent, inside)) {
 		return fmt.Errorf("%w; it is in %s: --images %s reads it", reason, parent, parent)

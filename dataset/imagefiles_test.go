@@ -110,7 +110,7 @@ func TestImageFilesRefused(t *testing.T) {
 	}{
 		"no image":     {"image,class\ndark.png,1\ntext.png,2\n", OpenOptions{Shape: shape}, []string{"a.csv", "row 1", "line 3", `"text.png"`, "neither a PNG nor a JPEG"}},
 		"not there":    {"image,class\nno.png,1\n", OpenOptions{Shape: shape}, []string{"row 0", "line 2", `"no.png"`, "no such file"}},
-		"outside":      {"image,class\n../a.csv,1\n", OpenOptions{Shape: shape}, []string{"row 0", "../a.csv", "it leads out of the folder; --images"}},
+		"outside":      {"image,class\n../a.csv,1\n", OpenOptions{Shape: shape}, []string{"row 0", "../a.csv", "it leads out of the folder: write the names as they are in a folder that has all images"}},
 		"folder":       {"image,class\nfolder,1\n", OpenOptions{Shape: shape}, []string{"row 0", "it is no file"}},
 		"no name":      {"image,class\n ,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is empty; --missing drop"}},
 		"missing name": {"image,class\nNULL,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is a missing value; --missing drop"}},
@@ -233,8 +233,8 @@ func TestImageNames(t *testing.T) {
 	for name, says := range map[string]string{
 		at("other/d.png"):             "it is outside the folder; --images names a folder that all images are in",
 		"/sub/a.png":                  "it is outside the folder, which has sub/a.png; --images",
-		`..\other\d.png`:              "it leads out of the folder; --images",
-		"out.png":                     "a link leads out of the folder; --images",
+		`..\other\d.png`:              "it leads out of the folder: write the names as they are in a folder that has all images",
+		"out.png":                     "a link leads out of the folder: copy",
 		`C:\Users\x\img\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, which has sub/a.png",
 		`\\server\share\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, which has sub/a.png",
 		"https://example.org/a.png":   "it is an address",
