@@ -48,7 +48,7 @@ func readSplits(in io.Reader, rows int) (*SplitList, error) {
 		folds, k, err := readFoldRows(r, header, rows)
 		return &SplitList{Assigned: folds, Folds: k}, err
 	}
-	m := maskList{names: slices.Clone(header[1:]), words: splitWords(len(header) - 1), lines: make([]int, rows)}
+	m := maskList{names: header[1:], words: splitWords(len(header) - 1), lines: make([]int, rows)}
 	if err := m.begin(rows); err != nil {
 		return nil, err
 	}
