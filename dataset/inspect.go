@@ -108,6 +108,11 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 	if found.Readings = r.found; found.Readings == nil {
 		found.Readings = []Reading{}
 	}
+	for i := range found.Readings {
+		if r := &found.Readings[i]; r.Flags == nil {
+			r.Flags = []Flag{}
+		}
+	}
 	found.Encoding = encodingOf(path)
 	if p := r.profile; p != nil {
 		p.setLabels(r.labels, o.Labels.Kind, r.found[:min(1, len(r.found))])

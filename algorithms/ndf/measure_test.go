@@ -45,7 +45,7 @@ func (p *problem) data() *dataset.Data {
 // digits returns the digits with each of the three test sets of 30 %.
 func digits(t testing.TB) (list []*problem) {
 	t.Helper()
-	src, err := dataset.Open(testkit.Shared(t, "data/digits.csv.gz"), dataset.OpenOptions{Header: "no", Labels: dataset.LabelOptions{Kind: dataset.Class}})
+	src, err := dataset.Open(testkit.Shared(t, "data/digits.csv.gz"), dataset.OpenOptions{Header: "no", Labels: dataset.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
