@@ -63,6 +63,32 @@ func TestTwoWays(t *testing.T) {
 	}
 }
 
+// A command has the flags that inspect was given, each once, and those of the reading.
+func TestGivenFlagsInCommands(t *testing.T) {
+	dir := t.TempDir()
+	boxes := write(t, dir, "boxes.csv", "id,y_min,y_max,label_joy,label_sad\na,20,40,3,7\nb,21,41,5,5\n")
+	people := write(t, dir, "it's.csv", "who,Age,\"a,b\",c\nx,31,1,2\ny,42,2,1\nz,27,3,3\n")
+	for _, c := range []struct {
+		args  []string
+		wants string
+	}{
+		{[]string{boxes, "--labels", "counts"}, "coppice train --local --data " + boxes + " --label-prefix label_ --labels counts --row-names id"},
+		{[]string{boxes, "--labels", "counts", "--drop", "y_min", "--label-prefix", "label_"}, "coppice train --local --data " + boxes + " --labels counts --label-prefix label_ --drop y_min --row-names id"},
+		{
+			[]string{people, "--labels", "age", "--sigma", "2.5", "--range", "20:50", "--drop", `a\,b`},
+			`coppice train --local --data '` + strings.ReplaceAll(people, "'", `'\''`) + `' --labels age --drop 'a\,b' --sigma 2.5 --range 20:50 --label-columns Age --row-names who`,
+		},
+	} {
+		var f dataset.Inspection
+		inJSON(t, &f, append([]string{"dataset", "inspect"}, c.args...)...)
+		if len(f.Readings) == 0 || len(f.Readings[0].Commands) == 0 || f.Readings[0].Commands[0] != c.wants {
+			t.Errorf("%v: %+v, want %s", c.args, f.Readings, c.wants)
+			continue
+		}
+		works(t, append(shellArgs(c.wants)[1:], "--algorithm", "aa-knn", "--set", "k=1")...)
+	}
+}
+
 // What was decided by default is printed, and in JSON instead.
 func TestNotes(t *testing.T) {
 	path := write(t, t.TempDir(), "c.csv", "# made by hand\nLabel;a\noak;1,5\nelm;2\noak;3\n")

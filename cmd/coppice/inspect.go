@@ -61,10 +61,10 @@ func (c *inspectCmd) Run(a *app) error {
 // readingCommands lists the commands that read a file with the flags that were given and those of a reading.
 func readingCommands(file string, given, chosen []dataset.Flag) []string {
 	line := "--data " + shellWord(file)
+	given = slices.DeleteFunc(slices.Clone(given), func(g dataset.Flag) bool {
+		return slices.ContainsFunc(chosen, func(c dataset.Flag) bool { return c.Name == g.Name })
+	})
 	for _, f := range slices.Concat(given, chosen) {
-		if slices.ContainsFunc(chosen, func(c dataset.Flag) bool { return c.Name == f.Name && c.Value != f.Value }) {
-			continue // a reading chooses another value
-		}
 		line += " " + f.Name
 		if f.Value != "" {
 			line += " " + shellWord(f.Value)
