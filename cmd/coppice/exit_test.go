@@ -122,3 +122,17 @@ func TestWantsJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoWaysAreUsage: a file that can be read in two ways ends train with exit code 2, in text and in JSON, and inspect with 0.
+func TestTwoWaysAreUsage(t *testing.T) {
+	file := write(t, t.TempDir(), "a.csv", "x,class\n1,7\n2,8\n3,007\n")
+	for _, more := range [][]string{nil, {"-o", "json"}} {
+		e := coppice(t, append([]string{"train", "--local", "--algorithm", "aa-knn", "--data", file, "--labels", "class"}, more...)...)
+		if e.code != exitUsage || !strings.Contains(e.stderr, "write both as 7") {
+			t.Errorf("%v: exit code %d, %s", more, e.code, e.stderr)
+		}
+	}
+	if out := works(t, "dataset", "inspect", file, "--labels", "class"); !strings.Contains(out, "write both as 7") {
+		t.Errorf("inspect says %s", out)
+	}
+}
