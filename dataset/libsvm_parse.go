@@ -87,6 +87,8 @@ func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 // number reads a value or degree; NaN is a missing value that is not refused.
 func (s *libsvmSource) number(field, hint string) (v float64, reason string) {
 	switch v, reason = parseNumber(field); {
+	case reason == "" && v == v: // most values
+		return v, ""
 	case !isMissing(field):
 		return v, reason
 	case s.missing.refuses():
