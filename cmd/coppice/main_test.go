@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -38,6 +39,11 @@ type ended struct {
 	code           int
 	stdout, stderr string
 }
+
+var aboutFile = regexp.MustCompile(`(?m)^/.*\n`)
+
+// withoutNotes returns what a command says on stderr without the lines that say how a file was read.
+func withoutNotes(stderr string) string { return aboutFile.ReplaceAllString(stderr, "") }
 
 // coppice runs a command line in this process.
 func coppice(t *testing.T, args ...string) ended {

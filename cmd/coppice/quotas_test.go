@@ -21,7 +21,7 @@ func TestAuditUsage(t *testing.T) {
 				continue
 			}
 			e := coppice(t, append(append(command, "--dataset", "x"), args...)...)
-			if e.code != exitUsage || !strings.Contains(e.stderr, "audit") || strings.Count(e.stderr, "\n") != 1 {
+			if e.code != exitUsage || !strings.Contains(e.stderr, "audit") || strings.Count(withoutNotes(e.stderr), "\n") != 1 {
 				t.Errorf("%v %v: exit code %d, %s", command, args, e.code, e.stderr)
 			}
 		}
@@ -57,7 +57,7 @@ func TestQuotas(t *testing.T) {
 	refused := func(flag string, args ...string) {
 		t.Helper()
 		e := coppice(t, args...)
-		if e.code != exitFailed || !strings.Contains(e.stderr, flag) || !strings.Contains(e.stderr, "at most") || strings.Count(e.stderr, "\n") != 1 {
+		if e.code != exitFailed || !strings.Contains(e.stderr, flag) || !strings.Contains(e.stderr, "at most") || strings.Count(withoutNotes(e.stderr), "\n") != 1 {
 			t.Errorf("%v: exit code %d, %s", args, e.code, e.stderr)
 		}
 	}

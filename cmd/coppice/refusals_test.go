@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +149,7 @@ func refused(t *testing.T, files map[string]string, args string, code int, says 
 	}
 	before := contents(t, dir)
 	e := coppice(t, strings.Fields(strings.ReplaceAll(args, "@", dir))...)
-	e.stderr = regexp.MustCompile(`(?m)^/.*\n`).ReplaceAllString(e.stderr, "") // how data was read
+	e.stderr = withoutNotes(e.stderr)
 	begins := "coppice: "
 	if strings.Contains(args, "-o json") {
 		begins = `{"error":`
