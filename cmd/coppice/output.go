@@ -108,11 +108,13 @@ func count[T int | int64 | uint64](n T) string { return units.Count(n) }
 // size writes a number of bytes: 3.2 MiB.
 func size(n int64) string { return units.Format(n) }
 
-// figure writes a measure: five decimals, or more digits where it is small.
+// figure writes a measure: five decimals, seven below .001, and a power of ten below 10⁻⁶.
 func figure(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "-"
+	case v != 0 && math.Abs(v) < 1e-6:
+		return strconv.FormatFloat(v, 'e', 1, 64)
 	case v != 0 && math.Abs(v) < 0.001:
 		return strconv.FormatFloat(v, 'f', 7, 64)
 	}
